@@ -1,0 +1,64 @@
+/*
+ * A growing run of bytes. The owner calls buf_release(); buf_clear() keeps the memory for the next use.
+ * buf_room() makes the hot printers cheap: one check, then plain stores behind `data + len`.
+ */
+#ifndef ETRACE_BUF_H
+#define ETRACE_BUF_H
+
+#include <string.h>
+
+#include "macros.h"
+
+struct buf {
+    char *data;
+    size_t len, cap;
+};
+
+void buf_release(struct buf *b);
+void buf_grow(struct buf *b, size_t more); /* at least `more` bytes free behind len */
+void buf_printf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void buf_utf8(struct buf *b, uint32_t codepoint);
+const char *buf_cstr(struct buf *b); /* NUL-terminated view, valid until the next change */
+
+static inline void buf_clear(struct buf *b)
+{
+    b->len = 0;
+}
+
+static inline char *buf_room(struct buf *b, size_t more)
+{
+    if (unlikely(b->cap - b->len < more))
+        buf_grow(b, more);
+    return b->data + b->len;
+}
+
+static inline void buf_add(struct buf *b, const void *data, size_t len)
+{
+    if (len) {
+        memcpy(buf_room(b, len), data, len);
+        b->len += len;
+    }
+}
+
+static inline void buf_char(struct buf *b, char c)
+{
+    *buf_room(b, 1) = c;
+    b->len++;
+}
+
+static inline void buf_str(struct buf *b, struct str s)
+{
+    buf_add(b, s.at, s.len);
+}
+
+static inline void buf_puts(struct buf *b, const char *text)
+{
+    buf_add(b, text, strlen(text));
+}
+
+static inline struct str buf_view(const struct buf *b)
+{
+    return (struct str){b->data, b->len};
+}
+
+#endif

@@ -1,0 +1,105 @@
+#include "loop.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "mem.h"
+
+int64_t loop_now(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+void loop_init(struct loop *l)
+{
+    *l = (struct loop){.signals = -1};
+}
+
+void loop_release(struct loop *l)
+{
+    if (l->signals >= 0)
+        close(l->signals);
+    free(l->fds);
+    loop_init(l);
+}
+
+void loop_add(struct loop *l, struct loop_fd *f)
+{
+    l->fds = mem_grow(l->fds, &l->cap, l->count + 1, sizeof(struct loop_fd *));
+    l->fds[l->count++] = f;
+}
+
+void loop_remove(struct loop *l, struct loop_fd *f)
+{
+    for (size_t i = 0; i < l->count; i++)
+        if (l->fds[i] == f) {
+            l->fds[i] = l->fds[--l->count];
+            return;
+        }
+}
+
+bool loop_watch_signals(struct loop *l, void (*on_signal)(void *owner, int signal), void *owner)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    sigaddset(&set, SIGQUIT);
+    if (sigprocmask(SIG_BLOCK, &set, NULL))
+        return false;
+    l->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    l->on_signal = on_signal;
+    l->signal_owner = owner;
+    return l->signals >= 0;
+}
+
+static void serve_signals(struct loop *l)
+{
+    struct signalfd_siginfo info;
+
+    while (l->signals >= 0 && read(l->signals, &info, sizeof(info)) == sizeof(info))
+        l->on_signal(l->signal_owner, (int)info.ssi_signo);
+}
+
+static bool still_there(const struct loop *l, const struct loop_fd *f)
+{
+    for (size_t i = 0; i < l->count; i++)
+        if (l->fds[i] == f)
+            return true;
+    return false;
+}
+
+void loop_step(struct loop *l, int64_t deadline)
+{
+    size_t n = l->count;
+    struct pollfd polls[64];
+    struct loop_fd *whose[64];
+    size_t used = 0;
+    int64_t wait = deadline < 0 ? -1 : MAX(deadline - loop_now(), 0);
+
+    for (size_t i = 0; i < n && used < ARRAY_LEN(polls) - 1; i++) {
+        struct loop_fd *f = l->fds[i];
+        short events = (short)((f->want_read ? POLLIN : 0) | (f->want_write ? POLLOUT : 0));
+        if (!events)
+            continue;
+        polls[used] = (struct pollfd){.fd = f->fd, .events = events};
+        whose[used++] = f;
+    }
+    polls[used] = (struct pollfd){.fd = l->signals, .events = POLLIN};
+    if (poll(polls, used + 1, (int)MIN(wait, INT32_MAX)) <= 0)
+        return;
+    if (polls[used].revents)
+        serve_signals(l);
+    for (size_t i = 0; i < used; i++)
+        if (polls[i].revents && still_there(l, whose[i]))
+            whose[i]->ready(whose[i]->owner);
+}

@@ -1,0 +1,47 @@
+#include "near.h"
+
+#include <string.h>
+
+#define LONGEST 64
+
+struct near near_start(const char *word, size_t len)
+{
+    return (struct near){.word = {word, len}, .distance = len < 4 ? 2 : len < 8 ? 3 : 4}; /* one more than accepted */
+}
+
+/* Optimal string alignment: insertions, deletions, replacements and swaps of neighbours count one each. */
+static unsigned distance(const char *a, size_t la, const char *b, size_t lb)
+{
+    unsigned rows[3][LONGEST + 1], *before = rows[0], *last = rows[1], *now = rows[2];
+
+    for (size_t j = 0; j <= lb; j++)
+        last[j] = (unsigned)j;
+    for (size_t i = 1; i <= la; i++) {
+        now[0] = (unsigned)i;
+        for (size_t j = 1; j <= lb; j++) {
+            unsigned best = last[j - 1] + (a[i - 1] != b[j - 1]);
+            best = MIN(best, MIN(last[j], now[j - 1]) + 1);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                best = MIN(best, before[j - 2] + 1);
+            now[j] = best;
+        }
+        unsigned *spare = before;
+        before = last;
+        last = now;
+        now = spare;
+    }
+    return last[lb];
+}
+
+void near_try(struct near *n, const char *candidate)
+{
+    size_t len = strlen(candidate);
+
+    if (len > LONGEST || n->word.len > LONGEST)
+        return;
+    unsigned d = distance(n->word.at, n->word.len, candidate, len);
+    if (d < n->distance) {
+        n->distance = d;
+        n->best = candidate;
+    }
+}

@@ -1,0 +1,216 @@
+#include "out.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "mem.h"
+
+#define PIPE_BYTES (1 << 20) /* a larger pipe halves the cost of writing into it */
+
+struct out {
+    int fd, wake;
+    bool close_fd;
+    char *name;
+    pthread_t thread;
+    pthread_mutex_t lock; /* guards all below */
+    pthread_cond_t filled;
+    struct buf filling;
+    size_t writing; /* bytes that the thread has taken and not written yet */
+    int error;
+    bool stop;
+};
+
+static void wake_owner(struct out *o)
+{
+    uint64_t one = 1;
+    ssize_t n = write(o->wake, &one, sizeof(one));
+    (void)n; /* a full counter is readable already */
+}
+
+static int write_all(struct out *o, const char *at, size_t len)
+{
+    while (len) {
+        ssize_t n = write(o->fd, at, len);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN) {
+            /* somebody else made it non-blocking; wait without spinning */
+            fd_set set;
+            FD_ZERO(&set);
+            if (o->fd >= FD_SETSIZE)
+                return EAGAIN;
+            FD_SET(o->fd, &set);
+            select(o->fd + 1, NULL, &set, NULL, NULL);
+            continue;
+        }
+        if (n < 0)
+            return errno;
+        at += n;
+        len -= (size_t)n;
+        pthread_mutex_lock(&o->lock);
+        o->writing = len;
+        pthread_mutex_unlock(&o->lock);
+    }
+    return 0;
+}
+
+static void *writer(void *arg)
+{
+    struct out *o = arg;
+    struct buf mine = {0};
+
+    pthread_mutex_lock(&o->lock);
+    while (!o->stop && !o->error) {
+        if (!o->filling.len) {
+            pthread_cond_wait(&o->filled, &o->lock);
+            continue;
+        }
+        struct buf full = o->filling;
+        o->filling = mine;
+        mine = full;
+        o->writing = mine.len;
+        pthread_mutex_unlock(&o->lock);
+
+        int error = write_all(o, mine.data, mine.len);
+        buf_clear(&mine);
+
+        pthread_mutex_lock(&o->lock);
+        o->writing = 0;
+        o->error = error;
+        wake_owner(o);
+    }
+    pthread_mutex_unlock(&o->lock);
+    buf_release(&mine);
+    return NULL;
+}
+
+struct out *out_new(int fd, bool close_fd, const char *name)
+{
+    struct out *o = mem_zalloc(sizeof(*o));
+    struct stat st;
+
+    o->fd = fd;
+    o->close_fd = close_fd;
+    o->name = mem_strndup(name, strlen(name));
+    o->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (!fstat(fd, &st) && S_ISFIFO(st.st_mode))
+        fcntl(fd, F_SETPIPE_SZ, PIPE_BYTES);
+    pthread_mutex_init(&o->lock, NULL);
+    pthread_cond_init(&o->filled, NULL);
+    if (o->wake < 0 || pthread_create(&o->thread, NULL, writer, o)) {
+        o->error = errno ? errno : EAGAIN;
+        o->stop = true;
+    }
+    return o;
+}
+
+void out_free(struct out *o)
+{
+    if (!o)
+        return;
+    pthread_mutex_lock(&o->lock);
+    bool runs = !o->stop, idle = !o->writing;
+    o->stop = true;
+    pthread_cond_signal(&o->filled);
+    pthread_mutex_unlock(&o->lock);
+    if (runs && !idle) {
+        /* The thread is inside write(2), perhaps for ever: it keeps the struct, and the process is about to end. */
+        pthread_detach(o->thread);
+        return;
+    }
+    if (runs)
+        pthread_join(o->thread, NULL);
+    if (o->close_fd)
+        close(o->fd);
+    close(o->wake);
+    pthread_mutex_destroy(&o->lock);
+    pthread_cond_destroy(&o->filled);
+    buf_release(&o->filling);
+    free(o->name);
+    free(o);
+}
+
+struct out *out_create(const char *path, bool append, struct err *e)
+{
+    int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | (append ? O_APPEND : O_TRUNC);
+    int fd = open(path, flags, 0600);
+
+    if (fd < 0) {
+        if (errno == ELOOP)
+            err_set(e, ERR_RUN, "will not write %s: it is a symbolic link", path);
+        else if (errno == ENXIO)
+            err_set(e, ERR_RUN, "cannot write %s: nobody reads this pipe", path);
+        else
+            err_set(e, ERR_RUN, "cannot write %s: %s", path, strerror(errno));
+        return NULL;
+    }
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+    return out_new(fd, true, path);
+}
+
+void out_write(struct out *o, const void *data, size_t len)
+{
+    if (!len)
+        return;
+    pthread_mutex_lock(&o->lock);
+    if (!o->error) {
+        buf_add(&o->filling, data, len);
+        pthread_cond_signal(&o->filled);
+    }
+    pthread_mutex_unlock(&o->lock);
+}
+
+void out_take(struct out *o, struct buf *b)
+{
+    if (!b->len)
+        return;
+    pthread_mutex_lock(&o->lock);
+    if (!o->error && !o->filling.len) {
+        struct buf empty = o->filling;
+        o->filling = *b;
+        *b = empty;
+        pthread_cond_signal(&o->filled);
+    } else if (!o->error) {
+        buf_add(&o->filling, b->data, b->len);
+        pthread_cond_signal(&o->filled);
+    }
+    pthread_mutex_unlock(&o->lock);
+    buf_clear(b);
+}
+
+size_t out_backlog(struct out *o)
+{
+    pthread_mutex_lock(&o->lock);
+    size_t n = o->error ? 0 : o->filling.len + o->writing;
+    pthread_mutex_unlock(&o->lock);
+    return n;
+}
+
+int out_fd(struct out *o)
+{
+    return o->wake;
+}
+
+void out_ack(struct out *o)
+{
+    uint64_t count;
+    ssize_t n = read(o->wake, &count, sizeof(count));
+    (void)n;
+}
+
+bool out_failed(struct out *o, bool *ret_closed, struct err *e)
+{
+    pthread_mutex_lock(&o->lock);
+    int error = o->error;
+    pthread_mutex_unlock(&o->lock);
+    if (!error)
+        return false;
+    *ret_closed = error == EPIPE;
+    err_set(e, ERR_RUN, "cannot write %s: %s", o->name, strerror(error));
+    return true;
+}

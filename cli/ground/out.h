@@ -1,0 +1,33 @@
+/*
+ * Output that never blocks the one who writes. A thread of its own does the write(2)s, so that a pager that waits or a
+ * slow pipe does not keep the program from answering a node.
+ *
+ * out_write() and out_take() only append; the caller looks at out_backlog() and stops producing when it is large.
+ * All functions belong to the one thread that opened the output; the writer thread touches nothing but this struct.
+ */
+#ifndef ETRACE_OUT_H
+#define ETRACE_OUT_H
+
+#include "buf.h"
+#include "err.h"
+
+struct out;
+
+/* The file descriptor stays the caller's unless `close_fd`. `name` is what messages call it ("standard output"). */
+struct out *out_new(int fd, bool close_fd, const char *name);
+void out_free(struct out *o); /* drops what is not written yet; accepts NULL */
+
+/* Creates or empties a file that only the user can read; never follows a symbolic link. `append` keeps what is there. */
+struct out *out_create(const char *path, bool append, struct err *e);
+
+void out_write(struct out *o, const void *data, size_t len);
+void out_take(struct out *o, struct buf *b); /* the same, and leaves b empty; cheaper */
+
+size_t out_backlog(struct out *o); /* bytes that are not written yet */
+int out_fd(struct out *o);      /* readable when the backlog shrank or writing failed */
+void out_ack(struct out *o);    /* makes it unreadable again */
+
+/* Has writing failed? Then e says so. A reader that went away (EPIPE) is no failure but the end: *ret_closed. */
+bool out_failed(struct out *o, bool *ret_closed, struct err *e);
+
+#endif
