@@ -1,0 +1,413 @@
+#include "etf.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    TAG_NEW_FLOAT = 70,
+    TAG_BIT_BINARY = 77,
+    TAG_NEW_PID = 88,
+    TAG_NEW_PORT = 89,
+    TAG_NEWER_REF = 90,
+    TAG_SMALL_INT = 97,
+    TAG_INT = 98,
+    TAG_ATOM = 100,
+    TAG_PORT = 102,
+    TAG_PID = 103,
+    TAG_SMALL_TUPLE = 104,
+    TAG_LARGE_TUPLE = 105,
+    TAG_NIL = 106,
+    TAG_STRING = 107,
+    TAG_LIST = 108,
+    TAG_BINARY = 109,
+    TAG_SMALL_BIG = 110,
+    TAG_LARGE_BIG = 111,
+    TAG_NEW_FUN = 112,
+    TAG_EXPORT = 113,
+    TAG_NEW_REF = 114,
+    TAG_SMALL_ATOM = 115,
+    TAG_MAP = 116,
+    TAG_ATOM_UTF8 = 118,
+    TAG_SMALL_ATOM_UTF8 = 119,
+    TAG_V4_PORT = 120,
+};
+
+void etf_open(struct etf *r, const void *bytes, size_t len)
+{
+    *r = (struct etf){.at = bytes, .end = (const unsigned char *)bytes + len};
+}
+
+bool etf_open_version(struct etf *r, const void *bytes, size_t len)
+{
+    etf_open(r, bytes, len);
+    if (len && *r->at == 131)
+        r->at++;
+    else
+        r->failed = true;
+    return !r->failed;
+}
+
+bool etf_done(const struct etf *r)
+{
+    return !r->failed && r->at == r->end;
+}
+
+static bool fail(struct etf *r)
+{
+    r->failed = true;
+    return false;
+}
+
+static bool has(struct etf *r, size_t n)
+{
+    return (size_t)(r->end - r->at) >= n || fail(r);
+}
+
+/* A big-endian number of n bytes; 0 and failed when they are not there. */
+static uint64_t number(struct etf *r, unsigned n)
+{
+    uint64_t value = 0;
+
+    if (!has(r, n))
+        return 0;
+    while (n--)
+        value = value << 8 | *r->at++;
+    return value;
+}
+
+static bool text(struct etf *r, size_t len, struct str *ret)
+{
+    if (r->failed || !has(r, len))
+        return false;
+    *ret = (struct str){(const char *)r->at, len};
+    r->at += len;
+    return true;
+}
+
+/* Elements that follow take a byte each at least, so a count beyond what is left is a lie. */
+static bool elements(struct etf *r, uint64_t count, uint64_t each, struct etf_head *h)
+{
+    if (r->failed || count * each > (uint64_t)(r->end - r->at))
+        return fail(r);
+    h->count = (size_t)count;
+    return true;
+}
+
+static bool atom(struct etf *r, unsigned length_bytes, bool latin1, struct etf_head *h)
+{
+    h->type = ETF_ATOM;
+    if (!text(r, (size_t)number(r, length_bytes), &h->text) || h->text.len > 1020)
+        return fail(r);
+    for (size_t i = 0; latin1 && i < h->text.len; i++)
+        h->latin1 |= (unsigned char)h->text.at[i] > 127;
+    return true;
+}
+
+static bool atom_after(struct etf *r, struct etf_head *h)
+{
+    unsigned tag = (unsigned)number(r, 1);
+
+    switch (tag) {
+    case TAG_ATOM:
+    case TAG_ATOM_UTF8:
+        return atom(r, 2, tag == TAG_ATOM, h);
+    case TAG_SMALL_ATOM:
+    case TAG_SMALL_ATOM_UTF8:
+        return atom(r, 1, tag == TAG_SMALL_ATOM, h);
+    default:
+        return fail(r);
+    }
+}
+
+static bool big(struct etf *r, unsigned length_bytes, struct etf_head *h)
+{
+    size_t len = (size_t)number(r, length_bytes);
+    uint64_t value = 0;
+
+    h->negative = number(r, 1) != 0;
+    if (!text(r, len, &h->text))
+        return false;
+    while (h->text.len && !h->text.at[h->text.len - 1])
+        h->text.len--;
+    for (size_t i = h->text.len; i-- > 0 && h->text.len <= 8;)
+        value = value << 8 | (unsigned char)h->text.at[i];
+    if (h->text.len > 8 || value > (uint64_t)INT64_MAX + h->negative) {
+        h->type = ETF_BIG;
+    } else {
+        h->type = ETF_INT;
+        h->integer = h->negative ? (int64_t)(0 - value) : (int64_t)value;
+    }
+    return true;
+}
+
+static bool real(struct etf *r, struct etf_head *h)
+{
+    uint64_t bits = number(r, 8);
+
+    h->type = ETF_FLOAT;
+    memcpy(&h->real, &bits, sizeof bits);
+    return (!r->failed && isfinite(h->real)) || fail(r);
+}
+
+static bool reference(struct etf *r, unsigned tag, struct etf_head *h)
+{
+    uint32_t nwords = (uint32_t)number(r, 2);
+
+    if (r->failed || nwords == 0 || nwords > ARRAY_LEN(h->words) || !atom_after(r, h))
+        return fail(r);
+    h->type = ETF_REF;
+    h->nwords = nwords;
+    h->creation = (uint32_t)number(r, tag == TAG_NEW_REF ? 1 : 4);
+    for (uint32_t i = 0; i < nwords; i++)
+        h->words[i] = (uint32_t)number(r, 4);
+    return !r->failed;
+}
+
+static bool bits(struct etf *r, struct etf_head *h)
+{
+    size_t len = (size_t)number(r, 4);
+
+    h->type = ETF_BIN;
+    h->bits = (unsigned)number(r, 1);
+    if (!text(r, len, &h->text))
+        return false;
+    return (h->bits <= 8 && (h->bits == 0) == (len == 0)) || fail(r);
+}
+
+static bool identity(struct etf *r, enum etf_type type, unsigned id_bytes, unsigned serial_bytes, unsigned creation_bytes, struct etf_head *h)
+{
+    if (!atom_after(r, h))
+        return false;
+    h->type = type;
+    h->id = number(r, id_bytes);
+    h->serial = (uint32_t)number(r, serial_bytes);
+    h->creation = (uint32_t)number(r, creation_bytes);
+    return !r->failed;
+}
+
+/* Its size stands in front of it, counting itself. */
+static bool whole_fun(struct etf *r, struct etf_head *h)
+{
+    uint64_t size = number(r, 4);
+
+    h->type = ETF_FUN;
+    return (size >= 4 && text(r, (size_t)size - 4, &h->text)) || fail(r);
+}
+
+static bool head(struct etf *r, struct etf_head *h)
+{
+    unsigned tag = (unsigned)number(r, 1);
+
+    if (r->failed || ++r->terms > ETF_MAX_TERMS)
+        return fail(r);
+    switch (tag) {
+    case TAG_SMALL_INT:
+        h->type = ETF_INT;
+        h->integer = (int64_t)number(r, 1);
+        return !r->failed;
+    case TAG_INT:
+        h->type = ETF_INT;
+        h->integer = (int32_t)(uint32_t)number(r, 4);
+        return !r->failed;
+    case TAG_SMALL_BIG:
+        return big(r, 1, h);
+    case TAG_LARGE_BIG:
+        return big(r, 4, h);
+    case TAG_NEW_FLOAT:
+        return real(r, h);
+    case TAG_ATOM:
+    case TAG_ATOM_UTF8:
+        return atom(r, 2, tag == TAG_ATOM, h);
+    case TAG_SMALL_ATOM:
+    case TAG_SMALL_ATOM_UTF8:
+        return atom(r, 1, tag == TAG_SMALL_ATOM, h);
+    case TAG_BINARY:
+        h->type = ETF_BIN;
+        h->bits = 8;
+        return text(r, (size_t)number(r, 4), &h->text);
+    case TAG_BIT_BINARY:
+        return bits(r, h);
+    case TAG_STRING:
+        h->type = ETF_STRING;
+        return text(r, (size_t)number(r, 2), &h->text);
+    case TAG_NIL:
+        h->type = ETF_NIL;
+        return true;
+    case TAG_LIST:
+        h->type = ETF_LIST;
+        return elements(r, number(r, 4), 1, h) && has(r, h->count + 1);
+    case TAG_SMALL_TUPLE:
+    case TAG_LARGE_TUPLE:
+        h->type = ETF_TUPLE;
+        return elements(r, number(r, tag == TAG_SMALL_TUPLE ? 1 : 4), 1, h);
+    case TAG_MAP:
+        h->type = ETF_MAP;
+        return elements(r, number(r, 4), 2, h);
+    case TAG_NEW_PID:
+        return identity(r, ETF_PID, 4, 4, 4, h);
+    case TAG_PID:
+        return identity(r, ETF_PID, 4, 4, 1, h);
+    case TAG_V4_PORT:
+        return identity(r, ETF_PORT, 8, 0, 4, h);
+    case TAG_NEW_PORT:
+        return identity(r, ETF_PORT, 4, 0, 4, h);
+    case TAG_PORT:
+        return identity(r, ETF_PORT, 4, 0, 1, h);
+    case TAG_NEW_REF:
+    case TAG_NEWER_REF:
+        return reference(r, tag, h);
+    case TAG_EXPORT:
+        h->type = ETF_EXPORT;
+        return elements(r, 3, 1, h);
+    case TAG_NEW_FUN:
+        return whole_fun(r, h);
+    default:
+        return fail(r);
+    }
+}
+
+bool etf_next(struct etf *r, struct etf_head *ret)
+{
+    struct etf_head h = {0};
+
+    if (r->failed || !head(r, &h))
+        return false;
+    *ret = h;
+    return true;
+}
+
+static uint64_t children(const struct etf_head *h)
+{
+    switch (h->type) {
+    case ETF_LIST:
+        return (uint64_t)h->count + 1;
+    case ETF_TUPLE:
+    case ETF_EXPORT:
+        return h->count;
+    case ETF_MAP:
+        return 2 * (uint64_t)h->count;
+    default:
+        return 0;
+    }
+}
+
+bool etf_skip(struct etf *r)
+{
+    struct etf_head h;
+
+    for (uint64_t left = 1; left; left--) {
+        if (!etf_next(r, &h))
+            return false;
+        left += children(&h);
+        if (left - 1 > (uint64_t)(r->end - r->at))
+            return fail(r);
+    }
+    return true;
+}
+
+bool etf_take(struct etf *r, struct etf *ret_term)
+{
+    struct etf term = *r;
+
+    if (!etf_skip(r))
+        return false;
+    term.end = r->at;
+    term.terms = 0;
+    *ret_term = term;
+    return true;
+}
+
+bool etf_peek(const struct etf *r, struct etf_head *ret)
+{
+    struct etf copy = *r;
+
+    return etf_next(&copy, ret);
+}
+
+bool etf_is_atom(const struct etf *r, const char *name)
+{
+    struct etf_head h;
+
+    return etf_peek(r, &h) && h.type == ETF_ATOM && h.text.len == strlen(name) && !memcmp(h.text.at, name, h.text.len);
+}
+
+static bool get(struct etf *r, enum etf_type type, struct etf_head *ret)
+{
+    return etf_next(r, ret) && (ret->type == type || fail(r));
+}
+
+bool etf_get_tuple(struct etf *r, size_t arity)
+{
+    struct etf_head h;
+
+    return get(r, ETF_TUPLE, &h) && (h.count == arity || fail(r));
+}
+
+bool etf_get_map(struct etf *r, size_t *ret_pairs)
+{
+    struct etf_head h;
+
+    if (!get(r, ETF_MAP, &h))
+        return false;
+    *ret_pairs = h.count;
+    return true;
+}
+
+bool etf_get_list(struct etf *r, size_t *ret_count)
+{
+    struct etf_head h;
+
+    if (!etf_next(r, &h))
+        return false;
+    if (h.type != ETF_LIST && h.type != ETF_NIL)
+        return fail(r);
+    *ret_count = h.count;
+    return true;
+}
+
+bool etf_get_nil(struct etf *r)
+{
+    struct etf_head h;
+
+    return get(r, ETF_NIL, &h);
+}
+
+bool etf_get_atom(struct etf *r, struct str *ret)
+{
+    struct etf_head h;
+
+    if (!get(r, ETF_ATOM, &h))
+        return false;
+    *ret = h.text;
+    return true;
+}
+
+bool etf_get_int(struct etf *r, int64_t *ret)
+{
+    struct etf_head h;
+
+    if (!get(r, ETF_INT, &h))
+        return false;
+    *ret = h.integer;
+    return true;
+}
+
+bool etf_get_bin(struct etf *r, struct str *ret)
+{
+    struct etf_head h;
+
+    if (!get(r, ETF_BIN, &h) || (h.bits != 8 && h.text.len))
+        return fail(r);
+    *ret = h.text;
+    return true;
+}
+
+bool etf_get_pid(struct etf *r, struct etf_head *ret)
+{
+    struct etf_head h;
+
+    if (!get(r, ETF_PID, &h))
+        return false;
+    *ret = h;
+    return true;
+}

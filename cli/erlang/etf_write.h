@@ -1,0 +1,27 @@
+/*
+ * Writing the external term format, verb by verb. The caller gives the right number of elements behind a tuple, list
+ * or map head; nothing else can fail. A list head of n elements is followed by n terms and etf_nil() (or another tail).
+ */
+#ifndef ETRACE_ETF_WRITE_H
+#define ETRACE_ETF_WRITE_H
+
+#include "../ground/buf.h"
+
+void etf_version(struct buf *b); /* 131, once, in front of a term that stands alone */
+void etf_atom(struct buf *b, struct str name);
+void etf_atomz(struct buf *b, const char *name);
+void etf_int(struct buf *b, int64_t value);
+void etf_big(struct buf *b, struct str decimal); /* any number of digits, '-' in front where negative */
+void etf_float(struct buf *b, double value);
+void etf_bin(struct buf *b, const void *bytes, size_t len);
+void etf_bits(struct buf *b, const void *bytes, size_t len, unsigned last_bits);
+void etf_tuple(struct buf *b, size_t arity);
+void etf_list(struct buf *b, size_t count); /* count 0 writes nothing: follow with etf_nil() */
+void etf_nil(struct buf *b);
+void etf_map(struct buf *b, size_t pairs);
+void etf_pid(struct buf *b, struct str node, uint32_t id, uint32_t serial, uint32_t creation);
+void etf_port(struct buf *b, struct str node, uint64_t id, uint32_t creation);
+void etf_ref(struct buf *b, struct str node, uint32_t creation, const uint32_t *words, size_t nwords);
+void etf_export(struct buf *b, struct str module, struct str function, int arity);
+
+#endif

@@ -1,0 +1,283 @@
+/* Numbers as digits: integers of any size, the shortest floats, durations, process identifiers. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "term_print.h"
+
+static const char digit_pairs[] =
+    "00010203040506070809101112131415161718192021222324252627282930313233343536373839404142434445464748"
+    "4950515253545556575859606162636465666768697071727374757677787980818283848586878889909192939495969798"
+    "99";
+
+void print_micros(char *to, uint32_t micros)
+{
+    memcpy(to, digit_pairs + micros / 10000 % 100 * 2, 2);
+    memcpy(to + 2, digit_pairs + micros / 100 % 100 * 2, 2);
+    memcpy(to + 4, digit_pairs + micros % 100 * 2, 2);
+}
+
+/* Writes the digits so that they end at `end`; where they begin. */
+static char *digits_before(char *end, uint64_t v)
+{
+    while (v >= 10000) {
+        uint32_t four = (uint32_t)(v % 10000);
+        v /= 10000;
+        end -= 4;
+        memcpy(end, digit_pairs + four / 100 * 2, 2);
+        memcpy(end + 2, digit_pairs + four % 100 * 2, 2);
+    }
+    if (v >= 100) {
+        end -= 2;
+        memcpy(end, digit_pairs + v % 100 * 2, 2);
+        v /= 100;
+    }
+    if (v >= 10) {
+        end -= 2;
+        memcpy(end, digit_pairs + v * 2, 2);
+    } else {
+        *--end = (char)('0' + v);
+    }
+    return end;
+}
+
+static size_t put_u64(char *to, uint64_t v)
+{
+    char digits[20], *from;
+
+    if (v < 10) {
+        *to = (char)('0' + v);
+        return 1;
+    }
+    if (v < 100) {
+        memcpy(to, digit_pairs + v * 2, 2);
+        return 2;
+    }
+    from = digits_before(digits + sizeof(digits), v);
+    size_t n = (size_t)(digits + sizeof(digits) - from);
+    memcpy(to, from, n);
+    return n;
+}
+
+void print_u64(struct buf *to, uint64_t value)
+{
+    to->len += put_u64(buf_room(to, 20), value);
+}
+
+void print_i64(struct buf *to, int64_t value)
+{
+    char *p = buf_room(to, 21);
+
+    if (value < 0) {
+        *p++ = '-';
+        to->len++;
+    }
+    to->len += put_u64(p, value < 0 ? -(uint64_t)value : (uint64_t)value);
+}
+
+#define BIG_BYTES 1700 /* about 4096 digits; converting more would take a reader's patience */
+#define CHUNK 1000000000u
+
+void print_big(struct buf *to, const uint8_t *magnitude, size_t bytes, bool negative)
+{
+    uint32_t limbs[BIG_BYTES / 4 + 1] = {0}, chunks[BIG_BYTES / 3 + 2];
+    size_t n, count = 0;
+
+    if (bytes > BIG_BYTES) {
+        buf_puts(to, "…+");
+        print_u64(to, bytes);
+        buf_puts(to, " B");
+        return;
+    }
+    memcpy(limbs, magnitude, bytes);
+    for (n = (bytes + 3) / 4; n && !limbs[n - 1];)
+        n--;
+    while (n) {
+        uint64_t rest = 0;
+        for (size_t i = n; i-- > 0;) {
+            rest = rest << 32 | limbs[i];
+            limbs[i] = (uint32_t)(rest / CHUNK);
+            rest %= CHUNK;
+        }
+        chunks[count++] = (uint32_t)rest;
+        while (n && !limbs[n - 1])
+            n--;
+    }
+    if (negative && count)
+        buf_char(to, '-');
+    print_u64(to, count ? chunks[count - 1] : 0);
+    for (size_t i = count ? count - 1 : 0; i-- > 0;) {
+        char nine[9], *p = digits_before(nine + 9, chunks[i]);
+        memset(nine, '0', (size_t)(p - nine));
+        buf_add(to, nine, 9);
+    }
+}
+
+/*
+ * Digits d1d2…dn and the exponent `place` so that the value is 0.d1d2…dn * 10^place, as few digits as read back to the
+ * same double, and of these the nearest.
+ */
+static int shortest(double v, char digits[static 18], int *ret_place)
+{
+    static const double ten[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+    char text[32];
+    int n, exponent;
+
+    /* Most floats of real programs: few decimals. m / 10^k is rounded once, and 15 digits always read back. */
+    if (v < 1e15 && v >= 1e-5) {
+        for (int k = 0; k <= 8 && v * ten[k] < 1e15; k++) {
+            double m = nearbyint(v * ten[k]);
+            if (m / ten[k] != v)
+                continue;
+            n = (int)put_u64(digits, (uint64_t)m);
+            *ret_place = n - k;
+            while (n > 1 && digits[n - 1] == '0')
+                n--;
+            return n;
+        }
+    }
+    for (n = 1; n <= 17; n++) {
+        if (n == 1) /* subnormal numbers alone have so few; else begin where most end */
+            n = v < 1e-290 ? 1 : 15;
+        snprintf(text, sizeof(text), "%.*e", n - 1, v);
+        if (strtod(text, NULL) == v)
+            break;
+        /* At a power of two the gap below is half as wide: the neighbour above may read back where the nearest does not. */
+        if (n < 17) {
+            char up[32];
+            memcpy(up, text, sizeof(up));
+            char *last = strchr(up, 'e') - 1;
+            if (*last != '9') {
+                ++*last;
+                if (strtod(up, NULL) == v) {
+                    memcpy(text, up, sizeof(text));
+                    break;
+                }
+            }
+        }
+    }
+    if (n > 17)
+        n = 17;
+    exponent = atoi(strchr(text, 'e') + 1);
+    digits[0] = text[0];
+    if (n > 1)
+        memcpy(digits + 1, text + 2, (size_t)n - 1);
+    while (n > 1 && digits[n - 1] == '0')
+        n--;
+    *ret_place = exponent + 1;
+    return n;
+}
+
+/* As OTP chooses between 0.001 and 1.0e-3: whatever is shorter, and always an exponent where integers are no longer exact. */
+void erlang_print_float(struct buf *to, double value)
+{
+    char digits[32], exponent[8];
+    int place, n;
+
+    if (!isfinite(value)) {
+        buf_puts(to, isnan(value) ? "nan" : value < 0 ? "-inf" : "inf");
+        return;
+    }
+    if (signbit(value)) {
+        buf_char(to, '-');
+        value = -value;
+    }
+    if (value == 0) {
+        buf_puts(to, "0.0");
+        return;
+    }
+    n = shortest(value, digits, &place);
+    int exponent_len = snprintf(exponent, sizeof(exponent), "%d", place - 1);
+    int cost = exponent_len + 1 + (n == 1 ? 2 : 1);
+    bool plain = place > 0 && place < n;
+
+    if (place <= 0)
+        plain = 2 - place <= cost;
+    else if (place >= n)
+        plain = place - n + 2 <= cost && value < 9007199254740992.0;
+    char *p = buf_room(to, 48);
+    char *start = p;
+    if (!plain) {
+        *p++ = digits[0];
+        *p++ = '.';
+        if (n == 1)
+            *p++ = '0';
+        for (int i = 1; i < n; i++)
+            *p++ = digits[i];
+        *p++ = 'e';
+        memcpy(p, exponent, (size_t)exponent_len);
+        p += exponent_len;
+    } else if (place <= 0) {
+        *p++ = '0';
+        *p++ = '.';
+        for (int i = place; i < 0; i++)
+            *p++ = '0';
+        memcpy(p, digits, (size_t)n);
+        p += n;
+    } else {
+        for (int i = 0; i < MAX(place, n); i++) {
+            if (i == place)
+                *p++ = '.';
+            *p++ = i < n ? digits[i] : '0';
+        }
+        if (place >= n) {
+            *p++ = '.';
+            *p++ = '0';
+        }
+    }
+    to->len += (size_t)(p - start);
+}
+
+size_t print_tracee(char *to, uint64_t tracee)
+{
+    char *p = to;
+
+    if (tracee & ETW_TRACEE_PORT) {
+        memcpy(p, "#Port<0.", 8);
+        p += 8;
+        p += put_u64(p, tracee & ~ETW_TRACEE_PORT);
+    } else {
+        memcpy(p, "<0.", 3);
+        p += 3;
+        p += put_u64(p, ETW_PID_NUMBER(tracee));
+        *p++ = '.';
+        p += put_u64(p, ETW_PID_SERIAL(tracee));
+    }
+    *p++ = '>';
+    return (size_t)(p - to);
+}
+
+/* Three digits that count. */
+void print_duration(struct buf *to, int64_t ns)
+{
+    static const struct {
+        uint64_t ns;
+        const char *unit;
+    } units[] = {{1000000000, "s"}, {1000000, "ms"}, {1000, "us"}, {1, "ns"}};
+    uint64_t v = ns < 0 ? -(uint64_t)ns : (uint64_t)ns;
+    size_t u = 0;
+
+    if (ns < 0)
+        buf_char(to, '-');
+    while (u < 3 && v < units[u].ns)
+        u++;
+    for (;; u--) {
+        uint64_t hundredths = (v * 100 + units[u].ns / 2) / units[u].ns;
+        if (v > UINT64_MAX / 128)
+            hundredths = v / units[u].ns * 100;
+        unsigned decimals = hundredths < 1000 ? 2 : hundredths < 10000 ? 1 : 0;
+        uint64_t rounded = decimals == 2 ? hundredths : decimals == 1 ? (hundredths + 5) / 10 * 10 : (hundredths + 50) / 100 * 100;
+        if (rounded >= 100000 && u > 0)
+            continue; /* 999.9 of a unit is 1 of the next */
+        print_u64(to, rounded / 100);
+        unsigned fraction = (unsigned)(rounded % 100);
+        if (fraction) {
+            buf_char(to, '.');
+            buf_char(to, (char)('0' + fraction / 10));
+            if (fraction % 10)
+                buf_char(to, (char)('0' + fraction % 10));
+        }
+        buf_puts(to, units[u].unit);
+        return;
+    }
+}

@@ -1,0 +1,368 @@
+#include "term_json.h"
+
+#include <math.h>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+#include "../ground/utf8.h"
+
+/* ---- strings ---- */
+
+static size_t count_escapes(const char *at, size_t len)
+{
+    size_t n = 0, i = 0;
+
+#if defined(__SSE2__)
+    const __m128i quote = _mm_set1_epi8('"'), slash = _mm_set1_epi8('\\');
+    for (; i + 16 <= len; i += 16) {
+        __m128i b = _mm_loadu_si128((const __m128i *)(const void *)(at + i));
+        __m128i hits = _mm_or_si128(_mm_cmpeq_epi8(b, quote), _mm_cmpeq_epi8(b, slash));
+        n += (size_t)__builtin_popcount((unsigned)_mm_movemask_epi8(hits));
+    }
+#endif
+    for (; i < len; i++)
+        n += at[i] == '"' || at[i] == '\\';
+    return n;
+}
+
+void json_escape_tail(struct buf *to, size_t from)
+{
+    size_t more = count_escapes(to->data + from, to->len - from);
+
+    if (likely(!more))
+        return;
+    buf_room(to, more);
+    char *read = to->data + to->len, *write = read + more;
+    to->len += more;
+    while (write > read) {
+        char c = *--read;
+        *--write = c;
+        if (c == '"' || c == '\\')
+            *--write = '\\';
+    }
+}
+
+void json_string(struct buf *to, struct str text)
+{
+    const char *at = text.at, *end = text.at + text.len;
+
+    buf_char(to, '"');
+    while (at < end) {
+        const char *from = at;
+        uint32_t c = utf8_next(&at, end);
+        if (c == UTF8_BAD)
+            buf_puts(to, "\\ufffd");
+        else if (c == '"' || c == '\\')
+            buf_printf(to, "\\%c", (char)c);
+        else if (c == '\n')
+            buf_puts(to, "\\n");
+        else if (utf8_shows(c))
+            buf_add(to, from, (size_t)(at - from));
+        else if (c < 0x10000)
+            buf_printf(to, "\\u%04x", c);
+        else
+            buf_printf(to, "\\u%04x\\u%04x", 0xd800 + ((c - 0x10000) >> 10), 0xdc00 + ((c - 0x10000) & 0x3ff));
+    }
+    buf_char(to, '"');
+}
+
+/* ---- structure ---- */
+
+static void add_base64(struct buf *to, const char *bytes, size_t len)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+    for (size_t i = 0; i < len; i += 3) {
+        size_t n = MIN(len - i, (size_t)3);
+        uint32_t v = 0;
+        for (size_t k = 0; k < 3; k++)
+            v = v << 8 | (k < n ? (unsigned char)bytes[i + k] : 0u);
+        for (size_t k = 0; k < 4; k++)
+            buf_char(to, k <= n ? digits[v >> (18 - 6 * k) & 63] : '=');
+    }
+}
+
+/* What Erlang's own printer says, as a string. */
+static const uint8_t *quoted(struct buf *to, const struct term_env *env, const uint8_t *at)
+{
+    buf_char(to, '"');
+    size_t from = to->len;
+    at = erlang_print(to, env, at);
+    json_escape_tail(to, from);
+    buf_char(to, '"');
+    return at;
+}
+
+static const uint8_t *tagged(struct buf *to, const char *tag, const struct term_env *env, const uint8_t *at)
+{
+    buf_printf(to, "{\"%s\":", tag);
+    at = quoted(to, env, at);
+    buf_char(to, '}');
+    return at;
+}
+
+static const uint8_t *put_bin(struct buf *to, const uint8_t *at)
+{
+    const uint8_t *head = at + (*at == ETW_T_BITS ? 2 : 1);
+    uint64_t size = wire_u64(head);
+    size_t len = wire_u32(head + 8);
+    const char *bytes = (const char *)head + 12;
+
+    if (*at == ETW_T_BIN && size == len && utf8_valid(bytes, len)) {
+        json_string(to, (struct str){bytes, len});
+        return head + 12 + len;
+    }
+    if (*at == ETW_T_BIN && utf8_valid(bytes, len)) {
+        buf_puts(to, "{\"text\":");
+        json_string(to, (struct str){bytes, len});
+    } else {
+        buf_puts(to, "{\"b64\":\"");
+        add_base64(to, bytes, len);
+        buf_char(to, '"');
+    }
+    if (*at == ETW_T_BITS)
+        buf_printf(to, ",\"bits\":%u", at[1]);
+    if (size > len)
+        buf_printf(to, ",\"cut\":true,\"bytes\":%llu", (unsigned long long)size);
+    buf_char(to, '}');
+    return head + 12 + len;
+}
+
+static const char cut_mark[] = "{\"cut\":true}";
+
+static const uint8_t *put_items(struct buf *to, const struct term_env *env, const uint8_t *at, uint64_t count)
+{
+    buf_char(to, '[');
+    for (uint64_t i = 0; i < count; i++) {
+        if (i)
+            buf_char(to, ',');
+        if (*at == ETW_T_CUT) {
+            buf_puts(to, cut_mark);
+            at++;
+            break;
+        }
+        at = json_term(to, env, at);
+    }
+    buf_char(to, ']');
+    return at;
+}
+
+static const uint8_t *put_list(struct buf *to, const struct term_env *env, const uint8_t *at)
+{
+    size_t from = to->len;
+    const uint8_t *p = ++at;
+    int64_t v;
+
+    while (wire_int(p, &v))
+        p = wire_token(p);
+    if (p > at && (*p == ETW_T_END || *p == ETW_T_CUT)) {
+        quoted(to, env, at - 1); /* Erlang's printer knows what is text */
+        bool text = to->data[from + 1] == '\\';
+        to->len = from;
+        if (text) {
+            struct buf utf8 = {0};
+            for (const uint8_t *q = at; q < p; q = wire_token(q)) {
+                wire_int(q, &v);
+                buf_utf8(&utf8, (uint32_t)v);
+            }
+            if (*p == ETW_T_CUT)
+                buf_puts(to, "{\"text\":");
+            json_string(to, buf_view(&utf8));
+            if (*p == ETW_T_CUT)
+                buf_puts(to, ",\"cut\":true}");
+            buf_release(&utf8);
+            return p + 1;
+        }
+    }
+    buf_char(to, '[');
+    for (bool first = true;; first = false) {
+        if (*at == ETW_T_END) {
+            buf_char(to, ']');
+            return at + 1;
+        }
+        if (*at == ETW_T_TAIL) {
+            buf_room(to, 8); /* it is not an array after all */
+            memmove(to->data + from + 8, to->data + from, to->len - from);
+            memcpy(to->data + from, "{\"list\":", 8);
+            to->len += 8;
+            buf_puts(to, "],\"tail\":");
+            if (at[1] == ETW_T_CUT) {
+                buf_puts(to, cut_mark);
+                at += 2;
+            } else {
+                at = json_term(to, env, at + 1);
+            }
+            buf_char(to, '}');
+            return at;
+        }
+        if (!first)
+            buf_char(to, ',');
+        if (*at == ETW_T_CUT) {
+            buf_puts(to, cut_mark);
+            buf_char(to, ']');
+            return at + 1;
+        }
+        at = json_term(to, env, at);
+    }
+}
+
+static void put_text(struct buf *to, struct str raw)
+{
+    json_string(to, raw);
+}
+
+static const uint8_t *put_map(struct buf *to, const struct term_env *env, const uint8_t *at)
+{
+    uint32_t pairs;
+    const uint8_t *p;
+    int64_t n = wire_map(at, &pairs, &p);
+    const uint8_t *first = p;
+    bool plain = true;
+
+    for (int64_t i = 0; i < n && plain; i++) {
+        struct str raw;
+        uint64_t size;
+        plain = wire_atom(env, p, &raw) || (wire_bin(p, &raw, &size) && size == raw.len && utf8_valid(raw.at, raw.len));
+        p = wire_skip(wire_skip(p));
+    }
+    buf_puts(to, plain ? "{" : "{\"map\":[");
+    p = first;
+    for (int64_t i = 0; i < n; i++) {
+        struct str raw = {NULL, 0};
+        uint64_t size;
+        if (i)
+            buf_char(to, ',');
+        if (plain) {
+            if (!wire_atom(env, p, &raw))
+                wire_bin(p, &raw, &size);
+            put_text(to, raw);
+            buf_char(to, ':');
+            p = json_term(to, env, wire_skip(p));
+        } else {
+            buf_char(to, '[');
+            p = json_term(to, env, p);
+            buf_char(to, ',');
+            p = json_term(to, env, p);
+            buf_char(to, ']');
+        }
+    }
+    if ((uint64_t)n < pairs) {
+        if (*p != ETW_T_CUT) /* a key whose value is cut */
+            p = wire_skip(p);
+        p++;
+        if (n)
+            buf_char(to, ',');
+        buf_puts(to, plain ? "\"…\":" : "");
+        buf_printf(to, "{\"cut\":%llu}", (unsigned long long)(pairs - (uint64_t)n));
+    }
+    buf_puts(to, plain ? "}" : "]}");
+    return p;
+}
+
+const uint8_t *json_term(struct buf *to, const struct term_env *env, const uint8_t *at)
+{
+    uint8_t tag = *at;
+    struct str raw;
+    int64_t v;
+
+    if (wire_int(at, &v)) {
+        bool exact = v >= -(INT64_C(1) << 53) && v <= INT64_C(1) << 53;
+        if (!exact)
+            buf_char(to, '"');
+        print_i64(to, v);
+        if (!exact)
+            buf_char(to, '"');
+        return wire_token(at);
+    }
+    if (wire_atom(env, at, &raw)) {
+        bool word = (raw.len == 4 && (!memcmp(raw.at, "true", 4) || !memcmp(raw.at, "null", 4))) ||
+                    (raw.len == 5 && !memcmp(raw.at, "false", 5));
+        if (word)
+            buf_str(to, raw);
+        else
+            put_text(to, raw);
+        return wire_token(at);
+    }
+    if (tag >= ETW_T_TUPLE0 && tag < ETW_T_TUPLE0 + 32) {
+        buf_puts(to, "{\"tuple\":");
+        at = put_items(to, env, at + 1, tag - ETW_T_TUPLE0);
+        buf_char(to, '}');
+        return at;
+    }
+    switch (tag) {
+    case ETW_T_TUPLE:
+        buf_puts(to, "{\"tuple\":");
+        at = put_items(to, env, at + 5, wire_u32(at + 1));
+        buf_char(to, '}');
+        return at;
+    case ETW_T_FLOAT: {
+        double d;
+        memcpy(&d, at + 1, sizeof(d));
+        if (isfinite(d))
+            erlang_print_float(to, d);
+        else
+            buf_puts(to, "null");
+        return at + 9;
+    }
+    case ETW_T_NIL:
+        buf_puts(to, "[]");
+        return at + 1;
+    case ETW_T_LIST:
+        return put_list(to, env, at);
+    case ETW_T_STRING: {
+        size_t from = to->len;
+        const uint8_t *end = quoted(to, env, at);
+        bool text = to->data[from + 1] == '\\';
+        to->len = from;
+        if (!text) {
+            buf_char(to, '[');
+            for (const uint8_t *p = at + 3; p < end; p++) {
+                if (p > at + 3)
+                    buf_char(to, ',');
+                print_u64(to, *p);
+            }
+            buf_char(to, ']');
+        } else {
+            struct buf utf8 = {0};
+            for (const uint8_t *p = at + 3; p < end; p++)
+                buf_utf8(&utf8, *p);
+            json_string(to, buf_view(&utf8));
+            buf_release(&utf8);
+        }
+        return end;
+    }
+    case ETW_T_MAP:
+        return put_map(to, env, at);
+    case ETW_T_BIN:
+    case ETW_T_BITS:
+        return put_bin(to, at);
+    case ETW_T_PID:
+        return tagged(to, "pid", env, at);
+    case ETW_T_PORT:
+        return tagged(to, "port", env, at);
+    case ETW_T_TEXT: {
+        static const char *const tags[] = {"ref", "fun", "pid", "port", "other", "integer"};
+        return tagged(to, at[1] < ARRAY_LEN(tags) ? tags[at[1]] : "other", env, at);
+    }
+    case ETW_T_REDACTED:
+        buf_puts(to, "{\"redacted\":true}");
+        return at + 1;
+    case ETW_T_ELIDED:
+        buf_puts(to, cut_mark);
+        return at + 1;
+    default: /* the large integers */
+        return quoted(to, env, at);
+    }
+}
+
+static void json_atom(struct buf *to, struct str raw)
+{
+    json_string(to, raw);
+}
+
+const struct printer printer_json = {
+    .name = "json",
+    .term = json_term,
+    .atom = json_atom,
+};

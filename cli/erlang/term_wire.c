@@ -1,0 +1,507 @@
+/* Checking, walking and copying encoded terms. Printing them is term_print.c's. */
+#include "term_wire.h"
+
+#include <stdlib.h>
+
+#include "../ground/mem.h"
+#include "../ground/utf8.h"
+#include "term_print.h"
+
+#define ATOM_BYTES 1020 /* 255 characters of four bytes */
+#define PAD 16          /* readable bytes behind a printed atom */
+
+/* ---- the table of atoms ---- */
+
+void wire_atoms_release(struct wire_atoms *t)
+{
+    for (uint32_t i = 0; i < t->cap; i++)
+        free((char *)t->table[i].erl);
+    free(t->table);
+    *t = (struct wire_atoms){0};
+}
+
+static void reach(struct wire_atoms *t, unsigned id)
+{
+    uint32_t cap = t->cap ? t->cap : 64;
+
+    if (id < t->cap)
+        return;
+    while (cap <= id)
+        cap *= 2;
+    t->table = mem_realloc(t->table, cap * sizeof(*t->table));
+    memset(t->table + t->cap, 0, (cap - t->cap) * sizeof(*t->table));
+    t->bytes += (cap - t->cap) * sizeof(*t->table);
+    t->cap = cap;
+}
+
+/* The characters with every bad byte replaced, so that whoever reads a name reads UTF-8. */
+static void add_valid(struct buf *b, const char *name, size_t len)
+{
+    const char *end = name + len;
+
+    while (name < end) {
+        const char *from = name;
+        if (utf8_next(&name, end) == UTF8_BAD)
+            buf_utf8(b, 0xfffd);
+        else
+            buf_add(b, from, (size_t)(name - from));
+    }
+}
+
+void wire_atoms_define(struct wire_atoms *t, unsigned id, const char *name, size_t len)
+{
+    struct buf b = {0};
+    struct str raw = {name, len};
+
+    reach(t, id);
+    struct wire_atom *a = &t->table[id];
+    if (a->erl) {
+        t->bytes -= (size_t)a->erl_len + a->raw_len + PAD;
+        free((char *)a->erl);
+    }
+    erlang_print_atom(&b, raw);
+    a->erl_len = (uint16_t)b.len;
+    if (b.len == len && !memcmp(b.data, name, len)) {
+        a->raw_len = a->erl_len;
+    } else {
+        add_valid(&b, name, len);
+        a->raw_len = (uint16_t)(b.len - a->erl_len);
+    }
+    memset(buf_room(&b, PAD), 0, PAD);
+    a->erl = b.data;
+    a->raw = b.data + (b.len - a->raw_len);
+    t->bytes += (size_t)a->erl_len + a->raw_len + PAD;
+}
+
+/* ---- single tokens: a leaf, or the head of a container ---- */
+
+enum { VARIABLE = 0xff };
+
+/* Bytes of a token, 0 where there is no such tag. */
+static const uint8_t token_bytes[256] = {
+    [0x00 ... 0x7f] = 1,
+    [ETW_T_INT16] = 3,
+    [ETW_T_INT32] = 5,
+    [ETW_T_INT64] = 9,
+    [ETW_T_BIGPOS] = VARIABLE,
+    [ETW_T_BIGNEG] = VARIABLE,
+    [ETW_T_FLOAT] = 9,
+    [ETW_T_ATOM] = 3,
+    [ETW_T_ATOMDEF] = VARIABLE,
+    [ETW_T_ATOMTEXT] = VARIABLE,
+    [ETW_T_PID] = 9,
+    [ETW_T_PORT] = 9,
+    [ETW_T_TEXT] = VARIABLE,
+    [ETW_T_NIL] = 1,
+    [ETW_T_LIST] = 1,
+    [ETW_T_END] = 1,
+    [ETW_T_TAIL] = 1,
+    [ETW_T_TUPLE] = 5,
+    [ETW_T_MAP] = 5,
+    [ETW_T_BIN] = VARIABLE,
+    [ETW_T_BITS] = VARIABLE,
+    [ETW_T_CUT] = 1,
+    [ETW_T_ELIDED] = 1,
+    [ETW_T_REDACTED] = 1,
+    [ETW_T_STRING] = VARIABLE,
+    [ETW_T_TUPLE0 ... ETW_T_TUPLE0 + 31] = 1,
+};
+
+static size_t variable_head(uint8_t tag)
+{
+    switch (tag) {
+    case ETW_T_ATOMDEF: return 5;
+    case ETW_T_TEXT: return 4;
+    case ETW_T_BIN: return 13;
+    case ETW_T_BITS: return 14;
+    default: return 3; /* BIGPOS BIGNEG ATOMTEXT STRING */
+    }
+}
+
+static size_t variable_body(const uint8_t *at)
+{
+    switch (*at) {
+    case ETW_T_ATOMDEF: return wire_u16(at + 3);
+    case ETW_T_TEXT: return wire_u16(at + 2);
+    case ETW_T_BIN: return wire_u32(at + 9);
+    case ETW_T_BITS: return wire_u32(at + 10);
+    default: return wire_u16(at + 1);
+    }
+}
+
+static const uint8_t *token_end(const uint8_t *at)
+{
+    uint8_t n = token_bytes[*at];
+
+    return likely(n != VARIABLE) ? at + n : at + variable_head(*at) + variable_body(at);
+}
+
+const uint8_t *wire_token(const uint8_t *at)
+{
+    return token_end(at);
+}
+
+/* ---- checking ---- */
+
+/* A token with a body of any length; NULL and *why when something is wrong with it. */
+static const uint8_t *check_variable(struct wire_atoms *t, const uint8_t *at, const uint8_t *end, bool *defines,
+                                     bool *conflict, const char **why)
+{
+    size_t left = (size_t)(end - at), head = variable_head(*at);
+
+    *why = "a term is longer than its frame";
+    if (left < head || left - head < variable_body(at))
+        return NULL;
+    size_t body = variable_body(at);
+    switch (*at) {
+    case ETW_T_ATOMDEF: {
+        unsigned id = wire_u16(at + 1);
+        if (*why = "an atom's id out of range", id >= ETW_ATOMS)
+            return NULL;
+        if (*why = "an atom of more than 255 characters", body > ATOM_BYTES)
+            return NULL;
+        reach(t, id);
+        if (t->table[id].seen == t->frame)
+            *conflict = true;
+        t->table[id].seen = t->frame;
+        *defines = true;
+        break;
+    }
+    case ETW_T_ATOMTEXT:
+        if (*why = "an atom of more than 255 characters", body > ATOM_BYTES)
+            return NULL;
+        break;
+    case ETW_T_BIN:
+    case ETW_T_BITS: {
+        bool bits = *at == ETW_T_BITS;
+        uint64_t size = wire_u64(at + (bits ? 2 : 1));
+        if (*why = "more bytes of a binary than it has", body > size)
+            return NULL;
+        if (*why = "a bit string with a wrong number of bits", bits && (at[1] < 1 || at[1] > 7 || !size))
+            return NULL;
+        break;
+    }
+    default:
+        break;
+    }
+    return at + head + body;
+}
+
+#define IN_LIST UINT64_MAX
+
+enum wire_found wire_check(struct wire_atoms *t, const uint8_t *at, const uint8_t *end, unsigned terms,
+                           const uint8_t **ret_end, const char **why)
+{
+    uint64_t outer[WIRE_DEPTH];  /* what the containers around this one want */
+    uint64_t want = terms;       /* elements that this one still wants; IN_LIST until its end */
+    unsigned depth = 0;
+    bool defines = false, conflict = false;
+
+    if (!terms) {
+        *ret_end = at;
+        return WIRE_OK;
+    }
+    for (;;) {
+        if (unlikely(at >= end)) {
+            *why = "a term is missing";
+            goto bad;
+        }
+        uint8_t tag = *at, n = token_bytes[tag];
+        uint64_t count;
+        if (likely(tag < 0x80)) {
+            at++;
+            goto done;
+        }
+        if (unlikely(!n)) {
+            *why = "no term begins with this byte";
+            goto bad;
+        }
+        if (n == VARIABLE) {
+            const uint8_t *next = check_variable(t, at, end, &defines, &conflict, why);
+            if (unlikely(!next))
+                goto bad;
+            at = next;
+            goto done;
+        }
+        if (unlikely((size_t)(end - at) < n)) {
+            *why = "a term is longer than its frame";
+            goto bad;
+        }
+        switch (tag) {
+        case ETW_T_ATOM: {
+            unsigned id = wire_u16(at + 1);
+            if (unlikely(id >= t->cap || (!t->table[id].erl && t->table[id].seen != t->frame))) {
+                *why = "an atom that was not defined";
+                goto bad;
+            }
+            t->table[id].seen = t->frame;
+            at += 3;
+            goto done;
+        }
+        case ETW_T_LIST:
+            count = IN_LIST;
+            break;
+        case ETW_T_TUPLE:
+            count = wire_u32(at + 1);
+            break;
+        case ETW_T_MAP:
+            count = UINT64_C(2) * wire_u32(at + 1);
+            break;
+        case ETW_T_TUPLE0 ... ETW_T_TUPLE0 + 31:
+            count = tag - ETW_T_TUPLE0;
+            break;
+        case ETW_T_END:
+            if (unlikely(want != IN_LIST)) {
+                *why = "the end of a list outside of one";
+                goto bad;
+            }
+            at++;
+            want = outer[--depth];
+            goto done;
+        case ETW_T_TAIL:
+            if (unlikely(want != IN_LIST)) {
+                *why = "the tail of a list outside of one";
+                goto bad;
+            }
+            at++;
+            want = 1;
+            continue;
+        case ETW_T_CUT:
+            if (unlikely(!depth)) {
+                *why = "a cut outside of a container";
+                goto bad;
+            }
+            at++;
+            want = outer[--depth];
+            goto done;
+        default:
+            at += n;
+            goto done;
+        }
+        if (unlikely(depth + 1 == WIRE_DEPTH)) {
+            *why = "terms are nested too deep";
+            goto bad;
+        }
+        at += n;
+        if (count) {
+            outer[depth++] = want;
+            want = count;
+            continue;
+        }
+    done: /* one term more of the container; the containers that it completes are terms themselves */
+        while (want != IN_LIST && --want == 0) {
+            if (!depth) {
+                *ret_end = at;
+                return conflict ? WIRE_CONFLICT : defines ? WIRE_DEFINES : WIRE_OK;
+            }
+            want = outer[--depth];
+        }
+    }
+bad:
+    *ret_end = at;
+    return WIRE_BAD;
+}
+
+void wire_define(struct wire_atoms *t, const uint8_t *at, const uint8_t *end)
+{
+    for (; at < end; at = token_end(at))
+        if (*at == ETW_T_ATOMDEF)
+            wire_atoms_define(t, wire_u16(at + 1), (const char *)at + 5, wire_u16(at + 3));
+}
+
+/* ---- copying ---- */
+
+static void add_atom(struct buf *to, struct str raw)
+{
+    char *p = buf_room(to, 3 + raw.len);
+    uint16_t len = (uint16_t)raw.len;
+
+    p[0] = (char)ETW_T_ATOMTEXT;
+    memcpy(p + 1, &len, sizeof(len));
+    memcpy(p + 3, raw.at, raw.len);
+    to->len += 3 + raw.len;
+}
+
+static bool copy(struct buf *to, const struct wire_atoms *t, struct wire_atoms *define, struct wire w, size_t max)
+{
+    size_t start = to->len;
+    const uint8_t *run = w.at; /* bytes that stay as they are, not yet copied */
+
+    for (const uint8_t *at = w.at, *next; at < w.end; at = next) {
+        next = token_end(at);
+        if (*at != ETW_T_ATOM && *at != ETW_T_ATOMDEF)
+            continue;
+        buf_add(to, run, (size_t)(at - run));
+        run = next;
+        if (*at == ETW_T_ATOMDEF) {
+            if (define)
+                wire_atoms_define(define, wire_u16(at + 1), (const char *)at + 5, wire_u16(at + 3));
+            add_atom(to, (struct str){(const char *)at + 5, wire_u16(at + 3)});
+        } else {
+            const struct wire_atom *a = &t->table[wire_u16(at + 1)];
+            add_atom(to, (struct str){a->raw, a->raw_len});
+        }
+        if (to->len - start > max)
+            return false;
+    }
+    buf_add(to, run, (size_t)(w.end - run));
+    return to->len - start <= max;
+}
+
+bool wire_resolve(struct buf *to, struct wire_atoms *t, struct wire terms, size_t max)
+{
+    return copy(to, t, t, terms, max);
+}
+
+bool wire_copy(struct buf *to, const struct term_env *env, struct wire terms, size_t max)
+{
+    return copy(to, env->atoms, NULL, terms, max);
+}
+
+/* ---- looking ---- */
+
+const uint8_t *wire_skip(const uint8_t *at)
+{
+    uint64_t left[WIRE_DEPTH + 1];
+    unsigned depth = 0;
+
+    left[0] = 1;
+    for (;;) {
+        uint8_t tag = *at;
+        uint64_t count = 0;
+        at = token_end(at);
+        if (tag >= ETW_T_TUPLE0 && tag < ETW_T_TUPLE0 + 32)
+            count = tag - ETW_T_TUPLE0;
+        else if (tag == ETW_T_TUPLE)
+            count = wire_u32(at - 4);
+        else if (tag == ETW_T_MAP)
+            count = wire_u32(at - 4) * UINT64_C(2);
+        else if (tag == ETW_T_LIST)
+            count = IN_LIST;
+        else if (tag == ETW_T_END || tag == ETW_T_CUT)
+            depth--;
+        else if (tag == ETW_T_TAIL) {
+            left[depth] = 1;
+            continue;
+        }
+        if (count) {
+            left[++depth] = count;
+            continue;
+        }
+        while (left[depth] != IN_LIST && --left[depth] == 0) {
+            if (!depth)
+                return at;
+            depth--;
+        }
+    }
+}
+
+void wire_atom_text(const struct term_env *env, const uint8_t *at, struct str *ret_raw)
+{
+    if (*at == ETW_T_ATOM) {
+        const struct wire_atom *a = &env->atoms->table[wire_u16(at + 1)];
+        *ret_raw = (struct str){a->raw, a->raw_len};
+    } else if (*at == ETW_T_ATOMDEF) {
+        *ret_raw = (struct str){(const char *)at + 5, wire_u16(at + 3)};
+    } else {
+        *ret_raw = (struct str){(const char *)at + 3, wire_u16(at + 1)};
+    }
+}
+
+bool wire_atom(const struct term_env *env, const uint8_t *at, struct str *ret_raw)
+{
+    if (!wire_is_atom_tag(*at))
+        return false;
+    wire_atom_text(env, at, ret_raw);
+    return true;
+}
+
+bool wire_is_atom(const struct term_env *env, const uint8_t *at, const char *name)
+{
+    struct str raw;
+
+    return wire_atom(env, at, &raw) && raw.len == strlen(name) && !memcmp(raw.at, name, raw.len);
+}
+
+bool wire_int(const uint8_t *at, int64_t *ret)
+{
+    switch (*at) {
+    case 0x00 ... 0x7f: *ret = *at; return true;
+    case ETW_T_INT16: *ret = (int16_t)wire_u16(at + 1); return true;
+    case ETW_T_INT32: *ret = (int32_t)wire_u32(at + 1); return true;
+    case ETW_T_INT64: *ret = (int64_t)wire_u64(at + 1); return true;
+    default: return false;
+    }
+}
+
+bool wire_pid(const uint8_t *at, uint64_t *ret_tracee)
+{
+    if (*at != ETW_T_PID && *at != ETW_T_PORT)
+        return false;
+    *ret_tracee = wire_u64(at + 1) | (*at == ETW_T_PORT ? ETW_TRACEE_PORT : 0);
+    return true;
+}
+
+bool wire_bin(const uint8_t *at, struct str *ret_bytes, uint64_t *ret_size)
+{
+    if (*at != ETW_T_BIN)
+        return false;
+    *ret_size = wire_u64(at + 1);
+    *ret_bytes = (struct str){(const char *)at + 13, wire_u32(at + 9)};
+    return true;
+}
+
+/* Elements before a cut, at most `count`. */
+static int64_t elements(const uint8_t *at, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++, at = wire_skip(at))
+        if (*at == ETW_T_CUT)
+            return (int64_t)i;
+    return (int64_t)count;
+}
+
+int64_t wire_tuple(const uint8_t *at, uint32_t *ret_arity, const uint8_t **ret_first)
+{
+    if (*at >= ETW_T_TUPLE0 && *at < ETW_T_TUPLE0 + 32) {
+        *ret_arity = *at - ETW_T_TUPLE0;
+        *ret_first = at + 1;
+    } else if (*at == ETW_T_TUPLE) {
+        *ret_arity = wire_u32(at + 1);
+        *ret_first = at + 5;
+    } else {
+        return -1;
+    }
+    return elements(*ret_first, *ret_arity);
+}
+
+int64_t wire_map(const uint8_t *at, uint32_t *ret_pairs, const uint8_t **ret_first)
+{
+    if (*at != ETW_T_MAP)
+        return -1;
+    *ret_pairs = wire_u32(at + 1);
+    *ret_first = at + 5;
+    return elements(*ret_first, UINT64_C(2) * *ret_pairs) / 2;
+}
+
+bool wire_list(const uint8_t **at)
+{
+    static const uint8_t nothing = ETW_T_END;
+
+    if (**at == ETW_T_LIST)
+        ++*at;
+    else if (**at == ETW_T_NIL)
+        *at = &nothing;
+    else
+        return false;
+    return true;
+}
+
+const uint8_t *wire_list_next(const uint8_t **at)
+{
+    const uint8_t *element = *at;
+
+    if (*element == ETW_T_END || *element == ETW_T_TAIL || *element == ETW_T_CUT)
+        return NULL;
+    *at = wire_skip(element);
+    return element;
+}
