@@ -1,0 +1,118 @@
+/*
+ * What the parser makes: one kind of node for patterns, guards, bodies and where alike, because the grammar of terms is
+ * the same; which nodes may stand where is check's business. Nodes live in the arena and remember their place.
+ */
+#ifndef ETRACE_AST_H
+#define ETRACE_AST_H
+
+#include "functions.h"
+
+enum ast_type {
+    A_LIT,      /* value; quoted: an atom in quotes (Erlang) or with a colon (Elixir) */
+    A_ANY,      /* _ */
+    A_VAR,      /* text */
+    A_PIN,      /* ^text */
+    A_TUPLE,    /* items */
+    A_LIST,     /* items, tail or NULL */
+    A_MAP,      /* items: key, value, … */
+    A_RECORD,   /* text (and module): items: field (A_LIT atom, or A_ANY for `_ = V`), value, … */
+    A_RECFIELD, /* items[0] #text . items[1] (A_LIT atom); without items[0]: the index (#rec.field) */
+    A_BIN,      /* items: A_SEG */
+    A_SEG,      /* items[0] value, items[1] size or NULL; seg */
+    A_MATCH,    /* items[0] = items[1] */
+    A_OP,       /* op, items */
+    A_CALL,     /* module (may be empty), text, items */
+    A_DOT,      /* items[0] . text */
+    A_INDEX,    /* items[0] [ items[1] ] */
+    A_UNIT,     /* value with a unit, scaled to nanoseconds or bytes; kind */
+    A_REGEX,    /* text: PCRE2, unescaped only as far as its delimiter demands */
+};
+
+/* Operators: the functions of match specifications, and a few that are only syntax. */
+enum ast_op {
+    OP_CONCAT = FN_COUNT, /* ++ */
+    OP_BINCAT,            /* <> */
+    OP_IN,
+    OP_NOT_IN,
+    OP_RANGE,  /* .. */
+    OP_LIKE,   /* =~ */
+    OP_UNLIKE, /* !~ */
+};
+
+enum seg_type { SEG_DEFAULT, SEG_INTEGER, SEG_FLOAT, SEG_BINARY, SEG_BITS, SEG_UTF8, SEG_UTF16, SEG_UTF32 };
+
+struct seg {
+    enum seg_type type;
+    int unit; /* 0: the type's own */
+    bool is_signed, little, native;
+};
+
+struct ast {
+    enum ast_type type;
+    int op;
+    bool quoted, paren;
+    enum where_kind kind;
+    unsigned types;  /* set by check: the TY_ bits that its value may have */
+    term_t known;    /* set by check: its value, where that does not depend on anything */
+    unsigned depth; /* of the tree below: bounded, so that every pass may recurse */
+    size_t from, len; /* in the whole text */
+    struct str text, module;
+    term_t value;
+    struct seg seg;
+    int64_t bits;    /* A_SEG, set by check: how many, -1 for all the rest */
+    struct ast **items;
+    size_t count;
+    struct ast *tail;
+};
+
+/* The guard sequences of one clause: any alternative whose tests all hold. */
+struct ast_guard {
+    struct ast **tests;
+    size_t count;
+    size_t from, len;
+};
+
+struct ast_clause {
+    bool has_head;
+    bool prefix;        /* the head ends in `...` */
+    struct ast *whole;  /* dbg's fun(X) and fun([A,B]=X): what the argument list as a whole is bound to, or NULL */
+    struct ast **head;
+    size_t nhead;
+    struct ast *tail;   /* dbg's fun([A|T]) */
+    struct ast_guard *guards;
+    size_t nguards;
+    struct ast **body;
+    size_t nbody;
+    size_t from, len, head_from, head_len;
+};
+
+enum ast_shape {
+    SHAPE_CALL,
+    SHAPE_SEND,
+    SHAPE_RECV,
+    SHAPE_EVENT,
+};
+
+struct ast_probe {
+    enum ast_shape shape;
+    enum spec_surface surface;
+    enum spec_scope scope;
+    struct selector *selectors;
+    bool *arity_given; /* for each selector */
+    size_t nselectors;
+    struct ast_clause *clauses;
+    size_t nclauses;
+    bool fun;          /* written as dbg's fun … end: bodies are taken as they are */
+    term_t raw;        /* a literal match specification instead of clauses */
+    size_t raw_from, raw_len;
+    struct str event;  /* without the @ */
+    size_t event_from;
+    struct ast *where;
+    size_t from, len;
+    size_t where_from;
+};
+
+size_t ast_probe_selected(const struct ast_probe *p); /* where its selectors end */
+void ast_dump(const struct ast_probe *p, struct buf *b);
+
+#endif

@@ -1,0 +1,191 @@
+#include "check.h"
+
+#include <string.h>
+
+struct ast *check_new(struct check *k, enum ast_type type, const struct ast *like)
+{
+    struct ast *n = arena_alloc(k->c->arena, sizeof(*n));
+
+    n->type = type;
+    n->from = like->from;
+    n->len = like->len;
+    n->depth = like->depth;
+    n->types = TY_ANY;
+    return n;
+}
+
+struct ast *check_lit(struct check *k, term_t value, const struct ast *like)
+{
+    struct ast *n = check_new(k, A_LIT, like);
+
+    n->value = n->known = value;
+    n->types = term_types(value);
+    n->quoted = like->quoted;
+    n->paren = like->paren;
+    return n;
+}
+
+bool check_special(term_t t)
+{
+    if (t->type == TERM_ATOM) {
+        if (str_is(t->text, "_") || str_is(t->text, "$_") || str_is(t->text, "$$"))
+            return true;
+        if (t->text.len < 2 || t->text.at[0] != '$')
+            return false;
+        for (size_t i = 1; i < t->text.len; i++)
+            if (t->text.at[i] < '0' || t->text.at[i] > '9')
+                return false;
+        return true;
+    }
+    if (t->type == TERM_EXPORT)
+        return false;
+    for (size_t i = 0; i < t->count; i++)
+        if (check_special(t->items[i]))
+            return true;
+    return t->tail && check_special(t->tail);
+}
+
+bool check_let(struct check *k, const struct ast *pin, term_t *ret)
+{
+    const struct lang_options *opt = k->c->opt;
+    struct guess g;
+
+    guess_init(&g, pin->text);
+    for (size_t i = 0; i < opt->nlets; i++) {
+        if (str_same(opt->lets[i].name, pin->text)) {
+            *ret = opt->lets[i].value;
+            return true;
+        }
+        guess_offer(&g, opt->lets[i].name);
+    }
+    diag(k->c, pin->from, pin->len, "nothing is bound to ^" STR_FMT, STR_ARG(pin->text));
+    diag_note(k->c, "--let " STR_FMT "=TERM binds it", STR_ARG(pin->text));
+    return diag_guess(k->c, &g);
+}
+
+bool check_otp(struct check *k, enum fn fn, const struct ast *at)
+{
+    const struct fn_row *row = fn_row(fn);
+
+    k->needs_otp = MAX(k->needs_otp, row->otp);
+    if (!k->c->opt->otp || !row->otp || k->c->opt->otp >= row->otp)
+        return true;
+    diag(k->c, at->from, at->len, "%s/%d in a match specification needs OTP %d", row->name, row->most, row->otp);
+    return diag_note(k->c, "this node has OTP %d", k->c->opt->otp);
+}
+
+struct ast *check_op(struct check *k, int op, const struct ast *like, size_t count, struct ast **items)
+{
+    struct ast *n = check_new(k, A_OP, like);
+
+    n->op = op;
+    n->count = count;
+    n->items = arena_alloc(k->c->arena, count * sizeof(*items) + 1);
+    for (size_t i = 0; i < count; i++) {
+        if (!items[i])
+            return NULL;
+        n->items[i] = items[i];
+    }
+    n->paren = like->paren;
+    return check_known(k, n);
+}
+
+struct ast *check_known(struct check *k, struct ast *n)
+{
+    const enum fn fn = (enum fn)n->op;
+    const struct fn_row *row = fn_row(fn);
+    term_t *args = arena_alloc(k->c->arena, n->count * sizeof(*args) + 1);
+    bool fails = false;
+
+    if (!check_otp(k, fn, n))
+        return NULL;
+    for (size_t i = 0; i < n->count; i++) {
+        const struct ast *arg = n->items[i];
+        unsigned wants = fn_wants(fn, i);
+        if (!(wants & arg->types)) {
+            const char *want = fn_type_name(wants), *have = fn_type_name(arg->types);
+            diag(k->c, arg->from, arg->len, "'%s' takes %s%s%s", row->name, want ? want : "something else",
+                 have ? ", not " : "", have ? have : "");
+            diag_note(k->c, "this always fails");
+            return NULL;
+        }
+        args[i] = arg->known;
+    }
+    n->types = row->result;
+    n->known = n->count ? fold(k->c->arena, fn, args, n->count, &fails) : NULL;
+    if (fails) {
+        diag(k->c, n->from, n->len, "this always fails");
+        if (fn == FN_ELEMENT)
+            diag_note(k->c, "the tuple has %zu elements, counted from 1", args[1]->count);
+        else if (fn == FN_HD || fn == FN_TL)
+            diag_note(k->c, "the list is empty");
+        else if (fn == FN_DIV || fn == FN_REM || fn == FN_DIVIDE)
+            diag_note(k->c, "division by zero");
+        return NULL;
+    }
+    if (n->known)
+        n->types = term_types(n->known);
+    if (fn == FN_ELEMENT && args[0] && args[0]->type == TERM_INT && args[0]->integer < 1) {
+        diag(k->c, n->items[0]->from, n->items[0]->len, "elements are counted from 1");
+        return NULL;
+    }
+    return n;
+}
+
+/* Whether a test can only be true: then it is no condition. */
+static bool is_true(const struct ast *n)
+{
+    return n->known && term_is_atom(n->known, "true");
+}
+
+static bool unparenthesised(const struct ast *n)
+{
+    return n->type == A_OP && !n->paren && (n->op == FN_AND || n->op == FN_OR || n->op == FN_XOR);
+}
+
+/* `A and B == C` is legal in Erlang, and not what it looks like. */
+static void warn_binding(struct check *k, const struct ast *n)
+{
+    for (size_t i = 0; i < n->count; i++) {
+        const struct ast *side = n->items[i];
+        if (n->type == A_OP && n->op >= FN_GT && n->op <= FN_NE && side && unparenthesised(side))
+            warn(k->c, side->from, side->len, false, "'%s' binds tighter than '%s': this is read as (%.*s) %s …",
+                 fn_row((enum fn)side->op)->name, fn_row((enum fn)n->op)->name, (int)side->len,
+                 k->c->text.at + side->from, fn_row((enum fn)n->op)->name);
+        if (side && i < n->count && n->type == A_OP)
+            warn_binding(k, side);
+    }
+}
+
+bool check_guards(struct check *k, struct ast_clause *cl, bool *ret_always)
+{
+    k->place = k->guard;
+    *ret_always = cl->nguards == 0;
+    size_t never = 0;
+    for (size_t i = 0; i < cl->nguards; i++) {
+        struct ast_guard *g = &cl->guards[i];
+        bool all = true, none = false;
+        for (size_t j = 0; j < g->count; j++) {
+            if (k->probe->surface == SPEC_ERLANG)
+                warn_binding(k, g->tests[j]);
+            struct ast *test = check_expr(k, g->tests[j]);
+            if (!test)
+                return false;
+            if (!(test->types & TY_BOOL)) {
+                const char *have = fn_type_name(test->types);
+                diag(k->c, test->from, test->len, "a guard is a test, and this is %s", have ? have : "none");
+                diag_note(k->c, "it is never true");
+                return false;
+            }
+            all &= is_true(test);
+            if (test->known && !is_true(test)) {
+                warn(k->c, test->from, test->len, cl->nguards == 1, "this is never true");
+                none = true;
+            }
+            g->tests[j] = test;
+        }
+        *ret_always |= all;
+        never += none;
+    }
+    return true;
+}

@@ -1,0 +1,129 @@
+/*
+ * Elixir's guards in terms of Erlang's: other names, another order of arguments, and the macros of Kernel, Integer and
+ * Bitwise written out. :erlang.f(…) keeps Erlang's own order.
+ */
+#include <string.h>
+
+#include "check.h"
+
+static struct ast *atom(struct check *k, const char *name, const struct ast *like)
+{
+    return check_lit(k, term_atom(k->c->arena, name), like);
+}
+
+static struct ast *has_key(struct check *k, struct ast *n, struct ast *map, const char *key)
+{
+    return CHECK_OP(k, FN_IS_MAP_KEY, n, atom(k, key, n), map);
+}
+
+static struct ast *get(struct check *k, struct ast *n, struct ast *map, const char *key)
+{
+    return CHECK_OP(k, FN_MAP_GET, n, atom(k, key, n), map);
+}
+
+static struct ast *is_nil(struct check *k, struct ast *n, struct ast **args)
+{
+    return CHECK_OP(k, FN_EQ_EXACT, n, args[0], atom(k, "nil", n));
+}
+
+static struct ast *elem(struct check *k, struct ast *n, struct ast **args)
+{
+    struct ast *index;
+
+    if (args[1]->known && args[1]->known->type == TERM_INT && args[1]->known->integer >= 0)
+        index = check_lit(k, term_int(k->c->arena, args[1]->known->integer + 1), args[1]);
+    else
+        index = CHECK_OP(k, FN_ADD, args[1], args[1], check_lit(k, term_int(k->c->arena, 1), n));
+    return CHECK_OP(k, FN_ELEMENT, n, index, args[0]);
+}
+
+static struct ast *is_map_key(struct check *k, struct ast *n, struct ast **args)
+{
+    return CHECK_OP(k, FN_IS_MAP_KEY, n, args[1], args[0]);
+}
+
+static struct ast *is_struct(struct check *k, struct ast *n, struct ast **args)
+{
+    struct ast *is_map = CHECK_OP(k, FN_IS_MAP, n, args[0]);
+    struct ast *key = has_key(k, n, args[0], "__struct__"), *name = get(k, n, args[0], "__struct__");
+
+    if (n->count == 2)
+        return CHECK_OP(k, FN_ANDALSO, n, is_map, key, CHECK_OP(k, FN_EQ_EXACT, n, name, args[1]));
+    return CHECK_OP(k, FN_ANDALSO, n, is_map, key, CHECK_OP(k, FN_IS_ATOM, n, name));
+}
+
+static struct ast *is_non_struct_map(struct check *k, struct ast *n, struct ast **args)
+{
+    struct ast *is_map = CHECK_OP(k, FN_IS_MAP, n, args[0]);
+    struct ast *key = has_key(k, n, args[0], "__struct__"), *name = get(k, n, args[0], "__struct__");
+    struct ast *test = CHECK_OP(k, FN_ANDALSO, n, key, CHECK_OP(k, FN_IS_ATOM, n, name));
+
+    return test ? CHECK_OP(k, FN_ANDALSO, n, is_map, CHECK_OP(k, FN_NOT, n, test)) : NULL;
+}
+
+static struct ast *is_exception(struct check *k, struct ast *n, struct ast **args)
+{
+    struct ast *test = is_struct(k, n, args), *key = has_key(k, n, args[0], "__exception__");
+    struct ast *value = get(k, n, args[0], "__exception__");
+
+    return CHECK_OP(k, FN_ANDALSO, n, test, key, CHECK_OP(k, FN_EQ_EXACT, n, value, atom(k, "true", n)));
+}
+
+static struct ast *parity(struct check *k, struct ast *n, struct ast **args, int bit)
+{
+    struct ast *one = check_lit(k, term_int(k->c->arena, 1), n), *want = check_lit(k, term_int(k->c->arena, bit), n);
+    struct ast *band = CHECK_OP(k, FN_BAND, n, args[0], one);
+
+    return CHECK_OP(k, FN_ANDALSO, n, CHECK_OP(k, FN_IS_INTEGER, n, args[0]), CHECK_OP(k, FN_EQ_EXACT, n, band, want));
+}
+
+static struct ast *is_odd(struct check *k, struct ast *n, struct ast **args)
+{
+    return parity(k, n, args, 1);
+}
+
+static struct ast *is_even(struct check *k, struct ast *n, struct ast **args)
+{
+    return parity(k, n, args, 0);
+}
+
+static const struct {
+    const char *module; /* of the Elixir. names; NULL: Kernel */
+    const char *name;
+    size_t least, most;
+    struct ast *(*write)(struct check *, struct ast *, struct ast **);
+} macros[] = {
+    {NULL, "is_nil", 1, 1, is_nil},
+    {NULL, "elem", 2, 2, elem},
+    {NULL, "is_map_key", 2, 2, is_map_key},
+    {NULL, "is_struct", 1, 2, is_struct},
+    {NULL, "is_non_struct_map", 1, 1, is_non_struct_map},
+    {NULL, "is_exception", 1, 2, is_exception},
+    {"Elixir.Integer", "is_odd", 1, 1, is_odd},
+    {"Elixir.Integer", "is_even", 1, 1, is_even},
+};
+
+struct ast *check_elixir(struct check *k, struct ast *n, bool *ret_done)
+{
+    const bool kernel = !n->module.len || str_is(n->module, "Elixir.Kernel");
+
+    *ret_done = true;
+    for (size_t i = 0; i < ARRAY_LEN(macros); i++) {
+        if (!str_is(n->text, macros[i].name) || !(macros[i].module ? str_is(n->module, macros[i].module) : kernel))
+            continue;
+        if (n->count < macros[i].least || n->count > macros[i].most) {
+            diag(k->c, n->from, n->len, "%s takes %zu argument%s, not %zu", macros[i].name, macros[i].least,
+                 macros[i].least == 1 ? "" : "s", n->count);
+            return NULL;
+        }
+        struct ast *args[2];
+        for (size_t j = 0; j < n->count; j++)
+            if (!(args[j] = check_expr(k, n->items[j])))
+                return NULL;
+        return macros[i].write(k, n, args);
+    }
+    if (kernel || str_is(n->module, "Elixir.Bitwise"))
+        n->module = (struct str){0};
+    *ret_done = false;
+    return NULL;
+}

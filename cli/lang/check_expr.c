@@ -1,0 +1,402 @@
+/* Guards, bodies and the values in a `where`: variables have to be bound, functions have to exist where they stand. */
+#include <string.h>
+
+#include "check.h"
+
+static bool is_bound(struct check *k, struct str name)
+{
+    for (size_t i = 0; i < k->names.count; i++)
+        if (str_same(((struct ast *)k->names.items[i])->text, name))
+            return true;
+    return false;
+}
+
+static bool unbound(struct check *k, const struct ast *n)
+{
+    struct guess g;
+
+    guess_init(&g, n->text);
+    for (size_t i = 0; i < k->names.count; i++)
+        guess_offer(&g, ((struct ast *)k->names.items[i])->text);
+    diag(k->c, n->from, n->len, "unbound variable " STR_FMT, STR_ARG(n->text));
+    diag_note(k->c, "bind it in the argument list");
+    return diag_guess(k->c, &g);
+}
+
+static bool check_items(struct check *k, struct ast *n)
+{
+    for (size_t i = 0; i < n->count; i++)
+        if (!(n->items[i] = check_expr(k, n->items[i])))
+            return false;
+    return !n->tail || (n->tail = check_expr(k, n->tail));
+}
+
+/* A container: its value is known when those of its elements are. */
+static struct ast *container(struct check *k, struct ast *n)
+{
+    struct arena *a = k->c->arena;
+    struct ast *out = check_new(k, n->type, n);
+
+    out->items = arena_alloc(a, n->count * sizeof(*out->items) + 1);
+    memcpy(out->items, n->items, n->count * sizeof(*out->items));
+    out->count = n->count;
+    out->tail = n->tail;
+    out->paren = n->paren;
+    if (!check_items(k, out))
+        return NULL;
+    out->types = n->type == A_TUPLE ? TY_TUPLE : n->type == A_MAP ? TY_MAP : TY_LIST;
+
+    term_t *items = arena_alloc(a, n->count * sizeof(*items) + 1);
+    for (size_t i = 0; i < n->count; i++)
+        if (!(items[i] = out->items[i]->known))
+            return out;
+    if (out->tail && !out->tail->known)
+        return out;
+    out->known = n->type == A_TUPLE ? term_tuple(a, n->count, items)
+                 : n->type == A_MAP ? term_map(a, n->count / 2, items)
+                                    : term_list(a, n->count, items, out->tail ? out->tail->known : NULL);
+    return out;
+}
+
+/* ---- calls ---- */
+
+static const char *where_allowed(unsigned places, unsigned place)
+{
+    if (!(place & PLACE_ANY_GUARD))
+        return places & PLACE_BODY_CALL ? "only probes of calls have it" : "not here";
+    return places & PLACE_ANY_GUARD ? "not for this kind of event" : "only behind ->";
+}
+
+static struct ast *wrong_count(struct check *k, const struct ast *n)
+{
+    enum fn fn = fn_named(n->text, FN_NONE), other = fn_named(n->text, fn);
+    const struct fn_row *row = fn_row(fn);
+
+    diag(k->c, n->from, n->len, "%s takes %d argument%s, not %zu", row->name, row->least, row->least == 1 ? "" : "s",
+         n->count);
+    if (other != FN_NONE)
+        diag_note(k->c, "or %d", fn_row(other)->least);
+    else if (row->most != row->least)
+        diag_note(k->c, row->most > 9 ? "or more" : "or %d", row->most);
+    return NULL;
+}
+
+static struct ast *unknown_function(struct check *k, const struct ast *n)
+{
+    struct guess g;
+
+    guess_init(&g, n->text);
+    for (int i = 0; i < FN_COUNT; i++)
+        if (fn_row((enum fn)i)->places & k->place && fn_row((enum fn)i)->name[0] >= 'a')
+            guess_offer(&g, str_of(fn_row((enum fn)i)->name));
+    diag(k->c, n->from, n->len, "%s%.*s/%zu is not a function of match specifications",
+         n->module.len ? "this call of " : "", STR_ARG(n->text), n->count);
+    diag_guess(k->c, &g);
+    return NULL;
+}
+
+/* pid(0,84,0), as the shells have it */
+static struct ast *pid_literal(struct check *k, const struct ast *n)
+{
+    uint64_t v[3];
+
+    for (size_t i = 0; i < 3; i++) {
+        const struct ast *arg = n->items[i];
+        if (arg->type != A_LIT || arg->value->type != TERM_INT || arg->value->integer < 0 ||
+            arg->value->integer > UINT32_MAX) {
+            diag(k->c, arg->from, arg->len, "pid(0, Id, Serial) takes numbers");
+            return NULL;
+        }
+        v[i] = (uint64_t)arg->value->integer;
+    }
+    if (v[0]) {
+        diag(k->c, n->from, n->len, "this identifier belongs to another node");
+        diag_note(k->c, "only pid(0, …) has a meaning on the traced node");
+        return NULL;
+    }
+    struct term *t = arena_alloc(k->c->arena, sizeof(*t));
+    t->type = TERM_PID;
+    t->id = v[1];
+    t->serial = (uint32_t)v[2];
+    return check_lit(k, t, n);
+}
+
+/* Text of a record name as an argument of is_record: rec, mod#rec or #rec{}. */
+static bool record_name(const struct ast *n, struct str *ret_module, struct str *ret_name)
+{
+    if (n->type == A_LIT && n->value->type == TERM_ATOM) {
+        *ret_name = n->value->text;
+        return true;
+    }
+    if (n->type == A_RECORD && !n->count) {
+        *ret_module = n->module;
+        *ret_name = n->text;
+        return true;
+    }
+    return false;
+}
+
+/* is_record(T, rec) has the size from the definition; redbug has the record first. */
+static struct ast *is_record(struct check *k, const struct ast *n)
+{
+    struct str module = {0}, name;
+    struct lang_record record;
+    bool first = n->items[0]->type == A_RECORD ||
+                 (n->items[0]->type == A_LIT && n->items[1]->type != A_LIT && n->items[1]->type != A_RECORD);
+    const struct ast *named = n->items[first ? 0 : 1];
+
+    if (!record_name(named, &module, &name)) {
+        diag(k->c, named->from, named->len, "is_record takes the name of a record");
+        return NULL;
+    }
+    if (!check_record_of(k, module, name, named, &record))
+        return NULL;
+    struct ast *value = check_expr(k, n->items[first ? 1 : 0]);
+    if (!value)
+        return NULL;
+    return CHECK_OP(k, FN_IS_RECORD, n, value, check_lit(k, term_atom_n(k->c->arena, name), named),
+                    check_lit(k, term_int(k->c->arena, (int64_t)record.nfields + 1), named));
+}
+
+static struct ast *call(struct check *k, struct ast *n)
+{
+    const bool elixir = k->probe->surface == SPEC_ELIXIR;
+    bool done = false;
+
+    if (elixir) {
+        struct ast *own = check_elixir(k, n, &done);
+        if (done)
+            return own;
+    }
+    if (n->module.len && !str_is(n->module, "erlang"))
+        return unknown_function(k, n);
+    if (str_is(n->text, "pid") && n->count == 3)
+        return pid_literal(k, n);
+    if (str_is(n->text, "is_record") && n->count == 2)
+        return is_record(k, n);
+    if (k->literal_dollars && !n->count && (str_is(n->text, "object") || str_is(n->text, "bindings"))) {
+        struct ast *all = check_new(k, A_LIT, n);
+        all->value = term_atom(k->c->arena, str_is(n->text, "object") ? "$_" : "$$");
+        all->types = TY_LIST;
+        return all;
+    }
+    enum fn fn = fn_find(n->text, n->count);
+    if (fn == FN_NONE)
+        return fn_named(n->text, FN_NONE) != FN_NONE ? wrong_count(k, n) : unknown_function(k, n);
+    if (!(fn_row(fn)->places & k->place)) {
+        diag(k->c, n->from, n->len, "%s/%zu has no place here", fn_row(fn)->name, n->count);
+        diag_note(k->c, "%s", where_allowed(fn_row(fn)->places, k->place));
+        return NULL;
+    }
+    if ((fn == FN_DISPLAY || fn == FN_SET_TCW) && !k->c->opt->unsafe) {
+        diag(k->c, n->from, n->len, "'%s' acts on the whole node", fn_row(fn)->name);
+        diag_note(k->c, "--unsafe allows it");
+        return NULL;
+    }
+    struct ast *items[4];
+    struct ast **args = n->count > ARRAY_LEN(items) ? arena_alloc(k->c->arena, n->count * sizeof(*args)) : items;
+    for (size_t i = 0; i < n->count; i++)
+        if (!(args[i] = check_expr(k, n->items[i])))
+            return NULL;
+    return check_op(k, (int)fn, n, n->count, args);
+}
+
+/* ---- operators that are only syntax ---- */
+
+/* [A] ++ [B] and "ab" ++ [C]: lists that are written out. */
+static struct ast *concat(struct check *k, struct ast *n)
+{
+    struct ast *left = check_expr(k, n->items[0]), *right = left ? check_expr(k, n->items[1]) : NULL;
+
+    if (!right)
+        return NULL;
+    bool known = left->known && left->known->type == TERM_LIST && !left->known->tail;
+    if (!known && (left->type != A_LIST || left->tail)) {
+        diag(k->c, left->from, left->len, "'++' needs a list that is written out in front of it");
+        return NULL;
+    }
+    if (known && right->known && right->known->type == TERM_LIST) {
+        return check_lit(k, term_list(k->c->arena, left->known->count, left->known->items, NULL)->count
+                                ? term_list(k->c->arena, left->known->count, left->known->items, right->known)
+                                : right->known, n);
+    }
+    struct ast *out = check_new(k, A_LIST, n);
+    struct ptrs items = {0};
+    if (left->type == A_LIST)
+        for (size_t i = 0; i < left->count; i++)
+            ptrs_add(&items, k->c->arena, left->items[i]);
+    else
+        for (size_t i = 0; i < left->known->count; i++)
+            ptrs_add(&items, k->c->arena, check_lit(k, left->known->items[i], left));
+    if (right->type == A_LIST) {
+        for (size_t i = 0; i < right->count; i++)
+            ptrs_add(&items, k->c->arena, right->items[i]);
+        out->tail = right->tail;
+    } else {
+        out->tail = right;
+    }
+    out->items = (struct ast **)(void *)items.items;
+    out->count = items.count;
+    out->types = TY_LIST;
+    return out;
+}
+
+/* x in [a, b], x in 1..9, x in ~w(a b) */
+static struct ast *in(struct check *k, struct ast *n)
+{
+    struct ast *of = n->items[1], *value = check_expr(k, n->items[0]), *result;
+
+    if (!value)
+        return NULL;
+    if (of->type == A_OP && of->op == OP_RANGE) {
+        struct ast *low = check_expr(k, of->items[0]), *high = low ? check_expr(k, of->items[1]) : NULL;
+        if (!high)
+            return NULL;
+        if (low->known && high->known && low->known->type == TERM_INT && high->known->type == TERM_INT &&
+            low->known->integer > high->known->integer) {
+            struct ast *swap = low;
+            low = high;
+            high = swap;
+        }
+        struct ast *is_int = CHECK_OP(k, FN_IS_INTEGER, n, value);
+        result = CHECK_OP(k, FN_ANDALSO, n, is_int, CHECK_OP(k, FN_GE, n, value, low), CHECK_OP(k, FN_LE, n, value, high));
+    } else {
+        struct ast *list = check_expr(k, of);
+        if (!list)
+            return NULL;
+        size_t count = list->known && list->known->type == TERM_LIST ? list->known->count : list->count;
+        if ((list->type != A_LIST && !(list->known && list->known->type == TERM_LIST)) || list->tail ||
+            (list->known && list->known->tail)) {
+            diag(k->c, of->from, of->len, "'in' needs a list or a range that is written out");
+            return NULL;
+        }
+        struct ast **tests = arena_alloc(k->c->arena, count * sizeof(*tests) + 1);
+        for (size_t i = 0; i < count; i++) {
+            struct ast *item = list->type == A_LIST ? list->items[i] : check_lit(k, list->known->items[i], list);
+            if (!(tests[i] = CHECK_OP(k, FN_EQ_EXACT, n, value, item)))
+                return NULL;
+        }
+        result = !count       ? check_lit(k, term_bool(k->c->arena, false), n)
+                 : count == 1 ? tests[0]
+                              : check_op(k, FN_ORELSE, n, count, tests);
+    }
+    if (result && n->op == OP_NOT_IN)
+        result = CHECK_OP(k, FN_NOT, n, result);
+    return result;
+}
+
+static struct ast *operator(struct check *k, struct ast *n)
+{
+    switch (n->op) {
+    case OP_CONCAT:
+        return concat(k, n);
+    case OP_IN:
+    case OP_NOT_IN:
+        return in(k, n);
+    case OP_BINCAT: {
+        struct ast *left = check_expr(k, n->items[0]), *right = left ? check_expr(k, n->items[1]) : NULL;
+        if (!right)
+            return NULL;
+        if (left->known && right->known && left->known->type == TERM_BIN && right->known->type == TERM_BIN) {
+            struct buf b = {0};
+            buf_str(&b, left->known->text);
+            buf_str(&b, right->known->text);
+            struct ast *out = check_lit(k, term_bin(k->c->arena, b.data, b.len), n);
+            buf_release(&b);
+            return out;
+        }
+        diag(k->c, n->from, n->len, "a match specification cannot build a binary");
+        return NULL;
+    }
+    case OP_LIKE:
+    case OP_UNLIKE:
+        diag(k->c, n->from, n->len, "regular expressions are not for guards");
+        diag_note(k->c, "put it behind 'where'");
+        return NULL;
+    case OP_RANGE:
+        diag(k->c, n->from, n->len, "a range stands behind 'in'");
+        return NULL;
+    }
+    if (!(fn_row((enum fn)n->op)->places & k->place)) {
+        diag(k->c, n->from, n->len, "'%s' has no place here", fn_row((enum fn)n->op)->name);
+        return NULL;
+    }
+    struct ast *args[2];
+    for (size_t i = 0; i < n->count; i++)
+        if (!(args[i] = check_expr(k, n->items[i])))
+            return NULL;
+    if ((n->op == FN_MINUS || n->op == FN_PLUS) && args[0]->type == A_LIT && args[0]->known) {
+        struct ast *folded = check_op(k, n->op, n, 1, args);
+        return folded && folded->known ? check_lit(k, folded->known, n) : folded;
+    }
+    return check_op(k, n->op, n, n->count, args);
+}
+
+/* ---- ---- */
+
+struct ast *check_expr(struct check *k, struct ast *n)
+{
+    struct ast *out;
+
+    switch (n->type) {
+    case A_LIT:
+        out = check_lit(k, n->value, n);
+        if (n->value->type == TERM_ATOM && !k->literal_dollars && check_special(n->value) &&
+            !str_is(n->value->text, "_")) {
+            out->known = NULL; /* '$_', '$$', '$1': what the match bound */
+            out->types = str_is(n->value->text, "$_") || str_is(n->value->text, "$$") ? TY_LIST : TY_ANY;
+        }
+        return out;
+    case A_ANY:
+        diag(k->c, n->from, n->len, "'_' has no value");
+        diag_note(k->c, "name it in the argument list");
+        return NULL;
+    case A_VAR:
+        if (!is_bound(k, n->text)) {
+            unbound(k, n);
+            return NULL;
+        }
+        out = check_new(k, A_VAR, n);
+        out->text = n->text;
+        return out;
+    case A_PIN:
+        out = check_new(k, A_PIN, n);
+        out->text = n->text;
+        if (!check_let(k, n, &out->value))
+            return NULL;
+        out->known = out->value;
+        out->types = term_types(out->value);
+        return out;
+    case A_TUPLE:
+    case A_LIST:
+    case A_MAP:
+        return container(k, n);
+    case A_RECORD:
+    case A_RECFIELD:
+        return check_record(k, n, false);
+    case A_BIN:
+        return check_bin(k, n, false);
+    case A_OP:
+        return operator(k, n);
+    case A_CALL:
+        return call(k, n);
+    case A_DOT: {
+        struct ast *map = check_expr(k, n->items[0]);
+        struct ast *key = check_lit(k, term_atom_n(k->c->arena, n->text), n);
+        return map ? CHECK_OP(k, FN_MAP_GET, n, key, map) : NULL;
+    }
+    case A_MATCH:
+        diag(k->c, n->from, n->len, "'=' does not compare");
+        diag_note(k->c, "write == or =:=");
+        return NULL;
+    case A_UNIT:
+        diag(k->c, n->from, n->len, "a number with a unit has a meaning only behind 'where'");
+        return NULL;
+    case A_INDEX:
+    case A_REGEX:
+    case A_SEG:
+        break;
+    }
+    diag(k->c, n->from, n->len, "this has no place here");
+    return NULL;
+}

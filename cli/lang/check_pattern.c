@@ -1,0 +1,251 @@
+/* Heads: what an argument may look like. Variables are bound here, in the order in which they are read. */
+#include <string.h>
+
+#include "check.h"
+
+static bool children(struct check *k, struct ast *out, const struct ast *n)
+{
+    out->items = arena_alloc(k->c->arena, n->count * sizeof(*out->items) + 1);
+    out->count = n->count;
+    for (size_t i = 0; i < n->count; i++)
+        if (!(out->items[i] = check_pattern(k, n->items[i])))
+            return false;
+    if (n->tail && !(out->tail = check_pattern(k, n->tail)))
+        return false;
+    return true;
+}
+
+/* The term of a pattern without holes. */
+static void know(struct check *k, struct ast *n)
+{
+    struct arena *a = k->c->arena;
+    term_t *items = arena_alloc(a, n->count * sizeof(*items) + 1);
+
+    for (size_t i = 0; i < n->count; i++)
+        if (!(items[i] = n->items[i]->known))
+            return;
+    if (n->tail && !n->tail->known)
+        return;
+    n->known = n->type == A_TUPLE ? term_tuple(a, n->count, items)
+                                  : term_list(a, n->count, items, n->tail ? n->tail->known : NULL);
+}
+
+static bool check_key(struct check *k, const struct ast *key, struct ast **ret)
+{
+    if (key->type == A_VAR || key->type == A_ANY) {
+        diag(k->c, key->from, key->len, key->type == A_ANY ? "'_' cannot be a key of a map"
+                                                           : "a variable cannot be a key of a map");
+        return diag_note(k->c, "a key is a literal, or ^NAME with --let");
+    }
+    const size_t bound = k->names.count;
+    struct ast *out = check_pattern(k, (struct ast *)(uintptr_t)key);
+    if (!out)
+        return false;
+    if (!out->known || k->names.count != bound) {
+        diag(k->c, key->from, key->len, "a key of a map has to be a literal");
+        return false;
+    }
+    if (check_special(out->known)) {
+        diag(k->c, key->from, key->len, "the VM would read this key as a variable");
+        return false;
+    }
+    *ret = out;
+    return true;
+}
+
+static struct ast *map(struct check *k, struct ast *n)
+{
+    struct ast *out = check_new(k, A_MAP, n);
+
+    out->items = arena_alloc(k->c->arena, n->count * sizeof(*out->items) + 1);
+    out->count = n->count;
+    out->types = TY_MAP;
+    for (size_t i = 0; i < n->count; i += 2) {
+        if (!check_key(k, n->items[i], &out->items[i]))
+            return NULL;
+        for (size_t j = 0; j < i; j += 2) {
+            if (term_equal(out->items[i]->known, out->items[j]->known)) {
+                diag(k->c, n->items[i]->from, n->items[i]->len, "this key is there twice");
+                return NULL;
+            }
+        }
+        if (!(out->items[i + 1] = check_pattern(k, n->items[i + 1])))
+            return NULL;
+    }
+    return out;
+}
+
+/* "ab" ++ T, [X] ++ T: a list and its tail. */
+static struct ast *concat(struct check *k, struct ast *n)
+{
+    struct ast *left = check_pattern(k, n->items[0]);
+    if (!left)
+        return NULL;
+    struct ast *right = check_pattern(k, n->items[1]), *out = check_new(k, A_LIST, n);
+    if (!right)
+        return NULL;
+    bool known = left->known && left->known->type == TERM_LIST && !left->known->tail;
+    if (!known && (left->type != A_LIST || left->tail)) {
+        diag(k->c, left->from, left->len, "'++' needs a list that is written out in front of it");
+        return NULL;
+    }
+    struct ptrs items = {0};
+    size_t count = left->type == A_LIST ? left->count : left->known->count;
+    for (size_t i = 0; i < count; i++)
+        ptrs_add(&items, k->c->arena, left->type == A_LIST ? left->items[i] : check_lit(k, left->known->items[i], left));
+    if (!count)
+        return right;
+    if (right->type == A_LIST) {
+        for (size_t i = 0; i < right->count; i++)
+            ptrs_add(&items, k->c->arena, right->items[i]);
+        out->tail = right->tail;
+    } else if (!(right->known && right->known->type == TERM_LIST && !right->known->count)) {
+        out->tail = right;
+    }
+    out->items = (struct ast **)(void *)items.items;
+    out->count = items.count;
+    out->types = TY_LIST;
+    know(k, out);
+    return out->known ? check_lit(k, out->known, n) : out;
+}
+
+/* "GET " <> rest */
+static struct ast *bincat(struct check *k, struct ast *n)
+{
+    struct ast *bin = check_new(k, A_BIN, n), *first = check_new(k, A_SEG, n->items[0]);
+    struct ast *rest = check_new(k, A_SEG, n->items[1]), *right = n->items[1];
+    struct ast **segs = arena_alloc(k->c->arena, 2 * sizeof(*segs));
+
+    if (right->type == A_OP && right->op == OP_BINCAT && !(right = bincat(k, right)))
+        return NULL;
+    if (right->type == A_BIN && right->count && right->items[0]->type == A_SEG) { /* "a" <> "b" <> rest */
+        struct ast **more = arena_alloc(k->c->arena, (right->count + 1) * sizeof(*more));
+        for (size_t i = 0; i < right->count; i++) {
+            struct ast *s = right->items[i];
+            if (s->value) { /* known bytes, as check_bin leaves them */
+                struct ast **value = arena_alloc(k->c->arena, sizeof(*value));
+                struct ast *plain = check_new(k, A_SEG, s);
+                value[0] = check_lit(k, s->value, s);
+                plain->items = value;
+                plain->count = 1;
+                plain->seg.type = SEG_BINARY;
+                s = plain;
+            }
+            more[i + 1] = s;
+        }
+        segs = more;
+        bin->count = right->count + 1;
+    } else {
+        rest->items = arena_alloc(k->c->arena, sizeof(*rest->items));
+        rest->items[0] = right;
+        rest->count = 1;
+        rest->seg.type = SEG_BINARY;
+        segs[1] = rest;
+        bin->count = 2;
+    }
+    if (n->items[0]->type == A_VAR || n->items[0]->type == A_ANY) {
+        diag(k->c, n->items[0]->from, n->items[0]->len, "'<>' needs a literal in front of it");
+        return NULL;
+    }
+    first->items = arena_alloc(k->c->arena, sizeof(*first->items));
+    first->items[0] = n->items[0];
+    first->count = 1;
+    first->seg.type = SEG_BINARY;
+    segs[0] = first;
+    bin->items = segs;
+    return check_bin(k, bin, true);
+}
+
+static struct ast *operator(struct check *k, struct ast *n)
+{
+    if (n->op == OP_CONCAT)
+        return concat(k, n);
+    if (n->op == OP_BINCAT)
+        return bincat(k, n);
+    if (n->op < FN_COUNT && n->count <= 2 && fn_row((enum fn)n->op)->result != TY_BOOL) {
+        struct ast *args[2];
+        bool literal = true;
+        for (size_t i = 0; i < n->count; i++) {
+            if (n->items[i]->type == A_VAR || n->items[i]->type == A_ANY)
+                literal = false;
+            else if (!(args[i] = check_pattern(k, n->items[i])))
+                return NULL;
+            else
+                literal &= args[i]->known != NULL;
+        }
+        if (literal) {
+            struct ast *value = check_op(k, n->op, n, n->count, args);
+            if (!value)
+                return NULL;
+            if (value->known)
+                return check_lit(k, value->known, n);
+        }
+    }
+    diag(k->c, n->from, n->len, "an expression has no place in an argument list");
+    diag_note(k->c, "bind a variable and test it behind 'when'");
+    return NULL;
+}
+
+struct ast *check_pattern(struct check *k, struct ast *n)
+{
+    struct ast *out;
+
+    switch (n->type) {
+    case A_LIT:
+        out = check_lit(k, n->value, n);
+        if (n->value->type == TERM_ATOM && check_special(n->value))
+            out->known = NULL; /* '_' and '$1' as redbug and match specifications read them */
+        return out;
+    case A_ANY:
+        return check_new(k, A_ANY, n);
+    case A_VAR:
+        out = check_new(k, A_VAR, n);
+        out->text = n->text;
+        ptrs_add(&k->names, k->c->arena, out);
+        return out;
+    case A_PIN:
+        out = check_new(k, A_PIN, n);
+        out->text = n->text;
+        if (!check_let(k, n, &out->value))
+            return NULL;
+        out->known = out->value;
+        out->types = term_types(out->value);
+        return out;
+    case A_TUPLE:
+    case A_LIST:
+        out = check_new(k, n->type, n);
+        if (!children(k, out, n))
+            return NULL;
+        out->types = n->type == A_TUPLE ? TY_TUPLE : TY_LIST;
+        know(k, out);
+        return out;
+    case A_MAP:
+        return map(k, n);
+    case A_RECORD:
+    case A_RECFIELD:
+        return check_record(k, n, true);
+    case A_BIN:
+        return check_bin(k, n, true);
+    case A_MATCH:
+        out = check_new(k, A_MATCH, n);
+        return children(k, out, n) ? out : NULL;
+    case A_OP:
+        return operator(k, n);
+    case A_CALL:
+        if (str_is(n->text, "pid") && n->count == 3)
+            return check_expr(k, n);
+        diag(k->c, n->from, n->len, "a call has no place in an argument list");
+        diag_note(k->c, "test it behind 'when'");
+        return NULL;
+    case A_UNIT:
+        diag(k->c, n->from, n->len, "a number with a unit has a meaning only behind 'where'");
+        return NULL;
+    case A_DOT:
+    case A_INDEX:
+    case A_REGEX:
+    case A_SEG:
+        break;
+    }
+    diag(k->c, n->from, n->len, "this has no place in an argument list");
+    return NULL;
+}

@@ -1,0 +1,463 @@
+#include "compile.h"
+
+#include <string.h>
+
+static const unsigned guards[] = {PLACE_GUARD_CALL, PLACE_GUARD_SEND, PLACE_GUARD_RECV, PLACE_ANY_GUARD};
+static const unsigned bodies[] = {PLACE_BODY_CALL, PLACE_BODY_SEND, PLACE_BODY_RECV, 0};
+
+/* One clause between its check and the specification. */
+struct made {
+    struct mclause m;
+    struct mbody body;
+    struct ptrs guards; /* lists: each makes a clause of the specification */
+};
+
+static bool nth_differs(struct comp *c, const struct ast_clause *cl, size_t have, size_t want)
+{
+    diag(c, cl->head_from, cl->head_len, "this clause has %zu argument%s", have, have == 1 ? "" : "s");
+    return diag_note(c, "the first has %zu", want);
+}
+
+/* ---- heads and arities ---- */
+
+static bool check_head(struct check *k, struct ast_clause *cl)
+{
+    k->names = (struct ptrs){0};
+    if (cl->whole)
+        ptrs_add(&k->names, k->c->arena, cl->whole);
+    for (size_t i = 0; i < cl->nhead; i++)
+        if (!(cl->head[i] = check_pattern(k, cl->head[i])))
+            return false;
+    if (cl->tail && !(cl->tail = check_pattern(k, cl->tail)))
+        return false;
+    if (cl->tail && cl->tail->type != A_VAR && cl->tail->type != A_ANY)
+        return diag(k->c, cl->tail->from, cl->tail->len, "the rest of the arguments is a variable or _");
+    return true;
+}
+
+static bool takes_everything(const struct ast_clause *cl, bool always)
+{
+    if (!always)
+        return false;
+    for (size_t i = 0; i < cl->nhead; i++) {
+        const struct ast *n = cl->head[i];
+        if (n->type != A_ANY && n->type != A_VAR)
+            return false;
+        for (size_t j = 0; j < i && n->type == A_VAR; j++)
+            if (cl->head[j]->type == A_VAR && str_same(cl->head[j]->text, n->text))
+                return false;
+    }
+    return true;
+}
+
+/* In our own syntax every head has as many arguments as the first; with `...` as many at least. */
+static bool check_counts(struct comp *c, const struct ast_probe *p)
+{
+    const struct ast_clause *first = NULL;
+
+    for (size_t i = 0; i < p->nclauses && !p->fun; i++) {
+        const struct ast_clause *cl = &p->clauses[i];
+        if (!cl->has_head)
+            continue;
+        if (!first)
+            first = cl;
+        else if (cl->nhead != first->nhead && !cl->prefix && !first->prefix)
+            return nth_differs(c, cl, cl->nhead, first->nhead);
+    }
+    return true;
+}
+
+static bool fit_selector(struct comp *c, const struct ast_probe *p, struct selector *s, bool given, size_t lo, size_t hi,
+                         const struct ast_clause *cl)
+{
+    if (!given) {
+        s->arity_lo = (int)lo;
+        s->arity_hi = (int)MIN(hi, SPEC_ARITY_MAX);
+        return true;
+    }
+    if ((size_t)s->arity_hi < lo || (size_t)s->arity_lo > hi) {
+        struct str name = {c->text.at + s->from, s->len};
+        diag(c, cl->head_from, cl->head_len, "the head has %zu argument%s", lo, lo == 1 ? "" : "s");
+        return diag_note(c, "not those of " STR_FMT, STR_ARG(name));
+    }
+    s->arity_lo = MAX(s->arity_lo, (int)lo);
+    s->arity_hi = MIN(s->arity_hi, (int)MIN(hi, SPEC_ARITY_MAX));
+    (void)p;
+    return true;
+}
+
+/* The heads say which arities the selectors can mean. */
+static bool fit_arities(struct comp *c, struct ast_probe *p, struct spec *s)
+{
+    size_t lo = SIZE_MAX, hi = 0;
+    const struct ast_clause *shown = NULL;
+
+    s->head_arity = -1;
+    for (size_t i = 0; i < p->nclauses; i++) {
+        const struct ast_clause *cl = &p->clauses[i];
+        if (!cl->has_head) {
+            lo = 0;
+            hi = SPEC_ARITY_MAX;
+            continue;
+        }
+        lo = MIN(lo, cl->nhead);
+        hi = MAX(hi, cl->prefix || cl->tail ? SPEC_ARITY_MAX : cl->nhead);
+        s->prefix |= cl->prefix || cl->tail;
+        s->head_arity = (int)cl->nhead;
+        if (!shown)
+            shown = cl;
+        if (cl->nhead > SPEC_ARITY_MAX) {
+            diag(c, cl->head_from, cl->head_len, "no function has that many arguments");
+            return diag_note(c, "%d at most", SPEC_ARITY_MAX);
+        }
+    }
+    for (size_t i = 0; shown && i < p->nselectors; i++)
+        if (!fit_selector(c, p, &p->selectors[i], p->arity_given[i], lo, hi, shown))
+            return false;
+    return true;
+}
+
+/* ---- one clause ---- */
+
+/* '$3' written by the user has to be bound by the head. */
+static bool check_numbers(struct mclause *m, const struct ast *n)
+{
+    if (n->type == A_LIT && n->value->type == TERM_ATOM && check_special(n->value) && n->value->text.len > 1 &&
+        n->value->text.at[0] == '$' && n->value->text.at[1] >= '0' && n->value->text.at[1] <= '9') {
+        for (size_t i = 0; i < m->nbindings; i++)
+            if (term_equal(m->bindings[i].value, n->value))
+                return true;
+        diag(m->k->c, n->from, n->len, "unbound variable " STR_FMT, STR_ARG(n->value->text));
+        return diag_note(m->k->c, "the head binds no variable of that number");
+    }
+    for (size_t i = 0; i < n->count; i++)
+        if (n->items[i] && !check_numbers(m, n->items[i]))
+            return false;
+    return !n->tail || check_numbers(m, n->tail);
+}
+
+static term_t with_item(struct arena *a, term_t list, size_t i, term_t item)
+{
+    term_t *items = arena_alloc(a, list->count * sizeof(*items));
+
+    memcpy(items, list->items, list->count * sizeof(*items));
+    items[i] = item;
+    return term_list(a, list->count, items, list->tail);
+}
+
+static term_t number_after(struct mclause *m)
+{
+    return term_atom(m->a, arena_printf(m->a, "$%d", m->next++));
+}
+
+/* A receive always brings its sender: [Node, Sender, Msg]. */
+static void take_sender(struct mclause *m)
+{
+    term_t any = term_atom(m->a, "_"), all = term_atom(m->a, "$_");
+    term_t parts[2];
+
+    if (term_is_atom(m->head, "_"))
+        m->head = LIST(m->a, any, any, any);
+    for (size_t i = 0; i < 2; i++) {
+        if (m->head->type == TERM_LIST && m->head->count > i) {
+            term_t item = m->head->items[i];
+            if (term_is_atom(item, "_")) {
+                item = number_after(m);
+                m->head = with_item(m->a, m->head, i, item);
+            }
+            parts[i] = item;
+            if (item->type == TERM_ATOM && check_special(item))
+                continue;
+        }
+        parts[i] = TUPLE(m->a, term_atom(m->a, "hd"), i ? TUPLE(m->a, term_atom(m->a, "tl"), all) : all);
+    }
+    m->node = parts[0];
+    m->sender = parts[1];
+}
+
+static bool make_clause(struct check *k, struct ast_clause *cl, size_t width, struct made *ret, bool *ret_everything)
+{
+    bool always;
+
+    if (!check_head(k, cl) || !check_guards(k, cl, &always))
+        return false;
+    *ret_everything = takes_everything(cl, always);
+    ret->m = (struct mclause){.k = k, .a = k->c->arena};
+    if (!mspec_head(&ret->m, cl, cl->has_head && width > cl->nhead ? width - cl->nhead : 0))
+        return false;
+    for (size_t i = 0; i < cl->nguards; i++)
+        for (size_t j = 0; j < cl->guards[i].count; j++)
+            if (!k->literal_dollars && !check_numbers(&ret->m, cl->guards[i].tests[j]))
+                return false;
+    for (size_t i = 0; i < cl->nbody; i++)
+        if (!k->literal_dollars && !check_numbers(&ret->m, cl->body[i]))
+            return false;
+    if (k->probe->shape == SHAPE_RECV)
+        take_sender(&ret->m);
+    mspec_guards(&ret->m, cl, &ret->guards);
+    if (!mspec_body(&ret->m, cl, &ret->body))
+        return false;
+    ret->body.info.from = cl->from - k->probe->from;
+    ret->body.info.len = cl->len;
+    return true;
+}
+
+/* ---- the specification ---- */
+
+static void lay_out(struct spec *s, const struct made *made, size_t count)
+{
+    unsigned has = 0;
+    bool shows = false;
+
+    for (size_t i = 0; i < count; i++) {
+        has |= made[i].body.info.has;
+        shows |= (made[i].body.info.actions & (ACT_PROJECT | ACT_ARITY)) != 0;
+    }
+    if (count > 1 && (has || shows))
+        has |= 1u << PACK_CLAUSE;
+    for (int i = 0; i < PACK_ITEMS; i++)
+        if (has >> i & 1)
+            s->pack[s->npack++] = (enum pack_item)i;
+}
+
+static term_t body_of(struct arena *a, const struct spec *s, const struct made *made, size_t index)
+{
+    struct ptrs terms = {0};
+
+    if (made->body.info.actions & ACT_DROP && !made->body.run.count)
+        return LIST(a, TUPLE(a, term_atom(a, "message"), term_bool(a, false)));
+    for (size_t i = 0; i < made->body.run.count; i++)
+        ptrs_add(&terms, a, made->body.run.items[i]);
+    if (s->npack && !(made->body.info.actions & ACT_DROP)) {
+        term_t items[PACK_ITEMS];
+        for (size_t i = 0; i < s->npack; i++) {
+            term_t t = s->pack[i] == PACK_CLAUSE ? term_int(a, (int64_t)index) : made->body.pack[s->pack[i]];
+            items[i] = t ? t : term_list(a, 0, NULL, NULL);
+        }
+        term_t tuple = term_tuple(a, s->npack, items);
+        ptrs_add(&terms, a, (void *)(uintptr_t)TUPLE(a, term_atom(a, "message"), TUPLE(a, tuple)));
+    }
+    return term_list(a, terms.count, (const term_t *)(void *)terms.items, NULL);
+}
+
+static term_t guards_of(struct arena *a, const struct made *made, term_t own)
+{
+    struct ptrs all = {0};
+
+    if (!made->m.guards.count)
+        return own;
+    for (size_t i = 0; i < made->m.guards.count; i++)
+        ptrs_add(&all, a, made->m.guards.items[i]);
+    for (size_t i = 0; i < own->count; i++)
+        ptrs_add(&all, a, (void *)(uintptr_t)own->items[i]);
+    return term_list(a, all.count, (const term_t *)(void *)all.items, NULL);
+}
+
+static term_t specification(struct arena *a, const struct spec *s, const struct made *made, size_t count)
+{
+    struct ptrs clauses = {0};
+
+    for (size_t i = 0; i < count; i++) {
+        term_t body = body_of(a, s, &made[i], i);
+        for (size_t j = 0; j < made[i].guards.count; j++) {
+            term_t list = guards_of(a, &made[i], made[i].guards.items[j]);
+            if (count == 1 && made[i].guards.count == 1 && !list->count && !body->count && term_is_atom(made[i].m.head, "_"))
+                return term_bool(a, true);
+            ptrs_add(&clauses, a, (void *)(uintptr_t)TUPLE(a, made[i].m.head, list, body));
+        }
+    }
+    return term_list(a, clauses.count, (const term_t *)(void *)clauses.items, NULL);
+}
+
+/* What a `where` reads has to be collected. */
+static void add_needs(struct check *k, unsigned needs, struct made *made, size_t count)
+{
+    struct arena *a = k->c->arena;
+
+    for (size_t i = 0; i < count; i++) {
+        struct mbody *b = &made[i].body;
+        if (b->info.actions & ACT_DROP)
+            continue;
+        if (needs & WHERE_NEEDS_RETURN && !(b->info.actions & (ACT_RETURN | ACT_RETURN_TRACE))) {
+            ptrs_add(&b->run, a, (void *)(uintptr_t)TUPLE(a, term_atom(a, "exception_trace")));
+            b->info.actions |= ACT_RETURN;
+        }
+        if (needs & WHERE_NEEDS_CALLER && !b->pack[PACK_CALLER] && !k->probe->fun) {
+            b->pack[PACK_CALLER] = TUPLE(a, term_atom(a, "caller_line"));
+            b->info.has |= 1u << PACK_CALLER;
+        }
+    }
+}
+
+static bool check_widths(struct check *k, const struct ast_probe *p, size_t width)
+{
+    for (size_t i = 0; i < p->nclauses; i++) {
+        const struct ast_clause *cl = &p->clauses[i];
+        if (cl->prefix) {
+            diag(k->c, cl->head_from, cl->head_len, "'...' is for the arguments of calls");
+            return false;
+        }
+        if (cl->has_head && (cl->nhead < 1 || cl->nhead > width)) {
+            diag(k->c, cl->head_from, cl->head_len, width == 2 ? "send takes one or two patterns" : "recv takes one to three patterns");
+            return diag_note(k->c, width == 2 ? "send(Msg), send(To, Msg)" : "recv(Msg), recv(From, Msg), recv(Node, From, Msg)");
+        }
+    }
+    return true;
+}
+
+static bool compile_clauses(struct check *k, struct ast_probe *p, struct spec *s, struct ptrs *where)
+{
+    static const size_t widths[] = {0, 2, 3};
+    const size_t width = widths[p->shape];
+    struct made *made = arena_alloc(k->c->arena, p->nclauses * sizeof(*made));
+    struct spec_clause *info = arena_alloc(k->c->arena, p->nclauses * sizeof(*info));
+    unsigned needs = 0;
+    bool everything = false;
+
+    k->literal_dollars = p->fun;
+    if (width ? !check_widths(k, p, width) : !check_counts(k->c, p) || !fit_arities(k->c, p, s))
+        return false;
+    for (size_t i = 0; i < p->nclauses; i++) {
+        if (everything) {
+            diag(k->c, p->clauses[i].from, p->clauses[i].len, "this clause can never match");
+            return diag_note(k->c, "the one in front of it takes everything");
+        }
+        if (!make_clause(k, &p->clauses[i], width, &made[i], &everything))
+            return false;
+        if (p->fun && everything && p->clauses[i].has_head && !p->clauses[i].tail)
+            everything = false; /* another number of arguments may follow */
+        s->counters |= made[i].body.counters;
+    }
+    if (p->where && !where_compile(k, p->where, p, where, &needs))
+        return false;
+    add_needs(k, needs, made, p->nclauses);
+    lay_out(s, made, p->nclauses);
+    s->match_spec = specification(k->c->arena, s, made, p->nclauses);
+    for (size_t i = 0; i < p->nclauses; i++)
+        info[i] = made[i].body.info;
+    s->clauses = info;
+    s->nclauses = p->nclauses;
+    return true;
+}
+
+static void note_raw(struct spec_clause *info, term_t t)
+{
+    if (t->type == TERM_TUPLE && t->count && t->items[0]->type == TERM_ATOM) {
+        if (term_is_atom(t->items[0], "exception_trace"))
+            info->actions |= ACT_RETURN;
+        if (term_is_atom(t->items[0], "return_trace"))
+            info->actions |= ACT_RETURN_TRACE;
+        if (term_is_atom(t->items[0], "silent"))
+            info->actions |= ACT_SILENT;
+    }
+    for (size_t i = 0; i < t->count && t->type != TERM_EXPORT; i++)
+        note_raw(info, t->items[i]);
+}
+
+static bool compile_raw(struct check *k, struct ast_probe *p, struct spec *s, struct ptrs *where)
+{
+    size_t count = p->raw->type == TERM_LIST ? p->raw->count : 1;
+    struct spec_clause *info = arena_alloc(k->c->arena, (count + 1) * sizeof(*info));
+    unsigned needs;
+
+    if (!mspec_raw(k, p->raw, p->raw_from, p->raw_len))
+        return false;
+    if (p->where && !where_compile(k, p->where, p, where, &needs))
+        return false;
+    s->raw = true;
+    s->head_arity = -1;
+    s->match_spec = p->raw->type == TERM_LIST && !p->raw->count ? term_bool(k->c->arena, true) : p->raw;
+    for (size_t i = 0; i < count; i++) {
+        info[i].from = p->raw_from - p->from;
+        info[i].len = p->raw_len;
+        if (p->raw->type != TERM_LIST)
+            continue;
+        note_raw(&info[i], p->raw->items[i]->items[2]);
+        term_t head = p->raw->items[i]->items[0];
+        s->prefix |= head->type == TERM_LIST && head->tail;
+    }
+    s->clauses = info;
+    s->nclauses = MAX(count, 1);
+    return true;
+}
+
+/* ---- what is suspicious, though it can be meant ---- */
+
+static void warn_counters(struct comp *c, const struct ast_probe *p, const struct spec *s)
+{
+    if (!s->counters)
+        return;
+    for (size_t i = 0; i < p->nclauses; i++) {
+        const struct ast_clause *cl = &p->clauses[i];
+        if (cl->nguards || (cl->has_head && cl->nhead))
+            warn(c, cl->nguards ? cl->guards[0].from : cl->head_from, cl->nguards ? cl->guards[0].len : cl->head_len, false,
+                 "the VM's counters count every call, whatever its arguments");
+    }
+}
+
+static void warn_loops(struct comp *c, const struct spec *s)
+{
+    bool returns = false;
+
+    for (size_t i = 0; i < s->nclauses; i++)
+        returns |= (s->clauses[i].actions & (ACT_RETURN | ACT_RETURN_TRACE)) != 0;
+    for (size_t i = 0; returns && i < s->nselectors; i++) {
+        const struct selector *sel = &s->selectors[i];
+        if (sel->function.how == SEL_ATOM && (str_is(sel->function.text, "loop") || str_is(sel->function.text, "main_loop") ||
+                                              str_is(sel->function.text, "server_loop")))
+            warn(c, sel->from, sel->len, false, "tracing the result of an endless loop lets its stack grow for ever");
+    }
+}
+
+static void finish(struct comp *c, const struct ast_probe *p, struct spec *s, const struct ptrs *where, const struct check *k)
+{
+    struct spec_warning *w = arena_alloc(c->arena, c->warnings.count * sizeof(*w) + 1);
+    static const unsigned flags[] = {SPEC_F_CALL, SPEC_F_SEND, SPEC_F_RECEIVE, 0};
+    bool arity = s->kind == SPEC_CALL && !s->raw;
+
+    for (size_t i = 0; i < s->nclauses; i++)
+        arity &= (s->clauses[i].actions & ACT_ARITY) != 0;
+    if (s->kind != SPEC_EVENT)
+        s->flags = s->scope == SPEC_META ? 0 : flags[s->kind] | (arity ? (unsigned)SPEC_F_ARITY : 0);
+    s->where = (const struct where *const *)(void *)where->items;
+    s->nwhere = where->count;
+    s->needs_otp = MAX(s->needs_otp, k->needs_otp);
+    compile_atoms(c->arena, s);
+    warn_counters(c, p, s);
+    warn_loops(c, s);
+    for (size_t i = 0; i < c->warnings.count; i++) {
+        w[i] = *(struct spec_warning *)c->warnings.items[i];
+        w[i].from -= MIN(w[i].from, p->from);
+    }
+    s->warnings = w;
+    s->nwarnings = c->warnings.count;
+}
+
+bool compile_probe(struct comp *c, struct ast_probe *p, struct spec *s)
+{
+    static const enum spec_kind kinds[] = {SPEC_CALL, SPEC_SEND, SPEC_RECV, SPEC_EVENT};
+    struct check k = {.c = c, .probe = p, .guard = guards[p->shape], .body = bodies[p->shape]};
+    struct ptrs where = {0};
+
+    c->surface = p->surface;
+    *s = (struct spec){.kind = kinds[p->shape], .scope = p->scope, .surface = p->surface, .head_arity = -1};
+    s->text.at = arena_strndup(c->arena, c->text.at + p->from, p->len);
+    s->text.len = p->len;
+    s->line = 1;
+    for (size_t i = 0; i < p->from; i++)
+        s->line += c->text.at[i] == '\n';
+    if (p->nselectors && p->selectors[0].module.how == SEL_ATOM)
+        k.module = p->selectors[0].module.text;
+
+    bool ok = p->shape == SHAPE_EVENT ? compile_event(&k, p, s, &where)
+              : p->raw                ? compile_raw(&k, p, s, &where)
+                                      : compile_clauses(&k, p, s, &where);
+    if (!ok)
+        return false;
+    for (size_t i = 0; i < p->nselectors; i++)
+        p->selectors[i].from -= p->from;
+    s->selectors = p->selectors;
+    s->nselectors = p->nselectors;
+    finish(c, p, s, &where, &k);
+    return true;
+}

@@ -1,0 +1,12 @@
+/* A parsed probe to a spec: check, then mspec, then where. */
+#ifndef ETRACE_COMPILE_H
+#define ETRACE_COMPILE_H
+
+#include "mspec.h"
+#include "where.h"
+
+bool compile_probe(struct comp *c, struct ast_probe *p, struct spec *ret);
+bool compile_event(struct check *k, struct ast_probe *p, struct spec *s, struct ptrs *where);
+void compile_atoms(struct arena *a, struct spec *s);
+
+#endif

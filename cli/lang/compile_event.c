@@ -1,0 +1,156 @@
+/* @events: which flags they need, and their head as a condition that is checked behind the VM. */
+#include <string.h>
+
+#include "compile.h"
+
+static const struct {
+    const char *name;
+    unsigned flag;
+    int nargs;
+} events[] = {
+#define EVENT(id, name, flag, nargs, doc) {name, flag, nargs},
+#include "events.def"
+};
+
+static const struct {
+    const char *name;
+    unsigned flags;
+} families[] = {
+    {"procs", SPEC_F_PROCS},         {"ports", SPEC_F_PORTS}, {"running", SPEC_F_RUNNING},
+    {"exiting", SPEC_F_EXITING},     {"gc", SPEC_F_GC},       {"garbage_collection", SPEC_F_GC},
+    {"system", SPEC_F_SYSTEM},
+};
+
+const char *spec_event_name(enum spec_event ev)
+{
+    return events[ev].name;
+}
+
+static bool find(struct check *k, const struct ast_probe *p, struct spec *s, int *ret_nargs)
+{
+    struct guess g;
+
+    guess_init(&g, p->event);
+    for (int i = 0; i < SPEC_EVENTS; i++) {
+        guess_offer(&g, str_of(events[i].name));
+        if (str_is(p->event, events[i].name)) {
+            s->events = SPEC_EVENT_BIT(i);
+            s->flags = events[i].flag;
+            *ret_nargs = events[i].nargs;
+            return true;
+        }
+    }
+    for (size_t f = 0; f < ARRAY_LEN(families); f++) {
+        guess_offer(&g, str_of(families[f].name));
+        if (!str_is(p->event, families[f].name))
+            continue;
+        s->flags = families[f].flags;
+        *ret_nargs = -1;
+        for (int i = 0; i < SPEC_EVENTS; i++)
+            if (events[i].flag == s->flags)
+                s->events |= SPEC_EVENT_BIT(i);
+        return true;
+    }
+    diag(k->c, p->event_from, p->event.len + 1, "there is no event '@" STR_FMT "'", STR_ARG(p->event));
+    return diag_guess(k->c, &g);
+}
+
+static bool head_fits(struct check *k, const struct ast_probe *p, const struct ast_clause *cl, int nargs)
+{
+    if (nargs >= 0 && cl->nhead == (size_t)nargs && !cl->prefix)
+        return true;
+    diag(k->c, cl->head_from, cl->head_len, "@" STR_FMT " takes %s%d pattern%s", STR_ARG(p->event),
+         nargs < 0 ? "no patterns, not " : "", nargs < 0 ? (int)cl->nhead : nargs, nargs == 1 ? "" : "s");
+    return false;
+}
+
+/* @long_gc(100): numbers, not patterns. */
+static bool params(struct check *k, const struct ast_probe *p, struct spec *s, const struct ast_clause *cl, int nargs)
+{
+    if (!cl->has_head && nargs > 0) {
+        diag(k->c, p->event_from, p->event.len + 1, "@" STR_FMT " takes %d number%s", STR_ARG(p->event), nargs, nargs == 1 ? "" : "s");
+        return diag_note(k->c, nargs == 2 ? "@long_message_queue(Off, On)" : "as in @" STR_FMT "(100)", STR_ARG(p->event));
+    }
+    if (cl->has_head && !head_fits(k, p, cl, nargs))
+        return false;
+    for (size_t i = 0; i < cl->nhead; i++) {
+        const struct ast *n = cl->head[i];
+        if (n->type != A_LIT || n->value->type != TERM_INT || n->value->integer < 0) {
+            diag(k->c, n->from, n->len, "a number is wanted here");
+            return false;
+        }
+        s->params[s->nparams++] = n->value->integer;
+    }
+    if (s->nparams == 2 && s->params[0] > s->params[1]) {
+        diag(k->c, cl->head_from, cl->head_len, "Off is not above On");
+        return diag_note(k->c, "@long_message_queue(Off, On)");
+    }
+    return true;
+}
+
+static bool system_event(struct check *k, const struct ast_probe *p, struct spec *s, const struct ast_clause *cl, int nargs)
+{
+    if (k->c->opt->otp && k->c->opt->otp < 28) {
+        diag(k->c, p->event_from, p->event.len + 1, "system events need OTP 28");
+        return diag_note(k->c, "this node has OTP %d", k->c->opt->otp);
+    }
+    s->needs_otp = 28;
+    if (nargs < 0) {
+        diag(k->c, p->event_from, p->event.len + 1, "system events are asked for one by one");
+        return diag_note(k->c, "such as @long_gc(100) or @busy_port");
+    }
+    return params(k, p, s, cl, nargs);
+}
+
+/* The head as one pattern over the list of the event's parts. */
+static bool match_head(struct check *k, const struct ast_probe *p, struct ast_clause *cl, struct ptrs *where)
+{
+    struct mclause m = {.k = k, .a = k->c->arena};
+    struct where *w = arena_alloc(m.a, sizeof(*w)), *args = arena_alloc(m.a, sizeof(*args));
+
+    for (size_t i = 0; i < cl->nhead; i++)
+        if (!(cl->head[i] = check_pattern(k, cl->head[i])))
+            return false;
+    if (!mspec_head(&m, cl, 0))
+        return false;
+    if (m.guards.count) {
+        diag(k->c, cl->head_from, cl->head_len, "a pattern of an event is made of literals and variables");
+        return diag_note(k->c, "put the rest behind 'where'");
+    }
+    bool all = true;
+    for (size_t i = 0; i < cl->nhead; i++)
+        all &= cl->head[i]->type == A_ANY;
+    if (all)
+        return true;
+    *args = (struct where){.type = WHERE_NAME, .name = WN_ARG, .from = cl->head_from - p->from, .len = cl->head_len};
+    *w = (struct where){.type = WHERE_MATCH, .kind = WT_BOOL, .constant = m.head, .from = args->from, .len = args->len};
+    w->items = arena_alloc(m.a, sizeof(*w->items));
+    w->items[0] = args;
+    w->count = 1;
+    ptrs_add(where, m.a, w);
+    return true;
+}
+
+bool compile_event(struct check *k, struct ast_probe *p, struct spec *s, struct ptrs *where)
+{
+    struct ast_clause *cl = &p->clauses[0];
+    struct spec_clause *info = arena_alloc(k->c->arena, sizeof(*info));
+    unsigned needs;
+    int nargs;
+
+    if (!find(k, p, s, &nargs))
+        return false;
+    if (s->flags == SPEC_F_SYSTEM) {
+        if (!system_event(k, p, s, cl, nargs))
+            return false;
+    } else if (cl->has_head && (!head_fits(k, p, cl, nargs) || !match_head(k, p, cl, where))) {
+        return false;
+    }
+    if (p->where && !where_compile(k, p->where, p, where, &needs))
+        return false;
+    info->from = 0;
+    info->len = p->len;
+    s->clauses = info;
+    s->nclauses = 1;
+    return true;
+}

@@ -1,0 +1,170 @@
+/*
+ * Diagnostics: the quoted line, the span in it, and the nearest known word.
+ * What is printed around them (colours, the program's name) is not decided here.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../ground/utf8.h"
+#include "comp.h"
+
+/* The line of `from`, or as much of it as fits around the span; what may not be shown becomes '?'. */
+static void quote(struct err *e, struct str text, size_t from, size_t len)
+{
+    const size_t room = sizeof(e->line) - 5;
+    size_t begin = from, end = from;
+
+    while (begin > 0 && text.at[begin - 1] != '\n')
+        begin--;
+    while (end < text.len && text.at[end] != '\n')
+        end++;
+    if (end - begin > room && from - begin > room / 2) {
+        begin = from - room / 2;
+        while (begin < from && ((unsigned char)text.at[begin] & 0xc0) == 0x80)
+            begin++;
+    }
+
+    const char *at = text.at + begin, *stop = text.at + end, *first = text.at + from;
+    const char *last = text.at + MIN(from + len, end);
+    size_t n = 0;
+    bool started = false, ended = false;
+
+    while (at < stop) {
+        const char *here = at;
+        uint32_t cp = utf8_next(&at, stop);
+        if (!started && at > first) {
+            e->from = n;
+            started = true;
+        }
+        if (!ended && here >= last) {
+            e->len = n - e->from;
+            ended = true;
+        }
+        size_t bytes = cp != UTF8_BAD && utf8_shows(cp) ? (size_t)(at - here) : 1;
+        if (n + bytes > room)
+            break;
+        if (cp == UTF8_BAD || !utf8_shows(cp))
+            e->line[n] = cp == '\t' ? ' ' : '?';
+        else
+            memcpy(e->line + n, here, bytes);
+        n += bytes;
+    }
+    if (!started)
+        e->from = n;
+    if (!ended)
+        e->len = n - e->from;
+    if (!e->len)
+        e->len = 1;
+    e->line[n] = 0;
+}
+
+bool diag(struct comp *c, size_t from, size_t len, const char *fmt, ...)
+{
+    char text[sizeof(c->err->text)];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    err_set(c->err, ERR_USAGE, "%s", text);
+    from = MIN(from, c->text.len);
+    c->failed_at = from;
+    quote(c->err, c->text, from, MIN(len, c->text.len - from));
+    return false;
+}
+
+bool diag_note(struct comp *c, const char *fmt, ...)
+{
+    struct err safe;
+    char text[sizeof(c->err->note)];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    err_set(&safe, ERR_USAGE, "%s", text);
+    memcpy(c->err->note, safe.text, sizeof(c->err->note));
+    c->err->note[sizeof(c->err->note) - 1] = 0;
+    return false;
+}
+
+void warn(struct comp *c, size_t from, size_t len, bool never, const char *fmt, ...)
+{
+    struct spec_warning *w = arena_alloc(c->arena, sizeof(*w));
+    char text[400];
+    va_list args;
+
+    va_start(args, fmt);
+    int n = vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    w->text.len = MIN((size_t)MAX(n, 0), sizeof(text) - 1);
+    w->text.at = arena_strndup(c->arena, text, w->text.len);
+    w->from = from;
+    w->len = len;
+    w->never = never;
+    ptrs_add(&c->warnings, c->arena, w);
+}
+
+#define MAX_WORD 40
+
+/* Damerau-Levenshtein with adjacent transpositions; words that are too long are never near. */
+static size_t distance(struct str a, struct str b)
+{
+    size_t row[3][MAX_WORD + 1];
+
+    if (a.len > MAX_WORD || b.len > MAX_WORD)
+        return MAX_WORD;
+    for (size_t j = 0; j <= b.len; j++)
+        row[0][j] = j;
+    for (size_t i = 1; i <= a.len; i++) {
+        size_t *now = row[i % 3], *before = row[(i + 2) % 3], *older = row[(i + 1) % 3];
+        now[0] = i;
+        for (size_t j = 1; j <= b.len; j++) {
+            size_t best = before[j - 1] + (a.at[i - 1] != b.at[j - 1]);
+            best = MIN(best, before[j] + 1);
+            best = MIN(best, now[j - 1] + 1);
+            if (i > 1 && j > 1 && a.at[i - 1] == b.at[j - 2] && a.at[i - 2] == b.at[j - 1])
+                best = MIN(best, older[j - 2] + 1);
+            now[j] = best;
+        }
+    }
+    return row[a.len % 3][b.len];
+}
+
+void guess_init(struct guess *g, struct str word)
+{
+    *g = (struct guess){.word = word, .distance = MAX_WORD};
+}
+
+void guess_offer(struct guess *g, struct str name)
+{
+    size_t d = distance(g->word, name);
+
+    if (d < g->distance) {
+        g->distance = d;
+        g->best = name;
+    }
+}
+
+bool diag_guess(struct comp *c, const struct guess *g)
+{
+    size_t near = g->word.len <= 2 ? 1 : g->word.len <= 5 ? 2 : 3;
+
+    if (g->best.len && g->distance <= near && g->distance < g->word.len)
+        diag_note(c, "did you mean '" STR_FMT "'?", STR_ARG(g->best));
+    return false;
+}
+
+void ptrs_add(struct ptrs *p, struct arena *a, void *item)
+{
+    if (p->count == p->cap) {
+        size_t cap = p->cap ? p->cap * 2 : 8;
+        void **items = arena_alloc(a, cap * sizeof(*items));
+        if (p->count)
+            memcpy(items, p->items, p->count * sizeof(*items));
+        p->items = items;
+        p->cap = cap;
+    }
+    p->items[p->count++] = item;
+}

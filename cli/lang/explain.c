@@ -1,0 +1,540 @@
+/*
+ * Specs as text: for a person, as Erlang terms one a line, as JSON. Colours and widths are not this file's business.
+ * The Erlang form is what a program compares and loads, so it never changes its shape:
+ * {call|send|recv|event, {Module, Function, Arity}, MatchSpecification | Events, Flags}.
+ */
+#include <string.h>
+
+#include "../ground/utf8.h"
+#include "compile.h"
+
+static const char *const kinds[] = {"call", "send", "recv", "event"};
+static const char *const scopes[] = {"local", "global", "meta"};
+static const char *const packs[] = {"clause", "node", "sender", "caller", "stack", "dump", "user"};
+
+static const struct {
+    unsigned bit;
+    const char *name;
+} flags[] = {
+    {SPEC_F_CALL, "call"},       {SPEC_F_ARITY, "arity"},     {SPEC_F_RETURN_TO, "return_to"}, {SPEC_F_SEND, "send"},
+    {SPEC_F_RECEIVE, "receive"}, {SPEC_F_PROCS, "procs"},     {SPEC_F_PORTS, "ports"},         {SPEC_F_RUNNING, "running"},
+    {SPEC_F_EXITING, "exiting"}, {SPEC_F_GC, "garbage_collection"}, {SPEC_F_SYSTEM, "system"},
+    {SPEC_F_SEQ_TRACE, "seq_trace"},
+};
+
+static const struct {
+    unsigned bit;
+    const char *name;
+} counters[] = {{SPEC_COUNT, "call_count"}, {SPEC_TIME, "call_time"}, {SPEC_MEMORY, "call_memory"}};
+
+static term_t atom(struct arena *a, const char *name)
+{
+    return term_atom(a, name);
+}
+
+/* ---- Erlang ---- */
+
+static term_t name_term(struct arena *a, const struct sel_name *n)
+{
+    static const char *const tags[] = {[SEL_GLOB] = "glob", [SEL_REGEX] = "regex", [SEL_APP] = "app", [SEL_BEHAVIOUR] = "behaviour"};
+
+    if (n->how == SEL_ANY)
+        return atom(a, "_");
+    if (n->how == SEL_ATOM)
+        return term_atom_n(a, n->text);
+    bool text = n->how == SEL_GLOB || n->how == SEL_REGEX;
+    return TUPLE(a, atom(a, tags[n->how]), text ? term_bin(a, n->text.at, n->text.len) : term_atom_n(a, n->text));
+}
+
+/* The VM takes {M,'_',Arity} only as {M,'_','_'} with heads of that many patterns. */
+static bool widen(struct arena *a, term_t ms, size_t arity, term_t *ret)
+{
+    term_t *any = arena_alloc(a, arity * sizeof(*any) + 1);
+    for (size_t i = 0; i < arity; i++)
+        any[i] = atom(a, "_");
+    term_t head = term_list(a, arity, any, NULL), none = term_list(a, 0, NULL, NULL);
+
+    if (ms->type != TERM_LIST) {
+        *ret = LIST(a, TUPLE(a, head, none, none));
+        return true;
+    }
+    term_t *clauses = arena_alloc(a, ms->count * sizeof(*clauses) + 1);
+    for (size_t i = 0; i < ms->count; i++) {
+        term_t cl = ms->items[i];
+        clauses[i] = cl;
+        if (cl->items[0]->type == TERM_LIST)
+            continue;
+        if (!term_is_atom(cl->items[0], "_"))
+            return false;
+        clauses[i] = TUPLE(a, head, cl->items[1], cl->items[2]);
+    }
+    *ret = term_list(a, ms->count, clauses, NULL);
+    return true;
+}
+
+static void erl_term(struct arena *a, const struct spec *s, term_t mfa, term_t ms, term_t options, struct buf *b)
+{
+    lang_print_term(TUPLE(a, atom(a, kinds[s->kind]), mfa, ms, options), b);
+    buf_puts(b, ".\n");
+}
+
+static term_t erl_flags(struct arena *a, const struct spec *s)
+{
+    term_t items[4];
+    size_t n = 0;
+
+    if (s->kind != SPEC_CALL)
+        return term_list(a, 0, NULL, NULL);
+    items[n++] = atom(a, scopes[s->scope]);
+    for (size_t i = 0; i < ARRAY_LEN(counters); i++)
+        if (s->counters & counters[i].bit)
+            items[n++] = atom(a, counters[i].name);
+    return term_list(a, n, items, NULL);
+}
+
+static void erl_event(struct arena *a, const struct spec *s, term_t mfa, struct buf *b)
+{
+    term_t names[SPEC_EVENTS], needs[ARRAY_LEN(flags)];
+    size_t n = 0, nneeds = 0;
+
+    for (int i = 0; i < SPEC_EVENTS; i++) {
+        if (!(s->events & SPEC_EVENT_BIT(i)))
+            continue;
+        term_t name = atom(a, spec_event_name((enum spec_event)i));
+        if (s->nparams == 1)
+            name = TUPLE(a, name, term_int(a, s->params[0]));
+        else if (s->nparams == 2)
+            name = TUPLE(a, name, TUPLE(a, term_int(a, s->params[0]), term_int(a, s->params[1])));
+        names[n++] = name;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(flags); i++)
+        if (s->flags & flags[i].bit)
+            needs[nneeds++] = atom(a, flags[i].name);
+    erl_term(a, s, mfa, term_list(a, n, names, NULL), term_list(a, nneeds, needs, NULL), b);
+}
+
+#define MOST_ARITIES 16 /* of a range, written out */
+
+static void erl_selector(struct arena *a, const struct spec *s, const struct selector *sel, struct buf *b)
+{
+    term_t m = name_term(a, &sel->module), f = name_term(a, &sel->function), options = erl_flags(a, s), ms;
+    int lo = sel->arity_lo, hi = sel->arity_hi;
+
+    if (s->prefix || selector_any_arity(sel)) {
+        erl_term(a, s, TUPLE(a, m, f, atom(a, "_")), s->match_spec, options, b);
+        return;
+    }
+    if (hi - lo >= MOST_ARITIES) {
+        erl_term(a, s, TUPLE(a, m, f, TUPLE(a, term_int(a, lo), term_int(a, hi))), s->match_spec, options, b);
+        return;
+    }
+    for (int n = lo; n <= hi; n++) {
+        bool any = sel->function.how == SEL_ANY && widen(a, s->match_spec, (size_t)n, &ms);
+        erl_term(a, s, TUPLE(a, m, f, any ? atom(a, "_") : term_int(a, n)), any ? ms : s->match_spec, options, b);
+    }
+}
+
+static void explain_erl(const struct spec *s, struct buf *b)
+{
+    struct arena a;
+
+    arena_init(&a);
+    term_t any = atom(&a, "_"), mfa = TUPLE(&a, any, any, any);
+    if (s->kind == SPEC_EVENT)
+        erl_event(&a, s, mfa, b);
+    else if (s->kind != SPEC_CALL)
+        erl_term(&a, s, mfa, s->match_spec, erl_flags(&a, s), b);
+    for (size_t i = 0; i < s->nselectors; i++)
+        erl_selector(&a, s, &s->selectors[i], b);
+    arena_release(&a);
+}
+
+/* ---- where ---- */
+
+static void print_duration(int64_t ns, struct buf *b)
+{
+    static const struct {
+        int64_t size;
+        const char *unit;
+    } units[] = {{1000000000, "s"}, {1000000, "ms"}, {1000, "us"}, {1, "ns"}};
+
+    for (size_t i = 0; i < ARRAY_LEN(units); i++) {
+        if (ns % units[i].size == 0) {
+            buf_printf(b, "%lld%s", (long long)(ns / units[i].size), units[i].unit);
+            return;
+        }
+    }
+}
+
+static void print_items(const struct where *w, struct buf *b)
+{
+    for (size_t i = 0; i < w->count; i++) {
+        if (i)
+            buf_puts(b, w->type == WHERE_MAP && i % 2 ? " => " : ", ");
+        lang_print_where(w->items[i], b);
+    }
+}
+
+void lang_print_where(const struct where *w, struct buf *b)
+{
+    const char *name;
+
+    switch (w->type) {
+    case WHERE_CONST:
+        if (w->kind == WT_DURATION)
+            print_duration(w->constant->integer, b);
+        else
+            lang_print_term(w->constant, b);
+        break;
+    case WHERE_NAME:
+        buf_puts(b, where_word((enum where_name)w->name));
+        if (w->index)
+            buf_printf(b, "[%d]", w->index);
+        break;
+    case WHERE_CALL:
+        name = fn_row((enum fn)w->name)->name;
+        if (w->count == 2 && (name[0] < 'a' || name[0] > 'z' || (w->name >= FN_AND && w->name <= FN_XOR) ||
+                              (w->name >= FN_ADD && w->name <= FN_BNOT))) {
+            buf_char(b, '(');
+            lang_print_where(w->items[0], b);
+            buf_printf(b, " %s ", name);
+            lang_print_where(w->items[1], b);
+            buf_char(b, ')');
+            break;
+        }
+        buf_printf(b, "%s(", name);
+        print_items(w, b);
+        buf_char(b, ')');
+        break;
+    case WHERE_REGEX:
+        lang_print_where(w->items[0], b);
+        buf_puts(b, w->negated ? " !~ \"" : " =~ \"");
+        buf_str(b, w->regex);
+        buf_char(b, '"');
+        break;
+    case WHERE_MATCH:
+        lang_print_where(w->items[0], b);
+        buf_puts(b, " matches ");
+        lang_print_term(w->constant, b);
+        break;
+    case WHERE_TUPLE:
+    case WHERE_LIST:
+    case WHERE_MAP:
+        buf_puts(b, w->type == WHERE_TUPLE ? "{" : w->type == WHERE_MAP ? "#{" : "[");
+        print_items(w, b);
+        if (w->tail) {
+            buf_puts(b, " | ");
+            lang_print_where(w->tail, b);
+        }
+        buf_puts(b, w->type == WHERE_LIST ? "]" : "}");
+        break;
+    }
+}
+
+/* ---- text ---- */
+
+static void print_selector(const struct spec *s, const struct selector *sel, struct buf *b)
+{
+    struct arena a;
+
+    arena_init(&a);
+    lang_print_term(name_term(&a, &sel->module), b);
+    buf_char(b, ':');
+    lang_print_term(name_term(&a, &sel->function), b);
+    if (selector_any_arity(sel))
+        buf_puts(b, "/_");
+    else if (sel->arity_lo == sel->arity_hi)
+        buf_printf(b, "/%d", sel->arity_lo);
+    else if (sel->arity_hi == SPEC_ARITY_MAX)
+        buf_printf(b, "/%d.._", sel->arity_lo);
+    else
+        buf_printf(b, "/%d..%d", sel->arity_lo, sel->arity_hi);
+    (void)s;
+    arena_release(&a);
+}
+
+static void label(struct buf *b, const char *name)
+{
+    buf_printf(b, "  %-12s", name);
+}
+
+static void text_events(const struct spec *s, struct buf *b)
+{
+    label(b, "events");
+    for (int i = 0; i < SPEC_EVENTS; i++)
+        if (s->events & SPEC_EVENT_BIT(i))
+            buf_printf(b, " %s", spec_event_name((enum spec_event)i));
+    for (size_t i = 0; i < s->nparams; i++)
+        buf_printf(b, " %lld", (long long)s->params[i]);
+    buf_char(b, '\n');
+}
+
+static void text_brings(const struct spec *s, struct buf *b)
+{
+    unsigned actions = 0;
+
+    for (size_t i = 0; i < s->nclauses; i++)
+        actions |= s->clauses[i].actions;
+    if (actions & (ACT_RETURN | ACT_RETURN_TRACE)) {
+        label(b, "results");
+        buf_puts(b, actions & ACT_RETURN ? " with exceptions\n" : " without exceptions\n");
+    }
+    if (!s->npack)
+        return;
+    label(b, "message");
+    for (size_t i = 0; i < s->npack; i++)
+        buf_printf(b, "%s%s", i ? ", " : " {", packs[s->pack[i]]);
+    buf_puts(b, "}\n");
+}
+
+static void explain_text(const struct spec *s, struct buf *b)
+{
+    buf_str(b, s->text);
+    buf_char(b, '\n');
+    label(b, "kind");
+    buf_printf(b, " %s%s%s\n", kinds[s->kind], s->kind == SPEC_CALL ? ", " : "", s->kind == SPEC_CALL ? scopes[s->scope] : "");
+    for (size_t i = 0; i < s->nselectors; i++) {
+        label(b, i ? "" : "functions");
+        buf_char(b, ' ');
+        print_selector(s, &s->selectors[i], b);
+        buf_char(b, '\n');
+    }
+    if (s->kind == SPEC_EVENT)
+        text_events(s, b);
+    if (s->match_spec) {
+        label(b, "match spec");
+        buf_char(b, ' ');
+        lang_print_term(s->match_spec, b);
+        buf_char(b, '\n');
+    }
+    text_brings(s, b);
+    if (s->counters) {
+        label(b, "counters");
+        for (size_t i = 0; i < ARRAY_LEN(counters); i++)
+            if (s->counters & counters[i].bit)
+                buf_printf(b, " %s", counters[i].name);
+        buf_char(b, '\n');
+    }
+    if (s->flags) {
+        label(b, "flags");
+        for (size_t i = 0; i < ARRAY_LEN(flags); i++)
+            if (s->flags & flags[i].bit)
+                buf_printf(b, " %s", flags[i].name);
+        buf_char(b, '\n');
+    }
+    for (size_t i = 0; i < s->nwhere; i++) {
+        label(b, i ? "" : "where");
+        buf_char(b, ' ');
+        lang_print_where(s->where[i], b);
+        buf_puts(b, s->where[i]->early ? "  (decided on the node)\n" : "  (decided in etrace)\n");
+    }
+    if (s->needs_otp) {
+        label(b, "needs");
+        buf_printf(b, " OTP %d\n", s->needs_otp);
+    }
+    if (s->prefix) {
+        label(b, "arities");
+        buf_puts(b, " one pattern on OTP 29; before, one for each function\n");
+    }
+    for (size_t i = 0; i < s->nwarnings; i++) {
+        label(b, "warning");
+        buf_char(b, ' ');
+        buf_str(b, s->warnings[i].text);
+        buf_char(b, '\n');
+    }
+}
+
+/* ---- JSON ---- */
+
+static void json_string(struct buf *b, struct str s)
+{
+    const char *at = s.at, *end = s.at + s.len;
+
+    buf_char(b, '"');
+    while (at < end) {
+        uint32_t cp = utf8_next(&at, end);
+        if (cp == '"' || cp == '\\')
+            buf_printf(b, "\\%c", (char)cp);
+        else if (cp == UTF8_BAD)
+            buf_puts(b, "\\ufffd");
+        else if (cp < 32 || cp == 127)
+            buf_printf(b, "\\u%04x", (unsigned)cp);
+        else
+            buf_utf8(b, cp);
+    }
+    buf_char(b, '"');
+}
+
+static void json_key(struct buf *b, const char *key)
+{
+    if (b->len && b->data[b->len - 1] != '{' && b->data[b->len - 1] != '[')
+        buf_char(b, ',');
+    json_string(b, str_of(key));
+    buf_char(b, ':');
+}
+
+static void json_text(struct buf *b, const char *key, struct str value)
+{
+    json_key(b, key);
+    json_string(b, value);
+}
+
+static void json_term(struct buf *b, const char *key, term_t t)
+{
+    struct buf text = {0};
+
+    lang_print_term(t, &text);
+    json_text(b, key, buf_view(&text));
+    buf_release(&text);
+}
+
+static void json_item(struct buf *b, struct str value)
+{
+    if (b->data[b->len - 1] != '[')
+        buf_char(b, ',');
+    json_string(b, value);
+}
+
+static void json_selector(struct buf *b, const struct selector *sel)
+{
+    static const char *const hows[] = {"any", "atom", "glob", "regex", "app", "behaviour"};
+
+    if (b->data[b->len - 1] != '[')
+        buf_char(b, ',');
+    buf_char(b, '{');
+    json_text(b, "module", sel->module.how == SEL_ANY ? STR("_") : sel->module.text);
+    json_text(b, "module_is", str_of(hows[sel->module.how]));
+    json_text(b, "function", sel->function.how == SEL_ANY ? STR("_") : sel->function.text);
+    json_text(b, "function_is", str_of(hows[sel->function.how]));
+    json_key(b, "arity");
+    buf_printf(b, "[%d,%d]}", sel->arity_lo, sel->arity_hi);
+}
+
+static void json_clauses(struct buf *b, const struct spec *s)
+{
+    static const struct {
+        unsigned bit;
+        const char *name;
+    } actions[] = {
+        {ACT_RETURN, "return"}, {ACT_RETURN_TRACE, "return_trace"}, {ACT_DROP, "drop"},   {ACT_ARITY, "arity"},
+        {ACT_PROJECT, "args"},  {ACT_SILENT, "silent"},             {ACT_FLAGS, "flags"}, {ACT_TOKEN, "token"},
+        {ACT_UNSAFE, "unsafe"},
+    };
+
+    json_key(b, "clauses");
+    buf_char(b, '[');
+    for (size_t i = 0; i < s->nclauses; i++) {
+        buf_puts(b, i ? ",{" : "{");
+        json_key(b, "actions");
+        buf_char(b, '[');
+        for (size_t j = 0; j < ARRAY_LEN(actions); j++)
+            if (s->clauses[i].actions & actions[j].bit)
+                json_item(b, str_of(actions[j].name));
+        buf_char(b, ']');
+        if (s->clauses[i].actions & ACT_PROJECT) {
+            bool first = true;
+            json_key(b, "args");
+            buf_char(b, '[');
+            for (unsigned n = 1; n <= SPEC_ARITY_MAX; n++) {
+                if (!(s->clauses[i].args[(n - 1) / 64] >> ((n - 1) % 64) & 1))
+                    continue;
+                buf_printf(b, "%s%u", first ? "" : ",", n);
+                first = false;
+            }
+            buf_char(b, ']');
+        }
+        buf_char(b, '}');
+    }
+    buf_char(b, ']');
+}
+
+static void json_where(struct buf *b, const struct spec *s)
+{
+    json_key(b, "where");
+    buf_char(b, '[');
+    for (size_t i = 0; i < s->nwhere; i++) {
+        struct buf text = {0};
+        lang_print_where(s->where[i], &text);
+        buf_puts(b, i ? ",{" : "{");
+        json_text(b, "test", buf_view(&text));
+        json_key(b, "on_node");
+        buf_puts(b, s->where[i]->early ? "true}" : "false}");
+        buf_release(&text);
+    }
+    buf_char(b, ']');
+}
+
+static void explain_json(const struct spec *s, struct buf *b)
+{
+    struct buf out = {0};
+
+    buf_char(&out, '{');
+    json_key(&out, "v");
+    buf_char(&out, '1');
+    json_text(&out, "kind", str_of(kinds[s->kind]));
+    json_text(&out, "text", s->text);
+    json_text(&out, "surface", str_of(s->surface == SPEC_ELIXIR ? "elixir" : "erlang"));
+    if (s->kind == SPEC_CALL) {
+        json_text(&out, "scope", str_of(scopes[s->scope]));
+        json_key(&out, "selectors");
+        buf_char(&out, '[');
+        for (size_t i = 0; i < s->nselectors; i++)
+            json_selector(&out, &s->selectors[i]);
+        buf_char(&out, ']');
+        json_key(&out, "counters");
+        buf_char(&out, '[');
+        for (size_t i = 0; i < ARRAY_LEN(counters); i++)
+            if (s->counters & counters[i].bit)
+                json_item(&out, str_of(counters[i].name));
+        buf_char(&out, ']');
+    }
+    if (s->kind == SPEC_EVENT) {
+        json_key(&out, "events");
+        buf_char(&out, '[');
+        for (int i = 0; i < SPEC_EVENTS; i++)
+            if (s->events & SPEC_EVENT_BIT(i))
+                json_item(&out, str_of(spec_event_name((enum spec_event)i)));
+        buf_char(&out, ']');
+        json_key(&out, "params");
+        buf_char(&out, '[');
+        for (size_t i = 0; i < s->nparams; i++)
+            buf_printf(&out, "%s%lld", i ? "," : "", (long long)s->params[i]);
+        buf_char(&out, ']');
+    }
+    if (s->match_spec)
+        json_term(&out, "match_spec", s->match_spec);
+    json_clauses(&out, s);
+    json_key(&out, "message");
+    buf_char(&out, '[');
+    for (size_t i = 0; i < s->npack; i++)
+        json_item(&out, str_of(packs[s->pack[i]]));
+    buf_char(&out, ']');
+    json_key(&out, "flags");
+    buf_char(&out, '[');
+    for (size_t i = 0; i < ARRAY_LEN(flags); i++)
+        if (s->flags & flags[i].bit)
+            json_item(&out, str_of(flags[i].name));
+    buf_char(&out, ']');
+    json_where(&out, s);
+    json_key(&out, "atoms");
+    buf_char(&out, '[');
+    for (size_t i = 0; i < s->natoms; i++)
+        json_item(&out, s->atoms[i]);
+    buf_char(&out, ']');
+    json_key(&out, "needs_otp");
+    buf_printf(&out, "%d", s->needs_otp);
+    json_key(&out, "warnings");
+    buf_char(&out, '[');
+    for (size_t i = 0; i < s->nwarnings; i++)
+        json_item(&out, s->warnings[i].text);
+    buf_puts(&out, "]}\n");
+    buf_str(b, buf_view(&out));
+    buf_release(&out);
+}
+
+void lang_explain(const struct spec *s, enum lang_format format, struct buf *b)
+{
+    static void (*const formats[])(const struct spec *, struct buf *) = {explain_text, explain_erl, explain_json};
+
+    formats[format](s, b);
+}

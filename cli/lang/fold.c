@@ -1,0 +1,308 @@
+/*
+ * Values of expressions that depend on nothing, so that a guard that cannot hold is said to be one. What is compiled
+ * stays what was written: this only looks. What is not certain here is answered with "not known".
+ */
+#include <math.h>
+#include <string.h>
+
+#include "check.h"
+
+enum order { LESS = -1, SAME = 0, MORE = 1, UNKNOWN = 2 };
+
+static int rank(term_t t)
+{
+    switch (t->type) {
+    case TERM_INT:
+    case TERM_BIG:
+    case TERM_FLOAT:
+        return 0;
+    case TERM_ATOM:
+        return 1;
+    case TERM_REF:
+        return 2;
+    case TERM_EXPORT:
+        return 3;
+    case TERM_PORT:
+        return 4;
+    case TERM_PID:
+        return 5;
+    case TERM_TUPLE:
+        return 6;
+    case TERM_MAP:
+        return 7;
+    case TERM_LIST:
+        return t->count ? 9 : 8;
+    case TERM_BIN:
+        return 10;
+    }
+    return 11;
+}
+
+static enum order order_of(term_t a, term_t b);
+
+static enum order order_numbers(term_t a, term_t b)
+{
+    if (a->type == TERM_BIG || b->type == TERM_BIG)
+        return UNKNOWN;
+    if (a->type == TERM_INT && b->type == TERM_INT)
+        return a->integer < b->integer ? LESS : a->integer > b->integer ? MORE : SAME;
+    if ((a->type == TERM_INT && (a->integer > (1LL << 52) || a->integer < -(1LL << 52))) ||
+        (b->type == TERM_INT && (b->integer > (1LL << 52) || b->integer < -(1LL << 52))))
+        return UNKNOWN;
+    double x = a->type == TERM_INT ? (double)a->integer : a->real, y = b->type == TERM_INT ? (double)b->integer : b->real;
+    return x < y ? LESS : x > y ? MORE : SAME;
+}
+
+static enum order order_text(struct str a, struct str b)
+{
+    int c = memcmp(a.at, b.at, MIN(a.len, b.len));
+
+    return c < 0 ? LESS : c > 0 ? MORE : a.len < b.len ? LESS : a.len > b.len ? MORE : SAME;
+}
+
+static enum order order_items(term_t a, term_t b)
+{
+    for (size_t i = 0; i < a->count && i < b->count; i++) {
+        enum order o = order_of(a->items[i], b->items[i]);
+        if (o != SAME)
+            return o;
+    }
+    if (a->tail || b->tail)
+        return UNKNOWN;
+    return a->count < b->count ? LESS : a->count > b->count ? MORE : SAME;
+}
+
+static enum order order_of(term_t a, term_t b)
+{
+    int ra = rank(a), rb = rank(b);
+
+    if (ra != rb)
+        return ra < rb ? LESS : MORE;
+    switch (ra) {
+    case 0:
+        return order_numbers(a, b);
+    case 1:
+        return order_text(a->text, b->text);
+    case 6:
+        if (a->count != b->count)
+            return a->count < b->count ? LESS : MORE;
+        return order_items(a, b);
+    case 8:
+    case 9:
+        return order_items(a, b);
+    case 10:
+        return a->bits == b->bits ? order_text(a->text, b->text) : UNKNOWN;
+    }
+    return term_equal(a, b) ? SAME : UNKNOWN;
+}
+
+static bool is_bool(term_t t)
+{
+    return term_is_atom(t, "true") || term_is_atom(t, "false");
+}
+
+static bool is_true(term_t t)
+{
+    return term_is_atom(t, "true");
+}
+
+static term_t compare(struct arena *a, enum fn fn, term_t x, term_t y)
+{
+    if (fn == FN_EQ_EXACT || fn == FN_NE_EXACT) {
+        bool zero = x->type == TERM_FLOAT && y->type == TERM_FLOAT && x->real == 0 && y->real == 0;
+        if (zero || x->type == TERM_REF || x->type == TERM_PID || x->type == TERM_PORT)
+            return NULL;
+        return term_bool(a, term_equal(x, y) == (fn == FN_EQ_EXACT));
+    }
+    enum order o = order_of(x, y);
+    if (o == UNKNOWN)
+        return NULL;
+    bool result = fn == FN_EQ   ? o == SAME
+                  : fn == FN_NE ? o != SAME
+                  : fn == FN_LT ? o == LESS
+                  : fn == FN_LE ? o != MORE
+                  : fn == FN_GT ? o == MORE
+                                : o != LESS;
+    return term_bool(a, result);
+}
+
+static term_t arithmetic(struct arena *a, enum fn fn, term_t x, term_t y, bool *ret_fails)
+{
+    int64_t v = 0, l = x->integer, r = y->integer;
+
+    if (x->type == TERM_FLOAT || y->type == TERM_FLOAT || fn == FN_DIVIDE) {
+        if (x->type == TERM_BIG || y->type == TERM_BIG)
+            return NULL;
+        double f = x->type == TERM_INT ? (double)l : x->real, g = y->type == TERM_INT ? (double)r : y->real;
+        double d = fn == FN_ADD ? f + g : fn == FN_SUB ? f - g : fn == FN_MUL ? f * g : 0;
+        if (fn == FN_DIVIDE) {
+            *ret_fails = g == 0;
+            d = *ret_fails ? 0 : f / g;
+        }
+        return *ret_fails || !isfinite(d) ? NULL : term_float(a, d);
+    }
+    if (x->type != TERM_INT || y->type != TERM_INT)
+        return NULL;
+    switch ((int)fn) {
+    case FN_ADD:
+        return __builtin_add_overflow(l, r, &v) ? NULL : term_int(a, v);
+    case FN_SUB:
+        return __builtin_sub_overflow(l, r, &v) ? NULL : term_int(a, v);
+    case FN_MUL:
+        return __builtin_mul_overflow(l, r, &v) ? NULL : term_int(a, v);
+    case FN_DIV:
+    case FN_REM:
+        *ret_fails = r == 0;
+        if (r == 0 || r == -1)
+            return r == -1 && fn == FN_REM ? term_int(a, 0) : r == -1 && l != INT64_MIN ? term_int(a, -l) : NULL;
+        return term_int(a, fn == FN_DIV ? l / r : l % r);
+    case FN_BAND:
+        return term_int(a, l & r);
+    case FN_BOR:
+        return term_int(a, l | r);
+    case FN_BXOR:
+        return term_int(a, l ^ r);
+    case FN_BSL:
+        if (r < 0 || r > 40 || l > 1 << 20 || l < -(1 << 20))
+            return NULL;
+        return term_int(a, l * ((int64_t)1 << r));
+    case FN_BSR:
+        return r < 0 ? NULL : term_int(a, r > 62 ? (l < 0 ? -1 : 0) : l >> r);
+    }
+    return NULL;
+}
+
+static term_t logic(struct arena *a, enum fn fn, const term_t *args, size_t count)
+{
+    bool v = is_true(args[0]);
+
+    for (size_t i = 0; i < count; i++)
+        if (!is_bool(args[i]))
+            return NULL;
+    for (size_t i = 1; i < count; i++) {
+        bool w = is_true(args[i]);
+        v = fn == FN_AND || fn == FN_ANDALSO ? v && w : fn == FN_XOR ? v != w : v || w;
+    }
+    return term_bool(a, v);
+}
+
+static term_t of_list(struct arena *a, enum fn fn, term_t t, bool *ret_fails)
+{
+    if (fn == FN_LENGTH) {
+        *ret_fails = t->tail != NULL;
+        return *ret_fails ? NULL : term_int(a, (int64_t)t->count);
+    }
+    *ret_fails = !t->count;
+    if (!t->count)
+        return NULL;
+    return fn == FN_HD ? t->items[0] : term_list(a, t->count - 1, t->items + 1, t->tail);
+}
+
+static term_t element(const term_t *args, bool *ret_fails)
+{
+    int64_t i = args[0]->integer;
+
+    *ret_fails = i < 1 || (uint64_t)i > args[1]->count;
+    return *ret_fails ? NULL : args[1]->items[i - 1];
+}
+
+static term_t type_test(struct arena *a, enum fn fn, term_t t)
+{
+    static const struct {
+        enum fn fn;
+        unsigned types;
+    } tests[] = {
+        {FN_IS_ATOM, TY_ATOM | TY_BOOL}, {FN_IS_FLOAT, TY_FLOAT},   {FN_IS_INTEGER, TY_INT},
+        {FN_IS_LIST, TY_LIST},           {FN_IS_NUMBER, TY_INT | TY_FLOAT}, {FN_IS_PID, TY_PID},
+        {FN_IS_PORT, TY_PORT},           {FN_IS_REFERENCE, TY_REF}, {FN_IS_TUPLE, TY_TUPLE},
+        {FN_IS_MAP, TY_MAP},             {FN_IS_BITSTRING, TY_BIN}, {FN_IS_BOOLEAN, TY_BOOL},
+        {FN_IS_FUNCTION, TY_FUN},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(tests); i++)
+        if (tests[i].fn == fn)
+            return term_bool(a, (tests[i].types & term_types(t)) != 0);
+    if (fn == FN_IS_BINARY)
+        return term_bool(a, t->type == TERM_BIN && (t->bits == 8 || !t->text.len));
+    return NULL;
+}
+
+unsigned term_types(term_t t)
+{
+    static const unsigned types[] = {
+        [TERM_ATOM] = TY_ATOM, [TERM_INT] = TY_INT,  [TERM_BIG] = TY_INT, [TERM_FLOAT] = TY_FLOAT, [TERM_BIN] = TY_BIN,
+        [TERM_TUPLE] = TY_TUPLE, [TERM_LIST] = TY_LIST, [TERM_MAP] = TY_MAP, [TERM_PID] = TY_PID, [TERM_PORT] = TY_PORT,
+        [TERM_REF] = TY_REF,   [TERM_EXPORT] = TY_FUN,
+    };
+
+    return is_bool(t) ? TY_BOOL : types[t->type];
+}
+
+static bool is_compare(enum fn fn)
+{
+    return fn >= FN_GT && fn <= FN_NE;
+}
+
+term_t fold(struct arena *a, enum fn fn, const term_t *args, size_t count, bool *ret_fails)
+{
+    *ret_fails = false;
+    if (fn == FN_ANDALSO || fn == FN_ORELSE) { /* one known operand may be enough */
+        term_t decides = term_bool(a, fn == FN_ORELSE);
+        for (size_t i = 0; i < count; i++)
+            if (args[i] && term_equal(args[i], decides))
+                return fn == FN_ANDALSO || i == 0 ? decides : NULL;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (fn == FN_AND && args[i] && term_is_atom(args[i], "false"))
+            return args[i];
+        if (!args[i])
+            return NULL;
+    }
+    if (is_compare(fn))
+        return compare(a, fn, args[0], args[1]);
+    switch ((int)fn) {
+    case FN_NOT:
+        return is_bool(args[0]) ? term_bool(a, !is_true(args[0])) : NULL;
+    case FN_AND:
+    case FN_OR:
+    case FN_XOR:
+    case FN_ANDALSO:
+    case FN_ORELSE:
+        return logic(a, fn, args, count);
+    case FN_MINUS:
+        if (args[0]->type == TERM_FLOAT)
+            return term_float(a, -args[0]->real);
+        return args[0]->type == TERM_INT && args[0]->integer != INT64_MIN ? term_int(a, -args[0]->integer) : NULL;
+    case FN_PLUS:
+        return args[0];
+    case FN_BNOT:
+        return args[0]->type == TERM_INT ? term_int(a, ~args[0]->integer) : NULL;
+    case FN_ADD:
+    case FN_SUB:
+    case FN_MUL:
+    case FN_DIVIDE:
+    case FN_DIV:
+    case FN_REM:
+    case FN_BAND:
+    case FN_BOR:
+    case FN_BXOR:
+    case FN_BSL:
+    case FN_BSR:
+        return arithmetic(a, fn, args[0], args[1], ret_fails);
+    case FN_LENGTH:
+    case FN_HD:
+    case FN_TL:
+        return of_list(a, fn, args[0], ret_fails);
+    case FN_ELEMENT:
+        return args[0]->type == TERM_INT ? element(args, ret_fails) : NULL;
+    case FN_TUPLE_SIZE:
+        return term_int(a, (int64_t)args[0]->count);
+    case FN_MAP_SIZE:
+        return term_int(a, (int64_t)args[0]->count / 2);
+    case FN_BYTE_SIZE:
+        return term_int(a, (int64_t)args[0]->text.len);
+    case FN_SIZE:
+        return term_int(a, args[0]->type == TERM_BIN ? (int64_t)args[0]->text.len : (int64_t)args[0]->count);
+    }
+    return type_test(a, fn, args[0]);
+}

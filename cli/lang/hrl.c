@@ -1,0 +1,157 @@
+/*
+ * The -record definitions of a header file: names and fields, nothing else. Default values and types are skipped over
+ * by counting brackets; macros are not expanded, so a record whose fields come from one is left out.
+ */
+#include <string.h>
+
+#include "../ground/utf8.h"
+#include "comp.h"
+#include "lex.h"
+
+struct hrl {
+    struct comp *c;
+    size_t at;
+};
+
+static char peek(const struct hrl *h)
+{
+    return h->at < h->c->text.len ? h->c->text.at[h->at] : 0;
+}
+
+/* Behind a string, a quoted atom or a character at the position; false where there is none. */
+static bool skip_quoted(struct hrl *h)
+{
+    char quote = peek(h);
+
+    if (quote == '$') {
+        h->at++;
+        if (peek(h) == '\\')
+            h->at++;
+        h->at = MIN(h->at + 1, h->c->text.len);
+        return true;
+    }
+    if (quote != '"' && quote != '\'')
+        return false;
+    for (h->at++; h->at < h->c->text.len && peek(h) != quote; h->at++)
+        if (peek(h) == '\\')
+            h->at++;
+    h->at = MIN(h->at + 1, h->c->text.len);
+    return true;
+}
+
+static void skip_space(struct hrl *h)
+{
+    for (;; h->at++) {
+        char ch = peek(h);
+        if (ch == '%')
+            while (h->at < h->c->text.len && peek(h) != '\n')
+                h->at++;
+        else if (!ch || !strchr(" \t\r\n\f", ch))
+            return;
+        if (h->at >= h->c->text.len)
+            return;
+    }
+}
+
+static bool take(struct hrl *h, const char *mark)
+{
+    size_t len = strlen(mark);
+
+    skip_space(h);
+    if (h->c->text.len - h->at < len || memcmp(h->c->text.at + h->at, mark, len))
+        return false;
+    h->at += len;
+    return true;
+}
+
+static bool name(struct hrl *h, struct str *ret)
+{
+    skip_space(h);
+    if (peek(h) == '\'') {
+        term_t atom;
+        if (!lex_quoted_atom(h->c, &h->at, &atom))
+            return false;
+        *ret = atom->text;
+        return true;
+    }
+    size_t len = lex_word(h->c->text, h->at, false);
+    *ret = (struct str){h->c->text.at + h->at, len};
+    h->at += len;
+    return len > 0;
+}
+
+/* Behind the default value and the type of a field: at the ',' or '}' of the record. */
+static bool skip_value(struct hrl *h)
+{
+    size_t depth = 0;
+
+    while (h->at < h->c->text.len) {
+        skip_space(h);
+        char ch = peek(h);
+        if (!depth && (ch == ',' || ch == '}'))
+            return true;
+        if (skip_quoted(h))
+            continue;
+        if (ch && strchr("([{", ch))
+            depth++;
+        else if (ch && strchr(")]}", ch) && depth-- == 0)
+            return false;
+        h->at++;
+    }
+    return false;
+}
+
+static bool record(struct hrl *h, struct lang_record *ret)
+{
+    struct ptrs fields = {0};
+    struct str *list;
+
+    if (!take(h, "(") || !name(h, &ret->name) || !take(h, ",") || !take(h, "{"))
+        return false;
+    while (!take(h, "}")) {
+        struct str *field = arena_alloc(h->c->arena, sizeof(*field));
+        if (!name(h, field) || !skip_value(h))
+            return false;
+        ptrs_add(&fields, h->c->arena, field);
+        take(h, ",");
+    }
+    list = arena_alloc(h->c->arena, fields.count * sizeof(*list) + 1);
+    for (size_t i = 0; i < fields.count; i++)
+        list[i] = *(struct str *)fields.items[i];
+    ret->fields = list;
+    ret->nfields = fields.count;
+    return true;
+}
+
+bool lang_read_hrl(struct str text, struct arena *a, const struct lang_record **ret_records, size_t *ret_count,
+                   struct err *e)
+{
+    struct lang_options none = {0};
+    struct comp c = {.opt = &none, .arena = a, .text = text, .err = e, .surface = SPEC_ERLANG};
+    struct hrl h = {.c = &c};
+    struct ptrs found = {0};
+
+    if (!utf8_valid(text.at, text.len))
+        return err_set(e, ERR_USAGE, "the header file is not valid UTF-8");
+    while (h.at < text.len) {
+        skip_space(&h);
+        if (take(&h, "-") && take(&h, "record")) {
+            struct lang_record *r = arena_alloc(a, sizeof(*r));
+            size_t behind = h.at;
+            if (record(&h, r))
+                ptrs_add(&found, a, r);
+            else
+                h.at = behind;
+        }
+        while (h.at < text.len && peek(&h) != '\n')
+            if (!skip_quoted(&h))
+                h.at++;
+    }
+    struct lang_record *records = arena_alloc(a, found.count * sizeof(*records) + 1);
+    for (size_t i = 0; i < found.count; i++)
+        records[i] = *(struct lang_record *)found.items[i];
+    *ret_records = records;
+    *ret_count = found.count;
+    *e = (struct err){0};
+    return true;
+}

@@ -1,0 +1,164 @@
+#include "lang.h"
+
+#include <string.h>
+
+#include "../ground/utf8.h"
+#include "compile.h"
+#include "parse.h"
+
+static bool check_text(struct comp *c)
+{
+    const char *at = c->text.at, *end = at + c->text.len;
+
+    if (c->text.len > LANG_MAX_TEXT)
+        return err_set(c->err, ERR_USAGE, "an expression of more than %d KiB", LANG_MAX_TEXT / 1024);
+    while (at < end) {
+        const char *here = at;
+        if (utf8_next(&at, end) == UTF8_BAD)
+            return diag(c, (size_t)(here - c->text.at), 1, "this is not valid UTF-8");
+        if (!*here)
+            return diag(c, (size_t)(here - c->text.at), 1, "a NUL has no place here");
+    }
+    return true;
+}
+
+bool lang_compile(const struct lang_options *opt, struct str text, struct arena *a, struct spec_list *ret_specs,
+                  struct err *e)
+{
+    struct comp c = {.opt = opt, .arena = a, .text = text, .err = e};
+    struct ptrs specs = {0};
+    size_t pos = 0;
+
+    if (!check_text(&c))
+        return false;
+    while ((pos = lex_skip(text, pos)) < text.len) {
+        struct ast_probe probe;
+        struct spec *s = arena_alloc(a, sizeof(*s));
+        c.warnings = (struct ptrs){0};
+        if (!parse_probe(&c, &pos, &probe))
+            return false;
+        if (opt->dump_ast)
+            ast_dump(&probe, opt->dump_ast);
+        if (!compile_probe(&c, &probe, s))
+            return false;
+        ptrs_add(&specs, a, s);
+    }
+    if (!specs.count) {
+        err_set(e, ERR_USAGE, "the expression is empty");
+        err_hint(e, "name a function, as in lists:seq/2");
+        return false;
+    }
+    ret_specs->items = (const struct spec *const *)(void *)specs.items;
+    ret_specs->count = specs.count;
+    *e = (struct err){0};
+    return true;
+}
+
+/* One expression that is all of the text, in the preferred surface or in the other. */
+static struct ast *parse_alone(struct comp *c, enum spec_surface preferred, bool where)
+{
+    struct err first = {0};
+    size_t first_at = 0;
+
+    if (!check_text(c))
+        return NULL;
+    for (int i = 0; i < 2; i++) {
+        struct tokens t = {0};
+        struct parser p = {.c = c, .where = where};
+        struct ast *n = NULL;
+        size_t pos = 0;
+        c->surface = i == 0 ? preferred : preferred == SPEC_ERLANG ? SPEC_ELIXIR : SPEC_ERLANG;
+        if (lex_probe(c, &pos, &t)) {
+            p.tokens = t.items;
+            p.loose_at = arena_alloc(c->arena, t.count * sizeof(*p.loose_at));
+            n = parse_expr(&p, PARSE_ANY);
+            if (n && tok(&p)->type == TOK_END)
+                return n;
+            if (n)
+                unexpected(&p, "the end");
+        }
+        if (i == 0) {
+            first = *c->err;
+            first_at = c->failed_at;
+        } else if (c->failed_at <= first_at) {
+            *c->err = first;
+        }
+    }
+    return NULL;
+}
+
+bool lang_term(struct str text, enum spec_surface surface, struct arena *a, term_t *ret_term, struct err *e)
+{
+    const struct lang_options none = {0};
+    struct comp c = {.opt = &none, .arena = a, .text = text, .err = e};
+    struct ast *n = parse_alone(&c, surface, false);
+
+    if (!n)
+        return false;
+    const struct ast_probe probe = {.surface = c.surface};
+    struct check k = {.c = &c, .probe = &probe, .literal_dollars = true, .place = PLACE_ANY_GUARD};
+    if (!(n = check_expr(&k, n)))
+        return false;
+    if (!n->known)
+        return diag(&c, n->from, n->len, "a literal term is wanted here");
+    *ret_term = n->known;
+    *e = (struct err){0};
+    return true;
+}
+
+bool lang_where(const struct lang_options *opt, struct str text, struct arena *a, const struct where **ret_where,
+                struct err *e)
+{
+    struct comp c = {.opt = opt, .arena = a, .text = text, .err = e};
+    struct ast *n = parse_alone(&c, opt->surface, true);
+    struct ptrs all = {0};
+    unsigned needs;
+
+    if (!n)
+        return false;
+    const struct ast_probe probe = {.surface = c.surface};
+    struct check k = {.c = &c, .probe = &probe, .guard = PLACE_ANY_GUARD};
+    if (!where_compile(&k, n, NULL, &all, &needs))
+        return false;
+    struct where *w = all.items[0];
+    if (all.count > 1) {
+        w = arena_alloc(a, sizeof(*w));
+        *w = (struct where){.type = WHERE_CALL, .kind = WT_BOOL, .name = FN_ANDALSO, .count = all.count, .early = true};
+        w->items = (const struct where **)(void *)all.items;
+        for (size_t i = 0; i < all.count; i++)
+            w->early &= w->items[i]->early;
+        w->len = text.len;
+    }
+    *ret_where = w;
+    *e = (struct err){0};
+    return true;
+}
+
+term_t lang_localize(term_t t, struct str node, uint32_t creation, struct arena *a)
+{
+    struct term *copy;
+    bool changed = false;
+
+    if ((t->type == TERM_PID || t->type == TERM_PORT || t->type == TERM_REF) && !t->text.len) {
+        copy = arena_alloc(a, sizeof(*copy));
+        *copy = *t;
+        copy->text = node;
+        copy->creation = creation;
+        return copy;
+    }
+    if (!t->count || t->type == TERM_EXPORT)
+        return t;
+    term_t *items = arena_alloc(a, t->count * sizeof(*items));
+    term_t tail = t->tail ? lang_localize(t->tail, node, creation, a) : NULL;
+    for (size_t i = 0; i < t->count; i++) {
+        items[i] = lang_localize(t->items[i], node, creation, a);
+        changed |= items[i] != t->items[i];
+    }
+    if (!changed && tail == t->tail)
+        return t;
+    copy = arena_alloc(a, sizeof(*copy));
+    *copy = *t;
+    copy->items = items;
+    copy->tail = tail;
+    return copy;
+}

@@ -1,0 +1,74 @@
+/*
+ * The expression language: text in, specs out. Pure: no I/O, no globals, the same answer for the same input.
+ *
+ * The passes, each in its own file: select (the selectors, which decide the surface), lex, parse, then for each probe
+ * check and mspec, and where. What a pass made can be dumped through lang_options.dump.
+ * A failure fills an err with a caret diagnostic and status ERR_USAGE; the specs live in the caller's arena.
+ */
+#ifndef ETRACE_LANG_H
+#define ETRACE_LANG_H
+
+#include "../ground/err.h"
+#include "spec.h"
+
+#define LANG_MAX_TEXT (64 * 1024)
+
+struct lang_let {
+    struct str name;
+    term_t value;
+};
+
+struct lang_record {
+    struct str module; /* empty: known to every module (from a header file) */
+    struct str name;
+    const struct str *fields;
+    size_t nfields;
+};
+
+struct lang_options {
+    int otp;        /* release of the target, 0 when it is not known: what any release has is accepted */
+    bool unsafe;    /* display and set_tcw may be used */
+    bool file;      /* the text is a file of probes: a `#!` line, a probe a line; else it is one argument */
+    enum spec_surface surface; /* for probes that have no selector: tried first */
+
+    const struct lang_let *lets;
+    size_t nlets;
+    const struct lang_record *records;
+    size_t nrecords;
+
+    /* Asked for records that are not in `records`; the module is that of `mod#rec{}` or of the selector. May be NULL. */
+    bool (*find_record)(void *data, struct str module, struct str name, struct arena *a, struct lang_record *ret_record);
+    void *find_data;
+
+    struct buf *dump_tokens, *dump_ast; /* where to write what the passes made, or NULL */
+};
+
+bool lang_compile(const struct lang_options *opt, struct str text, struct arena *a, struct spec_list *ret_specs,
+                  struct err *e);
+
+/* A literal term, as behind --let NAME=: both surfaces are tried. */
+bool lang_term(struct str text, enum spec_surface surface, struct arena *a, term_t *ret_term, struct err *e);
+
+/* A `where` expression that stands alone, as behind -e. `kind` is the kind of events that it is for, or -1 for any. */
+bool lang_where(const struct lang_options *opt, struct str text, struct arena *a, const struct where **ret_where,
+                struct err *e);
+
+/* The -record definitions of a header file. Macros and types are skipped over; a file without records gives none. */
+bool lang_read_hrl(struct str text, struct arena *a, const struct lang_record **ret_records, size_t *ret_count,
+                   struct err *e);
+
+/* ---- printing specs ---- */
+
+enum lang_format { LANG_TEXT, LANG_ERL, LANG_JSON };
+
+void lang_explain(const struct spec *s, enum lang_format format, struct buf *b);
+void lang_print_term(term_t t, struct buf *b); /* as Erlang text that file:consult/1 reads (but for pids, ports, refs) */
+void lang_print_where(const struct where *w, struct buf *b);
+
+/*
+ * The same term with the node's name and creation in every pid, port and reference that was written as local
+ * (<0.84.0>): they get their meaning on the node that the term is sent to.
+ */
+term_t lang_localize(term_t t, struct str node, uint32_t creation, struct arena *a);
+
+#endif

@@ -1,0 +1,477 @@
+#include "lex.h"
+
+#include <string.h>
+
+#include "../ground/utf8.h"
+
+static const struct {
+    const char *text;
+    size_t len;
+    unsigned surfaces;
+} puncts[] = {
+#define PUNCT(id, text, surfaces) {text, sizeof(text) - 1, surfaces},
+#define E 1
+#define X 2
+#include "punct.def"
+};
+
+static char peek(struct str text, size_t pos)
+{
+    return pos < text.len ? text.at[pos] : 0;
+}
+
+static bool is_digit(char ch)
+{
+    return ch >= '0' && ch <= '9';
+}
+
+static bool is_blank(char ch)
+{
+    return ch == ' ' || ch == '\t' || ch == '\r' || ch == '\f' || ch == '\v';
+}
+
+/* Letters of Erlang's Latin-1 atoms and variables; any letter-like character for Elixir. */
+enum letter { NOT_LETTER, LOWER, UPPER };
+
+static enum letter letter_at(struct str text, size_t pos, bool elixir, size_t *ret_len)
+{
+    const char *at = text.at + pos;
+    char ch = peek(text, pos);
+
+    *ret_len = 1;
+    if (ch >= 'a' && ch <= 'z')
+        return LOWER;
+    if ((ch >= 'A' && ch <= 'Z') || ch == '_')
+        return UPPER;
+    if (!((unsigned char)ch & 0x80))
+        return NOT_LETTER;
+    uint32_t cp = utf8_next(&at, text.at + text.len);
+    if (cp == UTF8_BAD)
+        return NOT_LETTER;
+    *ret_len = (size_t)(at - (text.at + pos));
+    if (cp >= 0xdf && cp <= 0xff && cp != 0xf7)
+        return LOWER;
+    if (cp >= 0xc0 && cp <= 0xde && cp != 0xd7)
+        return UPPER;
+    if (cp > 0xff && elixir && utf8_shows(cp) && !(cp >= 0x2000 && cp <= 0x2bff) && !(cp >= 0x3000 && cp <= 0x3020))
+        return LOWER;
+    return NOT_LETTER;
+}
+
+size_t lex_word(struct str text, size_t pos, bool elixir)
+{
+    size_t at = pos, len;
+
+    if (letter_at(text, at, elixir, &len) == NOT_LETTER)
+        return 0;
+    for (;;) {
+        if (letter_at(text, at, elixir, &len) != NOT_LETTER)
+            at += len;
+        else if (is_digit(peek(text, at)) || peek(text, at) == '@')
+            at++;
+        else
+            break;
+    }
+    if (elixir && (peek(text, at) == '?' || peek(text, at) == '!') && peek(text, at + 1) != '=' &&
+        peek(text, at + 1) != '~')
+        at++;
+    return at - pos;
+}
+
+/* '#' begins a comment but for #PID<…> and its like. */
+static bool is_comment(struct str text, size_t pos, char mark)
+{
+    static const char *const ids[] = {"#PID<", "#Port<", "#Ref<", "#Reference<"};
+
+    if (peek(text, pos) != mark)
+        return false;
+    for (size_t i = 0; i < ARRAY_LEN(ids); i++)
+        if (text.len - pos >= strlen(ids[i]) && !memcmp(text.at + pos, ids[i], strlen(ids[i])))
+            return false;
+    return true;
+}
+
+size_t lex_skip(struct str text, size_t pos)
+{
+    for (;;) {
+        char ch = peek(text, pos);
+        if (is_blank(ch) || ch == '\n') {
+            pos++;
+        } else if (ch == '.' && (is_blank(peek(text, pos + 1)) || peek(text, pos + 1) == '\n' || pos + 1 == text.len) &&
+                   pos < text.len) {
+            pos++;
+        } else if (is_comment(text, pos, '%') || is_comment(text, pos, '#')) {
+            while (pos < text.len && text.at[pos] != '\n')
+                pos++;
+        } else {
+            return pos;
+        }
+    }
+}
+
+static struct token *add(struct comp *c, struct tokens *t, struct token token)
+{
+    if (t->count == t->cap) {
+        size_t cap = t->cap ? t->cap * 2 : 64;
+        struct token *items = arena_alloc(c->arena, cap * sizeof(*items));
+        if (t->count)
+            memcpy(items, t->items, t->count * sizeof(*items));
+        t->items = items;
+        t->cap = cap;
+    }
+    t->items[t->count] = token;
+    return &t->items[t->count++];
+}
+
+/* ---- where a probe ends ---- */
+
+static const char *const joining[] = {"when", "where", "and", "or", "andalso", "orelse", "xor", "div", "rem", "band",
+                                      "bor", "bxor", "bsl", "bsr", "not", "bnot", "in", "end"};
+
+static bool is_joining(struct str word)
+{
+    for (size_t i = 0; i < ARRAY_LEN(joining); i++)
+        if (str_is(word, joining[i]))
+            return true;
+    return false;
+}
+
+/* Whether the token leaves something open, so that a newline behind it is only white space. */
+static bool is_unfinished(const struct token *t)
+{
+    if (t->type == TOK_IDENT)
+        return is_joining(t->text) && !str_is(t->text, "end");
+    if (t->type == TOK_KEY)
+        return true;
+    if (t->type != TOK_PUNCT)
+        return false;
+    return t->punct != P_RPAREN && t->punct != P_RBRACK && t->punct != P_RBRACE && t->punct != P_BIN_CLOSE;
+}
+
+/* Whether what follows the newline continues the probe in front of it. */
+static bool continues(struct str text, size_t pos, bool elixir)
+{
+    static const char *const marks[] = {"->", ";", ",", "||", "|", "&&", "=:=", "=/=", "==", "=<", ">=", "/="};
+
+    for (;;) {
+        char ch = peek(text, pos);
+        if (is_blank(ch) || ch == '\n') {
+            pos++;
+        } else if (is_comment(text, pos, elixir ? '#' : '%')) {
+            while (pos < text.len && text.at[pos] != '\n')
+                pos++;
+        } else {
+            break;
+        }
+    }
+    for (size_t i = 0; i < ARRAY_LEN(marks); i++) {
+        size_t len = strlen(marks[i]);
+        if (text.len - pos >= len && !memcmp(text.at + pos, marks[i], len))
+            return true;
+    }
+    size_t len = lex_word(text, pos, elixir);
+    struct str word = {text.at + pos, len};
+    char next = peek(text, pos + len);
+    return len && is_joining(word) && next != ':' && next != '.' && (next != '/' || !is_digit(peek(text, pos + len + 1)));
+}
+
+struct lexer {
+    struct comp *c;
+    struct tokens *out;
+    size_t pos;
+    size_t depth; /* of brackets, and of fun … end */
+    bool spaced;
+};
+
+static bool ends_here(struct lexer *l)
+{
+    struct str text = l->c->text;
+
+    if (l->pos >= text.len)
+        return true;
+    if (text.at[l->pos] == '\n')
+        return !l->depth && l->out->count && !is_unfinished(&l->out->items[l->out->count - 1]) &&
+               !continues(text, l->pos, l->c->surface == SPEC_ELIXIR);
+    if (text.at[l->pos] == '.') {
+        char next = peek(text, l->pos + 1);
+        return l->pos + 1 == text.len || is_blank(next) || next == '\n' || next == '%';
+    }
+    return false;
+}
+
+/* ---- tokens ---- */
+
+static bool literal(struct lexer *l, size_t begin, struct token t)
+{
+    t.type = t.type == TOK_KEY ? TOK_KEY : TOK_LIT;
+    t.from = begin;
+    t.len = l->pos - begin;
+    t.spaced = l->spaced;
+    add(l->c, l->out, t);
+    return true;
+}
+
+static bool is_key_colon(struct str text, size_t pos)
+{
+    char next = peek(text, pos + 1);
+
+    return peek(text, pos) == ':' && (is_blank(next) || next == '\n');
+}
+
+static bool string_token(struct lexer *l)
+{
+    const size_t begin = l->pos;
+    const bool elixir = l->c->surface == SPEC_ELIXIR;
+    const bool characters = !elixir || l->c->text.at[begin] == '\'';
+    struct quoted q;
+
+    if (!lex_quoted(l->c, &l->pos, QUOTE_PLAIN, &q))
+        return false;
+    struct token t = {.string = true, .value = characters ? quoted_list(l->c, &q) : quoted_binary(l->c, &q)};
+    if (elixir && !characters && is_key_colon(l->c->text, l->pos)) {
+        l->pos++;
+        t = (struct token){.type = TOK_KEY, .value = term_atom_n(l->c->arena, t.value->text)};
+    }
+    return literal(l, begin, t);
+}
+
+static bool char_token(struct lexer *l)
+{
+    const size_t begin = l->pos++;
+    struct quoted q = {0};
+    const char *at = l->c->text.at + l->pos;
+
+    if (l->pos < l->c->text.len && *at == '\\') {
+        if (!lex_escape(l->c, &l->pos, &q))
+            return false;
+    } else {
+        uint32_t cp = l->pos < l->c->text.len ? utf8_next(&at, l->c->text.at + l->c->text.len) : UTF8_BAD;
+        if (cp == UTF8_BAD)
+            return diag(l->c, begin, 1, "a character has to follow '%c'", l->c->text.at[begin]);
+        l->pos = (size_t)(at - l->c->text.at);
+        return literal(l, begin, (struct token){.value = term_int(l->c->arena, (int64_t)cp)});
+    }
+    return literal(l, begin, (struct token){.value = term_int(l->c->arena, (int64_t)(q.points[0] & ~QUOTED_BYTE))});
+}
+
+/* :name, :"quoted", :+ */
+static bool elixir_atom(struct lexer *l)
+{
+    static const char operators[] = "+-*/<>=!&|^~.@";
+    const size_t begin = l->pos++;
+    struct str text = l->c->text;
+    struct token t = {.quoted = true};
+    char ch = peek(text, l->pos);
+
+    if (ch == '"' || ch == '\'') {
+        if (!lex_quoted_atom(l->c, &l->pos, &t.value))
+            return false;
+        return literal(l, begin, t);
+    }
+    size_t len = lex_word(text, l->pos, true);
+    if (!len)
+        while (peek(text, l->pos + len) && strchr(operators, peek(text, l->pos + len)))
+            len++;
+    if (!len && !strncmp(text.at + l->pos, "{}", MIN(2, text.len - l->pos)) && text.len - l->pos >= 2)
+        len = 2;
+    if (!len)
+        return diag(l->c, begin, 1, "a name has to follow ':'");
+    if (len > 255)
+        return diag(l->c, begin, len, "an atom has at most 255 characters");
+    t.value = term_atom_n(l->c->arena, (struct str){text.at + l->pos, len});
+    l->pos += len;
+    return literal(l, begin, t);
+}
+
+static bool word_token(struct lexer *l, size_t len)
+{
+    const bool elixir = l->c->surface == SPEC_ELIXIR;
+    const size_t begin = l->pos;
+    struct str text = l->c->text, word = {text.at + begin, len};
+    size_t n;
+    bool upper = letter_at(text, begin, elixir, &n) == UPPER;
+    struct token t = {.type = TOK_IDENT, .from = begin, .len = len, .spaced = l->spaced, .text = word};
+
+    if (len > 255 * 4)
+        return diag(l->c, begin, len, "a name has at most 255 characters");
+    l->pos += len;
+    if (elixir && is_key_colon(text, l->pos)) {
+        l->pos++;
+        return literal(l, begin, (struct token){.type = TOK_KEY, .value = term_atom_n(l->c->arena, word)});
+    }
+    if (elixir && upper && word.at[0] != '_') {
+        while (peek(text, l->pos) == '.' && peek(text, l->pos + 1) >= 'A' && peek(text, l->pos + 1) <= 'Z')
+            l->pos += 1 + lex_word(text, l->pos + 1, true);
+        t.type = TOK_ALIAS;
+        t.text.len = t.len = l->pos - begin;
+    } else if (!elixir && upper) {
+        t.type = TOK_VAR;
+    }
+    if (t.type == TOK_IDENT && ((str_is(word, "fun") && !elixir && peek(text, l->pos) == '(') ||
+                                (str_is(word, "fn") && elixir)))
+        l->depth++;
+    else if (t.type == TOK_IDENT && str_is(word, "end") && l->depth)
+        l->depth--;
+    add(l->c, l->out, t);
+    return true;
+}
+
+/* Behind =~ and !~: "pcre" with only \" undone, or ~/pcre/. */
+static bool regex_token(struct lexer *l)
+{
+    struct str text = l->c->text;
+    const size_t begin = l->pos;
+    char close = '"';
+
+    if (text.at[l->pos] == '~') {
+        l->pos++;
+        if (peek(text, l->pos) == 'r')
+            l->pos++;
+        close = '/';
+    }
+    size_t at = ++l->pos, n = 0;
+    char *out = arena_alloc(l->c->arena, text.len - at + 1);
+    while (at < text.len && text.at[at] != close) {
+        if (text.at[at] == '\\' && peek(text, at + 1) == close)
+            at++;
+        else if (text.at[at] == '\\' && at + 1 < text.len)
+            out[n++] = text.at[at++];
+        out[n++] = text.at[at++];
+    }
+    if (at >= text.len)
+        return diag(l->c, begin, 1, "a regular expression that does not end");
+    l->pos = at + 1;
+    add(l->c, l->out, (struct token){.type = TOK_REGEX, .from = begin, .len = l->pos - begin, .text = {out, n},
+                                     .spaced = l->spaced});
+    return true;
+}
+
+static bool punct_token(struct lexer *l)
+{
+    const unsigned surface = l->c->surface == SPEC_ELIXIR ? 2 : 1;
+    struct str text = l->c->text;
+
+    for (size_t i = 0; i < PUNCTS; i++) {
+        if (!(puncts[i].surfaces & surface) || text.len - l->pos < puncts[i].len ||
+            memcmp(text.at + l->pos, puncts[i].text, puncts[i].len))
+            continue;
+        add(l->c, l->out, (struct token){.type = TOK_PUNCT, .punct = (enum punct)i, .from = l->pos,
+                                         .len = puncts[i].len, .spaced = l->spaced});
+        l->pos += puncts[i].len;
+        if (i == P_LPAREN || i == P_LBRACK || i == P_LBRACE || i == P_BIN_OPEN)
+            l->depth++;
+        else if ((i == P_RPAREN || i == P_RBRACK || i == P_RBRACE || i == P_BIN_CLOSE) && l->depth)
+            l->depth--;
+        return true;
+    }
+    const char *at = text.at + l->pos;
+    uint32_t cp = utf8_next(&at, text.at + text.len);
+    if (cp == UTF8_BAD)
+        return diag(l->c, l->pos, 1, "this is not valid UTF-8");
+    if (!utf8_shows(cp))
+        return diag(l->c, l->pos, 1, "the character U+%04X has no meaning here", cp);
+    return diag(l->c, l->pos, (size_t)(at - (text.at + l->pos)), "'" STR_FMT "' has no meaning here",
+                (int)(at - (text.at + l->pos)), text.at + l->pos);
+}
+
+static bool wants_regex(const struct lexer *l)
+{
+    if (!l->out->count)
+        return false;
+    const struct token *last = &l->out->items[l->out->count - 1];
+    if (last->type != TOK_PUNCT || (last->punct != P_LIKE && last->punct != P_UNLIKE))
+        return false;
+    char ch = peek(l->c->text, l->pos);
+    return ch == '"' || (ch == '~' && (peek(l->c->text, l->pos + 1) == '/' || peek(l->c->text, l->pos + 1) == 'r'));
+}
+
+static bool next_token(struct lexer *l)
+{
+    const bool elixir = l->c->surface == SPEC_ELIXIR;
+    struct str text = l->c->text;
+    const size_t begin = l->pos;
+    char ch = text.at[l->pos];
+    struct token t = {0};
+    bool found;
+    size_t len;
+
+    if (wants_regex(l))
+        return regex_token(l);
+    if ((ch == '<' && is_digit(peek(text, l->pos + 1))) || ch == '#') {
+        if (!lex_process_id(l->c, &l->pos, &t, &found))
+            return false;
+        if (found)
+            return literal(l, begin, t);
+    }
+    if (is_digit(ch))
+        return lex_number(l->c, &l->pos, &t) && literal(l, begin, t);
+    if (ch == '"' || (ch == '\'' && elixir))
+        return string_token(l);
+    if (ch == '\'') {
+        t.quoted = true;
+        return lex_quoted_atom(l->c, &l->pos, &t.value) && literal(l, begin, t);
+    }
+    if (ch == (elixir ? '?' : '$') && l->pos + 1 < text.len)
+        return char_token(l);
+    if (ch == '~' && peek(text, l->pos + 1) != '~')
+        return lex_sigil(l->c, &l->pos, &t) && literal(l, begin, t);
+    if (elixir && ch == ':' && peek(text, l->pos + 1) != ':' && !is_blank(peek(text, l->pos + 1)))
+        return elixir_atom(l);
+    if ((len = lex_word(text, l->pos, elixir)) > 0)
+        return word_token(l, len);
+    return punct_token(l);
+}
+
+bool lex_probe(struct comp *c, size_t *pos, struct tokens *ret)
+{
+    struct lexer l = {.c = c, .out = ret, .pos = *pos};
+    const char comment = c->surface == SPEC_ELIXIR ? '#' : '%';
+
+    for (;;) {
+        if (ends_here(&l))
+            break;
+        char ch = c->text.at[l.pos];
+        if (is_blank(ch) || ch == '\n') {
+            l.pos++;
+            l.spaced = true;
+            continue;
+        }
+        if (is_comment(c->text, l.pos, comment)) {
+            while (l.pos < c->text.len && c->text.at[l.pos] != '\n')
+                l.pos++;
+            continue;
+        }
+        if (!next_token(&l))
+            return false;
+        l.spaced = false;
+    }
+    size_t end = l.pos;
+    add(c, ret, (struct token){.type = TOK_END, .from = end, .len = 1});
+    *pos = MIN(l.pos + 1, c->text.len);
+    return true;
+}
+
+void tokens_dump(const struct tokens *t, struct buf *b)
+{
+    static const char *const names[] = {"end", "word", "variable", "alias", "key", "literal", "regex", "mark"};
+
+    for (size_t i = 0; i < t->count; i++) {
+        const struct token *k = &t->items[i];
+        buf_printf(b, "%zu..%zu %s", k->from, k->from + k->len, names[k->type]);
+        if (k->type == TOK_PUNCT)
+            buf_printf(b, " %s", puncts[k->punct].text);
+        if (k->type == TOK_LIT || k->type == TOK_KEY) {
+            buf_char(b, ' ');
+            lang_print_term(k->value, b);
+        }
+        if (k->text.len) {
+            buf_char(b, ' ');
+            buf_str(b, k->text);
+        }
+        if (k->suffix.len) {
+            buf_puts(b, " unit ");
+            buf_str(b, k->suffix);
+        }
+        buf_char(b, '\n');
+    }
+}

@@ -1,0 +1,463 @@
+/*
+ * Heads. A match specification knows variables, literals, tuples, lists and maps; whatever else a pattern says becomes
+ * a guard: aliases and names of parts find their value by a path from '$_', binaries are compared by their parts, a
+ * --let value that a head would read loosely (maps are subsets there) is compared with =:=.
+ */
+#include <string.h>
+
+#include "mspec.h"
+
+enum step { STEP_ROOT, STEP_ITEM, STEP_TAIL, STEP_ELEMENT, STEP_VALUE };
+
+/* The way from '$_' to a part of the head. */
+struct path {
+    const struct path *up;
+    enum step step;
+    size_t index; /* of a list from 0, of a tuple from 1; STEP_TAIL: how many are in front */
+    term_t key;
+};
+
+static term_t call1(struct arena *a, const char *name, term_t x)
+{
+    return TUPLE(a, term_atom(a, name), x);
+}
+
+static term_t call2(struct arena *a, const char *name, term_t x, term_t y)
+{
+    return TUPLE(a, term_atom(a, name), x, y);
+}
+
+#define MAX_STEPS 100
+
+/* NULL with an error where the part is too far inside. */
+static term_t path_term(struct mclause *m, const struct path *p, const struct ast *at)
+{
+    term_t t;
+
+    if (p->step == STEP_ROOT)
+        return term_atom(m->a, "$_");
+    if (!(t = path_term(m, p->up, at)))
+        return NULL;
+    if (p->index > MAX_STEPS) {
+        diag(m->k->c, at->from, at->len, "this stands too far behind in its list to be named");
+        return NULL;
+    }
+    switch (p->step) {
+    case STEP_ELEMENT:
+        return call2(m->a, "element", term_int(m->a, (int64_t)p->index), t);
+    case STEP_VALUE:
+        return call2(m->a, "map_get", mspec_value(m, p->key), t);
+    default:
+        for (size_t i = 0; i < p->index; i++)
+            t = call1(m->a, "tl", t);
+        return p->step == STEP_ITEM ? call1(m->a, "hd", t) : t;
+    }
+}
+
+static struct binding *find(struct mclause *m, struct str name)
+{
+    for (size_t i = 0; i < m->nbindings; i++)
+        if (str_same(m->bindings[i].name, name))
+            return &m->bindings[i];
+    return NULL;
+}
+
+static void bind(struct mclause *m, struct str name, term_t value)
+{
+    if (m->nbindings == m->cap) {
+        size_t cap = m->cap ? m->cap * 2 : 8;
+        struct binding *b = arena_alloc(m->a, cap * sizeof(*b));
+        if (m->nbindings)
+            memcpy(b, m->bindings, m->nbindings * sizeof(*b));
+        m->bindings = b;
+        m->cap = cap;
+    }
+    m->bindings[m->nbindings++] = (struct binding){name, value};
+}
+
+static bool is_taken(const struct mclause *m, int n)
+{
+    return n < 128 && m->taken[n / 64] >> (n % 64) & 1;
+}
+
+static term_t fresh(struct mclause *m)
+{
+    char name[16];
+    int n = m->next;
+
+    while (is_taken(m, n))
+        n++;
+    m->next = n + 1;
+    name[0] = '$';
+    size_t len = 1;
+    for (int d = n; d; d /= 10)
+        len++;
+    for (size_t i = len - 1; n; n /= 10)
+        name[i--] = (char)('0' + n % 10);
+    return term_atom_n(m->a, (struct str){name, len});
+}
+
+static bool is_variable(term_t t)
+{
+    return t->type == TERM_ATOM && check_special(t) && !str_is(t->text, "_") && !str_is(t->text, "$_") &&
+           !str_is(t->text, "$$");
+}
+
+static void guard(struct mclause *m, term_t t)
+{
+    ptrs_add(&m->guards, m->a, (void *)(uintptr_t)t);
+}
+
+static void guard_same(struct mclause *m, term_t x, term_t y)
+{
+    guard(m, call2(m->a, "=:=", x, y));
+}
+
+static term_t head(struct mclause *m, const struct ast *n, const struct path *at);
+
+/* A name for a part that has a form of its own. */
+static bool name_part(struct mclause *m, const struct ast *var, term_t part, const struct path *at)
+{
+    struct binding *b = find(m, var->text);
+    term_t value = is_variable(part) ? part : path_term(m, at, var);
+
+    if (!value)
+        return false;
+    if (b)
+        guard_same(m, value, b->value);
+    else
+        bind(m, var->text, value);
+    return true;
+}
+
+/* ---- P = Q: one pattern that says both ---- */
+
+static struct ast *unmergeable(struct mclause *m, const struct ast *p, const struct ast *q)
+{
+    diag(m->k->c, q->from, q->len, "this can never match together with the pattern beside it");
+    (void)p;
+    return NULL;
+}
+
+static struct ast *both(struct mclause *m, struct ast *p, struct ast *q)
+{
+    struct ast *n = check_new(m->k, A_MATCH, p);
+
+    n->items = arena_alloc(m->a, 2 * sizeof(*n->items));
+    n->items[0] = p;
+    n->items[1] = q;
+    n->count = 2;
+    return n;
+}
+
+/* A known list or tuple with its elements as nodes, so that it merges like a written one. */
+static struct ast *opened(struct mclause *m, struct ast *n)
+{
+    if (n->type != A_LIT || (n->value->type != TERM_TUPLE && n->value->type != TERM_LIST))
+        return n;
+    struct ast *out = check_new(m->k, n->value->type == TERM_TUPLE ? A_TUPLE : A_LIST, n);
+    out->count = n->value->count;
+    out->items = arena_alloc(m->a, out->count * sizeof(*out->items) + 1);
+    for (size_t i = 0; i < out->count; i++)
+        out->items[i] = check_lit(m->k, n->value->items[i], n);
+    if (n->value->tail)
+        out->tail = check_lit(m->k, n->value->tail, n);
+    return out;
+}
+
+static struct ast *rest_of(struct mclause *m, struct ast *list, size_t from)
+{
+    if (from == list->count && list->tail)
+        return list->tail;
+    struct ast *out = check_new(m->k, A_LIST, list);
+    out->items = list->items + from;
+    out->count = list->count - from;
+    out->tail = list->tail;
+    return out;
+}
+
+static struct ast *merge_maps(struct mclause *m, struct ast *p, struct ast *q)
+{
+    struct ast *out = check_new(m->k, A_MAP, p);
+
+    out->items = arena_alloc(m->a, (p->count + q->count) * sizeof(*out->items) + 1);
+    if (p->count)
+        memcpy(out->items, p->items, p->count * sizeof(*out->items));
+    out->count = p->count;
+    for (size_t i = 0; i < q->count; i += 2) {
+        size_t j = 0;
+        while (j < p->count && !term_equal(p->items[j]->known, q->items[i]->known))
+            j += 2;
+        if (j < p->count) {
+            out->items[j + 1] = both(m, p->items[j + 1], q->items[i + 1]);
+            continue;
+        }
+        out->items[out->count++] = q->items[i];
+        out->items[out->count++] = q->items[i + 1];
+    }
+    return out;
+}
+
+static struct ast *merge(struct mclause *m, struct ast *p, struct ast *q)
+{
+    p = opened(m, p);
+    q = opened(m, q);
+    if (p->type == A_LIT && q->type == A_LIT)
+        return term_equal(p->value, q->value) ? p : unmergeable(m, p, q);
+    if (p->type != q->type)
+        return unmergeable(m, p, q);
+    struct ast *out = check_new(m->k, p->type, p);
+    size_t count = MIN(p->count, q->count);
+    switch (p->type) {
+    case A_MAP:
+        return merge_maps(m, p, q);
+    case A_TUPLE:
+        if (p->count != q->count)
+            return unmergeable(m, p, q);
+        break;
+    case A_LIST:
+        if (p->count == count && q->count == count)
+            out->tail = !p->tail && !q->tail ? NULL : both(m, rest_of(m, p, count), rest_of(m, q, count));
+        else if (p->count == count ? !p->tail : !q->tail)
+            return unmergeable(m, p, q);
+        else
+            out->tail = both(m, rest_of(m, p, count), rest_of(m, q, count));
+        break;
+    default:
+        return unmergeable(m, p, q);
+    }
+    out->count = count;
+    out->items = arena_alloc(m->a, count * sizeof(*out->items) + 1);
+    for (size_t i = 0; i < count; i++)
+        out->items[i] = both(m, p->items[i], q->items[i]);
+    return out;
+}
+
+static bool is_name(const struct ast *n)
+{
+    return n->type == A_VAR;
+}
+
+static term_t alias(struct mclause *m, const struct ast *n, const struct path *at)
+{
+    struct ast *p = n->items[0], *q = n->items[1];
+
+    if (p->type == A_ANY)
+        return head(m, q, at);
+    if (q->type == A_ANY)
+        return head(m, p, at);
+    if (is_name(p) || is_name(q)) {
+        const struct ast *name = is_name(p) && !is_name(q) ? p : q, *other = name == p ? q : p;
+        term_t t = head(m, other, at);
+        return t && name_part(m, name, t, at) ? t : NULL;
+    }
+    if (p->type == A_MATCH || q->type == A_MATCH) { /* P = (Q = R): names apart, then what is left */
+        const struct ast *chain = p->type == A_MATCH ? p : q, *other = chain == p ? q : p;
+        struct ast *x = chain->items[0], *y = chain->items[1];
+        struct ast *name = is_name(x) ? x : is_name(y) ? y : NULL;
+        if (!name)
+            return alias(m, both(m, merge(m, x, y), (struct ast *)(uintptr_t)other), at);
+        term_t t = alias(m, both(m, name == x ? y : x, (struct ast *)(uintptr_t)other), at);
+        return t && name_part(m, name, t, at) ? t : NULL;
+    }
+    struct ast *merged = merge(m, p, q);
+    return merged ? head(m, merged, at) : NULL;
+}
+
+/* ---- binaries ---- */
+
+static term_t part(struct mclause *m, term_t whole, int64_t from, term_t len)
+{
+    return TUPLE(m->a, term_atom(m->a, "binary_part"), whole, term_int(m->a, from), len);
+}
+
+static term_t binary(struct mclause *m, const struct ast *n)
+{
+    term_t whole = fresh(m);
+    int64_t bits = 0;
+    const struct ast *last = n->items[n->count - 1];
+    bool rest = last->bits < 0, loose = rest && last->seg.type == SEG_BITS;
+
+    for (size_t i = 0; i < n->count; i++)
+        bits += n->items[i]->bits < 0 ? 0 : n->items[i]->bits;
+    if (loose || bits % 8) {
+        guard(m, call2(m->a, rest ? ">=" : "=:=", call1(m->a, "bit_size", whole), term_int(m->a, bits)));
+    } else {
+        guard(m, call1(m->a, "is_binary", whole));
+        if (bits || !rest)
+            guard(m, call2(m->a, rest ? ">=" : "=:=", call1(m->a, "byte_size", whole), term_int(m->a, bits / 8)));
+    }
+    bits = 0;
+    for (size_t i = 0; i < n->count; i++) {
+        const struct ast *seg = n->items[i];
+        int64_t from = bits / 8;
+        bits += seg->bits < 0 ? 0 : seg->bits;
+        if (seg->value) {
+            guard_same(m, part(m, whole, from, term_int(m->a, seg->bits / 8)), seg->value);
+            continue;
+        }
+        const struct ast *var = seg->items[0];
+        if (var->type != A_VAR)
+            continue;
+        term_t len = term_int(m->a, seg->bits / 8);
+        if (seg->bits < 0)
+            len = from ? call2(m->a, "-", call1(m->a, "byte_size", whole), term_int(m->a, from))
+                       : call1(m->a, "byte_size", whole);
+        term_t value = seg->bits < 0 && !from ? whole : part(m, whole, from, len);
+        struct binding *b = find(m, var->text);
+        if (b)
+            guard_same(m, value, b->value);
+        else
+            bind(m, var->text, value);
+    }
+    return whole;
+}
+
+/* ---- ---- */
+
+static term_t variable(struct mclause *m, const struct ast *n)
+{
+    struct binding *b = find(m, n->text);
+
+    if (!b) {
+        term_t t = fresh(m);
+        bind(m, n->text, t);
+        return t;
+    }
+    if (is_variable(b->value))
+        return b->value;
+    term_t again = fresh(m);
+    guard_same(m, again, b->value);
+    return again;
+}
+
+static bool holds_map(term_t t)
+{
+    if (t->type == TERM_MAP)
+        return true;
+    for (size_t i = 0; i < t->count; i++)
+        if (holds_map(t->items[i]))
+            return true;
+    return t->tail && holds_map(t->tail);
+}
+
+static term_t pinned(struct mclause *m, term_t value)
+{
+    if (!holds_map(value) && !check_special(value))
+        return value;
+    term_t t = fresh(m);
+    guard_same(m, t, call1(m->a, "const", value));
+    return t;
+}
+
+static term_t head(struct mclause *m, const struct ast *n, const struct path *at)
+{
+    term_t *items;
+    term_t tail = NULL;
+
+    switch (n->type) {
+    case A_ANY:
+        return term_atom(m->a, "_");
+    case A_VAR:
+        return variable(m, n);
+    case A_LIT:
+        return n->value;
+    case A_PIN:
+        return pinned(m, n->value);
+    case A_MATCH:
+        return alias(m, n, at);
+    case A_BIN:
+        return binary(m, n);
+    case A_TUPLE:
+    case A_LIST:
+    case A_MAP:
+        break;
+    default:
+        diag(m->k->c, n->from, n->len, "this has no place in an argument list");
+        return NULL;
+    }
+    items = arena_alloc(m->a, n->count * sizeof(*items) + 1);
+    for (size_t i = 0; i < n->count; i++) {
+        struct path step = {.up = at, .index = i};
+        if (n->type == A_MAP && i % 2 == 0) {
+            items[i] = n->items[i]->known;
+            continue;
+        }
+        step.step = n->type == A_TUPLE ? STEP_ELEMENT : n->type == A_LIST ? STEP_ITEM : STEP_VALUE;
+        if (n->type == A_TUPLE)
+            step.index = i + 1;
+        if (n->type == A_MAP) {
+            step.index = 0;
+            step.key = items[i - 1];
+        }
+        if (!(items[i] = head(m, n->items[i], &step)))
+            return NULL;
+    }
+    if (n->tail) {
+        struct path step = {.up = at, .step = STEP_TAIL, .index = n->count};
+        if (!(tail = head(m, n->tail, &step)))
+            return NULL;
+    }
+    return n->type == A_TUPLE ? term_tuple(m->a, n->count, items)
+           : n->type == A_MAP ? term_map(m->a, n->count / 2, items)
+                              : term_list(m->a, n->count, items, tail);
+}
+
+/* Variables that stand in the head as '$1': their numbers are not given away. */
+static void take_numbers(struct mclause *m, const struct ast *n)
+{
+    if (n->type == A_LIT && is_variable(n->value)) {
+        int v = 0;
+        for (size_t i = 1; i < n->value->text.len && v < 1000; i++)
+            v = v * 10 + (n->value->text.at[i] - '0');
+        if (v < 128)
+            m->taken[v / 64] |= UINT64_C(1) << (v % 64);
+        struct str own = n->value->text;
+        if (!find(m, own))
+            bind(m, own, n->value);
+        return;
+    }
+    for (size_t i = 0; i < n->count; i++)
+        if (n->items[i])
+            take_numbers(m, n->items[i]);
+    if (n->tail)
+        take_numbers(m, n->tail);
+}
+
+bool mspec_head(struct mclause *m, const struct ast_clause *cl, size_t pad)
+{
+    const struct path root = {.step = STEP_ROOT};
+    term_t *items = arena_alloc(m->a, (cl->nhead + pad) * sizeof(*items) + 1), tail = NULL;
+
+    m->next = 1;
+    for (size_t i = 0; i < cl->nhead; i++)
+        take_numbers(m, cl->head[i]);
+    if (!cl->has_head) {
+        m->head = term_atom(m->a, "_");
+        if (cl->whole) {
+            m->head = fresh(m);
+            bind(m, cl->whole->text, m->head);
+        }
+        return true;
+    }
+    if (cl->whole)
+        bind(m, cl->whole->text, term_atom(m->a, "$_"));
+    for (size_t i = 0; i < pad; i++)
+        items[i] = term_atom(m->a, "_");
+    for (size_t i = 0; i < cl->nhead; i++) {
+        struct path step = {.up = &root, .step = STEP_ITEM, .index = i + pad};
+        if (!(items[i + pad] = head(m, cl->head[i], &step)))
+            return false;
+    }
+    if (cl->prefix)
+        tail = term_atom(m->a, "_");
+    if (cl->tail) {
+        struct path step = {.up = &root, .step = STEP_TAIL, .index = cl->nhead};
+        tail = term_atom(m->a, "_");
+        if (cl->tail->type == A_VAR && !name_part(m, cl->tail, tail, &step))
+            return false;
+    }
+    m->nargs = cl->nhead + pad;
+    m->head = term_list(m->a, m->nargs, items, tail);
+    return true;
+}

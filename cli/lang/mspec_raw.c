@@ -1,0 +1,147 @@
+/*
+ * Match specifications that came as a literal: the VM would only answer badarg, so their shape, their functions and
+ * their variables are looked at here. The caret stands under the whole literal: its parts have no places of their own.
+ */
+#include <string.h>
+
+#include "mspec.h"
+
+struct raw {
+    struct check *k;
+    size_t from, len, clause;
+    bool bound[128];
+    unsigned place;
+};
+
+static bool wrong(struct raw *r, const char *what)
+{
+    diag(r->k->c, r->from, r->len, "%s", what);
+    if (r->clause)
+        diag_note(r->k->c, "clause %zu", r->clause);
+    return false;
+}
+
+/* 1 + the number of '$N'; 0 where it is none. */
+static int number_of(term_t t)
+{
+    int n = 0;
+
+    if (t->type != TERM_ATOM || t->text.len < 2 || !check_special(t) || t->text.at[1] < '0' || t->text.at[1] > '9')
+        return 0;
+    for (size_t i = 1; i < t->text.len && n < 100000; i++)
+        n = n * 10 + (t->text.at[i] - '0');
+    return n + 1;
+}
+
+static void bind(struct raw *r, term_t t)
+{
+    int n = number_of(t);
+
+    if (n && n <= (int)ARRAY_LEN(r->bound))
+        r->bound[n - 1] = true;
+    for (size_t i = 0; i < t->count && t->type != TERM_EXPORT; i++)
+        bind(r, t->items[i]);
+    if (t->tail)
+        bind(r, t->tail);
+}
+
+static bool expr(struct raw *r, term_t t);
+
+static bool function(struct raw *r, term_t t)
+{
+    struct str name = t->items[0]->text;
+    enum fn fn = fn_find(name, t->count - 1);
+    struct ast at = {.from = r->from, .len = r->len};
+    struct guess g;
+
+    if (fn == FN_NONE) {
+        if (fn_named(name, FN_NONE) != FN_NONE) {
+            diag(r->k->c, r->from, r->len, "'" STR_FMT "' does not take %zu arguments", STR_ARG(name), t->count - 1);
+            return false;
+        }
+        guess_init(&g, name);
+        for (int i = 0; i < FN_COUNT; i++)
+            guess_offer(&g, str_of(fn_row((enum fn)i)->name));
+        diag(r->k->c, r->from, r->len, "'" STR_FMT "' is not a function of match specifications", STR_ARG(name));
+        return diag_guess(r->k->c, &g);
+    }
+    if (!(fn_row(fn)->places & r->place)) {
+        diag(r->k->c, r->from, r->len, "'" STR_FMT "' has no place in this %s", STR_ARG(name),
+             r->place & PLACE_ANY_GUARD ? "guard" : "body");
+        return false;
+    }
+    if ((fn == FN_DISPLAY || fn == FN_SET_TCW) && !r->k->c->opt->unsafe) {
+        diag(r->k->c, r->from, r->len, "'" STR_FMT "' acts on the whole node", STR_ARG(name));
+        return diag_note(r->k->c, "--unsafe allows it");
+    }
+    if (!check_otp(r->k, fn, &at))
+        return false;
+    for (size_t i = 1; i < t->count; i++)
+        if (!expr(r, t->items[i]))
+            return false;
+    return true;
+}
+
+static bool expr(struct raw *r, term_t t)
+{
+    int n = number_of(t);
+
+    if (n && n <= (int)ARRAY_LEN(r->bound) && !r->bound[n - 1]) {
+        diag(r->k->c, r->from, r->len, "unbound variable '" STR_FMT "'", STR_ARG(t->text));
+        return diag_note(r->k->c, "clause %zu", r->clause);
+    }
+    if (t->type == TERM_TUPLE) {
+        if (t->count == 1 && t->items[0]->type == TERM_TUPLE) {
+            for (size_t i = 0; i < t->items[0]->count; i++)
+                if (!expr(r, t->items[0]->items[i]))
+                    return false;
+            return true;
+        }
+        if (!t->count || t->items[0]->type != TERM_ATOM)
+            return wrong(r, "a tuple in a guard or body is a call; a tuple as a value is written {{…}}");
+        if (str_is(t->items[0]->text, "const"))
+            return t->count == 2 || wrong(r, "const takes one term");
+        return function(r, t);
+    }
+    if (t->type == TERM_EXPORT)
+        return true;
+    for (size_t i = 0; i < t->count; i++)
+        if (!expr(r, t->items[i]))
+            return false;
+    return !t->tail || expr(r, t->tail);
+}
+
+static bool exprs(struct raw *r, term_t list, unsigned place)
+{
+    r->place = place;
+    if (list->type != TERM_LIST || list->tail)
+        return wrong(r, "guards and bodies are lists");
+    for (size_t i = 0; i < list->count; i++)
+        if (!expr(r, list->items[i]))
+            return false;
+    return true;
+}
+
+bool mspec_raw(struct check *k, term_t ms, size_t from, size_t len)
+{
+    struct raw r = {.k = k, .from = from, .len = len};
+
+    if (term_is_atom(ms, "true"))
+        return true;
+    if (ms->type != TERM_LIST || ms->tail)
+        return wrong(&r, "a match specification is a list of {Head, Guards, Body}");
+    for (size_t i = 0; i < ms->count; i++) {
+        term_t clause = ms->items[i];
+        r.clause = i + 1;
+        memset(r.bound, 0, sizeof(r.bound));
+        if (clause->type != TERM_TUPLE || clause->count != 3)
+            return wrong(&r, "a match specification is a list of {Head, Guards, Body}");
+        term_t head = clause->items[0];
+        if (head->type != TERM_LIST && !term_is_atom(head, "_") && !number_of(head))
+            return wrong(&r, "the head is a list of patterns, '_' or '$1'");
+        bind(&r, head);
+        if (!exprs(&r, clause->items[1], k->guard) || !exprs(&r, clause->items[2], k->body))
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,300 @@
+/* The terms of Elixir: what stands between operators. Words are variables, aliases are atoms, keywords are lists. */
+#include <string.h>
+
+#include "parse.h"
+
+static struct str alias_atom(struct parser *p, struct str alias)
+{
+    char *text = arena_printf(p->c->arena, "Elixir." STR_FMT, STR_ARG(alias));
+
+    return (struct str){text, alias.len + 7};
+}
+
+static struct ast *parse_list(struct parser *p)
+{
+    struct ast *n = node(p, A_LIST, tok(p)->from), *tail = NULL;
+    struct ptrs items = {0};
+
+    p->at++;
+    if (!at_punct(p, P_RBRACK)) {
+        for (;;) {
+            if (tok(p)->type == TOK_KEY) {
+                struct ast *pairs = parse_keywords(p);
+                if (!pairs)
+                    return NULL;
+                for (size_t i = 0; i < pairs->count; i++)
+                    ptrs_add(&items, p->c->arena, pairs->items[i]);
+                break;
+            }
+            struct ast *item = parse_expr(p, PARSE_ANY);
+            if (!item)
+                return NULL;
+            ptrs_add(&items, p->c->arena, item);
+            if (!take_punct(p, P_COMMA))
+                break;
+        }
+        if (take_punct(p, P_BAR) && !(tail = parse_expr(p, PARSE_ANY)))
+            return NULL;
+    }
+    if (!want_punct(p, P_RBRACK, n->from))
+        return NULL;
+    return node_with(p, n, &items, tail, tok_end(&p->tokens[p->at - 1]));
+}
+
+static struct ast *parse_tuple(struct parser *p)
+{
+    struct ast *n = node(p, A_TUPLE, tok(p)->from);
+    struct ptrs items = {0};
+
+    p->at++;
+    if (!parse_items(p, P_RBRACE, true, &items) || !want_punct(p, P_RBRACE, n->from))
+        return NULL;
+    return node_with(p, n, &items, NULL, tok_end(&p->tokens[p->at - 1]));
+}
+
+static void add_struct_key(struct parser *p, struct ptrs *items, size_t from, struct ast *value)
+{
+    struct token key = {.from = from, .len = 1, .quoted = true};
+
+    ptrs_add(items, p->c->arena, node_lit(p, &key, term_atom(p->c->arena, "__struct__")));
+    ptrs_add(items, p->c->arena, value);
+}
+
+/* %{…}, %Name{…}, %_{…}, %var{…}; at the '%'. */
+static struct ast *parse_map(struct parser *p)
+{
+    struct ast *n = node(p, A_MAP, tok(p)->from);
+    struct ptrs items = {0};
+
+    p->at++;
+    if (!at_punct(p, P_LBRACE)) {
+        struct token *t = tok(p);
+        struct ast *name;
+        if (t->type == TOK_ALIAS) {
+            name = node_lit(p, t, term_atom_n(p->c->arena, alias_atom(p, t->text)));
+            name->quoted = true;
+        } else if (t->type == TOK_IDENT) {
+            name = node(p, str_is(t->text, "_") ? A_ANY : A_VAR, t->from);
+            name->text = t->text;
+            name->len = t->len;
+        } else {
+            return unexpected_node(p, "'{' or the name of a struct");
+        }
+        add_struct_key(p, &items, t->from, name);
+        p->at++;
+    }
+    const size_t open = tok(p)->from;
+    if (!take_punct(p, P_LBRACE))
+        return unexpected_node(p, "'{'");
+    while (!at_punct(p, P_RBRACE)) {
+        struct ast *key, *value;
+        if (tok(p)->type == TOK_KEY) {
+            key = node_lit(p, tok(p), tok(p)->value);
+            key->quoted = true;
+            p->at++;
+        } else {
+            if (!(key = parse_expr(p, PARSE_NO_MATCH)))
+                return NULL;
+            if (!take_punct(p, P_ASSOC))
+                return unexpected_node(p, at_punct(p, P_BAR) ? "a map cannot be changed here: '=>'" : "'=>'");
+        }
+        if (!(value = parse_expr(p, PARSE_ANY)))
+            return NULL;
+        ptrs_add(&items, p->c->arena, key);
+        ptrs_add(&items, p->c->arena, value);
+        if (!take_punct(p, P_COMMA))
+            break;
+    }
+    if (!want_punct(p, P_RBRACE, open))
+        return NULL;
+    return node_with(p, n, &items, NULL, tok_end(&p->tokens[p->at - 1]));
+}
+
+static struct ast *parse_call(struct parser *p, size_t from, struct str module, struct str name)
+{
+    struct ast *n = node(p, A_CALL, from);
+    struct ptrs items = {0};
+    const size_t open = tok(p)->from;
+
+    n->module = module;
+    n->text = name;
+    p->at++;
+    if (!parse_items(p, P_RPAREN, true, &items) || !want_punct(p, P_RPAREN, open))
+        return NULL;
+    return node_with(p, n, &items, NULL, tok_end(&p->tokens[p->at - 1]));
+}
+
+/* &Mod.fun/1, &:mod.fun/1 */
+static struct ast *parse_capture(struct parser *p)
+{
+    struct ast *n = node(p, A_LIT, tok(p)->from);
+    struct term *v = arena_alloc(p->c->arena, sizeof(*v));
+    struct token *t = &p->tokens[++p->at];
+    struct str module;
+
+    if (t->type == TOK_ALIAS)
+        module = alias_atom(p, t->text);
+    else if (t->type == TOK_LIT && t->value->type == TERM_ATOM)
+        module = t->value->text;
+    else
+        return unexpected_node(p, "a module");
+    p->at++;
+    if (!take_punct(p, P_DOT))
+        return unexpected_node(p, "'.'");
+    struct token *function = tok(p);
+    if (function->type != TOK_IDENT)
+        return unexpected_node(p, "a function");
+    p->at++;
+    if (!take_punct(p, P_SLASH))
+        return unexpected_node(p, "'/'");
+    t = tok(p);
+    if (t->type != TOK_LIT || t->value->type != TERM_INT || t->value->integer > SPEC_ARITY_MAX)
+        return unexpected_node(p, "an arity");
+    p->at++;
+    v->type = TERM_EXPORT;
+    v->items = arena_alloc(p->c->arena, 3 * sizeof(*v->items));
+    v->items[0] = term_atom_n(p->c->arena, module);
+    v->items[1] = term_atom_n(p->c->arena, function->text);
+    v->items[2] = t->value;
+    v->count = 3;
+    n->value = v;
+    n->len = tok_end(t) - n->from;
+    return n;
+}
+
+/* .field, .function(…) and [index] behind a term. */
+static struct ast *parse_behind(struct parser *p, struct ast *n)
+{
+    while (!tok(p)->spaced) {
+        if (at_punct(p, P_DOT) && p->tokens[p->at + 1].type == TOK_IDENT) {
+            struct token *name = &p->tokens[p->at + 1];
+            p->at += 2;
+            if (at_punct(p, P_LPAREN) && !tok(p)->spaced) {
+                if (n->type != A_LIT || n->value->type != TERM_ATOM)
+                    return unexpected_node(p, "an operator");
+                if (!(n = parse_call(p, n->from, n->value->text, name->text)))
+                    return NULL;
+                continue;
+            }
+            struct ast *dot = node(p, A_DOT, n->from);
+            struct ptrs items = {0};
+            dot->text = name->text;
+            ptrs_add(&items, p->c->arena, n);
+            if (!(n = node_with(p, dot, &items, NULL, tok_end(name))))
+                return NULL;
+        } else if (at_punct(p, P_LBRACK) && p->where && n->type == A_VAR) {
+            struct ast *index = node(p, A_INDEX, n->from), *number;
+            struct ptrs items = {0};
+            const size_t open = tok(p)->from;
+            p->at++;
+            if (!(number = parse_expr(p, PARSE_ANY)) || !want_punct(p, P_RBRACK, open))
+                return NULL;
+            ptrs_add(&items, p->c->arena, n);
+            ptrs_add(&items, p->c->arena, number);
+            if (!(n = node_with(p, index, &items, NULL, tok_end(&p->tokens[p->at - 1]))))
+                return NULL;
+        } else {
+            break;
+        }
+    }
+    return n;
+}
+
+static const char *const reserved[] = {"when", "and", "or", "in", "do", "end", "fn", "after", "else", "catch", "rescue",
+                                       "where"};
+
+static struct ast *parse_word(struct parser *p)
+{
+    struct token *t = tok(p);
+    struct str none = {0};
+
+    if (str_is(t->text, "nil") || str_is(t->text, "true") || str_is(t->text, "false")) {
+        p->at++;
+        struct ast *n = node_lit(p, t, term_atom_n(p->c->arena, t->text));
+        n->quoted = true;
+        return n;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(reserved); i++)
+        if (str_is(t->text, reserved[i]))
+            return unexpected_node(p, "a term");
+    p->at++;
+    if (at_punct(p, P_LPAREN) && !tok(p)->spaced)
+        return parse_call(p, t->from, none, t->text);
+    struct ast *n = node(p, str_is(t->text, "_") ? A_ANY : A_VAR, t->from);
+    n->text = t->text;
+    n->len = t->len;
+    return n;
+}
+
+static struct ast *parse_literal(struct parser *p)
+{
+    struct token *t = tok(p);
+    struct ast *n = node_lit(p, t, t->value);
+
+    p->at++;
+    if (t->suffix.len) {
+        n->type = A_UNIT;
+        n->text = t->suffix;
+    }
+    return n;
+}
+
+struct ast *parse_primary_elixir(struct parser *p)
+{
+    struct token *t = tok(p);
+    struct ast *n;
+
+    switch (t->type) {
+    case TOK_IDENT:
+        n = parse_word(p);
+        break;
+    case TOK_ALIAS:
+        p->at++;
+        n = node_lit(p, t, term_atom_n(p->c->arena, alias_atom(p, t->text)));
+        n->quoted = true;
+        break;
+    case TOK_LIT:
+        n = parse_literal(p);
+        break;
+    case TOK_REGEX:
+        p->at++;
+        n = node(p, A_REGEX, t->from);
+        n->text = t->text;
+        n->len = t->len;
+        return n;
+    case TOK_PUNCT:
+        switch ((int)t->punct) {
+        case P_LPAREN:
+            p->at++;
+            if (!(n = parse_expr(p, PARSE_ANY)) || !want_punct(p, P_RPAREN, t->from))
+                return NULL;
+            n->paren = true;
+            break;
+        case P_LBRACK:
+            return parse_list(p);
+        case P_LBRACE:
+            return parse_tuple(p);
+        case P_BIN_OPEN:
+            return parse_binary(p);
+        case P_PERCENT:
+            return parse_map(p);
+        case P_AMP:
+            return parse_capture(p);
+        case P_CARET:
+            p->at++;
+            if (tok(p)->type != TOK_IDENT && tok(p)->type != TOK_ALIAS)
+                return unexpected_node(p, "the name of a --let");
+            n = node(p, A_PIN, t->from);
+            n->text = tok(p)->text;
+            n->len = tok_end(tok(p)) - t->from;
+            p->at++;
+            return n;
+        default:
+            return unexpected_node(p, "a term");
+        }
+        break;
+    default:
+        return unexpected_node(p, "a term");
+    }
+    return n ? parse_behind(p, n) : NULL;
+}

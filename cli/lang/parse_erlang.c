@@ -1,0 +1,343 @@
+/* The terms of Erlang: what stands between operators. Records may name their module, as in redbug: mod#rec{field=P}. */
+#include <string.h>
+
+#include "parse.h"
+
+static const char *const reserved[] = {"after", "begin", "case",  "catch",   "cond", "else", "end",  "fun",  "if",
+                                       "let",   "of",    "maybe", "receive", "try",  "when", "where", "and", "andalso",
+                                       "or",    "orelse", "xor",  "div",     "rem",  "band", "bor",  "bxor", "bsl",
+                                       "bsr"};
+
+static struct ast *parse_list(struct parser *p)
+{
+    struct ast *n = node(p, A_LIST, tok(p)->from), *tail = NULL;
+    struct ptrs items = {0};
+
+    p->at++;
+    if (!parse_items(p, P_RBRACK, false, &items))
+        return NULL;
+    if (items.count && take_punct(p, P_BAR) && !(tail = parse_expr(p, PARSE_ANY)))
+        return NULL;
+    if (at_punct(p, P_OR2))
+        return unexpected_node(p, "a comprehension has no place here: a ']'");
+    if (!want_punct(p, P_RBRACK, n->from))
+        return NULL;
+    return node_with(p, n, &items, tail, tok_end(&p->tokens[p->at - 1]));
+}
+
+static struct ast *parse_tuple(struct parser *p)
+{
+    struct ast *n = node(p, A_TUPLE, tok(p)->from);
+    struct ptrs items = {0};
+
+    p->at++;
+    if (!parse_items(p, P_RBRACE, false, &items) || !want_punct(p, P_RBRACE, n->from))
+        return NULL;
+    return node_with(p, n, &items, NULL, tok_end(&p->tokens[p->at - 1]));
+}
+
+/* At the '{' of #{…}; `from` is the hash. */
+static struct ast *parse_map(struct parser *p, size_t from)
+{
+    struct ast *n = node(p, A_MAP, from);
+    struct ptrs items = {0};
+    const size_t open = tok(p)->from;
+
+    p->at++;
+    while (!at_punct(p, P_RBRACE)) {
+        struct ast *key = parse_expr(p, PARSE_NO_MATCH), *value;
+        if (!key)
+            return NULL;
+        if (!take_punct(p, P_ASSIGN) && !take_punct(p, P_ASSOC))
+            return unexpected_node(p, "':=' or '=>'");
+        if (!(value = parse_expr(p, PARSE_ANY)))
+            return NULL;
+        ptrs_add(&items, p->c->arena, key);
+        ptrs_add(&items, p->c->arena, value);
+        if (!take_punct(p, P_COMMA))
+            break;
+        if (at_punct(p, P_RBRACE))
+            return unexpected_node(p, "another key");
+    }
+    if (!want_punct(p, P_RBRACE, open))
+        return NULL;
+    return node_with(p, n, &items, NULL, tok_end(&p->tokens[p->at - 1]));
+}
+
+static bool name_of(struct parser *p, struct str *ret)
+{
+    struct token *t = tok(p);
+
+    if (t->type == TOK_IDENT)
+        *ret = t->text;
+    else if (t->type == TOK_LIT && t->value->type == TERM_ATOM)
+        *ret = t->value->text;
+    else
+        return unexpected(p, "a name");
+    p->at++;
+    return true;
+}
+
+/* At the name behind the hash: rec{f = P, …}, rec.f, and rec alone (redbug), all with what stands in front. */
+static struct ast *parse_record(struct parser *p, size_t from, struct str module, struct ast *of)
+{
+    struct ast *n = node(p, A_RECORD, from);
+    struct ptrs items = {0};
+
+    n->module = module;
+    if (!name_of(p, &n->text))
+        return NULL;
+    if (at_punct(p, P_DOT) && !tok(p)->spaced) {
+        struct token *field = &p->tokens[++p->at];
+        struct str name;
+        if (!name_of(p, &name))
+            return NULL;
+        n->type = A_RECFIELD;
+        ptrs_add(&items, p->c->arena, of);
+        ptrs_add(&items, p->c->arena, node_lit(p, field, term_atom_n(p->c->arena, name)));
+        return node_with(p, n, &items, NULL, tok_end(field));
+    }
+    if (of) {
+        diag(p->c, from, tok_end(tok(p)) - from, "a record cannot be changed here");
+        return NULL;
+    }
+    const size_t open = tok(p)->from;
+    if (!take_punct(p, P_LBRACE)) {
+        if (!module.len)
+            return unexpected_node(p, "the '{' or '.' of a record");
+        return node_with(p, n, &items, NULL, tok_end(&p->tokens[p->at - 1]));
+    }
+    while (!at_punct(p, P_RBRACE)) {
+        struct token *t = tok(p);
+        struct str field;
+        struct ast *key, *value;
+        if (t->type == TOK_VAR && str_is(t->text, "_")) {
+            p->at++;
+            key = node(p, A_ANY, t->from);
+            key->len = t->len;
+        } else {
+            if (!name_of(p, &field))
+                return NULL;
+            key = node_lit(p, t, term_atom_n(p->c->arena, field));
+        }
+        if (!take_punct(p, P_MATCH))
+            return unexpected_node(p, "'='");
+        if (!(value = parse_expr(p, PARSE_ANY)))
+            return NULL;
+        ptrs_add(&items, p->c->arena, key);
+        ptrs_add(&items, p->c->arena, value);
+        if (!take_punct(p, P_COMMA))
+            break;
+        if (at_punct(p, P_RBRACE))
+            return unexpected_node(p, "another field");
+    }
+    if (!want_punct(p, P_RBRACE, open))
+        return NULL;
+    return node_with(p, n, &items, NULL, tok_end(&p->tokens[p->at - 1]));
+}
+
+static struct ast *parse_call(struct parser *p, size_t from, struct str module, struct str name)
+{
+    struct ast *n = node(p, A_CALL, from);
+    struct ptrs items = {0};
+    const size_t open = tok(p)->from;
+
+    n->module = module;
+    n->text = name;
+    p->at++;
+    if (!parse_items(p, P_RPAREN, false, &items) || !want_punct(p, P_RPAREN, open))
+        return NULL;
+    return node_with(p, n, &items, NULL, tok_end(&p->tokens[p->at - 1]));
+}
+
+/* fun m:f/a, a literal */
+static struct ast *parse_fun(struct parser *p)
+{
+    struct ast *n = node(p, A_LIT, tok(p)->from);
+    struct str module, function;
+
+    p->at++;
+    if (at_punct(p, P_LPAREN)) {
+        diag(p->c, n->from, 3, "a fun has no place here");
+        diag_note(p->c, "a fun … end may stand behind the function that it is for");
+        return NULL;
+    }
+    if (!name_of(p, &module))
+        return NULL;
+    if (!take_punct(p, P_COLON))
+        return unexpected_node(p, "':'");
+    if (!name_of(p, &function))
+        return NULL;
+    if (!take_punct(p, P_SLASH))
+        return unexpected_node(p, "'/'");
+    struct token *t = tok(p);
+    if (t->type != TOK_LIT || t->value->type != TERM_INT || t->value->integer > SPEC_ARITY_MAX)
+        return unexpected_node(p, "an arity");
+    p->at++;
+    struct term *v = arena_alloc(p->c->arena, sizeof(*v));
+    v->type = TERM_EXPORT;
+    v->items = arena_alloc(p->c->arena, 3 * sizeof(*v->items));
+    v->items[0] = term_atom_n(p->c->arena, module);
+    v->items[1] = term_atom_n(p->c->arena, function);
+    v->items[2] = t->value;
+    v->count = 3;
+    n->value = v;
+    n->len = tok_end(t) - n->from;
+    return n;
+}
+
+/* A word, or a quoted atom: an atom, a call, a record of a module. */
+static struct ast *parse_name(struct parser *p)
+{
+    struct token *t = tok(p);
+    struct str name = t->type == TOK_IDENT ? t->text : t->value->text, none = {0};
+
+    if (t->type == TOK_IDENT) {
+        if (str_is(name, "fun"))
+            return parse_fun(p);
+        for (size_t i = 0; i < ARRAY_LEN(reserved); i++) {
+            if (!str_is(name, reserved[i]) || (str_is(name, "where") && t[1].type != TOK_END))
+                continue;
+            if (t[1].type == TOK_PUNCT && (t[1].punct == P_COMMA || t[1].punct == P_RPAREN || t[1].punct == P_RBRACE ||
+                                           t[1].punct == P_RBRACK)) {
+                diag(p->c, t->from, t->len, "'" STR_FMT "' is a reserved word", STR_ARG(name));
+                diag_note(p->c, "quote it to mean the atom");
+                return NULL;
+            }
+            return unexpected_node(p, "a term");
+        }
+    }
+    p->at++;
+    if (at_punct(p, P_LPAREN) && (!tok(p)->spaced || t->type == TOK_IDENT))
+        return parse_call(p, t->from, none, name);
+    if (at_punct(p, P_COLON) && (p->tokens[p->at + 1].type == TOK_IDENT || p->tokens[p->at + 1].quoted)) {
+        struct str function;
+        p->at++;
+        if (!name_of(p, &function))
+            return NULL;
+        if (!at_punct(p, P_LPAREN))
+            return unexpected_node(p, "'('");
+        return parse_call(p, t->from, name, function);
+    }
+    if (at_punct(p, P_HASH) && !tok(p)->spaced && !next_is_punct(p, P_LBRACE)) {
+        p->at++;
+        return parse_record(p, t->from, name, NULL);
+    }
+    return node_lit(p, t, term_atom_n(p->c->arena, name));
+}
+
+static struct ast *parse_variable(struct parser *p)
+{
+    struct token *t = tok(p);
+    struct ast *n = node(p, str_is(t->text, "_") ? A_ANY : A_VAR, t->from);
+
+    n->text = t->text;
+    n->len = t->len;
+    p->at++;
+    if (n->type == A_VAR && at_punct(p, P_HASH) && !tok(p)->spaced) {
+        struct str none = {0};
+        if (next_is_punct(p, P_LBRACE)) {
+            diag(p->c, t->from, tok_end(tok(p)) + 1 - t->from, "a map cannot be changed here");
+            return NULL;
+        }
+        p->at++;
+        return parse_record(p, t->from, none, n);
+    }
+    if (at_punct(p, P_COLON) && n->type == A_VAR)
+        return unexpected_node(p, "an operator");
+    return n;
+}
+
+static struct ast *parse_literal(struct parser *p)
+{
+    struct token *t = tok(p);
+    struct ast *n = node_lit(p, t, t->value);
+
+    p->at++;
+    if (t->suffix.len) {
+        n->type = A_UNIT;
+        n->text = t->suffix;
+        return n;
+    }
+    if (!t->string || t->value->type != TERM_LIST)
+        return n;
+    while (tok(p)->type == TOK_LIT && tok(p)->string) {
+        const struct term *more = tok(p)->value;
+        size_t count = n->value->count + more->count;
+        const struct term **items = arena_alloc(p->c->arena, count * sizeof(*items) + 1);
+        memcpy(items, n->value->items, n->value->count * sizeof(*items));
+        memcpy(items + n->value->count, more->items, more->count * sizeof(*items));
+        n->value = term_list(p->c->arena, count, items, NULL);
+        n->len = tok_end(tok(p)) - n->from;
+        p->at++;
+    }
+    return n;
+}
+
+struct ast *parse_primary_erlang(struct parser *p)
+{
+    struct token *t = tok(p);
+    struct ast *n;
+    struct str none = {0};
+
+    switch (t->type) {
+    case TOK_IDENT:
+        n = parse_name(p);
+        break;
+    case TOK_VAR:
+        return parse_variable(p);
+    case TOK_LIT:
+        n = t->value->type == TERM_ATOM && t->quoted ? parse_name(p) : parse_literal(p);
+        if (n && n->type == A_LIT && t->quoted)
+            n->quoted = true;
+        break;
+    case TOK_REGEX:
+        p->at++;
+        n = node(p, A_REGEX, t->from);
+        n->text = t->text;
+        n->len = t->len;
+        return n;
+    case TOK_PUNCT:
+        switch ((int)t->punct) {
+        case P_LPAREN:
+            p->at++;
+            if (!(n = parse_expr(p, PARSE_ANY)) || !want_punct(p, P_RPAREN, t->from))
+                return NULL;
+            n->paren = true;
+            return n;
+        case P_LBRACK:
+            return parse_list(p);
+        case P_LBRACE:
+            return parse_tuple(p);
+        case P_BIN_OPEN:
+            return parse_binary(p);
+        case P_HASH:
+            p->at++;
+            return at_punct(p, P_LBRACE) ? parse_map(p, t->from) : parse_record(p, t->from, none, NULL);
+        case P_CARET:
+            p->at++;
+            if (tok(p)->type != TOK_VAR && tok(p)->type != TOK_IDENT)
+                return unexpected_node(p, "the name of a --let");
+            n = node(p, A_PIN, t->from);
+            n->text = tok(p)->text;
+            n->len = tok_end(tok(p)) - t->from;
+            p->at++;
+            return n;
+        }
+        return unexpected_node(p, "a term");
+    default:
+        return unexpected_node(p, "a term");
+    }
+    if (n && p->where && n->type == A_LIT && at_punct(p, P_LBRACK) && !tok(p)->spaced && !n->quoted) {
+        struct ast *index = node(p, A_INDEX, n->from), *number;
+        struct ptrs items = {0};
+        const size_t open = tok(p)->from;
+        p->at++;
+        if (!(number = parse_expr(p, PARSE_ANY)) || !want_punct(p, P_RBRACK, open))
+            return NULL;
+        ptrs_add(&items, p->c->arena, n);
+        ptrs_add(&items, p->c->arena, number);
+        return node_with(p, index, &items, NULL, tok_end(&p->tokens[p->at - 1]));
+    }
+    return n;
+}

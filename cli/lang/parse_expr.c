@@ -1,0 +1,430 @@
+/*
+ * Operators, by binding power, and what both surfaces share.
+ *
+ * In Erlang `and`, `or` and `xor` bind tighter than comparisons, so `X == 1 and Y == 2` is an error there and
+ * `is_atom(X) and Y == 0` compares a boolean with a number. redbug reads both the way they look. So an expression is
+ * read as Erlang reads it, and again with the weaker binding exactly when Erlang's reading is an error or cannot hold.
+ */
+#include "parse.h"
+
+#include <string.h>
+
+struct ast *node(struct parser *p, enum ast_type type, size_t from)
+{
+    struct ast *n = arena_alloc(p->c->arena, sizeof(*n));
+
+    n->type = type;
+    n->from = from;
+    n->depth = 1;
+    return n;
+}
+
+size_t ast_end(const struct ast *n)
+{
+    return n->from + n->len;
+}
+
+struct ast *node_with(struct parser *p, struct ast *n, const struct ptrs *items, struct ast *tail, size_t end)
+{
+    unsigned depth = tail ? tail->depth : 0;
+
+    n->items = (struct ast **)(void *)items->items;
+    n->count = items->count;
+    n->tail = tail;
+    n->len = end - n->from;
+    for (size_t i = 0; i < n->count; i++)
+        if (n->items[i])
+            depth = MAX(depth, n->items[i]->depth);
+    n->depth = depth + 1;
+    if (n->depth > PARSE_MAX_DEPTH) {
+        diag(p->c, n->from, 1, "this is nested too deeply");
+        diag_note(p->c, "%d levels at most", PARSE_MAX_DEPTH);
+        return NULL;
+    }
+    return n;
+}
+
+struct ast *node_op(struct parser *p, int op, struct ast *left, struct ast *right, size_t from, size_t end)
+{
+    struct ast *n = node(p, A_OP, from);
+    struct ptrs items = {0};
+
+    n->op = op;
+    ptrs_add(&items, p->c->arena, left);
+    if (right)
+        ptrs_add(&items, p->c->arena, right);
+    return node_with(p, n, &items, NULL, end);
+}
+
+struct ast *node_lit(struct parser *p, const struct token *t, term_t value)
+{
+    struct ast *n = node(p, A_LIT, t->from);
+
+    n->len = t->len;
+    n->value = value;
+    n->quoted = t->quoted;
+    return n;
+}
+
+/* ---- errors ---- */
+
+static const char *const marks[] = {
+#define PUNCT(id, text, surfaces) text,
+#include "punct.def"
+};
+
+bool unexpected(struct parser *p, const char *wanted)
+{
+    struct token *t = tok(p);
+
+    if (t->type == TOK_END) {
+        diag(p->c, t->from, 1, "the expression ends too early");
+    } else {
+        struct str text = {p->c->text.at + t->from, t->len};
+        diag(p->c, t->from, t->len, "unexpected '" STR_FMT "'", (int)MIN(text.len, 60), text.at);
+    }
+    return diag_note(p->c, "%s is wanted here", wanted);
+}
+
+void *unexpected_node(struct parser *p, const char *wanted)
+{
+    unexpected(p, wanted);
+    return NULL;
+}
+
+bool take_punct(struct parser *p, enum punct punct)
+{
+    if (!at_punct(p, punct))
+        return false;
+    p->at++;
+    return true;
+}
+
+bool want_punct(struct parser *p, enum punct punct, size_t open)
+{
+    if (take_punct(p, punct))
+        return true;
+    if (tok(p)->type == TOK_END) {
+        char mark = p->c->text.at[open];
+        diag(p->c, open, 1, "'%c' is not closed", mark);
+        return diag_note(p->c, "a '%s' is missing", marks[punct]);
+    }
+    struct str text = {p->c->text.at + tok(p)->from, tok(p)->len};
+    diag(p->c, tok(p)->from, tok(p)->len, "unexpected '" STR_FMT "'", (int)MIN(text.len, 60), text.at);
+    return diag_note(p->c, punct == P_RPAREN || punct == P_RBRACK || punct == P_RBRACE || punct == P_BIN_CLOSE
+                               ? "a ',' or '%s' is wanted here"
+                               : "'%s' is wanted here", marks[punct]);
+}
+
+/* ---- items ---- */
+
+struct ast *parse_keywords(struct parser *p)
+{
+    struct ast *list = node(p, A_LIST, tok(p)->from);
+    struct ptrs items = {0};
+
+    while (tok(p)->type == TOK_KEY) {
+        struct ast *pair = node(p, A_TUPLE, tok(p)->from);
+        struct ptrs two = {0};
+        struct ast *key = node_lit(p, tok(p), tok(p)->value);
+        key->quoted = true;
+        p->at++;
+        struct ast *value = parse_expr(p, PARSE_ANY);
+        if (!value)
+            return NULL;
+        ptrs_add(&two, p->c->arena, key);
+        ptrs_add(&two, p->c->arena, value);
+        if (!node_with(p, pair, &two, NULL, ast_end(value)))
+            return NULL;
+        ptrs_add(&items, p->c->arena, pair);
+        if (!at_punct(p, P_COMMA) || p->tokens[p->at + 1].type != TOK_KEY)
+            break;
+        p->at++;
+    }
+    return node_with(p, list, &items, NULL, tok_end(&p->tokens[p->at - 1]));
+}
+
+bool parse_items(struct parser *p, enum punct close, bool keys, struct ptrs *ret)
+{
+    if (at_punct(p, close))
+        return true;
+    for (;;) {
+        bool keyword = keys && tok(p)->type == TOK_KEY;
+        struct ast *item = keyword ? parse_keywords(p) : parse_expr(p, PARSE_ANY);
+        if (!item)
+            return false;
+        ptrs_add(ret, p->c->arena, item);
+        if (keyword || !take_punct(p, P_COMMA) || at_punct(p, P_ELLIPSIS))
+            return true;
+    }
+}
+
+/* ---- operators ---- */
+
+enum assoc { LEFT, RIGHT, NONE };
+
+struct binary_op {
+    int punct; /* -1: a word */
+    const char *word;
+    int power;
+    enum assoc assoc;
+    int op; /* -1: `=` */
+};
+
+#define COMPARES 40
+#define LOOSE 35
+#define UNARY 90
+
+static const struct binary_op erlang_ops[] = {
+    {P_MATCH, NULL, 10, RIGHT, -1},
+    {-1, "orelse", 20, RIGHT, FN_ORELSE},
+    {-1, "andalso", 30, RIGHT, FN_ANDALSO},
+    {P_EQ2, NULL, COMPARES, NONE, FN_EQ},
+    {P_NE, NULL, COMPARES, NONE, FN_NE},
+    {P_LE_ERL, NULL, COMPARES, NONE, FN_LE},
+    {P_LT, NULL, COMPARES, NONE, FN_LT},
+    {P_GE, NULL, COMPARES, NONE, FN_GE},
+    {P_GT, NULL, COMPARES, NONE, FN_GT},
+    {P_EQ_EXACT, NULL, COMPARES, NONE, FN_EQ_EXACT},
+    {P_NE_EXACT, NULL, COMPARES, NONE, FN_NE_EXACT},
+    {P_LIKE, NULL, COMPARES, NONE, OP_LIKE},
+    {P_UNLIKE, NULL, COMPARES, NONE, OP_UNLIKE},
+    {P_CONCAT, NULL, 50, RIGHT, OP_CONCAT},
+    {P_PLUS, NULL, 60, LEFT, FN_ADD},
+    {P_MINUS, NULL, 60, LEFT, FN_SUB},
+    {-1, "bor", 60, LEFT, FN_BOR},
+    {-1, "bxor", 60, LEFT, FN_BXOR},
+    {-1, "bsl", 60, LEFT, FN_BSL},
+    {-1, "bsr", 60, LEFT, FN_BSR},
+    {-1, "or", 60, LEFT, FN_OR},
+    {-1, "xor", 60, LEFT, FN_XOR},
+    {P_STAR, NULL, 70, LEFT, FN_MUL},
+    {P_SLASH, NULL, 70, LEFT, FN_DIVIDE},
+    {-1, "div", 70, LEFT, FN_DIV},
+    {-1, "rem", 70, LEFT, FN_REM},
+    {-1, "band", 70, LEFT, FN_BAND},
+    {-1, "and", 70, LEFT, FN_AND},
+    {0},
+};
+
+static const struct binary_op elixir_ops[] = {
+    {P_MATCH, NULL, 10, RIGHT, -1},
+    {-1, "or", 20, LEFT, FN_ORELSE},
+    {P_BOR3, NULL, 20, LEFT, FN_BOR},
+    {-1, "and", 30, LEFT, FN_ANDALSO},
+    {P_BAND3, NULL, 30, LEFT, FN_BAND},
+    {P_EQ2, NULL, COMPARES, LEFT, FN_EQ},
+    {P_NE_EX, NULL, COMPARES, LEFT, FN_NE},
+    {P_EQ3, NULL, COMPARES, LEFT, FN_EQ_EXACT},
+    {P_NE3, NULL, COMPARES, LEFT, FN_NE_EXACT},
+    {P_LIKE, NULL, COMPARES, LEFT, OP_LIKE},
+    {P_UNLIKE, NULL, COMPARES, LEFT, OP_UNLIKE},
+    {P_LT, NULL, 45, LEFT, FN_LT},
+    {P_GT, NULL, 45, LEFT, FN_GT},
+    {P_LE_EX, NULL, 45, LEFT, FN_LE},
+    {P_GE, NULL, 45, LEFT, FN_GE},
+    {P_SHL3, NULL, 50, LEFT, FN_BSL},
+    {P_SHR3, NULL, 50, LEFT, FN_BSR},
+    {-1, "in", 55, LEFT, OP_IN},
+    {P_XOR3, NULL, 57, LEFT, FN_BXOR},
+    {P_CONCAT, NULL, 60, RIGHT, OP_CONCAT},
+    {P_BINCAT, NULL, 60, RIGHT, OP_BINCAT},
+    {P_RANGE, NULL, 60, RIGHT, OP_RANGE},
+    {P_PLUS, NULL, 70, LEFT, FN_ADD},
+    {P_MINUS, NULL, 70, LEFT, FN_SUB},
+    {P_STAR, NULL, 80, LEFT, FN_MUL},
+    {P_SLASH, NULL, 80, LEFT, FN_DIVIDE},
+    {0},
+};
+
+/* What somebody writes who thinks of another language, and what this one calls it. */
+static const struct {
+    enum punct punct;
+    int surface;
+    const char *say;
+} foreign[] = {
+    {P_LE_EX, SPEC_ERLANG, "=<"},      {P_NE_EX, SPEC_ERLANG, "/="},     {P_EQ3, SPEC_ERLANG, "=:="},
+    {P_NE3, SPEC_ERLANG, "=/="},       {P_OR2, SPEC_ERLANG, "orelse"},   {P_AND2, SPEC_ERLANG, "andalso"},
+    {P_OR2, SPEC_ELIXIR, "or"},        {P_AND2, SPEC_ELIXIR, "and"},
+};
+
+static bool is_loose(int op)
+{
+    return op == FN_AND || op == FN_OR || op == FN_XOR;
+}
+
+static const struct binary_op *operator_at(struct parser *p)
+{
+    const bool elixir = p->c->surface == SPEC_ELIXIR;
+    const struct binary_op *op = elixir ? elixir_ops : erlang_ops;
+    const struct token *t = tok(p);
+
+    if (t->type != TOK_PUNCT && t->type != TOK_IDENT)
+        return NULL;
+    for (; op->power; op++)
+        if (t->type == TOK_PUNCT ? op->punct == (int)t->punct : op->word && str_is(t->text, op->word))
+            return op;
+    return NULL;
+}
+
+static bool is_foreign(struct parser *p)
+{
+    if (tok(p)->type != TOK_PUNCT)
+        return false;
+    for (size_t i = 0; i < ARRAY_LEN(foreign); i++) {
+        if (foreign[i].punct == tok(p)->punct && foreign[i].surface == (int)p->c->surface) {
+            diag(p->c, tok(p)->from, tok(p)->len, "there is no '%s' here", marks[tok(p)->punct]);
+            diag_note(p->c, "write '%s'", foreign[i].say);
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_boolean_op(const struct ast *n)
+{
+    return n->type == A_OP && (is_loose(n->op) || n->op == FN_NOT) && !n->paren;
+}
+
+static bool never_boolean(const struct ast *n)
+{
+    switch (n->type) {
+    case A_LIT:
+        return !(term_is_atom(n->value, "true") || term_is_atom(n->value, "false") ||
+                 (n->value->type == TERM_ATOM && n->value->text.len && n->value->text.at[0] == '$'));
+    case A_TUPLE:
+    case A_LIST:
+    case A_MAP:
+    case A_BIN:
+        return true;
+    case A_OP:
+        return n->op < FN_COUNT && fn_row((enum fn)n->op)->result != RES_BOOL && fn_row((enum fn)n->op)->result != RES_ANY;
+    case A_CALL: {
+        enum fn fn = fn_find(n->text, n->count);
+        return fn != FN_NONE && fn_row(fn)->result != RES_BOOL && fn_row(fn)->result != RES_ANY;
+    }
+    default:
+        return false;
+    }
+}
+
+/* Erlang's reading of `left OP right` cannot be what was meant. */
+static bool cannot_be_meant(const struct ast *left, const struct ast *right)
+{
+    if (is_boolean_op(left) && never_boolean(right))
+        return true;
+    if (!is_boolean_op(right) || right->op == FN_NOT)
+        return false;
+    return never_boolean(right->items[0]) || never_boolean(right->items[1]);
+}
+
+static struct ast *unary(struct parser *p)
+{
+    static const struct {
+        int punct;
+        const char *word;
+        int op, surfaces;
+    } ops[] = {
+        {P_MINUS, NULL, FN_MINUS, 3}, {P_PLUS, NULL, FN_PLUS, 3}, {-1, "not", FN_NOT, 3},
+        {-1, "bnot", FN_BNOT, 1},     {P_NOT3, NULL, FN_BNOT, 2},
+    };
+    const int surface = p->c->surface == SPEC_ELIXIR ? 2 : 1;
+    const size_t from = tok(p)->from;
+
+    for (size_t i = 0; i < ARRAY_LEN(ops); i++) {
+        if (!(ops[i].surfaces & surface) ||
+            !(ops[i].word ? at_word(p, ops[i].word) : at_punct(p, (enum punct)ops[i].punct)))
+            continue;
+        p->at++;
+        struct ast *operand = parse_expr(p, ops[i].op == FN_NOT && p->loose ? COMPARES : UNARY);
+        if (!operand)
+            return NULL;
+        return node_op(p, ops[i].op, operand, NULL, from, ast_end(operand));
+    }
+    if (surface == 2 && at_punct(p, P_BANG)) {
+        diag(p->c, from, 1, "there is no '!' in a guard");
+        diag_note(p->c, "write 'not'");
+        return NULL;
+    }
+    return surface == 2 ? parse_primary_elixir(p) : parse_primary_erlang(p);
+}
+
+static struct ast *combine(struct parser *p, const struct binary_op *op, struct ast *left, struct ast *right)
+{
+    if (op->op >= 0) {
+        if (op->op == OP_IN && left->type == A_OP && left->op == FN_NOT && !left->paren)
+            return node_op(p, OP_NOT_IN, left->items[0], right, left->from, ast_end(right));
+        return node_op(p, op->op, left, right, left->from, ast_end(right));
+    }
+    struct ast *n = node(p, A_MATCH, left->from);
+    struct ptrs items = {0};
+    ptrs_add(&items, p->c->arena, left);
+    ptrs_add(&items, p->c->arena, right);
+    return node_with(p, n, &items, NULL, ast_end(right));
+}
+
+static struct ast *climb(struct parser *p, int least)
+{
+    const size_t begin = p->at;
+    struct ast *left;
+
+again:
+    if (!(left = unary(p)))
+        return NULL;
+    for (;;) {
+        if (p->c->surface == SPEC_ELIXIR && at_word(p, "not") && p->tokens[p->at + 1].type == TOK_IDENT &&
+            str_is(p->tokens[p->at + 1].text, "in") && least <= 55) {
+            p->at += 2;
+            struct ast *list = parse_expr(p, 56);
+            if (!list || !(left = node_op(p, OP_NOT_IN, left, list, left->from, ast_end(list))))
+                return NULL;
+            continue;
+        }
+        const struct binary_op *op = operator_at(p);
+        if (!op)
+            return is_foreign(p) ? NULL : left;
+        int power = p->loose && is_loose(op->op) ? LOOSE : op->power;
+        if (power < least)
+            return left;
+        const size_t mark = p->at++;
+        struct ast *right = parse_expr(p, op->assoc == RIGHT ? power : power + 1);
+        if (!right)
+            return NULL;
+        if (op->power == COMPARES && op->assoc == NONE) {
+            const struct binary_op *next = operator_at(p);
+            bool chained = next && next->power == COMPARES;
+            if (!p->loose && (chained || cannot_be_meant(left, right)) &&
+                (is_boolean_op(left) || is_boolean_op(right))) {
+                p->loose_at[begin] = true;
+                p->loose = true;
+                p->at = begin;
+                goto again;
+            }
+            if (chained) {
+                diag(p->c, tok(p)->from, tok(p)->len, "comparisons cannot be chained");
+                diag_note(p->c, "write A %s B andalso B %s C", marks[p->tokens[mark].punct], marks[tok(p)->punct]);
+                return NULL;
+            }
+        }
+        if (!(left = combine(p, op, left, right)))
+            return NULL;
+    }
+}
+
+struct ast *parse_expr(struct parser *p, int least)
+{
+    const bool loose = p->loose;
+    struct ast *n = NULL;
+
+    if (++p->depth > PARSE_MAX_DEPTH) {
+        diag(p->c, tok(p)->from, tok(p)->len, "this is nested too deeply");
+        diag_note(p->c, "%d levels at most", PARSE_MAX_DEPTH);
+    } else {
+        /* An operand of a weakly read expression is itself read that way; brackets begin anew. */
+        p->loose = least == PARSE_ANY ? p->loose_at[p->at] : loose || p->loose_at[p->at];
+        n = climb(p, least);
+    }
+    p->loose = loose;
+    p->depth--;
+    return n;
+}

@@ -1,0 +1,99 @@
+#include "spec.h"
+
+#include <string.h>
+
+#include "compile.h"
+
+bool selector_any_arity(const struct selector *s)
+{
+    return s->arity_lo == 0 && s->arity_hi == SPEC_ARITY_MAX;
+}
+
+bool selector_is_plain(const struct selector *s)
+{
+    if (s->module.how == SEL_ANY)
+        return s->function.how == SEL_ANY && selector_any_arity(s);
+    if (s->module.how != SEL_ATOM)
+        return false;
+    if (s->function.how == SEL_ANY)
+        return selector_any_arity(s);
+    return s->function.how == SEL_ATOM && (selector_any_arity(s) || s->arity_lo == s->arity_hi);
+}
+
+/* ['$1' | '_'] with '_' up to the arity; NULL where the head wants more. */
+static term_t filled(term_t head, int arity, struct arena *a)
+{
+    term_t *items;
+
+    if (head->type != TERM_LIST || !head->tail)
+        return head->type == TERM_LIST && head->count != (size_t)arity ? NULL : head;
+    if (head->count > (size_t)arity)
+        return NULL;
+    items = arena_alloc(a, (size_t)arity * sizeof(*items) + 1);
+    for (size_t i = 0; i < (size_t)arity; i++)
+        items[i] = i < head->count ? head->items[i] : term_atom(a, "_");
+    return term_list(a, (size_t)arity, items, NULL);
+}
+
+term_t spec_match_spec_for(const struct spec *s, int arity, struct arena *a)
+{
+    struct ptrs clauses = {0};
+
+    if (!s->prefix || arity < 0)
+        return s->match_spec;
+    for (size_t i = 0; i < s->match_spec->count; i++) {
+        term_t clause = s->match_spec->items[i], head = filled(clause->items[0], arity, a);
+        if (head)
+            ptrs_add(&clauses, a, (void *)(uintptr_t)TUPLE(a, head, clause->items[1], clause->items[2]));
+    }
+    return term_list(a, clauses.count, (const term_t *)(void *)clauses.items, NULL);
+}
+
+/* ---- atoms that the node has to know ---- */
+
+struct collected {
+    struct arena *a;
+    struct str *items;
+    size_t count, cap;
+};
+
+static bool is_builtin(struct str name)
+{
+    return fn_named(name, FN_NONE) != FN_NONE || str_is(name, "const") || str_is(name, "_") || str_is(name, "true") ||
+           str_is(name, "false") || (name.len && name.at[0] == '$' && (name.len == 1 || name.at[1] < 'A'));
+}
+
+static void collect(struct collected *c, term_t t)
+{
+    if (t->type == TERM_ATOM) {
+        if (is_builtin(t->text))
+            return;
+        for (size_t i = 0; i < c->count; i++)
+            if (str_same(c->items[i], t->text))
+                return;
+        if (c->count == c->cap) {
+            size_t cap = c->cap ? c->cap * 2 : 16;
+            struct str *items = arena_alloc(c->a, cap * sizeof(*items));
+            if (c->count)
+                memcpy(items, c->items, c->count * sizeof(*items));
+            c->items = items;
+            c->cap = cap;
+        }
+        c->items[c->count++] = t->text;
+        return;
+    }
+    for (size_t i = 0; i < t->count; i++)
+        collect(c, t->items[i]);
+    if (t->tail)
+        collect(c, t->tail);
+}
+
+void compile_atoms(struct arena *a, struct spec *s)
+{
+    struct collected c = {.a = a};
+
+    if (s->match_spec)
+        collect(&c, s->match_spec);
+    s->atoms = c.items;
+    s->natoms = c.count;
+}

@@ -1,0 +1,228 @@
+/*
+ * A compiled expression: what every floor above consumes, and nothing of how it was written.
+ *
+ * Everything a spec points to lives in the arena given to lang_compile() and is not changed afterwards; the source text
+ * is copied into it. A spec has no functions that fail: what could be wrong with an expression was refused before.
+ */
+#ifndef ETRACE_SPEC_H
+#define ETRACE_SPEC_H
+
+#include "../erlang/term.h"
+
+enum spec_kind {
+    SPEC_CALL,  /* trace:function: selectors, match_spec, scope, counters */
+    SPEC_SEND,  /* trace:send: match_spec on [To, Msg] */
+    SPEC_RECV,  /* trace:recv: match_spec on [Node, Sender, Msg] */
+    SPEC_EVENT, /* process and port flags, or trace:system: events, system, params; no match_spec */
+};
+
+enum spec_scope { SPEC_LOCAL, SPEC_GLOBAL, SPEC_META };
+
+enum spec_surface { SPEC_ERLANG, SPEC_ELIXIR };
+
+/* ---- selectors: a call spec has one or more, and traces what any of them selects ---- */
+
+enum sel_how {
+    SEL_ANY,       /* `_` */
+    SEL_ATOM,      /* text is the atom's name, without quotes ('Elixir.MyApp.Repo' for MyApp.Repo) */
+    SEL_GLOB,      /* text with * and ? over the atom's name, anchored at both ends (modules of Elixir start with Elixir.) */
+    SEL_REGEX,     /* text is PCRE2, searched in the atom's name */
+    SEL_APP,       /* modules of the application `text` (module position only) */
+    SEL_BEHAVIOUR, /* modules with that behaviour (module position only) */
+};
+
+struct sel_name {
+    enum sel_how how;
+    struct str text;
+};
+
+#define SPEC_ARITY_MAX 255
+
+struct selector {
+    struct sel_name module, function;
+    int arity_lo, arity_hi; /* inclusive; 0..SPEC_ARITY_MAX is every arity */
+    size_t from, len;       /* its place in `text`, for messages about "nothing matches" */
+};
+
+/* Whether the VM can take this selector as one {M,F,A} pattern ({m,f,2} {m,f,'_'} {m,'_','_'} {'_','_','_'}). */
+bool selector_is_plain(const struct selector *s);
+bool selector_any_arity(const struct selector *s);
+
+/* ---- what comes with an event ---- */
+
+/*
+ * Everything that is collected beside an event travels in one {message, {{E1, …, En}}}; `pack` says what each element
+ * is. It is the same tuple for every clause of a spec: an element that a clause does not collect is [], and
+ * clauses[i].has has no bit for it. PACK_CLAUSE (a 0-based index into clauses) is there whenever a spec of several clauses has
+ * a pack, or clauses that show other arguments than their neighbours. npack == 0: the spec has no pack, and a match_spec_result is what the user's own message() made.
+ */
+enum pack_item {
+    PACK_CLAUSE, /* integer */
+    PACK_NODE,   /* recv: the node of the sender, an atom */
+    PACK_SENDER, /* recv: the sender: a pid, a port, or `undefined` */
+    PACK_CALLER, /* {M,F,A,{File,Line}} | {M,F,A} | undefined */
+    PACK_STACK,  /* [{M,F,A,[{file,F},{line,L}]}, …] */
+    PACK_DUMP,   /* binary: the text of process_dump */
+    PACK_USER,   /* the term of msg(T); several msg() are one list in the order written */
+    PACK_ITEMS,
+};
+
+enum spec_action {
+    ACT_RETURN = 1 << 0,  /* {exception_trace}: results and exceptions arrive as events */
+    ACT_RETURN_TRACE = 1 << 1, /* {return_trace} written as such: results only */
+    ACT_DROP = 1 << 2,    /* a deny clause: nothing arrives */
+    ACT_ARITY = 1 << 3,   /* show the arity instead of the arguments */
+    ACT_PROJECT = 1 << 4, /* show only the arguments in `args` */
+    ACT_SILENT = 1 << 5,  /* silent/1 is used: calls may be muted on purpose */
+    ACT_FLAGS = 1 << 6,   /* trace/enable_trace/disable_trace are used: process flags change inside the VM */
+    ACT_TOKEN = 1 << 7,   /* set_seq_token is used */
+    ACT_UNSAFE = 1 << 8,  /* display or set_tcw is used */
+};
+
+struct spec_clause {
+    unsigned has;        /* bits 1 << PACK_x that this clause fills */
+    unsigned actions;    /* bits ACT_x */
+    uint64_t args[4];    /* ACT_PROJECT: bit n-1 of the 256 is argument n */
+    size_t from, len;    /* its place in `text` */
+};
+
+/* ---- events ---- */
+
+enum spec_event {
+#define EVENT(id, name, flag, nargs, doc) SPEC_EV_##id,
+#include "events.def"
+    SPEC_EVENTS,
+};
+_Static_assert(SPEC_EVENTS <= 64, "event masks are 64 bits");
+
+#define SPEC_EVENT_BIT(ev) (UINT64_C(1) << (ev))
+const char *spec_event_name(enum spec_event ev); /* as the VM spells the trace tag; "long_gc" and so on for system events */
+
+/* Process (and port) flags of trace:process/4 that must be on for the spec to see anything. */
+enum spec_flag {
+    SPEC_F_CALL = 1 << 0,
+    SPEC_F_ARITY = 1 << 1, /* every clause asks for `arity`: may be set when no other spec needs arguments */
+    SPEC_F_RETURN_TO = 1 << 2,
+    SPEC_F_SEND = 1 << 3,
+    SPEC_F_RECEIVE = 1 << 4,
+    SPEC_F_PROCS = 1 << 5,
+    SPEC_F_PORTS = 1 << 6,
+    SPEC_F_RUNNING = 1 << 7,       /* in, out */
+    SPEC_F_EXITING = 1 << 8,
+    SPEC_F_GC = 1 << 9,
+    SPEC_F_SYSTEM = 1 << 10,       /* not a process flag: trace:system/3, OTP 28 and newer */
+    SPEC_F_SEQ_TRACE = 1 << 11,    /* not a process flag: seq_trace's system tracer */
+};
+
+enum spec_counter {
+    SPEC_COUNT = 1 << 0,  /* call_count */
+    SPEC_TIME = 1 << 1,   /* call_time */
+    SPEC_MEMORY = 1 << 2, /* call_memory */
+};
+
+/* ---- where: the filter behind the VM ---- */
+
+enum where_type {
+    WHERE_CONST, /* constant */
+    WHERE_NAME,  /* name (and index for WN_ARG): a property of the event */
+    WHERE_CALL,  /* function of functions.def (operators included) on items */
+    WHERE_TUPLE, /* items */
+    WHERE_LIST,  /* items, and tail or NULL */
+    WHERE_MAP,   /* items: key, value, … */
+    WHERE_REGEX, /* items[0] =~ regex; negated for !~ */
+    WHERE_MATCH, /* items[0] matches pattern, a head of a match specification ('_', '$N', maps as subsets) */
+};
+
+enum where_name {
+#define WHERE_WORD(id, word, type, early, kinds, doc) WN_##id,
+#include "where.def"
+    WHERE_NAMES,
+};
+
+enum where_kind { /* of a value, as far as the checker knows it */
+    WT_ANY,
+    WT_BOOL,
+    WT_INT,
+    WT_DURATION, /* integer nanoseconds */
+    WT_SIZE,     /* integer bytes */
+    WT_TEXT,     /* characters, not an Erlang term */
+};
+
+struct where {
+    enum where_type type;
+    enum where_kind kind; /* of the result */
+    int name;             /* WHERE_NAME: enum where_name; WHERE_CALL: enum fn of functions.h */
+    int index;            /* WN_ARG: 1-based */
+    bool negated;
+    bool early;           /* it and all below need only dur, class and size: the tracer itself can decide it */
+    term_t constant;      /* WHERE_CONST; WHERE_MATCH: the pattern */
+    struct str regex;     /* WHERE_REGEX */
+    const struct where **items;
+    size_t count;
+    const struct where *tail;
+    size_t from, len; /* its place in `text` */
+};
+
+/* ---- the spec ---- */
+
+struct spec_warning {
+    struct str text;
+    bool never;       /* because of it nothing (or not this clause) can ever match */
+    size_t from, len; /* the span in spec.text */
+};
+
+struct spec {
+    enum spec_kind kind;
+    enum spec_scope scope; /* SPEC_CALL */
+    enum spec_surface surface;
+    struct str text; /* the probe as written, without the comments around it */
+    int line;        /* of the text given to lang_compile(), from 1 */
+
+    const struct selector *selectors; /* SPEC_CALL */
+    size_t nselectors;
+    unsigned counters; /* bits of enum spec_counter */
+    bool raw;          /* `ms` or a pasted specification: clauses are the user's own */
+
+    /*
+     * `true`, or a list of {Head, Guards, Body}; NULL for SPEC_EVENT. With `prefix` the heads are improper
+     * (['$1' | '_']), as OTP 29 takes them together with {M,F,'_'}; use spec_match_spec_for() for other versions.
+     */
+    term_t match_spec;
+    bool prefix;
+    int head_arity; /* the number of patterns in the heads (before the `...`), -1 when no clause has a head */
+
+    /* The clauses as written. The match specification may have more: a guard with `;` may need one for each alternative. */
+    const struct spec_clause *clauses;
+    size_t nclauses;
+    enum pack_item pack[PACK_ITEMS];
+    size_t npack;
+
+    unsigned flags;   /* bits of enum spec_flag; 0 with SPEC_META */
+    uint64_t events;  /* SPEC_EVENT: which of enum spec_event */
+    int64_t params[2]; /* of a system event, in its order: @long_gc(Ms), @long_message_queue(Off, On) */
+    size_t nparams;
+
+    const struct where *const *where; /* all must hold; empty: everything passes */
+    size_t nwhere;
+
+    const struct str *atoms; /* names in the match specification that the node must already know, without duplicates */
+    size_t natoms;
+
+    int needs_otp; /* the oldest OTP that takes all of it, 0 when every one does */
+
+    const struct spec_warning *warnings;
+    size_t nwarnings;
+};
+
+struct spec_list {
+    const struct spec *const *items;
+    size_t count;
+};
+
+/*
+ * The match specification for functions of one concrete arity: heads with `...` are filled up with '_' to that arity.
+ * With arity -1 it is the general one (only then may it hold a prefix head, which needs OTP 29).
+ */
+term_t spec_match_spec_for(const struct spec *s, int arity, struct arena *a);
+
+#endif

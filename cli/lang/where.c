@@ -1,0 +1,540 @@
+#include "where.h"
+
+#include <string.h>
+
+static const struct {
+    const char *word;
+    enum where_kind kind;
+    bool early;
+    unsigned kinds;
+} words[] = {
+#define C 1
+#define S 2
+#define R 4
+#define E 8
+#define WHERE_WORD(id, word, type, early, kinds, doc) {word, type, early, kinds},
+#include "where.def"
+};
+
+const char *where_word(enum where_name name)
+{
+    return words[name].word;
+}
+
+struct maker {
+    struct check *k;
+    struct arena *a;
+    const struct ast_probe *probe; /* may be NULL */
+    unsigned needs;
+};
+
+static struct where *make(struct maker *m, enum where_type type, const struct ast *at)
+{
+    struct where *w = arena_alloc(m->a, sizeof(*w));
+
+    w->type = type;
+    w->from = at->from - (m->probe ? m->probe->from : 0);
+    w->len = at->len;
+    return w;
+}
+
+static struct where *compile(struct maker *m, struct ast *n);
+
+static unsigned kind_bit(const struct ast_probe *p)
+{
+    return p ? 1u << p->shape : 15;
+}
+
+static struct where *constant(struct maker *m, term_t value, const struct ast *at)
+{
+    struct where *w = make(m, WHERE_CONST, at);
+
+    w->constant = value;
+    w->kind = term_types(value) == TY_BOOL ? WT_BOOL : value->type == TERM_INT ? WT_INT : WT_ANY;
+    w->early = true;
+    return w;
+}
+
+static struct where *name(struct maker *m, enum where_name id, int index, const struct ast *at)
+{
+    struct where *w = make(m, WHERE_NAME, at);
+
+    w->name = (int)id;
+    w->index = index;
+    w->kind = words[id].kind;
+    w->early = words[id].early;
+    return w;
+}
+
+static struct where *call(struct maker *m, int fn, const struct ast *at, size_t count, const struct where **items)
+{
+    struct where *w = make(m, WHERE_CALL, at);
+
+    w->name = fn;
+    w->count = count;
+    w->items = arena_alloc(m->a, count * sizeof(*items) + 1);
+    memcpy(w->items, items, count * sizeof(*items));
+    w->kind = fn_row((enum fn)fn)->result == TY_BOOL ? WT_BOOL : fn_row((enum fn)fn)->result == TY_INT ? WT_INT : WT_ANY;
+    w->early = (fn >= FN_AND && fn <= FN_XOR) || (fn >= FN_ADD && fn <= FN_REM) || (fn >= FN_GT && fn <= FN_NE);
+    for (size_t i = 0; i < count; i++)
+        w->early &= items[i]->early;
+    return w;
+}
+
+#define CALL(m, fn, at, ...)                                                                 \
+    call(m, fn, at, sizeof((const struct where *[]){__VA_ARGS__}) / sizeof(struct where *), \
+         (const struct where *[]){__VA_ARGS__})
+
+/* ---- names ---- */
+
+static struct where *word(struct maker *m, enum where_name id, int index, const struct ast *at)
+{
+    static const char *const kinds[] = {"a call", "a send", "a receive", "an event"};
+
+    if (!(words[id].kinds & kind_bit(m->probe))) {
+        diag(m->k->c, at->from, at->len, "%s has no '%s'", kinds[m->probe->shape], words[id].word);
+        return NULL;
+    }
+    if (m->probe && m->probe->shape == SHAPE_CALL &&
+        (id == WN_DUR || id == WN_RET || id == WN_CLASS || id == WN_REASON))
+        m->needs |= WHERE_NEEDS_RETURN;
+    if (id == WN_CALLER)
+        m->needs |= WHERE_NEEDS_CALLER;
+    return name(m, id, index, at);
+}
+
+static bool find_word(struct str text, enum where_name *ret)
+{
+    for (int i = 0; i < WHERE_NAMES; i++) {
+        if (str_is(text, words[i].word)) {
+            *ret = (enum where_name)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void guess_word(struct maker *m, struct str text)
+{
+    struct guess g;
+
+    guess_init(&g, text);
+    for (int i = 0; i < WHERE_NAMES; i++)
+        if (words[i].kinds & kind_bit(m->probe))
+            guess_offer(&g, str_of(words[i].word));
+    diag_guess(m->k->c, &g);
+}
+
+/* Where a variable of the head is found in what the event brings; NULL when it is not there. */
+static struct where *find_in(struct maker *m, const struct ast *n, struct str var, struct where *here, const struct ast *at)
+{
+    struct where *found;
+
+    if (!here)
+        return NULL;
+    if (n->type == A_VAR)
+        return str_same(n->text, var) ? here : NULL;
+    if (n->type == A_BIN || n->type == A_OP || n->type == A_PIN || n->type == A_LIT)
+        return NULL;
+    struct where *rest = here;
+    for (size_t i = 0; i < n->count; i++) {
+        struct where *part = here;
+        if (n->type == A_TUPLE)
+            part = CALL(m, FN_ELEMENT, at, constant(m, term_int(m->a, (int64_t)i + 1), at), here);
+        else if (n->type == A_LIST)
+            part = CALL(m, FN_HD, at, rest);
+        else if (n->type == A_MAP && i % 2 == 0)
+            continue;
+        else if (n->type == A_MAP && n->items[i - 1]->known)
+            part = CALL(m, FN_MAP_GET, at, constant(m, n->items[i - 1]->known, at), here);
+        if ((found = find_in(m, n->items[i], var, part, at)))
+            return found;
+        if (n->type == A_LIST)
+            rest = CALL(m, FN_TL, at, rest);
+    }
+    return n->tail ? find_in(m, n->tail, var, rest, at) : NULL;
+}
+
+static struct where *argument(struct maker *m, size_t i, size_t count, const struct ast *at)
+{
+    if (m->probe->shape == SHAPE_SEND)
+        return name(m, count == 2 && i == 0 ? WN_TO : WN_MSG, 0, at);
+    if (m->probe->shape == SHAPE_RECV)
+        return i + 1 == count ? name(m, WN_MSG, 0, at) : i + 2 == count ? name(m, WN_FROM, 0, at) : NULL;
+    return name(m, WN_ARG, (int)i + 1, at);
+}
+
+static struct where *variable(struct maker *m, const struct ast *n)
+{
+    const struct ast_probe *p = m->probe;
+    enum where_name id;
+
+    if (m->k->c->surface == SPEC_ELIXIR && find_word(n->text, &id))
+        return word(m, id, 0, n);
+    for (size_t c = 0; p && c < p->nclauses; c++) {
+        const struct ast_clause *cl = &p->clauses[c];
+        for (size_t i = 0; i < cl->nhead; i++) {
+            struct where *found = find_in(m, cl->head[i], n->text, argument(m, i, cl->nhead, n), n);
+            if (found && p->nclauses > 1) {
+                diag(m->k->c, n->from, n->len, "the clauses may bind " STR_FMT " differently", STR_ARG(n->text));
+                diag_note(m->k->c, "write args[%zu]", i + 1);
+                return NULL;
+            }
+            if (found)
+                return found;
+        }
+    }
+    diag(m->k->c, n->from, n->len, m->k->c->surface == SPEC_ELIXIR ? "unknown name " STR_FMT : "unbound variable " STR_FMT,
+         STR_ARG(n->text));
+    guess_word(m, n->text);
+    return NULL;
+}
+
+static struct where *index_of(struct maker *m, const struct ast *n)
+{
+    const struct ast *of = n->items[0], *i = n->items[1];
+    struct str text = of->type == A_LIT && of->value->type == TERM_ATOM ? of->value->text : of->text;
+
+    if (!str_is(text, "args")) {
+        diag(m->k->c, of->from, of->len, "only args has elements");
+        diag_note(m->k->c, "args[N]");
+        return NULL;
+    }
+    if (i->type != A_LIT || i->value->type != TERM_INT || i->value->integer < 1 || i->value->integer > SPEC_ARITY_MAX) {
+        diag(m->k->c, i->from, i->len, "args[N] takes a number from 1 on");
+        return NULL;
+    }
+    if (m->probe && m->probe->shape == SHAPE_CALL && m->probe->nclauses == 1 && m->probe->clauses[0].has_head &&
+        !m->probe->clauses[0].prefix && !m->probe->fun && (size_t)i->value->integer > m->probe->clauses[0].nhead) {
+        diag(m->k->c, i->from, i->len, "there are only %zu arguments", m->probe->clauses[0].nhead);
+        return NULL;
+    }
+    return word(m, WN_ARG, (int)i->value->integer, n);
+}
+
+/* ---- units ---- */
+
+static const struct {
+    const char *unit;
+    enum where_kind kind;
+    double factor;
+} units[] = {
+    {"ns", WT_DURATION, 1},    {"us", WT_DURATION, 1e3}, {"\xc2\xb5s", WT_DURATION, 1e3}, {"ms", WT_DURATION, 1e6},
+    {"s", WT_DURATION, 1e9},   {"min", WT_DURATION, 60e9}, {"B", WT_SIZE, 1},           {"kB", WT_SIZE, 1e3},
+    {"MB", WT_SIZE, 1e6},      {"GB", WT_SIZE, 1e9},     {"KB", WT_SIZE, 1e3},            {"KiB", WT_SIZE, 1024},
+    {"MiB", WT_SIZE, 1048576},
+};
+
+static struct where *unit(struct maker *m, const struct ast *n)
+{
+    struct guess g;
+    double v = n->value->type == TERM_INT ? (double)n->value->integer : n->value->type == TERM_FLOAT ? n->value->real : -1;
+
+    guess_init(&g, n->text);
+    for (size_t i = 0; i < ARRAY_LEN(units); i++) {
+        guess_offer(&g, str_of(units[i].unit));
+        if (!str_is(n->text, units[i].unit))
+            continue;
+        if (v < 0 || v * units[i].factor > 9e18)
+            break;
+        struct where *w = constant(m, term_int(m->a, (int64_t)(v * units[i].factor + 0.5)), n);
+        w->kind = units[i].kind;
+        return w;
+    }
+    diag(m->k->c, n->from, n->len, "unknown unit '" STR_FMT "'", STR_ARG(n->text));
+    diag_note(m->k->c, "ns us ms s, B kB MB");
+    return NULL;
+}
+
+/* ---- operators ---- */
+
+static bool is_compare(int fn)
+{
+    return fn >= FN_GT && fn <= FN_NE;
+}
+
+static bool is_word(const struct ast *n)
+{
+    return n->type == A_LIT && n->value->type == TERM_ATOM && !n->quoted;
+}
+
+static bool check_class(struct maker *m, const struct where *side, const struct ast *of)
+{
+    static const char *const classes[] = {"error", "exit", "throw"};
+    struct guess g;
+
+    if (side->type != WHERE_CONST || side->constant->type != TERM_ATOM)
+        return true;
+    guess_init(&g, side->constant->text);
+    for (size_t i = 0; i < ARRAY_LEN(classes); i++) {
+        if (term_is_atom(side->constant, classes[i]))
+            return true;
+        guess_offer(&g, str_of(classes[i]));
+    }
+    diag(m->k->c, of->from, of->len, "there is no class '" STR_FMT "'", STR_ARG(side->constant->text));
+    diag_note(m->k->c, "error, exit or throw");
+    return diag_guess(m->k->c, &g);
+}
+
+/* A duration compares with a duration, a size with a number; two constants compare nothing. */
+static bool check_compare(struct maker *m, struct where *const sides[2], const struct ast *n)
+{
+    for (size_t i = 0; i < 2; i++) {
+        const struct where *side = sides[i], *other = sides[1 - i];
+        const struct ast *at = n->items[i];
+        bool measured = other->kind == WT_DURATION || other->kind == WT_SIZE;
+        if (side->type == WHERE_CONST && is_word(at) && (measured || other->type == WHERE_CONST)) {
+            diag(m->k->c, at->from, at->len, "'" STR_FMT "' is not a property of an event", STR_ARG(at->value->text));
+            guess_word(m, at->value->text);
+            return false;
+        }
+        if (side->kind == WT_DURATION && other->kind != WT_DURATION && other->type == WHERE_CONST) {
+            diag(m->k->c, n->items[1 - i]->from, n->items[1 - i]->len, "a duration needs a unit");
+            if (other->kind == WT_INT)
+                return diag_note(m->k->c, "write %lldms", (long long)other->constant->integer);
+            return diag_note(m->k->c, "ns us ms s");
+        }
+        if (side->kind == WT_SIZE && other->type == WHERE_CONST && other->kind != WT_SIZE && other->kind != WT_INT) {
+            diag(m->k->c, n->items[1 - i]->from, n->items[1 - i]->len, "a size is a number of bytes");
+            return diag_note(m->k->c, "B kB MB");
+        }
+        if (side->kind == WT_SIZE && other->kind == WT_DURATION)
+            return diag(m->k->c, n->from, n->len, "a size and a duration do not compare");
+        if (side->type == WHERE_NAME && side->name == WN_CLASS && !check_class(m, other, n->items[1 - i]))
+            return false;
+    }
+    if (sides[0]->type == WHERE_CONST && sides[1]->type == WHERE_CONST)
+        return diag(m->k->c, n->from, n->len, "this compares two constants");
+    return true;
+}
+
+static struct where *like(struct maker *m, const struct ast *n)
+{
+    struct where *of = compile(m, n->items[0]), *w;
+    const struct ast *pattern = n->items[1];
+
+    if (!of)
+        return NULL;
+    if (pattern->type != A_REGEX) {
+        diag(m->k->c, pattern->from, pattern->len, "a regular expression is wanted here");
+        diag_note(m->k->c, "\"pcre\" or ~/pcre/");
+        return NULL;
+    }
+    w = make(m, WHERE_REGEX, n);
+    w->kind = WT_BOOL;
+    w->regex = pattern->text;
+    w->negated = n->op == OP_UNLIKE;
+    w->items = arena_alloc(m->a, sizeof(*w->items));
+    w->items[0] = of;
+    w->count = 1;
+    return w;
+}
+
+/* x in [a, b] and x in 1..9 */
+static struct where *in(struct maker *m, const struct ast *n)
+{
+    const struct ast *of = n->items[1];
+    struct where *value = compile(m, n->items[0]), *result = NULL;
+
+    if (!value)
+        return NULL;
+    if (of->type == A_OP && of->op == OP_RANGE) {
+        struct where *low = compile(m, of->items[0]), *high = low ? compile(m, of->items[1]) : NULL;
+        if (!high)
+            return NULL;
+        result = CALL(m, FN_ANDALSO, n, CALL(m, FN_GE, n, value, low), CALL(m, FN_LE, n, value, high));
+    } else if (of->type == A_LIST && !of->tail && of->count) {
+        const struct where **tests = arena_alloc(m->a, of->count * sizeof(*tests));
+        for (size_t i = 0; i < of->count; i++) {
+            struct where *item = compile(m, of->items[i]);
+            if (!item)
+                return NULL;
+            tests[i] = CALL(m, FN_EQ_EXACT, n, value, item);
+        }
+        result = of->count == 1 ? (struct where *)(uintptr_t)tests[0] : call(m, FN_ORELSE, n, of->count, tests);
+    } else {
+        diag(m->k->c, of->from, of->len, "'in' needs a list or a range that is written out");
+        return NULL;
+    }
+    return n->op == OP_NOT_IN ? CALL(m, FN_NOT, n, result) : result;
+}
+
+static bool is_test(struct maker *m, const struct where *w, const struct ast *at)
+{
+    if (w->kind == WT_BOOL || (w->kind == WT_ANY && w->type != WHERE_CONST && w->type != WHERE_TUPLE &&
+                               w->type != WHERE_LIST && w->type != WHERE_MAP))
+        return true;
+    diag(m->k->c, at->from, at->len, "a test is wanted here");
+    return diag_note(m->k->c, "such as dur > 5ms");
+}
+
+static struct where *operator(struct maker *m, const struct ast *n)
+{
+    struct where *args[2];
+
+    if (n->op == OP_LIKE || n->op == OP_UNLIKE)
+        return like(m, n);
+    if (n->op == OP_IN || n->op == OP_NOT_IN)
+        return in(m, n);
+    if (n->op >= FN_COUNT) {
+        struct ast *value = check_expr(m->k, (struct ast *)(uintptr_t)n);
+        if (value && value->known)
+            return constant(m, value->known, n);
+        if (value)
+            diag(m->k->c, n->from, n->len, "this has no place behind 'where'");
+        return NULL;
+    }
+    for (size_t i = 0; i < n->count; i++)
+        if (!(args[i] = compile(m, n->items[i])))
+            return NULL;
+    if (n->count == 1 && args[0]->type == WHERE_CONST && (n->op == FN_MINUS || n->op == FN_PLUS)) {
+        bool fails;
+        term_t value = term_types(args[0]->constant) & (TY_INT | TY_FLOAT)
+                           ? fold(m->a, (enum fn)n->op, &args[0]->constant, 1, &fails) : NULL;
+        if (value) {
+            enum where_kind kind = args[0]->kind;
+            args[0] = constant(m, value, n);
+            args[0]->kind = kind;
+            return args[0];
+        }
+    }
+    if (is_compare(n->op) && !check_compare(m, args, n))
+        return NULL;
+    if (n->op >= FN_AND && n->op <= FN_XOR)
+        for (size_t i = 0; i < n->count; i++)
+            if (!is_test(m, args[i], n->items[i]))
+                return NULL;
+    struct where *w = call(m, n->op, n, n->count, (const struct where **)args);
+    if (!is_compare(n->op) && w->kind != WT_BOOL && n->count == 2)
+        for (size_t i = 0; i < 2; i++)
+            if (args[i]->kind == WT_DURATION || args[i]->kind == WT_SIZE)
+                w->kind = args[i]->kind;
+    return w;
+}
+
+static struct where *function(struct maker *m, struct ast *n)
+{
+    enum fn fn = n->module.len && !str_is(n->module, "erlang") ? FN_NONE : fn_find(n->text, n->count);
+    const struct where **args = arena_alloc(m->a, n->count * sizeof(*args) + 1);
+    bool elem = m->k->c->surface == SPEC_ELIXIR && str_is(n->text, "elem") && n->count == 2;
+    bool is_nil = m->k->c->surface == SPEC_ELIXIR && str_is(n->text, "is_nil") && n->count == 1;
+    bool flipped = m->k->c->surface == SPEC_ELIXIR && !n->module.len && fn == FN_IS_MAP_KEY;
+
+    if (!elem && !is_nil && (fn == FN_NONE || !(fn_row(fn)->places & PLACE_ANY_GUARD) || !n->count)) {
+        m->k->place = PLACE_ANY_GUARD;
+        struct guess g;
+        guess_init(&g, n->text);
+        for (int i = 0; i < FN_COUNT; i++)
+            if (fn_row((enum fn)i)->places & PLACE_ANY_GUARD && fn_row((enum fn)i)->least &&
+                fn_row((enum fn)i)->name[0] >= 'a')
+                guess_offer(&g, str_of(fn_row((enum fn)i)->name));
+        diag(m->k->c, n->from, n->len, STR_FMT "/%zu is not a function of 'where'", STR_ARG(n->text), n->count);
+        if (!str_same(g.best, n->text))
+            diag_guess(m->k->c, &g);
+        return NULL;
+    }
+    for (size_t i = 0; i < n->count; i++)
+        if (!(args[i] = compile(m, n->items[i])))
+            return NULL;
+    if (is_nil)
+        return CALL(m, FN_EQ_EXACT, n, args[0], constant(m, term_atom(m->a, "nil"), n));
+    if (elem)
+        return CALL(m, FN_ELEMENT, n, CALL(m, FN_ADD, n, args[1], constant(m, term_int(m->a, 1), n)), args[0]);
+    if (flipped)
+        return CALL(m, FN_IS_MAP_KEY, n, args[1], args[0]);
+    return call(m, (int)fn, n, n->count, args);
+}
+
+/* ---- containers ---- */
+
+static struct where *container(struct maker *m, struct ast *n)
+{
+    static const enum where_type types[] = {[A_TUPLE] = WHERE_TUPLE, [A_LIST] = WHERE_LIST, [A_MAP] = WHERE_MAP};
+    struct where *w = make(m, types[n->type], n);
+    term_t *items = arena_alloc(m->a, n->count * sizeof(*items) + 1);
+    bool known = true;
+
+    w->count = n->count;
+    w->items = arena_alloc(m->a, n->count * sizeof(*w->items) + 1);
+    for (size_t i = 0; i < n->count; i++) {
+        if (!(w->items[i] = compile(m, n->items[i])))
+            return NULL;
+        known &= w->items[i]->type == WHERE_CONST;
+        items[i] = w->items[i]->constant;
+    }
+    if (n->tail) {
+        if (!(w->tail = compile(m, n->tail)))
+            return NULL;
+        known &= w->tail->type == WHERE_CONST;
+    }
+    if (!known)
+        return w;
+    return constant(m, n->type == A_TUPLE ? term_tuple(m->a, n->count, items)
+                       : n->type == A_MAP ? term_map(m->a, n->count / 2, items)
+                                          : term_list(m->a, n->count, items, n->tail ? w->tail->constant : NULL), n);
+}
+
+static struct where *compile(struct maker *m, struct ast *n)
+{
+    enum where_name id;
+
+    switch (n->type) {
+    case A_LIT:
+        if (is_word(n) && m->k->c->surface == SPEC_ERLANG && find_word(n->value->text, &id))
+            return word(m, id, 0, n);
+        return constant(m, n->value, n);
+    case A_VAR:
+        return variable(m, n);
+    case A_INDEX:
+        return index_of(m, n);
+    case A_UNIT:
+        return unit(m, n);
+    case A_OP:
+        return operator(m, n);
+    case A_CALL:
+        if (!str_is(n->text, "pid") || n->count != 3)
+            return function(m, n);
+        break;
+    case A_TUPLE:
+    case A_LIST:
+    case A_MAP:
+        return container(m, n);
+    case A_DOT: {
+        struct where *of = compile(m, n->items[0]);
+        return of ? CALL(m, FN_MAP_GET, n, constant(m, term_atom_n(m->a, n->text), n), of) : NULL;
+    }
+    case A_REGEX:
+        diag(m->k->c, n->from, n->len, "a regular expression stands behind =~");
+        return NULL;
+    default:
+        break;
+    }
+    struct ast *value = check_expr(m->k, n);
+    if (value && value->known)
+        return constant(m, value->known, n);
+    if (value)
+        diag(m->k->c, n->from, n->len, "this has no place behind 'where'");
+    return NULL;
+}
+
+static bool add(struct maker *m, struct ast *n, struct ptrs *ret)
+{
+    if (n->type == A_OP && (n->op == FN_ANDALSO || n->op == FN_AND))
+        return add(m, n->items[0], ret) && add(m, n->items[1], ret);
+    struct where *w = compile(m, n);
+    if (!w || !is_test(m, w, n))
+        return false;
+    ptrs_add(ret, m->a, w);
+    return true;
+}
+
+bool where_compile(struct check *k, struct ast *n, const struct ast_probe *probe, struct ptrs *ret, unsigned *ret_needs)
+{
+    struct maker m = {.k = k, .a = k->c->arena, .probe = probe};
+
+    k->place = PLACE_ANY_GUARD;
+    if (!add(&m, n, ret))
+        return false;
+    *ret_needs = m.needs;
+    return true;
+}
