@@ -1,0 +1,164 @@
+#include "batch.h"
+
+#include <string.h>
+
+#include "frame.h"
+
+static uint64_t relaxed(const _Atomic uint64_t *counter)
+{
+    return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+/*
+ * Every frame before the watermark is in this batch or was in an earlier one. Frames that are not: those whose producer
+ * was at work when we looked (not earlier than the ring's last tick then), those that began after the clock was read
+ * (the slack is for the store that had not yet arrived), and those that did not fit.
+ */
+static void lower(uint64_t *watermark, uint64_t limit)
+{
+    if (limit < *watermark)
+        *watermark = limit;
+}
+
+static uint64_t give(struct batch_plan *plan, uint32_t slot, uint64_t most, bool least)
+{
+    struct batch_part *part = &plan->parts[slot];
+    if (part->view.head - part->view.tail > most) {
+        struct frame_cut cut = frame_cut(&lane_at(slot)->ring, &part->view, most, least);
+        part->to = cut.to;
+        lower(&plan->watermark, cut.next ? cut.next - 1 : 0);
+        plan->more = true;
+    }
+    return part->to - part->view.tail;
+}
+
+/* Shares the room: each ring an equal part, what one leaves goes to those behind, another one first each time. */
+static void share(const struct batch_state *state, uint64_t room, struct batch_plan *plan)
+{
+    uint32_t left = plan->lanes;
+    uint64_t given = 0;
+    for (uint32_t i = 0; i < plan->lanes; i++, left--)
+        given += give(plan, (state->turn + i) % plan->lanes, (room - (given < room ? given : room)) / left, false);
+    /* no part was enough for one frame: then one ring has it all, and were it too little, still one frame */
+    for (uint32_t i = 0; i < plan->lanes && !given && !plan->meta_bytes; i++)
+        given = give(plan, (state->turn + i) % plan->lanes, room, true);
+}
+
+void batch_plan(const struct batch_state *state, const struct batch_clock *clock, uint64_t slack, size_t most, const uint8_t *meta,
+    uint32_t meta_bytes, bool last, struct batch_plan *ret_plan)
+{
+    struct batch_plan *plan = ret_plan;
+    uint64_t there = 0;
+    plan->clock = *clock;
+    plan->watermark = clock->tick - slack;
+    plan->latest = state->latest;
+    plan->meta = meta;
+    plan->meta_bytes = meta_bytes;
+    plan->more = plan->held = false;
+    plan->lanes = lanes_claimed();
+    for (uint32_t i = 0; i < plan->lanes; i++) {
+        struct ring_view view = ring_look(&lane_at(i)->ring);
+        plan->parts[i] = (struct batch_part){.view = view, .to = view.head};
+        there += view.head - view.tail;
+        if (view.busy)
+            lower(&plan->watermark, view.tick);
+    }
+
+    size_t fixed = sizeof(struct etw_batch) + (plan->lanes + 2) * sizeof(struct etw_section) + meta_bytes;
+    size_t room = most > fixed ? most - fixed : 0;
+    if (there > room)
+        share(state, room, plan);
+
+    plan->bytes = sizeof(struct etw_batch);
+    plan->sections = 0;
+    plan->wanted = last;
+    if (meta_bytes) {
+        plan->bytes += sizeof(struct etw_section) + meta_bytes;
+        plan->sections++;
+        plan->wanted = true;
+    }
+    for (uint32_t i = 0; i < plan->lanes; i++) {
+        struct batch_part *part = &plan->parts[i];
+        struct lane *lane = lane_at(i);
+        uint64_t taken = part->to - part->view.tail;
+        part->told = taken || relaxed(&lane->ring.seen) != lane->told_seen;
+        if (!part->told)
+            continue;
+        plan->bytes += sizeof(struct etw_section) + taken;
+        plan->sections++;
+        plan->wanted = true;
+        if (taken) {
+            uint64_t latest = ring_latest(&lane->ring);
+            if (latest > plan->latest)
+                plan->latest = latest;
+        }
+    }
+    plan->roofless = relaxed(&lanes.roofless);
+    if (plan->roofless != state->told_roofless) {
+        plan->bytes += sizeof(struct etw_section);
+        plan->sections++;
+        plan->wanted = true;
+    }
+
+    last = last && !plan->more;
+    if (last)
+        plan->watermark = clock->tick;
+    if (plan->watermark < state->watermark)
+        plan->watermark = state->watermark; /* what was true stays true */
+    /* frames that wait at the client for the watermark to pass them are a reason for a batch of nothing else */
+    if (plan->latest > state->watermark && plan->watermark > state->watermark)
+        plan->wanted = true;
+    plan->held = plan->latest > plan->watermark;
+    plan->flags = (plan->more ? ETW_BATCH_MORE : 0u) | (last ? ETW_BATCH_LAST : 0u);
+}
+
+static uint8_t *put(uint8_t *at, const void *bytes, size_t n)
+{
+    memcpy(at, bytes, n);
+    return at + n;
+}
+
+void batch_write(struct batch_state *state, const struct batch_plan *plan, uint8_t *ret_bytes)
+{
+    uint8_t *at = ret_bytes;
+    struct etw_batch head = {
+        .magic = ETW_BATCH_MAGIC,
+        .bytes = (uint32_t)plan->bytes,
+        .seq = ++state->seq,
+        .tick = plan->clock.tick,
+        .mono_ns = plan->clock.mono_ns,
+        .wall_ns = plan->clock.wall_ns,
+        .watermark = plan->watermark,
+        .sections = plan->sections,
+        .flags = plan->flags,
+    };
+    at = put(at, &head, sizeof head);
+    if (plan->meta_bytes) {
+        struct etw_section section = {.ring = ETW_META_RING, .bytes = plan->meta_bytes};
+        at = put(put(at, &section, sizeof section), plan->meta, plan->meta_bytes);
+    }
+    for (uint32_t i = 0; i < plan->lanes; i++) {
+        const struct batch_part *part = &plan->parts[i];
+        struct lane *lane = lane_at(i);
+        uint64_t bytes = part->to - part->view.tail;
+        if (!part->told)
+            continue;
+        struct etw_section section = {.ring = i, .bytes = (uint32_t)bytes, .seen = relaxed(&lane->ring.seen)};
+        for (int j = 0; j < ETW_LOSSES; j++)
+            section.lost[j] = relaxed(&lane->ring.lost[j]);
+        at = put(at, &section, sizeof section);
+        ring_copy(&lane->ring, part->view.tail, part->to, at);
+        at += bytes;
+        ring_release(&lane->ring, part->to);
+        lane->told_seen = section.seen;
+    }
+    if (plan->roofless != state->told_roofless) {
+        struct etw_section section = {.ring = lanes.count, .seen = plan->roofless};
+        section.lost[ETW_LOST_NORING] = plan->roofless;
+        put(at, &section, sizeof section);
+        state->told_roofless = plan->roofless;
+    }
+    state->watermark = plan->watermark;
+    state->latest = plan->latest;
+    state->turn++;
+}

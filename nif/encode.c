@@ -1,0 +1,412 @@
+#include "encode.h"
+
+#include <string.h>
+
+#include "frame.h"
+#include "imm.h"
+
+/* The value works on OTP 26 and newer at run time; the headers of older ones lack the name. */
+#define ENCODING_UTF8 ((ErlNifCharEncoding)2)
+
+#define ATOM_BYTES 1020
+#define TEXT_BYTES 640
+#define BIG_BYTES 256
+
+/* What an item costs that is not one call: the bound on items is a bound on time. */
+enum { COST_TEXT = 12, COST_MAP = 8, COST_BIG = 24 };
+
+static ErlNifEnv *bounds_env;
+static ERL_NIF_TERM big_most, big_least;
+
+static ERL_NIF_TERM secret_atoms[ENCODE_MAX_SECRETS];
+static struct {
+    uint32_t bytes;
+    uint8_t text[ENCODE_MAX_SECRET];
+} secret_binaries[ENCODE_MAX_SECRETS];
+static unsigned secret_atom_count, secret_binary_count;
+static uint32_t secret_lengths; /* bit n: some secret binary has n bytes */
+static bool secrets;
+
+/*
+ * Every encoding function takes where to write, behind what no item begins, and how deep it may go; it returns where to go
+ * on. These travel in registers: what is stored through a byte pointer could be anything, so memory would be read again.
+ */
+static uint8_t *any(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth);
+
+static uint8_t *cut(struct encoder *e, uint8_t *at, enum etw_tag how)
+{
+    e->cut = true;
+    return put8(at, how);
+}
+
+static void charge(struct encoder *e, uint32_t cost)
+{
+    e->items -= cost < e->items ? cost : e->items;
+}
+
+/* ---- values ------------------------------------------------------------------------------------------------------ */
+
+/* A tag and up to seven bytes in one store; what is stored too much is written over by what follows. */
+static inline uint8_t *put_tagged(uint8_t *at, enum etw_tag tag, uint64_t value, unsigned bytes)
+{
+    put64(at, (uint64_t)tag | value << 8);
+    return at + 1 + bytes;
+}
+
+static uint8_t *integer(uint8_t *at, int64_t value)
+{
+    if (value >= 0 && value < 128)
+        return put8(at, (unsigned)value);
+    if (value == (int16_t)value)
+        return put_tagged(at, ETW_T_INT16, (uint64_t)value, 2);
+    if (value == (int32_t)value)
+        return put_tagged(at, ETW_T_INT32, (uint64_t)value, 4);
+    return put64(put8(at, ETW_T_INT64), (uint64_t)value);
+}
+
+/* Bytes of the atom's name at `at`, which has ATOM_BYTES + 1 of room. */
+static unsigned name(ErlNifEnv *env, ERL_NIF_TERM atom, uint8_t *at)
+{
+    int n = enif_get_atom(env, atom, (char *)at, ATOM_BYTES + 1, ENCODING_UTF8);
+    return n > 0 ? (unsigned)n - 1 : 0;
+}
+
+static uint8_t *atom(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
+{
+    unsigned id = intern_atom(t);
+    if (e->names->atoms[id] == t)
+        return put_tagged(at, ETW_T_ATOM, id, 2);
+    e->names->atoms[id] = t;
+    unsigned bytes = name(e->env, t, at + 5);
+    return put16(put16(put8(at, ETW_T_ATOMDEF), id), bytes) + bytes;
+}
+
+static uint8_t *text(uint8_t *at, enum etw_text what, const char *string, size_t bytes)
+{
+    at = put16(put8(put8(at, ETW_T_TEXT), what), bytes);
+    memcpy(at, string, bytes);
+    return at + bytes;
+}
+
+/* Only for types whose text is short whatever they hold. */
+static uint8_t *printed(struct encoder *e, uint8_t *at, enum etw_text what, ERL_NIF_TERM t)
+{
+    uint8_t *string = at + 4;
+    charge(e, COST_TEXT);
+    int n = enif_snprintf((char *)string, TEXT_BYTES, "%T", t);
+    unsigned bytes = n < 0 ? 0 : n < TEXT_BYTES ? (unsigned)n : TEXT_BYTES - 1;
+    put16(put8(put8(at, ETW_T_TEXT), what), bytes);
+    return string + bytes;
+}
+
+static uint8_t *binary(struct encoder *e, uint8_t *at, const uint8_t *end, const ErlNifBinary *bin)
+{
+    size_t n = bin->size, room = at + 13 < end ? (size_t)(end - at) - 13 : 0;
+    if (n > room) {
+        n = room;
+        e->cut = true;
+    }
+    at = put32(put64(put8(at, ETW_T_BIN), bin->size), n);
+    memcpy(at, bin->data, n);
+    return at + n;
+}
+
+/* An integer that is not small: the magnitude stands, lowest byte first, behind the head of its external form. */
+static uint8_t *big(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
+{
+    ErlNifBinary bin;
+    ErlNifUInt64 magnitude;
+    if (enif_get_uint64(e->env, t, &magnitude))
+        return put64(put16(put8(at, ETW_T_BIGPOS), 8), magnitude);
+    bool negative = enif_compare(t, big_least) < 0;
+    if (negative || enif_compare(t, big_most) > 0) {
+        e->cut = true;
+        return negative ? text(at, ETW_TEXT_BIG, "-...", 4) : text(at, ETW_TEXT_BIG, "...", 3);
+    }
+    charge(e, COST_BIG);
+    if (!enif_term_to_binary(e->env, t, &bin))
+        return cut(e, at, ETW_T_ELIDED);
+    if (bin.size > 4 && bin.data[1] == 110 && (size_t)bin.data[2] + 4 == bin.size) {
+        at = put16(put8(at, bin.data[3] ? ETW_T_BIGNEG : ETW_T_BIGPOS), bin.data[2]);
+        memcpy(at, bin.data + 4, bin.data[2]);
+        at += bin.data[2];
+    } else {
+        at = cut(e, at, ETW_T_ELIDED);
+    }
+    enif_release_binary(&bin);
+    return at;
+}
+
+/* ---- containers -------------------------------------------------------------------------------------------------- */
+
+static inline bool is_full(const struct encoder *e, const uint8_t *at, const uint8_t *end)
+{
+    return at >= end || e->items == 0;
+}
+
+/* The commonest in place, the others by a call. */
+static inline uint8_t *term(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth)
+{
+    e->items--;
+    if (t < imm_128 && imm_is_small(t))
+        return put8(at, (unsigned)imm_small(t));
+    if (e->names->atoms[intern_atom(t)] == t) /* only atoms are in the cache, whatever the bits mean */
+        return put_tagged(at, ETW_T_ATOM, intern_atom(t), 2);
+    return any(e, at, end, t, depth);
+}
+
+/* Whether what stands under this key is not to be shown. */
+static bool is_secret(struct encoder *e, ERL_NIF_TERM key)
+{
+    ErlNifBinary bin;
+    if (!imm_known || imm_is_value(key)) {
+        for (unsigned i = 0; i < secret_atom_count; i++)
+            if (secret_atoms[i] == key)
+                return true;
+    }
+    if (secret_binary_count == 0 || (imm_known && (imm_is_value(key) || imm_is_list(key))) || !enif_inspect_binary(e->env, key, &bin))
+        return false;
+    if (bin.size < 32 && secret_lengths >> bin.size & 1)
+        for (unsigned i = 0; i < secret_binary_count; i++)
+            if (secret_binaries[i].bytes == bin.size && memcmp(secret_binaries[i].text, bin.data, bin.size) == 0)
+                return true;
+    return false;
+}
+
+static uint8_t *list(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM head, ERL_NIF_TERM tail, uint32_t depth)
+{
+    at = put8(at, ETW_T_LIST);
+    for (;;) {
+        if (is_full(e, at, end))
+            return cut(e, at, ETW_T_CUT);
+        at = term(e, at, end, head, depth);
+        if (tail == imm_nil)
+            return put8(at, ETW_T_END);
+        if (!enif_get_list_cell(e->env, tail, &head, &tail))
+            break;
+    }
+    if (is_full(e, at, end))
+        return cut(e, at, ETW_T_CUT);
+    return term(e, put8(at, ETW_T_TAIL), end, tail, depth);
+}
+
+static uint8_t *tuple(struct encoder *e, uint8_t *at, uint8_t *end, const ERL_NIF_TERM *elements, unsigned arity, uint32_t depth)
+{
+    if (arity < 32)
+        at = put8(at, ETW_T_TUPLE0 + arity);
+    else
+        at = put_tagged(at, ETW_T_TUPLE, arity, 4);
+    if (arity == 2 && secrets && is_secret(e, elements[0])) {
+        if (is_full(e, at, end))
+            return cut(e, at, ETW_T_CUT);
+        return put8(term(e, at, end, elements[0], depth), ETW_T_REDACTED);
+    }
+    /* a little is kept for the elements behind, so that one large one does not hide them all */
+    size_t keep = at + arity * 16u < end ? 8 : 0;
+    end -= keep * arity;
+    for (unsigned i = 0; i < arity; i++) {
+        end += keep;
+        if (is_full(e, at, end))
+            return cut(e, at, ETW_T_CUT);
+        at = term(e, at, end, elements[i], depth);
+    }
+    return at;
+}
+
+static uint8_t *map(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, size_t pairs, uint32_t depth)
+{
+    ErlNifMapIterator each;
+    ERL_NIF_TERM key, value;
+    at = put_tagged(at, ETW_T_MAP, pairs, 4);
+    charge(e, COST_MAP);
+    if (pairs == 0)
+        return at;
+    if (is_full(e, at, end) || !enif_map_iterator_create(e->env, t, &each, ERL_NIF_MAP_ITERATOR_FIRST))
+        return cut(e, at, ETW_T_CUT);
+    while (enif_map_iterator_get_pair(e->env, &each, &key, &value)) {
+        if (is_full(e, at, end)) {
+            at = cut(e, at, ETW_T_CUT);
+            break;
+        }
+        at = term(e, at, end, key, depth);
+        if (secrets && is_secret(e, key)) {
+            at = put8(at, ETW_T_REDACTED);
+        } else if (is_full(e, at, end)) {
+            at = cut(e, at, ETW_T_CUT);
+            break;
+        } else {
+            at = term(e, at, end, value, depth);
+        }
+        if (--pairs == 0)
+            break;
+        enif_map_iterator_next(e->env, &each);
+    }
+    enif_map_iterator_destroy(e->env, &each);
+    return at;
+}
+
+/* ---- any term ---------------------------------------------------------------------------------------------------- */
+
+/* What no other test knew: by the order of terms, which compares types before it looks inside, bit strings come last. */
+static uint8_t *unknown(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
+{
+    e->cut = true;
+    if (enif_compare(t, imm_nil) > 0)
+        return text(at, ETW_TEXT_OTHER, "<<...>>", 7);
+    return text(at, ETW_TEXT_OTHER, "...", 3);
+}
+
+static uint8_t *boxed(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth)
+{
+    const ERL_NIF_TERM *elements;
+    ErlNifBinary bin;
+    ErlNifSInt64 wide;
+    double real;
+    int arity;
+    size_t pairs;
+    if (enif_get_tuple(e->env, t, &arity, &elements))
+        return depth ? tuple(e, at, end, elements, (unsigned)arity, depth - 1) : cut(e, at, ETW_T_ELIDED);
+    if (enif_get_map_size(e->env, t, &pairs))
+        return depth ? map(e, at, end, t, pairs, depth - 1) : cut(e, at, ETW_T_ELIDED);
+    if (enif_inspect_binary(e->env, t, &bin))
+        return binary(e, at, end, &bin);
+    if (enif_is_ref(e->env, t))
+        return printed(e, at, ETW_TEXT_REF, t);
+    if (enif_get_double(e->env, t, &real)) {
+        uint64_t bits;
+        memcpy(&bits, &real, sizeof bits);
+        return put64(put8(at, ETW_T_FLOAT), bits);
+    }
+    if (enif_get_int64(e->env, t, &wide))
+        return integer(at, wide);
+    if (enif_is_number(e->env, t))
+        return big(e, at, t);
+    if (enif_is_fun(e->env, t))
+        return printed(e, at, ETW_TEXT_FUN, t);
+    if (enif_is_pid(e->env, t))
+        return printed(e, at, ETW_TEXT_PID, t);
+    if (enif_is_port(e->env, t))
+        return printed(e, at, ETW_TEXT_PORT, t);
+    return unknown(e, at, t);
+}
+
+/* The same without knowing what the bits of a word mean. */
+static uint8_t *asked(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth)
+{
+    ErlNifSInt64 value;
+    ErlNifPid pid;
+    ErlNifPort port;
+    if (enif_is_atom(e->env, t))
+        return atom(e, at, t);
+    if (enif_get_int64(e->env, t, &value))
+        return integer(at, value);
+    if (enif_get_local_pid(e->env, t, &pid))
+        return put64(put8(at, ETW_T_PID), imm_ask_tracee(e->env, t));
+    if (enif_get_local_port(e->env, t, &port))
+        return put64(put8(at, ETW_T_PORT), imm_ask_tracee(e->env, t) & ~ETW_TRACEE_PORT);
+    return boxed(e, at, end, t, depth);
+}
+
+static __attribute__((noinline)) uint8_t *any(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth)
+{
+    ERL_NIF_TERM head, tail;
+    if (__builtin_expect(imm_known, 1)) {
+        if (!imm_is_list(t)) {
+            if (!imm_is_value(t))
+                return boxed(e, at, end, t, depth);
+            if (imm_is_small(t))
+                return integer(at, imm_small(t));
+            if (imm_is_pid(t))
+                return put64(put8(at, ETW_T_PID), imm_pid(t));
+            if (imm_is_atom(t))
+                return atom(e, at, t);
+            if (imm_is_port(t))
+                return put64(put8(at, ETW_T_PORT), imm_port(t));
+        }
+    }
+    if (t == imm_nil)
+        return put8(at, ETW_T_NIL);
+    if (enif_get_list_cell(e->env, t, &head, &tail))
+        return depth ? list(e, at, end, head, tail, depth - 1) : cut(e, at, ETW_T_ELIDED);
+    return asked(e, at, end, t, depth);
+}
+
+uint8_t *encode_terms(struct encoder *e, uint8_t *at, const ERL_NIF_TERM *terms, unsigned many)
+{
+    uint8_t *end = at + e->bytes;
+    size_t keep = e->bytes > many * 32u ? 16 : 0;
+    /* bytes run out before items do, unless they are few: then these are shared as well */
+    uint32_t keep_items = e->items < e->bytes && e->items > many * 8 ? 4 : 0;
+    end -= keep * many;
+    e->items -= keep_items * many;
+    for (unsigned i = 0; i < many; i++) {
+        end += keep;
+        e->items += keep_items;
+        at = is_full(e, at, end) ? cut(e, at, ETW_T_ELIDED) : term(e, at, end, terms[i], e->depth);
+    }
+    return at;
+}
+
+uint8_t *encode_function(struct encoder *e, uint8_t *at, ERL_NIF_TERM module, ERL_NIF_TERM function, unsigned arity)
+{
+    unsigned id = intern_function(module, function);
+    struct intern_function *slot = &e->names->functions[id];
+    if (__builtin_expect(slot->module == module && slot->name == function, 1)) {
+        put32(at, id | arity << 16);
+        return at + 3;
+    }
+    if (!enif_is_atom(e->env, module) || !enif_is_atom(e->env, function))
+        return put8(put16(at, ETW_NO_FUNCTION), arity);
+    slot->module = module;
+    slot->name = function;
+    uint8_t *lengths = put8(put16(at, id | ETW_DEF), arity);
+    unsigned first = name(e->env, module, lengths + 4), second = name(e->env, function, lengths + 4 + first);
+    put16(put16(lengths, first), second);
+    return lengths + 4 + first + second;
+}
+
+/* ---- load and rules ---------------------------------------------------------------------------------------------- */
+
+static bool make_bound(bool negative, ERL_NIF_TERM *ret_bound)
+{
+    /* SMALL_BIG_EXT of as many bytes as its own length field can say */
+    uint8_t form[4 + BIG_BYTES - 1] = {131, 110, BIG_BYTES - 1, negative};
+    memset(form + 4, 0xff, BIG_BYTES - 1);
+    return enif_binary_to_term(bounds_env, form, sizeof form, ret_bound, 0) == sizeof form;
+}
+
+bool encode_load(ErlNifEnv *env)
+{
+    (void)env;
+    bounds_env = enif_alloc_env();
+    return bounds_env && make_bound(false, &big_most) && make_bound(true, &big_least);
+}
+
+void encode_unload(void)
+{
+    if (bounds_env)
+        enif_free_env(bounds_env);
+    bounds_env = NULL;
+}
+
+bool encode_redact(ErlNifEnv *env, ERL_NIF_TERM atoms, ERL_NIF_TERM binaries)
+{
+    ERL_NIF_TERM head;
+    ErlNifBinary bin;
+    secret_atom_count = secret_binary_count = 0;
+    secret_lengths = 0;
+    for (; enif_get_list_cell(env, atoms, &head, &atoms); secret_atom_count++) {
+        if (secret_atom_count == ENCODE_MAX_SECRETS || !enif_is_atom(env, head))
+            return false;
+        secret_atoms[secret_atom_count] = head;
+    }
+    for (; enif_get_list_cell(env, binaries, &head, &binaries); secret_binary_count++) {
+        if (secret_binary_count == ENCODE_MAX_SECRETS || !enif_inspect_binary(env, head, &bin) || bin.size >= ENCODE_MAX_SECRET)
+            return false;
+        memcpy(secret_binaries[secret_binary_count].text, bin.data, bin.size);
+        secret_binaries[secret_binary_count].bytes = (uint32_t)bin.size;
+        secret_lengths |= UINT32_C(1) << bin.size;
+    }
+    secrets = secret_atom_count || secret_binary_count;
+    return enif_is_empty_list(env, atoms) && enif_is_empty_list(env, binaries);
+}

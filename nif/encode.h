@@ -1,0 +1,51 @@
+/*
+ * Terms to bytes, bounded: by bytes, by terms looked at, by depth. What does not fit is cut, and the frame says so.
+ *
+ * The time is bounded with the items: no term is serialised, measured or copied whole. Compounds are read by enif_* alone,
+ * immediates by their tag bits where imm_known. Nothing is allocated here (the VM does for the iterator of a large map,
+ * and for the text of a large integer, which is bounded before).
+ *
+ * An encoder lives on the stack of a callback. The rules (what is redacted) are written before a session is live and
+ * read by every producer.
+ */
+#ifndef ETRACE_ENCODE_H
+#define ETRACE_ENCODE_H
+
+#include <erl_nif.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "intern.h"
+
+/* An item that begins before the limit may end so far behind it, containers closed: an atom's definition is the longest. */
+#define ENCODE_OVERRUN 2048
+/* The longest function. */
+#define ENCODE_FUNCTION 2112
+
+#define ENCODE_MAX_DEPTH 64
+#define ENCODE_MAX_SECRETS 64
+#define ENCODE_MAX_SECRET 32 /* bytes of a secret binary key */
+
+struct encoder {
+    ErlNifEnv *env;
+    struct intern *names;
+    uint32_t bytes; /* no item begins so far behind the first */
+    uint32_t items; /* so many more terms are looked at */
+    uint32_t depth;
+    bool cut; /* something was left out */
+};
+
+/* At load: the bounds of what is a large integer, in an environment that lives until encode_unload(). */
+bool encode_load(ErlNifEnv *env);
+void encode_unload(void);
+
+/* Keys whose values are not shown; false: too many or too long. */
+bool encode_redact(ErlNifEnv *env, ERL_NIF_TERM atoms, ERL_NIF_TERM binaries);
+
+/* `many` terms side by side, the first of which do not starve the last; returns behind the last byte. */
+uint8_t *encode_terms(struct encoder *e, uint8_t *at, const ERL_NIF_TERM *terms, unsigned many);
+
+/* A function's name and arity; not an atom: as ETW_NO_FUNCTION. */
+uint8_t *encode_function(struct encoder *e, uint8_t *at, ERL_NIF_TERM module, ERL_NIF_TERM name, unsigned arity);
+
+#endif

@@ -1,0 +1,390 @@
+%% The companion: what runs inside the traced node. The callbacks of the erl_tracer behaviour (the NIF replaces them), the
+%% owner process that alone holds the trace session on its heap, and short-lived helpers of the owner.
+%%
+%% The name below is a placeholder: the build's hash and a slot are written over it, so that no two builds and no two
+%% clients ever reload each other's module. Nothing here may put the module's own name into a literal (the patch would
+%% miss it), nor match binaries (an OTP 29 does not load what an OTP 25 compiles that to).
+%%
+%% The owner never waits for anybody: it sends with nosuspend, it asks other processes through helpers, and it ends when
+%% its client is gone, silent for ten seconds, or satisfied. Whoever ends it, the session dies with its heap.
+%%
+%% Messages from the client, each of which renews the lease:
+%%   {pull, Seq, Credit}   has every batch up to Seq; batches after Seq may be Credit bytes in all. 0 only renews.
+%%   {request, Id, Bin}    Bin: a term, decoded safely; names in it are binaries, so that no typo becomes an atom
+%%   {stop}                destroys the session, drains; the batch marked last; ends when that is acknowledged
+%% Messages to it are binaries: $B a batch (etrace_wire.h) | $R u32 id, {ok, Term} | {error, Reason} | $G the reason.
+-module(etrace_00000000_0).
+
+-export([owner/1, names/1, worker/1]).
+-export([enabled/3, enabled_call/3, enabled_send/3, enabled_receive/3, enabled_procs/3, enabled_ports/3,
+    enabled_running_procs/3, enabled_running_ports/3, enabled_garbage_collection/3, trace/5]).
+-export([hello/0, open/1, exclude/1, gate/2, ticks/0, drain/4, doze/1, close/1]).
+
+-define(LEASE, 10000).       % ms without a word from the client
+-define(BUSY, 20).           % ms until a refused send is tried retry
+-define(LINGER, 2).          % ms for a small batch to grow
+-define(MAX_BATCH, 1048576). % ETW_MAX_BATCH
+-define(META_ROOM, 16384).   % of a batch, for names and notices
+-define(MIN_DRAIN, 4096).
+
+%% One trace session on this node as the owner knows it.
+-record(s, {
+    client, node, janitor,   % pid, its node, the process that cleans up behind us
+    tracer,                  % the NIF's state (an integer) | fallback
+    fb,                      % the fallback tracer's state (tracer_fallback.hrl)
+    session = none,          % the only strong handle there is
+    heard,                   % when the client last spoke, monotonic ms
+    credit = 0, sent = [],   % bytes it allows; [{Seq, Bytes}] that it has not acknowledged
+    unsent = none,           % {Seq, Message} that the channel refused
+    meta = [], metasize = 0, % frames of our own for the next batch
+    dozing = false, wait = 0,
+    max, min,                % bytes of a batch, and the room below which draining is not worth it
+    options, why,            % of the boot message; why there is no NIF
+    armed = none,            % what is traced (tracer_arm.hrl)
+    timer = none,            % of the next self-check
+    worker, helper = none,   % the process for what may take long; {Ref, What} that it is at
+    namer,                   % the process that looks up names
+    limit = false,
+    last = none              % after stop: trace_delivered (awaited), flush, then {sent, Seq}
+}).
+
+-include("tracer_wire.hrl").
+-include("tracer_files.hrl").
+-include("tracer_select.hrl").
+-include("tracer_arm.hrl").
+-include("tracer_fallback.hrl").
+-include("tracer_names.hrl").
+
+%% ---- replaced by the NIF ------------------------------------------------------------------------------------------
+
+%% No trace_call/5 and no other trace_*/5: the VM would call them with too few arguments for meta tracing, and abort.
+
+enabled(_, _, _) -> erlang:nif_error(undef).
+enabled_call(_, _, _) -> erlang:nif_error(undef).
+enabled_send(_, _, _) -> erlang:nif_error(undef).
+enabled_receive(_, _, _) -> erlang:nif_error(undef).
+enabled_procs(_, _, _) -> erlang:nif_error(undef).
+enabled_ports(_, _, _) -> erlang:nif_error(undef).
+enabled_running_procs(_, _, _) -> erlang:nif_error(undef).
+enabled_running_ports(_, _, _) -> erlang:nif_error(undef).
+enabled_garbage_collection(_, _, _) -> erlang:nif_error(undef).
+trace(_, _, _, _, _) -> erlang:nif_error(undef).
+hello() -> erlang:nif_error(undef).
+open(_) -> erlang:nif_error(undef).
+exclude(_) -> erlang:nif_error(undef).
+gate(_, _) -> erlang:nif_error(undef).
+ticks() -> erlang:nif_error(undef).
+drain(_, _, _, _) -> erlang:nif_error(undef).
+doze(_) -> erlang:nif_error(undef).
+close(_) -> erlang:nif_error(undef).
+
+%% ---- life ---------------------------------------------------------------------------------------------------------
+
+owner(Boot) ->
+    try start(Boot)
+    catch
+        exit:Reason -> exit(Reason);
+        error:Reason:Stack -> exit({error, {Reason, Stack}}); % an exit is not logged on the node, an error would be
+        throw:Reason -> exit({error, Reason})
+    end.
+
+start({Client, So, Hash, Nonce, Options, Janitor}) ->
+    Node = node(Client),
+    net_kernel:monitor_nodes(true, [{node_type, hidden}]), % monitor_node/2 would connect to a client that is gone
+    lists:member(Node, nodes(hidden)) orelse exit(nodedown),
+    monitor(process, Janitor),
+    erlang:start_timer(?LEASE, self(), lease),
+    Why = case Options of
+        #{fallback := true} -> [{<<"asked for">>, <<>>}];
+        _ -> nif_load(So, Hash, Nonce, Janitor)
+    end,
+    Namer = spawn_opt(?MODULE, names, [self()], [{max_heap_size, heap(1)}]),
+    S0 = #s{client = Client, node = Node, janitor = Janitor, heard = now_ms(), options = Options, why = Why,
+        namer = Namer, worker = worker_start(), max = ?MAX_BATCH - ?META_ROOM, min = maps:get(size, Options, 1024) * 2 + ?MIN_DRAIN},
+    S1 = session(tracer(S0)),
+    Hello = info(S1),
+    send(S1, <<$R, 0:32, (term_to_binary({ok, Hello#{pid => self()}}))/binary>>),
+    S2 = meta(S1, hello, [Hello]),
+    sweep(),
+    loop(S2).
+
+tracer(S = #s{why = ok, options = O}) ->
+    Redact = maps:get(redact, O, []),
+    {ok, State} = open({maps:get(buffer, O, 1048576), maps:get(count, O, 64), maps:get(size, O, 1024),
+        maps:get(depth, O, 16), maps:get(items, O, 1024), maps:get(limit, O, 0), maps:get(rate, O, 0),
+        existing(Redact), Redact}),
+    lists:foreach(fun exclude/1, [self(), S#s.janitor, S#s.namer, S#s.worker] ++ [P || P <- [channel(S)], P =/= none]),
+    S#s{tracer = State};
+tracer(S = #s{options = O}) ->
+    S#s{tracer = fallback, fb = fb_new(O)}.
+
+%% What carries the distribution to the client: tracing it would trace the tracing.
+channel(#s{node = Node}) ->
+    case lists:keyfind(Node, 1, erlang:system_info(dist_ctrl)) of {_, P} -> P; false -> none end.
+
+session(S = #s{tracer = fallback}) ->
+    S#s{session = trace:session_create(etrace, self(), [])};
+session(S = #s{tracer = State}) ->
+    S#s{session = trace:session_create(etrace, {?MODULE, State}, [])}.
+
+destroy(S = #s{session = none}) -> S;
+destroy(S = #s{session = Session}) ->
+    trace:session_destroy(Session),
+    S#s{session = none, armed = none}.
+
+-spec finish(term(), #s{}) -> no_return().
+finish(Reason, S0) ->
+    S = destroy(S0),
+    case S#s.tracer of fallback -> ok; State -> close(State) end,
+    case Reason of lease -> erlang:disconnect_node(S#s.node); _ -> ok end,
+    case Reason of janitor -> unload(?MODULE); _ -> ok end,
+    exit(Reason).
+
+%% Nobody else is left to do it: the module is passed as data, so this process may end in peace and be gone by then.
+unload(M) ->
+    code:purge(M),
+    code:delete(M),
+    spawn(code, purge, [M]).
+
+%% Modules of etrace that nobody answers for any more: their processes were killed together.
+sweep() ->
+    lists:foreach(fun(M) ->
+        case atom_to_list(M) of
+            "etrace_" ++ [_, _, _, _, _, _, _, _, $_, _] when M =/= ?MODULE ->
+                case whereis(M) of
+                    undefined -> code:purge(M), code:delete(M), code:purge(M);
+                    _ -> ok
+                end;
+            _ -> ok
+        end
+    end, erlang:loaded()).
+
+info(#s{why = Why, tracer = Tracer}) ->
+    Release = erlang:system_info(otp_release),
+    {_, _} = Memory = {wordsize, erlang:system_info(wordsize)},
+    maps:from_list([Memory,
+        {node, atom_to_binary(node())},
+        {otp_release, list_to_binary(Release)},
+        {otp, version(Release)},
+        {version, list_to_binary(erlang:system_info(version))},
+        {system_architecture, list_to_binary(erlang:system_info(system_architecture))},
+        {schedulers, erlang:system_info(schedulers_online)},
+        {process_count, erlang:system_info(process_count)},
+        {uptime, element(1, erlang:statistics(wall_clock))},
+        {os_pid, list_to_binary(os:getpid())},
+        {encoding, io:printable_range()},
+        {load_nif, Tracer =/= fallback},
+        {reason, reasons(Why)}]).
+
+version(Release) ->
+    case file:read_file(filename:join([code:root_dir(), "releases", Release, "OTP_VERSION"]), [raw]) of
+        {ok, Text} when byte_size(Text) < 32 -> string:trim(Text);
+        _ -> list_to_binary(Release)
+    end.
+
+%% ---- the loop -----------------------------------------------------------------------------------------------------
+
+loop(S0) ->
+    S = pump(S0),
+    receive Message -> loop(handle(Message, S))
+    after S#s.wait -> loop(S)
+    end.
+
+handle({pull, Seq, Credit}, S) when is_integer(Seq), is_integer(Credit) ->
+    Sent = [X || X = {N, _} <- S#s.sent, N > Seq],
+    case S#s.last of
+        {sent, Last} when Seq >= Last -> finish(normal, S);
+        _ -> heard(S#s{credit = min(Credit, ?MAX_BATCH), sent = Sent})
+    end;
+handle({request, Id, Bin}, S) when is_integer(Id), is_binary(Bin) ->
+    heard(request(Id, Bin, S));
+handle({stop}, S) ->
+    heard(stop(S));
+handle({select, _, _, _}, S) ->
+    S#s{dozing = false};
+handle({timeout, _, lease}, S) ->
+    Left = S#s.heard + ?LEASE - now_ms(),
+    Left > 0 orelse finish(lease, S),
+    erlang:start_timer(Left, self(), lease),
+    S;
+handle({timeout, Timer, check}, S = #s{timer = Timer}) ->
+    check(S);
+handle({timeout, _, last}, S) ->
+    case S#s.last of {sent, _} -> finish(normal, S); _ -> S end;
+handle({trace_delivered, _, _}, S = #s{last = trace_delivered}) ->
+    S#s{last = flush, dozing = false};
+handle({timeout, _, trace_delivered}, S = #s{last = trace_delivered}) ->
+    S#s{last = flush, dozing = false};
+handle({nodedown, Node, _}, S = #s{node = Node}) ->
+    finish(nodedown, S);
+handle({'DOWN', _, _, Janitor, _}, S = #s{janitor = Janitor}) ->
+    finish(janitor, S);
+handle({done, Ref, Result}, S = #s{helper = {Ref, What}}) ->
+    helped(What, Result, S#s{helper = none});
+handle({'DOWN', _, _, Worker, _}, S0 = #s{worker = Worker}) ->
+    S = S0#s{worker = worker_start(), helper = none},
+    S#s.tracer =:= fallback orelse exclude(S#s.worker),
+    case S0#s.helper of {_, What} -> helped(What, killed, S); none -> S end;
+handle({retry, Id, Answer}, S) ->
+    reply(Id, Answer, S);
+handle({names, _, Frames}, S) -> % too late for the batch that they belong to
+    meta(S, Frames);
+handle(Event, S = #s{tracer = fallback}) ->
+    fb_event(Event, S);
+handle(_, S) ->
+    S.
+
+heard(S) ->
+    S#s{heard = now_ms()}.
+
+now_ms() ->
+    erlang:monotonic_time(millisecond).
+
+send(#s{client = Client}, Message) ->
+    erlang:send(Client, Message, [nosuspend, noconnect]).
+
+stop(S = #s{last = none}) ->
+    S1 = destroy(S),
+    %% For a tracer in a NIF it means that every scheduler has passed a safe point; for a process, that all has come.
+    trace_delivered(S),
+    erlang:start_timer(1000, self(), trace_delivered),
+    S1#s{last = trace_delivered, dozing = false};
+stop(S) ->
+    S.
+
+trace_delivered(#s{session = none}) -> self() ! {trace_delivered, all, none};
+trace_delivered(#s{session = Session}) -> trace:delivered(Session, all).
+
+%% ---- batches ------------------------------------------------------------------------------------------------------
+
+%% Sends what may be sent and says in `wait` how long there is nothing to do unless a message comes. At most one batch
+%% that the channel refused is kept; everything else stays in the rings, whose memory is bounded.
+pump(S = #s{unsent = {Seq, Message}}) ->
+    case send(S, Message) of
+        ok -> pump(batch_sent(Seq, byte_size(Message) - 1, S#s{unsent = none}));
+        nosuspend -> S#s{wait = ?BUSY};
+        noconnect -> finish(nodedown, S)
+    end;
+pump(S = #s{last = {sent, _}}) ->
+    S#s{wait = infinity};
+pump(S = #s{dozing = true, meta = []}) ->
+    S#s{wait = infinity};
+pump(S) ->
+    Room = S#s.credit - lists:sum([N || {_, N} <- S#s.sent]) - ?META_ROOM,
+    case Room >= S#s.min orelse (S#s.sent =:= [] andalso S#s.credit > 0) of
+        true -> pump(S, min(max(Room, S#s.min), S#s.max));
+        false -> S#s{wait = infinity}
+    end.
+
+pump(S0, Max) ->
+    Last = S0#s.last =:= flush,
+    case S0#s.tracer of
+        fallback -> {Batch, New, Status, S1} = fb_drain(Max, iolist_to_binary(S0#s.meta), Last, S0);
+        State -> {Batch, New, Status} = drain(State, Max, iolist_to_binary(S0#s.meta), Last), S1 = S0
+    end,
+    S2 = limit(Status, S1),
+    case Batch of
+        none ->
+            idle(Status, meta(S2, names_of(New, S2)));
+        _ ->
+            S3 = S2#s{meta = [], metasize = 0},
+            {Message, Seq, IsLast} = batch_message(Batch, names_of(New, S3)),
+            S4 = case IsLast of
+                true -> erlang:start_timer(2000, self(), last), S3#s{last = {sent, Seq}};
+                false -> S3
+            end,
+            S5 = case send(S4, Message) of
+                ok -> batch_sent(Seq, byte_size(Message) - 1, S4);
+                nosuspend -> S4#s{unsent = {Seq, Message}};
+                noconnect -> finish(nodedown, S4)
+            end,
+            wait_after(Status, S5)
+    end.
+
+%% A full batch is followed at once; a small one is given time to grow, for each batch costs both sides the same.
+wait_after(Status, S) when Status band 1 =:= 1 -> S#s{wait = 0};
+wait_after(_, S) -> S#s{wait = ?LINGER}.
+
+idle(Status, S) when Status band 3 =/= 0; S#s.last =:= flush ->
+    S#s{wait = ?LINGER};
+idle(_, S = #s{tracer = fallback}) ->
+    S#s{wait = infinity};
+idle(_, S = #s{tracer = State}) ->
+    case doze(State) of
+        armed -> S#s{dozing = true, wait = infinity};
+        busy -> S#s{wait = ?LINGER}
+    end.
+
+batch_sent(Seq, Bytes, S) ->
+    S#s{sent = [{Seq, Bytes} | S#s.sent]}.
+
+limit(Status, S = #s{limit = false}) when Status band 4 =:= 4 ->
+    meta(S#s{limit = true}, notice, [limit, maps:get(limit, S#s.options, 0)]);
+limit(_, S) ->
+    S.
+
+%% ---- requests -----------------------------------------------------------------------------------------------------
+
+request(Id, Bin, S) ->
+    try binary_to_term(Bin, [safe]) of
+        Request -> request_do(Request, Id, S)
+    catch
+        error:_ -> reply(Id, {error, bad_request}, S)
+    end.
+
+request_do(ping, Id, S) -> reply(Id, {ok, pong}, S);
+request_do(info, Id, S) -> reply(Id, {ok, info(S)}, S);
+request_do({arm, Map}, Id, S) when is_map(Map) -> arm(Id, Map, S);
+request_do(disarm, Id, S) -> reply(Id, {ok, true}, disarm(S));
+request_do(_, Id, S) -> reply(Id, {error, bad_request}, S).
+
+reply(Id, Answer, S) ->
+    Message = <<$R, Id:32/little, (term_to_binary(Answer))/binary>>,
+    case send(S, Message) of
+        ok -> S;
+        noconnect -> finish(nodedown, S);
+        nosuspend -> erlang:send_after(?BUSY, self(), {retry, Id, Answer}), S
+    end.
+
+%% ---- the worker ---------------------------------------------------------------------------------------------------
+
+%% What may take long, or much memory, or wait for others is done by a process of its own, through a weak handle, which
+%% cannot keep the session alive. There is one such process and one job at a time.
+worker_start() ->
+    {Worker, _} = spawn_opt(?MODULE, worker, [self()], [monitor, {priority, high}, {max_heap_size, heap(16)}]),
+    Worker.
+
+help(What, Function, Argument, S = #s{helper = none}) ->
+    Ref = make_ref(),
+    S#s.worker ! {work, Ref, Function, Argument},
+    S#s{helper = {Ref, What}}.
+
+worker(Owner) ->
+    monitor(process, Owner),
+    worker_loop(Owner).
+
+worker_loop(Owner) ->
+    receive
+        {work, Ref, Function, Argument} ->
+            Owner ! {done, Ref, work(Function, Argument)},
+            garbage_collect(),
+            worker_loop(Owner);
+        {'DOWN', _, _, _, _} ->
+            ok;
+        _ ->
+            worker_loop(Owner)
+    end.
+
+work(Function, Argument) ->
+    try
+        case Function of
+            arm -> arm_do(Argument);
+            check -> check_do(Argument)
+        end
+    catch
+        throw:Reason -> {error, Reason};
+        error:Reason:Stack -> {error, {crash, {Reason, Stack}}}
+    end.
+
+heap(Times) ->
+    #{size => Times * 1048576, kill => true, error_logger => false}.

@@ -1,0 +1,90 @@
+#include "lane.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "tick.h"
+
+struct lanes lanes;
+__thread struct lane *lane_of_thread;
+
+#define PAGE 4096u
+
+static size_t whole_pages(size_t bytes)
+{
+    return (bytes + PAGE - 1) / PAGE * PAGE;
+}
+
+bool lanes_open(uint32_t count, uint64_t ring_bytes, uint64_t need)
+{
+    if (need * 2 > ring_bytes)
+        return false;
+    if (!lanes.mapping) {
+        /* the room behind the ring is for any later need, too; pages are there when they are touched first */
+        size_t stride = whole_pages(sizeof(struct lane)) + whole_pages(ring_bytes + ring_bytes / 2);
+        void *mapping = mmap(NULL, stride * count, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (mapping == MAP_FAILED)
+            return false;
+        lanes.mapping = mapping;
+        lanes.mapped = stride * count;
+        lanes.stride = stride;
+        lanes.count = count;
+        for (uint32_t i = 0; i < count; i++)
+            lane_at(i)->slot = i;
+        for (uint32_t i = 0; i < count; i++)
+            ring_init(&lane_at(i)->ring, (uint8_t *)lane_at(i) + whole_pages(sizeof(struct lane)), ring_bytes, need);
+    } else if (need * 2 > lane_at(0)->ring.size) {
+        return false;
+    }
+    for (uint32_t i = 0; i < lanes_claimed(); i++) {
+        struct lane *lane = lane_at(i);
+        ring_skip(&lane->ring);
+        atomic_store_explicit(&lane->ring.seen, 0, memory_order_relaxed);
+        for (int j = 0; j < ETW_LOSSES; j++)
+            atomic_store_explicit(&lane->ring.lost[j], 0, memory_order_relaxed);
+        atomic_store_explicit(&lane->newcomers_tail, atomic_load(&lane->newcomers_head), memory_order_relaxed);
+        lane->told_seen = 0;
+    }
+    atomic_store(&lanes.roofless, 0);
+    lanes.need = need;
+    lanes.epoch++;
+    return true;
+}
+
+void lanes_unmap(void)
+{
+    if (lanes.mapping)
+        munmap(lanes.mapping, lanes.mapped);
+    lanes.mapping = NULL;
+}
+
+__attribute__((noinline)) struct lane *lane_claim(void)
+{
+    struct lane *lane = lane_of_thread;
+    if (!lane) {
+        if (atomic_load_explicit(&lanes.claimed, memory_order_relaxed) >= lanes.count)
+            return NULL;
+        uint32_t slot = atomic_fetch_add(&lanes.claimed, 1);
+        if (slot >= lanes.count)
+            return NULL;
+        lane = lane_of_thread = lane_at(slot);
+    }
+    if (lane->epoch != lanes.epoch) {
+        memset(&lane->names, 0, sizeof lane->names);
+        memset(lane->met, 0, sizeof lane->met);
+        lane->tracee = 0;
+        ring_begin(&lane->ring, lanes.need, tick_now());
+        lane->epoch = lanes.epoch;
+    }
+    return lane;
+}
+
+void lane_greet_slowly(struct lane *lane, uint64_t word)
+{
+    uint32_t head = atomic_load_explicit(&lane->newcomers_head, memory_order_relaxed);
+    if (head - atomic_load_explicit(&lane->newcomers_tail, memory_order_acquire) == LANE_NEWCOMERS)
+        return; /* not met then: asked again at its next event */
+    lane->met[(word >> 4) % LANE_MET] = word;
+    lane->newcomers[head % LANE_NEWCOMERS] = word;
+    atomic_store_explicit(&lane->newcomers_head, head + 1, memory_order_release);
+}

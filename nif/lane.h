@@ -1,0 +1,89 @@
+/*
+ * A lane: all that one thread of the VM writes - its ring, the names that ring has defined, and the tracees it met.
+ *
+ * The lanes are one mapping, made at the first lanes_open() and kept until lanes_unmap() at unload, when no callback can
+ * run any more: no callback ever finds its lane gone. A thread claims a lane at its first event, for good; when none is
+ * left it gets none, and what it loses is counted in lanes.roofless. A session that begins anew bumps lanes.epoch, and each
+ * producer clears its own lane when it sees that.
+ *
+ * lanes_open/unmap: the owner's calls and unload. lane_mine(): any thread. The rest of a lane as ring.h says.
+ */
+#ifndef ETRACE_LANE_H
+#define ETRACE_LANE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "intern.h"
+#include "ring.h"
+
+#define LANES_MAX 256
+#define LANE_MET 4096
+#define LANE_NEWCOMERS 256
+
+struct lane {
+    struct ring ring;
+    uint32_t epoch, slot;
+    uint64_t tracee; /* the word of the ring's last tracee */
+    struct intern names;
+    uint64_t met[LANE_MET]; /* words of tracees, direct-mapped */
+
+    /* tracees for the owner to name: a queue of words, producer to drain */
+    _Alignas(RING_LINE) _Atomic uint32_t newcomers_head;
+    uint64_t newcomers[LANE_NEWCOMERS];
+    _Alignas(RING_LINE) _Atomic uint32_t newcomers_tail;
+
+    /* the drain's memory of what it told last */
+    uint64_t told_seen;
+};
+
+struct lanes {
+    uint8_t *mapping;
+    size_t mapped, stride;
+    uint32_t count, epoch; /* epoch: changed only while no session is live */
+    uint64_t need;
+    _Atomic uint32_t claimed;  /* may be more than count */
+    _Atomic uint64_t roofless; /* events of threads without a lane */
+};
+
+extern struct lanes lanes;
+
+/* Ring bytes: a power of two. Later calls keep the mapping, and fail when need does not fit it. */
+bool lanes_open(uint32_t count, uint64_t ring_bytes, uint64_t need);
+void lanes_unmap(void);
+
+static inline struct lane *lane_at(uint32_t slot)
+{
+    return (struct lane *)(void *)(lanes.mapping + slot * lanes.stride);
+}
+
+static inline uint32_t lanes_claimed(void)
+{
+    uint32_t claimed = atomic_load_explicit(&lanes.claimed, memory_order_acquire);
+    return claimed < lanes.count ? claimed : lanes.count;
+}
+
+extern __thread struct lane *lane_of_thread;
+struct lane *lane_claim(void);
+
+/* This thread's lane, cleared when a session began since its last event; NULL: none is left. */
+static inline struct lane *lane_mine(void)
+{
+    struct lane *lane = lane_of_thread;
+    if (__builtin_expect(lane == NULL || lane->epoch != lanes.epoch, 0))
+        return lane_claim();
+    return lane;
+}
+
+void lane_greet_slowly(struct lane *lane, uint64_t word);
+
+/* Puts a tracee's word into the queue when it has not been met lately. */
+static inline void lane_greet(struct lane *lane, uint64_t word)
+{
+    if (__builtin_expect(lane->met[(word >> 4) % LANE_MET] != word, 0))
+        lane_greet_slowly(lane, word);
+}
+
+#endif

@@ -1,0 +1,289 @@
+/*
+ * The library as the VM sees it: load and unload, the table of functions, and what the owner process calls.
+ *
+ * One instance of the library serves one client, so its state is static. The name of the module is a placeholder here;
+ * the companion writes its own over it in the file before loading (PROTOCOL.txt). The entry states the oldest interface
+ * that is used, not the newest that the headers know, so that the file loads wherever it can run.
+ */
+#include <erl_nif.h>
+#include <string.h>
+
+#include "batch.h"
+#include "bell.h"
+#include "imm.h"
+#include "session.h"
+#include "tick.h"
+#include "tracer.h"
+
+#define API_MAJOR 2
+#define API_MINOR 16
+#define API_OLDEST "erts-13.0"
+
+#define NONCE_MOST 64
+#define BYTES_MOST (512u * 1024)
+#define ITEMS_MOST (1u << 20)
+#define RING_LEAST (16u * 1024)
+#define RING_MOST (1u << 30)
+
+/* The only place in the file where this text stands. */
+__attribute__((used)) static char module_name[] = "etrace_00000000_0";
+
+enum { NAME_HASH = 7, NAME_HASH_BYTES = 8 };
+
+enum { STATUS_MORE = 1, STATUS_HELD = 2, STATUS_OVER = 4 };
+
+static uint8_t nonce[NONCE_MOST];
+static size_t nonce_bytes;
+static ERL_NIF_TERM opened; /* the word of the latest open()'s state; the owner's calls name it */
+static unsigned generation;
+static struct batch_state batches;
+
+static ERL_NIF_TERM error(ErlNifEnv *env, const char *what)
+{
+    return enif_make_tuple2(env, enif_make_atom(env, "error"), enif_make_atom(env, what));
+}
+
+static ERL_NIF_TERM bytes_term(ErlNifEnv *env, const void *bytes, size_t n)
+{
+    ERL_NIF_TERM bin;
+    memcpy(enif_make_new_binary(env, n, &bin), bytes, n);
+    return bin;
+}
+
+static ERL_NIF_TERM nif_hello(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    uint8_t hash[NAME_HASH_BYTES];
+    (void)argc, (void)argv;
+    for (unsigned i = 0; i < NAME_HASH_BYTES; i++)
+        hash[i] = ((const volatile uint8_t *)module_name)[NAME_HASH + i]; /* as it is in the file, not as it was compiled */
+    return enif_make_tuple2(env, bytes_term(env, hash, sizeof hash), bytes_term(env, nonce, nonce_bytes));
+}
+
+static uint64_t number(ErlNifEnv *env, ERL_NIF_TERM t, uint64_t least, uint64_t most, bool *ok)
+{
+    ErlNifUInt64 value;
+    if (enif_get_uint64(env, t, &value) && value >= least && value <= most)
+        return value;
+    *ok = false;
+    return least;
+}
+
+static ERL_NIF_TERM nif_open(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    const ERL_NIF_TERM *o;
+    int n;
+    bool ok = true;
+    (void)argc;
+    if (!enif_get_tuple(env, argv[0], &n, &o) || n != 9)
+        return enif_make_badarg(env);
+    uint64_t ring_bytes = number(env, o[0], RING_LEAST, RING_MOST, &ok), count = number(env, o[1], 1, LANES_MAX, &ok);
+    uint64_t bytes = number(env, o[2], 0, BYTES_MOST, &ok), depth = number(env, o[3], 0, UINT32_MAX, &ok);
+    uint64_t items = number(env, o[4], 0, UINT32_MAX, &ok), limit = number(env, o[5], 0, UINT64_MAX, &ok);
+    uint64_t rate = number(env, o[6], 0, UINT32_MAX, &ok);
+    if (!ok || ring_bytes & (ring_bytes - 1))
+        return enif_make_badarg(env);
+    if (atomic_load(&session.live))
+        return error(env, "open");
+    if (!encode_redact(env, o[7], o[8]))
+        return error(env, "redact");
+    if (!lanes_open((uint32_t)count, ring_bytes, bytes + TRACER_RESERVE))
+        return error(env, "memory");
+    if (!bell_open(env))
+        return error(env, "bell");
+    session_begin((uint32_t)bytes, (uint32_t)(depth < ENCODE_MAX_DEPTH ? depth : ENCODE_MAX_DEPTH),
+        (uint32_t)(items < ITEMS_MOST ? items : ITEMS_MOST), limit, rate, tick_per_ms());
+    memset(&batches, 0, sizeof batches);
+    opened = enif_make_uint(env, ++generation);
+    atomic_store(&session.live, opened);
+    return enif_make_tuple2(env, enif_make_atom(env, "ok"), opened);
+}
+
+static ERL_NIF_TERM nif_exclude(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    ErlNifPid pid;
+    ErlNifPort port;
+    (void)argc;
+    if (!enif_get_local_pid(env, argv[0], &pid) && !enif_get_local_port(env, argv[0], &port))
+        return enif_make_badarg(env);
+    return session_exclude(argv[0]) ? enif_make_atom(env, "ok") : error(env, "full");
+}
+
+static ERL_NIF_TERM nif_gate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)argc;
+    if (argv[0] != opened)
+        return enif_make_badarg(env);
+    if (argv[1] == enif_make_atom(env, "open"))
+        atomic_fetch_and(&session.rules, ~(uint32_t)RULE_CLOSED);
+    else if (argv[1] == enif_make_atom(env, "closed"))
+        atomic_fetch_or(&session.rules, RULE_CLOSED);
+    else if (argv[1] == enif_make_atom(env, "early"))
+        atomic_fetch_or(&session.rules, RULE_EARLY);
+    else if (argv[1] == enif_make_atom(env, "late"))
+        atomic_fetch_and(&session.rules, ~(uint32_t)RULE_EARLY);
+    else
+        return enif_make_badarg(env);
+    return enif_make_atom(env, "ok");
+}
+
+static ERL_NIF_TERM nif_ticks(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)argc, (void)argv;
+    return enif_make_uint64(env, tick_now());
+}
+
+/* The pair of the two clocks, as close together as three tries get it. */
+static struct batch_clock read_clocks(void)
+{
+    struct batch_clock best = {0};
+    uint64_t narrowest = UINT64_MAX;
+    for (int i = 0; i < 3; i++) {
+        uint64_t before = tick_now();
+        ErlNifTime mono = enif_monotonic_time(ERL_NIF_NSEC);
+        uint64_t width = tick_now() - before;
+        if (width < narrowest) {
+            narrowest = width;
+            best.tick = before + width / 2;
+            best.mono_ns = mono;
+        }
+    }
+    best.wall_ns = best.mono_ns + enif_time_offset(ERL_NIF_NSEC);
+    return best;
+}
+
+static ERL_NIF_TERM take_newcomers(ErlNifEnv *env)
+{
+    ERL_NIF_TERM list = enif_make_list(env, 0);
+    for (uint32_t i = 0; i < lanes_claimed(); i++) {
+        struct lane *lane = lane_at(i);
+        uint32_t head = atomic_load_explicit(&lane->newcomers_head, memory_order_acquire);
+        uint32_t tail = atomic_load_explicit(&lane->newcomers_tail, memory_order_relaxed);
+        for (; tail != head; tail++)
+            list = enif_make_list_cell(env, lane->newcomers[tail % LANE_NEWCOMERS], list);
+        atomic_store_explicit(&lane->newcomers_tail, tail, memory_order_release);
+    }
+    return list;
+}
+
+static ERL_NIF_TERM nif_drain(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    ErlNifUInt64 most;
+    ErlNifBinary meta;
+    struct batch_plan plan;
+    unsigned status = 0;
+    (void)argc;
+    if (argv[0] != opened || !enif_get_uint64(env, argv[1], &most) || !enif_inspect_binary(env, argv[2], &meta)
+        || meta.size > ETW_MAX_BATCH)
+        return enif_make_badarg(env);
+    if (most > ETW_MAX_BATCH)
+        most = ETW_MAX_BATCH;
+    bool last = argv[3] == enif_make_atom(env, "true");
+    struct batch_clock clock = read_clocks();
+    batch_plan(&batches, &clock, tick_slack(), most, meta.data, (uint32_t)meta.size, last, &plan);
+    if (plan.more)
+        status |= STATUS_MORE;
+    if (plan.held)
+        status |= STATUS_HELD;
+    if (session_rules() & RULE_OVER)
+        status |= STATUS_OVER;
+    ERL_NIF_TERM batch = enif_make_atom(env, "none"), newcomers = take_newcomers(env);
+    if (plan.wanted) {
+        batch_write(&batches, &plan, enif_make_new_binary(env, plan.bytes, &batch));
+        session_has_room();
+        enif_consume_timeslice(env, (int)(plan.bytes / (16 * 1024) % 100) + 1);
+    }
+    return enif_make_tuple3(env, batch, newcomers, enif_make_uint(env, status));
+}
+
+static ERL_NIF_TERM nif_doze(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)argc;
+    if (argv[0] != opened || !bell_arm(env))
+        return enif_make_badarg(env);
+    for (uint32_t i = 0; i < lanes_claimed(); i++) {
+        struct ring_view view = ring_look(&lane_at(i)->ring);
+        if (view.head != view.tail) {
+            bell_disarm();
+            return enif_make_atom(env, "busy");
+        }
+    }
+    return enif_make_atom(env, "armed");
+}
+
+static ERL_NIF_TERM nif_close(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)argc;
+    if (argv[0] != opened)
+        return enif_make_badarg(env);
+    atomic_store(&session.live, 0);
+    bell_close(env);
+    return enif_make_atom(env, "ok");
+}
+
+/* ---- load and unload ---------------------------------------------------------------------------------------------- */
+
+static int on_load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
+{
+    ErlNifBinary bin;
+    (void)priv;
+    if (enif_inspect_binary(env, info, &bin) && bin.size <= NONCE_MOST) {
+        memcpy(nonce, bin.data, bin.size);
+        nonce_bytes = bin.size;
+    }
+    tick_start();
+    imm_check(env);
+    tracer_load(env);
+    return bell_load(env) && encode_load(env) ? 0 : 1;
+}
+
+/* Purging has waited for every callback that ran; none can begin. */
+static void on_unload(ErlNifEnv *env, void *priv)
+{
+    (void)priv;
+    atomic_store(&session.live, 0);
+    bell_unload(env);
+    encode_unload();
+    lanes_unmap();
+}
+
+static ErlNifFunc functions[] = {
+    {"hello", 0, nif_hello, 0},
+    {"open", 1, nif_open, 0},
+    {"exclude", 1, nif_exclude, 0},
+    {"gate", 2, nif_gate, 0},
+    {"ticks", 0, nif_ticks, 0},
+    {"drain", 4, nif_drain, 0},
+    {"doze", 1, nif_doze, 0},
+    {"close", 1, nif_close, 0},
+    {"enabled", 3, tracer_enabled, 0},
+    {"enabled_call", 3, tracer_enabled_call, 0},
+    {"enabled_send", 3, tracer_enabled_event, 0},
+    {"enabled_receive", 3, tracer_enabled_event, 0},
+    {"enabled_procs", 3, tracer_enabled_event, 0},
+    {"enabled_ports", 3, tracer_enabled_event, 0},
+    {"enabled_running_procs", 3, tracer_enabled_event, 0},
+    {"enabled_running_ports", 3, tracer_enabled_event, 0},
+    {"enabled_garbage_collection", 3, tracer_enabled_event, 0},
+    {"trace", 5, tracer_trace, 0},
+};
+
+static ErlNifEntry entry = {
+    .major = API_MAJOR,
+    .minor = API_MINOR,
+    .name = module_name,
+    .num_of_funcs = sizeof functions / sizeof *functions,
+    .funcs = functions,
+    .load = on_load,
+    .unload = on_unload,
+    .vm_variant = "beam.vanilla",
+    .options = 1,
+    .sizeof_ErlNifResourceTypeInit = sizeof(ErlNifResourceTypeInit),
+    .min_erts = API_OLDEST,
+};
+
+__attribute__((visibility("default"))) ErlNifEntry *nif_init(void);
+
+ErlNifEntry *nif_init(void)
+{
+    return &entry;
+}

@@ -1,0 +1,175 @@
+#!/usr/bin/env escript
+%% pack.escript BEAM SO JANITOR OUT.c - what the program carries for the node, as one C file for cli/node/companion.h.
+%%
+%% The .beam is written in the oldest encoding, whichever compiler made it, so that every supported OTP loads it: only the
+%% chunks that loading needs; the literals compressed and the atoms with one-byte lengths, as before OTP 28. Atoms grow
+%% on the node for ever, so the names that nobody calls from outside - local functions, variables of the janitor - become
+%% names that every node has.
+
+-mode(compile).
+
+main([Beam, So, Janitor, Out]) ->
+    {ok, BeamBytes} = file:read_file(Beam),
+    {ok, SoBytes} = file:read_file(So),
+    Module = canonical(BeamBytes),
+    once(SoBytes) orelse SoBytes =:= <<>> orelse fail("~s does not hold the name of the module exactly once", [So]),
+    Forms = term_to_binary(janitor(Janitor), [{minor_version, 1}]),
+    Hash = string:lowercase(binary_part(binary:encode_hex(sha256([Module, SoBytes, Forms])), 0, 8)),
+    ok = file:write_file(Out, [
+        "/* Written by nif/pack.escript. */\n#include \"node/companion.h\"\n\n",
+        bytes("beam", Module), bytes("so", SoBytes), bytes("janitor", Forms),
+        "const struct companion companion = {\n    beam, sizeof beam - 1, so, sizeof so - 1, janitor, sizeof janitor - 1, \"",
+        Hash, "\",\n};\n"]);
+main(_) ->
+    fail("usage: pack.escript BEAM SO JANITOR OUT.c", []).
+
+fail(Format, Arguments) ->
+    io:format(standard_error, "pack.escript: " ++ Format ++ "~n", Arguments),
+    halt(1).
+
+once(Bytes) -> length(binary:matches(Bytes, <<"etrace_00000000_0">>)) =:= 1.
+
+%% One more byte than there are, so that an empty one is an array, too.
+bytes(Name, Bytes) ->
+    ["static const unsigned char ", Name, "[] = {\n", lines(Bytes), "0,\n};\n\n"].
+
+lines(<<Line:24/binary, Rest/binary>>) -> [line(Line) | lines(Rest)];
+lines(Rest) -> line(Rest).
+
+line(Bytes) -> [[[integer_to_list(B), ","] || <<B>> <= Bytes], "\n"].
+
+%% ---- the janitor --------------------------------------------------------------------------------------------------
+
+janitor(File) ->
+    {ok, Text} = file:read_file(File),
+    {ok, Tokens, _} = erl_scan:string(unicode:characters_to_list(Text)),
+    {ok, Exprs} = erl_parse:parse_exprs([erl_parse_location(T) || T <- Tokens]),
+    {Renamed, Names} = rename(Exprs, #{'Boot' => hd(known())}),
+    map_size(Names) =< length(known()) orelse fail("too many variables in ~s", [File]),
+    {hd(known()), Renamed}.
+
+%% Line 1 throughout: places are of no use there.
+erl_parse_location(Token) -> setelement(2, Token, 1).
+
+rename({var, L, '_'}, Names) -> {{var, L, '_'}, Names};
+rename({var, L, V}, Names0) ->
+    {New, Names} = name(V, Names0),
+    {{var, L, New}, Names};
+rename({named_fun, L, V, Clauses}, Names0) ->
+    {New, Names1} = name(V, Names0),
+    {Renamed, Names} = rename(Clauses, Names1),
+    {{named_fun, L, New, Renamed}, Names};
+rename(T, Names0) when is_tuple(T) ->
+    {List, Names} = rename(tuple_to_list(T), Names0),
+    {list_to_tuple(List), Names};
+rename([H | T], Names0) ->
+    {H1, Names1} = rename(H, Names0),
+    {T1, Names} = rename(T, Names1),
+    {[H1 | T1], Names};
+rename(T, Names) -> {T, Names}.
+
+name(V, Names) ->
+    case Names of
+        #{V := New} -> {New, Names};
+        _ -> New = lists:nth(map_size(Names) + 1, known()), {New, Names#{V => New}}
+    end.
+
+%% Atoms that the VM itself has.
+known() -> [true, false, undefined, ok, error, exit, normal, kill, killed, noproc, badarg, badarith, badmatch, function_clause,
+    case_clause, if_clause, try_clause, undef, system_limit, timeout, timeout_value, infinity, high, low, max, min, link, monitor,
+    register, spawn, send, 'receive', call, apply, erlang, lists].
+
+%% ---- the module ---------------------------------------------------------------------------------------------------
+
+canonical(Beam) ->
+    {ok, Module, Chunks} = beam_lib:all_chunks(Beam),
+    Module =:= etrace_00000000_0 orelse fail("the module is called ~s", [Module]),
+    Needed = ["AtU8", "Code", "StrT", "ImpT", "ExpT", "FunT", "LitT", "Line"],
+    Private = private(Beam),
+    Kept = [{Id, chunk(Id, Bytes, Private)} || Id0 <- Needed, {Id, Bytes} <- Chunks, Id =:= Id0, byte_size(Bytes) > 0],
+    {ok, New} = beam_lib:build_module(Kept),
+    once(New) orelse fail("the module's name stands in more than one place", []),
+    New.
+
+%% Atoms: a positive count and one-byte lengths; since OTP 28 the count is negated and the lengths are compact terms.
+chunk("AtU8", <<Count:32/signed, Rest/binary>>, Private) ->
+    Atoms = case Count < 0 of true -> compact(Rest); false -> plain(Rest) end,
+    length(Atoms) =:= abs(Count) orelse fail("the table of atoms cannot be read", []),
+    Shown = [case is_map_key(A, Private) of true -> <<"owner">>; false -> A end || A <- Atoms],
+    iolist_to_binary([<<(abs(Count)):32>> | [<<(byte_size(A)), A/binary>> || A <- Shown]]);
+%% Literals: their size, then compressed; since OTP 28 a size of 0 and then as they are.
+chunk("LitT", <<0:32, Plain/binary>>, _) ->
+    <<(byte_size(Plain)):32, (zlib:compress(Plain))/binary>>;
+chunk(_, Bytes, _) -> Bytes.
+
+plain(<<>>) -> [];
+plain(<<N, A:N/binary, Rest/binary>>) -> [A | plain(Rest)].
+
+compact(<<>>) -> [];
+compact(<<N:4, 0:1, _:3, A:N/binary, Rest/binary>>) -> [A | compact(Rest)];
+compact(<<Hi:3, 1:2, _:3, Lo, Rest/binary>>) ->
+    N = Hi bsl 8 bor Lo,
+    <<A:N/binary, More/binary>> = Rest,
+    [A | compact(More)].
+
+%% Names that serve only to name a function in a stack trace, where the line says more: local functions and funs. An atom
+%% that is also an operand of an instruction, imported or exported is not among them.
+private(Beam) ->
+    {beam_file, Module, Exports, _, _, Code} = beam_disasm:file(Beam),
+    {ok, {_, [{imports, Imports}]}} = beam_lib:chunks(Beam, [imports]),
+    Public = [Module | [F || {F, _, _} <- Exports]] ++ lists:append([[M, F] || {M, F, _} <- Imports]),
+    Used = lists:foldl(fun(A, Set) -> Set#{A => true} end, #{}, Public ++ operands(Code, [])),
+    maps:from_list([{atom_to_binary(F), true} || F <- functions(Code), not is_map_key(F, Used)]).
+
+functions(Code) -> [F || {function, F, _, _, _} <- Code].
+
+operands({func_info, _, _, _}, Acc) -> Acc;
+operands({atom, A}, Acc) -> [A | Acc];
+operands({function, _, _, _, Code}, Acc) -> operands(Code, Acc);
+operands(T, Acc) when is_tuple(T) -> operands(tuple_to_list(T), Acc);
+operands([H | T], Acc) -> operands(T, operands(H, Acc));
+operands(_, Acc) -> Acc.
+
+%% ---- SHA-256: the build's OTP may have come without crypto ---------------------------------------------------------
+
+sha256(Parts) ->
+    Data = iolist_to_binary(Parts),
+    Pad = (119 - byte_size(Data) rem 64) rem 64,
+    Padded = <<Data/binary, 16#80, 0:Pad/unit:8, (bit_size(Data)):64>>,
+    Roots = [fraction(P, 2) || P <- lists:sublist(primes(), 8)],
+    K = [fraction(P, 3) || P <- primes()],
+    << <<H:32>> || H <- blocks(Padded, Roots, K) >>.
+
+blocks(<<>>, H, _) -> H;
+blocks(<<Block:64/binary, Rest/binary>>, H, K) ->
+    W = schedule(lists:reverse([X || <<X:32>> <= Block]), 48),
+    Mixed = lists:foldl(fun mix/2, H, lists:zip(K, W)),
+    blocks(Rest, [(A + B) band 16#ffffffff || {A, B} <- lists:zip(H, Mixed)], K).
+
+%% The newest first while it grows.
+schedule(W, 0) -> lists:reverse(W);
+schedule(W, N) ->
+    [A, B, C, D] = [lists:nth(I, W) || I <- [2, 7, 15, 16]],
+    S1 = rotate(A, 17) bxor rotate(A, 19) bxor (A bsr 10),
+    S0 = rotate(C, 7) bxor rotate(C, 18) bxor (C bsr 3),
+    schedule([(D + S0 + B + S1) band 16#ffffffff | W], N - 1).
+
+mix({K, W}, [A, B, C, D, E, F, G, H]) ->
+    S1 = rotate(E, 6) bxor rotate(E, 11) bxor rotate(E, 25),
+    T1 = H + S1 + ((E band F) bxor (bnot E band 16#ffffffff band G)) + K + W,
+    S0 = rotate(A, 2) bxor rotate(A, 13) bxor rotate(A, 22),
+    T2 = S0 + ((A band B) bxor (A band C) bxor (B band C)),
+    [(T1 + T2) band 16#ffffffff, A, B, C, (D + T1) band 16#ffffffff, E, F, G].
+
+rotate(X, N) -> ((X bsr N) bor (X bsl (32 - N))) band 16#ffffffff.
+
+primes() -> [P || P <- lists:seq(2, 311), [] =:= [D || D <- lists:seq(2, P - 1), P rem D =:= 0]].
+
+%% The first 32 bits of the fraction of a prime's root.
+fraction(P, Root) -> root(P bsl (32 * Root), Root, 0, 1 bsl 40) band 16#ffffffff.
+
+root(_, _, Low, High) when High - Low =:= 1 -> Low;
+root(N, Root, Low, High) ->
+    Middle = (Low + High) div 2,
+    Power = case Root of 2 -> Middle * Middle; 3 -> Middle * Middle * Middle end,
+    case Power =< N of true -> root(N, Root, Middle, High); false -> root(N, Root, Low, Middle) end.

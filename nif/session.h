@@ -1,0 +1,109 @@
+/*
+ * The rules of the one session that this instance of the library serves: who is traced no more, what is turned away.
+ *
+ * Written by the owner's calls, read by every producer. The state is a small integer, the VM hands it to each callback;
+ * its word is compared before anything else, so what comes late from a session that ended is ignored. Which events are
+ * turned away:
+ *  - all new ones when the limit was reached; they are not counted, for nobody asked for them any more;
+ *  - new ones while the gate is closed, those that find the ring full or the rate used up; each counted once.
+ * A return goes with its call: it is not charged again.
+ */
+#ifndef ETRACE_SESSION_H
+#define ETRACE_SESSION_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lane.h"
+
+enum session_rule {
+    RULE_OVER = 1,   /* the limit was reached */
+    RULE_CLOSED = 2, /* the gate is closed */
+    RULE_RATE = 4,
+    RULE_LIMIT = 8,
+    /*
+     * Calls are turned away at the gate, before the match specification and before the VM makes the arguments: right when
+     * no specification can reject a call. Else they would be counted though nobody asked for them, so the decision waits.
+     */
+    RULE_EARLY = 16,
+    /*
+     * A ring was full. Set by its producer, taken back by the drain: while it is not set, the gate need not look at the
+     * thread's ring at all.
+     */
+    RULE_FULL = 32,
+};
+
+#define EXCLUDED_MAX 16
+#define EXCLUDED_SLOTS 64
+
+struct session {
+    /* one line, read for every event, seldom written */
+    _Alignas(RING_LINE) _Atomic uint64_t live; /* the word of the state, 0: none is live */
+    _Atomic uint32_t rules;
+    uint32_t bytes, depth, items; /* what is captured of an event */
+
+    _Alignas(RING_LINE) _Atomic uint64_t excluded[EXCLUDED_SLOTS]; /* words, hashed, the next free slot when taken */
+    uint32_t excluded_count;
+
+    _Alignas(RING_LINE) _Atomic int64_t limit_left;
+    _Atomic uint64_t window; /* the tick at which it began */
+    _Atomic uint32_t used;   /* in this window */
+    uint32_t quota;
+    uint64_t window_ticks;
+};
+
+extern struct session session;
+
+/* Not live yet. Limit and rate (events a second): 0 is none. */
+void session_begin(uint32_t bytes, uint32_t depth, uint32_t items, uint64_t limit, uint64_t rate, uint64_t ticks_per_ms);
+
+bool session_exclude(uint64_t word);
+
+static inline uint32_t session_rules(void)
+{
+    return atomic_load_explicit(&session.rules, memory_order_relaxed);
+}
+
+static inline bool session_is_live(uint64_t state)
+{
+    return __builtin_expect(atomic_load_explicit(&session.live, memory_order_acquire) == state, 1);
+}
+
+static inline bool session_excludes(uint64_t word)
+{
+    for (unsigned at = (unsigned)(word >> 4);; at++) {
+        uint64_t there = atomic_load_explicit(&session.excluded[at % EXCLUDED_SLOTS], memory_order_relaxed);
+        if (__builtin_expect(there == 0, 1))
+            return false;
+        if (there == word)
+            return true;
+    }
+}
+
+/* Whether the rate leaves room; changes nothing. */
+bool session_rate_allows(uint64_t tick);
+
+void session_is_full(struct lane *lane);
+
+/* Drain: there is room again, or may be. */
+static inline void session_has_room(void)
+{
+    if (session_rules() & RULE_FULL)
+        atomic_fetch_and(&session.rules, ~(uint32_t)RULE_FULL);
+}
+
+/* By the rules but the ring's room; counts what it turns away. */
+bool session_admits_slowly(struct lane *lane, uint32_t rules);
+
+/* Decides about a new event, once for each: what is turned away is counted, what is admitted is charged. */
+static inline bool session_admits(struct lane *lane, uint32_t rules)
+{
+    if (__builtin_expect(!ring_has_room(&lane->ring), 0)) {
+        session_is_full(lane);
+        return false;
+    }
+    return __builtin_expect((rules & (RULE_CLOSED | RULE_RATE | RULE_LIMIT)) == 0, 1) || session_admits_slowly(lane, rules);
+}
+
+#endif

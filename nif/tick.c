@@ -1,0 +1,91 @@
+#include "tick.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+bool tick_counter;
+
+static uint64_t start_tick, start_ns;
+
+uint64_t tick_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+#if defined(__x86_64__)
+
+static bool counter_is_invariant(void)
+{
+    uint32_t a = 0x80000000u, b, c = 0, d;
+    __asm__ volatile("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
+    if (a < 0x80000007u)
+        return false;
+    a = 0x80000007u, c = 0;
+    __asm__ volatile("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
+    return d >> 8 & 1;
+}
+
+/* The kernel leaves the counter for another clock when the processors' counters do not agree: then neither do we use it. */
+static bool kernel_trusts_counter(void)
+{
+    static const struct {
+        char name[32];
+        size_t bytes;
+    } trusted[] = {{"tsc\n", 4}, {"kvm-clock\n", 10}, {"hyperv_clocksource_tsc_page\n", 28}};
+    char name[64];
+    int fd = open("/sys/devices/system/clocksource/clocksource0/current_clocksource", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return true;
+    ssize_t n = read(fd, name, sizeof name);
+    close(fd);
+    if (n <= 0)
+        return true;
+    for (size_t i = 0; i < sizeof trusted / sizeof *trusted; i++)
+        if ((size_t)n == trusted[i].bytes && memcmp(name, trusted[i].name, trusted[i].bytes) == 0)
+            return true;
+    return false;
+}
+
+#endif
+
+void tick_start(void)
+{
+#if defined(__x86_64__)
+    tick_counter = counter_is_invariant() && kernel_trusts_counter();
+#elif defined(__aarch64__)
+    tick_counter = true;
+#endif
+    start_ns = tick_ns();
+    start_tick = tick_now();
+}
+
+uint64_t tick_per_ms(void)
+{
+    uint64_t ns, tick;
+    if (!tick_counter)
+        return 1000000;
+    do {
+        ns = tick_ns();
+        tick = tick_now();
+    } while (ns - start_ns < 1000000);
+    /* a load long ago would overflow the product; half an hour is measure enough */
+    uint64_t us = (ns - start_ns) / 1000;
+    return us < 1000000000u ? (tick - start_tick) * 1000 / us : (tick - start_tick) / (us / 1000);
+}
+
+uint64_t tick_slack(void)
+{
+#if defined(__x86_64__)
+    return tick_counter ? 32768 : 10000;
+#elif defined(__aarch64__)
+    uint64_t hertz;
+    __asm__ volatile("mrs %0, cntfrq_el0" : "=r"(hertz));
+    return hertz / 100000 + 1;
+#else
+    return 10000;
+#endif
+}

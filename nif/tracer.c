@@ -1,0 +1,335 @@
+#include "tracer.h"
+
+#include "bell.h"
+#include "imm.h"
+#include "session.h"
+#include "tick.h"
+
+/* What stands in argv[3] and under `extra`, and in which order the frame has it. */
+enum layout {
+    LAYOUT_CALL,       /* {M, F, Args | Arity} */
+    LAYOUT_RETURN,     /* {M, F, Arity}, extra */
+    LAYOUT_RETURN_TO,  /* {M, F, Arity} | undefined */
+    LAYOUT_TERM,       /* a term */
+    LAYOUT_EXTRA_TERM, /* extra, then the term */
+    LAYOUT_TERM_EXTRA, /* the term, then extra */
+    LAYOUT_TAG_TERM,   /* not known: its tag, then the term */
+    LAYOUT_LABEL,      /* a label in the tracee's place, then the term */
+};
+
+struct tag {
+    const char *name;
+    uint8_t kind, layout;
+    bool in_process; /* the callback runs for the tracee's own process */
+};
+
+static const struct tag tags[] = {
+    {"call", ETW_CALL, LAYOUT_CALL, true},
+    {"return_from", ETW_RETURN_FROM, LAYOUT_RETURN, true},
+    {"exception_from", ETW_EXCEPTION_FROM, LAYOUT_RETURN, true},
+    {"return_to", ETW_RETURN_TO, LAYOUT_RETURN_TO, true},
+    {"send", ETW_SEND, LAYOUT_EXTRA_TERM, true},
+    {"send_to_non_existing_process", ETW_SEND_NOPROC, LAYOUT_EXTRA_TERM, true},
+    {"receive", ETW_RECEIVE, LAYOUT_TERM, false},
+    {"spawn", ETW_SPAWN, LAYOUT_TERM_EXTRA, false},
+    {"spawned", ETW_SPAWNED, LAYOUT_TERM_EXTRA, false},
+    {"exit", ETW_EXIT, LAYOUT_TERM, false},
+    {"register", ETW_REGISTER, LAYOUT_TERM, false},
+    {"unregister", ETW_UNREGISTER, LAYOUT_TERM, false},
+    {"link", ETW_LINK, LAYOUT_TERM, false},
+    {"unlink", ETW_UNLINK, LAYOUT_TERM, false},
+    {"getting_linked", ETW_GETTING_LINKED, LAYOUT_TERM, false},
+    {"getting_unlinked", ETW_GETTING_UNLINKED, LAYOUT_TERM, false},
+    {"open", ETW_OPEN, LAYOUT_TERM_EXTRA, false},
+    {"closed", ETW_CLOSED, LAYOUT_TERM, false},
+    {"in", ETW_IN, LAYOUT_TERM, false},
+    {"out", ETW_OUT, LAYOUT_TERM, false},
+    {"in_exiting", ETW_IN_EXITING, LAYOUT_TERM, false},
+    {"out_exiting", ETW_OUT_EXITING, LAYOUT_TERM, false},
+    {"out_exited", ETW_OUT_EXITED, LAYOUT_TERM, false},
+    {"gc_minor_start", ETW_GC_MINOR_START, LAYOUT_TERM, false},
+    {"gc_minor_end", ETW_GC_MINOR_END, LAYOUT_TERM, false},
+    {"gc_major_start", ETW_GC_MAJOR_START, LAYOUT_TERM, false},
+    {"gc_major_end", ETW_GC_MAJOR_END, LAYOUT_TERM, false},
+    {"gc_max_heap_size", ETW_GC_MAX_HEAP_SIZE, LAYOUT_TERM, false},
+    {"seq_trace", ETW_SEQ_TRACE, LAYOUT_LABEL, false},
+};
+static const struct tag other_tag = {"", ETW_SYSTEM, LAYOUT_TAG_TERM, false};
+
+#define TAG_SLOTS 128
+static struct {
+    ERL_NIF_TERM word;
+    const struct tag *tag;
+} tag_slots[TAG_SLOTS];
+
+static ERL_NIF_TERM atom_call, atom_trace_status, atom_extra, atom_match_spec_result;
+static ERL_NIF_TERM atom_trace, atom_discard, atom_remove, atom_ok;
+
+static unsigned tag_slot(ERL_NIF_TERM word)
+{
+    return (unsigned)(word * UINT64_C(0x9e3779b97f4a7c15) >> 57);
+}
+
+void tracer_load(ErlNifEnv *env)
+{
+    for (unsigned i = 0; i < sizeof tags / sizeof *tags; i++) {
+        ERL_NIF_TERM word = enif_make_atom(env, tags[i].name);
+        unsigned slot = tag_slot(word);
+        while (tag_slots[slot].tag)
+            slot = (slot + 1) % TAG_SLOTS;
+        tag_slots[slot].word = word;
+        tag_slots[slot].tag = &tags[i];
+    }
+    atom_call = enif_make_atom(env, "call");
+    atom_trace_status = enif_make_atom(env, "trace_status");
+    atom_extra = enif_make_atom(env, "extra");
+    atom_match_spec_result = enif_make_atom(env, "match_spec_result");
+    atom_trace = enif_make_atom(env, "trace");
+    atom_discard = enif_make_atom(env, "discard");
+    atom_remove = enif_make_atom(env, "remove");
+    atom_ok = enif_make_atom(env, "ok");
+}
+
+static inline const struct tag *tag_of(ERL_NIF_TERM word)
+{
+    for (unsigned slot = tag_slot(word);; slot = (slot + 1) % TAG_SLOTS) {
+        if (tag_slots[slot].word == word)
+            return tag_slots[slot].tag;
+        if (!tag_slots[slot].tag)
+            return &other_tag;
+    }
+}
+
+static void count_roofless(void)
+{
+    atomic_fetch_add_explicit(&lanes.roofless, 1, memory_order_relaxed);
+}
+
+/* ---- enabled: argv is tag, state, tracee -------------------------------------------------------------------------- */
+
+static __attribute__((noinline)) ERL_NIF_TERM enabled_by_rules(uint32_t rules)
+{
+    if (rules & RULE_OVER)
+        return atom_discard;
+    if (!(rules & RULE_EARLY))
+        return atom_trace;
+    struct lane *lane = lane_mine();
+    if (!lane) {
+        count_roofless();
+        return atom_discard;
+    }
+    return session_admits(lane, rules) ? atom_trace : atom_discard;
+}
+
+ERL_NIF_TERM tracer_enabled_call(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)env, (void)argc;
+    if (!session_is_live(argv[1]) || session_excludes(argv[2]))
+        return atom_discard;
+    uint32_t rules = session_rules();
+    return __builtin_expect((rules & ~(uint32_t)RULE_EARLY) == 0, 1) ? atom_trace : enabled_by_rules(rules);
+}
+
+/* Turns away what trace/5 would turn away a moment later; charging is left to it, for it may know better. */
+ERL_NIF_TERM tracer_enabled_event(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)env, (void)argc;
+    if (!session_is_live(argv[1]) || session_excludes(argv[2]))
+        return atom_discard;
+    uint32_t rules = session_rules();
+    if (__builtin_expect((rules & ~(uint32_t)(RULE_EARLY | RULE_LIMIT)) == 0, 1))
+        return atom_trace;
+    if (rules & RULE_OVER)
+        return atom_discard;
+    struct lane *lane = lane_mine();
+    if (!lane) {
+        count_roofless();
+        return atom_discard;
+    }
+    enum etw_loss why;
+    if (!ring_has_room(&lane->ring))
+        why = ETW_LOST_RING;
+    else if (rules & RULE_CLOSED)
+        why = ETW_LOST_GUARD;
+    else if (rules & RULE_RATE && !session_rate_allows(tick_now()))
+        why = ETW_LOST_RATE;
+    else
+        return atom_trace;
+    ring_lose(&lane->ring, why);
+    return atom_discard;
+}
+
+ERL_NIF_TERM tracer_enabled(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    if (__builtin_expect(argv[0] == atom_trace_status, 1))
+        return session_is_live(argv[1]) ? atom_trace : atom_remove;
+    if (argv[0] == atom_call)
+        return tracer_enabled_call(env, argc, argv);
+    return tracer_enabled_event(env, argc, argv);
+}
+
+/* ---- trace: argv is tag, state, tracee, term, options -------------------------------------------------------------- */
+
+static inline uint64_t tracee_data(ErlNifEnv *env, ERL_NIF_TERM word)
+{
+    if (__builtin_expect(imm_known, 1)) {
+        if (imm_is_pid(word))
+            return imm_pid(word);
+        return imm_is_port(word) ? imm_port(word) | ETW_TRACEE_PORT : 0;
+    }
+    return imm_ask_tracee(env, word);
+}
+
+/* Whether the event that came so far is pushed; what is not is counted here, unless it was or nobody asked for it. */
+static inline bool admits(struct lane *lane, const struct tag *tag, uint32_t rules)
+{
+    bool is_return = tag->kind == ETW_RETURN_FROM || tag->kind == ETW_EXCEPTION_FROM;
+    if (is_return || (tag->kind == ETW_CALL && rules & RULE_EARLY)) {
+        /* Its call, or it itself, was admitted at the gate. Without a gate a rate must hold for returns as well. */
+        if (is_return && !(rules & RULE_EARLY))
+            return session_admits(lane, rules & RULE_RATE);
+        return session_admits(lane, 0);
+    }
+    return !(rules & RULE_OVER) && session_admits(lane, rules);
+}
+
+/* {M, F, _}; false: not that */
+static inline bool get_function(ErlNifEnv *env, ERL_NIF_TERM t, const ERL_NIF_TERM **ret_mfa)
+{
+    int n;
+    return enif_get_tuple(env, t, &n, ret_mfa) && n == 3;
+}
+
+static uint8_t *put_no_function(uint8_t *at)
+{
+    return put8(put16(at, ETW_NO_FUNCTION), 0);
+}
+
+static uint8_t *put_function(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
+{
+    const ERL_NIF_TERM *mfa;
+    unsigned arity;
+    if (!get_function(e->env, t, &mfa) || !enif_get_uint(e->env, mfa[2], &arity))
+        return put_no_function(at);
+    return encode_function(e, at, mfa[0], mfa[1], arity);
+}
+
+static inline uint8_t *put_call(struct encoder *e, uint8_t *at, ERL_NIF_TERM t, uint32_t *flags)
+{
+    const ERL_NIF_TERM *mfa;
+    ERL_NIF_TERM args[255], rest;
+    unsigned many = 0;
+    if (!get_function(e->env, t, &mfa))
+        return put_no_function(at);
+    for (rest = mfa[2]; rest != imm_nil && many < 255 && enif_get_list_cell(e->env, rest, &args[many], &rest);)
+        many++;
+    if (many == 0 && rest != imm_nil && enif_get_uint(e->env, rest, &many)) {
+        *flags |= ETW_F_ARITY;
+        return encode_function(e, at, mfa[0], mfa[1], many);
+    }
+    at = encode_function(e, at, mfa[0], mfa[1], many);
+    return encode_terms(e, at, args, many);
+}
+
+static uint8_t *put_terms(struct encoder *e, uint8_t *at, ERL_NIF_TERM first, ERL_NIF_TERM second)
+{
+    ERL_NIF_TERM both[2] = {first, second};
+    return encode_terms(e, at, both, second ? 2 : 1);
+}
+
+static inline uint8_t *put_event(struct encoder *e, uint8_t *at, const struct tag *tag, const ERL_NIF_TERM argv[], ERL_NIF_TERM extra,
+    uint32_t *flags)
+{
+    switch ((enum layout)tag->layout) {
+    case LAYOUT_CALL:
+        return put_call(e, at, argv[3], flags);
+    case LAYOUT_RETURN:
+        return put_terms(e, put_function(e, at, argv[3]), extra, 0);
+    case LAYOUT_RETURN_TO:
+        return put_function(e, at, argv[3]);
+    case LAYOUT_EXTRA_TERM:
+        return put_terms(e, at, extra, argv[3]);
+    case LAYOUT_TERM_EXTRA:
+        return put_terms(e, at, argv[3], extra);
+    case LAYOUT_TAG_TERM:
+        return put_terms(e, at, argv[0], argv[3]);
+    case LAYOUT_LABEL:
+        return put_terms(e, at, argv[2], argv[3]);
+    case LAYOUT_TERM:
+        break;
+    }
+    return put_terms(e, at, argv[3], 0);
+}
+
+static uint8_t *put_result(struct encoder *e, uint8_t *at, ERL_NIF_TERM result)
+{
+    e->items += 32;
+    e->bytes = TRACER_MS_BYTES;
+    return encode_terms(e, at, &result, 1);
+}
+
+static inline bool has_match_spec(const struct tag *tag)
+{
+    return tag->kind == ETW_CALL || tag->kind == ETW_SEND || tag->kind == ETW_RECEIVE || tag->kind == ETW_SEND_NOPROC;
+}
+
+static inline bool has_extra(const struct tag *tag)
+{
+    return tag->layout == LAYOUT_RETURN || tag->layout == LAYOUT_EXTRA_TERM || tag->layout == LAYOUT_TERM_EXTRA;
+}
+
+static inline __attribute__((always_inline)) ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag)
+{
+    uint32_t rules = session_rules();
+    ERL_NIF_TERM extra = imm_nil, result;
+    size_t options;
+    if (has_extra(tag)) {
+        enif_get_map_value(env, argv[4], atom_extra, &extra);
+        if (tag->layout == LAYOUT_EXTRA_TERM && session_excludes(extra))
+            return atom_ok;
+    }
+    if (tag->kind == ETW_RETURN_TO && session_excludes(argv[2]))
+        return atom_ok;
+    struct lane *lane = lane_mine();
+    if (__builtin_expect(!lane, 0)) {
+        if (!(rules & RULE_OVER))
+            count_roofless();
+        return atom_ok;
+    }
+    if (!admits(lane, tag, rules))
+        return atom_ok;
+
+    struct encoder e = {env, &lane->names, session.bytes, session.items, session.depth, false};
+    struct frame frame;
+    ring_busy(&lane->ring);
+    uint64_t tracee = argv[2] == lane->tracee ? lane->ring.tracee : tracee_data(env, argv[2]);
+    uint8_t *at = frame_begin(&lane->ring, &frame, tick_now(), tracee);
+    at = put_event(&e, at, tag, argv, extra, &frame.flags);
+    if (has_match_spec(tag) && enif_get_map_size(env, argv[4], &options) && options
+        && enif_get_map_value(env, argv[4], atom_match_spec_result, &result)) {
+        frame.flags |= ETW_F_MS;
+        at = put_result(&e, at, result);
+    }
+    if (e.cut)
+        frame.flags |= ETW_F_CUT;
+    size_t bytes = (size_t)(at - frame.at);
+    if (argv[2] != lane->tracee) {
+        lane->tracee = argv[2];
+        lane_greet(lane, argv[2]);
+    }
+    frame_end(&lane->ring, &frame, at, tag->kind);
+    bell_ring();
+    if (__builtin_expect(bytes > 4096, 0) && tag->in_process)
+        enif_consume_timeslice(env, bytes < 100 * 1024 ? (int)(bytes / 1024) : 100);
+    return atom_ok;
+}
+
+ERL_NIF_TERM tracer_trace(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)argc;
+    if (!session_is_live(argv[1]))
+        return atom_ok;
+    if (argv[0] == atom_call)
+        return push(env, argv, &tags[0]); /* everything that depends on the tag is decided by the compiler */
+    return push(env, argv, tag_of(argv[0]));
+}

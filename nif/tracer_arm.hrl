@@ -1,0 +1,377 @@
+%% Arming: from the request to patterns and flags in the session, and the self-check that notices when they are gone.
+%%
+%% The patterns are set by the worker through a weak handle (it may take hundreds of milliseconds for a node's every
+%% function, and the owner has a lease to keep); the flags of processes come last, from the owner: until then nothing
+%% is traced, and a failure half-way has traced nobody.
+%%
+%% Request: #{probes => [Probe], procs => [Who], ports => [Who], flags => [atom], allow_empty => boolean}
+%% Probe: #{id, type => call|send|recv, scope => local|global|meta, select => [Selector], atoms => [Bin],
+%%          match_spec => {any, Bin} | {arity, #{Arity => Bin}}}, Bin: an encoded match specification, or `true`
+%% Who: all | existing | new | {pid, Bin} | {name, Bin} | {application, Bin} | {initial, Bin}
+%% Answer: #{probes => [#{id, functions, modules}], processes => N, ports => N, warning => [Bin]}
+
+-record(armed, {
+    request,
+    modules,        % #{Module => {md5, {F, A}, local | global}}: one function of each shows whether it is still traced
+    builtins = [],  % [{MFA, Specification, Flags}]: what another session's trace-off could blind (gate `bif`)
+    loaded = [],    % the node's modules when they were last looked at
+    early,          % no specification can reject a call
+    turn = []       % modules that the next check looks at more closely
+}).
+
+-define(CHECK, 1000). % ms
+-define(CHECK_MOST, 200). % modules whose patterns are looked at in one check
+
+arm(Id, _, S = #s{helper = {_, _}}) -> reply(Id, {error, busy}, S);
+arm(Id, _, S = #s{last = Last}) when Last =/= none -> reply(Id, {error, stopping}, S);
+arm(Id, Request, S0) ->
+    S = disarm(S0),
+    help({arm, Id, Request}, arm, {weak(S), Request, all, S#s.tracer =:= fallback}, S).
+
+weak(#s{session = {_, Weak}}) -> Weak.
+
+%% A fresh session is the surest way to clear everything: patterns of every scope, flags, counters, breakpoints.
+disarm(S = #s{armed = none, helper = none}) -> S;
+disarm(S = #s{last = Last}) when Last =/= none -> S;
+disarm(S) -> session((destroy(S))#s{helper = none, timer = none}).
+
+helped({arm, Id, Request}, {ok, Armed, Answer}, S) ->
+    %% Where no specification can reject a call, the NIF may turn calls away before the VM has built their arguments.
+    S#s.tracer =:= fallback orelse gate(S#s.tracer, case Armed#armed.early of true -> early; false -> late end),
+    try flags(Request, S) of
+        {Processes, Ports} ->
+            Timer = erlang:start_timer(?CHECK, self(), check),
+            reply(Id, {ok, Answer#{processes => Processes, ports => Ports}}, S#s{armed = Armed, timer = Timer})
+    catch
+        throw:Reason -> reply(Id, {error, Reason}, disarm(S#s{armed = Armed}))
+    end;
+helped({arm, Id, _}, {error, Reason}, S) ->
+    reply(Id, {error, Reason}, disarm(S#s{armed = failed}));
+helped({arm, Id, _}, killed, S) ->
+    reply(Id, {error, max_heap_size}, disarm(S#s{armed = failed}));
+helped(check, {ok, Armed, Notices}, S = #s{armed = #armed{}}) ->
+    lists:foldl(fun({Tag, M}, Acc) -> meta(Acc, notice, [Tag, M]) end, S#s{armed = Armed}, Notices);
+helped(_, _, S) ->
+    S.
+
+%% ---- in the worker ------------------------------------------------------------------------------------------------
+
+%% Only: all, or the modules that are to be armed again.
+arm_do({Session, Request = #{probes := Probes}, Only, Fallback}) ->
+    Gates = gates(),
+    Read = [probe(P) || P <- Probes],
+    Warnings = lists:usort(lists:flatmap(fun(P) -> allowed(P, Request, Gates) end, Read)),
+    Lenient = maps:get(allow_empty, Request, false),
+    Found = [{P, found(P, Only, Lenient)} || P <- Read],
+    case [Id || {#{type := call, id := Id}, []} <- Found, not Lenient] of
+        [Empty | _] -> throw({empty, Empty});
+        [] -> ok
+    end,
+    Calls = call_patterns(Session, Found, Only),
+    Only =:= all andalso lists:foreach(fun(Kind) -> messages(Session, Kind, [P || P = #{type := K} <- Read, K =:= Kind]) end, [send, recv]),
+    Counts = [#{id => Id, functions => length(Fs), modules => length(lists:usort([M || {{M, _, _}, _} <- Fs]))}
+        || {#{id := Id}, Fs} <- Found],
+    More = case Fallback of true -> [<<"without a NIF: at most 1000 events a second">>]; false -> [] end,
+    {ok, watched(Request, Calls), #{probes => Counts, warning => More ++ Warnings}}.
+
+%% The probe with its specifications decoded. Atoms in them must exist: a specification that names none of this node's
+%% atoms cannot match, and making them would be ours for ever.
+probe(Probe = #{match_spec := Spec}) ->
+    lists:foreach(fun(A) -> existing([A]) =:= [] andalso throw({no_atom, A}) end, maps:get(atoms, Probe, [])),
+    Probe#{match_spec := case Spec of
+        {any, Bin} -> {any, spec(Bin)};
+        {arity, Map} -> {arity, maps:map(fun(_, Bin) -> spec(Bin) end, Map)}
+    end}.
+
+spec(Bin) ->
+    try binary_to_term(Bin, [safe]) catch error:_ -> throw(bad_spec) end.
+
+%% [{MFA, Specification}]
+found(#{type := call, scope := Scope, select := Selectors, match_spec := Spec}, Only, Lenient) ->
+    All = lists:usort(lists:flatmap(fun(Selector) ->
+        try wanted(Selector, Only) andalso select(Selector, Scope) of
+            false -> [];
+            Found -> Found
+        catch
+            throw:Reason when Lenient, element(1, Reason) =/= bad_pattern -> []
+        end
+    end, Selectors)),
+    lists:flatmap(fun(MFA = {M, _, A}) ->
+        Here = Only =:= all orelse lists:member(M, Only),
+        case Spec of
+            {any, Ms} when Here -> [{MFA, Ms}];
+            {arity, #{A := Ms}} when Here -> [{MFA, Ms}];
+            _ -> []
+        end
+    end, All);
+found(_, _, _) -> [].
+
+wanted(_, all) -> true;
+wanted({{name, Name}, _, _, _}, Only) -> lists:any(fun(M) -> atom_to_binary(M) =:= Name end, Only);
+wanted(_, _) -> true.
+
+%% Sets what was found and returns it: [{MFA, Flags, Specification}].
+call_patterns(Session, Found, Only) ->
+    Meta = merge([F || {#{scope := meta}, F} <- Found]),
+    Global = merge([F || {#{scope := global}, F} <- Found]),
+    Local0 = merge([F || {#{scope := local}, F} <- Found]),
+    %% One function cannot have both kinds of breakpoint; the local one sees every call.
+    Local = maps:merge_with(fun(_, A, B) -> A ++ B end, Local0, maps:with(maps:keys(Local0), Global)),
+    lists:flatmap(fun({Scope, Map}) -> patterns(Session, Scope, maps:map(fun(_, L) -> joined(L) end, Map), Only) end,
+        [{local, Local}, {global, maps:without(maps:keys(Local), Global)}, {meta, Meta}]).
+
+merge(Lists) ->
+    lists:foldr(fun(Found, Acc) ->
+        lists:foldl(fun({MFA, Ms}, A) -> A#{MFA => [Ms | maps:get(MFA, A, [])]} end, Acc, Found)
+    end, #{}, Lists).
+
+%% The clauses of all probes in their order; `true` is a clause that always matches.
+joined([Ms]) -> Ms;
+joined(Many) -> lists:append([case Ms of true -> [{'_', [], []}]; _ -> Ms end || Ms <- Many]).
+
+%% Each call costs the VM a round through all schedulers, so few calls: a default for every module together, then for
+%% a module, then single functions, whichever sum is least.
+patterns(_, _, Map, _) when map_size(Map) =:= 0 -> [];
+patterns(Session, Scope, Map, Only) ->
+    Modules = maps:groups_from_list(fun({{M, _, _}, _}) -> M end, maps:to_list(Map)),
+    Set = fun(MFA, Ms) ->
+        try trace:function(Session, MFA, Ms, [Scope])
+        catch error:_ -> throw({bad_spec, mfa_text(MFA)})
+        end
+    end,
+    Common = common([Ms || {_, Ms} <- maps:to_list(Map)]),
+    {Off, _} = plan(Modules, maps:keys(Modules), Scope, false),
+    {On, _} = case Only =:= all andalso maps:size(Modules) > 20 of
+        true -> plan(Modules, erlang:loaded(), Scope, Common);
+        false -> {Off + 1, []}
+    end,
+    {Default, Over} = if On + 1 < Off -> {Common, erlang:loaded()}; true -> {false, maps:keys(Modules)} end,
+    Default =:= false orelse Set({'_', '_', '_'}, Default),
+    {_, Steps} = plan(Modules, Over, Scope, Default),
+    lists:foreach(fun({MFA, Ms}) -> Set(MFA, Ms) end, Steps),
+    [{MFA, Scope, Ms} || {MFA, Ms} <- maps:to_list(Map)].
+
+%% {How many calls, the calls}, when `Default` is already set for every function.
+plan(Modules, Over, Scope, Default) ->
+    lists:foldl(fun(M, {N, Steps}) ->
+        Wanted = maps:get(M, Modules, []),
+        Has = maps:from_list(Wanted),
+        Others = [{MFA, false} || {F, A} <- listed(M, Scope), MFA <- [{M, F, A}], not is_map_key(MFA, Has)],
+        All = Wanted ++ Others,
+        Singles = fun(Now) -> [Step || Step = {_, Ms} <- All, Ms =/= Now] end,
+        Plain = Singles(Default),
+        Mine = common([Ms || {_, Ms} <- All]),
+        Whole = [{{M, '_', '_'}, Mine} | Singles(Mine)],
+        Best = case length(Whole) < length(Plain) of true -> Whole; false -> Plain end,
+        {N + length(Best), lists:reverse(Best, Steps)}
+    end, {0, []}, Over).
+
+common(List) ->
+    Counts = lists:foldl(fun(X, Acc) -> Acc#{X => maps:get(X, Acc, 0) + 1} end, #{}, List),
+    {_, Most} = maps:fold(fun(X, N, Best = {Max, _}) -> if N > Max -> {N, X}; true -> Best end end, {0, false}, Counts),
+    Most.
+
+messages(_, _, []) -> ok;
+messages(Session, Kind, Probes) ->
+    Ms = joined([M || #{match_spec := {any, M}} <- Probes]),
+    try trace:Kind(Session, Ms, []) catch error:_ -> throw({bad_spec, atom_to_binary(Kind)}) end.
+
+mfa_text({M, F, A}) ->
+    unicode:characters_to_binary(io_lib:format("~ts:~ts/~w", [M, F, A])).
+
+%% ---- processes and ports (in the owner) ---------------------------------------------------------------------------
+
+flags(#{flags := Flags} = Request, S) ->
+    Time = case S#s.tracer of fallback -> [monotonic_timestamp]; _ -> [] end,
+    Ours = [self(), S#s.janitor, S#s.namer, S#s.worker] ++ case channel(S) of P when is_pid(P) -> [P]; _ -> [] end,
+    Proc = Flags -- [ports, running_ports],
+    Port = [F || F <- Flags, lists:member(F, [send, 'receive', ports, running_ports])],
+    Processes = case Proc of
+        [] -> 0;
+        _ ->
+            N = who(maps:get(procs, Request, [all]), fun(W) -> trace:process(S#s.session, W, true, Proc ++ Time) end),
+            [spare(fun() -> trace:process(S#s.session, P, false, Proc ++ Time) end) || P <- Ours],
+            N
+    end,
+    Ports = case Port of
+        [] -> 0;
+        _ ->
+            M = who(maps:get(ports, Request, []), fun(W) -> trace:port(S#s.session, W, true, Port ++ Time) end),
+            case channel(S) of
+                C when is_port(C) -> spare(fun() -> trace:port(S#s.session, C, false, Port ++ Time) end);
+                _ -> ok
+            end,
+            M
+    end,
+    {Processes, Ports}.
+
+%% One of ours that has ended meanwhile needs no sparing.
+spare(Untrace) ->
+    try Untrace() catch error:_ -> 0 end.
+
+who(Whos, Set) ->
+    lists:sum([Set(P) || Who <- Whos, P <- who(Who)]).
+
+who(Who) when Who =:= all; Who =:= existing; Who =:= new -> [Who];
+who({pid, Text}) ->
+    P = try
+        case binary_to_list(Text) of
+            "#Port" ++ _ = Port -> list_to_port(Port);
+            Pid -> list_to_pid(Pid)
+        end
+    catch error:_ -> throw({noproc, Text})
+    end,
+    Alive = node(P) =:= node() andalso case is_pid(P) of true -> is_process_alive(P); false -> erlang:port_info(P, id) =/= undefined end,
+    Alive orelse throw({noproc, Text}),
+    [P];
+who({name, Text}) ->
+    case [W || A <- existing([Text]), W <- [whereis(A)], W =/= undefined] of
+        [] -> throw({noproc, Text, near(Text, [atom_to_binary(N) || N <- registered()])});
+        Found -> Found
+    end;
+who({application, Text}) ->
+    Masters = [M || A <- existing([Text]), M <- [application_controller:get_master(A)], is_pid(M)],
+    Masters =:= [] andalso throw({no_app, Text, []}),
+    [P || P <- processes(), {_, G} <- [process_info(P, group_leader)], lists:member(G, Masters)];
+who({initial, Text}) ->
+    case [P || P <- processes(), initial(P) =:= Text] of
+        [] -> throw({noproc, Text});
+        Found -> Found
+    end.
+
+initial(P) ->
+    case process_info(P, [{dictionary, '$initial_call'}, initial_call]) of
+        [{_, MFA = {_, _, _}}, _] -> mfa(MFA);
+        [_, {_, MFA}] -> mfa(MFA);
+        undefined -> none
+    end.
+
+%% ---- the self-check -----------------------------------------------------------------------------------------------
+
+%% What must be looked at each second: code that is loaded anew has lost its patterns, and nobody tells us.
+watched(Request, Calls) ->
+    Modules = lists:foldl(fun({{M, F, A}, Scope, _}, Acc) ->
+        case Acc of
+            #{M := _} -> Acc;
+            _ -> Acc#{M => {md5(M), {F, A}, Scope}}
+        end
+    end, #{}, Calls),
+    Builtins = [Call || Call = {{M, F, A}, _, _} <- Calls, erlang:is_builtin(M, F, A)],
+    #armed{request = Request, modules = Modules, loaded = lists:usort(erlang:loaded()), builtins = lists:sublist(Builtins, 50),
+        early = lists:all(fun accepts/1, lists:usort([Ms || {_, _, Ms} <- Calls]))}.
+
+accepts(true) -> true;
+accepts(Clauses) ->
+    lists:any(fun({Head, Guards, _}) -> Guards =:= [] andalso takes_all(Head, []) end, Clauses)
+        andalso not uses([message, silent], [Body || {_, _, Body} <- Clauses, muted(Body)]).
+
+%% Variables, each once.
+takes_all('_', _) -> true;
+takes_all([], _) -> true;
+takes_all(['_' | T], Seen) -> takes_all(T, Seen);
+takes_all([V | T], Seen) when is_atom(V) ->
+    case atom_to_list(V) of
+        [$$, C | _] when C >= $0, C =< $9 -> not lists:member(V, Seen) andalso takes_all(T, [V | Seen]);
+        _ -> false
+    end;
+takes_all(_, _) -> false.
+
+muted(Body) ->
+    lists:any(fun({message, false}) -> true; ({silent, _}) -> true; (_) -> false end, Body).
+
+md5(M) -> try erlang:get_module_info(M, md5) catch error:_ -> gone end.
+
+check(S = #s{armed = #armed{}}) ->
+    Timer = erlang:start_timer(?CHECK, self(), check),
+    case S#s.helper of
+        none -> help(check, check, {weak(S), S#s.armed, S#s.tracer =:= fallback}, S#s{timer = Timer});
+        _ -> S#s{timer = Timer}
+    end;
+check(S) ->
+    S.
+
+check_do({Session, Armed = #armed{request = Request, modules = Modules}, Fallback}) ->
+    Loaded = lists:usort(erlang:loaded()),
+    {Close, Later} = turn(Armed),
+    Gone = [M || {M, {Md5, _, _}} <- maps:to_list(Modules), Md5 =/= gone, md5(M) =:= gone],
+    Changed = [M || {M, Seen} <- maps:to_list(Modules), md5(M) =/= gone, changed(Session, M, Seen, is_map_key(M, Close))],
+    blind(Session, Armed, gates()),
+    Known = maps:merge(Modules, maps:from_list([{M, setelement(1, maps:get(M, Modules), gone)} || M <- Gone])),
+    Again = again(Session, Request, Changed ++ ordsets:subtract(Loaded, Armed#armed.loaded), Fallback),
+    %% What came back without any function that was asked for is not looked for again.
+    Other = maps:map(fun(M, {_, FA, Scope}) -> {md5(M), FA, Scope} end, maps:without(maps:keys(Again), maps:with(Changed, Known))),
+    New = Armed#armed{loaded = Loaded, turn = Later, modules = maps:merge(maps:merge(Known, Other), Again)},
+    {ok, New, [{gone, M} || M <- Gone] ++ [{rearmed, M} || M <- lists:usort(Changed ++ maps:keys(Again))]}.
+
+%% A few hundred modules are looked at closely each time, in turn; every one's checksum always.
+turn(#armed{turn = [], modules = Modules}) -> turn(maps:keys(Modules));
+turn(#armed{turn = Turn}) -> turn(Turn);
+turn(Turn) ->
+    {Close, Later} = lists:split(min(?CHECK_MOST, length(Turn)), Turn),
+    {maps:from_keys(Close, true), Later}.
+
+%% The same code loaded again has the same checksum and no patterns.
+changed(Session, M, {Md5, FA, Scope}, Close) ->
+    md5(M) =/= Md5 orelse (Close andalso not traced(Session, M, FA, Scope)).
+
+again(_, _, [], _) -> #{};
+again(Session, Request, Mods, Fallback) ->
+    {ok, #armed{modules = Modules}, _} = arm_do({Session, Request#{allow_empty => true}, Mods, Fallback}),
+    Modules.
+
+traced(Session, M, {F, A}, meta) ->
+    trace:info(Session, {M, F, A}, meta) =/= {meta, false};
+traced(Session, M, {F, A}, Scope) ->
+    trace:info(Session, {M, F, A}, traced) =:= {traced, Scope}.
+
+%% On the versions that need it: another session that stops tracing a built-in function stops ours too, and `info` still
+%% says that it is traced.
+blind(Session, #armed{builtins = Builtins}, Gates) ->
+    case lists:keymember(bif, 1, Gates) andalso Builtins =/= [] andalso length(trace:session_info(all)) > 2 of
+        true -> [trace:function(Session, MFA, Ms, [Scope]) || {MFA, Scope, Ms} <- Builtins];
+        false -> ok
+    end.
+
+%% ---- what this version of the VM gets wrong -----------------------------------------------------------------------
+
+%% {What, fixed in this erts, error | warning, Text}; the rows that hold for the VM we are in.
+gates() ->
+    Erts = numbers(erlang:system_info(version)),
+    [Row || Row = {_, Fixed, _, _} <- all_gates(), Erts < Fixed].
+
+all_gates() -> [
+    {return_to, [15, 1], error, <<"return_to is unreliable before OTP 27.1">>},
+    {trace, [15, 1], error, <<"enable, disable and trace use the wrong tracer before OTP 27.1">>},
+    {meta, [15, 0, 1], error, <<"meta tracing goes to the wrong process before OTP 27.0.1">>},
+    {emulator, [15, 2], error, <<"an emulator without JIT before OTP 27.2 crashes when native code is loaded over traced functions">>},
+    {'receive', [15, 2, 4], warning, <<"times of received messages may be late before OTP 27.3.3">>},
+    {unload, [15, 2, 7], warning, <<"unloading a module may, rarely, crash an OTP before 27.3.4">>},
+    {bif, [16, 2], warning, <<"another tool that stops tracing a built-in function stops it here too; re-armed each second (fixed in OTP 28.3)">>}].
+
+numbers(Version) ->
+    [list_to_integer(N) || N <- string:lexemes(Version, ".-"), string:to_integer(N) =/= {error, no_integer}].
+
+allowed(Probe, Request, Gates) ->
+    lists:flatmap(fun({What, _, How, Text}) ->
+        case concerned(What, Probe, Request) of
+            true when How =:= error -> throw({notsup, Text});
+            true -> [Text];
+            false -> []
+        end
+    end, Gates).
+
+concerned(return_to, _, #{flags := Flags}) -> lists:member(return_to, Flags);
+concerned(trace, #{match_spec := {_, Specs}}, _) -> uses([enable_trace, disable_trace, trace], Specs);
+concerned(meta, #{type := call, scope := Scope}, _) -> Scope =:= meta;
+concerned(emulator, _, _) -> erlang:system_info(emu_flavor) =:= emu;
+concerned('receive', #{type := Kind}, _) -> Kind =:= recv;
+concerned(unload, _, _) -> true;
+concerned(bif, #{type := call}, _) -> length(trace:session_info(all)) > 2;
+concerned(_, _, _) -> false.
+
+%% Whether a specification (or a map of them) has such an action anywhere: {Action, …}.
+uses(Actions, [H | T]) -> uses(Actions, H) orelse uses(Actions, T);
+uses(Actions, T) when is_tuple(T), tuple_size(T) > 1 ->
+    lists:member(element(1, T), Actions) orelse uses(Actions, tuple_to_list(T));
+uses(Actions, T) when is_map(T) -> uses(Actions, maps:values(T));
+uses(_, _) -> false.

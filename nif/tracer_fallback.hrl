@@ -1,0 +1,198 @@
+%% Tracing without a NIF: the owner itself is the tracer, and makes the same frames from the messages it gets. That is
+%% dear for the node, so the caps are hard: 1000 events a second become frames, the rest is counted; a mailbox over
+%% 10000 messages ends the tracing, and what was in it is counted.
+
+-define(FB_RATE, 1000).
+-define(FB_QUEUE, 10000).
+-define(FB_LATE, 10000000). % ns: what was sent to us before that has arrived
+
+-record(fb, {
+    limits, limit,            % of frame/6; events that may still come, or infinity
+    rate, tokens, filled,     % the bucket, and when it was filled, ns
+    frames = [], bytes = 0,   % the newest first
+    most,                     % bytes of frames that are kept for the client
+    seen = 0, lost = {0, 0, 0, 0, 0, 0, 0, 0}, told = {0, 0, 0, 0, 0, 0, 0, 0},
+    tick = 0, tracee = -1,    % of the last frame
+    functions = #{},          % {M, F} => id
+    known = #{}, new = [],    % tracees
+    seq = 0, watermark = 0
+}).
+
+fb_new(Options) ->
+    Rate = case maps:get(rate, Options, 0) of 0 -> ?FB_RATE; R -> min(R, ?FB_RATE) end,
+    Redacted = maps:get(redact, Options, []),
+    #fb{rate = Rate, tokens = Rate, filled = erlang:monotonic_time(nanosecond),
+        most = maps:get(buffer, Options, 1048576),
+        limit = case maps:get(limit, Options, 0) of 0 -> infinity; N -> N end,
+        limits = {maps:get(size, Options, 1024), maps:get(depth, Options, 16), maps:get(items, Options, 1024),
+            maps:from_keys(Redacted ++ existing(Redacted), true)}}.
+
+%% The tick is nanoseconds: the monotonic clock, which begins far below 0, lifted over it.
+-define(FB_LIFT, (1 bsl 60)).
+
+fb_now() -> erlang:monotonic_time(nanosecond) + ?FB_LIFT.
+
+%% {trace_ts, Tracee, Tag, … , Time}: anything else is not for us. Behind the limit only what belongs to earlier calls
+%% is of interest, the rest is not even counted, for nobody asked for it any more.
+fb_event(Event, S = #s{fb = #fb{limit = 0}}) when element(3, Event) =/= return_from, element(3, Event) =/= exception_from ->
+    S;
+fb_event(Event, S = #s{fb = Fb}) when element(1, Event) =:= trace_ts, tuple_size(Event) >= 5 ->
+    N = Fb#fb.seen + 1,
+    case N band 63 =:= 0 andalso process_info(self(), message_queue_len) of
+        {_, Queue} when Queue > ?FB_QUEUE -> fb_flooded(S#s{fb = fb_lost(5, Fb#fb{seen = N})});
+        _ -> S#s{fb = fb_admit(Event, Fb#fb{seen = N})}
+    end;
+fb_event(_, S) ->
+    S.
+
+fb_flooded(S0) ->
+    S = destroy(S0),
+    Fb = fb_count(S#s.fb),
+    meta(S#s{fb = Fb}, notice, [guard, {queue, element(5, Fb#fb.lost)}]).
+
+fb_count(Fb) ->
+    receive Event when element(1, Event) =:= trace_ts -> fb_count(fb_lost(5, Fb#fb{seen = Fb#fb.seen + 1}))
+    after 0 -> Fb
+    end.
+
+fb_lost(Reason, Fb = #fb{lost = Lost}) ->
+    Fb#fb{lost = setelement(Reason, Lost, element(Reason, Lost) + 1)}.
+
+fb_admit(_, Fb = #fb{bytes = Bytes, most = Most}) when Bytes > Most -> fb_lost(1, Fb);
+fb_admit(Event, Fb = #fb{tokens = Tokens}) when Tokens >= 1 ->
+    case fb_parse(Event) of
+        none -> fb_lost(3, Fb);
+        Parsed -> fb_frame(Parsed, fb_time(element(tuple_size(Event), Event)), element(2, Event), Fb#fb{tokens = Tokens - 1})
+    end;
+fb_admit(Event, Fb = #fb{rate = Rate, filled = Filled}) ->
+    Now = erlang:monotonic_time(nanosecond),
+    case min(Rate, (Now - Filled) * Rate div 1000000000) of
+        0 -> fb_lost(2, Fb);
+        More -> fb_admit(Event, Fb#fb{tokens = More, filled = Now})
+    end.
+
+fb_time(Native) when is_integer(Native) -> erlang:convert_time_unit(Native, native, nanosecond) + ?FB_LIFT;
+fb_time({Mega, Sec, Micro}) -> ((Mega * 1000000 + Sec) * 1000000 + Micro) * 1000 - erlang:time_offset(nanosecond) + ?FB_LIFT.
+
+%% -> {Kind, {M, F, Arity} | none, Terms, Result}: Result [] | [Term] of the match specification. The order of terms is the wire's.
+fb_parse({_, _, call, {M, F, Args}, _}) -> fb_call(M, F, Args, []);
+fb_parse({_, _, call, {M, F, Args}, Result, _}) -> fb_call(M, F, Args, [Result]);
+fb_parse({_, _, return_from, MFA, Value, _}) -> {2, MFA, [Value], []};
+fb_parse({_, _, exception_from, MFA, Exception, _}) -> {3, MFA, [Exception], []};
+fb_parse({_, _, return_to, MFA = {_, _, _}, _}) -> {4, MFA, [], []};
+fb_parse({_, _, return_to, _, _}) -> {4, undefined, [], []};
+fb_parse({_, _, send, Message, To, _}) -> {5, none, [To, Message], []};
+fb_parse({_, _, send, Message, To, Result, _}) -> {5, none, [To, Message], [Result]};
+fb_parse({_, _, send_to_non_existing_process, Message, To, _}) -> {6, none, [To, Message], []};
+fb_parse({_, _, send_to_non_existing_process, Message, To, Result, _}) -> {6, none, [To, Message], [Result]};
+fb_parse({_, _, 'receive', Message, _}) -> {7, none, [Message], []};
+fb_parse({_, _, 'receive', Message, Result, _}) -> {7, none, [Message], [Result]};
+fb_parse({_, _, spawn, Child, MFA, _}) -> {8, none, [Child, MFA], []};
+fb_parse({_, _, spawned, Parent, MFA, _}) -> {9, none, [Parent, MFA], []};
+fb_parse({_, _, open, Owner, Driver, _}) -> {17, none, [Owner, Driver], []};
+fb_parse({_, _, Tag, Info, _}) ->
+    case fb_kind(Tag) of none -> none; Kind -> {Kind, none, [Info], []} end;
+fb_parse(_) -> none.
+
+fb_call(M, F, Args, Result) when is_list(Args) -> {1, {M, F, length(Args)}, Args, Result};
+fb_call(M, F, Arity, Result) -> {1, {M, F, Arity}, arity, Result}.
+
+fb_kind(exit) -> 10;
+fb_kind(register) -> 11;
+fb_kind(unregister) -> 12;
+fb_kind(link) -> 13;
+fb_kind(unlink) -> 14;
+fb_kind(getting_linked) -> 15;
+fb_kind(getting_unlinked) -> 16;
+fb_kind(closed) -> 18;
+fb_kind(in) -> 19;
+fb_kind(out) -> 20;
+fb_kind(in_exiting) -> 21;
+fb_kind(out_exiting) -> 22;
+fb_kind(out_exited) -> 23;
+fb_kind(gc_minor_start) -> 24;
+fb_kind(gc_minor_end) -> 25;
+fb_kind(gc_major_start) -> 26;
+fb_kind(gc_major_end) -> 27;
+fb_kind(gc_max_heap_size) -> 28;
+fb_kind(_) -> none.
+
+fb_frame({Kind, MFA, Terms, Result}, Time, P, Fb0) ->
+    Fb1 = fb_tell(Fb0),
+    Tick = max(Time, Fb1#fb.watermark + 1), % what is late is shown late, never out of order
+    {Deltas, Fb2} = fb_deltas(Tick, tracee(P), Fb1),
+    {Function, Fb3} = fb_function(MFA, Fb2),
+    {Flag, List} = case Terms of arity -> {16, []}; _ -> {0, Terms} end,
+    Flags = Flag bor case Result of [] -> 0; _ -> 4 end,
+    Fb4 = fb_push(frame(Kind, Flags, Deltas, Function, List ++ Result, Fb3#fb.limits), Fb3),
+    Fb5 = case Fb4#fb.limit of
+        Left when is_integer(Left), Kind =/= 2, Kind =/= 3 -> Fb4#fb{limit = Left - 1};
+        _ -> Fb4
+    end,
+    case Fb5#fb.known of
+        #{P := _} -> Fb5;
+        Known when map_size(Known) > 10000 -> Fb5#fb{known = #{P => true}, new = [P]};
+        Known -> Fb5#fb{known = Known#{P => true}, new = [P | Fb5#fb.new]}
+    end.
+
+fb_push(Frame, Fb) ->
+    Fb#fb{frames = [Frame | Fb#fb.frames], bytes = Fb#fb.bytes + byte_size(Frame)}.
+
+%% Losses stand at their place.
+fb_tell(Fb = #fb{lost = Lost, told = Lost}) -> Fb;
+fb_tell(Fb = #fb{lost = Lost}) ->
+    Counts = << <<N:64/little>> || N <- tuple_to_list(Lost) >>,
+    fb_push(<<(72 bor (48 bsl 20)):32/little, 0:32, Counts/binary>>, Fb#fb{told = Lost}).
+
+fb_deltas(Tick, Tracee, Fb = #fb{tick = Before, tracee = Same}) ->
+    Now = Fb#fb{tick = Tick, tracee = Tracee},
+    case Tick - Before of
+        Delta when Delta >= 0, Delta < 16#100000000, Tracee =:= Same -> {<<Delta:32/little>>, Now};
+        _ -> {<<0:32, Tick:64/little, Tracee:64/little>>, Now}
+    end.
+
+fb_function(none, Fb) -> {<<>>, Fb};
+fb_function(undefined, Fb) -> {<<16#7fff:16/little, 0>>, Fb};
+fb_function({M, F, Arity}, Fb = #fb{functions = Ids}) ->
+    case Ids of
+        #{{M, F} := Id} -> {<<Id:16/little, Arity>>, Fb};
+        _ ->
+            Id = map_size(Ids) rem 1024,
+            Kept = case map_size(Ids) of 1024 -> #{}; _ -> Ids end,
+            {Mod, Fun} = {atom_to_binary(M), atom_to_binary(F)},
+            {<<(Id bor 16#8000):16/little, Arity, (byte_size(Mod)):16/little, (byte_size(Fun)):16/little, Mod/binary, Fun/binary>>,
+                Fb#fb{functions = Kept#{{M, F} => Id}}}
+    end.
+
+%% As drain/4 of the NIF.
+fb_drain(Max, Meta, Last, S = #s{fb = Fb0}) ->
+    Now = fb_now(),
+    Fb = case Last of true -> fb_tell(Fb0); false -> Fb0 end,
+    {Now1, Later} = fb_fit(lists:reverse(Fb#fb.frames), Max - 56 - 160 - byte_size(Meta), []),
+    Empty = Later =:= [],
+    Mark = if Empty, Last -> Now; Empty -> Now - ?FB_LATE; true -> Fb#fb.watermark end,
+    Held = Fb#fb.tick > Mark,
+    Waited = Fb#fb.tick > Fb#fb.watermark andalso not Held,
+    Status = case Empty of true -> 0; false -> 1 end bor case Held of true -> 2; false -> 0 end
+        bor case Fb#fb.limit of 0 -> 4; _ -> 0 end,
+    case Now1 =:= [] andalso Meta =:= <<>> andalso not Last andalso not Waited of
+        true ->
+            {none, [], Status, S};
+        false ->
+            Done = Last andalso Empty,
+            Frames = iolist_to_binary(Now1),
+            Own = case Meta of <<>> -> []; _ -> [<<?META:32/little, (byte_size(Meta)):32/little, 0:576>>, Meta] end,
+            Counts = << <<N:64/little>> || N <- tuple_to_list(Fb#fb.lost) >>,
+            Ring = [<<0:32, (byte_size(Frames)):32/little, (Fb#fb.seen):64/little>>, Counts, Frames],
+            Sections = case Own of [] -> 1; _ -> 2 end,
+            Size = 56 + iolist_size(Own) + iolist_size(Ring),
+            Flags = case Empty of true -> 0; false -> 1 end bor case Done of true -> 2; false -> 0 end,
+            Watermark = max(Mark, Fb#fb.watermark),
+            Batch = iolist_to_binary([<<16#42575445:32/little, Size:32/little, (Fb#fb.seq + 1):64/little, Now:64/little, (Now - ?FB_LIFT):64/little,
+                (erlang:system_time(nanosecond)):64/little, Watermark:64/little, Sections:32/little, Flags:32/little>>, Own, Ring]),
+            {Batch, Fb#fb.new, Status, S#s{fb = Fb#fb{frames = lists:reverse(Later), bytes = Fb#fb.bytes - byte_size(Frames),
+                seq = Fb#fb.seq + 1, watermark = Watermark, new = []}}}
+    end.
+
+fb_fit([Frame | Rest], Room, Taken) when byte_size(Frame) =< Room -> fb_fit(Rest, Room - byte_size(Frame), [Frame | Taken]);
+fb_fit(Rest, _, Taken) -> {lists:reverse(Taken), Rest}.

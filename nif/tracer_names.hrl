@@ -1,0 +1,63 @@
+%% What processes are called: registered name, else label, else the function they began with. Asking a process may have to
+%% wait for it, so a process of its own asks, and the owner waits a few milliseconds at most for a batch's names.
+
+-define(NAMES_WAIT, 5).    % ms
+-define(NAMES_MOST, 256).  % for one batch
+
+names_of([], _) -> [];
+names_of(New, S = #s{namer = Namer}) ->
+    Ref = make_ref(),
+    Namer ! {names, Ref, lists:sublist(New, ?NAMES_MOST), tick(S)},
+    receive {names, Ref, Frames} -> Frames
+    after ?NAMES_WAIT -> []
+    end.
+
+names(Owner) ->
+    monitor(process, Owner),
+    names_loop(Owner).
+
+names_loop(Owner) ->
+    receive
+        {names, Ref, New, Tick} ->
+            Owner ! {names, Ref, name_frames(New, Tick, ?META_ROOM div 2)},
+            names_loop(Owner);
+        {'DOWN', _, _, _, _} ->
+            ok;
+        _ ->
+            names_loop(Owner)
+    end.
+
+name_frames([], _, _) -> [];
+name_frames(_, _, Room) when Room < 300 -> [];
+name_frames([P | Rest], Tick, Room) ->
+    case name(P) of
+        none -> name_frames(Rest, Tick, Room);
+        Name ->
+            Frame = frame(50, Tick, tracee(P), [Name]),
+            [Frame | name_frames(Rest, Tick, Room - byte_size(Frame))]
+    end.
+
+name(Port) when is_port(Port) ->
+    case erlang:port_info(Port, registered_name) of
+        {_, Name} -> Name;
+        _ -> case erlang:port_info(Port, name) of {_, Text} -> short(Text); undefined -> none end
+    end;
+name(Pid) ->
+    Items = [registered_name, {dictionary, '$process_label'}, {dictionary, '$initial_call'}, initial_call],
+    case process_info(Pid, Items) of
+        [{_, Name}, _, _, _] when is_atom(Name) -> Name;
+        [_, {_, Label}, _, _] when Label =/= undefined -> short(Label);
+        [_, _, {_, MFA = {_, _, _}}, _] -> mfa(MFA);
+        [_, _, _, {_, MFA}] -> mfa(MFA);
+        undefined -> none
+    end.
+
+mfa({M, F, A}) when is_list(A) -> mfa({M, F, length(A)});
+mfa({M, F, A}) when is_atom(M), is_atom(F), is_integer(A) ->
+    iolist_to_binary([atom_to_binary(M), $:, atom_to_binary(F), $/, integer_to_binary(A)]);
+mfa(_) -> none.
+
+short(Text) when is_atom(Text) -> atom_to_binary(Text);
+short(Text) when is_binary(Text), byte_size(Text) =< 64 -> Text;
+short(Term) ->
+    unicode:characters_to_binary(io_lib:format("~0tp", [Term], [{chars_limit, 64}])).

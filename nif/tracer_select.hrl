@@ -1,0 +1,148 @@
+%% Selectors: {ModulePattern, FunctionPattern, LowArity, HighArity | -1} -> functions of this node. Runs in a helper.
+%% Names are binaries. An atom is made only for a module that is found as a file in the code path; only a module that is
+%% named is loaded for it. What others mean is armed when the node itself loads it (the self-check).
+%% Wildcards never select module_info, what the compiler made ('-f/1-fun-0-'), nor the companion of anybody.
+
+%% All functions that one selector means: [{M, F, A}], not empty unless it is a pattern.
+select({ModPat, FunPat, Low, High0}, Scope) ->
+    High = case High0 of -1 -> 255; _ -> High0 end,
+    Mods = modules(ModPat),
+    Match = matcher(FunPat),
+    Found = lists:flatmap(fun(M) -> functions(M, FunPat, Match, Low, High, Scope) end, Mods),
+    case {Found, ModPat, Mods} of
+        {[], {name, _}, [M]} -> throw(no_function(M, FunPat, Low, High0, Scope));
+        _ -> Found
+    end.
+
+functions(M, FunPat, Match, Low, High, Scope) ->
+    Listed = [FA || FA = {F, A} <- listed(M, Scope), A >= Low, A =< High, Match(F)],
+    [{M, F, A} || {F, A} <- lists:usort(Listed ++ builtins(M, FunPat, Low, High))].
+
+%% Some functions of the VM are in no module's table.
+builtins(M, {name, Name}, Low, High) ->
+    case existing([Name]) of
+        [F] -> [{F, A} || A <- lists:seq(Low, min(High, 10)), erlang:is_builtin(M, F, A)];
+        [] -> []
+    end;
+builtins(_, _, _, _) -> [].
+
+listed(M, Scope) ->
+    Item = case Scope of global -> exports; _ -> functions end,
+    try erlang:get_module_info(M, Item) catch error:_ -> [] end.
+
+%% ---- modules ------------------------------------------------------------------------------------------------------
+
+modules({name, Name}) ->
+    M = module(Name),
+    companion(M) andalso throw({no_module, Name, []}),
+    [M];
+modules({application, Name}) ->
+    Found = case existing([Name]) of [A] -> application:get_key(A, modules); [] -> undefined end,
+    case Found of
+        {ok, Mods} -> [M || M <- Mods, erlang:module_loaded(M)];
+        undefined ->
+            Known = [atom_to_binary(element(1, A)) || A <- application:loaded_applications()],
+            throw({no_app, Name, near(Name, Known)})
+    end;
+modules({behaviour, Name}) ->
+    case existing([Name]) of
+        [B] -> [M || M <- erlang:loaded(), not companion(M), behaves(M, B)];
+        [] -> throw({no_module, Name, near_modules(Name)})
+    end;
+modules(Pattern) ->
+    Match = matcher(Pattern),
+    [M || M <- erlang:loaded(), not companion(M), Match(M)].
+
+%% The module of that name, loaded if it only lies in the code path.
+module(Name) ->
+    M = case existing([Name]) of
+        [Known] -> Known;
+        [] ->
+            File = try binary_to_list(Name) ++ ".beam" catch error:_ -> throw({no_module, Name, []}) end,
+            Plain = lists:all(fun(C) -> C =/= $/ andalso C =/= 0 end, File) andalso byte_size(Name) < 256,
+            case Plain andalso code:where_is_file(File) of
+                Path when is_list(Path) -> binary_to_atom(Name);
+                _ -> throw({no_module, Name, near_modules(Name)})
+            end
+    end,
+    case loaded(M) of
+        true -> M;
+        false -> throw({no_module, Name, near_modules(Name)})
+    end.
+
+loaded(M) ->
+    erlang:module_loaded(M) orelse case code:ensure_loaded(M) of {module, _} -> true; _ -> false end.
+
+behaves(M, Behaviour) ->
+    Attributes = try erlang:get_module_info(M, attributes) catch error:_ -> [] end,
+    lists:any(fun
+        ({Key, List}) when Key =:= behaviour; Key =:= behavior -> lists:member(Behaviour, List);
+        (_) -> false
+    end, Attributes).
+
+companion(M) ->
+    case atom_to_list(M) of
+        "etrace_" ++ [_, _, _, _, _, _, _, _, $_, _] -> true;
+        _ -> false
+    end.
+
+existing(Names) ->
+    lists:flatmap(fun(Name) -> try [binary_to_existing_atom(Name)] catch error:_ -> [] end end, Names).
+
+%% ---- patterns -----------------------------------------------------------------------------------------------------
+
+%% A predicate over atoms.
+matcher(any) -> fun written/1;
+matcher({name, Name}) ->
+    case existing([Name]) of [A] -> fun(F) -> F =:= A end; [] -> fun(_) -> false end end;
+matcher({glob, Glob}) ->
+    regex(Glob, ["\\A(?s:", [glob(C) || C <- unicode:characters_to_list(Glob)], ")\\z"]);
+matcher({re, Text}) ->
+    regex(Text, Text).
+
+regex(Said, Pattern) ->
+    case re:compile(Pattern, [unicode, ucp]) of
+        {ok, Compiled} ->
+            Options = [{capture, none}, {match_limit, 100000}],
+            fun(A) -> written(A) andalso re:run(atom_to_binary(A), Compiled, Options) =:= match end;
+        {error, {Text, At}} ->
+            throw({bad_pattern, Said, unicode:characters_to_binary(Text), At})
+    end.
+
+glob($*) -> ".*";
+glob($?) -> ".";
+glob(C) when C >= $a, C =< $z; C >= $A, C =< $Z; C >= $0, C =< $9; C =:= $_; C > 127 -> C;
+glob(C) -> [$\\, C].
+
+%% Written by a person: not module_info, and nothing that the compiler made.
+written(module_info) -> false;
+written(A) -> not lists:prefix("-", atom_to_list(A)).
+
+%% ---- did you mean -------------------------------------------------------------------------------------------------
+
+no_function(M, FunPat, Low, High, Scope) ->
+    {_, Name} = case FunPat of any -> {any, <<"_">>}; _ -> FunPat end,
+    Listed = listed(M, Scope),
+    Same = [fa(F, A) || {F, A} <- Listed, atom_to_binary(F) =:= Name],
+    Hidden = case Scope of
+        global -> [fa(F, A) || {F, A} <- listed(M, local), atom_to_binary(F) =:= Name];
+        _ -> []
+    end,
+    Near = case Same of
+        [] -> near(Name, lists:usort([atom_to_binary(F) || {F, _} <- Listed, written(F)]));
+        _ -> lists:sublist(lists:sort(Same), 8)
+    end,
+    {no_function, atom_to_binary(M), Name, Low, High, Near, Hidden =/= []}.
+
+fa(F, A) -> <<(atom_to_binary(F))/binary, $/, (integer_to_binary(A))/binary>>.
+
+near_modules(Name) ->
+    near(Name, [atom_to_binary(M) || M <- erlang:loaded(), not companion(M)]).
+
+%% The three names that resemble it most, if any does.
+near(Name, Known) ->
+    Text = unicode:characters_to_list(Name),
+    Long = length(Text),
+    Scored = [{string:jaro_similarity(Text, unicode:characters_to_list(K)), K} || K <- Known, abs(byte_size(K) - Long) =< 4],
+    Close = [S || S = {Score, _} <- Scored, Score > 0.8],
+    [K || {_, K} <- lists:sublist(lists:reverse(lists:sort(Close)), 3)].

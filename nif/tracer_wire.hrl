@@ -1,0 +1,189 @@
+%% etrace_wire.h from the Erlang side: terms and frames that the owner makes itself (hello, names, notices), and all of them
+%% when there is no NIF. A term is written behind a binary that never grows much over its end: what does not fit is cut.
+
+-define(T_TEXT, 16#8b).
+-define(T_NIL, 16#8c).
+-define(T_LIST, 16#8d).
+-define(T_END, 16#8e).
+-define(T_TAIL, 16#8f).
+-define(T_CUT, 16#94).
+-define(T_ELIDED, 16#95).
+-define(T_REDACTED, 16#96).
+
+-define(F_CUT, 8).
+
+-define(META, 16#ffffffff).
+
+%% A frame that stands alone: with its tick and tracee, so that it says the same wherever it is put.
+frame(Kind, Tick, Tracee, Terms) ->
+    frame(Kind, 0, <<0:32, Tick:64/little, Tracee:64/little>>, <<>>, Terms, {4096, 8, 64, #{}}).
+
+%% Limits = {Bytes, Levels, Elements, #{Redacted => _}}, the bytes for all terms of the frame together.
+frame(Kind, Flags0, Deltas, Function, Terms, Limits = {Bytes, _, _, _}) ->
+    put(cut, 0),
+    L = setelement(1, Limits, byte_size(Function) + Bytes),
+    Body = lists:foldl(fun(T, A) -> term(T, A, 0, L) end, Function, Terms),
+    Flags = Flags0 bor get(cut) bor case byte_size(Deltas) of 4 -> 0; 12 -> 2; 20 -> 3 end,
+    Size = 4 + byte_size(Deltas) + byte_size(Body),
+    <<(Size bor (Kind bsl 20) bor (Flags bsl 26)):32/little, Deltas/binary, Body/binary>>.
+
+%% term(Term, A, Level, {End, Levels, Elements, Redacted}) -> A with the term behind it
+term(T, A, _, _) when is_integer(T), T >= 0, T < 128 -> <<A/binary, T>>;
+term(_, A, _, L) when byte_size(A) >= element(1, L) -> cut(A, ?T_ELIDED);
+term([], A, _, _) -> <<A/binary, ?T_NIL>>;
+term(T, A, _, L) when is_integer(T) -> integer(T, A, L);
+term(T, A, _, _) when is_float(T) -> <<A/binary, 16#85, T:64/float-little>>;
+term(T, A, _, _) when is_atom(T) ->
+    Text = atom_to_binary(T),
+    <<A/binary, 16#88, (byte_size(Text)):16/little, Text/binary>>;
+term(T, A, _, _) when is_pid(T), node(T) =:= node() -> <<A/binary, 16#89, (word(T)):64/little>>;
+term(T, A, _, _) when is_port(T), node(T) =:= node() -> <<A/binary, 16#8a, (word(T)):64/little>>;
+term(T, A, _, _) when is_pid(T) -> text(2, pid_to_list(T), A);
+term(T, A, _, _) when is_port(T) -> text(3, port_to_list(T), A);
+term(T, A, _, _) when is_reference(T) -> text(0, ref_to_list(T), A);
+term(T, A, _, _) when is_function(T) -> text(1, fun_text(T), A);
+term(T, A, _, L) when is_bitstring(T) -> bits(T, A, L);
+term(_, A, Level, {_, Levels, _, _}) when Level >= Levels -> cut(A, ?T_ELIDED);
+term(T, A, Level, L = {End, _, Elements, _}) when is_list(T) ->
+    case bytes(T, 0, min(65535, End - byte_size(A))) of
+        none -> list(T, <<A/binary, ?T_LIST>>, Level + 1, L, Elements);
+        N -> <<A/binary, 16#97, N:16/little, (list_to_binary(T))/binary>>
+    end;
+term({Key, Value}, A, Level, L = {_, _, _, Redacted}) ->
+    pair(Key, Value, <<A/binary, 16#c2>>, Level + 1, L, Redacted);
+term(T, A, Level, L = {_, _, Elements, _}) when is_tuple(T) ->
+    N = tuple_size(T),
+    Head = if N < 32 -> <<A/binary, (16#c0 + N)>>; true -> <<A/binary, 16#90, N:32/little>> end,
+    tuple(T, 1, N, Head, Level + 1, L, Elements);
+term(T, A, Level, L = {_, _, Elements, _}) when is_map(T) ->
+    map(maps:next(maps:iterator(T)), <<A/binary, 16#91, (map_size(T)):32/little>>, Level + 1, L, Elements);
+term(_, A, _, _) -> text(4, "#Native", A). % a type this build does not know
+
+cut(A, Tag) ->
+    put(cut, ?F_CUT),
+    <<A/binary, Tag>>.
+
+integer(T, A, _) when T >= -16#8000, T < 16#8000 -> <<A/binary, 16#80, T:16/little>>;
+integer(T, A, _) when T >= -16#80000000, T < 16#80000000 -> <<A/binary, 16#81, T:32/little>>;
+integer(T, A, _) when T >= -16#8000000000000000, T < 16#8000000000000000 -> <<A/binary, 16#82, T:64/little>>;
+integer(T, A, {End, _, _, _}) ->
+    case erlang:external_size(T) of
+        N when N > 4096; byte_size(A) + N > End ->
+            put(cut, ?F_CUT),
+            text(5, io_lib:format("integer of ~w bytes", [N]), A);
+        _ ->
+            Bytes = binary:encode_unsigned(abs(T), little),
+            Tag = if T < 0 -> 16#84; true -> 16#83 end,
+            <<A/binary, Tag, (byte_size(Bytes)):16/little, Bytes/binary>>
+    end.
+
+text(What, Text, A) ->
+    Bytes = unicode:characters_to_binary(Text),
+    <<A/binary, ?T_TEXT, What, (byte_size(Bytes)):16/little, Bytes/binary>>.
+
+%% As io_lib prints them, but never longer than two names and a number.
+fun_text(T) ->
+    {_, M} = erlang:fun_info(T, module),
+    {_, F} = erlang:fun_info(T, name),
+    {_, N} = erlang:fun_info(T, arity),
+    case erlang:fun_info(T, type) of
+        {_, external} -> io_lib:format("fun ~tw:~tw/~w", [M, F, N]);
+        _ -> case {M, erlang:fun_info(T, index), erlang:fun_info(T, uniq)} of
+            {erl_eval, _, _} -> io_lib:format("#Fun<erl_eval.~w>", [N]);
+            {_, {_, Index}, {_, Uniq}} -> io_lib:format("#Fun<~tw.~w.~w>", [M, Index, Uniq])
+        end
+    end.
+
+bits(T, A, {End, _, _, _}) ->
+    Size = bit_size(T),
+    Room = max(End - byte_size(A), 0),
+    Taken = min((Size + 7) div 8, Room),
+    Whole = Taken * 8 >= Size,
+    Whole orelse put(cut, ?F_CUT),
+    Head = case Size rem 8 of 0 -> <<A/binary, 16#92>>; Last -> <<A/binary, 16#93, Last>> end,
+    Bytes = if
+        Whole -> Pad = (8 - Size rem 8) rem 8, <<T/bitstring, 0:Pad>>;
+        true -> part(whole(T), 0, Taken)
+    end,
+    <<Head/binary, ((Size + 7) div 8):64/little, Taken:32/little, Bytes/binary>>.
+
+%% Without the bits behind its last whole byte.
+whole(T) when is_binary(T) -> T;
+whole(T) -> iolist_to_binary(lists:droplast(bitstring_to_list(T))).
+
+%% How many, when it is a proper list of bytes no longer than that.
+bytes([], N, _) -> N;
+bytes([C | T], N, Max) when is_integer(C), C >= 0, C < 256, N < Max -> bytes(T, N + 1, Max);
+bytes(_, _, _) -> none.
+
+list([], A, _, _, _) -> <<A/binary, ?T_END>>;
+list(_, A, _, L, Left) when Left =:= 0; byte_size(A) >= element(1, L) -> cut(A, ?T_CUT);
+list([H | T], A, Level, L, Left) -> list(T, term(H, A, Level, L), Level, L, Left - 1);
+list(T, A, Level, L, _) -> term(T, <<A/binary, ?T_TAIL>>, Level, L).
+
+tuple(_, I, N, A, _, _, _) when I > N -> A;
+tuple(_, _, _, A, _, L, Left) when Left =:= 0; byte_size(A) >= element(1, L) -> cut(A, ?T_CUT);
+tuple(T, I, N, A, Level, L, Left) -> tuple(T, I + 1, N, term(element(I, T), A, Level, L), Level, L, Left - 1).
+
+map(none, A, _, _, _) -> A;
+map(_, A, _, L, Left) when Left =:= 0; byte_size(A) >= element(1, L) -> cut(A, ?T_CUT);
+map({Key, Value, Next}, A, Level, L, Left) ->
+    map(maps:next(Next), pair(Key, Value, A, Level, L, element(4, L)), Level, L, Left - 1).
+
+pair(Key, _, A, Level, L, Redacted) when is_map_key(Key, Redacted) ->
+    <<(term(Key, A, Level, L))/binary, ?T_REDACTED>>;
+pair(Key, Value, A, Level, L, _) ->
+    term(Value, term(Key, A, Level, L), Level, L).
+
+%% The number in the low 28 bits and the serial above, as the wire has it; a port is its number.
+word(Pid) when is_pid(Pid) ->
+    [_, Number, Serial] = string:lexemes(pid_to_list(Pid), "<.>"),
+    list_to_integer(Number) bor (list_to_integer(Serial) bsl 28);
+word(Port) ->
+    [_, _, Number] = string:lexemes(port_to_list(Port), "<.>"),
+    list_to_integer(Number).
+
+tracee(Port) when is_port(Port) -> word(Port) bor (1 bsl 63);
+tracee(Pid) when is_pid(Pid) -> word(Pid);
+tracee(_) -> 0.
+
+%% ---- the owner's own frames, and what becomes of a batch ----------------------------------------------------------
+
+tick(#s{tracer = fallback}) -> fb_now();
+tick(_) -> ticks().
+
+meta(S, hello, [Hello]) -> meta(S, [frame(49, tick(S), 0, [Hello])]);
+meta(S, notice, Terms) -> meta(S, [frame(51, tick(S), 0, Terms)]).
+
+%% Keeps frames for the next batch. They are few; a flood of them would be our own mistake, and is not kept.
+meta(S = #s{meta = Meta, metasize = Size}, Frames) ->
+    More = iolist_size(Frames),
+    case Size + More =< ?META_ROOM div 2 of
+        true -> S#s{meta = [Meta | Frames], metasize = Size + More};
+        false -> S
+    end.
+
+%% The message that carries a batch, with more frames in the owner's section: {Message, Seq, whether it is the last}
+batch_message(Batch, Frames) ->
+    Seq = field(Batch, 8, 8),
+    Last = field(Batch, 52, 4) band 2 =:= 2,
+    case iolist_size(Frames) of
+        0 -> {<<$B, Batch/binary>>, Seq, Last};
+        More -> {iolist_to_binary(batch_more(Batch, Frames, More)), Seq, Last}
+    end.
+
+batch_more(Batch, Frames, More) ->
+    Bytes = byte_size(Batch),
+    Sections = field(Batch, 48, 4),
+    {Begin, Grown, Count} = case Bytes > 56 andalso field(Batch, 56, 4) of
+        ?META ->
+            Own = field(Batch, 60, 4),
+            {[<<?META:32/little, (Own + More):32/little>>, part(Batch, 64, 72), Frames, part(Batch, 136, Bytes - 136)], More, Sections};
+        _ ->
+            {[<<?META:32/little, More:32/little, 0:576>>, Frames, part(Batch, 56, Bytes - 56)], More + 80, Sections + 1}
+    end,
+    [<<$B>>, part(Batch, 0, 4), <<(Bytes + Grown):32/little>>, part(Batch, 8, 40), <<Count:32/little>>, part(Batch, 52, 4), Begin].
+
+part(Binary, At, Bytes) -> binary:part(Binary, At, Bytes).
+
+field(Binary, At, Bytes) -> binary:decode_unsigned(part(Binary, At, Bytes), little).
