@@ -1,0 +1,211 @@
+#include "decode.h"
+
+#include <stdlib.h>
+
+#define SPELLED_MAX ((size_t)4 << 20)
+#define ATOMS_MAX ((size_t)8 << 20) /* memory for the names of one ring */
+
+enum { BY_ARITY = 0xff };
+
+/* event_kinds.def's layouts, as numbers. */
+static const struct layout {
+    bool known, fun;
+    uint8_t terms;
+} layouts[ETW_KINDS] = {
+#define F0 {true, true, 0}
+#define F1 {true, true, 1}
+#define FA {true, true, BY_ARITY}
+#define T(n) {true, false, n}
+    [ETW_CALL] = FA,       [ETW_RETURN_FROM] = F1, [ETW_EXCEPTION_FROM] = F1, [ETW_RETURN_TO] = F0,
+    [ETW_SEND] = T(2),     [ETW_SEND_NOPROC] = T(2), [ETW_RECEIVE] = T(1),    [ETW_SPAWN] = T(2),
+    [ETW_SPAWNED] = T(2),  [ETW_EXIT] = T(1),      [ETW_REGISTER] = T(1),     [ETW_UNREGISTER] = T(1),
+    [ETW_LINK] = T(1),     [ETW_UNLINK] = T(1),    [ETW_GETTING_LINKED] = T(1), [ETW_GETTING_UNLINKED] = T(1),
+    [ETW_OPEN] = T(2),     [ETW_CLOSED] = T(1),    [ETW_IN] = T(1),           [ETW_OUT] = T(1),
+    [ETW_IN_EXITING] = T(1), [ETW_OUT_EXITING] = T(1), [ETW_OUT_EXITED] = T(1),
+    [ETW_GC_MINOR_START] = T(1), [ETW_GC_MINOR_END] = T(1), [ETW_GC_MAJOR_START] = T(1), [ETW_GC_MAJOR_END] = T(1),
+    [ETW_GC_MAX_HEAP_SIZE] = T(1), [ETW_SEQ_TRACE] = T(2), [ETW_SYSTEM] = T(2),
+    [ETW_LOST] = T(0),     [ETW_HELLO] = T(1),     [ETW_NAME] = T(1),         [ETW_NOTICE] = T(2),
+};
+
+void decode_ring_init(struct decode_ring *r, uint32_t id)
+{
+    *r = (struct decode_ring){.id = id};
+}
+
+void decode_ring_release(struct decode_ring *r)
+{
+    free(r->funs);
+    wire_atoms_release(&r->atoms);
+    buf_release(&r->spelled);
+}
+
+static bool wrong(struct decode_error *bad, const uint8_t *at, const char *why)
+{
+    *bad = (struct decode_error){at, why};
+    return false;
+}
+
+bool decode_peek(const struct decode_ring *r, const uint8_t *at, const uint8_t *end, struct decode_head *ret,
+                 struct decode_error *bad)
+{
+    size_t left = (size_t)(end - at);
+
+    if (left < 8)
+        return wrong(bad, at, "a frame ends in its head");
+    uint32_t head = wire_u32(at);
+    ret->bytes = ETW_HEAD_BYTES(head);
+    ret->kind = ETW_HEAD_KIND(head);
+    ret->flags = (uint8_t)ETW_HEAD_FLAGS(head);
+    if (ret->bytes < 8)
+        return wrong(bad, at, "a frame shorter than its head");
+    if (ret->bytes > left)
+        return wrong(bad, at, "a frame longer than its section");
+    if (ret->flags & ETW_F_TICK) {
+        if (ret->bytes < 16)
+            return wrong(bad, at, "a frame shorter than its head");
+        ret->tick = wire_u64(at + 8);
+    } else {
+        ret->tick = r->tick + wire_u32(at + 4);
+    }
+    return true;
+}
+
+/* The function field at *at; moves *at behind it. */
+static bool take_fun(struct decode_ring *r, struct decode_node *n, const uint8_t **at, const uint8_t *end,
+                     struct event *e, struct decode_error *bad)
+{
+    const uint8_t *p = *at;
+
+    if (end - p < 3)
+        return wrong(bad, p, "a frame ends in its function");
+    unsigned id = wire_u16(p);
+    e->arity = p[2];
+    p += 3;
+    if (id == ETW_NO_FUNCTION) {
+        *at = p;
+        return true;
+    }
+    if ((id & ~ETW_DEF) >= ETW_FUNCTIONS)
+        return wrong(bad, *at, "a function's id out of range");
+    if (unlikely(!r->funs))
+        r->funs = mem_zalloc(ETW_FUNCTIONS * sizeof(*r->funs));
+    if (unlikely(id & ETW_DEF)) {
+        id &= ~ETW_DEF;
+        if (end - p < 4)
+            return wrong(bad, p, "a frame ends in its function");
+        size_t module = wire_u16(p), name = wire_u16(p + 2);
+        if ((size_t)(end - p) - 4 < module + name)
+            return wrong(bad, p, "a function's name is longer than its frame");
+        if (module > 1020 || name > 1020)
+            return wrong(bad, p, "an atom of more than 255 characters");
+        const char *text = (const char *)p + 4;
+        r->funs[id] = funs_get(n->funs, (struct str){text, module}, (struct str){text + module, name});
+        if (!r->funs[id])
+            return wrong(bad, p, "more names of functions than any node has");
+        p += 4 + module + name;
+    }
+    e->fun = r->funs[id];
+    if (unlikely(!e->fun))
+        return wrong(bad, *at, "a function that was not defined");
+    *at = p;
+    return true;
+}
+
+/* Checks the terms and the ms result; where an id stands for two names in them they are spelled out. */
+static bool take_terms(struct decode_ring *r, const uint8_t *at, const uint8_t *end, struct event *e,
+                       struct decode_error *bad)
+{
+    const uint8_t *ms, *behind;
+    const char *why;
+
+    wire_frame(&r->atoms);
+    enum wire_found a = wire_check(&r->atoms, at, end, e->nterms, &ms, &why);
+    if (unlikely(a == WIRE_BAD))
+        return wrong(bad, ms, why);
+    enum wire_found b = wire_check(&r->atoms, ms, end, e->flags & ETW_F_MS ? 1 : 0, &behind, &why);
+    if (unlikely(b == WIRE_BAD))
+        return wrong(bad, behind, why);
+    if (unlikely(behind != end))
+        return wrong(bad, behind, "more bytes in a frame than it needs");
+
+    if (likely(a == WIRE_OK && b == WIRE_OK)) {
+        e->terms = (struct wire){at, ms};
+        e->ms = (struct wire){ms, end};
+        return true;
+    }
+    if (r->atoms.bytes > ATOMS_MAX)
+        return wrong(bad, at, "more bytes of names than any node has");
+    if (a != WIRE_CONFLICT && b != WIRE_CONFLICT) {
+        wire_define(&r->atoms, at, end);
+        e->terms = (struct wire){at, ms};
+        e->ms = (struct wire){ms, end};
+        return true;
+    }
+    buf_clear(&r->spelled);
+    if (!wire_resolve(&r->spelled, &r->atoms, (struct wire){at, ms}, SPELLED_MAX))
+        return wrong(bad, at, "more bytes of names in a frame than it can need");
+    size_t terms = r->spelled.len;
+    if (!wire_resolve(&r->spelled, &r->atoms, (struct wire){ms, end}, SPELLED_MAX))
+        return wrong(bad, at, "more bytes of names in a frame than it can need");
+    const uint8_t *spelled = (const uint8_t *)buf_cstr(&r->spelled);
+    e->terms = (struct wire){spelled, spelled + terms};
+    e->ms = (struct wire){spelled + terms, spelled + r->spelled.len};
+    return true;
+}
+
+bool decode_frame(struct decode_ring *r, struct decode_node *n, const uint8_t *at, const struct decode_head *head,
+                  struct event *e, struct decode_error *bad)
+{
+    const uint8_t *end = at + head->bytes, *p = at + 8;
+    const struct layout *layout = &layouts[head->kind];
+
+    if (unlikely(!layout->known))
+        return wrong(bad, at, "a frame of a kind that does not exist");
+    if (head->flags & ETW_F_TICK)
+        p += 8;
+    r->tick = head->tick;
+    if (head->flags & ETW_F_TRACEE) {
+        if (unlikely(end - p < 8))
+            return wrong(bad, p, "a frame ends in its head");
+        r->tracee = wire_u64(p);
+        r->who = NULL;
+        p += 8;
+    }
+    if (unlikely(!r->who || r->who_generation != n->tracees.generation)) {
+        r->who = tracees_at(&n->tracees, r->tracee);
+        r->who_generation = n->tracees.generation;
+    }
+
+    e->kind = head->kind;
+    e->flags = head->flags;
+    e->arity = 0;
+    e->ring = r->id;
+    e->bytes = head->bytes;
+    e->node = n->node;
+    e->who = r->who;
+    e->fun = NULL;
+    e->env = (struct term_env){&r->atoms, n->node->latin1, n->node->otp27};
+    e->tracees = &n->tracees;
+    e->lost = NULL;
+    e->caller = e->stack = e->dump = e->user = e->sender = e->sender_node = NULL;
+    e->call = NULL;
+    e->dur_ns = -1;
+    e->depth = 0;
+    e->expects_return = false;
+
+    if (unlikely(head->kind == ETW_LOST)) {
+        if (end - p != (ptrdiff_t)sizeof(r->lost))
+            return wrong(bad, p, "a count of losses of the wrong length");
+        memcpy(r->lost, p, sizeof(r->lost));
+        e->lost = r->lost;
+        e->nterms = 0;
+        e->terms = e->ms = (struct wire){end, end};
+        return true;
+    }
+    if (layout->fun && !take_fun(r, n, &p, end, e, bad))
+        return false;
+    e->nterms = layout->terms;
+    if (layout->terms == BY_ARITY)
+        e->nterms = e->flags & ETW_F_ARITY ? 0 : e->arity;
+    return take_terms(r, p, end, e, bad);
+}

@@ -1,0 +1,106 @@
+/*
+ * An event: one frame, decoded.
+ *
+ * An event and everything it points to is borrowed until the sink that was given it returns: the bytes stand in the
+ * batch, the names in tables that later frames change. What must live longer is copied (wire_copy() for terms).
+ */
+#ifndef ETRACE_EVENT_H
+#define ETRACE_EVENT_H
+
+#include "../erlang/term_wire.h"
+
+/* A function's two names, printed once when the node defines them. Equal names are equal pointers while the program runs. */
+struct fun {
+    struct fun *next; /* of its bucket in the table of names */
+    uint32_t hash, serial; /* serial: 0, 1, 2, … in the order of appearance */
+    struct str module, name; /* the characters, made valid UTF-8 */
+    struct str erl;          /* mod:fun as Erlang writes it */
+    struct str elixir;       /* Mod.fun as Elixir writes it */
+    struct str json;         /* "m":"…","f":"…" */
+    bool is_elixir;          /* the module is one of Elixir's */
+};
+
+/* A traced process or port and what it is called. */
+struct tracee {
+    uint64_t id;
+    uint8_t text_len, name_len;
+    char text[38];  /* <0.84.0> */
+    char name[80];  /* safe to print; empty when it has none; cut where it is longer */
+};
+
+/* A node that events come from. */
+struct event_node {
+    unsigned index;
+    struct str name;    /* safe to print; may be empty when the node did not say */
+    struct str otp;     /* release and erts version, empty when not said */
+    bool latin1, otp27; /* how it prints: struct term_env */
+    bool attached;      /* it said hello */
+    struct wire hello;  /* the map it sent, spelled out; empty before */
+};
+
+struct event_call; /* views/calls.h */
+struct tracees;    /* names.h */
+
+struct event {
+    uint8_t kind;   /* enum etw_kind */
+    uint8_t flags;  /* ETW_F_MS ETW_F_CUT ETW_F_ARITY */
+    uint8_t arity;  /* of fun */
+    uint8_t nterms; /* in terms */
+    uint32_t ring;
+    uint32_t bytes; /* of the frame */
+    int64_t mono_ns, wall_ns;
+    const struct event_node *node;
+    const struct tracee *who;
+    const struct fun *fun; /* NULL when the kind has none, and for return_to undefined */
+    struct term_env env;   /* for every term of the event */
+    struct wire terms;     /* arguments, value, message, … after another (event_kinds.def) */
+    struct wire ms;        /* the match specification's result; empty without ETW_F_MS */
+    const struct tracees *tracees; /* of the node, for event_who() */
+
+    const uint64_t *lost; /* ETW_LOST: how many that were not told before, by enum etw_loss */
+
+    /*
+     * Collected beside the event, found in ms by the layout of its spec; NULL: not there. When no spec says what ms is,
+     * `user` is all of it.
+     */
+    const uint8_t *caller, *stack, *dump, *user, *sender, *sender_node;
+
+    /* Filled by the pairing of calls */
+    const struct event_call *call; /* what is known of the call, on its return; NULL: nothing */
+    int64_t dur_ns;                /* of a return, exception, collection end, schedule out; -1 when not known */
+    uint32_t depth;                /* open calls of this process around this one */
+    bool expects_return;           /* a call that was asked to report its result */
+};
+
+/* A row of event_kinds.def. */
+struct event_kind {
+    const char *tag;    /* as OTP spells it */
+    const char *json;   /* "type" */
+    const char *layout;
+    const char *terms;  /* names of the terms, space between */
+};
+
+extern const struct event_kind event_kinds[ETW_KINDS]; /* tag NULL: no such kind */
+extern const char *const event_losses[ETW_LOSSES];     /* what a loss is called: ring, rate, guard, … */
+
+/* Offered by the VM and counted in `seen`; the others are etrace's own. */
+static inline bool event_is_traced(const struct event *e)
+{
+    return e->kind < ETW_LOST;
+}
+
+static inline bool event_is_result(const struct event *e)
+{
+    return e->kind == ETW_RETURN_FROM || e->kind == ETW_EXCEPTION_FROM;
+}
+
+/*
+ * A copy that needs nothing of the batch and the tables it came from (funs and nodes live as long as the pipeline); the
+ * caller frees it with free(). NULL when it would be larger than `max` bytes. *ret_bytes is its size.
+ */
+struct event *event_keep(const struct event *e, size_t max, size_t *ret_bytes);
+
+/* What is known of another process or port of the event's node; NULL when nothing. */
+const struct tracee *event_who(const struct event *e, uint64_t tracee);
+
+#endif

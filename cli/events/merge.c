@@ -1,0 +1,628 @@
+#include "merge.h"
+
+#include <stdlib.h>
+
+#include "../erlang/term_print.h"
+#include "ticks.h"
+
+#define RINGS 4096            /* more threads than any VM has */
+#define HELD ((size_t)32 << 20) /* bytes held back for a node */
+#define TELL_NS 1000000000    /* losses that no frame tells of are told once in so long */
+
+/* Bytes held back come from one or more batches; where from, for errors. */
+struct piece {
+    size_t at; /* in held */
+    uint64_t seq;
+    size_t offset; /* in that batch */
+};
+
+struct ring {
+    struct decode_ring decode;
+    const uint8_t *at, *end;   /* what is read: first `held`, then the section of the batch */
+    const uint8_t *section, *section_end;
+    bool in_held;
+    struct decode_head head;   /* of the frame at `at` */
+    struct buf held;
+    struct piece *pieces;
+    size_t npieces, cap;
+    uint64_t seen, lost[ETW_LOSSES]; /* as the section headers say */
+    uint64_t told[ETW_LOSSES];       /* of the lost, told as events */
+    uint64_t fresh[ETW_LOSSES];      /* of these, told by the last such event */
+};
+
+struct merge {
+    struct event_node node;
+    struct decode_node decode;
+    struct ring **rings;  /* in the order of appearance; the owner's is apart */
+    size_t nrings, cap;
+    struct ring *by_id[RINGS];
+    struct ring meta;
+    struct decode_ring namer; /* reads the owner's frames ahead, for the names in them */
+
+    struct ring **heap; /* rings with a frame to read, the earliest first */
+    size_t nheap;
+    struct ticks ticks;
+    struct str batch;
+    struct etw_batch head;
+    uint64_t next_seq;
+    uint64_t watermark;
+    bool ending, failed;
+    struct err why; /* it failed behind the event that was given out last */
+    size_t held; /* bytes, of all rings */
+    int64_t last_mono, told_ns;
+    bool remainder_told; /* in this batch */
+    uint64_t remainder[ETW_LOSSES];
+
+    struct merge_counts before; /* of earlier runs of the node */
+    uint64_t decoded;
+    bool last;
+    struct buf text, hello;
+    char name[300], otp[100];
+};
+
+/* ---- making and forgetting ---- */
+
+static void ring_release(struct ring *r)
+{
+    decode_ring_release(&r->decode);
+    buf_release(&r->held);
+    free(r->pieces);
+}
+
+static void begin(struct merge *m)
+{
+    tracees_init(&m->decode.tracees);
+    m->meta = (struct ring){0};
+    decode_ring_init(&m->meta.decode, ETW_META_RING);
+    decode_ring_init(&m->namer, ETW_META_RING);
+    m->ticks.count = 0;
+    m->next_seq = 1;
+    m->last_mono = INT64_MIN;
+    m->told_ns = INT64_MIN;
+    m->held = 0;
+    m->decoded = 0;
+    m->last = m->ending = false;
+    m->nheap = 0;
+}
+
+static void forget(struct merge *m)
+{
+    for (size_t i = 0; i < m->nrings; i++) {
+        m->by_id[m->rings[i]->decode.id] = NULL;
+        ring_release(m->rings[i]);
+        free(m->rings[i]);
+    }
+    m->nrings = 0;
+    ring_release(&m->meta);
+    decode_ring_release(&m->namer);
+    tracees_release(&m->decode.tracees);
+}
+
+struct merge *merge_new(unsigned index, struct funs *funs)
+{
+    struct merge *m = mem_zalloc(sizeof(*m));
+
+    m->node.index = index;
+    m->decode.node = &m->node;
+    m->decode.funs = funs;
+    begin(m);
+    return m;
+}
+
+void merge_free(struct merge *m)
+{
+    if (!m)
+        return;
+    forget(m);
+    free(m->rings);
+    free(m->heap);
+    buf_release(&m->text);
+    buf_release(&m->hello);
+    free(m);
+}
+
+static struct ring *ring_of(struct merge *m, uint32_t id)
+{
+    if (id == ETW_META_RING)
+        return &m->meta;
+    if (id >= RINGS)
+        return NULL;
+    if (!m->by_id[id]) {
+        struct ring *r = mem_zalloc(sizeof(*r));
+        decode_ring_init(&r->decode, id);
+        m->by_id[id] = r;
+        m->rings = mem_grow(m->rings, &m->cap, m->nrings + 1, sizeof(struct ring *));
+        m->rings[m->nrings++] = r;
+        m->heap = mem_realloc(m->heap, (m->nrings + 1) * sizeof(struct ring *));
+    }
+    return m->by_id[id];
+}
+
+/* ---- errors, with their place ---- */
+
+static bool fail_at(struct merge *m, uint64_t seq, size_t offset, const char *why, struct err *e)
+{
+    m->failed = true;
+    m->nheap = 0;
+    return err_set(e, ERR_RUN, "malformed events: %s (batch %llu, byte %zu)", why, (unsigned long long)seq, offset);
+}
+
+static bool fail_in_ring(struct merge *m, const struct ring *r, const struct decode_error *bad, struct err *e)
+{
+    if (!r->in_held)
+        return fail_at(m, m->head.seq, (size_t)((const char *)bad->at - m->batch.at), bad->why, e);
+    size_t at = (size_t)((const char *)bad->at - r->held.data), i = r->npieces - 1;
+    while (i && r->pieces[i].at > at)
+        i--;
+    return fail_at(m, r->pieces[i].seq, r->pieces[i].offset + (at - r->pieces[i].at), bad->why, e);
+}
+
+/* ---- the heap: rings by the tick of their next frame, then by number, so that order never depends on chance ---- */
+
+static bool earlier(const struct ring *a, const struct ring *b)
+{
+    return a->head.tick < b->head.tick || (a->head.tick == b->head.tick && a->decode.id + 1 < b->decode.id + 1);
+}
+
+static void sift_down(struct merge *m, size_t i)
+{
+    struct ring *r = m->heap[i];
+
+    for (size_t child; (child = 2 * i + 1) < m->nheap; i = child) {
+        if (child + 1 < m->nheap && earlier(m->heap[child + 1], m->heap[child]))
+            child++;
+        if (!earlier(m->heap[child], r))
+            break;
+        m->heap[i] = m->heap[child];
+    }
+    m->heap[i] = r;
+}
+
+static void heap_add(struct merge *m, struct ring *r)
+{
+    size_t i = m->nheap++;
+
+    for (; i && earlier(r, m->heap[(i - 1) / 2]); i = (i - 1) / 2)
+        m->heap[i] = m->heap[(i - 1) / 2];
+    m->heap[i] = r;
+}
+
+/* Looks at the ring's next frame. False: there is none, or e is filled (then m->failed). */
+static bool advance(struct merge *m, struct ring *r, struct err *e)
+{
+    struct decode_error bad;
+
+    if (r->at == r->end) {
+        if (!r->in_held || !r->section)
+            return false;
+        r->at = r->section;
+        r->end = r->section_end;
+        r->in_held = false;
+        if (r->at == r->end)
+            return false;
+    }
+    if (!decode_peek(&r->decode, r->at, r->end, &r->head, &bad))
+        return fail_in_ring(m, r, &bad, e);
+    return true;
+}
+
+static bool load(struct merge *m, struct ring *r, struct err *e)
+{
+    r->in_held = r->held.len > 0;
+    if (r->in_held) {
+        r->at = (const uint8_t *)r->held.data;
+        r->end = r->at + r->held.len;
+    } else {
+        r->at = r->section;
+        r->end = r->section_end;
+    }
+    if (advance(m, r, e))
+        heap_add(m, r);
+    return !m->failed;
+}
+
+/* ---- what the owner says of itself and of processes ---- */
+
+static struct str safe_value(struct merge *m, const struct term_env *env, const uint8_t *at)
+{
+    struct str raw;
+    uint64_t size;
+
+    buf_clear(&m->text);
+    if (wire_bin(at, &raw, &size) || wire_atom(env, at, &raw))
+        print_safe(&m->text, raw);
+    else
+        erlang_print(&m->text, env, at);
+    return buf_view(&m->text);
+}
+
+static void keep_text(char *to, size_t size, struct str *ret, struct str text)
+{
+    size_t len = MIN(text.len, size);
+
+    while (len < text.len && len && ((unsigned char)text.at[len] & 0xc0) == 0x80)
+        len--;
+    memcpy(to, text.at, len);
+    *ret = (struct str){to, len};
+}
+
+static void read_otp(struct merge *m, struct str text)
+{
+    keep_text(m->otp, sizeof(m->otp), &m->node.otp, text);
+    m->node.otp27 = text.len >= 2 && (text.at[0] < '2' || (text.at[0] == '2' && text.at[1] < '8'));
+}
+
+static void read_hello(struct merge *m, const struct event *e)
+{
+    uint32_t pairs;
+    const uint8_t *at;
+    int64_t n = wire_map(e->terms.at, &pairs, &at);
+
+    for (int64_t i = 0; i < n; i++) {
+        const uint8_t *key = at, *value = wire_skip(at);
+        at = wire_skip(value);
+        if (wire_is_atom(&e->env, key, "node"))
+            keep_text(m->name, sizeof(m->name), &m->node.name, safe_value(m, &e->env, value));
+        else if (wire_is_atom(&e->env, key, "otp"))
+            read_otp(m, safe_value(m, &e->env, value));
+        else if (wire_is_atom(&e->env, key, "encoding"))
+            m->node.latin1 = wire_is_atom(&e->env, value, "latin1");
+    }
+    buf_clear(&m->hello);
+    wire_copy(&m->hello, &e->env, e->terms, ETW_MAX_BATCH);
+    m->node.hello = (struct wire){(const uint8_t *)m->hello.data, (const uint8_t *)m->hello.data + m->hello.len};
+    m->node.attached = true;
+}
+
+/* Names are there before the first event of their process is shown, wherever in the batch they stand. */
+static bool read_ahead(struct merge *m, const uint8_t *at, const uint8_t *end, struct err *e)
+{
+    struct decode_head head;
+    struct decode_error bad;
+    struct event ev;
+
+    for (; at < end; at += head.bytes) {
+        if (!decode_peek(&m->namer, at, end, &head, &bad) || !decode_frame(&m->namer, &m->decode, at, &head, &ev, &bad))
+            return fail_at(m, m->head.seq, (size_t)((const char *)bad.at - m->batch.at), bad.why, e);
+        if (head.kind == ETW_NAME) {
+            buf_clear(&m->text);
+            if (wire_is_atom_tag(*ev.terms.at))
+                erlang_print(&m->text, &ev.env, ev.terms.at);
+            else
+                safe_value(m, &ev.env, ev.terms.at);
+            tracee_name(tracees_at(&m->decode.tracees, ev.who->id), buf_view(&m->text));
+        } else if (head.kind == ETW_HELLO) {
+            read_hello(m, &ev);
+        }
+    }
+    return true;
+}
+
+/* ---- a batch ---- */
+
+static void add_counts(const struct merge *m, struct merge_counts *c)
+{
+    for (size_t i = 0; i <= m->nrings; i++) {
+        const struct ring *r = i < m->nrings ? m->rings[i] : &m->meta;
+        c->seen += r->seen;
+        for (size_t l = 0; l < ETW_LOSSES; l++)
+            c->lost[l] += r->lost[l];
+    }
+    c->decoded += m->decoded;
+}
+
+static bool read_section(struct merge *m, const uint8_t **at, const uint8_t *end, struct err *e)
+{
+    const uint8_t *p = *at;
+    struct etw_section s;
+    size_t offset = (size_t)((const char *)p - m->batch.at);
+
+    if ((size_t)(end - p) < sizeof(s))
+        return fail_at(m, m->head.seq, offset, "a section ends in its head", e);
+    memcpy(&s, p, sizeof(s));
+    p += sizeof(s);
+    if ((size_t)(end - p) < s.bytes)
+        return fail_at(m, m->head.seq, offset, "a section longer than its batch", e);
+    struct ring *r = ring_of(m, s.ring);
+    if (!r)
+        return fail_at(m, m->head.seq, offset, "a ring's number out of range", e);
+    if (r->section)
+        return fail_at(m, m->head.seq, offset, "two sections of one ring", e);
+    if (s.seen < r->seen)
+        return fail_at(m, m->head.seq, offset, "a count of events that went back", e);
+    for (size_t l = 0; l < ETW_LOSSES; l++)
+        if (s.lost[l] < r->lost[l])
+            return fail_at(m, m->head.seq, offset, "a count of losses that went back", e);
+    r->section = p;
+    r->section_end = p + s.bytes;
+    r->seen = s.seen;
+    memcpy(r->lost, s.lost, sizeof(r->lost));
+    *at = p + s.bytes;
+    return r != &m->meta || read_ahead(m, r->section, r->section_end, e);
+}
+
+static struct ring *ring_at(struct merge *m, size_t i)
+{
+    return i < m->nrings ? m->rings[i] : &m->meta;
+}
+
+bool merge_begins_anew(const struct merge *m, struct str bytes)
+{
+    struct etw_batch head;
+
+    if (bytes.len < sizeof(head) || m->next_seq == 1)
+        return false;
+    memcpy(&head, bytes.at, sizeof(head));
+    return head.magic == ETW_BATCH_MAGIC && head.seq == 1;
+}
+
+bool merge_batch(struct merge *m, struct str bytes, struct err *e)
+{
+    struct etw_batch head;
+
+    if (m->failed)
+        return err_set(e, ERR_RUN, "malformed events: nothing can follow them");
+    m->batch = bytes;
+    if (bytes.len < sizeof(head))
+        return fail_at(m, m->next_seq, 0, "a batch ends in its head", e);
+    memcpy(&head, bytes.at, sizeof(head));
+    if (head.magic != ETW_BATCH_MAGIC)
+        return fail_at(m, m->next_seq, 0, "no batch begins like this", e);
+    if (merge_begins_anew(m, bytes)) {
+        add_counts(m, &m->before);
+        forget(m);
+        begin(m);
+    }
+    m->head = head;
+    if (head.bytes != bytes.len)
+        return fail_at(m, head.seq, offsetof(struct etw_batch, bytes), "a batch of another length than it says", e);
+    if (head.seq != m->next_seq)
+        return fail_at(m, head.seq, offsetof(struct etw_batch, seq), "a batch is missing before this one", e);
+    m->next_seq++;
+    m->watermark = head.flags & ETW_BATCH_LAST ? UINT64_MAX : head.watermark;
+    m->last = head.flags & ETW_BATCH_LAST;
+    m->remainder_told = false;
+    ticks_add(&m->ticks, head.tick, head.mono_ns, head.wall_ns);
+
+    for (size_t i = 0; i <= m->nrings; i++)
+        ring_at(m, i)->section = ring_at(m, i)->section_end = NULL;
+    const uint8_t *at = (const uint8_t *)bytes.at + sizeof(head), *end = (const uint8_t *)bytes.at + bytes.len;
+    for (uint32_t i = 0; i < head.sections; i++)
+        if (!read_section(m, &at, end, e))
+            return false;
+    if (at != end)
+        return fail_at(m, head.seq, (size_t)((const char *)at - bytes.at), "more bytes in a batch than it needs", e);
+
+    if (!m->heap)
+        m->heap = mem_alloc(sizeof(struct ring *));
+    m->nheap = 0;
+    for (size_t i = 0; i <= m->nrings; i++)
+        if (!load(m, ring_at(m, i), e))
+            return false;
+    return true;
+}
+
+void merge_end(struct merge *m)
+{
+    if (m->failed)
+        return;
+    if (!m->heap)
+        m->heap = mem_alloc(sizeof(struct ring *));
+    m->nheap = 0;
+    m->batch = (struct str){NULL, 0};
+    m->watermark = UINT64_MAX;
+    m->ending = true;
+    m->remainder_told = m->ticks.count == 0;
+    for (size_t i = 0; i <= m->nrings; i++) {
+        ring_at(m, i)->section = NULL;
+        ring_at(m, i)->section_end = NULL;
+        load(m, ring_at(m, i), &m->why);
+    }
+}
+
+/* ---- events ---- */
+
+/* What a ring has not read yet is kept until the next batch. */
+static void hold(struct merge *m, struct ring *r)
+{
+    size_t kept = 0, first = 0;
+
+    m->held -= r->held.len;
+    if (r->in_held) {
+        size_t from = (size_t)(r->at - (const uint8_t *)r->held.data);
+        kept = r->held.len - from;
+        while (first + 1 < r->npieces && r->pieces[first + 1].at <= from)
+            first++;
+        if (kept) {
+            memmove(r->held.data, r->held.data + from, kept);
+            for (size_t i = first; i < r->npieces; i++) {
+                struct piece p = r->pieces[i];
+                p.offset += p.at < from ? from - p.at : 0;
+                p.at = p.at < from ? 0 : p.at - from;
+                r->pieces[i - first] = p;
+            }
+        }
+        r->npieces = kept ? r->npieces - first : 0;
+        r->held.len = kept;
+        r->at = r->section;
+        r->end = r->section_end;
+    } else {
+        r->held.len = 0;
+        r->npieces = 0;
+    }
+    if (r->at < r->end) {
+        r->pieces = mem_grow(r->pieces, &r->cap, r->npieces + 1, sizeof(*r->pieces));
+        r->pieces[r->npieces++] =
+            (struct piece){r->held.len, m->head.seq, (size_t)((const char *)r->at - m->batch.at)};
+        buf_add(&r->held, r->at, (size_t)(r->end - r->at));
+    }
+    m->held += r->held.len;
+    r->at = r->end = r->section = r->section_end = NULL;
+    r->in_held = false;
+}
+
+static size_t unread(const struct ring *r)
+{
+    return (size_t)(r->end - r->at) + (r->in_held ? (size_t)(r->section_end - r->section) : 0);
+}
+
+/* Whether the earliest frame may come out: it is old enough, the owner's own, or there is too much to wait longer. */
+static struct ring *ready(struct merge *m)
+{
+    if (!m->nheap)
+        return NULL;
+    if (likely(m->heap[0]->head.tick <= m->watermark))
+        return m->heap[0];
+    size_t waiting = 0;
+    for (size_t i = 0; i < m->nheap; i++)
+        waiting += unread(m->heap[i]);
+    if (waiting > HELD)
+        return m->heap[0];
+    for (size_t i = 0; i < m->nheap; i++) {
+        if (m->heap[i] == &m->meta) {
+            m->heap[i] = m->heap[0];
+            m->heap[0] = &m->meta; /* alone before the others; put right when it has moved on */
+            return &m->meta;
+        }
+    }
+    return NULL;
+}
+
+static void rebuild(struct merge *m)
+{
+    for (size_t i = m->nheap / 2; i-- > 0;)
+        sift_down(m, i);
+}
+
+/* Turns a ring's counters into what was not told before; false when there is nothing. */
+static bool untold(struct ring *r, const uint64_t *counters, uint64_t *ret)
+{
+    uint64_t any = 0;
+
+    for (size_t l = 0; l < ETW_LOSSES; l++) {
+        ret[l] = counters[l] > r->told[l] ? counters[l] - r->told[l] : 0;
+        if (ret[l])
+            r->told[l] = counters[l];
+        any |= ret[l];
+    }
+    return any;
+}
+
+/* Losses that stand in the heads of sections only: told at the last batch, else once a second. */
+static bool tell_remainder(struct merge *m, struct event *ret)
+{
+    uint64_t some[ETW_LOSSES], any = 0;
+    const struct ticks_pair *now = &m->ticks.pairs[m->ticks.count - 1];
+
+    if (m->remainder_told)
+        return false;
+    m->remainder_told = true;
+    if (!m->last && !m->ending) {
+        if (m->told_ns == INT64_MIN)
+            m->told_ns = now->mono;
+        if (now->mono < m->told_ns || (uint64_t)now->mono - (uint64_t)m->told_ns < TELL_NS)
+            return false;
+    }
+    m->told_ns = now->mono;
+    memset(m->remainder, 0, sizeof(m->remainder));
+    for (size_t i = 0; i <= m->nrings; i++) {
+        struct ring *r = ring_at(m, i);
+        if (!untold(r, r->lost, some))
+            continue;
+        for (size_t l = 0; l < ETW_LOSSES; l++)
+            any |= m->remainder[l] += some[l];
+    }
+    if (!any)
+        return false;
+    *ret = (struct event){
+        .kind = ETW_LOST,
+        .ring = ETW_META_RING,
+        .mono_ns = MAX(now->mono, m->last_mono),
+        .wall_ns = now->wall,
+        .node = &m->node,
+        .who = tracees_at(&m->decode.tracees, 0),
+        .tracees = &m->decode.tracees,
+        .lost = m->remainder,
+        .dur_ns = -1,
+    };
+    return true;
+}
+
+static void stamp(struct merge *m, const struct ring *r, uint64_t tick, struct event *e)
+{
+    ticks_convert(&m->ticks, tick, &e->mono_ns, &e->wall_ns);
+    if (r == &m->meta)
+        return;
+    if (unlikely(e->mono_ns < m->last_mono)) { /* what came out early, over the bound */
+        e->wall_ns = (int64_t)((uint64_t)e->wall_ns + ((uint64_t)m->last_mono - (uint64_t)e->mono_ns));
+        e->mono_ns = m->last_mono;
+    }
+    m->last_mono = e->mono_ns;
+}
+
+enum merge_got merge_next(struct merge *m, struct event *ret, struct err *e)
+{
+    struct decode_error bad;
+    struct ring *r;
+
+    while ((r = ready(m))) {
+        uint64_t tick = r->head.tick;
+        if (!decode_frame(&r->decode, &m->decode, r->at, &r->head, ret, &bad)) {
+            fail_in_ring(m, r, &bad, &m->why);
+            break;
+        }
+        uint8_t kind = r->head.kind;
+        r->at += r->head.bytes;
+        if (advance(m, r, &m->why)) {
+            if (r == &m->meta)
+                rebuild(m);
+            else
+                sift_down(m, 0);
+        } else if (!m->failed) {
+            m->heap[0] = m->heap[--m->nheap];
+            if (r == &m->meta)
+                rebuild(m);
+            else if (m->nheap)
+                sift_down(m, 0);
+        }
+        if (unlikely(kind >= ETW_LOST)) {
+            if (kind == ETW_NAME)
+                continue;
+            if (kind == ETW_LOST && !untold(r, r->decode.lost, r->fresh))
+                continue;
+            if (kind == ETW_LOST)
+                ret->lost = r->fresh;
+        } else {
+            m->decoded++;
+        }
+        stamp(m, r, tick, ret);
+        return MERGE_EVENT;
+    }
+    if (m->failed) {
+        *e = m->why;
+        return MERGE_BAD;
+    }
+    if (tell_remainder(m, ret))
+        return MERGE_EVENT;
+    for (size_t i = 0; i <= m->nrings; i++)
+        hold(m, ring_at(m, i));
+    m->nheap = 0;
+    return MERGE_DRY;
+}
+
+void merge_counts(const struct merge *m, struct merge_counts *ret)
+{
+    *ret = m->before;
+    add_counts(m, ret);
+    ret->last = m->last;
+}
+
+const struct event_node *merge_node(const struct merge *m)
+{
+    return &m->node;
+}
+
+int64_t merge_now(const struct merge *m)
+{
+    return m->ticks.count ? m->ticks.pairs[m->ticks.count - 1].mono : 0;
+}

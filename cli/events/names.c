@@ -1,0 +1,303 @@
+#include "names.h"
+
+#include <stdlib.h>
+
+#include "../erlang/term_print.h"
+#include "../ground/utf8.h"
+
+#define FUNS_BYTES ((size_t)64 << 20)
+#define HALF 32768u      /* processes in each half */
+#define SLOTS (HALF * 2) /* a power of two */
+
+/* ---- functions ---- */
+
+void funs_init(struct funs *f)
+{
+    *f = (struct funs){.nbuckets = 1024};
+    f->buckets = mem_zalloc(f->nbuckets * sizeof(*f->buckets));
+    arena_init(&f->arena);
+}
+
+void funs_release(struct funs *f)
+{
+    free(f->buckets);
+    arena_release(&f->arena);
+    *f = (struct funs){0};
+}
+
+static uint32_t hash_bytes(uint32_t h, struct str s)
+{
+    for (size_t i = 0; i < s.len; i++)
+        h = (h ^ (unsigned char)s.at[i]) * 16777619u;
+    return h;
+}
+
+static bool same(struct str a, struct str b)
+{
+    return a.len == b.len && !memcmp(a.at, b.at, a.len);
+}
+
+static void widen(struct funs *f)
+{
+    size_t n = f->nbuckets * 2;
+    struct fun **buckets = mem_zalloc(n * sizeof(*buckets));
+
+    for (size_t i = 0; i < f->nbuckets; i++) {
+        for (struct fun *at = f->buckets[i], *next; at; at = next) {
+            next = at->next;
+            at->next = buckets[at->hash & (n - 1)];
+            buckets[at->hash & (n - 1)] = at;
+        }
+    }
+    free(f->buckets);
+    f->buckets = buckets;
+    f->nbuckets = n;
+}
+
+static struct str keep(struct funs *f, const struct buf *b)
+{
+    f->bytes += b->len + 16;
+    return (struct str){arena_strndup(&f->arena, b->data, b->len), b->len};
+}
+
+static struct str keep_raw(struct funs *f, struct str s)
+{
+    f->bytes += s.len + 16;
+    return (struct str){arena_strndup(&f->arena, s.at, s.len), s.len};
+}
+
+/* Inside of a JSON string: the text is safe to print, so only the quote and the backslash are left to care for. */
+static void json_text(struct buf *b, struct str s)
+{
+    for (size_t i = 0; i < s.len; i++) {
+        if (s.at[i] == '"' || s.at[i] == '\\')
+            buf_char(b, '\\');
+        buf_char(b, s.at[i]);
+    }
+}
+
+/* What Elixir writes behind a dot without quotes: a name of its own, or an operator. */
+static bool plain_elixir_name(struct str s)
+{
+    static const char operators[] = "+-*/<>=!&|^~@.%";
+    size_t n = s.len;
+
+    if (!n)
+        return false;
+    if (strchr(operators, s.at[0])) {
+        for (size_t i = 0; i < n; i++)
+            if (!strchr(operators, s.at[i]))
+                return false;
+        return true;
+    }
+    if (n > 1 && (s.at[n - 1] == '?' || s.at[n - 1] == '!'))
+        n--;
+    for (size_t i = 0; i < n; i++) {
+        char c = s.at[i];
+        if (!((c >= 'a' && c <= 'z') || c == '_' || (i && ((c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9')))))
+            return false;
+    }
+    return true;
+}
+
+static void print_elixir(struct buf *b, struct str module, struct str name)
+{
+    static const struct str prefix = {"Elixir.", 7};
+
+    if (module.len > prefix.len && !memcmp(module.at, prefix.at, prefix.len)) {
+        print_safe(b, (struct str){module.at + prefix.len, module.len - prefix.len});
+    } else {
+        buf_char(b, ':');
+        if (plain_elixir_name(module))
+            buf_str(b, module);
+        else
+            erlang_print_string(b, module, '"');
+    }
+    buf_char(b, '.');
+    if (plain_elixir_name(name))
+        buf_str(b, name);
+    else
+        erlang_print_string(b, name, '"');
+}
+
+static struct str valid(struct buf *b, struct str s)
+{
+    const char *at = s.at, *end = s.at + s.len;
+
+    buf_clear(b);
+    while (at < end) {
+        const char *from = at;
+        if (utf8_next(&at, end) == UTF8_BAD)
+            buf_utf8(b, 0xfffd);
+        else
+            buf_add(b, from, (size_t)(at - from));
+    }
+    return buf_view(b);
+}
+
+static const struct fun *make(struct funs *f, uint32_t hash, struct str module, struct str name)
+{
+    struct fun *fun = arena_alloc(&f->arena, sizeof(*fun));
+    struct buf b = {0}, text = {0};
+
+    fun->hash = hash;
+    fun->serial = (uint32_t)f->count;
+    fun->module = keep_raw(f, module);
+    fun->name = keep_raw(f, name);
+    fun->is_elixir = module.len > 7 && !memcmp(module.at, "Elixir.", 7);
+
+    erlang_print_atom(&b, module);
+    buf_char(&b, ':');
+    erlang_print_atom(&b, name);
+    fun->erl = keep(f, &b);
+    buf_clear(&b);
+    print_elixir(&b, module, name);
+    fun->elixir = keep(f, &b);
+    buf_clear(&b);
+    buf_puts(&b, "\"m\":\"");
+    print_safe(&text, module);
+    json_text(&b, buf_view(&text));
+    buf_puts(&b, "\",\"f\":\"");
+    buf_clear(&text);
+    print_safe(&text, name);
+    json_text(&b, buf_view(&text));
+    buf_char(&b, '"');
+    fun->json = keep(f, &b);
+    buf_release(&b);
+    buf_release(&text);
+    f->bytes += sizeof(*fun);
+
+    if (++f->count > f->nbuckets)
+        widen(f);
+    fun->next = f->buckets[hash & (f->nbuckets - 1)];
+    f->buckets[hash & (f->nbuckets - 1)] = fun;
+    return fun;
+}
+
+const struct fun *funs_get(struct funs *f, struct str module, struct str name)
+{
+    struct buf m = {0}, n = {0};
+    bool bad = !utf8_valid(module.at, module.len) || !utf8_valid(name.at, name.len);
+
+    if (bad) {
+        module = valid(&m, module);
+        name = valid(&n, name);
+    }
+    uint32_t h = hash_bytes(hash_bytes(2166136261u, module) * 31 + 7, name);
+    const struct fun *found = NULL;
+    for (struct fun *at = f->buckets[h & (f->nbuckets - 1)]; at && !found; at = at->next)
+        if (at->hash == h && same(at->module, module) && same(at->name, name))
+            found = at;
+    if (!found && f->bytes < FUNS_BYTES)
+        found = make(f, h, module, name);
+    buf_release(&m);
+    buf_release(&n);
+    return found;
+}
+
+/* ---- processes and ports ---- */
+
+static void half_init(struct tracees_half *h)
+{
+    h->items = mem_alloc(HALF * sizeof(*h->items));
+    h->slots = mem_zalloc(SLOTS * sizeof(*h->slots));
+    h->count = 0;
+}
+
+void tracees_init(struct tracees *t)
+{
+    *t = (struct tracees){.generation = 1};
+    half_init(&t->young);
+}
+
+void tracees_release(struct tracees *t)
+{
+    free(t->young.items);
+    free(t->young.slots);
+    free(t->old.items);
+    free(t->old.slots);
+    *t = (struct tracees){0};
+}
+
+static uint32_t slot_of(uint64_t id)
+{
+    return (uint32_t)((id * UINT64_C(0x9e3779b97f4a7c15)) >> 40) & (SLOTS - 1);
+}
+
+static struct tracee *half_find(const struct tracees_half *h, uint64_t id)
+{
+    if (!h->items)
+        return NULL;
+    for (uint32_t s = slot_of(id); h->slots[s]; s = (s + 1) & (SLOTS - 1))
+        if (h->items[h->slots[s] - 1].id == id)
+            return &h->items[h->slots[s] - 1];
+    return NULL;
+}
+
+static struct tracee *half_add(struct tracees_half *h, uint64_t id)
+{
+    uint32_t s = slot_of(id);
+
+    while (h->slots[s])
+        s = (s + 1) & (SLOTS - 1);
+    h->slots[s] = ++h->count;
+    struct tracee *t = &h->items[h->count - 1];
+    t->id = id;
+    return t;
+}
+
+struct tracee *tracees_at(struct tracees *t, uint64_t id)
+{
+    struct tracee *found = half_find(&t->young, id);
+    struct tracee known;
+
+    if (found)
+        return found;
+    const struct tracee *before = half_find(&t->old, id);
+    if (before)
+        known = *before;
+    if (t->young.count == HALF) {
+        struct tracees_half oldest = t->old;
+        t->old = t->young;
+        t->young = oldest;
+        if (t->young.items) {
+            memset(t->young.slots, 0, SLOTS * sizeof(*t->young.slots));
+            t->young.count = 0;
+        } else {
+            half_init(&t->young);
+        }
+        t->generation++;
+    }
+    found = half_add(&t->young, id);
+    if (before) {
+        *found = known;
+    } else {
+        found->text_len = (uint8_t)print_tracee(found->text, id);
+        found->name_len = 0;
+    }
+    return found;
+}
+
+const struct tracee *tracees_find(const struct tracees *t, uint64_t id)
+{
+    const struct tracee *found = half_find(&t->young, id);
+
+    return found ? found : half_find(&t->old, id);
+}
+
+void tracee_name(struct tracee *t, struct str safe)
+{
+    size_t len = safe.len;
+
+    if (len > sizeof(t->name)) {
+        len = sizeof(t->name) - 3;
+        while (len && ((unsigned char)safe.at[len] & 0xc0) == 0x80)
+            len--;
+    }
+    memcpy(t->name, safe.at, len);
+    if (len < safe.len) {
+        memcpy(t->name + len, "…", 3);
+        len += 3;
+    }
+    t->name_len = (uint8_t)len;
+}

@@ -1,0 +1,292 @@
+#include "recfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../ground/mem.h"
+#include "crc32c.h"
+
+#define BLOCK_MAX ETW_MAX_BATCH
+#define HEADER_MAX 4096
+#define CHUNK ((size_t)256 << 10)
+
+/* ---- writing ---- */
+
+void recfile_header(struct buf *to)
+{
+    struct etw_file h = {.version = ETW_VERSION, .bytes = sizeof(h)};
+
+    memcpy(h.magic, ETW_FILE_MAGIC, sizeof(h.magic));
+    h.crc = crc32c(0, &h, sizeof(h));
+    buf_add(to, &h, sizeof(h));
+}
+
+static uint32_t block_crc(const struct etw_block *b, const void *bytes)
+{
+    uint8_t head[4];
+
+    memcpy(head, &b->type, 2);
+    memcpy(head + 2, &b->node, 2);
+    return crc32c(crc32c(0, head, sizeof(head)), bytes, b->bytes);
+}
+
+void recfile_block(struct buf *to, unsigned type, unsigned node, struct str bytes)
+{
+    struct etw_block b = {.bytes = (uint32_t)bytes.len, .type = (uint16_t)type, .node = (uint16_t)node};
+
+    b.crc = block_crc(&b, bytes.at);
+    buf_add(to, &b, sizeof(b));
+    buf_str(to, bytes);
+}
+
+/* ---- reading ---- */
+
+struct recfile {
+    struct source source;
+    int fd;
+    char *name;
+    struct buf in;    /* bytes read */
+    size_t taken;     /* of these, given out */
+    uint64_t offset;  /* in the file, of in.data + taken */
+    bool eof, begun;
+    unsigned last_type; /* of the block given out last; 0: none */
+};
+
+static enum source_got damaged(struct recfile *f, uint64_t at, const char *what, struct err *e)
+{
+    err_set(e, ERR_RUN, "%s: %s at byte %llu", f->name, what, (unsigned long long)at);
+    return SOURCE_FAILED;
+}
+
+/* Reads until `want` bytes are there. SOURCE_ITEM: they are; SOURCE_END: the file ends before. */
+static enum source_got fill(struct recfile *f, size_t want, int timeout_ms, struct err *e)
+{
+    while (f->in.len - f->taken < want) {
+        if (f->eof)
+            return SOURCE_END;
+        if (f->taken) {
+            memmove(f->in.data, f->in.data + f->taken, f->in.len - f->taken);
+            f->in.len -= f->taken;
+            f->taken = 0;
+        }
+        struct pollfd p = {.fd = f->fd, .events = POLLIN};
+        int ready = poll(&p, 1, timeout_ms);
+        if (ready == 0 || (ready < 0 && errno == EINTR))
+            return SOURCE_NOTHING;
+        size_t room = MAX(CHUNK, want - f->in.len);
+        ssize_t n = read(f->fd, buf_room(&f->in, room), room);
+        if (n < 0 && (errno == EINTR || errno == EAGAIN))
+            return SOURCE_NOTHING;
+        if (n < 0) {
+            err_set(e, ERR_RUN, "cannot read %s: %s", f->name, strerror(errno));
+            return SOURCE_FAILED;
+        }
+        if (n == 0)
+            f->eof = true;
+        f->in.len += (size_t)n;
+    }
+    return SOURCE_ITEM;
+}
+
+static const char *here(const struct recfile *f)
+{
+    return f->in.data + f->taken;
+}
+
+static void take(struct recfile *f, size_t n)
+{
+    f->taken += n;
+    f->offset += n;
+}
+
+static enum source_got read_header(struct recfile *f, int timeout_ms, struct err *e)
+{
+    struct etw_file h;
+    enum source_got got = fill(f, sizeof(h), timeout_ms, e);
+    size_t have = MIN(f->in.len - f->taken, sizeof(h.magic));
+
+    if (got == SOURCE_FAILED || got == SOURCE_NOTHING)
+        return got;
+    if (!have || memcmp(here(f), ETW_FILE_MAGIC, have)) {
+        err_set(e, ERR_RUN, "%s is not a recording of etrace", f->name);
+        return SOURCE_FAILED;
+    }
+    if (got == SOURCE_END)
+        return damaged(f, f->in.len, "the recording ends in its header,", e);
+    memcpy(&h, here(f), sizeof(h));
+    if (h.bytes < sizeof(h) || h.bytes > HEADER_MAX)
+        return damaged(f, offsetof(struct etw_file, bytes), "the recording's header is damaged", e);
+    got = fill(f, h.bytes, timeout_ms, e);
+    if (got == SOURCE_END)
+        return damaged(f, f->in.len, "the recording ends in its header,", e);
+    if (got != SOURCE_ITEM)
+        return got;
+    uint32_t zero = 0, crc = crc32c(0, here(f), offsetof(struct etw_file, crc));
+    crc = crc32c(crc, &zero, sizeof(zero));
+    crc = crc32c(crc, here(f) + sizeof(h), h.bytes - sizeof(h));
+    if (crc != h.crc)
+        return damaged(f, 0, "the recording's header is damaged", e);
+    if (h.version != ETW_VERSION) {
+        err_set(e, ERR_RUN, "%s was recorded in version %u of the format; this etrace reads version %u", f->name, h.version,
+                ETW_VERSION);
+        return SOURCE_FAILED;
+    }
+    take(f, h.bytes);
+    f->begun = true;
+    return SOURCE_ITEM;
+}
+
+static enum source_got next(struct source *s, struct source_item *ret, int timeout_ms, struct err *e)
+{
+    struct recfile *f = (struct recfile *)s;
+    struct etw_block b;
+    enum source_got got;
+
+    if (!f->begun && (got = read_header(f, timeout_ms, e)) != SOURCE_ITEM)
+        return got;
+    for (;;) {
+        got = fill(f, sizeof(b), timeout_ms, e);
+        if (got == SOURCE_END && f->in.len == f->taken) {
+            if (f->last_type == ETW_BLOCK_FOOTER)
+                return SOURCE_END;
+            return damaged(f, f->offset, "the recording was cut off: it has no end", e);
+        }
+        if (got == SOURCE_END)
+            return damaged(f, f->offset + (f->in.len - f->taken), "the recording was cut off", e);
+        if (got != SOURCE_ITEM)
+            return got;
+        memcpy(&b, here(f), sizeof(b));
+        if (b.bytes > BLOCK_MAX || b.spare)
+            return damaged(f, f->offset, "the recording is damaged: a block that cannot be", e);
+        got = fill(f, sizeof(b) + b.bytes, timeout_ms, e);
+        if (got == SOURCE_END)
+            return damaged(f, f->offset + (f->in.len - f->taken), "the recording was cut off", e);
+        if (got != SOURCE_ITEM)
+            return got;
+        struct str bytes = {here(f) + sizeof(b), b.bytes};
+        if (block_crc(&b, bytes.at) != b.crc)
+            return damaged(f, f->offset, "the recording is damaged: a wrong checksum in the block", e);
+        if (b.type == ETW_BLOCK_FOOTER && b.bytes != sizeof(struct etw_footer))
+            return damaged(f, f->offset, "the recording is damaged: a footer that cannot be", e);
+        *ret = (struct source_item){.node = b.node, .bytes = bytes, .offset = f->offset + sizeof(b)};
+        take(f, sizeof(b) + b.bytes);
+        f->last_type = b.type;
+        switch (b.type) {
+        case ETW_BLOCK_BATCH: ret->type = SOURCE_BATCH; return SOURCE_ITEM;
+        case ETW_BLOCK_FOOTER: ret->type = SOURCE_FOOTER; return SOURCE_ITEM;
+        case ETW_BLOCK_SPECS: ret->type = SOURCE_SPECS; return SOURCE_ITEM;
+        default: break; /* something newer; what is known can be read without it */
+        }
+    }
+}
+
+static void close_file(struct source *s)
+{
+    struct recfile *f = (struct recfile *)s;
+
+    if (f->fd > STDIN_FILENO)
+        close(f->fd);
+    buf_release(&f->in);
+    free(f->name);
+    free(f);
+}
+
+static const struct source_ops ops = {.next = next, .close = close_file};
+
+struct source *recfile_open_fd(int fd, const char *name, struct err *e)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
+        close(fd);
+        err_set(e, ERR_RUN, "%s is a directory", name);
+        return NULL;
+    }
+    struct recfile *f = mem_zalloc(sizeof(*f));
+    f->source.ops = &ops;
+    f->fd = fd;
+    f->name = mem_strndup(name, strlen(name));
+    return &f->source;
+}
+
+struct source *recfile_open(const char *path, struct err *e)
+{
+    if (!strcmp(path, "-"))
+        return recfile_open_fd(STDIN_FILENO, "standard input", e);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0) {
+        err_set(e, ERR_RUN, "cannot read %s: %s", path, strerror(errno));
+        return NULL;
+    }
+    return recfile_open_fd(fd, path, e);
+}
+
+int recfile_create(const char *path, bool append, bool *ret_fresh, struct err *e)
+{
+    int flags = O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | (append ? O_RDWR : O_WRONLY | O_TRUNC);
+    int fd = open(path, flags, 0600);
+    struct stat st;
+
+    if (fd < 0) {
+        err_set(e, ERR_RUN, errno == ELOOP ? "cannot write %s: it is a symbolic link" : "cannot write %s: %s", path,
+                strerror(errno));
+        return -1;
+    }
+    *ret_fresh = true;
+    if (!append || fstat(fd, &st) || !S_ISREG(st.st_mode) || !st.st_size)
+        return fd;
+
+    int copy = dup(fd);
+    struct source *s = copy < 0 ? NULL : recfile_open_fd(copy, path, e);
+    struct source_item item;
+    enum source_got got = SOURCE_NOTHING;
+    off_t good = 0;
+    while (s && (got = source_next(s, &item, -1, e)) <= SOURCE_NOTHING)
+        if (got == SOURCE_ITEM)
+            good = (off_t)(item.offset + item.bytes.len);
+    if (s && !good && ((struct recfile *)s)->begun)
+        good = (off_t)((struct recfile *)s)->offset;
+    source_close(s);
+    if (!good) { /* no recording: e says so */
+        close(fd);
+        return -1;
+    }
+    if (ftruncate(fd, good) || lseek(fd, good, SEEK_SET) != good) {
+        err_set(e, ERR_RUN, "cannot write %s: %s", path, strerror(errno));
+        close(fd);
+        return -1;
+    }
+    *ret_fresh = false;
+    return fd;
+}
+
+/* ---- what was asked for ---- */
+
+void recfile_spec_add(struct buf *to, const char *key, struct str text)
+{
+    buf_printf(to, "%s %zu\n", key, text.len);
+    buf_str(to, text);
+    buf_char(to, '\n');
+}
+
+bool recfile_spec_next(struct str *rest, struct str *ret_key, struct str *ret_text)
+{
+    const char *end = rest->at + rest->len, *space, *p;
+    size_t len = 0;
+
+    if (!rest->len || !(space = memchr(rest->at, ' ', rest->len)))
+        return false;
+    for (p = space + 1; p < end && *p >= '0' && *p <= '9' && len <= BLOCK_MAX; p++)
+        len = len * 10 + (size_t)(*p - '0');
+    if (p == space + 1 || p == end || *p != '\n' || (size_t)(end - p) < len + 2 || p[1 + len] != '\n')
+        return false;
+    *ret_key = (struct str){rest->at, (size_t)(space - rest->at)};
+    *ret_text = (struct str){p + 1, len};
+    p += len + 2;
+    *rest = (struct str){p, (size_t)(end - p)};
+    return true;
+}

@@ -1,0 +1,63 @@
+#include "ticks.h"
+
+#include <string.h>
+
+#define STEP_NS 20000000 /* a wall clock that moved that much against the other was set by somebody */
+
+static int64_t sane(double d)
+{
+    return d > 9e18 ? INT64_MAX : d < -9e18 ? INT64_MIN : (int64_t)d;
+}
+
+/* Clocks of a hostile node may stand anywhere; sums wrap instead of being undefined. */
+static int64_t plus(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+
+static int64_t minus(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a - (uint64_t)b);
+}
+
+void ticks_add(struct ticks *t, uint64_t tick, int64_t mono_ns, int64_t wall_ns)
+{
+    if (t->count) {
+        struct ticks_pair *last = &t->pairs[t->count - 1];
+        if (tick <= last->tick)
+            return;
+        double passed = (double)(tick - last->tick);
+        double mono = (double)minus(mono_ns, last->mono), wall = (double)minus(wall_ns, last->wall);
+        if (mono < 0)
+            return;
+        if (wall < mono - STEP_NS || wall > mono + STEP_NS) {
+            last->wall = minus(wall_ns, sane(mono));
+            wall = mono;
+        }
+        last->mono_slope = mono / passed;
+        last->wall_slope = wall / passed;
+    }
+    if (t->count == TICKS_PAIRS) {
+        memmove(t->pairs, t->pairs + 1, sizeof(t->pairs[0]) * (TICKS_PAIRS - 1));
+        t->count--;
+    }
+    struct ticks_pair *p = &t->pairs[t->count++];
+    *p = (struct ticks_pair){tick, mono_ns, wall_ns, 1, 1};
+    if (t->count > 1) {
+        p->mono_slope = p[-1].mono_slope;
+        p->wall_slope = p[-1].wall_slope;
+    }
+}
+
+void ticks_convert(const struct ticks *t, uint64_t tick, int64_t *ret_mono, int64_t *ret_wall)
+{
+    const struct ticks_pair *p = &t->pairs[t->count - 1];
+
+    while (p > t->pairs && tick < p->tick)
+        p--;
+    double passed = tick >= p->tick ? (double)(tick - p->tick) : -(double)(p->tick - tick);
+    if (unlikely(passed > 1e18 || passed < -1e18))
+        passed = 0; /* no counter runs that long: a number that means nothing */
+    *ret_mono = plus(p->mono, sane(passed * p->mono_slope));
+    *ret_wall = plus(p->wall, sane(passed * p->wall_slope));
+}

@@ -1,0 +1,414 @@
+#include "calls.h"
+
+#include <stdlib.h>
+
+#include "../ground/mem.h"
+
+#define NONE UINT32_MAX
+#define NODES 256
+#define PROCESSES (1u << 18)
+#define LOOK 4096 /* calls of a stack that are looked through for the one that a result belongs to */
+#define KEEP_ONE ((size_t)64 << 10) /* a larger call is not kept itself */
+
+/* An open call. `up` and `down` are its neighbours on the stack of its process, `older` and `newer` those in time. */
+struct open_call {
+    const struct fun *fun;
+    int64_t mono_ns, wall_ns;
+    struct event *kept;
+    uint32_t kept_bytes;
+    uint32_t up, down, older, newer, process;
+    uint32_t loss; /* of its node when it was opened */
+    uint8_t arity, fate;
+    bool perhaps;
+};
+
+struct process {
+    uint64_t tracee;
+    uint32_t node, next; /* of its bucket, or of the free ones */
+    uint32_t top, depth;
+    int64_t gc_ns, in_ns; /* when these began; -1: they did not */
+    uint32_t gc_loss, in_loss;
+};
+
+struct calls {
+    struct calls_options o;
+    struct open_call *open;
+    size_t open_cap, open_used;
+    uint32_t open_free, oldest, newest;
+    size_t count;
+    struct process *processes;
+    size_t process_cap, process_used;
+    uint32_t process_free;
+    uint32_t *buckets;
+    size_t nbuckets;
+    uint32_t losses[NODES]; /* times that events of a node were lost */
+    size_t kept_bytes;
+    uint64_t incomplete;
+    struct event_call result; /* of the last event */
+    struct event *result_kept;
+    uint32_t last; /* the call pushed by the last event */
+};
+
+struct calls *calls_new(const struct calls_options *o)
+{
+    struct calls *c = mem_zalloc(sizeof(*c));
+
+    c->o = *o;
+    if (!c->o.max)
+        c->o.max = 1u << 18;
+    if (!c->o.keep_bytes)
+        c->o.keep_bytes = (size_t)64 << 20;
+    c->open_free = c->process_free = c->oldest = c->newest = c->last = NONE;
+    c->nbuckets = 1024;
+    c->buckets = mem_alloc(c->nbuckets * sizeof(*c->buckets));
+    memset(c->buckets, 0xff, c->nbuckets * sizeof(*c->buckets));
+    return c;
+}
+
+void calls_free(struct calls *c)
+{
+    if (!c)
+        return;
+    for (uint32_t i = c->oldest; i != NONE; i = c->open[i].newer)
+        free(c->open[i].kept);
+    free(c->result_kept);
+    free(c->open);
+    free(c->processes);
+    free(c->buckets);
+    free(c);
+}
+
+/* ---- processes ---- */
+
+static size_t bucket_of(const struct calls *c, uint32_t node, uint64_t tracee)
+{
+    return (size_t)(((tracee ^ (uint64_t)node << 56) * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (c->nbuckets - 1);
+}
+
+static uint32_t find(const struct calls *c, uint32_t node, uint64_t tracee)
+{
+    uint32_t i = c->buckets[bucket_of(c, node, tracee)];
+
+    while (i != NONE && (c->processes[i].tracee != tracee || c->processes[i].node != node))
+        i = c->processes[i].next;
+    return i;
+}
+
+static void widen(struct calls *c)
+{
+    uint32_t *old = c->buckets;
+    size_t n = c->nbuckets;
+
+    c->nbuckets *= 2;
+    c->buckets = mem_alloc(c->nbuckets * sizeof(*c->buckets));
+    memset(c->buckets, 0xff, c->nbuckets * sizeof(*c->buckets));
+    for (size_t b = 0; b < n; b++) {
+        for (uint32_t i = old[b], next; i != NONE; i = next) {
+            struct process *p = &c->processes[i];
+            size_t to = bucket_of(c, p->node, p->tracee);
+            next = p->next;
+            p->next = c->buckets[to];
+            c->buckets[to] = i;
+        }
+    }
+    free(old);
+}
+
+static uint32_t make(struct calls *c, uint32_t node, uint64_t tracee)
+{
+    uint32_t i = c->process_free;
+
+    if (i != NONE) {
+        c->process_free = c->processes[i].next;
+    } else {
+        if (c->process_used == PROCESSES)
+            return NONE;
+        c->processes = mem_grow(c->processes, &c->process_cap, c->process_used + 1, sizeof(*c->processes));
+        i = (uint32_t)c->process_used++;
+        if (c->process_used > c->nbuckets)
+            widen(c);
+    }
+    size_t b = bucket_of(c, node, tracee);
+    c->processes[i] = (struct process){
+        .tracee = tracee, .node = node, .next = c->buckets[b], .top = NONE, .gc_ns = -1, .in_ns = -1};
+    c->buckets[b] = i;
+    return i;
+}
+
+/* A process of which nothing is open needs no entry. */
+static void leave(struct calls *c, uint32_t i)
+{
+    struct process *p = &c->processes[i];
+
+    if (p->top != NONE || p->gc_ns >= 0 || p->in_ns >= 0)
+        return;
+    uint32_t *at = &c->buckets[bucket_of(c, p->node, p->tracee)];
+    while (*at != i)
+        at = &c->processes[*at].next;
+    *at = p->next;
+    p->next = c->process_free;
+    c->process_free = i;
+}
+
+/* ---- open calls ---- */
+
+static void drop_kept(struct calls *c, struct open_call *o)
+{
+    c->kept_bytes -= o->kept_bytes;
+    free(o->kept);
+    o->kept = NULL;
+    o->kept_bytes = 0;
+}
+
+/* Takes a call out of both lists; what it kept stays the caller's. */
+static void unlink_call(struct calls *c, uint32_t i)
+{
+    struct open_call *o = &c->open[i];
+    struct process *p = &c->processes[o->process];
+
+    if (o->up != NONE)
+        c->open[o->up].down = o->down;
+    else
+        p->top = o->down;
+    if (o->down != NONE)
+        c->open[o->down].up = o->up;
+    p->depth--;
+    if (o->older != NONE)
+        c->open[o->older].newer = o->newer;
+    else
+        c->oldest = o->newer;
+    if (o->newer != NONE)
+        c->open[o->newer].older = o->older;
+    else
+        c->newest = o->older;
+    o->newer = c->open_free;
+    c->open_free = i;
+    c->count--;
+}
+
+/* A call that will never be paired. */
+static void abandon(struct calls *c, uint32_t i)
+{
+    struct open_call *o = &c->open[i];
+
+    if (!o->perhaps)
+        c->incomplete++;
+    if (o->fate == CALL_HELD && o->kept && c->o.dropped)
+        c->o.dropped(c->o.ctx, o->kept);
+    drop_kept(c, o);
+    unlink_call(c, i);
+}
+
+static void forget_process(struct calls *c, uint32_t i)
+{
+    while (c->processes[i].top != NONE)
+        abandon(c, c->processes[i].top);
+    c->processes[i].gc_ns = c->processes[i].in_ns = -1;
+    leave(c, i);
+}
+
+static void make_room(struct calls *c)
+{
+    uint32_t process = c->open[c->oldest].process;
+
+    abandon(c, c->oldest);
+    leave(c, process);
+}
+
+static void push(struct calls *c, struct event *e, bool perhaps)
+{
+    uint32_t p, i;
+    size_t bytes = 0;
+
+    while (c->count >= c->o.max)
+        make_room(c);
+    p = find(c, e->node->index, e->who->id);
+    if (p == NONE && (p = make(c, e->node->index, e->who->id)) == NONE)
+        return;
+    if (c->open_free != NONE) {
+        i = c->open_free;
+        c->open_free = c->open[i].newer;
+    } else {
+        c->open = mem_grow(c->open, &c->open_cap, c->open_used + 1, sizeof(*c->open));
+        i = (uint32_t)c->open_used++;
+    }
+    struct process *pr = &c->processes[p];
+    c->open[i] = (struct open_call){
+        .fun = e->fun,
+        .mono_ns = e->mono_ns,
+        .wall_ns = e->wall_ns,
+        .up = NONE,
+        .down = pr->top,
+        .older = c->newest,
+        .newer = NONE,
+        .process = p,
+        .loss = c->losses[e->node->index % NODES],
+        .arity = e->arity,
+        .perhaps = perhaps,
+    };
+    if (pr->top != NONE)
+        c->open[pr->top].up = i;
+    pr->top = i;
+    e->depth = pr->depth++;
+    if (c->newest != NONE)
+        c->open[c->newest].newer = i;
+    else
+        c->oldest = i;
+    c->newest = i;
+    c->count++;
+    c->last = i;
+    if (c->o.keep && (c->open[i].kept = event_keep(e, KEEP_ONE, &bytes))) {
+        c->open[i].kept_bytes = (uint32_t)bytes;
+        c->kept_bytes += bytes;
+        while (c->kept_bytes > c->o.keep_bytes && c->oldest != i)
+            make_room(c);
+    }
+}
+
+static void pop(struct calls *c, struct event *e)
+{
+    uint32_t p = find(c, e->node->index, e->who->id), i = NONE;
+    unsigned looked = 0;
+
+    if (p != NONE)
+        for (i = c->processes[p].top; i != NONE; i = c->open[i].down)
+            if ((c->open[i].fun == e->fun && c->open[i].arity == e->arity) || ++looked == LOOK) {
+                i = looked == LOOK ? NONE : i;
+                break;
+            }
+    if (i == NONE) {
+        if (c->o.wants_return && c->o.wants_return(c->o.ctx, e) == 1)
+            c->incomplete++;
+        e->depth = p == NONE ? 0 : c->processes[p].depth;
+        return;
+    }
+    while (c->processes[p].top != i)
+        abandon(c, c->processes[p].top);
+    struct open_call *o = &c->open[i];
+    c->result = (struct event_call){
+        .mono_ns = o->mono_ns,
+        .wall_ns = o->wall_ns,
+        .event = o->kept,
+        .fate = o->fate,
+        .complete = o->loss == c->losses[e->node->index % NODES],
+    };
+    c->result_kept = o->kept;
+    c->kept_bytes -= o->kept_bytes;
+    o->kept = NULL;
+    o->kept_bytes = 0;
+    e->call = &c->result;
+    if (c->result.complete)
+        e->dur_ns = e->mono_ns - o->mono_ns;
+    else
+        c->incomplete++;
+    unlink_call(c, i);
+    e->depth = c->processes[p].depth;
+    leave(c, p);
+}
+
+/* A collection or a time slice: begins here, or ends with its duration. */
+static void span(struct calls *c, struct event *e, bool begins, bool collection)
+{
+    uint32_t p = find(c, e->node->index, e->who->id), loss = c->losses[e->node->index % NODES];
+
+    if (begins && p == NONE)
+        p = make(c, e->node->index, e->who->id);
+    if (p == NONE)
+        return;
+    struct process *pr = &c->processes[p];
+    e->depth = pr->depth;
+    int64_t *ns = collection ? &pr->gc_ns : &pr->in_ns;
+    uint32_t *at = collection ? &pr->gc_loss : &pr->in_loss;
+    if (begins) {
+        *ns = e->mono_ns;
+        *at = loss;
+        return;
+    }
+    if (*ns >= 0 && *at == loss)
+        e->dur_ns = e->mono_ns - *ns;
+    *ns = -1;
+    leave(c, p);
+}
+
+void calls_event(struct calls *c, struct event *e)
+{
+    int wants;
+    uint32_t p;
+
+    if (c->result_kept) {
+        free(c->result_kept);
+        c->result_kept = NULL;
+    }
+    c->last = NONE;
+    switch (e->kind) {
+    case ETW_CALL:
+        wants = c->o.wants_return ? c->o.wants_return(c->o.ctx, e) : 0;
+        e->expects_return = wants;
+        if (wants)
+            push(c, e, wants == 2);
+        else if (c->count && (p = find(c, e->node->index, e->who->id)) != NONE)
+            e->depth = c->processes[p].depth;
+        break;
+    case ETW_RETURN_FROM:
+    case ETW_EXCEPTION_FROM:
+        pop(c, e);
+        break;
+    case ETW_GC_MINOR_START:
+    case ETW_GC_MAJOR_START:
+        span(c, e, true, true);
+        break;
+    case ETW_GC_MINOR_END:
+    case ETW_GC_MAJOR_END:
+        span(c, e, false, true);
+        break;
+    case ETW_IN:
+        span(c, e, true, false);
+        break;
+    case ETW_OUT:
+        span(c, e, false, false);
+        break;
+    case ETW_EXIT:
+    case ETW_OUT_EXITED:
+    case ETW_CLOSED:
+        if ((p = find(c, e->node->index, e->who->id)) != NONE)
+            forget_process(c, p);
+        break;
+    case ETW_LOST:
+        c->losses[e->node->index % NODES]++;
+        break;
+    default:
+        break;
+    }
+}
+
+void calls_fate(struct calls *c, enum call_fate fate)
+{
+    if (c->last != NONE)
+        c->open[c->last].fate = (uint8_t)fate;
+}
+
+void calls_forget(struct calls *c, int node)
+{
+    for (size_t b = 0; b < c->nbuckets; b++) {
+        for (uint32_t i = c->buckets[b], next; i != NONE; i = next) {
+            next = c->processes[i].next;
+            if (node < 0 || c->processes[i].node == (uint32_t)node)
+                forget_process(c, i);
+        }
+    }
+}
+
+bool calls_kept(const struct calls *c)
+{
+    return c->last != NONE && c->open[c->last].kept;
+}
+
+uint64_t calls_incomplete(const struct calls *c)
+{
+    return c->incomplete;
+}
+
+size_t calls_open(const struct calls *c)
+{
+    return c->count;
+}

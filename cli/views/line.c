@@ -1,0 +1,431 @@
+#include "line.h"
+
+const struct printer *line_printer(const struct event *e, enum terms_style style)
+{
+    (void)e;
+    (void)style;
+    return &printer_erlang;
+}
+
+static bool elixir_names(const struct event *e, enum terms_style style)
+{
+    return style == TERMS_ELIXIR || (style != TERMS_ERLANG && e->fun && e->fun->is_elixir);
+}
+
+void line_who(struct buf *to, const struct event *e, const struct paint *paint)
+{
+    const struct tracee *w = e->who;
+
+    paint_begin(paint, to, PAINT_PID);
+    char *p = buf_room(to, sizeof(w->text) + sizeof(w->name) + 2);
+    memcpy(p, w->text, sizeof(w->text)); /* a fixed size needs no call */
+    to->len += w->text_len;
+    if (w->name_len) {
+        p = to->data + to->len;
+        *p++ = '(';
+        memcpy(p, w->name, w->name_len);
+        p[w->name_len] = ')';
+        to->len += w->name_len + 2u;
+    }
+    paint_end(paint, to);
+}
+
+/* Another process: with its name where that is known. */
+static const uint8_t *put_other(struct buf *to, const struct event *e, const struct printer *p, const uint8_t *at)
+{
+    uint64_t id;
+    const struct tracee *t;
+
+    if (wire_pid(at, &id) && (t = event_who(e, id)) && t->name_len) {
+        buf_add(to, t->text, t->text_len);
+        buf_char(to, '(');
+        buf_add(to, t->name, t->name_len);
+        buf_char(to, ')');
+        return wire_skip(at);
+    }
+    return p->term(to, &e->env, at);
+}
+
+void line_fun(struct buf *to, const struct event *e, enum terms_style style)
+{
+    if (!e->fun)
+        buf_puts(to, "undefined");
+    else
+        buf_str(to, elixir_names(e, style) ? e->fun->elixir : e->fun->erl);
+}
+
+static void put_fun_arity(struct buf *to, const struct event *e, enum terms_style style)
+{
+    line_fun(to, e, style);
+    if (e->fun) {
+        buf_char(to, '/');
+        print_u64(to, e->arity);
+    }
+}
+
+void line_call(struct buf *to, const struct event *e, const struct printer *p, enum terms_style style)
+{
+    const uint8_t *at = e->terms.at;
+
+    if (e->flags & ETW_F_ARITY) {
+        put_fun_arity(to, e, style);
+        return;
+    }
+    line_fun(to, e, style);
+    buf_char(to, '(');
+    for (unsigned i = 0; i < e->nterms; i++) {
+        if (i)
+            buf_add(to, ", ", 2);
+        at = p->term(to, &e->env, at);
+    }
+    buf_char(to, ')');
+}
+
+/* ---- functions inside of terms ---- */
+
+static bool read_text(const uint8_t *at, struct buf *text)
+{
+    int64_t v;
+
+    buf_clear(text);
+    if (*at == ETW_T_STRING) {
+        for (size_t i = 0; i < wire_u16(at + 1); i++)
+            buf_utf8(text, at[3 + i]);
+        return true;
+    }
+    if (!wire_list(&at))
+        return false;
+    for (const uint8_t *el; (el = wire_list_next(&at));) {
+        if (!wire_int(el, &v) || v < 0 || v > 0x10ffff || (v >= 0xd800 && v < 0xe000))
+            return false;
+        buf_utf8(text, (uint32_t)v);
+    }
+    return true;
+}
+
+static void read_place(const struct event *e, const uint8_t *file, const uint8_t *line, struct line_mfa *ret,
+                       struct buf *text)
+{
+    struct str raw;
+    uint64_t size;
+
+    if (!wire_int(line, &ret->line) || ret->line <= 0)
+        return;
+    if (wire_bin(file, &raw, &size)) {
+        buf_clear(text);
+        buf_str(text, raw);
+    } else if (!read_text(file, text)) {
+        return;
+    }
+    (void)e;
+    ret->file = buf_view(text);
+}
+
+/* [{file,F},{line,L}] of a stack trace */
+static void read_location(const struct event *e, const uint8_t *at, struct line_mfa *ret, struct buf *text)
+{
+    const uint8_t *file = NULL, *line = NULL, *first;
+    uint32_t arity;
+
+    for (const uint8_t *el; (el = wire_list_next(&at));) {
+        if (wire_tuple(el, &arity, &first) != 2)
+            continue;
+        if (wire_is_atom(&e->env, first, "file"))
+            file = wire_skip(first);
+        else if (wire_is_atom(&e->env, first, "line"))
+            line = wire_skip(first);
+    }
+    if (file && line)
+        read_place(e, file, line, ret, text);
+}
+
+bool line_read_mfa(const struct event *e, const uint8_t *at, struct line_mfa *ret, struct buf *file)
+{
+    uint32_t arity;
+    const uint8_t *p, *list;
+    int64_t n = wire_tuple(at, &arity, &p);
+
+    *ret = (struct line_mfa){.arity = -1};
+    if ((n != 3 && n != 4) || (int64_t)arity != n || !wire_atom(&e->env, p, &ret->module))
+        return false;
+    p = wire_skip(p);
+    if (!wire_atom(&e->env, p, &ret->function))
+        return false;
+    p = wire_skip(p);
+    if (!wire_int(p, &ret->arity)) {
+        list = p;
+        if (*p != ETW_T_STRING && !wire_list(&list))
+            return false;
+        ret->args = p;
+        ret->arity = -1;
+    }
+    if (n == 4) {
+        p = wire_skip(p);
+        list = p;
+        const uint8_t *first;
+        if (wire_tuple(p, &arity, &first) == 2 && arity == 2)
+            read_place(e, first, wire_skip(first), ret, file);
+        else if (*p != ETW_T_STRING && wire_list(&list))
+            read_location(e, list, ret, file);
+    }
+    return true;
+}
+
+static bool is_elixir(struct str module)
+{
+    return module.len > 7 && !memcmp(module.at, "Elixir.", 7);
+}
+
+static void put_name(struct buf *to, const struct line_mfa *m, const struct printer *p)
+{
+    if (is_elixir(m->module)) {
+        print_safe(to, (struct str){m->module.at + 7, m->module.len - 7});
+        buf_char(to, '.');
+        print_safe(to, m->function);
+    } else {
+        p->atom(to, m->module);
+        buf_char(to, ':');
+        p->atom(to, m->function);
+    }
+}
+
+static struct str base_name(struct str path)
+{
+    for (size_t i = path.len; i-- > 0;)
+        if (path.at[i] == '/')
+            return (struct str){path.at + i + 1, path.len - i - 1};
+    return path;
+}
+
+void line_mfa(struct buf *to, const struct event *e, const struct printer *p, const uint8_t *at)
+{
+    struct line_mfa m;
+    struct buf file = {0};
+
+    if (!line_read_mfa(e, at, &m, &file)) {
+        p->term(to, &e->env, at);
+    } else {
+        put_name(to, &m, p);
+        if (m.args) {
+            const uint8_t *el, *list = m.args;
+            bool first = true;
+            buf_char(to, '(');
+            if (*list == ETW_T_STRING) {
+                for (size_t i = 0; i < wire_u16(m.args + 1); i++) {
+                    if (i)
+                        buf_add(to, ", ", 2);
+                    print_u64(to, m.args[3 + i]);
+                }
+            } else {
+                for (wire_list(&list); (el = wire_list_next(&list)); first = false) {
+                    if (!first)
+                        buf_add(to, ", ", 2);
+                    p->term(to, &e->env, el);
+                }
+                if (*list == ETW_T_CUT)
+                    buf_puts(to, first ? "…" : ", …");
+            }
+            buf_char(to, ')');
+        } else {
+            buf_char(to, '/');
+            print_i64(to, m.arity);
+        }
+        if (m.file.len) {
+            buf_char(to, ' ');
+            print_safe(to, base_name(m.file));
+            buf_char(to, ':');
+            print_i64(to, m.line);
+        }
+    }
+    buf_release(&file);
+}
+
+bool line_exception(const struct event *e, struct str *ret_class, const uint8_t **ret_reason)
+{
+    uint32_t arity;
+    const uint8_t *p;
+
+    if (wire_tuple(e->terms.at, &arity, &p) != 2 || arity != 2 || !wire_atom(&e->env, p, ret_class))
+        return false;
+    *ret_reason = wire_skip(p);
+    return true;
+}
+
+/* ---- whole lines ---- */
+
+static void put_kind(struct buf *to, const struct event *e, const struct paint *paint)
+{
+    const char *tag;
+    bool failure = false;
+
+    switch (e->kind) {
+    case ETW_RETURN_FROM: tag = "return"; break;
+    case ETW_EXCEPTION_FROM: tag = "exception", failure = true; break;
+    default: tag = event_kinds[e->kind].tag; break;
+    }
+    buf_char(to, ' ');
+    paint_begin(paint, to, failure ? PAINT_FAILURE : PAINT_KIND);
+    buf_puts(to, tag);
+    paint_end(paint, to);
+    buf_char(to, ' ');
+}
+
+static void put_duration(struct buf *to, const struct event *e, const struct paint *paint)
+{
+    if (e->dur_ns < 0)
+        return;
+    buf_char(to, ' ');
+    paint_begin(paint, to, PAINT_DURATION);
+    print_duration(to, e->dur_ns);
+    paint_end(paint, to);
+}
+
+/* What was collected beside the event. */
+static void put_extras(struct buf *to, const struct event *e, const struct printer *p, const struct paint *paint)
+{
+    if (e->caller) {
+        paint_begin(paint, to, PAINT_ORIGIN);
+        buf_add(to, " by ", 4);
+        line_mfa(to, e, p, e->caller);
+        paint_end(paint, to);
+    }
+    if (e->stack) {
+        const uint8_t *at = e->stack, *el;
+        paint_begin(paint, to, PAINT_ORIGIN);
+        buf_add(to, " stack ", 7);
+        if (wire_list(&at)) {
+            for (bool first = true; (el = wire_list_next(&at)); first = false) {
+                if (!first)
+                    buf_add(to, " < ", 3);
+                line_mfa(to, e, p, el);
+            }
+            if (*at == ETW_T_CUT)
+                buf_puts(to, " < …");
+        } else {
+            p->term(to, &e->env, at);
+        }
+        paint_end(paint, to);
+    }
+    if (e->dump) {
+        buf_add(to, " dump ", 6);
+        p->term(to, &e->env, e->dump);
+    }
+    if (e->user) {
+        buf_add(to, " -> ", 4);
+        p->term(to, &e->env, e->user);
+    }
+}
+
+void line_loss(struct buf *to, const struct event *e, enum etw_loss reason, uint64_t count)
+{
+    (void)e;
+    buf_puts(to, "*** ");
+    print_u64(to, count);
+    buf_puts(to, count == 1 ? " event lost here (" : " events lost here (");
+    buf_puts(to, event_losses[reason]);
+    buf_puts(to, ") ***");
+}
+
+void line_body(struct buf *to, const struct event *e, enum terms_style style, const struct paint *paint)
+{
+    const struct printer *p = line_printer(e, style);
+    const uint8_t *at = e->terms.at, *reason;
+    struct str class;
+
+    line_who(to, e, paint);
+    if (likely(e->kind == ETW_CALL && !paint->on))
+        buf_add(to, " call ", 6);
+    else
+        put_kind(to, e, paint);
+    switch (e->kind) {
+    case ETW_CALL:
+        paint_begin(paint, to, PAINT_FUN);
+        line_call(to, e, p, style);
+        paint_end(paint, to);
+        break;
+    case ETW_RETURN_FROM:
+        paint_begin(paint, to, PAINT_FUN);
+        put_fun_arity(to, e, style);
+        paint_end(paint, to);
+        buf_add(to, " = ", 3);
+        p->term(to, &e->env, at);
+        put_duration(to, e, paint);
+        break;
+    case ETW_EXCEPTION_FROM:
+        paint_begin(paint, to, PAINT_FUN);
+        put_fun_arity(to, e, style);
+        paint_end(paint, to);
+        buf_char(to, ' ');
+        if (line_exception(e, &class, &reason)) {
+            p->atom(to, class);
+            buf_char(to, ':');
+            p->term(to, &e->env, reason);
+        } else {
+            p->term(to, &e->env, at);
+        }
+        put_duration(to, e, paint);
+        break;
+    case ETW_RETURN_TO:
+        put_fun_arity(to, e, style);
+        break;
+    case ETW_SEND:
+    case ETW_SEND_NOPROC:
+        if (e->kind == ETW_SEND)
+            buf_add(to, "to ", 3);
+        at = put_other(to, e, p, at);
+        buf_char(to, ' ');
+        p->term(to, &e->env, at);
+        break;
+    case ETW_RECEIVE:
+        if (e->sender) {
+            buf_add(to, "from ", 5);
+            put_other(to, e, p, e->sender);
+            buf_char(to, ' ');
+        }
+        p->term(to, &e->env, at);
+        break;
+    case ETW_SPAWN:
+        at = put_other(to, e, p, at);
+        buf_char(to, ' ');
+        line_mfa(to, e, p, at);
+        break;
+    case ETW_SPAWNED:
+        buf_add(to, "by ", 3);
+        at = put_other(to, e, p, at);
+        buf_char(to, ' ');
+        line_mfa(to, e, p, at);
+        break;
+    case ETW_OPEN:
+        line_mfa(to, e, p, wire_skip(at));
+        buf_add(to, " by ", 4);
+        put_other(to, e, p, at);
+        break;
+    case ETW_LINK:
+    case ETW_UNLINK:
+    case ETW_GETTING_LINKED:
+    case ETW_GETTING_UNLINKED:
+        put_other(to, e, p, at);
+        break;
+    case ETW_IN:
+    case ETW_OUT:
+    case ETW_IN_EXITING:
+    case ETW_OUT_EXITING:
+    case ETW_OUT_EXITED:
+        if (*at)
+            line_mfa(to, e, p, at);
+        else
+            to->len--; /* 0: in no function of its own */
+        put_duration(to, e, paint);
+        break;
+    default:
+        for (unsigned i = 0; i < e->nterms; i++) {
+            if (i)
+                buf_char(to, ' ');
+            at = p->term(to, &e->env, at);
+        }
+        put_duration(to, e, paint);
+        break;
+    }
+    if (e->ms.at < e->ms.end)
+        put_extras(to, e, p, paint);
+}

@@ -1,0 +1,19 @@
+#include "paint.h"
+
+/* The sixteen colours that every terminal theme has chosen to be readable. */
+static const char *const codes[PAINT_WHATS] = {
+    [PAINT_TIME] = "\033[90m",     [PAINT_NODE] = "\033[34m",     [PAINT_PID] = "\033[36m",
+    [PAINT_NAME] = "\033[36m",     [PAINT_KIND] = "\033[32m",     [PAINT_FAILURE] = "\033[31m",
+    [PAINT_FUN] = "\033[1m",       [PAINT_DURATION] = "\033[33m", [PAINT_ORIGIN] = "\033[90m",
+    [PAINT_LOSS] = "\033[1;31m",
+};
+
+void paint_code(struct buf *to, enum paint_what what)
+{
+    buf_puts(to, codes[what]);
+}
+
+void paint_plain(struct buf *to)
+{
+    buf_puts(to, "\033[0m");
+}

@@ -1,0 +1,50 @@
+/*
+ * Colour. Views say what a piece of text is; only this file and its .c know the codes. Every piece is closed before the
+ * next begins, and no line leaves with a colour open.
+ */
+#ifndef ETRACE_PAINT_H
+#define ETRACE_PAINT_H
+
+#include "../ground/buf.h"
+
+enum paint_what {
+    PAINT_TIME,
+    PAINT_NODE,
+    PAINT_PID,
+    PAINT_NAME,
+    PAINT_KIND,
+    PAINT_FAILURE, /* the kind of an event that reports one */
+    PAINT_FUN,
+    PAINT_DURATION,
+    PAINT_ORIGIN, /* caller, file, line */
+    PAINT_LOSS,
+    PAINT_WHATS,
+};
+
+struct paint {
+    bool on;
+};
+
+void paint_code(struct buf *to, enum paint_what what);
+void paint_plain(struct buf *to);
+
+static inline void paint_begin(const struct paint *p, struct buf *to, enum paint_what what)
+{
+    if (unlikely(p->on))
+        paint_code(to, what);
+}
+
+static inline void paint_end(const struct paint *p, struct buf *to)
+{
+    if (unlikely(p->on))
+        paint_plain(to);
+}
+
+static inline void paint_str(const struct paint *p, struct buf *to, enum paint_what what, struct str text)
+{
+    paint_begin(p, to, what);
+    buf_str(to, text);
+    paint_end(p, to);
+}
+
+#endif

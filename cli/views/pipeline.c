@@ -1,0 +1,410 @@
+#include "pipeline.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../events/merge.h"
+#include "../events/recfile.h"
+#include "../ground/mem.h"
+#include "calls.h"
+#include "filter.h"
+#include "line.h"
+#include "probes.h"
+
+#define NODES 256
+#define FILTER_ERRORS 1000 /* so many times a pattern may give up */
+#define FLUSH ((size_t)256 << 10) /* bytes that a view gathers before they are handed on */
+
+struct pipe_view {
+    struct view view;
+    struct sink *sink;
+    struct buf out;
+    bool closed;
+};
+
+struct pipeline {
+    struct pipeline_options o;
+    struct pipe_view *views;
+    size_t nviews;
+    struct funs funs;
+    struct merge *nodes[NODES];
+    size_t nnodes; /* the largest index and one */
+    struct probes *probes;
+    struct calls *calls;
+    struct filter *filter;
+    bool filters, closed, failed, ended;
+    uint64_t units;   /* shown, a call and its result counted once */
+    uint64_t awaited; /* shown calls whose result is to come */
+    struct totals totals;
+    struct buf text;
+};
+
+static int wants_return(void *ctx, const struct event *e)
+{
+    return probes_wants_return(((struct pipeline *)ctx)->probes, e);
+}
+
+static void dropped(void *ctx, const struct event *call)
+{
+    struct pipeline *p = ctx;
+
+    (void)call;
+    p->totals.filtered++;
+}
+
+static bool open_views(struct pipeline *p, const struct pipeline_options *o, struct err *e)
+{
+    p->views = mem_zalloc((o->nviews + 1) * sizeof(*p->views));
+    for (size_t i = 0; i < o->nviews; i++) {
+        struct pipe_view *v = &p->views[p->nviews];
+        v->view = o->views[i];
+        v->sink = v->view.type->open(&v->view.look, &v->out, e);
+        if (!v->sink)
+            return false;
+        v->sink->type = v->view.type;
+        p->nviews++;
+    }
+    return true;
+}
+
+struct pipeline *pipeline_new(const struct pipeline_options *o, struct err *e)
+{
+    struct pipeline *p = mem_zalloc(sizeof(*p));
+    enum terms_style style = TERMS_AUTO;
+    bool args = false;
+
+    p->o = *o;
+    funs_init(&p->funs);
+    for (size_t i = 0; i < o->nviews; i++) {
+        args |= o->views[i].type->flags & SINK_CALL_ARGS;
+        if (o->views[i].look.terms != TERMS_JSON)
+            style = o->views[i].look.terms;
+    }
+    if (!open_views(p, o, e) || !(p->filter = filter_new(o->greps, o->ngreps, o->wheres, o->nwheres, o->specs, o->nspecs,
+                                                         style, e))) {
+        pipeline_free(p);
+        return NULL;
+    }
+    p->filters = !filter_is_empty(p->filter);
+    p->probes = probes_new(o->specs, o->nspecs);
+    p->calls = calls_new(&(struct calls_options){
+        .max = o->max_calls,
+        .keep = args || p->filters,
+        .wants_return = wants_return,
+        .dropped = dropped,
+        .ctx = p,
+    });
+    return p;
+}
+
+void pipeline_free(struct pipeline *p)
+{
+    if (!p)
+        return;
+    for (size_t i = 0; i < p->nviews; i++) {
+        p->views[i].view.type->free(p->views[i].sink);
+        buf_release(&p->views[i].out);
+    }
+    free(p->views);
+    for (size_t i = 0; i < p->nnodes; i++)
+        merge_free(p->nodes[i]);
+    calls_free(p->calls);
+    probes_free(p->probes);
+    filter_free(p->filter);
+    funs_release(&p->funs);
+    buf_release(&p->text);
+    free(p);
+}
+
+/* ---- output ---- */
+
+static void hand_on(struct pipeline *p, struct pipe_view *v)
+{
+    if (!v->out.len)
+        return;
+    if (!v->closed && !v->view.write(v->view.output, &v->out))
+        v->closed = p->closed = true;
+    v->out.len = 0;
+}
+
+static void hand_on_all(struct pipeline *p, size_t from)
+{
+    for (size_t i = 0; i < p->nviews; i++)
+        if (p->views[i].out.len >= from)
+            hand_on(p, &p->views[i]);
+}
+
+static bool limit_reached(const struct pipeline *p)
+{
+    return p->o.limit && p->units >= p->o.limit;
+}
+
+static enum pipeline_status status(const struct pipeline *p)
+{
+    if (p->failed)
+        return PIPELINE_FAILED;
+    if (p->closed)
+        return PIPELINE_DONE;
+    if (limit_reached(p))
+        return p->awaited ? PIPELINE_LIMIT : PIPELINE_DONE;
+    return PIPELINE_MORE;
+}
+
+static void to_sinks(struct pipeline *p, const struct event *e)
+{
+    for (size_t i = 0; i < p->nviews; i++) {
+        struct pipe_view *v = &p->views[i];
+        if (!v->view.type->event || v->closed)
+            continue;
+        v->view.type->event(v->sink, e);
+        if (unlikely(v->out.len >= FLUSH))
+            hand_on(p, v);
+    }
+}
+
+/* ---- events ---- */
+
+static void show(struct pipeline *p, const struct event *e)
+{
+    bool with_its_call = event_is_result(e) && e->call;
+
+    p->totals.shown++;
+    if (e->flags & ETW_F_CUT)
+        p->totals.truncated++;
+    if (!with_its_call)
+        p->units++;
+    to_sinks(p, e);
+}
+
+static void hide(struct pipeline *p)
+{
+    p->totals.filtered++;
+}
+
+static void show_call(struct pipeline *p, const struct event *e)
+{
+    if (e->expects_return) {
+        p->awaited++;
+        calls_fate(p->calls, CALL_SHOWN);
+    }
+    show(p, e);
+}
+
+static void own_event(struct pipeline *p, const struct event *e)
+{
+    struct str tag = {NULL, 0};
+
+    if (e->kind == ETW_HELLO && p->o.attached)
+        p->o.attached(p->o.ctx, e->node);
+    if (e->kind == ETW_NOTICE && p->o.notice) {
+        buf_clear(&p->text);
+        wire_atom(&e->env, e->terms.at, &tag);
+        erlang_print(&p->text, &e->env, wire_skip(e->terms.at));
+        p->o.notice(p->o.ctx, e->node, tag, buf_view(&p->text));
+    }
+    to_sinks(p, e);
+}
+
+/* A result belongs to its call: what happened to the call happens to it. */
+static void result(struct pipeline *p, const struct event *e, const struct spec *spec)
+{
+    const struct event_call *c = e->call;
+
+    if (c && c->fate == CALL_SHOWN) {
+        p->awaited -= p->awaited > 0;
+        show(p, e);
+        return;
+    }
+    if ((c && c->fate == CALL_FILTERED) || limit_reached(p)) {
+        if (c && c->fate == CALL_HELD && c->event)
+            hide(p);
+        hide(p);
+        return;
+    }
+    bool pass = !p->filters || filter_event(p->filter, e, spec) == FILTER_PASS;
+    if (c && c->fate == CALL_HELD && c->event) {
+        if (pass)
+            show(p, c->event);
+        else
+            hide(p);
+    }
+    if (pass)
+        show(p, e);
+    else
+        hide(p);
+}
+
+static void call(struct pipeline *p, const struct event *e, const struct spec *spec)
+{
+    enum filter_verdict v = limit_reached(p) ? FILTER_FAIL : p->filters ? filter_event(p->filter, e, spec) : FILTER_PASS;
+
+    if (v == FILTER_PASS) {
+        show_call(p, e);
+    } else if (v == FILTER_LATER && calls_kept(p->calls)) {
+        calls_fate(p->calls, CALL_HELD);
+    } else {
+        calls_fate(p->calls, v == FILTER_LATER ? CALL_HELD : CALL_FILTERED);
+        hide(p);
+    }
+}
+
+static void traced(struct pipeline *p, struct event *e)
+{
+    const struct spec *spec = p->o.nspecs ? probes_find(p->probes, e) : NULL;
+
+    if (e->ms.at < e->ms.end)
+        probes_unpack(spec, e);
+    calls_event(p->calls, e);
+    if (e->kind == ETW_CALL)
+        call(p, e, spec);
+    else if (event_is_result(e))
+        result(p, e, spec);
+    else if (!limit_reached(p) && (!p->filters || filter_event(p->filter, e, spec) == FILTER_PASS))
+        show(p, e);
+    else
+        hide(p);
+}
+
+static bool drain(struct pipeline *p, struct merge *m, struct err *e)
+{
+    struct event ev;
+    enum merge_got got;
+
+    while ((got = merge_next(m, &ev, e)) == MERGE_EVENT) {
+        if (likely(event_is_traced(&ev))) {
+            traced(p, &ev);
+        } else {
+            calls_event(p->calls, &ev);
+            own_event(p, &ev);
+        }
+    }
+    return got == MERGE_DRY;
+}
+
+/* ---- items ---- */
+
+enum pipeline_status pipeline_batch(struct pipeline *p, unsigned node, struct str bytes, struct err *e)
+{
+    if (p->failed || node >= NODES) {
+        if (!p->failed)
+            err_set(e, ERR_RUN, "malformed events: a node's number out of range");
+        else
+            err_set(e, ERR_RUN, "malformed events: nothing can follow them");
+        p->failed = true;
+        return PIPELINE_FAILED;
+    }
+    if (!p->nodes[node]) {
+        p->nodes[node] = merge_new(node, &p->funs);
+        p->nnodes = MAX(p->nnodes, node + 1u);
+    }
+    struct merge *m = p->nodes[node];
+    for (size_t i = 0; i < p->nviews; i++)
+        if (p->views[i].view.type->batch && !p->views[i].closed)
+            p->views[i].view.type->batch(p->views[i].sink, node, bytes);
+    if (merge_begins_anew(m, bytes)) {
+        merge_end(m);
+        p->failed = !drain(p, m, e);
+        calls_forget(p->calls, (int)node);
+    }
+    if (!p->failed)
+        p->failed = !merge_batch(m, bytes, e) || !drain(p, m, e);
+    if (!p->failed && filter_errors(p->filter) > FILTER_ERRORS) {
+        p->failed = true;
+        err_set(e, ERR_RUN, "a pattern of the filters gave up on %d events: it takes too long", FILTER_ERRORS);
+    }
+    hand_on_all(p, FLUSH);
+    return status(p);
+}
+
+void pipeline_specs(struct pipeline *p, unsigned node, struct str bytes)
+{
+    for (size_t i = 0; i < p->nviews; i++)
+        if (p->views[i].view.type->specs && !p->views[i].closed)
+            p->views[i].view.type->specs(p->views[i].sink, node, bytes);
+}
+
+enum pipeline_status pipeline_item(struct pipeline *p, const struct source_item *item, struct err *e)
+{
+    switch (item->type) {
+    case SOURCE_BATCH: {
+        enum pipeline_status s = pipeline_batch(p, item->node, item->bytes, e);
+        if (s == PIPELINE_FAILED && item->offset) {
+            size_t len = strlen(e->text);
+            snprintf(e->text + len, sizeof(e->text) - len, " in the recording's block at byte %llu",
+                     (unsigned long long)item->offset);
+        }
+        return s;
+    }
+    case SOURCE_SPECS:
+        pipeline_specs(p, item->node, item->bytes);
+        return status(p);
+    default:
+        return status(p);
+    }
+}
+
+enum pipeline_status pipeline_flush(struct pipeline *p)
+{
+    hand_on_all(p, 1);
+    return status(p);
+}
+
+bool pipeline_end(struct pipeline *p)
+{
+    struct err ignored;
+
+    if (p->ended)
+        return !p->closed;
+    for (size_t i = 0; i < p->nnodes; i++) {
+        if (!p->nodes[i] || p->failed)
+            continue;
+        merge_end(p->nodes[i]);
+        drain(p, p->nodes[i], &ignored);
+    }
+    calls_forget(p->calls, -1);
+    const struct totals *t = pipeline_totals(p);
+    for (size_t i = 0; i < p->nviews; i++) {
+        struct pipe_view *v = &p->views[i];
+        if (v->view.type->end && !v->closed)
+            v->view.type->end(v->sink, t);
+        hand_on(p, v);
+    }
+    p->ended = true;
+    return !p->closed;
+}
+
+const struct totals *pipeline_totals(struct pipeline *p)
+{
+    struct totals *t = &p->totals;
+    uint64_t known = t->shown + t->filtered;
+
+    t->seen = 0;
+    t->complete = p->nnodes > 0 && !p->failed;
+    memset(t->lost, 0, sizeof(t->lost));
+    for (size_t i = 0; i < p->nnodes; i++) {
+        struct merge_counts c = {0};
+        if (!p->nodes[i])
+            continue;
+        merge_counts(p->nodes[i], &c);
+        t->seen += c.seen;
+        for (size_t l = 0; l < ETW_LOSSES; l++)
+            t->lost[l] += c.lost[l];
+        t->complete &= c.last;
+    }
+    for (size_t l = 0; l < ETW_LOSSES; l++)
+        known += t->lost[l];
+    t->missing = t->seen > known ? t->seen - known : 0;
+    t->incomplete = calls_incomplete(p->calls);
+    t->filter_errors = filter_errors(p->filter);
+    return t;
+}
+
+size_t pipeline_nodes(const struct pipeline *p)
+{
+    return p->nnodes;
+}
+
+const struct event_node *pipeline_node(const struct pipeline *p, size_t index)
+{
+    return index < p->nnodes && p->nodes[index] ? merge_node(p->nodes[index]) : NULL;
+}

@@ -1,0 +1,26 @@
+/*
+ * Which of the specs an event belongs to, and what its match specification result holds. Where the answer lies on the
+ * node (a selector by application or behaviour), a spec that might be the one is taken; of several the last, as the VM
+ * keeps the last pattern that was set.
+ */
+#ifndef ETRACE_PROBES_H
+#define ETRACE_PROBES_H
+
+#include "../events/event.h"
+#include "../lang/spec.h"
+
+struct probes;
+
+/* The specs are borrowed; they may be NULL with n 0. */
+struct probes *probes_new(const struct spec *const *specs, size_t n);
+void probes_free(struct probes *p);
+
+const struct spec *probes_find(struct probes *p, const struct event *e); /* NULL: none known */
+
+/* Sets caller, stack, dump, user, sender, sender_node of the event. Spec may be NULL. */
+void probes_unpack(const struct spec *s, struct event *e);
+
+/* Whether a call (or a call of the function of a result) reports its result: 0 no, 1 yes, 2 perhaps. */
+int probes_wants_return(struct probes *p, const struct event *e);
+
+#endif

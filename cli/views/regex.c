@@ -1,0 +1,73 @@
+/* The only file that knows PCRE2. */
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include "regex.h"
+
+#include <pcre2.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../ground/mem.h"
+
+/* A pathological pattern gives up within about 2 ms. */
+#define MATCH_LIMIT 100000
+#define DEPTH_LIMIT 10000
+#define HEAP_LIMIT 1024 /* KiB */
+
+struct regex {
+    pcre2_code *code;
+    pcre2_match_data *match;
+    pcre2_match_context *context;
+};
+
+struct regex *regex_new(struct str pattern, struct err *e)
+{
+    int number;
+    size_t at;
+    pcre2_code *code = pcre2_compile((PCRE2_SPTR)pattern.at, pattern.len,
+                                     PCRE2_UTF | PCRE2_UCP | PCRE2_MATCH_INVALID_UTF | PCRE2_NEVER_BACKSLASH_C, &number,
+                                     &at, NULL);
+
+    if (!code) {
+        unsigned char text[256];
+        pcre2_get_error_message(number, text, sizeof(text));
+        err_set(e, ERR_USAGE, "the pattern is wrong: %s", (const char *)text);
+        size_t len = MIN(pattern.len, sizeof(e->line) - 1);
+        memcpy(e->line, pattern.at, len);
+        e->line[len] = 0;
+        e->from = MIN(at, len);
+        e->len = 1;
+        return NULL;
+    }
+    pcre2_jit_compile(code, PCRE2_JIT_COMPLETE); /* where that is not possible, matching is slower and just as right */
+    struct regex *r = mem_zalloc(sizeof(*r));
+    r->code = code;
+    r->match = pcre2_match_data_create(1, NULL);
+    r->context = pcre2_match_context_create(NULL);
+    if (!r->match || !r->context) {
+        regex_free(r);
+        err_set(e, ERR_RUN, "no memory for a pattern");
+        return NULL;
+    }
+    pcre2_set_match_limit(r->context, MATCH_LIMIT);
+    pcre2_set_depth_limit(r->context, DEPTH_LIMIT);
+    pcre2_set_heap_limit(r->context, HEAP_LIMIT);
+    return r;
+}
+
+void regex_free(struct regex *r)
+{
+    if (!r)
+        return;
+    pcre2_match_context_free(r->context);
+    pcre2_match_data_free(r->match);
+    pcre2_code_free(r->code);
+    free(r);
+}
+
+enum regex_found regex_search(struct regex *r, struct str text)
+{
+    int n = pcre2_match(r->code, (PCRE2_SPTR)(text.len ? text.at : ""), MIN(text.len, (size_t)REGEX_SUBJECT), 0, 0, r->match,
+                        r->context);
+
+    return n >= 0 ? REGEX_YES : n == PCRE2_ERROR_NOMATCH ? REGEX_NO : REGEX_GAVE_UP;
+}

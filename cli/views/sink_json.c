@@ -1,0 +1,501 @@
+/* One JSON object for each event, one a line: what jq and scripts take. The names of the members are a contract. */
+#include <stdlib.h>
+
+#include "../erlang/term_json.h"
+#include "../ground/mem.h"
+#include "calls.h"
+#include "clock.h"
+#include "line.h"
+
+struct json {
+    struct sink sink;
+    struct clock clock;
+    struct buf file;      /* of a caller */
+    struct buf node;      /* `,"node":"…","pid":"` of `named` */
+    const struct event_node *named;
+    size_t named_len;
+    struct buf mono;      /* the digits of mono_billions */
+    int64_t mono_billions;
+};
+
+#define ADD(to, literal) buf_add(to, literal, sizeof(literal) - 1)
+
+static struct sink *open_json(const struct look *look, struct buf *out, struct err *e)
+{
+    struct json *j = mem_zalloc(sizeof(*j));
+
+    (void)e;
+    j->sink.out = out;
+    j->sink.look = *look;
+    j->mono_billions = -1;
+    clock_init(&j->clock, TIME_UTC);
+    return &j->sink;
+}
+
+/* ---- pieces ---- */
+
+static void put_quoted_safe(struct buf *to, struct str text)
+{
+    buf_char(to, '"');
+    size_t from = to->len;
+    buf_str(to, text);
+    json_escape_tail(to, from);
+    buf_char(to, '"');
+}
+
+/* A term: a string in its language's syntax, or its structure. */
+static const uint8_t *put_term(struct json *j, struct buf *to, const struct event *e, const struct printer *p,
+                               const uint8_t *at)
+{
+    if (j->sink.look.terms == TERMS_JSON)
+        return json_term(to, &e->env, at);
+    uint8_t tag = *at;
+    buf_char(to, '"');
+    size_t from = to->len;
+    at = p->term(to, &e->env, at);
+    if (tag > ETW_T_FLOAT) /* digits need no escapes */
+        json_escape_tail(to, from);
+    buf_char(to, '"');
+    return at;
+}
+
+static void put_key(struct buf *to, const char *key, size_t len)
+{
+    char *p = buf_room(to, len + 4);
+
+    p[0] = ',', p[1] = '"';
+    memcpy(p + 2, key, len);
+    p[len + 2] = '"', p[len + 3] = ':';
+    to->len += len + 4;
+}
+
+static const uint8_t *member(struct json *j, const struct event *e, const struct printer *p, const char *key,
+                             const uint8_t *at)
+{
+    put_key(j->sink.out, key, strlen(key));
+    return put_term(j, j->sink.out, e, p, at);
+}
+
+static void put_args(struct json *j, const struct event *e, const struct printer *p)
+{
+    struct buf *to = j->sink.out;
+    const uint8_t *at = e->terms.at;
+
+    ADD(to, ",\"args\":[");
+    for (unsigned i = 0; i < e->nterms; i++) {
+        if (i)
+            buf_char(to, ',');
+        at = put_term(j, to, e, p, at);
+    }
+    buf_char(to, ']');
+}
+
+static void put_fun(struct buf *to, const struct event *e)
+{
+    if (!e->fun)
+        return;
+    buf_char(to, ',');
+    buf_str(to, e->fun->json);
+    ADD(to, ",\"a\":");
+    print_u64(to, e->arity);
+}
+
+/* Microseconds with the nanoseconds as a fraction. */
+static void put_micros(struct buf *to, int64_t ns)
+{
+    print_i64(to, ns / 1000);
+    unsigned rest = (unsigned)(ns % 1000);
+    if (rest) {
+        char *p = buf_room(to, 4);
+        p[0] = '.', p[1] = (char)('0' + rest / 100), p[2] = (char)('0' + rest / 10 % 10), p[3] = (char)('0' + rest % 10);
+        to->len += rest % 10 ? 4 : rest % 100 ? 3 : 2;
+    }
+}
+
+static void put_duration(struct buf *to, const struct event *e)
+{
+    if (e->dur_ns < 0)
+        return;
+    ADD(to, ",\"dur_us\":");
+    put_micros(to, e->dur_ns);
+}
+
+/* "m", "f", "a" or "args", "file", "line" of a tuple that names a function; false: it is none. */
+static bool mfa_members(struct json *j, const struct event *e, const struct printer *p, const uint8_t *at)
+{
+    struct buf *to = j->sink.out;
+    struct line_mfa m;
+
+    if (!line_read_mfa(e, at, &m, &j->file))
+        return false;
+    ADD(to, "\"m\":");
+    json_string(to, m.module);
+    ADD(to, ",\"f\":");
+    json_string(to, m.function);
+    if (m.args) {
+        ADD(to, ",\"args\":[");
+        const uint8_t *el, *list = m.args;
+        if (*list == ETW_T_STRING) {
+            for (size_t i = 0; i < wire_u16(m.args + 1); i++)
+                buf_printf(to, j->sink.look.terms == TERMS_JSON ? "%s%u" : "%s\"%u\"", i ? "," : "", m.args[3 + i]);
+        } else {
+            wire_list(&list);
+            for (bool first = true; (el = wire_list_next(&list)); first = false) {
+                if (!first)
+                    buf_char(to, ',');
+                put_term(j, to, e, p, el);
+            }
+        }
+        buf_char(to, ']');
+    } else {
+        ADD(to, ",\"a\":");
+        print_i64(to, m.arity);
+    }
+    if (m.file.len) {
+        ADD(to, ",\"file\":");
+        json_string(to, m.file);
+        ADD(to, ",\"line\":");
+        print_i64(to, m.line);
+    }
+    return true;
+}
+
+static void put_mfa(struct json *j, const struct event *e, const struct printer *p, const uint8_t *at)
+{
+    struct buf *to = j->sink.out;
+
+    buf_char(to, ',');
+    if (!mfa_members(j, e, p, at)) {
+        to->len--;
+        if (*at) /* 0: in no function of its own */
+            member(j, e, p, "mfa", at);
+    }
+}
+
+static void put_place(struct json *j, const struct event *e, const struct printer *p, const uint8_t *at)
+{
+    struct buf *to = j->sink.out;
+
+    buf_char(to, '{');
+    if (!mfa_members(j, e, p, at)) {
+        to->len--;
+        put_term(j, to, e, p, at);
+    } else {
+        buf_char(to, '}');
+    }
+}
+
+static void put_extras(struct json *j, const struct event *e, const struct printer *p)
+{
+    struct buf *to = j->sink.out;
+
+    if (e->caller) {
+        ADD(to, ",\"caller\":");
+        put_place(j, e, p, e->caller);
+    }
+    if (e->stack) {
+        const uint8_t *at = e->stack, *el;
+        if (wire_list(&at)) {
+            ADD(to, ",\"stack\":[");
+            for (bool first = true; (el = wire_list_next(&at)); first = false) {
+                if (!first)
+                    buf_char(to, ',');
+                put_place(j, e, p, el);
+            }
+            buf_char(to, ']');
+        } else {
+            member(j, e, p, "stack", e->stack);
+        }
+    }
+    if (e->dump) {
+        struct str text;
+        uint64_t size;
+        ADD(to, ",\"dump\":");
+        if (wire_bin(e->dump, &text, &size))
+            json_string(to, text);
+        else
+            put_term(j, to, e, p, e->dump);
+    }
+    if (e->user)
+        member(j, e, p, "message", e->user);
+}
+
+/* [{heap_size,233},…] as an object; anything else as a term. */
+static void put_info(struct json *j, const struct event *e, const struct printer *p, const uint8_t *at)
+{
+    struct buf *to = j->sink.out;
+    const uint8_t *list = at, *el, *first;
+    size_t from = to->len;
+    uint32_t arity;
+    struct str name;
+    int64_t value;
+    bool any = false;
+
+    ADD(to, ",\"info\":{");
+    if (*at == ETW_T_LIST && wire_list(&list)) {
+        for (; (el = wire_list_next(&list)); any = true) {
+            if (wire_tuple(el, &arity, &first) != 2 || !wire_atom(&e->env, first, &name) ||
+                !wire_int(wire_skip(first), &value))
+                break;
+            if (any)
+                buf_char(to, ',');
+            json_string(to, name);
+            buf_char(to, ':');
+            print_i64(to, value);
+        }
+        if (any && !el) {
+            buf_char(to, '}');
+            return;
+        }
+    }
+    to->len = from;
+    member(j, e, p, "info", at);
+}
+
+/* ---- the objects ---- */
+
+#define PUT(p, literal) (memcpy(p, literal, sizeof(literal) - 1), (p) + sizeof(literal) - 1)
+
+static char *put(char *p, const char *text, size_t len)
+{
+    memcpy(p, text, len);
+    return p + len;
+}
+
+/* What every object begins with. Its digits hardly change from one event to the next, so most are kept as text. */
+static void begin(struct json *j, const struct event *e, const char *type, size_t type_len)
+{
+    struct buf *to = j->sink.out;
+    int64_t billions = e->mono_ns / 1000000000;
+
+    if (unlikely(j->named != e->node || j->named_len != e->node->name.len)) {
+        buf_clear(&j->node);
+        ADD(&j->node, ",\"node\":");
+        put_quoted_safe(&j->node, e->node->name);
+        j->named = e->node;
+        j->named_len = e->node->name.len;
+    }
+    if (unlikely(j->mono_billions != billions)) {
+        buf_clear(&j->mono);
+        print_i64(&j->mono, billions);
+        j->mono_billions = billions;
+    }
+    char *p = buf_room(to, 256 + j->node.len);
+    p = PUT(p, "{\"v\":1,\"type\":\"");
+    p = put(p, type, type_len);
+    p = PUT(p, "\",\"ts\":\"");
+    to->len = (size_t)(p - to->data);
+    clock_put_iso(&j->clock, to, e);
+    ADD(to, "\",\"mono_ns\":");
+    if (likely(billions)) { /* the sign stands in front of them */
+        int64_t nanos = e->mono_ns % 1000000000;
+        uint32_t rest = (uint32_t)(nanos < 0 ? -nanos : nanos);
+        buf_str(to, buf_view(&j->mono));
+        p = buf_room(to, 16);
+        p[0] = (char)('0' + rest / 100000000);
+        print_micros(p + 1, rest / 100);
+        print_micros(p + 3, rest);
+        to->len += 9;
+    } else {
+        print_i64(to, e->mono_ns);
+    }
+    buf_str(to, buf_view(&j->node));
+}
+
+static void put_who(struct buf *to, const struct event *e)
+{
+    const struct tracee *w = e->who;
+
+    char *p = buf_room(to, sizeof(w->text) + 16);
+    p = PUT(p, ",\"pid\":\"");
+    memcpy(p, w->text, sizeof(w->text));
+    p += w->text_len;
+    *p++ = '"';
+    to->len = (size_t)(p - to->data);
+    if (w->name_len) {
+        ADD(to, ",\"name\":");
+        put_quoted_safe(to, (struct str){w->name, w->name_len});
+    }
+}
+
+static void own_event(struct json *j, const struct event *e)
+{
+    struct buf *to = j->sink.out;
+    struct str tag;
+
+    switch (e->kind) {
+    case ETW_LOST:
+        for (enum etw_loss l = 0; l < ETW_LOSSES; l++) {
+            if (!e->lost[l])
+                continue;
+            begin(j, e, "lost", 4);
+            ADD(to, ",\"count\":");
+            print_u64(to, e->lost[l]);
+            buf_printf(to, ",\"reason\":\"%s\"}\n", event_losses[l]);
+        }
+        break;
+    case ETW_HELLO:
+        begin(j, e, "attached", 8);
+        if (e->node->otp.len) {
+            ADD(to, ",\"otp\":");
+            put_quoted_safe(to, e->node->otp);
+        }
+        ADD(to, "}\n");
+        break;
+    case ETW_NOTICE:
+        if (wire_is_atom(&e->env, e->terms.at, "rearmed")) {
+            begin(j, e, "rearmed", 7);
+        } else {
+            begin(j, e, "notice", 6);
+            ADD(to, ",\"tag\":");
+            if (wire_atom(&e->env, e->terms.at, &tag))
+                json_string(to, tag);
+            else
+                put_term(j, to, e, &printer_erlang, e->terms.at);
+        }
+        member(j, e, &printer_erlang, "info", wire_skip(e->terms.at));
+        ADD(to, "}\n");
+        break;
+    default:
+        break;
+    }
+}
+
+static void members(struct json *j, const struct event *e, const struct printer *p)
+{
+    struct buf *to = j->sink.out;
+    const uint8_t *at = e->terms.at, *reason;
+    struct str class;
+
+    switch (e->kind) {
+    case ETW_CALL:
+        if (!(e->flags & ETW_F_ARITY))
+            put_args(j, e, p);
+        break;
+    case ETW_RETURN_FROM:
+    case ETW_EXCEPTION_FROM:
+        if (e->call && e->call->event && !(e->call->event->flags & ETW_F_ARITY))
+            put_args(j, e->call->event, p);
+        if (e->kind == ETW_RETURN_FROM) {
+            member(j, e, p, "value", at);
+        } else if (line_exception(e, &class, &reason)) {
+            ADD(to, ",\"class\":");
+            json_string(to, class);
+            member(j, e, p, "reason", reason);
+        } else {
+            member(j, e, p, "reason", at);
+        }
+        break;
+    case ETW_SEND:
+    case ETW_SEND_NOPROC:
+        at = member(j, e, p, "to", at);
+        member(j, e, p, "msg", at);
+        break;
+    case ETW_RECEIVE:
+        if (e->sender)
+            member(j, e, p, "from", e->sender);
+        if (e->sender_node)
+            member(j, e, p, "from_node", e->sender_node);
+        member(j, e, p, "msg", at);
+        break;
+    case ETW_SPAWN:
+        at = member(j, e, p, "child", at);
+        put_mfa(j, e, p, at);
+        break;
+    case ETW_SPAWNED:
+        at = member(j, e, p, "parent", at);
+        put_mfa(j, e, p, at);
+        break;
+    case ETW_IN:
+    case ETW_OUT:
+    case ETW_IN_EXITING:
+    case ETW_OUT_EXITING:
+    case ETW_OUT_EXITED:
+        put_mfa(j, e, p, at);
+        break;
+    case ETW_GC_MINOR_START:
+    case ETW_GC_MINOR_END:
+    case ETW_GC_MAJOR_START:
+    case ETW_GC_MAJOR_END:
+    case ETW_GC_MAX_HEAP_SIZE:
+        put_info(j, e, p, at);
+        break;
+    case ETW_SYSTEM:
+        at = member(j, e, p, "event", at);
+        put_info(j, e, p, at);
+        break;
+    default: {
+        const char *name = event_kinds[e->kind].terms;
+        for (unsigned i = 0; i < e->nterms; i++) {
+            size_t len = strcspn(name, " ");
+            put_key(to, name, len);
+            at = put_term(j, to, e, p, at);
+            name += len + (name[len] == ' ');
+        }
+    }
+    }
+}
+
+static void event_json(struct sink *s, const struct event *e)
+{
+    struct json *j = (struct json *)s;
+    struct buf *to = s->out;
+
+    if (unlikely(!event_is_traced(e))) {
+        own_event(j, e);
+        return;
+    }
+    const struct printer *p = line_printer(e, s->look.terms);
+    if (e->kind == ETW_CALL)
+        begin(j, e, "call", 4);
+    else
+        begin(j, e, event_kinds[e->kind].json, strlen(event_kinds[e->kind].json));
+    put_who(to, e);
+    put_fun(to, e);
+    members(j, e, p);
+    put_duration(to, e);
+    if (e->ms.at < e->ms.end)
+        put_extras(j, e, p);
+    if (e->flags & ETW_F_CUT)
+        ADD(to, ",\"cut\":true");
+    ADD(to, "}\n");
+}
+
+static void end_json(struct sink *s, const struct totals *t)
+{
+    struct buf *to = s->out;
+
+    buf_printf(to, "{\"v\":1,\"type\":\"summary\",\"seen\":%llu,\"shown\":%llu,\"filtered\":%llu,\"lost\":{",
+               (unsigned long long)t->seen, (unsigned long long)t->shown, (unsigned long long)t->filtered);
+    bool any = false;
+    for (size_t l = 0; l < ETW_LOSSES; l++) {
+        if (!t->lost[l])
+            continue;
+        buf_printf(to, "%s\"%s\":%llu", any ? "," : "", event_losses[l], (unsigned long long)t->lost[l]);
+        any = true;
+    }
+    buf_printf(to, "},\"missing\":%llu,\"truncated\":%llu,\"incomplete\":%llu,\"filter_errors\":%llu,\"complete\":%s}\n",
+               (unsigned long long)t->missing, (unsigned long long)t->truncated, (unsigned long long)t->incomplete,
+               (unsigned long long)t->filter_errors, t->complete ? "true" : "false");
+}
+
+static void free_json(struct sink *s)
+{
+    struct json *j = (struct json *)s;
+
+    buf_release(&j->file);
+    buf_release(&j->node);
+    buf_release(&j->mono);
+    free(j);
+}
+
+const struct sink_type sink_json = {
+    .name = "json",
+    .extensions = ".json .ndjson",
+    .about = "one JSON object for each event",
+    .flags = SINK_LINES | SINK_CALL_ARGS,
+    .open = open_json,
+    .event = event_json,
+    .end = end_json,
+    .free = free_json,
+};

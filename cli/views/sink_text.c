@@ -1,0 +1,94 @@
+/* One line for each event: what a person reads, and grep and awk take. */
+#include <stdlib.h>
+
+#include "../ground/mem.h"
+#include "clock.h"
+#include "line.h"
+
+struct text {
+    struct sink sink;
+    struct clock clock;
+    struct paint paint;
+};
+
+static struct sink *open_text(const struct look *look, struct buf *out, struct err *e)
+{
+    struct text *t = mem_zalloc(sizeof(*t));
+
+    (void)e;
+    t->sink.out = out;
+    t->sink.look = *look;
+    t->paint.on = look->colour;
+    clock_init(&t->clock, look->time);
+    return &t->sink;
+}
+
+/* Losses and notices stand out by their stars and have no time, so that they cannot be taken for events. */
+static void own_event(struct text *t, const struct event *e)
+{
+    struct buf *to = t->sink.out;
+
+    if (e->kind == ETW_LOST) {
+        for (enum etw_loss l = 0; l < ETW_LOSSES; l++) {
+            if (!e->lost[l])
+                continue;
+            paint_begin(&t->paint, to, PAINT_LOSS);
+            line_loss(to, e, l, e->lost[l]);
+            paint_end(&t->paint, to);
+            if (t->sink.look.nodes) {
+                buf_char(to, ' ');
+                buf_str(to, e->node->name);
+            }
+            buf_char(to, '\n');
+        }
+    } else if (e->kind == ETW_NOTICE) {
+        paint_begin(&t->paint, to, PAINT_LOSS);
+        buf_puts(to, "*** ");
+        const uint8_t *at = erlang_print(to, &e->env, e->terms.at);
+        buf_char(to, ' ');
+        erlang_print(to, &e->env, at);
+        buf_puts(to, " ***");
+        paint_end(&t->paint, to);
+        if (t->sink.look.nodes) {
+            buf_char(to, ' ');
+            buf_str(to, e->node->name);
+        }
+        buf_char(to, '\n');
+    }
+}
+
+static void event_text(struct sink *s, const struct event *e)
+{
+    struct text *t = (struct text *)s;
+    struct buf *to = s->out;
+
+    if (unlikely(!event_is_traced(e))) {
+        own_event(t, e);
+        return;
+    }
+    buf_room(to, 256);
+    paint_begin(&t->paint, to, PAINT_TIME);
+    clock_put(&t->clock, to, e);
+    paint_end(&t->paint, to);
+    buf_char(to, ' ');
+    if (s->look.nodes) {
+        paint_str(&t->paint, to, PAINT_NODE, e->node->name);
+        buf_char(to, ' ');
+    }
+    line_body(to, e, s->look.terms, &t->paint);
+    buf_char(to, '\n');
+}
+
+static void free_text(struct sink *s)
+{
+    free(s);
+}
+
+const struct sink_type sink_text = {
+    .name = "text",
+    .about = "one line for each event",
+    .flags = SINK_LINES,
+    .open = open_text,
+    .event = event_text,
+    .free = free_text,
+};

@@ -1,0 +1,46 @@
+/* All views, in the order of the manual. */
+#include <strings.h>
+
+#include "sink.h"
+
+extern const struct sink_type sink_text, sink_json, sink_record;
+
+const struct sink_type *const sink_types[] = {
+    &sink_text,
+    &sink_json,
+    &sink_record,
+    NULL,
+};
+
+const struct sink_type *sink_by_name(const char *name)
+{
+    for (size_t i = 0; sink_types[i]; i++)
+        if (!strcmp(sink_types[i]->name, name))
+            return sink_types[i];
+    return NULL;
+}
+
+static bool ends_in(const char *name, size_t len, const char *ext, size_t ext_len)
+{
+    return len > ext_len && !strncasecmp(name + len - ext_len, ext, ext_len);
+}
+
+/* The longest extension that fits: .speedscope.json goes before .json. */
+const struct sink_type *sink_by_file(const char *file_name)
+{
+    const struct sink_type *best = NULL;
+    size_t len = strlen(file_name), best_len = 0;
+
+    for (size_t i = 0; sink_types[i]; i++) {
+        const char *ext = sink_types[i]->extensions;
+        while (ext && *ext) {
+            size_t n = strcspn(ext, " ");
+            if (n > best_len && ends_in(file_name, len, ext, n)) {
+                best = sink_types[i];
+                best_len = n;
+            }
+            ext += n + (ext[n] == ' ');
+        }
+    }
+    return best;
+}
