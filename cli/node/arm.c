@@ -1,0 +1,292 @@
+#include "arm.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "../erlang/etf_write.h"
+#include "../ground/mem.h"
+
+void arm_init(struct arm *a)
+{
+    *a = (struct arm){0};
+}
+
+void arm_release(struct arm *a)
+{
+    buf_release(&a->probes);
+    buf_release(&a->select);
+    buf_release(&a->specs);
+    buf_release(&a->atoms);
+    buf_release(&a->procs);
+    buf_release(&a->ports);
+    buf_release(&a->flags);
+    arm_init(a);
+}
+
+/* ---- probes ---- */
+
+static void put_list(struct buf *to, const char *key, struct buf *items, size_t n)
+{
+    etf_atomz(to, key);
+    etf_list(to, n);
+    buf_str(to, buf_view(items));
+    etf_nil(to);
+}
+
+static void close_probe(struct arm *a)
+{
+    static const char *const kinds[] = {"call", "send", "recv"}, *const scopes[] = {"local", "global", "meta"};
+
+    if (!a->open)
+        return;
+    assert(a->nspecs > 0);
+    etf_map(&a->probes, 6);
+    etf_atomz(&a->probes, "id");
+    etf_int(&a->probes, a->id);
+    etf_atomz(&a->probes, "type");
+    etf_atomz(&a->probes, kinds[a->kind]);
+    etf_atomz(&a->probes, "scope");
+    etf_atomz(&a->probes, scopes[a->scope]);
+    put_list(&a->probes, "select", &a->select, a->nselect);
+    put_list(&a->probes, "atoms", &a->atoms, a->natoms);
+    etf_atomz(&a->probes, "match_spec");
+    etf_tuple(&a->probes, 2);
+    etf_atomz(&a->probes, a->per_arity ? "arity" : "any");
+    if (a->per_arity)
+        etf_map(&a->probes, a->nspecs);
+    buf_str(&a->probes, buf_view(&a->specs));
+    buf_clear(&a->select);
+    buf_clear(&a->atoms);
+    buf_clear(&a->specs);
+    a->nselect = a->natoms = a->nspecs = 0;
+    a->open = a->per_arity = false;
+    a->nprobes++;
+}
+
+void arm_probe(struct arm *a, int id, enum arm_kind kind, enum arm_scope scope)
+{
+    close_probe(a);
+    a->open = true;
+    a->id = id;
+    a->kind = kind;
+    a->scope = scope;
+}
+
+static void put_pattern(struct buf *b, struct arm_pattern p)
+{
+    static const char *const names[] = {"any", "name", "glob", "re", "application", "behaviour"};
+
+    if (p.how == ARM_ANY) {
+        etf_atomz(b, "any");
+        return;
+    }
+    etf_tuple(b, 2);
+    etf_atomz(b, names[p.how]);
+    etf_bin(b, p.text.at, p.text.len);
+}
+
+void arm_select(struct arm *a, struct arm_pattern module, struct arm_pattern function, int arity_lo, int arity_hi)
+{
+    assert(a->open && function.how != ARM_APP && function.how != ARM_BEHAVIOUR);
+    etf_tuple(&a->select, 4);
+    put_pattern(&a->select, module);
+    put_pattern(&a->select, function);
+    etf_int(&a->select, arity_lo);
+    etf_int(&a->select, arity_hi);
+    a->nselect++;
+}
+
+void arm_spec_any(struct arm *a, struct str etf)
+{
+    assert(a->open && !a->nspecs);
+    etf_bin(&a->specs, etf.at, etf.len);
+    a->nspecs = 1;
+}
+
+void arm_spec_arity(struct arm *a, int arity, struct str etf)
+{
+    assert(a->open && (!a->nspecs || a->per_arity));
+    a->per_arity = true;
+    etf_int(&a->specs, arity);
+    etf_bin(&a->specs, etf.at, etf.len);
+    a->nspecs++;
+}
+
+void arm_atom(struct arm *a, struct str name)
+{
+    assert(a->open);
+    etf_bin(&a->atoms, name.at, name.len);
+    a->natoms++;
+}
+
+/* ---- the whole ---- */
+
+static void put_who(struct buf *b, enum arm_who who, struct str text)
+{
+    static const char *const names[] = {"all", "existing", "new", "pid", "name", "application", "initial"};
+
+    if (who <= ARM_WHO_NEW) {
+        etf_atomz(b, names[who]);
+        return;
+    }
+    etf_tuple(b, 2);
+    etf_atomz(b, names[who]);
+    etf_bin(b, text.at, text.len);
+}
+
+void arm_who(struct arm *a, enum arm_who who, struct str text)
+{
+    put_who(&a->procs, who, text);
+    a->nprocs++;
+}
+
+void arm_port_who(struct arm *a, enum arm_who who, struct str text)
+{
+    put_who(&a->ports, who, text);
+    a->nports++;
+}
+
+void arm_flag(struct arm *a, const char *flag)
+{
+    etf_atomz(&a->flags, flag);
+    a->nflags++;
+}
+
+void arm_allow_empty(struct arm *a)
+{
+    a->allow_empty = true;
+}
+
+void arm_finish(struct arm *a, struct buf *b)
+{
+    close_probe(a);
+    if (!a->nprocs)
+        arm_who(a, ARM_WHO_ALL, STR(""));
+    etf_version(b);
+    etf_tuple(b, 2);
+    etf_atomz(b, "arm");
+    etf_map(b, 5);
+    put_list(b, "probes", &a->probes, a->nprobes);
+    put_list(b, "procs", &a->procs, a->nprocs);
+    put_list(b, "ports", &a->ports, a->nports);
+    put_list(b, "flags", &a->flags, a->nflags);
+    etf_atomz(b, "allow_empty");
+    etf_atomz(b, a->allow_empty ? "true" : "false");
+}
+
+void arm_disarm(struct buf *b)
+{
+    etf_version(b);
+    etf_atomz(b, "disarm");
+}
+
+/* ---- the answer ---- */
+
+#define LIST_MAX 100000
+
+static bool is(struct str key, const char *name)
+{
+    return key.len == strlen(name) && !memcmp(key.at, name, key.len);
+}
+
+static bool take_count(struct etf *r, uint64_t *ret)
+{
+    int64_t n;
+
+    if (!etf_get_int(r, &n) || n < 0)
+        return false;
+    *ret = (uint64_t)n;
+    return true;
+}
+
+static bool take_probe(struct etf *r, struct arm_result_probe *p)
+{
+    size_t pairs;
+    struct str key;
+    uint64_t n;
+
+    if (!etf_get_map(r, &pairs))
+        return false;
+    while (pairs--) {
+        if (!etf_get_atom(r, &key) || !take_count(r, &n))
+            return false;
+        if (is(key, "id"))
+            p->id = (int)n;
+        else if (is(key, "functions"))
+            p->functions = n;
+        else if (is(key, "modules"))
+            p->modules = n;
+    }
+    return true;
+}
+
+static bool take_probes(struct etf *r, struct arm_result *x)
+{
+    size_t n;
+
+    if (!etf_get_list(r, &n) || n > LIST_MAX)
+        return false;
+    x->probes = mem_zalloc((n + 1) * sizeof *x->probes);
+    while (x->nprobes < n)
+        if (!take_probe(r, &x->probes[x->nprobes++]))
+            return false;
+    return !n || etf_get_nil(r);
+}
+
+static bool take_warnings(struct etf *r, struct arm_result *x)
+{
+    struct str text;
+    size_t n;
+
+    if (!etf_get_list(r, &n) || n > LIST_MAX)
+        return false;
+    x->warnings = mem_zalloc((n + 1) * sizeof *x->warnings);
+    while (x->nwarnings < n) {
+        if (!etf_get_bin(r, &text))
+            return false;
+        x->warnings[x->nwarnings++] = mem_strndup(text.at, text.len);
+    }
+    return !n || etf_get_nil(r);
+}
+
+static bool take_pair(struct etf *r, struct arm_result *x)
+{
+    struct str key;
+
+    if (!etf_get_atom(r, &key))
+        return false;
+    if (is(key, "probes"))
+        return !x->probes && take_probes(r, x);
+    if (is(key, "warning"))
+        return !x->warnings && take_warnings(r, x);
+    if (is(key, "processes"))
+        return take_count(r, &x->processes);
+    if (is(key, "ports"))
+        return take_count(r, &x->ports);
+    return etf_skip(r);
+}
+
+bool arm_result_read(struct etf r, struct arm_result *ret, struct err *e)
+{
+    struct arm_result x = {0};
+    size_t pairs = 0;
+    bool ok = etf_get_map(&r, &pairs);
+
+    while (ok && pairs--)
+        ok = take_pair(&r, &x);
+    if (ok) {
+        *ret = x;
+        return true;
+    }
+    arm_result_release(&x);
+    return err_set(e, ERR_RUN, "the node's answer to arming cannot be read");
+}
+
+void arm_result_release(struct arm_result *r)
+{
+    for (size_t i = 0; i < r->nwarnings; i++)
+        free(r->warnings[i]);
+    free(r->warnings);
+    free(r->probes);
+    *r = (struct arm_result){0};
+}

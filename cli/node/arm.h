@@ -1,0 +1,78 @@
+/*
+ * The request that arms a session, piece by piece, and its answer.
+ *
+ *   arm_init, then for each probe arm_probe, arm_select…, arm_spec_any or arm_spec_arity…, arm_atom…; arm_who and arm_flag
+ *   for the whole; arm_finish writes the request; arm_release.
+ *
+ * Texts and specifications are copied. Calling in another order is a mistake of the program (assert); nothing else fails.
+ */
+#ifndef ETRACE_ARM_H
+#define ETRACE_ARM_H
+
+#include "../erlang/etf.h"
+#include "../ground/buf.h"
+#include "../ground/err.h"
+
+enum arm_kind { ARM_CALL, ARM_SEND, ARM_RECV };
+enum arm_scope { ARM_LOCAL, ARM_GLOBAL, ARM_META };
+enum arm_how { ARM_ANY, ARM_NAME, ARM_GLOB, ARM_REGEX, ARM_APP, ARM_BEHAVIOUR };
+
+enum arm_who {
+    ARM_WHO_ALL,
+    ARM_WHO_EXISTING,
+    ARM_WHO_NEW,
+    ARM_WHO_PID,  /* text: "<0.84.0>", "#Port<0.5>" */
+    ARM_WHO_NAME, /* text: a registered name */
+    ARM_WHO_APP,  /* text: an application: its processes */
+    ARM_WHO_INITIAL, /* text: "m:f/a": processes that began there */
+};
+
+struct arm_pattern {
+    enum arm_how how;
+    struct str text;
+};
+
+struct arm {
+    struct buf probes, select, specs, atoms, procs, ports, flags;
+    size_t nprobes, nselect, nspecs, natoms, nprocs, nports, nflags;
+    bool open, per_arity;
+    int id;
+    enum arm_kind kind;
+    enum arm_scope scope;
+    bool allow_empty;
+};
+
+void arm_init(struct arm *a);
+void arm_release(struct arm *a);
+
+void arm_probe(struct arm *a, int id, enum arm_kind kind, enum arm_scope scope);
+void arm_select(struct arm *a, struct arm_pattern module, struct arm_pattern function, int arity_lo, int arity_hi);
+void arm_spec_any(struct arm *a, struct str etf);              /* a match specification or `true`, with its 131 */
+void arm_spec_arity(struct arm *a, int arity, struct str etf); /* for functions of that arity; other arities are not traced */
+void arm_atom(struct arm *a, struct str name); /* occurs in the specification: the node must know it already */
+
+void arm_who(struct arm *a, enum arm_who who, struct str text);      /* processes; none: all */
+void arm_port_who(struct arm *a, enum arm_who who, struct str text); /* ports; none: none */
+void arm_flag(struct arm *a, const char *flag); /* as trace:process/4 spells it: "call", "set_on_spawn", … */
+void arm_allow_empty(struct arm *a);            /* a probe that matches nothing is no error */
+
+void arm_finish(struct arm *a, struct buf *ret_request); /* appends the term for session_request() */
+void arm_disarm(struct buf *ret_request);                /* takes every pattern and flag away; the session stays */
+
+struct arm_result_probe {
+    int id;
+    uint64_t functions, modules;
+};
+
+struct arm_result {
+    struct arm_result_probe *probes;
+    size_t nprobes;
+    uint64_t processes, ports;
+    char **warnings; /* what this node's version cannot do rightly, one sentence each */
+    size_t nwarnings;
+};
+
+bool arm_result_read(struct etf term, struct arm_result *ret, struct err *e); /* of a reply that is ok */
+void arm_result_release(struct arm_result *r);
+
+#endif

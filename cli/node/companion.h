@@ -1,0 +1,22 @@
+/*
+ * What etrace carries for the node it traces. The definitions are in companion_data.c, which nif/pack.escript writes at
+ * build time; the bytes are constant and live as long as the program.
+ */
+#ifndef ETRACE_COMPANION_H
+#define ETRACE_COMPANION_H
+
+#include <stddef.h>
+
+struct companion {
+    const unsigned char *beam; /* the module, in the oldest encoding, still named etrace_00000000_0 */
+    size_t beam_len;
+    const unsigned char *so; /* the NIF; empty in a build without one, and then the fallback tracer is used */
+    size_t so_len;
+    const unsigned char *janitor; /* the janitor's expressions, one term in the external term format (with its 131) */
+    size_t janitor_len;
+    char hash[9]; /* 8 hex digits over all of the above: what tells builds apart on a node */
+};
+
+extern const struct companion companion;
+
+#endif

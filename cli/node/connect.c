@@ -1,0 +1,164 @@
+#include "connect.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "cookie.h"
+#include "find.h"
+#include "handshake.h"
+
+#define PROBE_MS 1000 /* for each port of a process that epmd does not know */
+
+/* How telling a failure is when several addresses or ports were tried: the later in this list, the more so. */
+enum outcome { OUT_NONE, OUT_UNREACHABLE, OUT_REFUSED, OUT_TIMEOUT, OUT_FAILED, OUT_HANDSHAKE };
+
+struct attempt {
+    const struct place *place;
+    const struct cookie *cookie;
+    int64_t deadline;
+    enum outcome outcome;
+    enum handshake_result result; /* with OUT_HANDSHAKE */
+    int port;                     /* of the failure kept */
+};
+
+static bool fail(const struct attempt *a, struct err *e)
+{
+    const char *name = a->place->name, *host = a->place->host;
+
+    switch (a->outcome) {
+    case OUT_REFUSED:
+        if (a->place->by_epmd)
+            return err_set(e, ERR_NODE, "cannot connect to %s: nothing listens on port %d of %s, which epmd says is its", name, a->port, host);
+        return err_set(e, ERR_NODE, "cannot connect to %s: nothing listens on port %d of %s", name, a->port, host);
+    case OUT_TIMEOUT:
+        return err_set(e, ERR_NODE, "cannot connect to %s: port %d of %s does not answer", name, a->port, host);
+    case OUT_UNREACHABLE:
+        return err_set(e, ERR_NODE, "cannot connect to %s: the host %s cannot be reached", name, host);
+    case OUT_HANDSHAKE:
+        break;
+    default:
+        return err_set(e, ERR_NODE, "cannot connect to %s: no socket to port %d of %s", name, a->port, host);
+    }
+    switch (a->result) {
+    case HANDSHAKE_COOKIE:
+        err_set(e, ERR_NODE, "cannot connect to %s: the cookie does not match (read from %.300s)", name, a->cookie->path);
+        err_hint(e, "--cookie-file names another one; a release has its own in releases/COOKIE");
+        return false;
+    case HANDSHAKE_NOT_ALLOWED:
+        err_set(e, ERR_NODE, "cannot connect to %s: it does not allow nodes like this one", name);
+        err_hint(e, "net_kernel:allow/1 was used on it");
+        return false;
+    case HANDSHAKE_NAME_IN_USE:
+        return err_set(e, ERR_NODE, "cannot connect to %s: it is connected to a node of our name already", name);
+    case HANDSHAKE_NOK:
+        return err_set(e, ERR_NODE, "cannot connect to %s: it is in another handshake with our name", name);
+    case HANDSHAKE_TLS:
+        return err_set(e, ERR_NODE, "cannot connect to %s: it takes TLS connections only, which etrace does not speak", name);
+    case HANDSHAKE_SILENT:
+        err_set(e, ERR_NODE, "cannot connect to %s: it accepts the connection and says nothing", name);
+        err_hint(e, "is the node suspended, or busy beyond answering?");
+        return false;
+    case HANDSHAKE_FOREIGN:
+        return err_set(e, ERR_NODE, "cannot connect to %s: what answers on port %d of %s is not an Erlang node", name, a->port, host);
+    case HANDSHAKE_CLOSED:
+        err_set(e, ERR_NODE, "cannot connect to %s: port %d of %s closes the connection without a word", name, a->port, host);
+        err_hint(e, "it may be something else than a node, or a node that takes TLS connections only");
+        return false;
+    default:
+        return err_set(e, ERR_NODE, "cannot connect to %s: the handshake broke off", name);
+    }
+}
+
+static void keep(struct attempt *a, enum outcome outcome, enum handshake_result result, int port)
+{
+    if (outcome < a->outcome || (outcome == a->outcome && a->port))
+        return;
+    a->outcome = outcome;
+    a->result = result;
+    a->port = port;
+}
+
+static enum outcome outcome_of(enum net_status s)
+{
+    switch (s) {
+    case NET_REFUSED:
+        return OUT_REFUSED;
+    case NET_UNREACHABLE:
+        return OUT_UNREACHABLE;
+    case NET_TIMEOUT:
+        return OUT_TIMEOUT;
+    default:
+        return OUT_FAILED;
+    }
+}
+
+/* The share of one address when several are left to be tried. */
+static int64_t share(int64_t deadline, size_t left)
+{
+    int64_t now = net_now();
+
+    return now + (deadline - now) / (int64_t)left;
+}
+
+static bool try_port(struct attempt *a, int port, int64_t deadline, struct node_conn *ret)
+{
+    const struct addrs *addrs = &a->place->addrs;
+
+    for (size_t i = 0; i < addrs->count; i++) {
+        struct node_conn conn = {0};
+        enum handshake_result r;
+        enum net_status s = net_connect(&addrs->items[i], port, share(deadline, addrs->count - i), &conn.fd);
+        if (s != NET_OK) {
+            keep(a, outcome_of(s), HANDSHAKE_OK, port);
+            continue;
+        }
+        r = handshake(conn.fd, a->cookie->text, deadline, &conn);
+        if (r == HANDSHAKE_OK) {
+            *ret = conn;
+            return true;
+        }
+        close(conn.fd);
+        keep(a, OUT_HANDSHAKE, r, port);
+        if (r == HANDSHAKE_COOKIE)
+            return false;
+    }
+    return false;
+}
+
+static bool try_all(struct attempt *a, struct node_conn *ret)
+{
+    const struct place *p = a->place;
+
+    for (size_t i = 0; i < p->nports; i++) {
+        int64_t deadline = p->nports > 1 ? MIN(a->deadline, net_now() + PROBE_MS) : a->deadline;
+        if (try_port(a, p->ports[i], deadline, ret))
+            return true;
+        if (a->outcome == OUT_HANDSHAKE && a->result == HANDSHAKE_COOKIE)
+            break;
+    }
+    return false;
+}
+
+bool node_connect(const struct node_target *t, struct node_conn *ret_conn, struct err *e)
+{
+    int64_t deadline = net_now() + NODE_CONNECT_MS;
+    struct cookie cookie;
+    struct place place;
+    struct node_conn conn;
+
+    if (!cookie_read(t->cookie_file, &cookie, e))
+        return false;
+    if (!find_node(t, deadline, &place, e)) {
+        cookie_wipe(&cookie);
+        return false;
+    }
+    struct attempt a = {.place = &place, .cookie = &cookie, .deadline = deadline};
+    bool ok = try_all(&a, &conn);
+    cookie_wipe(&cookie);
+    if (!ok)
+        return fail(&a, e);
+    if (!conn.node[0])
+        memcpy(conn.node, place.name, sizeof conn.node);
+    *ret_conn = conn;
+    return true;
+}

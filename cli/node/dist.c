@@ -1,0 +1,189 @@
+#include "dist.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../erlang/etf_write.h"
+#include "../ground/mem.h"
+#include "net.h"
+
+#define READ_MIN (64u << 10)
+#define STRAYS_MAX 100
+
+/* Of the protocol's control messages, those that concern us. */
+enum { CTL_SEND = 2, CTL_REG_SEND = 6, CTL_SEND_TT = 12, CTL_MONITOR = 19, CTL_MONITOR_EXIT = 21, CTL_SEND_SENDER = 22 };
+
+void dist_init(struct dist *d, const struct node_conn *conn)
+{
+    *d = (struct dist){.fd = conn->fd, .self = conn->self};
+}
+
+void dist_release(struct dist *d)
+{
+    if (d->fd >= 0)
+        close(d->fd);
+    free(d->data);
+    buf_release(&d->out);
+    *d = (struct dist){.fd = -1};
+}
+
+/* ---- reading ---- */
+
+static bool bad(struct err *e, const char *what)
+{
+    return err_set(e, ERR_RUN, "the node does not keep to the protocol: %s", what);
+}
+
+static bool stray(struct dist *d, struct err *e)
+{
+    return ++d->strays <= STRAYS_MAX || bad(e, "too many messages that nobody asked for");
+}
+
+/* 'p', 131 and the control message, and for some of them 131 and the message. */
+static bool frame(struct dist *d, const char *at, size_t len, const struct dist_handler *h, struct err *e)
+{
+    struct etf r, control;
+    struct etf_head head;
+    int64_t op;
+
+    if (at[0] != 'p')
+        return bad(e, "a frame of an unknown kind");
+    if (!etf_open_version(&r, at + 1, len - 1) || !etf_take(&r, &control) || !etf_next(&control, &head)
+        || head.type != ETF_TUPLE || !head.count || !etf_get_int(&control, &op))
+        return bad(e, "a control message that cannot be read");
+    switch (op) {
+    case CTL_SEND:
+    case CTL_SEND_TT:
+    case CTL_SEND_SENDER:
+        if (r.at == r.end || *r.at != 131)
+            return bad(e, "a message that is not there");
+        etf_open(&r, r.at + 1, (size_t)(r.end - r.at) - 1);
+        return h->message(h->data, r, e);
+    case CTL_MONITOR_EXIT:
+        return h->down(h->data, e);
+    default:
+        return stray(d, e);
+    }
+}
+
+static bool tick(struct dist *d, struct err *e)
+{
+    static const char zeros[4];
+
+    return net_write(d->fd, zeros, sizeof zeros, net_now() + DIST_SEND_MS) == NET_OK
+           || err_set(e, ERR_RUN, "the node does not read what is sent to it");
+}
+
+static size_t length(const char *at)
+{
+    const unsigned char *u = (const unsigned char *)at;
+
+    return (size_t)u[0] << 24 | (size_t)u[1] << 16 | (size_t)u[2] << 8 | u[3];
+}
+
+/* Every whole frame; *ret_used is what they took. */
+static bool frames(struct dist *d, const struct dist_handler *h, size_t *ret_used, struct err *e)
+{
+    size_t at = 0;
+
+    while (d->len - at >= 4) {
+        size_t len = length(d->data + at);
+        if (len > DIST_FRAME_MAX)
+            return bad(e, "a frame larger than was allowed");
+        if (d->len - at - 4 < len)
+            break;
+        if (!(len ? frame(d, d->data + at + 4, len, h, e) : tick(d, e)))
+            return false;
+        at += 4 + len;
+    }
+    *ret_used = at;
+    return true;
+}
+
+bool dist_read(struct dist *d, const struct dist_handler *h, struct err *e)
+{
+    size_t want = d->len >= 4 ? length(d->data) + 4 : READ_MIN, used;
+    ssize_t n;
+
+    if (d->cap - d->len < READ_MIN / 2 || d->cap < want) {
+        d->cap = MAX(MAX(want, d->len + READ_MIN), MIN(2 * d->cap, 256u << 10));
+        d->data = mem_realloc(d->data, d->cap);
+    }
+    do
+        n = recv(d->fd, d->data + d->len, d->cap - d->len, 0);
+    while (n < 0 && errno == EINTR);
+    if (n < 0 && errno == EAGAIN)
+        return true;
+    if (n <= 0)
+        return err_set(e, ERR_RUN, "the connection was closed by the node");
+    d->len += (size_t)n;
+    if (!frames(d, h, &used, e))
+        return false;
+    memmove(d->data, d->data + used, d->len - used);
+    d->len -= used;
+    return true;
+}
+
+/* ---- sending ---- */
+
+static void put_pid(struct buf *b, const struct node_pid *p)
+{
+    etf_pid(b, (struct str){p->node, strlen(p->node)}, p->id, p->serial, p->creation);
+}
+
+static void begin(struct dist *d)
+{
+    buf_clear(&d->out);
+    buf_add(&d->out, "\0\0\0\0p", 5);
+    etf_version(&d->out);
+}
+
+static bool finish(struct dist *d, struct str message, struct err *e)
+{
+    size_t len;
+
+    buf_str(&d->out, message);
+    len = d->out.len - 4;
+    for (unsigned i = 0; i < 4; i++)
+        d->out.data[i] = (char)(len >> (24 - 8 * i));
+    if (net_write(d->fd, d->out.data, d->out.len, net_now() + DIST_SEND_MS) == NET_OK)
+        return true;
+    return err_set(e, ERR_RUN, "the node takes no more messages");
+}
+
+bool dist_send(struct dist *d, const struct node_pid *to, struct str message, struct err *e)
+{
+    begin(d);
+    etf_tuple(&d->out, 3);
+    etf_int(&d->out, CTL_SEND);
+    etf_atomz(&d->out, "");
+    put_pid(&d->out, to);
+    return finish(d, message, e);
+}
+
+bool dist_send_named(struct dist *d, const char *name, struct str message, struct err *e)
+{
+    begin(d);
+    etf_tuple(&d->out, 4);
+    etf_int(&d->out, CTL_REG_SEND);
+    put_pid(&d->out, &d->self);
+    etf_atomz(&d->out, "");
+    etf_atomz(&d->out, name);
+    return finish(d, message, e);
+}
+
+bool dist_watch(struct dist *d, const struct node_pid *process, struct err *e)
+{
+    static const uint32_t words[3] = {1, 0, 0};
+
+    begin(d);
+    etf_tuple(&d->out, 4);
+    etf_int(&d->out, CTL_MONITOR);
+    put_pid(&d->out, &d->self);
+    put_pid(&d->out, process);
+    etf_ref(&d->out, (struct str){d->self.node, strlen(d->self.node)}, d->self.creation, words, ARRAY_LEN(words));
+    return finish(d, STR(""), e);
+}

@@ -1,0 +1,127 @@
+#include "epmd.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../ground/mem.h"
+
+#define PORT2_REQ 122
+#define PORT2_RESP 119
+#define NAMES_REQ 110
+#define ANSWER_MAX (1u << 20)
+#define NAMES_MAX 10000
+
+int epmd_port(void)
+{
+    const char *text = getenv("ERL_EPMD_PORT");
+    char *end;
+    long port = text && *text ? strtol(text, &end, 10) : 0;
+
+    return text && *text && !*end && port > 0 && port < 65536 ? (int)port : 4369;
+}
+
+/* Sends a request and appends what comes until the daemon closes the connection, as it does after each answer. */
+static enum epmd_answer ask(const struct addr *host, const char *request, size_t len, int64_t deadline, char **ret, size_t *ret_len)
+{
+    char frame[300];
+    char *all = NULL;
+    size_t cap = 0, got = 0, n;
+    enum net_status s;
+    int fd;
+
+    switch (net_connect(host, epmd_port(), deadline, &fd)) {
+    case NET_OK:
+        break;
+    case NET_REFUSED:
+        return EPMD_NO_DAEMON;
+    default:
+        return EPMD_UNREACHABLE;
+    }
+    frame[0] = (char)(len >> 8);
+    frame[1] = (char)len;
+    memcpy(frame + 2, request, len);
+    s = net_write(fd, frame, len + 2, deadline);
+    while (s == NET_OK && got < ANSWER_MAX) {
+        all = mem_grow(all, &cap, got + 4096, 1);
+        s = net_read(fd, all + got, cap - got - 1, deadline, &n);
+        if (s == NET_OK)
+            got += n;
+    }
+    close(fd);
+    if (s != NET_CLOSED || !got) {
+        free(all);
+        return s == NET_TIMEOUT ? EPMD_TIMEOUT : EPMD_GARBAGE;
+    }
+    all[got] = 0;
+    *ret = all;
+    *ret_len = got;
+    return EPMD_OK;
+}
+
+enum epmd_answer epmd_lookup(const struct addr *host, const char *alive, int64_t deadline, int *ret_port)
+{
+    char request[256], *answer;
+    size_t len = strlen(alive), got;
+    enum epmd_answer a;
+
+    if (len > sizeof request - 1)
+        return EPMD_NO_NODE;
+    request[0] = PORT2_REQ;
+    memcpy(request + 1, alive, len);
+    a = ask(host, request, len + 1, deadline, &answer, &got);
+    if (a != EPMD_OK)
+        return a;
+    if (got < 2 || answer[0] != PORT2_RESP)
+        a = EPMD_GARBAGE;
+    else if (answer[1] != 0)
+        a = EPMD_NO_NODE;
+    else if (got < 4)
+        a = EPMD_GARBAGE;
+    else
+        *ret_port = (unsigned char)answer[2] << 8 | (unsigned char)answer[3];
+    free(answer);
+    return a;
+}
+
+/* Lines "name NAME at port PORT" behind four bytes; other lines are passed over. */
+static void parse_names(char *text, struct epmd_names *names)
+{
+    size_t cap = 0;
+    char *save, *line;
+
+    for (line = strtok_r(text, "\n", &save); line && names->count < NAMES_MAX; line = strtok_r(NULL, "\n", &save)) {
+        struct epmd_name n;
+        if (sscanf(line, "name %255s at port %d", n.name, &n.port) != 2 || n.port <= 0 || n.port > 65535)
+            continue;
+        names->items = mem_grow(names->items, &cap, names->count + 1, sizeof n);
+        names->items[names->count++] = n;
+    }
+}
+
+enum epmd_answer epmd_list(const struct addr *host, int64_t deadline, struct epmd_names *ret)
+{
+    const char request = NAMES_REQ;
+    struct epmd_names names = {0};
+    char *answer;
+    size_t got;
+    enum epmd_answer a = ask(host, &request, 1, deadline, &answer, &got);
+
+    if (a != EPMD_OK)
+        return a;
+    if (got < 4) {
+        free(answer);
+        return EPMD_GARBAGE;
+    }
+    parse_names(answer + 4, &names);
+    free(answer);
+    *ret = names;
+    return EPMD_OK;
+}
+
+void epmd_names_release(struct epmd_names *n)
+{
+    free(n->items);
+    *n = (struct epmd_names){0};
+}

@@ -1,0 +1,33 @@
+/*
+ * Asking an epmd, with own sockets and a deadline. ERL_EPMD_PORT is honoured.
+ */
+#ifndef ETRACE_EPMD_H
+#define ETRACE_EPMD_H
+
+#include "net.h"
+
+enum epmd_answer {
+    EPMD_OK,
+    EPMD_NO_DAEMON,   /* nothing listens there */
+    EPMD_UNREACHABLE, /* no route, or no answer to the connection in time */
+    EPMD_TIMEOUT,     /* it accepted and did not answer */
+    EPMD_NO_NODE,     /* it does not know the name */
+    EPMD_GARBAGE,     /* what answers is not epmd */
+};
+
+struct epmd_name {
+    char name[256]; /* without @host */
+    int port;
+};
+
+struct epmd_names {
+    struct epmd_name *items; /* epmd_names_release() */
+    size_t count;
+};
+
+int epmd_port(void);
+enum epmd_answer epmd_lookup(const struct addr *host, const char *alive, int64_t deadline, int *ret_port);
+enum epmd_answer epmd_list(const struct addr *host, int64_t deadline, struct epmd_names *ret);
+void epmd_names_release(struct epmd_names *n);
+
+#endif

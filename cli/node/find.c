@@ -1,0 +1,266 @@
+#include "find.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../ground/utf8.h"
+#include "epmd.h"
+
+static void this_host(char ret[256])
+{
+    if (gethostname(ret, 255))
+        strcpy(ret, "localhost");
+    ret[255] = 0;
+    ret[strcspn(ret, ".")] = 0;
+}
+
+static bool is_this_host(const char *host)
+{
+    char full[256] = "";
+
+    gethostname(full, sizeof full - 1);
+    if (!strcmp(host, "localhost") || !strcmp(host, full))
+        return true;
+    this_host(full);
+    return !strcmp(host, full);
+}
+
+static bool check_name(const char *name, struct err *e)
+{
+    const char *at = strchr(name, '@');
+    size_t len = strlen(name);
+
+    if (at == name || !len)
+        return err_set(e, ERR_USAGE, "'%s' is not a node name: nothing stands before the @", name);
+    if (at && (!at[1] || strchr(at + 1, '@')))
+        return err_set(e, ERR_USAGE, "'%s' is not a node name: it is NAME or NAME@HOST", name);
+    if (len > 255 || !utf8_valid(name, len))
+        return err_set(e, ERR_USAGE, "a node name has at most 255 characters in UTF-8");
+    for (const char *c = name; *c; c++)
+        if ((unsigned char)*c <= ' ' || *c == 127 || *c == '/')
+            return err_set(e, ERR_USAGE, "'%s' is not a node name: it has a space, a slash or a control character in it", name);
+    return true;
+}
+
+/* ---- hosts ---- */
+
+static bool find_host(struct place *p, int64_t deadline, struct err *e)
+{
+    enum net_status s;
+
+    if (is_this_host(p->host)) {
+        net_loopback(&p->addrs);
+        struct addrs more;
+        /* its own name may lead to an interface, where a node may listen that does not on the loopback */
+        if (strcmp(p->host, "localhost") && net_resolve(p->host, MIN(deadline, net_now() + 500), &more) == NET_OK)
+            for (size_t i = 0; i < more.count && p->addrs.count < NET_ADDRS; i++)
+                p->addrs.items[p->addrs.count++] = more.items[i];
+        return true;
+    }
+    s = net_resolve(p->host, deadline, &p->addrs);
+    if (s == NET_OK && p->addrs.count)
+        return true;
+    if (s == NET_TIMEOUT)
+        return err_set(e, ERR_NODE, "cannot connect to %s: no name server answers for the host name %s", p->name, p->host);
+    if (s == NET_UNKNOWN || s == NET_OK)
+        return err_set(e, ERR_NODE, "cannot connect to %s: there is no host named %s", p->name, p->host);
+    return err_set(e, ERR_NODE, "cannot connect to %s: the host name %s cannot be looked up", p->name, p->host);
+}
+
+/* ---- epmd ---- */
+
+static void hint_names(const struct addr *a, int64_t deadline, struct err *e)
+{
+    struct epmd_names names;
+    char text[200] = "";
+
+    if (epmd_list(a, deadline, &names) != EPMD_OK)
+        return;
+    for (size_t i = 0; i < names.count; i++) {
+        size_t len = strlen(text);
+        if (len + strlen(names.items[i].name) + 8 > sizeof text) {
+            strcat(text, ", …");
+            break;
+        }
+        snprintf(text + len, sizeof text - len, "%s%s", i ? ", " : "", names.items[i].name);
+    }
+    err_hint(e, names.count ? "it knows %s" : "it knows no node at all%s", text);
+    epmd_names_release(&names);
+}
+
+static bool epmd_failed(const struct place *p, enum epmd_answer a, const struct addr *asked, int64_t deadline, struct err *e)
+{
+    switch (a) {
+    case EPMD_NO_DAEMON:
+        err_set(e, ERR_NODE, "cannot connect to %s: no epmd runs on %s (port %d)", p->name, p->host, epmd_port());
+        err_hint(e, "no distributed node runs there, or one without epmd: --port PORT");
+        break;
+    case EPMD_UNREACHABLE:
+        err_set(e, ERR_NODE, "cannot connect to %s: the host %s cannot be reached", p->name, p->host);
+        break;
+    case EPMD_TIMEOUT:
+        err_set(e, ERR_NODE, "cannot connect to %s: epmd on %s does not answer", p->name, p->host);
+        break;
+    case EPMD_NO_NODE:
+        err_set(e, ERR_NODE, "cannot connect to %s: epmd on %s knows no node of that name", p->name, p->host);
+        hint_names(asked, deadline, e);
+        break;
+    default:
+        err_set(e, ERR_NODE, "cannot connect to %s: what answers on port %d of %s is not epmd", p->name, epmd_port(), p->host);
+        break;
+    }
+    return false;
+}
+
+/* Asks on every address; the most telling failure is the one reported. */
+static bool find_port(struct place *p, const char *alive, int64_t deadline, struct err *e)
+{
+    enum epmd_answer worst = EPMD_NO_DAEMON;
+    struct addr asked = p->addrs.items[0];
+
+    for (size_t i = 0; i < p->addrs.count; i++) {
+        struct addr a = p->addrs.items[i];
+        enum epmd_answer answer = epmd_lookup(&a, alive, deadline, &p->ports[0]);
+        if (answer == EPMD_OK) {
+            /* the node may listen elsewhere than its epmd, so the others stay, behind this one */
+            p->addrs.items[i] = p->addrs.items[0];
+            p->addrs.items[0] = a;
+            p->nports = 1;
+            p->by_epmd = true;
+            return true;
+        }
+        if (i == 0 || answer == EPMD_NO_NODE || (answer != EPMD_NO_DAEMON && answer != EPMD_UNREACHABLE && worst != EPMD_NO_NODE)) {
+            worst = answer;
+            asked = a;
+        }
+        if (answer == EPMD_NO_NODE)
+            break;
+    }
+    return epmd_failed(p, worst, &asked, deadline, e);
+}
+
+static enum epmd_answer local_names(int64_t deadline, struct epmd_names *ret)
+{
+    struct addrs a = {0};
+    enum epmd_answer answer;
+
+    net_loopback(&a);
+    answer = epmd_list(&a.items[0], deadline, ret);
+    return answer == EPMD_NO_DAEMON || answer == EPMD_UNREACHABLE ? epmd_list(&a.items[1], deadline, ret) : answer;
+}
+
+/* ---- who is meant ---- */
+
+static bool find_named(const struct node_target *t, int64_t deadline, struct place *p, struct err *e)
+{
+    char alive[256];
+    const char *at = strchr(t->name, '@');
+
+    if (!check_name(t->name, e))
+        return false;
+    snprintf(alive, sizeof alive, "%.*s", (int)(at ? at - t->name : (ptrdiff_t)strlen(t->name)), t->name);
+    if (at)
+        snprintf(p->host, sizeof p->host, "%s", at + 1);
+    else
+        this_host(p->host);
+    snprintf(p->name, sizeof p->name, "%s@%.255s", alive, p->host);
+    if (!find_host(p, deadline, e))
+        return false;
+    if (!t->port)
+        return find_port(p, alive, deadline, e);
+    p->ports[p->nports++] = t->port;
+    return true;
+}
+
+static bool none_here(enum epmd_answer a, struct err *e)
+{
+    if (a == EPMD_NO_DAEMON || a == EPMD_UNREACHABLE)
+        err_set(e, ERR_NODE, "no node was named, and no epmd runs here that could name one (port %d)", epmd_port());
+    else if (a == EPMD_OK)
+        err_set(e, ERR_NODE, "no node was named, and none runs on this host");
+    else
+        return err_set(e, ERR_NODE, "no node was named, and the epmd on this host does not answer as one");
+    err_hint(e, "-n NODE names a node, -p OSPID the process of one; a node has a name when it is started with -sname or -name");
+    return false;
+}
+
+static void place_local(struct place *p, const char *alive, int port)
+{
+    this_host(p->host);
+    snprintf(p->name, sizeof p->name, "%s@%.255s", alive, p->host);
+    p->ports[p->nports++] = port;
+}
+
+static bool find_only(int64_t deadline, struct place *p, struct err *e)
+{
+    struct epmd_names names = {0};
+    enum epmd_answer a = local_names(deadline, &names);
+    bool ok = a == EPMD_OK && names.count == 1;
+
+    if (ok) {
+        place_local(p, names.items[0].name, names.items[0].port);
+        p->by_epmd = true;
+        ok = find_host(p, deadline, e);
+    } else if (a != EPMD_OK || !names.count) {
+        none_here(a, e);
+    } else {
+        char text[300] = "";
+        for (size_t i = 0; i < names.count && strlen(text) < 200; i++)
+            snprintf(text + strlen(text), sizeof text - strlen(text), "%s%.60s", i ? ", " : "", names.items[i].name);
+        err_set(e, ERR_NODE, "no node was named, and several run on this host: %s", text);
+        err_hint(e, "-n NODE says which one");
+    }
+    epmd_names_release(&names);
+    return ok;
+}
+
+static bool find_process(const struct node_target *t, int64_t deadline, struct place *p, struct err *e)
+{
+    struct epmd_names names = {0};
+    char label[64];
+    int ports[ARRAY_LEN(p->ports)];
+    size_t count;
+
+    if (!find_listening(t->ospid, ports, ARRAY_LEN(ports), &count, e))
+        return false;
+    if (local_names(deadline, &names) != EPMD_OK)
+        names = (struct epmd_names){0};
+    for (size_t i = 0; i < count && !p->nports; i++)
+        for (size_t j = 0; j < names.count && !p->nports; j++)
+            if (names.items[j].port == ports[i]) {
+                place_local(p, names.items[j].name, ports[i]);
+                p->by_epmd = true;
+            }
+    epmd_names_release(&names);
+    if (!p->nports) {
+        snprintf(label, sizeof label, "PID %ld", t->ospid);
+        place_local(p, label, 0);
+        p->nports = 0;
+        for (size_t i = 0; i < count; i++)
+            p->ports[p->nports++] = ports[i];
+    }
+    return find_host(p, deadline, e);
+}
+
+bool find_node(const struct node_target *t, int64_t deadline, struct place *ret, struct err *e)
+{
+    struct place p = {0};
+    bool ok = t->name ? find_named(t, deadline, &p, e) : t->ospid ? find_process(t, deadline, &p, e) : find_only(deadline, &p, e);
+
+    if (ok)
+        *ret = p;
+    return ok;
+}
+
+bool node_resolve(const struct node_target *t, char ret_name[NODE_NAME_MAX + 1], int *ret_port, struct err *e)
+{
+    struct place p;
+
+    if (!find_node(t, net_now() + NODE_CONNECT_MS, &p, e))
+        return false;
+    memcpy(ret_name, p.name, sizeof p.name);
+    *ret_port = p.ports[0];
+    return true;
+}

@@ -1,0 +1,242 @@
+#include "handshake.h"
+
+#include <ei.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define HEARD_MAX 2048
+
+struct talk {
+    int fd;
+    int64_t deadline;
+    ei_cnode *ec;
+    unsigned char heard[HEARD_MAX];
+    size_t nheard;
+    enum net_status ended; /* why the last read failed */
+};
+
+/* ---- libei's way to our socket ---- */
+
+static int error_of(enum net_status s)
+{
+    return s == NET_OK ? 0 : s == NET_TIMEOUT ? ETIMEDOUT : EIO;
+}
+
+static int cb_socket(void **ctx, void *setup)
+{
+    *ctx = setup;
+    return 0;
+}
+
+static int cb_close(void *ctx UNUSED)
+{
+    return 0; /* the socket is not libei's */
+}
+
+static int cb_listen(void *ctx UNUSED, void *addr UNUSED, int *len UNUSED, int backlog UNUSED)
+{
+    return EOPNOTSUPP;
+}
+
+static int cb_accept(void **ctx UNUSED, void *addr UNUSED, int *len UNUSED, unsigned tmo UNUSED)
+{
+    return EOPNOTSUPP;
+}
+
+static int cb_connect(void *ctx UNUSED, void *addr UNUSED, int len UNUSED, unsigned tmo UNUSED)
+{
+    return 0;
+}
+
+static int cb_write(void *ctx, const char *buf, ssize_t *len, unsigned tmo UNUSED)
+{
+    struct talk *t = ctx;
+
+    return error_of(net_write(t->fd, buf, (size_t)*len, t->deadline));
+}
+
+static int cb_writev(void *ctx, const void *iov, int count, ssize_t *len, unsigned tmo UNUSED)
+{
+    struct talk *t = ctx;
+    const struct iovec *v = iov;
+    enum net_status s = NET_OK;
+
+    *len = 0;
+    for (int i = 0; i < count && s == NET_OK; i++) {
+        s = net_write(t->fd, v[i].iov_base, v[i].iov_len, t->deadline);
+        *len += (ssize_t)v[i].iov_len;
+    }
+    return error_of(s);
+}
+
+static int cb_read(void *ctx, char *buf, ssize_t *len, unsigned tmo UNUSED)
+{
+    struct talk *t = ctx;
+    size_t got = 0, keep;
+
+    t->ended = net_read(t->fd, buf, (size_t)*len, t->deadline, &got);
+    if (t->ended == NET_CLOSED) {
+        *len = 0;
+        return 0;
+    }
+    keep = MIN(got, HEARD_MAX - t->nheard);
+    memcpy(t->heard + t->nheard, buf, keep);
+    t->nheard += keep;
+    *len = (ssize_t)got;
+    return error_of(t->ended);
+}
+
+static int cb_header_size(void *ctx UNUSED, int *size)
+{
+    *size = 2;
+    return 0;
+}
+
+/* The cookie has served; libei would copy it into a table of its own. */
+static int cb_connected(void *ctx)
+{
+    struct talk *t = ctx;
+
+    explicit_bzero(t->ec->ei_connect_cookie, sizeof t->ec->ei_connect_cookie);
+    return 0;
+}
+
+static int cb_accepted(void *ctx UNUSED)
+{
+    return EOPNOTSUPP;
+}
+
+static int cb_fd(void *ctx, int *fd)
+{
+    *fd = ((struct talk *)ctx)->fd;
+    return 0;
+}
+
+static ei_socket_callbacks callbacks = {
+    .flags = EI_SCLBK_FLG_FULL_IMPL,
+    .socket = cb_socket,
+    .close = cb_close,
+    .listen = cb_listen,
+    .accept = cb_accept,
+    .connect = cb_connect,
+    .writev = cb_writev,
+    .write = cb_write,
+    .read = cb_read,
+    .handshake_packet_header_size = cb_header_size,
+    .connect_handshake_complete = cb_connected,
+    .accept_handshake_complete = cb_accepted,
+    .get_fd = cb_fd,
+};
+
+/* ---- what was heard ---- */
+
+/* The next packet: two bytes of length, then so many. */
+static bool packet(const struct talk *t, size_t *at, struct str *ret)
+{
+    size_t len;
+
+    if (t->nheard - *at < 2)
+        return false;
+    len = (size_t)t->heard[*at] << 8 | t->heard[*at + 1];
+    if (t->nheard - *at - 2 < len)
+        return false;
+    *ret = (struct str){(const char *)t->heard + *at + 2, len};
+    *at += 2 + len;
+    return true;
+}
+
+/* The name in a challenge: behind 'N', flags 8, challenge 4, creation 4, length 2; or 'n', version 2, flags 4, challenge 4. */
+static void read_name(struct str p, char ret[NODE_NAME_MAX + 1])
+{
+    size_t skip = p.len && p.at[0] == 'N' ? 19 : 11;
+
+    if (p.len <= skip || p.len - skip > NODE_NAME_MAX)
+        return;
+    memcpy(ret, p.at + skip, p.len - skip);
+    ret[p.len - skip] = 0;
+}
+
+static bool says(struct str p, const char *word)
+{
+    return p.len == strlen(word) && !memcmp(p.at, word, p.len);
+}
+
+static enum handshake_result classify(const struct talk *t, char ret_name[NODE_NAME_MAX + 1])
+{
+    struct str status, challenge, last;
+    size_t at = 0;
+
+    if (!t->nheard)
+        return t->ended == NET_TIMEOUT ? HANDSHAKE_SILENT : HANDSHAKE_CLOSED;
+    if (t->nheard >= 2 && t->heard[0] == 0x15 && t->heard[1] == 0x03)
+        return HANDSHAKE_TLS; /* an alert record */
+    if (t->heard[0] != 0 || (t->nheard > 2 && t->heard[2] != 's'))
+        return HANDSHAKE_FOREIGN;
+    if (!packet(t, &at, &status))
+        return t->ended == NET_TIMEOUT ? HANDSHAKE_SILENT : HANDSHAKE_BROKEN;
+    if (says(status, "snot_allowed"))
+        return HANDSHAKE_NOT_ALLOWED;
+    if (says(status, "salive"))
+        return HANDSHAKE_NAME_IN_USE;
+    if (says(status, "snok"))
+        return HANDSHAKE_NOK;
+    if (!packet(t, &at, &challenge))
+        return t->ended == NET_TIMEOUT ? HANDSHAKE_SILENT : HANDSHAKE_BROKEN;
+    if (challenge.len && (challenge.at[0] == 'N' || challenge.at[0] == 'n'))
+        read_name(challenge, ret_name);
+    if (!packet(t, &at, &last) && t->ended == NET_CLOSED)
+        return HANDSHAKE_COOKIE;
+    return t->ended == NET_TIMEOUT ? HANDSHAKE_SILENT : HANDSHAKE_BROKEN;
+}
+
+/* ---- the handshake ---- */
+
+/* libei would print what passes, cookies' digests included. */
+static void silence(void)
+{
+    static bool done;
+
+    if (done)
+        return;
+    done = true;
+    unsetenv("EI_TRACELEVEL");
+    unsetenv("ERL_DEBUG_DIST");
+    ei_init();
+    ei_set_tracelevel(0);
+}
+
+enum handshake_result handshake(int fd, const char *cookie, int64_t deadline, struct node_conn *ret_conn)
+{
+    ei_cnode ec;
+    struct talk t = {.fd = fd, .deadline = deadline, .ec = &ec};
+    struct in_addr nowhere = {0};
+    char host[256] = "";
+    enum handshake_result result;
+    const erlang_pid *self;
+
+    silence();
+    memset(&ec, 0, sizeof ec);
+    if (gethostname(host, sizeof host - 1) || !*host)
+        strcpy(host, "localhost");
+    host[strcspn(host, ".")] = 0;
+    /* without a name of our own the node gives one, of which it has a stock: no atom is left behind */
+    if (ei_connect_xinit_ussi(&ec, host, NULL, NULL, &nowhere, cookie, 0, &callbacks, sizeof callbacks, &t) < 0)
+        return HANDSHAKE_BROKEN;
+    int got = ei_xconnect_host_port_tmo(&ec, &nowhere, 1, EI_SCLBK_INF_TMO);
+    explicit_bzero(ec.ei_connect_cookie, sizeof ec.ei_connect_cookie);
+    result = got < 0 ? classify(&t, ret_conn->node) : HANDSHAKE_OK;
+    if (result != HANDSHAKE_OK)
+        return result;
+    classify(&t, ret_conn->node);
+    self = ei_self(&ec);
+    memset(&ret_conn->self, 0, sizeof ret_conn->self);
+    strncpy(ret_conn->self.node, self->node, NODE_NAME_MAX);
+    ret_conn->self.id = self->num;
+    ret_conn->self.serial = self->serial;
+    ret_conn->self.creation = self->creation;
+    ei_close_connection(fd); /* forgets the socket; see cb_close() */
+    return HANDSHAKE_OK;
+}

@@ -1,0 +1,220 @@
+#include "inject.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "../erlang/etf_write.h"
+#include "../ground/mem.h"
+
+#define NONCE_BYTES 16
+
+/* ---- the boot message ---- */
+
+static void put_number(struct buf *b, size_t *pairs, const char *key, uint64_t value)
+{
+    if (!value)
+        return;
+    etf_atomz(b, key);
+    etf_int(b, (int64_t)MIN(value, (uint64_t)INT64_MAX));
+    ++*pairs;
+}
+
+static void put_options(struct buf *b, const struct session_options *o)
+{
+    struct buf pairs = {0};
+    size_t n = 0;
+
+    put_number(&pairs, &n, "size", o->size);
+    put_number(&pairs, &n, "depth", o->depth);
+    put_number(&pairs, &n, "items", o->items);
+    put_number(&pairs, &n, "limit", o->limit);
+    put_number(&pairs, &n, "rate", o->rate);
+    put_number(&pairs, &n, "buffer", o->ring_bytes);
+    put_number(&pairs, &n, "count", o->rings);
+    if (o->fallback) {
+        etf_atomz(&pairs, "fallback");
+        etf_atomz(&pairs, "true");
+        n++;
+    }
+    etf_map(b, n + 1);
+    buf_str(b, buf_view(&pairs));
+    etf_atomz(b, "redact");
+    etf_list(b, o->nredact);
+    for (size_t i = 0; i < o->nredact; i++)
+        etf_bin(b, o->redact[i].at, o->redact[i].len);
+    etf_nil(b);
+    buf_release(&pairs);
+}
+
+static void put_raw(struct buf *b, const struct etf *term)
+{
+    buf_add(b, term->at, (size_t)(term->end - term->at));
+}
+
+/* [{Boot, {Client, Beam, So, Hash, Nonce, Options}}]: the one variable that the janitor's expressions begin with. */
+static void put_bindings(struct buf *b, const struct etf *variable, const struct node_pid *self, const void *nonce, const struct session_options *o)
+{
+    etf_list(b, 1);
+    etf_tuple(b, 2);
+    put_raw(b, variable);
+    etf_tuple(b, 6);
+    etf_pid(b, (struct str){self->node, strlen(self->node)}, self->id, self->serial, self->creation);
+    etf_bin(b, companion.beam, companion.beam_len);
+    etf_bin(b, companion.so, companion.so_len);
+    etf_bin(b, companion.hash, strlen(companion.hash));
+    etf_bin(b, nonce, NONCE_BYTES);
+    put_options(b, o);
+    etf_nil(b);
+}
+
+bool inject_boot(struct dist *d, const struct session_options *o, struct err *e)
+{
+    unsigned char nonce[NONCE_BYTES];
+    struct etf janitor, variable, forms;
+    struct buf b = {0};
+    bool ok;
+
+    if (!etf_open_version(&janitor, companion.janitor, companion.janitor_len) || !etf_get_tuple(&janitor, 2)
+        || !etf_take(&janitor, &variable) || !etf_take(&janitor, &forms))
+        return err_set(e, ERR_RUN, "this build of etrace is broken: its companion cannot be read");
+    if (getrandom(nonce, sizeof nonce, 0) != (ssize_t)sizeof nonce)
+        return err_set(e, ERR_RUN, "the system gives no random numbers");
+    etf_version(&b);
+    etf_tuple(&b, 2);
+    etf_pid(&b, (struct str){d->self.node, strlen(d->self.node)}, d->self.id, d->self.serial, d->self.creation);
+    etf_tuple(&b, 5);
+    etf_atomz(&b, "call");
+    etf_atomz(&b, "erlang");
+    etf_atomz(&b, "spawn");
+    etf_list(&b, 3);
+    etf_atomz(&b, "erl_eval");
+    etf_atomz(&b, "exprs");
+    etf_list(&b, 2);
+    put_raw(&b, &forms);
+    put_bindings(&b, &variable, &d->self, nonce, o);
+    etf_nil(&b);
+    etf_nil(&b);
+    etf_atomz(&b, "user");
+    ok = dist_send_named(d, "rex", buf_view(&b), e);
+    buf_release(&b);
+    return ok;
+}
+
+/* ---- the owner's answer ---- */
+
+bool inject_pid(const struct etf_head *h, struct node_pid *ret)
+{
+    struct node_pid p = {.id = (uint32_t)h->id, .serial = h->serial, .creation = h->creation};
+
+    if (h->type != ETF_PID || h->text.len > NODE_NAME_MAX)
+        return false;
+    memcpy(p.node, h->text.at, h->text.len);
+    *ret = p;
+    return true;
+}
+
+static void copy(char *to, size_t size, struct str from)
+{
+    size_t len = MIN(from.len, size - 1);
+
+    memcpy(to, from.at, len);
+    to[len] = 0;
+}
+
+static bool is(struct str key, const char *name)
+{
+    return key.len == strlen(name) && !memcmp(key.at, name, key.len);
+}
+
+static bool take_text(struct etf *r, char *to, size_t size)
+{
+    struct str text;
+
+    if (!etf_get_bin(r, &text))
+        return false;
+    copy(to, size, text);
+    return true;
+}
+
+static bool take_number(struct etf *r, int64_t *ret)
+{
+    struct str text;
+    char digits[24];
+    struct etf_head h;
+
+    if (!etf_peek(r, &h) || h.type != ETF_BIN)
+        return etf_get_int(r, ret);
+    etf_get_bin(r, &text);
+    copy(digits, sizeof digits, text);
+    *ret = strtoll(digits, NULL, 10);
+    return true;
+}
+
+static bool take_pair(struct etf *r, struct session_node *n, struct node_pid *owner)
+{
+    struct str key, word;
+    struct etf_head h;
+    int64_t number;
+
+    if (!etf_get_atom(r, &key))
+        return false;
+    if (is(key, "pid"))
+        return etf_get_pid(r, &h) && inject_pid(&h, owner);
+    if (is(key, "node"))
+        return take_text(r, n->name, sizeof n->name);
+    if (is(key, "otp"))
+        return take_text(r, n->otp_version, sizeof n->otp_version);
+    if (is(key, "version"))
+        return take_text(r, n->erts, sizeof n->erts);
+    if (is(key, "system_architecture"))
+        return take_text(r, n->arch, sizeof n->arch);
+    if (is(key, "reason"))
+        return take_text(r, n->fallback_why, sizeof n->fallback_why);
+    if (is(key, "load_nif")) {
+        n->fallback = !etf_is_atom(r, "true");
+        return etf_skip(r);
+    }
+    if (is(key, "encoding")) {
+        if (!etf_get_atom(r, &word))
+            return false;
+        n->latin1 = is(word, "latin1");
+        return true;
+    }
+    static const char *const numbers[] = {"otp_release", "schedulers", "wordsize", "process_count", "uptime", "os_pid"};
+    for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
+        if (!is(key, numbers[i]))
+            continue;
+        if (!take_number(r, &number))
+            return false;
+        switch (i) {
+        case 0: n->otp = (int)number; break;
+        case 1: n->schedulers = (int)number; break;
+        case 2: n->wordsize = (int)number; break;
+        case 3: n->processes = (uint64_t)number; break;
+        case 4: n->uptime_ms = (uint64_t)number; break;
+        default: n->ospid = number; break;
+        }
+        return true;
+    }
+    return etf_skip(r); /* of a newer companion, which cannot be: but harmless */
+}
+
+bool inject_hello(struct etf r, struct session_node *ret, struct node_pid *ret_owner)
+{
+    struct session_node n = {0};
+    struct node_pid owner = {0};
+    size_t pairs;
+
+    if (!etf_get_map(&r, &pairs))
+        return false;
+    while (pairs--)
+        if (!take_pair(&r, &n, &owner))
+            return false;
+    if (!n.name[0] || !owner.node[0] || !etf_done(&r))
+        return false;
+    *ret = n;
+    *ret_owner = owner;
+    return true;
+}

@@ -1,0 +1,243 @@
+#include "net.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../ground/mem.h"
+
+int64_t net_now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* ---- waiting, reading, writing ---- */
+
+enum net_status net_wait(int fd, short events, int64_t deadline)
+{
+    struct pollfd p = {.fd = fd, .events = events};
+
+    for (;;) {
+        int64_t left = deadline - net_now();
+        int n = poll(&p, 1, left < 0 ? 0 : (int)MIN(left, 60000));
+        if (n > 0)
+            return NET_OK;
+        if (n < 0 && errno != EINTR)
+            return NET_FAILED;
+        if (left <= 0)
+            return NET_TIMEOUT;
+    }
+}
+
+static enum net_status from_errno(int error)
+{
+    switch (error) {
+    case ECONNREFUSED:
+        return NET_REFUSED;
+    case ENETUNREACH:
+    case EHOSTUNREACH:
+    case EHOSTDOWN:
+    case ENETDOWN:
+    case EACCES:
+    case EPERM:
+        return NET_UNREACHABLE;
+    case ETIMEDOUT:
+        return NET_TIMEOUT;
+    case ECONNRESET:
+    case EPIPE:
+        return NET_CLOSED;
+    default:
+        return NET_FAILED;
+    }
+}
+
+enum net_status net_write(int fd, const void *bytes, size_t len, int64_t deadline)
+{
+    const char *at = bytes;
+
+    while (len) {
+        ssize_t n = send(fd, at, len, MSG_NOSIGNAL);
+        if (n >= 0) {
+            at += n;
+            len -= (size_t)n;
+        } else if (errno == EAGAIN) {
+            enum net_status s = net_wait(fd, POLLOUT, deadline);
+            if (s != NET_OK)
+                return s;
+        } else if (errno != EINTR) {
+            return from_errno(errno);
+        }
+    }
+    return NET_OK;
+}
+
+enum net_status net_read(int fd, void *bytes, size_t most, int64_t deadline, size_t *ret_len)
+{
+    for (;;) {
+        ssize_t n = recv(fd, bytes, most, 0);
+        if (n > 0) {
+            *ret_len = (size_t)n;
+            return NET_OK;
+        }
+        if (n == 0)
+            return NET_CLOSED;
+        if (errno == EAGAIN) {
+            enum net_status s = net_wait(fd, POLLIN, deadline);
+            if (s != NET_OK)
+                return s;
+        } else if (errno != EINTR) {
+            return from_errno(errno);
+        }
+    }
+}
+
+enum net_status net_connect(const struct addr *to, int port, int64_t deadline, int *ret_fd)
+{
+    struct addr a = *to;
+    enum net_status status = NET_OK;
+    int one = 1, error = 0;
+    socklen_t len = sizeof error;
+    int fd = socket(a.sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (fd < 0)
+        return errno == EAFNOSUPPORT ? NET_UNREACHABLE : NET_FAILED;
+    if (a.sa.ss_family == AF_INET)
+        ((struct sockaddr_in *)(void *)&a.sa)->sin_port = htons((uint16_t)port);
+    else
+        ((struct sockaddr_in6 *)(void *)&a.sa)->sin6_port = htons((uint16_t)port);
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+    if (connect(fd, (struct sockaddr *)&a.sa, a.len)) {
+        status = errno == EINPROGRESS ? net_wait(fd, POLLOUT, deadline) : from_errno(errno);
+        if (status == NET_OK && !getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) && error)
+            status = from_errno(error);
+    }
+    if (status != NET_OK) {
+        close(fd);
+        return status;
+    }
+    *ret_fd = fd;
+    return NET_OK;
+}
+
+/* ---- names of hosts ---- */
+
+/* Shared by the asking and the resolving thread; whoever is second to let go frees it. */
+struct question {
+    char *host;
+    int ready[2];
+    int result;
+    struct addrs found;
+    atomic_int users;
+};
+
+static void let_go(struct question *q)
+{
+    if (atomic_fetch_sub(&q->users, 1) != 1)
+        return;
+    close(q->ready[0]);
+    close(q->ready[1]);
+    free(q->host);
+    free(q);
+}
+
+static void *resolve(void *data)
+{
+    struct question *q = data;
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *all = NULL;
+
+    q->result = getaddrinfo(q->host, NULL, &hints, &all);
+    for (struct addrinfo *i = all; !q->result && i && q->found.count < NET_ADDRS; i = i->ai_next) {
+        if (i->ai_family != AF_INET && i->ai_family != AF_INET6)
+            continue;
+        struct addr *a = &q->found.items[q->found.count++];
+        memcpy(&a->sa, i->ai_addr, i->ai_addrlen);
+        a->len = i->ai_addrlen;
+    }
+    if (!q->result)
+        freeaddrinfo(all);
+    while (write(q->ready[1], "", 1) < 0 && errno == EINTR)
+        ;
+    let_go(q);
+    return NULL;
+}
+
+static bool start(struct question *q)
+{
+    pthread_attr_t attr;
+    sigset_t all, before;
+    pthread_t thread;
+
+    pthread_attr_init(&attr);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the main thread's */
+    bool ok = !pthread_create(&thread, &attr, resolve, q);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attr);
+    return ok;
+}
+
+enum net_status net_resolve(const char *host, int64_t deadline, struct addrs *ret)
+{
+    struct question *q = mem_zalloc(sizeof *q);
+    enum net_status status;
+
+    atomic_init(&q->users, 2);
+    if (pipe2(q->ready, O_CLOEXEC)) {
+        free(q);
+        return NET_FAILED;
+    }
+    q->host = mem_strndup(host, strlen(host));
+    if (!start(q)) {
+        let_go(q);
+        let_go(q);
+        return NET_FAILED;
+    }
+    status = net_wait(q->ready[0], POLLIN, deadline);
+    if (status == NET_OK) {
+        if (q->result == EAI_NONAME || q->result == EAI_NODATA)
+            status = NET_UNKNOWN;
+        else if (q->result)
+            status = q->result == EAI_AGAIN ? NET_TIMEOUT : NET_FAILED;
+        else
+            *ret = q->found;
+    }
+    let_go(q);
+    return status;
+}
+
+static bool contains(const struct addrs *a, const struct addr *x)
+{
+    for (size_t i = 0; i < a->count; i++)
+        if (a->items[i].len == x->len && !memcmp(&a->items[i].sa, &x->sa, x->len))
+            return true;
+    return false;
+}
+
+void net_loopback(struct addrs *a)
+{
+    struct addr four = {.len = sizeof(struct sockaddr_in)}, six = {.len = sizeof(struct sockaddr_in6)};
+    struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in6 in6 = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+
+    memcpy(&four.sa, &in, sizeof in);
+    memcpy(&six.sa, &in6, sizeof in6);
+    if (a->count < NET_ADDRS && !contains(a, &four))
+        a->items[a->count++] = four;
+    if (a->count < NET_ADDRS && !contains(a, &six))
+        a->items[a->count++] = six;
+}

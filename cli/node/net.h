@@ -1,0 +1,44 @@
+/*
+ * Sockets with deadlines: CLOCK_MONOTONIC, milliseconds. Everything returned is non-blocking and close-on-exec.
+ */
+#ifndef ETRACE_NET_H
+#define ETRACE_NET_H
+
+#include <sys/socket.h>
+
+#include "../ground/macros.h"
+
+enum net_status {
+    NET_OK,
+    NET_REFUSED,     /* nothing listens there */
+    NET_UNREACHABLE, /* no route, or the network says so */
+    NET_TIMEOUT,
+    NET_CLOSED,      /* by the other side */
+    NET_UNKNOWN,     /* net_resolve: there is no such host */
+    NET_FAILED,      /* anything else, e.g. no descriptors are left */
+};
+
+struct addr {
+    struct sockaddr_storage sa; /* without a port */
+    socklen_t len;
+};
+
+#define NET_ADDRS 8
+
+struct addrs {
+    struct addr items[NET_ADDRS];
+    size_t count;
+};
+
+int64_t net_now(void);
+
+/* Asks the system's resolver in a thread of its own, which is left behind when the deadline comes first. */
+enum net_status net_resolve(const char *host, int64_t deadline, struct addrs *ret);
+void net_loopback(struct addrs *a); /* appends 127.0.0.1 and ::1 where they are not in it yet */
+
+enum net_status net_connect(const struct addr *to, int port, int64_t deadline, int *ret_fd);
+enum net_status net_wait(int fd, short events, int64_t deadline);
+enum net_status net_write(int fd, const void *bytes, size_t len, int64_t deadline); /* all of it */
+enum net_status net_read(int fd, void *bytes, size_t most, int64_t deadline, size_t *ret_len); /* at least one byte */
+
+#endif

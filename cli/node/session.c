@@ -1,0 +1,471 @@
+#include "session.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "../erlang/etf_write.h"
+#include "../ground/mem.h"
+#include "answer.h"
+#include "dist.h"
+#include "inject.h"
+#include "net.h"
+
+#define BOOT_MS 10000
+#define LEASE_MS 10000  /* the owner's */
+#define RENEW_MS 3000   /* without a word from us */
+#define ASK_MS 5000     /* without a word from the owner */
+#define SILENT_MS (2 * LEASE_MS)
+#define STOP_MS 10000
+#define CREDIT_FIRST (64u << 10)
+#define PING_ID UINT32_MAX
+
+struct pending {
+    uint32_t id;
+    int timeout_ms;
+    int64_t deadline;
+};
+
+struct session {
+    enum session_state state;
+    struct session_handlers handlers;
+    struct session_node node;
+    struct dist dist;
+    struct node_pid owner;
+    bool reading;     /* inside dist_read(): the buffers are in use */
+    struct err error; /* with FAILED */
+
+    uint64_t seq;      /* of the latest batch */
+    uint32_t credit, unacked;
+    bool allowed;
+
+    struct pending *pending;
+    size_t npending, pending_cap;
+    uint32_t next_id;
+
+    int64_t booted_ns, said, heard, pinged, give_up; /* milliseconds, but for booted_ns */
+    bool lapsed; /* we ourselves were silent for longer than the lease allows */
+    struct buf out;
+};
+
+int64_t session_now(void)
+{
+    return net_now();
+}
+
+static int64_t now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* ---- ends ---- */
+
+/* Sets FAILED; what was said first stays said. The descriptor is closed at once: it is how the node learns of it. */
+static bool fail(struct session *s, const struct err *cause, struct err *e)
+{
+    if (s->state != SESSION_FAILED) {
+        s->state = SESSION_FAILED;
+        s->error = *cause;
+        if (!s->reading)
+            dist_release(&s->dist);
+    }
+    *e = s->error;
+    return false;
+}
+
+/* What went wrong on the wire, said with the node's name; a lapsed lease explains a closed connection. */
+static bool broken(struct session *s, const struct err *cause, struct err *e)
+{
+    struct err whole;
+
+    if (s->state == SESSION_FAILED)
+        return fail(s, cause, e);
+    if (s->lapsed)
+        err_set(&whole, ERR_GUARD, "%s ended the tracing: it had heard nothing from here for %d seconds", s->node.name, LEASE_MS / 1000);
+    else
+        err_set(&whole, cause->status, "%s: %s", s->node.name, cause->text);
+    return fail(s, &whole, e);
+}
+
+void session_close(struct session *s)
+{
+    if (!s)
+        return;
+    dist_release(&s->dist);
+    buf_release(&s->out);
+    free(s->pending);
+    free(s);
+}
+
+/* ---- sending ---- */
+
+static bool send_out(struct session *s, struct err *e)
+{
+    struct err cause;
+    int64_t now = net_now();
+
+    if (s->state == SESSION_FAILED)
+        return fail(s, &s->error, e);
+    if (s->state == SESSION_GONE)
+        return true;
+    s->lapsed |= now - s->said >= LEASE_MS;
+    s->said = now;
+    return dist_send(&s->dist, &s->owner, buf_view(&s->out), &cause) || broken(s, &cause, e);
+}
+
+static bool send_pull(struct session *s, struct err *e)
+{
+    buf_clear(&s->out);
+    etf_version(&s->out);
+    etf_tuple(&s->out, 3);
+    etf_atomz(&s->out, "pull");
+    etf_int(&s->out, (int64_t)s->seq);
+    etf_int(&s->out, s->allowed ? (int64_t)s->credit : 0);
+    s->unacked = 0;
+    return send_out(s, e);
+}
+
+static bool send_request(struct session *s, uint32_t id, struct str term, struct err *e)
+{
+    buf_clear(&s->out);
+    etf_version(&s->out);
+    etf_tuple(&s->out, 3);
+    etf_atomz(&s->out, "request");
+    etf_int(&s->out, id);
+    etf_bin(&s->out, term.at, term.len);
+    return send_out(s, e);
+}
+
+static bool send_ping(struct session *s, struct err *e)
+{
+    struct buf b = {0};
+    bool ok;
+
+    etf_version(&b);
+    etf_atomz(&b, "ping");
+    ok = send_request(s, PING_ID, buf_view(&b), e);
+    buf_release(&b);
+    return ok;
+}
+
+/* ---- what the node says ---- */
+
+static bool take_hello(struct session *s, const struct session_reply *reply, struct err *e)
+{
+    char name[sizeof s->node.name];
+    struct err cause;
+
+    memcpy(name, s->node.name, sizeof name);
+    if (!reply->ok) {
+        session_error(reply, &cause);
+        return broken(s, &cause, e);
+    }
+    if (!inject_hello(reply->term, &s->node, &s->owner)) {
+        memcpy(s->node.name, name, sizeof name);
+        err_set(&cause, ERR_RUN, "the companion's first answer cannot be read");
+        return broken(s, &cause, e);
+    }
+    s->node.boot_ns = (uint64_t)(now_ns() - s->booted_ns);
+    s->state = SESSION_READY;
+    s->give_up = 0;
+    if (!send_pull(s, e))
+        return false;
+    if (s->handlers.ready)
+        s->handlers.ready(s->handlers.data, &s->node);
+    return true;
+}
+
+static bool take_reply(struct session *s, struct str m, struct err *e)
+{
+    const unsigned char *u = (const unsigned char *)m.at;
+    struct session_reply reply = {0};
+    struct err cause;
+    struct str word;
+
+    if (m.len < 5)
+        goto bad;
+    reply.id = (uint32_t)u[1] | (uint32_t)u[2] << 8 | (uint32_t)u[3] << 16 | (uint32_t)u[4] << 24;
+    if (!etf_open_version(&reply.term, m.at + 5, m.len - 5) || !etf_get_tuple(&reply.term, 2) || !etf_get_atom(&reply.term, &word))
+        goto bad;
+    reply.ok = word.len == 2 && !memcmp(word.at, "ok", 2);
+    if (reply.id == 0)
+        return s->state == SESSION_BOOTING ? take_hello(s, &reply, e) : true;
+    for (size_t i = 0; i < s->npending; i++) {
+        if (s->pending[i].id != reply.id)
+            continue;
+        s->pending[i] = s->pending[--s->npending];
+        if (s->handlers.reply)
+            s->handlers.reply(s->handlers.data, &reply);
+        break;
+    }
+    return true;
+bad:
+    err_set(&cause, ERR_RUN, "an answer that cannot be read");
+    return broken(s, &cause, e);
+}
+
+/* A batch that fills its credit earns more, so that a flood is carried in few messages and a trickle in small ones. */
+static bool take_batch(struct session *s, struct str m, struct err *e)
+{
+    struct etw_batch head;
+    struct err cause;
+    bool full, last;
+
+    if (m.len - 1 < sizeof head || s->state == SESSION_BOOTING)
+        goto bad;
+    memcpy(&head, m.at + 1, sizeof head);
+    if (head.magic != ETW_BATCH_MAGIC || head.bytes != m.len - 1 || head.seq != s->seq + 1)
+        goto bad;
+    s->seq = head.seq;
+    s->unacked += head.bytes;
+    full = head.flags & ETW_BATCH_MORE;
+    last = head.flags & ETW_BATCH_LAST;
+    if (full)
+        s->credit = MIN(2 * s->credit, ETW_MAX_BATCH);
+    if (s->handlers.batch)
+        s->handlers.batch(s->handlers.data, m.at + 1, m.len - 1);
+    if (s->state == SESSION_FAILED)
+        return fail(s, &s->error, e);
+    return !(last || (s->allowed && (full || s->unacked >= s->credit / 4))) || send_pull(s, e);
+bad:
+    err_set(&cause, ERR_RUN, "a batch that is none");
+    return broken(s, &cause, e);
+}
+
+static bool take_gone(struct session *s, struct str m, struct err *e)
+{
+    struct err cause;
+    struct etf reason;
+
+    if (!etf_open_version(&reason, m.at + 1, m.len - 1))
+        etf_open(&reason, NULL, 0);
+    if (s->state == SESSION_STOPPING && etf_is_atom(&reason, "normal")) {
+        s->state = SESSION_GONE;
+        return false; /* stops the reading; session_on_readable() knows better than that it failed */
+    }
+    answer_gone(reason, s->node.name, &cause);
+    return fail(s, &cause, e);
+}
+
+static bool on_message(void *data, struct etf message, struct err *e)
+{
+    struct session *s = data;
+    struct etf_head h;
+    struct node_pid janitor;
+    struct str m;
+
+    s->heard = net_now();
+    s->pinged = 0;
+    if (etf_peek(&message, &h) && h.type == ETF_BIN) {
+        if (!etf_get_bin(&message, &m) || !m.len)
+            return true;
+        switch (m.at[0]) {
+        case ETW_MSG_BATCH:
+            return take_batch(s, m, e);
+        case ETW_MSG_REPLY:
+            return take_reply(s, m, e);
+        case ETW_MSG_GONE:
+            return take_gone(s, m, e);
+        default:
+            return true;
+        }
+    }
+    /* the answer of rex: {rex, Pid} of the janitor; anything else is nobody's business */
+    if (etf_get_tuple(&message, 2) && etf_is_atom(&message, "rex") && etf_skip(&message)) {
+        if (etf_get_pid(&message, &h) && inject_pid(&h, &janitor))
+            return dist_watch(&s->dist, &janitor, e);
+        return err_set(e, ERR_NODE, "it refuses to start the tracer");
+    }
+    return true;
+}
+
+static bool on_down(void *data UNUSED, struct err *e)
+{
+    return err_set(e, ERR_RUN, "the tracer on the node was ended by somebody");
+}
+
+bool session_on_readable(struct session *s, struct err *e)
+{
+    struct dist_handler h = {.data = s, .message = on_message, .down = on_down};
+    struct err cause = {0};
+    bool ok;
+
+    if (s->state == SESSION_FAILED)
+        return fail(s, &s->error, e);
+    if (s->state == SESSION_GONE)
+        return true;
+    s->reading = true;
+    ok = dist_read(&s->dist, &h, &cause);
+    s->reading = false;
+    if (s->state == SESSION_GONE) {
+        dist_release(&s->dist);
+        return true;
+    }
+    if (!ok)
+        broken(s, &cause, e);
+    if (s->state != SESSION_FAILED)
+        return true;
+    dist_release(&s->dist);
+    *e = s->error;
+    return false;
+}
+
+/* ---- time ---- */
+
+static bool silent(struct session *s, const char *what, int seconds, struct err *e)
+{
+    struct err cause;
+    struct pollfd p = {.fd = s->dist.fd, .events = POLLIN};
+
+    /* we may have slept ourselves: what waits in the socket is heard first */
+    if (poll(&p, 1, 0) > 0)
+        return true;
+    err_set(&cause, s->state == SESSION_BOOTING ? ERR_NODE : ERR_RUN, "%s %s for %d seconds", s->node.name, what, seconds);
+    return fail(s, &cause, e);
+}
+
+bool session_tick(struct session *s, int64_t now, int64_t *ret_next, struct err *e)
+{
+    int64_t next = now + RENEW_MS;
+
+    if (s->state == SESSION_FAILED)
+        return fail(s, &s->error, e);
+    *ret_next = now + 60000;
+    if (s->state == SESSION_GONE)
+        return true;
+    if (s->give_up) {
+        if (now >= s->give_up && !silent(s, s->state == SESSION_BOOTING ? "accepts the connection, but its rex process does not answer"
+                                            : "has not confirmed that the tracing is gone", BOOT_MS / 1000, e))
+            return false;
+        next = MIN(next, MAX(s->give_up, now + 100));
+    }
+    if (s->state != SESSION_BOOTING) {
+        if (now - s->heard >= SILENT_MS && !silent(s, "is silent: nothing was heard from it", SILENT_MS / 1000, e))
+            return false;
+        for (size_t i = 0; i < s->npending; i++) {
+            if (now >= s->pending[i].deadline && !silent(s, "has not answered a request", s->pending[i].timeout_ms / 1000, e))
+                return false;
+            next = MIN(next, MAX(s->pending[i].deadline, now + 100));
+        }
+        if (now - s->heard >= ASK_MS && now - s->pinged >= ASK_MS) {
+            s->pinged = now;
+            if (!send_ping(s, e))
+                return false;
+        }
+        if (now - s->said >= RENEW_MS && !send_pull(s, e))
+            return false;
+        next = MIN(next, s->said + RENEW_MS);
+    }
+    *ret_next = next;
+    return true;
+}
+
+/* ---- what the caller asks for ---- */
+
+struct session *session_open(const struct node_target *target, const struct session_options *options, const struct session_handlers *handlers,
+                             struct err *e)
+{
+    struct node_conn conn;
+    struct session *s;
+    struct err cause;
+    int64_t now;
+
+    if (!node_connect(target, &conn, e))
+        return NULL;
+    s = mem_zalloc(sizeof *s);
+    s->handlers = *handlers;
+    s->allowed = true;
+    s->credit = MIN(CREDIT_FIRST + 2 * options->size, ETW_MAX_BATCH);
+    memcpy(s->node.name, conn.node, sizeof s->node.name);
+    dist_init(&s->dist, &conn);
+    now = net_now();
+    s->said = s->heard = now;
+    s->give_up = now + BOOT_MS;
+    s->booted_ns = now_ns();
+    if (inject_boot(&s->dist, options, &cause))
+        return s;
+    broken(s, &cause, e);
+    session_close(s);
+    return NULL;
+}
+
+int session_fd(const struct session *s)
+{
+    return s->state == SESSION_FAILED || s->state == SESSION_GONE ? -1 : s->dist.fd;
+}
+
+enum session_state session_state(const struct session *s)
+{
+    return s->state;
+}
+
+const struct session_node *session_node(const struct session *s)
+{
+    return &s->node;
+}
+
+bool session_pull_allowed(struct session *s, bool allowed, struct err *e)
+{
+    if (s->allowed == allowed)
+        return true;
+    s->allowed = allowed;
+    return s->state == SESSION_BOOTING || send_pull(s, e);
+}
+
+bool session_request(struct session *s, struct str term, int timeout_ms, uint32_t *ret_id, struct err *e)
+{
+    struct pending p = {.id = ++s->next_id, .timeout_ms = timeout_ms, .deadline = net_now() + timeout_ms};
+
+    if (!send_request(s, p.id, term, e))
+        return false;
+    s->pending = mem_grow(s->pending, &s->pending_cap, s->npending + 1, sizeof p);
+    s->pending[s->npending++] = p;
+    *ret_id = p.id;
+    return true;
+}
+
+bool session_stop(struct session *s, struct err *e)
+{
+    if (s->state != SESSION_READY)
+        return true;
+    s->state = SESSION_STOPPING;
+    s->npending = 0;
+    s->give_up = net_now() + STOP_MS;
+    buf_clear(&s->out);
+    etf_version(&s->out);
+    etf_tuple(&s->out, 1);
+    etf_atomz(&s->out, "stop");
+    return send_out(s, e);
+}
+
+/* ---- for commands without an event loop ---- */
+
+static bool waits_for(const struct session *s, uint32_t id)
+{
+    if (!id)
+        return s->state == SESSION_BOOTING || s->state == SESSION_STOPPING;
+    for (size_t i = 0; i < s->npending; i++)
+        if (s->pending[i].id == id)
+            return true;
+    return false;
+}
+
+bool session_wait(struct session *s, uint32_t reply_id, int timeout_ms, struct err *e)
+{
+    int64_t deadline = net_now() + timeout_ms, next;
+
+    while (waits_for(s, reply_id)) {
+        int64_t now = net_now();
+        if (!session_tick(s, now, &next, e))
+            return false;
+        if (now >= deadline)
+            return err_set(e, ERR_RUN, "%s has not answered within %d seconds", s->node.name, timeout_ms / 1000);
+        if (net_wait(session_fd(s), POLLIN, MIN(deadline, next)) == NET_OK && !session_on_readable(s, e))
+            return false;
+    }
+    return true;
+}
