@@ -1,0 +1,90 @@
+#include "cmd.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "groups.h"
+
+static const struct cmd *const rows[] = {
+    &cmd_trace, &cmd_replay, &cmd_explain, &cmd_help, &cmd_version, NULL,
+};
+
+const struct cmd *const *cmd_all(void)
+{
+    return rows;
+}
+
+const struct cmd *cmd_find(const char *name)
+{
+    for (const struct cmd *const *c = rows; *c; c++)
+        if (!strcmp((*c)->name, name))
+            return *c;
+    return NULL;
+}
+
+#define COLUMN 26
+
+/* Options stand in one column, their help in the next, wrapped for 80 columns. */
+static void print_option(struct buf *b, const struct opt *o)
+{
+    char left[64];
+    int width = snprintf(left, sizeof(left), "%s%c%s--%s%s%s", o->letter ? "-" : "", o->letter ? o->letter : ' ',
+                         o->letter ? ", " : "   ", o->name, o->arg ? " " : "", o->arg ? o->arg : "");
+    const char *text = o->help;
+    size_t room = 80 - COLUMN - 4;
+
+    buf_printf(b, "  %s", left);
+    if (width >= COLUMN)
+        buf_printf(b, "\n%*s", COLUMN + 4, "");
+    else
+        buf_printf(b, "%*s", COLUMN + 2 - width, "");
+    while (strlen(text) > room) {
+        size_t cut = room;
+        while (cut && text[cut] != ' ')
+            cut--;
+        buf_printf(b, "%.*s\n%*s", (int)cut, text, COLUMN + 4, "");
+        text += cut + 1;
+    }
+    buf_printf(b, "%s\n", text);
+}
+
+void cmd_print_help(struct buf *b, const struct cmd *c)
+{
+    buf_printf(b, "usage: etrace %s %s\n%s.\n", c->name, c->usage, c->summary);
+    if (c->about)
+        buf_printf(b, "\n%s", c->about);
+    for (const struct opt_group *const *g = c->groups; *g; g++) {
+        buf_printf(b, "\n%s%s", (*g)->title, *(*g)->title ? ":\n" : "");
+        for (size_t i = 0; i < (*g)->count; i++)
+            print_option(b, &(*g)->rows[i]);
+    }
+}
+
+bool cmd_options(struct ctx *ctx, const struct cmd *self, const struct opt_use *uses, size_t nuses, char **argv,
+                 struct texts *ret_words, char ***ret_rest, int *ret_status)
+{
+    struct err e;
+
+    if (!opts_parse(uses, nuses, argv, ret_words, ret_rest, &e)) {
+        if (!e.hint[0])
+            err_hint(&e, "etrace help %s", self->name);
+        *ret_status = ctx_fail(ctx, &e);
+        return false;
+    }
+    for (size_t i = 0; i < nuses; i++) {
+        struct talk_opts *talk = uses[i].group == &talk_group ? uses[i].target : NULL;
+        if (!talk)
+            continue;
+        ctx->quiet = talk->quiet;
+        if (talk->help) {
+            struct buf b = {0};
+            cmd_print_help(&b, self);
+            out_take(ctx->out, &b);
+            buf_release(&b);
+            *ret_status = 0;
+            return false;
+        }
+    }
+    return true;
+}

@@ -1,0 +1,99 @@
+/* etrace explain: what an expression means, without any node. */
+#include <string.h>
+
+#include "cmd.h"
+#include "probes.h"
+
+struct explain_opts {
+    int format; /* index into "text|erl|json" */
+    const char *dump;
+    int64_t otp;
+};
+
+#define ROW(letter, name, arg, type, field, help) {letter, name, arg, type, offsetof(struct explain_opts, field), help}
+static const struct opt rows[] = {
+    ROW(0, "format", "text|erl|json", OPT_CHOICE, format, "how to print specifications (default text)"),
+    ROW(0, "dump", "PASSES", OPT_TEXT, dump, "what the passes made: tokens, ast, spec (with commas between)"),
+    ROW(0, "otp", "N", OPT_NUMBER, otp, "for a node of that OTP release"),
+};
+static const struct opt_group explain_group = {"Output", rows, ARRAY_LEN(rows)};
+
+static bool has_word(const char *list, const char *word)
+{
+    size_t len = strlen(word);
+
+    for (; list && *list; list += strcspn(list, ","), list += *list == ',')
+        if (strcspn(list, ",") == len && !memcmp(list, word, len))
+            return true;
+    return false;
+}
+
+static bool known_words(const char *list, struct err *e)
+{
+    for (; list && *list; list += strcspn(list, ","), list += *list == ',') {
+        size_t len = strcspn(list, ",");
+        char word[16] = "";
+        memcpy(word, list, MIN(len, sizeof(word) - 1));
+        if (!has_word("tokens,ast,spec", word))
+            return err_set(e, ERR_USAGE, "--dump takes tokens, ast and spec, not '%s'", word);
+    }
+    return true;
+}
+
+static int explain(struct ctx *ctx, const struct explain_opts *o, const struct what_opts *what, const struct texts *words)
+{
+    struct probes probes;
+    struct buf tokens = {0}, ast = {0}, out = {0};
+    struct texts none = {0};
+    struct err e;
+    int status = 0;
+
+    probes_init(&probes);
+    probes.dump_tokens = has_word(o->dump, "tokens") ? &tokens : NULL;
+    probes.dump_ast = has_word(o->dump, "ast") ? &ast : NULL;
+    bool ok = known_words(o->dump, &e) && probes_compile(&probes, what, words, &none, (int)o->otp, &e);
+    buf_str(&out, buf_view(&tokens));
+    buf_str(&out, buf_view(&ast));
+    if (!ok) {
+        status = ctx_fail(ctx, &e);
+    } else {
+        probes_warn(&probes, ctx);
+        for (size_t i = 0; i < probes.count && (!o->dump || has_word(o->dump, "spec")); i++)
+            lang_explain(probes.specs[i], (enum lang_format)o->format, &out);
+    }
+    out_take(ctx->out, &out);
+    probes_release(&probes);
+    buf_release(&tokens);
+    buf_release(&ast);
+    buf_release(&out);
+    return status;
+}
+
+static int run(struct ctx *ctx, const struct cmd *self, char **argv)
+{
+    struct explain_opts o = {0};
+    struct what_opts what = WHAT_OPTS_INIT;
+    struct talk_opts talk = {0};
+    struct opt_use uses[] = {{&explain_group, &o}, {&what_group, &what}, {&talk_group, &talk}};
+    struct texts words = {0};
+    char **rest;
+    int status = 0;
+
+    if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
+        if (words.count || what.files.count) {
+            status = explain(ctx, &o, &what, &words);
+        } else {
+            struct err e;
+            err_set(&e, ERR_USAGE, "what shall be explained?");
+            err_hint(&e, "for example etrace explain 'lists:seq(_, N) when N > 10 -> return'");
+            status = ctx_fail(ctx, &e);
+        }
+    }
+    opts_release(uses, ARRAY_LEN(uses));
+    texts_release(&words);
+    return status;
+}
+
+static const struct opt_group *const groups[] = {&explain_group, &what_group, &talk_group, NULL};
+const struct cmd cmd_explain = {"explain", "[OPTIONS] EXPR...", "Prints what expressions mean to the virtual machine", NULL,
+                                run, groups};

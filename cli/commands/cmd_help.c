@@ -1,0 +1,57 @@
+/* etrace help [COMMAND]: from the rows of the commands and their options. */
+#include "cmd.h"
+
+#include "../ground/near.h"
+#include "groups.h"
+
+static void overview(struct buf *b)
+{
+    buf_puts(b, "usage: etrace [trace] [-n NODE] [OPTIONS] EXPR...\n"
+                "Traces a running Erlang or Elixir node from outside: nothing to install there,\n"
+                "nothing stays there.\n\n"
+                "  etrace 'shop_stock:take(_, N) when N > 2 -> return, caller'\n"
+                "  etrace 'Shop.Repo.get/2 -> return' --json | jq .dur_us\n\n"
+                "commands:\n");
+    for (const struct cmd *const *c = cmd_all(); *c; c++)
+        buf_printf(b, "  %-12s %s\n", (*c)->name, (*c)->summary);
+    buf_puts(b, "\netrace help COMMAND says more; the manual is etrace(1), the expressions are\n"
+                "in etrace-expr(7).\n");
+}
+
+static int run(struct ctx *ctx, const struct cmd *self, char **argv)
+{
+    struct talk_opts talk = {0};
+    struct opt_use uses[] = {{&talk_group, &talk}};
+    struct texts words = {0};
+    struct buf b = {0};
+    struct err e;
+    char **rest;
+    int status = 0;
+
+    if (!cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
+        texts_release(&words);
+        return status;
+    }
+    const char *name = words.count ? words.items[0] : NULL;
+    const struct cmd *c = name ? cmd_find(name) : NULL;
+    if (!name) {
+        overview(&b);
+    } else if (c) {
+        cmd_print_help(&b, c);
+    } else {
+        struct near near = near_start(name, strlen(name));
+        for (const struct cmd *const *each = cmd_all(); *each; each++)
+            near_try(&near, (*each)->name);
+        err_set(&e, ERR_USAGE, "there is no command '%s'", name);
+        if (near.best)
+            err_hint(&e, "did you mean %s?", near.best);
+        status = ctx_fail(ctx, &e);
+    }
+    out_take(ctx->out, &b);
+    buf_release(&b);
+    texts_release(&words);
+    return status;
+}
+
+static const struct opt_group *const groups[] = {&talk_group, NULL};
+const struct cmd cmd_help = {"help", "[COMMAND]", "Explains a command", NULL, run, groups};

@@ -1,0 +1,117 @@
+/* etrace replay: a recording, shown with the same views and filters. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../events/recfile.h"
+#include "cmd.h"
+#include "probes.h"
+#include "show.h"
+
+#define BACKLOG_FULL (8u << 20)
+
+struct replay_opts {
+    int64_t limit;
+    struct texts lets, records;
+};
+
+#define ROW(letter, name, arg, type, field, help) {letter, name, arg, type, offsetof(struct replay_opts, field), help}
+static const struct opt rows[] = {
+    ROW('l', "limit", "N", OPT_NUMBER, limit, "stop after N events; a call and its return count once"),
+    ROW(0, "let", "NAME=TERM", OPT_TEXTS, lets, "bind ^NAME in --where"),
+    ROW(0, "hrl", "FILE", OPT_TEXTS, records, "record definitions for #name{...} in --where"),
+};
+static const struct opt_group replay_group = {"What is taken", rows, ARRAY_LEN(rows)};
+
+/* Feeds the pipeline until the file, the user or an output ends it. */
+static int feed(struct ctx *ctx, struct source *source, struct pipeline *p, struct show *show)
+{
+    struct source_item item;
+    struct err e;
+    bool closed;
+
+    while (!ctx->interrupts) {
+        enum source_got got = source_next(source, &item, 0, &e);
+        if (got == SOURCE_END)
+            return 0;
+        if (got == SOURCE_FAILED)
+            return ctx_fail(ctx, &e);
+        if (got == SOURCE_ITEM) {
+            enum pipeline_status status = pipeline_item(p, &item, &e);
+            if (status == PIPELINE_FAILED)
+                return ctx_fail(ctx, &e);
+            if (status == PIPELINE_DONE)
+                return 0;
+        }
+        loop_step(&ctx->loop, 0);
+        while (show_backlog(show) > BACKLOG_FULL && !ctx->interrupts)
+            loop_step(&ctx->loop, -1);
+        if (show_ended(show, &closed, &e))
+            return closed ? 0 : ctx_fail(ctx, &e);
+    }
+    return 0;
+}
+
+static int replay(struct ctx *ctx, const char *path, const struct replay_opts *o, const struct view_opts *view)
+{
+    struct what_opts what = {.lets = o->lets, .records = o->records};
+    struct texts none = {0};
+    struct probes probes;
+    struct show show = {0};
+    struct pipeline *p = NULL;
+    struct source *source = NULL;
+    struct err e;
+    int status = 0;
+
+    probes_init(&probes);
+    bool ok = probes_compile(&probes, &what, &none, &view->wheres, 0, &e) && (source = recfile_open(path, &e)) &&
+              show_open(&show, ctx, view, "text", false, &e);
+    if (ok) {
+        struct pipeline_options options = {
+            .views = show.views, .nviews = show.count,
+            .greps = show.greps, .ngreps = show.ngreps,
+            .wheres = probes.wheres, .nwheres = probes.nwheres,
+            .limit = (uint64_t)o->limit,
+        };
+        p = pipeline_new(&options, &e);
+    }
+    if (p) {
+        status = feed(ctx, source, p, &show);
+        pipeline_end(p);
+        status = show_flush(&show, ctx, status);
+    } else {
+        status = ctx_fail(ctx, &e);
+    }
+    pipeline_free(p);
+    source_close(source);
+    show_close(&show);
+    probes_release(&probes);
+    return status;
+}
+
+static int run(struct ctx *ctx, const struct cmd *self, char **argv)
+{
+    struct replay_opts o = {0};
+    struct view_opts view = VIEW_OPTS_INIT;
+    struct talk_opts talk = {0};
+    struct opt_use uses[] = {{&replay_group, &o}, {&view_group, &view}, {&talk_group, &talk}};
+    struct texts words = {0};
+    char **rest;
+    int status = 0;
+
+    if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
+        if (words.count == 1) {
+            status = replay(ctx, words.items[0], &o, &view);
+        } else {
+            struct err e;
+            err_set(&e, ERR_USAGE, words.count ? "one recording at a time" : "which recording?");
+            err_hint(&e, "etrace -o FILE.etr makes one; - is standard input");
+            status = ctx_fail(ctx, &e);
+        }
+    }
+    opts_release(uses, ARRAY_LEN(uses));
+    texts_release(&words);
+    return status;
+}
+
+static const struct opt_group *const groups[] = {&replay_group, &view_group, &talk_group, NULL};
+const struct cmd cmd_replay = {"replay", "[OPTIONS] FILE|-", "Shows a recording", NULL, run, groups};

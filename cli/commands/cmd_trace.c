@@ -1,0 +1,47 @@
+/* etrace [trace]: attach to nodes and stream what the expressions ask for. */
+#include "cmd.h"
+#include "live.h"
+
+static int no_expression(struct ctx *ctx)
+{
+    struct err e;
+
+    err_set(&e, ERR_USAGE, "what shall be traced?");
+    err_hint(&e, "for example etrace 'lists:seq/2 -> return'; etrace help trace");
+    return ctx_fail(ctx, &e);
+}
+
+static int run(struct ctx *ctx, const struct cmd *self, char **argv)
+{
+    struct node_opts node = NODE_OPTS_INIT;
+    struct what_opts what = WHAT_OPTS_INIT;
+    struct limit_opts limit = LIMIT_OPTS_INIT;
+    struct view_opts view = VIEW_OPTS_INIT;
+    struct talk_opts talk = {0};
+    struct opt_use uses[] = {{&node_group, &node}, {&what_group, &what}, {&limit_group, &limit},
+                             {&view_group, &view}, {&talk_group, &talk}};
+    struct texts words = {0};
+    char **rest;
+    int status = 0;
+
+    if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
+        for (; rest && *rest; rest++)
+            texts_add(&words, *rest);
+        struct live_options o = {&node, &what, &limit, &view, &words};
+        status = words.count || what.files.count ? live_run(ctx, &o, "text") : no_expression(ctx);
+    }
+    opts_release(uses, ARRAY_LEN(uses));
+    texts_release(&words);
+    return status;
+}
+
+static const char about[] =
+    "  etrace 'lists:seq/2'                          calls of a function\n"
+    "  etrace 'ets:lookup(_, K) when K > 9 -> return'  some of them, with results\n"
+    "  etrace 'MyApp.Repo.get/2 -> return, caller'   who called, and how long it took\n"
+    "  etrace 'send(_, {reply, _})' -P my_server     messages\n"
+    "\nExpressions are explained in etrace-expr(7); each is one argument.\n";
+
+static const struct opt_group *const groups[] = {&node_group, &what_group, &limit_group, &view_group, &talk_group, NULL};
+const struct cmd cmd_trace = {"trace", "[-n NODE] [OPTIONS] EXPR...", "Streams the events that the expressions ask for",
+                              about, run, groups};

@@ -1,0 +1,133 @@
+#include "ctx.h"
+
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../ground/tty.h"
+#include "../ground/utf8.h"
+
+static void on_signal(void *owner, int signal)
+{
+    struct ctx *c = owner;
+
+    c->last_signal = signal;
+    if (++c->interrupts > 1)
+        _exit(128 + signal); /* asked twice: the node cleans up by itself when the connection closes */
+}
+
+void ctx_init(struct ctx *c)
+{
+    *c = (struct ctx){.color_talk = tty_colors(STDERR_FILENO, COLOR_AUTO)};
+    loop_init(&c->loop);
+    signal(SIGPIPE, SIG_IGN);
+    loop_watch_signals(&c->loop, on_signal, c);
+    c->out = out_new(STDOUT_FILENO, false, "standard output");
+}
+
+void ctx_release(struct ctx *c)
+{
+    out_free(c->out);
+    loop_release(&c->loop);
+}
+
+/* One write, so that lines of several writers do not mix. */
+static void talk(struct buf *line)
+{
+    ssize_t n = write(STDERR_FILENO, line->data, line->len);
+    (void)n; /* there is nobody left to tell */
+    buf_release(line);
+}
+
+static void say(const char *fmt, va_list args)
+{
+    struct buf line = {0};
+    char text[1024];
+
+    vsnprintf(text, sizeof(text), fmt, args);
+    buf_printf(&line, "etrace: %s\n", text);
+    talk(&line);
+}
+
+void ctx_say(struct ctx *c, const char *fmt, ...)
+{
+    va_list args;
+
+    if (c->quiet > 0)
+        return;
+    va_start(args, fmt);
+    say(fmt, args);
+    va_end(args);
+}
+
+void ctx_warn(struct ctx *c, const char *fmt, ...)
+{
+    va_list args;
+
+    if (c->quiet > 1)
+        return;
+    va_start(args, fmt);
+    say(fmt, args);
+    va_end(args);
+}
+
+static void carets(struct buf *b, const struct err *e, bool color)
+{
+    size_t line = strlen(e->line), from = MIN(e->from, line), end = MIN(from + e->len, line);
+    size_t wide = utf8_width(e->line + from, end - from);
+
+    buf_printf(b, "  %s\n  %*s%s", e->line, (int)utf8_width(e->line, from), "", color ? "\033[1;31m" : "");
+    for (size_t i = 0; i < MAX(wide, 1); i++)
+        buf_char(b, '^');
+    buf_puts(b, color ? "\033[m" : "");
+    if (e->note[0])
+        buf_printf(b, " %s", e->note);
+    buf_char(b, '\n');
+}
+
+int ctx_fail(struct ctx *c, const struct err *e)
+{
+    struct buf line = {0};
+
+    buf_printf(&line, "%setrace: %s%s\n", c->color_talk ? "\033[1m" : "", e->text, c->color_talk ? "\033[m" : "");
+    if (e->line[0])
+        carets(&line, e, c->color_talk);
+    if (e->hint[0])
+        buf_printf(&line, "hint: %s\n", e->hint);
+    talk(&line);
+    return e->status ? (int)e->status : ERR_RUN;
+}
+
+/* Who asked with Ctrl-C may still be reading in a pager; who sent TERM or HUP wants the process gone. */
+int64_t ctx_patience(const struct ctx *c)
+{
+    return c->interrupts && c->last_signal != SIGINT ? loop_now() + 2000 : -1;
+}
+
+bool ctx_waits(int64_t patience)
+{
+    return patience < 0 || loop_now() < patience;
+}
+
+static void wrote(void *owner)
+{
+    out_ack(owner);
+}
+
+int ctx_flush(struct ctx *c, int status)
+{
+    struct err e;
+    bool closed = false;
+    struct loop_fd wake = {.fd = out_fd(c->out), .want_read = true, .ready = wrote, .owner = c->out};
+
+    int64_t patience = ctx_patience(c);
+    loop_add(&c->loop, &wake);
+    while (out_backlog(c->out) && !out_failed(c->out, &closed, &e) && ctx_waits(patience))
+        loop_step(&c->loop, patience);
+    loop_remove(&c->loop, &wake);
+    if (out_failed(c->out, &closed, &e) && !closed && !status)
+        return ctx_fail(c, &e);
+    return status;
+}

@@ -1,0 +1,35 @@
+/*
+ * Who asked for a command, and where its words go. stdout carries events and results, stderr carries talk; a command
+ * knows neither: it writes results to ctx->out and talks through these functions.
+ */
+#ifndef ETRACE_CTX_H
+#define ETRACE_CTX_H
+
+#include "../ground/err.h"
+#include "../ground/loop.h"
+#include "../ground/out.h"
+
+struct ctx {
+    struct loop loop;
+    struct out *out; /* results */
+    bool color_talk;
+    int quiet; /* 1: no banner and summary, 2: no warnings either; errors are always said */
+    int interrupts; /* signals that asked to end */
+    int last_signal;
+};
+
+void ctx_init(struct ctx *c);
+void ctx_release(struct ctx *c);
+
+void ctx_say(struct ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3);  /* `etrace: …`, unless quiet */
+void ctx_warn(struct ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3); /* the same, unless very quiet */
+int ctx_fail(struct ctx *c, const struct err *e); /* says the error and its hint; returns the exit status */
+
+/* How long to wait for who reads the output: a loop_now() time, or -1 for ever. */
+int64_t ctx_patience(const struct ctx *c);
+bool ctx_waits(int64_t patience);
+
+/* Waits until everything written to ctx->out is out, a reader went away, or or patience ends. Returns the exit status. */
+int ctx_flush(struct ctx *c, int status);
+
+#endif

@@ -1,0 +1,70 @@
+#include "groups.h"
+
+#define ROW(letter, name, arg, type, where, field, help) {letter, name, arg, type, offsetof(struct where, field), help}
+
+static const struct opt node_rows[] = {
+    ROW('n', "node", "NODE", OPT_TEXTS, node_opts, nodes,
+        "the node; without @ one of this host (default $ETRACE_NODE, or the only local node)"),
+    ROW('p', "pid", "OSPID", OPT_TEXT, node_opts, os_pid, "find the node by its operating system process"),
+    ROW(0, "cookie-file", "FILE", OPT_TEXT, node_opts, cookie_file,
+        "default ~/.erlang.cookie, then the XDG one; a cookie is never an argument"),
+    ROW(0, "port", "PORT", OPT_NUMBER, node_opts, port, "connect to this port, without epmd"),
+    ROW(0, "fallback", NULL, OPT_FLAG, node_opts, fallback, "trace without the NIF: slower, with hard caps"),
+};
+
+static const struct opt what_rows[] = {
+    ROW('P', "proc", "WHO", OPT_TEXTS, what_opts, procs,
+        "all, existing, new, a pid, or a registered name; repeatable (default all)"),
+    ROW(0, "inherit", "none|spawn|first-spawn|link|first-link", OPT_CHOICE, what_opts, inherit,
+        "trace also what the traced processes spawn or link to"),
+    ROW('f', "file", "FILE", OPT_TEXTS, what_opts, files, "read expressions from a file; - is standard input"),
+    ROW(0, "let", "NAME=TERM", OPT_TEXTS, what_opts, lets, "bind ^NAME in the expressions"),
+    ROW(0, "hrl", "FILE", OPT_TEXTS, what_opts, records, "record definitions for #name{...}"),
+    ROW(0, "unsafe", NULL, OPT_FLAG, what_opts, unsafe, "allow actions that act on the whole node"),
+    ROW(0, "allow-empty", NULL, OPT_FLAG, what_opts, allow_empty, "go on when nothing matches an expression yet"),
+    ROW(0, "dry-run", NULL, OPT_FLAG, what_opts, dry_run, "attach, say what would be traced, and leave"),
+};
+
+static const struct opt limit_rows[] = {
+    ROW('l', "limit", "N", OPT_NUMBER, limit_opts, limit, "stop after N events; a call and its return count once"),
+    ROW('t', "for", "DURATION", OPT_DURATION, limit_opts, for_ns, "stop after this time (500ms, 10s, 2m)"),
+    ROW('r', "rate", "N", OPT_NUMBER, limit_opts, rate,
+        "at most N events a second (default 10000, 0 for no limit); what exceeds is counted"),
+    ROW(0, "size", "BYTES", OPT_SIZE, limit_opts, size, "capture at most so much of an event's terms (default 1024)"),
+    ROW(0, "depth", "N", OPT_NUMBER, limit_opts, depth, "capture terms N levels deep (default 32)"),
+    ROW(0, "items", "N", OPT_NUMBER, limit_opts, items, "capture N elements of a list, tuple or map (default 256)"),
+    ROW(0, "redact", "KEYS", OPT_TEXTS, limit_opts, redact, "hide the values under these keys too (a,b,c)"),
+    ROW(0, "no-redact", NULL, OPT_OFF, limit_opts, redact_defaults,
+        "show what is hidden by default: password, secret, token, cookie, ..."),
+    ROW(0, "on-loss", "warn|stop", OPT_CHOICE, limit_opts, on_loss, "what to do when events are lost (default warn)"),
+};
+
+static const struct opt view_rows[] = {
+    ROW(0, "as", "VIEW", OPT_TEXT, view_opts, as, "how to show events: text (default), json, ... (see etrace help views)"),
+    ROW(0, "json", NULL, OPT_FLAG, view_opts, json, "the same as --as json: one object a line"),
+    ROW('c', "summary", NULL, OPT_FLAG, view_opts, summary, "the same as --as summary: calls, errors and times by function"),
+    ROW('o', "output", "FILE", OPT_TEXTS, view_opts, outputs,
+        "write there as well, in the view of the extension: .etr records; repeatable"),
+    ROW('a', "append", NULL, OPT_FLAG, view_opts, append, "add to the files of -o instead of beginning them anew"),
+    ROW('g', "grep", "REGEX", OPT_TEXTS, view_opts, greps, "show lines that match (PCRE2); repeatable, all must match"),
+    ROW('v', "invert", NULL, OPT_FLAG, view_opts, invert, "show the lines that do not match --grep"),
+    ROW('e', "where", "EXPR", OPT_TEXTS, view_opts, wheres, "show events for which this holds: 'dur > 5ms'; repeatable"),
+    ROW(0, "utc", NULL, OPT_FLAG, view_opts, utc, "times of day in UTC"),
+    ROW(0, "relative", NULL, OPT_FLAG, view_opts, relative, "times since the beginning"),
+    ROW(0, "delta", NULL, OPT_FLAG, view_opts, delta, "times since the line before"),
+    ROW(0, "color", "auto|always|never", OPT_CHOICE, view_opts, color, "colours (NO_COLOR is honoured)"),
+};
+
+static const struct opt talk_rows[] = {
+    ROW('q', "quiet", NULL, OPT_COUNT, talk_opts, quiet, "no banner and no summary; twice: no warnings either"),
+    ROW('h', "help", NULL, OPT_FLAG, talk_opts, help, "show this help"),
+};
+
+#define GROUP(name, title) \
+    const struct opt_group name##_group = {title, name##_rows, ARRAY_LEN(name##_rows)}
+
+GROUP(node, "The node");
+GROUP(what, "What is traced");
+GROUP(limit, "Limits");
+GROUP(view, "What is shown");
+GROUP(talk, "");

@@ -1,0 +1,57 @@
+/*
+ * The groups of options that several commands share, each with the struct it fills. A command takes the groups it
+ * needs; the rows are the only place that names an option.
+ */
+#ifndef ETRACE_GROUPS_H
+#define ETRACE_GROUPS_H
+
+#include "opts.h"
+
+struct node_opts {
+    struct texts nodes;
+    const char *os_pid;
+    const char *cookie_file;
+    int64_t port;
+    bool fallback;
+};
+extern const struct opt_group node_group;
+#define NODE_OPTS_INIT ((struct node_opts){0})
+
+struct what_opts {
+    struct texts procs;
+    int inherit; /* index into "none|spawn|first-spawn|link|first-link" */
+    struct texts files, lets, records;
+    bool unsafe, allow_empty, dry_run;
+};
+extern const struct opt_group what_group;
+#define WHAT_OPTS_INIT ((struct what_opts){0})
+
+struct limit_opts {
+    int64_t limit, for_ns, rate, size, depth, items;
+    struct texts redact;
+    bool redact_defaults;
+    int on_loss; /* index into "warn|stop" */
+};
+extern const struct opt_group limit_group;
+#define LIMIT_OPTS_INIT ((struct limit_opts){.rate = 10000, .size = 1024, .depth = 32, .items = 256, .redact_defaults = true})
+
+struct view_opts {
+    const char *as;
+    bool json, summary;
+    struct texts outputs;
+    bool append;
+    struct texts greps, wheres;
+    bool invert;
+    bool utc, relative, delta;
+    int color; /* index into "auto|always|never" */
+};
+extern const struct opt_group view_group;
+#define VIEW_OPTS_INIT ((struct view_opts){0})
+
+struct talk_opts {
+    int quiet;
+    bool help;
+};
+extern const struct opt_group talk_group;
+
+#endif

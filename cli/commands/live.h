@@ -1,0 +1,24 @@
+/*
+ * Live tracing: sessions on nodes feed one pipeline until something ends it. This is the only place that knows why
+ * tracing ends, and turns it into the exit status.
+ */
+#ifndef ETRACE_LIVE_H
+#define ETRACE_LIVE_H
+
+#include "../node/session.h"
+#include "groups.h"
+#include "probes.h"
+#include "show.h"
+
+struct live_options {
+    const struct node_opts *node;
+    const struct what_opts *what;
+    const struct limit_opts *limit;
+    const struct view_opts *view;
+    const struct texts *words;
+};
+
+/* Attaches, arms, streams, leaves. Returns the exit status; everything has been said. */
+int live_run(struct ctx *ctx, const struct live_options *o, const char *default_view);
+
+#endif

@@ -1,0 +1,246 @@
+#include "opts.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "../ground/mem.h"
+#include "../ground/near.h"
+
+void texts_add(struct texts *t, const char *text)
+{
+    t->items = mem_grow(t->items, &t->cap, t->count + 1, sizeof(*t->items));
+    t->items[t->count++] = text;
+}
+
+void texts_release(struct texts *t)
+{
+    free(t->items);
+    *t = (struct texts){0};
+}
+
+void opts_release(const struct opt_use *uses, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < uses[i].group->count; k++)
+            if (uses[i].group->rows[k].type == OPT_TEXTS)
+                texts_release((void *)((char *)uses[i].target + uses[i].group->rows[k].offset));
+}
+
+/* A number with a unit from a table; `plain` is the factor of a bare number. */
+struct unit {
+    const char *name;
+    double factor;
+};
+
+static bool with_unit(const char *text, const struct unit *units, size_t n, double plain, int64_t *ret)
+{
+    char *end;
+
+    errno = 0;
+    double value = strtod(text, &end);
+    if (end == text || errno || value < 0 || !isdigit((unsigned char)text[0]))
+        return false;
+    double factor = *end ? 0 : plain;
+    for (size_t i = 0; i < n; i++)
+        if (!strcasecmp(end, units[i].name))
+            factor = units[i].factor;
+    if (factor <= 0 || value * factor > 9e18)
+        return false;
+    *ret = (int64_t)(value * factor + 0.5);
+    return true;
+}
+
+bool opt_duration(const char *text, int64_t *ret_ns)
+{
+    static const struct unit units[] = {{"ns", 1}, {"us", 1e3}, {"µs", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 60e9},
+                                        {"min", 60e9}, {"h", 3600e9}};
+
+    return with_unit(text, units, ARRAY_LEN(units), 1e9, ret_ns);
+}
+
+bool opt_size(const char *text, int64_t *ret_bytes)
+{
+    static const struct unit units[] = {{"b", 1}, {"k", 1024}, {"kb", 1024}, {"kib", 1024}, {"m", 1 << 20},
+                                        {"mb", 1 << 20}, {"mib", 1 << 20}};
+
+    return with_unit(text, units, ARRAY_LEN(units), 1, ret_bytes);
+}
+
+static bool set_number(int64_t *to, const char *value)
+{
+    char *end;
+
+    errno = 0;
+    long long n = strtoll(value, &end, 10);
+    if (end == value || *end || errno || n < 0)
+        return false;
+    *to = n;
+    return true;
+}
+
+static bool set_choice(int *to, const char *words, const char *value)
+{
+    size_t len = strlen(value);
+
+    for (int i = 0;; i++) {
+        size_t n = strcspn(words, "|");
+        if (n == len && !strncmp(words, value, n)) {
+            *to = i;
+            return true;
+        }
+        if (!words[n])
+            return false;
+        words += n + 1;
+    }
+}
+
+static bool takes_value(const struct opt *o)
+{
+    return o->arg != NULL;
+}
+
+static bool set(const struct opt *o, void *target, const char *value, struct err *e)
+{
+    void *to = (char *)target + o->offset;
+    bool ok = true;
+
+    switch (o->type) {
+    case OPT_FLAG:
+        *(bool *)to = true;
+        break;
+    case OPT_OFF:
+        *(bool *)to = false;
+        break;
+    case OPT_COUNT:
+        *(int *)to += 1;
+        break;
+    case OPT_TEXT:
+        *(const char **)to = value;
+        break;
+    case OPT_TEXTS:
+        texts_add(to, value);
+        break;
+    case OPT_NUMBER:
+        ok = set_number(to, value);
+        break;
+    case OPT_DURATION:
+        ok = opt_duration(value, to);
+        break;
+    case OPT_SIZE:
+        ok = opt_size(value, to);
+        break;
+    case OPT_CHOICE:
+        ok = set_choice(to, o->arg, value);
+        break;
+    }
+    if (ok)
+        return true;
+    err_set(e, ERR_USAGE, "--%s does not take '%s'", o->name, value);
+    switch (o->type) {
+    case OPT_NUMBER:
+        err_hint(e, "a whole number, 0 or more");
+        break;
+    case OPT_DURATION:
+        err_hint(e, "a duration such as 500ms, 10s or 2m");
+        break;
+    case OPT_SIZE:
+        err_hint(e, "a size such as 512, 4k or 1MB");
+        break;
+    case OPT_CHOICE:
+        err_hint(e, "one of %s", o->arg);
+        break;
+    default:
+        break;
+    }
+    return false;
+}
+
+static const struct opt *find(const struct opt_use *uses, size_t n, char letter, const char *name, size_t len,
+                              void **ret_target)
+{
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < uses[i].group->count; k++) {
+            const struct opt *o = &uses[i].group->rows[k];
+            bool hit = letter ? o->letter == letter : strlen(o->name) == len && !memcmp(o->name, name, len);
+            if (hit) {
+                *ret_target = uses[i].target;
+                return o;
+            }
+        }
+    return NULL;
+}
+
+static bool unknown(const struct opt_use *uses, size_t n, const char *name, size_t len, struct err *e)
+{
+    struct near near = near_start(name, len);
+
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < uses[i].group->count; k++)
+            near_try(&near, uses[i].group->rows[k].name);
+    err_set(e, ERR_USAGE, "unknown option '--%.*s'", (int)len, name);
+    if (near.best)
+        err_hint(e, "did you mean --%s?", near.best);
+    return false;
+}
+
+static bool long_option(const struct opt_use *uses, size_t n, char ***at, struct err *e)
+{
+    const char *text = **at + 2, *equals = strchr(text, '=');
+    size_t len = equals ? (size_t)(equals - text) : strlen(text);
+    void *target;
+    const struct opt *o = find(uses, n, 0, text, len, &target);
+
+    if (!o)
+        return unknown(uses, n, text, len, e);
+    if (!takes_value(o))
+        return equals ? err_set(e, ERR_USAGE, "--%s takes no value", o->name) : set(o, target, NULL, e);
+    const char *value = equals ? equals + 1 : *++*at;
+    if (!value)
+        return err_set(e, ERR_USAGE, "--%s needs a value: %s", o->name, o->arg);
+    return set(o, target, value, e);
+}
+
+static bool letters(const struct opt_use *uses, size_t n, char ***at, struct err *e)
+{
+    for (const char *c = **at + 1; *c; c++) {
+        void *target;
+        const struct opt *o = find(uses, n, *c, NULL, 0, &target);
+
+        if (!o) {
+            err_set(e, ERR_USAGE, "unknown option '-%c'", isprint((unsigned char)*c) ? *c : '?');
+            return false;
+        }
+        if (takes_value(o)) {
+            const char *value = c[1] ? c + 1 : *++*at;
+            if (!value)
+                return err_set(e, ERR_USAGE, "-%c needs a value: %s", *c, o->arg);
+            return set(o, target, value, e);
+        }
+        if (!set(o, target, NULL, e))
+            return false;
+    }
+    return true;
+}
+
+bool opts_parse(const struct opt_use *uses, size_t nuses, char **argv, struct texts *ret_words, char ***ret_rest,
+                struct err *e)
+{
+    *ret_rest = NULL;
+    for (char **at = argv; *at; at++) {
+        if (!strcmp(*at, "--")) {
+            *ret_rest = at + 1;
+            return true;
+        }
+        if ((*at)[0] != '-' || !(*at)[1]) {
+            texts_add(ret_words, *at);
+            continue;
+        }
+        bool ok = (*at)[1] == '-' ? long_option(uses, nuses, &at, e) : letters(uses, nuses, &at, e);
+        if (!ok)
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,300 @@
+#include "probes.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../node/arm.h"
+
+void probes_init(struct probes *p)
+{
+    *p = (struct probes){0};
+    arena_init(&p->arena);
+}
+
+void probes_release(struct probes *p)
+{
+    arena_release(&p->arena);
+    free(p->specs);
+    free(p->wheres);
+    *p = (struct probes){0};
+}
+
+/* ---- reading ---- */
+
+static bool read_all(const char *path, struct buf *b, struct err *e)
+{
+    int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
+    ssize_t n = fd < 0 ? -1 : 1;
+
+    while (n > 0) {
+        n = read(fd, buf_room(b, 4096), 4096);
+        if (n < 0 && errno == EINTR) {
+            n = 1;
+            continue;
+        }
+        b->len += n > 0 ? (size_t)n : 0;
+        if (b->len > LANG_MAX_TEXT)
+            break;
+    }
+    int error = errno;
+    if (fd > STDIN_FILENO)
+        close(fd);
+    if (n < 0)
+        return err_set(e, ERR_USAGE, "cannot read %s: %s", path, strerror(error));
+    if (b->len > LANG_MAX_TEXT)
+        return err_set(e, ERR_USAGE, "%s is larger than %d kB", path, LANG_MAX_TEXT / 1024);
+    return true;
+}
+
+static bool bind(struct probes *p, const char *text, struct lang_let *ret, struct err *e)
+{
+    const char *equals = strchr(text, '=');
+
+    if (!equals || equals == text)
+        return err_set(e, ERR_USAGE, "--let takes NAME=TERM, not '%s'", text);
+    ret->name = (struct str){text, (size_t)(equals - text)};
+    return lang_term((struct str){equals + 1, strlen(equals + 1)}, SPEC_ERLANG, &p->arena, &ret->value, e);
+}
+
+static bool read_records(struct probes *p, const struct texts *files, struct lang_options *opt, struct err *e)
+{
+    struct lang_record *all = NULL;
+    size_t count = 0;
+    struct buf b = {0};
+    bool ok = true;
+
+    for (size_t i = 0; ok && i < files->count; i++) {
+        const struct lang_record *found;
+        size_t n;
+
+        buf_clear(&b);
+        ok = read_all(files->items[i], &b, e);
+        char *text = arena_strndup(&p->arena, b.data, b.len);
+        ok = ok && lang_read_hrl((struct str){text, b.len}, &p->arena, &found, &n, e);
+        if (!ok || !n)
+            continue;
+        struct lang_record *more = arena_alloc(&p->arena, (count + n) * sizeof(*more));
+        if (count)
+            memcpy(more, all, count * sizeof(*more));
+        memcpy(more + count, found, n * sizeof(*more));
+        all = more;
+        count += n;
+    }
+    buf_release(&b);
+    opt->records = all;
+    opt->nrecords = count;
+    return ok;
+}
+
+static bool add(struct probes *p, const struct lang_options *opt, struct str text, struct err *e)
+{
+    struct spec_list list;
+
+    if (!lang_compile(opt, text, &p->arena, &list, e))
+        return false;
+    p->specs = mem_grow(p->specs, &p->cap, p->count + list.count, sizeof(*p->specs));
+    for (size_t i = 0; i < list.count; i++)
+        p->specs[p->count++] = list.items[i];
+    return true;
+}
+
+static bool add_file(struct probes *p, struct lang_options opt, const char *path, struct err *e)
+{
+    struct buf b = {0};
+
+    opt.file = true;
+    bool ok = read_all(path, &b, e);
+    char *text = arena_strndup(&p->arena, b.data, b.len);
+    ok = ok && add(p, &opt, (struct str){text, b.len}, e);
+    buf_release(&b);
+    return ok;
+}
+
+bool probes_compile(struct probes *p, const struct what_opts *what, const struct texts *words,
+                    const struct texts *wheres, int otp, struct err *e)
+{
+    struct lang_options opt = {.otp = otp, .unsafe = what->unsafe, .dump_tokens = p->dump_tokens, .dump_ast = p->dump_ast};
+    struct lang_let *lets;
+
+    lets = arena_alloc(&p->arena, (what->lets.count + 1) * sizeof(*lets));
+    for (size_t i = 0; i < what->lets.count; i++)
+        if (!bind(p, what->lets.items[i], &lets[i], e))
+            return false;
+    opt.lets = lets;
+    opt.nlets = what->lets.count;
+    if (!read_records(p, &what->records, &opt, e))
+        return false;
+    for (size_t i = 0; i < words->count; i++)
+        if (!add(p, &opt, (struct str){words->items[i], strlen(words->items[i])}, e))
+            return false;
+    for (size_t i = 0; i < what->files.count; i++)
+        if (!add_file(p, opt, what->files.items[i], e))
+            return false;
+    p->wheres = mem_zalloc((wheres->count + 1) * sizeof(*p->wheres));
+    for (; p->nwheres < wheres->count; p->nwheres++) {
+        const char *text = wheres->items[p->nwheres];
+        if (!lang_where(&opt, (struct str){text, strlen(text)}, &p->arena, &p->wheres[p->nwheres], e))
+            return false;
+    }
+    return true;
+}
+
+void probes_warn(const struct probes *p, struct ctx *ctx)
+{
+    for (size_t i = 0; i < p->count; i++)
+        for (size_t k = 0; k < p->specs[i]->nwarnings; k++)
+            ctx_warn(ctx, "warning: %.*s", (int)p->specs[i]->warnings[k].text.len, p->specs[i]->warnings[k].text.at);
+}
+
+/* ---- arming ---- */
+
+static enum arm_how how(enum sel_how h)
+{
+    static const enum arm_how to[] = {
+        [SEL_ANY] = ARM_ANY, [SEL_ATOM] = ARM_NAME,      [SEL_GLOB] = ARM_GLOB, [SEL_REGEX] = ARM_REGEX,
+        [SEL_APP] = ARM_APP, [SEL_BEHAVIOUR] = ARM_BEHAVIOUR,
+    };
+
+    return to[h];
+}
+
+struct arming {
+    struct arm arm;
+    struct arena arena;
+    struct buf etf;
+    int otp;
+    struct str node;
+    uint32_t creation;
+};
+
+static struct str encoded(struct arming *a, term_t t)
+{
+    buf_clear(&a->etf);
+    term_to_etf(&a->etf, lang_localize(t, a->node, a->creation, &a->arena));
+    return buf_view(&a->etf);
+}
+
+/* Heads with a tail are one pattern for OTP 29, and one for each arity before it. */
+static void arm_match_spec(struct arming *a, const struct spec *s)
+{
+    if (!s->prefix || a->otp >= 29) {
+        arm_spec_any(&a->arm, encoded(a, spec_match_spec_for(s, -1, &a->arena)));
+        return;
+    }
+    for (int n = s->head_arity; n <= SPEC_ARITY_MAX; n++)
+        arm_spec_arity(&a->arm, n, encoded(a, spec_match_spec_for(s, n, &a->arena)));
+}
+
+static void arm_spec(struct arming *a, const struct spec *s, int id)
+{
+    static const enum arm_kind kinds[] = {[SPEC_CALL] = ARM_CALL, [SPEC_SEND] = ARM_SEND, [SPEC_RECV] = ARM_RECV};
+    static const enum arm_scope scopes[] = {[SPEC_LOCAL] = ARM_LOCAL, [SPEC_GLOBAL] = ARM_GLOBAL, [SPEC_META] = ARM_META};
+
+    arm_probe(&a->arm, id, kinds[s->kind], scopes[s->scope]);
+    for (size_t i = 0; i < s->nselectors; i++) {
+        const struct selector *sel = &s->selectors[i];
+        arm_select(&a->arm, (struct arm_pattern){how(sel->module.how), sel->module.text},
+                   (struct arm_pattern){how(sel->function.how), sel->function.text}, sel->arity_lo, sel->arity_hi);
+    }
+    arm_match_spec(a, s);
+    for (size_t i = 0; i < s->natoms; i++)
+        arm_atom(&a->arm, s->atoms[i]);
+}
+
+/* -P WHO: a word, a pid, app(A), initial(M:F/A), or a name as either language writes atoms. */
+static bool arm_process(struct arming *a, const char *who, struct err *e)
+{
+    static const struct {
+        const char *word;
+        enum arm_who who;
+    } words[] = {{"all", ARM_WHO_ALL}, {"existing", ARM_WHO_EXISTING}, {"new", ARM_WHO_NEW}},
+      calls[] = {{"app(", ARM_WHO_APP}, {"initial(", ARM_WHO_INITIAL}};
+    size_t len = strlen(who);
+    term_t t;
+
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (!strcmp(who, words[i].word)) {
+            arm_who(&a->arm, words[i].who, (struct str){who, len});
+            return true;
+        }
+    for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
+        size_t n = strlen(calls[i].word);
+        if (!strncmp(who, calls[i].word, n) && who[len - 1] == ')') {
+            arm_who(&a->arm, calls[i].who, (struct str){who + n, len - n - 1});
+            return true;
+        }
+    }
+    if (!lang_term((struct str){who, len}, SPEC_ERLANG, &a->arena, &t, e) ||
+        (t->type != TERM_ATOM && t->type != TERM_PID)) {
+        err_set(e, ERR_USAGE, "--proc does not take '%s'", who);
+        err_hint(e, "all, existing, new, a pid such as '<0.84.0>', or a registered name");
+        return false;
+    }
+    arm_who(&a->arm, t->type == TERM_PID ? ARM_WHO_PID : ARM_WHO_NAME, t->type == TERM_PID ? (struct str){who, len} : t->text);
+    return true;
+}
+
+static const struct {
+    enum spec_flag flag;
+    const char *name;
+} flags[] = {
+    {SPEC_F_CALL, "call"},
+    {SPEC_F_RETURN_TO, "return_to"},
+    {SPEC_F_SEND, "send"},
+    {SPEC_F_RECEIVE, "receive"},
+    {SPEC_F_PROCS, "procs"},
+    {SPEC_F_RUNNING, "running"},
+    {SPEC_F_EXITING, "exiting"},
+};
+
+static const char *const inherits[] = {NULL, "set_on_spawn", "set_on_first_spawn", "set_on_link", "set_on_first_link"};
+
+static bool supported(const struct spec *s, struct err *e)
+{
+    static const enum spec_flag later[] = {SPEC_F_GC, SPEC_F_PORTS, SPEC_F_SYSTEM, SPEC_F_SEQ_TRACE};
+
+    for (size_t i = 0; i < ARRAY_LEN(later); i++)
+        if (s->flags & later[i])
+            return err_set(e, ERR_USAGE, "this version cannot trace %.*s", (int)s->text.len, s->text.at);
+    return true;
+}
+
+bool probes_arm(const struct probes *p, const struct what_opts *what, int otp, struct str node, uint32_t creation,
+                struct buf *ret_request, struct err *e)
+{
+    struct arming a = {.otp = otp, .node = node, .creation = creation};
+    unsigned wanted = 0, no_args = SPEC_F_ARITY;
+    bool ok = true;
+
+    arm_init(&a.arm);
+    arena_init(&a.arena);
+    for (size_t i = 0; ok && i < p->count; i++) {
+        const struct spec *s = p->specs[i];
+        ok = supported(s, e);
+        wanted |= s->flags;
+        if (s->kind == SPEC_CALL)
+            no_args &= s->flags;
+        if (ok && s->kind != SPEC_EVENT)
+            arm_spec(&a, s, (int)i);
+    }
+    for (size_t i = 0; ok && i < what->procs.count; i++)
+        ok = arm_process(&a, what->procs.items[i], e);
+    for (size_t i = 0; i < ARRAY_LEN(flags); i++)
+        if (wanted & flags[i].flag)
+            arm_flag(&a.arm, flags[i].name);
+    if ((wanted & SPEC_F_CALL) && no_args)
+        arm_flag(&a.arm, "arity");
+    if (inherits[what->inherit])
+        arm_flag(&a.arm, inherits[what->inherit]);
+    if (what->allow_empty)
+        arm_allow_empty(&a.arm);
+    if (ok)
+        arm_finish(&a.arm, ret_request);
+    arm_release(&a.arm);
+    arena_release(&a.arena);
+    buf_release(&a.etf);
+    return ok;
+}

@@ -1,0 +1,37 @@
+/*
+ * Where events go: the views a command was asked for, each with its output. Standard output has one view; every -o FILE
+ * has the view of its extension. Outputs are writer threads; this struct says when they are full, closed or broken.
+ */
+#ifndef ETRACE_SHOW_H
+#define ETRACE_SHOW_H
+
+#include "../views/pipeline.h"
+#include "ctx.h"
+#include "groups.h"
+
+#define SHOW_MAX 16
+
+struct show {
+    struct view views[SHOW_MAX];
+    struct out *outs[SHOW_MAX]; /* outs[0] is standard output, the ctx's own */
+    struct loop_fd wakes[SHOW_MAX];
+    size_t count;
+    struct grep *greps;
+    size_t ngreps;
+    struct loop *loop;
+};
+
+/* `default_view` is what stdout shows unless the options say otherwise. */
+bool show_open(struct show *s, struct ctx *ctx, const struct view_opts *o, const char *default_view, bool nodes,
+               struct err *e);
+void show_close(struct show *s); /* does not wait; accepts one that failed to open */
+
+size_t show_backlog(const struct show *s); /* of the fullest output */
+
+/* true: an output broke (*ret_closed false, e filled) or its reader went away (*ret_closed). */
+bool show_ended(const struct show *s, bool *ret_closed, struct err *e);
+
+/* Waits until every file is written, or broke, or patience ends; stdout is ctx_flush()'s. Returns the status. */
+int show_flush(struct show *s, struct ctx *ctx, int status);
+
+#endif

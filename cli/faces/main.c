@@ -1,0 +1,52 @@
+/* The shell's face of etrace: finds the command and hands it the words. Everything else is below. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../commands/cmd.h"
+#include "../ground/mem.h"
+#include "../views/sink.h"
+
+static void no_memory(void)
+{
+    static const char text[] = "etrace: out of memory\n";
+    ssize_t n = write(STDERR_FILENO, text, sizeof(text) - 1);
+    (void)n;
+    _exit(ERR_RUN); /* the connection closes, and the node cleans up by itself */
+}
+
+/* A first word that names a command or a view is one; `etrace --version` and `etrace -h` are what people try first. */
+static const struct cmd *choose(char ***argv)
+{
+    const char *first = **argv;
+
+    if (!first || !strcmp(first, "-h") || !strcmp(first, "--help")) {
+        *argv += first ? 1 : 0;
+        return &cmd_help;
+    }
+    if (!strcmp(first, "--version") || !strcmp(first, "-V")) {
+        *argv += 1;
+        return &cmd_version;
+    }
+    const struct cmd *c = cmd_find(first);
+    if (c)
+        *argv += 1;
+    if (!c && sink_by_name(first)) {
+        *--*argv = "--as"; /* `etrace hist …` is `etrace trace --as hist …` */
+        return &cmd_trace;
+    }
+    return c ? c : &cmd_trace;
+}
+
+int main(int argc, char **argv)
+{
+    struct ctx ctx;
+
+    mem_on_exhausted(no_memory);
+    argv += argc > 0 ? 1 : 0; /* choose() may need the place in front */
+    const struct cmd *c = choose(&argv);
+    ctx_init(&ctx);
+    int status = ctx_flush(&ctx, c->run(&ctx, c, argv));
+    ctx_release(&ctx);
+    return status;
+}
