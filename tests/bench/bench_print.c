@@ -1,0 +1,130 @@
+/*
+ * How fast batches become text: decodes and prints the same batches over and over, from memory to nowhere.
+ *
+ *     bench_print VIEW [w1|w3|FILE.etr] [MILLIONS]
+ *
+ * w1: calls w:f(N, {some,tuple,[1,2,3]}) of one process; w3: sends and receives of two. Prints events and bytes a second.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../unit/framewriter.h"
+#include "events/recfile.h"
+#include "ground/mem.h"
+#include "views/pipeline.h"
+
+#include <time.h>
+
+static uint64_t bytes_out;
+
+static bool count(void *output, struct buf *bytes)
+{
+    (void)output;
+    bytes_out += bytes->len;
+    bytes->len = 0;
+    return true;
+}
+
+struct batches {
+    struct str *items;
+    size_t n, cap;
+};
+
+static void keep(struct batches *b, struct str bytes)
+{
+    b->items = mem_grow(b->items, &b->cap, b->n + 1, sizeof(*b->items));
+    b->items[b->n++] = (struct str){mem_strndup(bytes.at, bytes.len), bytes.len};
+}
+
+static void synthetic(struct batches *b, bool messages)
+{
+    struct fw w = {0};
+    uint64_t tick = 1000000;
+
+    fw_begin(&w);
+    fw_hello(&w, tick, "bench@localhost");
+    for (int batch = 0; batch < 32; batch++) {
+        fw_ring(&w, 1);
+        for (int i = 0; i < 8000; i++, tick += 200) {
+            if (messages) {
+                fw_frame(&w, i & 1 ? ETW_RECEIVE : ETW_SEND, tick, 84 + (uint64_t)(i >> 1 & 1));
+                if (!(i & 1))
+                    fw_pid(&w, 84 + (uint64_t)(~i >> 1 & 1));
+                fw_tuple(&w, 2);
+                fw_atom(&w, "ping");
+                fw_int(&w, i);
+            } else {
+                fw_call(&w, tick, 84, "w", "f", 2);
+                fw_int(&w, 1000000 + i);
+                fw_tuple(&w, 3);
+                fw_atom(&w, "some");
+                fw_atom(&w, "tuple");
+                fw_tag(&w, ETW_T_LIST);
+                fw_int(&w, 1);
+                fw_int(&w, 2);
+                fw_int(&w, 3);
+                fw_tag(&w, ETW_T_END);
+            }
+            fw_frame_end(&w);
+        }
+        keep(b, fw_batch(&w, tick, (int64_t)tick, tick, batch == 31 ? ETW_BATCH_LAST : 0));
+    }
+    fw_release(&w);
+}
+
+static void recorded(struct batches *b, const char *path)
+{
+    struct err e;
+    struct source_item item;
+    struct source *s = recfile_open(path, &e);
+
+    while (s && source_next(s, &item, -1, &e) == SOURCE_ITEM)
+        if (item.type == SOURCE_BATCH)
+            keep(b, item.bytes);
+    source_close(s);
+}
+
+static double now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+int main(int argc, char **argv)
+{
+    const struct sink_type *type = sink_by_name(argc > 1 ? argv[1] : "text");
+    const char *what = argc > 2 ? argv[2] : "w1";
+    uint64_t want = (uint64_t)(1e6 * (argc > 3 ? atof(argv[3]) : 10)), in = 0;
+    struct batches b = {0};
+    struct err e = {0};
+
+    if (!strcmp(what, "w1") || !strcmp(what, "w3"))
+        synthetic(&b, what[1] == '3');
+    else
+        recorded(&b, what);
+    if (!type || !b.n) {
+        fprintf(stderr, "usage: bench_print VIEW [w1|w3|FILE.etr] [MILLIONS]\n");
+        return 2;
+    }
+    struct view v = {.type = type, .look = {.time = TIME_UTC}, .write = count};
+    struct pipeline *p = pipeline_new(&(struct pipeline_options){.views = &v, .nviews = 1}, &e);
+    double begin = now();
+    while (pipeline_totals(p)->shown < want) {
+        for (size_t i = 0; i < b.n; i++) {
+            if (pipeline_batch(p, 0, b.items[i], &e) != PIPELINE_MORE) {
+                fprintf(stderr, "%s\n", e.text);
+                return 1;
+            }
+            in += b.items[i].len;
+        }
+    }
+    pipeline_end(p);
+    double took = now() - begin;
+    uint64_t n = pipeline_totals(p)->shown;
+    printf("%s %s: %.2f M events/s, %.1f ns an event, %.0f MB/s in, %.0f MB/s out\n", type->name, what, (double)n / took / 1e6,
+           took * 1e9 / (double)n, (double)in / took / 1e6, (double)bytes_out / took / 1e6);
+    pipeline_free(p);
+    return 0;
+}

@@ -1,0 +1,92 @@
+#!/usr/bin/env bats
+# The scripts of the project: clean in the eyes of shellcheck, and with nothing to do, and no need
+# of a network, where their work is done already.
+
+bats_load_library bats-support
+bats_load_library bats-assert
+
+# Every file but those of git and of builds whose first line names a shell or bats, or whose name does.
+scripts() {
+    find . -name .git -prune -o -name 'build*' -type d -prune -o -type f -print | while IFS= read -r file; do
+        case $file in
+            *.bash | *.sh | *.bats) echo "$file" ;;
+            *) LC_ALL=C sed -n '1{/^#!.*\(bash\|bats\|\/sh\)/p;q}' "$file" 2>/dev/null | grep -q . && echo "$file" ;;
+        esac
+    done
+}
+
+setup() {
+    cd "$ETRACE_ROOT" || return
+    # Whoever asks for packages in these tests gets none.
+    mkdir "$BATS_TEST_TMPDIR/bin"
+    printf '#!/bin/sh\necho "apt-get was called: $*" >&2\nexit 100\n' >"$BATS_TEST_TMPDIR/bin/apt-get"
+    chmod +x "$BATS_TEST_TMPDIR/bin/apt-get"
+    PATH=$BATS_TEST_TMPDIR/bin:$PATH
+}
+
+@test "shellcheck has nothing to say about any script" {
+    mapfile -t files < <(scripts)
+    [ "${#files[@]}" -gt 5 ]
+    run shellcheck -x "${files[@]}"
+    assert_success
+}
+
+@test "every script says in its first lines what it is for" {
+    while IFS= read -r file; do
+        run sed -n '2{/^# ./p}' "$file"
+        assert_output
+    done < <(scripts)
+}
+
+@test "share/packages does nothing when the packages are there" {
+    for set in build try test; do
+        run share/packages "$set"
+        assert_success
+        assert_output ''
+    done
+}
+
+@test "share/packages refuses what is no set of packages" {
+    run share/packages everything
+    assert_failure 1
+    assert_output 'share/packages: usage: share/packages build|try|test'
+}
+
+@test "share/packages tells an ordinary user what to run" {
+    # As seen by a dpkg that has nothing, and by somebody who is not root.
+    printf '#!/bin/sh\nexit 1\n' >"$BATS_TEST_TMPDIR/bin/dpkg-query"
+    printf '#!/bin/sh\necho 1000\n' >"$BATS_TEST_TMPDIR/bin/id"
+    chmod +x "$BATS_TEST_TMPDIR/bin/dpkg-query" "$BATS_TEST_TMPDIR/bin/id"
+    run share/packages build
+    assert_failure 1
+    assert_output --partial 'share/packages: missing: gcc '
+    assert_output --partial '; run this as root: apt-get install --yes --no-install-recommends gcc '
+    [ "${#lines[@]}" -eq 1 ]
+}
+
+@test "tests/otp prints a prefix that is there, at once" {
+    local start=${EPOCHREALTIME/./}
+    run tests/otp "$ETRACE_OTP"
+    assert_success
+    assert_output "${ETRACE_ERL%/erl}"
+    [ $((${EPOCHREALTIME/./} - start)) -lt 500000 ]
+}
+
+@test "tests/otp knows the releases it has a recipe for" {
+    run tests/otp 28
+    assert_failure 1
+    assert_output 'tests/otp: there is no recipe for OTP 28, only for 27 and 29'
+    run tests/otp
+    assert_failure 1
+    assert_output 'tests/otp: usage: tests/otp 27|29...'
+}
+
+@test "tests/otp leaves nothing that looks complete when it fails" {
+    export ETRACE_OTP_DIR=$BATS_TEST_TMPDIR/otp
+    run tests/otp 27
+    assert_failure 1
+    refute_output --partial "$ETRACE_OTP_DIR/27/bin"
+    assert [ ! -e "$ETRACE_OTP_DIR/27" ]
+    run find "$ETRACE_OTP_DIR" -mindepth 1 -type d
+    assert_output ''
+}

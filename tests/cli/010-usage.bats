@@ -1,0 +1,122 @@
+#!/usr/bin/env bats
+# What is wrong on the command line is said in one line with status 2; help is one screen; nothing here needs a node.
+
+bats_require_minimum_version 1.5.0
+bats_load_library bats-support
+bats_load_library bats-assert
+
+etrace() { "$ETRACE_BIN" "$@"; }
+
+@test "without words: asks what to trace" {
+    run etrace trace
+    assert_failure 2
+    assert_line -n 0 "etrace: what shall be traced?"
+    assert_line -n 1 --partial "hint: "
+}
+
+@test "an unknown option is refused with the nearest one" {
+    run etrace --lmit 3 lists:seq/2
+    assert_failure 2
+    assert_line -n 0 "etrace: unknown option '--lmit'"
+    assert_line -n 1 "hint: did you mean --limit?"
+    run etrace -Z
+    assert_failure 2
+    assert_output --partial "unknown option '-Z'"
+}
+
+@test "values are checked, each with its own hint" {
+    run etrace --limit=many x:y/0
+    assert_failure 2
+    assert_output --partial "--limit does not take 'many'"
+    run etrace --for later x:y/0
+    assert_failure 2
+    assert_output --partial "a duration such as"
+    run etrace --size -4 x:y/0
+    assert_failure 2
+    run etrace --color sometimes x:y/0
+    assert_failure 2
+    assert_output --partial "one of auto|always|never"
+    run etrace x:y/0 --limit
+    assert_failure 2
+    assert_output --partial "--limit needs a value"
+    run etrace --json=yes x:y/0
+    assert_failure 2
+    assert_output --partial "--json takes no value"
+}
+
+@test "an unknown command, view or file type is refused with a hint" {
+    run etrace help replya
+    assert_failure 2
+    assert_output --partial "did you mean replay?"
+    run etrace --as jsno x:y/0
+    assert_failure 2
+    assert_output --partial "did you mean json?"
+    run etrace -o out.docx x:y/0
+    assert_failure 2
+    assert_output --partial "no view writes a file like out.docx"
+}
+
+@test "contradicting options are refused" {
+    run etrace --utc --delta x:y/0
+    assert_failure 2
+    run etrace --json -c x:y/0
+    assert_failure 2
+}
+
+@test "a malformed expression shows the place, and nothing is connected" {
+    run etrace -n nobody@127.0.0.1 'lists:seq(_,N) when M > 10'
+    assert_failure 2
+    assert_line -n 0 "etrace: unbound variable M"
+    assert_line -n 1 "  lists:seq(_,N) when M > 10"
+    assert_line -n 2 --regexp '^ {22}\^'
+}
+
+@test "help: the overview and every command fit on screens of 80 columns" {
+    run etrace help
+    assert_success
+    [ "${#lines[@]}" -le 40 ]
+    for c in trace replay explain help version; do
+        run etrace help "$c"
+        assert_success
+        while IFS= read -r line; do [ "${#line}" -le 80 ] || fail "too wide in $c: $line"; done <<<"$output"
+        run --separate-stderr etrace "$c" -h
+        assert_success
+        assert_line -n 0 --partial "usage: etrace $c"
+        assert_equal "$stderr" ''
+    done
+}
+
+@test "every option of every command is in the manual, and the manual names no other" {
+    for c in trace replay explain; do
+        "$ETRACE_BIN" help "$c" | grep -o -- '--[a-z][a-z-]*' || true
+    done | sort -u >"$BATS_TEST_TMPDIR/rows"
+    grep -o -- '\*--[a-z][a-z-]*\*' "$ETRACE_ROOT"/man/etrace.1.scd | tr -d '*' | sort -u >"$BATS_TEST_TMPDIR/man"
+    run diff "$BATS_TEST_TMPDIR/rows" "$BATS_TEST_TMPDIR/man"
+    assert_success
+}
+
+@test "version says which build it is" {
+    run etrace --version
+    assert_success
+    assert_output --regexp '^etrace [0-9]+\.[0-9]+\.[0-9]+ \(companion [0-9a-f]{8}, for OTP 27 and newer\)$'
+}
+
+@test "a full disk is an error, a closed output is not" {
+    run bash -c '"$ETRACE_BIN" help trace >/dev/full'
+    assert_failure 1
+    assert_output --partial "cannot write standard output: No space left on device"
+    run bash -c '"$ETRACE_BIN" help trace >&-'
+    assert_failure 1
+    run bash -c 'set -o pipefail; "$ETRACE_BIN" help trace | true'
+    assert_success
+}
+
+@test "explain needs no node and prints what the VM would get" {
+    run etrace explain --format=erl 'lists:seq(_, N) when N > 10 -> return'
+    assert_success
+    assert_output "{call,{lists,seq,2},[{['_','\$1'],[{'>','\$1',10}],[{exception_trace}]}],[local]}."
+    run etrace explain
+    assert_failure 2
+    run etrace explain --dump=everything x:y/0
+    assert_failure 2
+}

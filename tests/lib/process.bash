@@ -1,0 +1,59 @@
+# shellcheck shell=bash
+# Processes that are started in the background: an epmd of one's own, on a free port of the
+# loopback, so that the nodes that are started here neither meet nor disturb the nodes of the
+# system; and waiting for what a process has to say once it is up. To be sourced.
+#
+# epmd_start EPMD      starts it, exports ERL_EPMD_PORT, sets epmd_pid; it dies with its shell
+# epmd_stop            ends it
+# await_line PID FD    sets LINE to the line that comes from FD, in 30 s or until the process is gone.
+#                      FD is a fifo held open since before the start: what is written to a fifo that
+#                      nobody holds is lost.
+
+LINE=
+epmd_pid=
+
+port_answers() { (: <>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
+
+epmd_start() {
+    local epmd=$1 attempt i
+    for ((attempt = 0; attempt < 50; attempt++)); do
+        # Below the ports that the kernel gives out by itself.
+        ERL_EPMD_PORT=$((20000 + RANDOM % 12000))
+        port_answers "$ERL_EPMD_PORT" && continue
+        setpriv --pdeathsig KILL \
+            "$epmd" -port "$ERL_EPMD_PORT" -address 127.0.0.1 </dev/null >/dev/null 2>&1 3>&- &
+        epmd_pid=$!
+        for ((i = 0; i < 500; i++)); do
+            kill -0 "$epmd_pid" 2>/dev/null || break
+            if port_answers "$ERL_EPMD_PORT"; then
+                export ERL_EPMD_PORT
+                return 0
+            fi
+            sleep 0.01
+        done
+        epmd_stop
+    done
+    echo "$epmd does not start" >&2
+    return 1
+}
+
+epmd_stop() {
+    [[ $epmd_pid ]] || return 0
+    kill "$epmd_pid" 2>/dev/null || true
+    wait "$epmd_pid" 2>/dev/null || true
+    epmd_pid=
+}
+
+await_line() {
+    local piece end=$((SECONDS + 30))
+    LINE=
+    while ((SECONDS < end)) && kill -0 "$1" 2>/dev/null; do
+        # A line may be cut in two by the time limit.
+        if read -r -t 0.2 -u "$2" piece; then
+            LINE+=$piece
+            return 0
+        fi
+        LINE+=$piece
+    done
+    return 1
+}

@@ -1,0 +1,204 @@
+%% The workload of the tests: functions to be traced, and ways to have them called a number of times
+%% that is known beforehand. What run/1 does follows from its seed alone, and it says how often it
+%% called what, so a test compares the events it saw with what has happened.
+-module(work).
+-behaviour(gen_server).
+
+%% Functions to be traced.
+-export([one/1, two/2, three/3, fac/1, sum/2, fib/1, even/1, odd/1, spin/1, slow/1]).
+-export([raise/2, caught/2, deep/1, outer/1]).
+-export([blob/1, seq/1, dict/1, nested/1, pair/2, secret/1]).
+%% Ways to call them.
+-export([run/1, loop/1, each/2, ping_pong/1, worker/0, worker/1, ask/2, tell/2, burst/2]).
+%% A server.
+-export([start_server/0, stop_server/0, put/2, get/1, crash/1]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+%% --- calls of every shape
+
+one(X) -> X.
+two(X, Y) -> {X, Y}.
+three(X, Y, Z) -> local(X, Y, Z).
+
+%% Not exported: seen by local tracing only.
+local(X, Y, Z) -> [X, Y, Z].
+
+%% Not tail recursive: N + 1 calls, as many returns, on a deep stack.
+fac(0) -> 1;
+fac(N) -> N * fac(N - 1).
+
+%% Tail recursive: N + 1 calls on a flat stack.
+sum(0, Acc) -> Acc;
+sum(N, Acc) -> sum(N - 1, Acc + N).
+
+fib(N) when N < 2 -> N;
+fib(N) -> fib(N - 1) + fib(N - 2).
+
+even(0) -> true;
+even(N) -> odd(N - 1).
+
+odd(0) -> false;
+odd(N) -> even(N - 1).
+
+%% Busy for N reductions or so, and without a message.
+spin(0) -> ok;
+spin(N) -> spin(N - 1).
+
+slow(Milliseconds) ->
+    receive after Milliseconds -> Milliseconds end.
+
+%% --- exceptions
+
+raise(error, Reason) -> error(Reason);
+raise(exit, Reason) -> exit(Reason);
+raise(throw, Reason) -> throw(Reason).
+
+caught(Class, Reason) ->
+    try
+        raise(Class, Reason)
+    catch
+        Class:Reason -> {caught, Class, Reason}
+    end.
+
+%% An exception that passes N frames before it is caught by the caller.
+deep(0) -> error(bottom);
+deep(N) -> 1 + deep(N - 1).
+
+outer(N) ->
+    try
+        deep(N)
+    catch
+        error:bottom -> N
+    end.
+
+%% --- terms of every size
+
+blob(Bytes) -> binary:copy(<<"0123456789abcdef">>, Bytes div 16 + 1).
+seq(N) -> lists:seq(1, N).
+dict(N) -> maps:from_list([{K, integer_to_binary(K)} || K <- lists:seq(1, N)]).
+nested(0) -> [];
+nested(N) -> [nested(N - 1)].
+pair(X, _Big) -> X.
+secret(Word) -> #{user => <<"anna">>, password => Word, nested => #{token => Word}}.
+
+%% --- ways to call them
+
+%% run(#{seed => S, procs => P, calls => N}): P processes do N calls each.
+%% Returns #{{Function, Arity} => Count} of the exported leaf functions that were called.
+run(Options) ->
+    #{seed := Seed, procs := Procs, calls := Calls} =
+        maps:merge(#{seed => 1, procs => 1, calls => 100}, Options),
+    Run = fun(Id) ->
+        rand:seed(exsss, {Seed, Id, Procs}),
+        exit({counts, lists:foldl(fun(_, Counts) -> leaf(rand:uniform(6), Counts) end, #{}, lists:seq(1, Calls))})
+    end,
+    Refs = [element(2, spawn_monitor(fun() -> Run(Id) end)) || Id <- lists:seq(1, Procs)],
+    lists:foldl(
+        fun(Ref, Sum) ->
+            receive
+                {'DOWN', Ref, process, _, {counts, Counts}} -> add(Counts, Sum)
+            end
+        end,
+        #{},
+        Refs
+    ).
+
+leaf(1, Counts) -> _ = one(rand:uniform(100)), count({one, 1}, 1, Counts);
+leaf(2, Counts) -> _ = two(a, <<"b">>), count({two, 2}, 1, Counts);
+leaf(3, Counts) -> _ = three(1, 2.5, [c]), count({three, 3}, 1, Counts);
+leaf(4, Counts) -> N = rand:uniform(5), _ = fac(N), count({fac, 1}, N + 1, Counts);
+leaf(5, Counts) -> N = rand:uniform(5), _ = sum(N, 0), count({sum, 2}, N + 1, Counts);
+leaf(6, Counts) -> _ = caught(error, oops), count({caught, 2}, 1, count({raise, 2}, 1, Counts)).
+
+count(Key, N, Counts) ->
+    maps:update_with(Key, fun(Old) -> Old + N end, N, Counts).
+
+add(Counts, Sum) ->
+    maps:fold(fun count/3, Sum, Counts).
+
+%% N calls of one/1, with 1 to N.
+loop(N) -> each(fun ?MODULE:one/1, N).
+
+each(_Fun, 0) -> ok;
+each(Fun, N) ->
+    _ = Fun(N),
+    each(Fun, N - 1).
+
+%% N messages there and N back between two processes.
+ping_pong(N) ->
+    Self = self(),
+    Pong = spawn_link(fun() -> pong(Self, N) end),
+    ping(Pong, N).
+
+ping(_Pong, 0) -> ok;
+ping(Pong, N) ->
+    Pong ! {ping, self(), N},
+    receive {pong, N} -> ping(Pong, N - 1) end.
+
+pong(_Ping, 0) -> ok;
+pong(Ping, N) ->
+    receive {ping, Ping, N} -> Ping ! {pong, N} end,
+    pong(Ping, N - 1).
+
+%% A process that does nothing but what it is asked to: ask/2 waits for the value, tell/2 does not.
+worker() ->
+    spawn(fun serve/0).
+
+worker(Name) ->
+    Pid = worker(),
+    true = register(Name, Pid),
+    Pid.
+
+serve() ->
+    receive
+        {ask, From, Ref, Fun} ->
+            From ! {Ref, Fun()},
+            serve();
+        {tell, Fun} ->
+            _ = Fun(),
+            serve();
+        stop ->
+            ok
+    end.
+
+ask(Worker, Fun) ->
+    Ref = monitor(process, Worker),
+    Worker ! {ask, self(), Ref, Fun},
+    receive
+        {Ref, Value} ->
+            demonitor(Ref, [flush]),
+            Value;
+        {'DOWN', Ref, process, _, Reason} ->
+            exit(Reason)
+    end.
+
+tell(Worker, Fun) ->
+    Worker ! {tell, Fun},
+    ok.
+
+%% Procs processes call one/1 N times each, all at once; returns when all have.
+burst(Procs, N) ->
+    Started = [spawn_monitor(fun() -> receive go -> loop(N) end end) || _ <- lists:seq(1, Procs)],
+    [Pid ! go || {Pid, _} <- Started],
+    [receive {'DOWN', Ref, process, _, normal} -> ok end || {_, Ref} <- Started],
+    Procs * N.
+
+%% --- a server with a map for its state
+
+start_server() ->
+    {ok, Pid} = gen_server:start({local, work_server}, ?MODULE, [], []),
+    Pid.
+
+stop_server() -> gen_server:stop(work_server).
+put(Key, Value) -> gen_server:cast(work_server, {put, Key, Value}).
+get(Key) -> gen_server:call(work_server, {get, Key}).
+crash(Reason) -> gen_server:cast(work_server, {crash, Reason}).
+
+init([]) -> {ok, #{}}.
+
+handle_call({get, Key}, _From, State) -> {reply, maps:get(Key, State, undefined), State}.
+
+handle_cast({put, Key, Value}, State) -> {noreply, State#{Key => Value}};
+handle_cast({crash, Reason}, _State) -> exit(Reason).
+
+handle_info(_Info, State) -> {noreply, State}.

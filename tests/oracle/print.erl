@@ -1,0 +1,209 @@
+%% Random terms of every type, encoded as the tracer encodes them, printed by etrace and by io_lib: the same text, but for
+%% the characters that etrace never shows, which leave it as \x{..}. Prints TAP.
+%%     print:main(Driver, Cases, Floats, Seed)
+-module(print).
+-export([main/4, wire/1, term/1]).
+
+main(Driver, Cases, Floats, Seed) ->
+    rand:seed(exsss, Seed),
+    Hidden = hidden(Driver),
+    Fixed = fixed(),
+    Groups = [{"terms that were chosen", Fixed},
+              {io_lib:format("~w random terms", [Cases]), [term(4) || _ <- lists:seq(1, Cases)]},
+              {io_lib:format("~w random floats", [Floats]), [float_of(I) || I <- lists:seq(1, Floats)]}],
+    Range = io:printable_range(),
+    [compare(I, Driver, Range, Hidden, Name, Terms) || {I, {Name, Terms}} <- lists:zip(lists:seq(1, length(Groups)), Groups)],
+    io:format("1..~w~n", [length(Groups)]),
+    halt(0).
+
+compare(I, Driver, Range, Hidden, Name, Terms) ->
+    Got = printed(Driver, ["erlang ", atom_to_list(Range), " ", erlang:system_info(otp_release)], Terms),
+    Bad = [{T, G, W} || {T, G} <- lists:zip(Terms, Got), W <- [want(T, Hidden)], G =/= W],
+    io:format("~s ~w - ~s print as io_lib does (OTP ~s, ~w)~n",
+        [case Bad of [] -> "ok"; _ -> "not ok" end, I, Name, erlang:system_info(otp_release), Range]),
+    [io:format("# got  ~ts~n# want ~ts~n", [short(G), short(W)]) || {_, G, W} <- lists:sublist(Bad, 5)],
+    ok.
+
+short(Text) -> string:slice(Text, 0, 300).
+
+want(T, Hidden) ->
+    unicode:characters_to_binary([show(C, Hidden) || C <- lists:flatten(io_lib:format("~0tp", [T]))]).
+
+show(C, _) when C < 127 -> C;
+show(C, Hidden) ->
+    case lists:any(fun({A, B}) -> C >= A andalso C =< B end, Hidden) of
+        true -> io_lib:format("\\x{~.16B}", [C]);
+        false -> C
+    end.
+
+hidden(Driver) ->
+    [begin [A, B] = string:split(L, "-"), {list_to_integer(A), list_to_integer(B)} end
+        || L <- string:lexemes(os:cmd(Driver ++ " hidden"), "\n")].
+
+%% ---- the driver: all terms in, all texts out, through files, for a port has no end of input ----
+
+printed(Driver, Args, Terms) ->
+    Base = filename:join(case os:getenv("TMPDIR") of false -> "/tmp"; D -> D end,
+        "print-" ++ os:getpid() ++ "-" ++ integer_to_list(erlang:unique_integer([positive]))),
+    In = Base ++ ".in", Out = Base ++ ".out",
+    ok = file:write_file(In, [begin W = wire(T), [<<(byte_size(W)):32/little>>, W] end || T <- Terms]),
+    "" = os:cmd(lists:flatten([Driver, " ", Args, " < ", In, " > ", Out])),
+    {ok, Texts} = file:read_file(Out),
+    file:delete(In), file:delete(Out),
+    [T || <<N:32/little, T:N/binary>> <= Texts].
+
+%% ---- the encoding ----
+
+wire(T) -> iolist_to_binary([w(T)]).
+
+w(T) when is_integer(T), T >= 0, T < 128 -> T;
+w(T) when is_integer(T), T >= -16#8000, T < 16#8000 -> <<16#80, T:16/little>>;
+w(T) when is_integer(T), T >= -16#80000000, T < 16#80000000 -> <<16#81, T:32/little>>;
+w(T) when is_integer(T), T >= -16#8000000000000000, T < 16#8000000000000000 -> <<16#82, T:64/little>>;
+w(T) when is_integer(T) ->
+    B = binary:encode_unsigned(abs(T), little),
+    [if T < 0 -> 16#84; true -> 16#83 end, <<(byte_size(B)):16/little>>, B];
+w(T) when is_float(T) -> <<16#85, T:64/float-little>>;
+w(T) when is_atom(T) ->
+    B = atom_to_binary(T),
+    [16#88, <<(byte_size(B)):16/little>>, B];
+w(T) when is_pid(T) -> pid(pid_to_list(T));
+w(T) when is_port(T) -> "#Port<0." ++ N = port_to_list(T), <<16#8a, (list_to_integer(lists:droplast(N))):64/little>>;
+w(T) when is_reference(T) -> text(0, io_lib:format("~0tp", [T]));
+w(T) when is_function(T) -> text(1, io_lib:format("~0tp", [T]));
+w(T) when is_bitstring(T) ->
+    Bits = bit_size(T) rem 8,
+    Pad = (8 - Bits) rem 8,
+    B = <<T/bitstring, 0:Pad>>,
+    [if Bits =:= 0 -> 16#92; true -> [16#93, Bits] end, <<(byte_size(B)):64/little, (byte_size(B)):32/little>>, B];
+w([]) -> 16#8c;
+w(T) when is_list(T) ->
+    case rand:uniform(2) =:= 1 andalso is_bytes(T) of
+        true -> [16#97, <<(length(T)):16/little>>, T];
+        false -> [16#8d, elements(T)]
+    end;
+w(T) when is_tuple(T), tuple_size(T) < 32 -> [16#c0 + tuple_size(T), [w(E) || E <- tuple_to_list(T)]];
+w(T) when is_tuple(T) -> [16#90, <<(tuple_size(T)):32/little>>, [w(E) || E <- tuple_to_list(T)]];
+w(T) when is_map(T) ->
+    [16#91, <<(map_size(T)):32/little>>, pairs(maps:next(maps:iterator(T)))].
+
+%% in the order of io_lib
+pairs(none) -> [];
+pairs({K, V, I}) -> [w(K), w(V), pairs(maps:next(I))].
+
+elements([]) -> 16#8e;
+elements([H | T]) -> [w(H), elements(T)];
+elements(T) -> [16#8f, w(T)].
+
+is_bytes(L) -> try lists:all(fun(C) -> is_integer(C) andalso C >= 0 andalso C < 256 end, L) catch _:_ -> false end.
+
+pid("<0." ++ Rest) ->
+    [N, S] = string:split(lists:droplast(Rest), "."),
+    <<16#89, (list_to_integer(N) bor (list_to_integer(S) bsl 28)):64/little>>.
+
+text(What, Text) ->
+    B = unicode:characters_to_binary(Text),
+    [16#8b, What, <<(byte_size(B)):16/little>>, B].
+
+%% ---- terms ----
+
+term(0) -> leaf();
+term(N) ->
+    case rand:uniform(12) of
+        1 -> list_to_tuple(some(N));
+        2 -> some(N);
+        3 -> case some(N) of [] -> []; L -> L ++ leaf() end;
+        4 -> maps:from_list([{term(N - 1), term(N - 1)} || _ <- some_of(6)]);
+        5 -> maps:from_list([{atom(), term(N - 1)} || _ <- some_of(6)]);
+        6 when N =:= 4 -> list_to_tuple([leaf() || _ <- lists:seq(1, 20 + rand:uniform(40))]);
+        7 when N =:= 4 -> maps:from_list([{leaf(), leaf()} || _ <- lists:seq(1, 20 + rand:uniform(40))]);
+        _ -> leaf()
+    end.
+
+some(N) -> [term(N - 1) || _ <- some_of(6)].
+some_of(N) -> lists:seq(1, rand:uniform(N) - 1).
+
+leaf() ->
+    case rand:uniform(16) of
+        1 -> integer();
+        2 -> rand:uniform(300) - 150;
+        3 -> float_of(rand:uniform(1000));
+        4 -> atom();
+        5 -> atom();
+        6 -> chars(16#7f);
+        7 -> chars(16#ff);
+        8 -> chars(16#10ffff);
+        9 -> unicode:characters_to_binary(chars(16#7f));
+        10 -> unicode:characters_to_binary(chars(16#2fff));
+        11 -> list_to_binary(chars(16#ff));
+        12 -> rand:bytes(rand:uniform(8) - 1);
+        13 -> N = rand:uniform(30), <<B:N/bitstring, _/bitstring>> = rand:bytes(4), B;
+        14 -> [];
+        15 -> hd(shuffle([self(), hd(ports()), make_ref(), fun lists:seq/2, fun() -> ok end, fun main/4]));
+        16 -> [rand:uniform(64) + 31 || _ <- some_of(10)]
+    end.
+
+ports() -> erlang:ports().
+
+shuffle(L) -> [X || {_, X} <- lists:sort([{rand:uniform(), X} || X <- L])].
+
+integer() ->
+    N = case rand:uniform(3) of
+        1 -> 1 bsl rand:uniform(200);
+        2 -> rand:uniform(1 bsl 70);
+        3 -> binary:decode_unsigned(rand:bytes(rand:uniform(300)))
+    end + rand:uniform(3) - 2,
+    case rand:uniform(2) of 1 -> N; 2 -> -N end.
+
+char(Max) ->
+    case rand:uniform(20) of
+        1 -> rand:uniform(40) - 1;
+        2 -> lists:nth(rand:uniform(7), "\"'\\\e\t\n ");
+        3 -> 126 + rand:uniform(40);
+        _ -> rand:uniform(Max)
+    end.
+
+chars(Max) ->
+    Only = rand:uniform(2),
+    [C || _ <- some_of(12), C0 <- [char(Max)],
+        C <- [if Only =:= 1, C0 < 32 -> $a; C0 > Max -> $b; C0 >= 16#d800, C0 < 16#e000 -> $c; true -> C0 end]].
+
+atom() ->
+    case rand:uniform(4) of
+        1 -> hd(shuffle([ok, error, 'after', 'maybe', 'else', 'and', 'div', '', 'Elixir.Foo', 'a b', x@y, a1_B, 'don\'t', '_x',
+            'é', 'éÀ', '÷', 'x÷', 'x×', 'ÿ', 'ß', 'Àb', 'ж', 'aж', 'cond', 'let', 'of', 'query', 'fun', 'end', 'maybe_not']));
+        2 -> list_to_atom(lists:sublist(chars(16#7f), 20));
+        3 -> list_to_atom(chars(16#2fff));
+        4 -> list_to_atom([$a + rand:uniform(26) - 1 || _ <- some_of(9)])
+    end.
+
+float_of(I) when I rem 8 =:= 0 -> any_float();
+float_of(I) when I rem 8 =:= 1 -> rand:uniform(1000000) / 1000;
+float_of(I) when I rem 8 =:= 2 -> math:pow(10, rand:uniform(40) - 20);
+float_of(I) when I rem 8 =:= 3 -> math:pow(2, rand:uniform(2000) - 1040);
+float_of(I) when I rem 8 =:= 4 -> float(rand:uniform(1 bsl 60));
+float_of(I) when I rem 8 =:= 5 -> (rand:uniform(200) - 100) / 8;
+float_of(I) when I rem 8 =:= 6 -> rand:uniform() * math:pow(10, rand:uniform(30) - 15);
+float_of(_) -> -rand:uniform(1 bsl 30) * math:pow(10, rand:uniform(20) - 10).
+
+any_float() ->
+    try <<F/float>> = rand:bytes(8), F catch error:{badmatch, _} -> any_float() end.
+
+fixed() ->
+    [0.0, -0.0, 1.0, 0.1, 0.3, 1.0e22, 1.0e23, 5.0e-324, 2.2250738585072014e-308, 1.7976931348623157e308, 9007199254740991.0,
+     9007199254740992.0, 9007199254740993.0, 123456789012345680.0, 0.001, 0.0001, 0.00001, 1.5e-5, 100.0, 1.0e5, 123400.0,
+     1.0e15, 1.0e16, math:pow(2, -44), math:pow(2, 89), math:pow(2, -1022), 4.35, 4.349999999999999, 2.0e-3, 1.0e10,
+     <<>>, [], {}, #{}, "", "abc", [0], "a\0", [1114111], [55296], [$a, -1], [$a | b], [[]], [[], []], {[]}, <<1:1>>, <<"a", 1:1>>,
+     <<"abc"/utf8>>, <<"åäö"/utf8>>, <<229, 228, 246>>, <<"å", 200>>, <<16#e2, 16#80, 16#8b>>, <<16#c2, 16#a0>>, <<127>>, <<"\d">>,
+     <<"ж"/utf8>>, "ж", [1078, 200], "\x{200b}", "\x{202e}", <<"\x{202e}"/utf8>>, 'a\x{202e}', "\x{ad}", [16#fffe], [16#ffff],
+     [16#e000], [16#10ffff], "\b\t\n\v\f\r\e\s\d", [7], [14], "\"", <<"\"\\">>, '\'', '\\', '"', "'", '\n', '\x{80}', '\x{9f}',
+     '\x{a0}', [160], [159], <<159>>, <<160>>, <<"a", 160>>, <<"a\e">>, #{a => "b", "c" => <<"d">>}, #{1 => 2, 1.0 => 3},
+     list_to_tuple(lists:seq(1, 31)), list_to_tuple(lists:seq(1, 32)), list_to_tuple(lists:seq(1, 300)),
+     maps:from_list([{I, I} || I <- lists:seq(1, 40)]), lists:seq(1, 300), lists:duplicate(300, $x), [[[[[[a]]]]]],
+     127, 128, -1, 32767, 32768, -32768, -32769, 1 bsl 31, -(1 bsl 31), -(1 bsl 31) - 1, 1 bsl 63, -(1 bsl 63), -(1 bsl 63) - 1,
+     1 bsl 64, 1 bsl 59, 1000000000, 999999999, 1000000000000000000, math_pow(10, 18), math_pow(10, 27), math_pow(10, 400) - 1,
+     self(), hd(ports()), make_ref(), fun lists:seq/2, fun main/4,
+     'after', 'and', 'andalso', 'band', 'begin', 'bnot', 'bor', 'bsl', 'bsr', 'bxor', 'case', 'catch', 'cond', 'div', 'else',
+     'end', 'fun', 'if', 'let', 'maybe', 'not', 'of', 'or', 'orelse', 'receive', 'rem', 'try', 'when', 'xor', query, spec, record].
+
+math_pow(B, E) -> lists:foldl(fun(_, A) -> A * B end, 1, lists:seq(1, E)).

@@ -1,0 +1,190 @@
+/* From batches to lines and objects, as a person and a script see them. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "events/recfile.h"
+#include "pipetest.h"
+
+static const struct look utc = {.time = TIME_UTC};
+
+/* Everything that there is, once. A tick is a nanosecond. */
+static void everything(struct fw *w)
+{
+    fw_begin(w);
+    fw_hello(w, 1000, "shop@h1");
+    fw_name(w, 1000, PID(84), "cart");
+    fw_ring(w, 1);
+    fw_call(w, 118402000, PID(84), "Elixir.MyApp.Repo", "get", 2);
+    fw_atom(w, "Elixir.MyApp.User");
+    fw_int(w, 12);
+    w->flags |= ETW_F_MS;
+    fw_tuple(w, 1);
+    fw_tuple(w, 4);
+    fw_atom(w, "Elixir.MyApp.Cart");
+    fw_atom(w, "load");
+    fw_int(w, 1);
+    fw_tuple(w, 2);
+    fw_string(w, "lib/my_app/cart.ex");
+    fw_int(w, 31);
+    fw_frame_end(w);
+    fw_return(w, 118977000, PID(84), "Elixir.MyApp.Repo", "get", 2);
+    fw_tuple(w, 2);
+    fw_atom(w, "ok");
+    fw_bin_n(w, "abc", 3, 1237);
+    w->flags |= ETW_F_CUT;
+    fw_frame_end(w);
+    fw_call(w, 119000000, PID(84), "lists", "seq", 2);
+    fw_int(w, 1);
+    fw_int(w, 10);
+    fw_frame_end(w);
+    fw_call(w, 119000100, PID(84), "ets", "lookup", 2);
+    w->flags |= ETW_F_ARITY;
+    fw_frame_end(w);
+    fw_frame(w, ETW_EXCEPTION_FROM, 119012100, PID(84));
+    fw_fun(w, "ets", "lookup", 2);
+    fw_tuple(w, 2);
+    fw_atom(w, "error");
+    fw_atom(w, "badarg");
+    fw_frame_end(w);
+    fw_frame(w, ETW_SEND, 119100000, PID(85));
+    fw_pid(w, PID(84));
+    fw_tuple(w, 2);
+    fw_atom(w, "get");
+    fw_int(w, 12);
+    fw_frame_end(w);
+    fw_frame(w, ETW_RECEIVE, 119100500, PID(84));
+    fw_tuple(w, 2);
+    fw_atom(w, "get");
+    fw_int(w, 12);
+    fw_frame_end(w);
+    fw_frame(w, ETW_SPAWN, 119200000, PID(84));
+    fw_pid(w, PID(99));
+    fw_tuple(w, 3);
+    fw_atom(w, "shop");
+    fw_atom(w, "loop");
+    fw_tag(w, ETW_T_LIST);
+    fw_int(w, 1);
+    fw_tag(w, ETW_T_NIL);
+    fw_tag(w, ETW_T_END);
+    fw_frame_end(w);
+    fw_frame(w, ETW_IN, 119300000, PID(99));
+    fw_tuple(w, 3);
+    fw_atom(w, "shop");
+    fw_atom(w, "loop");
+    fw_int(w, 2);
+    fw_frame_end(w);
+    fw_frame(w, ETW_GC_MINOR_START, 119300100, PID(99));
+    fw_tag(w, ETW_T_LIST);
+    fw_tuple(w, 2);
+    fw_atom(w, "heap_size");
+    fw_int(w, 233);
+    fw_tag(w, ETW_T_END);
+    fw_frame_end(w);
+    fw_frame(w, ETW_GC_MINOR_END, 119304100, PID(99));
+    fw_tag(w, ETW_T_NIL);
+    fw_frame_end(w);
+    fw_frame(w, ETW_OUT, 119310000, PID(99));
+    fw_int(w, 0);
+    fw_frame_end(w);
+    fw_lost(w, 119400000, ETW_LOST_RATE, 812);
+    fw_frame(w, ETW_EXIT, 119500000, PID(99));
+    fw_atom(w, "normal");
+    fw_frame_end(w);
+}
+
+static const char text_want[] =
+    "18:26:50.118402 <0.84.0>(cart) call MyApp.Repo.get('Elixir.MyApp.User', 12) by MyApp.Cart.load/1 cart.ex:31\n"
+    "18:26:50.118977 <0.84.0>(cart) return MyApp.Repo.get/2 = {ok,<<\"abc\"…+1234 B>>} 575us\n"
+    "18:26:50.119000 <0.84.0>(cart) call lists:seq(1, 10)\n"
+    "18:26:50.119000 <0.84.0>(cart) call ets:lookup/2\n"
+    "18:26:50.119012 <0.84.0>(cart) exception ets:lookup/2 error:badarg 12us\n"
+    "18:26:50.119100 <0.85.0> send to <0.84.0>(cart) {get,12}\n"
+    "18:26:50.119100 <0.84.0>(cart) receive {get,12}\n"
+    "18:26:50.119200 <0.84.0>(cart) spawn <0.99.0> shop:loop(1, [])\n"
+    "18:26:50.119300 <0.99.0> in shop:loop/2\n"
+    "18:26:50.119300 <0.99.0> gc_minor_start [{heap_size,233}]\n"
+    "18:26:50.119304 <0.99.0> gc_minor_end [] 4us\n"
+    "18:26:50.119310 <0.99.0> out 10us\n"
+    "*** 812 events lost here (rate) ***\n"
+    "18:26:50.119500 <0.99.0> exit normal\n";
+
+#define HEAD(type, micro, mono) "{\"v\":1,\"type\":\"" type "\",\"ts\":\"2025-11-20T18:26:50." micro "Z\",\"mono_ns\":" mono ",\"node\":\"shop@h1\""
+
+static const char json_want[] =
+    HEAD("attached", "000001", "1000") ",\"otp\":\"29\"}\n"
+    HEAD("call", "118402", "118402000") ",\"pid\":\"<0.84.0>\",\"name\":\"cart\",\"m\":\"Elixir.MyApp.Repo\",\"f\":\"get\",\"a\":2,"
+    "\"args\":[\"'Elixir.MyApp.User'\",\"12\"],\"caller\":{\"m\":\"Elixir.MyApp.Cart\",\"f\":\"load\",\"a\":1,"
+    "\"file\":\"lib/my_app/cart.ex\",\"line\":31}}\n"
+    HEAD("return", "118977", "118977000") ",\"pid\":\"<0.84.0>\",\"name\":\"cart\",\"m\":\"Elixir.MyApp.Repo\",\"f\":\"get\",\"a\":2,"
+    "\"args\":[\"'Elixir.MyApp.User'\",\"12\"],\"value\":\"{ok,<<\\\"abc\\\"…+1234 B>>}\",\"dur_us\":575,\"cut\":true}\n"
+    HEAD("call", "119000", "119000000") ",\"pid\":\"<0.84.0>\",\"name\":\"cart\",\"m\":\"lists\",\"f\":\"seq\",\"a\":2,\"args\":[\"1\",\"10\"]}\n"
+    HEAD("call", "119000", "119000100") ",\"pid\":\"<0.84.0>\",\"name\":\"cart\",\"m\":\"ets\",\"f\":\"lookup\",\"a\":2}\n"
+    HEAD("exception", "119012", "119012100") ",\"pid\":\"<0.84.0>\",\"name\":\"cart\",\"m\":\"ets\",\"f\":\"lookup\",\"a\":2,"
+    "\"class\":\"error\",\"reason\":\"badarg\",\"dur_us\":12}\n"
+    HEAD("send", "119100", "119100000") ",\"pid\":\"<0.85.0>\",\"to\":\"<0.84.0>\",\"msg\":\"{get,12}\"}\n"
+    HEAD("receive", "119100", "119100500") ",\"pid\":\"<0.84.0>\",\"name\":\"cart\",\"msg\":\"{get,12}\"}\n"
+    HEAD("spawn", "119200", "119200000") ",\"pid\":\"<0.84.0>\",\"name\":\"cart\",\"child\":\"<0.99.0>\",\"m\":\"shop\",\"f\":\"loop\",\"args\":[\"1\",\"[]\"]}\n"
+    HEAD("in", "119300", "119300000") ",\"pid\":\"<0.99.0>\",\"m\":\"shop\",\"f\":\"loop\",\"a\":2}\n"
+    HEAD("gc_minor_start", "119300", "119300100") ",\"pid\":\"<0.99.0>\",\"info\":{\"heap_size\":233}}\n"
+    HEAD("gc_minor_end", "119304", "119304100") ",\"pid\":\"<0.99.0>\",\"info\":\"[]\",\"dur_us\":4}\n"
+    HEAD("out", "119310", "119310000") ",\"pid\":\"<0.99.0>\",\"dur_us\":10}\n"
+    HEAD("lost", "119400", "119400000") ",\"count\":812,\"reason\":\"rate\"}\n"
+    HEAD("exit", "119500", "119500000") ",\"pid\":\"<0.99.0>\",\"reason\":\"normal\"}\n"
+    "{\"v\":1,\"type\":\"summary\",\"seen\":825,\"shown\":13,\"filtered\":0,\"lost\":{\"rate\":812},\"missing\":0,\"truncated\":1,"
+    "\"incomplete\":0,\"filter_errors\":0,\"complete\":true}\n";
+
+int main(void)
+{
+    struct fw w = {0};
+    struct pt t = {0};
+    const struct spec *specs[] = {pt_spec("Elixir.MyApp.Repo", "get", 2, ACT_RETURN), pt_spec("ets", "lookup", 2, ACT_RETURN)};
+    struct spec *first = (struct spec *)specs[0];
+
+    first->pack[0] = PACK_CALLER;
+    first->npack = 1;
+    ((struct spec_clause *)first->clauses)->has = 1 << PACK_CALLER;
+    everything(&w);
+    pt_open(&t, (const char *const[]){"text", "json", "record", NULL}, &utc, (struct pipeline_options){.specs = specs, .nspecs = 2});
+    struct buf batch = {0};
+    buf_str(&batch, fw_batch(&w, 200000000, 200000000, 150000000, ETW_BATCH_LAST));
+    pt_feed(&t, 0, buf_view(&batch));
+    is_number(t.status, PIPELINE_MORE, "the batch is taken");
+    pt_close(&t);
+    is_bytes(t.out[0].data, t.out[0].len, text_want, "text, line by line");
+    is_bytes(t.out[1].data, t.out[1].len, json_want, "json, object by object");
+    const struct totals *n = pipeline_totals(t.p);
+    is_number((int64_t)n->seen, 812 + 13, "seen");
+    is_number((int64_t)n->shown, 13, "shown");
+    is_number((int64_t)n->lost[ETW_LOST_RATE], 812, "lost");
+    is_number((int64_t)n->missing, 0, "nothing is missing");
+    is_number((int64_t)n->truncated, 1, "truncated");
+    is_number((int64_t)n->incomplete, 0, "incomplete");
+    ok(n->complete, "complete");
+
+    /* A recording of it shows the same. */
+    char path[] = "/tmp/etrace-test-XXXXXX";
+    struct pt again = {0};
+    struct source_item item;
+    int fd = mkstemp(path);
+    ok(write(fd, t.out[2].data, t.out[2].len) == (ssize_t)t.out[2].len, "the recording is written");
+    close(fd);
+    struct source *s = recfile_open(path, &again.err);
+    pt_open(&again, (const char *const[]){"text", "json", "record", NULL}, &utc, (struct pipeline_options){.specs = specs, .nspecs = 2});
+    enum source_got got;
+    while ((got = source_next(s, &item, -1, &again.err)) == SOURCE_ITEM)
+        pipeline_item(again.p, &item, &again.err);
+    is_number(got, SOURCE_END, "it is read to its end");
+    source_close(s);
+    unlink(path);
+    pt_close(&again);
+    for (size_t i = 0; i < 3; i++)
+        ok(t.out[i].len == again.out[i].len && !memcmp(t.out[i].data, again.out[i].data, t.out[i].len),
+           "view %zu of the recording is the same to the byte", i);
+    pt_free(&again);
+    pt_free(&t);
+    buf_release(&batch);
+    fw_release(&w);
+    for (size_t i = 0; i < 2; i++)
+        pt_spec_free(specs[i]);
+    return tap_end();
+}
