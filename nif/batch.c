@@ -143,9 +143,10 @@ void batch_write(struct batch_state *state, const struct batch_plan *plan, uint8
         uint64_t bytes = part->to - part->view.tail;
         if (!part->told)
             continue;
-        struct etw_section section = {.ring = i, .bytes = (uint32_t)bytes, .seen = relaxed(&lane->ring.seen)};
+        struct etw_section section = {.ring = i, .bytes = (uint32_t)bytes};
         for (int j = 0; j < ETW_LOSSES; j++)
-            section.lost[j] = relaxed(&lane->ring.lost[j]);
+            section.lost[j] = atomic_load_explicit(&lane->ring.lost[j], memory_order_acquire);
+        section.seen = relaxed(&lane->ring.seen);
         at = put(at, &section, sizeof section);
         ring_copy(&lane->ring, part->view.tail, part->to, at);
         at += bytes;

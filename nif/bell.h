@@ -13,8 +13,10 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "hidden.h"
+
 /* In its own line: read by every producer behind every frame. */
-extern struct bell {
+extern HIDDEN struct bell {
     _Alignas(64) _Atomic bool armed;
 } bell;
 

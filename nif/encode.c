@@ -1,9 +1,11 @@
 #include "encode.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "frame.h"
 #include "imm.h"
+#include "tick.h"
 
 /* The value works on OTP 26 and newer at run time; the headers of older ones lack the name. */
 #define ENCODING_UTF8 ((ErlNifCharEncoding)2)
@@ -11,9 +13,7 @@
 #define ATOM_BYTES 1020
 #define TEXT_BYTES 640
 #define BIG_BYTES 256
-
-/* What an item costs that is not one call: the bound on items is a bound on time. */
-enum { COST_TEXT = 12, COST_MAP = 8, COST_BIG = 24 };
+#define LARGE_BINARY (64 * 1024)
 
 static ErlNifEnv *bounds_env;
 static ERL_NIF_TERM big_most, big_least;
@@ -31,17 +31,14 @@ static bool secrets;
  * Every encoding function takes where to write, behind what no item begins, and how deep it may go; it returns where to go
  * on. These travel in registers: what is stored through a byte pointer could be anything, so memory would be read again.
  */
-static uint8_t *any(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth);
+static uint8_t *list(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth);
+static uint8_t *boxed(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth);
+static uint8_t *asked(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth);
 
 static uint8_t *cut(struct encoder *e, uint8_t *at, enum etw_tag how)
 {
     e->cut = true;
     return put8(at, how);
-}
-
-static void charge(struct encoder *e, uint32_t cost)
-{
-    e->items -= cost < e->items ? cost : e->items;
 }
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
@@ -89,18 +86,32 @@ static uint8_t *text(uint8_t *at, enum etw_text what, const char *string, size_t
 }
 
 /* Only for types whose text is short whatever they hold. */
-static uint8_t *printed(struct encoder *e, uint8_t *at, enum etw_text what, ERL_NIF_TERM t)
+static uint8_t *printed(uint8_t *at, enum etw_text what, ERL_NIF_TERM t)
 {
     uint8_t *string = at + 4;
-    charge(e, COST_TEXT);
     int n = enif_snprintf((char *)string, TEXT_BYTES, "%T", t);
     unsigned bytes = n < 0 ? 0 : n < TEXT_BYTES ? (unsigned)n : TEXT_BYTES - 1;
     put16(put8(put8(at, ETW_T_TEXT), what), bytes);
     return string + bytes;
 }
 
+/*
+ * There is one kind of binary that the VM copies whole to be looked at, and nothing in its interface tells which beforehand:
+ * a part of another that begins inside a byte. After one that took long, no binary is looked at for a hundred times as long.
+ */
+static _Atomic uint64_t binaries_from;
+
+static void check_time(const struct encoder *e)
+{
+    uint64_t now = tick_now();
+    if (now - e->tick > 4 * tick_slack() && now > e->tick)
+        atomic_store_explicit(&binaries_from, now + 100 * (now - e->tick), memory_order_relaxed);
+}
+
 static uint8_t *binary(struct encoder *e, uint8_t *at, const uint8_t *end, const ErlNifBinary *bin)
 {
+    if (bin->size > LARGE_BINARY)
+        check_time(e);
     size_t n = bin->size, room = at + 13 < end ? (size_t)(end - at) - 13 : 0;
     if (n > room) {
         n = room;
@@ -123,7 +134,6 @@ static uint8_t *big(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
         e->cut = true;
         return negative ? text(at, ETW_TEXT_BIG, "-...", 4) : text(at, ETW_TEXT_BIG, "...", 3);
     }
-    charge(e, COST_BIG);
     if (!enif_term_to_binary(e->env, t, &bin))
         return cut(e, at, ETW_T_ELIDED);
     if (bin.size > 4 && bin.data[1] == 110 && (size_t)bin.data[2] + 4 == bin.size) {
@@ -139,20 +149,33 @@ static uint8_t *big(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
 
 /* ---- containers -------------------------------------------------------------------------------------------------- */
 
-static inline bool is_full(const struct encoder *e, const uint8_t *at, const uint8_t *end)
+static __attribute__((noinline)) uint8_t *immediate(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
 {
-    return at >= end || e->items == 0;
+    if (imm_is_small(t))
+        return integer(at, imm_small(t));
+    if (imm_is_pid(t))
+        return put64(put8(at, ETW_T_PID), imm_pid(t));
+    if (imm_is_atom(t))
+        return atom(e, at, t);
+    if (imm_is_port(t))
+        return put64(put8(at, ETW_T_PORT), imm_port(t));
+    return t == imm_nil ? put8(at, ETW_T_NIL) : cut(e, at, ETW_T_ELIDED);
 }
 
-/* The commonest in place, the others by a call. */
+/* The commonest in place, the others by a call: the kind of pointer says which test may succeed, not that it does. */
 static inline uint8_t *term(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth)
 {
-    e->items--;
     if (t < imm_128 && imm_is_small(t))
         return put8(at, (unsigned)imm_small(t));
-    if (e->names->atoms[intern_atom(t)] == t) /* only atoms are in the cache, whatever the bits mean */
+    if (__builtin_expect(!imm_known, 0))
+        return asked(e, at, end, t, depth);
+    if (imm_is_list(t))
+        return list(e, at, end, t, depth);
+    if (!imm_is_value(t))
+        return boxed(e, at, end, t, depth);
+    if (e->names->atoms[intern_atom(t)] == t)
         return put_tagged(at, ETW_T_ATOM, intern_atom(t), 2);
-    return any(e, at, end, t, depth);
+    return immediate(e, at, t);
 }
 
 /* Whether what stands under this key is not to be shown. */
@@ -173,65 +196,68 @@ static bool is_secret(struct encoder *e, ERL_NIF_TERM key)
     return false;
 }
 
-static uint8_t *list(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM head, ERL_NIF_TERM tail, uint32_t depth)
+static __attribute__((noinline)) uint8_t *list(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth)
 {
+    ERL_NIF_TERM head;
+    uint32_t items = e->items;
+    if (depth == 0)
+        return cut(e, at, ETW_T_ELIDED);
     at = put8(at, ETW_T_LIST);
-    for (;;) {
-        if (is_full(e, at, end))
+    while (enif_get_list_cell(e->env, t, &head, &t)) {
+        if (at >= end || items-- == 0)
             return cut(e, at, ETW_T_CUT);
-        at = term(e, at, end, head, depth);
-        if (tail == imm_nil)
+        at = term(e, at, end, head, depth - 1);
+        if (t == imm_nil)
             return put8(at, ETW_T_END);
-        if (!enif_get_list_cell(e->env, tail, &head, &tail))
-            break;
     }
-    if (is_full(e, at, end))
+    if (at >= end)
         return cut(e, at, ETW_T_CUT);
-    return term(e, put8(at, ETW_T_TAIL), end, tail, depth);
+    return term(e, put8(at, ETW_T_TAIL), end, t, depth - 1);
 }
 
-static uint8_t *tuple(struct encoder *e, uint8_t *at, uint8_t *end, const ERL_NIF_TERM *elements, unsigned arity, uint32_t depth)
+static inline uint8_t *tuple(struct encoder *e, uint8_t *at, uint8_t *end, const ERL_NIF_TERM *elements, uint32_t arity, uint32_t depth)
 {
     if (arity < 32)
         at = put8(at, ETW_T_TUPLE0 + arity);
     else
         at = put_tagged(at, ETW_T_TUPLE, arity, 4);
     if (arity == 2 && secrets && is_secret(e, elements[0])) {
-        if (is_full(e, at, end))
+        if (at >= end)
             return cut(e, at, ETW_T_CUT);
         return put8(term(e, at, end, elements[0], depth), ETW_T_REDACTED);
     }
     /* a little is kept for the elements behind, so that one large one does not hide them all */
-    size_t keep = at + arity * 16u < end ? 8 : 0;
-    end -= keep * arity;
-    for (unsigned i = 0; i < arity; i++) {
+    uint32_t many = arity < e->items ? arity : e->items;
+    size_t keep = at + many * 16u < end ? 8 : 0;
+    end -= keep * many;
+    for (uint32_t i = 0; i < many; i++) {
         end += keep;
-        if (is_full(e, at, end))
+        if (at >= end)
             return cut(e, at, ETW_T_CUT);
         at = term(e, at, end, elements[i], depth);
     }
-    return at;
+    return many < arity ? cut(e, at, ETW_T_CUT) : at;
 }
 
 static uint8_t *map(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, size_t pairs, uint32_t depth)
 {
     ErlNifMapIterator each;
     ERL_NIF_TERM key, value;
+    uint32_t items = e->items;
     at = put_tagged(at, ETW_T_MAP, pairs, 4);
-    charge(e, COST_MAP);
     if (pairs == 0)
         return at;
-    if (is_full(e, at, end) || !enif_map_iterator_create(e->env, t, &each, ERL_NIF_MAP_ITERATOR_FIRST))
+    if (at >= end || !enif_map_iterator_create(e->env, t, &each, ERL_NIF_MAP_ITERATOR_FIRST))
         return cut(e, at, ETW_T_CUT);
     while (enif_map_iterator_get_pair(e->env, &each, &key, &value)) {
-        if (is_full(e, at, end)) {
+        if (at >= end || items-- == 0) {
             at = cut(e, at, ETW_T_CUT);
             break;
         }
         at = term(e, at, end, key, depth);
         if (secrets && is_secret(e, key)) {
             at = put8(at, ETW_T_REDACTED);
-        } else if (is_full(e, at, end)) {
+        } else if (at >= end) {
             at = cut(e, at, ETW_T_CUT);
             break;
         } else {
@@ -256,46 +282,59 @@ static uint8_t *unknown(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
     return text(at, ETW_TEXT_OTHER, "...", 3);
 }
 
-static uint8_t *boxed(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth)
+static __attribute__((noinline)) uint8_t *no_tuple(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth)
 {
-    const ERL_NIF_TERM *elements;
     ErlNifBinary bin;
     ErlNifSInt64 wide;
     double real;
-    int arity;
     size_t pairs;
-    if (enif_get_tuple(e->env, t, &arity, &elements))
-        return depth ? tuple(e, at, end, elements, (unsigned)arity, depth - 1) : cut(e, at, ETW_T_ELIDED);
     if (enif_get_map_size(e->env, t, &pairs))
         return depth ? map(e, at, end, t, pairs, depth - 1) : cut(e, at, ETW_T_ELIDED);
-    if (enif_inspect_binary(e->env, t, &bin))
-        return binary(e, at, end, &bin);
-    if (enif_is_ref(e->env, t))
-        return printed(e, at, ETW_TEXT_REF, t);
     if (enif_get_double(e->env, t, &real)) {
         uint64_t bits;
         memcpy(&bits, &real, sizeof bits);
         return put64(put8(at, ETW_T_FLOAT), bits);
     }
+    if (e->tick < atomic_load_explicit(&binaries_from, memory_order_relaxed)) {
+        if (enif_is_binary(e->env, t))
+            return unknown(e, at, t);
+    } else if (enif_inspect_binary(e->env, t, &bin)) {
+        return binary(e, at, end, &bin);
+    }
+    if (enif_is_ref(e->env, t))
+        return printed(at, ETW_TEXT_REF, t);
     if (enif_get_int64(e->env, t, &wide))
         return integer(at, wide);
     if (enif_is_number(e->env, t))
         return big(e, at, t);
     if (enif_is_fun(e->env, t))
-        return printed(e, at, ETW_TEXT_FUN, t);
+        return printed(at, ETW_TEXT_FUN, t);
     if (enif_is_pid(e->env, t))
-        return printed(e, at, ETW_TEXT_PID, t);
+        return printed(at, ETW_TEXT_PID, t);
     if (enif_is_port(e->env, t))
-        return printed(e, at, ETW_TEXT_PORT, t);
+        return printed(at, ETW_TEXT_PORT, t);
     return unknown(e, at, t);
 }
 
-/* The same without knowing what the bits of a word mean. */
-static uint8_t *asked(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth)
+static __attribute__((noinline)) uint8_t *boxed(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth)
+{
+    const ERL_NIF_TERM *elements;
+    int arity;
+    if (!enif_get_tuple(e->env, t, &arity, &elements))
+        return no_tuple(e, at, end, t, depth);
+    return depth ? tuple(e, at, end, elements, (unsigned)arity, depth - 1) : cut(e, at, ETW_T_ELIDED);
+}
+
+/* Any term, without knowing what the bits of a word mean. */
+static __attribute__((noinline)) uint8_t *asked(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth)
 {
     ErlNifSInt64 value;
     ErlNifPid pid;
     ErlNifPort port;
+    if (t == imm_nil)
+        return put8(at, ETW_T_NIL);
+    if (enif_is_list(e->env, t))
+        return list(e, at, end, t, depth);
     if (enif_is_atom(e->env, t))
         return atom(e, at, t);
     if (enif_get_int64(e->env, t, &value))
@@ -307,42 +346,14 @@ static uint8_t *asked(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM
     return boxed(e, at, end, t, depth);
 }
 
-static __attribute__((noinline)) uint8_t *any(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth)
-{
-    ERL_NIF_TERM head, tail;
-    if (__builtin_expect(imm_known, 1)) {
-        if (!imm_is_list(t)) {
-            if (!imm_is_value(t))
-                return boxed(e, at, end, t, depth);
-            if (imm_is_small(t))
-                return integer(at, imm_small(t));
-            if (imm_is_pid(t))
-                return put64(put8(at, ETW_T_PID), imm_pid(t));
-            if (imm_is_atom(t))
-                return atom(e, at, t);
-            if (imm_is_port(t))
-                return put64(put8(at, ETW_T_PORT), imm_port(t));
-        }
-    }
-    if (t == imm_nil)
-        return put8(at, ETW_T_NIL);
-    if (enif_get_list_cell(e->env, t, &head, &tail))
-        return depth ? list(e, at, end, head, tail, depth - 1) : cut(e, at, ETW_T_ELIDED);
-    return asked(e, at, end, t, depth);
-}
-
 uint8_t *encode_terms(struct encoder *e, uint8_t *at, const ERL_NIF_TERM *terms, unsigned many)
 {
     uint8_t *end = at + e->bytes;
     size_t keep = e->bytes > many * 32u ? 16 : 0;
-    /* bytes run out before items do, unless they are few: then these are shared as well */
-    uint32_t keep_items = e->items < e->bytes && e->items > many * 8 ? 4 : 0;
     end -= keep * many;
-    e->items -= keep_items * many;
     for (unsigned i = 0; i < many; i++) {
         end += keep;
-        e->items += keep_items;
-        at = is_full(e, at, end) ? cut(e, at, ETW_T_ELIDED) : term(e, at, end, terms[i], e->depth);
+        at = at < end ? term(e, at, end, terms[i], e->depth) : cut(e, at, ETW_T_ELIDED);
     }
     return at;
 }

@@ -1,7 +1,7 @@
 /*
- * Terms to bytes, bounded: by bytes, by terms looked at, by depth. What does not fit is cut, and the frame says so.
+ * Terms to bytes, bounded: by bytes, by elements of a container, by depth. What does not fit is cut, and the frame says so.
  *
- * The time is bounded with the items: no term is serialised, measured or copied whole. Compounds are read by enif_* alone,
+ * The time is bounded with the bytes, for each item takes some: no term is serialised, measured or copied whole. Compounds are read by enif_* alone,
  * immediates by their tag bits where imm_known. Nothing is allocated here (the VM does for the iterator of a large map,
  * and for the text of a large integer, which is bounded before).
  *
@@ -30,9 +30,10 @@ struct encoder {
     ErlNifEnv *env;
     struct intern *names;
     uint32_t bytes; /* no item begins so far behind the first */
-    uint32_t items; /* so many more terms are looked at */
+    uint32_t items; /* so many elements of a list, tuple or map */
     uint32_t depth;
     bool cut; /* something was left out */
+    uint64_t tick; /* when the event began */
 };
 
 /* At load: the bounds of what is a large integer, in an environment that lives until encode_unload(). */

@@ -44,7 +44,7 @@
     timer = none,            % of the next self-check
     worker, helper = none,   % the process for what may take long; {Ref, What} that it is at
     namer,                   % the process that looks up names
-    limit = false,
+    told = 0,                % bits of the NIF's status that the client was told of
     last = none              % after stop: trace_delivered (awaited), flush, then {sent, Seq}
 }).
 
@@ -57,7 +57,25 @@
 
 %% ---- replaced by the NIF ------------------------------------------------------------------------------------------
 
-%% No trace_call/5 and no other trace_*/5: the VM would call them with too few arguments for meta tracing, and abort.
+%% Callbacks, as erl_tracer says. No trace_call/5 and no other trace_*/5: the VM would call them with too few arguments
+%% for meta tracing, and abort.
+%%
+%% hello() -> {Hash, Nonce}: the build's, as it stands in the file, and what load_nif was given: that this is our file.
+%% open({RingBytes, Rings, Bytes, Levels, Terms, Limit, Rate, [RedactedAtom], [RedactedBinary]}) -> {ok, State}
+%%     begins a session; State, a small integer, is the tracer's state in the VM and names the session below.
+%%     RingBytes a power of two, Rings at most 256; 0 is no limit, no rate.
+%% exclude(PidOrPort): never an event of it, and none that is sent to it; 16 at most; forgotten by the next open.
+%% gate(State, open | closed | early | late | returns | no_returns): closed counts calls as lost (guard). early decides
+%%     before the match specification and before the VM makes the arguments: only where no specification can reject a
+%%     call. returns: every call that is shown has its return traced, so those that are owed can be counted.
+%% ticks() -> the clock of the frames
+%% drain(State, MaxBytes, OwnFrames, Last) -> {Batch | none, [NewTracee], Status}: one whole batch (etrace_wire.h), or none
+%%     when there is nothing new, not even a watermark that something waits for. Status: 1 more in the rings, 2 events are
+%%     held back by the watermark, 4 the limit was reached, 8 a process owes too many returns. A frame larger than MaxBytes
+%%     comes alone. A tracee may be told more than once. Last only after the session is destroyed: ETW_BATCH_LAST is set
+%%     when nothing is left.
+%% doze(State) -> armed | busy: a {select, _, _, ready_input} will come at the next event (or without need) | drain first
+%% close(State): callbacks do nothing from here on; drain still works.
 
 enabled(_, _, _) -> erlang:nif_error(undef).
 enabled_call(_, _, _) -> erlang:nif_error(undef).
@@ -98,7 +116,7 @@ start({Client, So, Hash, Nonce, Options, Janitor}) ->
         #{fallback := true} -> [{<<"asked for">>, <<>>}];
         _ -> nif_load(So, Hash, Nonce, Janitor)
     end,
-    Namer = spawn_opt(?MODULE, names, [self()], [{max_heap_size, heap(1)}]),
+    Namer = spawn_opt(?MODULE, names, [{self(), Janitor, Client}], [{max_heap_size, heap(1)}]),
     S0 = #s{client = Client, node = Node, janitor = Janitor, heard = now_ms(), options = Options, why = Why,
         namer = Namer, worker = worker_start(), max = ?MAX_BATCH - ?META_ROOM, min = maps:get(size, Options, 1024) * 2 + ?MIN_DRAIN},
     S1 = session(tracer(S0)),
@@ -135,15 +153,17 @@ destroy(S = #s{session = Session}) ->
 -spec finish(term(), #s{}) -> no_return().
 finish(Reason, S0) ->
     S = destroy(S0),
+    Reason =:= janitor andalso exit(S#s.namer, kill),
     case S#s.tracer of fallback -> ok; State -> close(State) end,
     case Reason of lease -> erlang:disconnect_node(S#s.node); _ -> ok end,
-    case Reason of janitor -> unload(?MODULE); _ -> ok end,
+    case Reason of janitor -> unload(?MODULE, S#s.client); _ -> ok end,
     exit(Reason).
 
-%% Nobody else is left to do it: the module is passed as data, so this process may end in peace and be gone by then.
-unload(M) ->
+%% For the janitor, who was killed: the module is passed as data, and this process ends before its code is purged.
+unload(M, Client) ->
     code:purge(M),
     code:delete(M),
+    erlang:send(Client, <<$G, (term_to_binary(killed))/binary>>, [nosuspend, noconnect]),
     spawn(code, purge, [M]).
 
 %% Modules of etrace that nobody answers for any more: their processes were killed together.
@@ -227,7 +247,7 @@ handle({'DOWN', _, _, Worker, _}, S0 = #s{worker = Worker}) ->
     case S0#s.helper of {_, What} -> helped(What, killed, S); none -> S end;
 handle({retry, Id, Answer}, S) ->
     reply(Id, Answer, S);
-handle({names, _, Frames}, S) -> % too late for the batch that they belong to
+handle({names, _, Frames}, S) when is_list(Frames) -> % too late for the batch that they belong to
     meta(S, Frames);
 handle(Event, S = #s{tracer = fallback}) ->
     fb_event(Event, S);
@@ -282,12 +302,12 @@ pump(S0, Max) ->
         fallback -> {Batch, New, Status, S1} = fb_drain(Max, iolist_to_binary(S0#s.meta), Last, S0);
         State -> {Batch, New, Status} = drain(State, Max, iolist_to_binary(S0#s.meta), Last), S1 = S0
     end,
-    S2 = limit(Status, S1),
     case Batch of
         none ->
+            S2 = limit(Status, S1),
             idle(Status, meta(S2, names_of(New, S2)));
         _ ->
-            S3 = S2#s{meta = [], metasize = 0},
+            S3 = limit(Status, S1#s{meta = [], metasize = 0}),
             {Message, Seq, IsLast} = batch_message(Batch, names_of(New, S3)),
             S4 = case IsLast of
                 true -> erlang:start_timer(2000, self(), last), S3#s{last = {sent, Seq}};
@@ -307,21 +327,27 @@ wait_after(_, S) -> S#s{wait = ?LINGER}.
 
 idle(Status, S) when Status band 3 =/= 0; S#s.last =:= flush ->
     S#s{wait = ?LINGER};
-idle(_, S = #s{tracer = fallback}) ->
+idle(_, S = #s{tracer = fallback, meta = []}) ->
     S#s{wait = infinity};
+idle(_, S = #s{tracer = fallback}) ->
+    S#s{wait = ?LINGER};
 idle(_, S = #s{tracer = State}) ->
     case doze(State) of
-        armed -> S#s{dozing = true, wait = infinity};
+        armed when S#s.meta =:= [] -> S#s{dozing = true, wait = infinity};
+        armed -> S#s{dozing = true, wait = ?LINGER};
         busy -> S#s{wait = ?LINGER}
     end.
 
 batch_sent(Seq, Bytes, S) ->
     S#s{sent = [{Seq, Bytes} | S#s.sent]}.
 
-limit(Status, S = #s{limit = false}) when Status band 4 =:= 4 ->
-    meta(S#s{limit = true}, notice, [limit, maps:get(limit, S#s.options, 0)]);
-limit(_, S) ->
-    S.
+%% The limit was reached (4), or a process owes so many returns that calling on would fill its stack (8): told once.
+limit(Status, S = #s{told = Told}) when Status band 12 band (bnot Told) =:= 0 -> S;
+limit(Status, S = #s{told = Told}) ->
+    New = Status band 12 band (bnot Told),
+    S1 = case New band 4 of 4 -> meta(S, notice, [limit, maps:get(limit, S#s.options, 0)]); _ -> S end,
+    S2 = case New band 8 of 8 -> meta(S1, notice, [guard, returns]); _ -> S1 end,
+    S2#s{told = Told bor New}.
 
 %% ---- requests -----------------------------------------------------------------------------------------------------
 

@@ -12,9 +12,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-extern bool imm_known;
-extern ERL_NIF_TERM imm_nil; /* the one word of [] */
-extern ERL_NIF_TERM imm_128; /* where small integers are known: the word of 128, a bound for those of one byte; else 0 */
+#include "hidden.h"
+
+extern HIDDEN bool imm_known;
+extern HIDDEN ERL_NIF_TERM imm_nil; /* the one word of [] */
+extern HIDDEN ERL_NIF_TERM imm_128; /* where small integers are known: the word of 128, a bound for those of one byte; else 0 */
 
 #define IMM_PID 0x3u
 #define IMM_PORT 0x7u
@@ -39,7 +41,7 @@ struct imm_turn {
     uint32_t by, rest; /* their places to the left; as many as to the right */
 };
 
-extern struct imm_turn imm_pids, imm_ports;
+extern HIDDEN struct imm_turn imm_pids, imm_ports;
 
 static inline uint64_t imm_unturn(const struct imm_turn *turn, uint64_t data)
 {

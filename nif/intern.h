@@ -18,7 +18,7 @@ struct intern {
 
 static inline unsigned intern_function(uint64_t module, uint64_t name)
 {
-    return (unsigned)(((module >> 6) * 31 + (name >> 6)) * UINT64_C(0x9e3779b97f4a7c15) >> 54);
+    return (unsigned)((module ^ name << 5) * UINT64_C(0x9e3779b97f4a7c15) >> 54);
 }
 
 static inline unsigned intern_atom(uint64_t atom)

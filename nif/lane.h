@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "hidden.h"
 #include "intern.h"
 #include "ring.h"
 
@@ -48,7 +49,7 @@ struct lanes {
     _Atomic uint64_t roofless; /* events of threads without a lane */
 };
 
-extern struct lanes lanes;
+extern HIDDEN struct lanes lanes;
 
 /* Ring bytes: a power of two. Later calls keep the mapping, and fail when need does not fit it. */
 bool lanes_open(uint32_t count, uint64_t ring_bytes, uint64_t need);
@@ -65,7 +66,7 @@ static inline uint32_t lanes_claimed(void)
     return claimed < lanes.count ? claimed : lanes.count;
 }
 
-extern __thread struct lane *lane_of_thread;
+extern HIDDEN __thread struct lane *lane_of_thread;
 struct lane *lane_claim(void);
 
 /* This thread's lane, cleared when a session began since its last event; NULL: none is left. */

@@ -11,6 +11,7 @@
 #include "batch.h"
 #include "bell.h"
 #include "imm.h"
+#include "owed.h"
 #include "session.h"
 #include "tick.h"
 #include "tracer.h"
@@ -21,7 +22,6 @@
 
 #define NONCE_MOST 64
 #define BYTES_MOST (512u * 1024)
-#define ITEMS_MOST (1u << 20)
 #define RING_LEAST (16u * 1024)
 #define RING_MOST (1u << 30)
 
@@ -30,7 +30,7 @@ __attribute__((used)) static char module_name[] = "etrace_00000000_0";
 
 enum { NAME_HASH = 7, NAME_HASH_BYTES = 8 };
 
-enum { STATUS_MORE = 1, STATUS_HELD = 2, STATUS_OVER = 4 };
+enum { STATUS_MORE = 1, STATUS_HELD = 2, STATUS_OVER = 4, STATUS_STUCK = 8 };
 
 static uint8_t nonce[NONCE_MOST];
 static size_t nonce_bytes;
@@ -91,7 +91,7 @@ static ERL_NIF_TERM nif_open(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
     if (!bell_open(env))
         return error(env, "bell");
     session_begin((uint32_t)bytes, (uint32_t)(depth < ENCODE_MAX_DEPTH ? depth : ENCODE_MAX_DEPTH),
-        (uint32_t)(items < ITEMS_MOST ? items : ITEMS_MOST), limit, rate, tick_per_ms());
+        (uint32_t)items, limit, rate, tick_per_ms());
     memset(&batches, 0, sizeof batches);
     opened = enif_make_uint(env, ++generation);
     atomic_store(&session.live, opened);
@@ -110,20 +110,28 @@ static ERL_NIF_TERM nif_exclude(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
 
 static ERL_NIF_TERM nif_gate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
+    static const struct {
+        const char *word;
+        uint32_t off, on;
+    } words[] = {
+        {"open", RULE_CLOSED, 0},
+        {"closed", 0, RULE_CLOSED},
+        {"early", 0, RULE_EARLY},
+        {"late", RULE_EARLY, 0},
+        {"returns", RULE_STUCK, RULE_RETURNS},
+        {"no_returns", RULE_RETURNS | RULE_STUCK, 0},
+    };
     (void)argc;
-    if (argv[0] != opened)
-        return enif_make_badarg(env);
-    if (argv[1] == enif_make_atom(env, "open"))
-        atomic_fetch_and(&session.rules, ~(uint32_t)RULE_CLOSED);
-    else if (argv[1] == enif_make_atom(env, "closed"))
-        atomic_fetch_or(&session.rules, RULE_CLOSED);
-    else if (argv[1] == enif_make_atom(env, "early"))
-        atomic_fetch_or(&session.rules, RULE_EARLY);
-    else if (argv[1] == enif_make_atom(env, "late"))
-        atomic_fetch_and(&session.rules, ~(uint32_t)RULE_EARLY);
-    else
-        return enif_make_badarg(env);
-    return enif_make_atom(env, "ok");
+    for (size_t i = 0; argv[0] == opened && i < sizeof words / sizeof *words; i++) {
+        if (argv[1] != enif_make_atom(env, words[i].word))
+            continue;
+        if (words[i].off & RULE_STUCK)
+            owed_clear();
+        atomic_fetch_and(&session.rules, ~words[i].off);
+        atomic_fetch_or(&session.rules, words[i].on);
+        return enif_make_atom(env, "ok");
+    }
+    return enif_make_badarg(env);
 }
 
 static ERL_NIF_TERM nif_ticks(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
@@ -186,11 +194,13 @@ static ERL_NIF_TERM nif_drain(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
         status |= STATUS_HELD;
     if (session_rules() & RULE_OVER)
         status |= STATUS_OVER;
+    if (session_rules() & RULE_STUCK)
+        status |= STATUS_STUCK;
     ERL_NIF_TERM batch = enif_make_atom(env, "none"), newcomers = take_newcomers(env);
     if (plan.wanted) {
         batch_write(&batches, &plan, enif_make_new_binary(env, plan.bytes, &batch));
-        session_has_room();
-        enif_consume_timeslice(env, (int)(plan.bytes / (16 * 1024) % 100) + 1);
+        session_may_have_room();
+        enif_consume_timeslice(env, (int)(plan.bytes / (16 * 1024)) + 1);
     }
     return enif_make_tuple3(env, batch, newcomers, enif_make_uint(env, status));
 }

@@ -4,18 +4,24 @@
 
 #include "tick.h"
 
+static void set_need(struct ring *ring, uint64_t need)
+{
+    ring->need = need;
+    ring->need_new = need + ring->size / 8;
+}
+
 void ring_init(struct ring *ring, uint8_t *bytes, uint64_t size, uint64_t need)
 {
     memset(ring, 0, sizeof *ring);
     ring->bytes = bytes;
     ring->size = size;
-    ring->need = need;
     ring->fresh = true;
+    set_need(ring, need);
 }
 
 void ring_begin(struct ring *ring, uint64_t need, uint64_t tick)
 {
-    ring->need = need;
+    set_need(ring, need);
     ring->fresh = true;
     ring->lost_untold = false;
     ring->tick = tick;

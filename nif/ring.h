@@ -25,6 +25,7 @@ struct ring {
     _Alignas(RING_LINE) uint8_t *bytes;
     uint64_t size, head, tail_seen;
     uint64_t need;     /* no frame is longer */
+    uint64_t need_new; /* and the room that is kept */
     uint64_t tick;     /* of the last frame */
     uint64_t tracee;   /* of the last frame */
     bool fresh;        /* the next frame tells tick and tracee in full */
@@ -49,12 +50,24 @@ void ring_skip(struct ring *ring);
 
 /* ---- producer ----------------------------------------------------------------------------------------------------- */
 
-static inline bool ring_has_room(struct ring *ring)
+static inline bool ring_has_bytes(struct ring *ring, uint64_t bytes)
 {
-    if (__builtin_expect(ring->head + ring->need - ring->tail_seen <= ring->size, 1))
+    if (__builtin_expect(ring->head + bytes - ring->tail_seen <= ring->size, 1))
         return true;
     ring->tail_seen = atomic_load_explicit(&ring->tail, memory_order_acquire);
-    return ring->head + ring->need - ring->tail_seen <= ring->size;
+    return ring->head + bytes - ring->tail_seen <= ring->size;
+}
+
+/* For what follows from an event that is in the ring: a return. */
+static inline bool ring_has_room(struct ring *ring)
+{
+    return ring_has_bytes(ring, ring->need);
+}
+
+/* For what is new: an eighth of the ring is left to what follows, so that a call is seldom without its return. */
+static inline bool ring_has_room_for_new(struct ring *ring)
+{
+    return ring_has_bytes(ring, ring->need_new);
 }
 
 static inline void ring_bump(_Atomic uint64_t *counter)
@@ -64,8 +77,10 @@ static inline void ring_bump(_Atomic uint64_t *counter)
 
 static inline void ring_lose(struct ring *ring, enum etw_loss why)
 {
-    ring_bump(&ring->lost[why]);
+    /* in this order, so that whoever reads what is lost first never sees more lost than seen */
+    uint64_t lost = atomic_load_explicit(&ring->lost[why], memory_order_relaxed) + 1;
     ring_bump(&ring->seen);
+    atomic_store_explicit(&ring->lost[why], lost, memory_order_release);
     ring->lost_untold = true;
 }
 

@@ -63,6 +63,12 @@ __attribute__((noinline)) void session_is_full(struct lane *lane)
         atomic_fetch_or_explicit(&session.rules, RULE_FULL, memory_order_relaxed);
 }
 
+__attribute__((noinline)) void session_is_stuck(void)
+{
+    if (!(atomic_fetch_or(&session.rules, RULE_STUCK) & RULE_STUCK))
+        bell_ring();
+}
+
 __attribute__((noinline)) bool session_admits_slowly(struct lane *lane, uint32_t rules)
 {
     if (rules & RULE_CLOSED) {

@@ -5,7 +5,8 @@
  * its word is compared before anything else, so what comes late from a session that ended is ignored. Which events are
  * turned away:
  *  - all new ones when the limit was reached; they are not counted, for nobody asked for them any more;
- *  - new ones while the gate is closed, those that find the ring full or the rate used up; each counted once.
+ *  - new ones while the gate is closed, those that find the ring full or the rate used up; each counted once;
+ *  - calls, when a process owes more returns than it should (owed.h).
  * A return goes with its call: it is not charged again.
  */
 #ifndef ETRACE_SESSION_H
@@ -15,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "hidden.h"
 #include "lane.h"
 
 enum session_rule {
@@ -32,6 +34,8 @@ enum session_rule {
      * thread's ring at all.
      */
     RULE_FULL = 32,
+    RULE_RETURNS = 64, /* every traced call has its return traced: those that are owed are counted */
+    RULE_STUCK = 128,  /* a process owes too many: no call is let through any more, at the gate in any case */
 };
 
 #define EXCLUDED_MAX 16
@@ -53,7 +57,7 @@ struct session {
     uint64_t window_ticks;
 };
 
-extern struct session session;
+extern HIDDEN struct session session;
 
 /* Not live yet. Limit and rate (events a second): 0 is none. */
 void session_begin(uint32_t bytes, uint32_t depth, uint32_t items, uint64_t limit, uint64_t rate, uint64_t ticks_per_ms);
@@ -87,7 +91,7 @@ bool session_rate_allows(uint64_t tick);
 void session_is_full(struct lane *lane);
 
 /* Drain: there is room again, or may be. */
-static inline void session_has_room(void)
+static inline void session_may_have_room(void)
 {
     if (session_rules() & RULE_FULL)
         atomic_fetch_and(&session.rules, ~(uint32_t)RULE_FULL);
@@ -99,11 +103,32 @@ bool session_admits_slowly(struct lane *lane, uint32_t rules);
 /* Decides about a new event, once for each: what is turned away is counted, what is admitted is charged. */
 static inline bool session_admits(struct lane *lane, uint32_t rules)
 {
-    if (__builtin_expect(!ring_has_room(&lane->ring), 0)) {
+    if (__builtin_expect(!ring_has_room_for_new(&lane->ring), 0)) {
         session_is_full(lane);
         return false;
     }
     return __builtin_expect((rules & (RULE_CLOSED | RULE_RATE | RULE_LIMIT)) == 0, 1) || session_admits_slowly(lane, rules);
+}
+
+/* A process owes too many returns. */
+void session_is_stuck(void);
+
+/* Room for a new event that was charged at the gate; there the ring was perhaps not looked at. */
+static inline bool session_has_room_for_new(struct lane *lane)
+{
+    if (__builtin_expect(ring_has_room_for_new(&lane->ring), 1))
+        return true;
+    session_is_full(lane);
+    return false;
+}
+
+/* Room for what follows from an admitted event. */
+static inline bool session_has_room_for_more(struct lane *lane)
+{
+    if (__builtin_expect(ring_has_room(&lane->ring), 1))
+        return true;
+    session_is_full(lane);
+    return false;
 }
 
 #endif

@@ -10,7 +10,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-extern bool tick_counter; /* the processor's counter is used */
+#include "hidden.h"
+
+extern HIDDEN bool tick_counter; /* the processor's counter is used */
 
 uint64_t tick_ns(void);
 

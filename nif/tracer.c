@@ -2,8 +2,12 @@
 
 #include "bell.h"
 #include "imm.h"
+#include "owed.h"
 #include "session.h"
 #include "tick.h"
+
+/* Calls have their own copy of all this, in which nothing is left to be decided about the tag. */
+#define ALWAYS inline __attribute__((always_inline))
 
 /* What stands in argv[3] and under `extra`, and in which order the frame has it. */
 enum layout {
@@ -111,11 +115,15 @@ static __attribute__((noinline)) ERL_NIF_TERM enabled_by_rules(uint32_t rules)
 {
     if (rules & RULE_OVER)
         return atom_discard;
-    if (!(rules & RULE_EARLY))
+    if (!(rules & (RULE_EARLY | RULE_STUCK)))
         return atom_trace;
     struct lane *lane = lane_mine();
     if (!lane) {
         count_roofless();
+        return atom_discard;
+    }
+    if (rules & RULE_STUCK) {
+        ring_lose(&lane->ring, ETW_LOST_GUARD);
         return atom_discard;
     }
     return session_admits(lane, rules) ? atom_trace : atom_discard;
@@ -127,7 +135,7 @@ ERL_NIF_TERM tracer_enabled_call(ErlNifEnv *env, int argc, const ERL_NIF_TERM ar
     if (!session_is_live(argv[1]) || session_excludes(argv[2]))
         return atom_discard;
     uint32_t rules = session_rules();
-    return __builtin_expect((rules & ~(uint32_t)RULE_EARLY) == 0, 1) ? atom_trace : enabled_by_rules(rules);
+    return __builtin_expect((rules & ~(uint32_t)(RULE_EARLY | RULE_RETURNS)) == 0, 1) ? atom_trace : enabled_by_rules(rules);
 }
 
 /* Turns away what trace/5 would turn away a moment later; charging is left to it, for it may know better. */
@@ -137,7 +145,7 @@ ERL_NIF_TERM tracer_enabled_event(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
     if (!session_is_live(argv[1]) || session_excludes(argv[2]))
         return atom_discard;
     uint32_t rules = session_rules();
-    if (__builtin_expect((rules & ~(uint32_t)(RULE_EARLY | RULE_LIMIT)) == 0, 1))
+    if (__builtin_expect((rules & ~(uint32_t)(RULE_EARLY | RULE_LIMIT | RULE_RETURNS | RULE_STUCK)) == 0, 1))
         return atom_trace;
     if (rules & RULE_OVER)
         return atom_discard;
@@ -147,7 +155,7 @@ ERL_NIF_TERM tracer_enabled_event(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
         return atom_discard;
     }
     enum etw_loss why;
-    if (!ring_has_room(&lane->ring))
+    if (!ring_has_room_for_new(&lane->ring))
         why = ETW_LOST_RING;
     else if (rules & RULE_CLOSED)
         why = ETW_LOST_GUARD;
@@ -170,7 +178,7 @@ ERL_NIF_TERM tracer_enabled(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 
 /* ---- trace: argv is tag, state, tracee, term, options -------------------------------------------------------------- */
 
-static inline uint64_t tracee_data(ErlNifEnv *env, ERL_NIF_TERM word)
+static ALWAYS uint64_t tracee_data(ErlNifEnv *env, ERL_NIF_TERM word)
 {
     if (__builtin_expect(imm_known, 1)) {
         if (imm_is_pid(word))
@@ -181,20 +189,30 @@ static inline uint64_t tracee_data(ErlNifEnv *env, ERL_NIF_TERM word)
 }
 
 /* Whether the event that came so far is pushed; what is not is counted here, unless it was or nobody asked for it. */
-static inline bool admits(struct lane *lane, const struct tag *tag, uint32_t rules)
+static ALWAYS bool admits(struct lane *lane, const struct tag *tag, uint32_t rules)
 {
-    bool is_return = tag->kind == ETW_RETURN_FROM || tag->kind == ETW_EXCEPTION_FROM;
-    if (is_return || (tag->kind == ETW_CALL && rules & RULE_EARLY)) {
-        /* Its call, or it itself, was admitted at the gate. Without a gate a rate must hold for returns as well. */
-        if (is_return && !(rules & RULE_EARLY))
-            return session_admits(lane, rules & RULE_RATE);
-        return session_admits(lane, 0);
+    if (tag->kind == ETW_CALL && rules & RULE_EARLY)
+        return session_has_room_for_new(lane);
+    if (tag->kind == ETW_RETURN_FROM || tag->kind == ETW_EXCEPTION_FROM) {
+        /* Where calls are not turned away at the gate, those that are lost return all the same: then the rate is for both. */
+        if ((rules & (RULE_EARLY | RULE_RATE)) == RULE_RATE)
+            return session_admits(lane, RULE_RATE);
+        return session_has_room_for_more(lane);
     }
     return !(rules & RULE_OVER) && session_admits(lane, rules);
 }
 
+/* Whether the event is pushed or lost, the VM keeps a frame for the return. */
+static ALWAYS void count_owed(const struct tag *tag, ERL_NIF_TERM process)
+{
+    if (tag->kind == ETW_RETURN_FROM || tag->kind == ETW_EXCEPTION_FROM)
+        owed_less(process);
+    else if (tag->kind == ETW_CALL && !owed_more(process))
+        session_is_stuck();
+}
+
 /* {M, F, _}; false: not that */
-static inline bool get_function(ErlNifEnv *env, ERL_NIF_TERM t, const ERL_NIF_TERM **ret_mfa)
+static ALWAYS bool get_function(ErlNifEnv *env, ERL_NIF_TERM t, const ERL_NIF_TERM **ret_mfa)
 {
     int n;
     return enif_get_tuple(env, t, &n, ret_mfa) && n == 3;
@@ -214,7 +232,7 @@ static uint8_t *put_function(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
     return encode_function(e, at, mfa[0], mfa[1], arity);
 }
 
-static inline uint8_t *put_call(struct encoder *e, uint8_t *at, ERL_NIF_TERM t, uint32_t *flags)
+static ALWAYS uint8_t *put_call(struct encoder *e, uint8_t *at, ERL_NIF_TERM t, uint32_t *flags)
 {
     const ERL_NIF_TERM *mfa;
     ERL_NIF_TERM args[255], rest;
@@ -237,7 +255,7 @@ static uint8_t *put_terms(struct encoder *e, uint8_t *at, ERL_NIF_TERM first, ER
     return encode_terms(e, at, both, second ? 2 : 1);
 }
 
-static inline uint8_t *put_event(struct encoder *e, uint8_t *at, const struct tag *tag, const ERL_NIF_TERM argv[], ERL_NIF_TERM extra,
+static ALWAYS uint8_t *put_event(struct encoder *e, uint8_t *at, const struct tag *tag, const ERL_NIF_TERM argv[], ERL_NIF_TERM extra,
     uint32_t *flags)
 {
     switch ((enum layout)tag->layout) {
@@ -263,22 +281,21 @@ static inline uint8_t *put_event(struct encoder *e, uint8_t *at, const struct ta
 
 static uint8_t *put_result(struct encoder *e, uint8_t *at, ERL_NIF_TERM result)
 {
-    e->items += 32;
     e->bytes = TRACER_MS_BYTES;
     return encode_terms(e, at, &result, 1);
 }
 
-static inline bool has_match_spec(const struct tag *tag)
+static ALWAYS bool has_match_spec(const struct tag *tag)
 {
     return tag->kind == ETW_CALL || tag->kind == ETW_SEND || tag->kind == ETW_RECEIVE || tag->kind == ETW_SEND_NOPROC;
 }
 
-static inline bool has_extra(const struct tag *tag)
+static ALWAYS bool has_extra(const struct tag *tag)
 {
     return tag->layout == LAYOUT_RETURN || tag->layout == LAYOUT_EXTRA_TERM || tag->layout == LAYOUT_TERM_EXTRA;
 }
 
-static inline __attribute__((always_inline)) ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag)
+static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag)
 {
     uint32_t rules = session_rules();
     ERL_NIF_TERM extra = imm_nil, result;
@@ -290,6 +307,8 @@ static inline __attribute__((always_inline)) ERL_NIF_TERM push(ErlNifEnv *env, c
     }
     if (tag->kind == ETW_RETURN_TO && session_excludes(argv[2]))
         return atom_ok;
+    if (rules & RULE_RETURNS)
+        count_owed(tag, argv[2]);
     struct lane *lane = lane_mine();
     if (__builtin_expect(!lane, 0)) {
         if (!(rules & RULE_OVER))
@@ -299,11 +318,12 @@ static inline __attribute__((always_inline)) ERL_NIF_TERM push(ErlNifEnv *env, c
     if (!admits(lane, tag, rules))
         return atom_ok;
 
-    struct encoder e = {env, &lane->names, session.bytes, session.items, session.depth, false};
+    struct encoder e = {env, &lane->names, session.bytes, session.items, session.depth, false, 0};
     struct frame frame;
     ring_busy(&lane->ring);
     uint64_t tracee = argv[2] == lane->tracee ? lane->ring.tracee : tracee_data(env, argv[2]);
-    uint8_t *at = frame_begin(&lane->ring, &frame, tick_now(), tracee);
+    e.tick = tick_now();
+    uint8_t *at = frame_begin(&lane->ring, &frame, e.tick, tracee);
     at = put_event(&e, at, tag, argv, extra, &frame.flags);
     if (has_match_spec(tag) && enif_get_map_size(env, argv[4], &options) && options
         && enif_get_map_value(env, argv[4], atom_match_spec_result, &result)) {
@@ -330,6 +350,6 @@ ERL_NIF_TERM tracer_trace(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     if (!session_is_live(argv[1]))
         return atom_ok;
     if (argv[0] == atom_call)
-        return push(env, argv, &tags[0]); /* everything that depends on the tag is decided by the compiler */
+        return push(env, argv, &tags[0]);
     return push(env, argv, tag_of(argv[0]));
 }

@@ -16,6 +16,7 @@
     builtins = [],  % [{MFA, Specification, Flags}]: what another session's trace-off could blind (gate `bif`)
     loaded = [],    % the node's modules when they were last looked at
     early,          % no specification can reject a call
+    returns,        % every call that is shown has its return traced
     turn = []       % modules that the next check looks at more closely
 }).
 
@@ -38,6 +39,7 @@ disarm(S) -> session((destroy(S))#s{helper = none, timer = none}).
 helped({arm, Id, Request}, {ok, Armed, Answer}, S) ->
     %% Where no specification can reject a call, the NIF may turn calls away before the VM has built their arguments.
     S#s.tracer =:= fallback orelse gate(S#s.tracer, case Armed#armed.early of true -> early; false -> late end),
+    S#s.tracer =:= fallback orelse gate(S#s.tracer, case Armed#armed.returns of true -> returns; false -> no_returns end),
     try flags(Request, S) of
         {Processes, Ports} ->
             Timer = erlang:start_timer(?CHECK, self(), check),
@@ -256,14 +258,22 @@ watched(Request, Calls) ->
             _ -> Acc#{M => {md5(M), {F, A}, Scope}}
         end
     end, #{}, Calls),
+    Specs = lists:usort([Ms || {_, _, Ms} <- Calls]),
     Builtins = [Call || Call = {{M, F, A}, _, _} <- Calls, erlang:is_builtin(M, F, A)],
     #armed{request = Request, modules = Modules, loaded = lists:usort(erlang:loaded()), builtins = lists:sublist(Builtins, 50),
-        early = lists:all(fun accepts/1, lists:usort([Ms || {_, _, Ms} <- Calls]))}.
+        early = lists:all(fun accepts/1, Specs), returns = Specs =/= [] andalso lists:all(fun returns/1, Specs)}.
 
 accepts(true) -> true;
 accepts(Clauses) ->
     lists:any(fun({Head, Guards, _}) -> Guards =:= [] andalso takes_all(Head, []) end, Clauses)
         andalso not uses([message, silent], [Body || {_, _, Body} <- Clauses, muted(Body)]).
+
+returns(true) -> false;
+returns(Clauses) ->
+    lists:all(fun({_, _, Body}) -> uses_alone([exception_trace, return_trace], Body) andalso not muted(Body) end, Clauses).
+
+uses_alone(Actions, Body) ->
+    lists:any(fun({A}) -> lists:member(A, Actions); (_) -> false end, Body).
 
 %% Variables, each once.
 takes_all('_', _) -> true;
@@ -340,6 +350,7 @@ gates() ->
     [Row || Row = {_, Fixed, _, _} <- all_gates(), Erts < Fixed].
 
 all_gates() -> [
+    {garbage_collection, [99], error, <<"two sessions that trace garbage collection crash the node, and another session exists on it">>},
     {return_to, [15, 1], error, <<"return_to is unreliable before OTP 27.1">>},
     {trace, [15, 1], error, <<"enable, disable and trace use the wrong tracer before OTP 27.1">>},
     {meta, [15, 0, 1], error, <<"meta tracing goes to the wrong process before OTP 27.0.1">>},
@@ -360,6 +371,8 @@ allowed(Probe, Request, Gates) ->
         end
     end, Gates).
 
+concerned(garbage_collection, _, #{flags := Flags}) ->
+    lists:member(garbage_collection, Flags) andalso length(trace:session_info(all)) > 2;
 concerned(return_to, _, #{flags := Flags}) -> lists:member(return_to, Flags);
 concerned(trace, #{match_spec := {_, Specs}}, _) -> uses([enable_trace, disable_trace, trace], Specs);
 concerned(meta, #{type := call, scope := Scope}, _) -> Scope =:= meta;

@@ -31,7 +31,7 @@ uid() ->
 
 nif_load(Base, So, Hash, Nonce, Janitor, Uid) ->
     Dir = filename:join(Base, "etrace-" ++ hex(erlang:md5([Nonce, Base]))),
-    File = filename:join(Dir, atom_to_list(?MODULE) ++ ".so"),
+    File = filename:join(Dir, "etrace.so"),
     Janitor ! {directory, {Dir, File}},
     case file:make_dir(Dir) of
         ok ->
@@ -85,7 +85,19 @@ bin(Text) ->
         _ -> <<"?">>
     end.
 
-%% One text of why there is no NIF, without saying the same for every directory.
+%% One text of why there is no NIF: equal reasons once, the file's name not at all, directories that do not exist neither.
 reasons(ok) -> <<>>;
 reasons(Why) ->
-    iolist_to_binary(lists:join(<<"; ">>, [case R of <<>> -> D; _ -> [D, <<": ">>, R] end || {D, R} <- Why])).
+    There = [{D, reason(R)} || {D, R} <- Why, R =/= <<"enoent">>],
+    Texts = [[lists:join(<<", ">>, [D || {D, Same} <- There, Same =:= R]), case R of <<>> -> []; _ -> [<<": ">>, R] end]
+        || R <- lists:uniq([R || {_, R} <- There])],
+    case Texts of
+        [] -> <<"no directory for its file exists">>;
+        _ -> iolist_to_binary(lists:join(<<"; ">>, Texts))
+    end.
+
+reason(Text) ->
+    case binary:split(Text, <<"etrace.so: ">>) of
+        [_, Said] -> hd(binary:split(Said, <<"'">>));
+        _ -> Text
+    end.

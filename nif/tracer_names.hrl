@@ -1,5 +1,6 @@
 %% What processes are called: registered name, else label, else the function they began with. Asking a process may have to
 %% wait for it, so a process of its own asks, and the owner waits a few milliseconds at most for a batch's names.
+%% It is also the last to leave, when owner and janitor were killed together.
 
 -define(NAMES_WAIT, 5).    % ms
 -define(NAMES_MOST, 256).  % for one batch
@@ -12,19 +13,27 @@ names_of(New, S = #s{namer = Namer}) ->
     after ?NAMES_WAIT -> []
     end.
 
-names(Owner) ->
+names(Three = {Owner, Janitor, _}) ->
     monitor(process, Owner),
-    names_loop(Owner).
+    monitor(process, Janitor),
+    names_loop(Three).
 
-names_loop(Owner) ->
+names_loop(Three = {Owner, Janitor, Client}) ->
     receive
         {names, Ref, New, Tick} ->
             Owner ! {names, Ref, name_frames(New, Tick, ?META_ROOM div 2)},
-            names_loop(Owner);
-        {'DOWN', _, _, _, _} ->
-            ok;
+            names_loop(Three);
+        {'DOWN', _, _, Owner, _} ->
+            names_last(Janitor, Client);
         _ ->
-            names_loop(Owner)
+            names_loop(Three)
+    end.
+
+%% The janitor now purges the module, and us with it. Were it killed together with the owner, nobody else would.
+names_last(Janitor, Client) ->
+    Alive = is_process_alive(Janitor),
+    receive {'DOWN', _, _, Janitor, _} -> unload(?MODULE, Client)
+    after case Alive of true -> 5000; false -> 0 end -> unload(?MODULE, Client)
     end.
 
 name_frames([], _, _) -> [];
@@ -52,6 +61,7 @@ name(Pid) ->
         undefined -> none
     end.
 
+mfa({erlang, apply, _}) -> none; % a fun: it says nothing
 mfa({M, F, A}) when is_list(A) -> mfa({M, F, length(A)});
 mfa({M, F, A}) when is_atom(M), is_atom(F), is_integer(A) ->
     iolist_to_binary([atom_to_binary(M), $:, atom_to_binary(F), $/, integer_to_binary(A)]);
