@@ -9,7 +9,7 @@
 
 enum ast_type {
     A_LIT,      /* value; quoted: an atom in quotes (Erlang) or with a colon (Elixir) */
-    A_ANY,      /* _ */
+    A_ANY,      /* _; quoted, as A_VAR: it stands for the name of a struct (%_{}, %name{}) */
     A_VAR,      /* text */
     A_PIN,      /* ^text */
     A_TUPLE,    /* items */

@@ -90,12 +90,39 @@ struct ast *check_op(struct check *k, int op, const struct ast *like, size_t cou
     return check_known(k, n);
 }
 
+static bool is_logic(int op)
+{
+    return op == FN_AND || op == FN_OR || op == FN_XOR || op == FN_NOT || op == FN_ANDALSO || op == FN_ORELSE;
+}
+
+bool check_can_fail(const struct ast *n)
+{
+    bool known = n->known != NULL;
+
+    for (size_t i = 0; i < n->count; i++) {
+        if (n->items[i] && check_can_fail(n->items[i]))
+            return true;
+        known &= n->items[i] && n->items[i]->known;
+    }
+    if (n->tail && check_can_fail(n->tail))
+        return true;
+    if (n->type != A_OP || !fn_row((enum fn)n->op)->fails || known)
+        return false;
+    if (!is_logic(n->op))
+        return true;
+    for (size_t i = 0; i < n->count; i++)
+        if (n->items[i]->types != TY_BOOL)
+            return true;
+    return false;
+}
+
 struct ast *check_known(struct check *k, struct ast *n)
 {
     const enum fn fn = (enum fn)n->op;
     const struct fn_row *row = fn_row(fn);
     term_t *args = arena_alloc(k->c->arena, n->count * sizeof(*args) + 1);
     bool fails = false;
+    unsigned loose = 0;
 
     if (!check_otp(k, fn, n))
         return NULL;
@@ -104,6 +131,12 @@ struct ast *check_known(struct check *k, struct ast *n)
         unsigned wants = fn_wants(fn, i);
         if (!(wants & arg->types)) {
             const char *want = fn_type_name(wants), *have = fn_type_name(arg->types);
+            if (i && (fn == FN_ANDALSO || fn == FN_ORELSE)) { /* perhaps it is never come to */
+                warn(k->c, arg->from, arg->len, false, "'%s' takes a boolean, and this is %s", row->name, have ? have : "none");
+                loose |= arg->types;
+                args[i] = NULL;
+                continue;
+            }
             diag(k->c, arg->from, arg->len, "'%s' takes %s%s%s", row->name, want ? want : "something else",
                  have ? ", not " : "", have ? have : "");
             diag_note(k->c, "this always fails");
@@ -111,7 +144,20 @@ struct ast *check_known(struct check *k, struct ast *n)
         }
         args[i] = arg->known;
     }
-    n->types = row->result;
+    if ((fn == FN_DIV || fn == FN_REM || fn == FN_DIVIDE) && args[1] &&
+        ((args[1]->type == TERM_INT && !args[1]->integer) || (args[1]->type == TERM_FLOAT && args[1]->real == 0))) {
+        diag(k->c, n->from, n->len, "this always fails");
+        diag_note(k->c, "division by zero");
+        return NULL;
+    }
+    if (fn == FN_ELEMENT && args[0] && args[0]->type == TERM_INT && args[0]->integer < 1) {
+        diag(k->c, n->items[0]->from, n->items[0]->len, "elements are counted from 1");
+        return NULL;
+    }
+    n->types = row->result | loose;
+    for (size_t i = 0; i < n->count; i++)
+        if (!args[i] && (n->items[i]->types != TY_BOOL || check_can_fail(n->items[i])))
+            return n; /* it may raise: then there is no value */
     n->known = n->count ? fold(k->c->arena, fn, args, n->count, &fails) : NULL;
     if (fails) {
         diag(k->c, n->from, n->len, "this always fails");
@@ -119,16 +165,10 @@ struct ast *check_known(struct check *k, struct ast *n)
             diag_note(k->c, "the tuple has %zu elements, counted from 1", args[1]->count);
         else if (fn == FN_HD || fn == FN_TL)
             diag_note(k->c, "the list is empty");
-        else if (fn == FN_DIV || fn == FN_REM || fn == FN_DIVIDE)
-            diag_note(k->c, "division by zero");
         return NULL;
     }
     if (n->known)
         n->types = term_types(n->known);
-    if (fn == FN_ELEMENT && args[0] && args[0]->type == TERM_INT && args[0]->integer < 1) {
-        diag(k->c, n->items[0]->from, n->items[0]->len, "elements are counted from 1");
-        return NULL;
-    }
     return n;
 }
 
@@ -161,10 +201,9 @@ bool check_guards(struct check *k, struct ast_clause *cl, bool *ret_always)
 {
     k->place = k->guard;
     *ret_always = cl->nguards == 0;
-    size_t never = 0;
     for (size_t i = 0; i < cl->nguards; i++) {
         struct ast_guard *g = &cl->guards[i];
-        bool all = true, none = false;
+        bool all = true;
         for (size_t j = 0; j < g->count; j++) {
             if (k->probe->surface == SPEC_ERLANG)
                 warn_binding(k, g->tests[j]);
@@ -178,14 +217,11 @@ bool check_guards(struct check *k, struct ast_clause *cl, bool *ret_always)
                 return false;
             }
             all &= is_true(test);
-            if (test->known && !is_true(test)) {
+            if (test->known && !is_true(test))
                 warn(k->c, test->from, test->len, cl->nguards == 1, "this is never true");
-                none = true;
-            }
             g->tests[j] = test;
         }
         *ret_always |= all;
-        never += none;
     }
     return true;
 }

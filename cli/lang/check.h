@@ -33,12 +33,14 @@ struct ast *check_op(struct check *k, int op, const struct ast *like, size_t cou
 #define CHECK_OP(k, op, like, ...) \
     check_op(k, op, like, sizeof((struct ast *[]){__VA_ARGS__}) / sizeof(struct ast *), (struct ast *[]){__VA_ARGS__})
 struct ast *check_known(struct check *k, struct ast *n); /* sets types and known of an operator; NULL: it always fails */
+bool check_can_fail(const struct ast *n); /* whether evaluating it may raise */
 bool check_let(struct check *k, const struct ast *pin, term_t *ret);
 bool check_otp(struct check *k, enum fn fn, const struct ast *at);
 struct ast *check_bin(struct check *k, struct ast *n, bool pattern); /* a literal where all of it is known */
 struct ast *check_record(struct check *k, struct ast *n, bool pattern);
 bool check_record_of(struct check *k, struct str module, struct str name, const struct ast *at, struct lang_record *ret);
 struct ast *check_elixir(struct check *k, struct ast *n, bool *ret_done); /* Elixir's own functions, written out */
+void check_elixir_names(struct guess *g);
 bool check_special(term_t t); /* it holds an atom that match specifications read as a variable */
 unsigned term_types(term_t t);
 

@@ -152,6 +152,15 @@ static bool put_segment(struct check *k, struct bits *b, struct ast *seg, const 
         if (text)
             return put_string(k, b, v, seg, bits);
     }
+    if (type >= SEG_UTF8 && v->type == TERM_BIN && v->bits == 8) {
+        const char *at = v->text.at, *end = at + v->text.len;
+        while (at < end) {
+            uint32_t cp = utf8_next(&at, end);
+            if (!put_point(k, b, cp == UTF8_BAD ? -1 : (int64_t)cp, &seg->seg, seg))
+                return false;
+        }
+        return true;
+    }
     if ((type == SEG_BINARY || type == SEG_BITS) && v->type == TERM_BIN) {
         size_t have = v->text.len ? v->text.len * 8 - 8 + v->bits : 0;
         if (bits >= 0 && (uint64_t)bits > have)
@@ -175,7 +184,7 @@ static term_t bits_term(struct check *k, const struct bits *b)
     struct term *t = arena_alloc(k->c->arena, sizeof(*t));
 
     t->type = TERM_BIN;
-    t->text = (struct str){(const char *)b->bytes, (b->count + 7) / 8};
+    t->text = (struct str){b->bytes ? (const char *)b->bytes : "", (b->count + 7) / 8};
     t->bits = b->count % 8 ? (unsigned)(b->count % 8) : 8;
     return t;
 }

@@ -42,11 +42,18 @@ static struct ast *is_map_key(struct check *k, struct ast *n, struct ast **args)
     return CHECK_OP(k, FN_IS_MAP_KEY, n, args[1], args[0]);
 }
 
+/* What surely has another type: the macro is false, and what it would ask next would fail. */
+static bool is_never(const struct ast *arg, unsigned types)
+{
+    return !(arg->types & types);
+}
+
 static struct ast *is_struct(struct check *k, struct ast *n, struct ast **args)
 {
+    if (is_never(args[0], TY_MAP))
+        return atom(k, "false", n);
     struct ast *is_map = CHECK_OP(k, FN_IS_MAP, n, args[0]);
     struct ast *key = has_key(k, n, args[0], "__struct__"), *name = get(k, n, args[0], "__struct__");
-
     if (n->count == 2)
         return CHECK_OP(k, FN_ANDALSO, n, is_map, key, CHECK_OP(k, FN_EQ_EXACT, n, name, args[1]));
     return CHECK_OP(k, FN_ANDALSO, n, is_map, key, CHECK_OP(k, FN_IS_ATOM, n, name));
@@ -54,6 +61,8 @@ static struct ast *is_struct(struct check *k, struct ast *n, struct ast **args)
 
 static struct ast *is_non_struct_map(struct check *k, struct ast *n, struct ast **args)
 {
+    if (is_never(args[0], TY_MAP))
+        return atom(k, "false", n);
     struct ast *is_map = CHECK_OP(k, FN_IS_MAP, n, args[0]);
     struct ast *key = has_key(k, n, args[0], "__struct__"), *name = get(k, n, args[0], "__struct__");
     struct ast *test = CHECK_OP(k, FN_ANDALSO, n, key, CHECK_OP(k, FN_IS_ATOM, n, name));
@@ -63,6 +72,8 @@ static struct ast *is_non_struct_map(struct check *k, struct ast *n, struct ast 
 
 static struct ast *is_exception(struct check *k, struct ast *n, struct ast **args)
 {
+    if (is_never(args[0], TY_MAP))
+        return atom(k, "false", n);
     struct ast *test = is_struct(k, n, args), *key = has_key(k, n, args[0], "__exception__");
     struct ast *value = get(k, n, args[0], "__exception__");
 
@@ -71,6 +82,8 @@ static struct ast *is_exception(struct check *k, struct ast *n, struct ast **arg
 
 static struct ast *parity(struct check *k, struct ast *n, struct ast **args, int bit)
 {
+    if (is_never(args[0], TY_INT))
+        return atom(k, "false", n);
     struct ast *one = check_lit(k, term_int(k->c->arena, 1), n), *want = check_lit(k, term_int(k->c->arena, bit), n);
     struct ast *band = CHECK_OP(k, FN_BAND, n, args[0], one);
 
@@ -102,6 +115,13 @@ static const struct {
     {"Elixir.Integer", "is_odd", 1, 1, is_odd},
     {"Elixir.Integer", "is_even", 1, 1, is_even},
 };
+
+void check_elixir_names(struct guess *g)
+{
+    for (size_t i = 0; i < ARRAY_LEN(macros); i++)
+        if (!macros[i].module)
+            guess_offer(g, str_of(macros[i].name));
+}
 
 struct ast *check_elixir(struct check *k, struct ast *n, bool *ret_done)
 {

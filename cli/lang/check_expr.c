@@ -38,7 +38,8 @@ static struct ast *container(struct check *k, struct ast *n)
     struct ast *out = check_new(k, n->type, n);
 
     out->items = arena_alloc(a, n->count * sizeof(*out->items) + 1);
-    memcpy(out->items, n->items, n->count * sizeof(*out->items));
+    if (n->count)
+        memcpy(out->items, n->items, n->count * sizeof(*out->items));
     out->count = n->count;
     out->tail = n->tail;
     out->paren = n->paren;
@@ -89,8 +90,15 @@ static struct ast *unknown_function(struct check *k, const struct ast *n)
     for (int i = 0; i < FN_COUNT; i++)
         if (fn_row((enum fn)i)->places & k->place && fn_row((enum fn)i)->name[0] >= 'a')
             guess_offer(&g, str_of(fn_row((enum fn)i)->name));
-    diag(k->c, n->from, n->len, "%s%.*s/%zu is not a function of match specifications",
-         n->module.len ? "this call of " : "", STR_ARG(n->text), n->count);
+    if (n->module.len) {
+        const char *from = k->c->text.at + n->from, *open = memchr(from, '(', n->len);
+        struct str called = {from, open ? (size_t)(open - from) : n->len};
+        diag(k->c, n->from, n->len, STR_FMT "/%zu cannot be called by a match specification", STR_ARG(called), n->count);
+        return NULL;
+    }
+    if (k->probe->surface == SPEC_ELIXIR)
+        check_elixir_names(&g);
+    diag(k->c, n->from, n->len, STR_FMT "/%zu is not a function of match specifications", STR_ARG(n->text), n->count);
     diag_guess(k->c, &g);
     return NULL;
 }
@@ -175,9 +183,8 @@ static struct ast *call(struct check *k, struct ast *n)
     if (str_is(n->text, "is_record") && n->count == 2)
         return is_record(k, n);
     if (k->literal_dollars && !n->count && (str_is(n->text, "object") || str_is(n->text, "bindings"))) {
-        struct ast *all = check_new(k, A_LIT, n);
-        all->value = term_atom(k->c->arena, str_is(n->text, "object") ? "$_" : "$$");
-        all->types = TY_LIST;
+        struct ast *all = check_new(k, A_VAR, n);
+        all->text = str_of(str_is(n->text, "object") ? "$_" : "$$");
         return all;
     }
     enum fn fn = fn_find(n->text, n->count);
@@ -344,7 +351,7 @@ struct ast *check_expr(struct check *k, struct ast *n)
         if (n->value->type == TERM_ATOM && !k->literal_dollars && check_special(n->value) &&
             !str_is(n->value->text, "_")) {
             out->known = NULL; /* '$_', '$$', '$1': what the match bound */
-            out->types = str_is(n->value->text, "$_") || str_is(n->value->text, "$$") ? TY_LIST : TY_ANY;
+            out->types = TY_ANY;
         }
         return out;
     case A_ANY:

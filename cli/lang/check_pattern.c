@@ -41,14 +41,10 @@ static bool check_key(struct check *k, const struct ast *key, struct ast **ret)
     struct ast *out = check_pattern(k, (struct ast *)(uintptr_t)key);
     if (!out)
         return false;
-    if (!out->known || k->names.count != bound) {
-        diag(k->c, key->from, key->len, "a key of a map has to be a literal");
-        return false;
-    }
-    if (check_special(out->known)) {
-        diag(k->c, key->from, key->len, "the VM would read this key as a variable");
-        return false;
-    }
+    if ((out->type == A_LIT || out->type == A_PIN) && check_special(out->value))
+        return diag(k->c, key->from, key->len, "the VM would read this key as a variable");
+    if (!out->known || k->names.count != bound)
+        return diag(k->c, key->from, key->len, "a key of a map has to be a literal");
     *ret = out;
     return true;
 }
@@ -197,10 +193,13 @@ struct ast *check_pattern(struct check *k, struct ast *n)
             out->known = NULL; /* '_' and '$1' as redbug and match specifications read them */
         return out;
     case A_ANY:
-        return check_new(k, A_ANY, n);
+        out = check_new(k, A_ANY, n);
+        out->quoted = n->quoted;
+        return out;
     case A_VAR:
         out = check_new(k, A_VAR, n);
         out->text = n->text;
+        out->quoted = n->quoted;
         ptrs_add(&k->names, k->c->arena, out);
         return out;
     case A_PIN:

@@ -103,8 +103,11 @@ struct ast *check_record(struct check *k, struct ast *n, bool pattern)
             tuple->items[i] = rest;
         else if (pattern)
             tuple->items[i] = check_new(k, A_ANY, n);
-        else
-            tuple->items[i] = check_lit(k, term_atom(k->c->arena, "undefined"), n);
+        else {
+            diag(k->c, n->from, n->len, "field " STR_FMT " is left out, and its default value is not known", STR_ARG(r.fields[i - 1]));
+            diag_note(k->c, "give it, or _ = Value");
+            return NULL;
+        }
     }
     return pattern ? check_pattern(k, tuple) : check_expr(k, tuple);
 }

@@ -5,6 +5,7 @@
 #ifndef ETRACE_COMP_H
 #define ETRACE_COMP_H
 
+#include "../ground/near.h"
 #include "ast.h"
 #include "lang.h"
 
@@ -35,9 +36,8 @@ void warn(struct comp *c, size_t from, size_t len, bool never, const char *fmt, 
 
 /* The best of the names offered so far for a word that is not known. */
 struct guess {
-    struct str word;
+    struct near near;
     struct str best;
-    size_t distance;
 };
 
 void guess_init(struct guess *g, struct str word);
@@ -62,5 +62,7 @@ static inline bool str_same(struct str a, struct str b)
 
 #define STR_FMT "%.*s"
 #define STR_ARG(s) (int)(s).len, (s).at
+
+void print_match_spec(term_t t, struct buf *b);
 
 #endif

@@ -35,10 +35,8 @@ static bool check_head(struct check *k, struct ast_clause *cl)
     return true;
 }
 
-static bool takes_everything(const struct ast_clause *cl, bool always)
+bool compile_takes_everything(const struct ast_clause *cl)
 {
-    if (!always)
-        return false;
     for (size_t i = 0; i < cl->nhead; i++) {
         const struct ast *n = cl->head[i];
         if (n->type != A_ANY && n->type != A_VAR)
@@ -181,7 +179,7 @@ static bool make_clause(struct check *k, struct ast_clause *cl, size_t width, st
 
     if (!check_head(k, cl) || !check_guards(k, cl, &always))
         return false;
-    *ret_everything = takes_everything(cl, always);
+    *ret_everything = always && compile_takes_everything(cl);
     ret->m = (struct mclause){.k = k, .a = k->c->arena};
     if (!mspec_head(&ret->m, cl, cl->has_head && width > cl->nhead ? width - cl->nhead : 0))
         return false;
@@ -318,14 +316,14 @@ static bool compile_clauses(struct check *k, struct ast_probe *p, struct spec *s
     if (width ? !check_widths(k, p, width) : !check_counts(k->c, p) || !fit_arities(k->c, p, s))
         return false;
     for (size_t i = 0; i < p->nclauses; i++) {
-        if (everything) {
-            diag(k->c, p->clauses[i].from, p->clauses[i].len, "this clause can never match");
-            return diag_note(k->c, "the one in front of it takes everything");
-        }
+        if (everything)
+            warn(k->c, p->clauses[i].from, p->clauses[i].len, true, "this clause can never match: the one in front of it takes everything");
+        const bool covered = everything;
         if (!make_clause(k, &p->clauses[i], width, &made[i], &everything))
             return false;
         if (p->fun && everything && p->clauses[i].has_head && !p->clauses[i].tail)
             everything = false; /* another number of arguments may follow */
+        everything |= covered;
         s->counters |= made[i].body.counters;
     }
     if (p->where && !where_compile(k, p->where, p, where, &needs))
@@ -340,6 +338,7 @@ static bool compile_clauses(struct check *k, struct ast_probe *p, struct spec *s
     return true;
 }
 
+/* What a literal specification does, as far as others must know. */
 static void note_raw(struct spec_clause *info, term_t t)
 {
     if (t->type == TERM_TUPLE && t->count && t->items[0]->type == TERM_ATOM) {
@@ -358,12 +357,21 @@ static bool compile_raw(struct check *k, struct ast_probe *p, struct spec *s, st
 {
     size_t count = p->raw->type == TERM_LIST ? p->raw->count : 1;
     struct spec_clause *info = arena_alloc(k->c->arena, (count + 1) * sizeof(*info));
-    unsigned needs;
+    unsigned needs = 0;
 
     if (!mspec_raw(k, p->raw, p->raw_from, p->raw_len))
         return false;
     if (p->where && !where_compile(k, p->where, p, where, &needs))
         return false;
+    if (p->raw->type == TERM_LIST && p->raw->count)
+        note_raw(&info[0], p->raw);
+    if (info[0].actions & (ACT_RETURN | ACT_RETURN_TRACE))
+        needs &= ~(unsigned)WHERE_NEEDS_RETURN;
+    info[0] = (struct spec_clause){0};
+    if (p->where && needs) {
+        diag(k->c, p->where->from, p->where->len, "this filter needs what the specification does not bring");
+        return diag_note(k->c, needs & WHERE_NEEDS_RETURN ? "the result: write the probe without ms" : "the caller: write the probe without ms");
+    }
     s->raw = true;
     s->head_arity = -1;
     s->match_spec = p->raw->type == TERM_LIST && !p->raw->count ? term_bool(k->c->arena, true) : p->raw;
@@ -389,7 +397,7 @@ static void warn_counters(struct comp *c, const struct ast_probe *p, const struc
         return;
     for (size_t i = 0; i < p->nclauses; i++) {
         const struct ast_clause *cl = &p->clauses[i];
-        if (cl->nguards || (cl->has_head && cl->nhead))
+        if (cl->nguards || !compile_takes_everything(cl))
             warn(c, cl->nguards ? cl->guards[0].from : cl->head_from, cl->nguards ? cl->guards[0].len : cl->head_len, false,
                  "the VM's counters count every call, whatever its arguments");
     }
@@ -411,7 +419,6 @@ static void warn_loops(struct comp *c, const struct spec *s)
 
 static void finish(struct comp *c, const struct ast_probe *p, struct spec *s, const struct ptrs *where, const struct check *k)
 {
-    struct spec_warning *w = arena_alloc(c->arena, c->warnings.count * sizeof(*w) + 1);
     static const unsigned flags[] = {SPEC_F_CALL, SPEC_F_SEND, SPEC_F_RECEIVE, 0};
     bool arity = s->kind == SPEC_CALL && !s->raw;
 
@@ -425,6 +432,7 @@ static void finish(struct comp *c, const struct ast_probe *p, struct spec *s, co
     compile_atoms(c->arena, s);
     warn_counters(c, p, s);
     warn_loops(c, s);
+    struct spec_warning *w = arena_alloc(c->arena, c->warnings.count * sizeof(*w) + 1);
     for (size_t i = 0; i < c->warnings.count; i++) {
         w[i] = *(struct spec_warning *)c->warnings.items[i];
         w[i].from -= MIN(w[i].from, p->from);

@@ -59,9 +59,12 @@ static bool head_fits(struct check *k, const struct ast_probe *p, const struct a
 {
     if (nargs >= 0 && cl->nhead == (size_t)nargs && !cl->prefix)
         return true;
-    diag(k->c, cl->head_from, cl->head_len, "@" STR_FMT " takes %s%d pattern%s", STR_ARG(p->event),
-         nargs < 0 ? "no patterns, not " : "", nargs < 0 ? (int)cl->nhead : nargs, nargs == 1 ? "" : "s");
-    return false;
+    if (cl->prefix)
+        return diag(k->c, cl->head_from, cl->head_len, "'...' is for the arguments of calls");
+    if (nargs <= 0)
+        return diag(k->c, cl->head_from, cl->head_len, "@" STR_FMT " takes no arguments", STR_ARG(p->event));
+    return diag(k->c, cl->head_from, cl->head_len, "@" STR_FMT " takes %d argument%s, not %zu", STR_ARG(p->event), nargs,
+                nargs == 1 ? "" : "s", cl->nhead);
 }
 
 /* @long_gc(100): numbers, not patterns. */
@@ -117,10 +120,7 @@ static bool match_head(struct check *k, const struct ast_probe *p, struct ast_cl
         diag(k->c, cl->head_from, cl->head_len, "a pattern of an event is made of literals and variables");
         return diag_note(k->c, "put the rest behind 'where'");
     }
-    bool all = true;
-    for (size_t i = 0; i < cl->nhead; i++)
-        all &= cl->head[i]->type == A_ANY;
-    if (all)
+    if (compile_takes_everything(cl))
         return true;
     *args = (struct where){.type = WHERE_NAME, .name = WN_ARG, .from = cl->head_from - p->from, .len = cl->head_len};
     *w = (struct where){.type = WHERE_MATCH, .kind = WT_BOOL, .constant = m.head, .from = args->from, .len = args->len};

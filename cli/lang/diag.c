@@ -106,52 +106,28 @@ void warn(struct comp *c, size_t from, size_t len, bool never, const char *fmt, 
     ptrs_add(&c->warnings, c->arena, w);
 }
 
-#define MAX_WORD 40
-
-/* Damerau-Levenshtein with adjacent transpositions; words that are too long are never near. */
-static size_t distance(struct str a, struct str b)
-{
-    size_t row[3][MAX_WORD + 1];
-
-    if (a.len > MAX_WORD || b.len > MAX_WORD)
-        return MAX_WORD;
-    for (size_t j = 0; j <= b.len; j++)
-        row[0][j] = j;
-    for (size_t i = 1; i <= a.len; i++) {
-        size_t *now = row[i % 3], *before = row[(i + 2) % 3], *older = row[(i + 1) % 3];
-        now[0] = i;
-        for (size_t j = 1; j <= b.len; j++) {
-            size_t best = before[j - 1] + (a.at[i - 1] != b.at[j - 1]);
-            best = MIN(best, before[j] + 1);
-            best = MIN(best, now[j - 1] + 1);
-            if (i > 1 && j > 1 && a.at[i - 1] == b.at[j - 2] && a.at[i - 2] == b.at[j - 1])
-                best = MIN(best, older[j - 2] + 1);
-            now[j] = best;
-        }
-    }
-    return row[a.len % 3][b.len];
-}
-
 void guess_init(struct guess *g, struct str word)
 {
-    *g = (struct guess){.word = word, .distance = MAX_WORD};
+    *g = (struct guess){.near = near_start(word.at, word.len)};
 }
 
 void guess_offer(struct guess *g, struct str name)
 {
-    size_t d = distance(g->word, name);
+    char copy[65]; /* near.h compares terminated texts, and nothing longer */
 
-    if (d < g->distance) {
-        g->distance = d;
+    if (name.len >= sizeof(copy))
+        return;
+    memcpy(copy, name.at, name.len);
+    copy[name.len] = 0;
+    near_try(&g->near, copy);
+    if (g->near.best)
         g->best = name;
-    }
+    g->near.best = NULL;
 }
 
 bool diag_guess(struct comp *c, const struct guess *g)
 {
-    size_t near = g->word.len <= 2 ? 1 : g->word.len <= 5 ? 2 : 3;
-
-    if (g->best.len && g->distance <= near && g->distance < g->word.len)
+    if (g->best.len && g->near.distance && g->near.distance < g->near.word.len)
         diag_note(c, "did you mean '" STR_FMT "'?", STR_ARG(g->best));
     return false;
 }

@@ -72,10 +72,18 @@ static bool widen(struct arena *a, term_t ms, size_t arity, term_t *ret)
     return true;
 }
 
-static void erl_term(struct arena *a, const struct spec *s, term_t mfa, term_t ms, term_t options, struct buf *b)
+static void erl_term(const struct spec *s, term_t mfa, term_t ms, term_t options, struct buf *b)
 {
-    lang_print_term(TUPLE(a, atom(a, kinds[s->kind]), mfa, ms, options), b);
-    buf_puts(b, ".\n");
+    buf_printf(b, "{%s,", kinds[s->kind]);
+    lang_print_term(mfa, b);
+    buf_char(b, ',');
+    if (s->kind == SPEC_EVENT)
+        lang_print_term(ms, b);
+    else
+        print_match_spec(ms, b);
+    buf_char(b, ',');
+    lang_print_term(options, b);
+    buf_puts(b, "}.\n");
 }
 
 static term_t erl_flags(struct arena *a, const struct spec *s)
@@ -110,7 +118,7 @@ static void erl_event(struct arena *a, const struct spec *s, term_t mfa, struct 
     for (size_t i = 0; i < ARRAY_LEN(flags); i++)
         if (s->flags & flags[i].bit)
             needs[nneeds++] = atom(a, flags[i].name);
-    erl_term(a, s, mfa, term_list(a, n, names, NULL), term_list(a, nneeds, needs, NULL), b);
+    erl_term(s, mfa, term_list(a, n, names, NULL), term_list(a, nneeds, needs, NULL), b);
 }
 
 #define MOST_ARITIES 16 /* of a range, written out */
@@ -120,17 +128,18 @@ static void erl_selector(struct arena *a, const struct spec *s, const struct sel
     term_t m = name_term(a, &sel->module), f = name_term(a, &sel->function), options = erl_flags(a, s), ms;
     int lo = sel->arity_lo, hi = sel->arity_hi;
 
-    if (s->prefix || selector_any_arity(sel)) {
-        erl_term(a, s, TUPLE(a, m, f, atom(a, "_")), s->match_spec, options, b);
+    if (selector_any_arity(sel) || (s->prefix && hi - lo >= MOST_ARITIES)) {
+        erl_term(s, TUPLE(a, m, f, atom(a, "_")), s->match_spec, options, b);
         return;
     }
     if (hi - lo >= MOST_ARITIES) {
-        erl_term(a, s, TUPLE(a, m, f, TUPLE(a, term_int(a, lo), term_int(a, hi))), s->match_spec, options, b);
+        erl_term(s, TUPLE(a, m, f, TUPLE(a, term_int(a, lo), term_int(a, hi))), s->match_spec, options, b);
         return;
     }
     for (int n = lo; n <= hi; n++) {
-        bool any = sel->function.how == SEL_ANY && widen(a, s->match_spec, (size_t)n, &ms);
-        erl_term(a, s, TUPLE(a, m, f, any ? atom(a, "_") : term_int(a, n)), any ? ms : s->match_spec, options, b);
+        term_t own = spec_match_spec_for(s, n, a);
+        bool any = sel->function.how == SEL_ANY && widen(a, own, (size_t)n, &ms);
+        erl_term(s, TUPLE(a, m, f, any ? atom(a, "_") : term_int(a, n)), any ? ms : own, options, b);
     }
 }
 
@@ -143,7 +152,7 @@ static void explain_erl(const struct spec *s, struct buf *b)
     if (s->kind == SPEC_EVENT)
         erl_event(&a, s, mfa, b);
     else if (s->kind != SPEC_CALL)
-        erl_term(&a, s, mfa, s->match_spec, erl_flags(&a, s), b);
+        erl_term(s, mfa, s->match_spec, erl_flags(&a, s), b);
     for (size_t i = 0; i < s->nselectors; i++)
         erl_selector(&a, s, &s->selectors[i], b);
     arena_release(&a);
@@ -209,7 +218,8 @@ void lang_print_where(const struct where *w, struct buf *b)
     case WHERE_REGEX:
         lang_print_where(w->items[0], b);
         buf_puts(b, w->negated ? " !~ \"" : " =~ \"");
-        buf_str(b, w->regex);
+        for (size_t i = 0; i < w->regex.len; i++)
+            buf_printf(b, w->regex.at[i] == '"' ? "\\%c" : "%c", w->regex.at[i]);
         buf_char(b, '"');
         break;
     case WHERE_MATCH:
@@ -304,7 +314,7 @@ static void explain_text(const struct spec *s, struct buf *b)
     if (s->match_spec) {
         label(b, "match spec");
         buf_char(b, ' ');
-        lang_print_term(s->match_spec, b);
+        print_match_spec(s->match_spec, b);
         buf_char(b, '\n');
     }
     text_brings(s, b);
@@ -335,12 +345,6 @@ static void explain_text(const struct spec *s, struct buf *b)
     if (s->prefix) {
         label(b, "arities");
         buf_puts(b, " one pattern on OTP 29; before, one for each function\n");
-    }
-    for (size_t i = 0; i < s->nwarnings; i++) {
-        label(b, "warning");
-        buf_char(b, ' ');
-        buf_str(b, s->warnings[i].text);
-        buf_char(b, '\n');
     }
 }
 
@@ -379,11 +383,11 @@ static void json_text(struct buf *b, const char *key, struct str value)
     json_string(b, value);
 }
 
-static void json_term(struct buf *b, const char *key, term_t t)
+static void json_match_spec(struct buf *b, const char *key, term_t t)
 {
     struct buf text = {0};
 
-    lang_print_term(t, &text);
+    print_match_spec(t, &text);
     json_text(b, key, buf_view(&text));
     buf_release(&text);
 }
@@ -502,7 +506,7 @@ static void explain_json(const struct spec *s, struct buf *b)
         buf_char(&out, ']');
     }
     if (s->match_spec)
-        json_term(&out, "match_spec", s->match_spec);
+        json_match_spec(&out, "match_spec", s->match_spec);
     json_clauses(&out, s);
     json_key(&out, "message");
     buf_char(&out, '[');

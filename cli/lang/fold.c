@@ -126,7 +126,8 @@ static term_t compare(struct arena *a, enum fn fn, term_t x, term_t y)
     return term_bool(a, result);
 }
 
-static term_t arithmetic(struct arena *a, enum fn fn, term_t x, term_t y, bool *ret_fails)
+/* A divisor is not zero: check looked at that. */
+static term_t arithmetic(struct arena *a, enum fn fn, term_t x, term_t y)
 {
     int64_t v = 0, l = x->integer, r = y->integer;
 
@@ -135,11 +136,9 @@ static term_t arithmetic(struct arena *a, enum fn fn, term_t x, term_t y, bool *
             return NULL;
         double f = x->type == TERM_INT ? (double)l : x->real, g = y->type == TERM_INT ? (double)r : y->real;
         double d = fn == FN_ADD ? f + g : fn == FN_SUB ? f - g : fn == FN_MUL ? f * g : 0;
-        if (fn == FN_DIVIDE) {
-            *ret_fails = g == 0;
-            d = *ret_fails ? 0 : f / g;
-        }
-        return *ret_fails || !isfinite(d) ? NULL : term_float(a, d);
+        if (fn == FN_DIVIDE)
+            d = f / g;
+        return isfinite(d) ? term_float(a, d) : NULL;
     }
     if (x->type != TERM_INT || y->type != TERM_INT)
         return NULL;
@@ -152,7 +151,6 @@ static term_t arithmetic(struct arena *a, enum fn fn, term_t x, term_t y, bool *
         return __builtin_mul_overflow(l, r, &v) ? NULL : term_int(a, v);
     case FN_DIV:
     case FN_REM:
-        *ret_fails = r == 0;
         if (r == 0 || r == -1)
             return r == -1 && fn == FN_REM ? term_int(a, 0) : r == -1 && l != INT64_MIN ? term_int(a, -l) : NULL;
         return term_int(a, fn == FN_DIV ? l / r : l % r);
@@ -170,6 +168,29 @@ static term_t arithmetic(struct arena *a, enum fn fn, term_t x, term_t y, bool *
         return r < 0 ? NULL : term_int(a, r > 62 ? (l < 0 ? -1 : 0) : l >> r);
     }
     return NULL;
+}
+
+/* The negative of a number of any size. */
+static term_t negate(struct arena *a, term_t t)
+{
+    if (t->type == TERM_FLOAT)
+        return term_float(a, -t->real);
+    if (t->type == TERM_INT && t->integer != INT64_MIN)
+        return term_int(a, -t->integer);
+    if (t->type != TERM_BIG)
+        return NULL;
+    struct term *big = arena_alloc(a, sizeof(*big));
+    *big = *t;
+    if (t->text.at[0] == '-') {
+        big->text.at++;
+        big->text.len--;
+    } else {
+        char *text = arena_alloc(a, t->text.len + 1);
+        text[0] = '-';
+        memcpy(text + 1, t->text.at, t->text.len);
+        big->text = (struct str){text, t->text.len + 1};
+    }
+    return big;
 }
 
 static term_t logic(struct arena *a, enum fn fn, const term_t *args, size_t count)
@@ -270,9 +291,7 @@ term_t fold(struct arena *a, enum fn fn, const term_t *args, size_t count, bool 
     case FN_ORELSE:
         return logic(a, fn, args, count);
     case FN_MINUS:
-        if (args[0]->type == TERM_FLOAT)
-            return term_float(a, -args[0]->real);
-        return args[0]->type == TERM_INT && args[0]->integer != INT64_MIN ? term_int(a, -args[0]->integer) : NULL;
+        return negate(a, args[0]);
     case FN_PLUS:
         return args[0];
     case FN_BNOT:
@@ -288,7 +307,7 @@ term_t fold(struct arena *a, enum fn fn, const term_t *args, size_t count, bool 
     case FN_BXOR:
     case FN_BSL:
     case FN_BSR:
-        return arithmetic(a, fn, args[0], args[1], ret_fails);
+        return arithmetic(a, fn, args[0], args[1]);
     case FN_LENGTH:
     case FN_HD:
     case FN_TL:

@@ -67,6 +67,8 @@ static struct ast *parse_alone(struct comp *c, enum spec_surface preferred, bool
         struct parser p = {.c = c, .where = where};
         struct ast *n = NULL;
         size_t pos = 0;
+        while (pos < c->text.len && strchr(" \t\r\n", c->text.at[pos]))
+            pos++;
         c->surface = i == 0 ? preferred : preferred == SPEC_ERLANG ? SPEC_ELIXIR : SPEC_ERLANG;
         if (lex_probe(c, &pos, &t)) {
             p.tokens = t.items;

@@ -190,7 +190,7 @@ static bool ends_here(struct lexer *l)
     if (l->pos >= text.len)
         return true;
     if (text.at[l->pos] == '\n')
-        return !l->depth && l->out->count && !is_unfinished(&l->out->items[l->out->count - 1]) &&
+        return !l->depth && (!l->out->count || !is_unfinished(&l->out->items[l->out->count - 1])) &&
                !continues(text, l->pos, l->c->surface == SPEC_ELIXIR);
     if (text.at[l->pos] == '.') {
         char next = peek(text, l->pos + 1);
@@ -244,6 +244,8 @@ static bool char_token(struct lexer *l)
     if (l->pos < l->c->text.len && *at == '\\') {
         if (!lex_escape(l->c, &l->pos, &q))
             return false;
+        if (!q.count)
+            return diag(l->c, begin, 2, "a character has to follow '%c'", l->c->text.at[begin]);
     } else {
         uint32_t cp = l->pos < l->c->text.len ? utf8_next(&at, l->c->text.at + l->c->text.len) : UTF8_BAD;
         if (cp == UTF8_BAD)
@@ -355,6 +357,8 @@ static bool punct_token(struct lexer *l)
         if (!(puncts[i].surfaces & surface) || text.len - l->pos < puncts[i].len ||
             memcmp(text.at + l->pos, puncts[i].text, puncts[i].len))
             continue;
+        if (i == P_LE_ERL && surface == 2 && peek(text, l->pos + 2) == '<')
+            continue; /* x =<<1>> */
         add(l->c, l->out, (struct token){.type = TOK_PUNCT, .punct = (enum punct)i, .from = l->pos,
                                          .len = puncts[i].len, .spaced = l->spaced});
         l->pos += puncts[i].len;

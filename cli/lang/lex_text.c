@@ -255,11 +255,9 @@ bool lex_quoted(struct comp *c, size_t *pos, enum quoting quoting, struct quoted
     }
     ++*pos;
     while (*pos < c->text.len && c->text.at[*pos] != close) {
-        if (!with_escapes && c->text.at[*pos] == '\\' && *pos + 1 < c->text.len && c->text.at[*pos + 1] == close) {
-            ++*pos;
-            if (c->surface == SPEC_ERLANG)
-                add_point(c, &q, '\\');
-        }
+        if (!with_escapes && c->surface == SPEC_ELIXIR && c->text.at[*pos] == '\\' && *pos + 1 < c->text.len &&
+            c->text.at[*pos + 1] == close)
+            ++*pos; /* Elixir's one escape there; Erlang has none */
         if (!one_char(c, pos, with_escapes, &q))
             return false;
     }

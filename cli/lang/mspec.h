@@ -30,7 +30,6 @@ struct mclause {
 bool mspec_head(struct mclause *m, const struct ast_clause *cl, size_t pad);
 term_t mspec_expr(struct mclause *m, const struct ast *n);
 term_t mspec_value(struct mclause *m, term_t literal); /* a literal as an expression */
-bool mspec_can_fail(const struct ast *n);
 /* The user's guard sequence as one or more lists of guards, each for a clause of its own, without m->guards. */
 void mspec_guards(struct mclause *m, const struct ast_clause *cl, struct ptrs *ret_lists);
 

@@ -97,8 +97,7 @@ static bool project(struct acts *s, const struct ast *n)
         }
         if (s->m->nargs && k->probe->nselectors && (size_t)v > s->m->nargs && s->m->head->type == TERM_LIST &&
             !s->m->head->tail) {
-            diag(k->c, arg->from, arg->len, "there are only %zu arguments", s->m->nargs);
-            return false;
+            return diag(k->c, arg->from, arg->len, "there is no argument %lld", (long long)v);
         }
         s->out->info.args[(v - 1) / 64] |= UINT64_C(1) << ((v - 1) % 64);
     }

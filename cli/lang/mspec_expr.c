@@ -68,28 +68,6 @@ term_t mspec_expr(struct mclause *m, const struct ast *n)
     return term_list(m->a, n->count, items, n->tail ? mspec_expr(m, n->tail) : NULL);
 }
 
-static bool is_logic(int op)
-{
-    return op == FN_AND || op == FN_OR || op == FN_XOR || op == FN_NOT || op == FN_ANDALSO || op == FN_ORELSE;
-}
-
-bool mspec_can_fail(const struct ast *n)
-{
-    for (size_t i = 0; i < n->count; i++)
-        if (n->items[i] && mspec_can_fail(n->items[i]))
-            return true;
-    if (n->tail && mspec_can_fail(n->tail))
-        return true;
-    if (n->type != A_OP || !fn_row((enum fn)n->op)->fails || n->known)
-        return false;
-    if (!is_logic(n->op))
-        return true;
-    for (size_t i = 0; i < n->count; i++)
-        if (n->items[i]->types != TY_BOOL)
-            return true;
-    return false;
-}
-
 /* The tests of one alternative as one expression. */
 static term_t all_of(struct mclause *m, const struct ast_guard *g)
 {
@@ -107,7 +85,7 @@ static term_t all_of(struct mclause *m, const struct ast_guard *g)
 static bool alternative_can_fail(const struct ast_guard *g)
 {
     for (size_t i = 0; i < g->count; i++)
-        if (g->tests[i]->types != TY_BOOL || mspec_can_fail(g->tests[i]))
+        if (g->tests[i]->types != TY_BOOL || check_can_fail(g->tests[i]))
             return true;
     return false;
 }

@@ -255,8 +255,10 @@ static term_t alias(struct mclause *m, const struct ast *n, const struct path *a
         const struct ast *chain = p->type == A_MATCH ? p : q, *other = chain == p ? q : p;
         struct ast *x = chain->items[0], *y = chain->items[1];
         struct ast *name = is_name(x) ? x : is_name(y) ? y : NULL;
-        if (!name)
-            return alias(m, both(m, merge(m, x, y), (struct ast *)(uintptr_t)other), at);
+        if (!name) {
+            struct ast *one = merge(m, x, y);
+            return one ? alias(m, both(m, one, (struct ast *)(uintptr_t)other), at) : NULL;
+        }
         term_t t = alias(m, both(m, name == x ? y : x, (struct ast *)(uintptr_t)other), at);
         return t && name_part(m, name, t, at) ? t : NULL;
     }
@@ -315,6 +317,15 @@ static term_t binary(struct mclause *m, const struct ast *n)
 
 /* ---- ---- */
 
+/* %_{} and %name{}: what stands there is an atom. */
+static term_t struct_name(struct mclause *m, term_t t)
+{
+    if (term_is_atom(t, "_"))
+        t = fresh(m);
+    guard(m, call1(m->a, "is_atom", t));
+    return t;
+}
+
 static term_t variable(struct mclause *m, const struct ast *n)
 {
     struct binding *b = find(m, n->text);
@@ -352,14 +363,13 @@ static term_t pinned(struct mclause *m, term_t value)
 
 static term_t head(struct mclause *m, const struct ast *n, const struct path *at)
 {
-    term_t *items;
-    term_t tail = NULL;
+    term_t *items, value, tail = NULL;
 
     switch (n->type) {
     case A_ANY:
-        return term_atom(m->a, "_");
     case A_VAR:
-        return variable(m, n);
+        value = n->type == A_ANY ? term_atom(m->a, "_") : variable(m, n);
+        return n->quoted ? struct_name(m, value) : value;
     case A_LIT:
         return n->value;
     case A_PIN:
@@ -430,6 +440,8 @@ bool mspec_head(struct mclause *m, const struct ast_clause *cl, size_t pad)
     term_t *items = arena_alloc(m->a, (cl->nhead + pad) * sizeof(*items) + 1), tail = NULL;
 
     m->next = 1;
+    bind(m, STR("$_"), term_atom(m->a, "$_"));
+    bind(m, STR("$$"), term_atom(m->a, "$$"));
     for (size_t i = 0; i < cl->nhead; i++)
         take_numbers(m, cl->head[i]);
     if (!cl->has_head) {

@@ -24,7 +24,10 @@ static bool parse_head(struct parser *p, struct ast_clause *cl)
     cl->has_head = true;
     if (!at_punct(p, P_ELLIPSIS) && !parse_items(p, P_RPAREN, true, &items))
         return false;
-    if (take_punct(p, P_ELLIPSIS)) {
+    if (at_punct(p, P_ELLIPSIS)) {
+        if (items.count && p->tokens[p->at - 1].punct != P_COMMA)
+            return unexpected(p, "a ',' in front of '...'");
+        p->at++;
         cl->prefix = true;
         if (!at_punct(p, P_RPAREN))
             return unexpected(p, "nothing may follow '...': a ')'");
@@ -143,7 +146,7 @@ static bool parse_body(struct parser *p, struct ast_clause *cl)
     return true;
 }
 
-static bool parse_rest(struct parser *p, struct ast_clause *cl)
+bool parse_clause_rest(struct parser *p, struct ast_clause *cl)
 {
     if (at_word(p, "when")) {
         p->at++;
@@ -156,7 +159,7 @@ static bool parse_rest(struct parser *p, struct ast_clause *cl)
     return true;
 }
 
-static void add_clause(struct parser *p, struct ptrs *list, const struct ast_clause *cl)
+void parse_add_clause(struct parser *p, struct ptrs *list, const struct ast_clause *cl)
 {
     struct ast_clause *copy = arena_alloc(p->c->arena, sizeof(*copy));
 
@@ -164,7 +167,7 @@ static void add_clause(struct parser *p, struct ptrs *list, const struct ast_cla
     ptrs_add(list, p->c->arena, copy);
 }
 
-static void take_clauses(struct parser *p, struct ast_probe *probe, const struct ptrs *list)
+void parse_take_clauses(struct parser *p, struct ast_probe *probe, const struct ptrs *list)
 {
     probe->nclauses = list->count;
     probe->clauses = arena_alloc(p->c->arena, list->count * sizeof(*probe->clauses));
@@ -172,7 +175,7 @@ static void take_clauses(struct parser *p, struct ast_probe *probe, const struct
         probe->clauses[i] = *(struct ast_clause *)list->items[i];
 }
 
-static bool parse_clauses(struct parser *p, struct ast_probe *probe)
+bool parse_clauses(struct parser *p, struct ast_probe *probe)
 {
     struct ptrs list = {0};
 
@@ -180,162 +183,16 @@ static bool parse_clauses(struct parser *p, struct ast_probe *probe)
         struct ast_clause cl = {.from = tok(p)->from};
         if (at_punct(p, P_LPAREN) && !parse_head(p, &cl))
             return false;
-        if (!parse_rest(p, &cl))
+        if (!parse_clause_rest(p, &cl))
             return false;
-        add_clause(p, &list, &cl);
+        parse_add_clause(p, &list, &cl);
         if (!at_punct(p, P_SEMI))
             break;
         p->at++;
         if (!at_punct(p, P_LPAREN))
             return unexpected(p, "the '(' of another clause");
     }
-    take_clauses(p, probe, &list);
-    return true;
-}
-
-/* ---- fun(…) -> … end, as dbg:fun2ms takes it ---- */
-
-static bool fun_head(struct parser *p, struct ast_clause *cl)
-{
-    const size_t open = tok(p)->from;
-    const bool brackets = at_punct(p, P_LPAREN);
-    struct ast *arg;
-
-    if (brackets)
-        p->at++;
-    if (!(arg = parse_expr(p, PARSE_ANY)))
-        return false;
-    if (brackets && !want_punct(p, P_RPAREN, open))
-        return false;
-    if (arg->type == A_MATCH && arg->items[0]->type == A_VAR) {
-        cl->whole = arg->items[0];
-        arg = arg->items[1];
-    } else if (arg->type == A_MATCH && arg->items[1]->type == A_VAR) {
-        cl->whole = arg->items[1];
-        arg = arg->items[0];
-    }
-    cl->head_from = arg->from;
-    cl->head_len = arg->len;
-    if (arg->type == A_VAR && !cl->whole) {
-        cl->whole = arg;
-    } else if (arg->type == A_LIST) {
-        cl->has_head = true;
-        cl->head = arg->items;
-        cl->nhead = arg->count;
-        cl->tail = arg->tail;
-    } else if (arg->type != A_ANY) {
-        diag(p->c, arg->from, arg->len, "the argument of the fun is the list of arguments");
-        return diag_note(p->c, "write it in [ ]");
-    }
-    return true;
-}
-
-static bool parse_fun_clauses(struct parser *p, struct ast_probe *probe)
-{
-    const bool elixir = p->c->surface == SPEC_ELIXIR;
-    const size_t open = tok(p)->from;
-    struct ptrs list = {0};
-
-    p->at++;
-    for (;;) {
-        struct ast_clause cl = {.from = tok(p)->from};
-        if (!at_punct(p, P_LPAREN) && !elixir)
-            return unexpected(p, "'('");
-        if (!fun_head(p, &cl) || !parse_rest(p, &cl))
-            return false;
-        if (!cl.nbody)
-            return unexpected(p, "'->'");
-        add_clause(p, &list, &cl);
-        if (!take_punct(p, P_SEMI))
-            break;
-    }
-    if (!at_word(p, "end")) {
-        if (tok(p)->type != TOK_END)
-            return unexpected(p, "'end'");
-        diag(p->c, open, elixir ? 2 : 3, "the fun does not end");
-        return diag_note(p->c, "an 'end' is missing");
-    }
-    p->at++;
-    probe->fun = true;
-    take_clauses(p, probe, &list);
-    return true;
-}
-
-/* fun … end, or all of dbg:fun2ms(fun … end); ret_found tells whether there was one. */
-static bool parse_fun(struct parser *p, struct ast_probe *probe, bool *ret_found)
-{
-    const bool elixir = p->c->surface == SPEC_ELIXIR;
-    const size_t at = p->at;
-    size_t wrapped = 0;
-
-    *ret_found = true;
-    if (tok(p)->type == TOK_IDENT || tok(p)->type == TOK_LIT) {
-        bool module = elixir ? tok(p)->type == TOK_LIT && term_is_atom(tok(p)->value, "dbg") : at_word(p, "dbg");
-        if (module && next_is_punct(p, elixir ? P_DOT : P_COLON)) {
-            p->at += 2;
-            if (at_word(p, "fun2ms") && next_is_punct(p, P_LPAREN)) {
-                wrapped = p->tokens[p->at + 1].from + 1;
-                p->at += 2;
-            }
-        }
-    }
-    if (at_word(p, elixir ? "fn" : "fun"))
-        return parse_fun_clauses(p, probe) && (!wrapped || want_punct(p, P_RPAREN, wrapped - 1));
-    p->at = at;
-    *ret_found = false;
-    return true;
-}
-
-/* ---- literal match specifications ---- */
-
-/* A tree without variables and operators as a term; false where it is not one. */
-static bool term_of(struct parser *p, const struct ast *n, term_t *ret)
-{
-    struct arena *a = p->c->arena;
-    const struct term **items = arena_alloc(a, n->count * sizeof(*items) + 1);
-    term_t tail = NULL;
-
-    for (size_t i = 0; i < n->count; i++)
-        if (!n->items[i] || !term_of(p, n->items[i], &items[i]))
-            return false;
-    if (n->tail && !term_of(p, n->tail, &tail))
-        return false;
-    switch (n->type) {
-    case A_LIT:
-        *ret = n->value;
-        return true;
-    case A_ANY:
-        *ret = term_atom(a, "_");
-        return true;
-    case A_TUPLE:
-        *ret = term_tuple(a, n->count, items);
-        return true;
-    case A_LIST:
-        *ret = term_list(a, n->count, items, tail);
-        return true;
-    case A_MAP:
-        *ret = term_map(a, n->count / 2, items);
-        return true;
-    case A_OP:
-        if (n->op != FN_MINUS || items[0]->type != TERM_INT)
-            break;
-        *ret = term_int(a, -items[0]->integer);
-        return true;
-    default:
-        break;
-    }
-    diag(p->c, n->from, n->len, "a match specification is a literal term");
-    return false;
-}
-
-static bool parse_raw(struct parser *p, struct ast_probe *probe)
-{
-    struct ast *n = parse_expr(p, PARSE_ANY);
-
-    if (!n || !term_of(p, n, &probe->raw))
-        return false;
-    probe->raw_from = n->from;
-    probe->raw_len = n->len;
+    parse_take_clauses(p, probe, &list);
     return true;
 }
 
@@ -352,13 +209,15 @@ static bool parse_where(struct parser *p, struct ast_probe *probe)
     return probe->where != NULL;
 }
 
-static bool parse_end(struct parser *p, struct ast_probe *probe)
+bool parse_end(struct parser *p, struct ast_probe *probe)
 {
     if (!parse_where(p, probe))
         return false;
     if (tok(p)->type != TOK_END) {
         unexpected(p, "the end of the probe");
-        if (tok(p)->type == TOK_IDENT) {
+        if (probe->shape == SHAPE_EVENT && (at_word(p, "when") || at_punct(p, P_ARROW))) {
+            diag_note(p->c, at_word(p, "when") ? "an event is filtered behind 'where'" : "an event has no actions");
+        } else if (tok(p)->type == TOK_IDENT) {
             static const char *const words[] = {"when", "where"};
             struct guess g;
             guess_init(&g, tok(p)->text);
@@ -372,7 +231,7 @@ static bool parse_end(struct parser *p, struct ast_probe *probe)
     return true;
 }
 
-static bool start(struct comp *c, size_t *pos, struct parser *p)
+bool parse_start(struct comp *c, size_t *pos, struct parser *p)
 {
     struct tokens t = {0};
 
@@ -386,6 +245,18 @@ static bool start(struct comp *c, size_t *pos, struct parser *p)
     return true;
 }
 
+/* foo(X): the module was forgotten. */
+static bool check_function(struct parser *p, const struct ast_probe *probe)
+{
+    const struct selector *s = &probe->selectors[0];
+    struct str name = {p->c->text.at + s->from, s->len};
+
+    if (probe->nselectors > 1 || s->module.how != SEL_ATOM || s->function.text.len)
+        return true;
+    diag(p->c, s->from, s->len, "an argument list needs a function");
+    return diag_note(p->c, probe->surface == SPEC_ELIXIR ? "write " STR_FMT ".name" : "write module:" STR_FMT, STR_ARG(name));
+}
+
 static bool parse_call_probe(struct comp *c, size_t *pos, bool ms, struct ast_probe *probe)
 {
     struct parser p;
@@ -394,13 +265,15 @@ static bool parse_call_probe(struct comp *c, size_t *pos, bool ms, struct ast_pr
     if (!select_parse(c, pos, probe))
         return false;
     c->surface = probe->surface;
-    if (!start(c, pos, &p))
+    if (!parse_start(c, pos, &p))
         return false;
     if (ms || (at_punct(&p, P_LBRACK) && (next_is_punct(&p, P_LBRACE) || next_is_punct(&p, P_RBRACK)))) {
         if (!parse_raw(&p, probe))
             return false;
     } else {
         if (!parse_fun(&p, probe, &fun))
+            return false;
+        if (!fun && at_punct(&p, P_LPAREN) && !check_function(&p, probe))
             return false;
         if (!fun && !parse_clauses(&p, probe))
             return false;
@@ -419,7 +292,7 @@ static bool parse_worded(struct comp *c, size_t *pos, struct ast_probe *probe)
     bool fun = false;
     const size_t begin = *pos;
 
-    if (!start(c, pos, &p))
+    if (!parse_start(c, pos, &p))
         return false;
     if (probe->shape == SHAPE_EVENT) {
         struct ast_clause cl = {.from = tok(&p)->from};
@@ -429,8 +302,8 @@ static bool parse_worded(struct comp *c, size_t *pos, struct ast_probe *probe)
                 return false;
             cl.len = cl.head_len;
         }
-        add_clause(&p, &list, &cl);
-        take_clauses(&p, probe, &list);
+        parse_add_clause(&p, &list, &cl);
+        parse_take_clauses(&p, probe, &list);
     } else {
         if (at_punct(&p, P_LBRACK) && next_is_punct(&p, P_LBRACE)) {
             if (!parse_raw(&p, probe))
@@ -457,8 +330,12 @@ static bool parse_arrow(struct comp *c, size_t *pos, struct ast_probe *probe)
     struct ptrs head = {0}, list = {0};
     struct ast *to, *msg;
 
-    if (!start(c, pos, &p) || !(to = parse_expr(&p, PARSE_NO_MATCH)))
+    if (!parse_start(c, pos, &p) || !(to = parse_expr(&p, PARSE_NO_MATCH)))
         return false;
+    if (tok(&p)->type == TOK_END) {
+        diag(c, to->from, to->len, "this is not a probe");
+        return diag_note(c, "mod:fun/1, Mod.fun/1, send(…), recv(…), To ! Msg, @event");
+    }
     if (!take_punct(&p, P_BANG))
         return unexpected(&p, "a function, an event, or '!'");
     if (!(msg = parse_expr(&p, PARSE_ANY)))
@@ -469,10 +346,10 @@ static bool parse_arrow(struct comp *c, size_t *pos, struct ast_probe *probe)
     cl.nhead = 2;
     cl.head_from = to->from;
     cl.head_len = ast_end(msg) - to->from;
-    if (!parse_rest(&p, &cl))
+    if (!parse_clause_rest(&p, &cl))
         return false;
-    add_clause(&p, &list, &cl);
-    take_clauses(&p, probe, &list);
+    parse_add_clause(&p, &list, &cl);
+    parse_take_clauses(&p, probe, &list);
     return parse_end(&p, probe);
 }
 
@@ -597,7 +474,24 @@ static bool parse_one(struct comp *c, size_t *pos, struct ast_probe *probe)
             return parse_call_probe(c, pos, false, probe);
     }
     probe->shape = SHAPE_SEND;
-    return in_either_surface(c, pos, probe, parse_arrow);
+    const size_t begin = *pos;
+    const struct ast_probe before = *probe;
+    if (in_either_surface(c, pos, probe, parse_arrow))
+        return true;
+    if (text.at[begin] != '{' || (probe->nclauses && c->failed_at > begin))
+        return false;
+    const struct err failed = *c->err;
+    const size_t failed_at = c->failed_at;
+    *pos = begin;
+    *probe = before;
+    probe->shape = SHAPE_CALL;
+    if (in_either_surface(c, pos, probe, parse_mfa))
+        return true;
+    if (c->failed_at <= failed_at) {
+        *c->err = failed;
+        c->failed_at = failed_at;
+    }
+    return false;
 }
 
 size_t ast_probe_selected(const struct ast_probe *p)

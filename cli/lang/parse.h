@@ -1,5 +1,5 @@
 /*
- * Tokens to a tree. parse.c reads probes and clauses, parse_erlang.c and parse_elixir.c the terms of their surface,
+ * Tokens to a tree. parse.c reads probes and clauses, parse_other.c what other tools write, parse_erlang.c and parse_elixir.c the terms of their surface,
  * parse_expr.c what both share: operators and the building of nodes.
  */
 #ifndef ETRACE_PARSE_H
@@ -26,6 +26,21 @@ bool parse_probe(struct comp *c, size_t *pos, struct ast_probe *ret);
 bool select_begins(struct str text, size_t pos);
 bool select_parse(struct comp *c, size_t *pos, struct ast_probe *p);
 size_t select_blanks(struct str text, size_t pos); /* the next place that is not a blank on this line */
+
+/* ---- clauses and probes ---- */
+
+/* Lexes from *pos on, and begins to parse. */
+bool parse_start(struct comp *c, size_t *pos, struct parser *p);
+bool parse_clauses(struct parser *p, struct ast_probe *probe);
+bool parse_clause_rest(struct parser *p, struct ast_clause *cl); /* guard and body */
+void parse_add_clause(struct parser *p, struct ptrs *list, const struct ast_clause *cl);
+void parse_take_clauses(struct parser *p, struct ast_probe *probe, const struct ptrs *list);
+bool parse_end(struct parser *p, struct ast_probe *probe); /* where, and nothing more */
+
+/* What other tools write; ret_found tells whether a fun was there. */
+bool parse_fun(struct parser *p, struct ast_probe *probe, bool *ret_found);
+bool parse_raw(struct parser *p, struct ast_probe *probe);
+bool parse_mfa(struct comp *c, size_t *pos, struct ast_probe *probe);
 
 /* ---- expressions ---- */
 

@@ -77,6 +77,7 @@ static struct ast *parse_map(struct parser *p)
             name = node(p, str_is(t->text, "_") ? A_ANY : A_VAR, t->from);
             name->text = t->text;
             name->len = t->len;
+            name->quoted = true;
         } else {
             return unexpected_node(p, "'{' or the name of a struct");
         }

@@ -151,7 +151,7 @@ static struct ast *parse_call(struct parser *p, size_t from, struct str module, 
 }
 
 /* fun m:f/a, a literal */
-static struct ast *parse_fun(struct parser *p)
+static struct ast *parse_external(struct parser *p)
 {
     struct ast *n = node(p, A_LIT, tok(p)->from);
     struct str module, function;
@@ -194,7 +194,7 @@ static struct ast *parse_name(struct parser *p)
 
     if (t->type == TOK_IDENT) {
         if (str_is(name, "fun"))
-            return parse_fun(p);
+            return parse_external(p);
         for (size_t i = 0; i < ARRAY_LEN(reserved); i++) {
             if (!str_is(name, reserved[i]) || (str_is(name, "where") && t[1].type != TOK_END))
                 continue;
@@ -243,8 +243,6 @@ static struct ast *parse_variable(struct parser *p)
         p->at++;
         return parse_record(p, t->from, none, n);
     }
-    if (at_punct(p, P_COLON) && n->type == A_VAR)
-        return unexpected_node(p, "an operator");
     return n;
 }
 

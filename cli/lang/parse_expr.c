@@ -245,7 +245,8 @@ static const struct {
 } foreign[] = {
     {P_LE_EX, SPEC_ERLANG, "=<"},      {P_NE_EX, SPEC_ERLANG, "/="},     {P_EQ3, SPEC_ERLANG, "=:="},
     {P_NE3, SPEC_ERLANG, "=/="},       {P_OR2, SPEC_ERLANG, "orelse"},   {P_AND2, SPEC_ERLANG, "andalso"},
-    {P_OR2, SPEC_ELIXIR, "or"},        {P_AND2, SPEC_ELIXIR, "and"},
+    {P_OR2, SPEC_ELIXIR, "or"},        {P_AND2, SPEC_ELIXIR, "and"},    {P_LE_ERL, SPEC_ELIXIR, "<="},
+    {P_NE, SPEC_ELIXIR, "!="},         {P_EQ_EXACT, SPEC_ELIXIR, "==="}, {P_NE_EXACT, SPEC_ELIXIR, "!=="},
 };
 
 static bool is_loose(int op)

@@ -2,7 +2,6 @@
  * Terms as text that file:consult/1 reads back, for explanations and for other programs. What a traced node sends is
  * printed elsewhere: it is encoded, cut and redacted, none of which occurs here.
  */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,22 +64,22 @@ static void put_atom(struct buf *b, struct str name)
         put_quoted(b, name, '\'');
 }
 
+/* The shortest digits that read back as the same number. */
 static void put_float(struct buf *b, double v)
 {
     char text[40];
+    int digits = 1;
 
-    for (int digits = 1; digits <= 17; digits++) {
-        snprintf(text, sizeof(text), "%.*g", digits, v);
-        if (strtod(text, NULL) == v)
-            break;
+    while (digits < 17 && (snprintf(text, sizeof(text), "%.*e", digits - 1, v), strtod(text, NULL) != v))
+        digits++;
+    snprintf(text, sizeof(text), "%.*e", digits - 1, v);
+    int exponent = atoi(strchr(text, 'e') + 1);
+    if (exponent >= -5 && exponent < 16) {
+        buf_printf(b, "%.*f", MAX(digits - 1 - exponent, 1), v);
+        return;
     }
-    char *e = strchr(text, 'e');
-    size_t whole = e ? (size_t)(e - text) : strlen(text);
-    buf_add(b, text, whole);
-    if (!memchr(text, '.', whole))
-        buf_puts(b, ".0");
-    if (e)
-        buf_puts(b, e);
+    *strchr(text, 'e') = 0;
+    buf_printf(b, strchr(text, '.') ? "%se%d" : "%s.0e%d", text, exponent);
 }
 
 static bool is_text(term_t t)
@@ -97,9 +96,9 @@ static bool is_text(term_t t)
     return true;
 }
 
-static void put_list(struct buf *b, term_t t)
+static void put_list(struct buf *b, term_t t, bool as_text)
 {
-    if (is_text(t)) {
+    if (as_text && is_text(t)) {
         buf_char(b, '"');
         for (size_t i = 0; i < t->count; i++)
             put_char(b, (uint32_t)t->items[i]->integer, '"');
@@ -171,7 +170,7 @@ void lang_print_term(term_t t, struct buf *b)
         put_bin(b, t);
         break;
     case TERM_LIST:
-        put_list(b, t);
+        put_list(b, t, true);
         break;
     case TERM_TUPLE:
         buf_char(b, '{');
@@ -213,4 +212,28 @@ void lang_print_term(term_t t, struct buf *b)
         buf_printf(b, "/%lld", (long long)t->items[2]->integer);
         break;
     }
+}
+
+/* Clauses with their heads as lists of patterns, whatever the patterns are. */
+void print_match_spec(term_t t, struct buf *b)
+{
+    if (t->type != TERM_LIST) {
+        lang_print_term(t, b);
+        return;
+    }
+    buf_char(b, '[');
+    for (size_t i = 0; i < t->count; i++) {
+        const struct term *cl = t->items[i];
+        buf_puts(b, i ? ",{" : "{");
+        if (cl->items[0]->type == TERM_LIST)
+            put_list(b, cl->items[0], false);
+        else
+            lang_print_term(cl->items[0], b);
+        buf_char(b, ',');
+        put_list(b, cl->items[1], false);
+        buf_char(b, ',');
+        put_list(b, cl->items[2], false);
+        buf_char(b, '}');
+    }
+    buf_char(b, ']');
 }

@@ -37,8 +37,8 @@ bool select_begins(struct str text, size_t pos)
     return ch == '\'' || ch == '*' || (ch == '~' && next == '/') || lex_word(text, pos, true);
 }
 
-/* Names with * and ? in them are globs. */
-static size_t glob_word(struct str text, size_t pos, bool elixir, bool *ret_glob)
+/* Names with * and ? in them are globs; only functions of Elixir end in ? and !. */
+static size_t glob_word(struct str text, size_t pos, bool elixir, bool function, bool *ret_glob)
 {
     size_t at = pos;
 
@@ -46,6 +46,8 @@ static size_t glob_word(struct str text, size_t pos, bool elixir, bool *ret_glob
     for (;;) {
         size_t len = lex_word(text, at, elixir);
         char ch = peek(text, at);
+        if (len && elixir && !function && (text.at[at + len - 1] == '!' || text.at[at + len - 1] == '?'))
+            len--;
         if (len && at > pos && is_digit(text.at[at]))
             len = 1;
         if (!len && is_digit(ch) && at > pos)
@@ -127,7 +129,7 @@ static bool function_name(struct comp *c, size_t *pos, bool elixir, struct sel_n
         return quoted(c, pos, ret);
     if (peek(text, begin) == '~' && peek(text, begin + 1) == '/')
         return regex(c, pos, ret);
-    size_t len = glob_word(text, begin, elixir, &glob);
+    size_t len = glob_word(text, begin, elixir, true, &glob);
     if (!len && elixir)
         len = operator_name(text, begin);
     if (!len) {
@@ -221,7 +223,7 @@ static bool elixir_selector(struct comp *c, size_t *pos, struct selector *s)
             if (!quoted(c, &at, &s->module))
                 return false;
         } else {
-            size_t len = glob_word(text, at, true, &glob);
+            size_t len = glob_word(text, at, true, false, &glob);
             if (too_long(c, at, len))
                 return false;
             s->module = (struct sel_name){glob ? SEL_GLOB : SEL_ATOM, {text.at + at, len}};
@@ -231,7 +233,7 @@ static bool elixir_selector(struct comp *c, size_t *pos, struct selector *s)
         }
     } else {
         for (;;) {
-            at += glob_word(text, at, true, &glob);
+            at += glob_word(text, at, true, false, &glob);
             any_glob |= glob;
             if (peek(text, at) != '.' || !is_upper(text, at + 1))
                 break;
@@ -250,6 +252,10 @@ static bool elixir_selector(struct comp *c, size_t *pos, struct selector *s)
     }
     s->function.how = SEL_ANY;
     char next = peek(text, at + 1);
+    if (peek(text, at) == ':') {
+        diag(c, at, 1, "unexpected ':'");
+        return diag_note(c, "Mod.fun is Elixir, mod:fun is Erlang");
+    }
     if (peek(text, at) == '.' && next && next != ' ' && next != '\t' && next != '\n' && next != '\r') {
         at++;
         if (!function_name(c, &at, true, &s->function))
@@ -278,7 +284,7 @@ static bool erlang_selector(struct comp *c, size_t *pos, struct selector *s, boo
         if (!quoted(c, &at, &s->module))
             return false;
     } else {
-        size_t len = glob_word(text, at, false, &glob);
+        size_t len = glob_word(text, at, false, false, &glob);
         if (too_long(c, at, len))
             return false;
         s->module = (struct sel_name){glob ? SEL_GLOB : SEL_ATOM, {text.at + at, len}};
@@ -378,8 +384,7 @@ bool select_parse(struct comp *c, size_t *pos, struct ast_probe *p)
         if (!p->nselectors)
             p->surface = elixir ? SPEC_ELIXIR : SPEC_ERLANG;
         if (peek(text, *pos) == '/') {
-            if (s->function.how == SEL_ANY && text.at[*pos - 1] != '_' && text.at[*pos - 1] != '*' &&
-                text.at[*pos - 1] != '\'' && !s->function.text.len) {
+            if (!s->function.text.len) {
                 diag(c, begin, *pos - begin, "an arity needs a function");
                 return diag_note(c, elixir ? "write " STR_FMT "._" : "write " STR_FMT ":_", (int)(*pos - begin), text.at + begin);
             }

@@ -73,7 +73,8 @@ static struct where *call(struct maker *m, int fn, const struct ast *at, size_t 
     w->name = fn;
     w->count = count;
     w->items = arena_alloc(m->a, count * sizeof(*items) + 1);
-    memcpy(w->items, items, count * sizeof(*items));
+    if (count)
+        memcpy(w->items, items, count * sizeof(*items));
     w->kind = fn_row((enum fn)fn)->result == TY_BOOL ? WT_BOOL : fn_row((enum fn)fn)->result == TY_INT ? WT_INT : WT_ANY;
     w->early = (fn >= FN_AND && fn <= FN_XOR) || (fn >= FN_ADD && fn <= FN_REM) || (fn >= FN_GT && fn <= FN_NE);
     for (size_t i = 0; i < count; i++)
@@ -164,6 +165,25 @@ static struct where *argument(struct maker *m, size_t i, size_t count, const str
     return name(m, WN_ARG, (int)i + 1, at);
 }
 
+static bool mentions(const struct ast *n, struct str var)
+{
+    if (n->type == A_VAR)
+        return str_same(n->text, var);
+    for (size_t i = 0; i < n->count; i++)
+        if (n->items[i] && mentions(n->items[i], var))
+            return true;
+    return n->tail && mentions(n->tail, var);
+}
+
+static bool is_in_head(const struct ast_probe *p, struct str var)
+{
+    for (size_t c = 0; p && c < p->nclauses; c++)
+        for (size_t i = 0; i < p->clauses[c].nhead; i++)
+            if (mentions(p->clauses[c].head[i], var))
+                return true;
+    return false;
+}
+
 static struct where *variable(struct maker *m, const struct ast *n)
 {
     const struct ast_probe *p = m->probe;
@@ -184,8 +204,15 @@ static struct where *variable(struct maker *m, const struct ast *n)
                 return found;
         }
     }
+    if (is_in_head(p, n->text)) {
+        diag(m->k->c, n->from, n->len, STR_FMT " is not known behind 'where'", STR_ARG(n->text));
+        diag_note(m->k->c, "test it behind 'when'");
+        return NULL;
+    }
     diag(m->k->c, n->from, n->len, m->k->c->surface == SPEC_ELIXIR ? "unknown name " STR_FMT : "unbound variable " STR_FMT,
          STR_ARG(n->text));
+    if (p)
+        diag_note(m->k->c, "bind it in the argument list");
     guess_word(m, n->text);
     return NULL;
 }
@@ -206,7 +233,7 @@ static struct where *index_of(struct maker *m, const struct ast *n)
     }
     if (m->probe && m->probe->shape == SHAPE_CALL && m->probe->nclauses == 1 && m->probe->clauses[0].has_head &&
         !m->probe->clauses[0].prefix && !m->probe->fun && (size_t)i->value->integer > m->probe->clauses[0].nhead) {
-        diag(m->k->c, i->from, i->len, "there are only %zu arguments", m->probe->clauses[0].nhead);
+        diag(m->k->c, i->from, i->len, "there is no argument %lld", (long long)i->value->integer);
         return NULL;
     }
     return word(m, WN_ARG, (int)i->value->integer, n);
@@ -421,15 +448,18 @@ static struct where *function(struct maker *m, struct ast *n)
     bool flipped = m->k->c->surface == SPEC_ELIXIR && !n->module.len && fn == FN_IS_MAP_KEY;
 
     if (!elem && !is_nil && (fn == FN_NONE || !(fn_row(fn)->places & PLACE_ANY_GUARD) || !n->count)) {
-        m->k->place = PLACE_ANY_GUARD;
         struct guess g;
         guess_init(&g, n->text);
         for (int i = 0; i < FN_COUNT; i++)
             if (fn_row((enum fn)i)->places & PLACE_ANY_GUARD && fn_row((enum fn)i)->least &&
                 fn_row((enum fn)i)->name[0] >= 'a')
                 guess_offer(&g, str_of(fn_row((enum fn)i)->name));
+        if (m->k->c->surface == SPEC_ELIXIR) {
+            guess_offer(&g, STR("elem"));
+            guess_offer(&g, STR("is_nil"));
+        }
         diag(m->k->c, n->from, n->len, STR_FMT "/%zu is not a function of 'where'", STR_ARG(n->text), n->count);
-        if (!str_same(g.best, n->text))
+        if (!n->module.len)
             diag_guess(m->k->c, &g);
         return NULL;
     }
@@ -438,6 +468,8 @@ static struct where *function(struct maker *m, struct ast *n)
             return NULL;
     if (is_nil)
         return CALL(m, FN_EQ_EXACT, n, args[0], constant(m, term_atom(m->a, "nil"), n));
+    if (elem && args[1]->type == WHERE_CONST && args[1]->constant->type == TERM_INT)
+        return CALL(m, FN_ELEMENT, n, constant(m, term_int(m->a, args[1]->constant->integer + 1), n), args[0]);
     if (elem)
         return CALL(m, FN_ELEMENT, n, CALL(m, FN_ADD, n, args[1], constant(m, term_int(m->a, 1), n)), args[0]);
     if (flipped)

@@ -3,8 +3,8 @@
  *
  *   lang_tool [--format=text|erl|json] [--otp=N] [--unsafe] [--surface=elixir] [--hrl=FILE] [--let=NAME=TERM]
  *             [--dump] [--where] [--for=ARITY] EXPR
- *   lang_tool --lines [OPTIONS]      one expression a line on standard input, one line of answer each: `ok TERMS` or
- *                                    `error TEXT`
+ *   lang_tool --lines [OPTIONS]      one expression a line on standard input; the answers, each with an empty line behind
+ *                                    it: `ok TERMS` or `error TEXT`
  *   lang_tool --test FILE...         runs table files, prints TAP (see run)
  *   lang_tool --bench N EXPR
  */
@@ -74,8 +74,10 @@ static void print_spec(struct setup *u, const struct spec *s, struct buf *b)
     static const char *const packs[] = {"clause", "node", "sender", "caller", "stack", "dump", "user"};
 
     if (u->arity >= 0) {
-        lang_print_term(spec_match_spec_for(s, u->arity, &u->arena), b);
-        buf_char(b, '\n');
+        struct spec one = *s;
+        one.match_spec = spec_match_spec_for(s, u->arity, &u->arena);
+        one.prefix = false;
+        lang_explain(&one, LANG_ERL, b);
         return;
     }
     lang_explain(s, u->format, b);
@@ -197,8 +199,10 @@ static void report(struct tally *t, const char *file, int line, struct str expr,
 
     t->number++;
     t->failed += !ok;
-    printf("%sok %d - %s:%d %.*s\n", ok ? "" : "not ", t->number, file, line,
-           (int)(expr.len < 60 ? expr.len : 60), expr.at);
+    printf("%sok %d - %s:%d ", ok ? "" : "not ", t->number, file, line);
+    for (size_t i = 0; i < expr.len && i < 60; i++)
+        putchar(expr.at[i] == '\n' || expr.at[i] == '#' ? ' ' : expr.at[i]);
+    putchar('\n');
     if (ok)
         return;
     printf("# wanted:\n");
@@ -337,10 +341,11 @@ static int lines_mode(struct setup *u)
         } else {
             buf_printf(&out, "error %s\n", e.text);
         }
+        buf_char(&out, '\n');
         fwrite(out.data, 1, out.len, stdout);
+        fflush(stdout);
         arena_release(&a);
     }
-    fflush(stdout);
     buf_release(&out);
     free(line);
     return 0;

@@ -1,0 +1,223 @@
+/*
+ * The spellings of other tools: dbg's fun … end and fun2ms, literal match specifications, and recon's {M, F, A}.
+ * They make the same tree as our own clauses; what their bodies may hold is decided behind.
+ */
+#include "parse.h"
+
+/* ---- fun(…) -> … end, as dbg:fun2ms takes it ---- */
+
+static bool fun_head(struct parser *p, struct ast_clause *cl)
+{
+    const size_t open = tok(p)->from;
+    const bool brackets = at_punct(p, P_LPAREN);
+    struct ast *arg;
+
+    if (brackets)
+        p->at++;
+    if (!(arg = parse_expr(p, PARSE_ANY)))
+        return false;
+    if (brackets && !want_punct(p, P_RPAREN, open))
+        return false;
+    if (arg->type == A_MATCH && arg->items[0]->type == A_VAR) {
+        cl->whole = arg->items[0];
+        arg = arg->items[1];
+    } else if (arg->type == A_MATCH && arg->items[1]->type == A_VAR) {
+        cl->whole = arg->items[1];
+        arg = arg->items[0];
+    }
+    cl->head_from = arg->from;
+    cl->head_len = arg->len;
+    if (arg->type == A_VAR && !cl->whole) {
+        cl->whole = arg;
+    } else if (arg->type == A_LIST) {
+        cl->has_head = true;
+        cl->head = arg->items;
+        cl->nhead = arg->count;
+        cl->tail = arg->tail;
+    } else if (arg->type != A_ANY) {
+        diag(p->c, arg->from, arg->len, "the argument of the fun is the list of arguments");
+        return diag_note(p->c, "write it in [ ]");
+    }
+    return true;
+}
+
+static bool parse_fun_clauses(struct parser *p, struct ast_probe *probe)
+{
+    const bool elixir = p->c->surface == SPEC_ELIXIR;
+    const size_t open = tok(p)->from;
+    struct ptrs list = {0};
+
+    p->at++;
+    for (;;) {
+        struct ast_clause cl = {.from = tok(p)->from};
+        if (!at_punct(p, P_LPAREN) && !elixir)
+            return unexpected(p, "'('");
+        if (!fun_head(p, &cl) || !parse_clause_rest(p, &cl))
+            return false;
+        if (!cl.nbody)
+            return unexpected(p, "'->'");
+        parse_add_clause(p, &list, &cl);
+        if (!take_punct(p, P_SEMI))
+            break;
+    }
+    if (!at_word(p, "end")) {
+        if (tok(p)->type != TOK_END)
+            return unexpected(p, "'end'");
+        diag(p->c, open, elixir ? 2 : 3, "the fun does not end");
+        return diag_note(p->c, "an 'end' is missing");
+    }
+    p->at++;
+    probe->fun = true;
+    parse_take_clauses(p, probe, &list);
+    return true;
+}
+
+/* fun … end, or all of dbg:fun2ms(fun … end); ret_found tells whether there was one. */
+bool parse_fun(struct parser *p, struct ast_probe *probe, bool *ret_found)
+{
+    const bool elixir = p->c->surface == SPEC_ELIXIR;
+    const size_t at = p->at;
+    size_t wrapped = 0;
+
+    *ret_found = true;
+    if (tok(p)->type == TOK_IDENT || tok(p)->type == TOK_LIT) {
+        bool module = elixir ? tok(p)->type == TOK_LIT && term_is_atom(tok(p)->value, "dbg") : at_word(p, "dbg");
+        if (module && next_is_punct(p, elixir ? P_DOT : P_COLON)) {
+            p->at += 2;
+            if (at_word(p, "fun2ms") && next_is_punct(p, P_LPAREN)) {
+                wrapped = p->tokens[p->at + 1].from + 1;
+                p->at += 2;
+            }
+        }
+    }
+    if (at_word(p, elixir ? "fn" : "fun"))
+        return parse_fun_clauses(p, probe) && (!wrapped || want_punct(p, P_RPAREN, wrapped - 1));
+    p->at = at;
+    *ret_found = false;
+    return true;
+}
+
+/* ---- literal match specifications ---- */
+
+/* A tree without variables and operators as a term; false where it is not one. */
+static bool term_of(struct parser *p, const struct ast *n, term_t *ret)
+{
+    struct arena *a = p->c->arena;
+    const struct term **items = arena_alloc(a, n->count * sizeof(*items) + 1);
+    term_t tail = NULL;
+
+    for (size_t i = 0; i < n->count; i++)
+        if (!n->items[i] || !term_of(p, n->items[i], &items[i]))
+            return false;
+    if (n->tail && !term_of(p, n->tail, &tail))
+        return false;
+    switch (n->type) {
+    case A_LIT:
+        *ret = n->value;
+        return true;
+    case A_ANY:
+        *ret = term_atom(a, "_");
+        return true;
+    case A_TUPLE:
+        *ret = term_tuple(a, n->count, items);
+        return true;
+    case A_LIST:
+        *ret = term_list(a, n->count, items, tail);
+        return true;
+    case A_MAP:
+        *ret = term_map(a, n->count / 2, items);
+        return true;
+    case A_OP:
+        if (n->op != FN_MINUS || items[0]->type != TERM_INT)
+            break;
+        *ret = term_int(a, -items[0]->integer);
+        return true;
+    default:
+        break;
+    }
+    diag(p->c, n->from, n->len, "a match specification is a literal term");
+    return false;
+}
+
+bool parse_raw(struct parser *p, struct ast_probe *probe)
+{
+    struct ast *n = parse_expr(p, PARSE_ANY);
+
+    if (!n || !term_of(p, n, &probe->raw))
+        return false;
+    probe->raw_from = n->from;
+    probe->raw_len = n->len;
+    return true;
+}
+
+/* ---- {M, F, A}, {M, F, fun … end} and {M, F, MatchSpec}, as recon and other tools take it ---- */
+
+static bool tuple_name(struct parser *p, struct sel_name *ret)
+{
+    struct token *t = tok(p);
+
+    if (t->type == TOK_IDENT && p->c->surface == SPEC_ERLANG)
+        *ret = (struct sel_name){SEL_ATOM, t->text};
+    else if (t->type == TOK_ALIAS)
+        *ret = (struct sel_name){SEL_ATOM, str_of(arena_printf(p->c->arena, "Elixir." STR_FMT, STR_ARG(t->text)))};
+    else if (t->type == TOK_LIT && t->value->type == TERM_ATOM)
+        *ret = (struct sel_name){str_is(t->value->text, "_") ? SEL_ANY : SEL_ATOM, t->value->text};
+    else if ((t->type == TOK_VAR || t->type == TOK_IDENT) && str_is(t->text, "_"))
+        *ret = (struct sel_name){SEL_ANY, t->text};
+    else
+        return unexpected(p, "a name");
+    p->at++;
+    return true;
+}
+
+static bool tuple_third(struct parser *p, struct ast_probe *probe)
+{
+    struct selector *s = &probe->selectors[0];
+    struct token *t = tok(p);
+    bool fun;
+
+    if (t->type == TOK_LIT && t->value->type == TERM_INT && t->value->integer <= SPEC_ARITY_MAX) {
+        s->arity_lo = s->arity_hi = (int)t->value->integer;
+        probe->arity_given[0] = true;
+        p->at++;
+        return true;
+    }
+    if (((t->type == TOK_VAR || t->type == TOK_IDENT) && str_is(t->text, "_")) ||
+        (t->type == TOK_LIT && term_is_atom(t->value, "_"))) {
+        p->at++;
+        return true;
+    }
+    if (at_punct(p, P_LBRACK))
+        return parse_raw(p, probe);
+    if (!parse_fun(p, probe, &fun))
+        return false;
+    return fun || unexpected(p, "an arity, a fun or a match specification");
+}
+
+bool parse_mfa(struct comp *c, size_t *pos, struct ast_probe *probe)
+{
+    struct parser p;
+    const size_t open = *pos;
+
+    if (!parse_start(c, pos, &p))
+        return false;
+    probe->selectors = arena_alloc(c->arena, sizeof(*probe->selectors));
+    probe->arity_given = arena_alloc(c->arena, sizeof(*probe->arity_given));
+    probe->nselectors = 1;
+    probe->selectors[0] = (struct selector){.arity_hi = SPEC_ARITY_MAX, .from = open};
+    p.at = 1;
+    if (!tuple_name(&p, &probe->selectors[0].module))
+        return false;
+    if (!take_punct(&p, P_COMMA))
+        return unexpected(&p, "','");
+    if (!tuple_name(&p, &probe->selectors[0].function))
+        return false;
+    if (!take_punct(&p, P_COMMA))
+        return unexpected(&p, "','");
+    if (!tuple_third(&p, probe) || !want_punct(&p, P_RBRACE, open))
+        return false;
+    probe->selectors[0].len = tok_end(&p.tokens[p.at - 1]) - open;
+    if (!probe->raw && !probe->fun && !parse_clauses(&p, probe))
+        return false;
+    return parse_end(&p, probe);
+}

@@ -1,0 +1,84 @@
+/*
+ * Batches from a node that lies, through the whole way to text and JSON. The input is batches one behind the other, each
+ * with a u32 of its length in front; its head is put right, so that what is tried is what stands behind it. What comes
+ * out must be lines of valid UTF-8 without anything that could steer a terminal.
+ */
+#include <stdlib.h>
+
+#include "ground/utf8.h"
+#include "views/pipeline.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static bool check(void *output, struct buf *bytes)
+{
+    const char *at = bytes->data, *end = at + bytes->len;
+
+    (void)output;
+    while (at < end) {
+        uint32_t c = utf8_next(&at, end);
+        if (c != '\n' && (c == UTF8_BAD || !utf8_shows(c)))
+            abort();
+    }
+    if (bytes->len && bytes->data[bytes->len - 1] != '\n')
+        abort();
+    bytes->len = 0;
+    return true;
+}
+
+static bool drop(void *output, struct buf *bytes)
+{
+    (void)output;
+    bytes->len = 0;
+    return true;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const struct view views[] = {
+        {.type = sink_by_name("text"), .look = {.time = TIME_UTC, .nodes = true}, .write = check},
+        {.type = sink_by_name("json"), .write = check},
+        {.type = sink_by_name("json"), .look = {.terms = TERMS_JSON}, .write = check},
+        {.type = sink_by_name("tree"), .write = check},
+        {.type = sink_by_name("summary"), .write = check},
+        {.type = sink_by_name("hist"), .write = check},
+        {.type = sink_by_name("folded"), .write = check},
+        {.type = sink_by_name("csv"), .write = check},
+        {.type = sink_by_name("record"), .write = drop},
+    };
+    const struct grep grep = {"a|b", false};
+    struct err e;
+    const struct sel_name any = {.how = SEL_ANY};
+    const struct selector everything = {.module = any, .function = any, .arity_hi = SPEC_ARITY_MAX};
+    const struct spec_clause returns = {.actions = ACT_RETURN, .has = ~0u};
+    const struct spec spec = {.kind = SPEC_CALL, .selectors = &everything, .nselectors = 1, .clauses = &returns, .nclauses = 1,
+                              .pack = {PACK_CALLER, PACK_STACK, PACK_USER}, .npack = size && data[0] & 2 ? 3 : 0};
+    const struct spec *const specs[] = {&spec};
+    struct pipeline *p = pipeline_new(
+        &(struct pipeline_options){.views = views, .nviews = sizeof(views) / sizeof(views[0]), .greps = &grep, .ngreps = size && data[0] & 1, .max_calls = 16, .specs = specs,
+                                    .nspecs = size && data[0] & 4}, &e);
+    uint64_t seq = 0;
+
+    while (size >= 4) {
+        uint32_t len;
+        memcpy(&len, data, 4);
+        data += 4, size -= 4;
+        len = MIN(len & 0xffff, (uint32_t)size);
+        char *copy = malloc(len ? len : 1);
+        memcpy(copy, data, len);
+        data += len, size -= len;
+        if (len >= sizeof(struct etw_batch)) {
+            struct etw_batch h;
+            memcpy(&h, copy, sizeof(h));
+            h.magic = ETW_BATCH_MAGIC;
+            h.bytes = len;
+            h.seq = ++seq;
+            memcpy(copy, &h, sizeof(h));
+        }
+        pipeline_batch(p, 0, (struct str){copy, len}, &e);
+        free(copy);
+    }
+    pipeline_end(p);
+    pipeline_free(p);
+    return 0;
+}

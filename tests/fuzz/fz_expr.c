@@ -1,0 +1,106 @@
+/*
+ * Any bytes as an expression, a file of probes, a `where`, a term and a header: nothing may crash, hang or leak, every
+ * refusal has a text and a span inside its line, and what was accepted can be explained in every format.
+ * The first byte chooses the options.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../cli/lang/lang.h"
+
+static void must(bool ok)
+{
+    if (!ok)
+        abort();
+}
+
+static void check_err(const struct err *e)
+{
+    must(e->status == ERR_USAGE && e->text[0]);
+    must(e->from + e->len <= strlen(e->line) + 1);
+}
+
+static bool a_record(void *data, struct str module, struct str name, struct arena *a, struct lang_record *ret)
+{
+    static const struct str fields[] = {{"id", 2}, {"name", 4}};
+
+    (void)data;
+    (void)a;
+    *ret = (struct lang_record){.module = module, .name = name, .fields = fields, .nfields = 2};
+    return name.len < 6;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const int otps[] = {0, 25, 27, 29};
+    struct lang_options opt = {.find_record = a_record};
+    struct buf tokens = {0}, tree = {0}, out = {0};
+    struct spec_list list;
+    struct arena a;
+    struct err e;
+    const struct where *w;
+    const struct lang_record *records;
+    size_t count;
+    term_t t;
+
+    if (!size)
+        return 0;
+    arena_init(&a);
+    opt.otp = otps[data[0] & 3];
+    opt.unsafe = data[0] & 4;
+    opt.file = data[0] & 8;
+    opt.surface = data[0] & 16 ? SPEC_ELIXIR : SPEC_ERLANG;
+    struct lang_let lets[] = {{STR("N"), term_int(&a, 5)}, {STR("m"), term_map(&a, 1, (term_t[]){term_int(&a, 1), term_int(&a, 2)})}};
+    opt.lets = lets;
+    opt.nlets = 2;
+    if (data[0] & 32) {
+        opt.dump_tokens = &tokens;
+        opt.dump_ast = &tree;
+    }
+    /* A copy of exactly that size, so that reading behind it is seen. */
+    char *copy = malloc(size);
+    memcpy(copy, data + 1, size - 1);
+    copy = realloc(copy, size - 1 ? size - 1 : 1);
+    struct str text = {copy, size - 1};
+
+    if (lang_compile(&opt, text, &a, &list, &e)) {
+        must(list.count > 0);
+        for (size_t i = 0; i < list.count; i++) {
+            const struct spec *s = list.items[i];
+            for (int f = LANG_TEXT; f <= LANG_JSON; f++)
+                lang_explain(s, (enum lang_format)f, &out);
+            must(s->kind == SPEC_EVENT || s->match_spec);
+            must((s->kind == SPEC_CALL) == (s->nselectors > 0));
+            for (size_t j = 0; j < s->nwarnings; j++)
+                must(s->warnings[j].from + s->warnings[j].len <= s->text.len);
+            for (size_t j = 0; j < s->nselectors; j++)
+                must(s->selectors[j].from + s->selectors[j].len <= s->text.len && s->selectors[j].arity_lo >= 0 &&
+                     s->selectors[j].arity_hi <= SPEC_ARITY_MAX);
+            if (s->kind == SPEC_CALL && s->match_spec->type == TERM_LIST) {
+                buf_clear(&out);
+                term_to_etf(&out, lang_localize(spec_match_spec_for(s, 3, &a), STR("n@h"), 7, &a));
+            }
+            buf_clear(&out);
+        }
+    } else {
+        check_err(&e);
+    }
+    if (!lang_where(&opt, text, &a, &w, &e))
+        check_err(&e);
+    else
+        lang_print_where(w, &out);
+    if (!lang_term(text, opt.surface, &a, &t, &e))
+        check_err(&e);
+    else
+        lang_print_term(t, &out);
+    lang_read_hrl(text, &a, &records, &count, &e);
+
+    free(copy);
+    buf_release(&tokens);
+    buf_release(&tree);
+    buf_release(&out);
+    arena_release(&a);
+    return 0;
+}

@@ -1,0 +1,69 @@
+/*
+ * One encoded term, as text and as JSON: nothing may leave that is not valid UTF-8 and plainly visible. A term that the
+ * check accepts is walked, copied and compared with itself.
+ */
+#include <stdlib.h>
+
+#include "erlang/term_json.h"
+#include "erlang/wire_order.h"
+#include "ground/utf8.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check(const struct buf *b)
+{
+    const char *at = b->data, *end = at + b->len;
+
+    while (at < end) {
+        uint32_t c = utf8_next(&at, end);
+        if (c == UTF8_BAD || !utf8_shows(c))
+            abort();
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct wire_atoms atoms = {0};
+    struct term_env env = {.atoms = &atoms, .latin1 = size & 1, .otp27 = size & 2};
+    struct buf out = {0}, copy = {0};
+    const uint8_t *end;
+    const char *why;
+
+    wire_atoms_define(&atoms, 0, "an atom", 7);
+    wire_atoms_define(&atoms, 1, "b", 1);
+    wire_frame(&atoms);
+    enum wire_found found = wire_check(&atoms, data, data + size, 1, &end, &why);
+    if (found == WIRE_BAD || found == WIRE_CONFLICT)
+        goto done;
+    wire_define(&atoms, data, end);
+    if (wire_skip(data) != end)
+        abort();
+    static const struct printer *const printers[] = {&printer_erlang, &printer_json};
+    for (size_t i = 0; i < ARRAY_LEN(printers); i++) {
+        buf_clear(&out);
+        if (printers[i]->term(&out, &env, data) != end)
+            abort();
+        check(&out);
+    }
+    buf_clear(&out);
+    erlang_print(&out, &env, data);
+    if (wire_copy(&copy, &env, (struct wire){data, end}, 1 << 20)) {
+        struct buf again = {0};
+        struct term_env none = {.latin1 = env.latin1, .otp27 = env.otp27};
+        erlang_print(&again, &none, (const uint8_t *)copy.data);
+        if (again.len != out.len || memcmp(again.data, out.data, out.len))
+            abort();
+        buf_release(&again);
+        enum wire_order o = wire_compare(&env, data, &none, (const uint8_t *)copy.data, true);
+        bool map = false; /* may have a key twice here, and is then unlike itself */
+        for (const uint8_t *at = data; at < end; at = wire_token(at))
+            map |= *at == ETW_T_MAP;
+        if (o != WIRE_EQUAL && o != WIRE_UNKNOWN && !map)
+            abort();
+    }
+done:
+    buf_release(&out);
+    buf_release(&copy);
+    wire_atoms_release(&atoms);
+    return 0;
+}

@@ -1,0 +1,2 @@
+-record(rec, {a, b}).
+-record(file, {inode, type}).
