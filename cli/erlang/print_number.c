@@ -262,11 +262,8 @@ void print_duration(struct buf *to, int64_t ns)
     while (u < 3 && v < units[u].ns)
         u++;
     for (;; u--) {
-        uint64_t hundredths = (v * 100 + units[u].ns / 2) / units[u].ns;
-        if (v > UINT64_MAX / 128)
-            hundredths = v / units[u].ns * 100;
-        unsigned decimals = hundredths < 1000 ? 2 : hundredths < 10000 ? 1 : 0;
-        uint64_t rounded = decimals == 2 ? hundredths : decimals == 1 ? (hundredths + 5) / 10 * 10 : (hundredths + 50) / 100 * 100;
+        uint64_t unit = units[u].ns, step = v < 10 * unit ? 1 : v < 100 * unit ? 10 : 100; /* hundredths of the unit */
+        uint64_t rounded = v < UINT64_MAX / 200 ? (v * 100 / step + unit / 2) / unit * step : v / unit * 100;
         if (rounded >= 100000 && u > 0)
             continue; /* 999.9 of a unit is 1 of the next */
         print_u64(to, rounded / 100);

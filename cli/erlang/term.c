@@ -80,8 +80,17 @@ term_t term_list(struct arena *a, size_t count, const term_t *items, term_t tail
 
     if (!count && tail)
         return tail;
-    copy_items(a, t, count, items);
-    t->tail = tail && tail->type == TERM_LIST && !tail->count ? NULL : tail;
+    if (!tail || tail->type != TERM_LIST) {
+        copy_items(a, t, count, items);
+        t->tail = tail;
+        return t;
+    }
+    t->count = count + tail->count; /* [a | [b]] is [a,b]: a list has one form */
+    t->items = arena_alloc(a, t->count * sizeof(*items));
+    memcpy(t->items, items, count * sizeof(*items));
+    if (tail->count)
+        memcpy(t->items + count, tail->items, tail->count * sizeof(*items));
+    t->tail = tail->tail;
     return t;
 }
 
@@ -110,27 +119,6 @@ static bool same_map(term_t a, term_t b)
     return true;
 }
 
-/* An item of a list that may be written as [a | [b]]. */
-static term_t item_at(term_t *list, size_t *i)
-{
-    while (*i == (*list)->count && (*list)->tail && (*list)->tail->type == TERM_LIST) {
-        *list = (*list)->tail;
-        *i = 0;
-    }
-    return *i < (*list)->count ? (*list)->items[(*i)++] : NULL;
-}
-
-static bool same_list(term_t a, term_t b)
-{
-    for (size_t i = 0, j = 0;;) {
-        term_t x = item_at(&a, &i), y = item_at(&b, &j);
-        if (!x || !y)
-            return x == y && !a->tail == !b->tail && (!a->tail || term_equal(a->tail, b->tail));
-        if (!term_equal(x, y))
-            return false;
-    }
-}
-
 bool term_equal(term_t a, term_t b)
 {
     if (a == b)
@@ -147,13 +135,12 @@ bool term_equal(term_t a, term_t b)
         return a->integer == b->integer;
     case TERM_FLOAT:
         return !memcmp(&a->real, &b->real, sizeof(a->real));
-    case TERM_LIST:
-        return same_list(a, b);
     case TERM_MAP:
         return a->count == b->count && same_map(a, b);
+    case TERM_LIST:
     case TERM_TUPLE:
     case TERM_EXPORT:
-        if (a->count != b->count)
+        if (a->count != b->count || !a->tail != !b->tail || (a->tail && !term_equal(a->tail, b->tail)))
             return false;
         for (size_t i = 0; i < a->count; i++)
             if (!term_equal(a->items[i], b->items[i]))

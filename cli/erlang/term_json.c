@@ -18,7 +18,8 @@ static size_t count_escapes(const char *at, size_t len)
     for (; i + 16 <= len; i += 16) {
         __m128i b = _mm_loadu_si128((const __m128i *)(const void *)(at + i));
         __m128i hits = _mm_or_si128(_mm_cmpeq_epi8(b, quote), _mm_cmpeq_epi8(b, slash));
-        n += (size_t)__builtin_popcount((unsigned)_mm_movemask_epi8(hits));
+        for (unsigned m = (unsigned)_mm_movemask_epi8(hits); unlikely(m); m &= m - 1)
+            n++;
     }
 #endif
     for (; i < len; i++)
@@ -45,7 +46,7 @@ void json_escape_tail(struct buf *to, size_t from)
 
 void json_string(struct buf *to, struct str text)
 {
-    const char *at = text.at, *end = text.at + text.len;
+    const char *at = text.at, *end = text.len ? text.at + text.len : text.at;
 
     buf_char(to, '"');
     while (at < end) {

@@ -44,7 +44,7 @@ static void put_char(struct buf *to, uint32_t cp, char quote)
 
 void erlang_print_string(struct buf *to, struct str text, char quote)
 {
-    const char *at = text.at, *end = text.at + text.len;
+    const char *at = text.at, *end = text.len ? text.at + text.len : text.at;
 
     buf_room(to, text.len + 2);
     buf_char(to, quote);
@@ -67,7 +67,7 @@ void erlang_print_string(struct buf *to, struct str text, char quote)
 
 void print_safe(struct buf *to, struct str text)
 {
-    const char *at = text.at, *end = text.at + text.len;
+    const char *at = text.at, *end = text.len ? text.at + text.len : text.at;
 
     while (at < end) {
         const char *from = at;
@@ -98,10 +98,11 @@ static bool is_reserved(struct str s)
 
 bool erlang_atom_is_plain(struct str raw)
 {
-    const char *at = raw.at, *end = raw.at + raw.len;
+    const char *at = raw.at, *end;
 
-    if (at == end)
+    if (!raw.len)
         return false;
+    end = at + raw.len;
     for (bool first = true; at < end; first = false) {
         uint32_t c = utf8_next(&at, end);
         if ((c >= 'a' && c <= 'z') || (c >= 0xdf && c <= 0xff && c != 0xf7))
@@ -285,6 +286,43 @@ static const uint8_t *print_bin(struct buf *to, const struct term_env *env, cons
 
 /* ---- the walk ---- */
 
+static void put_atom(struct buf *to, const struct wire_atom *a)
+{
+    char *p = buf_room(to, a->erl_len + 16u);
+
+    memcpy(p, a->erl, 16); /* most are shorter, and a fixed size needs no call */
+    if (unlikely(a->erl_len > 16))
+        memcpy(p + 16, a->erl + 16, a->erl_len - 16u);
+    to->len += a->erl_len;
+}
+
+static void put_small(struct buf *to, uint8_t v)
+{
+    char *p = buf_room(to, 4);
+    unsigned hundreds = v >= 100, rest = v - 100 * hundreds;
+
+    *p = '1';
+    p += hundreds;
+    p[0] = (char)('0' + rest / 10);
+    p += hundreds | (rest >= 10);
+    *p++ = (char)('0' + rest % 10);
+    to->len = (size_t)(p - to->data);
+}
+
+/* An element of a container: most are atoms and small numbers, which need no call. */
+static inline const uint8_t *put_element(struct buf *to, const struct term_env *env, const uint8_t *at)
+{
+    if (*at < 0x80) {
+        put_small(to, *at);
+        return at + 1;
+    }
+    if (*at == ETW_T_ATOM) {
+        put_atom(to, &env->atoms->table[wire_u16(at + 1)]);
+        return at + 3;
+    }
+    return erlang_print(to, env, at);
+}
+
 static const uint8_t *print_tuple(struct buf *to, const struct term_env *env, const uint8_t *at, uint32_t arity)
 {
     buf_char(to, '{');
@@ -296,7 +334,7 @@ static const uint8_t *print_tuple(struct buf *to, const struct term_env *env, co
             at++;
             break;
         }
-        at = erlang_print(to, env, at);
+        at = put_element(to, env, at);
     }
     buf_char(to, '}');
     return at;
@@ -330,7 +368,7 @@ static const uint8_t *print_list(struct buf *to, const struct term_env *env, con
         default:
             if (!first)
                 buf_char(to, ',');
-            at = erlang_print(to, env, at);
+            at = put_element(to, env, at);
         }
     }
 }
@@ -349,7 +387,7 @@ static const uint8_t *print_map(struct buf *to, const struct term_env *env, cons
             at++;
             break;
         }
-        at = erlang_print(to, env, at);
+        at = put_element(to, env, at);
         buf_add(to, " => ", 4);
         if (*at == ETW_T_CUT) {
             buf_puts(to, "…");
@@ -360,20 +398,10 @@ static const uint8_t *print_map(struct buf *to, const struct term_env *env, cons
             at++;
             break;
         }
-        at = erlang_print(to, env, at);
+        at = put_element(to, env, at);
     }
     buf_char(to, '}');
     return at;
-}
-
-static void put_atom(struct buf *to, const struct wire_atom *a)
-{
-    char *p = buf_room(to, a->erl_len + 16u);
-
-    memcpy(p, a->erl, 16); /* most are shorter, and a fixed size needs no call */
-    if (unlikely(a->erl_len > 16))
-        memcpy(p + 16, a->erl + 16, a->erl_len - 16u);
-    to->len += a->erl_len;
 }
 
 const uint8_t *erlang_print(struct buf *to, const struct term_env *env, const uint8_t *at)
@@ -382,14 +410,7 @@ const uint8_t *erlang_print(struct buf *to, const struct term_env *env, const ui
     int64_t v;
 
     if (tag < 0x80) {
-        char *p = buf_room(to, 4);
-        unsigned hundreds = tag >= 100, rest = tag - 100 * hundreds;
-        *p = '1';
-        p += hundreds;
-        p[0] = (char)('0' + rest / 10);
-        p += hundreds | (rest >= 10);
-        *p++ = (char)('0' + rest % 10);
-        to->len = (size_t)(p - to->data);
+        put_small(to, tag);
         return at + 1;
     }
     if (tag >= ETW_T_TUPLE0 && tag < ETW_T_TUPLE0 + 32)

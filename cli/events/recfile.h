@@ -32,8 +32,9 @@ struct source *recfile_open_fd(int fd, const char *name, struct err *e);
 /* ---- what was asked for: entries of a key and a text, in their order ---- */
 
 /*
- * Keys: "expr" an expression as it was given, "let" NAME=TERM, "node" the node's name, "option" an option that changed
- * what was captured, as it was given. Readers skip keys that they do not know. As bytes: KEY SPACE LENGTH LF TEXT LF.
+ * Keys: "expr" an expression as it was given, "let" NAME=TERM, "hrl" the text of a header file with records, "node" the
+ * node's name, "option" an option that changed what was captured, as it was given. Readers skip keys that they do not
+ * know. As bytes: KEY SPACE LENGTH LF TEXT LF.
  */
 void recfile_spec_add(struct buf *to, const char *key, struct str text);
 /* Takes the next entry off *rest; false at the end, and at anything malformed. */

@@ -377,8 +377,15 @@ void calls_event(struct calls *c, struct event *e)
         c->losses[e->node->index % NODES]++;
         break;
     default:
+        if (c->count && (p = find(c, e->node->index, e->who->id)) != NONE)
+            e->depth = c->processes[p].depth;
         break;
     }
+}
+
+void calls_keep(struct calls *c, bool keep)
+{
+    c->o.keep = keep;
 }
 
 void calls_fate(struct calls *c, enum call_fate fate)

@@ -25,7 +25,7 @@ struct event_call {
 
 struct calls_options {
     size_t max;  /* open calls */
-    bool keep;   /* keep the calls themselves, not only their times */
+    bool keep;   /* keep the calls themselves, not only their times; calls_keep() changes it */
     size_t keep_bytes;
     /* Whether this call reports its result: 0 no, 1 yes, 2 perhaps (then a missing result is not counted). */
     int (*wants_return)(void *ctx, const struct event *e);
@@ -38,6 +38,8 @@ struct calls;
 
 struct calls *calls_new(const struct calls_options *o);
 void calls_free(struct calls *c);
+
+void calls_keep(struct calls *c, bool keep);
 
 /* Fills call, dur_ns, depth and expects_return of the event. */
 void calls_event(struct calls *c, struct event *e);

@@ -35,18 +35,24 @@ struct filter *filter_new(const struct grep *greps, size_t ngreps, const struct 
     f->nextra = nwheres;
     f->any_where = nwheres > 0;
     f->wheres = wheres_new(style);
-    for (size_t i = 0; i < nspecs; i++)
+    bool good = true;
+    for (size_t i = 0; i < nspecs && good; i++) {
         f->any_where |= specs[i]->nwhere > 0;
-    f->patterns = mem_zalloc((ngreps + 1) * sizeof(*f->patterns));
-    for (size_t i = 0; i < ngreps; i++) {
-        struct regex *r = regex_new((struct str){greps[i].regex, strlen(greps[i].regex)}, e);
-        if (!r) {
-            filter_free(f);
-            return NULL;
-        }
-        f->patterns[f->npatterns++] = (struct pattern){r, greps[i].invert};
+        for (size_t k = 0; k < specs[i]->nwhere && good; k++)
+            good = wheres_prepare(f->wheres, specs[i]->where[k], e);
     }
-    return f;
+    for (size_t i = 0; i < nwheres && good; i++)
+        good = wheres_prepare(f->wheres, wheres[i], e);
+    f->patterns = mem_zalloc((ngreps + 1) * sizeof(*f->patterns));
+    for (size_t i = 0; i < ngreps && good; i++) {
+        struct regex *r = regex_new((struct str){greps[i].regex, strlen(greps[i].regex)}, e);
+        if ((good = r != NULL))
+            f->patterns[f->npatterns++] = (struct pattern){r, greps[i].invert};
+    }
+    if (good)
+        return f;
+    filter_free(f);
+    return NULL;
 }
 
 void filter_free(struct filter *f)

@@ -263,7 +263,6 @@ static void put_kind(struct buf *to, const struct event *e, const struct paint *
     case ETW_EXCEPTION_FROM: tag = "exception", failure = true; break;
     default: tag = event_kinds[e->kind].tag; break;
     }
-    buf_char(to, ' ');
     paint_begin(paint, to, failure ? PAINT_FAILURE : PAINT_KIND);
     buf_puts(to, tag);
     paint_end(paint, to);
@@ -328,13 +327,19 @@ void line_loss(struct buf *to, const struct event *e, enum etw_loss reason, uint
 
 void line_body(struct buf *to, const struct event *e, enum terms_style style, const struct paint *paint)
 {
+    line_who(to, e, paint);
+    buf_char(to, ' ');
+    line_event(to, e, style, paint);
+}
+
+void line_event(struct buf *to, const struct event *e, enum terms_style style, const struct paint *paint)
+{
     const struct printer *p = line_printer(e, style);
     const uint8_t *at = e->terms.at, *reason;
     struct str class;
 
-    line_who(to, e, paint);
     if (likely(e->kind == ETW_CALL && !paint->on))
-        buf_add(to, " call ", 6);
+        buf_add(to, "call ", 5);
     else
         put_kind(to, e, paint);
     switch (e->kind) {

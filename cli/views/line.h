@@ -14,6 +14,9 @@ const struct printer *line_printer(const struct event *e, enum terms_style style
 
 void line_body(struct buf *to, const struct event *e, enum terms_style style, const struct paint *paint);
 
+/* The same without the process in front. */
+void line_event(struct buf *to, const struct event *e, enum terms_style style, const struct paint *paint);
+
 /* Pieces that other views print too. */
 void line_who(struct buf *to, const struct event *e, const struct paint *paint);         /* <0.84.0>(cart) */
 void line_fun(struct buf *to, const struct event *e, enum terms_style style);            /* mod:fun, without arity */

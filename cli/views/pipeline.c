@@ -10,6 +10,7 @@
 #include "filter.h"
 #include "line.h"
 #include "probes.h"
+#include "recorded.h"
 
 #define NODES 256
 #define FILTER_ERRORS 1000 /* so many times a pattern may give up */
@@ -37,6 +38,9 @@ struct pipeline {
     uint64_t awaited; /* shown calls whose result is to come */
     struct totals totals;
     struct buf text;
+    struct recorded recorded; /* specs of a recording, when none were given */
+    bool own_specs, call_args;
+    enum terms_style style;
 };
 
 static int wants_return(void *ctx, const struct event *e)
@@ -67,33 +71,44 @@ static bool open_views(struct pipeline *p, const struct pipeline_options *o, str
     return true;
 }
 
+static bool use_specs(struct pipeline *p, const struct spec *const *specs, size_t n, struct err *e)
+{
+    struct filter *filter = filter_new(p->o.greps, p->o.ngreps, p->o.wheres, p->o.nwheres, specs, n, p->style, e);
+
+    if (!filter)
+        return false;
+    filter_free(p->filter);
+    probes_free(p->probes);
+    p->filter = filter;
+    p->filters = !filter_is_empty(filter);
+    p->probes = probes_new(specs, n);
+    p->o.specs = specs;
+    p->o.nspecs = n;
+    calls_keep(p->calls, p->call_args || p->filters);
+    return true;
+}
+
 struct pipeline *pipeline_new(const struct pipeline_options *o, struct err *e)
 {
     struct pipeline *p = mem_zalloc(sizeof(*p));
-    enum terms_style style = TERMS_AUTO;
-    bool args = false;
-
     p->o = *o;
+    p->own_specs = !o->nspecs;
     funs_init(&p->funs);
     for (size_t i = 0; i < o->nviews; i++) {
-        args |= o->views[i].type->flags & SINK_CALL_ARGS;
+        p->call_args |= o->views[i].type->flags & SINK_CALL_ARGS || o->views[i].look.fields || o->views[i].look.format;
         if (o->views[i].look.terms != TERMS_JSON)
-            style = o->views[i].look.terms;
+            p->style = o->views[i].look.terms;
     }
-    if (!open_views(p, o, e) || !(p->filter = filter_new(o->greps, o->ngreps, o->wheres, o->nwheres, o->specs, o->nspecs,
-                                                         style, e))) {
-        pipeline_free(p);
-        return NULL;
-    }
-    p->filters = !filter_is_empty(p->filter);
-    p->probes = probes_new(o->specs, o->nspecs);
     p->calls = calls_new(&(struct calls_options){
         .max = o->max_calls,
-        .keep = args || p->filters,
         .wants_return = wants_return,
         .dropped = dropped,
         .ctx = p,
     });
+    if (!open_views(p, o, e) || !use_specs(p, o->specs, o->nspecs, e)) {
+        pipeline_free(p);
+        return NULL;
+    }
     return p;
 }
 
@@ -113,6 +128,7 @@ void pipeline_free(struct pipeline *p)
     filter_free(p->filter);
     funs_release(&p->funs);
     buf_release(&p->text);
+    recorded_release(&p->recorded);
     free(p);
 }
 
@@ -323,6 +339,24 @@ void pipeline_specs(struct pipeline *p, unsigned node, struct str bytes)
             p->views[i].view.type->specs(p->views[i].sink, node, bytes);
 }
 
+/* A recording says what was asked for, before the first batch that answers it. */
+static bool recorded_specs(struct pipeline *p, struct str bytes, struct err *e)
+{
+    struct recorded before = p->recorded;
+
+    for (size_t i = 0; i < p->nnodes; i++) {
+        if (!p->nodes[i])
+            continue;
+        merge_end(p->nodes[i]);
+        if (!drain(p, p->nodes[i], e))
+            return false;
+    }
+    recorded_init(&p->recorded, bytes);
+    bool good = use_specs(p, p->recorded.specs, p->recorded.nspecs, e);
+    recorded_release(&before);
+    return good;
+}
+
 enum pipeline_status pipeline_item(struct pipeline *p, const struct source_item *item, struct err *e)
 {
     switch (item->type) {
@@ -337,6 +371,8 @@ enum pipeline_status pipeline_item(struct pipeline *p, const struct source_item 
     }
     case SOURCE_SPECS:
         pipeline_specs(p, item->node, item->bytes);
+        if (item->node == 0 && p->own_specs && !p->failed)
+            p->failed = !recorded_specs(p, item->bytes, e);
         return status(p);
     default:
         return status(p);

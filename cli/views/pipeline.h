@@ -35,7 +35,10 @@ struct pipeline_options {
     const struct view *views;
     size_t nviews;
 
-    /* What was asked for; also found in recordings. Says which calls report a result and how ms results are packed. */
+    /*
+     * What was asked for: says which calls report a result and how ms results are packed. With none, what a recording
+     * says (SOURCE_SPECS) is compiled and used, so replay gives none.
+     */
     const struct spec *const *specs;
     size_t nspecs;
 

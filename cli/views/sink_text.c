@@ -1,21 +1,28 @@
-/* One line for each event: what a person reads, and grep and awk take. */
+/* One line for each event: what a person reads, and grep and awk take. With --fields or --format it has their shape. */
 #include <stdlib.h>
 
 #include "../ground/mem.h"
 #include "clock.h"
+#include "fields.h"
 #include "line.h"
 
 struct text {
     struct sink sink;
     struct clock clock;
     struct paint paint;
+    struct fields *fields; /* NULL: the usual line */
 };
 
 static struct sink *open_text(const struct look *look, struct buf *out, struct err *e)
 {
-    struct text *t = mem_zalloc(sizeof(*t));
+    struct fields *f = NULL;
 
-    (void)e;
+    if (look->format && !(f = fields_format(look->format, e)))
+        return NULL;
+    if (!f && look->fields && !(f = fields_list(look->fields, e)))
+        return NULL;
+    struct text *t = mem_zalloc(sizeof(*t));
+    t->fields = f;
     t->sink.out = out;
     t->sink.look = *look;
     t->paint.on = look->colour;
@@ -66,6 +73,11 @@ static void event_text(struct sink *s, const struct event *e)
         own_event(t, e);
         return;
     }
+    if (unlikely(t->fields)) {
+        fields_line(t->fields, to, &t->clock, e, s->look.terms);
+        buf_char(to, '\n');
+        return;
+    }
     buf_room(to, 256);
     paint_begin(&t->paint, to, PAINT_TIME);
     clock_put(&t->clock, to, e);
@@ -81,6 +93,7 @@ static void event_text(struct sink *s, const struct event *e)
 
 static void free_text(struct sink *s)
 {
+    fields_free(((struct text *)s)->fields);
     free(s);
 }
 

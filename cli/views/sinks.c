@@ -3,11 +3,18 @@
 
 #include "sink.h"
 
-extern const struct sink_type sink_text, sink_json, sink_record;
+extern const struct sink_type sink_text, sink_json, sink_tree, sink_summary, sink_hist, sink_folded, sink_csv, sink_tsv,
+    sink_record;
 
 const struct sink_type *const sink_types[] = {
     &sink_text,
     &sink_json,
+    &sink_tree,
+    &sink_summary,
+    &sink_hist,
+    &sink_folded,
+    &sink_csv,
+    &sink_tsv,
     &sink_record,
     NULL,
 };

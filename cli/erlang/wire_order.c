@@ -1,0 +1,307 @@
+#include "wire_order.h"
+
+#include <math.h>
+
+enum wire_class wire_class(const uint8_t *at)
+{
+    static const uint8_t of_text[] = {WIRE_REF, WIRE_FUN, WIRE_PID, WIRE_PORT, WIRE_NOTHING, WIRE_NUMBER};
+
+    switch (*at) {
+    case 0x00 ... ETW_T_FLOAT: return WIRE_NUMBER;
+    case ETW_T_ATOM:
+    case ETW_T_ATOMDEF:
+    case ETW_T_ATOMTEXT: return WIRE_ATOM;
+    case ETW_T_PID: return WIRE_PID;
+    case ETW_T_PORT: return WIRE_PORT;
+    case ETW_T_TEXT: return at[1] < ARRAY_LEN(of_text) ? (enum wire_class)of_text[at[1]] : WIRE_NOTHING;
+    case ETW_T_NIL: return WIRE_NIL;
+    case ETW_T_LIST: return at[1] == ETW_T_END ? WIRE_NIL : WIRE_LIST;
+    case ETW_T_STRING: return wire_u16(at + 1) ? WIRE_LIST : WIRE_NIL;
+    case ETW_T_TUPLE:
+    case ETW_T_TUPLE0 ... ETW_T_TUPLE0 + 31: return WIRE_TUPLE;
+    case ETW_T_MAP: return WIRE_MAP;
+    case ETW_T_BIN:
+    case ETW_T_BITS: return WIRE_BITS;
+    default: return WIRE_NOTHING;
+    }
+}
+
+static enum wire_order sign(int v)
+{
+    return v < 0 ? WIRE_LESS : v > 0 ? WIRE_GREATER : WIRE_EQUAL;
+}
+
+/* ---- numbers ---- */
+
+struct number {
+    enum { INTEGER, FLOATING, BIG } type;
+    int64_t i;
+    double d; /* of a big one: nearly */
+    bool negative;
+    const uint8_t *digits;
+    size_t ndigits;
+};
+
+static bool number(const uint8_t *at, struct number *n)
+{
+    *n = (struct number){.type = INTEGER};
+    if (wire_int(at, &n->i))
+        return true;
+    if (*at == ETW_T_FLOAT) {
+        n->type = FLOATING;
+        memcpy(&n->d, at + 1, sizeof(n->d));
+        return true;
+    }
+    if (*at != ETW_T_BIGPOS && *at != ETW_T_BIGNEG)
+        return false; /* an integer too large to be captured */
+    n->negative = *at == ETW_T_BIGNEG;
+    n->digits = at + 3;
+    for (n->ndigits = wire_u16(at + 1); n->ndigits && !n->digits[n->ndigits - 1];)
+        n->ndigits--;
+    if (n->ndigits < 8 || (n->ndigits == 8 && !(n->digits[7] & 0x80))) { /* a small one that was written large */
+        for (size_t k = n->ndigits; k-- > 0;)
+            n->i = (int64_t)((uint64_t)n->i << 8 | n->digits[k]);
+        n->i = n->negative ? -n->i : n->i;
+        return true;
+    }
+    n->type = BIG;
+    for (size_t k = n->ndigits; k-- > 0;)
+        n->d = n->d * 256 + n->digits[k];
+    if (n->negative)
+        n->d = -n->d;
+    return true;
+}
+
+static enum wire_order compare_numbers(const uint8_t *a, const uint8_t *b, bool exact)
+{
+    struct number x, y;
+
+    if (!number(a, &x) || !number(b, &y))
+        return WIRE_UNKNOWN;
+    if (x.type == BIG && y.type == BIG) {
+        if (x.negative != y.negative)
+            return x.negative ? WIRE_LESS : WIRE_GREATER;
+        int v = (x.ndigits > y.ndigits) - (x.ndigits < y.ndigits);
+        for (size_t k = x.ndigits; !v && k-- > 0;)
+            v = (x.digits[k] > y.digits[k]) - (x.digits[k] < y.digits[k]);
+        return sign(x.negative ? -v : v);
+    }
+    if (x.type == INTEGER && y.type == INTEGER)
+        return sign((x.i > y.i) - (x.i < y.i));
+    if (x.type == BIG && y.type == INTEGER)
+        return x.negative ? WIRE_LESS : WIRE_GREATER;
+    if (x.type == INTEGER && y.type == BIG)
+        return y.negative ? WIRE_GREATER : WIRE_LESS;
+    if (x.type == FLOATING && y.type == FLOATING)
+        return exact && signbit(x.d) != signbit(y.d) ? (signbit(x.d) ? WIRE_LESS : WIRE_GREATER)
+                                                     : sign((x.d > y.d) - (x.d < y.d));
+    long double l = x.type == INTEGER ? (long double)x.i : x.d, r = y.type == INTEGER ? (long double)y.i : y.d;
+    if (l == r && exact)
+        return x.type == FLOATING ? WIRE_GREATER : WIRE_LESS;
+    return sign((l > r) - (l < r));
+}
+
+/* ---- bytes ---- */
+
+static enum wire_order compare_bytes(struct str a, struct str b)
+{
+    size_t n = MIN(a.len, b.len);
+    int v = n ? memcmp(a.at, b.at, n) : 0;
+
+    return sign(v ? v : (a.len > b.len) - (a.len < b.len));
+}
+
+static enum wire_order compare_bits(const uint8_t *a, const uint8_t *b)
+{
+    const uint8_t *x = a + (*a == ETW_T_BITS ? 2 : 1), *y = b + (*b == ETW_T_BITS ? 2 : 1);
+    uint64_t xs = wire_u64(x), ys = wire_u64(y);
+    size_t xn = wire_u32(x + 8), yn = wire_u32(y + 8), n = MIN(xn, yn);
+    int v = n ? memcmp(x + 12, y + 12, n) : 0;
+
+    if (v && (*a == ETW_T_BIN || n < xs) && (*b == ETW_T_BIN || n < ys))
+        return sign(v);
+    if (!v && xs != ys && (n == xs || n == ys) && *a == ETW_T_BIN && *b == ETW_T_BIN)
+        return xs < ys ? WIRE_LESS : WIRE_GREATER;
+    if (xn < xs || yn < ys)
+        return WIRE_UNKNOWN;
+    unsigned xb = *a == ETW_T_BITS ? a[1] : 8, yb = *b == ETW_T_BITS ? b[1] : 8;
+    return v ? sign(v) : xs != ys ? sign(xs < ys ? -1 : 1) : sign((int)xb - (int)yb);
+}
+
+/* ---- containers ---- */
+
+static enum wire_order compare_tuples(const struct term_env *ea, const uint8_t *a, const struct term_env *eb,
+                                      const uint8_t *b, bool exact)
+{
+    uint32_t na, nb;
+    const uint8_t *x, *y;
+    int64_t ha = wire_tuple(a, &na, &x), hb = wire_tuple(b, &nb, &y);
+
+    if (na != nb)
+        return na < nb ? WIRE_LESS : WIRE_GREATER;
+    for (int64_t i = 0; i < MIN(ha, hb); i++, x = wire_skip(x), y = wire_skip(y)) {
+        enum wire_order o = wire_compare(ea, x, eb, y, exact);
+        if (o != WIRE_EQUAL)
+            return o;
+    }
+    return MIN(ha, hb) < (int64_t)na ? WIRE_UNKNOWN : WIRE_EQUAL;
+}
+
+/* A list of either encoding, element by element. */
+struct walk {
+    const uint8_t *at;
+    size_t left; /* of a string */
+    bool string;
+    uint8_t element[3]; /* of a string, as a term */
+};
+
+static void walk_begin(struct walk *w, const uint8_t *at)
+{
+    w->string = *at == ETW_T_STRING;
+    w->left = w->string ? wire_u16(at + 1) : 0;
+    w->at = at + (w->string ? 3 : 1);
+    if (*at == ETW_T_NIL)
+        w->string = true;
+}
+
+enum step { ELEMENT, END, TAIL, CUT };
+
+static enum step walk_next(struct walk *w, const uint8_t **ret)
+{
+    if (w->string) {
+        if (!w->left)
+            return END;
+        w->left--;
+        int16_t v = *w->at++;
+        w->element[0] = ETW_T_INT16;
+        memcpy(w->element + 1, &v, sizeof(v));
+        *ret = w->element;
+        return ELEMENT;
+    }
+    switch (*w->at) {
+    case ETW_T_END: return END;
+    case ETW_T_CUT: return CUT;
+    case ETW_T_TAIL:
+        *ret = w->at + 1;
+        return TAIL;
+    default:
+        *ret = w->at;
+        w->at = wire_skip(w->at);
+        return ELEMENT;
+    }
+}
+
+static enum wire_order compare_lists(const struct term_env *ea, const uint8_t *a, const struct term_env *eb,
+                                     const uint8_t *b, bool exact)
+{
+    static const uint8_t nil = ETW_T_NIL;
+    struct walk wa, wb;
+
+    walk_begin(&wa, a);
+    walk_begin(&wb, b);
+    for (;;) {
+        const uint8_t *x = &nil, *y = &nil;
+        enum step sa = walk_next(&wa, &x), sb = walk_next(&wb, &y);
+        if (sa == CUT || sb == CUT || (sa == TAIL && *x == ETW_T_CUT) || (sb == TAIL && *y == ETW_T_CUT))
+            return WIRE_UNKNOWN;
+        if (sa == ELEMENT && sb == ELEMENT) {
+            enum wire_order o = wire_compare(ea, x, eb, y, exact);
+            if (o != WIRE_EQUAL)
+                return o;
+            continue;
+        }
+        if (sa == ELEMENT || sb == ELEMENT) { /* what is left of one is a list, of the other a tail or the end */
+            enum wire_class other = wire_class(sa == ELEMENT ? y : x);
+            bool less = other != WIRE_BITS; /* the other one is */
+            return other == WIRE_NOTHING || other == WIRE_LIST ? WIRE_UNKNOWN
+                   : (sa == ELEMENT) == less                  ? WIRE_GREATER
+                                                              : WIRE_LESS;
+        }
+        return wire_compare(ea, x, eb, y, exact);
+    }
+}
+
+const uint8_t *wire_map_find(const struct term_env *em, const uint8_t *map, const struct term_env *ek, const uint8_t *key,
+                             bool *ret_unknown)
+{
+    uint32_t pairs;
+    const uint8_t *p;
+    int64_t n = wire_map(map, &pairs, &p);
+
+    *ret_unknown = n < (int64_t)pairs;
+    for (int64_t i = 0; i < n; i++) {
+        enum wire_order o = wire_compare(em, p, ek, key, true);
+        p = wire_skip(p);
+        if (o == WIRE_EQUAL)
+            return p;
+        *ret_unknown |= o == WIRE_UNKNOWN;
+        p = wire_skip(p);
+    }
+    return NULL;
+}
+
+/* Equal or not; which of two maps of one size is the larger is not told. */
+static enum wire_order compare_maps(const struct term_env *ea, const uint8_t *a, const struct term_env *eb,
+                                    const uint8_t *b, bool exact)
+{
+    uint32_t na, nb;
+    const uint8_t *x, *y, *value;
+    int64_t n = wire_map(a, &na, &x), other = wire_map(b, &nb, &y);
+
+    if (na != nb)
+        return na < nb ? WIRE_LESS : WIRE_GREATER;
+    if (n < (int64_t)na || other < (int64_t)nb)
+        return WIRE_UNKNOWN;
+    for (int64_t i = 0; i < n; i++) {
+        bool unknown;
+        const uint8_t *mine = wire_skip(x);
+        if (!(value = wire_map_find(eb, b, ea, x, &unknown)))
+            return unknown ? WIRE_UNKNOWN : WIRE_LESS;
+        enum wire_order o = wire_compare(ea, mine, eb, value, exact);
+        if (o != WIRE_EQUAL)
+            return o;
+        x = wire_skip(mine);
+    }
+    return WIRE_EQUAL;
+}
+
+enum wire_order wire_compare(const struct term_env *ea, const uint8_t *a, const struct term_env *eb, const uint8_t *b,
+                             bool exact)
+{
+    enum wire_class ca = wire_class(a), cb = wire_class(b);
+    struct str x, y;
+
+    if (ca == WIRE_NOTHING || cb == WIRE_NOTHING)
+        return WIRE_UNKNOWN;
+    if (ca != cb)
+        return ca < cb ? WIRE_LESS : WIRE_GREATER;
+    if (*a == ETW_T_TEXT || *b == ETW_T_TEXT) {
+        if (ca == WIRE_NUMBER)
+            return WIRE_UNKNOWN;
+        if (*a != *b) /* a remote and a local pid */
+            return *a == ETW_T_TEXT ? WIRE_GREATER : WIRE_LESS;
+        return compare_bytes((struct str){(const char *)a + 4, wire_u16(a + 2)},
+                             (struct str){(const char *)b + 4, wire_u16(b + 2)});
+    }
+    switch (ca) {
+    case WIRE_NUMBER:
+        return compare_numbers(a, b, exact);
+    case WIRE_ATOM:
+        wire_atom_text(ea, a, &x);
+        wire_atom_text(eb, b, &y);
+        return compare_bytes(x, y);
+    case WIRE_PORT:
+    case WIRE_PID:
+        return wire_u64(a + 1) < wire_u64(b + 1) ? WIRE_LESS : wire_u64(a + 1) > wire_u64(b + 1) ? WIRE_GREATER : WIRE_EQUAL;
+    case WIRE_TUPLE:
+        return compare_tuples(ea, a, eb, b, exact);
+    case WIRE_MAP:
+        return compare_maps(ea, a, eb, b, exact);
+    case WIRE_LIST:
+        return compare_lists(ea, a, eb, b, exact);
+    case WIRE_BITS:
+        return compare_bits(a, b);
+    default:
+        return WIRE_EQUAL;
+    }
+}

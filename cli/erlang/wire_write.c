@@ -1,0 +1,164 @@
+/* A tree as encoded bytes, so that what this program builds can be compared and printed like what a node sent. */
+#include "term.h"
+#include "term_print.h"
+
+static void put(struct buf *b, uint8_t tag, const void *bytes, size_t len)
+{
+    buf_char(b, (char)tag);
+    buf_add(b, bytes, len);
+}
+
+static void put_text(struct buf *b, enum etw_text what, const struct buf *text)
+{
+    uint16_t len = (uint16_t)MIN(text->len, (size_t)UINT16_MAX);
+
+    put(b, ETW_T_TEXT, &(uint8_t){(uint8_t)what}, 1);
+    buf_add(b, &len, sizeof(len));
+    buf_add(b, text->data, len);
+}
+
+static void put_int(struct buf *b, int64_t v)
+{
+    if (v >= 0 && v < 128)
+        buf_char(b, (char)v);
+    else
+        put(b, ETW_T_INT64, &v, sizeof(v));
+}
+
+/* Decimal digits as a magnitude, the lowest byte first. */
+static void put_big(struct buf *b, struct str digits)
+{
+    bool negative = digits.len && digits.at[0] == '-';
+    struct buf bytes = {0};
+
+    for (size_t i = negative; i < digits.len; i++) {
+        unsigned carry = (unsigned)(digits.at[i] - '0');
+        for (size_t k = 0; k < bytes.len; k++) {
+            carry += 10u * (unsigned char)bytes.data[k];
+            bytes.data[k] = (char)carry;
+            carry >>= 8;
+        }
+        if (carry)
+            buf_char(&bytes, (char)carry);
+    }
+    uint16_t len = (uint16_t)MIN(bytes.len, (size_t)UINT16_MAX);
+    put(b, negative ? ETW_T_BIGNEG : ETW_T_BIGPOS, &len, sizeof(len));
+    buf_add(b, bytes.data, len);
+    buf_release(&bytes);
+}
+
+static void put_bin(struct buf *b, term_t t)
+{
+    uint64_t size = t->text.len;
+    uint32_t captured = (uint32_t)t->text.len;
+    unsigned bits = t->bits;
+
+    if (bits && bits < 8 && size)
+        put(b, ETW_T_BITS, &(uint8_t){(uint8_t)bits}, 1);
+    else
+        buf_char(b, (char)ETW_T_BIN);
+    buf_add(b, &size, sizeof(size));
+    buf_add(b, &captured, sizeof(captured));
+    buf_str(b, t->text);
+}
+
+static void put_pid(struct buf *b, term_t t)
+{
+    uint64_t data = t->type == TERM_PID ? (t->id & 0x0fffffff) | (uint64_t)t->serial << 28 : t->id;
+    struct buf text = {0};
+
+    if (!t->text.len) {
+        put(b, t->type == TERM_PID ? ETW_T_PID : ETW_T_PORT, &data, sizeof(data));
+        return;
+    }
+    buf_printf(&text, t->type == TERM_PID ? "<%.*s.%llu.%u>" : "#Port<%.*s.%llu>", (int)t->text.len, t->text.at,
+               (unsigned long long)t->id, t->serial);
+    put_text(b, t->type == TERM_PID ? ETW_TEXT_PID : ETW_TEXT_PORT, &text);
+    buf_release(&text);
+}
+
+static void put_ref(struct buf *b, term_t t)
+{
+    struct buf text = {0};
+
+    buf_puts(&text, "#Ref<0");
+    for (uint32_t i = t->nwords; i-- > 0;)
+        buf_printf(&text, ".%u", t->words[i]);
+    buf_char(&text, '>');
+    put_text(b, ETW_TEXT_REF, &text);
+    buf_release(&text);
+}
+
+static void put_export(struct buf *b, term_t t)
+{
+    struct buf text = {0};
+
+    buf_puts(&text, "fun ");
+    erlang_print_atom(&text, t->items[0]->text);
+    buf_char(&text, ':');
+    erlang_print_atom(&text, t->items[1]->text);
+    buf_char(&text, '/');
+    print_i64(&text, t->items[2]->integer);
+    put_text(b, ETW_TEXT_FUN, &text);
+    buf_release(&text);
+}
+
+void term_to_wire(struct buf *b, term_t t)
+{
+    uint32_t count = (uint32_t)t->count;
+    uint16_t len = (uint16_t)t->text.len;
+
+    switch (t->type) {
+    case TERM_ATOM:
+        put(b, ETW_T_ATOMTEXT, &len, sizeof(len));
+        buf_add(b, t->text.at, len);
+        return;
+    case TERM_INT:
+        put_int(b, t->integer);
+        return;
+    case TERM_BIG:
+        put_big(b, t->text);
+        return;
+    case TERM_FLOAT:
+        put(b, ETW_T_FLOAT, &t->real, sizeof(t->real));
+        return;
+    case TERM_BIN:
+        put_bin(b, t);
+        return;
+    case TERM_TUPLE:
+        put(b, ETW_T_TUPLE, &count, sizeof(count));
+        break;
+    case TERM_MAP:
+        count /= 2;
+        put(b, ETW_T_MAP, &count, sizeof(count));
+        break;
+    case TERM_LIST:
+        if (!t->count) {
+            if (t->tail)
+                term_to_wire(b, t->tail);
+            else
+                buf_char(b, (char)ETW_T_NIL);
+            return;
+        }
+        buf_char(b, (char)ETW_T_LIST);
+        break;
+    case TERM_PID:
+    case TERM_PORT:
+        put_pid(b, t);
+        return;
+    case TERM_REF:
+        put_ref(b, t);
+        return;
+    case TERM_EXPORT:
+        put_export(b, t);
+        return;
+    }
+    for (size_t i = 0; i < t->count; i++)
+        term_to_wire(b, t->items[i]);
+    if (t->type == TERM_LIST && t->tail) {
+        buf_char(b, (char)ETW_T_TAIL);
+        term_to_wire(b, t->tail);
+    } else if (t->type == TERM_LIST) {
+        buf_char(b, (char)ETW_T_END);
+    }
+}

@@ -1,0 +1,19 @@
+#include "ends.h"
+
+static void line(struct buf *to, const char *prefix, uint64_t n, const char *one, const char *many, const char *why)
+{
+    if (!n)
+        return;
+    buf_printf(to, "%s*** %llu %s", prefix, (unsigned long long)n, n == 1 ? one : many);
+    if (why)
+        buf_printf(to, " (%s)", why);
+    buf_puts(to, " ***\n");
+}
+
+void ends_missing(struct buf *to, const struct totals *t, const char *prefix)
+{
+    for (size_t l = 0; l < ETW_LOSSES; l++)
+        line(to, prefix, t->lost[l], "event lost", "events lost", event_losses[l]);
+    line(to, prefix, t->missing, "event never came", "events never came", NULL);
+    line(to, prefix, t->incomplete, "call incomplete", "calls incomplete", NULL);
+}

@@ -1,0 +1,258 @@
+#include "fields.h"
+
+#include <stdlib.h>
+
+#include "../ground/mem.h"
+#include "../ground/near.h"
+#include "calls.h"
+#include "line.h"
+
+enum field {
+#define FIELD(name, doc) FIELD_##name,
+#include "fields.def"
+    FIELDS,
+};
+
+static const struct {
+    const char *name, *doc;
+} known[] = {
+#define FIELD(name, doc) {#name, doc},
+#include "fields.def"
+};
+
+struct item {
+    enum field field; /* FIELDS: text */
+    char *text;
+};
+
+struct fields {
+    struct item *items;
+    size_t n, cap;
+    bool format;
+};
+
+const char *fields_known(size_t index, const char **ret_doc)
+{
+    if (index >= FIELDS)
+        return NULL;
+    *ret_doc = known[index].doc;
+    return known[index].name;
+}
+
+static bool add_field(struct fields *f, const char *name, size_t len, const char *whole, struct err *e)
+{
+    size_t i = 0;
+
+    while (i < FIELDS && (strlen(known[i].name) != len || memcmp(known[i].name, name, len)))
+        i++;
+    if (i == FIELDS) {
+        struct near near = near_start(name, len);
+        err_set(e, ERR_USAGE, "there is no field '%.*s'", (int)MIN(len, (size_t)100), name);
+        for (size_t k = 0; k < FIELDS; k++)
+            near_try(&near, known[k].name);
+        if (near.best)
+            err_hint(e, "did you mean %s?", near.best);
+        (void)whole;
+        return false;
+    }
+    f->items = mem_grow(f->items, &f->cap, f->n + 1, sizeof(*f->items));
+    f->items[f->n++] = (struct item){.field = (enum field)i};
+    return true;
+}
+
+static void add_text(struct fields *f, const struct buf *text)
+{
+    if (!text->len)
+        return;
+    f->items = mem_grow(f->items, &f->cap, f->n + 1, sizeof(*f->items));
+    f->items[f->n++] = (struct item){.field = FIELDS, .text = mem_strndup(text->data, text->len)};
+}
+
+struct fields *fields_list(const char *list, struct err *e)
+{
+    struct fields *f = mem_zalloc(sizeof(*f));
+
+    for (const char *at = list; at;) {
+        size_t len = strcspn(at, ",");
+        if (!add_field(f, at, len, list, e)) {
+            fields_free(f);
+            return NULL;
+        }
+        at = at[len] ? at + len + 1 : NULL;
+    }
+    return f;
+}
+
+struct fields *fields_format(const char *format, struct err *e)
+{
+    struct fields *f = mem_zalloc(sizeof(*f));
+    struct buf text = {0};
+    bool good = true;
+
+    f->format = true;
+    for (const char *at = format; *at && good; at++) {
+        if ((at[0] == '{' && at[1] == '{') || (at[0] == '}' && at[1] == '}')) {
+            buf_char(&text, *at++);
+        } else if (at[0] == '\\' && (at[1] == 't' || at[1] == 'n' || at[1] == '\\')) {
+            at++;
+            buf_char(&text, *at == 't' ? '\t' : *at == 'n' ? '\n' : '\\');
+        } else if (*at == '{') {
+            const char *end = strchr(at, '}');
+            add_text(f, &text);
+            buf_clear(&text);
+            if (!end)
+                good = err_set(e, ERR_USAGE, "a { without its } in the format '%.200s'", format);
+            else
+                good = add_field(f, at + 1, (size_t)(end - at - 1), format, e);
+            at = end ? end : at;
+        } else {
+            buf_char(&text, *at);
+        }
+    }
+    add_text(f, &text);
+    buf_release(&text);
+    if (good)
+        return f;
+    fields_free(f);
+    return NULL;
+}
+
+void fields_free(struct fields *f)
+{
+    if (!f)
+        return;
+    for (size_t i = 0; i < f->n; i++)
+        free(f->items[i].text);
+    free(f->items);
+    free(f);
+}
+
+size_t fields_count(const struct fields *f)
+{
+    return f->n;
+}
+
+const char *fields_name(const struct fields *f, size_t index)
+{
+    return f->items[index].field < FIELDS ? known[f->items[index].field].name : "";
+}
+
+/* ---- values ---- */
+
+/* The call itself, of a call or of a result whose call is known. */
+static const struct event *call_of(const struct event *e)
+{
+    if (e->kind == ETW_CALL)
+        return e;
+    return event_is_result(e) && e->call ? e->call->event : NULL;
+}
+
+static void put_args(struct buf *to, const struct event *c, const struct printer *p)
+{
+    const uint8_t *at = c->terms.at;
+
+    for (unsigned i = 0; i < c->nterms; i++) {
+        if (i)
+            buf_add(to, ", ", 2);
+        at = p->term(to, &c->env, at);
+    }
+}
+
+static void put_term(struct buf *to, const struct event *e, const struct printer *p, const uint8_t *at)
+{
+    if (at)
+        p->term(to, &e->env, at);
+}
+
+void fields_put(struct fields *f, size_t index, struct buf *to, struct clock *clock, const struct event *e,
+                enum terms_style style)
+{
+    static const struct paint plain = {false};
+    const struct printer *p = line_printer(e, style);
+    const struct event *c = call_of(e);
+    bool send = e->kind == ETW_SEND || e->kind == ETW_SEND_NOPROC;
+    const uint8_t *reason = NULL;
+    struct str class = {NULL, 0};
+    struct clock utc;
+
+    if (e->kind == ETW_EXCEPTION_FROM)
+        line_exception(e, &class, &reason);
+    else if (e->kind == ETW_EXIT || e->kind == ETW_CLOSED)
+        reason = e->terms.at;
+    switch (f->items[index].field) {
+    case FIELD_time: clock_put(clock, to, e); break;
+    case FIELD_ts:
+        clock_init(&utc, TIME_UTC);
+        clock_put_iso(&utc, to, e);
+        break;
+    case FIELD_mono_ns: print_i64(to, e->mono_ns); break;
+    case FIELD_node: buf_str(to, e->node->name); break;
+    case FIELD_pid: buf_add(to, e->who->text, e->who->text_len); break;
+    case FIELD_name: buf_add(to, e->who->name, e->who->name_len); break;
+    case FIELD_who: line_who(to, e, &plain); break;
+    case FIELD_type: buf_puts(to, event_kinds[e->kind].json); break;
+    case FIELD_m:
+        if (e->fun)
+            print_safe(to, e->fun->module);
+        break;
+    case FIELD_f:
+        if (e->fun)
+            print_safe(to, e->fun->name);
+        break;
+    case FIELD_a:
+        if (e->fun)
+            print_u64(to, e->arity);
+        break;
+    case FIELD_mfa:
+        if (e->fun) {
+            line_fun(to, e, style);
+            buf_char(to, '/');
+            print_u64(to, e->arity);
+        }
+        break;
+    case FIELD_call:
+        if (c)
+            line_call(to, c, p, style);
+        break;
+    case FIELD_args:
+        if (c)
+            put_args(to, c, p);
+        break;
+    case FIELD_value: put_term(to, e, p, e->kind == ETW_RETURN_FROM ? e->terms.at : NULL); break;
+    case FIELD_class: print_safe(to, class); break;
+    case FIELD_reason: put_term(to, e, p, reason); break;
+    case FIELD_dur:
+        if (e->dur_ns >= 0)
+            print_duration(to, e->dur_ns);
+        break;
+    case FIELD_dur_us:
+        if (e->dur_ns >= 0)
+            buf_printf(to, "%lld.%03lld", (long long)(e->dur_ns / 1000), (long long)(e->dur_ns % 1000));
+        break;
+    case FIELD_dur_ns:
+        if (e->dur_ns >= 0)
+            print_i64(to, e->dur_ns);
+        break;
+    case FIELD_msg: put_term(to, e, p, send ? wire_skip(e->terms.at) : e->kind == ETW_RECEIVE ? e->terms.at : NULL); break;
+    case FIELD_to: put_term(to, e, p, send ? e->terms.at : NULL); break;
+    case FIELD_from: put_term(to, e, p, e->sender); break;
+    case FIELD_caller:
+        if (e->caller)
+            line_mfa(to, e, p, e->caller);
+        break;
+    case FIELD_message: put_term(to, e, p, e->user); break;
+    case FIELD_depth: print_u64(to, e->depth); break;
+    case FIELD_size: print_u64(to, e->bytes); break;
+    case FIELD_text: line_event(to, e, style, &plain); break;
+    case FIELDS: buf_puts(to, f->items[index].text); break;
+    }
+}
+
+void fields_line(struct fields *f, struct buf *to, struct clock *clock, const struct event *e, enum terms_style style)
+{
+    for (size_t i = 0; i < f->n; i++) {
+        if (i && !f->format)
+            buf_char(to, '\t');
+        fields_put(f, i, to, clock, e, style);
+    }
+}

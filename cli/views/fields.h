@@ -1,0 +1,26 @@
+/* Properties of events chosen by name: the columns of csv, and --format. */
+#ifndef ETRACE_FIELDS_H
+#define ETRACE_FIELDS_H
+
+#include "clock.h"
+
+struct fields;
+
+/* "time,pid,mfa". NULL: e names the word that is no field. */
+struct fields *fields_list(const char *list, struct err *e);
+/* "{time} {pid}: {mfa}" with {{ and }} for the braces themselves. */
+struct fields *fields_format(const char *format, struct err *e);
+void fields_free(struct fields *f);
+
+size_t fields_count(const struct fields *f);
+const char *fields_name(const struct fields *f, size_t index);
+void fields_put(struct fields *f, size_t index, struct buf *to, struct clock *clock, const struct event *e,
+                enum terms_style style);
+
+/* A whole line of a format, or values with tabs between; without the newline. */
+void fields_line(struct fields *f, struct buf *to, struct clock *clock, const struct event *e, enum terms_style style);
+
+/* The names, for help and completion; NULL behind the last. */
+const char *fields_known(size_t index, const char **ret_doc);
+
+#endif

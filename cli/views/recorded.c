@@ -1,0 +1,88 @@
+#include "recorded.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../events/recfile.h"
+
+struct reading {
+    struct recorded *r;
+    struct lang_let *lets;
+    struct lang_record *records;
+    size_t nlets, lets_cap, nrecords, records_cap, specs_cap;
+};
+
+static bool is(struct str key, const char *name)
+{
+    return key.len == strlen(name) && !memcmp(key.at, name, key.len);
+}
+
+static void read_let(struct reading *rd, struct str text)
+{
+    const char *equals = memchr(text.at, '=', text.len);
+    struct err ignored;
+    struct lang_let let;
+
+    if (!equals)
+        return;
+    size_t name = (size_t)(equals - text.at);
+    let.name = (struct str){arena_strndup(&rd->r->arena, text.at, name), name};
+    if (!lang_term((struct str){equals + 1, text.len - name - 1}, SPEC_ERLANG, &rd->r->arena, &let.value, &ignored))
+        return;
+    rd->lets = mem_grow(rd->lets, &rd->lets_cap, rd->nlets + 1, sizeof(*rd->lets));
+    rd->lets[rd->nlets++] = let;
+}
+
+static void read_header(struct reading *rd, struct str text)
+{
+    const struct lang_record *records;
+    struct err ignored;
+    size_t n;
+
+    if (!lang_read_hrl(text, &rd->r->arena, &records, &n, &ignored) || !n)
+        return;
+    rd->records = mem_grow(rd->records, &rd->records_cap, rd->nrecords + n, sizeof(*rd->records));
+    memcpy(rd->records + rd->nrecords, records, n * sizeof(*records));
+    rd->nrecords += n;
+}
+
+static void read_expr(struct reading *rd, struct str text)
+{
+    struct lang_options o = {
+        .unsafe = true, .lets = rd->lets, .nlets = rd->nlets, .records = rd->records, .nrecords = rd->nrecords};
+    struct spec_list list;
+    struct err ignored;
+
+    if (!lang_compile(&o, text, &rd->r->arena, &list, &ignored))
+        return;
+    rd->r->specs = mem_grow(rd->r->specs, &rd->specs_cap, rd->r->nspecs + list.count, sizeof(*rd->r->specs));
+    for (size_t i = 0; i < list.count; i++)
+        rd->r->specs[rd->r->nspecs++] = list.items[i];
+}
+
+void recorded_init(struct recorded *r, struct str bytes)
+{
+    struct reading rd = {.r = r};
+    struct str rest, key, text;
+
+    *r = (struct recorded){0};
+    arena_init(&r->arena);
+    for (rest = bytes; recfile_spec_next(&rest, &key, &text);) {
+        if (is(key, "let"))
+            read_let(&rd, text);
+        else if (is(key, "hrl"))
+            read_header(&rd, text);
+    }
+    for (rest = bytes; recfile_spec_next(&rest, &key, &text);)
+        if (is(key, "expr"))
+            read_expr(&rd, text);
+    free(rd.lets);
+    free(rd.records);
+}
+
+void recorded_release(struct recorded *r)
+{
+    arena_release(&r->arena);
+    free(r->specs);
+    *r = (struct recorded){0};
+}

@@ -1,0 +1,129 @@
+/* Columns, as spreadsheets take them (RFC 4180); .tsv has tabs between them. Losses are rows of the type `lost`. */
+#include <stdlib.h>
+
+#include "../erlang/term_print.h"
+#include "../ground/mem.h"
+#include "fields.h"
+
+#define COLUMNS "ts,node,pid,name,type,m,f,a,args,value,class,reason,dur_us,to,from,msg"
+
+struct csv {
+    struct sink sink;
+    struct fields *fields;
+    struct clock clock;
+    struct buf value;
+    char between;
+};
+
+static void put_cell(struct csv *c, struct str text)
+{
+    struct buf *to = c->sink.out;
+    bool quote = false;
+
+    for (size_t i = 0; i < text.len; i++)
+        quote |= text.at[i] == '"' || text.at[i] == ',' || text.at[i] == '\n' || text.at[i] == '\r' || text.at[i] == c->between;
+    if (!quote) {
+        buf_str(to, text);
+        return;
+    }
+    buf_char(to, '"');
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.at[i] == '"')
+            buf_char(to, '"');
+        buf_char(to, text.at[i]);
+    }
+    buf_char(to, '"');
+}
+
+static struct sink *open_separated(const struct look *look, struct buf *out, struct err *e, char between)
+{
+    struct fields *f = fields_list(look->fields ? look->fields : COLUMNS, e);
+
+    if (!f)
+        return NULL;
+    struct csv *c = mem_zalloc(sizeof(*c));
+    c->sink.out = out;
+    c->sink.look = *look;
+    c->fields = f;
+    c->between = between;
+    clock_init(&c->clock, look->time);
+    for (size_t i = 0; i < fields_count(f) && !look->append; i++) {
+        if (i)
+            buf_char(out, between);
+        buf_puts(out, fields_name(f, i));
+    }
+    if (!look->append)
+        buf_char(out, '\n');
+    return &c->sink;
+}
+
+static struct sink *open_csv(const struct look *look, struct buf *out, struct err *e)
+{
+    return open_separated(look, out, e, ',');
+}
+
+static struct sink *open_tsv(const struct look *look, struct buf *out, struct err *e)
+{
+    return open_separated(look, out, e, '\t');
+}
+
+static void event_csv(struct sink *s, const struct event *e)
+{
+    struct csv *c = (struct csv *)s;
+    size_t n = fields_count(c->fields);
+
+    if (e->kind == ETW_LOST) {
+        for (enum etw_loss l = 0; l < ETW_LOSSES; l++) {
+            if (!e->lost[l])
+                continue;
+            buf_puts(s->out, "lost");
+            buf_char(s->out, c->between);
+            print_u64(s->out, e->lost[l]);
+            buf_char(s->out, c->between);
+            buf_puts(s->out, event_losses[l]);
+            for (size_t i = 3; i < n; i++)
+                buf_char(s->out, c->between);
+            buf_char(s->out, '\n');
+        }
+        return;
+    }
+    if (!event_is_traced(e))
+        return;
+    for (size_t i = 0; i < n; i++) {
+        if (i)
+            buf_char(s->out, c->between);
+        buf_clear(&c->value);
+        fields_put(c->fields, i, &c->value, &c->clock, e, s->look.terms);
+        put_cell(c, buf_view(&c->value));
+    }
+    buf_char(s->out, '\n');
+}
+
+static void free_csv(struct sink *s)
+{
+    struct csv *c = (struct csv *)s;
+
+    fields_free(c->fields);
+    buf_release(&c->value);
+    free(c);
+}
+
+const struct sink_type sink_csv = {
+    .name = "csv",
+    .extensions = ".csv",
+    .about = "columns by --fields, with commas between",
+    .flags = SINK_LINES | SINK_CALL_ARGS,
+    .open = open_csv,
+    .event = event_csv,
+    .free = free_csv,
+};
+
+const struct sink_type sink_tsv = {
+    .name = "tsv",
+    .extensions = ".tsv",
+    .about = "columns by --fields, with tabs between",
+    .flags = SINK_LINES | SINK_CALL_ARGS,
+    .open = open_tsv,
+    .event = event_csv,
+    .free = free_csv,
+};

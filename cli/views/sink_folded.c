@@ -1,0 +1,80 @@
+/*
+ * Stacks with what they cost, one a line: `a:f/1;b:g/2 1234`, as flame graph tools take them. The number is the time
+ * of the innermost function itself in nanoseconds; made from stack traces it is how often the stack was seen.
+ */
+#include <stdlib.h>
+
+#include "../erlang/term_print.h"
+#include "../ground/mem.h"
+#include "stacks.h"
+
+struct folded {
+    struct sink sink;
+    struct stacks stacks;
+    struct buf path;
+};
+
+static struct sink *open_folded(const struct look *look, struct buf *out, struct err *e)
+{
+    struct folded *f = mem_zalloc(sizeof(*f));
+
+    (void)e;
+    f->sink.out = out;
+    f->sink.look = *look;
+    stacks_init(&f->stacks);
+    return &f->sink;
+}
+
+static void event_folded(struct sink *s, const struct event *e)
+{
+    if (event_is_traced(e))
+        stacks_event(&((struct folded *)s)->stacks, e);
+}
+
+static void put_path(struct folded *f, uint32_t node)
+{
+    if (f->stacks.nodes[node].parent) {
+        put_path(f, f->stacks.nodes[node].parent);
+        buf_char(&f->path, ';');
+    }
+    for (const char *p = stacks_name(&f->stacks, node); *p; p++)
+        buf_char(&f->path, *p == ';' ? ':' : *p);
+}
+
+static void end_folded(struct sink *s, const struct totals *t)
+{
+    struct folded *f = (struct folded *)s;
+
+    (void)t;
+    for (uint32_t i = 1; i < f->stacks.n; i++) {
+        const struct stack_node *n = &f->stacks.nodes[i];
+        uint64_t value = f->stacks.traces ? n->count : n->own_ns;
+        if (!value)
+            continue;
+        buf_clear(&f->path);
+        put_path(f, i);
+        buf_str(s->out, buf_view(&f->path));
+        buf_char(s->out, ' ');
+        print_u64(s->out, value);
+        buf_char(s->out, '\n');
+    }
+}
+
+static void free_folded(struct sink *s)
+{
+    struct folded *f = (struct folded *)s;
+
+    stacks_release(&f->stacks);
+    buf_release(&f->path);
+    free(f);
+}
+
+const struct sink_type sink_folded = {
+    .name = "folded",
+    .extensions = ".folded",
+    .about = "stacks with their own time, for flame graph tools",
+    .open = open_folded,
+    .event = event_folded,
+    .end = end_folded,
+    .free = free_folded,
+};

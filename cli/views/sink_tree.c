@@ -1,0 +1,187 @@
+/*
+ * Calls indented under their callers. A call that contains nothing else is one line with its result; any other has its
+ * result in a line of its own, at the same depth. At most one line waits to see which it is.
+ */
+#include <stdlib.h>
+
+#include "../ground/mem.h"
+#include "clock.h"
+#include "line.h"
+
+struct tree {
+    struct sink sink;
+    struct clock clock;
+    struct paint paint;
+    struct buf waiting; /* the line of a call, without its end */
+    struct buf origin;  /* what stands at the end of that line: the caller */
+    uint64_t who;       /* of that call */
+    unsigned node;
+    const struct fun *fun;
+    uint8_t arity;
+};
+
+static struct sink *open_tree(const struct look *look, struct buf *out, struct err *e)
+{
+    struct tree *t = mem_zalloc(sizeof(*t));
+
+    (void)e;
+    t->sink.out = out;
+    t->sink.look = *look;
+    t->paint.on = look->colour;
+    clock_init(&t->clock, look->time);
+    return &t->sink;
+}
+
+static void let_go(struct tree *t)
+{
+    if (!t->waiting.len)
+        return;
+    buf_str(t->sink.out, buf_view(&t->waiting));
+    buf_str(t->sink.out, buf_view(&t->origin));
+    buf_char(t->sink.out, '\n');
+    buf_clear(&t->waiting);
+}
+
+static void put_head(struct tree *t, struct buf *to, const struct event *e)
+{
+    paint_begin(&t->paint, to, PAINT_TIME);
+    clock_put(&t->clock, to, e);
+    paint_end(&t->paint, to);
+    buf_char(to, ' ');
+    if (t->sink.look.nodes) {
+        paint_str(&t->paint, to, PAINT_NODE, e->node->name);
+        buf_char(to, ' ');
+    }
+    line_who(to, e, &t->paint);
+    buf_char(to, ' ');
+    for (uint32_t i = 0; i < MIN(e->depth, 64u); i++)
+        buf_add(to, "  ", 2);
+}
+
+/* What is behind the function's name in a result: = value 12us */
+static void put_result(struct tree *t, struct buf *to, const struct event *e)
+{
+    const struct printer *p = line_printer(e, t->sink.look.terms);
+    const uint8_t *reason;
+    struct str class;
+
+    if (e->kind == ETW_RETURN_FROM) {
+        buf_add(to, " = ", 3);
+        p->term(to, &e->env, e->terms.at);
+    } else if (line_exception(e, &class, &reason)) {
+        paint_begin(&t->paint, to, PAINT_FAILURE);
+        buf_puts(to, " raised ");
+        paint_end(&t->paint, to);
+        p->atom(to, class);
+        buf_char(to, ':');
+        p->term(to, &e->env, reason);
+    }
+    if (e->dur_ns >= 0) {
+        buf_char(to, ' ');
+        paint_begin(&t->paint, to, PAINT_DURATION);
+        print_duration(to, e->dur_ns);
+        paint_end(&t->paint, to);
+    }
+}
+
+static void put_call(struct tree *t, struct buf *to, const struct event *e)
+{
+    const struct printer *p = line_printer(e, t->sink.look.terms);
+
+    put_head(t, to, e);
+    paint_begin(&t->paint, to, PAINT_FUN);
+    line_call(to, e, p, t->sink.look.terms);
+    paint_end(&t->paint, to);
+}
+
+static void put_origin(struct tree *t, struct buf *to, const struct event *e)
+{
+    if (!e->caller)
+        return;
+    paint_begin(&t->paint, to, PAINT_ORIGIN);
+    buf_add(to, " by ", 4);
+    line_mfa(to, e, line_printer(e, t->sink.look.terms), e->caller);
+    paint_end(&t->paint, to);
+}
+
+static void put_loss(struct tree *t, const struct event *e)
+{
+    for (enum etw_loss l = 0; l < ETW_LOSSES; l++) {
+        if (!e->lost[l])
+            continue;
+        paint_begin(&t->paint, t->sink.out, PAINT_LOSS);
+        line_loss(t->sink.out, e, l, e->lost[l]);
+        paint_end(&t->paint, t->sink.out);
+        buf_char(t->sink.out, '\n');
+    }
+}
+
+static void event_tree(struct sink *s, const struct event *e)
+{
+    struct tree *t = (struct tree *)s;
+    struct buf *to = s->out;
+
+    if (event_is_result(e) && t->waiting.len && e->call && t->who == e->who->id && t->node == e->node->index &&
+        t->fun == e->fun && t->arity == e->arity) {
+        put_result(t, &t->waiting, e);
+        let_go(t);
+        return;
+    }
+    let_go(t);
+    if (e->kind == ETW_LOST) {
+        put_loss(t, e);
+    } else if (!event_is_traced(e)) {
+        return;
+    } else if (e->kind == ETW_CALL && e->expects_return) {
+        put_call(t, &t->waiting, e);
+        buf_clear(&t->origin);
+        put_origin(t, &t->origin, e);
+        t->who = e->who->id;
+        t->node = e->node->index;
+        t->fun = e->fun;
+        t->arity = e->arity;
+    } else if (e->kind == ETW_CALL) {
+        put_call(t, to, e);
+        put_origin(t, to, e);
+        buf_char(to, '\n');
+    } else if (event_is_result(e)) {
+        put_head(t, to, e);
+        buf_puts(to, "└ ");
+        paint_begin(&t->paint, to, PAINT_FUN);
+        line_fun(to, e, s->look.terms);
+        buf_char(to, '/');
+        print_u64(to, e->arity);
+        paint_end(&t->paint, to);
+        put_result(t, to, e);
+        buf_char(to, '\n');
+    } else {
+        put_head(t, to, e);
+        line_event(to, e, s->look.terms, &t->paint);
+        buf_char(to, '\n');
+    }
+}
+
+static void end_tree(struct sink *s, const struct totals *totals)
+{
+    (void)totals;
+    let_go((struct tree *)s);
+}
+
+static void free_tree(struct sink *s)
+{
+    struct tree *t = (struct tree *)s;
+
+    buf_release(&t->waiting);
+    buf_release(&t->origin);
+    free(t);
+}
+
+const struct sink_type sink_tree = {
+    .name = "tree",
+    .about = "calls indented under their callers",
+    .flags = SINK_LINES,
+    .open = open_tree,
+    .event = event_tree,
+    .end = end_tree,
+    .free = free_tree,
+};

@@ -1,0 +1,40 @@
+/*
+ * Calls folded by their stacks: a tree of functions, each with how often it was there and the time that was its own.
+ * Made from calls and their results; or, where events bring a stack trace, from these, each counted once.
+ * Bounded: after STACKS_MAX nodes everything new is counted in the node it would hang below.
+ */
+#ifndef ETRACE_STACKS_H
+#define ETRACE_STACKS_H
+
+#include "sink.h"
+
+#define STACKS_MAX 200000
+
+struct stack_node {
+    uint32_t parent, child, sibling; /* 0: none; node 0 is the root of all */
+    uint32_t name;                   /* index into names */
+    uint64_t count, total_ns, own_ns;
+};
+
+struct stack_process;
+
+struct stacks {
+    struct stack_node *nodes;
+    size_t n, cap;
+    struct buf names;      /* texts, NUL behind each */
+    uint32_t *name_slots;  /* hash to 1 + offset */
+    size_t nname_slots, nnames;
+    struct stack_process *processes;
+    size_t nprocesses; /* slots */
+    size_t used;
+    bool traces;  /* made from stack traces: count says it all */
+    bool full;    /* something hangs elsewhere than it should */
+    struct buf text;
+};
+
+void stacks_init(struct stacks *s);
+void stacks_release(struct stacks *s);
+void stacks_event(struct stacks *s, const struct event *e);
+const char *stacks_name(const struct stacks *s, uint32_t node);
+
+#endif

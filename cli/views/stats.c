@@ -1,0 +1,144 @@
+#include "stats.h"
+
+#include <stdlib.h>
+
+#include "../erlang/term_print.h"
+#include "../ground/mem.h"
+
+void stats_release(struct stats *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        free(s->items[i].buckets);
+    free(s->items);
+    free(s->slots);
+    *s = (struct stats){0};
+}
+
+static size_t slot_of(const struct stats *s, const struct fun *fun, uint8_t arity, uint8_t kind)
+{
+    return ((fun ? fun->hash : 0) * 31u + arity * 7u + kind) & (s->nslots - 1);
+}
+
+static void widen(struct stats *s)
+{
+    s->nslots = s->nslots ? s->nslots * 2 : 256;
+    free(s->slots);
+    s->slots = mem_zalloc(s->nslots * sizeof(*s->slots));
+    for (size_t i = 0; i < s->n; i++) {
+        size_t at = slot_of(s, s->items[i].fun, s->items[i].arity, s->items[i].kind);
+        while (s->slots[at])
+            at = (at + 1) & (s->nslots - 1);
+        s->slots[at] = (uint32_t)i + 1;
+    }
+}
+
+static struct stat *get(struct stats *s, const struct fun *fun, uint8_t arity, uint8_t kind)
+{
+    if (s->n * 2 >= s->nslots)
+        widen(s);
+    size_t at = slot_of(s, fun, arity, kind);
+    for (; s->slots[at]; at = (at + 1) & (s->nslots - 1)) {
+        struct stat *t = &s->items[s->slots[at] - 1];
+        if (t->fun == fun && t->arity == arity && t->kind == kind)
+            return t;
+    }
+    if (s->n >= STATS_MAX && kind)
+        return get(s, NULL, 0, 0);
+    s->items = mem_grow(s->items, &s->cap, s->n + 1, sizeof(*s->items));
+    struct stat *t = &s->items[s->n++];
+    *t = (struct stat){.fun = fun, .arity = arity, .kind = kind};
+    s->slots[at] = (uint32_t)s->n;
+    return t;
+}
+
+static size_t bucket_of(uint64_t ns)
+{
+    if (ns < STATS_STEPS)
+        return (size_t)ns;
+    unsigned power = 63u - (unsigned)__builtin_clzll(ns);
+    size_t b = (power - 2) * STATS_STEPS + (size_t)(ns >> (power - 3) & (STATS_STEPS - 1));
+    return MIN(b, (size_t)STATS_BUCKETS - 1);
+}
+
+uint64_t stat_bucket_floor(size_t bucket)
+{
+    size_t power = bucket / STATS_STEPS + 2;
+
+    if (bucket < STATS_STEPS)
+        return bucket;
+    return (uint64_t)(STATS_STEPS + bucket % STATS_STEPS) << (power - 3);
+}
+
+static void add_time(struct stat *t, uint64_t ns)
+{
+    if (!t->buckets)
+        t->buckets = mem_zalloc(STATS_BUCKETS * sizeof(*t->buckets));
+    uint32_t *b = &t->buckets[bucket_of(ns)];
+    *b += *b < UINT32_MAX;
+    t->timed++;
+    t->total_ns += ns;
+    t->max_ns = MAX(t->max_ns, ns);
+}
+
+void stats_event(struct stats *s, const struct event *e)
+{
+    struct stat *t;
+
+    if (event_is_result(e)) {
+        t = get(s, e->fun, e->arity, ETW_CALL);
+        if (!e->call)
+            t->events++;
+        t->errors += e->kind == ETW_EXCEPTION_FROM;
+    } else {
+        t = e->kind == ETW_CALL ? get(s, e->fun, e->arity, ETW_CALL) : get(s, NULL, 0, e->kind);
+        t->events++;
+    }
+    if (e->dur_ns >= 0)
+        add_time(t, (uint64_t)e->dur_ns);
+}
+
+uint64_t stat_percentile(const struct stat *s, unsigned percent)
+{
+    uint64_t want = (s->timed * percent + 99) / 100, seen = 0;
+
+    for (size_t b = 0; s->buckets && b < STATS_BUCKETS; b++) {
+        seen += s->buckets[b];
+        if (seen >= want && seen) {
+            uint64_t middle = (stat_bucket_floor(b) + stat_bucket_floor(b + 1)) / 2;
+            return MIN(middle, s->max_ns);
+        }
+    }
+    return s->max_ns;
+}
+
+static int order(const void *a, const void *b)
+{
+    const struct stat *x = a, *y = b;
+
+    if (x->total_ns != y->total_ns)
+        return x->total_ns < y->total_ns ? 1 : -1;
+    if (x->events != y->events)
+        return x->events < y->events ? 1 : -1;
+    if (x->fun && y->fun)
+        return (x->fun->serial > y->fun->serial) - (x->fun->serial < y->fun->serial);
+    if (!x->fun != !y->fun)
+        return x->fun ? -1 : 1;
+    return x->kind - y->kind;
+}
+
+void stats_sort(struct stats *s)
+{
+    if (s->n)
+        qsort(s->items, s->n, sizeof(*s->items), order);
+}
+
+void stat_name(const struct stat *s, struct buf *to)
+{
+    if (!s->fun) {
+        buf_puts(to, s->kind ? event_kinds[s->kind].tag : "(all other functions)");
+        return;
+    }
+    buf_str(to, s->fun->is_elixir ? s->fun->elixir : s->fun->erl);
+    buf_char(to, '/');
+    print_u64(to, s->arity);
+}

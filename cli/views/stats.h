@@ -1,0 +1,39 @@
+/*
+ * Figures for each function (and each other kind of event): how often, how many failed, and how long it took as a
+ * histogram with eight steps for each doubling, so that a percentile is right within six percent. Bounded: what comes
+ * after STATS_MAX different functions is counted together.
+ */
+#ifndef ETRACE_STATS_H
+#define ETRACE_STATS_H
+
+#include "../events/event.h"
+
+#define STATS_MAX 16384
+#define STATS_STEPS 8
+#define STATS_BUCKETS (44 * STATS_STEPS)
+
+struct stat {
+    const struct fun *fun; /* NULL: the kind of event, or everything else */
+    uint8_t arity, kind;   /* kind 0: everything else */
+    uint64_t events;       /* calls, or results where no call was seen */
+    uint64_t errors;       /* exceptions */
+    uint64_t timed;        /* of which the duration is known */
+    uint64_t total_ns, max_ns;
+    uint32_t *buckets;     /* NULL: nothing was timed */
+};
+
+struct stats {
+    struct stat *items;
+    size_t n, cap;
+    uint32_t *slots; /* hash to 1 + index */
+    size_t nslots;
+};
+
+void stats_release(struct stats *s);
+void stats_event(struct stats *s, const struct event *e);
+uint64_t stat_percentile(const struct stat *s, unsigned percent); /* nanoseconds */
+uint64_t stat_bucket_floor(size_t bucket);                         /* the least nanoseconds that fall into it */
+void stats_sort(struct stats *s); /* by total time, then by number; the table takes no more events afterwards */
+void stat_name(const struct stat *s, struct buf *to);
+
+#endif
