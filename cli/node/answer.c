@@ -75,7 +75,7 @@ void answer_gone(struct etf reason, const char *node, struct err *e)
 
     if (etf_is_atom(&reason, "lease")) {
         err_set(e, ERR_GUARD, "%s ended the tracing: it had heard nothing from here for 10 seconds", node);
-    } else if (etf_is_atom(&reason, "killed")) {
+    } else if (etf_is_atom(&reason, "killed") || etf_is_atom(&reason, "janitor")) {
         err_set(e, ERR_RUN, "%s: the tracer was killed, by somebody or for its memory", node);
     } else {
         answer_text(&reason, &b, 300);

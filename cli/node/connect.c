@@ -92,6 +92,12 @@ static enum outcome outcome_of(enum net_status s)
     }
 }
 
+/* It was a node, and it said why: no other address or port would say otherwise. */
+static bool definite(enum handshake_result r)
+{
+    return r == HANDSHAKE_COOKIE || r == HANDSHAKE_NOT_ALLOWED || r == HANDSHAKE_NAME_IN_USE || r == HANDSHAKE_NOK || r == HANDSHAKE_TLS;
+}
+
 /* The share of one address when several are left to be tried. */
 static int64_t share(int64_t deadline, size_t left)
 {
@@ -119,7 +125,7 @@ static bool try_port(struct attempt *a, int port, int64_t deadline, struct node_
         }
         close(conn.fd);
         keep(a, OUT_HANDSHAKE, r, port);
-        if (r == HANDSHAKE_COOKIE)
+        if (definite(r))
             return false;
     }
     return false;
@@ -133,7 +139,7 @@ static bool try_all(struct attempt *a, struct node_conn *ret)
         int64_t deadline = p->nports > 1 ? MIN(a->deadline, net_now() + PROBE_MS) : a->deadline;
         if (try_port(a, p->ports[i], deadline, ret))
             return true;
-        if (a->outcome == OUT_HANDSHAKE && a->result == HANDSHAKE_COOKIE)
+        if (a->outcome == OUT_HANDSHAKE && definite(a->result) && a->result != HANDSHAKE_TLS)
             break;
     }
     return false;

@@ -14,7 +14,7 @@
 #define STRAYS_MAX 100
 
 /* Of the protocol's control messages, those that concern us. */
-enum { CTL_SEND = 2, CTL_REG_SEND = 6, CTL_SEND_TT = 12, CTL_MONITOR = 19, CTL_MONITOR_EXIT = 21, CTL_SEND_SENDER = 22 };
+enum { CTL_SEND = 2, CTL_REG_SEND = 6, CTL_SEND_TT = 12, CTL_SEND_SENDER = 22 };
 
 void dist_init(struct dist *d, const struct node_conn *conn)
 {
@@ -62,8 +62,6 @@ static bool frame(struct dist *d, const char *at, size_t len, const struct dist_
             return bad(e, "a message that is not there");
         etf_open(&r, r.at + 1, (size_t)(r.end - r.at) - 1);
         return h->message(h->data, r, e);
-    case CTL_MONITOR_EXIT:
-        return h->down(h->data, e);
     default:
         return stray(d, e);
     }
@@ -105,7 +103,7 @@ static bool frames(struct dist *d, const struct dist_handler *h, size_t *ret_use
 
 bool dist_read(struct dist *d, const struct dist_handler *h, struct err *e)
 {
-    size_t want = d->len >= 4 ? length(d->data) + 4 : READ_MIN, used;
+    size_t want = d->len >= 4 ? length(d->data) + 4 : READ_MIN, used = 0;
     ssize_t n;
 
     if (d->cap - d->len < READ_MIN / 2 || d->cap < want) {
@@ -173,17 +171,4 @@ bool dist_send_named(struct dist *d, const char *name, struct str message, struc
     etf_atomz(&d->out, "");
     etf_atomz(&d->out, name);
     return finish(d, message, e);
-}
-
-bool dist_watch(struct dist *d, const struct node_pid *process, struct err *e)
-{
-    static const uint32_t words[3] = {1, 0, 0};
-
-    begin(d);
-    etf_tuple(&d->out, 4);
-    etf_int(&d->out, CTL_MONITOR);
-    put_pid(&d->out, &d->self);
-    put_pid(&d->out, process);
-    etf_ref(&d->out, (struct str){d->self.node, strlen(d->self.node)}, d->self.creation, words, ARRAY_LEN(words));
-    return finish(d, STR(""), e);
 }

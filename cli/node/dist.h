@@ -25,11 +25,10 @@ struct dist {
     struct buf out;
 };
 
-/* Called for each message to us, and for the death of the process that is watched. Return false to stop reading. */
+/* Called for each message to us. Returns false, with err, to stop the reading. */
 struct dist_handler {
     void *data;
     bool (*message)(void *data, struct etf message, struct err *e);
-    bool (*down)(void *data, struct err *e);
 };
 
 /* Takes the descriptor over. */
@@ -42,6 +41,5 @@ bool dist_read(struct dist *d, const struct dist_handler *h, struct err *e);
 /* `message` has its 131. */
 bool dist_send(struct dist *d, const struct node_pid *to, struct str message, struct err *e);
 bool dist_send_named(struct dist *d, const char *name, struct str message, struct err *e);
-bool dist_watch(struct dist *d, const struct node_pid *process, struct err *e); /* once: `down` tells its end */
 
 #endif

@@ -12,7 +12,6 @@
 struct talk {
     int fd;
     int64_t deadline;
-    ei_cnode *ec;
     unsigned char heard[HEARD_MAX];
     size_t nheard;
     enum net_status ended; /* why the last read failed */
@@ -95,12 +94,8 @@ static int cb_header_size(void *ctx UNUSED, int *size)
     return 0;
 }
 
-/* The cookie has served; libei would copy it into a table of its own. */
-static int cb_connected(void *ctx)
+static int cb_connected(void *ctx UNUSED)
 {
-    struct talk *t = ctx;
-
-    explicit_bzero(t->ec->ei_connect_cookie, sizeof t->ec->ei_connect_cookie);
     return 0;
 }
 
@@ -194,6 +189,18 @@ static enum handshake_result classify(const struct talk *t, char ret_name[NODE_N
 
 /* ---- the handshake ---- */
 
+/* Exported by every libei and declared by none: libei keeps a copy of the node, and so of the cookie, for each socket. */
+extern ei_cnode *ei_fd_to_cnode(int fd) __attribute__((weak));
+
+static void wipe(ei_cnode *ec, int fd)
+{
+    ei_cnode *copy = ei_fd_to_cnode ? ei_fd_to_cnode(fd) : NULL;
+
+    explicit_bzero(ec->ei_connect_cookie, sizeof ec->ei_connect_cookie);
+    if (copy)
+        explicit_bzero(copy->ei_connect_cookie, sizeof copy->ei_connect_cookie);
+}
+
 /* libei would print what passes, cookies' digests included. */
 static void silence(void)
 {
@@ -211,7 +218,7 @@ static void silence(void)
 enum handshake_result handshake(int fd, const char *cookie, int64_t deadline, struct node_conn *ret_conn)
 {
     ei_cnode ec;
-    struct talk t = {.fd = fd, .deadline = deadline, .ec = &ec};
+    struct talk t = {.fd = fd, .deadline = deadline};
     struct in_addr nowhere = {0};
     char host[256] = "";
     enum handshake_result result;
@@ -226,14 +233,14 @@ enum handshake_result handshake(int fd, const char *cookie, int64_t deadline, st
     if (ei_connect_xinit_ussi(&ec, host, NULL, NULL, &nowhere, cookie, 0, &callbacks, sizeof callbacks, &t) < 0)
         return HANDSHAKE_BROKEN;
     int got = ei_xconnect_host_port_tmo(&ec, &nowhere, 1, EI_SCLBK_INF_TMO);
-    explicit_bzero(ec.ei_connect_cookie, sizeof ec.ei_connect_cookie);
+    wipe(&ec, fd);
     result = got < 0 ? classify(&t, ret_conn->node) : HANDSHAKE_OK;
     if (result != HANDSHAKE_OK)
         return result;
     classify(&t, ret_conn->node);
     self = ei_self(&ec);
     memset(&ret_conn->self, 0, sizeof ret_conn->self);
-    strncpy(ret_conn->self.node, self->node, NODE_NAME_MAX);
+    memcpy(ret_conn->self.node, self->node, strnlen(self->node, NODE_NAME_MAX));
     ret_conn->self.id = self->num;
     ret_conn->self.serial = self->serial;
     ret_conn->self.creation = self->creation;

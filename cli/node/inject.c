@@ -82,10 +82,11 @@ bool inject_boot(struct dist *d, const struct session_options *o, struct err *e)
     if (getrandom(nonce, sizeof nonce, 0) != (ssize_t)sizeof nonce)
         return err_set(e, ERR_RUN, "the system gives no random numbers");
     etf_version(&b);
+    /* a cast: the answer of a call, sent to a client that has died meanwhile, would have the node connect to it */
     etf_tuple(&b, 2);
-    etf_pid(&b, (struct str){d->self.node, strlen(d->self.node)}, d->self.id, d->self.serial, d->self.creation);
+    etf_atomz(&b, "$gen_cast");
     etf_tuple(&b, 5);
-    etf_atomz(&b, "call");
+    etf_atomz(&b, "cast");
     etf_atomz(&b, "erlang");
     etf_atomz(&b, "spawn");
     etf_list(&b, 3);
@@ -104,7 +105,7 @@ bool inject_boot(struct dist *d, const struct session_options *o, struct err *e)
 
 /* ---- the owner's answer ---- */
 
-bool inject_pid(const struct etf_head *h, struct node_pid *ret)
+static bool take_pid(const struct etf_head *h, struct node_pid *ret)
 {
     struct node_pid p = {.id = (uint32_t)h->id, .serial = h->serial, .creation = h->creation};
 
@@ -161,7 +162,7 @@ static bool take_pair(struct etf *r, struct session_node *n, struct node_pid *ow
     if (!etf_get_atom(r, &key))
         return false;
     if (is(key, "pid"))
-        return etf_get_pid(r, &h) && inject_pid(&h, owner);
+        return etf_get_pid(r, &h) && take_pid(&h, owner);
     if (is(key, "node"))
         return take_text(r, n->name, sizeof n->name);
     if (is(key, "otp"))

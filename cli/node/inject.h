@@ -14,7 +14,4 @@ bool inject_boot(struct dist *d, const struct session_options *o, struct err *e)
 /* The owner's map about itself and its node; false: it is not as it must be. */
 bool inject_hello(struct etf term, struct session_node *ret, struct node_pid *ret_owner);
 
-/* A pid as it came. */
-bool inject_pid(const struct etf_head *h, struct node_pid *ret);
-
 #endif

@@ -77,14 +77,14 @@ static bool fail(struct session *s, const struct err *cause, struct err *e)
     return false;
 }
 
-/* What went wrong on the wire, said with the node's name; a lapsed lease explains a closed connection. */
+/* What went wrong on the wire, said with the node's name. When we have slept too long ourselves, that explains it. */
 static bool broken(struct session *s, const struct err *cause, struct err *e)
 {
     struct err whole;
 
     if (s->state == SESSION_FAILED)
         return fail(s, cause, e);
-    if (s->lapsed)
+    if (s->lapsed || net_now() - s->said >= LEASE_MS)
         err_set(&whole, ERR_GUARD, "%s ended the tracing: it had heard nothing from here for %d seconds", s->node.name, LEASE_MS / 1000);
     else
         err_set(&whole, cause->status, "%s: %s", s->node.name, cause->text);
@@ -255,7 +255,6 @@ static bool on_message(void *data, struct etf message, struct err *e)
 {
     struct session *s = data;
     struct etf_head h;
-    struct node_pid janitor;
     struct str m;
 
     s->heard = net_now();
@@ -274,23 +273,12 @@ static bool on_message(void *data, struct etf message, struct err *e)
             return true;
         }
     }
-    /* the answer of rex: {rex, Pid} of the janitor; anything else is nobody's business */
-    if (etf_get_tuple(&message, 2) && etf_is_atom(&message, "rex") && etf_skip(&message)) {
-        if (etf_get_pid(&message, &h) && inject_pid(&h, &janitor))
-            return dist_watch(&s->dist, &janitor, e);
-        return err_set(e, ERR_NODE, "it refuses to start the tracer");
-    }
-    return true;
-}
-
-static bool on_down(void *data UNUSED, struct err *e)
-{
-    return err_set(e, ERR_RUN, "the tracer on the node was ended by somebody");
+    return true; /* a stray: nobody else knows our pid */
 }
 
 bool session_on_readable(struct session *s, struct err *e)
 {
-    struct dist_handler h = {.data = s, .message = on_message, .down = on_down};
+    struct dist_handler h = {.data = s, .message = on_message};
     struct err cause = {0};
     bool ok;
 
