@@ -41,7 +41,7 @@ static void talk(struct buf *line)
     buf_release(line);
 }
 
-static void say(const char *fmt, va_list args)
+static void PRINTF_LIKE(1, 0) say(const char *fmt, va_list args)
 {
     struct buf line = {0};
     char text[1024];

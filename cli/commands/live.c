@@ -150,16 +150,22 @@ static void banner(struct live *l, const struct live_node *n)
 {
     const struct session_node *node = session_node(n->session);
     uint64_t functions = 0;
+    bool calls = false;
 
+    for (size_t i = 0; i < l->probes.count; i++)
+        calls = calls || l->probes.specs[i]->kind == SPEC_CALL;
     for (size_t i = 0; i < l->armed.nprobes; i++)
         functions += l->armed.probes[i].functions;
     if (node->fallback)
         ctx_warn(l->ctx, "%s: tracing without the NIF, at most 1000 events a second: %s", node->name, node->fallback_why);
     for (size_t i = 0; i < l->armed.nwarnings; i++)
         ctx_warn(l->ctx, "%s: warning: %s", node->name, l->armed.warnings[i]);
-    ctx_say(l->ctx, "%s · OTP %s · %llu function%s · %llu process%s%s", node->name, node->otp_version,
-            (unsigned long long)functions, plural(functions), (unsigned long long)l->armed.processes,
-            l->armed.processes == 1 ? "" : "es", l->o->what->dry_run ? " · not traced (--dry-run)" : " · Ctrl-C stops");
+    char found[64] = "";
+    if (calls)
+        snprintf(found, sizeof(found), " · %llu function%s", (unsigned long long)functions, plural(functions));
+    ctx_say(l->ctx, "%s · OTP %s%s · %llu process%s%s", node->name, node->otp_version, found,
+            (unsigned long long)l->armed.processes, l->armed.processes == 1 ? "" : "es",
+            l->o->what->dry_run ? " · not traced (--dry-run)" : " · Ctrl-C stops");
 }
 
 static void summary(struct live *l)
@@ -204,7 +210,7 @@ static struct session_options session_options(const struct live *l, struct str *
 }
 
 static const char *const secrets[] = {
-    "password", "passwd", "passphrase", "pwd", "secret", "secret_key", "secret_key_base", "client_secret", "token",
+    "password", "password_hash", "passwd", "passphrase", "pwd", "secret", "secret_key", "secret_key_base", "client_secret", "token",
     "access_token", "refresh_token", "id_token", "auth_token", "cookie", "authorization", "api_key", "apikey", "private_key",
     "credentials", "otp_secret",
 };

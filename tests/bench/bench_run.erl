@@ -2,35 +2,68 @@
 %%
 %% A figure is the time added to the traced processes by one event: (traced - untraced) / events, and what is shown is its
 %% ratio to the floor's in the same round, the median of all rounds with the quartiles. Nanoseconds are of one machine.
+%% Ends with the goals as TAP.
 -module(bench_run).
 -export([main/1]).
 
--define(NIF, etrace_000bench_0).
+-define(NIF, bench_etrace_nif0).
+-define(SMALL, bench_etrace_nif1). % the same once more: a library keeps the size of its rings
 -define(MB, 1048576).
 
-main([Dir, Rounds, Scale, Json | Only]) ->
+main([Dir, Rounds, Scale, Json, Etrace | Only]) ->
     ok = bench_floor:load(filename:join(Dir, "floor")),
     ok = bench_discard:load(filename:join(Dir, "discard")),
-    ok = ?NIF:load(filename:join(Dir, "etrace")),
+    ok = ?NIF:load(filename:join(Dir, "etrace_0")),
+    ok = ?SMALL:load(filename:join(Dir, "etrace_1")),
+    put(etrace, Etrace),
+    put(dir, Dir),
     N = list_to_integer(Rounds),
     Works = [W || W <- bench_work:all(), Only =:= [] orelse lists:member(atom_to_list(W), Only)],
     All = [{W, measure(W, N, list_to_float(Scale))} || W <- Works],
     Figures = [{W, T, figure(T, Samples)} || {W, Samples} <- All, T <- tracers(W), T =/= untraced],
+    Goals = [goal(G, Samples) || {GW, _, _, _, _, _} = G <- goals(), {W, Samples} <- All, W =:= GW],
     io:put_chars(table(Works, Figures)),
+    io:put_chars(["\n" | [L || {_, L} <- Goals]]),
     file:write_file(Json, json(N, Figures)),
     halt(0).
 
 tracers(W) ->
     [untraced, floor, discard, pid, {etrace, 256}] ++
         [{etrace, 1024} || W =:= w4 orelse W =:= w5] ++
+        [{live, 256} || get(etrace) =/= "none"] ++
         [full, closed].
 
 title(floor) -> "floor: an empty NIF tracer";
 title(discard) -> "NIF tracer that discards";
 title(pid) -> "empty process tracer";
-title({etrace, B}) -> io_lib:format("etrace, ~b B of an event, drained", [B]);
+title({etrace, B}) -> io_lib:format("etrace, ~b B an event, no client", [B]);
+title({live, B}) -> io_lib:format("etrace, ~b B an event, to a client's text", [B]);
 title(full) -> "etrace, rings full";
 title(closed) -> "etrace, paused".
+
+%% What the project holds itself to: workload, name, tracer, against what, at most, what it says.
+goals() ->
+    [{w1, "G1", {live, 256}, floor, 1.30, "a small call, live"},
+     {w1, "G2", {etrace, 256}, floor, 1.20, "a small call, no client"},
+     {w3, "G3", {live, 256}, floor, 1.45, "send and receive, live"},
+     {w1, "G4", {etrace, 256}, pid, 0.55, "a small call, against a process tracer"},
+     {w4, "G5", {etrace, 256}, floor, 3.0, "a large state, 256 bytes of it"},
+     {w4, "G5", {etrace, 256}, pid, 0.12, "the same against a process tracer"},
+     {w4, "G6", {etrace, 1024}, pid, 0.25, "a large state, 1 kB of it, against a process tracer"},
+     {w5, "G6", {etrace, 256}, pid, 0.04, "100 kB, 256 bytes of it, against a process tracer"},
+     {w1, "G18", full, floor, 0.80, "a small call, rings full"},
+     {w1, "G18", closed, floor, 0.80, "a small call, paused"}].
+
+goal({W, Name, T, Base, Most, What}, Samples) ->
+    case lists:keymember(T, 1, hd(Samples)) of
+        false ->
+            {true, io_lib:format("ok - ~s ~s: ~s # SKIP no client\n", [Name, W, What])};
+        true ->
+            Ratio = quantile(0.5, ratios(T, Base, Samples)),
+            Good = Ratio =< Most,
+            {Good, io_lib:format("~sok - ~s ~s: ~s: ~.2f (at most ~.2f)\n",
+                [case Good of true -> ""; false -> "not " end, Name, W, What, Ratio, Most])}
+    end.
 
 measure(W, Rounds, Scale) ->
     N = max(100, round(bench_work:rounds(W) * Scale)),
@@ -57,9 +90,10 @@ start(pid, W, Pids) ->
     P = spawn_opt(fun Loop() -> receive stop -> ok; _ -> Loop() end end, [{message_queue_data, off_heap}]),
     Stop = session(P, W, Pids),
     fun() -> Stop(), exit(P, kill) end;
-start({etrace, Bytes}, W, Pids) -> etrace(Bytes, W, Pids, fun drain/1, []);
-start(full, W, Pids) -> etrace(256, W, Pids, fun idle/1, []);
-start(closed, W, Pids) -> etrace(256, W, Pids, fun idle/1, [closed]).
+start({etrace, Bytes}, W, Pids) -> etrace(?NIF, ?MB, Bytes, W, Pids, fun drain/1, []);
+start({live, Bytes}, W, Pids) -> live(Bytes, W, Pids);
+start(full, W, Pids) -> etrace(?SMALL, 32768, 256, W, Pids, fun idle/1, []);
+start(closed, W, Pids) -> etrace(?SMALL, 32768, 256, W, Pids, fun idle/1, [closed]).
 
 session(Tracer, W, Pids) ->
     S = trace:session_create(bench, Tracer, []),
@@ -68,22 +102,19 @@ session(Tracer, W, Pids) ->
     fun() -> true = trace:session_destroy(S), ok end.
 
 %% The owner opens the session and drains it to nowhere, as it does for a client: at once after a full batch, else after 2 ms.
-etrace(Bytes, W, Pids, Loop, Gates) ->
+etrace(Nif, Ring, Bytes, W, Pids, Loop, Gates) ->
     Self = self(),
-    Ring = case Loop =:= fun idle/1 of true -> 32768; false -> ?MB end,
-    Owner = spawn_opt(fun() ->
-        {ok, State} = ?NIF:open({?MB, 16, Bytes, 16, 4096, 0, 0, [], []}),
-        [ok = ?NIF:gate(State, G) || G <- [early | Gates]],
-        Self ! {state, State},
-        _ = Ring,
-        Loop(State)
+    {Pid, Ref} = spawn_opt(fun() ->
+        {ok, Opened} = Nif:open({Ring, 64, Bytes, 16, 4096, 0, 0, [], []}),
+        [ok = Nif:gate(Opened, G) || G <- [early | Gates]],
+        Self ! {state, Opened},
+        Loop(Opened)
     end, [{priority, high}, monitor]),
-    {Pid, Ref} = Owner,
-    State = receive {state, S} -> S end,
-    Stop = session({?NIF, State}, W, Pids),
+    State = receive {state, S} -> S; {'DOWN', Ref, process, Pid, Why} -> error(Why) end,
+    Stop = session({Nif, State}, W, Pids),
     fun() ->
         Stop(),
-        ok = ?NIF:close(State),
+        ok = Nif:close(State),
         Pid ! stop,
         receive {'DOWN', Ref, process, Pid, normal} -> ok end
     end.
@@ -95,13 +126,32 @@ drain(State) ->
     Wait = if Status band 1 =:= 1, Batch =/= none -> 0; true -> 2 end,
     receive stop -> ok after Wait -> drain(State) end.
 
+%% The real thing, on this very machine: a client attaches, and prints to nowhere.
+live(Bytes, W, Pids) ->
+    Args = ["--rate", "0", "--size", integer_to_list(Bytes)] ++ lists:append([["-P", pid_to_list(P)] || P <- Pids]) ++ bench_work:expressions(W),
+    Command = lists:join(" ", [get(etrace), "-n", atom_to_list(node()) | [[$', A, $'] || A <- Args]]),
+    Port = open_port({spawn, lists:flatten(["sh -c \"exec ", Command, " >/dev/null 2>", get(dir), "/live.log\""])}, [exit_status]),
+    {os_pid, OsPid} = erlang:port_info(Port, os_pid),
+    wait(fun() -> bench_work:is_armed(W, Pids) end, 5000),
+    fun() ->
+        os:cmd("kill -INT " ++ integer_to_list(OsPid)),
+        receive {Port, {exit_status, _}} -> ok end,
+        wait(fun() -> trace:session_info(all) =:= [{legacy, default}] orelse trace:session_info(all) =:= [] end, 5000)
+    end.
+
+wait(_, Left) when Left =< 0 -> error(etrace_is_late);
+wait(Until, Left) -> Until() orelse begin timer:sleep(5), wait(Until, Left - 5) end.
+
 %% ---- figures ----
 
 figure(T, Rounds) ->
-    Ratios = lists:sort([(ns(T, R) - ns(untraced, R)) / max(1.0, ns(floor, R) - ns(untraced, R)) || R <- Rounds]),
+    Ratios = ratios(T, floor, Rounds),
     Added = lists:sort([ns(T, R) - ns(untraced, R) || R <- Rounds]),
     #{ratio => quantile(0.5, Ratios), low => quantile(0.25, Ratios), high => quantile(0.75, Ratios),
       ns => quantile(0.5, Added)}.
+
+ratios(T, Base, Rounds) ->
+    lists:sort([(ns(T, R) - ns(untraced, R)) / max(1.0, ns(Base, R) - ns(untraced, R)) || R <- Rounds]).
 
 ns(T, Round) -> proplists:get_value(T, Round).
 
@@ -109,7 +159,7 @@ quantile(Q, Sorted) -> lists:nth(max(1, min(length(Sorted), round(Q * (length(So
 
 table(Works, Figures) ->
     [[io_lib:format("~n~ts: ~ts~n", [string:uppercase(atom_to_list(W)), bench_work:title(W)]),
-      [io_lib:format("  ~-40ts ~7.2f  (~.2f .. ~.2f)  ~9.1f ns~n", [title(T), R, L, H, Ns])
+      [io_lib:format("  ~-46ts ~7.2f  (~.2f .. ~.2f)  ~9.1f ns~n", [title(T), R, L, H, Ns])
        || {W1, T, #{ratio := R, low := L, high := H, ns := Ns}} <- Figures, W1 =:= W]] || W <- Works].
 
 json(Rounds, Figures) ->

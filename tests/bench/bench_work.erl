@@ -2,7 +2,7 @@
 %% nanoseconds that took; arm/2 sets what each workload is traced for. A workload's events a round are known exactly.
 -module(bench_work).
 -behaviour(gen_server).
--export([all/0, title/1, events/1, rounds/1, prepare/1, run/2, finish/1, arm/2]).
+-export([all/0, title/1, events/1, rounds/1, prepare/1, run/2, finish/1, arm/2, expressions/1, is_armed/2]).
 -export([f/2, big/1, init/1, handle_call/3, handle_cast/2]).
 
 all() -> [w1, w2, w3, w4, w5].
@@ -45,6 +45,19 @@ arm(Session, W) when W =:= w1; W =:= w2 -> trace:function(Session, {?MODULE, f, 
 arm(_, w3) -> [send, 'receive'];
 arm(Session, w4) -> trace:function(Session, {?MODULE, handle_call, 3}, [{'_', [], [{return_trace}]}], [local]), [call];
 arm(Session, w5) -> trace:function(Session, {?MODULE, big, 1}, true, [local]), [call].
+
+%% The same for etrace.
+expressions(W) when W =:= w1; W =:= w2 -> ["bench_work:f/2"];
+expressions(w3) -> ["send(_, _)", "recv(_)"];
+expressions(w4) -> ["bench_work:handle_call/3 -> return"];
+expressions(w5) -> ["bench_work:big/1"].
+
+%% Somebody traces all of them for it; flags are set after patterns.
+is_armed(W, Pids) ->
+    Flag = case W of w3 -> send; _ -> call end,
+    lists:all(fun(S) -> S end, [lists:any(fun(S) ->
+        case catch trace:info(S, P, flags) of {flags, Flags} -> lists:member(Flag, Flags); _ -> false end
+    end, trace:session_info(all)) || P <- Pids]).
 
 run(Pids, Rounds) ->
     Workers = [P || P <- Pids, worker(P)],

@@ -9,7 +9,8 @@
 -export([raise/2, caught/2, deep/1, outer/1]).
 -export([blob/1, seq/1, dict/1, nested/1, pair/2, secret/1]).
 %% Ways to call them.
--export([run/1, loop/1, each/2, ping_pong/1, worker/0, worker/1, ask/2, tell/2, burst/2]).
+-export([run/1, loop/1, each/2, ping_pong/1, worker/0, worker/1, ask/2, tell/2, stop/1, burst/2, flood/1, calm/1]).
+-export([warm/0, pace/2, stamp/1, begun/2, ask_child/2]).
 %% A server.
 -export([start_server/0, stop_server/0, put/2, get/1, crash/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
@@ -175,6 +176,61 @@ ask(Worker, Fun) ->
 tell(Worker, Fun) ->
     Worker ! {tell, Fun},
     ok.
+
+stop(Worker) ->
+    Pid = case Worker of Name when is_atom(Name) -> whereis(Name); P -> P end,
+    Ref = monitor(process, Pid),
+    Pid ! stop,
+    receive {'DOWN', Ref, process, _, _} -> ok end.
+
+%% Fun in a process that the worker spawns for it.
+ask_child(Worker, Fun) ->
+    ask(Worker, fun() ->
+        Self = self(),
+        Pid = spawn(fun() -> Self ! {self(), Fun()} end),
+        receive {Pid, Value} -> Value end
+    end).
+
+%% Once through what the tests have the node evaluate, so that it is no news to it.
+warm() ->
+    _ = run(#{procs => 2, calls => 20}),
+    _ = burst(2, 10),
+    _ = {ask(w, fun() -> caught(exit, oops) end), fac(3), outer(2), fib(3), even(2), dict(2), secret(<<"x">>)},
+    _ = ask_child(w, fun() -> ok end),
+    stop(worker()),
+    ok.
+
+%% one/1 is called by Procs processes without a pause until calm/1.
+flood(Procs) ->
+    Pids = [spawn(fun flood_loop/0) || _ <- lists:seq(1, Procs)],
+    register(flood, spawn(fun() -> receive {calm, From} -> [exit(P, kill) || P <- Pids], From ! calmed end end)),
+    ok.
+
+flood_loop() ->
+    _ = one(flood),
+    flood_loop().
+
+%% Ends a flood, and returns Value when it is over.
+calm(Value) ->
+    Pid = whereis(flood),
+    Ref = monitor(process, Pid),
+    Pid ! {calm, self()},
+    receive calmed -> ok end,
+    receive {'DOWN', Ref, process, _, _} -> Value end.
+
+%% stamp/1 is called N times with the wall clock in microseconds, one call every Ms milliseconds.
+pace(0, _) -> ok;
+pace(N, Ms) ->
+    _ = stamp(os:system_time(microsecond)),
+    receive after Ms -> pace(N - 1, Ms) end.
+
+stamp(Micros) -> Micros.
+
+%% A process that calls one/1 with each of Values when it is told to go, under a name.
+begun(Name, Values) ->
+    Pid = spawn(fun() -> receive go -> [one(V) || V <- Values], receive stop -> ok end end end),
+    true = register(Name, Pid),
+    Pid.
 
 %% Procs processes call one/1 N times each, all at once; returns when all have.
 burst(Procs, N) ->

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "events/recfile.h"
+#include "lang/lang.h"
 #include "pipetest.h"
 
 static const struct look utc = {.time = TIME_UTC};
@@ -137,14 +138,24 @@ int main(void)
 {
     struct fw w = {0};
     struct pt t = {0};
-    const struct spec *specs[] = {pt_spec("Elixir.MyApp.Repo", "get", 2, ACT_RETURN), pt_spec("ets", "lookup", 2, ACT_RETURN)};
-    struct spec *first = (struct spec *)specs[0];
+    static const char *const asked[] = {"MyApp.Repo.get/2 -> return, caller", "ets:lookup/2 -> return"};
+    const struct spec *specs[2];
+    struct arena arena;
+    struct buf said = {0};
 
-    first->pack[0] = PACK_CALLER;
-    first->npack = 1;
-    ((struct spec_clause *)first->clauses)->has = 1 << PACK_CALLER;
+    arena_init(&arena);
+    for (size_t i = 0; i < 2; i++) {
+        struct lang_options options = {0};
+        struct spec_list list;
+        struct str text = {asked[i], strlen(asked[i])};
+        if (!lang_compile(&options, text, &arena, &list, &t.err))
+            return 1;
+        specs[i] = list.items[0];
+        recfile_spec_add(&said, "expr", text);
+    }
     everything(&w);
     pt_open(&t, (const char *const[]){"text", "json", "record", NULL}, &utc, (struct pipeline_options){.specs = specs, .nspecs = 2});
+    pipeline_specs(t.p, 0, buf_view(&said));
     struct buf batch = {0};
     buf_str(&batch, fw_batch(&w, 200000000, 200000000, 150000000, ETW_BATCH_LAST));
     pt_feed(&t, 0, buf_view(&batch));
@@ -169,7 +180,7 @@ int main(void)
     ok(write(fd, t.out[2].data, t.out[2].len) == (ssize_t)t.out[2].len, "the recording is written");
     close(fd);
     struct source *s = recfile_open(path, &again.err);
-    pt_open(&again, (const char *const[]){"text", "json", "record", NULL}, &utc, (struct pipeline_options){.specs = specs, .nspecs = 2});
+    pt_open(&again, (const char *const[]){"text", "json", "record", NULL}, &utc, (struct pipeline_options){0});
     enum source_got got;
     while ((got = source_next(s, &item, -1, &again.err)) == SOURCE_ITEM)
         pipeline_item(again.p, &item, &again.err);
@@ -184,7 +195,7 @@ int main(void)
     pt_free(&t);
     buf_release(&batch);
     fw_release(&w);
-    for (size_t i = 0; i < 2; i++)
-        pt_spec_free(specs[i]);
+    buf_release(&said);
+    arena_release(&arena);
     return tap_end();
 }

@@ -1,0 +1,192 @@
+#!/usr/bin/env bats
+# Finding a node and connecting to it, and a sentence of its own for every way in which that fails.
+
+bats_require_minimum_version 1.5.0
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/node
+
+FAKES=()
+
+teardown() {
+    local pid
+    for pid in "${FAKES[@]}"; do
+        kill -KILL "$pid" 2>/dev/null || true
+        wait "$pid" 2>/dev/null || true
+    done
+    nodes_stop
+}
+
+# attach ARGS...: traces for a moment, in five seconds with everything.
+attach() { run --separate-stderr timeout 5 "$ETRACE_BIN" "$@" --for 50ms 'lists:seq/2'; }
+
+# attached NAME ARGS...: that it is this node
+attached() {
+    local name=$1
+    shift
+    attach "$@"
+    assert_success
+    assert_regex "${stderr_lines[0]}" "^etrace: $name · OTP $ETRACE_OTP"
+}
+
+# refused TEXT ARGS...: the sentence, after "etrace: "
+refused() {
+    local text=$1
+    shift
+    attach "$@"
+    assert_failure 3
+    assert_output ''
+    assert_equal "${stderr_lines[0]}" "etrace: $text"
+}
+
+epmd_port_of() { "${ETRACE_ERL%/*}/epmd" -names | sed -n "s/^name ${1%@*} at port //p"; }
+
+# fake 'Erlang expression on Socket': something that listens and is no node; sets PORT
+fake() {
+    local fifo=$BATS_TEST_TMPDIR/fake
+    rm -f "$fifo"
+    mkfifo "$fifo"
+    "$ETRACE_ERL" -noshell -noinput -boot start_clean -eval "
+        {ok, L} = gen_tcp:listen(0, [binary, {active, false}, {ip, {127,0,0,1}}, {reuseaddr, true}]),
+        {ok, P} = inet:port(L),
+        ok = file:write_file(\"$fifo\", integer_to_list(P) ++ \"\n\"),
+        (fun Accept() ->
+            {ok, Socket} = gen_tcp:accept(L),
+            H = spawn(fun() -> receive go -> ok end, $1 end),
+            gen_tcp:controlling_process(Socket, H), H ! go, Accept()
+        end)()." </dev/null >/dev/null 2>&1 3>&- &
+    FAKES+=("$!")
+    read -r -t 20 PORT <"$fifo"
+}
+
+@test "by full name, by name on this host, by process, by port, by the environment, and the only one" {
+    node_start found
+    name=${NODE%@*} pid=$(<"$(node_dir "$NODE")/pid") port=$(epmd_port_of "$NODE")
+    attached "$NODE" -n "$NODE"
+    attached "$NODE" -n "$name"
+    attached "$NODE" -p "$pid"
+    attached "$NODE"
+    export ETRACE_NODE=$NODE
+    attached "$NODE"
+    unset ETRACE_NODE
+    export ERL_EPMD_PORT=1
+    attached "$NODE" -n "$NODE" --port "$port"
+    attached "$NODE" -p "$pid"
+}
+
+@test "several local nodes are listed, none is guessed" {
+    refused "no node was named, and none runs on this host"
+    assert_regex "${stderr_lines[1]}" '^hint: -n NODE names a node'
+    node_start one
+    one=${NODE%@*}
+    node_start two
+    attach
+    assert_failure 3
+    assert_regex "${stderr_lines[0]}" "several run on this host: .*$one"
+    assert_regex "${stderr_lines[0]}" "several run on this host: .*${NODE%@*}"
+}
+
+@test "over IPv6, and with short names" {
+    [[ -e /proc/net/if_inet6 ]] || skip 'no IPv6 here'
+    "$ETRACE_ERL" -noshell -noinput -name six@::1 -proto_dist inet6_tcp -start_epmd false \
+        -kernel inet_dist_use_interface '{0,0,0,0,0,0,0,1}' </dev/null >/dev/null 2>&1 3>&- &
+    FAKES+=("$!")
+    "$ETRACE_ERL" -noshell -noinput -sname short -start_epmd false </dev/null >/dev/null 2>&1 3>&- &
+    FAKES+=("$!")
+    for ((i = 0; i < 500; i++)); do
+        [[ $(epmd_port_of six) && $(epmd_port_of short) ]] && break
+        read -r -t 0.02 <> <(:) || true
+    done
+    attached six@::1 -n six@::1
+    attached "short@$(hostname -s)" -n short
+    attached "short@$(hostname -s)" -n "short@$(hostname -s)"
+}
+
+@test "what is missing is said" {
+    node_start there
+    refused "cannot connect to nosuch@127.0.0.1: epmd on 127.0.0.1 knows no node of that name" -n nosuch@127.0.0.1
+    assert_equal "${stderr_lines[1]}" "hint: it knows ${NODE%@*}"
+    refused "cannot connect to a@no.such.host.invalid: there is no host named no.such.host.invalid" -n a@no.such.host.invalid
+    refused "cannot connect to $NODE: nothing listens on port 1 of 127.0.0.1" -n "$NODE" --port 1
+    refused 'there is no process 4194999' -p 4194999
+    attach -p $$
+    assert_failure 3
+    assert_regex "${stderr_lines[0]}" "^etrace: process $$ listens on no TCP port"
+    export ERL_EPMD_PORT=1
+    refused "cannot connect to $NODE: no epmd runs on 127.0.0.1 (port 1)" -n "$NODE"
+    refused 'no node was named, and no epmd runs here that could name one (port 1)'
+}
+
+@test "a name that no node can have is a mistake of usage" {
+    for name in @host name@ 'a b@host' a@b@c; do
+        attach -n "$name"
+        assert_failure 2
+        assert_regex "${stderr_lines[0]}" "is not a node name"
+    done
+}
+
+@test "a node that does not want us says why" {
+    node_start strict
+    (umask 077 && echo another >"$BATS_TEST_TMPDIR/cookie")
+    refused "cannot connect to $NODE: the cookie does not match (read from $BATS_TEST_TMPDIR/cookie)" -n "$NODE" --cookie-file "$BATS_TEST_TMPDIR/cookie"
+    node_eval "$NODE" 'net_kernel:allow([nobody@nowhere])'
+    refused "cannot connect to $NODE: it does not allow nodes like this one" -n "$NODE"
+    kill -STOP "$(<"$(node_dir "$NODE")/pid")"
+    refused "cannot connect to $NODE: it accepts the connection and says nothing" -n "$NODE"
+    kill -CONT "$(<"$(node_dir "$NODE")/pid")"
+}
+
+@test "what is not a node is told apart" {
+    fake 'gen_tcp:recv(Socket, 0), gen_tcp:send(Socket, "HTTP/1.1 400 Bad Request\r\n\r\n")'
+    refused "cannot connect to x@127.0.0.1: what answers on port $PORT of 127.0.0.1 is not an Erlang node" -n x@127.0.0.1 --port "$PORT"
+    web=$PORT
+    fake 'ok'
+    refused "cannot connect to x@127.0.0.1: port $PORT of 127.0.0.1 closes the connection without a word" -n x@127.0.0.1 --port "$PORT"
+    fake 'gen_tcp:recv(Socket, 0), gen_tcp:send(Socket, <<16#15, 3, 3, 0, 2, 2, 10>>)'
+    refused "cannot connect to x@127.0.0.1: it takes TLS connections only, which etrace does not speak" -n x@127.0.0.1 --port "$PORT"
+    fake 'gen_tcp:recv(Socket, 0), gen_tcp:send(Socket, <<0, 6, "salive">>), timer:sleep(9000)'
+    refused "cannot connect to x@127.0.0.1: it is connected to a node of our name already" -n x@127.0.0.1 --port "$PORT"
+    fake 'gen_tcp:recv(Socket, 0), gen_tcp:send(Socket, <<0, 4, "snok">>), timer:sleep(9000)'
+    refused "cannot connect to x@127.0.0.1: it is in another handshake with our name" -n x@127.0.0.1 --port "$PORT"
+    fake 'gen_tcp:recv(Socket, 0), gen_tcp:send(Socket, <<0, 3, "sok", 0, 64, "N">>)'
+    refused "cannot connect to x@127.0.0.1: the handshake broke off" -n x@127.0.0.1 --port "$PORT"
+    export ERL_EPMD_PORT=$web
+    refused "cannot connect to x@127.0.0.1: what answers on port $web of 127.0.0.1 is not epmd" -n x@127.0.0.1
+}
+
+@test "whoever says nothing is not waited for longer than five seconds" {
+    fake 'timer:sleep(9000)'
+    refused "cannot connect to x@127.0.0.1: it accepts the connection and says nothing" -n x@127.0.0.1 --port "$PORT"
+    ERL_EPMD_PORT=$PORT refused "cannot connect to x@127.0.0.1: epmd on 127.0.0.1 does not answer" -n x@127.0.0.1
+    fake '[begin timer:sleep(600), gen_tcp:send(Socket, <<B>>) end || <<B>> <= <<0, 3, "sok", 0, 64, "N">>]'
+    attach -n x@127.0.0.1 --port "$PORT"
+    assert_failure 3
+}
+
+@test "an OTP without trace sessions is refused, and nothing is left on it" {
+    [[ -x /usr/bin/erl ]] || skip 'no other OTP here'
+    release=$(/usr/bin/erl -noshell -eval 'io:put_chars(erlang:system_info(otp_release)), halt().')
+    ((release < 27)) || skip 'the OTP of the system is new'
+    /usr/bin/erl -noshell -noinput -name old@127.0.0.1 -start_epmd false </dev/null >/dev/null 2>&1 3>&- &
+    FAKES+=("$!")
+    for ((i = 0; i < 500; i++)); do
+        [[ $(epmd_port_of old) ]] && break
+        read -r -t 0.02 <> <(:) || true
+    done
+    refused "old@127.0.0.1: the node runs OTP $release; etrace needs OTP 27 or newer there" -n old@127.0.0.1
+}
+
+@test "libei does the handshake and nothing else, and prints nothing whatever the environment says" {
+    run bash -c "nm -u '$ETRACE_ROOT'/build/cli/lib*.a | sed -n 's/^ *U \(ei_[a-z_0-9]*\)\$/\1/p' | sort -u"
+    assert_output 'ei_close_connection
+ei_connect_xinit_ussi
+ei_init
+ei_self
+ei_set_tracelevel
+ei_xconnect_host_port_tmo'
+    node_start quiet
+    export EI_TRACELEVEL=5 ERL_DEBUG_DIST=1
+    attached "$NODE" -n "$NODE"
+    assert_equal "${#stderr_lines[@]}" 2
+    assert_output ''
+}

@@ -1,0 +1,104 @@
+#!/usr/bin/env bats
+# The cookie: where it is read, what is refused, and that it is nowhere afterwards.
+
+bats_require_minimum_version 1.5.0
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/node
+
+setup_file() {
+    node_start cookies
+    export COOKIE_NODE=$NODE
+}
+teardown_file() { node_stop "$COOKIE_NODE"; }
+
+setup() {
+    NODE=$COOKIE_NODE
+    OWN=$BATS_TEST_TMPDIR/cookie
+    GOOD=$HOME/.erlang.cookie
+    umask 077
+}
+
+attach() { run --separate-stderr timeout 5 "$ETRACE_BIN" -n "$NODE" "$@" --for 50ms 'lists:seq/2'; }
+
+refused() {
+    local text=$1
+    shift
+    attach "$@"
+    assert_failure 3
+    assert_equal "${stderr_lines[0]}" "etrace: $text"
+}
+
+@test "a file that is named, else the one in HOME, else the one of XDG" {
+    cp "$GOOD" "$OWN"
+    attach --cookie-file "$OWN"
+    assert_success
+    HOME=$BATS_TEST_TMPDIR/home
+    mkdir -p "$HOME/.config/erlang" "$BATS_TEST_TMPDIR/xdg/erlang"
+    refused 'no cookie: neither ~/.erlang.cookie nor the XDG one exists'
+    cp "$GOOD" "$HOME/.config/erlang/.erlang.cookie"
+    attach
+    assert_success
+    export XDG_CONFIG_HOME=$BATS_TEST_TMPDIR/xdg
+    refused 'no cookie: neither ~/.erlang.cookie nor the XDG one exists'
+    cp "$GOOD" "$XDG_CONFIG_HOME/erlang/.erlang.cookie"
+    attach
+    assert_success
+    echo wrong >"$HOME/.erlang.cookie"
+    refused "cannot connect to $NODE: the cookie does not match (read from ~/.erlang.cookie)"
+}
+
+@test "every flaw of the file has its sentence" {
+    refused "there is no cookie file $OWN" --cookie-file "$OWN"
+    : >"$OWN"
+    refused "the cookie file $OWN is empty" --cookie-file "$OWN"
+    printf '\n' >"$OWN"
+    refused "the cookie file $OWN is empty" --cookie-file "$OWN"
+    printf 'a b' >"$OWN"
+    refused "the cookie in $OWN has a space in it" --cookie-file "$OWN"
+    printf 'a\0b' >"$OWN"
+    refused "the cookie in $OWN has a NUL character in it" --cookie-file "$OWN"
+    printf 'a\nb' >"$OWN"
+    refused "the cookie in $OWN has a control character in it" --cookie-file "$OWN"
+    printf 'a%.0s' {1..512} >"$OWN"
+    refused "the cookie in $OWN is longer than 511 bytes" --cookie-file "$OWN"
+    refused "the cookie file $BATS_TEST_TMPDIR is not a regular file" --cookie-file "$BATS_TEST_TMPDIR"
+    mkfifo "$BATS_TEST_TMPDIR/fifo"
+    refused "the cookie file $BATS_TEST_TMPDIR/fifo is not a regular file" --cookie-file "$BATS_TEST_TMPDIR/fifo"
+    cp "$GOOD" "$OWN"
+    chmod 640 "$OWN"
+    refused "the cookie file $OWN can be used by others than its owner (mode 0640)" --cookie-file "$OWN"
+    assert_equal "${stderr_lines[1]}" "hint: chmod 400 $OWN"
+}
+
+@test "a symbolic link in the usual place is not followed" {
+    HOME=$BATS_TEST_TMPDIR/linked
+    mkdir "$HOME"
+    ln -s "$GOOD" "$HOME/.erlang.cookie"
+    refused 'the cookie file ~/.erlang.cookie is a symbolic link, which is not followed'
+}
+
+@test "after the handshake it is nowhere in the memory of etrace, nor in what it says" {
+    cookie=$(<"$GOOD")
+    "$ETRACE_BIN" -n "$NODE" 'lists:seq/2' >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" 3>&- &
+    pid=$!
+    for ((i = 0; i < 500; i++)); do
+        grep -q 'Ctrl-C stops' "$BATS_TEST_TMPDIR/err" && break
+        read -r -t 0.02 <> <(:) || true
+    done
+    while IFS='- ' read -r from to mode _; do
+        [[ $mode == rw* ]] || continue
+        dd if="/proc/$pid/mem" bs=4096 skip=$((0x$from / 4096)) count=$(((0x$to - 0x$from) / 4096)) status=none 2>/dev/null || true
+    done <"/proc/$pid/maps" >"$BATS_TEST_TMPDIR/memory"
+    run tr '\0' '\n' <"/proc/$pid/cmdline"
+    refute_output --partial "$cookie"
+    run tr '\0' '\n' <"/proc/$pid/environ"
+    refute_output --partial "$cookie"
+    kill -INT "$pid"
+    wait "$pid"
+    [[ $(stat -c %s "$BATS_TEST_TMPDIR/memory") -gt 100000 ]]
+    run grep -c -a -F "${cookie:4}" "$BATS_TEST_TMPDIR/memory"
+    assert_output 0
+    run cat "$BATS_TEST_TMPDIR/out" "$BATS_TEST_TMPDIR/err"
+    refute_output --partial "$cookie"
+}

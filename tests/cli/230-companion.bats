@@ -1,0 +1,188 @@
+#!/usr/bin/env bats
+# What etrace puts on a node, who ends it and when, and that nothing of it stays.
+
+bats_require_minimum_version 1.5.0
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+
+setup_file() { live_begin companion; }
+teardown_file() { live_end; }
+setup() { live_setup; }
+teardown() { live_teardown; }
+
+# Processes of the companion by the function they began with: owner, names, worker.
+companion() { echo "[P || P <- processes(), {_, {M, $1, _}} <- [process_info(P, initial_call)], lists:prefix(\"etrace_\", atom_to_list(M))]"; }
+
+janitors='[whereis(N) || N <- registered(), lists:prefix("etrace_", atom_to_list(N))]'
+
+@test "an attach is quick, and none but the first makes atoms" {
+    for _ in 1 2 3 4 5; do
+        start=$(millis)
+        traced 'work:one/1' -- 'ok'
+        assert_success
+        (($(millis) - start < 2000))
+    done
+    assert_clean "$BEFORE" "$NODE"
+}
+
+@test "names that do not exist make no atoms" {
+    before=$(node_snapshot "$NODE")
+    for name in nonsuch wrok lits xyzzy; do
+        run "$ETRACE_BIN" -n "$NODE" "$name:f/1"
+        assert_failure 5
+        run "$ETRACE_BIN" -n "$NODE" "work:$name/1"
+        assert_failure 5
+    done
+    assert_clean "$before" "$NODE"
+}
+
+@test "did you mean" {
+    run "$ETRACE_BIN" -n "$NODE" 'wrok:one/1'
+    assert_failure 5
+    assert_line 'etrace: there is no module wrok on the node'
+    assert_line 'hint: did you mean work?'
+    run "$ETRACE_BIN" -n "$NODE" 'work:onne/1'
+    assert_line 'etrace: work has no function onne/1'
+    assert_line 'hint: did you mean one?'
+    run "$ETRACE_BIN" -n "$NODE" 'work:two/1'
+    assert_line 'hint: did you mean two/2?'
+}
+
+@test "a module that only lies in the code path is loaded for its name" {
+    on_node '{code:purge(xmerl_ucs), code:delete(xmerl_ucs), code:purge(xmerl_ucs)}'
+    traced 'xmerl_ucs:is_iso10646/1' -- 'xmerl_ucs:is_iso10646(65)'
+    assert_success
+    assert_equal "${#lines[@]}" 1
+}
+
+@test "ten kills at any moment of attaching and of a flood leave nothing" {
+    on_node 'spawn(fun() -> register(flood, self()), work:spin(100000000000) end)'
+    BEFORE=$(node_snapshot "$NODE")
+    for i in 0 5 10 20 30 40 60 80 120 200; do
+        "$ETRACE_BIN" -n "$NODE" 'work:_' </dev/null >/dev/null 2>&1 3>&- &
+        pid=$!
+        read -r -t "0.$(printf %03d "$i")" <> <(:) || true
+        kill -KILL "$pid"
+        wait "$pid" 2>/dev/null || true
+        assert_clean "$BEFORE" "$NODE" 2
+    done
+    on_node 'exit(whereis(flood), kill)'
+    BEFORE=$(node_snapshot "$NODE")
+}
+
+@test "a frozen client: gone within 12 seconds, and it is told" {
+    trace 'work:one/1'
+    kill -STOP "$TRACER"
+    start=$(millis)
+    assert_clean "$BEFORE" "$NODE" 12
+    (($(millis) - start > 8000))
+    kill -CONT "$TRACER"
+    trace_wait
+    assert_equal "$status" 4
+    assert_regex "$talk" 'ended the tracing: it had heard nothing from here for 10 seconds'
+}
+
+@test "whoever kills owner, janitor or both: nothing is left, and it is said" {
+    for victims in "$(companion owner)" "$janitors" "$(companion owner) ++ $janitors"; do
+        trace 'work:one/1'
+        on_node "[exit(P, kill) || P <- $victims]"
+        trace_end
+        assert_equal "$status" 1
+        assert_clean --atoms 10 "$BEFORE" "$NODE" 2
+    done
+}
+
+@test "the processes that may die alone are missed, or replaced" {
+    trace 'work:one/1'
+    on_node "[exit(P, kill) || P <- $(companion names) ++ $(companion worker)]"
+    on_node 'work:ask(w, fun() -> work:one(5) end)'
+    until_true 5 grep -q 'work:one(5)' "$OUT"
+    trace_end
+    assert_equal "$status" 0
+}
+
+@test "somebody purges the module under us" {
+    trace 'work:one/1'
+    on_node '[begin code:purge(M), code:delete(M), code:purge(M) end || {M, _} <- code:all_loaded(), lists:prefix("etrace_", atom_to_list(M))]'
+    trace_wait
+    assert_equal "$status" 1
+    assert_clean "$BEFORE" "$NODE" 2
+}
+
+@test "two clients at once do not disturb each other" {
+    trace 'work:one/1'
+    first=$TRACER first_out=$OUT
+    OUT=$BATS_TEST_TMPDIR/second ERR=$BATS_TEST_TMPDIR/second_err
+    trace 'work:_'
+    run node_eval "$NODE" "length($janitors)"
+    assert_output 2
+    on_node 'work:ask(w, fun() -> work:one(1) end)'
+    until_true 5 grep -q 'work:one(1)' "$OUT"
+    until_true 5 grep -q 'work:one(1)' "$first_out"
+    trace_end
+    on_node 'work:ask(w, fun() -> work:one(2) end)'
+    until_true 5 grep -q 'work:one(2)' "$first_out"
+    run ! grep -q 'work:one(2)' "$OUT"
+    kill -INT "$first"
+    wait "$first"
+}
+
+@test "code that is loaded anew is armed anew, and that is said" {
+    on_node 'begin {ok, M, B} = compile:forms([{attribute, 1, module, fresh}, {attribute, 1, export, [{f, 1}]}, {function, 1, f, 1, [{clause, 1, [{var, 1, a}], [], [{var, 1, a}]}]}]), code:load_binary(M, "", B), persistent_term:put(fresh, B) end'
+    BEFORE=$(node_snapshot "$NODE")
+    trace 'fresh:f/1'
+    on_node 'begin code:purge(fresh), code:load_binary(fresh, "", persistent_term:get(fresh)) end'
+    until_true 5 grep -q 'rearmed fresh' "$ERR"
+    on_node 'work:ask(w, fun() -> fresh:f(again) end)'
+    until_true 5 grep -q 'fresh:f(again)' "$OUT"
+    trace_end
+    assert_success
+    on_node 'begin persistent_term:erase(fresh), code:purge(fresh), code:delete(fresh), code:purge(fresh) end'
+    BEFORE=$(node_snapshot "$NODE")
+}
+
+@test "where no library can be loaded it says why and traces without, with hard caps" {
+    unshare -rm true 2>/dev/null || skip 'no mount namespaces here'
+    wrapper=$BATS_TEST_TMPDIR/erl
+    cat >"$wrapper" <<SH
+#!/bin/sh
+exec unshare -rm sh -c 'for d in /dev/shm /tmp /var/tmp; do mount --bind \$d \$d && mount -o remount,bind,noexec \$d; done; exec "\$0" "\$@"' "$ETRACE_ERL" "\$@"
+SH
+    chmod +x "$wrapper"
+    ordinary=$NODE
+    ETRACE_ERL=$wrapper node_start noexec
+    on_node 'work:worker(w)'
+    trace 'work:one/1 -> return'
+    assert_regex "$(<"$ERR")" '/dev/shm, /tmp, /var/tmp: failed to map segment from shared object'
+    on_node 'work:ask(w, fun() -> work:one({a, [1, 2], "text", <<"bin">>, #{k => 1.5}}) end)'
+    until_true 5 grep -q 'return work:one/1 = {a,\[1,2\],"text",<<"bin">>,#{k => 1.5}}' "$OUT"
+    trace_end
+    assert_success
+    trace 'work:spin/1'
+    on_node 'spawn(fun() -> work:spin(300000) end)'
+    trace_end
+    assert_regex "$talk" '(queue|rate)'
+    run node_eval "$NODE" 'trace:session_info(all)'
+    assert_output '[{legacy,default}]'
+    node_stop "$NODE"
+    NODE=$ordinary
+}
+
+@test "init:stop is not held up by a frozen client" {
+    node_start halting
+    on_node 'work:worker(w)'
+    trace 'work:_'
+    on_node 'spawn(fun() -> work:spin(100000000000) end)'
+    kill -STOP "$TRACER"
+    pid=$(<"$(node_dir "$NODE")/pid")
+    start=$(millis)
+    on_node 'init:stop()'
+    until_true 6 gone "$pid"
+    (($(millis) - start < 3000))
+    kill -CONT "$TRACER"
+    trace_wait
+    assert_equal "$status" 1
+    node_stop "$NODE"
+    NODE=$LIVE_NODE
+}

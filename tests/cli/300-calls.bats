@@ -1,0 +1,212 @@
+#!/usr/bin/env bats
+# Calls on a live node: which are selected, and what is shown of them and of their results.
+
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+
+setup_file() { live_begin calls; }
+teardown_file() { live_end; }
+setup() { live_setup; }
+teardown() { live_teardown; }
+
+# The functions that a calls, as jq of the JSON output says.
+calls() { json_of call '"\(.m):\(.f)(\(.args | join(",")))"'; }
+
+@test "a call is a line: time, process, name, function and arguments" {
+    traced 'work:one/1' -- 'work:ask(w, fun() -> work:one({a, "text", <<"bin">>, 1.5, #{k => []}}) end)'
+    assert_success
+    assert_equal "${#lines[@]}" 1
+    assert_line -n 0 --regexp '^[0-2][0-9]:[0-5][0-9]:[0-5][0-9]\.[0-9]{6} <0\.[0-9]+\.0>\(w\) call work:one\(\{a,"text",<<"bin">>,1\.5,#\{k => \[\]\}\}\)$'
+    run head -n 1 "$ERR"
+    assert_output --regexp "^etrace: $NODE · OTP $ETRACE_OTP[0-9.]* · 1 function · [0-9]+ processes · Ctrl-C stops\$"
+    assert_equal "$(tail -n 1 "$ERR")" 'etrace: 1 event · 0 dropped · 0 truncated · 0 incomplete · session destroyed'
+}
+
+@test "literals, variables and guards select calls in the virtual machine" {
+    traced --json 'work:two(a, _)' 'work:one(N) when N > 8, N rem 2 =:= 0' 'work:pair(X, X)' 'work:three(_, [1 | T], {x, Y})' -- \
+        'work:two(a, 1), work:two(b, 1), work:loop(12), work:pair(1, 1), work:pair(1, 1.0), work:three(0, [1, 2], {x, 3}), work:three(0, [2], {x, 3}), work:three(0, [1], {y, 3})'
+    assert_success
+    assert_equal "$(calls)" 'work:two(a,1)
+work:one(12)
+work:one(10)
+work:pair(1,1)
+work:three(0,[1,2],{x,3})'
+    # The others were never offered.
+    assert_account 5
+}
+
+@test "the first clause that matches decides; drop hides" {
+    traced --json 'work:one(3) -> drop; (N) when N < 5' -- 'work:loop(6)'
+    assert_success
+    assert_equal "$(calls)" 'work:one(4)
+work:one(2)
+work:one(1)'
+}
+
+@test "selectors: an arity, all arities, all functions, global calls" {
+    traced --json 'work:two' -- 'work:two(1, 2)'
+    assert_equal "$(calls)" 'work:two(1,2)'
+    traced --json 'work:_' -- 'work:three(1, 2, 3)'
+    assert_equal "$(calls | grep -v control)" 'work:three(1,2,3)
+work:local(1,2,3)'
+    # fac/1 calls itself locally.
+    traced --json 'global work:fac/1' -- 'work:fac(3)'
+    assert_equal "$(calls)" 'work:fac(3)'
+    run "$ETRACE_BIN" -n "$NODE" 'global work:local/3'
+    assert_failure 5
+    assert_output --partial 'work:local/3 is not exported'
+}
+
+@test "return shows the result and the duration" {
+    traced 'work:slow/1 -> return' -- 'work:ask(w, fun() -> work:slow(30) end)'
+    assert_success
+    assert_line -n 0 --regexp ' <0\.[0-9]+\.0>\(w\) call work:slow\(30\)$'
+    assert_line -n 1 --regexp ' <0\.[0-9]+\.0>\(w\) return work:slow/1 = 30 (3[0-9]|[4-9][0-9]|[1-9][0-9]{2})(\.[0-9]+)?ms$'
+    assert_equal "${#lines[@]}" 2
+}
+
+@test "an exception is shown with its class and reason, through every frame that it passes" {
+    traced --json 'work:raise/2 -> return' 'work:deep/1 -> return' -- \
+        'work:ask(w, fun() -> work:caught(error, oops), work:caught(exit, {a, b}), work:caught(throw, "x"), work:outer(2) end)'
+    assert_success
+    run json_of exception '"\(.f) \(.args) \(.class) \(.reason) \(.dur_us > 0)"'
+    assert_output 'raise ["error","oops"] error oops true
+raise ["exit","{a,b}"] exit {a,b} true
+raise ["throw","\"x\""] throw "x" true
+deep ["0"] error bottom true
+deep ["1"] error bottom true
+deep ["2"] error bottom true'
+    assert_account 12
+    traced 'work:raise/2 -> return' -- 'work:caught(error, {badmatch, 1})'
+    assert_line -n 1 --regexp ' exception work:raise/2 error:\{badmatch,1\} [0-9.]+(ns|us|ms)$'
+}
+
+@test "recursion: each result belongs to its own call, and durations are nested" {
+    traced --json 'work:fac/1 -> return' 'work:fib/1 -> return' -- 'work:ask(w, fun() -> {work:fac(6), work:fib(7)} end)'
+    assert_success
+    run json_of return 'select(.f == "fac") | "\(.args[0])! = \(.value)"'
+    assert_output '0! = 1
+1! = 1
+2! = 2
+3! = 6
+4! = 24
+5! = 120
+6! = 720'
+    # 41 calls, and every pair is one of the function's.
+    run json_of return 'select(.f == "fib") | "\(.args[0])=\(.value)"'
+    assert_equal "$(sort -u <<<"$output" | tr '\n' ' ')" '0=0 1=1 2=1 3=2 4=3 5=5 6=8 7=13 '
+    assert_equal "$(wc -l <<<"$output")" 41
+    # A result's time is that of its call and its duration; no child lasts longer than the parent, nor all of them together.
+    jq -es '[.[] | select(.type == "return" and .f == "fac") | .dur_us] | . == sort' "$OUT"
+    jq -es '
+        reduce (.[] | select(.f == "fib")) as $e ({open: [], ok: true};
+            if $e.type == "call" then .open += [{at: $e.mono_ns, arg: $e.args[0], inner: 0}]
+            else .open[-1] as $call | .open |= .[:-1]
+                | .ok = (.ok and $call.arg == $e.args[0] and $call.inner <= $e.dur_us + 0.001
+                    and (($e.mono_ns - $call.at) / 1000 - $e.dur_us | fabs) < 1)
+                | if .open | length > 0 then .open[-1].inner += $e.dur_us else . end
+            end)
+        | .ok and .open == []' "$OUT"
+}
+
+@test "tail calls: as many results as calls, when the last one returns" {
+    traced --json 'work:sum/2 -> return' 'work:even/1 -> return' 'work:odd/1 -> return' -- \
+        'work:ask(w, fun() -> {work:sum(4, 0), work:even(4)} end)'
+    assert_success
+    run json_of return '"\(.f)(\(.args[0])) \(.value)"'
+    assert_output 'sum(0) 10
+sum(1) 10
+sum(2) 10
+sum(3) 10
+sum(4) 10
+even(0) true
+odd(1) true
+even(2) true
+odd(3) true
+even(4) true'
+    assert_account 20
+}
+
+@test "a call that does not come back is incomplete, and said to be" {
+    traced --json 'work:slow/1 -> return' -- 'work:tell(w, fun() -> work:slow(1500) end)'
+    assert_success
+    assert_equal "$(json_of summary .incomplete)" 1
+    assert_equal "$(json_of call .f)" slow
+    # The worker is done with it when it answers.
+    on_node 'work:ask(w, fun() -> ok end)'
+}
+
+@test "caller: who called, with file and line" {
+    traced --json 'work:raise/2 -> caller' -- 'work:caught(error, oops)'
+    assert_success
+    run json_of call '.caller | "\(.m):\(.f)/\(.a) \(.file | sub(".*/"; "")) \(.line > 0)"'
+    assert_output 'work:caught/2 work.erl true'
+    traced 'work:raise/2 -> return, caller' -- 'work:caught(error, oops)'
+    assert_line -n 0 --regexp ' call work:raise\(error, oops\) by work:caught/2 [^ ]*work\.erl:[0-9]+$'
+    assert_line -n 1 --regexp ' exception work:raise/2 error:oops '
+}
+
+@test "stack, arguments and messages of one's own" {
+    traced --json 'work:raise/2 -> stack(2)' 'work:two/2 -> args(2)' 'work:one/1 -> arity' 'work:pair(X, Y) -> msg({Y, X})' -- \
+        'work:caught(error, oops), work:two(1, 2), work:one(1), work:pair(1, 2)'
+    assert_success
+    assert_equal "$(json_of call 'select(.f == "raise") | [.stack[].f] | join(",")')" caught,do_apply
+    assert_equal "$(json_of call 'select(.f == "pair") | .message')" '{2,1}'
+    assert_equal "$(json_of call 'select(.f == "one") | "\(.a) \(.args)"')" '1 null'
+    assert_equal "$(json_of call 'select(.f == "two") | .args | length')" 1
+}
+
+@test "several probes, each with its own actions" {
+    traced 'work:one(1) -> return' 'work:two/2' 'work:fac(N) when N =:= 2 -> caller' -- \
+        'work:ask(w, fun() -> work:one(1), work:one(2), work:two(3, 4), work:fac(3) end)'
+    assert_success
+    assert_equal "${#lines[@]}" 4
+    assert_line -n 0 --regexp ' call work:one\(1\)$'
+    assert_line -n 1 --regexp ' return work:one/1 = 1 '
+    assert_line -n 2 --regexp ' call work:two\(3, 4\)$'
+    assert_line -n 3 --regexp ' call work:fac\(2\) by work:fac/1 '
+}
+
+@test "two probes of one function: the first that matches decides" {
+    traced --json 'work:one(1) -> return' 'work:one(N) when N < 3' -- 'work:loop(4)'
+    assert_success
+    assert_equal "$(jq -r 'select(.m) | "\(.type) \(.args[0])"' "$OUT" | tr '\n' ' ')" 'call 2 call 1 return 1 '
+}
+
+@test "where, --where and --grep hide what does not hold, and it is counted" {
+    traced --json 'work:slow(_) -> return where dur > 15ms' -- '[work:slow(Ms) || Ms <- [1, 30, 2, 40]]'
+    assert_success
+    assert_equal "$(jq -r 'select(.m) | "\(.type) \(.args[0])"' "$OUT" | tr '\n' ' ')" 'call 30 return 30 call 40 return 40 '
+    assert_equal "$(json_of summary .filtered)" 4
+    assert_account 8
+    traced --json -e 'args[1] > 3' 'work:one/1' -- 'work:loop(5)'
+    assert_equal "$(json_of call '.args[0]' | tr '\n' ' ')" '5 4 '
+    assert_account 5
+    traced --json -g 'one\([24]\)' 'work:one/1' -- 'work:loop(5)'
+    assert_equal "$(json_of call '.args[0]' | tr '\n' ' ')" '4 2 '
+    assert_account 5
+    traced --json -v -g 'one\([24]\)' 'work:one/1' -- 'work:loop(5)'
+    assert_equal "$(json_of call '.args[0]' | tr '\n' ' ')" '5 3 1 '
+    assert_account 5
+}
+
+@test "--let binds a name, with any text in it" {
+    traced --json --let 'X={a, "b)"}' 'work:one(^X)' -- 'work:one({a, "b)"}), work:one(x)'
+    assert_success
+    assert_equal "$(json_of call '.args[0]')" '{a,"b)"}'
+}
+
+@test "functions written in Elixir look as Elixir" {
+    on_node '{ok, M, B} = compile:forms([{attribute, 1, module, '\''Elixir.My.App'\''}, {attribute, 1, export, [{get, 2}]}, {function, 1, get, 2, [{clause, 1, [{var, 1, '\''A'\''}, {var, 1, '\''B'\''}], [], [{tuple, 1, [{var, 1, '\''A'\''}, {var, 1, '\''B'\''}]}]}]}]), code:load_binary(M, "", B)'
+    BEFORE=$(node_snapshot "$NODE")
+    traced --json 'My.App.get(_, id) when id in [1, 2] -> return' -- "'Elixir.My.App':get(k, 1), 'Elixir.My.App':get(k, 3)"
+    assert_success
+    assert_equal "$(json_of call '"\(.m) \(.f) \(.a)"')" 'Elixir.My.App get 2'
+    assert_account 2
+    traced 'My.App.get/2 -> return' -- "'Elixir.My.App':get(k, 1)"
+    assert_line -n 0 --partial ' call My.App.get('
+    assert_line -n 1 --partial ' return My.App.get/2 = '
+    on_node "code:delete('Elixir.My.App'), code:purge('Elixir.My.App')"
+    BEFORE=$(node_snapshot "$NODE")
+}

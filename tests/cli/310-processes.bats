@@ -1,0 +1,136 @@
+#!/usr/bin/env bats
+# Whose calls are traced, and what else processes do: -P, --inherit, messages and process events.
+
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+
+setup_file() { live_begin procs; }
+teardown_file() { live_end; }
+setup() { live_setup; }
+teardown() { live_teardown; }
+
+args() { json_of call '.args[0]' | tr '\n' ' '; }
+
+@test "-P NAME and -P PID: that process alone" {
+    both='work:ask(w, fun() -> work:one(yes) end), work:one(no)'
+    traced --json -P w work:one/1 -- "$both"
+    assert_success
+    assert_equal "$(args)" 'yes '
+    assert_equal "$(json_of call .name)" w
+    pid=$(node_eval "$NODE" 'whereis(w)')
+    traced --json -P "$pid" work:one/1 -- "$both"
+    assert_equal "$(args)" 'yes '
+    assert_equal "$(json_of call .pid)" "$pid"
+    assert_account 1
+}
+
+@test "-P repeated: each of them" {
+    on_node 'work:begun(second, [two])'
+    traced --json -P w -P second work:one/1 -- 'work:ask(w, fun() -> work:one(one) end), second ! go, work:one(no), process_info(whereis(second), status)'
+    assert_success
+    assert_equal "$(json_of call '.args[0]' | sort | tr '\n' ' ')" 'one two '
+    on_node 'work:stop(second)'
+}
+
+@test "-P existing and -P new" {
+    on_node 'work:begun(old, [old])'
+    go='old ! go, work:ask_child(w, fun() -> work:one(new) end)'
+    traced --json -P existing work:one/1 -- "$go, work:ask(w, fun() -> work:one(w) end)"
+    assert_success
+    assert_equal "$(json_of call '.args[0]' | sort | tr '\n' ' ')" 'old w '
+    on_node 'work:stop(old), work:begun(old, [old])'
+    traced --json -P new work:one/1 -- "$go, work:ask(w, fun() -> work:one(w) end)"
+    assert_equal "$(args)" 'new '
+    on_node 'work:stop(old)'
+}
+
+@test "-P initial(M:F/A): processes that began there" {
+    on_node 'work:start_server()'
+    traced --json -P 'initial(work:init/1)' work:handle_call/3 -- 'work:get(k), work:handle_call({get, k}, from, #{})'
+    on_node 'work:stop_server()'
+    assert_success
+    assert_equal "$(json_of call '.name')" work_server
+}
+
+@test "a process that is not there is refused with the nearest name" {
+    on_node 'work:worker(shop_server)'
+    run "$ETRACE_BIN" -n "$NODE" -P shop_sever work:one/1
+    assert_failure 5
+    assert_line -n 0 'etrace: no process is registered as shop_sever on the node'
+    assert_line -n 1 'hint: did you mean shop_server?'
+    on_node 'work:stop(shop_server)'
+    run "$ETRACE_BIN" -n "$NODE" -P '<0.99999.0>' work:one/1
+    assert_failure 5
+    assert_output 'etrace: there is no process <0.99999.0> on the node'
+    run "$ETRACE_BIN" -n "$NODE" -P '{via, x}' work:one/1
+    assert_failure 2
+    assert_line -n 0 "etrace: --proc does not take '{via, x}'"
+}
+
+@test "--inherit spawn: children are traced too, as theirs" {
+    nest='work:ask_child(w, fun() -> work:one(child), work:ask_child(work:worker(), fun() -> work:one(deeper) end) end)'
+    traced --json -P w work:one/1 -- "work:ask_child(w, fun() -> work:one(child) end), work:ask(w, fun() -> work:one(w) end)"
+    assert_equal "$(args)" 'w '
+    traced --json -P w --inherit spawn work:one/1 -- "work:ask_child(w, fun() -> work:one(child) end), work:ask(w, fun() -> work:one(w) end)"
+    assert_success
+    assert_equal "$(args)" 'child w '
+    traced --json -P w --inherit spawn work:one/1 -- "$nest, work:ask(w, fun() -> work:one(w) end)"
+    assert_success
+    assert_equal "$(args)" 'child deeper w '
+    # A worker was begun in there: it is the newest process that serves.
+    on_node '[work:stop(P) || P <- processes(), P =/= whereis(w), {current_function, {work, serve, 0}} =:= process_info(P, current_function)]'
+}
+
+@test "sent messages, with the receiver" {
+    traced --json -P w 'send(To, {ping, _, N}) when N > 1' -- 'work:ask(w, fun() -> work:ping_pong(3) end)'
+    assert_success
+    assert_equal "$(json_of send '.msg | sub("<[0-9.]+>"; "P")' | tr '\n' ' ')" '{ping,P,3} {ping,P,2} '
+    assert_equal "$(json_of send '.to | test("^<0\\.[0-9]+\\.0>$")' | sort -u)" true
+    assert_account 2
+    traced -P w 'send(_, {ping, _, 1})' -- 'work:ask(w, fun() -> work:ping_pong(1) end)'
+    assert_line -n 0 --regexp '^[0-9:.]+ <0\.[0-9]+\.0>\(w\) send to <0\.[0-9]+\.0>[^ ]* \{ping,<0\.[0-9]+\.0>,1\}$'
+}
+
+@test "received messages, with the sender" {
+    traced --json -P w 'recv({pong, _})' -- 'work:ask(w, fun() -> work:ping_pong(2) end)'
+    assert_success
+    assert_equal "$(json_of receive .msg | tr '\n' ' ')" '{pong,2} {pong,1} '
+    assert_equal "$(json_of receive '.from | test("^<0\\.[0-9]+\\.0>$")' | sort -u)" true
+    assert_account 2
+    traced -P w 'recv({pong, _})' -- 'work:ask(w, fun() -> work:ping_pong(1) end)'
+    assert_line -n 0 --regexp '^[0-9:.]+ <0\.[0-9]+\.0>\(w\) receive (from <0\.[0-9]+\.0>[^ ]* )?\{pong,1\}( from <0\.[0-9]+\.0>[^ ]*)?$'
+}
+
+@test "a message to nobody is seen as that" {
+    traced --json -P w 'send(_, hello)' -- 'work:ask(w, fun() -> P = spawn(fun() -> ok end), R = monitor(process, P), receive {_, R, _, _, _} -> P ! hello end end)'
+    assert_success
+    assert_equal "$(jq -r 'select(.msg == "hello") | .type' "$OUT")" send_to_non_existing_process
+}
+
+@test "@exit and @spawn: these events and no others of their kind" {
+    traced --json -P w --inherit spawn '@exit' -- 'work:ask(w, fun() -> {P, R} = spawn_monitor(fun() -> exit({shutdown, "x"}) end), receive {_, R, _, P, _} -> ok end end)'
+    assert_success
+    assert_equal "$(jq -r 'select(.pid) | "\(.type) \(.reason)"' "$OUT")" 'exit {shutdown,"x"}'
+    assert_account any
+    traced --json -P w '@spawn' -- 'work:ask(w, fun() -> {P, R} = spawn_monitor(lists, seq, [1, 2]), receive {_, R, _, P, _} -> ok end end)'
+    assert_success
+    assert_equal "$(jq -r 'select(.pid) | "\(.type) \(.m):\(.f) \(.args)"' "$OUT")" 'spawn lists:seq ["1","2"]'
+    assert_account any
+}
+
+@test "calls, messages and events together are one stream, in the order of the process" {
+    traced --json -P w work:one/1 'send(_, {ping, _, _})' 'recv({pong, _})' '@spawn' -- \
+        'work:ask(w, fun() -> work:one(1), work:ping_pong(2), work:one(2) end)'
+    assert_success
+    assert_equal "$(jq -r 'select(.pid) | .type' "$OUT" | tr '\n' ' ')" 'call spawn send receive send receive call '
+    jq -es '[.[] | select(.pid) | .mono_ns] | . == sort' "$OUT"
+}
+
+@test "names: the registered name, else where the process began" {
+    traced --json work:one/1 -- 'work:ask(w, fun() -> work:one(1) end), work:ask(P = work:worker(), fun() -> work:one(2), receive after 50 -> ok end end), work:stop(P)'
+    assert_success
+    assert_equal "$(json_of call 'select(.args == ["1"]) | .name')" w
+    run json_of call 'select(.args == ["2"]) | .name'
+    assert_output --regexp '^(work:serve/0|erlang:apply/2|.*serve.*)$'
+}

@@ -1,0 +1,172 @@
+#!/usr/bin/env bats
+# What bounds a trace: numbers, times, rates, sizes; and what is never shown.
+
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+
+setup_file() { live_begin limits; }
+teardown_file() { live_end; }
+setup() { live_setup; }
+teardown() { live_teardown; }
+
+@test "--limit N: exactly N events, then it ends by itself" {
+    trace --json --limit 7 work:one/1
+    on_node 'work:loop(1000)'
+    trace_wait 5
+    assert_success
+    assert_equal "$(json_of call '.args[0]' | wc -l)" 7
+    assert_equal "$(json_of call '.args[0]' | head -n 1)" 1000
+    assert_account any
+    assert_equal "$(json_of summary .shown)" 7
+}
+
+@test "--limit counts a call and its result once" {
+    trace --json --limit 4 'work:fac/1 -> return'
+    on_node 'work:fac(3)'
+    trace_wait 5
+    assert_success
+    assert_equal "$(json_of call .f | wc -l)" 4
+    assert_equal "$(json_of return .f | wc -l)" 4
+    assert_account any
+    # The results of the calls within the limit still come, those of others do not.
+    trace --json --limit 2 'work:fac/1 -> return'
+    on_node 'work:fac(3)'
+    trace_wait 5
+    assert_success
+    assert_equal "$(json_of call '.args[0]' | tr '\n' ' ')" '3 2 '
+    assert_equal "$(json_of return '.args[0]' | tr '\n' ' ')" '2 3 '
+    assert_account any
+}
+
+@test "--limit in a flood of many processes: not one more" {
+    trace --json --limit 500 work:one/1
+    on_node 'work:burst(4, 5000)'
+    trace_wait 5
+    assert_success
+    assert_equal "$(json_of call .f | wc -l)" 500
+    assert_account any
+}
+
+@test "--limit counts what is shown, not what is filtered" {
+    trace --json --limit 3 -e 'args[1] < 50' work:one/1
+    on_node 'work:loop(100)'
+    trace_wait 5
+    assert_success
+    assert_equal "$(json_of call '.args[0]' | tr '\n' ' ')" '49 48 47 '
+    assert_account any
+}
+
+@test "--for: ends after the time, and then leaves" {
+    start=$(millis)
+    trace --json --for 600ms work:one/1
+    trace_wait 5
+    took=$(($(millis) - start))
+    assert_success
+    assert [ "$took" -ge 600 ]
+    assert [ "$took" -lt 2000 ]
+    assert_account 0
+}
+
+@test "--rate: what exceeds is counted, at its place and at the end" {
+    trace --json --rate 500 work:one/1
+    on_node 'work:burst(2, 20000)'
+    trace_end
+    assert_success
+    assert_account 40000
+    assert_equal "$(json_of summary '.lost | keys[]')" rate
+    # Spread over the second, a tenth of it at a time.
+    shown=$(json_of summary .shown)
+    assert [ "$shown" -ge 50 ]
+    assert [ "$shown" -le 5000 ]
+    # What stands in the stream is all that the end says.
+    jq -es '([.[] | select(.type == "lost") | .count] | add) == (.[-1].lost.rate)' "$OUT"
+    assert_equal "$(json_of lost .reason | sort -u)" rate
+    trace --rate 500 work:one/1
+    on_node 'work:burst(2, 5000)'
+    trace_end
+    assert_output --regexp '\*\*\* [0-9]+ events lost here \(rate\) \*\*\*'
+}
+
+@test "--on-loss stop ends with status 4" {
+    trace --json --rate 100 --on-loss stop work:one/1
+    on_node 'work:burst(2, 5000)'
+    trace_wait 5
+    assert_failure 4
+    assert_equal "$(grep -c 'stopped: events were lost (rate)' "$ERR")" 1
+}
+
+@test "results pass the rate of their calls, and pairs stay whole" {
+    trace --json --rate 300 'work:fac/1 -> return'
+    on_node '[work:fac(3) || _ <- lists:seq(1, 2000)]'
+    trace_end
+    assert_success
+    assert_account any
+    # A result belongs to a call that is shown; where others were lost while it was open, that may not be known.
+    jq -es '([.[] | select(.type == "return" and .dur_us == null)] | length) <= 4 * ([.[] | select(.type == "lost")] | length)' "$OUT"
+    jq -es '([.[] | select(.type == "return")] | length) == ([.[] | select(.type == "call")] | length)' "$OUT"
+}
+
+@test "--size, --depth and --items cut, with an ellipsis, and it is said" {
+    traced --size 64 'work:one/1' -- 'work:one(work:blob(5000))'
+    assert_success
+    assert_line -n 0 --regexp ' call work:one\(<<"(0123456789abcdef)+[0-9a-f]*"?…( \([0-9]+ bytes\))?.*\)$'
+    assert [ "${#lines[0]}" -lt 200 ]
+    assert_regex "$talk" ' · 1 truncated · '
+    traced --items 3 'work:one/1' -- 'work:one(work:seq(1000)), work:one(list_to_tuple(work:seq(50))), work:one(work:dict(40))'
+    assert_line -n 0 --regexp ' call work:one\(\[1,2,3,…\]\)$'
+    assert_line -n 1 --regexp ' call work:one\(\{1,2,3,…(\+47)?\}\)$'
+    assert_line -n 2 --regexp ' call work:one\(#\{([0-9]+ => <<"[0-9]+">>,){3}…(\+37)?\}\)$'
+    assert_regex "$talk" ' · 3 truncated · '
+    traced --depth 2 'work:one/1' -- 'work:one(work:nested(6)), work:one({1, 2, [3]})'
+    assert_line -n 0 --regexp ' call work:one\(\[+…\]+\)$'
+    assert_regex "$talk" ' · [12] truncated · '
+    # By default a thousand bytes are enough for anybody.
+    traced 'work:one/1' -- 'work:one(work:seq(100))'
+    assert_regex "$talk" ' · 0 truncated · '
+}
+
+@test "a term of any size is cut on the node, not carried" {
+    traced --json 'work:pair/2 -> return' -- 'work:ask(w, fun() -> work:pair(ok, work:blob(20000000)), ok end)'
+    assert_success
+    assert_account 2
+    assert [ "$(wc -c <"$OUT")" -lt 8192 ]
+    assert_equal "$(json_of summary .truncated)" 1
+    on_node 'work:ask(w, fun() -> garbage_collect() end)'
+}
+
+# A word that occurs nowhere else, under every key that has it hidden, in every shape.
+secrets='work:ask(w, fun() -> work:one(#{password => "CaNaRy", <<"token">> => <<"CaNaRy">>, user => anna}), work:one([{secret, "CaNaRy"}, {<<"api_key">>, <<"CaNaRy">>}, {port, 80}]), work:one({[{"password", "CaNaRy"}]}), work:secret(<<"CaNaRy">>), ok end)'
+
+@test "secrets are hidden on the node: in text, JSON and recordings" {
+    traced -o "$BATS_TEST_TMPDIR/r.etr" -o "$BATS_TEST_TMPDIR/r.json" 'work:one/1' 'work:secret/1 -> return' -- "${secrets/work:secret(<<\"CaNaRy\">>)/work:secret(1)}"
+    assert_success
+    assert_equal "${#lines[@]}" 5
+    refute_output --partial CaNaRy
+    assert_output --partial anna
+    assert_output --partial '{port,80}'
+    run grep -c CaNaRy "$BATS_TEST_TMPDIR/r.etr" "$BATS_TEST_TMPDIR/r.json"
+    assert_output "$BATS_TEST_TMPDIR/r.etr:0
+$BATS_TEST_TMPDIR/r.json:0"
+    run "$ETRACE_BIN" replay "$BATS_TEST_TMPDIR/r.etr"
+    refute_output --partial CaNaRy
+    # The nested map of the result as well.
+    traced --json 'work:secret/1 -> return' -- 'work:secret(hush)'
+    assert_equal "$(json_of return .value | grep -o hush | wc -l)" 0
+}
+
+@test "secrets in messages and behind keys of one's own are hidden too" {
+    traced --redact pin,iban 'work:one/1' -P w 'send(_, {reply, _})' -- \
+        'work:ask(w, fun() -> work:one(#{pin => canary_pin, iban => <<"CaNaRy">>, bic => shown}), self() ! {reply, #{passwd => "CaNaRy", ok => "seen"}}, receive {reply, _} -> ok end end)'
+    assert_success
+    refute_output --partial CaNaRy
+    refute_output --partial canary_pin
+    assert_output --partial shown
+    assert_output --partial seen
+}
+
+@test "--no-redact shows them" {
+    traced --no-redact 'work:one/1' -- "$secrets"
+    assert_success
+    assert_equal "$(grep -o CaNaRy "$OUT" | wc -l)" 5
+}

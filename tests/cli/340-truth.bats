@@ -1,0 +1,96 @@
+#!/usr/bin/env bats
+# The sums are right: every event that happened is shown, filtered or counted as lost, each process's
+# in its order, and what is shown is what the VM's own tracer saw.
+
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+
+setup_file() { live_begin truth; }
+teardown_file() { live_end; }
+setup() { live_setup; }
+teardown() { live_teardown; }
+
+# node_eval has its limit; ten million calls on a busy machine may take longer.
+burst() { # PROCESSES CALLS-OF-EACH
+    on_node "register(burst, spawn(fun() -> work:burst($1, $2) end))"
+    until_true 120 burst_over
+}
+burst_over() { [[ $(node_eval "$NODE" 'whereis(burst)') == undefined ]]; }
+
+flood() { # CALLS PROCESSES ETRACE ARGS...
+    local calls=$1 procs=$2 start took
+    shift 2
+    trace --json "$@"
+    start=$(millis)
+    burst "$procs" $((calls / procs))
+    took=$(($(millis) - start))
+    trace_end
+    assert_success
+    echo "# $*: $calls calls in $took ms, shown $(json_of summary .shown), lost $(json_of summary '.lost | tostring')" >&3
+}
+
+# The output of a flood is too long to be kept.
+assert_flood() {
+    local sum
+    sum=$(tail -n 1 "$OUT")
+    jq -e --argjson seen "$1" '.type == "summary" and .complete and .missing == 0 and .seen == $seen
+        and .seen == .shown + .filtered + ([.lost[]] | add // 0)' <<<"$sum" >/dev/null || fail "does not add up: $sum"
+    jq -e --argjson lines "$(grep -c '"type":"call"' "$OUT")" '.shown == $lines' <<<"$sum" >/dev/null ||
+        fail "$(grep -c '"type":"call"' "$OUT") lines: $sum"
+    # What was lost stands in the stream too, place for place.
+    jq -es --argjson sum "$sum" 'group_by(.reason) | map({key: .[0].reason, value: map(.count) | add}) | from_entries == $sum.lost' \
+        < <(grep '"type":"lost"' "$OUT") || fail "the losses in the stream are others: $sum"
+    rm -f "$OUT"
+}
+
+@test "ten million calls at the default rate: seen = shown + filtered + lost" {
+    flood 10000000 4 work:one/1
+    assert_flood 10000000
+}
+
+@test "ten million calls without a limit of the rate: seen = shown + filtered + lost" {
+    flood 10000000 4 --rate 0 work:one/1
+    assert_flood 10000000
+}
+
+@test "a million calls of which a guard takes a part" {
+    flood 1000000 2 --rate 0 'work:one(N) when N rem 4 =:= 0'
+    assert_flood 250000
+}
+
+@test "a flood of results: pairs are counted as well" {
+    trace --json --rate 0 'work:one/1 -> return'
+    burst 2 100000
+    trace_end
+    assert_success
+    assert_account any
+    jq -e '.seen <= 400000 and .seen >= 200000 and .shown > 0' < <(tail -n 1 "$OUT")
+}
+
+@test "the events of a workload are those that the VM's own tracer sees, in each process's order" {
+    functions='[{work, one, 1}, {work, two, 2}, {work, three, 3}, {work, fac, 1}, {work, sum, 2}, {work, caught, 2}, {work, raise, 2}]'
+    for seed in 1 2 3; do
+        trace --json --rate 0 'work:one/1 -> return' 'work:two/2 -> return' 'work:three/3 -> return' 'work:fac/1 -> return' \
+            'work:sum/2 -> return' 'work:caught/2 -> return' 'work:raise/2 -> return'
+        on_node "P = plain:start($functions), work:run(#{seed => $seed, procs => 5, calls => 300}), plain:stop(P, \"$BATS_TEST_TMPDIR/plain\")"
+        trace_end
+        assert_success
+        jq -r 'select(.m) | "\(.pid) \(.type) \(.m):\(.f)/\(.a) " +
+            (if .type == "call" then .args | join(" ") elif .type == "return" then .value else "\(.class) \(.reason)" end)' "$OUT" \
+            >"$BATS_TEST_TMPDIR/etrace"
+        assert [ "$(wc -l <"$BATS_TEST_TMPDIR/etrace")" -gt 4000 ]
+        # Stable: the order within a process stays.
+        diff <(sort -s -k1,1 "$BATS_TEST_TMPDIR/plain") <(sort -s -k1,1 "$BATS_TEST_TMPDIR/etrace")
+        jq -es '[.[] | select(.m) | .mono_ns] | . == sort' "$OUT"
+        assert_account "$(wc -l <"$BATS_TEST_TMPDIR/plain")"
+    done
+}
+
+@test "the workload's own count of its calls is what was seen" {
+    trace --json --rate 0 work:one/1 work:two/2 work:three/3 work:fac/1 work:sum/2 work:caught/2 work:raise/2
+    counts=$(node_eval "$NODE" 'lists:sort([{F, N} || {{F, _}, N} <- maps:to_list(work:run(#{seed => 9, procs => 8, calls => 500}))])')
+    trace_end
+    assert_success
+    assert_equal "[$(json_of call .f | sort | uniq -c | awk '{ printf "%s{%s,%s}", sep, $2, $1; sep = "," }')]" "$counts"
+}

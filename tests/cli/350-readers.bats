@@ -1,0 +1,167 @@
+#!/usr/bin/env bats
+# Who reads the output: pipes that close, pipes that wait, several clients; and how fast it all is.
+
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+
+setup_file() { live_begin readers; }
+teardown_file() { live_end; }
+setup() { live_setup; }
+teardown() { live_teardown; }
+
+# Runs a pipeline that begins with etrace ARGS, while the node is flooded: piped 'ARGS' 'READER'
+piped() {
+    local start
+    on_node 'work:flood(2)'
+    start=$(millis)
+    status=0
+    timeout 20 bash -o pipefail -c "\"\$ETRACE_BIN\" -n $NODE $1 2>\"$ERR\" | $2" >"$OUT" 3>&- || status=$?
+    took_ms=$(($(millis) - start))
+    on_node 'work:calm(ok)'
+    output=$(<"$OUT")
+}
+
+@test "etrace | head -3: three lines, status 0, at once" {
+    piped 'work:one/1' 'head -n 3'
+    assert_success
+    assert_equal "$(wc -l <"$OUT")" 3
+    assert [ "$took_ms" -lt 3000 ]
+    assert_equal "$(grep -c -i -e error -e pipe "$ERR" || true)" 0
+    echo "# head -3 took $took_ms ms" >&3
+}
+
+@test "etrace --json | jq: every line is read as it comes" {
+    piped '--json --limit 200 work:one/1' "jq -c 'select(.type == \"call\") | .args'"
+    assert_success
+    assert_equal "$(sort "$OUT" | uniq -c | tr -s ' ')" ' 200 ["flood"]'
+}
+
+@test "etrace | grep -m1, and a reader that is gone before the first event" {
+    piped 'work:one/1' "grep -m1 flood"
+    assert_success
+    assert_equal "$(wc -l <"$OUT")" 1
+    piped 'work:one/1' 'true'
+    assert_success
+}
+
+memory_of() { awk '/^VmRSS/ { print $2 }' "/proc/$1/status"; }
+
+@test "a reader that stops for longer than the lease: the trace goes on, nothing grows" {
+    mkfifo "$BATS_TEST_TMPDIR/pipe"
+    exec {reader}<>"$BATS_TEST_TMPDIR/pipe"
+    on_node 'work:flood(2)'
+    "$ETRACE_BIN" -n "$NODE" --json --rate 0 work:one/1 </dev/null >"$BATS_TEST_TMPDIR/pipe" 2>"$ERR" 3>&- {reader}>&- &
+    TRACER=$!
+    TRACERS+=("$TRACER")
+    pause 3
+    before=$(memory_of "$TRACER")
+    node=$(node_eval "$NODE" 'erlang:memory(total)')
+    pause 9
+    kill -0 "$TRACER" || fail "it has ended: $(<"$ERR")"
+    after=$(memory_of "$TRACER")
+    later=$(node_eval "$NODE" 'erlang:memory(total)')
+    echo "# RSS of the client $before kB, 9 s later $after kB; node $((node / 1024)) kB, $((later / 1024)) kB" >&3
+    assert [ "$after" -lt $((before + 4096)) ]
+    assert [ "$after" -lt 65536 ]
+    assert [ "$later" -lt $((node + 16777216)) ]
+    # Longer than the lease in all; the session is there, and what happens now is shown.
+    assert_equal "$(node_eval "$NODE" 'length(trace:session_info(all))')" 2
+    on_node 'work:calm(ok)'
+    cat <&"$reader" >"$OUT" {reader}>&- &
+    cat=$!
+    exec {reader}>&-
+    pause 1
+    on_node 'work:one(late)'
+    until_true 5 grep -q '"late"' "$OUT"
+    trace_end
+    wait "$cat"
+    assert_success
+    trace_read
+    assert_account any
+    assert [ "$(json_of summary .lost.ring)" -gt 0 ]
+}
+
+@test "two clients at once, on the same function and on others" {
+    trace --json work:one/1
+    first=$TRACER
+    mv "$OUT" "$OUT.1"
+    mv "$ERR" "$ERR.1"
+    TRACER=
+    trace --json 'work:one/1 -> return' work:two/2
+    second=$TRACER
+    assert_equal "$(node_eval "$NODE" 'length(trace:session_info(all))')" 3
+    on_node 'work:loop(50), work:two(1, 2)'
+    # One leaves: the other stays as it was.
+    kill -INT "$second"
+    trace_wait 5
+    assert_success
+    assert_equal "$(jq -r 'select(.m) | "\(.type) \(.f)"' "$OUT" | sort | uniq -c | tr -s ' ' | tr '\n' ';')" ' 50 call one; 1 call two; 50 return one;'
+    on_node 'work:loop(20)'
+    TRACER="$first"
+    mv "$OUT.1" "$OUT"
+    mv "$ERR.1" "$ERR"
+    kill -INT "$first"
+    trace_wait 5
+    assert_success
+    assert_equal "$(json_of call .f | wc -l)" 70
+    assert_account 70
+}
+
+@test "four clients come and go; nobody notices the others" {
+    pids=()
+    for i in 1 2 3 4; do
+        "$ETRACE_BIN" -n "$NODE" --json --limit $((i * 10)) work:one/1 </dev/null >"$OUT.$i" 2>"$ERR.$i" 3>&- &
+        pids+=($!)
+    done
+    for i in 1 2 3 4; do
+        until_true 5 grep -q 'Ctrl-C stops' "$ERR.$i"
+    done
+    on_node 'work:loop(40)'
+    for i in 1 2 3 4; do
+        wait "${pids[i - 1]}"
+        OUT=$OUT.$i assert_equal "$(grep -c '"type":"call"' "$OUT.$i")" $((i * 10))
+    done
+}
+
+@test "from event to line: at low rates within milliseconds" {
+    mkfifo "$BATS_TEST_TMPDIR/lines"
+    exec {reader}<>"$BATS_TEST_TMPDIR/lines"
+    "$ETRACE_BIN" -n "$NODE" work:stamp/1 </dev/null >"$BATS_TEST_TMPDIR/lines" 2>"$ERR" 3>&- {reader}>&- &
+    TRACER=$!
+    TRACERS+=("$TRACER")
+    until_true 5 grep -q 'Ctrl-C stops' "$ERR"
+    on_node 'spawn(work, pace, [200, 7])'
+    for ((i = 0; i < 200; i++)); do
+        read -r -t 5 -u "$reader" line
+        now=${EPOCHREALTIME/./}
+        stamp=${line##*[!0-9)]}
+        echo $((now - ${stamp%')'}))
+    done | sort -n >"$BATS_TEST_TMPDIR/latency"
+    exec {reader}>&-
+    kill -INT "$TRACER"
+    wait "$TRACER"
+    TRACER=
+    median=$(sed -n 100p "$BATS_TEST_TMPDIR/latency")
+    echo "# event to line: median $median us, p90 $(sed -n 180p "$BATS_TEST_TMPDIR/latency") us, max $(tail -n 1 "$BATS_TEST_TMPDIR/latency") us" >&3
+    assert [ "$median" -lt 200000 ]
+}
+
+@test "attaching and leaving take no time, and attaching again makes no atoms" {
+    "$ETRACE_BIN" -n "$NODE" -q --dry-run 'work:one/1 -> return'
+    before=$(node_snapshot "$NODE")
+    for i in {1..15}; do
+        start=${EPOCHREALTIME/./}
+        trace 'work:one/1 -> return'
+        armed=${EPOCHREALTIME/./}
+        trace_end
+        assert_success
+        echo $((armed - start)) >>"$BATS_TEST_TMPDIR/attach"
+        echo $((${EPOCHREALTIME/./} - armed)) >>"$BATS_TEST_TMPDIR/leave"
+        # What there was has gone when etrace has.
+        assert_clean "$before" "$NODE" 1
+    done
+    echo "# attach: median $(sort -n "$BATS_TEST_TMPDIR/attach" | sed -n 8p) us, max $(sort -n "$BATS_TEST_TMPDIR/attach" | tail -n 1) us;" \
+        "leave: median $(sort -n "$BATS_TEST_TMPDIR/leave" | sed -n 8p) us" >&3
+    assert [ "$(sort -n "$BATS_TEST_TMPDIR/attach" | sed -n 8p)" -lt 1000000 ]
+}

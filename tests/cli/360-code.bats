@@ -1,0 +1,175 @@
+#!/usr/bin/env bats
+# Code that comes, goes and changes while it is traced; names that are not there; the tracer without NIF.
+
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+
+setup_file() { live_begin code; }
+teardown_file() { live_end; }
+setup() { live_setup; }
+teardown() { live_teardown; }
+
+# A module fresh with one function f/1 that returns {Version, X}; its file is in the code path of the node.
+fresh() { # VERSION
+    local dir
+    dir=$(node_dir "$NODE")
+    cat >"$dir/fresh.erl" <<END
+-module(fresh).
+-export([f/1, g/0]).
+f(X) -> {$1, X}.
+g() -> ok.
+END
+    "$ETRACE_ERLC" -o "$dir" "$dir/fresh.erl"
+    on_node "code:add_path(\"$dir\")"
+}
+
+no_fresh() {
+    on_node "code:purge(fresh), code:delete(fresh), code:purge(fresh), code:del_path(\"$(node_dir "$NODE")\")"
+    BEFORE=$(node_snapshot "$NODE")
+}
+
+rearmed() { grep -q rearmed "$ERR"; }
+values() { json_of return .value | tr '\n' ' '; }
+
+@test "a module that is not loaded but in the code path is found" {
+    fresh 1
+    traced --json 'fresh:f/1 -> return' -- 'fresh:f(a)'
+    assert_success
+    assert_equal "$(values)" '{1,a} '
+    no_fresh
+}
+
+@test "a module that is loaded anew is armed again, and it is said" {
+    fresh 1
+    trace --json 'fresh:f/1 -> return'
+    on_node 'fresh:f(a)'
+    fresh 2
+    on_node 'code:purge(fresh), code:load_file(fresh), fresh:f(unseen)'
+    until_true 5 rearmed
+    on_node 'fresh:f(b)'
+    # The same code once more.
+    rm "$ERR.1" 2>/dev/null || true
+    on_node 'code:purge(fresh), code:load_file(fresh)'
+    until_true 5 eval '[[ $(grep -c rearmed "$ERR") -ge 2 ]]'
+    on_node 'fresh:f(c)'
+    trace_end
+    assert_success
+    assert_regex "$(values)" '^\{1,a\} (\{2,unseen\} )?\{2,b\} \{2,c\} $'
+    assert_equal "$(json_of rearmed .info | sort -u)" fresh
+    assert_account any
+    no_fresh
+}
+
+@test "a module that is unloaded is reported, and armed when it comes back" {
+    fresh 1
+    trace --json 'fresh:f/1 -> return'
+    on_node 'fresh:f(a), code:purge(fresh), code:delete(fresh), code:purge(fresh)'
+    until_true 5 grep -q gone "$ERR"
+    on_node 'code:load_file(fresh)'
+    until_true 5 rearmed
+    on_node 'fresh:f(b)'
+    trace_end
+    assert_success
+    assert_equal "$(values)" '{1,a} {1,b} '
+    no_fresh
+}
+
+@test "a function or module that is not there is refused with what was perhaps meant" {
+    run "$ETRACE_BIN" -n "$NODE" work:onne/1
+    assert_failure 5
+    assert_line -n 0 'etrace: work has no function onne/1'
+    assert_line -n 1 'hint: did you mean one?'
+    run "$ETRACE_BIN" -n "$NODE" work:one/3
+    assert_failure 5
+    assert_line -n 0 'etrace: work has no function one/3'
+    assert_line -n 1 'hint: did you mean one/1?'
+    run "$ETRACE_BIN" -n "$NODE" lits:seq/2
+    assert_failure 5
+    assert_line -n 0 'etrace: there is no module lits on the node'
+    assert_line -n 1 --partial 'hint: did you mean lists'
+    run "$ETRACE_BIN" -n "$NODE" 'qqqqqq*:f'
+    assert_failure 5
+}
+
+@test "names that are not there do not become atoms" {
+    "$ETRACE_BIN" -n "$NODE" --dry-run 'work:one(X) when X > 1 -> return' 2>/dev/null
+    before=$(node_snapshot "$NODE")
+    for i in {1..10}; do
+        run "$ETRACE_BIN" -n "$NODE" "no_module_$i:f" "lists:no_fun_$i/1"
+        assert_failure 5
+        run "$ETRACE_BIN" -n "$NODE" "work:one(no_atom_$i)"
+        assert_failure 5
+        assert_output --partial "the node does not know the atom no_atom_$i"
+        run "$ETRACE_BIN" -n "$NODE" -P "no_proc_$i" work:one/1
+        assert_failure 5
+    done
+    assert_clean "$before" "$NODE"
+}
+
+@test "--allow-empty waits for a module that is not there yet" {
+    trace --json --allow-empty 'fresh:f/1 -> return'
+    fresh 1
+    on_node 'code:load_file(fresh)'
+    until_true 5 rearmed
+    on_node 'fresh:f(late)'
+    trace_end
+    assert_success
+    assert_equal "$(values)" '{1,late} '
+    no_fresh
+}
+
+@test "--dry-run says what would be traced, and traces nothing" {
+    run "$ETRACE_BIN" -n "$NODE" --dry-run work:one/1 work:two/2
+    assert_success
+    assert_output --regexp "^etrace: $NODE · OTP $ETRACE_OTP[0-9.]* · 2 functions · [0-9]+ processes · not traced \(--dry-run\)$"
+}
+
+@test "everything of a module, and of the whole node" {
+    traced --json --limit 1000 'work:_' -- 'work:fac(2)'
+    assert_success
+    assert_equal "$(json_of call 'select(.f == "fac") | .f' | wc -l)" 3
+    assert_account any
+    start=$(millis)
+    trace --json --rate 2000 '_:_'
+    functions=$(sed -n '1s/.* · \([0-9]*\) functions .*/\1/p' "$ERR")
+    assert [ "$functions" -gt 3000 ]
+    echo "# all $functions functions of the node armed in $(($(millis) - start)) ms" >&3
+    on_node 'work:burst(2, 20000)'
+    trace_end
+    assert_success
+    assert_account any
+}
+
+shape() { sed -E 's/^[0-9:.]+ //; s/<0\.[0-9]+\.0>/P/g; s/ [0-9.]+(ns|us|ms)$/ TIME/' "$1"; }
+
+@test "without the NIF the lines are the same" {
+    probes=('work:fac/1 -> return' 'work:raise/2 -> return, caller' 'work:one/1' -P w 'send(_, {ping, _, _})' 'recv({pong, _})')
+    work='work:ask(w, fun() -> work:fac(3), work:caught(error, oops), work:one(#{password => secret, k => [1, 2.5, <<"b">>]}), work:ping_pong(2), work:one(list_to_tuple(work:seq(20))) end)'
+    traced "${probes[@]}" -- "$work"
+    assert_success
+    shape "$OUT" >"$BATS_TEST_TMPDIR/nif"
+    trace --fallback "${probes[@]}"
+    on_node "$work"
+    trace_end
+    assert_success
+    shape "$OUT" >"$BATS_TEST_TMPDIR/fallback"
+    diff "$BATS_TEST_TMPDIR/nif" "$BATS_TEST_TMPDIR/fallback"
+    assert [ "$(wc -l <"$BATS_TEST_TMPDIR/nif")" -ge 15 ]
+    assert_equal "$(grep -c 'tracing without the NIF' "$ERR")" 1
+}
+
+@test "without the NIF a flood is bounded, counted and survived" {
+    trace --json --fallback work:one/1
+    on_node 'work:burst(2, 3000)'
+    trace_end
+    assert_success
+    assert_account 6000
+    trace --json --fallback work:one/1
+    on_node 'work:flood(2)'
+    pause 1
+    on_node 'work:calm(ok)'
+    trace_end
+    # It gives up, or holds: the node lives, and the sum is right.
+    assert_account any
+}

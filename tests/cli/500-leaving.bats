@@ -1,0 +1,154 @@
+#!/usr/bin/env bats
+# However etrace ends, nothing of it stays on the node: by signals, at any moment, frozen, or cut off.
+
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+
+setup_file() { live_begin leaving; }
+teardown_file() { live_end; }
+setup() { live_setup; }
+teardown() { live_teardown; }
+
+# How long, in ms, until the node is as it was; at most SECONDS.
+cleaned() { # BEFORE NODE SECONDS
+    local start
+    start=$(millis)
+    assert_clean --atoms 300 "$1" "$2" "$3" || return 1
+    cleanups+=($(($(millis) - start)))
+}
+
+report() {
+    printf '%s\n' "${cleanups[@]}" | sort -n >"$BATS_TEST_TMPDIR/cleanups"
+    echo "# $1: clean after $(sed -n "$(((${#cleanups[@]} + 1) / 2))p" "$BATS_TEST_TMPDIR/cleanups") ms (median), $(tail -n 1 "$BATS_TEST_TMPDIR/cleanups") ms (max), ${#cleanups[@]} times" >&3
+}
+
+@test "kill -9 at twenty random moments of a flood: clean within a second" {
+    on_node 'work:flood(2)'
+    flooded=$(node_snapshot "$NODE")
+    cleanups=()
+    for _ in {1..20}; do
+        trace --json --rate 0 'work:one/1 -> return'
+        pause "0.$(printf '%03d' $((RANDOM % 150)))"
+        kill -KILL "$TRACER"
+        cleaned "$flooded" "$NODE" 1
+    done
+    report 'kill -9 in a flood'
+    on_node 'work:calm(ok)'
+}
+
+@test "kill -9 at twenty random moments of attaching: clean within a second" {
+    cleanups=()
+    for _ in {1..20}; do
+        "$ETRACE_BIN" -n "$NODE" work:one/1 </dev/null >"$OUT" 2>"$ERR" 3>&- &
+        TRACERS+=("$!")
+        pause "0.$(printf '%03d' $((RANDOM % 60)))"
+        kill -KILL "$!"
+        cleaned "$BEFORE" "$NODE" 1
+    done
+    report 'kill -9 while attaching'
+}
+
+@test "INT, TERM and HUP: the end is orderly, with status 0 and a summary" {
+    for signal in INT TERM HUP; do
+        trace --json work:one/1
+        on_node 'work:loop(10)'
+        trace_end "$signal"
+        assert_success
+        assert_account 10
+        assert [ "$took_ms" -lt 1000 ]
+        # It had said so because it is so.
+        assert_regex "$talk" 'session destroyed'
+        assert_clean --atoms 300 "$BEFORE" "$NODE" 1
+    done
+    on_node 'work:flood(2)'
+    flooded=$(node_snapshot "$NODE")
+    for signal in INT TERM HUP; do
+        trace --json --rate 0 work:one/1
+        pause 0.1
+        trace_end "$signal"
+        assert_success
+        tail -n 1 "$OUT" | jq -e '.type == "summary" and .complete and .seen == .shown + .filtered + ([.lost[]] | add // 0)'
+        assert_clean --atoms 300 "$flooded" "$NODE" 1
+    done
+    on_node 'work:calm(ok)'
+}
+
+@test "Ctrl-C twice does not wait for anything" {
+    on_node 'work:flood(2)'
+    flooded=$(node_snapshot "$NODE")
+    mkfifo "$BATS_TEST_TMPDIR/pipe"
+    exec {reader}<>"$BATS_TEST_TMPDIR/pipe"
+    "$ETRACE_BIN" -n "$NODE" --rate 0 work:one/1 </dev/null >"$BATS_TEST_TMPDIR/pipe" 2>"$ERR" 3>&- {reader}>&- &
+    TRACER=$!
+    TRACERS+=("$TRACER")
+    until_true 5 grep -q 'Ctrl-C stops' "$ERR"
+    # Nobody reads: the output that is left keeps it.
+    pause 0.5
+    kill -INT "$TRACER"
+    pause 0.2
+    kill -0 "$TRACER"
+    kill -INT "$TRACER"
+    : >"$OUT"
+    trace_wait 1
+    assert_failure 130
+    assert_clean --atoms 300 "$flooded" "$NODE" 1
+    exec {reader}>&-
+    on_node 'work:calm(ok)'
+}
+
+@test "a signal while it attaches: ended at once, with nothing left" {
+    for _ in {1..10}; do
+        "$ETRACE_BIN" -n "$NODE" work:one/1 </dev/null >"$OUT" 2>"$ERR" 3>&- &
+        TRACER=$!
+        TRACERS+=("$TRACER")
+        pause "0.$(printf '%03d' $((RANDOM % 40)))"
+        trace_end TERM
+        # Before it knows of signals it dies of them.
+        [[ $status -eq 0 || $status -eq 143 ]] || fail "status $status: $talk"
+        assert_clean --atoms 300 "$BEFORE" "$NODE" 1
+    done
+}
+
+@test "frozen in a flood: the lease cleans up within 12 s; what it says afterwards; a node that stops meanwhile" {
+    # Two nodes at once, for the waiting is the same.
+    node_start other
+    other=$NODE
+    node_eval "$other" 'work:worker(w)' >/dev/null
+    node_eval "$other" 'work:flood(2)' >/dev/null
+    "$ETRACE_BIN" -n "$other" --json --rate 0 work:one/1 </dev/null >"$OUT.other" 2>"$ERR.other" 3>&- &
+    frozen=$!
+    TRACERS+=("$frozen")
+    until_true 10 grep -q 'Ctrl-C stops' "$ERR.other"
+    NODE=$LIVE_NODE
+
+    on_node 'work:flood(2)'
+    flooded=$(node_snapshot "$NODE")
+    trace --json --rate 0 work:one/1
+    pause 0.3
+    kill -STOP "$TRACER" "$frozen"
+    start=$(millis)
+
+    # The other node stops although its client does not read.
+    pause 1
+    began=$(millis)
+    node_eval "$other" 'spawn(fun() -> init:stop() end)' >/dev/null
+    until_true 8 node_gone "$other"
+    echo "# init:stop() with a frozen client: $(($(millis) - began)) ms" >&3
+
+    assert_clean --atoms 300 "$flooded" "$NODE" 12
+    took=$(($(millis) - start))
+    echo "# frozen client: clean after $took ms" >&3
+    assert [ "$took" -le 12500 ]
+    kill -0 "$TRACER"
+    kill -CONT "$TRACER" "$frozen"
+    trace_wait 5
+    [[ $status -eq 4 ]] || fail "status $status: $talk"
+    assert_regex "$talk" 'ended the tracing: it had heard nothing from here for 10 seconds'
+    TRACER=$frozen OUT=$OUT.other ERR=$ERR.other
+    trace_wait 5
+    assert_failure 1
+    on_node 'work:calm(ok)'
+}
+
+node_gone() { gone "$(<"$(node_dir "$1")/pid")"; }

@@ -1,0 +1,139 @@
+#!/usr/bin/env bats
+# Outputs that fail: a full disk, a closed pipe, files that must not be written to.
+
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+
+setup_file() { live_begin output; }
+teardown_file() { live_end; }
+setup() { live_setup; }
+teardown() { live_teardown; }
+
+@test "a full device is an error in one line, and the trace ends" {
+    "$ETRACE_BIN" -n "$NODE" work:one/1 </dev/null >/dev/full 2>"$ERR" 3>&- &
+    TRACER=$!
+    TRACERS+=("$TRACER")
+    until_true 10 ready
+    on_node 'work:loop(5)'
+    : >"$OUT"
+    trace_wait 5
+    assert_failure 1
+    assert_equal "$(grep -c 'cannot write standard output: No space left on device' "$ERR")" 1
+}
+
+@test "a closed output: an error when it was never open, none when the reader has left" {
+    status=0
+    timeout 10 "$ETRACE_BIN" -n "$NODE" --limit 1 work:one/1 >&- 2>"$ERR" </dev/null & pid=$!
+    TRACERS+=("$pid")
+    TRACER=$pid
+    until_true 5 ready
+    on_node 'work:loop(3)'
+    wait "$pid" || status=$?
+    assert_failure 1
+    assert_equal "$(grep -c 'cannot write standard output' "$ERR")" 1
+}
+
+@test "a disk that fills up while it records: an error, and the recording is whole up to there" {
+    mkdir "$BATS_TEST_TMPDIR/small"
+    # In a name space of its own nothing stays mounted, whatever happens.
+    trace_in_small() {
+        unshare -m bash -c "mount -t tmpfs -o size=256k small '$BATS_TEST_TMPDIR/small' &&
+            { \"\$ETRACE_BIN\" -n $NODE -q --rate 0 -o '$BATS_TEST_TMPDIR/small/r.etr' 'work:one/1' >/dev/null 2>'$ERR'; echo \$? >'$OUT'; cp '$BATS_TEST_TMPDIR/small/r.etr' '$BATS_TEST_TMPDIR/r.etr'; }"
+    }
+    on_node 'work:flood(2)'
+    trace_in_small 3>&-
+    on_node 'work:calm(ok)'
+    assert_equal "$(<"$OUT")" 1
+    assert_equal "$(grep -c 'cannot write .*r.etr: No space left on device' "$ERR")" 1
+    status=0
+    "$ETRACE_BIN" replay "$BATS_TEST_TMPDIR/r.etr" >"$OUT" 2>"$ERR" || status=$?
+    assert [ "$status" -le 1 ]
+    assert [ "$(grep -c 'call work:one(flood)' "$OUT")" -gt 100 ]
+    # No line is half.
+    assert_equal "$(grep -vc -e 'call work:one(flood)$' -e 'events lost here' "$OUT" || true)" 0
+}
+
+@test "-o does not follow a symbolic link, nor write what it may not" {
+    echo precious >"$BATS_TEST_TMPDIR/target"
+    ln -s "$BATS_TEST_TMPDIR/target" "$BATS_TEST_TMPDIR/link.etr"
+    ln -s "$BATS_TEST_TMPDIR/target" "$BATS_TEST_TMPDIR/link.json"
+    for file in link.etr link.json; do
+        run "$ETRACE_BIN" -n "$NODE" --for 100ms -o "$BATS_TEST_TMPDIR/$file" work:one/1
+        assert_failure 1
+        assert_line -n 0 --regexp "^etrace: .*$file: it is a symbolic link$"
+        run "$ETRACE_BIN" -n "$NODE" --for 100ms -a -o "$BATS_TEST_TMPDIR/$file" work:one/1
+        assert_failure 1
+    done
+    assert_equal "$(<"$BATS_TEST_TMPDIR/target")" precious
+    run "$ETRACE_BIN" -n "$NODE" --for 100ms -o "$BATS_TEST_TMPDIR/no/such/dir.etr" work:one/1
+    assert_failure 1
+    assert_line -n 0 --regexp '^etrace: cannot write .*dir\.etr: No such file or directory$'
+    run "$ETRACE_BIN" -n "$NODE" --for 100ms -o "$BATS_TEST_TMPDIR" work:one/1
+    assert_failure 2
+    mkdir "$BATS_TEST_TMPDIR/dir.etr"
+    run "$ETRACE_BIN" -n "$NODE" --for 100ms -o "$BATS_TEST_TMPDIR/dir.etr" work:one/1
+    assert_failure 1
+    # Nobody was attached to for that.
+    assert_clean "$BEFORE" "$NODE" 0
+}
+
+@test "a recording that is killed while it is written can be read to its end" {
+    on_node 'work:flood(2)'
+    trace -o "$BATS_TEST_TMPDIR/r.etr" work:one/1
+    pause 1
+    kill -KILL "$TRACER"
+    on_node 'work:calm(ok)'
+    run bash -c "'$ETRACE_BIN' replay '$BATS_TEST_TMPDIR/r.etr' 2>'$ERR' | grep -c 'call work:one(flood)'"
+    assert [ "$output" -gt 100 ]
+    assert [ "$(wc -l <"$ERR")" -le 2 ]
+}
+
+# Every 97th byte: cut there, and with a bit turned there.
+@test "a recording that is cut or damaged anywhere: what can be read, then one line with the place" {
+    traced -o "$BATS_TEST_TMPDIR/r.etr" 'work:fac/1 -> return, caller' 'work:one/1' -- '[work:fac(3) || _ <- lists:seq(1, 20)], work:loop(200)'
+    whole=${#lines[@]}
+    size=$(stat -c %s "$BATS_TEST_TMPDIR/r.etr")
+    bad=$BATS_TEST_TMPDIR/bad.etr
+    checked=0
+    for ((at = 0; at < size; at += 97)); do
+        head -c "$at" "$BATS_TEST_TMPDIR/r.etr" >"$bad"
+        check_bad cut
+        cp "$BATS_TEST_TMPDIR/r.etr" "$bad"
+        byte=$(od -An -tu1 -j "$at" -N 1 "$bad")
+        printf "\\x$(printf %x $((byte ^ (1 << RANDOM % 8))))" | dd of="$bad" bs=1 seek="$at" conv=notrunc status=none
+        check_bad flip
+    done
+    echo "# $checked damaged recordings of $size bytes" >&3
+}
+
+check_bad() {
+    local n
+    status=0
+    "$ETRACE_BIN" replay "$bad" >"$OUT" 2>"$ERR" || status=$?
+    n=$(wc -l <"$OUT")
+    checked=$((checked + 1))
+    [[ $n -le $whole ]] || fail "$1 at $at: more lines than there were"
+    # Cut between two blocks, a recording is just shorter; damage in a block that nothing needs may be no damage.
+    case $status in
+        0) [[ ! -s $ERR || $(grep -vc '^etrace: ' "$ERR") -eq 0 ]] || fail "$1 at $at: $(<"$ERR")" ;;
+        1)
+            [[ $(wc -l <"$ERR") -eq 1 ]] || fail "$1 at $at: $(<"$ERR")"
+            [[ $at -lt 24 ]] || grep -qE ' at byte [0-9]+$' "$ERR" || fail "$1 at $at: $(<"$ERR")"
+            ;;
+        *) fail "$1 at $at: status $status: $(<"$ERR")" ;;
+    esac
+}
+
+@test "what is no recording is said not to be one" {
+    head -c 100000 /dev/urandom >"$BATS_TEST_TMPDIR/random.etr"
+    : >"$BATS_TEST_TMPDIR/empty.etr"
+    for file in random.etr empty.etr; do
+        run "$ETRACE_BIN" replay "$BATS_TEST_TMPDIR/$file"
+        assert_failure 1
+        assert_output --regexp "^etrace: .*$file is not a recording of etrace"
+    done
+    run "$ETRACE_BIN" replay /nowhere.etr
+    assert_failure 1
+    assert_output --partial 'cannot read /nowhere.etr'
+}

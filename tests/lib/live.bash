@@ -1,0 +1,150 @@
+# shellcheck shell=bash
+# Tracing a live node, for the suites that do. To be loaded by a .bats file, behind which stands
+# node.bash; one node serves a whole file, and each test proves that it left the node as it was.
+#
+#   setup_file() { live_begin NAME [ERL FLAGS]; }     a node with a worker called w, traced once,
+#   teardown_file() { live_end; }                     for the first attach loads what it needs
+#   setup() { live_setup; }                           BEFORE: the node as it is now
+#   teardown() { live_teardown; }                     ends what still runs; the node is as it was
+#
+#   trace ARGS...          starts etrace on NODE and returns once it traces, or has ended; the
+#                          output goes to OUT, the talk to ERR, the process is TRACER
+#   trace_end [SIGNAL]     ends it (INT) and waits; see trace_wait
+#   trace_wait [SECONDS]   waits for its end: status, took_ms; and output, lines, talk for asserts
+#   traced ARGS... -- EXPR trace, EXPR on the node, trace_end
+#   on_node EXPR           evaluates EXPR on NODE, its value does not matter
+#   until_true SECONDS COMMAND...
+#                          repeats COMMAND until it succeeds; 1 when SECONDS are over
+#   pause SECONDS          for what happens at a time and in no other way can be waited for
+#   millis                 the time in milliseconds
+
+load ../lib/node
+
+NODE=${LIVE_NODE:-}
+
+TRACER=
+TRACERS=()
+OUT=
+ERR=
+BEFORE=
+took_ms=
+talk=
+output=
+status=
+lines=()
+
+pause() { read -r -t "$1" <> <(:) || true; }
+
+millis() { echo $((${EPOCHREALTIME/./} / 1000)); }
+
+until_true() {
+    local end=$((${EPOCHREALTIME/./} + $1 * 1000000))
+    shift
+    until "$@"; do
+        ((${EPOCHREALTIME/./} < end)) || return 1
+        pause 0.01
+    done
+}
+
+gone() { ! kill -0 "$1" 2>/dev/null; }
+
+on_node() { node_eval "$NODE" "$1" >/dev/null; }
+
+live_begin() {
+    node_start "$@" || return 1
+    export LIVE_NODE=$NODE
+    on_node 'work:worker(w), work:warm()'
+    # Every word of the language that the tests use has been on the node once.
+    "$ETRACE_BIN" -n "$NODE" -qq --limit 1 --for 300ms 'work:warm/0 -> return, caller, stack' 'send(_, _)' 'recv(_)' '@exit' \
+        >/dev/null || return 1
+}
+
+live_end() { node_stop "$NODE"; }
+
+live_setup() {
+    OUT=$BATS_TEST_TMPDIR/out
+    ERR=$BATS_TEST_TMPDIR/err
+    TRACER=
+    TRACERS=()
+    # The directory of somebody else who attaches to another node of this host is there for a moment.
+    until_true 3 calm || true
+}
+
+calm() {
+    BEFORE=$(node_snapshot "$NODE")
+    [[ $BEFORE != */etrace-* ]]
+}
+
+# The expressions of the tests bring atoms along; that etrace brings none is a test of its own.
+live_teardown() {
+    local left
+    for left in "${TRACERS[@]}"; do
+        kill -KILL "$left" 2>/dev/null || true
+        wait "$left" 2>/dev/null || true
+    done
+    node_eval "$NODE" 'whereis(flood) =:= undefined orelse work:calm(ok)' >/dev/null || true
+    assert_clean --atoms 300 "$BEFORE" "$NODE" 3
+}
+
+ready() { grep -q -e 'Ctrl-C stops' "$ERR" 2>/dev/null || gone "$TRACER"; }
+
+trace() {
+    rm -f "$OUT" "$ERR"
+    "$ETRACE_BIN" -n "$NODE" "$@" </dev/null >"$OUT" 2>"$ERR" 3>&- &
+    TRACER=$!
+    TRACERS+=("$TRACER")
+    until_true 10 ready || fail "etrace does not begin: $(cat "$ERR")"
+}
+
+trace_wait() {
+    local start=${EPOCHREALTIME/./}
+    until_true "${1:-20}" gone "$TRACER" || {
+        kill -KILL "$TRACER"
+        wait "$TRACER" || true
+        fail "etrace does not end within ${1:-20} s"
+    }
+    took_ms=$(((${EPOCHREALTIME/./} - start) / 1000))
+    status=0
+    wait "$TRACER" || status=$?
+    TRACER=
+    trace_read
+}
+
+trace_read() {
+    output=$(<"$OUT")
+    talk=$(<"$ERR")
+    lines=()
+    [[ ! $output ]] || mapfile -t lines <<<"$output"
+}
+
+trace_end() {
+    kill "-${1:-INT}" "$TRACER" 2>/dev/null || true
+    trace_wait 20
+}
+
+traced() {
+    local args=()
+    while [[ $1 != -- ]]; do
+        args+=("$1")
+        shift
+    done
+    trace "${args[@]}"
+    gone "$TRACER" || on_node "$2"
+    trace_end
+}
+
+# The members of the JSON lines of a type, as jq says: json_of call '.args[0]'
+json_of() { jq -r --arg type "$1" "select(.type == \$type) | $2" "$OUT"; }
+
+# The closing object holds what was seen, and every event is accounted for.
+assert_account() { # SEEN | any
+    local sum
+    sum=$(jq -c 'select(.type == "summary")' "$OUT")
+    [[ $sum ]] || fail "no summary in $(tail -n 3 "$OUT")"
+    jq -e '.complete and .missing == 0 and .seen == .shown + .filtered + ([.lost[]] | add // 0)' <<<"$sum" >/dev/null ||
+        fail "does not add up: $sum"
+    [[ $1 == any ]] || jq -e --argjson seen "$1" '.seen == $seen' <<<"$sum" >/dev/null || fail "not $1 events: $sum"
+    # What was shown stands in the output.
+    jq -e --argjson shown "$(grep -vcE '"type":"(attached|rearmed|notice|lost|summary)"' "$OUT" || true)" '.shown == $shown' \
+        <<<"$sum" >/dev/null || fail "other lines than were shown: $sum"
+}

@@ -1,0 +1,163 @@
+/* Frames in one thread: layout, the wrap, ticks in full and as distances, losses in place, cutting at a frame. */
+#include "frame.h"
+
+#include "tap.h"
+
+enum { SIZE = 4096, NEED = 512 };
+
+static uint8_t memory[SIZE + NEED], copy[SIZE + NEED];
+static struct ring ring;
+
+static void push(uint64_t tick, uint64_t tracee, unsigned bytes)
+{
+    struct frame frame;
+    ring_busy(&ring);
+    uint8_t *at = frame_begin(&ring, &frame, tick, tracee);
+    for (unsigned i = 0; i < bytes; i++)
+        at = put8(at, i);
+    frame_end(&ring, &frame, at, ETW_EXIT);
+}
+
+static uint32_t u32(const uint8_t *at)
+{
+    uint32_t value;
+    memcpy(&value, at, sizeof value);
+    return value;
+}
+
+static uint64_t u64(const uint8_t *at)
+{
+    uint64_t value;
+    memcpy(&value, at, sizeof value);
+    return value;
+}
+
+static void begin(void)
+{
+    ring_init(&ring, memory, SIZE, NEED);
+    ring_begin(&ring, NEED, 100);
+}
+
+static void layout(void)
+{
+    begin();
+    push(1000, 42, 3);
+    push(1010, 42, 1);
+    push(1010 + (UINT64_C(1) << 32), 43, 0);
+    push(5, 43, 0);
+    struct ring_view view = ring_look(&ring);
+    ring_copy(&ring, view.tail, view.head, copy);
+    const uint8_t *at = copy;
+    is_number(u32(at), ETW_HEAD(27, ETW_EXIT, ETW_F_TICK | ETW_F_TRACEE), "the first frame tells tick and tracee");
+    ok(u32(at + 4) == 0 && u64(at + 8) == 1000 && u64(at + 16) == 42 && at[26] == 2, "in full");
+    at += 27;
+    is_number(u32(at), ETW_HEAD(9, ETW_EXIT, 0), "the next one neither");
+    is_number(u32(at + 4), 10, "but the distance");
+    at += 9;
+    is_number(u32(at), ETW_HEAD(24, ETW_EXIT, ETW_F_TICK | ETW_F_TRACEE), "too long a distance is a tick in full");
+    ok(u64(at + 8) == 1010 + (UINT64_C(1) << 32) && u64(at + 16) == 43, "with the new tracee");
+    at += 24;
+    ok(u32(at) == ETW_HEAD(8, ETW_EXIT, 0) && u32(at + 4) == 0, "a clock that goes back stands still");
+    is_number((int64_t)(at + 8 - copy), (int64_t)(view.head - view.tail), "and that is all");
+    is_number((int64_t)atomic_load(&ring.seen), 4, "four were seen");
+    ok(!view.busy && view.tick == 1010 + (UINT64_C(1) << 32), "the ring's last tick is told");
+}
+
+static void losses(void)
+{
+    begin();
+    push(1000, 42, 0);
+    ring_lose(&ring, ETW_LOST_RATE);
+    ring_lose(&ring, ETW_LOST_RING);
+    ring_lose(&ring, ETW_LOST_RATE);
+    push(1005, 42, 0);
+    push(1006, 42, 0);
+    struct ring_view view = ring_look(&ring);
+    ring_copy(&ring, view.tail, view.head, copy);
+    const uint8_t *at = copy + 24;
+    is_number(u32(at), ETW_HEAD(8 + 8 * ETW_LOSSES, ETW_LOST, 0), "losses stand before the next frame");
+    ok(u64(at + 8) == 1 && u64(at + 16) == 2 && u64(at + 24) == 0, "by their reasons");
+    at += ETW_HEAD_BYTES(u32(at));
+    ok(u32(at) == ETW_HEAD(8, ETW_EXIT, 0) && u32(at + 4) == 0, "at the same tick");
+    at += 8;
+    ok(u32(at) == ETW_HEAD(8, ETW_EXIT, 0) && u32(at + 4) == 1, "and once only");
+    is_number((int64_t)atomic_load(&ring.seen), 6, "all are seen");
+    begin();
+    ring_lose(&ring, ETW_LOST_RING);
+    push(1000, 42, 0);
+    view = ring_look(&ring);
+    ring_copy(&ring, view.tail, view.head, copy);
+    is_number(ETW_HEAD_FLAGS(u32(copy)), ETW_F_TICK | ETW_F_TRACEE, "losses that come first tell tick and tracee");
+    at = copy + ETW_HEAD_BYTES(u32(copy));
+    ok(u32(at) == ETW_HEAD(16, ETW_EXIT, ETW_F_TRACEE) && u64(at + 8) == 42, "and the frame behind them its own tracee");
+}
+
+static void wrap(void)
+{
+    uint64_t written = 0, read = 0;
+    unsigned wrong = 0, rounds = 0, full = 0;
+    begin();
+    push(1000, 42, 0);
+    ring_skip(&ring);
+    for (unsigned round = 0; round < 5000; round++) {
+        unsigned bytes = round * 37 % 400;
+        if (ring_has_room(&ring)) {
+            push(1000 + round, 42, bytes);
+            written++;
+        } else {
+            full++;
+        }
+        if (round % 7 == 0 || ring.head - atomic_load(&ring.tail) > SIZE - 2 * NEED) {
+            struct ring_view view = ring_look(&ring);
+            ring_copy(&ring, view.tail, view.head, copy);
+            for (uint8_t *at = copy; at < copy + (view.head - view.tail); at += ETW_HEAD_BYTES(u32(at)), read++)
+                for (unsigned i = 8; i < ETW_HEAD_BYTES(u32(at)); i++)
+                    wrong += at[i] != (uint8_t)(i - 8);
+            ring_release(&ring, view.head);
+            rounds++;
+        }
+    }
+    struct ring_view view = ring_look(&ring);
+    ring_copy(&ring, view.tail, view.head, copy);
+    for (uint8_t *at = copy; at < copy + (view.head - view.tail); at += ETW_HEAD_BYTES(u32(at)))
+        read++;
+    is_number(wrong, 0, "frames over the end of the ring are whole");
+    is_number((int64_t)read, (int64_t)written, "all of them come");
+    begin();
+    for (full = 0; ring_has_room(&ring) && full < 10000; full++)
+        push(2000, 42, 100);
+    ok(full < 10000 && SIZE - ring.head < NEED, "a full ring has no room, a nearly full one has");
+    ring_skip(&ring);
+    ok(ring_has_room(&ring), "emptied it has again");
+}
+
+static void cutting(void)
+{
+    begin();
+    for (unsigned i = 0; i < 10; i++)
+        push(1000 + i * 10, 42, 12);
+    struct ring_view view = ring_look(&ring);
+    struct frame_cut cut = frame_cut(&ring, &view, 36 + 20 + 19, false);
+    is_number((int64_t)cut.to, 36 + 20, "a cut is between frames");
+    is_number((int64_t)cut.next, 1020, "and tells the tick behind it");
+    ring_release(&ring, cut.to);
+    view = ring_look(&ring);
+    cut = frame_cut(&ring, &view, 40, false);
+    is_number((int64_t)cut.next, 1040, "also when no tick in full is in sight");
+    cut = frame_cut(&ring, &view, 19, false);
+    ok(cut.to == view.tail && cut.next == 1020, "nothing fits, nothing is cut");
+    cut = frame_cut(&ring, &view, 19, true);
+    ok(cut.to == view.tail + 20 && cut.next == 1030, "but one frame when it must");
+    view.tick -= 15;
+    cut = frame_cut(&ring, &view, 40, false);
+    is_number((int64_t)cut.next, 1025, "an older last tick makes it earlier, never later");
+}
+
+int main(void)
+{
+    layout();
+    losses();
+    wrap();
+    cutting();
+    return tap_end();
+}

@@ -1,0 +1,201 @@
+/* Recordings: what is written is read; what is damaged is found, with its place; what is whole before it is given out. */
+#include "pipetest.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "events/crc32c.h"
+#include "events/recfile.h"
+
+static char path[] = "/tmp/etrace-test-XXXXXX";
+
+static void put(const char *bytes, size_t len)
+{
+    int fd = open(path, O_WRONLY | O_TRUNC);
+
+    if (write(fd, bytes, len) != (ssize_t)len)
+        ok(false, "the file is written");
+    close(fd);
+}
+
+/* Reads all; items become letters: B batch, S specs, F footer; then . end or ! error. */
+static const char *reading(struct err *e)
+{
+    static char got[100];
+    struct source_item item;
+    enum source_got g;
+    size_t n = 0;
+    struct source *s = recfile_open(path, e);
+
+    while (s && (g = source_next(s, &item, -1, e)) <= SOURCE_NOTHING && n + 3 < sizeof(got))
+        if (g == SOURCE_ITEM)
+            got[n++] = "BSF"[item.type];
+    got[n++] = s && g == SOURCE_END ? '.' : '!';
+    got[n] = 0;
+    source_close(s);
+    return got;
+}
+
+static void make(struct buf *f, struct fw *w)
+{
+    struct etw_footer footer = {.seen = 1};
+
+    recfile_header(f);
+    recfile_block(f, ETW_BLOCK_SPECS, 0, STR("expr 5\nm:f/1\n"));
+    fw_ring(w, 1);
+    fw_call(w, 100, 84, "m", "f", 1);
+    fw_atom(w, "x");
+    fw_frame_end(w);
+    recfile_block(f, ETW_BLOCK_BATCH, 0, fw_batch(w, 1000, 1000, 1000, ETW_BATCH_LAST));
+    recfile_block(f, ETW_BLOCK_FOOTER, 0, (struct str){(const char *)&footer, sizeof(footer)});
+}
+
+static void test_crc(void)
+{
+    char text[300];
+
+    is_number(crc32c(0, "123456789", 9), 0xe3069283, "the check value of CRC-32C");
+    for (size_t i = 0; i < sizeof(text); i++)
+        text[i] = (char)(i * 7);
+    bool same = true;
+    for (size_t i = 0; i < 32; i++)
+        for (size_t len = 0; len + i <= sizeof(text); len += 13)
+            same &= crc32c(5, text + i, len) == crc32c_portable(5, text + i, len);
+    ok(same, "the fast and the portable way agree");
+}
+
+static void test_damage(void)
+{
+    struct fw w = {0};
+    struct buf f = {0};
+    struct err e;
+    unsigned good = 0, placed = 0;
+
+    fw_begin(&w);
+    make(&f, &w);
+    put(f.data, f.len);
+    is_text(reading(&e), "SBF.", "a whole recording");
+    for (size_t i = 0; i < f.len; i++) {
+        put(f.data, i);
+        const char *got = reading(&e);
+        char want[64];
+        snprintf(want, sizeof(want), "at byte %zu", i);
+        good += got[strlen(got) - 1] == '!';
+        placed += i == 0 || strstr(e.text, want) != NULL;
+    }
+    is_number(good, (int64_t)f.len, "every truncation is found");
+    is_number(placed, (int64_t)f.len, "and its byte is named");
+    put(f.data, f.len - 50);
+    is_text(reading(&e), "SB!", "what is whole is given out before the error");
+    good = 0;
+    for (size_t i = 0; i < f.len; i++) {
+        f.data[i] = (char)(f.data[i] ^ 1 << i % 8);
+        put(f.data, f.len);
+        const char *got = reading(&e);
+        good += got[strlen(got) - 1] == '!';
+        f.data[i] = (char)(f.data[i] ^ 1 << i % 8);
+    }
+    is_number(good, (int64_t)f.len, "every flipped bit is found");
+    put("hello, world, this is no recording", 34);
+    is_text(reading(&e), "!", "something else is refused");
+    ok(strstr(e.text, "is not a recording of etrace") != NULL, "as what it is");
+    buf_release(&f);
+    fw_release(&w);
+}
+
+static void test_append(void)
+{
+    struct fw w = {0}, v = {0};
+    struct buf f = {0}, more = {0};
+    struct err e;
+    bool fresh = false;
+
+    fw_begin(&w);
+    make(&f, &w);
+    put(f.data, f.len - 50); /* an earlier run that was killed */
+    int fd = recfile_create(path, true, &fresh, &e);
+    ok(fd >= 0 && !fresh, "a recording that was cut short can be appended to");
+    fw_begin(&v);
+    make(&more, &v);
+    const size_t header = sizeof(struct etw_file);
+    ok(write(fd, more.data + header, more.len - header) > 0, "a second run is written");
+    close(fd);
+    is_text(reading(&e), "SBSBF.", "both runs are read");
+    put("hello", 5);
+    ok(recfile_create(path, true, &fresh, &e) < 0, "something else is not appended to");
+    fd = recfile_create(path, false, &fresh, &e);
+    ok(fd >= 0 && fresh, "but overwritten");
+    close(fd);
+    char link_path[100];
+    snprintf(link_path, sizeof(link_path), "%s.link", path);
+    ok(!symlink(path, link_path), "a symbolic link");
+    ok(recfile_create(link_path, false, &fresh, &e) < 0, "is not followed");
+    unlink(link_path);
+    buf_release(&f);
+    buf_release(&more);
+    fw_release(&w);
+    fw_release(&v);
+}
+
+static void test_pipe(void)
+{
+    struct fw w = {0};
+    struct buf f = {0};
+    struct err e;
+    struct source_item item;
+    int p[2];
+    unsigned items = 0;
+    enum source_got g;
+
+    fw_begin(&w);
+    make(&f, &w);
+    ok(!pipe(p), "a pipe");
+    struct source *s = recfile_open_fd(p[0], "standard input", &e);
+    is_number(source_next(s, &item, 0, &e), SOURCE_NOTHING, "nothing is there yet");
+    for (size_t i = 0; i < f.len; i += 7) {
+        size_t n = f.len - i < 7 ? f.len - i : 7;
+        if (write(p[1], f.data + i, n) < 0)
+            break;
+        while ((g = source_next(s, &item, 0, &e)) == SOURCE_ITEM)
+            items++;
+    }
+    close(p[1]);
+    is_number(items, 3, "blocks come as they arrive");
+    is_number(source_next(s, &item, -1, &e), SOURCE_END, "and end");
+    source_close(s);
+    buf_release(&f);
+    fw_release(&w);
+}
+
+static void test_specs(void)
+{
+    struct buf b = {0};
+    struct str rest, key, text;
+
+    recfile_spec_add(&b, "expr", STR("m:f/1\n-> return"));
+    recfile_spec_add(&b, "let", STR("N=5"));
+    rest = buf_view(&b);
+    ok(recfile_spec_next(&rest, &key, &text) && text.len == 15 && key.len == 4, "the first entry");
+    ok(recfile_spec_next(&rest, &key, &text) && text.len == 3 && !memcmp(key.at, "let", 3), "the second");
+    ok(!recfile_spec_next(&rest, &key, &text), "the end");
+    bool survived = true;
+    for (size_t i = 0; i < b.len; i++) {
+        rest = (struct str){b.data, i};
+        while (recfile_spec_next(&rest, &key, &text))
+            survived &= text.at + text.len <= b.data + i;
+    }
+    ok(survived, "truncated at every byte, nothing beyond is read");
+    buf_release(&b);
+}
+
+int main(void)
+{
+    close(mkstemp(path));
+    test_crc();
+    test_damage();
+    test_append();
+    test_pipe();
+    test_specs();
+    unlink(path);
+    return tap_end();
+}

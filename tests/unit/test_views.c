@@ -1,0 +1,133 @@
+/* Views that fold events: the same scene in every shape. */
+#include "pipetest.h"
+
+static const struct spec *specs[1];
+
+static void put_call(struct fw *w, uint64_t tick, uint64_t pid, const char *f, int n)
+{
+    fw_ring(w, 1);
+    fw_call(w, tick, pid, "shop", f, 1);
+    fw_int(w, n);
+    fw_frame_end(w);
+}
+
+static void put_return(struct fw *w, uint64_t tick, uint64_t pid, const char *f, int n)
+{
+    fw_ring(w, 1);
+    fw_return(w, tick, pid, "shop", f, 1);
+    fw_int(w, n);
+    fw_frame_end(w);
+}
+
+/* order(1) calls price(7) and tax(8), which fails; <0.2.0> calls price(9) alone; a message; something is lost. */
+static const char *shown(const char *view, struct look look)
+{
+    static struct pt t;
+    struct fw w = {0};
+
+    pt_free(&t);
+    fw_begin(&w);
+    fw_hello(&w, 1, "shop@h1");
+    fw_name(&w, 1, PID(1), "orders");
+    put_call(&w, 1000000, PID(1), "order", 1);
+    put_call(&w, 2000000, PID(1), "price", 7);
+    put_return(&w, 3000000, PID(1), "price", 70);
+    put_call(&w, 3500000, PID(2), "price", 9);
+    put_call(&w, 4000000, PID(1), "tax", 8);
+    fw_frame(&w, ETW_EXCEPTION_FROM, 4500000, PID(1));
+    fw_fun(&w, "shop", "tax", 1);
+    fw_tuple(&w, 2), fw_atom(&w, "error"), fw_atom(&w, "no,tax");
+    fw_frame_end(&w);
+    fw_frame(&w, ETW_SEND, 4600000, PID(1));
+    fw_pid(&w, PID(2)), fw_bin(&w, "say \"hi\"");
+    fw_frame_end(&w);
+    put_return(&w, 5000000, PID(1), "order", 100);
+    put_return(&w, 5500000, PID(2), "price", 90);
+    fw_lost(&w, 6000000, ETW_LOST_GUARD, 4);
+    pt_open(&t, (const char *const[]){view, NULL}, &look, (struct pipeline_options){.specs = specs, .nspecs = 1});
+    if (t.p) {
+        pt_feed(&t, 0, fw_batch(&w, 10000000, 10000000, 10000000, ETW_BATCH_LAST));
+        pt_close(&t);
+    } else {
+        buf_puts(&t.out[0], t.err.text);
+    }
+    fw_release(&w);
+    return buf_cstr(&t.out[0]);
+}
+
+int main(void)
+{
+    const struct look relative = {.time = TIME_RELATIVE}, utc = {.time = TIME_UTC};
+    struct look look;
+
+    specs[0] = pt_spec("shop", "_", -1, ACT_RETURN);
+
+    is_text(shown("tree", relative),
+            "  0.000000 <0.1.0>(orders) shop:order(1)\n"
+            "  0.001000 <0.1.0>(orders)   shop:price(7) = 70 1ms\n"
+            "  0.002500 <0.2.0> shop:price(9)\n"
+            "  0.003000 <0.1.0>(orders)   shop:tax(8) raised error:'no,tax' 500us\n"
+            "  0.003600 <0.1.0>(orders)   send to <0.2.0> <<\"say \\\"hi\\\"\">>\n"
+            "  0.004000 <0.1.0>(orders) └ shop:order/1 = 100 4ms\n"
+            "  0.004500 <0.2.0> └ shop:price/1 = 90 2ms\n"
+            "*** 4 events lost here (guard) ***\n",
+            "tree");
+    is_text(shown("summary", relative),
+            "    calls     errors     total      mean       p50       p99       max  function\n"
+            "        1          0       4ms       4ms       4ms       4ms       4ms  shop:order/1\n"
+            "        2          0       3ms     1.5ms    1.02ms       2ms       2ms  shop:price/1\n"
+            "        1          1     500us     500us     500us     500us     500us  shop:tax/1\n"
+            "        1          0         -         -         -         -         -  send\n"
+            "*** 4 events lost (guard) ***\n",
+            "summary");
+    is_text(shown("hist", relative),
+            "shop:order/1  1, p50 4ms, p99 4ms, max 4ms\n"
+            "     2.1ms |########################################| 1\n\n"
+            "shop:price/1  2, p50 1.02ms, p99 2ms, max 2ms\n"
+            "     524us |########################################| 1\n"
+            "    1.05ms |########################################| 1\n\n"
+            "shop:tax/1  1, p50 500us, p99 500us, max 500us\n"
+            "     262us |########################################| 1\n\n"
+            "send  1, no duration known\n"
+            "*** 4 events lost (guard) ***\n",
+            "hist");
+    is_text(shown("folded", relative),
+            "shop:order/1 2500000\nshop:order/1;shop:price/1 1000000\nshop:price/1 2000000\nshop:order/1;shop:tax/1 500000\n",
+            "folded");
+    is_text(shown("csv", utc),
+            "ts,node,pid,name,type,m,f,a,args,value,class,reason,dur_us,to,from,msg\n"
+            "2025-11-20T18:26:50.001000Z,shop@h1,<0.1.0>,orders,call,shop,order,1,1,,,,,,,\n"
+            "2025-11-20T18:26:50.002000Z,shop@h1,<0.1.0>,orders,call,shop,price,1,7,,,,,,,\n"
+            "2025-11-20T18:26:50.003000Z,shop@h1,<0.1.0>,orders,return,shop,price,1,7,70,,,1000.000,,,\n"
+            "2025-11-20T18:26:50.003500Z,shop@h1,<0.2.0>,,call,shop,price,1,9,,,,,,,\n"
+            "2025-11-20T18:26:50.004000Z,shop@h1,<0.1.0>,orders,call,shop,tax,1,8,,,,,,,\n"
+            "2025-11-20T18:26:50.004500Z,shop@h1,<0.1.0>,orders,exception,shop,tax,1,8,,error,\"'no,tax'\",500.000,,,\n"
+            "2025-11-20T18:26:50.004600Z,shop@h1,<0.1.0>,orders,send,,,,,,,,,<0.2.0>,,\"<<\"\"say \\\"\"hi\\\"\"\"\">>\"\n"
+            "2025-11-20T18:26:50.005000Z,shop@h1,<0.1.0>,orders,return,shop,order,1,1,100,,,4000.000,,,\n"
+            "2025-11-20T18:26:50.005500Z,shop@h1,<0.2.0>,,return,shop,price,1,9,90,,,2000.000,,,\n"
+            "lost,4,guard,,,,,,,,,,,,,\n",
+            "csv");
+    look = utc;
+    look.fields = "pid,mfa,dur";
+    is_text(shown("csv", look),
+            "pid,mfa,dur\n<0.1.0>,shop:order/1,\n<0.1.0>,shop:price/1,\n<0.1.0>,shop:price/1,1ms\n<0.2.0>,shop:price/1,\n"
+            "<0.1.0>,shop:tax/1,\n<0.1.0>,shop:tax/1,500us\n<0.1.0>,,\n<0.1.0>,shop:order/1,4ms\n<0.2.0>,shop:price/1,2ms\nlost,4,guard\n",
+            "chosen columns");
+    look.format = "{time} {{{name}}} {call}{value}";
+    look.fields = NULL;
+    ok(strstr(shown("text", look), "18:26:50.001000 {orders} shop:order(1)\n") &&
+           strstr(shown("text", look), "18:26:50.003000 {orders} shop:price(7)70\n"),
+       "a format");
+    look.format = "{tme}";
+    is_text(shown("text", look), "there is no field 'tme'", "a field that is none");
+    look.format = "{time";
+    is_text(shown("text", look), "a { without its } in the format '{time'", "a brace that is open");
+    look.format = NULL;
+    look.colour = true;
+    ok(strstr(shown("text", look), "\033[36m<0.1.0>(orders)\033[0m \033[32mcall\033[0m \033[1mshop:order(1)\033[0m\n") != NULL, "colour");
+    is_text(sink_by_file("a.speedscope.json") ? sink_by_file("a.speedscope.json")->name : "", "json", "an extension");
+    ok(sink_by_file("a.etr") == sink_by_name("record") && !sink_by_file("etr") && !sink_by_name("nothing"), "views by name and file");
+    shown("record", relative);
+    pt_spec_free(specs[0]);
+    return tap_end();
+}

@@ -1,0 +1,115 @@
+/* Filters written as people write them, against events. */
+#include "pipetest.h"
+
+#include "ground/mem.h"
+#include "lang/lang.h"
+
+static const struct look look = {.time = TIME_RELATIVE};
+
+/* What of the scene below is shown when the probe says so: the last numbers of the lines. */
+static const char *shown(const char *probe, const char *extra)
+{
+    static struct buf got;
+    struct fw w = {0};
+    struct pt t = {0};
+    struct arena a;
+    struct spec_list specs = {0};
+    const struct where *where = NULL;
+    struct lang_options options = {0};
+
+    arena_init(&a);
+    fw_begin(&w);
+    fw_name(&w, 1, PID(1), "cart");
+    fw_ring(&w, 1);
+    fw_call(&w, 1000000, PID(1), "m", "f", 2);
+    fw_int(&w, 1), fw_map(&w, 2), fw_atom(&w, "id"), fw_int(&w, 7), fw_atom(&w, "n"), fw_bin(&w, "abc");
+    fw_frame_end(&w);
+    fw_call(&w, 2000000, PID(2), "m", "f", 2);
+    fw_int(&w, 2), fw_string(&w, "hello");
+    fw_frame_end(&w);
+    fw_return(&w, 3000000, PID(2), "m", "f", 2);
+    fw_tuple(&w, 2), fw_atom(&w, "ok"), fw_int(&w, 22);
+    fw_frame_end(&w);
+    fw_call(&w, 4000000, PID(2), "m", "f", 2);
+    fw_int(&w, 3), fw_tag(&w, ETW_T_LIST), fw_atom(&w, "a"), fw_float(&w, 2.5), fw_tag(&w, ETW_T_END);
+    fw_frame_end(&w);
+    fw_frame(&w, ETW_EXCEPTION_FROM, 4500000, PID(2));
+    fw_fun(&w, "m", "f", 2);
+    fw_tuple(&w, 2), fw_atom(&w, "error"), fw_tuple(&w, 2), fw_atom(&w, "badkey"), fw_int(&w, 33);
+    fw_frame_end(&w);
+    fw_return(&w, 9000000, PID(1), "m", "f", 2);
+    fw_atom(&w, "none");
+    fw_frame_end(&w);
+    fw_call(&w, 9500000, PID(3), "m", "f", 2); /* never returns */
+    fw_int(&w, 4), fw_tag(&w, ETW_T_ELIDED);
+    fw_frame_end(&w);
+    buf_clear(&got);
+    buf_cstr(&got);
+    if (!lang_compile(&options, (struct str){probe, strlen(probe)}, &a, &specs, &t.err) ||
+        (extra && !lang_where(&options, (struct str){extra, strlen(extra)}, &a, &where, &t.err))) {
+        buf_printf(&got, "%s", t.err.text);
+    } else {
+        pt_open(&t, (const char *const[]){"text", NULL}, &look,
+                (struct pipeline_options){.specs = specs.items, .nspecs = specs.count, .wheres = &where, .nwheres = where != NULL});
+        if (t.p) {
+            pt_feed(&t, 0, fw_batch(&w, 10000000, 10000000, 10000000, ETW_BATCH_LAST));
+            pt_close(&t);
+            const struct totals *n = pipeline_totals(t.p);
+            if (n->seen != n->shown + n->filtered || n->missing)
+                ok(false, "seen %d = shown %d + filtered %d", (int)n->seen, (int)n->shown, (int)n->filtered);
+            char *line = (char *)buf_cstr(&t.out[0]), *next;
+            for (; (next = strchr(line, '\n')); line = next + 1) {
+                *next = 0;
+                const char *pid = strstr(line, "<0."), *kind = strchr(pid, ' ') + 1, *arg = strstr(line, "m:f(");
+                buf_printf(&got, "%c%c ", *kind, arg ? arg[4] : pid[3]);
+            }
+        }
+    }
+    pt_free(&t);
+    fw_release(&w);
+    arena_release(&a);
+    return buf_cstr(&got);
+}
+
+/* c1: the call with 1 as its first argument; r2: the result of process 2; e2: its exception */
+#define SHOWS(where, want) is_text(shown("m:f(_, _) -> return where " where, NULL), want, where)
+
+int main(void)
+{
+    is_text(shown("m:f/2 -> return", NULL), "c1 c2 r2 c3 e2 r1 c4 ", "all of it");
+    SHOWS("args[1] == 2", "c2 r2 ");
+    SHOWS("args[1] > 1", "c2 r2 c3 e2 c4 ");
+    SHOWS("dur > 5ms", "c1 r1 ");
+    SHOWS("dur < 2ms", "c2 r2 c3 e2 ");
+    SHOWS("dur > 5ms and args[1] == 1", "c1 r1 ");
+    SHOWS("dur > 5ms and args[1] == 2", "");
+    SHOWS("dur > 5ms or args[1] == 2", "c2 r2 c1 r1 ");
+    SHOWS("not (dur > 5ms)", "c2 r2 c3 e2 ");
+    SHOWS("class == error", "c3 e2 ");
+    SHOWS("reason == {badkey, 33}", "c3 e2 ");
+    SHOWS("ret == {ok, 22}", "c2 r2 ");
+    SHOWS("element(2, ret) > 20", "c2 r2 ");
+    SHOWS("ret =~ \"no\"", "c1 r1 ");
+    SHOWS("map_get(id, args[2]) == 7", "c1 r1 ");
+    SHOWS("map_size(args[2]) == 2", "c1 r1 ");
+    SHOWS("byte_size(map_get(n, args[2])) == 3", "c1 r1 ");
+    SHOWS("args[2] == \"hello\"", "c2 r2 ");
+    SHOWS("length(args[2]) == 5", "c2 r2 ");
+    SHOWS("hd(args[2]) == $h", "c2 r2 ");
+    SHOWS("tl(args[2]) == \"ello\"", "c2 r2 ");
+    SHOWS("args[2] == [a, 2.5]", "c3 e2 ");
+    SHOWS("hd(tl(args[2])) * 2 == 5", "c3 e2 ");
+    SHOWS("is_list(args[2])", "c2 r2 c3 e2 ");
+    SHOWS("is_map(args[2]) orelse args[1] == 3", "c1 c3 e2 r1 ");
+    SHOWS("args == [2, \"hello\"]", "c2 r2 ");
+    SHOWS("name == cart", "c1 r1 ");
+    SHOWS("pid == <0.2.0>", "c2 r2 c3 e2 ");
+    SHOWS("mfa == {m, f, 2}", "c1 c2 r2 c3 e2 r1 c4 ");
+    SHOWS("text =~ \"hel+o\"", "c2 r2 ");
+    SHOWS("args[1] rem 2 == 0", "c2 r2 c4 ");
+    SHOWS("args[2] !~ \"hello\"", "c1 c3 e2 r1 ");
+    is_text(shown("m:f(N, _) -> return where N == 3", NULL), "c3 e2 ", "a variable of the head");
+    is_text(shown("m:f/2 -> return", "args[1] == 1"), "c1 r1 ", "-e");
+    is_text(shown("m:f/2", NULL), "c1 c2 r2 c3 e2 r1 c4 ", "results that nobody asked for are shown");
+    return tap_end();
+}
