@@ -50,14 +50,19 @@ static inline uint8_t *put_tagged(uint8_t *at, enum etw_tag tag, uint64_t value,
     return at + 1 + bytes;
 }
 
+static inline uint8_t *integer32(uint8_t *at, int64_t value)
+{
+    if (value == (int16_t)value)
+        return put_tagged(at, ETW_T_INT16, (uint64_t)value, 2);
+    return put_tagged(at, ETW_T_INT32, (uint64_t)value, 4);
+}
+
 static uint8_t *integer(uint8_t *at, int64_t value)
 {
     if (value >= 0 && value < 128)
         return put8(at, (unsigned)value);
-    if (value == (int16_t)value)
-        return put_tagged(at, ETW_T_INT16, (uint64_t)value, 2);
     if (value == (int32_t)value)
-        return put_tagged(at, ETW_T_INT32, (uint64_t)value, 4);
+        return integer32(at, value);
     return put64(put8(at, ETW_T_INT64), (uint64_t)value);
 }
 
@@ -175,6 +180,8 @@ static inline uint8_t *term(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NI
         return boxed(e, at, end, t, depth);
     if (e->names->atoms[intern_atom(t)] == t)
         return put_tagged(at, ETW_T_ATOM, intern_atom(t), 2);
+    if (imm_is_small(t) && imm_small(t) == (int32_t)imm_small(t))
+        return integer32(at, imm_small(t));
     return immediate(e, at, t);
 }
 

@@ -20,6 +20,7 @@
 #include "etrace_wire.h"
 
 #define RING_LINE 64
+#define RING_AHEAD 512
 
 struct ring {
     _Alignas(RING_LINE) uint8_t *bytes;
@@ -86,7 +87,14 @@ static inline void ring_lose(struct ring *ring, enum etw_loss why)
 
 static inline uint8_t *ring_place(struct ring *ring)
 {
-    return ring->bytes + (ring->head & (ring->size - 1));
+    uint8_t *at = ring->bytes + (ring->head & (ring->size - 1));
+    /* The line that will be written some frames later is at the drain's processor, or nowhere near: it is asked for now. */
+#if defined(__x86_64__)
+    __asm__ volatile("prefetchw %0" : : "m"(at[RING_AHEAD]));
+#else
+    __builtin_prefetch(at + RING_AHEAD, 1);
+#endif
+    return at;
 }
 
 /* Takes in the bytes written at ring_place(); nobody sees them yet. */

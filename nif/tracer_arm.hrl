@@ -114,22 +114,37 @@ wanted(_, _) -> true.
 
 %% Sets what was found and returns it: [{MFA, Flags, Specification}].
 call_patterns(Session, Found, Only) ->
-    Meta = merge([F || {#{scope := meta}, F} <- Found]),
-    Global = merge([F || {#{scope := global}, F} <- Found]),
-    Local0 = merge([F || {#{scope := local}, F} <- Found]),
+    Of = fun(Scope) -> merge([{Id, F} || {#{id := Id, scope := S}, F} <- Found, S =:= Scope]) end,
+    Meta = Of(meta),
+    Global = Of(global),
+    Local0 = Of(local),
     %% One function cannot have both kinds of breakpoint; the local one sees every call.
     Local = maps:merge_with(fun(_, A, B) -> A ++ B end, Local0, maps:with(maps:keys(Local0), Global)),
     lists:flatmap(fun({Scope, Map}) -> patterns(Session, Scope, maps:map(fun(_, L) -> joined(L) end, Map), Only) end,
         [{local, Local}, {global, maps:without(maps:keys(Local), Global)}, {meta, Meta}]).
 
-merge(Lists) ->
-    lists:foldr(fun(Found, Acc) ->
-        lists:foldl(fun({MFA, Ms}, A) -> A#{MFA => [Ms | maps:get(MFA, A, [])]} end, Acc, Found)
-    end, #{}, Lists).
+merge(Probes) ->
+    lists:foldr(fun({Id, Found}, Acc) ->
+        lists:foldl(fun({MFA, Ms}, A) -> A#{MFA => [{Id, Ms} | maps:get(MFA, A, [])]} end, Acc, Found)
+    end, #{}, Probes).
 
-%% The clauses of all probes in their order; `true` is a clause that always matches.
-joined([Ms]) -> Ms;
-joined(Many) -> lists:append([case Ms of true -> [{'_', [], []}]; _ -> Ms end || Ms <- Many]).
+%% One probe: its own specification. Several: the clauses of all in their order, each saying whose it is, for the client
+%% reads an event as the probe asked that it answers.
+joined([{_, Ms}]) -> Ms;
+joined(Many) -> [marked(Id, Clause) || {Id, Ms} <- Many, Clause <- clauses(Ms)].
+
+clauses(true) -> [{'_', [], []}];
+clauses(Ms) -> Ms.
+
+marked(Id, {Head, Guards, Body}) ->
+    case [M || M = {message, _} <- Body] of
+        [] -> {Head, Guards, Body ++ [{message, {{etrace_probe, Id}}}]};
+        _ -> {Head, Guards, [mark(Id, Action) || Action <- Body]}
+    end.
+
+mark(_, {message, false}) -> {message, false};
+mark(Id, {message, Term}) -> {message, {{etrace_probe, Id, Term}}};
+mark(_, Action) -> Action.
 
 %% Each call costs the VM a round through all schedulers, so few calls: a default for every module together, then for
 %% a module, then single functions, whichever sum is least.
@@ -175,7 +190,7 @@ common(List) ->
 
 messages(_, _, []) -> ok;
 messages(Session, Kind, Probes) ->
-    Ms = joined([M || #{match_spec := {any, M}} <- Probes]),
+    Ms = joined([{Id, M} || #{id := Id, match_spec := {any, M}} <- Probes]),
     try trace:Kind(Session, Ms, []) catch error:_ -> throw({bad_spec, atom_to_binary(Kind)}) end.
 
 mfa_text({M, F, A}) ->

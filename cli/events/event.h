@@ -39,6 +39,7 @@ struct event_node {
 };
 
 struct event_call; /* views/calls.h */
+struct spec;       /* lang/spec.h */
 struct tracees;    /* names.h */
 
 struct event {
@@ -64,6 +65,8 @@ struct event {
      * `user` is all of it.
      */
     const uint8_t *caller, *stack, *dump, *user, *sender, *sender_node;
+
+    const struct spec *spec; /* what it answers, as far as that is known; set by the pipeline */
 
     /* Filled by the pairing of calls */
     const struct event_call *call; /* what is known of the call, on its return; NULL: nothing */

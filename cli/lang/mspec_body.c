@@ -231,7 +231,19 @@ static struct ast *as_call(struct check *k, const struct ast *n, const struct ac
     return call;
 }
 
-static bool one(struct acts *s, struct ast *n)
+static bool one(struct acts *s, struct ast *n, enum action action);
+
+/* dbg's short names; what they stand for here. */
+static const struct {
+    const char *word;
+    enum action means[2];
+} dbg_names[] = {
+    {"x", {ACTION_RETURN, ACTION_NONE}},      {"exception", {ACTION_RETURN, ACTION_NONE}},
+    {"c", {ACTION_CALLER, ACTION_NONE}},      {"caller_trace", {ACTION_CALLER, ACTION_NONE}},
+    {"cx", {ACTION_RETURN, ACTION_CALLER}},   {"caller_exception_trace", {ACTION_RETURN, ACTION_CALLER}},
+};
+
+static bool named(struct acts *s, struct ast *n)
 {
     struct check *k = s->m->k;
     struct str word;
@@ -241,8 +253,18 @@ static bool one(struct acts *s, struct ast *n)
         return diag_note(k->c, "such as return, caller or msg(T)");
     }
     enum action action = action_find(word);
-    if (action == ACTION_NONE)
-        return unknown_action(k, n, word);
+    if (action != ACTION_NONE)
+        return one(s, n, action);
+    for (size_t i = 0; i < ARRAY_LEN(dbg_names); i++)
+        if (str_is(word, dbg_names[i].word))
+            return one(s, n, dbg_names[i].means[0]) &&
+                   (dbg_names[i].means[1] == ACTION_NONE || one(s, n, dbg_names[i].means[1]));
+    return unknown_action(k, n, word);
+}
+
+static bool one(struct acts *s, struct ast *n, enum action action)
+{
+    struct check *k = s->m->k;
     const struct action_row *row = action_row(action);
     if (!kind_fits(k, row, n) || !count_fits(k, row, n) || !is_new(s, action, n))
         return false;
@@ -314,7 +336,7 @@ bool mspec_body(struct mclause *m, const struct ast_clause *cl, struct mbody *re
             return false;
     } else {
         for (size_t i = 0; i < cl->nbody; i++)
-            if (!one(&s, cl->body[i]))
+            if (!named(&s, cl->body[i]))
                 return false;
         if (conflicts(&s))
             return false;

@@ -153,7 +153,8 @@ bool parse_clause_rest(struct parser *p, struct ast_clause *cl)
         if (!parse_guards(p, cl))
             return false;
     }
-    if (take_punct(p, P_ARROW) && !parse_body(p, cl))
+    /* Rexbug writes :: for -> */
+    if ((take_punct(p, P_ARROW) || take_punct(p, P_TYPE)) && !parse_body(p, cl))
         return false;
     cl->len = p->at ? tok_end(&p->tokens[p->at - 1]) - cl->from : 0;
     return true;

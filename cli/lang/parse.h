@@ -25,6 +25,7 @@ bool parse_probe(struct comp *c, size_t *pos, struct ast_probe *ret);
 /* The selectors of a probe: they are read from the text itself, as globs and patterns are not tokens of a term. */
 bool select_begins(struct str text, size_t pos);
 bool select_parse(struct comp *c, size_t *pos, struct ast_probe *p);
+struct str elixir_module(struct arena *a, struct str alias);
 size_t select_blanks(struct str text, size_t pos); /* the next place that is not a blank on this line */
 
 /* ---- clauses and probes ---- */

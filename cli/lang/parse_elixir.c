@@ -5,9 +5,7 @@
 
 static struct str alias_atom(struct parser *p, struct str alias)
 {
-    char *text = arena_printf(p->c->arena, "Elixir." STR_FMT, STR_ARG(alias));
-
-    return (struct str){text, alias.len + 7};
+    return elixir_module(p->c->arena, alias);
 }
 
 static struct ast *parse_list(struct parser *p)

@@ -159,7 +159,7 @@ static bool tuple_name(struct parser *p, struct sel_name *ret)
     if (t->type == TOK_IDENT && p->c->surface == SPEC_ERLANG)
         *ret = (struct sel_name){SEL_ATOM, t->text};
     else if (t->type == TOK_ALIAS)
-        *ret = (struct sel_name){SEL_ATOM, str_of(arena_printf(p->c->arena, "Elixir." STR_FMT, STR_ARG(t->text)))};
+        *ret = (struct sel_name){SEL_ATOM, elixir_module(p->c->arena, t->text)};
     else if (t->type == TOK_LIT && t->value->type == TERM_ATOM)
         *ret = (struct sel_name){str_is(t->value->text, "_") ? SEL_ANY : SEL_ATOM, t->value->text};
     else if ((t->type == TOK_VAR || t->type == TOK_IDENT) && str_is(t->text, "_"))

@@ -37,6 +37,17 @@ bool select_begins(struct str text, size_t pos)
     return ch == '\'' || ch == '*' || (ch == '~' && next == '/') || lex_word(text, pos, true);
 }
 
+/* MyApp.Repo is the atom 'Elixir.MyApp.Repo', and so is Elixir.MyApp.Repo. */
+struct str elixir_module(struct arena *a, struct str alias)
+{
+    static const char prefix[] = "Elixir.";
+    const size_t len = sizeof(prefix) - 1;
+
+    if (alias.len > len && !memcmp(alias.at, prefix, len))
+        return alias;
+    return str_of(arena_printf(a, "%s" STR_FMT, prefix, STR_ARG(alias)));
+}
+
 /* Names with * and ? in them are globs; only functions of Elixir end in ? and !. */
 static size_t glob_word(struct str text, size_t pos, bool elixir, bool function, bool *ret_glob)
 {
@@ -190,7 +201,7 @@ static bool group(struct comp *c, size_t *pos, struct sel_name *ret, bool *ret_e
                 if (peek(text, at) == '.' && is_upper(text, at + 1))
                     at++;
             }
-            ret->text = str_of(arena_printf(c->arena, "Elixir.%.*s", (int)(at - from), text.at + from));
+            ret->text = elixir_module(c->arena, (struct str){text.at + from, at - from});
             *ret_elixir = true;
         } else if (n) {
             ret->text = (struct str){text.at + at, n};
@@ -248,7 +259,7 @@ static bool elixir_selector(struct comp *c, size_t *pos, struct selector *s)
         if (too_long(c, begin, at - begin))
             return false;
         s->module.how = any_glob ? SEL_GLOB : SEL_ATOM;
-        s->module.text = str_of(arena_printf(c->arena, "Elixir.%.*s", (int)(at - begin), text.at + begin));
+        s->module.text = elixir_module(c->arena, (struct str){text.at + begin, at - begin});
     }
     s->function.how = SEL_ANY;
     char next = peek(text, at + 1);

@@ -13,6 +13,7 @@
 /* An open call. `up` and `down` are its neighbours on the stack of its process, `older` and `newer` those in time. */
 struct open_call {
     const struct fun *fun;
+    const struct spec *spec;
     int64_t mono_ns, wall_ns;
     struct event *kept;
     uint32_t kept_bytes;
@@ -235,6 +236,7 @@ static void push(struct calls *c, struct event *e, bool perhaps)
     struct process *pr = &c->processes[p];
     c->open[i] = (struct open_call){
         .fun = e->fun,
+        .spec = e->spec,
         .mono_ns = e->mono_ns,
         .wall_ns = e->wall_ns,
         .up = NONE,
@@ -290,6 +292,7 @@ static void pop(struct calls *c, struct event *e)
         .wall_ns = o->wall_ns,
         .event = o->kept,
         .fate = o->fate,
+        .spec = o->spec,
         .complete = o->loss == c->losses[e->node->index % NODES],
     };
     c->result_kept = o->kept;

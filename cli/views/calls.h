@@ -20,6 +20,7 @@ struct event_call {
     int64_t mono_ns, wall_ns;
     const struct event *event; /* the call itself; NULL: not kept */
     enum call_fate fate;
+    const struct spec *spec; /* of the call */
     bool complete; /* the pair is certain: the result's dur_ns is set */
 };
 

@@ -1,15 +1,13 @@
 #include "line.h"
 
-const struct printer *line_printer(const struct event *e, enum terms_style style)
-{
-    (void)e;
-    (void)style;
-    return &printer_erlang;
-}
-
 static bool elixir_names(const struct event *e, enum terms_style style)
 {
     return style == TERMS_ELIXIR || (style != TERMS_ERLANG && e->fun && e->fun->is_elixir);
+}
+
+const struct printer *line_printer(const struct event *e, enum terms_style style)
+{
+    return elixir_names(e, style) ? &printer_elixir : &printer_erlang;
 }
 
 void line_who(struct buf *to, const struct event *e, const struct paint *paint)

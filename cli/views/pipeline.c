@@ -222,7 +222,7 @@ static void own_event(struct pipeline *p, const struct event *e)
 }
 
 /* A result belongs to its call: what happened to the call happens to it. */
-static void result(struct pipeline *p, const struct event *e, const struct spec *spec)
+static void result(struct pipeline *p, const struct event *e)
 {
     const struct event_call *c = e->call;
 
@@ -237,7 +237,7 @@ static void result(struct pipeline *p, const struct event *e, const struct spec 
         hide(p);
         return;
     }
-    bool pass = !p->filters || filter_event(p->filter, e, spec) == FILTER_PASS;
+    bool pass = !p->filters || filter_event(p->filter, e, e->spec) == FILTER_PASS;
     if (c && c->fate == CALL_HELD && c->event) {
         if (pass)
             show(p, c->event);
@@ -250,9 +250,9 @@ static void result(struct pipeline *p, const struct event *e, const struct spec 
         hide(p);
 }
 
-static void call(struct pipeline *p, const struct event *e, const struct spec *spec)
+static void call(struct pipeline *p, const struct event *e)
 {
-    enum filter_verdict v = limit_reached(p) ? FILTER_FAIL : p->filters ? filter_event(p->filter, e, spec) : FILTER_PASS;
+    enum filter_verdict v = limit_reached(p) ? FILTER_FAIL : p->filters ? filter_event(p->filter, e, e->spec) : FILTER_PASS;
 
     if (v == FILTER_PASS) {
         show_call(p, e);
@@ -264,18 +264,24 @@ static void call(struct pipeline *p, const struct event *e, const struct spec *s
     }
 }
 
+static bool passes(struct pipeline *p, const struct event *e)
+{
+    return !limit_reached(p) && (!p->filters || filter_event(p->filter, e, e->spec) == FILTER_PASS);
+}
+
 static void traced(struct pipeline *p, struct event *e)
 {
-    const struct spec *spec = p->o.nspecs ? probes_find(p->probes, e) : NULL;
-
+    e->spec = p->o.nspecs ? probes_find(p->probes, e) : NULL;
     if (e->ms.at < e->ms.end)
-        probes_unpack(spec, e);
+        probes_unpack(e->spec, e);
     calls_event(p->calls, e);
+    if (e->call && e->call->spec)
+        e->spec = e->call->spec;
     if (e->kind == ETW_CALL)
-        call(p, e, spec);
+        call(p, e);
     else if (event_is_result(e))
-        result(p, e, spec);
-    else if (!limit_reached(p) && (!p->filters || filter_event(p->filter, e, spec) == FILTER_PASS))
+        result(p, e);
+    else if (!probes_unasked(p->probes, e) && passes(p, e))
         show(p, e);
     else
         hide(p);

@@ -12,10 +12,12 @@ struct probes {
     const struct spec *const *specs;
     size_t n;
     const struct spec *sends, *receives;
+    bool events; /* some spec is about events */
     struct cached {
         const struct fun *fun;
         const struct spec *spec;
         uint8_t arity, wants;
+        bool shared; /* several specs may be meant */
     } cache[CACHE];
 };
 
@@ -30,6 +32,8 @@ struct probes *probes_new(const struct spec *const *specs, size_t n)
             p->sends = specs[i];
         else if (specs[i]->kind == SPEC_RECV)
             p->receives = specs[i];
+        else if (specs[i]->kind == SPEC_EVENT)
+            p->events = true;
     }
     return p;
 }
@@ -115,6 +119,8 @@ static const struct cached *of_function(struct probes *p, const struct event *e)
         if (p->specs[i]->kind != SPEC_CALL)
             continue;
         enum fit fit = spec_fits(p->specs[i], e);
+        if (fit != NO && c->spec)
+            c->shared = true;
         if (fit >= best) {
             best = fit;
             c->spec = p->specs[i];
@@ -161,10 +167,8 @@ static int event_bit(const struct event *e)
     return -1;
 }
 
-const struct spec *probes_find(struct probes *p, const struct event *e)
+static const struct spec *by_kind(struct probes *p, const struct event *e)
 {
-    if (!p->n)
-        return NULL;
     switch (e->kind) {
     case ETW_CALL:
     case ETW_RETURN_FROM:
@@ -186,6 +190,31 @@ const struct spec *probes_find(struct probes *p, const struct event *e)
     }
 }
 
+bool probes_unasked(const struct probes *p, const struct event *e)
+{
+    return p->events && !e->spec && event_bit(e) >= 0;
+}
+
+/*
+ * Where several specs share a function, the node says in the match specification's result which of them an event
+ * answers, in front of what that one collects: {etrace_probe, Index} or {etrace_probe, Index, Result}.
+ */
+static const struct spec *marked(struct probes *p, struct event *e)
+{
+    uint32_t arity;
+    const uint8_t *item;
+    int64_t index, n = e->ms.at < e->ms.end ? wire_tuple(e->ms.at, &arity, &item) : -1;
+
+    if ((n != 2 && n != 3) || arity != n || !wire_is_atom(&e->env, item, "etrace_probe"))
+        return NULL;
+    item = wire_skip(item);
+    if (!wire_int(item, &index) || index < 0 || (size_t)index >= p->n)
+        return NULL;
+    item = wire_skip(item);
+    e->ms.at = n == 3 && !wire_is_atom(&e->env, item, "true") ? item : e->ms.end;
+    return p->specs[index];
+}
+
 /* The index of the clause that matched, -1 when the result does not say. */
 static int64_t clause_of(const struct spec *s, const uint8_t *item)
 {
@@ -197,6 +226,14 @@ static int64_t clause_of(const struct spec *s, const uint8_t *item)
         if (s->pack[i] == PACK_CLAUSE)
             return wire_int(item, &clause) && clause >= 0 && (size_t)clause < s->nclauses ? clause : -1;
     return -1;
+}
+
+const struct spec *probes_find(struct probes *p, struct event *e)
+{
+    if (!p->n)
+        return NULL;
+    const struct spec *spec = marked(p, e);
+    return spec ? spec : by_kind(p, e);
 }
 
 void probes_unpack(const struct spec *s, struct event *e)
@@ -237,9 +274,12 @@ int probes_wants_return(struct probes *p, const struct event *e)
     if (!p->n || !e->fun)
         return 0;
     const struct cached *c = of_function(p, e);
-    if (c->wants != 2)
-        return c->wants;
-    const struct spec *s = c->spec;
+    const struct spec *s = e->spec ? e->spec : c->spec;
+    if (c->shared && e->kind != ETW_CALL)
+        return 2;
+    uint8_t wanted = s == c->spec ? c->wants : wants(s);
+    if (wanted != 2)
+        return wanted;
     if (e->kind == ETW_CALL && e->ms.at < e->ms.end && s->npack && wire_tuple(e->ms.at, &arity, &item) == (int64_t)s->npack) {
         int64_t clause = clause_of(s, item);
         if (clause >= 0)

@@ -15,7 +15,11 @@ struct probes;
 struct probes *probes_new(const struct spec *const *specs, size_t n);
 void probes_free(struct probes *p);
 
-const struct spec *probes_find(struct probes *p, const struct event *e); /* NULL: none known */
+/* NULL: none known. Takes the node's mark off the event's ms, where one says whose it is. */
+const struct spec *probes_find(struct probes *p, struct event *e);
+
+/* The VM's flags bring whole families of events; of those that were asked for by name, this one was not. */
+bool probes_unasked(const struct probes *p, const struct event *e);
 
 /* Sets caller, stack, dump, user, sender, sender_node of the event. Spec may be NULL. */
 void probes_unpack(const struct spec *s, struct event *e);

@@ -445,7 +445,7 @@ static void event_json(struct sink *s, const struct event *e)
         own_event(j, e);
         return;
     }
-    const struct printer *p = line_printer(e, s->look.terms);
+    const struct printer *p = s->look.terms == TERMS_ELIXIR ? &printer_elixir : &printer_erlang;
     if (e->kind == ETW_CALL)
         begin(j, e, "call", 4);
     else

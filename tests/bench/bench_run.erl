@@ -136,8 +136,19 @@ live(Bytes, W, Pids) ->
     fun() ->
         os:cmd("kill -INT " ++ integer_to_list(OsPid)),
         receive {Port, {exit_status, _}} -> ok end,
+        add({lost, W}, dropped(filename:join(get(dir), "live.log"))),
         wait(fun() -> trace:session_info(all) =:= [{legacy, default}] orelse trace:session_info(all) =:= [] end, 5000)
     end.
+
+%% The client's own closing line says what was lost.
+dropped(Log) ->
+    {ok, Text} = file:read_file(Log),
+    case re:run(Text, "([0-9]+) dropped", [{capture, all_but_first, list}]) of
+        {match, [N]} -> list_to_integer(N);
+        nomatch -> error({client, Text})
+    end.
+
+add(Key, N) -> put(Key, case get(Key) of undefined -> N; M -> M + N end).
 
 wait(_, Left) when Left =< 0 -> error(etrace_is_late);
 wait(Until, Left) -> Until() orelse begin timer:sleep(5), wait(Until, Left - 5) end.
@@ -160,7 +171,8 @@ quantile(Q, Sorted) -> lists:nth(max(1, min(length(Sorted), round(Q * (length(So
 table(Works, Figures) ->
     [[io_lib:format("~n~ts: ~ts~n", [string:uppercase(atom_to_list(W)), bench_work:title(W)]),
       [io_lib:format("  ~-46ts ~7.2f  (~.2f .. ~.2f)  ~9.1f ns~n", [title(T), R, L, H, Ns])
-       || {W1, T, #{ratio := R, low := L, high := H, ns := Ns}} <- Figures, W1 =:= W]] || W <- Works].
+       || {W1, T, #{ratio := R, low := L, high := H, ns := Ns}} <- Figures, W1 =:= W],
+      [io_lib:format("  lost on the way to the client: ~b~n", [Lost]) || Lost <- [get({lost, W})], is_integer(Lost)]] || W <- Works].
 
 json(Rounds, Figures) ->
     Rows = [io_lib:format("  {\"otp\": ~tp, \"workload\": \"~s\", \"tracer\": \"~ts\", \"ratio\": ~.3f, \"low\": ~.3f, \"high\": ~.3f, \"ns\": ~.1f}",

@@ -56,15 +56,15 @@ memory_of() { awk '/^VmRSS/ { print $2 }' "/proc/$1/status"; }
     TRACERS+=("$TRACER")
     pause 3
     before=$(memory_of "$TRACER")
-    node=$(node_eval "$NODE" 'erlang:memory(total)')
+    used=$(node_eval "$NODE" 'erlang:memory(total)')
     pause 9
     kill -0 "$TRACER" || fail "it has ended: $(<"$ERR")"
     after=$(memory_of "$TRACER")
     later=$(node_eval "$NODE" 'erlang:memory(total)')
-    echo "# RSS of the client $before kB, 9 s later $after kB; node $((node / 1024)) kB, $((later / 1024)) kB" >&3
+    echo "# RSS of the client $before kB, 9 s later $after kB; node $((used / 1024)) kB, $((later / 1024)) kB" >&3
     assert [ "$after" -lt $((before + 4096)) ]
     assert [ "$after" -lt 65536 ]
-    assert [ "$later" -lt $((node + 16777216)) ]
+    assert [ "$later" -lt $((used + 16777216)) ]
     # Longer than the lease in all; the session is there, and what happens now is shown.
     assert_equal "$(node_eval "$NODE" 'length(trace:session_info(all))')" 2
     on_node 'work:calm(ok)'

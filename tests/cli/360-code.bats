@@ -122,7 +122,7 @@ values() { json_of return .value | tr '\n' ' '; }
 @test "--dry-run says what would be traced, and traces nothing" {
     run "$ETRACE_BIN" -n "$NODE" --dry-run work:one/1 work:two/2
     assert_success
-    assert_output --regexp "^etrace: $NODE · OTP $ETRACE_OTP[0-9.]* · 2 functions · [0-9]+ processes · not traced \(--dry-run\)$"
+    assert_output --regexp "^etrace: $NODE · OTP ${ETRACE_OTP}[0-9.]* · 2 functions · [0-9]+ processes · not traced \(--dry-run\)$"
 }
 
 @test "everything of a module, and of the whole node" {

@@ -41,9 +41,10 @@ report() {
     cleanups=()
     for _ in {1..20}; do
         "$ETRACE_BIN" -n "$NODE" work:one/1 </dev/null >"$OUT" 2>"$ERR" 3>&- &
-        TRACERS+=("$!")
+        pid=$!
+        TRACERS+=("$pid")
         pause "0.$(printf '%03d' $((RANDOM % 60)))"
-        kill -KILL "$!"
+        kill -KILL "$pid" || fail "it has ended: $(<"$ERR")"
         cleaned "$BEFORE" "$NODE" 1
     done
     report 'kill -9 while attaching'

@@ -38,7 +38,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     wire_define(&atoms, data, end);
     if (wire_skip(data) != end)
         abort();
-    static const struct printer *const printers[] = {&printer_erlang, &printer_json};
+    static const struct printer *const printers[] = {&printer_erlang, &printer_json, &printer_elixir};
     for (size_t i = 0; i < ARRAY_LEN(printers); i++) {
         buf_clear(&out);
         if (printers[i]->term(&out, &env, data) != end)

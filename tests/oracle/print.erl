@@ -1,8 +1,9 @@
 %% Random terms of every type, encoded as the tracer encodes them, printed by etrace and by io_lib: the same text, but for
 %% the characters that etrace never shows, which leave it as \x{..}. Prints TAP.
-%%     print:main(Driver, Cases, Floats, Seed)
+%%     print:main(Driver, Cases, Floats, Seed)      with io_lib
+%%     print:inspect(Driver, Cases, Seed)           with Elixir's inspect/2, in a system that has Elixir
 -module(print).
--export([main/4, wire/1, term/1]).
+-export([main/4, inspect/3, wire/1, term/1]).
 
 main(Driver, Cases, Floats, Seed) ->
     rand:seed(exsss, Seed),
@@ -15,6 +16,41 @@ main(Driver, Cases, Floats, Seed) ->
     [compare(I, Driver, Range, Hidden, Name, Terms) || {I, {Name, Terms}} <- lists:zip(lists:seq(1, length(Groups)), Groups)],
     io:format("1..~w~n", [length(Groups)]),
     halt(0).
+
+inspect(Driver, Cases, Seed) ->
+    rand:seed(exsss, Seed),
+    put(elixir, true),
+    Hidden = hidden(Driver),
+    Groups = [{"terms that were chosen", [T || T <- fixed(), not is_function(T) orelse element(2, erlang:fun_info(T, type)) =:= external]
+                  ++ elixir_fixed()},
+              {io_lib:format("~w random terms", [Cases]), [term(4) || _ <- lists:seq(1, Cases)]}],
+    [begin
+        Got = printed(Driver, ["elixir"], Terms),
+        Options = [{limit, infinity}, {width, infinity}, {printable_limit, infinity}],
+        Bad = [{G, W} || {T, G} <- lists:zip(Terms, Got),
+            W <- [show_elixir('Elixir.Kernel':inspect(T, Options), Hidden)], G =/= W],
+        io:format("~s ~w - ~s print as inspect does (Elixir ~s)~n",
+            [case Bad of [] -> "ok"; _ -> "not ok" end, I, Name, 'Elixir.System':version()]),
+        [io:format("# got  ~ts~n# want ~ts~n", [short(G), short(W)]) || {G, W} <- lists:sublist(Bad, 12)]
+    end || {I, {Name, Terms}} <- lists:zip(lists:seq(1, length(Groups)), Groups)],
+    io:format("1..~w~n", [length(Groups)]),
+    halt(0).
+
+show_elixir(Text, Hidden) ->
+    unicode:characters_to_binary([case C >= 127 andalso lists:any(fun({A, B}) -> C >= A andalso C =< B end, Hidden) of
+        false -> C;
+        true when C < 256 -> io_lib:format("\\x~2.16.0B", [C]);
+        true when C < 65536 -> io_lib:format("\\u~4.16.0B", [C]);
+        true -> io_lib:format("\\u{~.16B}", [C])
+    end || C <- unicode:characters_to_list(Text)]).
+
+elixir_fixed() ->
+    [nil, 'Elixir.Foo', 'Elixir.Foo.Bar', 'Elixir', 'Elixir.foo', 'Foo', foo, 'foo?', 'foo!', 'foo?x', 'Elixir.Foo.', 'Elixir.', 'a@b',
+     '@a', '1a', '+', '==', '<<>>', '%{}', '{}', '%', '..', '...', '->', '=>', '//', 'and', 'not', 'in', 'when', 'do', 'end', 'fn', '::',
+     [{a, 1}, {b, 2}], [{a, 1}, {'b c', 2}], [{'Elixir.Foo', 1}], [{a, 1} | b], [{a, 1}, b], [{nil, 1}, {'foo?', 2}, {'+', 3}, {'Foo', 4}],
+     #{a => 1}, #{a => 1, 'b c' => 2}, #{a => 1, <<"b">> => 2}, #{'Elixir.Foo' => 1}, #{1 => 2}, #{nil => 1}, #{},
+     <<"a#{b">>, <<"a\\b\"c">>, <<"\a\b\t\n\v\f\r\e\d">>, <<0>>, <<"a", 0>>, <<1:3>>, <<"a", 1:3>>, "abc", "a\"b", [7], [0], [127], [233],
+     #{'__struct__' => 'Elixir.ArgumentError', message => <<"x">>, '__exception__' => true}, #{'__struct__' => x, a => 1}].
 
 compare(I, Driver, Range, Hidden, Name, Terms) ->
     Got = printed(Driver, ["erlang ", atom_to_list(Range), " ", erlang:system_info(otp_release)], Terms),
@@ -85,7 +121,7 @@ w(T) when is_list(T) ->
 w(T) when is_tuple(T), tuple_size(T) < 32 -> [16#c0 + tuple_size(T), [w(E) || E <- tuple_to_list(T)]];
 w(T) when is_tuple(T) -> [16#90, <<(tuple_size(T)):32/little>>, [w(E) || E <- tuple_to_list(T)]];
 w(T) when is_map(T) ->
-    [16#91, <<(map_size(T)):32/little>>, pairs(maps:next(maps:iterator(T)))].
+    [16#91, <<(map_size(T)):32/little>>, case get(elixir) of true -> [[w(K), w(V)] || {K, V} <- maps:to_list(T)]; _ -> pairs(maps:next(maps:iterator(T))) end].
 
 %% in the order of io_lib
 pairs(none) -> [];
@@ -139,7 +175,8 @@ leaf() ->
         12 -> rand:bytes(rand:uniform(8) - 1);
         13 -> N = rand:uniform(30), <<B:N/bitstring, _/bitstring>> = rand:bytes(4), B;
         14 -> [];
-        15 -> hd(shuffle([self(), hd(ports()), make_ref(), fun lists:seq/2, fun() -> ok end, fun main/4]));
+        15 -> hd(shuffle(case get(elixir) of true -> [self(), hd(ports()), make_ref(), fun lists:seq/2]; _ ->
+            [self(), hd(ports()), make_ref(), fun lists:seq/2, fun() -> ok end, fun main/4] end));
         16 -> [rand:uniform(64) + 31 || _ <- some_of(10)]
     end.
 
@@ -169,11 +206,13 @@ chars(Max) ->
         C <- [if Only =:= 1, C0 < 32 -> $a; C0 > Max -> $b; C0 >= 16#d800, C0 < 16#e000 -> $c; true -> C0 end]].
 
 atom() ->
+    Elixir = get(elixir) =:= true,
     case rand:uniform(4) of
+        1 when Elixir -> hd(shuffle([ok, nil, true, 'Elixir.Foo.Bar', 'a b', 'x?', 'X', 'é', '+']));
         1 -> hd(shuffle([ok, error, 'after', 'maybe', 'else', 'and', 'div', '', 'Elixir.Foo', 'a b', x@y, a1_B, 'don\'t', '_x',
             'é', 'éÀ', '÷', 'x÷', 'x×', 'ÿ', 'ß', 'Àb', 'ж', 'aж', 'cond', 'let', 'of', 'query', 'fun', 'end', 'maybe_not']));
         2 -> list_to_atom(lists:sublist(chars(16#7f), 20));
-        3 -> list_to_atom(chars(16#2fff));
+        3 -> list_to_atom(chars(case get(elixir) of true -> 16#ff; _ -> 16#2fff end));
         4 -> list_to_atom([$a + rand:uniform(26) - 1 || _ <- some_of(9)])
     end.
 

@@ -14,7 +14,7 @@
 
 static const struct printer *style(const char *name)
 {
-    static const struct printer *const all[] = {&printer_erlang, &printer_json};
+    static const struct printer *const all[] = {&printer_erlang, &printer_json, &printer_elixir};
 
     for (size_t i = 0; i < ARRAY_LEN(all); i++)
         if (!strcmp(all[i]->name, name))

@@ -94,8 +94,8 @@ static void everything(struct fw *w)
 }
 
 static const char text_want[] =
-    "18:26:50.118402 <0.84.0>(cart) call MyApp.Repo.get('Elixir.MyApp.User', 12) by MyApp.Cart.load/1 cart.ex:31\n"
-    "18:26:50.118977 <0.84.0>(cart) return MyApp.Repo.get/2 = {ok,<<\"abc\"…+1234 B>>} 575us\n"
+    "18:26:50.118402 <0.84.0>(cart) call MyApp.Repo.get(MyApp.User, 12) by MyApp.Cart.load/1 cart.ex:31\n"
+    "18:26:50.118977 <0.84.0>(cart) return MyApp.Repo.get/2 = {:ok, \"abc\"…+1234 B} 575us\n"
     "18:26:50.119000 <0.84.0>(cart) call lists:seq(1, 10)\n"
     "18:26:50.119000 <0.84.0>(cart) call ets:lookup/2\n"
     "18:26:50.119012 <0.84.0>(cart) exception ets:lookup/2 error:badarg 12us\n"

@@ -1,0 +1,481 @@
+/*
+ * Elixir's way: what inspect/2 prints without limits, in one line. A struct is printed by its fields whatever its own
+ * Inspect implementation would say, for that lives on the node.
+ */
+#include "../ground/utf8.h"
+#include "term_print.h"
+
+/* ---- atoms ---- */
+
+enum atom_class { ALIAS, PLAIN, QUOTED };
+
+static bool is_digit(uint32_t c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool is_letter(uint32_t c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static bool begins_elixir(struct str s)
+{
+    return s.len > 7 && !memcmp(s.at, "Elixir.", 7);
+}
+
+static bool is_alias(struct str s)
+{
+    bool begin = true;
+
+    if (!begins_elixir(s))
+        return s.len == 6 && !memcmp(s.at, "Elixir", 6);
+    for (size_t i = 7; i < s.len; i++) {
+        char c = s.at[i];
+        if (begin ? !(c >= 'A' && c <= 'Z') : !(is_letter((unsigned char)c) || is_digit((unsigned char)c) || c == '_' || c == '.'))
+            return false;
+        begin = c == '.';
+    }
+    return !begin;
+}
+
+static bool is_operator(struct str s)
+{
+    static const char *const words[] = {
+        "%", "%{}", "{}", "<<>>", "...", "..", ".", "..//", "->", "+", "-", "*", "/", "**", "++", "--", "+++", "---", "<>", "!",
+        "^", "~~~", "&", "&&", "&&&", "|", "||", "|||", "=", "=~", "==", "===", "!=", "!==", "<", ">", "<=", ">=", "<-",
+        "\\\\", "|>", "<<<", ">>>", "<<~", "~>>", "<~", "~>", "<~>", "<|>", "^^^", "@",
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (strlen(words[i]) == s.len && !memcmp(words[i], s.at, s.len))
+            return true;
+    return false;
+}
+
+/* Letters beyond Latin-1 are taken for none: such a name is quoted, which reads the same. */
+static bool is_identifier(struct str s)
+{
+    const char *at = s.at, *end;
+    bool ascii = s.len && s.at[0] >= 'A' && s.at[0] <= 'Z';
+
+    if (!s.len)
+        return false;
+    for (end = at + s.len; at < end;) {
+        bool first = at == s.at;
+        uint32_t c = utf8_next(&at, end);
+        if (is_letter(c) || c == '_' || (!ascii && c >= (first ? 0xdf : 0xc0) && c <= 0xff && c != 0xd7 && c != 0xf7))
+            continue;
+        if (!first && (is_digit(c) || c == '@' || (!ascii && c == 0xb7) || ((c == '?' || c == '!') && at == end)))
+            continue;
+        return false;
+    }
+    return true;
+}
+
+static enum atom_class classify(struct str s)
+{
+    return is_alias(s) ? ALIAS : is_identifier(s) || is_operator(s) ? PLAIN : QUOTED;
+}
+
+/* ---- text ---- */
+
+/* Visible, and yet inspect spells it out: the spaces that look like another. */
+static bool is_space(uint32_t c)
+{
+    return c == 0xa0 || (c >= 0x2000 && c <= 0x200a) || c == 0x205f || c == 0xfffc;
+}
+
+static void put_char(struct buf *to, uint32_t c, char quote)
+{
+    static const char names[128] = {
+        [0] = '0', [7] = 'a', ['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\v'] = 'v', ['\f'] = 'f', ['\r'] = 'r', [27] = 'e',
+        ['\\'] = '\\', [127] = 'd',
+    };
+
+    if (c == (unsigned char)quote || (c < 128 && names[c])) {
+        buf_char(to, '\\');
+        buf_char(to, c == (unsigned char)quote ? quote : names[c]);
+    } else if (utf8_shows(c) && !is_space(c)) {
+        buf_utf8(to, c);
+    } else if (c < 0x100 && c != 0xa0) {
+        buf_printf(to, "\\x%02X", c);
+    } else if (c < 0x10000) {
+        buf_printf(to, "\\u%04X", c);
+    } else {
+        buf_printf(to, "\\u{%X}", c);
+    }
+}
+
+static void put_string(struct buf *to, struct str text)
+{
+    const char *at = text.at, *end = text.len ? at + text.len : at;
+
+    buf_char(to, '"');
+    while (at < end) {
+        const char *from = at;
+        uint32_t c = utf8_next(&at, end);
+        if (c == UTF8_BAD)
+            buf_printf(to, "\\x%02X", (unsigned char)*from);
+        else if (c == '#' && at < end && *at == '{')
+            buf_puts(to, "\\#");
+        else
+            put_char(to, c, '"');
+    }
+    buf_char(to, '"');
+}
+
+static void print_atom(struct buf *to, struct str raw)
+{
+    switch (classify(raw)) {
+    case ALIAS:
+        if (raw.len > 7)
+            raw = (struct str){raw.at + 7, raw.len - 7};
+        buf_str(to, raw);
+        return;
+    case PLAIN:
+        if ((raw.len != 3 || memcmp(raw.at, "nil", 3)) && (raw.len != 4 || memcmp(raw.at, "true", 4)) &&
+            (raw.len != 5 || memcmp(raw.at, "false", 5)))
+            buf_char(to, ':');
+        buf_str(to, raw);
+        return;
+    case QUOTED:
+        buf_char(to, ':');
+        put_string(to, raw);
+    }
+}
+
+static void print_key(struct buf *to, struct str raw)
+{
+    if (classify(raw) == PLAIN)
+        buf_str(to, raw);
+    else
+        put_string(to, raw);
+    buf_puts(to, ": ");
+}
+
+/* ---- binaries and lists ---- */
+
+static bool is_printable(uint32_t c)
+{
+    return (c >= 0x20 && c <= 0x7f) || (c >= 7 && c <= 13) || c == 27 || (c >= 0xa0 && c <= 0xd7ff) || (c >= 0xe000 && c <= 0xfffd) ||
+           (c >= 0x10000 && c <= 0x10ffff);
+}
+
+static bool is_string(const char *at, size_t len)
+{
+    const char *end = len ? at + len : at;
+
+    while (at < end)
+        if (!is_printable(utf8_next(&at, end)))
+            return false;
+    return true;
+}
+
+static void put_missing(struct buf *to, uint64_t missing, const char *unit)
+{
+    buf_puts(to, "…+");
+    print_u64(to, missing);
+    buf_puts(to, unit);
+}
+
+static const uint8_t *print_bin(struct buf *to, const uint8_t *at)
+{
+    unsigned bits = *at == ETW_T_BITS ? at[1] : 8;
+    const uint8_t *head = at + (*at == ETW_T_BITS ? 2 : 1);
+    uint64_t size = wire_u64(head);
+    size_t captured = wire_u32(head + 8), len = captured;
+    const char *bytes = (const char *)head + 12;
+    bool cut = size > captured;
+
+    for (size_t n = 1; cut && n <= 3 && n <= captured; n++) { /* a character that was cut within */
+        unsigned char c = (unsigned char)bytes[captured - n];
+        if ((c & 0xc0) == 0x80)
+            continue;
+        if ((c >= 0xf0 ? 4u : c >= 0xe0 ? 3u : c >= 0xc0 ? 2u : 1u) > n)
+            len = captured - n;
+        break;
+    }
+    if (bits == 8 && is_string(bytes, len) && (len || !cut)) {
+        put_string(to, (struct str){bytes, len});
+        if (cut)
+            put_missing(to, size - len, " B");
+        return head + 12 + captured;
+    }
+    buf_puts(to, "<<");
+    for (size_t i = 0; i < captured; i++) {
+        bool last = i + 1 == captured && !cut && bits != 8;
+        if (i)
+            buf_puts(to, ", ");
+        print_u64(to, (uint64_t)(unsigned char)bytes[i] >> (last ? 8 - bits : 0));
+        if (last)
+            buf_printf(to, "::size(%u)", bits);
+    }
+    if (cut) {
+        buf_puts(to, captured ? ", " : "");
+        put_missing(to, size - captured, " B");
+    }
+    buf_puts(to, ">>");
+    return head + 12 + captured;
+}
+
+static bool is_ascii_text(int64_t c)
+{
+    return (c >= 0x20 && c <= 0x7e) || (c >= 7 && c <= 13) || c == 27;
+}
+
+static const uint8_t *print_bytes_list(struct buf *to, const uint8_t *at)
+{
+    size_t len = wire_u16(at + 1);
+    bool text = len > 0;
+
+    for (size_t i = 0; i < len && text; i++)
+        text = is_ascii_text(at[3 + i]);
+    buf_puts(to, text ? "~c\"" : "[");
+    for (size_t i = 0; i < len; i++) {
+        if (text) {
+            if (at[3 + i] == '#' && i + 1 < len && at[4 + i] == '{')
+                buf_char(to, '\\');
+            put_char(to, at[3 + i], '"');
+            continue;
+        }
+        if (i)
+            buf_puts(to, ", ");
+        print_u64(to, at[3 + i]);
+    }
+    buf_char(to, text ? '"' : ']');
+    return at + 3 + len;
+}
+
+static const uint8_t *print(struct buf *to, const struct term_env *env, const uint8_t *at);
+
+/* A tuple {key, value} whose key may stand in front of a colon: the key, and the value behind it. */
+static bool is_pair(const struct term_env *env, const uint8_t *at, struct str *ret_key, const uint8_t **ret_value)
+{
+    if (*at != ETW_T_TUPLE0 + 2 || !wire_atom(env, at + 1, ret_key) || begins_elixir(*ret_key))
+        return false;
+    *ret_value = wire_skip(at + 1);
+    return **ret_value != ETW_T_CUT;
+}
+
+static bool is_keywords(const struct term_env *env, const uint8_t *at)
+{
+    struct str key;
+    const uint8_t *value;
+    bool any = false;
+
+    for (; *at != ETW_T_END && *at != ETW_T_CUT; any = true) {
+        if (*at == ETW_T_TAIL || !is_pair(env, at, &key, &value))
+            return false;
+        at = wire_skip(value);
+    }
+    return any;
+}
+
+static const uint8_t *print_list(struct buf *to, const struct term_env *env, const uint8_t *at)
+{
+    const uint8_t *p = at, *value = at;
+    struct str key;
+    int64_t v;
+
+    while (wire_int(p, &v) && is_ascii_text(v))
+        p = wire_token(p);
+    if (p > at && (*p == ETW_T_END || *p == ETW_T_CUT)) {
+        buf_puts(to, "~c\"");
+        for (; at < p; at = wire_token(at)) {
+            wire_int(at, &v);
+            if (v == '#' && *wire_token(at) == '{')
+                buf_char(to, '\\');
+            put_char(to, (uint32_t)v, '"');
+        }
+        buf_puts(to, *p == ETW_T_CUT ? "\"…" : "\"");
+        return p + 1;
+    }
+    bool keywords = *at == ETW_T_TUPLE0 + 2 && is_keywords(env, at);
+    buf_char(to, '[');
+    for (bool first = true;; first = false) {
+        if (*at == ETW_T_END || *at == ETW_T_CUT) {
+            if (*at == ETW_T_CUT)
+                buf_puts(to, first ? "…" : ", …");
+            buf_char(to, ']');
+            return at + 1;
+        }
+        if (*at == ETW_T_TAIL) {
+            buf_puts(to, " | ");
+            if (at[1] == ETW_T_CUT)
+                buf_puts(to, "…");
+            at = at[1] == ETW_T_CUT ? at + 2 : print(to, env, at + 1);
+            buf_char(to, ']');
+            return at;
+        }
+        if (!first)
+            buf_puts(to, ", ");
+        if (keywords) {
+            is_pair(env, at, &key, &value);
+            print_key(to, key);
+            at = print(to, env, value);
+        } else {
+            at = print(to, env, at);
+        }
+    }
+}
+
+static const uint8_t *print_tuple(struct buf *to, const struct term_env *env, const uint8_t *at, uint32_t arity)
+{
+    buf_char(to, '{');
+    for (uint32_t i = 0; i < arity; i++) {
+        if (i)
+            buf_puts(to, ", ");
+        if (*at == ETW_T_CUT) {
+            put_missing(to, arity - i, "");
+            at++;
+            break;
+        }
+        at = print(to, env, at);
+    }
+    buf_char(to, '}');
+    return at;
+}
+
+/* ---- maps and structs ---- */
+
+static const uint8_t *print_map(struct buf *to, const struct term_env *env, const uint8_t *at)
+{
+    uint32_t pairs;
+    const uint8_t *p, *first;
+    int64_t n = wire_map(at, &pairs, &first);
+    bool keys = n > 0, any = false;
+    struct str name = {NULL, 0}, key;
+
+    p = first;
+    for (int64_t i = 0; i < n; i++) {
+        bool atom = wire_atom(env, p, &key);
+        keys &= atom && !begins_elixir(key);
+        const uint8_t *value = wire_skip(p);
+        if (atom && key.len == 10 && !memcmp(key.at, "__struct__", 10))
+            wire_atom(env, value, &name);
+        p = wire_skip(value);
+    }
+    bool is_struct = keys && name.len && is_alias(name);
+    buf_char(to, '%');
+    if (is_struct)
+        print_atom(to, name);
+    buf_char(to, '{');
+    for (int64_t i = 0; i < n; i++) {
+        const uint8_t *value = wire_skip(first);
+        if (is_struct && (wire_is_atom(env, first, "__struct__") || wire_is_atom(env, first, "__exception__"))) {
+            first = wire_skip(value);
+            continue;
+        }
+        if (any)
+            buf_puts(to, ", ");
+        any = true;
+        if (keys) {
+            wire_atom(env, first, &key);
+            print_key(to, key);
+        } else {
+            print(to, env, first);
+            buf_puts(to, " => ");
+        }
+        first = print(to, env, value);
+    }
+    if (n < (int64_t)pairs) {
+        if (*first != ETW_T_CUT) /* a key without its value */
+            first = wire_skip(first);
+        first++;
+        buf_puts(to, any ? ", " : "");
+        put_missing(to, pairs - (uint64_t)n, "");
+    }
+    buf_char(to, '}');
+    return first;
+}
+
+/* ---- the rest ---- */
+
+static bool starts(struct str s, const char *with)
+{
+    return s.len >= strlen(with) && !memcmp(s.at, with, strlen(with));
+}
+
+/* Erlang's text for what has no syntax, in Elixir's spelling. */
+static void put_text(struct buf *to, uint8_t what, struct str text)
+{
+    if (what == ETW_TEXT_REF && starts(text, "#Ref<")) {
+        buf_puts(to, "#Reference");
+        text = (struct str){text.at + 4, text.len - 4};
+    } else if (what == ETW_TEXT_PID && starts(text, "<")) {
+        buf_puts(to, "#PID");
+    } else if (what == ETW_TEXT_FUN && starts(text, "#Fun<")) {
+        buf_puts(to, "#Function");
+        text = (struct str){text.at + 4, text.len - 4};
+    } else if (what == ETW_TEXT_FUN && starts(text, "fun ")) {
+        const char *colon = memchr(text.at, ':', text.len);
+        struct str module = {text.at + 4, colon ? (size_t)(colon - text.at) - 4 : 0};
+        if (module.len > 2 && *module.at == '\'')
+            module = (struct str){module.at + 1, module.len - 2};
+        if (colon) {
+            buf_char(to, '&');
+            print_atom(to, module);
+            buf_char(to, '.');
+            text = (struct str){colon + 1, text.len - (size_t)(colon + 1 - text.at)};
+        }
+    }
+    print_safe(to, text);
+}
+
+static const uint8_t *print(struct buf *to, const struct term_env *env, const uint8_t *at)
+{
+    struct str raw;
+
+    if (wire_atom(env, at, &raw)) {
+        print_atom(to, raw);
+        return wire_token(at);
+    }
+    switch (*at) {
+    case ETW_T_FLOAT: {
+        double d;
+        memcpy(&d, at + 1, sizeof(d));
+        if ((d >= 1 || d <= -1) && d < 1e16 && d > -1e16 && d == (double)(int64_t)d) {
+            print_i64(to, (int64_t)d);
+            buf_puts(to, ".0");
+        } else {
+            erlang_print_float(to, d);
+        }
+        return at + 9;
+    }
+    case ETW_T_PID:
+        buf_puts(to, "#PID");
+        return erlang_print(to, env, at);
+    case ETW_T_TEXT:
+        raw = (struct str){(const char *)at + 4, wire_u16(at + 2)};
+        if (raw.len)
+            put_text(to, at[1], raw);
+        else
+            buf_puts(to, "…");
+        return at + 4 + raw.len;
+    case ETW_T_LIST:
+        return print_list(to, env, at + 1);
+    case ETW_T_STRING:
+        return print_bytes_list(to, at);
+    case ETW_T_TUPLE:
+        return print_tuple(to, env, at + 5, wire_u32(at + 1));
+    case ETW_T_TUPLE0 ... ETW_T_TUPLE0 + 31:
+        return print_tuple(to, env, at + 1, *at - ETW_T_TUPLE0);
+    case ETW_T_MAP:
+        return print_map(to, env, at);
+    case ETW_T_BIN:
+    case ETW_T_BITS:
+        return print_bin(to, at);
+    case ETW_T_REDACTED:
+        buf_puts(to, ":\"*REDACTED*\"");
+        return at + 1;
+    default: /* numbers, ports, [] and what was left out are the same in both languages */
+        return erlang_print(to, env, at);
+    }
+}
+
+const struct printer printer_elixir = {
+    .name = "elixir",
+    .term = print,
+    .atom = print_atom,
+};

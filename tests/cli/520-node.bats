@@ -1,0 +1,220 @@
+#!/usr/bin/env bats
+# What happens to the node, and on it, while it is traced: it dies, it stops, somebody kills what is
+# ours, other tools trace as well, it has no place for a library.
+
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+
+setup_file() { live_begin node; }
+teardown_file() { live_end; }
+setup() { live_setup; }
+teardown() { [[ $NODE != "$LIVE_NODE" ]] || live_teardown; }
+
+# A node of this test alone, for it does not survive it.
+mortal() {
+    node_start mortal "$@"
+    on_node 'work:worker(w), work:warm()'
+    "$ETRACE_BIN" -n "$NODE" -qq --limit 1 --for 100ms 'work:warm/0 -> return, caller' >/dev/null
+    BEFORE=$(node_snapshot "$NODE")
+}
+
+@test "the node is killed: status 1 within two seconds, and a line that says it" {
+    mortal
+    trace --json work:one/1
+    on_node 'work:loop(10)'
+    until_true 5 eval '[[ $(grep -c call "$OUT") -eq 10 ]]'
+    node_stop "$NODE"
+    trace_wait 2
+    assert_failure 1
+    assert_equal "$(grep -c "^etrace: $NODE: the connection was closed by the node$" "$ERR")" 1
+    assert_equal "$(grep -c '"type":"call"' "$OUT")" 10
+    # Every line is whole.
+    jq -e . "$OUT" >/dev/null
+}
+
+@test "the node is killed in a flood" {
+    mortal
+    on_node 'work:flood(2)'
+    trace --json --rate 0 work:one/1
+    pause 0.2
+    node_stop "$NODE"
+    trace_wait 3
+    assert_failure 1
+    jq -e . "$OUT" >/dev/null
+}
+
+stopped() { gone "$(<"$(node_dir "$NODE")/pid")"; }
+
+@test "init:stop() and halt() while it is traced: not delayed, status 1" {
+    for how in 'init:stop()' 'halt(0)'; do
+        mortal
+        on_node 'work:flood(1)'
+        trace work:one/1
+        start=$(millis)
+        on_node "spawn(fun() -> $how end)" || true
+        until_true 5 stopped
+        echo "# $how: $(($(millis) - start)) ms" >&3
+        trace_wait 3
+        assert_failure 1
+        rm -f "$(node_dir "$NODE")/pid"
+    done
+}
+
+# The processes of the companion: the janitor is registered, the owner is what it watches.
+janitor='hd([P || N <- registered(), lists:prefix("etrace_", atom_to_list(N)), P <- [whereis(N)]])'
+owner="element(2, hd(element(2, process_info($janitor, monitors))))"
+
+@test "somebody kills the owner: the session ends at once, with a line, and the rest is cleaned up" {
+    for who in "$owner" "$janitor"; do
+        trace --json work:one/1
+        on_node 'work:loop(5)'
+        on_node "exit($who, kill)"
+        trace_wait 4
+        assert_failure 1
+        assert_equal "$(grep -c -e 'the tracer was killed' -e 'the tracer has ended' -e 'the tracer on the node was ended' "$ERR")" 1
+        assert_clean --atoms 300 "$BEFORE" "$NODE" 2
+    done
+    # Both at once: what stays is at most the module, which the next attach removes.
+    trace work:one/1
+    on_node "J = $janitor, O = $owner, exit(J, kill), exit(O, kill)"
+    trace_wait 4
+    assert_failure 1
+    "$ETRACE_BIN" -n "$NODE" -q --dry-run work:one/1
+    assert_clean --atoms 300 "$BEFORE" "$NODE" 2
+}
+
+@test "somebody deletes or purges the companion's module" {
+    for how in 'code:delete(M)' 'code:delete(M), code:purge(M)' 'code:purge(M), code:delete(M), code:purge(M), code:purge(M)'; do
+        trace work:one/1
+        on_node "[M] = [M || {M, _} <- code:all_loaded(), lists:prefix(\"etrace_\", atom_to_list(M))], $how"
+        on_node 'work:loop(5)'
+        kill -INT "$TRACER" 2>/dev/null || true
+        trace_wait 8
+        assert [ "$status" -le 4 ]
+        assert_clean --atoms 300 "$BEFORE" "$NODE" 3
+    done
+}
+
+@test "other tools on the same functions are not disturbed, nor do they disturb" {
+    # dbg, a session of somebody, and legacy tracing, each with a counter of what it has got.
+    on_node 'register(others, spawn(fun() ->
+        S = trace:session_create(other, self(), []),
+        1 = trace:function(S, {work, one, 1}, true, [local]),
+        trace:process(S, all, true, [call]),
+        F = fun F(N) -> receive {trace, _, call, {work, one, _}} -> F(N + 1); {get, P} -> P ! {count, N}, F(N); stop -> trace:session_destroy(S) end end,
+        F(0) end)),
+      register(legacy, spawn(fun() ->
+        erlang:trace_pattern({work, one, 1}, true, [local]),
+        erlang:trace(all, true, [call]),
+        F = fun F(N) -> receive {trace, _, call, {work, one, _}} -> F(N + 1); {get, P} -> P ! {count, N}, F(N);
+            stop -> erlang:trace(all, false, [call]), erlang:trace_pattern({work, one, 1}, false, [local]) end end,
+        F(0) end))'
+    counts='[begin P ! {get, self()}, receive {count, N} -> N end end || P <- [others, legacy]]'
+    until_true 5 others_trace
+    first=$(node_eval "$NODE" "$counts")
+    traced --json 'work:one/1 -> return' -- 'work:loop(50)'
+    assert_success
+    assert_equal "$(json_of call .f | wc -l)" 50
+    assert_equal "$(json_of return .f | wc -l)" 50
+    run node_eval "$NODE" "work:loop(7), list_to_tuple([A - B || {A, B} <- lists:zip($counts, $first)])"
+    assert_output '{57,57}'
+    # They go while we trace.
+    trace --json work:one/1
+    on_node 'work:loop(5), R = [monitor(process, P) || P <- [others, legacy]], others ! stop, legacy ! stop, [receive {_, X, _, _, _} -> ok end || X <- R], work:loop(6)'
+    trace_end
+    assert_success
+    assert_account 11
+}
+others_trace() { [[ $(node_eval "$NODE" 'work:one(0), work:one(0), lists:all(fun(P) -> P ! {get, self()}, receive {count, N} -> N > 0 end end, [others, legacy])') == true ]]; }
+
+@test "dbg on the same function goes on" {
+    on_node 'dbg:start(), dbg:stop()' || true
+    on_node 'code:ensure_loaded(dbg)'
+    on_node 'Me = spawn(fun F() -> receive {get, P, N} -> P ! N, F() after 20000 -> ok end end), register(dbg_sink, Me),
+        dbg:tracer(process, {fun({trace, _, call, _}, N) -> N + 1; ({get, P}, N) -> P ! {count, N}, N; (_, N) -> N end, 0}),
+        dbg:p(all, [c]), dbg:tpl(work, one, 1, []), exit(Me, kill)'
+    traced --json work:one/1 -- 'work:loop(20)'
+    assert_success
+    assert_account 20
+    run node_eval "$NODE" 'work:loop(4), {ok, T} = dbg:get_tracer(), trace:delivered(dbg, all), receive after 50 -> ok end, T ! {get, self()}, receive {count, N} -> N after 2000 -> none end' || true
+    run node_eval "$NODE" 'erlang:trace_info({work, one, 1}, traced)'
+    assert_output '{traced,local}'
+    on_node 'dbg:stop()'
+    on_node '[erlang:trace_pattern({work, one, 1}, false, [local]), erlang:trace(all, false, [call])]'
+    BEFORE=$(node_snapshot "$NODE")
+}
+
+@test "no directory from which libraries may be loaded: the tracer without NIF takes over, and says why" {
+    # The candidates are made to refuse execution, in a name space of the node's own.
+    cat >"$BATS_TEST_TMPDIR/noexec" <<END
+#!/bin/sh
+mkdir -p "\$HOME/.cache"
+for dir in /dev/shm /tmp /var/tmp "\$HOME/.cache"; do
+    mount --bind "\$dir" "\$dir" && mount -o remount,bind,noexec "\$dir" || exit 1
+done
+CONTROL_OTP=${ETRACE_ERL%/bin/*} exec "$ETRACE_ERL" "\$@"
+END
+    printf '#!/bin/sh\nexec unshare -m sh "%s" "$@"\n' "$BATS_TEST_TMPDIR/noexec" >"$BATS_TEST_TMPDIR/erl"
+    chmod +x "$BATS_TEST_TMPDIR/erl"
+    ETRACE_ERL=$BATS_TEST_TMPDIR/erl node_start noexec
+    on_node 'work:worker(w), work:warm()'
+    "$ETRACE_BIN" -n "$NODE" -qq --dry-run work:one/1
+    BEFORE=$(node_snapshot "$NODE")
+    trace --json 'work:fac/1 -> return'
+    on_node 'work:fac(4)'
+    trace_end
+    assert_success
+    assert_account 10
+    assert_regex "$(<"$ERR")" 'tracing without the NIF.*(noexec|failed to map)'
+    assert_clean --atoms 300 "$BEFORE" "$NODE" 2
+}
+
+@test "arguments of a hundred megabytes and five million elements do not hold up who calls" {
+    on_node 'persistent_term:put(big, {binary:copy(<<"x">>, 100000000), lists:seq(1, 5000000)})'
+    warm=$(node_snapshot "$NODE")
+    trace --json --rate 0 work:pair/2
+    run node_eval "$NODE" '{B, L} = persistent_term:get(big),
+        Time = fun(T) -> {Us, _} = timer:tc(fun() -> [work:pair(1, T) || _ <- lists:seq(1, 200)] end), Us div 200 end,
+        [Time(small), Time(B), Time(L), Time([B, B]), Time(#{k => L}), Time({L, B})]'
+    assert_success
+    echo "# microseconds a call with a small term, 100 MB, 5 M elements, two binaries, in a map, in a tuple: $output" >&3
+    # The largest; a scheduler may have been taken away meanwhile.
+    assert [ "$(tr -d '[]' <<<"$output" | tr ',' '\n' | sort -n | tail -n 1)" -lt 2000 ]
+    trace_end
+    assert_success
+    assert_account 1200
+    assert_equal "$(json_of summary .truncated)" 1000
+    assert_clean --atoms 300 "$warm" "$NODE" 2
+    on_node 'persistent_term:erase(big)'
+}
+
+@test "deep and shared terms, strange atoms, every type: bounded, printed, survived" {
+    on_node 'Deep = lists:foldl(fun(_, A) -> {A} end, x, lists:seq(1, 1000000)), List = lists:foldl(fun(_, A) -> [A] end, x, lists:seq(1, 1000000)), persistent_term:put(big, [Deep, List, lists:foldl(fun(_, A) -> {A, A} end, x, lists:seq(1, 60))])'
+    warm=$(node_snapshot "$NODE")
+    trace --json work:one/1
+    # By reference: a copy of the shared one would not fit into the world.
+    on_node 'begin [D, L, S] = persistent_term:get(big), work:one(D), work:one(L), work:one(S) end, ok'
+    on_node 'work:one(list_to_atom([255])), work:one(list_to_atom(lists:duplicate(255, 16#1F600))), work:one(list_to_atom("a\n\"b\\")), work:one(<<255, 254, 0>>), work:one([16#10FFFF, 16#D7FF]), work:one(fun work:one/1), work:one(self()), work:one(make_ref()), work:one(hd(erlang:ports())), work:one(1 bsl 20000), work:one(-(1 bsl 64)), work:one(<<1:1>>), work:one([a | b]), work:one(#{#{} => #{}})'
+    trace_end
+    assert_success
+    assert_account 17
+    jq -e . "$OUT" >/dev/null
+    assert_clean --atoms 300 "$warm" "$NODE" 2
+    on_node 'persistent_term:erase(big)'
+}
+
+@test "hostile expressions: refused in words, and the node does not notice" {
+    deep=$(printf '[%.0s' {1..5000})
+    long=$(printf 'x%.0s' {1..2000})
+    for expr in "lists:seq($deep" "lists:$long(_)" 'lists:seq(' "'" '"' "lists:seq(_) when" 'lists:seq(_,N) when N > 99999999999999999999999999999999999999999' \
+        '::::' 'a:b(_) -> return,' $'lists:seq(\x01)' $'\xff\xfe' 'ms lists:seq/2 [{[],[],[{trace,[],[call]}]}' '@nothing' 'lists:/(((/f' \
+        'lists:seq(#{a=>#{b=>^X}})' 'send(((((' 'when when when' '-> ->' '%' ''; do
+        status=0
+        timeout 5 "$ETRACE_BIN" -n "$NODE" --for 50ms "$expr" >"$OUT" 2>"$ERR" </dev/null || status=$?
+        [[ $status -eq 0 || $status -eq 2 || $status -eq 5 ]] || fail "status $status for $(head -c 60 <<<"$expr"): $(head -c 500 "$ERR")"
+        [[ $status -eq 0 ]] || grep -q '^etrace: ' "$ERR" || fail "nothing said for $(head -c 60 <<<"$expr")"
+        [[ $(wc -l <"$ERR") -le 5 ]] || fail "too much said for $(head -c 60 <<<"$expr")"
+    done
+    assert_clean --atoms 300 "$BEFORE" "$NODE"
+}
