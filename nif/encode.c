@@ -12,6 +12,7 @@
 
 #define ATOM_BYTES 1020
 #define TEXT_BYTES 640
+#define TEXT_LEAST 16
 #define BIG_BYTES 256
 #define LARGE_BINARY (64 * 1024)
 
@@ -90,10 +91,12 @@ static uint8_t *text(uint8_t *at, enum etw_text what, const char *string, size_t
     return at + bytes;
 }
 
-/* Only for types whose text is short whatever they hold. */
-static uint8_t *printed(uint8_t *at, enum etw_text what, ERL_NIF_TERM t)
+/* Only for types whose text is short whatever they hold; it costs too much to be made for a few bytes of it. */
+static uint8_t *printed(struct encoder *e, uint8_t *at, const uint8_t *end, enum etw_text what, ERL_NIF_TERM t)
 {
     uint8_t *string = at + 4;
+    if (at + TEXT_LEAST > end)
+        return cut(e, at, ETW_T_ELIDED);
     int n = enif_snprintf((char *)string, TEXT_BYTES, "%T", t);
     unsigned bytes = n < 0 ? 0 : n < TEXT_BYTES ? (unsigned)n : TEXT_BYTES - 1;
     put16(put8(put8(at, ETW_T_TEXT), what), bytes);
@@ -295,13 +298,13 @@ static __attribute__((noinline)) uint8_t *no_tuple(struct encoder *e, uint8_t *a
     ErlNifSInt64 wide;
     double real;
     size_t pairs;
-    if (enif_get_map_size(e->env, t, &pairs))
-        return depth ? map(e, at, end, t, pairs, depth - 1) : cut(e, at, ETW_T_ELIDED);
     if (enif_get_double(e->env, t, &real)) {
         uint64_t bits;
         memcpy(&bits, &real, sizeof bits);
         return put64(put8(at, ETW_T_FLOAT), bits);
     }
+    if (enif_get_map_size(e->env, t, &pairs))
+        return depth ? map(e, at, end, t, pairs, depth - 1) : cut(e, at, ETW_T_ELIDED);
     if (e->tick < atomic_load_explicit(&binaries_from, memory_order_relaxed)) {
         if (enif_is_binary(e->env, t))
             return unknown(e, at, t);
@@ -309,17 +312,17 @@ static __attribute__((noinline)) uint8_t *no_tuple(struct encoder *e, uint8_t *a
         return binary(e, at, end, &bin);
     }
     if (enif_is_ref(e->env, t))
-        return printed(at, ETW_TEXT_REF, t);
+        return printed(e, at, end, ETW_TEXT_REF, t);
     if (enif_get_int64(e->env, t, &wide))
         return integer(at, wide);
     if (enif_is_number(e->env, t))
         return big(e, at, t);
     if (enif_is_fun(e->env, t))
-        return printed(at, ETW_TEXT_FUN, t);
+        return printed(e, at, end, ETW_TEXT_FUN, t);
     if (enif_is_pid(e->env, t))
-        return printed(at, ETW_TEXT_PID, t);
+        return printed(e, at, end, ETW_TEXT_PID, t);
     if (enif_is_port(e->env, t))
-        return printed(at, ETW_TEXT_PORT, t);
+        return printed(e, at, end, ETW_TEXT_PORT, t);
     return unknown(e, at, t);
 }
 

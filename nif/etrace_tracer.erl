@@ -23,6 +23,7 @@
 -define(LEASE, 10000).       % ms without a word from the client
 -define(BUSY, 20).           % ms until a refused send is tried retry
 -define(LINGER, 2).          % ms for a small batch to grow
+-define(LOOK, 4).            % ms between looks into idle rings, where the bell must not be used
 -define(MAX_BATCH, 1048576). % ETW_MAX_BATCH
 -define(META_ROOM, 16384).   % of a batch, for names and notices
 -define(MIN_DRAIN, 4096).
@@ -33,11 +34,12 @@
     tracer,                  % the NIF's state (an integer) | fallback
     fb,                      % the fallback tracer's state (tracer_fallback.hrl)
     session = none,          % the only strong handle there is
-    heard,                   % when the client last spoke, monotonic ms
+    heard, spoke = false,    % when the client last spoke, monotonic ms; whether it ever did
     credit = 0, sent = [],   % bytes it allows; [{Seq, Bytes}] that it has not acknowledged
     unsent = none,           % {Seq, Message} that the channel refused
     meta = [], metasize = 0, % frames of our own for the next batch
     dozing = false, wait = 0,
+    bell,                    % whether the NIF may wake us (bell/0)
     max, min,                % bytes of a batch, and the room below which draining is not worth it
     options, why,            % of the boot message; why there is no NIF
     armed = none,            % what is traced (tracer_arm.hrl)
@@ -117,7 +119,7 @@ start({Client, So, Hash, Nonce, Options, Janitor}) ->
         _ -> nif_load(So, Hash, Nonce, Janitor)
     end,
     Namer = spawn_opt(?MODULE, names, [{self(), Janitor, Client}], [{max_heap_size, heap(1)}]),
-    S0 = #s{client = Client, node = Node, janitor = Janitor, heard = now_ms(), options = Options, why = Why,
+    S0 = #s{client = Client, node = Node, janitor = Janitor, bell = bell(), heard = now_ms(), options = Options, why = Why,
         namer = Namer, worker = worker_start(), max = ?MAX_BATCH - ?META_ROOM, min = maps:get(size, Options, 1024) * 2 + ?MIN_DRAIN},
     S1 = session(tracer(S0)),
     Hello = info(S1),
@@ -135,6 +137,10 @@ tracer(S = #s{why = ok, options = O}) ->
     S#s{tracer = State};
 tracer(S = #s{options = O}) ->
     S#s{tracer = fallback, fb = fb_new(O)}.
+
+%% Measured on OTP 29, with busy schedulers: after an event through enif_select, what the schedulers themselves poll - the
+%% client's socket - may not be looked at for as long as they stay busy, and the lease runs out. OTP 27 does not do that.
+bell() -> erlang:system_info(otp_release) =:= "27".
 
 %% What carries the distribution to the client: tracing it would trace the tracing.
 channel(#s{node = Node}) ->
@@ -155,7 +161,9 @@ finish(Reason, S0) ->
     S = destroy(S0),
     Reason =:= janitor andalso exit(S#s.namer, kill),
     case S#s.tracer of fallback -> ok; State -> close(State) end,
-    case Reason of lease -> erlang:disconnect_node(S#s.node); _ -> ok end,
+    %% Unread output for a frozen client would hold up init:stop/0. A client that never spoke may have left its name to
+    %% another one by now, whose connection is none of ours.
+    Reason =:= lease andalso S#s.spoke andalso erlang:disconnect_node(S#s.node),
     case Reason of janitor -> unload(?MODULE, S#s.client); _ -> ok end,
     exit(Reason).
 
@@ -255,7 +263,7 @@ handle(_, S) ->
     S.
 
 heard(S) ->
-    S#s{heard = now_ms()}.
+    S#s{heard = now_ms(), spoke = true}.
 
 now_ms() ->
     erlang:monotonic_time(millisecond).
@@ -331,6 +339,8 @@ idle(_, S = #s{tracer = fallback, meta = []}) ->
     S#s{wait = infinity};
 idle(_, S = #s{tracer = fallback}) ->
     S#s{wait = ?LINGER};
+idle(_, S = #s{bell = false}) ->
+    S#s{wait = ?LOOK};
 idle(_, S = #s{tracer = State}) ->
     case doze(State) of
         armed when S#s.meta =:= [] -> S#s{dozing = true, wait = infinity};

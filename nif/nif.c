@@ -2,9 +2,9 @@
  * The library as the VM sees it: load and unload, the table of functions, and what the owner process calls.
  *
  * One instance of the library serves one client, so its state is static. The name of the module is a placeholder here;
- * the companion writes its own over it in the file before loading; etrace_tracer.erl says what each function takes and
- * returns, and how the owner uses it. The entry states the oldest interface
- * that is used, not the newest that the headers know, so that the file loads wherever it can run.
+ * the companion writes its own over it in the file before loading. etrace_tracer.erl says what each function takes and
+ * returns. The entry states the oldest interface that is used, not the newest that the headers know, so that the file
+ * loads wherever it can run.
  */
 #include <erl_nif.h>
 #include <string.h>

@@ -43,8 +43,8 @@ static bool is_operator(struct str s)
 {
     static const char *const words[] = {
         "%", "%{}", "{}", "<<>>", "...", "..", ".", "..//", "->", "+", "-", "*", "/", "**", "++", "--", "+++", "---", "<>", "!",
-        "^", "~~~", "&", "&&", "&&&", "|", "||", "|||", "=", "=~", "==", "===", "!=", "!==", "<", ">", "<=", ">=", "<-",
-        "\\\\", "|>", "<<<", ">>>", "<<~", "~>>", "<~", "~>", "<~>", "<|>", "^^^", "@",
+        "^", "&", "&&", "&&&", "|", "||", "|||", "=", "=~", "==", "===", "!=", "!==", "<", ">", "<=", ">=", "<-",
+        "\\\\", "|>", "<<<", ">>>", "<<~", "~>>", "<~", "~>", "<~>", "@",
     };
 
     for (size_t i = 0; i < ARRAY_LEN(words); i++)
@@ -57,16 +57,17 @@ static bool is_operator(struct str s)
 static bool is_identifier(struct str s)
 {
     const char *at = s.at, *end;
-    bool ascii = s.len && s.at[0] >= 'A' && s.at[0] <= 'Z';
+    bool upper = false, first = true;
 
     if (!s.len)
         return false;
-    for (end = at + s.len; at < end;) {
-        bool first = at == s.at;
+    for (end = at + s.len; at < end; first = false) {
         uint32_t c = utf8_next(&at, end);
-        if (is_letter(c) || c == '_' || (!ascii && c >= (first ? 0xdf : 0xc0) && c <= 0xff && c != 0xd7 && c != 0xf7))
+        if (first)
+            upper = (c >= 'A' && c <= 'Z') || (c >= 0xc0 && c <= 0xde);
+        if (is_letter(c) || c == '_' || (c >= 0xc0 && c <= 0xff && c != 0xd7 && c != 0xf7))
             continue;
-        if (!first && (is_digit(c) || c == '@' || (!ascii && c == 0xb7) || ((c == '?' || c == '!') && at == end)))
+        if (!first && (is_digit(c) || c == '@' || c == 0xb7 || (c == 0xb5 && upper) || ((c == '?' || c == '!') && at == end)))
             continue;
         return false;
     }

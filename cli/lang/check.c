@@ -1,5 +1,6 @@
 #include "check.h"
 
+#include <stdio.h>
 #include <string.h>
 
 struct ast *check_new(struct check *k, enum ast_type type, const struct ast *like)
@@ -116,56 +117,83 @@ bool check_can_fail(const struct ast *n)
     return false;
 }
 
-struct ast *check_known(struct check *k, struct ast *n)
+/*
+ * What can only fail is refused, with a caret under it. dbg's funs are taken as they are: there it is said, and goes on,
+ * as it does where the operand may never be come to. Returns whether to go on; the note may be empty.
+ */
+static bool fails(struct check *k, const struct ast *at, bool certain, const char *text, const char *note)
+{
+    if (k->probe->fun || !certain) {
+        warn(k->c, at->from, at->len, false, "%s%s%s", text, note[0] ? ": " : "", note);
+        return true;
+    }
+    diag(k->c, at->from, at->len, "%s", text);
+    return note[0] ? diag_note(k->c, "%s", note) : false;
+}
+
+static bool is_zero(term_t t)
+{
+    return t && ((t->type == TERM_INT && !t->integer) || (t->type == TERM_FLOAT && t->real == 0));
+}
+
+/* The arguments' types and values; *ret_odd when one of them is wrong and it goes on nevertheless. */
+static bool check_args(struct check *k, const struct ast *n, const term_t *args, bool *ret_odd)
 {
     const enum fn fn = (enum fn)n->op;
-    const struct fn_row *row = fn_row(fn);
-    term_t *args = arena_alloc(k->c->arena, n->count * sizeof(*args) + 1);
-    bool fails = false;
-    unsigned loose = 0;
+    char text[160];
 
-    if (!check_otp(k, fn, n))
-        return NULL;
     for (size_t i = 0; i < n->count; i++) {
         const struct ast *arg = n->items[i];
         unsigned wants = fn_wants(fn, i);
-        if (!(wants & arg->types)) {
-            const char *want = fn_type_name(wants), *have = fn_type_name(arg->types);
-            if (i && (fn == FN_ANDALSO || fn == FN_ORELSE)) { /* perhaps it is never come to */
-                warn(k->c, arg->from, arg->len, false, "'%s' takes a boolean, and this is %s", row->name, have ? have : "none");
-                loose |= arg->types;
-                args[i] = NULL;
-                continue;
-            }
-            diag(k->c, arg->from, arg->len, "'%s' takes %s%s%s", row->name, want ? want : "something else",
+        if (wants & arg->types)
+            continue;
+        const char *want = fn_type_name(wants), *have = fn_type_name(arg->types);
+        snprintf(text, sizeof(text), "'%s' takes %s%s%s", fn_row(fn)->name, want ? want : "something else",
                  have ? ", not " : "", have ? have : "");
-            diag_note(k->c, "this always fails");
-            return NULL;
-        }
-        args[i] = arg->known;
+        bool lazy = i && (fn == FN_ANDALSO || fn == FN_ORELSE);
+        if (!fails(k, arg, !lazy, text, lazy ? "" : "this always fails"))
+            return false;
+        *ret_odd = true;
     }
-    if ((fn == FN_DIV || fn == FN_REM || fn == FN_DIVIDE) && args[1] &&
-        ((args[1]->type == TERM_INT && !args[1]->integer) || (args[1]->type == TERM_FLOAT && args[1]->real == 0))) {
-        diag(k->c, n->from, n->len, "this always fails");
-        diag_note(k->c, "division by zero");
-        return NULL;
+    if (*ret_odd)
+        return true;
+    if ((fn == FN_DIV || fn == FN_REM || fn == FN_DIVIDE) && is_zero(args[1])) {
+        *ret_odd = true;
+        return fails(k, n, true, "this always fails", "division by zero");
     }
     if (fn == FN_ELEMENT && args[0] && args[0]->type == TERM_INT && args[0]->integer < 1) {
-        diag(k->c, n->items[0]->from, n->items[0]->len, "elements are counted from 1");
-        return NULL;
+        *ret_odd = true;
+        return fails(k, n->items[0], true, "elements are counted from 1", "");
     }
-    n->types = row->result | loose;
+    return true;
+}
+
+struct ast *check_known(struct check *k, struct ast *n)
+{
+    const enum fn fn = (enum fn)n->op;
+    term_t *args = arena_alloc(k->c->arena, n->count * sizeof(*args) + 1);
+    bool odd = false, raises = false;
+    char note[80] = "";
+
+    for (size_t i = 0; i < n->count; i++)
+        args[i] = n->items[i]->known;
+    if (!check_otp(k, fn, n) || !check_args(k, n, args, &odd))
+        return NULL;
+    n->types = fn_row(fn)->result;
+    if (odd) {
+        n->types = TY_ANY;
+        return n;
+    }
     for (size_t i = 0; i < n->count; i++)
         if (!args[i] && (n->items[i]->types != TY_BOOL || check_can_fail(n->items[i])))
             return n; /* it may raise: then there is no value */
-    n->known = n->count ? fold(k->c->arena, fn, args, n->count, &fails) : NULL;
-    if (fails) {
-        diag(k->c, n->from, n->len, "this always fails");
+    n->known = n->count ? fold(k->c->arena, fn, args, n->count, &raises) : NULL;
+    if (raises) {
         if (fn == FN_ELEMENT)
-            diag_note(k->c, "the tuple has %zu elements, counted from 1", args[1]->count);
+            snprintf(note, sizeof(note), "the tuple has %zu elements, counted from 1", args[1]->count);
         else if (fn == FN_HD || fn == FN_TL)
-            diag_note(k->c, "the list is empty");
-        return NULL;
+            snprintf(note, sizeof(note), "the list is empty");
+        return fails(k, n, true, "this always fails", note) ? n : NULL;
     }
     if (n->known)
         n->types = term_types(n->known);
@@ -212,12 +240,13 @@ bool check_guards(struct check *k, struct ast_clause *cl, bool *ret_always)
                 return false;
             if (!(test->types & TY_BOOL)) {
                 const char *have = fn_type_name(test->types);
-                diag(k->c, test->from, test->len, "a guard is a test, and this is %s", have ? have : "none");
-                diag_note(k->c, "it is never true");
-                return false;
+                char text[80];
+                snprintf(text, sizeof(text), "a guard is a test, and this is %s", have ? have : "none");
+                if (!fails(k, test, true, text, "it is never true"))
+                    return false;
             }
             all &= is_true(test);
-            if (test->known && !is_true(test))
+            if (test->known && test->types & TY_BOOL && !is_true(test))
                 warn(k->c, test->from, test->len, cl->nguards == 1, "this is never true");
             g->tests[j] = test;
         }

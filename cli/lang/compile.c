@@ -65,8 +65,7 @@ static bool check_counts(struct comp *c, const struct ast_probe *p)
     return true;
 }
 
-static bool fit_selector(struct comp *c, const struct ast_probe *p, struct selector *s, bool given, size_t lo, size_t hi,
-                         const struct ast_clause *cl)
+static bool fit_selector(struct comp *c, struct selector *s, bool given, size_t lo, size_t hi, const struct ast_clause *cl)
 {
     if (!given) {
         s->arity_lo = (int)lo;
@@ -80,7 +79,6 @@ static bool fit_selector(struct comp *c, const struct ast_probe *p, struct selec
     }
     s->arity_lo = MAX(s->arity_lo, (int)lo);
     s->arity_hi = MIN(s->arity_hi, (int)MIN(hi, SPEC_ARITY_MAX));
-    (void)p;
     return true;
 }
 
@@ -110,7 +108,7 @@ static bool fit_arities(struct comp *c, struct ast_probe *p, struct spec *s)
         }
     }
     for (size_t i = 0; shown && i < p->nselectors; i++)
-        if (!fit_selector(c, p, &p->selectors[i], p->arity_given[i], lo, hi, shown))
+        if (!fit_selector(c, &p->selectors[i], p->arity_given[i], lo, hi, shown))
             return false;
     return true;
 }

@@ -243,7 +243,7 @@ void lang_print_where(const struct where *w, struct buf *b)
 
 /* ---- text ---- */
 
-static void print_selector(const struct spec *s, const struct selector *sel, struct buf *b)
+static void print_selector(const struct selector *sel, struct buf *b)
 {
     struct arena a;
 
@@ -259,7 +259,6 @@ static void print_selector(const struct spec *s, const struct selector *sel, str
         buf_printf(b, "/%d.._", sel->arity_lo);
     else
         buf_printf(b, "/%d..%d", sel->arity_lo, sel->arity_hi);
-    (void)s;
     arena_release(&a);
 }
 
@@ -306,7 +305,7 @@ static void explain_text(const struct spec *s, struct buf *b)
     for (size_t i = 0; i < s->nselectors; i++) {
         label(b, i ? "" : "functions");
         buf_char(b, ' ');
-        print_selector(s, &s->selectors[i], b);
+        print_selector(&s->selectors[i], b);
         buf_char(b, '\n');
     }
     if (s->kind == SPEC_EVENT)

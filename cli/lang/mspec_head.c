@@ -27,21 +27,13 @@ static term_t call2(struct arena *a, const char *name, term_t x, term_t y)
     return TUPLE(a, term_atom(a, name), x, y);
 }
 
-#define MAX_STEPS 100
+#define MAX_STEPS 300 /* an argument behind 254 others, and something in it */
 
-/* NULL with an error where the part is too far inside. */
-static term_t path_term(struct mclause *m, const struct path *p, const struct ast *at)
+static term_t steps_term(struct mclause *m, const struct path *p)
 {
-    term_t t;
-
     if (p->step == STEP_ROOT)
         return term_atom(m->a, "$_");
-    if (!(t = path_term(m, p->up, at)))
-        return NULL;
-    if (p->index > MAX_STEPS) {
-        diag(m->k->c, at->from, at->len, "this stands too far behind in its list to be named");
-        return NULL;
-    }
+    term_t t = steps_term(m, p->up);
     switch (p->step) {
     case STEP_ELEMENT:
         return call2(m->a, "element", term_int(m->a, (int64_t)p->index), t);
@@ -52,6 +44,19 @@ static term_t path_term(struct mclause *m, const struct path *p, const struct as
             t = call1(m->a, "tl", t);
         return p->step == STEP_ITEM ? call1(m->a, "hd", t) : t;
     }
+}
+
+/* NULL with an error where the part is too far inside: every step is a call that is nested in the next. */
+static term_t path_term(struct mclause *m, const struct path *p, const struct ast *at)
+{
+    size_t steps = 0;
+
+    for (const struct path *s = p; s->step != STEP_ROOT; s = s->up)
+        steps += 1 + (s->step == STEP_ITEM || s->step == STEP_TAIL ? s->index : 0);
+    if (steps <= MAX_STEPS)
+        return steps_term(m, p);
+    diag(m->k->c, at->from, at->len, "this stands too far behind in its list to be named");
+    return NULL;
 }
 
 static struct binding *find(struct mclause *m, struct str name)
@@ -132,10 +137,9 @@ static bool name_part(struct mclause *m, const struct ast *var, term_t part, con
 
 /* ---- P = Q: one pattern that says both ---- */
 
-static struct ast *unmergeable(struct mclause *m, const struct ast *p, const struct ast *q)
+static struct ast *unmergeable(struct mclause *m, const struct ast *q)
 {
     diag(m->k->c, q->from, q->len, "this can never match together with the pattern beside it");
-    (void)p;
     return NULL;
 }
 
@@ -203,9 +207,9 @@ static struct ast *merge(struct mclause *m, struct ast *p, struct ast *q)
     p = opened(m, p);
     q = opened(m, q);
     if (p->type == A_LIT && q->type == A_LIT)
-        return term_equal(p->value, q->value) ? p : unmergeable(m, p, q);
+        return term_equal(p->value, q->value) ? p : unmergeable(m, q);
     if (p->type != q->type)
-        return unmergeable(m, p, q);
+        return unmergeable(m, q);
     struct ast *out = check_new(m->k, p->type, p);
     size_t count = MIN(p->count, q->count);
     switch (p->type) {
@@ -213,18 +217,18 @@ static struct ast *merge(struct mclause *m, struct ast *p, struct ast *q)
         return merge_maps(m, p, q);
     case A_TUPLE:
         if (p->count != q->count)
-            return unmergeable(m, p, q);
+            return unmergeable(m, q);
         break;
     case A_LIST:
         if (p->count == count && q->count == count)
             out->tail = !p->tail && !q->tail ? NULL : both(m, rest_of(m, p, count), rest_of(m, q, count));
         else if (p->count == count ? !p->tail : !q->tail)
-            return unmergeable(m, p, q);
+            return unmergeable(m, q);
         else
             out->tail = both(m, rest_of(m, p, count), rest_of(m, q, count));
         break;
     default:
-        return unmergeable(m, p, q);
+        return unmergeable(m, q);
     }
     out->count = count;
     out->items = arena_alloc(m->a, count * sizeof(*out->items) + 1);
@@ -233,37 +237,40 @@ static struct ast *merge(struct mclause *m, struct ast *p, struct ast *q)
     return out;
 }
 
-static bool is_name(const struct ast *n)
+static void leaves(struct mclause *m, struct ast *n, struct ptrs *ret)
 {
-    return n->type == A_VAR;
+    if (n->type != A_MATCH) {
+        ptrs_add(ret, m->a, n);
+        return;
+    }
+    leaves(m, n->items[0], ret);
+    leaves(m, n->items[1], ret);
 }
 
-static term_t alias(struct mclause *m, const struct ast *n, const struct path *at)
+/* P = Q = V: one pattern of all that have a form, and names for it. */
+static term_t alias(struct mclause *m, struct ast *n, const struct path *at)
 {
-    struct ast *p = n->items[0], *q = n->items[1];
+    struct ptrs all = {0};
+    struct ast *merged = NULL, *named = NULL;
 
-    if (p->type == A_ANY)
-        return head(m, q, at);
-    if (q->type == A_ANY)
-        return head(m, p, at);
-    if (is_name(p) || is_name(q)) {
-        const struct ast *name = is_name(p) && !is_name(q) ? p : q, *other = name == p ? q : p;
-        term_t t = head(m, other, at);
-        return t && name_part(m, name, t, at) ? t : NULL;
+    leaves(m, n, &all);
+    for (size_t i = 0; i < all.count; i++) {
+        struct ast *leaf = all.items[i];
+        if (leaf->type == A_ANY)
+            continue;
+        if (leaf->type == A_VAR)
+            named = named ? named : leaf;
+        else if (!(merged = merged ? merge(m, merged, leaf) : leaf))
+            return NULL;
     }
-    if (p->type == A_MATCH || q->type == A_MATCH) { /* P = (Q = R): names apart, then what is left */
-        const struct ast *chain = p->type == A_MATCH ? p : q, *other = chain == p ? q : p;
-        struct ast *x = chain->items[0], *y = chain->items[1];
-        struct ast *name = is_name(x) ? x : is_name(y) ? y : NULL;
-        if (!name) {
-            struct ast *one = merge(m, x, y);
-            return one ? alias(m, both(m, one, (struct ast *)(uintptr_t)other), at) : NULL;
-        }
-        term_t t = alias(m, both(m, name == x ? y : x, (struct ast *)(uintptr_t)other), at);
-        return t && name_part(m, name, t, at) ? t : NULL;
+    struct ast *first = merged ? merged : named ? named : all.items[0];
+    term_t t = head(m, first, at);
+    for (size_t i = 0; t && i < all.count; i++) {
+        struct ast *leaf = all.items[i];
+        if (leaf->type == A_VAR && leaf != first && !name_part(m, leaf, t, at))
+            return NULL;
     }
-    struct ast *merged = merge(m, p, q);
-    return merged ? head(m, merged, at) : NULL;
+    return t;
 }
 
 /* ---- binaries ---- */
@@ -375,7 +382,7 @@ static term_t head(struct mclause *m, const struct ast *n, const struct path *at
     case A_PIN:
         return pinned(m, n->value);
     case A_MATCH:
-        return alias(m, n, at);
+        return alias(m, (struct ast *)(uintptr_t)n, at);
     case A_BIN:
         return binary(m, n);
     case A_TUPLE:

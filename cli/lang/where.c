@@ -126,6 +126,8 @@ static void guess_word(struct maker *m, struct str text)
     diag_guess(m->k->c, &g);
 }
 
+#define MAX_TAILS 100 /* calls of tl that are nested in each other */
+
 /* Where a variable of the head is found in what the event brings; NULL when it is not there. */
 static struct where *find_in(struct maker *m, const struct ast *n, struct str var, struct where *here, const struct ast *at)
 {
@@ -150,6 +152,8 @@ static struct where *find_in(struct maker *m, const struct ast *n, struct str va
             part = CALL(m, FN_MAP_GET, at, constant(m, n->items[i - 1]->known, at), here);
         if ((found = find_in(m, n->items[i], var, part, at)))
             return found;
+        if (n->type == A_LIST && i >= MAX_TAILS)
+            return NULL;
         if (n->type == A_LIST)
             rest = CALL(m, FN_TL, at, rest);
     }

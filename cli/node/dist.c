@@ -42,6 +42,18 @@ static bool stray(struct dist *d, struct err *e)
     return ++d->strays <= STRAYS_MAX || bad(e, "too many messages that nobody asked for");
 }
 
+/*
+ * The pid that a message is for, behind what is unused or its sender. A node gives our name to others before and after
+ * us; what was meant for them and comes late names another creation.
+ */
+static bool is_ours(const struct dist *d, struct etf *control)
+{
+    struct etf_head to;
+
+    return etf_skip(control) && etf_get_pid(control, &to) && to.id == d->self.id && to.serial == d->self.serial
+           && to.creation == d->self.creation;
+}
+
 /* 'p', 131 and the control message, and for some of them 131 and the message. */
 static bool frame(struct dist *d, const char *at, size_t len, const struct dist_handler *h, struct err *e)
 {
@@ -60,6 +72,8 @@ static bool frame(struct dist *d, const char *at, size_t len, const struct dist_
     case CTL_SEND_SENDER:
         if (r.at == r.end || *r.at != 131)
             return bad(e, "a message that is not there");
+        if (!is_ours(d, &control))
+            return stray(d, e);
         etf_open(&r, r.at + 1, (size_t)(r.end - r.at) - 1);
         return h->message(h->data, r, e);
     default:

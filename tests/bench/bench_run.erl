@@ -132,12 +132,12 @@ live(Bytes, W, Pids) ->
     Command = lists:join(" ", [get(etrace), "-n", atom_to_list(node()) | [[$', A, $'] || A <- Args]]),
     Port = open_port({spawn, lists:flatten(["sh -c \"exec ", Command, " >/dev/null 2>", get(dir), "/live.log\""])}, [exit_status]),
     {os_pid, OsPid} = erlang:port_info(Port, os_pid),
-    wait(fun() -> bench_work:is_armed(W, Pids) end, 5000),
+    wait(fun() -> bench_work:is_armed(W, Pids) end, 20000),
     fun() ->
         os:cmd("kill -INT " ++ integer_to_list(OsPid)),
         receive {Port, {exit_status, _}} -> ok end,
         add({lost, W}, dropped(filename:join(get(dir), "live.log"))),
-        wait(fun() -> trace:session_info(all) =:= [{legacy, default}] orelse trace:session_info(all) =:= [] end, 5000)
+        wait(fun() -> trace:session_info(all) =:= [{legacy, default}] orelse trace:session_info(all) =:= [] end, 20000)
     end.
 
 %% The client's own closing line says what was lost.
@@ -150,7 +150,7 @@ dropped(Log) ->
 
 add(Key, N) -> put(Key, case get(Key) of undefined -> N; M -> M + N end).
 
-wait(_, Left) when Left =< 0 -> error(etrace_is_late);
+wait(_, Left) when Left =< 0 -> error({client, file:read_file(filename:join(get(dir), "live.log"))});
 wait(Until, Left) -> Until() orelse begin timer:sleep(5), wait(Until, Left - 5) end.
 
 %% ---- figures ----

@@ -111,10 +111,13 @@ trace_wait() {
 }
 
 trace_read() {
-    output=$(<"$OUT")
-    talk=$(<"$ERR")
+    output=
     lines=()
-    [[ ! $output ]] || mapfile -t lines <<<"$output"
+    talk=$(<"$ERR")
+    # A flood is looked at in its file.
+    [[ -s $OUT && $(stat -c %s "$OUT") -lt 1000000 ]] || return 0
+    output=$(<"$OUT")
+    mapfile -t lines <<<"$output"
 }
 
 trace_end() {
