@@ -19,14 +19,12 @@
 static ErlNifEnv *bounds_env;
 static ERL_NIF_TERM big_most, big_least;
 
-static ERL_NIF_TERM secret_atoms[ENCODE_MAX_SECRETS];
 static struct {
     uint32_t bytes;
     uint8_t text[ENCODE_MAX_SECRET];
-} secret_binaries[ENCODE_MAX_SECRETS];
-static unsigned secret_atom_count, secret_binary_count;
-static uint32_t secret_lengths; /* bit n: some secret binary has n bytes */
-static bool secrets;
+} secrets[ENCODE_MAX_SECRETS];
+static unsigned secret_count;
+static uint32_t secret_lengths; /* bit n: some secret has n bytes */
 
 /*
  * Every encoding function takes where to write, behind what no item begins, and how deep it may go; it returns where to go
@@ -74,6 +72,16 @@ static unsigned name(ErlNifEnv *env, ERL_NIF_TERM atom, uint8_t *at)
     return n > 0 ? (unsigned)n - 1 : 0;
 }
 
+static bool is_secret_text(const uint8_t *bytes, size_t count)
+{
+    if (count >= ENCODE_MAX_SECRET || !(secret_lengths >> count & 1))
+        return false;
+    for (unsigned i = 0; i < secret_count; i++)
+        if (secrets[i].bytes == count && memcmp(secrets[i].text, bytes, count) == 0)
+            return true;
+    return false;
+}
+
 static uint8_t *atom(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
 {
     unsigned id = intern_atom(t);
@@ -81,6 +89,7 @@ static uint8_t *atom(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
         return put_tagged(at, ETW_T_ATOM, id, 2);
     e->names->atoms[id] = t;
     unsigned bytes = name(e->env, t, at + 5);
+    intern_mark(e->names, id, is_secret_text(at + 5, bytes));
     return put16(put16(put8(at, ETW_T_ATOMDEF), id), bytes) + bytes;
 }
 
@@ -188,22 +197,31 @@ static inline uint8_t *term(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NI
     return immediate(e, at, t);
 }
 
-/* Whether what stands under this key is not to be shown. */
+static bool is_secret_string(struct encoder *e, ERL_NIF_TERM list)
+{
+    uint8_t bytes[ENCODE_MAX_SECRET];
+    unsigned count = 0, c;
+    ERL_NIF_TERM head;
+    for (; enif_get_list_cell(e->env, list, &head, &list); bytes[count++] = (uint8_t)c)
+        if (count == sizeof bytes || !enif_get_uint(e->env, head, &c) || c > 255)
+            return false;
+    return is_secret_text(bytes, count);
+}
+
+/*
+ * Whether what stands under this key, which has just been encoded, is not to be shown: by its name, for the node may
+ * learn the atom later than the rule. So an atom's mark was made where its name was defined.
+ */
 static bool is_secret(struct encoder *e, ERL_NIF_TERM key)
 {
     ErlNifBinary bin;
-    if (!imm_known || imm_is_value(key)) {
-        for (unsigned i = 0; i < secret_atom_count; i++)
-            if (secret_atoms[i] == key)
-                return true;
-    }
-    if (secret_binary_count == 0 || (imm_known && (imm_is_value(key) || imm_is_list(key))) || !enif_inspect_binary(e->env, key, &bin))
+    if (e->names->atoms[intern_atom(key)] == key)
+        return intern_marked(e->names, intern_atom(key));
+    if (imm_known && imm_is_value(key))
         return false;
-    if (bin.size < 32 && secret_lengths >> bin.size & 1)
-        for (unsigned i = 0; i < secret_binary_count; i++)
-            if (secret_binaries[i].bytes == bin.size && memcmp(secret_binaries[i].text, bin.data, bin.size) == 0)
-                return true;
-    return false;
+    if (imm_known ? imm_is_list(key) : enif_is_list(e->env, key))
+        return is_secret_string(e, key);
+    return enif_inspect_binary(e->env, key, &bin) && is_secret_text(bin.data, bin.size);
 }
 
 static __attribute__((noinline)) uint8_t *list(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth)
@@ -231,11 +249,6 @@ static inline uint8_t *tuple(struct encoder *e, uint8_t *at, uint8_t *end, const
         at = put8(at, ETW_T_TUPLE0 + arity);
     else
         at = put_tagged(at, ETW_T_TUPLE, arity, 4);
-    if (arity == 2 && secrets && is_secret(e, elements[0])) {
-        if (at >= end)
-            return cut(e, at, ETW_T_CUT);
-        return put8(term(e, at, end, elements[0], depth), ETW_T_REDACTED);
-    }
     /* a little is kept for the elements behind, so that one large one does not hide them all */
     uint32_t many = arity < e->items ? arity : e->items;
     size_t keep = at + many * 16u < end ? 8 : 0;
@@ -245,6 +258,8 @@ static inline uint8_t *tuple(struct encoder *e, uint8_t *at, uint8_t *end, const
         if (at >= end)
             return cut(e, at, ETW_T_CUT);
         at = term(e, at, end, elements[i], depth);
+        if (arity == 2 && i == 0 && secret_count && is_secret(e, elements[0]))
+            return put8(at, ETW_T_REDACTED);
     }
     return many < arity ? cut(e, at, ETW_T_CUT) : at;
 }
@@ -265,7 +280,7 @@ static uint8_t *map(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t
             break;
         }
         at = term(e, at, end, key, depth);
-        if (secrets && is_secret(e, key)) {
+        if (secret_count && is_secret(e, key)) {
             at = put8(at, ETW_T_REDACTED);
         } else if (at >= end) {
             at = cut(e, at, ETW_T_CUT);
@@ -410,24 +425,18 @@ void encode_unload(void)
     bounds_env = NULL;
 }
 
-bool encode_redact(ErlNifEnv *env, ERL_NIF_TERM atoms, ERL_NIF_TERM binaries)
+bool encode_redact(ErlNifEnv *env, ERL_NIF_TERM keys)
 {
     ERL_NIF_TERM head;
     ErlNifBinary bin;
-    secret_atom_count = secret_binary_count = 0;
+    secret_count = 0;
     secret_lengths = 0;
-    for (; enif_get_list_cell(env, atoms, &head, &atoms); secret_atom_count++) {
-        if (secret_atom_count == ENCODE_MAX_SECRETS || !enif_is_atom(env, head))
+    for (; enif_get_list_cell(env, keys, &head, &keys); secret_count++) {
+        if (secret_count == ENCODE_MAX_SECRETS || !enif_inspect_binary(env, head, &bin) || bin.size >= ENCODE_MAX_SECRET)
             return false;
-        secret_atoms[secret_atom_count] = head;
-    }
-    for (; enif_get_list_cell(env, binaries, &head, &binaries); secret_binary_count++) {
-        if (secret_binary_count == ENCODE_MAX_SECRETS || !enif_inspect_binary(env, head, &bin) || bin.size >= ENCODE_MAX_SECRET)
-            return false;
-        memcpy(secret_binaries[secret_binary_count].text, bin.data, bin.size);
-        secret_binaries[secret_binary_count].bytes = (uint32_t)bin.size;
+        memcpy(secrets[secret_count].text, bin.data, bin.size);
+        secrets[secret_count].bytes = (uint32_t)bin.size;
         secret_lengths |= UINT32_C(1) << bin.size;
     }
-    secrets = secret_atom_count || secret_binary_count;
-    return enif_is_empty_list(env, atoms) && enif_is_empty_list(env, binaries);
+    return enif_is_empty_list(env, keys);
 }

@@ -24,7 +24,7 @@
 
 #define ENCODE_MAX_DEPTH 64
 #define ENCODE_MAX_SECRETS 64
-#define ENCODE_MAX_SECRET 32 /* bytes of a secret binary key */
+#define ENCODE_MAX_SECRET 32 /* bytes of a secret key, less one */
 
 struct encoder {
     ErlNifEnv *env;
@@ -40,8 +40,8 @@ struct encoder {
 bool encode_load(ErlNifEnv *env);
 void encode_unload(void);
 
-/* Keys whose values are not shown; false: too many or too long. */
-bool encode_redact(ErlNifEnv *env, ERL_NIF_TERM atoms, ERL_NIF_TERM binaries);
+/* The names of keys - atoms, binaries, strings - whose values are not shown; false: too many or too long. */
+bool encode_redact(ErlNifEnv *env, ERL_NIF_TERM keys);
 
 /* `many` terms side by side, the first of which do not starve the last; returns behind the last byte. */
 uint8_t *encode_terms(struct encoder *e, uint8_t *at, const ERL_NIF_TERM *terms, unsigned many);

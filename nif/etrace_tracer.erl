@@ -63,7 +63,7 @@
 %% for meta tracing, and abort.
 %%
 %% hello() -> {Hash, Nonce}: the build's, as it stands in the file, and what load_nif was given: that this is our file.
-%% open({RingBytes, Rings, Bytes, Levels, Terms, Limit, Rate, [RedactedAtom], [RedactedBinary]}) -> {ok, State}
+%% open({RingBytes, Rings, Bytes, Levels, Terms, Limit, Rate, [RedactedName]}) -> {ok, State}
 %%     begins a session; State, a small integer, is the tracer's state in the VM and names the session below.
 %%     RingBytes a power of two, Rings at most 256; 0 is no limit, no rate.
 %% exclude(PidOrPort): never an event of it, and none that is sent to it; 16 at most; forgotten by the next open.
@@ -129,10 +129,9 @@ start({Client, So, Hash, Nonce, Options, Janitor}) ->
     loop(S2).
 
 tracer(S = #s{why = ok, options = O}) ->
-    Redact = maps:get(redact, O, []),
     {ok, State} = open({maps:get(buffer, O, 1048576), maps:get(count, O, 64), maps:get(size, O, 1024),
         maps:get(depth, O, 16), maps:get(items, O, 1024), maps:get(limit, O, 0), maps:get(rate, O, 0),
-        existing(Redact), Redact}),
+        maps:get(redact, O, [])}),
     lists:foreach(fun exclude/1, [self(), S#s.janitor, S#s.namer, S#s.worker] ++ [P || P <- [channel(S)], P =/= none]),
     S#s{tracer = State};
 tracer(S = #s{options = O}) ->

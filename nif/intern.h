@@ -5,6 +5,7 @@
 #ifndef ETRACE_INTERN_H
 #define ETRACE_INTERN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "etrace_wire.h"
@@ -14,7 +15,19 @@ struct intern {
         uint64_t module, name;
     } functions[ETW_FUNCTIONS];
     uint64_t atoms[ETW_ATOMS];
+    uint64_t marks[ETW_ATOMS / 64]; /* of these atoms: the name is a secret key's */
 };
+
+static inline void intern_mark(struct intern *names, unsigned atom, bool marked)
+{
+    uint64_t bit = UINT64_C(1) << atom % 64;
+    names->marks[atom / 64] = marked ? names->marks[atom / 64] | bit : names->marks[atom / 64] & ~bit;
+}
+
+static inline bool intern_marked(const struct intern *names, unsigned atom)
+{
+    return names->marks[atom / 64] >> atom % 64 & 1;
+}
 
 static inline unsigned intern_function(uint64_t module, uint64_t name)
 {

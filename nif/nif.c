@@ -75,7 +75,7 @@ static ERL_NIF_TERM nif_open(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
     int n;
     bool ok = true;
     (void)argc;
-    if (!enif_get_tuple(env, argv[0], &n, &o) || n != 9)
+    if (!enif_get_tuple(env, argv[0], &n, &o) || n != 8)
         return enif_make_badarg(env);
     uint64_t ring_bytes = number(env, o[0], RING_LEAST, RING_MOST, &ok), count = number(env, o[1], 1, LANES_MAX, &ok);
     uint64_t bytes = number(env, o[2], 0, BYTES_MOST, &ok), depth = number(env, o[3], 0, UINT32_MAX, &ok);
@@ -85,7 +85,7 @@ static ERL_NIF_TERM nif_open(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
         return enif_make_badarg(env);
     if (atomic_load(&session.live))
         return error(env, "open");
-    if (!encode_redact(env, o[7], o[8]))
+    if (!encode_redact(env, o[7]))
         return error(env, "redact");
     if (!lanes_open((uint32_t)count, ring_bytes, bytes + TRACER_RESERVE))
         return error(env, "memory");

@@ -20,12 +20,11 @@
 
 fb_new(Options) ->
     Rate = case maps:get(rate, Options, 0) of 0 -> ?FB_RATE; R -> min(R, ?FB_RATE) end,
-    Redacted = maps:get(redact, Options, []),
     #fb{rate = Rate, tokens = Rate, filled = erlang:monotonic_time(nanosecond),
         most = maps:get(buffer, Options, 1048576),
         limit = case maps:get(limit, Options, 0) of 0 -> infinity; N -> N end,
         limits = {maps:get(size, Options, 1024), maps:get(depth, Options, 16), maps:get(items, Options, 1024),
-            maps:from_keys(Redacted ++ existing(Redacted), true)}}.
+            maps:from_keys(maps:get(redact, Options, []), true)}}.
 
 %% The tick is nanoseconds: the monotonic clock, which begins far below 0, lifted over it.
 -define(FB_LIFT, (1 bsl 60)).

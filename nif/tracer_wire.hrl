@@ -130,10 +130,18 @@ map(_, A, _, L, Left) when Left =:= 0; byte_size(A) >= element(1, L) -> cut(A, ?
 map({Key, Value, Next}, A, Level, L, Left) ->
     map(maps:next(Next), pair(Key, Value, A, Level, L, element(4, L)), Level, L, Left - 1).
 
-pair(Key, _, A, Level, L, Redacted) when is_map_key(Key, Redacted) ->
-    <<(term(Key, A, Level, L))/binary, ?T_REDACTED>>;
-pair(Key, Value, A, Level, L, _) ->
-    term(Value, term(Key, A, Level, L), Level, L).
+pair(Key, Value, A, Level, L, Redacted) ->
+    Begun = term(Key, A, Level, L),
+    case is_map_key(key(Key), Redacted) of
+        true -> <<Begun/binary, ?T_REDACTED>>;
+        false -> term(Value, Begun, Level, L)
+    end.
+
+%% The name of a key: an atom's, a binary's or a string's.
+key(Key) when is_atom(Key) -> atom_to_binary(Key);
+key([_ | _] = Key) ->
+    case bytes(Key, 0, 32) of none -> none; _ -> list_to_binary(Key) end;
+key(Key) -> Key.
 
 %% The number in the low 28 bits and the serial above, as the wire has it; a port is its number.
 word(Pid) when is_pid(Pid) ->

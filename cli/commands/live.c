@@ -215,22 +215,29 @@ static const char *const secrets[] = {
     "credentials", "otp_secret",
 };
 
-#define MAX_KEYS 256
+#define MAX_KEYS 64     /* as many as the tracer takes, and so long */
+#define MAX_KEY_BYTES 31
 
-static size_t redacted(const struct limit_opts *limit, struct str keys[static MAX_KEYS])
+static bool redacted(const struct limit_opts *limit, struct str keys[static MAX_KEYS], size_t *ret_count, struct err *e)
 {
     size_t n = 0;
 
     for (size_t i = 0; limit->redact_defaults && i < ARRAY_LEN(secrets); i++)
         keys[n++] = (struct str){secrets[i], strlen(secrets[i])};
     for (size_t i = 0; i < limit->redact.count; i++)
-        for (const char *at = limit->redact.items[i]; *at && n < MAX_KEYS;) {
+        for (const char *at = limit->redact.items[i]; *at;) {
             size_t len = strcspn(at, ",");
+            if (len > MAX_KEY_BYTES)
+                return err_set(e, ERR_USAGE, "--redact takes keys of at most %d bytes, not '%.*s'", MAX_KEY_BYTES, (int)len, at);
+            if (len && n == MAX_KEYS)
+                return err_set(e, ERR_USAGE, "--redact takes at most %zu keys beside the default ones",
+                               MAX_KEYS - (limit->redact_defaults ? ARRAY_LEN(secrets) : 0));
             if (len)
                 keys[n++] = (struct str){at, len};
             at += len + (at[len] == ',');
         }
-    return n;
+    *ret_count = n;
+    return true;
 }
 
 static bool attach(struct live *l, struct live_node *n, const char *name, struct err *e)
@@ -239,8 +246,11 @@ static bool attach(struct live *l, struct live_node *n, const char *name, struct
     struct node_target target = {.name = name, .port = (int)o->port, .cookie_file = o->cookie_file};
     struct session_handlers handlers = {.data = n, .batch = on_batch, .reply = on_reply};
     struct str keys[MAX_KEYS];
-    struct session_options options = session_options(l, keys, redacted(l->o->limit, keys));
+    size_t nkeys = 0;
 
+    if (!redacted(l->o->limit, keys, &nkeys, e))
+        return false;
+    struct session_options options = session_options(l, keys, nkeys);
     if (o->os_pid) {
         char *end;
         target.ospid = strtol(o->os_pid, &end, 10);

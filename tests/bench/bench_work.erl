@@ -55,9 +55,14 @@ expressions(w5) -> ["bench_work:big/1"].
 %% Somebody traces all of them for it; flags are set after patterns.
 is_armed(W, Pids) ->
     Flag = case W of w3 -> send; _ -> call end,
-    lists:all(fun(S) -> S end, [lists:any(fun(S) ->
-        case catch trace:info(S, P, flags) of {flags, Flags} -> lists:member(Flag, Flags); _ -> false end
-    end, trace:session_info(all)) || P <- Pids]).
+    lists:all(fun(P) -> lists:any(fun(S) -> lists:member(Flag, flags(S, P)) end, trace:session_info(all)) end, Pids).
+
+flags(Session, Pid) ->
+    try trace:info(Session, Pid, flags) of
+        {flags, Flags} -> Flags;
+        undefined -> []
+    catch error:badarg -> [] % the session has gone meanwhile
+    end.
 
 run(Pids, Rounds) ->
     Workers = [P || P <- Pids, worker(P)],

@@ -9,7 +9,7 @@
 -export([raise/2, caught/2, deep/1, outer/1]).
 -export([blob/1, seq/1, dict/1, nested/1, pair/2, secret/1]).
 %% Ways to call them.
--export([run/1, loop/1, each/2, ping_pong/1, worker/0, worker/1, ask/2, tell/2, stop/1, burst/2, flood/1, calm/1]).
+-export([run/1, loop/1, each/2, ping_pong/1, worker/0, worker/1, serve/0, ask/2, tell/2, stop/1, burst/2, flood/1, calm/1]).
 -export([warm/0, pace/2, stamp/1, begun/2, ask_child/2]).
 %% A server.
 -export([start_server/0, stop_server/0, put/2, get/1, crash/1]).
@@ -143,7 +143,7 @@ pong(Ping, N) ->
 
 %% A process that does nothing but what it is asked to: ask/2 waits for the value, tell/2 does not.
 worker() ->
-    spawn(fun serve/0).
+    spawn(?MODULE, serve, []).
 
 worker(Name) ->
     Pid = worker(),
