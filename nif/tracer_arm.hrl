@@ -165,10 +165,10 @@ patterns(Session, Scope, Map, Only) ->
     {Default, Over} = if On + 1 < Off -> {Common, erlang:loaded()}; true -> {false, maps:keys(Modules)} end,
     Default =:= false orelse Set({'_', '_', '_'}, Default),
     {_, Steps} = plan(Modules, Over, Scope, Default),
-    lists:foreach(fun({MFA, Ms}) -> Set(MFA, Ms) end, Steps),
+    lists:foreach(fun({MFA, Ms}) -> Set(MFA, Ms) end, lists:reverse(Steps)), % a whole module before what differs in it
     [{MFA, Scope, Ms} || {MFA, Ms} <- maps:to_list(Map)].
 
-%% {How many calls, the calls}, when `Default` is already set for every function.
+%% {How many calls, the calls with the last one first}, when `Default` is already set for every function.
 plan(Modules, Over, Scope, Default) ->
     lists:foldl(fun(M, {N, Steps}) ->
         Wanted = maps:get(M, Modules, []),

@@ -6,7 +6,13 @@ nif_load(<<>>, _, _, _) ->
     [{<<"no NIF in this build">>, <<>>}];
 nif_load(So, Hash, Nonce, Janitor) ->
     Uid = uid(),
-    nif_try(candidates(), fun(Dir) -> nif_load(Dir, So, Hash, Nonce, Janitor, Uid) end, []).
+    Mounts = mounts(),
+    nif_try(candidates(), fun(Dir) ->
+        case noexec(Dir, Mounts) of
+            true -> "noexec";
+            false -> nif_load(Dir, So, Hash, Nonce, Janitor, Uid)
+        end
+    end, []).
 
 nif_try([], _, Why) -> lists:reverse(Why);
 nif_try([Dir | Dirs], Load, Why) ->
@@ -21,6 +27,45 @@ candidates() ->
     Home = case os:getenv("HOME") of false -> []; H -> [filename:join(H, ".cache")] end,
     Run = case os:getenv("XDG_RUNTIME_DIR") of false -> []; R -> [R] end,
     [D || D <- Run ++ Home ++ ["/dev/shm", "/tmp", "/var/tmp"], filename:pathtype(D) =:= absolute].
+
+%% Where a library cannot be mapped to run: the attempt alone would leave a part of it mapped in the VM for ever.
+%% [{Point, "major:minor", whether noexec}] as the kernel lists them; [] when it does not say.
+mounts() ->
+    case file:open("/proc/self/mountinfo", [read, raw, binary]) of
+        {ok, Handle} ->
+            try lists:flatmap(fun mount/1, binary:split(iolist_to_binary(mounts(Handle, 64)), <<"\n">>, [global]))
+            catch error:_ -> []
+            after file:close(Handle)
+            end;
+        _ -> []
+    end.
+
+mounts(Handle, Times) when Times > 0 ->
+    case file:read(Handle, 65536) of
+        {ok, Text} -> [Text | mounts(Handle, Times - 1)];
+        eof -> []
+    end.
+
+mount(Line) ->
+    case binary:split(Line, <<" ">>, [global]) of
+        [_, _, Device, _, Point, Options | _] ->
+            [{binary_to_list(Point), Device, lists:member(<<"noexec">>, binary:split(Options, <<",">>, [global]))}];
+        _ -> []
+    end.
+
+%% The mount is the last of those with the longest path. The device tells whether it is: a symbolic link leads elsewhere.
+noexec(Dir, Mounts) ->
+    Path = binary_to_list(bin(Dir)) ++ "/",
+    Under = [{length(P), N, D, No} || {N, {P, D, No}} <- lists:enumerate(Mounts), P =:= "/" orelse lists:prefix(P ++ "/", Path)],
+    case {lists:reverse(lists:sort(Under)), file:read_file_info(Dir, [raw])} of
+        {[{_, _, Device, true} | _], {ok, Info}} -> device(Device) =:= element(10, Info);
+        _ -> false
+    end.
+
+%% As stat(2) numbers it.
+device(Text) ->
+    [Major, Minor] = [binary_to_integer(B) || B <- binary:split(Text, <<":">>)],
+    (Minor band 16#ff) bor (Major bsl 8) bor ((Minor bsr 8) bsl 20).
 
 %% Our own user: whoever owns this VM's entry in /proc.
 uid() ->
