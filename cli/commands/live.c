@@ -399,6 +399,8 @@ static void record_specs(struct live *l)
 
     for (size_t i = 0; i < l->probes.count; i++)
         recfile_spec_add(&text, "expr", l->probes.specs[i]->text);
+    for (size_t i = 0; i < l->probes.nheaders; i++)
+        recfile_spec_add(&text, "hrl", l->probes.headers[i]);
     for (size_t i = 0; i < what->lets.count; i++)
         recfile_spec_add(&text, "let", (struct str){what->lets.items[i], strlen(what->lets.items[i])});
     for (size_t i = 0; i < l->count; i++)

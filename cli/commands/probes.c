@@ -66,6 +66,7 @@ static bool read_records(struct probes *p, const struct texts *files, struct lan
     struct buf b = {0};
     bool ok = true;
 
+    p->headers = arena_alloc(&p->arena, (files->count + 1) * sizeof(*p->headers));
     for (size_t i = 0; ok && i < files->count; i++) {
         const struct lang_record *found;
         size_t n;
@@ -76,6 +77,7 @@ static bool read_records(struct probes *p, const struct texts *files, struct lan
         ok = ok && lang_read_hrl((struct str){text, b.len}, &p->arena, &found, &n, e);
         if (!ok || !n)
             continue;
+        p->headers[p->nheaders++] = (struct str){text, b.len};
         struct lang_record *more = arena_alloc(&p->arena, (count + n) * sizeof(*more));
         if (count)
             memcpy(more, all, count * sizeof(*more));

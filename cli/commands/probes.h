@@ -15,6 +15,8 @@ struct probes {
     size_t count, cap;
     const struct where **wheres;
     size_t nwheres;
+    struct str *headers; /* the texts of the --hrl files */
+    size_t nheaders;
     struct buf *dump_tokens, *dump_ast; /* set before compiling: where to write what the passes made; or NULL */
 };
 

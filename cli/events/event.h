@@ -35,6 +35,7 @@ struct event_node {
     struct str otp;     /* release and erts version, empty when not said */
     bool latin1, otp27; /* how it prints: struct term_env */
     bool attached;      /* it said hello */
+    bool fallback;      /* it traces without the NIF */
     struct wire hello;  /* the map it sent, spelled out; empty before */
 };
 
@@ -68,6 +69,10 @@ struct event {
 
     const struct spec *spec; /* what it answers, as far as that is known; set by the pipeline */
 
+    /* Of a call: what its spec wants to be shown. The arguments are there all the same, for filters. */
+    bool by_arity;             /* none */
+    const uint64_t *args_shown; /* bit n-1 of 256: argument n; NULL: all */
+
     /* Filled by the pairing of calls */
     const struct event_call *call; /* what is known of the call, on its return; NULL: nothing */
     int64_t dur_ns;                /* of a return, exception, collection end, schedule out; -1 when not known */
@@ -95,6 +100,23 @@ static inline bool event_is_traced(const struct event *e)
 static inline bool event_is_result(const struct event *e)
 {
     return e->kind == ETW_RETURN_FROM || e->kind == ETW_EXCEPTION_FROM;
+}
+
+/* A notice of what was asked for: the owner has stopped at the limit. Nothing to show. */
+static inline bool event_is_expected(const struct event *e)
+{
+    return e->kind == ETW_NOTICE && wire_is_atom(&e->env, e->terms.at, "limit");
+}
+
+static inline bool event_shows_args(const struct event *e)
+{
+    return !(e->flags & ETW_F_ARITY) && !e->by_arity;
+}
+
+/* The argument at this index, from 0. */
+static inline bool event_shows_arg(const struct event *e, unsigned index)
+{
+    return !e->args_shown || e->args_shown[index / 64] >> index % 64 & 1;
 }
 
 /*

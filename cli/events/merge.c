@@ -267,6 +267,8 @@ static void read_hello(struct merge *m, const struct event *e)
             read_otp(m, safe_value(m, &e->env, value));
         else if (wire_is_atom(&e->env, key, "encoding"))
             m->node.latin1 = wire_is_atom(&e->env, value, "latin1");
+        else if (wire_is_atom(&e->env, key, "load_nif"))
+            m->node.fallback = wire_is_atom(&e->env, value, "false");
     }
     buf_clear(&m->hello);
     wire_copy(&m->hello, &e->env, e->terms, ETW_MAX_BATCH);

@@ -18,7 +18,7 @@ struct open_call {
     struct event *kept;
     uint32_t kept_bytes;
     uint32_t up, down, older, newer, process;
-    uint32_t loss; /* of its node when it was opened */
+    uint32_t loss; /* torn[] of its node when it was opened */
     uint8_t arity, fate;
     bool perhaps;
 };
@@ -43,6 +43,7 @@ struct calls {
     uint32_t *buckets;
     size_t nbuckets;
     uint32_t losses[NODES]; /* times that events of a node were lost */
+    uint32_t torn[NODES];   /* those among them that may have taken results */
     size_t kept_bytes;
     uint64_t incomplete;
     struct event_call result; /* of the last event */
@@ -244,7 +245,7 @@ static void push(struct calls *c, struct event *e, bool perhaps)
         .older = c->newest,
         .newer = NONE,
         .process = p,
-        .loss = c->losses[e->node->index % NODES],
+        .loss = c->torn[e->node->index % NODES],
         .arity = e->arity,
         .perhaps = perhaps,
     };
@@ -293,7 +294,7 @@ static void pop(struct calls *c, struct event *e)
         .event = o->kept,
         .fate = o->fate,
         .spec = o->spec,
-        .complete = o->loss == c->losses[e->node->index % NODES],
+        .complete = o->loss == c->torn[e->node->index % NODES],
     };
     c->result_kept = o->kept;
     c->kept_bytes -= o->kept_bytes;
@@ -378,6 +379,8 @@ void calls_event(struct calls *c, struct event *e)
         break;
     case ETW_LOST:
         c->losses[e->node->index % NODES]++;
+        if (!c->o.spares_results || !c->o.spares_results(c->o.ctx, e))
+            c->torn[e->node->index % NODES]++;
         break;
     default:
         if (c->count && (p = find(c, e->node->index, e->who->id)) != NONE)

@@ -147,17 +147,6 @@ static const struct event *call_of(const struct event *e)
     return event_is_result(e) && e->call ? e->call->event : NULL;
 }
 
-static void put_args(struct buf *to, const struct event *c, const struct printer *p)
-{
-    const uint8_t *at = c->terms.at;
-
-    for (unsigned i = 0; i < c->nterms; i++) {
-        if (i)
-            buf_add(to, ", ", 2);
-        at = p->term(to, &c->env, at);
-    }
-}
-
 static void put_term(struct buf *to, const struct event *e, const struct printer *p, const uint8_t *at)
 {
     if (at)
@@ -215,8 +204,8 @@ void fields_put(struct fields *f, size_t index, struct buf *to, struct clock *cl
             line_call(to, c, p, style);
         break;
     case FIELD_args:
-        if (c)
-            put_args(to, c, p);
+        if (c && event_shows_args(c))
+            line_args(to, c, p);
         break;
     case FIELD_value: put_term(to, e, p, e->kind == ETW_RETURN_FROM ? e->terms.at : NULL); break;
     case FIELD_class: print_safe(to, class); break;

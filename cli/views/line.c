@@ -61,21 +61,31 @@ static void put_fun_arity(struct buf *to, const struct event *e, enum terms_styl
     }
 }
 
-void line_call(struct buf *to, const struct event *e, const struct printer *p, enum terms_style style)
+void line_args(struct buf *to, const struct event *e, const struct printer *p)
 {
     const uint8_t *at = e->terms.at;
 
-    if (e->flags & ETW_F_ARITY) {
+    for (unsigned i = 0; i < e->nterms; i++) {
+        if (i)
+            buf_add(to, ", ", 2);
+        if (likely(event_shows_arg(e, i))) {
+            at = p->term(to, &e->env, at);
+        } else {
+            buf_char(to, '_');
+            at = wire_skip(at);
+        }
+    }
+}
+
+void line_call(struct buf *to, const struct event *e, const struct printer *p, enum terms_style style)
+{
+    if (!event_shows_args(e)) {
         put_fun_arity(to, e, style);
         return;
     }
     line_fun(to, e, style);
     buf_char(to, '(');
-    for (unsigned i = 0; i < e->nterms; i++) {
-        if (i)
-            buf_add(to, ", ", 2);
-        at = p->term(to, &e->env, at);
-    }
+    line_args(to, e, p);
     buf_char(to, ')');
 }
 

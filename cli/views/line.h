@@ -21,6 +21,7 @@ void line_event(struct buf *to, const struct event *e, enum terms_style style, c
 void line_who(struct buf *to, const struct event *e, const struct paint *paint);         /* <0.84.0>(cart) */
 void line_fun(struct buf *to, const struct event *e, enum terms_style style);            /* mod:fun, without arity */
 void line_call(struct buf *to, const struct event *e, const struct printer *p, enum terms_style style); /* mod:fun(a, b) */
+void line_args(struct buf *to, const struct event *e, const struct printer *p); /* a, b: of a call; _ is one not asked for */
 /* {M,F,A}, {M,F,Args} or {M,F,A,{File,Line}}; anything else as a term. */
 void line_mfa(struct buf *to, const struct event *e, const struct printer *p, const uint8_t *at);
 /* The class and reason of an exception's term {Class, Reason}; false when it is something else. */

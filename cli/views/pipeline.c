@@ -40,12 +40,27 @@ struct pipeline {
     struct buf text;
     struct recorded recorded; /* specs of a recording, when none were given */
     bool own_specs, call_args;
+    bool accepts_all; /* no spec rejects a call */
     enum terms_style style;
 };
 
 static int wants_return(void *ctx, const struct event *e)
 {
     return probes_wants_return(((struct pipeline *)ctx)->probes, e);
+}
+
+/*
+ * Where no specification can reject a call, the node turns calls away for the rate before they are traced, and these
+ * report no result. Elsewhere, and without the NIF, the rate is for results, too.
+ */
+static bool spares_results(void *ctx, const struct event *lost)
+{
+    struct pipeline *p = ctx;
+
+    for (enum etw_loss l = 0; l < ETW_LOSSES; l++)
+        if (lost->lost[l] && l != ETW_LOST_RATE)
+            return false;
+    return p->accepts_all && !lost->node->fallback;
 }
 
 static void dropped(void *ctx, const struct event *call)
@@ -82,6 +97,7 @@ static bool use_specs(struct pipeline *p, const struct spec *const *specs, size_
     p->filter = filter;
     p->filters = !filter_is_empty(filter);
     p->probes = probes_new(specs, n);
+    p->accepts_all = probes_accept_all(p->probes);
     p->o.specs = specs;
     p->o.nspecs = n;
     calls_keep(p->calls, p->call_args || p->filters);
@@ -102,6 +118,7 @@ struct pipeline *pipeline_new(const struct pipeline_options *o, struct err *e)
     p->calls = calls_new(&(struct calls_options){
         .max = o->max_calls,
         .wants_return = wants_return,
+        .spares_results = spares_results,
         .dropped = dropped,
         .ctx = p,
     });
@@ -212,7 +229,7 @@ static void own_event(struct pipeline *p, const struct event *e)
 
     if (e->kind == ETW_HELLO && p->o.attached)
         p->o.attached(p->o.ctx, e->node);
-    if (e->kind == ETW_NOTICE && p->o.notice) {
+    if (e->kind == ETW_NOTICE && p->o.notice && !event_is_expected(e)) {
         buf_clear(&p->text);
         wire_atom(&e->env, e->terms.at, &tag);
         erlang_print(&p->text, &e->env, wire_skip(e->terms.at));
@@ -274,6 +291,8 @@ static void traced(struct pipeline *p, struct event *e)
     e->spec = p->o.nspecs ? probes_find(p->probes, e) : NULL;
     if (e->ms.at < e->ms.end)
         probes_unpack(e->spec, e);
+    if (e->kind == ETW_CALL)
+        probes_project(e->spec, e);
     calls_event(p->calls, e);
     if (e->call && e->call->spec)
         e->spec = e->call->spec;

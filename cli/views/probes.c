@@ -130,6 +130,50 @@ static const struct cached *of_function(struct probes *p, const struct event *e)
     return c;
 }
 
+/* '_', or variables, each once. */
+static bool takes_all(term_t head)
+{
+    if (head->type != TERM_LIST || head->tail)
+        return term_is_atom(head, "_");
+    for (size_t i = 0; i < head->count; i++) {
+        term_t v = head->items[i];
+        if (term_is_atom(v, "_"))
+            continue;
+        if (v->type != TERM_ATOM || v->text.len < 2 || v->text.at[0] != '$' || v->text.at[1] < '0' || v->text.at[1] > '9')
+            return false;
+        for (size_t k = 0; k < i; k++)
+            if (term_equal(head->items[k], v))
+                return false;
+    }
+    return true;
+}
+
+/* As the node decides it, or stricter. */
+static bool accepts_all(const struct spec *s)
+{
+    if (!s->match_spec || s->raw)
+        return false;
+    for (size_t i = 0; i < s->nclauses; i++)
+        if (s->clauses[i].actions & (ACT_DROP | ACT_SILENT))
+            return false;
+    if (s->match_spec->type != TERM_LIST)
+        return term_is_atom(s->match_spec, "true");
+    for (size_t i = 0; i < s->match_spec->count; i++) {
+        term_t clause = s->match_spec->items[i];
+        if (takes_all(clause->items[0]) && !clause->items[1]->count)
+            return true;
+    }
+    return false;
+}
+
+bool probes_accept_all(const struct probes *p)
+{
+    for (size_t i = 0; i < p->n; i++)
+        if (p->specs[i]->kind == SPEC_CALL && !accepts_all(p->specs[i]))
+            return false;
+    return true;
+}
+
 /* ---- events ---- */
 
 static int event_bit(const struct event *e)
@@ -264,6 +308,26 @@ void probes_unpack(const struct spec *s, struct event *e)
     }
     if (e->sender && wire_is_atom(&e->env, e->sender, "undefined"))
         e->sender = NULL;
+}
+
+void probes_project(const struct spec *s, struct event *e)
+{
+    uint32_t arity;
+    const uint8_t *item = NULL;
+    int64_t clause = 0;
+
+    if (!s || !s->nclauses)
+        return;
+    if (s->nclauses > 1) {
+        if (e->ms.at == e->ms.end || !s->npack || wire_tuple(e->ms.at, &arity, &item) != (int64_t)s->npack)
+            return;
+        clause = clause_of(s, item);
+        if (clause < 0)
+            return;
+    }
+    const struct spec_clause *c = &s->clauses[clause];
+    e->by_arity = c->actions & ACT_ARITY;
+    e->args_shown = c->actions & ACT_PROJECT ? c->args : NULL;
 }
 
 int probes_wants_return(struct probes *p, const struct event *e)

@@ -18,11 +18,17 @@ void probes_free(struct probes *p);
 /* NULL: none known. Takes the node's mark off the event's ms, where one says whose it is. */
 const struct spec *probes_find(struct probes *p, struct event *e);
 
+/* No spec of calls rejects one of the functions it selects, as far as can be said for certain. */
+bool probes_accept_all(const struct probes *p);
+
 /* The VM's flags bring whole families of events; of those that were asked for by name, this one was not. */
 bool probes_unasked(const struct probes *p, const struct event *e);
 
 /* Sets caller, stack, dump, user, sender, sender_node of the event. Spec may be NULL. */
 void probes_unpack(const struct spec *s, struct event *e);
+
+/* Sets by_arity and args_shown of a call by the clause that matched, before probes_unpack() or after. Spec may be NULL. */
+void probes_project(const struct spec *s, struct event *e);
 
 /* Whether a call (or a call of the function of a result) reports its result: 0 no, 1 yes, 2 perhaps. */
 int probes_wants_return(struct probes *p, const struct event *e);

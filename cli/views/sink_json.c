@@ -85,7 +85,12 @@ static void put_args(struct json *j, const struct event *e, const struct printer
     for (unsigned i = 0; i < e->nterms; i++) {
         if (i)
             buf_char(to, ',');
-        at = put_term(j, to, e, p, at);
+        if (likely(event_shows_arg(e, i))) {
+            at = put_term(j, to, e, p, at);
+        } else {
+            ADD(to, "null");
+            at = wire_skip(at);
+        }
     }
     buf_char(to, ']');
 }
@@ -343,6 +348,8 @@ static void own_event(struct json *j, const struct event *e)
         ADD(to, "}\n");
         break;
     case ETW_NOTICE:
+        if (event_is_expected(e))
+            break;
         if (wire_is_atom(&e->env, e->terms.at, "rearmed")) {
             begin(j, e, "rearmed", 7);
         } else {
@@ -369,12 +376,12 @@ static void members(struct json *j, const struct event *e, const struct printer 
 
     switch (e->kind) {
     case ETW_CALL:
-        if (!(e->flags & ETW_F_ARITY))
+        if (event_shows_args(e))
             put_args(j, e, p);
         break;
     case ETW_RETURN_FROM:
     case ETW_EXCEPTION_FROM:
-        if (e->call && e->call->event && !(e->call->event->flags & ETW_F_ARITY))
+        if (e->call && e->call->event && event_shows_args(e->call->event))
             put_args(j, e->call->event, p);
         if (e->kind == ETW_RETURN_FROM) {
             member(j, e, p, "value", at);

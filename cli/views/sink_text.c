@@ -48,7 +48,7 @@ static void own_event(struct text *t, const struct event *e)
             }
             buf_char(to, '\n');
         }
-    } else if (e->kind == ETW_NOTICE) {
+    } else if (e->kind == ETW_NOTICE && !event_is_expected(e)) {
         paint_begin(&t->paint, to, PAINT_LOSS);
         buf_puts(to, "*** ");
         const uint8_t *at = erlang_print(to, &e->env, e->terms.at);
@@ -99,6 +99,7 @@ static void free_text(struct sink *s)
 
 const struct sink_type sink_text = {
     .name = "text",
+    .extensions = ".txt .log",
     .about = "one line for each event",
     .flags = SINK_LINES,
     .open = open_text,

@@ -41,9 +41,10 @@ static struct pt run(struct fw *w, struct pipeline_options o)
     pt_feed(&t, 0, fw_batch(w, 1000000, 1000000, 1000000, ETW_BATCH_LAST));
     pt_close(&t);
     const struct totals *n = pipeline_totals(t.p);
-    if (n->missing || !n->complete || n->seen != n->shown + n->filtered + n->lost[ETW_LOST_RATE])
+    uint64_t lost = n->lost[ETW_LOST_RATE] + n->lost[ETW_LOST_RING];
+    if (n->missing || !n->complete || n->seen != n->shown + n->filtered + lost)
         ok(false, "seen %llu = shown %llu + filtered %llu + lost %llu", (unsigned long long)n->seen,
-           (unsigned long long)n->shown, (unsigned long long)n->filtered, (unsigned long long)n->lost[ETW_LOST_RATE]);
+           (unsigned long long)n->shown, (unsigned long long)n->filtered, (unsigned long long)lost);
     buf_cstr(&t.out[0]);
     fw_release(w);
     memset(w, 0, sizeof(*w));
@@ -112,6 +113,25 @@ int main(void)
             "over a loss no duration is invented");
     is_number((int64_t)pipeline_totals(t.p)->incomplete, 1, "such a pair is incomplete");
     pt_free(&t);
+
+    /* A node that turns calls away at the gate loses no result of those that it let in. */
+    static const struct term yes = {.type = TERM_ATOM, .text = {"true", 4}};
+    for (int i = 0; i < 2; i++)
+        ((struct spec *)(uintptr_t)specs[i])->match_spec = &yes;
+    fcall(&w, 1000, 1, "f", 1);
+    fw_lost(&w, 2000, ETW_LOST_RATE, 3);
+    fret(&w, 3000, 1, "f", 1);
+    fcall(&w, 4000, 1, "f", 1);
+    fw_lost(&w, 5000, ETW_LOST_RING, 3);
+    fret(&w, 6000, 1, "f", 1);
+    t = run(&w, (struct pipeline_options){0});
+    is_text(t.out[0].data,
+            "  0.000000 <0.1.0> call m:f(1)\n*** 3 events lost here (rate) ***\n  0.000002 <0.1.0> return m:f/1 = 1 2us\n"
+            "  0.000003 <0.1.0> call m:f(1)\n*** 3 events lost here (ring) ***\n  0.000005 <0.1.0> return m:f/1 = 1\n",
+            "the rate takes no results where no call can be rejected");
+    pt_free(&t);
+    for (int i = 0; i < 2; i++)
+        ((struct spec *)(uintptr_t)specs[i])->match_spec = NULL;
 
     for (int i = 0; i < 100; i++)
         fcall(&w, 1000 + (uint64_t)i, (uint64_t)i, "f", i);
