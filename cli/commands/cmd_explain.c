@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "cmd.h"
-#include "probes.h"
+#include "asked.h"
 
 struct explain_opts {
     int format; /* index into "text|erl|json" */
@@ -42,27 +42,27 @@ static bool known_words(const char *list, struct err *e)
 
 static int explain(struct ctx *ctx, const struct explain_opts *o, const struct what_opts *what, const struct texts *words)
 {
-    struct probes probes;
+    struct asked asked;
     struct buf tokens = {0}, ast = {0}, out = {0};
     struct texts none = {0};
     struct err e;
     int status = 0;
 
-    probes_init(&probes);
-    probes.dump_tokens = has_word(o->dump, "tokens") ? &tokens : NULL;
-    probes.dump_ast = has_word(o->dump, "ast") ? &ast : NULL;
-    bool ok = known_words(o->dump, &e) && probes_compile(&probes, what, words, &none, (int)o->otp, &e);
+    asked_init(&asked);
+    asked.dump_tokens = has_word(o->dump, "tokens") ? &tokens : NULL;
+    asked.dump_ast = has_word(o->dump, "ast") ? &ast : NULL;
+    bool ok = known_words(o->dump, &e) && asked_compile(&asked, what, words, &none, (int)o->otp, &e);
     buf_str(&out, buf_view(&tokens));
     buf_str(&out, buf_view(&ast));
     if (!ok) {
         status = ctx_fail(ctx, &e);
     } else {
-        probes_warn(&probes, ctx);
-        for (size_t i = 0; i < probes.count && (!o->dump || has_word(o->dump, "spec")); i++)
-            lang_explain(probes.specs[i], (enum lang_format)o->format, &out);
+        asked_warn(&asked, ctx);
+        for (size_t i = 0; i < asked.count && (!o->dump || has_word(o->dump, "spec")); i++)
+            lang_explain(asked.specs[i], (enum lang_format)o->format, &out);
     }
     out_take(ctx->out, &out);
-    probes_release(&probes);
+    asked_release(&asked);
     buf_release(&tokens);
     buf_release(&ast);
     buf_release(&out);

@@ -4,7 +4,7 @@
 
 #include "../events/recfile.h"
 #include "cmd.h"
-#include "probes.h"
+#include "asked.h"
 #include "show.h"
 
 #define BACKLOG_FULL (8u << 20)
@@ -55,21 +55,21 @@ static int replay(struct ctx *ctx, const char *path, const struct replay_opts *o
 {
     struct what_opts what = {.lets = o->lets, .records = o->records};
     struct texts none = {0};
-    struct probes probes;
+    struct asked asked;
     struct show show = {0};
     struct pipeline *p = NULL;
     struct source *source = NULL;
     struct err e;
     int status = 0;
 
-    probes_init(&probes);
-    bool ok = probes_compile(&probes, &what, &none, &view->wheres, 0, &e) && (source = recfile_open(path, &e)) &&
+    asked_init(&asked);
+    bool ok = asked_compile(&asked, &what, &none, &view->wheres, 0, &e) && (source = recfile_open(path, &e)) &&
               show_open(&show, ctx, view, "text", false, &e);
     if (ok) {
         struct pipeline_options options = {
             .views = show.views, .nviews = show.count,
             .greps = show.greps, .ngreps = show.ngreps,
-            .wheres = probes.wheres, .nwheres = probes.nwheres,
+            .wheres = asked.wheres, .nwheres = asked.nwheres,
             .limit = (uint64_t)o->limit,
         };
         p = pipeline_new(&options, &e);
@@ -84,7 +84,7 @@ static int replay(struct ctx *ctx, const char *path, const struct replay_opts *o
     pipeline_free(p);
     source_close(source);
     show_close(&show);
-    probes_release(&probes);
+    asked_release(&asked);
     return status;
 }
 

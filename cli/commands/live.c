@@ -27,7 +27,7 @@ struct live_node {
 struct live {
     struct ctx *ctx;
     const struct live_options *o;
-    struct probes probes;
+    struct asked asked;
     struct show show;
     struct pipeline *pipeline;
     struct live_node *nodes;
@@ -152,8 +152,8 @@ static void banner(struct live *l, const struct live_node *n)
     uint64_t functions = 0;
     bool calls = false;
 
-    for (size_t i = 0; i < l->probes.count; i++)
-        calls = calls || l->probes.specs[i]->kind == SPEC_CALL;
+    for (size_t i = 0; i < l->asked.count; i++)
+        calls = calls || l->asked.specs[i]->kind == SPEC_CALL;
     for (size_t i = 0; i < l->armed.nprobes; i++)
         functions += l->armed.probes[i].functions;
     if (node->fallback)
@@ -193,10 +193,10 @@ static void summary(struct live *l)
 static struct session_options session_options(const struct live *l, struct str *keys, size_t nkeys)
 {
     const struct limit_opts *limit = l->o->limit;
-    bool sifts = l->show.ngreps || l->probes.nwheres;
+    bool sifts = l->show.ngreps || l->asked.nwheres;
 
-    for (size_t i = 0; i < l->probes.count; i++)
-        sifts = sifts || l->probes.specs[i]->nwhere;
+    for (size_t i = 0; i < l->asked.count; i++)
+        sifts = sifts || l->asked.specs[i]->nwhere;
     return (struct session_options){
         .size = (uint32_t)MIN(limit->size, 256 << 10),
         .depth = (uint32_t)MIN(limit->depth, 64),
@@ -266,17 +266,18 @@ static bool arm(struct live *l, struct live_node *n, struct err *e)
 {
     const struct session_node *node = session_node(n->session);
     const struct live_options *o = l->o;
-    struct probes probes;
+    struct asked asked;
     struct buf request = {0};
     uint32_t id;
 
-    probes_init(&probes);
-    bool ok = probes_compile(&probes, o->what, o->words, &o->view->wheres, node->otp, e) &&
-              probes_arm(&probes, o->what, node->otp, (struct str){node->name, strlen(node->name)}, 0, &request, e) &&
+    asked_init(&asked);
+    arm_result_release(&l->armed);
+    bool ok = asked_compile(&asked, o->what, o->words, &o->view->wheres, node->otp, e) &&
+              asked_arm(&asked, o->what, node->otp, (struct str){node->name, strlen(node->name)}, 0, &request, e) &&
               session_request(n->session, buf_view(&request), ANSWER_MS, &id, e) &&
               session_wait(n->session, id, ANSWER_MS, e);
     buf_release(&request);
-    probes_release(&probes);
+    asked_release(&asked);
     return ok;
 }
 
@@ -397,10 +398,10 @@ static void record_specs(struct live *l)
     const struct what_opts *what = l->o->what;
     struct buf text = {0};
 
-    for (size_t i = 0; i < l->probes.count; i++)
-        recfile_spec_add(&text, "expr", l->probes.specs[i]->text);
-    for (size_t i = 0; i < l->probes.nheaders; i++)
-        recfile_spec_add(&text, "hrl", l->probes.headers[i]);
+    for (size_t i = 0; i < l->asked.count; i++)
+        recfile_spec_add(&text, "expr", l->asked.specs[i]->text);
+    for (size_t i = 0; i < l->asked.nheaders; i++)
+        recfile_spec_add(&text, "hrl", l->asked.headers[i]);
     for (size_t i = 0; i < what->lets.count; i++)
         recfile_spec_add(&text, "let", (struct str){what->lets.items[i], strlen(what->lets.items[i])});
     for (size_t i = 0; i < l->count; i++)
@@ -425,19 +426,19 @@ int live_run(struct ctx *ctx, const struct live_options *o, const char *default_
 
     l.count = MAX(o->node->nodes.count, 1);
     l.nodes = mem_zalloc(l.count * sizeof(*l.nodes));
-    probes_init(&l.probes);
-    bool ok = probes_compile(&l.probes, o->what, o->words, &o->view->wheres, 0, &e) &&
+    asked_init(&l.asked);
+    bool ok = asked_compile(&l.asked, o->what, o->words, &o->view->wheres, 0, &e) &&
               show_open(&l.show, ctx, o->view, default_view, l.count > 1, &e);
     if (ok) {
         struct pipeline_options options = {
             .views = l.show.views, .nviews = l.show.count,
-            .specs = l.probes.specs, .nspecs = l.probes.count,
+            .specs = l.asked.specs, .nspecs = l.asked.count,
             .greps = l.show.greps, .ngreps = l.show.ngreps,
-            .wheres = l.probes.wheres, .nwheres = l.probes.nwheres,
+            .wheres = l.asked.wheres, .nwheres = l.asked.nwheres,
             .limit = (uint64_t)o->limit->limit,
             .notice = on_notice, .ctx = &l,
         };
-        probes_warn(&l.probes, ctx);
+        asked_warn(&l.asked, ctx);
         l.pipeline = pipeline_new(&options, &e);
         ok = l.pipeline != NULL;
     }
@@ -462,6 +463,6 @@ int live_run(struct ctx *ctx, const struct live_options *o, const char *default_
     arm_result_release(&l.armed);
     pipeline_free(l.pipeline);
     show_close(&l.show);
-    probes_release(&l.probes);
+    asked_release(&l.asked);
     return l.status;
 }

@@ -7,7 +7,7 @@
 
 #include "../node/session.h"
 #include "groups.h"
-#include "probes.h"
+#include "asked.h"
 #include "show.h"
 
 struct live_options {

@@ -1,4 +1,4 @@
-#include "probes.h"
+#include "asked.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,18 +8,18 @@
 
 #include "../node/arm.h"
 
-void probes_init(struct probes *p)
+void asked_init(struct asked *p)
 {
-    *p = (struct probes){0};
+    *p = (struct asked){0};
     arena_init(&p->arena);
 }
 
-void probes_release(struct probes *p)
+void asked_release(struct asked *p)
 {
     arena_release(&p->arena);
     free(p->specs);
     free(p->wheres);
-    *p = (struct probes){0};
+    *p = (struct asked){0};
 }
 
 /* ---- reading ---- */
@@ -49,7 +49,7 @@ static bool read_all(const char *path, struct buf *b, struct err *e)
     return true;
 }
 
-static bool bind(struct probes *p, const char *text, struct lang_let *ret, struct err *e)
+static bool bind(struct asked *p, const char *text, struct lang_let *ret, struct err *e)
 {
     const char *equals = strchr(text, '=');
 
@@ -59,7 +59,7 @@ static bool bind(struct probes *p, const char *text, struct lang_let *ret, struc
     return lang_term((struct str){equals + 1, strlen(equals + 1)}, SPEC_ERLANG, &p->arena, &ret->value, e);
 }
 
-static bool read_records(struct probes *p, const struct texts *files, struct lang_options *opt, struct err *e)
+static bool read_records(struct asked *p, const struct texts *files, struct lang_options *opt, struct err *e)
 {
     struct lang_record *all = NULL;
     size_t count = 0;
@@ -91,7 +91,7 @@ static bool read_records(struct probes *p, const struct texts *files, struct lan
     return ok;
 }
 
-static bool add(struct probes *p, const struct lang_options *opt, struct str text, struct err *e)
+static bool add(struct asked *p, const struct lang_options *opt, struct str text, struct err *e)
 {
     struct spec_list list;
 
@@ -103,7 +103,7 @@ static bool add(struct probes *p, const struct lang_options *opt, struct str tex
     return true;
 }
 
-static bool add_file(struct probes *p, struct lang_options opt, const char *path, struct err *e)
+static bool add_file(struct asked *p, struct lang_options opt, const char *path, struct err *e)
 {
     struct buf b = {0};
 
@@ -115,7 +115,7 @@ static bool add_file(struct probes *p, struct lang_options opt, const char *path
     return ok;
 }
 
-bool probes_compile(struct probes *p, const struct what_opts *what, const struct texts *words,
+bool asked_compile(struct asked *p, const struct what_opts *what, const struct texts *words,
                     const struct texts *wheres, int otp, struct err *e)
 {
     struct lang_options opt = {.otp = otp, .unsafe = what->unsafe, .dump_tokens = p->dump_tokens, .dump_ast = p->dump_ast};
@@ -144,7 +144,7 @@ bool probes_compile(struct probes *p, const struct what_opts *what, const struct
     return true;
 }
 
-void probes_warn(const struct probes *p, struct ctx *ctx)
+void asked_warn(const struct asked *p, struct ctx *ctx)
 {
     for (size_t i = 0; i < p->count; i++)
         for (size_t k = 0; k < p->specs[i]->nwarnings; k++)
@@ -264,7 +264,7 @@ static bool supported(const struct spec *s, struct err *e)
     return true;
 }
 
-bool probes_arm(const struct probes *p, const struct what_opts *what, int otp, struct str node, uint32_t creation,
+bool asked_arm(const struct asked *p, const struct what_opts *what, int otp, struct str node, uint32_t creation,
                 struct buf *ret_request, struct err *e)
 {
     struct arming a = {.otp = otp, .node = node, .creation = creation};

@@ -1,15 +1,15 @@
 /*
  * The expressions of one command: read from arguments and files, compiled for a node's OTP, turned into the request
- * that arms a session. Owns all memory of the specs; pointers to them stay good until probes_release().
+ * that arms a session. Owns all memory of the specs; pointers to them stay good until asked_release().
  */
-#ifndef ETRACE_PROBES_H
-#define ETRACE_PROBES_H
+#ifndef ETRACE_ASKED_H
+#define ETRACE_ASKED_H
 
 #include "../lang/lang.h"
 #include "ctx.h"
 #include "groups.h"
 
-struct probes {
+struct asked {
     struct arena arena;
     const struct spec **specs;
     size_t count, cap;
@@ -20,17 +20,17 @@ struct probes {
     struct buf *dump_tokens, *dump_ast; /* set before compiling: where to write what the passes made; or NULL */
 };
 
-void probes_init(struct probes *p);
-void probes_release(struct probes *p);
+void asked_init(struct asked *p);
+void asked_release(struct asked *p);
 
 /* Compiles words and -f files (and -e filters) for that OTP release; 0: none in particular. To be called once. */
-bool probes_compile(struct probes *p, const struct what_opts *what, const struct texts *words,
+bool asked_compile(struct asked *p, const struct what_opts *what, const struct texts *words,
                     const struct texts *wheres, int otp, struct err *e);
 
-void probes_warn(const struct probes *p, struct ctx *ctx);
+void asked_warn(const struct asked *p, struct ctx *ctx);
 
 /* Appends the request; the node's name and creation give local pids in expressions their meaning. */
-bool probes_arm(const struct probes *p, const struct what_opts *what, int otp, struct str node, uint32_t creation,
+bool asked_arm(const struct asked *p, const struct what_opts *what, int otp, struct str node, uint32_t creation,
                 struct buf *ret_request, struct err *e);
 
 #endif
