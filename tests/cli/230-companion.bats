@@ -154,7 +154,7 @@ SH
     ETRACE_ERL=$wrapper node_start noexec
     on_node 'work:worker(w)'
     trace 'work:one/1 -> return'
-    assert_regex "$(<"$ERR")" '/dev/shm, /tmp, /var/tmp: failed to map segment from shared object'
+    assert_regex "$(<"$ERR")" '/dev/shm, /tmp, /var/tmp: noexec'
     on_node 'work:ask(w, fun() -> work:one({a, [1, 2], "text", <<"bin">>, #{k => 1.5}}) end)'
     until_true 5 grep -q 'return work:one/1 = {a,\[1,2\],"text",<<"bin">>,#{k => 1.5}}' "$OUT"
     trace_end

@@ -24,6 +24,8 @@ calls() { json_of call '"\(.m):\(.f)(\(.args | join(",")))"'; }
 }
 
 @test "literals, variables and guards select calls in the virtual machine" {
+    # An atom that the node does not know is refused: these it knows.
+    on_node '{a, b, x, y}'
     traced --json 'work:two(a, _)' 'work:one(N) when N > 8, N rem 2 =:= 0' 'work:pair(X, X)' 'work:three(_, [1 | T], {x, Y})' -- \
         'work:two(a, 1), work:two(b, 1), work:loop(12), work:pair(1, 1), work:pair(1, 1.0), work:three(0, [1, 2], {x, 3}), work:three(0, [2], {x, 3}), work:three(0, [1], {y, 3})'
     assert_success
@@ -154,7 +156,7 @@ even(4) true'
     assert_equal "$(json_of call 'select(.f == "raise") | [.stack[].f] | join(",")')" caught,do_apply
     assert_equal "$(json_of call 'select(.f == "pair") | .message')" '{2,1}'
     assert_equal "$(json_of call 'select(.f == "one") | "\(.a) \(.args)"')" '1 null'
-    assert_equal "$(json_of call 'select(.f == "two") | .args | length')" 1
+    assert_equal "$(json_of call 'select(.f == "two") | .args | tojson')" '[null,"2"]'
 }
 
 @test "several probes, each with its own actions" {
@@ -199,7 +201,7 @@ even(4) true'
 
 @test "functions written in Elixir look as Elixir" {
     on_node '{ok, M, B} = compile:forms([{attribute, 1, module, '\''Elixir.My.App'\''}, {attribute, 1, export, [{get, 2}]}, {function, 1, get, 2, [{clause, 1, [{var, 1, '\''A'\''}, {var, 1, '\''B'\''}], [], [{tuple, 1, [{var, 1, '\''A'\''}, {var, 1, '\''B'\''}]}]}]}]), code:load_binary(M, "", B)'
-    BEFORE=$(node_snapshot "$NODE")
+    live_snapshot
     traced --json 'My.App.get(_, id) when id in [1, 2] -> return' -- "'Elixir.My.App':get(k, 1), 'Elixir.My.App':get(k, 3)"
     assert_success
     assert_equal "$(json_of call '"\(.m) \(.f) \(.a)"')" 'Elixir.My.App get 2'
@@ -208,5 +210,5 @@ even(4) true'
     assert_line -n 0 --partial ' call My.App.get('
     assert_line -n 1 --partial ' return My.App.get/2 = '
     on_node "code:delete('Elixir.My.App'), code:purge('Elixir.My.App')"
-    BEFORE=$(node_snapshot "$NODE")
+    live_snapshot
 }

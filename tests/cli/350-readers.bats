@@ -68,8 +68,10 @@ memory_of() { awk '/^VmRSS/ { print $2 }' "/proc/$1/status"; }
     # Longer than the lease in all; the session is there, and what happens now is shown.
     assert_equal "$(node_eval "$NODE" 'length(trace:session_info(all))')" 2
     on_node 'work:calm(ok)'
-    cat <&"$reader" >"$OUT" {reader}>&- &
+    # Opened for reading alone, or it would wait for itself.
+    cat "$BATS_TEST_TMPDIR/pipe" >"$OUT" 3>&- {reader}>&- &
     cat=$!
+    until_true 5 test -s "$OUT"
     exec {reader}>&-
     pause 1
     on_node 'work:one(late)'

@@ -26,7 +26,7 @@ END
 
 no_fresh() {
     on_node "code:purge(fresh), code:delete(fresh), code:purge(fresh), code:del_path(\"$(node_dir "$NODE")\")"
-    BEFORE=$(node_snapshot "$NODE")
+    live_snapshot
 }
 
 rearmed() { grep -q rearmed "$ERR"; }
@@ -123,6 +123,13 @@ values() { json_of return .value | tr '\n' ' '; }
     run "$ETRACE_BIN" -n "$NODE" --dry-run work:one/1 work:two/2
     assert_success
     assert_output --regexp "^etrace: $NODE · OTP ${ETRACE_OTP}[0-9.]* · 2 functions · [0-9]+ processes · not traced \(--dry-run\)$"
+}
+
+@test "wildcards select what somebody wrote, not what the compiler made of it" {
+    traced --json 'work:_' -- 'work:burst(1, 2)'
+    assert_success
+    assert_equal "$(json_of call '.f' | sort | uniq -c | tr -s ' \n' ' ')" ' 1 burst 3 each 1 loop 2 one '
+    assert_account any
 }
 
 @test "everything of a module, and of the whole node" {

@@ -16,7 +16,7 @@ mortal() {
     node_start mortal "$@"
     on_node 'work:worker(w), work:warm()'
     "$ETRACE_BIN" -n "$NODE" -qq --limit 1 --for 100ms 'work:warm/0 -> return, caller' >/dev/null
-    BEFORE=$(node_snapshot "$NODE")
+    live_snapshot
 }
 
 @test "the node is killed: status 1 within two seconds, and a line that says it" {
@@ -128,21 +128,21 @@ owner="element(2, hd(element(2, process_info($janitor, monitors))))"
 }
 others_trace() { [[ $(node_eval "$NODE" 'work:one(0), work:one(0), lists:all(fun(P) -> P ! {get, self()}, receive {count, N} -> N > 0 end end, [others, legacy])') == true ]]; }
 
+dbg_has() { [[ $(node_eval "$NODE" 'dbg_sink ! {get, self()}, receive {count, N} -> N end') == "$1" ]]; }
+
 @test "dbg on the same function goes on" {
-    on_node 'dbg:start(), dbg:stop()' || true
-    on_node 'code:ensure_loaded(dbg)'
-    on_node 'Me = spawn(fun F() -> receive {get, P, N} -> P ! N, F() after 20000 -> ok end end), register(dbg_sink, Me),
-        dbg:tracer(process, {fun({trace, _, call, _}, N) -> N + 1; ({get, P}, N) -> P ! {count, N}, N; (_, N) -> N end, 0}),
-        dbg:p(all, [c]), dbg:tpl(work, one, 1, []), exit(Me, kill)'
+    on_node 'register(dbg_sink, spawn(fun() -> F = fun F(N) -> receive hit -> F(N + 1); {get, P} -> P ! {count, N}, F(N); stop -> ok end end, F(0) end)),
+        dbg:tracer(process, {fun({trace, _, call, _}, S) -> dbg_sink ! hit, S; (_, S) -> S end, none}), dbg:p(all, [c]), dbg:tpl(work, one, 1, [])'
     traced --json work:one/1 -- 'work:loop(20)'
     assert_success
     assert_account 20
-    run node_eval "$NODE" 'work:loop(4), {ok, T} = dbg:get_tracer(), trace:delivered(dbg, all), receive after 50 -> ok end, T ! {get, self()}, receive {count, N} -> N after 2000 -> none end' || true
-    run node_eval "$NODE" 'erlang:trace_info({work, one, 1}, traced)'
-    assert_output '{traced,local}'
-    on_node 'dbg:stop()'
-    on_node '[erlang:trace_pattern({work, one, 1}, false, [local]), erlang:trace(all, false, [call])]'
-    BEFORE=$(node_snapshot "$NODE")
+    on_node 'work:loop(4)'
+    until_true 3 dbg_has 24
+    trace --json work:one/1
+    on_node 'work:loop(3), dbg:stop(), work:loop(5)'
+    trace_end
+    assert_account 8
+    on_node 'R = monitor(process, dbg_sink), dbg_sink ! stop, receive {_, R, _, _, _} -> ok end'
 }
 
 @test "no directory from which libraries may be loaded: the tracer without NIF takes over, and says why" {
@@ -160,7 +160,7 @@ END
     ETRACE_ERL=$BATS_TEST_TMPDIR/erl node_start noexec
     on_node 'work:worker(w), work:warm()'
     "$ETRACE_BIN" -n "$NODE" -qq --dry-run work:one/1
-    BEFORE=$(node_snapshot "$NODE")
+    live_snapshot
     trace --json 'work:fac/1 -> return'
     on_node 'work:fac(4)'
     trace_end

@@ -5,6 +5,7 @@
 #   setup_file() { live_begin NAME [ERL FLAGS]; }     a node with a worker called w, traced once,
 #   teardown_file() { live_end; }                     for the first attach loads what it needs
 #   setup() { live_setup; }                           BEFORE: the node as it is now
+#   live_snapshot                                     sets BEFORE anew, after a test's own changes
 #   teardown() { live_teardown; }                     ends what still runs; the node is as it was
 #
 #   trace ARGS...          starts etrace on NODE and returns once it traces, or has ended; the
@@ -66,9 +67,11 @@ live_setup() {
     ERR=$BATS_TEST_TMPDIR/err
     TRACER=
     TRACERS=()
-    # The directory of somebody else who attaches to another node of this host is there for a moment.
-    until_true 3 calm || true
+    live_snapshot
 }
+
+# The directory of somebody else who attaches to another node of this host is there for a moment.
+live_snapshot() { until_true 3 calm || true; }
 
 calm() {
     BEFORE=$(node_snapshot "$NODE")
