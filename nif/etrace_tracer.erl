@@ -23,7 +23,7 @@
 -define(LEASE, 10000).       % ms without a word from the client
 -define(BUSY, 20).           % ms until a refused send is tried retry
 -define(LINGER, 2).          % ms for a small batch to grow
--define(LOOK, 4).            % ms between looks into idle rings, where the bell must not be used
+-define(LOOK, 2).            % ms between looks into idle rings, where the bell must not be used
 -define(MAX_BATCH, 1048576). % ETW_MAX_BATCH
 -define(META_ROOM, 16384).   % of a batch, for names and notices
 -define(MIN_DRAIN, 4096).

@@ -7,15 +7,15 @@ struct session session;
 
 void session_begin(uint32_t bytes, uint32_t depth, uint32_t items, uint64_t limit, uint64_t rate, uint64_t ticks_per_ms)
 {
-    /* A tenth of a second, so that what is admitted is spread; a whole one where a tenth of the rate is too coarse. */
+    /* Filled each tenth of a second, so that what is admitted of a flood is spread; each second where a tenth is too coarse. */
     unsigned window_ms = rate < 100 ? 1000 : 100;
-    uint64_t quota = rate * window_ms / 1000;
     session.bytes = bytes;
     session.depth = depth;
     session.items = items;
-    session.quota = quota < UINT32_MAX ? (uint32_t)quota : UINT32_MAX;
+    session.bucket = (int64_t)rate;
+    session.quota = session.bucket * window_ms / 1000;
     session.window_ticks = ticks_per_ms * window_ms;
-    atomic_store(&session.used, 0);
+    atomic_store(&session.left, session.bucket);
     atomic_store(&session.window, tick_now());
     atomic_store(&session.limit_left, limit < INT64_MAX ? (int64_t)limit : INT64_MAX);
     atomic_store(&session.rules, (rate ? (uint32_t)RULE_RATE : 0) | (limit ? (uint32_t)RULE_LIMIT : 0));
@@ -41,19 +41,24 @@ bool session_exclude(uint64_t word)
 bool session_rate_allows(uint64_t tick)
 {
     uint64_t begin = atomic_load_explicit(&session.window, memory_order_relaxed);
-    return atomic_load_explicit(&session.used, memory_order_relaxed) < session.quota
+    return atomic_load_explicit(&session.left, memory_order_relaxed) > 0
         || (int64_t)(tick - begin) >= (int64_t)session.window_ticks;
 }
 
+/* A bucket that holds the events of a second: a burst of so many comes through whole, and a flood at the rate. */
 static bool take_rate(uint64_t tick)
 {
     uint64_t begin = atomic_load_explicit(&session.window, memory_order_relaxed);
-    /* whoever moves the window empties it; a neighbour in between may be charged to either */
-    if ((int64_t)(tick - begin) >= (int64_t)session.window_ticks && atomic_compare_exchange_strong(&session.window, &begin, tick))
-        atomic_store(&session.used, 0);
-    if (atomic_load_explicit(&session.used, memory_order_relaxed) >= session.quota)
+    int64_t passed = (int64_t)(tick - begin);
+    /* whoever moves the window fills the bucket; what a neighbour takes in between may be forgotten */
+    if (passed >= (int64_t)session.window_ticks && atomic_compare_exchange_strong(&session.window, &begin, tick)) {
+        int64_t windows = passed / (int64_t)session.window_ticks, left = atomic_load(&session.left);
+        left = (left > 0 ? left : 0) + (windows < 10 ? windows * session.quota : session.bucket);
+        atomic_store(&session.left, left < session.bucket ? left : session.bucket);
+    }
+    if (atomic_load_explicit(&session.left, memory_order_relaxed) <= 0)
         return false;
-    return atomic_fetch_add_explicit(&session.used, 1, memory_order_relaxed) < session.quota;
+    return atomic_fetch_sub_explicit(&session.left, 1, memory_order_relaxed) > 0;
 }
 
 __attribute__((noinline)) void session_is_full(struct lane *lane)

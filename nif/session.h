@@ -51,9 +51,9 @@ struct session {
     uint32_t excluded_count;
 
     _Alignas(RING_LINE) _Atomic int64_t limit_left;
-    _Atomic uint64_t window; /* the tick at which it began */
-    _Atomic uint32_t used;   /* in this window */
-    uint32_t quota;
+    _Atomic uint64_t window; /* the tick at which the bucket was filled */
+    _Atomic int64_t left;    /* in the bucket */
+    int64_t bucket, quota; /* what it holds, and what comes in with each window */
     uint64_t window_ticks;
 };
 

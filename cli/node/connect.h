@@ -11,7 +11,7 @@
 
 #include "../ground/err.h"
 
-#define NODE_CONNECT_MS 4800 /* in all: what the user waits for stays under five seconds */
+#define NODE_CONNECT_MS 4500 /* in all: what the user waits for stays under five seconds */
 #define NODE_NAME_MAX 511 /* bytes; atoms have at most 255 characters */
 
 struct node_target {

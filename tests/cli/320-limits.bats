@@ -75,9 +75,9 @@ teardown() { live_teardown; }
     assert_success
     assert_account 40000
     assert_equal "$(json_of summary '.lost | keys[]')" rate
-    # Spread over the second, a tenth of it at a time.
+    # A second's worth comes through whole; the burst took less than a few seconds.
     shown=$(json_of summary .shown)
-    assert [ "$shown" -ge 50 ]
+    assert [ "$shown" -ge 500 ]
     assert [ "$shown" -le 5000 ]
     # What stands in the stream is all that the end says.
     jq -es '([.[] | select(.type == "lost") | .count] | add) == (.[-1].lost.rate)' "$OUT"
