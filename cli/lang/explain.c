@@ -335,7 +335,7 @@ static void explain_text(const struct spec *s, struct buf *b)
         label(b, i ? "" : "where");
         buf_char(b, ' ');
         lang_print_where(s->where[i], b);
-        buf_puts(b, s->where[i]->early ? "  (decided on the node)\n" : "  (decided in etrace)\n");
+        buf_char(b, '\n');
     }
     if (s->needs_otp) {
         label(b, "needs");
