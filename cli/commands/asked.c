@@ -103,14 +103,13 @@ static bool add(struct asked *p, const struct lang_options *opt, struct str text
     return true;
 }
 
-static bool add_file(struct asked *p, struct lang_options opt, const char *path, struct err *e)
+static bool add_file(struct asked *p, const struct lang_options *opt, const char *path, struct err *e)
 {
     struct buf b = {0};
 
-    opt.file = true;
     bool ok = read_all(path, &b, e);
     char *text = arena_strndup(&p->arena, b.data, b.len);
-    ok = ok && add(p, &opt, (struct str){text, b.len}, e);
+    ok = ok && add(p, opt, (struct str){text, b.len}, e);
     buf_release(&b);
     return ok;
 }
@@ -133,7 +132,7 @@ bool asked_compile(struct asked *p, const struct what_opts *what, const struct t
         if (!add(p, &opt, (struct str){words->items[i], strlen(words->items[i])}, e))
             return false;
     for (size_t i = 0; i < what->files.count; i++)
-        if (!add_file(p, opt, what->files.items[i], e))
+        if (!add_file(p, &opt, what->files.items[i], e))
             return false;
     p->wheres = mem_zalloc((wheres->count + 1) * sizeof(*p->wheres));
     for (; p->nwheres < wheres->count; p->nwheres++) {

@@ -28,7 +28,6 @@ struct lang_record {
 struct lang_options {
     int otp;        /* release of the target, 0 when it is not known: what any release has is accepted */
     bool unsafe;    /* display and set_tcw may be used */
-    bool file;      /* the text is a file of probes: a `#!` line, a probe a line; else it is one argument */
     enum spec_surface surface; /* for probes that have no selector: tried first */
 
     const struct lang_let *lets;

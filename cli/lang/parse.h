@@ -90,11 +90,16 @@ static inline size_t tok_end(const struct token *t)
 
 bool take_punct(struct parser *p, enum punct punct); /* moves on when it is there */
 bool want_punct(struct parser *p, enum punct punct, size_t open); /* or an error, which names what was opened */
+/* node_with(), ended by `punct`. */
+struct ast *close_node(struct parser *p, struct ast *n, const struct ptrs *items, struct ast *tail, enum punct punct,
+                       size_t open);
 bool unexpected(struct parser *p, const char *wanted); /* always false */
 void *unexpected_node(struct parser *p, const char *wanted); /* always NULL */
 
 /* Comma-separated items up to `close`; keys (Elixir) become a last keyword list when `keys` allows it. */
 bool parse_items(struct parser *p, enum punct close, bool keys, struct ptrs *ret);
+/* The call of a function, at the parenthesis behind its name. */
+struct ast *parse_call(struct parser *p, size_t from, struct str module, struct str name, bool keys);
 /* For Elixir: the pairs of `key: value, …` as a list, at a TOK_KEY. */
 struct ast *parse_keywords(struct parser *p);
 struct ast *parse_binary(struct parser *p); /* <<…>>, at the << */

@@ -131,7 +131,5 @@ struct ast *parse_binary(struct parser *p)
         if (!take_punct(p, P_COMMA))
             break;
     }
-    if (!want_punct(p, P_BIN_CLOSE, n->from))
-        return NULL;
-    return node_with(p, n, &segs, NULL, tok_end(&p->tokens[p->at - 1]));
+    return close_node(p, n, &segs, NULL, P_BIN_CLOSE, n->from);
 }

@@ -34,9 +34,7 @@ static struct ast *parse_list(struct parser *p)
         if (take_punct(p, P_BAR) && !(tail = parse_expr(p, PARSE_ANY)))
             return NULL;
     }
-    if (!want_punct(p, P_RBRACK, n->from))
-        return NULL;
-    return node_with(p, n, &items, tail, tok_end(&p->tokens[p->at - 1]));
+    return close_node(p, n, &items, tail, P_RBRACK, n->from);
 }
 
 static struct ast *parse_tuple(struct parser *p)
@@ -45,9 +43,7 @@ static struct ast *parse_tuple(struct parser *p)
     struct ptrs items = {0};
 
     p->at++;
-    if (!parse_items(p, P_RBRACE, true, &items) || !want_punct(p, P_RBRACE, n->from))
-        return NULL;
-    return node_with(p, n, &items, NULL, tok_end(&p->tokens[p->at - 1]));
+    return parse_items(p, P_RBRACE, true, &items) ? close_node(p, n, &items, NULL, P_RBRACE, n->from) : NULL;
 }
 
 static void add_struct_key(struct parser *p, struct ptrs *items, size_t from, struct ast *value)
@@ -104,23 +100,7 @@ static struct ast *parse_map(struct parser *p)
         if (!take_punct(p, P_COMMA))
             break;
     }
-    if (!want_punct(p, P_RBRACE, open))
-        return NULL;
-    return node_with(p, n, &items, NULL, tok_end(&p->tokens[p->at - 1]));
-}
-
-static struct ast *parse_call(struct parser *p, size_t from, struct str module, struct str name)
-{
-    struct ast *n = node(p, A_CALL, from);
-    struct ptrs items = {0};
-    const size_t open = tok(p)->from;
-
-    n->module = module;
-    n->text = name;
-    p->at++;
-    if (!parse_items(p, P_RPAREN, true, &items) || !want_punct(p, P_RPAREN, open))
-        return NULL;
-    return node_with(p, n, &items, NULL, tok_end(&p->tokens[p->at - 1]));
+    return close_node(p, n, &items, NULL, P_RBRACE, open);
 }
 
 /* &Mod.fun/1, &:mod.fun/1 */
@@ -171,7 +151,7 @@ static struct ast *parse_behind(struct parser *p, struct ast *n)
             if (at_punct(p, P_LPAREN) && !tok(p)->spaced) {
                 if (n->type != A_LIT || n->value->type != TERM_ATOM)
                     return unexpected_node(p, "an operator");
-                if (!(n = parse_call(p, n->from, n->value->text, name->text)))
+                if (!(n = parse_call(p, n->from, n->value->text, name->text, true)))
                     return NULL;
                 continue;
             }
@@ -218,7 +198,7 @@ static struct ast *parse_word(struct parser *p)
             return unexpected_node(p, "a term");
     p->at++;
     if (at_punct(p, P_LPAREN) && !tok(p)->spaced)
-        return parse_call(p, t->from, none, t->text);
+        return parse_call(p, t->from, none, t->text, true);
     struct ast *n = node(p, str_is(t->text, "_") ? A_ANY : A_VAR, t->from);
     n->text = t->text;
     n->len = t->len;

@@ -20,9 +20,7 @@ static struct ast *parse_list(struct parser *p)
         return NULL;
     if (at_punct(p, P_OR2))
         return unexpected_node(p, "a comprehension has no place here: a ']'");
-    if (!want_punct(p, P_RBRACK, n->from))
-        return NULL;
-    return node_with(p, n, &items, tail, tok_end(&p->tokens[p->at - 1]));
+    return close_node(p, n, &items, tail, P_RBRACK, n->from);
 }
 
 static struct ast *parse_tuple(struct parser *p)
@@ -31,9 +29,7 @@ static struct ast *parse_tuple(struct parser *p)
     struct ptrs items = {0};
 
     p->at++;
-    if (!parse_items(p, P_RBRACE, false, &items) || !want_punct(p, P_RBRACE, n->from))
-        return NULL;
-    return node_with(p, n, &items, NULL, tok_end(&p->tokens[p->at - 1]));
+    return parse_items(p, P_RBRACE, false, &items) ? close_node(p, n, &items, NULL, P_RBRACE, n->from) : NULL;
 }
 
 /* At the '{' of #{…}; `from` is the hash. */
@@ -59,9 +55,7 @@ static struct ast *parse_map(struct parser *p, size_t from)
         if (at_punct(p, P_RBRACE))
             return unexpected_node(p, "another key");
     }
-    if (!want_punct(p, P_RBRACE, open))
-        return NULL;
-    return node_with(p, n, &items, NULL, tok_end(&p->tokens[p->at - 1]));
+    return close_node(p, n, &items, NULL, P_RBRACE, open);
 }
 
 static bool name_of(struct parser *p, struct str *ret)
@@ -131,23 +125,7 @@ static struct ast *parse_record(struct parser *p, size_t from, struct str module
         if (at_punct(p, P_RBRACE))
             return unexpected_node(p, "another field");
     }
-    if (!want_punct(p, P_RBRACE, open))
-        return NULL;
-    return node_with(p, n, &items, NULL, tok_end(&p->tokens[p->at - 1]));
-}
-
-static struct ast *parse_call(struct parser *p, size_t from, struct str module, struct str name)
-{
-    struct ast *n = node(p, A_CALL, from);
-    struct ptrs items = {0};
-    const size_t open = tok(p)->from;
-
-    n->module = module;
-    n->text = name;
-    p->at++;
-    if (!parse_items(p, P_RPAREN, false, &items) || !want_punct(p, P_RPAREN, open))
-        return NULL;
-    return node_with(p, n, &items, NULL, tok_end(&p->tokens[p->at - 1]));
+    return close_node(p, n, &items, NULL, P_RBRACE, open);
 }
 
 /* fun m:f/a, a literal */
@@ -209,7 +187,7 @@ static struct ast *parse_name(struct parser *p)
     }
     p->at++;
     if (at_punct(p, P_LPAREN) && (!tok(p)->spaced || t->type == TOK_IDENT))
-        return parse_call(p, t->from, none, name);
+        return parse_call(p, t->from, none, name, false);
     if (at_punct(p, P_COLON) && (p->tokens[p->at + 1].type == TOK_IDENT || p->tokens[p->at + 1].quoted)) {
         struct str function;
         p->at++;
@@ -217,7 +195,7 @@ static struct ast *parse_name(struct parser *p)
             return NULL;
         if (!at_punct(p, P_LPAREN))
             return unexpected_node(p, "'('");
-        return parse_call(p, t->from, name, function);
+        return parse_call(p, t->from, name, function, false);
     }
     if (at_punct(p, P_HASH) && !tok(p)->spaced && !next_is_punct(p, P_LBRACE)) {
         p->at++;

@@ -116,6 +116,12 @@ bool want_punct(struct parser *p, enum punct punct, size_t open)
                                : "'%s' is wanted here", marks[punct]);
 }
 
+struct ast *close_node(struct parser *p, struct ast *n, const struct ptrs *items, struct ast *tail, enum punct punct,
+                       size_t open)
+{
+    return want_punct(p, punct, open) ? node_with(p, n, items, tail, tok_end(&p->tokens[p->at - 1])) : NULL;
+}
+
 /* ---- items ---- */
 
 struct ast *parse_keywords(struct parser *p)
@@ -157,6 +163,18 @@ bool parse_items(struct parser *p, enum punct close, bool keys, struct ptrs *ret
         if (keyword || !take_punct(p, P_COMMA) || at_punct(p, P_ELLIPSIS))
             return true;
     }
+}
+
+struct ast *parse_call(struct parser *p, size_t from, struct str module, struct str name, bool keys)
+{
+    struct ast *n = node(p, A_CALL, from);
+    struct ptrs items = {0};
+    const size_t open = tok(p)->from;
+
+    n->module = module;
+    n->text = name;
+    p->at++;
+    return parse_items(p, P_RPAREN, keys, &items) ? close_node(p, n, &items, NULL, P_RPAREN, open) : NULL;
 }
 
 /* ---- operators ---- */

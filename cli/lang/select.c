@@ -221,6 +221,21 @@ static bool group(struct comp *c, size_t *pos, struct sel_name *ret, bool *ret_e
     return false;
 }
 
+/* A module's name without quotes, perhaps with wildcards. */
+static bool plain_module(struct comp *c, size_t *at, bool elixir, struct selector *s)
+{
+    bool glob = false;
+    size_t len = glob_word(c->text, *at, elixir, false, &glob);
+
+    if (too_long(c, *at, len))
+        return false;
+    s->module = (struct sel_name){glob ? SEL_GLOB : SEL_ATOM, {c->text.at + *at, len}};
+    if (str_is(s->module.text, "_") || str_is(s->module.text, "*"))
+        s->module.how = SEL_ANY;
+    *at += len;
+    return true;
+}
+
 /* MyApp.Repo, MyApp.*, MyApp.Repo.get, :lists.seq */
 static bool elixir_selector(struct comp *c, size_t *pos, struct selector *s)
 {
@@ -234,13 +249,8 @@ static bool elixir_selector(struct comp *c, size_t *pos, struct selector *s)
             if (!quoted(c, &at, &s->module))
                 return false;
         } else {
-            size_t len = glob_word(text, at, true, false, &glob);
-            if (too_long(c, at, len))
+            if (!plain_module(c, &at, true, s))
                 return false;
-            s->module = (struct sel_name){glob ? SEL_GLOB : SEL_ATOM, {text.at + at, len}};
-            if (str_is(s->module.text, "_") || str_is(s->module.text, "*"))
-                s->module.how = SEL_ANY;
-            at += len;
         }
     } else {
         for (;;) {
@@ -281,7 +291,6 @@ static bool erlang_selector(struct comp *c, size_t *pos, struct selector *s, boo
 {
     struct str text = c->text;
     size_t at = *pos;
-    bool glob = false;
 
     *ret_elixir = false;
     c->err->status = ERR_NONE;
@@ -295,13 +304,8 @@ static bool erlang_selector(struct comp *c, size_t *pos, struct selector *s, boo
         if (!quoted(c, &at, &s->module))
             return false;
     } else {
-        size_t len = glob_word(text, at, false, false, &glob);
-        if (too_long(c, at, len))
+        if (!plain_module(c, &at, false, s))
             return false;
-        s->module = (struct sel_name){glob ? SEL_GLOB : SEL_ATOM, {text.at + at, len}};
-        if (str_is(s->module.text, "_") || str_is(s->module.text, "*"))
-            s->module.how = SEL_ANY;
-        at += len;
     }
     s->function.how = SEL_ANY;
     char next = peek(text, at + 1);

@@ -50,7 +50,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     arena_init(&a);
     opt.otp = otps[data[0] & 3];
     opt.unsafe = data[0] & 4;
-    opt.file = data[0] & 8;
     opt.surface = data[0] & 16 ? SPEC_ELIXIR : SPEC_ERLANG;
     struct lang_let lets[] = {{STR("N"), term_int(&a, 5)}, {STR("m"), term_map(&a, 1, (term_t[]){term_int(&a, 1), term_int(&a, 2)})}};
     opt.lets = lets;
