@@ -7,6 +7,7 @@
 #include "../events/recfile.h"
 #include "../ground/mem.h"
 #include "../node/arm.h"
+#include "peers.h"
 
 #define BACKLOG_FULL (8u << 20) /* unwritten output at which no more is asked from the nodes */
 #define BACKLOG_LOW (1u << 20)
@@ -14,25 +15,13 @@
 #define LEAVE_MS 5000 /* after a stop; the node's own lease is there for what comes later */
 #define REST_MS 1000  /* how long the results of the calls within --limit are waited for */
 
-struct live;
-
-struct live_node {
-    struct live *live;
-    struct session *session;
-    struct loop_fd fd;
-    unsigned index;
-    bool over; /* gone, or failed */
-};
-
 struct live {
     struct ctx *ctx;
     const struct live_options *o;
     struct asked asked;
     struct show show;
     struct pipeline *pipeline;
-    struct live_node *nodes;
-    size_t count;
-    uint32_t waiting_for; /* the reply that is read at the moment */
+    struct peers peers;
     struct arm_result armed;
     int64_t until;        /* loop_now() time at which it stops, -1: none */
     int64_t gone_by;      /* once it is stopping */
@@ -50,26 +39,18 @@ static void fail(struct live *l, const struct err *e)
         l->status = status;
 }
 
-static void node_failed(struct live_node *n, const struct err *e)
+static void on_failed(void *data, struct peer *p UNUSED, const struct err *e)
 {
-    n->over = true;
-    loop_remove(&n->live->ctx->loop, &n->fd);
-    fail(n->live, e);
+    fail(data, e);
 }
 
 static void stop(struct live *l)
 {
-    struct err e;
-
     if (l->stopping)
         return;
     l->stopping = true;
     l->gone_by = loop_now() + LEAVE_MS;
-    for (size_t i = 0; i < l->count; i++) {
-        struct live_node *n = &l->nodes[i];
-        if (!n->over && (!session_pull_allowed(n->session, true, &e) || !session_stop(n->session, &e)))
-            node_failed(n, &e);
-    }
+    peers_stop(&l->peers);
 }
 
 static void stop_with(struct live *l, const struct err *e)
@@ -80,13 +61,12 @@ static void stop_with(struct live *l, const struct err *e)
 
 /* ---- what sessions bring ---- */
 
-static void on_batch(void *data, const void *batch, size_t len)
+static void on_batch(void *data, struct peer *p, const void *batch, size_t len)
 {
-    struct live_node *n = data;
-    struct live *l = n->live;
+    struct live *l = data;
     struct err e;
 
-    switch (pipeline_batch(l->pipeline, n->index, (struct str){batch, len}, &e)) {
+    switch (pipeline_batch(l->pipeline, p->index, (struct str){batch, len}, &e)) {
     case PIPELINE_MORE:
         break;
     case PIPELINE_LIMIT:
@@ -103,10 +83,9 @@ static void on_batch(void *data, const void *batch, size_t len)
     }
 }
 
-static void on_reply(void *data, const struct session_reply *reply)
+static void on_reply(void *data, struct peer *p UNUSED, const struct session_reply *reply)
 {
-    struct live_node *n = data;
-    struct live *l = n->live;
+    struct live *l = data;
     struct err e;
 
     if (!reply->ok)
@@ -115,19 +94,6 @@ static void on_reply(void *data, const struct session_reply *reply)
         return;
     if (!l->status)
         fail(l, &e);
-}
-
-static void on_readable(void *owner)
-{
-    struct live_node *n = owner;
-    struct err e;
-
-    if (!session_on_readable(n->session, &e)) {
-        node_failed(n, &e);
-    } else if (session_state(n->session) == SESSION_GONE) {
-        n->over = true;
-        loop_remove(&n->live->ctx->loop, &n->fd);
-    }
 }
 
 /* ---- talk ---- */
@@ -140,15 +106,15 @@ static const char *plural(uint64_t n)
 static void on_notice(void *data, const struct event_node *node, struct str tag, struct str text)
 {
     struct live *l = data;
-    const char *sep = l->count > 1 ? ": " : "";
+    const char *sep = l->peers.count > 1 ? ": " : "";
 
-    ctx_warn(l->ctx, "%.*s%s%.*s%s%.*s", l->count > 1 ? (int)node->name.len : 0, node->name.at, sep, (int)tag.len, tag.at,
+    ctx_warn(l->ctx, "%.*s%s%.*s%s%.*s", l->peers.count > 1 ? (int)node->name.len : 0, node->name.at, sep, (int)tag.len, tag.at,
              text.len ? " " : "", (int)text.len, text.at);
 }
 
-static void banner(struct live *l, const struct live_node *n)
+static void banner(struct live *l, const struct peer *p)
 {
-    const struct session_node *node = session_node(n->session);
+    const struct session_node *node = session_node(p->session);
     uint64_t functions = 0;
     bool calls = false;
 
@@ -173,19 +139,16 @@ static void summary(struct live *l)
     const struct totals *t = pipeline_totals(l->pipeline);
     char filtered[64] = "", missing[64] = "";
     uint64_t lost = 0;
-    bool gone = true;
 
     for (size_t i = 0; i < ETW_LOSSES; i++)
         lost += t->lost[i];
-    for (size_t i = 0; i < l->count; i++)
-        gone = gone && l->nodes[i].session && session_state(l->nodes[i].session) == SESSION_GONE;
     if (t->filtered)
         snprintf(filtered, sizeof(filtered), " · %llu filtered", (unsigned long long)t->filtered);
     if (t->missing)
         snprintf(missing, sizeof(missing), " · %llu never arrived", (unsigned long long)t->missing);
     ctx_say(l->ctx, "%llu event%s%s · %llu dropped%s · %llu truncated · %llu incomplete · session %s",
             (unsigned long long)t->shown, plural(t->shown), filtered, (unsigned long long)lost, missing,
-            (unsigned long long)t->truncated, (unsigned long long)t->incomplete, gone ? "destroyed" : "ended by the node");
+            (unsigned long long)t->truncated, (unsigned long long)t->incomplete, peers_gone(&l->peers) ? "destroyed" : "ended by the node");
 }
 
 /* ---- attaching ---- */
@@ -240,68 +203,60 @@ static bool redacted(const struct limit_opts *limit, struct str keys[static MAX_
     return true;
 }
 
-static bool attach(struct live *l, struct live_node *n, const char *name, struct err *e)
+/* Compiles once more for this node's OTP, so that what it does not have is refused before anything is sent. */
+static bool arm(struct live *l, struct peer *p, struct err *e)
 {
-    const struct node_opts *o = l->o->node;
-    struct node_target target = {.name = name, .port = (int)o->port, .cookie_file = o->cookie_file};
-    struct session_handlers handlers = {.data = n, .batch = on_batch, .reply = on_reply};
+    const struct session_node *node = session_node(p->session);
+    const struct live_options *o = l->o;
+    struct asked asked;
+    struct buf request = {0};
+
+    asked_init(&asked);
+    arm_result_release(&l->armed);
+    bool ok = asked_compile(&asked, o->what, o->words, &o->view->wheres, node->otp, e) &&
+              asked_arm(&asked, o->what, node->otp, (struct str){node->name, strlen(node->name)}, 0, &request, e) &&
+              peer_ask(p, buf_view(&request), ANSWER_MS, e);
+    buf_release(&request);
+    asked_release(&asked);
+    return ok;
+}
+
+/* What was asked for stands in a recording, so that a replay reads the events as they were read here. */
+static void record_specs(struct live *l)
+{
+    const struct what_opts *what = l->o->what;
+    struct buf text = {0};
+
+    for (size_t i = 0; i < l->asked.count; i++)
+        recfile_spec_add(&text, "expr", l->asked.specs[i]->text);
+    for (size_t i = 0; i < l->asked.nheaders; i++)
+        recfile_spec_add(&text, "hrl", l->asked.headers[i]);
+    for (size_t i = 0; i < what->lets.count; i++)
+        recfile_spec_add(&text, "let", (struct str){what->lets.items[i], strlen(what->lets.items[i])});
+    for (size_t i = 0; i < l->peers.count; i++)
+        pipeline_specs(l->pipeline, (unsigned)i, buf_view(&text));
+    buf_release(&text);
+}
+
+static bool attach_all(struct live *l, struct err *e)
+{
+    struct peers_handlers handlers = {.data = l, .batch = on_batch, .reply = on_reply, .failed = on_failed};
     struct str keys[MAX_KEYS];
     size_t nkeys = 0;
 
     if (!redacted(l->o->limit, keys, &nkeys, e))
         return false;
     struct session_options options = session_options(l, keys, nkeys);
-    if (o->os_pid) {
-        char *end;
-        target.ospid = strtol(o->os_pid, &end, 10);
-        if (*end || target.ospid <= 0)
-            return err_set(e, ERR_USAGE, "--pid takes the number of an operating system process, not '%s'", o->os_pid);
-    }
-    n->session = session_open(&target, &options, &handlers, e);
-    return n->session && session_wait(n->session, 0, ANSWER_MS, e);
-}
-
-/* Compiles once more for this node's OTP, so that what it does not have is refused before anything is sent. */
-static bool arm(struct live *l, struct live_node *n, struct err *e)
-{
-    const struct session_node *node = session_node(n->session);
-    const struct live_options *o = l->o;
-    struct asked asked;
-    struct buf request = {0};
-    uint32_t id;
-
-    asked_init(&asked);
-    arm_result_release(&l->armed);
-    bool ok = asked_compile(&asked, o->what, o->words, &o->view->wheres, node->otp, e) &&
-              asked_arm(&asked, o->what, node->otp, (struct str){node->name, strlen(node->name)}, 0, &request, e) &&
-              session_request(n->session, buf_view(&request), ANSWER_MS, &id, e) &&
-              session_wait(n->session, id, ANSWER_MS, e);
-    buf_release(&request);
-    asked_release(&asked);
-    return ok;
-}
-
-static bool attach_all(struct live *l, struct err *e)
-{
-    const struct texts *names = &l->o->node->nodes;
-
-    for (size_t i = 0; i < l->count; i++) {
-        struct live_node *n = &l->nodes[i];
-        const char *name = names->count ? names->items[i] : l->o->node->os_pid ? NULL : getenv("ETRACE_NODE");
-
-        *n = (struct live_node){.live = l, .index = (unsigned)i};
-        if (!attach(l, n, name && *name ? name : NULL, e))
-            return false;
-    }
-    for (size_t i = 0; i < l->count; i++) {
-        struct live_node *n = &l->nodes[i];
-        if (!arm(l, n, e))
+    if (!peers_open(&l->peers, l->ctx, l->o->node, &options, &handlers, e))
+        return false;
+    record_specs(l);
+    for (size_t i = 0; i < l->peers.count; i++) {
+        if (!arm(l, &l->peers.items[i], e))
             return false;
         if (l->status)
             return true;
-        n->fd = (struct loop_fd){.fd = session_fd(n->session), .want_read = true, .ready = on_readable, .owner = n};
-        loop_add(&l->ctx->loop, &n->fd);
-        banner(l, n);
+        peer_listen(&l->peers.items[i]);
+        banner(l, &l->peers.items[i]);
     }
     return true;
 }
@@ -312,14 +267,11 @@ static bool attach_all(struct live *l, struct err *e)
 static void throttle(struct live *l)
 {
     size_t backlog = show_backlog(&l->show);
-    struct err e;
 
     if (l->stopping || (l->blocked ? backlog > BACKLOG_LOW : backlog < BACKLOG_FULL))
         return;
     l->blocked = !l->blocked;
-    for (size_t i = 0; i < l->count; i++)
-        if (!l->nodes[i].over && !session_pull_allowed(l->nodes[i].session, !l->blocked, &e))
-            node_failed(&l->nodes[i], &e);
+    peers_pull(&l->peers, !l->blocked);
 }
 
 static void look_for_an_end(struct live *l)
@@ -342,37 +294,9 @@ static void look_for_an_end(struct live *l)
         }
 }
 
-static bool anybody_left(const struct live *l)
-{
-    for (size_t i = 0; i < l->count; i++)
-        if (!l->nodes[i].over)
-            return true;
-    return false;
-}
-
-static int64_t tick_all(struct live *l)
-{
-    int64_t next = l->until, each;
-    struct err e;
-
-    if (l->stopping)
-        next = l->gone_by;
-    for (size_t i = 0; i < l->count; i++) {
-        struct live_node *n = &l->nodes[i];
-        if (n->over)
-            continue;
-        if (!session_tick(n->session, session_now(), &each, &e))
-            node_failed(n, &e);
-        else if (next < 0 || each < next)
-            next = each;
-    }
-    return next;
-}
-
 static void stream(struct live *l)
 {
-    while (anybody_left(l) && !(l->stopping && loop_now() >= l->gone_by)) {
-        loop_step(&l->ctx->loop, tick_all(l));
+    while (!(l->stopping && loop_now() >= l->gone_by) && peers_step(&l->peers, l->stopping ? l->gone_by : l->until)) {
         pipeline_flush(l->pipeline);
         look_for_an_end(l);
         throttle(l);
@@ -392,43 +316,14 @@ static void finish(struct live *l)
     summary(l);
 }
 
-/* What was asked for stands in a recording, so that a replay reads the events as they were read here. */
-static void record_specs(struct live *l)
-{
-    const struct what_opts *what = l->o->what;
-    struct buf text = {0};
-
-    for (size_t i = 0; i < l->asked.count; i++)
-        recfile_spec_add(&text, "expr", l->asked.specs[i]->text);
-    for (size_t i = 0; i < l->asked.nheaders; i++)
-        recfile_spec_add(&text, "hrl", l->asked.headers[i]);
-    for (size_t i = 0; i < what->lets.count; i++)
-        recfile_spec_add(&text, "let", (struct str){what->lets.items[i], strlen(what->lets.items[i])});
-    for (size_t i = 0; i < l->count; i++)
-        pipeline_specs(l->pipeline, (unsigned)i, buf_view(&text));
-    buf_release(&text);
-}
-
-static void leave_early(struct live *l)
-{
-    struct err e;
-
-    for (size_t i = 0; i < l->count; i++)
-        if (l->nodes[i].session && session_state(l->nodes[i].session) == SESSION_READY &&
-            session_stop(l->nodes[i].session, &e))
-            session_wait(l->nodes[i].session, 0, LEAVE_MS, &e);
-}
-
 int live_run(struct ctx *ctx, const struct live_options *o, const char *default_view)
 {
     struct live l = {.ctx = ctx, .o = o, .until = -1};
     struct err e;
 
-    l.count = MAX(o->node->nodes.count, 1);
-    l.nodes = mem_zalloc(l.count * sizeof(*l.nodes));
     asked_init(&l.asked);
     bool ok = asked_compile(&l.asked, o->what, o->words, &o->view->wheres, 0, &e) &&
-              show_open(&l.show, ctx, o->view, default_view, l.count > 1, &e);
+              show_open(&l.show, ctx, o->view, default_view, o->node->nodes.count > 1, &e);
     if (ok) {
         struct pipeline_options options = {
             .views = l.show.views, .nviews = l.show.count,
@@ -442,24 +337,18 @@ int live_run(struct ctx *ctx, const struct live_options *o, const char *default_
         l.pipeline = pipeline_new(&options, &e);
         ok = l.pipeline != NULL;
     }
-    if (ok)
-        record_specs(&l);
     ok = ok && attach_all(&l, &e);
     if (!ok)
         fail(&l, &e);
     if (l.status || o->what->dry_run) {
-        leave_early(&l);
+        peers_leave(&l.peers);
     } else {
         l.until = o->limit->for_ns ? loop_now() + o->limit->for_ns / 1000000 : -1;
         stream(&l);
         finish(&l);
         l.status = show_flush(&l.show, ctx, l.status);
     }
-    for (size_t i = 0; i < l.count; i++) {
-        loop_remove(&ctx->loop, &l.nodes[i].fd);
-        session_close(l.nodes[i].session);
-    }
-    free(l.nodes);
+    peers_close(&l.peers);
     arm_result_release(&l.armed);
     pipeline_free(l.pipeline);
     show_close(&l.show);

@@ -1,0 +1,56 @@
+/*
+ * The nodes that a command is attached to: one session each, found by the options that every such command takes, driven by
+ * the ctx's loop. What is done there is the command's affair: it gives the handlers.
+ *
+ * peers_open() waits until every node is ready; peer_ask() waits for one answer; everything else goes by the loop: peer_listen()
+ * once, then peers_step() again and again. A peer that failed has been reported through the handler and is over.
+ */
+#ifndef ETRACE_PEERS_H
+#define ETRACE_PEERS_H
+
+#include "../node/session.h"
+#include "ctx.h"
+#include "groups.h"
+
+struct peer {
+    struct peers *peers;
+    struct session *session;
+    struct loop_fd fd;
+    unsigned index;
+    bool over; /* gone, or failed */
+};
+
+/* Any may be NULL. */
+struct peers_handlers {
+    void *data;
+    void (*batch)(void *data, struct peer *p, const void *batch, size_t len);
+    void (*reply)(void *data, struct peer *p, const struct session_reply *reply);
+    void (*failed)(void *data, struct peer *p, const struct err *e);
+};
+
+struct peers {
+    struct ctx *ctx;
+    struct peers_handlers handlers;
+    struct peer *items;
+    size_t count;
+};
+
+/* Attaches to every node that the options name, else to $ETRACE_NODE, else to the only local node. false: nobody is listened to. */
+bool peers_open(struct peers *ps, struct ctx *ctx, const struct node_opts *o, const struct session_options *session,
+                const struct peers_handlers *handlers, struct err *e);
+void peers_close(struct peers *ps); /* at once; accepts what failed to open */
+
+/* A request (one term with its 131), and the wait for its answer, which goes through the handler. */
+bool peer_ask(struct peer *p, struct str request, int timeout_ms, struct err *e);
+
+void peer_listen(struct peer *p);
+void peer_fail(struct peer *p, const struct err *e);
+
+/* Serves the ctx's loop once, until `until` (-1: none) at most; renews leases and gives up on silent nodes. false: nobody is left. */
+bool peers_step(struct peers *ps, int64_t until);
+bool peers_gone(const struct peers *ps); /* every node has confirmed that nothing is left on it */
+void peers_pull(struct peers *ps, bool allowed);
+void peers_stop(struct peers *ps);  /* by the loop: what is left still comes */
+void peers_leave(struct peers *ps); /* at once, waiting for each */
+
+#endif
