@@ -113,6 +113,7 @@ start({Client, So, Hash, Nonce, Options, Janitor}) ->
     net_kernel:monitor_nodes(true, [{node_type, hidden}]), % monitor_node/2 would connect to a client that is gone
     lists:member(Node, nodes(hidden)) orelse exit(nodedown),
     monitor(process, Janitor),
+    process_flag(trap_exit, true), % the client links itself to us
     erlang:start_timer(?LEASE, self(), lease),
     Why = case Options of
         #{fallback := true} -> [{<<"asked for">>, <<>>}];
@@ -243,6 +244,8 @@ handle({trace_delivered, _, _}, S = #s{last = trace_delivered}) ->
 handle({timeout, _, trace_delivered}, S = #s{last = trace_delivered}) ->
     S#s{last = flush, dozing = false};
 handle({nodedown, Node, _}, S = #s{node = Node}) ->
+    finish(nodedown, S);
+handle({'EXIT', Client, _}, S = #s{client = Client}) ->
     finish(nodedown, S);
 handle({'DOWN', _, _, Janitor, _}, S = #s{janitor = Janitor}) ->
     finish(janitor, S);

@@ -69,6 +69,11 @@ void answer_text(struct etf *term, struct buf *ret, size_t most)
     buf_puts(ret, "…");
 }
 
+void answer_killed(const char *node, struct err *e)
+{
+    err_set(e, ERR_RUN, "%s: the tracer was killed, by somebody or for its memory", node);
+}
+
 void answer_gone(struct etf reason, const char *node, struct err *e)
 {
     struct buf b = {0};
@@ -76,7 +81,7 @@ void answer_gone(struct etf reason, const char *node, struct err *e)
     if (etf_is_atom(&reason, "lease")) {
         err_set(e, ERR_GUARD, "%s ended the tracing: it had heard nothing from here for 10 seconds", node);
     } else if (etf_is_atom(&reason, "killed") || etf_is_atom(&reason, "janitor")) {
-        err_set(e, ERR_RUN, "%s: the tracer was killed, by somebody or for its memory", node);
+        answer_killed(node, e);
     } else {
         answer_text(&reason, &b, 300);
         err_set(e, ERR_RUN, "%s: the tracer has ended: %s", node, buf_cstr(&b));

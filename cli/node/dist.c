@@ -14,7 +14,7 @@
 #define STRAYS_MAX 100
 
 /* Of the protocol's control messages, those that concern us. */
-enum { CTL_SEND = 2, CTL_REG_SEND = 6, CTL_SEND_TT = 12, CTL_SEND_SENDER = 22 };
+enum { CTL_LINK = 1, CTL_SEND = 2, CTL_EXIT = 3, CTL_REG_SEND = 6, CTL_SEND_TT = 12, CTL_EXIT_TT = 13, CTL_SEND_SENDER = 22 };
 
 void dist_init(struct dist *d, const struct node_conn *conn)
 {
@@ -76,6 +76,9 @@ static bool frame(struct dist *d, const char *at, size_t len, const struct dist_
             return stray(d, e);
         etf_open(&r, r.at + 1, (size_t)(r.end - r.at) - 1);
         return h->message(h->data, r, e);
+    case CTL_EXIT:
+    case CTL_EXIT_TT:
+        return is_ours(d, &control) ? h->down(h->data, e) : stray(d, e);
     default:
         return stray(d, e);
     }
@@ -174,6 +177,17 @@ bool dist_send(struct dist *d, const struct node_pid *to, struct str message, st
     etf_atomz(&d->out, "");
     put_pid(&d->out, to);
     return finish(d, message, e);
+}
+
+/* Not a monitor: a node answers that only to those who announce more of the protocol than libei does. */
+bool dist_link(struct dist *d, const struct node_pid *to, struct err *e)
+{
+    begin(d);
+    etf_tuple(&d->out, 3);
+    etf_int(&d->out, CTL_LINK);
+    put_pid(&d->out, &d->self);
+    put_pid(&d->out, to);
+    return finish(d, (struct str){NULL, 0}, e);
 }
 
 bool dist_send_named(struct dist *d, const char *name, struct str message, struct err *e)

@@ -25,10 +25,11 @@ struct dist {
     struct buf out;
 };
 
-/* Called for each message to us. Returns false, with err, to stop the reading. */
+/* Called for each message to us, and when the process that we are linked to has ended. Return false, with err, to stop the reading. */
 struct dist_handler {
     void *data;
     bool (*message)(void *data, struct etf message, struct err *e);
+    bool (*down)(void *data, struct err *e);
 };
 
 /* Takes the descriptor over. */
@@ -40,6 +41,7 @@ bool dist_read(struct dist *d, const struct dist_handler *h, struct err *e);
 
 /* `message` has its 131. */
 bool dist_send(struct dist *d, const struct node_pid *to, struct str message, struct err *e);
+bool dist_link(struct dist *d, const struct node_pid *to, struct err *e); /* to one process, once */
 bool dist_send_named(struct dist *d, const char *name, struct str message, struct err *e);
 
 #endif

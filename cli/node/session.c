@@ -18,6 +18,7 @@
 #define ASK_MS 5000     /* without a word from the owner */
 #define SILENT_MS (2 * LEASE_MS)
 #define STOP_MS 10000
+#define DOWN_MS 6000 /* from the owner's end to the word that everything is gone; its helpers may wait five seconds */
 #define CREDIT_FIRST (64u << 10)
 #define PING_ID UINT32_MAX
 
@@ -33,6 +34,7 @@ struct session {
     struct session_node node;
     struct dist dist;
     struct node_pid owner;
+    bool down;        /* the owner has ended */
     bool reading;     /* inside dist_read(): the buffers are in use */
     struct err error; /* with FAILED */
 
@@ -172,6 +174,8 @@ static bool take_hello(struct session *s, const struct session_reply *reply, str
     s->node.boot_ns = (uint64_t)(now_ns() - s->booted_ns);
     s->state = SESSION_READY;
     s->give_up = 0;
+    if (!dist_link(&s->dist, &s->owner, &cause))
+        return broken(s, &cause, e);
     if (!send_pull(s, e))
         return false;
     if (s->handlers.ready)
@@ -276,9 +280,19 @@ static bool on_message(void *data, struct etf message, struct err *e)
     return true; /* a stray: nobody else knows our pid */
 }
 
+/* The last word comes from whoever cleans up behind the owner, unless that one was killed as well. */
+static bool on_down(void *data, struct err *e UNUSED)
+{
+    struct session *s = data;
+
+    s->down = true;
+    s->give_up = net_now() + DOWN_MS;
+    return true;
+}
+
 bool session_on_readable(struct session *s, struct err *e)
 {
-    struct dist_handler h = {.data = s, .message = on_message};
+    struct dist_handler h = {.data = s, .message = on_message, .down = on_down};
     struct err cause = {0};
     bool ok;
 
@@ -304,15 +318,35 @@ bool session_on_readable(struct session *s, struct err *e)
 
 /* ---- time ---- */
 
+/* We may have slept ourselves: what waits in the socket is heard first. */
+static bool something_came(const struct session *s)
+{
+    struct pollfd p = {.fd = s->dist.fd, .events = POLLIN};
+
+    return poll(&p, 1, 0) > 0;
+}
+
 static bool silent(struct session *s, const char *what, int seconds, struct err *e)
 {
     struct err cause;
-    struct pollfd p = {.fd = s->dist.fd, .events = POLLIN};
 
-    /* we may have slept ourselves: what waits in the socket is heard first */
-    if (poll(&p, 1, 0) > 0)
+    if (something_came(s))
         return true;
     err_set(&cause, s->state == SESSION_BOOTING ? ERR_NODE : ERR_RUN, "%s %s for %d seconds", s->node.name, what, seconds);
+    return fail(s, &cause, e);
+}
+
+static bool give_up(struct session *s, struct err *e)
+{
+    struct err cause;
+
+    if (s->state == SESSION_BOOTING)
+        return silent(s, "accepts the connection, but its rex process does not answer", BOOT_MS / 1000, e);
+    if (!s->down)
+        return silent(s, "has not confirmed that the tracing is gone", STOP_MS / 1000, e);
+    if (something_came(s))
+        return true;
+    answer_killed(s->node.name, &cause);
     return fail(s, &cause, e);
 }
 
@@ -326,8 +360,7 @@ bool session_tick(struct session *s, int64_t now, int64_t *ret_next, struct err 
     if (s->state == SESSION_GONE)
         return true;
     if (s->give_up) {
-        if (now >= s->give_up && !silent(s, s->state == SESSION_BOOTING ? "accepts the connection, but its rex process does not answer"
-                                            : "has not confirmed that the tracing is gone", BOOT_MS / 1000, e))
+        if (now >= s->give_up && !give_up(s, e))
             return false;
         next = MIN(next, MAX(s->give_up, now + 100));
     }

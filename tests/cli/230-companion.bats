@@ -87,7 +87,7 @@ janitors='[whereis(N) || N <- registered(), lists:prefix("etrace_", atom_to_list
     for victims in "$(companion owner)" "$janitors" "$(companion owner) ++ $janitors"; do
         trace 'work:one/1'
         on_node "[exit(P, kill) || P <- $victims]"
-        trace_end
+        trace_wait
         assert_equal "$status" 1
         assert_clean --atoms 10 "$BEFORE" "$NODE" 2
     done
