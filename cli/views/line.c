@@ -205,6 +205,21 @@ static struct str base_name(struct str path)
     return path;
 }
 
+void line_mfa_name(struct buf *to, const struct line_mfa *m, enum terms_style style)
+{
+    uint32_t args = 0;
+    const uint8_t *at = m->args;
+
+    put_name(to, m, style == TERMS_ELIXIR ? &printer_elixir : &printer_erlang);
+    if (at && *at == ETW_T_STRING)
+        args = wire_u16(at + 1);
+    else if (at && wire_list(&at))
+        while (wire_list_next(&at))
+            args++;
+    buf_char(to, '/');
+    print_i64(to, m->args ? args : m->arity);
+}
+
 void line_mfa(struct buf *to, const struct event *e, const struct printer *p, const uint8_t *at)
 {
     struct line_mfa m;

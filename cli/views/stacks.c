@@ -4,6 +4,7 @@
 
 #include "../ground/mem.h"
 #include "calls.h"
+#include "ends.h"
 #include "line.h"
 
 #define PROCESSES 65536 /* slots, a power of two */
@@ -18,9 +19,9 @@ struct stack_process {
     } *frames;             /* NULL: the slot is free */
 };
 
-void stacks_init(struct stacks *s)
+void stacks_init(struct stacks *s, enum terms_style terms)
 {
-    *s = (struct stacks){.nprocesses = PROCESSES, .n = 1};
+    *s = (struct stacks){.nprocesses = PROCESSES, .n = 1, .terms = terms};
     s->nodes = mem_grow(NULL, &s->cap, 64, sizeof(*s->nodes));
     s->nodes[0] = (struct stack_node){0};
     buf_add(&s->names, "all", 4);
@@ -36,6 +37,7 @@ void stacks_release(struct stacks *s)
     free(s->name_slots);
     buf_release(&s->names);
     buf_release(&s->text);
+    buf_release(&s->file);
 }
 
 const char *stacks_name(const struct stacks *s, uint32_t node)
@@ -77,7 +79,8 @@ static uint32_t name_of(struct stacks *s, const char *text)
     return at;
 }
 
-static uint32_t below(struct stacks *s, uint32_t parent, const char *text)
+/* A function below a node, as it was called from this line of `file` (an offset into names). */
+static uint32_t below_line(struct stacks *s, uint32_t parent, const char *text, uint32_t file, uint32_t line)
 {
     if (s->n >= STACKS_MAX && !s->nodes[parent].child) {
         s->full = true;
@@ -85,7 +88,7 @@ static uint32_t below(struct stacks *s, uint32_t parent, const char *text)
     }
     uint32_t name = name_of(s, text), i = s->nodes[parent].child;
     for (; i; i = s->nodes[i].sibling)
-        if (s->nodes[i].name == name)
+        if (s->nodes[i].name == name && s->nodes[i].line == line && s->nodes[i].file == file)
             return i;
     if (s->n >= STACKS_MAX) {
         s->full = true;
@@ -93,9 +96,14 @@ static uint32_t below(struct stacks *s, uint32_t parent, const char *text)
     }
     s->nodes = mem_grow(s->nodes, &s->cap, s->n + 1, sizeof(*s->nodes));
     i = (uint32_t)s->n++;
-    s->nodes[i] = (struct stack_node){.parent = parent, .sibling = s->nodes[parent].child, .name = name};
+    s->nodes[i] = (struct stack_node){.parent = parent, .sibling = s->nodes[parent].child, .name = name, .file = file, .line = line};
     s->nodes[parent].child = i;
     return i;
+}
+
+static uint32_t below(struct stacks *s, uint32_t parent, const char *text)
+{
+    return below_line(s, parent, text, 0, 0);
 }
 
 static size_t slot_of(const struct stacks *s, uint64_t tracee, uint32_t node)
@@ -149,10 +157,38 @@ static struct stack_process *process_of(struct stacks *s, const struct event *e,
 static void put_name(struct stacks *s, const struct event *e)
 {
     buf_clear(&s->text);
-    line_fun(&s->text, e, TERMS_AUTO);
+    line_fun(&s->text, e, s->terms);
     buf_char(&s->text, '/');
     print_u64(&s->text, e->arity);
     buf_cstr(&s->text);
+}
+
+static void put_mfa(struct stacks *s, const struct line_mfa *m)
+{
+    buf_clear(&s->text);
+    line_mfa_name(&s->text, m, s->terms);
+    buf_cstr(&s->text);
+}
+
+/* The caller is not always one of those that are traced: then it stands between. */
+static uint32_t below_caller(struct stacks *s, uint32_t parent, const struct event *e)
+{
+    struct line_mfa m;
+    uint32_t file = 0, line = 0;
+
+    if (line_read_mfa(e, e->caller, &m, &s->file)) {
+        put_mfa(s, &m);
+        if (strcmp(stacks_name(s, parent), s->text.data))
+            parent = below(s, parent, s->text.data);
+        if (m.file.len && m.line > 0 && m.line <= INT32_MAX) {
+            buf_clear(&s->text);
+            print_safe(&s->text, m.file);
+            file = name_of(s, buf_cstr(&s->text));
+            line = (uint32_t)m.line;
+        }
+    }
+    put_name(s, e);
+    return below_line(s, parent, s->text.data, file, line);
 }
 
 static void enter(struct stacks *s, const struct event *e)
@@ -170,8 +206,11 @@ static void enter(struct stacks *s, const struct event *e)
         p->cap *= 2;
         p->frames = mem_realloc(p->frames, p->cap * sizeof(struct frame));
     }
-    put_name(s, e);
-    uint32_t node = below(s, p->depth ? p->frames[p->depth - 1].node : 0, s->text.data);
+    uint32_t parent = p->depth ? p->frames[p->depth - 1].node : 0, node;
+    if (s->callers && e->caller)
+        node = below_caller(s, parent, e);
+    else
+        put_name(s, e), node = below(s, parent, s->text.data);
     p->frames[p->depth++] = (struct frame){.node = node};
 }
 
@@ -198,7 +237,6 @@ static void leave(struct stacks *s, const struct event *e)
 static void add_trace(struct stacks *s, const struct event *e)
 {
     const uint8_t *at = e->stack, *frames[64], *el;
-    struct buf file = {0};
     size_t n = 0;
     uint32_t node = 0;
 
@@ -208,19 +246,13 @@ static void add_trace(struct stacks *s, const struct event *e)
         frames[n++] = el;
     while (n-- > 0) {
         struct line_mfa m;
-        buf_clear(&s->text);
-        if (!line_read_mfa(e, frames[n], &m, &file))
+        if (!line_read_mfa(e, frames[n], &m, &s->file))
             continue;
-        erlang_print_atom(&s->text, m.module);
-        buf_char(&s->text, ':');
-        erlang_print_atom(&s->text, m.function);
-        buf_char(&s->text, '/');
-        print_i64(&s->text, MAX(m.arity, 0));
-        node = below(s, node, buf_cstr(&s->text));
+        put_mfa(s, &m);
+        node = below(s, node, s->text.data);
     }
     s->nodes[node].count++;
     s->traces = true;
-    buf_release(&file);
 }
 
 void stacks_event(struct stacks *s, const struct event *e)
@@ -238,4 +270,28 @@ void stacks_event(struct stacks *s, const struct event *e)
         if (p)
             p->depth = 0;
     }
+}
+
+uint64_t stacks_own(const struct stacks *s, uint32_t node)
+{
+    return s->traces ? s->nodes[node].count : s->nodes[node].own_ns;
+}
+
+uint64_t *stacks_totals(const struct stacks *s)
+{
+    uint64_t *totals = mem_zalloc(s->n * sizeof(*totals));
+
+    for (uint32_t i = (uint32_t)s->n; i-- > 0;) { /* what hangs below a node was made after it */
+        totals[i] += stacks_own(s, i);
+        if (i)
+            totals[s->nodes[i].parent] += totals[i];
+    }
+    return totals;
+}
+
+void stacks_missing(const struct stacks *s, struct buf *to, const struct totals *t, const char *prefix)
+{
+    ends_missing(to, t, prefix);
+    if (s->full)
+        buf_printf(to, "%s*** too many different stacks: the last ones stand in their callers ***\n", prefix);
 }
