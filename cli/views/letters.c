@@ -117,6 +117,8 @@ static bool fits(const struct letter *t, const struct event *e, uint64_t from)
         return false;
     if (t->to)
         return t->to == e->who->id;
+    if (from) /* by a name, an alias: whoever got it has told who sent it */
+        return true;
     return *t->name && strlen(t->name) == e->who->name_len && !memcmp(t->name, e->who->name, e->who->name_len);
 }
 

@@ -1,7 +1,8 @@
 /*
  * Which message that was received is which that was sent. The VM does not say, so they are compared: the receiver, the
  * sender where it was collected, and the message as it prints; of several the oldest, as signals between two processes keep
- * their order. What was sent by a name belongs to whoever has that name. Bounded: the newest LETTERS_MAX that were sent
+ * their order. What was sent to a name belongs to whoever has that name; what was sent to an alias, as replies of a
+ * gen_server are, is known by its sender. Bounded: the newest LETTERS_MAX that were sent
  * and not yet received are remembered.
  */
 #ifndef ETRACE_LETTERS_H

@@ -197,7 +197,7 @@ static void put_name(struct buf *to, const struct line_mfa *m, const struct prin
     }
 }
 
-static struct str base_name(struct str path)
+struct str line_base_name(struct str path)
 {
     for (size_t i = path.len; i-- > 0;)
         if (path.at[i] == '/')
@@ -255,7 +255,7 @@ void line_mfa(struct buf *to, const struct event *e, const struct printer *p, co
         }
         if (m.file.len) {
             buf_char(to, ' ');
-            print_safe(to, base_name(m.file));
+            print_safe(to, line_base_name(m.file));
             buf_char(to, ':');
             print_i64(to, m.line);
         }

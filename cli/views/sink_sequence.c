@@ -23,6 +23,7 @@ struct row {
     int64_t at, arrived; /* on the axis; -1: not seen */
     uint32_t from, to;   /* numbers in the roster */
     uint32_t text, text_len;
+    uint32_t where; /* bytes of the text that say where it went, while `to` is nobody */
     uint8_t kind;
 };
 
@@ -74,12 +75,14 @@ static void sent(struct sequence *s, const struct event *e, uint32_t self, int64
     struct row row = {.at = at, .arrived = -1, .from = self, .to = other(s, e, e->terms.at), .kind = ROW_MESSAGE};
     size_t n = s->n;
 
-    s->line.len = 0;
+    buf_clear(&s->line);
     if (row.to == NOBODY) { /* to a name, or to another node */
         buf_puts(&s->line, "to ");
         line_printer(e, s->sink.look.terms)->term(&s->line, &e->env, e->terms.at);
         buf_puts(&s->line, ": ");
     }
+    letters_shorten(&s->line);
+    row.where = (uint32_t)s->line.len;
     buf_str(&s->line, letters_text(&s->letters, e, s->sink.look.terms));
     if (add(s, row, buf_view(&s->line)) && e->kind == ETW_SEND)
         letters_sent(&s->letters, e, n);
@@ -135,7 +138,9 @@ static void event_sequence(struct sink *sink, const struct event *e)
 
 static struct str text_of(const struct sequence *s, const struct row *r)
 {
-    return (struct str){s->texts.data + r->text, r->text_len};
+    uint32_t skip = r->to == NOBODY ? 0 : r->where;
+
+    return (struct str){s->texts.data + r->text + skip, r->text_len - skip};
 }
 
 static void put_missing(struct sequence *s, struct buf *to, const struct totals *t)
@@ -154,7 +159,7 @@ static void put_mermaid(struct buf *to, struct str text)
         char c = text.at[i];
         if (c == '<' || c == '>')
             buf_puts(to, c == '<' ? "#lt;" : "#gt;");
-        else if (strchr("#;:%{}\"\\`", c))
+        else if (c == '#' || c == ';' || c == '%')
             buf_printf(to, "#%u;", (unsigned)(unsigned char)c);
         else
             buf_char(to, c == '\n' ? ' ' : c);
@@ -172,8 +177,8 @@ static void put_who(struct buf *to, uint32_t number)
 static void put_text(struct sequence *s, const struct totals *t)
 {
     struct buf *to = s->sink.out, missing = {0};
-    bool nobody = false;
-
+    put_missing(s, &missing, t);
+    bool nobody = missing.len && !s->roster.n;
     buf_puts(to, "sequenceDiagram\n");
     for (uint32_t i = 0; i < s->roster.n; i++) {
         buf_clear(&s->line);
@@ -200,9 +205,8 @@ static void put_text(struct sequence *s, const struct totals *t)
         put_mermaid(to, text_of(s, r));
         buf_char(to, '\n');
     }
-    put_missing(s, &missing, t);
-    if (missing.len && s->roster.n) {
-        buf_puts(to, "    Note over p1: ");
+    if (missing.len) {
+        buf_puts(to, s->roster.n ? "    Note over p1: " : "    Note over other: ");
         buf_clear(&s->line);
         page_missing(buf_view(&missing), &s->line, ", ");
         put_mermaid(to, buf_view(&s->line));

@@ -182,7 +182,7 @@ static uint32_t below_caller(struct stacks *s, uint32_t parent, const struct eve
             parent = below(s, parent, s->text.data);
         if (m.file.len && m.line > 0 && m.line <= INT32_MAX) {
             buf_clear(&s->text);
-            print_safe(&s->text, m.file);
+            print_safe(&s->text, line_base_name(m.file));
             file = name_of(s, buf_cstr(&s->text));
             line = (uint32_t)m.line;
         }

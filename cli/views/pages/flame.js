@@ -4,8 +4,8 @@ const unit = data.seen ? n => plural(n, 'time') : duration;
 const names = data.names;
 const hues = names.map(n => {
   let h = 7;
-  for (const c of n.split(/[.:](?=[^.:]*$)/)[0]) h = (h * 31 + c.codePointAt(0)) % 360;
-  return h;
+  for (const c of n.split(/[.:](?=[^.:]*$)/)[0]) h = (h * 31 + c.codePointAt(0)) % 65521;
+  return Math.round(h * 137.508) % 360;
 });
 
 const byTotal = () => {
@@ -76,7 +76,7 @@ const trees = { total: lay(byTotal()) };
 let tree = trees.total, zoomed = 0, here = 0, top_ = 0, up = false, test = null, hits = null, drawn = new Map();
 
 const nameOf = i => i ? names[tree.name[i]] : 'all';
-const share = (part, whole) => whole ? (100 * part / whole).toPrecision(3).replace(/\.?0+$/, '') + '%' : '';
+const share = (part, whole) => whole ? Number((100 * part / whole).toPrecision(3)) + '%' : '';
 const about = i => {
   const t = tree.total[i];
   return nameOf(i) + ' · ' + unit(t) + ' · ' + share(t, tree.total[0]) + (data.seen || !i ? '' :
@@ -103,7 +103,7 @@ const draw = () => {
     deepest = Math.max(deepest, tree.depth[i]);
     for (let k = tree.first[i]; k < tree.first[i + 1]; k++) {
       if (tree.total[tree.order[k]] * scale < least) {
-        narrow = true;
+        narrow ||= tree.total[tree.order[k]] > 0;
         break;
       }
       todo.push(tree.order[k]);
@@ -136,7 +136,7 @@ const draw = () => {
   g.setAttribute('class', hits ? 'searched' : '');
   g.setAttribute('data-drawn', nodes.length);
   g.setAttribute('data-zoomed', nameOf(zoomed));
-  $('narrow').textContent = narrow ? 'some frames are too narrow to be drawn: zoom in' : '';
+  $('narrow').textContent = narrow ? '· some frames are too narrow to be drawn: zoom in' : '';
 };
 
 const say = i => { $('status').textContent = about(i); };

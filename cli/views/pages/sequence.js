@@ -8,6 +8,13 @@ const whose = w => w < 0 ? 'elsewhere' : data.who[w];
 const when = i => sent(i) >= 0 ? sent(i) : arrived(i);
 const seconds = ns => (ns / 1e9).toFixed(6);
 
+// The messages of gen_server and its like without what is the same in each; the whole stands in the line below.
+const brief = text => {
+  const ask = text.match(/^\{:?['"]\$gen_(call|cast)['"], ?(?:\{[^{}]*\}, ?)?(.*)$/s);
+  const reply = text.match(/^\{\[:?alias ?\| ?#Ref[^\]]*\], ?(.*)$/s);
+  return ask ? ask[1] + ' ' + ask[2].replace(/\}$/, '') : reply ? 'reply ' + reply[1].replace(/\}$/, '') : text;
+};
+
 let shown = [], columns = [], column = new Map(), here = 0, only = null;
 
 const about = i => {
@@ -64,7 +71,7 @@ const put = (n, at) => {
     g.append(svgNode('line', { class: 'arrow', x1: a, y1: base, x2: b + d * 7, y2: base }),
       svgNode('path', { class: 'head', d: `M${b} ${base}l${d * 9} -4.5v9z` }));
   }
-  const text = (kind(i) === SPAWN ? 'spawn ' : kind(i) === EXIT ? 'exit ' : '') + texts[i];
+  const text = (kind(i) === SPAWN ? 'spawn ' : kind(i) === EXIT ? 'exit ' : '') + brief(texts[i]);
   const begin = Math.max(left + 8, TIME + 4), room = Math.max(Math.floor((width - begin) / 7.3), 12);
   g.append(svgNode('text', { class: 'msg', x: begin, y: y + 15 }, text.length > room ? text.slice(0, room - 1) + '…' : text));
   at.push(g);
@@ -100,6 +107,10 @@ const reveal = () => {
   const pane = $('pane'), room = pane.clientHeight - HEAD;
   if (here * ROW < pane.scrollTop) pane.scrollTop = here * ROW;
   else if ((here + 1) * ROW > pane.scrollTop + room) pane.scrollTop = (here + 1) * ROW - room;
+  if (shown.length) {
+    const at = Math.min(column.get(from(shown[here])), column.get(to(shown[here]))) * WIDE;
+    if (at < pane.scrollLeft || at + WIDE + TIME > pane.scrollLeft + pane.clientWidth) pane.scrollLeft = at;
+  }
   draw();
 };
 const move = n => { here = Math.max(0, Math.min(shown.length - 1, n)); reveal(); };
