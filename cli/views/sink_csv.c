@@ -21,6 +21,8 @@ static void put_cell(struct csv *c, struct str text)
     struct buf *to = c->sink.out;
     bool quote = false;
 
+    while (text.len && *text.at == ' ') /* what aligns times in lines */
+        text.at++, text.len--;
     for (size_t i = 0; i < text.len; i++)
         quote |= text.at[i] == '"' || text.at[i] == ',' || text.at[i] == '\n' || text.at[i] == '\r' || text.at[i] == c->between;
     if (!quote) {
