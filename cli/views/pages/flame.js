@@ -116,6 +116,7 @@ const draw = () => {
     found.length = MOST;
     narrow = true;
   }
+  found.sort((x, y) => tree.depth[x[0]] - tree.depth[y[0]] || x[1] - y[1]);
   drawn = new Map();
   const nodes = found.map(([i, x, w]) => {
     const row = tree.depth[i] - top_, y = up ? a.y + a.height - (row + 1) * ROW : a.y + row * ROW;
@@ -211,11 +212,12 @@ addEventListener('keydown', e => {
     if ($('search').value) { $('search').value = ''; search(); }
     else if (zoomed) zoom(outward(zoomed));
     focusOn(here);
-  } else if (field) {
-    if (e.key !== 'Enter' || field.id !== 'search') return;
+  } else if (e.target.id === 'search') {
+    if (e.key !== 'Enter') return;
     const to = [...drawn.keys()].find(i => i && hits && hits[tree.name[i]]);
     if (to !== undefined) focusOn(to);
   } else if (e.key === '/') $('search').focus();
+  else if (field) return;
   else if (e.key === 'Enter' || e.key === ' ') zoom(here);
   else if (e.key === 'Home') zoom(0);
   else if (e.key === 'ArrowLeft') focusOn(step(here, -1));

@@ -131,10 +131,11 @@ addEventListener('keydown', e => {
   const field = e.target.closest && e.target.closest('input, button'), page = Math.max(1, Math.floor($('pane').clientHeight / ROW) - 2);
   if (e.ctrlKey || e.altKey || e.metaKey) return;
   if (e.key === 'Escape') { all(); $('pane').focus(); }
-  else if (field) {
-    if (e.key !== 'Enter' || field.id !== 'search') return;
+  else if (e.target.id === 'search') {
+    if (e.key !== 'Enter') return;
     $('pane').focus();
   } else if (e.key === '/') $('search').focus();
+  else if (field) return;
   else if (e.key === 'Enter' && shown.length) restrict([from(shown[here]), to(shown[here])]);
   else if (e.key === 'ArrowDown') move(here + 1);
   else if (e.key === 'ArrowUp') move(here - 1);
