@@ -46,6 +46,13 @@ replay() { "$ETRACE_BIN" replay -q "$shop" "$@"; }
     assert_output --partial 'a { without its }'
 }
 
+@test "every field stands in the manual, and the manual names no other" {
+    run replay --as csv --fields qqqqqqqqq
+    sed -n 's/^hint: one of: //p' <<<"$output" | tr ' ' '\n' | sort >"$BATS_TEST_TMPDIR/fields"
+    sed -n '/^# FIELDS/,/^# TERMS/{s/^\*\(.*\)\*$/\1/p}' "$ETRACE_ROOT/man/etrace.1.scd" | tr -d '\\' | sort >"$BATS_TEST_TMPDIR/man"
+    diff "$BATS_TEST_TMPDIR/fields" "$BATS_TEST_TMPDIR/man"
+}
+
 @test "options that no view looks at are refused" {
     run replay --json --fields pid
     assert_failure 2
