@@ -52,6 +52,14 @@ replay() { "$ETRACE_BIN" replay -q "$@"; }
     jq -e '.exporter == "etrace"' d.speedscope.json
 }
 
+@test "what is nothing for a terminal is refused there" {
+    run script -qec "'$ETRACE_BIN' replay -q '$fixtures/shop.etr' --as flame" /dev/null
+    assert_failure 2
+    assert_output --partial "the view 'flame' is not for a terminal: use -o FILE, or a pipe"
+    run script -qec "'$ETRACE_BIN' replay -q '$fixtures/shop.etr' --as flame -o '$BATS_TEST_TMPDIR/a.svg'" /dev/null
+    assert_success
+}
+
 @test "nothing is added to a file that is one document" {
     run replay "$fixtures/shop.etr" -a -o "$BATS_TEST_TMPDIR/a.svg"
     assert_failure 2
