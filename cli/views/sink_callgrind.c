@@ -83,7 +83,9 @@ static void put_function(struct callgrind *c, struct function *all, uint32_t nam
 static void end_callgrind(struct sink *sink, const struct totals *t)
 {
     struct callgrind *c = (struct callgrind *)sink;
-    const struct stacks *s = &c->stacks;
+    struct stacks *s = &c->stacks;
+
+    stacks_settle(s);
     struct function *all = mem_zalloc(s->names.len * sizeof(*all));
     uint32_t *next = mem_zalloc(s->n * sizeof(*next));
     uint64_t *totals = stacks_totals(s);

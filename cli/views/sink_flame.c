@@ -61,6 +61,7 @@ static void end_flame(struct sink *sink, const struct totals *t)
     struct buf *to = sink->out, missing = {0};
     uint32_t *numbers;
 
+    stacks_settle(&f->stacks);
     stacks_missing(s, &missing, t, "");
     page_begin(to, kind);
     buf_puts(to, "{");

@@ -45,6 +45,7 @@ static void end_folded(struct sink *s, const struct totals *t)
 {
     struct folded *f = (struct folded *)s;
 
+    stacks_settle(&f->stacks);
     for (uint32_t i = 1; i < f->stacks.n; i++) {
         uint64_t value = stacks_own(&f->stacks, i);
         if (!value)

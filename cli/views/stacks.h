@@ -14,7 +14,7 @@ struct stack_node {
     uint32_t parent, child, sibling; /* 0: none; node 0 is the root of all */
     uint32_t name;                   /* offset into names */
     uint32_t file, line;             /* of the place in the parent that called it; line 0: not known, or not asked for */
-    uint64_t count, total_ns, own_ns;
+    uint64_t count, own_ns;
 };
 
 struct stack_process;
@@ -28,6 +28,7 @@ struct stacks {
     struct stack_process *processes;
     size_t nprocesses; /* slots */
     size_t used;
+    size_t ndone; /* calls that ended and stand nowhere yet */
     enum terms_style terms;
     bool callers; /* calls of one function from different lines are kept apart, and a known caller gets a node */
     bool traces;  /* made from stack traces: count says it all */
@@ -38,6 +39,7 @@ struct stacks {
 void stacks_init(struct stacks *s, enum terms_style terms);
 void stacks_release(struct stacks *s);
 void stacks_event(struct stacks *s, const struct event *e);
+void stacks_settle(struct stacks *s); /* the tree is complete after it, and before it is looked at */
 const char *stacks_name(const struct stacks *s, uint32_t node);
 /* What a node has cost itself: nanoseconds, or how often it was seen where that is all that is known. */
 uint64_t stacks_own(const struct stacks *s, uint32_t node);

@@ -85,6 +85,22 @@ replay() { "$ETRACE_BIN" replay -q "$@"; }
     assert_output 2
 }
 
+@test "stacks are the same whenever a filter decides, and hidden callers leave no gap" {
+    # What a call took is known at its end, after that of the calls within it.
+    replay "$fixtures/shop.etr" --as folded -e 'dur > 1ns' | diff "$fixtures/shop.folded" -
+    run replay "$fixtures/shop.etr" --as folded -e 'dur > 20us'
+    assert_line --regexp '^shop_orders:handle_call/3;shop_orders:take/4;shop_orders:reserve/1 [0-9]+$'
+    own=$output
+    run replay "$fixtures/shop.etr" --as folded -v -g 'shop_orders:take'
+    assert_line --regexp '^shop_orders:handle_call/3;shop_orders:reserve/1 [0-9]+$'
+    refute_output --partial 'take'
+    run replay "$fixtures/shop.etr" --as folded -g 'shop_orders:total'
+    assert_line --regexp '^shop_orders:total/2 [0-9]+$'
+    # However it is filtered, no time is counted twice.
+    all=$(awk '$NF ~ /^[0-9]+$/ { sum += $NF } END { print sum }' "$fixtures/shop.folded")
+    ((all >= $(awk '$NF ~ /^[0-9]+$/ { sum += $NF } END { print sum }' <<<"$own")))
+}
+
 @test "speedscope: opened calls are closed, in order, and time does not go back" {
     "$scene" frames 3000 >"$BATS_TEST_TMPDIR/frames.etr"
     for file in "$fixtures/shop.etr" "$BATS_TEST_TMPDIR/frames.etr"; do

@@ -92,7 +92,7 @@ int main(void)
             "*** 4 events lost (guard) ***\n",
             "hist");
     is_text(shown("folded", relative),
-            "shop:order/1 2500000\nshop:order/1;shop:price/1 1000000\nshop:price/1 2000000\nshop:order/1;shop:tax/1 500000\n"
+            "shop:order/1 2500000\nshop:order/1;shop:price/1 1000000\nshop:order/1;shop:tax/1 500000\nshop:price/1 2000000\n"
             "# *** 4 events lost (guard) ***\n",
             "folded");
     is_text(shown("csv", utc),
