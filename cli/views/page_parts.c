@@ -4,6 +4,8 @@
 #define PART(name) static const char name[] =
 PART(page_css)
 #include "page.css.inc"
+PART(page_html)
+#include "page.html.inc"
 PART(page_js)
 #include "page.js.inc"
 PART(flame_css)
@@ -28,12 +30,14 @@ PART(sequence_body_html)
 void page_begin(struct buf *to, enum page_kind kind)
 {
     if (kind == PAGE_SEQUENCE) {
+        buf_puts(to, page_html);
         buf_puts(to, sequence_html);
         buf_puts(to, page_css);
         buf_puts(to, sequence_css);
         buf_puts(to, sequence_body_html);
     } else {
-        buf_puts(to, kind == PAGE_FLAME_HTML ? flame_html : "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+        buf_puts(to, kind == PAGE_FLAME_HTML ? page_html : "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+        buf_puts(to, kind == PAGE_FLAME_HTML ? flame_html : "");
         buf_puts(to, flame_svg);
         buf_puts(to, page_css);
         buf_puts(to, flame_css);

@@ -1,7 +1,8 @@
 /*
  * What each function cost and whom it called, for callgrind_annotate and KCachegrind. Costs are nanoseconds. The place
  * of a call is known where its caller was collected (-> caller), and so is the file of that caller. A recursive call
- * counts as a call, but its time is in that of the call around it already.
+ * counts as a call, but its time is in that of the call around it already. A caller that is not traced itself was
+ * called once at least; that is what its number says.
  */
 #include <stdlib.h>
 
@@ -75,7 +76,7 @@ static void put_function(struct callgrind *c, struct function *all, uint32_t nam
             const struct stack_node *n = &s->nodes[k];
             put_file(c, "cfi", &all[n->name]);
             put_name(c, "cfn", s->names.data + n->name, n->name, &all[n->name].written);
-            buf_printf(to, "calls=%llu 0\n%u %llu\n", (unsigned long long)MAX(n->count, 1), n->line,
+            buf_printf(to, "calls=%llu 0\n%u %llu\n", (unsigned long long)(s->traces ? totals[k] : MAX(n->count, 1)), n->line,
                        (unsigned long long)(recursive(s, k) ? 0 : totals[k]));
         }
 }

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "../erlang/term_print.h"
-#include "../ground/intern.h"
 #include "../ground/mem.h"
 #include "calls.h"
 #include "ends.h"
@@ -20,14 +19,19 @@ struct one_call {
     uint32_t process, frame, depth;
 };
 
+struct named_frame {
+    const struct fun *fun; /* NULL: the slot is free */
+    uint8_t arity;
+    uint32_t number;
+};
+
 struct speedscope {
     struct sink sink;
     struct page page;
     struct roster roster;
-    struct intern names;
-    const struct sym **frames; /* open addressing: sym to its number */
-    uint32_t *numbers;
-    size_t nslots, nframes;
+    struct named_frame *frames; /* open addressing */
+    size_t nslots;
+    uint32_t nframes;
     struct buf frame_list; /* {"name":"…"},… */
     struct one_call *calls;
     size_t n, cap;
@@ -42,57 +46,47 @@ static struct sink *open_speedscope(const struct look *look, struct buf *out, st
     (void)e;
     s->sink.out = out;
     s->sink.look = *look;
-    intern_init(&s->names);
     return &s->sink;
 }
 
-static size_t slot_of(const struct speedscope *s, const struct sym *name)
+static size_t slot_of(const struct speedscope *s, const struct fun *fun, uint8_t arity)
 {
-    size_t i = name->hash & (s->nslots - 1);
+    size_t i = (fun->hash * 31u + arity) & (s->nslots - 1);
 
-    while (s->frames[i] && s->frames[i] != name)
+    while (s->frames[i].fun && (s->frames[i].fun != fun || s->frames[i].arity != arity))
         i = (i + 1) & (s->nslots - 1);
     return i;
 }
 
 static void widen(struct speedscope *s)
 {
-    const struct sym **old = s->frames;
-    uint32_t *numbers = s->numbers;
+    struct named_frame *old = s->frames;
     size_t n = s->nslots;
 
     s->nslots = n ? n * 2 : 256;
     s->frames = mem_zalloc(s->nslots * sizeof(*s->frames));
-    s->numbers = mem_zalloc(s->nslots * sizeof(*s->numbers));
-    for (size_t i = 0; i < n; i++) {
-        if (!old[i])
-            continue;
-        size_t at = slot_of(s, old[i]);
-        s->frames[at] = old[i];
-        s->numbers[at] = numbers[i];
-    }
+    for (size_t i = 0; i < n; i++)
+        if (old[i].fun)
+            s->frames[slot_of(s, old[i].fun, old[i].arity)] = old[i];
     free(old);
-    free(numbers);
 }
 
 static uint32_t frame_of(struct speedscope *s, const struct event *e)
 {
     if (s->nframes * 2 >= s->nslots)
         widen(s);
-    buf_clear(&s->text);
-    line_fun(&s->text, e, s->sink.look.terms);
-    buf_char(&s->text, '/');
-    print_u64(&s->text, e->arity);
-    const struct sym *name = intern(&s->names, s->text.data, s->text.len);
-    size_t at = slot_of(s, name);
-    if (!s->frames[at]) {
-        s->frames[at] = name;
-        s->numbers[at] = (uint32_t)s->nframes++;
-        buf_puts(&s->frame_list, s->numbers[at] ? ",\n{\"name\":" : "\n{\"name\":");
+    struct named_frame *f = &s->frames[slot_of(s, e->fun, e->arity)];
+    if (!f->fun) {
+        *f = (struct named_frame){.fun = e->fun, .arity = e->arity, .number = s->nframes++};
+        buf_clear(&s->text);
+        line_fun(&s->text, e, s->sink.look.terms);
+        buf_char(&s->text, '/');
+        print_u64(&s->text, e->arity);
+        buf_puts(&s->frame_list, f->number ? ",\n{\"name\":" : "\n{\"name\":");
         page_string(&s->frame_list, buf_view(&s->text));
         buf_char(&s->frame_list, '}');
     }
-    return s->numbers[at];
+    return f->number;
 }
 
 static void event_speedscope(struct sink *sink, const struct event *e)
@@ -199,9 +193,7 @@ static void free_speedscope(struct sink *sink)
 
     page_release(&s->page);
     roster_release(&s->roster);
-    intern_release(&s->names);
     free(s->frames);
-    free(s->numbers);
     buf_release(&s->frame_list);
     free(s->calls);
     buf_release(&s->text);

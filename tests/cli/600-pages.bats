@@ -186,7 +186,7 @@ frame() { echo "document.querySelector('#frames g[aria-label^=\"$1\"]')"; }
     keys Home / l e v e l 6 : w o r k 9
     until_js 'document.getElementById("found").textContent.startsWith("1 function")'
     # The slowest of all these took a moment, and not the seconds in which people give up.
-    run js 'const t = performance.now(); for (let i = 0; i < 5; i++) zoom(i % 2); return (performance.now() - t) / 5 < 2000'
+    run js 'const t = performance.now(); for (let i = 0; i < 5; i++) zoom(i % 2); return (performance.now() - t) / 5 < 10000'
     assert_output true
 }
 
@@ -246,7 +246,7 @@ frame() { echo "document.querySelector('#frames g[aria-label^=\"$1\"]')"; }
     keep many
     keys / 7 7 7 7 7
     until_js 'shown.length === 1 && document.querySelector(".here .msg").textContent === "{job,77777}"'
-    run js 'const t = performance.now(); choose(); return performance.now() - t < 2000'
+    run js 'const t = performance.now(); choose(); return performance.now() - t < 10000'
     assert_output true
     run js 'return about(shown[0]).includes("arrived after 400ns")'
     assert_output true

@@ -8,7 +8,7 @@
 #                          opens a file and waits until its script is done
 #   js 'return ...'        runs a script in it and prints what it returns, as JSON
 #   js_text 'return ...'   the same of a string, without its quotes
-#   until_js 'EXPR'        waits until the expression is true; fails after 10 seconds
+#   until_js 'EXPR'        waits until the expression is true; fails after 30 seconds
 #   keys KEY...            presses keys: characters, or Enter Escape Up Down Left Right Home End PageDown
 #   click SELECTOR         clicks into the middle of an element
 #   picture FILE           what is to be seen, as PNG
@@ -59,7 +59,7 @@ js() { browser_do POST /execute/sync "$(jq -cn --arg s "$1" '{script: $s, args: 
 js_text() { js "$1" | jq -r .; }
 
 until_js() {
-    local end=$((${EPOCHREALTIME/./} + 10000000))
+    local end=$((${EPOCHREALTIME/./} + 30000000))
     until [[ $(js "return Boolean($1)") == true ]]; do
         ((${EPOCHREALTIME/./} < end)) || { echo "never true: $1" >&2; return 1; }
         read -r -t 0.02 <> <(:) || true
