@@ -21,11 +21,14 @@ browser_call() {
     local answer
     answer=$(curl -sS --max-time 60 -X "$1" -H 'Content-Type: application/json' ${3:+--data-binary @-} \
         "$BROWSER_URL$2" <<<"${3:-}") || return 1
-    if jq -e '.value | type == "object" and has("error")' <<<"$answer" >/dev/null; then
-        jq -r '.value | "\(.error): \(.message)"' <<<"$answer" >&2
-        return 1
-    fi
-    jq -c .value <<<"$answer"
+    jq -c '.value | if type == "object" and has("error") then "\(.error): \(.message)\n" | halt_error else . end' <<<"$answer"
+}
+
+# A text as a JSON string.
+json_text() {
+    local text=${1//\\/\\\\}
+    text=${text//\"/\\\"}
+    printf '"%s"' "${text//$'\n'/\\n}"
 }
 
 browser_begin() {
@@ -54,7 +57,7 @@ browser_end() {
 
 browser_do() { browser_call "$1" "/session/$BROWSER_SESSION$2" "${3:-}"; }
 
-js() { browser_do POST /execute/sync "$(jq -cn --arg s "$1" '{script: $s, args: []}')"; }
+js() { browser_do POST /execute/sync "{\"script\": $(json_text "$1"), \"args\": []}"; }
 
 js_text() { js "$1" | jq -r .; }
 
@@ -89,14 +92,15 @@ keys() {
             Right) key=$'\uE014' ;;
             Down) key=$'\uE015' ;;
         esac
-        list+=$(jq -cn --arg k "$key" '[{type: "keyDown", value: $k}, {type: "keyUp", value: $k}][]')
+        key=$(json_text "$key")
+        list+=${list:+, }"{\"type\": \"keyDown\", \"value\": $key}, {\"type\": \"keyUp\", \"value\": $key}"
     done
-    browser_do POST /actions "$(jq -cs '{actions: [{type: "key", id: "keyboard", actions: .}]}' <<<"$list")" >/dev/null
+    browser_do POST /actions "{\"actions\": [{\"type\": \"key\", \"id\": \"keyboard\", \"actions\": [$list]}]}" >/dev/null
 }
 
 click() {
     local id
-    id=$(browser_do POST /element "$(jq -cn --arg s "$1" '{using: "css selector", value: $s}')" | jq -r '.[]')
+    id=$(browser_do POST /element "{\"using\": \"css selector\", \"value\": $(json_text "$1")}" | jq -r '.[]')
     browser_do POST "/element/$id/click" '{}' >/dev/null
 }
 
