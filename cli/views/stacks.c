@@ -236,6 +236,11 @@ static void settle(struct stacks *s, struct stack_process *p)
     }
     s->ndone -= p->ndone;
     p->ndone = 0;
+    if (p->done_cap > DONE / 16) { /* it was an exception, and there may be many processes */
+        free(p->done);
+        p->done = NULL;
+        p->done_cap = 0;
+    }
 }
 
 void stacks_settle(struct stacks *s)
