@@ -92,8 +92,7 @@ void letters_sent(struct letters *l, const struct event *e, uint64_t tag)
 {
     struct letter t = {.from = e->who->id, .node = e->node->index, .hash = hash_of(l, e), .tag = tag, .open = true};
 
-    if (!l->items) {
-        l->items = mem_zalloc(LETTERS_MAX * sizeof(*l->items));
+    if (!l->first) {
         l->first = mem_zalloc(BUCKETS * sizeof(*l->first));
         l->last = mem_zalloc(BUCKETS * sizeof(*l->last));
     }
@@ -101,8 +100,12 @@ void letters_sent(struct letters *l, const struct event *e, uint64_t tag)
         set_name(&t, e);
     uint32_t index = (uint32_t)l->at, b = t.hash % BUCKETS;
     l->at = (l->at + 1) % LETTERS_MAX;
-    if (l->items[index].open)
+    if (index == l->used) {
+        l->items = mem_grow(l->items, &l->cap, l->used + 1, sizeof(*l->items));
+        l->used++;
+    } else if (l->items[index].open) {
         forget(l, index);
+    }
     l->items[index] = t;
     if (l->last[b])
         l->items[l->last[b] - 1].next = index + 1;

@@ -24,8 +24,8 @@ struct letter {
 };
 
 struct letters {
-    struct letter *items; /* a ring */
-    size_t used, at;
+    struct letter *items; /* a ring, once it has LETTERS_MAX */
+    size_t used, cap, at;
     uint32_t *first, *last; /* of each bucket; 0: none, else 1 + index */
     struct buf text;
 };

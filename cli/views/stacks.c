@@ -7,7 +7,7 @@
 #include "ends.h"
 #include "line.h"
 
-#define PROCESSES 65536 /* slots, a power of two */
+#define PROCESSES 65536 /* slots at most, a power of two */
 #define DEPTH 1000      /* open calls of a process that are followed */
 #define DONE 4096       /* ended calls of a process that wait for those around them */
 #define DONE_ALL 500000 /* of all processes */
@@ -40,7 +40,7 @@ struct stack_process {
 
 void stacks_init(struct stacks *s, enum terms_style terms)
 {
-    *s = (struct stacks){.nprocesses = PROCESSES, .n = 1, .terms = terms};
+    *s = (struct stacks){.nprocesses = 256, .n = 1, .terms = terms};
     s->nodes = mem_grow(NULL, &s->cap, 64, sizeof(*s->nodes));
     s->nodes[0] = (struct stack_node){0};
     buf_add(&s->names, "all", 4);
@@ -128,14 +128,19 @@ static size_t slot_of(const struct stacks *s, uint64_t tracee, uint32_t node)
     return (size_t)(((tracee ^ (uint64_t)node << 56) * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (s->nprocesses - 1);
 }
 
-/* Processes in which nothing is open need no place. */
-static void forget_idle(struct stacks *s)
+/* Processes in which nothing is open need no place; the table grows when that is not enough. */
+static void make_room(struct stacks *s)
 {
     struct stack_process *old = s->processes;
+    size_t n = s->nprocesses, busy = 0;
 
+    for (size_t i = 0; i < n; i++)
+        busy += old[i].nframes || old[i].ndone;
+    while (busy * 4 >= s->nprocesses && s->nprocesses < PROCESSES)
+        s->nprocesses *= 2;
     s->processes = mem_zalloc(s->nprocesses * sizeof(*s->processes));
     s->used = 0;
-    for (size_t i = 0; i < s->nprocesses; i++) {
+    for (size_t i = 0; i < n; i++) {
         if (!old[i].nframes && !old[i].ndone) {
             forget(&old[i]);
             continue;
@@ -159,7 +164,7 @@ static struct stack_process *process_of(struct stacks *s, const struct event *e,
     if (!make)
         return NULL;
     if (s->used * 2 >= s->nprocesses) {
-        forget_idle(s);
+        make_room(s);
         if (s->used * 2 >= s->nprocesses)
             return NULL;
         for (i = slot_of(s, e->who->id, e->node->index); s->processes[i].frames;)
@@ -386,5 +391,5 @@ void stacks_missing(const struct stacks *s, struct buf *to, const struct totals 
 {
     ends_missing(to, t, prefix);
     if (s->full)
-        buf_printf(to, "%s*** too many different stacks: the last ones stand in their callers ***\n", prefix);
+        buf_printf(to, "%s*** too many stacks or processes: some calls are missing or stand in their callers ***\n", prefix);
 }

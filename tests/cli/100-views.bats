@@ -188,6 +188,18 @@ replay() { "$ETRACE_BIN" replay -q "$@"; }
     assert_output --regexp '^    Note over p1: [0-9]+ left out#?:? ?.*only the first 200000 are kept$'
 }
 
+@test "many processes at the same time are no trouble, and too many are said" {
+    "$scene" processes 20000 >"$BATS_TEST_TMPDIR/p.etr"
+    run replay "$BATS_TEST_TMPDIR/p.etr" --as folded
+    assert_success
+    assert_equal "${#lines[@]}" 2
+    assert_line 'shop:outer/1;shop:inner/1 20000000'
+    "$scene" processes 40000 >"$BATS_TEST_TMPDIR/p.etr"
+    run replay "$BATS_TEST_TMPDIR/p.etr" --as folded
+    assert_line --regexp '^shop:outer/1;shop:inner/1 [0-9]+$'
+    assert_line '# *** too many stacks or processes: some calls are missing or stand in their callers ***'
+}
+
 @test "a page has no address in it that a browser would fetch" {
     cd "$BATS_TEST_TMPDIR"
     replay "$fixtures/shop.etr" --as flame -o a.svg -o a.html

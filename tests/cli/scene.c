@@ -3,6 +3,7 @@
  *     scene frames N      about N different stacks of calls with their results
  *     scene messages N    N messages between 40 processes, sent and received
  *     scene hostile       names and terms that try to leave the page they are shown in
+ *     scene processes N   as many that are within a call at the same time
  *     scene losses        events were lost, and calls have no result
  */
 #include "framewriter.h"
@@ -118,6 +119,20 @@ static void hostile(void)
     fw_frame_end(&w);
 }
 
+static void processes(unsigned n)
+{
+    for (unsigned i = 1; i <= n; i++) {
+        call(PID(i), "shop", "outer");
+        call(PID(i), "shop", "inner");
+        result(PID(i), "shop", "inner", 1000);
+    }
+    for (unsigned i = 1; i <= n; i++) {
+        if (w.r->bytes.len > ETW_MAX_BATCH / 2)
+            put(0), fw_ring(&w, 1);
+        result(PID(i), "shop", "outer", 10);
+    }
+}
+
 static void losses(void)
 {
     call(PID(1), "shop", "order");
@@ -136,11 +151,13 @@ int main(int argc, char **argv)
     const char *scene = argc > 1 ? argv[1] : "";
     unsigned n = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 1000;
 
-    specs(!strcmp(scene, "frames") || !strcmp(scene, "losses") ? calls : both);
+    specs(!strcmp(scene, "messages") || !strcmp(scene, "hostile") ? both : calls);
     if (!strcmp(scene, "frames"))
         left = n, frames(0);
     else if (!strcmp(scene, "messages"))
         messages(n);
+    else if (!strcmp(scene, "processes"))
+        processes(n);
     else if (!strcmp(scene, "hostile"))
         hostile();
     else if (!strcmp(scene, "losses"))
