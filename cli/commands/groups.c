@@ -40,12 +40,17 @@ static const struct opt limit_rows[] = {
 };
 
 static const struct opt view_rows[] = {
-    ROW(0, "as", "VIEW", OPT_TEXT, view_opts, as, "how to show events: text (default), json, ... (see etrace help views)"),
+    ROW(0, "as", "VIEW", OPT_TEXT, view_opts, as, "how to show events: text (default), json, tree, flame, ..."),
     ROW(0, "json", NULL, OPT_FLAG, view_opts, json, "the same as --as json: one object a line"),
     ROW('c', "summary", NULL, OPT_FLAG, view_opts, summary, "the same as --as summary: calls, errors and times by function"),
     ROW('o', "output", "FILE", OPT_TEXTS, view_opts, outputs,
-        "write there as well, in the view of the extension: .etr records; repeatable"),
+        "write there, in the view of the extension (.etr records) or --as; repeatable"),
     ROW('a', "append", NULL, OPT_FLAG, view_opts, append, "add to the files of -o instead of beginning them anew"),
+    ROW(0, "fields", "LIST", OPT_TEXT, view_opts, fields, "which columns csv, tsv and text have: time,pid,mfa,dur"),
+    ROW(0, "format", "FORMAT", OPT_TEXT, view_opts, format, "the lines of text: '{time} {pid} {mfa}'"),
+    ROW(0, "terms", "auto|erlang|elixir|json", OPT_CHOICE, view_opts, terms,
+        "how terms are written (default auto: as the module's language does)"),
+    ROW(0, "elixir", NULL, OPT_FLAG, view_opts, elixir, "the same as --terms elixir"),
     ROW('g', "grep", "REGEX", OPT_TEXTS, view_opts, greps, "show lines that match (PCRE2); repeatable, all must match"),
     ROW('v', "invert", NULL, OPT_FLAG, view_opts, invert, "show the lines that do not match --grep"),
     ROW('e', "where", "EXPR", OPT_TEXTS, view_opts, wheres, "show events for which this holds: 'dur > 5ms'; repeatable"),

@@ -40,6 +40,9 @@ struct view_opts {
     bool json, summary;
     struct texts outputs;
     bool append;
+    const char *fields, *format;
+    int terms; /* enum terms_style */
+    bool elixir;
     struct texts greps, wheres;
     bool invert;
     bool utc, relative, delta;

@@ -71,23 +71,59 @@ static struct out *recording(const char *path, bool append, bool *ret_append, st
     return fd < 0 ? NULL : out_new(fd, true, path);
 }
 
-static bool add_file(struct show *s, const struct view_opts *o, const char *path, struct look look, struct err *e)
+static bool add_file(struct show *s, const struct view_opts *o, const char *path, const struct sink_type *asked,
+                     struct look look, struct err *e)
 {
-    const struct sink_type *type = sink_by_file(path);
+    const struct sink_type *type = sink_by_file(path, asked);
 
     if (!type) {
         err_set(e, ERR_USAGE, "no view writes a file like %s", path);
-        err_hint(e, ".etr records, .json and .ndjson are JSON lines, .txt is text");
+        err_hint(e, ".etr records, .json is JSON lines, .svg and .html are flame graphs, .csv is columns");
         return false;
     }
     if (s->count == SHOW_MAX)
         return err_set(e, ERR_USAGE, "at most %d outputs", SHOW_MAX - 1);
+    if (o->append && (type->flags & SINK_WHOLE))
+        return err_set(e, ERR_USAGE, "-a cannot add to %s: it is one document", path);
     struct out *out = (type->flags & SINK_RAW) ? recording(path, o->append, &look.append, e) : out_create(path, o->append, e);
     if (!out)
         return false;
     look.colour = false;
     look.width = 0;
+    look.file = path;
     add(s, out, type, look);
+    return true;
+}
+
+/* What comes at the end and has a file that takes it goes there, and not to standard output as well. */
+static bool goes_to_a_file(const struct view_opts *o, const struct sink_type *type)
+{
+    for (size_t i = 0; i < o->outputs.count && !(type->flags & SINK_LINES); i++)
+        if (sink_by_file(o->outputs.items[i], type) == type)
+            return true;
+    return false;
+}
+
+static bool takes(const struct show *s, unsigned flag)
+{
+    for (size_t i = 0; i < s->count; i++)
+        if (s->views[i].type->flags & flag)
+            return true;
+    return false;
+}
+
+/* Options that none of the views would look at are a mistake. */
+static bool check_look(const struct show *s, const struct view_opts *o, struct err *e)
+{
+    if (o->fields && !takes(s, SINK_FIELDS)) {
+        err_set(e, ERR_USAGE, "--fields is for the views text, csv and tsv");
+        err_hint(e, "add --as csv, or -o FILE.csv");
+        return false;
+    }
+    if (o->format && !takes(s, SINK_FORMAT)) {
+        err_set(e, ERR_USAGE, "--format is for the view text");
+        return false;
+    }
     return true;
 }
 
@@ -99,26 +135,37 @@ bool show_open(struct show *s, struct ctx *ctx, const struct view_opts *o, const
     struct look look = {
         .time = o->utc ? TIME_UTC : o->relative ? TIME_RELATIVE : o->delta ? TIME_DELTA : TIME_LOCAL,
         .colour = tty_colors(STDOUT_FILENO, (enum tty_color)o->color),
+        .terms = o->elixir ? TERMS_ELIXIR : (enum terms_style)o->terms,
         .nodes = nodes,
+        .fields = o->fields,
+        .format = o->format,
         .width = tty ? tty_columns(STDOUT_FILENO) : 0,
     };
 
-    *s = (struct show){.loop = &ctx->loop};
+    *s = (struct show){.loop = &ctx->loop, .own = ctx->out};
     if (o->utc + o->relative + o->delta > 1)
         return err_set(e, ERR_USAGE, "--utc, --relative and --delta exclude each other");
     if ((o->as != NULL) + o->json + o->summary > 1)
         return err_set(e, ERR_USAGE, "standard output shows one view: --as, --json and -c exclude each other");
+    if (o->elixir && o->terms)
+        return err_set(e, ERR_USAGE, "--elixir and --terms exclude each other");
     const struct sink_type *type = choose(name, e);
     if (!type)
         return false;
-    if ((type->flags & SINK_BINARY) && tty)
+    bool filed = goes_to_a_file(o, type);
+    if (!filed && (type->flags & SINK_BINARY) && tty)
         return err_set(e, ERR_USAGE, "the view '%s' is not for a terminal: use -o FILE, or a pipe", name);
-    add(s, ctx->out, type, look);
+    if (!filed)
+        add(s, ctx->out, type, look);
     for (size_t i = 0; i < o->outputs.count; i++)
-        if (!add_file(s, o, o->outputs.items[i], look, e)) {
+        if (!add_file(s, o, o->outputs.items[i], type, look, e)) {
             show_close(s);
             return false;
         }
+    if (!check_look(s, o, e)) {
+        show_close(s);
+        return false;
+    }
     s->greps = mem_zalloc((o->greps.count + 1) * sizeof(*s->greps));
     for (; s->ngreps < o->greps.count; s->ngreps++)
         s->greps[s->ngreps] = (struct grep){.regex = o->greps.items[s->ngreps], .invert = o->invert};
@@ -129,7 +176,7 @@ void show_close(struct show *s)
 {
     for (size_t i = 0; i < s->count; i++) {
         loop_remove(s->loop, &s->wakes[i]);
-        if (i > 0)
+        if (s->outs[i] != s->own)
             out_free(s->outs[i]);
     }
     free(s->greps);
@@ -159,7 +206,9 @@ int show_flush(struct show *s, struct ctx *ctx, int status)
     bool closed;
     int64_t patience = ctx_patience(ctx);
 
-    for (size_t i = 1; i < s->count; i++) {
+    for (size_t i = 0; i < s->count; i++) {
+        if (s->outs[i] == s->own)
+            continue;
         while (out_backlog(s->outs[i]) && ctx_waits(patience))
             loop_step(&ctx->loop, patience);
         if (out_failed(s->outs[i], &closed, &e) && !status)

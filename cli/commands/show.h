@@ -1,6 +1,7 @@
 /*
  * Where events go: the views a command was asked for, each with its output. Standard output has one view; every -o FILE
- * has the view of its extension. Outputs are writer threads; this struct says when they are full, closed or broken.
+ * has the view of its extension, and where several views share one (.html), that of --as. A view that comes at its end
+ * and has a file to go to leaves standard output empty. Outputs are writer threads; this struct says when they are full, closed or broken.
  */
 #ifndef ETRACE_SHOW_H
 #define ETRACE_SHOW_H
@@ -13,7 +14,8 @@
 
 struct show {
     struct view views[SHOW_MAX];
-    struct out *outs[SHOW_MAX]; /* outs[0] is standard output, the ctx's own */
+    struct out *outs[SHOW_MAX];
+    struct out *own; /* standard output, the ctx's: may be one of them */
     struct loop_fd wakes[SHOW_MAX];
     size_t count;
     struct grep *greps;

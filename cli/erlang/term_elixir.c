@@ -1,9 +1,12 @@
 /*
- * Elixir's way: what inspect/2 prints without limits, in one line. A struct is printed by its fields whatever its own
- * Inspect implementation would say, for that lives on the node.
+ * Elixir's way: what inspect/2 prints without limits, in one line. A struct is printed by its fields, for its Inspect
+ * implementation lives on the node; the exceptions are in term_struct.c.
  */
+#include "term_elixir.h"
+
+#include <stdio.h>
+
 #include "../ground/utf8.h"
-#include "term_print.h"
 
 /* ---- atoms ---- */
 
@@ -87,7 +90,7 @@ static bool is_space(uint32_t c)
     return c == 0xa0 || (c >= 0x2000 && c <= 0x200a) || c == 0x205f || c == 0xfffc;
 }
 
-static void put_char(struct buf *to, uint32_t c, char quote)
+void elixir_print_char(struct buf *to, uint32_t c, char quote)
 {
     static const char names[128] = {
         [0] = '0', [7] = 'a', ['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\v'] = 'v', ['\f'] = 'f', ['\r'] = 'r', [27] = 'e',
@@ -121,7 +124,7 @@ static void put_string(struct buf *to, struct str text)
         else if (c == '#' && at < end && *at == '{')
             buf_puts(to, "\\#");
         else
-            put_char(to, c, '"');
+            elixir_print_char(to, c, '"');
     }
     buf_char(to, '"');
 }
@@ -146,7 +149,7 @@ static void print_atom(struct buf *to, struct str raw)
     }
 }
 
-static void print_key(struct buf *to, struct str raw)
+void elixir_print_key(struct buf *to, struct str raw)
 {
     if (classify(raw) == PLAIN)
         buf_str(to, raw);
@@ -173,7 +176,7 @@ static bool is_string(const char *at, size_t len)
     return true;
 }
 
-static void put_missing(struct buf *to, uint64_t missing, const char *unit)
+void elixir_print_missing(struct buf *to, uint64_t missing, const char *unit)
 {
     buf_puts(to, "…+");
     print_u64(to, missing);
@@ -200,7 +203,7 @@ static const uint8_t *print_bin(struct buf *to, const uint8_t *at)
     if (bits == 8 && is_string(bytes, len) && (len || !cut)) {
         put_string(to, (struct str){bytes, len});
         if (cut)
-            put_missing(to, size - len, " B");
+            elixir_print_missing(to, size - len, " B");
         return head + 12 + captured;
     }
     buf_puts(to, "<<");
@@ -214,7 +217,7 @@ static const uint8_t *print_bin(struct buf *to, const uint8_t *at)
     }
     if (cut) {
         buf_puts(to, captured ? ", " : "");
-        put_missing(to, size - captured, " B");
+        elixir_print_missing(to, size - captured, " B");
     }
     buf_puts(to, ">>");
     return head + 12 + captured;
@@ -237,7 +240,7 @@ static const uint8_t *print_bytes_list(struct buf *to, const uint8_t *at)
         if (text) {
             if (at[3 + i] == '#' && i + 1 < len && at[4 + i] == '{')
                 buf_char(to, '\\');
-            put_char(to, at[3 + i], '"');
+            elixir_print_char(to, at[3 + i], '"');
             continue;
         }
         if (i)
@@ -248,10 +251,8 @@ static const uint8_t *print_bytes_list(struct buf *to, const uint8_t *at)
     return at + 3 + len;
 }
 
-static const uint8_t *print(struct buf *to, const struct term_env *env, const uint8_t *at);
-
 /* A tuple {key, value} whose key may stand in front of a colon: the key, and the value behind it. */
-static bool is_pair(const struct term_env *env, const uint8_t *at, struct str *ret_key, const uint8_t **ret_value)
+bool elixir_is_pair(const struct term_env *env, const uint8_t *at, struct str *ret_key, const uint8_t **ret_value)
 {
     if (*at != ETW_T_TUPLE0 + 2 || !wire_atom(env, at + 1, ret_key) || begins_elixir(*ret_key))
         return false;
@@ -266,7 +267,7 @@ static bool is_keywords(const struct term_env *env, const uint8_t *at)
     bool any = false;
 
     for (; *at != ETW_T_END && *at != ETW_T_CUT; any = true) {
-        if (*at == ETW_T_TAIL || !is_pair(env, at, &key, &value))
+        if (*at == ETW_T_TAIL || !elixir_is_pair(env, at, &key, &value))
             return false;
         at = wire_skip(value);
     }
@@ -287,7 +288,7 @@ static const uint8_t *print_list(struct buf *to, const struct term_env *env, con
             wire_int(at, &v);
             if (v == '#' && *wire_token(at) == '{')
                 buf_char(to, '\\');
-            put_char(to, (uint32_t)v, '"');
+            elixir_print_char(to, (uint32_t)v, '"');
         }
         buf_puts(to, *p == ETW_T_CUT ? "\"…" : "\"");
         return p + 1;
@@ -305,18 +306,18 @@ static const uint8_t *print_list(struct buf *to, const struct term_env *env, con
             buf_puts(to, " | ");
             if (at[1] == ETW_T_CUT)
                 buf_puts(to, "…");
-            at = at[1] == ETW_T_CUT ? at + 2 : print(to, env, at + 1);
+            at = at[1] == ETW_T_CUT ? at + 2 : elixir_print(to, env, at + 1);
             buf_char(to, ']');
             return at;
         }
         if (!first)
             buf_puts(to, ", ");
         if (keywords) {
-            is_pair(env, at, &key, &value);
-            print_key(to, key);
-            at = print(to, env, value);
+            elixir_is_pair(env, at, &key, &value);
+            elixir_print_key(to, key);
+            at = elixir_print(to, env, value);
         } else {
-            at = print(to, env, at);
+            at = elixir_print(to, env, at);
         }
     }
 }
@@ -328,17 +329,49 @@ static const uint8_t *print_tuple(struct buf *to, const struct term_env *env, co
         if (i)
             buf_puts(to, ", ");
         if (*at == ETW_T_CUT) {
-            put_missing(to, arity - i, "");
+            elixir_print_missing(to, arity - i, "");
             at++;
             break;
         }
-        at = print(to, env, at);
+        at = elixir_print(to, env, at);
     }
     buf_char(to, '}');
     return at;
 }
 
 /* ---- maps and structs ---- */
+
+/* The fields in the order of their definition, where that is known and all of them are there. */
+static bool print_ordered(struct buf *to, const struct elixir_struct *s)
+{
+    const char *order = elixir_field_order(s->name);
+    const uint8_t *values[20];
+    struct str names[ARRAY_LEN(values)];
+    size_t n = 0, known = 1 + (elixir_field(s, "__exception__") != NULL);
+    char name[32];
+
+    for (const char *at = order; at && *at && n < ARRAY_LEN(values); at += strcspn(at, " ") + 1) {
+        size_t len = strcspn(at, " ?");
+        snprintf(name, sizeof(name), "%.*s", (int)len, at);
+        values[n] = elixir_field(s, name);
+        known += values[n] != NULL;
+        bool empty = values[n] && (*values[n] == ETW_T_NIL || wire_is_atom(s->env, values[n], "nil"));
+        if (values[n] && !(at[len] == '?' && empty))
+            names[n++] = (struct str){at, len};
+    }
+    if (!order || known != (size_t)s->pairs)
+        return false;
+    buf_char(to, '%');
+    buf_str(to, s->name);
+    buf_char(to, '{');
+    for (size_t i = 0; i < n; i++) {
+        buf_puts(to, i ? ", " : "");
+        elixir_print_key(to, names[i]);
+        elixir_print(to, s->env, values[i]);
+    }
+    buf_char(to, '}');
+    return true;
+}
 
 static const uint8_t *print_map(struct buf *to, const struct term_env *env, const uint8_t *at)
 {
@@ -358,6 +391,11 @@ static const uint8_t *print_map(struct buf *to, const struct term_env *env, cons
         p = wire_skip(value);
     }
     bool is_struct = keys && name.len && is_alias(name);
+    if (is_struct && n == (int64_t)pairs && begins_elixir(name)) {
+        struct elixir_struct all = {.env = env, .name = {name.at + 7, name.len - 7}, .first = first, .pairs = n};
+        if (elixir_print_struct(to, &all) || print_ordered(to, &all))
+            return p;
+    }
     buf_char(to, '%');
     if (is_struct)
         print_atom(to, name);
@@ -373,19 +411,19 @@ static const uint8_t *print_map(struct buf *to, const struct term_env *env, cons
         any = true;
         if (keys) {
             wire_atom(env, first, &key);
-            print_key(to, key);
+            elixir_print_key(to, key);
         } else {
-            print(to, env, first);
+            elixir_print(to, env, first);
             buf_puts(to, " => ");
         }
-        first = print(to, env, value);
+        first = elixir_print(to, env, value);
     }
     if (n < (int64_t)pairs) {
         if (*first != ETW_T_CUT) /* a key without its value */
             first = wire_skip(first);
         first++;
         buf_puts(to, any ? ", " : "");
-        put_missing(to, pairs - (uint64_t)n, "");
+        elixir_print_missing(to, pairs - (uint64_t)n, "");
     }
     buf_char(to, '}');
     return first;
@@ -424,7 +462,7 @@ static void put_text(struct buf *to, uint8_t what, struct str text)
     print_safe(to, text);
 }
 
-static const uint8_t *print(struct buf *to, const struct term_env *env, const uint8_t *at)
+const uint8_t *elixir_print(struct buf *to, const struct term_env *env, const uint8_t *at)
 {
     struct str raw;
 
@@ -477,6 +515,6 @@ static const uint8_t *print(struct buf *to, const struct term_env *env, const ui
 
 const struct printer printer_elixir = {
     .name = "elixir",
-    .term = print,
+    .term = elixir_print,
     .atom = print_atom,
 };

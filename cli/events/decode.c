@@ -187,6 +187,9 @@ bool decode_frame(struct decode_ring *r, struct decode_node *n, const uint8_t *a
     e->env = (struct term_env){&r->atoms, n->node->latin1, n->node->otp27};
     e->tracees = &n->tracees;
     e->lost = NULL;
+    e->spec = NULL;
+    e->by_arity = false;
+    e->args_shown = NULL;
     e->caller = e->stack = e->dump = e->user = e->sender = e->sender_node = NULL;
     e->call = NULL;
     e->dur_ns = -1;

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "../erlang/term_json.h"
 #include "../ground/mem.h"
 #include "../ground/near.h"
 #include "calls.h"
@@ -39,7 +40,18 @@ const char *fields_known(size_t index, const char **ret_doc)
     return known[index].name;
 }
 
-static bool add_field(struct fields *f, const char *name, size_t len, const char *whole, struct err *e)
+static void hint_names(struct err *e)
+{
+    char list[250] = "";
+
+    for (size_t k = 0; k < FIELDS; k++) {
+        strncat(list, k ? " " : "", sizeof(list) - strlen(list) - 1);
+        strncat(list, known[k].name, sizeof(list) - strlen(list) - 1);
+    }
+    err_hint(e, "one of: %s", list);
+}
+
+static bool add_field(struct fields *f, const char *name, size_t len, struct err *e)
 {
     size_t i = 0;
 
@@ -52,7 +64,8 @@ static bool add_field(struct fields *f, const char *name, size_t len, const char
             near_try(&near, known[k].name);
         if (near.best)
             err_hint(e, "did you mean %s?", near.best);
-        (void)whole;
+        else
+            hint_names(e);
         return false;
     }
     f->items = mem_grow(f->items, &f->cap, f->n + 1, sizeof(*f->items));
@@ -74,7 +87,7 @@ struct fields *fields_list(const char *list, struct err *e)
 
     for (const char *at = list; at;) {
         size_t len = strcspn(at, ",");
-        if (!add_field(f, at, len, list, e)) {
+        if (!add_field(f, at, len, e)) {
             fields_free(f);
             return NULL;
         }
@@ -103,7 +116,7 @@ struct fields *fields_format(const char *format, struct err *e)
             if (!end)
                 good = err_set(e, ERR_USAGE, "a { without its } in the format '%.200s'", format);
             else
-                good = add_field(f, at + 1, (size_t)(end - at - 1), format, e);
+                good = add_field(f, at + 1, (size_t)(end - at - 1), e);
             at = end ? end : at;
         } else {
             buf_char(&text, *at);
@@ -139,6 +152,12 @@ const char *fields_name(const struct fields *f, size_t index)
 
 /* ---- values ---- */
 
+/* The printer of a value that stands alone: there, --terms json has a place. */
+static const struct printer *value_printer(const struct event *e, enum terms_style style)
+{
+    return style == TERMS_JSON ? &printer_json : line_printer(e, style);
+}
+
 /* The call itself, of a call or of a result whose call is known. */
 static const struct event *call_of(const struct event *e)
 {
@@ -153,11 +172,29 @@ static void put_term(struct buf *to, const struct event *e, const struct printer
         p->term(to, &e->env, at);
 }
 
+static void put_args(struct buf *to, const struct event *call, enum terms_style style)
+{
+    if (style != TERMS_JSON) {
+        line_args(to, call, line_printer(call, style));
+        return;
+    }
+    const uint8_t *at = call->terms.at;
+    for (unsigned i = 0; i < call->nterms; i++) {
+        buf_char(to, i ? ',' : '[');
+        if (event_shows_arg(call, i))
+            json_term(to, &call->env, at);
+        else
+            buf_puts(to, "null");
+        at = wire_skip(at);
+    }
+    buf_puts(to, call->nterms ? "]" : "[]");
+}
+
 void fields_put(struct fields *f, size_t index, struct buf *to, struct clock *clock, const struct event *e,
                 enum terms_style style)
 {
     static const struct paint plain = {false};
-    const struct printer *p = line_printer(e, style);
+    const struct printer *p = line_printer(e, style), *value = value_printer(e, style);
     const struct event *c = call_of(e);
     bool send = e->kind == ETW_SEND || e->kind == ETW_SEND_NOPROC;
     const uint8_t *reason = NULL;
@@ -205,11 +242,11 @@ void fields_put(struct fields *f, size_t index, struct buf *to, struct clock *cl
         break;
     case FIELD_args:
         if (c && event_shows_args(c))
-            line_args(to, c, p);
+            put_args(to, c, style);
         break;
-    case FIELD_value: put_term(to, e, p, e->kind == ETW_RETURN_FROM ? e->terms.at : NULL); break;
+    case FIELD_value: put_term(to, e, value, e->kind == ETW_RETURN_FROM ? e->terms.at : NULL); break;
     case FIELD_class: print_safe(to, class); break;
-    case FIELD_reason: put_term(to, e, p, reason); break;
+    case FIELD_reason: put_term(to, e, value, reason); break;
     case FIELD_dur:
         if (e->dur_ns >= 0)
             print_duration(to, e->dur_ns);
@@ -222,18 +259,30 @@ void fields_put(struct fields *f, size_t index, struct buf *to, struct clock *cl
         if (e->dur_ns >= 0)
             print_i64(to, e->dur_ns);
         break;
-    case FIELD_msg: put_term(to, e, p, send ? wire_skip(e->terms.at) : e->kind == ETW_RECEIVE ? e->terms.at : NULL); break;
-    case FIELD_to: put_term(to, e, p, send ? e->terms.at : NULL); break;
-    case FIELD_from: put_term(to, e, p, e->sender); break;
+    case FIELD_msg: put_term(to, e, value, send ? wire_skip(e->terms.at) : e->kind == ETW_RECEIVE ? e->terms.at : NULL); break;
+    case FIELD_to: put_term(to, e, value, send ? e->terms.at : NULL); break;
+    case FIELD_from: put_term(to, e, value, e->sender); break;
     case FIELD_caller:
         if (e->caller)
             line_mfa(to, e, p, e->caller);
         break;
-    case FIELD_message: put_term(to, e, p, e->user); break;
+    case FIELD_message: put_term(to, e, value, e->user); break;
     case FIELD_depth: print_u64(to, e->depth); break;
     case FIELD_size: print_u64(to, e->bytes); break;
     case FIELD_text: line_event(to, e, style, &plain); break;
+    case FIELD_count: break;
     case FIELDS: buf_puts(to, f->items[index].text); break;
+    }
+}
+
+bool fields_put_loss(struct fields *f, size_t index, struct buf *to, const struct event *e, enum etw_loss reason)
+{
+    switch (f->items[index].field) {
+    case FIELD_type: buf_puts(to, event_kinds[ETW_LOST].json); return true;
+    case FIELD_reason: buf_puts(to, event_losses[reason]); return false;
+    case FIELD_count: print_u64(to, e->lost[reason]); return true;
+    case FIELD_node: buf_str(to, e->node->name); return false;
+    default: return false;
     }
 }
 

@@ -17,6 +17,9 @@ const char *fields_name(const struct fields *f, size_t index);
 void fields_put(struct fields *f, size_t index, struct buf *to, struct clock *clock, const struct event *e,
                 enum terms_style style);
 
+/* The same of a loss: type, count, reason and node; true where it says that it is one. */
+bool fields_put_loss(struct fields *f, size_t index, struct buf *to, const struct event *e, enum etw_loss reason);
+
 /* A whole line of a format, or values with tabs between; without the newline. */
 void fields_line(struct fields *f, struct buf *to, struct clock *clock, const struct event *e, enum terms_style style);
 

@@ -197,12 +197,27 @@ static void put_name(struct buf *to, const struct line_mfa *m, const struct prin
     }
 }
 
-static struct str base_name(struct str path)
+struct str line_base_name(struct str path)
 {
     for (size_t i = path.len; i-- > 0;)
         if (path.at[i] == '/')
             return (struct str){path.at + i + 1, path.len - i - 1};
     return path;
+}
+
+void line_mfa_name(struct buf *to, const struct line_mfa *m, enum terms_style style)
+{
+    uint32_t args = 0;
+    const uint8_t *at = m->args;
+
+    put_name(to, m, style == TERMS_ELIXIR ? &printer_elixir : &printer_erlang);
+    if (at && *at == ETW_T_STRING)
+        args = wire_u16(at + 1);
+    else if (at && wire_list(&at))
+        while (wire_list_next(&at))
+            args++;
+    buf_char(to, '/');
+    print_i64(to, m->args ? args : m->arity);
 }
 
 void line_mfa(struct buf *to, const struct event *e, const struct printer *p, const uint8_t *at)
@@ -240,7 +255,7 @@ void line_mfa(struct buf *to, const struct event *e, const struct printer *p, co
         }
         if (m.file.len) {
             buf_char(to, ' ');
-            print_safe(to, base_name(m.file));
+            print_safe(to, line_base_name(m.file));
             buf_char(to, ':');
             print_i64(to, m.line);
         }

@@ -34,7 +34,9 @@ struct line_mfa {
     struct str file;       /* valid until the next call; empty: not known */
     int64_t line;
 };
+struct str line_base_name(struct str path);
 bool line_read_mfa(const struct event *e, const uint8_t *at, struct line_mfa *ret, struct buf *file);
+void line_mfa_name(struct buf *to, const struct line_mfa *m, enum terms_style style); /* mod:fun/arity */
 void line_loss(struct buf *to, const struct event *e, enum etw_loss reason, uint64_t count);
 
 #endif

@@ -37,7 +37,7 @@ struct look {
     const char *fields; /* --fields: names with commas between; NULL: the view's own */
     const char *format; /* --format; NULL: none */
     unsigned width;     /* columns of the terminal, 0: not a terminal */
-    const char *title;  /* what was asked for, for pages */
+    const char *file;   /* the name of the output: views with several forms take the one of its extension; NULL: stdout */
     bool append;        /* the output already begins with a run of the same view */
 };
 
@@ -52,6 +52,9 @@ enum sink_flags {
     SINK_RAW = 2,       /* takes batches as they are, before any filter */
     SINK_LINES = 4,     /* whole lines as events come; without it everything comes at the end */
     SINK_BINARY = 8,    /* nothing for a terminal */
+    SINK_FIELDS = 16,   /* --fields means something to it */
+    SINK_FORMAT = 32,   /* --format does */
+    SINK_WHOLE = 64,    /* one document: nothing can be added to it later */
 };
 
 struct sink_type {
@@ -70,7 +73,9 @@ struct sink_type {
 /* All of them, NULL at the end. */
 extern const struct sink_type *const sink_types[];
 
-const struct sink_type *sink_by_name(const char *name);      /* NULL: none */
-const struct sink_type *sink_by_file(const char *file_name); /* by its extension; NULL: none */
+const struct sink_type *sink_by_name(const char *name); /* NULL: none */
+/* By the longest extension that fits; where several views have it, `preferred` (or NULL) or the first. NULL: none. */
+const struct sink_type *sink_by_file(const char *file_name, const struct sink_type *preferred);
+bool look_is_file(const struct look *look, const char *extension); /* its file's name ends so */
 
 #endif

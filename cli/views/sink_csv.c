@@ -4,8 +4,9 @@
 #include "../erlang/term_print.h"
 #include "../ground/mem.h"
 #include "fields.h"
+#include "line.h"
 
-#define COLUMNS "ts,node,pid,name,type,m,f,a,args,value,class,reason,dur_us,to,from,msg"
+#define COLUMNS "ts,node,pid,name,type,m,f,a,args,value,class,reason,dur_us,to,from,msg,count"
 
 struct csv {
     struct sink sink;
@@ -20,6 +21,8 @@ static void put_cell(struct csv *c, struct str text)
     struct buf *to = c->sink.out;
     bool quote = false;
 
+    while (text.len && *text.at == ' ') /* what aligns times in lines */
+        text.at++, text.len--;
     for (size_t i = 0; i < text.len; i++)
         quote |= text.at[i] == '"' || text.at[i] == ',' || text.at[i] == '\n' || text.at[i] == '\r' || text.at[i] == c->between;
     if (!quote) {
@@ -67,6 +70,26 @@ static struct sink *open_tsv(const struct look *look, struct buf *out, struct er
     return open_separated(look, out, e, '\t');
 }
 
+/* In its columns; where none of them would tell a loss from an event, the first one says it in words. */
+static void put_loss(struct csv *c, const struct event *e, enum etw_loss reason)
+{
+    size_t n = fields_count(c->fields), start = c->sink.out->len;
+    bool said = false;
+
+    for (size_t i = 0; i < n; i++) {
+        if (i)
+            buf_char(c->sink.out, c->between);
+        said |= fields_put_loss(c->fields, i, c->sink.out, e, reason);
+    }
+    if (!said) {
+        c->sink.out->len = start;
+        line_loss(c->sink.out, e, reason, e->lost[reason]);
+        for (size_t i = 1; i < n; i++)
+            buf_char(c->sink.out, c->between);
+    }
+    buf_char(c->sink.out, '\n');
+}
+
 static void event_csv(struct sink *s, const struct event *e)
 {
     struct csv *c = (struct csv *)s;
@@ -76,14 +99,7 @@ static void event_csv(struct sink *s, const struct event *e)
         for (enum etw_loss l = 0; l < ETW_LOSSES; l++) {
             if (!e->lost[l])
                 continue;
-            buf_puts(s->out, "lost");
-            buf_char(s->out, c->between);
-            print_u64(s->out, e->lost[l]);
-            buf_char(s->out, c->between);
-            buf_puts(s->out, event_losses[l]);
-            for (size_t i = 3; i < n; i++)
-                buf_char(s->out, c->between);
-            buf_char(s->out, '\n');
+            put_loss(c, e, l);
         }
         return;
     }
@@ -112,7 +128,7 @@ const struct sink_type sink_csv = {
     .name = "csv",
     .extensions = ".csv",
     .about = "columns by --fields, with commas between",
-    .flags = SINK_LINES | SINK_CALL_ARGS,
+    .flags = SINK_LINES | SINK_CALL_ARGS | SINK_FIELDS,
     .open = open_csv,
     .event = event_csv,
     .free = free_csv,
@@ -122,7 +138,7 @@ const struct sink_type sink_tsv = {
     .name = "tsv",
     .extensions = ".tsv",
     .about = "columns by --fields, with tabs between",
-    .flags = SINK_LINES | SINK_CALL_ARGS,
+    .flags = SINK_LINES | SINK_CALL_ARGS | SINK_FIELDS,
     .open = open_tsv,
     .event = event_csv,
     .free = free_csv,

@@ -21,7 +21,7 @@ static struct sink *open_folded(const struct look *look, struct buf *out, struct
     (void)e;
     f->sink.out = out;
     f->sink.look = *look;
-    stacks_init(&f->stacks);
+    stacks_init(&f->stacks, look->terms);
     return &f->sink;
 }
 
@@ -45,10 +45,9 @@ static void end_folded(struct sink *s, const struct totals *t)
 {
     struct folded *f = (struct folded *)s;
 
-    (void)t;
+    stacks_settle(&f->stacks);
     for (uint32_t i = 1; i < f->stacks.n; i++) {
-        const struct stack_node *n = &f->stacks.nodes[i];
-        uint64_t value = f->stacks.traces ? n->count : n->own_ns;
+        uint64_t value = stacks_own(&f->stacks, i);
         if (!value)
             continue;
         buf_clear(&f->path);
@@ -58,6 +57,7 @@ static void end_folded(struct sink *s, const struct totals *t)
         print_u64(s->out, value);
         buf_char(s->out, '\n');
     }
+    stacks_missing(&f->stacks, s->out, t, "# ");
 }
 
 static void free_folded(struct sink *s)

@@ -3,8 +3,8 @@
 
 #include "sink.h"
 
-extern const struct sink_type sink_text, sink_json, sink_tree, sink_summary, sink_hist, sink_folded, sink_csv, sink_tsv,
-    sink_record;
+extern const struct sink_type sink_text, sink_json, sink_tree, sink_summary, sink_hist, sink_flame, sink_folded, sink_speedscope,
+    sink_perfetto, sink_callgrind, sink_sequence, sink_csv, sink_tsv, sink_record;
 
 const struct sink_type *const sink_types[] = {
     &sink_text,
@@ -12,7 +12,12 @@ const struct sink_type *const sink_types[] = {
     &sink_tree,
     &sink_summary,
     &sink_hist,
+    &sink_flame,
     &sink_folded,
+    &sink_speedscope,
+    &sink_perfetto,
+    &sink_callgrind,
+    &sink_sequence,
     &sink_csv,
     &sink_tsv,
     &sink_record,
@@ -32,8 +37,13 @@ static bool ends_in(const char *name, size_t len, const char *ext, size_t ext_le
     return len > ext_len && !strncasecmp(name + len - ext_len, ext, ext_len);
 }
 
-/* The longest extension that fits: .speedscope.json goes before .json. */
-const struct sink_type *sink_by_file(const char *file_name)
+bool look_is_file(const struct look *look, const char *extension)
+{
+    return look->file && ends_in(look->file, strlen(look->file), extension, strlen(extension));
+}
+
+/* .speedscope.json goes before .json. */
+const struct sink_type *sink_by_file(const char *file_name, const struct sink_type *preferred)
 {
     const struct sink_type *best = NULL;
     size_t len = strlen(file_name), best_len = 0;
@@ -42,7 +52,7 @@ const struct sink_type *sink_by_file(const char *file_name)
         const char *ext = sink_types[i]->extensions;
         while (ext && *ext) {
             size_t n = strcspn(ext, " ");
-            if (n > best_len && ends_in(file_name, len, ext, n)) {
+            if ((n > best_len || (n == best_len && sink_types[i] == preferred)) && ends_in(file_name, len, ext, n)) {
                 best = sink_types[i];
                 best_len = n;
             }

@@ -4,38 +4,65 @@
 
 #include "../ground/mem.h"
 #include "calls.h"
+#include "ends.h"
 #include "line.h"
 
-#define PROCESSES 65536 /* slots, a power of two */
+#define PROCESSES 65536 /* slots at most, a power of two */
 #define DEPTH 1000      /* open calls of a process that are followed */
+#define DONE 4096       /* ended calls of a process that wait for those around them */
+#define DONE_ALL 500000 /* of all processes */
 
-struct stack_process {
-    uint64_t tracee;
-    uint32_t node, depth, cap;
-    struct frame {
-        uint32_t node;
-        uint64_t inner_ns; /* taken by calls within */
-    } *frames;             /* NULL: the slot is free */
+/* A call: texts are offsets into names. */
+struct frame {
+    uint32_t depth, name, file, line;
+    uint32_t caller;   /* 0: not known */
+    int64_t start;
+    uint64_t inner_ns; /* taken by calls within that stand in the tree already */
 };
 
-void stacks_init(struct stacks *s)
+struct done {
+    struct frame frame;
+    int64_t end;
+};
+
+/*
+ * Calls that ended are put into the tree when the call around them all ends, for a filter that asks how long a call took
+ * shows an outer call after those within it.
+ */
+struct stack_process {
+    uint64_t tracee;
+    uint32_t node, nframes;
+    struct frame *frames; /* the open ones; NULL: the slot is free */
+    size_t frames_cap;
+    struct done *done;
+    size_t ndone, done_cap;
+};
+
+void stacks_init(struct stacks *s, enum terms_style terms)
 {
-    *s = (struct stacks){.nprocesses = PROCESSES, .n = 1};
+    *s = (struct stacks){.nprocesses = 256, .n = 1, .terms = terms};
     s->nodes = mem_grow(NULL, &s->cap, 64, sizeof(*s->nodes));
     s->nodes[0] = (struct stack_node){0};
     buf_add(&s->names, "all", 4);
     s->processes = mem_zalloc(s->nprocesses * sizeof(*s->processes));
 }
 
+static void forget(struct stack_process *p)
+{
+    free(p->frames);
+    free(p->done);
+}
+
 void stacks_release(struct stacks *s)
 {
     for (size_t i = 0; i < s->nprocesses; i++)
-        free(s->processes[i].frames);
+        forget(&s->processes[i]);
     free(s->processes);
     free(s->nodes);
     free(s->name_slots);
     buf_release(&s->names);
     buf_release(&s->text);
+    buf_release(&s->file);
 }
 
 const char *stacks_name(const struct stacks *s, uint32_t node)
@@ -77,15 +104,13 @@ static uint32_t name_of(struct stacks *s, const char *text)
     return at;
 }
 
-static uint32_t below(struct stacks *s, uint32_t parent, const char *text)
+/* A function below a node, as it was called from this line; names are offsets. */
+static uint32_t below(struct stacks *s, uint32_t parent, uint32_t name, uint32_t file, uint32_t line)
 {
-    if (s->n >= STACKS_MAX && !s->nodes[parent].child) {
-        s->full = true;
-        return parent;
-    }
-    uint32_t name = name_of(s, text), i = s->nodes[parent].child;
+    uint32_t i = s->nodes[parent].child;
+
     for (; i; i = s->nodes[i].sibling)
-        if (s->nodes[i].name == name)
+        if (s->nodes[i].name == name && s->nodes[i].line == line && s->nodes[i].file == file)
             return i;
     if (s->n >= STACKS_MAX) {
         s->full = true;
@@ -93,7 +118,7 @@ static uint32_t below(struct stacks *s, uint32_t parent, const char *text)
     }
     s->nodes = mem_grow(s->nodes, &s->cap, s->n + 1, sizeof(*s->nodes));
     i = (uint32_t)s->n++;
-    s->nodes[i] = (struct stack_node){.parent = parent, .sibling = s->nodes[parent].child, .name = name};
+    s->nodes[i] = (struct stack_node){.parent = parent, .sibling = s->nodes[parent].child, .name = name, .file = file, .line = line};
     s->nodes[parent].child = i;
     return i;
 }
@@ -103,16 +128,21 @@ static size_t slot_of(const struct stacks *s, uint64_t tracee, uint32_t node)
     return (size_t)(((tracee ^ (uint64_t)node << 56) * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (s->nprocesses - 1);
 }
 
-/* Processes in which nothing is open need no place. */
-static void forget_idle(struct stacks *s)
+/* Processes in which nothing is open need no place; the table grows when that is not enough. */
+static void make_room(struct stacks *s)
 {
     struct stack_process *old = s->processes;
+    size_t n = s->nprocesses, busy = 0;
 
+    for (size_t i = 0; i < n; i++)
+        busy += old[i].nframes || old[i].ndone;
+    while (busy * 4 >= s->nprocesses && s->nprocesses < PROCESSES)
+        s->nprocesses *= 2;
     s->processes = mem_zalloc(s->nprocesses * sizeof(*s->processes));
     s->used = 0;
-    for (size_t i = 0; i < s->nprocesses; i++) {
-        if (!old[i].depth) {
-            free(old[i].frames);
+    for (size_t i = 0; i < n; i++) {
+        if (!old[i].nframes && !old[i].ndone) {
+            forget(&old[i]);
             continue;
         }
         size_t at = slot_of(s, old[i].tracee, old[i].node);
@@ -134,71 +164,179 @@ static struct stack_process *process_of(struct stacks *s, const struct event *e,
     if (!make)
         return NULL;
     if (s->used * 2 >= s->nprocesses) {
-        forget_idle(s);
+        make_room(s);
         if (s->used * 2 >= s->nprocesses)
             return NULL;
         for (i = slot_of(s, e->who->id, e->node->index); s->processes[i].frames;)
             i = (i + 1) & (s->nprocesses - 1);
     }
     s->used++;
-    s->processes[i] = (struct stack_process){.tracee = e->who->id, .node = e->node->index, .cap = 8};
-    s->processes[i].frames = mem_alloc(8 * sizeof(struct frame));
+    s->processes[i] = (struct stack_process){.tracee = e->who->id, .node = e->node->index};
+    s->processes[i].frames = mem_grow(NULL, &s->processes[i].frames_cap, 8, sizeof(struct frame));
     return &s->processes[i];
 }
 
-static void put_name(struct stacks *s, const struct event *e)
+/* ---- calls and results ---- */
+
+static int order(const void *a, const void *b)
+{
+    const struct done *x = a, *y = b;
+
+    if (x->frame.start != y->frame.start)
+        return x->frame.start < y->frame.start ? -1 : 1;
+    return (x->frame.depth > y->frame.depth) - (x->frame.depth < y->frame.depth);
+}
+
+/* The node of a call; a known caller that is not traced itself stands between. */
+static uint32_t node_of(struct stacks *s, uint32_t parent, const struct frame *f)
+{
+    if (f->caller && s->nodes[parent].name != f->caller)
+        parent = below(s, parent, f->caller, 0, 0);
+    return below(s, parent, f->name, f->file, f->line);
+}
+
+/* What a call has not given away to those within it. */
+static uint64_t own_ns(const struct done *d)
+{
+    uint64_t took = (uint64_t)(d->end - d->frame.start);
+
+    return took - MIN(took, d->frame.inner_ns);
+}
+
+/* Puts the calls that ended into the tree, below each other and those that are still open. */
+static void settle(struct stacks *s, struct stack_process *p)
+{
+    uint32_t open[DEPTH], outer[DEPTH], nodes[DEPTH], depth = 0;
+
+    if (!p->ndone)
+        return;
+    if (p->ndone > 1)
+        qsort(p->done, p->ndone, sizeof(*p->done), order);
+    for (uint32_t i = 0; i < p->nframes; i++)
+        open[i] = node_of(s, i ? open[i - 1] : 0, &p->frames[i]);
+    for (uint32_t i = 0; i < p->ndone; i++) {
+        struct done *d = &p->done[i];
+        uint64_t took = (uint64_t)(d->end - d->frame.start);
+        uint32_t parent = 0, k = 0;
+        while (depth && (p->done[outer[depth - 1]].frame.depth >= d->frame.depth || p->done[outer[depth - 1]].end < d->frame.start))
+            depth--;
+        if (depth) {
+            struct done *o = &p->done[outer[depth - 1]];
+            parent = nodes[depth - 1];
+            s->nodes[parent].own_ns -= MIN(took, own_ns(o));
+            o->frame.inner_ns += took;
+        } else {
+            while (k < p->nframes && p->frames[k].depth < d->frame.depth && p->frames[k].start <= d->frame.start)
+                parent = open[k++];
+            if (k)
+                p->frames[k - 1].inner_ns += took;
+        }
+        uint32_t node = node_of(s, parent, &d->frame);
+        s->nodes[node].count++;
+        s->nodes[node].own_ns += own_ns(d);
+        if (depth < DEPTH) {
+            outer[depth] = i;
+            nodes[depth++] = node;
+        }
+    }
+    s->ndone -= p->ndone;
+    p->ndone = 0;
+    if (p->done_cap > DONE / 16) { /* it was an exception, and there may be many processes */
+        free(p->done);
+        p->done = NULL;
+        p->done_cap = 0;
+    }
+}
+
+void stacks_settle(struct stacks *s)
+{
+    for (size_t i = 0; i < s->nprocesses; i++)
+        settle(s, &s->processes[i]);
+}
+
+/* Open calls at this depth and deeper have ended without telling. */
+static void cut(struct stacks *s, struct stack_process *p, uint32_t depth)
+{
+    if (!p->nframes || p->frames[p->nframes - 1].depth < depth)
+        return;
+    settle(s, p);
+    while (p->nframes && p->frames[p->nframes - 1].depth >= depth)
+        p->nframes--;
+}
+
+static uint32_t mfa_name(struct stacks *s, const struct line_mfa *m)
 {
     buf_clear(&s->text);
-    line_fun(&s->text, e, TERMS_AUTO);
-    buf_char(&s->text, '/');
-    print_u64(&s->text, e->arity);
-    buf_cstr(&s->text);
+    line_mfa_name(&s->text, m, s->terms);
+    return name_of(s, buf_cstr(&s->text));
+}
+
+static void read_caller(struct stacks *s, const struct event *e, struct frame *f)
+{
+    struct line_mfa m;
+
+    if (!line_read_mfa(e, e->caller, &m, &s->file))
+        return;
+    f->caller = mfa_name(s, &m);
+    if (m.file.len && m.line > 0 && m.line <= INT32_MAX) {
+        buf_clear(&s->text);
+        print_safe(&s->text, line_base_name(m.file));
+        f->file = name_of(s, buf_cstr(&s->text));
+        f->line = (uint32_t)m.line;
+    }
 }
 
 static void enter(struct stacks *s, const struct event *e)
 {
     struct stack_process *p = process_of(s, e, true);
+    struct frame f = {.depth = e->depth, .start = e->mono_ns};
 
     if (!p) {
         s->full = true;
         return;
     }
-    p->depth = MIN(p->depth, e->depth); /* what ended without telling */
-    if (p->depth == DEPTH)
+    cut(s, p, e->depth);
+    if (p->nframes == DEPTH) {
+        s->full = true;
         return;
-    if (p->depth == p->cap) {
-        p->cap *= 2;
-        p->frames = mem_realloc(p->frames, p->cap * sizeof(struct frame));
     }
-    put_name(s, e);
-    uint32_t node = below(s, p->depth ? p->frames[p->depth - 1].node : 0, s->text.data);
-    p->frames[p->depth++] = (struct frame){.node = node};
+    buf_clear(&s->text);
+    line_fun(&s->text, e, s->terms);
+    buf_char(&s->text, '/');
+    print_u64(&s->text, e->arity);
+    f.name = name_of(s, buf_cstr(&s->text));
+    if (s->callers && e->caller)
+        read_caller(s, e, &f);
+    p->frames = mem_grow(p->frames, &p->frames_cap, p->nframes + 1u, sizeof(*p->frames));
+    p->frames[p->nframes++] = f;
 }
 
 static void leave(struct stacks *s, const struct event *e)
 {
     struct stack_process *p = process_of(s, e, false);
 
-    if (!p || p->depth <= e->depth || !e->call)
+    if (!p || !e->call)
         return;
-    p->depth = e->depth;
-    struct frame *f = &p->frames[e->depth];
-    struct stack_node *n = &s->nodes[f->node];
-    n->count++;
-    if (e->dur_ns < 0)
+    cut(s, p, e->depth + 1);
+    if (!p->nframes || p->frames[p->nframes - 1].depth != e->depth)
         return;
-    uint64_t dur = (uint64_t)e->dur_ns;
-    n->total_ns += dur;
-    n->own_ns += dur > f->inner_ns ? dur - f->inner_ns : 0;
-    if (e->depth)
-        p->frames[e->depth - 1].inner_ns += dur;
+    if (e->dur_ns < 0) { /* when it began is not certain */
+        cut(s, p, e->depth);
+        return;
+    }
+    p->done = mem_grow(p->done, &p->done_cap, p->ndone + 1, sizeof(*p->done));
+    p->done[p->ndone++] = (struct done){p->frames[--p->nframes], e->mono_ns};
+    s->ndone++;
+    if (!e->depth || p->ndone >= DONE)
+        settle(s, p);
+    else if (s->ndone >= DONE_ALL)
+        stacks_settle(s);
 }
 
 /* A stack trace has the innermost call first; the tree begins with the outermost. */
 static void add_trace(struct stacks *s, const struct event *e)
 {
     const uint8_t *at = e->stack, *frames[64], *el;
-    struct buf file = {0};
     size_t n = 0;
     uint32_t node = 0;
 
@@ -208,19 +346,11 @@ static void add_trace(struct stacks *s, const struct event *e)
         frames[n++] = el;
     while (n-- > 0) {
         struct line_mfa m;
-        buf_clear(&s->text);
-        if (!line_read_mfa(e, frames[n], &m, &file))
-            continue;
-        erlang_print_atom(&s->text, m.module);
-        buf_char(&s->text, ':');
-        erlang_print_atom(&s->text, m.function);
-        buf_char(&s->text, '/');
-        print_i64(&s->text, MAX(m.arity, 0));
-        node = below(s, node, buf_cstr(&s->text));
+        if (line_read_mfa(e, frames[n], &m, &s->file))
+            node = below(s, node, mfa_name(s, &m), 0, 0);
     }
     s->nodes[node].count++;
     s->traces = true;
-    buf_release(&file);
 }
 
 void stacks_event(struct stacks *s, const struct event *e)
@@ -236,6 +366,30 @@ void stacks_event(struct stacks *s, const struct event *e)
     else if (e->kind == ETW_EXIT || e->kind == ETW_OUT_EXITED) {
         struct stack_process *p = process_of(s, e, false);
         if (p)
-            p->depth = 0;
+            cut(s, p, 0), settle(s, p);
     }
+}
+
+uint64_t stacks_own(const struct stacks *s, uint32_t node)
+{
+    return s->traces ? s->nodes[node].count : s->nodes[node].own_ns;
+}
+
+uint64_t *stacks_totals(const struct stacks *s)
+{
+    uint64_t *totals = mem_zalloc(s->n * sizeof(*totals));
+
+    for (uint32_t i = (uint32_t)s->n; i-- > 0;) { /* what hangs below a node was made after it */
+        totals[i] += stacks_own(s, i);
+        if (i)
+            totals[s->nodes[i].parent] += totals[i];
+    }
+    return totals;
+}
+
+void stacks_missing(const struct stacks *s, struct buf *to, const struct totals *t, const char *prefix)
+{
+    ends_missing(to, t, prefix);
+    if (s->full)
+        buf_printf(to, "%s*** too many stacks or processes: some calls are missing or stand in their callers ***\n", prefix);
 }

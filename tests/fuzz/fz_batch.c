@@ -44,6 +44,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         {.type = sink_by_name("hist"), .write = check},
         {.type = sink_by_name("folded"), .write = check},
         {.type = sink_by_name("csv"), .write = check},
+        {.type = sink_by_name("flame"), .write = check},
+        {.type = sink_by_name("speedscope"), .write = check},
+        {.type = sink_by_name("perfetto"), .write = check},
+        {.type = sink_by_name("callgrind"), .write = check},
+        {.type = sink_by_name("sequence"), .write = check},
+        {.type = sink_by_name("sequence"), .look = {.file = "x.html"}, .write = check},
         {.type = sink_by_name("record"), .write = drop},
     };
     const struct grep grep = {"a|b", false};

@@ -50,7 +50,26 @@ elixir_fixed() ->
      [{a, 1}, {b, 2}], [{a, 1}, {'b c', 2}], [{'Elixir.Foo', 1}], [{a, 1} | b], [{a, 1}, b], [{nil, 1}, {'foo?', 2}, {'+', 3}, {'Foo', 4}],
      #{a => 1}, #{a => 1, 'b c' => 2}, #{a => 1, <<"b">> => 2}, #{'Elixir.Foo' => 1}, #{1 => 2}, #{nil => 1}, #{},
      <<"a#{b">>, <<"a\\b\"c">>, <<"\a\b\t\n\v\f\r\e\d">>, <<0>>, <<"a", 0>>, <<1:3>>, <<"a", 1:3>>, "abc", "a\"b", [7], [0], [127], [233],
-     #{'__struct__' => 'Elixir.ArgumentError', message => <<"x">>, '__exception__' => true}, #{'__struct__' => x, a => 1}].
+     #{'__struct__' => 'Elixir.ArgumentError', message => <<"x">>, '__exception__' => true}, #{'__struct__' => x, a => 1}] ++ structs().
+
+%% What Elixir's own Inspect implementations print.
+structs() ->
+    {Structs, _} = 'Elixir.Code':eval_string(<<"[
+        ~D[2024-02-03], ~D[-0001-01-01], ~T[01:02:03], ~T[01:02:03.000450], ~T[23:59:59.9], ~N[2024-01-02 03:04:05],
+        ~N[2024-01-02 03:04:05.60], ~U[2024-01-02 03:04:05Z], ~U[2024-01-02 03:04:05.123456Z],
+        %DateTime{year: 2024, month: 1, day: 2, zone_abbr: \"CET\", hour: 1, minute: 2, second: 3, microsecond: {0, 0},
+            utc_offset: 3600, std_offset: 0, time_zone: \"Europe/Warsaw\"},
+        %DateTime{year: 2024, month: 7, day: 2, zone_abbr: \"NST\", hour: 1, minute: 2, second: 3, microsecond: {5000, 3},
+            utc_offset: -12600, std_offset: 3600, time_zone: \"America/St_Johns\"},
+        MapSet.new([3, 1, 2]), MapSet.new(), MapSet.new(a: 1, b: 2), MapSet.new([:x, {:a, 1}]), MapSet.new([~D[2024-02-03]]),
+        MapSet.new(~c\"abc\"), 1..2, 2..1//1, 1..10//3, 3..1//-1, -5..-1, 0..0, [1..2, %{r: 1..3}],
+        Date.range(~D[2024-01-01], ~D[2024-01-05]), Date.range(~D[2024-01-05], ~D[2024-01-01], -2),
+        Regex.compile!(\"x\"), Regex.compile!(\"a/b[\\\"x]\", \"iu\"), Regex.compile!(\"a\\\\/b\\\\d\\n\", \"msx\"), Regex.compile!(\"\\t\", \"U\"),
+        Version.parse!(\"1.2.3-rc.1+b\"), Version.parse!(\"1.2.3\"), Version.parse_requirement!(\"~> 1.0 or 2.0.0\"),
+        URI.parse(\"http://u@a.b:8080/c?d#e\"), URI.parse(\"/x\"), %URI{}, %KeyError{key: :a, term: %{}},
+        %File.Error{reason: :enoent, path: \"x\", action: \"open\"}, %RuntimeError{}, %UndefinedFunctionError{module: A, function: :b, arity: 1},
+        {:ok, [at: ~D[2024-02-03], of: %{1..2 => MapSet.new([1])}]}]">>),
+    Structs.
 
 compare(I, Driver, Range, Hidden, Name, Terms) ->
     Got = printed(Driver, ["erlang ", atom_to_list(Range), " ", erlang:system_info(otp_release)], Terms),

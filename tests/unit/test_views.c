@@ -92,26 +92,27 @@ int main(void)
             "*** 4 events lost (guard) ***\n",
             "hist");
     is_text(shown("folded", relative),
-            "shop:order/1 2500000\nshop:order/1;shop:price/1 1000000\nshop:price/1 2000000\nshop:order/1;shop:tax/1 500000\n",
+            "shop:order/1 2500000\nshop:order/1;shop:price/1 1000000\nshop:order/1;shop:tax/1 500000\nshop:price/1 2000000\n"
+            "# *** 4 events lost (guard) ***\n",
             "folded");
     is_text(shown("csv", utc),
-            "ts,node,pid,name,type,m,f,a,args,value,class,reason,dur_us,to,from,msg\n"
-            "2025-11-20T18:26:50.001000Z,shop@h1,<0.1.0>,orders,call,shop,order,1,1,,,,,,,\n"
-            "2025-11-20T18:26:50.002000Z,shop@h1,<0.1.0>,orders,call,shop,price,1,7,,,,,,,\n"
-            "2025-11-20T18:26:50.003000Z,shop@h1,<0.1.0>,orders,return,shop,price,1,7,70,,,1000.000,,,\n"
-            "2025-11-20T18:26:50.003500Z,shop@h1,<0.2.0>,,call,shop,price,1,9,,,,,,,\n"
-            "2025-11-20T18:26:50.004000Z,shop@h1,<0.1.0>,orders,call,shop,tax,1,8,,,,,,,\n"
-            "2025-11-20T18:26:50.004500Z,shop@h1,<0.1.0>,orders,exception,shop,tax,1,8,,error,\"'no,tax'\",500.000,,,\n"
-            "2025-11-20T18:26:50.004600Z,shop@h1,<0.1.0>,orders,send,,,,,,,,,<0.2.0>,,\"<<\"\"say \\\"\"hi\\\"\"\"\">>\"\n"
-            "2025-11-20T18:26:50.005000Z,shop@h1,<0.1.0>,orders,return,shop,order,1,1,100,,,4000.000,,,\n"
-            "2025-11-20T18:26:50.005500Z,shop@h1,<0.2.0>,,return,shop,price,1,9,90,,,2000.000,,,\n"
-            "lost,4,guard,,,,,,,,,,,,,\n",
+            "ts,node,pid,name,type,m,f,a,args,value,class,reason,dur_us,to,from,msg,count\n"
+            "2025-11-20T18:26:50.001000Z,shop@h1,<0.1.0>,orders,call,shop,order,1,1,,,,,,,,\n"
+            "2025-11-20T18:26:50.002000Z,shop@h1,<0.1.0>,orders,call,shop,price,1,7,,,,,,,,\n"
+            "2025-11-20T18:26:50.003000Z,shop@h1,<0.1.0>,orders,return,shop,price,1,7,70,,,1000.000,,,,\n"
+            "2025-11-20T18:26:50.003500Z,shop@h1,<0.2.0>,,call,shop,price,1,9,,,,,,,,\n"
+            "2025-11-20T18:26:50.004000Z,shop@h1,<0.1.0>,orders,call,shop,tax,1,8,,,,,,,,\n"
+            "2025-11-20T18:26:50.004500Z,shop@h1,<0.1.0>,orders,exception,shop,tax,1,8,,error,\"'no,tax'\",500.000,,,,\n"
+            "2025-11-20T18:26:50.004600Z,shop@h1,<0.1.0>,orders,send,,,,,,,,,<0.2.0>,,\"<<\"\"say \\\"\"hi\\\"\"\"\">>\",\n"
+            "2025-11-20T18:26:50.005000Z,shop@h1,<0.1.0>,orders,return,shop,order,1,1,100,,,4000.000,,,,\n"
+            "2025-11-20T18:26:50.005500Z,shop@h1,<0.2.0>,,return,shop,price,1,9,90,,,2000.000,,,,\n"
+            ",shop@h1,,,lost,,,,,,,guard,,,,,4\n",
             "csv");
     look = utc;
     look.fields = "pid,mfa,dur";
     is_text(shown("csv", look),
             "pid,mfa,dur\n<0.1.0>,shop:order/1,\n<0.1.0>,shop:price/1,\n<0.1.0>,shop:price/1,1ms\n<0.2.0>,shop:price/1,\n"
-            "<0.1.0>,shop:tax/1,\n<0.1.0>,shop:tax/1,500us\n<0.1.0>,,\n<0.1.0>,shop:order/1,4ms\n<0.2.0>,shop:price/1,2ms\nlost,4,guard\n",
+            "<0.1.0>,shop:tax/1,\n<0.1.0>,shop:tax/1,500us\n<0.1.0>,,\n<0.1.0>,shop:order/1,4ms\n<0.2.0>,shop:price/1,2ms\n*** 4 events lost here (guard) ***,,\n",
             "chosen columns");
     look.format = "{time} {{{name}}} {call}{value}";
     look.fields = NULL;
@@ -125,8 +126,8 @@ int main(void)
     look.format = NULL;
     look.colour = true;
     ok(strstr(shown("text", look), "\033[36m<0.1.0>(orders)\033[0m \033[32mcall\033[0m \033[1mshop:order(1)\033[0m\n") != NULL, "colour");
-    is_text(sink_by_file("a.speedscope.json") ? sink_by_file("a.speedscope.json")->name : "", "json", "an extension");
-    ok(sink_by_file("a.etr") == sink_by_name("record") && !sink_by_file("etr") && !sink_by_name("nothing"), "views by name and file");
+    is_text(sink_by_file("a.speedscope.json", NULL) ? sink_by_file("a.speedscope.json", NULL)->name : "", "speedscope", "an extension");
+    ok(sink_by_file("a.etr", NULL) == sink_by_name("record") && !sink_by_file("etr", NULL) && !sink_by_name("nothing"), "views by name and file");
     shown("record", relative);
     pt_spec_free(specs[0]);
     return tap_end();

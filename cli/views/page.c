@@ -1,0 +1,123 @@
+#include "page.h"
+
+#include <stdlib.h>
+
+#include "../erlang/term_json.h"
+#include "../ground/mem.h"
+#include "../lang/spec.h"
+#include "clock.h"
+
+void page_release(struct page *p)
+{
+    for (unsigned i = 0; i < p->nasked; i++)
+        free((void *)p->asked[i].at);
+}
+
+static void add_asked(struct page *p, const struct spec *s)
+{
+    p->last = s;
+    for (unsigned i = 0; i < p->nasked; i++)
+        if (p->asked[i].len == s->text.len && !memcmp(p->asked[i].at, s->text.at, s->text.len))
+            return;
+    if (p->nasked == PAGE_ASKED)
+        p->asked_more = true;
+    else if (s->text.len)
+        p->asked[p->nasked++] = (struct str){mem_strndup(s->text.at, s->text.len), s->text.len};
+}
+
+static void add_node(struct page *p, const struct event_node *node)
+{
+    for (unsigned i = 0; i < p->nnodes; i++)
+        if (p->nodes[i] == node)
+            return;
+    if (p->nnodes < ARRAY_LEN(p->nodes))
+        p->nodes[p->nnodes++] = node;
+}
+
+int64_t page_event(struct page *p, const struct event *e)
+{
+    int64_t at = axis_at(&p->axis, e, e->mono_ns);
+
+    if (e->spec && e->spec != p->last)
+        add_asked(p, e->spec);
+    if (!p->nnodes || p->nodes[p->nnodes - 1] != e->node)
+        add_node(p, e->node);
+    p->end_ns = MAX(p->end_ns, at);
+    return at;
+}
+
+void page_string(struct buf *to, struct str text)
+{
+    struct buf json = {0};
+
+    json_string(&json, text);
+    for (size_t i = 0; i < json.len; i++) {
+        char c = json.data[i];
+        if (c == '<' || c == '>' || c == '&')
+            buf_printf(to, "\\u%04x", (unsigned)c);
+        else
+            buf_char(to, c);
+    }
+    buf_release(&json);
+}
+
+void page_missing(struct str lines, struct buf *to, const char *between)
+{
+    for (size_t at = 0, n = 0; at < lines.len; n++) {
+        const char *end = memchr(lines.at + at, '\n', lines.len - at);
+        size_t len = (size_t)(end - lines.at) - at;
+        if (n)
+            buf_puts(to, between);
+        buf_add(to, lines.at + at + 4, len - 8); /* *** … *** */
+        at += len + 1;
+    }
+}
+
+void page_title(const struct page *p, struct buf *to, struct str missing)
+{
+    for (unsigned i = 0; i < p->nnodes; i++) {
+        buf_puts(to, i ? ", " : "");
+        buf_str(to, p->nodes[i]->name);
+    }
+    for (unsigned i = 0; i < p->nasked; i++) {
+        buf_puts(to, to->len ? " · " : "");
+        print_safe(to, p->asked[i]);
+    }
+    buf_puts(to, p->asked_more ? " · …" : "");
+    if (missing.len) {
+        buf_puts(to, to->len ? " · " : "");
+        page_missing(missing, to, " · ");
+    }
+}
+
+void page_members(const struct page *p, struct buf *to, struct str missing)
+{
+    const struct event begin = {.wall_ns = p->axis.wall_ns};
+    struct buf text = {0};
+    struct clock clock;
+
+    page_title(p, &text, (struct str){NULL, 0});
+    buf_puts(to, "\"title\":");
+    page_string(to, buf_view(&text));
+    if (p->axis.begun) {
+        clock_init(&clock, TIME_UTC);
+        buf_puts(to, ",\"start\":\"");
+        clock_put_iso(&clock, to, &begin);
+        buf_char(to, '"');
+    }
+    buf_puts(to, ",\"end_ns\":");
+    print_i64(to, p->end_ns);
+    buf_puts(to, ",\"missing\":[");
+    buf_clear(&text);
+    page_missing(missing, &text, "\n");
+    for (size_t at = 0; at < text.len;) {
+        const char *end = memchr(text.data + at, '\n', text.len - at);
+        size_t len = end ? (size_t)(end - text.data) - at : text.len - at;
+        if (at)
+            buf_char(to, ',');
+        page_string(to, (struct str){text.data + at, len});
+        at += len + 1;
+    }
+    buf_char(to, ']');
+    buf_release(&text);
+}

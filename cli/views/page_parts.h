@@ -1,0 +1,15 @@
+/*
+ * The fixed parts of the self-contained pages, made of pages/ when etrace is built. Between the two calls stands the
+ * page's data, a JavaScript object whose strings come from page_string().
+ */
+#ifndef ETRACE_PAGE_PARTS_H
+#define ETRACE_PAGE_PARTS_H
+
+#include "../ground/buf.h"
+
+enum page_kind { PAGE_FLAME_SVG, PAGE_FLAME_HTML, PAGE_SEQUENCE };
+
+void page_begin(struct buf *to, enum page_kind kind);
+void page_end(struct buf *to, enum page_kind kind);
+
+#endif

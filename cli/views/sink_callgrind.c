@@ -1,0 +1,130 @@
+/*
+ * What each function cost and whom it called, for callgrind_annotate and KCachegrind. Costs are nanoseconds. The place
+ * of a call is known where its caller was collected (-> caller), and so is the file of that caller. A recursive call
+ * counts as a call, but its time is in that of the call around it already. A caller that is not traced itself was
+ * called once at least; that is what its number says.
+ */
+#include <stdlib.h>
+
+#include "../erlang/term_print.h"
+#include "../ground/mem.h"
+#include "stacks.h"
+
+struct callgrind {
+    struct sink sink;
+    struct stacks stacks;
+};
+
+/* A function: the nodes of it in the tree, and the file it stands in. */
+struct function {
+    uint32_t first, file; /* 0: none */
+    bool written;         /* its name, or only the number from now on */
+};
+
+static struct sink *open_callgrind(const struct look *look, struct buf *out, struct err *e)
+{
+    struct callgrind *c = mem_zalloc(sizeof(*c));
+
+    (void)e;
+    c->sink.out = out;
+    c->sink.look = *look;
+    stacks_init(&c->stacks, look->terms);
+    c->stacks.callers = true;
+    return &c->sink;
+}
+
+static void event_callgrind(struct sink *s, const struct event *e)
+{
+    if (event_is_traced(e))
+        stacks_event(&((struct callgrind *)s)->stacks, e);
+}
+
+static bool recursive(const struct stacks *s, uint32_t node)
+{
+    for (uint32_t up = s->nodes[node].parent; up; up = s->nodes[up].parent)
+        if (s->nodes[up].name == s->nodes[node].name)
+            return true;
+    return false;
+}
+
+static void put_name(struct callgrind *c, const char *tag, const char *text, uint32_t number, bool *written)
+{
+    buf_printf(c->sink.out, *written ? "%s=(%u)\n" : "%s=(%u) %s\n", tag, number, text);
+    *written = true;
+}
+
+static void put_file(struct callgrind *c, const char *tag, const struct function *f)
+{
+    buf_printf(c->sink.out, "%s=%s\n", tag, f->file ? c->stacks.names.data + f->file : "???");
+}
+
+static void put_function(struct callgrind *c, struct function *all, uint32_t name, const uint32_t *next,
+                         const uint64_t *totals)
+{
+    const struct stacks *s = &c->stacks;
+    struct buf *to = c->sink.out;
+    uint64_t own = 0;
+
+    for (uint32_t i = all[name].first; i; i = next[i])
+        own += stacks_own(s, i);
+    buf_char(to, '\n');
+    put_file(c, "fl", &all[name]);
+    put_name(c, "fn", s->names.data + name, name, &all[name].written);
+    buf_printf(to, "0 %llu\n", (unsigned long long)own);
+    for (uint32_t i = all[name].first; i; i = next[i])
+        for (uint32_t k = s->nodes[i].child; k; k = s->nodes[k].sibling) {
+            const struct stack_node *n = &s->nodes[k];
+            put_file(c, "cfi", &all[n->name]);
+            put_name(c, "cfn", s->names.data + n->name, n->name, &all[n->name].written);
+            buf_printf(to, "calls=%llu 0\n%u %llu\n", (unsigned long long)(s->traces ? totals[k] : MAX(n->count, 1)), n->line,
+                       (unsigned long long)(recursive(s, k) ? 0 : totals[k]));
+        }
+}
+
+static void end_callgrind(struct sink *sink, const struct totals *t)
+{
+    struct callgrind *c = (struct callgrind *)sink;
+    struct stacks *s = &c->stacks;
+
+    stacks_settle(s);
+    struct function *all = mem_zalloc(s->names.len * sizeof(*all));
+    uint32_t *next = mem_zalloc(s->n * sizeof(*next));
+    uint64_t *totals = stacks_totals(s);
+    struct buf *to = sink->out;
+
+    for (uint32_t i = (uint32_t)s->n; i-- > 1;) {
+        struct function *f = &all[s->nodes[i].name];
+        next[i] = f->first;
+        f->first = i;
+        if (s->nodes[i].file)
+            all[s->nodes[s->nodes[i].parent].name].file = s->nodes[i].file;
+    }
+    buf_puts(to, "# callgrind format\nversion: 1\ncreator: etrace\n");
+    stacks_missing(s, to, t, "desc: Missing: ");
+    buf_printf(to, "positions: line\nevents: %s\nsummary: %llu\n", s->traces ? "seen" : "ns", (unsigned long long)totals[0]);
+    for (uint32_t i = 1; i < s->n; i++) {
+        if (all[s->nodes[i].name].first == i)
+            put_function(c, all, s->nodes[i].name, next, totals);
+    }
+    buf_printf(to, "\ntotals: %llu\n", (unsigned long long)totals[0]);
+    free(all);
+    free(next);
+    free(totals);
+}
+
+static void free_callgrind(struct sink *s)
+{
+    stacks_release(&((struct callgrind *)s)->stacks);
+    free(s);
+}
+
+const struct sink_type sink_callgrind = {
+    .name = "callgrind",
+    .extensions = ".callgrind",
+    .about = "costs and calls of each function, for callgrind_annotate and KCachegrind",
+    .flags = SINK_WHOLE,
+    .open = open_callgrind,
+    .event = event_callgrind,
+    .end = end_callgrind,
+    .free = free_callgrind,
+};

@@ -1,0 +1,107 @@
+/*
+ * A flame graph that needs nothing but a browser: an SVG with its script, or a page around it (.html). The script draws
+ * what is wide enough to be seen, so the file holds the tree as numbers and no picture of it.
+ */
+#include <stdlib.h>
+
+#include "../erlang/term_print.h"
+#include "../ground/mem.h"
+#include "page.h"
+#include "page_parts.h"
+#include "stacks.h"
+
+struct flame {
+    struct sink sink;
+    struct page page;
+    struct stacks stacks;
+};
+
+static struct sink *open_flame(const struct look *look, struct buf *out, struct err *e)
+{
+    struct flame *f = mem_zalloc(sizeof(*f));
+
+    (void)e;
+    f->sink.out = out;
+    f->sink.look = *look;
+    stacks_init(&f->stacks, look->terms);
+    return &f->sink;
+}
+
+static void event_flame(struct sink *sink, const struct event *e)
+{
+    struct flame *f = (struct flame *)sink;
+
+    if (!event_is_traced(e))
+        return;
+    page_event(&f->page, e);
+    stacks_event(&f->stacks, e);
+}
+
+/* The names once each; *ret_numbers says which is which, by its offset in the table. */
+static void put_names(const struct flame *f, struct buf *to, uint32_t **ret_numbers)
+{
+    const struct stacks *s = &f->stacks;
+    uint32_t *numbers = mem_zalloc(s->names.len * sizeof(*numbers)), n = 0;
+
+    buf_puts(to, ",\n\"names\":[");
+    for (uint32_t at = 0; at < s->names.len; at += (uint32_t)strlen(s->names.data + at) + 1) {
+        buf_puts(to, n ? ",\n" : "\n");
+        page_string(to, (struct str){s->names.data + at, strlen(s->names.data + at)});
+        numbers[at] = n++;
+    }
+    buf_puts(to, "]");
+    *ret_numbers = numbers;
+}
+
+static void end_flame(struct sink *sink, const struct totals *t)
+{
+    struct flame *f = (struct flame *)sink;
+    const struct stacks *s = &f->stacks;
+    enum page_kind kind = look_is_file(&sink->look, ".html") ? PAGE_FLAME_HTML : PAGE_FLAME_SVG;
+    struct buf *to = sink->out, missing = {0};
+    uint32_t *numbers;
+
+    stacks_settle(&f->stacks);
+    stacks_missing(s, &missing, t, "");
+    page_begin(to, kind);
+    buf_puts(to, "{");
+    page_members(&f->page, to, buf_view(&missing));
+    buf_puts(to, s->traces ? ",\"seen\":true" : ",\"seen\":false");
+    put_names(f, to, &numbers);
+    buf_puts(to, ",\n\"nodes\":[");
+    for (uint32_t i = 1; i < s->n; i++) {
+        const struct stack_node *n = &s->nodes[i];
+        buf_puts(to, i > 1 ? "," : "");
+        print_u64(to, i - n->parent);
+        buf_char(to, ',');
+        print_u64(to, numbers[n->name]);
+        buf_char(to, ',');
+        print_u64(to, stacks_own(s, i));
+        buf_char(to, ',');
+        print_u64(to, n->count);
+    }
+    buf_puts(to, "]}");
+    page_end(to, kind);
+    free(numbers);
+    buf_release(&missing);
+}
+
+static void free_flame(struct sink *sink)
+{
+    struct flame *f = (struct flame *)sink;
+
+    page_release(&f->page);
+    stacks_release(&f->stacks);
+    free(f);
+}
+
+const struct sink_type sink_flame = {
+    .name = "flame",
+    .extensions = ".svg .html",
+    .about = "an interactive flame graph, for a browser",
+    .flags = SINK_BINARY | SINK_WHOLE,
+    .open = open_flame,
+    .event = event_flame,
+    .end = end_flame,
+    .free = free_flame,
+};

@@ -1,0 +1,274 @@
+/*
+ * Chrome's trace event JSON, for ui.perfetto.dev and chrome://tracing: nodes are processes there, Erlang's processes are
+ * threads. Calls and collections are slices, time slices have a thread of their own beside; everything else is an
+ * instant, and an arrow leads from a message that was sent to where it was received, when both were seen.
+ */
+#include <stdlib.h>
+
+#include "../erlang/term_json.h"
+#include "../ground/mem.h"
+#include "calls.h"
+#include "ends.h"
+#include "letters.h"
+#include "line.h"
+#include "page.h"
+#include "roster.h"
+
+struct perfetto {
+    struct sink sink;
+    struct page page;
+    struct roster roster;
+    struct letters letters;
+    size_t announced;          /* threads that have their name */
+    unsigned char *scheduled;  /* by thread: its time slices have a name, too */
+    size_t nscheduled;
+    bool node_named[AXIS_NODES];
+    bool any;
+    uint64_t flows; /* the number of the last arrow */
+    struct buf text;
+};
+
+static struct sink *open_perfetto(const struct look *look, struct buf *out, struct err *e)
+{
+    struct perfetto *p = mem_zalloc(sizeof(*p));
+
+    (void)e;
+    p->sink.out = out;
+    p->sink.look = *look;
+    buf_puts(out, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
+    return &p->sink;
+}
+
+/* {"ph":"X","pid":1,"tid":2 and the time, in microseconds */
+static void begin(struct perfetto *p, char phase, const struct event *e, uint64_t thread, int64_t at)
+{
+    buf_printf(p->sink.out, "%s{\"ph\":\"%c\",\"pid\":%u,\"tid\":%llu,\"ts\":%s%lld.%03lld", p->any ? ",\n" : "\n", phase,
+               e->node->index + 1, (unsigned long long)thread, at < 0 ? "-" : "", (long long)llabs(at / 1000),
+               (long long)llabs(at % 1000));
+    p->any = true;
+}
+
+static void put_text(struct perfetto *p, const char *member)
+{
+    buf_printf(p->sink.out, ",\"%s\":", member);
+    page_string(p->sink.out, buf_view(&p->text));
+}
+
+static void name_thread(struct perfetto *p, const struct event *e, uint64_t thread, const char *member, const char *behind)
+{
+    begin(p, 'M', e, thread, 0);
+    buf_printf(p->sink.out, ",\"name\":\"%s\",\"args\":{\"name\":", member);
+    buf_puts(&p->text, behind);
+    page_string(p->sink.out, buf_view(&p->text));
+    buf_puts(p->sink.out, "}}");
+}
+
+/* The thread of the event's process; its name comes before the first event in it. */
+static uint64_t thread_of(struct perfetto *p, const struct event *e)
+{
+    uint32_t number = roster_number(&p->roster, e, e->who->id, e->who);
+    unsigned node = e->node->index % AXIS_NODES;
+
+    if (!p->node_named[node]) {
+        p->node_named[node] = true;
+        buf_clear(&p->text);
+        buf_str(&p->text, e->node->name);
+        name_thread(p, e, 0, "process_name", "");
+    }
+    if (number >= p->announced) {
+        p->announced = number + 1u;
+        buf_clear(&p->text);
+        roster_label(&p->roster, number, &p->text);
+        name_thread(p, e, number * 2u + 2, "thread_name", "");
+    }
+    return number * UINT64_C(2) + 2;
+}
+
+static uint64_t schedule_thread(struct perfetto *p, const struct event *e, uint64_t thread)
+{
+    size_t number = (size_t)(thread / 2 - 1);
+
+    if (number >= p->nscheduled) {
+        size_t n = MAX(p->nscheduled * 2, number + 64);
+        p->scheduled = mem_realloc(p->scheduled, n);
+        memset(p->scheduled + p->nscheduled, 0, n - p->nscheduled);
+        p->nscheduled = n;
+    }
+    if (!p->scheduled[number]) {
+        p->scheduled[number] = 1;
+        buf_clear(&p->text);
+        roster_label(&p->roster, (uint32_t)number, &p->text);
+        name_thread(p, e, thread + 1, "thread_name", " scheduled");
+    }
+    return thread + 1;
+}
+
+static void put_dur(struct perfetto *p, int64_t ns)
+{
+    buf_printf(p->sink.out, ",\"dur\":%lld.%03lld", (long long)(ns / 1000), (long long)(ns % 1000));
+}
+
+static void put_mfa(struct perfetto *p, const struct event *e)
+{
+    buf_clear(&p->text);
+    line_fun(&p->text, e, p->sink.look.terms);
+    if (e->fun) {
+        buf_char(&p->text, '/');
+        print_u64(&p->text, e->arity);
+    }
+    put_text(p, "name");
+}
+
+/* A call from its beginning to its end, when its result comes. */
+static void put_call(struct perfetto *p, const struct event *e, uint64_t thread, int64_t at)
+{
+    const struct event *call = e->call->event;
+    const struct printer *printer = line_printer(e, p->sink.look.terms);
+    struct str class;
+    const uint8_t *reason;
+
+    begin(p, 'X', e, thread, at - e->dur_ns);
+    put_dur(p, e->dur_ns);
+    put_mfa(p, e);
+    buf_puts(p->sink.out, ",\"cat\":\"call\",\"args\":{\"depth\":");
+    print_u64(p->sink.out, e->depth);
+    if (call && event_shows_args(call)) {
+        buf_clear(&p->text);
+        line_args(&p->text, call, printer);
+        put_text(p, "args");
+    }
+    buf_clear(&p->text);
+    if (e->kind == ETW_RETURN_FROM) {
+        printer->term(&p->text, &e->env, e->terms.at);
+        put_text(p, "value");
+    } else if (line_exception(e, &class, &reason)) {
+        printer->atom(&p->text, class);
+        buf_char(&p->text, ':');
+        printer->term(&p->text, &e->env, reason);
+        put_text(p, "exception");
+    }
+    buf_puts(p->sink.out, "}}");
+}
+
+static void put_span(struct perfetto *p, const struct event *e, uint64_t thread, int64_t at, const char *name, const char *cat)
+{
+    begin(p, 'X', e, thread, at - e->dur_ns);
+    put_dur(p, e->dur_ns);
+    buf_printf(p->sink.out, ",\"name\":\"%s\",\"cat\":\"%s\"}", name, cat);
+}
+
+static void put_instant(struct perfetto *p, const struct event *e, uint64_t thread, int64_t at)
+{
+    static const struct paint plain = {false};
+
+    begin(p, 'i', e, thread, at);
+    if (e->kind == ETW_CALL) {
+        put_mfa(p, e);
+    } else {
+        buf_puts(p->sink.out, ",\"name\":\"");
+        buf_puts(p->sink.out, event_kinds[e->kind].json);
+        buf_char(p->sink.out, '"');
+    }
+    buf_printf(p->sink.out, ",\"s\":\"t\",\"cat\":\"%s\",\"args\":{\"event\":", event_kinds[e->kind].json);
+    buf_clear(&p->text);
+    line_event(&p->text, e, p->sink.look.terms, &plain);
+    page_string(p->sink.out, buf_view(&p->text));
+    buf_puts(p->sink.out, "}}");
+}
+
+/* An arrow needs slices at its ends: a send and a receive are slices without length. */
+static void put_letter(struct perfetto *p, const struct event *e, uint64_t thread, int64_t at)
+{
+    static const struct paint plain = {false};
+    uint64_t flow = 0;
+    bool sent = e->kind == ETW_SEND;
+
+    begin(p, 'X', e, thread, at);
+    buf_printf(p->sink.out, ",\"dur\":0,\"name\":\"%s\",\"cat\":\"message\",\"args\":{\"event\":", event_kinds[e->kind].json);
+    buf_clear(&p->text);
+    line_event(&p->text, e, p->sink.look.terms, &plain);
+    page_string(p->sink.out, buf_view(&p->text));
+    buf_puts(p->sink.out, "}}");
+    if (sent)
+        letters_sent(&p->letters, e, flow = ++p->flows);
+    else if (!letters_received(&p->letters, e, &flow))
+        return;
+    begin(p, sent ? 's' : 'f', e, thread, at);
+    buf_printf(p->sink.out, "%s,\"id\":%llu,\"name\":\"message\",\"cat\":\"message\"}", sent ? "" : ",\"bp\":\"e\"",
+               (unsigned long long)flow);
+}
+
+static void event_perfetto(struct sink *sink, const struct event *e)
+{
+    struct perfetto *p = (struct perfetto *)sink;
+
+    if (!event_is_traced(e))
+        return;
+    int64_t at = page_event(&p->page, e);
+    uint64_t thread = thread_of(p, e);
+    switch (e->kind) {
+    case ETW_CALL:
+        if (!e->expects_return)
+            put_instant(p, e, thread, at);
+        break;
+    case ETW_RETURN_FROM:
+    case ETW_EXCEPTION_FROM:
+        if (e->call && e->dur_ns >= 0)
+            put_call(p, e, thread, at);
+        break;
+    case ETW_SEND:
+    case ETW_RECEIVE:
+        put_letter(p, e, thread, at);
+        break;
+    case ETW_GC_MINOR_END:
+    case ETW_GC_MAJOR_END:
+        if (e->dur_ns >= 0)
+            put_span(p, e, thread, at, e->kind == ETW_GC_MINOR_END ? "minor gc" : "major gc", "gc");
+        break;
+    case ETW_OUT:
+        if (e->dur_ns >= 0)
+            put_span(p, e, schedule_thread(p, e, thread), at, "running", "schedule");
+        break;
+    case ETW_GC_MINOR_START:
+    case ETW_GC_MAJOR_START:
+    case ETW_IN:
+        break;
+    default:
+        put_instant(p, e, thread, at);
+    }
+}
+
+static void end_perfetto(struct sink *sink, const struct totals *t)
+{
+    struct perfetto *p = (struct perfetto *)sink;
+    struct buf missing = {0};
+
+    ends_missing(&missing, t, "");
+    buf_puts(sink->out, "\n],\"otherData\":{\"exporter\":\"etrace\",");
+    page_members(&p->page, sink->out, buf_view(&missing));
+    buf_puts(sink->out, "}}\n");
+    buf_release(&missing);
+}
+
+static void free_perfetto(struct sink *sink)
+{
+    struct perfetto *p = (struct perfetto *)sink;
+
+    page_release(&p->page);
+    roster_release(&p->roster);
+    letters_release(&p->letters);
+    free(p->scheduled);
+    buf_release(&p->text);
+    free(p);
+}
+
+const struct sink_type sink_perfetto = {
+    .name = "perfetto",
+    .extensions = ".perfetto.json",
+    .about = "everything in time, for ui.perfetto.dev and chrome://tracing",
+    .flags = SINK_CALL_ARGS | SINK_BINARY | SINK_WHOLE,
+    .open = open_perfetto,
+    .event = event_perfetto,
+    .end = end_perfetto,
+    .free = free_perfetto,
+};

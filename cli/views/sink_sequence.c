@@ -1,0 +1,293 @@
+/*
+ * Who sent what to whom: messages, and the processes that begin and end, as lifelines with arrows between. Mermaid's text
+ * (.mmd), or a page (.html) that draws it by itself. Bounded: the first ROWS_MAX of them.
+ */
+#include <stdlib.h>
+
+#include "../erlang/term_print.h"
+#include "../ground/mem.h"
+#include "ends.h"
+#include "letters.h"
+#include "line.h"
+#include "page.h"
+#include "page_parts.h"
+#include "roster.h"
+
+#define ROWS_MAX 200000
+#define TEXT_MAX ((size_t)64 << 20) /* bytes of messages */
+#define NOBODY UINT32_MAX           /* not known, or no process */
+
+enum row_kind { ROW_MESSAGE, ROW_SPAWN, ROW_EXIT };
+
+struct row {
+    int64_t at, arrived; /* on the axis; -1: not seen */
+    uint32_t from, to;   /* numbers in the roster */
+    uint32_t text, text_len;
+    uint32_t where; /* bytes of the text that say where it went, while `to` is nobody */
+    uint8_t kind;
+};
+
+struct sequence {
+    struct sink sink;
+    struct page page;
+    struct roster roster;
+    struct letters letters;
+    struct row *rows;
+    size_t n, cap;
+    uint64_t left_out;
+    struct buf texts, line;
+};
+
+static struct sink *open_sequence(const struct look *look, struct buf *out, struct err *e)
+{
+    struct sequence *s = mem_zalloc(sizeof(*s));
+
+    (void)e;
+    s->sink.out = out;
+    s->sink.look = *look;
+    return &s->sink;
+}
+
+static struct row *add(struct sequence *s, struct row row, struct str text)
+{
+    if (s->n == ROWS_MAX || s->texts.len > TEXT_MAX) {
+        s->left_out++;
+        return NULL;
+    }
+    s->rows = mem_grow(s->rows, &s->cap, s->n + 1, sizeof(*s->rows));
+    row.text = (uint32_t)s->texts.len;
+    row.text_len = (uint32_t)text.len;
+    buf_str(&s->texts, text);
+    s->rows[s->n] = row;
+    return &s->rows[s->n++];
+}
+
+/* A process that a term names; NOBODY when it is none of this node. */
+static uint32_t other(struct sequence *s, const struct event *e, const uint8_t *at)
+{
+    uint64_t id;
+
+    return at && wire_pid(at, &id) ? roster_number(&s->roster, e, id, event_who(e, id)) : NOBODY;
+}
+
+static void sent(struct sequence *s, const struct event *e, uint32_t self, int64_t at)
+{
+    struct row row = {.at = at, .arrived = -1, .from = self, .to = other(s, e, e->terms.at), .kind = ROW_MESSAGE};
+    size_t n = s->n;
+
+    buf_clear(&s->line);
+    if (row.to == NOBODY) { /* to a name, or to another node */
+        buf_puts(&s->line, "to ");
+        line_printer(e, s->sink.look.terms)->term(&s->line, &e->env, e->terms.at);
+        buf_puts(&s->line, ": ");
+    }
+    letters_shorten(&s->line);
+    row.where = (uint32_t)s->line.len;
+    buf_str(&s->line, letters_text(&s->letters, e, s->sink.look.terms));
+    if (add(s, row, buf_view(&s->line)) && e->kind == ETW_SEND)
+        letters_sent(&s->letters, e, n);
+}
+
+static void received(struct sequence *s, const struct event *e, uint32_t self, int64_t at)
+{
+    struct row row = {.at = -1, .arrived = at, .from = other(s, e, e->sender), .to = self, .kind = ROW_MESSAGE};
+    uint64_t n;
+
+    if (letters_received(&s->letters, e, &n)) {
+        s->rows[n].arrived = at;
+        s->rows[n].to = self;
+        return;
+    }
+    add(s, row, letters_text(&s->letters, e, s->sink.look.terms));
+}
+
+static void event_sequence(struct sink *sink, const struct event *e)
+{
+    struct sequence *s = (struct sequence *)sink;
+    const struct printer *p;
+
+    if (!event_is_traced(e))
+        return;
+    int64_t at = page_event(&s->page, e);
+    switch (e->kind) {
+    case ETW_SEND:
+    case ETW_SEND_NOPROC:
+        sent(s, e, roster_number(&s->roster, e, e->who->id, e->who), at);
+        break;
+    case ETW_RECEIVE:
+        received(s, e, roster_number(&s->roster, e, e->who->id, e->who), at);
+        break;
+    case ETW_SPAWN:
+    case ETW_EXIT: {
+        uint32_t self = roster_number(&s->roster, e, e->who->id, e->who);
+        p = line_printer(e, s->sink.look.terms);
+        buf_clear(&s->line);
+        if (e->kind == ETW_SPAWN)
+            line_mfa(&s->line, e, p, wire_skip(e->terms.at));
+        else
+            p->term(&s->line, &e->env, e->terms.at);
+        letters_shorten(&s->line);
+        add(s, (struct row){.at = at, .arrived = at, .from = self, .to = e->kind == ETW_SPAWN ? other(s, e, e->terms.at) : self,
+                            .kind = e->kind == ETW_SPAWN ? ROW_SPAWN : ROW_EXIT}, buf_view(&s->line));
+        break;
+    }
+    default:
+        break;
+    }
+}
+
+static struct str text_of(const struct sequence *s, const struct row *r)
+{
+    uint32_t skip = r->to == NOBODY ? 0 : r->where;
+
+    return (struct str){s->texts.data + r->text + skip, r->text_len - skip};
+}
+
+static void put_missing(struct sequence *s, struct buf *to, const struct totals *t)
+{
+    ends_missing(to, t, "");
+    if (s->left_out)
+        buf_printf(to, "*** %llu left out: only the first %zu are kept ***\n", (unsigned long long)s->left_out, s->n);
+}
+
+/* ---- Mermaid ---- */
+
+/* What Mermaid would take for syntax leaves as its entities. */
+static void put_mermaid(struct buf *to, struct str text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.at[i];
+        if (c == '<' || c == '>')
+            buf_puts(to, c == '<' ? "#lt;" : "#gt;");
+        else if (c == '#' || c == ';' || c == '%')
+            buf_printf(to, "#%u;", (unsigned)(unsigned char)c);
+        else
+            buf_char(to, c == '\n' ? ' ' : c);
+    }
+}
+
+static void put_who(struct buf *to, uint32_t number)
+{
+    if (number == NOBODY)
+        buf_puts(to, "other");
+    else
+        buf_printf(to, "p%u", number + 1);
+}
+
+static void put_text(struct sequence *s, const struct totals *t)
+{
+    struct buf *to = s->sink.out, missing = {0};
+    put_missing(s, &missing, t);
+    bool nobody = missing.len && !s->roster.n;
+    buf_puts(to, "sequenceDiagram\n");
+    for (uint32_t i = 0; i < s->roster.n; i++) {
+        buf_clear(&s->line);
+        roster_label(&s->roster, i, &s->line);
+        buf_printf(to, "    participant p%u as ", i + 1);
+        put_mermaid(to, buf_view(&s->line));
+        buf_char(to, '\n');
+    }
+    for (size_t i = 0; i < s->n; i++)
+        nobody |= s->rows[i].from == NOBODY || s->rows[i].to == NOBODY;
+    buf_puts(to, nobody ? "    participant other as (elsewhere)\n" : "");
+    for (size_t i = 0; i < s->n; i++) {
+        const struct row *r = &s->rows[i];
+        buf_puts(to, "    ");
+        if (r->kind == ROW_EXIT)
+            buf_puts(to, "Note over ");
+        put_who(to, r->from);
+        if (r->kind != ROW_EXIT) {
+            /* A solid head: it was seen on both sides; an open one: on one of them. */
+            buf_puts(to, r->kind == ROW_SPAWN ? "-->>" : r->at >= 0 && r->arrived >= 0 ? "->>" : "-)");
+            put_who(to, r->to);
+        }
+        buf_puts(to, r->kind == ROW_EXIT ? ": exit " : r->kind == ROW_SPAWN ? ": spawn " : ": ");
+        put_mermaid(to, text_of(s, r));
+        buf_char(to, '\n');
+    }
+    if (missing.len) {
+        buf_puts(to, s->roster.n ? "    Note over p1: " : "    Note over other: ");
+        buf_clear(&s->line);
+        page_missing(buf_view(&missing), &s->line, ", ");
+        put_mermaid(to, buf_view(&s->line));
+        buf_char(to, '\n');
+    }
+    buf_release(&missing);
+}
+
+/* ---- the page ---- */
+
+static void put_number(struct buf *to, bool first, int64_t n)
+{
+    if (!first)
+        buf_char(to, ',');
+    print_i64(to, n);
+}
+
+static void put_page(struct sequence *s, const struct totals *t)
+{
+    struct buf *to = s->sink.out, missing = {0};
+
+    put_missing(s, &missing, t);
+    page_begin(to, PAGE_SEQUENCE);
+    buf_puts(to, "{");
+    page_members(&s->page, to, buf_view(&missing));
+    buf_puts(to, ",\n\"who\":[");
+    for (uint32_t i = 0; i < s->roster.n; i++) {
+        buf_clear(&s->line);
+        roster_label(&s->roster, i, &s->line);
+        buf_puts(to, i ? ",\n" : "\n");
+        page_string(to, buf_view(&s->line));
+    }
+    buf_puts(to, "],\n\"rows\":[");
+    for (size_t i = 0; i < s->n; i++) { /* kind, at, arrived, from, to */
+        const struct row *r = &s->rows[i];
+        put_number(to, i == 0, r->kind);
+        put_number(to, false, r->at);
+        put_number(to, false, r->arrived);
+        put_number(to, false, r->from == NOBODY ? -1 : (int64_t)r->from);
+        put_number(to, false, r->to == NOBODY ? -1 : (int64_t)r->to);
+    }
+    buf_puts(to, "],\n\"texts\":[");
+    for (size_t i = 0; i < s->n; i++) {
+        buf_puts(to, i ? ",\n" : "\n");
+        page_string(to, text_of(s, &s->rows[i]));
+    }
+    buf_puts(to, "]}");
+    page_end(to, PAGE_SEQUENCE);
+    buf_release(&missing);
+}
+
+static void end_sequence(struct sink *sink, const struct totals *t)
+{
+    struct sequence *s = (struct sequence *)sink;
+
+    if (look_is_file(&sink->look, ".html"))
+        put_page(s, t);
+    else
+        put_text(s, t);
+}
+
+static void free_sequence(struct sink *sink)
+{
+    struct sequence *s = (struct sequence *)sink;
+
+    page_release(&s->page);
+    roster_release(&s->roster);
+    letters_release(&s->letters);
+    free(s->rows);
+    buf_release(&s->texts);
+    buf_release(&s->line);
+    free(s);
+}
+
+const struct sink_type sink_sequence = {
+    .name = "sequence",
+    .extensions = ".mmd .html",
+    .about = "who sent what to whom: Mermaid's text, or a page",
+    .flags = SINK_WHOLE,
+    .open = open_sequence,
+    .event = event_sequence,
+    .end = end_sequence,
+    .free = free_sequence,
+};

@@ -1,0 +1,212 @@
+/*
+ * Calls as speedscope (www.speedscope.app) takes them: a profile for each process, in which calls open and close.
+ * Only calls whose both ends are known are in it. Bounded: the first CALLS_MAX calls that end.
+ */
+#include <stdlib.h>
+
+#include "../erlang/term_print.h"
+#include "../ground/mem.h"
+#include "calls.h"
+#include "ends.h"
+#include "line.h"
+#include "page.h"
+#include "roster.h"
+
+#define CALLS_MAX (1u << 20)
+
+struct one_call {
+    int64_t from, to; /* on the axis */
+    uint32_t process, frame, depth;
+};
+
+struct named_frame {
+    const struct fun *fun; /* NULL: the slot is free */
+    uint8_t arity;
+    uint32_t number;
+};
+
+struct speedscope {
+    struct sink sink;
+    struct page page;
+    struct roster roster;
+    struct named_frame *frames; /* open addressing */
+    size_t nslots;
+    uint32_t nframes;
+    struct buf frame_list; /* {"name":"…"},… */
+    struct one_call *calls;
+    size_t n, cap;
+    uint64_t left_out;
+    struct buf text;
+};
+
+static struct sink *open_speedscope(const struct look *look, struct buf *out, struct err *e)
+{
+    struct speedscope *s = mem_zalloc(sizeof(*s));
+
+    (void)e;
+    s->sink.out = out;
+    s->sink.look = *look;
+    return &s->sink;
+}
+
+static size_t slot_of(const struct speedscope *s, const struct fun *fun, uint8_t arity)
+{
+    size_t i = (fun->hash * 31u + arity) & (s->nslots - 1);
+
+    while (s->frames[i].fun && (s->frames[i].fun != fun || s->frames[i].arity != arity))
+        i = (i + 1) & (s->nslots - 1);
+    return i;
+}
+
+static void widen(struct speedscope *s)
+{
+    struct named_frame *old = s->frames;
+    size_t n = s->nslots;
+
+    s->nslots = n ? n * 2 : 256;
+    s->frames = mem_zalloc(s->nslots * sizeof(*s->frames));
+    for (size_t i = 0; i < n; i++)
+        if (old[i].fun)
+            s->frames[slot_of(s, old[i].fun, old[i].arity)] = old[i];
+    free(old);
+}
+
+static uint32_t frame_of(struct speedscope *s, const struct event *e)
+{
+    if (s->nframes * 2 >= s->nslots)
+        widen(s);
+    struct named_frame *f = &s->frames[slot_of(s, e->fun, e->arity)];
+    if (!f->fun) {
+        *f = (struct named_frame){.fun = e->fun, .arity = e->arity, .number = s->nframes++};
+        buf_clear(&s->text);
+        line_fun(&s->text, e, s->sink.look.terms);
+        buf_char(&s->text, '/');
+        print_u64(&s->text, e->arity);
+        buf_puts(&s->frame_list, f->number ? ",\n{\"name\":" : "\n{\"name\":");
+        page_string(&s->frame_list, buf_view(&s->text));
+        buf_char(&s->frame_list, '}');
+    }
+    return f->number;
+}
+
+static void event_speedscope(struct sink *sink, const struct event *e)
+{
+    struct speedscope *s = (struct speedscope *)sink;
+
+    if (!event_is_traced(e))
+        return;
+    int64_t at = page_event(&s->page, e);
+    if (!event_is_result(e) || !e->call || e->dur_ns < 0 || !e->fun)
+        return;
+    if (s->n == CALLS_MAX) {
+        s->left_out++;
+        return;
+    }
+    s->calls = mem_grow(s->calls, &s->cap, s->n + 1, sizeof(*s->calls));
+    s->calls[s->n++] = (struct one_call){
+        .from = at - e->dur_ns,
+        .to = at,
+        .process = roster_number(&s->roster, e, e->who->id, e->who),
+        .frame = frame_of(s, e),
+        .depth = e->depth,
+    };
+}
+
+static int order(const void *a, const void *b)
+{
+    const struct one_call *x = a, *y = b;
+
+    if (x->process != y->process)
+        return x->process < y->process ? -1 : 1;
+    if (x->from != y->from)
+        return x->from < y->from ? -1 : 1;
+    if (x->to != y->to)
+        return x->to > y->to ? -1 : 1;
+    return (x->depth > y->depth) - (x->depth < y->depth);
+}
+
+static void put_event(struct speedscope *s, char type, const struct one_call *c, bool *first)
+{
+    buf_printf(s->sink.out, "%s{\"type\":\"%c\",\"frame\":%u,\"at\":%lld}", *first ? "\n" : ",\n", type, c->frame,
+               (long long)(type == 'O' ? c->from : c->to));
+    *first = false;
+}
+
+/* The calls of a process, sorted; those that are open are kept on a stack of their indexes. */
+static void put_profile(struct speedscope *s, const struct one_call *c, size_t n, bool first_profile)
+{
+    struct buf *to = s->sink.out;
+    uint32_t *open = mem_alloc(n * sizeof(*open));
+    size_t depth = 0;
+    bool first = true;
+
+    buf_clear(&s->text);
+    roster_label(&s->roster, c->process, &s->text);
+    buf_puts(to, first_profile ? "\n" : ",\n");
+    buf_puts(to, "{\"type\":\"evented\",\"name\":");
+    page_string(to, buf_view(&s->text));
+    int64_t end = c->to;
+    for (size_t i = 0; i < n; i++)
+        end = MAX(end, c[i].to);
+    buf_printf(to, ",\"unit\":\"nanoseconds\",\"startValue\":%lld,\"endValue\":%lld,\"events\":[", (long long)c->from, (long long)end);
+    for (size_t i = 0; i < n; i++) {
+        while (depth && c[open[depth - 1]].to <= c[i].from && (c[open[depth - 1]].to < c[i].to || c[open[depth - 1]].depth >= c[i].depth))
+            put_event(s, 'C', &c[open[--depth]], &first);
+        put_event(s, 'O', &c[i], &first);
+        open[depth++] = (uint32_t)i;
+    }
+    while (depth)
+        put_event(s, 'C', &c[open[--depth]], &first);
+    buf_puts(to, "]}");
+    free(open);
+}
+
+static void end_speedscope(struct sink *sink, const struct totals *t)
+{
+    struct speedscope *s = (struct speedscope *)sink;
+    struct buf *to = sink->out, missing = {0};
+
+    if (s->n)
+        qsort(s->calls, s->n, sizeof(*s->calls), order);
+    ends_missing(&missing, t, "");
+    if (s->left_out)
+        buf_printf(&missing, "*** %llu calls left out: only the first %u are kept ***\n", (unsigned long long)s->left_out, CALLS_MAX);
+    buf_clear(&s->text);
+    page_title(&s->page, &s->text, buf_view(&missing));
+    buf_puts(to, "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"exporter\":\"etrace\",\"name\":");
+    page_string(to, buf_view(&s->text));
+    buf_puts(to, ",\n\"shared\":{\"frames\":[");
+    buf_str(to, buf_view(&s->frame_list));
+    buf_puts(to, "]},\n\"profiles\":[");
+    for (size_t i = 0, n; i < s->n; i += n) {
+        for (n = 1; i + n < s->n && s->calls[i + n].process == s->calls[i].process;)
+            n++;
+        put_profile(s, s->calls + i, n, i == 0);
+    }
+    buf_puts(to, "]}\n");
+    buf_release(&missing);
+}
+
+static void free_speedscope(struct sink *sink)
+{
+    struct speedscope *s = (struct speedscope *)sink;
+
+    page_release(&s->page);
+    roster_release(&s->roster);
+    free(s->frames);
+    buf_release(&s->frame_list);
+    free(s->calls);
+    buf_release(&s->text);
+    free(s);
+}
+
+const struct sink_type sink_speedscope = {
+    .name = "speedscope",
+    .extensions = ".speedscope.json",
+    .about = "calls of each process in time, for speedscope.app",
+    .flags = SINK_BINARY | SINK_WHOLE,
+    .open = open_speedscope,
+    .event = event_speedscope,
+    .end = end_speedscope,
+    .free = free_speedscope,
+};

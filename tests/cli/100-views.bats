@@ -1,0 +1,212 @@
+#!/usr/bin/env bats
+# Every view of a recording, compared with what stands in tests/fixtures, and with what other tools make of it.
+
+bats_require_minimum_version 1.5.0
+bats_load_library bats-support
+bats_load_library bats-assert
+
+fixtures=$ETRACE_ROOT/tests/fixtures
+scene=$ETRACE_ROOT/build/tests/scene
+
+replay() { "$ETRACE_BIN" replay -q "$@"; }
+
+@test "every view shows what it showed" {
+    ETRACE_BIN=$ETRACE_BIN "$fixtures/renew" "$BATS_TEST_TMPDIR"
+    for file in "$fixtures"/shop.*; do
+        [[ $file != *.etr ]] || continue
+        diff -u "$file" "$BATS_TEST_TMPDIR/${file##*/}" || fail "${file##*/} differs"
+    done
+}
+
+@test "every view has its file, and -o takes the view of its extension" {
+    cd "$BATS_TEST_TMPDIR"
+    replay "$fixtures/shop.etr" -o a.svg -o a.html -o a.folded -o a.speedscope.json -o a.perfetto.json -o a.callgrind \
+        -o a.mmd -o a.csv -o a.tsv -o a.json -o a.ndjson -o a.txt -o a.log -o a.etr >/dev/null
+    for name in folded speedscope perfetto callgrind; do
+        cmp a.$name* "$fixtures/shop.$name"
+    done
+    cmp a.mmd "$fixtures/shop.mmd"
+    run head -n 1 a.html
+    assert_output '<!doctype html>'
+    run grep -c 'etrace: flame graph' a.html
+    assert_output 2
+    replay a.etr --utc | cmp - "$fixtures/shop.text"
+}
+
+@test "--as decides where views share an extension, and a view that has a file is not on standard output as well" {
+    cd "$BATS_TEST_TMPDIR"
+    run replay "$fixtures/shop.etr" --as sequence -o a.html
+    assert_success
+    assert_output ''
+    run grep -c 'who sent what to whom' a.html
+    assert_output 1
+    run replay "$fixtures/shop.etr" --as flame -o b.html -o b.svg
+    assert_output ''
+    run grep -l 'etrace: flame graph' b.html b.svg
+    assert_output $'b.html\nb.svg'
+    # Lines go to both; what --as has no file for stays on standard output.
+    replay "$fixtures/shop.etr" --json -o c.json >c.out
+    cmp c.out c.json
+    replay "$fixtures/shop.etr" --as summary -o d.svg | cmp - "$fixtures/shop.summary"
+    run replay "$fixtures/shop.etr" --as json -o d.speedscope.json
+    jq -e '.exporter == "etrace"' d.speedscope.json
+}
+
+@test "what is nothing for a terminal is refused there" {
+    run script -qec "'$ETRACE_BIN' replay -q '$fixtures/shop.etr' --as flame" /dev/null
+    assert_failure 2
+    assert_output --partial "the view 'flame' is not for a terminal: use -o FILE, or a pipe"
+    run script -qec "'$ETRACE_BIN' replay -q '$fixtures/shop.etr' --as flame -o '$BATS_TEST_TMPDIR/a.svg'" /dev/null
+    assert_success
+}
+
+@test "nothing is added to a file that is one document" {
+    run replay "$fixtures/shop.etr" -a -o "$BATS_TEST_TMPDIR/a.svg"
+    assert_failure 2
+    assert_line -n 0 "etrace: -a cannot add to $BATS_TEST_TMPDIR/a.svg: it is one document"
+}
+
+@test "every view says what is missing" {
+    "$scene" losses >"$BATS_TEST_TMPDIR/losses.etr"
+    for name in tree summary hist flame folded speedscope perfetto callgrind sequence csv json; do
+        run replay "$BATS_TEST_TMPDIR/losses.etr" --as "$name"
+        assert_success
+        assert_output --regexp '4 events lost|lost,.*guard,.*,4|"count":4,"reason":"guard"'
+    done
+    for name in flame folded speedscope perfetto callgrind sequence summary hist; do
+        run replay "$BATS_TEST_TMPDIR/losses.etr" --as "$name"
+        assert_output --partial '2 calls incomplete'
+    done
+    # What has no certain end has no time: two calls are whole.
+    run replay "$BATS_TEST_TMPDIR/losses.etr" --as folded
+    assert_line 'shop:order/1 7000'
+    assert_line 'shop:order/1;shop:price/1 5000'
+    run -0 jq '[.profiles[].events[] | select(.type == "O")] | length' <(replay "$BATS_TEST_TMPDIR/losses.etr" --as speedscope)
+    assert_output 2
+}
+
+@test "stacks are the same whenever a filter decides, and hidden callers leave no gap" {
+    # What a call took is known at its end, after that of the calls within it.
+    replay "$fixtures/shop.etr" --as folded -e 'dur > 1ns' | diff "$fixtures/shop.folded" -
+    run replay "$fixtures/shop.etr" --as folded -e 'dur > 20us'
+    assert_line --regexp '^shop_orders:handle_call/3;shop_orders:take/4;shop_orders:reserve/1 [0-9]+$'
+    own=$output
+    run replay "$fixtures/shop.etr" --as folded -v -g 'shop_orders:take'
+    assert_line --regexp '^shop_orders:handle_call/3;shop_orders:reserve/1 [0-9]+$'
+    refute_output --partial 'take'
+    run replay "$fixtures/shop.etr" --as folded -g 'shop_orders:total'
+    assert_line --regexp '^shop_orders:total/2 [0-9]+$'
+    # However it is filtered, no time is counted twice.
+    all=$(awk '$NF ~ /^[0-9]+$/ { sum += $NF } END { print sum }' "$fixtures/shop.folded")
+    ((all >= $(awk '$NF ~ /^[0-9]+$/ { sum += $NF } END { print sum }' <<<"$own")))
+}
+
+@test "speedscope: opened calls are closed, in order, and time does not go back" {
+    "$scene" frames 3000 >"$BATS_TEST_TMPDIR/frames.etr"
+    for file in "$fixtures/shop.etr" "$BATS_TEST_TMPDIR/frames.etr"; do
+        replay "$file" --as speedscope >"$BATS_TEST_TMPDIR/s.json"
+        jq -e '
+            (.shared.frames | length) as $frames
+            | ."$schema" == "https://www.speedscope.app/file-format-schema.json"
+            and (.profiles | length > 0)
+            and all(.profiles[]; . as $p
+                | .type == "evented" and .unit == "nanoseconds" and (.name | type == "string")
+                and (reduce .events[] as $e ({ok: true, at: $p.startValue, open: []};
+                    .ok = (.ok and $e.at >= .at and $e.frame < $frames and ($e.type == "O" or .open[-1] == $e.frame))
+                    | .at = $e.at
+                    | .open = (if $e.type == "O" then .open + [$e.frame] else .open[:-1] end))
+                    | .ok and .open == [] and .at <= $p.endValue))' "$BATS_TEST_TMPDIR/s.json"
+    done
+}
+
+@test "perfetto: slices nest, and every arrow has two ends" {
+    replay "$fixtures/shop.etr" --as perfetto >"$BATS_TEST_TMPDIR/p.json"
+    jq -e '
+        [.traceEvents[] | select(.ph == "X" and .cat == "call")] as $calls
+        | ($calls | length) > 10
+        and all(.traceEvents[]; (.pid | type == "number") and (.tid | type == "number") and (.ts | type == "number") and .name)
+        and ([.traceEvents[] | select(.ph == "f") | .id] | length > 3 and (unique | length) == length)
+        and ([.traceEvents[] | select(.ph == "f") | .id] - [.traceEvents[] | select(.ph == "s") | .id]) == []
+        and ([.traceEvents[] | select(.ph == "M" and .name == "thread_name") | .args.name] | index("<0.92.0>(shop_orders)"))
+        and ($calls | group_by(.tid) | all(.[]; . as $t | all(range(length); . as $i | all(range($i); . as $j
+            | ($t[$i].ts >= $t[$j].ts + $t[$j].dur - 0.0005) or ($t[$j].ts >= $t[$i].ts + $t[$i].dur - 0.0005)
+            or ($t[$i].ts >= $t[$j].ts - 0.0005 and $t[$i].ts + $t[$i].dur <= $t[$j].ts + $t[$j].dur + 0.0005)
+            or ($t[$j].ts >= $t[$i].ts - 0.0005 and $t[$j].ts + $t[$j].dur <= $t[$i].ts + $t[$i].dur + 0.0005)))))
+    ' "$BATS_TEST_TMPDIR/p.json" >/dev/null
+}
+
+@test "callgrind_annotate reads the costs, inclusive and not" {
+    cd "$BATS_TEST_TMPDIR"
+    replay "$fixtures/shop.etr" -o shop.callgrind >/dev/null
+    run --separate-stderr callgrind_annotate --threshold=100 shop.callgrind
+    assert_success
+    assert_equal "$stderr" ''
+    total=$(awk '{ sum += $NF } END { print sum }' "$fixtures/shop.folded")
+    assert_equal "$(tr -d , <<<"$output" | awk '/PROGRAM TOTALS/ { print $1 }')" "$total"
+    own=$(awk '$1 ~ /take\/4$/ { print $NF }' "$fixtures/shop.folded")
+    assert_equal "$(tr -d , <<<"$output" | awk '/shop_orders:take\/4/ { print $1 }')" "$own"
+    run --separate-stderr callgrind_annotate --threshold=100 --inclusive=yes --tree=caller shop.callgrind
+    assert_success
+    inclusive=$(awk '$1 ~ /take\/4/ { sum += $NF } END { print sum }' "$fixtures/shop.folded")
+    assert_equal "$(tr -d , <<<"$output" | awk '/\* .*shop_orders:take\/4/ { print $1 }')" "$inclusive"
+    # The caller stands above, with the number of calls.
+    assert_output --regexp 'gen_server:try_handle_call/4 \(5x\)'
+}
+
+@test "messages find their receivers, replies to an alias, too" {
+    run replay "$fixtures/shop.etr" --as sequence
+    assert_line --regexp "^    p1->>p2: \{'\\\$gen_call',"
+    assert_line --regexp '^    p2->>p1: \{\[alias'
+    "$scene" messages 2000 >"$BATS_TEST_TMPDIR/m.etr"
+    run bash -c '"$ETRACE_BIN" replay -q "$1" --as sequence | grep -c -- "->>"' - "$BATS_TEST_TMPDIR/m.etr"
+    assert_output 2000
+}
+
+@test "what a node says cannot leave its place in a page" {
+    "$scene" hostile >"$BATS_TEST_TMPDIR/hostile.etr"
+    cd "$BATS_TEST_TMPDIR"
+    replay hostile.etr --as flame -o a.svg -o a.html
+    replay hostile.etr --as sequence -o b.html
+    # One script each, one end, and no tag but those of the page.
+    for file in a.svg a.html b.html; do
+        run grep -c '<script' "$file"
+        assert_output 1
+        run grep -c '</script' "$file"
+        assert_output 1
+        run grep -c '<img' "$file"
+        assert_output 0
+    done
+    run grep -o ']]>' a.svg
+    assert_output $']]>\n]]>'
+    run replay hostile.etr --as sequence
+    refute_output --partial '<'
+}
+
+@test "a long recording makes a file of bounded size" {
+    "$scene" messages 210000 >"$BATS_TEST_TMPDIR/m.etr"
+    run bash -c '"$ETRACE_BIN" replay -q "$1" --as sequence | tail -n 1' - "$BATS_TEST_TMPDIR/m.etr"
+    assert_output --regexp '^    Note over p1: [0-9]+ left out#?:? ?.*only the first 200000 are kept$'
+}
+
+@test "many processes at the same time are no trouble, and too many are said" {
+    "$scene" processes 20000 >"$BATS_TEST_TMPDIR/p.etr"
+    run replay "$BATS_TEST_TMPDIR/p.etr" --as folded
+    assert_success
+    assert_equal "${#lines[@]}" 2
+    assert_line 'shop:outer/1;shop:inner/1 20000000'
+    "$scene" processes 40000 >"$BATS_TEST_TMPDIR/p.etr"
+    run replay "$BATS_TEST_TMPDIR/p.etr" --as folded
+    assert_line --regexp '^shop:outer/1;shop:inner/1 [0-9]+$'
+    assert_line '# *** too many stacks or processes: some calls are missing or stand in their callers ***'
+}
+
+@test "a page has no address in it that a browser would fetch" {
+    cd "$BATS_TEST_TMPDIR"
+    replay "$fixtures/shop.etr" --as flame -o a.svg -o a.html
+    replay "$fixtures/shop.etr" --as sequence -o b.html
+    run grep -hoE "(src|href)=|url\(|@import|https?://[^\"' ]*" a.svg a.html b.html
+    assert_success
+    for line in "${lines[@]}"; do
+        [[ $line == http://www.w3.org/* ]] || fail "$line"
+    done
+}

@@ -1,0 +1,96 @@
+#!/usr/bin/env bats
+# How things are written: fields, formats, and the language of terms.
+
+bats_load_library bats-support
+bats_load_library bats-assert
+
+shop=$ETRACE_ROOT/tests/fixtures/shop.etr
+
+replay() { "$ETRACE_BIN" replay -q "$shop" "$@"; }
+
+@test "--fields chooses the columns of csv, tsv and text" {
+    run replay --as csv --fields pid,mfa
+    assert_line -n 0 'pid,mfa'
+    assert_line -n 2 '<0.93.0>,shop_orders:place/3'
+    run replay --as tsv --fields type,name
+    assert_line -n 0 $'type\tname'
+    assert_line -n 1 $'receive\tanna'
+    run replay --fields type,name
+    assert_line -n 0 $'receive\tanna'
+    run replay --fields node,type -o "$BATS_TEST_TMPDIR/a.csv"
+    run head -n 2 "$BATS_TEST_TMPDIR/a.csv"
+    assert_output $'node,type\nshop@127.0.0.1,receive'
+}
+
+@test "--format makes lines of its own" {
+    run replay --format '{type}|{name}|{{{a}}}\t{dur}'
+    assert_line -n 0 $'receive|anna|{}\t'
+    assert_line --regexp $'^return\\|shop_orders\\|\\{4\\}\t[0-9.]+us$'
+    run replay --format '{call} -> {value}{class}:{reason}' -g 'exception'
+    assert_line --regexp '^shop_orders:take\(.*\) -> error:\{badmatch,nil\}$'
+}
+
+@test "a field that is none is named, with the nearest" {
+    run replay --format '{tme}'
+    assert_failure 2
+    assert_output $'etrace: there is no field \'tme\'\nhint: did you mean time?'
+    run replay --as csv --fields pid,mffa
+    assert_failure 2
+    assert_output $'etrace: there is no field \'mffa\'\nhint: did you mean mfa?'
+    run replay --fields ,
+    assert_failure 2
+    run replay --as csv --fields qqqqqqqqq
+    assert_line -n 1 --partial 'hint: one of: time ts'
+    run replay --format '{time'
+    assert_failure 2
+    assert_output --partial 'a { without its }'
+}
+
+@test "every field stands in the manual, and the manual names no other" {
+    run replay --as csv --fields qqqqqqqqq
+    sed -n 's/^hint: one of: //p' <<<"$output" | tr ' ' '\n' | sort >"$BATS_TEST_TMPDIR/fields"
+    sed -n '/^# FIELDS/,/^# TERMS/{s/\\//g; s/^\*\(.*\)\*$/\1/p}' "$ETRACE_ROOT/man/etrace.1.scd" | sort >"$BATS_TEST_TMPDIR/man"
+    diff "$BATS_TEST_TMPDIR/fields" "$BATS_TEST_TMPDIR/man"
+}
+
+@test "options that no view looks at are refused" {
+    run replay --json --fields pid
+    assert_failure 2
+    assert_line -n 0 'etrace: --fields is for the views text, csv and tsv'
+    run replay --as csv --format '{pid}'
+    assert_failure 2
+    assert_line -n 0 'etrace: --format is for the view text'
+    run replay --elixir --terms erlang
+    assert_failure 2
+    run replay --terms elixr
+    assert_failure 2
+    assert_line -n 1 'hint: one of auto|erlang|elixir|json'
+}
+
+@test "--terms json gives structure, where a value stands alone" {
+    run bash -c '"$ETRACE_BIN" replay -q "$1" --json --terms json | jq -c "select(.f == \"place\" and .type == \"call\") | .args" | head -n 1' - "$shop"
+    assert_output --regexp '^\[[0-9],\[\{"tuple":\["[a-z]+",[0-9]\]\}'
+    run bash -c '"$ETRACE_BIN" replay -q "$1" --format "{args}" --terms json -g "call shop_orders:place" | jq -c ".[0] | type" | head -n 1' - "$shop"
+    assert_output '"number"'
+    run replay --as csv --fields type,value --terms json -g 'return shop_orders:reserve'
+    assert_line 'return,"{""tuple"":[""ok"",17]}"'
+}
+
+@test "--elixir writes everything as inspect would, --terms erlang nothing" {
+    run replay --elixir -g 'place'
+    assert_line -n 0 --regexp '(:"\$gen_call"|:shop_orders\.place\(1?[0-9]*, \[\{?)'
+    refute_output --partial "'\$gen_call'"
+    run replay --terms erlang -g 'Repo'
+    assert_output --partial "'Elixir.Shop.Repo':get("
+    refute_output --partial 'call Shop.Repo.get'
+    run replay --elixir --as folded
+    assert_output --partial ':shop_orders.take/4'
+}
+
+@test "a loss is told from an event in chosen columns" {
+    "$ETRACE_ROOT/build/tests/scene" losses >"$BATS_TEST_TMPDIR/l.etr"
+    run "$ETRACE_BIN" replay -q "$BATS_TEST_TMPDIR/l.etr" --as csv --fields type,count,reason
+    assert_line 'lost,4,guard'
+    run "$ETRACE_BIN" replay -q "$BATS_TEST_TMPDIR/l.etr" --as csv --fields pid,mfa
+    assert_line '*** 4 events lost here (guard) ***,'
+}
