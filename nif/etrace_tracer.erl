@@ -23,7 +23,6 @@
 -define(LEASE, 10000).       % ms without a word from the client
 -define(BUSY, 20).           % ms until a refused send is tried retry
 -define(LINGER, 2).          % ms for a small batch to grow
--define(LOOK, 2).            % ms between looks into idle rings, where the bell must not be used
 -define(MAX_BATCH, 1048576). % ETW_MAX_BATCH
 -define(META_ROOM, 16384).   % of a batch, for names and notices
 -define(MIN_DRAIN, 4096).
@@ -39,7 +38,6 @@
     unsent = none,           % {Seq, Message} that the channel refused
     meta = [], metasize = 0, % frames of our own for the next batch
     dozing = false, wait = 0,
-    bell,                    % whether the NIF may wake us (bell/0)
     max, min,                % bytes of a batch, and the room below which draining is not worth it
     options, why,            % of the boot message; why there is no NIF
     armed = none,            % what is traced (tracer_arm.hrl)
@@ -76,7 +74,7 @@
 %%     held back by the watermark, 4 the limit was reached, 8 a process owes too many returns. A frame larger than MaxBytes
 %%     comes alone. A tracee may be told more than once. Last only after the session is destroyed: ETW_BATCH_LAST is set
 %%     when nothing is left.
-%% doze(State) -> armed | busy: a {select, _, _, ready_input} will come at the next event (or without need) | drain first
+%% doze(State) -> armed | busy: a message ready_input will come at the next event (or without need) | drain first
 %% close(State): callbacks do nothing from here on; drain still works.
 
 enabled(_, _, _) -> erlang:nif_error(undef).
@@ -120,7 +118,7 @@ start({Client, So, Hash, Nonce, Options, Janitor}) ->
         _ -> nif_load(So, Hash, Nonce, Janitor)
     end,
     Namer = spawn_opt(?MODULE, names, [{self(), Janitor, Client}], [{max_heap_size, heap(1)}]),
-    S0 = #s{client = Client, node = Node, janitor = Janitor, bell = bell(), heard = now_ms(), options = Options, why = Why,
+    S0 = #s{client = Client, node = Node, janitor = Janitor, heard = now_ms(), options = Options, why = Why,
         namer = Namer, worker = worker_start(), max = ?MAX_BATCH - ?META_ROOM, min = maps:get(size, Options, 1024) * 2 + ?MIN_DRAIN},
     S1 = session(tracer(S0)),
     Hello = info(S1),
@@ -137,10 +135,6 @@ tracer(S = #s{why = ok, options = O}) ->
     S#s{tracer = State};
 tracer(S = #s{options = O}) ->
     S#s{tracer = fallback, fb = fb_new(O)}.
-
-%% Measured on OTP 29, with busy schedulers: after an event through enif_select, what the schedulers themselves poll - the
-%% client's socket - may not be looked at for as long as they stay busy, and the lease runs out. OTP 27 does not do that.
-bell() -> erlang:system_info(otp_release) =:= "27".
 
 %% What carries the distribution to the client: tracing it would trace the tracing.
 channel(#s{node = Node}) ->
@@ -228,7 +222,7 @@ handle({request, Id, Bin}, S) when is_integer(Id), is_binary(Bin) ->
     heard(request(Id, Bin, S));
 handle({stop}, S) ->
     heard(stop(S));
-handle({select, _, _, _}, S) ->
+handle(ready_input, S) ->
     S#s{dozing = false};
 handle({timeout, _, lease}, S) ->
     Left = S#s.heard + ?LEASE - now_ms(),
@@ -341,8 +335,6 @@ idle(_, S = #s{tracer = fallback, meta = []}) ->
     S#s{wait = infinity};
 idle(_, S = #s{tracer = fallback}) ->
     S#s{wait = ?LINGER};
-idle(_, S = #s{bell = false}) ->
-    S#s{wait = ?LOOK};
 idle(_, S = #s{tracer = State}) ->
     case doze(State) of
         armed when S#s.meta =:= [] -> S#s{dozing = true, wait = infinity};
