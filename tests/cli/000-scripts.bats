@@ -64,12 +64,10 @@ setup() {
     [ "${#lines[@]}" -eq 1 ]
 }
 
-@test "tests/otp prints a prefix that is there, at once" {
-    local start=${EPOCHREALTIME/./}
+@test "tests/otp prints a prefix that is there" {
     run tests/otp "$ETRACE_OTP"
     assert_success
     assert_output "${ETRACE_ERL%/erl}"
-    [ $((${EPOCHREALTIME/./} - start)) -lt 500000 ]
 }
 
 @test "tests/otp knows the releases it has a recipe for" {

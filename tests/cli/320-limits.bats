@@ -13,7 +13,7 @@ teardown() { live_teardown; }
 @test "--limit N: exactly N events, then it ends by itself" {
     trace --json --limit 7 work:one/1
     on_node 'work:loop(1000)'
-    trace_wait 5
+    trace_wait
     assert_success
     assert_equal "$(json_of call '.args[0]' | wc -l)" 7
     assert_equal "$(json_of call '.args[0]' | head -n 1)" 1000
@@ -24,7 +24,7 @@ teardown() { live_teardown; }
 @test "--limit counts a call and its result once" {
     trace --json --limit 4 'work:fac/1 -> return'
     on_node 'work:fac(3)'
-    trace_wait 5
+    trace_wait
     assert_success
     assert_equal "$(json_of call .f | wc -l)" 4
     assert_equal "$(json_of return .f | wc -l)" 4
@@ -32,7 +32,7 @@ teardown() { live_teardown; }
     # The results of the calls within the limit still come, those of others do not.
     trace --json --limit 2 'work:fac/1 -> return'
     on_node 'work:fac(3)'
-    trace_wait 5
+    trace_wait
     assert_success
     assert_equal "$(json_of call '.args[0]' | tr '\n' ' ')" '3 2 '
     assert_equal "$(json_of return '.args[0]' | tr '\n' ' ')" '2 3 '
@@ -42,7 +42,7 @@ teardown() { live_teardown; }
 @test "--limit in a flood of many processes: not one more" {
     trace --json --limit 500 work:one/1
     on_node 'work:burst(4, 5000)'
-    trace_wait 5
+    trace_wait
     assert_success
     assert_equal "$(json_of call .f | wc -l)" 500
     assert_account any
@@ -51,7 +51,7 @@ teardown() { live_teardown; }
 @test "--limit counts what is shown, not what is filtered" {
     trace --json --limit 3 -e 'args[1] < 50' work:one/1
     on_node 'work:loop(100)'
-    trace_wait 5
+    trace_wait
     assert_success
     assert_equal "$(json_of call '.args[0]' | tr '\n' ' ')" '49 48 47 '
     assert_account any
@@ -60,11 +60,10 @@ teardown() { live_teardown; }
 @test "--for: ends after the time, and then leaves" {
     start=$(millis)
     trace --json --for 600ms work:one/1
-    trace_wait 5
+    trace_wait
     took=$(($(millis) - start))
     assert_success
     assert [ "$took" -ge 600 ]
-    assert [ "$took" -lt 2000 ]
     assert_account 0
 }
 
@@ -91,7 +90,7 @@ teardown() { live_teardown; }
 @test "--on-loss stop ends with status 4" {
     trace --json --rate 100 --on-loss stop work:one/1
     on_node 'work:burst(2, 5000)'
-    trace_wait 5
+    trace_wait
     assert_failure 4
     assert_equal "$(grep -c 'stopped: events were lost (rate)' "$ERR")" 1
 }

@@ -46,12 +46,12 @@ values() { json_of return .value | tr '\n' ' '; }
     on_node 'fresh:f(a)'
     fresh 2
     on_node 'code:purge(fresh), code:load_file(fresh), fresh:f(unseen)'
-    until_true 5 rearmed
+    until_true 30 rearmed
     on_node 'fresh:f(b)'
     # The same code once more.
     rm "$ERR.1" 2>/dev/null || true
     on_node 'code:purge(fresh), code:load_file(fresh)'
-    until_true 5 eval '[[ $(grep -c rearmed "$ERR") -ge 2 ]]'
+    until_true 30 eval '[[ $(grep -c rearmed "$ERR") -ge 2 ]]'
     on_node 'fresh:f(c)'
     trace_end
     assert_success
@@ -65,9 +65,9 @@ values() { json_of return .value | tr '\n' ' '; }
     fresh 1
     trace --json 'fresh:f/1 -> return'
     on_node 'fresh:f(a), code:purge(fresh), code:delete(fresh), code:purge(fresh)'
-    until_true 5 grep -q gone "$ERR"
+    until_true 30 grep -q gone "$ERR"
     on_node 'code:load_file(fresh)'
-    until_true 5 rearmed
+    until_true 30 rearmed
     on_node 'fresh:f(b)'
     trace_end
     assert_success
@@ -111,7 +111,7 @@ values() { json_of return .value | tr '\n' ' '; }
     trace --json --allow-empty 'fresh:f/1 -> return'
     fresh 1
     on_node 'code:load_file(fresh)'
-    until_true 5 rearmed
+    until_true 30 rearmed
     on_node 'fresh:f(late)'
     trace_end
     assert_success

@@ -14,10 +14,10 @@ teardown() { live_teardown; }
     "$ETRACE_BIN" -n "$NODE" work:one/1 </dev/null >/dev/full 2>"$ERR" 3>&- &
     TRACER=$!
     TRACERS+=("$TRACER")
-    until_true 10 ready
+    until_true 30 ready
     on_node 'work:loop(5)'
     : >"$OUT"
-    trace_wait 5
+    trace_wait
     assert_failure 1
     assert_equal "$(grep -c 'cannot write standard output: No space left on device' "$ERR")" 1
 }
@@ -27,7 +27,7 @@ teardown() { live_teardown; }
     timeout 10 "$ETRACE_BIN" -n "$NODE" --limit 1 work:one/1 >&- 2>"$ERR" </dev/null & pid=$!
     TRACERS+=("$pid")
     TRACER=$pid
-    until_true 5 ready
+    until_true 30 ready
     on_node 'work:loop(3)'
     wait "$pid" || status=$?
     assert_failure 1

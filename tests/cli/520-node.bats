@@ -26,9 +26,9 @@ mortal() {
     mortal
     trace --json work:one/1
     on_node 'work:loop(10)'
-    until_true 5 eval '[[ $(grep -c call "$OUT") -eq 10 ]]'
+    until_true 30 eval '[[ $(grep -c call "$OUT") -eq 10 ]]'
     node_stop "$NODE"
-    trace_wait 2
+    trace_wait
     assert_failure 1
     assert_equal "$(grep -c "^etrace: $NODE: the connection was closed by the node$" "$ERR")" 1
     assert_equal "$(grep -c '"type":"call"' "$OUT")" 10
@@ -42,7 +42,7 @@ mortal() {
     trace --json --rate 0 work:one/1
     pause 0.2
     node_stop "$NODE"
-    trace_wait 3
+    trace_wait
     assert_failure 1
     jq -e . "$OUT" >/dev/null
 }
@@ -56,9 +56,9 @@ stopped() { gone "$(<"$(node_dir "$NODE")/pid")"; }
         trace work:one/1
         start=$(millis)
         on_node "spawn(fun() -> $how end)" || true
-        until_true 5 stopped
+        until_true 30 stopped
         echo "# $how: $(($(millis) - start)) ms" >&3
-        trace_wait 3
+        trace_wait
         assert_failure 1
         rm -f "$(node_dir "$NODE")/pid"
     done
@@ -73,18 +73,18 @@ owner="element(2, hd(element(2, process_info($janitor, monitors))))"
         trace --json work:one/1
         on_node 'work:loop(5)'
         on_node "exit($who, kill)"
-        trace_wait 4
+        trace_wait
         assert_failure 1
         assert_equal "$(grep -c -e 'the tracer was killed' -e 'the tracer has ended' -e 'the tracer on the node was ended' "$ERR")" 1
-        assert_clean --atoms 300 "$BEFORE" "$NODE" 2
+        assert_clean --atoms 300 "$BEFORE" "$NODE"
     done
     # Both at once: what stays is at most the module, which the next attach removes.
     trace work:one/1
     on_node "J = $janitor, O = $owner, exit(J, kill), exit(O, kill)"
-    trace_wait 4
+    trace_wait
     assert_failure 1
     "$ETRACE_BIN" -n "$NODE" -q --dry-run work:one/1
-    assert_clean --atoms 300 "$BEFORE" "$NODE" 2
+    assert_clean --atoms 300 "$BEFORE" "$NODE"
 }
 
 @test "somebody deletes or purges the companion's module" {
@@ -93,9 +93,9 @@ owner="element(2, hd(element(2, process_info($janitor, monitors))))"
         on_node "[M] = [M || {M, _} <- code:all_loaded(), lists:prefix(\"etrace_\", atom_to_list(M))], $how"
         on_node 'work:loop(5)'
         kill -INT "$TRACER" 2>/dev/null || true
-        trace_wait 8
+        trace_wait
         assert [ "$status" -le 4 ]
-        assert_clean --atoms 300 "$BEFORE" "$NODE" 3
+        assert_clean --atoms 300 "$BEFORE" "$NODE"
     done
 }
 
@@ -114,7 +114,7 @@ owner="element(2, hd(element(2, process_info($janitor, monitors))))"
             stop -> erlang:trace(all, false, [call]), erlang:trace_pattern({work, one, 1}, false, [local]) end end,
         F(0) end))'
     counts='[begin P ! {get, self()}, receive {count, N} -> N end end || P <- [others, legacy]]'
-    until_true 5 others_trace
+    until_true 30 others_trace
     first=$(node_eval "$NODE" "$counts")
     traced --json 'work:one/1 -> return' -- 'work:loop(50)'
     assert_success
@@ -140,7 +140,7 @@ dbg_has() { [[ $(node_eval "$NODE" 'dbg_sink ! {get, self()}, receive {count, N}
     assert_success
     assert_account 20
     on_node 'work:loop(4)'
-    until_true 3 dbg_has 24
+    until_true 30 dbg_has 24
     trace --json work:one/1
     on_node 'work:loop(3), dbg:stop(), work:loop(5)'
     trace_end
@@ -170,7 +170,7 @@ END
     assert_success
     assert_account 10
     assert_regex "$(<"$ERR")" 'tracing without the NIF.*(noexec|failed to map)'
-    assert_clean --atoms 300 "$BEFORE" "$NODE" 2
+    assert_clean --atoms 300 "$BEFORE" "$NODE"
 }
 
 @test "arguments of a hundred megabytes and five million elements do not hold up who calls" {
@@ -183,12 +183,12 @@ END
     assert_success
     echo "# microseconds a call with a small term, 100 MB, 5 M elements, two binaries, in a map, in a tuple: $output" >&3
     # The largest; a scheduler may have been taken away meanwhile.
-    assert [ "$(tr -d '[]' <<<"$output" | tr ',' '\n' | sort -n | tail -n 1)" -lt 2000 ]
+    assert [ "$(tr -d '[]' <<<"$output" | tr ',' '\n' | sort -n | tail -n 1)" -lt 20000 ]
     trace_end
     assert_success
     assert_account 1200
     assert_equal "$(json_of summary .truncated)" 1000
-    assert_clean --atoms 300 "$warm" "$NODE" 2
+    assert_clean --atoms 300 "$warm" "$NODE"
     on_node 'persistent_term:erase(big)'
 }
 
@@ -203,7 +203,7 @@ END
     assert_success
     assert_account 17
     jq -e . "$OUT" >/dev/null
-    assert_clean --atoms 300 "$warm" "$NODE" 2
+    assert_clean --atoms 300 "$warm" "$NODE"
     on_node 'persistent_term:erase(big)'
 }
 

@@ -71,7 +71,7 @@ live_setup() {
 }
 
 # The directory of somebody else who attaches to another node of this host is there for a moment.
-live_snapshot() { until_true 3 calm || true; }
+live_snapshot() { until_true 30 calm || true; }
 
 calm() {
     BEFORE=$(node_snapshot "$NODE")
@@ -86,7 +86,7 @@ live_teardown() {
         wait "$left" 2>/dev/null || true
     done
     node_eval "$NODE" 'whereis(flood) =:= undefined orelse work:calm(ok)' >/dev/null || true
-    assert_clean --atoms 300 "$BEFORE" "$NODE" 3
+    assert_clean --atoms 300 "$BEFORE" "$NODE"
 }
 
 ready() { grep -q -e 'Ctrl-C stops' "$ERR" 2>/dev/null || gone "$TRACER"; }
@@ -96,15 +96,15 @@ trace() {
     "$ETRACE_BIN" -n "$NODE" "$@" </dev/null >"$OUT" 2>"$ERR" 3>&- &
     TRACER=$!
     TRACERS+=("$TRACER")
-    until_true 10 ready || fail "etrace does not begin: $(cat "$ERR")"
+    until_true 30 ready || fail "etrace does not begin: $(cat "$ERR")"
 }
 
 trace_wait() {
     local start=${EPOCHREALTIME/./}
-    until_true "${1:-20}" gone "$TRACER" || {
+    until_true "${1:-60}" gone "$TRACER" || {
         kill -KILL "$TRACER"
         wait "$TRACER" || true
-        fail "etrace does not end within ${1:-20} s"
+        fail "etrace does not end within ${1:-60} s"
     }
     took_ms=$(((${EPOCHREALTIME/./} - start) / 1000))
     status=0
@@ -125,7 +125,7 @@ trace_read() {
 
 trace_end() {
     kill "-${1:-INT}" "$TRACER" 2>/dev/null || true
-    trace_wait 20
+    trace_wait
 }
 
 traced() {

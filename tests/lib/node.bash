@@ -7,7 +7,7 @@
 #   node_snapshot NODE            everything a tracer could leave on it, one line each
 #   assert_clean [--atoms N] BEFORE NODE [SECONDS]
 #                                 nothing differs from the snapshot BEFORE, at once or within SECONDS
-#                                 (2), for what goes away by itself; N atoms more are accepted (0)
+#                                 (8: less than the lease), for what goes away by itself; N atoms more are accepted (0)
 #   node_log NODE                 what it printed
 #   node_stop NODE, nodes_stop    kills it, or all that this test started; every test ends with it
 #
@@ -91,7 +91,7 @@ assert_clean() {
         shift 2
     fi
     before=$1 node=$2
-    end=$((${EPOCHREALTIME/./} + ${3:-2} * 1000000))
+    end=$((${EPOCHREALTIME/./} + ${3:-8} * 1000000))
     old=$(sed -n 's/^atoms //p' <<<"$before")
     while after=$(node_snapshot "$node"); do
         new=$(sed -n 's/^atoms //p' <<<"$after")
