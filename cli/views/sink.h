@@ -52,6 +52,7 @@ enum sink_flags {
     SINK_RAW = 2,       /* takes batches as they are, before any filter */
     SINK_LINES = 4,     /* whole lines as events come; without it everything comes at the end */
     SINK_BINARY = 8,    /* nothing for a terminal */
+    SINK_FIGURES = 16,  /* of calls it shows nothing but figures: ETW_TALLY says as much as the events do */
 };
 
 struct sink_type {
