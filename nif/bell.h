@@ -1,10 +1,12 @@
 /*
- * The bell: wakes the owner at the first event after it dozed off. An eventfd that the VM watches (enif_select), rung by
- * a producer only while it is armed; no message is ever sent from a callback.
+ * The bell: wakes the owner at the first event after it dozed off. A producer strikes it only while it is armed, by a write to
+ * an eventfd; a thread of our own waits there and sends the message, for no callback may.
  *
- * The descriptor lives from the first bell_open() until both the last bell is stopped and the library is unloaded,
- * whichever comes last, so that no producer can ever write to a descriptor that has become somebody else's. The resource
- * behind it (one for each open) is never given to Erlang but in the select message, and goes with the owner.
+ * Not enif_select(): on OTP 29 what the schedulers poll themselves, the client's socket say, may not be looked at for ten
+ * seconds after an event that came through it, as long as they are busy.
+ *
+ * Descriptor and thread live from the first bell_open() to the unload, when no producer can run any more; a process that
+ * has died is not woken, and nobody minds.
  */
 #ifndef ETRACE_BELL_H
 #define ETRACE_BELL_H
@@ -20,18 +22,17 @@ extern HIDDEN struct bell {
     _Alignas(64) _Atomic bool armed;
 } bell;
 
-bool bell_load(ErlNifEnv *env);
-void bell_unload(ErlNifEnv *env);
+void bell_load(ErlNifEnv *env);
+void bell_unload(void);
 
-/* The calling process becomes the one that is woken. */
+/* The calling process becomes the one that is woken: it is sent the atom ready_input. */
 bool bell_open(ErlNifEnv *env);
-void bell_close(ErlNifEnv *env);
 
 /*
  * Arms the bell; after it a producer either sees it armed, or its frame is visible to the caller, who looks at the rings
  * next and calls bell_disarm() if there is something after all.
  */
-bool bell_arm(ErlNifEnv *env);
+void bell_arm(void);
 void bell_disarm(void);
 
 /* Any thread, in any callback. */

@@ -18,12 +18,11 @@
 -export([owner/1, names/1, worker/1]).
 -export([enabled/3, enabled_call/3, enabled_send/3, enabled_receive/3, enabled_procs/3, enabled_ports/3,
     enabled_running_procs/3, enabled_running_ports/3, enabled_garbage_collection/3, trace/5]).
--export([hello/0, open/1, exclude/1, gate/2, ticks/0, drain/4, doze/1, close/1]).
+-export([hello/0, open/1, exclude/1, gate/2, ticks/0, drain/4, tally/1, doze/1, close/1]).
 
 -define(LEASE, 10000).       % ms without a word from the client
 -define(BUSY, 20).           % ms until a refused send is tried retry
 -define(LINGER, 2).          % ms for a small batch to grow
--define(LOOK, 2).            % ms between looks into idle rings, where the bell must not be used
 -define(MAX_BATCH, 1048576). % ETW_MAX_BATCH
 -define(META_ROOM, 16384).   % of a batch, for names and notices
 -define(MIN_DRAIN, 4096).
@@ -39,13 +38,13 @@
     unsent = none,           % {Seq, Message} that the channel refused
     meta = [], metasize = 0, % frames of our own for the next batch
     dozing = false, wait = 0,
-    bell,                    % whether the NIF may wake us (bell/0)
     max, min,                % bytes of a batch, and the room below which draining is not worth it
     options, why,            % of the boot message; why there is no NIF
     armed = none,            % what is traced (tracer_arm.hrl)
     timer = none,            % of the next self-check
     worker, helper = none,   % the process for what may take long; {Ref, What} that it is at
     namer,                   % the process that looks up names
+    tally = off,             % off | frames of figures that wait for the next batches (tracer_tally.hrl)
     told = 0,                % bits of the NIF's status that the client was told of
     last = none              % after stop: trace_delivered (awaited), flush, then {sent, Seq}
 }).
@@ -55,6 +54,7 @@
 -include("tracer_select.hrl").
 -include("tracer_arm.hrl").
 -include("tracer_fallback.hrl").
+-include("tracer_tally.hrl").
 -include("tracer_names.hrl").
 
 %% ---- replaced by the NIF ------------------------------------------------------------------------------------------
@@ -67,16 +67,19 @@
 %%     begins a session; State, a small integer, is the tracer's state in the VM and names the session below.
 %%     RingBytes a power of two, Rings at most 256; 0 is no limit, no rate.
 %% exclude(PidOrPort): never an event of it, and none that is sent to it; 16 at most; forgotten by the next open.
-%% gate(State, open | closed | early | late | returns | no_returns): closed counts calls as lost (guard). early decides
+%% gate(State, open | closed | early | late | returns | no_returns | tally | events): closed counts calls as lost (guard). early decides
 %%     before the match specification and before the VM makes the arguments: only where no specification can reject a
 %%     call. returns: every call that is shown has its return traced, so those that are owed can be counted.
+%%     tally: calls and results are counted and not sent, whatever the rate; begins with nothing.
 %% ticks() -> the clock of the frames
 %% drain(State, MaxBytes, OwnFrames, Last) -> {Batch | none, [NewTracee], Status}: one whole batch (etrace_wire.h), or none
 %%     when there is nothing new, not even a watermark that something waits for. Status: 1 more in the rings, 2 events are
 %%     held back by the watermark, 4 the limit was reached, 8 a process owes too many returns. A frame larger than MaxBytes
 %%     comes alone. A tracee may be told more than once. Last only after the session is destroyed: ETW_BATCH_LAST is set
 %%     when nothing is left.
-%% doze(State) -> armed | busy: a {select, _, _, ready_input} will come at the next event (or without need) | drain first
+%% tally(State) -> [{{M, F, Arity} | undefined, Figures}]: what was added to each function's since the last time (struct
+%%     etw_tally and its buckets); one for each thread that called it. undefined: all that found no place.
+%% doze(State) -> armed | busy: a message ready_input will come at the next event (or without need) | drain first
 %% close(State): callbacks do nothing from here on; drain still works.
 
 enabled(_, _, _) -> erlang:nif_error(undef).
@@ -95,6 +98,7 @@ exclude(_) -> erlang:nif_error(undef).
 gate(_, _) -> erlang:nif_error(undef).
 ticks() -> erlang:nif_error(undef).
 drain(_, _, _, _) -> erlang:nif_error(undef).
+tally(_) -> erlang:nif_error(undef).
 doze(_) -> erlang:nif_error(undef).
 close(_) -> erlang:nif_error(undef).
 
@@ -120,7 +124,7 @@ start({Client, So, Hash, Nonce, Options, Janitor}) ->
         _ -> nif_load(So, Hash, Nonce, Janitor)
     end,
     Namer = spawn_opt(?MODULE, names, [{self(), Janitor, Client}], [{max_heap_size, heap(1)}]),
-    S0 = #s{client = Client, node = Node, janitor = Janitor, bell = bell(), heard = now_ms(), options = Options, why = Why,
+    S0 = #s{client = Client, node = Node, janitor = Janitor, heard = now_ms(), options = Options, why = Why,
         namer = Namer, worker = worker_start(), max = ?MAX_BATCH - ?META_ROOM, min = maps:get(size, Options, 1024) * 2 + ?MIN_DRAIN},
     S1 = session(tracer(S0)),
     Hello = info(S1),
@@ -137,10 +141,6 @@ tracer(S = #s{why = ok, options = O}) ->
     S#s{tracer = State};
 tracer(S = #s{options = O}) ->
     S#s{tracer = fallback, fb = fb_new(O)}.
-
-%% Measured on OTP 29, with busy schedulers: after an event through enif_select, what the schedulers themselves poll - the
-%% client's socket - may not be looked at for as long as they stay busy, and the lease runs out. OTP 27 does not do that.
-bell() -> erlang:system_info(otp_release) =:= "27".
 
 %% What carries the distribution to the client: tracing it would trace the tracing.
 channel(#s{node = Node}) ->
@@ -228,7 +228,7 @@ handle({request, Id, Bin}, S) when is_integer(Id), is_binary(Bin) ->
     heard(request(Id, Bin, S));
 handle({stop}, S) ->
     heard(stop(S));
-handle({select, _, _, _}, S) ->
+handle(ready_input, S) ->
     S#s{dozing = false};
 handle({timeout, _, lease}, S) ->
     Left = S#s.heard + ?LEASE - now_ms(),
@@ -240,9 +240,9 @@ handle({timeout, Timer, check}, S = #s{timer = Timer}) ->
 handle({timeout, _, last}, S) ->
     case S#s.last of {sent, _} -> finish(normal, S); _ -> S end;
 handle({trace_delivered, _, _}, S = #s{last = trace_delivered}) ->
-    S#s{last = flush, dozing = false};
+    (tally_look(S))#s{last = flush, dozing = false};
 handle({timeout, _, trace_delivered}, S = #s{last = trace_delivered}) ->
-    S#s{last = flush, dozing = false};
+    (tally_look(S))#s{last = flush, dozing = false};
 handle({nodedown, Node, _}, S = #s{node = Node}) ->
     finish(nodedown, S);
 handle({'EXIT', Client, _}, S = #s{client = Client}) ->
@@ -297,7 +297,7 @@ pump(S = #s{unsent = {Seq, Message}}) ->
     end;
 pump(S = #s{last = {sent, _}}) ->
     S#s{wait = infinity};
-pump(S = #s{dozing = true, meta = []}) ->
+pump(S = #s{dozing = true, meta = [], tally = Tally}) when Tally =:= off; Tally =:= [] ->
     S#s{wait = infinity};
 pump(S) ->
     Room = S#s.credit - lists:sum([N || {_, N} <- S#s.sent]) - ?META_ROOM,
@@ -306,8 +306,9 @@ pump(S) ->
         false -> S#s{wait = infinity}
     end.
 
-pump(S0, Max) ->
-    Last = S0#s.last =:= flush,
+pump(Before, Max) ->
+    S0 = tally_ready(Before, Max),
+    Last = S0#s.last =:= flush andalso tally_done(S0),
     case S0#s.tracer of
         fallback -> {Batch, New, Status, S1} = fb_drain(Max, iolist_to_binary(S0#s.meta), Last, S0);
         State -> {Batch, New, Status} = drain(State, Max, iolist_to_binary(S0#s.meta), Last), S1 = S0
@@ -333,6 +334,7 @@ pump(S0, Max) ->
 
 %% A full batch is followed at once; a small one is given time to grow, for each batch costs both sides the same.
 wait_after(Status, S) when Status band 1 =:= 1 -> S#s{wait = 0};
+wait_after(_, S = #s{tally = [_ | _]}) -> S#s{wait = 0};
 wait_after(_, S) -> S#s{wait = ?LINGER}.
 
 idle(Status, S) when Status band 3 =/= 0; S#s.last =:= flush ->
@@ -341,8 +343,6 @@ idle(_, S = #s{tracer = fallback, meta = []}) ->
     S#s{wait = infinity};
 idle(_, S = #s{tracer = fallback}) ->
     S#s{wait = ?LINGER};
-idle(_, S = #s{bell = false}) ->
-    S#s{wait = ?LOOK};
 idle(_, S = #s{tracer = State}) ->
     case doze(State) of
         armed when S#s.meta =:= [] -> S#s{dozing = true, wait = infinity};

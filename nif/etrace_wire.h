@@ -149,8 +149,39 @@ enum etw_kind {
     ETW_HELLO = 49,  /* owner: one map with binaries and atoms as keys' values, see etrace_tracer.erl */
     ETW_NAME = 50,   /* owner: the tracee of this frame is called: atom (registered) or binary (label, initial call) */
     ETW_NOTICE = 51, /* owner: a tag (atom) and details: rearmed, guard, limit, fallback, … */
+    ETW_TALLY = 52,  /* owner: a function, then struct etw_tally and its buckets: events that were counted and not sent */
     ETW_KINDS = 64
 };
+
+/*
+ * What was added to a function's figures since its last tally: calls, their results and their durations, counted on the node.
+ * Behind it stand the buckets that grew, as (bucket, by how much).
+ */
+struct etw_tally {
+    uint64_t events; /* calls, and results whose call was not seen */
+    uint64_t seen;   /* calls and results: what would have been frames */
+    uint64_t errors; /* results that are exceptions */
+    uint64_t timed, total_ns, max_ns; /* max: of all so far */
+    int64_t open;    /* calls that have not returned, of those that report it */
+    uint32_t buckets, spare;
+};
+
+struct etw_bucket {
+    uint32_t bucket, count;
+};
+
+/* Durations in buckets, eight to each doubling: a percentile is right within six percent. */
+#define ETW_STEPS 8
+#define ETW_BUCKETS (44 * ETW_STEPS)
+
+static inline uint32_t etw_bucket_of(uint64_t ns)
+{
+    if (ns < ETW_STEPS)
+        return (uint32_t)ns;
+    uint32_t power = 63u - (uint32_t)__builtin_clzll(ns);
+    uint32_t bucket = (power - 2) * ETW_STEPS + (uint32_t)(ns >> (power - 3) & (ETW_STEPS - 1));
+    return bucket < ETW_BUCKETS ? bucket : ETW_BUCKETS - 1;
+}
 
 /* ---- a term ----------------------------------------------------------------------------------------------------- */
 
@@ -221,6 +252,8 @@ struct etw_footer {
 #define ETW_SIZE(type, size) _Static_assert(sizeof(type) == (size), #type)
 ETW_SIZE(struct etw_batch, 56);
 ETW_SIZE(struct etw_section, 80);
+ETW_SIZE(struct etw_tally, 64);
+ETW_SIZE(struct etw_bucket, 8);
 ETW_SIZE(struct etw_file, 24);
 ETW_SIZE(struct etw_block, 16);
 ETW_SIZE(struct etw_footer, 104);

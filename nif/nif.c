@@ -14,6 +14,7 @@
 #include "imm.h"
 #include "owed.h"
 #include "session.h"
+#include "tally.h"
 #include "tick.h"
 #include "tracer.h"
 
@@ -109,6 +110,12 @@ static ERL_NIF_TERM nif_exclude(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
     return session_exclude(argv[0]) ? enif_make_atom(env, "ok") : error(env, "full");
 }
 
+static bool is_alive(void *env, uint64_t process)
+{
+    ErlNifPid pid;
+    return enif_get_local_pid(env, process, &pid) && enif_is_process_alive(env, &pid);
+}
+
 static ERL_NIF_TERM nif_gate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     static const struct {
@@ -121,6 +128,8 @@ static ERL_NIF_TERM nif_gate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
         {"late", RULE_EARLY, 0},
         {"returns", RULE_STUCK, RULE_RETURNS},
         {"no_returns", RULE_RETURNS | RULE_STUCK, 0},
+        {"tally", RULE_RATE | RULE_LIMIT, RULE_TALLY},
+        {"events", RULE_TALLY, 0},
     };
     (void)argc;
     for (size_t i = 0; argv[0] == opened && i < sizeof words / sizeof *words; i++) {
@@ -128,6 +137,8 @@ static ERL_NIF_TERM nif_gate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
             continue;
         if (words[i].off & RULE_STUCK)
             owed_clear();
+        if (words[i].on & RULE_TALLY && !tally_open(tick_per_ms(), is_alive))
+            return error(env, "memory");
         atomic_fetch_and(&session.rules, ~words[i].off);
         atomic_fetch_or(&session.rules, words[i].on);
         return enif_make_atom(env, "ok");
@@ -206,11 +217,35 @@ static ERL_NIF_TERM nif_drain(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
     return enif_make_tuple3(env, batch, newcomers, enif_make_uint(env, status));
 }
 
+static ERL_NIF_TERM nif_tally(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    ERL_NIF_TERM list = enif_make_list(env, 0);
+    struct tally_function f;
+    struct {
+        struct etw_tally head;
+        struct etw_bucket buckets[ETW_BUCKETS];
+    } t;
+    (void)argc;
+    if (argv[0] != opened || !(session_rules() & RULE_TALLY))
+        return enif_make_badarg(env);
+    for (uint32_t i = 0; i < lanes_claimed(); i++) {
+        uint32_t taken = 0;
+        for (uint32_t at = 0; tally_take(i, &at, &f, &t.head, t.buckets); taken++) {
+            ERL_NIF_TERM function = f.module ? enif_make_tuple3(env, f.module, f.name, enif_make_uint(env, f.arity)) : enif_make_atom(env, "undefined");
+            ERL_NIF_TERM figures = bytes_term(env, &t, sizeof t.head + t.head.buckets * sizeof *t.buckets);
+            list = enif_make_list_cell(env, enif_make_tuple2(env, function, figures), list);
+        }
+        enif_consume_timeslice(env, (int)(taken / 64 < 100 ? taken / 64 + 1 : 100));
+    }
+    return list;
+}
+
 static ERL_NIF_TERM nif_doze(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     (void)argc;
-    if (argv[0] != opened || !bell_arm(env))
+    if (argv[0] != opened)
         return enif_make_badarg(env);
+    bell_arm();
     for (uint32_t i = 0; i < lanes_claimed(); i++) {
         struct ring_view view = ring_look(&lane_at(i)->ring);
         if (view.head != view.tail) {
@@ -227,7 +262,7 @@ static ERL_NIF_TERM nif_close(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
     if (argv[0] != opened)
         return enif_make_badarg(env);
     atomic_store(&session.live, 0);
-    bell_close(env);
+    bell_disarm();
     return enif_make_atom(env, "ok");
 }
 
@@ -244,16 +279,18 @@ static int on_load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
     tick_start();
     imm_check(env);
     tracer_load(env);
-    return bell_load(env) && encode_load(env) ? 0 : 1;
+    bell_load(env);
+    return encode_load(env) ? 0 : 1;
 }
 
 /* Purging has waited for every callback that ran; none can begin. */
 static void on_unload(ErlNifEnv *env, void *priv)
 {
-    (void)priv;
+    (void)env, (void)priv;
     atomic_store(&session.live, 0);
-    bell_unload(env);
+    bell_unload();
     encode_unload();
+    tally_unmap();
     lanes_unmap();
 }
 
@@ -264,6 +301,7 @@ static ErlNifFunc functions[] = {
     {"gate", 2, nif_gate, 0},
     {"ticks", 0, nif_ticks, 0},
     {"drain", 4, nif_drain, 0},
+    {"tally", 1, nif_tally, 0},
     {"doze", 1, nif_doze, 0},
     {"close", 1, nif_close, 0},
     {"enabled", 3, tracer_enabled, 0},

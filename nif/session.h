@@ -35,6 +35,7 @@ enum session_rule {
      */
     RULE_FULL = 32,
     RULE_RETURNS = 64, /* every traced call has its return traced: those that are owed are counted */
+    RULE_TALLY = 256, /* calls and results are counted by function, and not sent (tally.h) */
     RULE_STUCK = 128,  /* a process owes too many: no call is let through any more, at the gate in any case */
 };
 

@@ -4,6 +4,7 @@
 #include "imm.h"
 #include "owed.h"
 #include "session.h"
+#include "tally.h"
 #include "tick.h"
 
 /* Calls have their own copy of all this, in which nothing is left to be decided about the tag. */
@@ -135,7 +136,7 @@ ERL_NIF_TERM tracer_enabled_call(ErlNifEnv *env, int argc, const ERL_NIF_TERM ar
     if (!session_is_live(argv[1]) || session_excludes(argv[2]))
         return atom_discard;
     uint32_t rules = session_rules();
-    return __builtin_expect((rules & ~(uint32_t)(RULE_EARLY | RULE_RETURNS)) == 0, 1) ? atom_trace : enabled_by_rules(rules);
+    return __builtin_expect((rules & ~(uint32_t)(RULE_EARLY | RULE_RETURNS | RULE_TALLY)) == 0, 1) ? atom_trace : enabled_by_rules(rules);
 }
 
 /* Turns away what trace/5 would turn away a moment later; charging is left to it, for it may know better. */
@@ -285,6 +286,11 @@ static uint8_t *put_result(struct encoder *e, uint8_t *at, ERL_NIF_TERM result)
     return encode_terms(e, at, &result, 1);
 }
 
+static ALWAYS bool has_function(const struct tag *tag)
+{
+    return tag->layout == LAYOUT_CALL || tag->layout == LAYOUT_RETURN;
+}
+
 static ALWAYS bool has_match_spec(const struct tag *tag)
 {
     return tag->kind == ETW_CALL || tag->kind == ETW_SEND || tag->kind == ETW_RECEIVE || tag->kind == ETW_SEND_NOPROC;
@@ -293,6 +299,23 @@ static ALWAYS bool has_match_spec(const struct tag *tag)
 static ALWAYS bool has_extra(const struct tag *tag)
 {
     return tag->layout == LAYOUT_RETURN || tag->layout == LAYOUT_EXTRA_TERM || tag->layout == LAYOUT_TERM_EXTRA;
+}
+
+/* Only counted: nothing is written that the drain would have to carry. */
+static ERL_NIF_TERM tally(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag, struct lane *lane, uint32_t rules)
+{
+    const ERL_NIF_TERM *mfa;
+    struct tally_function f;
+    unsigned arity;
+    if (!get_function(env, argv[3], &mfa) || !(enif_get_uint(env, mfa[2], &arity) || enif_get_list_length(env, mfa[2], &arity)))
+        return atom_ok;
+    f = (struct tally_function){mfa[0], mfa[1], arity};
+    if (tag->kind == ETW_CALL)
+        tally_call(env, lane, argv[2], &f, tick_now(), rules & RULE_RETURNS);
+    else
+        tally_result(lane, argv[2], &f, tick_now(), tag->kind == ETW_EXCEPTION_FROM);
+    ring_bump(&lane->ring.seen);
+    return atom_ok;
 }
 
 static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag)
@@ -315,6 +338,8 @@ static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const
             count_roofless();
         return atom_ok;
     }
+    if (__builtin_expect(rules & RULE_TALLY, 0) && has_function(tag))
+        return tally(env, argv, tag, lane, rules);
     if (!admits(lane, tag, rules))
         return atom_ok;
 

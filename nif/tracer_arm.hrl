@@ -4,7 +4,7 @@
 %% function, and the owner has a lease to keep); the flags of processes come last, from the owner: until then nothing
 %% is traced, and a failure half-way has traced nobody.
 %%
-%% Request: #{probes => [Probe], procs => [Who], ports => [Who], flags => [atom], allow_empty => boolean}
+%% Request: #{probes => [Probe], procs => [Who], ports => [Who], flags => [atom], allow_empty => boolean, tally => boolean}
 %% Probe: #{id, type => call|send|recv, scope => local|global|meta, select => [Selector], atoms => [Bin],
 %%          match_spec => {any, Bin} | {arity, #{Arity => Bin}}}, Bin: an encoded match specification, or `true`
 %% Who: all | existing | new | {pid, Bin} | {name, Bin} | {application, Bin} | {initial, Bin}
@@ -16,7 +16,7 @@
     builtins = [],  % [{MFA, Specification, Flags}]: what another session's trace-off could blind (gate `bif`)
     loaded = [],    % the node's modules when they were last looked at
     early,          % no specification can reject a call
-    returns,        % every call that is shown has its return traced
+    returns,        % whose calls have their return traced: all | none | some
     turn = []       % modules that the next check looks at more closely
 }).
 
@@ -36,10 +36,11 @@ disarm(S = #s{armed = none, helper = none}) -> S;
 disarm(S = #s{last = Last}) when Last =/= none -> S;
 disarm(S) -> session((destroy(S))#s{helper = none, timer = none}).
 
-helped({arm, Id, Request}, {ok, Armed, Answer}, S) ->
+helped({arm, Id, Request}, {ok, Armed, Answer}, S0) ->
     %% Where no specification can reject a call, the NIF may turn calls away before the VM has built their arguments.
-    S#s.tracer =:= fallback orelse gate(S#s.tracer, case Armed#armed.early of true -> early; false -> late end),
-    S#s.tracer =:= fallback orelse gate(S#s.tracer, case Armed#armed.returns of true -> returns; false -> no_returns end),
+    S0#s.tracer =:= fallback orelse gate(S0#s.tracer, case Armed#armed.early of true -> early; false -> late end),
+    S0#s.tracer =:= fallback orelse gate(S0#s.tracer, case Armed#armed.returns of all -> returns; _ -> no_returns end),
+    S = tally_begin(Request, Armed#armed.returns, S0),
     try flags(Request, S) of
         {Processes, Ports} ->
             Timer = erlang:start_timer(?CHECK, self(), check),
@@ -276,16 +277,20 @@ watched(Request, Calls) ->
     Specs = lists:usort([Ms || {_, _, Ms} <- Calls]),
     Builtins = [Call || Call = {{M, F, A}, _, _} <- Calls, erlang:is_builtin(M, F, A)],
     #armed{request = Request, modules = Modules, loaded = lists:usort(erlang:loaded()), builtins = lists:sublist(Builtins, 50),
-        early = lists:all(fun accepts/1, Specs), returns = Specs =/= [] andalso lists:all(fun returns/1, Specs)}.
+        early = lists:all(fun accepts/1, Specs), returns = returns(Specs)}.
 
 accepts(true) -> true;
 accepts(Clauses) ->
     lists:any(fun({Head, Guards, _}) -> Guards =:= [] andalso takes_all(Head, []) end, Clauses)
         andalso not uses([message, silent], [Body || {_, _, Body} <- Clauses, muted(Body)]).
 
-returns(true) -> false;
-returns(Clauses) ->
-    lists:all(fun({_, _, Body}) -> uses_alone([exception_trace, return_trace], Body) andalso not muted(Body) end, Clauses).
+%% Of all clauses, but those that show nothing for sure.
+returns(Specs) ->
+    case lists:usort([uses_alone([exception_trace, return_trace], Body) || Ms <- Specs, {_, _, Body} <- clauses(Ms)]) of
+        [true] -> case [B || Ms <- Specs, {_, _, B} <- clauses(Ms), muted(B)] of [] -> all; _ -> some end;
+        [false] -> none;
+        _ -> some
+    end.
 
 uses_alone(Actions, Body) ->
     lists:any(fun({A}) -> lists:member(A, Actions); (_) -> false end, Body).
@@ -306,7 +311,8 @@ muted(Body) ->
 
 md5(M) -> try erlang:get_module_info(M, md5) catch error:_ -> gone end.
 
-check(S = #s{armed = #armed{}}) ->
+check(S0 = #s{armed = #armed{}}) ->
+    S = tally_look(S0),
     Timer = erlang:start_timer(?CHECK, self(), check),
     case S#s.helper of
         none -> help(check, check, {weak(S), S#s.armed, S#s.tracer =:= fallback}, S#s{timer = Timer});

@@ -23,7 +23,9 @@ frame(Kind, Flags0, Deltas, Function, Terms, Limits = {Bytes, _, _, _}) ->
     put(cut, 0),
     L = setelement(1, Limits, byte_size(Function) + Bytes),
     Body = lists:foldl(fun(T, A) -> term(T, A, 0, L) end, Function, Terms),
-    Flags = Flags0 bor get(cut) bor case byte_size(Deltas) of 4 -> 0; 12 -> 2; 20 -> 3 end,
+    frame_of(Kind, Flags0 bor get(cut) bor case byte_size(Deltas) of 4 -> 0; 12 -> 2; 20 -> 3 end, Deltas, Body).
+
+frame_of(Kind, Flags, Deltas, Body) ->
     Size = 4 + byte_size(Deltas) + byte_size(Body),
     <<(Size bor (Kind bsl 20) bor (Flags bsl 26)):32/little, Deltas/binary, Body/binary>>.
 

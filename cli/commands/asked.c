@@ -286,8 +286,10 @@ bool asked_arm(const struct asked *p, const struct what_opts *what, int otp, str
     for (size_t i = 0; i < ARRAY_LEN(flags); i++)
         if (wanted & flags[i].flag)
             arm_flag(&a.arm, flags[i].name);
-    if ((wanted & SPEC_F_CALL) && no_args)
+    if ((wanted & SPEC_F_CALL) && (no_args || p->figures))
         arm_flag(&a.arm, "arity");
+    if (p->figures)
+        arm_tally(&a.arm);
     if (inherits[what->inherit])
         arm_flag(&a.arm, inherits[what->inherit]);
     if (what->allow_empty)

@@ -17,6 +17,7 @@ struct asked {
     size_t nwheres;
     struct str *headers; /* the texts of the --hrl files */
     size_t nheaders;
+    bool figures; /* nothing but figures of calls is shown, so the node may count instead of sending */
     struct buf *dump_tokens, *dump_ast; /* set before compiling: where to write what the passes made; or NULL */
 };
 

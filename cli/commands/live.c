@@ -153,18 +153,23 @@ static void summary(struct live *l)
 
 /* ---- attaching ---- */
 
+/* Whether something is decided here about single events. */
+static bool sifts(const struct live *l)
+{
+    for (size_t i = 0; i < l->asked.count; i++)
+        if (l->asked.specs[i]->nwhere)
+            return true;
+    return l->show.ngreps || l->asked.nwheres;
+}
+
 static struct session_options session_options(const struct live *l, struct str *keys, size_t nkeys)
 {
     const struct limit_opts *limit = l->o->limit;
-    bool sifts = l->show.ngreps || l->asked.nwheres;
-
-    for (size_t i = 0; i < l->asked.count; i++)
-        sifts = sifts || l->asked.specs[i]->nwhere;
     return (struct session_options){
         .size = (uint32_t)MIN(limit->size, 256 << 10),
         .depth = (uint32_t)MIN(limit->depth, 64),
         .items = (uint32_t)MIN(limit->items, 1 << 20),
-        .limit = sifts ? 0 : (uint64_t)limit->limit, /* what is filtered here cannot be counted there */
+        .limit = sifts(l) ? 0 : (uint64_t)limit->limit, /* what is filtered here cannot be counted there */
         .rate = (uint64_t)limit->rate,
         .redact = keys,
         .nredact = nkeys,
@@ -204,6 +209,17 @@ static bool redacted(const struct limit_opts *limit, struct str keys[static MAX_
 }
 
 /* Compiles once more for this node's OTP, so that what it does not have is refused before anything is sent. */
+/* Where each event would only be counted, the node counts: nothing may have to look at one. */
+static bool wants_figures(const struct live *l)
+{
+    if (!show_is_figures(&l->show) || sifts(l) || l->o->limit->limit)
+        return false;
+    for (size_t i = 0; i < l->asked.count; i++)
+        if (l->asked.specs[i]->kind != SPEC_CALL)
+            return false;
+    return true;
+}
+
 static bool arm(struct live *l, struct peer *p, struct err *e)
 {
     const struct session_node *node = session_node(p->session);
@@ -212,6 +228,7 @@ static bool arm(struct live *l, struct peer *p, struct err *e)
     struct buf request = {0};
 
     asked_init(&asked);
+    asked.figures = wants_figures(l);
     arm_result_release(&l->armed);
     bool ok = asked_compile(&asked, o->what, o->words, &o->view->wheres, node->otp, e) &&
               asked_arm(&asked, o->what, node->otp, (struct str){node->name, strlen(node->name)}, 0, &request, e) &&

@@ -183,6 +183,14 @@ void show_close(struct show *s)
     *s = (struct show){0};
 }
 
+bool show_is_figures(const struct show *s)
+{
+    for (size_t i = 0; i < s->count; i++)
+        if (!(s->views[i].type->flags & SINK_FIGURES))
+            return false;
+    return true;
+}
+
 size_t show_backlog(const struct show *s)
 {
     size_t most = 0;

@@ -28,6 +28,8 @@ bool show_open(struct show *s, struct ctx *ctx, const struct view_opts *o, const
                struct err *e);
 void show_close(struct show *s); /* does not wait; accepts one that failed to open */
 
+bool show_is_figures(const struct show *s); /* no view shows more of a call than figures */
+
 size_t show_backlog(const struct show *s); /* of the fullest output */
 
 /* true: an output broke (*ret_closed false, e filled) or its reader went away (*ret_closed). */

@@ -25,6 +25,7 @@ static const struct layout {
     [ETW_GC_MINOR_START] = T(1), [ETW_GC_MINOR_END] = T(1), [ETW_GC_MAJOR_START] = T(1), [ETW_GC_MAJOR_END] = T(1),
     [ETW_GC_MAX_HEAP_SIZE] = T(1), [ETW_SEQ_TRACE] = T(2), [ETW_SYSTEM] = T(2),
     [ETW_LOST] = T(0),     [ETW_HELLO] = T(1),     [ETW_NAME] = T(1),         [ETW_NOTICE] = T(2),
+    [ETW_TALLY] = F0,
 };
 
 void decode_ring_init(struct decode_ring *r, uint32_t id)
@@ -153,6 +154,29 @@ static bool take_terms(struct decode_ring *r, const uint8_t *at, const uint8_t *
     return true;
 }
 
+/* The figures must fill the frame, and know their buckets. */
+static bool take_tally(const uint8_t *at, const uint8_t *end, struct event *e, struct decode_error *bad)
+{
+    struct etw_tally t;
+    struct etw_bucket b;
+
+    if ((size_t)(end - at) < sizeof(t))
+        return wrong(bad, at, "a frame ends in its figures");
+    memcpy(&t, at, sizeof(t));
+    e->tally = at;
+    at += sizeof(t);
+    if (t.buckets > ETW_BUCKETS || (size_t)(end - at) != t.buckets * sizeof(b))
+        return wrong(bad, at, "figures with the wrong number of buckets");
+    for (uint32_t i = 0; i < t.buckets; i++, at += sizeof(b)) {
+        memcpy(&b, at, sizeof(b));
+        if (b.bucket >= ETW_BUCKETS)
+            return wrong(bad, at, "figures with a bucket that does not exist");
+    }
+    e->nterms = 0;
+    e->terms = e->ms = (struct wire){end, end};
+    return true;
+}
+
 bool decode_frame(struct decode_ring *r, struct decode_node *n, const uint8_t *at, const struct decode_head *head,
                   struct event *e, struct decode_error *bad)
 {
@@ -190,6 +214,7 @@ bool decode_frame(struct decode_ring *r, struct decode_node *n, const uint8_t *a
     e->spec = NULL;
     e->by_arity = false;
     e->args_shown = NULL;
+    e->tally = NULL;
     e->caller = e->stack = e->dump = e->user = e->sender = e->sender_node = NULL;
     e->call = NULL;
     e->dur_ns = -1;
@@ -207,6 +232,8 @@ bool decode_frame(struct decode_ring *r, struct decode_node *n, const uint8_t *a
     }
     if (layout->fun && !take_fun(r, n, &p, end, e, bad))
         return false;
+    if (unlikely(head->kind == ETW_TALLY))
+        return take_tally(p, end, e, bad);
     e->nterms = layout->terms;
     if (layout->terms == BY_ARITY)
         e->nterms = e->flags & ETW_F_ARITY ? 0 : e->arity;

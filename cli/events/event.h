@@ -59,6 +59,7 @@ struct event {
     struct wire ms;        /* the match specification's result; empty without ETW_F_MS */
     const struct tracees *tracees; /* of the node, for event_who() */
 
+    const uint8_t *tally; /* ETW_TALLY: a struct etw_tally and its buckets, whole but unaligned */
     const uint64_t *lost; /* ETW_LOST: how many that were not told before, by enum etw_loss */
 
     /*

@@ -152,6 +152,11 @@ void arm_flag(struct arm *a, const char *flag)
     a->nflags++;
 }
 
+void arm_tally(struct arm *a)
+{
+    a->tally = true;
+}
+
 void arm_allow_empty(struct arm *a)
 {
     a->allow_empty = true;
@@ -165,13 +170,15 @@ void arm_finish(struct arm *a, struct buf *b)
     etf_version(b);
     etf_tuple(b, 2);
     etf_atomz(b, "arm");
-    etf_map(b, 5);
+    etf_map(b, 6);
     put_list(b, "probes", &a->probes, a->nprobes);
     put_list(b, "procs", &a->procs, a->nprocs);
     put_list(b, "ports", &a->ports, a->nports);
     put_list(b, "flags", &a->flags, a->nflags);
     etf_atomz(b, "allow_empty");
     etf_atomz(b, a->allow_empty ? "true" : "false");
+    etf_atomz(b, "tally");
+    etf_atomz(b, a->tally ? "true" : "false");
 }
 
 void arm_disarm(struct buf *b)

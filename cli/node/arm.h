@@ -39,7 +39,7 @@ struct arm {
     int id;
     enum arm_kind kind;
     enum arm_scope scope;
-    bool allow_empty;
+    bool allow_empty, tally;
 };
 
 void arm_init(struct arm *a);
@@ -54,6 +54,7 @@ void arm_atom(struct arm *a, struct str name); /* occurs in the specification: t
 void arm_who(struct arm *a, enum arm_who who, struct str text);      /* processes; none: all */
 void arm_port_who(struct arm *a, enum arm_who who, struct str text); /* ports; none: none */
 void arm_flag(struct arm *a, const char *flag); /* as trace:process/4 spells it: "call", "set_on_spawn", … */
+void arm_tally(struct arm *a);                  /* nothing but figures is wanted of calls (struct etw_tally) */
 void arm_allow_empty(struct arm *a);            /* a probe that matches nothing is no error */
 
 void arm_finish(struct arm *a, struct buf *ret_request); /* appends the term for session_request() */

@@ -35,6 +35,7 @@ struct pipeline {
     struct filter *filter;
     bool filters, closed, failed, ended;
     uint64_t units;   /* shown, a call and its result counted once */
+    int64_t open_calls; /* of those that the node only counts */
     uint64_t awaited; /* shown calls whose result is to come */
     struct totals totals;
     struct buf text;
@@ -223,10 +224,22 @@ static void show_call(struct pipeline *p, const struct event *e)
     show(p, e);
 }
 
+/* Events that the node has counted for us count as shown. */
+static void tallied(struct pipeline *p, const struct event *e)
+{
+    struct etw_tally t;
+
+    memcpy(&t, e->tally, sizeof(t));
+    p->totals.shown += t.seen;
+    p->open_calls += t.open;
+}
+
 static void own_event(struct pipeline *p, const struct event *e)
 {
     struct str tag = {NULL, 0};
 
+    if (e->tally)
+        tallied(p, e);
     if (e->kind == ETW_HELLO && p->o.attached)
         p->o.attached(p->o.ctx, e->node);
     if (e->kind == ETW_NOTICE && p->o.notice && !event_is_expected(e)) {
@@ -455,7 +468,7 @@ const struct totals *pipeline_totals(struct pipeline *p)
     for (size_t l = 0; l < ETW_LOSSES; l++)
         known += t->lost[l];
     t->missing = t->seen > known ? t->seen - known : 0;
-    t->incomplete = calls_incomplete(p->calls);
+    t->incomplete = calls_incomplete(p->calls) + (uint64_t)MAX(p->open_calls, 0);
     t->filter_errors = filter_errors(p->filter);
     return t;
 }

@@ -55,6 +55,7 @@ enum sink_flags {
     SINK_FIELDS = 16,   /* --fields means something to it */
     SINK_FORMAT = 32,   /* --format does */
     SINK_WHOLE = 64,    /* one document: nothing can be added to it later */
+    SINK_FIGURES = 128, /* of calls it shows nothing but figures: ETW_TALLY says as much as the events do */
 };
 
 struct sink_type {

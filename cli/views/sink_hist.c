@@ -28,7 +28,7 @@ static struct sink *open_hist(const struct look *look, struct buf *out, struct e
 
 static void event_hist(struct sink *sink, const struct event *e)
 {
-    if (event_is_traced(e))
+    if (event_is_traced(e) || e->tally)
         stats_event(&((struct hist *)sink)->stats, e);
 }
 
@@ -48,7 +48,7 @@ static uint64_t row_of(const struct stat *t, unsigned power)
 {
     uint64_t n = 0, from = UINT64_C(1) << power;
 
-    for (size_t b = 0; b < STATS_BUCKETS; b++) {
+    for (size_t b = 0; b < ETW_BUCKETS; b++) {
         uint64_t floor = stat_bucket_floor(b);
         if (floor >= from && floor < from * 2)
             n += t->buckets[b];
@@ -127,6 +127,7 @@ static void free_hist(struct sink *sink)
 const struct sink_type sink_hist = {
     .name = "hist",
     .about = "histograms of durations, one for each function",
+    .flags = SINK_FIGURES,
     .open = open_hist,
     .event = event_hist,
     .end = end_hist,

@@ -26,7 +26,7 @@ static struct sink *open_summary(const struct look *look, struct buf *out, struc
 
 static void event_summary(struct sink *sink, const struct event *e)
 {
-    if (event_is_traced(e))
+    if (event_is_traced(e) || e->tally)
         stats_event(&((struct summary *)sink)->stats, e);
 }
 
@@ -96,6 +96,7 @@ static void free_summary(struct sink *sink)
 const struct sink_type sink_summary = {
     .name = "summary",
     .about = "calls, errors, total, mean, p50, p99, max of each function",
+    .flags = SINK_FIGURES,
     .open = open_summary,
     .event = event_summary,
     .end = end_summary,

@@ -1,6 +1,7 @@
 #include "stats.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "../erlang/term_print.h"
 #include "../ground/mem.h"
@@ -51,39 +52,57 @@ static struct stat *get(struct stats *s, const struct fun *fun, uint8_t arity, u
     return t;
 }
 
-static size_t bucket_of(uint64_t ns)
-{
-    if (ns < STATS_STEPS)
-        return (size_t)ns;
-    unsigned power = 63u - (unsigned)__builtin_clzll(ns);
-    size_t b = (power - 2) * STATS_STEPS + (size_t)(ns >> (power - 3) & (STATS_STEPS - 1));
-    return MIN(b, (size_t)STATS_BUCKETS - 1);
-}
-
 uint64_t stat_bucket_floor(size_t bucket)
 {
-    size_t power = bucket / STATS_STEPS + 2;
+    size_t power = bucket / ETW_STEPS + 2;
 
-    if (bucket < STATS_STEPS)
+    if (bucket < ETW_STEPS)
         return bucket;
-    return (uint64_t)(STATS_STEPS + bucket % STATS_STEPS) << (power - 3);
+    return (uint64_t)(ETW_STEPS + bucket % ETW_STEPS) << (power - 3);
+}
+
+static void add_to_bucket(struct stat *t, uint32_t bucket, uint32_t count)
+{
+    if (!t->buckets)
+        t->buckets = mem_zalloc(ETW_BUCKETS * sizeof(*t->buckets));
+    uint32_t *b = &t->buckets[bucket];
+    *b = count > UINT32_MAX - *b ? UINT32_MAX : *b + count;
 }
 
 static void add_time(struct stat *t, uint64_t ns)
 {
-    if (!t->buckets)
-        t->buckets = mem_zalloc(STATS_BUCKETS * sizeof(*t->buckets));
-    uint32_t *b = &t->buckets[bucket_of(ns)];
-    *b += *b < UINT32_MAX;
+    add_to_bucket(t, etw_bucket_of(ns), 1);
     t->timed++;
     t->total_ns += ns;
     t->max_ns = MAX(t->max_ns, ns);
+}
+
+static void add_tally(struct stat *t, const uint8_t *at)
+{
+    struct etw_tally tally;
+    struct etw_bucket b;
+
+    memcpy(&tally, at, sizeof(tally));
+    at += sizeof(tally);
+    for (uint32_t i = 0; i < tally.buckets; i++, at += sizeof(b)) {
+        memcpy(&b, at, sizeof(b));
+        add_to_bucket(t, b.bucket, b.count);
+    }
+    t->events += tally.events;
+    t->errors += tally.errors;
+    t->timed += tally.timed;
+    t->total_ns += tally.total_ns;
+    t->max_ns = MAX(t->max_ns, tally.max_ns);
 }
 
 void stats_event(struct stats *s, const struct event *e)
 {
     struct stat *t;
 
+    if (e->tally) {
+        add_tally(e->fun ? get(s, e->fun, e->arity, ETW_CALL) : get(s, NULL, 0, 0), e->tally);
+        return;
+    }
     if (event_is_result(e)) {
         t = get(s, e->fun, e->arity, ETW_CALL);
         if (!e->call)
@@ -101,7 +120,7 @@ uint64_t stat_percentile(const struct stat *s, unsigned percent)
 {
     uint64_t want = (s->timed * percent + 99) / 100, seen = 0;
 
-    for (size_t b = 0; s->buckets && b < STATS_BUCKETS; b++) {
+    for (size_t b = 0; s->buckets && b < ETW_BUCKETS; b++) {
         seen += s->buckets[b];
         if (seen >= want && seen) {
             uint64_t middle = (stat_bucket_floor(b) + stat_bucket_floor(b + 1)) / 2;

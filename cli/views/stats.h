@@ -1,6 +1,6 @@
 /*
  * Figures for each function (and each other kind of event): how often, how many failed, and how long it took as a
- * histogram with eight steps for each doubling, so that a percentile is right within six percent. Bounded: what comes
+ * histogram (etw_bucket_of), so that a percentile is right within six percent. Bounded: what comes
  * after STATS_MAX different functions is counted together.
  */
 #ifndef ETRACE_STATS_H
@@ -9,8 +9,6 @@
 #include "../events/event.h"
 
 #define STATS_MAX 16384
-#define STATS_STEPS 8
-#define STATS_BUCKETS (44 * STATS_STEPS)
 
 struct stat {
     const struct fun *fun; /* NULL: the kind of event, or everything else */
@@ -30,7 +28,7 @@ struct stats {
 };
 
 void stats_release(struct stats *s);
-void stats_event(struct stats *s, const struct event *e);
+void stats_event(struct stats *s, const struct event *e); /* one of the VM's, or figures that the node has gathered */
 uint64_t stat_percentile(const struct stat *s, unsigned percent); /* nanoseconds */
 uint64_t stat_bucket_floor(size_t bucket);                         /* the least nanoseconds that fall into it */
 void stats_sort(struct stats *s); /* by total time, then by number; the table takes no more events afterwards */

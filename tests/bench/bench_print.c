@@ -1,9 +1,9 @@
 /*
  * How fast batches become text: decodes and prints the same batches over and over, from memory to nowhere.
  *
- *     bench_print VIEW [w1|w3|FILE.etr] [MILLIONS]
+ *     bench_print VIEW [w1|w3|FILE.etr] [MILLIONS] [BATCHES]
  *
- * w1: calls w:f(N, {some,tuple,[1,2,3]}) of one process; w3: sends and receives of two. Prints events and bytes a second.
+ * Of BATCHES (32) of 8000 events each, over and over until MILLIONS (10) are shown. w1: calls w:f(N, {some,tuple,[1,2,3]}) of one process; w3: sends and receives of two. Prints events and bytes a second.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,14 +36,14 @@ static void keep(struct batches *b, struct str bytes)
     b->items[b->n++] = (struct str){mem_strndup(bytes.at, bytes.len), bytes.len};
 }
 
-static void synthetic(struct batches *b, bool messages)
+static void synthetic(struct batches *b, int batches, bool messages)
 {
     struct fw w = {0};
     uint64_t tick = 1000000;
 
     fw_begin(&w);
     fw_hello(&w, tick, "bench@localhost");
-    for (int batch = 0; batch < 32; batch++) {
+    for (int batch = 0; batch < batches; batch++) {
         fw_ring(&w, 1);
         for (int i = 0; i < 8000; i++, tick += 200) {
             if (messages) {
@@ -67,7 +67,7 @@ static void synthetic(struct batches *b, bool messages)
             }
             fw_frame_end(&w);
         }
-        keep(b, fw_batch(&w, tick, (int64_t)tick, tick, batch == 31 ? ETW_BATCH_LAST : 0));
+        keep(b, fw_batch(&w, tick, (int64_t)tick, tick, batch == batches - 1 ? ETW_BATCH_LAST : 0));
     }
     fw_release(&w);
 }
@@ -101,11 +101,11 @@ int main(int argc, char **argv)
     struct err e = {0};
 
     if (!strcmp(what, "w1") || !strcmp(what, "w3"))
-        synthetic(&b, what[1] == '3');
+        synthetic(&b, argc > 4 ? atoi(argv[4]) : 32, what[1] == '3');
     else
         recorded(&b, what);
     if (!type || !b.n) {
-        fprintf(stderr, "usage: bench_print VIEW [w1|w3|FILE.etr] [MILLIONS]\n");
+        fprintf(stderr, "usage: bench_print VIEW [w1|w3|FILE.etr] [MILLIONS] [BATCHES]\n");
         return 2;
     }
     struct view v = {.type = type, .look = {.time = TIME_UTC}, .write = count};

@@ -1,5 +1,8 @@
 %% Runs every workload under every tracer, interleaved, and prints ratios to the floor of the same round.
 %%
+%% Beside it, for tracers that bring the events somewhere: how many arrive there in a second of the whole run, until the last one
+%% has, and how much memory of the node an event takes at the end of the workload, before that.
+%%
 %% A figure is the time added to the traced processes by one event: (traced - untraced) / events, and what is shown is its
 %% ratio to the floor's in the same round, the median of all rounds with the quartiles. Nanoseconds are of one machine.
 %% Ends with the goals as TAP.
@@ -31,7 +34,13 @@ tracers(W) ->
     [untraced, floor, discard, pid, {etrace, 256}] ++
         [{etrace, 1024} || W =:= w4 orelse W =:= w5] ++
         [{live, 256} || get(etrace) =/= "none"] ++
-        [full, closed].
+        [full, closed] ++
+        [tally || W =/= w3] ++
+        [{peer, P} || P <- bench_peers:all(W)].
+
+arrives({live, _}) -> true;
+arrives({peer, _}) -> true;
+arrives(_) -> false.
 
 title(floor) -> "floor: an empty NIF tracer";
 title(discard) -> "NIF tracer that discards";
@@ -39,7 +48,9 @@ title(pid) -> "empty process tracer";
 title({etrace, B}) -> io_lib:format("etrace, ~b B an event, no client", [B]);
 title({live, B}) -> io_lib:format("etrace, ~b B an event, to a client's text", [B]);
 title(full) -> "etrace, rings full";
-title(closed) -> "etrace, paused".
+title(closed) -> "etrace, paused";
+title(tally) -> "etrace, figures only";
+title({peer, P}) -> bench_peers:title(P).
 
 %% What the project holds itself to: workload, name, tracer, against what, at most, what it says.
 goals() ->
@@ -51,19 +62,29 @@ goals() ->
      {w4, "G5", {etrace, 256}, pid, 0.12, "the same against a process tracer"},
      {w4, "G6", {etrace, 1024}, pid, 0.25, "a large state, 1 kB of it, against a process tracer"},
      {w5, "G6", {etrace, 256}, pid, 0.04, "100 kB, 256 bytes of it, against a process tracer"},
+     {w1, "G8", {e2e, {peer, dbg_text}}, {live, 256}, 1 / 40, "events a second, dbg's text against etrace's"},
+     {w1, "G8", {e2e, {peer, redbug}}, {live, 256}, 1 / 100, "events a second, redbug's text against etrace's"},
+     {w1, "G8", {e2e, {peer, recon}}, {live, 256}, 1 / 100, "events a second, recon's text against etrace's"},
+     {w1, "G9", {e2e, {peer, dbg_file}}, {live, 256}, 1 / 3, "events a second, dbg's file undecoded against etrace's text"},
+     {w1, "G9", {e2e, {peer, dbg_ip}}, {live, 256}, 1 / 4, "events a second, dbg's ip port against etrace's text"},
+     {w4, "7.5", tally, floor, 1.20, "calls and results that are only counted"},
      {w1, "G18", full, floor, 0.80, "a small call, rings full"},
      {w1, "G18", closed, floor, 0.80, "a small call, paused"}].
 
-goal({W, Name, T, Base, Most, What}, Samples) ->
-    case lists:keymember(T, 1, hd(Samples)) of
+goal({W, Name, T0, Base, Most, What}, Samples) ->
+    {How, T} = case T0 of {e2e, X} -> {e2e, X}; _ -> {added, T0} end,
+    case lists:keymember(T, 1, hd(Samples)) andalso lists:keymember(Base, 1, hd(Samples)) of
         false ->
-            {true, io_lib:format("ok - ~s ~s: ~s # SKIP no client\n", [Name, W, What])};
+            {true, io_lib:format("ok - ~s ~s: ~s # SKIP not there\n", [Name, W, What])};
         true ->
-            Ratio = quantile(0.5, ratios(T, Base, Samples)),
+            Ratio = case How of
+                e2e -> rate(T, Samples) / rate(Base, Samples);
+                added -> quantile(0.5, ratios(T, Base, Samples))
+            end,
             %% what is lost is cheap: a figure with losses is none
             Lost = case T of {live, _} -> get({lost, W}); _ -> 0 end,
             Good = Ratio =< Most andalso Lost =:= 0,
-            {Good, io_lib:format("~sok - ~s ~s: ~s: ~.2f (at most ~.2f), ~b lost\n",
+            {Good, io_lib:format("~sok - ~s ~s: ~s: ~.3f (at most ~.3f), ~b lost\n",
                 [case Good of true -> ""; false -> "not " end, Name, W, What, Ratio, Most, Lost])}
     end.
 
@@ -75,15 +96,20 @@ measure(W, Rounds, Scale) ->
 
 shuffle(L) -> [X || {_, X} <- lists:sort([{rand:uniform(), X} || X <- L])].
 
-%% Nanoseconds an event of one run; the processes are new, so that no run inherits another's heap.
+%% {Nanoseconds, nanoseconds until all has arrived, bytes of the node's memory before that} an event; the processes are new, so that no run inherits another's heap.
 once(W, T, N) ->
     Pids = bench_work:prepare(W),
     Stop = start(T, W, Pids),
     erlang:garbage_collect(),
+    Before = erlang:memory(total),
+    Begun = erlang:monotonic_time(nanosecond),
     Ns = bench_work:run(Pids, N),
+    Grown = erlang:memory(total) - Before,
     Stop(),
+    All = erlang:monotonic_time(nanosecond) - Begun,
     bench_work:finish(Pids),
-    Ns / (N * bench_work:events(W)).
+    Events = N * bench_work:events(W),
+    {Ns / Events, All / Events, Grown / Events}.
 
 start(untraced, _, _) -> fun() -> ok end;
 start(floor, W, Pids) -> session({bench_floor, 0}, W, Pids);
@@ -95,6 +121,8 @@ start(pid, W, Pids) ->
 start({etrace, Bytes}, W, Pids) -> etrace(?NIF, ?MB, Bytes, W, Pids, fun drain/1, []);
 start({live, Bytes}, W, Pids) -> live(Bytes, W, Pids);
 start(full, W, Pids) -> etrace(?SMALL, 32768, 256, W, Pids, fun idle/1, []);
+start(tally, W, Pids) -> etrace(?NIF, ?MB, 256, W, Pids, fun idle/1, [returns || W =:= w4] ++ [tally]);
+start({peer, P}, W, Pids) -> bench_peers:start(P, W, Pids);
 start(closed, W, Pids) -> etrace(?SMALL, 32768, 256, W, Pids, fun idle/1, [closed]).
 
 session(Tracer, W, Pids) ->
@@ -108,7 +136,7 @@ etrace(Nif, Ring, Bytes, W, Pids, Loop, Gates) ->
     Self = self(),
     {Pid, Ref} = spawn_opt(fun() ->
         {ok, Opened} = Nif:open({Ring, 64, Bytes, 16, 4096, 0, 0, []}),
-        [ok = Nif:gate(Opened, G) || G <- [early | Gates]],
+        [ok = Nif:gate(Opened, G) || G <- [events, no_returns, early | Gates]],
         Self ! {state, Opened},
         Loop(Opened)
     end, [{priority, high}, monitor]),
@@ -161,23 +189,28 @@ figure(T, Rounds) ->
     Ratios = ratios(T, floor, Rounds),
     Added = lists:sort([ns(T, R) - ns(untraced, R) || R <- Rounds]),
     #{ratio => quantile(0.5, Ratios), low => quantile(0.25, Ratios), high => quantile(0.75, Ratios),
-      ns => quantile(0.5, Added)}.
+      ns => quantile(0.5, Added), rate => case arrives(T) of true -> rate(T, Rounds); false -> 0.0 end,
+      bytes => quantile(0.5, lists:sort([element(3, proplists:get_value(T, R)) || R <- Rounds]))}.
+
+%% Events a second, end to end.
+rate(T, Rounds) -> 1.0e9 / quantile(0.5, lists:sort([element(2, proplists:get_value(T, R)) || R <- Rounds])).
 
 ratios(T, Base, Rounds) ->
     lists:sort([(ns(T, R) - ns(untraced, R)) / max(1.0, ns(Base, R) - ns(untraced, R)) || R <- Rounds]).
 
-ns(T, Round) -> proplists:get_value(T, Round).
+ns(T, Round) -> element(1, proplists:get_value(T, Round)).
 
 quantile(Q, Sorted) -> lists:nth(max(1, min(length(Sorted), round(Q * (length(Sorted) - 1)) + 1)), Sorted).
 
 table(Works, Figures) ->
     [[io_lib:format("~n~ts: ~ts~n", [string:uppercase(atom_to_list(W)), bench_work:title(W)]),
-      [io_lib:format("  ~-46ts ~7.2f  (~.2f .. ~.2f)  ~9.1f ns~n", [title(T), R, L, H, Ns])
-       || {W1, T, #{ratio := R, low := L, high := H, ns := Ns}} <- Figures, W1 =:= W],
+      [io_lib:format("  ~-46ts ~7.2f  (~.2f .. ~.2f)  ~9.1f ns  ~8.1f B~ts~n",
+            [title(T), R, L, H, Ns, Bytes, [io_lib:format("  ~11b events/s", [round(Rate)]) || Rate > 0]])
+       || {W1, T, #{ratio := R, low := L, high := H, ns := Ns, rate := Rate, bytes := Bytes}} <- Figures, W1 =:= W],
       [io_lib:format("  lost on the way to the client: ~b~n", [Lost]) || Lost <- [get({lost, W})], is_integer(Lost)]] || W <- Works].
 
 json(Rounds, Figures) ->
-    Rows = [io_lib:format("  {\"otp\": ~tp, \"workload\": \"~s\", \"tracer\": \"~ts\", \"ratio\": ~.3f, \"low\": ~.3f, \"high\": ~.3f, \"ns\": ~.1f}",
-                [erlang:system_info(otp_release), W, title(T), R, L, H, Ns])
-            || {W, T, #{ratio := R, low := L, high := H, ns := Ns}} <- Figures],
+    Rows = [io_lib:format("  {\"otp\": ~tp, \"workload\": \"~s\", \"tracer\": \"~ts\", \"ratio\": ~.3f, \"low\": ~.3f, \"high\": ~.3f, \"ns\": ~.1f, \"bytes\": ~.1f, \"rate\": ~b}",
+                [erlang:system_info(otp_release), W, title(T), R, L, H, Ns, Bytes, round(Rate)])
+            || {W, T, #{ratio := R, low := L, high := H, ns := Ns, rate := Rate, bytes := Bytes}} <- Figures],
     [io_lib:format("{\"rounds\": ~b, \"figures\": [~n", [Rounds]), lists:join(",\n", Rows), "\n]}\n"].

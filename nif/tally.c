@@ -1,0 +1,265 @@
+#include "tally.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#define SLOTS 4096 /* of the hash of a lane's functions */
+#define STACKS 2048
+#define PROBES 8
+
+struct figures {
+    uint64_t events, seen, errors, timed, total_ns;
+    int64_t open;
+    uint32_t buckets[ETW_BUCKETS];
+};
+
+struct entry {
+    struct tally_function function;
+    _Atomic uint64_t events, seen, errors, timed, total_ns, max_ns;
+    _Atomic int64_t open;
+    _Atomic uint32_t buckets[ETW_BUCKETS];
+    struct figures told; /* the drain's */
+};
+
+struct table {
+    _Atomic uint32_t used; /* of entries; the first one is for those that find no place */
+    uint16_t slots[SLOTS]; /* hash to index of the entry, 0: free */
+    struct entry entries[TALLY_FUNCTIONS + 1];
+};
+
+struct open_call {
+    struct tally_function function;
+    uint64_t tick;
+};
+
+struct stack {
+    _Alignas(RING_LINE) _Atomic uint64_t process; /* 0: free */
+    uint32_t depth;                               /* may be more than there are calls */
+    struct open_call calls[TALLY_DEPTH];
+};
+
+static struct table *tables;
+static struct stack *stacks;
+static uint64_t ns_per_tick; /* times 2^32 */
+static tally_alive_fn *is_alive;
+
+static size_t tables_bytes(void)
+{
+    return sizeof(struct table) * lanes.count;
+}
+
+/* ---- life --------------------------------------------------------------------------------------------------------- */
+
+/* Pages are there when they are touched first. */
+static void *map(size_t bytes)
+{
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return at == MAP_FAILED ? NULL : at;
+}
+
+void tally_unmap(void)
+{
+    if (tables)
+        munmap(tables, tables_bytes());
+    if (stacks)
+        munmap(stacks, sizeof(struct stack) * STACKS);
+    tables = NULL;
+    stacks = NULL;
+}
+
+/* What was there is given back to the system, and comes back as zeros. */
+bool tally_open(uint64_t ticks_per_ms, tally_alive_fn *alive)
+{
+    is_alive = alive;
+    ns_per_tick = (UINT64_C(1000000) << 32) / (ticks_per_ms ? ticks_per_ms : 1);
+    if (tables && stacks)
+        return madvise(tables, tables_bytes(), MADV_DONTNEED) == 0 && madvise(stacks, sizeof(struct stack) * STACKS, MADV_DONTNEED) == 0;
+    tally_unmap();
+    tables = map(tables_bytes());
+    stacks = map(sizeof(struct stack) * STACKS);
+    return tables && stacks;
+}
+
+/* ---- producers ---------------------------------------------------------------------------------------------------- */
+
+static unsigned hash(uint64_t word)
+{
+    return (unsigned)(word * UINT64_C(0x9e3779b97f4a7c15) >> 52);
+}
+
+static bool same(const struct tally_function *a, const struct tally_function *b)
+{
+    return a->name == b->name && a->module == b->module && a->arity == b->arity;
+}
+
+static struct entry *entry_of(struct lane *lane, const struct tally_function *f)
+{
+    struct table *table = &tables[lane->slot];
+    unsigned at = hash(f->name ^ f->module << 7 ^ f->arity);
+    for (; table->slots[at % SLOTS]; at++) {
+        struct entry *e = &table->entries[table->slots[at % SLOTS]];
+        if (__builtin_expect(same(&e->function, f), 1))
+            return e;
+    }
+    uint32_t used = atomic_load_explicit(&table->used, memory_order_relaxed);
+    used = used ? used : 1;
+    bool full = used > TALLY_FUNCTIONS;
+    if (!full) {
+        table->slots[at % SLOTS] = (uint16_t)used;
+        table->entries[used].function = *f;
+        used++;
+    }
+    atomic_store_explicit(&table->used, used, memory_order_release);
+    return &table->entries[full ? 0 : used - 1];
+}
+
+static void bump(_Atomic uint64_t *counter, uint64_t by)
+{
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + by, memory_order_relaxed);
+}
+
+static void add_open(struct entry *e, int64_t by)
+{
+    atomic_store_explicit(&e->open, atomic_load_explicit(&e->open, memory_order_relaxed) + by, memory_order_relaxed);
+}
+
+static struct stack *stack_at(uint64_t process, unsigned probe)
+{
+    return &stacks[(hash(process >> 4) + probe) % STACKS];
+}
+
+static struct stack *find(uint64_t process)
+{
+    for (unsigned probe = 0; probe < PROBES; probe++) {
+        struct stack *s = stack_at(process, probe);
+        if (atomic_load_explicit(&s->process, memory_order_relaxed) == process)
+            return s;
+    }
+    return NULL;
+}
+
+static bool take_from(struct stack *s, uint64_t owner, uint64_t process)
+{
+    if (!atomic_compare_exchange_strong(&s->process, &owner, process))
+        return false;
+    s->depth = 0;
+    return true;
+}
+
+static struct stack *take(void *env, uint64_t process)
+{
+    for (unsigned probe = 0; probe < PROBES; probe++)
+        if (take_from(stack_at(process, probe), 0, process))
+            return stack_at(process, probe);
+    for (unsigned probe = 0; probe < PROBES; probe++) {
+        struct stack *s = stack_at(process, probe);
+        uint64_t owner = atomic_load_explicit(&s->process, memory_order_relaxed);
+        if ((!owner || !is_alive(env, owner)) && take_from(s, owner, process))
+            return s;
+    }
+    return NULL;
+}
+
+void tally_call(void *env, struct lane *lane, uint64_t process, const struct tally_function *f, uint64_t tick, bool returns)
+{
+    struct entry *e = entry_of(lane, f);
+    bump(&e->events, 1);
+    bump(&e->seen, 1);
+    if (!returns)
+        return;
+    add_open(e, 1);
+    struct stack *s = find(process);
+    if (!s && !(s = take(env, process)))
+        return;
+    if (s->depth < TALLY_DEPTH)
+        s->calls[s->depth] = (struct open_call){*f, tick};
+    s->depth++;
+}
+
+/* Takes the call off its stack, with those above it, which will not return any more. False: its beginning is not known. */
+static bool pop(uint64_t process, const struct tally_function *f, uint64_t *ret_tick)
+{
+    struct stack *s = find(process);
+    bool known = false;
+    if (!s)
+        return false;
+    if (s->depth > TALLY_DEPTH) {
+        s->depth--;
+        return false;
+    }
+    for (uint32_t at = s->depth; at-- > 0;)
+        if (same(&s->calls[at].function, f)) {
+            *ret_tick = s->calls[at].tick;
+            s->depth = at;
+            known = true;
+            break;
+        }
+    if (!s->depth)
+        atomic_store_explicit(&s->process, 0, memory_order_release);
+    return known;
+}
+
+static void add_time(struct entry *e, uint64_t ticks)
+{
+    uint64_t ns = (uint64_t)((unsigned __int128)ticks * ns_per_tick >> 32);
+    _Atomic uint32_t *bucket = &e->buckets[etw_bucket_of(ns)];
+    atomic_store_explicit(bucket, atomic_load_explicit(bucket, memory_order_relaxed) + 1, memory_order_relaxed);
+    bump(&e->timed, 1);
+    bump(&e->total_ns, ns);
+    if (ns > atomic_load_explicit(&e->max_ns, memory_order_relaxed))
+        atomic_store_explicit(&e->max_ns, ns, memory_order_relaxed);
+}
+
+void tally_result(struct lane *lane, uint64_t process, const struct tally_function *f, uint64_t tick, bool failed)
+{
+    struct entry *e = entry_of(lane, f);
+    uint64_t begun;
+    bump(&e->seen, 1);
+    if (failed)
+        bump(&e->errors, 1);
+    add_open(e, -1);
+    if (pop(process, f, &begun))
+        add_time(e, tick > begun ? tick - begun : 0);
+}
+
+/* ---- the drain ---------------------------------------------------------------------------------------------------- */
+
+static uint64_t more(_Atomic uint64_t *now, uint64_t *told)
+{
+    uint64_t value = atomic_load_explicit(now, memory_order_relaxed), grown = value - *told;
+    *told = value;
+    return grown;
+}
+
+bool tally_take(uint32_t slot, uint32_t *at, struct tally_function *ret_function, struct etw_tally *ret, struct etw_bucket *ret_buckets)
+{
+    struct table *table = &tables[slot];
+    uint32_t used = atomic_load_explicit(&table->used, memory_order_acquire);
+    for (; *at < used; ++*at) {
+        struct entry *e = &table->entries[*at];
+        struct figures *told = &e->told;
+        if (atomic_load_explicit(&e->seen, memory_order_relaxed) == told->seen)
+            continue;
+        *ret_function = e->function;
+        *ret = (struct etw_tally){
+            .seen = more(&e->seen, &told->seen),
+            .events = more(&e->events, &told->events),
+            .errors = more(&e->errors, &told->errors),
+            .timed = more(&e->timed, &told->timed),
+            .total_ns = more(&e->total_ns, &told->total_ns),
+            .max_ns = atomic_load_explicit(&e->max_ns, memory_order_relaxed),
+        };
+        int64_t open = atomic_load_explicit(&e->open, memory_order_relaxed);
+        ret->open = open - told->open;
+        told->open = open;
+        for (uint32_t b = 0; b < ETW_BUCKETS; b++) {
+            uint32_t count = atomic_load_explicit(&e->buckets[b], memory_order_relaxed);
+            if (count != told->buckets[b])
+                ret_buckets[ret->buckets++] = (struct etw_bucket){b, count - told->buckets[b]};
+            told->buckets[b] = count;
+        }
+        ++*at;
+        return true;
+    }
+    return false;
+}

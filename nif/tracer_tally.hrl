@@ -1,0 +1,38 @@
+%% Figures instead of events: when a client shows nothing but how often and how long, the NIF counts (tally.h), and once a second
+%% the owner sends what was added. A frame for each function and thread; the frames of one look go into as many batches as
+%% they need.
+
+-define(TALLY_MOST, 262144). % bytes of frames in one batch
+
+%% Not where some of the calls report results and others do not: then only the frames tell which is which.
+tally_begin(#{tally := true}, Returns, S = #s{tracer = State}) when State =/= fallback, Returns =/= some ->
+    gate(State, tally),
+    S#s{tally = []};
+tally_begin(_, _, S) -> tally_end(S).
+
+tally_end(S = #s{tally = off}) -> S;
+tally_end(S = #s{tracer = State}) -> gate(State, events), S#s{tally = off}.
+
+tally_look(S = #s{tally = off}) -> S;
+tally_look(S = #s{tally = Waiting, tracer = State}) ->
+    Tick = tick(S),
+    S#s{tally = Waiting ++ [tally_frame(F, Figures, Tick) || {F, Figures} <- tally(State)], dozing = false}.
+
+tally_frame(Function, Figures, Tick) ->
+    Named = case Function of
+        undefined -> <<16#7fff:16/little, 0>>; % ETW_NO_FUNCTION
+        {M, F, A} ->
+            Module = atom_to_binary(M),
+            Name = atom_to_binary(F),
+            <<16#8000:16/little, A, (byte_size(Module)):16/little, (byte_size(Name)):16/little, Module/binary, Name/binary>>
+    end,
+    frame_of(52, 3, <<0:32, Tick:64/little, 0:64>>, <<Named/binary, Figures/binary>>).
+
+%% As many as fit go into the next batch.
+tally_ready(S = #s{tally = [Frame | Rest], meta = Meta, metasize = Size}, Max)
+        when Size =:= 0; Size + byte_size(Frame) =< ?TALLY_MOST, Size + byte_size(Frame) =< Max div 2 ->
+    tally_ready(S#s{tally = Rest, meta = [Meta | Frame], metasize = Size + byte_size(Frame)}, Max);
+tally_ready(S, _) -> S.
+
+tally_done(#s{tally = [_ | _]}) -> false;
+tally_done(_) -> true.

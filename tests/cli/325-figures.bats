@@ -1,0 +1,68 @@
+#!/usr/bin/env bats
+# Views that show nothing but figures: the node counts, and says the same as the events would.
+
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+
+setup_file() { live_begin figures; }
+teardown_file() { live_end; }
+setup() { live_setup; }
+teardown() { live_teardown; }
+
+# calls, errors and whether it was timed, by function, of a summary
+figures() { awk 'NR > 1 { print $NF, $1, $2, $3 == "-" ? "untimed" : "timed" }' "$OUT" | sort; }
+
+same_by_events() { # EXPRESSION WORKLOAD
+    traced -c "$1" -- "$2"
+    assert_success
+    counted=$(figures) counted_talk=$talk
+    # With a filter each event comes here.
+    traced -c --rate 0 -g . "$1" -- "$2"
+    assert_success
+    assert_equal "$counted" "$(figures)"
+}
+
+@test "the same figures as from events: calls, errors, what was timed" {
+    same_by_events 'work:_ -> return' 'work:run(#{seed => 7, procs => 4, calls => 300})'
+    assert [ "$(figures | wc -l)" -gt 5 ]
+    same_by_events 'work:_' 'work:run(#{seed => 8, procs => 4, calls => 300})'
+    refute [ "$(figures | grep -c ' timed')" -gt 0 ]
+}
+
+@test "recursion and exceptions that pass many calls" {
+    same_by_events 'work:fac/1 | work:deep/1 | work:caught/2 -> return' 'work:fac(300), work:outer(40), work:caught(throw, x)'
+    assert_equal "$(figures)" $'work:caught/2 1 0 timed\nwork:deep/1 41 41 timed\nwork:fac/1 301 0 timed'
+    assert_regex "$counted_talk" ': 686 events · 0 dropped · 0 truncated · 0 incomplete ·'
+}
+
+@test "no rate turns anything away, for nothing is sent" {
+    traced -c --rate 10 'work:one/1 -> return' -- 'work:burst(4, 25000)'
+    assert_success
+    assert_regex "$talk" ': 200000 events · 0 dropped · 0 truncated · 0 incomplete ·'
+    assert_equal "$(figures)" 'work:one/1 100000 0 timed'
+}
+
+@test "a function that some clauses ask the result of is shown by its events" {
+    traced -c 'work:one(N) when N > 5 -> return; (_)' -- 'work:loop(10)'
+    assert_success
+    assert_equal "$(figures)" 'work:one/1 10 0 timed'
+    assert_regex "$talk" ': 15 events · 0 dropped'
+}
+
+@test "processes that die in a call are incomplete, and leave their place to others" {
+    traced -c 'work:slow/1 | work:one/1 -> return' -- 'Ps = [spawn(work, slow, [100000000]) || _ <- lists:seq(1, 5000)],
+        [begin R = monitor(process, P), exit(P, kill), receive {_, R, _, _, _} -> ok end end || P <- Ps, {_, {work, slow, 1}} <- [begin erlang:yield(), process_info(P, current_function) end]],
+        [exit(P, kill) || P <- Ps], work:loop(100)'
+    assert_success
+    assert_equal "$(figures | grep one)" 'work:one/1 100 0 timed'
+    assert_regex "$talk" '· [1-9][0-9]* incomplete ·'
+}
+
+@test "histograms, several functions on several threads" {
+    traced --as hist 'work:one/1 | work:two/2 -> return' -- 'work:burst(4, 500), work:two(1, 2)'
+    assert_success
+    assert_line --regexp '^work:one/1  2000, p50 '
+    assert_line --regexp '^work:two/2  1, p50 '
+    assert_equal "$(awk -F'[|] ' '/[|]/ { n += $NF } END { print n }' "$OUT")" 2001
+}
