@@ -135,6 +135,16 @@ static ERL_NIF_TERM nif_gate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
     return enif_make_badarg(env);
 }
 
+static ERL_NIF_TERM nif_kinds(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    ErlNifUInt64 kinds;
+    (void)argc;
+    if (argv[0] != opened || !enif_get_uint64(env, argv[1], &kinds))
+        return enif_make_badarg(env);
+    session_want(kinds);
+    return enif_make_atom(env, "ok");
+}
+
 static ERL_NIF_TERM nif_ticks(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     (void)argc, (void)argv;
@@ -177,18 +187,18 @@ static ERL_NIF_TERM take_newcomers(ErlNifEnv *env)
 static ERL_NIF_TERM nif_drain(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     ErlNifUInt64 most;
-    ErlNifBinary meta;
+    ErlNifBinary own;
     struct batch_plan plan;
     unsigned status = 0;
     (void)argc;
-    if (argv[0] != opened || !enif_get_uint64(env, argv[1], &most) || !enif_inspect_binary(env, argv[2], &meta)
-        || meta.size > ETW_MAX_BATCH)
+    if (argv[0] != opened || !enif_get_uint64(env, argv[1], &most) || !enif_inspect_binary(env, argv[2], &own)
+        || own.size > ETW_MAX_BATCH)
         return enif_make_badarg(env);
     if (most > ETW_MAX_BATCH)
         most = ETW_MAX_BATCH;
     bool last = argv[3] == enif_make_atom(env, "true");
     struct batch_clock clock = read_clocks();
-    batch_plan(&batches, &clock, tick_slack(), most, meta.data, (uint32_t)meta.size, last, &plan);
+    batch_plan(&batches, &clock, tick_slack(), most, own.data, (uint32_t)own.size, last, &plan);
     if (plan.more)
         status |= STATUS_MORE;
     if (plan.held)
@@ -262,6 +272,7 @@ static ErlNifFunc functions[] = {
     {"open", 1, nif_open, 0},
     {"exclude", 1, nif_exclude, 0},
     {"gate", 2, nif_gate, 0},
+    {"kinds", 2, nif_kinds, 0},
     {"ticks", 0, nif_ticks, 0},
     {"drain", 4, nif_drain, 0},
     {"doze", 1, nif_doze, 0},
