@@ -294,7 +294,7 @@ static const struct {
     {SPEC_F_RETURN_TO, "return_to", NULL},
     {SPEC_F_SEND, "send", "send"},
     {SPEC_F_RECEIVE, "receive", "receive"},
-    {SPEC_F_PROCS, "procs", NULL},
+    {SPEC_F_PROCS, "procs", "ports"},
     {SPEC_F_PORTS, NULL, "ports"},
     {SPEC_F_RUNNING, "running", "running_ports"},
     {SPEC_F_EXITING, "exiting", NULL},
@@ -307,7 +307,7 @@ static const char *const inherits[] = {NULL, "set_on_spawn", "set_on_first_spawn
 static bool arm_whom(struct arming *a, const struct what_opts *what, unsigned wanted, struct err *e)
 {
     const struct texts *procs = &what->procs, *ports = &what->ports;
-    bool only_ports = ports->count && !procs->count;
+    unsigned of_ports = ports->count && !procs->count ? SPEC_F_SEND | SPEC_F_RECEIVE | SPEC_F_RUNNING : 0;
 
     for (size_t i = 0; i < procs->count; i++)
         if (!arm_process(a, procs->items[i], e))
@@ -320,7 +320,7 @@ static bool arm_whom(struct arming *a, const struct what_opts *what, unsigned wa
     for (size_t i = 0; i < ARRAY_LEN(flags); i++) {
         if (!(wanted & flags[i].flag))
             continue;
-        if (flags[i].process && !(only_ports && flags[i].port))
+        if (flags[i].process && !(of_ports & flags[i].flag))
             arm_flag(&a->arm, flags[i].process);
         if (flags[i].port && (ports->count || flags[i].flag == SPEC_F_PORTS))
             arm_port_flag(&a->arm, flags[i].port);

@@ -239,7 +239,8 @@ static const struct spec *by_kind(struct probes *p, const struct event *e)
     default: {
         int bit = event_bit(e);
         for (size_t i = p->n; bit >= 0 && i-- > 0;)
-            if (p->specs[i]->kind == SPEC_EVENT && p->specs[i]->events & SPEC_EVENT_BIT(bit))
+            if (p->specs[i]->kind == SPEC_EVENT && p->specs[i]->events & SPEC_EVENT_BIT(bit) &&
+                (p->specs[i]->flags != SPEC_F_PORTS || e->who->id & ETW_TRACEE_PORT))
                 return p->specs[i];
         return NULL;
     }
