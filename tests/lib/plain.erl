@@ -2,7 +2,7 @@
 %% as lines, in the order it came.
 -module(plain).
 
--export([start/1, stop/2, events/1, await/3]).
+-export([start/1, stop/2, events/1, await/3, tokens/0]).
 
 %% events(#{procs => [Who], flags => [Flag], ports => [Who], port_flags => [Flag],
 %%     functions => [{MFA, Specification, [Scope]}]}) traces these, where start/1 traces calls of all
@@ -86,6 +86,23 @@ terms(A) when is_list(A) -> [[" ", term(T)] || T <- A];
 terms(_) -> "".
 
 term(T) -> unicode:characters_to_binary(io_lib:format("~0tp", [T])).
+
+%% The system tracer of sequential tracing, until stop/2: lines "what prev cur label from to message".
+tokens() ->
+    Pid = spawn(fun() -> passed([]) end),
+    false = erlang:system_flag(sequential_tracer, Pid),
+    Pid.
+
+passed(Lines) ->
+    receive
+        {seq_trace, Label, {What, {Prev, Cur}, From, To, Msg}} ->
+            Parts = [atom_to_list(What), integer_to_list(Prev), integer_to_list(Cur) | [term(T) || T <- [Label, From, To, Msg]]],
+            passed([unicode:characters_to_binary([lists:join(" ", Parts), "\n"]) | Lines]);
+        {stop, From, File} ->
+            erlang:system_flag(sequential_tracer, false),
+            ok = file:write_file(File, lists:reverse(Lines)),
+            From ! {self(), length(Lines)}
+    end.
 
 %% Traces calls, results and exceptions of these functions in all processes, as lines "Pid Tag M:F/A Terms"; returns the
 %% collector.
