@@ -31,11 +31,17 @@ __attribute__((used)) static char module_name[] = "etrace_00000000_0";
 
 enum { NAME_HASH = 7, NAME_HASH_BYTES = 8 };
 
+#define GENERATIONS 0x3ffffffu /* an immediate of any VM, and never the word 0 */
+
 enum { STATUS_MORE = 1, STATUS_HELD = 2, STATUS_OVER = 4, STATUS_STUCK = 8 };
 
 static uint8_t nonce[NONCE_MOST];
 static size_t nonce_bytes;
 static ERL_NIF_TERM opened; /* the word of the latest open()'s state; the owner's calls name it */
+/*
+ * Grows with each open(). Begins somewhere else in each instance: what a traced process has on its stack from an earlier
+ * one, whose name this one may bear, comes with that one's state and must not be taken for ours.
+ */
 static unsigned generation;
 static struct batch_state batches;
 
@@ -94,7 +100,7 @@ static ERL_NIF_TERM nif_open(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
     session_begin((uint32_t)bytes, (uint32_t)(depth < ENCODE_MAX_DEPTH ? depth : ENCODE_MAX_DEPTH),
         (uint32_t)items, limit, rate, tick_per_ms());
     memset(&batches, 0, sizeof batches);
-    opened = enif_make_uint(env, ++generation);
+    opened = enif_make_uint(env, ++generation & GENERATIONS);
     atomic_store(&session.live, opened);
     return enif_make_tuple2(env, enif_make_atom(env, "ok"), opened);
 }
@@ -251,6 +257,8 @@ static int on_load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
         memcpy(nonce, bin.data, bin.size);
         nonce_bytes = bin.size;
     }
+    for (size_t i = 0; i < nonce_bytes; i++)
+        generation = generation * 31 + nonce[i];
     tick_start();
     imm_check(env);
     tracer_load(env);

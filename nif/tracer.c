@@ -280,9 +280,10 @@ static ALWAYS uint8_t *put_event(struct encoder *e, uint8_t *at, const struct ta
     return put_terms(e, at, argv[3], 0);
 }
 
-static uint8_t *put_result(struct encoder *e, uint8_t *at, ERL_NIF_TERM result)
+/* A stack or a dump is long: it may have what the event left, too. */
+static uint8_t *put_result(struct encoder *e, uint8_t *at, ERL_NIF_TERM result, size_t taken)
 {
-    e->bytes = TRACER_MS_BYTES;
+    e->bytes = TRACER_MS_BYTES + (taken < session.bytes ? session.bytes - (uint32_t)taken : 0);
     return encode_terms(e, at, &result, 1);
 }
 
@@ -347,7 +348,7 @@ static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const
     if (has_match_spec(tag) && enif_get_map_size(env, argv[4], &options) && options
         && enif_get_map_value(env, argv[4], atom_match_spec_result, &result)) {
         frame.flags |= ETW_F_MS;
-        at = put_result(&e, at, result);
+        at = put_result(&e, at, result, (size_t)(at - frame.at));
     }
     if (e.cut)
         frame.flags |= ETW_F_CUT;
