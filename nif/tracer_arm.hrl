@@ -248,6 +248,11 @@ each(Whom, Set) ->
 %% ---- the self-check -----------------------------------------------------------------------------------------------
 
 %% What must be looked at each second: code that is loaded anew has lost its patterns, and nobody tells us.
+%%
+%% `trace:function(Session, on_load, …)` is no help: what it is given holds for every function of every module that is
+%% loaded from then on, whatever was selected; a specification cannot ask which function it is called for; and of several
+%% probes it takes one. Between a load and the next look the node would report calls that nobody asked for. A module that
+%% is named and lies in the code path is loaded before it is armed, so its first call is seen.
 watched(Request, Calls) ->
     Modules = lists:foldl(fun({{M, F, A}, Scope, _}, Acc) ->
         case Acc of
@@ -303,12 +308,13 @@ check_do({Session, Armed = #armed{request = Request, modules = Modules}, Boot}) 
     Gone = [M || {M, {Md5, _, _}} <- maps:to_list(Modules), Md5 =/= gone, md5(M) =:= gone],
     Changed = [M || {M, Seen} <- maps:to_list(Modules), md5(M) =/= gone, changed(Session, M, Seen, is_map_key(M, Close))],
     blind(Session, Armed, gates()),
+    Meets = gc_meets(Session, Request),
     Known = maps:merge(Modules, maps:from_list([{M, setelement(1, maps:get(M, Modules), gone)} || M <- Gone])),
     Again = again(Session, Request, Changed ++ ordsets:subtract(Loaded, Armed#armed.loaded), Boot),
     %% What came back without any function that was asked for is not looked for again.
     Other = maps:map(fun(M, {_, FA, Scope}) -> {md5(M), FA, Scope} end, maps:without(maps:keys(Again), maps:with(Changed, Known))),
-    New = Armed#armed{loaded = Loaded, turn = Later, modules = maps:merge(maps:merge(Known, Other), Again)},
-    {ok, New, [{gone, M} || M <- Gone] ++ [{rearmed, M} || M <- lists:usort(Changed ++ maps:keys(Again))]}.
+    New = Armed#armed{loaded = Loaded, turn = Later, request = gc_left(Session, Request, Meets), modules = maps:merge(maps:merge(Known, Other), Again)},
+    {ok, New, [{guard, garbage_collection} || Meets] ++ [{gone, M} || M <- Gone] ++ [{rearmed, M} || M <- lists:usort(Changed ++ maps:keys(Again))]}.
 
 %% A few hundred modules are looked at closely each time, in turn; every one's checksum always.
 turn(#armed{turn = [], modules = Modules}) -> turn(maps:keys(Modules));
@@ -387,6 +393,19 @@ others(Session) -> trace:session_info(all) -- [Session].
 gc_elsewhere(Session) ->
     Flagged = fun(Who) -> lists:any(fun(Other) -> gc_flag(Other, Who) end, [O || O <- sessions_of(Who), O =/= Session]) end,
     lists:any(fun(Other) -> gc_flag(Other, new) end, others(Session)) orelse lists:any(Flagged, processes()).
+
+%% Somebody may begin to while we do. Every process is looked at only where there is another session.
+gc_meets(Session, Request = #{flags := Flags}) ->
+    lists:member(garbage_collection, Flags) andalso not maps:get(unsafe, Request, false) andalso
+        case length(others(Session)) > 1 of
+            true -> gc_elsewhere(Session);
+            false -> gc_listed(erlang:trace_info(new, flags))
+        end.
+
+gc_left(_, Request, false) -> Request;
+gc_left(Session, Request = #{flags := Flags}, true) ->
+    trace:process(Session, all, false, [garbage_collection]),
+    Request#{flags := Flags -- [garbage_collection]}.
 
 sessions_of(P) -> try trace:session_info(P) of undefined -> []; Sessions -> Sessions catch error:_ -> [] end.
 

@@ -133,6 +133,20 @@ refused() {
     on_node 'erlang:trace(all, false, [all])'
 }
 
+@test "somebody begins to trace it later: ours ends, and says so" {
+    on_node 'work:worker(idle)'
+    trace --json -P w @gc work:one/1
+    rival 'trace:process(S, whereis(idle), true, [garbage_collection])'
+    until_true 10 grep -q 'guard garbage_collection' "$ERR"
+    on_node 'work:ask(w, fun() -> work:one(before), garbage_collect(), work:one(behind) end)'
+    assert_equal "$(node_eval "$NODE" 'lists:append([[F || F = garbage_collection <- Fs] || S <- trace:session_info(whereis(w)), {flags, Fs} <- [trace:info(S, whereis(w), flags)]])')" '[]'
+    trace_end
+    on_node 'R = monitor(process, rival), rival ! done, receive {_, R, _, _, _} -> work:stop(idle) end'
+    assert_success
+    # Nothing of it between the two calls.
+    assert_equal "$(jq -r 'select(.name == "w") | .args[0] // .type' "$OUT" | sed -n '/before/,$p' | xargs)" 'before behind'
+}
+
 @test "another session that traces something else is no reason" {
     rival 'trace:process(S, all, true, [procs])'
     trace --json -P w @gc
