@@ -149,7 +149,7 @@ tracer(S = #s{options = O}) ->
 bell() -> erlang:system_info(otp_release) =:= "27".
 
 %% Processes and ports that belong to the tracing.
-ours(S) -> [self(), S#s.janitor, S#s.namer, S#s.worker] ++ [P || P <- [S#s.hears], P =/= none] ++ [P || P <- [channel(S)], P =/= none].
+ours(S) -> [self(), S#s.janitor, S#s.namer, S#s.worker] ++ [P || P <- [S#s.hears, channel(S)], P =/= none].
 
 %% What carries the distribution to the client: tracing it would trace the tracing.
 channel(#s{node = Node}) ->
@@ -164,8 +164,7 @@ destroy(S = #s{session = none}) -> S;
 destroy(S = #s{session = Session}) ->
     seq_stop(S),
     trace:session_destroy(Session),
-    system_stop(S),
-    S#s{session = none, armed = none}.
+    system_stop(S#s{session = none, armed = none}).
 
 -spec finish(term(), #s{}) -> no_return().
 finish(Reason, S0) ->

@@ -298,34 +298,37 @@ static ALWAYS bool has_extra(const struct tag *tag)
 }
 
 /*
- * Of a sequential trace: who sent, received or printed. The label that stands in the tracee's place may be any term, and
- * nothing must be kept of it; what is not an immediate is no tracee.
+ * Of a sequential trace: who sent, received or printed; false: it is between us and somebody. The label that stands in
+ * the tracee's place may be any term, and nothing must be kept of it; what is no local pid or port is no tracee.
  */
-static ERL_NIF_TERM seq_tracee(ErlNifEnv *env, ERL_NIF_TERM info)
+static bool seq_tracee(ErlNifEnv *env, ERL_NIF_TERM info, ERL_NIF_TERM *ret_who)
 {
     const ERL_NIF_TERM *parts;
     int n;
     ErlNifPid pid;
     ErlNifPort port;
+    *ret_who = imm_nil;
     if (!enif_get_tuple(env, info, &n, &parts) || n != 5)
-        return imm_nil;
+        return true;
     ERL_NIF_TERM who = parts[0] == atom_receive ? parts[3] : parts[2];
-    return enif_get_local_pid(env, who, &pid) || enif_get_local_port(env, who, &port) ? who : imm_nil;
+    if (enif_get_local_pid(env, who, &pid) || enif_get_local_port(env, who, &port))
+        *ret_who = who;
+    return !session_excludes(parts[2]) && !session_excludes(parts[3]);
 }
 
 static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag)
 {
     uint32_t rules = session_rules();
-    ERL_NIF_TERM who = tag->layout == LAYOUT_LABEL ? seq_tracee(env, argv[3]) : argv[2], extra = imm_nil, result;
+    ERL_NIF_TERM who = argv[2], extra = imm_nil, result;
     size_t options;
-    if (!session_wants(rules, tag->kind))
+    if (!session_wants(rules, tag->kind) || (tag->layout == LAYOUT_LABEL && !seq_tracee(env, argv[3], &who)))
         return atom_ok;
     if (has_extra(tag)) {
         enif_get_map_value(env, argv[4], atom_extra, &extra);
         if (tag->layout == LAYOUT_EXTRA_TERM && session_excludes(extra))
             return atom_ok;
     }
-    if ((tag->kind == ETW_RETURN_TO || tag->layout == LAYOUT_LABEL) && session_excludes(who))
+    if (tag->kind == ETW_RETURN_TO && session_excludes(who))
         return atom_ok;
     if (rules & RULE_RETURNS)
         count_owed(tag, who);

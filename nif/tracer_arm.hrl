@@ -40,7 +40,7 @@ weak(#s{session = {_, Weak}}) -> Weak.
 %% A fresh session is the surest way to clear everything: patterns of every scope, flags, counters, breakpoints.
 disarm(S = #s{armed = none, helper = none}) -> S;
 disarm(S = #s{last = Last}) when Last =/= none -> S;
-disarm(S) -> session((destroy(S))#s{helper = none, timer = none, system = none}).
+disarm(S) -> session((destroy(S))#s{helper = none, timer = none}).
 
 helped({arm, _, _}, {ok, #armed{system = Pid}, _}, S = #s{last = Last}) when Last =/= none -> % it was stopped meanwhile
     is_pid(Pid) andalso exit(Pid, kill),
@@ -302,19 +302,22 @@ check(S = #s{armed = #armed{}}) ->
 check(S) ->
     S.
 
-check_do({Session, Armed = #armed{request = Request, modules = Modules}, Boot}) ->
+check_do({Session, Armed = #armed{request = Request0, modules = Modules}, Boot}) ->
+    Meets = gc_meets(Session, Request0),
+    Request = gc_left(Session, Request0, Meets),
     Loaded = lists:usort(erlang:loaded()),
     {Close, Later} = turn(Armed),
     Gone = [M || {M, {Md5, _, _}} <- maps:to_list(Modules), Md5 =/= gone, md5(M) =:= gone],
     Changed = [M || {M, Seen} <- maps:to_list(Modules), md5(M) =/= gone, changed(Session, M, Seen, is_map_key(M, Close))],
     blind(Session, Armed, gates()),
-    Meets = gc_meets(Session, Request),
     Known = maps:merge(Modules, maps:from_list([{M, setelement(1, maps:get(M, Modules), gone)} || M <- Gone])),
     Again = again(Session, Request, Changed ++ ordsets:subtract(Loaded, Armed#armed.loaded), Boot),
     %% What came back without any function that was asked for is not looked for again.
     Other = maps:map(fun(M, {_, FA, Scope}) -> {md5(M), FA, Scope} end, maps:without(maps:keys(Again), maps:with(Changed, Known))),
-    New = Armed#armed{loaded = Loaded, turn = Later, request = gc_left(Session, Request, Meets), modules = maps:merge(maps:merge(Known, Other), Again)},
-    {ok, New, [{guard, garbage_collection} || Meets] ++ [{gone, M} || M <- Gone] ++ [{rearmed, M} || M <- lists:usort(Changed ++ maps:keys(Again))]}.
+    New = Armed#armed{loaded = Loaded, turn = Later, request = Request,
+        modules = maps:merge(maps:merge(Known, Other), Again)},
+    {ok, New, [{guard, garbage_collection} || Meets] ++ [{gone, M} || M <- Gone] ++
+        [{rearmed, M} || M <- lists:usort(Changed ++ maps:keys(Again))]}.
 
 %% A few hundred modules are looked at closely each time, in turn; every one's checksum always.
 turn(#armed{turn = [], modules = Modules}) -> turn(maps:keys(Modules));

@@ -105,10 +105,10 @@ system_piece(Rest, _, Taken) -> {lists:reverse(Taken), Rest}.
 
 %% ---- in the owner -------------------------------------------------------------------------------------------------
 
-%% Its end (a 'DOWN') says that all has been given.
-system_stop(#s{hears = none}) -> ok;
-system_stop(#s{hears = Pid, last = none}) -> exit(Pid, kill);
-system_stop(#s{hears = Pid}) -> Pid ! last.
+%% At the end it gives what it has, and its own end (a 'DOWN') says that this was all.
+system_stop(S = #s{hears = none}) -> S;
+system_stop(S = #s{hears = Pid, last = none}) -> exit(Pid, kill), S#s{hears = none, system = none};
+system_stop(S = #s{hears = Pid}) -> Pid ! last, S.
 
 %% A piece is in a batch: the next one may come.
 system_sent(S = #s{system = none}) -> S;

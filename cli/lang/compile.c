@@ -346,6 +346,9 @@ static void note_raw(struct spec_clause *info, term_t t)
             info->actions |= ACT_RETURN_TRACE;
         if (term_is_atom(t->items[0], "silent"))
             info->actions |= ACT_SILENT;
+        if (term_is_atom(t->items[0], "enable_trace") || term_is_atom(t->items[0], "disable_trace") ||
+            term_is_atom(t->items[0], "trace"))
+            info->actions |= ACT_FLAGS;
     }
     for (size_t i = 0; i < t->count && t->type != TERM_EXPORT; i++)
         note_raw(info, t->items[i]);

@@ -256,7 +256,7 @@ uint64_t probes_kinds(const struct spec *const *specs, size_t n)
         if (switches_flags(specs[i]))
             return kinds;
     }
-    for (size_t k = 0; k < ETW_LOST; k++)
+    for (size_t k = 0; events && k < ETW_LOST; k++)
         if (of_kind[k] && !(events & SPEC_EVENT_BIT(of_kind[k] - 1)))
             kinds &= ~(UINT64_C(1) << k);
     return kinds;
