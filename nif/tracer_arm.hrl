@@ -262,8 +262,10 @@ watched(Request, Calls) ->
     end, #{}, Calls),
     Specs = lists:usort([Ms || {_, _, Ms} <- Calls]),
     Builtins = [Call || Call = {{M, F, A}, _, _} <- Calls, erlang:is_builtin(M, F, A)],
+    Heard = not lists:member(silent, maps:get(flags, Request)), % a process may be mute from the beginning
     #armed{request = Request, modules = Modules, loaded = lists:usort(erlang:loaded()), builtins = lists:sublist(Builtins, 50),
-        early = lists:all(fun accepts/1, Specs), returns = Specs =/= [] andalso lists:all(fun returns/1, Specs)}.
+        early = Heard andalso lists:all(fun accepts/1, Specs),
+        returns = Heard andalso Specs =/= [] andalso lists:all(fun returns/1, Specs)}.
 
 accepts(true) -> true;
 accepts(Clauses) ->

@@ -81,6 +81,10 @@ END
     assert_success
     assert_equal "$(json_of call 'select(.f == "one") | .args[0]' | xargs)" '2 3 5'
     assert_account any
+    # What is mute is as if it were not: it takes nothing of the rate, nor is it counted.
+    traced --json --silent --rate 10 -P w work:one/1 -- 'work:ask(w, fun() -> work:loop(500) end)'
+    assert_success
+    assert_account 0
 }
 
 @test "meta: calls of all processes, as the VM's own tracer sees them, with specifications and results" {
