@@ -40,20 +40,20 @@ static void share(const struct batch_state *state, uint64_t room, struct batch_p
     for (uint32_t i = 0; i < plan->lanes; i++, left--)
         given += give(plan, (state->turn + i) % plan->lanes, (room - (given < room ? given : room)) / left, false);
     /* no part was enough for one frame: then one ring has it all, and were it too little, still one frame */
-    for (uint32_t i = 0; i < plan->lanes && !given && !plan->meta_bytes; i++)
+    for (uint32_t i = 0; i < plan->lanes && !given && !plan->own_bytes; i++)
         given = give(plan, (state->turn + i) % plan->lanes, room, true);
 }
 
-void batch_plan(const struct batch_state *state, const struct batch_clock *clock, uint64_t slack, size_t most, const uint8_t *meta,
-    uint32_t meta_bytes, bool last, struct batch_plan *ret_plan)
+void batch_plan(const struct batch_state *state, const struct batch_clock *clock, uint64_t slack, size_t most, const uint8_t *own,
+    uint32_t own_bytes, bool last, struct batch_plan *ret_plan)
 {
     struct batch_plan *plan = ret_plan;
     uint64_t there = 0;
     plan->clock = *clock;
     plan->watermark = clock->tick - slack;
-    plan->latest = state->latest;
-    plan->meta = meta;
-    plan->meta_bytes = meta_bytes;
+    plan->latest = own_bytes ? clock->tick : state->latest; /* frames of others are no later than now */
+    plan->own = own;
+    plan->own_bytes = own_bytes;
     plan->more = plan->held = false;
     plan->lanes = lanes_claimed();
     for (uint32_t i = 0; i < plan->lanes; i++) {
@@ -64,7 +64,7 @@ void batch_plan(const struct batch_state *state, const struct batch_clock *clock
             lower(&plan->watermark, view.tick);
     }
 
-    size_t fixed = sizeof(struct etw_batch) + (plan->lanes + 2) * sizeof(struct etw_section) + meta_bytes;
+    size_t fixed = sizeof(struct etw_batch) + (plan->lanes + 1) * sizeof(struct etw_section) + own_bytes;
     size_t room = most > fixed ? most - fixed : 0;
     if (there > room)
         share(state, room, plan);
@@ -72,11 +72,14 @@ void batch_plan(const struct batch_state *state, const struct batch_clock *clock
     plan->bytes = sizeof(struct etw_batch);
     plan->sections = 0;
     plan->wanted = last;
-    if (meta_bytes) {
-        plan->bytes += sizeof(struct etw_section) + meta_bytes;
+    for (uint64_t at = 0; at + sizeof(struct etw_section) <= own_bytes;) {
+        struct etw_section section;
+        memcpy(&section, own + at, sizeof section);
+        at += sizeof section + section.bytes;
         plan->sections++;
         plan->wanted = true;
     }
+    plan->bytes += own_bytes;
     for (uint32_t i = 0; i < plan->lanes; i++) {
         struct batch_part *part = &plan->parts[i];
         struct lane *lane = lane_at(i);
@@ -133,10 +136,8 @@ void batch_write(struct batch_state *state, const struct batch_plan *plan, uint8
         .flags = plan->flags,
     };
     at = put(at, &head, sizeof head);
-    if (plan->meta_bytes) {
-        struct etw_section section = {.ring = ETW_META_RING, .bytes = plan->meta_bytes};
-        at = put(put(at, &section, sizeof section), plan->meta, plan->meta_bytes);
-    }
+    if (plan->own_bytes)
+        at = put(at, plan->own, plan->own_bytes);
     for (uint32_t i = 0; i < plan->lanes; i++) {
         const struct batch_part *part = &plan->parts[i];
         struct lane *lane = lane_at(i);

@@ -29,8 +29,8 @@ struct batch_plan {
     struct batch_clock clock;
     size_t bytes; /* of the batch */
     uint64_t watermark, latest, roofless;
-    const uint8_t *meta;
-    uint32_t meta_bytes, lanes, sections, flags;
+    const uint8_t *own;
+    uint32_t own_bytes, lanes, sections, flags;
     bool more, held; /* the rings hold more; events sent or waiting are later than the watermark */
     bool wanted;     /* there is something to tell */
     struct batch_part {
@@ -40,9 +40,9 @@ struct batch_plan {
     } parts[LANES_MAX];
 };
 
-/* The clock was read before. Most: bytes of the whole batch; one frame is given in any case. */
-void batch_plan(const struct batch_state *state, const struct batch_clock *clock, uint64_t slack, size_t most, const uint8_t *meta,
-    uint32_t meta_bytes, bool last, struct batch_plan *ret_plan);
+/* The clock was read before. Most: bytes of the whole batch; one frame is given in any case. Own: whole sections, which come first. */
+void batch_plan(const struct batch_state *state, const struct batch_clock *clock, uint64_t slack, size_t most, const uint8_t *own,
+    uint32_t own_bytes, bool last, struct batch_plan *ret_plan);
 
 void batch_write(struct batch_state *state, const struct batch_plan *plan, uint8_t *ret_bytes);
 

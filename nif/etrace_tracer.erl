@@ -15,16 +15,17 @@
 %% Messages to it are binaries: $B a batch (etrace_wire.h) | $R u32 id, {ok, Term} | {error, Reason} | $G the reason.
 -module(etrace_00000000_0).
 
--export([owner/1, names/1, worker/1]).
+-export([owner/1, names/1, worker/1, system/3]).
 -export([enabled/3, enabled_call/3, enabled_send/3, enabled_receive/3, enabled_procs/3, enabled_ports/3,
     enabled_running_procs/3, enabled_running_ports/3, enabled_garbage_collection/3, trace/5]).
--export([hello/0, open/1, exclude/1, gate/2, ticks/0, drain/4, tally/1, doze/1, close/1]).
+-export([hello/0, open/1, exclude/1, gate/2, kinds/2, ticks/0, drain/4, tally/1, doze/1, close/1]).
 
 -define(LEASE, 10000).       % ms without a word from the client
 -define(BUSY, 20).           % ms until a refused send is tried retry
 -define(LINGER, 2).          % ms for a small batch to grow
 -define(MAX_BATCH, 1048576). % ETW_MAX_BATCH
--define(META_ROOM, 16384).   % of a batch, for names and notices
+-define(META_ROOM, 24576).   % of a batch, for names, notices and system events
+-define(META_MOST, 8192).    % of these, for each
 -define(MIN_DRAIN, 4096).
 
 %% One trace session on this node as the owner knows it.
@@ -37,6 +38,8 @@
     credit = 0, sent = [],   % bytes it allows; [{Seq, Bytes}] that it has not acknowledged
     unsent = none,           % {Seq, Message} that the channel refused
     meta = [], metasize = 0, % frames of our own for the next batch
+    hears = none,            % the process that hears system events
+    system = none,           % {Section, [Tracee]}: what it has for the next batch
     dozing = false, wait = 0,
     max, min,                % bytes of a batch, and the room below which draining is not worth it
     options, why,            % of the boot message; why there is no NIF
@@ -46,15 +49,17 @@
     namer,                   % the process that looks up names
     tally = off,             % off | frames of figures that wait for the next batches (tracer_tally.hrl)
     told = 0,                % bits of the NIF's status that the client was told of
-    last = none              % after stop: trace_delivered (awaited), flush, then {sent, Seq}
+    last = none              % after stop: trace_delivered (awaited), delivered, flush, then {sent, Seq}
 }).
 
 -include("tracer_wire.hrl").
 -include("tracer_files.hrl").
 -include("tracer_select.hrl").
--include("tracer_arm.hrl").
+-include("tracer_whom.hrl").
 -include("tracer_fallback.hrl").
 -include("tracer_tally.hrl").
+-include("tracer_arm.hrl").
+-include("tracer_system.hrl").
 -include("tracer_names.hrl").
 
 %% ---- replaced by the NIF ------------------------------------------------------------------------------------------
@@ -71,8 +76,9 @@
 %%     before the match specification and before the VM makes the arguments: only where no specification can reject a
 %%     call. returns: every call that is shown has its return traced, so those that are owed can be counted.
 %%     tally: calls and results are counted and not sent, whatever the rate; begins with nothing.
+%% kinds(State, Mask): bit K is set when events of kind K are wanted; others are neither made nor counted.
 %% ticks() -> the clock of the frames
-%% drain(State, MaxBytes, OwnFrames, Last) -> {Batch | none, [NewTracee], Status}: one whole batch (etrace_wire.h), or none
+%% drain(State, MaxBytes, OwnSections, Last) -> {Batch | none, [NewTracee], Status}: one whole batch (etrace_wire.h), or none
 %%     when there is nothing new, not even a watermark that something waits for. Status: 1 more in the rings, 2 events are
 %%     held back by the watermark, 4 the limit was reached, 8 a process owes too many returns. A frame larger than MaxBytes
 %%     comes alone. A tracee may be told more than once. Last only after the session is destroyed: ETW_BATCH_LAST is set
@@ -96,6 +102,7 @@ hello() -> erlang:nif_error(undef).
 open(_) -> erlang:nif_error(undef).
 exclude(_) -> erlang:nif_error(undef).
 gate(_, _) -> erlang:nif_error(undef).
+kinds(_, _) -> erlang:nif_error(undef).
 ticks() -> erlang:nif_error(undef).
 drain(_, _, _, _) -> erlang:nif_error(undef).
 tally(_) -> erlang:nif_error(undef).
@@ -137,10 +144,13 @@ tracer(S = #s{why = ok, options = O}) ->
     {ok, State} = open({maps:get(buffer, O, 1048576), maps:get(count, O, 64), maps:get(size, O, 1024),
         maps:get(depth, O, 16), maps:get(items, O, 1024), maps:get(limit, O, 0), maps:get(rate, O, 0),
         maps:get(redact, O, [])}),
-    lists:foreach(fun exclude/1, [self(), S#s.janitor, S#s.namer, S#s.worker] ++ [P || P <- [channel(S)], P =/= none]),
+    lists:foreach(fun exclude/1, ours(S)),
     S#s{tracer = State};
 tracer(S = #s{options = O}) ->
     S#s{tracer = fallback, fb = fb_new(O)}.
+
+%% Processes and ports that belong to the tracing.
+ours(S) -> [self(), S#s.janitor, S#s.namer, S#s.worker] ++ [P || P <- [S#s.hears, channel(S)], P =/= none].
 
 %% What carries the distribution to the client: tracing it would trace the tracing.
 channel(#s{node = Node}) ->
@@ -153,14 +163,16 @@ session(S = #s{tracer = State}) ->
 
 destroy(S = #s{session = none}) -> S;
 destroy(S = #s{session = Session}) ->
+    seq_stop(S),
     trace:session_destroy(Session),
-    S#s{session = none, armed = none}.
+    system_stop(S#s{session = none, armed = none}).
 
 -spec finish(term(), #s{}) -> no_return().
 finish(Reason, S0) ->
+    %% First the callbacks learn that it is over: whoever inherited flags meanwhile is let go at the next event.
+    case S0#s.tracer of fallback -> ok; State -> close(State) end,
     S = destroy(S0),
     Reason =:= janitor andalso exit(S#s.namer, kill),
-    case S#s.tracer of fallback -> ok; State -> close(State) end,
     %% Unread output for a frozen client would hold up init:stop/0. A client that never spoke may have left its name to
     %% another one by now, whose connection is none of ours.
     Reason =:= lease andalso S#s.spoke andalso erlang:disconnect_node(S#s.node),
@@ -171,6 +183,7 @@ finish(Reason, S0) ->
 unload(M, Client) ->
     code:purge(M),
     code:delete(M),
+    erlang:system_info(sequential_tracer), % as it is no more, the VM forgets it
     erlang:send(Client, <<$G, (term_to_binary(killed))/binary>>, [nosuspend, noconnect]),
     spawn(code, purge, [M]).
 
@@ -240,9 +253,9 @@ handle({timeout, Timer, check}, S = #s{timer = Timer}) ->
 handle({timeout, _, last}, S) ->
     case S#s.last of {sent, _} -> finish(normal, S); _ -> S end;
 handle({trace_delivered, _, _}, S = #s{last = trace_delivered}) ->
-    (tally_look(S))#s{last = flush, dozing = false};
+    flush(S#s{last = delivered});
 handle({timeout, _, trace_delivered}, S = #s{last = trace_delivered}) ->
-    (tally_look(S))#s{last = flush, dozing = false};
+    flush(S#s{last = delivered});
 handle({nodedown, Node, _}, S = #s{node = Node}) ->
     finish(nodedown, S);
 handle({'EXIT', Client, _}, S = #s{client = Client}) ->
@@ -251,6 +264,11 @@ handle({'DOWN', _, _, Janitor, _}, S = #s{janitor = Janitor}) ->
     finish(janitor, S);
 handle({done, Ref, Result}, S = #s{helper = {Ref, What}}) ->
     helped(What, Result, S#s{helper = none});
+handle({system, Pid, Section, Tracees}, S = #s{hears = Pid}) ->
+    S#s{system = {Section, Tracees}};
+handle({'DOWN', _, _, Pid, _}, S = #s{hears = Pid}) ->
+    S1 = S#s{hears = none},
+    case S#s.last of none -> meta(S1, notice, [guard, system]); _ -> flush(S1) end;
 handle({'DOWN', _, _, Worker, _}, S0 = #s{worker = Worker}) ->
     S = S0#s{worker = worker_start(), helper = none},
     S#s.tracer =:= fallback orelse exclude(S#s.worker),
@@ -274,13 +292,17 @@ send(#s{client = Client}, Message) ->
     erlang:send(Client, Message, [nosuspend, noconnect]).
 
 stop(S = #s{last = none}) ->
-    S1 = destroy(S),
+    S1 = destroy(S#s{last = stopping}),
     %% For a tracer in a NIF it means that every scheduler has passed a safe point; for a process, that all has come.
     trace_delivered(S),
     erlang:start_timer(1000, self(), trace_delivered),
     S1#s{last = trace_delivered, dozing = false};
 stop(S) ->
     S.
+
+%% All that was traced is in the rings, or has been given to us: nothing comes any more.
+flush(S = #s{last = delivered, hears = none}) -> (tally_look(S))#s{last = flush, dozing = false};
+flush(S) -> S.
 
 trace_delivered(#s{session = none}) -> self() ! {trace_delivered, all, none};
 trace_delivered(#s{session = Session}) -> trace:delivered(Session, all).
@@ -297,7 +319,7 @@ pump(S = #s{unsent = {Seq, Message}}) ->
     end;
 pump(S = #s{last = {sent, _}}) ->
     S#s{wait = infinity};
-pump(S = #s{dozing = true, meta = [], tally = Tally}) when Tally =:= off; Tally =:= [] ->
+pump(S = #s{dozing = true, meta = [], system = none, tally = Tally}) when Tally =:= off; Tally =:= [] ->
     S#s{wait = infinity};
 pump(S) ->
     Room = S#s.credit - lists:sum([N || {_, N} <- S#s.sent]) - ?META_ROOM,
@@ -309,16 +331,18 @@ pump(S) ->
 pump(Before, Max) ->
     S0 = tally_ready(Before, Max),
     Last = S0#s.last =:= flush andalso tally_done(S0),
+    Own = own_sections(S0),
     case S0#s.tracer of
-        fallback -> {Batch, New, Status, S1} = fb_drain(Max, iolist_to_binary(S0#s.meta), Last, S0);
-        State -> {Batch, New, Status} = drain(State, Max, iolist_to_binary(S0#s.meta), Last), S1 = S0
+        fallback -> {Batch, Met, Status, S1} = fb_drain(Max, Own, Last, S0);
+        State -> {Batch, Met, Status} = drain(State, Max, Own, Last), S1 = S0
     end,
+    New = lists:usort(system_tracees(S0) ++ Met),
     case Batch of
         none ->
             S2 = limit(Status, S1),
             idle(Status, meta(S2, names_of(New, S2)));
         _ ->
-            S3 = limit(Status, S1#s{meta = [], metasize = 0}),
+            S3 = limit(Status, system_sent(S1#s{meta = [], metasize = 0})),
             {Message, Seq, IsLast} = batch_message(Batch, names_of(New, S3)),
             S4 = case IsLast of
                 true -> erlang:start_timer(2000, self(), last), S3#s{last = {sent, Seq}};

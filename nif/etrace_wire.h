@@ -64,7 +64,8 @@ struct etw_batch {
     uint32_t sections, flags;
 };
 
-#define ETW_META_RING 0xffffffffu /* the section that the owner made */
+#define ETW_META_RING 0xffffffffu /* the section that the owner made: of itself, and names */
+#define ETW_SYSTEM_RING 4095u     /* the section of the process that hears the node's system events */
 
 struct etw_section {
     uint32_t ring, bytes; /* bytes of the frames behind this header */

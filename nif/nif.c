@@ -32,11 +32,17 @@ __attribute__((used)) static char module_name[] = "etrace_00000000_0";
 
 enum { NAME_HASH = 7, NAME_HASH_BYTES = 8 };
 
+#define GENERATIONS 0x3ffffffu /* an immediate of any VM, and never the word 0 */
+
 enum { STATUS_MORE = 1, STATUS_HELD = 2, STATUS_OVER = 4, STATUS_STUCK = 8 };
 
 static uint8_t nonce[NONCE_MOST];
 static size_t nonce_bytes;
 static ERL_NIF_TERM opened; /* the word of the latest open()'s state; the owner's calls name it */
+/*
+ * Grows with each open(). Begins somewhere else in each instance: what a traced process has on its stack from an earlier
+ * one, whose name this one may bear, comes with that one's state and must not be taken for ours.
+ */
 static unsigned generation;
 static struct batch_state batches;
 
@@ -95,7 +101,7 @@ static ERL_NIF_TERM nif_open(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
     session_begin((uint32_t)bytes, (uint32_t)(depth < ENCODE_MAX_DEPTH ? depth : ENCODE_MAX_DEPTH),
         (uint32_t)items, limit, rate, tick_per_ms());
     memset(&batches, 0, sizeof batches);
-    opened = enif_make_uint(env, ++generation);
+    opened = enif_make_uint(env, ++generation & GENERATIONS);
     atomic_store(&session.live, opened);
     return enif_make_tuple2(env, enif_make_atom(env, "ok"), opened);
 }
@@ -146,6 +152,16 @@ static ERL_NIF_TERM nif_gate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
     return enif_make_badarg(env);
 }
 
+static ERL_NIF_TERM nif_kinds(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    ErlNifUInt64 kinds;
+    (void)argc;
+    if (argv[0] != opened || !enif_get_uint64(env, argv[1], &kinds))
+        return enif_make_badarg(env);
+    session_want(kinds);
+    return enif_make_atom(env, "ok");
+}
+
 static ERL_NIF_TERM nif_ticks(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     (void)argc, (void)argv;
@@ -188,18 +204,18 @@ static ERL_NIF_TERM take_newcomers(ErlNifEnv *env)
 static ERL_NIF_TERM nif_drain(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     ErlNifUInt64 most;
-    ErlNifBinary meta;
+    ErlNifBinary own;
     struct batch_plan plan;
     unsigned status = 0;
     (void)argc;
-    if (argv[0] != opened || !enif_get_uint64(env, argv[1], &most) || !enif_inspect_binary(env, argv[2], &meta)
-        || meta.size > ETW_MAX_BATCH)
+    if (argv[0] != opened || !enif_get_uint64(env, argv[1], &most) || !enif_inspect_binary(env, argv[2], &own)
+        || own.size > ETW_MAX_BATCH)
         return enif_make_badarg(env);
     if (most > ETW_MAX_BATCH)
         most = ETW_MAX_BATCH;
     bool last = argv[3] == enif_make_atom(env, "true");
     struct batch_clock clock = read_clocks();
-    batch_plan(&batches, &clock, tick_slack(), most, meta.data, (uint32_t)meta.size, last, &plan);
+    batch_plan(&batches, &clock, tick_slack(), most, own.data, (uint32_t)own.size, last, &plan);
     if (plan.more)
         status |= STATUS_MORE;
     if (plan.held)
@@ -276,6 +292,8 @@ static int on_load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
         memcpy(nonce, bin.data, bin.size);
         nonce_bytes = bin.size;
     }
+    for (size_t i = 0; i < nonce_bytes; i++)
+        generation = generation * 31 + nonce[i];
     tick_start();
     imm_check(env);
     tracer_load(env);
@@ -299,6 +317,7 @@ static ErlNifFunc functions[] = {
     {"open", 1, nif_open, 0},
     {"exclude", 1, nif_exclude, 0},
     {"gate", 2, nif_gate, 0},
+    {"kinds", 2, nif_kinds, 0},
     {"ticks", 0, nif_ticks, 0},
     {"drain", 4, nif_drain, 0},
     {"tally", 1, nif_tally, 0},

@@ -24,6 +24,15 @@ void session_begin(uint32_t bytes, uint32_t depth, uint32_t items, uint64_t limi
     session.excluded_count = 0;
 }
 
+void session_want(uint64_t kinds)
+{
+    atomic_store(&session.kinds, kinds);
+    if (~kinds)
+        atomic_fetch_or(&session.rules, RULE_KINDS);
+    else
+        atomic_fetch_and(&session.rules, ~(uint32_t)RULE_KINDS);
+}
+
 bool session_exclude(uint64_t word)
 {
     if (session_excludes(word))

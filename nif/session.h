@@ -6,7 +6,8 @@
  * turned away:
  *  - all new ones when the limit was reached; they are not counted, for nobody asked for them any more;
  *  - new ones while the gate is closed, those that find the ring full or the rate used up; each counted once;
- *  - calls, when a process owes more returns than it should (owed.h).
+ *  - calls, when a process owes more returns than it should (owed.h);
+ *  - events of a kind that nobody asked for, though its flag is set for another one; they are not counted either.
  * A return goes with its call: it is not charged again.
  */
 #ifndef ETRACE_SESSION_H
@@ -35,8 +36,9 @@ enum session_rule {
      */
     RULE_FULL = 32,
     RULE_RETURNS = 64, /* every traced call has its return traced: those that are owed are counted */
-    RULE_TALLY = 256, /* calls and results are counted by function, and not sent (tally.h) */
     RULE_STUCK = 128,  /* a process owes too many: no call is let through any more, at the gate in any case */
+    RULE_KINDS = 256,  /* a flag of the VM brings kinds of events that nobody asked for: they are as if they were not */
+    RULE_TALLY = 512,  /* calls and results are counted by function, and not sent (tally.h) */
 };
 
 #define EXCLUDED_MAX 16
@@ -47,6 +49,7 @@ struct session {
     _Alignas(RING_LINE) _Atomic uint64_t live; /* the word of the state, 0: none is live */
     _Atomic uint32_t rules;
     uint32_t bytes, depth, items; /* what is captured of an event */
+    _Atomic uint64_t kinds;       /* bit K: events of kind K are wanted */
 
     _Alignas(RING_LINE) _Atomic uint64_t excluded[EXCLUDED_SLOTS]; /* words, hashed, the next free slot when taken */
     uint32_t excluded_count;
@@ -85,6 +88,14 @@ static inline bool session_excludes(uint64_t word)
             return true;
     }
 }
+
+static inline bool session_wants(uint32_t rules, unsigned kind)
+{
+    return __builtin_expect(!(rules & RULE_KINDS), 1)
+        || atomic_load_explicit(&session.kinds, memory_order_relaxed) >> kind & 1;
+}
+
+void session_want(uint64_t kinds);
 
 /* Whether the rate leaves room; changes nothing. */
 bool session_rate_allows(uint64_t tick);

@@ -19,7 +19,7 @@ enum layout {
     LAYOUT_EXTRA_TERM, /* extra, then the term */
     LAYOUT_TERM_EXTRA, /* the term, then extra */
     LAYOUT_TAG_TERM,   /* not known: its tag, then the term */
-    LAYOUT_LABEL,      /* a label in the tracee's place, then the term */
+    LAYOUT_LABEL,      /* a label in the tracee's place, then {What, Serial, From, To, Message} */
 };
 
 struct tag {
@@ -67,7 +67,7 @@ static struct {
     const struct tag *tag;
 } tag_slots[TAG_SLOTS];
 
-static ERL_NIF_TERM atom_call, atom_trace_status, atom_extra, atom_match_spec_result;
+static ERL_NIF_TERM atom_call, atom_receive, atom_trace_status, atom_extra, atom_match_spec_result;
 static ERL_NIF_TERM atom_trace, atom_discard, atom_remove, atom_ok;
 
 static unsigned tag_slot(ERL_NIF_TERM word)
@@ -86,6 +86,7 @@ void tracer_load(ErlNifEnv *env)
         tag_slots[slot].tag = &tags[i];
     }
     atom_call = enif_make_atom(env, "call");
+    atom_receive = enif_make_atom(env, "receive");
     atom_trace_status = enif_make_atom(env, "trace_status");
     atom_extra = enif_make_atom(env, "extra");
     atom_match_spec_result = enif_make_atom(env, "match_spec_result");
@@ -136,7 +137,7 @@ ERL_NIF_TERM tracer_enabled_call(ErlNifEnv *env, int argc, const ERL_NIF_TERM ar
     if (!session_is_live(argv[1]) || session_excludes(argv[2]))
         return atom_discard;
     uint32_t rules = session_rules();
-    return __builtin_expect((rules & ~(uint32_t)(RULE_EARLY | RULE_RETURNS | RULE_TALLY)) == 0, 1) ? atom_trace : enabled_by_rules(rules);
+    return __builtin_expect((rules & ~(uint32_t)(RULE_EARLY | RULE_RETURNS | RULE_KINDS | RULE_TALLY)) == 0, 1) ? atom_trace : enabled_by_rules(rules);
 }
 
 /* Turns away what trace/5 would turn away a moment later; charging is left to it, for it may know better. */
@@ -148,7 +149,7 @@ ERL_NIF_TERM tracer_enabled_event(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
     uint32_t rules = session_rules();
     if (__builtin_expect((rules & ~(uint32_t)(RULE_EARLY | RULE_LIMIT | RULE_RETURNS | RULE_STUCK)) == 0, 1))
         return atom_trace;
-    if (rules & RULE_OVER)
+    if (rules & RULE_OVER || !session_wants(rules, tag_of(argv[0])->kind))
         return atom_discard;
     struct lane *lane = lane_mine();
     if (!lane) {
@@ -280,9 +281,10 @@ static ALWAYS uint8_t *put_event(struct encoder *e, uint8_t *at, const struct ta
     return put_terms(e, at, argv[3], 0);
 }
 
-static uint8_t *put_result(struct encoder *e, uint8_t *at, ERL_NIF_TERM result)
+/* A stack or a dump is long: it may have what the event left, too. */
+static uint8_t *put_result(struct encoder *e, uint8_t *at, ERL_NIF_TERM result, size_t taken)
 {
-    e->bytes = TRACER_MS_BYTES;
+    e->bytes = TRACER_MS_BYTES + (taken < session.bytes ? session.bytes - (uint32_t)taken : 0);
     return encode_terms(e, at, &result, 1);
 }
 
@@ -318,20 +320,41 @@ static ERL_NIF_TERM tally(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struc
     return atom_ok;
 }
 
+/*
+ * Of a sequential trace: who sent, received or printed; false: it is between us and somebody. The label that stands in
+ * the tracee's place may be any term, and nothing must be kept of it; what is no local pid or port is no tracee.
+ */
+static bool seq_tracee(ErlNifEnv *env, ERL_NIF_TERM info, ERL_NIF_TERM *ret_who)
+{
+    const ERL_NIF_TERM *parts;
+    int n;
+    ErlNifPid pid;
+    ErlNifPort port;
+    *ret_who = imm_nil;
+    if (!enif_get_tuple(env, info, &n, &parts) || n != 5)
+        return true;
+    ERL_NIF_TERM who = parts[0] == atom_receive ? parts[3] : parts[2];
+    if (enif_get_local_pid(env, who, &pid) || enif_get_local_port(env, who, &port))
+        *ret_who = who;
+    return !session_excludes(parts[2]) && !session_excludes(parts[3]);
+}
+
 static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag)
 {
     uint32_t rules = session_rules();
-    ERL_NIF_TERM extra = imm_nil, result;
+    ERL_NIF_TERM who = argv[2], extra = imm_nil, result;
     size_t options;
+    if (!session_wants(rules, tag->kind) || (tag->layout == LAYOUT_LABEL && !seq_tracee(env, argv[3], &who)))
+        return atom_ok;
     if (has_extra(tag)) {
         enif_get_map_value(env, argv[4], atom_extra, &extra);
         if (tag->layout == LAYOUT_EXTRA_TERM && session_excludes(extra))
             return atom_ok;
     }
-    if (tag->kind == ETW_RETURN_TO && session_excludes(argv[2]))
+    if (tag->kind == ETW_RETURN_TO && session_excludes(who))
         return atom_ok;
     if (rules & RULE_RETURNS)
-        count_owed(tag, argv[2]);
+        count_owed(tag, who);
     struct lane *lane = lane_mine();
     if (__builtin_expect(!lane, 0)) {
         if (!(rules & RULE_OVER))
@@ -346,21 +369,22 @@ static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const
     struct encoder e = {env, &lane->names, session.bytes, session.items, session.depth, false, 0};
     struct frame frame;
     ring_busy(&lane->ring);
-    uint64_t tracee = argv[2] == lane->tracee ? lane->ring.tracee : tracee_data(env, argv[2]);
+    uint64_t tracee = who == lane->tracee ? lane->ring.tracee : who == imm_nil ? 0 : tracee_data(env, who);
     e.tick = tick_now();
     uint8_t *at = frame_begin(&lane->ring, &frame, e.tick, tracee);
     at = put_event(&e, at, tag, argv, extra, &frame.flags);
     if (has_match_spec(tag) && enif_get_map_size(env, argv[4], &options) && options
         && enif_get_map_value(env, argv[4], atom_match_spec_result, &result)) {
         frame.flags |= ETW_F_MS;
-        at = put_result(&e, at, result);
+        at = put_result(&e, at, result, (size_t)(at - frame.at));
     }
     if (e.cut)
         frame.flags |= ETW_F_CUT;
     size_t bytes = (size_t)(at - frame.at);
-    if (argv[2] != lane->tracee) {
-        lane->tracee = argv[2];
-        lane_greet(lane, argv[2]);
+    if (who != lane->tracee) {
+        lane->tracee = who;
+        if (who != imm_nil)
+            lane_greet(lane, who);
     }
     frame_end(&lane->ring, &frame, at, tag->kind);
     bell_ring();

@@ -14,7 +14,7 @@
 #include "encode.h"
 #include "frame.h"
 
-/* A match specification's result is shown with at most so many bytes, beside what the terms may have. */
+/* A match specification's result may have so many bytes beside those that the terms have left of theirs. */
 #define TRACER_MS_BYTES 256
 /* The longest frame is this and the bytes captured. */
 #define TRACER_RESERVE (FRAME_RESERVE + ENCODE_FUNCTION + 2 * ENCODE_OVERRUN + TRACER_MS_BYTES)

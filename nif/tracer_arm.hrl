@@ -4,10 +4,13 @@
 %% function, and the owner has a lease to keep); the flags of processes come last, from the owner: until then nothing
 %% is traced, and a failure half-way has traced nobody.
 %%
-%% Request: #{probes => [Probe], procs => [Who], ports => [Who], flags => [atom], allow_empty => boolean, tally => boolean}
+%% Request: #{probes => [Probe], procs => [Who], ports => [Who], flags => [atom], port_flags => [atom], kinds => Mask,
+%%            system => [{Event, Value}], seq_trace => boolean, allow_empty => boolean, unsafe => boolean, tally => boolean}
 %% Probe: #{id, type => call|send|recv, scope => local|global|meta, select => [Selector], atoms => [Bin],
 %%          match_spec => {any, Bin} | {arity, #{Arity => Bin}}}, Bin: an encoded match specification, or `true`
-%% Who: all | existing | new | {pid, Bin} | {name, Bin} | {application, Bin} | {initial, Bin}
+%% Who: all | existing | new | {pid, Bin} | {name, Bin} | {via, Module, EncodedName, Text} | {application, Bin} | {initial, Bin}
+%%      | {port, Bin} | {driver, Bin}
+%% Mask: bit K is set when events of kind K (etrace_wire.h) are wanted; those that a flag brings besides are never made.
 %% Answer: #{probes => [#{id, functions, modules}], processes => N, ports => N, warning => [Bin]}
 
 -record(armed, {
@@ -17,6 +20,8 @@
     loaded = [],    % the node's modules when they were last looked at
     early,          % no specification can reject a call
     returns,        % whose calls have their return traced: all | none | some
+    whom = {[], []}, % processes and ports
+    system = none,  % the process that hears system events
     turn = []       % modules that the next check looks at more closely
 }).
 
@@ -27,7 +32,8 @@ arm(Id, _, S = #s{helper = {_, _}}) -> reply(Id, {error, busy}, S);
 arm(Id, _, S = #s{last = Last}) when Last =/= none -> reply(Id, {error, stopping}, S);
 arm(Id, Request, S0) ->
     S = disarm(S0),
-    help({arm, Id, Request}, arm, {weak(S), Request, all, S#s.tracer =:= fallback}, S).
+    Boot = {self(), ours(S), S#s.tracer =:= fallback, S#s.options},
+    help({arm, Id, Request}, arm, {weak(S), Request, all, Boot}, S).
 
 weak(#s{session = {_, Weak}}) -> Weak.
 
@@ -36,12 +42,16 @@ disarm(S = #s{armed = none, helper = none}) -> S;
 disarm(S = #s{last = Last}) when Last =/= none -> S;
 disarm(S) -> session((destroy(S))#s{helper = none, timer = none}).
 
+helped({arm, _, _}, {ok, #armed{system = Pid}, _}, S = #s{last = Last}) when Last =/= none -> % it was stopped meanwhile
+    is_pid(Pid) andalso exit(Pid, kill),
+    S;
 helped({arm, Id, Request}, {ok, Armed, Answer}, S0) ->
+    S1 = kinds_of(Request, hears(Armed, S0)),
     %% Where no specification can reject a call, the NIF may turn calls away before the VM has built their arguments.
-    S0#s.tracer =:= fallback orelse gate(S0#s.tracer, case Armed#armed.early of true -> early; false -> late end),
-    S0#s.tracer =:= fallback orelse gate(S0#s.tracer, case Armed#armed.returns of all -> returns; _ -> no_returns end),
-    S = tally_begin(Request, Armed#armed.returns, S0),
-    try flags(Request, S) of
+    S1#s.tracer =:= fallback orelse gate(S1#s.tracer, case Armed#armed.early of true -> early; false -> late end),
+    S1#s.tracer =:= fallback orelse gate(S1#s.tracer, case Armed#armed.returns of all -> returns; _ -> no_returns end),
+    S = tally_begin(Request, Armed#armed.returns, S1),
+    try flags(Request, Armed, S) of
         {Processes, Ports} ->
             Timer = erlang:start_timer(?CHECK, self(), check),
             reply(Id, {ok, Answer#{processes => Processes, ports => Ports}}, S#s{armed = Armed, timer = Timer})
@@ -57,13 +67,26 @@ helped(check, {ok, Armed, Notices}, S = #s{armed = #armed{}}) ->
 helped(_, _, S) ->
     S.
 
+hears(#armed{system = none}, S) -> S;
+hears(#armed{system = Pid}, S) ->
+    monitor(process, Pid),
+    S#s.tracer =:= fallback orelse exclude(Pid),
+    S#s{hears = Pid}.
+
+kinds_of(Request, S) ->
+    Kinds = maps:get(kinds, Request, -1) band ((1 bsl 64) - 1),
+    case S#s.tracer of
+        fallback -> S#s{fb = (S#s.fb)#fb{kinds = Kinds}};
+        State -> kinds(State, Kinds), S
+    end.
+
 %% ---- in the worker ------------------------------------------------------------------------------------------------
 
 %% Only: all, or the modules that are to be armed again.
-arm_do({Session, Request = #{probes := Probes}, Only, Fallback}) ->
+arm_do({Session, Request = #{probes := Probes}, Only, Boot = {_, _, Fallback, _}}) ->
     Gates = gates(),
     Read = [probe(P) || P <- Probes],
-    Warnings = lists:usort(lists:flatmap(fun(P) -> allowed(P, Request, Gates) end, Read)),
+    Warnings = lists:usort(lists:flatmap(fun(P) -> allowed(P, Request, Session, Gates) end, [#{type => events} | Read])),
     Lenient = maps:get(allow_empty, Request, false),
     Found = [{P, found(P, Only, Lenient)} || P <- Read],
     case [Id || {#{type := call, id := Id}, []} <- Found, not Lenient] of
@@ -75,7 +98,13 @@ arm_do({Session, Request = #{probes := Probes}, Only, Fallback}) ->
     Counts = [#{id => Id, functions => length(Fs), modules => length(lists:usort([M || {{M, _, _}, _} <- Fs]))}
         || {#{id := Id}, Fs} <- Found],
     More = case Fallback of true -> [<<"without a NIF: at most 1000 events a second">>]; false -> [] end,
-    {ok, watched(Request, Calls), #{probes => Counts, warning => More ++ Warnings}}.
+    Watched = watched(Request, Calls),
+    Armed = case Only of
+        all -> Watched#armed{whom = {whom(maps:get(procs, Request, [all])), whom(maps:get(ports, Request, []))},
+            system = system_start(maps:get(system, Request, []), Boot)};
+        _ -> Watched
+    end,
+    {ok, Armed, #{probes => Counts, warning => More ++ Warnings}}.
 
 %% The probe with its specifications decoded. Atoms in them must exist: a specification that names none of this node's
 %% atoms cannot match, and making them would be ours for ever.
@@ -199,74 +228,32 @@ mfa_text({M, F, A}) ->
 
 %% ---- processes and ports (in the owner) ---------------------------------------------------------------------------
 
-flags(#{flags := Flags} = Request, S) ->
+flags(Request = #{flags := Proc}, #armed{whom = {Procs, Ports}}, S) ->
     Time = case S#s.tracer of fallback -> [monotonic_timestamp]; _ -> [] end,
-    Ours = [self(), S#s.janitor, S#s.namer, S#s.worker] ++ case channel(S) of P when is_pid(P) -> [P]; _ -> [] end,
-    Proc = Flags -- [ports, running_ports],
-    Port = [F || F <- Flags, lists:member(F, [send, 'receive', ports, running_ports])],
-    Processes = case Proc of
-        [] -> 0;
-        _ ->
-            N = who(maps:get(procs, Request, [all]), fun(W) -> trace:process(S#s.session, W, true, Proc ++ Time) end),
-            [spare(fun() -> trace:process(S#s.session, P, false, Proc ++ Time) end) || P <- Ours],
-            N
-    end,
-    Ports = case Port of
-        [] -> 0;
-        _ ->
-            M = who(maps:get(ports, Request, []), fun(W) -> trace:port(S#s.session, W, true, Port ++ Time) end),
-            case channel(S) of
-                C when is_port(C) -> spare(fun() -> trace:port(S#s.session, C, false, Port ++ Time) end);
-                _ -> ok
-            end,
-            M
-    end,
-    {Processes, Ports}.
+    Port = maps:get(port_flags, Request, []),
+    Session = S#s.session,
+    maps:get(seq_trace, Request, false) andalso seq_start(S),
+    {flags(fun(P, On) -> trace:process(Session, P, On, Proc ++ Time) end, Proc, Procs, [P || P <- ours(S), is_pid(P)]),
+        flags(fun(P, On) -> trace:port(Session, P, On, Port ++ Time) end, Port, Ports, [P || P <- ours(S), is_port(P)])}.
 
-%% One of ours that has ended meanwhile needs no sparing.
-spare(Untrace) ->
-    try Untrace() catch error:_ -> 0 end.
+flags(_, [], _, _) -> 0;
+flags(Set, _, Whom, Ours) ->
+    N = each(Whom, fun(W) -> Set(W, true) end),
+    each(Ours, fun(W) -> Set(W, false) end),
+    N.
 
-who(Whos, Set) ->
-    lists:sum([Set(P) || Who <- Whos, P <- who(Who)]).
-
-who(Who) when Who =:= all; Who =:= existing; Who =:= new -> [Who];
-who({pid, Text}) ->
-    P = try
-        case binary_to_list(Text) of
-            "#Port" ++ _ = Port -> list_to_port(Port);
-            Pid -> list_to_pid(Pid)
-        end
-    catch error:_ -> throw({noproc, Text})
-    end,
-    Alive = node(P) =:= node() andalso case is_pid(P) of true -> is_process_alive(P); false -> erlang:port_info(P, id) =/= undefined end,
-    Alive orelse throw({noproc, Text}),
-    [P];
-who({name, Text}) ->
-    case [W || A <- existing([Text]), W <- [whereis(A)], W =/= undefined] of
-        [] -> throw({noproc, Text, near(Text, [atom_to_binary(N) || N <- registered()])});
-        Found -> Found
-    end;
-who({application, Text}) ->
-    Masters = [M || A <- existing([Text]), M <- [application_controller:get_master(A)], is_pid(M)],
-    Masters =:= [] andalso throw({no_app, Text, []}),
-    [P || P <- processes(), {_, G} <- [process_info(P, group_leader)], lists:member(G, Masters)];
-who({initial, Text}) ->
-    case [P || P <- processes(), initial(P) =:= Text] of
-        [] -> throw({noproc, Text});
-        Found -> Found
-    end.
-
-initial(P) ->
-    case process_info(P, [{dictionary, '$initial_call'}, initial_call]) of
-        [{_, MFA = {_, _, _}}, _] -> mfa(MFA);
-        [_, {_, MFA}] -> mfa(MFA);
-        undefined -> none
-    end.
+%% How a flag is set on each of them; one that has ended meanwhile needs none.
+each(Whom, Set) ->
+    lists:sum([try Set(W) catch error:badarg when is_pid(W); is_port(W) -> 0 end || W <- Whom]).
 
 %% ---- the self-check -----------------------------------------------------------------------------------------------
 
 %% What must be looked at each second: code that is loaded anew has lost its patterns, and nobody tells us.
+%%
+%% `trace:function(Session, on_load, …)` is no help: what it is given holds for every function of every module that is
+%% loaded from then on, whatever was selected; a specification cannot ask which function it is called for; and of several
+%% probes it takes one. Between a load and the next look the node would report calls that nobody asked for. A module that
+%% is named and lies in the code path is loaded before it is armed, so its first call is seen.
 watched(Request, Calls) ->
     Modules = lists:foldl(fun({{M, F, A}, Scope, _}, Acc) ->
         case Acc of
@@ -276,8 +263,10 @@ watched(Request, Calls) ->
     end, #{}, Calls),
     Specs = lists:usort([Ms || {_, _, Ms} <- Calls]),
     Builtins = [Call || Call = {{M, F, A}, _, _} <- Calls, erlang:is_builtin(M, F, A)],
+    Heard = not lists:member(silent, maps:get(flags, Request)), % a process may be mute from the beginning
     #armed{request = Request, modules = Modules, loaded = lists:usort(erlang:loaded()), builtins = lists:sublist(Builtins, 50),
-        early = lists:all(fun accepts/1, Specs), returns = returns(Specs)}.
+        early = Heard andalso lists:all(fun accepts/1, Specs),
+        returns = case Heard of true -> returns(Specs); false -> some end}.
 
 accepts(true) -> true;
 accepts(Clauses) ->
@@ -315,24 +304,28 @@ check(S0 = #s{armed = #armed{}}) ->
     S = tally_look(S0),
     Timer = erlang:start_timer(?CHECK, self(), check),
     case S#s.helper of
-        none -> help(check, check, {weak(S), S#s.armed, S#s.tracer =:= fallback}, S#s{timer = Timer});
+        none -> help(check, check, {weak(S), S#s.armed, {self(), [], S#s.tracer =:= fallback, #{}}}, S#s{timer = Timer});
         _ -> S#s{timer = Timer}
     end;
 check(S) ->
     S.
 
-check_do({Session, Armed = #armed{request = Request, modules = Modules}, Fallback}) ->
+check_do({Session, Armed = #armed{request = Request0, modules = Modules}, Boot}) ->
+    Meets = gc_meets(Session, Request0),
+    Request = gc_left(Session, Request0, Meets),
     Loaded = lists:usort(erlang:loaded()),
     {Close, Later} = turn(Armed),
     Gone = [M || {M, {Md5, _, _}} <- maps:to_list(Modules), Md5 =/= gone, md5(M) =:= gone],
     Changed = [M || {M, Seen} <- maps:to_list(Modules), md5(M) =/= gone, changed(Session, M, Seen, is_map_key(M, Close))],
     blind(Session, Armed, gates()),
     Known = maps:merge(Modules, maps:from_list([{M, setelement(1, maps:get(M, Modules), gone)} || M <- Gone])),
-    Again = again(Session, Request, Changed ++ ordsets:subtract(Loaded, Armed#armed.loaded), Fallback),
+    Again = again(Session, Request, Changed ++ ordsets:subtract(Loaded, Armed#armed.loaded), Boot),
     %% What came back without any function that was asked for is not looked for again.
     Other = maps:map(fun(M, {_, FA, Scope}) -> {md5(M), FA, Scope} end, maps:without(maps:keys(Again), maps:with(Changed, Known))),
-    New = Armed#armed{loaded = Loaded, turn = Later, modules = maps:merge(maps:merge(Known, Other), Again)},
-    {ok, New, [{gone, M} || M <- Gone] ++ [{rearmed, M} || M <- lists:usort(Changed ++ maps:keys(Again))]}.
+    New = Armed#armed{loaded = Loaded, turn = Later, request = Request,
+        modules = maps:merge(maps:merge(Known, Other), Again)},
+    {ok, New, [{guard, garbage_collection} || Meets] ++ [{gone, M} || M <- Gone] ++
+        [{rearmed, M} || M <- lists:usort(Changed ++ maps:keys(Again))]}.
 
 %% A few hundred modules are looked at closely each time, in turn; every one's checksum always.
 turn(#armed{turn = [], modules = Modules}) -> turn(maps:keys(Modules));
@@ -346,8 +339,8 @@ changed(Session, M, {Md5, FA, Scope}, Close) ->
     md5(M) =/= Md5 orelse (Close andalso not traced(Session, M, FA, Scope)).
 
 again(_, _, [], _) -> #{};
-again(Session, Request, Mods, Fallback) ->
-    {ok, #armed{modules = Modules}, _} = arm_do({Session, Request#{allow_empty => true}, Mods, Fallback}),
+again(Session, Request, Mods, Boot) ->
+    {ok, #armed{modules = Modules}, _} = arm_do({Session, Request#{allow_empty => true}, Mods, Boot}),
     Modules.
 
 traced(Session, M, {F, A}, meta) ->
@@ -358,20 +351,20 @@ traced(Session, M, {F, A}, Scope) ->
 %% On the versions that need it: another session that stops tracing a built-in function stops ours too, and `info` still
 %% says that it is traced.
 blind(Session, #armed{builtins = Builtins}, Gates) ->
-    case lists:keymember(bif, 1, Gates) andalso Builtins =/= [] andalso length(trace:session_info(all)) > 2 of
+    case lists:keymember(bif, 1, Gates) andalso Builtins =/= [] andalso length(others(Session)) > 1 of
         true -> [trace:function(Session, MFA, Ms, [Scope]) || {MFA, Scope, Ms} <- Builtins];
         false -> ok
     end.
 
 %% ---- what this version of the VM gets wrong -----------------------------------------------------------------------
 
-%% {What, fixed in this erts, error | warning, Text}; the rows that hold for the VM we are in.
+%% {What, fixed in this erts, error | warning, Text or what the client has a text for}; the rows that hold for the VM we are in.
 gates() ->
     Erts = numbers(erlang:system_info(version)),
     [Row || Row = {_, Fixed, _, _} <- all_gates(), Erts < Fixed].
 
 all_gates() -> [
-    {garbage_collection, [99], error, <<"two sessions that trace garbage collection crash the node, and another session exists on it">>},
+    {garbage_collection, [99], error, gc_taken},
     {return_to, [15, 1], error, <<"return_to is unreliable before OTP 27.1">>},
     {trace, [15, 1], error, <<"enable, disable and trace use the wrong tracer before OTP 27.1">>},
     {meta, [15, 0, 1], error, <<"meta tracing goes to the wrong process before OTP 27.0.1">>},
@@ -383,25 +376,55 @@ all_gates() -> [
 numbers(Version) ->
     [list_to_integer(N) || N <- string:lexemes(Version, ".-"), string:to_integer(N) =/= {error, no_integer}].
 
-allowed(Probe, Request, Gates) ->
+allowed(Probe, Request, Session, Gates) ->
     lists:flatmap(fun({What, _, How, Text}) ->
-        case concerned(What, Probe, Request) of
+        case concerned(What, Probe, Request, Session) of
+            true when How =:= error, is_atom(Text) -> throw(Text);
             true when How =:= error -> throw({notsup, Text});
             true -> [Text];
             false -> []
         end
     end, Gates).
 
-concerned(garbage_collection, _, #{flags := Flags}) ->
-    lists:member(garbage_collection, Flags) andalso length(trace:session_info(all)) > 2;
-concerned(return_to, _, #{flags := Flags}) -> lists:member(return_to, Flags);
-concerned(trace, #{match_spec := {_, Specs}}, _) -> uses([enable_trace, disable_trace, trace], Specs);
-concerned(meta, #{type := call, scope := Scope}, _) -> Scope =:= meta;
-concerned(emulator, _, _) -> erlang:system_info(emu_flavor) =:= emu;
-concerned('receive', #{type := Kind}, _) -> Kind =:= recv;
-concerned(unload, _, _) -> true;
-concerned(bif, #{type := call}, _) -> length(trace:session_info(all)) > 2;
-concerned(_, _, _) -> false.
+concerned(garbage_collection, #{type := events}, Request = #{flags := Flags}, Session) ->
+    lists:member(garbage_collection, Flags) andalso not maps:get(unsafe, Request, false) andalso gc_elsewhere(Session);
+concerned(return_to, #{type := call}, #{flags := Flags}, _) -> lists:member(return_to, Flags);
+concerned(trace, #{match_spec := {_, Specs}}, _, _) -> uses([enable_trace, disable_trace, trace], Specs);
+concerned(meta, #{type := call, scope := Scope}, _, _) -> Scope =:= meta;
+concerned(emulator, _, _, _) -> erlang:system_info(emu_flavor) =:= emu;
+concerned('receive', #{type := Kind}, _, _) -> Kind =:= recv;
+concerned(unload, _, _, _) -> true;
+concerned(bif, #{type := call}, _, Session) -> length(others(Session)) > 1;
+concerned(_, _, _, _) -> false.
+
+%% Everybody else's sessions; the one of legacy tracing is always there.
+others(Session) -> trace:session_info(all) -- [Session].
+
+%% Whether somebody else may trace the garbage collection of any process, now or one that is spawned.
+gc_elsewhere(Session) ->
+    Flagged = fun(Who) -> lists:any(fun(Other) -> gc_flag(Other, Who) end, [O || O <- sessions_of(Who), O =/= Session]) end,
+    lists:any(fun(Other) -> gc_flag(Other, new) end, others(Session)) orelse lists:any(Flagged, processes()).
+
+%% Somebody may begin to while we do. Every process is looked at only where there is another session.
+gc_meets(Session, Request = #{flags := Flags}) ->
+    lists:member(garbage_collection, Flags) andalso not maps:get(unsafe, Request, false) andalso
+        case length(others(Session)) > 1 of
+            true -> gc_elsewhere(Session);
+            false -> gc_listed(erlang:trace_info(new, flags))
+        end.
+
+gc_left(_, Request, false) -> Request;
+gc_left(Session, Request = #{flags := Flags}, true) ->
+    trace:process(Session, all, false, [garbage_collection]),
+    Request#{flags := Flags -- [garbage_collection]}.
+
+sessions_of(P) -> try trace:session_info(P) of undefined -> []; Sessions -> Sessions catch error:_ -> [] end.
+
+gc_flag({legacy, _}, Who) -> gc_listed(erlang:trace_info(Who, flags));
+gc_flag(Session, Who) -> gc_listed(try trace:info(Session, Who, flags) catch error:_ -> undefined end). % gone meanwhile
+
+gc_listed({flags, Flags}) -> lists:member(garbage_collection, Flags);
+gc_listed(_) -> false.
 
 %% Whether a specification (or a map of them) has such an action anywhere: {Action, …}.
 uses(Actions, [H | T]) -> uses(Actions, H) orelse uses(Actions, T);

@@ -13,6 +13,8 @@
     most,                     % bytes of frames that are kept for the client
     seen = 0, lost = {0, 0, 0, 0, 0, 0, 0, 0}, told = {0, 0, 0, 0, 0, 0, 0, 0},
     tick = 0, tracee = -1,    % of the last frame
+    latest = 0,               % of all frames, those of others as well
+    kinds = -1,               % mask of those that are wanted
     functions = #{},          % {M, F} => id
     known = #{}, new = [],    % tracees
     seq = 0, watermark = 0
@@ -35,14 +37,25 @@ fb_now() -> erlang:monotonic_time(nanosecond) + ?FB_LIFT.
 %% is of interest, the rest is not even counted, for nobody asked for it any more.
 fb_event(Event, S = #s{fb = #fb{limit = 0}}) when element(3, Event) =/= return_from, element(3, Event) =/= exception_from ->
     S;
+fb_event({seq_trace, Label, Info}, S) ->
+    Who = case Info of {'receive', _, _, To, _} -> To; {_, _, From, _, _} -> From; _ -> none end,
+    fb_event({trace_ts, Who, seq_trace, Label, Info, erlang:monotonic_time()}, S);
 fb_event(Event, S = #s{fb = Fb}) when element(1, Event) =:= trace_ts, tuple_size(Event) >= 5 ->
-    N = Fb#fb.seen + 1,
-    case N band 63 =:= 0 andalso process_info(self(), message_queue_len) of
-        {_, Queue} when Queue > ?FB_QUEUE -> fb_flooded(S#s{fb = fb_lost(5, Fb#fb{seen = N})});
-        _ -> S#s{fb = fb_admit(Event, Fb#fb{seen = N})}
+    case fb_wants(fb_kind(element(3, Event)), Fb) of
+        true -> fb_wanted(Event, Fb#fb.seen + 1, S);
+        false -> S
     end;
 fb_event(_, S) ->
     S.
+
+fb_wants(none, _) -> true;
+fb_wants(Kind, #fb{kinds = Kinds}) -> Kinds band (1 bsl Kind) =/= 0.
+
+fb_wanted(Event, N, S = #s{fb = Fb}) ->
+    case N band 63 =:= 0 andalso process_info(self(), message_queue_len) of
+        {_, Queue} when Queue > ?FB_QUEUE -> fb_flooded(S#s{fb = fb_lost(5, Fb#fb{seen = N})});
+        _ -> S#s{fb = fb_admit(Event, Fb#fb{seen = N})}
+    end.
 
 fb_flooded(S0) ->
     S = destroy(S0),
@@ -89,6 +102,7 @@ fb_parse({_, _, 'receive', Message, Result, _}) -> {7, none, [Message], [Result]
 fb_parse({_, _, spawn, Child, MFA, _}) -> {8, none, [Child, MFA], []};
 fb_parse({_, _, spawned, Parent, MFA, _}) -> {9, none, [Parent, MFA], []};
 fb_parse({_, _, open, Owner, Driver, _}) -> {17, none, [Owner, Driver], []};
+fb_parse({_, _, seq_trace, Label, Info, _}) -> {29, none, [Label, Info], []};
 fb_parse({_, _, Tag, Info, _}) ->
     case fb_kind(Tag) of none -> none; Kind -> {Kind, none, [Info], []} end;
 fb_parse(_) -> none.
@@ -96,6 +110,8 @@ fb_parse(_) -> none.
 fb_call(M, F, Args, Result) when is_list(Args) -> {1, {M, F, length(Args)}, Args, Result};
 fb_call(M, F, Arity, Result) -> {1, {M, F, Arity}, arity, Result}.
 
+fb_kind(spawn) -> 8;
+fb_kind(spawned) -> 9;
 fb_kind(exit) -> 10;
 fb_kind(register) -> 11;
 fb_kind(unregister) -> 12;
@@ -103,6 +119,7 @@ fb_kind(link) -> 13;
 fb_kind(unlink) -> 14;
 fb_kind(getting_linked) -> 15;
 fb_kind(getting_unlinked) -> 16;
+fb_kind(open) -> 17;
 fb_kind(closed) -> 18;
 fb_kind(in) -> 19;
 fb_kind(out) -> 20;
@@ -164,34 +181,36 @@ fb_function({M, F, Arity}, Fb = #fb{functions = Ids}) ->
     end.
 
 %% As drain/4 of the NIF.
-fb_drain(Max, Meta, Last, S = #s{fb = Fb0}) ->
+fb_drain(Max, Own, Last, S = #s{fb = Fb0}) ->
     Now = fb_now(),
     Fb = case Last of true -> fb_tell(Fb0); false -> Fb0 end,
-    {Now1, Later} = fb_fit(lists:reverse(Fb#fb.frames), Max - 56 - 160 - byte_size(Meta), []),
+    {Now1, Later} = fb_fit(lists:reverse(Fb#fb.frames), Max - 56 - 80 - byte_size(Own), []),
     Empty = Later =:= [],
     Mark = if Empty, Last -> Now; Empty -> Now - ?FB_LATE; true -> Fb#fb.watermark end,
-    Held = Fb#fb.tick > Mark,
-    Waited = Fb#fb.tick > Fb#fb.watermark andalso not Held,
+    Latest = case Own of <<>> -> max(Fb#fb.tick, Fb#fb.latest); _ -> Now end, % frames of others are no later
+    Held = Latest > Mark,
+    Waited = Latest > Fb#fb.watermark andalso not Held,
     Status = case Empty of true -> 0; false -> 1 end bor case Held of true -> 2; false -> 0 end
         bor case Fb#fb.limit of 0 -> 4; _ -> 0 end,
-    case Now1 =:= [] andalso Meta =:= <<>> andalso not Last andalso not Waited of
+    case Now1 =:= [] andalso Own =:= <<>> andalso not Last andalso not Waited of
         true ->
             {none, [], Status, S};
         false ->
             Done = Last andalso Empty,
             Frames = iolist_to_binary(Now1),
-            Own = case Meta of <<>> -> []; _ -> [<<?META:32/little, (byte_size(Meta)):32/little, 0:576>>, Meta] end,
-            Counts = << <<N:64/little>> || N <- tuple_to_list(Fb#fb.lost) >>,
-            Ring = [<<0:32, (byte_size(Frames)):32/little, (Fb#fb.seen):64/little>>, Counts, Frames],
-            Sections = case Own of [] -> 1; _ -> 2 end,
-            Size = 56 + iolist_size(Own) + iolist_size(Ring),
+            Ring = section(0, Fb#fb.seen, Fb#fb.lost, Frames),
+            Sections = 1 + sections(Own, 0),
+            Size = 56 + byte_size(Own) + byte_size(Ring),
             Flags = case Empty of true -> 0; false -> 1 end bor case Done of true -> 2; false -> 0 end,
             Watermark = max(Mark, Fb#fb.watermark),
             Batch = iolist_to_binary([<<16#42575445:32/little, Size:32/little, (Fb#fb.seq + 1):64/little, Now:64/little, (Now - ?FB_LIFT):64/little,
                 (erlang:system_time(nanosecond)):64/little, Watermark:64/little, Sections:32/little, Flags:32/little>>, Own, Ring]),
             {Batch, Fb#fb.new, Status, S#s{fb = Fb#fb{frames = lists:reverse(Later), bytes = Fb#fb.bytes - byte_size(Frames),
-                seq = Fb#fb.seq + 1, watermark = Watermark, new = []}}}
+                seq = Fb#fb.seq + 1, watermark = Watermark, latest = Latest, new = []}}}
     end.
+
+sections(Own, At) when At >= byte_size(Own) -> 0;
+sections(Own, At) -> 1 + sections(Own, At + 80 + field(Own, At + 4, 4)).
 
 fb_fit([Frame | Rest], Room, Taken) when byte_size(Frame) =< Room -> fb_fit(Rest, Room - byte_size(Frame), [Frame | Taken]);
 fb_fit(Rest, _, Taken) -> {lists:reverse(Taken), Rest}.

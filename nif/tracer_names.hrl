@@ -21,7 +21,7 @@ names(Three = {Owner, Janitor, _}) ->
 names_loop(Three = {Owner, Janitor, Client}) ->
     receive
         {names, Ref, New, Tick} ->
-            Owner ! {names, Ref, name_frames(New, Tick, ?META_ROOM div 2)},
+            Owner ! {names, Ref, name_frames(New, Tick, ?META_MOST)},
             names_loop(Three);
         {'DOWN', _, _, Owner, _} ->
             names_last(Janitor, Client);

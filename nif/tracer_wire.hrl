@@ -13,6 +13,7 @@
 -define(F_CUT, 8).
 
 -define(META, 16#ffffffff).
+-define(NO_LOSS, {0, 0, 0, 0, 0, 0, 0, 0}).
 
 %% A frame that stands alone: with its tick and tracee, so that it says the same wherever it is put.
 frame(Kind, Tick, Tracee, Terms) ->
@@ -165,10 +166,19 @@ tick(_) -> ticks().
 meta(S, hello, [Hello]) -> meta(S, [frame(49, tick(S), 0, [Hello])]);
 meta(S, notice, Terms) -> meta(S, [frame(51, tick(S), 0, Terms)]).
 
+%% A section of a batch; Seen and Lost are counted since the session began.
+section(Ring, Seen, Lost, Frames) ->
+    Counts = << <<N:64/little>> || N <- tuple_to_list(Lost) >>,
+    iolist_to_binary([<<Ring:32/little, (iolist_size(Frames)):32/little, Seen:64/little>>, Counts, Frames]).
+
+%% What the owner adds to a batch in front of the rings; the section of its own frames is the first, for batch_more/3.
+own_sections(S = #s{meta = []}) -> system_section(S);
+own_sections(S = #s{meta = Frames}) -> <<(section(?META, 0, ?NO_LOSS, Frames))/binary, (system_section(S))/binary>>.
+
 %% Keeps frames for the next batch. They are few; a flood of them would be our own mistake, and is not kept.
 meta(S = #s{meta = Meta, metasize = Size}, Frames) ->
     More = iolist_size(Frames),
-    case Size + More =< ?META_ROOM div 2 of
+    case Size + More =< ?META_MOST of
         true -> S#s{meta = [Meta | Frames], metasize = Size + More};
         false -> S
     end.
@@ -190,7 +200,7 @@ batch_more(Batch, Frames, More) ->
             Own = field(Batch, 60, 4),
             {[<<?META:32/little, (Own + More):32/little>>, part(Batch, 64, 72), Frames, part(Batch, 136, Bytes - 136)], More, Sections};
         _ ->
-            {[<<?META:32/little, More:32/little, 0:576>>, Frames, part(Batch, 56, Bytes - 56)], More + 80, Sections + 1}
+            {[section(?META, 0, ?NO_LOSS, Frames), part(Batch, 56, Bytes - 56)], More + 80, Sections + 1}
     end,
     [<<$B>>, part(Batch, 0, 4), <<(Bytes + Grown):32/little>>, part(Batch, 8, 40), <<Count:32/little>>, part(Batch, 52, 4), Begin].
 

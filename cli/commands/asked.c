@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "../node/arm.h"
+#include "../views/calls.h"
+#include "../views/probes.h"
 
 void asked_init(struct asked *p)
 {
@@ -205,22 +207,44 @@ static void arm_spec(struct arming *a, const struct spec *s, int id)
         arm_atom(&a->arm, s->atoms[i]);
 }
 
-/* -P WHO: a word, a pid, app(A), initial(M:F/A), or a name as either language writes atoms. */
-static bool arm_process(struct arming *a, const char *who, struct err *e)
-{
-    static const struct {
-        const char *word;
-        enum arm_who who;
-    } words[] = {{"all", ARM_WHO_ALL}, {"existing", ARM_WHO_EXISTING}, {"new", ARM_WHO_NEW}},
-      calls[] = {{"app(", ARM_WHO_APP}, {"initial(", ARM_WHO_INITIAL}};
-    size_t len = strlen(who);
-    term_t t;
+static const struct {
+    const char *word;
+    enum arm_who who;
+} words[] = {{"all", ARM_WHO_ALL}, {"existing", ARM_WHO_EXISTING}, {"new", ARM_WHO_NEW}},
+  calls[] = {{"app(", ARM_WHO_APP}, {"initial(", ARM_WHO_INITIAL}};
 
+static bool group_word(const char *who, enum arm_who *ret)
+{
     for (size_t i = 0; i < ARRAY_LEN(words); i++)
         if (!strcmp(who, words[i].word)) {
-            arm_who(&a->arm, words[i].who, (struct str){who, len});
+            *ret = words[i].who;
             return true;
         }
+    return false;
+}
+
+/* {via, Module, Name}, and {global, Name} as OTP writes it for short */
+static bool registry(struct arming *a, term_t t, struct str who)
+{
+    bool global = t->type == TERM_TUPLE && t->count == 2 && term_is_atom(t->items[0], "global");
+
+    if (!global && (t->type != TERM_TUPLE || t->count != 3 || !term_is_atom(t->items[0], "via") || t->items[1]->type != TERM_ATOM))
+        return false;
+    arm_who_via(&a->arm, global ? STR("global") : t->items[1]->text, encoded(a, t->items[t->count - 1]), who);
+    return true;
+}
+
+/* -P WHO: a word, a pid, app(A), initial(M:F/A), a name as either language writes atoms, or one of a registry. */
+static bool arm_process(struct arming *a, const char *who, struct err *e)
+{
+    size_t len = strlen(who);
+    enum arm_who group;
+    term_t t;
+
+    if (group_word(who, &group)) {
+        arm_who(&a->arm, group, (struct str){who, len});
+        return true;
+    }
     for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
         size_t n = strlen(calls[i].word);
         if (!strncmp(who, calls[i].word, n) && who[len - 1] == ')') {
@@ -228,39 +252,97 @@ static bool arm_process(struct arming *a, const char *who, struct err *e)
             return true;
         }
     }
-    if (!lang_term((struct str){who, len}, SPEC_ERLANG, &a->arena, &t, e) ||
-        (t->type != TERM_ATOM && t->type != TERM_PID)) {
-        err_set(e, ERR_USAGE, "--proc does not take '%s'", who);
-        err_hint(e, "all, existing, new, a pid such as '<0.84.0>', or a registered name");
+    if (lang_term((struct str){who, len}, SPEC_ERLANG, &a->arena, &t, e)) {
+        if (registry(a, t, (struct str){who, len}))
+            return true;
+        if (t->type == TERM_ATOM || t->type == TERM_PID) {
+            bool pid = t->type == TERM_PID;
+            arm_who(&a->arm, pid ? ARM_WHO_PID : ARM_WHO_NAME, pid ? (struct str){who, len} : t->text);
+            return true;
+        }
+    }
+    err_set(e, ERR_USAGE, "--proc does not take '%s'", who);
+    err_hint(e, "all, existing, new, a pid such as '<0.84.0>', a registered name, {via,Module,Name}, app(NAME) or initial(M:F/A)");
+    return false;
+}
+
+/* --port-id WHO: a word, a port, or those of a driver. */
+static bool arm_port(struct arming *a, const char *who, struct err *e)
+{
+    enum arm_who group;
+
+    if (group_word(who, &group))
+        arm_port_who(&a->arm, group, STR(""));
+    else if (!strncmp(who, "#Port<", 6))
+        arm_port_who(&a->arm, ARM_WHO_PORT, (struct str){who, strlen(who)});
+    else if (!strncmp(who, "driver:", 7) && who[7])
+        arm_port_who(&a->arm, ARM_WHO_DRIVER, (struct str){who + 7, strlen(who) - 7});
+    else {
+        err_set(e, ERR_USAGE, "--port-id does not take '%s'", who);
+        err_hint(e, "all, existing, new, a port such as '#Port<0.5>', or driver:NAME such as driver:tcp_inet");
         return false;
     }
-    arm_who(&a->arm, t->type == TERM_PID ? ARM_WHO_PID : ARM_WHO_NAME, t->type == TERM_PID ? (struct str){who, len} : t->text);
     return true;
 }
 
+/* A flag of the VM for processes, and what the same events of ports need. */
 static const struct {
     enum spec_flag flag;
-    const char *name;
+    const char *process, *port;
 } flags[] = {
-    {SPEC_F_CALL, "call"},
-    {SPEC_F_RETURN_TO, "return_to"},
-    {SPEC_F_SEND, "send"},
-    {SPEC_F_RECEIVE, "receive"},
-    {SPEC_F_PROCS, "procs"},
-    {SPEC_F_RUNNING, "running"},
-    {SPEC_F_EXITING, "exiting"},
+    {SPEC_F_CALL, "call", NULL},
+    {SPEC_F_RETURN_TO, "return_to", NULL},
+    {SPEC_F_SEND, "send", "send"},
+    {SPEC_F_RECEIVE, "receive", "receive"},
+    {SPEC_F_PROCS, "procs", "ports"},
+    {SPEC_F_PORTS, NULL, "ports"},
+    {SPEC_F_RUNNING, "running", "running_ports"},
+    {SPEC_F_EXITING, "exiting", NULL},
+    {SPEC_F_GC, "garbage_collection", NULL},
 };
 
 static const char *const inherits[] = {NULL, "set_on_spawn", "set_on_first_spawn", "set_on_link", "set_on_first_link"};
 
-static bool supported(const struct spec *s, struct err *e)
+/* Ports are traced when they are named, or when events of theirs are asked for; naming only ports means no processes. */
+static bool arm_whom(struct arming *a, const struct what_opts *what, unsigned wanted, struct err *e)
 {
-    static const enum spec_flag later[] = {SPEC_F_GC, SPEC_F_PORTS, SPEC_F_SYSTEM, SPEC_F_SEQ_TRACE};
+    const struct texts *procs = &what->procs, *ports = &what->ports;
+    unsigned of_ports = ports->count && !procs->count ? SPEC_F_SEND | SPEC_F_RECEIVE | SPEC_F_RUNNING : 0;
 
-    for (size_t i = 0; i < ARRAY_LEN(later); i++)
-        if (s->flags & later[i])
-            return err_set(e, ERR_USAGE, "this version cannot trace %.*s", (int)s->text.len, s->text.at);
+    for (size_t i = 0; i < procs->count; i++)
+        if (!arm_process(a, procs->items[i], e))
+            return false;
+    for (size_t i = 0; i < ports->count; i++)
+        if (!arm_port(a, ports->items[i], e))
+            return false;
+    if (!ports->count && wanted & SPEC_F_PORTS)
+        arm_port_who(&a->arm, ARM_WHO_ALL, STR(""));
+    for (size_t i = 0; i < ARRAY_LEN(flags); i++) {
+        if (!(wanted & flags[i].flag))
+            continue;
+        if (flags[i].process && !(of_ports & flags[i].flag))
+            arm_flag(&a->arm, flags[i].process);
+        if (flags[i].port && (ports->count || flags[i].flag == SPEC_F_PORTS))
+            arm_port_flag(&a->arm, flags[i].port);
+    }
     return true;
+}
+
+static void arm_event(struct arming *a, const struct spec *s)
+{
+    for (int ev = 0; s->flags & SPEC_F_SYSTEM && ev < SPEC_EVENTS; ev++)
+        if (s->events & SPEC_EVENT_BIT(ev))
+            arm_system(&a->arm, spec_event_name((enum spec_event)ev), s->params, s->nparams);
+    if (s->flags & SPEC_F_SEQ_TRACE)
+        arm_seq_trace(&a->arm);
+}
+
+uint64_t asked_kinds(const struct asked *p, uint64_t *ret_besides)
+{
+    uint64_t kinds = probes_kinds(p->specs, p->count), needs = kinds | calls_begin(kinds);
+
+    *ret_besides = needs & ~kinds;
+    return needs;
 }
 
 bool asked_arm(const struct asked *p, const struct what_opts *what, int otp, struct str node, uint32_t creation,
@@ -268,30 +350,36 @@ bool asked_arm(const struct asked *p, const struct what_opts *what, int otp, str
 {
     struct arming a = {.otp = otp, .node = node, .creation = creation};
     unsigned wanted = 0, no_args = SPEC_F_ARITY;
-    bool ok = true;
+    uint64_t besides;
 
     arm_init(&a.arm);
     arena_init(&a.arena);
-    for (size_t i = 0; ok && i < p->count; i++) {
+    for (size_t i = 0; i < p->count; i++) {
         const struct spec *s = p->specs[i];
-        ok = supported(s, e);
         wanted |= s->flags;
         if (s->kind == SPEC_CALL)
             no_args &= s->flags;
-        if (ok && s->kind != SPEC_EVENT)
+        if (s->kind == SPEC_EVENT)
+            arm_event(&a, s);
+        else
             arm_spec(&a, s, (int)i);
     }
-    for (size_t i = 0; ok && i < what->procs.count; i++)
-        ok = arm_process(&a, what->procs.items[i], e);
-    for (size_t i = 0; i < ARRAY_LEN(flags); i++)
-        if (wanted & flags[i].flag)
-            arm_flag(&a.arm, flags[i].name);
+    bool ok = arm_whom(&a, what, wanted, e);
     if ((wanted & SPEC_F_CALL) && (no_args || p->figures))
         arm_flag(&a.arm, "arity");
     if (p->figures)
         arm_tally(&a.arm);
-    if (inherits[what->inherit])
+    if (what->silent)
+        arm_flag(&a.arm, "silent");
+    if (what->follow) {
+        arm_flag(&a.arm, "set_on_spawn");
+        arm_flag(&a.arm, "set_on_link");
+    } else if (inherits[what->inherit]) {
         arm_flag(&a.arm, inherits[what->inherit]);
+    }
+    arm_kinds(&a.arm, asked_kinds(p, &besides));
+    if (what->unsafe)
+        arm_unsafe(&a.arm);
     if (what->allow_empty)
         arm_allow_empty(&a.arm);
     if (ok)

@@ -34,4 +34,10 @@ void asked_warn(const struct asked *p, struct ctx *ctx);
 bool asked_arm(const struct asked *p, const struct what_opts *what, int otp, struct str node, uint32_t creation,
                 struct buf *ret_request, struct err *e);
 
+/*
+ * The kinds of events that the expressions need, a bit for each: what they ask for, and what that is paired with (the
+ * beginning of a collection, for its duration), which is in *ret_besides and is not shown.
+ */
+uint64_t asked_kinds(const struct asked *p, uint64_t *ret_besides);
+
 #endif

@@ -14,13 +14,17 @@ static const struct opt node_rows[] = {
 
 static const struct opt what_rows[] = {
     ROW('P', "proc", "WHO", OPT_TEXTS, what_opts, procs,
-        "all, existing, new, a pid, or a registered name; repeatable (default all)"),
+        "all, existing, new, a pid, a registered name, {via,M,N}, app(A) or initial(M:F/A); repeatable (default all)"),
+    ROW(0, "port-id", "WHO", OPT_TEXTS, what_opts, ports,
+        "ports: all, existing, new, '#Port<0.5>' or driver:NAME; repeatable (default all for @ports, else none)"),
     ROW(0, "inherit", "none|spawn|first-spawn|link|first-link", OPT_CHOICE, what_opts, inherit,
         "trace also what the traced processes spawn or link to"),
+    ROW(0, "follow", NULL, OPT_FLAG, what_opts, follow, "trace whatever the traced processes spawn or link to from now on"),
+    ROW(0, "silent", NULL, OPT_FLAG, what_opts, silent, "begin mute: calls are shown once silent(false) has run in their process"),
     ROW('f', "file", "FILE", OPT_TEXTS, what_opts, files, "read expressions from a file; - is standard input"),
     ROW(0, "let", "NAME=TERM", OPT_TEXTS, what_opts, lets, "bind ^NAME in the expressions"),
     ROW(0, "hrl", "FILE", OPT_TEXTS, what_opts, records, "record definitions for #name{...}"),
-    ROW(0, "unsafe", NULL, OPT_FLAG, what_opts, unsafe, "allow actions that act on the whole node"),
+    ROW(0, "unsafe", NULL, OPT_FLAG, what_opts, unsafe, "allow what acts on the whole node, or may harm it"),
     ROW(0, "allow-empty", NULL, OPT_FLAG, what_opts, allow_empty, "go on when nothing matches an expression yet"),
     ROW(0, "dry-run", NULL, OPT_FLAG, what_opts, dry_run, "attach, say what would be traced, and leave"),
 };

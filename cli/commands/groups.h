@@ -18,10 +18,10 @@ extern const struct opt_group node_group;
 #define NODE_OPTS_INIT ((struct node_opts){0})
 
 struct what_opts {
-    struct texts procs;
+    struct texts procs, ports;
     int inherit; /* index into "none|spawn|first-spawn|link|first-link" */
     struct texts files, lets, records;
-    bool unsafe, allow_empty, dry_run;
+    bool follow, silent, unsafe, allow_empty, dry_run;
 };
 extern const struct opt_group what_group;
 #define WHAT_OPTS_INIT ((struct what_opts){0})

@@ -126,11 +126,13 @@ static void banner(struct live *l, const struct peer *p)
         ctx_warn(l->ctx, "%s: tracing without the NIF, at most 1000 events a second: %s", node->name, node->fallback_why);
     for (size_t i = 0; i < l->armed.nwarnings; i++)
         ctx_warn(l->ctx, "%s: warning: %s", node->name, l->armed.warnings[i]);
-    char found[64] = "";
+    char found[64] = "", ports[40] = "";
     if (calls)
         snprintf(found, sizeof(found), " · %llu function%s", (unsigned long long)functions, plural(functions));
-    ctx_say(l->ctx, "%s · OTP %s%s · %llu process%s%s", node->name, node->otp_version, found,
-            (unsigned long long)l->armed.processes, l->armed.processes == 1 ? "" : "es",
+    if (l->armed.ports)
+        snprintf(ports, sizeof(ports), " · %llu port%s", (unsigned long long)l->armed.ports, plural(l->armed.ports));
+    ctx_say(l->ctx, "%s · OTP %s%s · %llu process%s%s%s", node->name, node->otp_version, found,
+            (unsigned long long)l->armed.processes, l->armed.processes == 1 ? "" : "es", ports,
             l->o->what->dry_run ? " · not traced (--dry-run)" : " · Ctrl-C stops");
 }
 
@@ -165,11 +167,14 @@ static bool sifts(const struct live *l)
 static struct session_options session_options(const struct live *l, struct str *keys, size_t nkeys)
 {
     const struct limit_opts *limit = l->o->limit;
+    uint64_t besides;
+
+    asked_kinds(&l->asked, &besides);
     return (struct session_options){
         .size = (uint32_t)MIN(limit->size, 256 << 10),
         .depth = (uint32_t)MIN(limit->depth, 64),
         .items = (uint32_t)MIN(limit->items, 1 << 20),
-        .limit = sifts(l) ? 0 : (uint64_t)limit->limit, /* what is filtered here cannot be counted there */
+        .limit = sifts(l) || besides ? 0 : (uint64_t)limit->limit, /* what is filtered here cannot be counted there */
         .rate = (uint64_t)limit->rate,
         .redact = keys,
         .nredact = nkeys,

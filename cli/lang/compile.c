@@ -346,6 +346,9 @@ static void note_raw(struct spec_clause *info, term_t t)
             info->actions |= ACT_RETURN_TRACE;
         if (term_is_atom(t->items[0], "silent"))
             info->actions |= ACT_SILENT;
+        if (term_is_atom(t->items[0], "enable_trace") || term_is_atom(t->items[0], "disable_trace") ||
+            term_is_atom(t->items[0], "trace"))
+            info->actions |= ACT_FLAGS;
     }
     for (size_t i = 0; i < t->count && t->type != TERM_EXPORT; i++)
         note_raw(info, t->items[i]);
@@ -418,12 +421,15 @@ static void warn_loops(struct comp *c, const struct spec *s)
 static void finish(struct comp *c, const struct ast_probe *p, struct spec *s, const struct ptrs *where, const struct check *k)
 {
     static const unsigned flags[] = {SPEC_F_CALL, SPEC_F_SEND, SPEC_F_RECEIVE, 0};
-    bool arity = s->kind == SPEC_CALL && !s->raw;
+    bool arity = s->kind == SPEC_CALL && !s->raw, return_to = false;
 
-    for (size_t i = 0; i < s->nclauses; i++)
+    for (size_t i = 0; i < s->nclauses; i++) {
         arity &= (s->clauses[i].actions & ACT_ARITY) != 0;
+        return_to |= (s->clauses[i].actions & ACT_RETURN_TO) != 0;
+    }
     if (s->kind != SPEC_EVENT)
-        s->flags = s->scope == SPEC_META ? 0 : flags[s->kind] | (arity ? (unsigned)SPEC_F_ARITY : 0);
+        s->flags = s->scope == SPEC_META ? 0 : flags[s->kind] | (arity ? (unsigned)SPEC_F_ARITY : 0) |
+                                                   (return_to ? (unsigned)SPEC_F_RETURN_TO : 0);
     s->where = (const struct where *const *)(void *)where->items;
     s->nwhere = where->count;
     s->needs_otp = MAX(s->needs_otp, k->needs_otp);

@@ -12,13 +12,18 @@ static const struct {
 #include "events.def"
 };
 
+/* Ports register and are linked to as well. */
+#define ALSO_PORTS (SPEC_EVENT_BIT(SPEC_EV_register) | SPEC_EVENT_BIT(SPEC_EV_unregister) | \
+                    SPEC_EVENT_BIT(SPEC_EV_getting_linked) | SPEC_EVENT_BIT(SPEC_EV_getting_unlinked))
+
 static const struct {
     const char *name;
     unsigned flags;
+    uint64_t also; /* events beside those of the flag */
 } families[] = {
-    {"procs", SPEC_F_PROCS},         {"ports", SPEC_F_PORTS}, {"running", SPEC_F_RUNNING},
-    {"exiting", SPEC_F_EXITING},     {"gc", SPEC_F_GC},       {"garbage_collection", SPEC_F_GC},
-    {"system", SPEC_F_SYSTEM},
+    {"procs", SPEC_F_PROCS, 0}, {"ports", SPEC_F_PORTS, ALSO_PORTS},  {"running", SPEC_F_RUNNING, 0},
+    {"exiting", SPEC_F_EXITING, 0}, {"gc", SPEC_F_GC, 0}, {"garbage_collection", SPEC_F_GC, 0},
+    {"system", SPEC_F_SYSTEM, 0},
 };
 
 const char *spec_event_name(enum spec_event ev)
@@ -46,6 +51,7 @@ static bool find(struct check *k, const struct ast_probe *p, struct spec *s, int
             continue;
         s->flags = families[f].flags;
         *ret_nargs = -1;
+        s->events = families[f].also;
         for (int i = 0; i < SPEC_EVENTS; i++)
             if (events[i].flag == s->flags)
                 s->events |= SPEC_EVENT_BIT(i);

@@ -419,7 +419,7 @@ static void json_clauses(struct buf *b, const struct spec *s)
         unsigned bit;
         const char *name;
     } actions[] = {
-        {ACT_RETURN, "return"}, {ACT_RETURN_TRACE, "return_trace"}, {ACT_DROP, "drop"},   {ACT_ARITY, "arity"},
+        {ACT_RETURN, "return"}, {ACT_RETURN_TRACE, "return_trace"}, {ACT_DROP, "drop"},   {ACT_ARITY, "arity"},   {ACT_RETURN_TO, "return_to"},
         {ACT_PROJECT, "args"},  {ACT_SILENT, "silent"},             {ACT_FLAGS, "flags"}, {ACT_TOKEN, "token"},
         {ACT_UNSAFE, "unsafe"},
     };

@@ -109,7 +109,11 @@ static bool show(struct acts *s, enum action action, const struct ast *n)
 {
     if (action == ACTION_ARGS)
         return project(s, n);
-    s->out->info.actions |= action == ACTION_DROP ? ACT_DROP : ACT_ARITY;
+    if (action == ACTION_RETURN_TO && s->m->k->probe->scope != SPEC_LOCAL) {
+        diag(s->m->k->c, n->from, n->len, "'return_to' needs local tracing");
+        return diag_note(s->m->k->c, "the VM tells it of functions that are traced with 'local'");
+    }
+    s->out->info.actions |= action == ACTION_DROP ? ACT_DROP : action == ACTION_ARITY ? ACT_ARITY : ACT_RETURN_TO;
     return true;
 }
 

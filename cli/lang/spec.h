@@ -77,6 +77,7 @@ enum spec_action {
     ACT_FLAGS = 1 << 6,   /* trace/enable_trace/disable_trace are used: process flags change inside the VM */
     ACT_TOKEN = 1 << 7,   /* set_seq_token is used */
     ACT_UNSAFE = 1 << 8,  /* display or set_tcw is used */
+    ACT_RETURN_TO = 1 << 9, /* the process flag return_to */
 };
 
 struct spec_clause {

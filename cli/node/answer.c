@@ -97,26 +97,34 @@ struct sentence {
     size_t arity; /* of the tuple; 0: an atom */
     enum err_status status;
     const char *text;
+    const char *hint; /* when no name resembles */
 };
 
 static const struct sentence sentences[] = {
-    {"otp", 2, ERR_NODE, "the node runs OTP %s; etrace needs OTP 27 or newer there"},
-    {"system_limit", 0, ERR_NODE, "sixteen etrace of this build trace the node already"},
-    {"not_loaded", 2, ERR_NODE, "the node does not load the companion: %s"},
-    {"no_module", 3, ERR_EMPTY, "there is no module %s on the node"},
-    {"no_app", 3, ERR_EMPTY, "no application %s is loaded on the node"},
-    {"noproc", 2, ERR_EMPTY, "there is no process %s on the node"},
-    {"noproc", 3, ERR_EMPTY, "no process is registered as %s on the node"},
-    {"no_atom", 2, ERR_EMPTY, "the node does not know the atom %s, so nothing can match it"},
-    {"empty", 2, ERR_EMPTY, "expression %s matches no function on the node"},
-    {"bad_pattern", 4, ERR_USAGE, "the pattern %s is wrong: %s"},
-    {"bad_spec", 2, ERR_NODE, "the node refuses the match specification for %s"},
-    {"bad_spec", 0, ERR_NODE, "the node cannot read the match specification"},
-    {"bad_request", 0, ERR_RUN, "the node does not understand the request"},
-    {"busy", 0, ERR_RUN, "the node is still at an earlier request"},
-    {"stopping", 0, ERR_RUN, "the tracing is being ended"},
-    {"max_heap_size", 0, ERR_GUARD, "the expression matches more functions than the companion's memory allows"},
-    {"notsup", 2, ERR_NODE, "%s"},
+    {"otp", 2, ERR_NODE, "the node runs OTP %s; etrace needs OTP 27 or newer there", NULL},
+    {"system_limit", 0, ERR_NODE, "sixteen etrace of this build trace the node already", NULL},
+    {"not_loaded", 2, ERR_NODE, "the node does not load the companion: %s", NULL},
+    {"no_module", 3, ERR_EMPTY, "there is no module %s on the node", NULL},
+    {"no_app", 3, ERR_EMPTY, "no application %s is loaded on the node", NULL},
+    {"noproc", 2, ERR_EMPTY, "there is no process %s on the node", NULL},
+    {"noproc", 3, ERR_EMPTY, "no process is registered as %s on the node", NULL},
+    {"no_registry", 2, ERR_EMPTY, "%s is no registry of names on the node: it has no whereis_name/1 that answers", NULL},
+    {"elsewhere", 3, ERR_EMPTY, "%s is a process of %s, not of this node", NULL},
+    {"noport", 2, ERR_EMPTY, "there is no port %s on the node", "driver:NAME takes the ports of a driver, all takes every port"},
+    {"no_driver", 3, ERR_EMPTY, "no port of the node has the driver %s", "@open shows what opens ports, and with which driver"},
+    {"seq_taken", 0, ERR_NODE, "somebody else is the system tracer of sequential tracing on the node", NULL},
+    {"no_atom", 2, ERR_EMPTY, "the node does not know the atom %s, so nothing can match it", NULL},
+    {"empty", 2, ERR_EMPTY, "expression %s matches no function on the node", NULL},
+    {"bad_pattern", 4, ERR_USAGE, "the pattern %s is wrong: %s", NULL},
+    {"bad_spec", 2, ERR_NODE, "the node refuses the match specification for %s", NULL},
+    {"bad_spec", 0, ERR_NODE, "the node cannot read the match specification", NULL},
+    {"bad_request", 0, ERR_RUN, "the node does not understand the request", NULL},
+    {"busy", 0, ERR_RUN, "the node is still at an earlier request", NULL},
+    {"stopping", 0, ERR_RUN, "the tracing is being ended", NULL},
+    {"max_heap_size", 0, ERR_GUARD, "the expression matches more functions than the companion's memory allows", NULL},
+    {"notsup", 2, ERR_NODE, "%s", NULL},
+    {"gc_taken", 0, ERR_NODE, "two sessions that trace garbage collection crash the node, and another one there traces it",
+     "--unsafe traces it all the same"},
 };
 
 #define PARTS 3
@@ -205,6 +213,8 @@ static bool listed(struct str reason, size_t arity, struct etf r, struct err *e)
             part(&r, parts[j]);
         }
         say(s, parts, e);
+        if (s->hint)
+            err_hint(e, "%s", s->hint);
         hint_near(r, e);
         return true;
     }

@@ -8,7 +8,7 @@
 
 void arm_init(struct arm *a)
 {
-    *a = (struct arm){0};
+    *a = (struct arm){.kinds = ~UINT64_C(0)};
 }
 
 void arm_release(struct arm *a)
@@ -20,6 +20,8 @@ void arm_release(struct arm *a)
     buf_release(&a->procs);
     buf_release(&a->ports);
     buf_release(&a->flags);
+    buf_release(&a->port_flags);
+    buf_release(&a->system);
     arm_init(a);
 }
 
@@ -123,7 +125,7 @@ void arm_atom(struct arm *a, struct str name)
 
 static void put_who(struct buf *b, enum arm_who who, struct str text)
 {
-    static const char *const names[] = {"all", "existing", "new", "pid", "name", "application", "initial"};
+    static const char *const names[] = {"all", "existing", "new", "pid", "name", "application", "initial", "port", "driver"};
 
     if (who <= ARM_WHO_NEW) {
         etf_atomz(b, names[who]);
@@ -146,6 +148,16 @@ void arm_port_who(struct arm *a, enum arm_who who, struct str text)
     a->nports++;
 }
 
+void arm_who_via(struct arm *a, struct str module, struct str name_etf, struct str text)
+{
+    etf_tuple(&a->procs, 4);
+    etf_atomz(&a->procs, "via");
+    etf_bin(&a->procs, module.at, module.len);
+    etf_bin(&a->procs, name_etf.at, name_etf.len);
+    etf_bin(&a->procs, text.at, text.len);
+    a->nprocs++;
+}
+
 void arm_flag(struct arm *a, const char *flag)
 {
     etf_atomz(&a->flags, flag);
@@ -157,9 +169,49 @@ void arm_tally(struct arm *a)
     a->tally = true;
 }
 
+void arm_port_flag(struct arm *a, const char *flag)
+{
+    etf_atomz(&a->port_flags, flag);
+    a->nport_flags++;
+}
+
+void arm_system(struct arm *a, const char *event, const int64_t *limits, size_t n)
+{
+    etf_tuple(&a->system, 2);
+    etf_atomz(&a->system, event);
+    if (n > 1)
+        etf_tuple(&a->system, n);
+    if (!n)
+        etf_atomz(&a->system, "true");
+    for (size_t i = 0; i < n; i++)
+        etf_int(&a->system, limits[i]);
+    a->nsystem++;
+}
+
+void arm_kinds(struct arm *a, uint64_t mask)
+{
+    a->kinds = mask;
+}
+
+void arm_seq_trace(struct arm *a)
+{
+    a->seq_trace = true;
+}
+
+void arm_unsafe(struct arm *a)
+{
+    a->unsafe = true;
+}
+
 void arm_allow_empty(struct arm *a)
 {
     a->allow_empty = true;
+}
+
+static void put_bool(struct buf *to, const char *key, bool value)
+{
+    etf_atomz(to, key);
+    etf_atomz(to, value ? "true" : "false");
 }
 
 void arm_finish(struct arm *a, struct buf *b)
@@ -170,15 +222,19 @@ void arm_finish(struct arm *a, struct buf *b)
     etf_version(b);
     etf_tuple(b, 2);
     etf_atomz(b, "arm");
-    etf_map(b, 6);
+    etf_map(b, 11);
     put_list(b, "probes", &a->probes, a->nprobes);
     put_list(b, "procs", &a->procs, a->nprocs);
     put_list(b, "ports", &a->ports, a->nports);
     put_list(b, "flags", &a->flags, a->nflags);
-    etf_atomz(b, "allow_empty");
-    etf_atomz(b, a->allow_empty ? "true" : "false");
-    etf_atomz(b, "tally");
-    etf_atomz(b, a->tally ? "true" : "false");
+    put_list(b, "port_flags", &a->port_flags, a->nport_flags);
+    put_list(b, "system", &a->system, a->nsystem);
+    etf_atomz(b, "kinds");
+    etf_int(b, (int64_t)a->kinds); /* as many bits as it takes */
+    put_bool(b, "seq_trace", a->seq_trace);
+    put_bool(b, "unsafe", a->unsafe);
+    put_bool(b, "allow_empty", a->allow_empty);
+    put_bool(b, "tally", a->tally);
 }
 
 void arm_disarm(struct buf *b)

@@ -21,10 +21,12 @@ enum arm_who {
     ARM_WHO_ALL,
     ARM_WHO_EXISTING,
     ARM_WHO_NEW,
-    ARM_WHO_PID,  /* text: "<0.84.0>", "#Port<0.5>" */
+    ARM_WHO_PID,  /* text: "<0.84.0>" */
     ARM_WHO_NAME, /* text: a registered name */
     ARM_WHO_APP,  /* text: an application: its processes */
     ARM_WHO_INITIAL, /* text: "m:f/a": processes that began there */
+    ARM_WHO_PORT,   /* text: "#Port<0.5>" */
+    ARM_WHO_DRIVER, /* text: what ports were opened with, as erlang:port_info/2 names it */
 };
 
 struct arm_pattern {
@@ -33,13 +35,14 @@ struct arm_pattern {
 };
 
 struct arm {
-    struct buf probes, select, specs, atoms, procs, ports, flags;
-    size_t nprobes, nselect, nspecs, natoms, nprocs, nports, nflags;
+    struct buf probes, select, specs, atoms, procs, ports, flags, port_flags, system;
+    size_t nprobes, nselect, nspecs, natoms, nprocs, nports, nflags, nport_flags, nsystem;
+    uint64_t kinds;
     bool open, per_arity;
     int id;
     enum arm_kind kind;
     enum arm_scope scope;
-    bool allow_empty, tally;
+    bool allow_empty, seq_trace, unsafe, tally;
 };
 
 void arm_init(struct arm *a);
@@ -53,8 +56,15 @@ void arm_atom(struct arm *a, struct str name); /* occurs in the specification: t
 
 void arm_who(struct arm *a, enum arm_who who, struct str text);      /* processes; none: all */
 void arm_port_who(struct arm *a, enum arm_who who, struct str text); /* ports; none: none */
+/* A process that a registry names: Module:whereis_name(Name), Name with its 131; text: as it was written. */
+void arm_who_via(struct arm *a, struct str module, struct str name_etf, struct str text);
 void arm_flag(struct arm *a, const char *flag); /* as trace:process/4 spells it: "call", "set_on_spawn", … */
 void arm_tally(struct arm *a);                  /* nothing but figures is wanted of calls (struct etw_tally) */
+void arm_port_flag(struct arm *a, const char *flag); /* as trace:port/4 does */
+void arm_system(struct arm *a, const char *event, const int64_t *limits, size_t n); /* none: `true`; two: the lower first */
+void arm_kinds(struct arm *a, uint64_t mask);   /* bit K: events of kind K are wanted; none said: all */
+void arm_seq_trace(struct arm *a);              /* be the system tracer of seq_trace */
+void arm_unsafe(struct arm *a);                 /* also what can harm the node */
 void arm_allow_empty(struct arm *a);            /* a probe that matches nothing is no error */
 
 void arm_finish(struct arm *a, struct buf *ret_request); /* appends the term for session_request() */

@@ -23,12 +23,55 @@ struct open_call {
     bool perhaps;
 };
 
+/*
+ * What begins and ends. Calls nest and are told apart by their function; of collections and time slices a process has one
+ * at a time. What ends with the process is what has not ended before.
+ */
+enum what { WHAT_NOTHING, WHAT_CALL, WHAT_COLLECTION, WHAT_SLICE, WHATS };
+enum part { BEGINS = 1, ENDS = 2, LEAVES = 4 };
+
+static const struct {
+    uint8_t what, part;
+} pairing[ETW_KINDS] = {
+    [ETW_CALL] = {WHAT_CALL, BEGINS},
+    [ETW_RETURN_FROM] = {WHAT_CALL, ENDS},
+    [ETW_EXCEPTION_FROM] = {WHAT_CALL, ENDS},
+    [ETW_GC_MINOR_START] = {WHAT_COLLECTION, BEGINS},
+    [ETW_GC_MINOR_END] = {WHAT_COLLECTION, ENDS},
+    [ETW_GC_MAJOR_START] = {WHAT_COLLECTION, BEGINS},
+    [ETW_GC_MAJOR_END] = {WHAT_COLLECTION, ENDS},
+    [ETW_IN] = {WHAT_SLICE, BEGINS},
+    [ETW_OUT] = {WHAT_SLICE, ENDS},
+    [ETW_IN_EXITING] = {WHAT_SLICE, BEGINS},
+    [ETW_OUT_EXITING] = {WHAT_SLICE, ENDS},
+    [ETW_OUT_EXITED] = {WHAT_SLICE, ENDS | LEAVES},
+    [ETW_EXIT] = {WHAT_NOTHING, LEAVES},
+    [ETW_CLOSED] = {WHAT_NOTHING, LEAVES},
+};
+
+uint64_t calls_begin(uint64_t kinds)
+{
+    unsigned ends = 0;
+    uint64_t begin = 0;
+
+    for (unsigned k = 0; k < ETW_LOST; k++)
+        if (kinds >> k & 1 && pairing[k].part & ENDS && pairing[k].what != WHAT_CALL)
+            ends |= 1u << pairing[k].what;
+    for (unsigned k = 0; k < ETW_LOST; k++)
+        if (pairing[k].part & BEGINS && ends >> pairing[k].what & 1)
+            begin |= UINT64_C(1) << k;
+    return begin;
+}
+
 struct process {
     uint64_t tracee;
     uint32_t node, next; /* of its bucket, or of the free ones */
-    uint32_t top, depth;
-    int64_t gc_ns, in_ns; /* when these began; -1: they did not */
-    uint32_t gc_loss, in_loss;
+    uint32_t top, depth; /* of its calls */
+    struct span {
+        int64_t ns;
+        uint32_t loss;
+        bool open;
+    } spans[WHATS];
 };
 
 struct calls {
@@ -132,7 +175,7 @@ static uint32_t make(struct calls *c, uint32_t node, uint64_t tracee)
     }
     size_t b = bucket_of(c, node, tracee);
     c->processes[i] = (struct process){
-        .tracee = tracee, .node = node, .next = c->buckets[b], .top = NONE, .gc_ns = -1, .in_ns = -1};
+        .tracee = tracee, .node = node, .next = c->buckets[b], .top = NONE};
     c->buckets[b] = i;
     return i;
 }
@@ -142,7 +185,7 @@ static void leave(struct calls *c, uint32_t i)
 {
     struct process *p = &c->processes[i];
 
-    if (p->top != NONE || p->gc_ns >= 0 || p->in_ns >= 0)
+    if (p->top != NONE || p->spans[WHAT_COLLECTION].open || p->spans[WHAT_SLICE].open)
         return;
     uint32_t *at = &c->buckets[bucket_of(c, p->node, p->tracee)];
     while (*at != i)
@@ -205,7 +248,7 @@ static void forget_process(struct calls *c, uint32_t i)
 {
     while (c->processes[i].top != NONE)
         abandon(c, c->processes[i].top);
-    c->processes[i].gc_ns = c->processes[i].in_ns = -1;
+    memset(c->processes[i].spans, 0, sizeof(c->processes[i].spans));
     leave(c, i);
 }
 
@@ -311,7 +354,7 @@ static void pop(struct calls *c, struct event *e)
 }
 
 /* A collection or a time slice: begins here, or ends with its duration. */
-static void span(struct calls *c, struct event *e, bool begins, bool collection)
+static void span(struct calls *c, struct event *e, enum what what, bool begins)
 {
     uint32_t p = find(c, e->node->index, e->who->id), loss = c->losses[e->node->index % NODES];
 
@@ -319,24 +362,56 @@ static void span(struct calls *c, struct event *e, bool begins, bool collection)
         p = make(c, e->node->index, e->who->id);
     if (p == NONE)
         return;
-    struct process *pr = &c->processes[p];
-    e->depth = pr->depth;
-    int64_t *ns = collection ? &pr->gc_ns : &pr->in_ns;
-    uint32_t *at = collection ? &pr->gc_loss : &pr->in_loss;
+    struct span *s = &c->processes[p].spans[what];
+    e->depth = c->processes[p].depth;
     if (begins) {
-        *ns = e->mono_ns;
-        *at = loss;
+        *s = (struct span){.ns = e->mono_ns, .loss = loss, .open = true};
         return;
     }
-    if (*ns >= 0 && *at == loss)
-        e->dur_ns = e->mono_ns - *ns;
-    *ns = -1;
+    if (s->open && s->loss == loss)
+        e->dur_ns = e->mono_ns - s->ns;
+    s->open = false;
     leave(c, p);
+}
+
+static void call(struct calls *c, struct event *e)
+{
+    int wants = c->o.wants_return ? c->o.wants_return(c->o.ctx, e) : 0;
+    uint32_t p;
+
+    e->expects_return = wants;
+    if (wants)
+        push(c, e, wants == 2);
+    else if (c->count && (p = find(c, e->node->index, e->who->id)) != NONE)
+        e->depth = c->processes[p].depth;
+}
+
+static void lost(struct calls *c, const struct event *e)
+{
+    c->losses[e->node->index % NODES]++;
+    if (!c->o.spares_results || !c->o.spares_results(c->o.ctx, e))
+        c->torn[e->node->index % NODES]++;
+}
+
+/* A system event says how long it took, if it is about that: {timeout, Milliseconds}. */
+static void told_duration(struct event *e)
+{
+    const uint8_t *list = wire_skip(e->terms.at), *el, *first;
+    uint32_t arity;
+    int64_t ms;
+
+    if (*list != ETW_T_LIST || !wire_list(&list))
+        return;
+    while ((el = wire_list_next(&list)))
+        if (wire_tuple(el, &arity, &first) == 2 && wire_is_atom(&e->env, first, "timeout") && wire_int(wire_skip(first), &ms) &&
+            ms >= 0 && ms < INT64_MAX / 1000000)
+            e->dur_ns = ms * 1000000;
 }
 
 void calls_event(struct calls *c, struct event *e)
 {
-    int wants;
+    enum what what = pairing[e->kind].what;
+    unsigned part = pairing[e->kind].part;
     uint32_t p;
 
     if (c->result_kept) {
@@ -344,49 +419,20 @@ void calls_event(struct calls *c, struct event *e)
         c->result_kept = NULL;
     }
     c->last = NONE;
-    switch (e->kind) {
-    case ETW_CALL:
-        wants = c->o.wants_return ? c->o.wants_return(c->o.ctx, e) : 0;
-        e->expects_return = wants;
-        if (wants)
-            push(c, e, wants == 2);
-        else if (c->count && (p = find(c, e->node->index, e->who->id)) != NONE)
-            e->depth = c->processes[p].depth;
-        break;
-    case ETW_RETURN_FROM:
-    case ETW_EXCEPTION_FROM:
+    if (what == WHAT_CALL && part == BEGINS)
+        call(c, e);
+    else if (what == WHAT_CALL)
         pop(c, e);
-        break;
-    case ETW_GC_MINOR_START:
-    case ETW_GC_MAJOR_START:
-        span(c, e, true, true);
-        break;
-    case ETW_GC_MINOR_END:
-    case ETW_GC_MAJOR_END:
-        span(c, e, false, true);
-        break;
-    case ETW_IN:
-        span(c, e, true, false);
-        break;
-    case ETW_OUT:
-        span(c, e, false, false);
-        break;
-    case ETW_EXIT:
-    case ETW_OUT_EXITED:
-    case ETW_CLOSED:
-        if ((p = find(c, e->node->index, e->who->id)) != NONE)
-            forget_process(c, p);
-        break;
-    case ETW_LOST:
-        c->losses[e->node->index % NODES]++;
-        if (!c->o.spares_results || !c->o.spares_results(c->o.ctx, e))
-            c->torn[e->node->index % NODES]++;
-        break;
-    default:
-        if (c->count && (p = find(c, e->node->index, e->who->id)) != NONE)
-            e->depth = c->processes[p].depth;
-        break;
-    }
+    else if (what != WHAT_NOTHING)
+        span(c, e, what, part == BEGINS);
+    else if (e->kind == ETW_LOST)
+        lost(c, e);
+    else if (e->kind == ETW_SYSTEM)
+        told_duration(e);
+    else if (!(part & LEAVES) && c->count && (p = find(c, e->node->index, e->who->id)) != NONE)
+        e->depth = c->processes[p].depth;
+    if (part & LEAVES && (p = find(c, e->node->index, e->who->id)) != NONE)
+        forget_process(c, p);
 }
 
 void calls_keep(struct calls *c, bool keep)

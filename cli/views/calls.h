@@ -7,7 +7,7 @@
  * duration and counts as incomplete, instead of one being invented; unless the loss took no results. The table is
  * bounded; the oldest open call goes first.
  *
- * Collections and time slices are paired the same way, by process.
+ * Collections and time slices are paired the same way, by process: one table says what begins and what ends.
  */
 #ifndef ETRACE_CALLS_H
 #define ETRACE_CALLS_H
@@ -44,6 +44,9 @@ struct calls *calls_new(const struct calls_options *o);
 void calls_free(struct calls *c);
 
 void calls_keep(struct calls *c, bool keep);
+
+/* The kinds (bit K: kind K) whose events begin what those of `kinds` end, but for calls: without them there is no duration. */
+uint64_t calls_begin(uint64_t kinds);
 
 /* Fills call, dur_ns, depth and expects_return of the event. */
 void calls_event(struct calls *c, struct event *e);

@@ -1,5 +1,7 @@
 #include "line.h"
 
+#include "line_info.h"
+
 static bool elixir_names(const struct event *e, enum terms_style style)
 {
     return style == TERMS_ELIXIR || (style != TERMS_ERLANG && e->fun && e->fun->is_elixir);
@@ -280,6 +282,7 @@ static void put_kind(struct buf *to, const struct event *e, const struct paint *
 {
     const char *tag;
     bool failure = false;
+    struct str event;
 
     switch (e->kind) {
     case ETW_RETURN_FROM: tag = "return"; break;
@@ -287,7 +290,10 @@ static void put_kind(struct buf *to, const struct event *e, const struct paint *
     default: tag = event_kinds[e->kind].tag; break;
     }
     paint_begin(paint, to, failure ? PAINT_FAILURE : PAINT_KIND);
-    buf_puts(to, tag);
+    if (e->kind == ETW_SYSTEM && wire_atom(&e->env, e->terms.at, &event))
+        print_safe(to, event);
+    else
+        buf_puts(to, tag);
     paint_end(paint, to);
     buf_char(to, ' ');
 }
@@ -336,6 +342,31 @@ static void put_extras(struct buf *to, const struct event *e, const struct print
         buf_add(to, " -> ", 4);
         p->term(to, &e->env, e->user);
     }
+}
+
+/* label 17 send 0>1 to <0.85.0> message: the serial of what led to it, and its own. */
+static void put_seq_trace(struct buf *to, const struct event *e, const struct printer *p, const uint8_t *at)
+{
+    struct seq_info s;
+    const uint8_t *info = wire_skip(at);
+
+    p->term(to, &e->env, at);
+    buf_char(to, ' ');
+    if (!seq_info_read(e, info, &s)) {
+        p->term(to, &e->env, info);
+        return;
+    }
+    print_safe(to, s.what);
+    buf_char(to, ' ');
+    print_i64(to, s.prev);
+    buf_char(to, '>');
+    print_i64(to, s.cur);
+    if (!s.prints) {
+        buf_puts(to, s.receives ? " from " : " to ");
+        put_other(to, e, p, s.receives ? s.from : s.to);
+    }
+    buf_char(to, ' ');
+    p->term(to, &e->env, s.msg);
 }
 
 void line_loss(struct buf *to, const struct event *e, enum etw_loss reason, uint64_t count)
@@ -444,6 +475,21 @@ void line_event(struct buf *to, const struct event *e, enum terms_style style, c
         else
             to->len--; /* 0: in no function of its own */
         put_duration(to, e, paint);
+        break;
+    case ETW_GC_MINOR_START:
+    case ETW_GC_MINOR_END:
+    case ETW_GC_MAJOR_START:
+    case ETW_GC_MAJOR_END:
+    case ETW_GC_MAX_HEAP_SIZE:
+        info_line(to, e, p, at);
+        put_duration(to, e, paint);
+        break;
+    case ETW_SYSTEM:
+        info_line(to, e, p, wire_skip(at));
+        put_duration(to, e, paint);
+        break;
+    case ETW_SEQ_TRACE:
+        put_seq_trace(to, e, p, at);
         break;
     default:
         for (unsigned i = 0; i < e->nterms; i++) {

@@ -12,7 +12,7 @@ struct probes {
     const struct spec *const *specs;
     size_t n;
     const struct spec *sends, *receives;
-    bool events; /* some spec is about events */
+    bool events; /* some spec is about events, and none may bring others */
     struct cached {
         const struct fun *fun;
         const struct spec *spec;
@@ -21,9 +21,19 @@ struct probes {
     } cache[CACHE];
 };
 
+/* Whether it may switch on flags of the VM, and with them events that no probe names. */
+static bool switches_flags(const struct spec *s)
+{
+    for (size_t i = 0; i < s->nclauses; i++)
+        if (s->clauses[i].actions & ACT_FLAGS)
+            return true;
+    return false;
+}
+
 struct probes *probes_new(const struct spec *const *specs, size_t n)
 {
     struct probes *p = mem_zalloc(sizeof(*p));
+    bool flags = false;
 
     p->specs = specs;
     p->n = n;
@@ -34,7 +44,9 @@ struct probes *probes_new(const struct spec *const *specs, size_t n)
             p->receives = specs[i];
         else if (specs[i]->kind == SPEC_EVENT)
             p->events = true;
+        flags |= switches_flags(specs[i]);
     }
+    p->events &= !flags;
     return p;
 }
 
@@ -176,33 +188,33 @@ bool probes_accept_all(const struct probes *p)
 
 /* ---- events ---- */
 
+static const int8_t of_kind[ETW_LOST] = {
+    [ETW_SPAWN] = 1 + SPEC_EV_spawn,
+    [ETW_SPAWNED] = 1 + SPEC_EV_spawned,
+    [ETW_EXIT] = 1 + SPEC_EV_exit,
+    [ETW_REGISTER] = 1 + SPEC_EV_register,
+    [ETW_UNREGISTER] = 1 + SPEC_EV_unregister,
+    [ETW_LINK] = 1 + SPEC_EV_link,
+    [ETW_UNLINK] = 1 + SPEC_EV_unlink,
+    [ETW_GETTING_LINKED] = 1 + SPEC_EV_getting_linked,
+    [ETW_GETTING_UNLINKED] = 1 + SPEC_EV_getting_unlinked,
+    [ETW_OPEN] = 1 + SPEC_EV_open,
+    [ETW_CLOSED] = 1 + SPEC_EV_closed,
+    [ETW_IN] = 1 + SPEC_EV_in,
+    [ETW_OUT] = 1 + SPEC_EV_out,
+    [ETW_IN_EXITING] = 1 + SPEC_EV_in_exiting,
+    [ETW_OUT_EXITING] = 1 + SPEC_EV_out_exiting,
+    [ETW_OUT_EXITED] = 1 + SPEC_EV_out_exited,
+    [ETW_GC_MINOR_START] = 1 + SPEC_EV_gc_minor_start,
+    [ETW_GC_MINOR_END] = 1 + SPEC_EV_gc_minor_end,
+    [ETW_GC_MAJOR_START] = 1 + SPEC_EV_gc_major_start,
+    [ETW_GC_MAJOR_END] = 1 + SPEC_EV_gc_major_end,
+    [ETW_GC_MAX_HEAP_SIZE] = 1 + SPEC_EV_gc_max_heap_size,
+    [ETW_SEQ_TRACE] = 1 + SPEC_EV_seq_trace,
+};
+
 static int event_bit(const struct event *e)
 {
-    static const int8_t of_kind[ETW_LOST] = {
-        [ETW_SPAWN] = 1 + SPEC_EV_spawn,
-        [ETW_SPAWNED] = 1 + SPEC_EV_spawned,
-        [ETW_EXIT] = 1 + SPEC_EV_exit,
-        [ETW_REGISTER] = 1 + SPEC_EV_register,
-        [ETW_UNREGISTER] = 1 + SPEC_EV_unregister,
-        [ETW_LINK] = 1 + SPEC_EV_link,
-        [ETW_UNLINK] = 1 + SPEC_EV_unlink,
-        [ETW_GETTING_LINKED] = 1 + SPEC_EV_getting_linked,
-        [ETW_GETTING_UNLINKED] = 1 + SPEC_EV_getting_unlinked,
-        [ETW_OPEN] = 1 + SPEC_EV_open,
-        [ETW_CLOSED] = 1 + SPEC_EV_closed,
-        [ETW_IN] = 1 + SPEC_EV_in,
-        [ETW_OUT] = 1 + SPEC_EV_out,
-        [ETW_IN_EXITING] = 1 + SPEC_EV_in_exiting,
-        [ETW_OUT_EXITING] = 1 + SPEC_EV_out_exiting,
-        [ETW_OUT_EXITED] = 1 + SPEC_EV_out_exited,
-        [ETW_GC_MINOR_START] = 1 + SPEC_EV_gc_minor_start,
-        [ETW_GC_MINOR_END] = 1 + SPEC_EV_gc_minor_end,
-        [ETW_GC_MAJOR_START] = 1 + SPEC_EV_gc_major_start,
-        [ETW_GC_MAJOR_END] = 1 + SPEC_EV_gc_major_end,
-        [ETW_GC_MAX_HEAP_SIZE] = 1 + SPEC_EV_gc_max_heap_size,
-        [ETW_SEQ_TRACE] = 1 + SPEC_EV_seq_trace,
-    };
-
     if (e->kind != ETW_SYSTEM)
         return of_kind[e->kind] - 1;
     for (int ev = SPEC_EV_long_gc; ev < SPEC_EVENTS; ev++)
@@ -227,11 +239,27 @@ static const struct spec *by_kind(struct probes *p, const struct event *e)
     default: {
         int bit = event_bit(e);
         for (size_t i = p->n; bit >= 0 && i-- > 0;)
-            if (p->specs[i]->kind == SPEC_EVENT && p->specs[i]->events & SPEC_EVENT_BIT(bit))
+            if (p->specs[i]->kind == SPEC_EVENT && p->specs[i]->events & SPEC_EVENT_BIT(bit) &&
+                (p->specs[i]->flags != SPEC_F_PORTS || e->who->id & ETW_TRACEE_PORT))
                 return p->specs[i];
         return NULL;
     }
     }
+}
+
+uint64_t probes_kinds(const struct spec *const *specs, size_t n)
+{
+    uint64_t events = 0, kinds = ~UINT64_C(0);
+
+    for (size_t i = 0; i < n; i++) {
+        events |= specs[i]->kind == SPEC_EVENT ? specs[i]->events : 0;
+        if (switches_flags(specs[i]))
+            return kinds;
+    }
+    for (size_t k = 0; events && k < ETW_LOST; k++)
+        if (of_kind[k] && !(events & SPEC_EVENT_BIT(of_kind[k] - 1)))
+            kinds &= ~(UINT64_C(1) << k);
+    return kinds;
 }
 
 bool probes_unasked(const struct probes *p, const struct event *e)

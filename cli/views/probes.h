@@ -21,6 +21,12 @@ const struct spec *probes_find(struct probes *p, struct event *e);
 /* No spec of calls rejects one of the functions it selects, as far as can be said for certain. */
 bool probes_accept_all(const struct probes *p);
 
+/*
+ * The kinds of events that the specs ask for, bit K for kind K; those that no @event names are
+ * always in it, and all are where none is asked for, or where an action may switch on others.
+ */
+uint64_t probes_kinds(const struct spec *const *specs, size_t n);
+
 /* The VM's flags bring whole families of events; of those that were asked for by name, this one was not. */
 bool probes_unasked(const struct probes *p, const struct event *e);
 

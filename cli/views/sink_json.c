@@ -6,6 +6,7 @@
 #include "calls.h"
 #include "clock.h"
 #include "line.h"
+#include "line_info.h"
 
 struct json {
     struct sink sink;
@@ -225,7 +226,7 @@ static void put_extras(struct json *j, const struct event *e, const struct print
         member(j, e, p, "message", e->user);
 }
 
-/* [{heap_size,233},…] as an object; anything else as a term. */
+/* [{heap_size,233},{in,{m,f,1}},…] as an object; anything else as a term. */
 static void put_info(struct json *j, const struct event *e, const struct printer *p, const uint8_t *at)
 {
     struct buf *to = j->sink.out;
@@ -239,14 +240,16 @@ static void put_info(struct json *j, const struct event *e, const struct printer
     ADD(to, ",\"info\":{");
     if (*at == ETW_T_LIST && wire_list(&list)) {
         for (; (el = wire_list_next(&list)); any = true) {
-            if (wire_tuple(el, &arity, &first) != 2 || !wire_atom(&e->env, first, &name) ||
-                !wire_int(wire_skip(first), &value))
+            if (wire_tuple(el, &arity, &first) != 2 || !wire_atom(&e->env, first, &name))
                 break;
             if (any)
                 buf_char(to, ',');
             json_string(to, name);
             buf_char(to, ':');
-            print_i64(to, value);
+            if (wire_int(wire_skip(first), &value))
+                print_i64(to, value);
+            else
+                put_term(j, to, e, p, wire_skip(first));
         }
         if (any && !el) {
             buf_char(to, '}');
@@ -255,6 +258,28 @@ static void put_info(struct json *j, const struct event *e, const struct printer
     }
     to->len = from;
     member(j, e, p, "info", at);
+}
+
+static void put_seq_trace(struct json *j, const struct event *e, const struct printer *p)
+{
+    struct buf *to = j->sink.out;
+    struct seq_info s;
+    const uint8_t *info = member(j, e, p, "label", e->terms.at);
+
+    if (!seq_info_read(e, info, &s)) {
+        member(j, e, p, "info", info);
+        return;
+    }
+    ADD(to, ",\"what\":");
+    json_string(to, s.what);
+    ADD(to, ",\"prev\":");
+    print_i64(to, s.prev);
+    ADD(to, ",\"cur\":");
+    print_i64(to, s.cur);
+    member(j, e, p, "from", s.from);
+    if (!s.prints)
+        member(j, e, p, "to", s.to);
+    member(j, e, p, "msg", s.msg);
 }
 
 /* ---- the objects ---- */
@@ -373,6 +398,7 @@ static void members(struct json *j, const struct event *e, const struct printer 
     struct buf *to = j->sink.out;
     const uint8_t *at = e->terms.at, *reason;
     struct str class;
+    int64_t words;
 
     switch (e->kind) {
     case ETW_CALL:
@@ -426,6 +452,13 @@ static void members(struct json *j, const struct event *e, const struct printer 
     case ETW_GC_MAJOR_END:
     case ETW_GC_MAX_HEAP_SIZE:
         put_info(j, e, p, at);
+        if (info_reclaimed(e, &words)) {
+            ADD(to, ",\"reclaimed\":");
+            print_i64(to, words);
+        }
+        break;
+    case ETW_SEQ_TRACE:
+        put_seq_trace(j, e, p);
         break;
     case ETW_SYSTEM:
         at = member(j, e, p, "event", at);

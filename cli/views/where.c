@@ -7,6 +7,7 @@
 #include "../lang/functions.h"
 #include "calls.h"
 #include "line.h"
+#include "line_info.h"
 #include "regex.h"
 
 /* What was made of a node of an expression, kept by the node's address. */
@@ -256,12 +257,14 @@ static struct value line_text(struct wheres *w, const struct event *e)
 static struct value property(struct wheres *w, const struct where *x, const struct event *e)
 {
     bool send = e->kind == ETW_SEND || e->kind == ETW_SEND_NOPROC;
+    int64_t words;
 
     switch ((enum where_name)x->name) {
     case WN_DUR: return e->dur_ns >= 0 ? value_int(&w->arena, e->dur_ns) : when_it_returns(e);
     case WN_RET: return e->kind == ETW_RETURN_FROM ? term_of(e, e->terms.at) : when_it_returns(e);
     case WN_CLASS: return class_or_reason(w, e, false);
     case WN_REASON: return class_or_reason(w, e, true);
+    case WN_RECLAIMED: return info_reclaimed(e, &words) ? value_int(&w->arena, words) : VALUE_FAIL;
     case WN_SIZE: return value_int(&w->arena, e->bytes);
     case WN_PID: return pid_value(&w->arena, e->who->id);
     case WN_NAME: return e->who->name_len ? value_atom(&w->arena, (struct str){e->who->name, e->who->name_len}) : VALUE_FAIL;

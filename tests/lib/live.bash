@@ -14,6 +14,10 @@
 #   trace_wait [SECONDS]   waits for its end: status, took_ms; and output, lines, talk for asserts
 #   traced ARGS... -- EXPR trace, EXPR on the node, trace_end
 #   on_node EXPR           evaluates EXPR on NODE, its value does not matter
+#   events_of FILE         the lines that plain:events/1 would make of the JSON in FILE, but for the
+#                          order among processes
+#   between FILE WHO       of the lines of WHO only those between the calls of work:one(start) and
+#                          work:one(stop), and all of others; each one's together
 #   until_true SECONDS COMMAND...
 #                          repeats COMMAND until it succeeds; 1 when SECONDS are over
 #   pause SECONDS          for what happens at a time and in no other way can be waited for
@@ -141,6 +145,29 @@ traced() {
 
 # The members of the JSON lines of a type, as jq says: json_of call '.args[0]'
 json_of() { jq -r --arg type "$1" "select(.type == \$type) | $2" "$OUT"; }
+
+events_of() {
+    jq -r 'def place: "\(.m):\(.f)/\(.a // (.args | length))";
+        select(.pid) | "\(.pid) \(.type) " + (
+        if .type == "call" then place + ([(.args // [])[] | " " + .] | add // "") + (if .message then " -> " + .message else "" end)
+        elif .type == "return" then "\(place) \(.value)"
+        elif .type == "exception" then "\(place) \(.class) \(.reason)"
+        elif .type == "return_to" then if .m then place else "undefined" end
+        elif .to and .type != "seq_trace" then "\(.to) \(.msg)"
+        elif .type == "receive" then .msg
+        elif .type == "spawn" or .type == "spawned" then "\(.child // .parent) \(place)" + ([.args[] | " " + .] | add // "")
+        elif .type == "open" then "\(.owner) \(.driver)"
+        elif .info then .info | to_entries | sort_by(.key) | map("\(.key)=\(.value)") | join(",")
+        elif .m then place
+        else .reason // .as // .other // .mfa // "0" end)' "$1"
+}
+
+between() {
+    awk -v who="$2" '$1 != who { print; next }
+        $2 == "call" && /work:one\/1 stop$/ { on = 0 }
+        on { print }
+        $2 == "call" && /work:one\/1 start$/ { on = 1 }' "$1" | LC_ALL=C sort -s -k1,1
+}
 
 # The closing object holds what was seen, and every event is accounted for.
 assert_account() { # SEEN | any

@@ -10,6 +10,7 @@
 -export([blob/1, seq/1, dict/1, nested/1, pair/2, secret/1]).
 %% Ways to call them.
 -export([run/1, loop/1, each/2, ping_pong/1, worker/0, worker/1, serve/0, ask/2, tell/2, stop/1, burst/2, flood/1, calm/1]).
+-export([life/2, heap/1, reader/1, tokens/1]).
 -export([warm/0, pace/2, stamp/1, begun/2, ask_child/2]).
 %% A server.
 -export([start_server/0, stop_server/0, put/2, get/1, crash/1]).
@@ -190,6 +191,84 @@ ask_child(Worker, Fun) ->
         Pid = spawn(fun() -> Self ! {self(), Fun()} end),
         receive {Pid, Value} -> Value end
     end).
+
+%% What processes do to each other, Steps times, all that is spawned being gone in the end. Returns
+%% how many processes were.
+life(Seed, Steps) ->
+    rand:seed(exsss, {Seed, Steps, 7}),
+    lists:sum([live(rand:uniform(7), rand:uniform(1000)) || _ <- lists:seq(1, Steps)]).
+
+live(1, N) -> over(spawn_monitor(fun() -> exit({reason, N}) end));
+live(2, N) -> over(spawn_monitor(lists, seq, [1, N]));
+live(3, N) ->
+    {Pid, _} = Child = spawn_monitor(fun() -> receive go -> N end end),
+    true = link(Pid),
+    true = unlink(Pid),
+    Pid ! go,
+    over(Child);
+live(4, N) ->
+    Pid = spawn_link(fun() -> receive go -> N end end),
+    Ref = monitor(process, Pid),
+    true = register(somebody, Pid),
+    true = unregister(somebody),
+    true = register(somebody, Pid),
+    somebody ! go,
+    over({Pid, Ref});
+live(5, N) ->
+    ping_pong(N rem 5),
+    {Pid, _} = Child = spawn_monitor(fun() -> ok end),
+    over(Child),
+    Pid ! {nobody, N},
+    2;
+live(6, N) ->
+    {Pid, _} = Child = spawn_monitor(fun() -> receive never -> N end end),
+    exit(Pid, kill),
+    over(Child);
+live(7, N) ->
+    _ = one(N),
+    _ = fac(N rem 4),
+    0.
+
+over({Pid, Ref}) ->
+    receive {'DOWN', Ref, process, Pid, _} -> 1 end.
+
+%% A process that waits for `go`, then makes the same garbage and collects it in the same way each time it is run, and then
+%% waits for `stop`.
+heap(Steps) ->
+    spawn_opt(fun() ->
+        receive go -> garbage(Steps, []) end,
+        receive stop -> ok end
+    end, [{min_heap_size, 233}, {fullsweep_after, 4}]).
+
+garbage(0, Kept) -> length(Kept);
+garbage(N, Kept) when N rem 10 =:= 0 ->
+    garbage_collect(),
+    garbage(N - 1, [lists:seq(1, N) | Kept]);
+garbage(N, Kept) ->
+    _ = lists:seq(1, N * 3),
+    garbage(N - 1, Kept).
+
+%% Opens the command as a port, sends it lines, and reads them back.
+reader(Lines) ->
+    Port = open_port({spawn, "cat"}, [stream, binary]),
+    [begin
+        Line = <<"line ", (integer_to_binary(N))/binary, "\n">>,
+        true = port_command(Port, Line),
+        receive {Port, {data, Line}} -> ok end
+    end || N <- lists:seq(1, Lines)],
+    true = port_close(Port),
+    Port.
+
+%% A message there and one back with a token of that label; nothing of it stays.
+tokens(Label) ->
+    Echo = spawn(fun() -> receive {echo, From} -> seq_trace:print(heard), From ! echoed end end),
+    seq_trace:set_token(label, Label),
+    seq_trace:set_token(send, true),
+    seq_trace:set_token('receive', true),
+    seq_trace:set_token(print, true),
+    Echo ! {echo, self()},
+    receive echoed -> seq_trace:set_token([]) end,
+    Echo.
 
 %% Once through what the tests have the node evaluate, so that it is no news to it.
 warm() ->

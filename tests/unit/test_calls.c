@@ -1,5 +1,6 @@
 /* Which result belongs to which call: recursion, exceptions, losses, bounds, filters. */
 #include "pipetest.h"
+#include "views/calls.h"
 
 static const struct look relative = {.time = TIME_RELATIVE};
 static const struct spec *specs[2];
@@ -31,14 +32,23 @@ static void fexc(struct fw *w, uint64_t tick, uint64_t pid, const char *f)
     fw_frame_end(w);
 }
 
-static struct pt run(struct fw *w, struct pipeline_options o)
+/* The term is 0: a collection that says nothing, a function that is not known. */
+static void fkind(struct fw *w, uint8_t kind, uint64_t tick, uint64_t pid)
+{
+    fw_ring(w, 1);
+    fw_frame(w, kind, tick, pid);
+    fw_int(w, 0);
+    fw_frame_end(w);
+}
+
+static struct pt run_at(struct fw *w, struct pipeline_options o, int64_t mono_ns)
 {
     struct pt t = {0};
 
     o.specs = specs;
     o.nspecs = 2;
     pt_open(&t, (const char *const[]){"text", NULL}, &relative, o);
-    pt_feed(&t, 0, fw_batch(w, 1000000, 1000000, 1000000, ETW_BATCH_LAST));
+    pt_feed(&t, 0, fw_batch(w, 1000000, mono_ns, 1000000, ETW_BATCH_LAST));
     pt_close(&t);
     const struct totals *n = pipeline_totals(t.p);
     uint64_t lost = n->lost[ETW_LOST_RATE] + n->lost[ETW_LOST_RING];
@@ -50,6 +60,11 @@ static struct pt run(struct fw *w, struct pipeline_options o)
     memset(w, 0, sizeof(*w));
     fw_begin(w);
     return t;
+}
+
+static struct pt run(struct fw *w, struct pipeline_options o)
+{
+    return run_at(w, o, 1000000);
 }
 
 int main(void)
@@ -181,6 +196,29 @@ int main(void)
             "a limit counts a call and its result once");
     is_number(t.status, PIPELINE_DONE, "and it is done then");
     pt_free(&t);
+
+    /* Collections and time slices; the node's clock is far below 0, as a VM's is. */
+    fkind(&w, ETW_IN, 1000, 1);
+    fkind(&w, ETW_GC_MINOR_START, 2000, 1);
+    fkind(&w, ETW_IN, 2500, 2);
+    fkind(&w, ETW_GC_MINOR_END, 3000, 1);
+    fkind(&w, ETW_GC_MAJOR_START, 4000, 1);
+    fw_lost(&w, 5000, ETW_LOST_RATE, 1);
+    fkind(&w, ETW_GC_MAJOR_END, 6000, 1);
+    fkind(&w, ETW_OUT, 7000, 1);
+    fkind(&w, ETW_OUT_EXITED, 8000, 2);
+    fkind(&w, ETW_IN_EXITING, 9000, 1);
+    fkind(&w, ETW_OUT_EXITED, 9500, 1);
+    t = run_at(&w, (struct pipeline_options){0}, -576460000000000000);
+    is_text(t.out[0].data,
+            "  0.000000 <0.1.0> in\n  0.000001 <0.1.0> gc_minor_start 0\n  0.000001 <0.2.0> in\n"
+            "  0.000002 <0.1.0> gc_minor_end 0 1us\n  0.000003 <0.1.0> gc_major_start 0\n*** 1 event lost here (rate) ***\n"
+            "  0.000005 <0.1.0> gc_major_end 0\n  0.000006 <0.1.0> out\n  0.000007 <0.2.0> out_exited\n"
+            "  0.000008 <0.1.0> in_exiting\n  0.000008 <0.1.0> out_exited 500ns\n",
+            "what begins and ends once for a process, and nothing over a loss");
+    pt_free(&t);
+    is_number((int64_t)calls_begin(UINT64_C(1) << ETW_GC_MAJOR_END | UINT64_C(1) << ETW_RETURN_FROM),
+              (int64_t)(UINT64_C(1) << ETW_GC_MINOR_START | UINT64_C(1) << ETW_GC_MAJOR_START), "an end needs its beginning");
 
     pt_spec_free(specs[0]);
     pt_spec_free(specs[1]);

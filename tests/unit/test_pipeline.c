@@ -103,7 +103,7 @@ static const char text_want[] =
     "18:26:50.119100 <0.84.0>(cart) receive {get,12}\n"
     "18:26:50.119200 <0.84.0>(cart) spawn <0.99.0> shop:loop(1, [])\n"
     "18:26:50.119300 <0.99.0> in shop:loop/2\n"
-    "18:26:50.119300 <0.99.0> gc_minor_start [{heap_size,233}]\n"
+    "18:26:50.119300 <0.99.0> gc_minor_start heap_size 233\n"
     "18:26:50.119304 <0.99.0> gc_minor_end [] 4us\n"
     "18:26:50.119310 <0.99.0> out 10us\n"
     "*** 812 events lost here (rate) ***\n"

@@ -1,0 +1,98 @@
+#include "line_info.h"
+
+/* The integer under that key. */
+static bool number(const struct event *e, const uint8_t *list, const char *key, int64_t *ret)
+{
+    const uint8_t *el, *first;
+    uint32_t arity;
+
+    if (*list != ETW_T_LIST || !wire_list(&list))
+        return false;
+    while ((el = wire_list_next(&list)))
+        if (wire_tuple(el, &arity, &first) == 2 && wire_is_atom(&e->env, first, key))
+            return wire_int(wire_skip(first), ret);
+    return false;
+}
+
+bool info_reclaimed(const struct event *e, int64_t *ret)
+{
+    return (e->kind == ETW_GC_MINOR_END || e->kind == ETW_GC_MAJOR_END) && number(e, e->terms.at, "wordsize", ret);
+}
+
+static void put_number(struct buf *to, const char *before, int64_t n, const char *after)
+{
+    buf_puts(to, before);
+    print_i64(to, n);
+    buf_puts(to, after);
+}
+
+/* heap 210/233, old 0/0, stack 12: words used of words allocated. */
+static bool heap_line(struct buf *to, const struct event *e, const uint8_t *at)
+{
+    int64_t heap, block, old, old_block, stack, words;
+
+    if (!number(e, at, "heap_size", &heap) || !number(e, at, "heap_block_size", &block) ||
+        !number(e, at, "old_heap_size", &old) || !number(e, at, "old_heap_block_size", &old_block) ||
+        !number(e, at, "stack_size", &stack))
+        return false;
+    if (info_reclaimed(e, &words))
+        put_number(to, "reclaimed ", words, " words, ");
+    else if (number(e, at, "wordsize", &words))
+        put_number(to, "needs ", words, " words, ");
+    put_number(to, "heap ", heap, "/");
+    put_number(to, "", block, "");
+    put_number(to, ", old ", old, "/");
+    put_number(to, "", old_block, "");
+    put_number(to, ", stack ", stack, "");
+    return true;
+}
+
+/* in m:f/1 out m:g/2; the time stands behind all of it. */
+static bool pairs_line(struct buf *to, const struct event *e, const struct printer *p, const uint8_t *list)
+{
+    const uint8_t *el, *first;
+    uint32_t arity;
+    struct str key;
+    size_t from = to->len;
+
+    if (*list != ETW_T_LIST || !wire_list(&list))
+        return false;
+    while ((el = wire_list_next(&list))) {
+        if (wire_tuple(el, &arity, &first) != 2 || !wire_atom(&e->env, first, &key))
+            break;
+        if (wire_is_atom(&e->env, first, "timeout") && e->dur_ns >= 0)
+            continue;
+        if (to->len > from)
+            buf_char(to, ' ');
+        p->atom(to, key);
+        buf_char(to, ' ');
+        line_mfa(to, e, p, wire_skip(first));
+    }
+    if (!el && *list == ETW_T_END)
+        return true;
+    to->len = from;
+    return false;
+}
+
+void info_line(struct buf *to, const struct event *e, const struct printer *p, const uint8_t *at)
+{
+    if (!heap_line(to, e, at) && !pairs_line(to, e, p, at))
+        p->term(to, &e->env, at);
+}
+
+bool seq_info_read(const struct event *e, const uint8_t *at, struct seq_info *ret)
+{
+    const uint8_t *serial, *first;
+    uint32_t arity;
+
+    if (wire_tuple(at, &arity, &at) != 5 || arity != 5 || !wire_atom(&e->env, at, &ret->what))
+        return false;
+    ret->receives = wire_is_atom(&e->env, at, "receive");
+    ret->prints = wire_is_atom(&e->env, at, "print");
+    serial = wire_skip(at);
+    ret->from = wire_skip(serial);
+    ret->to = wire_skip(ret->from);
+    ret->msg = wire_skip(ret->to);
+    return wire_tuple(serial, &arity, &first) == 2 && arity == 2 && wire_int(first, &ret->prev) &&
+           wire_int(wire_skip(first), &ret->cur);
+}

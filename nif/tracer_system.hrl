@@ -1,0 +1,149 @@
+%% What the VM does not tell a tracer module: system events (OTP 28 on), for which a session needs a process as its tracer.
+%% A process of its own hears them, holds that session, and ends with the owner; however many come, the owner is given one
+%% piece at a time and asks for the next when that is in a batch. What does not fit is counted.
+%%
+%% Its frames are a ring of their own to the client (ETW_SYSTEM_RING), merged with the others by their ticks.
+
+-define(SYSTEM_RING, 4095).
+-define(SYSTEM_PIECE, 4096).   % bytes of frames in a piece; one frame is at most twice that
+-define(SYSTEM_MOST, 262144).  % bytes of frames that wait
+-define(SYSTEM_QUEUE, 10000).  % messages
+
+-record(sys, {
+    owner, session, ours, % the only strong handle of the session; processes whose events are nobody's business
+    now, limits,          % fun() -> tick; of frame/6
+    rate, left, second,   % the events that may still come in this second of monotonic time
+    asked = true,         % the owner has nothing of ours
+    frames = [], bytes = 0, % the newest first
+    new = [],             % tracees of these
+    seen = 0, lost = {0, 0, 0, 0, 0, 0, 0, 0},
+    told = {0, 0}         % seen and lost as the owner has them
+}).
+
+%% In the worker. Returns the process, once it hears.
+system_start([], _) -> none;
+system_start(Events, Boot) ->
+    erlang:function_exported(trace, system, 3) orelse
+        throw({notsup, <<"system events need OTP 28, and this node has OTP ", (list_to_binary(erlang:system_info(otp_release)))/binary>>}),
+    {Pid, Monitor} = spawn_opt(?MODULE, system, [self(), Events, Boot],
+        [monitor, {priority, high}, {message_queue_data, off_heap}, {max_heap_size, heap(2)}]),
+    receive
+        {hears, Pid} -> demonitor(Monitor, [flush]), Pid;
+        {'DOWN', Monitor, _, _, Why} -> throw({notsup, unicode:characters_to_binary(io_lib:format("system events: ~0tp", [Why]))})
+    end.
+
+system(Worker, Events, {Owner, Ours, Fallback, Options}) ->
+    monitor(process, Owner),
+    Session = trace:session_create(etrace, self(), []),
+    [ok = trace:system(Session, Event, Value) || {Event, Value} <- Events],
+    Worker ! {hears, self()},
+    system_loop(#sys{owner = Owner, session = Session, ours = [self() | Ours],
+        now = case Fallback of true -> fun fb_now/0; false -> fun ticks/0 end,
+        rate = case maps:get(rate, Options, 0) of 0 -> infinity; Rate -> Rate end,
+        limits = {min(maps:get(size, Options, 1024), 4096), maps:get(depth, Options, 16), maps:get(items, Options, 1024), #{}}}).
+
+system_loop(#sys{session = none, frames = [], seen = Seen, lost = Lost, told = {Seen, Lost}}) -> ok; % all is given
+system_loop(S) ->
+    receive
+        {monitor, P, Tag, Info} -> system_loop(system_give(system_event(P, Tag, Info, S)));
+        next -> system_loop(system_give(S#sys{asked = true}));
+        last -> system_loop(system_give(system_last(S)));
+        {'DOWN', _, _, Owner, _} when Owner =:= S#sys.owner -> ok;
+        _ -> system_loop(S)
+    end.
+
+%% What was sent to us before the session ended has come by then.
+system_last(S = #sys{session = none}) -> S;
+system_last(S = #sys{session = Session}) ->
+    trace:session_destroy(Session),
+    Ref = trace:delivered(Session, all),
+    receive {trace_delivered, all, Ref} -> ok after 1000 -> ok end,
+    system_rest(S#sys{session = none}).
+
+system_rest(S) ->
+    receive {monitor, P, Tag, Info} -> system_rest(system_event(P, Tag, Info, S)) after 0 -> S end.
+
+system_event(P, Tag, Info, S = #sys{seen = Seen, bytes = Bytes}) ->
+    case lists:member(P, S#sys.ours) of
+        true -> S;
+        false when Bytes > ?SYSTEM_MOST -> system_lost(1, S);
+        false when Seen band 63 =:= 0 ->
+            case process_info(self(), message_queue_len) of
+                {_, Queue} when Queue > ?SYSTEM_QUEUE -> system_flood(system_lost(5, S));
+                _ -> system_rate(P, Tag, Info, S)
+            end;
+        false -> system_rate(P, Tag, Info, S)
+    end.
+
+system_rate(P, Tag, Info, S = #sys{rate = Rate, left = Left, second = Second}) ->
+    case erlang:monotonic_time(second) of
+        _ when Rate =:= infinity -> system_frame(P, Tag, Info, S);
+        Second when Left > 0 -> system_frame(P, Tag, Info, S#sys{left = Left - 1});
+        Second -> system_lost(2, S);
+        Now -> system_frame(P, Tag, Info, S#sys{second = Now, left = Rate - 1})
+    end.
+
+system_flood(S) ->
+    receive {monitor, _, _, _} -> system_flood(system_lost(5, S)) after 0 -> S end.
+
+system_lost(Reason, S = #sys{seen = Seen, lost = Lost}) ->
+    S#sys{seen = Seen + 1, lost = setelement(Reason, Lost, element(Reason, Lost) + 1)}.
+
+system_frame(P, Tag, Info, S = #sys{now = Now}) ->
+    Frame = frame(30, 0, <<0:32, (Now()):64/little, (tracee(P)):64/little>>, <<>>, [Tag, Info], S#sys.limits),
+    S#sys{seen = S#sys.seen + 1, frames = [Frame | S#sys.frames], bytes = S#sys.bytes + byte_size(Frame), new = [P | S#sys.new]}.
+
+system_give(S = #sys{asked = false}) -> S;
+system_give(S = #sys{frames = [], seen = Seen, lost = Lost, told = {Seen, Lost}}) -> S;
+system_give(S) ->
+    {Now, Later} = system_piece(lists:reverse(S#sys.frames), 0, []),
+    S#sys.owner ! {system, self(), section(?SYSTEM_RING, S#sys.seen, S#sys.lost, Now), lists:usort(S#sys.new)},
+    S#sys{asked = false, frames = lists:reverse(Later), bytes = iolist_size(Later), new = [], told = {S#sys.seen, S#sys.lost}}.
+
+system_piece([Frame | Rest], Bytes, Taken) when Bytes < ?SYSTEM_PIECE -> system_piece(Rest, Bytes + byte_size(Frame), [Frame | Taken]);
+system_piece(Rest, _, Taken) -> {lists:reverse(Taken), Rest}.
+
+%% ---- in the owner -------------------------------------------------------------------------------------------------
+
+%% At the end it gives what it has, and its own end (a 'DOWN') says that this was all.
+system_stop(S = #s{hears = none}) -> S;
+system_stop(S = #s{hears = Pid, last = none}) -> exit(Pid, kill), S#s{hears = none, system = none};
+system_stop(S = #s{hears = Pid}) -> Pid ! last, S.
+
+%% A piece is in a batch: the next one may come.
+system_sent(S = #s{system = none}) -> S;
+system_sent(S = #s{hears = none}) -> S#s{system = none};
+system_sent(S = #s{hears = Pid}) -> Pid ! next, S#s{system = none}.
+
+system_section(#s{system = none}) -> <<>>;
+system_section(#s{system = {Section, _}}) -> Section.
+
+system_tracees(#s{system = none}) -> [];
+system_tracees(#s{system = {_, Tracees}}) -> Tracees.
+
+%% ---- sequential tracing -------------------------------------------------------------------------------------------
+
+%% The node has one system tracer, which is nobody's and everybody's: it is taken only when it is free.
+seq_start(S) ->
+    Mine = seq_mine(S),
+    case erlang:system_info(sequential_tracer) of
+        {_, Mine} -> ok;
+        {_, false} ->
+            case erlang:system_flag(sequential_tracer, Mine) of
+                false -> ok;
+                Other -> erlang:system_flag(sequential_tracer, Other), throw(seq_taken)
+            end;
+        _ -> throw(seq_taken)
+    end.
+
+%% Given back by whoever gets there first: the owner; else the VM, when it next asks a tracer that is gone - which whoever
+%% unloads the module makes it do at once (`system_info`), lest a later module of that name be taken for this one.
+seq_stop(S) ->
+    Mine = seq_mine(S),
+    case erlang:system_info(sequential_tracer) of
+        {_, Mine} -> erlang:system_flag(sequential_tracer, false);
+        _ -> ok
+    end.
+
+seq_mine(#s{tracer = fallback}) -> self();
+seq_mine(#s{tracer = State}) -> {?MODULE, State}.

@@ -1,0 +1,169 @@
+#!/usr/bin/env bats
+# Garbage collection: what the VM's own tracer sees, with the pause and what was reclaimed; and that two who trace it
+# never meet, for that crashes the VM.
+
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+
+setup_file() { live_begin collections; }
+teardown_file() { live_end; }
+setup() { live_setup; }
+teardown() {
+    node_eval "$NODE" '[begin R = monitor(process, P), P ! done, receive {_, R, _, _, _} -> ok end end || P <- [whereis(rival)], is_pid(P)]' >/dev/null
+    live_teardown
+}
+
+# A process that does the same each time it is run, and has not begun.
+heap() { PID=$(node_eval "$NODE" "work:heap($1)"); }
+collected() { # it is done, and waits for the end
+    on_node "(fun F() -> {_, N} = process_info(list_to_pid(\"$PID\"), message_queue_len),
+        {_, W} = process_info(list_to_pid(\"$PID\"), status), case {N, W} of {0, waiting} -> ok; _ -> receive after 5 -> F() end end end)()"
+}
+run_it() {
+    on_node "list_to_pid(\"$PID\") ! go"
+    collected
+}
+
+@test "the collections of a process are those that the VM's own tracer sees, number by number" {
+    # One after the other, for never two may trace it.
+    heap 120
+    on_node "register(rival, spawn(fun() -> P = plain:events(#{procs => [list_to_pid(\"$PID\")], flags => [garbage_collection]}),
+        receive done -> plain:stop(P, \"$BATS_TEST_TMPDIR/plain\") end end))"
+    until_true 5 rival_traces
+    run_it
+    on_node "R = monitor(process, rival), rival ! done, receive {_, R, _, _, _} -> list_to_pid(\"$PID\") ! stop end"
+    heap 120
+    trace --json --rate 0 -P "$PID" @gc
+    run_it
+    trace_end
+    on_node "list_to_pid(\"$PID\") ! stop"
+    assert_success
+    cut -d ' ' -f 2- "$BATS_TEST_TMPDIR/plain" >"$BATS_TEST_TMPDIR/expected"
+    events_of "$OUT" | cut -d ' ' -f 2- >"$BATS_TEST_TMPDIR/seen"
+    assert [ "$(grep -c '^gc_major_end' "$BATS_TEST_TMPDIR/seen")" -ge 10 ]
+    grep -q '^gc_minor_start' "$BATS_TEST_TMPDIR/seen"
+    diff "$BATS_TEST_TMPDIR/expected" "$BATS_TEST_TMPDIR/seen"
+    assert_account "$(wc -l <"$BATS_TEST_TMPDIR/seen")"
+}
+rival_traces() { [[ $(node_eval "$NODE" "trace:session_info(list_to_pid(\"$PID\"))") == *plain* ]]; }
+
+@test "begin and end are one: the pause, and the words that were reclaimed" {
+    heap 60
+    trace --json -P "$PID" @gc
+    run_it
+    trace_end
+    assert_success
+    # Every end has its pause, and it is the time since its begin (as exactly as numbers of jq are).
+    jq -es '[.[] | select(.pid)] | . as $all | [range(length) | select($all[.].type | endswith("_end"))] | length > 5 and
+        all(.[]; $all[.] as $e | $all[. - 1] as $b | ($b.type | endswith("_start")) and
+            ($e.dur_us * 1000 - ($e.mono_ns - $b.mono_ns) | fabs) < 200 and $e.reclaimed == $e.info.wordsize)' "$OUT"
+    run jq -r 'select(.dur_us and (.type | endswith("_start")))' "$OUT"
+    assert_output ''
+    on_node "list_to_pid(\"$PID\") ! stop"
+    heap 60
+    trace -P "$PID" '@gc_major_end where reclaimed > 0 and dur > 0ns'
+    run_it
+    trace_end
+    on_node "list_to_pid(\"$PID\") ! stop"
+    assert_success
+    assert [ "${#lines[@]}" -ge 3 ]
+    assert_line -n 0 --regexp '^[0-9:.]+ <[0-9.]+> gc_major_end reclaimed [1-9][0-9]* words, heap [0-9]+/[0-9]+, old [0-9]+/[0-9]+, stack [0-9]+ [0-9.]+(ns|us|ms|s)$'
+    # A limit counts the ends alone, though the begins come along for their times.
+    heap 60
+    trace --json --limit 2 -P "$PID" @gc_major_end
+    run_it
+    trace_wait 10
+    on_node "list_to_pid(\"$PID\") ! stop"
+    assert_success
+    assert_equal "$(jq -r 'select(.pid) | "\(.type) \(.dur_us > 0)"' "$OUT" | sort | uniq -c | xargs)" '2 gc_major_end true'
+    assert_account any
+}
+
+@test "@gc where dur > 1h: nothing, and all of it is accounted for" {
+    heap 30
+    trace --json -P "$PID" '@gc where dur > 3600s'
+    run_it
+    trace_end
+    on_node "list_to_pid(\"$PID\") ! stop"
+    assert_success
+    assert_account any
+    assert_equal "$(json_of summary .shown)" 0
+    assert [ "$(json_of summary .filtered)" -gt 10 ]
+}
+
+@test "gc_max_heap_size: the heap grew over its limit" {
+    trace --json -P w --inherit spawn @gc_max_heap_size
+    on_node 'work:ask(w, fun() ->
+        {P, R} = spawn_opt(fun() -> lists:seq(1, 100000) end, [monitor, {max_heap_size, #{size => 5000, kill => true, error_logger => false}}]),
+        receive {_, R, _, P, _} -> ok end end)'
+    trace_end
+    assert_success
+    assert_equal "$(json_of gc_max_heap_size '.info | has("heap_size")')" true
+    assert_account 1
+}
+
+rival() { # BODY: somebody who traces with a session S of its own, until he is told that it is done
+    on_node "Me = self(), register(rival, spawn(fun() -> S = trace:session_create(rival, self(), []), $1, Me ! traces,
+        F = fun F() -> receive done -> S; _ -> F() end end, F() end)), receive traces -> ok end"
+}
+refused() {
+    run "$ETRACE_BIN" -n "$NODE" -P w @gc
+    assert_failure 3
+    assert_line -n 0 'etrace: two sessions that trace garbage collection crash the node, and another one there traces it'
+    assert_line -n 1 'hint: --unsafe traces it all the same'
+}
+
+@test "while another session traces garbage collection it is refused" {
+    rival 'trace:process(S, whereis(w), true, [garbage_collection])'
+    refused
+}
+
+@test "while another session will trace that of new processes it is refused" {
+    rival 'trace:process(S, new, true, [garbage_collection])'
+    refused
+}
+
+@test "while legacy tracing does it is refused" {
+    rival 'erlang:trace(whereis(w), true, [garbage_collection])'
+    refused
+    on_node 'R = monitor(process, rival), rival ! done, receive {_, R, _, _, _} -> ok end, erlang:trace(all, false, [all])'
+    rival 'erlang:trace(new_processes, true, [garbage_collection])'
+    refused
+    on_node 'erlang:trace(all, false, [all])'
+}
+
+@test "somebody begins to trace it later: ours ends, and says so" {
+    on_node 'work:worker(idle)'
+    trace --json -P w @gc work:one/1
+    rival 'trace:process(S, whereis(idle), true, [garbage_collection])'
+    until_true 10 grep -q 'guard garbage_collection' "$ERR"
+    on_node 'work:ask(w, fun() -> work:one(before), garbage_collect(), work:one(behind) end)'
+    assert_equal "$(node_eval "$NODE" 'lists:append([[F || F = garbage_collection <- Fs] || S <- trace:session_info(whereis(w)), {flags, Fs} <- [trace:info(S, whereis(w), flags)]])')" '[]'
+    trace_end
+    on_node 'R = monitor(process, rival), rival ! done, receive {_, R, _, _, _} -> work:stop(idle) end'
+    assert_success
+    # Nothing of it between the two calls.
+    assert_equal "$(jq -r 'select(.name == "w") | .args[0] // .type' "$OUT" | sed -n '/before/,$p' | xargs)" 'before behind'
+}
+
+@test "another session that traces something else is no reason" {
+    rival 'trace:process(S, all, true, [procs])'
+    trace --json -P w @gc
+    on_node 'work:ask(w, fun() -> garbage_collect() end)'
+    trace_end
+    assert_success
+    assert [ "$(json_of gc_major_end .pid | wc -l)" -ge 1 ]
+}
+
+@test "--unsafe traces it all the same" {
+    # Of another process, so that they do not meet.
+    on_node 'work:worker(idle)'
+    rival 'trace:process(S, whereis(idle), true, [garbage_collection])'
+    trace --json --unsafe -P w @gc
+    on_node 'work:ask(w, fun() -> garbage_collect() end)'
+    trace_end
+    on_node 'R = monitor(process, rival), rival ! done, receive {_, R, _, _, _} -> work:stop(idle) end'
+    assert_success
+    assert [ "$(json_of gc_major_end .pid | wc -l)" -ge 1 ]
+}

@@ -1,0 +1,114 @@
+#!/usr/bin/env bats
+# System events: they come through a session of their own into the same stream, and end with it.
+
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+
+setup_file() {
+    live_begin system
+    # An event that is sure to come, so that what hears it is no news to the node.
+    [[ $ETRACE_OTP == 27 ]] || "$ETRACE_BIN" -n "$NODE" -qq --for 200ms '@long_message_queue(0, 100000)' >/dev/null
+}
+teardown_file() { live_end; }
+setup() { live_setup; }
+teardown() { live_teardown; }
+
+only_from_28() { # returns 1 on older ones, where the refusal is the test
+    [[ $ETRACE_OTP == 27 ]] || return 0
+    run "$ETRACE_BIN" -n "$NODE" "$1"
+    assert_failure 2
+    assert_line -n 0 'etrace: system events need OTP 28'
+    assert_output --partial 'this node has OTP 27'
+    return 1
+}
+
+grow='fun F(0) -> ok; F(N) -> self() ! {filler, N}, F(N - 1) end'
+empty='fun F() -> receive {filler, _} -> F() after 0 -> ok end end'
+
+@test "long_message_queue: on and off, in the order of the process's other events" {
+    only_from_28 '@long_message_queue(2, 20)' || return 0
+    trace --json -P w '@long_message_queue(2, 20)' work:one/1
+    on_node "work:ask(w, fun() -> work:one(before), ($grow)(30), receive after 20 -> ok end, work:one(between), ($empty)(), receive after 20 -> ok end, work:one(behind) end)"
+    trace_end
+    assert_success
+    assert_equal "$(jq -r 'select(.name == "w") | .event // .args[0]' "$OUT" | xargs)" 'before long_message_queue between long_message_queue behind'
+    assert_equal "$(json_of system .info | xargs)" 'true false'
+    jq -es '[.[] | select(.pid) | .mono_ns] | . == sort' "$OUT"
+    assert_account any
+}
+
+@test "large_heap and long_gc: with the heap in words, and the time as duration" {
+    only_from_28 '@large_heap(100000)' || return 0
+    trace -P w '@large_heap(100000)' '@long_gc(1) where dur >= 1ms'
+    on_node 'work:ask(w, fun() -> spawn_monitor(fun() -> L = lists:seq(1, 2000000), garbage_collect(), exit(length(L)) end), receive {_, _, _, _, 2000000} -> ok end end)'
+    trace_end
+    assert_success
+    assert_output --regexp '> large_heap heap [0-9]+/[0-9]+, old [0-9]+/[0-9]+, stack [0-9]+'
+    # How long it took is the machine's affair; if it is told, then with its time.
+    run grep ' long_gc ' "$OUT"
+    if [[ $output ]]; then refute_line --regexp 'long_gc.*stack [0-9]+$'; fi
+}
+
+@test "long_schedule: where it was scheduled in and out" {
+    only_from_28 '@long_schedule(1)' || return 0
+    trace --json '@long_schedule(1)'
+    # Nobody interrupts a comparison of large terms.
+    on_node 'work:ask(w, fun() -> L = lists:seq(1, 4000000), true = L =:= lists:seq(1, 4000000), ok end)'
+    until_true 5 grep -q '"event":"long_schedule"' "$OUT"
+    trace_end
+    assert_success
+    jq -es 'any(.[]; .event == "long_schedule" and .dur_us >= 1000 and .info.timeout * 1000 == .dur_us)' "$OUT"
+}
+
+@test "busy_port: who was suspended, and by which port" {
+    only_from_28 @busy_port || return 0
+    trace --json @busy_port
+    # A pipe that nobody reads is full sooner or later.
+    on_node 'register(writer, spawn(fun() -> P = open_port({spawn, "sleep 60"}, []), (fun F() -> port_command(P, lists:duplicate(10000, 0)), F() end)() end))'
+    until_true 10 grep -q '"event":"busy_port"' "$OUT"
+    trace_end
+    sleeper=$(node_eval "$NODE" 'hd([N || P <- erlang:ports(), {name, "sleep 60"} =:= erlang:port_info(P, name), {_, N} <- [erlang:port_info(P, os_pid)]])')
+    kill "$sleeper"
+    on_node 'case whereis(writer) of undefined -> ok; P -> R = monitor(process, P), exit(P, kill), receive {_, R, _, _, _} -> ok end end'
+    assert_success
+    assert_equal "$(json_of system '.info | test("^#Port<")' | sort -u)" true
+}
+
+@test "a flood of them is bounded, and what is lost is counted" {
+    only_from_28 '@large_heap(20000)' || return 0
+    trace --json --rate 50 '@long_message_queue(2, 3)'
+    on_node 'work:ask(w, fun() -> [begin [self() ! x || _ <- lists:seq(1, 4)], receive after 0 -> ok end, [receive x -> ok end || _ <- lists:seq(1, 4)] end || _ <- lists:seq(1, 20000)], ok end)'
+    trace_end
+    assert_success
+    assert_account any
+    assert_equal "$(json_of summary '.shown <= 500 and .shown >= 50 and .lost.rate > 0')" true
+}
+
+@test "system events alone trace no process, and a limit ends them" {
+    only_from_28 '@long_message_queue(2, 20)' || return 0
+    trace --json --limit 2 '@long_message_queue(2, 20)'
+    assert_equal "$(node_eval "$NODE" 'lists:usort(lists:append([trace:session_info(P) || P <- processes()]))')" '[]'
+    on_node "work:ask(w, fun() -> [begin ($grow)(30), receive after 10 -> ok end, ($empty)(), receive after 10 -> ok end end || _ <- [1, 2, 3]] end)"
+    trace_wait 10
+    assert_success
+    assert_equal "$(json_of system .event | wc -l)" 2
+}
+
+@test "their session ends with the tracer, however that ends" {
+    only_from_28 @busy_port || return 0
+    janitor='hd([P || N <- registered(), lists:prefix("etrace_", atom_to_list(N)), P <- [whereis(N)]])'
+    for end in 'kill -KILL "$TRACER"' 'on_node "exit(element(2, hd(element(2, process_info($janitor, monitors)))), kill)"' 'on_node "exit($janitor, kill)"'; do
+        trace @busy_port @exit
+        [[ $(node_eval "$NODE" 'length(trace:session_info(all))') == 3 ]] || fail "not two sessions"
+        eval "$end"
+        until_true 5 gone "$TRACER"
+        assert_clean --atoms 300 "$BEFORE" "$NODE" 3
+    done
+}
+
+@test "the family has no limits, so it is refused with an example" {
+    run "$ETRACE_BIN" -n "$NODE" @system
+    assert_failure 2
+    assert_line -n 0 'etrace: system events are asked for one by one'
+}

@@ -1,0 +1,134 @@
+#!/usr/bin/env bats
+# Sequential tracing: the chain that the VM's own tracer of it sees; and that the node's only place for such a tracer
+# is taken when it is free, and given back however the tracing ends.
+
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+
+setup_file() { live_begin tokens; }
+teardown_file() { live_end; }
+setup() { live_setup; }
+teardown() {
+    live_teardown
+    assert_equal "$(tracer)" '{sequential_tracer,false}'
+}
+
+tracer() { node_eval "$NODE" 'erlang:system_info(sequential_tracer)'; }
+free() { [[ $(tracer) == '{sequential_tracer,false}' ]]; }
+
+# In the order of the chain; processes by their number in it, for another run has others.
+chain() {
+    sort -k2,2n -k3,3n -k1,1r "$1" | sed -E 's/#(Ref|Fun)<[^>]*>/#\1/g' | awk '{
+        line = ""
+        while (match($0, /<0\.[0-9]+\.[0-9]+>/)) {
+            pid = substr($0, RSTART, RLENGTH)
+            if (!(pid in known)) known[pid] = "P" ++n
+            line = line substr($0, 1, RSTART - 1) known[pid]
+            $0 = substr($0, RSTART + RLENGTH)
+        }
+        print line $0 }'
+}
+
+label='{order, 12}'
+
+@test "the chain of a token is what the VM's own tracer sees: labels, serials, who, and the messages" {
+    on_node "P = plain:tokens(), work:ask_child(w, fun() -> work:tokens($label) end), receive after 20 -> plain:stop(P, \"$BATS_TEST_TMPDIR/plain\") end"
+    trace --json @seq_trace
+    on_node "work:ask_child(w, fun() -> work:tokens($label) end)"
+    until_true 5 eval '[[ $(grep -c seq_trace "$OUT") -ge $(wc -l <"$BATS_TEST_TMPDIR/plain") ]]'
+    trace_end
+    assert_success
+    jq -r 'select(.type == "seq_trace") | "\(.what) \(.prev) \(.cur) \(.label) \(.from) \(.to // "[]") \(.msg)"' "$OUT" >"$BATS_TEST_TMPDIR/etrace"
+    assert [ "$(wc -l <"$BATS_TEST_TMPDIR/plain")" -ge 5 ]
+    diff <(chain "$BATS_TEST_TMPDIR/plain") <(chain "$BATS_TEST_TMPDIR/etrace")
+    # Who did it is in the place of the process.
+    jq -es 'all(.[] | select(.type == "seq_trace"); .pid == if .what == "receive" then .to else .from end)' "$OUT"
+    assert_account any
+}
+
+@test "a line of it" {
+    trace @seq_trace
+    on_node "work:ask_child(w, fun() -> work:tokens($label) end)"
+    until_true 5 grep -q 'echoed$' "$OUT"
+    trace_end
+    assert_success
+    assert_output --regexp '<0\.[0-9]+\.0>[^ ]* seq_trace \{order,12\} send [0-9]+>[0-9]+ to <0\.[0-9]+\.0>[^ ]* \{echo,<0\.[0-9]+\.0>\}'
+    assert_output --regexp '<0\.[0-9]+\.0>[^ ]* seq_trace \{order,12\} receive [0-9]+>[0-9]+ from <0\.[0-9]+\.0>[^ ]* \{echo,<0\.[0-9]+\.0>\}'
+    assert_output --regexp '<0\.[0-9]+\.0>[^ ]* seq_trace \{order,12\} print [0-9]+>[0-9]+ heard'
+}
+
+@test "set_seq_token gives the token, get_seq_token shows all of it" {
+    trace --json -P w --inherit spawn @seq_trace "work:one(go) -> set_seq_token(label, 17), set_seq_token(send, true), set_seq_token('receive', true)" \
+        'work:two(_, _) -> get_seq_token, is_seq_trace()'
+    on_node 'work:ask_child(w, fun() -> E = spawn(fun() -> receive F -> F ! back end end), work:two(0, 0), work:one(go), work:two(1, 1), E ! self(), receive back -> seq_trace:set_token([]) end end)'
+    until_true 5 grep -q '"msg":"back"' "$OUT"
+    trace_end
+    assert_success
+    assert_equal "$(jq -r 'select(.type == "seq_trace" and (.msg | test("^back$|^<"))) | "\(.what) \(.label) \(.cur - .prev)"' "$OUT" | xargs)" \
+        'send 17 1 receive 17 1 send 17 1 receive 17 1'
+    # Flags, label, serial, who set it, and the last one seen.
+    assert_regex "$(json_of call 'select(.args == ["1","1"]) | .message')" '^\[\{[0-9]+,17,[0-9]+,<0\.[0-9]+\.0>,[0-9]+\},true\]$'
+    assert_equal "$(json_of call 'select(.args == ["0","0"]) | .message')" '[[],false]'
+}
+
+@test "somebody else's is left to him" {
+    on_node 'register(other, spawn(fun() -> false = erlang:system_flag(sequential_tracer, self()), receive done -> ok end end))'
+    until_true 5 eval '! free'
+    theirs=$(tracer)
+    run "$ETRACE_BIN" -n "$NODE" @seq_trace
+    assert_failure 3
+    assert_output 'etrace: somebody else is the system tracer of sequential tracing on the node'
+    assert_equal "$(tracer)" "$theirs"
+    # What needs no such tracer is not concerned.
+    traced --json work:one/1 -- 'work:one(1)'
+    assert_success
+    assert_equal "$(tracer)" "$theirs"
+    # Who takes it while it is ours has it.
+    on_node 'R = monitor(process, other), other ! done, receive {_, R, _, _, _} -> erlang:system_info(sequential_tracer) end'
+    trace @seq_trace
+    on_node 'register(other, spawn(fun() -> erlang:system_flag(sequential_tracer, self()), receive done -> ok end end))'
+    until_true 5 eval '[[ $(tracer) == *"<0."* ]]'
+    theirs=$(tracer)
+    trace_end
+    assert_equal "$(tracer)" "$theirs"
+    on_node 'R = monitor(process, other), other ! done, receive {_, R, _, _, _} -> erlang:system_info(sequential_tracer) end'
+}
+
+@test "it is given back however the tracing ends" {
+    janitor='hd([P || N <- registered(), lists:prefix("etrace_", atom_to_list(N)), P <- [whereis(N)]])'
+    owner="element(2, hd(element(2, process_info($janitor, monitors))))"
+    for end in 'kill -INT "$TRACER"' 'kill -KILL "$TRACER"' 'on_node "exit($owner, kill)"' 'on_node "exit($janitor, kill)"' \
+        'on_node "J = $janitor, O = $owner, exit(J, kill), exit(O, kill)"'; do
+        trace @seq_trace
+        [[ $(tracer) == *etrace_* ]] || fail "not the tracer: $(tracer)"
+        eval "$end"
+        until_true 5 gone "$TRACER"
+        until_true 3 free || fail "$end: $(tracer)"
+        assert_clean --atoms 300 "$BEFORE" "$NODE" 3
+    done
+}
+
+@test "a module tracer that is gone does no harm, and the next one does not inherit from it" {
+    trace @seq_trace
+    on_node '[M] = [M || {M, _} <- code:all_loaded(), lists:prefix("etrace_", atom_to_list(M))], code:purge(M), code:delete(M), code:purge(M)'
+    on_node "work:ask_child(w, fun() -> work:tokens(none) end)"
+    kill -INT "$TRACER" 2>/dev/null || true
+    trace_wait 8
+    until_true 3 free
+    trace --json work:one/1
+    on_node "work:ask_child(w, fun() -> work:tokens(none) end), work:one(1)"
+    trace_end
+    assert_success
+    assert_account 1
+}
+
+@test "without the NIF as well" {
+    trace --json --fallback @seq_trace
+    on_node "work:ask_child(w, fun() -> work:tokens($label) end)"
+    until_true 5 grep -q '"msg":"echoed"' "$OUT"
+    trace_end
+    assert_success
+    assert_equal "$(json_of seq_trace .label | sort -u)" '{order,12}'
+    assert_account any
+}

@@ -1,0 +1,193 @@
+#!/usr/bin/env bats
+# Who is traced: registries, applications, what is inherited, muted processes; that nothing that happened before the end
+# is lost, and that nothing is left in anybody.
+
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+
+setup_file() { live_begin whom; }
+teardown_file() { live_end; }
+setup() { live_setup; }
+teardown() { live_teardown; }
+
+args() { json_of call '.args[0]' | tr '\n' ' '; }
+
+@test "-P {via, Module, Name} and {global, Name}: what the registry says" {
+    on_node 'work:ask(w, fun() -> yes = global:register_name({shop, 1}, self()) end)'
+    for who in '{via, global, {shop, 1}}' '{global, {shop, 1}}'; do
+        traced --json -P "$who" work:one/1 -- 'work:ask(w, fun() -> work:one(yes) end), work:one(no)'
+        assert_success
+        assert_equal "$(args)" 'yes '
+    done
+    for who in '{via, global, {shop, 2}}' '{global, never_heard_of_it}'; do
+        run "$ETRACE_BIN" -n "$NODE" -P "$who" work:one/1
+        assert_failure 5
+        assert_line -n 0 "etrace: no process is registered as $who on the node"
+    done
+    # No atom came of it.
+    assert_equal "$(node_eval "$NODE" 'try binary_to_existing_atom(<<"never_heard", "_of_it">>) catch error:_ -> none end')" none
+    run "$ETRACE_BIN" -n "$NODE" -P '{via, lists, w}' work:one/1
+    assert_failure 5
+    assert_line -n 0 'etrace: lists is no registry of names on the node: it has no whereis_name/1 that answers'
+    run "$ETRACE_BIN" -n "$NODE" -P '{via, no_such_module, w}' work:one/1
+    assert_failure 5
+    assert_line -n 0 'etrace: there is no module no_such_module on the node'
+    on_node 'global:unregister_name({shop, 1})'
+}
+
+@test "-P app(A): the processes of an application" {
+    trace --json -P 'app(kernel)' 'gen_server:handle_msg/_' 'gen_server:try_handle_call/_' 'code_server:handle_call/_'
+    on_node 'code:which(lists), global:whereis_name(nobody), gen_server:call(kernel_sup, which_children)'
+    trace_end
+    assert_success
+    assert [ "$(json_of call .pid | wc -l)" -ge 1 ]
+    pids=$(node_eval "$NODE" '[P || P <- processes(), process_info(P, group_leader) =:= {group_leader, application_controller:get_master(kernel)}]')
+    for pid in $(json_of call .pid | sort -u); do
+        [[ $pids == *"$pid"* ]] || fail "$pid is not of kernel: $pids"
+    done
+    run "$ETRACE_BIN" -n "$NODE" -P 'app(no_such_app)' work:one/1
+    assert_failure 5
+}
+
+# w spawns a child, and that one another; a process that was there is linked to.
+family='work:ask(w, fun() -> work:one(w), work:ask_child(work:worker(first), fun() -> ok end),
+    link(whereis(friend)), work:ask(friend, fun() -> work:one(friend) end), unlink(whereis(friend)),
+    work:ask(first, fun() -> work:one(child), work:worker(second), work:ask(second, fun() -> work:one(grandchild) end) end) end)'
+
+@test "--inherit and --follow: who is traced as well" {
+    on_node 'work:worker(friend)'
+    while read -r how expected; do
+        [[ $how == --follow ]] || how="--inherit $how"
+        # shellcheck disable=SC2086
+        traced --json -P w $how work:one/1 -- "$family, work:stop(first), work:stop(second)"
+        assert_success
+        assert_equal "$how: $(json_of call '.args[0]' | sort | xargs)" "$how: $expected"
+    done <<'END'
+none w
+spawn child grandchild w
+first-spawn child w
+link friend w
+first-link friend w
+--follow child friend grandchild w
+END
+    on_node 'work:stop(friend)'
+}
+
+@test "--silent: mute until silent(false) has run, and again" {
+    trace --json --silent -P w work:one/1 'work:two(on, _) -> silent(false)' 'work:two(off, _) -> silent(true)'
+    on_node 'work:ask(w, fun() -> work:one(1), work:two(on, 1), work:one(2), work:one(3), work:two(off, 1), work:one(4), work:two(on, 2), work:one(5) end)'
+    trace_end
+    assert_success
+    assert_equal "$(json_of call 'select(.f == "one") | .args[0]' | xargs)" '2 3 5'
+    assert_account any
+    # What is mute is as if it were not: it takes nothing of the rate, nor is it counted.
+    traced --json --silent --rate 10 -P w work:one/1 -- 'work:ask(w, fun() -> work:loop(500) end)'
+    assert_success
+    assert_account 0
+}
+
+@test "meta: calls of all processes, as the VM's own tracer sees them, with specifications and results" {
+    trace --json --rate 0 -P w 'meta work:one(N) when N > 30 -> msg({over, N})' 'meta work:fac/1 -> return'
+    on_node "P = plain:events(#{functions => [{{work, one, 1}, [{['\$1'], [{'>', '\$1', 30}], [{message, {{over, '\$1'}}}]}], [meta]},
+        {{work, fac, 1}, [{'_', [], [{exception_trace}]}], [meta]}]}), work:run(#{seed => 5, procs => 6, calls => 200}), plain:stop(P, \"$BATS_TEST_TMPDIR/plain\")"
+    trace_end
+    assert_success
+    events_of "$OUT" | LC_ALL=C sort -s -k1,1 >"$BATS_TEST_TMPDIR/seen"
+    LC_ALL=C sort -s -k1,1 "$BATS_TEST_TMPDIR/plain" >"$BATS_TEST_TMPDIR/expected"
+    assert [ "$(wc -l <"$BATS_TEST_TMPDIR/expected")" -gt 300 ]
+    diff "$BATS_TEST_TMPDIR/expected" "$BATS_TEST_TMPDIR/seen"
+    assert_account "$(wc -l <"$BATS_TEST_TMPDIR/expected")"
+}
+
+@test "meta: results that come when it is over find nobody, nor do they find the next one" {
+    trace --json 'meta work:slow/1 -> return'
+    on_node 'spawn(fun() -> register(sleeper, self()), work:slow(1500), receive stop -> ok end end)'
+    until_true 5 grep -q '"f":"slow"' "$OUT"
+    trace_end
+    assert_success
+    trace --json 'meta work:slow/1 -> return'
+    slept() { [[ $(node_eval "$NODE" 'element(2, process_info(whereis(sleeper), current_function))') != *slow* ]]; }
+    until_true 10 slept
+    on_node 'work:slow(1)'
+    until_true 5 grep -q '"type":"return"' "$OUT"
+    trace_end
+    assert_success
+    assert_equal "$(json_of return .value | xargs)" 1
+    on_node 'work:stop(sleeper)'
+}
+
+@test "what is collected beside a call: caller, stack, dump, and the arity alone" {
+    traced --json --size 8kB -P w 'work:one/1 -> caller, stack(3), dump' 'work:fac/1 -> arity' -- 'work:ask(w, fun() -> work:loop(1), work:fac(0) end)'
+    assert_success
+    assert_equal "$(json_of call 'select(.f == "one") | "\(.caller.m):\(.caller.f)/\(.caller.a) \(.caller.file | test("work.erl$")) \(.caller.line > 0)"')" 'work:each/2 true true'
+    assert_equal "$(json_of call 'select(.f == "one") | .stack | length')" 3
+    assert_equal "$(json_of call 'select(.f == "one") | .dump | test("^=proc:<") and test("work:each/2")')" true
+    assert_equal "$(json_of call 'select(.f == "fac") | .a, has("args")' | xargs)" '1 false'
+    traced --json -P w 'work:fac/1 -> arity' -- 'work:ask(w, fun() -> work:fac(2) end)'
+    assert_equal "$(json_of call '.a, has("args")' | sort | uniq -c | xargs)" '3 1 3 false'
+}
+
+@test "what happened before the end is shown, all of it: as often as one likes" {
+    for n in 1 17 300 4000 9000; do
+        trace --json --rate 0 -P w work:one/1 'send(_, {ping, _})'
+        on_node "work:ask(w, fun() -> work:loop($n), w ! {ping, $n} end)"
+        trace_end
+        assert_success
+        assert_equal "$(json_of call .f | wc -l)" "$n"
+        assert_equal "$(json_of send .msg)" "{ping,$n}"
+        assert_account $((n + 1))
+        on_node 'work:ask(w, fun() -> receive {ping, _} -> ok end end)'
+    done
+}
+
+@test "who inherited flags is untraced in the end, and so is everybody" {
+    for end in INT KILL; do
+        trace -P w --follow work:one/1 @procs @running 'send(_, _)'
+        on_node 'work:ask(w, fun() -> work:worker(heir), ok end), work:ask(heir, fun() -> work:worker(grandheir), ok end)'
+        assert_regex "$(node_eval "$NODE" '[length(trace:session_info(whereis(N))) || N <- [w, heir, grandheir]]')" '^\[1,1,1\]$'
+        kill "-$end" "$TRACER"
+        until_true 5 gone "$TRACER"
+        until_true 5 all_free
+        on_node 'work:ask(heir, fun() -> work:one(1), spawn(fun() -> ok end) end)'
+        assert_equal "$(node_eval "$NODE" '[P || P <- processes(), trace:session_info(P) =/= []]')" '[]'
+        on_node 'work:stop(grandheir), work:stop(heir)'
+        assert_clean --atoms 300 "$BEFORE" "$NODE" 3
+    done
+}
+all_free() { [[ $(node_eval "$NODE" 'lists:append([case trace:session_info(P) of undefined -> []; L -> L end || P <- processes()])') == '[]' ]]; }
+
+@test "the order within each process is that of the VM's own tracer, under load" {
+    on_node 'work:flood(2)'
+    functions='[{{work, F, A}, true, [local]} || {F, A} <- [{two, 2}, {three, 3}, {fac, 1}, {sum, 2}, {caught, 2}]]'
+    trace --json --rate 0 -P new work:two/2 work:three/3 work:fac/1 work:sum/2 work:caught/2
+    on_node "P = plain:events(#{procs => [new], flags => [call], functions => $functions}), work:run(#{seed => 11, procs => 20, calls => 150}), plain:stop(P, \"$BATS_TEST_TMPDIR/plain\")"
+    on_node 'work:calm(ok)'
+    trace_end
+    assert_success
+    diff <(LC_ALL=C sort -s -k1,1 "$BATS_TEST_TMPDIR/plain") <(events_of "$OUT" | LC_ALL=C sort -s -k1,1)
+    assert [ "$(wc -l <"$BATS_TEST_TMPDIR/plain")" -gt 2000 ]
+    jq -es '[.[] | select(.pid) | .mono_ns] | . == sort' "$OUT"
+}
+
+@test "every message of every process and every port: tracing them makes none" {
+    before=$(node_eval "$NODE" 'erlang:memory(total)')
+    trace --json --rate 0 -P all --port-id all 'send(_, _)' 'recv(_)'
+    start=$(millis)
+    while (($(millis) - start < 6000)); do
+        on_node 'work:ping_pong(300)'
+    done
+    # Now the node has nothing to do: what comes in the next seconds would be ours.
+    busy=$(wc -l <"$OUT")
+    pause 5
+    idle=$(($(wc -l <"$OUT") - busy))
+    after=$(node_eval "$NODE" 'erlang:memory(total)')
+    trace_end
+    assert_success
+    assert_account any
+    echo "# $busy events while it worked, $idle while it idled, memory $(((after - before) / 1024)) kB" >&3
+    assert [ "$busy" -gt 1000 ]
+    # Each batch that would be seen brings another one, some hundred a second.
+    assert [ "$idle" -lt 300 ]
+    assert [ $((after - before)) -lt 30000000 ]
+}
