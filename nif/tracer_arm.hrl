@@ -4,7 +4,9 @@
 %% function, and the owner has a lease to keep); the flags of processes come last, from the owner: until then nothing
 %% is traced, and a failure half-way has traced nobody.
 %%
-%% Request: #{probes => [Probe], procs => [Who], ports => [Who], flags => [atom], allow_empty => boolean}
+%% Request: #{probes => [Probe], procs => [Who], ports => [Who], flags => [atom], allow_empty => boolean, mark => N}
+%% mark: optional; the notice {armed, N} stands in the stream between what the session before has seen and the first event
+%% that answers the request, so that who arms again and again knows which event answers what.
 %% Probe: #{id, type => call|send|recv, scope => local|global|meta, select => [Selector], atoms => [Bin],
 %%          match_spec => {any, Bin} | {arity, #{Arity => Bin}}}, Bin: an encoded match specification, or `true`
 %% Who: all | existing | new | {pid, Bin} | {name, Bin} | {application, Bin} | {initial, Bin}
@@ -26,16 +28,21 @@
 arm(Id, _, S = #s{helper = {_, _}}) -> reply(Id, {error, busy}, S);
 arm(Id, _, S = #s{last = Last}) when Last =/= none -> reply(Id, {error, stopping}, S);
 arm(Id, Request, S0) ->
-    S = disarm(S0),
+    S = announce(Request, disarm(S0)),
     help({arm, Id, Request}, arm, {weak(S), Request, all, S#s.tracer =:= fallback}, S).
 
 weak(#s{session = {_, Weak}}) -> Weak.
+
+announce(#{mark := N}, S) -> meta(S, notice, [armed, N]);
+announce(_, S) -> S.
 
 %% A fresh session is the surest way to clear everything: patterns of every scope, flags, counters, breakpoints.
 disarm(S = #s{armed = none, helper = none}) -> S;
 disarm(S = #s{last = Last}) when Last =/= none -> S;
 disarm(S) -> session((destroy(S))#s{helper = none, timer = none}).
 
+helped({arm, Id, _}, _, S = #s{last = Last}) when Last =/= none -> % it was told to stop meanwhile
+    reply(Id, {error, stopping}, S);
 helped({arm, Id, Request}, {ok, Armed, Answer}, S) ->
     %% Where no specification can reject a call, the NIF may turn calls away before the VM has built their arguments.
     S#s.tracer =:= fallback orelse gate(S#s.tracer, case Armed#armed.early of true -> early; false -> late end),

@@ -18,6 +18,7 @@ struct asked {
     struct str *headers; /* the texts of the --hrl files */
     size_t nheaders;
     struct buf *dump_tokens, *dump_ast; /* set before compiling: where to write what the passes made; or NULL */
+    uint64_t mark; /* set before asked_arm(): arm_mark(); 0: none */
 };
 
 void asked_init(struct asked *p);

@@ -74,7 +74,9 @@ bool peers_open(struct peers *ps, struct ctx *ctx, const struct node_opts *o, co
     const char *otherwise = o->os_pid ? NULL : getenv("ETRACE_NODE");
 
     *ps = (struct peers){.ctx = ctx, .handlers = *handlers, .count = MAX(o->nodes.count, 1)};
-    ps->items = mem_zalloc(ps->count * sizeof(*ps->items));
+    if (ps->count > PEERS_MAX)
+        return err_set(e, ERR_USAGE, "at most %d nodes", PEERS_MAX);
+    ps->items = mem_zalloc(PEERS_MAX * sizeof(*ps->items));
     for (size_t i = 0; i < ps->count; i++)
         ps->items[i] = (struct peer){.peers = ps, .index = (unsigned)i, .fd.fd = -1};
     for (size_t i = 0; i < ps->count; i++) {

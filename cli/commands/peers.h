@@ -12,6 +12,8 @@
 #include "ctx.h"
 #include "groups.h"
 
+#define PEERS_MAX 256 /* of one command: as many nodes as a pipeline takes */
+
 struct peer {
     struct peers *peers;
     struct session *session;
@@ -31,7 +33,7 @@ struct peers_handlers {
 struct peers {
     struct ctx *ctx;
     struct peers_handlers handlers;
-    struct peer *items;
+    struct peer *items; /* room for PEERS_MAX; they stay where they are */
     size_t count;
 };
 

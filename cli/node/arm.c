@@ -157,6 +157,11 @@ void arm_allow_empty(struct arm *a)
     a->allow_empty = true;
 }
 
+void arm_mark(struct arm *a, uint64_t mark)
+{
+    a->mark = mark;
+}
+
 void arm_finish(struct arm *a, struct buf *b)
 {
     close_probe(a);
@@ -165,13 +170,17 @@ void arm_finish(struct arm *a, struct buf *b)
     etf_version(b);
     etf_tuple(b, 2);
     etf_atomz(b, "arm");
-    etf_map(b, 5);
+    etf_map(b, a->mark ? 6 : 5);
     put_list(b, "probes", &a->probes, a->nprobes);
     put_list(b, "procs", &a->procs, a->nprocs);
     put_list(b, "ports", &a->ports, a->nports);
     put_list(b, "flags", &a->flags, a->nflags);
     etf_atomz(b, "allow_empty");
     etf_atomz(b, a->allow_empty ? "true" : "false");
+    if (a->mark) {
+        etf_atomz(b, "mark");
+        etf_int(b, (int64_t)a->mark);
+    }
 }
 
 void arm_disarm(struct buf *b)

@@ -40,6 +40,7 @@ struct arm {
     enum arm_kind kind;
     enum arm_scope scope;
     bool allow_empty;
+    uint64_t mark;
 };
 
 void arm_init(struct arm *a);
@@ -55,6 +56,7 @@ void arm_who(struct arm *a, enum arm_who who, struct str text);      /* processe
 void arm_port_who(struct arm *a, enum arm_who who, struct str text); /* ports; none: none */
 void arm_flag(struct arm *a, const char *flag); /* as trace:process/4 spells it: "call", "set_on_spawn", … */
 void arm_allow_empty(struct arm *a);            /* a probe that matches nothing is no error */
+void arm_mark(struct arm *a, uint64_t mark);    /* not 0: the notice `armed` with it comes in front of the first event that answers */
 
 void arm_finish(struct arm *a, struct buf *ret_request); /* appends the term for session_request() */
 void arm_disarm(struct buf *ret_request);                /* takes every pattern and flag away; the session stays */
