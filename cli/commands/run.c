@@ -59,6 +59,14 @@ static bool session_options(const struct node_opts *node, const struct limit_opt
 
 /* ---- what sessions bring ---- */
 
+static void on_ready(void *data, struct peer *p)
+{
+    struct run *r = data;
+
+    if (r->handlers.ready)
+        r->handlers.ready(r->handlers.data, p);
+}
+
 static void on_batch(void *data, struct peer *p, const void *batch, size_t len)
 {
     struct run *r = data;
@@ -98,25 +106,40 @@ static void on_failed(void *data, struct peer *p, const struct err *e)
 
 /* ---- attaching ---- */
 
+void run_begin(struct run *r, struct ctx *ctx, const struct run_handlers *handlers)
+{
+    struct peers_handlers through = {.data = r, .ready = on_ready, .batch = on_batch, .reply = on_reply, .failed = on_failed};
+
+    *r = (struct run){.ctx = ctx, .handlers = *handlers};
+    peers_begin(&r->peers, ctx, &through);
+}
+
 bool run_open(struct run *r, struct ctx *ctx, const struct node_opts *node, const struct limit_opts *limit, bool sifts,
               const struct run_handlers *handlers, struct err *e)
 {
-    struct peers_handlers through = {.data = r, .batch = on_batch, .reply = on_reply, .failed = on_failed};
     struct session_options options;
     struct str keys[MAX_KEYS];
 
-    *r = (struct run){.ctx = ctx, .handlers = *handlers};
-    if (!session_options(node, limit, sifts, keys, &options, e) || !peers_open(&r->peers, ctx, node, &options, &through, e))
+    run_begin(r, ctx, handlers);
+    if (!session_options(node, limit, sifts, keys, &options, e) || !peers_open(&r->peers, node, &options, e))
         return false;
     for (size_t i = 0; i < r->peers.count; i++)
         peer_listen(&r->peers.items[i]);
     return true;
 }
 
+struct peer *run_attach(struct run *r, const struct node_opts *node, const char *name, const struct limit_opts *limit,
+                        struct err *e)
+{
+    struct session_options options;
+    struct str keys[MAX_KEYS];
+
+    return session_options(node, limit, true, keys, &options, e) ? peers_attach(&r->peers, node, name, &options, e) : NULL;
+}
+
 void run_close(struct run *r)
 {
-    if (r->peers.items)
-        peers_close(&r->peers);
+    peers_close(&r->peers);
 }
 
 /* ---- arming ---- */

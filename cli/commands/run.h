@@ -14,6 +14,7 @@
 struct run_handlers {
     void *data;
     void (*batch)(void *data, struct peer *p, const void *batch, size_t len);
+    void (*ready)(void *data, struct peer *p); /* of run_attach(); may be NULL */
     void (*armed)(void *data, struct peer *p, const struct arm_result *result);
     void (*refused)(void *data, struct peer *p, const struct err *e); /* this node does not take what run_arm() asked for */
     void (*failed)(void *data, struct peer *p, const struct err *e);  /* the peer is over */
@@ -30,6 +31,11 @@ struct run {
 /* Attaches to every node that the options name. `sifts`: events are filtered here, so the node cannot count the limit. */
 bool run_open(struct run *r, struct ctx *ctx, const struct node_opts *node, const struct limit_opts *limit, bool sifts,
               const struct run_handlers *handlers, struct err *e);
+/* The same without any node, for run_attach(). */
+void run_begin(struct run *r, struct ctx *ctx, const struct run_handlers *handlers);
+/* One more node: as peers_attach(). */
+struct peer *run_attach(struct run *r, const struct node_opts *node, const char *name, const struct limit_opts *limit,
+                        struct err *e);
 void run_close(struct run *r); /* at once; accepts what failed to open */
 
 /*

@@ -71,10 +71,9 @@ static struct out *recording(const char *path, bool append, bool *ret_append, st
     return fd < 0 ? NULL : out_new(fd, true, path);
 }
 
-static bool add_file(struct show *s, const struct view_opts *o, const char *path, struct look look, struct err *e)
+static bool add_file(struct show *s, const struct view_opts *o, const struct sink_type *type, const char *path, struct look look,
+                     struct err *e)
 {
-    const struct sink_type *type = sink_by_file(path);
-
     if (!type) {
         err_set(e, ERR_USAGE, "no view writes a file like %s", path);
         err_hint(e, ".etr records, .json and .ndjson are JSON lines, .txt is text");
@@ -91,13 +90,37 @@ static bool add_file(struct show *s, const struct view_opts *o, const char *path
     return true;
 }
 
+static void add_greps(struct show *s, const struct view_opts *o)
+{
+    s->greps = mem_zalloc((o->greps.count + 1) * sizeof(*s->greps));
+    for (; s->ngreps < o->greps.count; s->ngreps++)
+        s->greps[s->ngreps] = (struct grep){.regex = o->greps.items[s->ngreps], .invert = o->invert};
+}
+
+static enum time_style times(const struct view_opts *o)
+{
+    return o->utc ? TIME_UTC : o->relative ? TIME_RELATIVE : o->delta ? TIME_DELTA : TIME_LOCAL;
+}
+
+bool show_file(struct show *s, struct ctx *ctx, const struct view_opts *o, const char *as, const char *path, bool nodes,
+               struct err *e)
+{
+    const struct sink_type *type = as ? choose(as, e) : sink_by_file(path);
+
+    *s = (struct show){.loop = &ctx->loop, .file_only = true};
+    if ((as && !type) || !add_file(s, o, type, path, (struct look){.time = times(o), .nodes = nodes}, e))
+        return false;
+    add_greps(s, o);
+    return true;
+}
+
 bool show_open(struct show *s, struct ctx *ctx, const struct view_opts *o, const char *default_view, bool nodes,
                struct err *e)
 {
     const char *name = o->as ? o->as : o->json ? "json" : o->summary ? "summary" : default_view;
     bool tty = tty_is(STDOUT_FILENO);
     struct look look = {
-        .time = o->utc ? TIME_UTC : o->relative ? TIME_RELATIVE : o->delta ? TIME_DELTA : TIME_LOCAL,
+        .time = times(o),
         .colour = tty_colors(STDOUT_FILENO, (enum tty_color)o->color),
         .nodes = nodes,
         .width = tty ? tty_columns(STDOUT_FILENO) : 0,
@@ -115,13 +138,11 @@ bool show_open(struct show *s, struct ctx *ctx, const struct view_opts *o, const
         return err_set(e, ERR_USAGE, "the view '%s' is not for a terminal: use -o FILE, or a pipe", name);
     add(s, ctx->out, type, look);
     for (size_t i = 0; i < o->outputs.count; i++)
-        if (!add_file(s, o, o->outputs.items[i], look, e)) {
+        if (!add_file(s, o, sink_by_file(o->outputs.items[i]), o->outputs.items[i], look, e)) {
             show_close(s);
             return false;
         }
-    s->greps = mem_zalloc((o->greps.count + 1) * sizeof(*s->greps));
-    for (; s->ngreps < o->greps.count; s->ngreps++)
-        s->greps[s->ngreps] = (struct grep){.regex = o->greps.items[s->ngreps], .invert = o->invert};
+    add_greps(s, o);
     return true;
 }
 
@@ -129,7 +150,7 @@ void show_close(struct show *s)
 {
     for (size_t i = 0; i < s->count; i++) {
         loop_remove(s->loop, &s->wakes[i]);
-        if (i > 0)
+        if (i > 0 || s->file_only)
             out_free(s->outs[i]);
     }
     free(s->greps);
@@ -159,7 +180,7 @@ int show_flush(struct show *s, struct ctx *ctx, int status)
     bool closed;
     int64_t patience = ctx_patience(ctx);
 
-    for (size_t i = 1; i < s->count; i++) {
+    for (size_t i = s->file_only ? 0 : 1; i < s->count; i++) {
         while (out_backlog(s->outs[i]) && ctx_waits(patience))
             loop_step(&ctx->loop, patience);
         if (out_failed(s->outs[i], &closed, &e) && !status)

@@ -13,7 +13,8 @@
 
 struct show {
     struct view views[SHOW_MAX];
-    struct out *outs[SHOW_MAX]; /* outs[0] is standard output, the ctx's own */
+    struct out *outs[SHOW_MAX]; /* outs[0] is standard output, the ctx's own, but with show_file() */
+    bool file_only;
     struct loop_fd wakes[SHOW_MAX];
     size_t count;
     struct grep *greps;
@@ -23,6 +24,9 @@ struct show {
 
 /* `default_view` is what stdout shows unless the options say otherwise. */
 bool show_open(struct show *s, struct ctx *ctx, const struct view_opts *o, const char *default_view, bool nodes,
+               struct err *e);
+/* Only a file, in the view `as`, or of its extension (NULL). */
+bool show_file(struct show *s, struct ctx *ctx, const struct view_opts *o, const char *as, const char *path, bool nodes,
                struct err *e);
 void show_close(struct show *s); /* does not wait; accepts one that failed to open */
 

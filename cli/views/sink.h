@@ -52,6 +52,7 @@ enum sink_flags {
     SINK_RAW = 2,       /* takes batches as they are, before any filter */
     SINK_LINES = 4,     /* whole lines as events come; without it everything comes at the end */
     SINK_BINARY = 8,    /* nothing for a terminal */
+    SINK_AGAIN = 64,    /* its end may be written again and again, with events in between */
 };
 
 struct sink_type {
