@@ -71,7 +71,10 @@ static void talk_above(void *data, struct str lines)
 {
     struct repl *r = data;
 
-    line_above(r->line, lines);
+    if (r->pending.len && !r->held)
+        buf_str(&r->pending, lines); /* behind the events that it is about */
+    else
+        line_above(r->line, lines);
 }
 
 /* ---- lines ---- */
@@ -150,36 +153,40 @@ static void resumed(void *data, int64_t stopped_ms)
     r->timer.due = 0;
 }
 
+/* An expression goes on while something is open, until an empty line. */
+static bool goes_on(struct str text, bool empty)
+{
+    size_t first = 0;
+
+    while (first < text.len && (text.at[first] == ' ' || text.at[first] == '\t'))
+        first++;
+    return first < text.len && text.at[first] != ':' && text.at[first] != '%' && !empty && text.len < LINE_MAX_BYTES &&
+           repl_is_open(text);
+}
+
 static void at_terminal(struct repl *r)
 {
-    struct buf piece = {0}, line = {0};
+    struct buf piece = {0}, *line = &r->so_far;
 
     while (!r->leaving) {
-        enum line_got got = line_read(r->line, line.len ? GOES_ON : PROMPT, &piece);
+        enum line_got got = line_read(r->line, line->len ? GOES_ON : PROMPT, &piece);
         if (got == LINE_END)
             break;
         if (got == LINE_STOPPED) {
-            buf_clear(&line);
+            buf_clear(line);
             continue;
         }
-        if (line.len)
-            buf_char(&line, '\n');
-        buf_str(&line, buf_view(&piece));
-        struct str text = buf_view(&line);
-        size_t first = 0;
-        while (first < text.len && (text.at[first] == ' ' || text.at[first] == '\t'))
-            first++;
-        bool word = first < text.len && text.at[first] == ':';
-        if (!word && piece.len && line.len < LINE_MAX_BYTES && repl_is_open(text))
+        if (line->len)
+            buf_char(line, '\n');
+        buf_str(line, buf_view(&piece));
+        if (goes_on(buf_view(line), !piece.len))
             continue;
-        if (first < text.len)
-            repl_history_add(r, text);
-        buf_cstr(&line);
-        run_line(r, line.data);
-        buf_clear(&line);
+        buf_cstr(line);
+        repl_history_add(r, buf_view(line));
+        run_line(r, line->data);
+        buf_clear(line);
     }
     buf_release(&piece);
-    buf_release(&line);
 }
 
 /* ---- from a pipe, a file, or a terminal that cannot move its cursor ---- */
@@ -248,9 +255,7 @@ static void from_script(struct repl *r)
             buf_char(&line, '\n');
         if (!next_line(r, &s, &line))
             break;
-        struct str text = buf_view(&line);
-        bool empty = line.len <= before + 1;
-        if (text.len && *text.at != ':' && !(before && empty) && line.len < LINE_MAX_BYTES && repl_is_open(text)) {
+        if (goes_on(buf_view(&line), before && line.len <= before + 1)) {
             prompt(asked, GOES_ON);
             continue;
         }
@@ -383,6 +388,7 @@ static void release(struct repl *r)
     repl_names_forget(r);
     repl_release(r);
     buf_release(&r->pending);
+    buf_release(&r->so_far);
     if (r->history >= 0)
         close(r->history);
     arena_release(&r->arena);

@@ -73,6 +73,7 @@ struct repl {
     bool paused, held;       /* nothing is read for `live` now; nothing is printed */
 
     struct line *line;       /* NULL: no terminal to edit on */
+    struct buf so_far;       /* lines of an expression that goes on */
     struct names *names;     /* repl_complete.c */
     int history;             /* the file's descriptor, -1: none */
     bool leaving, idle_interrupt; /* idle_interrupt: Ctrl-C was typed, and no key since */
@@ -107,6 +108,7 @@ void reel_free(struct reel *reel);
 bool repl_show_live(struct repl *r, bool from_now); /* opens `live` anew by the settings; false: said why not */
 bool repl_pump(struct repl *r);                     /* shows some of what came; whether there is more */
 void repl_print(struct repl *r);                    /* what is pending, as far as the terminal takes it */
+void repl_show_go_on(struct repl *r);               /* after a pause */
 int repl_show_once(struct repl *r, const struct view_opts *view, const char *file); /* what is captured; as reel_new() */
 int repl_show_screen(struct repl *r, const struct view_opts *view); /* in place, until q */
 

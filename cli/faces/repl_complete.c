@@ -444,16 +444,24 @@ void repl_complete(void *repl, struct str before)
 {
     struct repl *r = repl;
     struct offer o = {0};
+    struct buf all = {0};
 
+    if (r->so_far.len) {
+        buf_str(&all, buf_view(&r->so_far));
+        buf_char(&all, '\n');
+    }
+    buf_str(&all, before);
+    struct str whole = buf_view(&all);
     while (before.len && *before.at == ' ') {
         before.at++;
         before.len--;
     }
-    if (before.len && *before.at == ':')
+    if (before.len && *before.at == ':' && !r->so_far.len)
         in_word(r, &o, before);
     else
-        in_expression(r, &o, before);
+        in_expression(r, &o, whole);
     apply(r, &o);
+    buf_release(&all);
     for (size_t i = 0; i < o.count; i++)
         free(o.items[i]);
     free(o.items);

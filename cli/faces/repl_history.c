@@ -90,7 +90,7 @@ void repl_history_add(struct repl *r, struct str line)
 {
     struct buf b = {0};
 
-    if (!r->line || !line.len || line.at[0] == ' ')
+    if (!r->line || !line.len || line.at[0] == ' ' || !line.at[strspn(line.at, " \t\n")])
         return;
     for (size_t i = 0; i < line.len; i++)
         buf_char(&b, line.at[i] == '\n' ? ' ' : line.at[i]);

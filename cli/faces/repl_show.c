@@ -13,6 +13,7 @@
 #define LAG_FULL ((size_t)8 << 20) /* unshown events at which no more is asked from the nodes */
 #define LAG_LOW ((size_t)1 << 20)
 #define REDRAW_MS 250
+#define MEANWHILE ((size_t)128 << 10)
 
 static bool keep(void *output, struct buf *bytes)
 {
@@ -131,6 +132,15 @@ bool repl_pump(struct repl *r)
     }
     throttle(r);
     return got == SOURCE_ITEM && r->pending.len < PENDING;
+}
+
+/* After something that took its time: what came meanwhile is captured, and nobody wants to see it run past. */
+void repl_show_go_on(struct repl *r)
+{
+    if (!r->live || scroll_ahead(r->live->source) < MEANWHILE)
+        return;
+    repl_show_live(r, true);
+    ctx_say(r->ctx, "what came meanwhile is captured; :as text shows it");
 }
 
 /* Whole lines, and no more than the terminal takes in a moment. */
@@ -263,5 +273,6 @@ int repl_show_screen(struct repl *r, const struct view_opts *view)
     out_write(r->ctx->out, "\033[?25h\033[?1049l", 14);
     r->paused = r->held = false;
     reel_free(reel);
+    repl_show_go_on(r);
     return status;
 }

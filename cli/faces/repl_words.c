@@ -607,6 +607,7 @@ static int do_command(struct repl *r, const struct cmd *c, char *rest)
     if (r->line)
         line_return(r->line);
     r->paused = r->held = false;
+    repl_show_go_on(r);
     repl_interrupted(r);
     r->ctx->quiet = quiet;
     texts_release(&argv);
@@ -760,12 +761,12 @@ int repl_word(struct repl *r, char *line)
     for (const struct word *w = words; w->name; w++)
         if (!strcmp(w->name, line) || (w->also && !strcmp(w->also, line)))
             return w->run(r, rest);
+    if (sink_by_name(line)) /* before --json and --summary, which are such views */
+        return do_view(r, line, rest);
     if ((o = find_setting(line, &s)))
         return do_setting(r, s, o, rest);
     if ((c = cmd_find(line)) && strcmp(c->name, "repl") != 0)
         return do_command(r, c, rest);
-    if (sink_by_name(line))
-        return do_view(r, line, rest);
     struct near near = near_start(line, strlen(line));
     struct err e;
     repl_words(try_near, &near);
