@@ -12,6 +12,7 @@ struct piece {
     enum source_type type;
     unsigned node;
     bool hello;
+    bool anew; /* the first of another life of the node: other clocks */
     size_t bytes, events;
     uint64_t offset; /* bytes of all before it */
     uint64_t seen, lost[ETW_LOSSES]; /* of the node, before it */
@@ -26,6 +27,7 @@ struct scroll_node {
     uint64_t lost[ETW_LOSSES];
     uint64_t mark; /* told by the node; its first event has not come; 0: none */
     int64_t marked_ns;
+    bool anew;
 };
 
 struct specs {
@@ -147,6 +149,8 @@ static void take_piece(struct scroll *s, unsigned index)
     alone_take(&n->alone, seen, &s->text);
     struct piece *p = piece_new(SOURCE_BATCH, index, buf_view(&s->text));
     p->hello = hello;
+    p->anew = n->anew;
+    n->anew = false;
     p->events = events;
     p->seen = n->seen;
     p->seen_behind = seen;
@@ -244,6 +248,8 @@ bool scroll_batch(struct scroll *s, unsigned node, struct str bytes, struct err 
         merge_end(m);
         if (!drain(s, node, e))
             return false;
+        s->nodes[node]->anew = true;
+        s->nodes[node]->mark = 0;
     }
     return merge_batch(m, bytes, e) && drain(s, node, e);
 }
@@ -343,6 +349,11 @@ static enum source_got reader_next(struct source *source, struct source_item *re
     struct reader_node *n = &r->nodes[p->node];
     r->missed += n->seq ? p->seen - n->expect : 0;
     leave_out(n, p);
+    if (p->anew && n->seq) {
+        n->seq = 0;
+        n->seen = p->seen;
+        memcpy(n->lost, p->lost, sizeof(n->lost));
+    }
     buf_clear(&r->batch);
     if (!n->seq && !p->hello && merge_node(s->nodes[p->node]->merge)->attached) {
         greet(r, p);

@@ -222,15 +222,16 @@ static bool next_line(struct repl *r, struct script *s, struct buf *line)
         }
         if (s->end || r->leaving)
             return false;
-        s->fd.want_read = s->in.len < LINE_MAX_BYTES;
+        s->fd.want_read = s->in.len < LINE_MAX_BYTES; /* a line longer than that is no expression */
         s->end = s->end || !s->fd.want_read;
         repl_step(r, -1);
         s->fd.want_read = false;
         if (repl_interrupted(r)) {
-            if (r->armed)
+            r->leaving = !r->armed;
+            if (r->armed) {
                 repl_stop(r, NULL);
-            else
-                r->leaving = true;
+                ctx_say(r->ctx, "stopped; :start goes on, Ctrl-C again or Ctrl-D leaves");
+            }
         }
     }
 }
