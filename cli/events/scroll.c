@@ -46,7 +46,7 @@ struct scroll {
     struct piece *specs_before; /* in force at the first piece; NULL: none */
     struct specs *specs; /* that no event has answered yet */
     size_t nspecs, specs_cap;
-    uint64_t events, dropped, mark;
+    uint64_t events, dropped, taken, mark;
     uint64_t offset; /* bytes of all that ever came */
     struct buf text;
 };
@@ -118,6 +118,7 @@ static void append(struct scroll *s, struct piece *p)
     s->pieces[s->head + s->count++] = p;
     s->bytes += size_of(p);
     s->events += p->events;
+    s->taken += p->events;
     while (s->bytes > s->max && s->count > 1)
         drop_oldest(s);
 }
@@ -256,7 +257,7 @@ bool scroll_batch(struct scroll *s, unsigned node, struct str bytes, struct err 
 
 void scroll_counts(const struct scroll *s, struct scroll_counts *ret)
 {
-    *ret = (struct scroll_counts){.bytes = s->bytes, .events = s->events, .dropped = s->dropped};
+    *ret = (struct scroll_counts){.bytes = s->bytes, .events = s->events, .dropped = s->dropped, .taken = s->taken};
     for (size_t i = 0; i < NODES; i++)
         if (s->nodes[i])
             ret->seen += s->nodes[i]->seen;

@@ -30,6 +30,7 @@ size_t scroll_ahead(const struct source *reader);    /* bytes that it has not re
 struct scroll_counts {
     size_t bytes;            /* kept */
     uint64_t events, dropped; /* kept, and no longer kept */
+    uint64_t taken;           /* in all */
     uint64_t seen;           /* offered by the nodes, in all */
 };
 void scroll_counts(const struct scroll *s, struct scroll_counts *ret);

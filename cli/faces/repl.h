@@ -69,6 +69,7 @@ struct repl {
     struct reel *live;       /* what is printed as it comes */
     struct buf pending;      /* its text that is not printed yet */
     uint64_t missed;         /* told */
+    uint64_t waited;         /* events that :wait has waited for */
     bool throttled;
     bool paused, held;       /* nothing is read for `live` now; nothing is printed */
 

@@ -282,18 +282,18 @@ static int do_scrollback(struct repl *r, char *rest UNUSED)
 
 /* ---- waiting, for scripts ---- */
 
-static bool many(struct repl *r, uint64_t from, uint64_t wanted)
+/* Every event is waited for once: it does not matter whether it came before the command or comes after it. */
+static bool came(struct repl *r, uint64_t wanted)
 {
     struct scroll_counts c;
 
     scroll_counts(r->scroll, &c);
-    return c.events + c.dropped - from >= wanted;
+    return c.taken - r->waited >= wanted;
 }
 
 static int do_wait(struct repl *r, char *rest)
 {
     char *amount = next_word(&rest), *unit = next_word(&rest), *end;
-    struct scroll_counts c;
     int64_t ns, until = -1;
     uint64_t wanted = 0;
 
@@ -303,13 +303,12 @@ static int do_wait(struct repl *r, char *rest)
         until = loop_now() + ns / 1000000;
     if (!wanted && until < 0)
         return usage(r, ":wait takes a duration, or N events");
-    scroll_counts(r->scroll, &c);
-    uint64_t from = c.events + c.dropped;
-    while ((until < 0 || loop_now() < until) && !(wanted && many(r, from, wanted)) && !r->leaving && repl_attached(r)) {
+    while ((until < 0 || loop_now() < until) && !(wanted && came(r, wanted)) && !r->leaving && repl_attached(r)) {
         repl_step(r, until);
         if (repl_interrupted(r))
             return 0;
     }
+    r->waited += wanted;
     return 0;
 }
 
