@@ -422,8 +422,9 @@ static int run(struct ctx *ctx, const struct cmd *self, char **argv)
 }
 
 static const char about[] =
-    "Lines are expressions, which are traced until they are dropped, or :commands. Standard input may\n"
-    "be a pipe: its lines are done in their order, and the status is that of the first that failed.\n";
+    "Lines are expressions, which are traced until they are dropped, or :commands;\n"
+    ":help lists them. Standard input may be a pipe: its lines are done in their\n"
+    "order, and the status is that of the first that failed.\n";
 
 static const struct opt_group *const groups[] = {&node_group, &what_group, &limit_group, &view_group, &repl_group, &talk_group, NULL};
 const struct cmd cmd_repl = {"repl", "[-n NODE]... [OPTIONS]", "The interactive mode: one place to stay in", about, run, groups};

@@ -35,8 +35,6 @@ streaming() { # PROCESSES MILLISECONDS
 
 paces() { on_node '[exit(P, kill) || P <- processes(), {current_function, {work, pace, 2}} <- [process_info(P, current_function)]]'; }
 
-ended() { terminal_gone || ! terminal_pid etrace >/dev/null; }
-
 @test "an expression is traced, and its events stand above the prompt" {
     repl
     entered 'work:two/2 -> return'
@@ -46,7 +44,7 @@ ended() { terminal_gone || ! terminal_pid etrace >/dev/null; }
     await 'return work:two/2 = \{a,b\}'
     await_last '^etrace>$'
     keys C-d
-    until_true 10 ended
+    until_true 10 terminal_gone
 }
 
 @test "what is typed is not broken by a trickle of events, and is taken as it was typed" {
@@ -117,17 +115,11 @@ ended() { terminal_gone || ! terminal_pid etrace >/dev/null; }
     keys C-c
     await_last '^etrace>$'
     keys C-c
-    keys C-c
-    until_true 10 ended
+    until_true 10 terminal_gone
 }
 
 @test "Ctrl-Z and fg: the line is still there, and so is what it can do" {
-    terminal 100 30 ''
-    # bash ran an empty script and has ended; a shell that stays is needed
-    terminal_end
-    TERMINAL=$(mktemp -d "${TMPDIR:-/tmp}/tty.XXXXXX")/s
-    terminal_tmux new-session -d -s t -x 100 -y 30 "env PS1='shell: ' TERM=screen-256color LANG=C.UTF-8 bash --norc --noprofile" \
-        </dev/null >/dev/null 2>&1 3>&-
+    terminal 100 30 "PS1='shell: ' bash --norc --noprofile"
     await '^shell:'
     entered "$ETRACE_BIN repl -n $NODE"
     await '^etrace> *$'
@@ -158,7 +150,7 @@ ended() { terminal_gone || ! terminal_pid etrace >/dev/null; }
     typed 'work:two(aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa, bbbbbbbbbbbbbbbbbbbbbbbb)'
     await_last 'bbbb\)$'
     resized 50 20
-    await '^etrace> work:two\(a{32}$'
+    await '^etrace> work:two\(a{33}$'
     resized 110 30
     await_last '^etrace> work:two\(a{40}, b{24}\)$'
     typed ' -> return'
@@ -171,6 +163,8 @@ ended() { terminal_gone || ! terminal_pid etrace >/dev/null; }
     keys Tab
     await_last '^etrace> work:$'
     typed 'wor'
+    keys Tab
+    await_last '^etrace> work:worker/$'
     keys Tab
     await '^worker/0 +worker/1'
     await_last '^etrace> work:worker/$'
@@ -208,24 +202,25 @@ ended() { terminal_gone || ! terminal_pid etrace >/dev/null; }
 
 @test "the history is kept for the next time, for the user alone, and not what begins with a space" {
     repl
-    entered 'work:one(secretly) -> return'
+    entered 'work:one(warm) -> return'
     await '1 probe'
-    entered ' work:two(unkept, _)'
+    entered ' work:two(b, _)'
     await '2 probes'
     on_node 'work:one(answered)'
     keys C-d
-    until_true 10 ended
+    until_true 10 terminal_gone
     terminal_end
     history=$XDG_STATE_HOME/etrace/history
-    assert_equal "$(cat "$history")" 'work:one(secretly) -> return'
+    assert_equal "$(cat "$history")" 'work:one(warm) -> return'
     assert_equal "$(stat -c %a "$history")" 600
     repl
-    keys Up
-    await_last '^etrace> work:one\(secretly\) -> return$'
-    keys C-a C-k
     keys C-r
-    typed 'secret'
-    await 'work:one\(secretly\)'
+    typed 'warm'
+    await 'work:one\(warm\)'
+    keys C-a C-k
+    await_last '^etrace>$'
+    keys C-p C-n Up
+    await_last '^etrace> work:one\(warm\) -> return$'
 }
 
 @test "hist is drawn in place while it runs, and q returns" {
@@ -269,7 +264,7 @@ ended() { terminal_gone || ! terminal_pid etrace >/dev/null; }
     entered ':as summary'
     await '^ +5 +0 .* work:fac/1$'
     keys C-d
-    until_true 10 ended
+    until_true 10 terminal_gone
     run "$ETRACE_BIN" replay --as summary "$BATS_TEST_TMPDIR/x.etr"
     assert_success
     assert_line --regexp '^ +5 +0 .* work:fac/1$'
@@ -281,14 +276,14 @@ ended() { terminal_gone || ! terminal_pid etrace >/dev/null; }
     repl
     entered 'work:one/1'
     await 'Ctrl-C stops'
-    kill -KILL "$(terminal_tmux list-panes -t t -F '#{pane_pid}')"
+    kill -KILL "$(terminal_pid)"
     until_true 10 terminal_gone
     assert_clean --atoms 300 "$BEFORE" "$NODE" 3
     terminal_end
     repl
     entered 'work:one/1'
     await 'Ctrl-C stops'
-    pid=$(terminal_tmux list-panes -t t -F '#{pane_pid}')
+    pid=$(terminal_pid)
     terminal_end
     until_true 10 gone "$pid"
     assert_clean --atoms 300 "$BEFORE" "$NODE" 3

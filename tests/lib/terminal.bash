@@ -12,7 +12,7 @@
 #   await_last REGEX [SECONDS]      until the last line that is not empty does
 #   resized COLUMNS ROWS
 #   terminal_end                    closes the window: its programs get a hangup
-#   terminal_pid NAME               the process of that name that runs in it
+#   terminal_pid                    the process that runs in it
 
 TERMINAL=
 
@@ -20,11 +20,8 @@ terminal_tmux() { tmux -S "$TERMINAL" -f /dev/null "$@"; }
 
 terminal() {
     TERMINAL=$(mktemp -d "${TMPDIR:-/tmp}/tty.XXXXXX")/s
-    local run="$TERMINAL.sh"
-    printf '%s\n' "export TERM=screen-256color LANG=C.UTF-8 PS1='\$ '; unset TMUX" "$3" >"$run"
-    terminal_tmux new-session -d -s t -x "$1" -y "$2" "bash --norc --noprofile -i $run" </dev/null >/dev/null 2>&1 3>&-
-    terminal_tmux set-option -g history-limit 20000 >/dev/null
-    until_true 10 terminal_tmux has-session -t t
+    TERM=screen-256color LANG=C.UTF-8 terminal_tmux new-session -d -s t -x "$1" -y "$2" \
+        "TERM=screen-256color LANG=C.UTF-8; export TERM LANG; unset TMUX; $3" </dev/null 3>&-
 }
 
 typed() { terminal_tmux send-keys -t t -l -- "$1"; }
@@ -44,11 +41,7 @@ await() { until_true "${2:-15}" terminal_shows "$1" || fail "the terminal does n
 await_not() { until_true "${2:-15}" terminal_hides "$1" || fail "the terminal still shows $1: $(screen)"; }
 await_last() { until_true "${2:-15}" terminal_ends_with "$1" || fail "the terminal does not end with $1: $(screen)"; }
 
-terminal_pid() {
-    local pane
-    pane=$(terminal_tmux list-panes -t t -F '#{pane_pid}')
-    pgrep -P "$pane" -x "$1"
-}
+terminal_pid() { terminal_tmux list-panes -t t -F '#{pane_pid}'; }
 
 terminal_gone() { ! terminal_tmux has-session -t t 2>/dev/null; }
 
