@@ -113,16 +113,25 @@ void peers_close(struct peers *ps)
     *ps = (struct peers){0};
 }
 
+/* The name as it was given may lack its host, and a node may call its host otherwise. */
+static bool is_called(const struct peer *p, const char *name, const char *full)
+{
+    const char *own = p->session ? session_node(p->session)->name : "";
+    size_t len = strlen(name);
+
+    return !strcmp(own, full) || (!strchr(name, '@') && !strncmp(own, name, len) && own[len] == '@');
+}
+
 /* Its old place, or a new one. NULL: it is attached already, or there are too many. */
-static struct peer *place(struct peers *ps, const char *name, struct err *e)
+static struct peer *place(struct peers *ps, const char *name, const char *full, struct err *e)
 {
     for (size_t i = 0; i < ps->count; i++) {
         struct peer *p = &ps->items[i];
-        if (!p->session || strcmp(session_node(p->session)->name, name))
+        if (!is_called(p, name, full))
             continue;
         if (p->over)
             return p;
-        err_set(e, ERR_USAGE, "%s is attached already", name);
+        err_set(e, ERR_USAGE, "%s is attached already", full);
         return NULL;
     }
     if (ps->count == PEERS_MAX) {
@@ -141,7 +150,7 @@ struct peer *peers_attach(struct peers *ps, const struct node_opts *o, const cha
     int port = target.port;
     struct peer *p;
 
-    if (!node_resolve(&target, full, &port, e) || !(p = place(ps, full, e)))
+    if (!node_resolve(&target, full, &port, e) || !(p = place(ps, name ? name : full, full, e)))
         return NULL;
     struct session_handlers handlers = {.data = p, .ready = on_ready, .batch = on_batch, .reply = on_reply};
     struct session *s = session_open(&target, session, &handlers, e);

@@ -158,9 +158,10 @@ static void quiet(struct line *l)
     struct termios t = l->found;
 
     t.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+    t.c_iflag &= ~(tcflag_t)IXON; /* a terminal that was stopped by Ctrl-S would hold us up when its modes change */
     t.c_cc[VMIN] = 1;
     t.c_cc[VTIME] = 0;
-    tcsetattr(STDIN_FILENO, TCSADRAIN, &t);
+    tcsetattr(STDIN_FILENO, TCSANOW, &t);
 }
 
 void line_lend(struct line *l)
@@ -391,7 +392,8 @@ bool line_possible(void)
 static void bind_keys(EditLine *el)
 {
     static const char *const keys[][2] = {
-        {"^I", "etrace-complete"},     {"^R", "em-inc-search-prev"}, {"^W", "ed-delete-prev-word"}, {"\\e[1~", "ed-move-to-beg"},
+        {"^I", "etrace-complete"},     {"^R", "em-inc-search-prev"}, {"^S", "em-inc-search-next"}, {"^W", "ed-delete-prev-word"},
+        {"\\e[1~", "ed-move-to-beg"},
         {"\\e[4~", "ed-move-to-end"},  {"\\e[7~", "ed-move-to-beg"}, {"\\e[8~", "ed-move-to-end"},  {"\\e[H", "ed-move-to-beg"},
         {"\\e[F", "ed-move-to-end"},   {"\\eOH", "ed-move-to-beg"},  {"\\eOF", "ed-move-to-end"},   {"\\e[3~", "ed-delete-next-char"},
         {"\\e[1;5C", "em-next-word"},  {"\\e[1;5D", "ed-prev-word"}, {"\\e[1;3C", "em-next-word"},  {"\\e[1;3D", "ed-prev-word"},
@@ -422,15 +424,18 @@ struct line *line_new(struct loop *loop, struct out *out, const struct line_host
     HistEvent ev;
 
     *l = (struct line){.loop = loop, .out = out, .host = *host, .prompt = ""};
+    if (!tcgetattr(STDIN_FILENO, &l->found))
+        quiet(l); /* libedit begins with what it finds */
     /* What is typed and shown is UTF-8, whatever the environment says. */
     if (!setlocale(LC_CTYPE, "C.UTF-8"))
         setlocale(LC_CTYPE, "");
     l->to = fopencookie(l, "w", (cookie_io_functions_t){.write = to_out});
-    if (tcgetattr(STDIN_FILENO, &l->found) || !l->to || pipe2(signal_pipe, O_CLOEXEC | O_NONBLOCK) ||
+    if (!l->to || pipe2(signal_pipe, O_CLOEXEC | O_NONBLOCK) ||
         !(l->el = el_init_fd("etrace", stdin, l->to, l->to, STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO))) {
         err_set(e, ERR_RUN, "cannot use the terminal: %s", strerror(errno));
         if (l->to)
             fclose(l->to);
+        tcsetattr(STDIN_FILENO, TCSANOW, &l->found);
         free(l);
         return NULL;
     }

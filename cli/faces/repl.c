@@ -12,6 +12,7 @@
 #define PROMPT "etrace> "
 #define GOES_ON "   ...> "
 #define LEAVE_MS 5000
+#define SHOWN_MS 500
 #define LEASE_MS 10000 /* the owner's */
 #define LINE_MAX_BYTES LANG_MAX_TEXT
 
@@ -71,7 +72,9 @@ static void talk_above(void *data, struct str lines)
 {
     struct repl *r = data;
 
-    if (r->pending.len && !r->held)
+    if (r->screen)
+        buf_str(&r->aside, lines);
+    else if (r->pending.len && !r->held)
         buf_str(&r->pending, lines); /* behind the events that it is about */
     else
         line_above(r->line, lines);
@@ -120,6 +123,7 @@ static bool stops(void *data)
     if (r->armed || r->pending.len) {
         size_t n = repl_running(r);
         repl_stop(r, NULL);
+        repl_show_go_on(r);
         if (n)
             ctx_say(r->ctx, "stopped; :start goes on, Ctrl-C again or Ctrl-D leaves");
         return false;
@@ -148,7 +152,7 @@ static void resumed(void *data, int64_t stopped_ms)
     if (stopped_ms < LEASE_MS - 1000)
         return;
     for (size_t i = 0; i < r->run.peers.count; i++)
-        r->nodes[i].wanted = !r->run.peers.items[i].over;
+        r->nodes[i].wanted = loop_now() + LEASE_MS;
     ctx_say(r->ctx, "stopped for %lld seconds: the nodes end what is silent for %d", (long long)(stopped_ms / 1000), LEASE_MS / 1000);
     r->timer.due = 0;
 }
@@ -260,6 +264,7 @@ static void from_script(struct repl *r)
             prompt(asked, GOES_ON);
             continue;
         }
+        repl_catch_up(r);
         buf_cstr(&line);
         run_line(r, line.data);
         buf_clear(&line);
@@ -314,12 +319,14 @@ static void leave(struct repl *r)
     while (loop_now() < by && peers_tick(&r->run.peers, &next))
         repl_step(r, MIN(by, next));
     bool hurry = r->ctx->last_signal && r->ctx->last_signal != SIGINT;
+    int64_t shown_by = r->line ? loop_now() + SHOWN_MS : INT64_MAX; /* a person who leaves does not want to watch */
     r->ctx->interrupts = 0;
-    while (!hurry && r->live && !r->ctx->interrupts && (repl_pump(r) || r->pending.len))
-        repl_step(r, 0);
+    while (!hurry && r->live && !r->ctx->interrupts && loop_now() < shown_by && (repl_pump(r) || r->pending.len))
+        repl_step(r, loop_now() + 10);
     if (r->live) {
         pipeline_end(r->live->pipeline);
-        while (!hurry && r->pending.len && !r->ctx->interrupts)
+        r->paused = true;
+        while (!hurry && r->pending.len && !r->ctx->interrupts && loop_now() < shown_by)
             repl_step(r, loop_now() + 10);
         r->status = show_flush(&r->live->show, r->ctx, r->status);
     }
@@ -376,8 +383,9 @@ static int session(struct repl *r, const struct repl_opts *o)
     if (ok)
         talk_totals(r);
     r->ctx->talk = NULL;
+    bool person = r->line != NULL;
     line_free(r->line);
-    return r->status;
+    return person && ok ? 0 : r->status; /* who is told of a mistake corrects it */
 }
 
 static void release(struct repl *r)
@@ -390,6 +398,7 @@ static void release(struct repl *r)
     repl_release(r);
     buf_release(&r->pending);
     buf_release(&r->so_far);
+    buf_release(&r->aside);
     if (r->history >= 0)
         close(r->history);
     arena_release(&r->arena);

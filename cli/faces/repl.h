@@ -6,8 +6,10 @@
  *   repl_probes.c    nodes and probes: what is traced, and what the nodes say
  *   repl_show.c      views of the scrollback
  *   repl_words.c     :commands
+ *   repl_settings.c  options as settings
  *   repl_complete.c  Tab
  *   repl_history.c   lines of earlier times
+ *   repl_open.c      whether an expression goes on in the next line
  */
 #ifndef ETRACE_REPL_H
 #define ETRACE_REPL_H
@@ -39,7 +41,7 @@ struct reel {
 
 struct repl_node {
     bool lost;       /* it ended by itself */
-    bool wanted;     /* after a pause of ours: attached again whatever :reattach says */
+    int64_t wanted;  /* until then, after a pause of ours, it is attached again whatever :reattach says */
     int64_t retry_at; /* -1: not at all */
     char name[NODE_NAME_MAX + 1];
 };
@@ -71,7 +73,9 @@ struct repl {
     uint64_t missed;         /* told */
     uint64_t waited;         /* events that :wait has waited for */
     bool throttled;
-    bool paused, held;       /* nothing is read for `live` now; nothing is printed */
+    bool paused, held;       /* nothing is read for `live` now; nothing of it is printed */
+    bool screen;             /* something is drawn in place */
+    struct buf aside;        /* said meanwhile */
 
     struct line *line;       /* NULL: no terminal to edit on */
     struct buf so_far;       /* lines of an expression that goes on */
@@ -107,15 +111,24 @@ void repl_release(struct repl *r);
 struct reel *reel_new(struct repl *r, const struct view_opts *view, const char *file, bool from_now, struct err *e);
 void reel_free(struct reel *reel);
 bool repl_show_live(struct repl *r, bool from_now); /* opens `live` anew by the settings; false: said why not */
+void repl_catch_up(struct repl *r);                 /* shows what came so far */
 bool repl_pump(struct repl *r);                     /* shows some of what came; whether there is more */
 void repl_print(struct repl *r);                    /* what is pending, as far as the terminal takes it */
 void repl_show_go_on(struct repl *r);               /* after a pause */
+void repl_pause(struct repl *r);                    /* nothing of `live` is shown until `paused` is unset */
 int repl_show_once(struct repl *r, const struct view_opts *view, const char *file); /* what is captured; as reel_new() */
 int repl_show_screen(struct repl *r, const struct view_opts *view); /* in place, until q */
 
 /* ---- repl_words.c ---- */
 int repl_word(struct repl *r, char *line); /* behind the colon */
+char *repl_next_word(char **rest);         /* quotes are taken away, in place; NULL: none is left */
 void repl_words(void (*each)(void *data, const char *word, const char *help), void *data);
+
+/* ---- repl_settings.c ---- */
+bool repl_setting(struct repl *r, const char *name, char *rest, int *ret_status); /* false: there is none of that name */
+const struct opt *repl_setting_row(const char *name);                             /* NULL: none */
+void repl_settings(void (*each)(void *data, const char *name, const char *help), void *data);
+void repl_settings_list(struct repl *r, struct buf *to);
 
 /* ---- repl_complete.c ---- */
 void repl_complete(void *repl, struct str before);

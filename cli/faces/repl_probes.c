@@ -274,13 +274,13 @@ static void on_failed(void *data, struct peer *p, const struct err *e)
 {
     struct repl *r = data;
     struct repl_node *n = &r->nodes[p->index];
-    bool again = r->reattach || n->wanted;
+    bool paused = loop_now() < n->wanted, again = r->reattach || paused;
 
     repl_fail(r, e);
     n->lost = true;
     snprintf(n->name, sizeof(n->name), "%s", name_of(p));
-    n->retry_at = again ? loop_now() + (n->wanted ? 0 : RETRY_MS) : -1;
-    n->wanted = false;
+    n->retry_at = again ? loop_now() + (paused ? 0 : RETRY_MS) : -1;
+    n->wanted = 0;
     r->timer.due = 0;
     if (again)
         ctx_say(r->ctx, "%s: will be attached again", n->name);

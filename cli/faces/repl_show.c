@@ -13,6 +13,7 @@
 #define LAG_FULL ((size_t)8 << 20) /* unshown events at which no more is asked from the nodes */
 #define LAG_LOW ((size_t)1 << 20)
 #define REDRAW_MS 250
+#define CATCH_UP_MS 5000
 #define MEANWHILE ((size_t)128 << 10)
 
 static bool keep(void *output, struct buf *bytes)
@@ -188,23 +189,35 @@ static bool catch_up(struct repl *r, struct reel *reel, int *ret_status)
     return true;
 }
 
+void repl_catch_up(struct repl *r)
+{
+    int64_t until = loop_now() + CATCH_UP_MS;
+
+    while (r->live && !r->live->done && scroll_ahead(r->live->source) && loop_now() < until && !r->ctx->interrupts && !r->leaving)
+        repl_step(r, loop_now() + 10);
+}
+
+/* What is on its way to the terminal comes before what follows; what comes meanwhile stays in the scrollback. */
+void repl_pause(struct repl *r)
+{
+    r->paused = true;
+    while (r->pending.len && !r->ctx->interrupts && !r->leaving)
+        repl_step(r, -1);
+}
+
 int repl_show_once(struct repl *r, const struct view_opts *view, const char *file)
 {
     struct reel *reel;
     struct err e;
     int status = 0;
 
-    /* What is on its way to the terminal comes before, what comes meanwhile after. */
-    while (r->pending.len && !r->ctx->interrupts && !r->leaving)
-        repl_step(r, -1);
     reel = reel_new(r, view, file, false, &e);
     if (!reel)
         return repl_fail(r, &e);
-    r->paused = true;
+    repl_pause(r);
     if (catch_up(r, reel, &status)) {
         pipeline_end(reel->pipeline);
-        while (r->pending.len && !r->ctx->interrupts && !r->leaving)
-            repl_step(r, -1);
+        repl_pause(r);
         status = show_flush(&reel->show, r->ctx, status);
     }
     r->paused = false;
@@ -249,12 +262,11 @@ int repl_show_screen(struct repl *r, const struct view_opts *view)
     struct err e;
     int status = 0, key;
 
-    while (r->pending.len && !r->ctx->interrupts && !r->leaving)
-        repl_step(r, -1);
     reel = reel_new(r, view, NULL, false, &e);
     if (!reel)
         return repl_fail(r, &e);
-    r->paused = r->held = true;
+    repl_pause(r);
+    r->held = r->screen = true;
     out_write(r->ctx->out, "\033[?1049h\033[?25l", 14);
     for (bool going = true; going;) {
         int64_t next = loop_now() + REDRAW_MS;
@@ -271,8 +283,10 @@ int repl_show_screen(struct repl *r, const struct view_opts *view)
         }
     }
     out_write(r->ctx->out, "\033[?25h\033[?1049l", 14);
-    r->paused = r->held = false;
+    r->paused = r->held = r->screen = false;
     reel_free(reel);
+    line_above(r->line, buf_view(&r->aside));
+    buf_clear(&r->aside);
     repl_show_go_on(r);
     return status;
 }

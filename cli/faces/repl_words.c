@@ -22,7 +22,7 @@ static void print(struct repl *r, struct buf *b)
     if (r->line)
         line_above(r->line, buf_view(b));
     else
-        out_write(r->ctx->out, b->data, b->len);
+        buf_str(&r->pending, buf_view(b)); /* in its place among the events */
     buf_release(b);
 }
 
@@ -42,7 +42,7 @@ static int PRINTF_LIKE(2, 3) usage(struct repl *r, const char *fmt, ...)
 /* ---- words of a line ---- */
 
 /* The next word off *rest, quotes of either kind taken away; NULL: none. */
-static char *next_word(char **rest)
+char *repl_next_word(char **rest)
 {
     char *at = *rest, *to, *begin, quote = 0;
 
@@ -85,11 +85,11 @@ static int do_probes(struct repl *r, char *rest UNUSED)
 
 static int do_drop(struct repl *r, char *rest)
 {
-    char *label = next_word(&rest);
+    char *label = repl_next_word(&rest);
 
     if (!label)
         return usage(r, "which probe? :drop LABEL, or :drop all");
-    for (; label; label = next_word(&rest))
+    for (; label; label = repl_next_word(&rest))
         if (!repl_drop(r, label))
             return usage(r, "there is no probe %s", label);
     return 0;
@@ -97,13 +97,13 @@ static int do_drop(struct repl *r, char *rest)
 
 static int do_start(struct repl *r, char *rest)
 {
-    repl_start(r, next_word(&rest));
+    repl_start(r, repl_next_word(&rest));
     return 0;
 }
 
 static int do_stop(struct repl *r, char *rest)
 {
-    repl_stop(r, next_word(&rest));
+    repl_stop(r, repl_next_word(&rest));
     return 0;
 }
 
@@ -111,12 +111,12 @@ static int do_stop(struct repl *r, char *rest)
 
 static int do_attach(struct repl *r, char *rest)
 {
-    char *name = next_word(&rest);
+    char *name = repl_next_word(&rest);
     struct err e;
 
     if (!name)
         return usage(r, "which node? :attach NODE");
-    for (; name; name = next_word(&rest))
+    for (; name; name = repl_next_word(&rest))
         if (!repl_attach(r, name, &e))
             return repl_fail(r, &e);
     return 0;
@@ -124,7 +124,7 @@ static int do_attach(struct repl *r, char *rest)
 
 static int do_detach(struct repl *r, char *rest)
 {
-    char *name = next_word(&rest);
+    char *name = repl_next_word(&rest);
     struct peer *p = name ? repl_peer(r, name) : r->current >= 0 ? &r->run.peers.items[r->current] : NULL;
 
     if (!p)
@@ -135,7 +135,7 @@ static int do_detach(struct repl *r, char *rest)
 
 static int do_node(struct repl *r, char *rest)
 {
-    char *name = next_word(&rest);
+    char *name = repl_next_word(&rest);
     struct buf b = {0};
 
     if (name) {
@@ -160,7 +160,7 @@ static int do_node(struct repl *r, char *rest)
 
 static int do_reattach(struct repl *r, char *rest)
 {
-    char *word = next_word(&rest);
+    char *word = repl_next_word(&rest);
 
     if (!word || !strcmp(word, "on") || !strcmp(word, "off"))
         r->reattach = !word || !strcmp(word, "on");
@@ -236,9 +236,9 @@ static int do_as(struct repl *r, char *rest)
 {
     const char *name = NULL, *file = NULL;
 
-    for (char *w; (w = next_word(&rest));) {
+    for (char *w; (w = repl_next_word(&rest));) {
         if (!strcmp(w, "-o") || !strcmp(w, "--output")) {
-            file = next_word(&rest);
+            file = repl_next_word(&rest);
             if (!file)
                 return usage(r, "-o needs a file");
         } else if (name) {
@@ -255,7 +255,7 @@ static int do_as(struct repl *r, char *rest)
 
 static int do_save(struct repl *r, char *rest)
 {
-    char *file = next_word(&rest);
+    char *file = repl_next_word(&rest);
 
     return file ? save(r, NULL, file) : usage(r, "which file? :save FILE.etr, or in the view of another extension");
 }
@@ -293,7 +293,7 @@ static bool came(struct repl *r, uint64_t wanted)
 
 static int do_wait(struct repl *r, char *rest)
 {
-    char *amount = next_word(&rest), *unit = next_word(&rest), *end;
+    char *amount = repl_next_word(&rest), *unit = repl_next_word(&rest), *end;
     int64_t ns, until = -1;
     uint64_t wanted = 0;
 
@@ -312,206 +312,11 @@ static int do_wait(struct repl *r, char *rest)
     return 0;
 }
 
-/* ---- settings: the rows of the options ---- */
-
-enum touches { NOTHING, ARMING, SESSIONS, VIEW };
-
-struct setting {
-    const struct opt_group *group;
-    size_t offset; /* of its struct in struct repl */
-    enum touches touches;
-};
-
-static const struct setting settings[] = {
-    {&what_group, offsetof(struct repl, what), ARMING},
-    {&limit_group, offsetof(struct repl, limit), SESSIONS},
-    {&view_group, offsetof(struct repl, view), VIEW},
-};
-
-static const struct opt *find_setting(const char *name, const struct setting **ret)
-{
-    for (size_t i = 0; i < ARRAY_LEN(settings); i++)
-        for (size_t k = 0; k < settings[i].group->count; k++) {
-            const struct opt *o = &settings[i].group->rows[k];
-            size_t len = strlen(o->name);
-            /* :procs for --proc, :greps for --grep */
-            if (!strncmp(o->name, name, len) && (!name[len] || (o->type == OPT_TEXTS && !strcmp(name + len, "s")))) {
-                *ret = &settings[i];
-                return o;
-            }
-        }
-    return NULL;
-}
-
-/* What is told of the session when it is made; --limit, --for and --on-loss are ours. */
-static bool of_session(const struct opt *o)
-{
-    static const char *const ours[] = {"limit", "for", "on-loss"};
-
-    for (size_t i = 0; i < ARRAY_LEN(ours); i++)
-        if (!strcmp(o->name, ours[i]))
-            return false;
-    return true;
-}
-
-/* These collect; every other list is what was said last. */
-static bool collects(const struct opt *o)
-{
-    return !strcmp(o->name, "let") || !strcmp(o->name, "hrl") || !strcmp(o->name, "redact");
-}
-
-static bool set_one(struct repl *r, const struct setting *s, const struct opt *o, const char *value, struct err *e)
-{
-    struct opt_use use = {s->group, (char *)r + s->offset};
-    struct texts none = {0};
-    struct buf name = {0};
-    char **behind;
-
-    buf_printf(&name, "--%s", o->name);
-    buf_cstr(&name);
-    char *kept = value ? arena_strndup(&r->arena, value, strlen(value)) : NULL;
-    char *argv[] = {name.data, kept, NULL};
-    bool ok = opts_parse(&use, 1, argv, &none, &behind, e);
-    buf_release(&name);
-    texts_release(&none);
-    return ok;
-}
-
-static void unset(struct repl *r, const struct setting *s, const struct opt *o)
-{
-    static const struct what_opts what = WHAT_OPTS_INIT;
-    static const struct limit_opts limit = LIMIT_OPTS_INIT;
-    static const struct view_opts view = VIEW_OPTS_INIT;
-    const void *from = s->group == &what_group ? (const void *)&what : s->group == &limit_group ? (const void *)&limit : &view;
-    static const size_t sizes[] = {
-        [OPT_FLAG] = sizeof(bool), [OPT_OFF] = sizeof(bool), [OPT_COUNT] = sizeof(int), [OPT_TEXT] = sizeof(char *),
-        [OPT_TEXTS] = sizeof(struct texts), [OPT_NUMBER] = sizeof(int64_t), [OPT_DURATION] = sizeof(int64_t),
-        [OPT_SIZE] = sizeof(int64_t), [OPT_CHOICE] = sizeof(int),
-    };
-    char *to = (char *)r + s->offset + o->offset;
-
-    if (o->type == OPT_TEXTS)
-        texts_release((struct texts *)(void *)to);
-    memcpy(to, (const char *)from + o->offset, sizes[o->type]);
-}
-
-static bool is_list_of_words(const struct opt *o)
-{
-    return !strcmp(o->name, "proc");
-}
-
-static bool set_values(struct repl *r, const struct setting *s, const struct opt *o, char *rest, struct err *e)
-{
-    if (!o->arg) {
-        if (*rest && strcmp(rest, "on") != 0 && strcmp(rest, "off") != 0)
-            return err_set(e, ERR_USAGE, ":%s takes on or off, not '%s'", o->name, rest);
-        unset(r, s, o);
-        return !strcmp(rest, "off") || set_one(r, s, o, NULL, e);
-    }
-    if (!*rest || !collects(o))
-        unset(r, s, o);
-    if (!*rest)
-        return true;
-    if (!is_list_of_words(o))
-        return set_one(r, s, o, rest, e);
-    for (char *w; (w = next_word(&rest));)
-        if (!set_one(r, s, o, w, e))
-            return false;
-    return true;
-}
-
-/* Whether what was captured is shown once more: by what selects, not by how it looks. */
-static bool selects(const struct opt *o)
-{
-    static const char *const names[] = {"grep", "where", "invert", "json", "summary"};
-
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (!strcmp(o->name, names[i]))
-            return true;
-    return false;
-}
-
-static int do_setting(struct repl *r, const struct setting *s, const struct opt *o, char *rest)
-{
-    struct view_opts view = r->view;
-    struct err e;
-    bool with = *rest;
-
-    /* Lists are taken apart in place: the view before keeps its own for the case that the new one is wrong. */
-    if (s->touches == VIEW && o->type == OPT_TEXTS)
-        *(struct texts *)(void *)((char *)r + s->offset + o->offset) = (struct texts){0};
-    if (!set_values(r, s, o, rest, &e))
-        return repl_fail(r, &e);
-    switch (s->touches) {
-    case ARMING:
-        if (r->armed)
-            repl_arm(r);
-        break;
-    case SESSIONS:
-        if (of_session(o))
-            repl_reopen(r);
-        else
-            repl_show_live(r, true);
-        break;
-    case VIEW:
-        if (!repl_show_live(r, !(selects(o) && with))) {
-            r->view = view;
-            return ERR_USAGE;
-        }
-        break;
-    default:
-        break;
-    }
-    return 0;
-}
-
-static void put_value(struct buf *b, const struct opt *o, const void *from)
-{
-    const void *at = (const char *)from + o->offset;
-    const struct texts *t = at;
-
-    switch (o->type) {
-    case OPT_FLAG:
-    case OPT_OFF:
-        buf_puts(b, *(const bool *)at == (o->type == OPT_FLAG) ? "on" : "off");
-        break;
-    case OPT_TEXT:
-        buf_puts(b, *(const char *const *)at ? *(const char *const *)at : "");
-        break;
-    case OPT_TEXTS:
-        for (size_t i = 0; i < t->count; i++)
-            buf_printf(b, "%s%s", i ? "  " : "", t->items[i]);
-        break;
-    case OPT_CHOICE: {
-        const char *word = o->arg;
-        for (int i = *(const int *)at; i > 0; i--)
-            word += strcspn(word, "|") + 1;
-        buf_add(b, word, strcspn(word, "|"));
-        break;
-    }
-    case OPT_DURATION:
-        buf_printf(b, "%lldms", (long long)(*(const int64_t *)at / 1000000));
-        break;
-    case OPT_COUNT:
-        buf_printf(b, "%d", *(const int *)at);
-        break;
-    default:
-        buf_printf(b, "%lld", (long long)*(const int64_t *)at);
-        break;
-    }
-}
-
 static int do_set(struct repl *r, char *rest UNUSED)
 {
     struct buf b = {0};
 
-    for (size_t i = 0; i < ARRAY_LEN(settings); i++)
-        for (size_t k = 0; k < settings[i].group->count; k++) {
-            const struct opt *o = &settings[i].group->rows[k];
-            buf_printf(&b, ":%-14s", o->name);
-            put_value(&b, o, (char *)r + settings[i].offset);
-            buf_char(&b, '\n');
-        }
+    repl_settings_list(r, &b);
     print(r, &b);
     return 0;
 }
@@ -572,11 +377,11 @@ static void split(struct repl *r, const struct cmd *c, char *rest, struct texts 
             texts_add(&words_of, rest);
             break;
         }
-        w = next_word(&rest);
+        w = repl_next_word(&rest);
         const struct opt *o = *w == '-' ? option_of(c, w) : NULL;
         names_node = names_node || (o && o->letter == 'n');
         texts_add(*w == '-' ? &options : &words_of, w);
-        if (o && o->arg && (w = next_word(&rest)))
+        if (o && o->arg && (w = repl_next_word(&rest)))
             texts_add(&options, w);
     }
     if (!names_node)
@@ -597,9 +402,8 @@ static int do_command(struct repl *r, const struct cmd *c, char *rest)
 
     split(r, c, rest, &argv);
     texts_add(&argv, NULL);
-    while (r->pending.len && !r->ctx->interrupts && !r->leaving)
-        repl_step(r, -1);
-    r->paused = r->held = true;
+    repl_pause(r);
+    r->held = true;
     if (r->line)
         line_lend(r->line);
     int status = c->run(r->ctx, c, (char **)(uintptr_t)argv.items);
@@ -657,10 +461,7 @@ void repl_words(void (*each)(void *data, const char *word, const char *help), vo
 {
     for (const struct word *w = words; w->name; w++)
         each(data, w->name, w->help);
-    for (size_t i = 0; i < ARRAY_LEN(settings); i++)
-        for (size_t k = 0; k < settings[i].group->count; k++)
-            if (strcmp(settings[i].group->rows[k].name, "as") != 0)
-                each(data, settings[i].group->rows[k].name, settings[i].group->rows[k].help);
+    repl_settings(each, data);
     for (const struct cmd *const *c = cmd_all(); *c; c++)
         if (*c != &cmd_repl && *c != &cmd_help)
             each(data, (*c)->name, (*c)->summary);
@@ -671,8 +472,9 @@ struct wrapped {
     size_t col;
 };
 
-static void put_wrapped(struct wrapped *w, const char *text)
+static void put_wrapped(void *data, const char *text, const char *help UNUSED)
 {
+    struct wrapped *w = data;
     size_t len = strlen(text) + 2;
 
     if (w->col + len > 78 || !w->col) {
@@ -695,22 +497,19 @@ static void overview(struct buf *b)
         buf_printf(b, "  %-22s %s\n", left, each->help);
     }
     buf_puts(b, "\nSettings, as the options of etrace trace; :set lists them, :help NAME explains:\n");
-    for (size_t i = 0; i < ARRAY_LEN(settings); i++)
-        for (size_t k = 0; k < settings[i].group->count; k++)
-            put_wrapped(&w, settings[i].group->rows[k].name);
+    repl_settings(put_wrapped, &w);
     buf_puts(b, "\n\nCommands of the shell, and views (:hist EXPR):\n");
     w.col = 0;
     for (const struct cmd *const *c = cmd_all(); *c; c++)
         if (*c != &cmd_repl && *c != &cmd_help)
-            put_wrapped(&w, (*c)->name);
+            put_wrapped(&w, (*c)->name, NULL);
     for (const struct sink_type *const *t = sink_types; *t; t++)
-        put_wrapped(&w, (*t)->name);
+        put_wrapped(&w, (*t)->name, NULL);
     buf_char(b, '\n');
 }
 
 static void help_on(struct buf *b, const char *name)
 {
-    const struct setting *s;
     const struct opt *o;
     const struct cmd *c;
 
@@ -719,7 +518,7 @@ static void help_on(struct buf *b, const char *name)
             buf_printf(b, ":%s %s\n%s\n", w->name, w->usage, w->help);
             return;
         }
-    if ((o = find_setting(name, &s)))
+    if ((o = repl_setting_row(name)))
         buf_printf(b, ":%s %s\n%s\n", o->name, o->arg ? o->arg : "on|off", o->help);
     else if ((c = cmd_find(name)))
         cmd_print_help(b, c);
@@ -727,7 +526,7 @@ static void help_on(struct buf *b, const char *name)
 
 static int do_help(struct repl *r, char *rest)
 {
-    char *name = next_word(&rest);
+    char *name = repl_next_word(&rest);
     struct buf b = {0};
 
     if (!name)
@@ -748,9 +547,8 @@ static void try_near(void *near, const char *word, const char *help UNUSED)
 int repl_word(struct repl *r, char *line)
 {
     char *rest = line;
-    const struct setting *s;
-    const struct opt *o;
     const struct cmd *c;
+    int status;
 
     while (*rest && !isspace((unsigned char)*rest))
         rest++;
@@ -762,8 +560,8 @@ int repl_word(struct repl *r, char *line)
             return w->run(r, rest);
     if (sink_by_name(line)) /* before --json and --summary, which are such views */
         return do_view(r, line, rest);
-    if ((o = find_setting(line, &s)))
-        return do_setting(r, s, o, rest);
+    if (repl_setting(r, line, rest, &status))
+        return status;
     if ((c = cmd_find(line)) && strcmp(c->name, "repl") != 0)
         return do_command(r, c, rest);
     struct near near = near_start(line, strlen(line));

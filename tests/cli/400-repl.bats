@@ -249,7 +249,8 @@ paces() { on_node '[exit(P, kill) || P <- processes(), {current_function, {work,
     await 'stopped;'
     entered ':clear'
     entered ':start'
-    await '1 probe.*Ctrl-C stops'
+    traced_again() { [[ $(screen | grep -c 'Ctrl-C stops') -ge 2 ]]; }
+    until_true 15 traced_again
     on_node 'work:fac(4)'
     await 'return work:fac/1 = 24'
     entered ':stop'
