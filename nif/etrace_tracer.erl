@@ -61,6 +61,7 @@
 -include("tracer_arm.hrl").
 -include("tracer_system.hrl").
 -include("tracer_names.hrl").
+-include("tracer_complete.hrl").
 
 %% ---- replaced by the NIF ------------------------------------------------------------------------------------------
 
@@ -397,6 +398,7 @@ request(Id, Bin, S) ->
 request_do(ping, Id, S) -> reply(Id, {ok, pong}, S);
 request_do(info, Id, S) -> reply(Id, {ok, info(S)}, S);
 request_do({arm, Map}, Id, S) when is_map(Map) -> arm(Id, Map, S);
+request_do({complete, What, After}, Id, S) when is_binary(After) -> complete(Id, What, After, S);
 request_do(disarm, Id, S) -> reply(Id, {ok, true}, disarm(S));
 request_do(_, Id, S) -> reply(Id, {error, bad_request}, S).
 
@@ -441,7 +443,8 @@ work(Function, Argument) ->
     try
         case Function of
             arm -> arm_do(Argument);
-            check -> check_do(Argument)
+            check -> check_do(Argument);
+            complete -> complete_do(Argument)
         end
     catch
         throw:Reason -> {error, Reason};

@@ -5,7 +5,9 @@
 %% is traced, and a failure half-way has traced nobody.
 %%
 %% Request: #{probes => [Probe], procs => [Who], ports => [Who], flags => [atom], port_flags => [atom], kinds => Mask,
-%%            system => [{Event, Value}], seq_trace => boolean, allow_empty => boolean, unsafe => boolean, tally => boolean}
+%%            system => [{Event, Value}], seq_trace => boolean, allow_empty => boolean, unsafe => boolean, tally => boolean, mark => N}
+%% mark: optional; the notice {armed, N} stands in the stream between what the session before has seen and the first event
+%% that answers the request, so that who arms again and again knows which event answers what.
 %% Probe: #{id, type => call|send|recv, scope => local|global|meta, select => [Selector], atoms => [Bin],
 %%          match_spec => {any, Bin} | {arity, #{Arity => Bin}}}, Bin: an encoded match specification, or `true`
 %% Who: all | existing | new | {pid, Bin} | {name, Bin} | {via, Module, EncodedName, Text} | {application, Bin} | {initial, Bin}
@@ -31,20 +33,23 @@
 arm(Id, _, S = #s{helper = {_, _}}) -> reply(Id, {error, busy}, S);
 arm(Id, _, S = #s{last = Last}) when Last =/= none -> reply(Id, {error, stopping}, S);
 arm(Id, Request, S0) ->
-    S = disarm(S0),
+    S = announce(Request, disarm(S0)),
     Boot = {self(), ours(S), S#s.tracer =:= fallback, S#s.options},
     help({arm, Id, Request}, arm, {weak(S), Request, all, Boot}, S).
 
 weak(#s{session = {_, Weak}}) -> Weak.
+
+announce(#{mark := N}, S) -> meta(S, notice, [armed, N]);
+announce(_, S) -> S.
 
 %% A fresh session is the surest way to clear everything: patterns of every scope, flags, counters, breakpoints.
 disarm(S = #s{armed = none, helper = none}) -> S;
 disarm(S = #s{last = Last}) when Last =/= none -> S;
 disarm(S) -> session((destroy(S))#s{helper = none, timer = none}).
 
-helped({arm, _, _}, {ok, #armed{system = Pid}, _}, S = #s{last = Last}) when Last =/= none -> % it was stopped meanwhile
-    is_pid(Pid) andalso exit(Pid, kill),
-    S;
+helped({arm, Id, _}, Result, S = #s{last = Last}) when Last =/= none -> % it was told to stop meanwhile
+    case Result of {ok, #armed{system = Pid}, _} when is_pid(Pid) -> exit(Pid, kill); _ -> ok end,
+    reply(Id, {error, stopping}, S);
 helped({arm, Id, Request}, {ok, Armed, Answer}, S0) ->
     S1 = kinds_of(Request, hears(Armed, S0)),
     %% Where no specification can reject a call, the NIF may turn calls away before the VM has built their arguments.
@@ -62,6 +67,10 @@ helped({arm, Id, _}, {error, Reason}, S) ->
     reply(Id, {error, Reason}, disarm(S#s{armed = failed}));
 helped({arm, Id, _}, killed, S) ->
     reply(Id, {error, max_heap_size}, disarm(S#s{armed = failed}));
+helped({complete, Id}, killed, S) ->
+    reply(Id, {error, max_heap_size}, S);
+helped({complete, Id}, Answer, S) ->
+    reply(Id, Answer, S);
 helped(check, {ok, Armed, Notices}, S = #s{armed = #armed{}}) ->
     lists:foldl(fun({Tag, M}, Acc) -> meta(Acc, notice, [Tag, M]) end, S#s{armed = Armed}, Notices);
 helped(_, _, S) ->

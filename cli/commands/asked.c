@@ -382,6 +382,8 @@ bool asked_arm(const struct asked *p, const struct what_opts *what, int otp, str
         arm_unsafe(&a.arm);
     if (what->allow_empty)
         arm_allow_empty(&a.arm);
+    if (p->mark)
+        arm_mark(&a.arm, p->mark);
     if (ok)
         arm_finish(&a.arm, ret_request);
     arm_release(&a.arm);

@@ -19,6 +19,7 @@ struct asked {
     size_t nheaders;
     bool figures; /* nothing but figures of calls is shown, so the node may count instead of sending */
     struct buf *dump_tokens, *dump_ast; /* set before compiling: where to write what the passes made; or NULL */
+    uint64_t mark; /* set before asked_arm(): arm_mark(); 0: none */
 };
 
 void asked_init(struct asked *p);

@@ -19,6 +19,7 @@ struct cmd {
 
 extern const struct cmd cmd_trace, cmd_replay, cmd_explain, cmd_help, cmd_version;
 
+void cmd_add(const struct cmd *c); /* one that stands above this floor: a face; once */
 const struct cmd *cmd_find(const char *name);
 const struct cmd *const *cmd_all(void); /* NULL-terminated */
 

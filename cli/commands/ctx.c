@@ -34,21 +34,25 @@ void ctx_release(struct ctx *c)
 }
 
 /* One write, so that lines of several writers do not mix. */
-static void talk(struct buf *line)
+static void talk(struct ctx *c, struct buf *line)
 {
-    ssize_t n = write(STDERR_FILENO, line->data, line->len);
-    (void)n; /* there is nobody left to tell */
+    if (c->talk) {
+        c->talk(c->talk_data, buf_view(line));
+    } else {
+        ssize_t n = write(STDERR_FILENO, line->data, line->len);
+        (void)n; /* there is nobody left to tell */
+    }
     buf_release(line);
 }
 
-static void PRINTF_LIKE(1, 0) say(const char *fmt, va_list args)
+static void PRINTF_LIKE(2, 0) say(struct ctx *c, const char *fmt, va_list args)
 {
     struct buf line = {0};
     char text[1024];
 
     vsnprintf(text, sizeof(text), fmt, args);
     buf_printf(&line, "etrace: %s\n", text);
-    talk(&line);
+    talk(c, &line);
 }
 
 void ctx_say(struct ctx *c, const char *fmt, ...)
@@ -58,7 +62,7 @@ void ctx_say(struct ctx *c, const char *fmt, ...)
     if (c->quiet > 0)
         return;
     va_start(args, fmt);
-    say(fmt, args);
+    say(c, fmt, args);
     va_end(args);
 }
 
@@ -69,7 +73,7 @@ void ctx_warn(struct ctx *c, const char *fmt, ...)
     if (c->quiet > 1)
         return;
     va_start(args, fmt);
-    say(fmt, args);
+    say(c, fmt, args);
     va_end(args);
 }
 
@@ -96,7 +100,7 @@ int ctx_fail(struct ctx *c, const struct err *e)
         carets(&line, e, c->color_talk);
     if (e->hint[0])
         buf_printf(&line, "hint: %s\n", e->hint);
-    talk(&line);
+    talk(c, &line);
     return e->status ? (int)e->status : ERR_RUN;
 }
 

@@ -13,6 +13,8 @@ struct ctx {
     struct loop loop;
     struct out *out; /* results */
     bool color_talk;
+    void (*talk)(void *data, struct str lines); /* where words go when not to stderr; NULL: there */
+    void *talk_data;
     int quiet; /* 1: no banner and summary, 2: no warnings either; errors are always said */
     int interrupts; /* signals that asked to end */
     int last_signal;

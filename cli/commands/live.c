@@ -6,12 +6,10 @@
 
 #include "../events/recfile.h"
 #include "../ground/mem.h"
-#include "../node/arm.h"
-#include "peers.h"
+#include "run.h"
 
 #define BACKLOG_FULL (8u << 20) /* unwritten output at which no more is asked from the nodes */
 #define BACKLOG_LOW (1u << 20)
-#define ANSWER_MS 10000
 #define LEAVE_MS 5000 /* after a stop; the node's own lease is there for what comes later */
 #define REST_MS 1000  /* how long the results of the calls within --limit are waited for */
 
@@ -21,8 +19,7 @@ struct live {
     struct asked asked;
     struct show show;
     struct pipeline *pipeline;
-    struct peers peers;
-    struct arm_result armed;
+    struct run run;
     int64_t until;        /* loop_now() time at which it stops, -1: none */
     int64_t gone_by;      /* once it is stopping */
     bool stopping, blocked, limited;
@@ -50,7 +47,7 @@ static void stop(struct live *l)
         return;
     l->stopping = true;
     l->gone_by = loop_now() + LEAVE_MS;
-    peers_stop(&l->peers);
+    peers_stop(&l->run.peers);
 }
 
 static void stop_with(struct live *l, const struct err *e)
@@ -83,17 +80,12 @@ static void on_batch(void *data, struct peer *p, const void *batch, size_t len)
     }
 }
 
-static void on_reply(void *data, struct peer *p UNUSED, const struct session_reply *reply)
+static void on_refused(void *data, struct peer *p UNUSED, const struct err *e)
 {
     struct live *l = data;
-    struct err e;
 
-    if (!reply->ok)
-        session_error(reply, &e);
-    else if (arm_result_read(reply->term, &l->armed, &e))
-        return;
     if (!l->status)
-        fail(l, &e);
+        fail(l, e);
 }
 
 /* ---- talk ---- */
@@ -106,33 +98,34 @@ static const char *plural(uint64_t n)
 static void on_notice(void *data, const struct event_node *node, struct str tag, struct str text)
 {
     struct live *l = data;
-    const char *sep = l->peers.count > 1 ? ": " : "";
+    const char *sep = l->run.peers.count > 1 ? ": " : "";
 
-    ctx_warn(l->ctx, "%.*s%s%.*s%s%.*s", l->peers.count > 1 ? (int)node->name.len : 0, node->name.at, sep, (int)tag.len, tag.at,
+    ctx_warn(l->ctx, "%.*s%s%.*s%s%.*s", l->run.peers.count > 1 ? (int)node->name.len : 0, node->name.at, sep, (int)tag.len, tag.at,
              text.len ? " " : "", (int)text.len, text.at);
 }
 
-static void banner(struct live *l, const struct peer *p)
+static void on_armed(void *data, struct peer *p, const struct arm_result *result)
 {
+    struct live *l = data;
     const struct session_node *node = session_node(p->session);
     uint64_t functions = 0;
     bool calls = false;
 
     for (size_t i = 0; i < l->asked.count; i++)
         calls = calls || l->asked.specs[i]->kind == SPEC_CALL;
-    for (size_t i = 0; i < l->armed.nprobes; i++)
-        functions += l->armed.probes[i].functions;
+    for (size_t i = 0; i < result->nprobes; i++)
+        functions += result->probes[i].functions;
     if (node->fallback)
         ctx_warn(l->ctx, "%s: tracing without the NIF, at most 1000 events a second: %s", node->name, node->fallback_why);
-    for (size_t i = 0; i < l->armed.nwarnings; i++)
-        ctx_warn(l->ctx, "%s: warning: %s", node->name, l->armed.warnings[i]);
+    for (size_t i = 0; i < result->nwarnings; i++)
+        ctx_warn(l->ctx, "%s: warning: %s", node->name, result->warnings[i]);
     char found[64] = "", ports[40] = "";
     if (calls)
         snprintf(found, sizeof(found), " · %llu function%s", (unsigned long long)functions, plural(functions));
-    if (l->armed.ports)
-        snprintf(ports, sizeof(ports), " · %llu port%s", (unsigned long long)l->armed.ports, plural(l->armed.ports));
+    if (result->ports)
+        snprintf(ports, sizeof(ports), " · %llu port%s", (unsigned long long)result->ports, plural(result->ports));
     ctx_say(l->ctx, "%s · OTP %s%s · %llu process%s%s%s", node->name, node->otp_version, found,
-            (unsigned long long)l->armed.processes, l->armed.processes == 1 ? "" : "es", ports,
+            (unsigned long long)result->processes, result->processes == 1 ? "" : "es", ports,
             l->o->what->dry_run ? " · not traced (--dry-run)" : " · Ctrl-C stops");
 }
 
@@ -150,12 +143,12 @@ static void summary(struct live *l)
         snprintf(missing, sizeof(missing), " · %llu never arrived", (unsigned long long)t->missing);
     ctx_say(l->ctx, "%llu event%s%s · %llu dropped%s · %llu truncated · %llu incomplete · session %s",
             (unsigned long long)t->shown, plural(t->shown), filtered, (unsigned long long)lost, missing,
-            (unsigned long long)t->truncated, (unsigned long long)t->incomplete, peers_gone(&l->peers) ? "destroyed" : "ended by the node");
+            (unsigned long long)t->truncated, (unsigned long long)t->incomplete, peers_gone(&l->run.peers) ? "destroyed" : "ended by the node");
 }
 
 /* ---- attaching ---- */
 
-/* Whether something is decided here about single events. */
+/* Whether something is decided here about single events; those cannot be counted on the node. */
 static bool sifts(const struct live *l)
 {
     for (size_t i = 0; i < l->asked.count; i++)
@@ -164,56 +157,14 @@ static bool sifts(const struct live *l)
     return l->show.ngreps || l->asked.nwheres;
 }
 
-static struct session_options session_options(const struct live *l, struct str *keys, size_t nkeys)
+static bool pairs(const struct live *l)
 {
-    const struct limit_opts *limit = l->o->limit;
     uint64_t besides;
 
     asked_kinds(&l->asked, &besides);
-    return (struct session_options){
-        .size = (uint32_t)MIN(limit->size, 256 << 10),
-        .depth = (uint32_t)MIN(limit->depth, 64),
-        .items = (uint32_t)MIN(limit->items, 1 << 20),
-        .limit = sifts(l) || besides ? 0 : (uint64_t)limit->limit, /* what is filtered here cannot be counted there */
-        .rate = (uint64_t)limit->rate,
-        .redact = keys,
-        .nredact = nkeys,
-        .fallback = l->o->node->fallback,
-    };
+    return besides;
 }
 
-static const char *const secrets[] = {
-    "password", "password_hash", "passwd", "passphrase", "pwd", "secret", "secret_key", "secret_key_base", "client_secret", "token",
-    "access_token", "refresh_token", "id_token", "auth_token", "cookie", "authorization", "api_key", "apikey", "private_key",
-    "credentials", "otp_secret",
-};
-
-#define MAX_KEYS 64     /* as many as the tracer takes, and so long */
-#define MAX_KEY_BYTES 31
-
-static bool redacted(const struct limit_opts *limit, struct str keys[static MAX_KEYS], size_t *ret_count, struct err *e)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; limit->redact_defaults && i < ARRAY_LEN(secrets); i++)
-        keys[n++] = (struct str){secrets[i], strlen(secrets[i])};
-    for (size_t i = 0; i < limit->redact.count; i++)
-        for (const char *at = limit->redact.items[i]; *at;) {
-            size_t len = strcspn(at, ",");
-            if (len > MAX_KEY_BYTES)
-                return err_set(e, ERR_USAGE, "--redact takes keys of at most %d bytes, not '%.*s'", MAX_KEY_BYTES, (int)len, at);
-            if (len && n == MAX_KEYS)
-                return err_set(e, ERR_USAGE, "--redact takes at most %zu keys beside the default ones",
-                               MAX_KEYS - (limit->redact_defaults ? ARRAY_LEN(secrets) : 0));
-            if (len)
-                keys[n++] = (struct str){at, len};
-            at += len + (at[len] == ',');
-        }
-    *ret_count = n;
-    return true;
-}
-
-/* Compiles once more for this node's OTP, so that what it does not have is refused before anything is sent. */
 /* Where each event would only be counted, the node counts: nothing may have to look at one. */
 static bool wants_figures(const struct live *l)
 {
@@ -223,24 +174,6 @@ static bool wants_figures(const struct live *l)
         if (l->asked.specs[i]->kind != SPEC_CALL)
             return false;
     return true;
-}
-
-static bool arm(struct live *l, struct peer *p, struct err *e)
-{
-    const struct session_node *node = session_node(p->session);
-    const struct live_options *o = l->o;
-    struct asked asked;
-    struct buf request = {0};
-
-    asked_init(&asked);
-    asked.figures = wants_figures(l);
-    arm_result_release(&l->armed);
-    bool ok = asked_compile(&asked, o->what, o->words, &o->view->wheres, node->otp, e) &&
-              asked_arm(&asked, o->what, node->otp, (struct str){node->name, strlen(node->name)}, 0, &request, e) &&
-              peer_ask(p, buf_view(&request), ANSWER_MS, e);
-    buf_release(&request);
-    asked_release(&asked);
-    return ok;
 }
 
 /* What was asked for stands in a recording, so that a replay reads the events as they were read here. */
@@ -255,31 +188,25 @@ static void record_specs(struct live *l)
         recfile_spec_add(&text, "hrl", l->asked.headers[i]);
     for (size_t i = 0; i < what->lets.count; i++)
         recfile_spec_add(&text, "let", (struct str){what->lets.items[i], strlen(what->lets.items[i])});
-    for (size_t i = 0; i < l->peers.count; i++)
+    for (size_t i = 0; i < l->run.peers.count; i++)
         pipeline_specs(l->pipeline, (unsigned)i, buf_view(&text));
     buf_release(&text);
 }
 
+/* Attaches, and waits until every node traces; with a status when one does not. */
 static bool attach_all(struct live *l, struct err *e)
 {
-    struct peers_handlers handlers = {.data = l, .batch = on_batch, .reply = on_reply, .failed = on_failed};
-    struct str keys[MAX_KEYS];
-    size_t nkeys = 0;
+    const struct live_options *o = l->o;
+    struct run_handlers handlers = {.data = l, .batch = on_batch, .armed = on_armed, .refused = on_refused, .failed = on_failed};
 
-    if (!redacted(l->o->limit, keys, &nkeys, e))
+    if (!run_open(&l->run, l->ctx, o->node, o->limit, sifts(l) || pairs(l), &handlers, e))
         return false;
-    struct session_options options = session_options(l, keys, nkeys);
-    if (!peers_open(&l->peers, l->ctx, l->o->node, &options, &handlers, e))
-        return false;
+    l->run.figures = wants_figures(l);
     record_specs(l);
-    for (size_t i = 0; i < l->peers.count; i++) {
-        if (!arm(l, &l->peers.items[i], e))
-            return false;
-        if (l->status)
-            return true;
-        peer_listen(&l->peers.items[i]);
-        banner(l, &l->peers.items[i]);
-    }
+    if (!run_arm(&l->run, o->what, o->words, 0, e))
+        return false;
+    while (run_arming(&l->run) && !l->status && !l->ctx->interrupts && peers_step(&l->run.peers, -1))
+        pipeline_flush(l->pipeline);
     return true;
 }
 
@@ -293,7 +220,7 @@ static void throttle(struct live *l)
     if (l->stopping || (l->blocked ? backlog > BACKLOG_LOW : backlog < BACKLOG_FULL))
         return;
     l->blocked = !l->blocked;
-    peers_pull(&l->peers, !l->blocked);
+    peers_pull(&l->run.peers, !l->blocked);
 }
 
 static void look_for_an_end(struct live *l)
@@ -318,7 +245,7 @@ static void look_for_an_end(struct live *l)
 
 static void stream(struct live *l)
 {
-    while (!(l->stopping && loop_now() >= l->gone_by) && peers_step(&l->peers, l->stopping ? l->gone_by : l->until)) {
+    while (!(l->stopping && loop_now() >= l->gone_by) && peers_step(&l->run.peers, l->stopping ? l->gone_by : l->until)) {
         pipeline_flush(l->pipeline);
         look_for_an_end(l);
         throttle(l);
@@ -363,15 +290,14 @@ int live_run(struct ctx *ctx, const struct live_options *o, const char *default_
     if (!ok)
         fail(&l, &e);
     if (l.status || o->what->dry_run) {
-        peers_leave(&l.peers);
+        peers_leave(&l.run.peers);
     } else {
         l.until = o->limit->for_ns ? loop_now() + o->limit->for_ns / 1000000 : -1;
         stream(&l);
         finish(&l);
         l.status = show_flush(&l.show, ctx, l.status);
     }
-    peers_close(&l.peers);
-    arm_result_release(&l.armed);
+    run_close(&l.run);
     pipeline_free(l.pipeline);
     show_close(&l.show);
     asked_release(&l.asked);

@@ -1,6 +1,7 @@
 #include "peers.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "../ground/mem.h"
 
@@ -23,6 +24,15 @@ static void on_reply(void *data, const struct session_reply *reply)
 
     if (h->reply)
         h->reply(h->data, p, reply);
+}
+
+static void on_ready(void *data, const struct session_node *node UNUSED)
+{
+    struct peer *p = data;
+    const struct peers_handlers *h = &p->peers->handlers;
+
+    if (h->ready)
+        h->ready(h->data, p);
 }
 
 static void over(struct peer *p)
@@ -68,19 +78,27 @@ static bool attach(struct peer *p, const struct node_opts *o, const char *name, 
     return p->session && session_wait(p->session, 0, READY_MS, e);
 }
 
-bool peers_open(struct peers *ps, struct ctx *ctx, const struct node_opts *o, const struct session_options *session,
-                const struct peers_handlers *handlers, struct err *e)
+void peers_begin(struct peers *ps, struct ctx *ctx, const struct peers_handlers *handlers)
+{
+    *ps = (struct peers){.ctx = ctx, .handlers = *handlers};
+    ps->items = mem_zalloc(PEERS_MAX * sizeof(*ps->items));
+}
+
+bool peers_open(struct peers *ps, const struct node_opts *o, const struct session_options *session, struct err *e)
 {
     const char *otherwise = o->os_pid ? NULL : getenv("ETRACE_NODE");
+    size_t count = MAX(o->nodes.count, 1);
 
-    *ps = (struct peers){.ctx = ctx, .handlers = *handlers, .count = MAX(o->nodes.count, 1)};
-    ps->items = mem_zalloc(ps->count * sizeof(*ps->items));
-    for (size_t i = 0; i < ps->count; i++)
+    if (count > PEERS_MAX)
+        return err_set(e, ERR_USAGE, "at most %d nodes", PEERS_MAX);
+    for (size_t i = 0; i < count; i++)
         ps->items[i] = (struct peer){.peers = ps, .index = (unsigned)i, .fd.fd = -1};
-    for (size_t i = 0; i < ps->count; i++) {
-        const char *name = o->nodes.count ? o->nodes.items[i] : otherwise;
-        if (!attach(&ps->items[i], o, name && *name ? name : NULL, session, e))
+    for (; ps->count < count; ps->count++) {
+        const char *name = o->nodes.count ? o->nodes.items[ps->count] : otherwise;
+        if (!attach(&ps->items[ps->count], o, name && *name ? name : NULL, session, e)) {
+            ps->count++;
             return false;
+        }
     }
     return true;
 }
@@ -93,6 +111,70 @@ void peers_close(struct peers *ps)
     }
     free(ps->items);
     *ps = (struct peers){0};
+}
+
+/* The name as it was given may lack its host, and a node may call its host otherwise. */
+static bool is_called(const struct peer *p, const char *name, const char *full)
+{
+    const char *own = p->session ? session_node(p->session)->name : "";
+    size_t len = strlen(name);
+
+    return !strcmp(own, full) || (!strchr(name, '@') && !strncmp(own, name, len) && own[len] == '@');
+}
+
+/* Its old place, or a new one. NULL: it is attached already, or there are too many. */
+static struct peer *place(struct peers *ps, const char *name, const char *full, struct err *e)
+{
+    for (size_t i = 0; i < ps->count; i++) {
+        struct peer *p = &ps->items[i];
+        if (!is_called(p, name, full))
+            continue;
+        if (p->over)
+            return p;
+        err_set(e, ERR_USAGE, "%s is attached already", full);
+        return NULL;
+    }
+    if (ps->count == PEERS_MAX) {
+        err_set(e, ERR_USAGE, "at most %d nodes", PEERS_MAX);
+        return NULL;
+    }
+    ps->items[ps->count] = (struct peer){.peers = ps, .index = (unsigned)ps->count, .fd.fd = -1, .over = true};
+    return &ps->items[ps->count++];
+}
+
+struct peer *peers_attach(struct peers *ps, const struct node_opts *o, const char *name, const struct session_options *session,
+                          struct err *e)
+{
+    char full[NODE_NAME_MAX + 1];
+    struct node_target target = {.name = name, .port = (int)o->port, .cookie_file = o->cookie_file};
+    int port = target.port;
+    struct peer *p;
+
+    if (!node_resolve(&target, full, &port, e) || !(p = place(ps, name ? name : full, full, e)))
+        return NULL;
+    struct session_handlers handlers = {.data = p, .ready = on_ready, .batch = on_batch, .reply = on_reply};
+    struct session *s = session_open(&target, session, &handlers, e);
+    if (!s) {
+        ps->count -= !p->session;
+        return NULL;
+    }
+    session_close(p->session);
+    p->session = s;
+    p->over = false;
+    peer_listen(p);
+    return p;
+}
+
+void peer_detach(struct peer *p)
+{
+    struct err e;
+
+    loop_remove(&p->peers->ctx->loop, &p->fd);
+    if (p->over)
+        return;
+    p->over = true;
+    if (session_pull_allowed(p->session, true, &e) && session_stop(p->session, &e))
+        session_wait(p->session, 0, LEAVE_MS, &e);
 }
 
 bool peer_ask(struct peer *p, struct str request, int timeout_ms, struct err *e)
@@ -110,24 +192,33 @@ void peer_listen(struct peer *p)
 
 /* ---- while they run ---- */
 
-bool peers_step(struct peers *ps, int64_t until)
+bool peers_tick(struct peers *ps, int64_t *ret_next)
 {
     int64_t each;
     struct err e;
     bool left = false;
 
+    *ret_next = -1;
     for (size_t i = 0; i < ps->count; i++) {
         struct peer *p = &ps->items[i];
         if (p->over)
             continue;
         if (!session_tick(p->session, session_now(), &each, &e))
             peer_fail(p, &e);
-        else if (until < 0 || each < until)
-            until = each;
+        else if (*ret_next < 0 || each < *ret_next)
+            *ret_next = each;
         left = left || !p->over;
     }
+    return left;
+}
+
+bool peers_step(struct peers *ps, int64_t until)
+{
+    int64_t next;
+    bool left = peers_tick(ps, &next);
+
     if (left)
-        loop_step(&ps->ctx->loop, until);
+        loop_step(&ps->ctx->loop, until < 0 ? next : MIN(until, next));
     return left;
 }
 

@@ -12,6 +12,8 @@
 #include "ctx.h"
 #include "groups.h"
 
+#define PEERS_MAX 256 /* of one command: as many nodes as a pipeline takes */
+
 struct peer {
     struct peers *peers;
     struct session *session;
@@ -23,6 +25,7 @@ struct peer {
 /* Any may be NULL. */
 struct peers_handlers {
     void *data;
+    void (*ready)(void *data, struct peer *p); /* of peers_attach() */
     void (*batch)(void *data, struct peer *p, const void *batch, size_t len);
     void (*reply)(void *data, struct peer *p, const struct session_reply *reply);
     void (*failed)(void *data, struct peer *p, const struct err *e);
@@ -31,14 +34,23 @@ struct peers_handlers {
 struct peers {
     struct ctx *ctx;
     struct peers_handlers handlers;
-    struct peer *items;
+    struct peer *items; /* room for PEERS_MAX; they stay where they are */
     size_t count;
 };
 
+void peers_begin(struct peers *ps, struct ctx *ctx, const struct peers_handlers *handlers); /* nobody yet */
+
 /* Attaches to every node that the options name, else to $ETRACE_NODE, else to the only local node. false: nobody is listened to. */
-bool peers_open(struct peers *ps, struct ctx *ctx, const struct node_opts *o, const struct session_options *session,
-                const struct peers_handlers *handlers, struct err *e);
-void peers_close(struct peers *ps); /* at once; accepts what failed to open */
+bool peers_open(struct peers *ps, const struct node_opts *o, const struct session_options *session, struct err *e);
+void peers_close(struct peers *ps); /* at once; accepts what failed to open, and what never began */
+
+/*
+ * One more node while the others run: connects, and the rest goes by the loop, until ready() or failed(). A node that was
+ * there before gets its old place. NULL: it cannot be reached.
+ */
+struct peer *peers_attach(struct peers *ps, const struct node_opts *o, const char *name, const struct session_options *session,
+                          struct err *e);
+void peer_detach(struct peer *p); /* stops, and waits a moment until nothing is left there; what is left still comes */
 
 /* A request (one term with its 131), and the wait for its answer, which goes through the handler. */
 bool peer_ask(struct peer *p, struct str request, int timeout_ms, struct err *e);
@@ -46,7 +58,10 @@ bool peer_ask(struct peer *p, struct str request, int timeout_ms, struct err *e)
 void peer_listen(struct peer *p);
 void peer_fail(struct peer *p, const struct err *e);
 
-/* Serves the ctx's loop once, until `until` (-1: none) at most; renews leases and gives up on silent nodes. false: nobody is left. */
+/* Renews leases and gives up on silent nodes; *ret_next is when to call again, -1: nobody is left, which false says too. */
+bool peers_tick(struct peers *ps, int64_t *ret_next);
+
+/* The same, and serves the ctx's loop once, until `until` (-1: none) at most. false: nobody is left. */
 bool peers_step(struct peers *ps, int64_t until);
 bool peers_gone(const struct peers *ps); /* every node has confirmed that nothing is left on it */
 void peers_pull(struct peers *ps, bool allowed);

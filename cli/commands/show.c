@@ -71,11 +71,9 @@ static struct out *recording(const char *path, bool append, bool *ret_append, st
     return fd < 0 ? NULL : out_new(fd, true, path);
 }
 
-static bool add_file(struct show *s, const struct view_opts *o, const char *path, const struct sink_type *asked,
-                     struct look look, struct err *e)
+static bool add_file(struct show *s, const struct view_opts *o, const struct sink_type *type, const char *path, struct look look,
+                     struct err *e)
 {
-    const struct sink_type *type = sink_by_file(path, asked);
-
     if (!type) {
         err_set(e, ERR_USAGE, "no view writes a file like %s", path);
         err_hint(e, ".etr records, .json is JSON lines, .svg and .html are flame graphs, .csv is columns");
@@ -127,21 +125,50 @@ static bool check_look(const struct show *s, const struct view_opts *o, struct e
     return true;
 }
 
+static void add_greps(struct show *s, const struct view_opts *o)
+{
+    s->greps = mem_zalloc((o->greps.count + 1) * sizeof(*s->greps));
+    for (; s->ngreps < o->greps.count; s->ngreps++)
+        s->greps[s->ngreps] = (struct grep){.regex = o->greps.items[s->ngreps], .invert = o->invert};
+}
+
+/* What all views of these options have in common. */
+static struct look look_of(const struct view_opts *o, bool nodes)
+{
+    return (struct look){
+        .time = o->utc ? TIME_UTC : o->relative ? TIME_RELATIVE : o->delta ? TIME_DELTA : TIME_LOCAL,
+        .terms = o->elixir ? TERMS_ELIXIR : (enum terms_style)o->terms,
+        .nodes = nodes,
+        .fields = o->fields,
+        .format = o->format,
+    };
+}
+
+bool show_file(struct show *s, struct ctx *ctx, const struct view_opts *o, const char *as, const char *path, bool nodes,
+               struct err *e)
+{
+    const struct sink_type *type = as ? choose(as, e) : sink_by_file(path, NULL);
+
+    *s = (struct show){.loop = &ctx->loop};
+    if ((as && !type) || !add_file(s, o, type, path, look_of(o, nodes), e))
+        return false;
+    if (!check_look(s, o, e)) {
+        show_close(s);
+        return false;
+    }
+    add_greps(s, o);
+    return true;
+}
+
 bool show_open(struct show *s, struct ctx *ctx, const struct view_opts *o, const char *default_view, bool nodes,
                struct err *e)
 {
     const char *name = o->as ? o->as : o->json ? "json" : o->summary ? "summary" : default_view;
     bool tty = tty_is(STDOUT_FILENO);
-    struct look look = {
-        .time = o->utc ? TIME_UTC : o->relative ? TIME_RELATIVE : o->delta ? TIME_DELTA : TIME_LOCAL,
-        .colour = tty_colors(STDOUT_FILENO, (enum tty_color)o->color),
-        .terms = o->elixir ? TERMS_ELIXIR : (enum terms_style)o->terms,
-        .nodes = nodes,
-        .fields = o->fields,
-        .format = o->format,
-        .width = tty ? tty_columns(STDOUT_FILENO) : 0,
-    };
+    struct look look = look_of(o, nodes);
 
+    look.colour = tty_colors(STDOUT_FILENO, (enum tty_color)o->color);
+    look.width = tty ? tty_columns(STDOUT_FILENO) : 0;
     *s = (struct show){.loop = &ctx->loop, .own = ctx->out};
     if (o->utc + o->relative + o->delta > 1)
         return err_set(e, ERR_USAGE, "--utc, --relative and --delta exclude each other");
@@ -158,7 +185,7 @@ bool show_open(struct show *s, struct ctx *ctx, const struct view_opts *o, const
     if (!filed)
         add(s, ctx->out, type, look);
     for (size_t i = 0; i < o->outputs.count; i++)
-        if (!add_file(s, o, o->outputs.items[i], type, look, e)) {
+        if (!add_file(s, o, sink_by_file(o->outputs.items[i], type), o->outputs.items[i], look, e)) {
             show_close(s);
             return false;
         }
@@ -166,9 +193,7 @@ bool show_open(struct show *s, struct ctx *ctx, const struct view_opts *o, const
         show_close(s);
         return false;
     }
-    s->greps = mem_zalloc((o->greps.count + 1) * sizeof(*s->greps));
-    for (; s->ngreps < o->greps.count; s->ngreps++)
-        s->greps[s->ngreps] = (struct grep){.regex = o->greps.items[s->ngreps], .invert = o->invert};
+    add_greps(s, o);
     return true;
 }
 

@@ -103,10 +103,11 @@ static inline bool event_is_result(const struct event *e)
     return e->kind == ETW_RETURN_FROM || e->kind == ETW_EXCEPTION_FROM;
 }
 
-/* A notice of what was asked for: the owner has stopped at the limit. Nothing to show. */
+/* A notice of what was asked for: the owner has stopped at the limit, or traces what it was told to. Nothing to show. */
 static inline bool event_is_expected(const struct event *e)
 {
-    return e->kind == ETW_NOTICE && wire_is_atom(&e->env, e->terms.at, "limit");
+    return e->kind == ETW_NOTICE &&
+           (wire_is_atom(&e->env, e->terms.at, "limit") || wire_is_atom(&e->env, e->terms.at, "armed"));
 }
 
 static inline bool event_shows_args(const struct event *e)

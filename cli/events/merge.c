@@ -383,7 +383,7 @@ bool merge_batch(struct merge *m, struct str bytes, struct err *e)
     m->next_seq++;
     m->watermark = head.flags & ETW_BATCH_LAST ? UINT64_MAX : head.watermark;
     m->last = head.flags & ETW_BATCH_LAST;
-    m->remainder_told = false;
+    m->remainder_told = m->ending = false;
     ticks_add(&m->ticks, head.tick, head.mono_ns, head.wall_ns);
 
     for (size_t i = 0; i <= m->nrings; i++)

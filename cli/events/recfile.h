@@ -32,7 +32,7 @@ struct source *recfile_open_fd(int fd, const char *name, struct err *e);
 /* ---- what was asked for: entries of a key and a text, in their order ---- */
 
 /*
- * Keys: "expr" an expression as it was given, "let" NAME=TERM, "hrl" the text of a header file with records, "node" the
+ * Keys: "expr" an expression as it was given, "label" what the next one is called, "let" NAME=TERM, "hrl" the text of a header file with records, "node" the
  * node's name, "option" an option that changed what was captured, as it was given. Readers skip keys that they do not
  * know. As bytes: KEY SPACE LENGTH LF TEXT LF.
  */

@@ -6,6 +6,7 @@
 #include "../commands/cmd.h"
 #include "../ground/mem.h"
 #include "../views/sink.h"
+#include "repl.h"
 
 static void no_memory(void)
 {
@@ -44,6 +45,7 @@ int main(int argc, char **argv)
 
     mem_on_exhausted(no_memory);
     argv += argc > 0 ? 1 : 0; /* choose() may need the place in front */
+    cmd_add(&cmd_repl);
     const struct cmd *c = choose(&argv);
     ctx_init(&ctx);
     int status = ctx_flush(&ctx, c->run(&ctx, c, argv));

@@ -45,6 +45,32 @@ void loop_remove(struct loop *l, struct loop_fd *f)
         }
 }
 
+void loop_start(struct loop *l, struct loop_timer *t)
+{
+    loop_stop(l, t);
+    t->next = l->timers;
+    l->timers = t;
+}
+
+void loop_stop(struct loop *l, struct loop_timer *t)
+{
+    for (struct loop_timer **at = &l->timers; *at; at = &(*at)->next)
+        if (*at == t) {
+            *at = t->next;
+            return;
+        }
+}
+
+/* One at a time, for any of them may start and stop others. */
+static void serve_timers(struct loop *l)
+{
+    for (struct loop_timer *t = l->timers; t; t = t->next)
+        if (t->due >= 0 && t->due <= loop_now()) {
+            t->run(t->owner);
+            return;
+        }
+}
+
 bool loop_watch_signals(struct loop *l, void (*on_signal)(void *owner, int signal), void *owner)
 {
     sigset_t set;
@@ -84,6 +110,10 @@ void loop_step(struct loop *l, int64_t deadline)
     struct pollfd polls[64];
     struct loop_fd *whose[64];
     size_t used = 0;
+
+    for (const struct loop_timer *t = l->timers; t; t = t->next)
+        if (t->due >= 0 && (deadline < 0 || t->due < deadline))
+            deadline = t->due;
     int64_t wait = deadline < 0 ? -1 : MAX(deadline - loop_now(), 0);
 
     for (size_t i = 0; i < n && used < ARRAY_LEN(polls) - 1; i++) {
@@ -95,7 +125,9 @@ void loop_step(struct loop *l, int64_t deadline)
         whose[used++] = f;
     }
     polls[used] = (struct pollfd){.fd = l->signals, .events = POLLIN};
-    if (poll(polls, used + 1, (int)MIN(wait, INT32_MAX)) <= 0)
+    int ready = poll(polls, used + 1, (int)MIN(wait, INT32_MAX));
+    serve_timers(l);
+    if (ready <= 0)
         return;
     if (polls[used].revents)
         serve_signals(l);

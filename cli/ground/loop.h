@@ -17,9 +17,18 @@ struct loop_fd {
     void *owner;
 };
 
+/* What is to be done at a time, whoever serves the loop then: run() sets `due` (loop_now() time; negative: not at all) anew. */
+struct loop_timer {
+    struct loop_timer *next;
+    int64_t due;
+    void (*run)(void *owner);
+    void *owner;
+};
+
 struct loop {
     struct loop_fd **fds;
     size_t count, cap;
+    struct loop_timer *timers;
     int signals; /* a signalfd, -1 while none are watched */
     void (*on_signal)(void *owner, int signal);
     void *signal_owner;
@@ -30,6 +39,9 @@ void loop_release(struct loop *l);
 
 void loop_add(struct loop *l, struct loop_fd *f); /* borrowed until loop_remove() */
 void loop_remove(struct loop *l, struct loop_fd *f);
+
+void loop_start(struct loop *l, struct loop_timer *t); /* borrowed until loop_stop() */
+void loop_stop(struct loop *l, struct loop_timer *t);  /* harmless for one that was not started */
 
 /* Takes INT, TERM, HUP and QUIT for all threads that are started from now on. Before any thread is started. */
 bool loop_watch_signals(struct loop *l, void (*on_signal)(void *owner, int signal), void *owner);

@@ -455,6 +455,7 @@ bool compile_probe(struct comp *c, struct ast_probe *p, struct spec *s)
     *s = (struct spec){.kind = kinds[p->shape], .scope = p->scope, .surface = p->surface, .head_arity = -1};
     s->text.at = arena_strndup(c->arena, c->text.at + p->from, p->len);
     s->text.len = p->len;
+    s->label = c->opt->label;
     s->line = 1;
     for (size_t i = 0; i < p->from; i++)
         s->line += c->text.at[i] == '\n';

@@ -30,6 +30,7 @@ struct lang_options {
     bool unsafe;    /* display and set_tcw may be used */
     enum spec_surface surface; /* for probes that have no selector: tried first */
 
+    struct str label; /* of the specs; borrowed for their life */
     const struct lang_let *lets;
     size_t nlets;
     const struct lang_record *records;

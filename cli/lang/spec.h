@@ -177,6 +177,7 @@ struct spec {
     enum spec_scope scope; /* SPEC_CALL */
     enum spec_surface surface;
     struct str text; /* the probe as written, without the comments around it */
+    struct str label; /* what its events are tagged with; empty: nothing */
     int line;        /* of the text given to lang_compile(), from 1 */
 
     const struct selector *selectors; /* SPEC_CALL */

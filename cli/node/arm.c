@@ -208,6 +208,11 @@ void arm_allow_empty(struct arm *a)
     a->allow_empty = true;
 }
 
+void arm_mark(struct arm *a, uint64_t mark)
+{
+    a->mark = mark;
+}
+
 static void put_bool(struct buf *to, const char *key, bool value)
 {
     etf_atomz(to, key);
@@ -222,7 +227,7 @@ void arm_finish(struct arm *a, struct buf *b)
     etf_version(b);
     etf_tuple(b, 2);
     etf_atomz(b, "arm");
-    etf_map(b, 11);
+    etf_map(b, a->mark ? 12 : 11);
     put_list(b, "probes", &a->probes, a->nprobes);
     put_list(b, "procs", &a->procs, a->nprocs);
     put_list(b, "ports", &a->ports, a->nports);
@@ -235,6 +240,10 @@ void arm_finish(struct arm *a, struct buf *b)
     put_bool(b, "unsafe", a->unsafe);
     put_bool(b, "allow_empty", a->allow_empty);
     put_bool(b, "tally", a->tally);
+    if (a->mark) {
+        etf_atomz(b, "mark");
+        etf_int(b, (int64_t)a->mark);
+    }
 }
 
 void arm_disarm(struct buf *b)

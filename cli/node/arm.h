@@ -43,6 +43,7 @@ struct arm {
     enum arm_kind kind;
     enum arm_scope scope;
     bool allow_empty, seq_trace, unsafe, tally;
+    uint64_t mark;
 };
 
 void arm_init(struct arm *a);
@@ -66,6 +67,7 @@ void arm_kinds(struct arm *a, uint64_t mask);   /* bit K: events of kind K are w
 void arm_seq_trace(struct arm *a);              /* be the system tracer of seq_trace */
 void arm_unsafe(struct arm *a);                 /* also what can harm the node */
 void arm_allow_empty(struct arm *a);            /* a probe that matches nothing is no error */
+void arm_mark(struct arm *a, uint64_t mark);    /* not 0: the notice `armed` with it comes in front of the first event that answers */
 
 void arm_finish(struct arm *a, struct buf *ret_request); /* appends the term for session_request() */
 void arm_disarm(struct buf *ret_request);                /* takes every pattern and flag away; the session stays */

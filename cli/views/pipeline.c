@@ -39,7 +39,7 @@ struct pipeline {
     uint64_t awaited; /* shown calls whose result is to come */
     struct totals totals;
     struct buf text;
-    struct recorded recorded; /* specs of a recording, when none were given */
+    struct recorded *recorded; /* specs of a recording, when none were given */
     bool own_specs, call_args;
     bool accepts_all; /* no spec rejects a call */
     enum terms_style style;
@@ -146,7 +146,7 @@ void pipeline_free(struct pipeline *p)
     filter_free(p->filter);
     funs_release(&p->funs);
     buf_release(&p->text);
-    recorded_release(&p->recorded);
+    recorded_free(p->recorded);
     free(p);
 }
 
@@ -380,8 +380,6 @@ void pipeline_specs(struct pipeline *p, unsigned node, struct str bytes)
 /* A recording says what was asked for, before the first batch that answers it. */
 static bool recorded_specs(struct pipeline *p, struct str bytes, struct err *e)
 {
-    struct recorded before = p->recorded;
-
     for (size_t i = 0; i < p->nnodes; i++) {
         if (!p->nodes[i])
             continue;
@@ -389,10 +387,8 @@ static bool recorded_specs(struct pipeline *p, struct str bytes, struct err *e)
         if (!drain(p, p->nodes[i], e))
             return false;
     }
-    recorded_init(&p->recorded, bytes);
-    bool good = use_specs(p, p->recorded.specs, p->recorded.nspecs, e);
-    recorded_release(&before);
-    return good;
+    p->recorded = recorded_new(bytes, p->recorded);
+    return use_specs(p, p->recorded->specs, p->recorded->nspecs, e);
 }
 
 enum pipeline_status pipeline_item(struct pipeline *p, const struct source_item *item, struct err *e)
@@ -421,6 +417,19 @@ enum pipeline_status pipeline_flush(struct pipeline *p)
 {
     hand_on_all(p, 1);
     return status(p);
+}
+
+void pipeline_snapshot(struct pipeline *p)
+{
+    const struct totals *t = pipeline_totals(p);
+
+    for (size_t i = 0; i < p->nviews; i++) {
+        struct pipe_view *v = &p->views[i];
+        if (v->closed || !(v->view.type->flags & SINK_AGAIN))
+            continue;
+        v->view.type->end(v->sink, t);
+        hand_on(p, v);
+    }
 }
 
 bool pipeline_end(struct pipeline *p)

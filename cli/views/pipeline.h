@@ -80,6 +80,9 @@ enum pipeline_status pipeline_item(struct pipeline *p, const struct source_item 
 /* Hands everything written so far to the outputs; call it when there is nothing to read at the moment. */
 enum pipeline_status pipeline_flush(struct pipeline *p);
 
+/* Writes the ends of the views that can write theirs again and again (SINK_AGAIN), as of now, and hands them on. */
+void pipeline_snapshot(struct pipeline *p);
+
 /*
  * The end: what is held back comes out, sinks write their ends, everything goes to the outputs. False: an output is
  * closed. To be called once; only pipeline_totals() and pipeline_free() after it.

@@ -4,11 +4,13 @@
 #include <string.h>
 
 #include "../events/recfile.h"
+#include "../ground/mem.h"
 
 struct reading {
     struct recorded *r;
     struct lang_let *lets;
     struct lang_record *records;
+    struct str label; /* of the next expression */
     size_t nlets, lets_cap, nrecords, records_cap, specs_cap;
 };
 
@@ -49,10 +51,11 @@ static void read_header(struct reading *rd, struct str text)
 static void read_expr(struct reading *rd, struct str text)
 {
     struct lang_options o = {
-        .unsafe = true, .lets = rd->lets, .nlets = rd->nlets, .records = rd->records, .nrecords = rd->nrecords};
+        .unsafe = true, .label = rd->label, .lets = rd->lets, .nlets = rd->nlets, .records = rd->records, .nrecords = rd->nrecords};
     struct spec_list list;
     struct err ignored;
 
+    rd->label = (struct str){NULL, 0};
     if (!lang_compile(&o, text, &rd->r->arena, &list, &ignored))
         return;
     rd->r->specs = mem_grow(rd->r->specs, &rd->specs_cap, rd->r->nspecs + list.count, sizeof(*rd->r->specs));
@@ -60,12 +63,13 @@ static void read_expr(struct reading *rd, struct str text)
         rd->r->specs[rd->r->nspecs++] = list.items[i];
 }
 
-void recorded_init(struct recorded *r, struct str bytes)
+struct recorded *recorded_new(struct str bytes, struct recorded *before)
 {
+    struct recorded *r = mem_zalloc(sizeof(*r));
     struct reading rd = {.r = r};
     struct str rest, key, text;
 
-    *r = (struct recorded){0};
+    r->before = before;
     arena_init(&r->arena);
     for (rest = bytes; recfile_spec_next(&rest, &key, &text);) {
         if (is(key, "let"))
@@ -73,16 +77,24 @@ void recorded_init(struct recorded *r, struct str bytes)
         else if (is(key, "hrl"))
             read_header(&rd, text);
     }
-    for (rest = bytes; recfile_spec_next(&rest, &key, &text);)
-        if (is(key, "expr"))
+    for (rest = bytes; recfile_spec_next(&rest, &key, &text);) {
+        if (is(key, "label"))
+            rd.label = (struct str){arena_strndup(&r->arena, text.at, text.len), text.len};
+        else if (is(key, "expr"))
             read_expr(&rd, text);
+    }
     free(rd.lets);
     free(rd.records);
+    return r;
 }
 
-void recorded_release(struct recorded *r)
+void recorded_free(struct recorded *r)
 {
-    arena_release(&r->arena);
-    free(r->specs);
-    *r = (struct recorded){0};
+    while (r) {
+        struct recorded *before = r->before;
+        arena_release(&r->arena);
+        free(r->specs);
+        free(r);
+        r = before;
+    }
 }

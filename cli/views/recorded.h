@@ -8,13 +8,14 @@
 #include "../lang/lang.h"
 
 struct recorded {
+    struct recorded *before; /* what was asked for earlier: open calls still answer it */
     struct arena arena; /* owns everything below */
     const struct spec **specs;
     size_t nspecs;
 };
 
 /* `bytes` as recfile_spec_add() made them; they are not needed afterwards. */
-void recorded_init(struct recorded *r, struct str bytes);
-void recorded_release(struct recorded *r);
+struct recorded *recorded_new(struct str bytes, struct recorded *before);
+void recorded_free(struct recorded *r); /* and all before it; accepts NULL */
 
 #endif

@@ -56,6 +56,7 @@ enum sink_flags {
     SINK_FORMAT = 32,   /* --format does */
     SINK_WHOLE = 64,    /* one document: nothing can be added to it later */
     SINK_FIGURES = 128, /* of calls it shows nothing but figures: ETW_TALLY says as much as the events do */
+    SINK_AGAIN = 256,   /* its end may be written again and again, with events in between */
 };
 
 struct sink_type {

@@ -127,7 +127,7 @@ static void free_hist(struct sink *sink)
 const struct sink_type sink_hist = {
     .name = "hist",
     .about = "histograms of durations, one for each function",
-    .flags = SINK_FIGURES,
+    .flags = SINK_FIGURES | SINK_AGAIN,
     .open = open_hist,
     .event = event_hist,
     .end = end_hist,

@@ -3,6 +3,7 @@
 
 #include "../erlang/term_json.h"
 #include "../ground/mem.h"
+#include "../lang/spec.h"
 #include "calls.h"
 #include "clock.h"
 #include "line.h"
@@ -345,6 +346,10 @@ static void put_who(struct buf *to, const struct event *e)
     if (w->name_len) {
         ADD(to, ",\"name\":");
         put_quoted_safe(to, (struct str){w->name, w->name_len});
+    }
+    if (unlikely(e->spec && e->spec->label.len)) {
+        ADD(to, ",\"probe\":");
+        put_quoted_safe(to, e->spec->label);
     }
 }
 

@@ -96,7 +96,7 @@ static void free_summary(struct sink *sink)
 const struct sink_type sink_summary = {
     .name = "summary",
     .about = "calls, errors, total, mean, p50, p99, max of each function",
-    .flags = SINK_FIGURES,
+    .flags = SINK_FIGURES | SINK_AGAIN,
     .open = open_summary,
     .event = event_summary,
     .end = end_summary,

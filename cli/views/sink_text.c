@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "../ground/mem.h"
+#include "../lang/spec.h"
 #include "clock.h"
 #include "fields.h"
 #include "line.h"
@@ -86,6 +87,13 @@ static void event_text(struct sink *s, const struct event *e)
     if (s->look.nodes) {
         paint_str(&t->paint, to, PAINT_NODE, e->node->name);
         buf_char(to, ' ');
+    }
+    if (unlikely(e->spec && e->spec->label.len)) {
+        paint_begin(&t->paint, to, PAINT_KIND);
+        buf_char(to, '[');
+        buf_str(to, e->spec->label);
+        buf_puts(to, "] ");
+        paint_end(&t->paint, to);
     }
     line_body(to, e, s->look.terms, &t->paint);
     buf_char(to, '\n');

@@ -20,17 +20,23 @@ static size_t slot_of(const struct stats *s, const struct fun *fun, uint8_t arit
     return ((fun ? fun->hash : 0) * 31u + arity * 7u + kind) & (s->nslots - 1);
 }
 
-static void widen(struct stats *s)
+static void place_all(struct stats *s)
 {
-    s->nslots = s->nslots ? s->nslots * 2 : 256;
-    free(s->slots);
-    s->slots = mem_zalloc(s->nslots * sizeof(*s->slots));
+    memset(s->slots, 0, s->nslots * sizeof(*s->slots));
     for (size_t i = 0; i < s->n; i++) {
         size_t at = slot_of(s, s->items[i].fun, s->items[i].arity, s->items[i].kind);
         while (s->slots[at])
             at = (at + 1) & (s->nslots - 1);
         s->slots[at] = (uint32_t)i + 1;
     }
+}
+
+static void widen(struct stats *s)
+{
+    s->nslots = s->nslots ? s->nslots * 2 : 256;
+    free(s->slots);
+    s->slots = mem_alloc(s->nslots * sizeof(*s->slots));
+    place_all(s);
 }
 
 static struct stat *get(struct stats *s, const struct fun *fun, uint8_t arity, uint8_t kind)
@@ -147,8 +153,10 @@ static int order(const void *a, const void *b)
 
 void stats_sort(struct stats *s)
 {
-    if (s->n)
-        qsort(s->items, s->n, sizeof(*s->items), order);
+    if (!s->n)
+        return;
+    qsort(s->items, s->n, sizeof(*s->items), order);
+    place_all(s);
 }
 
 void stat_name(const struct stat *s, struct buf *to)

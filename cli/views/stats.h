@@ -31,7 +31,7 @@ void stats_release(struct stats *s);
 void stats_event(struct stats *s, const struct event *e); /* one of the VM's, or figures that the node has gathered */
 uint64_t stat_percentile(const struct stat *s, unsigned percent); /* nanoseconds */
 uint64_t stat_bucket_floor(size_t bucket);                         /* the least nanoseconds that fall into it */
-void stats_sort(struct stats *s); /* by total time, then by number; the table takes no more events afterwards */
+void stats_sort(struct stats *s); /* by total time, then by number */
 void stat_name(const struct stat *s, struct buf *to);
 
 #endif

@@ -1,0 +1,198 @@
+#include "run.h"
+
+#include <string.h>
+
+#include "asked.h"
+
+#define ANSWER_MS 10000
+
+static const char *const secrets[] = {
+    "password", "password_hash", "passwd", "passphrase", "pwd", "secret", "secret_key", "secret_key_base", "client_secret", "token",
+    "access_token", "refresh_token", "id_token", "auth_token", "cookie", "authorization", "api_key", "apikey", "private_key",
+    "credentials", "otp_secret",
+};
+
+#define MAX_KEYS 64     /* as many as the tracer takes, and so long */
+#define MAX_KEY_BYTES 31
+
+static bool redacted(const struct limit_opts *limit, struct str keys[static MAX_KEYS], size_t *ret_count, struct err *e)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; limit->redact_defaults && i < ARRAY_LEN(secrets); i++)
+        keys[n++] = (struct str){secrets[i], strlen(secrets[i])};
+    for (size_t i = 0; i < limit->redact.count; i++)
+        for (const char *at = limit->redact.items[i]; *at;) {
+            size_t len = strcspn(at, ",");
+            if (len > MAX_KEY_BYTES)
+                return err_set(e, ERR_USAGE, "--redact takes keys of at most %d bytes, not '%.*s'", MAX_KEY_BYTES, (int)len, at);
+            if (len && n == MAX_KEYS)
+                return err_set(e, ERR_USAGE, "--redact takes at most %zu keys beside the default ones",
+                               MAX_KEYS - (limit->redact_defaults ? ARRAY_LEN(secrets) : 0));
+            if (len)
+                keys[n++] = (struct str){at, len};
+            at += len + (at[len] == ',');
+        }
+    *ret_count = n;
+    return true;
+}
+
+static bool session_options(const struct node_opts *node, const struct limit_opts *limit, bool sifts,
+                            struct str keys[static MAX_KEYS], struct session_options *ret, struct err *e)
+{
+    size_t nkeys = 0;
+
+    if (!redacted(limit, keys, &nkeys, e))
+        return false;
+    *ret = (struct session_options){
+        .size = (uint32_t)MIN(limit->size, 256 << 10),
+        .depth = (uint32_t)MIN(limit->depth, 64),
+        .items = (uint32_t)MIN(limit->items, 1 << 20),
+        .limit = sifts ? 0 : (uint64_t)limit->limit, /* what is filtered here cannot be counted there */
+        .rate = (uint64_t)limit->rate,
+        .redact = keys,
+        .nredact = nkeys,
+        .fallback = node->fallback,
+    };
+    return true;
+}
+
+/* ---- what sessions bring ---- */
+
+static void on_ready(void *data, struct peer *p)
+{
+    struct run *r = data;
+
+    if (r->handlers.ready)
+        r->handlers.ready(r->handlers.data, p);
+}
+
+static void on_batch(void *data, struct peer *p, const void *batch, size_t len)
+{
+    struct run *r = data;
+
+    r->handlers.batch(r->handlers.data, p, batch, len);
+}
+
+static void on_reply(void *data, struct peer *p, const struct session_reply *reply)
+{
+    struct run *r = data;
+    const struct run_handlers *h = &r->handlers;
+    struct arm_result result = {0};
+    struct err e;
+
+    if (reply->id != r->arming[p->index]) {
+        if (h->answer)
+            h->answer(h->data, p, reply);
+        return;
+    }
+    r->arming[p->index] = 0;
+    if (!reply->ok)
+        session_error(reply, &e);
+    if (!reply->ok || !arm_result_read(reply->term, &result, &e))
+        h->refused(h->data, p, &e);
+    else
+        h->armed(h->data, p, &result);
+    arm_result_release(&result);
+}
+
+static void on_failed(void *data, struct peer *p, const struct err *e)
+{
+    struct run *r = data;
+
+    r->arming[p->index] = 0;
+    r->handlers.failed(r->handlers.data, p, e);
+}
+
+/* ---- attaching ---- */
+
+void run_begin(struct run *r, struct ctx *ctx, const struct run_handlers *handlers)
+{
+    struct peers_handlers through = {.data = r, .ready = on_ready, .batch = on_batch, .reply = on_reply, .failed = on_failed};
+
+    *r = (struct run){.ctx = ctx, .handlers = *handlers};
+    peers_begin(&r->peers, ctx, &through);
+}
+
+bool run_open(struct run *r, struct ctx *ctx, const struct node_opts *node, const struct limit_opts *limit, bool sifts,
+              const struct run_handlers *handlers, struct err *e)
+{
+    struct session_options options;
+    struct str keys[MAX_KEYS];
+
+    run_begin(r, ctx, handlers);
+    if (!session_options(node, limit, sifts, keys, &options, e) || !peers_open(&r->peers, node, &options, e))
+        return false;
+    for (size_t i = 0; i < r->peers.count; i++)
+        peer_listen(&r->peers.items[i]);
+    return true;
+}
+
+struct peer *run_attach(struct run *r, const struct node_opts *node, const char *name, const struct limit_opts *limit,
+                        struct err *e)
+{
+    struct session_options options;
+    struct str keys[MAX_KEYS];
+
+    return session_options(node, limit, true, keys, &options, e) ? peers_attach(&r->peers, node, name, &options, e) : NULL;
+}
+
+void run_close(struct run *r)
+{
+    peers_close(&r->peers);
+}
+
+/* ---- arming ---- */
+
+bool run_arm_peer(struct run *r, struct peer *p, const struct what_opts *what, const struct texts *words, uint64_t mark,
+                  struct err *e)
+{
+    const struct session_node *node = session_node(p->session);
+    struct texts none = {0};
+    struct asked asked;
+    struct buf request = {0};
+    struct err broken;
+
+    asked_init(&asked);
+    asked.mark = mark;
+    asked.figures = r->figures;
+    bool ok = asked_compile(&asked, what, words, &none, node->otp, e) &&
+              asked_arm(&asked, what, node->otp, (struct str){node->name, strlen(node->name)}, 0, &request, e);
+    if (ok && !session_request(p->session, buf_view(&request), ANSWER_MS, &r->arming[p->index], &broken))
+        peer_fail(p, &broken);
+    buf_release(&request);
+    asked_release(&asked);
+    return ok;
+}
+
+bool run_arm(struct run *r, const struct what_opts *what, const struct texts *words, uint64_t mark, struct err *e)
+{
+    for (size_t i = 0; i < r->peers.count; i++)
+        if (!r->peers.items[i].over && !run_arm_peer(r, &r->peers.items[i], what, words, mark, e))
+            return false;
+    return true;
+}
+
+void run_disarm(struct run *r)
+{
+    struct buf request = {0};
+    struct err e;
+    uint32_t id;
+
+    arm_disarm(&request);
+    for (size_t i = 0; i < r->peers.count; i++) {
+        struct peer *p = &r->peers.items[i];
+        r->arming[i] = 0;
+        if (!p->over && !session_request(p->session, buf_view(&request), ANSWER_MS, &id, &e))
+            peer_fail(p, &e);
+    }
+    buf_release(&request);
+}
+
+bool run_arming(const struct run *r)
+{
+    for (size_t i = 0; i < r->peers.count; i++)
+        if (r->arming[i])
+            return true;
+    return false;
+}

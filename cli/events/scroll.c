@@ -1,0 +1,408 @@
+#include "scroll.h"
+
+#include <stdlib.h>
+
+#include "../ground/mem.h"
+#include "alone.h"
+#include "merge.h"
+
+#define NODES 256
+
+struct piece {
+    enum source_type type;
+    unsigned node;
+    bool hello;
+    bool anew; /* the first of another life of the node: other clocks */
+    size_t bytes, events;
+    uint64_t offset; /* bytes of all before it */
+    uint64_t seen, lost[ETW_LOSSES]; /* of the node, before it */
+    uint64_t seen_behind, lost_behind[ETW_LOSSES];
+    char data[];
+};
+
+struct scroll_node {
+    struct merge *merge;
+    struct alone alone;
+    uint64_t seen; /* given out in pieces, with what was lost */
+    uint64_t lost[ETW_LOSSES];
+    uint64_t mark; /* told by the node; its first event has not come; 0: none */
+    int64_t marked_ns;
+    bool anew;
+};
+
+struct specs {
+    uint64_t mark;
+    char *text;
+    size_t len;
+};
+
+struct scroll {
+    size_t max, bytes;
+    struct funs funs;
+    struct scroll_node *nodes[NODES];
+    struct piece **pieces; /* from `head`; the number of the first is `first` */
+    size_t head, count, cap;
+    uint64_t first;
+    struct piece *specs_before; /* in force at the first piece; NULL: none */
+    struct specs *specs; /* that no event has answered yet */
+    size_t nspecs, specs_cap;
+    uint64_t events, dropped, taken, mark;
+    uint64_t offset; /* bytes of all that ever came */
+    struct buf text;
+};
+
+struct scroll *scroll_new(size_t max_bytes)
+{
+    struct scroll *s = mem_zalloc(sizeof(*s));
+
+    s->max = max_bytes;
+    funs_init(&s->funs);
+    return s;
+}
+
+void scroll_free(struct scroll *s)
+{
+    if (!s)
+        return;
+    for (size_t i = 0; i < s->count; i++)
+        free(s->pieces[s->head + i]);
+    free(s->pieces);
+    free(s->specs_before);
+    for (size_t i = 0; i < s->nspecs; i++)
+        free(s->specs[i].text);
+    free(s->specs);
+    for (size_t i = 0; i < NODES; i++)
+        if (s->nodes[i]) {
+            merge_free(s->nodes[i]->merge);
+            alone_release(&s->nodes[i]->alone);
+            free(s->nodes[i]);
+        }
+    funs_release(&s->funs);
+    buf_release(&s->text);
+    free(s);
+}
+
+/* ---- pieces ---- */
+
+static size_t size_of(const struct piece *p)
+{
+    return sizeof(*p) + p->bytes;
+}
+
+static void drop_oldest(struct scroll *s)
+{
+    struct piece *p = s->pieces[s->head++];
+
+    s->count--;
+    s->first++;
+    s->bytes -= size_of(p);
+    s->events -= p->events;
+    s->dropped += p->events;
+    if (p->type == SOURCE_SPECS) {
+        free(s->specs_before);
+        s->specs_before = p;
+    } else {
+        free(p);
+    }
+}
+
+static void append(struct scroll *s, struct piece *p)
+{
+    if (s->head && s->head + s->count == s->cap) {
+        memmove(s->pieces, s->pieces + s->head, s->count * sizeof(*s->pieces));
+        s->head = 0;
+    }
+    s->pieces = mem_grow(s->pieces, &s->cap, s->head + s->count + 1, sizeof(*s->pieces));
+    p->offset = s->offset;
+    s->offset += p->bytes;
+    s->pieces[s->head + s->count++] = p;
+    s->bytes += size_of(p);
+    s->events += p->events;
+    s->taken += p->events;
+    while (s->bytes > s->max && s->count > 1)
+        drop_oldest(s);
+}
+
+static struct piece *piece_new(enum source_type type, unsigned node, struct str bytes)
+{
+    struct piece *p = mem_zalloc(sizeof(*p) + bytes.len);
+
+    p->type = type;
+    p->node = node;
+    p->bytes = bytes.len;
+    if (bytes.len)
+        memcpy(p->data, bytes.at, bytes.len);
+    return p;
+}
+
+static void take_piece(struct scroll *s, unsigned index)
+{
+    struct scroll_node *n = s->nodes[index];
+    uint64_t seen = n->seen + n->alone.events;
+    bool hello = n->alone.hello;
+    size_t events = n->alone.events;
+
+    if (alone_empty(&n->alone))
+        return;
+    for (size_t l = 0; l < ETW_LOSSES; l++)
+        seen += n->alone.lost[l] - n->lost[l];
+    buf_clear(&s->text);
+    alone_take(&n->alone, seen, &s->text);
+    struct piece *p = piece_new(SOURCE_BATCH, index, buf_view(&s->text));
+    p->hello = hello;
+    p->anew = n->anew;
+    n->anew = false;
+    p->events = events;
+    p->seen = n->seen;
+    p->seen_behind = seen;
+    memcpy(p->lost, n->lost, sizeof(p->lost));
+    memcpy(p->lost_behind, n->alone.lost, sizeof(p->lost_behind));
+    n->seen = seen;
+    memcpy(n->lost, n->alone.lost, sizeof(n->lost));
+    append(s, p);
+}
+
+void scroll_clear(struct scroll *s)
+{
+    while (s->count)
+        drop_oldest(s);
+    s->dropped = 0;
+}
+
+/* ---- what was asked for ---- */
+
+void scroll_specs(struct scroll *s, uint64_t mark, struct str bytes)
+{
+    s->specs = mem_grow(s->specs, &s->specs_cap, s->nspecs + 1, sizeof(*s->specs));
+    s->specs[s->nspecs++] = (struct specs){mark, mem_strndup(bytes.at, bytes.len), bytes.len};
+}
+
+/* The first of several nodes that are armed alike decides for all. */
+static void use_specs(struct scroll *s, uint64_t mark)
+{
+    size_t kept = 0;
+
+    if (mark <= s->mark)
+        return;
+    s->mark = mark;
+    for (size_t i = 0; i < NODES; i++)
+        if (s->nodes[i])
+            take_piece(s, (unsigned)i);
+    for (size_t i = 0; i < s->nspecs; i++) {
+        struct specs *p = &s->specs[i];
+        if (p->mark == mark)
+            append(s, piece_new(SOURCE_SPECS, 0, (struct str){p->text, p->len}));
+        if (p->mark <= mark)
+            free(p->text);
+        else
+            s->specs[kept++] = *p;
+    }
+    s->nspecs = kept;
+}
+
+/* ---- batches ---- */
+
+static void take_event(struct scroll *s, unsigned index, const struct event *e)
+{
+    struct scroll_node *n = s->nodes[index];
+    int64_t mark;
+
+    if (e->kind == ETW_NOTICE && wire_is_atom(&e->env, e->terms.at, "armed")) {
+        if (wire_int(wire_skip(e->terms.at), &mark) && mark > 0) {
+            n->mark = (uint64_t)mark;
+            n->marked_ns = e->mono_ns;
+        }
+        return;
+    }
+    /* The owner's own frames come out ahead of time; what was held back is still of what was asked for before. */
+    if (n->mark && event_is_traced(e) && e->mono_ns >= n->marked_ns) {
+        use_specs(s, n->mark);
+        n->mark = 0;
+    }
+    alone_add(&n->alone, e);
+    if (alone_full(&n->alone))
+        take_piece(s, index);
+}
+
+static bool drain(struct scroll *s, unsigned index, struct err *e)
+{
+    struct event ev;
+    enum merge_got got;
+
+    while ((got = merge_next(s->nodes[index]->merge, &ev, e)) == MERGE_EVENT)
+        take_event(s, index, &ev);
+    take_piece(s, index);
+    return got == MERGE_DRY;
+}
+
+bool scroll_batch(struct scroll *s, unsigned node, struct str bytes, struct err *e)
+{
+    if (node >= NODES)
+        return err_set(e, ERR_RUN, "malformed events: a node's number out of range");
+    if (!s->nodes[node]) {
+        s->nodes[node] = mem_zalloc(sizeof(*s->nodes[node]));
+        s->nodes[node]->merge = merge_new(node, &s->funs);
+        alone_init(&s->nodes[node]->alone);
+    }
+    struct merge *m = s->nodes[node]->merge;
+    if (merge_begins_anew(m, bytes)) {
+        merge_end(m);
+        if (!drain(s, node, e))
+            return false;
+        s->nodes[node]->anew = true;
+        s->nodes[node]->mark = 0;
+    }
+    return merge_batch(m, bytes, e) && drain(s, node, e);
+}
+
+void scroll_counts(const struct scroll *s, struct scroll_counts *ret)
+{
+    *ret = (struct scroll_counts){.bytes = s->bytes, .events = s->events, .dropped = s->dropped, .taken = s->taken};
+    for (size_t i = 0; i < NODES; i++)
+        if (s->nodes[i])
+            ret->seen += s->nodes[i]->seen;
+}
+
+/* ---- reading ---- */
+
+struct reader_node {
+    uint64_t seq;
+    uint64_t seen, lost[ETW_LOSSES];             /* left out: taken away from every count */
+    uint64_t expect, expect_lost[ETW_LOSSES];    /* the counts behind what was read last */
+};
+
+struct reader {
+    struct source source;
+    struct scroll *scroll;
+    uint64_t next; /* the number of a piece */
+    bool specs_due;
+    struct buf specs; /* due: what is in force where it begins */
+    uint64_t missed;
+    struct reader_node nodes[NODES];
+    struct buf batch;
+};
+
+/* What was dropped in between never was, for this reader. */
+static void leave_out(struct reader_node *n, const struct piece *p)
+{
+    n->seen += p->seen - n->expect;
+    for (size_t l = 0; l < ETW_LOSSES; l++)
+        n->lost[l] += p->lost[l] - n->expect_lost[l];
+    n->expect = p->seen;
+    memcpy(n->expect_lost, p->lost, sizeof(n->expect_lost));
+}
+
+static void behind(struct reader_node *n, const struct piece *p)
+{
+    n->expect = p->seen_behind;
+    memcpy(n->expect_lost, p->lost_behind, sizeof(n->expect_lost));
+}
+
+static void greet(struct reader *r, const struct piece *p)
+{
+    const struct scroll_node *n = r->scroll->nodes[p->node];
+    struct etw_batch head;
+
+    memcpy(&head, p->data, sizeof(head));
+    alone_hello(merge_node(n->merge)->hello, head.mono_ns, head.wall_ns, p->seen, p->lost, &r->batch);
+}
+
+static enum source_got give(struct reader *r, unsigned node, struct source_item *ret)
+{
+    struct reader_node *n = &r->nodes[node];
+
+    alone_rebase(r->batch.data, r->batch.len, ++n->seq, n->seen, n->lost);
+    *ret = (struct source_item){.type = SOURCE_BATCH, .node = node, .bytes = buf_view(&r->batch)};
+    return SOURCE_ITEM;
+}
+
+/* Where it begins, and where the oldest were dropped before it came to them. */
+static void in_force(struct reader *r, const struct piece *specs)
+{
+    buf_clear(&r->specs);
+    r->specs_due = specs != NULL;
+    if (specs)
+        buf_add(&r->specs, specs->data, specs->bytes);
+}
+
+static enum source_got reader_next(struct source *source, struct source_item *ret, int timeout_ms UNUSED, struct err *e UNUSED)
+{
+    struct reader *r = (struct reader *)source;
+    struct scroll *s = r->scroll;
+
+    if (r->next < s->first) {
+        r->next = s->first;
+        in_force(r, s->specs_before);
+    }
+    if (r->next == s->first + s->count)
+        return SOURCE_NOTHING;
+    if (r->specs_due) {
+        r->specs_due = false;
+        *ret = (struct source_item){SOURCE_SPECS, 0, buf_view(&r->specs), 0};
+        return SOURCE_ITEM;
+    }
+    const struct piece *p = s->pieces[s->head + (size_t)(r->next - s->first)];
+    if (p->type == SOURCE_SPECS) {
+        r->next++;
+        *ret = (struct source_item){SOURCE_SPECS, 0, {p->data, p->bytes}, 0};
+        return SOURCE_ITEM;
+    }
+    struct reader_node *n = &r->nodes[p->node];
+    r->missed += n->seq ? p->seen - n->expect : 0;
+    leave_out(n, p);
+    if (p->anew && n->seq) {
+        n->seq = 0;
+        n->seen = p->seen;
+        memcpy(n->lost, p->lost, sizeof(n->lost));
+    }
+    buf_clear(&r->batch);
+    if (!n->seq && !p->hello && merge_node(s->nodes[p->node]->merge)->attached) {
+        greet(r, p);
+        return give(r, p->node, ret);
+    }
+    r->next++;
+    behind(n, p);
+    buf_add(&r->batch, p->data, p->bytes);
+    return give(r, p->node, ret);
+}
+
+static void reader_close(struct source *source)
+{
+    struct reader *r = (struct reader *)source;
+
+    buf_release(&r->batch);
+    buf_release(&r->specs);
+    free(r);
+}
+
+static const struct source_ops reader_ops = {.next = reader_next, .close = reader_close};
+
+struct source *scroll_read(struct scroll *s, bool from_now)
+{
+    struct reader *r = mem_zalloc(sizeof(*r));
+    const struct piece *specs = s->specs_before;
+
+    r->source.ops = &reader_ops;
+    r->scroll = s;
+    r->next = s->first;
+    for (size_t i = 0; from_now && i < s->count; i++, r->next++)
+        if (s->pieces[s->head + i]->type == SOURCE_SPECS)
+            specs = s->pieces[s->head + i];
+    in_force(r, specs);
+    return &r->source;
+}
+
+uint64_t scroll_missed(const struct source *reader)
+{
+    return ((const struct reader *)reader)->missed;
+}
+
+size_t scroll_ahead(const struct source *reader)
+{
+    const struct reader *r = (const struct reader *)reader;
+    const struct scroll *s = r->scroll;
+
+    if (r->next >= s->first + s->count)
+        return 0;
+    return (size_t)(s->offset - s->pieces[s->head + (size_t)(MAX(r->next, s->first) - s->first)]->offset);
+}

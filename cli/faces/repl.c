@@ -1,0 +1,439 @@
+/* etrace repl: begins and ends, reads lines, and waits: the one place where it does. */
+#include "repl.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "../ground/mem.h"
+#include "../ground/tty.h"
+
+#define PROMPT "etrace> "
+#define GOES_ON "   ...> "
+#define LEAVE_MS 5000
+#define SHOWN_MS 500
+#define LEASE_MS 10000 /* the owner's */
+#define LINE_MAX_BYTES LANG_MAX_TEXT
+
+struct repl_opts {
+    int64_t scrollback;
+    bool reattach;
+};
+
+#define ROW(letter, name, arg, type, field, help) {letter, name, arg, type, offsetof(struct repl_opts, field), help}
+static const struct opt rows[] = {
+    ROW(0, "scrollback", "SIZE", OPT_SIZE, scrollback, "memory for what was seen (default 64MB); the oldest is dropped"),
+    ROW(0, "reattach", NULL, OPT_FLAG, reattach, "attach again by itself when a node comes back"),
+};
+static const struct opt_group repl_group = {"The session", rows, ARRAY_LEN(rows)};
+
+/* ---- serving ---- */
+
+void repl_step(struct repl *r, int64_t until)
+{
+    bool more = repl_pump(r);
+
+    repl_print(r);
+    if (r->pending.len && !r->held && !out_backlog(r->ctx->out))
+        more = true;
+    loop_step(&r->ctx->loop, more ? 0 : until);
+}
+
+int repl_fail(struct repl *r, const struct err *e)
+{
+    int status = ctx_fail(r->ctx, e);
+
+    if (!r->status)
+        r->status = status;
+    return status;
+}
+
+/* Ctrl-C is ours; the other signals want us gone. */
+static void on_signal(void *owner, int signal)
+{
+    struct repl *r = owner;
+
+    r->ctx->interrupts++;
+    r->ctx->last_signal = signal;
+    r->leaving = r->leaving || signal != SIGINT;
+}
+
+bool repl_interrupted(struct repl *r)
+{
+    bool yes = r->ctx->interrupts > 0;
+
+    if (!r->leaving)
+        r->ctx->interrupts = 0;
+    return yes;
+}
+
+static void talk_above(void *data, struct str lines)
+{
+    struct repl *r = data;
+
+    if (r->screen)
+        buf_str(&r->aside, lines);
+    else if (r->pending.len && !r->held)
+        buf_str(&r->pending, lines); /* behind the events that it is about */
+    else
+        line_above(r->line, lines);
+}
+
+/* ---- lines ---- */
+
+static void run_line(struct repl *r, char *line)
+{
+    char *at = line;
+
+    while (*at == ' ' || *at == '\t')
+        at++;
+    if (!*at || *at == '%')
+        return;
+    if (*at == ':') {
+        int status = repl_word(r, at + 1);
+        if (status && !r->status)
+            r->status = status;
+    } else {
+        repl_probe(r, line);
+    }
+}
+
+/* ---- at a terminal ---- */
+
+static void serve(void *data)
+{
+    repl_step(data, -1);
+}
+
+/* A first Ctrl-C stops the probes; where nothing is traced it says how to leave. A second one leaves. */
+static bool stops(void *data)
+{
+    struct repl *r = data;
+
+    if (r->leaving)
+        return true;
+    if (!repl_interrupted(r))
+        return false;
+    if (r->idle_interrupt) {
+        r->leaving = true;
+        return true;
+    }
+    r->idle_interrupt = true;
+    if (r->armed || r->pending.len) {
+        size_t n = repl_running(r);
+        repl_stop(r, NULL);
+        repl_show_go_on(r);
+        if (n)
+            ctx_say(r->ctx, "stopped; :start goes on, Ctrl-C again or Ctrl-D leaves");
+        return false;
+    }
+    if (!line_is_empty(r->line))
+        return true;
+    ctx_say(r->ctx, "Ctrl-C again or Ctrl-D leaves");
+    return false;
+}
+
+static void complete(void *data, struct str before)
+{
+    repl_complete(data, before);
+}
+
+static void typed(void *data)
+{
+    ((struct repl *)data)->idle_interrupt = false;
+}
+
+/* Who was stopped for longer than the lease has lost the sessions, and wants them back. */
+static void resumed(void *data, int64_t stopped_ms)
+{
+    struct repl *r = data;
+
+    if (stopped_ms < LEASE_MS - 1000)
+        return;
+    for (size_t i = 0; i < r->run.peers.count; i++)
+        r->nodes[i].wanted = loop_now() + LEASE_MS;
+    ctx_say(r->ctx, "stopped for %lld seconds: the nodes end what is silent for %d", (long long)(stopped_ms / 1000), LEASE_MS / 1000);
+    r->timer.due = 0;
+}
+
+/* An expression goes on while something is open, until an empty line. */
+static bool goes_on(struct str text, bool empty)
+{
+    size_t first = 0;
+
+    while (first < text.len && (text.at[first] == ' ' || text.at[first] == '\t'))
+        first++;
+    return first < text.len && text.at[first] != ':' && text.at[first] != '%' && !empty && text.len < LINE_MAX_BYTES &&
+           repl_is_open(text);
+}
+
+static void at_terminal(struct repl *r)
+{
+    struct buf piece = {0}, *line = &r->so_far;
+
+    while (!r->leaving) {
+        enum line_got got = line_read(r->line, line->len ? GOES_ON : PROMPT, &piece);
+        if (got == LINE_END)
+            break;
+        if (got == LINE_STOPPED) {
+            buf_clear(line);
+            continue;
+        }
+        if (line->len)
+            buf_char(line, '\n');
+        buf_str(line, buf_view(&piece));
+        if (goes_on(buf_view(line), !piece.len))
+            continue;
+        buf_cstr(line);
+        repl_history_add(r, buf_view(line));
+        run_line(r, line->data);
+        buf_clear(line);
+    }
+    buf_release(&piece);
+}
+
+/* ---- from a pipe, a file, or a terminal that cannot move its cursor ---- */
+
+struct script {
+    struct loop_fd fd;
+    struct buf in;
+    bool end;
+};
+
+static void script_ready(void *owner)
+{
+    struct script *s = owner;
+    ssize_t n = read(STDIN_FILENO, buf_room(&s->in, 4096), 4096);
+
+    if (n > 0)
+        s->in.len += (size_t)n;
+    else if (n == 0 || (errno != EINTR && errno != EAGAIN))
+        s->end = true;
+}
+
+/* False: there are no more. */
+static bool next_line(struct repl *r, struct script *s, struct buf *line)
+{
+    for (;;) {
+        char *end = s->in.len ? memchr(s->in.data, '\n', s->in.len) : NULL;
+        if (end || (s->end && s->in.len)) {
+            size_t n = end ? (size_t)(end - s->in.data) : s->in.len, taken = end ? n + 1 : n;
+            buf_add(line, s->in.data, n - (n && s->in.data[n - 1] == '\r'));
+            memmove(s->in.data, s->in.data + taken, s->in.len - taken);
+            s->in.len -= taken;
+            return true;
+        }
+        if (s->end || r->leaving)
+            return false;
+        s->fd.want_read = s->in.len < LINE_MAX_BYTES; /* a line longer than that is no expression */
+        s->end = s->end || !s->fd.want_read;
+        repl_step(r, -1);
+        s->fd.want_read = false;
+        if (repl_interrupted(r)) {
+            r->leaving = !r->armed;
+            if (r->armed) {
+                repl_stop(r, NULL);
+                ctx_say(r->ctx, "stopped; :start goes on, Ctrl-C again or Ctrl-D leaves");
+            }
+        }
+    }
+}
+
+static void prompt(bool asked, const char *text)
+{
+    ssize_t n = asked ? write(STDERR_FILENO, text, strlen(text)) : 0;
+    (void)n;
+}
+
+static void from_script(struct repl *r)
+{
+    struct script s = {.fd = {.fd = STDIN_FILENO, .ready = script_ready, .owner = &s}};
+    struct buf line = {0};
+    bool asked = tty_is(STDIN_FILENO);
+
+    loop_add(&r->ctx->loop, &s.fd);
+    prompt(asked, PROMPT);
+    while (!r->leaving) {
+        size_t before = line.len;
+        if (line.len)
+            buf_char(&line, '\n');
+        if (!next_line(r, &s, &line))
+            break;
+        if (goes_on(buf_view(&line), before && line.len <= before + 1)) {
+            prompt(asked, GOES_ON);
+            continue;
+        }
+        repl_catch_up(r);
+        buf_cstr(&line);
+        run_line(r, line.data);
+        buf_clear(&line);
+        while (run_arming(&r->run) && !r->leaving && !repl_interrupted(r))
+            repl_step(r, -1);
+        prompt(asked && !r->leaving, PROMPT);
+    }
+    if (line.len && !r->leaving) {
+        buf_cstr(&line);
+        run_line(r, line.data);
+    }
+    loop_remove(&r->ctx->loop, &s.fd);
+    buf_release(&s.in);
+    buf_release(&line);
+}
+
+/* ---- beginning and end ---- */
+
+/* Nodes that are named must be there; without a name it begins with the only local node, or with none. */
+static bool attach_all(struct repl *r, struct err *e)
+{
+    const char *otherwise = getenv("ETRACE_NODE");
+    bool named = r->node.nodes.count || r->node.os_pid || (otherwise && *otherwise);
+
+    if (!r->node.nodes.count && !repl_attach(r, otherwise && *otherwise ? otherwise : NULL, e)) {
+        if (named)
+            return false;
+        ctx_warn(r->ctx, "no node is attached: %s; :attach NODE attaches one", e->text);
+    }
+    for (size_t i = 0; i < r->node.nodes.count; i++)
+        if (!repl_attach(r, r->node.nodes.items[i], e))
+            return false;
+    return true;
+}
+
+static bool booting(const struct repl *r)
+{
+    for (size_t i = 0; i < r->run.peers.count; i++)
+        if (!r->run.peers.items[i].over && session_state(r->run.peers.items[i].session) == SESSION_BOOTING)
+            return true;
+    return false;
+}
+
+/* What is still on the nodes comes, is shown, and nothing is left there. */
+static void leave(struct repl *r)
+{
+    int64_t by = loop_now() + LEAVE_MS, next;
+
+    peers_pull(&r->run.peers, true);
+    peers_stop(&r->run.peers);
+    r->reattach = false;
+    while (loop_now() < by && peers_tick(&r->run.peers, &next))
+        repl_step(r, MIN(by, next));
+    bool hurry = r->ctx->last_signal && r->ctx->last_signal != SIGINT;
+    int64_t shown_by = r->line ? loop_now() + SHOWN_MS : INT64_MAX; /* a person who leaves does not want to watch */
+    r->ctx->interrupts = 0;
+    while (!hurry && r->live && !r->ctx->interrupts && loop_now() < shown_by && (repl_pump(r) || r->pending.len))
+        repl_step(r, loop_now() + 10);
+    if (r->live) {
+        pipeline_end(r->live->pipeline);
+        r->paused = true;
+        while (!hurry && r->pending.len && !r->ctx->interrupts && loop_now() < shown_by)
+            repl_step(r, loop_now() + 10);
+        r->status = show_flush(&r->live->show, r->ctx, r->status);
+    }
+}
+
+static void talk_totals(struct repl *r)
+{
+    struct scroll_counts c;
+
+    scroll_counts(r->scroll, &c);
+    ctx_say(r->ctx, "%llu events seen · %s", (unsigned long long)c.seen,
+            peers_gone(&r->run.peers) ? "every session destroyed" : "some session ended by its node");
+}
+
+static int session(struct repl *r, const struct repl_opts *o)
+{
+    struct line_host host = {.data = r, .serve = serve, .stops = stops, .complete = complete, .typed = typed, .resumed = resumed};
+    struct err e;
+    bool ok = true;
+
+    arena_init(&r->arena);
+    r->reattach = o->reattach;
+    r->history = -1;
+    r->ctx->loop.on_signal = on_signal;
+    r->ctx->loop.signal_owner = r;
+    r->scroll = scroll_new((size_t)MAX(o->scrollback, 1 << 20));
+    repl_begin(r);
+    ok = attach_all(r, &e);
+    while (ok && booting(r) && !r->leaving && !repl_interrupted(r))
+        repl_step(r, -1);
+    if (ok && r->node.nodes.count && !repl_attached(r)) {
+        ok = false;
+    } else if (!ok) {
+        repl_fail(r, &e);
+    }
+    ok = ok && repl_show_live(r, true);
+    if (ok && line_possible()) {
+        r->line = line_new(&r->ctx->loop, r->ctx->out, &host, &e);
+        ok = r->line || (repl_fail(r, &e), false);
+        if (r->line) {
+            r->ctx->talk = talk_above;
+            r->ctx->talk_data = r;
+            repl_history_open(r);
+            ctx_say(r->ctx, "an expression is traced, :help explains, Ctrl-D leaves");
+        }
+    }
+    if (ok && r->line)
+        at_terminal(r);
+    else if (ok)
+        from_script(r);
+    if (!ok && !r->status)
+        r->status = ERR_NODE;
+    leave(r);
+    if (ok)
+        talk_totals(r);
+    r->ctx->talk = NULL;
+    bool person = r->line != NULL;
+    line_free(r->line);
+    return person && ok ? 0 : r->status; /* who is told of a mistake corrects it */
+}
+
+static void release(struct repl *r)
+{
+    loop_stop(&r->ctx->loop, &r->timer);
+    run_close(&r->run);
+    reel_free(r->live);
+    scroll_free(r->scroll);
+    repl_names_forget(r);
+    repl_release(r);
+    buf_release(&r->pending);
+    buf_release(&r->so_far);
+    buf_release(&r->aside);
+    if (r->history >= 0)
+        close(r->history);
+    arena_release(&r->arena);
+}
+
+static int run(struct ctx *ctx, const struct cmd *self, char **argv)
+{
+    struct repl r = {.ctx = ctx, .node = NODE_OPTS_INIT, .what = WHAT_OPTS_INIT, .limit = LIMIT_OPTS_INIT, .view = VIEW_OPTS_INIT};
+    struct repl_opts o = {.scrollback = 64 << 20};
+    struct talk_opts talk = {0};
+    struct opt_use uses[] = {{&node_group, &r.node}, {&what_group, &r.what}, {&limit_group, &r.limit},
+                             {&view_group, &r.view}, {&repl_group, &o}, {&talk_group, &talk}};
+    struct texts words = {0};
+    struct err e;
+    char **rest;
+    int status = 0;
+
+    if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
+        if (words.count) {
+            err_set(&e, ERR_USAGE, "expressions are typed in the session, not given to it: '%s'", words.items[0]);
+            status = ctx_fail(ctx, &e);
+        } else {
+            status = session(&r, &o);
+            release(&r);
+        }
+    }
+    opts_release(uses, ARRAY_LEN(uses));
+    texts_release(&words);
+    return status;
+}
+
+static const char about[] =
+    "Lines are expressions, which are traced until they are dropped, or :commands;\n"
+    ":help lists them. Standard input may be a pipe: its lines are done in their\n"
+    "order, and the status is that of the first that failed.\n";
+
+static const struct opt_group *const groups[] = {&node_group, &what_group, &limit_group, &view_group, &repl_group, &talk_group, NULL};
+const struct cmd cmd_repl = {"repl", "[-n NODE]... [OPTIONS]", "The interactive mode: one place to stay in", about, run, groups};

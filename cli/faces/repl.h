@@ -1,0 +1,145 @@
+/*
+ * The interactive mode: lines come from a terminal or a pipe, and go to the same rows, compiler, sessions and views as the
+ * shell's. What is traced goes into the scrollback, and every view, of what comes and of what came, reads it from there.
+ *
+ *   repl.c           beginning and end, reading lines, the one place that waits
+ *   repl_probes.c    nodes and probes: what is traced, and what the nodes say
+ *   repl_show.c      views of the scrollback
+ *   repl_words.c     :commands
+ *   repl_settings.c  options as settings
+ *   repl_complete.c  Tab
+ *   repl_history.c   lines of earlier times
+ *   repl_open.c      whether an expression goes on in the next line
+ */
+#ifndef ETRACE_REPL_H
+#define ETRACE_REPL_H
+
+#include "../commands/asked.h"
+#include "../commands/cmd.h"
+#include "../commands/run.h"
+#include "../commands/show.h"
+#include "../events/scroll.h"
+#include "line.h"
+
+extern const struct cmd cmd_repl;
+
+struct probe {
+    char *label, *text;
+    bool stopped;
+    bool fresh; /* no node has taken it yet */
+};
+
+/* A view of the scrollback: a pipeline that reads it. */
+struct reel {
+    struct asked asked; /* owns the filters */
+    struct show show;
+    struct pipeline *pipeline;
+    struct source *source;
+    bool nodes; /* with a column for them */
+    bool done;  /* nothing more is shown: the limit, or an output that is closed */
+};
+
+struct repl_node {
+    bool lost;       /* it ended by itself */
+    int64_t wanted;  /* until then, after a pause of ours, it is attached again whatever :reattach says */
+    int64_t retry_at; /* -1: not at all */
+    char name[NODE_NAME_MAX + 1];
+};
+
+struct repl {
+    struct ctx *ctx;
+    struct arena arena; /* words of settings, for as long as it runs */
+    struct node_opts node;
+    struct what_opts what;
+    struct limit_opts limit;
+    struct view_opts view;
+    bool reattach;
+
+    struct run run;
+    struct loop_timer timer; /* leases, :for, attaching again */
+    struct repl_node nodes[PEERS_MAX];
+    int current;             /* the node that :commands ask: a peer's index, -1: none */
+
+    struct probe *probes;
+    size_t nprobes, probes_cap;
+    unsigned labels;
+    uint64_t mark;
+    bool armed;              /* something is traced */
+    int64_t until;           /* :for, -1: none */
+
+    struct scroll *scroll;
+    struct reel *live;       /* what is printed as it comes */
+    struct buf pending;      /* its text that is not printed yet */
+    uint64_t missed;         /* told */
+    uint64_t waited;         /* events that :wait has waited for */
+    bool throttled;
+    bool paused, held;       /* nothing is read for `live` now; nothing of it is printed */
+    bool screen;             /* something is drawn in place */
+    struct buf aside;        /* said meanwhile */
+
+    struct line *line;       /* NULL: no terminal to edit on */
+    struct buf so_far;       /* lines of an expression that goes on */
+    struct names *names;     /* repl_complete.c */
+    int history;             /* the file's descriptor, -1: none */
+    bool leaving, idle_interrupt; /* idle_interrupt: Ctrl-C was typed, and no key since */
+    int status;              /* of the first line that failed */
+};
+
+/* ---- repl.c ---- */
+void repl_step(struct repl *r, int64_t until); /* serves everything once, but keys; -1: waits for ever */
+int repl_fail(struct repl *r, const struct err *e); /* says it, and keeps the status of the first */
+bool repl_interrupted(struct repl *r);              /* Ctrl-C since the last time it was asked */
+
+/* ---- repl_probes.c ---- */
+void repl_begin(struct repl *r);
+bool repl_attach(struct repl *r, const char *name, struct err *e);
+void repl_detach(struct repl *r, struct peer *p);
+void repl_reopen(struct repl *r); /* sessions anew, for what is given to them once */
+struct peer *repl_peer(struct repl *r, const char *name); /* attached; a name without @ fits, too. NULL: none */
+size_t repl_attached(const struct repl *r);
+bool repl_probe(struct repl *r, const char *line); /* an expression, with its label or without; false: it is wrong */
+bool repl_drop(struct repl *r, const char *label); /* false: no such label */
+size_t repl_running(const struct repl *r);
+void repl_start(struct repl *r, const char *label); /* NULL: all that were stopped */
+void repl_stop(struct repl *r, const char *label);  /* NULL: all; what came is still shown */
+void repl_arm(struct repl *r);                      /* what is asked for has changed */
+void repl_list(struct repl *r, struct buf *to);
+void repl_release(struct repl *r);
+
+/* ---- repl_show.c ---- */
+/* `file`: there, in the view view->as or of its extension, instead of here. */
+struct reel *reel_new(struct repl *r, const struct view_opts *view, const char *file, bool from_now, struct err *e);
+void reel_free(struct reel *reel);
+bool repl_show_live(struct repl *r, bool from_now); /* opens `live` anew by the settings; false: said why not */
+void repl_catch_up(struct repl *r);                 /* shows what came so far */
+bool repl_pump(struct repl *r);                     /* shows some of what came; whether there is more */
+void repl_print(struct repl *r);                    /* what is pending, as far as the terminal takes it */
+void repl_show_go_on(struct repl *r);               /* after a pause */
+void repl_pause(struct repl *r);                    /* nothing of `live` is shown until `paused` is unset */
+int repl_show_once(struct repl *r, const struct view_opts *view, const char *file); /* what is captured; as reel_new() */
+int repl_show_screen(struct repl *r, const struct view_opts *view); /* in place, until q */
+
+/* ---- repl_words.c ---- */
+int repl_word(struct repl *r, char *line); /* behind the colon */
+char *repl_next_word(char **rest);         /* quotes are taken away, in place; NULL: none is left */
+void repl_words(void (*each)(void *data, const char *word, const char *help), void *data);
+
+/* ---- repl_settings.c ---- */
+bool repl_setting(struct repl *r, const char *name, char *rest, int *ret_status); /* false: there is none of that name */
+const struct opt *repl_setting_row(const char *name);                             /* NULL: none */
+void repl_settings(void (*each)(void *data, const char *name, const char *help), void *data);
+void repl_settings_list(struct repl *r, struct buf *to);
+
+/* ---- repl_complete.c ---- */
+void repl_complete(void *repl, struct str before);
+void repl_names_answer(struct repl *r, const struct session_reply *reply);
+void repl_names_forget(struct repl *r);
+
+/* ---- repl_history.c ---- */
+void repl_history_open(struct repl *r);
+void repl_history_add(struct repl *r, struct str line);
+
+/* ---- repl_open.c ---- */
+bool repl_is_open(struct str text); /* something more must follow */
+
+#endif

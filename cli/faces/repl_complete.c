@@ -1,0 +1,468 @@
+/*
+ * Tab: nodes, modules, functions with their arities, processes from the live node; records of --hrl, actions, words of
+ * `where`, events, views, labels and :commands from here. What a node said is kept for a while, so that most of the time
+ * nobody waits.
+ */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../erlang/etf_write.h"
+#include "../ground/mem.h"
+#include "../lang/actions.h"
+#include "repl.h"
+
+#define WAIT_MS 700
+#define KEPT_MS 15000
+#define LISTS 32   /* that are kept */
+#define LISTED 200 /* names that are shown at once */
+#define REQUEST_MS 10000
+
+/* One list of a node: of what, and the names in their order. */
+struct list {
+    char *what; /* "modules", "functions lists", … */
+    char **names;
+    size_t count, cap;
+    int64_t at;
+    bool whole;
+    uint32_t request;
+};
+
+struct names {
+    struct list lists[LISTS];
+};
+
+static void clear(struct list *l)
+{
+    for (size_t i = 0; i < l->count; i++)
+        free(l->names[i]);
+    free(l->names);
+    free(l->what);
+    *l = (struct list){0};
+}
+
+void repl_names_forget(struct repl *r)
+{
+    for (size_t i = 0; r->names && i < LISTS; i++)
+        clear(&r->names->lists[i]);
+    free(r->names);
+    r->names = NULL;
+}
+
+/* ---- asking ---- */
+
+static void add(struct list *l, struct str name)
+{
+    l->names = mem_grow(l->names, &l->cap, l->count + 1, sizeof(*l->names));
+    l->names[l->count++] = mem_strndup(name.at, name.len);
+}
+
+static void ask(struct repl *r, struct list *l)
+{
+    struct peer *p = r->current >= 0 ? &r->run.peers.items[r->current] : NULL;
+    const char *space = strchr(l->what, ' '), *after = l->count ? l->names[l->count - 1] : "";
+    struct buf b = {0};
+    struct err e;
+
+    l->request = 0;
+    if (!p || p->over || session_state(p->session) != SESSION_READY)
+        return;
+    etf_version(&b);
+    etf_tuple(&b, 3);
+    etf_atomz(&b, "complete");
+    if (space) {
+        etf_tuple(&b, 2);
+        etf_atomz(&b, "functions");
+        etf_bin(&b, space + 1, strlen(space + 1));
+    } else {
+        etf_atomz(&b, l->what);
+    }
+    etf_bin(&b, after, strlen(after));
+    if (!session_request(p->session, buf_view(&b), REQUEST_MS, &l->request, &e))
+        peer_fail(p, &e);
+    buf_release(&b);
+}
+
+void repl_names_answer(struct repl *r, const struct session_reply *reply)
+{
+    struct etf t = reply->term;
+    struct str name;
+    size_t n;
+
+    for (size_t i = 0; r->names && i < LISTS; i++) {
+        struct list *l = &r->names->lists[i];
+        if (!l->request || l->request != reply->id)
+            continue;
+        l->request = 0;
+        if (!reply->ok || !etf_get_tuple(&t, 2) || !etf_get_list(&t, &n))
+            return;
+        for (size_t k = 0; k < n && etf_get_bin(&t, &name); k++)
+            add(l, name);
+        if (n)
+            etf_get_nil(&t);
+        if (etf_is_atom(&t, "true") && n) {
+            ask(r, l);
+        } else {
+            l->whole = true;
+            l->at = loop_now();
+        }
+        return;
+    }
+}
+
+/* Serves everything else while the node is asked. NULL: nothing is known. */
+static const struct list *names_of(struct repl *r, const char *what)
+{
+    int64_t until = loop_now() + WAIT_MS;
+    struct list *l = NULL;
+
+    if (!r->names)
+        r->names = mem_zalloc(sizeof(*r->names));
+    for (size_t i = 0; i < LISTS; i++)
+        if (r->names->lists[i].what && !strcmp(r->names->lists[i].what, what))
+            l = &r->names->lists[i];
+    if (l && l->whole && loop_now() - l->at < KEPT_MS)
+        return l;
+    if (!l) {
+        l = &r->names->lists[0];
+        for (size_t i = 0; i < LISTS && l->what; i++)
+            if (!r->names->lists[i].what || r->names->lists[i].at < l->at)
+                l = &r->names->lists[i];
+    }
+    clear(l);
+    l->what = mem_strndup(what, strlen(what));
+    while (!l->whole && loop_now() < until && !r->leaving && !r->ctx->interrupts) {
+        struct names *before = r->names;
+        if (!l->request)
+            ask(r, l); /* again when the worker was at something else */
+        repl_step(r, MIN(until, loop_now() + 20));
+        if (r->names != before)
+            return NULL;
+    }
+    return l->whole ? l : NULL;
+}
+
+/* ---- candidates ---- */
+
+struct offer {
+    struct str typed;
+    char **items;
+    size_t count, cap;
+    const char *behind; /* what follows the only one */
+};
+
+static void offer(struct offer *o, const char *text, size_t len)
+{
+    if (len < o->typed.len || memcmp(text, o->typed.at, o->typed.len) != 0)
+        return;
+    for (size_t i = 0; i < o->count; i++)
+        if (strlen(o->items[i]) == len && !memcmp(o->items[i], text, len))
+            return;
+    o->items = mem_grow(o->items, &o->cap, o->count + 1, sizeof(*o->items));
+    o->items[o->count++] = mem_strndup(text, len);
+}
+
+static void offer_word(void *data, const char *word, const char *help UNUSED)
+{
+    offer(data, word, strlen(word));
+}
+
+static bool plain(const char *name)
+{
+    if (!islower((unsigned char)*name))
+        return false;
+    for (; *name; name++)
+        if (!isalnum((unsigned char)*name) && *name != '_' && *name != '@')
+            return false;
+    return true;
+}
+
+static void offer_names(struct repl *r, struct offer *o, const char *what)
+{
+    const struct list *l = names_of(r, what);
+
+    for (size_t i = 0; l && i < l->count; i++)
+        offer(o, l->names[i], strlen(l->names[i]));
+}
+
+#define ELIXIR "Elixir."
+
+static void offer_modules(struct repl *r, struct offer *o)
+{
+    const struct list *l = names_of(r, "modules");
+    bool elixir = o->typed.len && isupper((unsigned char)o->typed.at[0]);
+
+    for (size_t i = 0; l && i < l->count; i++) {
+        const char *name = l->names[i];
+        if (elixir && !strncmp(name, ELIXIR, strlen(ELIXIR)))
+            offer(o, name + strlen(ELIXIR), strlen(name) - strlen(ELIXIR));
+        else if (!elixir && plain(name))
+            offer(o, name, strlen(name));
+    }
+    o->behind = elixir ? "." : ":";
+}
+
+static void offer_functions(struct repl *r, struct offer *o, const char *prefix, struct str module)
+{
+    struct buf what = {0};
+
+    buf_printf(&what, "functions %s%.*s", prefix, (int)module.len, module.at);
+    offer_names(r, o, buf_cstr(&what));
+    buf_release(&what);
+}
+
+static void offer_records(struct repl *r, struct offer *o)
+{
+    for (size_t i = 0; i < r->what.records.count; i++) {
+        struct what_opts one = {.records = {.items = &r->what.records.items[i], .count = 1}};
+        struct texts none = {0};
+        struct asked asked;
+        struct arena arena;
+        struct err e;
+        const struct lang_record *records;
+        size_t n;
+
+        asked_init(&asked);
+        arena_init(&arena);
+        if (asked_compile(&asked, &one, &none, &none, 0, &e))
+            for (size_t h = 0; h < asked.nheaders; h++)
+                if (lang_read_hrl(asked.headers[h], &arena, &records, &n, &e))
+                    for (size_t k = 0; k < n; k++)
+                        offer(o, records[k].name.at, records[k].name.len);
+        arena_release(&arena);
+        asked_release(&asked);
+    }
+    o->behind = "{";
+}
+
+static void offer_where(struct offer *o)
+{
+#define WHERE_WORD(id, word, type, early, kinds, doc) offer(o, word, strlen(word));
+#include "../lang/where.def"
+}
+
+static void offer_actions(struct offer *o)
+{
+#define ACTION(id, word, least, most, places, how, fn, doc) offer(o, word, strlen(word));
+#include "../lang/actions.def"
+    offer(o, "where", 5);
+}
+
+static void offer_events(struct offer *o)
+{
+#define EVENT(id, name, flag, nargs, doc) offer(o, name, strlen(name));
+#include "../lang/events.def"
+}
+
+static void offer_views(struct offer *o)
+{
+    for (const struct sink_type *const *t = sink_types; *t; t++)
+        offer(o, (*t)->name, strlen((*t)->name));
+}
+
+static void offer_labels(struct repl *r, struct offer *o)
+{
+    for (size_t i = 0; i < r->nprobes; i++)
+        offer(o, r->probes[i].label, strlen(r->probes[i].label));
+    offer(o, "all", 3);
+}
+
+static void offer_nodes(struct repl *r, struct offer *o)
+{
+    for (size_t i = 0; i < r->run.peers.count; i++)
+        if (r->run.peers.items[i].session) {
+            const char *name = session_node(r->run.peers.items[i].session)->name;
+            offer(o, name, strlen(name));
+        }
+    offer_names(r, o, "nodes");
+}
+
+/* ---- where the cursor is ---- */
+
+static bool starts(struct str s, const char *with)
+{
+    return s.len >= strlen(with) && !memcmp(s.at, with, strlen(with));
+}
+
+/* Behind the last `what` that stands as a word of its own or a sign, SIZE_MAX: none. */
+static size_t last_of(struct str s, const char *what)
+{
+    size_t n = strlen(what), best = SIZE_MAX;
+    bool word = isalpha((unsigned char)*what);
+
+    for (size_t i = 0; i + n <= s.len; i++) {
+        if (memcmp(s.at + i, what, n) != 0)
+            continue;
+        if (word && ((i && (isalnum((unsigned char)s.at[i - 1]) || s.at[i - 1] == '_')) ||
+                     (i + n < s.len && (isalnum((unsigned char)s.at[i + n]) || s.at[i + n] == '_'))))
+            continue;
+        best = i + n;
+    }
+    return best;
+}
+
+static void in_expression(struct repl *r, struct offer *o, struct str before)
+{
+    size_t at = before.len;
+
+    while (at && (isalnum((unsigned char)before.at[at - 1]) || strchr("_@.:/", before.at[at - 1])))
+        at--;
+    struct str token = {before.at + at, before.len - at}, left = {before.at, at};
+    size_t action = last_of(left, "->"), where = last_of(left, "where"), next = last_of(left, ";");
+
+    if (action != SIZE_MAX && next != SIZE_MAX && next > action)
+        action = SIZE_MAX;
+    if (token.len && *token.at == '@') {
+        o->typed = (struct str){token.at + 1, token.len - 1};
+        offer_events(o);
+        return;
+    }
+    o->typed = token;
+    if (at && before.at[at - 1] == '#') {
+        offer_records(r, o);
+        return;
+    }
+    const char *colon = memrchr(token.at, ':', token.len), *dot = memrchr(token.at, '.', token.len);
+    if (colon) {
+        struct str module = {token.at, (size_t)(colon - token.at)};
+        if (module.len && *module.at == '\'')
+            return;
+        o->typed = (struct str){colon + 1, token.len - module.len - 1};
+        offer_functions(r, o, "", module);
+    } else if (where != SIZE_MAX && (action == SIZE_MAX || where > action)) {
+        offer_where(o);
+    } else if (action != SIZE_MAX) {
+        offer_actions(o);
+        o->behind = "";
+    } else if (dot && token.len && isupper((unsigned char)*token.at) &&
+               (dot + 1 == token.at + token.len || !isupper((unsigned char)dot[1]))) {
+        struct str module = {token.at, (size_t)(dot - token.at)};
+        offer_modules(r, o);
+        o->typed = (struct str){dot + 1, token.len - module.len - 1};
+        if (dot[1] || !o->count) {
+            for (size_t i = 0; i < o->count; i++)
+                free(o->items[i]);
+            o->count = 0;
+            o->behind = "";
+            offer_functions(r, o, ELIXIR, module);
+        } else {
+            o->typed = token;
+        }
+    } else {
+        offer_modules(r, o);
+    }
+}
+
+static void in_word(struct repl *r, struct offer *o, struct str before)
+{
+    const char *space = memchr(before.at, ' ', before.len);
+
+    if (!space) {
+        o->typed = (struct str){before.at + 1, before.len - 1};
+        o->behind = " ";
+        repl_words(offer_word, o);
+        for (const struct sink_type *const *t = sink_types; *t; t++)
+            offer(o, (*t)->name, strlen((*t)->name));
+        return;
+    }
+    const char *last = memrchr(before.at, ' ', before.len);
+    o->typed = (struct str){last + 1, (size_t)(before.at + before.len - last - 1)};
+    struct str left = {before.at, (size_t)(last + 1 - before.at)};
+    if (starts(left, ":attach ") || starts(left, ":detach ") || starts(left, ":node ") || (left.len > 3 && !memcmp(last - 3, " -n", 3)))
+        offer_nodes(r, o);
+    else if (starts(left, ":drop ") || starts(left, ":start ") || starts(left, ":stop "))
+        offer_labels(r, o);
+    else if (starts(left, ":as "))
+        offer_views(o);
+    else if (starts(left, ":help "))
+        repl_words(offer_word, o);
+    else if (starts(left, ":where "))
+        offer_where(o);
+    else if (starts(left, ":reattach ")) {
+        offer(o, "on", 2);
+        offer(o, "off", 3);
+    } else if (starts(left, ":proc")) {
+        static const char *const who[] = {"all", "existing", "new"};
+        for (size_t i = 0; i < ARRAY_LEN(who); i++)
+            offer(o, who[i], strlen(who[i]));
+        offer_names(r, o, "processes");
+    } else {
+        struct str rest = {space + 1, (size_t)(before.at + before.len - space - 1)};
+        in_expression(r, o, rest);
+    }
+}
+
+/* ---- what comes of it ---- */
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void list(struct repl *r, const struct offer *o)
+{
+    size_t widest = 0, shown = MIN(o->count, (size_t)LISTED);
+    struct buf b = {0};
+
+    for (size_t i = 0; i < shown; i++)
+        widest = MAX(widest, strlen(o->items[i]));
+    size_t across = MAX(line_width(r->line) / (widest + 2), (size_t)1), down = (shown + across - 1) / across;
+    for (size_t row = 0; row < down; row++) {
+        for (size_t i = row; i < shown; i += down)
+            buf_printf(&b, "%-*s", i + down < shown ? (int)widest + 2 : 0, o->items[i]);
+        buf_char(&b, '\n');
+    }
+    if (shown < o->count)
+        buf_printf(&b, "... and %zu more\n", o->count - shown);
+    line_above(r->line, buf_view(&b));
+    buf_release(&b);
+}
+
+static void apply(struct repl *r, struct offer *o)
+{
+    size_t common;
+
+    if (!o->count)
+        return;
+    qsort(o->items, o->count, sizeof(*o->items), by_name);
+    for (common = strlen(o->items[0]); common; common--) {
+        size_t i = 1;
+        while (i < o->count && !strncmp(o->items[i], o->items[0], common))
+            i++;
+        if (i == o->count)
+            break;
+    }
+    if (common > o->typed.len)
+        line_insert(r->line, (struct str){o->items[0] + o->typed.len, common - o->typed.len});
+    if (o->count == 1 && o->behind)
+        line_insert(r->line, (struct str){o->behind, strlen(o->behind)});
+    if (o->count > 1 && common <= o->typed.len)
+        list(r, o);
+}
+
+void repl_complete(void *repl, struct str before)
+{
+    struct repl *r = repl;
+    struct offer o = {0};
+    struct buf all = {0};
+
+    if (r->so_far.len) {
+        buf_str(&all, buf_view(&r->so_far));
+        buf_char(&all, '\n');
+    }
+    buf_str(&all, before);
+    struct str whole = buf_view(&all);
+    while (before.len && *before.at == ' ') {
+        before.at++;
+        before.len--;
+    }
+    if (before.len && *before.at == ':' && !r->so_far.len)
+        in_word(r, &o, before);
+    else
+        in_expression(r, &o, whole);
+    apply(r, &o);
+    buf_release(&all);
+    for (size_t i = 0; i < o.count; i++)
+        free(o.items[i]);
+    free(o.items);
+}

@@ -1,0 +1,70 @@
+/* Whether an expression goes on in the next line: a bracket or a quote is open, or its end asks for more. */
+#include "repl.h"
+
+static bool ends_in(struct str text, const char *what)
+{
+    size_t n = strlen(what);
+
+    return text.len >= n && !memcmp(text.at + text.len - n, what, n);
+}
+
+static bool is_word(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '@';
+}
+
+static bool ends_in_word(struct str text, const char *word)
+{
+    size_t n = strlen(word);
+
+    return ends_in(text, word) && (text.len == n || !is_word(text.at[text.len - n - 1]));
+}
+
+bool repl_is_open(struct str text)
+{
+    long depth = 0;
+    char quote = 0;
+    size_t end = 0; /* behind the last character that means something */
+
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.at[i];
+        if (quote) {
+            if (c == '\\')
+                i++;
+            else if (c == quote)
+                quote = 0;
+            end = i + 1;
+            continue;
+        }
+        if (c == '%') {
+            while (i + 1 < text.len && text.at[i + 1] != '\n')
+                i++;
+            continue;
+        }
+        if (c == '$' && i + 1 < text.len) {
+            i += text.at[i + 1] == '\\' && i + 2 < text.len ? 2 : 1;
+            end = i + 1;
+            continue;
+        }
+        if (c == '"' || c == '\'')
+            quote = c;
+        else if (c == '(' || c == '[' || c == '{')
+            depth++;
+        else if (c == ')' || c == ']' || c == '}')
+            depth--;
+        if (c != ' ' && c != '\t' && c != '\n')
+            end = i + 1;
+    }
+    if (quote || depth > 0)
+        return true;
+    struct str said = {text.at, MIN(end, text.len)};
+    static const char *const signs[] = {"->", ";", "|", ",", "&&", "||"};
+    static const char *const words[] = {"when", "where", "and", "or", "andalso", "orelse"};
+    for (size_t i = 0; i < ARRAY_LEN(signs); i++)
+        if (ends_in(said, signs[i]))
+            return true;
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (ends_in_word(said, words[i]) && said.len > strlen(words[i]))
+            return true;
+    return false;
+}

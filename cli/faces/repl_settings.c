@@ -1,0 +1,233 @@
+/*
+ * Settings: every option of a tracing command is one, under its long name, and its row says what it takes. What a change
+ * touches depends on its group: what is traced is armed anew, sessions are made anew, a view is opened anew.
+ */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../ground/mem.h"
+#include "repl.h"
+
+enum touches { NOTHING, ARMING, SESSIONS, VIEW };
+
+struct setting {
+    const struct opt_group *group;
+    size_t offset; /* of its struct in struct repl */
+    enum touches touches;
+};
+
+static const struct setting settings[] = {
+    {&what_group, offsetof(struct repl, what), ARMING},
+    {&limit_group, offsetof(struct repl, limit), SESSIONS},
+    {&view_group, offsetof(struct repl, view), VIEW},
+};
+
+static const struct opt *find_setting(const char *name, const struct setting **ret)
+{
+    for (size_t i = 0; i < ARRAY_LEN(settings); i++)
+        for (size_t k = 0; k < settings[i].group->count; k++) {
+            const struct opt *o = &settings[i].group->rows[k];
+            size_t len = strlen(o->name);
+            /* :procs for --proc, :greps for --grep */
+            if (!strncmp(o->name, name, len) && (!name[len] || (o->type == OPT_TEXTS && !strcmp(name + len, "s")))) {
+                *ret = &settings[i];
+                return o;
+            }
+        }
+    return NULL;
+}
+
+/* What is told of the session when it is made; --limit, --for and --on-loss are ours. */
+static bool of_session(const struct opt *o)
+{
+    static const char *const ours[] = {"limit", "for", "on-loss"};
+
+    for (size_t i = 0; i < ARRAY_LEN(ours); i++)
+        if (!strcmp(o->name, ours[i]))
+            return false;
+    return true;
+}
+
+/* These collect; every other list is what was said last. */
+static bool collects(const struct opt *o)
+{
+    return !strcmp(o->name, "let") || !strcmp(o->name, "hrl") || !strcmp(o->name, "redact");
+}
+
+static bool set_one(struct repl *r, const struct setting *s, const struct opt *o, const char *value, struct err *e)
+{
+    struct opt_use use = {s->group, (char *)r + s->offset};
+    struct texts none = {0};
+    struct buf name = {0};
+    char **behind;
+
+    buf_printf(&name, "--%s", o->name);
+    buf_cstr(&name);
+    char *kept = value ? arena_strndup(&r->arena, value, strlen(value)) : NULL;
+    char *argv[] = {name.data, kept, NULL};
+    bool ok = opts_parse(&use, 1, argv, &none, &behind, e);
+    buf_release(&name);
+    texts_release(&none);
+    return ok;
+}
+
+static void unset(struct repl *r, const struct setting *s, const struct opt *o)
+{
+    static const struct what_opts what = WHAT_OPTS_INIT;
+    static const struct limit_opts limit = LIMIT_OPTS_INIT;
+    static const struct view_opts view = VIEW_OPTS_INIT;
+    const void *from = s->group == &what_group ? (const void *)&what : s->group == &limit_group ? (const void *)&limit : &view;
+    static const size_t sizes[] = {
+        [OPT_FLAG] = sizeof(bool), [OPT_OFF] = sizeof(bool), [OPT_COUNT] = sizeof(int), [OPT_TEXT] = sizeof(char *),
+        [OPT_TEXTS] = sizeof(struct texts), [OPT_NUMBER] = sizeof(int64_t), [OPT_DURATION] = sizeof(int64_t),
+        [OPT_SIZE] = sizeof(int64_t), [OPT_CHOICE] = sizeof(int),
+    };
+    char *to = (char *)r + s->offset + o->offset;
+
+    if (o->type == OPT_TEXTS)
+        texts_release((struct texts *)(void *)to);
+    memcpy(to, (const char *)from + o->offset, sizes[o->type]);
+}
+
+static bool is_list_of_words(const struct opt *o)
+{
+    return !strcmp(o->name, "proc");
+}
+
+static bool set_values(struct repl *r, const struct setting *s, const struct opt *o, char *rest, struct err *e)
+{
+    if (!o->arg) {
+        if (*rest && strcmp(rest, "on") != 0 && strcmp(rest, "off") != 0)
+            return err_set(e, ERR_USAGE, ":%s takes on or off, not '%s'", o->name, rest);
+        unset(r, s, o);
+        return !strcmp(rest, "off") || set_one(r, s, o, NULL, e);
+    }
+    if (!*rest || !collects(o))
+        unset(r, s, o);
+    if (!*rest)
+        return true;
+    if (!is_list_of_words(o))
+        return set_one(r, s, o, rest, e);
+    for (char *w; (w = repl_next_word(&rest));)
+        if (!set_one(r, s, o, w, e))
+            return false;
+    return true;
+}
+
+/* Whether what was captured is shown once more: by what selects, not by how it looks. */
+static bool selects(const struct opt *o)
+{
+    static const char *const names[] = {"grep", "where", "invert", "json", "summary"};
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (!strcmp(o->name, names[i]))
+            return true;
+    return false;
+}
+
+static int do_setting(struct repl *r, const struct setting *s, const struct opt *o, char *rest)
+{
+    struct view_opts view = r->view;
+    struct err e;
+    bool with = *rest;
+
+    /* Lists are taken apart in place: the view before keeps its own for the case that the new one is wrong. */
+    if (s->touches == VIEW && o->type == OPT_TEXTS)
+        *(struct texts *)(void *)((char *)r + s->offset + o->offset) = (struct texts){0};
+    if (!set_values(r, s, o, rest, &e))
+        return repl_fail(r, &e);
+    switch (s->touches) {
+    case ARMING:
+        if (r->armed)
+            repl_arm(r);
+        break;
+    case SESSIONS:
+        if (of_session(o))
+            repl_reopen(r);
+        else
+            repl_show_live(r, true);
+        break;
+    case VIEW:
+        if (!repl_show_live(r, !(selects(o) && with))) {
+            r->view = view;
+            return ERR_USAGE;
+        }
+        break;
+    default:
+        break;
+    }
+    return 0;
+}
+
+static void put_value(struct buf *b, const struct opt *o, const void *from)
+{
+    const void *at = (const char *)from + o->offset;
+    const struct texts *t = at;
+
+    switch (o->type) {
+    case OPT_FLAG:
+    case OPT_OFF:
+        buf_puts(b, *(const bool *)at == (o->type == OPT_FLAG) ? "on" : "off");
+        break;
+    case OPT_TEXT:
+        buf_puts(b, *(const char *const *)at ? *(const char *const *)at : "");
+        break;
+    case OPT_TEXTS:
+        for (size_t i = 0; i < t->count; i++)
+            buf_printf(b, "%s%s", i ? "  " : "", t->items[i]);
+        break;
+    case OPT_CHOICE: {
+        const char *word = o->arg;
+        for (int i = *(const int *)at; i > 0; i--)
+            word += strcspn(word, "|") + 1;
+        buf_add(b, word, strcspn(word, "|"));
+        break;
+    }
+    case OPT_DURATION:
+        buf_printf(b, "%lldms", (long long)(*(const int64_t *)at / 1000000));
+        break;
+    case OPT_COUNT:
+        buf_printf(b, "%d", *(const int *)at);
+        break;
+    default:
+        buf_printf(b, "%lld", (long long)*(const int64_t *)at);
+        break;
+    }
+}
+
+bool repl_setting(struct repl *r, const char *name, char *rest, int *ret_status)
+{
+    const struct setting *s;
+    const struct opt *o = find_setting(name, &s);
+
+    if (o)
+        *ret_status = do_setting(r, s, o, rest);
+    return o != NULL;
+}
+
+const struct opt *repl_setting_row(const char *name)
+{
+    const struct setting *ignored;
+
+    return find_setting(name, &ignored);
+}
+
+void repl_settings(void (*each)(void *data, const char *name, const char *help), void *data)
+{
+    for (size_t i = 0; i < ARRAY_LEN(settings); i++)
+        for (size_t k = 0; k < settings[i].group->count; k++)
+            if (strcmp(settings[i].group->rows[k].name, "as") != 0) /* a command of its own */
+                each(data, settings[i].group->rows[k].name, settings[i].group->rows[k].help);
+}
+
+void repl_settings_list(struct repl *r, struct buf *to)
+{
+    for (size_t i = 0; i < ARRAY_LEN(settings); i++)
+        for (size_t k = 0; k < settings[i].group->count; k++) {
+            const struct opt *o = &settings[i].group->rows[k];
+            buf_printf(to, ":%-14s", o->name);
+            put_value(to, o, (char *)r + settings[i].offset);
+            buf_char(to, '\n');
+        }
+}

@@ -1,0 +1,292 @@
+/* Views of the scrollback: the one that goes on as events come, others of what is there, and one in place. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "../ground/mem.h"
+#include "../ground/utf8.h"
+#include "repl.h"
+
+#define SLICE_MS 8                 /* of showing, before keys are looked at again */
+#define PENDING ((size_t)64 << 10) /* text that waits for the terminal */
+#define ON_ITS_WAY ((size_t)24 << 10) /* what the terminal is given ahead: an echo stands behind it */
+#define LAG_FULL ((size_t)8 << 20) /* unshown events at which no more is asked from the nodes */
+#define LAG_LOW ((size_t)1 << 20)
+#define REDRAW_MS 250
+#define CATCH_UP_MS 5000
+#define MEANWHILE ((size_t)128 << 10)
+
+static bool keep(void *output, struct buf *bytes)
+{
+    struct repl *r = output;
+
+    buf_add(&r->pending, bytes->data, bytes->len);
+    buf_clear(bytes);
+    return true;
+}
+
+static void on_notice(void *ctx, const struct event_node *node, struct str tag, struct str text)
+{
+    ctx_warn(ctx, "%.*s: %.*s%s%.*s", (int)node->name.len, node->name.at, (int)tag.len, tag.at, text.len ? " " : "",
+             (int)text.len, text.at);
+}
+
+struct reel *reel_new(struct repl *r, const struct view_opts *view, const char *file, bool from_now, struct err *e)
+{
+    struct reel *reel = mem_zalloc(sizeof(*reel));
+    struct texts none = {0};
+
+    asked_init(&reel->asked);
+    reel->nodes = r->run.peers.count > 1;
+    bool ok = asked_compile(&reel->asked, &r->what, &none, &view->wheres, 0, e) &&
+              (file ? show_file(&reel->show, r->ctx, view, view->as, file, reel->nodes, e)
+                    : show_open(&reel->show, r->ctx, view, "text", reel->nodes, e));
+    if (ok && !file) {
+        reel->show.views[0].write = keep;
+        reel->show.views[0].output = r;
+    }
+    if (ok) {
+        struct pipeline_options options = {
+            .views = reel->show.views, .nviews = reel->show.count,
+            .greps = reel->show.greps, .ngreps = reel->show.ngreps,
+            .wheres = reel->asked.wheres, .nwheres = reel->asked.nwheres,
+            .limit = from_now ? (uint64_t)r->limit.limit : 0,
+            .notice = on_notice, .ctx = r->ctx,
+        };
+        reel->pipeline = pipeline_new(&options, e);
+        ok = reel->pipeline != NULL;
+    }
+    if (!ok) {
+        reel_free(reel);
+        return NULL;
+    }
+    reel->source = scroll_read(r->scroll, from_now);
+    return reel;
+}
+
+void reel_free(struct reel *reel)
+{
+    if (!reel)
+        return;
+    source_close(reel->source);
+    pipeline_free(reel->pipeline);
+    if (reel->show.loop)
+        show_close(&reel->show);
+    asked_release(&reel->asked);
+    free(reel);
+}
+
+/* ---- as events come ---- */
+
+bool repl_show_live(struct repl *r, bool from_now)
+{
+    struct err e;
+    struct reel *next = reel_new(r, &r->view, NULL, from_now, &e);
+
+    if (!next) {
+        repl_fail(r, &e);
+        return false;
+    }
+    if (r->live)
+        pipeline_end(r->live->pipeline);
+    reel_free(r->live);
+    r->live = next;
+    r->missed = 0;
+    return true;
+}
+
+/* Nothing more is asked for while the terminal is far behind, as if it were a pager that waits. */
+static void throttle(struct repl *r)
+{
+    size_t lag = scroll_ahead(r->live->source);
+
+    if (r->throttled ? lag > LAG_LOW : lag < LAG_FULL)
+        return;
+    r->throttled = !r->throttled;
+    peers_pull(&r->run.peers, !r->throttled);
+}
+
+bool repl_pump(struct repl *r)
+{
+    struct reel *l = r->live;
+    int64_t until = loop_now() + SLICE_MS;
+    struct source_item item;
+    enum source_got got = SOURCE_NOTHING;
+    struct err e;
+
+    if (!l || r->paused)
+        return false;
+    while (!l->done && r->pending.len < PENDING && loop_now() < until && (got = source_next(l->source, &item, 0, &e)) == SOURCE_ITEM) {
+        enum pipeline_status status = pipeline_item(l->pipeline, &item, &e);
+        if (status == PIPELINE_FAILED)
+            repl_fail(r, &e);
+        l->done = status == PIPELINE_FAILED || status == PIPELINE_DONE;
+        if (status == PIPELINE_DONE)
+            ctx_say(r->ctx, "the limit is reached (:limit %lld)", (long long)r->limit.limit);
+        if (l->done)
+            repl_stop(r, NULL);
+    }
+    pipeline_flush(l->pipeline);
+    if (scroll_missed(l->source) > r->missed) {
+        ctx_warn(r->ctx, "%llu events were not shown: they came too fast", (unsigned long long)(scroll_missed(l->source) - r->missed));
+        r->missed = scroll_missed(l->source);
+    }
+    throttle(r);
+    return got == SOURCE_ITEM && r->pending.len < PENDING;
+}
+
+/* After something that took its time: what came meanwhile is captured, and nobody wants to see it run past. */
+void repl_show_go_on(struct repl *r)
+{
+    if (!r->live || scroll_ahead(r->live->source) < MEANWHILE)
+        return;
+    repl_show_live(r, true);
+    ctx_say(r->ctx, "what came meanwhile is captured; :as text shows it");
+}
+
+/* Whole lines, and no more than the terminal takes in a moment. */
+void repl_print(struct repl *r)
+{
+    size_t sent = out_backlog(r->ctx->out), n = r->pending.len;
+
+    if (!n || r->held || sent >= ON_ITS_WAY)
+        return;
+    if (n > ON_ITS_WAY) {
+        const char *line = memrchr(r->pending.data, '\n', ON_ITS_WAY);
+        if (!line)
+            line = memchr(r->pending.data, '\n', n);
+        n = line ? (size_t)(line - r->pending.data) + 1 : n;
+    }
+    if (r->line)
+        line_above(r->line, (struct str){r->pending.data, n});
+    else
+        out_write(r->ctx->out, r->pending.data, n);
+    memmove(r->pending.data, r->pending.data + n, r->pending.len - n);
+    r->pending.len -= n;
+}
+
+/* ---- of what is there ---- */
+
+/* Reads to the end of what there is now, serving everything meanwhile. False: it was interrupted, or failed. */
+static bool catch_up(struct repl *r, struct reel *reel, int *ret_status)
+{
+    struct source_item item;
+    struct err e;
+    bool closed;
+
+    while (source_next(reel->source, &item, 0, &e) == SOURCE_ITEM) {
+        enum pipeline_status status = pipeline_item(reel->pipeline, &item, &e);
+        if (status == PIPELINE_FAILED || show_ended(&reel->show, &closed, &e)) {
+            *ret_status = repl_fail(r, &e);
+            return false;
+        }
+        repl_step(r, 0);
+        while (r->pending.len > PENDING && !r->ctx->interrupts)
+            repl_step(r, -1);
+        if (repl_interrupted(r) || r->leaving)
+            return false;
+    }
+    return true;
+}
+
+void repl_catch_up(struct repl *r)
+{
+    int64_t until = loop_now() + CATCH_UP_MS;
+
+    while (r->live && !r->live->done && scroll_ahead(r->live->source) && loop_now() < until && !r->ctx->interrupts && !r->leaving)
+        repl_step(r, loop_now() + 10);
+}
+
+/* What is on its way to the terminal comes before what follows; what comes meanwhile stays in the scrollback. */
+void repl_pause(struct repl *r)
+{
+    r->paused = true;
+    while (r->pending.len && !r->ctx->interrupts && !r->leaving)
+        repl_step(r, -1);
+}
+
+int repl_show_once(struct repl *r, const struct view_opts *view, const char *file)
+{
+    struct reel *reel;
+    struct err e;
+    int status = 0;
+
+    reel = reel_new(r, view, file, false, &e);
+    if (!reel)
+        return repl_fail(r, &e);
+    repl_pause(r);
+    if (catch_up(r, reel, &status)) {
+        pipeline_end(reel->pipeline);
+        repl_pause(r);
+        status = show_flush(&reel->show, r->ctx, status);
+    }
+    r->paused = false;
+    reel_free(reel);
+    return status;
+}
+
+/* ---- in place ---- */
+
+static void frame(struct repl *r, unsigned rows, unsigned cols)
+{
+    struct buf b = {0};
+    const char *at = r->pending.data, *end = at + r->pending.len;
+
+    buf_puts(&b, "\033[H");
+    for (unsigned row = 0; row + 1 < rows; row++) {
+        size_t len = at < end ? strcspn(at, "\n") : 0, used = 0;
+        const char *line = at;
+        while (at < line + len) {
+            const char *c = at;
+            if (*at == '\033') {
+                at += strcspn(at, "m") + 1;
+            } else {
+                utf8_next(&at, end);
+                used += utf8_width(c, (size_t)(at - c));
+            }
+            if (used <= cols || *c == '\033')
+                buf_add(&b, c, (size_t)(at - c));
+        }
+        at += at < end;
+        buf_puts(&b, "\033[K\r\n");
+    }
+    buf_puts(&b, "q returns\033[K\033[J");
+    out_take(r->ctx->out, &b);
+    buf_release(&b);
+    buf_clear(&r->pending);
+}
+
+int repl_show_screen(struct repl *r, const struct view_opts *view)
+{
+    struct reel *reel;
+    struct err e;
+    int status = 0, key;
+
+    reel = reel_new(r, view, NULL, false, &e);
+    if (!reel)
+        return repl_fail(r, &e);
+    repl_pause(r);
+    r->held = r->screen = true;
+    out_write(r->ctx->out, "\033[?1049h\033[?25l", 14);
+    for (bool going = true; going;) {
+        int64_t next = loop_now() + REDRAW_MS;
+        going = catch_up(r, reel, &status);
+        buf_clear(&r->pending);
+        pipeline_snapshot(reel->pipeline);
+        buf_cstr(&r->pending);
+        frame(r, line_height(r->line), line_width(r->line));
+        while (going && loop_now() < next) {
+            repl_step(r, next);
+            while ((key = line_key(r->line)) >= 0)
+                going = going && key != 'q' && key != 'Q' && key != 4;
+            going = going && !repl_interrupted(r) && !r->leaving;
+        }
+    }
+    out_write(r->ctx->out, "\033[?25h\033[?1049l", 14);
+    r->paused = r->held = r->screen = false;
+    reel_free(reel);
+    line_above(r->line, buf_view(&r->aside));
+    buf_clear(&r->aside);
+    repl_show_go_on(r);
+    return status;
+}

@@ -1,0 +1,576 @@
+/*
+ * :commands. Those that are about the session stand here as rows; every option of a tracing command is a setting of the same
+ * name; every command of the shell and every view is one, too. Nothing is done here that a row elsewhere does.
+ */
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../ground/mem.h"
+#include "../ground/near.h"
+#include "repl.h"
+
+struct word {
+    const char *name, *also; /* another name, or NULL */
+    const char *usage, *help;
+    int (*run)(struct repl *r, char *rest);
+};
+
+static void print(struct repl *r, struct buf *b)
+{
+    if (r->line)
+        line_above(r->line, buf_view(b));
+    else
+        buf_str(&r->pending, buf_view(b)); /* in its place among the events */
+    buf_release(b);
+}
+
+static int PRINTF_LIKE(2, 3) usage(struct repl *r, const char *fmt, ...)
+{
+    struct err e;
+    char text[400];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    err_set(&e, ERR_USAGE, "%s", text);
+    return repl_fail(r, &e);
+}
+
+/* ---- words of a line ---- */
+
+/* The next word off *rest, quotes of either kind taken away; NULL: none. */
+char *repl_next_word(char **rest)
+{
+    char *at = *rest, *to, *begin, quote = 0;
+
+    while (isspace((unsigned char)*at))
+        at++;
+    if (!*at)
+        return NULL;
+    for (begin = to = at; *at && (quote || !isspace((unsigned char)*at)); at++) {
+        if (quote ? *at == quote : (*at == '\'' || *at == '"'))
+            quote = quote ? 0 : *at;
+        else
+            *to++ = *at;
+    }
+    *rest = *at ? at + 1 : at;
+    *to = 0;
+    return begin;
+}
+
+static char *trimmed(char *text)
+{
+    size_t n;
+
+    while (isspace((unsigned char)*text))
+        text++;
+    for (n = strlen(text); n && isspace((unsigned char)text[n - 1]); n--)
+        text[n - 1] = 0;
+    return text;
+}
+
+/* ---- probes ---- */
+
+static int do_probes(struct repl *r, char *rest UNUSED)
+{
+    struct buf b = {0};
+
+    repl_list(r, &b);
+    print(r, &b);
+    return 0;
+}
+
+static int do_drop(struct repl *r, char *rest)
+{
+    char *label = repl_next_word(&rest);
+
+    if (!label)
+        return usage(r, "which probe? :drop LABEL, or :drop all");
+    for (; label; label = repl_next_word(&rest))
+        if (!repl_drop(r, label))
+            return usage(r, "there is no probe %s", label);
+    return 0;
+}
+
+static int do_start(struct repl *r, char *rest)
+{
+    repl_start(r, repl_next_word(&rest));
+    return 0;
+}
+
+static int do_stop(struct repl *r, char *rest)
+{
+    repl_stop(r, repl_next_word(&rest));
+    return 0;
+}
+
+/* ---- nodes ---- */
+
+static int do_attach(struct repl *r, char *rest)
+{
+    char *name = repl_next_word(&rest);
+    struct err e;
+
+    if (!name)
+        return usage(r, "which node? :attach NODE");
+    for (; name; name = repl_next_word(&rest))
+        if (!repl_attach(r, name, &e))
+            return repl_fail(r, &e);
+    return 0;
+}
+
+static int do_detach(struct repl *r, char *rest)
+{
+    char *name = repl_next_word(&rest);
+    struct peer *p = name ? repl_peer(r, name) : r->current >= 0 ? &r->run.peers.items[r->current] : NULL;
+
+    if (!p)
+        return usage(r, name ? "%s is not attached" : "no node is attached", name);
+    repl_detach(r, p);
+    return 0;
+}
+
+static int do_node(struct repl *r, char *rest)
+{
+    char *name = repl_next_word(&rest);
+    struct buf b = {0};
+
+    if (name) {
+        struct peer *p = repl_peer(r, name);
+        if (!p)
+            return usage(r, "%s is not attached: :attach %s", name, name);
+        r->current = (int)p->index;
+        repl_names_forget(r);
+        return 0;
+    }
+    for (size_t i = 0; i < r->run.peers.count; i++) {
+        const struct peer *p = &r->run.peers.items[i];
+        if (p->session)
+            buf_printf(&b, "%s %s%s\n", (int)i == r->current ? "*" : " ", session_node(p->session)->name,
+                       p->over ? "   (not attached)" : "");
+    }
+    if (!b.len)
+        buf_puts(&b, "no node is attached: :attach NODE\n");
+    print(r, &b);
+    return 0;
+}
+
+static int do_reattach(struct repl *r, char *rest)
+{
+    char *word = repl_next_word(&rest);
+
+    if (!word || !strcmp(word, "on") || !strcmp(word, "off"))
+        r->reattach = !word || !strcmp(word, "on");
+    else
+        return usage(r, ":reattach takes on or off, not '%s'", word);
+    for (size_t i = 0; i < r->run.peers.count; i++)
+        if (r->nodes[i].lost)
+            r->nodes[i].retry_at = r->reattach ? loop_now() : -1;
+    r->timer.due = 0;
+    return 0;
+}
+
+/* ---- what was captured ---- */
+
+static bool is_on(const struct repl *r)
+{
+    return r->armed && r->line;
+}
+
+static const struct sink_type *view_type(const struct view_opts *v)
+{
+    const char *name = v->as ? v->as : v->json ? "json" : v->summary ? "summary" : "text";
+
+    return sink_by_name(name);
+}
+
+static int show(struct repl *r, const struct view_opts *v)
+{
+    const struct sink_type *type = view_type(v);
+
+    return type && (type->flags & SINK_AGAIN) && is_on(r) ? repl_show_screen(r, v) : repl_show_once(r, v, NULL);
+}
+
+/* The settings of the view, without what else is written meanwhile. */
+static struct view_opts only_view(const struct repl *r, const char *name)
+{
+    struct view_opts v = r->view;
+
+    v.json = v.summary = false;
+    v.as = name;
+    v.outputs = (struct texts){0};
+    return v;
+}
+
+static int save(struct repl *r, const char *name, const char *file)
+{
+    struct view_opts v = only_view(r, name);
+    struct scroll_counts c;
+    int status = repl_show_once(r, &v, file);
+
+    scroll_counts(r->scroll, &c);
+    if (!status)
+        ctx_say(r->ctx, "%s: %llu events", file, (unsigned long long)c.events);
+    return status;
+}
+
+static int as_view(struct repl *r, const char *name)
+{
+    struct view_opts v = only_view(r, name), before = r->view;
+    const struct sink_type *type = sink_by_name(name);
+
+    if (!type || !(type->flags & SINK_LINES))
+        return show(r, &v);
+    v.outputs = before.outputs;
+    r->view = v;
+    if (repl_show_live(r, false))
+        return 0;
+    r->view = before;
+    return ERR_USAGE;
+}
+
+static int do_as(struct repl *r, char *rest)
+{
+    const char *name = NULL, *file = NULL;
+
+    for (char *w; (w = repl_next_word(&rest));) {
+        if (!strcmp(w, "-o") || !strcmp(w, "--output")) {
+            file = repl_next_word(&rest);
+            if (!file)
+                return usage(r, "-o needs a file");
+        } else if (name) {
+            return usage(r, "one view at a time: :as VIEW [-o FILE]");
+        } else {
+            name = w;
+        }
+    }
+    if (!name)
+        return usage(r, "which view? :as text, json, tree, summary, hist, ...");
+    name = arena_strndup(&r->arena, name, strlen(name));
+    return file ? save(r, name, file) : as_view(r, name);
+}
+
+static int do_save(struct repl *r, char *rest)
+{
+    char *file = repl_next_word(&rest);
+
+    return file ? save(r, NULL, file) : usage(r, "which file? :save FILE.etr, or in the view of another extension");
+}
+
+static int do_clear(struct repl *r, char *rest UNUSED)
+{
+    scroll_clear(r->scroll);
+    return 0;
+}
+
+static int do_scrollback(struct repl *r, char *rest UNUSED)
+{
+    struct scroll_counts c;
+    struct buf b = {0};
+
+    scroll_counts(r->scroll, &c);
+    buf_printf(&b, "%llu events kept in %zu kB", (unsigned long long)c.events, c.bytes / 1024);
+    if (c.dropped)
+        buf_printf(&b, " · %llu older events were dropped", (unsigned long long)c.dropped);
+    buf_char(&b, '\n');
+    print(r, &b);
+    return 0;
+}
+
+/* ---- waiting, for scripts ---- */
+
+/* Every event is waited for once: it does not matter whether it came before the command or comes after it. */
+static bool came(struct repl *r, uint64_t wanted)
+{
+    struct scroll_counts c;
+
+    scroll_counts(r->scroll, &c);
+    return c.taken - r->waited >= wanted;
+}
+
+static int do_wait(struct repl *r, char *rest)
+{
+    char *amount = repl_next_word(&rest), *unit = repl_next_word(&rest), *end;
+    int64_t ns, until = -1;
+    uint64_t wanted = 0;
+
+    if (amount && unit && !strncmp(unit, "event", 5))
+        wanted = strtoull(amount, &end, 10);
+    else if (amount && !unit && opt_duration(amount, &ns))
+        until = loop_now() + ns / 1000000;
+    if (!wanted && until < 0)
+        return usage(r, ":wait takes a duration, or N events");
+    while ((until < 0 || loop_now() < until) && !(wanted && came(r, wanted)) && !r->leaving && repl_attached(r)) {
+        repl_step(r, until);
+        if (repl_interrupted(r))
+            return 0;
+    }
+    r->waited += wanted;
+    return 0;
+}
+
+static int do_set(struct repl *r, char *rest UNUSED)
+{
+    struct buf b = {0};
+
+    repl_settings_list(r, &b);
+    print(r, &b);
+    return 0;
+}
+
+/* ---- the commands of the shell ---- */
+
+static bool takes(const struct cmd *c, const struct opt_group *group)
+{
+    for (const struct opt_group *const *g = c->groups; *g; g++)
+        if (*g == group)
+            return true;
+    return false;
+}
+
+/* -x or --long at the beginning of a line, with its value where the row has one. */
+static const struct opt *option_of(const struct cmd *c, const char *word)
+{
+    for (const struct opt_group *const *g = c->groups; *g; g++)
+        for (size_t k = 0; k < (*g)->count; k++) {
+            const struct opt *o = &(*g)->rows[k];
+            if (word[1] == '-' ? !strcmp(word + 2, o->name) : word[1] == o->letter && !word[2])
+                return o;
+        }
+    return NULL;
+}
+
+static void add_node(struct repl *r, const struct cmd *c, struct texts *argv)
+{
+    char port[24];
+
+    if (!takes(c, &node_group) || r->current < 0)
+        return;
+    texts_add(argv, "-n");
+    texts_add(argv, session_node(r->run.peers.items[r->current].session)->name);
+    if (r->node.cookie_file) {
+        texts_add(argv, "--cookie-file");
+        texts_add(argv, r->node.cookie_file);
+    }
+    if (r->node.port) {
+        snprintf(port, sizeof(port), "%lld", (long long)r->node.port);
+        texts_add(argv, "--port");
+        texts_add(argv, arena_strndup(&r->arena, port, strlen(port)));
+    }
+}
+
+/* An expression stands as it is, behind the options; other commands take words. */
+static void split(struct repl *r, const struct cmd *c, char *rest, struct texts *argv)
+{
+    bool expression = strstr(c->usage, "EXPR") != NULL, names_node = false;
+    struct texts options = {0}, words_of = {0};
+
+    for (;;) {
+        char *before = trimmed(rest), *w;
+        rest = before;
+        if (!*rest)
+            break;
+        if (expression && *rest != '-') {
+            texts_add(&words_of, rest);
+            break;
+        }
+        w = repl_next_word(&rest);
+        const struct opt *o = *w == '-' ? option_of(c, w) : NULL;
+        names_node = names_node || (o && o->letter == 'n');
+        texts_add(*w == '-' ? &options : &words_of, w);
+        if (o && o->arg && (w = repl_next_word(&rest)))
+            texts_add(&options, w);
+    }
+    if (!names_node)
+        add_node(r, c, argv);
+    for (size_t i = 0; i < options.count; i++)
+        texts_add(argv, options.items[i]);
+    for (size_t i = 0; i < words_of.count; i++)
+        texts_add(argv, words_of.items[i]);
+    texts_release(&options);
+    texts_release(&words_of);
+}
+
+/* It has the terminal and Ctrl-C while it runs; what we trace goes on into the scrollback. */
+static int do_command(struct repl *r, const struct cmd *c, char *rest)
+{
+    struct texts argv = {0};
+    int quiet = r->ctx->quiet;
+
+    split(r, c, rest, &argv);
+    texts_add(&argv, NULL);
+    repl_pause(r);
+    r->held = true;
+    if (r->line)
+        line_lend(r->line);
+    int status = c->run(r->ctx, c, (char **)(uintptr_t)argv.items);
+    if (r->line)
+        line_return(r->line);
+    r->paused = r->held = false;
+    repl_show_go_on(r);
+    repl_interrupted(r);
+    r->ctx->quiet = quiet;
+    texts_release(&argv);
+    return status;
+}
+
+/* `:hist EXPR` traces that, and shows it so. */
+static int do_view(struct repl *r, const char *name, char *rest)
+{
+    if (*rest && !repl_probe(r, rest))
+        return ERR_USAGE;
+    while (*rest && run_arming(&r->run) && !r->leaving && !repl_interrupted(r))
+        repl_step(r, -1);
+    return as_view(r, arena_strndup(&r->arena, name, strlen(name)));
+}
+
+/* ---- help and the end ---- */
+
+static int do_quit(struct repl *r, char *rest UNUSED)
+{
+    r->leaving = true;
+    return 0;
+}
+
+static int do_help(struct repl *r, char *rest);
+
+static const struct word words[] = {
+    {"probes", NULL, "", "what is traced, each with its label", do_probes},
+    {"drop", NULL, "LABEL...|all", "forget probes", do_drop},
+    {"stop", NULL, "[LABEL]", "stop probes, as Ctrl-C does", do_stop},
+    {"start", NULL, "[LABEL]", "start them again", do_start},
+    {"attach", NULL, "NODE...", "attach to one more node", do_attach},
+    {"detach", NULL, "[NODE]", "leave a node as it was", do_detach},
+    {"node", NULL, "[NODE]", "the node that commands ask; without a name: all that are attached", do_node},
+    {"reattach", NULL, "on|off", "attach again by itself when a node comes back", do_reattach},
+    {"as", NULL, "VIEW [-o FILE]", "what was captured, in another view; lines go on in it", do_as},
+    {"save", NULL, "FILE", "what was captured, into a file: .etr, or another view", do_save},
+    {"scrollback", NULL, "", "how much is captured", do_scrollback},
+    {"clear", NULL, "", "forget what was captured", do_clear},
+    {"wait", NULL, "TIME|N events", "wait, in scripts", do_wait},
+    {"set", NULL, "", "all settings", do_set},
+    {"help", "commands", "[NAME]", "this, or more about one of them", do_help},
+    {"quit", "q", "", "leave; Ctrl-D does, too", do_quit},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+void repl_words(void (*each)(void *data, const char *word, const char *help), void *data)
+{
+    for (const struct word *w = words; w->name; w++)
+        each(data, w->name, w->help);
+    repl_settings(each, data);
+    for (const struct cmd *const *c = cmd_all(); *c; c++)
+        if (*c != &cmd_repl && *c != &cmd_help)
+            each(data, (*c)->name, (*c)->summary);
+}
+
+struct wrapped {
+    struct buf *to;
+    size_t col;
+};
+
+static void put_wrapped(void *data, const char *text, const char *help UNUSED)
+{
+    struct wrapped *w = data;
+    size_t len = strlen(text) + 2;
+
+    if (w->col + len > 78 || !w->col) {
+        buf_puts(w->to, w->col ? "\n " : " ");
+        w->col = 1;
+    }
+    buf_printf(w->to, " :%s", text);
+    w->col += len;
+}
+
+static void overview(struct buf *b)
+{
+    struct wrapped w = {.to = b};
+
+    buf_puts(b, "An expression is traced: lists:seq(_, N) when N > 9 -> return\n"
+                "name: EXPR gives it a label. Ctrl-C stops what is traced, Ctrl-D leaves, Tab completes.\n\n");
+    for (const struct word *each = words; each->name; each++) {
+        char left[64];
+        snprintf(left, sizeof(left), ":%s %s", each->name, each->usage);
+        buf_printf(b, "  %-22s %s\n", left, each->help);
+    }
+    buf_puts(b, "\nSettings, as the options of etrace trace; :set lists them, :help NAME explains:\n");
+    repl_settings(put_wrapped, &w);
+    buf_puts(b, "\n\nCommands of the shell, and views (:hist EXPR):\n");
+    w.col = 0;
+    for (const struct cmd *const *c = cmd_all(); *c; c++)
+        if (*c != &cmd_repl && *c != &cmd_help)
+            put_wrapped(&w, (*c)->name, NULL);
+    for (const struct sink_type *const *t = sink_types; *t; t++)
+        put_wrapped(&w, (*t)->name, NULL);
+    buf_char(b, '\n');
+}
+
+static void help_on(struct buf *b, const char *name)
+{
+    const struct opt *o;
+    const struct cmd *c;
+
+    for (const struct word *w = words; w->name; w++)
+        if (!strcmp(w->name, name) || (w->also && !strcmp(w->also, name))) {
+            buf_printf(b, ":%s %s\n%s\n", w->name, w->usage, w->help);
+            return;
+        }
+    if ((o = repl_setting_row(name)))
+        buf_printf(b, ":%s %s\n%s\n", o->name, o->arg ? o->arg : "on|off", o->help);
+    else if ((c = cmd_find(name)))
+        cmd_print_help(b, c);
+}
+
+static int do_help(struct repl *r, char *rest)
+{
+    char *name = repl_next_word(&rest);
+    struct buf b = {0};
+
+    if (!name)
+        overview(&b);
+    else
+        help_on(&b, name + (*name == ':'));
+    if (!b.len)
+        return usage(r, "there is no command :%s", name);
+    print(r, &b);
+    return 0;
+}
+
+static void try_near(void *near, const char *word, const char *help UNUSED)
+{
+    near_try(near, word);
+}
+
+int repl_word(struct repl *r, char *line)
+{
+    char *rest = line;
+    const struct cmd *c;
+    int status;
+
+    while (*rest && !isspace((unsigned char)*rest))
+        rest++;
+    if (*rest)
+        *rest++ = 0;
+    rest = trimmed(rest);
+    for (const struct word *w = words; w->name; w++)
+        if (!strcmp(w->name, line) || (w->also && !strcmp(w->also, line)))
+            return w->run(r, rest);
+    if (sink_by_name(line)) /* before --json and --summary, which are such views */
+        return do_view(r, line, rest);
+    if (repl_setting(r, line, rest, &status))
+        return status;
+    if ((c = cmd_find(line)) && strcmp(c->name, "repl") != 0)
+        return do_command(r, c, rest);
+    struct near near = near_start(line, strlen(line));
+    struct err e;
+    repl_words(try_near, &near);
+    err_set(&e, ERR_USAGE, "there is no command :%s", line);
+    if (near.best)
+        err_hint(&e, "did you mean :%s?", near.best);
+    else
+        err_hint(&e, ":help lists them");
+    return repl_fail(r, &e);
+}

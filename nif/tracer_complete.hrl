@@ -1,0 +1,27 @@
+%% Names that a person may mean, for completion. Runs in the worker; bounded: a page is at most so many names, in their
+%% order, behind the name that the page before ended with.
+%%
+%% Request: {complete, modules | {functions, Module} | processes | nodes, After}, names as binaries
+%% Answer: {[Name], whether there are more}; functions are "name/arity"
+
+-define(COMPLETE_MOST, 4000).
+-define(COMPLETE_BYTES, 262144).
+
+complete(Id, _, _, S = #s{helper = {_, _}}) -> reply(Id, {error, busy}, S);
+complete(Id, What, After, S) -> help({complete, Id}, complete, {What, After}, S).
+
+complete_do({What, After}) ->
+    {ok, complete_page(lists:usort([N || N <- complete_all(What), N > After]), ?COMPLETE_MOST, ?COMPLETE_BYTES, [])}.
+
+complete_page([], _, _, Acc) -> {lists:reverse(Acc), false};
+complete_page([N | _], Most, Bytes, Acc) when Most =:= 0; byte_size(N) > Bytes -> {lists:reverse(Acc), true};
+complete_page([N | Rest], Most, Bytes, Acc) -> complete_page(Rest, Most - 1, Bytes - byte_size(N), [N | Acc]).
+
+complete_all(modules) ->
+    [atom_to_binary(M) || M <- erlang:loaded(), not companion(M)];
+complete_all({functions, Module}) when is_binary(Module) ->
+    [fa(F, A) || M <- existing([Module]), not companion(M), {F, A} <- listed(M, local), written(F)];
+complete_all(processes) ->
+    [atom_to_binary(N) || N <- registered(), not companion(N)];
+complete_all(nodes) ->
+    [atom_to_binary(N) || N <- nodes()].

@@ -1,0 +1,291 @@
+#!/usr/bin/env bats
+# The interactive mode at a terminal: what is typed stays what it is whatever streams past, keys do what they say, and
+# nothing is left on the node however it ends.
+
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+load ../lib/terminal
+
+setup_file() {
+    live_begin repl
+    # The words that the completion asks with have been on the node once.
+    printf '\n' | "$ETRACE_BIN" repl -q -n "$LIVE_NODE"
+}
+teardown_file() { live_end; }
+setup() {
+    live_setup
+    export XDG_STATE_HOME=$BATS_TEST_TMPDIR/state
+}
+teardown() {
+    terminal_end
+    live_teardown
+}
+
+# On its node, with a prompt.
+repl() {
+    terminal 100 30 "exec $ETRACE_BIN repl -n $NODE $*"
+    await '^etrace> *$'
+}
+
+# EXPR is asked by the worker N times a second, until calm.
+streaming() { # PROCESSES MILLISECONDS
+    on_node "[work:tell(work:worker(), fun() -> work:pace(1000000, $2) end) || _ <- lists:seq(1, $1)]"
+}
+
+paces() { on_node '[exit(P, kill) || P <- processes(), {current_function, {work, pace, 2}} <- [process_info(P, current_function)]]'; }
+
+@test "an expression is traced, and its events stand above the prompt" {
+    repl
+    entered 'work:two/2 -> return'
+    await '1 probe · 1 function'
+    on_node 'work:two(a, b)'
+    await 'call work:two\(a, ?b\)'
+    await 'return work:two/2 = \{a,b\}'
+    await_last '^etrace>$'
+    keys C-d
+    until_true 10 terminal_gone
+}
+
+@test "what is typed is not broken by a trickle of events, and is taken as it was typed" {
+    repl
+    entered 'work:stamp/1'
+    await 'Ctrl-C stops'
+    streaming 1 50
+    await 'call work:stamp'
+    text='work:two(a, X) when X > 10 -> return'
+    for ((i = 0; i < ${#text}; i++)); do
+        typed "${text:i:1}"
+        pause 0.02
+    done
+    await_last '^etrace> work:two\(a, X\) when X > 10 -> return$'
+    keys Home
+    typed 'second: '
+    await_last '^etrace> second: work:two\(a, X\) when X > 10 -> return$'
+    keys Enter
+    await '2 probes'
+    await '\[1\].* call work:stamp'
+    on_node 'work:two(a, 11)'
+    await '\[second\].* call work:two\(a, ?11\)'
+    paces
+    keys C-c
+    await 'stopped;'
+    entered ':probes'
+    await '^second +work:two.*\(stopped\)$'
+}
+
+@test "nor by a flood of them, on a line that is longer than the terminal is wide" {
+    terminal 60 20 "exec $ETRACE_BIN repl -n $NODE"
+    await '^etrace> *$'
+    entered 'work:stamp/1'
+    await 'Ctrl-C stops'
+    streaming 5 1
+    await 'call work:stamp'
+    text='work:two(aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa, bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb) -> return'
+    for ((i = 0; i < ${#text}; i += 7)); do
+        typed "${text:i:7}"
+        pause 0.02
+    done
+    keys C-a
+    typed 'x: '
+    keys C-e
+    paces
+    keys C-c
+    await 'stopped;'
+    shown() { [[ $(screen | tr -d '\n ') == *"etrace>x:${text// /}" ]]; }
+    until_true 15 shown || fail "$(screen)"
+    keys Enter
+    await 'aaaaaaaaaa' 5
+    await '1 probe ·|2 probes|no function|etrace: '
+}
+
+@test "Ctrl-C stops what is traced and keeps what is typed, a second one leaves" {
+    repl
+    entered 'work:one/1'
+    await 'Ctrl-C stops'
+    typed 'half a li'
+    await_last '^etrace> half a li$'
+    keys C-c
+    await 'stopped;'
+    await_last '^etrace> half a li$'
+    traced_nobody() { node_eval "$NODE" 'length([S || S = {etrace, _} <- trace:session_info(all)])' | grep -qx '[01]'; }
+    until_true 5 traced_nobody
+    typed 'ne'
+    await_last '^etrace> half a line$'
+    keys C-c
+    await_last '^etrace>$'
+    keys C-c
+    until_true 10 terminal_gone
+}
+
+@test "Ctrl-Z and fg: the line is still there, and so is what it can do" {
+    terminal 100 30 "PS1='shell: ' bash --norc --noprofile"
+    await '^shell:'
+    entered "$ETRACE_BIN repl -n $NODE"
+    await '^etrace> *$'
+    entered 'work:two/2'
+    await 'Ctrl-C stops'
+    typed 'work:on'
+    await_last '^etrace> work:on$'
+    keys C-z
+    await 'Stopped'
+    entered 'echo it is a $((6 * 7))'
+    await '^it is a 42$'
+    entered 'fg'
+    await_last '^etrace> work:on$'
+    typed 'e/1'
+    keys Enter
+    await '2 probes'
+    on_node 'work:two(again, b)'
+    await 'call work:two\(again'
+    keys C-d
+    await_last '^shell:$'
+    entered 'stty -a | grep -ow -e "-*echo" -e "-*icanon"'
+    await '^echo$'
+    await '^icanon$'
+}
+
+@test "the terminal is made narrower and wider while something is typed" {
+    repl
+    typed 'work:two(aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa, bbbbbbbbbbbbbbbbbbbbbbbb)'
+    await_last 'bbbb\)$'
+    resized 50 20
+    await '^etrace> work:two\(a{33}$'
+    resized 110 30
+    await_last '^etrace> work:two\(a{40}, b{24}\)$'
+    typed ' -> return'
+    await_last '^etrace> work:two\(a{40}, b{24}\) -> return$'
+}
+
+@test "Tab completes modules, functions with their arities, actions, words of where, and commands" {
+    repl
+    typed 'wor'
+    keys Tab
+    await_last '^etrace> work:$'
+    typed 'wor'
+    keys Tab
+    await_last '^etrace> work:worker/$'
+    keys Tab
+    await '^worker/0 +worker/1'
+    await_last '^etrace> work:worker/$'
+    typed '0 -> cal'
+    keys Tab
+    await_last '^etrace> work:worker/0 -> caller$'
+    typed ' where cla'
+    keys Tab
+    await_last '^etrace> work:worker/0 -> caller where class$'
+    keys C-a C-k
+    await_last '^etrace>$'
+    typed ':reat'
+    keys Tab
+    await_last '^etrace> :reattach$'
+    keys C-a C-k
+    typed ':node repl_'
+    keys Tab
+    await_last "^etrace> :node ${NODE//./\\.}$"
+}
+
+@test "an open clause goes on in the next line, and what is wrong is shown below the line" {
+    repl
+    entered 'work:two(a,'
+    await_last '^   \.\.\.>$'
+    entered 'b) ->'
+    await_last '^   \.\.\.>$'
+    entered 'return'
+    await '1 probe'
+    on_node 'work:two(a, b)'
+    await 'return work:two/2'
+    entered 'work:two(_,N) when M > 10'
+    await '^ {27}\^ '
+    await '^etrace: unbound variable M$'
+}
+
+@test "the history is kept for the next time, for the user alone, and not what begins with a space" {
+    repl
+    entered 'work:one(warm) -> return'
+    await '1 probe'
+    entered ' work:two(b, _)'
+    await '2 probes'
+    on_node 'work:one(answered)'
+    keys C-d
+    until_true 10 terminal_gone
+    terminal_end
+    history=$XDG_STATE_HOME/etrace/history
+    assert_equal "$(cat "$history")" 'work:one(warm) -> return'
+    assert_equal "$(stat -c %a "$history")" 600
+    repl
+    keys C-r
+    typed 'warm'
+    await 'work:one\(warm\)'
+    keys C-a C-k
+    await_last '^etrace>$'
+    keys C-p C-n Up
+    await_last '^etrace> work:one\(warm\) -> return$'
+}
+
+@test "hist is drawn in place while it runs, and q returns" {
+    repl
+    entered 'work:stamp/1 -> return'
+    await 'Ctrl-C stops'
+    streaming 1 20
+    await 'return work:stamp/1'
+    entered ':hist'
+    await '^work:stamp/1 .*p50'
+    await_last '^q returns$'
+    typed 'q'
+    await_not 'q returns'
+    await 'return work:stamp/1'
+    await_last '^etrace>$'
+    paces
+}
+
+@test "what was captured is looked at again: filters, views, files" {
+    repl
+    entered 'work:fac/1 -> return'
+    await 'Ctrl-C stops'
+    on_node 'work:fac(3)'
+    await 'return work:fac/1 = 6'
+    keys C-c
+    await 'stopped;'
+    entered ':clear'
+    entered ':start'
+    traced_again() { [[ $(screen | grep -c 'Ctrl-C stops') -ge 2 ]]; }
+    until_true 15 traced_again
+    on_node 'work:fac(4)'
+    await 'return work:fac/1 = 24'
+    entered ':stop'
+    entered ":save $BATS_TEST_TMPDIR/x.etr"
+    await 'x.etr: 10 events'
+    entered ":as folded -o $BATS_TEST_TMPDIR/x.folded"
+    await 'x.folded: 10 events'
+    keys C-l
+    entered ':grep fac.4.'
+    await 'call work:fac\(4\)'
+    entered ':grep'
+    entered ':as summary'
+    await '^ +5 +0 .* work:fac/1$'
+    keys C-d
+    until_true 10 terminal_gone
+    run "$ETRACE_BIN" replay --as summary "$BATS_TEST_TMPDIR/x.etr"
+    assert_success
+    assert_line --regexp '^ +5 +0 .* work:fac/1$'
+    run cat "$BATS_TEST_TMPDIR/x.folded"
+    assert_output --partial 'work:fac/1;work:fac/1;work:fac/1;work:fac/1;work:fac/1'
+}
+
+@test "kill -9 and the terminal closing leave nothing on the node" {
+    repl
+    entered 'work:one/1'
+    await 'Ctrl-C stops'
+    kill -KILL "$(terminal_pid)"
+    until_true 10 terminal_gone
+    assert_clean --atoms 300 "$BEFORE" "$NODE" 3
+    terminal_end
+    repl
+    entered 'work:one/1'
+    await 'Ctrl-C stops'
+    pid=$(terminal_pid)
+    terminal_end
+    until_true 10 gone "$pid"
+    assert_clean --atoms 300 "$BEFORE" "$NODE" 3
+}

@@ -1,0 +1,179 @@
+#!/usr/bin/env bats
+# The interactive mode with a pipe for its keyboard: lines in their order, plain output, the status of the first failure.
+
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+
+setup_file() {
+    live_begin script
+    printf '\n' | "$ETRACE_BIN" repl -q -n "$LIVE_NODE"
+}
+teardown_file() { live_end; }
+setup() { live_setup; }
+teardown() {
+    nodes_stop
+    NODE=$LIVE_NODE
+    live_teardown
+}
+
+repl() { timeout 60 "$ETRACE_BIN" repl -n "$NODE" "$@"; }
+
+armed() { [[ $(grep -c 'Ctrl-C stops' "$ERR") -ge $1 ]]; }
+
+# Lines BEFORE, which arm the node ARMINGS times; then the node evaluates EXPR; then lines AFTER.
+script() { # ARGS... -- ARMINGS BEFORE EXPR AFTER
+    local args=()
+    : >"$ERR"
+    while [[ $1 != -- ]]; do
+        args+=("$1")
+        shift
+    done
+    repl "${args[@]}" < <(
+        printf '%b' "$3"
+        until_true 20 armed "$2"
+        on_node "$4" >&2
+        printf '%b' "$5"
+    ) >"$OUT" 2>"$ERR" 3>&-
+}
+
+@test "lines are done in their order, and what is on its way is shown before it leaves" {
+    script -- 1 'work:two/2 -> return\n' 'work:two(a, b)' ''
+    run cat "$OUT"
+    assert_line --regexp 'call work:two\(a, ?b\)$'
+    assert_line --regexp 'return work:two/2 = \{a,b\} '
+    assert_equal "${#lines[@]}" 2
+    grep -q 'every session destroyed' "$ERR"
+}
+
+@test "several probes have labels, which their events bear, in text and in JSON" {
+    script --json -- 2 'work:one/1\nother: work:two(_, _)\n' 'work:two(work:one(7), b)' ':wait 2 events\n'
+    run json_of call '[.probe, .f] | join(" ")'
+    assert_line 'other two'
+    assert_line '1 one'
+    script -- 3 'work:one/1\nother: work:two(_, _)\n:drop 1\n' 'work:two(work:one(7), b)' ':wait 1 events\n:probes\n'
+    run cat "$OUT"
+    assert_line --regexp ' \[other\] .*call work:two\(7, ?b\)$'
+    assert_line --regexp '^other +work:two\(_, _\)$'
+    refute_output --partial 'work:one'
+}
+
+@test "an expression in several lines, comments and empty lines" {
+    script -- 1 '% what two gets\n\nwork:two(a,\n  b) ->\n  return\n' 'work:two(a, b)' ''
+    run cat "$OUT"
+    assert_equal "${#lines[@]}" 2
+}
+
+@test "the status is that of the first line that failed" {
+    run repl <<<':nothing'
+    assert_failure 2
+    assert_output --partial 'there is no command :nothing'
+    run repl <<<$'work:two(_, N) when M > 1\nno_such_module:f/1'
+    assert_failure 2
+    assert_output --partial 'unbound variable M'
+    assert_output --partial 'there is no module no_such_module'
+    run repl <<<$'work:oen/1\n:probes'
+    assert_failure 5
+    assert_output --partial 'work has no function oen/1'
+    assert_output --partial 'no probes'
+    run repl <<<$':quit\n:nothing'
+    assert_success
+    run "$ETRACE_BIN" repl -n nobody@127.0.0.1 </dev/null
+    assert_failure 3
+}
+
+@test "a probe that a node refuses leaves the others as they were" {
+    script -- 2 'work:two/2\nwork:no_such_function/1\n' 'work:two(a, b)' '' || assert_equal $? 5
+    run cat "$OUT"
+    assert_output --partial 'call work:two(a,'
+}
+
+@test "limits, filters and settings are those of the shell" {
+    script -- 1 ':limit 3\nwork:one/1\n' 'work:loop(10)' ':wait 3 events\n:set\n'
+    assert_equal "$(grep -c 'call work:one' "$OUT")" 3
+    run grep '^:limit' "$OUT"
+    assert_output --regexp '^:limit +3$'
+    script -- 1 ':where args[1] > 8\nwork:one/1\n' 'work:loop(10)' ':wait 10 events\n'
+    assert_equal "$(grep -c 'call work:one' "$OUT")" 2
+    script -- 1 ':proc w\nwork:one/1\n' 'work:loop(2), work:ask(w, fun() -> work:one(here) end)' ':wait 1 events\n'
+    assert_equal "$(grep -o 'call work:one(.*' "$OUT")" 'call work:one(here)'
+    run repl <<<':rate much'
+    assert_failure 2
+    assert_output --partial "--rate does not take 'much'"
+}
+
+@test "what is captured is bounded, and the oldest is dropped and counted" {
+    script --scrollback 1MB --rate 0 -- 1 'work:one/1\n' 'work:loop(120000)' ':wait 120000 events\n:scrollback\n:save '"$BATS_TEST_TMPDIR"'/x.etr\n'
+    run grep ' events kept in ' "$OUT"
+    assert_output --regexp '^[0-9]+ events kept in [0-9]+ kB · [0-9]+ older events were dropped$'
+    kept=${output%% *}
+    run "$ETRACE_BIN" replay --json "$BATS_TEST_TMPDIR/x.etr"
+    assert_success
+    assert_equal "$(grep -c '"type":"call"' <<<"$output")" "$kept"
+    [[ $(tail -n 1 <<<"$output") == *'"missing":0,'* ]]
+}
+
+@test "commands of the shell are commands here, with the node that is attached" {
+    run repl <<<$':version\n:explain --format=erl lists:seq(_, N) when N > 10 -> return\n:help drop'
+    assert_success
+    assert_line --regexp '^etrace [0-9]'
+    assert_line --partial "{call,{lists,seq,2},"
+    assert_line --partial ':drop LABEL'
+    run repl <<<':trace --dry-run work:one/1'
+    assert_success
+    assert_output --partial 'not traced (--dry-run)'
+}
+
+@test "several nodes, one of which comes back" {
+    node_start other
+    other=$NODE
+    NODE=$LIVE_NODE
+    node_eval "$other" 'work:worker(w)' >/dev/null
+    mkfifo "$BATS_TEST_TMPDIR/in"
+    "$ETRACE_BIN" repl -n "$NODE" <"$BATS_TEST_TMPDIR/in" >"$OUT" 2>"$ERR" 3>&- &
+    TRACER=$!
+    TRACERS+=("$TRACER")
+    exec {to}>"$BATS_TEST_TMPDIR/in"
+    printf ':attach %s\nwork:one/1\n' "$other" >&"$to"
+    until_true 20 grep -q 'Ctrl-C stops' "$ERR"
+    node_eval "$other" 'work:one(there)' >/dev/null
+    on_node 'work:one(here)'
+    until_true 10 grep -q "$other .*call work:one(there)" "$OUT"
+    until_true 10 grep -q "$NODE .*call work:one(here)" "$OUT"
+    printf ':detach %s\n' "${other%@*}" >&"$to"
+    until_true 10 grep -q "$other: detached" "$ERR"
+    assert_equal "$(node_eval "$other" 'length([M || M <- erlang:loaded(), lists:prefix("etrace_", atom_to_list(M))])')" 0
+    on_node 'work:one(still)'
+    until_true 10 grep -q 'call work:one(still)' "$OUT"
+    printf ':attach %s\n' "$other" >&"$to"
+    until_true 20 grep -q "$other: 1 probe\|$other · OTP .* attached" "$ERR"
+    again() {
+        node_eval "$other" 'work:one(again)' >/dev/null
+        grep -q "$other .*call work:one(again)" "$OUT"
+    }
+    until_true 10 again
+    printf ':reattach on\n:wait 100ms\n' >&"$to"
+    pause 0.2
+    node_stop "$other"
+    until_true 20 grep -q "$other: will be attached again" "$ERR"
+    on_node 'work:one(alone)'
+    until_true 10 grep -q 'call work:one(alone)' "$OUT"
+    exec {to}>&-
+    trace_wait 20
+}
+
+@test "a signal ends it in order, and nothing stays" {
+    for signal in INT TERM HUP; do
+        mkfifo "$BATS_TEST_TMPDIR/in"
+        "$ETRACE_BIN" repl -n "$NODE" <"$BATS_TEST_TMPDIR/in" >"$OUT" 2>"$ERR" 3>&- &
+        TRACER=$!
+        TRACERS+=("$TRACER")
+        exec {to}>"$BATS_TEST_TMPDIR/in"
+        until_true 10 grep -q attached "$ERR"
+        trace_end "$signal"
+        assert_success
+        exec {to}>&-
+        rm "$BATS_TEST_TMPDIR/in"
+        assert_clean --atoms 300 "$BEFORE" "$NODE" 3
+    done
+}

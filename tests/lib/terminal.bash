@@ -1,0 +1,54 @@
+# shellcheck shell=bash
+# A terminal with a program in it, for the suites that type: a tmux of one's own, which dies with the test. To be
+# loaded by a .bats file behind live.bash.
+#
+#   terminal COLUMNS ROWS COMMAND   starts it; COMMAND is for sh
+#   typed TEXT                      types it, as it stands
+#   keys KEY...                     keys as tmux calls them: Enter Tab Up C-c
+#   entered TEXT                    types it, and Enter
+#   screen                          what is to be seen
+#   await REGEX [SECONDS]           until some line of the screen matches (15)
+#   await_not REGEX [SECONDS]       until none does
+#   await_last REGEX [SECONDS]      until the last line that is not empty does
+#   resized COLUMNS ROWS
+#   terminal_end                    closes the window: its programs get a hangup
+#   terminal_pid                    the process that runs in it
+
+TERMINAL=
+
+terminal_tmux() { tmux -S "$TERMINAL" -f /dev/null "$@"; }
+
+terminal() {
+    TERMINAL=$(mktemp -d "${TMPDIR:-/tmp}/tty.XXXXXX")/s
+    TERM=screen-256color LANG=C.UTF-8 terminal_tmux new-session -d -s t -x "$1" -y "$2" \
+        "TERM=screen-256color LANG=C.UTF-8; export TERM LANG; unset TMUX; $3" </dev/null 3>&-
+}
+
+typed() { terminal_tmux send-keys -t t -l -- "$1"; }
+keys() { terminal_tmux send-keys -t t "$@"; }
+entered() {
+    typed "$1"
+    keys Enter
+}
+screen() { terminal_tmux capture-pane -p -t t 2>/dev/null; }
+resized() { terminal_tmux resize-window -t t -x "$1" -y "$2"; }
+
+terminal_shows() { grep -qE -e "$1" <<<"$(screen)"; }
+terminal_hides() { ! terminal_shows "$1"; }
+terminal_ends_with() { grep -E -e '[^ ]' <<<"$(screen)" | tail -n 1 | grep -qE -e "$1"; }
+
+await() { until_true "${2:-15}" terminal_shows "$1" || fail "the terminal does not show $1: $(screen)"; }
+await_not() { until_true "${2:-15}" terminal_hides "$1" || fail "the terminal still shows $1: $(screen)"; }
+await_last() { until_true "${2:-15}" terminal_ends_with "$1" || fail "the terminal does not end with $1: $(screen)"; }
+
+terminal_pid() { terminal_tmux list-panes -t t -F '#{pane_pid}'; }
+
+terminal_gone() { ! terminal_tmux has-session -t t 2>/dev/null; }
+
+terminal_end() {
+    [[ $TERMINAL ]] || return 0
+    terminal_tmux kill-server 2>/dev/null || true
+    until_true 5 terminal_gone || true
+    rm -rf "${TERMINAL%/s}"
+    TERMINAL=
+}

@@ -1,0 +1,179 @@
+/* The scrollback: what is read from it is what was put into it, or of that the newer part. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "events/recfile.h"
+#include "events/scroll.h"
+#include "lang/lang.h"
+#include "pipetest.h"
+
+#define BATCHES 400
+#define CALLS 50
+
+static const struct look utc = {.time = TIME_UTC};
+
+/* A call with its result, names of processes and atoms that are defined in the first batch alone, and a loss. */
+static struct str batch(struct fw *w, int n)
+{
+    uint64_t base = (uint64_t)n * 1000000;
+
+    if (!n) {
+        fw_begin(w);
+        fw_hello(w, 10, "shop@h1");
+        fw_name(w, 10, PID(84), "cart");
+        fw_name(w, 10, PID(85), "till");
+    }
+    fw_ring(w, 1);
+    for (int i = 0; i < CALLS; i++) {
+        uint64_t tick = base + 1000 + (uint64_t)i * 1000;
+        fw_call(w, tick, PID(84), "shop", i % 2 ? "take" : "put", 2);
+        fw_atom(w, i % 3 ? "apple" : "pear");
+        fw_pid(w, PID(85));
+        fw_frame_end(w);
+        fw_return(w, tick + 500, PID(84), "shop", i % 2 ? "take" : "put", 2);
+        fw_int(w, n * CALLS + i);
+        fw_frame_end(w);
+    }
+    if (n % 10 == 9)
+        fw_lost(w, base + 900000, ETW_LOST_RATE, 7);
+    return fw_batch(w, base + 990000, (int64_t)base + 990000, base + 990000, 0);
+}
+
+static void mark(struct fw *w, uint64_t tick, int64_t n)
+{
+    fw_ring(w, ETW_META_RING);
+    fw_frame(w, ETW_NOTICE, tick, 0);
+    fw_atom_text(w, "armed");
+    fw_int(w, n);
+    fw_frame_end(w);
+}
+
+static enum source_got play(struct scroll *s, struct pt *t)
+{
+    struct source *reader = scroll_read(s, false);
+    struct source_item item;
+    enum source_got got;
+
+    while ((got = source_next(reader, &item, 0, &t->err)) == SOURCE_ITEM)
+        t->status = pipeline_item(t->p, &item, &t->err);
+    source_close(reader);
+    pt_close(t);
+    return got;
+}
+
+static size_t lines(const struct buf *b)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < b->len; i++)
+        n += b->data[i] == '\n';
+    return n;
+}
+
+static bool ends_alike(const struct buf *part, const struct buf *all)
+{
+    return part->len <= all->len && !memcmp(part->data, all->data + all->len - part->len, part->len);
+}
+
+static uint64_t known(const struct totals *n)
+{
+    uint64_t sum = n->shown + n->filtered + n->missing;
+
+    for (size_t i = 0; i < ETW_LOSSES; i++)
+        sum += n->lost[i];
+    return sum;
+}
+
+static const char *const views[] = {"text", "record", NULL};
+
+int main(void)
+{
+    struct fw w = {0};
+    struct pt direct = {0}, whole = {0}, part = {0}, again = {0};
+    struct scroll *all = scroll_new((size_t)64 << 20), *some = scroll_new((size_t)256 << 10);
+    struct scroll_counts counts;
+    struct buf said = {0};
+    struct err e;
+    bool good = true;
+
+    recfile_spec_add(&said, "expr", STR("shop:_ -> return"));
+    pt_open(&direct, views, &utc, (struct pipeline_options){0});
+    pipeline_item(direct.p, &(struct source_item){SOURCE_SPECS, 0, buf_view(&said), 0}, &e);
+    scroll_specs(all, 1, buf_view(&said));
+    scroll_specs(some, 1, buf_view(&said));
+    for (int n = 0; n < BATCHES; n++) {
+        if (n == 1)
+            mark(&w, 0, 1); /* comes late, and answers for what is not older than it */
+        struct str b = batch(&w, n);
+        pt_feed(&direct, 0, b);
+        good = good && scroll_batch(all, 0, b, &e) && scroll_batch(some, 0, b, &e);
+    }
+    ok(good, "every batch is taken");
+    pt_close(&direct);
+
+    pt_open(&whole, views, &utc, (struct pipeline_options){0});
+    is_number(play(all, &whole), SOURCE_NOTHING, "it is read as far as there is something");
+    is_number((int64_t)lines(&whole.out[0]), (int64_t)lines(&direct.out[0]), "as many lines");
+    /* Without the specs of the first batch its calls have no durations; from then on it is the same. */
+    const char *first = strstr(buf_cstr(&direct.out[0]), "= 50 ");
+    const char *same = strstr(buf_cstr(&whole.out[0]), "= 50 ");
+    ok(first && same && !strcmp(first, same), "the text is the same, behind where the specs begin");
+    const struct totals *n = pipeline_totals(whole.p);
+    is_number((int64_t)n->seen, (int64_t)pipeline_totals(direct.p)->seen, "seen");
+    is_number((int64_t)n->lost[ETW_LOST_RATE], 7 * BATCHES / 10, "lost");
+    is_number((int64_t)n->missing, 0, "nothing is missing");
+
+    scroll_counts(some, &counts);
+    ok(counts.dropped > 0 && counts.events > 0 && counts.bytes <= 256 << 10, "the small one has dropped the oldest");
+    is_number((int64_t)(counts.dropped + counts.events), 2 * BATCHES * CALLS, "and says how many");
+    pt_open(&part, views, &utc, (struct pipeline_options){0});
+    is_number(play(some, &part), SOURCE_NOTHING, "it is read");
+    ok(part.out[0].len && ends_alike(&part.out[0], &whole.out[0]), "what is left is the end of the whole");
+    n = pipeline_totals(part.p);
+    is_number((int64_t)n->shown, (int64_t)counts.events, "all that is left is shown");
+    is_number((int64_t)n->missing, 0, "and nothing of it is missing");
+    is_number((int64_t)n->seen, (int64_t)known(n), "its account is its own");
+
+    /* What a recording of it holds, is what it showed. */
+    char path[] = "/tmp/etrace-test-XXXXXX";
+    struct source_item item;
+    int fd = mkstemp(path);
+    ok(write(fd, part.out[1].data, part.out[1].len) == (ssize_t)part.out[1].len, "the recording is written");
+    struct source *s = recfile_open(path, &e);
+    unlink(path);
+    close(fd);
+    pt_open(&again, views, &utc, (struct pipeline_options){0});
+    while (s && source_next(s, &item, -1, &e) == SOURCE_ITEM)
+        pipeline_item(again.p, &item, &e);
+    source_close(s);
+    pt_close(&again);
+    is_bytes(again.out[0].data, again.out[0].len, buf_cstr(&part.out[0]), "the recording shows the same");
+
+    /* The node begins anew, with another clock. */
+    struct fw other = {0};
+    struct str b = batch(&other, 0);
+    ok(scroll_batch(some, 0, b, &e), "another life of the node is taken");
+    struct pt last = {0};
+    pt_open(&last, views, &utc, (struct pipeline_options){0});
+    play(some, &last);
+    ok(last.status != PIPELINE_FAILED && strstr(buf_cstr(&last.out[0]), "= 19999 ") && strstr(last.out[0].data, "= 49"),
+       "both lives are shown");
+    n = pipeline_totals(last.p);
+    is_number((int64_t)n->seen, (int64_t)known(n), "and add up");
+
+    scroll_clear(some);
+    scroll_counts(some, &counts);
+    is_number((int64_t)counts.events, 0, "cleared");
+
+    pt_free(&direct);
+    pt_free(&whole);
+    pt_free(&part);
+    pt_free(&again);
+    pt_free(&last);
+    scroll_free(all);
+    scroll_free(some);
+    fw_release(&w);
+    fw_release(&other);
+    buf_release(&said);
+    return tap_end();
+}
