@@ -56,6 +56,8 @@
 -include("tracer_arm.hrl").
 -include("tracer_fallback.hrl").
 -include("tracer_names.hrl").
+-include("tracer_count.hrl").
+-include("tracer_info.hrl").
 
 %% ---- replaced by the NIF ------------------------------------------------------------------------------------------
 
@@ -146,10 +148,10 @@ bell() -> erlang:system_info(otp_release) =:= "27".
 channel(#s{node = Node}) ->
     case lists:keyfind(Node, 1, erlang:system_info(dist_ctrl)) of {_, P} -> P; false -> none end.
 
-session(S = #s{tracer = fallback}) ->
-    S#s{session = trace:session_create(etrace, self(), [])};
-session(S = #s{tracer = State}) ->
-    S#s{session = trace:session_create(etrace, {?MODULE, State}, [])}.
+session(S = #s{tracer = Tracer, node = Node}) ->
+    Session = {_, Weak} = trace:session_create(etrace, case Tracer of fallback -> self(); State -> {?MODULE, State} end, []),
+    put(session, {Weak, Node, os:system_time(second)}), % for those who ask whose it is
+    S#s{session = Session}.
 
 destroy(S = #s{session = none}) -> S;
 destroy(S = #s{session = Session}) ->
@@ -257,6 +259,8 @@ handle({'DOWN', _, _, Worker, _}, S0 = #s{worker = Worker}) ->
     case S0#s.helper of {_, What} -> helped(What, killed, S); none -> S end;
 handle({retry, Id, Answer}, S) ->
     reply(Id, Answer, S);
+handle({ask, Id, What}, S) ->
+    ask(Id, What, S);
 handle({names, _, Frames}, S) when is_list(Frames) -> % too late for the batch that they belong to
     meta(S, Frames);
 handle(Event, S = #s{tracer = fallback}) ->
@@ -374,6 +378,7 @@ request_do(ping, Id, S) -> reply(Id, {ok, pong}, S);
 request_do(info, Id, S) -> reply(Id, {ok, info(S)}, S);
 request_do({arm, Map}, Id, S) when is_map(Map) -> arm(Id, Map, S);
 request_do(disarm, Id, S) -> reply(Id, {ok, true}, disarm(S));
+request_do({ask, What}, Id, S) -> ask(Id, What, S);
 request_do(_, Id, S) -> reply(Id, {error, bad_request}, S).
 
 reply(Id, Answer, S) ->
@@ -417,6 +422,7 @@ work(Function, Argument) ->
     try
         case Function of
             arm -> arm_do(Argument);
+            ask -> ask_do(Argument);
             check -> check_do(Argument)
         end
     catch

@@ -18,6 +18,7 @@ struct cmd {
 };
 
 extern const struct cmd cmd_trace, cmd_replay, cmd_explain, cmd_help, cmd_version;
+extern const struct cmd cmd_top, cmd_ls, cmd_info, cmd_sessions;
 
 const struct cmd *cmd_find(const char *name);
 const struct cmd *const *cmd_all(void); /* NULL-terminated */
