@@ -23,7 +23,7 @@
     turn = 0, begun = 0
 }).
 
--define(COUNT_ENTRIES, 100000). % of all functions together
+-define(COUNT_ENTRIES, 200000). % of all functions together
 -define(COUNT_BYTES, 500000).   % of an answer
 -define(COUNT_TURNS, 8).        % a function that is not called is read in one of so many reads
 -define(COUNT_NAMES, 200).      % rows whose process is named
@@ -102,7 +102,9 @@ count_read(By, Sort, Most, Whole) ->
 %% Modules that were loaded since.
 count_more(C = #count{loaded = Old, functions = Functions}) ->
     Loaded = lists:usort(erlang:loaded()),
-    case ordsets:subtract(Loaded, Old) of
+    %% To set a counter that counts would put it back to zero: not in a module that selecting has loaded.
+    Counted = maps:from_list([{M, true} || {M, _, _} <- Functions]),
+    case [M || M <- ordsets:subtract(Loaded, Old), not is_map_key(M, Counted)] of
         [] -> C#count{loaded = Loaded};
         New -> C#count{loaded = Loaded, functions = lists:umerge(Functions, count_set(C, New, true))}
     end.
@@ -134,7 +136,8 @@ count_item(MFA, N, Sort, Most, #count{session = Session, counters = Counters, by
     Sum = {count_sum(2, case Times of [] -> Words; _ -> Times end),
         lists:foldl(fun({_, _, S, U}, A) -> S * 1000000 + U + A end, 0, Times), count_sum(3, Words)},
     Pairs = case By of function -> []; process -> count_pairs(Times, Words, Sort, Most) end,
-    {N, length(Times) + length(Words), Sum, Pairs}.
+    {case lists:keyfind(call_count, 1, Items) of {_, Same} when is_integer(Same) -> Same; _ -> N end,
+        length(Times) + length(Words), Sum, Pairs}.
 
 count_sum(At, List) -> lists:foldl(fun(T, A) -> element(At, T) + A end, 0, List).
 

@@ -56,7 +56,8 @@ enum doing { IDLE, COUNTING, READING, OVER };
 
 struct peer_state {
     enum doing doing;
-    bool was_process, stale; /* what the open question asked for; its answer is for nobody any more */
+    bool was_process; /* what the open question asks for */
+    bool again;       /* the counting is to begin anew */
     uint64_t processes;
 };
 
@@ -134,10 +135,9 @@ static void on_reply(void *data, struct peer *p, const struct session_reply *rep
     } else if (was == COUNTING) {
         ok = top_node_begun(n, reply->term, &s->processes, on_warning, &warned, &e);
     } else {
-        bool unwanted = t->paused || s->stale || s->was_process != t->by_process;
+        bool unwanted = t->paused || s->again || s->was_process != t->by_process;
         ok = unwanted || top_node_read(n, p->index, reply->term, &t->funs, &e);
     }
-    s->stale = false;
     t->dirty = true;
     if (!ok) {
         fail(t, &e);
@@ -186,18 +186,17 @@ static void poll_nodes(struct top *t)
     buf_release(&b);
 }
 
-/* From zero. A node that is at an answer still would answer to what is no more. */
+/* From zero, once a node has answered what it was asked before. */
 static void restart(struct top *t)
 {
     for (size_t i = 0; i < t->peers.count; i++) {
-        if (t->peers.items[i].over || t->states[i].doing != IDLE) {
-            t->states[i].stale = true;
+        struct peer_state *s = &t->states[i];
+        if (!s->again || s->doing != IDLE || t->peers.items[i].over)
             continue;
-        }
+        s->again = false;
         t->nodes[i].count = 0;
         ask(t, &t->peers.items[i], buf_view(&t->requests[i]), COUNTING);
     }
-    t->paused = false;
 }
 
 /* {count, Counters, {arm, …}} for one node. */
@@ -370,7 +369,9 @@ static void on_keys(void *owner)
             t->paused = !t->paused;
             break;
         case 'r':
-            restart(t);
+            for (size_t i = 0; i < t->peers.count; i++)
+                t->states[i].again = true;
+            t->paused = false;
             break;
         case 'h':
         case '?':
@@ -487,6 +488,7 @@ static void run_live(struct top *t)
         now = loop_now();
         if (t->until >= 0 && now >= t->until)
             return;
+        restart(t);
         if (now >= t->next_poll) {
             poll_nodes(t);
             t->next_poll = now + poll;
@@ -558,6 +560,10 @@ static int top_run(struct ctx *ctx, const struct top_opts *o, const struct node_
         read_whole(&t);
         if (!output_ended(&t))
             print(&t, was_live, was_live);
+        for (size_t i = 0; i < t.peers.count; i++)
+            if (t.nodes[i].begun)
+                ctx_warn(ctx, "%s: so many processes were counted that it was begun anew %lld time%s; calls in those moments are missing",
+                         t.names[i], (long long)t.nodes[i].begun, t.nodes[i].begun == 1 ? "" : "s");
     }
     peers_leave(&t.peers);
     if (t.peers.ctx)

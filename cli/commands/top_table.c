@@ -290,7 +290,7 @@ void top_table_title(const struct top_table *t, struct buf *to)
         buf_puts(to, " own time");
     }
     if (begun)
-        buf_printf(to, " · begun anew %lld time%s: too many processes", (long long)begun, begun == 1 ? "" : "s");
+        buf_printf(to, " · begun anew %lld time%s", (long long)begun, begun == 1 ? "" : "s");
 }
 
 /* ---- JSON ---- */
