@@ -357,8 +357,9 @@ static int run(struct ctx *ctx, const struct cmd *self, char **argv)
 }
 
 static const char about[] =
-    "TARGET is a function, or a pattern that selects some; a process by pid or registered name; a port;\n"
-    "or one of send, receive, new, new_processes, new_ports, on_load, system.\n";
+    "TARGET is a function, or a pattern that selects some; a process by pid or\n"
+    "registered name; a port; or one of send, receive, new, new_processes, new_ports,\n"
+    "on_load, system.\n";
 
 static const struct opt_group *const groups[] = {&node_group, &info_group, &talk_group, NULL};
 const struct cmd cmd_info = {"info", "[-n NODE] TARGET...", "Says what traces a function, a process, a port, ...", about, run, groups};

@@ -279,8 +279,8 @@ static int run(struct ctx *ctx, const struct cmd *self, char **argv)
 static const char about[] =
     "  etrace ls lists                     the functions of a module\n"
     "  etrace ls 'MyApp.*:handle_*/_' | fzf\n"
-    "\nA line is module:function/arity, `local` where it is not exported, and the names of\n"
-    "the arguments where the module's file tells them.\n";
+    "\nA line is module:function/arity, `local` where it is not exported, and the names\n"
+    "of the arguments where the module's file tells them.\n";
 
 static const struct opt_group *const groups[] = {&node_group, &ls_group, &talk_group, NULL};
 const struct cmd cmd_ls = {"ls", "[-n NODE] SELECTOR...", "Lists the functions that selectors mean on a node", about, run, groups};

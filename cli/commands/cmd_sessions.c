@@ -340,9 +340,9 @@ static int run(struct ctx *ctx, const struct cmd *self, char **argv)
 }
 
 static const char about[] =
-    "Each line is one session, but for that of the question itself: its number and name, whose it is\n"
-    "and since when where that is known, what it traces and to whom. The one without a number is that\n"
-    "of the older functions, erlang:trace/3 and erlang:trace_pattern/3.\n";
+    "Each line is one session, but for that of the question: its number and name,\n"
+    "whose it is and since when where that is known, what it traces, and to whom.\n"
+    "The one without a number is that of the older functions, erlang:trace/3 etc.\n";
 
 static const struct opt_group *const groups[] = {&node_group, &sessions_group, &talk_group, NULL};
 const struct cmd cmd_sessions = {"sessions", "[-n NODE] [--destroy ID]", "Lists everybody's trace sessions on a node", about, run, groups};

@@ -611,9 +611,9 @@ static const char about[] =
     "  etrace top 'app(shop)'              a table that is drawn anew each second\n"
     "  etrace top --for 10s lists ets      one table\n"
     "  etrace top --by process 'MyApp.Repo.*/_ -> count, time'\n"
-    "\nCounted by the virtual machine itself: calls, own time (without what is called from\n"
-    "there) and words of memory, of the processes of -P; no event is made. On a terminal:\n"
-    "q quit, s sort, t processes, p hold, r restart, h help.\n";
+    "\nCounted by the virtual machine itself: calls, own time (without what is called\n"
+    "from there) and words of memory, of the processes of -P; no event is made. On a\n"
+    "terminal: q quit, s sort, t processes, p hold, r restart, h help.\n";
 
 static const struct opt_group *const groups[] = {&node_group, &top_group, &talk_group, NULL};
 const struct cmd cmd_top = {"top", "[-n NODE] [OPTIONS] SELECTOR...", "Counts calls, own time and memory by function", about, run, groups};
