@@ -75,8 +75,8 @@ static bool elixir_name(struct etf r, struct buf *to)
         return etf_get_list(&r, &n) && n == 2 && etf_take(&r, &left) && etf_take(&r, &right) &&
                (elixir_name(right, to) || elixir_name(left, to));
     }
-    if (!etf_get_atom(&r, &context))
-        return false;
+    if (!etf_get_atom(&r, &context) || !is(context, "nil"))
+        return false; /* a name that the compiler made has another context */
     while (name.len && *name.at == '_')
         name = (struct str){name.at + 1, name.len - 1};
     print_safe(to, name);

@@ -194,7 +194,6 @@ static void restart(struct top *t)
         if (!s->again || s->doing != IDLE || t->peers.items[i].over)
             continue;
         s->again = false;
-        t->nodes[i].count = 0;
         ask(t, &t->peers.items[i], buf_view(&t->requests[i]), COUNTING);
     }
 }
