@@ -9,6 +9,7 @@
 %%   {ls, After, {arm, Request}}      {[{M, F, A, Exported}], All, More}: functions behind After, {M, F, A} | none
 %%   {chunk, Module, From}            {Name, Size, Part} | none: what is known of the source, see chunk/2
 
+-define(ANSWER_MOST, 1000000). % bytes: the client takes no more than a batch has
 -define(LOOK_MS, 3000).      % for the node's processes and ports
 -define(PAGE, 4000).         % functions of an answer
 -define(PAGE_BYTES, 400000).
@@ -24,6 +25,8 @@ ask(Id, _, S = #s{last = Last}) when Last =/= none ->
 ask(Id, What = {count, _, _}, S0 = #s{helper = none}) ->
     S = disarm(S0),
     help({ask, Id, What}, ask, {weak(S), What}, S);
+ask(Id, {read, _, _, _, _}, S = #s{armed = Armed, helper = none}) when not is_tuple(Armed); element(1, Armed) =/= count ->
+    reply(Id, {error, not_counting}, S);
 ask(Id, What, S = #s{helper = none}) ->
     there(S),
     help({ask, Id, What}, ask, {weak(S), What}, S);
@@ -38,7 +41,14 @@ asked(Id, _, Result, S) -> reply(Id, Result, S).
 
 %% ---- in the worker ------------------------------------------------------------------------------------------------
 
-ask_do({Session, What}) ->
+ask_do(Argument) ->
+    case answer_to(Argument) of
+        {ok, Answer} = Ok ->
+            case erlang:external_size(Answer) > ?ANSWER_MOST of true -> throw(too_large); false -> Ok end;
+        Full -> Full
+    end.
+
+answer_to({Session, What}) ->
     case What of
         {count, Counters, {arm, Request}} -> count_start(Session, Counters, Request, #count{since = erlang:monotonic_time()});
         {count_on, Counters, {arm, Request}} -> count_start(Session, Counters, Request#{allow_empty => true}, get(count));
@@ -60,7 +70,7 @@ sessions(Own) ->
     {Ports, Seen2} = whose(erlang:ports(), Until),
     {Functions, Seen3} = whose([{M, F, A} || M <- erlang:loaded(), not companion(M), {F, A} <- listed(M, local)], Until + ?LOOK_MS),
     Others = [S || S <- trace:session_info(all), S =/= Own],
-    [session_row(S, Clients, {Functions, Processes, Ports}, Seen1 andalso Seen2 andalso Seen3) || S <- lists:sublist(Others, 1000)].
+    [session_row(S, Clients, {Functions, Processes, Ports}, Seen1 andalso Seen2 andalso Seen3) || S <- lists:sublist(Others, 500)].
 
 session_row(S = {Name, Number}, Clients, {Functions, Processes, Ports}, Complete) ->
     {Client, Age} = maps:get(S, Clients, {<<>>, -1}),

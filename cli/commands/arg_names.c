@@ -108,9 +108,6 @@ static bool clause(struct etf *r, const struct language *l, struct buf *names, i
     for (size_t i = l->before + 1; i < l->clause_size; i++)
         if (!etf_skip(r))
             return false;
-    struct etf_head h = {0};
-    if (etf_peek(&args, &h) && h.type == ETF_STRING)
-        return true; /* small integers */
     if (!etf_get_list(&args, &n) || n != (size_t)arity)
         return false;
     for (size_t i = 0; i < n; i++) {

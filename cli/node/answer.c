@@ -120,6 +120,7 @@ static const struct sentence sentences[] = {
     {"max_heap_size", 0, ERR_GUARD, "the expression matches more functions than the companion's memory allows"},
     {"no_session", 2, ERR_EMPTY, "there is no trace session %s on the node"},
     {"too_many", 3, ERR_USAGE, "%s functions are selected, %s can be told about at once"},
+    {"too_large", 0, ERR_USAGE, "the answer would be too large: ask about less at once"},
     {"not_counting", 0, ERR_RUN, "nothing is counted any more: the companion's worker was killed, by somebody or for its memory"},
     {"notsup", 2, ERR_NODE, "%s"},
 };

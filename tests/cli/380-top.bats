@@ -172,6 +172,30 @@ calls_of() { jq -r "select(.type == \"count\" and .f == \"$1\") | .calls" "$OUT"
     assert_line --regexp "^ +3 .* $first +work:one/1\$"
 }
 
+@test "a node that goes down is named, and the others are counted on" {
+    local first=$NODE second
+    node_start top_gone
+    second=$NODE
+    NODE=$first
+    trace -n "$second" work:one/1 --interval 1s --json
+    until_true 20 eval '[[ $(grep -c "Ctrl-C stops" "$ERR") -eq 2 ]]'
+    node_stop "$second"
+    until_true 20 grep -q "$second.*closed\|$second.*gone\|$second.*down\|$second.*connection" "$ERR"
+    on_node 'work:loop(3)'
+    trace_end
+    assert_failure 1
+    run jq -r --arg node "$first" 'select(.type == "count" and .node == $node) | .calls' "$OUT"
+    assert_line 3
+}
+
+@test "without the NIF it counts as well" {
+    trace --fallback work:one/1 --json
+    on_node 'work:loop(3)'
+    trace_end
+    assert_success
+    assert_equal "$(calls_of one)" 3
+}
+
 @test "what cannot be counted is said" {
     run etrace_top nosuchmodule
     assert_failure 5
