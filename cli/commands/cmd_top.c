@@ -2,7 +2,8 @@
  * etrace top: the VM's own counters, as a table that is drawn again and again in its place, or printed.
  *
  * Each node is asked for its numbers every interval (at least every five seconds, for that is when it also sees to its own
- * memory) and has one question open at a time. The whole is read once more when it ends.
+ * memory) and has one question open at a time. The whole is read once more when it ends. What is asked, drawn and pressed
+ * stands in one file, because each changes what the others do next; rows and their table have files of their own.
  */
 #include <ctype.h>
 #include <stdlib.h>
