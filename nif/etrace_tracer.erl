@@ -62,6 +62,8 @@
 -include("tracer_system.hrl").
 -include("tracer_names.hrl").
 -include("tracer_complete.hrl").
+-include("tracer_count.hrl").
+-include("tracer_info.hrl").
 
 %% ---- replaced by the NIF ------------------------------------------------------------------------------------------
 
@@ -157,10 +159,10 @@ ours(S) -> [self(), S#s.janitor, S#s.namer, S#s.worker] ++ [P || P <- [S#s.hears
 channel(#s{node = Node}) ->
     case lists:keyfind(Node, 1, erlang:system_info(dist_ctrl)) of {_, P} -> P; false -> none end.
 
-session(S = #s{tracer = fallback}) ->
-    S#s{session = trace:session_create(etrace, self(), [])};
-session(S = #s{tracer = State}) ->
-    S#s{session = trace:session_create(etrace, {?MODULE, State}, [])}.
+session(S = #s{tracer = Tracer, node = Node}) ->
+    Session = {_, Weak} = trace:session_create(etrace, case Tracer of fallback -> self(); State -> {?MODULE, State} end, []),
+    put(session, {Weak, Node, os:system_time(second)}), % for those who ask whose it is
+    S#s{session = Session}.
 
 destroy(S = #s{session = none}) -> S;
 destroy(S = #s{session = Session}) ->
@@ -276,6 +278,8 @@ handle({'DOWN', _, _, Worker, _}, S0 = #s{worker = Worker}) ->
     case S0#s.helper of {_, What} -> helped(What, killed, S); none -> S end;
 handle({retry, Id, Answer}, S) ->
     reply(Id, Answer, S);
+handle({ask, Id, What}, S) ->
+    ask(Id, What, S);
 handle({names, _, Frames}, S) when is_list(Frames) -> % too late for the batch that they belong to
     meta(S, Frames);
 handle(Event, S = #s{tracer = fallback}) ->
@@ -400,6 +404,7 @@ request_do(info, Id, S) -> reply(Id, {ok, info(S)}, S);
 request_do({arm, Map}, Id, S) when is_map(Map) -> arm(Id, Map, S);
 request_do({complete, What, After}, Id, S) when is_binary(After) -> complete(Id, What, After, S);
 request_do(disarm, Id, S) -> reply(Id, {ok, true}, disarm(S));
+request_do({ask, What}, Id, S) -> ask(Id, What, S);
 request_do(_, Id, S) -> reply(Id, {error, bad_request}, S).
 
 reply(Id, Answer, S) ->
@@ -443,6 +448,7 @@ work(Function, Argument) ->
     try
         case Function of
             arm -> arm_do(Argument);
+            ask -> ask_do(Argument);
             check -> check_do(Argument);
             complete -> complete_do(Argument)
         end

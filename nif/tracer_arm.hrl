@@ -73,6 +73,8 @@ helped({complete, Id}, Answer, S) ->
     reply(Id, Answer, S);
 helped(check, {ok, Armed, Notices}, S = #s{armed = #armed{}}) ->
     lists:foldl(fun({Tag, M}, Acc) -> meta(Acc, notice, [Tag, M]) end, S#s{armed = Armed}, Notices);
+helped({ask, Id, What}, Result, S) ->
+    asked(Id, What, Result, S);
 helped(_, _, S) ->
     S.
 
@@ -191,7 +193,7 @@ patterns(_, _, Map, _) when map_size(Map) =:= 0 -> [];
 patterns(Session, Scope, Map, Only) ->
     Modules = maps:groups_from_list(fun({{M, _, _}, _}) -> M end, maps:to_list(Map)),
     Set = fun(MFA, Ms) ->
-        try trace:function(Session, MFA, Ms, [Scope])
+        try trace:function(Session, MFA, Ms, case Scope of {counters, List} -> List; _ -> [Scope] end)
         catch error:_ -> throw({bad_spec, mfa_text(MFA)})
         end
     end,
@@ -310,6 +312,7 @@ muted(Body) ->
 md5(M) -> try erlang:get_module_info(M, md5) catch error:_ -> gone end.
 
 check(S0 = #s{armed = #armed{}}) ->
+    there(S0),
     S = tally_look(S0),
     Timer = erlang:start_timer(?CHECK, self(), check),
     case S#s.helper of
@@ -318,6 +321,10 @@ check(S0 = #s{armed = #armed{}}) ->
     end;
 check(S) ->
     S.
+
+%% Anybody on the node may have destroyed the session.
+there(S) ->
+    lists:member(weak(S), trace:session_info(all)) orelse finish(destroyed, S).
 
 check_do({Session, Armed = #armed{request = Request0, modules = Modules}, Boot}) ->
     Meets = gc_meets(Session, Request0),
@@ -380,6 +387,8 @@ all_gates() -> [
     {emulator, [15, 2], error, <<"an emulator without JIT before OTP 27.2 crashes when native code is loaded over traced functions">>},
     {'receive', [15, 2, 4], warning, <<"times of received messages may be late before OTP 27.3.3">>},
     {unload, [15, 2, 7], warning, <<"unloading a module may, rarely, crash an OTP before 27.3.4">>},
+    {call_memory, [15, 2, 6], error, <<"call_memory counts wrongly from OTP 27.1 to 27.3.2">>}, % of those it is right before
+    {call_time, [17], warning, <<"reading times and memory stops all schedulers for a moment before OTP 29: once a second at most">>},
     {bif, [16, 2], warning, <<"another tool that stops tracing a built-in function stops it here too; re-armed each second (fixed in OTP 28.3)">>}].
 
 numbers(Version) ->

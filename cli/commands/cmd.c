@@ -7,7 +7,7 @@
 #include "groups.h"
 
 static const struct cmd *rows[] = {
-    &cmd_trace, &cmd_replay, &cmd_explain, &cmd_help, &cmd_version, NULL, NULL,
+    &cmd_trace, &cmd_top, &cmd_replay, &cmd_ls, &cmd_info, &cmd_sessions, &cmd_explain, &cmd_help, &cmd_version, NULL, NULL,
 };
 
 const struct cmd *const *cmd_all(void)

@@ -18,6 +18,7 @@ struct cmd {
 };
 
 extern const struct cmd cmd_trace, cmd_replay, cmd_explain, cmd_help, cmd_version;
+extern const struct cmd cmd_top, cmd_ls, cmd_info, cmd_sessions;
 
 void cmd_add(const struct cmd *c); /* one that stands above this floor: a face; once */
 const struct cmd *cmd_find(const char *name);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../ground/screen.h"
 #include "../ground/tty.h"
 #include "../ground/utf8.h"
 
@@ -14,8 +15,10 @@ static void on_signal(void *owner, int signal)
     struct ctx *c = owner;
 
     c->last_signal = signal;
-    if (++c->interrupts > 1)
+    if (++c->interrupts > 1) {
+        screen_panic();
         _exit(128 + signal); /* asked twice: the node cleans up by itself when the connection closes */
+    }
 }
 
 void ctx_init(struct ctx *c)

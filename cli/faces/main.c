@@ -5,12 +5,15 @@
 
 #include "../commands/cmd.h"
 #include "../ground/mem.h"
+#include "../ground/screen.h"
 #include "../views/sink.h"
 #include "repl.h"
 
 static void no_memory(void)
 {
     static const char text[] = "etrace: out of memory\n";
+
+    screen_panic();
     ssize_t n = write(STDERR_FILENO, text, sizeof(text) - 1);
     (void)n;
     _exit(ERR_RUN); /* the connection closes, and the node cleans up by itself */

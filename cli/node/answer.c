@@ -82,6 +82,8 @@ void answer_gone(struct etf reason, const char *node, struct err *e)
         err_set(e, ERR_GUARD, "%s ended the tracing: it had heard nothing from here for 10 seconds", node);
     } else if (etf_is_atom(&reason, "killed") || etf_is_atom(&reason, "janitor")) {
         answer_killed(node, e);
+    } else if (etf_is_atom(&reason, "destroyed")) {
+        err_set(e, ERR_RUN, "%s: somebody on the node has destroyed the trace session", node);
     } else {
         answer_text(&reason, &b, 300);
         err_set(e, ERR_RUN, "%s: the tracer has ended: %s", node, buf_cstr(&b));
@@ -122,6 +124,10 @@ static const struct sentence sentences[] = {
     {"busy", 0, ERR_RUN, "the node is still at an earlier request", NULL},
     {"stopping", 0, ERR_RUN, "the tracing is being ended", NULL},
     {"max_heap_size", 0, ERR_GUARD, "the expression matches more functions than the companion's memory allows", NULL},
+    {"no_session", 2, ERR_EMPTY, "there is no trace session %s on the node", NULL},
+    {"too_many", 3, ERR_USAGE, "%s functions are selected, %s can be told about at once", NULL},
+    {"too_large", 0, ERR_USAGE, "the answer would be too large: ask about less at once", NULL},
+    {"not_counting", 0, ERR_RUN, "nothing is counted any more: the companion's worker was killed, by somebody or for its memory", NULL},
     {"notsup", 2, ERR_NODE, "%s", NULL},
     {"gc_taken", 0, ERR_NODE, "two sessions that trace garbage collection crash the node, and another one there traces it",
      "--unsafe traces it all the same"},

@@ -9,7 +9,8 @@
 #   teardown() { live_teardown; }                     ends what still runs; the node is as it was
 #
 #   trace ARGS...          starts etrace on NODE and returns once it traces, or has ended; the
-#                          output goes to OUT, the talk to ERR, the process is TRACER
+#                          output goes to OUT, the talk to ERR, the process is TRACER; a suite that
+#                          is about another command sets COMMAND
 #   trace_end [SIGNAL]     ends it (INT) and waits; see trace_wait
 #   trace_wait [SECONDS]   waits for its end: status, took_ms; and output, lines, talk for asserts
 #   traced ARGS... -- EXPR trace, EXPR on the node, trace_end
@@ -97,7 +98,7 @@ ready() { grep -q -e 'Ctrl-C stops' "$ERR" 2>/dev/null || gone "$TRACER"; }
 
 trace() {
     rm -f "$OUT" "$ERR"
-    "$ETRACE_BIN" -n "$NODE" "$@" </dev/null >"$OUT" 2>"$ERR" 3>&- &
+    "$ETRACE_BIN" "${COMMAND:-trace}" -n "$NODE" "$@" </dev/null >"$OUT" 2>"$ERR" 3>&- &
     TRACER=$!
     TRACERS+=("$TRACER")
     until_true 30 ready || fail "etrace does not begin: $(cat "$ERR")"

@@ -1,0 +1,25 @@
+/*
+ * What the arguments of a module's functions are called: read from the debug information of Erlang or Elixir, or from
+ * the signatures of its documentation. The bytes come from a node and are checked; what cannot be read gives no names.
+ */
+#ifndef ETRACE_ARG_NAMES_H
+#define ETRACE_ARG_NAMES_H
+
+#include "../ground/mem.h"
+
+struct arg_names {
+    struct arena arena;
+    struct arg_name {
+        struct str function, text; /* "Item, N"; text is safe to print */
+        int arity;
+    } *items;
+    size_t count, cap;
+};
+
+void arg_names_init(struct arg_names *n);
+void arg_names_release(struct arg_names *n);
+
+void arg_names_read(struct arg_names *n, struct str term); /* of the chunk Dbgi or Docs, without its 131 */
+const struct arg_name *arg_names_find(const struct arg_names *n, struct str function, int arity); /* NULL: not known */
+
+#endif

@@ -1,0 +1,120 @@
+#include "ask.h"
+
+#include <string.h>
+
+#include "../erlang/etf_write.h"
+
+#define ANSWER_MS 30000
+
+static void on_reply(void *data, struct peer *p UNUSED, const struct session_reply *reply)
+{
+    struct ask *a = data;
+
+    buf_clear(&a->answer);
+    a->ok = reply->ok;
+    if (reply->ok)
+        buf_add(&a->answer, reply->term.at, (size_t)(reply->term.end - reply->term.at));
+    else
+        session_error(reply, &a->error);
+}
+
+bool ask_open(struct ask *a, struct ctx *ctx, const struct node_opts *o, struct err *e)
+{
+    struct peers_handlers handlers = {.data = a, .reply = on_reply};
+    struct session_options options = {.fallback = o->fallback};
+
+    *a = (struct ask){0};
+    peers_begin(&a->peers, ctx, &handlers);
+    return peers_open(&a->peers, o, &options, e);
+}
+
+void ask_close(struct ask *a)
+{
+    peers_leave(&a->peers);
+    if (a->peers.ctx)
+        peers_close(&a->peers);
+    buf_release(&a->answer);
+}
+
+bool ask_node(struct ask *a, struct peer *p, struct str request, struct etf *ret_answer, struct err *e)
+{
+    if (!peer_ask(p, request, ANSWER_MS, e))
+        return false;
+    if (!a->ok) {
+        *e = a->error;
+        return false;
+    }
+    etf_open(ret_answer, a->answer.data, a->answer.len);
+    return true;
+}
+
+void ask_begin(struct buf *b, const char *what, size_t extra)
+{
+    etf_version(b);
+    etf_tuple(b, 2);
+    etf_atomz(b, "ask");
+    if (extra)
+        etf_tuple(b, extra + 1);
+    etf_atomz(b, what);
+}
+
+/* ---- selectors ---- */
+
+/* [{['_', …], [], []}] says no more than `true`. */
+static bool takes_all(term_t ms)
+{
+    if (!ms || term_is_atom(ms, "true"))
+        return true;
+    if (ms->type != TERM_LIST || ms->count != 1 || ms->items[0]->count != 3 || ms->items[0]->items[1]->count ||
+        ms->items[0]->items[2]->count)
+        return false;
+    term_t head = ms->items[0]->items[0];
+    for (size_t i = 0; i < head->count; i++)
+        if (!term_is_atom(head->items[i], "_"))
+            return false;
+    return term_is_atom(head, "_") || (head->type == TERM_LIST && (!head->tail || term_is_atom(head->tail, "_")));
+}
+
+static bool selectors_only(const struct asked *asked, struct err *e)
+{
+    for (size_t i = 0; i < asked->count; i++) {
+        const struct spec *s = asked->specs[i];
+        if (s->kind == SPEC_CALL && takes_all(s->match_spec) && !s->nwhere && !s->npack && s->scope != SPEC_META)
+            continue;
+        err_set(e, ERR_USAGE, "functions are wanted here, without patterns, guards or actions, not '%.*s'", (int)s->text.len, s->text.at);
+        err_hint(e, "module:function/arity, with * and _ for any; see etrace-expr(7)");
+        return false;
+    }
+    return true;
+}
+
+bool ask_selection(struct buf *b, struct asked *asked, const struct what_opts *what, const struct texts *words,
+                   const struct session_node *node, struct err *e)
+{
+    struct texts none = {0};
+    struct buf arm = {0};
+
+    bool ok = asked_compile(asked, what, words, &none, node->otp, e) && selectors_only(asked, e) &&
+              asked_arm(asked, what, node->otp, (struct str){node->name, strlen(node->name)}, 0, &arm, e);
+    if (ok)
+        buf_add(b, arm.data + 1, arm.len - 1);
+    buf_release(&arm);
+    return ok;
+}
+
+bool ask_check(const struct what_opts *what, const struct texts *words, struct err *e)
+{
+    struct texts none = {0};
+    struct asked asked;
+
+    asked_init(&asked);
+    bool ok = asked_compile(&asked, what, words, &none, 0, e) && selectors_only(&asked, e);
+    asked_release(&asked);
+    return ok;
+}
+
+void ask_empty(const struct texts *words, const char *node, struct err *e)
+{
+    if (e->status == ERR_EMPTY && !strncmp(e->text, "expression ", 11))
+        err_set(e, ERR_EMPTY, "nothing on %s matches %s%s", node, words->count ? words->items[0] : "the file", words->count > 1 ? " and the others" : "");
+}

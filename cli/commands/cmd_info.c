@@ -1,0 +1,365 @@
+/* etrace info: what traces a function, a process, a port, messages, new processes, code that is loaded, the system. */
+#include <string.h>
+
+#include "../erlang/etf_write.h"
+#include "../erlang/term_json.h"
+#include "../events/names.h"
+#include "ask.h"
+#include "cmd.h"
+
+struct info_opts {
+    bool json;
+};
+
+#define ROW(letter, name, arg, type, field, help) {letter, name, arg, type, offsetof(struct info_opts, field), help}
+static const struct opt rows[] = {
+    ROW(0, "json", NULL, OPT_FLAG, json, "one object a line: for each thing and each session that traces it"),
+};
+static const struct opt_group info_group = {"Output", rows, ARRAY_LEN(rows)};
+
+struct info {
+    struct ctx *ctx;
+    const struct info_opts *o;
+    struct ask ask;
+    struct funs funs;
+};
+
+/* ---- the question ---- */
+
+static const char *const events[] = {"send", "receive", "new", "new_processes", "new_ports", "on_load", "system"};
+
+/* A word that is no event, pid or port: the name of a process, or functions. */
+static bool is_name(const char *word, struct arena *a, struct str *ret)
+{
+    struct err e;
+    term_t t;
+    bool plain = strcspn(word, ":/(*") == strlen(word) && !strchr(word, ' ');
+
+    if ((!plain && *word != '\'' && *word != ':') || !lang_term((struct str){word, strlen(word)}, SPEC_ERLANG, a, &t, &e) ||
+        t->type != TERM_ATOM)
+        return false;
+    *ret = t->text;
+    return true;
+}
+
+static void put_target(struct buf *b, const char *how, struct str text)
+{
+    etf_tuple(b, 2);
+    etf_atomz(b, how);
+    etf_bin(b, text.at, text.len);
+}
+
+static bool put_question(struct buf *b, struct asked *asked, const char *word, const struct session_node *node, struct err *e)
+{
+    struct what_opts what = {0};
+    struct texts words = {&word, 1, 1};
+    struct str name;
+
+    ask_begin(b, "info", 1);
+    for (size_t i = 0; i < ARRAY_LEN(events); i++)
+        if (!strcmp(word, events[i])) {
+            etf_atomz(b, word);
+            return true;
+        }
+    if (*word == '<' || *word == '#') {
+        put_target(b, "pid", (struct str){word, strlen(word)});
+        return true;
+    }
+    if (is_name(word, &asked->arena, &name)) {
+        put_target(b, "name", name);
+        return true;
+    }
+    return ask_selection(b, asked, &what, &words, node, e);
+}
+
+/* ---- the answer ---- */
+
+/* {M, F, A} | {Text, Name} | Text */
+static bool take_subject(struct info *x, struct etf *r, struct buf *text, struct buf *json)
+{
+    struct etf_head h;
+    struct str a, b;
+    int64_t arity;
+
+    if (!etf_peek(r, &h))
+        return false;
+    if (h.type == ETF_BIN) {
+        if (!etf_get_bin(r, &a))
+            return false;
+        print_safe(text, a);
+        buf_puts(json, "\"target\":");
+        json_string(json, a);
+        return true;
+    }
+    if (!etf_next(r, &h) || h.type != ETF_TUPLE || !etf_get_bin(r, &a) || !etf_get_bin(r, &b))
+        return false;
+    if (h.count == 3) {
+        const struct fun *fun = funs_get(&x->funs, a, b);
+        if (!etf_get_int(r, &arity) || !fun)
+            return false;
+        buf_str(text, fun->is_elixir ? fun->elixir : fun->erl);
+        buf_printf(text, "/%lld", (long long)arity);
+        buf_puts(json, "\"target\":");
+        json_string(json, buf_view(text));
+        buf_char(json, ',');
+        buf_str(json, fun->json);
+        buf_printf(json, ",\"a\":%lld", (long long)arity);
+        return true;
+    }
+    print_safe(text, a);
+    buf_puts(json, "\"target\":");
+    json_string(json, a);
+    if (b.len) {
+        buf_char(text, '(');
+        print_safe(text, b);
+        buf_char(text, ')');
+        buf_puts(json, ",\"name\":");
+        json_string(json, b);
+    }
+    return true;
+}
+
+/* {Calls, Sum, Processes, [{Pid, Name, Calls, Sum}]} */
+static bool put_counter(struct etf *r, bool time, bool json, struct buf *to)
+{
+    int64_t calls, sum, processes;
+    struct str pid, name;
+    size_t n;
+
+    if (!etf_get_tuple(r, 4) || !etf_get_int(r, &calls) || !etf_get_int(r, &sum) || !etf_get_int(r, &processes) || !etf_get_list(r, &n))
+        return false;
+    const char *unit = time ? "us" : "words";
+    if (json) {
+        buf_printf(to, "{\"calls\":%lld,\"%s\":%lld,\"processes\":%lld,\"largest\":[", (long long)calls, unit, (long long)sum, (long long)processes);
+    } else {
+        buf_printf(to, "%lld call%s, ", (long long)calls, calls == 1 ? "" : "s");
+        if (time)
+            print_duration(to, sum * 1000);
+        else
+            buf_printf(to, "%lld words", (long long)sum);
+        buf_printf(to, " in %lld process%s", (long long)processes, processes == 1 ? "" : "es");
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (!etf_get_tuple(r, 4) || !etf_get_bin(r, &pid) || !etf_get_bin(r, &name) || !etf_get_int(r, &calls) || !etf_get_int(r, &sum))
+            return false;
+        if (!json)
+            continue;
+        buf_puts(to, i ? ",{\"pid\":" : "{\"pid\":");
+        json_string(to, pid);
+        if (name.len) {
+            buf_puts(to, ",\"name\":");
+            json_string(to, name);
+        }
+        buf_printf(to, ",\"calls\":%lld,\"%s\":%lld}", (long long)calls, unit, (long long)sum);
+    }
+    buf_puts(to, json ? "]}" : "");
+    return !n || etf_get_nil(r);
+}
+
+static bool put_texts(struct etf *r, bool json, struct buf *to)
+{
+    struct str text;
+    size_t n;
+
+    if (!etf_get_list(r, &n))
+        return false;
+    buf_puts(to, json ? "[" : n ? "" : "none");
+    for (size_t i = 0; i < n; i++) {
+        if (!etf_get_bin(r, &text))
+            return false;
+        buf_puts(to, i ? json ? "," : " " : "");
+        if (json)
+            json_string(to, text);
+        else
+            print_safe(to, text);
+    }
+    buf_puts(to, json ? "]" : "");
+    return !n || etf_get_nil(r);
+}
+
+static bool put_value(struct etf *r, struct str item, bool json, struct buf *to)
+{
+    struct etf_head h;
+
+    if (!etf_peek(r, &h))
+        return false;
+    switch (h.type) {
+    case ETF_TUPLE:
+        return put_counter(r, item.len == strlen("call_time"), json, to);
+    case ETF_LIST:
+    case ETF_NIL:
+        return put_texts(r, json, to);
+    case ETF_BIN:
+        if (json)
+            json_string(to, h.text);
+        else
+            print_safe(to, h.text);
+        return etf_skip(r);
+    case ETF_INT:
+        buf_printf(to, "%lld", (long long)h.integer);
+        return etf_skip(r);
+    case ETF_ATOM:
+        buf_puts(to, etf_is_atom(r, "true") ? "true" : etf_is_atom(r, "false") ? "false" : json ? "null" : "none");
+        return etf_skip(r);
+    default:
+        return false;
+    }
+}
+
+/* {Name, Number, Client, [{Item, Value}]} */
+static bool put_session(struct info *x, struct etf *r, const char *node, const struct buf *subject, struct buf *to)
+{
+    struct str name, client, item;
+    int64_t id;
+    size_t n;
+    bool json = x->o->json;
+
+    if (!etf_get_tuple(r, 4) || !etf_get_bin(r, &name) || !etf_get_int(r, &id) || !etf_get_bin(r, &client) || !etf_get_list(r, &n))
+        return false;
+    if (json) {
+        buf_puts(to, "{\"v\":1,\"type\":\"info\",\"node\":");
+        json_string(to, (struct str){node, strlen(node)});
+        buf_char(to, ',');
+        buf_str(to, buf_view(subject));
+        buf_puts(to, ",\"session\":");
+        json_string(to, name);
+        buf_puts(to, ",\"id\":");
+        if (id < 0)
+            buf_puts(to, "null");
+        else
+            buf_printf(to, "%lld", (long long)id);
+        if (client.len) {
+            buf_puts(to, ",\"client\":");
+            json_string(to, client);
+        }
+    } else {
+        buf_puts(to, "  session ");
+        print_safe(to, name);
+        if (id >= 0)
+            buf_printf(to, " %lld", (long long)id);
+        if (client.len) {
+            buf_puts(to, " of ");
+            print_safe(to, client);
+        }
+        buf_char(to, '\n');
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (!etf_get_tuple(r, 2) || !etf_get_atom(r, &item))
+            return false;
+        struct buf value = {0};
+        bool off = etf_is_atom(r, "false");
+        bool ok = put_value(r, item, json, &value);
+        if (json)
+            buf_printf(to, ",\"%.*s\":%s", (int)item.len, item.at, buf_cstr(&value));
+        else if (!off)
+            buf_printf(to, "    %-16.*s %s\n", (int)item.len, item.at, buf_cstr(&value));
+        buf_release(&value);
+        if (!ok)
+            return false;
+    }
+    buf_puts(to, json ? "}\n" : "");
+    return !n || etf_get_nil(r);
+}
+
+static bool show(struct info *x, struct etf r, const char *node, struct err *e)
+{
+    struct buf b = {0};
+    size_t n = 0, sessions;
+    bool ok = etf_get_list(&r, &n);
+
+    for (size_t i = 0; ok && i < n; i++) {
+        struct buf text = {0}, json = {0};
+        ok = etf_get_tuple(&r, 2) && take_subject(x, &r, &text, &json) && etf_get_list(&r, &sessions);
+        if (ok && !x->o->json) {
+            if (x->ask.peers.count > 1)
+                buf_printf(&b, "%s ", node);
+            buf_str(&b, buf_view(&text));
+            buf_puts(&b, sessions ? "\n" : "  nothing traces it\n");
+        }
+        for (size_t k = 0; ok && k < sessions; k++)
+            ok = put_session(x, &r, node, &json, &b);
+        ok = ok && (!sessions || etf_get_nil(&r));
+        buf_release(&text);
+        buf_release(&json);
+    }
+    if (ok)
+        out_take(x->ctx->out, &b);
+    else
+        err_set(e, ERR_RUN, "the node's answer cannot be read");
+    buf_release(&b);
+    return ok;
+}
+
+/* ---- all of it ---- */
+
+static bool one(struct info *x, struct peer *p, const char *word, struct err *e)
+{
+    const struct session_node *node = session_node(p->session);
+    struct texts words = {&word, 1, 1};
+    struct buf b = {0};
+    struct asked asked;
+    struct etf r;
+
+    asked_init(&asked);
+    bool asked_ok = put_question(&b, &asked, word, node, e);
+    bool ok = asked_ok && ask_node(&x->ask, p, buf_view(&b), &r, e);
+    if (asked_ok && !ok) {
+        ask_empty(&words, node->name, e);
+        if (e->status == ERR_EMPTY && !e->hint[0])
+            err_hint(e, "a function is M:F/A, a process <0.1.0> or its registered name, a port #Port<0.1>; else one of "
+                        "send, receive, new, on_load, system");
+    }
+    ok = ok && show(x, r, node->name, e);
+    asked_release(&asked);
+    buf_release(&b);
+    return ok;
+}
+
+static int info_run(struct ctx *ctx, const struct info_opts *o, const struct node_opts *node, const struct texts *words)
+{
+    struct info x = {.ctx = ctx, .o = o};
+    struct err e;
+
+    funs_init(&x.funs);
+    bool ok = ask_open(&x.ask, ctx, node, &e);
+    for (size_t i = 0; ok && i < x.ask.peers.count; i++)
+        for (size_t k = 0; ok && k < words->count; k++)
+            ok = one(&x, &x.ask.peers.items[i], words->items[k], &e);
+    int status = ok ? 0 : ctx_fail(ctx, &e);
+    ask_close(&x.ask);
+    funs_release(&x.funs);
+    return status;
+}
+
+static int run(struct ctx *ctx, const struct cmd *self, char **argv)
+{
+    struct node_opts node = NODE_OPTS_INIT;
+    struct info_opts o = {0};
+    struct talk_opts talk = {0};
+    struct opt_use uses[] = {{&node_group, &node}, {&info_group, &o}, {&talk_group, &talk}};
+    struct texts words = {0};
+    char **rest;
+    int status = 0;
+
+    if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
+        if (words.count) {
+            status = info_run(ctx, &o, &node, &words);
+        } else {
+            struct err e;
+            err_set(&e, ERR_USAGE, "about what?");
+            err_hint(&e, "a function (lists:seq/2), a process (<0.84.0>, kernel_sup), a port (#Port<0.3>), send, receive, new, on_load, system");
+            status = ctx_fail(ctx, &e);
+        }
+    }
+    opts_release(uses, ARRAY_LEN(uses));
+    texts_release(&words);
+    return status;
+}
+
+static const char about[] =
+    "TARGET is a function, or a pattern that selects some; a process by pid or\n"
+    "registered name; a port; or one of send, receive, new, new_processes, new_ports,\n"
+    "on_load, system.\n";
+
+static const struct opt_group *const groups[] = {&node_group, &info_group, &talk_group, NULL};
+const struct cmd cmd_info = {"info", "[-n NODE] TARGET...", "Says what traces a function, a process, a port, ...", about, run, groups};

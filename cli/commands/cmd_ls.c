@@ -1,0 +1,286 @@
+/* etrace ls: the functions that selectors mean on a node, a page after another, with the names of their arguments. */
+#include <string.h>
+
+#include "../erlang/etf_write.h"
+#include "../erlang/term_json.h"
+#include "../events/names.h"
+#include "../ground/utf8.h"
+#include "arg_names.h"
+#include "ask.h"
+#include "cmd.h"
+
+#define NAMED_MOST 2000   /* functions whose arguments are named without --args */
+#define CHUNK_MOST (16u << 20)
+#define COLUMN 40
+#define BACKLOG_FULL (1u << 20)
+
+struct ls_opts {
+    bool json, args, no_args;
+    struct texts files;
+    bool allow_empty;
+};
+
+#define ROW(letter, name, arg, type, field, help) {letter, name, arg, type, offsetof(struct ls_opts, field), help}
+static const struct opt rows[] = {
+    ROW(0, "args", NULL, OPT_FLAG, args, "name the arguments however many functions there are"),
+    ROW(0, "no-args", NULL, OPT_FLAG, no_args, "do not look for the names of arguments"),
+    ROW(0, "json", NULL, OPT_FLAG, json, "one object a line"),
+    ROW('f', "file", "FILE", OPT_TEXTS, files, "read selectors from a file; - is standard input"),
+    ROW(0, "allow-empty", NULL, OPT_FLAG, allow_empty, "that nothing is there is no error"),
+};
+static const struct opt_group ls_group = {"Output", rows, ARRAY_LEN(rows)};
+
+struct ls {
+    struct ctx *ctx;
+    const struct ls_opts *o;
+    struct ask ask;
+    struct funs funs;
+    struct arg_names names;
+    struct buf module; /* whose names they are */
+    uint64_t shown;
+};
+
+/* ---- the names of arguments ---- */
+
+/* Part by part. false: they are not known, for whatever reason that is. */
+static bool read_chunk(struct ls *l, struct peer *p, struct str module, struct buf *ret)
+{
+    struct buf request = {0};
+    struct etf r;
+    struct str id, part;
+    int64_t size = 1;
+    struct err e;
+    bool ok = true;
+
+    while (ok && ret->len < (size_t)size) {
+        buf_clear(&request);
+        ask_begin(&request, "chunk", 2);
+        etf_bin(&request, module.at, module.len);
+        etf_int(&request, (int64_t)ret->len);
+        ok = ask_node(&l->ask, p, buf_view(&request), &r, &e) && etf_get_tuple(&r, 3) && etf_get_bin(&r, &id) &&
+             etf_get_int(&r, &size) && size <= CHUNK_MOST && etf_get_bin(&r, &part) && part.len;
+        if (ok)
+            buf_str(ret, part);
+    }
+    buf_release(&request);
+    return ok;
+}
+
+static void know_module(struct ls *l, struct peer *p, struct str module)
+{
+    struct buf chunk = {0};
+
+    if (l->module.len == module.len && !memcmp(l->module.data, module.at, module.len))
+        return;
+    buf_clear(&l->module);
+    buf_str(&l->module, module);
+    arg_names_release(&l->names);
+    arg_names_init(&l->names);
+    if (read_chunk(l, p, buf_view(&l->module), &chunk))
+        arg_names_read(&l->names, buf_view(&chunk));
+    buf_release(&chunk);
+}
+
+/* ---- lines ---- */
+
+static void text_line(struct buf *b, const struct fun *fun, int arity, bool exported, const struct arg_name *args)
+{
+    size_t from = b->len;
+
+    buf_str(b, fun->is_elixir ? fun->elixir : fun->erl);
+    buf_printf(b, "/%d", arity);
+    if (!exported || args) {
+        size_t width = utf8_width(b->data + from, b->len - from);
+        buf_printf(b, "%*s  ", width < COLUMN ? (int)(COLUMN - width) : 0, "");
+        if (!exported)
+            buf_puts(b, args ? "local " : "local");
+        if (args)
+            buf_printf(b, "(%.*s)", (int)args->text.len, args->text.at);
+    }
+    buf_char(b, '\n');
+}
+
+static void json_line(struct buf *b, const char *node, const struct fun *fun, int arity, bool exported, const struct arg_name *args)
+{
+    buf_puts(b, "{\"v\":1,\"type\":\"function\",\"node\":");
+    json_string(b, (struct str){node, strlen(node)});
+    buf_char(b, ',');
+    buf_str(b, fun->json);
+    buf_printf(b, ",\"a\":%d,\"exported\":%s", arity, exported ? "true" : "false");
+    if (args) {
+        buf_puts(b, ",\"args\":");
+        json_string(b, args->text);
+    }
+    buf_puts(b, "}\n");
+}
+
+struct place {
+    struct buf module, function;
+    int64_t arity;
+    bool exported;
+};
+
+static bool take_row(struct etf *r, struct place *at)
+{
+    struct str module, function;
+
+    if (!etf_get_tuple(r, 4) || !etf_get_bin(r, &module) || !etf_get_bin(r, &function) || !etf_get_int(r, &at->arity))
+        return false;
+    buf_clear(&at->module);
+    buf_str(&at->module, module);
+    buf_clear(&at->function);
+    buf_str(&at->function, function);
+    at->exported = etf_is_atom(r, "true");
+    return etf_skip(r);
+}
+
+static bool ended(struct ls *l)
+{
+    struct err e;
+    bool closed;
+
+    while (out_backlog(l->ctx->out) > BACKLOG_FULL && !l->ctx->interrupts && !out_failed(l->ctx->out, &closed, &e))
+        loop_step(&l->ctx->loop, loop_now() + 20);
+    loop_step(&l->ctx->loop, 0);
+    return l->ctx->interrupts || out_failed(l->ctx->out, &closed, &e);
+}
+
+/* The rows of one page; `at` is the last one then. */
+static bool show_page(struct ls *l, struct peer *p, struct etf page, size_t n, bool named, struct place *at)
+{
+    const char *node = session_node(p->session)->name;
+    struct buf line = {0};
+
+    while (n-- && !ended(l)) {
+        if (!take_row(&page, at)) {
+            buf_release(&line);
+            return false;
+        }
+        const struct fun *fun = funs_get(&l->funs, buf_view(&at->module), buf_view(&at->function));
+        if (!fun)
+            continue;
+        if (named)
+            know_module(l, p, buf_view(&at->module));
+        const struct arg_name *args = named ? arg_names_find(&l->names, buf_view(&at->function), (int)at->arity) : NULL;
+        if (l->o->json) {
+            json_line(&line, node, fun, (int)at->arity, at->exported, args);
+        } else {
+            if (l->ask.peers.count > 1)
+                buf_printf(&line, "%s ", node);
+            text_line(&line, fun, (int)at->arity, at->exported, args);
+        }
+        out_take(l->ctx->out, &line);
+        l->shown++;
+    }
+    buf_release(&line);
+    return true;
+}
+
+/* {ls, After, {arm, …}} again and again until there are no more. */
+static bool list(struct ls *l, struct peer *p, struct str selection, struct err *e)
+{
+    struct buf request = {0}, page = {0};
+    struct place at = {0};
+    bool more = true, ok = true;
+
+    while (ok && more && !ended(l)) {
+        struct etf r, whole;
+        int64_t total;
+        size_t n;
+
+        buf_clear(&request);
+        ask_begin(&request, "ls", 2);
+        if (!at.module.len) {
+            etf_atomz(&request, "none");
+        } else {
+            etf_tuple(&request, 3);
+            etf_bin(&request, at.module.data, at.module.len);
+            etf_bin(&request, at.function.data, at.function.len);
+            etf_int(&request, at.arity);
+        }
+        buf_str(&request, selection);
+        if (!(ok = ask_node(&l->ask, p, buf_view(&request), &r, e)))
+            break;
+        buf_clear(&page); /* the questions for names come in between */
+        buf_add(&page, r.at, (size_t)(r.end - r.at));
+        etf_open(&r, page.data, page.len);
+        whole = r;
+        ok = etf_get_tuple(&whole, 3) && etf_skip(&whole) && etf_get_int(&whole, &total);
+        more = ok && etf_is_atom(&whole, "true");
+        bool named = !l->o->no_args && (l->o->args || total <= NAMED_MOST);
+        ok = ok && etf_get_tuple(&r, 3) && etf_get_list(&r, &n) && show_page(l, p, r, n, named, &at);
+        more = more && n;
+        if (!ok)
+            err_set(e, ERR_RUN, "the node's list of functions cannot be read");
+    }
+    buf_release(&at.module);
+    buf_release(&at.function);
+    buf_release(&request);
+    buf_release(&page);
+    return ok;
+}
+
+static int ls_run(struct ctx *ctx, const struct ls_opts *o, const struct node_opts *node, const struct texts *words)
+{
+    struct what_opts what = {.files = o->files, .allow_empty = o->allow_empty};
+    struct ls l = {.ctx = ctx, .o = o};
+    struct err e;
+    int status = 0;
+
+    funs_init(&l.funs);
+    arg_names_init(&l.names);
+    bool ok = ask_check(&what, words, &e) && ask_open(&l.ask, ctx, node, &e);
+    for (size_t i = 0; ok && i < l.ask.peers.count; i++) {
+        struct peer *p = &l.ask.peers.items[i];
+        struct buf selection = {0};
+        struct asked asked;
+
+        asked_init(&asked);
+        ok = ask_selection(&selection, &asked, &what, words, session_node(p->session), &e) && list(&l, p, buf_view(&selection), &e);
+        if (!ok)
+            ask_empty(words, session_node(p->session)->name, &e);
+        asked_release(&asked);
+        buf_release(&selection);
+    }
+    if (!ok)
+        status = ctx_fail(ctx, &e);
+    ask_close(&l.ask);
+    arg_names_release(&l.names);
+    funs_release(&l.funs);
+    buf_release(&l.module);
+    return status;
+}
+
+static int run(struct ctx *ctx, const struct cmd *self, char **argv)
+{
+    struct node_opts node = NODE_OPTS_INIT;
+    struct ls_opts o = {0};
+    struct talk_opts talk = {0};
+    struct opt_use uses[] = {{&node_group, &node}, {&ls_group, &o}, {&talk_group, &talk}};
+    struct texts words = {0};
+    char **rest;
+    int status = 0;
+
+    if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
+        if (words.count || o.files.count) {
+            status = ls_run(ctx, &o, &node, &words);
+        } else {
+            struct err e;
+            err_set(&e, ERR_USAGE, "which functions?");
+            err_hint(&e, "for example etrace ls 'lists:*sort*', etrace ls 'app(kernel)'");
+            status = ctx_fail(ctx, &e);
+        }
+    }
+    opts_release(uses, ARRAY_LEN(uses));
+    texts_release(&words);
+    return status;
+}
+
+static const char about[] =
+    "  etrace ls lists                     the functions of a module\n"
+    "  etrace ls 'MyApp.*:handle_*/_' | fzf\n"
+    "\nA line is module:function/arity, `local` where it is not exported, and the names\n"
+    "of the arguments where the module's file tells them.\n";
+
+static const struct opt_group *const groups[] = {&node_group, &ls_group, &talk_group, NULL};
+const struct cmd cmd_ls = {"ls", "[-n NODE] SELECTOR...", "Lists the functions that selectors mean on a node", about, run, groups};

@@ -1,0 +1,348 @@
+/* etrace sessions: everybody's trace sessions on a node, and the end of one of them. */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../erlang/etf_write.h"
+#include "../erlang/term_json.h"
+#include "../ground/tty.h"
+#include "../ground/utf8.h"
+#include "ask.h"
+#include "cmd.h"
+
+struct sessions_opts {
+    const char *destroy;
+    bool yes, json;
+};
+
+#define ROW(letter, name, arg, type, field, help) {letter, name, arg, type, offsetof(struct sessions_opts, field), help}
+static const struct opt rows[] = {
+    ROW(0, "destroy", "ID", OPT_TEXT, destroy, "end this session, whoever it belongs to; asks first"),
+    ROW('y', "yes", NULL, OPT_FLAG, yes, "do not ask"),
+    ROW(0, "json", NULL, OPT_FLAG, json, "one object a line"),
+};
+static const struct opt_group sessions_group = {"Sessions", rows, ARRAY_LEN(rows)};
+
+/* As nif/tracer_info.hrl has it: texts of the node, unsafe; lists are left to be read. */
+struct row {
+    struct str name, client, tracer;
+    int64_t id, age; /* -1: the legacy one; not known */
+    int64_t functions, processes, ports;
+    struct etf function_list, process_list, flags, events;
+    bool complete;
+};
+
+static bool take(struct etf *r, struct row *x)
+{
+    bool ok = etf_get_tuple(r, 13) && etf_get_bin(r, &x->name) && etf_get_int(r, &x->id) && etf_get_bin(r, &x->client) &&
+              etf_get_int(r, &x->age) && etf_get_int(r, &x->functions) && etf_take(r, &x->function_list) &&
+              etf_get_int(r, &x->processes) && etf_take(r, &x->process_list) && etf_get_int(r, &x->ports) &&
+              etf_take(r, &x->flags) && etf_take(r, &x->events) && etf_get_bin(r, &x->tracer);
+    x->complete = ok && etf_is_atom(r, "true");
+    return ok && etf_skip(r);
+}
+
+/* ---- lines ---- */
+
+static void part(struct buf *b, bool *first)
+{
+    buf_puts(b, *first ? "" : " · ");
+    *first = false;
+}
+
+/* Texts with `between` between them; false: there are none. */
+static size_t texts(struct buf *b, struct etf list, const char *between, bool json)
+{
+    struct str text;
+    size_t n;
+
+    if (!etf_get_list(&list, &n))
+        return 0;
+    for (size_t i = 0; i < n && etf_get_bin(&list, &text); i++) {
+        buf_puts(b, i ? between : "");
+        if (json)
+            json_string(b, text);
+        else
+            print_safe(b, text);
+    }
+    return n;
+}
+
+static void counted(struct buf *b, bool *first, int64_t n, const char *one, const char *many, struct etf some)
+{
+    if (n <= 0)
+        return;
+    part(b, first);
+    buf_printf(b, "%lld %s", (long long)n, n == 1 ? one : many);
+    if (n > 5)
+        return;
+    buf_puts(b, ": ");
+    texts(b, some, ", ", false);
+}
+
+static void what(struct buf *b, const struct row *x)
+{
+    struct etf none = {0}, flags = x->flags;
+    bool first = true;
+    size_t n;
+
+    if (x->id < 0) {
+        part(b, &first);
+        buf_puts(b, "erlang:trace/3 and its like");
+    }
+    if (x->client.len) {
+        part(b, &first);
+        buf_puts(b, "of ");
+        print_safe(b, x->client);
+    }
+    if (x->age >= 0) {
+        part(b, &first);
+        buf_puts(b, "for ");
+        print_duration(b, x->age * 1000000000);
+    }
+    bool before = first;
+    size_t from = b->len;
+    counted(b, &first, x->functions, "function", "functions", x->function_list);
+    counted(b, &first, x->processes, "process", "processes", x->process_list);
+    counted(b, &first, x->ports, "port", "ports", none);
+    if (etf_get_list(&flags, &n) && n) {
+        part(b, &first);
+        buf_puts(b, "flags ");
+        texts(b, x->flags, " ", false);
+    }
+    struct etf events = x->events;
+    if (etf_get_list(&events, &n) && n) {
+        part(b, &first);
+        texts(b, x->events, " · ", false);
+    }
+    if (b->len == from) {
+        first = before;
+        part(b, &first);
+        buf_puts(b, "traces nothing");
+    }
+    if (x->tracer.len) {
+        part(b, &first);
+        buf_puts(b, "to ");
+        print_safe(b, x->tracer);
+    }
+    if (!x->complete) {
+        part(b, &first);
+        buf_puts(b, "not every process was looked at");
+    }
+}
+
+static void text_line(struct buf *b, const struct row *x)
+{
+    char id[24] = "-";
+
+    if (x->id >= 0)
+        snprintf(id, sizeof(id), "%lld", (long long)x->id);
+    buf_printf(b, "%5s  ", id);
+    size_t from = b->len;
+    print_safe(b, x->name);
+    size_t width = utf8_width(b->data + from, b->len - from);
+    buf_printf(b, "%*s  ", width < 8 ? (int)(8 - width) : 0, "");
+    what(b, x);
+    buf_char(b, '\n');
+}
+
+static void json_line(struct buf *b, const char *node, const struct row *x)
+{
+    buf_puts(b, "{\"v\":1,\"type\":\"session\",\"node\":");
+    json_string(b, (struct str){node, strlen(node)});
+    buf_puts(b, ",\"id\":");
+    if (x->id < 0)
+        buf_puts(b, "null");
+    else
+        buf_printf(b, "%lld", (long long)x->id);
+    buf_puts(b, ",\"name\":");
+    json_string(b, x->name);
+    if (x->client.len) {
+        buf_puts(b, ",\"client\":");
+        json_string(b, x->client);
+    }
+    if (x->age >= 0)
+        buf_printf(b, ",\"age_s\":%lld", (long long)x->age);
+    buf_printf(b, ",\"functions\":%lld,\"processes\":%lld,\"ports\":%lld", (long long)x->functions, (long long)x->processes,
+               (long long)x->ports);
+    const struct {
+        const char *name;
+        struct etf list;
+    } lists[] = {{"some_functions", x->function_list}, {"some_processes", x->process_list}, {"flags", x->flags}, {"events", x->events}};
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
+        buf_printf(b, ",\"%s\":[", lists[i].name);
+        texts(b, lists[i].list, ",", true);
+        buf_char(b, ']');
+    }
+    if (x->tracer.len) {
+        buf_puts(b, ",\"tracer\":");
+        json_string(b, x->tracer);
+    }
+    buf_printf(b, ",\"complete\":%s}\n", x->complete ? "true" : "false");
+}
+
+/* ---- the end of one ---- */
+
+/* One line from the terminal that begins with y. */
+static bool said_yes(struct ctx *ctx)
+{
+    char line[64];
+    size_t len = 0;
+
+    while (len < sizeof(line) && !ctx->interrupts) {
+        ssize_t n = read(STDIN_FILENO, line + len, 1);
+        if (n <= 0 || line[len] == '\n')
+            break;
+        len++;
+    }
+    return len && tolower((unsigned char)line[0]) == 'y';
+}
+
+static bool destroy(struct ctx *ctx, struct ask *a, struct peer *p, int64_t id, const struct row *found, bool yes, struct err *e)
+{
+    const char *node = session_node(p->session)->name;
+    struct buf b = {0};
+    struct etf r;
+
+    if (!yes) {
+        buf_printf(&b, "session %lld on %s: ", (long long)id, node);
+        print_safe(&b, found->name);
+        buf_puts(&b, " · ");
+        what(&b, found);
+        buf_puts(&b, "\nend it? [y/N] ");
+        ssize_t n = write(STDERR_FILENO, b.data, b.len);
+        (void)n;
+        buf_clear(&b);
+        if (!said_yes(ctx)) {
+            ctx_say(ctx, "nothing was done");
+            return true;
+        }
+    }
+    ask_begin(&b, "destroy", 1);
+    etf_int(&b, id);
+    bool ok = ask_node(a, p, buf_view(&b), &r, e);
+    buf_release(&b);
+    if (ok)
+        ctx_say(ctx, "session %lld on %s is destroyed", (long long)id, node);
+    return ok;
+}
+
+/* ---- all of it ---- */
+
+static bool one_node(struct ctx *ctx, const struct sessions_opts *o, struct ask *a, struct peer *p, int64_t id, struct err *e)
+{
+    const char *node = session_node(p->session)->name;
+    struct buf b = {0}, request = {0}, rows_of = {0};
+    struct row x = {0}, found = {0};
+    struct etf r;
+    size_t n = 0;
+
+    ask_begin(&request, "sessions", 0);
+    bool ok = ask_node(a, p, buf_view(&request), &r, e);
+    buf_release(&request);
+    if (ok) {
+        buf_add(&rows_of, r.at, (size_t)(r.end - r.at)); /* the next question takes the answer's place */
+        etf_open(&r, rows_of.data, rows_of.len);
+        if (!etf_get_list(&r, &n))
+            ok = err_set(e, ERR_RUN, "the node's list of sessions cannot be read");
+    }
+    for (size_t i = 0; ok && i < n; i++) {
+        if (!take(&r, &x)) {
+            ok = err_set(e, ERR_RUN, "the node's list of sessions cannot be read");
+        } else if (o->destroy) {
+            found = x.id == id && !found.name.len ? x : found;
+        } else if (o->json) {
+            json_line(&b, node, &x);
+        } else {
+            if (a->peers.count > 1 && !i)
+                buf_printf(&b, "%s\n", node);
+            text_line(&b, &x);
+        }
+    }
+    out_take(ctx->out, &b);
+    if (ok && o->destroy) {
+        if (found.name.len) {
+            ok = destroy(ctx, a, p, id, &found, o->yes, e);
+        } else {
+            ok = err_set(e, ERR_EMPTY, "there is no trace session %lld on %s", (long long)id, node);
+            err_hint(e, "etrace sessions lists them");
+        }
+    }
+    buf_release(&rows_of);
+    buf_release(&b);
+    return ok;
+}
+
+static bool destroyable(const struct sessions_opts *o, const struct node_opts *node, int64_t *ret_id, struct err *e)
+{
+    char *end;
+
+    if (!o->destroy)
+        return true;
+    long long id = strtoll(o->destroy, &end, 10);
+    if (!strcmp(o->destroy, "-") || !strcmp(o->destroy, "default") || !strcmp(o->destroy, "legacy")) {
+        err_set(e, ERR_USAGE, "the default session is that of erlang:trace/3 and its like: it cannot be destroyed");
+        err_hint(e, "on the node: erlang:trace(all, false, [all]), or dbg:stop()");
+        return false;
+    }
+    if (*end || end == o->destroy || id < 0)
+        return err_set(e, ERR_USAGE, "--destroy takes the number of a session, not '%s'", o->destroy);
+    if (node->nodes.count > 1)
+        return err_set(e, ERR_USAGE, "--destroy is for one node");
+    if (!o->yes && !(tty_is(STDIN_FILENO) && tty_is(STDERR_FILENO))) {
+        err_set(e, ERR_USAGE, "--destroy asks before it does it, and there is no terminal");
+        err_hint(e, "--yes does not ask");
+        return false;
+    }
+    *ret_id = id;
+    return true;
+}
+
+static int sessions_run(struct ctx *ctx, const struct sessions_opts *o, const struct node_opts *node)
+{
+    struct ask a = {0};
+    struct err e;
+    int64_t id = -1;
+
+    bool ok = destroyable(o, node, &id, &e) && ask_open(&a, ctx, node, &e);
+    for (size_t i = 0; ok && i < a.peers.count; i++)
+        ok = one_node(ctx, o, &a, &a.peers.items[i], id, &e);
+    int status = ok ? 0 : ctx_fail(ctx, &e);
+    ask_close(&a);
+    return status;
+}
+
+static int run(struct ctx *ctx, const struct cmd *self, char **argv)
+{
+    struct node_opts node = NODE_OPTS_INIT;
+    struct sessions_opts o = {0};
+    struct talk_opts talk = {0};
+    struct opt_use uses[] = {{&node_group, &node}, {&sessions_group, &o}, {&talk_group, &talk}};
+    struct texts words = {0};
+    char **rest;
+    int status = 0;
+
+    if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
+        if (!words.count) {
+            status = sessions_run(ctx, &o, &node);
+        } else {
+            struct err e;
+            err_set(&e, ERR_USAGE, "sessions takes no words, and there is '%s'", words.items[0]);
+            err_hint(&e, "etrace sessions -n NODE, etrace info for what traces a function or a process");
+            status = ctx_fail(ctx, &e);
+        }
+    }
+    opts_release(uses, ARRAY_LEN(uses));
+    texts_release(&words);
+    return status;
+}
+
+static const char about[] =
+    "Each line is one session, but for that of the question: its number and name,\n"
+    "whose it is and since when where that is known, what it traces, and to whom.\n"
+    "The one without a number is that of the older functions, erlang:trace/3 etc.\n";
+
+static const struct opt_group *const groups[] = {&node_group, &sessions_group, &talk_group, NULL};
+const struct cmd cmd_sessions = {"sessions", "[-n NODE] [--destroy ID]", "Lists everybody's trace sessions on a node", about, run, groups};

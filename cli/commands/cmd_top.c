@@ -1,0 +1,620 @@
+/*
+ * etrace top: the VM's own counters, as a table that is drawn again and again in its place, or printed.
+ *
+ * Each node is asked for its numbers every interval (at least every five seconds, for that is when it also sees to its own
+ * memory) and has one question open at a time. The whole is read once more when it ends. What is asked, drawn and pressed
+ * stands in one file, because each changes what the others do next; rows and their table have files of their own.
+ */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../erlang/etf_write.h"
+#include "../ground/mem.h"
+#include "../ground/screen.h"
+#include "../ground/tty.h"
+#include "ask.h"
+#include "cmd.h"
+#include "top_table.h"
+
+#define ANSWER_MS 30000
+#define POLL_MOST 5000   /* ms */
+#define POLL_LEAST 1000  /* where reading stops the schedulers */
+#define POLL_LEAST_29 200
+#define ROWS_MOST 1000   /* of a node */
+#define BACKLOG_FULL (256u << 10)
+
+struct top_opts {
+    struct what_opts what;
+    int by, sort;
+    int64_t for_ns, interval_ns, rows;
+    bool json;
+    int color;
+};
+
+#define ROW(letter, name, arg, type, field, help) {letter, name, arg, type, offsetof(struct top_opts, field), help}
+static const struct opt rows[] = {
+    ROW('P', "proc", "WHO", OPT_TEXTS, what.procs,
+        "all, existing, new, a pid, or a registered name; repeatable (default all)"),
+    ROW(0, "inherit", "none|spawn|first-spawn|link|first-link", OPT_CHOICE, what.inherit,
+        "count also for what these processes spawn or link to"),
+    ROW(0, "by", "function|process", OPT_CHOICE, by, "a row for each function, or for each function and process"),
+    ROW(0, "sort", "time|calls|memory|name", OPT_CHOICE, sort, "what comes first (default time)"),
+    ROW(0, "rows", "N", OPT_NUMBER, rows, "at most so many rows (default 1000 a node)"),
+    ROW('t', "for", "DURATION", OPT_DURATION, for_ns, "stop after this time and print one table (10s, 2m)"),
+    ROW('i', "interval", "DURATION", OPT_DURATION, interval_ns, "how often to look (default 1s; no oftener before OTP 29)"),
+    ROW(0, "json", NULL, OPT_FLAG, json, "one object a line: a `count` for each row, then a `counted` for each node"),
+    ROW(0, "color", "auto|always|never", OPT_CHOICE, color, "colours (NO_COLOR is honoured)"),
+    ROW('f', "file", "FILE", OPT_TEXTS, what.files, "read selectors from a file; - is standard input"),
+    ROW(0, "allow-empty", NULL, OPT_FLAG, what.allow_empty, "go on when nothing matches a selector yet"),
+    ROW(0, "dry-run", NULL, OPT_FLAG, what.dry_run, "attach, say what would be counted, and leave"),
+};
+static const struct opt_group top_group = {"What is counted", rows, ARRAY_LEN(rows)};
+static const enum top_sort sort_choice[] = {TOP_TIME, TOP_CALLS, TOP_MEMORY, TOP_NAME};
+
+enum doing { IDLE, COUNTING, READING, OVER };
+
+struct peer_state {
+    enum doing doing;
+    bool was_process; /* what the open question asks for */
+    bool again;       /* the counting is to begin anew */
+    uint64_t processes;
+};
+
+struct top {
+    struct ctx *ctx;
+    const struct top_opts *o;
+    const struct texts *words;
+    struct peers peers;
+    struct peer_state *states;
+    struct top_node *nodes;
+    const char **names;
+    struct funs funs;
+    struct buf *requests; /* for each node: what begins the counting */
+    struct buf notes;     /* said when the screen is closed again */
+    unsigned counters;
+    enum top_sort sort;
+    bool by_process, live, paused, help, dirty, done, color;
+    int64_t interval, next_poll, next_print, until;
+    unsigned columns, lines;
+    struct loop_fd keys;
+    int status;
+};
+
+/* ---- what nodes say ---- */
+
+static void fail(struct top *t, const struct err *e)
+{
+    int status = e->status ? (int)e->status : ERR_RUN;
+
+    if (t->live)
+        buf_printf(&t->notes, "%s\n", e->text);
+    else
+        status = ctx_fail(t->ctx, e);
+    if (!t->status)
+        t->status = status;
+}
+
+static void on_failed(void *data, struct peer *p, const struct err *e)
+{
+    struct top *t = data;
+
+    t->states[p->index].doing = OVER;
+    t->dirty = true;
+    fail(t, e);
+}
+
+struct warned {
+    struct top *t;
+    const char *node;
+};
+
+static void on_warning(void *data, struct str text)
+{
+    struct warned *w = data;
+
+    if (!w->t->live)
+        ctx_warn(w->t->ctx, "%s: warning: %.*s", w->node, (int)text.len, text.at);
+}
+
+static void on_reply(void *data, struct peer *p, const struct session_reply *reply)
+{
+    struct top *t = data;
+    struct peer_state *s = &t->states[p->index];
+    struct top_node *n = &t->nodes[p->index];
+    struct warned warned = {t, t->names[p->index]};
+    enum doing was = s->doing;
+    struct err e;
+    bool ok;
+
+    s->doing = IDLE;
+    if (!reply->ok) {
+        session_error(reply, &e);
+        ask_empty(t->words, t->names[p->index], &e);
+        ok = false;
+    } else if (was == COUNTING) {
+        ok = top_node_begun(n, reply->term, &s->processes, on_warning, &warned, &e);
+    } else {
+        bool unwanted = t->paused || s->again || s->was_process != t->by_process;
+        ok = unwanted || top_node_read(n, p->index, reply->term, &t->funs, &e);
+    }
+    t->dirty = true;
+    if (!ok) {
+        fail(t, &e);
+        t->done = true;
+    }
+}
+
+/* ---- what nodes are asked ---- */
+
+static bool ask(struct top *t, struct peer *p, struct str request, enum doing doing)
+{
+    uint32_t id;
+    struct err e;
+
+    t->states[p->index].doing = doing;
+    if (session_request(p->session, request, ANSWER_MS, &id, &e))
+        return true;
+    peer_fail(p, &e);
+    return false;
+}
+
+static void read_request(const struct top *t, bool whole, struct buf *b)
+{
+    size_t most = t->live ? MAX(t->lines, 200) : ROWS_MOST;
+
+    if (t->o->rows && !t->live)
+        most = (size_t)MIN(t->o->rows, ROWS_MOST);
+    ask_begin(b, "read", 4);
+    etf_atomz(b, t->by_process ? "process" : "function");
+    etf_atomz(b, top_sorts[t->sort]);
+    etf_int(b, (int64_t)most);
+    etf_atomz(b, whole ? "true" : "false");
+}
+
+static void poll_nodes(struct top *t)
+{
+    struct buf b = {0};
+
+    read_request(t, false, &b);
+    for (size_t i = 0; i < t->peers.count; i++) {
+        if (t->states[i].doing != IDLE || t->peers.items[i].over)
+            continue;
+        t->states[i].was_process = t->by_process;
+        ask(t, &t->peers.items[i], buf_view(&b), READING);
+    }
+    buf_release(&b);
+}
+
+/* From zero, once a node has answered what it was asked before. */
+static void restart(struct top *t)
+{
+    for (size_t i = 0; i < t->peers.count; i++) {
+        struct peer_state *s = &t->states[i];
+        if (!s->again || s->doing != IDLE || t->peers.items[i].over)
+            continue;
+        s->again = false;
+        ask(t, &t->peers.items[i], buf_view(&t->requests[i]), COUNTING);
+    }
+}
+
+/* {count, Counters, {arm, …}} for one node. */
+static bool count_request(struct top *t, const struct session_node *node, struct buf *b, struct err *e)
+{
+    static const char *const names[] = {"call_count", "call_time", "call_memory"};
+    struct buf selection = {0};
+    struct asked asked;
+    unsigned counters = 0;
+    size_t n = 0;
+
+    asked_init(&asked);
+    bool ok = ask_selection(&selection, &asked, &t->o->what, t->words, node, e);
+    for (size_t i = 0; i < asked.count; i++)
+        counters |= asked.specs[i]->counters;
+    if (!counters)
+        counters = TOP_COUNT_ALL;
+    ask_begin(b, "count", 2);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        n += counters >> i & 1;
+    etf_list(b, n);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (counters >> i & 1)
+            etf_atomz(b, names[i]);
+    etf_nil(b);
+    buf_str(b, buf_view(&selection));
+    buf_release(&selection);
+    asked_release(&asked);
+    return ok;
+}
+
+/* ---- what is shown ---- */
+
+static struct top_table table(const struct top *t)
+{
+    return (struct top_table){
+        .nodes = t->nodes, .names = t->names, .count = t->peers.count, .sort = t->sort, .by_process = t->by_process,
+        .paint.on = t->color, .most = (size_t)t->o->rows,
+    };
+}
+
+/* `left`: what stays on the terminal when its screen is closed. */
+static void print(struct top *t, bool title, bool left)
+{
+    struct top_table x = table(t);
+    struct buf b = {0};
+
+    if (left) {
+        x.columns = t->columns;
+        x.most = t->o->rows ? (size_t)t->o->rows : t->lines > 8 ? t->lines - 8 : 1;
+    }
+    if (t->o->json) {
+        top_table_json(&x, &b);
+    } else {
+        if (title) {
+            paint_begin(&x.paint, &b, PAINT_TIME);
+            top_table_title(&x, &b);
+            paint_end(&x.paint, &b);
+            buf_char(&b, '\n');
+        }
+        top_table_text(&x, "\n", &b);
+        if (title && !left)
+            buf_char(&b, '\n');
+    }
+    out_take(t->ctx->out, &b);
+    buf_release(&b);
+}
+
+#define EOL "\033[K\r\n"
+
+static const char *const help_text[] = {
+    "", "  q            leave; the table stays on the terminal", "  s  → ←       sort by time, calls, memory, name",
+    "  t            a row for each function, or for each function and process",
+    "  p  space     hold the table still; it is counted on", "  r            begin again from zero",
+    "  h  ?         this text", "",
+    "  own time: spent in the function itself, without what it calls; both it and words count",
+    "  the processes of -P only, and a call that has not returned when it does", NULL,
+};
+
+static void draw(struct top *t)
+{
+    struct top_table x = table(t);
+    struct buf b = {0}, title = {0};
+
+    screen_size(&t->columns, &t->lines);
+    x.columns = t->columns - 1; /* what is erased behind a line's end would be the last column */
+    x.most = t->lines > 5 ? t->lines - 5 : 1;
+    if (t->o->rows)
+        x.most = MIN(x.most, (size_t)t->o->rows);
+    buf_puts(&title, "etrace top · ");
+    top_table_title(&x, &title);
+    if (t->paused)
+        buf_puts(&title, " · held");
+    buf_puts(&b, "\033[H");
+    top_cut(&b, buf_view(&title), x.columns);
+    buf_puts(&b, EOL EOL);
+    if (t->help)
+        for (const char *const *l = help_text; *l; l++) {
+            top_cut(&b, (struct str){*l, strlen(*l)}, x.columns);
+            buf_puts(&b, EOL);
+        }
+    else
+        top_table_text(&x, EOL, &b);
+    buf_printf(&b, "\033[J\033[%u;1H", t->lines);
+    paint_begin(&x.paint, &b, PAINT_TIME);
+    top_cut(&b, STR("q quit  s sort  t processes  p hold  r restart  h help"), x.columns);
+    paint_end(&x.paint, &b);
+    buf_puts(&b, "\033[K");
+    if (out_backlog(t->ctx->out) < BACKLOG_FULL)
+        out_take(t->ctx->out, &b);
+    buf_release(&b);
+    buf_release(&title);
+    t->dirty = false;
+}
+
+/* ---- keys ---- */
+
+static void next_sort(struct top *t, int step)
+{
+    static const enum top_sort order[] = {TOP_CALLS, TOP_TIME, TOP_MEMORY, TOP_NAME};
+    unsigned counters = 0;
+    int at = 0;
+
+    for (size_t i = 0; i < t->peers.count; i++)
+        counters |= t->nodes[i].counters;
+    while (order[at] != t->sort)
+        at++;
+    do
+        at = (at + step + TOP_SORTS) % TOP_SORTS;
+    while ((order[at] == TOP_TIME && !(counters & TOP_COUNT_TIME)) || (order[at] == TOP_MEMORY && !(counters & TOP_COUNT_MEMORY)));
+    t->sort = order[at];
+    t->next_poll = loop_now();
+}
+
+static void on_keys(void *owner)
+{
+    struct top *t = owner;
+    int key;
+
+    while ((key = screen_key()) != KEY_NONE) {
+        if (key == KEY_END) {
+            loop_remove(&t->ctx->loop, &t->keys);
+            t->done = true;
+            return;
+        }
+        t->dirty = true;
+        if (t->help && key != 'q') {
+            t->help = false;
+            continue;
+        }
+        switch (key < 128 ? tolower(key) : key) {
+        case 'q':
+        case 4: /* Ctrl-D */
+            t->done = true;
+            break;
+        case 's':
+        case KEY_RIGHT:
+            next_sort(t, 1);
+            break;
+        case KEY_LEFT:
+            next_sort(t, -1);
+            break;
+        case 't':
+            t->by_process = !t->by_process;
+            t->paused = false;
+            t->next_poll = loop_now();
+            break;
+        case 'p':
+        case ' ':
+            t->paused = !t->paused;
+            break;
+        case 'r':
+            for (size_t i = 0; i < t->peers.count; i++)
+                t->states[i].again = true;
+            t->paused = false;
+            break;
+        case 'h':
+        case '?':
+            t->help = true;
+            break;
+        default:
+            break;
+        }
+    }
+}
+
+static void open_screen(struct top *t)
+{
+    struct buf b = {0};
+
+    screen_open(STDIN_FILENO, STDOUT_FILENO, &b);
+    out_take(t->ctx->out, &b);
+    buf_release(&b);
+    t->keys = (struct loop_fd){.fd = STDIN_FILENO, .want_read = true, .ready = on_keys, .owner = t};
+    loop_add(&t->ctx->loop, &t->keys);
+    screen_size(&t->columns, &t->lines);
+    t->dirty = true;
+}
+
+static void close_screen(struct top *t)
+{
+    struct buf b = {0};
+
+    loop_remove(&t->ctx->loop, &t->keys);
+    screen_close(&b);
+    out_take(t->ctx->out, &b);
+    buf_release(&b);
+}
+
+/* ---- the course of it ---- */
+
+static bool begin_node(struct top *t, struct peer *p, struct err *e)
+{
+    const struct session_node *node = session_node(p->session);
+
+    t->names[p->index] = node->name;
+    t->states[p->index].doing = COUNTING;
+    if (!count_request(t, node, &t->requests[p->index], e) || !peer_ask(p, buf_view(&t->requests[p->index]), ANSWER_MS, e))
+        return false;
+    if (t->status)
+        return true;
+    t->counters |= t->nodes[p->index].counters;
+    const struct top_node *n = &t->nodes[p->index];
+    if (!t->live)
+        ctx_say(t->ctx, "%s · OTP %s · %lld function%s · %llu process%s%s", node->name, node->otp_version, (long long)n->functions,
+                n->functions == 1 ? "" : "s", (unsigned long long)t->states[p->index].processes,
+                t->states[p->index].processes == 1 ? "" : "es",
+                t->o->what.dry_run ? " · not counted (--dry-run)" : " · Ctrl-C stops");
+    return true;
+}
+
+static bool begin(struct top *t, const struct node_opts *o, struct err *e)
+{
+    struct peers_handlers handlers = {.data = t, .reply = on_reply, .failed = on_failed};
+    struct session_options session = {.fallback = o->fallback};
+
+    peers_begin(&t->peers, t->ctx, &handlers);
+    if (!peers_open(&t->peers, o, &session, e))
+        return false;
+    t->states = mem_zalloc(t->peers.count * sizeof(*t->states));
+    t->nodes = mem_zalloc(t->peers.count * sizeof(*t->nodes));
+    t->names = mem_zalloc(t->peers.count * sizeof(*t->names));
+    t->requests = mem_zalloc(t->peers.count * sizeof(*t->requests));
+    for (size_t i = 0; i < t->peers.count; i++) {
+        if (!begin_node(t, &t->peers.items[i], e))
+            return false;
+        if (t->status)
+            return true;
+        if (session_node(t->peers.items[i].session)->otp < 29 && t->nodes[i].counters != TOP_COUNT_CALLS)
+            t->interval = MAX(t->interval, POLL_LEAST);
+    }
+    for (size_t i = 0; i < t->peers.count; i++)
+        peer_listen(&t->peers.items[i]);
+    if (t->sort == TOP_MEMORY && !(t->counters & TOP_COUNT_MEMORY))
+        return err_set(e, ERR_NODE, "no memory is counted here to sort by");
+    if (t->sort == TOP_TIME && !(t->counters & TOP_COUNT_TIME))
+        t->sort = TOP_CALLS;
+    return true;
+}
+
+static bool output_ended(struct top *t)
+{
+    struct err e;
+    bool closed;
+
+    if (!out_failed(t->ctx->out, &closed, &e))
+        return false;
+    if (!closed)
+        fail(t, &e);
+    return true;
+}
+
+/* Whether every node that is left has answered. */
+static bool idle(const struct top *t)
+{
+    for (size_t i = 0; i < t->peers.count; i++)
+        if (!t->peers.items[i].over && t->states[i].doing != IDLE)
+            return false;
+    return true;
+}
+
+static void run_live(struct top *t)
+{
+    bool each = !t->live && (!t->o->for_ns || t->o->interval_ns);
+    int64_t poll = MIN(t->interval, POLL_MOST), now = loop_now();
+
+    t->next_poll = now + (t->live ? MIN(poll, 250) : poll);
+    t->next_print = now + t->interval;
+    while (!t->done && !t->ctx->interrupts && !output_ended(t)) {
+        now = loop_now();
+        if (t->until >= 0 && now >= t->until)
+            return;
+        restart(t);
+        if (now >= t->next_poll) {
+            poll_nodes(t);
+            t->next_poll = now + poll;
+        }
+        if (each && now >= t->next_print && idle(t)) {
+            print(t, true, false);
+            t->next_print = MAX(t->next_print + t->interval, now);
+        }
+        unsigned columns = t->columns, lines = t->lines;
+        if (t->live)
+            screen_size(&columns, &lines);
+        if (t->live && (t->dirty || columns != t->columns || lines != t->lines))
+            draw(t);
+        int64_t wake = t->next_poll;
+        if (each && !idle(t))
+            wake = MIN(wake, now + 50);
+        else if (each)
+            wake = MIN(wake, t->next_print);
+        if (!peers_step(&t->peers, t->until >= 0 ? MIN(wake, t->until) : wake))
+            return;
+    }
+}
+
+/* All numbers once more, now that no more are wanted. */
+static void read_whole(struct top *t)
+{
+    int64_t by = loop_now() + ANSWER_MS;
+    struct buf b = {0};
+
+    while (!idle(t) && loop_now() < by && peers_step(&t->peers, by))
+        ;
+    t->paused = false;
+    read_request(t, true, &b);
+    for (size_t i = 0; i < t->peers.count; i++)
+        if (!t->peers.items[i].over && t->states[i].doing == IDLE) {
+            t->states[i].was_process = t->by_process;
+            ask(t, &t->peers.items[i], buf_view(&b), READING);
+        }
+    buf_release(&b);
+    while (!idle(t) && loop_now() < by && peers_step(&t->peers, by))
+        ;
+}
+
+static int top_run(struct ctx *ctx, const struct top_opts *o, const struct node_opts *node, const struct texts *words)
+{
+    struct top t = {
+        .ctx = ctx, .o = o, .words = words, .until = -1, .sort = sort_choice[o->sort], .by_process = o->by == 1,
+        .interval = o->interval_ns ? MAX(o->interval_ns / 1000000, POLL_LEAST_29) : POLL_LEAST,
+        .color = tty_colors(STDOUT_FILENO, (enum tty_color)o->color) && !o->json,
+    };
+    struct err e;
+
+    funs_init(&t.funs);
+    bool ok = ask_check(&o->what, words, &e) && begin(&t, node, &e);
+    if (!ok)
+        fail(&t, &e);
+    if (!t.status && !o->what.dry_run) {
+        t.until = o->for_ns ? loop_now() + o->for_ns / 1000000 : -1;
+        t.live = !o->json && screen_can(STDIN_FILENO, STDOUT_FILENO);
+        bool was_live = t.live;
+        if (t.live)
+            open_screen(&t);
+        run_live(&t);
+        if (was_live)
+            close_screen(&t);
+        t.live = false;
+        if (t.notes.len)
+            ctx_warn(ctx, "%.*s", (int)t.notes.len - 1, t.notes.data);
+        read_whole(&t);
+        if (!output_ended(&t))
+            print(&t, was_live, was_live);
+        for (size_t i = 0; i < t.peers.count; i++)
+            if (t.nodes[i].begun)
+                ctx_warn(ctx, "%s: so many processes were counted that it was begun anew %lld time%s; calls in those moments are missing",
+                         t.names[i], (long long)t.nodes[i].begun, t.nodes[i].begun == 1 ? "" : "s");
+    }
+    peers_leave(&t.peers);
+    if (t.peers.ctx)
+        for (size_t i = 0; i < t.peers.count && t.nodes; i++) {
+            top_node_release(&t.nodes[i]);
+            buf_release(&t.requests[i]);
+        }
+    free(t.states);
+    free(t.nodes);
+    free(t.names);
+    free(t.requests);
+    if (t.peers.ctx)
+        peers_close(&t.peers);
+    buf_release(&t.notes);
+    funs_release(&t.funs);
+    return t.status;
+}
+
+static int run(struct ctx *ctx, const struct cmd *self, char **argv)
+{
+    struct node_opts node = NODE_OPTS_INIT;
+    struct top_opts o = {0};
+    struct talk_opts talk = {0};
+    struct opt_use uses[] = {{&node_group, &node}, {&top_group, &o}, {&talk_group, &talk}};
+    struct texts words = {0};
+    char **rest;
+    int status = 0;
+
+    if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
+        if (words.count || o.what.files.count) {
+            status = top_run(ctx, &o, &node, &words);
+        } else {
+            struct err e;
+            err_set(&e, ERR_USAGE, "which functions shall be counted?");
+            err_hint(&e, "for example etrace top 'app(shop)', etrace top --for 10s 'lists:_'");
+            status = ctx_fail(ctx, &e);
+        }
+    }
+    opts_release(uses, ARRAY_LEN(uses));
+    texts_release(&words);
+    return status;
+}
+
+static const char about[] =
+    "  etrace top 'app(shop)'              a table that is drawn anew each second\n"
+    "  etrace top --for 10s lists ets      one table\n"
+    "  etrace top --by process 'MyApp.Repo.*/_ -> count, time'\n"
+    "\nCounted by the virtual machine itself: calls, own time (without what is called\n"
+    "from there) and words of memory, of the processes of -P; no event is made. On a\n"
+    "terminal: q quit, s sort, t processes, p hold, r restart, h help.\n";
+
+static const struct opt_group *const groups[] = {&node_group, &top_group, &talk_group, NULL};
+const struct cmd cmd_top = {"top", "[-n NODE] [OPTIONS] SELECTOR...", "Counts calls, own time and memory by function", about, run, groups};

@@ -1,0 +1,202 @@
+#include "top_rows.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../erlang/term_print.h"
+#include "../ground/mem.h"
+
+const char *const top_sorts[TOP_SORTS] = {"calls", "time", "memory", "name"};
+
+void top_node_release(struct top_node *n)
+{
+    free(n->rows);
+    *n = (struct top_node){0};
+}
+
+static bool is(struct str key, const char *name)
+{
+    return key.len == strlen(name) && !memcmp(key.at, name, key.len);
+}
+
+/* Safe, and no longer than its place. */
+static void keep(char *to, size_t size, struct str text)
+{
+    struct buf b = {0};
+
+    print_safe(&b, text);
+    size_t len = MIN(b.len, size - 1);
+    while (len && len < b.len && ((unsigned char)b.data[len] & 0xc0) == 0x80)
+        len--;
+    memcpy(to, len ? b.data : "", len);
+    to[len] = 0;
+    buf_release(&b);
+}
+
+/* ---- answers ---- */
+
+/* {M, F, A, Calls, Micros, Words, CallCount} | {M, F, A, Calls, Micros, Words, Pid, Name, Alive} */
+static bool take_row(struct etf *r, struct top_row *x, struct funs *funs)
+{
+    struct etf_head h;
+    struct str module, function, pid, name;
+    int64_t arity;
+
+    if (!etf_next(r, &h) || h.type != ETF_TUPLE || (h.count != 7 && h.count != 9) || !etf_get_bin(r, &module) ||
+        !etf_get_bin(r, &function) || !etf_get_int(r, &arity) || !etf_get_int(r, &x->calls) || !etf_get_int(r, &x->us) ||
+        !etf_get_int(r, &x->words))
+        return false;
+    x->fun = funs_get(funs, module, function);
+    x->arity = (int)arity;
+    x->all = -1;
+    if (h.count == 7)
+        return etf_get_int(r, &x->all);
+    if (!etf_get_bin(r, &pid) || !etf_get_bin(r, &name))
+        return false;
+    keep(x->pid, sizeof(x->pid), pid);
+    keep(x->name, sizeof(x->name), name);
+    x->alive = etf_is_atom(r, "true");
+    return etf_skip(r);
+}
+
+static bool take_rows(struct etf *r, struct top_node *n, unsigned index, struct funs *funs)
+{
+    size_t count;
+
+    if (!etf_get_list(r, &count) || count > 100000)
+        return false;
+    n->rows = mem_grow(n->rows, &n->cap, count + 1, sizeof(*n->rows));
+    n->count = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct top_row x = {.node = index};
+        if (!take_row(r, &x, funs))
+            return false;
+        if (x.fun)
+            n->rows[n->count++] = x;
+    }
+    return !count || etf_get_nil(r);
+}
+
+bool top_node_read(struct top_node *n, unsigned index, struct etf r, struct funs *funs, struct err *e)
+{
+    struct str key;
+    size_t pairs = 0;
+    bool ok = etf_get_map(&r, &pairs);
+
+    while (ok && pairs--) {
+        if (!(ok = etf_get_atom(&r, &key)))
+            break;
+        if (is(key, "rows"))
+            ok = take_rows(&r, n, index, funs);
+        else if (is(key, "total"))
+            ok = etf_get_tuple(&r, 4) && etf_get_int(&r, &n->more) && etf_get_int(&r, &n->calls) && etf_get_int(&r, &n->us) &&
+                 etf_get_int(&r, &n->words);
+        else if (is(key, "functions"))
+            ok = etf_get_int(&r, &n->functions);
+        else if (is(key, "time"))
+            ok = etf_get_int(&r, &n->elapsed_us);
+        else if (is(key, "begun"))
+            ok = etf_get_int(&r, &n->begun);
+        else
+            ok = etf_skip(&r);
+    }
+    return ok || err_set(e, ERR_RUN, "what the node has counted cannot be read");
+}
+
+static bool take_counters(struct etf *r, unsigned *ret)
+{
+    struct str name;
+    size_t n;
+    unsigned found = 0;
+
+    if (!etf_get_list(r, &n))
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        if (!etf_get_atom(r, &name))
+            return false;
+        found |= is(name, "call_time") ? TOP_COUNT_TIME : is(name, "call_memory") ? TOP_COUNT_MEMORY : TOP_COUNT_CALLS;
+    }
+    *ret = found;
+    return !n || etf_get_nil(r);
+}
+
+bool top_node_begun(struct top_node *n, struct etf r, uint64_t *ret_processes, void (*warn)(void *data, struct str text),
+                    void *data, struct err *e)
+{
+    struct str key, text;
+    size_t pairs = 0, count;
+    int64_t processes = 0;
+    bool ok = etf_get_map(&r, &pairs);
+
+    n->count = 0;
+    n->more = n->calls = n->us = n->words = n->elapsed_us = n->begun = 0;
+    while (ok && pairs--) {
+        if (!(ok = etf_get_atom(&r, &key)))
+            break;
+        if (is(key, "counters")) {
+            ok = take_counters(&r, &n->counters);
+        } else if (is(key, "functions")) {
+            ok = etf_get_int(&r, &n->functions);
+        } else if (is(key, "processes")) {
+            ok = etf_get_int(&r, &processes);
+        } else if (is(key, "warning")) {
+            ok = etf_get_list(&r, &count);
+            for (size_t i = 0; ok && i < count; i++)
+                if ((ok = etf_get_bin(&r, &text)))
+                    warn(data, text);
+            ok = ok && (!count || etf_get_nil(&r));
+        } else {
+            ok = etf_skip(&r);
+        }
+    }
+    *ret_processes = (uint64_t)processes;
+    return ok || err_set(e, ERR_RUN, "the node's answer to counting cannot be read");
+}
+
+/* ---- order ---- */
+
+static int by_name(const struct top_row *x, const struct top_row *y)
+{
+    struct str a = x->fun->erl, b = y->fun->erl;
+    int c = memcmp(a.at, b.at, MIN(a.len, b.len));
+
+    if (!c)
+        c = a.len == b.len ? 0 : a.len < b.len ? -1 : 1;
+    if (!c)
+        c = x->arity - y->arity;
+    if (!c)
+        c = strcmp(x->pid, y->pid);
+    return c ? c : (int)x->node - (int)y->node;
+}
+
+static int by_value(int64_t x, int64_t y, const struct top_row *a, const struct top_row *b)
+{
+    return x != y ? x < y ? 1 : -1 : a->calls != b->calls ? a->calls < b->calls ? 1 : -1 : by_name(a, b);
+}
+
+#define ORDER(name, value)                                                                                                  \
+    static int by_##name(const void *a, const void *b)                                                                      \
+    {                                                                                                                       \
+        const struct top_row *x = *(const struct top_row *const *)a, *y = *(const struct top_row *const *)b;                \
+        return value;                                                                                                       \
+    }
+ORDER(calls, by_value(x->calls, y->calls, x, y))
+ORDER(time, by_value(x->us, y->us, x, y))
+ORDER(memory, by_value(x->words, y->words, x, y))
+ORDER(text, by_name(x, y))
+
+const struct top_row **top_sorted(const struct top_node *nodes, size_t n, enum top_sort sort, size_t *ret_count)
+{
+    static int (*const orders[])(const void *, const void *) = {by_calls, by_time, by_memory, by_text};
+    size_t count = 0, all = 0;
+
+    for (size_t i = 0; i < n; i++)
+        all += nodes[i].count;
+    const struct top_row **rows = mem_zalloc((all + 1) * sizeof(*rows));
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < nodes[i].count; k++)
+            rows[count++] = &nodes[i].rows[k];
+    qsort(rows, count, sizeof(*rows), orders[sort]);
+    *ret_count = count;
+    return rows;
+}

@@ -1,0 +1,346 @@
+#include "top_table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../erlang/term_json.h"
+#include "../erlang/term_print.h"
+#include "../ground/utf8.h"
+
+/* ---- cells ---- */
+
+enum column { COL_CALLS, COL_TIME, COL_SHARE, COL_PER_CALL, COL_WORDS, COL_WORDS_EACH, COL_NODE, COL_PROCESS, COLUMNS };
+
+static const struct {
+    const char *title;
+    unsigned width;
+    unsigned needs; /* the counter */
+    int sort;       /* the order that it is for, or -1 */
+    bool left;
+    enum paint_what what;
+} columns[COLUMNS] = {
+    [COL_CALLS] = {"calls", 10, 0, TOP_CALLS, false, PAINT_KIND},
+    [COL_TIME] = {"own time", 9, TOP_COUNT_TIME, TOP_TIME, false, PAINT_DURATION},
+    [COL_SHARE] = {"%", 5, TOP_COUNT_TIME, -1, false, PAINT_DURATION},
+    [COL_PER_CALL] = {"per call", 8, TOP_COUNT_TIME, -1, false, PAINT_DURATION},
+    [COL_WORDS] = {"words", 11, TOP_COUNT_MEMORY, TOP_MEMORY, false, PAINT_NAME},
+    [COL_WORDS_EACH] = {"per call", 8, TOP_COUNT_MEMORY, -1, false, PAINT_NAME},
+    [COL_NODE] = {"node", 20, 0, -1, true, PAINT_NODE},
+    [COL_PROCESS] = {"process", 26, 0, -1, true, PAINT_PID},
+};
+
+/* Of a process there may be much to say, or little room to say it. */
+static unsigned width_of(const struct top_table *t, enum column c)
+{
+    if (c != COL_PROCESS || !t->columns)
+        return columns[c].width;
+    return t->columns < 80 ? 20 : t->columns < 110 ? columns[c].width : 36;
+}
+
+/* The first of these are left out where there is little room. */
+static const enum column spare[] = {COL_WORDS_EACH, COL_PER_CALL, COL_SHARE, COL_NODE, COL_WORDS, COL_PROCESS};
+
+#define ROOM 24 /* for the function, at least */
+#define ROOM_BY_PROCESS 16
+
+void top_cut(struct buf *to, struct str text, unsigned most)
+{
+    const char *at = text.at, *end = text.at + text.len;
+    unsigned width = 0;
+
+    if (utf8_width(text.at, text.len) <= most) {
+        buf_str(to, text);
+        return;
+    }
+    while (at < end) {
+        const char *next = at;
+        utf8_next(&next, end);
+        unsigned w = (unsigned)utf8_width(at, (size_t)(next - at));
+        if (width + w + 1 > most)
+            break;
+        width += w;
+        buf_add(to, at, (size_t)(next - at));
+        at = next;
+    }
+    if (most)
+        buf_puts(to, "…");
+}
+
+static int64_t total_us(const struct top_table *t)
+{
+    int64_t us = 0;
+
+    for (size_t i = 0; i < t->count; i++)
+        us += t->nodes[i].us;
+    return us;
+}
+
+static void ratio(struct buf *to, int64_t sum, int64_t calls)
+{
+    if (calls)
+        buf_printf(to, sum % calls && sum / calls < 1000 ? "%.1f" : "%.0f", (double)sum / (double)calls);
+    else
+        buf_char(to, '-');
+}
+
+static void value(const struct top_table *t, const struct top_row *x, enum column c, int64_t all_us, struct buf *to)
+{
+    switch (c) {
+    case COL_CALLS:
+        print_i64(to, x->calls);
+        break;
+    case COL_TIME:
+        print_duration(to, x->us * 1000);
+        break;
+    case COL_SHARE:
+        buf_printf(to, "%.1f", all_us ? 100.0 * (double)x->us / (double)all_us : 0.0);
+        break;
+    case COL_PER_CALL:
+        if (x->calls)
+            print_duration(to, x->us * 1000 / x->calls);
+        else
+            buf_char(to, '-');
+        break;
+    case COL_WORDS:
+        print_i64(to, x->words);
+        break;
+    case COL_WORDS_EACH:
+        ratio(to, x->words, x->calls);
+        break;
+    case COL_NODE:
+        buf_puts(to, t->names[x->node]);
+        break;
+    case COL_PROCESS:
+        buf_puts(to, x->pid);
+        if (x->name[0])
+            buf_printf(to, "(%s)", x->name);
+        else if (!x->alive)
+            buf_puts(to, "(exited)");
+        break;
+    case COLUMNS:
+        break;
+    }
+}
+
+/* Cut to the width of the column where the whole line has one. */
+static void cell(const struct top_table *t, struct buf *to, enum column c, struct str text, enum paint_what what)
+{
+    struct buf b = {0};
+
+    if (t->columns)
+        top_cut(&b, text, width_of(t, c));
+    else
+        buf_str(&b, text);
+    size_t width = utf8_width(b.data, b.len), pad = width < width_of(t, c) ? width_of(t, c) - width : 0;
+    if (!columns[c].left)
+        buf_printf(to, "%*s", (int)pad, "");
+    paint_str(&t->paint, to, what, buf_view(&b));
+    buf_printf(to, "%*s", (columns[c].left ? (int)pad : 0) + 2, "");
+    buf_release(&b);
+}
+
+/* ---- text ---- */
+
+static unsigned chosen(const struct top_table *t)
+{
+    unsigned counters = 0, set = 0, width = t->by_process ? ROOM_BY_PROCESS : ROOM;
+
+    for (size_t i = 0; i < t->count; i++)
+        counters |= t->nodes[i].counters;
+    for (unsigned c = 0; c < COLUMNS; c++) {
+        bool wanted = !columns[c].needs || (counters & columns[c].needs);
+        if ((c == COL_NODE && t->count < 2) || (c == COL_PROCESS && !t->by_process) || !wanted)
+            continue;
+        set |= 1u << c;
+        width += width_of(t, (enum column)c) + 2;
+    }
+    for (size_t i = 0; t->columns && width > t->columns && i < ARRAY_LEN(spare); i++)
+        if (set & 1u << spare[i]) {
+            set &= ~(1u << spare[i]);
+            width -= width_of(t, spare[i]) + 2;
+        }
+    return set;
+}
+
+static unsigned room(const struct top_table *t, unsigned set)
+{
+    unsigned used = 0;
+
+    for (unsigned c = 0; c < COLUMNS; c++)
+        if (set & 1u << c)
+            used += width_of(t, (enum column)c) + 2;
+    return t->columns > used ? t->columns - used : 0;
+}
+
+static void head(const struct top_table *t, unsigned set, struct buf *to)
+{
+    for (unsigned c = 0; c < COLUMNS; c++)
+        if (set & 1u << c)
+            cell(t, to, (enum column)c, (struct str){columns[c].title, strlen(columns[c].title)},
+                 columns[c].sort == (int)t->sort ? PAINT_FUN : PAINT_TIME);
+    paint_str(&t->paint, to, t->sort == TOP_NAME ? PAINT_FUN : PAINT_TIME, STR("function"));
+}
+
+static void line(const struct top_table *t, const struct top_row *x, unsigned set, int64_t all_us, struct buf *to)
+{
+    struct buf b = {0};
+
+    for (unsigned c = 0; c < COLUMNS; c++) {
+        if (!(set & 1u << c))
+            continue;
+        buf_clear(&b);
+        value(t, x, (enum column)c, all_us, &b);
+        cell(t, to, (enum column)c, buf_view(&b), columns[c].what);
+    }
+    buf_clear(&b);
+    buf_str(&b, x->fun->is_elixir ? x->fun->elixir : x->fun->erl);
+    buf_printf(&b, "/%d", x->arity);
+    paint_begin(&t->paint, to, PAINT_FUN);
+    if (t->columns)
+        top_cut(to, buf_view(&b), room(t, set));
+    else
+        buf_str(to, buf_view(&b));
+    paint_end(&t->paint, to);
+    buf_release(&b);
+}
+
+/* What stands in no row, so that the rows and this make the whole. */
+static void rest(const struct top_table *t, size_t shown, const struct top_row *sum, struct buf *to)
+{
+    int64_t more = 0, calls = 0, us = 0, words = 0;
+    unsigned counters = 0;
+    struct buf b = {0};
+
+    for (size_t i = 0; i < t->count; i++) {
+        more += t->nodes[i].more;
+        calls += t->nodes[i].calls;
+        us += t->nodes[i].us;
+        words += t->nodes[i].words;
+        counters |= t->nodes[i].counters;
+    }
+    if (calls <= sum->calls && more <= (int64_t)shown)
+        return;
+    if (more > (int64_t)shown)
+        buf_printf(&b, "%lld more: ", (long long)(more - (int64_t)shown));
+    else
+        buf_puts(&b, "not in these rows: ");
+    buf_printf(&b, "%lld calls", (long long)MAX(calls - sum->calls, 0));
+    if (counters & TOP_COUNT_TIME) {
+        buf_puts(&b, ", ");
+        print_duration(&b, MAX(us - sum->us, 0) * 1000);
+    }
+    if (counters & TOP_COUNT_MEMORY)
+        buf_printf(&b, ", %lld words", (long long)MAX(words - sum->words, 0));
+    paint_begin(&t->paint, to, PAINT_TIME);
+    if (t->columns)
+        top_cut(to, buf_view(&b), t->columns);
+    else
+        buf_str(to, buf_view(&b));
+    paint_end(&t->paint, to);
+    buf_release(&b);
+}
+
+void top_table_text(const struct top_table *t, const char *end, struct buf *to)
+{
+    size_t count;
+    const struct top_row **rows = top_sorted(t->nodes, t->count, t->sort, &count);
+    int64_t all_us = total_us(t);
+    unsigned set = chosen(t);
+    struct top_row sum = {0};
+
+    head(t, set, to);
+    buf_puts(to, end);
+    if (t->most && count > t->most)
+        count = t->most;
+    for (size_t i = 0; i < count; i++) {
+        line(t, rows[i], set, all_us, to);
+        buf_puts(to, end);
+        sum.calls += rows[i]->calls;
+        sum.us += rows[i]->us;
+        sum.words += rows[i]->words;
+    }
+    size_t from = to->len;
+    rest(t, count, &sum, to);
+    if (to->len > from)
+        buf_puts(to, end);
+    free(rows);
+}
+
+void top_table_title(const struct top_table *t, struct buf *to)
+{
+    int64_t functions = 0, calls = 0, elapsed = 0, begun = 0;
+    unsigned counters = 0;
+
+    for (size_t i = 0; i < t->count; i++) {
+        const struct top_node *n = &t->nodes[i];
+        functions += n->functions;
+        calls += n->calls;
+        elapsed = MAX(elapsed, n->elapsed_us);
+        begun += n->begun;
+        counters |= n->counters;
+    }
+    buf_puts(to, t->count > 1 ? "" : t->names[0]);
+    if (t->count > 1)
+        buf_printf(to, "%zu nodes", t->count);
+    buf_printf(to, " · %.1fs · %lld function%s · %lld call%s", (double)elapsed / 1e6, (long long)functions, functions == 1 ? "" : "s",
+               (long long)calls, calls == 1 ? "" : "s");
+    if (counters & TOP_COUNT_TIME) {
+        buf_puts(to, " · ");
+        print_duration(to, total_us(t) * 1000);
+        buf_puts(to, " own time");
+    }
+    if (begun)
+        buf_printf(to, " · begun anew %lld time%s", (long long)begun, begun == 1 ? "" : "s");
+}
+
+/* ---- JSON ---- */
+
+static void json_sums(struct buf *to, unsigned counters, int64_t calls, int64_t us, int64_t words)
+{
+    buf_printf(to, ",\"calls\":%lld", (long long)calls);
+    if (counters & TOP_COUNT_TIME)
+        buf_printf(to, ",\"time_us\":%lld", (long long)us);
+    if (counters & TOP_COUNT_MEMORY)
+        buf_printf(to, ",\"words\":%lld", (long long)words);
+}
+
+static void json_begin(const struct top_table *t, struct buf *to, const char *type, unsigned node)
+{
+    buf_printf(to, "{\"v\":1,\"type\":\"%s\",\"node\":", type);
+    json_string(to, (struct str){t->names[node], strlen(t->names[node])});
+}
+
+void top_table_json(const struct top_table *t, struct buf *to)
+{
+    size_t count;
+    const struct top_row **rows = top_sorted(t->nodes, t->count, t->sort, &count);
+
+    for (size_t i = 0; i < count && (!t->most || i < t->most); i++) {
+        const struct top_row *x = rows[i];
+        json_begin(t, to, "count", x->node);
+        buf_char(to, ',');
+        buf_str(to, x->fun->json);
+        buf_printf(to, ",\"a\":%d", x->arity);
+        if (x->pid[0]) {
+            buf_puts(to, ",\"pid\":");
+            json_string(to, (struct str){x->pid, strlen(x->pid)});
+            if (x->name[0]) {
+                buf_puts(to, ",\"name\":");
+                json_string(to, (struct str){x->name, strlen(x->name)});
+            }
+            buf_printf(to, ",\"alive\":%s", x->alive ? "true" : "false");
+        }
+        json_sums(to, t->nodes[x->node].counters, x->calls, x->us, x->words);
+        if (x->all >= 0)
+            buf_printf(to, ",\"calls_all\":%lld", (long long)x->all);
+        buf_printf(to, ",\"elapsed_us\":%lld}\n", (long long)t->nodes[x->node].elapsed_us);
+    }
+    for (unsigned i = 0; i < t->count; i++) {
+        const struct top_node *n = &t->nodes[i];
+        json_begin(t, to, "counted", i);
+        buf_printf(to, ",\"functions\":%lld,\"rows\":%lld", (long long)n->functions, (long long)n->more);
+        json_sums(to, n->counters, n->calls, n->us, n->words);
+        buf_printf(to, ",\"begun_anew\":%lld,\"elapsed_us\":%lld}\n", (long long)n->begun, (long long)n->elapsed_us);
+    }
+    free(rows);
+}

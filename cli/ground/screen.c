@@ -1,0 +1,104 @@
+#include "screen.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#define ENTER "\033[?1049h\033[?25l\033[?7l\033[H\033[2J"
+#define LEAVE "\033[0m\033[?7h\033[?25h\033[?1049l"
+
+static struct {
+    bool open;
+    int in, out;
+    struct termios before;
+    struct sigaction winch;
+    unsigned char keys[64];
+    size_t from, end;
+} screen;
+
+static void woken(int signal)
+{
+    (void)signal; /* that the wait ends is all that is wanted */
+}
+
+bool screen_can(int in, int out)
+{
+    return isatty(in) == 1 && isatty(out) == 1 && tcgetpgrp(in) == getpgrp();
+}
+
+void screen_open(int in, int out, struct buf *to)
+{
+    struct termios raw;
+    struct sigaction winch = {.sa_handler = woken};
+
+    if (screen.open || tcgetattr(in, &screen.before))
+        return;
+    screen.in = in;
+    screen.out = out;
+    screen.from = screen.end = 0;
+    raw = screen.before;
+    raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+    raw.c_cc[VMIN] = 0;
+    raw.c_cc[VTIME] = 0;
+    raw.c_cc[VSUSP] = _POSIX_VDISABLE; /* the node ends a session whose client sleeps */
+    tcsetattr(in, TCSANOW, &raw);
+    sigaction(SIGWINCH, &winch, &screen.winch);
+    screen.open = true;
+    buf_puts(to, ENTER);
+}
+
+static void restore(void)
+{
+    tcsetattr(screen.in, TCSANOW, &screen.before);
+    sigaction(SIGWINCH, &screen.winch, NULL);
+    screen.open = false;
+}
+
+void screen_close(struct buf *to)
+{
+    if (!screen.open)
+        return;
+    restore();
+    buf_puts(to, LEAVE);
+}
+
+void screen_panic(void)
+{
+    if (!screen.open)
+        return;
+    restore();
+    ssize_t n = write(screen.out, LEAVE, sizeof(LEAVE) - 1);
+    (void)n;
+}
+
+void screen_size(unsigned *ret_columns, unsigned *ret_lines)
+{
+    struct winsize ws = {0};
+
+    ioctl(screen.out, TIOCGWINSZ, &ws);
+    *ret_columns = ws.ws_col ? ws.ws_col : 80;
+    *ret_lines = ws.ws_row ? ws.ws_row : 24;
+}
+
+int screen_key(void)
+{
+    if (screen.from == screen.end) {
+        ssize_t n = read(screen.in, screen.keys, sizeof(screen.keys));
+        if (n < 0 && errno != EINTR && errno != EAGAIN)
+            return KEY_END;
+        if (n <= 0)
+            return KEY_NONE;
+        screen.from = 0;
+        screen.end = (size_t)n;
+    }
+    unsigned char c = screen.keys[screen.from++];
+    if (c != 27 || screen.end - screen.from < 2 || (screen.keys[screen.from] != '[' && screen.keys[screen.from] != 'O'))
+        return c;
+    unsigned char last = screen.keys[screen.from + 1];
+    screen.from += 2;
+    while ((last < '@' || last > '~') && screen.from < screen.end)
+        last = screen.keys[screen.from++];
+    return last >= 'A' && last <= 'D' ? KEY_UP + (last - 'A') : 27;
+}

@@ -1,0 +1,267 @@
+%% What the owner is asked beside tracing: {ask, What}. The worker answers; there is one job at a time, so a question waits
+%% for the one before it. Names in questions and answers are binaries; answers are of bounded size.
+%%
+%%   {count, …}, {read, …}            tracer_count.hrl
+%%   sessions                         [Session], but for our own
+%%   {destroy, Number}                true
+%%   {info, Target}                   [{Subject, [{Name, Number, Client, [{Item, Value}]}]}]
+%%                                    Target: {arm, Request} | {pid, Bin} | {name, Bin} | send | 'receive' | new | …
+%%   {ls, After, {arm, Request}}      {[{M, F, A, Exported}], All, More}: functions behind After, {M, F, A} | none
+%%   {chunk, Module, From}            {Name, Size, Part} | none: what is known of the source, see chunk/2
+
+-define(ANSWER_MOST, 1000000). % bytes: the client takes no more than a batch has
+-define(LOOK_MS, 3000).      % for the node's processes and ports
+-define(PAGE, 4000).         % functions of an answer
+-define(PAGE_BYTES, 400000).
+-define(INFO_MOST, 200).     % functions that are told about at once
+-define(TEXT_MOST, 4000).    % characters of a term
+-define(CHUNK_PART, 500000).
+-define(CHUNK_MOST, 16000000).
+
+%% ---- in the owner -------------------------------------------------------------------------------------------------
+
+ask(Id, _, S = #s{last = Last}) when Last =/= none ->
+    reply(Id, {error, stopping}, S);
+ask(Id, What = {count, _, _}, S0 = #s{helper = none}) ->
+    S = disarm(S0),
+    help({ask, Id, What}, ask, {weak(S), What}, S);
+ask(Id, {read, _, _, _, _}, S = #s{armed = Armed, helper = none}) when not is_tuple(Armed); element(1, Armed) =/= count ->
+    reply(Id, {error, not_counting}, S);
+ask(Id, What, S = #s{helper = none}) ->
+    there(S),
+    help({ask, Id, What}, ask, {weak(S), What}, S);
+ask(Id, What, S) ->
+    erlang:send_after(?BUSY, self(), {ask, Id, What}),
+    S.
+
+asked(Id, What, killed, S) -> asked(Id, What, {error, max_heap_size}, S);
+asked(Id, {count, Counters, {arm, Request}}, Result, S) -> counting(Id, Counters, Request, Result, S);
+asked(Id, {read, _, _, _, _}, {full, Answer}, S) -> recount(reply(Id, {ok, Answer}, S));
+asked(Id, _, Result, S) -> reply(Id, Result, S).
+
+%% ---- in the worker ------------------------------------------------------------------------------------------------
+
+ask_do(Argument) ->
+    case answer_to(Argument) of
+        {ok, Answer} = Ok ->
+            case erlang:external_size(Answer) > ?ANSWER_MOST of true -> throw(too_large); false -> Ok end;
+        Full -> Full
+    end.
+
+answer_to({Session, What}) ->
+    case What of
+        {count, Counters, {arm, Request}} -> count_start(Session, Counters, Request, #count{since = erlang:monotonic_time()});
+        {count_on, Counters, {arm, Request}} -> count_start(Session, Counters, Request#{allow_empty => true}, get(count));
+        {read, By, Sort, Most, Whole} -> count_read(By, Sort, min(Most, 1000), Whole);
+        sessions -> {ok, sessions(Session)};
+        {destroy, Number} -> {ok, session_destroy(Session, Number)};
+        {info, Target} -> {ok, about(Target, Session)};
+        {ls, After, {arm, Request}} -> {ok, ls(After, Request)};
+        {chunk, Name, From} -> {ok, chunk(Name, From)}
+    end.
+
+%% ---- everybody's sessions -----------------------------------------------------------------------------------------
+
+%% {Name, Number, Client, Age, Functions, [MFA], Processes, [Pid], Ports, [Flag], [Event], Tracer, Complete}
+sessions(Own) ->
+    Clients = clients(),
+    Until = now_ms() + ?LOOK_MS,
+    {Processes, Seen1} = whose(processes(), Until),
+    {Ports, Seen2} = whose(erlang:ports(), Until),
+    {Functions, Seen3} = whose([{M, F, A} || M <- erlang:loaded(), not companion(M), {F, A} <- listed(M, local)], Until + ?LOOK_MS),
+    Others = [S || S <- trace:session_info(all), S =/= Own],
+    [session_row(S, Clients, {Functions, Processes, Ports}, Seen1 andalso Seen2 andalso Seen3) || S <- lists:sublist(Others, 500)].
+
+session_row(S = {Name, Number}, Clients, {Functions, Processes, Ports}, Complete) ->
+    {Client, Age} = maps:get(S, Clients, {<<>>, -1}),
+    Of = fun(Map) -> maps:get(S, Map, {0, []}) end,
+    {{F, Fs}, {P, Ps}, {Q, Qs}} = {Of(Functions), Of(Processes), Of(Ports)},
+    New = [new_processes, new_ports],
+    Flags = lists:usort(lists:append([L || T <- Ps ++ Qs ++ New, L <- [item(S, T, flags)], is_list(L)])),
+    Tracers = [text_tracer(T) || X <- Ps ++ Qs ++ New, T <- [item(S, X, tracer)], T =/= [], T =/= undefined],
+    {atom_to_binary(Name), case Number of default -> -1; _ -> Number end, Client, Age,
+        F, [mfa_text(X) || X <- lists:reverse(Fs)], P, [text_of(X) || X <- lists:reverse(Ps)], Q,
+        [atom_to_binary(X) || X <- Flags], [atom_to_binary(E) || E <- events(S)],
+        case Tracers of [T | _] -> T; [] -> <<>> end, Complete}.
+
+%% {#{Session => {How many it traces, Some of them}}, whether all were looked at}
+whose(Things, Until) -> whose(Things, Until, 0, #{}).
+
+whose([], _, _, Acc) -> {Acc, true};
+whose([T | Rest], Until, I, Acc) ->
+    case I rem 100 =:= 99 andalso now_ms() > Until of
+        true -> {Acc, false};
+        false ->
+            Sessions = case trace:session_info(T) of L when is_list(L) -> L; _ -> [] end,
+            whose(Rest, Until, I + 1, lists:foldl(fun(S, A) ->
+                {N, Some} = maps:get(S, A, {0, []}),
+                A#{S => {N + 1, case N < 5 of true -> [T | Some]; false -> Some end}}
+            end, Acc, Sessions))
+    end.
+
+%% Every etrace on this node: #{Session => {its client's node, for how many seconds}}
+clients() ->
+    maps:from_list([{Session, {atom_to_binary(Node), os:system_time(second) - Since}} || N <- registered(), companion(N), Janitor <- [whereis(N)], is_pid(Janitor),
+        {monitors, L} <- [process_info(Janitor, monitors)], {process, Owner} <- L, is_pid(Owner),
+        {_, {Session, Node, Since}} <- [process_info(Owner, {dictionary, session})]]).
+
+%% What it traces that is no process, port or function.
+events(S) ->
+    [E || E <- [send, 'receive', new_processes, new_ports, on_load, system], event_traced(E, S)].
+
+event_traced(E, S) when E =:= send; E =:= 'receive' ->
+    not lists:member(item(S, E, match_spec), [true, none]);
+event_traced(on_load, S) ->
+    lists:any(fun(I) -> not lists:member(item(S, on_load, I), [false, none]) end, [traced, meta, call_count]);
+event_traced(system, S) ->
+    not lists:member(item(S, system, all), [[], none]);
+event_traced(E, S) ->
+    not lists:member(item(S, E, flags), [[], none]).
+
+%% The value, or none. What the legacy functions trace has a session's name, but is no session to ask.
+item({legacy, _}, system, _) ->
+    case erlang:system_monitor() of {P, L} -> [{tracer, P} | L]; undefined -> [] end;
+item({legacy, _}, T, Item) ->
+    try erlang:trace_info(T, Item) of {_, V} -> V; undefined -> none catch error:_ -> none end;
+item(S, T, Item) ->
+    try trace:info(S, T, Item) of {_, V} -> V; undefined -> none catch error:_ -> none end.
+
+session_destroy(Own, Number) ->
+    case [S || S = {_, N} <- trace:session_info(all), N =:= Number, S =/= Own] of
+        [S] -> trace:session_destroy(S);
+        [] -> throw({no_session, Number})
+    end.
+
+%% ---- what traces it -----------------------------------------------------------------------------------------------
+
+about({arm, #{probes := Probes}}, Own) ->
+    case lists:usort([MFA || P <- Probes, {MFA, _} <- found(probe(P), all, false)]) of
+        [] -> throw({empty, 0});
+        Found when length(Found) > ?INFO_MOST -> throw({too_many, length(Found), ?INFO_MOST});
+        Found -> Clients = clients(), [about_one(MFA, Own, Clients) || MFA <- Found]
+    end;
+about(Target, Own) when is_tuple(Target) ->
+    [about_one(P, Own, clients()) || P <- who(Target)];
+about(system, Own) ->
+    [about_one(system, Own, clients())];
+about(Event, Own) when Event =:= send; Event =:= 'receive'; Event =:= new; Event =:= new_processes; Event =:= new_ports; Event =:= on_load ->
+    [about_one(Event, Own, clients())];
+about(_, _) ->
+    throw(bad_request).
+
+about_one(T, Own, Clients) ->
+    Sessions = [S || S <- knowing(T), S =/= Own],
+    {subject(T), [begin
+        {Client, _} = maps:get(S, Clients, {<<>>, -1}),
+        {atom_to_binary(Name), case Number of default -> -1; _ -> Number end, Client, items(S, T)}
+    end || S = {Name, Number} <- Sessions]}.
+
+knowing(system) -> [S || S <- trace:session_info(all), event_traced(system, S)];
+knowing(E) when E =:= send; E =:= 'receive' -> [S || S <- trace:session_info(all), event_traced(E, S)];
+knowing(T) -> case trace:session_info(T) of L when is_list(L) -> L; _ -> [] end.
+
+subject({M, F, A}) -> {atom_to_binary(M), atom_to_binary(F), A};
+subject(E) when is_atom(E) -> atom_to_binary(E);
+subject(P) ->
+    {text_of(P), case name(P) of none -> <<>>; N when is_atom(N) -> atom_to_binary(N); N -> N end}.
+
+items(S, T = {_, _, _}) ->
+    %% The legacy functions know no call_memory before OTP 26, and all of them at once on every version.
+    case item(S, T, all) of L when is_list(L) -> [{I, value(I, V)} || {I, V} <- L]; _ -> [] end;
+items(S, on_load) ->
+    case item(S, on_load, all) of L when is_list(L) -> [{I, value(I, V)} || {I, V} <- L]; _ -> [] end;
+items(S, system) ->
+    case item(S, system, all) of L when is_list(L) -> [{case I of {K, _} -> K; K -> K end, value(I, case I of {_, V} -> V; _ -> true end)} || I <- L]; _ -> [] end;
+items(S, E) when E =:= send; E =:= 'receive' ->
+    [{match_spec, value(match_spec, item(S, E, match_spec))}];
+items(S, T) ->
+    [{I, value(I, item(S, T, I))} || I <- [flags, tracer]].
+
+%% false | true | an integer | text | {Calls, Sum, Processes, [{Pid, Name, Calls, Sum}]} | [text], of flags
+value(_, V) when is_boolean(V); is_integer(V) -> V;
+value(Counter, L) when Counter =:= call_time; Counter =:= call_memory ->
+    All = lists:sort([case X of {P, N, S, U} -> {-(S * 1000000 + U), N, P}; {P, N, W} -> {-W, N, P} end || X <- L]),
+    {lists:sum([N || {_, N, _} <- All]), -lists:sum([V || {V, _, _} <- All]), length(All),
+        [{text_of(P), count_name(P, I), N, -V} || {I, {V, N, P}} <- lists:enumerate(lists:sublist(All, 20))]};
+value(flags, L) when is_list(L) -> [atom_to_binary(F) || F <- L];
+value(Tracer, T) when Tracer =:= tracer; Tracer =:= meta -> text_tracer(T);
+value(_, T) -> text_term(T).
+
+text_tracer(P) when is_pid(P); is_port(P) ->
+    case name(P) of
+        none -> text_of(P);
+        N -> iolist_to_binary([text_of(P), $(, case is_atom(N) of true -> atom_to_binary(N); false -> N end, $)])
+    end;
+text_tracer({M, _}) when is_atom(M) -> atom_to_binary(M);
+text_tracer(T) -> text_term(T).
+
+text_of(P) when is_pid(P) -> list_to_binary(pid_to_list(P));
+text_of(P) when is_port(P) -> list_to_binary(port_to_list(P)).
+
+text_term(T) ->
+    unicode:characters_to_binary(io_lib:format("~0tp", [T], [{chars_limit, ?TEXT_MOST}])).
+
+%% ---- functions ----------------------------------------------------------------------------------------------------
+
+ls(After, #{probes := Probes, allow_empty := Lenient}) ->
+    All = lists:usort(lists:flatmap(fun(P = #{id := Id}) ->
+        case found(probe(P), all, Lenient) of
+            [] when not Lenient -> throw({empty, Id});
+            Found -> [MFA || {MFA, _} <- Found]
+        end
+    end, Probes)),
+    Rest = case After of
+        none -> All;
+        {Mb, Fb, A} -> [M] = existing([Mb]), [F] = existing([Fb]), lists:dropwhile(fun(MFA) -> MFA =< {M, F, A} end, All)
+    end,
+    Rows = ls_rows(Rest, ?PAGE, ?PAGE_BYTES, none, []),
+    {Rows, length(All), length(Rest) > length(Rows)}.
+
+ls_rows([], _, _, _, _) -> [];
+ls_rows(_, N, Bytes, _, _) when N =:= 0; Bytes < 0 -> [];
+ls_rows(All = [{M, _, _} | _], N, Bytes, Module, _) when M =/= Module ->
+    ls_rows(All, N, Bytes, M, maps:from_keys(listed(M, global), true));
+ls_rows([{M, F, A} | Rest], N, Bytes, M, Exports) ->
+    {Mb, Fb} = {atom_to_binary(M), atom_to_binary(F)},
+    Exported = is_map_key({F, A}, Exports) orelse erlang:is_builtin(M, F, A),
+    [{Mb, Fb, A, Exported} | ls_rows(Rest, N - 1, Bytes - byte_size(Mb) - byte_size(Fb) - 30, M, Exports)].
+
+%% What a module's file says about its source: the bytes of the term in its chunk Dbgi, else in Docs. Nobody here decodes
+%% that: the names of its variables would become atoms.
+chunk(Name, From) ->
+    File = case existing([Name]) of [M] -> code:which(M); [] -> none end,
+    Bytes = case is_list(File) andalso File =/= [] andalso erl_prim_loader:get_file(File) of
+        {ok, Beam, _} -> unzipped(Beam);
+        _ -> <<>>
+    end,
+    case [{Id, Term} || byte_size(Bytes) > 12, Id <- [<<"Dbgi">>, <<"Docs">>], Term <- chunk_term(Id, Bytes, 12)] of
+        [{Id, Term} | _] when From =< byte_size(Term) ->
+            {Id, byte_size(Term), part(Term, From, min(?CHUNK_PART, byte_size(Term) - From))};
+        _ -> none
+    end.
+
+unzipped(Bytes) ->
+    case byte_size(Bytes) > 2 andalso part(Bytes, 0, 2) of
+        <<31, 139>> -> zlib:gunzip(Bytes);
+        _ -> Bytes
+    end.
+
+%% Behind "FOR1", its size and "BEAM": each chunk has a name, a size and bytes padded to four.
+chunk_term(Id, Bytes, At) when At + 8 =< byte_size(Bytes) ->
+    Size = binary:decode_unsigned(part(Bytes, At + 4, 4)),
+    case part(Bytes, At, 4) of
+        Id when At + 8 + Size =< byte_size(Bytes) -> term_bytes(part(Bytes, At + 8, Size));
+        _ -> chunk_term(Id, Bytes, At + 8 + (Size + 3) band (bnot 3))
+    end;
+chunk_term(_, _, _) -> [].
+
+%% Without the version, and not compressed. Too large, or with no debug information in it: it is of no use.
+term_bytes(Bytes) when byte_size(Bytes) < 100 -> [];
+term_bytes(Bytes) ->
+    case binary:at(Bytes, 1) of
+        80 ->
+            Size = binary:decode_unsigned(part(Bytes, 2, 4)),
+            case Size =< ?CHUNK_MOST of true -> [zlib:uncompress(part(Bytes, 6, byte_size(Bytes) - 6))]; false -> [] end;
+        _ when byte_size(Bytes) =< ?CHUNK_MOST -> [part(Bytes, 1, byte_size(Bytes) - 1)];
+        _ -> []
+    end.

@@ -1,0 +1,319 @@
+#!/usr/bin/env bats
+# etrace top: the VM's own counters. What it says is what trace:info says; it ends cleanly; the table on a terminal.
+
+bats_require_minimum_version 1.5.0
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+
+COMMAND=top
+
+setup_file() { live_begin top; }
+teardown_file() { live_end; }
+setup() {
+    live_setup
+    SCREEN=
+}
+teardown() {
+    [[ ! $SCREEN ]] || tmux -L "$SCREEN" kill-server 2>/dev/null || true
+    live_teardown
+}
+
+otp() { node_eval "$NODE" 'list_to_integer(erlang:system_info(otp_release))'; }
+
+# The counters of that function in etrace's session, read by hand: name [calls,micros,words], a line each.
+by_hand() { # FUNCTION/ARITY,...
+    node_eval "$NODE" "begin [S] = [X || X = {etrace, _} <- trace:session_info(all)],
+        Sum = fun(I, N) -> {_, L} = trace:info(S, N, I), L end,
+        {lines, [begin M = {work, F, A}, T = Sum(call_time, M), W = Sum(call_memory, M), {_, C} = trace:info(S, M, call_count),
+            {io_lib:format(\"~s/~b\", [F, A]), [C, lists:sum([N || {_, N, _, _} <- T]), lists:sum([Se * 1000000 + U || {_, _, Se, U} <- T]),
+            lists:sum([X || {_, _, X} <- W])]} end || {F, A} <- [$1]]} end"
+}
+
+counts() { jq -r 'select(.type == "count") | "\(.f)/\(.a) [\(.calls_all),\(.calls),\(.time_us),\(.words)]"' "$OUT" | sort; }
+
+calls_of() { jq -r "select(.type == \"count\" and .f == \"$1\") | .calls" "$OUT" | tail -n 1; }
+
+@test "calls, time and memory are those of trace:info" {
+    trace work --json
+    local said
+    said=$(node_eval "$NODE" '{lines, lists:sort([{io_lib:format("~s/~b", [F, A]), N} || {{F, A}, N} <- maps:to_list(work:run(#{seed => 7, procs => 3, calls => 300}))])}')
+    by_hand '{one,1},{two,2},{three,3},{local,3},{fac,1},{sum,2},{caught,2},{raise,2}' | sort >"$BATS_TEST_TMPDIR/hand"
+    trace_end
+    assert_success
+    diff "$BATS_TEST_TMPDIR/hand" <(counts | grep -E '^(one/1|two/2|three/3|local/3|fac/1|sum/2|caught/2|raise/2) ')
+    # They are what the workload says that it did.
+    diff <(echo "$said") <(jq -r 'select(.type == "count") | "\(.f)/\(.a) \(.calls)"' "$OUT" |
+        grep -E '^(one/1|two/2|three/3|fac/1|sum/2|caught/2|raise/2) ' | sort)
+    # The rows make the whole.
+    run jq -se '([.[] | select(.type == "count") | .calls] | add) == (.[-1] | .calls) and (.[-1] | .type == "counted" and .begun_anew == 0)' "$OUT"
+    assert_success
+}
+
+@test "a row for each function and process, of those that live and those that do not" {
+    on_node 'work:begun(lives, [1, 2, 3]), work:begun(dies, [1, 2])'
+    live_snapshot
+    trace work:one/1 --by process --sort calls --json
+    on_node 'begin R = monitor(process, dies), [P ! go || P <- [lives, dies]], dies ! stop, receive {_, R, _, _, _} -> ok end,
+        {_, _} = process_info(whereis(lives), message_queue_len), work:one(me) end'
+    until_true 20 node_eval "$NODE" "$(printf '%s' 'begin [S] = [X || X = {etrace, _} <- trace:session_info(all)],
+        {_, 6} = trace:info(S, {work, one, 1}, call_count) end')"
+    trace_end
+    assert_success
+    run jq -r 'select(.type == "count") | "\(.calls) \(.name // "-") \(.alive)"' "$OUT"
+    assert_line -n 0 '3 lives true'
+    assert_line -n 1 --regexp '^2 .* false$'
+    on_node 'begin P = whereis(lives), R = monitor(process, P), P ! stop, receive {_, R, _, _, _} -> ok end end'
+    live_snapshot
+}
+
+@test "-P counts the calls of some processes, and says how many there were in all" {
+    trace work:one/1 -P w --json
+    on_node 'work:ask(w, fun() -> work:one(1), work:one(2) end), work:one(3)'
+    trace_end
+    assert_success
+    run jq -r 'select(.type == "count") | "\(.calls) \(.calls_all)"' "$OUT"
+    assert_output '2 3'
+}
+
+@test "counters by name; and before OTP 29 it is said what reading them costs" {
+    trace 'work:fac/1 -> count' --json
+    on_node 'work:fac(9)'
+    trace_end
+    assert_success
+    run jq -c 'select(.type == "count") | [.calls, .calls_all, has("time_us"), has("words")]' "$OUT"
+    assert_output '[10,10,false,false]'
+    refute [ "$(grep -c 'stops all schedulers' <<<"$talk")" -gt 0 ]
+    trace 'work:fac/1 -> count, memory' --json
+    on_node 'work:fac(9)'
+    trace_end
+    run jq -c 'select(.type == "count") | [.calls, has("time_us"), has("words")]' "$OUT"
+    assert_output '[10,false,true]'
+    if [[ $(otp) -lt 29 ]]; then
+        assert_regex "$talk" 'stops all schedulers'
+    else
+        refute [ "$(grep -c 'stops all schedulers' <<<"$talk")" -gt 0 ]
+    fi
+}
+
+@test "--for: one table, the largest first; its rows and the rest make the whole" {
+    trace work --for 3s --sort calls --rows 2
+    on_node 'work:fac(99), work:sum(49, 0), work:one(1)'
+    trace_wait
+    assert_success
+    assert_line -n 0 --regexp '^ +calls +own time +% +per call +words +per call +function$'
+    assert_line -n 1 --regexp '^ +100 .* work:fac/1$'
+    assert_line -n 2 --regexp '^ +50 .* work:sum/2$'
+    assert_line -n 3 --regexp '^1 more: 1 calls, .*, [0-9]+ words$'
+    assert_equal "${#lines[@]}" 4
+}
+
+@test "without a terminal there is a table each interval, and the last one at the end" {
+    trace work:one/1 --interval 1s
+    until_true 20 eval '[[ $(grep -c "own time.*function" "$OUT") -ge 2 ]]'
+    on_node 'work:loop(7)'
+    trace_end
+    assert_success
+    assert_regex "$output" ' 7 +[0-9.]+[nmu]?s .* work:one/1$'
+}
+
+@test "code that is loaded anew, and code that comes later, is counted on" {
+    local dir
+    dir=$(node_dir "$NODE")
+    printf '%s\n' '-module(fresh).' '-export([f/1]).' 'f(X) -> X.' >"$dir/fresh.erl"
+    "$ETRACE_ERLC" -o "$dir" "$dir/fresh.erl"
+    trace 'fres*:f/1' work:one/1 --allow-empty --interval 1s --json
+    on_node "code:add_path(\"$dir\"), code:load_file(fresh)"
+    until_true 20 node_eval "$NODE" 'begin [S] = [X || X = {etrace, _} <- trace:session_info(all)], {_, true} = {x, is_integer(element(2, trace:info(S, {fresh, f, 1}, call_count)))} end'
+    on_node 'fresh:f(1), fresh:f(2)'
+    until_true 20 eval '[[ $(calls_of f) == 2 ]]'
+    on_node 'code:purge(fresh), code:load_file(fresh)'
+    until_true 20 node_eval "$NODE" 'begin [S] = [X || X = {etrace, _} <- trace:session_info(all)], {_, true} = {x, is_integer(element(2, trace:info(S, {fresh, f, 1}, call_count)))} end'
+    on_node 'fresh:f(3)'
+    trace_end
+    assert_success
+    assert_equal "$(calls_of f)" 3
+    on_node "code:purge(fresh), code:delete(fresh), code:purge(fresh), code:del_path(\"$dir\")"
+    live_snapshot
+}
+
+@test "more processes than the node shall keep counters for" {
+    trace work --json --interval 1s
+    on_node 'work:burst(60000, 1)'
+    until_true 20 eval '[[ $(jq -s "[.[] | select(.type == \"counted\")] | last | .begun_anew // 0" "$OUT") -ge 1 ]]'
+    on_node 'work:one(1)'
+    trace_end
+    assert_success
+    assert_regex "$talk" 'it was begun anew [0-9]+ times?;'
+    run jq -se '[.[] | select(.type == "count" and .f == "one")] | last | .calls <= 60001 and .calls > 0' "$OUT"
+    assert_success
+}
+
+@test "two nodes are one table" {
+    local first=$NODE second
+    node_start top_two
+    second=$NODE
+    NODE=$first
+    trace -n "$second" work:one/1 --json
+    until_true 20 eval '[[ $(grep -c "Ctrl-C stops" "$ERR") -eq 2 ]]'
+    node_eval "$second" 'work:loop(5)' >/dev/null
+    on_node 'work:loop(3)'
+    trace_end
+    assert_success
+    run jq -r 'select(.type == "count") | "\(.node) \(.calls)"' "$OUT"
+    assert_line "$first 3"
+    assert_line "$second 5"
+    trace -n "$second" work:one/1 --interval 1s
+    until_true 20 eval '[[ $(grep -c "Ctrl-C stops" "$ERR") -eq 2 ]]'
+    on_node 'work:loop(3)'
+    trace_end
+    node_stop "$second"
+    assert_line --regexp '^ +calls .* node +function$'
+    assert_line --regexp "^ +3 .* $first +work:one/1\$"
+}
+
+@test "a node that goes down is named, and the others are counted on" {
+    local first=$NODE second
+    node_start top_gone
+    second=$NODE
+    NODE=$first
+    trace -n "$second" work:one/1 --interval 1s --json
+    until_true 20 eval '[[ $(grep -c "Ctrl-C stops" "$ERR") -eq 2 ]]'
+    node_stop "$second"
+    until_true 20 grep -q "$second.*closed\|$second.*gone\|$second.*down\|$second.*connection" "$ERR"
+    on_node 'work:loop(3)'
+    trace_end
+    assert_failure 1
+    run jq -r --arg node "$first" 'select(.type == "count" and .node == $node) | .calls' "$OUT"
+    assert_line 3
+}
+
+@test "without the NIF it counts as well" {
+    trace --fallback work:one/1 --json
+    on_node 'work:loop(3)'
+    trace_end
+    assert_success
+    assert_equal "$(calls_of one)" 3
+}
+
+@test "what cannot be counted is said" {
+    run etrace_top nosuchmodule
+    assert_failure 5
+    assert_output --partial 'there is no module nosuchmodule'
+    run etrace_top 'lists:zz*'
+    assert_failure 5
+    run etrace_top 'zz*:*'
+    assert_failure 5
+    assert_output --partial "nothing on $NODE matches zz*:*"
+    run etrace_top 'lists:seq(_, N) when N > 3'
+    assert_failure 2
+    run etrace_top 'send(_, _)'
+    assert_failure 2
+    run etrace_top 'lists:seq/2 -> return'
+    assert_failure 2
+    run etrace_top lists -P nosuchprocess
+    assert_failure 5
+    run etrace_top 'lists:seq(_, _)' --dry-run
+    assert_success
+    assert_output --partial '1 function'
+    run "$ETRACE_BIN" top
+    assert_failure 2
+}
+
+etrace_top() { "$ETRACE_BIN" top -n "$NODE" "$@"; }
+
+@test "a client that is killed leaves nothing" {
+    trace work
+    on_node 'work:flood(2)'
+    kill -KILL "$TRACER"
+    wait "$TRACER" || true
+    # teardown looks
+}
+
+@test "a session that somebody else destroys ends it, with a word" {
+    trace work --interval 1s
+    on_node '[trace:session_destroy(S) || S = {etrace, _} <- trace:session_info(all)]'
+    trace_wait
+    assert_failure 1
+    assert_regex "$talk" 'somebody on the node has destroyed the trace session'
+}
+
+# ---- on a terminal
+
+screen() {
+    SCREEN=etrace-$BATS_TEST_NUMBER-$$
+    env -u TMUX tmux -L "$SCREEN" -f /dev/null new-session -d -s top -x "$1" -y "$2" "PS1='ready> ' exec bash --norc --noprofile" 3>&-
+    until_true 20 shows 'ready>'
+    type_line 'stty -a >'"$BATS_TEST_TMPDIR"'/before; echo sa''ved'
+    until_true 20 shows saved
+}
+
+type_line() { tmux -L "$SCREEN" send-keys -t top -l "$1" && tmux -L "$SCREEN" send-keys -t top Enter; }
+key() { tmux -L "$SCREEN" send-keys -t top "$1"; }
+picture() { tmux -L "$SCREEN" capture-pane -p -t top; }
+shows() { grep -qE -e "$1" <<<"$(picture)"; }
+shows_not() { ! shows "$1"; }
+
+restored() {
+    until_true 20 shows '^ready> *$'
+    type_line 'stty -a >'"$BATS_TEST_TMPDIR"'/after; echo do''ne'
+    until_true 20 shows '^done'
+    diff "$BATS_TEST_TMPDIR/before" "$BATS_TEST_TMPDIR/after"
+}
+
+@test "the live table: sorted, resized, held, begun again, and the terminal as it was" {
+    screen 100 16
+    type_line "clear; $ETRACE_BIN top -n $NODE work"
+    until_true 20 shows '^etrace top .*functions'
+    on_node 'work:fac(99), work:one(1)'
+    until_true 20 shows ' 100 .* work:fac/1$'
+    until_true 20 shows '^q quit'
+    key t
+    until_true 20 shows 'process +function'
+    key t
+    until_true 20 shows 'per call +function'
+    # By name, from time over memory.
+    key Right
+    key Right
+    until_true 20 eval '[[ $(picture | grep -E "work:(fac|one)/1" | head -n 1) == *fac* ]]'
+    # Narrow: columns give way to the function's name.
+    tmux -L "$SCREEN" resize-window -t top -x 50 -y 12
+    until_true 20 shows ' 100 .* work:fac/1$'
+    until_true 20 shows_not 'words'
+    tmux -L "$SCREEN" resize-window -t top -x 100 -y 16
+    until_true 20 shows 'words'
+    key p
+    until_true 20 shows held
+    on_node 'work:sum(5, 0)'
+    key p
+    until_true 20 shows ' 6 .* work:sum/2$'
+    key h
+    until_true 20 shows 'begin again from zero'
+    key h
+    key r
+    # Not before the counting has begun anew is the table empty.
+    until_true 20 shows_not 'work:fac/1'
+    on_node 'work:two(1, 2)'
+    until_true 20 shows ' 1 .* work:two/2$'
+    key q
+    restored
+    # The last table stays.
+    shows ' 1 .* work:two/2$'
+}
+
+@test "the live table leaves the terminal as it was, however it ends" {
+    local signal pid
+    screen 80 20
+    for signal in C-c TERM HUP; do
+        type_line "clear; $ETRACE_BIN top -n $NODE work"
+        until_true 20 shows '^q quit'
+        if [[ $signal == C-* ]]; then
+            key "$signal"
+        else
+            pid=$(tmux -L "$SCREEN" list-panes -t top -F '#{pane_pid}')
+            kill "-$signal" "$(pgrep -P "$pid")"
+        fi
+        restored
+        type_line clear
+    done
+}

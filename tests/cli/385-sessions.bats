@@ -1,0 +1,199 @@
+#!/usr/bin/env bats
+# etrace sessions and etrace info: whose sessions there are, what they trace, and the end of one.
+
+bats_require_minimum_version 1.5.0
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+
+setup_file() { live_begin sessions; }
+teardown_file() { live_end; }
+setup() {
+    live_setup
+    SCREEN=
+}
+teardown() {
+    [[ ! $SCREEN ]] || tmux -L "$SCREEN" kill-server 2>/dev/null || true
+    live_teardown
+}
+
+etrace() {
+    local command=$1
+    shift
+    "$ETRACE_BIN" "$command" -n "$NODE" "$@"
+}
+
+# A session of somebody else, which lives in the process w; EXPR sees it as S.
+theirs() { on_node "work:ask(w, fun() -> S = trace:session_create(theirs, self(), []), put(theirs, S), $1 end)"; }
+theirs_end() { on_node "work:ask(w, fun() -> S = erase(theirs), trace:session_destroy(S), catch erlang:garbage_collect() end)"; }
+theirs_id() { node_eval "$NODE" 'element(2, lists:keyfind(theirs, 1, trace:session_info(all)))'; }
+
+session() { jq -c "select(.name == \"$1\") | $2" <<<"$output"; }
+
+@test "a node that nobody traces has the legacy session alone" {
+    run etrace sessions
+    assert_success
+    assert_line --regexp '^ +-  legacy +erlang:trace/3 and its like · traces nothing$'
+    assert_equal "${#lines[@]}" 1
+}
+
+@test "whose they are and what they trace" {
+    theirs "trace:function(S, {work, one, 1}, true, [local]), trace:process(S, self(), true, [call, send]),
+        trace:send(S, [{['_', '_'], [], []}], []), trace:process(S, new_processes, true, [procs])"
+    trace 'work:two/2' 'work:three/3'
+    run etrace sessions --json
+    assert_success
+    assert_equal "$(session theirs '[.functions, .some_functions, .processes >= 1, .flags, .events]')" \
+        '[1,["work:one/1"],true,["call","procs","send"],["send","new_processes"]]'
+    assert_equal "$(session theirs '.tracer | test("<0.[0-9]+.0>\\(w\\)")')" true
+    assert_equal "$(session theirs .id)" "$(theirs_id)"
+    assert_equal "$(session theirs 'has("client")')" false
+    assert_equal "$(session etrace '[.functions, (.processes > 20), .flags, (.client | length > 3), (.age_s >= 0)]')" '[2,true,["call"],true,true]'
+    assert_equal "$(session legacy '[.id, .functions]')" '[null,0]'
+    run etrace sessions
+    assert_line --regexp "^ +$(theirs_id)  theirs +1 function: work:one/1 · [0-9]+ process(es)?(: .*)? · flags call procs send · send · new_processes · to <0.[0-9]+.0>\(w\)$"
+    assert_line --regexp ' etrace +of [^ ]+@[^ ]+ · for .* · 2 functions: .* processes · flags call'
+    trace_end
+    theirs_end
+}
+
+@test "what the older functions trace is seen" {
+    on_node 'erlang:trace_pattern({work, one, 1}, true, [local]), erlang:trace(whereis(w), true, [call, {tracer, whereis(w)}])'
+    run etrace sessions --json
+    assert_equal "$(session legacy '[.functions, .processes, .flags]')" '[1,1,["call"]]'
+    run etrace info work:one/1 w
+    assert_success
+    assert_line --regexp '^work:one/1$'
+    assert_line --regexp '^  session legacy$'
+    assert_line --regexp '^    traced +local$'
+    assert_line --regexp '^    flags +call$'
+    on_node 'erlang:trace(all, false, [all]), erlang:trace_pattern({work, one, 1}, false, [local])'
+}
+
+@test "--destroy ends one session; its etrace says so" {
+    local id
+    trace work:one/1
+    id=$(node_eval "$NODE" 'hd([N || {etrace, N} <- trace:session_info(all)])')
+    run etrace sessions --destroy "$id"
+    assert_failure 2
+    assert_output --partial 'there is no terminal'
+    run etrace sessions --destroy "$id" --yes
+    assert_success
+    assert_output --partial "session $id on $NODE is destroyed"
+    trace_wait
+    assert_failure 1
+    assert_regex "$talk" 'somebody on the node has destroyed the trace session'
+    run etrace sessions --destroy "$id" --yes
+    assert_failure 5
+    assert_output --partial "there is no trace session $id on $NODE"
+    run etrace sessions --destroy legacy --yes
+    assert_failure 2
+    run etrace sessions --destroy zero --yes
+    assert_failure 2
+    run etrace sessions words
+    assert_failure 2
+}
+
+@test "on a terminal --destroy asks, and only y is yes" {
+    local id answer
+    SCREEN=etrace-sessions-$$
+    theirs 'ok'
+    id=$(theirs_id)
+    env -u TMUX tmux -L "$SCREEN" -f /dev/null new-session -d -s s -x 120 -y 24 "PS1='ready> ' exec bash --norc --noprofile" 3>&-
+    for answer in n y; do
+        until_true 20 eval '[[ $(tmux -L "$SCREEN" capture-pane -p -t s) == *"ready>"* ]]'
+        tmux -L "$SCREEN" send-keys -t s -l clear
+        tmux -L "$SCREEN" send-keys -t s Enter
+        until_true 20 eval '[[ $(tmux -L "$SCREEN" capture-pane -p -t s) != *"status"* ]]'
+        tmux -L "$SCREEN" send-keys -t s -l "$ETRACE_BIN sessions -n $NODE --destroy $id; echo st''atus \$?"
+        tmux -L "$SCREEN" send-keys -t s Enter
+        until_true 20 eval '[[ $(tmux -L "$SCREEN" capture-pane -p -t s) == *"end it? [y/N]"* ]]'
+        tmux -L "$SCREEN" send-keys -t s -l "$answer"
+        tmux -L "$SCREEN" send-keys -t s Enter
+        until_true 20 eval '[[ $(tmux -L "$SCREEN" capture-pane -p -t s) == *"status 0"* ]]'
+        if [[ $answer == n ]]; then
+            assert_equal "$(theirs_id)" "$id"
+        else
+            assert_equal "$(node_eval "$NODE" 'lists:keyfind(theirs, 1, trace:session_info(all))')" false
+        fi
+    done
+    theirs_end
+}
+
+@test "info: a function with its specification, its counters and who counts" {
+    theirs 'trace:function(S, {work, one, 1}, true, [local]),
+        trace:function(S, {work, one, 1}, true, [call_count, call_time]), trace:process(S, self(), true, [call]), work:one(1), work:one(2)'
+    run etrace info work:one/1
+    assert_success
+    assert_line -n 0 'work:one/1'
+    assert_line -n 1 "  session theirs $(theirs_id)"
+    assert_line --regexp '^    traced +local$'
+    assert_line --regexp '^    call_count +2$'
+    assert_line --regexp '^    call_time +2 calls, [0-9.]+[nmu]?s in 1 process$'
+    refute_line --partial 'meta'
+    run etrace info --json work:one/1
+    assert_equal "$(jq -c '[.target, .session, .m, .f, .a, .traced, .meta, .call_count, .call_memory, .call_time.calls, .call_time.largest[0].name]' <<<"$output")" \
+        '["work:one/1","theirs","work","one",1,"local",false,2,false,2,"w"]'
+    theirs_end
+}
+
+@test "info: specifications are printed as terms" {
+    theirs "trace:function(S, {work, one, 1}, [{['\$1'], [{is_atom, '\$1'}], [{return_trace}]}], [local]),
+        trace:function(S, {work, two, 2}, [], [meta]), trace:recv(S, [{['_', '_', {a, '_'}], [], []}], [])"
+    run etrace info work:one/1 receive work:two/2
+    assert_success
+    assert_line "    match_spec       [{['\$1'],[{is_atom,'\$1'}],[{return_trace}]}]"
+    assert_line "    match_spec       [{['_','_',{a,'_'}],[],[]}]"
+    assert_line --regexp '^    meta +<0\.[0-9]+\.0>\(w\)$'
+    run etrace info 'work:t*'
+    assert_success
+    assert_line 'work:two/2'
+    assert_line 'work:three/3  nothing traces it'
+    theirs_end
+}
+
+@test "info: processes, ports, messages, what is new, what is loaded, the system" {
+    theirs 'trace:process(S, self(), true, [call, procs]), trace:process(S, new, true, [send]), trace:function(S, on_load, true, [local]),
+        trace:port(S, hd(erlang:ports()), true, [ports])'
+    local pid port
+    pid=$(node_eval "$NODE" 'whereis(w)')
+    port=$(node_eval "$NODE" 'hd(erlang:ports())')
+    run etrace info "$pid" "$port" new new_processes new_ports on_load send receive
+    assert_success
+    assert_line "$pid(w)"
+    assert_line --regexp '^    flags +(call procs|procs call)$'
+    assert_line --regexp '^    tracer +<0\.[0-9]+\.0>\(w\)$'
+    assert_line --regexp '^    flags +ports$'
+    assert_line new
+    assert_line --regexp '^    flags +send$'
+    assert_line on_load
+    assert_line --regexp '^    traced +local$'
+    assert_line 'send  nothing traces it'
+    assert_line 'receive  nothing traces it'
+    if node_eval "$NODE" 'true = erlang:function_exported(trace, system, 3)' >/dev/null 2>&1; then
+        on_node 'work:ask(w, fun() -> trace:system(get(theirs), long_gc, 500) end)'
+        run etrace info system
+        assert_line --regexp '^    long_gc +500$'
+    else
+        run etrace info system
+        assert_success
+        assert_line 'system  nothing traces it'
+    fi
+    theirs_end
+}
+
+@test "info: bad targets are errors with a hint" {
+    local target
+    for target in '<0.99999.0>' '#Port<0.99999>' nosuchname nosuchmodule:f/1 'work:nosuch/1' 'zz*:f/1'; do
+        run etrace info "$target"
+        assert_failure 5
+        assert_line -n 1 --regexp '^hint: '
+    done
+    run etrace info '_:_'
+    assert_failure 2
+    assert_output --partial 'functions are selected'
+    run etrace info 'work:one(X) when X > 1'
+    assert_failure 2
+    run "$ETRACE_BIN" info
+    assert_failure 2
+}

@@ -1,0 +1,117 @@
+#!/usr/bin/env bats
+# etrace ls: the functions that a selector means, with the names of their arguments.
+
+bats_require_minimum_version 1.5.0
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+
+setup_file() { live_begin ls; }
+teardown_file() { live_end; }
+setup() { live_setup; }
+teardown() { live_teardown; }
+
+ls_() { "$ETRACE_BIN" ls -n "$NODE" "$@"; }
+
+# The first words of the lines.
+names() { printf '%s ' "${lines[@]%% *}"; }
+
+# A module with debug information in the code path of the node.
+named() {
+    local dir
+    dir=$(node_dir "$NODE")
+    cat >"$dir/named.erl" <<'END'
+-module(named).
+-export([f/2, g/3, 'odd name'/1, h/0]).
+-record(state, {a}).
+f(0, _) -> zero;
+f(Count, _Rest) -> k(Count).
+g([], #state{}, {_, _}) -> ok;
+g(List = [_ | _], S, "ab") -> {List, S}.
+'odd name'(Größe) -> Größe.
+h() -> ok.
+k(X) -> X.
+END
+    "$ETRACE_ERLC" "$@" -o "$dir" "$dir/named.erl"
+    on_node "code:add_path(\"$dir\"), code:load_file(named)"
+}
+
+no_named() {
+    on_node "code:purge(named), code:delete(named), code:purge(named), code:del_path(\"$(node_dir "$NODE")\")"
+    live_snapshot
+}
+
+@test "names of arguments, from the debug information; no atom is made of them" {
+    named +debug_info
+    live_snapshot
+    run ls_ named
+    assert_success
+    assert_line --regexp "^named:'odd name'/1 +\(Größe\)\$"
+    assert_line --regexp '^named:f/2 +\(Count, Rest\)$'
+    assert_line --regexp '^named:g/3 +\(List, #state, _\)$'
+    assert_line --regexp '^named:h/0 +\(\)$'
+    assert_line --regexp '^named:k/1 +local \(X\)$'
+    assert_equal "${#lines[@]}" 5
+    run ls_ named:f/2 --json
+    assert_equal "$(jq -c '[.m, .f, .a, .exported, .args]' <<<"$output")" '["named","f",2,true,"Count, Rest"]'
+    run ls_ named:f/2 --no-args
+    assert_output 'named:f/2'
+    node_eval "$NODE" "lists:foreach(fun(B) -> badarg = try binary_to_existing_atom(B) catch error:R -> R end end, [<<\"Gr\", 195, 182, 195, 159, 101>>])" >/dev/null
+    no_named
+}
+
+@test "a module without debug information: the functions alone" {
+    named
+    run ls_ named
+    assert_success
+    assert_line 'named:f/2'
+    assert_line --regexp '^named:k/1 +local$'
+    no_named
+}
+
+@test "selectors as everywhere, each function once" {
+    run ls_ 'work:f*/1' work:fac/1
+    assert_success
+    assert_equal "$(names)" 'work:fac/1 work:fib/1 work:flood/1 '
+    run ls_ 'work:_/3'
+    assert_equal "$(names)" "$(node_eval "$NODE" '{lines, [{io_lib:format("work:~s/3", [F]), x} || {F, 3} <- lists:sort(work:module_info(functions))]}' |
+        sed 's/ x//' | tr '\n' ' ')"
+}
+
+@test "every function of the node, in pages" {
+    local all
+    all=$(node_eval "$NODE" 'length([x || M <- erlang:loaded(), {F, _} <- erlang:get_module_info(M, functions), F =/= module_info,
+        not lists:prefix("-", atom_to_list(F)), not lists:prefix("etrace_", atom_to_list(M))])')
+    ((all > 5000))
+    ls_ _ >"$OUT"
+    assert_equal "$(sort -u "$OUT" | wc -l)" "$(wc -l <"$OUT")"
+    # The node may load something in between.
+    (($(wc -l <"$OUT") >= all && $(wc -l <"$OUT") < all + 1000))
+}
+
+@test "ls | head ends at once and without a word" {
+    run bash -c 'set -o pipefail; "$ETRACE_BIN" ls -n "$0" _ --args | head -n 3' "$NODE"
+    assert_success
+    assert_equal "${#lines[@]}" 3
+}
+
+@test "what is not there is said, with what resembles it" {
+    run ls_ wrk
+    assert_failure 5
+    assert_output --partial 'there is no module wrk'
+    assert_output --partial 'did you mean work?'
+    run ls_ work:oen/1
+    assert_failure 5
+    run ls_ 'work:zz*'
+    assert_failure 5
+    run ls_ 'zz*:f'
+    assert_failure 5
+    assert_output --partial "nothing on $NODE matches zz*:f"
+    run ls_ 'zz*:f' --allow-empty
+    assert_success
+    assert_output ''
+    run ls_ 'work:one(1)'
+    assert_failure 2
+    run "$ETRACE_BIN" ls
+    assert_failure 2
+}
