@@ -195,6 +195,7 @@ info(#s{why = Why, tracer = Tracer}) ->
         {otp, version(Release)},
         {version, list_to_binary(erlang:system_info(version))},
         {system_architecture, list_to_binary(erlang:system_info(system_architecture))},
+        {creation, erlang:system_info(creation)},
         {schedulers, erlang:system_info(schedulers_online)},
         {process_count, erlang:system_info(process_count)},
         {uptime, element(1, erlang:statistics(wall_clock))},

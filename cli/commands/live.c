@@ -273,7 +273,7 @@ static bool arm(struct live *l, struct live_node *n, struct err *e)
     asked_init(&asked);
     arm_result_release(&l->armed);
     bool ok = asked_compile(&asked, o->what, o->words, &o->view->wheres, node->otp, e) &&
-              asked_arm(&asked, o->what, node->otp, (struct str){node->name, strlen(node->name)}, 0, &request, e) &&
+              asked_arm(&asked, o->what, node->otp, (struct str){node->name, strlen(node->name)}, node->creation, &request, e) &&
               session_request(n->session, buf_view(&request), ANSWER_MS, &id, e) &&
               session_wait(n->session, id, ANSWER_MS, e);
     buf_release(&request);

@@ -43,6 +43,7 @@ struct session_node {
     char otp_version[32]; /* "29", "27.3.4.1" where the node knows it */
     char erts[32];      /* "15.2.7.1" */
     char arch[64];
+    uint32_t creation;  /* which of the nodes of that name: it is part of every pid, port and reference */
     int schedulers, wordsize;
     uint64_t processes;
     uint64_t uptime_ms;
