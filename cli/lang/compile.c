@@ -452,8 +452,11 @@ bool compile_probe(struct comp *c, struct ast_probe *p, struct spec *s)
     s->line = 1;
     for (size_t i = 0; i < p->from; i++)
         s->line += c->text.at[i] == '\n';
-    if (p->nselectors && p->selectors[0].module.how == SEL_ATOM)
-        k.module = p->selectors[0].module.text;
+    struct sel_name *modules = arena_alloc(c->arena, p->nselectors * sizeof(*modules) + 1);
+    for (size_t i = 0; i < p->nselectors; i++)
+        modules[i] = p->selectors[i].module;
+    k.modules = modules;
+    k.nmodules = p->nselectors;
 
     bool ok = p->shape == SHAPE_EVENT ? compile_event(&k, p, s, &where)
               : p->raw                ? compile_raw(&k, p, s, &where)

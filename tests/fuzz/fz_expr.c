@@ -20,14 +20,19 @@ static void check_err(const struct err *e)
     must(e->from + e->len <= strlen(e->line) + 1);
 }
 
-static bool a_record(void *data, struct str module, struct str name, struct arena *a, struct lang_record *ret)
+static enum lang_found a_record(void *data, const struct sel_name *modules, size_t nmodules, struct str name, struct arena *a,
+                                struct lang_lookup *ret)
 {
     static const struct str fields[] = {{"id", 2}, {"name", 4}};
+    term_t *defaults = arena_alloc(a, 2 * sizeof(*defaults));
 
     (void)data;
-    (void)a;
-    *ret = (struct lang_record){.module = module, .name = name, .fields = fields, .nfields = 2};
-    return name.len < 6;
+    (void)modules;
+    (void)nmodules;
+    defaults[0] = term_int(a, 1);
+    defaults[1] = NULL;
+    ret->record = (struct lang_record){.name = name, .fields = fields, .defaults = defaults, .nfields = 2};
+    return name.len < 4 ? LANG_FOUND : name.len < 6 ? LANG_LATER : LANG_ABSENT;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
