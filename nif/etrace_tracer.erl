@@ -53,6 +53,7 @@
 -include("tracer_wire.hrl").
 -include("tracer_files.hrl").
 -include("tracer_select.hrl").
+-include("tracer_records.hrl").
 -include("tracer_arm.hrl").
 -include("tracer_fallback.hrl").
 -include("tracer_names.hrl").
@@ -371,8 +372,13 @@ request(Id, Bin, S) ->
 request_do(ping, Id, S) -> reply(Id, {ok, pong}, S);
 request_do(info, Id, S) -> reply(Id, {ok, info(S)}, S);
 request_do({arm, Map}, Id, S) when is_map(Map) -> arm(Id, Map, S);
+request_do({record, Modules, Name}, Id, S) when is_list(Modules), is_binary(Name) -> ask_worker(Id, record, {Modules, Name}, S);
 request_do(disarm, Id, S) -> reply(Id, {ok, true}, disarm(S));
 request_do(_, Id, S) -> reply(Id, {error, bad_request}, S).
+
+%% What the worker answers by itself.
+ask_worker(Id, _, _, S = #s{helper = {_, _}}) -> reply(Id, {error, busy}, S);
+ask_worker(Id, Function, Argument, S) -> help({answer, Id}, Function, Argument, S).
 
 reply(Id, Answer, S) ->
     Message = <<$R, Id:32/little, (term_to_binary(Answer))/binary>>,
@@ -415,7 +421,8 @@ work(Function, Argument) ->
     try
         case Function of
             arm -> arm_do(Argument);
-            check -> check_do(Argument)
+            check -> check_do(Argument);
+            record -> record_do(Argument)
         end
     catch
         throw:Reason -> {error, Reason};

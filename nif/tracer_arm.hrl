@@ -51,6 +51,10 @@ helped({arm, Id, _}, {error, Reason}, S) ->
     reply(Id, {error, Reason}, disarm(S#s{armed = failed}));
 helped({arm, Id, _}, killed, S) ->
     reply(Id, {error, max_heap_size}, disarm(S#s{armed = failed}));
+helped({answer, Id}, killed, S) ->
+    reply(Id, {error, max_heap_size}, S);
+helped({answer, Id}, Answer, S) ->
+    reply(Id, Answer, S);
 helped(check, {ok, Armed, Notices}, S = #s{armed = #armed{}}) ->
     lists:foldl(fun({Tag, M}, Acc) -> meta(Acc, notice, [Tag, M]) end, S#s{armed = Armed}, Notices);
 helped(_, _, S) ->

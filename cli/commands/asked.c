@@ -6,12 +6,22 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../node/arm.h"
-
 void asked_init(struct asked *p)
 {
     *p = (struct asked){0};
     arena_init(&p->arena);
+}
+
+enum lang_found asked_later(void *data, const struct sel_name *modules, size_t nmodules, struct str name, struct arena *a,
+                            struct lang_lookup *ret)
+{
+    (void)modules;
+    (void)nmodules;
+    (void)name;
+    (void)a;
+    (void)ret;
+    *(bool *)data = true;
+    return LANG_LATER;
 }
 
 void asked_release(struct asked *p)
@@ -117,7 +127,8 @@ static bool add_file(struct asked *p, const struct lang_options *opt, const char
 bool asked_compile(struct asked *p, const struct what_opts *what, const struct texts *words,
                     const struct texts *wheres, int otp, struct err *e)
 {
-    struct lang_options opt = {.otp = otp, .unsafe = what->unsafe, .dump_tokens = p->dump_tokens, .dump_ast = p->dump_ast};
+    struct lang_options opt = {.otp = otp, .unsafe = what->unsafe, .dump_tokens = p->dump_tokens, .dump_ast = p->dump_ast,
+                               .find_record = p->find_record, .find_data = p->find_data};
     struct lang_let *lets;
 
     lets = arena_alloc(&p->arena, (what->lets.count + 1) * sizeof(*lets));
@@ -152,14 +163,14 @@ void asked_warn(const struct asked *p, struct ctx *ctx)
 
 /* ---- arming ---- */
 
-static enum arm_how how(enum sel_how h)
+struct arm_pattern asked_pattern(const struct sel_name *name)
 {
     static const enum arm_how to[] = {
         [SEL_ANY] = ARM_ANY, [SEL_ATOM] = ARM_NAME,      [SEL_GLOB] = ARM_GLOB, [SEL_REGEX] = ARM_REGEX,
         [SEL_APP] = ARM_APP, [SEL_BEHAVIOUR] = ARM_BEHAVIOUR,
     };
 
-    return to[h];
+    return (struct arm_pattern){to[name->how], name->text};
 }
 
 struct arming {
@@ -197,8 +208,7 @@ static void arm_spec(struct arming *a, const struct spec *s, int id)
     arm_probe(&a->arm, id, kinds[s->kind], scopes[s->scope]);
     for (size_t i = 0; i < s->nselectors; i++) {
         const struct selector *sel = &s->selectors[i];
-        arm_select(&a->arm, (struct arm_pattern){how(sel->module.how), sel->module.text},
-                   (struct arm_pattern){how(sel->function.how), sel->function.text}, sel->arity_lo, sel->arity_hi);
+        arm_select(&a->arm, asked_pattern(&sel->module), asked_pattern(&sel->function), sel->arity_lo, sel->arity_hi);
     }
     arm_match_spec(a, s);
     for (size_t i = 0; i < s->natoms; i++)

@@ -6,6 +6,7 @@
 #define ETRACE_ASKED_H
 
 #include "../lang/lang.h"
+#include "../node/arm.h"
 #include "ctx.h"
 #include "groups.h"
 
@@ -17,7 +18,11 @@ struct asked {
     size_t nwheres;
     struct str *headers; /* the texts of the --hrl files */
     size_t nheaders;
-    struct buf *dump_tokens, *dump_ast; /* set before compiling: where to write what the passes made; or NULL */
+    /* Set before compiling, or NULL: where to write what the passes made; where other records than those of headers are. */
+    struct buf *dump_tokens, *dump_ast;
+    enum lang_found (*find_record)(void *data, const struct sel_name *modules, size_t nmodules, struct str name, struct arena *a,
+                                   struct lang_lookup *ret);
+    void *find_data;
 };
 
 void asked_init(struct asked *p);
@@ -27,10 +32,16 @@ void asked_release(struct asked *p);
 bool asked_compile(struct asked *p, const struct what_opts *what, const struct texts *words,
                     const struct texts *wheres, int otp, struct err *e);
 
+/* For find_record, with a bool as its data, which it sets: there is no node yet that could be asked. */
+enum lang_found asked_later(void *data, const struct sel_name *modules, size_t nmodules, struct str name, struct arena *a,
+                            struct lang_lookup *ret);
+
 void asked_warn(const struct asked *p, struct ctx *ctx);
 
 /* Appends the request; the node's name and creation give local pids in expressions their meaning. */
 bool asked_arm(const struct asked *p, const struct what_opts *what, int otp, struct str node, uint32_t creation,
                 struct buf *ret_request, struct err *e);
+
+struct arm_pattern asked_pattern(const struct sel_name *name);
 
 #endif

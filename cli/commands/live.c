@@ -7,6 +7,8 @@
 #include "../events/recfile.h"
 #include "../ground/mem.h"
 #include "../node/arm.h"
+#include "ask.h"
+#include "records.h"
 
 #define BACKLOG_FULL (8u << 20) /* unwritten output at which no more is asked from the nodes */
 #define BACKLOG_LOW (1u << 20)
@@ -19,6 +21,7 @@ struct live;
 struct live_node {
     struct live *live;
     struct session *session;
+    struct ask ask;
     struct loop_fd fd;
     unsigned index;
     bool over; /* gone, or failed */
@@ -32,8 +35,8 @@ struct live {
     struct pipeline *pipeline;
     struct live_node *nodes;
     size_t count;
-    uint32_t waiting_for; /* the reply that is read at the moment */
     struct arm_result armed;
+    struct buf found;     /* the records that a node defines, as text */
     int64_t until;        /* loop_now() time at which it stops, -1: none */
     int64_t gone_by;      /* once it is stopping */
     bool stopping, blocked, limited;
@@ -106,15 +109,8 @@ static void on_batch(void *data, const void *batch, size_t len)
 static void on_reply(void *data, const struct session_reply *reply)
 {
     struct live_node *n = data;
-    struct live *l = n->live;
-    struct err e;
 
-    if (!reply->ok)
-        session_error(reply, &e);
-    else if (arm_result_read(reply->term, &l->armed, &e))
-        return;
-    if (!l->status)
-        fail(l, &e);
+    ask_reply(&n->ask, reply);
 }
 
 static void on_readable(void *owner)
@@ -188,6 +184,76 @@ static void summary(struct live *l)
             (unsigned long long)t->truncated, (unsigned long long)t->incomplete, gone ? "destroyed" : "ended by the node");
 }
 
+/* ---- beginning ---- */
+
+/* What was asked for stands in a recording, so that a replay reads the events as they were read here. */
+static void record_specs(struct live *l)
+{
+    const struct what_opts *what = l->o->what;
+    struct buf text = {0};
+
+    for (size_t i = 0; i < l->asked.count; i++)
+        recfile_spec_add(&text, "expr", l->asked.specs[i]->text);
+    for (size_t i = 0; i < l->asked.nheaders; i++)
+        recfile_spec_add(&text, "hrl", l->asked.headers[i]);
+    if (l->found.len)
+        recfile_spec_add(&text, "hrl", buf_view(&l->found));
+    for (size_t i = 0; i < what->lets.count; i++)
+        recfile_spec_add(&text, "let", (struct str){what->lets.items[i], strlen(what->lets.items[i])});
+    for (size_t i = 0; i < l->count; i++)
+        pipeline_specs(l->pipeline, (unsigned)i, buf_view(&text));
+    buf_release(&text);
+}
+
+/* What events are shown by: made before anything is attached to, or once a node has said what the records are. */
+static bool begin(struct live *l, struct err *e)
+{
+    struct pipeline_options options = {
+        .views = l->show.views, .nviews = l->show.count,
+        .specs = l->asked.specs, .nspecs = l->asked.count,
+        .greps = l->show.greps, .ngreps = l->show.ngreps,
+        .wheres = l->asked.wheres, .nwheres = l->asked.nwheres,
+        .limit = (uint64_t)l->o->limit->limit,
+        .notice = on_notice, .ctx = l,
+    };
+
+    asked_warn(&l->asked, l->ctx);
+    l->pipeline = pipeline_new(&options, e);
+    if (l->pipeline)
+        record_specs(l);
+    return l->pipeline != NULL;
+}
+
+/* Compiles for this node's OTP and records, so that what it does not have is refused before anything is sent. */
+static bool compile_for(struct live_node *n, struct asked *asked, struct records *records, struct err *e)
+{
+    const struct live_options *o = n->live->o;
+
+    asked_init(asked);
+    asked->find_record = records_find;
+    asked->find_data = records;
+    bool ok = asked_compile(asked, o->what, o->words, &o->view->wheres, session_node(n->session)->otp, e);
+    if (!ok && records->err.status)
+        *e = records->err;
+    return ok;
+}
+
+static bool begin_late(struct live *l, struct err *e)
+{
+    struct records records;
+
+    records_init(&records, &l->nodes[0].ask);
+    asked_release(&l->asked);
+    bool ok = compile_for(&l->nodes[0], &l->asked, &records, e);
+    if (ok)
+        records_text(&records, &l->found);
+    ok = ok && begin(l, e);
+    records_release(&records);
+    for (size_t i = 0; ok && i < l->count; i++)
+        ok = session_pull_allowed(l->nodes[i].session, true, e);
+    return ok;
+}
+
 /* ---- attaching ---- */
 
 static struct session_options session_options(const struct live *l, struct str *keys, size_t nkeys)
@@ -257,27 +323,32 @@ static bool attach(struct live *l, struct live_node *n, const char *name, struct
         if (*end || target.ospid <= 0)
             return err_set(e, ERR_USAGE, "--pid takes the number of an operating system process, not '%s'", o->os_pid);
     }
-    n->session = session_open(&target, &options, &handlers, e);
-    return n->session && session_wait(n->session, 0, ANSWER_MS, e);
+    n->session = n->ask.session = session_open(&target, &options, &handlers, e);
+    /* Without a pipeline nothing may come. */
+    return n->session && (l->pipeline || session_pull_allowed(n->session, false, e)) && session_wait(n->session, 0, ANSWER_MS, e);
 }
 
-/* Compiles once more for this node's OTP, so that what it does not have is refused before anything is sent. */
+static bool read_armed(struct etf term, void *into, struct err *e)
+{
+    return arm_result_read(term, into, e);
+}
+
 static bool arm(struct live *l, struct live_node *n, struct err *e)
 {
     const struct session_node *node = session_node(n->session);
     const struct live_options *o = l->o;
     struct asked asked;
+    struct records records;
     struct buf request = {0};
-    uint32_t id;
 
-    asked_init(&asked);
+    records_init(&records, &n->ask);
     arm_result_release(&l->armed);
-    bool ok = asked_compile(&asked, o->what, o->words, &o->view->wheres, node->otp, e) &&
+    bool ok = compile_for(n, &asked, &records, e) &&
               asked_arm(&asked, o->what, node->otp, (struct str){node->name, strlen(node->name)}, node->creation, &request, e) &&
-              session_request(n->session, buf_view(&request), ANSWER_MS, &id, e) &&
-              session_wait(n->session, id, ANSWER_MS, e);
+              ask_node(&n->ask, buf_view(&request), read_armed, &l->armed, e);
     buf_release(&request);
     asked_release(&asked);
+    records_release(&records);
     return ok;
 }
 
@@ -293,12 +364,12 @@ static bool attach_all(struct live *l, struct err *e)
         if (!attach(l, n, name && *name ? name : NULL, e))
             return false;
     }
+    if (!l->pipeline && !begin_late(l, e))
+        return false;
     for (size_t i = 0; i < l->count; i++) {
         struct live_node *n = &l->nodes[i];
         if (!arm(l, n, e))
             return false;
-        if (l->status)
-            return true;
         n->fd = (struct loop_fd){.fd = session_fd(n->session), .want_read = true, .ready = on_readable, .owner = n};
         loop_add(&l->ctx->loop, &n->fd);
         banner(l, n);
@@ -392,23 +463,6 @@ static void finish(struct live *l)
     summary(l);
 }
 
-/* What was asked for stands in a recording, so that a replay reads the events as they were read here. */
-static void record_specs(struct live *l)
-{
-    const struct what_opts *what = l->o->what;
-    struct buf text = {0};
-
-    for (size_t i = 0; i < l->asked.count; i++)
-        recfile_spec_add(&text, "expr", l->asked.specs[i]->text);
-    for (size_t i = 0; i < l->asked.nheaders; i++)
-        recfile_spec_add(&text, "hrl", l->asked.headers[i]);
-    for (size_t i = 0; i < what->lets.count; i++)
-        recfile_spec_add(&text, "let", (struct str){what->lets.items[i], strlen(what->lets.items[i])});
-    for (size_t i = 0; i < l->count; i++)
-        pipeline_specs(l->pipeline, (unsigned)i, buf_view(&text));
-    buf_release(&text);
-}
-
 static void leave_early(struct live *l)
 {
     struct err e;
@@ -422,28 +476,17 @@ static void leave_early(struct live *l)
 int live_run(struct ctx *ctx, const struct live_options *o, const char *default_view)
 {
     struct live l = {.ctx = ctx, .o = o, .until = -1};
+    bool later = false;
     struct err e;
 
     l.count = MAX(o->node->nodes.count, 1);
     l.nodes = mem_zalloc(l.count * sizeof(*l.nodes));
     asked_init(&l.asked);
+    l.asked.find_record = asked_later;
+    l.asked.find_data = &later;
     bool ok = asked_compile(&l.asked, o->what, o->words, &o->view->wheres, 0, &e) &&
-              show_open(&l.show, ctx, o->view, default_view, l.count > 1, &e);
-    if (ok) {
-        struct pipeline_options options = {
-            .views = l.show.views, .nviews = l.show.count,
-            .specs = l.asked.specs, .nspecs = l.asked.count,
-            .greps = l.show.greps, .ngreps = l.show.ngreps,
-            .wheres = l.asked.wheres, .nwheres = l.asked.nwheres,
-            .limit = (uint64_t)o->limit->limit,
-            .notice = on_notice, .ctx = &l,
-        };
-        asked_warn(&l.asked, ctx);
-        l.pipeline = pipeline_new(&options, &e);
-        ok = l.pipeline != NULL;
-    }
-    if (ok)
-        record_specs(&l);
+              show_open(&l.show, ctx, o->view, default_view, l.count > 1, &e) &&
+              (later || begin(&l, &e));
     ok = ok && attach_all(&l, &e);
     if (!ok)
         fail(&l, &e);
@@ -463,6 +506,7 @@ int live_run(struct ctx *ctx, const struct live_options *o, const char *default_
     arm_result_release(&l.armed);
     pipeline_free(l.pipeline);
     show_close(&l.show);
+    buf_release(&l.found);
     asked_release(&l.asked);
     return l.status;
 }

@@ -110,6 +110,7 @@ static const struct sentence sentences[] = {
     {"bad_request", 0, ERR_RUN, "the node does not understand the request"},
     {"busy", 0, ERR_RUN, "the node is still at an earlier request"},
     {"stopping", 0, ERR_RUN, "the tracing is being ended"},
+    {"too_many_modules", 3, ERR_USAGE, "%s modules are too many to look for a record (%s at most): name one, as in mod#rec{}"},
     {"max_heap_size", 0, ERR_GUARD, "the expression matches more functions than the companion's memory allows"},
     {"notsup", 2, ERR_NODE, "%s"},
 };

@@ -180,6 +180,18 @@ void arm_disarm(struct buf *b)
     etf_atomz(b, "disarm");
 }
 
+void arm_record(struct buf *b, const struct arm_pattern *modules, size_t nmodules, struct str name)
+{
+    etf_version(b);
+    etf_tuple(b, 3);
+    etf_atomz(b, "record");
+    etf_list(b, nmodules);
+    for (size_t i = 0; i < nmodules; i++)
+        put_pattern(b, modules[i]);
+    etf_nil(b);
+    etf_bin(b, name.at, name.len);
+}
+
 /* ---- the answer ---- */
 
 #define LIST_MAX 100000

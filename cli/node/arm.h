@@ -59,6 +59,9 @@ void arm_allow_empty(struct arm *a);            /* a probe that matches nothing 
 void arm_finish(struct arm *a, struct buf *ret_request); /* appends the term for session_request() */
 void arm_disarm(struct buf *ret_request);                /* takes every pattern and flag away; the session stays */
 
+/* Asks for the definition of a record in the modules that the patterns select. */
+void arm_record(struct buf *ret_request, const struct arm_pattern *modules, size_t nmodules, struct str name);
+
 struct arm_result_probe {
     int id;
     uint64_t functions, modules;
