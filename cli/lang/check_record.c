@@ -61,16 +61,25 @@ static bool field_of(struct check *k, const struct lang_record *r, const struct 
     return diag_guess(k->c, &g);
 }
 
-static struct ast *field(struct check *k, struct ast *n, const struct lang_record *r, bool later, bool pattern)
+struct ast *check_record_index(struct check *k, struct ast *n)
 {
+    struct lang_record r;
+    bool later;
     size_t i = 0;
 
-    if (!later && !field_of(k, r, n->items[1], &i))
+    if (!check_record_of(k, n->module, n->text, n, &r, &later) || (!later && !field_of(k, &r, n->items[1], &i)))
         return NULL;
     struct ast *index = check_lit(k, term_int(k->c->arena, (int64_t)i + 2), n);
     if (later)
         index->known = NULL;
-    if (!n->items[0])
+    return index;
+}
+
+static struct ast *field(struct check *k, struct ast *n, bool pattern)
+{
+    struct ast *index = check_record_index(k, n);
+
+    if (!index || !n->items[0])
         return index;
     if (pattern) {
         diag(k->c, n->from, n->len, "an expression has no place in an argument list");
@@ -104,48 +113,50 @@ static struct ast *left_out(struct check *k, const struct ast *n, const struct l
 {
     if (pattern)
         return check_new(k, A_ANY, n);
-    if (r->defaults[i])
-        return check_lit(k, r->defaults[i], n);
+    if (r->defaults[i]) {
+        struct ast *value = check_lit(k, r->defaults[i], n);
+        value->quoted = true; /* no word of a `where` */
+        return value;
+    }
     diag(k->c, n->from, n->len, "the default value of field " STR_FMT " is no literal term", STR_ARG(r->fields[i]));
     diag_note(k->c, "give the field, or _ = Value");
     return NULL;
 }
 
-/* A record that is known later: its values alone are checked, so that what is wrong with them is said at once. */
-static struct ast *any_record(struct check *k, struct ast *n, bool pattern)
+struct ast *check_record_tuple(struct check *k, struct ast *n, bool pattern, bool *ret_later)
 {
-    struct ast *tuple = check_new(k, A_TUPLE, n);
-
-    tuple->count = n->count / 2;
-    tuple->items = arena_alloc(k->c->arena, tuple->count * sizeof(*tuple->items) + 1);
-    for (size_t i = 0; i < tuple->count; i++)
-        tuple->items[i] = n->items[2 * i + 1];
-    tuple = pattern ? check_pattern(k, tuple) : check_expr(k, tuple);
-    if (tuple)
-        tuple->known = NULL;
-    return tuple;
-}
-
-struct ast *check_record(struct check *k, struct ast *n, bool pattern)
-{
-    struct lang_record r;
-    bool later;
-
-    if (!check_record_of(k, n->module, n->text, n, &r, &later))
-        return NULL;
-    if (n->type == A_RECFIELD)
-        return field(k, n, &r, later, pattern);
-    if (later)
-        return any_record(k, n, pattern);
-
     struct ast *tuple = check_new(k, A_TUPLE, n), *rest = NULL;
-    tuple->count = r.nfields + 1;
-    tuple->items = arena_alloc(k->c->arena, tuple->count * sizeof(*tuple->items));
+    struct lang_record r;
+
+    if (!check_record_of(k, n->module, n->text, n, &r, ret_later))
+        return NULL;
+    tuple->count = *ret_later ? n->count / 2 : r.nfields + 1;
+    tuple->items = arena_alloc(k->c->arena, tuple->count * sizeof(*tuple->items) + 1);
+    if (*ret_later) {
+        for (size_t i = 0; i < tuple->count; i++)
+            tuple->items[i] = n->items[2 * i + 1];
+        return tuple;
+    }
     tuple->items[0] = check_lit(k, term_atom_n(k->c->arena, r.name), n);
+    tuple->items[0]->quoted = true;
     if (!given(k, n, &r, tuple->items + 1, &rest))
         return NULL;
     for (size_t i = 1; i < tuple->count; i++)
         if (!tuple->items[i] && !(tuple->items[i] = rest ? rest : left_out(k, n, &r, i - 1, pattern)))
             return NULL;
-    return pattern ? check_pattern(k, tuple) : check_expr(k, tuple);
+    return tuple;
+}
+
+struct ast *check_record(struct check *k, struct ast *n, bool pattern)
+{
+    bool later;
+
+    if (n->type == A_RECFIELD)
+        return field(k, n, pattern);
+    struct ast *tuple = check_record_tuple(k, n, pattern, &later);
+    if (tuple)
+        tuple = pattern ? check_pattern(k, tuple) : check_expr(k, tuple);
+    if (tuple && later)
+        tuple->known = NULL;
+    return tuple;
 }
