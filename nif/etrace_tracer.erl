@@ -54,6 +54,7 @@
 -include("tracer_files.hrl").
 -include("tracer_select.hrl").
 -include("tracer_records.hrl").
+-include("tracer_cost.hrl").
 -include("tracer_arm.hrl").
 -include("tracer_fallback.hrl").
 -include("tracer_names.hrl").
@@ -373,6 +374,8 @@ request_do(ping, Id, S) -> reply(Id, {ok, pong}, S);
 request_do(info, Id, S) -> reply(Id, {ok, info(S)}, S);
 request_do({arm, Map}, Id, S) when is_map(Map) -> arm(Id, Map, S);
 request_do({record, Modules, Name}, Id, S) when is_list(Modules), is_binary(Name) -> ask_worker(Id, record, {Modules, Name}, S);
+request_do({select, Map}, Id, S) when is_map(Map) -> ask_worker(Id, select, Map, S);
+request_do({call_count, Map}, Id, S) when is_map(Map) -> ask_worker(Id, call_count, {self(), Map}, S);
 request_do(disarm, Id, S) -> reply(Id, {ok, true}, disarm(S));
 request_do(_, Id, S) -> reply(Id, {error, bad_request}, S).
 
@@ -422,7 +425,9 @@ work(Function, Argument) ->
         case Function of
             arm -> arm_do(Argument);
             check -> check_do(Argument);
-            record -> record_do(Argument)
+            record -> record_do(Argument);
+            select -> select_do(Argument);
+            call_count -> call_count_do(Argument)
         end
     catch
         throw:Reason -> {error, Reason};

@@ -4,7 +4,7 @@
 %% function, and the owner has a lease to keep); the flags of processes come last, from the owner: until then nothing
 %% is traced, and a failure half-way has traced nobody.
 %%
-%% Request: #{probes => [Probe], procs => [Who], ports => [Who], flags => [atom], allow_empty => boolean}
+%% Request: #{probes => [Probe], procs => [Who], ports => [Who], flags => [atom], allow_empty => boolean, force => boolean}
 %% Probe: #{id, type => call|send|recv, scope => local|global|meta, select => [Selector], atoms => [Bin],
 %%          match_spec => {any, Bin} | {arity, #{Arity => Bin}}}, Bin: an encoded match specification, or `true`
 %% Who: all | existing | new | {pid, Bin} | {name, Bin} | {application, Bin} | {initial, Bin}
@@ -63,22 +63,31 @@ helped(_, _, S) ->
 %% ---- in the worker ------------------------------------------------------------------------------------------------
 
 %% Only: all, or the modules that are to be armed again.
-arm_do({Session, Request = #{probes := Probes}, Only, Fallback}) ->
+arm_do({Session, Request, Only, Fallback}) ->
+    {Read, Found, Warnings} = chosen(Request, Only),
+    Calls = call_patterns(Session, Found, Only),
+    Only =:= all andalso lists:foreach(fun(Kind) -> messages(Session, Kind, [P || P = #{type := K} <- Read, K =:= Kind]) end, [send, recv]),
+    More = case Fallback of true -> [<<"without a NIF: at most 1000 events a second">>]; false -> [] end,
+    {ok, watched(Request, Calls), (counted(Found))#{warning => More ++ Warnings}}.
+
+%% {The probes, [{Probe, [{MFA, Specification}]}], warnings}
+chosen(Request = #{probes := Probes}, Only) ->
     Gates = gates(),
     Read = [probe(P) || P <- Probes],
     Warnings = lists:usort(lists:flatmap(fun(P) -> allowed(P, Request, Gates) end, Read)),
     Lenient = maps:get(allow_empty, Request, false),
-    Found = [{P, found(P, Only, Lenient)} || P <- Read],
-    case [Id || {#{type := call, id := Id}, []} <- Found, not Lenient] of
-        [Empty | _] -> throw({empty, Empty});
+    Chosen = [{P, found(P, Only, Lenient, Request)} || P <- Read],
+    case [{Id, Left} || {#{type := call, id := Id}, {[], Left}} <- Chosen, not Lenient] of
+        [{_, [MFA | _]} | _] -> throw({dangerous, mfa_text(MFA)});
+        [{Empty, []} | _] -> throw({empty, Empty});
         [] -> ok
     end,
-    Calls = call_patterns(Session, Found, Only),
-    Only =:= all andalso lists:foreach(fun(Kind) -> messages(Session, Kind, [P || P = #{type := K} <- Read, K =:= Kind]) end, [send, recv]),
-    Counts = [#{id => Id, functions => length(Fs), modules => length(lists:usort([M || {{M, _, _}, _} <- Fs]))}
-        || {#{id := Id}, Fs} <- Found],
-    More = case Fallback of true -> [<<"without a NIF: at most 1000 events a second">>]; false -> [] end,
-    {ok, watched(Request, Calls), #{probes => Counts, warning => More ++ Warnings}}.
+    Found = [{P, Functions} || {P, {Functions, _}} <- Chosen],
+    {Read, Found, Warnings ++ dangers(lists:usort(lists:append([Left || {_, {_, Left}} <- Chosen])), Found)}.
+
+counted(Found) ->
+    #{probes => [#{id => Id, functions => length(Fs), modules => length(lists:usort([M || {{M, _, _}, _} <- Fs]))}
+        || {#{id := Id}, Fs} <- Found]}.
 
 %% The probe with its specifications decoded. Atoms in them must exist: a specification that names none of this node's
 %% atoms cannot match, and making them would be ours for ever.
@@ -92,25 +101,26 @@ probe(Probe = #{match_spec := Spec}) ->
 spec(Bin) ->
     try binary_to_term(Bin, [safe]) catch error:_ -> throw(bad_spec) end.
 
-%% [{MFA, Specification}]
-found(#{type := call, scope := Scope, select := Selectors, match_spec := Spec}, Only, Lenient) ->
-    All = lists:usort(lists:flatmap(fun(Selector) ->
-        try wanted(Selector, Only) andalso select(Selector, Scope) of
-            false -> [];
-            Found -> Found
+%% {[{MFA, Specification}], [MFA that is too dangerous]}
+found(#{type := call, scope := Scope, select := Selectors, match_spec := Spec}, Only, Lenient, Request) ->
+    {Takes, Leaves} = lists:unzip([
+        try wanted(Selector, Only) andalso taken(Selector, Scope, Request) of
+            false -> {[], []};
+            Taken -> Taken
         catch
-            throw:Reason when Lenient, element(1, Reason) =/= bad_pattern -> []
-        end
-    end, Selectors)),
-    lists:flatmap(fun(MFA = {M, _, A}) ->
+            throw:Reason when Lenient, element(1, Reason) =/= bad_pattern -> {[], []}
+        end || Selector <- Selectors]),
+    All = lists:usort(lists:append(Takes)),
+    Found = lists:flatmap(fun(MFA = {M, _, A}) ->
         Here = Only =:= all orelse lists:member(M, Only),
         case Spec of
             {any, Ms} when Here -> [{MFA, Ms}];
             {arity, #{A := Ms}} when Here -> [{MFA, Ms}];
             _ -> []
         end
-    end, All);
-found(_, _, _) -> [].
+    end, All),
+    {Found, lists:usort(lists:append(Leaves)) -- All};
+found(_, _, _, _) -> {[], []}.
 
 wanted(_, all) -> true;
 wanted({{name, Name}, _, _, _}, Only) -> lists:any(fun(M) -> atom_to_binary(M) =:= Name end, Only);

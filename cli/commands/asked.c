@@ -113,19 +113,27 @@ static bool add(struct asked *p, const struct lang_options *opt, struct str text
     return true;
 }
 
-static bool add_file(struct asked *p, const struct lang_options *opt, const char *path, struct err *e)
+bool asked_texts(const struct what_opts *what, const struct texts *words, struct arena *a, struct texts *ret, struct err *e)
 {
     struct buf b = {0};
+    bool ok = true;
 
-    bool ok = read_all(path, &b, e);
-    char *text = arena_strndup(&p->arena, b.data, b.len);
-    ok = ok && add(p, opt, (struct str){text, b.len}, e);
+    for (size_t i = 0; i < words->count; i++)
+        texts_add(ret, words->items[i]);
+    for (size_t i = 0; ok && i < what->files.count; i++) {
+        buf_clear(&b);
+        ok = read_all(what->files.items[i], &b, e);
+        if (ok && b.len && memchr(b.data, 0, b.len))
+            ok = err_set(e, ERR_USAGE, "%s has a NUL in it", what->files.items[i]);
+        if (ok)
+            texts_add(ret, arena_strndup(a, b.data, b.len));
+    }
     buf_release(&b);
     return ok;
 }
 
-bool asked_compile(struct asked *p, const struct what_opts *what, const struct texts *words,
-                    const struct texts *wheres, int otp, struct err *e)
+bool asked_compile(struct asked *p, const struct what_opts *what, const struct texts *texts, const struct texts *wheres,
+                    int otp, struct err *e)
 {
     struct lang_options opt = {.otp = otp, .unsafe = what->unsafe, .dump_tokens = p->dump_tokens, .dump_ast = p->dump_ast,
                                .find_record = p->find_record, .find_data = p->find_data};
@@ -139,11 +147,8 @@ bool asked_compile(struct asked *p, const struct what_opts *what, const struct t
     opt.nlets = what->lets.count;
     if (!read_records(p, &what->records, &opt, e))
         return false;
-    for (size_t i = 0; i < words->count; i++)
-        if (!add(p, &opt, (struct str){words->items[i], strlen(words->items[i])}, e))
-            return false;
-    for (size_t i = 0; i < what->files.count; i++)
-        if (!add_file(p, &opt, what->files.items[i], e))
+    for (size_t i = 0; i < texts->count; i++)
+        if (!add(p, &opt, (struct str){texts->items[i], strlen(texts->items[i])}, e))
             return false;
     p->wheres = mem_zalloc((wheres->count + 1) * sizeof(*p->wheres));
     for (; p->nwheres < wheres->count; p->nwheres++) {
@@ -274,7 +279,7 @@ static bool supported(const struct spec *s, struct err *e)
 }
 
 bool asked_arm(const struct asked *p, const struct what_opts *what, int otp, struct str node, uint32_t creation,
-                struct buf *ret_request, struct err *e)
+                struct buf *ret_asked, struct err *e)
 {
     struct arming a = {.otp = otp, .node = node, .creation = creation};
     unsigned wanted = 0, no_args = SPEC_F_ARITY;
@@ -302,8 +307,10 @@ bool asked_arm(const struct asked *p, const struct what_opts *what, int otp, str
         arm_flag(&a.arm, inherits[what->inherit]);
     if (what->allow_empty)
         arm_allow_empty(&a.arm);
+    if (what->force)
+        arm_force(&a.arm);
     if (ok)
-        arm_finish(&a.arm, ret_request);
+        arm_finish(&a.arm, ret_asked);
     arm_release(&a.arm);
     arena_release(&a.arena);
     buf_release(&a.etf);

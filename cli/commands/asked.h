@@ -28,9 +28,12 @@ struct asked {
 void asked_init(struct asked *p);
 void asked_release(struct asked *p);
 
-/* Compiles words and -f files (and -e filters) for that OTP release; 0: none in particular. To be called once. */
-bool asked_compile(struct asked *p, const struct what_opts *what, const struct texts *words,
-                    const struct texts *wheres, int otp, struct err *e);
+/* Adds the words and the texts of the -f files, which can be read but once, to *ret; its owner releases it and the arena. */
+bool asked_texts(const struct what_opts *what, const struct texts *words, struct arena *a, struct texts *ret, struct err *e);
+
+/* Compiles the texts (and -e filters) for that OTP release; 0: none in particular. To be called once. */
+bool asked_compile(struct asked *p, const struct what_opts *what, const struct texts *texts, const struct texts *wheres,
+                   int otp, struct err *e);
 
 /* For find_record, with a bool as its data, which it sets: there is no node yet that could be asked. */
 enum lang_found asked_later(void *data, const struct sel_name *modules, size_t nmodules, struct str name, struct arena *a,
@@ -38,9 +41,9 @@ enum lang_found asked_later(void *data, const struct sel_name *modules, size_t n
 
 void asked_warn(const struct asked *p, struct ctx *ctx);
 
-/* Appends the request; the node's name and creation give local pids in expressions their meaning. */
+/* Appends what arm_request() takes; the node's name and creation give local pids in expressions their meaning. */
 bool asked_arm(const struct asked *p, const struct what_opts *what, int otp, struct str node, uint32_t creation,
-                struct buf *ret_request, struct err *e);
+                struct buf *ret_asked, struct err *e);
 
 struct arm_pattern asked_pattern(const struct sel_name *name);
 

@@ -13,6 +13,7 @@ struct ctx {
     struct loop loop;
     struct out *out; /* results */
     bool color_talk;
+    bool begun; /* a line of talk that ctx_begin() wrote is not complete */
     int quiet; /* 1: no banner and summary, 2: no warnings either; errors are always said */
     int interrupts; /* signals that asked to end */
     int last_signal;
@@ -22,6 +23,8 @@ void ctx_init(struct ctx *c);
 void ctx_release(struct ctx *c);
 
 void ctx_say(struct ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3);  /* `etrace: …`, unless quiet */
+void ctx_begin(struct ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3); /* ctx_say() without the end of the line */
+void ctx_end(struct ctx *c, const char *more); /* ` · more` ends it; a line of its own when something else was said meanwhile */
 void ctx_warn(struct ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3); /* the same, unless very quiet */
 int ctx_fail(struct ctx *c, const struct err *e); /* says the error and its hint; returns the exit status */
 

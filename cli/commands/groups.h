@@ -21,7 +21,7 @@ struct what_opts {
     struct texts procs;
     int inherit; /* index into "none|spawn|first-spawn|link|first-link" */
     struct texts files, lets, records;
-    bool unsafe, allow_empty, dry_run;
+    bool unsafe, allow_empty, force, dry_run;
 };
 extern const struct opt_group what_group;
 #define WHAT_OPTS_INIT ((struct what_opts){0})

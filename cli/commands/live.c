@@ -8,6 +8,7 @@
 #include "../ground/mem.h"
 #include "../node/arm.h"
 #include "ask.h"
+#include "cost.h"
 #include "records.h"
 
 #define BACKLOG_FULL (8u << 20) /* unwritten output at which no more is asked from the nodes */
@@ -30,12 +31,13 @@ struct live_node {
 struct live {
     struct ctx *ctx;
     const struct live_options *o;
+    struct arena arena;   /* of the texts that were read from files */
+    struct texts texts;
     struct asked asked;
     struct show show;
     struct pipeline *pipeline;
     struct live_node *nodes;
     size_t count;
-    struct arm_result armed;
     struct buf found;     /* the records that a node defines, as text */
     int64_t until;        /* loop_now() time at which it stops, -1: none */
     int64_t gone_by;      /* once it is stopping */
@@ -142,7 +144,8 @@ static void on_notice(void *data, const struct event_node *node, struct str tag,
              text.len ? " " : "", (int)text.len, text.at);
 }
 
-static void banner(struct live *l, const struct live_node *n)
+/* What is going to be traced; the line goes on when it is. */
+static void announce(struct live *l, const struct live_node *n, const struct arm_result *x)
 {
     const struct session_node *node = session_node(n->session);
     uint64_t functions = 0;
@@ -150,18 +153,17 @@ static void banner(struct live *l, const struct live_node *n)
 
     for (size_t i = 0; i < l->asked.count; i++)
         calls = calls || l->asked.specs[i]->kind == SPEC_CALL;
-    for (size_t i = 0; i < l->armed.nprobes; i++)
-        functions += l->armed.probes[i].functions;
+    for (size_t i = 0; i < x->nprobes; i++)
+        functions += x->probes[i].functions;
     if (node->fallback)
         ctx_warn(l->ctx, "%s: tracing without the NIF, at most 1000 events a second: %s", node->name, node->fallback_why);
-    for (size_t i = 0; i < l->armed.nwarnings; i++)
-        ctx_warn(l->ctx, "%s: warning: %s", node->name, l->armed.warnings[i]);
+    for (size_t i = 0; i < x->nwarnings; i++)
+        ctx_warn(l->ctx, "%s: warning: %s", node->name, x->warnings[i]);
     char found[64] = "";
     if (calls)
         snprintf(found, sizeof(found), " · %llu function%s", (unsigned long long)functions, plural(functions));
-    ctx_say(l->ctx, "%s · OTP %s%s · %llu process%s%s", node->name, node->otp_version, found,
-            (unsigned long long)l->armed.processes, l->armed.processes == 1 ? "" : "es",
-            l->o->what->dry_run ? " · not traced (--dry-run)" : " · Ctrl-C stops");
+    ctx_begin(l->ctx, "%s · OTP %s%s · %llu process%s", node->name, node->otp_version, found,
+              (unsigned long long)x->processes, x->processes == 1 ? "" : "es");
 }
 
 static void summary(struct live *l)
@@ -232,7 +234,7 @@ static bool compile_for(struct live_node *n, struct asked *asked, struct records
     asked_init(asked);
     asked->find_record = records_find;
     asked->find_data = records;
-    bool ok = asked_compile(asked, o->what, o->words, &o->view->wheres, session_node(n->session)->otp, e);
+    bool ok = asked_compile(asked, o->what, &n->live->texts, &o->view->wheres, session_node(n->session)->otp, e);
     if (!ok && records->err.status)
         *e = records->err;
     return ok;
@@ -328,25 +330,55 @@ static bool attach(struct live *l, struct live_node *n, const char *name, struct
     return n->session && (l->pipeline || session_pull_allowed(n->session, false, e)) && session_wait(n->session, 0, ANSWER_MS, e);
 }
 
-static bool read_armed(struct etf term, void *into, struct err *e)
+static bool read_result(struct etf term, void *into, struct err *e)
 {
     return arm_result_read(term, into, e);
+}
+
+static bool ask_arm(struct live_node *n, enum arm_verb verb, struct str asked, struct arm_result *ret, struct err *e)
+{
+    struct buf request = {0};
+
+    arm_request(&request, verb, asked);
+    bool ok = ask_node(&n->ask, buf_view(&request), read_result, ret, e);
+    buf_release(&request);
+    return ok;
+}
+
+/* Says what would be traced, looks at what it costs, and traces. */
+static bool trace(struct live *l, struct live_node *n, struct str asked, struct err *e)
+{
+    struct arm_result chosen, armed;
+    const struct what_opts *what = l->o->what;
+
+    if (!ask_arm(n, ARM_SELECT, asked, &chosen, e))
+        return false;
+    bool ok = !chosen.busy || what->force || cost_measure(l->ctx, &n->ask, session_node(n->session)->name, chosen.busy, asked, e);
+    if (ok)
+        announce(l, n, &chosen);
+    arm_result_release(&chosen);
+    if (ok && !what->dry_run) {
+        ok = ask_arm(n, ARM_TRACE, asked, &armed, e);
+        if (ok)
+            arm_result_release(&armed);
+    }
+    if (ok)
+        ctx_end(l->ctx, what->dry_run ? "not traced (--dry-run)" : "Ctrl-C stops");
+    return ok;
 }
 
 static bool arm(struct live *l, struct live_node *n, struct err *e)
 {
     const struct session_node *node = session_node(n->session);
-    const struct live_options *o = l->o;
     struct asked asked;
     struct records records;
-    struct buf request = {0};
+    struct buf b = {0};
 
     records_init(&records, &n->ask);
-    arm_result_release(&l->armed);
     bool ok = compile_for(n, &asked, &records, e) &&
-              asked_arm(&asked, o->what, node->otp, (struct str){node->name, strlen(node->name)}, node->creation, &request, e) &&
-              ask_node(&n->ask, buf_view(&request), read_armed, &l->armed, e);
-    buf_release(&request);
+              asked_arm(&asked, l->o->what, node->otp, (struct str){node->name, strlen(node->name)}, node->creation, &b, e) &&
+              trace(l, n, buf_view(&b), e);
+    buf_release(&b);
     asked_release(&asked);
     records_release(&records);
     return ok;
@@ -372,7 +404,6 @@ static bool attach_all(struct live *l, struct err *e)
             return false;
         n->fd = (struct loop_fd){.fd = session_fd(n->session), .want_read = true, .ready = on_readable, .owner = n};
         loop_add(&l->ctx->loop, &n->fd);
-        banner(l, n);
     }
     return true;
 }
@@ -481,10 +512,12 @@ int live_run(struct ctx *ctx, const struct live_options *o, const char *default_
 
     l.count = MAX(o->node->nodes.count, 1);
     l.nodes = mem_zalloc(l.count * sizeof(*l.nodes));
+    arena_init(&l.arena);
     asked_init(&l.asked);
     l.asked.find_record = asked_later;
     l.asked.find_data = &later;
-    bool ok = asked_compile(&l.asked, o->what, o->words, &o->view->wheres, 0, &e) &&
+    bool ok = asked_texts(o->what, o->words, &l.arena, &l.texts, &e) &&
+              asked_compile(&l.asked, o->what, &l.texts, &o->view->wheres, 0, &e) &&
               show_open(&l.show, ctx, o->view, default_view, l.count > 1, &e) &&
               (later || begin(&l, &e));
     ok = ok && attach_all(&l, &e);
@@ -503,10 +536,11 @@ int live_run(struct ctx *ctx, const struct live_options *o, const char *default_
         session_close(l.nodes[i].session);
     }
     free(l.nodes);
-    arm_result_release(&l.armed);
     pipeline_free(l.pipeline);
     show_close(&l.show);
     buf_release(&l.found);
     asked_release(&l.asked);
+    texts_release(&l.texts);
+    arena_release(&l.arena);
     return l.status;
 }

@@ -103,6 +103,7 @@ static const struct sentence sentences[] = {
     {"noproc", 2, ERR_EMPTY, "there is no process %s on the node"},
     {"noproc", 3, ERR_EMPTY, "no process is registered as %s on the node"},
     {"no_atom", 2, ERR_EMPTY, "the node does not know the atom %s, so nothing can match it"},
+    {"dangerous", 2, ERR_GUARD, "the tracing itself goes through %s: only its name, or --force, takes it"},
     {"empty", 2, ERR_EMPTY, "expression %s matches no function on the node"},
     {"bad_pattern", 4, ERR_USAGE, "the pattern %s is wrong: %s"},
     {"bad_spec", 2, ERR_NODE, "the node refuses the match specification for %s"},
