@@ -91,6 +91,8 @@ static void on_batch(void *data, const void *batch, size_t len)
     struct live *l = n->live;
     struct err e;
 
+    if (!l->pipeline) /* what comes while it ends early */
+        return;
     switch (pipeline_batch(l->pipeline, n->index, (struct str){batch, len}, &e)) {
     case PIPELINE_MORE:
         break;
@@ -500,7 +502,7 @@ static void leave_early(struct live *l)
 
     for (size_t i = 0; i < l->count; i++)
         if (l->nodes[i].session && session_state(l->nodes[i].session) == SESSION_READY &&
-            session_stop(l->nodes[i].session, &e))
+            session_pull_allowed(l->nodes[i].session, true, &e) && session_stop(l->nodes[i].session, &e))
             session_wait(l->nodes[i].session, 0, LEAVE_MS, &e);
 }
 
