@@ -115,10 +115,10 @@ END
     assert_failure 2
     run "$ETRACE_BIN" -n "$NODE" --dry-run 'shelf:put(#item{id = 1}) | crate:new(#item{id = 1})'
     assert_failure 2
-    run "$ETRACE_BIN" -n "$NODE" --dry-run --allow-empty '~/^(shelf|crate)$/:_(#item{})'
+    run "$ETRACE_BIN" -n "$NODE" --dry-run --allow-empty 'local ~/^(shelf|crate)$/:_(#item{})'
     assert_failure 2
     assert_line -n 0 'etrace: record item is not the same in crate and shelf: write crate#item{}'
-    run "$ETRACE_BIN" -n "$NODE" --dry-run --allow-empty '~/^(packed|crate)$/:_(#item{other = 1})'
+    run "$ETRACE_BIN" -n "$NODE" --dry-run --allow-empty 'local ~/^(packed|crate)$/:_(#item{other = 1})'
     assert_success
 }
 

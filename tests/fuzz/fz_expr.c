@@ -48,6 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const struct where *w;
     const struct lang_record *records;
     size_t count;
+    struct etf fields;
     term_t t;
 
     if (!size)
@@ -100,6 +101,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     else
         lang_print_term(t, &out);
     lang_read_hrl(text, &a, &records, &count, &e);
+    etf_open(&fields, data, size);
+    buf_clear(&out);
+    if (lang_debug_record(STR("r"), fields, &out))
+        must(lang_read_hrl(buf_view(&out), &a, &records, &count, &e));
 
     free(copy);
     buf_release(&tokens);
