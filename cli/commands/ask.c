@@ -6,21 +6,24 @@ bool ask_node(struct ask *a, struct str request, bool (*read)(struct etf term, v
               struct err *e)
 {
     struct err answer;
-    uint32_t id;
 
-    a->read = read;
     a->into = into;
     a->err = &answer;
     a->answered = false;
-    bool ok = session_request(a->session, request, ANSWER_MS, &id, e) && session_wait(a->session, id, ANSWER_MS, e);
+    if (!session_request(a->session, request, ANSWER_MS, &a->id, e))
+        return false;
+    a->read = read;
+    bool ok = session_wait(a->session, a->id, ANSWER_MS, e);
     a->read = NULL;
     if (ok && !a->answered)
         *e = answer;
     return ok && a->answered;
 }
 
-void ask_reply(struct ask *a, const struct session_reply *reply)
+bool ask_reply(struct ask *a, const struct session_reply *reply)
 {
-    if (a->read)
-        a->answered = reply->ok ? a->read(reply->term, a->into, a->err) : session_error(reply, a->err);
+    if (!a->read || reply->id != a->id)
+        return false;
+    a->answered = reply->ok ? a->read(reply->term, a->into, a->err) : session_error(reply, a->err);
+    return true;
 }

@@ -7,9 +7,7 @@
 #include "../events/recfile.h"
 #include "../ground/mem.h"
 #include "../node/arm.h"
-#include "ask.h"
-#include "cost.h"
-#include "records.h"
+#include "prepare.h"
 
 #define BACKLOG_FULL (8u << 20) /* unwritten output at which no more is asked from the nodes */
 #define BACKLOG_LOW (1u << 20)
@@ -22,7 +20,6 @@ struct live;
 struct live_node {
     struct live *live;
     struct session *session;
-    struct ask ask;
     struct loop_fd fd;
     unsigned index;
     bool over; /* gone, or failed */
@@ -36,6 +33,7 @@ struct live {
     struct asked asked;
     struct show show;
     struct pipeline *pipeline;
+    struct ask ask;
     struct live_node *nodes;
     size_t count;
     struct buf found;     /* the records that a node defines, as text */
@@ -114,7 +112,7 @@ static void on_reply(void *data, const struct session_reply *reply)
 {
     struct live_node *n = data;
 
-    ask_reply(&n->ask, reply);
+    ask_reply(&n->live->ask, reply);
 }
 
 static void on_readable(void *owner)
@@ -228,27 +226,14 @@ static bool begin(struct live *l, struct err *e)
     return l->pipeline != NULL;
 }
 
-/* Compiles for this node's OTP and records, so that what it does not have is refused before anything is sent. */
-static bool compile_for(struct live_node *n, struct asked *asked, struct records *records, struct err *e)
-{
-    const struct live_options *o = n->live->o;
-
-    asked_init(asked);
-    asked->find_record = records_find;
-    asked->find_data = records;
-    bool ok = asked_compile(asked, o->what, &n->live->texts, &o->view->wheres, session_node(n->session)->otp, e);
-    if (!ok && records->err.status)
-        *e = records->err;
-    return ok;
-}
-
 static bool begin_late(struct live *l, struct err *e)
 {
     struct records records;
 
-    records_init(&records, &l->nodes[0].ask);
+    l->ask.session = l->nodes[0].session;
+    records_init(&records, &l->ask);
     asked_release(&l->asked);
-    bool ok = compile_for(&l->nodes[0], &l->asked, &records, e);
+    bool ok = prepare_compile(&l->asked, &records, l->o->what, &l->texts, &l->o->view->wheres, e);
     if (ok)
         records_text(&records, &l->found);
     ok = ok && begin(l, e);
@@ -327,62 +312,32 @@ static bool attach(struct live *l, struct live_node *n, const char *name, struct
         if (*end || target.ospid <= 0)
             return err_set(e, ERR_USAGE, "--pid takes the number of an operating system process, not '%s'", o->os_pid);
     }
-    n->session = n->ask.session = session_open(&target, &options, &handlers, e);
+    n->session = session_open(&target, &options, &handlers, e);
     /* Without a pipeline nothing may come. */
     return n->session && (l->pipeline || session_pull_allowed(n->session, false, e)) && session_wait(n->session, 0, ANSWER_MS, e);
 }
 
-static bool read_result(struct etf term, void *into, struct err *e)
+/* Says what is going to be traced, and traces it. */
+static bool arm(struct live *l, struct live_node *n, struct err *e)
 {
-    return arm_result_read(term, into, e);
-}
-
-static bool ask_arm(struct live_node *n, enum arm_verb verb, struct str asked, struct arm_result *ret, struct err *e)
-{
-    struct buf request = {0};
-
-    arm_request(&request, verb, asked);
-    bool ok = ask_node(&n->ask, buf_view(&request), read_result, ret, e);
-    buf_release(&request);
-    return ok;
-}
-
-/* Says what would be traced, looks at what it costs, and traces. */
-static bool trace(struct live *l, struct live_node *n, struct str asked, struct err *e)
-{
-    struct arm_result chosen, armed;
     const struct what_opts *what = l->o->what;
+    struct arm_result chosen, armed;
+    struct buf asked = {0};
 
-    if (!ask_arm(n, ARM_SELECT, asked, &chosen, e))
-        return false;
-    bool ok = !chosen.busy || what->force || cost_measure(l->ctx, &n->ask, session_node(n->session)->name, chosen.busy, asked, e);
-    if (ok)
+    l->ask.session = n->session;
+    bool ok = prepare(l->ctx, &l->ask, what, &l->texts, &asked, &chosen, e);
+    if (ok) {
         announce(l, n, &chosen);
-    arm_result_release(&chosen);
+        arm_result_release(&chosen);
+    }
     if (ok && !what->dry_run) {
-        ok = ask_arm(n, ARM_TRACE, asked, &armed, e);
+        ok = prepare_ask(&l->ask, ARM_TRACE, buf_view(&asked), &armed, e);
         if (ok)
             arm_result_release(&armed);
     }
     if (ok)
         ctx_end(l->ctx, what->dry_run ? "not traced (--dry-run)" : "Ctrl-C stops");
-    return ok;
-}
-
-static bool arm(struct live *l, struct live_node *n, struct err *e)
-{
-    const struct session_node *node = session_node(n->session);
-    struct asked asked;
-    struct records records;
-    struct buf b = {0};
-
-    records_init(&records, &n->ask);
-    bool ok = compile_for(n, &asked, &records, e) &&
-              asked_arm(&asked, l->o->what, node->otp, (struct str){node->name, strlen(node->name)}, node->creation, &b, e) &&
-              trace(l, n, buf_view(&b), e);
-    buf_release(&b);
-    asked_release(&asked);
-    records_release(&records);
+    buf_release(&asked);
     return ok;
 }
 
@@ -404,6 +359,8 @@ static bool attach_all(struct live *l, struct err *e)
         struct live_node *n = &l->nodes[i];
         if (!arm(l, n, e))
             return false;
+        if (l->status)
+            return true;
         n->fd = (struct loop_fd){.fd = session_fd(n->session), .want_read = true, .ready = on_readable, .owner = n};
         loop_add(&l->ctx->loop, &n->fd);
     }
