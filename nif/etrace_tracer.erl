@@ -257,6 +257,8 @@ handle({'DOWN', _, _, Worker, _}, S0 = #s{worker = Worker}) ->
     case S0#s.helper of {_, What} -> helped(What, killed, S); none -> S end;
 handle({retry, Id, Answer}, S) ->
     reply(Id, Answer, S);
+handle({retry, Id, Function, Argument}, S) ->
+    ask_worker(Id, Function, Argument, S);
 handle({names, _, Frames}, S) when is_list(Frames) -> % too late for the batch that they belong to
     meta(S, Frames);
 handle(Event, S = #s{tracer = fallback}) ->
@@ -379,7 +381,10 @@ request_do({call_count, Map}, Id, S) when is_map(Map) -> ask_worker(Id, call_cou
 request_do(disarm, Id, S) -> reply(Id, {ok, true}, disarm(S));
 request_do(_, Id, S) -> reply(Id, {error, bad_request}, S).
 
-%% What the worker answers by itself.
+%% What the worker answers by itself; behind a self-check, which is soon over.
+ask_worker(Id, Function, Argument, S = #s{helper = {_, check}}) ->
+    erlang:send_after(?BUSY, self(), {retry, Id, Function, Argument}),
+    S;
 ask_worker(Id, _, _, S = #s{helper = {_, _}}) -> reply(Id, {error, busy}, S);
 ask_worker(Id, Function, Argument, S) -> help({answer, Id}, Function, Argument, S).
 

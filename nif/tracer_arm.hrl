@@ -8,7 +8,8 @@
 %% Probe: #{id, type => call|send|recv, scope => local|global|meta, select => [Selector], atoms => [Bin],
 %%          match_spec => {any, Bin} | {arity, #{Arity => Bin}}}, Bin: an encoded match specification, or `true`
 %% Who: all | existing | new | {pid, Bin} | {name, Bin} | {application, Bin} | {initial, Bin}
-%% Answer: #{probes => [#{id, functions, modules}], processes => N, ports => N, warning => [Bin]}
+%% Answer: #{probes => [#{id, functions, modules}], processes => N, ports => N, warning => [Bin]}; what is asked for can be
+%% looked at and measured before: tracer_cost.hrl
 
 -record(armed, {
     request,
