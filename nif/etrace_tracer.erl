@@ -56,6 +56,8 @@
 -include("tracer_files.hrl").
 -include("tracer_select.hrl").
 -include("tracer_whom.hrl").
+-include("tracer_records.hrl").
+-include("tracer_cost.hrl").
 -include("tracer_fallback.hrl").
 -include("tracer_tally.hrl").
 -include("tracer_arm.hrl").
@@ -212,6 +214,7 @@ info(#s{why = Why, tracer = Tracer}) ->
         {otp, version(Release)},
         {version, list_to_binary(erlang:system_info(version))},
         {system_architecture, list_to_binary(erlang:system_info(system_architecture))},
+        {creation, erlang:system_info(creation)},
         {schedulers, erlang:system_info(schedulers_online)},
         {process_count, erlang:system_info(process_count)},
         {uptime, element(1, erlang:statistics(wall_clock))},
@@ -280,6 +283,8 @@ handle({retry, Id, Answer}, S) ->
     reply(Id, Answer, S);
 handle({ask, Id, What}, S) ->
     ask(Id, What, S);
+handle({retry, Id, Function, Argument}, S) ->
+    ask_worker(Id, Function, Argument, S);
 handle({names, _, Frames}, S) when is_list(Frames) -> % too late for the batch that they belong to
     meta(S, Frames);
 handle(Event, S = #s{tracer = fallback}) ->
@@ -402,10 +407,21 @@ request(Id, Bin, S) ->
 request_do(ping, Id, S) -> reply(Id, {ok, pong}, S);
 request_do(info, Id, S) -> reply(Id, {ok, info(S)}, S);
 request_do({arm, Map}, Id, S) when is_map(Map) -> arm(Id, Map, S);
-request_do({complete, What, After}, Id, S) when is_binary(After) -> complete(Id, What, After, S);
+request_do({complete, What, After}, Id, S) when is_binary(After) -> ask_worker(Id, complete, {What, After}, S);
+request_do({record, Modules, Name}, Id, S) when is_list(Modules), is_binary(Name) -> ask_worker(Id, record, {Modules, Name}, S);
+request_do({select, Map}, Id, S = #s{session = {_, Weak}}) when is_map(Map) -> ask_worker(Id, select, {Weak, Map}, S);
+request_do({call_count, Map}, Id, S = #s{session = {_, Weak}}) when is_map(Map) ->
+    ask_worker(Id, call_count, {self(), Weak, Map}, S);
 request_do(disarm, Id, S) -> reply(Id, {ok, true}, disarm(S));
 request_do({ask, What}, Id, S) -> ask(Id, What, S);
 request_do(_, Id, S) -> reply(Id, {error, bad_request}, S).
+
+%% What the worker answers by itself; behind a self-check, which is soon over.
+ask_worker(Id, Function, Argument, S = #s{helper = {_, check}}) ->
+    erlang:send_after(?BUSY, self(), {retry, Id, Function, Argument}),
+    S;
+ask_worker(Id, _, _, S = #s{helper = {_, _}}) -> reply(Id, {error, busy}, S);
+ask_worker(Id, Function, Argument, S) -> help({answer, Id}, Function, Argument, S).
 
 reply(Id, Answer, S) ->
     Message = <<$R, Id:32/little, (term_to_binary(Answer))/binary>>,
@@ -450,7 +466,10 @@ work(Function, Argument) ->
             arm -> arm_do(Argument);
             ask -> ask_do(Argument);
             check -> check_do(Argument);
-            complete -> complete_do(Argument)
+            complete -> complete_do(Argument);
+            record -> record_do(Argument);
+            select -> select_do(Argument);
+            call_count -> call_count_do(Argument)
         end
     catch
         throw:Reason -> {error, Reason};

@@ -5,7 +5,8 @@
 %% is traced, and a failure half-way has traced nobody.
 %%
 %% Request: #{probes => [Probe], procs => [Who], ports => [Who], flags => [atom], port_flags => [atom], kinds => Mask,
-%%            system => [{Event, Value}], seq_trace => boolean, allow_empty => boolean, unsafe => boolean, tally => boolean, mark => N}
+%%            system => [{Event, Value}], seq_trace => boolean, allow_empty => boolean, unsafe => boolean, force => boolean,
+%%            tally => boolean, mark => N}
 %% mark: optional; the notice {armed, N} stands in the stream between what the session before has seen and the first event
 %% that answers the request, so that who arms again and again knows which event answers what.
 %% Probe: #{id, type => call|send|recv, scope => local|global|meta, select => [Selector], atoms => [Bin],
@@ -13,7 +14,8 @@
 %% Who: all | existing | new | {pid, Bin} | {name, Bin} | {via, Module, EncodedName, Text} | {application, Bin} | {initial, Bin}
 %%      | {port, Bin} | {driver, Bin}
 %% Mask: bit K is set when events of kind K (etrace_wire.h) are wanted; those that a flag brings besides are never made.
-%% Answer: #{probes => [#{id, functions, modules}], processes => N, ports => N, warning => [Bin]}
+%% Answer: #{probes => [#{id, functions, modules}], processes => N, ports => N, warning => [Bin]}; what is asked for can be
+%% looked at and measured before: tracer_cost.hrl
 
 -record(armed, {
     request,
@@ -67,9 +69,9 @@ helped({arm, Id, _}, {error, Reason}, S) ->
     reply(Id, {error, Reason}, disarm(S#s{armed = failed}));
 helped({arm, Id, _}, killed, S) ->
     reply(Id, {error, max_heap_size}, disarm(S#s{armed = failed}));
-helped({complete, Id}, killed, S) ->
+helped({answer, Id}, killed, S) ->
     reply(Id, {error, max_heap_size}, S);
-helped({complete, Id}, Answer, S) ->
+helped({answer, Id}, Answer, S) ->
     reply(Id, Answer, S);
 helped(check, {ok, Armed, Notices}, S = #s{armed = #armed{}}) ->
     lists:foldl(fun({Tag, M}, Acc) -> meta(Acc, notice, [Tag, M]) end, S#s{armed = Armed}, Notices);
@@ -94,28 +96,39 @@ kinds_of(Request, S) ->
 %% ---- in the worker ------------------------------------------------------------------------------------------------
 
 %% Only: all, or the modules that are to be armed again.
-arm_do({Session, Request = #{probes := Probes}, Only, Boot = {_, _, Fallback, _}}) ->
+arm_do({Session, Request, Only, Boot = {_, _, Fallback, _}}) ->
+    {Read, Found, Warnings} = chosen(Session, Request, Only),
+    Calls = call_patterns(Session, Found, Only),
+    Only =:= all andalso lists:foreach(fun(Kind) -> messages(Session, Kind, [P || P = #{type := K} <- Read, K =:= Kind]) end, [send, recv]),
+    More = case Fallback of true -> [<<"without a NIF: at most 1000 events a second">>]; false -> [] end,
+    Watched = watched(Request, Calls),
+    Armed = case Only of
+        all -> Watched#armed{whom = whom_of(Request), system = system_start(maps:get(system, Request, []), Boot)};
+        _ -> Watched
+    end,
+    {ok, Armed, (counted(Found))#{warning => More ++ Warnings}}.
+
+%% {Processes, ports}
+whom_of(Request) -> {whom(maps:get(procs, Request, [all])), whom(maps:get(ports, Request, []))}.
+
+%% {The probes, [{Probe, [{MFA, Specification}]}], warnings}
+chosen(Session, Request = #{probes := Probes}, Only) ->
     Gates = gates(),
     Read = [probe(P) || P <- Probes],
     Warnings = lists:usort(lists:flatmap(fun(P) -> allowed(P, Request, Session, Gates) end, [#{type => events} | Read])),
     Lenient = maps:get(allow_empty, Request, false),
-    Found = [{P, found(P, Only, Lenient)} || P <- Read],
-    case [Id || {#{type := call, id := Id}, []} <- Found, not Lenient] of
-        [Empty | _] -> throw({empty, Empty});
+    Chosen = [{P, found(P, Only, Lenient, Request)} || P <- Read],
+    case [{Id, Left} || {#{type := call, id := Id}, {[], Left}} <- Chosen, not Lenient] of
+        [{_, [MFA | _]} | _] -> throw({dangerous, mfa_text(MFA)});
+        [{Empty, []} | _] -> throw({empty, Empty});
         [] -> ok
     end,
-    Calls = call_patterns(Session, Found, Only),
-    Only =:= all andalso lists:foreach(fun(Kind) -> messages(Session, Kind, [P || P = #{type := K} <- Read, K =:= Kind]) end, [send, recv]),
-    Counts = [#{id => Id, functions => length(Fs), modules => length(lists:usort([M || {{M, _, _}, _} <- Fs]))}
-        || {#{id := Id}, Fs} <- Found],
-    More = case Fallback of true -> [<<"without a NIF: at most 1000 events a second">>]; false -> [] end,
-    Watched = watched(Request, Calls),
-    Armed = case Only of
-        all -> Watched#armed{whom = {whom(maps:get(procs, Request, [all])), whom(maps:get(ports, Request, []))},
-            system = system_start(maps:get(system, Request, []), Boot)};
-        _ -> Watched
-    end,
-    {ok, Armed, #{probes => Counts, warning => More ++ Warnings}}.
+    Found = [{P, Functions} || {P, {Functions, _}} <- Chosen],
+    {Read, Found, Warnings ++ dangers(lists:usort(lists:append([Left || {_, {_, Left}} <- Chosen])), Found)}.
+
+counted(Found) ->
+    #{probes => [#{id => Id, functions => length(Fs), modules => length(lists:usort([M || {{M, _, _}, _} <- Fs]))}
+        || {#{id := Id}, Fs} <- Found]}.
 
 %% The probe with its specifications decoded. Atoms in them must exist: a specification that names none of this node's
 %% atoms cannot match, and making them would be ours for ever.
@@ -129,25 +142,26 @@ probe(Probe = #{match_spec := Spec}) ->
 spec(Bin) ->
     try binary_to_term(Bin, [safe]) catch error:_ -> throw(bad_spec) end.
 
-%% [{MFA, Specification}]
-found(#{type := call, scope := Scope, select := Selectors, match_spec := Spec}, Only, Lenient) ->
-    All = lists:usort(lists:flatmap(fun(Selector) ->
-        try wanted(Selector, Only) andalso select(Selector, Scope) of
-            false -> [];
-            Found -> Found
+%% {[{MFA, Specification}], [MFA that is too dangerous]}
+found(#{type := call, scope := Scope, select := Selectors, match_spec := Spec}, Only, Lenient, Request) ->
+    {Takes, Leaves} = lists:unzip([
+        try wanted(Selector, Only) andalso taken(Selector, Scope, Request) of
+            false -> {[], []};
+            Taken -> Taken
         catch
-            throw:Reason when Lenient, element(1, Reason) =/= bad_pattern -> []
-        end
-    end, Selectors)),
-    lists:flatmap(fun(MFA = {M, _, A}) ->
+            throw:Reason when Lenient, element(1, Reason) =/= bad_pattern -> {[], []}
+        end || Selector <- Selectors]),
+    All = lists:usort(lists:append(Takes)),
+    Found = lists:flatmap(fun(MFA = {M, _, A}) ->
         Here = Only =:= all orelse lists:member(M, Only),
         case Spec of
             {any, Ms} when Here -> [{MFA, Ms}];
             {arity, #{A := Ms}} when Here -> [{MFA, Ms}];
             _ -> []
         end
-    end, All);
-found(_, _, _) -> [].
+    end, All),
+    {Found, lists:usort(lists:append(Leaves)) -- All};
+found(_, _, _, _) -> {[], []}.
 
 wanted(_, all) -> true;
 wanted({{name, Name}, _, _, _}, Only) -> lists:any(fun(M) -> atom_to_binary(M) =:= Name end, Only);

@@ -7,9 +7,6 @@
 -define(COMPLETE_MOST, 4000).
 -define(COMPLETE_BYTES, 262144).
 
-complete(Id, _, _, S = #s{helper = {_, _}}) -> reply(Id, {error, busy}, S);
-complete(Id, What, After, S) -> help({complete, Id}, complete, {What, After}, S).
-
 complete_do({What, After}) ->
     {ok, complete_page(lists:usort([N || N <- complete_all(What), N > After]), ?COMPLETE_MOST, ?COMPLETE_BYTES, [])}.
 

@@ -64,11 +64,11 @@ count_start(Session, Wanted, Request = #{probes := Probes}, Old) ->
     Functions = count_set(C, all, Lenient),
     put(count, C#count{functions = Functions}),
     {ok, #{functions => length(Functions), modules => length(lists:usort([M || {M, _, _} <- Functions])),
-        whom => {whom(maps:get(procs, Request, [all])), whom(maps:get(ports, Request, []))}, counters => Counters, warning => Refused ++ Warnings}}.
+        whom => whom_of(Request), counters => Counters, warning => Refused ++ Warnings}}.
 
 %% Sets the counters of what the probes mean there.
 count_set(#count{session = Session, counters = Counters, probes = Probes}, Only, Lenient) ->
-    Found = [{Id, [MFA || {MFA, _} <- found(P, Only, Lenient)]} || P = #{id := Id} <- Probes],
+    Found = [{Id, [MFA || {MFA, _} <- element(1, found(P, Only, Lenient, #{force => true}))]} || P = #{id := Id} <- Probes],
     [throw({empty, Id}) || {Id, []} <- Found, not Lenient],
     Functions = lists:usort(lists:append([F || {_, F} <- Found])),
     patterns(Session, {counters, Counters}, maps:from_keys(Functions, true), Only),

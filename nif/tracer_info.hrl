@@ -135,7 +135,7 @@ session_destroy(Own, Number) ->
 %% ---- what traces it -----------------------------------------------------------------------------------------------
 
 about({arm, #{probes := Probes}}, Own) ->
-    case lists:usort([MFA || P <- Probes, {MFA, _} <- found(probe(P), all, false)]) of
+    case lists:usort([MFA || P <- Probes, {MFA, _} <- functions_of(P, false)]) of
         [] -> throw({empty, 0});
         Found when length(Found) > ?INFO_MOST -> throw({too_many, length(Found), ?INFO_MOST});
         Found -> Clients = clients(), [about_one(MFA, Own, Clients) || MFA <- Found]
@@ -201,11 +201,14 @@ text_of(P) when is_port(P) -> list_to_binary(port_to_list(P)).
 text_term(T) ->
     unicode:characters_to_binary(io_lib:format("~0tp", [T], [{chars_limit, ?TEXT_MOST}])).
 
+%% [{MFA, Specification}]: to look at them harms nobody, whatever they are.
+functions_of(Probe, Lenient) -> element(1, found(probe(Probe), all, Lenient, #{force => true})).
+
 %% ---- functions ----------------------------------------------------------------------------------------------------
 
 ls(After, #{probes := Probes, allow_empty := Lenient}) ->
     All = lists:usort(lists:flatmap(fun(P = #{id := Id}) ->
-        case found(probe(P), all, Lenient) of
+        case functions_of(P, Lenient) of
             [] when not Lenient -> throw({empty, Id});
             Found -> [MFA || {MFA, _} <- Found]
         end

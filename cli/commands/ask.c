@@ -88,27 +88,30 @@ static bool selectors_only(const struct asked *asked, struct err *e)
     return true;
 }
 
-bool ask_selection(struct buf *b, struct asked *asked, const struct what_opts *what, const struct texts *words,
+bool ask_selection(struct buf *b, struct asked *asked, const struct what_opts *what, const struct texts *texts,
                    const struct session_node *node, struct err *e)
 {
     struct texts none = {0};
-    struct buf arm = {0};
+    struct buf map = {0};
 
-    bool ok = asked_compile(asked, what, words, &none, node->otp, e) && selectors_only(asked, e) &&
-              asked_arm(asked, what, node->otp, (struct str){node->name, strlen(node->name)}, 0, &arm, e);
-    if (ok)
-        buf_add(b, arm.data + 1, arm.len - 1);
-    buf_release(&arm);
+    bool ok = asked_compile(asked, what, texts, &none, node->otp, e) && selectors_only(asked, e) &&
+              asked_arm(asked, what, node->otp, (struct str){node->name, strlen(node->name)}, node->creation, &map, e);
+    if (ok) {
+        etf_tuple(b, 2);
+        etf_atomz(b, "arm");
+        buf_str(b, buf_view(&map));
+    }
+    buf_release(&map);
     return ok;
 }
 
-bool ask_check(const struct what_opts *what, const struct texts *words, struct err *e)
+bool ask_check(const struct what_opts *what, const struct texts *words, struct arena *a, struct texts *ret_texts, struct err *e)
 {
     struct texts none = {0};
     struct asked asked;
 
     asked_init(&asked);
-    bool ok = asked_compile(&asked, what, words, &none, 0, e) && selectors_only(&asked, e);
+    bool ok = asked_texts(what, words, a, ret_texts, e) && asked_compile(&asked, what, ret_texts, &none, 0, e) && selectors_only(&asked, e);
     asked_release(&asked);
     return ok;
 }

@@ -25,12 +25,12 @@ bool ask_node(struct ask *a, struct peer *p, struct str request, struct etf *ret
 /* The head of a question with `extra` more elements behind its name; 0: the name alone. */
 void ask_begin(struct buf *b, const char *what, size_t extra);
 
-/* Appends what the words select, as arming has it: {arm, …} without its 131. They must be selectors and nothing more. */
-bool ask_selection(struct buf *b, struct asked *asked, const struct what_opts *what, const struct texts *words,
+/* Appends what the texts select, as arming has it: {arm, …} without its 131. They must be selectors and nothing more. */
+bool ask_selection(struct buf *b, struct asked *asked, const struct what_opts *what, const struct texts *texts,
                    const struct session_node *node, struct err *e);
 
-/* The same without a node, so that what is wrong is said before any is asked. */
-bool ask_check(const struct what_opts *what, const struct texts *words, struct err *e);
+/* The same without a node, so that what is wrong is said before any is asked; gives the texts (asked_texts()). */
+bool ask_check(const struct what_opts *what, const struct texts *words, struct arena *a, struct texts *ret_texts, struct err *e);
 
 /* {error, {empty, _}} names a number; the user had words. */
 void ask_empty(const struct texts *words, const char *node, struct err *e);

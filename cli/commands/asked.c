@@ -16,6 +16,18 @@ void asked_init(struct asked *p)
     arena_init(&p->arena);
 }
 
+enum lang_found asked_later(void *data, const struct sel_name *modules, size_t nmodules, struct str name, struct arena *a,
+                            struct lang_lookup *ret)
+{
+    (void)modules;
+    (void)nmodules;
+    (void)name;
+    (void)a;
+    (void)ret;
+    *(bool *)data = true;
+    return LANG_LATER;
+}
+
 void asked_release(struct asked *p)
 {
     arena_release(&p->arena);
@@ -105,21 +117,30 @@ static bool add(struct asked *p, const struct lang_options *opt, struct str text
     return true;
 }
 
-static bool add_file(struct asked *p, const struct lang_options *opt, const char *path, struct err *e)
+bool asked_texts(const struct what_opts *what, const struct texts *words, struct arena *a, struct texts *ret, struct err *e)
 {
     struct buf b = {0};
+    bool ok = true;
 
-    bool ok = read_all(path, &b, e);
-    char *text = arena_strndup(&p->arena, b.data, b.len);
-    ok = ok && add(p, opt, (struct str){text, b.len}, e);
+    for (size_t i = 0; i < words->count; i++)
+        texts_add(ret, words->items[i]);
+    for (size_t i = 0; ok && i < what->files.count; i++) {
+        buf_clear(&b);
+        ok = read_all(what->files.items[i], &b, e);
+        if (ok && b.len && memchr(b.data, 0, b.len))
+            ok = err_set(e, ERR_USAGE, "%s has a NUL in it", what->files.items[i]);
+        if (ok)
+            texts_add(ret, arena_strndup(a, b.data, b.len));
+    }
     buf_release(&b);
     return ok;
 }
 
-bool asked_compile(struct asked *p, const struct what_opts *what, const struct texts *words,
-                    const struct texts *wheres, int otp, struct err *e)
+bool asked_compile(struct asked *p, const struct what_opts *what, const struct texts *texts, const struct texts *wheres,
+                    int otp, struct err *e)
 {
-    struct lang_options opt = {.otp = otp, .unsafe = what->unsafe, .dump_tokens = p->dump_tokens, .dump_ast = p->dump_ast};
+    struct lang_options opt = {.otp = otp, .unsafe = what->unsafe, .dump_tokens = p->dump_tokens, .dump_ast = p->dump_ast,
+                               .find_record = p->find_record, .find_data = p->find_data};
     struct lang_let *lets;
 
     lets = arena_alloc(&p->arena, (what->lets.count + 1) * sizeof(*lets));
@@ -130,11 +151,8 @@ bool asked_compile(struct asked *p, const struct what_opts *what, const struct t
     opt.nlets = what->lets.count;
     if (!read_records(p, &what->records, &opt, e))
         return false;
-    for (size_t i = 0; i < words->count; i++)
-        if (!add(p, &opt, (struct str){words->items[i], strlen(words->items[i])}, e))
-            return false;
-    for (size_t i = 0; i < what->files.count; i++)
-        if (!add_file(p, &opt, what->files.items[i], e))
+    for (size_t i = 0; i < texts->count; i++)
+        if (!add(p, &opt, (struct str){texts->items[i], strlen(texts->items[i])}, e))
             return false;
     p->wheres = mem_zalloc((wheres->count + 1) * sizeof(*p->wheres));
     for (; p->nwheres < wheres->count; p->nwheres++) {
@@ -154,14 +172,14 @@ void asked_warn(const struct asked *p, struct ctx *ctx)
 
 /* ---- arming ---- */
 
-static enum arm_how how(enum sel_how h)
+struct arm_pattern asked_pattern(const struct sel_name *name)
 {
     static const enum arm_how to[] = {
         [SEL_ANY] = ARM_ANY, [SEL_ATOM] = ARM_NAME,      [SEL_GLOB] = ARM_GLOB, [SEL_REGEX] = ARM_REGEX,
         [SEL_APP] = ARM_APP, [SEL_BEHAVIOUR] = ARM_BEHAVIOUR,
     };
 
-    return to[h];
+    return (struct arm_pattern){to[name->how], name->text};
 }
 
 struct arming {
@@ -199,8 +217,7 @@ static void arm_spec(struct arming *a, const struct spec *s, int id)
     arm_probe(&a->arm, id, kinds[s->kind], scopes[s->scope]);
     for (size_t i = 0; i < s->nselectors; i++) {
         const struct selector *sel = &s->selectors[i];
-        arm_select(&a->arm, (struct arm_pattern){how(sel->module.how), sel->module.text},
-                   (struct arm_pattern){how(sel->function.how), sel->function.text}, sel->arity_lo, sel->arity_hi);
+        arm_select(&a->arm, asked_pattern(&sel->module), asked_pattern(&sel->function), sel->arity_lo, sel->arity_hi);
     }
     arm_match_spec(a, s);
     for (size_t i = 0; i < s->natoms; i++)
@@ -346,7 +363,7 @@ uint64_t asked_kinds(const struct asked *p, uint64_t *ret_besides)
 }
 
 bool asked_arm(const struct asked *p, const struct what_opts *what, int otp, struct str node, uint32_t creation,
-                struct buf *ret_request, struct err *e)
+                struct buf *ret_asked, struct err *e)
 {
     struct arming a = {.otp = otp, .node = node, .creation = creation};
     unsigned wanted = 0, no_args = SPEC_F_ARITY;
@@ -384,8 +401,10 @@ bool asked_arm(const struct asked *p, const struct what_opts *what, int otp, str
         arm_allow_empty(&a.arm);
     if (p->mark)
         arm_mark(&a.arm, p->mark);
+    if (what->force)
+        arm_force(&a.arm);
     if (ok)
-        arm_finish(&a.arm, ret_request);
+        arm_finish(&a.arm, ret_asked);
     arm_release(&a.arm);
     arena_release(&a.arena);
     buf_release(&a.etf);

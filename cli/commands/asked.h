@@ -6,6 +6,7 @@
 #define ETRACE_ASKED_H
 
 #include "../lang/lang.h"
+#include "../node/arm.h"
 #include "ctx.h"
 #include "groups.h"
 
@@ -17,23 +18,36 @@ struct asked {
     size_t nwheres;
     struct str *headers; /* the texts of the --hrl files */
     size_t nheaders;
-    bool figures; /* nothing but figures of calls is shown, so the node may count instead of sending */
-    struct buf *dump_tokens, *dump_ast; /* set before compiling: where to write what the passes made; or NULL */
+    bool figures;  /* set before asked_arm(): nothing but figures of calls is shown, so the node may count instead of sending */
     uint64_t mark; /* set before asked_arm(): arm_mark(); 0: none */
+    /* Set before compiling, or NULL: where to write what the passes made; where other records than those of headers are. */
+    struct buf *dump_tokens, *dump_ast;
+    enum lang_found (*find_record)(void *data, const struct sel_name *modules, size_t nmodules, struct str name, struct arena *a,
+                                   struct lang_lookup *ret);
+    void *find_data;
 };
 
 void asked_init(struct asked *p);
 void asked_release(struct asked *p);
 
-/* Compiles words and -f files (and -e filters) for that OTP release; 0: none in particular. To be called once. */
-bool asked_compile(struct asked *p, const struct what_opts *what, const struct texts *words,
-                    const struct texts *wheres, int otp, struct err *e);
+/* Adds the words and the texts of the -f files, which can be read but once, to *ret; its owner releases it and the arena. */
+bool asked_texts(const struct what_opts *what, const struct texts *words, struct arena *a, struct texts *ret, struct err *e);
+
+/* Compiles the texts (and -e filters) for that OTP release; 0: none in particular. To be called once. */
+bool asked_compile(struct asked *p, const struct what_opts *what, const struct texts *texts, const struct texts *wheres,
+                   int otp, struct err *e);
+
+/* For find_record, with a bool as its data, which it sets: there is no node yet that could be asked. */
+enum lang_found asked_later(void *data, const struct sel_name *modules, size_t nmodules, struct str name, struct arena *a,
+                            struct lang_lookup *ret);
 
 void asked_warn(const struct asked *p, struct ctx *ctx);
 
-/* Appends the request; the node's name and creation give local pids in expressions their meaning. */
+/* Appends what arm_request() takes; the node's name and creation give local pids in expressions their meaning. */
 bool asked_arm(const struct asked *p, const struct what_opts *what, int otp, struct str node, uint32_t creation,
-                struct buf *ret_request, struct err *e);
+                struct buf *ret_asked, struct err *e);
+
+struct arm_pattern asked_pattern(const struct sel_name *name);
 
 /*
  * The kinds of events that the expressions need, a bit for each: what they ask for, and what that is paired with (the

@@ -44,14 +44,15 @@ static int explain(struct ctx *ctx, const struct explain_opts *o, const struct w
 {
     struct asked asked;
     struct buf tokens = {0}, ast = {0}, out = {0};
-    struct texts none = {0};
+    struct texts none = {0}, texts = {0};
     struct err e;
     int status = 0;
 
     asked_init(&asked);
     asked.dump_tokens = has_word(o->dump, "tokens") ? &tokens : NULL;
     asked.dump_ast = has_word(o->dump, "ast") ? &ast : NULL;
-    bool ok = known_words(o->dump, &e) && asked_compile(&asked, what, words, &none, (int)o->otp, &e);
+    bool ok = known_words(o->dump, &e) && asked_texts(what, words, &asked.arena, &texts, &e) &&
+              asked_compile(&asked, what, &texts, &none, (int)o->otp, &e);
     buf_str(&out, buf_view(&tokens));
     buf_str(&out, buf_view(&ast));
     if (!ok) {
@@ -62,6 +63,7 @@ static int explain(struct ctx *ctx, const struct explain_opts *o, const struct w
             lang_explain(asked.specs[i], (enum lang_format)o->format, &out);
     }
     out_take(ctx->out, &out);
+    texts_release(&texts);
     asked_release(&asked);
     buf_release(&tokens);
     buf_release(&ast);

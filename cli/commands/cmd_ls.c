@@ -224,19 +224,22 @@ static int ls_run(struct ctx *ctx, const struct ls_opts *o, const struct node_op
 {
     struct what_opts what = {.files = o->files, .allow_empty = o->allow_empty};
     struct ls l = {.ctx = ctx, .o = o};
+    struct texts texts = {0};
+    struct arena arena;
     struct err e;
     int status = 0;
 
+    arena_init(&arena);
     funs_init(&l.funs);
     arg_names_init(&l.names);
-    bool ok = ask_check(&what, words, &e) && ask_open(&l.ask, ctx, node, &e);
+    bool ok = ask_check(&what, words, &arena, &texts, &e) && ask_open(&l.ask, ctx, node, &e);
     for (size_t i = 0; ok && i < l.ask.peers.count; i++) {
         struct peer *p = &l.ask.peers.items[i];
         struct buf selection = {0};
         struct asked asked;
 
         asked_init(&asked);
-        ok = ask_selection(&selection, &asked, &what, words, session_node(p->session), &e) && list(&l, p, buf_view(&selection), &e);
+        ok = ask_selection(&selection, &asked, &what, &texts, session_node(p->session), &e) && list(&l, p, buf_view(&selection), &e);
         if (!ok)
             ask_empty(words, session_node(p->session)->name, &e);
         asked_release(&asked);
@@ -245,6 +248,8 @@ static int ls_run(struct ctx *ctx, const struct ls_opts *o, const struct node_op
     if (!ok)
         status = ctx_fail(ctx, &e);
     ask_close(&l.ask);
+    texts_release(&texts);
+    arena_release(&arena);
     arg_names_release(&l.names);
     funs_release(&l.funs);
     buf_release(&l.module);

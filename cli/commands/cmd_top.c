@@ -66,6 +66,8 @@ struct top {
     struct ctx *ctx;
     const struct top_opts *o;
     const struct texts *words;
+    struct arena arena;
+    struct texts texts;
     struct peers peers;
     struct peer_state *states;
     struct top_node *nodes;
@@ -209,7 +211,7 @@ static bool count_request(struct top *t, const struct session_node *node, struct
     size_t n = 0;
 
     asked_init(&asked);
-    bool ok = ask_selection(&selection, &asked, &t->o->what, t->words, node, e);
+    bool ok = ask_selection(&selection, &asked, &t->o->what, &t->texts, node, e);
     for (size_t i = 0; i < asked.count; i++)
         counters |= asked.specs[i]->counters;
     if (!counters)
@@ -543,7 +545,8 @@ static int top_run(struct ctx *ctx, const struct top_opts *o, const struct node_
     struct err e;
 
     funs_init(&t.funs);
-    bool ok = ask_check(&o->what, words, &e) && begin(&t, node, &e);
+    arena_init(&t.arena);
+    bool ok = ask_check(&o->what, words, &t.arena, &t.texts, &e) && begin(&t, node, &e);
     if (!ok)
         fail(&t, &e);
     if (!t.status && !o->what.dry_run) {
@@ -579,6 +582,8 @@ static int top_run(struct ctx *ctx, const struct top_opts *o, const struct node_
     if (t.peers.ctx)
         peers_close(&t.peers);
     buf_release(&t.notes);
+    texts_release(&t.texts);
+    arena_release(&t.arena);
     funs_release(&t.funs);
     return t.status;
 }

@@ -10,6 +10,29 @@
 #include "../ground/tty.h"
 #include "../ground/utf8.h"
 
+/* One write, so that lines of several writers do not mix. */
+static void talk(struct ctx *c, struct buf *line)
+{
+    if (line->len && c->talk) {
+        c->talk(c->talk_data, buf_view(line));
+    } else if (line->len) {
+        ssize_t n = write(STDERR_FILENO, line->data, line->len);
+        (void)n; /* there is nobody left to tell */
+    }
+    buf_release(line);
+}
+
+/* A line of its own: one that was begun ends in front of it. */
+static struct buf new_line(struct ctx *c)
+{
+    struct buf line = {0};
+
+    if (c->begun)
+        buf_char(&line, '\n');
+    c->begun = false;
+    return line;
+}
+
 static void on_signal(void *owner, int signal)
 {
     struct ctx *c = owner;
@@ -32,29 +55,20 @@ void ctx_init(struct ctx *c)
 
 void ctx_release(struct ctx *c)
 {
+    struct buf line = new_line(c);
+
+    talk(c, &line);
     out_free(c->out);
     loop_release(&c->loop);
 }
 
-/* One write, so that lines of several writers do not mix. */
-static void talk(struct ctx *c, struct buf *line)
+static void PRINTF_LIKE(3, 0) say(struct ctx *c, const char *end, const char *fmt, va_list args)
 {
-    if (c->talk) {
-        c->talk(c->talk_data, buf_view(line));
-    } else {
-        ssize_t n = write(STDERR_FILENO, line->data, line->len);
-        (void)n; /* there is nobody left to tell */
-    }
-    buf_release(line);
-}
-
-static void PRINTF_LIKE(2, 0) say(struct ctx *c, const char *fmt, va_list args)
-{
-    struct buf line = {0};
+    struct buf line = new_line(c);
     char text[1024];
 
     vsnprintf(text, sizeof(text), fmt, args);
-    buf_printf(&line, "etrace: %s\n", text);
+    buf_printf(&line, "etrace: %s%s", text, end);
     talk(c, &line);
 }
 
@@ -65,8 +79,33 @@ void ctx_say(struct ctx *c, const char *fmt, ...)
     if (c->quiet > 0)
         return;
     va_start(args, fmt);
-    say(c, fmt, args);
+    say(c, "\n", fmt, args);
     va_end(args);
+}
+
+void ctx_begin(struct ctx *c, const char *fmt, ...)
+{
+    va_list args;
+
+    if (c->quiet > 0)
+        return;
+    va_start(args, fmt);
+    say(c, "", fmt, args);
+    va_end(args);
+    c->begun = true;
+}
+
+void ctx_end(struct ctx *c, const char *more)
+{
+    struct buf line = {0};
+
+    if (c->begun)
+        buf_printf(&line, " · %s\n", more);
+    if (line.len)
+        talk(c, &line);
+    else
+        ctx_say(c, "%s", more);
+    c->begun = false;
 }
 
 void ctx_warn(struct ctx *c, const char *fmt, ...)
@@ -76,7 +115,7 @@ void ctx_warn(struct ctx *c, const char *fmt, ...)
     if (c->quiet > 1)
         return;
     va_start(args, fmt);
-    say(c, fmt, args);
+    say(c, "\n", fmt, args);
     va_end(args);
 }
 
@@ -96,7 +135,7 @@ static void carets(struct buf *b, const struct err *e, bool color)
 
 int ctx_fail(struct ctx *c, const struct err *e)
 {
-    struct buf line = {0};
+    struct buf line = new_line(c);
 
     buf_printf(&line, "%setrace: %s%s\n", c->color_talk ? "\033[1m" : "", e->text, c->color_talk ? "\033[m" : "");
     if (e->line[0])

@@ -26,6 +26,7 @@ static const struct opt what_rows[] = {
     ROW(0, "hrl", "FILE", OPT_TEXTS, what_opts, records, "record definitions for #name{...}"),
     ROW(0, "unsafe", NULL, OPT_FLAG, what_opts, unsafe, "allow what acts on the whole node, or may harm it"),
     ROW(0, "allow-empty", NULL, OPT_FLAG, what_opts, allow_empty, "go on when nothing matches an expression yet"),
+    ROW(0, "force", NULL, OPT_FLAG, what_opts, force, "trace what is called too often, or is part of the tracing itself"),
     ROW(0, "dry-run", NULL, OPT_FLAG, what_opts, dry_run, "attach, say what would be traced, and leave"),
 };
 

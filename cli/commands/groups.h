@@ -21,7 +21,7 @@ struct what_opts {
     struct texts procs, ports;
     int inherit; /* index into "none|spawn|first-spawn|link|first-link" */
     struct texts files, lets, records;
-    bool follow, silent, unsafe, allow_empty, dry_run;
+    bool follow, silent, unsafe, allow_empty, force, dry_run;
 };
 extern const struct opt_group what_group;
 #define WHAT_OPTS_INIT ((struct what_opts){0})

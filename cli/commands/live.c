@@ -6,6 +6,7 @@
 
 #include "../events/recfile.h"
 #include "../ground/mem.h"
+#include "prepare.h"
 #include "run.h"
 
 #define BACKLOG_FULL (8u << 20) /* unwritten output at which no more is asked from the nodes */
@@ -16,10 +17,13 @@
 struct live {
     struct ctx *ctx;
     const struct live_options *o;
+    struct arena arena;
+    struct texts texts; /* what is asked for, as text */
     struct asked asked;
     struct show show;
     struct pipeline *pipeline;
     struct run run;
+    struct buf found; /* the records that a node defines, as text */
     int64_t until;        /* loop_now() time at which it stops, -1: none */
     int64_t gone_by;      /* once it is stopping */
     bool stopping, blocked, limited;
@@ -63,6 +67,8 @@ static void on_batch(void *data, struct peer *p, const void *batch, size_t len)
     struct live *l = data;
     struct err e;
 
+    if (!l->pipeline) /* what comes while it ends early */
+        return;
     switch (pipeline_batch(l->pipeline, p->index, (struct str){batch, len}, &e)) {
     case PIPELINE_MORE:
         break;
@@ -104,7 +110,8 @@ static void on_notice(void *data, const struct event_node *node, struct str tag,
              text.len ? " " : "", (int)text.len, text.at);
 }
 
-static void on_armed(void *data, struct peer *p, const struct arm_result *result)
+/* What is going to be traced; the line goes on when it is. */
+static void on_chosen(void *data, struct peer *p, const struct arm_result *result)
 {
     struct live *l = data;
     const struct session_node *node = session_node(p->session);
@@ -124,9 +131,15 @@ static void on_armed(void *data, struct peer *p, const struct arm_result *result
         snprintf(found, sizeof(found), " · %llu function%s", (unsigned long long)functions, plural(functions));
     if (result->ports)
         snprintf(ports, sizeof(ports), " · %llu port%s", (unsigned long long)result->ports, plural(result->ports));
-    ctx_say(l->ctx, "%s · OTP %s%s · %llu process%s%s%s", node->name, node->otp_version, found,
-            (unsigned long long)result->processes, result->processes == 1 ? "" : "es", ports,
-            l->o->what->dry_run ? " · not traced (--dry-run)" : " · Ctrl-C stops");
+    ctx_begin(l->ctx, "%s · OTP %s%s · %llu process%s%s", node->name, node->otp_version, found,
+              (unsigned long long)result->processes, result->processes == 1 ? "" : "es", ports);
+    if (l->o->what->dry_run)
+        ctx_end(l->ctx, "not traced (--dry-run)");
+}
+
+static void on_armed(void *data, struct peer *p UNUSED, const struct arm_result *result UNUSED)
+{
+    ctx_end(((struct live *)data)->ctx, "Ctrl-C stops");
 }
 
 static void summary(struct live *l)
@@ -186,6 +199,8 @@ static void record_specs(struct live *l)
         recfile_spec_add(&text, "expr", l->asked.specs[i]->text);
     for (size_t i = 0; i < l->asked.nheaders; i++)
         recfile_spec_add(&text, "hrl", l->asked.headers[i]);
+    if (l->found.len)
+        recfile_spec_add(&text, "hrl", buf_view(&l->found));
     for (size_t i = 0; i < what->lets.count; i++)
         recfile_spec_add(&text, "let", (struct str){what->lets.items[i], strlen(what->lets.items[i])});
     for (size_t i = 0; i < l->run.peers.count; i++)
@@ -193,17 +208,52 @@ static void record_specs(struct live *l)
     buf_release(&text);
 }
 
+/* What events are shown by: made before anything is attached to, or once a node has said what the records are. */
+static bool begin(struct live *l, struct err *e)
+{
+    struct pipeline_options options = {
+        .views = l->show.views, .nviews = l->show.count,
+        .specs = l->asked.specs, .nspecs = l->asked.count,
+        .greps = l->show.greps, .ngreps = l->show.ngreps,
+        .wheres = l->asked.wheres, .nwheres = l->asked.nwheres,
+        .limit = (uint64_t)l->o->limit->limit,
+        .notice = on_notice, .ctx = l,
+    };
+
+    asked_warn(&l->asked, l->ctx);
+    l->pipeline = pipeline_new(&options, e);
+    return l->pipeline != NULL;
+}
+
+static bool begin_late(struct live *l, struct err *e)
+{
+    struct records records;
+
+    l->run.question.session = l->run.peers.items[0].session;
+    records_init(&records, &l->run.question);
+    asked_release(&l->asked);
+    bool ok = prepare_compile(&l->asked, &records, l->o->what, &l->texts, &l->o->view->wheres, e);
+    if (ok)
+        records_text(&records, &l->found);
+    ok = ok && begin(l, e);
+    records_release(&records);
+    return ok;
+}
+
 /* Attaches, and waits until every node traces; with a status when one does not. */
 static bool attach_all(struct live *l, struct err *e)
 {
     const struct live_options *o = l->o;
-    struct run_handlers handlers = {.data = l, .batch = on_batch, .armed = on_armed, .refused = on_refused, .failed = on_failed};
+    struct run_handlers handlers = {.data = l, .batch = on_batch, .chosen = on_chosen, .armed = on_armed, .refused = on_refused,
+                                    .failed = on_failed};
+    unsigned how = (sifts(l) || pairs(l) ? RUN_SIFTS : 0) | (l->pipeline ? 0 : RUN_HOLDS);
 
-    if (!run_open(&l->run, l->ctx, o->node, o->limit, sifts(l) || pairs(l), &handlers, e))
+    if (!run_open(&l->run, l->ctx, o->node, o->limit, how, &handlers, e) || (!l->pipeline && !begin_late(l, e)))
         return false;
-    l->run.figures = wants_figures(l);
     record_specs(l);
-    if (!run_arm(&l->run, o->what, o->words, 0, e))
+    peers_pull(&l->run.peers, true);
+    l->run.figures = wants_figures(l);
+    if (!run_arm(&l->run, o->what, &l->texts, 0, e))
         return false;
     while (run_arming(&l->run) && !l->status && !l->ctx->interrupts && peers_step(&l->run.peers, -1))
         pipeline_flush(l->pipeline);
@@ -268,24 +318,17 @@ static void finish(struct live *l)
 int live_run(struct ctx *ctx, const struct live_options *o, const char *default_view)
 {
     struct live l = {.ctx = ctx, .o = o, .until = -1};
+    bool later = false;
     struct err e;
 
+    arena_init(&l.arena);
     asked_init(&l.asked);
-    bool ok = asked_compile(&l.asked, o->what, o->words, &o->view->wheres, 0, &e) &&
-              show_open(&l.show, ctx, o->view, default_view, o->node->nodes.count > 1, &e);
-    if (ok) {
-        struct pipeline_options options = {
-            .views = l.show.views, .nviews = l.show.count,
-            .specs = l.asked.specs, .nspecs = l.asked.count,
-            .greps = l.show.greps, .ngreps = l.show.ngreps,
-            .wheres = l.asked.wheres, .nwheres = l.asked.nwheres,
-            .limit = (uint64_t)o->limit->limit,
-            .notice = on_notice, .ctx = &l,
-        };
-        asked_warn(&l.asked, ctx);
-        l.pipeline = pipeline_new(&options, &e);
-        ok = l.pipeline != NULL;
-    }
+    l.asked.find_record = asked_later;
+    l.asked.find_data = &later;
+    bool ok = asked_texts(o->what, o->words, &l.arena, &l.texts, &e) &&
+              asked_compile(&l.asked, o->what, &l.texts, &o->view->wheres, 0, &e) &&
+              show_open(&l.show, ctx, o->view, default_view, o->node->nodes.count > 1, &e) &&
+              (later || begin(&l, &e));
     ok = ok && attach_all(&l, &e);
     if (!ok)
         fail(&l, &e);
@@ -300,6 +343,9 @@ int live_run(struct ctx *ctx, const struct live_options *o, const char *default_
     run_close(&l.run);
     pipeline_free(l.pipeline);
     show_close(&l.show);
+    buf_release(&l.found);
     asked_release(&l.asked);
+    texts_release(&l.texts);
+    arena_release(&l.arena);
     return l.status;
 }

@@ -256,7 +256,7 @@ void peers_leave(struct peers *ps)
 
     for (size_t i = 0; i < ps->count; i++) {
         struct session *s = ps->items[i].session;
-        if (s && session_state(s) == SESSION_READY && session_stop(s, &e))
+        if (s && session_state(s) == SESSION_READY && session_pull_allowed(s, true, &e) && session_stop(s, &e))
             session_wait(s, 0, LEAVE_MS, &e);
     }
 }

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "asked.h"
+#include "prepare.h"
 
 #define ANSWER_MS 10000
 
@@ -37,7 +37,7 @@ static bool redacted(const struct limit_opts *limit, struct str keys[static MAX_
     return true;
 }
 
-static bool session_options(const struct node_opts *node, const struct limit_opts *limit, bool sifts,
+static bool session_options(const struct node_opts *node, const struct limit_opts *limit, unsigned how,
                             struct str keys[static MAX_KEYS], struct session_options *ret, struct err *e)
 {
     size_t nkeys = 0;
@@ -48,11 +48,12 @@ static bool session_options(const struct node_opts *node, const struct limit_opt
         .size = (uint32_t)MIN(limit->size, 256 << 10),
         .depth = (uint32_t)MIN(limit->depth, 64),
         .items = (uint32_t)MIN(limit->items, 1 << 20),
-        .limit = sifts ? 0 : (uint64_t)limit->limit, /* what is filtered here cannot be counted there */
+        .limit = how & RUN_SIFTS ? 0 : (uint64_t)limit->limit, /* what is filtered here cannot be counted there */
         .rate = (uint64_t)limit->rate,
         .redact = keys,
         .nredact = nkeys,
         .fallback = node->fallback,
+        .hold = how & RUN_HOLDS,
     };
     return true;
 }
@@ -81,6 +82,8 @@ static void on_reply(void *data, struct peer *p, const struct session_reply *rep
     struct arm_result result = {0};
     struct err e;
 
+    if (question_reply(&r->question, reply))
+        return;
     if (reply->id != r->arming[p->index]) {
         if (h->answer)
             h->answer(h->data, p, reply);
@@ -114,14 +117,14 @@ void run_begin(struct run *r, struct ctx *ctx, const struct run_handlers *handle
     peers_begin(&r->peers, ctx, &through);
 }
 
-bool run_open(struct run *r, struct ctx *ctx, const struct node_opts *node, const struct limit_opts *limit, bool sifts,
+bool run_open(struct run *r, struct ctx *ctx, const struct node_opts *node, const struct limit_opts *limit, unsigned how,
               const struct run_handlers *handlers, struct err *e)
 {
     struct session_options options;
     struct str keys[MAX_KEYS];
 
     run_begin(r, ctx, handlers);
-    if (!session_options(node, limit, sifts, keys, &options, e) || !peers_open(&r->peers, node, &options, e))
+    if (!session_options(node, limit, how, keys, &options, e) || !peers_open(&r->peers, node, &options, e))
         return false;
     for (size_t i = 0; i < r->peers.count; i++)
         peer_listen(&r->peers.items[i]);
@@ -134,7 +137,7 @@ struct peer *run_attach(struct run *r, const struct node_opts *node, const char 
     struct session_options options;
     struct str keys[MAX_KEYS];
 
-    return session_options(node, limit, true, keys, &options, e) ? peers_attach(&r->peers, node, name, &options, e) : NULL;
+    return session_options(node, limit, RUN_SIFTS, keys, &options, e) ? peers_attach(&r->peers, node, name, &options, e) : NULL;
 }
 
 void run_close(struct run *r)
@@ -144,31 +147,35 @@ void run_close(struct run *r)
 
 /* ---- arming ---- */
 
-bool run_arm_peer(struct run *r, struct peer *p, const struct what_opts *what, const struct texts *words, uint64_t mark,
+bool run_arm_peer(struct run *r, struct peer *p, const struct what_opts *what, const struct texts *texts, uint64_t mark,
                   struct err *e)
 {
-    const struct session_node *node = session_node(p->session);
-    struct texts none = {0};
-    struct asked asked;
-    struct buf request = {0};
+    struct prepare_how how = {.figures = r->figures, .mark = mark};
+    struct arm_result chosen;
+    struct buf asked = {0}, request = {0};
     struct err broken;
 
-    asked_init(&asked);
-    asked.mark = mark;
-    asked.figures = r->figures;
-    bool ok = asked_compile(&asked, what, words, &none, node->otp, e) &&
-              asked_arm(&asked, what, node->otp, (struct str){node->name, strlen(node->name)}, 0, &request, e);
-    if (ok && !session_request(p->session, buf_view(&request), ANSWER_MS, &r->arming[p->index], &broken))
-        peer_fail(p, &broken);
+    r->question.session = p->session;
+    bool ok = prepare(r->ctx, &r->question, what, texts, &how, &asked, &chosen, e);
+    if (ok) {
+        if (r->handlers.chosen)
+            r->handlers.chosen(r->handlers.data, p, &chosen);
+        arm_result_release(&chosen);
+    }
+    if (ok && !what->dry_run) {
+        arm_request(&request, ARM_TRACE, buf_view(&asked));
+        if (!session_request(p->session, buf_view(&request), ANSWER_MS, &r->arming[p->index], &broken))
+            peer_fail(p, &broken);
+    }
     buf_release(&request);
-    asked_release(&asked);
+    buf_release(&asked);
     return ok;
 }
 
-bool run_arm(struct run *r, const struct what_opts *what, const struct texts *words, uint64_t mark, struct err *e)
+bool run_arm(struct run *r, const struct what_opts *what, const struct texts *texts, uint64_t mark, struct err *e)
 {
     for (size_t i = 0; i < r->peers.count; i++)
-        if (!r->peers.items[i].over && !run_arm_peer(r, &r->peers.items[i], what, words, mark, e))
+        if (!r->peers.items[i].over && !run_arm_peer(r, &r->peers.items[i], what, texts, mark, e))
             return false;
     return true;
 }

@@ -12,7 +12,8 @@
 struct check {
     struct comp *c;
     const struct ast_probe *probe;
-    struct str module; /* where records are looked for when they name no module; may be empty */
+    const struct sel_name *modules; /* where records are looked for when they name no module */
+    size_t nmodules;
     unsigned guard, body; /* the PLACE_ bits of this kind of probe */
     unsigned place;    /* where the expression at hand stands */
     bool literal_dollars; /* in dbg's fun: '$_' is an atom */
@@ -38,7 +39,11 @@ bool check_let(struct check *k, const struct ast *pin, term_t *ret);
 bool check_otp(struct check *k, enum fn fn, const struct ast *at);
 struct ast *check_bin(struct check *k, struct ast *n, bool pattern); /* a literal where all of it is known */
 struct ast *check_record(struct check *k, struct ast *n, bool pattern);
-bool check_record_of(struct check *k, struct str module, struct str name, const struct ast *at, struct lang_record *ret);
+/* The tuple that a record stands for, not checked yet; one that is known later has its values alone. */
+struct ast *check_record_tuple(struct check *k, struct ast *n, bool pattern, bool *ret_later);
+struct ast *check_record_index(struct check *k, struct ast *n); /* of #rec.field; not known when it is later */
+/* ret_later: it is not known yet, and ret has its name alone. */
+bool check_record_of(struct check *k, struct str module, struct str name, const struct ast *at, struct lang_record *ret, bool *ret_later);
 struct ast *check_elixir(struct check *k, struct ast *n, bool *ret_done); /* Elixir's own functions, written out */
 void check_elixir_names(struct guess *g);
 bool check_special(term_t t); /* it holds an atom that match specifications read as a variable */

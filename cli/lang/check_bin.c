@@ -189,6 +189,24 @@ static term_t bits_term(struct check *k, const struct bits *b)
     return t;
 }
 
+/* Bytes of a number that is unsigned and has its highest byte first compare as the number does. */
+static bool no_number(struct check *k, const struct ast *seg, enum seg_type type)
+{
+    const bool elixir = k->probe->surface == SPEC_ELIXIR;
+    const struct str name = seg->items[0]->text;
+    const int bits = (int)MIN(seg->bits, 1 << 20);
+
+    diag(k->c, seg->from, seg->len, "a match specification cannot take a number out of a binary");
+    if (bits % 8)
+        return diag_note(k->c, "only whole bytes can be taken");
+    if (type == SEG_FLOAT || seg->seg.is_signed || seg->seg.little || seg->seg.native)
+        return diag_note(k->c, "take bytes: " STR_FMT "%s%d%s", STR_ARG(name), elixir ? "::binary-size(" : ":", bits / 8,
+                         elixir ? ")" : "/binary");
+    return diag_note(k->c, elixir ? "take bytes and compare them: " STR_FMT "::binary-size(%d) … when " STR_FMT " > <<9::%d>>"
+                                  : "take bytes and compare them: " STR_FMT ":%d/binary … when " STR_FMT " > <<9:%d>>",
+                     STR_ARG(name), bits / 8, STR_ARG(name), bits);
+}
+
 /* A variable or `_` in a pattern: only whole bytes, and the rest, can be decided or taken. */
 static bool open_segment(struct check *k, struct ast *seg, size_t offset, bool last)
 {
@@ -204,12 +222,8 @@ static bool open_segment(struct check *k, struct ast *seg, size_t offset, bool l
         diag(k->c, seg->from, seg->len, "a character of unknown size cannot be matched");
         return false;
     }
-    if (takes && (type == SEG_INTEGER || type == SEG_FLOAT)) {
-        diag(k->c, seg->from, seg->len, "a match specification cannot take a number out of a binary");
-        diag_note(k->c, k->probe->surface == SPEC_ELIXIR ? "take bytes: " STR_FMT "::binary-size(1)" : "take bytes: " STR_FMT ":1/binary",
-                  STR_ARG(value->text));
-        return false;
-    }
+    if (takes && (type == SEG_INTEGER || type == SEG_FLOAT))
+        return no_number(k, seg, type);
     if (seg->bits < 0 && !last)
         return diag(k->c, seg->from, seg->len, "only the last segment can be without a size");
     if (takes && (offset % 8 || (seg->bits >= 0 && seg->bits % 8) || (type == SEG_BITS && seg->bits < 0))) {

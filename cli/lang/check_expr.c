@@ -149,6 +149,7 @@ static struct ast *is_record(struct check *k, const struct ast *n)
 {
     struct str module = {0}, name;
     struct lang_record record;
+    bool later;
     bool first = n->items[0]->type == A_RECORD ||
                  (n->items[0]->type == A_LIT && n->items[1]->type != A_LIT && n->items[1]->type != A_RECORD);
     const struct ast *named = n->items[first ? 0 : 1];
@@ -157,7 +158,7 @@ static struct ast *is_record(struct check *k, const struct ast *n)
         diag(k->c, named->from, named->len, "is_record takes the name of a record");
         return NULL;
     }
-    if (!check_record_of(k, module, name, named, &record))
+    if (!check_record_of(k, module, name, named, &record, &later))
         return NULL;
     struct ast *value = check_expr(k, n->items[first ? 1 : 0]);
     if (!value)

@@ -63,6 +63,9 @@ static inline bool str_same(struct str a, struct str b)
 #define STR_FMT "%.*s"
 #define STR_ARG(s) (int)(s).len, (s).at
 
+/* lang_term(), but Erlang alone. */
+bool erlang_term(struct str text, struct arena *a, term_t *ret_term, struct err *e);
+
 void print_match_spec(term_t t, struct buf *b);
 
 #endif

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "calls.h"
+
 static const unsigned guards[] = {PLACE_GUARD_CALL, PLACE_GUARD_SEND, PLACE_GUARD_RECV, PLACE_ANY_GUARD};
 static const unsigned bodies[] = {PLACE_BODY_CALL, PLACE_BODY_SEND, PLACE_BODY_RECV, 0};
 
@@ -404,20 +406,6 @@ static void warn_counters(struct comp *c, const struct ast_probe *p, const struc
     }
 }
 
-static void warn_loops(struct comp *c, const struct spec *s)
-{
-    bool returns = false;
-
-    for (size_t i = 0; i < s->nclauses; i++)
-        returns |= (s->clauses[i].actions & (ACT_RETURN | ACT_RETURN_TRACE)) != 0;
-    for (size_t i = 0; returns && i < s->nselectors; i++) {
-        const struct selector *sel = &s->selectors[i];
-        if (sel->function.how == SEL_ATOM && (str_is(sel->function.text, "loop") || str_is(sel->function.text, "main_loop") ||
-                                              str_is(sel->function.text, "server_loop")))
-            warn(c, sel->from, sel->len, false, "tracing the result of an endless loop lets its stack grow for ever");
-    }
-}
-
 static void finish(struct comp *c, const struct ast_probe *p, struct spec *s, const struct ptrs *where, const struct check *k)
 {
     static const unsigned flags[] = {SPEC_F_CALL, SPEC_F_SEND, SPEC_F_RECEIVE, 0};
@@ -435,7 +423,7 @@ static void finish(struct comp *c, const struct ast_probe *p, struct spec *s, co
     s->needs_otp = MAX(s->needs_otp, k->needs_otp);
     compile_atoms(c->arena, s);
     warn_counters(c, p, s);
-    warn_loops(c, s);
+    warn_calls(c, s);
     struct spec_warning *w = arena_alloc(c->arena, c->warnings.count * sizeof(*w) + 1);
     for (size_t i = 0; i < c->warnings.count; i++) {
         w[i] = *(struct spec_warning *)c->warnings.items[i];
@@ -459,8 +447,11 @@ bool compile_probe(struct comp *c, struct ast_probe *p, struct spec *s)
     s->line = 1;
     for (size_t i = 0; i < p->from; i++)
         s->line += c->text.at[i] == '\n';
-    if (p->nselectors && p->selectors[0].module.how == SEL_ATOM)
-        k.module = p->selectors[0].module.text;
+    struct sel_name *modules = arena_alloc(c->arena, p->nselectors * sizeof(*modules) + 1);
+    for (size_t i = 0; i < p->nselectors; i++)
+        modules[i] = p->selectors[i].module;
+    k.modules = modules;
+    k.nmodules = p->nselectors;
 
     bool ok = p->shape == SHAPE_EVENT ? compile_event(&k, p, s, &where)
               : p->raw                ? compile_raw(&k, p, s, &where)

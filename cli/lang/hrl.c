@@ -1,6 +1,7 @@
 /*
- * The -record definitions of a header file: names and fields, nothing else. Default values and types are skipped over
- * by counting brackets; macros are not expanded, so a record whose fields come from one is left out.
+ * The -record definitions of a header file: names, fields and default values, nothing else. Types are skipped over by
+ * counting brackets; macros are not expanded, so a record whose fields come from one is left out, and a default value that
+ * has one is no literal.
  */
 #include <string.h>
 
@@ -80,45 +81,72 @@ static bool name(struct hrl *h, struct str *ret)
     return len > 0;
 }
 
-/* Behind the default value and the type of a field: at the ',' or '}' of the record. */
-static bool skip_value(struct hrl *h)
+/* Whether the text goes on with these two characters. */
+static bool two(const struct hrl *h, char ch)
+{
+    return peek(h) == ch && h->at + 1 < h->c->text.len && h->c->text.at[h->at + 1] == ch;
+}
+
+/* Behind a default value, or a type: at the ',' or '}' of the record, or (stop_at_type) at the '::'. */
+static bool skip_value(struct hrl *h, bool stop_at_type)
 {
     size_t depth = 0;
 
     while (h->at < h->c->text.len) {
         skip_space(h);
         char ch = peek(h);
-        if (!depth && (ch == ',' || ch == '}'))
+        if (!depth && (ch == ',' || ch == '}' || (stop_at_type && two(h, ':'))))
             return true;
         if (skip_quoted(h))
             continue;
-        if (ch && strchr("([{", ch))
+        bool binary = two(h, '<') || two(h, '>');
+        if (ch && (strchr("([{", ch) || two(h, '<')))
             depth++;
-        else if (ch && strchr(")]}", ch) && depth-- == 0)
+        else if (ch && (strchr(")]}", ch) || two(h, '>')) && depth-- == 0)
             return false;
-        h->at++;
+        h->at += binary ? 2 : 1;
     }
     return false;
 }
 
+/* `= Value :: Type`, or less. The value becomes NULL when it is no literal term. */
+static bool field_value(struct hrl *h, term_t *ret)
+{
+    struct err ignored;
+
+    *ret = term_atom(h->c->arena, "undefined");
+    if (take(h, "=")) {
+        skip_space(h);
+        size_t from = h->at;
+        if (!skip_value(h, true))
+            return false;
+        if (!erlang_term((struct str){h->c->text.at + from, h->at - from}, h->c->arena, ret, &ignored))
+            *ret = NULL;
+    }
+    return skip_value(h, false);
+}
+
 static bool record(struct hrl *h, struct lang_record *ret)
 {
-    struct ptrs fields = {0};
+    struct ptrs fields = {0}, values = {0};
     struct str *list;
 
     if (!take(h, "(") || !name(h, &ret->name) || !take(h, ",") || !take(h, "{"))
         return false;
     while (!take(h, "}")) {
         struct str *field = arena_alloc(h->c->arena, sizeof(*field));
-        if (!name(h, field) || !skip_value(h))
+        term_t value;
+        if (!name(h, field) || !field_value(h, &value))
             return false;
         ptrs_add(&fields, h->c->arena, field);
+        ptrs_add(&values, h->c->arena, (void *)(uintptr_t)value);
         take(h, ",");
     }
     list = arena_alloc(h->c->arena, fields.count * sizeof(*list) + 1);
     for (size_t i = 0; i < fields.count; i++)
         list[i] = *(struct str *)fields.items[i];
     ret->fields = list;
+    ret->defaults = (const term_t *)(void *)values.items;
     ret->nfields = fields.count;
     return true;
 }

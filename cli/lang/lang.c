@@ -54,15 +54,15 @@ bool lang_compile(const struct lang_options *opt, struct str text, struct arena 
     return true;
 }
 
-/* One expression that is all of the text, in the preferred surface or in the other. */
-static struct ast *parse_alone(struct comp *c, enum spec_surface preferred, bool where)
+/* One expression that is all of the text, in the preferred surface or (surfaces: 2) in the other. */
+static struct ast *parse_alone(struct comp *c, enum spec_surface preferred, int surfaces, bool where)
 {
     struct err first = {0};
     size_t first_at = 0;
 
     if (!check_text(c))
         return NULL;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < surfaces; i++) {
         struct tokens t = {0};
         struct parser p = {.c = c, .where = where};
         struct ast *n = NULL;
@@ -89,11 +89,11 @@ static struct ast *parse_alone(struct comp *c, enum spec_surface preferred, bool
     return NULL;
 }
 
-bool lang_term(struct str text, enum spec_surface surface, struct arena *a, term_t *ret_term, struct err *e)
+static bool literal(struct str text, enum spec_surface surface, int surfaces, struct arena *a, term_t *ret_term, struct err *e)
 {
     const struct lang_options none = {0};
     struct comp c = {.opt = &none, .arena = a, .text = text, .err = e};
-    struct ast *n = parse_alone(&c, surface, false);
+    struct ast *n = parse_alone(&c, surface, surfaces, false);
 
     if (!n)
         return false;
@@ -108,11 +108,21 @@ bool lang_term(struct str text, enum spec_surface surface, struct arena *a, term
     return true;
 }
 
+bool lang_term(struct str text, enum spec_surface surface, struct arena *a, term_t *ret_term, struct err *e)
+{
+    return literal(text, surface, 2, a, ret_term, e);
+}
+
+bool erlang_term(struct str text, struct arena *a, term_t *ret_term, struct err *e)
+{
+    return literal(text, SPEC_ERLANG, 1, a, ret_term, e);
+}
+
 bool lang_where(const struct lang_options *opt, struct str text, struct arena *a, const struct where **ret_where,
                 struct err *e)
 {
     struct comp c = {.opt = opt, .arena = a, .text = text, .err = e};
-    struct ast *n = parse_alone(&c, opt->surface, true);
+    struct ast *n = parse_alone(&c, opt->surface, 2, true);
     struct ptrs all = {0};
     unsigned needs;
 

@@ -8,6 +8,7 @@
 #ifndef ETRACE_LANG_H
 #define ETRACE_LANG_H
 
+#include "../erlang/etf.h"
 #include "../ground/err.h"
 #include "spec.h"
 
@@ -19,10 +20,24 @@ struct lang_let {
 };
 
 struct lang_record {
-    struct str module; /* empty: known to every module (from a header file) */
     struct str name;
     const struct str *fields;
+    const term_t *defaults; /* of each field; NULL where it is no literal term */
     size_t nfields;
+};
+
+/* What is known of a record that no header defines. */
+enum lang_found {
+    LANG_FOUND,
+    LANG_LATER,  /* it may exist: any field is taken, and what the specs say of it has no meaning until it is compiled again */
+    LANG_ABSENT, /* why, and the names of those that do exist */
+};
+
+struct lang_lookup {
+    struct lang_record record;
+    struct str why; /* empty: "record x is not known" */
+    const struct str *names;
+    size_t nnames;
 };
 
 struct lang_options {
@@ -36,8 +51,12 @@ struct lang_options {
     const struct lang_record *records;
     size_t nrecords;
 
-    /* Asked for records that are not in `records`; the module is that of `mod#rec{}` or of the selector. May be NULL. */
-    bool (*find_record)(void *data, struct str module, struct str name, struct arena *a, struct lang_record *ret_record);
+    /*
+     * Asked for records that are not in `records`; the modules are that of `mod#rec{}`, or those of the selectors, or
+     * none. Without it they are absent.
+     */
+    enum lang_found (*find_record)(void *data, const struct sel_name *modules, size_t nmodules, struct str name,
+                                   struct arena *a, struct lang_lookup *ret);
     void *find_data;
 
     struct buf *dump_tokens, *dump_ast; /* where to write what the passes made, or NULL */
@@ -53,9 +72,18 @@ bool lang_term(struct str text, enum spec_surface surface, struct arena *a, term
 bool lang_where(const struct lang_options *opt, struct str text, struct arena *a, const struct where **ret_where,
                 struct err *e);
 
-/* The -record definitions of a header file. Macros and types are skipped over; a file without records gives none. */
+/*
+ * The -record definitions of a header file, with those default values that are literal terms. Macros and types are skipped
+ * over; a file without records gives none.
+ */
 bool lang_read_hrl(struct str text, struct arena *a, const struct lang_record **ret_records, size_t *ret_count,
                    struct err *e);
+
+/*
+ * The definition of a record as a header file has it, from the list of its fields as a module's debug information has them.
+ * Appended to ret_text; false where the fields cannot be read.
+ */
+bool lang_debug_record(struct str name, struct etf fields, struct buf *ret_text);
 
 /* ---- printing specs ---- */
 

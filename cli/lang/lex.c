@@ -318,6 +318,27 @@ static bool word_token(struct lexer *l, size_t len)
     return true;
 }
 
+/* Behind =~ and !~ in Elixir: ~r with any delimiter, and its modifiers. */
+static bool regex_sigil(struct lexer *l)
+{
+    const size_t begin = l->pos;
+    struct token t = {0};
+
+    if (!lex_sigil(l->c, &l->pos, &t))
+        return false;
+    t.from = begin;
+    t.len = l->pos - begin;
+    t.spaced = l->spaced;
+    add(l->c, l->out, t);
+    return true;
+}
+
+static bool no_regex(struct lexer *l, size_t begin)
+{
+    diag(l->c, begin, l->pos - begin, "a regular expression is no term");
+    return diag_note(l->c, "it stands behind where: text =~ ~r/…/");
+}
+
 /* Behind =~ and !~: "pcre" with only \" undone, or ~/pcre/. */
 static bool regex_token(struct lexer *l)
 {
@@ -400,7 +421,7 @@ static bool next_token(struct lexer *l)
     size_t len;
 
     if (wants_regex(l))
-        return regex_token(l);
+        return elixir && (peek(text, l->pos + 1) | 32) == 'r' ? regex_sigil(l) : regex_token(l);
     if ((ch == '<' && is_digit(peek(text, l->pos + 1))) || ch == '#') {
         if (!lex_process_id(l->c, &l->pos, &t, &found))
             return false;
@@ -418,7 +439,7 @@ static bool next_token(struct lexer *l)
     if (ch == (elixir ? '?' : '$') && l->pos + 1 < text.len)
         return char_token(l);
     if (ch == '~' && peek(text, l->pos + 1) != '~')
-        return lex_sigil(l->c, &l->pos, &t) && literal(l, begin, t);
+        return lex_sigil(l->c, &l->pos, &t) && (t.type == TOK_REGEX ? no_regex(l, begin) : literal(l, begin, t));
     if (elixir && ch == ':' && peek(text, l->pos + 1) != ':' && !is_blank(peek(text, l->pos + 1)))
         return elixir_atom(l);
     if ((len = lex_word(text, l->pos, elixir)) > 0)

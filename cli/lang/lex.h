@@ -69,6 +69,7 @@ enum quoting {
 bool lex_quoted(struct comp *c, size_t *pos, enum quoting quoting, struct quoted *ret);
 bool lex_escape(struct comp *c, size_t *pos, struct quoted *to); /* at the backslash */
 bool lex_sigil(struct comp *c, size_t *pos, struct token *ret);
+bool lex_date(struct comp *c, char sigil, struct str text, size_t from, size_t len, term_t *ret); /* ~D ~T ~N ~U of Elixir */
 bool lex_number(struct comp *c, size_t *pos, struct token *ret);
 bool lex_quoted_atom(struct comp *c, size_t *pos, term_t *ret);
 bool lex_process_id(struct comp *c, size_t *pos, struct token *ret, bool *ret_found); /* pids, ports, references */

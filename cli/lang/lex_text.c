@@ -345,12 +345,45 @@ static bool words(struct comp *c, const struct quoted *q, char as, term_t *ret)
 static const struct sigil {
     char name; /* 0: none, as in ~"text" */
     bool elixir, erlang, escapes;
-    char makes; /* b binary, c characters, w words */
+    char makes; /* b binary, c characters, w words, d date or time, r regular expression */
 } sigils[] = {
     {0, false, true, true, 'b'},    {'b', false, true, true, 'b'}, {'B', false, true, false, 'b'},
     {'s', true, true, true, 'b'},   {'S', true, true, false, 'b'}, {'c', true, false, true, 'c'},
     {'C', true, false, false, 'c'}, {'w', true, false, true, 'w'}, {'W', true, false, false, 'w'},
+    {'D', true, false, false, 'd'}, {'T', true, false, false, 'd'}, {'N', true, false, false, 'd'},
+    {'U', true, false, false, 'd'}, {'r', true, false, false, 'r'}, {'R', true, false, false, 'r'},
 };
+
+/* ~r/…/ism: as it is for PCRE2, with its modifiers in front. */
+static bool regex_sigil(struct comp *c, size_t *pos, const struct quoted *q, struct token *ret)
+{
+    struct quoted all = {0};
+    struct str text;
+    size_t at = *pos;
+
+    while (at < c->text.len && c->text.at[at] >= 'a' && c->text.at[at] <= 'z') {
+        if (!memchr("ismxu", c->text.at[at], 5)) {
+            diag(c, at, 1, "this modifier has no meaning here");
+            return diag_note(c, "i, s, m, x and u have");
+        }
+        if (c->text.at[at] != 'u') { /* patterns are Unicode anyhow */
+            add_point(c, &all, all.count ? (uint32_t)c->text.at[at] : '(');
+            if (all.count == 1) {
+                add_point(c, &all, '?');
+                add_point(c, &all, (uint32_t)c->text.at[at]);
+            }
+        }
+        at++;
+    }
+    if (all.count)
+        add_point(c, &all, ')');
+    for (size_t i = 0; i < q->count; i++)
+        add_point(c, &all, q->points[i]);
+    text = utf8_of(c, &all);
+    *ret = (struct token){.type = TOK_REGEX, .text = text};
+    *pos = at;
+    return true;
+}
 
 /* In Erlang ~s and ~S are lists of characters. */
 bool lex_sigil(struct comp *c, size_t *pos, struct token *ret)
@@ -369,7 +402,7 @@ bool lex_sigil(struct comp *c, size_t *pos, struct token *ret)
         return diag(c, begin, at - begin, "'~' begins a sigil, and a delimiter has to follow");
     if (!s) {
         diag(c, begin, at - begin, "a sigil ~%c is not a literal here", name ? name : '"');
-        return diag_note(c, c->surface == SPEC_ELIXIR ? "~s ~S ~c ~C ~w ~W are" : "~ ~b ~B ~s ~S are");
+        return diag_note(c, c->surface == SPEC_ELIXIR ? "~s ~S ~c ~C ~w ~W ~D ~T ~N ~U are" : "~ ~b ~B ~s ~S are");
     }
 
     struct quoted q;
@@ -377,6 +410,10 @@ bool lex_sigil(struct comp *c, size_t *pos, struct token *ret)
         return false;
 
     char as = s->makes;
+    if (as == 'r') {
+        *pos = at;
+        return regex_sigil(c, pos, &q, ret);
+    }
     if (as == 'b' && c->surface == SPEC_ERLANG && (name == 's' || name == 'S'))
         as = 'c';
     if (as == 'w') {
@@ -384,6 +421,9 @@ bool lex_sigil(struct comp *c, size_t *pos, struct token *ret)
         if (at < c->text.len && memchr("asc", c->text.at[at], 3))
             kind = c->text.at[at++];
         if (!words(c, &q, kind, &ret->value))
+            return false;
+    } else if (as == 'd') {
+        if (!lex_date(c, name, utf8_of(c, &q), begin, at - begin, &ret->value))
             return false;
     } else {
         ret->value = as == 'c' ? quoted_list(c, &q) : quoted_binary(c, &q);

@@ -199,7 +199,12 @@ static struct ast *parse_name(struct parser *p)
     }
     if (at_punct(p, P_HASH) && !tok(p)->spaced && !next_is_punct(p, P_LBRACE)) {
         p->at++;
-        return parse_record(p, t->from, name, NULL);
+        struct ast *n = parse_record(p, t->from, name, NULL);
+        if (n && p->where && t->type == TOK_IDENT && n->type == A_RECFIELD) {
+            n->module = none; /* ret#rec.field: of what the word says, not of a module */
+            n->items[0] = node_lit(p, t, term_atom_n(p->c->arena, name));
+        }
+        return n;
     }
     return node_lit(p, t, term_atom_n(p->c->arena, name));
 }
@@ -313,7 +318,11 @@ struct ast *parse_primary_erlang(struct parser *p)
             return NULL;
         ptrs_add(&items, p->c->arena, n);
         ptrs_add(&items, p->c->arena, number);
-        return node_with(p, index, &items, NULL, tok_end(&p->tokens[p->at - 1]));
+        index = node_with(p, index, &items, NULL, tok_end(&p->tokens[p->at - 1]));
+        if (!index || !at_punct(p, P_HASH) || tok(p)->spaced)
+            return index;
+        p->at++;
+        return parse_record(p, index->from, none, index);
     }
     return n;
 }

@@ -107,7 +107,7 @@ static bool term_of(struct parser *p, const struct ast *n, term_t *ret)
     term_t tail = NULL;
 
     for (size_t i = 0; i < n->count; i++)
-        if (!n->items[i] || !term_of(p, n->items[i], &items[i]))
+        if (n->items[i] && !term_of(p, n->items[i], &items[i]))
             return false;
     if (n->tail && !term_of(p, n->tail, &tail))
         return false;

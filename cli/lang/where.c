@@ -539,6 +539,18 @@ static struct where *compile(struct maker *m, struct ast *n)
         struct where *of = compile(m, n->items[0]);
         return of ? CALL(m, FN_MAP_GET, n, constant(m, term_atom_n(m->a, n->text), n), of) : NULL;
     }
+    case A_RECORD: {
+        bool later;
+        struct ast *tuple = check_record_tuple(m->k, n, false, &later);
+        return tuple ? container(m, tuple) : NULL;
+    }
+    case A_RECFIELD: {
+        struct ast *index = check_record_index(m->k, n);
+        struct where *of = index && n->items[0] ? compile(m, n->items[0]) : NULL;
+        if (!index || !n->items[0])
+            return index ? constant(m, index->value, n) : NULL;
+        return of ? CALL(m, FN_ELEMENT, n, constant(m, index->value, n), of) : NULL;
+    }
     case A_REGEX:
         diag(m->k->c, n->from, n->len, "a regular expression stands behind =~");
         return NULL;

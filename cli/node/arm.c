@@ -208,6 +208,11 @@ void arm_allow_empty(struct arm *a)
     a->allow_empty = true;
 }
 
+void arm_force(struct arm *a)
+{
+    a->force = true;
+}
+
 void arm_mark(struct arm *a, uint64_t mark)
 {
     a->mark = mark;
@@ -224,10 +229,7 @@ void arm_finish(struct arm *a, struct buf *b)
     close_probe(a);
     if (!a->nprocs)
         arm_who(a, ARM_WHO_ALL, STR(""));
-    etf_version(b);
-    etf_tuple(b, 2);
-    etf_atomz(b, "arm");
-    etf_map(b, a->mark ? 12 : 11);
+    etf_map(b, a->mark ? 13 : 12);
     put_list(b, "probes", &a->probes, a->nprobes);
     put_list(b, "procs", &a->procs, a->nprocs);
     put_list(b, "ports", &a->ports, a->nports);
@@ -239,6 +241,7 @@ void arm_finish(struct arm *a, struct buf *b)
     put_bool(b, "seq_trace", a->seq_trace);
     put_bool(b, "unsafe", a->unsafe);
     put_bool(b, "allow_empty", a->allow_empty);
+    put_bool(b, "force", a->force);
     put_bool(b, "tally", a->tally);
     if (a->mark) {
         etf_atomz(b, "mark");
@@ -246,10 +249,32 @@ void arm_finish(struct arm *a, struct buf *b)
     }
 }
 
+void arm_request(struct buf *b, enum arm_verb verb, struct str asked)
+{
+    static const char *const verbs[] = {"select", "call_count", "arm"};
+
+    etf_version(b);
+    etf_tuple(b, 2);
+    etf_atomz(b, verbs[verb]);
+    buf_str(b, asked);
+}
+
 void arm_disarm(struct buf *b)
 {
     etf_version(b);
     etf_atomz(b, "disarm");
+}
+
+void arm_record(struct buf *b, const struct arm_pattern *modules, size_t nmodules, struct str name)
+{
+    etf_version(b);
+    etf_tuple(b, 3);
+    etf_atomz(b, "record");
+    etf_list(b, nmodules);
+    for (size_t i = 0; i < nmodules; i++)
+        put_pattern(b, modules[i]);
+    etf_nil(b);
+    etf_bin(b, name.at, name.len);
 }
 
 /* ---- the answer ---- */
@@ -335,6 +360,8 @@ static bool take_pair(struct etf *r, struct arm_result *x)
         return take_count(r, &x->processes);
     if (is(key, "ports"))
         return take_count(r, &x->ports);
+    if (is(key, "call_count"))
+        return take_count(r, &x->busy);
     return etf_skip(r);
 }
 
@@ -361,4 +388,23 @@ void arm_result_release(struct arm_result *r)
     free(r->warnings);
     free(r->probes);
     *r = (struct arm_result){0};
+}
+
+/* {All, [{Rate, Name}]} */
+bool arm_rates_read(struct etf r, struct arm_rates *ret, struct err *e)
+{
+    struct arm_rates x = {0};
+    struct str name;
+    size_t n = 0;
+    bool ok = etf_get_tuple(&r, 2) && take_count(&r, &x.all) && etf_get_list(&r, &n) && n <= ARM_MOST;
+
+    for (; ok && x.count < n; x.count++) {
+        ok = etf_get_tuple(&r, 2) && take_count(&r, &x.most[x.count]) && etf_get_bin(&r, &name);
+        if (ok)
+            memcpy(x.names[x.count], name.at, MIN(name.len, sizeof(x.names[0]) - 1));
+    }
+    if (!ok)
+        return err_set(e, ERR_RUN, "the node's answer about the rate of calls cannot be read");
+    *ret = x;
+    return true;
 }

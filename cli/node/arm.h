@@ -2,7 +2,7 @@
  * The request that arms a session, piece by piece, and its answer.
  *
  *   arm_init, then for each probe arm_probe, arm_select…, arm_spec_any or arm_spec_arity…, arm_atom…; arm_who and arm_flag
- *   for the whole; arm_finish writes the request; arm_release.
+ *   for the whole; arm_finish writes what is asked for, arm_request a request for it; arm_release.
  *
  * Texts and specifications are copied. Calling in another order is a mistake of the program (assert); nothing else fails.
  */
@@ -42,7 +42,7 @@ struct arm {
     int id;
     enum arm_kind kind;
     enum arm_scope scope;
-    bool allow_empty, seq_trace, unsafe, tally;
+    bool allow_empty, seq_trace, unsafe, tally, force;
     uint64_t mark;
 };
 
@@ -69,8 +69,20 @@ void arm_unsafe(struct arm *a);                 /* also what can harm the node *
 void arm_allow_empty(struct arm *a);            /* a probe that matches nothing is no error */
 void arm_mark(struct arm *a, uint64_t mark);    /* not 0: the notice `armed` with it comes in front of the first event that answers */
 
-void arm_finish(struct arm *a, struct buf *ret_request); /* appends the term for session_request() */
+void arm_force(struct arm *a);                  /* wildcards take what the tracing itself goes through, too */
+
+void arm_finish(struct arm *a, struct buf *ret_asked); /* appends what arm_request() takes */
+
+/*
+ * What shall be done about it: ARM_SELECT says what it would trace, ARM_COUNT counts for a second the calls of the functions
+ * that a wildcard takes where a node is busy, ARM_TRACE traces. Each appends the term for session_request().
+ */
+enum arm_verb { ARM_SELECT, ARM_COUNT, ARM_TRACE };
+void arm_request(struct buf *ret_request, enum arm_verb verb, struct str asked);
 void arm_disarm(struct buf *ret_request);                /* takes every pattern and flag away; the session stays */
+
+/* Asks for the definition of a record in the modules that the patterns select. */
+void arm_record(struct buf *ret_request, const struct arm_pattern *modules, size_t nmodules, struct str name);
 
 struct arm_result_probe {
     int id;
@@ -81,11 +93,22 @@ struct arm_result {
     struct arm_result_probe *probes;
     size_t nprobes;
     uint64_t processes, ports;
+    uint64_t busy;   /* of ARM_SELECT: the functions that ARM_COUNT would count */
     char **warnings; /* what this node's version cannot do rightly, one sentence each */
     size_t nwarnings;
 };
 
 bool arm_result_read(struct etf term, struct arm_result *ret, struct err *e); /* of a reply that is ok */
 void arm_result_release(struct arm_result *r);
+
+/* The answer to ARM_COUNT: calls a second of all, and of those functions that are called most. */
+#define ARM_MOST 3
+struct arm_rates {
+    uint64_t all, most[ARM_MOST];
+    char names[ARM_MOST][128];
+    size_t count;
+};
+
+bool arm_rates_read(struct etf term, struct arm_rates *ret, struct err *e);
 
 #endif

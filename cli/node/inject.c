@@ -183,7 +183,7 @@ static bool take_pair(struct etf *r, struct session_node *n, struct node_pid *ow
         n->latin1 = is(word, "latin1");
         return true;
     }
-    static const char *const numbers[] = {"otp_release", "schedulers", "wordsize", "process_count", "uptime", "os_pid"};
+    static const char *const numbers[] = {"otp_release", "schedulers", "wordsize", "process_count", "uptime", "os_pid", "creation"};
     for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
         if (!is(key, numbers[i]))
             continue;
@@ -195,7 +195,8 @@ static bool take_pair(struct etf *r, struct session_node *n, struct node_pid *ow
         case 2: n->wordsize = (int)number; break;
         case 3: n->processes = (uint64_t)number; break;
         case 4: n->uptime_ms = (uint64_t)number; break;
-        default: n->ospid = number; break;
+        case 5: n->ospid = number; break;
+        default: n->creation = (uint32_t)number; break;
         }
         return true;
     }

@@ -399,7 +399,7 @@ struct session *session_open(const struct node_target *target, const struct sess
         return NULL;
     s = mem_zalloc(sizeof *s);
     s->handlers = *handlers;
-    s->allowed = true;
+    s->allowed = !options->hold;
     s->credit = MIN(CREDIT_FIRST + 2 * options->size, ETW_MAX_BATCH);
     memcpy(s->node.name, conn.node, sizeof s->node.name);
     dist_init(&s->dist, &conn);

@@ -33,6 +33,7 @@ struct session_options {
     uint32_t ring_bytes, rings; /* for each thread, and how many of them: 1 MiB, 64 */
     const struct str *redact; /* keys whose values stay on the node */
     size_t nredact;
+    bool hold;               /* batches are asked for only after session_pull_allowed() */
     bool fallback;           /* use the fallback tracer although a NIF would load (for tests) */
 };
 
@@ -43,6 +44,7 @@ struct session_node {
     char otp_version[32]; /* "29", "27.3.4.1" where the node knows it */
     char erts[32];      /* "15.2.7.1" */
     char arch[64];
+    uint32_t creation;  /* which of the nodes of that name: it is part of every pid, port and reference */
     int schedulers, wordsize;
     uint64_t processes;
     uint64_t uptime_ms;

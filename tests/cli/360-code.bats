@@ -139,7 +139,7 @@ values() { json_of return .value | tr '\n' ' '; }
     assert_account any
     start=$(millis)
     trace --json --rate 2000 '_:_'
-    functions=$(sed -n '1s/.* · \([0-9]*\) functions .*/\1/p' "$ERR")
+    functions=$(sed -n 's/.* · \([0-9]*\) functions · .*/\1/p' "$ERR")
     assert [ "$functions" -gt 3000 ]
     echo "# all $functions functions of the node armed in $(($(millis) - start)) ms" >&3
     on_node 'work:burst(2, 20000)'

@@ -20,14 +20,19 @@ static void check_err(const struct err *e)
     must(e->from + e->len <= strlen(e->line) + 1);
 }
 
-static bool a_record(void *data, struct str module, struct str name, struct arena *a, struct lang_record *ret)
+static enum lang_found a_record(void *data, const struct sel_name *modules, size_t nmodules, struct str name, struct arena *a,
+                                struct lang_lookup *ret)
 {
     static const struct str fields[] = {{"id", 2}, {"name", 4}};
+    term_t *defaults = arena_alloc(a, 2 * sizeof(*defaults));
 
     (void)data;
-    (void)a;
-    *ret = (struct lang_record){.module = module, .name = name, .fields = fields, .nfields = 2};
-    return name.len < 6;
+    (void)modules;
+    (void)nmodules;
+    defaults[0] = term_int(a, 1);
+    defaults[1] = NULL;
+    ret->record = (struct lang_record){.name = name, .fields = fields, .defaults = defaults, .nfields = 2};
+    return name.len < 4 ? LANG_FOUND : name.len < 6 ? LANG_LATER : LANG_ABSENT;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -43,6 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const struct where *w;
     const struct lang_record *records;
     size_t count;
+    struct etf fields;
     term_t t;
 
     if (!size)
@@ -95,6 +101,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     else
         lang_print_term(t, &out);
     lang_read_hrl(text, &a, &records, &count, &e);
+    etf_open(&fields, data, size);
+    buf_clear(&out);
+    if (lang_debug_record(STR("r"), fields, &out))
+        must(lang_read_hrl(buf_view(&out), &a, &records, &count, &e));
 
     free(copy);
     buf_release(&tokens);

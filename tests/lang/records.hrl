@@ -11,6 +11,7 @@
 -record(empty, {}).
 -type t() :: #user{}.
 -record(typed, {a = #{x => 1} :: #{x := integer()}, b = fun(_) -> ok end, c :: t()}).
+-record(macro, {a = ?X, b, bytes = <<1, 2>> :: <<_:16>>, sum = 1 + 2}).
 -record(broken, ?FIELDS).
 f() -> "-record(not_me, {x}).".
 -endif.

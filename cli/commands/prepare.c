@@ -1,0 +1,58 @@
+#include "prepare.h"
+
+#include <string.h>
+
+#include "cost.h"
+
+bool prepare_compile(struct asked *asked, struct records *records, const struct what_opts *what, const struct texts *texts,
+                     const struct texts *wheres, struct err *e)
+{
+    asked_init(asked);
+    asked->find_record = records_find;
+    asked->find_data = records;
+    bool ok = asked_compile(asked, what, texts, wheres, session_node(records->ask->session)->otp, e);
+    if (!ok && records->err.status)
+        *e = records->err;
+    return ok;
+}
+
+static bool read_result(struct etf term, void *into, struct err *e)
+{
+    return arm_result_read(term, into, e);
+}
+
+bool prepare_ask(struct question *ask, enum arm_verb verb, struct str asked, struct arm_result *ret, struct err *e)
+{
+    struct buf request = {0};
+
+    arm_request(&request, verb, asked);
+    bool ok = question_ask(ask, buf_view(&request), read_result, ret, e);
+    buf_release(&request);
+    return ok;
+}
+
+bool prepare(struct ctx *ctx, struct question *ask, const struct what_opts *what, const struct texts *texts,
+             const struct prepare_how *how, struct buf *ret_asked, struct arm_result *ret_chosen, struct err *e)
+{
+    const struct session_node *node = session_node(ask->session);
+    const struct texts none = {0};
+    struct asked asked;
+    struct records records;
+    struct arm_result chosen;
+
+    records_init(&records, ask);
+    bool ok = prepare_compile(&asked, &records, what, texts, &none, e);
+    asked.figures = how->figures;
+    asked.mark = how->mark;
+    ok = ok && asked_arm(&asked, what, node->otp, (struct str){node->name, strlen(node->name)}, node->creation, ret_asked, e);
+    asked_release(&asked);
+    records_release(&records);
+    if (!ok || !prepare_ask(ask, ARM_SELECT, buf_view(ret_asked), &chosen, e))
+        return false;
+    if (chosen.busy && !what->force && !cost_measure(ctx, ask, node->name, chosen.busy, buf_view(ret_asked), e)) {
+        arm_result_release(&chosen);
+        return false;
+    }
+    *ret_chosen = chosen;
+    return true;
+}

@@ -1,0 +1,105 @@
+%% What tracing would cost, told and measured before anything is traced. Runs in the worker.
+%%
+%% Dangerous ground is what the tracing itself goes through: a wildcard never takes it (unless forced); who names it has it,
+%% and a word of warning. Hot ground is what a busy node calls all the time: where a wildcard takes it, the client has the calls
+%% of one second counted before it goes on.
+
+-define(MANY, 1000). % functions: as hot as anything
+-define(MEASURE, 1000). % ms
+
+%% The same answer as arming gives, and how many functions a wildcard takes on hot ground.
+select_do({Session, Request}) ->
+    {Read, Found, Warnings} = chosen(Session, Request, all),
+    {Processes, Ports} = whom_of(Request),
+    {ok, (counted(Found))#{processes => how_many(maps:get(flags, Request), Processes, process_count),
+        ports => how_many(maps:get(port_flags, Request, []), Ports, port_count), warning => Warnings,
+        call_count => length(hot(Read, Found, Request))}}.
+
+how_many([], _, _) -> 0;
+how_many(_, Whom, Count) ->
+    lists:sum([case W of new -> 0; _ when is_atom(W) -> erlang:system_info(Count); _ -> 1 end || W <- Whom]).
+
+%% {Calls a second, [{Calls a second, MFA as text}]}, those that are called most first.
+call_count_do({Owner, Mine, Request}) ->
+    {Read, Found, _} = chosen(Mine, Request, all),
+    %% Where one session's end blinds another for built-in functions, those of others are not to be touched.
+    Spare = lists:keymember(bif, 1, gates()) andalso length(trace:session_info(all)) > 2,
+    Hot = [MFA || MFA = {M, F, A} <- hot(Read, Found, Request), not (Spare andalso erlang:is_builtin(M, F, A))],
+    Session = trace:session_create(etrace, self(), []),
+    try
+        Modules = lists:usort([M || {M, _, _} <- Hot]),
+        Patterns = case length(Modules) > 20 of true -> [{'_', '_', '_'}]; false -> [{M, '_', '_'} || M <- Modules] end,
+        lists:foreach(fun(P) -> trace:function(Session, P, true, [call_count]) end, Patterns),
+        Begun = erlang:monotonic_time(millisecond),
+        receive {'DOWN', _, _, Owner, _} -> exit(normal) after ?MEASURE -> ok end,
+        lists:foreach(fun(P) -> trace:function(Session, P, pause, [call_count]) end, Patterns),
+        Time = max(1, erlang:monotonic_time(millisecond) - Begun),
+        Rates = [{N * 1000 div Time, MFA} || MFA <- Hot, {call_count, N} <- [trace:info(Session, MFA, call_count)], is_integer(N)],
+        Most = lists:sublist(lists:reverse(lists:sort([Rate || Rate = {N, _} <- Rates, N > 0])), 3),
+        {ok, {lists:sum([N || {N, _} <- Rates]), [{N, mfa_text(MFA)} || {N, MFA} <- Most]}}
+    after
+        trace:session_destroy(Session)
+    end.
+
+%% Where single processes are named it is for them to bear.
+hot(Read, Found, Request) ->
+    Single = lists:all(fun({Who, _}) -> Who =/= application; (_) -> false end, maps:get(procs, Request, [all])),
+    Wild = [{Scope, S} || #{type := call, scope := Scope, select := Selectors} <- Read, S <- Selectors, wild(S)],
+    case Single orelse Wild =:= [] of
+        true -> [];
+        false ->
+            Functions = [MFA || {_, Functions} <- Found, {MFA, _} <- Functions],
+            Hot = maps:from_keys([M || M <- lists:usort([M || {M, _, _} <- Functions]), is_hot(atom_to_binary(M))], true),
+            case length(Functions) >= ?MANY orelse map_size(Hot) > 0 of
+                false -> [];
+                true ->
+                    Taken = lists:usort(lists:flatmap(fun({Scope, S}) -> element(1, taken(S, Scope, Request)) end, Wild)),
+                    case length(Taken) >= ?MANY of
+                        true -> Taken;
+                        false -> [MFA || MFA = {M, F, _} <- Taken, is_map_key(M, Hot), not is_callback(atom_to_binary(F))]
+                    end
+            end
+    end.
+
+is_hot(Name) -> is_dangerous(Name) orelse lists:member(Name, [<<"atomics">>, <<"binary">>, <<"code">>, <<"counters">>, <<"dist_util">>,
+    <<"erl_internal">>, <<"erlang">>, <<"error_handler">>, <<"ets">>, <<"gen">>, <<"gen_event">>, <<"gen_server">>, <<"gen_statem">>,
+    <<"gen_tcp">>, <<"gen_udp">>, <<"inet">>, <<"inet_tcp">>, <<"inet_tcp_dist">>, <<"init">>, <<"io_lib">>, <<"lists">>, <<"logger">>,
+    <<"maps">>, <<"net_kernel">>, <<"persistent_term">>, <<"proc_lib">>, <<"proplists">>, <<"queue">>, <<"re">>, <<"socket">>, <<"sys">>,
+    <<"timer">>, <<"unicode">>, <<"Elixir.Access">>, <<"Elixir.Enum">>, <<"Elixir.Keyword">>, <<"Elixir.Map">>, <<"Elixir.String">>]).
+
+%% What every behaviour has, and no node calls that often: _:handle_call/3 needs no measuring.
+is_callback(Name) -> lists:member(Name, [<<"code_change">>, <<"format_status">>, <<"handle_call">>, <<"handle_cast">>,
+    <<"handle_continue">>, <<"handle_event">>, <<"handle_info">>, <<"init">>, <<"start_link">>, <<"terminate">>]).
+
+is_dangerous(<<"code_server">>) -> true;
+is_dangerous(<<"erl_tracer">>) -> true;
+is_dangerous(<<"erts_internal">>) -> true;
+is_dangerous(<<"trace">>) -> true;
+is_dangerous(Name) -> string:prefix(Name, <<"prim_">>) =/= nomatch.
+
+wild({{name, _}, {name, _}, _, _}) -> false;
+wild(_) -> true.
+
+%% {Functions that the selector takes, those that are dangerous for it}
+taken(Selector, Scope, Request) ->
+    All = select(Selector, Scope),
+    case maps:get(force, Request, false) orelse not wild(Selector) of
+        true -> {All, []};
+        false -> lists:partition(fun(MFA) -> not denied(MFA, Selector) end, All)
+    end.
+
+denied(_, {{name, _}, {name, _}, _, _}) -> false;
+denied({erlang, F, _}, {_, Function, _, _}) when not is_tuple(Function); element(1, Function) =/= name ->
+    lists:prefix("trace", atom_to_list(F));
+denied(_, {{name, _}, _, _, _}) -> false;
+denied({M, _, _}, _) -> is_dangerous(atom_to_binary(M)).
+
+%% What a person should know of the dangerous functions that are left out, and of those that are not.
+dangers(Left, Found) ->
+    Taken = lists:usort([Name || {_, Functions} <- Found, {{M, _, _}, _} <- Functions, Name <- [atom_to_binary(M)], is_dangerous(Name)]),
+    [<<"the tracing itself goes through ", (some(Taken))/binary>> || Taken =/= []] ++
+        [<<"left out, because the tracing itself goes through them: ", (integer_to_binary(length(Left)))/binary, " of ",
+            (some(lists:usort([atom_to_binary(M) || {M, _, _} <- Left])))/binary, " (--force takes them)">> || Left =/= []].
+
+some(Names) ->
+    iolist_to_binary(lists:join(<<", ">>, lists:sublist(Names, 5) ++ [<<"...">> || length(Names) > 5])).

@@ -1,0 +1,172 @@
+#!/usr/bin/env bats
+# Records whose definitions the node has, in the debug information of its modules; pids and ports that are written down.
+
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+
+setup_file() {
+    local dir
+    live_begin records || return 1
+    dir=$(node_dir "$NODE")
+    mkdir "$dir/defs"
+    cat >"$dir/defs/shelf.erl" <<'END'
+-module(shelf).
+-export([new/1, put/2]).
+-record(item, {id :: integer(), name = "none" :: string(), tags = [{a, 1.5}], made = os:getpid(), price = -3, raw = <<"ab", 1>>}).
+-record(empty, {}).
+new(Id) -> #item{id = Id, made = now}.
+put(#item{} = Item, #empty{}) -> Item.
+END
+    cat >"$dir/defs/crate.erl" <<'END'
+-module(crate).
+-export([new/0]).
+-record(item, {other}).
+new() -> #item{}.
+END
+    sed 's/crate/stripped/' "$dir/defs/crate.erl" >"$dir/defs/stripped.erl"
+    sed 's/crate/packed/' "$dir/defs/crate.erl" >"$dir/defs/packed.erl"
+    (
+        cd "$dir/defs"
+        "$ETRACE_ERLC" +debug_info +nowarn_unused_record shelf.erl crate.erl &&
+            "$ETRACE_ERLC" +debug_info +compressed packed.erl && "$ETRACE_ERLC" stripped.erl
+    ) || return 1
+    on_node "code:add_path(\"$dir/defs\"), [code:load_file(M) || M <- [shelf, crate, packed, stripped]]"
+}
+teardown_file() { live_end; }
+setup() { live_setup; }
+teardown() { live_teardown; }
+
+args() { json_of call '.args[0]' | tr '\n' ' '; }
+
+@test "a record in a head has its fields from the selector's module" {
+    traced --json 'shelf:put(#item{id = I}, #empty{}) when I > 2 -> msg(I)' -- \
+        'shelf:put(shelf:new(2), {empty}), shelf:put(shelf:new(3), {empty})'
+    assert_success
+    assert_equal "$(json_of call '.args[0] | test("^{item,3,")')" true
+    assert_equal "$(json_of call .message)" 3
+    assert_account 1
+}
+
+@test "mod#rec{} has them from that module, also for messages" {
+    traced --json 'work:one(shelf#item{id = 7})' -- 'work:one(shelf:new(6)), work:one(shelf:new(7)), work:one(7)'
+    assert_success
+    assert_equal "$(args | cut -c 1-8)" '{item,7,'
+    assert_account 1
+    traced --json 'send(_, shelf#item{id = 8})' -- 'self() ! shelf:new(8), self() ! shelf:new(9)'
+    assert_equal "$(jq -r 'select(.type == "send") | .type' "$OUT")" send
+    assert_account 1
+}
+
+@test "a field that is not given has its default value" {
+    run "$ETRACE_BIN" -n "$NODE" --dry-run 'work:one(X) when X =:= shelf#item{id = 1}'
+    assert_failure 2
+    assert_line -n 0 'etrace: the default value of field made is no literal term'
+    traced --json 'work:one(X) when X =:= shelf#item{id = 1, made = now}' -- 'work:one(shelf:new(1)), work:one(shelf:new(2))'
+    assert_success
+    assert_equal "$(args)" '{item,1,"none",[{a,1.5}],now,-3,<<97,98,1>>} '
+    assert_account 1
+}
+
+@test "behind where, and again in the recording" {
+    traced --json -o "$BATS_TEST_TMPDIR/r.etr" 'shelf:new/1 where ret#item.id == 4' -- 'shelf:new(3), shelf:new(4)'
+    assert_success
+    assert_equal "$(json_of call '.args[0]' | tr '\n' ' ')" '4 '
+    run "$ETRACE_BIN" replay --json "$BATS_TEST_TMPDIR/r.etr"
+    assert_success
+    assert_equal "$(jq -r 'select(.type == "call") | .args[0]' <<<"$output")" 4
+}
+
+@test "what is not there is said under the record, with what was perhaps meant" {
+    run "$ETRACE_BIN" -n "$NODE" 'shelf:put(#itme{id = 1}, _)'
+    assert_failure 2
+    assert_output - <<'END'
+etrace: shelf has no record itme
+  shelf:put(#itme{id = 1}, _)
+            ^^^^^^^^^^^^^ did you mean 'item'?
+END
+    run "$ETRACE_BIN" -n "$NODE" 'shelf:put(#item{idd = 1}, _)'
+    assert_failure 2
+    assert_line -n 0 'etrace: record item has no field idd'
+    run "$ETRACE_BIN" -n "$NODE" 'shlf:put(#item{id = 1}, _)'
+    assert_failure 5
+    assert_line -n 0 'etrace: there is no module shlf on the node'
+    run "$ETRACE_BIN" -n "$NODE" 'send(_, #item{id = 1})'
+    assert_failure 2
+    assert_line -n 0 'etrace: record item is not known: name its module, as in mod#item{}'
+}
+
+@test "without debug information --hrl is asked for" {
+    run "$ETRACE_BIN" -n "$NODE" 'stripped:new() when self() == #item{}'
+    assert_failure 2
+    assert_output - <<'END'
+etrace: record item is not known: stripped on the node has no debug information
+  stripped:new() when self() == #item{}
+                                ^^^^^^^ --hrl FILE defines records
+END
+    run "$ETRACE_BIN" explain 'shelf:put(#item{})'
+    assert_failure 2
+    assert_line -n 0 'etrace: record item is not known'
+    assert_line -n 2 --partial -- '--hrl FILE defines records'
+}
+
+@test "several modules: they have to agree; files that are compressed" {
+    run "$ETRACE_BIN" -n "$NODE" --dry-run 'shelf:new(_) | crate:new(#item{id = 1})'
+    assert_failure 2
+    run "$ETRACE_BIN" -n "$NODE" --dry-run 'shelf:put(#item{id = 1}) | crate:new(#item{id = 1})'
+    assert_failure 2
+    run "$ETRACE_BIN" -n "$NODE" --dry-run --allow-empty 'local ~/^(shelf|crate)$/:_(#item{})'
+    assert_failure 2
+    assert_line -n 0 'etrace: record item is not the same in crate and shelf: write crate#item{}'
+    run "$ETRACE_BIN" -n "$NODE" --dry-run --allow-empty 'local ~/^(packed|crate)$/:_(#item{other = 1})'
+    assert_success
+}
+
+@test "--hrl comes first" {
+    echo '-record(item, {a, b}).' >"$BATS_TEST_TMPDIR/own.hrl"
+    traced --json --hrl "$BATS_TEST_TMPDIR/own.hrl" 'work:one(shelf#item{b = 1})' -- 'work:one({item, 0, 1}), work:one(shelf:new(1))'
+    assert_success
+    assert_equal "$(args)" '{item,0,1} '
+}
+
+@test "asking for records makes no atoms, and records of a native kind are refused" {
+    run "$ETRACE_BIN" -n "$NODE" --dry-run 'shelf:put(#item{id = 1}, _)'
+    live_snapshot
+    for _ in 1 2 3; do
+        run "$ETRACE_BIN" -n "$NODE" --dry-run 'shelf:put(#item{id = 1}, _)'
+        assert_success
+        run "$ETRACE_BIN" -n "$NODE" --dry-run 'lists:seq(#nonsuch_record{}, _)'
+        assert_failure 2
+    done
+    assert_clean "$BEFORE" "$NODE" 3
+    [[ $ETRACE_OTP -ge 29 ]] || return 0
+    dir=$(node_dir "$NODE")/defs
+    printf '%s\n' '-module(kind).' '-export([f/0]).' '-record #it{id}.' 'f() -> #it{id = 1}.' >"$dir/kind.erl"
+    "$ETRACE_ERLC" +debug_info -o "$dir" "$dir/kind.erl"
+    on_node 'code:load_file(kind)'
+    live_snapshot
+    run "$ETRACE_BIN" -n "$NODE" --dry-run 'work:one(kind#it{})'
+    assert_failure 2
+    assert_line -n 0 'etrace: it is a native record of kind, which match specifications cannot look into'
+}
+
+@test "a pid and a port in a head, in a guard, in a message" {
+    pid=$(node_eval "$NODE" 'whereis(w)')
+    port=$(node_eval "$NODE" 'hd(erlang:ports())')
+    both='work:one(self()), work:one(whereis(w)), work:one(hd(erlang:ports()))'
+    traced --json "work:one($pid)" -- "$both"
+    assert_success
+    assert_equal "$(args)" "$pid "
+    traced --json "work:one(X) when X =:= $pid" -- "$both"
+    assert_equal "$(args)" "$pid "
+    traced --json "work:one($port)" -- "$both"
+    assert_equal "$(args)" "$port "
+    traced --json "work:one(X) when {X} == {$port} -> msg($pid)" -- "$both"
+    assert_equal "$(args)" "$port "
+    traced --json "send($pid, {tell, _})" -- 'work:tell(whereis(w), fun() -> ok end), whereis(w) ! other, work:ask(w, fun() -> ok end)'
+    assert_success
+    assert_equal "$(jq -r 'select(.type == "send") | .to' "$OUT")" "$pid"
+    traced --json "recv($pid, _)" -- 'work:ask(w, fun() -> ok end), self() ! own, receive own -> ok end'
+    assert_success
+    assert_equal "$(jq -r 'select(.type | test("rec")) | .from' "$OUT")" "$pid"
+}

@@ -1,0 +1,103 @@
+#!/usr/bin/env bats
+# What tracing would cost: said and measured before anything is traced; what the tracing itself goes through.
+
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+
+setup_file() { live_begin cost; }
+teardown_file() { live_end; }
+setup() { live_setup; }
+teardown() { live_teardown; }
+
+dry() { run "$ETRACE_BIN" -n "$NODE" --dry-run "$@"; }
+
+@test "a wildcard where the node is busy is refused with the rate, and the functions that make it" {
+    on_node 'work:flood(1)'
+    run "$ETRACE_BIN" -n "$NODE" '_:_'
+    on_node 'work:calm(ok)'
+    assert_failure 4
+    assert_line --regexp "^etrace: $NODE: [0-9]+ functions, called [0-9,]+ times a second, most of them .*work:one/1 [0-9,]+"
+    assert_line --regexp "^etrace: $NODE: [0-9,]+ calls a second are too many for a wildcard, which takes 100,000 at most$"
+    assert_line 'hint: name fewer functions or a process (-P), or --force'
+}
+
+@test "--force, a name, and a process need no measuring" {
+    on_node 'work:flood(1)'
+    for words in '--force _:_' 'work:one/1' 'work:_' '-P w _:_' '_:handle_call/3'; do
+        # shellcheck disable=SC2086  # options and an expression
+        dry $words
+        assert_success
+        refute_line --partial 'times a second'
+    done
+    on_node 'work:calm(ok)'
+}
+
+@test "a wildcard where little happens is measured, and traced" {
+    trace --json 'maps:_'
+    assert [ "$(grep -c 'functions, called [0-9,]* times a second' "$ERR")" -eq 1 ]
+    on_node 'work:one(maps:from_keys([k], v))'
+    trace_end
+    assert_success
+    assert_equal "$(json_of call 'select(.f == "from_keys") | .f' | head -n 1)" from_keys
+    assert_account any
+}
+
+measuring() {
+    [[ $(node_eval "$NODE" 'length(trace:session_info(all))') -gt $1 ]]
+}
+
+@test "killed while it measures: nothing is left" {
+    sessions=$(node_eval "$NODE" 'length(trace:session_info(all))')
+    "$ETRACE_BIN" -n "$NODE" '_:_' </dev/null >/dev/null 2>&1 3>&- &
+    TRACERS+=("$!")
+    until_true 10 measuring $((sessions + 1))
+    kill -KILL "${TRACERS[-1]}"
+    # At once, and not when the second is over.
+    assert_clean --atoms 300 "$BEFORE" "$NODE" 3
+}
+
+@test "what the tracing goes through is left out by wildcards" {
+    dry '_:_'
+    assert_success
+    assert_line --regexp 'warning: left out, because the tracing itself goes through them: [0-9]+ of .*code_server, .*\(--force takes them\)'
+    all=$(sed -n 's/.* · \([0-9]*\) functions · .*/\1/p' <<<"$output")
+    dry --force '_:_'
+    assert_success
+    assert_line --regexp 'warning: the tracing itself goes through code_server, '
+    forced=$(sed -n 's/.* · \([0-9]*\) functions · .*/\1/p' <<<"$output")
+    assert [ "$forced" -gt "$all" ]
+    dry 'erlang:trace*'
+    assert_failure 4
+    assert_line --regexp '^etrace: the tracing itself goes through erlang:trace[a-z_]*/[0-9]: only its name, or --force, takes it$'
+    dry 'prim_*:_'
+    assert_failure 4
+}
+
+@test "and is taken by its name, with a warning" {
+    dry 'prim_file:read_file/1'
+    assert_success
+    assert_line "etrace: $NODE: warning: the tracing itself goes through prim_file"
+    dry 'erlang:trace/3'
+    assert_success
+    dry 'code_server:_'
+    assert_success
+    assert_line "etrace: $NODE: warning: the tracing itself goes through code_server"
+    assert_line --partial 'times a second'
+}
+
+@test "how much is traced is said before it is" {
+    dry 'work:_' 'lists:seq'
+    assert_success
+    assert_output --regexp "^etrace: $NODE · OTP ${ETRACE_OTP}[0-9.]* · [0-9]+ functions · [0-9]+ processes · not traced \(--dry-run\)$"
+    # Nothing was: a function that nobody called is not there later.
+    dry 'work:nonesuch/1'
+    assert_failure 5
+    refute_output --partial 'functions ·'
+}
+
+@test "expressions from standard input" {
+    run "$ETRACE_BIN" -n "$NODE" --dry-run -f - <<<$'% two\nwork:one/1\nwork:two/2'
+    assert_success
+    assert_output --partial ' · 2 functions · '
+}
