@@ -107,8 +107,6 @@ void repl_list(struct repl *r, struct buf *to);
 void repl_release(struct repl *r);
 
 /* ---- repl_show.c ---- */
-/* `file`: there, in the view view->as or of its extension, instead of here. */
-struct reel *reel_new(struct repl *r, const struct view_opts *view, const char *file, bool from_now, struct err *e);
 void reel_free(struct reel *reel);
 bool repl_show_live(struct repl *r, bool from_now); /* opens `live` anew by the settings; false: said why not */
 void repl_catch_up(struct repl *r);                 /* shows what came so far */
@@ -116,7 +114,7 @@ bool repl_pump(struct repl *r);                     /* shows some of what came; 
 void repl_print(struct repl *r);                    /* what is pending, as far as the terminal takes it */
 void repl_show_go_on(struct repl *r);               /* after a pause */
 void repl_pause(struct repl *r);                    /* nothing of `live` is shown until `paused` is unset */
-int repl_show_once(struct repl *r, const struct view_opts *view, const char *file); /* what is captured; as reel_new() */
+int repl_show_once(struct repl *r, const struct view_opts *view, const char *file); /* what is captured; into a file: in view->as, or the view of its extension */
 int repl_show_screen(struct repl *r, const struct view_opts *view); /* in place, until q */
 
 /* ---- repl_words.c ---- */

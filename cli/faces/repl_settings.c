@@ -9,7 +9,7 @@
 #include "../ground/mem.h"
 #include "repl.h"
 
-enum touches { NOTHING, ARMING, SESSIONS, VIEW };
+enum touches { ARMING, SESSIONS, VIEW };
 
 struct setting {
     const struct opt_group *group;
@@ -126,37 +126,47 @@ static bool selects(const struct opt *o)
     return false;
 }
 
+/* A view that cannot be opened leaves the one before as it was, with its lists. */
+static int set_view(struct repl *r, const struct setting *s, const struct opt *o, char *rest)
+{
+    struct view_opts before = r->view;
+    struct texts *list = o->type == OPT_TEXTS ? (struct texts *)(void *)((char *)&r->view + o->offset) : NULL;
+    struct texts old = {0};
+    bool with = *rest;
+    struct err e;
+    int status = 0;
+
+    if (list) {
+        old = *list;
+        *list = (struct texts){0};
+    }
+    if (!set_values(r, s, o, rest, &e))
+        status = repl_fail(r, &e);
+    else if (!repl_show_live(r, !(selects(o) && with)))
+        status = ERR_USAGE;
+    if (status && list)
+        texts_release(list);
+    if (status)
+        r->view = before;
+    else
+        texts_release(&old);
+    return status;
+}
+
 static int do_setting(struct repl *r, const struct setting *s, const struct opt *o, char *rest)
 {
-    struct view_opts view = r->view;
     struct err e;
-    bool with = *rest;
 
-    /* Lists are taken apart in place: the view before keeps its own for the case that the new one is wrong. */
-    if (s->touches == VIEW && o->type == OPT_TEXTS)
-        *(struct texts *)(void *)((char *)r + s->offset + o->offset) = (struct texts){0};
+    if (s->touches == VIEW)
+        return set_view(r, s, o, rest);
     if (!set_values(r, s, o, rest, &e))
         return repl_fail(r, &e);
-    switch (s->touches) {
-    case ARMING:
-        if (r->armed)
-            repl_arm(r);
-        break;
-    case SESSIONS:
-        if (of_session(o))
-            repl_reopen(r);
-        else
-            repl_show_live(r, true);
-        break;
-    case VIEW:
-        if (!repl_show_live(r, !(selects(o) && with))) {
-            r->view = view;
-            return ERR_USAGE;
-        }
-        break;
-    default:
-        break;
-    }
+    if (s->touches == ARMING && r->armed)
+        repl_arm(r);
+    else if (s->touches == SESSIONS && of_session(o))
+        repl_reopen(r);
+    else if (s->touches == SESSIONS)
+        repl_show_live(r, true);
     return 0;
 }
 

@@ -31,7 +31,8 @@ static void on_notice(void *ctx, const struct event_node *node, struct str tag, 
              (int)text.len, text.at);
 }
 
-struct reel *reel_new(struct repl *r, const struct view_opts *view, const char *file, bool from_now, struct err *e)
+/* `file`: there, in the view view->as or of its extension, instead of here. */
+static struct reel *reel_new(struct repl *r, const struct view_opts *view, const char *file, bool from_now, struct err *e)
 {
     struct reel *reel = mem_zalloc(sizeof(*reel));
     struct texts none = {0};
