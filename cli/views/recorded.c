@@ -67,6 +67,7 @@ void recorded_init(struct recorded *r, struct str bytes)
 
     *r = (struct recorded){0};
     arena_init(&r->arena);
+    bytes.at = arena_strndup(&r->arena, bytes.at, bytes.len); /* what is compiled points into its text */
     for (rest = bytes; recfile_spec_next(&rest, &key, &text);) {
         if (is(key, "let"))
             read_let(&rd, text);
