@@ -11,7 +11,7 @@
 
 #define BACKLOG_FULL (8u << 20) /* unwritten output at which no more is asked from the nodes */
 #define BACKLOG_LOW (1u << 20)
-#define ANSWER_MS 10000
+#define ANSWER_MS 120000 /* on a busy node each pattern waits for every scheduler, and there may be thousands */
 #define LEAVE_MS 5000 /* after a stop; the node's own lease is there for what comes later */
 #define REST_MS 1000  /* how long the results of the calls within --limit are waited for */
 
