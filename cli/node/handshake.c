@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -249,6 +250,19 @@ static enum handshake_result classify(const struct talk *t, char ret_name[NODE_N
 }
 
 /* ---- the handshake ---- */
+
+/*
+ * libei asks this for its challenge. The C library's looks this host up by name, which waits for the resolver as long as
+ * that likes and crashes where memory is short; what is wanted is a number that nobody guesses.
+ */
+long gethostid(void)
+{
+    int id = 0;
+
+    if (getrandom(&id, sizeof id, 0) != (ssize_t)sizeof id)
+        id = (int)net_now();
+    return id;
+}
 
 /* Exported by every libei and declared by none: libei keeps a copy of the node, and so of the cookie, for each socket. */
 extern ei_cnode *ei_fd_to_cnode(int fd) __attribute__((weak));
