@@ -110,7 +110,7 @@ enough() { on_node 'R = monitor(process, loop), exit(whereis(loop), kill), recei
 
 @test "ten thousand typos make no atom" {
     trace --json work:one/1
-    before=$(node_eval "$NODE" 'erlang:system_info(atom_count)')
+    atoms=$(node_eval "$NODE" 'erlang:system_info(atom_count)')
     trace_end
     expressions=()
     for ((i = 0; i < 10000; i++)); do expressions+=("nosuch_${RANDOM}_$i:f_$i/1"); done
@@ -120,7 +120,7 @@ enough() { on_node 'R = monitor(process, loop), exit(whereis(loop), kill), recei
         "$ETRACE_BIN" -n "$NODE" --allow-empty --dry-run "${expressions[@]:i:500}" >"$OUT" 2>"$ERR" </dev/null || status=$?
         [[ $status -eq 0 || $status -eq 5 ]] || fail "status $status: $(head -n 3 "$ERR")"
     done
-    assert_equal "$(node_eval "$NODE" 'erlang:system_info(atom_count)')" "$before"
+    assert_equal "$(node_eval "$NODE" 'erlang:system_info(atom_count)')" "$atoms"
 }
 
 @test "the companion's own processes have a bound on their memory, and none is logged" {
