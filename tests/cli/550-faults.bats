@@ -2,6 +2,7 @@
 # Faults under etrace's own feet: no memory, no descriptors, calls that are interrupted, a clock that jumps, a kill at each
 # step of attaching - and a node that means harm. See tests/lib/fault.c.
 
+bats_require_minimum_version 1.5.0
 bats_load_library bats-support
 bats_load_library bats-assert
 load ../lib/live

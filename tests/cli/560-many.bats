@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # More than one: clients at once, builds by turns, attaches without end; and others who take etrace's names and places.
 
+bats_require_minimum_version 1.5.0
 bats_load_library bats-support
 bats_load_library bats-assert
 load ../lib/live
