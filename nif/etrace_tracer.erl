@@ -85,9 +85,9 @@
 %% ticks() -> the clock of the frames
 %% drain(State, MaxBytes, OwnSections, Last) -> {Batch | none, [NewTracee], Status}: one whole batch (etrace_wire.h), or none
 %%     when there is nothing new, not even a watermark that something waits for. Status: 1 more in the rings, 2 events are
-%%     held back by the watermark, 4 the limit was reached, 8 a process owes too many returns. A frame larger than MaxBytes
-%%     comes alone. A tracee may be told more than once. Last only after the session is destroyed: ETW_BATCH_LAST is set
-%%     when nothing is left.
+%%     held back by the watermark, 4 the limit was reached, 8 a process owes too many returns, 16 a scheduler has spent the
+%%     time that events may take. A frame larger than MaxBytes comes alone. A tracee may be told more than once. Last only
+%%     after the session is destroyed: ETW_BATCH_LAST is set when nothing is left.
 %% tally(State) -> [{{M, F, Arity} | undefined, Figures}]: what was added to each function's since the last time (struct
 %%     etw_tally and its buckets); one for each thread that called it. undefined: all that found no place.
 %% doze(State) -> armed | busy: a message ready_input will come at the next event (or without need) | drain first
@@ -387,13 +387,15 @@ idle(_, S = #s{tracer = State}) ->
 batch_sent(Seq, Bytes, S) ->
     S#s{sent = [{Seq, Bytes} | S#s.sent]}.
 
-%% The limit was reached (4), or a process owes so many returns that calling on would fill its stack (8): told once.
-limit(Status, S = #s{told = Told}) when Status band 12 band (bnot Told) =:= 0 -> S;
+%% The limit was reached (4), a process owes so many returns that calling on would fill its stack (8), events take too much
+%% of a scheduler (16): told once.
+limit(Status, S = #s{told = Told}) when Status band 28 band (bnot Told) =:= 0 -> S;
 limit(Status, S = #s{told = Told}) ->
-    New = Status band 12 band (bnot Told),
+    New = Status band 28 band (bnot Told),
     S1 = case New band 4 of 4 -> meta(S, notice, [limit, maps:get(limit, S#s.options, 0)]); _ -> S end,
     S2 = case New band 8 of 8 -> meta(S1, notice, [guard, returns]); _ -> S1 end,
-    S2#s{told = Told bor New}.
+    S3 = case New band 16 of 16 -> meta(S2, notice, [guard, time]); _ -> S2 end,
+    S3#s{told = Told bor New}.
 
 %% ---- requests -----------------------------------------------------------------------------------------------------
 

@@ -73,6 +73,7 @@ __attribute__((noinline)) struct lane *lane_claim(void)
         memset(&lane->names, 0, sizeof lane->names);
         memset(lane->met, 0, sizeof lane->met);
         lane->tracee = 0;
+        lane->time_left = 0, lane->time_at = 0;
         ring_begin(&lane->ring, lanes.need, tick_now());
         lane->epoch = lanes.epoch;
     }

@@ -28,6 +28,8 @@ struct lane {
     struct ring ring;
     uint32_t epoch, slot;
     uint64_t tracee; /* the word of the ring's last tracee */
+    int64_t time_left;  /* ticks that this thread may still spend on events, as of time_at (session.h) */
+    uint64_t time_at;
     struct intern names;
     uint64_t met[LANE_MET]; /* words of tracees, direct-mapped */
 

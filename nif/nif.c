@@ -34,7 +34,7 @@ enum { NAME_HASH = 7, NAME_HASH_BYTES = 8 };
 
 #define GENERATIONS 0x3ffffffu /* an immediate of any VM, and never the word 0 */
 
-enum { STATUS_MORE = 1, STATUS_HELD = 2, STATUS_OVER = 4, STATUS_STUCK = 8 };
+enum { STATUS_MORE = 1, STATUS_HELD = 2, STATUS_OVER = 4, STATUS_STUCK = 8, STATUS_SLOW = 16 };
 
 static uint8_t nonce[NONCE_MOST];
 static size_t nonce_bytes;
@@ -224,6 +224,8 @@ static ERL_NIF_TERM nif_drain(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
         status |= STATUS_OVER;
     if (session_rules() & RULE_STUCK)
         status |= STATUS_STUCK;
+    if (atomic_load(&session.slow))
+        status |= STATUS_SLOW;
     ERL_NIF_TERM batch = enif_make_atom(env, "none"), newcomers = take_newcomers(env);
     if (plan.wanted) {
         batch_write(&batches, &plan, enif_make_new_binary(env, plan.bytes, &batch));

@@ -3,6 +3,9 @@
 #include "bell.h"
 #include "tick.h"
 
+#define TIME_PART 10      /* one in so many ticks may be spent on events */
+#define TIME_SAVED_MS 200 /* of such time; a burst may spend it at once */
+
 struct session session;
 
 void session_begin(uint32_t bytes, uint32_t depth, uint32_t items, uint64_t limit, uint64_t rate, uint64_t ticks_per_ms)
@@ -15,6 +18,9 @@ void session_begin(uint32_t bytes, uint32_t depth, uint32_t items, uint64_t limi
     session.bucket = (int64_t)rate;
     session.quota = session.bucket * window_ms / 1000;
     session.window_ticks = ticks_per_ms * window_ms;
+    session.time_most = (int64_t)ticks_per_ms * TIME_SAVED_MS;
+    session.event_most = (int64_t)ticks_per_ms / 4;
+    atomic_store(&session.slow, false);
     atomic_store(&session.left, session.bucket);
     atomic_store(&session.window, tick_now());
     atomic_store(&session.limit_left, limit < INT64_MAX ? (int64_t)limit : INT64_MAX);
@@ -70,6 +76,24 @@ static bool take_rate(uint64_t tick)
     return atomic_fetch_sub_explicit(&session.left, 1, memory_order_relaxed) > 0;
 }
 
+/* A rate bounds how many events there are, this what they cost: large terms cost a thousand times what small ones do. */
+static bool has_time(struct lane *lane, uint64_t tick)
+{
+    uint64_t passed = tick - lane->time_at;
+    if (passed / TIME_PART > (uint64_t)session.time_most)
+        lane->time_left = session.time_most;
+    else
+        lane->time_left += (int64_t)(passed / TIME_PART);
+    if (lane->time_left > session.time_most)
+        lane->time_left = session.time_most;
+    lane->time_at = tick;
+    if (__builtin_expect(lane->time_left > 0, 1))
+        return true;
+    if (!atomic_load_explicit(&session.slow, memory_order_relaxed) && !atomic_exchange(&session.slow, true))
+        bell_ring();
+    return false;
+}
+
 __attribute__((noinline)) void session_is_full(struct lane *lane)
 {
     ring_lose(&lane->ring, ETW_LOST_RING);
@@ -89,9 +113,16 @@ __attribute__((noinline)) bool session_admits_slowly(struct lane *lane, uint32_t
         ring_lose(&lane->ring, ETW_LOST_GUARD);
         return false;
     }
-    if (rules & RULE_RATE && !take_rate(tick_now())) {
-        ring_lose(&lane->ring, ETW_LOST_RATE);
-        return false;
+    if (rules & RULE_RATE) {
+        uint64_t tick = tick_now();
+        if (!has_time(lane, tick)) {
+            ring_lose(&lane->ring, ETW_LOST_GUARD);
+            return false;
+        }
+        if (!take_rate(tick)) {
+            ring_lose(&lane->ring, ETW_LOST_RATE);
+            return false;
+        }
     }
     if (rules & RULE_LIMIT) {
         int64_t left = atomic_fetch_sub(&session.limit_left, 1);

@@ -6,6 +6,7 @@
  * turned away:
  *  - all new ones when the limit was reached; they are not counted, for nobody asked for them any more;
  *  - new ones while the gate is closed, those that find the ring full or the rate used up; each counted once;
+ *  - where there is a rate, new ones of a thread that has spent a tenth of its time on events;
  *  - calls, when a process owes more returns than it should (owed.h);
  *  - events of a kind that nobody asked for, though its flag is set for another one; they are not counted either.
  * A return goes with its call: it is not charged again.
@@ -59,6 +60,8 @@ struct session {
     _Atomic int64_t left;    /* in the bucket */
     int64_t bucket, quota; /* what it holds, and what comes in with each window */
     uint64_t window_ticks;
+    int64_t time_most, event_most; /* ticks: what a thread saves up for its events, and what one event is charged at most */
+    _Atomic bool slow;             /* some thread had spent its time; said once */
 };
 
 extern HIDDEN struct session session;
@@ -120,6 +123,12 @@ static inline bool session_admits(struct lane *lane, uint32_t rules)
         return false;
     }
     return __builtin_expect((rules & (RULE_CLOSED | RULE_RATE | RULE_LIMIT)) == 0, 1) || session_admits_slowly(lane, rules);
+}
+
+/* What an event has cost its thread. One that was interrupted meanwhile is not charged for that. */
+static inline void session_spend(struct lane *lane, uint64_t ticks)
+{
+    lane->time_left -= ticks < (uint64_t)session.event_most ? (int64_t)ticks : session.event_most;
 }
 
 /* A process owes too many returns. */

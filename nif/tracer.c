@@ -387,6 +387,8 @@ static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const
             lane_greet(lane, who);
     }
     frame_end(&lane->ring, &frame, at, tag->kind);
+    if (rules & RULE_RATE)
+        session_spend(lane, tick_now() - e.tick);
     bell_ring();
     if (__builtin_expect(bytes > 4096, 0) && tag->in_process)
         enif_consume_timeslice(env, bytes < 100 * 1024 ? (int)(bytes / 1024) : 100);

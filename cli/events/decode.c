@@ -216,6 +216,9 @@ bool decode_frame(struct decode_ring *r, struct decode_node *n, const uint8_t *a
     e->args_shown = NULL;
     e->tally = NULL;
     e->caller = e->stack = e->dump = e->user = e->sender = e->sender_node = NULL;
+    e->spec = NULL;
+    e->by_arity = false;
+    e->args_shown = NULL;
     e->call = NULL;
     e->dur_ns = -1;
     e->depth = 0;

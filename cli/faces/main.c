@@ -19,6 +19,32 @@ static void no_memory(void)
     _exit(ERR_RUN); /* the connection closes, and the node cleans up by itself */
 }
 
+/* The linker sends everybody's calls here who is linked into this program (--wrap): libei does not look at what it gets. */
+void *__real_malloc(size_t size), *__real_calloc(size_t n, size_t size), *__real_realloc(void *old, size_t size);
+void *__wrap_malloc(size_t size), *__wrap_calloc(size_t n, size_t size), *__wrap_realloc(void *old, size_t size);
+
+static void *got(void *p, size_t size)
+{
+    if (!p && size)
+        no_memory();
+    return p;
+}
+
+void *__wrap_malloc(size_t size)
+{
+    return got(__real_malloc(size), size);
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    return got(__real_calloc(n, size), n * size);
+}
+
+void *__wrap_realloc(void *old, size_t size)
+{
+    return got(__real_realloc(old, size), size);
+}
+
 /* A first word that names a command or a view is one; `etrace --version` and `etrace -h` are what people try first. */
 static const struct cmd *choose(char ***argv)
 {

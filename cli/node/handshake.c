@@ -4,18 +4,23 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #define HEARD_MAX 2048
 
+/* libei is given whole packets only, and only those that are as they must be: with others it frees what it did not allocate. */
 struct talk {
     int fd;
     int64_t deadline;
     unsigned char heard[HEARD_MAX];
-    size_t nheard;
-    enum net_status ended; /* why the last read failed */
+    size_t nheard, good, given; /* bytes: heard, of these good, and of these given to libei */
+    enum net_status ended;      /* why the last read failed */
 };
+
+static bool packet(const struct talk *t, size_t *at, struct str *ret);
+static bool begins(struct str p, const char *word);
 
 /* ---- libei's way to our socket ---- */
 
@@ -71,21 +76,73 @@ static int cb_writev(void *ctx, const void *iov, int count, ssize_t *len, unsign
     return error_of(s);
 }
 
+static bool hear(struct talk *t, size_t want)
+{
+    size_t got;
+
+    while (t->nheard < want) {
+        if (want > HEARD_MAX) {
+            t->ended = NET_OK;
+            return false;
+        }
+        t->ended = net_read(t->fd, t->heard + t->nheard, want - t->nheard, t->deadline, &got);
+        if (t->ended != NET_OK)
+            return false;
+        t->nheard += got;
+    }
+    return true;
+}
+
+static size_t be16(const char *at)
+{
+    return (size_t)(unsigned char)at[0] << 8 | (unsigned char)at[1];
+}
+
+/* A status, a challenge of either kind, the answer to our challenge. */
+static bool is_good(struct str p)
+{
+    switch (p.len ? p.at[0] : 0) {
+    case 's':
+        return !begins(p, "snamed:") || (p.len >= 9 && be16(p.at + 7) < MAXNODELEN && p.len == 9 + be16(p.at + 7) + 4);
+    case 'N':
+        return p.len >= 19 && be16(p.at + 17) < MAXNODELEN && p.len >= 19 + be16(p.at + 17);
+    case 'n':
+        return p.len >= 11 && p.len - 11 < MAXNODELEN;
+    case 'a':
+        return p.len == 17;
+    default:
+        return false;
+    }
+}
+
+static bool hear_packet(struct talk *t)
+{
+    size_t at = t->good;
+    struct str p;
+
+    if (!hear(t, at + 2) || !hear(t, at + 2 + be16((const char *)t->heard + at)) || !packet(t, &at, &p))
+        return false;
+    if (is_good(p))
+        t->good = at;
+    return is_good(p);
+}
+
 static int cb_read(void *ctx, char *buf, ssize_t *len, unsigned tmo UNUSED)
 {
     struct talk *t = ctx;
-    size_t got = 0, keep;
+    size_t n;
 
-    t->ended = net_read(t->fd, buf, (size_t)*len, t->deadline, &got);
-    if (t->ended == NET_CLOSED) {
+    if (t->given == t->good && !hear_packet(t)) {
+        if (t->ended != NET_CLOSED)
+            return t->ended == NET_OK ? EIO : error_of(t->ended);
         *len = 0;
         return 0;
     }
-    keep = MIN(got, HEARD_MAX - t->nheard);
-    memcpy(t->heard + t->nheard, buf, keep);
-    t->nheard += keep;
-    *len = (ssize_t)got;
-    return error_of(t->ended);
+    n = MIN((size_t)*len, t->good - t->given);
+    memcpy(buf, t->heard + t->given, n);
+    t->given += n;
+    *len = (ssize_t)n;
+    return 0;
 }
 
 static int cb_header_size(void *ctx UNUSED, int *size)
@@ -154,6 +211,11 @@ static void read_name(struct str p, char ret[NODE_NAME_MAX + 1])
     ret[p.len - skip] = 0;
 }
 
+static bool begins(struct str p, const char *word)
+{
+    return p.len >= strlen(word) && !memcmp(p.at, word, strlen(word));
+}
+
 static bool says(struct str p, const char *word)
 {
     return p.len == strlen(word) && !memcmp(p.at, word, p.len);
@@ -188,6 +250,19 @@ static enum handshake_result classify(const struct talk *t, char ret_name[NODE_N
 }
 
 /* ---- the handshake ---- */
+
+/*
+ * libei asks this for its challenge. The C library's looks this host up by name, which waits for the resolver as long as
+ * that likes and crashes where memory is short; what is wanted is a number that nobody guesses.
+ */
+long gethostid(void)
+{
+    int id = 0;
+
+    if (getrandom(&id, sizeof id, 0) != (ssize_t)sizeof id)
+        id = (int)net_now();
+    return id;
+}
 
 /* Exported by every libei and declared by none: libei keeps a copy of the node, and so of the cookie, for each socket. */
 extern ei_cnode *ei_fd_to_cnode(int fd) __attribute__((weak));

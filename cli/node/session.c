@@ -246,7 +246,7 @@ static bool take_gone(struct session *s, struct str m, struct err *e)
     struct etf reason;
 
     if (!etf_open_version(&reason, m.at + 1, m.len - 1))
-        etf_open(&reason, NULL, 0);
+        etf_open(&reason, "", 0);
     if (s->state == SESSION_STOPPING && etf_is_atom(&reason, "normal")) {
         s->state = SESSION_GONE;
         return false; /* stops the reading; session_on_readable() knows better than that it failed */

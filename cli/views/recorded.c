@@ -71,6 +71,7 @@ struct recorded *recorded_new(struct str bytes, struct recorded *before)
 
     r->before = before;
     arena_init(&r->arena);
+    bytes.at = arena_strndup(&r->arena, bytes.at, bytes.len); /* what is compiled points into its text */
     for (rest = bytes; recfile_spec_next(&rest, &key, &text);) {
         if (is(key, "let"))
             read_let(&rd, text);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../cli/erlang/term_print.h"
+#include "../../cli/erlang/term_wire.h"
 #include "../../cli/lang/lang.h"
 
 static void must(bool ok)
@@ -18,6 +20,29 @@ static void check_err(const struct err *e)
 {
     must(e->status == ERR_USAGE && e->text[0]);
     must(e->from + e->len <= strlen(e->line) + 1);
+}
+
+/* As text, and as what a node would send: the same for both. */
+static void print_both(term_t t, struct buf *out)
+{
+    const struct term_env env = {.atoms = NULL};
+    struct buf wire = {0};
+    struct wire_atoms none = {0};
+    const uint8_t *end;
+    const char *why;
+
+    lang_print_term(t, out);
+    term_to_wire(&wire, t);
+    wire_frame(&none);
+    const uint8_t *at = (const uint8_t *)wire.data;
+    enum wire_found found = wire_check(&none, at, at + wire.len, 1, &end, &why);
+    must(found != WIRE_BAD || wire.len > 65536 || strstr(why, "deep"));
+    if (found != WIRE_BAD) {
+        must(end == at + wire.len);
+        erlang_print(out, &env, at);
+    }
+    wire_atoms_release(&none);
+    buf_release(&wire);
 }
 
 static enum lang_found a_record(void *data, const struct sel_name *modules, size_t nmodules, struct str name, struct arena *a,
@@ -99,7 +124,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!lang_term(text, opt.surface, &a, &t, &e))
         check_err(&e);
     else
-        lang_print_term(t, &out);
+        print_both(t, &out);
     lang_read_hrl(text, &a, &records, &count, &e);
     etf_open(&fields, data, size);
     buf_clear(&out);

@@ -76,7 +76,7 @@ live_setup() {
 }
 
 # The directory of somebody else who attaches to another node of this host is there for a moment.
-live_snapshot() { until_true 30 calm || true; }
+live_snapshot() { until_true 3 calm || true; }
 
 calm() {
     BEFORE=$(node_snapshot "$NODE")

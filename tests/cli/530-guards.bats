@@ -1,0 +1,133 @@
+#!/usr/bin/env bats
+# What keeps a node well whatever is asked for: the time, the stack, the memory and the atoms that a trace may cost.
+
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+
+setup_file() { live_begin guards; }
+teardown_file() { live_end; }
+setup() { live_setup; }
+# Also after a failure, so that it is not the next test's as well.
+teardown() {
+    on_node '[begin R = monitor(process, P), exit(P, kill), receive {_, R, _, _, _} -> ok end end || N <- [loop, many, busy], P <- [whereis(N)], is_pid(P)]' || true
+    live_teardown
+}
+
+# What is lost for a reason, as the stream says it.
+lost() { jq -s --arg why "$1" '[.[] | select(.type == "lost") | .lost[$why] // 0] | add // 0' "$OUT" 2>/dev/null || echo 0; }
+
+said() { grep -q -e "$1" "$ERR"; }
+
+# Calls without end, of a term that takes some hundred microseconds to encode.
+costly() { on_node 'register(loop, spawn(fun() -> M = lists:duplicate(800, fun lists:seq/2), F = fun F() -> work:one(M), F() end, F() end))'; }
+enough() { on_node 'R = monitor(process, loop), exit(whereis(loop), kill), receive {_, R, _, _, _} -> ok end'; }
+
+@test "events take a tenth of a scheduler's time at most: the rest is counted, and it is said" {
+    costly
+    looping=$(node_snapshot "$NODE")
+    # Nothing is shown: what is lost is lost on the node, not for a slow reader.
+    trace --json --size 20000 --items 4000 'work:one/1 where false'
+    until_true 30 said 'guard time' || fail "nothing said: $(<"$ERR")"
+    trace_end
+    assert_success
+    tail -n 1 "$OUT" | jq -e '.type == "summary" and .complete and .lost.guard > 0 and .seen == .shown + .filtered + ([.lost[]] | add)' ||
+        fail "$(tail -n 1 "$OUT" | cut -c1-500)"
+    assert_equal "$(grep -c 'guard time' "$ERR")" 1
+    assert_clean --atoms 300 "$looping" "$NODE" 2
+    enough
+}
+
+@test "who asks for no rate is not held back" {
+    costly
+    trace --json --rate 0 --for 2s --size 20000 --items 4000 'work:one/1 where false'
+    trace_wait 30
+    enough
+    assert_success
+    tail -n 1 "$OUT" | jq -e '.type == "summary" and (.lost.guard // 0) == 0'
+}
+
+@test "results of a loop that never returns: no more calls are traced before its stack is full" {
+    on_node 'register(loop, spawn(fun() -> F = fun F(N) -> work:sum(1000000000, N), F(0) end, F(0) end))'
+    looping=$(node_snapshot "$NODE")
+    trace --json --rate 0 'work:sum/2 -> return'
+    until_true 30 said 'guard returns' || fail "nothing said: $(<"$ERR")"
+    # Each call that is traced leaves a frame on the stack; ten thousand of them and not one more.
+    words=$(node_eval "$NODE" '{_, W} = process_info(whereis(loop), stack_size), W')
+    [[ $words -lt 200000 ]] || fail "a stack of $words words"
+    trace_end
+    assert_success
+    assert_account any
+    jq -s -e '[.[] | select(.type == "call")] | length <= 10001' "$OUT"
+    assert_clean --atoms 300 "$looping" "$NODE" 2
+    enough
+}
+
+@test "everything of the node, in every process: it is throttled, and the node answers" {
+    trace --json '_:_' 'send(_, _)' 'recv(_)'
+    on_node 'work:flood(2)'
+    for _ in {1..20}; do
+        start=$(millis)
+        run node_eval "$NODE" 'lists:sum(lists:seq(1, 100))'
+        assert_output 5050
+        [[ $(($(millis) - start)) -lt 5000 ]] || fail "an answer after $(($(millis) - start)) ms"
+    done
+    trace_end
+    assert_success
+    tail -n 1 "$OUT" | jq -e '.type == "summary" and .complete and .seen == .shown + .filtered + ([.lost[]] | add // 0)'
+    jq -s -e '[.[] | select(.type == "call")] | length > 100' "$OUT" >/dev/null
+    on_node 'work:calm(ok)'
+}
+
+@test "a hundred thousand processes, and a storm of new ones: traced within seconds, nothing remains" {
+    on_node 'register(many, spawn(fun() -> Ps = [spawn_link(fun() -> receive stop -> ok end end) || _ <- lists:seq(1, 100000)], receive {stop, From} -> [P ! stop || P <- Ps], From ! stopped end end))'
+    until_true 20 eval '[[ $(node_eval "$NODE" "erlang:system_info(process_count) > 100000") == true ]]'
+    many=$(node_snapshot "$NODE")
+    memory=$(node_eval "$NODE" 'erlang:memory(total)')
+    trace --json --inherit spawn 'work:one/1'
+    used=$(node_eval "$NODE" "erlang:memory(total) - $memory")
+    echo "# memory for a hundred thousand traced processes: $((used / 1024)) KiB" >&3
+    [[ $used -lt 100000000 ]] || fail "$used bytes"
+    on_node 'Me = self(), [spawn(fun() -> work:one(storm), Me ! done end) || _ <- lists:seq(1, 2000)], [receive done -> ok end || _ <- lists:seq(1, 2000)], ok'
+    trace_end
+    assert_success
+    assert_account 2000
+    assert_clean --atoms 300 "$many" "$NODE" 3
+    on_node 'many ! {stop, self()}, receive stopped -> ok end'
+    until_true 20 eval '[[ $(node_eval "$NODE" "erlang:system_info(process_count) < 1000") == true ]]'
+}
+
+@test "every scheduler busy with a hundred processes: attached, and cleaned up in time" {
+    on_node 'register(busy, spawn(fun() -> Ps = [spawn_link(fun() -> F = fun F() -> work:spin(1000), F() end, F() end) || _ <- lists:seq(1, 100)], receive {stop, From} -> process_flag(trap_exit, true), [exit(P, kill) || P <- Ps], [receive {_, P, _} -> ok end || P <- Ps], From ! stopped end end))'
+    busy=$(node_snapshot "$NODE")
+    trace --json 'work:one/1'
+    start=$(millis)
+    kill -KILL "$TRACER"
+    assert_clean --atoms 300 "$busy" "$NODE" 12
+    echo "# clean after $(($(millis) - start)) ms on a busy node" >&3
+    on_node 'busy ! {stop, self()}, receive stopped -> ok end'
+}
+
+@test "ten thousand typos make no atom" {
+    trace --json work:one/1
+    atoms=$(node_eval "$NODE" 'erlang:system_info(atom_count)')
+    trace_end
+    expressions=()
+    for ((i = 0; i < 10000; i++)); do expressions+=("nosuch_${RANDOM}_$i:f_$i/1"); done
+    for ((i = 0; i < 10000; i += 500)); do
+        # Half a thousand at a time: each that matches nothing is refused, and with it all.
+        status=0
+        "$ETRACE_BIN" -n "$NODE" --allow-empty --dry-run "${expressions[@]:i:500}" >"$OUT" 2>"$ERR" </dev/null || status=$?
+        [[ $status -eq 0 || $status -eq 5 ]] || fail "status $status: $(head -n 3 "$ERR")"
+    done
+    assert_equal "$(node_eval "$NODE" 'erlang:system_info(atom_count)')" "$atoms"
+}
+
+@test "the companion's own processes have a bound on their memory, and none is logged" {
+    trace --json work:one/1
+    run node_eval "$NODE" '[J] = [whereis(N) || N <- registered(), lists:prefix("etrace_", atom_to_list(N))],
+        Owner = element(2, hd(element(2, process_info(J, monitors)))),
+        [{process_flag, maps:get(size, H) > 0, maps:get(kill, H), maps:get(error_logger, H)} || {max_heap_size, H} <- [process_info(Owner, max_heap_size)]]'
+    assert_output '[{process_flag,true,true,false}]'
+    trace_end
+}

@@ -1,0 +1,107 @@
+#!/usr/bin/env bats
+# The network between etrace and the node: gone, gone for a moment, slow. The client runs in a name space of its own, at
+# the other end of a pair of interfaces; the node listens on every address of its host.
+
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+
+setup_file() {
+    local n=$((RANDOM % 250 + 1)) m=$((RANDOM % 60 * 4))
+    export NET=etr$$ NET_HOST=10.$((RANDOM % 100 + 100)).$n.$((m + 1)) NET_PEER
+    NET_PEER=${NET_HOST%.*}.$((m + 2))
+    ip netns add "$NET"
+    ip link add "h$NET" type veth peer name "p$NET" netns "$NET"
+    ip addr add "$NET_HOST/30" dev "h$NET"
+    ip link set "h$NET" up
+    ip -n "$NET" addr add "$NET_PEER/30" dev "p$NET"
+    ip -n "$NET" link set "p$NET" up
+    ip -n "$NET" link set lo up
+    # What is said first holds.
+    printf '#!/bin/sh\nCONTROL_OTP=%s exec "%s" -kernel inet_dist_use_interface "{0,0,0,0}" "$@"\n' "${ETRACE_ERL%/bin/*}" "$ETRACE_ERL" \
+        >"$BATS_FILE_TMPDIR/erl"
+    chmod +x "$BATS_FILE_TMPDIR/erl"
+    ETRACE_ERL=$BATS_FILE_TMPDIR/erl live_begin network
+    export NET_PORT
+    NET_PORT=$("${ETRACE_ERL%/*}/epmd" -names | sed -n "s/^name ${LIVE_NODE%@*} at port //p")
+    # Over there, as in the tests.
+    printf '#!/bin/sh\nexec ip netns exec %s "%s" --port %s "$@"\n' "$NET" "$ETRACE_BIN" "$NET_PORT" >"$ETRACE_RUN_DIR/far"
+    chmod +x "$ETRACE_RUN_DIR/far"
+}
+
+teardown_file() {
+    live_end
+    ip link del "h$NET" 2>/dev/null || true
+    ip netns del "$NET" || true
+    rm -f "$ETRACE_RUN_DIR/far"
+}
+
+setup() {
+    live_setup
+    FAR=${NODE%@*}@$NET_HOST
+}
+
+teardown() {
+    ip link set "h$NET" up
+    tc qdisc del dev "h$NET" root 2>/dev/null || true
+    live_teardown
+}
+
+# trace, from the other end.
+far() {
+    local near=$NODE bin=$ETRACE_BIN
+    NODE=$FAR ETRACE_BIN=$ETRACE_RUN_DIR/far
+    trace "$@"
+    NODE=$near ETRACE_BIN=$bin
+}
+
+@test "cut off for good, in a flood and idle: the node is clean within 12 s, the clients end within 25 s and say it" {
+    on_node 'work:flood(2)'
+    flooded=$(node_snapshot "$NODE")
+    far --json work:three/3
+    idle=$TRACER
+    OUT=$OUT.flood ERR=$ERR.flood
+    far --json --rate 0 work:one/1
+    pause 0.3
+    start=$(millis)
+    ip link set "h$NET" down
+    assert_clean --atoms 300 "$flooded" "$NODE" 13
+    echo "# cut off: clean after $(($(millis) - start)) ms" >&3
+    # The node can be stopped, and others can attach, while the clients still wait.
+    "$ETRACE_BIN" -n "$NODE" -qq --limit 1 work:one/1 >/dev/null
+    trace_wait 25
+    [[ $status -eq 1 || $status -eq 4 ]] || fail "status $status: $talk"
+    assert_equal "$(grep -c -e 'is silent' -e 'ended the tracing' -e 'takes no more messages' -e 'closed by the node' "$ERR")" 1
+    grep -v '"type":"summary"' "$OUT" | head -n 1000 | jq -e . >/dev/null
+    TRACER=$idle OUT=${OUT%.flood} ERR=${ERR%.flood}
+    trace_wait 25
+    [[ $status -eq 1 || $status -eq 4 ]] || fail "status $status: $talk"
+    echo "# the clients ended after $(($(millis) - start)) ms" >&3
+    on_node 'work:calm(ok)'
+}
+
+@test "cut off for three seconds: the trace goes on, and every event is accounted for" {
+    far --json --rate 0 work:one/1
+    on_node 'work:loop(1000)'
+    ip link set "h$NET" down
+    on_node 'work:loop(50000)'
+    pause 3
+    ip link set "h$NET" up
+    on_node 'work:loop(1000)'
+    trace_end
+    assert_success
+    assert_account 52000
+}
+
+@test "a slow line: what does not fit is lost on the node, and every event is accounted for" {
+    tc qdisc add dev "h$NET" root tbf rate 1mbit burst 16k latency 100ms
+    far --json --rate 0 'work:one/1'
+    # Some megabytes, of which the line carries a hundred kilobytes a second.
+    on_node 'work:loop(400000)'
+    trace_end
+    tc qdisc del dev "h$NET" root
+    assert_success
+    # What lay on the node when there was no more time for it is said to be missing.
+    jq -e 'select(.type == "summary") | .seen == 400000 and .lost.ring > 0 and .seen == .shown + .filtered + .missing + ([.lost[]] | add)' "$OUT" ||
+        fail "$(tail -n 1 "$OUT")"
+}

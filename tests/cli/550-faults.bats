@@ -1,0 +1,191 @@
+#!/usr/bin/env bats
+# Faults under etrace's own feet: no memory, no descriptors, calls that are interrupted, a clock that jumps, a kill at each
+# step of attaching - and a node that means harm. See tests/lib/fault.c.
+
+bats_require_minimum_version 1.5.0
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+
+setup_file() {
+    live_begin faults
+    export FAULT_SO=$BATS_FILE_TMPDIR/fault.so RECORDING=$BATS_FILE_TMPDIR/recording.etr
+    cc -O1 -fPIC -shared -fno-builtin -o "$FAULT_SO" "$ETRACE_ROOT/tests/lib/fault.c" -ldl
+    "$ETRACE_BIN" -n "$NODE" -qq --for 500ms -o "$RECORDING" 'work:_/_ -> return, caller' >/dev/null 3>&- &
+    local recorder=$!
+    until_true 10 test -s "$RECORDING"
+    on_node 'work:run(#{procs => 2, calls => 20}), work:outer(2)'
+    wait "$recorder"
+}
+teardown_file() { live_end; }
+setup() { live_setup; }
+teardown() {
+    if [[ $NODE == "$LIVE_NODE" ]]; then live_teardown; else nodes_stop; fi
+}
+
+# faulty FAULT ARGS...: sets status; what it says is in OUT and ERR
+faulty() {
+    local fault=$1
+    shift
+    status=0
+    timeout -k 1 20 env FAULT="$fault" FAULT_COUNT="$BATS_TEST_TMPDIR/count" LD_PRELOAD="$FAULT_SO" "$ETRACE_BIN" "$@" </dev/null >"$OUT" 2>"$ERR" 3>&- || status=$?
+}
+
+counted() { cut -d ' ' -f "$1" "$BATS_TEST_TMPDIR/count"; }
+
+# Whatever is missing: an end that is documented, and for a failure one line.
+assert_plain_end() {
+    [[ $status -le 5 ]] || fail "$1: status $status: $(<"$ERR")"
+    [[ $status -eq 0 || $(grep -c '^etrace: ' "$ERR") -ge 1 ]] || fail "$1: status $status and not a word"
+    [[ $(wc -l <"$ERR") -le 4 ]] || fail "$1: too many words: $(<"$ERR")"
+}
+
+@test "no memory, at each allocation of explain and replay: one line, status 1" {
+    for command in 'explain lists:seq(_,[a|_])->return,caller' "replay $RECORDING" "replay --json $RECORDING" "replay --as hist $RECORDING"; do
+        # shellcheck disable=SC2086  # words
+        faulty count $command
+        total=$(counted 1)
+        [[ $total -gt 5 ]] || fail "$command: $total allocations"
+        for kind in memory nomemory; do
+            for ((n = 1; n <= total; n++)); do
+                # shellcheck disable=SC2086  # words
+                faulty "$kind:$n" $command
+                assert_plain_end "$kind:$n $command"
+                [[ $kind == memory || $n -gt $((total / 2)) || $status -ne 0 ]] || fail "$kind:$n $command: nothing was missed"
+            done
+        done
+    done
+}
+
+@test "no memory at thirty places of a live trace: one line, and the node is clean" {
+    faulty count -n "$NODE" --for 50ms work:one/1
+    assert_plain_end count
+    total=$(counted 1)
+    for ((i = 0; i < 30; i++)); do
+        n=$((1 + i * total / 30))
+        faulty "nomemory:$n" -n "$NODE" --for 50ms work:one/1
+        [[ $status -ne 0 ]]
+        assert_plain_end "nomemory:$n"
+    done
+    assert_clean --atoms 300 "$BEFORE" "$NODE" 3
+}
+
+@test "killed at each of its calls of the network, from the connect to the last word: the node is clean" {
+    faulty count -n "$NODE" --for 20ms work:one/1
+    total=$(counted 2)
+    [[ $total -gt 10 ]]
+    for ((n = 1; n <= total + 2 && n <= 60; n++)); do
+        faulty "kill:$n" -n "$NODE" --for 20ms work:one/1
+        [[ $status -eq 137 || $status -eq 0 ]] || fail "kill:$n: status $status: $(<"$ERR")"
+        assert_clean --atoms 300 "$BEFORE" "$NODE" 2 || fail "killed at call $n of $total"
+    done
+}
+
+@test "killed when the node is at a step of its own: the file, the library, the session, the patterns" {
+    for step in 'file, make_dir, 1' 'file, delete, 2' 'trace, session_create, 3' 'trace, function, 4' 'trace, process, 4' 'code, load_binary, 3'; do
+        # Who sees the step, by legacy tracing, kills the client.
+        on_node "register(killer, spawn(fun() ->
+            erlang:trace_pattern({$step}, true, []),
+            erlang:trace(new, true, [call]),
+            receive {client, Pid} -> ok end,
+            receive {trace, _, call, _} -> os:cmd(\"kill -KILL \" ++ Pid) after 5000 -> missed end,
+            erlang:trace(new, false, [call]),
+            erlang:trace_pattern({$step}, false, []) end))"
+        "$ETRACE_BIN" -n "$NODE" --for 3s work:one/1 </dev/null >"$OUT" 2>"$ERR" 3>&- &
+        TRACER=$!
+        TRACERS+=("$TRACER")
+        on_node "killer ! {client, \"$TRACER\"}"
+        trace_wait 10
+        [[ $status -eq 137 ]] || fail "not killed at {$step}: status $status: $talk"
+        until_true 10 eval '[[ $(node_eval "$NODE" "whereis(killer)") == undefined ]]'
+        assert_clean --atoms 300 "$BEFORE" "$NODE" 3 || fail "killed at {$step}"
+    done
+}
+
+@test "every second call is interrupted: nothing is missed" {
+    LD_PRELOAD=$FAULT_SO FAULT=eintr trace --json work:one/1
+    on_node 'work:loop(500)'
+    trace_end
+    assert_success
+    assert_account 500
+}
+
+@test "a wall clock that jumps by an hour: the lease and the times between events do not" {
+    LD_PRELOAD=$FAULT_SO FAULT=clock:3600 trace --json --for 15s work:one/1
+    on_node 'work:loop(10)'
+    pause 4
+    on_node 'work:loop(10)'
+    trace_end
+    assert_success
+    assert_account 20
+}
+
+@test "no descriptors: one line, and the node is clean" {
+    for n in 3 4 5 6 7 8 9 10 12 16; do
+        status=0
+        (ulimit -n "$n" && exec timeout 20 "$ETRACE_BIN" -n "$NODE" --for 50ms -o "$BATS_TEST_TMPDIR/$n.etr" work:one/1) </dev/null >"$OUT" 2>"$ERR" 3>&- || status=$?
+        # Of so few that not even its libraries can be read it is the loader that says so.
+        [[ $status -eq 127 && $n -lt 5 ]] || assert_plain_end "$n descriptors"
+    done
+    assert_equal "$status" 0
+    assert_clean --atoms 300 "$BEFORE" "$NODE" 3
+}
+
+@test "valgrind finds nothing lost and nothing wrong: explain, replay, a live trace" {
+    local grind=(valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite --show-leak-kinds=definite)
+    "${grind[@]}" "$ETRACE_BIN" explain 'lists:seq(_, N) when N > 1 -> return' >/dev/null
+    "${grind[@]}" "$ETRACE_BIN" replay --json "$RECORDING" >/dev/null
+    "${grind[@]}" "$ETRACE_BIN" -n "$NODE" --json --limit 20 --for 20s 'work:one/1 -> return' </dev/null >"$OUT" 2>"$ERR" 3>&- &
+    TRACER=$!
+    TRACERS+=("$TRACER")
+    until_true 30 ready
+    on_node 'work:loop(20)'
+    trace_wait 40
+    assert_success
+    assert_equal "$(grep -c '"type":"call"' "$OUT")" 20
+}
+
+# A node whose `rex` answers the first message in a way of its own: Client is whom it talks to.
+hostile() { # EXPR
+    node_eval "$NODE" "Was = whereis(rex), unregister(rex), register(rex_was, Was), register(rex, spawn(fun() ->
+        receive {_, {cast, erlang, spawn, [erl_eval, exprs, [_, [{_, Boot}]]], _}} ->
+            Client = element(1, Boot), Hello = fun(M) -> [Client ! <<\$R, 0:32, (term_to_binary({ok, M}))/binary>>] end,
+            $1,
+            receive after 500 -> erlang:disconnect_node(node(Client)) end
+        end end))" >/dev/null
+    status=0
+    start=$(millis)
+    # Half a gigabyte of addresses is what it may have in all.
+    (ulimit -v 524288 && exec timeout 30 "$ETRACE_BIN" -n "$NODE" --json --for 20s work:one/1) </dev/null >"$OUT" 2>"$ERR" 3>&- || status=$?
+    took_ms=$(($(millis) - start))
+    node_eval "$NODE" 'R = monitor(process, rex), catch exit(whereis(rex), kill), receive {_, R, _, _, _} -> ok end,
+        Was = whereis(rex_was), unregister(rex_was), register(rex, Was)' >/dev/null || fail "rex"
+}
+
+@test "a hostile node: whatever it says, one line within the time, and no memory" {
+    node_start hostile
+    hello='#{pid => self(), node => <<"a@b">>, otp => <<"27">>, otp_release => <<"27">>}'
+    for say in \
+        'Client ! <<$R, 0:32>>' \
+        'Client ! <<$R, 0:32, 131, 104, 255>>' \
+        'Client ! <<$R, 0:32, 131, 108, 16#7fffffff:32>>' \
+        'Client ! <<$B, 0:4096>>' \
+        'Hello([])' \
+        'Client ! <<$R, 0:32, 131, (binary:copy(<<108, 1:32>>, 200000))/binary>>' \
+        'Client ! <<$R, 0:32, (term_to_binary({error, lists:foldl(fun(_, A) -> {A} end, x, lists:seq(1, 100000))}))/binary>>' \
+        'Client ! <<$R, 0:32, (term_to_binary({error, {no_module, <<27, "[2J", 16#202e/utf8, 10, "forged">>, []}}))/binary>>' \
+        'Client ! binary:copy(<<"x">>, 50000000)' \
+        "Hello($hello), [Client ! binary:copy(<<\"x\">>, 1000) || _ <- lists:seq(1, 20000)]" \
+        "Hello($hello), Client ! <<\$B, 16#42575445:32/little, 56:32/little, 1:64/little, 0:64, 0:64, 0:64, 0:64, 16#ffffffff:32, 0:32>>" \
+        "Hello($hello), [Client ! lists:seq(1, N) || N <- lists:seq(1, 500)]" \
+        'erlang:disconnect_node(node(Client))' \
+        "Hello($hello), Client ! <<\$G, (term_to_binary({a, <<0>>, <<27, 91>>}))/binary>>"; do
+        hostile "$say"
+        [[ $status -ge 1 && $status -le 5 ]] || fail "status $status after $took_ms ms for $say: $(head -c 1000 "$ERR")"
+        [[ $took_ms -lt 15000 ]] || fail "$took_ms ms for $say"
+        assert_plain_end "$say"
+        # Nothing that could steer a terminal, and no line of its own.
+        LC_ALL=C grep -q -P '[\x00-\x08\x0b-\x1f\x7f]|\xe2\x80\xae' "$ERR" && fail "escapes in $(cat -v "$ERR")"
+        run ! grep -q '^forged' "$ERR"
+    done
+}

@@ -1,0 +1,147 @@
+#!/usr/bin/env bats
+# More than one: clients at once, builds by turns, attaches without end; and others who take etrace's names and places.
+
+bats_require_minimum_version 1.5.0
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+
+# Blocks of memory are counted by who allocated them.
+setup_file() { live_begin many +Muatags true; }
+teardown_file() { live_end; }
+setup() { live_setup; }
+teardown() { live_teardown; }
+
+# What the node's allocators hold for libraries of ours, in blocks: what one has allocated and not given back.
+nif_blocks() {
+    node_eval "$NODE" '{ok, {_, _, All}} = instrument:allocations(),
+        lists:sum([lists:sum(tuple_to_list(H)) || {Who, Types} <- maps:to_list(All), lists:prefix("etrace", atom_to_list(Who)), {_, H} <- maps:to_list(Types)])'
+}
+
+@test "attached forty times: memory and the library's own blocks are as before" {
+    # Once, so that what it needs is there; and what counts.
+    "$ETRACE_BIN" -n "$NODE" -qq --for 20ms 'work:one/1 -> return' 'send(_, _)' >/dev/null
+    nif_blocks >/dev/null
+    used=$(node_eval "$NODE" '[garbage_collect(P) || P <- processes()], erlang:memory(total)')
+    live_snapshot
+    for ((i = 0; i < ${ETRACE_ALL:+1}40; i++)); do
+        "$ETRACE_BIN" -n "$NODE" -qq --for 1ms 'work:one/1 -> return' 'send(_, _)' >/dev/null
+    done
+    assert_clean --atoms 0 "$BEFORE" "$NODE" 3
+    assert_equal "$(nif_blocks)" 0
+    grown=$(node_eval "$NODE" "[garbage_collect(P) || P <- processes()], erlang:memory(total) - $used")
+    echo "# memory after so many attaches: $grown bytes more" >&3
+    [[ $grown -lt 1048576 ]]
+}
+
+@test "eight clients come, go and are killed; at the end the node is as it was" {
+    on_node 'work:flood(1)'
+    flooded=$(node_snapshot "$NODE")
+    end=$(($(millis) + ${ETRACE_ALL:+60}8000))
+    for i in {1..8}; do
+        (
+            RANDOM=$i
+            while [[ $(millis) -lt $end ]]; do
+                "$ETRACE_BIN" -n "$NODE" -qq --for "$((RANDOM % 400))ms" 'work:one/1 -> return' >/dev/null 2>"$ERR.$i" </dev/null &
+                mine=$!
+                if ((RANDOM % 3 == 0)); then
+                    pause "0.$((RANDOM % 4))"
+                    kill -KILL "$mine" 2>/dev/null || true
+                    wait "$mine" 2>/dev/null || true
+                else
+                    wait "$mine" || { status=$? && [[ $status -le 4 ]] || echo "status $status" >>"$BATS_TEST_TMPDIR/bad"; }
+                fi
+            done
+        ) 3>&- &
+        clients[i]=$!
+    done
+    wait "${clients[@]}"
+    [[ ! -e $BATS_TEST_TMPDIR/bad ]] || fail "$(cat "$BATS_TEST_TMPDIR/bad" "$ERR".*)"
+    assert_clean --atoms 300 "$flooded" "$NODE" 5
+    on_node 'work:calm(ok)'
+}
+
+# Another build is one with another hash: in a copy of the binary it is another text of eight digits.
+other_build() {
+    local hash
+    hash=$("$ETRACE_BIN" version | sed -n 's/.*companion \([0-9a-f]\{8\}\).*/\1/p')
+    [[ $hash ]]
+    LC_ALL=C sed "s/$hash/$(tr 0-9a-f 1-9a-f0 <<<"$hash")/g" "$ETRACE_BIN" >"$BATS_TEST_TMPDIR/etrace"
+    chmod +x "$BATS_TEST_TMPDIR/etrace"
+    run ! cmp -s "$ETRACE_BIN" "$BATS_TEST_TMPDIR/etrace"
+}
+
+@test "two builds by turns and at once: neither minds the other" {
+    other_build
+    for _ in 1 2 3 4 5; do
+        "$BATS_TEST_TMPDIR/etrace" -n "$NODE" -qq --for 5ms work:one/1 >/dev/null
+        "$ETRACE_BIN" -n "$NODE" -qq --for 5ms work:one/1 >/dev/null
+    done
+    assert_clean --atoms 300 "$BEFORE" "$NODE" 3
+    trace --json work:one/1
+    mine=$TRACER mine_out=$OUT
+    OUT=$OUT.other ERR=$ERR.other
+    ETRACE_BIN=$BATS_TEST_TMPDIR/etrace trace --json work:one/1
+    assert_equal "$(node_eval "$NODE" 'length([M || {M, _} <- code:all_loaded(), lists:prefix("etrace_", atom_to_list(M))])')" 2
+    on_node 'work:loop(100)'
+    trace_end
+    assert_success
+    assert_account 100
+    on_node 'work:loop(10)'
+    TRACER=$mine OUT=$mine_out
+    trace_end
+    assert_success
+    assert_account 110
+}
+
+@test "somebody loads another module under the companion's name" {
+    trace --json work:one/1
+    on_node '[M] = [M || {M, _} <- code:all_loaded(), lists:prefix("etrace_", atom_to_list(M))],
+        {ok, _, Bin} = compile:forms([{attribute, 1, module, M}, {attribute, 1, export, [{x, 0}]}, {function, 1, x, 0, [{clause, 1, [], [], [{atom, 1, x}]}]}]),
+        {module, M} = code:load_binary(M, "junk", Bin), work:loop(10)'
+    kill -INT "$TRACER" 2>/dev/null || true
+    trace_wait 10
+    [[ $status -le 4 ]] || fail "status $status: $talk"
+    # The compiler's are not ours.
+    assert_clean --atoms 8000 "$BEFORE" "$NODE" 5
+    live_snapshot
+    traced --json work:one/1 -- 'work:loop(3)'
+    assert_success
+    assert_account 3
+}
+
+@test "a stranger on the node's host who is quick: nothing of what is loaded was in his reach" {
+    [[ $EUID -eq 0 ]] || skip 'needs another user'
+    mkdir -m 777 "$BATS_TEST_TMPDIR/won"
+    chmod 755 "$BATS_TEST_TMPDIR" "$BATS_FILE_TMPDIR" 2>/dev/null || true
+    # He puts files and links into, and changes, whatever appears; and takes names like ours first.
+    setpriv --reuid 65534 --regid 65534 --clear-groups bash -c '
+        for dir in /tmp /dev/shm /var/tmp; do mkdir -p "$dir/etrace-0000000000000000"; done
+        while [[ -d $1 ]]; do
+            for it in /tmp/etrace-* /dev/shm/etrace-* /var/tmp/etrace-*; do
+                [[ $it =~ -[0-9a-f]{32}$ ]] || continue
+                { echo x >"$it/etrace.so" || ln -s /etc/passwd "$it/x" || chmod 777 "$it" || mv "$it" "$it.mine" || ls "$it"; } 2>/dev/null >/dev/null &&
+                    touch "$1/won"
+            done
+        done' - "$BATS_TEST_TMPDIR/won" </dev/null >/dev/null 2>&1 3>&- &
+    stranger=$!
+    TRACERS+=("$stranger")
+    for ((i = 0; i < ${ETRACE_ALL:+20}15; i++)); do "$ETRACE_BIN" -n "$NODE" --for 1ms work:one/1 >/dev/null 2>"$ERR"; done
+    won=$(ls "$BATS_TEST_TMPDIR/won")
+    rm -rf "$BATS_TEST_TMPDIR/won"
+    wait "$stranger"
+    rm -rf /tmp/etrace-0000000000000000 /dev/shm/etrace-0000000000000000 /var/tmp/etrace-0000000000000000
+    assert_equal "$won" ''
+    run ! grep -q 'without the NIF' "$ERR"
+}
+
+@test "the same source makes the same companion, wherever it is built" {
+    local erl
+    erl=$(command -v erl)
+    for dir in one two/three; do
+        mkdir -p "$BATS_TEST_TMPDIR/$dir"
+        cp -r "$ETRACE_ROOT"/{cli,nif,man,share,tests,meson.build,meson_options.txt} "$BATS_TEST_TMPDIR/$dir/"
+        (cd "$BATS_TEST_TMPDIR/$dir" && meson setup build -Derl="$erl" && ninja -C build nif/companion_data.c) >"$BATS_TEST_TMPDIR/log" 2>&1 || fail "$(tail -n 20 "$BATS_TEST_TMPDIR/log")"
+    done
+    cmp "$BATS_TEST_TMPDIR"/{one,two/three}/build/nif/companion_data.c
+}

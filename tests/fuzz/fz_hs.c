@@ -1,0 +1,95 @@
+/*
+ * What is said before anybody is known: the answers of an epmd, and the other side of the handshake. They come out of
+ * memory, through sockets that are none: the functions of net.h are this file's own. The first byte says who speaks and
+ * how much of it comes at once.
+ */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "node/epmd.h"
+#include "node/handshake.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* libei's, when a handshake breaks off; that happens once in the life of a process. */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void)
+{
+    return "leak:read_hs_package\n";
+}
+
+static const uint8_t *from, *end;
+static size_t piece;
+
+int64_t net_now(void) { return 0; }
+enum net_status net_resolve(const char *h UNUSED, int64_t d UNUSED, struct addrs *r UNUSED) { return NET_UNKNOWN; }
+void net_loopback(struct addrs *a UNUSED) { }
+enum net_status net_wait(int fd UNUSED, short events UNUSED, int64_t d UNUSED) { return NET_OK; }
+enum net_status net_write(int fd UNUSED, const void *b UNUSED, size_t n UNUSED, int64_t d UNUSED) { return NET_OK; }
+
+enum net_status net_connect(const struct addr *to UNUSED, int port UNUSED, int64_t d UNUSED, int *ret_fd)
+{
+    *ret_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    return *ret_fd < 0 ? NET_FAILED : NET_OK;
+}
+
+enum net_status net_read(int fd UNUSED, void *bytes, size_t most, int64_t d UNUSED, size_t *ret_len)
+{
+    size_t n = MIN(MIN(most, piece), (size_t)(end - from));
+
+    if (!n)
+        return piece & 1 ? NET_CLOSED : NET_TIMEOUT;
+    memcpy(bytes, from, n);
+    from += n;
+    *ret_len = n;
+    return NET_OK;
+}
+
+static void names(const struct addr *host)
+{
+    struct epmd_names n;
+
+    if (epmd_list(host, 0, &n) != EPMD_OK)
+        return;
+    for (size_t i = 0; i < n.count; i++)
+        if (strlen(n.items[i].name) > 255 || n.items[i].port <= 0 || n.items[i].port > 65535)
+            abort();
+    epmd_names_release(&n);
+}
+
+static void shake(void)
+{
+    struct node_conn conn = {.fd = open("/dev/null", O_RDWR | O_CLOEXEC)};
+
+    handshake(conn.fd, "a cookie", 0, &conn);
+    if (strnlen(conn.node, sizeof conn.node) > NODE_NAME_MAX || strnlen(conn.self.node, sizeof conn.self.node) > NODE_NAME_MAX)
+        abort();
+    close(conn.fd);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const struct addr host = {.len = 1};
+    int port = 1;
+
+    if (!size)
+        return 0;
+    from = data + 1;
+    end = data + size;
+    piece = (size_t)1 << (data[0] >> 4) | (data[0] >> 3 & 1);
+    switch (data[0] & 3) {
+    case 0:
+        names(&host);
+        break;
+    case 1:
+        if (epmd_lookup(&host, "shop", 0, &port) == EPMD_OK && (port < 0 || port > 65535))
+            abort();
+        break;
+    default:
+        shake();
+        break;
+    }
+    return 0;
+}

@@ -1,0 +1,37 @@
+/*
+ * Any bytes as a pattern, and what follows the first NUL as the text: nothing may crash or leak, and whatever the two are,
+ * an answer comes within the limits (libFuzzer's -timeout sees to it). A pattern that is refused has its place in the line.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "views/regex.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const uint8_t *nul = size ? memchr(data, 0, size) : NULL;
+    size_t len = nul ? (size_t)(nul - data) : size;
+    struct err e = {0};
+    char *pattern = malloc(len ? len : 1), *text = malloc(size - len ? size - len : 1);
+
+    if (len)
+        memcpy(pattern, data, len);
+    if (size - len)
+        memcpy(text, data + len, size - len);
+    struct regex *r = regex_new((struct str){pattern, len}, &e);
+    if (!r) {
+        if (!e.text[0] || e.from > strlen(e.line))
+            abort();
+    } else {
+        enum regex_found all = regex_search(r, (struct str){text, size - len}), again = regex_search(r, (struct str){text, size - len});
+        if (all != again)
+            abort();
+        regex_search(r, (struct str){NULL, 0});
+    }
+    regex_free(r);
+    free(pattern);
+    free(text);
+    return 0;
+}

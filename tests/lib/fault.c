@@ -1,0 +1,114 @@
+/*
+ * Loaded in front of etrace by the suites that inject faults, with FAULT saying which:
+ *
+ *   memory:N    the N-th allocation fails, whoever asks for it
+ *   nomemory:N  that one and every later one
+ *   kill:N      the process kills itself (KILL) at its N-th call of the network: connect, send, recv, poll
+ *   eintr       every second of these calls is interrupted first
+ *   clock:N     the wall clock jumps by N seconds, there and back, each time it is read
+ *   count       nothing happens
+ *
+ * FAULT_COUNT is a file that is given the number of allocations and of network calls when the process ends.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);
+
+static enum { NOTHING, MEMORY, NOMEMORY, KILL, INTERRUPT, CLOCK } fault;
+static long nth;
+static atomic_long allocations, calls, readings;
+static bool ready;
+
+__attribute__((constructor)) static void begin(void)
+{
+    static const char *const names[] = {"count", "memory", "nomemory", "kill", "eintr", "clock"};
+    const char *text = getenv("FAULT");
+
+    for (int i = 0; text && i < 6; i++) {
+        size_t len = strlen(names[i]);
+        if (!strncmp(text, names[i], len) && (!text[len] || text[len] == ':')) {
+            fault = i;
+            nth = text[len] ? atol(text + len + 1) : 0;
+        }
+    }
+    ready = true;
+}
+
+__attribute__((destructor)) static void end(void)
+{
+    const char *file = getenv("FAULT_COUNT");
+    char text[64];
+    int fd = file ? open(file, O_WRONLY | O_CREAT | O_TRUNC, 0600) : -1;
+
+    ready = false;
+    if (fd < 0)
+        return;
+    int n = snprintf(text, sizeof text, "%ld %ld\n", (long)allocations, (long)calls);
+    if (write(fd, text, (size_t)n) != n)
+        _exit(99);
+    close(fd);
+}
+
+static bool fails(void)
+{
+    long n;
+
+    if (!ready)
+        return false;
+    n = ++allocations;
+    if ((fault == MEMORY && n == nth) || (fault == NOMEMORY && n >= nth)) {
+        errno = ENOMEM;
+        return true;
+    }
+    return false;
+}
+
+void *malloc(size_t n) { return fails() ? NULL : __libc_malloc(n); }
+void *calloc(size_t n, size_t each) { return fails() ? NULL : __libc_calloc(n, each); }
+void *realloc(void *old, size_t n) { return fails() ? NULL : __libc_realloc(old, n); }
+
+static bool interrupted(void)
+{
+    long n = ++calls;
+
+    if (fault == KILL && n == nth)
+        kill(getpid(), SIGKILL);
+    if (fault != INTERRUPT || n % 2)
+        return false;
+    errno = EINTR;
+    return true;
+}
+
+#define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+
+ssize_t send(int fd, const void *b, size_t n, int flags) { return interrupted() ? -1 : REAL(send)(fd, b, n, flags); }
+ssize_t recv(int fd, void *b, size_t n, int flags) { return interrupted() ? -1 : REAL(recv)(fd, b, n, flags); }
+int poll(struct pollfd *p, nfds_t n, int ms) { return interrupted() ? -1 : REAL(poll)(p, n, ms); }
+
+int connect(int fd, const struct sockaddr *to, socklen_t len)
+{
+    interrupted(); /* a connect that is interrupted goes on: to say so would be another fault */
+    return REAL(connect)(fd, to, len);
+}
+
+int clock_gettime(clockid_t clock, struct timespec *t)
+{
+    int status = REAL(clock_gettime)(clock, t);
+
+    if (fault == CLOCK && clock == CLOCK_REALTIME)
+        t->tv_sec += ++readings % 2 ? nth : -nth;
+    return status;
+}
