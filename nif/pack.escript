@@ -14,12 +14,13 @@ main([Beam, So, Janitor, Out]) ->
     Module = canonical(BeamBytes),
     once(SoBytes) orelse SoBytes =:= <<>> orelse fail("~s does not hold the name of the module exactly once", [So]),
     Forms = term_to_binary(janitor(Janitor), [{minor_version, 1}]),
-    Hash = string:lowercase(binary_part(binary:encode_hex(sha256([Module, SoBytes, Forms])), 0, 8)),
+    Sum = string:lowercase(binary:encode_hex(sha256([Module, SoBytes, Forms]))),
+    Hash = binary_part(Sum, 0, 8),
     ok = file:write_file(Out, [
         "/* Written by nif/pack.escript. */\n#include \"node/companion.h\"\n\n",
         bytes("beam", Module), bytes("so", SoBytes), bytes("janitor", Forms),
         "const struct companion companion = {\n    beam, sizeof beam - 1, so, sizeof so - 1, janitor, sizeof janitor - 1, \"",
-        Hash, "\",\n};\n"]);
+        Hash, "\", \"", Sum, "\",\n};\n"]);
 main(_) ->
     fail("usage: pack.escript BEAM SO JANITOR OUT.c", []).
 

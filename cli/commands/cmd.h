@@ -17,7 +17,9 @@ struct cmd {
     const struct opt_group *const *groups; /* NULL-terminated */
 };
 
-extern const struct cmd cmd_trace, cmd_replay, cmd_explain, cmd_help, cmd_version;
+extern const struct cmd cmd_completion, cmd_demo, cmd_doctor, cmd_explain, cmd_help, cmd_nodes, cmd_recipes, cmd_replay, cmd_schema,
+    cmd_trace, cmd_version;
+extern const struct cmd cmd_complete; /* asked by the completion scripts; in no list */
 
 const struct cmd *cmd_find(const char *name);
 const struct cmd *const *cmd_all(void); /* NULL-terminated */

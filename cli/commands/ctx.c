@@ -13,6 +13,10 @@ static void on_signal(void *owner, int signal)
 {
     struct ctx *c = owner;
 
+    if (c->on_signal) {
+        c->on_signal(c->signal_data, signal, c->loop.from_kernel);
+        return;
+    }
     c->last_signal = signal;
     if (++c->interrupts > 1)
         _exit(128 + signal); /* asked twice: the node cleans up by itself when the connection closes */

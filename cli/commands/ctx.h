@@ -16,6 +16,9 @@ struct ctx {
     int quiet; /* 1: no banner and summary, 2: no warnings either; errors are always said */
     int interrupts; /* signals that asked to end */
     int last_signal;
+    /* Takes signals instead of this; NULL: they ask to end. What the terminal sends, it sends to our whole process group. */
+    void (*on_signal)(void *data, int signal, bool from_terminal);
+    void *signal_data;
 };
 
 void ctx_init(struct ctx *c);

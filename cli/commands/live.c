@@ -7,6 +7,8 @@
 #include "../events/recfile.h"
 #include "../ground/mem.h"
 #include "../node/arm.h"
+#include "asserted.h"
+#include "child.h"
 #include "peers.h"
 
 #define BACKLOG_FULL (8u << 20) /* unwritten output at which no more is asked from the nodes */
@@ -19,6 +21,7 @@ struct live {
     struct ctx *ctx;
     const struct live_options *o;
     struct asked asked;
+    struct asserted asserted;
     struct show show;
     struct pipeline *pipeline;
     struct peers peers;
@@ -39,9 +42,13 @@ static void fail(struct live *l, const struct err *e)
         l->status = status;
 }
 
+/* A node that was started by a command ends with it. */
 static void on_failed(void *data, struct peer *p UNUSED, const struct err *e)
 {
-    fail(data, e);
+    struct live *l = data;
+
+    if (!l->o->child || e->status == ERR_GUARD)
+        fail(l, e);
 }
 
 static void stop(struct live *l)
@@ -131,7 +138,7 @@ static void banner(struct live *l, const struct peer *p)
         snprintf(found, sizeof(found), " · %llu function%s", (unsigned long long)functions, plural(functions));
     ctx_say(l->ctx, "%s · OTP %s%s · %llu process%s%s", node->name, node->otp_version, found,
             (unsigned long long)l->armed.processes, l->armed.processes == 1 ? "" : "es",
-            l->o->what->dry_run ? " · not traced (--dry-run)" : " · Ctrl-C stops");
+            l->o->what->dry_run ? " · not traced (--dry-run)" : l->o->child ? " · ends with the command" : " · Ctrl-C stops");
 }
 
 static void summary(struct live *l)
@@ -156,7 +163,7 @@ static void summary(struct live *l)
 static struct session_options session_options(const struct live *l, struct str *keys, size_t nkeys)
 {
     const struct limit_opts *limit = l->o->limit;
-    bool sifts = l->show.ngreps || l->asked.nwheres;
+    bool sifts = l->show.ngreps || l->o->view->wheres.count;
 
     for (size_t i = 0; i < l->asked.count; i++)
         sifts = sifts || l->asked.specs[i]->nwhere;
@@ -279,7 +286,7 @@ static void look_for_an_end(struct live *l)
     struct err e;
     bool closed;
 
-    if (l->ctx->interrupts || (l->until >= 0 && loop_now() >= l->until))
+    if (l->ctx->interrupts || (l->o->child && l->o->child->ended) || (l->until >= 0 && loop_now() >= l->until))
         stop(l);
     if (!l->stopping && show_ended(&l->show, &closed, &e)) {
         if (!closed)
@@ -314,22 +321,26 @@ static void finish(struct live *l)
     if (show_ended(&l->show, &closed, &e) && !closed && !l->status)
         fail(l, &e);
     summary(l);
+    l->status = asserted_status(&l->asserted, l->ctx, l->status);
 }
 
 int live_run(struct ctx *ctx, const struct live_options *o, const char *default_view)
 {
     struct live l = {.ctx = ctx, .o = o, .until = -1};
+    struct texts wheres = asserted_texts(&o->view->wheres, o->asserts);
     struct err e;
 
     asked_init(&l.asked);
-    bool ok = asked_compile(&l.asked, o->what, o->words, &o->view->wheres, 0, &e) &&
+    bool ok = asked_compile(&l.asked, o->what, o->words, &wheres, 0, &e) &&
+              asserted_init(&l.asserted, o->asserts, &l.asked, o->view->wheres.count, &e) &&
               show_open(&l.show, ctx, o->view, default_view, o->node->nodes.count > 1, &e);
     if (ok) {
         struct pipeline_options options = {
             .views = l.show.views, .nviews = l.show.count,
             .specs = l.asked.specs, .nspecs = l.asked.count,
             .greps = l.show.greps, .ngreps = l.show.ngreps,
-            .wheres = l.asked.wheres, .nwheres = l.asked.nwheres,
+            .wheres = l.asked.wheres, .nwheres = o->view->wheres.count,
+            .asserts = l.asserted.asserts,
             .limit = (uint64_t)o->limit->limit,
             .notice = on_notice, .ctx = &l,
         };
@@ -343,6 +354,8 @@ int live_run(struct ctx *ctx, const struct live_options *o, const char *default_
     if (l.status || o->what->dry_run) {
         peers_leave(&l.peers);
     } else {
+        if (o->child)
+            child_go(o->child);
         l.until = o->limit->for_ns ? loop_now() + o->limit->for_ns / 1000000 : -1;
         stream(&l);
         finish(&l);
@@ -352,6 +365,8 @@ int live_run(struct ctx *ctx, const struct live_options *o, const char *default_
     arm_result_release(&l.armed);
     pipeline_free(l.pipeline);
     show_close(&l.show);
+    asserted_release(&l.asserted);
+    texts_release(&wheres);
     asked_release(&l.asked);
     return l.status;
 }

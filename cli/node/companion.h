@@ -15,6 +15,7 @@ struct companion {
     const unsigned char *janitor; /* the janitor's expressions, one term in the external term format (with its 131) */
     size_t janitor_len;
     char hash[9]; /* 8 hex digits over all of the above: what tells builds apart on a node */
+    char sum[65]; /* the SHA-256 that it begins */
 };
 
 extern const struct companion companion;
