@@ -14,13 +14,14 @@
 #include <unistd.h>
 
 #define SAID_MOST 2000
+#define LOOK_MS 20 /* between looks for a release's node */
 
 /* What a node evaluates first. In single quotes on erl's command line, so there are none in it. */
 static const char hold[] =
     "-eval 'catch begin "
     "P=os:getenv(\"ETRACE_HOLD\"),os:unsetenv(\"ETRACE_HOLD\"),"
-    "case os:getenv(\"ETRACE_AFLAGS\") of false->os:unsetenv(\"ERL_AFLAGS\");"
-    "A->os:putenv(\"ERL_AFLAGS\",A),os:unsetenv(\"ETRACE_AFLAGS\") end,"
+    "[case os:getenv(\"ETRACE_\"++V) of false->os:unsetenv(\"ERL_\"++V);"
+    "O->os:putenv(\"ERL_\"++V,O),os:unsetenv(\"ETRACE_\"++V) end||V<-[\"AFLAGS\",\"ZFLAGS\"]],"
     "{ok,S}=gen_tcp:connect({local,P},0,[binary,{active,false}]),"
     "is_alive() orelse begin "
     "case erl_epmd:names({127,0,0,1}) of {ok,_}->ok;_->"
@@ -116,7 +117,7 @@ static void on_connection(void *owner)
     bool ours = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && peer.uid == geteuid();
     if (!ours || c->talk.fd >= 0 || c->node[0]) {
         close(fd);
-        if (ours)
+        if (ours && peer.pid != c->boot.vm)
             ctx_warn(c->ctx, "the command has started another node, which is not traced");
         return;
     }
@@ -172,10 +173,28 @@ int child_wait(struct child *c)
     return c->status;
 }
 
+/* A release: its node is looked for, until it waits, or until it is held as every other. */
+static void look_for_release(struct child *c)
+{
+    char mark[sizeof c->dir + 32];
+
+    snprintf(mark, sizeof mark, "ETRACE_HOLD=%s/node", c->dir);
+    if (!boot_hold_find(&c->boot, mark))
+        return;
+    if (c->boot.cookie[0] && !c->cookie_file[0])
+        write_cookie(c, c->boot.cookie, strlen(c->boot.cookie));
+    explicit_bzero(c->boot.cookie, sizeof c->boot.cookie);
+    if (boot_hold_try(&c->boot, c->cookie_file[0] ? c->cookie_file : NULL))
+        snprintf(c->node, sizeof c->node, "%s", c->boot.name);
+}
+
 bool child_wait_node(struct child *c)
 {
-    while (!c->node[0] && !c->ended && !c->ctx->interrupts)
-        loop_step(&c->ctx->loop, -1);
+    while (!c->node[0] && !c->ended && !c->ctx->interrupts) {
+        loop_step(&c->ctx->loop, c->release ? loop_now() + LOOK_MS : -1);
+        if (c->release && !c->node[0] && c->talk.fd < 0)
+            look_for_release(c);
+    }
     return c->node[0] && !c->ended;
 }
 
@@ -186,27 +205,23 @@ void child_go(struct child *c)
     if (c->talk.fd >= 0)
         close(c->talk.fd);
     c->talk.fd = -1;
-    c->gone_on = true;
+    boot_hold_go(&c->boot);
 }
 
 /* ---- its beginning ---- */
 
 static void environment(const struct child *c)
 {
-    const char *flags = getenv("ERL_AFLAGS");
-    char path[sizeof c->dir + 8];
-    char *all = malloc(sizeof hold + (flags ? strlen(flags) + 1 : 0));
+    const char *flags = getenv(c->late ? "ERL_ZFLAGS" : "ERL_AFLAGS");
+    struct buf b = {0};
 
-    snprintf(path, sizeof path, "%s/node", c->dir);
-    setenv("ETRACE_HOLD", path, 1);
-    if (!all)
-        return;
-    strcpy(all, hold);
-    if (flags) {
-        setenv("ETRACE_AFLAGS", flags, 1);
-        strcat(strcat(all, " "), flags);
-    }
-    setenv("ERL_AFLAGS", all, 1);
+    buf_printf(&b, "%s/node", c->dir);
+    setenv("ETRACE_HOLD", buf_cstr(&b), 1);
+    if (flags)
+        setenv(c->late ? "ETRACE_ZFLAGS" : "ETRACE_AFLAGS", flags, 1);
+    buf_clear(&b);
+    buf_printf(&b, "%s%s%s %s %s", hold, c->late ? " -eval " : "", c->late ? c->late : "", c->release ? boot_hold_flags : "", flags ? flags : "");
+    setenv(c->late ? "ERL_ZFLAGS" : "ERL_AFLAGS", buf_cstr(&b), 1);
 }
 
 /* In the new process: as a shell would have started it. The errno is written when it cannot be. */
@@ -235,6 +250,7 @@ bool child_start(struct child *c, char **argv, struct err *e)
 {
     int failed[2], error = 0;
 
+    c->release = !c->late && boot_hold_fits(argv[0]);
     if (pipe2(failed, O_CLOEXEC))
         return err_set(e, ERR_RUN, "cannot start %s: %s", argv[0], strerror(errno));
     c->pid = fork();

@@ -5,13 +5,15 @@
  * The command shares the terminal and the process group: it reads the keys, and Ctrl-C reaches it as without us. The node is
  * held by an expression in ERL_AFLAGS, which erl evaluates before it does what its command line says: it makes sure that the
  * node has a name, tells it and its cookie through a socket in a directory that only this user can enter, and waits for the
- * word to go on, or for our end. It puts the environment back first, so that what the node starts is not held.
+ * word to go on, or for our end. It puts the environment back first, so that what the node starts is not held. A release
+ * is held earlier (boot_hold.h).
  */
 #ifndef ETRACE_CHILD_H
 #define ETRACE_CHILD_H
 
 #include <sys/types.h>
 
+#include "boot_hold.h"
 #include "ctx.h"
 
 struct child {
@@ -22,7 +24,9 @@ struct child {
     struct buf said;      /* what the node that is held has said so far */
     char node[600];       /* its name; empty: none is held yet */
     char cookie_file[120]; /* in `dir`; for as long as it is needed */
-    bool gone_on; /* the node was let go */
+    const char *late;      /* what the node evaluates after it was held, when its own words come before; NULL: it is held first */
+    bool release;          /* the command is a release's script, whose node is held by `boot` */
+    struct boot_hold boot;
     bool ended;
     int status; /* of the command as a shell would say: 128 + N when signal N ended it */
 };
@@ -31,6 +35,7 @@ struct child {
 bool child_init(struct child *c, struct ctx *ctx, struct err *e);
 void child_release(struct child *c);
 
+/* May be preceded by setting `late`. */
 bool child_start(struct child *c, char **argv, struct err *e);
 
 /* Serves the loop until a node is held (true), or the command has ended or was asked to. */

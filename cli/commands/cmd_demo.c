@@ -16,11 +16,11 @@
 #include "cmd.h"
 #include "live.h"
 
-/* `erl` runs this; the files are beside the socket that it was told of. */
-static const char open_shop[] =
+/* `erl` runs this before it is held, so that the modules are there to be traced; the shop opens afterwards. */
+static const char compile_shop[] =
     "D = os:getenv(\"ETRACE_DEMO\"), "
     "[begin {ok, M, B} = compile:file(F, [binary, report]), {module, M} = code:load_binary(M, F, B) end "
-    "|| F <- filelib:wildcard(filename:join(D, \"*.erl\"))], {ok, _} = shop:start().";
+    "|| F <- filelib:wildcard(filename:join(D, \"*.erl\"))].";
 
 static bool is_source(const struct carried *c)
 {
@@ -71,7 +71,7 @@ static int trace(struct ctx *ctx, const struct live_options *o, struct child *ch
     struct live_options mine = *o;
 
     node.nodes = (struct texts){.items = &name, .count = 1};
-    node.cookie_file = child->cookie_file;
+    node.cookie_file = child->cookie_file[0] ? child->cookie_file : NULL;
     mine.node = &node;
     mine.child = child;
     return live_run(ctx, &mine, "text");
@@ -79,7 +79,7 @@ static int trace(struct ctx *ctx, const struct live_options *o, struct child *ch
 
 static int demo(struct ctx *ctx, const struct live_options *o)
 {
-    char *erl[] = {"erl", "+Bi", "-noshell", "-noinput", "-eval", (char *)open_shop, NULL};
+    char *erl[] = {"erl", "+Bi", "+pc", "unicode", "-kernel", "logger_level", "critical", "-noshell", "-noinput", "-eval", (char *)compile_shop, NULL};
     struct child child;
     struct err e;
     int status;
@@ -90,6 +90,7 @@ static int demo(struct ctx *ctx, const struct live_options *o)
         child_release(&child);
         return status;
     }
+    child.late = "shop:start().";
     setenv("ETRACE_DEMO", child.dir, 1);
     if (!child_start(&child, erl, &e)) {
         err_hint(&e, "the demo needs an erl of OTP 27 or newer in $PATH");
@@ -140,8 +141,8 @@ static const char about[] =
     "  etrace demo                               orders as they are placed\n"
     "  etrace demo --for 5s -c 'shop_stock:_ -> return'\n"
     "  etrace demo --as tree 'shop_orders:_' 'shop_stock:_'\n"
-    "\nThe shop is a small program in Erlang: shop_orders, shop_stock, shop_customer and Shop.Repo. It is over when\n"
-    "the trace is. etrace recipes has more to try on it.\n";
+    "\nThe shop is a small program in Erlang: shop_orders, shop_stock, shop_courier, shop_customer and\n"
+    "Shop.Repo. It is over when the trace is. etrace recipes has more to try on it.\n";
 
 static const struct opt_group *const groups[] = {&what_group, &limit_group, &view_group, &assert_group, &talk_group, NULL};
 const struct cmd cmd_demo = {"demo", "[OPTIONS] [EXPR...]", "Starts a small node that does something, and traces it", about, run, groups};

@@ -34,7 +34,7 @@ static int traced(struct ctx *ctx, const struct live_options *o, struct child *c
     struct live_options mine = *o;
 
     node.nodes = (struct texts){.items = &name, .count = 1};
-    node.cookie_file = child->cookie_file;
+    node.cookie_file = child->cookie_file[0] ? child->cookie_file : NULL;
     mine.node = &node;
     mine.child = child;
     int status = live_run(ctx, &mine, "text");

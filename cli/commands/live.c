@@ -166,7 +166,7 @@ static struct session_options session_options(const struct live *l, struct str *
     bool sifts = l->show.ngreps || l->o->view->wheres.count;
 
     for (size_t i = 0; i < l->asked.count; i++)
-        sifts = sifts || l->asked.specs[i]->nwhere;
+        sifts = sifts || l->asked.specs[i]->nwhere || l->asked.specs[i]->kind == SPEC_EVENT; /* a flag brings more than was asked for */
     return (struct session_options){
         .size = (uint32_t)MIN(limit->size, 256 << 10),
         .depth = (uint32_t)MIN(limit->depth, 64),
