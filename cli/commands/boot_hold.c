@@ -20,7 +20,7 @@ const char boot_hold_flags[] = "-kernel sync_nodes_optional [etrace_hold] sync_n
 /* ---- which commands ---- */
 
 /* BIN/NAME with BIN/../releases/start_erl.data or RELEASES, as mix release and relx make it. */
-bool boot_hold_fits(const char *command)
+static bool is_release(const char *command)
 {
     static const char *const signs[] = {"start_erl.data", "RELEASES"};
     char real[PATH_MAX], path[PATH_MAX + 64];
@@ -40,6 +40,29 @@ bool boot_hold_fits(const char *command)
             return true;
     }
     return false;
+}
+
+/* A name may be given by iex's own options, or in what it hands to erl. */
+static bool has_name(char **argv)
+{
+    static const char *const flags[] = {"ELIXIR_ERL_OPTIONS", "ERL_FLAGS", "ERL_AFLAGS", "ERL_ZFLAGS"};
+
+    for (; *argv; argv++)
+        if (**argv == '-' && (strstr(*argv, "name") || strstr(*argv, "--erl")))
+            return true;
+    for (size_t i = 0; i < ARRAY_LEN(flags); i++)
+        if (getenv(flags[i]) && strstr(getenv(flags[i]), "name"))
+            return true;
+    return false;
+}
+
+bool boot_hold_fits(char **argv, bool *ret_unnamed)
+{
+    const char *slash = strrchr(argv[0], '/');
+    bool iex = !strcmp(slash ? slash + 1 : argv[0], "iex");
+
+    *ret_unnamed = iex && !has_name(argv + 1);
+    return iex || is_release(argv[0]);
 }
 
 /* ---- its process ---- */

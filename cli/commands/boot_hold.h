@@ -1,6 +1,6 @@
 /*
- * Holding a release: its applications start from the boot script, before anything on the command line is evaluated. So its
- * kernel is made to wait for a node that does not exist (sync_nodes_optional), as a release may wait for its peers; that is
+ * Holding a node while it boots. The applications of a release start from its boot script, and the shell of iex beside it,
+ * before anything on the command line is evaluated. So their kernel is made to wait for a node that does not exist (sync_nodes_optional), as a release may wait for its peers; that is
  * after the distribution and before the first application. It goes on by itself in BOOT_HOLD_MS.
  *
  * The node is found by its process, whose environment names us, and its name and cookie by its command line. One without a name
@@ -25,8 +25,8 @@ struct boot_hold {
     bool held;
 };
 
-/* Whether a command is a release's script. */
-bool boot_hold_fits(const char *command);
+/* Whether a command is a release's script, or iex; *ret_unnamed: and its node will have no name of its own. */
+bool boot_hold_fits(char **argv, bool *ret_unnamed);
 
 /* Looks for the process with `mark` in its environment that has a name; true once it is known. */
 bool boot_hold_find(struct boot_hold *h, const char *mark);

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define SAID_MOST 2000
-#define LOOK_MS 20 /* between looks for a release's node */
+#define LOOK_MS 20 /* between looks for a node that boots */
 
 /* What a node evaluates first. In single quotes on erl's command line, so there are none in it. */
 static const char hold[] =
@@ -173,8 +173,8 @@ int child_wait(struct child *c)
     return c->status;
 }
 
-/* A release: its node is looked for, until it waits, or until it is held as every other. */
-static void look_for_release(struct child *c)
+/* Its node is looked for, until it waits, or until it is held as every other. */
+static void look_for_boot(struct child *c)
 {
     char mark[sizeof c->dir + 32];
 
@@ -191,9 +191,9 @@ static void look_for_release(struct child *c)
 bool child_wait_node(struct child *c)
 {
     while (!c->node[0] && !c->ended && !c->ctx->interrupts) {
-        loop_step(&c->ctx->loop, c->release ? loop_now() + LOOK_MS : -1);
-        if (c->release && !c->node[0] && c->talk.fd < 0)
-            look_for_release(c);
+        loop_step(&c->ctx->loop, c->boots ? loop_now() + LOOK_MS : -1);
+        if (c->boots && !c->node[0] && c->talk.fd < 0)
+            look_for_boot(c);
     }
     return c->node[0] && !c->ended;
 }
@@ -220,7 +220,12 @@ static void environment(const struct child *c)
     if (flags)
         setenv(c->late ? "ETRACE_ZFLAGS" : "ETRACE_AFLAGS", flags, 1);
     buf_clear(&b);
-    buf_printf(&b, "%s%s%s %s %s", hold, c->late ? " -eval " : "", c->late ? c->late : "", c->release ? boot_hold_flags : "", flags ? flags : "");
+    buf_printf(&b, "%s%s%s", hold, c->late ? " -eval " : "", c->late ? c->late : "");
+    if (c->boots)
+        buf_printf(&b, " %s", boot_hold_flags);
+    if (c->unnamed)
+        buf_printf(&b, " -name etrace_%ld@127.0.0.1 -kernel inet_dist_use_interface {127,0,0,1}", (long)getpid());
+    buf_printf(&b, " %s", flags ? flags : "");
     setenv(c->late ? "ERL_ZFLAGS" : "ERL_AFLAGS", buf_cstr(&b), 1);
 }
 
@@ -250,7 +255,7 @@ bool child_start(struct child *c, char **argv, struct err *e)
 {
     int failed[2], error = 0;
 
-    c->release = !c->late && boot_hold_fits(argv[0]);
+    c->boots = !c->late && boot_hold_fits(argv, &c->unnamed);
     if (pipe2(failed, O_CLOEXEC))
         return err_set(e, ERR_RUN, "cannot start %s: %s", argv[0], strerror(errno));
     c->pid = fork();

@@ -5,8 +5,8 @@
  * The command shares the terminal and the process group: it reads the keys, and Ctrl-C reaches it as without us. The node is
  * held by an expression in ERL_AFLAGS, which erl evaluates before it does what its command line says: it makes sure that the
  * node has a name, tells it and its cookie through a socket in a directory that only this user can enter, and waits for the
- * word to go on, or for our end. It puts the environment back first, so that what the node starts is not held. A release
- * is held earlier (boot_hold.h).
+ * word to go on, or for our end. It puts the environment back first, so that what the node starts is not held. What
+ * would be too late for that is held earlier (boot_hold.h).
  */
 #ifndef ETRACE_CHILD_H
 #define ETRACE_CHILD_H
@@ -25,7 +25,8 @@ struct child {
     char node[600];       /* its name; empty: none is held yet */
     char cookie_file[120]; /* in `dir`; for as long as it is needed */
     const char *late;      /* what the node evaluates after it was held, when its own words come before; NULL: it is held first */
-    bool release;          /* the command is a release's script, whose node is held by `boot` */
+    bool boots;            /* its node is held by `boot` */
+    bool unnamed;          /* and gets a name from us */
     struct boot_hold boot;
     bool ended;
     int status; /* of the command as a shell would say: 128 + N when signal N ended it */

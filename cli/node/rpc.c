@@ -3,6 +3,7 @@
 #include <poll.h>
 
 #include "../erlang/etf_write.h"
+#include "companion.h"
 #include "net.h"
 
 void rpc_open(struct rpc *r, const struct node_conn *conn)
@@ -40,21 +41,40 @@ static bool on_down(void *data UNUSED, struct err *e UNUSED)
     return true;
 }
 
-/* {'$gen_call', {Self, Id}, {call, M, F, Args, GroupLeader}} */
-static void put_call(struct buf *b, const struct node_pid *self, int64_t id, const char *module, const char *function, struct str args)
+/* {'$gen_cast', {cast, erlang, spawn, [erl_eval, exprs, [Ask, [{Boot, {Self, Id, M, F, Args}}]]], user}} */
+static bool put_cast(struct buf *b, const struct node_pid *self, int64_t id, const char *module, const char *function, struct str args)
 {
+    struct etf ask, variable, forms;
+
+    if (!etf_open_version(&ask, companion.ask, companion.ask_len) || !etf_get_tuple(&ask, 2) || !etf_take(&ask, &variable) ||
+        !etf_take(&ask, &forms))
+        return false;
     etf_version(b);
-    etf_tuple(b, 3);
-    etf_atomz(b, "$gen_call");
     etf_tuple(b, 2);
+    etf_atomz(b, "$gen_cast");
+    etf_tuple(b, 5);
+    etf_atomz(b, "cast");
+    etf_atomz(b, "erlang");
+    etf_atomz(b, "spawn");
+    etf_list(b, 3);
+    etf_atomz(b, "erl_eval");
+    etf_atomz(b, "exprs");
+    etf_list(b, 2);
+    buf_add(b, forms.at, (size_t)(forms.end - forms.at));
+    etf_list(b, 1);
+    etf_tuple(b, 2);
+    buf_add(b, variable.at, (size_t)(variable.end - variable.at));
+    etf_tuple(b, 5);
     etf_pid(b, (struct str){self->node, strlen(self->node)}, self->id, self->serial, self->creation);
     etf_int(b, id);
-    etf_tuple(b, 5);
-    etf_atomz(b, "call");
     etf_atomz(b, module);
     etf_atomz(b, function);
     buf_str(b, args);
+    etf_nil(b);
+    etf_nil(b);
+    etf_nil(b);
     etf_atomz(b, "user");
+    return true;
 }
 
 bool rpc_call(struct rpc *r, const char *module, const char *function, struct str args, int timeout_ms, struct buf *keep,
@@ -66,7 +86,8 @@ bool rpc_call(struct rpc *r, const char *module, const char *function, struct st
     struct buf request = {0};
 
     buf_clear(keep);
-    put_call(&request, &r->dist.self, a.id, module, function, args);
+    if (!put_cast(&request, &r->dist.self, a.id, module, function, args))
+        return err_set(e, ERR_RUN, "this build of etrace is broken: its companion cannot be read");
     bool ok = dist_send_named(&r->dist, "rex", buf_view(&request), e);
     buf_release(&request);
     while (ok && !a.came) {

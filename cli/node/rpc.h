@@ -1,6 +1,6 @@
 /*
  * One function of a node called and its result: for what needs no companion (what doctor compares, what completion
- * offers). Blocks, up to a deadline. It goes through `rex`, as rpc:call/4 does.
+ * offers). Blocks, up to a deadline. It begins as a session does, with one message to `rex`.
  */
 #ifndef ETRACE_RPC_H
 #define ETRACE_RPC_H

@@ -25,7 +25,7 @@ bats_load_library bats-assert
         assert_line -n 0 --regexp '^# .+'
         assert_line -n 1 --regexp '^    \$ etrace .+'
         assert_line -n 2 --regexp '^    .+'
-        assert_line --regexp '^[A-Z@a-z-].{20}'
+        assert_line --regexp '^[^ #].{20}'
     done
 }
 

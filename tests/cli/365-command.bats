@@ -54,8 +54,9 @@ etrace() { timeout 100 "$ETRACE_BIN" "$@"; }
 }
 
 @test "its input is the user's" {
-    run --separate-stderr bash -c 'echo "lists:seq(2, 6), timer:sleep(500), halt(3)." |
-        timeout 100 "$ETRACE_BIN" "lists:seq(2, _)" -- erl -noshell -eval "{ok, E} = io:parse_erl_exprs([]), erl_eval:exprs(E, [])."'
+    run --separate-stderr bash -c 'echo 6 |
+        timeout 100 "$ETRACE_BIN" "lists:seq(2, _)" -- erl -noshell -eval "{ok, [N]} = io:fread([], \"~d\"), lists:seq(2, N), timer:sleep(500), halt(3)."'
+    assert_failure 3
     assert_output --partial ' call lists:seq(2, 6)'
 }
 
@@ -129,8 +130,8 @@ ERL
 up() { grep -q '^up$' "$OUT"; }
 
 @test "signals reach it; a signal that ends it is its status" {
-    for signal in TERM HUP QUIT; do
-        "$ETRACE_BIN" -q 'lists:seq/2' -- sh -c 'erl -noshell -noinput -eval "io:put_chars(\"up\n\")." & trap "kill -KILL $!; exit 33" TERM HUP QUIT; wait' \
+    for signal in TERM HUP; do
+        "$ETRACE_BIN" -q 'lists:seq/2' -- sh -c 'erl -noshell -noinput -eval "io:put_chars(\"up\n\")." & trap "kill -KILL $!; exit 33" TERM HUP; wait' \
             </dev/null >"$OUT" 2>"$ERR" 3>&- &
         TRACER=$!
         until_true 30 up || fail "$(cat "$ERR")"
@@ -146,10 +147,9 @@ up() { grep -q '^up$' "$OUT"; }
 }
 
 @test "what is killed lets it go on" {
-    "$ETRACE_BIN" -q 'lists:seq/2' -- erl -noshell -noinput -eval 'io:put_chars("up\n"), timer:sleep(1000), file:write_file(os:getenv("OUT") ++ ".end", "x"), halt().' \
+    "$ETRACE_BIN" -q 'lists:seq/2' -- erl -noshell -noinput -eval 'io:put_chars("up\n"), timer:sleep(1000), halt().' \
         </dev/null >"$OUT" 2>"$ERR" 3>&- &
     TRACER=$!
-    export OUT
     until_true 30 up
     kill -KILL "$TRACER"
     wait "$TRACER" || true
@@ -170,11 +170,11 @@ not() { ! "$@"; }
 }
 
 @test "a verdict ends both" {
-    run --separate-stderr etrace --fail-on 'args[2] > 2' 'lists:seq/2' -- \
+    run --separate-stderr etrace --fail-on 'args[2] == 3' 'lists:seq/2' -- \
         erl -noshell -noinput -eval '[begin lists:seq(1, N), timer:sleep(100) end || N <- lists:seq(1, 1000)], io:put_chars("all done\n").'
     assert_failure 10
     refute_line 'all done'
-    assert_regex "$stderr" "etrace: --fail-on 'args\[2\] > 2' holds: .* call lists:seq\(1, 3\)"
+    assert_regex "$stderr" "etrace: --fail-on 'args\[2\] == 3' holds: .* call lists:seq\(1, 3\)"
     run --separate-stderr etrace --expect 'args[2] > 2' 'lists:seq/2' -- erl -noshell -eval 'lists:seq(1, 2), timer:sleep(500), halt().'
     assert_failure 11
 }
@@ -182,7 +182,6 @@ not() { ! "$@"; }
 @test "a command that starts no node" {
     run --separate-stderr etrace 'lists:seq/2' -- true
     assert_failure 3
-    assert_line --partial '' # the talk is on the other side
     assert_regex "$stderr" '^etrace: true ended without having started a node'
     run etrace 'lists:seq/2' -- sh -c 'exit 9'
     assert_failure 9
