@@ -141,8 +141,9 @@ static const char about[] =
     "  etrace demo                               orders as they are placed\n"
     "  etrace demo --for 5s -c 'shop_stock:_ -> return'\n"
     "  etrace demo --as tree 'shop_orders:_' 'shop_stock:_'\n"
-    "\nThe shop is a small program in Erlang: shop_orders, shop_stock, shop_courier, shop_customer and\n"
-    "Shop.Repo. It is over when the trace is. etrace recipes has more to try on it.\n";
+    "\nThe shop is a small program in Erlang: shop_orders, shop_stock, shop_courier,\n"
+    "shop_customer and Shop.Repo. It is over when the trace is. etrace recipes has\n"
+    "more to try on it.\n";
 
 static const struct opt_group *const groups[] = {&what_group, &limit_group, &view_group, &assert_group, &talk_group, NULL};
 const struct cmd cmd_demo = {"demo", "[OPTIONS] [EXPR...]", "Starts a small node that does something, and traces it", about, run, groups};

@@ -66,6 +66,7 @@ int commanded_run(struct ctx *ctx, const struct live_options *o, struct what_opt
     if (!makes_sense(o, command, &e))
         return ctx_fail(ctx, &e);
     what->allow_empty = true;
+    ctx_share_terminal(ctx);
     if (!child_init(&child, ctx, &e) || !child_start(&child, command, &e)) {
         status = ctx_fail(ctx, &e);
     } else if (!child_wait_node(&child)) {

@@ -37,22 +37,37 @@ void ctx_release(struct ctx *c)
     loop_release(&c->loop);
 }
 
-/* One write, so that lines of several writers do not mix. */
-static void talk(struct buf *line)
+void ctx_share_terminal(struct ctx *c)
 {
-    ssize_t n = write(STDERR_FILENO, line->data, line->len);
+    c->raw_talk = tty_is(STDERR_FILENO);
+    if (tty_is(STDOUT_FILENO))
+        out_raw(c->out);
+}
+
+/* One write, so that lines of several writers do not mix. */
+static void talk(const struct ctx *c, struct buf *line)
+{
+    struct buf raw = {0};
+
+    for (size_t i = 0; c->raw_talk && i < line->len; i++) {
+        if (line->data[i] == '\n')
+            buf_char(&raw, '\r');
+        buf_char(&raw, line->data[i]);
+    }
+    ssize_t n = c->raw_talk ? write(STDERR_FILENO, raw.data, raw.len) : write(STDERR_FILENO, line->data, line->len);
     (void)n; /* there is nobody left to tell */
+    buf_release(&raw);
     buf_release(line);
 }
 
-static void PRINTF_LIKE(1, 0) say(const char *fmt, va_list args)
+static void PRINTF_LIKE(2, 0) say(const struct ctx *c, const char *fmt, va_list args)
 {
     struct buf line = {0};
     char text[1024];
 
     vsnprintf(text, sizeof(text), fmt, args);
     buf_printf(&line, "etrace: %s\n", text);
-    talk(&line);
+    talk(c, &line);
 }
 
 void ctx_say(struct ctx *c, const char *fmt, ...)
@@ -62,7 +77,7 @@ void ctx_say(struct ctx *c, const char *fmt, ...)
     if (c->quiet > 0)
         return;
     va_start(args, fmt);
-    say(fmt, args);
+    say(c, fmt, args);
     va_end(args);
 }
 
@@ -73,7 +88,7 @@ void ctx_warn(struct ctx *c, const char *fmt, ...)
     if (c->quiet > 1)
         return;
     va_start(args, fmt);
-    say(fmt, args);
+    say(c, fmt, args);
     va_end(args);
 }
 
@@ -100,7 +115,7 @@ int ctx_fail(struct ctx *c, const struct err *e)
         carets(&line, e, c->color_talk);
     if (e->hint[0])
         buf_printf(&line, "hint: %s\n", e->hint);
-    talk(&line);
+    talk(c, &line);
     return e->status ? (int)e->status : ERR_RUN;
 }
 

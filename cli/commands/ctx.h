@@ -13,6 +13,7 @@ struct ctx {
     struct loop loop;
     struct out *out; /* results */
     bool color_talk;
+    bool raw_talk; /* the terminal may be in raw mode: see ctx_share_terminal() */
     int quiet; /* 1: no banner and summary, 2: no warnings either; errors are always said */
     int interrupts; /* signals that asked to end */
     int last_signal;
@@ -23,6 +24,9 @@ struct ctx {
 
 void ctx_init(struct ctx *c);
 void ctx_release(struct ctx *c);
+
+/* From now on somebody else sets the terminal's modes. Before anything is written. */
+void ctx_share_terminal(struct ctx *c);
 
 void ctx_say(struct ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3);  /* `etrace: …`, unless quiet */
 void ctx_warn(struct ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3); /* the same, unless very quiet */

@@ -9,8 +9,6 @@ setup() {
     export XDG_CACHE_HOME=$BATS_TEST_TMPDIR/cache
     # shellcheck source=/dev/null
     source <("$ETRACE_BIN" completion bash)
-    # Not inside of completion: bash says so and goes on.
-    compopt() { :; }
 }
 
 # What Tab would offer behind the line.
@@ -30,7 +28,7 @@ tab() {
     assert_line recipes
     assert_line tree
     refute_output --partial __complete
-    tab do
+    tab 'do'
     assert_output doctor
 }
 

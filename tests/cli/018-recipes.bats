@@ -30,7 +30,7 @@ bats_load_library bats-assert
 }
 
 @test "the list in the build is the directory" {
-    ls "$ETRACE_ROOT/share/recipes" | sed 's/[.]recipe$//' | sort >"$BATS_TEST_TMPDIR/files"
+    find "$ETRACE_ROOT/share/recipes" -name '*.recipe' -printf '%f\n' | sed 's/[.]recipe$//' | sort >"$BATS_TEST_TMPDIR/files"
     "$ETRACE_BIN" recipes | sed 's/ .*//' | sort >"$BATS_TEST_TMPDIR/listed"
     run diff "$BATS_TEST_TMPDIR/files" "$BATS_TEST_TMPDIR/listed"
     assert_success

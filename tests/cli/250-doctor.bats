@@ -27,7 +27,7 @@ validate() {
     assert_equal "$(steps)" 'host epmd node cookie handshake rex companion version NIF session event leaving residue'
     refute_line --regexp '^(FAIL|warn)'
     assert_line --regexp "^ok +node +$NODE listens on port [0-9]+"
-    assert_line --regexp "^ok +version +OTP $ETRACE_OTP[0-9.]*, erts "
+    assert_line --regexp "^ok +version +OTP ${ETRACE_OTP}[0-9.]*, erts "
     assert_line --regexp '^ok +event +a call came back as an event'
     assert_line --regexp '^ok +residue +no module and no process'
     assert_equal "$stderr" ''
@@ -141,7 +141,7 @@ validate() {
     offers() { etrace __complete -n "$NODE" "$1" | grep -qxF -- "$2"; }
     # Nobody waits for a node that is slow; the answer is there the next time.
     until_true 20 offers wor work:
-    until_true 20 offers work:pa work:pass/0 || until_true 20 offers work:wa work:warm/0
+    until_true 20 offers work:wa work:warm/0
     until_true 20 offers list lists:
     run etrace __complete -n "${NODE%@*}" --no
     assert_output --partial -- '--node'

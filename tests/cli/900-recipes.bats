@@ -25,21 +25,20 @@ etrace() {
 }
 export -f etrace
 
-recipe_shows() {
-    local file=$ETRACE_ROOT/share/recipes/$1.recipe command
-    command=$(sed -n '3{s/^    \$ //p;q}' "$file")
-    [[ $command == etrace\ * ]] || fail "no command: $command"
-    cd "$BATS_TEST_TMPDIR" || return
-    run bash -c "$command"
-    assert_success
-    refute_output ''
-    # Not only what was said on the side.
-    run bash -c "{ $command; } 2>/dev/null"
-    [[ $output ]] || fail "no event from: $command"
+# Its command as it stands there; what it says on the side does not count.
+shows() { # FILE
+    local command
+    command=$(sed -n '3{s/^    \$ //p;q}' "$1")
+    [[ $command == etrace\ * ]] || return 1
+    (cd "$BATS_TEST_TMPDIR" && bash -c "$command" >out 2>err </dev/null 3>&-) && [[ -s $BATS_TEST_TMPDIR/out ]]
 }
 
-while IFS= read -r file; do
-    name=${file##*/}
-    name=${name%.recipe}
-    bats_test_function --description "$name" -- recipe_shows "$name"
-done < <(printf '%s\n' "$ETRACE_ROOT"/share/recipes/*.recipe)
+@test "each recipe shows something on the shop" {
+    local failed=() file count=0
+    for file in "$ETRACE_ROOT"/share/recipes/*.recipe; do
+        count=$((count + 1))
+        shows "$file" || failed+=("${file##*/}: $(cat "$BATS_TEST_TMPDIR/err")")
+    done
+    [ "$count" -ge 20 ]
+    [ "${#failed[@]}" -eq 0 ] || fail "$(printf '%s\n' "${failed[@]}")"
+}
