@@ -74,6 +74,7 @@ static void serve(struct child *c, struct loop_fd *f, int fd, void (*ready)(void
 static bool write_cookie(struct child *c, const char *cookie, size_t len)
 {
     snprintf(c->cookie_file, sizeof c->cookie_file, "%s/cookie", c->dir);
+    unlink(c->cookie_file);
     int fd = open(c->cookie_file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     bool ok = fd >= 0 && write(fd, cookie, len) == (ssize_t)len;
 
@@ -202,9 +203,7 @@ void child_go(struct child *c)
 {
     if (c->cookie_file[0])
         unlink(c->cookie_file);
-    if (c->talk.fd >= 0)
-        close(c->talk.fd);
-    c->talk.fd = -1;
+    no_fd(c, &c->talk);
     boot_hold_go(&c->boot);
 }
 

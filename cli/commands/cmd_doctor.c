@@ -427,12 +427,13 @@ static int examine(struct doctor *d)
 
     if (!setup(d, &e))
         return ctx_fail(d->ctx, &e);
-    for (size_t i = 0; i < ARRAY_LEN(steps) && !status; i++) {
+    for (size_t i = 0; i < ARRAY_LEN(steps) && !status && !d->ctx->interrupts; i++) {
         buf_clear(&d->found);
         d->warns = false;
         d->began_ns = now_ns();
         bool ok = steps[i].run(d, &e);
         tell(d, &steps[i], ok, &e);
+        loop_step(&d->ctx->loop, 0); /* signals */
         if (!ok)
             status = e.status == ERR_USAGE ? ERR_USAGE : ERR_NODE;
     }

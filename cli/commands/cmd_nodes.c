@@ -116,8 +116,10 @@ static bool list_host(struct listing *l, const char *host, struct err *e)
         a = epmd_list(&addrs.items[i], deadline, &names);
     if (a == EPMD_NO_DAEMON)
         ctx_say(l->ctx, "%s: no epmd runs there (port %d), so no node with a name", host, epmd_port());
-    for (size_t i = 0; i < names.count && !l->ctx->interrupts; i++)
+    for (size_t i = 0; i < names.count && !l->ctx->interrupts; i++) {
         try_node(l, host, &names.items[i]);
+        loop_step(&l->ctx->loop, 0); /* signals */
+    }
     if (a == EPMD_OK && !names.count)
         ctx_say(l->ctx, "%s: epmd runs and knows no node", host);
     epmd_names_release(&names);

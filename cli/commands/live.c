@@ -28,7 +28,7 @@ struct live {
     struct arm_result armed;
     int64_t until;        /* loop_now() time at which it stops, -1: none */
     int64_t gone_by;      /* once it is stopping */
-    bool stopping, blocked, limited;
+    bool stopping, blocked, limited, childless;
     int status;
 };
 
@@ -286,7 +286,11 @@ static void look_for_an_end(struct live *l)
     struct err e;
     bool closed;
 
-    if (l->ctx->interrupts || (l->o->child && l->o->child->ended) || (l->until >= 0 && loop_now() >= l->until))
+    if (l->o->child && l->o->child->ended && !l->childless) {
+        l->childless = true; /* what its node has sent is still read; one that lives on is left */
+        l->until = l->until < 0 ? loop_now() + REST_MS : MIN(l->until, loop_now() + REST_MS);
+    }
+    if (l->ctx->interrupts || (l->until >= 0 && loop_now() >= l->until))
         stop(l);
     if (!l->stopping && show_ended(&l->show, &closed, &e)) {
         if (!closed)

@@ -28,17 +28,16 @@ setup() { "$ETRACE_BIN" schema >"$BATS_TEST_TMPDIR/schema"; }
 
 @test "what is no line of etrace is not valid" {
     base='"v":1,"ts":"2026-01-01T00:00:00.000000Z","mono_ns":1,"node":"n@h","pid":"<0.1.0>"'
-    for line in '{"v":1}' '{"v":2,"type":"summary"}' '{"v":1,"type":"call"}' \
-        "{$base,\"type\":\"call\",\"m\":\"a\",\"f\":\"b\"}" \
-        "{$base,\"type\":\"call\",\"m\":\"a\",\"f\":\"b\",\"a\":1,\"unknown\":2}" \
-        "{$base,\"type\":\"return\",\"m\":\"a\",\"f\":\"b\",\"a\":1}" \
-        "{$base,\"type\":\"exit\"}" "{$base,\"type\":\"teleport\"}" \
-        "{$base,\"type\":\"lost\",\"count\":0,\"reason\":\"rate\"}"; do
-        echo "$line" >"$BATS_TEST_TMPDIR/line"
-        run validate "$BATS_TEST_TMPDIR/line"
-        assert_failure 1
-        assert_output --partial '1 lines, 1 wrong'
-    done
+    wrong=('{"v":1}' '{"v":2,"type":"summary"}' '{"v":1,"type":"call"}'
+        "{$base,\"type\":\"call\",\"m\":\"a\",\"f\":\"b\"}"
+        "{$base,\"type\":\"call\",\"m\":\"a\",\"f\":\"b\",\"a\":1,\"unknown\":2}"
+        "{$base,\"type\":\"return\",\"m\":\"a\",\"f\":\"b\",\"a\":1}"
+        "{$base,\"type\":\"exit\"}" "{$base,\"type\":\"teleport\"}"
+        "{$base,\"type\":\"lost\",\"count\":0,\"reason\":\"rate\"}")
+    printf '%s\n' "${wrong[@]}" >"$BATS_TEST_TMPDIR/line"
+    run validate "$BATS_TEST_TMPDIR/line"
+    assert_failure 1
+    assert_line "${#wrong[@]} lines, ${#wrong[@]} wrong"
     echo "{$base,\"type\":\"call\",\"m\":\"a\",\"f\":\"b\",\"a\":1,\"args\":[\"x\"]}" >"$BATS_TEST_TMPDIR/line"
     run validate "$BATS_TEST_TMPDIR/line"
     assert_success
