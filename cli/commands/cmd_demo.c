@@ -14,7 +14,7 @@
 #include "carried.h"
 #include "child.h"
 #include "cmd.h"
-#include "live.h"
+#include "commanded.h"
 
 /* `erl` runs this before it is held, so that the modules are there to be traced; the shop opens afterwards. */
 static const char compile_shop[] =
@@ -64,19 +64,6 @@ static void remove_sources(const struct child *child)
         }
 }
 
-static int trace(struct ctx *ctx, const struct live_options *o, struct child *child)
-{
-    const char *name = child->node;
-    struct node_opts node = NODE_OPTS_INIT;
-    struct live_options mine = *o;
-
-    node.nodes = (struct texts){.items = &name, .count = 1};
-    node.cookie_file = child->cookie_file[0] ? child->cookie_file : NULL;
-    mine.node = &node;
-    mine.child = child;
-    return live_run(ctx, &mine, "text");
-}
-
 static int demo(struct ctx *ctx, const struct live_options *o)
 {
     char *erl[] = {"erl", "+Bi", "+pc", "unicode", "-kernel", "logger_level", "critical", "-noshell", "-noinput", "-eval", (char *)compile_shop, NULL};
@@ -98,7 +85,7 @@ static int demo(struct ctx *ctx, const struct live_options *o)
     } else {
         ctx->on_signal = NULL; /* the shop is ours: Ctrl-C ends the trace, and then it */
         if (child_wait_node(&child)) {
-            status = trace(ctx, o, &child);
+            status = commanded_trace(ctx, o, &child);
         } else {
             err_set(&e, ERR_NODE, "the shop does not open");
             status = ctx->interrupts ? 0 : ctx_fail(ctx, &e);

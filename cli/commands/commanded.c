@@ -27,7 +27,7 @@ static bool makes_sense(const struct live_options *o, char **command, struct err
     return true;
 }
 
-static int traced(struct ctx *ctx, const struct live_options *o, struct child *child)
+int commanded_trace(struct ctx *ctx, const struct live_options *o, struct child *child)
 {
     const char *name = child->node;
     struct node_opts node = *o->node;
@@ -72,7 +72,7 @@ int commanded_run(struct ctx *ctx, const struct live_options *o, struct what_opt
     } else if (!child_wait_node(&child)) {
         status = without_node(ctx, &child, command[0]);
     } else {
-        mine = traced(ctx, o, &child);
+        mine = commanded_trace(ctx, o, &child);
         status = child_wait(&child);
         status = mine ? mine : status;
     }

@@ -10,4 +10,7 @@
  */
 int commanded_run(struct ctx *ctx, const struct live_options *o, struct what_opts *what, char **command);
 
+/* Traces the node that is held, and lets it go. A verdict, or a failure, ends the command, too. */
+int commanded_trace(struct ctx *ctx, const struct live_options *o, struct child *child);
+
 #endif

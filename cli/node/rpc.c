@@ -5,6 +5,7 @@
 #include "../erlang/etf_write.h"
 #include "companion.h"
 #include "net.h"
+#include "rex.h"
 
 void rpc_open(struct rpc *r, const struct node_conn *conn)
 {
@@ -41,39 +42,19 @@ static bool on_down(void *data UNUSED, struct err *e UNUSED)
     return true;
 }
 
-/* {'$gen_cast', {cast, erlang, spawn, [erl_eval, exprs, [Ask, [{Boot, {Self, Id, M, F, Args}}]]], user}} */
-static bool put_cast(struct buf *b, const struct node_pid *self, int64_t id, const char *module, const char *function, struct str args)
+/* {Client, Id, Module, Function, Arguments} */
+static bool put_question(struct buf *b, const struct node_pid *self, int64_t id, const char *module, const char *function, struct str args,
+                         struct err *e)
 {
-    struct etf ask, variable, forms;
-
-    if (!etf_open_version(&ask, companion.ask, companion.ask_len) || !etf_get_tuple(&ask, 2) || !etf_take(&ask, &variable) ||
-        !etf_take(&ask, &forms))
+    if (!rex_begin(b, companion.ask, companion.ask_len, e))
         return false;
-    etf_version(b);
-    etf_tuple(b, 2);
-    etf_atomz(b, "$gen_cast");
-    etf_tuple(b, 5);
-    etf_atomz(b, "cast");
-    etf_atomz(b, "erlang");
-    etf_atomz(b, "spawn");
-    etf_list(b, 3);
-    etf_atomz(b, "erl_eval");
-    etf_atomz(b, "exprs");
-    etf_list(b, 2);
-    buf_add(b, forms.at, (size_t)(forms.end - forms.at));
-    etf_list(b, 1);
-    etf_tuple(b, 2);
-    buf_add(b, variable.at, (size_t)(variable.end - variable.at));
     etf_tuple(b, 5);
     etf_pid(b, (struct str){self->node, strlen(self->node)}, self->id, self->serial, self->creation);
     etf_int(b, id);
     etf_atomz(b, module);
     etf_atomz(b, function);
     buf_str(b, args);
-    etf_nil(b);
-    etf_nil(b);
-    etf_nil(b);
-    etf_atomz(b, "user");
+    rex_end(b);
     return true;
 }
 
@@ -86,9 +67,8 @@ bool rpc_call(struct rpc *r, const char *module, const char *function, struct st
     struct buf request = {0};
 
     buf_clear(keep);
-    if (!put_cast(&request, &r->dist.self, a.id, module, function, args))
-        return err_set(e, ERR_RUN, "this build of etrace is broken: its companion cannot be read");
-    bool ok = dist_send_named(&r->dist, "rex", buf_view(&request), e);
+    bool ok = put_question(&request, &r->dist.self, a.id, module, function, args, e) &&
+              dist_send_named(&r->dist, "rex", buf_view(&request), e);
     buf_release(&request);
     while (ok && !a.came) {
         if (net_wait(r->dist.fd, POLLIN, deadline) != NET_OK)
