@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,8 +30,10 @@ static const char hold[] =
     "receive {Q,{exit_status,_}}->ok end end,"
     "application:set_env(kernel,inet_dist_use_interface,{127,0,0,1}),"
     "{ok,_}=net_kernel:start(list_to_atom(\"etrace_\"++os:getpid()++\"@127.0.0.1\"),#{name_domain=>longnames}) end,"
+    "D=case os:getenv(\"ETRACE_PATHS\") of false->[];L->os:unsetenv(\"ETRACE_PATHS\"),string:lexemes(L,\":\") end,"
+    "code:add_pathsz(D),"
     "gen_tcp:send(S,[atom_to_binary(node()),10,atom_to_binary(erlang:get_cookie()),10]),"
-    "gen_tcp:recv(S,0),gen_tcp:close(S) end.'";
+    "gen_tcp:recv(S,0),gen_tcp:close(S),code:del_paths(D) end.'";
 
 /* ---- the directory and its socket ---- */
 
@@ -209,6 +212,34 @@ void child_go(struct child *c)
 
 /* ---- its beginning ---- */
 
+/* What a project has compiled is not in the code path before mix or rebar3 put it there; for as long as the node is held it is. */
+static void project_paths(char **argv)
+{
+    const char *slash = strrchr(argv[0], '/'), *tool = slash ? slash + 1 : argv[0], *verb = argv[1] ? argv[1] : "", *env = NULL;
+    char cwd[2000], pattern[2300];
+    struct buf b = {0};
+    glob_t found;
+
+    if (!strcmp(tool, "mix"))
+        env = getenv("MIX_ENV") ? getenv("MIX_ENV") : strcmp(verb, "test") ? "dev" : "test";
+    else if (!strcmp(tool, "rebar3"))
+        env = strcmp(verb, "ct") && strcmp(verb, "eunit") ? "default" : "test";
+    if (!env || !getcwd(cwd, sizeof cwd) || strpbrk(cwd, "*?[\\:"))
+        return;
+    /* protocols as they are called in the end stand in front of those that were compiled */
+    static const char *const kinds[] = {"consolidated", "ebin"};
+    for (size_t k = 0; k < ARRAY_LEN(kinds); k++) {
+        snprintf(pattern, sizeof pattern, "%s/_build/%.100s/lib/*/%s", cwd, env, kinds[k]);
+        if (glob(pattern, 0, NULL, &found))
+            continue;
+        for (size_t i = 0; i < found.gl_pathc; i++)
+            buf_printf(&b, "%s%s", b.len ? ":" : "", found.gl_pathv[i]);
+        globfree(&found);
+    }
+    if (b.len)
+        setenv("ETRACE_PATHS", buf_cstr(&b), 1);
+}
+
 static void environment(const struct child *c)
 {
     const char *flags = getenv(c->late ? "ERL_ZFLAGS" : "ERL_AFLAGS");
@@ -234,6 +265,7 @@ static void become(const struct child *c, char **argv, int failed)
     sigset_t none;
 
     environment(c);
+    project_paths(argv);
     signal(SIGPIPE, SIG_DFL);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);

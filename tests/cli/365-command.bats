@@ -127,6 +127,23 @@ ERL
     assert_output --partial ' call Enum.sum([3, 4])'
 }
 
+@test "what a project has compiled is traced from its first call on" {
+    mkdir -p "$BATS_TEST_TMPDIR/proj/lib"
+    cd "$BATS_TEST_TMPDIR/proj"
+    echo 'defmodule Proj.MixProject do
+        use Mix.Project
+        def project, do: [app: :proj, version: "1.0.0"]
+    end' >mix.exs
+    echo 'defmodule Proj do
+        def hello(who), do: {:hello, who}
+    end' >lib/proj.ex
+    timeout 100 mix compile >log 2>&1 || fail "$(cat log)"
+    run --separate-stderr etrace 'Proj.hello/1' -- mix run -e 'Proj.hello(:first); Process.sleep(500); IO.inspect(System.get_env("ETRACE_PATHS"))'
+    assert_success
+    assert_line --partial ' call Proj.hello(:first)'
+    assert_line nil
+}
+
 up() { grep -q '^up$' "$OUT"; }
 
 @test "signals reach it; a signal that ends it is its status" {
