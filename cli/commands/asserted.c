@@ -1,5 +1,7 @@
 #include "asserted.h"
 
+#include "../views/probes.h"
+
 struct texts asserted_texts(const struct texts *filters, const struct assert_opts *o)
 {
     const struct texts *const lists[] = {filters, &o->expects, &o->fails};
@@ -20,6 +22,31 @@ bool asserted_init(struct asserted *a, const struct assert_opts *o, const struct
         return true;
     a->asserts = asserts_new(expects, o->expects.count, expects + o->expects.count, o->fails.count, e);
     return a->asserts != NULL;
+}
+
+static bool needs_result(const struct where *w)
+{
+    bool needs = w->type == WHERE_NAME && (w->name == WN_DUR || w->name == WN_RET || w->name == WN_CLASS);
+
+    for (size_t i = 0; i < w->count && !needs; i++)
+        needs = needs_result(w->items[i]);
+    return needs || (w->tail && needs_result(w->tail));
+}
+
+/* A script would take for good news what nobody has looked for. */
+void asserted_warn(const struct asserted *a, const struct asked *asked, struct ctx *ctx)
+{
+    const struct texts *const lists[] = {&a->opts->expects, &a->opts->fails};
+    static const char *const names[] = {"expect", "fail-on"};
+    const struct where *const *w = asked->wheres + asked->nwheres - lists[0]->count - lists[1]->count;
+    bool reports = false;
+
+    for (size_t i = 0; i < asked->count; i++)
+        reports = reports || asked->specs[i]->kind == SPEC_EVENT || probes_reports(asked->specs[i]);
+    for (size_t i = 0; i < ARRAY_LEN(lists) && !reports; i++)
+        for (size_t k = 0; k < lists[i]->count; k++)
+            if (needs_result(*w++))
+                ctx_warn(ctx, "warning: --%s '%s' looks at results, for which no expression asks (-> return)", names[i], lists[i]->items[k]);
 }
 
 void asserted_release(struct asserted *a)

@@ -18,6 +18,7 @@ struct texts asserted_texts(const struct texts *filters, const struct assert_opt
 
 /* `asked` was compiled from these texts, of which the first `nfilters` are filters. To be released, also after a failure. */
 bool asserted_init(struct asserted *a, const struct assert_opts *o, const struct asked *asked, size_t nfilters, struct err *e);
+void asserted_warn(const struct asserted *a, const struct asked *asked, struct ctx *ctx); /* of conditions that no event can meet */
 void asserted_release(struct asserted *a);
 
 /* At the end of the run: says what failed. Returns `status` unless that is 0. */

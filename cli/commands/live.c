@@ -349,6 +349,7 @@ int live_run(struct ctx *ctx, const struct live_options *o, const char *default_
             .notice = on_notice, .ctx = &l,
         };
         asked_warn(&l.asked, ctx);
+        asserted_warn(&l.asserted, &l.asked, ctx);
         l.pipeline = pipeline_new(&options, &e);
         ok = l.pipeline != NULL;
     }

@@ -97,6 +97,15 @@ teardown() { live_teardown; }
     assert_failure 2
 }
 
+@test "a condition on results that nobody asks for is warned of" {
+    traced --fail-on 'dur >= 0ns' 'lists:seq/2' -- 'lists:seq(1, 1)'
+    assert_equal "$status" 0
+    assert_regex "$talk" "etrace: warning: --fail-on 'dur >= 0ns' looks at results, for which no expression asks"
+    traced --fail-on 'dur >= 0ns' 'lists:seq/2 -> return' -- 'lists:seq(1, 1)'
+    assert_equal "$status" 10
+    refute_regex "$talk" warning
+}
+
 @test "--limit with events of a flag that brings more than was asked for" {
     trace --limit 2 '@spawn'
     on_node '[begin {P, M} = spawn_monitor(fun() -> ok end), receive {_, M, _, P, _} -> ok end end || _ <- [1, 2, 3]]'
