@@ -1,5 +1,5 @@
 #!/usr/bin/env escript
-%% pack.escript BEAM SO JANITOR OUT.c - what the program carries for the node, as one C file for cli/node/companion.h.
+%% pack.escript BEAM SO JANITOR ASK OUT.c - what the program carries for the node, as one C file for cli/node/companion.h.
 %%
 %% The .beam is written in the oldest encoding, whichever compiler made it, so that every supported OTP loads it: only the
 %% chunks that loading needs; the literals compressed and the atoms with one-byte lengths, as before OTP 28. Atoms grow
@@ -8,20 +8,22 @@
 
 -mode(compile).
 
-main([Beam, So, Janitor, Out]) ->
+main([Beam, So, Janitor, Ask, Out]) ->
     {ok, BeamBytes} = file:read_file(Beam),
     {ok, SoBytes} = file:read_file(So),
     Module = canonical(BeamBytes),
     once(SoBytes) orelse SoBytes =:= <<>> orelse fail("~s does not hold the name of the module exactly once", [So]),
-    Forms = term_to_binary(janitor(Janitor), [{minor_version, 1}]),
-    Hash = string:lowercase(binary_part(binary:encode_hex(sha256([Module, SoBytes, Forms])), 0, 8)),
+    Forms = term_to_binary(expressions(Janitor), [{minor_version, 1}]),
+    AskForms = term_to_binary(expressions(Ask), [{minor_version, 1}]),
+    Sum = string:lowercase(binary:encode_hex(sha256([Module, SoBytes, Forms]))),
+    Hash = binary_part(Sum, 0, 8),
     ok = file:write_file(Out, [
         "/* Written by nif/pack.escript. */\n#include \"node/companion.h\"\n\n",
-        bytes("beam", Module), bytes("so", SoBytes), bytes("janitor", Forms),
-        "const struct companion companion = {\n    beam, sizeof beam - 1, so, sizeof so - 1, janitor, sizeof janitor - 1, \"",
-        Hash, "\",\n};\n"]);
+        bytes("beam", Module), bytes("so", SoBytes), bytes("janitor", Forms), bytes("ask", AskForms),
+        "const struct companion companion = {\n    beam, sizeof beam - 1, so, sizeof so - 1, janitor, sizeof janitor - 1, ask, sizeof ask - 1, \"",
+        Hash, "\", \"", Sum, "\",\n};\n"]);
 main(_) ->
-    fail("usage: pack.escript BEAM SO JANITOR OUT.c", []).
+    fail("usage: pack.escript BEAM SO JANITOR ASK OUT.c", []).
 
 fail(Format, Arguments) ->
     io:format(standard_error, "pack.escript: " ++ Format ++ "~n", Arguments),
@@ -38,9 +40,9 @@ lines(Rest) -> line(Rest).
 
 line(Bytes) -> [[[integer_to_list(B), ","] || <<B>> <= Bytes], "\n"].
 
-%% ---- the janitor --------------------------------------------------------------------------------------------------
+%% ---- the janitor, and what asks --------------------------------------------------------------------------------------------------
 
-janitor(File) ->
+expressions(File) ->
     {ok, Text} = file:read_file(File),
     {ok, Tokens, _} = erl_scan:string(unicode:characters_to_list(Text)),
     {ok, Exprs} = erl_parse:parse_exprs([erl_parse_location(T) || T <- Tokens]),

@@ -7,7 +7,8 @@
 #include "groups.h"
 
 static const struct cmd *rows[] = {
-    &cmd_trace, &cmd_top, &cmd_replay, &cmd_ls, &cmd_info, &cmd_sessions, &cmd_explain, &cmd_help, &cmd_version, NULL, NULL,
+    &cmd_trace,   &cmd_top,    &cmd_replay, &cmd_ls,      &cmd_info,   &cmd_sessions,   &cmd_explain, &cmd_nodes, &cmd_doctor,
+    &cmd_demo,    &cmd_recipes, &cmd_schema, &cmd_completion, &cmd_help, &cmd_version, NULL, NULL,
 };
 
 const struct cmd *const *cmd_all(void)
@@ -25,7 +26,7 @@ const struct cmd *cmd_find(const char *name)
     for (const struct cmd *const *c = rows; *c; c++)
         if (!strcmp((*c)->name, name))
             return *c;
-    return NULL;
+    return strcmp(name, cmd_complete.name) ? NULL : &cmd_complete;
 }
 
 #define COLUMN 26

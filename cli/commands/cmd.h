@@ -17,8 +17,9 @@ struct cmd {
     const struct opt_group *const *groups; /* NULL-terminated */
 };
 
-extern const struct cmd cmd_trace, cmd_replay, cmd_explain, cmd_help, cmd_version;
-extern const struct cmd cmd_top, cmd_ls, cmd_info, cmd_sessions;
+extern const struct cmd cmd_completion, cmd_demo, cmd_doctor, cmd_explain, cmd_help, cmd_info, cmd_ls, cmd_nodes, cmd_recipes, cmd_replay,
+    cmd_schema, cmd_sessions, cmd_top, cmd_trace, cmd_version;
+extern const struct cmd cmd_complete; /* asked by the completion scripts; in no list */
 
 void cmd_add(const struct cmd *c); /* one that stands above this floor: a face; once */
 const struct cmd *cmd_find(const char *name);

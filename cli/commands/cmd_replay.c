@@ -5,6 +5,7 @@
 #include "../events/recfile.h"
 #include "cmd.h"
 #include "asked.h"
+#include "asserted.h"
 #include "show.h"
 
 #define BACKLOG_FULL (8u << 20)
@@ -51,11 +52,14 @@ static int feed(struct ctx *ctx, struct source *source, struct pipeline *p, stru
     return 0;
 }
 
-static int replay(struct ctx *ctx, const char *path, const struct replay_opts *o, const struct view_opts *view)
+static int replay(struct ctx *ctx, const char *path, const struct replay_opts *o, const struct view_opts *view,
+                  const struct assert_opts *asserts)
 {
     struct what_opts what = {.lets = o->lets, .records = o->records};
     struct texts none = {0};
+    struct texts wheres = asserted_texts(&view->wheres, asserts);
     struct asked asked;
+    struct asserted asserted = {0};
     struct show show = {0};
     struct pipeline *p = NULL;
     struct source *source = NULL;
@@ -63,13 +67,15 @@ static int replay(struct ctx *ctx, const char *path, const struct replay_opts *o
     int status = 0;
 
     asked_init(&asked);
-    bool ok = asked_compile(&asked, &what, &none, &view->wheres, 0, &e) && (source = recfile_open(path, &e)) &&
+    bool ok = asked_compile(&asked, &what, &none, &wheres, 0, &e) &&
+              asserted_init(&asserted, asserts, &asked, view->wheres.count, &e) && (source = recfile_open(path, &e)) &&
               show_open(&show, ctx, view, "text", false, &e);
     if (ok) {
         struct pipeline_options options = {
             .views = show.views, .nviews = show.count,
             .greps = show.greps, .ngreps = show.ngreps,
-            .wheres = asked.wheres, .nwheres = asked.nwheres,
+            .wheres = asked.wheres, .nwheres = view->wheres.count,
+            .asserts = asserted.asserts,
             .limit = (uint64_t)o->limit,
         };
         p = pipeline_new(&options, &e);
@@ -77,6 +83,7 @@ static int replay(struct ctx *ctx, const char *path, const struct replay_opts *o
     if (p) {
         status = feed(ctx, source, p, &show);
         pipeline_end(p);
+        status = asserted_status(&asserted, ctx, status);
         status = show_flush(&show, ctx, status);
     } else {
         status = ctx_fail(ctx, &e);
@@ -84,6 +91,8 @@ static int replay(struct ctx *ctx, const char *path, const struct replay_opts *o
     pipeline_free(p);
     source_close(source);
     show_close(&show);
+    asserted_release(&asserted);
+    texts_release(&wheres);
     asked_release(&asked);
     return status;
 }
@@ -92,15 +101,16 @@ static int run(struct ctx *ctx, const struct cmd *self, char **argv)
 {
     struct replay_opts o = {0};
     struct view_opts view = VIEW_OPTS_INIT;
+    struct assert_opts asserts = {0};
     struct talk_opts talk = {0};
-    struct opt_use uses[] = {{&replay_group, &o}, {&view_group, &view}, {&talk_group, &talk}};
+    struct opt_use uses[] = {{&replay_group, &o}, {&view_group, &view}, {&assert_group, &asserts}, {&talk_group, &talk}};
     struct texts words = {0};
     char **rest;
     int status = 0;
 
     if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
         if (words.count == 1) {
-            status = replay(ctx, words.items[0], &o, &view);
+            status = replay(ctx, words.items[0], &o, &view, &asserts);
         } else {
             struct err e;
             err_set(&e, ERR_USAGE, words.count ? "one recording at a time" : "which recording?");
@@ -113,5 +123,5 @@ static int run(struct ctx *ctx, const struct cmd *self, char **argv)
     return status;
 }
 
-static const struct opt_group *const groups[] = {&replay_group, &view_group, &talk_group, NULL};
+static const struct opt_group *const groups[] = {&replay_group, &view_group, &assert_group, &talk_group, NULL};
 const struct cmd cmd_replay = {"replay", "[OPTIONS] FILE|-", "Shows a recording", NULL, run, groups};

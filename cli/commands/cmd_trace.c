@@ -1,5 +1,8 @@
-/* etrace [trace]: attach to nodes and stream what the expressions ask for. */
+/* etrace [trace]: attach to nodes and stream what the expressions ask for; or start a command and trace its node. */
+#include "asserted.h"
+#include "child.h"
 #include "cmd.h"
+#include "commanded.h"
 #include "live.h"
 
 static int no_expression(struct ctx *ctx)
@@ -17,18 +20,20 @@ static int run(struct ctx *ctx, const struct cmd *self, char **argv)
     struct what_opts what = WHAT_OPTS_INIT;
     struct limit_opts limit = LIMIT_OPTS_INIT;
     struct view_opts view = VIEW_OPTS_INIT;
+    struct assert_opts asserts = {0};
     struct talk_opts talk = {0};
     struct opt_use uses[] = {{&node_group, &node}, {&what_group, &what}, {&limit_group, &limit},
-                             {&view_group, &view}, {&talk_group, &talk}};
+                             {&view_group, &view}, {&assert_group, &asserts}, {&talk_group, &talk}};
     struct texts words = {0};
     char **rest;
     int status = 0;
 
     if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
-        for (; rest && *rest; rest++)
-            texts_add(&words, *rest);
-        struct live_options o = {&node, &what, &limit, &view, &words};
-        status = words.count || what.files.count ? live_run(ctx, &o, "text") : no_expression(ctx);
+        struct live_options o = {&node, &what, &limit, &view, &asserts, &words, NULL};
+        if (!words.count && !what.files.count)
+            status = no_expression(ctx);
+        else
+            status = rest ? commanded_run(ctx, &o, &what, rest) : live_run(ctx, &o, "text");
     }
     opts_release(uses, ARRAY_LEN(uses));
     texts_release(&words);
@@ -40,8 +45,10 @@ static const char about[] =
     "  etrace 'ets:lookup(_, K) when K > 9 -> return'  some of them, with results\n"
     "  etrace 'MyApp.Repo.get/2 -> return, caller'   who called, and how long it took\n"
     "  etrace 'send(_, {reply, _})' -P my_server     messages\n"
+    "  etrace 'my_app:_' -- mix run                  a node that is started for it\n"
     "\nExpressions are explained in etrace-expr(7); each is one argument.\n";
 
-static const struct opt_group *const groups[] = {&node_group, &what_group, &limit_group, &view_group, &talk_group, NULL};
-const struct cmd cmd_trace = {"trace", "[-n NODE] [OPTIONS] EXPR...", "Streams the events that the expressions ask for",
-                              about, run, groups};
+static const struct opt_group *const groups[] = {&node_group, &what_group, &limit_group, &view_group, &assert_group,
+                                                &talk_group, NULL};
+const struct cmd cmd_trace = {"trace", "[-n NODE] [OPTIONS] EXPR... [-- COMMAND...]",
+                              "Streams the events that the expressions ask for", about, run, groups};

@@ -1,13 +1,39 @@
 /* etrace version: what this build is. */
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
 #include "cmd.h"
 #include "groups.h"
 
 #include "../node/companion.h"
 
+struct version_opts {
+    bool verbose;
+};
+
+static const struct opt rows[] = {
+    {'v', "verbose", NULL, OPT_FLAG, offsetof(struct version_opts, verbose), "what it was built from, line by line"},
+};
+static const struct opt_group version_group = {"Output", rows, ARRAY_LEN(rows)};
+
+static void details(struct buf *b)
+{
+    char pcre2[64] = "";
+    uint32_t jit = 0;
+
+    pcre2_config(PCRE2_CONFIG_VERSION, pcre2);
+    pcre2_config(PCRE2_CONFIG_JIT, &jit);
+    buf_printf(b, "companion  SHA-256 %s\n", companion.sum);
+    buf_printf(b, "           module %zu bytes, NIF %zu bytes\n", companion.beam_len, companion.so_len);
+    buf_printf(b, "built      %s, by C compiler %s\n", ETRACE_BUILD, __VERSION__);
+    buf_printf(b, "PCRE2      %s%s\n", pcre2, jit ? ", with JIT" : "");
+}
+
 static int run(struct ctx *ctx, const struct cmd *self, char **argv)
 {
+    struct version_opts o = {0};
     struct talk_opts talk = {0};
-    struct opt_use uses[] = {{&talk_group, &talk}};
+    struct opt_use uses[] = {{&version_group, &o}, {&talk_group, &talk}};
     struct texts words = {0};
     struct buf b = {0};
     char **rest;
@@ -15,6 +41,8 @@ static int run(struct ctx *ctx, const struct cmd *self, char **argv)
 
     if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
         buf_printf(&b, "etrace %s (companion %s, for OTP 27 and newer)\n", ETRACE_VERSION, companion.hash);
+        if (o.verbose)
+            details(&b);
         out_take(ctx->out, &b);
     }
     texts_release(&words);
@@ -22,5 +50,5 @@ static int run(struct ctx *ctx, const struct cmd *self, char **argv)
     return status;
 }
 
-static const struct opt_group *const groups[] = {&talk_group, NULL};
-const struct cmd cmd_version = {"version", "", "Says which build this is", NULL, run, groups};
+static const struct opt_group *const groups[] = {&version_group, &talk_group, NULL};
+const struct cmd cmd_version = {"version", "[-v]", "Says which build this is", NULL, run, groups};

@@ -13,12 +13,21 @@
 /* One write, so that lines of several writers do not mix. */
 static void talk(struct ctx *c, struct buf *line)
 {
+    struct buf raw = {0};
+
+    for (size_t i = 0; c->raw_talk && i < line->len; i++) {
+        if (line->data[i] == '\n')
+            buf_char(&raw, '\r');
+        buf_char(&raw, line->data[i]);
+    }
     if (line->len && c->talk) {
         c->talk(c->talk_data, buf_view(line));
     } else if (line->len) {
-        ssize_t n = write(STDERR_FILENO, line->data, line->len);
+        const struct buf *b = c->raw_talk ? &raw : line;
+        ssize_t n = write(STDERR_FILENO, b->data, b->len);
         (void)n; /* there is nobody left to tell */
     }
+    buf_release(&raw);
     buf_release(line);
 }
 
@@ -37,6 +46,10 @@ static void on_signal(void *owner, int signal)
 {
     struct ctx *c = owner;
 
+    if (c->on_signal) {
+        c->on_signal(c->signal_data, signal, c->loop.from_kernel);
+        return;
+    }
     c->last_signal = signal;
     if (++c->interrupts > 1) {
         screen_panic();
@@ -60,6 +73,13 @@ void ctx_release(struct ctx *c)
     talk(c, &line);
     out_free(c->out);
     loop_release(&c->loop);
+}
+
+void ctx_share_terminal(struct ctx *c)
+{
+    c->raw_talk = tty_is(STDERR_FILENO);
+    if (tty_is(STDOUT_FILENO))
+        out_raw(c->out);
 }
 
 static void PRINTF_LIKE(3, 0) say(struct ctx *c, const char *end, const char *fmt, va_list args)

@@ -16,13 +16,20 @@ struct ctx {
     void (*talk)(void *data, struct str lines); /* where words go when not to stderr; NULL: there */
     void *talk_data;
     bool begun; /* a line of talk that ctx_begin() wrote is not complete */
+    bool raw_talk; /* the terminal may be in raw mode: see ctx_share_terminal() */
     int quiet; /* 1: no banner and summary, 2: no warnings either; errors are always said */
     int interrupts; /* signals that asked to end */
     int last_signal;
+    /* Takes signals instead of this; NULL: they ask to end. What the terminal sends, it sends to our whole process group. */
+    void (*on_signal)(void *data, int signal, bool from_terminal);
+    void *signal_data;
 };
 
 void ctx_init(struct ctx *c);
 void ctx_release(struct ctx *c);
+
+/* From now on somebody else sets the terminal's modes. Before anything is written. */
+void ctx_share_terminal(struct ctx *c);
 
 void ctx_say(struct ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3);  /* `etrace: …`, unless quiet */
 void ctx_begin(struct ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3); /* ctx_say() without the end of the line */

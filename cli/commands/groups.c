@@ -65,6 +65,13 @@ static const struct opt view_rows[] = {
     ROW(0, "color", "auto|always|never", OPT_CHOICE, view_opts, color, "colours (NO_COLOR is honoured)"),
 };
 
+static const struct opt assert_rows[] = {
+    ROW(0, "expect", "EXPR", OPT_TEXTS, assert_opts, expects,
+        "end with status 11 unless this held for an event: 'ret == ok'; repeatable, each must hold once"),
+    ROW(0, "fail-on", "EXPR", OPT_TEXTS, assert_opts, fails,
+        "stop with status 10 as soon as this holds for an event: 'dur > 100ms'; repeatable"),
+};
+
 static const struct opt talk_rows[] = {
     ROW('q', "quiet", NULL, OPT_COUNT, talk_opts, quiet, "no banner and no summary; twice: no warnings either"),
     ROW('h', "help", NULL, OPT_FLAG, talk_opts, help, "show this help"),
@@ -77,4 +84,5 @@ GROUP(node, "The node");
 GROUP(what, "What is traced");
 GROUP(limit, "Limits");
 GROUP(view, "What is shown");
+GROUP(assert, "Assertions");
 GROUP(talk, "");

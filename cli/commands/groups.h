@@ -51,6 +51,11 @@ struct view_opts {
 extern const struct opt_group view_group;
 #define VIEW_OPTS_INIT ((struct view_opts){0})
 
+struct assert_opts {
+    struct texts expects, fails;
+};
+extern const struct opt_group assert_group;
+
 struct talk_opts {
     int quiet;
     bool help;

@@ -6,6 +6,8 @@
 
 #include "../events/recfile.h"
 #include "../ground/mem.h"
+#include "asserted.h"
+#include "child.h"
 #include "prepare.h"
 #include "run.h"
 
@@ -19,14 +21,16 @@ struct live {
     const struct live_options *o;
     struct arena arena;
     struct texts texts; /* what is asked for, as text */
+    struct texts wheres; /* those that filter, and behind them those that judge */
     struct asked asked;
+    struct asserted asserted;
     struct show show;
     struct pipeline *pipeline;
     struct run run;
     struct buf found; /* the records that a node defines, as text */
     int64_t until;        /* loop_now() time at which it stops, -1: none */
     int64_t gone_by;      /* once it is stopping */
-    bool stopping, blocked, limited;
+    bool stopping, blocked, limited, childless;
     int status;
 };
 
@@ -40,9 +44,13 @@ static void fail(struct live *l, const struct err *e)
         l->status = status;
 }
 
+/* A node that was started by a command ends with it. */
 static void on_failed(void *data, struct peer *p UNUSED, const struct err *e)
 {
-    fail(data, e);
+    struct live *l = data;
+
+    if (!l->o->child || e->status == ERR_GUARD)
+        fail(l, e);
 }
 
 static void stop(struct live *l)
@@ -139,7 +147,9 @@ static void on_chosen(void *data, struct peer *p, const struct arm_result *resul
 
 static void on_armed(void *data, struct peer *p UNUSED, const struct arm_result *result UNUSED)
 {
-    ctx_end(((struct live *)data)->ctx, "Ctrl-C stops");
+    struct live *l = data;
+
+    ctx_end(l->ctx, l->o->child ? "ends with the command" : "Ctrl-C stops");
 }
 
 static void summary(struct live *l)
@@ -167,7 +177,7 @@ static bool sifts(const struct live *l)
     for (size_t i = 0; i < l->asked.count; i++)
         if (l->asked.specs[i]->nwhere)
             return true;
-    return l->show.ngreps || l->asked.nwheres;
+    return l->show.ngreps || l->o->view->wheres.count;
 }
 
 static bool pairs(const struct live *l)
@@ -181,7 +191,7 @@ static bool pairs(const struct live *l)
 /* Where each event would only be counted, the node counts: nothing may have to look at one. */
 static bool wants_figures(const struct live *l)
 {
-    if (!show_is_figures(&l->show) || sifts(l) || l->o->limit->limit)
+    if (!show_is_figures(&l->show) || sifts(l) || l->o->limit->limit || l->wheres.count)
         return false;
     for (size_t i = 0; i < l->asked.count; i++)
         if (l->asked.specs[i]->kind != SPEC_CALL)
@@ -211,16 +221,20 @@ static void record_specs(struct live *l)
 /* What events are shown by: made before anything is attached to, or once a node has said what the records are. */
 static bool begin(struct live *l, struct err *e)
 {
+    if (!asserted_init(&l->asserted, l->o->asserts, &l->asked, l->o->view->wheres.count, e))
+        return false;
     struct pipeline_options options = {
         .views = l->show.views, .nviews = l->show.count,
         .specs = l->asked.specs, .nspecs = l->asked.count,
         .greps = l->show.greps, .ngreps = l->show.ngreps,
-        .wheres = l->asked.wheres, .nwheres = l->asked.nwheres,
+        .wheres = l->asked.wheres, .nwheres = l->o->view->wheres.count,
+        .asserts = l->asserted.asserts,
         .limit = (uint64_t)l->o->limit->limit,
         .notice = on_notice, .ctx = l,
     };
 
     asked_warn(&l->asked, l->ctx);
+    asserted_warn(&l->asserted, &l->asked, l->ctx);
     l->pipeline = pipeline_new(&options, e);
     return l->pipeline != NULL;
 }
@@ -232,7 +246,7 @@ static bool begin_late(struct live *l, struct err *e)
     l->run.question.session = l->run.peers.items[0].session;
     records_init(&records, &l->run.question);
     asked_release(&l->asked);
-    bool ok = prepare_compile(&l->asked, &records, l->o->what, &l->texts, &l->o->view->wheres, e);
+    bool ok = prepare_compile(&l->asked, &records, l->o->what, &l->texts, &l->wheres, e);
     if (ok)
         records_text(&records, &l->found);
     ok = ok && begin(l, e);
@@ -278,6 +292,10 @@ static void look_for_an_end(struct live *l)
     struct err e;
     bool closed;
 
+    if (l->o->child && l->o->child->ended && !l->childless) {
+        l->childless = true; /* what its node has sent is still read; one that lives on is left */
+        l->until = l->until < 0 ? loop_now() + REST_MS : MIN(l->until, loop_now() + REST_MS);
+    }
     if (l->ctx->interrupts || (l->until >= 0 && loop_now() >= l->until))
         stop(l);
     if (!l->stopping && show_ended(&l->show, &closed, &e)) {
@@ -313,6 +331,7 @@ static void finish(struct live *l)
     if (show_ended(&l->show, &closed, &e) && !closed && !l->status)
         fail(l, &e);
     summary(l);
+    l->status = asserted_status(&l->asserted, l->ctx, l->status);
 }
 
 int live_run(struct ctx *ctx, const struct live_options *o, const char *default_view)
@@ -325,8 +344,9 @@ int live_run(struct ctx *ctx, const struct live_options *o, const char *default_
     asked_init(&l.asked);
     l.asked.find_record = asked_later;
     l.asked.find_data = &later;
+    l.wheres = asserted_texts(&o->view->wheres, o->asserts);
     bool ok = asked_texts(o->what, o->words, &l.arena, &l.texts, &e) &&
-              asked_compile(&l.asked, o->what, &l.texts, &o->view->wheres, 0, &e) &&
+              asked_compile(&l.asked, o->what, &l.texts, &l.wheres, 0, &e) &&
               show_open(&l.show, ctx, o->view, default_view, o->node->nodes.count > 1, &e) &&
               (later || begin(&l, &e));
     ok = ok && attach_all(&l, &e);
@@ -335,6 +355,8 @@ int live_run(struct ctx *ctx, const struct live_options *o, const char *default_
     if (l.status || o->what->dry_run) {
         peers_leave(&l.run.peers);
     } else {
+        if (o->child)
+            child_go(o->child);
         l.until = o->limit->for_ns ? loop_now() + o->limit->for_ns / 1000000 : -1;
         stream(&l);
         finish(&l);
@@ -344,6 +366,8 @@ int live_run(struct ctx *ctx, const struct live_options *o, const char *default_
     pipeline_free(l.pipeline);
     show_close(&l.show);
     buf_release(&l.found);
+    asserted_release(&l.asserted);
+    texts_release(&l.wheres);
     asked_release(&l.asked);
     texts_release(&l.texts);
     arena_release(&l.arena);

@@ -10,12 +10,16 @@
 #include "asked.h"
 #include "show.h"
 
+struct child;
+
 struct live_options {
     const struct node_opts *node;
     const struct what_opts *what;
     const struct limit_opts *limit;
     const struct view_opts *view;
+    const struct assert_opts *asserts;
     const struct texts *words;
+    struct child *child; /* the command whose node this is, held until it is traced; NULL: none */
 };
 
 /* Attaches, arms, streams, leaves. Returns the exit status; everything has been said. */

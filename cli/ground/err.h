@@ -17,6 +17,8 @@ enum err_status {
     ERR_NODE = 3,   /* the node cannot be reached, refuses, or cannot be traced */
     ERR_GUARD = 4,  /* stopped by a guard, by loss, or by the lease */
     ERR_EMPTY = 5,  /* nothing matches on this node */
+    ERR_FAIL_ON = 10, /* a --fail-on held */
+    ERR_EXPECT = 11,  /* an --expect never did */
 };
 
 struct err {

@@ -92,8 +92,10 @@ static void serve_signals(struct loop *l)
 {
     struct signalfd_siginfo info;
 
-    while (l->signals >= 0 && read(l->signals, &info, sizeof(info)) == sizeof(info))
+    while (l->signals >= 0 && read(l->signals, &info, sizeof(info)) == sizeof(info)) {
+        l->from_kernel = info.ssi_code > 0;
         l->on_signal(l->signal_owner, (int)info.ssi_signo);
+    }
 }
 
 static bool still_there(const struct loop *l, const struct loop_fd *f)

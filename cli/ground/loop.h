@@ -32,6 +32,7 @@ struct loop {
     int signals; /* a signalfd, -1 while none are watched */
     void (*on_signal)(void *owner, int signal);
     void *signal_owner;
+    bool from_kernel; /* the signal that is told of came from the terminal, not from a process */
 };
 
 void loop_init(struct loop *l);

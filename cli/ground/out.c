@@ -14,7 +14,7 @@
 
 struct out {
     int fd, wake;
-    bool close_fd;
+    bool close_fd, raw;
     char *name;
     pthread_t thread;
     pthread_mutex_t lock; /* guards all below */
@@ -59,10 +59,21 @@ static int write_all(struct out *o, const char *at, size_t len)
     return 0;
 }
 
+static int write_raw(struct out *o, const struct buf *b, struct buf *lines)
+{
+    buf_clear(lines);
+    for (size_t i = 0; i < b->len; i++) {
+        if (b->data[i] == '\n')
+            buf_char(lines, '\r');
+        buf_char(lines, b->data[i]);
+    }
+    return write_all(o, lines->data, lines->len);
+}
+
 static void *writer(void *arg)
 {
     struct out *o = arg;
-    struct buf mine = {0};
+    struct buf mine = {0}, lines = {0};
 
     pthread_mutex_lock(&o->lock);
     while (!o->stop && !o->error) {
@@ -76,7 +87,7 @@ static void *writer(void *arg)
         o->writing = mine.len;
         pthread_mutex_unlock(&o->lock);
 
-        int error = write_all(o, mine.data, mine.len);
+        int error = o->raw ? write_raw(o, &mine, &lines) : write_all(o, mine.data, mine.len);
         buf_clear(&mine);
 
         pthread_mutex_lock(&o->lock);
@@ -86,6 +97,7 @@ static void *writer(void *arg)
     }
     pthread_mutex_unlock(&o->lock);
     buf_release(&mine);
+    buf_release(&lines);
     return NULL;
 }
 
@@ -151,6 +163,11 @@ struct out *out_create(const char *path, bool append, struct err *e)
     }
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
     return out_new(fd, true, path);
+}
+
+void out_raw(struct out *o)
+{
+    o->raw = true;
 }
 
 void out_write(struct out *o, const void *data, size_t len)

@@ -20,6 +20,9 @@ void out_free(struct out *o); /* drops what is not written yet; accepts NULL */
 /* Creates or empties a file that only the user can read; never follows a symbolic link. `append` keeps what is there. */
 struct out *out_create(const char *path, bool append, struct err *e);
 
+/* For a terminal that somebody else may have put into raw mode: lines end in CR LF, which is good in any mode. Before the first write. */
+void out_raw(struct out *o);
+
 void out_write(struct out *o, const void *data, size_t len);
 void out_take(struct out *o, struct buf *b); /* the same, and leaves b empty; cheaper */
 

@@ -14,7 +14,10 @@ struct companion {
     size_t so_len;
     const unsigned char *janitor; /* the janitor's expressions, one term in the external term format (with its 131) */
     size_t janitor_len;
-    char hash[9]; /* 8 hex digits over all of the above: what tells builds apart on a node */
+    const unsigned char *ask; /* expressions that call one function (rpc.h), likewise */
+    size_t ask_len;
+    char hash[9]; /* 8 hex digits over module, NIF and janitor: what tells builds apart on a node */
+    char sum[65]; /* the SHA-256 that it begins */
 };
 
 extern const struct companion companion;

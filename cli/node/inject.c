@@ -7,6 +7,7 @@
 
 #include "../erlang/etf_write.h"
 #include "../ground/mem.h"
+#include "rex.h"
 
 #define NONCE_BYTES 16
 
@@ -48,17 +49,9 @@ static void put_options(struct buf *b, const struct session_options *o)
     buf_release(&pairs);
 }
 
-static void put_raw(struct buf *b, const struct etf *term)
+/* {Client, Beam, So, Hash, Nonce, Options} */
+static void put_boot(struct buf *b, const struct node_pid *self, const void *nonce, const struct session_options *o)
 {
-    buf_add(b, term->at, (size_t)(term->end - term->at));
-}
-
-/* [{Boot, {Client, Beam, So, Hash, Nonce, Options}}]: the one variable that the janitor's expressions begin with. */
-static void put_bindings(struct buf *b, const struct etf *variable, const struct node_pid *self, const void *nonce, const struct session_options *o)
-{
-    etf_list(b, 1);
-    etf_tuple(b, 2);
-    put_raw(b, variable);
     etf_tuple(b, 6);
     etf_pid(b, (struct str){self->node, strlen(self->node)}, self->id, self->serial, self->creation);
     etf_bin(b, companion.beam, companion.beam_len);
@@ -66,39 +59,21 @@ static void put_bindings(struct buf *b, const struct etf *variable, const struct
     etf_bin(b, companion.hash, strlen(companion.hash));
     etf_bin(b, nonce, NONCE_BYTES);
     put_options(b, o);
-    etf_nil(b);
 }
 
 bool inject_boot(struct dist *d, const struct session_options *o, struct err *e)
 {
     unsigned char nonce[NONCE_BYTES];
-    struct etf janitor, variable, forms;
     struct buf b = {0};
-    bool ok;
 
-    if (!etf_open_version(&janitor, companion.janitor, companion.janitor_len) || !etf_get_tuple(&janitor, 2)
-        || !etf_take(&janitor, &variable) || !etf_take(&janitor, &forms))
-        return err_set(e, ERR_RUN, "this build of etrace is broken: its companion cannot be read");
     if (getrandom(nonce, sizeof nonce, 0) != (ssize_t)sizeof nonce)
         return err_set(e, ERR_RUN, "the system gives no random numbers");
-    etf_version(&b);
-    /* a cast: the answer of a call, sent to a client that has died meanwhile, would have the node connect to it */
-    etf_tuple(&b, 2);
-    etf_atomz(&b, "$gen_cast");
-    etf_tuple(&b, 5);
-    etf_atomz(&b, "cast");
-    etf_atomz(&b, "erlang");
-    etf_atomz(&b, "spawn");
-    etf_list(&b, 3);
-    etf_atomz(&b, "erl_eval");
-    etf_atomz(&b, "exprs");
-    etf_list(&b, 2);
-    put_raw(&b, &forms);
-    put_bindings(&b, &variable, &d->self, nonce, o);
-    etf_nil(&b);
-    etf_nil(&b);
-    etf_atomz(&b, "user");
-    ok = dist_send_named(d, "rex", buf_view(&b), e);
+    bool ok = rex_begin(&b, companion.janitor, companion.janitor_len, e);
+    if (ok) {
+        put_boot(&b, &d->self, nonce, o);
+        rex_end(&b);
+        ok = dist_send_named(d, "rex", buf_view(&b), e);
+    }
     buf_release(&b);
     return ok;
 }

@@ -6,6 +6,7 @@
 #include "../events/merge.h"
 #include "../events/recfile.h"
 #include "../ground/mem.h"
+#include "assert.h"
 #include "calls.h"
 #include "filter.h"
 #include "line.h"
@@ -101,7 +102,7 @@ static bool use_specs(struct pipeline *p, const struct spec *const *specs, size_
     p->accepts_all = probes_accept_all(p->probes);
     p->o.specs = specs;
     p->o.nspecs = n;
-    calls_keep(p->calls, p->call_args || p->filters);
+    calls_keep(p->calls, p->call_args || p->filters || p->o.asserts);
     return true;
 }
 
@@ -177,7 +178,7 @@ static enum pipeline_status status(const struct pipeline *p)
 {
     if (p->failed)
         return PIPELINE_FAILED;
-    if (p->closed)
+    if (p->closed || (p->o.asserts && asserts_decided(p->o.asserts)))
         return PIPELINE_DONE;
     if (limit_reached(p))
         return p->awaited ? PIPELINE_LIMIT : PIPELINE_DONE;
@@ -208,6 +209,8 @@ static void show(struct pipeline *p, const struct event *e)
     if (!with_its_call)
         p->units++;
     to_sinks(p, e);
+    if (p->o.asserts)
+        asserts_event(p->o.asserts, e);
 }
 
 static void hide(struct pipeline *p)

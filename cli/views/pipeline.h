@@ -26,6 +26,8 @@ struct view {
     void *output;
 };
 
+struct asserts;
+
 struct grep {
     const char *regex;
     bool invert;
@@ -48,6 +50,8 @@ struct pipeline_options {
     const struct where *const *wheres; /* -e */
     size_t nwheres;
 
+    struct asserts *asserts; /* looks at what is shown, and may decide that it is done; may be NULL */
+
     uint64_t limit; /* shown events after which it is done, a call and its return counted once; 0: none */
     size_t max_calls; /* open calls that are remembered; 0: 262144 */
 
@@ -61,7 +65,7 @@ struct pipeline_options {
 enum pipeline_status {
     PIPELINE_MORE,
     PIPELINE_LIMIT,  /* the limit is reached, but results of shown calls are still to come: give them a moment, then stop */
-    PIPELINE_DONE,   /* the limit is reached or an output is closed: stop the source; further batches are only counted */
+    PIPELINE_DONE,   /* the limit is reached, an output is closed, or the asserts are decided: stop the source; further batches are only counted */
     PIPELINE_FAILED, /* err is filled, with the exact place for malformed bytes; pipeline_end() still gives what is known */
 };
 

@@ -379,3 +379,8 @@ int probes_wants_return(struct probes *p, const struct event *e)
     }
     return 2;
 }
+
+bool probes_reports(const struct spec *s)
+{
+    return s->raw || wants(s) != 0;
+}

@@ -39,4 +39,7 @@ void probes_project(const struct spec *s, struct event *e);
 /* Whether a call (or a call of the function of a result) reports its result: 0 no, 1 yes, 2 perhaps. */
 int probes_wants_return(struct probes *p, const struct event *e);
 
+/* Whether calls of that spec may report their results at all. */
+bool probes_reports(const struct spec *s);
+
 #endif

@@ -1,5 +1,5 @@
 %% The demo node: a small shop that is always a little busy. shop:start() starts the stock, the
-%% orders and the customers; shop:start(#{rate => N}) lets the customers do N purchases a second.
+%% orders, the courier and the customers; shop:start(#{rate => N}) lets the customers do N purchases a second.
 %% It is there to be traced: it has calls that are slow, that fail and that are refused, and it
 %% needs nothing but kernel and stdlib.
 -module(shop).
@@ -31,7 +31,7 @@ init(Rate) when is_integer(Rate), Rate > 0 ->
     Count = min(200, max(4, Rate div 20)),
     Customers = [customer(Id, Count, Rate) || Id <- lists:seq(1, Count)],
     Flags = #{strategy => one_for_one, intensity => 10, period => 1},
-    {ok, {Flags, [worker(shop_stock, []), worker(shop_orders, []) | Customers]}}.
+    {ok, {Flags, [worker(shop_stock, []), worker(shop_orders, []), worker(shop_courier, []) | Customers]}}.
 
 worker(Module, Args) ->
     #{id => Module, start => {Module, start_link, Args}}.

@@ -75,7 +75,7 @@ etrace() { "$ETRACE_BIN" "$@"; }
     run etrace help
     assert_success
     [ "${#lines[@]}" -le 40 ]
-    for c in trace top replay ls info sessions explain repl help version; do
+    for c in trace top replay ls info sessions explain repl nodes doctor demo recipes schema completion help version; do
         run etrace help "$c"
         assert_success
         while IFS= read -r line; do [ "${#line}" -le 80 ] || fail "too wide in $c: $line"; done <<<"$output"
@@ -87,7 +87,7 @@ etrace() { "$ETRACE_BIN" "$@"; }
 }
 
 @test "every option of every command is in the manual, and the manual names no other" {
-    for c in trace top replay ls info sessions explain repl; do
+    for c in trace top replay ls info sessions explain repl nodes doctor demo version; do
         "$ETRACE_BIN" help "$c" | grep -o -- '--[a-z][a-z-]*' || true
     done | sort -u >"$BATS_TEST_TMPDIR/rows"
     grep -o -- '\*--[a-z][a-z-]*\*' "$ETRACE_ROOT"/man/etrace.1.scd | tr -d '*' | sort -u >"$BATS_TEST_TMPDIR/man"

@@ -1,0 +1,247 @@
+#include "boot_hold.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../erlang/etf_write.h"
+
+#define CALL_MS 1000
+#define PROC_MOST (256u << 10)
+
+const char boot_hold_flags[] = "-kernel sync_nodes_optional [etrace_hold] sync_nodes_timeout 10000";
+
+/* ---- which commands ---- */
+
+/* BIN/NAME with BIN/../releases/start_erl.data or RELEASES, as mix release and relx make it. */
+static bool is_release(const char *command)
+{
+    static const char *const signs[] = {"start_erl.data", "RELEASES"};
+    char real[PATH_MAX], path[PATH_MAX + 64];
+    struct stat st;
+
+    if (!strchr(command, '/') || !realpath(command, real))
+        return false;
+    for (int up = 0; up < 2; up++) {
+        char *slash = strrchr(real, '/');
+        if (!slash)
+            return false;
+        *slash = 0;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(signs); i++) {
+        snprintf(path, sizeof path, "%s/releases/%s", real, signs[i]);
+        if (stat(path, &st) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A name may be given by iex's own options, or in what it hands to erl. */
+static bool has_name(char **argv)
+{
+    static const char *const flags[] = {"ELIXIR_ERL_OPTIONS", "ERL_FLAGS", "ERL_AFLAGS", "ERL_ZFLAGS"};
+
+    for (; *argv; argv++)
+        if (**argv == '-' && (strstr(*argv, "name") || strstr(*argv, "--erl")))
+            return true;
+    for (size_t i = 0; i < ARRAY_LEN(flags); i++)
+        if (getenv(flags[i]) && strstr(getenv(flags[i]), "name"))
+            return true;
+    return false;
+}
+
+bool boot_hold_fits(char **argv, bool *ret_unnamed)
+{
+    const char *slash = strrchr(argv[0], '/');
+    bool iex = !strcmp(slash ? slash + 1 : argv[0], "iex");
+
+    *ret_unnamed = iex && !has_name(argv + 1);
+    return iex || is_release(argv[0]);
+}
+
+/* ---- its process ---- */
+
+/* A file of /proc whose texts end in NULs. */
+static bool read_proc(const char *pid, const char *name, struct buf *b)
+{
+    char path[300];
+    ssize_t n = 1;
+
+    buf_clear(b);
+    snprintf(path, sizeof path, "/proc/%s/%s", pid, name);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    while (fd >= 0 && n > 0 && b->len < PROC_MOST) {
+        n = read(fd, buf_room(b, 4096), 4096);
+        b->len += n > 0 ? (size_t)n : 0;
+    }
+    if (fd >= 0)
+        close(fd);
+    buf_char(b, 0);
+    return fd >= 0 && n == 0;
+}
+
+static const char *next_text(const struct buf *b, const char *text)
+{
+    const char *next = text + strlen(text) + 1;
+
+    return next < b->data + b->len - 1 ? next : NULL;
+}
+
+static bool has_text(const struct buf *b, const char *wanted)
+{
+    for (const char *t = b->data; t; t = next_text(b, t))
+        if (!strcmp(t, wanted))
+            return true;
+    return false;
+}
+
+static bool is_vm(const struct buf *cmdline)
+{
+    const char *slash = strrchr(cmdline->data, '/'), *name = slash ? slash + 1 : cmdline->data;
+
+    return !strncmp(name, "beam", 4);
+}
+
+/* -sname X, -name X and -setcookie C, as the virtual machine was given them in the end. */
+static bool read_flags(struct boot_hold *h, const struct buf *cmdline)
+{
+    for (const char *t = cmdline->data, *value; t; t = next_text(cmdline, t)) {
+        if (!(value = next_text(cmdline, t)))
+            break;
+        if (!strcmp(t, "-sname") || !strcmp(t, "-name"))
+            snprintf(h->name, sizeof h->name, "%s", value);
+        else if (!strcmp(t, "-setcookie"))
+            snprintf(h->cookie, sizeof h->cookie, "%s", value);
+        else if (!strcmp(t, "-extra"))
+            break;
+    }
+    return h->name[0] != 0;
+}
+
+bool boot_hold_find(struct boot_hold *h, const char *mark)
+{
+    struct buf b = {0};
+    struct dirent *d;
+    DIR *dir = h->vm ? NULL : opendir("/proc");
+
+    while (dir && !h->vm && (d = readdir(dir)))
+        if (isdigit((unsigned char)d->d_name[0]) && read_proc(d->d_name, "cmdline", &b) && is_vm(&b) && read_flags(h, &b) &&
+            read_proc(d->d_name, "environ", &b) && has_text(&b, mark))
+            h->vm = strtol(d->d_name, NULL, 10);
+        else
+            h->name[0] = h->cookie[0] = 0;
+    if (dir)
+        closedir(dir);
+    buf_release(&b);
+    return h->vm != 0;
+}
+
+/* ---- the one that waits ---- */
+
+static bool call(struct boot_hold *h, const char *m, const char *f, struct str args, struct buf *keep, struct etf *ret)
+{
+    struct err e;
+
+    return rpc_call(&h->rpc, m, f, args, CALL_MS, keep, ret, &e);
+}
+
+static void put_one(struct buf *b, struct str term)
+{
+    etf_list(b, 1);
+    buf_str(b, term);
+    etf_nil(b);
+}
+
+static struct str bytes_of(const struct etf *term)
+{
+    return (struct str){(const char *)term->at, (size_t)(term->end - term->at)};
+}
+
+static bool is_config(struct boot_hold *h, struct str pid)
+{
+    struct buf args = {0}, keep = {0};
+    struct etf r;
+
+    put_one(&args, pid);
+    bool yes = call(h, "proc_lib", "translate_initial_call", buf_view(&args), &keep, &r) && etf_get_tuple(&r, 3) &&
+               etf_is_atom(&r, "kernel_config");
+    buf_release(&args);
+    buf_release(&keep);
+    return yes;
+}
+
+/* Among those that kernel's supervisor is linked to: {links, [Pid]}. */
+static bool find_config(struct boot_hold *h)
+{
+    struct buf args = {0}, super = {0}, keep = {0};
+    struct etf r, pid;
+    size_t n;
+    bool found = false;
+
+    etf_list(&args, 1);
+    etf_atomz(&args, "kernel_sup");
+    etf_nil(&args);
+    if (!call(h, "erlang", "whereis", buf_view(&args), &super, &r))
+        goto out;
+    buf_clear(&args);
+    etf_list(&args, 2);
+    buf_str(&args, bytes_of(&r));
+    etf_atomz(&args, "links");
+    etf_nil(&args);
+    if (!call(h, "erlang", "process_info", buf_view(&args), &keep, &r) || !etf_get_tuple(&r, 2) || !etf_skip(&r) || !etf_get_list(&r, &n))
+        goto out;
+    for (size_t i = 0; !found && i < n && etf_take(&r, &pid); i++)
+        if ((found = is_config(h, bytes_of(&pid)))) {
+            buf_clear(&h->waits);
+            buf_str(&h->waits, bytes_of(&pid));
+        }
+out:
+    buf_release(&args);
+    buf_release(&super);
+    buf_release(&keep);
+    return found;
+}
+
+bool boot_hold_try(struct boot_hold *h, const char *cookie_file)
+{
+    struct node_target target = {.name = h->name, .cookie_file = cookie_file};
+    struct node_conn conn;
+    struct err e;
+
+    if (!node_connect(&target, &conn, &e))
+        return false;
+    rpc_open(&h->rpc, &conn);
+    h->held = find_config(h);
+    if (h->held)
+        snprintf(h->name, sizeof h->name, "%s", conn.node);
+    else
+        rpc_close(&h->rpc);
+    return h->held;
+}
+
+void boot_hold_go(struct boot_hold *h)
+{
+    struct buf args = {0}, keep = {0};
+    struct etf r;
+
+    if (h->held) {
+        etf_list(&args, 2);
+        buf_str(&args, buf_view(&h->waits));
+        etf_tuple(&args, 2);
+        etf_atomz(&args, "nodeup");
+        etf_atomz(&args, "etrace_hold");
+        etf_nil(&args);
+        call(h, "erlang", "send", buf_view(&args), &keep, &r);
+        rpc_close(&h->rpc);
+    }
+    h->held = false;
+    buf_release(&args);
+    buf_release(&keep);
+    buf_release(&h->waits);
+}

@@ -1,0 +1,327 @@
+#include "child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SAID_MOST 2000
+#define LOOK_MS 20 /* between looks for a node that boots */
+
+/* What a node evaluates first. In single quotes on erl's command line, so there are none in it. */
+static const char hold[] =
+    "-eval 'catch begin "
+    "P=os:getenv(\"ETRACE_HOLD\"),os:unsetenv(\"ETRACE_HOLD\"),"
+    "[case os:getenv(\"ETRACE_\"++V) of false->os:unsetenv(\"ERL_\"++V);"
+    "O->os:putenv(\"ERL_\"++V,O),os:unsetenv(\"ETRACE_\"++V) end||V<-[\"AFLAGS\",\"ZFLAGS\"]],"
+    "{ok,S}=gen_tcp:connect({local,P},0,[binary,{active,false}]),"
+    "is_alive() orelse begin "
+    "case erl_epmd:names({127,0,0,1}) of {ok,_}->ok;_->"
+    "Q=open_port({spawn_executable,os:getenv(\"BINDIR\")++\"/epmd\"},[{args,[\"-daemon\"]},exit_status]),"
+    "receive {Q,{exit_status,_}}->ok end end,"
+    "application:set_env(kernel,inet_dist_use_interface,{127,0,0,1}),"
+    "{ok,_}=net_kernel:start(list_to_atom(\"etrace_\"++os:getpid()++\"@127.0.0.1\"),#{name_domain=>longnames}) end,"
+    "D=case os:getenv(\"ETRACE_PATHS\") of false->[];L->os:unsetenv(\"ETRACE_PATHS\"),string:lexemes(L,\":\") end,"
+    "code:add_pathsz(D),"
+    "gen_tcp:send(S,[atom_to_binary(node()),10,atom_to_binary(erlang:get_cookie()),10]),"
+    "gen_tcp:recv(S,0),gen_tcp:close(S),code:del_paths(D) end.'";
+
+/* ---- the directory and its socket ---- */
+
+static void leave_file(const struct child *c, const char *name)
+{
+    char path[sizeof c->dir + 64];
+
+    snprintf(path, sizeof path, "%s/%s", c->dir, name);
+    unlink(path);
+}
+
+static bool make_dir(struct child *c, struct err *e)
+{
+    const char *tmp = getenv("TMPDIR");
+
+    /* the path of a socket has at most 107 bytes */
+    snprintf(c->dir, sizeof c->dir, "%s/etrace-XXXXXX", tmp && *tmp == '/' && strlen(tmp) < 60 ? tmp : "/tmp");
+    if (mkdtemp(c->dir))
+        return true;
+    c->dir[0] = 0;
+    return err_set(e, ERR_RUN, "cannot make a directory in %s: %s", tmp && *tmp ? tmp : "/tmp", strerror(errno));
+}
+
+static void no_fd(struct child *c, struct loop_fd *f)
+{
+    if (f->fd < 0)
+        return;
+    loop_remove(&c->ctx->loop, f);
+    close(f->fd);
+    f->fd = -1;
+}
+
+static void serve(struct child *c, struct loop_fd *f, int fd, void (*ready)(void *owner))
+{
+    *f = (struct loop_fd){.fd = fd, .want_read = true, .ready = ready, .owner = c};
+    loop_add(&c->ctx->loop, f);
+}
+
+/* ---- the node that is held ---- */
+
+static bool write_cookie(struct child *c, const char *cookie, size_t len)
+{
+    snprintf(c->cookie_file, sizeof c->cookie_file, "%s/cookie", c->dir);
+    unlink(c->cookie_file);
+    int fd = open(c->cookie_file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    bool ok = fd >= 0 && write(fd, cookie, len) == (ssize_t)len;
+
+    if (fd >= 0)
+        close(fd);
+    return ok;
+}
+
+/* Two lines: its name and its cookie. Whatever is not that, is no node to be traced. */
+static void on_talk(void *owner)
+{
+    struct child *c = owner;
+    ssize_t n = read(c->talk.fd, buf_room(&c->said, SAID_MOST), SAID_MOST);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    c->said.len += n > 0 ? (size_t)n : 0;
+    const char *name = buf_cstr(&c->said), *end = strchr(name, '\n'), *last = end ? strchr(end + 1, '\n') : NULL;
+    if (last && (size_t)(end - name) < sizeof c->node && write_cookie(c, end + 1, (size_t)(last - end) - 1))
+        snprintf(c->node, sizeof c->node, "%.*s", (int)(end - name), name);
+    else if (n > 0 && c->said.len < SAID_MOST)
+        return;
+    explicit_bzero(c->said.data, c->said.len);
+    buf_clear(&c->said);
+    if (c->node[0])
+        loop_remove(&c->ctx->loop, &c->talk);
+    else
+        no_fd(c, &c->talk);
+}
+
+/* The first node is held; others go on as they come. */
+static void on_connection(void *owner)
+{
+    struct child *c = owner;
+    struct ucred peer;
+    socklen_t len = sizeof peer;
+    int fd = accept4(c->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+    if (fd < 0)
+        return;
+    bool ours = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && peer.uid == geteuid();
+    if (!ours || c->talk.fd >= 0 || c->node[0]) {
+        close(fd);
+        if (ours && peer.pid != c->boot.vm)
+            ctx_warn(c->ctx, "the command has started another node, which is not traced");
+        return;
+    }
+    serve(c, &c->talk, fd, on_talk);
+}
+
+static bool listen_there(struct child *c, struct err *e)
+{
+    struct sockaddr_un sa = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    snprintf(sa.sun_path, sizeof sa.sun_path, "%.90s/node", c->dir);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&sa, sizeof sa) || listen(fd, 8)) {
+        if (fd >= 0)
+            close(fd);
+        return err_set(e, ERR_RUN, "cannot listen in %s: %s", c->dir, strerror(errno));
+    }
+    serve(c, &c->listener, fd, on_connection);
+    return true;
+}
+
+/* ---- signals, and the end ---- */
+
+void child_signal(struct child *c, int signal)
+{
+    if (c->pid > 0 && !c->ended)
+        kill(c->pid, signal);
+}
+
+/* What the terminal sends has reached the command already: it is in the same group. */
+static void pass_on(void *data, int signal, bool from_terminal)
+{
+    if (!from_terminal)
+        child_signal(data, signal);
+}
+
+static void on_end(void *owner)
+{
+    struct child *c = owner;
+    int status;
+
+    if (waitpid(c->pid, &status, WNOHANG) != c->pid)
+        return;
+    c->ended = true;
+    c->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    no_fd(c, &c->end);
+}
+
+int child_wait(struct child *c)
+{
+    while (!c->ended)
+        loop_step(&c->ctx->loop, -1);
+    return c->status;
+}
+
+/* Its node is looked for, until it waits, or until it is held as every other. */
+static void look_for_boot(struct child *c)
+{
+    char mark[sizeof c->dir + 32];
+
+    snprintf(mark, sizeof mark, "ETRACE_HOLD=%s/node", c->dir);
+    if (!boot_hold_find(&c->boot, mark))
+        return;
+    if (c->boot.cookie[0] && !c->cookie_file[0])
+        write_cookie(c, c->boot.cookie, strlen(c->boot.cookie));
+    explicit_bzero(c->boot.cookie, sizeof c->boot.cookie);
+    if (boot_hold_try(&c->boot, c->cookie_file[0] ? c->cookie_file : NULL))
+        snprintf(c->node, sizeof c->node, "%s", c->boot.name);
+}
+
+bool child_wait_node(struct child *c)
+{
+    while (!c->node[0] && !c->ended && !c->ctx->interrupts) {
+        loop_step(&c->ctx->loop, c->boots ? loop_now() + LOOK_MS : -1);
+        if (c->boots && !c->node[0] && c->talk.fd < 0)
+            look_for_boot(c);
+    }
+    return c->node[0] && !c->ended;
+}
+
+void child_go(struct child *c)
+{
+    if (c->cookie_file[0])
+        unlink(c->cookie_file);
+    no_fd(c, &c->talk);
+    boot_hold_go(&c->boot);
+}
+
+/* ---- its beginning ---- */
+
+/* What a project has compiled is not in the code path before mix or rebar3 put it there; for as long as the node is held it is. */
+static void project_paths(char **argv)
+{
+    const char *slash = strrchr(argv[0], '/'), *tool = slash ? slash + 1 : argv[0], *verb = argv[1] ? argv[1] : "", *env = NULL;
+    char cwd[2000], pattern[2300];
+    struct buf b = {0};
+    glob_t found;
+
+    if (!strcmp(tool, "mix"))
+        env = getenv("MIX_ENV") ? getenv("MIX_ENV") : strcmp(verb, "test") ? "dev" : "test";
+    else if (!strcmp(tool, "rebar3"))
+        env = strcmp(verb, "ct") && strcmp(verb, "eunit") ? "default" : "test";
+    if (!env || !getcwd(cwd, sizeof cwd) || strpbrk(cwd, "*?[\\:"))
+        return;
+    /* protocols as they are called in the end stand in front of those that were compiled */
+    static const char *const kinds[] = {"consolidated", "ebin"};
+    for (size_t k = 0; k < ARRAY_LEN(kinds); k++) {
+        snprintf(pattern, sizeof pattern, "%s/_build/%.100s/lib/*/%s", cwd, env, kinds[k]);
+        if (glob(pattern, 0, NULL, &found))
+            continue;
+        for (size_t i = 0; i < found.gl_pathc; i++)
+            buf_printf(&b, "%s%s", b.len ? ":" : "", found.gl_pathv[i]);
+        globfree(&found);
+    }
+    if (b.len)
+        setenv("ETRACE_PATHS", buf_cstr(&b), 1);
+}
+
+static void environment(const struct child *c)
+{
+    const char *flags = getenv(c->late ? "ERL_ZFLAGS" : "ERL_AFLAGS");
+    struct buf b = {0};
+
+    buf_printf(&b, "%s/node", c->dir);
+    setenv("ETRACE_HOLD", buf_cstr(&b), 1);
+    if (flags)
+        setenv(c->late ? "ETRACE_ZFLAGS" : "ETRACE_AFLAGS", flags, 1);
+    buf_clear(&b);
+    buf_printf(&b, "%s%s%s", hold, c->late ? " -eval " : "", c->late ? c->late : "");
+    if (c->boots)
+        buf_printf(&b, " %s", boot_hold_flags);
+    if (c->unnamed)
+        buf_printf(&b, " -name etrace_%ld@127.0.0.1 -kernel inet_dist_use_interface {127,0,0,1}", (long)getpid());
+    buf_printf(&b, " %s", flags ? flags : "");
+    setenv(c->late ? "ERL_ZFLAGS" : "ERL_AFLAGS", buf_cstr(&b), 1);
+}
+
+/* In the new process: as a shell would have started it. The errno is written when it cannot be. */
+static void become(const struct child *c, char **argv, int failed)
+{
+    sigset_t none;
+
+    environment(c);
+    project_paths(argv);
+    signal(SIGPIPE, SIG_DFL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    execvp(argv[0], argv);
+    int error = errno;
+    ssize_t n = write(failed, &error, sizeof error);
+    (void)n;
+    _exit(127);
+}
+
+bool child_init(struct child *c, struct ctx *ctx, struct err *e)
+{
+    *c = (struct child){.ctx = ctx, .listener.fd = -1, .talk.fd = -1, .end.fd = -1};
+    return make_dir(c, e) && listen_there(c, e);
+}
+
+bool child_start(struct child *c, char **argv, struct err *e)
+{
+    int failed[2], error = 0;
+
+    c->boots = !c->late && boot_hold_fits(argv, &c->unnamed);
+    if (pipe2(failed, O_CLOEXEC))
+        return err_set(e, ERR_RUN, "cannot start %s: %s", argv[0], strerror(errno));
+    c->pid = fork();
+    if (c->pid == 0)
+        become(c, argv, failed[1]);
+    if (c->pid < 0)
+        error = errno;
+    close(failed[1]);
+    if (c->pid > 0 && read(failed[0], &error, sizeof error) == sizeof error)
+        waitpid(c->pid, NULL, 0);
+    close(failed[0]);
+    if (error) {
+        c->ended = true;
+        c->status = 127;
+        return err_set(e, ERR_USAGE, "cannot start %s: %s", argv[0], strerror(error));
+    }
+    int fd = (int)syscall(SYS_pidfd_open, c->pid, 0);
+    if (fd < 0)
+        return err_set(e, ERR_RUN, "the end of a command cannot be waited for here: %s", strerror(errno));
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+    serve(c, &c->end, fd, on_end);
+    c->ctx->on_signal = pass_on;
+    c->ctx->signal_data = c;
+    return true;
+}
+
+void child_release(struct child *c)
+{
+    child_go(c);
+    no_fd(c, &c->listener);
+    no_fd(c, &c->end);
+    buf_release(&c->said);
+    c->ctx->on_signal = NULL;
+    if (!c->dir[0])
+        return;
+    leave_file(c, "node");
+    rmdir(c->dir);
+}

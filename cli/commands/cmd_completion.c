@@ -1,0 +1,65 @@
+/* etrace completion SHELL: a script for the shell, which asks `etrace __complete` again and again. */
+#include <stdio.h>
+#include <string.h>
+
+#include "carried.h"
+#include "cmd.h"
+#include "complete.h"
+#include "groups.h"
+
+static int script(struct ctx *ctx, const struct texts *words)
+{
+    const struct carried *c = NULL;
+    char name[64];
+    struct err e;
+
+    if (words->count == 1 && strlen(words->items[0]) < 8) {
+        snprintf(name, sizeof name, "completion.%s", words->items[0]);
+        c = carried_find(name);
+    }
+    if (c) {
+        out_write(ctx->out, c->text, c->len);
+        return 0;
+    }
+    if (words->count == 1)
+        err_set(&e, ERR_USAGE, "there is no completion for '%s'", words->items[0]);
+    else
+        err_set(&e, ERR_USAGE, "for which shell?");
+    err_hint(&e, "bash, zsh or fish: eval \"$(etrace completion bash)\"");
+    return ctx_fail(ctx, &e);
+}
+
+static int run(struct ctx *ctx, const struct cmd *self, char **argv)
+{
+    struct talk_opts talk = {0};
+    struct opt_use uses[] = {{&talk_group, &talk}};
+    struct texts words = {0};
+    char **rest;
+    int status = 0;
+
+    if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status))
+        status = script(ctx, &words);
+    texts_release(&words);
+    return status;
+}
+
+/* Whatever is wrong with the line so far, there is nothing to say about it. */
+static int run_complete(struct ctx *ctx, const struct cmd *self UNUSED, char **argv)
+{
+    struct buf b = {0};
+    size_t count = 0;
+
+    while (argv[count])
+        count++;
+    if (count)
+        complete((const char *const *)argv, count - 1, argv[count - 1], &b);
+    out_take(ctx->out, &b);
+    buf_release(&b);
+    return 0;
+}
+
+static const struct opt_group *const groups[] = {&talk_group, NULL};
+static const struct opt_group *const no_groups[] = {NULL};
+const struct cmd cmd_completion = {"completion", "bash|zsh|fish", "Prints a completion script for a shell",
+                                   "  eval \"$(etrace completion bash)\"\n", run, groups};
+const struct cmd cmd_complete = {"__complete", "WORDS... CURRENT", "Answers the completion scripts", NULL, run_complete, no_groups};

@@ -1,0 +1,477 @@
+/*
+ * etrace doctor: every step of attaching, one after the other, with what was found; the first that fails is named. The
+ * steps are those that a trace takes, so what works here works there.
+ */
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../erlang/etf_write.h"
+#include "../erlang/term_json.h"
+#include "../node/arm.h"
+#include "../node/cookie.h"
+#include "../node/epmd.h"
+#include "../node/rpc.h"
+#include "../node/session.h"
+#include "../ground/tty.h"
+#include "../views/pipeline.h"
+#include "cmd.h"
+#include "groups.h"
+
+#include <time.h> /* last: it makes TIME_UTC a macro */
+
+#define STEP_MS 5000
+#define ANSWER_MS 10000
+
+/* A function that every node has loaded, that does nothing, and that hardly anybody calls. */
+static const char probe_module[] = "code", probe_function[] = "objfile_extension";
+
+struct doctor_opts {
+    bool json;
+};
+
+static const struct opt rows[] = {
+    {0, "json", NULL, OPT_FLAG, offsetof(struct doctor_opts, json), "one object a line"},
+};
+static const struct opt_group doctor_group = {"Output", rows, ARRAY_LEN(rows)};
+
+struct doctor {
+    struct ctx *ctx;
+    const struct node_opts *o;
+    bool json, color;
+    struct node_target target;
+    char name[NODE_NAME_MAX + 1];
+    int port;
+    struct rpc rpc;
+    bool connected;
+    struct session *session;
+    struct pipeline *pipeline;
+    struct buf found;   /* what this step says */
+    struct buf before;  /* names of companions that were on the node before */
+    int64_t began_ns;
+    bool warns;
+};
+
+static int64_t now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static void PRINTF_LIKE(2, 3) found(struct doctor *d, const char *fmt, ...)
+{
+    char text[700];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    buf_puts(&d->found, d->found.len ? "; " : "");
+    buf_puts(&d->found, text);
+}
+
+static double took_ms(const struct doctor *d)
+{
+    return (double)(now_ns() - d->began_ns) / 1e6;
+}
+
+/* ---- the steps ---- */
+
+static bool step_host(struct doctor *d, struct err *e)
+{
+    const char *at = d->target.name ? strchr(d->target.name, '@') : NULL;
+    struct addrs addrs = {0};
+
+    if (!at) {
+        found(d, "this one");
+        return true;
+    }
+    switch (net_resolve(at + 1, net_now() + STEP_MS, &addrs)) {
+    case NET_OK:
+        found(d, "%s has %zu address%s", at + 1, addrs.count, addrs.count == 1 ? "" : "es");
+        return true;
+    case NET_TIMEOUT:
+        err_set(e, ERR_NODE, "no name server answers for the host name %s", at + 1);
+        break;
+    default:
+        err_set(e, ERR_NODE, "there is no host named %s", at + 1);
+        break;
+    }
+    err_hint(e, "the part behind the @ must be a name that this host can look up, or an address");
+    return false;
+}
+
+static bool step_epmd(struct doctor *d, struct err *e)
+{
+    const char *at = d->target.name ? strchr(d->target.name, '@') : NULL;
+    struct epmd_names names = {0};
+    struct addrs addrs = {0};
+    enum epmd_answer a = EPMD_NO_DAEMON;
+    int64_t deadline = net_now() + STEP_MS;
+
+    if (d->target.port) {
+        found(d, "not asked (--port)");
+        return true;
+    }
+    if (!at || net_resolve(at + 1, deadline, &addrs) != NET_OK)
+        net_loopback(&addrs);
+    for (size_t i = 0; i < addrs.count && (a == EPMD_NO_DAEMON || a == EPMD_UNREACHABLE); i++)
+        a = epmd_list(&addrs.items[i], deadline, &names);
+    if (a == EPMD_OK) {
+        found(d, "answers on port %d and knows %zu node%s", epmd_port(), names.count, names.count == 1 ? "" : "s");
+        epmd_names_release(&names);
+        return true;
+    }
+    if (d->target.ospid) { /* a process's ports are looked at, too */
+        found(d, "does not answer on port %d, and is not needed for --pid", epmd_port());
+        return true;
+    }
+    err_set(e, ERR_NODE, a == EPMD_NO_DAEMON ? "no epmd runs there (port %d)" : "epmd does not answer (port %d)", epmd_port());
+    err_hint(e, a == EPMD_NO_DAEMON ? "no node with a name runs there, or its epmd has another port ($ERL_EPMD_PORT); --port connects without it"
+                                    : "is the port open in the firewall?");
+    return false;
+}
+
+static bool step_node(struct doctor *d, struct err *e)
+{
+    if (!node_resolve(&d->target, d->name, &d->port, e))
+        return false;
+    if (d->port)
+        found(d, "%s listens on port %d", d->name, d->port);
+    else
+        found(d, "%s", d->name);
+    return true;
+}
+
+static bool step_cookie(struct doctor *d, struct err *e)
+{
+    struct cookie cookie;
+
+    if (!cookie_read(d->target.cookie_file, &cookie, e))
+        return false;
+    found(d, "read from %s", cookie.path);
+    cookie_wipe(&cookie);
+    return true;
+}
+
+static bool step_handshake(struct doctor *d, struct err *e)
+{
+    struct node_conn conn;
+
+    if (!node_connect(&d->target, &conn, e))
+        return false;
+    found(d, "connected to %s as a hidden node in %.1f ms, the cookie is accepted", conn.node, took_ms(d));
+    memcpy(d->name, conn.node, sizeof d->name);
+    rpc_open(&d->rpc, &conn);
+    d->connected = true;
+    return true;
+}
+
+/* Names of companions on the node, as its list of loaded modules and of registered processes tells. */
+static bool companions(struct doctor *d, struct buf *ret, struct err *e)
+{
+    static const char *const lists[] = {"loaded", "registered"};
+    struct buf keep = {0}, nothing = {0};
+    struct etf r;
+    struct str name;
+    size_t n;
+    bool ok = true;
+
+    buf_clear(ret);
+    etf_nil(&nothing);
+    for (size_t i = 0; ok && i < ARRAY_LEN(lists); i++) {
+        ok = rpc_call(&d->rpc, "erlang", lists[i], buf_view(&nothing), STEP_MS, &keep, &r, e);
+        if (ok && !etf_get_list(&r, &n))
+            ok = err_set(e, ERR_NODE, "its answer to erlang:%s/0 cannot be read", lists[i]);
+        for (size_t k = 0; ok && k < n && etf_get_atom(&r, &name); k++)
+            if (name.len == 17 && !memcmp(name.at, "etrace_", 7))
+                buf_printf(ret, "%.*s ", (int)name.len, name.at);
+    }
+    buf_release(&keep);
+    buf_release(&nothing);
+    return ok;
+}
+
+static bool step_rex(struct doctor *d, struct err *e)
+{
+    if (!companions(d, &d->before, e)) {
+        err_hint(e, "etrace begins with one message to rex; a node whose kernel is still starting, or hangs, has none that answers");
+        return false;
+    }
+    found(d, "answers in %.1f ms", took_ms(d));
+    return true;
+}
+
+static void on_batch(void *data, const void *batch, size_t len)
+{
+    struct doctor *d = data;
+    struct err e;
+
+    if (d->pipeline)
+        pipeline_batch(d->pipeline, 0, (struct str){batch, len}, &e);
+}
+
+static void on_reply(void *data, const struct session_reply *reply)
+{
+    struct doctor *d = data;
+    struct arm_result armed = {0};
+    struct err e;
+
+    if (!reply->ok) {
+        session_error(reply, &e);
+        found(d, "%s", e.text);
+        return;
+    }
+    if (arm_result_read(reply->term, &armed, &e))
+        for (size_t i = 0; i < armed.nwarnings; i++) {
+            found(d, "%s", armed.warnings[i]);
+            d->warns = true;
+        }
+    arm_result_release(&armed);
+}
+
+static bool step_companion(struct doctor *d, struct err *e)
+{
+    struct session_options options = {.fallback = d->o->fallback};
+    struct session_handlers handlers = {.data = d, .batch = on_batch, .reply = on_reply};
+
+    d->session = session_open(&d->target, &options, &handlers, e);
+    if (!d->session || !session_wait(d->session, 0, ANSWER_MS, e))
+        return false;
+    const struct session_node *n = session_node(d->session);
+    found(d, "started on the node in %.1f ms", (double)n->boot_ns / 1e6);
+    return true;
+}
+
+static bool step_version(struct doctor *d, struct err *e UNUSED)
+{
+    const struct session_node *n = session_node(d->session);
+
+    found(d, "OTP %s, erts %s, %s, %d scheduler%s, %llu processes", n->otp_version, n->erts, n->arch, n->schedulers,
+          n->schedulers == 1 ? "" : "s", (unsigned long long)n->processes);
+    return true;
+}
+
+static bool step_nif(struct doctor *d, struct err *e UNUSED)
+{
+    const struct session_node *n = session_node(d->session);
+
+    d->warns = n->fallback;
+    if (n->fallback)
+        found(d, "not loaded, so at most 1000 events a second: %s", n->fallback_why);
+    else
+        found(d, "loaded");
+    return true;
+}
+
+static bool ask(struct doctor *d, struct str request, struct err *e)
+{
+    uint32_t id;
+
+    return session_request(d->session, request, ANSWER_MS, &id, e) && session_wait(d->session, id, ANSWER_MS, e);
+}
+
+static bool step_arm(struct doctor *d, struct err *e)
+{
+    struct arm arm;
+    struct buf etf = {0}, request = {0};
+    struct arm_pattern module = {ARM_NAME, {probe_module, sizeof probe_module - 1}};
+    struct arm_pattern function = {ARM_NAME, {probe_function, sizeof probe_function - 1}};
+    size_t before = d->found.len;
+
+    etf_version(&etf);
+    etf_atomz(&etf, "true");
+    arm_init(&arm);
+    arm_probe(&arm, 0, ARM_CALL, ARM_LOCAL);
+    arm_select(&arm, module, function, 0, 0);
+    arm_spec_any(&arm, buf_view(&etf));
+    arm_flag(&arm, "call");
+    arm_finish(&arm, &request);
+    arm_release(&arm);
+    bool ok = ask(d, buf_view(&request), e);
+    buf_release(&etf);
+    buf_release(&request);
+    if (ok && d->found.len > before && !d->warns) {
+        err_set(e, ERR_NODE, "the node does not trace: %.*s", (int)MIN(d->found.len, 400), d->found.data);
+        return false;
+    }
+    if (ok)
+        found(d, "%s:%s/0 is traced, in a session of its own", probe_module, probe_function);
+    return ok;
+}
+
+/* The probe is called through rex, and its event comes back through the whole of it. */
+static bool step_event(struct doctor *d, struct err *e)
+{
+    struct buf keep = {0}, nothing = {0};
+    struct etf r;
+    int64_t deadline = net_now() + STEP_MS;
+
+    etf_nil(&nothing);
+    bool ok = rpc_call(&d->rpc, probe_module, probe_function, buf_view(&nothing), STEP_MS, &keep, &r, e);
+    while (ok && !pipeline_totals(d->pipeline)->shown) {
+        if (net_wait(session_fd(d->session), POLLIN, deadline) != NET_OK)
+            ok = err_set(e, ERR_NODE, "a call of %s:%s/0 was traced, and no event came within %d seconds", probe_module, probe_function,
+                         STEP_MS / 1000);
+        else
+            ok = session_on_readable(d->session, e);
+    }
+    if (ok)
+        found(d, "a call came back as an event in %.1f ms", took_ms(d));
+    buf_release(&keep);
+    buf_release(&nothing);
+    return ok;
+}
+
+static bool step_leave(struct doctor *d, struct err *e)
+{
+    if (!session_stop(d->session, e) || !session_wait(d->session, 0, ANSWER_MS, e))
+        return false;
+    found(d, "the node confirms that the session is gone, in %.1f ms", took_ms(d));
+    return true;
+}
+
+static bool step_residue(struct doctor *d, struct err *e)
+{
+    struct buf after = {0};
+    const char *name;
+    char *all, *next = NULL;
+    bool ok = companions(d, &after, e);
+
+    all = ok ? strdup(buf_cstr(&after)) : NULL;
+    for (name = all ? strtok_r(all, " ", &next) : NULL; ok && name; name = strtok_r(NULL, " ", &next))
+        if (!strstr(buf_cstr(&d->before), name))
+            ok = err_set(e, ERR_NODE, "%s is still on the node, or somebody else has just attached", name);
+    if (ok)
+        found(d, "no module and no process of etrace %s", d->before.len ? "but those that were there before" : "is on the node");
+    free(all);
+    buf_release(&after);
+    return ok;
+}
+
+static const struct step {
+    const char *name;
+    bool (*run)(struct doctor *d, struct err *e);
+} steps[] = {
+    {"host", step_host},           {"epmd", step_epmd},       {"node", step_node}, {"cookie", step_cookie},
+    {"handshake", step_handshake}, {"rex", step_rex},         {"companion", step_companion},
+    {"version", step_version},     {"NIF", step_nif},         {"session", step_arm}, {"event", step_event},
+    {"leaving", step_leave},       {"residue", step_residue},
+};
+
+/* ---- telling ---- */
+
+static void tell_json(struct doctor *d, const struct step *s, bool ok, const struct err *e)
+{
+    struct buf b = {0};
+    struct str text = ok ? buf_view(&d->found) : (struct str){e->text, strlen(e->text)};
+
+    buf_printf(&b, "{\"v\":1,\"type\":\"step\",\"step\":\"%s\",\"result\":\"%s\",\"found\":", s->name,
+               !ok ? "failed" : d->warns ? "warning" : "ok");
+    json_string(&b, text);
+    if (!ok && e->hint[0]) {
+        buf_puts(&b, ",\"hint\":");
+        json_string(&b, (struct str){e->hint, strlen(e->hint)});
+    }
+    buf_puts(&b, "}\n");
+    out_take(d->ctx->out, &b);
+    buf_release(&b);
+}
+
+static void tell(struct doctor *d, const struct step *s, bool ok, const struct err *e)
+{
+    static const char *const words[] = {"ok", "warn", "FAIL"}, *const colors[] = {"\033[32m", "\033[33m", "\033[1;31m"};
+    size_t which = !ok ? 2 : d->warns ? 1 : 0;
+    struct buf b = {0};
+
+    if (d->json) {
+        tell_json(d, s, ok, e);
+        return;
+    }
+    buf_printf(&b, "%s%-5s%s%-10s ", d->color ? colors[which] : "", words[which], d->color ? "\033[m" : "", s->name);
+    buf_str(&b, ok ? buf_view(&d->found) : (struct str){e->text, strlen(e->text)});
+    buf_char(&b, '\n');
+    if (!ok && e->hint[0])
+        buf_printf(&b, "%15s hint: %s\n", "", e->hint);
+    out_take(d->ctx->out, &b);
+    buf_release(&b);
+}
+
+static bool setup(struct doctor *d, struct err *e)
+{
+    struct pipeline_options options = {.nviews = 0};
+    const char *name = d->o->nodes.count ? d->o->nodes.items[0] : d->o->os_pid ? NULL : getenv("ETRACE_NODE");
+
+    if (d->o->nodes.count > 1)
+        return err_set(e, ERR_USAGE, "doctor looks at one node at a time");
+    d->target = (struct node_target){.name = name && *name ? name : NULL, .port = (int)d->o->port, .cookie_file = d->o->cookie_file};
+    if (d->o->os_pid) {
+        char *end;
+        d->target.ospid = strtol(d->o->os_pid, &end, 10);
+        if (*end || d->target.ospid <= 0)
+            return err_set(e, ERR_USAGE, "--pid takes the number of an operating system process, not '%s'", d->o->os_pid);
+    }
+    d->pipeline = pipeline_new(&options, e);
+    return d->pipeline != NULL;
+}
+
+static int examine(struct doctor *d)
+{
+    struct err e;
+    int status = 0;
+
+    if (!setup(d, &e))
+        return ctx_fail(d->ctx, &e);
+    for (size_t i = 0; i < ARRAY_LEN(steps) && !status && !d->ctx->interrupts; i++) {
+        buf_clear(&d->found);
+        d->warns = false;
+        d->began_ns = now_ns();
+        bool ok = steps[i].run(d, &e);
+        tell(d, &steps[i], ok, &e);
+        loop_step(&d->ctx->loop, 0); /* signals */
+        if (!ok)
+            status = e.status == ERR_USAGE ? ERR_USAGE : ERR_NODE;
+    }
+    session_close(d->session);
+    if (d->connected)
+        rpc_close(&d->rpc);
+    pipeline_free(d->pipeline);
+    buf_release(&d->found);
+    buf_release(&d->before);
+    return status;
+}
+
+static int run(struct ctx *ctx, const struct cmd *self, char **argv)
+{
+    struct node_opts node = NODE_OPTS_INIT;
+    struct doctor_opts o = {0};
+    struct talk_opts talk = {0};
+    struct opt_use uses[] = {{&node_group, &node}, {&doctor_group, &o}, {&talk_group, &talk}};
+    struct texts words = {0};
+    struct err e;
+    char **rest;
+    int status = 0;
+
+    if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
+        if (words.count) {
+            err_set(&e, ERR_USAGE, "doctor takes no '%s'", words.items[0]);
+            err_hint(&e, "etrace doctor -n NODE");
+            status = ctx_fail(ctx, &e);
+        } else {
+            struct doctor d = {.ctx = ctx, .o = &node, .json = o.json, .color = tty_colors(STDOUT_FILENO, COLOR_AUTO)};
+            status = examine(&d);
+        }
+    }
+    opts_release(uses, ARRAY_LEN(uses));
+    texts_release(&words);
+    return status;
+}
+
+static const struct opt_group *const groups[] = {&node_group, &doctor_group, &talk_group, NULL};
+const struct cmd cmd_doctor = {"doctor", "[-n NODE] [OPTIONS]", "Tries every step of attaching and names the one that fails",
+                               "Nothing but one call of code:objfile_extension/0, made for it, is traced.\n", run, groups};

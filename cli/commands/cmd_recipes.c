@@ -1,0 +1,78 @@
+/* etrace recipes [NAME]: questions that people have, with the command that answers them. */
+#include <stdio.h>
+#include <string.h>
+
+#include "../ground/near.h"
+#include "carried.h"
+#include "cmd.h"
+#include "groups.h"
+
+static const char extension[] = ".recipe";
+
+static size_t name_len(const struct carried *c)
+{
+    size_t len = strlen(c->name), ext = sizeof extension - 1;
+
+    return len > ext && !strcmp(c->name + len - ext, extension) ? len - ext : 0;
+}
+
+/* The first line of a recipe is its question, behind `# `. */
+static void list(struct buf *b)
+{
+    for (const struct carried *c = carried; c->name; c++) {
+        size_t len = name_len(c), line = strcspn(c->text, "\n");
+        if (len)
+            buf_printf(b, "%-*.*s %.*s\n", 18, (int)len, c->name, (int)(line - 2), c->text + 2);
+    }
+}
+
+static int show(struct ctx *ctx, const char *name, struct buf *b)
+{
+    struct near near = near_start(name, strlen(name));
+    char known[64];
+    struct err e;
+
+    for (const struct carried *c = carried; c->name; c++) {
+        size_t len = name_len(c);
+        if (len && len == strlen(name) && !memcmp(c->name, name, len)) {
+            buf_add(b, c->text, c->len);
+            return 0;
+        }
+    }
+    err_set(&e, ERR_USAGE, "there is no recipe '%s'", name);
+    err_hint(&e, "etrace recipes lists them");
+    for (const struct carried *c = carried; c->name; c++)
+        if (name_len(c)) {
+            snprintf(known, sizeof known, "%.*s", (int)name_len(c), c->name);
+            near_try(&near, known);
+            if (near.best == known) {
+                err_hint(&e, "did you mean %s?", known);
+                near.best = NULL;
+            }
+        }
+    return ctx_fail(ctx, &e);
+}
+
+static int run(struct ctx *ctx, const struct cmd *self, char **argv)
+{
+    struct talk_opts talk = {0};
+    struct opt_use uses[] = {{&talk_group, &talk}};
+    struct texts words = {0};
+    struct buf b = {0};
+    char **rest;
+    int status = 0;
+
+    if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
+        if (!words.count)
+            list(&b);
+        for (size_t i = 0; i < words.count && !status; i++)
+            status = show(ctx, words.items[i], &b);
+    }
+    out_take(ctx->out, &b);
+    buf_release(&b);
+    texts_release(&words);
+    return status;
+}
+
+static const struct opt_group *const groups[] = {&talk_group, NULL};
+const struct cmd cmd_recipes = {"recipes", "[NAME]", "Shows questions that people have, and what answers them", NULL, run, groups};

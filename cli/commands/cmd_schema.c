@@ -1,0 +1,33 @@
+/* etrace schema: the JSON Schema of the JSON lines. The text stands beside the sink that it describes. */
+#include "carried.h"
+#include "cmd.h"
+#include "groups.h"
+
+#include <string.h>
+
+const struct carried *carried_find(const char *name)
+{
+    for (const struct carried *c = carried; c->name; c++)
+        if (!strcmp(c->name, name))
+            return c;
+    return NULL;
+}
+
+static int run(struct ctx *ctx, const struct cmd *self, char **argv)
+{
+    struct talk_opts talk = {0};
+    struct opt_use uses[] = {{&talk_group, &talk}};
+    struct texts words = {0};
+    char **rest;
+    int status = 0;
+
+    if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
+        const struct carried *schema = carried_find("schema.json");
+        out_write(ctx->out, schema->text, schema->len);
+    }
+    texts_release(&words);
+    return status;
+}
+
+static const struct opt_group *const groups[] = {&talk_group, NULL};
+const struct cmd cmd_schema = {"schema", "", "Prints the JSON Schema of the JSON lines", NULL, run, groups};

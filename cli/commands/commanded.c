@@ -1,0 +1,84 @@
+#include "commanded.h"
+
+#include <signal.h>
+
+#include "asserted.h"
+#include "child.h"
+
+/* Before anything is started. */
+static bool makes_sense(const struct live_options *o, char **command, struct err *e)
+{
+    struct texts wheres = asserted_texts(&o->view->wheres, o->asserts);
+    struct asked asked;
+    bool later;
+
+    asked_init(&asked);
+    asked.find_record = asked_later;
+    asked.find_data = &later;
+    bool ok = asked_compile(&asked, o->what, o->words, &wheres, 0, e);
+    asked_release(&asked);
+    texts_release(&wheres);
+    if (!ok)
+        return false;
+    if (!command[0]) {
+        err_set(e, ERR_USAGE, "no command stands behind the --");
+        err_hint(e, "for example etrace 'my_app:_' -- erl -s my_app");
+        return false;
+    }
+    if (o->node->nodes.count || o->node->os_pid || o->node->port || o->node->cookie_file)
+        return err_set(e, ERR_USAGE, "a command's node is found by itself: -n, -p, --port and --cookie-file have no place there");
+    return true;
+}
+
+int commanded_trace(struct ctx *ctx, const struct live_options *o, struct child *child)
+{
+    const char *name = child->node;
+    struct node_opts node = *o->node;
+    struct live_options mine = *o;
+
+    node.nodes = (struct texts){.items = &name, .count = 1};
+    node.cookie_file = child->cookie_file[0] ? child->cookie_file : NULL;
+    mine.node = &node;
+    mine.child = child;
+    int status = live_run(ctx, &mine, "text");
+    /* A verdict, and what could not be traced, is the end; a limit is not. */
+    if (status)
+        child_signal(child, SIGTERM);
+    child_go(child);
+    return status;
+}
+
+static int without_node(struct ctx *ctx, const struct child *child, const char *command)
+{
+    struct err e;
+
+    if (child->status)
+        err_set(&e, (enum err_status)child->status, "%s ended with status %d before it had started a node", command, child->status);
+    else
+        err_set(&e, ERR_NODE, "%s ended without having started a node", command);
+    err_hint(&e, "erl must be started by it, with the environment that it was given");
+    return ctx_fail(ctx, &e);
+}
+
+int commanded_run(struct ctx *ctx, const struct live_options *o, struct what_opts *what, char **command)
+{
+    struct child child;
+    struct err e;
+    int status, mine = 0;
+
+    if (!makes_sense(o, command, &e))
+        return ctx_fail(ctx, &e);
+    what->allow_empty = true;
+    ctx_share_terminal(ctx);
+    if (!child_init(&child, ctx, &e) || !child_start(&child, command, &e)) {
+        status = ctx_fail(ctx, &e);
+    } else if (!child_wait_node(&child)) {
+        status = without_node(ctx, &child, command[0]);
+    } else {
+        mine = commanded_trace(ctx, o, &child);
+        status = child_wait(&child);
+        status = mine ? mine : status;
+    }
+    child_release(&child);
+    return status;
+}

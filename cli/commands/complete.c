@@ -1,0 +1,439 @@
+#include "complete.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../erlang/etf_write.h"
+#include "../node/connect.h"
+#include "../node/epmd.h"
+#include "../node/rpc.h"
+#include "../views/sink.h"
+#include "carried.h"
+#include "cmd.h"
+#include "groups.h"
+
+#include <time.h> /* last: it makes TIME_UTC a macro */
+
+#define PATIENCE_MS 80  /* of the 100 in which an answer feels immediate */
+#define FRESH_S 20      /* so old may an answer of a node be before it is asked again */
+#define CACHE_MOST (1u << 20)
+
+struct line {
+    const struct cmd *cmd; /* trace, unless the line says otherwise */
+    bool named;            /* the command stands on the line */
+    const char *node, *cookie_file;
+    const struct opt *open; /* the option whose value is typed */
+    bool command;           /* behind `--` */
+};
+
+/* ---- candidates ---- */
+
+static void offer(struct buf *b, const char *current, const char *fmt, ...) PRINTF_LIKE(3, 4);
+static void offer(struct buf *b, const char *current, const char *fmt, ...)
+{
+    char text[1024];
+    va_list args;
+
+    va_start(args, fmt);
+    int len = vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    if (len > 0 && (size_t)len < sizeof text && !strncmp(text, current, strlen(current)) && !strchr(text, '\n'))
+        buf_printf(b, "%s\n", text);
+}
+
+static const struct opt *find_option(const struct cmd *c, const char *name, size_t len, char letter)
+{
+    for (const struct opt_group *const *g = c->groups; *g; g++)
+        for (size_t i = 0; i < (*g)->count; i++) {
+            const struct opt *o = &(*g)->rows[i];
+            if (letter ? o->letter == letter : strlen(o->name) == len && !memcmp(o->name, name, len))
+                return o;
+        }
+    return NULL;
+}
+
+static bool is(const struct opt *o, const char *name)
+{
+    return o && !strcmp(o->name, name);
+}
+
+/* ---- the line so far ---- */
+
+static void set_value(struct line *l, const struct opt *o, const char *value)
+{
+    if (is(o, "node"))
+        l->node = value;
+    if (is(o, "cookie-file"))
+        l->cookie_file = value;
+}
+
+static void read_option(struct line *l, const char *word)
+{
+    const struct opt *o;
+
+    if (word[1] == '-') {
+        size_t len = strcspn(word + 2, "=");
+        o = find_option(l->cmd, word + 2, len, 0);
+        if (o && o->arg && word[2 + len])
+            set_value(l, o, word + 2 + len + 1);
+        else if (o && o->arg)
+            l->open = o;
+        return;
+    }
+    for (const char *c = word + 1; *c; c++) {
+        o = find_option(l->cmd, NULL, 0, *c);
+        if (!o || !o->arg)
+            continue;
+        if (c[1])
+            set_value(l, o, c + 1);
+        else
+            l->open = o;
+        return;
+    }
+}
+
+static struct line read_line(const char *const *words, size_t count)
+{
+    struct line l = {.cmd = &cmd_trace, .node = getenv("ETRACE_NODE")};
+
+    if (count && (l.named = cmd_find(words[0]) || sink_by_name(words[0])))
+        l.cmd = cmd_find(words[0]) ? cmd_find(words[0]) : &cmd_trace;
+    for (size_t i = l.named; i < count && !l.command; i++) {
+        if (l.open) {
+            set_value(&l, l.open, words[i]);
+            l.open = NULL;
+        } else if (!strcmp(words[i], "--")) {
+            l.command = true;
+        } else if (words[i][0] == '-' && words[i][1]) {
+            read_option(&l, words[i]);
+        }
+    }
+    return l;
+}
+
+/* ---- what a node knows ---- */
+
+/* The file that keeps the answer to `what`; false: there is no place for it. */
+static bool cache_path(const struct line *l, const char *what, char *ret, size_t size)
+{
+    const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    uint64_t hash = 14695981039346656037u;
+    const char *const parts[] = {l->node ? l->node : "", getenv("ERL_EPMD_PORT") ? getenv("ERL_EPMD_PORT") : "", what};
+    char dir[3500];
+
+    if (xdg && *xdg == '/')
+        snprintf(dir, sizeof dir, "%.3000s", xdg);
+    else if (home && *home)
+        snprintf(dir, sizeof dir, "%.3000s/.cache", home);
+    else
+        return false;
+    mkdir(dir, 0700);
+    strcat(dir, "/etrace");
+    if (mkdir(dir, 0700) && errno != EEXIST)
+        return false;
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+        for (const char *c = parts[i];; c++) {
+            hash = (hash ^ (unsigned char)*c) * 1099511628211u;
+            if (!*c)
+                break;
+        }
+    snprintf(ret, size, "%s/complete-%016llx", dir, (unsigned long long)hash);
+    return true;
+}
+
+static void put_arg(struct buf *args, const char *module)
+{
+    if (!module) {
+        etf_nil(args);
+        return;
+    }
+    etf_list(args, 2);
+    etf_atomz(args, module);
+    etf_atomz(args, "functions");
+    etf_nil(args);
+}
+
+/* A module's name, or a function of the module, as a line. The compiler's own functions are for nobody. */
+static bool put_name(struct etf *r, const char *module, struct buf *b)
+{
+    struct str name;
+    int64_t arity;
+
+    if (!module) {
+        if (!etf_get_atom(r, &name))
+            return false;
+        if (!(name.len == 17 && !memcmp(name.at, "etrace_", 7)))
+            buf_printf(b, "%.*s\n", (int)name.len, name.at);
+        return true;
+    }
+    if (!etf_get_tuple(r, 2) || !etf_get_atom(r, &name) || !etf_get_int(r, &arity))
+        return false;
+    if (name.len && name.at[0] != '-')
+        buf_printf(b, "%.*s/%d\n", (int)name.len, name.at, (int)arity);
+    return true;
+}
+
+static bool fetch(const struct line *l, const char *module, struct buf *ret)
+{
+    struct node_target target = {.name = l->node && *l->node ? l->node : NULL, .cookie_file = l->cookie_file};
+    struct buf args = {0}, keep = {0};
+    struct node_conn conn;
+    struct rpc rpc;
+    struct etf r;
+    struct err e;
+    size_t n;
+
+    if (!node_connect(&target, &conn, &e))
+        return false;
+    rpc_open(&rpc, &conn);
+    put_arg(&args, module);
+    bool ok = rpc_call(&rpc, "erlang", module ? "get_module_info" : "loaded", buf_view(&args), 5000, &keep, &r, &e) && etf_get_list(&r, &n);
+    for (size_t i = 0; ok && i < n; i++)
+        ok = put_name(&r, module, ret);
+    rpc_close(&rpc);
+    buf_release(&args);
+    buf_release(&keep);
+    return ok;
+}
+
+/* In a process of its own: asks, and leaves the answer in the file, whole or not at all. */
+static void refresh(const struct line *l, const char *module, const char *path)
+{
+    char tmp[4096];
+    struct buf b = {0};
+
+    snprintf(tmp, sizeof tmp, "%s.XXXXXX", path);
+    if (!fetch(l, module, &b))
+        return;
+    int fd = mkostemp(tmp, O_CLOEXEC); /* mode 0600 */
+    if (fd < 0)
+        return;
+    bool ok = write(fd, b.data, b.len) == (ssize_t)b.len;
+    close(fd);
+    if (!ok || rename(tmp, path))
+        unlink(tmp);
+}
+
+static bool fresh(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && time(NULL) - st.st_mtime < FRESH_S;
+}
+
+static void refresh_within(const struct line *l, const char *module, const char *path)
+{
+    int done[2];
+
+    if (pipe2(done, O_CLOEXEC))
+        return;
+    pid_t pid = fork();
+    if (pid == 0) {
+        /* Who asks is gone by then; nothing of the terminal is kept open. */
+        int null = open("/dev/null", O_RDWR);
+        for (int fd = 0; fd < 3 && null >= 0; fd++)
+            dup2(null, fd);
+        close(done[0]);
+        setsid();
+        refresh(l, module, path);
+        _exit(0);
+    }
+    close(done[1]);
+    if (pid > 0) {
+        struct pollfd p = {.fd = done[0], .events = POLLIN};
+        poll(&p, 1, PATIENCE_MS); /* readable when the process has ended */
+        waitpid(pid, NULL, WNOHANG);
+    }
+    close(done[0]);
+}
+
+/* What the node says, or said before; one a line. */
+static void from_node(const struct line *l, const char *module, struct buf *ret)
+{
+    char path[4000], what[600];
+    struct stat st;
+
+    snprintf(what, sizeof what, "%s", module ? module : "");
+    if (!cache_path(l, what, path, sizeof path))
+        return;
+    if (!fresh(path))
+        refresh_within(l, module, path);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return;
+    if (fstat(fd, &st) == 0 && st.st_uid == geteuid() && st.st_size <= CACHE_MOST) {
+        ssize_t n = read(fd, buf_room(ret, (size_t)st.st_size + 1), (size_t)st.st_size);
+        ret->len += n > 0 ? (size_t)n : 0;
+    }
+    close(fd);
+}
+
+/* ---- expressions ---- */
+
+static const char elixir[] = "Elixir.";
+
+static char *next_line(char **at)
+{
+    char *line = *at, *end = strchr(line, '\n');
+
+    if (!end)
+        return NULL;
+    *end = 0;
+    *at = end + 1;
+    return line;
+}
+
+static void offer_modules(const struct line *l, const char *current, struct buf *ret)
+{
+    struct buf names = {0};
+    char *at, *name;
+
+    from_node(l, NULL, &names);
+    buf_char(&names, 0);
+    for (at = names.data; (name = next_line(&at));)
+        if (!strncmp(name, elixir, sizeof elixir - 1))
+            offer(ret, current, "%s.", name + sizeof elixir - 1);
+        else
+            offer(ret, current, "%s:", name);
+    buf_release(&names);
+}
+
+/* `current` begins with the module and the separator. */
+static void offer_functions(const struct line *l, const char *current, const char *module, size_t prefix, struct buf *ret)
+{
+    struct buf names = {0};
+    char *at, *name;
+
+    from_node(l, module, &names);
+    buf_char(&names, 0);
+    for (at = names.data; (name = next_line(&at));)
+        offer(ret, current, "%.*s%s", (int)prefix, current, name);
+    buf_release(&names);
+}
+
+/* One expression may hold several, and its end is what is typed. */
+static void offer_expression(const struct line *l, const char *current, struct buf *ret)
+{
+    const char *colon = strchr(current, ':'), *dot = strrchr(current, '.');
+    char module[300];
+
+    if (colon) {
+        snprintf(module, sizeof module, "%.*s", (int)MIN(colon - current, 255), current);
+        offer_functions(l, current, module, (size_t)(colon - current) + 1, ret);
+        return;
+    }
+    offer_modules(l, current, ret);
+    if (dot && *current >= 'A' && *current <= 'Z') {
+        snprintf(module, sizeof module, "%s%.*s", elixir, (int)MIN(dot - current, 240), current);
+        offer_functions(l, current, module, (size_t)(dot - current) + 1, ret);
+    }
+}
+
+/* ---- what else ---- */
+
+static void offer_nodes(const char *current, struct buf *ret)
+{
+    int64_t deadline = net_now() + PATIENCE_MS;
+    struct epmd_names names = {0};
+    struct addrs addrs = {0};
+    const char *at = strchr(current, '@');
+
+    net_loopback(&addrs);
+    if (epmd_list(&addrs.items[0], deadline, &names) != EPMD_OK)
+        return;
+    for (size_t i = 0; i < names.count; i++)
+        if (at)
+            offer(ret, current, "%s%s", names.items[i].name, at[1] ? at : "@127.0.0.1");
+        else
+            offer(ret, current, "%s", names.items[i].name);
+    epmd_names_release(&names);
+}
+
+static void offer_value(const struct opt *o, const char *current, const char *before, struct buf *ret)
+{
+    struct buf plain = {0};
+    char *at, *value;
+
+    if (is(o, "node"))
+        offer_nodes(current, &plain);
+    else if (is(o, "as"))
+        for (const struct sink_type *const *t = sink_types; *t; t++)
+            offer(&plain, current, "%s", (*t)->name);
+    else if (o->type == OPT_CHOICE)
+        for (const char *word = o->arg; *word; word += strcspn(word, "|"), word += *word == '|')
+            offer(&plain, current, "%.*s", (int)strcspn(word, "|"), word);
+    buf_char(&plain, 0);
+    for (at = plain.data; (value = next_line(&at));)
+        buf_printf(ret, "%s%s\n", before, value);
+    buf_release(&plain);
+}
+
+static void offer_options(const struct line *l, const char *current, struct buf *ret)
+{
+    const char *equals = strchr(current, '=');
+    char before[128];
+
+    if (equals && current[1] == '-') {
+        const struct opt *o = find_option(l->cmd, current + 2, (size_t)(equals - current) - 2, 0);
+        snprintf(before, sizeof before, "%.*s", (int)MIN(equals - current + 1, 100), current);
+        if (o && o->arg)
+            offer_value(o, equals + 1, before, ret);
+        return;
+    }
+    for (const struct opt_group *const *g = l->cmd->groups; *g; g++)
+        for (size_t i = 0; i < (*g)->count; i++)
+            offer(ret, current, "--%s", (*g)->rows[i].name);
+}
+
+static void offer_commands(const char *current, bool views, struct buf *ret)
+{
+    for (const struct cmd *const *c = cmd_all(); *c; c++)
+        offer(ret, current, "%s", (*c)->name);
+    for (const struct sink_type *const *t = sink_types; views && *t; t++)
+        offer(ret, current, "%s", (*t)->name);
+}
+
+static void offer_words(const struct line *l, const char *current, struct buf *ret)
+{
+    static const char *const shells[] = {"bash", "zsh", "fish"};
+
+    if (l->cmd == &cmd_help) {
+        offer_commands(current, false, ret);
+    } else if (l->cmd == &cmd_completion) {
+        for (size_t i = 0; i < ARRAY_LEN(shells); i++)
+            offer(ret, current, "%s", shells[i]);
+    } else if (l->cmd == &cmd_recipes) {
+        for (const struct carried *c = carried; c->name; c++)
+            if (strstr(c->name, ".recipe"))
+                offer(ret, current, "%.*s", (int)(strlen(c->name) - 7), c->name);
+    } else if (strstr(l->cmd->usage, "EXPR") || strstr(l->cmd->usage, "SELECTOR") || strstr(l->cmd->usage, "TARGET")) {
+        offer_expression(l, current, ret);
+    }
+}
+
+void complete(const char *const *words, size_t count, const char *current, struct buf *ret)
+{
+    struct line l = read_line(words, count);
+
+    if (l.command)
+        return;
+    if (l.open) {
+        offer_value(l.open, current, "", ret);
+        return;
+    }
+    if (*current == '-') {
+        offer_options(&l, current, ret);
+        return;
+    }
+    if (!count)
+        offer_commands(current, true, ret);
+    offer_words(&l, current, ret);
+}

@@ -1,0 +1,21 @@
+#compdef etrace
+# zsh completion for etrace: eval "$(etrace completion zsh)" behind compinit, or this text as a file
+# called _etrace in a directory of $fpath
+
+_etrace() {
+    local -a found
+    found=("${(@f)$($words[1] __complete "${(@)words[2,CURRENT]}" 2>/dev/null)}")
+    if [[ -z "$found" ]]; then
+        _files
+    elif [[ $found[1] == *[:.=] ]]; then
+        compadd -S '' -- "${found[@]}"
+    else
+        compadd -- "${found[@]}"
+    fi
+}
+
+if [[ $funcstack[1] == _etrace ]]; then
+    _etrace "$@"
+else
+    compdef _etrace etrace
+fi

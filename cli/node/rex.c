@@ -1,0 +1,42 @@
+#include "rex.h"
+
+#include "../erlang/etf.h"
+#include "../erlang/etf_write.h"
+
+static void put_raw(struct buf *b, const struct etf *term)
+{
+    buf_add(b, term->at, (size_t)(term->end - term->at));
+}
+
+/* {'$gen_cast', {cast, erlang, spawn, [erl_eval, exprs, [Expressions, [{Variable, Value}]]], user}} */
+bool rex_begin(struct buf *b, const unsigned char *packed, size_t len, struct err *e)
+{
+    struct etf all, variable, forms;
+
+    if (!etf_open_version(&all, packed, len) || !etf_get_tuple(&all, 2) || !etf_take(&all, &variable) || !etf_take(&all, &forms))
+        return err_set(e, ERR_RUN, "this build of etrace is broken: its companion cannot be read");
+    etf_version(b);
+    etf_tuple(b, 2);
+    etf_atomz(b, "$gen_cast");
+    etf_tuple(b, 5);
+    etf_atomz(b, "cast");
+    etf_atomz(b, "erlang");
+    etf_atomz(b, "spawn");
+    etf_list(b, 3);
+    etf_atomz(b, "erl_eval");
+    etf_atomz(b, "exprs");
+    etf_list(b, 2);
+    put_raw(b, &forms);
+    etf_list(b, 1);
+    etf_tuple(b, 2);
+    put_raw(b, &variable);
+    return true;
+}
+
+void rex_end(struct buf *b)
+{
+    etf_nil(b); /* of the bindings */
+    etf_nil(b); /* of the arguments */
+    etf_nil(b);
+    etf_atomz(b, "user");
+}

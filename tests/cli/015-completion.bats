@@ -1,0 +1,85 @@
+#!/usr/bin/env bats
+# Completion as bash does it, where no node is needed: commands, options and their values, from the rows themselves.
+
+bats_require_minimum_version 1.5.0
+bats_load_library bats-support
+bats_load_library bats-assert
+
+setup() {
+    export XDG_CACHE_HOME=$BATS_TEST_TMPDIR/cache
+    # shellcheck source=/dev/null
+    source <("$ETRACE_BIN" completion bash)
+}
+
+# What Tab would offer behind the line.
+tab() {
+    export COMP_LINE="$ETRACE_BIN $1" COMP_POINT
+    COMP_POINT=${#COMP_LINE}
+    COMPREPLY=()
+    _etrace
+    output=$(printf '%s\n' "${COMPREPLY[@]}")
+    mapfile -t lines <<<"$output"
+}
+
+@test "commands and views" {
+    tab ''
+    assert_line trace
+    assert_line doctor
+    assert_line recipes
+    assert_line tree
+    refute_output --partial __complete
+    tab 'do'
+    assert_output doctor
+}
+
+@test "options are those of the command" {
+    tab --lim
+    assert_output --limit
+    tab 'replay --red'
+    assert_output ''
+    tab 'explain --du'
+    assert_output --dump
+}
+
+@test "values of options" {
+    tab '--as s'
+    assert_line summary
+    tab '--on-loss '
+    assert_line warn
+    assert_line stop
+    tab '--color=al'
+    assert_output always
+    tab '--inherit first-l'
+    assert_output first-link
+}
+
+@test "words of commands" {
+    tab 'completion f'
+    assert_output fish
+    tab 'recipes slow-c'
+    assert_output slow-calls
+    tab 'help rep'
+    assert_output replay
+}
+
+@test "what follows -- and a file is left to the shell" {
+    tab 'x:y/0 -- e'
+    assert_output ''
+    tab 'replay sh'
+    assert_output ''
+    tab '-o sh'
+    assert_output ''
+}
+
+@test "scripts for the other shells, and no other shells" {
+    run "$ETRACE_BIN" completion zsh
+    assert_success
+    assert_line -n 0 '#compdef etrace'
+    run "$ETRACE_BIN" completion fish
+    assert_success
+    run "$ETRACE_BIN" completion tcsh
+    assert_failure 2
+    run "$ETRACE_BIN" completion
+    assert_failure 2
+    assert_output --partial 'bash, zsh or fish'
+}

@@ -1,0 +1,44 @@
+#!/usr/bin/env bats
+# The JSON Schema of the JSON lines: valid itself, and no further from the source than this file can see.
+
+bats_require_minimum_version 1.5.0
+bats_load_library bats-support
+bats_load_library bats-assert
+
+validate() { /usr/bin/python3 "$ETRACE_ROOT/tests/lib/json_lines.py" "$BATS_TEST_TMPDIR/schema" "$@"; }
+
+setup() { "$ETRACE_BIN" schema >"$BATS_TEST_TMPDIR/schema"; }
+
+@test "every kind of event and of loss is in the schema, with its terms" {
+    # KIND(number, tag, JSON type, layout, names); what travels as a name is never a line.
+    sed -n 's/^KIND([^"]*"[^"]*", "\([^"]*\)".*/\1/p' "$ETRACE_ROOT/cli/events/event_kinds.def" | grep -vx name | sort >"$BATS_TEST_TMPDIR/kinds"
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/kinds")" -gt 25 ]
+    jq -r '.properties.type.enum[]' "$BATS_TEST_TMPDIR/schema" | sort >"$BATS_TEST_TMPDIR/types"
+    run comm -23 "$BATS_TEST_TMPDIR/kinds" "$BATS_TEST_TMPDIR/types"
+    assert_output ''
+    run comm -13 "$BATS_TEST_TMPDIR/kinds" "$BATS_TEST_TMPDIR/types"
+    assert_output "$(printf '%s\n' node rearmed step summary)"
+    sed -n 's/.*\] = "\([a-z_0-9]*\)".*\] = "\([a-z_0-9]*\)".*\] = "\([a-z_0-9]*\)".*/\1\n\2\n\3/p; s/.*\] = "\([a-z_0-9]*\)".*/\1/p' \
+        "$ETRACE_ROOT/cli/events/event.c" | sort -u >"$BATS_TEST_TMPDIR/losses"
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/losses")" -ge 3 ]
+    jq -r '."$defs".loss.enum[]' "$BATS_TEST_TMPDIR/schema" | sort >"$BATS_TEST_TMPDIR/known"
+    run comm -23 "$BATS_TEST_TMPDIR/losses" "$BATS_TEST_TMPDIR/known"
+    assert_output ''
+}
+
+@test "what is no line of etrace is not valid" {
+    base='"v":1,"ts":"2026-01-01T00:00:00.000000Z","mono_ns":1,"node":"n@h","pid":"<0.1.0>"'
+    wrong=('{"v":1}' '{"v":2,"type":"summary"}' '{"v":1,"type":"call"}'
+        "{$base,\"type\":\"call\",\"m\":\"a\",\"f\":\"b\"}"
+        "{$base,\"type\":\"call\",\"m\":\"a\",\"f\":\"b\",\"a\":1,\"unknown\":2}"
+        "{$base,\"type\":\"return\",\"m\":\"a\",\"f\":\"b\",\"a\":1}"
+        "{$base,\"type\":\"exit\"}" "{$base,\"type\":\"teleport\"}"
+        "{$base,\"type\":\"lost\",\"count\":0,\"reason\":\"rate\"}")
+    printf '%s\n' "${wrong[@]}" >"$BATS_TEST_TMPDIR/line"
+    run validate "$BATS_TEST_TMPDIR/line"
+    assert_failure 1
+    assert_line "${#wrong[@]} lines, ${#wrong[@]} wrong"
+    echo "{$base,\"type\":\"call\",\"m\":\"a\",\"f\":\"b\",\"a\":1,\"args\":[\"x\"]}" >"$BATS_TEST_TMPDIR/line"
+    run validate "$BATS_TEST_TMPDIR/line"
+    assert_success
+}

@@ -1,0 +1,44 @@
+#!/usr/bin/env bats
+# The recipes as texts: listed, shown, and all of one shape. What they do is tested where there is a node.
+
+bats_require_minimum_version 1.5.0
+bats_load_library bats-support
+bats_load_library bats-assert
+
+@test "at least twenty, each with a question on one line" {
+    run "$ETRACE_BIN" recipes
+    assert_success
+    [ "${#lines[@]}" -ge 20 ]
+    for line in "${lines[@]}"; do
+        [[ $line =~ ^[a-z0-9-]+\ +[A-Z] ]] || fail "no question: $line"
+        [ "${#line}" -le 80 ] || fail "too wide: $line"
+    done
+}
+
+@test "each is a question, a command, what it prints, and how to read it" {
+    for file in "$ETRACE_ROOT"/share/recipes/*.recipe; do
+        name=${file##*/}
+        name=${name%.recipe}
+        run "$ETRACE_BIN" recipes "$name"
+        assert_success
+        assert_equal "$output" "$(cat "$file")"
+        assert_line -n 0 --regexp '^# .+'
+        assert_line -n 1 --regexp '^    \$ etrace .+'
+        assert_line -n 2 --regexp '^    .+'
+        assert_line --regexp '^[^ #].{20}'
+    done
+}
+
+@test "the list in the build is the directory" {
+    find "$ETRACE_ROOT/share/recipes" -name '*.recipe' -printf '%f\n' | sed 's/[.]recipe$//' | sort >"$BATS_TEST_TMPDIR/files"
+    "$ETRACE_BIN" recipes | sed 's/ .*//' | sort >"$BATS_TEST_TMPDIR/listed"
+    run diff "$BATS_TEST_TMPDIR/files" "$BATS_TEST_TMPDIR/listed"
+    assert_success
+}
+
+@test "a recipe that is none, with the nearest" {
+    run "$ETRACE_BIN" recipes slow-cals
+    assert_failure 2
+    assert_line -n 0 "etrace: there is no recipe 'slow-cals'"
+    assert_line -n 1 'hint: did you mean slow-calls?'
+}

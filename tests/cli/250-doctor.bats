@@ -1,0 +1,158 @@
+#!/usr/bin/env bats
+# doctor and nodes: what was found at each step, and the step that fails named, with the node left as it was.
+
+bats_require_minimum_version 1.5.0
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+
+setup_file() { live_begin doctored; }
+teardown_file() { live_end; }
+setup() { live_setup; }
+teardown() { live_teardown; }
+
+etrace() { timeout 60 "$ETRACE_BIN" "$@"; }
+steps() { awk '{ print $2 }' <<<"$output" | paste -sd' '; }
+
+validate() {
+    "$ETRACE_BIN" schema >"$BATS_TEST_TMPDIR/schema"
+    echo "$output" >"$BATS_TEST_TMPDIR/lines"
+    run /usr/bin/python3 "$ETRACE_ROOT/tests/lib/json_lines.py" "$BATS_TEST_TMPDIR/schema" "$BATS_TEST_TMPDIR/lines"
+    assert_success
+}
+
+@test "a node that is well: every step in its order, one event from end to end, nothing left" {
+    run --separate-stderr etrace doctor -n "$NODE"
+    assert_success
+    assert_equal "$(steps)" 'host epmd node cookie handshake rex companion version NIF session event leaving residue'
+    refute_line --regexp '^(FAIL|warn)'
+    assert_line --regexp "^ok +node +$NODE listens on port [0-9]+"
+    assert_line --regexp "^ok +version +OTP ${ETRACE_OTP}[0-9.]*, erts "
+    assert_line --regexp '^ok +event +a call came back as an event'
+    assert_line --regexp '^ok +residue +no module and no process'
+    assert_equal "$stderr" ''
+}
+
+@test "the fallback tracer is a warning, not a failure" {
+    run etrace doctor --fallback -n "$NODE"
+    assert_success
+    assert_line --regexp '^warn +NIF +not loaded, so at most 1000 events a second: asked for'
+    assert_line --regexp '^ok +event '
+}
+
+@test "as JSON, by the schema" {
+    run etrace doctor --json -n "$NODE"
+    assert_success
+    assert_equal "$(jq -r .result <<<"$output" | sort -u)" ok
+    validate
+}
+
+@test "the step that fails is named, with a hint, and is the last" {
+    run etrace doctor -n nobody@127.0.0.1
+    assert_failure 3
+    assert_equal "$(steps | cut -d' ' -f1-3)" 'host epmd node'
+    assert_line --regexp '^FAIL +node +.*knows no node of that name'
+    assert_line --partial 'hint: it knows '
+
+    run env ERL_EPMD_PORT=1 "$ETRACE_BIN" doctor -n "$NODE"
+    assert_failure 3
+    assert_line --regexp '^FAIL +epmd +no epmd runs there \(port 1\)'
+    assert_line --partial 'hint: '
+
+    run etrace doctor -n x@no-such-host.invalid
+    assert_failure 3
+    assert_line -n 0 --regexp '^FAIL +host '
+
+    printf wrongcookie >"$BATS_TEST_TMPDIR/cookie"
+    chmod 600 "$BATS_TEST_TMPDIR/cookie"
+    run etrace doctor --cookie-file "$BATS_TEST_TMPDIR/cookie" -n "$NODE"
+    assert_failure 3
+    assert_line --regexp '^ok +cookie '
+    assert_line --regexp '^FAIL +handshake +.*the cookie does not match'
+    refute_line --regexp '^ok +rex'
+
+    chmod 644 "$BATS_TEST_TMPDIR/cookie"
+    run etrace doctor --cookie-file "$BATS_TEST_TMPDIR/cookie" -n "$NODE"
+    assert_failure 3
+    assert_line --regexp '^FAIL +cookie +.*can be used by others'
+    assert_line --partial 'hint: chmod 400'
+}
+
+@test "a node whose rex hangs" {
+    on_node 'sys:suspend(rex)'
+    run etrace doctor -n "$NODE"
+    on_node 'sys:resume(rex)'
+    assert_failure 3
+    assert_line --regexp '^ok +handshake '
+    assert_line --regexp '^FAIL +rex +its rex process does not answer'
+}
+
+@test "by its process, and by its port without epmd" {
+    local pid port
+    pid=$(<"$(node_dir "$NODE")/pid")
+    run etrace doctor -p "$pid"
+    assert_success
+    assert_line --partial "connected to $NODE"
+    port=$(etrace nodes --json | jq -r --arg n "$NODE" 'select(.node == $n) | .port')
+    run env ERL_EPMD_PORT=1 "$ETRACE_BIN" doctor -n "$NODE" --port "$port"
+    assert_success
+    assert_line --partial 'not asked (--port)'
+}
+
+@test "what doctor does not take" {
+    run etrace doctor "$NODE"
+    assert_failure 2
+    run etrace doctor -n a -n b
+    assert_failure 2
+    run etrace doctor -p nothing
+    assert_failure 2
+}
+
+@test "nodes: this one can be reached, and it is said why another cannot" {
+    run etrace nodes
+    assert_success
+    assert_line --regexp "^$NODE +[0-9]+  ok$"
+
+    printf wrongcookie >"$BATS_TEST_TMPDIR/cookie"
+    chmod 600 "$BATS_TEST_TMPDIR/cookie"
+    run etrace nodes --cookie-file "$BATS_TEST_TMPDIR/cookie" 127.0.0.1
+    assert_success
+    assert_line --regexp "^$NODE +[0-9]+  the cookie does not match"
+    assert_line --regexp '^ +hint: '
+    # The node logs who was refused.
+    live_snapshot
+}
+
+@test "nodes as JSON, by the schema; and where no epmd runs" {
+    run etrace nodes --json
+    assert_success
+    jq -es --arg n "$NODE" 'map(select(.node == $n)) | length == 1 and .[0].reachable' <<<"$output"
+    validate
+    run --separate-stderr env ERL_EPMD_PORT=1 "$ETRACE_BIN" nodes
+    assert_success
+    assert_equal "$output" ''
+    assert_regex "$stderr" 'no epmd runs there \(port 1\)'
+    run etrace nodes no-such-host.invalid
+    assert_failure 3
+}
+
+@test "completion knows the node's modules and functions, and keeps them for itself" {
+    export XDG_CACHE_HOME=$BATS_TEST_TMPDIR/cache
+    offers() { etrace __complete -n "$NODE" "$1" | grep -qxF -- "$2"; }
+    # Nobody waits for a node that is slow; the answer is there the next time.
+    until_true 20 offers wor work:
+    until_true 20 offers work:wa work:warm/0
+    until_true 20 offers list lists:
+    run etrace __complete -n "${NODE%@*}" --no
+    assert_output --partial -- '--node'
+    run etrace __complete -n "${NODE%_*}"
+    assert_line "${NODE%@*}"
+    assert_equal "$(stat -c %a "$XDG_CACHE_HOME/etrace")" 700
+    assert_equal "$(stat -c %a "$XDG_CACHE_HOME"/etrace/* | sort -u)" 600
+    run find "$XDG_CACHE_HOME/etrace" -name '*.*'
+    assert_output ''
+    # A node that is gone: what was known is still offered, at once.
+    run etrace __complete -n nobody@127.0.0.1 list
+    assert_success
+    assert_output ''
+}

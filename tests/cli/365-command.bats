@@ -1,0 +1,229 @@
+#!/usr/bin/env bats
+# A command behind --: its node is traced from the first thing that it does, and it remains the user's command, with its
+# output, its input, its signals and its status.
+
+bats_require_minimum_version 1.5.0
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+
+setup() {
+    export PATH=${ETRACE_ERL%/*}:$PATH
+    OUT=$BATS_TEST_TMPDIR/out
+    ERR=$BATS_TEST_TMPDIR/err
+    unset ETRACE_NODE
+}
+
+# Nothing of it is left: no directory, no node that epmd knows.
+teardown() {
+    local left=0
+    compgen -G "$TMPDIR/etrace-*" && left=1
+    unnamed && left=1
+    return "$left"
+}
+
+unnamed() { "${ETRACE_ERL%/*}/epmd" -names 2>/dev/null | grep -q ' etrace_[0-9]'; }
+
+etrace() { timeout 100 "$ETRACE_BIN" "$@"; }
+
+@test "a node without a name: its first call, its output, its status" {
+    run --separate-stderr etrace 'lists:seq/2 -> return' -- \
+        erl -noshell -eval 'io:format("said ~p~n", [lists:seq(1, 3)]), timer:sleep(500), halt(7).'
+    assert_failure 7
+    assert_line 'said [1,2,3]'
+    assert_line --partial ' call lists:seq(1, 3)'
+    assert_line --partial ' return lists:seq/2 = [1,2,3]'
+    assert_regex "$stderr" 'etrace_[0-9]+@127.0.0.1 · OTP .* · ends with the command'
+}
+
+@test "a node with a name keeps it, and its cookie" {
+    run --separate-stderr etrace 'lists:seq/2' -- \
+        erl -noshell -name "commanded_$$@127.0.0.1" -setcookie other -eval 'lists:seq(1, 4), timer:sleep(500), halt().'
+    assert_success
+    assert_line --partial ' call lists:seq(1, 4)'
+    assert_regex "$stderr" "commanded_$$@127.0.0.1 · OTP"
+}
+
+@test "events go into a file, the output stays the command's" {
+    run --separate-stderr etrace -q -o "$BATS_TEST_TMPDIR/events.json" --as summary 'lists:seq/2' -- \
+        erl -noshell -eval 'lists:seq(1, 5), timer:sleep(500), halt().'
+    assert_success
+    assert_equal "$stderr" ''
+    run jq -r 'select(.type == "call") | .args | join(",")' "$BATS_TEST_TMPDIR/events.json"
+    assert_output 1,5
+}
+
+@test "its input is the user's" {
+    run --separate-stderr bash -c 'echo 6 |
+        timeout 100 "$ETRACE_BIN" "lists:seq(2, _)" -- erl -noshell -eval "{ok, [N]} = io:fread([], \"~d\"), lists:seq(2, N), timer:sleep(500), halt(3)."'
+    assert_failure 3
+    assert_output --partial ' call lists:seq(2, 6)'
+}
+
+@test "what the node starts sees the environment as it was" {
+    export ERL_AFLAGS='-kernel shell_history disabled'
+    run --separate-stderr etrace 'x:y/0' -- \
+        erl -noshell -eval 'io:format("~ts~p", [os:cmd("env | grep -e ETRACE_ -e FLAGS"), init:get_argument(kernel)]), halt().'
+    assert_success
+    assert_line --partial 'ERL_AFLAGS=-kernel shell_history disabled'
+    refute_line --partial ETRACE_HOLD
+    refute_line --partial ETRACE_AFLAGS
+    assert_output --partial '["shell_history","disabled"]'
+}
+
+@test "a module that is loaded later is traced then" {
+    mkdir "$BATS_TEST_TMPDIR/ebin"
+    printf '%s\n' '-module(later_on).' '-export([f/1]).' 'f(N) -> N.' >"$BATS_TEST_TMPDIR/later_on.erl"
+    "$ETRACE_ERLC" -o "$BATS_TEST_TMPDIR/ebin" "$BATS_TEST_TMPDIR/later_on.erl"
+    # In the code path from the beginning: its first call is seen.
+    run --separate-stderr etrace 'later_on:f/1' -- \
+        erl -noshell -pa "$BATS_TEST_TMPDIR/ebin" -eval 'later_on:f(1), timer:sleep(500), halt().'
+    assert_line --partial ' call later_on:f(1)'
+    # Not there yet: from the moment on when it is noticed.
+    run --separate-stderr etrace 'later_on:f/1' -- erl -noshell -eval "true = code:add_path(\"$BATS_TEST_TMPDIR/ebin\"), \
+        [begin later_on:f(N), timer:sleep(100) end || N <- lists:seq(1, 60)], halt()."
+    assert_line --partial ' call later_on:f(60)'
+}
+
+@test "a release is held before its first application starts" {
+    local rel=$BATS_TEST_TMPDIR/rel
+    mkdir -p "$rel/bin" "$rel/releases/1" "$rel/ebin"
+    cat >"$rel/early.erl" <<'ERL'
+-module(early).
+-behaviour(application).
+-export([start/2, stop/1, work/1, init/1]).
+start(_, _) -> work(first), supervisor:start_link(?MODULE, []).
+stop(_) -> ok.
+init([]) -> spawn(fun() -> timer:sleep(500), halt(6) end), {ok, {#{}, []}}.
+work(What) -> What.
+ERL
+    "$ETRACE_ERLC" -o "$rel/ebin" "$rel/early.erl"
+    echo '{application, early, [{description, "early"}, {vsn, "1"}, {modules, [early]}, {registered, []},
+        {applications, [kernel, stdlib]}, {mod, {early, []}}]}.' >"$rel/ebin/early.app"
+    (cd "$rel" && "$ETRACE_ERL" -noshell -pa ebin -eval 'V = fun(A) -> application:load(A), {ok, X} = application:get_key(A, vsn), X end,
+        ok = file:write_file("releases/1/early.rel", io_lib:format("~p.~n", [{release, {"early", "1"}, {erts, erlang:system_info(version)},
+            [{A, V(A)} || A <- [kernel, stdlib, early]]}])),
+        ok = systools:make_script("releases/1/early", [silent, local, {path, ["ebin"]}]) =:= ok orelse element(1, ok), halt().' \
+        </dev/null >log 2>&1) || true
+    [ -f "$rel/releases/1/early.boot" ] || fail "no boot script: $(cat "$rel/log")"
+    echo '15 1' >"$rel/releases/start_erl.data"
+    # shellcheck disable=SC2016  # for the script
+    printf '#!/bin/sh\nexec erl -boot "${0%%/*}/../releases/1/early" -mode embedded -noshell -name "$NAME" -setcookie its_own\n' >"$rel/bin/early"
+    chmod +x "$rel/bin/early"
+    export NAME=early_$$@127.0.0.1
+    run --separate-stderr etrace 'early:work/1' -- "$rel/bin/early"
+    assert_failure 6
+    assert_line --partial ' call early:work(first)'
+    assert_regex "$stderr" "early_$$@127.0.0.1 · OTP"
+}
+
+@test "iex and mix" {
+    command -v iex || fail 'no iex beside erl'
+    run --separate-stderr etrace 'Enum.sum/1 -> return' -- elixir -e 'IO.inspect(Enum.sum([1, 2])); Process.sleep(500); System.halt(4)'
+    assert_failure 4
+    assert_line --partial ' call Enum.sum([1, 2])'
+    run --separate-stderr bash -c 'echo "Enum.sum([3, 4]); Process.sleep(500); System.halt(5)" | timeout 100 "$ETRACE_BIN" Enum.sum/1 -- iex --dot-iex ""'
+    assert_failure 5
+    assert_output --partial ' call Enum.sum([3, 4])'
+}
+
+@test "what a project has compiled is traced from its first call on" {
+    mkdir -p "$BATS_TEST_TMPDIR/proj/lib"
+    cd "$BATS_TEST_TMPDIR/proj"
+    echo 'defmodule Proj.MixProject do
+        use Mix.Project
+        def project, do: [app: :proj, version: "1.0.0"]
+    end' >mix.exs
+    echo 'defmodule Proj do
+        def hello(who), do: {:hello, who}
+    end' >lib/proj.ex
+    timeout 100 mix compile >log 2>&1 || fail "$(cat log)"
+    run --separate-stderr etrace 'Proj.hello/1' -- mix run -e 'Proj.hello(:first); Process.sleep(500); IO.inspect(System.get_env("ETRACE_PATHS"))'
+    assert_success
+    assert_line --partial ' call Proj.hello(:first)'
+    assert_line nil
+}
+
+up() { grep -q '^up$' "$OUT"; }
+
+@test "signals reach it; a signal that ends it is its status" {
+    for signal in TERM HUP; do
+        "$ETRACE_BIN" -q 'lists:seq/2' -- sh -c 'erl -noshell -noinput -eval "io:put_chars(\"up\n\")." & trap "kill -KILL $!; exit 33" TERM HUP; wait' \
+            </dev/null >"$OUT" 2>"$ERR" 3>&- &
+        TRACER=$!
+        until_true 30 up || fail "$(cat "$ERR")"
+        kill "-$signal" "$TRACER"
+        until_true 30 gone "$TRACER" || fail "does not end with $signal"
+        status=0
+        wait "$TRACER" || status=$?
+        assert_equal "$status" 33
+        : >"$OUT"
+    done
+    run etrace 'lists:seq/2' -- sh -c 'erl -noshell -eval "timer:sleep(200), halt()." ; kill -KILL $$'
+    assert_failure 137
+}
+
+@test "what is killed lets it go on" {
+    "$ETRACE_BIN" -q 'lists:seq/2' -- erl -noshell -noinput -eval 'io:put_chars("up\n"), timer:sleep(1000), halt().' \
+        </dev/null >"$OUT" 2>"$ERR" 3>&- &
+    TRACER=$!
+    until_true 30 up
+    kill -KILL "$TRACER"
+    wait "$TRACER" || true
+    until_true 30 gone "$TRACER"
+    compgen -G "$TMPDIR/etrace-*" >"$BATS_TEST_TMPDIR/left" || true
+    xargs -r rm -rf <"$BATS_TEST_TMPDIR/left"
+    until_true 30 not unnamed
+}
+
+not() { ! "$@"; }
+
+@test "a limit ends the trace, not the command" {
+    run --separate-stderr etrace --limit 1 'lists:seq/2' -- \
+        erl -noshell -eval '[begin lists:seq(1, N), timer:sleep(100) end || N <- [1, 2, 3, 4, 5]], io:put_chars("all done\n"), halt(8).'
+    assert_failure 8
+    assert_line 'all done'
+    assert_equal "$(grep -c ' call ' <<<"$output")" 1
+}
+
+@test "a verdict ends both" {
+    run --separate-stderr etrace --fail-on 'args[2] == 3' 'lists:seq/2' -- \
+        erl -noshell -noinput -eval '[begin lists:seq(1, N), timer:sleep(100) end || N <- lists:seq(1, 1000)], io:put_chars("all done\n").'
+    assert_failure 10
+    refute_line 'all done'
+    assert_regex "$stderr" "etrace: --fail-on 'args\[2\] == 3' holds: .* call lists:seq\(1, 3\)"
+    run --separate-stderr etrace --expect 'args[2] > 2' 'lists:seq/2' -- erl -noshell -eval 'lists:seq(1, 2), timer:sleep(500), halt().'
+    assert_failure 11
+}
+
+@test "a command that starts no node" {
+    run --separate-stderr etrace 'lists:seq/2' -- true
+    assert_failure 3
+    assert_regex "$stderr" '^etrace: true ended without having started a node'
+    run etrace 'lists:seq/2' -- sh -c 'exit 9'
+    assert_failure 9
+    run etrace 'lists:seq/2' -- /no/such/command
+    assert_failure 2
+    assert_line 'etrace: cannot start /no/such/command: No such file or directory'
+}
+
+@test "what is wrong is said before anything is started" {
+    for args in "'lists:seq(' --" "lists:seq/2 -- " "-n x lists:seq/2 --" "--port 3 lists:seq/2 --"; do
+        run bash -c "timeout 60 '$ETRACE_BIN' ${args/% /} $([[ $args == *'-- ' ]] || echo "touch '$BATS_TEST_TMPDIR/started'")"
+        assert_failure 2
+        [ ! -e "$BATS_TEST_TMPDIR/started" ]
+    done
+}
+
+@test "demo: the shop from the first order on, and nothing of it afterwards" {
+    run --separate-stderr etrace demo --limit 2
+    assert_success
+    assert_line -n 0 --partial ' call shop_orders:place('
+    assert_regex "$stderr" ' · 1 function · '
+    run --separate-stderr etrace demo --for 2s -c 'shop_stock:_ -> return'
+    assert_success
+    assert_output --partial 'shop_stock:price/1'
+    run env PATH=/nonexistent "$ETRACE_BIN" demo
+    assert_failure 2
+    assert_line 'hint: the demo needs an erl of OTP 27 or newer in $PATH'
+}

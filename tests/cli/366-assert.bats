@@ -1,0 +1,114 @@
+#!/usr/bin/env bats
+# --expect and --fail-on on a live node: the trace stops when the verdict is in.
+
+bats_require_minimum_version 1.5.0
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+
+setup_file() {
+    live_begin asserted
+    # A recording to be judged: two calls, one of which fails.
+    "$ETRACE_BIN" -n "$LIVE_NODE" -qq -o "$BATS_FILE_TMPDIR/scene.etr" --limit 2 --for 60s 'lists:seq/2 -> return' \
+        </dev/null >"$BATS_FILE_TMPDIR/out" 2>&1 3>&- &
+    until_true 30 recorded || return 1
+    wait "$!"
+}
+
+recorded() {
+    on_node 'lists:seq(1, 3), catch lists:seq(a, b)'
+    [[ $(wc -l <"$BATS_FILE_TMPDIR/out") -ge 3 ]]
+}
+
+scene() { timeout 60 "$ETRACE_BIN" replay "$@" "$BATS_FILE_TMPDIR/scene.etr"; }
+
+teardown_file() { live_end; }
+setup() { live_setup; }
+teardown() { live_teardown; }
+
+@test "--fail-on stops at the event that it holds for" {
+    trace --fail-on 'ret == [1, 2]' 'lists:seq/2 -> return'
+    on_node 'lists:seq(1, 1)'
+    on_node 'lists:seq(1, 2)'
+    trace_wait 30
+    assert_equal "$status" 10
+    assert_regex "$talk" "etrace: --fail-on 'ret == \[1, 2\]' holds: .* return lists:seq/2 = \[1,2\]"
+    assert_regex "$talk" 'session destroyed'
+}
+
+@test "--expect stops as soon as all have held" {
+    trace --expect 'ret == [1, 2]' --expect 'args[1] == 3' 'lists:seq/2 -> return'
+    on_node 'lists:seq(1, 2)'
+    on_node 'lists:seq(3, 4)'
+    trace_wait 30
+    assert_equal "$status" 0
+}
+
+@test "with both, it goes on to the end" {
+    trace --expect 'ret == [1, 2]' --fail-on 'class == error' 'lists:seq/2 -> return'
+    on_node 'lists:seq(1, 2)'
+    on_node 'catch lists:seq(a, b)'
+    trace_wait 30
+    assert_equal "$status" 10
+}
+
+@test "what never came is said in the end, with what comes before it" {
+    traced --expect 'ret == [9]' --expect 'ret == [1]' 'lists:seq/2 -> return' -- 'lists:seq(1, 1)'
+    assert_equal "$status" 11
+    assert_regex "$talk" "etrace: --expect 'ret == \[9\]' held for no event"
+    refute_regex "$talk" "--expect 'ret == \[1\]'"
+    # A node that goes away is the greater trouble.
+    run timeout 60 "$ETRACE_BIN" -n nobody@127.0.0.1 --expect 'dur > 1s' lists:seq/2
+    assert_failure 3
+}
+
+@test "a recording: nothing was asserted, nothing is judged" {
+    run scene
+    assert_success
+}
+
+@test "a recording: --fail-on says which event it was" {
+    run --separate-stderr scene --fail-on 'dur > 100s' --fail-on 'class == error'
+    assert_failure 10
+    assert_regex "$stderr" "^etrace: --fail-on 'class == error' holds: .* exception lists:seq/2 error:"
+    run scene --fail-on 'dur > 100s'
+    assert_success
+}
+
+@test "a recording: each --expect must have held" {
+    run scene --expect 'ret == [1, 2, 3]'
+    assert_success
+    run --separate-stderr scene --expect 'ret == [1, 2, 3]' --expect 'dur > 100s'
+    assert_failure 11
+    assert_equal "$stderr" "etrace: --expect 'dur > 100s' held for no event"
+}
+
+@test "what is filtered out is not judged" {
+    run scene -e 'ret == [1, 2, 3]' --fail-on 'class == error'
+    assert_success
+    run scene -e 'class == error' --expect 'ret == [1, 2, 3]'
+    assert_failure 11
+}
+
+@test "an assertion that is wrong is refused like a filter" {
+    run scene --expect 'size >'
+    assert_failure 2
+    run scene --fail-on 'text =~ "("'
+    assert_failure 2
+}
+
+@test "a condition on results that nobody asks for is warned of" {
+    traced --fail-on 'dur >= 0ns' 'lists:seq/2' -- 'lists:seq(1, 1)'
+    assert_equal "$status" 0
+    assert_regex "$talk" "etrace: warning: --fail-on 'dur >= 0ns' looks at results, for which no expression asks"
+    traced --fail-on 'dur >= 0ns' 'lists:seq/2 -> return' -- 'lists:seq(1, 1)'
+    assert_equal "$status" 10
+    refute_regex "$talk" warning
+}
+
+@test "--limit with events of a flag that brings more than was asked for" {
+    trace --limit 2 '@spawn'
+    on_node '[begin {P, M} = spawn_monitor(fun() -> ok end), receive {_, M, _, P, _} -> ok end end || _ <- [1, 2, 3]]'
+    trace_wait 30
+    assert_equal "$(grep -c ' spawn ' <<<"$output")" 2
+}

@@ -1,0 +1,44 @@
+#!/usr/bin/env bats
+# Every recipe, run on the shop as it is written, shows something.
+
+bats_require_minimum_version 1.5.0
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/node
+
+setup_file() {
+    local ebin=$BATS_FILE_TMPDIR/ebin
+    mkdir "$ebin"
+    "$ETRACE_ERLC" -o "$ebin" "$ETRACE_ROOT"/share/demo/*.erl
+    node_start shop +pc unicode -kernel logger_level critical -pa "$ebin" -s shop start
+    export ETRACE_NODE=$NODE PATH=${ETRACE_ERL%/*}:$PATH
+}
+
+teardown_file() { node_stop "$ETRACE_NODE"; }
+
+# As somebody would end it who has seen enough; the pipes behind it are left as they are.
+etrace() {
+    case " $* " in
+        *' replay '* | *' -- '* | *' --fail-on '*) timeout 60 "$ETRACE_BIN" "$@" ;;
+        *) timeout 60 "$ETRACE_BIN" --for 40s --limit 2 "${@/#5s/40s}" ;;
+    esac
+}
+export -f etrace
+
+# Its command as it stands there; what it says on the side does not count.
+shows() { # FILE
+    local command
+    command=$(sed -n '3{s/^    \$ //p;q}' "$1")
+    [[ $command == etrace\ * ]] || return 1
+    (cd "$BATS_TEST_TMPDIR" && bash -c "$command" >out 2>err </dev/null 3>&-) && [[ -s $BATS_TEST_TMPDIR/out ]]
+}
+
+@test "each recipe shows something on the shop" {
+    local failed=() file count=0
+    for file in "$ETRACE_ROOT"/share/recipes/*.recipe; do
+        count=$((count + 1))
+        shows "$file" || failed+=("${file##*/}: $(cat "$BATS_TEST_TMPDIR/err")")
+    done
+    [ "$count" -ge 20 ]
+    [ "${#failed[@]}" -eq 0 ] || fail "$(printf '%s\n' "${failed[@]}")"
+}

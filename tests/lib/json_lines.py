@@ -1,0 +1,22 @@
+#!/usr/bin/python3
+"""json_lines.py SCHEMA FILE... - every line of the files is valid by the JSON Schema; says how many there were, or what is wrong."""
+import json
+import sys
+
+import jsonschema
+
+with open(sys.argv[1], encoding="utf-8") as f:
+    schema = json.load(f)
+jsonschema.Draft202012Validator.check_schema(schema)
+validator = jsonschema.Draft202012Validator(schema)
+lines = bad = 0
+for path in sys.argv[2:]:
+    with open(path, encoding="utf-8") as f:
+        for line in f:
+            lines += 1
+            error = next(validator.iter_errors(json.loads(line)), None)
+            if error:
+                bad += 1
+                print(f"{path}: {error.message}\n    {line[:300].rstrip()}")
+print(f"{lines} lines, {bad} wrong")
+sys.exit(bad > 0)
