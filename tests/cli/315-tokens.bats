@@ -78,7 +78,7 @@ label='{order, 12}'
     theirs=$(tracer)
     run "$ETRACE_BIN" -n "$NODE" @seq_trace
     assert_failure 3
-    assert_output 'etrace: somebody else is the system tracer of sequential tracing on the node'
+    assert_line 'etrace: somebody else is the system tracer of sequential tracing on the node'
     assert_equal "$(tracer)" "$theirs"
     # What needs no such tracer is not concerned.
     traced --json work:one/1 -- 'work:one(1)'
