@@ -133,7 +133,7 @@ tracer(S = #s{why = ok, options = O}) ->
     {ok, State} = open({maps:get(buffer, O, 1048576), maps:get(count, O, 64), maps:get(size, O, 1024),
         maps:get(depth, O, 16), maps:get(items, O, 1024), maps:get(limit, O, 0), maps:get(rate, O, 0),
         maps:get(redact, O, [])}),
-    lists:foreach(fun exclude/1, [self(), S#s.janitor, S#s.namer, S#s.worker] ++ [P || P <- [channel(S)], P =/= none]),
+    lists:foreach(fun exclude/1, [self(), S#s.janitor, S#s.namer, S#s.worker | channel(S)]),
     S#s{tracer = State};
 tracer(S = #s{options = O}) ->
     S#s{tracer = fallback, fb = fb_new(O)}.
@@ -144,7 +144,28 @@ bell() -> erlang:system_info(otp_release) =:= "27".
 
 %% What carries the distribution to the client: tracing it would trace the tracing.
 channel(#s{node = Node}) ->
-    case lists:keyfind(Node, 1, erlang:system_info(dist_ctrl)) of {_, P} -> P; false -> none end.
+    case lists:keyfind(Node, 1, erlang:system_info(dist_ctrl)) of
+        {_, P} when is_pid(P) -> [P | [X || Sup <- tls_supervisors(P), X <- tls_processes(Sup)]];
+        {_, P} -> [P];
+        false -> []
+    end.
+
+%% With TLS it is the process that sends; beside it, below a supervisor of their own, is one that receives.
+tls_supervisors(P) ->
+    [L || L <- links(P), began(L) =:= {supervisor, tls_dyn_connection_sup, 1}].
+
+tls_processes(Sup) ->
+    Pids = [P || P <- links(Sup), is_pid(P), element(1, began(P)) =/= supervisor],
+    lists:usort([Sup | Pids] ++ [Port || P <- Pids, Port <- links(P), is_port(Port)]).
+
+links(P) ->
+    case is_pid(P) andalso process_info(P, links) of {links, L} -> L; _ -> [] end.
+
+began(P) ->
+    case is_pid(P) andalso process_info(P, dictionary) of
+        {dictionary, D} -> proplists:get_value('$initial_call', D, {none});
+        _ -> {none}
+    end.
 
 session(S = #s{tracer = fallback}) ->
     S#s{session = trace:session_create(etrace, self(), [])};

@@ -12,6 +12,9 @@ struct node_opts {
     const char *os_pid;
     const char *cookie_file;
     int64_t port;
+    bool cluster, reattach;
+    bool tls, tls_no_verify;
+    const char *tls_ca, *tls_cert, *tls_key, *tls_optfile;
     bool fallback;
 };
 extern const struct opt_group node_group;

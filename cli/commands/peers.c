@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "../ground/mem.h"
+#include "target.h"
 
 #define READY_MS 10000
 #define LEAVE_MS 5000
@@ -55,16 +56,13 @@ static void on_readable(void *owner)
 
 static bool attach(struct peer *p, const struct node_opts *o, const char *name, const struct session_options *session, struct err *e)
 {
-    struct node_target target = {.name = name, .port = (int)o->port, .cookie_file = o->cookie_file};
     struct session_handlers handlers = {.data = p, .batch = on_batch, .reply = on_reply};
+    struct target target;
 
-    if (o->os_pid) {
-        char *end;
-        target.ospid = strtol(o->os_pid, &end, 10);
-        if (*end || target.ospid <= 0)
-            return err_set(e, ERR_USAGE, "--pid takes the number of an operating system process, not '%s'", o->os_pid);
-    }
-    p->session = session_open(&target, session, &handlers, e);
+    if (!target_init(&target, o, name, e))
+        return false;
+    p->session = session_open(&target.node, session, &handlers, e);
+    target_release(&target);
     return p->session && session_wait(p->session, 0, READY_MS, e);
 }
 

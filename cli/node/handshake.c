@@ -10,7 +10,7 @@
 #define HEARD_MAX 2048
 
 struct talk {
-    int fd;
+    struct stream *stream;
     int64_t deadline;
     unsigned char heard[HEARD_MAX];
     size_t nheard;
@@ -54,7 +54,7 @@ static int cb_write(void *ctx, const char *buf, ssize_t *len, unsigned tmo UNUSE
 {
     struct talk *t = ctx;
 
-    return error_of(net_write(t->fd, buf, (size_t)*len, t->deadline));
+    return error_of(stream_write(t->stream, buf, (size_t)*len, t->deadline));
 }
 
 static int cb_writev(void *ctx, const void *iov, int count, ssize_t *len, unsigned tmo UNUSED)
@@ -65,7 +65,7 @@ static int cb_writev(void *ctx, const void *iov, int count, ssize_t *len, unsign
 
     *len = 0;
     for (int i = 0; i < count && s == NET_OK; i++) {
-        s = net_write(t->fd, v[i].iov_base, v[i].iov_len, t->deadline);
+        s = stream_write(t->stream, v[i].iov_base, v[i].iov_len, t->deadline);
         *len += (ssize_t)v[i].iov_len;
     }
     return error_of(s);
@@ -76,7 +76,7 @@ static int cb_read(void *ctx, char *buf, ssize_t *len, unsigned tmo UNUSED)
     struct talk *t = ctx;
     size_t got = 0, keep;
 
-    t->ended = net_read(t->fd, buf, (size_t)*len, t->deadline, &got);
+    t->ended = stream_read(t->stream, buf, (size_t)*len, t->deadline, &got);
     if (t->ended == NET_CLOSED) {
         *len = 0;
         return 0;
@@ -88,9 +88,15 @@ static int cb_read(void *ctx, char *buf, ssize_t *len, unsigned tmo UNUSED)
     return error_of(t->ended);
 }
 
-static int cb_header_size(void *ctx UNUSED, int *size)
+/* Of a packet's length, until the handshake is over. */
+static size_t header_size(const struct talk *t)
 {
-    *size = 2;
+    return t->stream->tls ? 4 : 2;
+}
+
+static int cb_header_size(void *ctx, int *size)
+{
+    *size = (int)header_size(ctx);
     return 0;
 }
 
@@ -106,7 +112,7 @@ static int cb_accepted(void *ctx UNUSED)
 
 static int cb_fd(void *ctx, int *fd)
 {
-    *fd = ((struct talk *)ctx)->fd;
+    *fd = ((struct talk *)ctx)->stream->fd;
     return 0;
 }
 
@@ -128,18 +134,19 @@ static ei_socket_callbacks callbacks = {
 
 /* ---- what was heard ---- */
 
-/* The next packet: two bytes of length, then so many. */
+/* The next packet: its length, then so many bytes. */
 static bool packet(const struct talk *t, size_t *at, struct str *ret)
 {
-    size_t len;
+    size_t header = header_size(t), len = 0;
 
-    if (t->nheard - *at < 2)
+    if (t->nheard - *at < header)
         return false;
-    len = (size_t)t->heard[*at] << 8 | t->heard[*at + 1];
-    if (t->nheard - *at - 2 < len)
+    for (size_t i = 0; i < header; i++)
+        len = len << 8 | t->heard[*at + i];
+    if (t->nheard - *at - header < len)
         return false;
-    *ret = (struct str){(const char *)t->heard + *at + 2, len};
-    *at += 2 + len;
+    *ret = (struct str){(const char *)t->heard + *at + header, len};
+    *at += header + len;
     return true;
 }
 
@@ -162,13 +169,15 @@ static bool says(struct str p, const char *word)
 static enum handshake_result classify(const struct talk *t, char ret_name[NODE_NAME_MAX + 1])
 {
     struct str status, challenge, last;
-    size_t at = 0;
+    size_t at = 0, header = header_size(t);
 
+    if (t->ended == NET_TLS)
+        return HANDSHAKE_INSECURE;
     if (!t->nheard)
         return t->ended == NET_TIMEOUT ? HANDSHAKE_SILENT : HANDSHAKE_CLOSED;
-    if (t->nheard >= 2 && t->heard[0] == 0x15 && t->heard[1] == 0x03)
+    if (header == 2 && t->nheard >= 2 && t->heard[0] == 0x15 && t->heard[1] == 0x03)
         return HANDSHAKE_TLS; /* an alert record */
-    if (t->heard[0] != 0 || (t->nheard > 2 && t->heard[2] != 's'))
+    if (t->heard[0] != 0 || (t->nheard > header && t->heard[header] != 's'))
         return HANDSHAKE_FOREIGN;
     if (!packet(t, &at, &status))
         return t->ended == NET_TIMEOUT ? HANDSHAKE_SILENT : HANDSHAKE_BROKEN;
@@ -215,10 +224,10 @@ static void silence(void)
     ei_set_tracelevel(0);
 }
 
-enum handshake_result handshake(int fd, const char *cookie, int64_t deadline, struct node_conn *ret_conn)
+enum handshake_result handshake(struct stream *stream, const char *cookie, int64_t deadline, struct node_conn *ret_conn)
 {
     ei_cnode ec;
-    struct talk t = {.fd = fd, .deadline = deadline};
+    struct talk t = {.stream = stream, .deadline = deadline};
     struct in_addr nowhere = {0};
     char host[256] = "";
     enum handshake_result result;
@@ -233,7 +242,7 @@ enum handshake_result handshake(int fd, const char *cookie, int64_t deadline, st
     if (ei_connect_xinit_ussi(&ec, host, NULL, NULL, &nowhere, cookie, 0, &callbacks, sizeof callbacks, &t) < 0)
         return HANDSHAKE_BROKEN;
     int got = ei_xconnect_host_port_tmo(&ec, &nowhere, 1, EI_SCLBK_INF_TMO);
-    wipe(&ec, fd);
+    wipe(&ec, stream->fd);
     result = got < 0 ? classify(&t, ret_conn->node) : HANDSHAKE_OK;
     if (result != HANDSHAKE_OK)
         return result;
@@ -244,6 +253,6 @@ enum handshake_result handshake(int fd, const char *cookie, int64_t deadline, st
     ret_conn->self.id = self->num;
     ret_conn->self.serial = self->serial;
     ret_conn->self.creation = self->creation;
-    ei_close_connection(fd); /* forgets the socket; see cb_close() */
+    ei_close_connection(stream->fd); /* forgets the socket; see cb_close() */
     return HANDSHAKE_OK;
 }

@@ -321,7 +321,7 @@ bool session_on_readable(struct session *s, struct err *e)
 /* We may have slept ourselves: what waits in the socket is heard first. */
 static bool something_came(const struct session *s)
 {
-    struct pollfd p = {.fd = s->dist.fd, .events = POLLIN};
+    struct pollfd p = {.fd = s->dist.stream.fd, .events = POLLIN};
 
     return poll(&p, 1, 0) > 0;
 }
@@ -416,7 +416,7 @@ struct session *session_open(const struct node_target *target, const struct sess
 
 int session_fd(const struct session *s)
 {
-    return s->state == SESSION_FAILED || s->state == SESSION_GONE ? -1 : s->dist.fd;
+    return s->state == SESSION_FAILED || s->state == SESSION_GONE ? -1 : s->dist.stream.fd;
 }
 
 enum session_state session_state(const struct session *s)
