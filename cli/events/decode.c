@@ -25,6 +25,7 @@ static const struct layout {
     [ETW_GC_MINOR_START] = T(1), [ETW_GC_MINOR_END] = T(1), [ETW_GC_MAJOR_START] = T(1), [ETW_GC_MAJOR_END] = T(1),
     [ETW_GC_MAX_HEAP_SIZE] = T(1), [ETW_SEQ_TRACE] = T(2), [ETW_SYSTEM] = T(2),
     [ETW_LOST] = T(0),     [ETW_HELLO] = T(1),     [ETW_NAME] = T(1),         [ETW_NOTICE] = T(2),
+    [ETW_TICK] = T(0),
 };
 
 void decode_ring_init(struct decode_ring *r, uint32_t id)
