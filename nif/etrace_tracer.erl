@@ -392,6 +392,10 @@ request(Id, Bin, S) ->
     end.
 
 request_do(ping, Id, S) -> reply(Id, {ok, pong}, S);
+request_do(time, Id, S) -> % and soon a batch, which says up to when all was told
+    reply(Id, {ok, {erlang:monotonic_time(nanosecond), erlang:system_time(nanosecond)}}, meta(S, tick, []));
+request_do(nodes, Id, S) ->
+    reply(Id, {ok, {[atom_to_binary(N) || N <- nodes(visible)], [atom_to_binary(N) || N <- nodes(hidden), N =/= S#s.node]}}, S);
 request_do(info, Id, S) -> reply(Id, {ok, info(S)}, S);
 request_do({arm, Map}, Id, S) when is_map(Map) -> arm(Id, Map, S);
 request_do(disarm, Id, S) -> reply(Id, {ok, true}, disarm(S));

@@ -7,7 +7,7 @@
 #include "../events/recfile.h"
 #include "../ground/mem.h"
 #include "../node/arm.h"
-#include "peers.h"
+#include "together.h"
 
 #define BACKLOG_FULL (8u << 20) /* unwritten output at which no more is asked from the nodes */
 #define BACKLOG_LOW (1u << 20)
@@ -22,6 +22,8 @@ struct live {
     struct show show;
     struct pipeline *pipeline;
     struct peers peers;
+    struct together together;
+    enum { BACK_NOT, BACK_CLOCK, BACK_ARMING } back[PEERS_MAX]; /* how far one is that came back */
     struct arm_result armed;
     int64_t until;        /* loop_now() time at which it stops, -1: none */
     int64_t gone_by;      /* once it is stopping */
@@ -39,10 +41,6 @@ static void fail(struct live *l, const struct err *e)
         l->status = status;
 }
 
-static void on_failed(void *data, struct peer *p UNUSED, const struct err *e)
-{
-    fail(data, e);
-}
 
 static void stop(struct live *l)
 {
@@ -61,12 +59,9 @@ static void stop_with(struct live *l, const struct err *e)
 
 /* ---- what sessions bring ---- */
 
-static void on_batch(void *data, struct peer *p, const void *batch, size_t len)
+static void took(struct live *l, enum pipeline_status status, const struct err *e)
 {
-    struct live *l = data;
-    struct err e;
-
-    switch (pipeline_batch(l->pipeline, p->index, (struct str){batch, len}, &e)) {
+    switch (status) {
     case PIPELINE_MORE:
         break;
     case PIPELINE_LIMIT:
@@ -78,16 +73,77 @@ static void on_batch(void *data, struct peer *p, const void *batch, size_t len)
         stop(l);
         break;
     case PIPELINE_FAILED:
-        stop_with(l, &e);
+        stop_with(l, e);
         break;
     }
 }
 
-static void on_reply(void *data, struct peer *p UNUSED, const struct session_reply *reply)
+static void on_batch(void *data, struct peer *p, const void *batch, size_t len)
 {
     struct live *l = data;
     struct err e;
 
+    together_batch(&l->together, p);
+    took(l, pipeline_batch(l->pipeline, p->index, (struct str){batch, len}, &e), &e);
+}
+
+static void on_time(void *data, struct peer *p, const struct session_time *time)
+{
+    together_time(&((struct live *)data)->together, p, time);
+}
+
+/* One that may come back is missed, but nothing has failed. */
+static void on_failed(void *data, struct peer *p, const struct err *cause)
+{
+    struct live *l = data;
+    struct err e;
+
+    if (p->away && !l->stopping)
+        ctx_warn(l->ctx, "%s; it is waited for", cause->text);
+    else
+        fail(l, cause);
+    l->back[p->index] = BACK_NOT;
+    took(l, together_down(&l->together, p, cause, &e), &e);
+}
+
+static void on_back(void *data, struct peer *p)
+{
+    struct live *l = data;
+    struct err e;
+
+    l->back[p->index] = BACK_CLOCK;
+    took(l, together_up(&l->together, p, &e), &e);
+    if (!together_ask(&l->together, p, &e))
+        peer_fail(p, &e);
+}
+
+static void banner(struct live *l, const struct peer *p);
+
+/* What came back is traced, or left alone. */
+static void armed_again(struct live *l, struct peer *p, const struct session_reply *reply)
+{
+    struct err e;
+
+    l->back[p->index] = BACK_NOT;
+    arm_result_release(&l->armed);
+    if (reply->ok ? arm_result_read(reply->term, &l->armed, &e) : session_error(reply, &e)) {
+        banner(l, p);
+        return;
+    }
+    ctx_warn(l->ctx, "%s: %s", peer_name(p), e.text);
+    if (!session_stop(p->session, &e))
+        peer_fail(p, &e);
+}
+
+static void on_reply(void *data, struct peer *p, const struct session_reply *reply)
+{
+    struct live *l = data;
+    struct err e;
+
+    if (l->back[p->index] == BACK_ARMING) {
+        armed_again(l, p, reply);
+        return;
+    }
     if (!reply->ok)
         session_error(reply, &e);
     else if (arm_result_read(reply->term, &l->armed, &e))
@@ -140,6 +196,8 @@ static void summary(struct live *l)
     char filtered[64] = "", missing[64] = "";
     uint64_t lost = 0;
 
+    for (size_t i = 0; i < t->nnodes; i++)
+        together_summary(l->ctx, &t->nodes[i]);
     for (size_t i = 0; i < ETW_LOSSES; i++)
         lost += t->lost[i];
     if (t->filtered)
@@ -204,21 +262,47 @@ static bool redacted(const struct limit_opts *limit, struct str keys[static MAX_
 }
 
 /* Compiles once more for this node's OTP, so that what it does not have is refused before anything is sent. */
-static bool arm(struct live *l, struct peer *p, struct err *e)
+static bool arm_request(const struct live *l, const struct peer *p, const struct what_opts *what, struct buf *request, struct err *e)
 {
     const struct session_node *node = session_node(p->session);
     const struct live_options *o = l->o;
     struct asked asked;
-    struct buf request = {0};
 
     asked_init(&asked);
-    arm_result_release(&l->armed);
-    bool ok = asked_compile(&asked, o->what, o->words, &o->view->wheres, node->otp, e) &&
-              asked_arm(&asked, o->what, node->otp, (struct str){node->name, strlen(node->name)}, 0, &request, e) &&
-              peer_ask(p, buf_view(&request), ANSWER_MS, e);
-    buf_release(&request);
+    bool ok = asked_compile(&asked, what, o->words, &o->view->wheres, node->otp, e) &&
+              asked_arm(&asked, what, node->otp, (struct str){node->name, strlen(node->name)}, 0, request, e);
     asked_release(&asked);
     return ok;
+}
+
+static bool arm(struct live *l, struct peer *p, struct err *e)
+{
+    struct buf request = {0};
+
+    arm_result_release(&l->armed);
+    bool ok = arm_request(l, p, l->o->what, &request, e) && peer_ask(p, buf_view(&request), ANSWER_MS, e);
+    buf_release(&request);
+    return ok;
+}
+
+/* A node that has just started may not have loaded what is asked for; nobody waits for its answer here. */
+static void arm_again(struct live *l, struct peer *p)
+{
+    struct what_opts what = *l->o->what;
+    struct buf request = {0};
+    struct err e;
+    uint32_t id;
+
+    what.allow_empty = true;
+    l->back[p->index] = BACK_ARMING;
+    if (!arm_request(l, p, &what, &request, &e)) {
+        ctx_warn(l->ctx, "%s: %s", peer_name(p), e.text);
+        if (!session_stop(p->session, &e))
+            peer_fail(p, &e);
+    } else if (!session_request(p->session, buf_view(&request), ANSWER_MS, &id, &e)) {
+        peer_fail(p, &e);
+    }
+    buf_release(&request);
 }
 
 /* What was asked for stands in a recording, so that a replay reads the events as they were read here. */
@@ -240,7 +324,7 @@ static void record_specs(struct live *l)
 
 static bool attach_all(struct live *l, struct err *e)
 {
-    struct peers_handlers handlers = {.data = l, .batch = on_batch, .reply = on_reply, .failed = on_failed};
+    struct peers_handlers handlers = {.data = l, .batch = on_batch, .reply = on_reply, .failed = on_failed, .time = on_time, .back = on_back};
     struct str keys[MAX_KEYS];
     size_t nkeys = 0;
 
@@ -250,7 +334,12 @@ static bool attach_all(struct live *l, struct err *e)
     if (!peers_open(&l->peers, l->ctx, l->o->node, &options, &handlers, e))
         return false;
     record_specs(l);
+    together_init(&l->together, l->ctx, &l->peers, l->pipeline);
+    if (!together_begin(&l->together, e))
+        return false;
     for (size_t i = 0; i < l->peers.count; i++) {
+        if (l->peers.items[i].away)
+            continue;
         if (!arm(l, &l->peers.items[i], e))
             return false;
         if (l->status)
@@ -271,6 +360,7 @@ static void throttle(struct live *l)
     if (l->stopping || (l->blocked ? backlog > BACKLOG_LOW : backlog < BACKLOG_FULL))
         return;
     l->blocked = !l->blocked;
+    l->together.blocked = l->blocked;
     peers_pull(&l->peers, !l->blocked);
 }
 
@@ -294,9 +384,25 @@ static void look_for_an_end(struct live *l)
         }
 }
 
+static int64_t sooner(int64_t a, int64_t b)
+{
+    return a < 0 ? b : b < 0 ? a : MIN(a, b);
+}
+
+static void together(struct live *l)
+{
+    struct err e;
+
+    took(l, together_step(&l->together, &e), &e);
+    for (size_t i = 0; i < l->peers.count; i++)
+        if (l->back[i] == BACK_CLOCK && together_known(&l->together, &l->peers.items[i]))
+            arm_again(l, &l->peers.items[i]);
+}
+
 static void stream(struct live *l)
 {
-    while (!(l->stopping && loop_now() >= l->gone_by) && peers_step(&l->peers, l->stopping ? l->gone_by : l->until)) {
+    while (!(l->stopping && loop_now() >= l->gone_by) && peers_step(&l->peers, sooner(l->stopping ? l->gone_by : l->until, together_next(&l->together)))) {
+        together(l);
         pipeline_flush(l->pipeline);
         look_for_an_end(l);
         throttle(l);

@@ -214,6 +214,7 @@ static bool take_note(struct stream *s, const struct item *item)
         memcpy(s->why, item->bytes + sizeof(note), len);
         s->node->why = (struct str){s->why, len};
         s->expected = note.what == ETW_NOTE_UP;
+        s->node->aligned &= note.what != ETW_NOTE_UP; /* a clock of its own, which a note will tell */
         merge_own_event(s->merge, note.what == ETW_NOTE_UP ? ETW_UP : ETW_DOWN, &s->head);
         s->head.wall_ns = s->key = MAX(s->key, note.value);
         return true;

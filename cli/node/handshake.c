@@ -211,7 +211,7 @@ static void wipe(ei_cnode *ec, int fd)
 }
 
 /* libei would print what passes, cookies' digests included. */
-static void silence(void)
+void handshake_prepare(void)
 {
     static bool done;
 
@@ -233,7 +233,7 @@ enum handshake_result handshake(struct stream *stream, const char *cookie, int64
     enum handshake_result result;
     const erlang_pid *self;
 
-    silence();
+    handshake_prepare();
     memset(&ec, 0, sizeof ec);
     if (gethostname(host, sizeof host - 1) || !*host)
         strcpy(host, "localhost");

@@ -23,6 +23,8 @@ enum handshake_result {
     HANDSHAKE_BROKEN,      /* it broke off half-way, or libei refused */
 };
 
+void handshake_prepare(void); /* once, before a handshake on another thread than the first */
+
 /* Fills ret_conn except for the stream, which stays the caller's. The name is known even for some failures. */
 enum handshake_result handshake(struct stream *s, const char *cookie, int64_t deadline, struct node_conn *ret_conn);
 
