@@ -222,7 +222,7 @@ enum {
     ETW_NOTE_CLOCK = 1, /* from here on this host's wall clock is the node's monotonic time and value ns, give or take error */
     ETW_NOTE_MARK = 2,  /* its batches up to number value have waited long enough for those of other nodes */
     ETW_NOTE_DOWN = 3,  /* it is traced no longer: wall clock of this host; then text: why */
-    ETW_NOTE_UP = 4,    /* it is again, soon: wall clock of this host */
+    ETW_NOTE_UP = 4,    /* it is again, soon: wall clock of this host; then its name */
 };
 
 struct etw_note {

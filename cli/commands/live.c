@@ -25,6 +25,7 @@ struct live {
     struct together together;
     enum { BACK_NOT, BACK_CLOCK, BACK_ARMING } back[PEERS_MAX]; /* how far one is that came back */
     struct arm_result armed;
+    struct err empty;     /* --cluster: on this node nothing matches */
     int64_t until;        /* loop_now() time at which it stops, -1: none */
     int64_t gone_by;      /* once it is stopping */
     bool stopping, blocked, limited;
@@ -148,7 +149,9 @@ static void on_reply(void *data, struct peer *p, const struct session_reply *rep
         session_error(reply, &e);
     else if (arm_result_read(reply->term, &l->armed, &e))
         return;
-    if (!l->status)
+    if (l->o->node->cluster && e.status == ERR_EMPTY)
+        l->empty = e;
+    else if (!l->status)
         fail(l, &e);
 }
 
@@ -322,6 +325,37 @@ static void record_specs(struct live *l)
     buf_release(&text);
 }
 
+/* A cluster's nodes need not all have what is asked for; one of them must. */
+static bool arm_all(struct live *l, struct err *e)
+{
+    size_t armed = 0;
+
+    for (size_t i = 0; i < l->peers.count; i++) {
+        struct peer *p = &l->peers.items[i];
+        armed += p->away;
+        if (p->over)
+            continue;
+        peers_keep(&l->peers);
+        l->empty.status = ERR_NONE;
+        if (!arm(l, p, e))
+            return false;
+        if (l->status)
+            return true;
+        peer_listen(p);
+        if (l->empty.status) {
+            ctx_warn(l->ctx, "%s: not traced: %s", peer_name(p), l->empty.text);
+            if (!session_stop(p->session, e))
+                return false;
+            continue;
+        }
+        banner(l, p);
+        armed++;
+    }
+    if (!armed)
+        *e = l->empty;
+    return armed;
+}
+
 static bool attach_all(struct live *l, struct err *e)
 {
     struct peers_handlers handlers = {.data = l, .batch = on_batch, .reply = on_reply, .failed = on_failed, .time = on_time, .back = on_back};
@@ -337,17 +371,7 @@ static bool attach_all(struct live *l, struct err *e)
     together_init(&l->together, l->ctx, &l->peers, l->pipeline);
     if (!together_begin(&l->together, e))
         return false;
-    for (size_t i = 0; i < l->peers.count; i++) {
-        if (l->peers.items[i].away)
-            continue;
-        if (!arm(l, &l->peers.items[i], e))
-            return false;
-        if (l->status)
-            return true;
-        peer_listen(&l->peers.items[i]);
-        banner(l, &l->peers.items[i]);
-    }
-    return true;
+    return arm_all(l, e);
 }
 
 /* ---- streaming ---- */

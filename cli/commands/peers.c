@@ -21,12 +21,16 @@ static void on_batch(void *data, const void *batch, size_t len)
         h->batch(h->data, p, batch, len);
 }
 
+static void take_listed(struct listed *l, const struct session_reply *reply);
+
 static void on_reply(void *data, const struct session_reply *reply)
 {
     struct peer *p = data;
     const struct peers_handlers *h = &p->peers->handlers;
 
-    if (h->reply)
+    if (p->peers->listing)
+        take_listed(p->peers->listing, reply);
+    else if (h->reply)
         h->reply(h->data, p, reply);
 }
 
@@ -127,8 +131,9 @@ static bool attach(struct peer *p, const struct session_options *session, struct
     struct peers *ps = p->peers;
     struct session_handlers handlers = session_handlers(p);
 
+    peers_keep(ps);
     p->session = session_open(&p->target->node, session, &handlers, e);
-    if (!p->session || !session_wait(p->session, 0, READY_MS, e))
+    if (!p->session || !session_pull_allowed(p->session, false, e) || !session_wait(p->session, 0, READY_MS, e))
         return false;
     const char *name = session_node(p->session)->name;
     ps->count--;
@@ -192,9 +197,8 @@ static bool read_names(struct etf *r, struct listed *l)
     return !etf_peek(r, &end) || end.type != ETF_NIL || etf_skip(r);
 }
 
-static void on_listed(void *data, struct peer *p UNUSED, const struct session_reply *reply)
+static void take_listed(struct listed *l, const struct session_reply *reply)
 {
-    struct listed *l = data;
     struct etf r = reply->term;
 
     if (!reply->ok || !etf_get_tuple(&r, 2) || !read_names(&r, l))
@@ -205,14 +209,13 @@ static void on_listed(void *data, struct peer *p UNUSED, const struct session_re
 
 static bool list_connected(struct peer *p, struct listed *ret, struct err *e)
 {
-    struct peers_handlers mine = {.data = ret, .reply = on_listed}, theirs = p->peers->handlers;
     struct buf request = {0};
 
     etf_version(&request);
     etf_atomz(&request, "nodes");
-    p->peers->handlers = mine;
+    p->peers->listing = ret;
     bool ok = peer_ask(p, buf_view(&request), READY_MS, e);
-    p->peers->handlers = theirs;
+    p->peers->listing = NULL;
     buf_release(&request);
     return ok;
 }
@@ -284,7 +287,11 @@ bool peers_open(struct peers *ps, struct ctx *ctx, const struct node_opts *o, co
         for (size_t i = 0; i < o->nodes.count && ok; i++)
             ok = add_named(ps, o, o->nodes.items[i], session, e);
     }
-    return ok && (!o->cluster || add_cluster(ps, o, session, e));
+    ok = ok && (!o->cluster || add_cluster(ps, o, session, e));
+    /* nothing was to come before all are known */
+    for (size_t i = 0; i < ps->count && ok; i++)
+        ok = ps->items[i].over || session_pull_allowed(ps->items[i].session, true, e);
+    return ok;
 }
 
 void peers_close(struct peers *ps)
@@ -382,6 +389,16 @@ bool peers_step(struct peers *ps, int64_t until)
     if (left)
         loop_step(&ps->ctx->loop, until);
     return left;
+}
+
+void peers_keep(struct peers *ps)
+{
+    int64_t next;
+    struct err ignored; /* whoever serves the session next is told */
+
+    for (size_t i = 0; i < ps->count; i++)
+        if (!ps->items[i].over)
+            session_tick(ps->items[i].session, session_now(), &next, &ignored);
 }
 
 bool peers_gone(const struct peers *ps)

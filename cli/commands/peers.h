@@ -48,6 +48,7 @@ struct peers {
     size_t count;
     struct session_options options; /* for those who come back */
     struct str *redact;
+    struct listed *listing; /* where an answer goes, while a node is asked whom it is connected to */
 };
 
 /*
@@ -68,6 +69,8 @@ void peer_fail(struct peer *p, const struct err *e);
 
 /* Serves the ctx's loop once, until `until` (-1: none) at most; renews leases and gives up on silent nodes. false: nobody is left. */
 bool peers_step(struct peers *ps, int64_t until);
+/* Renews the leases where it is time: between steps that may take long. */
+void peers_keep(struct peers *ps);
 bool peers_gone(const struct peers *ps); /* every node has confirmed that nothing is left on it */
 void peers_pull(struct peers *ps, bool allowed);
 void peers_stop(struct peers *ps);  /* by the loop: what is left still comes */

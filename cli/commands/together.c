@@ -4,6 +4,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "../erlang/term_print.h"
+
 #define SLOT_MS 50    /* TOGETHER_SLOTS of them are what an event waits */
 #define ASK_MS 20     /* between two questions to a node that others wait for */
 #define ANSWER_MS 10000
@@ -42,7 +44,7 @@ static enum pipeline_status note(struct together *t, const struct peer *p, uint3
     struct buf b = {0};
 
     buf_add(&b, &n, sizeof(n));
-    buf_puts(&b, text);
+    print_safe(&b, (struct str){text, strlen(text)});
     enum pipeline_status s = pipeline_note(t->pipeline, p->index, buf_view(&b), e);
     buf_release(&b);
     return s;
@@ -116,6 +118,7 @@ bool together_begin(struct together *t, struct err *e)
         struct peer *p = &t->peers->items[i];
         if (p->over)
             continue;
+        peers_keep(t->peers);
         measure_anew(&t->nodes[i]);
         for (int times = 0; times < MEASURE; times++)
             if (!ask(t, p, &id, e) || !session_wait(p->session, id, ANSWER_MS, e))
@@ -145,7 +148,7 @@ enum pipeline_status together_down(struct together *t, const struct peer *p, con
 
 enum pipeline_status together_up(struct together *t, const struct peer *p, struct err *e)
 {
-    return note(t, p, ETW_NOTE_UP, wall_now(t), 0, "", e);
+    return note(t, p, ETW_NOTE_UP, wall_now(t), 0, peer_name(p), e);
 }
 
 /* ---- waiting ---- */

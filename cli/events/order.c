@@ -28,7 +28,7 @@ struct stream {
     bool has_head;
     int64_t key, passed;     /* of the head; nothing older follows */
     int64_t offset;          /* with aligned: of its monotonic clock */
-    char why[256];
+    char why[256], name[256]; /* as notes said */
 };
 
 struct order {
@@ -210,12 +210,16 @@ static bool take_note(struct stream *s, const struct item *item)
         return false;
     case ETW_NOTE_DOWN:
     case ETW_NOTE_UP: {
+        bool up = note.what == ETW_NOTE_UP;
+        char *to = up ? s->name : s->why;
         size_t len = MIN(item->len - sizeof(note), sizeof(s->why));
-        memcpy(s->why, item->bytes + sizeof(note), len);
-        s->node->why = (struct str){s->why, len};
-        s->expected = note.what == ETW_NOTE_UP;
-        s->node->aligned &= note.what != ETW_NOTE_UP; /* a clock of its own, which a note will tell */
-        merge_own_event(s->merge, note.what == ETW_NOTE_UP ? ETW_UP : ETW_DOWN, &s->head);
+        memcpy(to, item->bytes + sizeof(note), len);
+        s->node->why = (struct str){s->why, up ? 0 : len};
+        if (up)
+            s->node->name = (struct str){s->name, len};
+        s->expected = up;
+        s->node->aligned &= !up; /* it has another clock, which a note will tell */
+        merge_own_event(s->merge, up ? ETW_UP : ETW_DOWN, &s->head);
         s->head.wall_ns = s->key = MAX(s->key, note.value);
         return true;
     }

@@ -20,6 +20,9 @@ struct loop_fd {
 struct loop {
     struct loop_fd **fds;
     size_t count, cap;
+    struct pollfd *polls; /* of a step, and whose they are */
+    struct loop_fd **whose;
+    size_t room;
     int signals; /* a signalfd, -1 while none are watched */
     void (*on_signal)(void *owner, int signal);
     void *signal_owner;
