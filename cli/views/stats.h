@@ -13,6 +13,7 @@
 #define STATS_BUCKETS (44 * STATS_STEPS)
 
 struct stat {
+    const struct event_node *node; /* NULL: all of them together */
     const struct fun *fun; /* NULL: the kind of event, or everything else */
     uint8_t arity, kind;   /* kind 0: everything else */
     uint64_t events;       /* calls, or results where no call was seen */
@@ -23,6 +24,7 @@ struct stat {
 };
 
 struct stats {
+    bool by_node; /* each node has figures of its own */
     struct stat *items;
     size_t n, cap;
     uint32_t *slots; /* hash to 1 + index */
@@ -34,6 +36,6 @@ void stats_event(struct stats *s, const struct event *e);
 uint64_t stat_percentile(const struct stat *s, unsigned percent); /* nanoseconds */
 uint64_t stat_bucket_floor(size_t bucket);                         /* the least nanoseconds that fall into it */
 void stats_sort(struct stats *s); /* by total time, then by number; the table takes no more events afterwards */
-void stat_name(const struct stat *s, struct buf *to);
+void stat_name(const struct stat *s, struct buf *to); /* with the node in front, where it is one's own */
 
 #endif

@@ -157,7 +157,7 @@ refused() { # STATUS TEXT ARGS...
 
 @test "a flood through TLS is whole, and tracing every message does not trace the channel" {
     tls_node flood open
-    timeout 60 "$ETRACE_BIN" -n "$NODE" --tls-ca "$PEM/ca.pem" --rate 0 --json 'lists:seq(7777, _) -> return' >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" 3>&- &
+    timeout --foreground 60 "$ETRACE_BIN" -n "$NODE" --tls-ca "$PEM/ca.pem" --rate 0 --json 'lists:seq(7777, _) -> return' >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" 3>&- &
     tracer=$!
     for ((i = 0; i < 1000; i++)); do
         grep -q 'Ctrl-C stops' "$BATS_TEST_TMPDIR/err" && break

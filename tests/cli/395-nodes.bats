@@ -103,7 +103,7 @@ assert_ordered() { # RECORDING
     done
     "$ETRACE_BIN" replay --json "$rec" >"$BATS_TEST_TMPDIR/again"
     assert cmp "$OUT" "$BATS_TEST_TMPDIR/again"
-    for view in text tree csv; do
+    for view in text tree csv summary hist; do
         "$ETRACE_BIN" replay --as "$view" "$rec" >"$BATS_TEST_TMPDIR/$view"
         for node in "${NODES[@]}"; do
             assert grep -q -F "$node" "$BATS_TEST_TMPDIR/$view"
