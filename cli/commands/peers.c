@@ -346,6 +346,14 @@ static void on_answer(void *owner)
     peer_listen(p);
 }
 
+static void give_up(struct peer *p)
+{
+    p->away = false;
+    loop_remove(&p->peers->ctx->loop, &p->answer);
+    knock_free(p->knock);
+    p->knock = NULL;
+}
+
 /* Until it is tried again; -1: it is being tried. */
 static int64_t seek(struct peer *p)
 {
@@ -424,7 +432,10 @@ void peers_stop(struct peers *ps)
 
     for (size_t i = 0; i < ps->count; i++) {
         struct peer *p = &ps->items[i];
-        p->away = false; /* nobody is waited for any longer */
+        if (p->away)
+            give_up(p);
+        if (!p->over && session_state(p->session) == SESSION_BOOTING)
+            over(p); /* it cleans up by itself */
         if (!p->over && (!session_pull_allowed(p->session, true, &e) || !session_stop(p->session, &e)))
             peer_fail(p, &e);
     }

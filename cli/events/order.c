@@ -16,12 +16,13 @@ struct item {
 
 enum state { STATE_OPEN, STATE_CLOSING /* merge_end() was called */, STATE_CLOSED };
 
-struct stream {
+/* A node's part of it. */
+struct strand {
     struct merge *merge;
     struct event_node *node; /* the merge's */
     struct item *first, **last;
     struct item *item;       /* that the merge reads; NULL: a borrowed batch, or none */
-    uint64_t handed, taken, freed; /* batches: handed in; given to the merge; that wait for nobody */
+    uint64_t taken, freed;   /* batches: given to the merge; that wait for nobody */
     enum state state;
     bool expected, loaded;   /* may bring more; the merge has something */
     struct event head;
@@ -33,9 +34,9 @@ struct stream {
 
 struct order {
     struct funs *funs;
-    struct stream *streams[ORDER_NODES];
+    struct strand *strands[ORDER_NODES];
     size_t count;
-    struct stream *given; /* whose head the caller has */
+    struct strand *given; /* whose head the caller has */
     struct str borrowed;
     size_t queued;
     bool ending, failed;
@@ -55,7 +56,7 @@ void order_free(struct order *o)
     if (!o)
         return;
     for (size_t i = 0; i < o->count; i++) {
-        struct stream *s = o->streams[i];
+        struct strand *s = o->strands[i];
         if (!s)
             continue;
         for (struct item *item; (item = s->first); free(item))
@@ -71,24 +72,24 @@ bool order_expect(struct order *o, unsigned node)
 {
     if (node >= ORDER_NODES)
         return false;
-    if (!o->streams[node]) {
-        struct stream *s = mem_zalloc(sizeof(*s));
+    if (!o->strands[node]) {
+        struct strand *s = mem_zalloc(sizeof(*s));
         s->merge = merge_new(node, o->funs);
         s->node = merge_own_node(s->merge);
         s->last = &s->first;
         s->state = STATE_CLOSED;
         s->key = s->passed = INT64_MIN;
-        o->streams[node] = s;
+        o->strands[node] = s;
         o->count = MAX(o->count, node + 1u);
     }
-    o->streams[node]->expected = true;
+    o->strands[node]->expected = true;
     o->ending = false;
     return true;
 }
 
 /* ---- handing in ---- */
 
-static void enqueue(struct order *o, struct stream *s, struct str bytes, bool note, uint64_t where)
+static void enqueue(struct order *o, struct strand *s, struct str bytes, bool note, uint64_t where)
 {
     struct item *item = mem_alloc(sizeof(*item) + bytes.len);
 
@@ -110,8 +111,7 @@ bool order_batch(struct order *o, unsigned node, struct str bytes, uint64_t wher
         return err_set(e, ERR_RUN, "malformed events: nothing can follow them");
     if (!order_expect(o, node))
         return out_of_range(e);
-    struct stream *s = o->streams[node];
-    s->handed++;
+    struct strand *s = o->strands[node];
     if (o->count > 1 || s->first)
         enqueue(o, s, bytes, false, where);
     else
@@ -130,7 +130,7 @@ bool order_note(struct order *o, unsigned node, struct str bytes, struct err *e)
     memcpy(&note, bytes.at, sizeof(note));
     if (!order_expect(o, node))
         return out_of_range(e);
-    struct stream *s = o->streams[node];
+    struct strand *s = o->strands[node];
     if (note.what == ETW_NOTE_MARK)
         s->freed = MAX(s->freed, (uint64_t)note.value);
     else
@@ -142,8 +142,8 @@ void order_end(struct order *o)
 {
     o->ending = true;
     for (size_t i = 0; i < o->count; i++)
-        if (o->streams[i])
-            o->streams[i]->expected = false;
+        if (o->strands[i])
+            o->strands[i]->expected = false;
 }
 
 /* ---- a node's next event ---- */
@@ -153,14 +153,14 @@ static int64_t plus(int64_t a, int64_t b)
     return (int64_t)((uint64_t)a + (uint64_t)b);
 }
 
-static void close_stream(struct stream *s)
+static void close_strand(struct strand *s)
 {
     merge_end(s->merge);
     s->state = STATE_CLOSING;
     s->loaded = true;
 }
 
-static void take_item(struct order *o, struct stream *s)
+static void take_item(struct order *o, struct strand *s)
 {
     struct item *item = s->first;
 
@@ -173,7 +173,7 @@ static void take_item(struct order *o, struct stream *s)
 }
 
 /* In the time of the order; never before what came from this node already, so that its own order is kept. */
-static void place(struct stream *s)
+static void place(struct strand *s)
 {
     struct event *e = &s->head;
 
@@ -187,7 +187,7 @@ static void place(struct stream *s)
     s->key = MAX(s->key, e->wall_ns);
 }
 
-static bool take_batch(struct stream *s, struct str bytes, struct err *e)
+static bool take_batch(struct strand *s, struct str bytes, struct err *e)
 {
     s->loaded = merge_batch(s->merge, bytes, e);
     s->taken++;
@@ -198,7 +198,7 @@ static bool take_batch(struct stream *s, struct str bytes, struct err *e)
 }
 
 /* True: it makes an event. */
-static bool take_note(struct stream *s, const struct item *item)
+static bool take_note(struct strand *s, const struct item *item)
 {
     struct etw_note note;
 
@@ -229,7 +229,7 @@ static bool take_note(struct stream *s, const struct item *item)
 }
 
 /* Whether what is next can only follow the end of what was. */
-static bool must_close(const struct order *o, const struct stream *s)
+static bool must_close(const struct order *o, const struct strand *s)
 {
     struct etw_note note;
 
@@ -246,7 +246,7 @@ static bool must_close(const struct order *o, const struct stream *s)
 
 enum fetched { FETCH_HEAD, FETCH_ANEW, FETCH_DRY, FETCH_BAD };
 
-static enum fetched fetch(struct order *o, struct stream *s, struct err *e)
+static enum fetched fetch(struct order *o, struct strand *s, struct err *e)
 {
     for (;;) {
         if (s->loaded) {
@@ -270,7 +270,7 @@ static enum fetched fetch(struct order *o, struct stream *s, struct err *e)
             }
         }
         if (must_close(o, s)) {
-            close_stream(s);
+            close_strand(s);
         } else if (s->first) {
             take_item(o, s);
             if (s->item->note ? take_note(s, s->item) : !take_batch(s, (struct str){s->item->bytes, s->item->len}, e))
@@ -290,7 +290,7 @@ static enum fetched fetch(struct order *o, struct stream *s, struct err *e)
 
 enum order_got order_next(struct order *o, struct event **ret, unsigned *ret_node, struct err *e)
 {
-    struct stream *first = NULL;
+    struct strand *first = NULL;
     int64_t passed = INT64_MAX;
     bool freed = o->ending || o->queued > QUEUED_MAX;
 
@@ -302,7 +302,7 @@ enum order_got order_next(struct order *o, struct event **ret, unsigned *ret_nod
         o->given->has_head = false;
     o->given = NULL;
     for (size_t i = 0; i < o->count; i++) {
-        struct stream *s = o->streams[i];
+        struct strand *s = o->strands[i];
         if (!s)
             continue;
         if (!s->has_head) {
@@ -343,19 +343,19 @@ uint64_t order_where(const struct order *o)
 
 uint64_t order_waiting(const struct order *o, unsigned node)
 {
-    const struct stream *s = node < o->count ? o->streams[node] : NULL;
+    const struct strand *s = node < o->count ? o->strands[node] : NULL;
 
     return s && s->has_head && o->given != s ? s->taken : s && s->first ? s->taken + 1 : 0;
 }
 
 bool order_holds_up(const struct order *o, unsigned node)
 {
-    const struct stream *s = node < o->count ? o->streams[node] : NULL;
+    const struct strand *s = node < o->count ? o->strands[node] : NULL;
 
     if (!s || !s->expected || s->has_head || s->passed == INT64_MAX)
         return false;
     for (size_t i = 0; i < o->count; i++)
-        if (o->streams[i] && o->streams[i]->has_head && o->streams[i]->key > s->passed)
+        if (o->strands[i] && o->strands[i]->has_head && o->strands[i]->key > s->passed)
             return true;
     return false;
 }
@@ -367,5 +367,5 @@ size_t order_nodes(const struct order *o)
 
 const struct merge *order_merge(const struct order *o, unsigned node)
 {
-    return node < o->count && o->streams[node] ? o->streams[node]->merge : NULL;
+    return node < o->count && o->strands[node] ? o->strands[node]->merge : NULL;
 }
