@@ -241,10 +241,14 @@ static bool add_cluster(struct peers *ps, const struct node_opts *o, const struc
     theirs.os_pid = NULL;
     for (size_t named = ps->count, i = 0; i < named && ok; i++)
         ok = ps->items[i].over || list_connected(&ps->items[i], &l, e);
-    for (size_t i = 0; i < l.count && ok; i++) {
-        struct peer *p = known(ps, l.names[i]) ? NULL : add(ps, &theirs, l.names[i], e);
+    for (size_t i = 0; i < l.count && ok && !ps->ctx->interrupts; i++) {
+        struct peer *p;
+        loop_step(&ps->ctx->loop, 0); /* there may be many that do not answer: Ctrl-C is heard */
+        if (known(ps, l.names[i]))
+            continue;
+        p = add(ps, &theirs, l.names[i], e);
         if (!p) {
-            ok = known(ps, l.names[i]);
+            ok = false;
         } else if (!concerns_us(p, i >= l.visible)) {
             drop_last(ps);
         } else if (!attach(p, session, &why)) {

@@ -63,7 +63,7 @@ static bool use_best(struct together *t, const struct peer *p)
         return true;
     n->offset = n->best_offset;
     n->error = n->best_error;
-    if (llabs(n->skew) > n->error)
+    if (first && llabs(n->skew) > n->error)
         ctx_say(t->ctx, "%s: clock %+.2f ms ± %.2f ms", peer_name(p), (double)n->skew / 1e6, (double)n->error / 1e6);
     return note(t, p, ETW_NOTE_CLOCK, n->offset, n->error, "", &ignored) != PIPELINE_FAILED;
 }
