@@ -11,7 +11,7 @@ static const struct opt node_rows[] = {
     ROW(0, "port", "PORT", OPT_NUMBER, node_opts, port, "connect to this port, without epmd"),
     ROW(0, "cluster", NULL, OPT_FLAG, node_opts, cluster, "also every node that it is connected to"),
     ROW(0, "reattach", NULL, OPT_FLAG, node_opts, reattach, "wait for a node that is not there, and take it up again when it comes back"),
-    ROW(0, "tls", NULL, OPT_FLAG, node_opts, tls, "the node speaks TLS (-proto_dist inet_tls); every --tls-... says so, too"),
+    ROW(0, "tls", NULL, OPT_FLAG, node_opts, tls, "the node speaks TLS (-proto_dist inet_tls); the options below say so, too"),
     ROW(0, "tls-optfile", "FILE", OPT_TEXT, node_opts, tls_optfile,
         "take the certificates from this ssl_dist_optfile, section client"),
     ROW(0, "tls-ca", "FILE", OPT_TEXT, node_opts, tls_ca, "trust what these certificates have signed (default: the system's)"),

@@ -216,6 +216,8 @@ void together_summary(struct ctx *ctx, const struct totals_node *n)
     uint64_t lost = 0;
     struct buf b = {0};
 
+    if (!n->node->name.len)
+        return; /* waited for in vain */
     for (size_t i = 0; i < ETW_LOSSES; i++) {
         lost += n->lost[i];
         if (n->lost[i])

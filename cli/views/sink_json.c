@@ -495,6 +495,7 @@ static void put_losses(struct buf *to, const uint64_t lost[static ETW_LOSSES])
 static void end_json(struct sink *s, const struct totals *t)
 {
     struct buf *to = s->out;
+    bool any;
 
     buf_printf(to, "{\"v\":1,\"type\":\"summary\",\"seen\":%llu,\"shown\":%llu,\"filtered\":%llu,\"lost\":{",
                (unsigned long long)t->seen, (unsigned long long)t->shown, (unsigned long long)t->filtered);
@@ -502,16 +503,20 @@ static void end_json(struct sink *s, const struct totals *t)
     buf_printf(to, "},\"missing\":%llu,\"truncated\":%llu,\"incomplete\":%llu,\"filter_errors\":%llu,\"complete\":%s",
                (unsigned long long)t->missing, (unsigned long long)t->truncated, (unsigned long long)t->incomplete,
                (unsigned long long)t->filter_errors, t->complete ? "true" : "false");
+    any = false;
     for (size_t i = 0; i < t->nnodes; i++) {
         const struct totals_node *n = &t->nodes[i];
-        buf_puts(to, i ? ",{\"node\":" : ",\"nodes\":[{\"node\":");
+        if (!n->node->name.len)
+            continue; /* waited for in vain */
+        buf_puts(to, any ? ",{\"node\":" : ",\"nodes\":[{\"node\":");
+        any = true;
         put_quoted_safe(to, n->node->name);
         buf_printf(to, ",\"seen\":%llu,\"shown\":%llu,\"filtered\":%llu,\"lost\":{", (unsigned long long)n->seen,
                    (unsigned long long)n->shown, (unsigned long long)n->filtered);
         put_losses(to, n->lost);
         buf_printf(to, "},\"missing\":%llu,\"complete\":%s}", (unsigned long long)n->missing, n->complete ? "true" : "false");
     }
-    buf_puts(to, t->nnodes ? "]}\n" : "}\n");
+    buf_puts(to, any ? "]}\n" : "}\n");
 }
 
 static void free_json(struct sink *s)

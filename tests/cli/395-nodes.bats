@@ -172,17 +172,18 @@ assert_ordered() { # RECORDING
 @test "with --reattach a node is waited for, taken up, missed, and taken up again" {
     NODES=()
     node_start a
+    here=${NODES[0]}
     late=late$RANDOM$RANDOM@127.0.0.1
     rec=$BATS_TEST_TMPDIR/late.etr
-    begin 1 -n "$NODE" -n "$late" --reattach --json --rate 0 -o "$rec" 'lists:seq(7777, _)'
+    begin 1 -n "$here" -n "$late" --reattach --json --rate 0 -o "$rec" 'lists:seq(7777, _)'
     assert grep -q "^etrace: cannot connect to $late: .*; it is waited for" "$ERR"
-    work "$NODE" 20
+    work "$here" 20
     named "$late"
     until_true 30 has "\"node\":\"$late\",\"pid\"" "$OUT"
     kill -KILL "${RETURNED[0]}"
     wait "${RETURNED[0]}" || true
     until_true 30 has '"type":"node_down"' "$OUT"
-    work "$NODE" 20
+    work "$here" 20
     named "$late"
     back() { [[ $(grep -c '"type":"node_up"' "$OUT") -eq 2 ]] && [[ $(tail -n 5 "$OUT") == *"\"node\":\"$late\",\"pid\""* ]]; }
     until_true 30 back
@@ -192,7 +193,7 @@ assert_ordered() { # RECORDING
     assert_output 'node_up
 node_down
 node_up'
-    run jq -r --arg node "$NODE" 'select(.type == "summary") | .nodes[] | select(.node == $node) | [.shown, .missing, .complete] | tostring' "$OUT"
+    run jq -r --arg node "$here" 'select(.type == "summary") | .nodes[] | select(.node == $node) | [.shown, .missing, .complete] | tostring' "$OUT"
     assert_output '[40,0,true]'
     jq -e 'select(.type == "summary") | .seen == .shown + .filtered + .missing + ([.lost[]] | add // 0)' "$OUT"
     "$ETRACE_BIN" replay --json "$rec" >"$BATS_TEST_TMPDIR/again"
@@ -212,14 +213,15 @@ node_up'
 @test "a named node that cannot be reached ends all before anything is traced" {
     NODES=()
     node_start a
-    before=$(node_snapshot "$NODE" | grep -E '^(sessions|modules)')
-    run --separate-stderr timeout 20 "$ETRACE_BIN" -n "$NODE" -n nobody@127.0.0.1 --for 1s 'lists:seq(7777, _)'
+    here=${NODES[0]}
+    before=$(node_snapshot "$here" | grep -E '^(sessions|modules)')
+    run --separate-stderr timeout 20 "$ETRACE_BIN" -n "$here" -n nobody@127.0.0.1 --for 1s 'lists:seq(7777, _)'
     assert_failure 3
     assert_output ''
     assert_equal "${stderr_lines[0]}" 'etrace: cannot connect to nobody@127.0.0.1: epmd on 127.0.0.1 knows no node of that name'
-    unchanged() { [[ $(node_snapshot "$NODE" | grep -E '^(sessions|modules)') == "$before" ]]; }
+    unchanged() { [[ $(node_snapshot "$here" | grep -E '^(sessions|modules)') == "$before" ]]; }
     until_true 10 unchanged
-    run timeout 20 "$ETRACE_BIN" -n "$NODE" -n other --port 1 'lists:seq(7777, _)'
+    run timeout 20 "$ETRACE_BIN" -n "$here" -n other --port 1 'lists:seq(7777, _)'
     assert_failure 2
     assert_line -n 0 'etrace: --port is the port of one node, and 2 are named'
 }
