@@ -149,9 +149,9 @@ enum etw_kind {
     ETW_HELLO = 49,  /* owner: one map with binaries and atoms as keys' values, see etrace_tracer.erl */
     ETW_NAME = 50,   /* owner: the tracee of this frame is called: atom (registered) or binary (label, initial call) */
     ETW_NOTICE = 51, /* owner: a tag (atom) and details: rearmed, guard, limit, fallback, … */
-    ETW_TICK = 52,   /* owner: nothing; it makes a batch, so that its watermark comes */
-    ETW_DOWN = 53,   /* in no frame: a node is traced no longer, and it is again */
-    ETW_UP = 54,
+    ETW_TICK = 56,   /* owner: nothing; it makes a batch, so that its watermark comes */
+    ETW_DOWN = 57,   /* in no frame: a node is traced no longer, and it is again */
+    ETW_UP = 58,
     ETW_KINDS = 64
 };
 
