@@ -144,6 +144,24 @@ assert_ordered() { # RECORDING
     assert_equal "$status" 0
 }
 
+@test "what is lost is lost on one node, and said of that one" {
+    NODES=()
+    node_start a
+    node_start b
+    # shellcheck disable=SC2046
+    begin 2 $(all_of) --json --rate 50 'lists:seq(7777, _)'
+    node_eval "${NODES[1]}" '[lists:seq(7777, 7778) || _ <- lists:seq(1, 2000)], ok' >/dev/null
+    work "${NODES[0]}" 10
+    trace_end
+    assert_equal "$status" 0
+    assert_account 2010
+    run jq -c --arg node "${NODES[0]}" 'select(.type == "summary") | .nodes[] | select(.node == $node) | [.seen, .shown, .lost]' "$OUT"
+    assert_output '[10,10,{}]'
+    run jq -c --arg node "${NODES[1]}" 'select(.type == "summary") | .nodes[] | select(.node == $node) | [.seen, .lost.rate > 0, .shown + .lost.rate, .complete]' "$OUT"
+    assert_output '[2000,true,2000,true]'
+    assert_regex "$talk" "etrace: ${NODES[1]}: [0-9]+ events · [0-9]+ dropped \(rate [0-9]+\)"
+}
+
 @test "a node that goes down is an event, and the others go on" {
     three
     rec=$BATS_TEST_TMPDIR/down.etr
