@@ -35,6 +35,7 @@ struct pipeline {
     struct calls *calls;
     struct filter *filter;
     bool filters, closed, failed, ended;
+    bool asked_anew; /* what came before is drained; its calls may yet return */
     uint64_t units;   /* shown, a call and its result counted once */
     int64_t open_calls; /* of those that the node only counts */
     uint64_t awaited; /* shown calls whose result is to come */
@@ -341,7 +342,8 @@ static bool drain(struct pipeline *p, struct err *e)
             }
             break;
         case ORDER_ANEW:
-            calls_forget(p->calls, (int)node);
+            if (!p->asked_anew)
+                calls_forget(p->calls, (int)node);
             break;
         case ORDER_DRY:
             return true;
@@ -416,7 +418,10 @@ void pipeline_specs(struct pipeline *p, unsigned node, struct str bytes)
 static bool recorded_specs(struct pipeline *p, struct str bytes, struct err *e)
 {
     order_end(p->order);
-    if (!drain(p, e))
+    p->asked_anew = true;
+    bool good = drain(p, e);
+    p->asked_anew = false;
+    if (!good)
         return false;
     p->recorded = recorded_new(bytes, p->recorded);
     return use_specs(p, p->recorded->specs, p->recorded->nspecs, e);

@@ -58,7 +58,7 @@ tab() {
     assert_output fish
     tab 'recipes slow-c'
     assert_output slow-calls
-    tab 'help rep'
+    tab 'help repla'
     assert_output replay
 }
 

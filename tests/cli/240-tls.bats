@@ -175,6 +175,48 @@ refused() { # STATUS TEXT ARGS...
     assert_output ''
 }
 
+@test "every command that speaks to a node takes the same options" {
+    tls_node all strict
+    export HOME
+    tls=(--tls-optfile "$PEM/strict.conf")
+    etrace() { timeout 60 "$ETRACE_BIN" "$@" </dev/null; }
+    run etrace doctor -n "$NODE" "${tls[@]}"
+    assert_success
+    assert_output --partial 'OTP'
+    run etrace nodes "${tls[@]}" 127.0.0.1
+    assert_success
+    assert_line --regexp "^$NODE +[0-9]+  ok$"
+    run etrace nodes 127.0.0.1
+    assert_line --regexp "^$NODE +[0-9]+  it takes TLS connections only$"
+    run etrace ls -n "$NODE" "${tls[@]}" lists:seq/2
+    assert_success
+    assert_output --partial 'seq'
+    run etrace info -n "$NODE" "${tls[@]}" lists:seq/2
+    assert_success
+    run etrace sessions -n "$NODE" "${tls[@]}"
+    assert_success
+    run etrace top -n "$NODE" "${tls[@]}" --for 100ms lists:seq/2
+    assert_success
+    run timeout 60 "$ETRACE_BIN" repl -n "$NODE" "${tls[@]}" <<<':nodes'
+    assert_success
+    assert_output --partial "$NODE"
+    offered() { etrace __complete -n "$NODE" --tls-optfile "$PEM/strict.conf" lists:se | grep -qxF 'lists:seq/2'; }
+    for ((i = 0; i < 200; i++)); do
+        offered && break
+        read -r -t 0.05 <> <(:) || true
+    done
+    assert offered
+}
+
+@test "a command whose node has TLS" {
+    name=tlschild$RANDOM$RANDOM@127.0.0.1
+    run --separate-stderr timeout 60 "$ETRACE_BIN" --tls-ca "$PEM/ca.pem" 'lists:seq(7777, _)' -- "$ETRACE_ERL" -noshell -noinput -name "$name" \
+        -start_epmd false -kernel inet_dist_use_interface '{127,0,0,1}' -proto_dist inet_tls -ssl_dist_optfile "$PEM/open.conf" \
+        -eval 'lists:seq(7777, 7778), timer:sleep(500), halt().' </dev/null
+    assert_success
+    assert_output --partial 'lists:seq(7777, 7778)'
+}
+
 @test "over IPv6 as well" {
     [[ -e /proc/net/if_inet6 ]] || skip 'no IPv6 here'
     "$ETRACE_ERL" -noshell -noinput -name "sixtls$ETRACE_OTP@::1" -proto_dist inet6_tls -ssl_dist_optfile "$PEM/open.conf" -start_epmd false \

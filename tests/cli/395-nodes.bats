@@ -275,3 +275,38 @@ node_up'
     assert_failure 5
     assert_output ''
 }
+
+@test "figures that the nodes have counted are told apart" {
+    NODES=()
+    node_start a
+    node_start b
+    # shellcheck disable=SC2046
+    begin 2 $(all_of) --summary 'lists:seq(7777, _)'
+    work "${NODES[0]}" 5
+    work "${NODES[1]}" 7
+    trace_end
+    assert_equal "$status" 0
+    assert grep -q -E "^${NODES[0]} lists:seq/2 +5( |$)" "$OUT"
+    assert grep -q -E "^${NODES[1]} lists:seq/2 +7( |$)" "$OUT"
+    assert_regex "$talk" "etrace: ${NODES[0]}: 5 events · 0 dropped"
+    assert_regex "$talk" "etrace: ${NODES[1]}: 7 events · 0 dropped"
+}
+
+@test "ls takes a cluster too; where one node is meant, or they are named one by one, it is refused" {
+    NODES=()
+    node_start a
+    node_start b
+    node_eval "${NODES[0]}" "net_kernel:connect_node('${NODES[1]}')" >/dev/null
+    run --separate-stderr timeout 60 "$ETRACE_BIN" ls -n "${NODES[0]}" --cluster lists:seq/2
+    assert_success
+    assert_output --partial "${NODES[0]}"
+    assert_output --partial "${NODES[1]}"
+    for command in doctor repl 'sessions --destroy 1'; do
+        # shellcheck disable=SC2086
+        run timeout 20 "$ETRACE_BIN" $command -n "${NODES[0]}" --cluster </dev/null
+        assert_failure 2
+    done
+    run timeout 20 "$ETRACE_BIN" --cluster lists:seq/2 -- true
+    assert_failure 2
+    assert_output --partial 'have no place there'
+}
