@@ -279,7 +279,7 @@ static bool ask(struct doctor *d, struct str request, struct err *e)
 static bool step_arm(struct doctor *d, struct err *e)
 {
     struct arm arm;
-    struct buf etf = {0}, request = {0};
+    struct buf etf = {0}, asked = {0}, request = {0};
     struct arm_pattern module = {ARM_NAME, {probe_module, sizeof probe_module - 1}};
     struct arm_pattern function = {ARM_NAME, {probe_function, sizeof probe_function - 1}};
     size_t before = d->found.len;
@@ -291,10 +291,12 @@ static bool step_arm(struct doctor *d, struct err *e)
     arm_select(&arm, module, function, 0, 0);
     arm_spec_any(&arm, buf_view(&etf));
     arm_flag(&arm, "call");
-    arm_finish(&arm, &request);
+    arm_finish(&arm, &asked);
     arm_release(&arm);
+    arm_request(&request, ARM_TRACE, buf_view(&asked));
     bool ok = ask(d, buf_view(&request), e);
     buf_release(&etf);
+    buf_release(&asked);
     buf_release(&request);
     if (ok && d->found.len > before && !d->warns) {
         err_set(e, ERR_NODE, "the node does not trace: %.*s", (int)MIN(d->found.len, 400), d->found.data);

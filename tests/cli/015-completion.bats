@@ -58,8 +58,8 @@ tab() {
     assert_output fish
     tab 'recipes slow-c'
     assert_output slow-calls
-    tab 'help repla'
-    assert_output replay
+    tab 'help rep'
+    assert_output $'replay\nrepl'
 }
 
 @test "what follows -- and a file is left to the shell" {

@@ -140,9 +140,9 @@ validate() {
     export XDG_CACHE_HOME=$BATS_TEST_TMPDIR/cache
     offers() { etrace __complete -n "$NODE" "$1" | grep -qxF -- "$2"; }
     # Nobody waits for a node that is slow; the answer is there the next time.
-    until_true 20 offers wor work:
-    until_true 20 offers work:wa work:warm/0
-    until_true 20 offers list lists:
+    until_true 30 offers wor work:
+    until_true 30 offers work:wa work:warm/0
+    until_true 30 offers list lists:
     run etrace __complete -n "${NODE%@*}" --no
     assert_output --partial -- '--node'
     run etrace __complete -n "${NODE%_*}"

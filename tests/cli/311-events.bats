@@ -81,7 +81,7 @@ has() { # TAG...: all of them were among what was compared
     # So a limit counts what was asked for.
     trace --json --limit 3 -P w --inherit spawn @register
     on_node 'work:ask(w, fun() -> work:life(3, 50) end)'
-    trace_wait 10
+    trace_wait
     assert_success
     assert_equal "$(json_of register .as | wc -l)" 3
     # Flags that an action switches on bring what they bring.

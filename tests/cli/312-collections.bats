@@ -30,7 +30,7 @@ run_it() {
     heap 120
     on_node "register(rival, spawn(fun() -> P = plain:events(#{procs => [list_to_pid(\"$PID\")], flags => [garbage_collection]}),
         receive done -> plain:stop(P, \"$BATS_TEST_TMPDIR/plain\") end end))"
-    until_true 5 rival_traces
+    until_true 30 rival_traces
     run_it
     on_node "R = monitor(process, rival), rival ! done, receive {_, R, _, _, _} -> list_to_pid(\"$PID\") ! stop end"
     heap 120
@@ -73,7 +73,7 @@ rival_traces() { [[ $(node_eval "$NODE" "trace:session_info(list_to_pid(\"$PID\"
     heap 60
     trace --json --limit 2 -P "$PID" @gc_major_end
     run_it
-    trace_wait 10
+    trace_wait
     on_node "list_to_pid(\"$PID\") ! stop"
     assert_success
     assert_equal "$(jq -r 'select(.pid) | "\(.type) \(.dur_us > 0)"' "$OUT" | sort | uniq -c | xargs)" '2 gc_major_end true'
@@ -137,7 +137,7 @@ refused() {
     on_node 'work:worker(idle)'
     trace --json -P w @gc work:one/1
     rival 'trace:process(S, whereis(idle), true, [garbage_collection])'
-    until_true 10 grep -q 'guard garbage_collection' "$ERR"
+    until_true 30 grep -q 'guard garbage_collection' "$ERR"
     on_node 'work:ask(w, fun() -> work:one(before), garbage_collect(), work:one(behind) end)'
     assert_equal "$(node_eval "$NODE" 'lists:append([[F || F = garbage_collection <- Fs] || S <- trace:session_info(whereis(w)), {flags, Fs} <- [trace:info(S, whereis(w), flags)]])')" '[]'
     trace_end

@@ -55,7 +55,7 @@ empty='fun F() -> receive {filler, _} -> F() after 0 -> ok end end'
     trace --json '@long_schedule(1)'
     # Nobody interrupts a comparison of large terms.
     on_node 'work:ask(w, fun() -> L = lists:seq(1, 4000000), true = L =:= lists:seq(1, 4000000), ok end)'
-    until_true 5 grep -q '"event":"long_schedule"' "$OUT"
+    until_true 30 grep -q '"event":"long_schedule"' "$OUT"
     trace_end
     assert_success
     jq -es 'any(.[]; .event == "long_schedule" and .dur_us >= 1000 and .info.timeout * 1000 == .dur_us)' "$OUT"
@@ -66,7 +66,7 @@ empty='fun F() -> receive {filler, _} -> F() after 0 -> ok end end'
     trace --json @busy_port
     # A pipe that nobody reads is full sooner or later.
     on_node 'register(writer, spawn(fun() -> P = open_port({spawn, "sleep 60"}, []), (fun F() -> port_command(P, lists:duplicate(10000, 0)), F() end)() end))'
-    until_true 10 grep -q '"event":"busy_port"' "$OUT"
+    until_true 30 grep -q '"event":"busy_port"' "$OUT"
     trace_end
     sleeper=$(node_eval "$NODE" 'hd([N || P <- erlang:ports(), {name, "sleep 60"} =:= erlang:port_info(P, name), {_, N} <- [erlang:port_info(P, os_pid)]])')
     kill "$sleeper"
@@ -90,7 +90,7 @@ empty='fun F() -> receive {filler, _} -> F() after 0 -> ok end end'
     trace --json --limit 2 '@long_message_queue(2, 20)'
     assert_equal "$(node_eval "$NODE" 'lists:usort(lists:append([trace:session_info(P) || P <- processes()]))')" '[]'
     on_node "work:ask(w, fun() -> [begin ($grow)(30), receive after 10 -> ok end, ($empty)(), receive after 10 -> ok end end || _ <- [1, 2, 3]] end)"
-    trace_wait 10
+    trace_wait
     assert_success
     assert_equal "$(json_of system .event | wc -l)" 2
 }
@@ -102,8 +102,8 @@ empty='fun F() -> receive {filler, _} -> F() after 0 -> ok end end'
         trace @busy_port @exit
         [[ $(node_eval "$NODE" 'length(trace:session_info(all))') == 3 ]] || fail "not two sessions"
         eval "$end"
-        until_true 5 gone "$TRACER"
-        assert_clean --atoms 300 "$BEFORE" "$NODE" 3
+        until_true 30 gone "$TRACER"
+        assert_clean --atoms 300 "$BEFORE" "$NODE"
     done
 }
 

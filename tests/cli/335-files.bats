@@ -63,7 +63,7 @@ work='work:ask(w, fun() -> work:fac(3), work:caught(error, oops), work:one(1), w
     node_start lost
     trace -o a.svg -o a.speedscope.json 'work:fac/1 -> return' 'work:slow/1 -> return'
     on_node 'work:fac(1), spawn(fun() -> work:slow(60000) end)'
-    until_true 10 grep -q 'call work:slow' "$OUT"
+    until_true 30 grep -q 'call work:slow' "$OUT"
     node_stop "$NODE"
     NODE=$before
     trace_wait 30
@@ -90,12 +90,12 @@ work='work:ask(w, fun() -> work:fac(3), work:caught(error, oops), work:one(1), w
 @test "a call that does not end is counted, and has no time" {
     trace --as folded 'work:slow/1 -> return' 'work:fac/1 -> return'
     on_node 'work:tell(w, fun() -> work:slow(60000) end), work:fac(0)'
-    until_true 10 node_true 'case process_info(whereis(w), current_function) of {_, {work, slow, 1}} -> true; _ -> false end'
+    until_true 30 node_true 'case process_info(whereis(w), current_function) of {_, {work, slow, 1}} -> true; _ -> false end'
     trace_end INT
     assert_line '# *** 1 call incomplete ***'
     refute_line --partial slow
     on_node 'exit(whereis(w), kill), work:stop(work:worker())'
-    until_true 10 node_true 'whereis(w) =:= undefined'
+    until_true 30 node_true 'whereis(w) =:= undefined'
     on_node 'work:worker(w)'
     live_snapshot
 }
@@ -105,8 +105,8 @@ node_true() { [[ $(node_eval "$NODE" "$1") == true ]]; }
 @test "what is written as it comes is there before the end" {
     trace -o a.perfetto.json -o a.csv 'work:one/1'
     on_node 'work:loop(3)'
-    until_true 10 grep -q '"name":"work:one/1"' a.perfetto.json
-    until_true 10 grep -q ',call,work,one,1,' a.csv
+    until_true 30 grep -q '"name":"work:one/1"' a.perfetto.json
+    until_true 30 grep -q ',call,work,one,1,' a.csv
     trace_end INT
     run -0 jq '[.traceEvents[] | select(.cat == "call")] | length' a.perfetto.json
     assert_output 3

@@ -138,7 +138,7 @@ END
         run "$ETRACE_BIN" -n "$NODE" --dry-run 'lists:seq(#nonsuch_record{}, _)'
         assert_failure 2
     done
-    assert_clean "$BEFORE" "$NODE" 3
+    assert_clean "$BEFORE" "$NODE"
     [[ $ETRACE_OTP -ge 29 ]] || return 0
     dir=$(node_dir "$NODE")/defs
     printf '%s\n' '-module(kind).' '-export([f/0]).' '-record #it{id}.' 'f() -> #it{id = 1}.' >"$dir/kind.erl"

@@ -56,7 +56,7 @@ calls_of() { jq -r "select(.type == \"count\" and .f == \"$1\") | .calls" "$OUT"
     trace work:one/1 --by process --sort calls --json
     on_node 'begin R = monitor(process, dies), [P ! go || P <- [lives, dies]], dies ! stop, receive {_, R, _, _, _} -> ok end,
         {_, _} = process_info(whereis(lives), message_queue_len), work:one(me) end'
-    until_true 20 node_eval "$NODE" "$(printf '%s' 'begin [S] = [X || X = {etrace, _} <- trace:session_info(all)],
+    until_true 30 node_eval "$NODE" "$(printf '%s' 'begin [S] = [X || X = {etrace, _} <- trace:session_info(all)],
         {_, 6} = trace:info(S, {work, one, 1}, call_count) end')"
     trace_end
     assert_success
@@ -110,7 +110,7 @@ calls_of() { jq -r "select(.type == \"count\" and .f == \"$1\") | .calls" "$OUT"
 
 @test "without a terminal there is a table each interval, and the last one at the end" {
     trace work:one/1 --interval 1s
-    until_true 20 eval '[[ $(grep -c "own time.*function" "$OUT") -ge 2 ]]'
+    until_true 30 eval '[[ $(grep -c "own time.*function" "$OUT") -ge 2 ]]'
     on_node 'work:loop(7)'
     trace_end
     assert_success
@@ -124,11 +124,11 @@ calls_of() { jq -r "select(.type == \"count\" and .f == \"$1\") | .calls" "$OUT"
     "$ETRACE_ERLC" -o "$dir" "$dir/fresh.erl"
     trace 'fres*:f/1' work:one/1 --allow-empty --interval 1s --json
     on_node "code:add_path(\"$dir\"), code:load_file(fresh)"
-    until_true 20 node_eval "$NODE" 'begin [S] = [X || X = {etrace, _} <- trace:session_info(all)], {_, true} = {x, is_integer(element(2, trace:info(S, {fresh, f, 1}, call_count)))} end'
+    until_true 30 node_eval "$NODE" 'begin [S] = [X || X = {etrace, _} <- trace:session_info(all)], {_, true} = {x, is_integer(element(2, trace:info(S, {fresh, f, 1}, call_count)))} end'
     on_node 'fresh:f(1), fresh:f(2)'
-    until_true 20 eval '[[ $(calls_of f) == 2 ]]'
+    until_true 30 eval '[[ $(calls_of f) == 2 ]]'
     on_node 'code:purge(fresh), code:load_file(fresh)'
-    until_true 20 node_eval "$NODE" 'begin [S] = [X || X = {etrace, _} <- trace:session_info(all)], {_, true} = {x, is_integer(element(2, trace:info(S, {fresh, f, 1}, call_count)))} end'
+    until_true 30 node_eval "$NODE" 'begin [S] = [X || X = {etrace, _} <- trace:session_info(all)], {_, true} = {x, is_integer(element(2, trace:info(S, {fresh, f, 1}, call_count)))} end'
     on_node 'fresh:f(3)'
     trace_end
     assert_success
@@ -140,7 +140,7 @@ calls_of() { jq -r "select(.type == \"count\" and .f == \"$1\") | .calls" "$OUT"
 @test "more processes than the node shall keep counters for" {
     trace work --json --interval 1s
     on_node 'work:burst(60000, 1)'
-    until_true 20 eval '[[ $(jq -s "[.[] | select(.type == \"counted\")] | last | .begun_anew // 0" "$OUT") -ge 1 ]]'
+    until_true 30 eval '[[ $(jq -s "[.[] | select(.type == \"counted\")] | last | .begun_anew // 0" "$OUT") -ge 1 ]]'
     on_node 'work:one(1)'
     trace_end
     assert_success
@@ -155,7 +155,7 @@ calls_of() { jq -r "select(.type == \"count\" and .f == \"$1\") | .calls" "$OUT"
     second=$NODE
     NODE=$first
     trace -n "$second" work:one/1 --json
-    until_true 20 eval '[[ $(grep -c "Ctrl-C stops" "$ERR") -eq 2 ]]'
+    until_true 30 eval '[[ $(grep -c "Ctrl-C stops" "$ERR") -eq 2 ]]'
     node_eval "$second" 'work:loop(5)' >/dev/null
     on_node 'work:loop(3)'
     trace_end
@@ -164,7 +164,7 @@ calls_of() { jq -r "select(.type == \"count\" and .f == \"$1\") | .calls" "$OUT"
     assert_line "$first 3"
     assert_line "$second 5"
     trace -n "$second" work:one/1 --interval 1s
-    until_true 20 eval '[[ $(grep -c "Ctrl-C stops" "$ERR") -eq 2 ]]'
+    until_true 30 eval '[[ $(grep -c "Ctrl-C stops" "$ERR") -eq 2 ]]'
     on_node 'work:loop(3)'
     trace_end
     node_stop "$second"
@@ -178,9 +178,9 @@ calls_of() { jq -r "select(.type == \"count\" and .f == \"$1\") | .calls" "$OUT"
     second=$NODE
     NODE=$first
     trace -n "$second" work:one/1 --interval 1s --json
-    until_true 20 eval '[[ $(grep -c "Ctrl-C stops" "$ERR") -eq 2 ]]'
+    until_true 30 eval '[[ $(grep -c "Ctrl-C stops" "$ERR") -eq 2 ]]'
     node_stop "$second"
-    until_true 20 grep -q "$second.*closed\|$second.*gone\|$second.*down\|$second.*connection" "$ERR"
+    until_true 30 grep -q "$second.*closed\|$second.*gone\|$second.*down\|$second.*connection" "$ERR"
     on_node 'work:loop(3)'
     trace_end
     assert_failure 1
@@ -243,9 +243,9 @@ etrace_top() { "$ETRACE_BIN" top -n "$NODE" "$@"; }
 screen() {
     SCREEN=etrace-$BATS_TEST_NUMBER-$$
     env -u TMUX tmux -L "$SCREEN" -f /dev/null new-session -d -s top -x "$1" -y "$2" "PS1='ready> ' exec bash --norc --noprofile" 3>&-
-    until_true 20 shows 'ready>'
+    until_true 30 shows 'ready>'
     type_line 'stty -a >'"$BATS_TEST_TMPDIR"'/before; echo sa''ved'
-    until_true 20 shows saved
+    until_true 30 shows saved
 }
 
 type_line() { tmux -L "$SCREEN" send-keys -t top -l "$1" && tmux -L "$SCREEN" send-keys -t top Enter; }
@@ -255,46 +255,46 @@ shows() { grep -qE -e "$1" <<<"$(picture)"; }
 shows_not() { ! shows "$1"; }
 
 restored() {
-    until_true 20 shows '^ready> *$'
+    until_true 30 shows '^ready> *$'
     type_line 'stty -a >'"$BATS_TEST_TMPDIR"'/after; echo do''ne'
-    until_true 20 shows '^done'
+    until_true 30 shows '^done'
     diff "$BATS_TEST_TMPDIR/before" "$BATS_TEST_TMPDIR/after"
 }
 
 @test "the live table: sorted, resized, held, begun again, and the terminal as it was" {
     screen 100 16
     type_line "clear; $ETRACE_BIN top -n $NODE work"
-    until_true 20 shows '^etrace top .*functions'
+    until_true 30 shows '^etrace top .*functions'
     on_node 'work:fac(99), work:one(1)'
-    until_true 20 shows ' 100 .* work:fac/1$'
-    until_true 20 shows '^q quit'
+    until_true 30 shows ' 100 .* work:fac/1$'
+    until_true 30 shows '^q quit'
     key t
-    until_true 20 shows 'process +function'
+    until_true 30 shows 'process +function'
     key t
-    until_true 20 shows 'per call +function'
+    until_true 30 shows 'per call +function'
     # By name, from time over memory.
     key Right
     key Right
-    until_true 20 eval '[[ $(picture | grep -E "work:(fac|one)/1" | head -n 1) == *fac* ]]'
+    until_true 30 eval '[[ $(picture | grep -E "work:(fac|one)/1" | head -n 1) == *fac* ]]'
     # Narrow: columns give way to the function's name.
     tmux -L "$SCREEN" resize-window -t top -x 50 -y 12
-    until_true 20 shows ' 100 .* work:fac/1$'
-    until_true 20 shows_not 'words'
+    until_true 30 shows ' 100 .* work:fac/1$'
+    until_true 30 shows_not 'words'
     tmux -L "$SCREEN" resize-window -t top -x 100 -y 16
-    until_true 20 shows 'words'
+    until_true 30 shows 'words'
     key p
-    until_true 20 shows held
+    until_true 30 shows held
     on_node 'work:sum(5, 0)'
     key p
-    until_true 20 shows ' 6 .* work:sum/2$'
+    until_true 30 shows ' 6 .* work:sum/2$'
     key h
-    until_true 20 shows 'begin again from zero'
+    until_true 30 shows 'begin again from zero'
     key h
     key r
     # Not before the counting has begun anew is the table empty.
-    until_true 20 shows_not 'work:fac/1'
+    until_true 30 shows_not 'work:fac/1'
     on_node 'work:two(1, 2)'
-    until_true 20 shows ' 1 .* work:two/2$'
+    until_true 30 shows ' 1 .* work:two/2$'
     key q
     restored
     # The last table stays.
@@ -306,7 +306,7 @@ restored() {
     screen 80 20
     for signal in C-c TERM HUP; do
         type_line "clear; $ETRACE_BIN top -n $NODE work"
-        until_true 20 shows '^q quit'
+        until_true 30 shows '^q quit'
         if [[ $signal == C-* ]]; then
             key "$signal"
         else

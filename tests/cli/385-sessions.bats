@@ -101,16 +101,16 @@ session() { jq -c "select(.name == \"$1\") | $2" <<<"$output"; }
     id=$(theirs_id)
     env -u TMUX tmux -L "$SCREEN" -f /dev/null new-session -d -s s -x 120 -y 24 "PS1='ready> ' exec bash --norc --noprofile" 3>&-
     for answer in n y; do
-        until_true 20 eval '[[ $(tmux -L "$SCREEN" capture-pane -p -t s) == *"ready>"* ]]'
+        until_true 30 eval '[[ $(tmux -L "$SCREEN" capture-pane -p -t s) == *"ready>"* ]]'
         tmux -L "$SCREEN" send-keys -t s -l clear
         tmux -L "$SCREEN" send-keys -t s Enter
-        until_true 20 eval '[[ $(tmux -L "$SCREEN" capture-pane -p -t s) != *"status"* ]]'
+        until_true 30 eval '[[ $(tmux -L "$SCREEN" capture-pane -p -t s) != *"status"* ]]'
         tmux -L "$SCREEN" send-keys -t s -l "$ETRACE_BIN sessions -n $NODE --destroy $id; echo st''atus \$?"
         tmux -L "$SCREEN" send-keys -t s Enter
-        until_true 20 eval '[[ $(tmux -L "$SCREEN" capture-pane -p -t s) == *"end it? [y/N]"* ]]'
+        until_true 30 eval '[[ $(tmux -L "$SCREEN" capture-pane -p -t s) == *"end it? [y/N]"* ]]'
         tmux -L "$SCREEN" send-keys -t s -l "$answer"
         tmux -L "$SCREEN" send-keys -t s Enter
-        until_true 20 eval '[[ $(tmux -L "$SCREEN" capture-pane -p -t s) == *"status 0"* ]]'
+        until_true 30 eval '[[ $(tmux -L "$SCREEN" capture-pane -p -t s) == *"status 0"* ]]'
         if [[ $answer == n ]]; then
             assert_equal "$(theirs_id)" "$id"
         else

@@ -44,7 +44,7 @@ paces() { on_node '[exit(P, kill) || P <- processes(), {current_function, {work,
     await 'return work:two/2 = \{a,b\}'
     await_last '^etrace>$'
     keys C-d
-    until_true 10 terminal_gone
+    until_true 30 terminal_gone
 }
 
 @test "what is typed is not broken by a trickle of events, and is taken as it was typed" {
@@ -93,7 +93,7 @@ paces() { on_node '[exit(P, kill) || P <- processes(), {current_function, {work,
     keys C-c
     await 'stopped;'
     shown() { [[ $(screen | tr -d '\n ') == *"etrace>x:${text// /}" ]]; }
-    until_true 15 shown || fail "$(screen)"
+    until_true 30 shown || fail "$(screen)"
     keys Enter
     await 'aaaaaaaaaa' 5
     await '1 probe ·|2 probes|no function|etrace: '
@@ -109,13 +109,13 @@ paces() { on_node '[exit(P, kill) || P <- processes(), {current_function, {work,
     await 'stopped;'
     await_last '^etrace> half a li$'
     traced_nobody() { node_eval "$NODE" 'length([S || S = {etrace, _} <- trace:session_info(all)])' | grep -qx '[01]'; }
-    until_true 5 traced_nobody
+    until_true 30 traced_nobody
     typed 'ne'
     await_last '^etrace> half a line$'
     keys C-c
     await_last '^etrace>$'
     keys C-c
-    until_true 10 terminal_gone
+    until_true 30 terminal_gone
 }
 
 @test "Ctrl-Z and fg: the line is still there, and so is what it can do" {
@@ -208,7 +208,7 @@ paces() { on_node '[exit(P, kill) || P <- processes(), {current_function, {work,
     await '2 probes'
     on_node 'work:one(answered)'
     keys C-d
-    until_true 10 terminal_gone
+    until_true 30 terminal_gone
     terminal_end
     history=$XDG_STATE_HOME/etrace/history
     assert_equal "$(cat "$history")" 'work:one(warm) -> return'
@@ -250,7 +250,7 @@ paces() { on_node '[exit(P, kill) || P <- processes(), {current_function, {work,
     entered ':clear'
     entered ':start'
     traced_again() { [[ $(screen | grep -c 'Ctrl-C stops') -ge 2 ]]; }
-    until_true 15 traced_again
+    until_true 30 traced_again
     on_node 'work:fac(4)'
     await 'return work:fac/1 = 24'
     entered ':stop'
@@ -265,7 +265,7 @@ paces() { on_node '[exit(P, kill) || P <- processes(), {current_function, {work,
     entered ':as summary'
     await '^ +5 +0 .* work:fac/1$'
     keys C-d
-    until_true 10 terminal_gone
+    until_true 30 terminal_gone
     run "$ETRACE_BIN" replay --as summary "$BATS_TEST_TMPDIR/x.etr"
     assert_success
     assert_line --regexp '^ +5 +0 .* work:fac/1$'
@@ -278,8 +278,8 @@ paces() { on_node '[exit(P, kill) || P <- processes(), {current_function, {work,
     entered 'work:one/1'
     await 'Ctrl-C stops'
     kill -KILL "$(terminal_pid)"
-    until_true 10 terminal_gone
-    assert_clean --atoms 300 "$BEFORE" "$NODE" 3
+    until_true 30 terminal_gone
+    assert_clean --atoms 300 "$BEFORE" "$NODE"
     terminal_end
     repl
     entered 'work:one/1'
@@ -287,5 +287,5 @@ paces() { on_node '[exit(P, kill) || P <- processes(), {current_function, {work,
     pid=$(terminal_pid)
     terminal_end
     until_true 10 gone "$pid"
-    assert_clean --atoms 300 "$BEFORE" "$NODE" 3
+    assert_clean --atoms 300 "$BEFORE" "$NODE"
 }

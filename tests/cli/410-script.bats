@@ -31,7 +31,7 @@ script() { # ARGS... -- ARMINGS BEFORE EXPR AFTER
     done
     repl "${args[@]}" < <(
         printf '%b' "$3"
-        until_true 20 armed "$2"
+        until_true 30 armed "$2"
         on_node "$4" >&2
         printf '%b' "$5"
     ) >"$OUT" 2>"$ERR" 3>&-
@@ -135,29 +135,29 @@ script() { # ARGS... -- ARMINGS BEFORE EXPR AFTER
     TRACERS+=("$TRACER")
     exec {to}>"$BATS_TEST_TMPDIR/in"
     printf ':attach %s\nwork:one/1\n' "$other" >&"$to"
-    until_true 20 grep -q 'Ctrl-C stops' "$ERR"
+    until_true 30 grep -q 'Ctrl-C stops' "$ERR"
     node_eval "$other" 'work:one(there)' >/dev/null
     on_node 'work:one(here)'
-    until_true 10 grep -q "$other .*call work:one(there)" "$OUT"
-    until_true 10 grep -q "$NODE .*call work:one(here)" "$OUT"
+    until_true 30 grep -q "$other .*call work:one(there)" "$OUT"
+    until_true 30 grep -q "$NODE .*call work:one(here)" "$OUT"
     printf ':detach %s\n' "${other%@*}" >&"$to"
-    until_true 10 grep -q "$other: detached" "$ERR"
+    until_true 30 grep -q "$other: detached" "$ERR"
     assert_equal "$(node_eval "$other" 'length([M || M <- erlang:loaded(), lists:prefix("etrace_", atom_to_list(M))])')" 0
     on_node 'work:one(still)'
-    until_true 10 grep -q 'call work:one(still)' "$OUT"
+    until_true 30 grep -q 'call work:one(still)' "$OUT"
     printf ':attach %s\n' "$other" >&"$to"
-    until_true 20 grep -q "$other: 1 probe\|$other · OTP .* attached" "$ERR"
+    until_true 30 grep -q "$other: 1 probe\|$other · OTP .* attached" "$ERR"
     again() {
         node_eval "$other" 'work:one(again)' >/dev/null
         grep -q "$other .*call work:one(again)" "$OUT"
     }
-    until_true 10 again
+    until_true 30 again
     printf ':reattach on\n:wait 100ms\n' >&"$to"
     pause 0.2
     node_stop "$other"
-    until_true 20 grep -q "$other: will be attached again" "$ERR"
+    until_true 30 grep -q "$other: will be attached again" "$ERR"
     on_node 'work:one(alone)'
-    until_true 10 grep -q 'call work:one(alone)' "$OUT"
+    until_true 30 grep -q 'call work:one(alone)' "$OUT"
     exec {to}>&-
     trace_wait 20
 }
@@ -169,11 +169,11 @@ script() { # ARGS... -- ARMINGS BEFORE EXPR AFTER
         TRACER=$!
         TRACERS+=("$TRACER")
         exec {to}>"$BATS_TEST_TMPDIR/in"
-        until_true 10 grep -q attached "$ERR"
+        until_true 30 grep -q attached "$ERR"
         trace_end "$signal"
         assert_success
         exec {to}>&-
         rm "$BATS_TEST_TMPDIR/in"
-        assert_clean --atoms 300 "$BEFORE" "$NODE" 3
+        assert_clean --atoms 300 "$BEFORE" "$NODE"
     done
 }

@@ -27,7 +27,7 @@ nif_blocks() {
     for ((i = 0; i < ${ETRACE_ALL:+1}40; i++)); do
         "$ETRACE_BIN" -n "$NODE" -qq --for 1ms 'work:one/1 -> return' 'send(_, _)' >/dev/null
     done
-    assert_clean --atoms 0 "$BEFORE" "$NODE" 3
+    assert_clean --atoms 0 "$BEFORE" "$NODE"
     assert_equal "$(nif_blocks)" 0
     grown=$(node_eval "$NODE" "[garbage_collect(P) || P <- processes()], erlang:memory(total) - $used")
     echo "# memory after so many attaches: $grown bytes more" >&3
@@ -57,7 +57,7 @@ nif_blocks() {
     done
     wait "${clients[@]}"
     [[ ! -e $BATS_TEST_TMPDIR/bad ]] || fail "$(cat "$BATS_TEST_TMPDIR/bad" "$ERR".*)"
-    assert_clean --atoms 300 "$flooded" "$NODE" 5
+    assert_clean --atoms 300 "$flooded" "$NODE"
     on_node 'work:calm(ok)'
 }
 
@@ -77,7 +77,7 @@ other_build() {
         "$BATS_TEST_TMPDIR/etrace" -n "$NODE" -qq --for 5ms work:one/1 >/dev/null
         "$ETRACE_BIN" -n "$NODE" -qq --for 5ms work:one/1 >/dev/null
     done
-    assert_clean --atoms 300 "$BEFORE" "$NODE" 3
+    assert_clean --atoms 300 "$BEFORE" "$NODE"
     trace --json work:one/1
     mine=$TRACER mine_out=$OUT
     OUT=$OUT.other ERR=$ERR.other
@@ -100,10 +100,10 @@ other_build() {
         {ok, _, Bin} = compile:forms([{attribute, 1, module, M}, {attribute, 1, export, [{x, 0}]}, {function, 1, x, 0, [{clause, 1, [], [], [{atom, 1, x}]}]}]),
         {module, M} = code:load_binary(M, "junk", Bin), work:loop(10)'
     kill -INT "$TRACER" 2>/dev/null || true
-    trace_wait 10
+    trace_wait
     [[ $status -le 4 ]] || fail "status $status: $talk"
     # The compiler's are not ours.
-    assert_clean --atoms 8000 "$BEFORE" "$NODE" 5
+    assert_clean --atoms 8000 "$BEFORE" "$NODE"
     live_snapshot
     traced --json work:one/1 -- 'work:loop(3)'
     assert_success

@@ -19,7 +19,7 @@ teardown_file() { node_stop "$ETRACE_NODE"; }
 # As somebody would end it who has seen enough; the pipes behind it are left as they are.
 etrace() {
     case " $* " in
-        *' replay '* | *' -- '* | *' --fail-on '*) timeout 60 "$ETRACE_BIN" "$@" ;;
+        *' replay '* | *' top '* | *' -- '* | *' --fail-on '*) timeout 60 "$ETRACE_BIN" "$@" ;;
         *) timeout 60 "$ETRACE_BIN" --for 40s --limit 2 "${@/#5s/40s}" ;;
     esac
 }
