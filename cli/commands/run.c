@@ -189,10 +189,15 @@ bool run_arm_peer(struct run *r, struct peer *p, const struct what_opts *what, c
     return ok;
 }
 
+static bool is_ready(const struct peer *p)
+{
+    return !p->over && session_state(p->session) == SESSION_READY;
+}
+
 bool run_arm(struct run *r, const struct what_opts *what, const struct texts *texts, uint64_t mark, struct err *e)
 {
     for (size_t i = 0; i < r->peers.count; i++)
-        if (!r->peers.items[i].over && !run_arm_peer(r, &r->peers.items[i], what, texts, mark, e))
+        if (is_ready(&r->peers.items[i]) && !run_arm_peer(r, &r->peers.items[i], what, texts, mark, e))
             return false;
     return true;
 }

@@ -266,7 +266,7 @@ static void from_script(struct repl *r)
         buf_cstr(&line);
         run_line(r, line.data);
         buf_clear(&line);
-        while (run_arming(&r->run) && !r->leaving && !repl_interrupted(r))
+        while (repl_arming(r) && !r->leaving && !repl_interrupted(r))
             repl_step(r, -1);
         prompt(asked && !r->leaving, PROMPT);
     }

@@ -44,6 +44,7 @@ struct repl_node {
     int64_t wanted;  /* until then, after a pause of ours, it is attached again whatever :reattach says */
     int64_t retry_at; /* -1: not at all */
     char name[NODE_NAME_MAX + 1];
+    bool arm_due;  /* it came later than what is traced: by the next turn of the loop, for a handler must not wait */
 };
 
 struct repl {
@@ -56,6 +57,8 @@ struct repl {
     bool reattach;
 
     struct run run;
+    bool refused;  /* a node did not take what it was asked for: seen to by the next turn of the loop */
+    struct err refusal;
     struct loop_timer timer; /* leases, :for, attaching again */
     struct repl_node nodes[PEERS_MAX];
     int current;             /* the node that :commands ask: a peer's index, -1: none */
@@ -102,7 +105,8 @@ bool repl_drop(struct repl *r, const char *label); /* false: no such label */
 size_t repl_running(const struct repl *r);
 void repl_start(struct repl *r, const char *label); /* NULL: all that were stopped */
 void repl_stop(struct repl *r, const char *label);  /* NULL: all; what came is still shown */
-void repl_arm(struct repl *r);                      /* what is asked for has changed */
+void repl_arm(struct repl *r);
+bool repl_arming(const struct repl *r); /* some node has not answered yet */                      /* what is asked for has changed */
 void repl_list(struct repl *r, struct buf *to);
 void repl_release(struct repl *r);
 

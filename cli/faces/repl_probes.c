@@ -145,8 +145,21 @@ static void tell_scroll(struct repl *r, const struct asked *asked)
     buf_release(&text);
 }
 
+static bool forget_fresh(struct repl *r);
+
+/* What a node does not take is not asked for any more: the latest probe, or all of them. */
+static void go_without(struct repl *r, const struct err *e)
+{
+    repl_fail(r, e);
+    if (!forget_fresh(r))
+        for (size_t i = 0; i < r->nprobes; i++)
+            r->probes[i].stopped = true;
+    repl_arm(r);
+}
+
 void repl_arm(struct repl *r)
 {
+    bool refused = false;
     struct texts all = {0}, none = {0};
     struct asked asked;
     struct err e;
@@ -160,11 +173,7 @@ void repl_arm(struct repl *r)
         asked_init(&asked);
         if (asked_compile(&asked, &r->what, &all, &none, 0, &e)) {
             tell_scroll(r, &asked);
-            if (!run_arm(&r->run, &r->what, &all, r->mark, &e)) {
-                repl_fail(r, &e);
-                run_disarm(&r->run);
-                r->armed = false;
-            }
+            refused = !run_arm(&r->run, &r->what, &all, r->mark, &e);
         } else {
             repl_fail(r, &e);
             run_disarm(&r->run);
@@ -173,6 +182,8 @@ void repl_arm(struct repl *r)
         asked_release(&asked);
     }
     texts_release(&all);
+    if (refused)
+        go_without(r, &e);
 }
 
 static void forget(struct repl *r, size_t i)
@@ -218,6 +229,31 @@ static void arm_one(struct repl *r, struct peer *p)
     texts_release(&all);
 }
 
+static void arm_due(struct repl *r)
+{
+    if (r->refused) {
+        r->refused = false;
+        go_without(r, &r->refusal);
+    }
+    for (size_t i = 0; i < peers(r)->count; i++) {
+        bool due = r->nodes[i].arm_due && !peers(r)->items[i].over;
+        r->nodes[i].arm_due = false;
+        if (due)
+            arm_one(r, &peers(r)->items[i]);
+    }
+}
+
+bool repl_arming(const struct repl *r)
+{
+    bool arming = r->refused || run_arming(&r->run);
+
+    for (size_t i = 0; i < r->run.peers.count; i++) {
+        const struct peer *p = &r->run.peers.items[i];
+        arming = arming || r->nodes[i].arm_due || (!p->over && session_state(p->session) == SESSION_BOOTING);
+    }
+    return arming;
+}
+
 static void on_ready(void *data, struct peer *p)
 {
     struct repl *r = data;
@@ -230,7 +266,8 @@ static void on_ready(void *data, struct peer *p)
     choose_current(r);
     if (r->live && r->live->nodes != (peers(r)->count > 1))
         repl_show_live(r, true);
-    arm_one(r, p);
+    r->nodes[p->index].arm_due = true;
+    r->timer.due = 0;
 }
 
 static void on_armed(void *data, struct peer *p, const struct arm_result *result)
@@ -245,13 +282,13 @@ static void on_armed(void *data, struct peer *p, const struct arm_result *result
         ctx_warn(r->ctx, "%swarning: %s", of, result->warnings[i]);
     for (size_t i = 0; i < result->nprobes; i++)
         functions += result->probes[i].functions;
-    if (run_arming(&r->run))
+    if (repl_arming(r))
         ctx_say(r->ctx, "%s%llu function%s", of, (unsigned long long)functions, plural(functions));
     else
         ctx_say(r->ctx, "%s%zu probe%s · %llu function%s · %llu process%s · Ctrl-C stops", of, repl_running(r),
                 plural(repl_running(r)), (unsigned long long)functions, plural(functions),
                 (unsigned long long)result->processes, result->processes == 1 ? "" : "es");
-    if (run_arming(&r->run))
+    if (repl_arming(r))
         return;
     for (size_t i = 0; i < r->nprobes; i++)
         r->probes[i].fresh = false;
@@ -263,11 +300,9 @@ static void on_refused(void *data, struct peer *p UNUSED, const struct err *e)
 {
     struct repl *r = data;
 
-    repl_fail(r, e);
-    if (!forget_fresh(r))
-        for (size_t i = 0; i < r->nprobes; i++)
-            r->probes[i].stopped = true;
-    repl_arm(r);
+    r->refused = true;
+    r->refusal = *e;
+    r->timer.due = 0;
 }
 
 static void on_failed(void *data, struct peer *p, const struct err *e)
@@ -301,6 +336,7 @@ static void on_time(void *owner)
     int64_t now, next;
 
     peers_tick(peers(r), &next);
+    arm_due(r);
     now = loop_now();
     for (size_t i = 0; i < peers(r)->count; i++) {
         struct repl_node *n = &r->nodes[i];

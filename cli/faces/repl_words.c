@@ -422,7 +422,7 @@ static int do_view(struct repl *r, const char *name, char *rest)
 {
     if (*rest && !repl_probe(r, rest))
         return ERR_USAGE;
-    while (*rest && run_arming(&r->run) && !r->leaving && !repl_interrupted(r))
+    while (*rest && repl_arming(r) && !r->leaving && !repl_interrupted(r))
         repl_step(r, -1);
     return as_view(r, arena_strndup(&r->arena, name, strlen(name)));
 }
