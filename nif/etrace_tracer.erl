@@ -155,11 +155,32 @@ tracer(S = #s{options = O}) ->
     S#s{tracer = fallback, fb = fb_new(O)}.
 
 %% Processes and ports that belong to the tracing.
-ours(S) -> [self(), S#s.janitor, S#s.namer, S#s.worker] ++ [P || P <- [S#s.hears, channel(S)], P =/= none].
+ours(S) -> [self(), S#s.janitor, S#s.namer, S#s.worker] ++ [P || P <- [S#s.hears], P =/= none] ++ channel(S).
 
 %% What carries the distribution to the client: tracing it would trace the tracing.
 channel(#s{node = Node}) ->
-    case lists:keyfind(Node, 1, erlang:system_info(dist_ctrl)) of {_, P} -> P; false -> none end.
+    case lists:keyfind(Node, 1, erlang:system_info(dist_ctrl)) of
+        {_, P} when is_pid(P) -> [P | [X || Sup <- tls_supervisors(P), X <- tls_processes(Sup)]];
+        {_, P} -> [P];
+        false -> []
+    end.
+
+%% With TLS it is the process that sends; beside it, below a supervisor of their own, is one that receives.
+tls_supervisors(P) ->
+    [L || L <- links(P), began(L) =:= {supervisor, tls_dyn_connection_sup, 1}].
+
+tls_processes(Sup) ->
+    Pids = [P || P <- links(Sup), is_pid(P), element(1, began(P)) =/= supervisor],
+    lists:usort([Sup | Pids] ++ [Port || P <- Pids, Port <- links(P), is_port(Port)]).
+
+links(P) ->
+    case is_pid(P) andalso process_info(P, links) of {links, L} -> L; _ -> [] end.
+
+began(P) ->
+    case is_pid(P) andalso process_info(P, dictionary) of
+        {dictionary, D} -> proplists:get_value('$initial_call', D, {none});
+        _ -> {none}
+    end.
 
 session(S = #s{tracer = Tracer, node = Node}) ->
     Session = {_, Weak} = trace:session_create(etrace, case Tracer of fallback -> self(); State -> {?MODULE, State} end, []),
@@ -407,6 +428,10 @@ request(Id, Bin, S) ->
     end.
 
 request_do(ping, Id, S) -> reply(Id, {ok, pong}, S);
+request_do(time, Id, S) -> % and soon a batch, which says up to when all was told
+    reply(Id, {ok, {erlang:monotonic_time(nanosecond), erlang:system_time(nanosecond)}}, meta(S, tick, []));
+request_do(nodes, Id, S) ->
+    reply(Id, {ok, {[atom_to_binary(N) || N <- nodes(visible)], [atom_to_binary(N) || N <- nodes(hidden), N =/= S#s.node]}}, S);
 request_do(info, Id, S) -> reply(Id, {ok, info(S)}, S);
 request_do({arm, Map}, Id, S) when is_map(Map) -> arm(Id, Map, S);
 request_do({complete, What, After}, Id, S) when is_binary(After) -> ask_worker(Id, complete, {What, After}, S);

@@ -151,6 +151,9 @@ enum etw_kind {
     ETW_NAME = 50,   /* owner: the tracee of this frame is called: atom (registered) or binary (label, initial call) */
     ETW_NOTICE = 51, /* owner: a tag (atom) and details: rearmed, guard, limit, fallback, … */
     ETW_TALLY = 52,  /* owner: a function, then struct etw_tally and its buckets: events that were counted and not sent */
+    ETW_TICK = 56,   /* owner: nothing; it makes a batch, so that its watermark comes */
+    ETW_DOWN = 57,   /* in no frame: a node is traced no longer, and it is again */
+    ETW_UP = 58,
     ETW_KINDS = 64
 };
 
@@ -238,12 +241,25 @@ struct etw_file {
     uint32_t flags, crc;     /* crc32c of this header with crc = 0 */
 };
 
-enum { ETW_BLOCK_BATCH = 1, ETW_BLOCK_FOOTER = 2 /* struct etw_footer */, ETW_BLOCK_SPECS = 3 /* what was asked for */ };
+enum { ETW_BLOCK_BATCH = 1, ETW_BLOCK_FOOTER = 2 /* struct etw_footer */, ETW_BLOCK_SPECS = 3 /* what was asked for */, ETW_BLOCK_NOTE = 4 /* struct etw_note */ };
 
 struct etw_block {
     uint32_t bytes; /* behind this header */
     uint16_t type, node; /* node: 0, 1, … when several were recorded into one file; a batch with seq 1 begins it anew */
     uint32_t crc, spare;   /* crc32c of type, node and the bytes */
+};
+
+/* Where several nodes are traced: what was known here of a node, between its batches. */
+enum {
+    ETW_NOTE_CLOCK = 1, /* from here on this host's wall clock is the node's monotonic time and value ns, give or take error */
+    ETW_NOTE_MARK = 2,  /* its batches up to number value have waited long enough for those of other nodes */
+    ETW_NOTE_DOWN = 3,  /* it is traced no longer: wall clock of this host; then text: why */
+    ETW_NOTE_UP = 4,    /* it is again, soon: wall clock of this host; then its name */
+};
+
+struct etw_note {
+    uint32_t what, spare;
+    int64_t value, error;
 };
 
 struct etw_footer {
@@ -257,6 +273,7 @@ ETW_SIZE(struct etw_tally, 64);
 ETW_SIZE(struct etw_bucket, 8);
 ETW_SIZE(struct etw_file, 24);
 ETW_SIZE(struct etw_block, 16);
+ETW_SIZE(struct etw_note, 24);
 ETW_SIZE(struct etw_footer, 104);
 
 #endif

@@ -163,6 +163,7 @@ tracee(_) -> 0.
 tick(#s{tracer = fallback}) -> fb_now();
 tick(_) -> ticks().
 
+meta(S, tick, []) -> meta(S, [frame(56, tick(S), 0, [])]);
 meta(S, hello, [Hello]) -> meta(S, [frame(49, tick(S), 0, [Hello])]);
 meta(S, notice, Terms) -> meta(S, [frame(51, tick(S), 0, Terms)]).
 

@@ -208,12 +208,13 @@ out:
     return found;
 }
 
-bool boot_hold_try(struct boot_hold *h, const char *cookie_file)
+bool boot_hold_try(struct boot_hold *h, const struct node_target *like)
 {
-    struct node_target target = {.name = h->name, .cookie_file = cookie_file};
+    struct node_target target = *like;
     struct node_conn conn;
     struct err e;
 
+    target.name = h->name;
     if (!node_connect(&target, &conn, &e))
         return false;
     rpc_open(&h->rpc, &conn);

@@ -31,8 +31,8 @@ bool boot_hold_fits(char **argv, bool *ret_unnamed);
 /* Looks for the process with `mark` in its environment that has a name; true once it is known. */
 bool boot_hold_find(struct boot_hold *h, const char *mark);
 
-/* Whether the node waits by now. `cookie_file` as in struct node_target. */
-bool boot_hold_try(struct boot_hold *h, const char *cookie_file);
+/* Whether the node waits by now. `like` says all but its name. */
+bool boot_hold_try(struct boot_hold *h, const struct node_target *like);
 void boot_hold_go(struct boot_hold *h); /* lets it go on; harmless when it is not held */
 
 #endif

@@ -14,6 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "target.h"
+
 #define SAID_MOST 2000
 #define LOOK_MS 20 /* between looks for a node that boots */
 
@@ -188,8 +190,13 @@ static void look_for_boot(struct child *c)
     if (c->boot.cookie[0] && !c->cookie_file[0])
         write_cookie(c, c->boot.cookie, strlen(c->boot.cookie));
     explicit_bzero(c->boot.cookie, sizeof c->boot.cookie);
-    if (boot_hold_try(&c->boot, c->cookie_file[0] ? c->cookie_file : NULL))
+    struct node_opts node = c->node_opts ? *c->node_opts : NODE_OPTS_INIT;
+    struct target like;
+    struct err ignored;
+    node.cookie_file = c->cookie_file[0] ? c->cookie_file : NULL;
+    if (target_init(&like, &node, NULL, &ignored) && boot_hold_try(&c->boot, &like.node))
         snprintf(c->node, sizeof c->node, "%s", c->boot.name);
+    target_release(&like);
 }
 
 bool child_wait_node(struct child *c)

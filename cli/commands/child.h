@@ -15,11 +15,13 @@
 
 #include "boot_hold.h"
 #include "ctx.h"
+#include "groups.h"
 
 struct child {
     struct ctx *ctx;
     pid_t pid;
     char dir[96]; /* removed in the end; empty: none */
+    const struct node_opts *node_opts; /* how it speaks; NULL: without TLS */
     struct loop_fd listener, talk, end; /* fd -1: none */
     struct buf said;      /* what the node that is held has said so far */
     char node[600];       /* its name; empty: none is held yet */
@@ -36,7 +38,7 @@ struct child {
 bool child_init(struct child *c, struct ctx *ctx, struct err *e);
 void child_release(struct child *c);
 
-/* May be preceded by setting `late`. */
+/* May be preceded by setting `late` and `node_opts`. */
 bool child_start(struct child *c, char **argv, struct err *e);
 
 /* Serves the loop until a node is held (true), or the command has ended or was asked to. */

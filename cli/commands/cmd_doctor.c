@@ -19,7 +19,7 @@
 #include "../ground/tty.h"
 #include "../views/pipeline.h"
 #include "cmd.h"
-#include "groups.h"
+#include "target.h"
 
 #include <time.h> /* last: it makes TIME_UTC a macro */
 
@@ -42,7 +42,7 @@ struct doctor {
     struct ctx *ctx;
     const struct node_opts *o;
     bool json, color;
-    struct node_target target;
+    struct target target;
     char name[NODE_NAME_MAX + 1];
     int port;
     struct rpc rpc;
@@ -84,7 +84,7 @@ static double took_ms(const struct doctor *d)
 
 static bool step_host(struct doctor *d, struct err *e)
 {
-    const char *at = d->target.name ? strchr(d->target.name, '@') : NULL;
+    const char *at = d->target.node.name ? strchr(d->target.node.name, '@') : NULL;
     struct addrs addrs = {0};
 
     if (!at) {
@@ -108,13 +108,13 @@ static bool step_host(struct doctor *d, struct err *e)
 
 static bool step_epmd(struct doctor *d, struct err *e)
 {
-    const char *at = d->target.name ? strchr(d->target.name, '@') : NULL;
+    const char *at = d->target.node.name ? strchr(d->target.node.name, '@') : NULL;
     struct epmd_names names = {0};
     struct addrs addrs = {0};
     enum epmd_answer a = EPMD_NO_DAEMON;
     int64_t deadline = net_now() + STEP_MS;
 
-    if (d->target.port) {
+    if (d->target.node.port) {
         found(d, "not asked (--port)");
         return true;
     }
@@ -127,7 +127,7 @@ static bool step_epmd(struct doctor *d, struct err *e)
         epmd_names_release(&names);
         return true;
     }
-    if (d->target.ospid) { /* a process's ports are looked at, too */
+    if (d->target.node.ospid) { /* a process's ports are looked at, too */
         found(d, "does not answer on port %d, and is not needed for --pid", epmd_port());
         return true;
     }
@@ -139,7 +139,7 @@ static bool step_epmd(struct doctor *d, struct err *e)
 
 static bool step_node(struct doctor *d, struct err *e)
 {
-    if (!node_resolve(&d->target, d->name, &d->port, e))
+    if (!node_resolve(&d->target.node, d->name, &d->port, e))
         return false;
     if (d->port)
         found(d, "%s listens on port %d", d->name, d->port);
@@ -152,7 +152,7 @@ static bool step_cookie(struct doctor *d, struct err *e)
 {
     struct cookie cookie;
 
-    if (!cookie_read(d->target.cookie_file, &cookie, e))
+    if (!cookie_read(d->target.node.cookie_file, &cookie, e))
         return false;
     found(d, "read from %s", cookie.path);
     cookie_wipe(&cookie);
@@ -163,7 +163,7 @@ static bool step_handshake(struct doctor *d, struct err *e)
 {
     struct node_conn conn;
 
-    if (!node_connect(&d->target, &conn, e))
+    if (!node_connect(&d->target.node, &conn, e))
         return false;
     found(d, "connected to %s as a hidden node in %.1f ms, the cookie is accepted", conn.node, took_ms(d));
     memcpy(d->name, conn.node, sizeof d->name);
@@ -240,7 +240,7 @@ static bool step_companion(struct doctor *d, struct err *e)
     struct session_options options = {.fallback = d->o->fallback};
     struct session_handlers handlers = {.data = d, .batch = on_batch, .reply = on_reply};
 
-    d->session = session_open(&d->target, &options, &handlers, e);
+    d->session = session_open(&d->target.node, &options, &handlers, e);
     if (!d->session || !session_wait(d->session, 0, ANSWER_MS, e))
         return false;
     const struct session_node *n = session_node(d->session);
@@ -409,15 +409,10 @@ static bool setup(struct doctor *d, struct err *e)
     struct pipeline_options options = {.nviews = 0};
     const char *name = d->o->nodes.count ? d->o->nodes.items[0] : d->o->os_pid ? NULL : getenv("ETRACE_NODE");
 
-    if (d->o->nodes.count > 1)
+    if (d->o->nodes.count > 1 || d->o->cluster)
         return err_set(e, ERR_USAGE, "doctor looks at one node at a time");
-    d->target = (struct node_target){.name = name && *name ? name : NULL, .port = (int)d->o->port, .cookie_file = d->o->cookie_file};
-    if (d->o->os_pid) {
-        char *end;
-        d->target.ospid = strtol(d->o->os_pid, &end, 10);
-        if (*end || d->target.ospid <= 0)
-            return err_set(e, ERR_USAGE, "--pid takes the number of an operating system process, not '%s'", d->o->os_pid);
-    }
+    if (!target_init(&d->target, d->o, name && *name ? name : NULL, e))
+        return false;
     d->pipeline = pipeline_new(&options, e);
     return d->pipeline != NULL;
 }
@@ -442,6 +437,7 @@ static int examine(struct doctor *d)
     session_close(d->session);
     if (d->connected)
         rpc_close(&d->rpc);
+    target_release(&d->target);
     pipeline_free(d->pipeline);
     buf_release(&d->found);
     buf_release(&d->before);

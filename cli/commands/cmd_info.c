@@ -62,7 +62,7 @@ static bool put_question(struct buf *b, struct asked *asked, const char *word, c
             return true;
         }
     if (*word == '<' || *word == '#') {
-        put_target(b, "pid", (struct str){word, strlen(word)});
+        put_target(b, *word == '#' ? "port" : "pid", (struct str){word, strlen(word)});
         return true;
     }
     if (is_name(word, &asked->arena, &name)) {

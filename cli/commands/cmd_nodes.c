@@ -7,13 +7,14 @@
 #include "../node/connect.h"
 #include "../node/epmd.h"
 #include "cmd.h"
-#include "groups.h"
+#include "target.h"
 
 #define HOST_MS 2000
 
 struct nodes_opts {
     const char *cookie_file;
     bool json;
+    struct node_opts node; /* its TLS */
 };
 
 #define ROW(letter, name, arg, type, field, help) {letter, name, arg, type, offsetof(struct nodes_opts, field), help}
@@ -26,6 +27,7 @@ static const struct opt_group nodes_group = {"Options", rows, ARRAY_LEN(rows)};
 struct listing {
     struct ctx *ctx;
     const struct nodes_opts *o;
+    struct target target; /* but for the name */
     struct buf out;
     size_t count;
 };
@@ -70,14 +72,15 @@ static void shorten(struct err *e, const char *name)
 static void try_node(struct listing *l, const char *host, const struct epmd_name *n)
 {
     char name[NODE_NAME_MAX + 1];
-    struct node_target target = {.name = name, .cookie_file = l->o->cookie_file};
+    struct node_target target = l->target.node;
     struct node_conn conn = {0};
     struct err e;
 
     snprintf(name, sizeof name, "%s@%.255s", n->name, host);
+    target.name = name;
     bool ok = node_connect(&target, &conn, &e);
     if (ok)
-        close(conn.fd);
+        stream_close(&conn.stream);
     else
         shorten(&e, name);
     if (l->o->json)
@@ -130,7 +133,7 @@ static int run(struct ctx *ctx, const struct cmd *self, char **argv)
 {
     struct nodes_opts o = {0};
     struct talk_opts talk = {0};
-    struct opt_use uses[] = {{&nodes_group, &o}, {&talk_group, &talk}};
+    struct opt_use uses[] = {{&nodes_group, &o}, {&tls_group, &o.node}, {&talk_group, &talk}};
     struct texts words = {0};
     struct listing l = {.ctx = ctx, .o = &o};
     struct err e;
@@ -138,12 +141,15 @@ static int run(struct ctx *ctx, const struct cmd *self, char **argv)
     int status = 0;
 
     if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
-        if (!words.count && !list_host(&l, NULL, &e))
+        o.node.cookie_file = o.cookie_file;
+        bool ok = target_init(&l.target, &o.node, NULL, &e);
+        if (!ok || (!words.count && !list_host(&l, NULL, &e)))
             status = ctx_fail(ctx, &e);
-        for (size_t i = 0; i < words.count; i++)
+        for (size_t i = 0; i < words.count && ok; i++)
             if (!list_host(&l, words.items[i], &e))
                 status = ctx_fail(ctx, &e);
     }
+    target_release(&l.target);
     buf_release(&l.out);
     opts_release(uses, ARRAY_LEN(uses));
     texts_release(&words);
@@ -153,6 +159,6 @@ static int run(struct ctx *ctx, const struct cmd *self, char **argv)
 static const char about[] = "Each is tried: a connection is made with this user's cookie and closed at once.\n"
                             "A node that was started without a name, or without epmd, is in no list.\n";
 
-static const struct opt_group *const groups[] = {&nodes_group, &talk_group, NULL};
+static const struct opt_group *const groups[] = {&nodes_group, &tls_group, &talk_group, NULL};
 const struct cmd cmd_nodes = {"nodes", "[OPTIONS] [HOST]...", "Lists the nodes that can be reached, and why not the others", about,
                               run, groups};

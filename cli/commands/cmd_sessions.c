@@ -289,7 +289,7 @@ static bool destroyable(const struct sessions_opts *o, const struct node_opts *n
     }
     if (*end || end == o->destroy || id < 0)
         return err_set(e, ERR_USAGE, "--destroy takes the number of a session, not '%s'", o->destroy);
-    if (node->nodes.count > 1)
+    if (node->nodes.count > 1 || node->cluster)
         return err_set(e, ERR_USAGE, "--destroy is for one node");
     if (!o->yes && !(tty_is(STDIN_FILENO) && tty_is(STDERR_FILENO))) {
         err_set(e, ERR_USAGE, "--destroy asks before it does it, and there is no terminal");

@@ -4,12 +4,14 @@
 
 #include "asserted.h"
 #include "child.h"
+#include "target.h"
 
 /* Before anything is started. */
 static bool makes_sense(const struct live_options *o, char **command, struct err *e)
 {
     struct texts wheres = asserted_texts(&o->view->wheres, o->asserts);
     struct asked asked;
+    struct target target;
     bool later;
 
     asked_init(&asked);
@@ -25,9 +27,11 @@ static bool makes_sense(const struct live_options *o, char **command, struct err
         err_hint(e, "for example etrace 'my_app:_' -- erl -s my_app");
         return false;
     }
-    if (o->node->nodes.count || o->node->os_pid || o->node->port || o->node->cookie_file)
-        return err_set(e, ERR_USAGE, "a command's node is found by itself: -n, -p, --port and --cookie-file have no place there");
-    return true;
+    if (o->node->nodes.count || o->node->os_pid || o->node->port || o->node->cookie_file || o->node->cluster || o->node->reattach)
+        return err_set(e, ERR_USAGE, "a command's node is found by itself: -n, -p, --port, --cookie-file, --cluster and --reattach have no place there");
+    ok = target_init(&target, o->node, NULL, e);
+    target_release(&target);
+    return ok;
 }
 
 int commanded_trace(struct ctx *ctx, const struct live_options *o, struct child *child)
@@ -70,7 +74,9 @@ int commanded_run(struct ctx *ctx, const struct live_options *o, struct what_opt
         return ctx_fail(ctx, &e);
     what->allow_empty = true;
     ctx_share_terminal(ctx);
-    if (!child_init(&child, ctx, &e) || !child_start(&child, command, &e)) {
+    bool ok = child_init(&child, ctx, &e);
+    child.node_opts = o->node;
+    if (!ok || !child_start(&child, command, &e)) {
         status = ctx_fail(ctx, &e);
     } else if (!child_wait_node(&child)) {
         status = without_node(ctx, &child, command[0]);

@@ -12,13 +12,12 @@
 #include <unistd.h>
 
 #include "../erlang/etf_write.h"
-#include "../node/connect.h"
 #include "../node/epmd.h"
 #include "../node/rpc.h"
 #include "../views/sink.h"
 #include "carried.h"
 #include "cmd.h"
-#include "groups.h"
+#include "target.h"
 
 #include <time.h> /* last: it makes TIME_UTC a macro */
 
@@ -29,7 +28,8 @@
 struct line {
     const struct cmd *cmd; /* trace, unless the line says otherwise */
     bool named;            /* the command stands on the line */
-    const char *node, *cookie_file;
+    const char *node;
+    struct node_opts opts; /* how to attach to it */
     const struct opt *open; /* the option whose value is typed */
     bool command;           /* behind `--` */
 };
@@ -67,12 +67,23 @@ static bool is(const struct opt *o, const char *name)
 
 /* ---- the line so far ---- */
 
+static bool of_node(const struct opt *o)
+{
+    return o && o >= node_group.rows && o < node_group.rows + node_group.count;
+}
+
 static void set_value(struct line *l, const struct opt *o, const char *value)
 {
     if (is(o, "node"))
         l->node = value;
-    if (is(o, "cookie-file"))
-        l->cookie_file = value;
+    else if (of_node(o) && o->type == OPT_TEXT)
+        *(const char **)((char *)&l->opts + o->offset) = value;
+}
+
+static void set_flag(struct line *l, const struct opt *o)
+{
+    if (of_node(o) && o->type == OPT_FLAG)
+        *(bool *)((char *)&l->opts + o->offset) = true;
 }
 
 static void read_option(struct line *l, const char *word)
@@ -86,6 +97,8 @@ static void read_option(struct line *l, const char *word)
             set_value(l, o, word + 2 + len + 1);
         else if (o && o->arg)
             l->open = o;
+        else
+            set_flag(l, o);
         return;
     }
     for (const char *c = word + 1; *c; c++) {
@@ -183,7 +196,8 @@ static bool put_name(struct etf *r, const char *module, struct buf *b)
 
 static bool fetch(const struct line *l, const char *module, struct buf *ret)
 {
-    struct node_target target = {.name = l->node && *l->node ? l->node : NULL, .cookie_file = l->cookie_file};
+    struct node_opts opts = l->opts;
+    struct target target;
     struct buf args = {0}, keep = {0};
     struct node_conn conn;
     struct rpc rpc;
@@ -191,11 +205,14 @@ static bool fetch(const struct line *l, const char *module, struct buf *ret)
     struct err e;
     size_t n;
 
-    if (!node_connect(&target, &conn, &e))
+    opts.os_pid = NULL;
+    bool ok = target_init(&target, &opts, l->node && *l->node ? l->node : NULL, &e) && node_connect(&target.node, &conn, &e);
+    target_release(&target);
+    if (!ok)
         return false;
     rpc_open(&rpc, &conn);
     put_arg(&args, module);
-    bool ok = rpc_call(&rpc, "erlang", module ? "get_module_info" : "loaded", buf_view(&args), 5000, &keep, &r, &e) && etf_get_list(&r, &n);
+    ok = rpc_call(&rpc, "erlang", module ? "get_module_info" : "loaded", buf_view(&args), 5000, &keep, &r, &e) && etf_get_list(&r, &n);
     for (size_t i = 0; ok && i < n; i++)
         ok = put_name(&r, module, ret);
     rpc_close(&rpc);

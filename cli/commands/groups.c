@@ -2,6 +2,17 @@
 
 #define ROW(letter, name, arg, type, where, field, help) {letter, name, arg, type, offsetof(struct where, field), help}
 
+#define TLS_ROWS \
+    ROW(0, "tls", NULL, OPT_FLAG, node_opts, tls, "the node speaks TLS (-proto_dist inet_tls); the options below say so, too"), \
+    ROW(0, "tls-optfile", "FILE", OPT_TEXT, node_opts, tls_optfile, \
+        "take the certificates from this ssl_dist_optfile, section client"), \
+    ROW(0, "tls-ca", "FILE", OPT_TEXT, node_opts, tls_ca, "trust what these certificates have signed (default: the system's)"), \
+    ROW(0, "tls-cert", "FILE", OPT_TEXT, node_opts, tls_cert, "show this certificate to a node that wants one"), \
+    ROW(0, "tls-key", "FILE", OPT_TEXT, node_opts, tls_key, "its private key (default: in the same file)"), \
+    ROW(0, "tls-no-verify", NULL, OPT_FLAG, node_opts, tls_no_verify, "take the node for what it says it is")
+
+static const struct opt tls_rows[] = {TLS_ROWS};
+
 static const struct opt node_rows[] = {
     ROW('n', "node", "NODE", OPT_TEXTS, node_opts, nodes,
         "the node; without @ one of this host (default $ETRACE_NODE, or the only local node)"),
@@ -9,6 +20,9 @@ static const struct opt node_rows[] = {
     ROW(0, "cookie-file", "FILE", OPT_TEXT, node_opts, cookie_file,
         "default ~/.erlang.cookie, then the XDG one; a cookie is never an argument"),
     ROW(0, "port", "PORT", OPT_NUMBER, node_opts, port, "connect to this port, without epmd"),
+    ROW(0, "cluster", NULL, OPT_FLAG, node_opts, cluster, "also every node that it is connected to"),
+    ROW(0, "reattach", NULL, OPT_FLAG, node_opts, reattach, "wait for a node that is not there, and take it up again when it comes back"),
+    TLS_ROWS,
     ROW(0, "fallback", NULL, OPT_FLAG, node_opts, fallback, "trace without the NIF: slower, with hard caps"),
 };
 
@@ -81,6 +95,7 @@ static const struct opt talk_rows[] = {
     const struct opt_group name##_group = {title, name##_rows, ARRAY_LEN(name##_rows)}
 
 GROUP(node, "The node");
+GROUP(tls, "Nodes with TLS");
 GROUP(what, "What is traced");
 GROUP(limit, "Limits");
 GROUP(view, "What is shown");

@@ -12,9 +12,12 @@ struct node_opts {
     const char *os_pid;
     const char *cookie_file;
     int64_t port;
+    bool cluster, reattach;
+    bool tls, tls_no_verify;
+    const char *tls_ca, *tls_cert, *tls_key, *tls_optfile;
     bool fallback;
 };
-extern const struct opt_group node_group;
+extern const struct opt_group node_group, tls_group; /* the second is a part of the first */
 #define NODE_OPTS_INIT ((struct node_opts){0})
 
 struct what_opts {

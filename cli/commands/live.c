@@ -10,6 +10,7 @@
 #include "child.h"
 #include "prepare.h"
 #include "run.h"
+#include "together.h"
 
 #define BACKLOG_FULL (8u << 20) /* unwritten output at which no more is asked from the nodes */
 #define BACKLOG_LOW (1u << 20)
@@ -27,6 +28,10 @@ struct live {
     struct show show;
     struct pipeline *pipeline;
     struct run run;
+    struct together together;
+    enum { BACK_NOT, BACK_CLOCK, BACK_ARMING } back[PEERS_MAX]; /* how far one is that came back */
+    bool without[PEERS_MAX]; /* --cluster: nothing matches there */
+    struct err empty;        /* and what the last of these said */
     struct buf found; /* the records that a node defines, as text */
     int64_t until;        /* loop_now() time at which it stops, -1: none */
     int64_t gone_by;      /* once it is stopping */
@@ -42,15 +47,6 @@ static void fail(struct live *l, const struct err *e)
 
     if (!l->status)
         l->status = status;
-}
-
-/* A node that was started by a command ends with it. */
-static void on_failed(void *data, struct peer *p UNUSED, const struct err *e)
-{
-    struct live *l = data;
-
-    if (!l->o->child || e->status == ERR_GUARD)
-        fail(l, e);
 }
 
 static void stop(struct live *l)
@@ -70,14 +66,9 @@ static void stop_with(struct live *l, const struct err *e)
 
 /* ---- what sessions bring ---- */
 
-static void on_batch(void *data, struct peer *p, const void *batch, size_t len)
+static void took(struct live *l, enum pipeline_status status, const struct err *e)
 {
-    struct live *l = data;
-    struct err e;
-
-    if (!l->pipeline) /* what comes while it ends early */
-        return;
-    switch (pipeline_batch(l->pipeline, p->index, (struct str){batch, len}, &e)) {
+    switch (status) {
     case PIPELINE_MORE:
         break;
     case PIPELINE_LIMIT:
@@ -89,17 +80,88 @@ static void on_batch(void *data, struct peer *p, const void *batch, size_t len)
         stop(l);
         break;
     case PIPELINE_FAILED:
-        stop_with(l, &e);
+        stop_with(l, e);
         break;
     }
 }
 
-static void on_refused(void *data, struct peer *p UNUSED, const struct err *e)
+static void on_batch(void *data, struct peer *p, const void *batch, size_t len)
+{
+    struct live *l = data;
+    struct err e;
+
+    if (!l->pipeline) /* what comes while it ends early */
+        return;
+    together_batch(&l->together, p);
+    took(l, pipeline_batch(l->pipeline, p->index, (struct str){batch, len}, &e), &e);
+}
+
+static void on_time(void *data, struct peer *p, const struct session_time *time)
+{
+    together_time(&((struct live *)data)->together, p, time);
+}
+
+/* One that may come back is missed, but nothing has failed. A node that was started by a command ends with it. */
+static void on_failed(void *data, struct peer *p, const struct err *cause)
+{
+    struct live *l = data;
+    struct err e;
+
+    if (p->away && !l->stopping)
+        ctx_warn(l->ctx, "%s; it is waited for", cause->text);
+    else if (!l->o->child || cause->status == ERR_GUARD)
+        fail(l, cause);
+    l->back[p->index] = BACK_NOT;
+    if (l->together.pipeline && !l->o->child)
+        took(l, together_down(&l->together, p, cause, &e), &e);
+}
+
+static void on_back(void *data, struct peer *p)
+{
+    struct live *l = data;
+    struct err e;
+
+    l->back[p->index] = BACK_CLOCK;
+    took(l, together_up(&l->together, p, &e), &e);
+    if (!together_ask(&l->together, p, &e))
+        peer_fail(p, &e);
+}
+
+static void leave(struct peer *p)
+{
+    struct err e;
+
+    if (!session_stop(p->session, &e))
+        peer_fail(p, &e);
+}
+
+/* A cluster's nodes need not all have what is asked for. */
+static bool may_lack(const struct live *l, const struct err *e)
+{
+    return l->o->node->cluster && e->status == ERR_EMPTY;
+}
+
+static void is_without(struct live *l, struct peer *p, const struct err *e)
+{
+    l->without[p->index] = true;
+    l->empty = *e;
+    ctx_warn(l->ctx, "%s: not traced: %s", peer_name(p), e->text);
+    leave(p);
+}
+
+static void on_refused(void *data, struct peer *p, const struct err *e)
 {
     struct live *l = data;
 
-    if (!l->status)
+    if (l->back[p->index] == BACK_ARMING) {
+        l->back[p->index] = BACK_NOT;
+        ctx_warn(l->ctx, "%s: %s", peer_name(p), e->text);
+        leave(p);
+    } else if (may_lack(l, e)) {
+        is_without(l, p, e);
+    } else if (!l->status) {
         fail(l, e);
+    }
 }
 
 /* ---- talk ---- */
@@ -118,7 +180,7 @@ static void on_notice(void *data, const struct event_node *node, struct str tag,
              text.len ? " " : "", (int)text.len, text.at);
 }
 
-/* What is going to be traced; the line goes on when it is. */
+/* What is going to be traced; the line goes on when it is, unless others come between. */
 static void on_chosen(void *data, struct peer *p, const struct arm_result *result)
 {
     struct live *l = data;
@@ -145,10 +207,11 @@ static void on_chosen(void *data, struct peer *p, const struct arm_result *resul
         ctx_end(l->ctx, "not traced (--dry-run)");
 }
 
-static void on_armed(void *data, struct peer *p UNUSED, const struct arm_result *result UNUSED)
+static void on_armed(void *data, struct peer *p, const struct arm_result *result UNUSED)
 {
     struct live *l = data;
 
+    l->back[p->index] = BACK_NOT;
     ctx_end(l->ctx, l->o->child ? "ends with the command" : "Ctrl-C stops");
 }
 
@@ -158,6 +221,8 @@ static void summary(struct live *l)
     char filtered[64] = "", missing[64] = "";
     uint64_t lost = 0;
 
+    for (size_t i = 0; i < t->nnodes; i++)
+        together_summary(l->ctx, &t->nodes[i]);
     for (size_t i = 0; i < ETW_LOSSES; i++)
         lost += t->lost[i];
     if (t->filtered)
@@ -239,11 +304,20 @@ static bool begin(struct live *l, struct err *e)
     return l->pipeline != NULL;
 }
 
+/* The first node that is there says what the records are; without one nobody knows. */
 static bool begin_late(struct live *l, struct err *e)
 {
+    const struct peers *ps = &l->run.peers;
     struct records records;
+    size_t first = 0;
 
-    l->run.question.session = l->run.peers.items[0].session;
+    while (first < ps->count && ps->items[first].over)
+        first++;
+    if (first == ps->count) {
+        *e = ps->items[0].why;
+        return false;
+    }
+    l->run.question.session = ps->items[first].session;
     records_init(&records, &l->run.question);
     asked_release(&l->asked);
     bool ok = prepare_compile(&l->asked, &records, l->o->what, &l->texts, &l->wheres, e);
@@ -254,24 +328,65 @@ static bool begin_late(struct live *l, struct err *e)
     return ok;
 }
 
+/* One after the other: what one says about itself stands on a line of its own. */
+static void wait_armed(struct live *l)
+{
+    while (run_arming(&l->run) && !l->status && !l->ctx->interrupts && peers_step(&l->run.peers, -1))
+        pipeline_flush(l->pipeline);
+}
+
+static bool arm_all(struct live *l, struct err *e)
+{
+    size_t left = 0;
+
+    for (size_t i = 0; i < l->run.peers.count && !l->status && !l->stopping && !l->ctx->interrupts; i++) {
+        struct peer *p = &l->run.peers.items[i];
+        if (p->over || l->back[i] != BACK_NOT)
+            continue;
+        peers_keep(&l->run.peers);
+        if (run_arm_peer(&l->run, p, l->o->what, &l->texts, 0, e))
+            wait_armed(l);
+        else if (may_lack(l, e))
+            is_without(l, p, e);
+        else
+            return false;
+    }
+    for (size_t i = 0; i < l->run.peers.count; i++)
+        left += !l->without[i];
+    if (!left)
+        *e = l->empty;
+    return left;
+}
+
+/* A node that has just started may not have loaded what is asked for. */
+static void arm_again(struct live *l, struct peer *p)
+{
+    struct what_opts what = *l->o->what;
+    struct err e;
+
+    what.allow_empty = true;
+    l->back[p->index] = BACK_ARMING;
+    if (!run_arm_peer(&l->run, p, &what, &l->texts, 0, &e))
+        on_refused(l, p, &e);
+}
+
 /* Attaches, and waits until every node traces; with a status when one does not. */
 static bool attach_all(struct live *l, struct err *e)
 {
     const struct live_options *o = l->o;
     struct run_handlers handlers = {.data = l, .batch = on_batch, .chosen = on_chosen, .armed = on_armed, .refused = on_refused,
-                                    .failed = on_failed};
+                                    .failed = on_failed, .time = on_time, .back = on_back};
     unsigned how = (sifts(l) || pairs(l) ? RUN_SIFTS : 0) | (l->pipeline ? 0 : RUN_HOLDS);
 
     if (!run_open(&l->run, l->ctx, o->node, o->limit, how, &handlers, e) || (!l->pipeline && !begin_late(l, e)))
         return false;
     record_specs(l);
+    together_init(&l->together, l->ctx, &l->run.peers, l->pipeline);
+    if (!together_begin(&l->together, e))
+        return false;
     peers_pull(&l->run.peers, true);
     l->run.figures = wants_figures(l);
-    if (!run_arm(&l->run, o->what, &l->texts, 0, e))
-        return false;
-    while (run_arming(&l->run) && !l->status && !l->ctx->interrupts && peers_step(&l->run.peers, -1))
-        pipeline_flush(l->pipeline);
-    return true;
+    return arm_all(l, e);
 }
 
 /* ---- streaming ---- */
@@ -284,6 +399,7 @@ static void throttle(struct live *l)
     if (l->stopping || (l->blocked ? backlog > BACKLOG_LOW : backlog < BACKLOG_FULL))
         return;
     l->blocked = !l->blocked;
+    l->together.blocked = l->blocked;
     peers_pull(&l->run.peers, !l->blocked);
 }
 
@@ -311,9 +427,26 @@ static void look_for_an_end(struct live *l)
         }
 }
 
+static int64_t sooner(int64_t a, int64_t b)
+{
+    return a < 0 ? b : b < 0 ? a : MIN(a, b);
+}
+
+static void together(struct live *l)
+{
+    struct err e;
+
+    took(l, together_step(&l->together, &e), &e);
+    for (size_t i = 0; i < l->run.peers.count; i++)
+        if (l->back[i] == BACK_CLOCK && together_known(&l->together, &l->run.peers.items[i]))
+            arm_again(l, &l->run.peers.items[i]);
+}
+
 static void stream(struct live *l)
 {
-    while (!(l->stopping && loop_now() >= l->gone_by) && peers_step(&l->run.peers, l->stopping ? l->gone_by : l->until)) {
+    while (!(l->stopping && loop_now() >= l->gone_by) &&
+           peers_step(&l->run.peers, sooner(l->stopping ? l->gone_by : l->until, together_next(&l->together)))) {
+        together(l);
         pipeline_flush(l->pipeline);
         look_for_an_end(l);
         throttle(l);

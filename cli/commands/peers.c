@@ -3,10 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../erlang/etf_write.h"
 #include "../ground/mem.h"
+#include "../node/knock.h"
 
 #define READY_MS 10000
 #define LEAVE_MS 5000
+#define RETRY_MS 1000 /* between two tries to attach to a node that is away */
 
 static void on_batch(void *data, const void *batch, size_t len)
 {
@@ -17,13 +20,26 @@ static void on_batch(void *data, const void *batch, size_t len)
         h->batch(h->data, p, batch, len);
 }
 
+static void take_listed(struct listed *l, const struct session_reply *reply);
+
 static void on_reply(void *data, const struct session_reply *reply)
 {
     struct peer *p = data;
     const struct peers_handlers *h = &p->peers->handlers;
 
-    if (h->reply)
+    if (p->peers->listing)
+        take_listed(p->peers->listing, reply);
+    else if (h->reply)
         h->reply(h->data, p, reply);
+}
+
+static void on_time(void *data, const struct session_time *time)
+{
+    struct peer *p = data;
+    const struct peers_handlers *h = &p->peers->handlers;
+
+    if (h->time)
+        h->time(h->data, p, time);
 }
 
 static void on_ready(void *data, const struct session_node *node UNUSED)
@@ -41,11 +57,18 @@ static void over(struct peer *p)
     loop_remove(&p->peers->ctx->loop, &p->fd);
 }
 
+const char *peer_name(const struct peer *p)
+{
+    return p->session ? session_node(p->session)->name : p->name;
+}
+
 void peer_fail(struct peer *p, const struct err *e)
 {
     const struct peers_handlers *h = &p->peers->handlers;
 
     over(p);
+    p->away = p->target && h->back && session_lost(p->session);
+    p->next = loop_now() + RETRY_MS;
     if (h->failed)
         h->failed(h->data, p, e);
 }
@@ -53,29 +76,224 @@ void peer_fail(struct peer *p, const struct err *e)
 static void on_readable(void *owner)
 {
     struct peer *p = owner;
+    bool booting = session_state(p->session) == SESSION_BOOTING;
     struct err e;
 
     if (!session_on_readable(p->session, &e))
         peer_fail(p, &e);
     else if (session_state(p->session) == SESSION_GONE)
         over(p);
+    else if (booting && session_state(p->session) == SESSION_READY && p->peers->handlers.back)
+        p->peers->handlers.back(p->peers->handlers.data, p);
 }
 
 /* ---- attaching ---- */
 
-static bool attach(struct peer *p, const struct node_opts *o, const char *name, const struct session_options *session, struct err *e)
+static struct session_handlers session_handlers(struct peer *p)
 {
-    struct node_target target = {.name = name, .port = (int)o->port, .cookie_file = o->cookie_file};
-    struct session_handlers handlers = {.data = p, .batch = on_batch, .reply = on_reply};
+    return (struct session_handlers){.data = p, .batch = on_batch, .reply = on_reply, .time = on_time};
+}
 
-    if (o->os_pid) {
-        char *end;
-        target.ospid = strtol(o->os_pid, &end, 10);
-        if (*end || target.ospid <= 0)
-            return err_set(e, ERR_USAGE, "--pid takes the number of an operating system process, not '%s'", o->os_pid);
+static struct peer *next_place(struct peers *ps, struct err *e)
+{
+    struct peer *p = &ps->items[ps->count];
+
+    if (ps->count == PEERS_MAX) {
+        err_set(e, ERR_USAGE, "at most %d nodes", PEERS_MAX);
+        return NULL;
     }
-    p->session = session_open(&target, session, &handlers, e);
-    return p->session && session_wait(p->session, 0, READY_MS, e);
+    *p = (struct peer){.peers = ps, .index = (unsigned)ps->count++, .fd.fd = -1, .over = true};
+    return p;
+}
+
+static struct peer *add(struct peers *ps, const struct node_opts *o, const char *name, struct err *e)
+{
+    struct peer *p = next_place(ps, e);
+
+    if (!p)
+        return NULL;
+    p->name = name ? mem_strndup(name, strlen(name)) : NULL;
+    p->target = mem_zalloc(sizeof(*p->target));
+    return target_init(p->target, o, p->name, e) ? p : NULL;
+}
+
+static void target_free(struct target *t)
+{
+    if (t)
+        target_release(t);
+    free(t);
+}
+
+static void release(struct peer *p)
+{
+    loop_remove(&p->peers->ctx->loop, &p->fd);
+    loop_remove(&p->peers->ctx->loop, &p->answer);
+    session_close(p->session);
+    knock_free(p->knock);
+    target_free(p->target);
+    free(p->name);
+}
+
+static void drop_last(struct peers *ps)
+{
+    release(&ps->items[--ps->count]);
+}
+
+static bool known(const struct peers *ps, const char *name)
+{
+    for (size_t i = 0; i < ps->count; i++)
+        if (peer_name(&ps->items[i]) && !strcmp(peer_name(&ps->items[i]), name))
+            return true;
+    return false;
+}
+
+/* p is the last one. */
+static bool attach(struct peer *p, const struct session_options *session, struct err *e)
+{
+    struct peers *ps = p->peers;
+    struct session_handlers handlers = session_handlers(p);
+    struct session_options held = *session;
+
+    held.hold = true;
+    peers_keep(ps);
+    p->session = session_open(&p->target->node, &held, &handlers, e);
+    if (!p->session || !session_wait(p->session, 0, READY_MS, e))
+        return false;
+    const char *name = session_node(p->session)->name;
+    ps->count--;
+    bool twice = known(ps, name);
+    ps->count++;
+    if (twice) {
+        drop_last(ps);
+        return true;
+    }
+    free(p->name);
+    p->name = mem_strndup(name, strlen(name));
+    p->target->node.name = p->name;
+    p->over = false;
+    return true;
+}
+
+static bool wait_for(struct peer *p, const struct err *e)
+{
+    if (e->status != ERR_NODE || !p->name)
+        return false;
+    p->away = true;
+    p->why = *e;
+    ctx_warn(p->peers->ctx, "%s; it is waited for", e->text);
+    return true;
+}
+
+static bool add_named(struct peers *ps, const struct node_opts *o, const char *name, const struct session_options *session, struct err *e)
+{
+    struct peer *p = add(ps, o, name, e);
+
+    if (!p)
+        return false;
+    if (attach(p, session, e))
+        return true;
+    session_close(p->session);
+    p->session = NULL;
+    return o->reattach && ps->handlers.back && wait_for(p, e);
+}
+
+/* ---- the nodes that a node is connected to ---- */
+
+struct listed {
+    char **names;
+    size_t count, cap, visible; /* the hidden ones stand behind the others */
+};
+
+static bool read_names(struct etf *r, struct listed *l)
+{
+    struct str name;
+    size_t n;
+
+    if (!etf_get_list(r, &n))
+        return false;
+    for (; n; n--) {
+        if (!etf_get_bin(r, &name))
+            return false;
+        l->names = mem_grow(l->names, &l->cap, l->count + 1, sizeof(*l->names));
+        l->names[l->count++] = mem_strndup(name.at, name.len);
+    }
+    struct etf_head end;
+    return !etf_peek(r, &end) || end.type != ETF_NIL || etf_skip(r);
+}
+
+static void take_listed(struct listed *l, const struct session_reply *reply)
+{
+    struct etf r = reply->term;
+
+    if (!reply->ok || !etf_get_tuple(&r, 2) || !read_names(&r, l))
+        return;
+    l->visible = l->count;
+    read_names(&r, l);
+}
+
+static bool list_connected(struct peer *p, struct listed *ret, struct err *e)
+{
+    struct buf request = {0};
+
+    etf_version(&request);
+    etf_atomz(&request, "nodes");
+    p->peers->listing = ret;
+    bool ok = peer_ask(p, buf_view(&request), READY_MS, e);
+    p->peers->listing = NULL;
+    buf_release(&request);
+    return ok;
+}
+
+/* A hidden node that no epmd knows is somebody's tool, and passed over in silence. */
+static bool concerns_us(const struct peer *p, bool hidden)
+{
+    char name[NODE_NAME_MAX + 1];
+    struct err ignored;
+    int port;
+
+    return !hidden || node_resolve(&p->target->node, name, &port, &ignored);
+}
+
+static bool add_cluster(struct peers *ps, const struct node_opts *o, const struct session_options *session, struct err *e)
+{
+    struct node_opts theirs = *o;
+    struct listed l = {0};
+    struct err why;
+    bool ok = true;
+
+    theirs.port = 0;
+    theirs.os_pid = NULL;
+    for (size_t named = ps->count, i = 0; i < named && ok; i++)
+        ok = ps->items[i].over || list_connected(&ps->items[i], &l, e);
+    for (size_t i = 0; i < l.count && ok && !ps->ctx->interrupts; i++) {
+        struct peer *p;
+        loop_step(&ps->ctx->loop, 0); /* there may be many that do not answer: Ctrl-C is heard */
+        if (known(ps, l.names[i]))
+            continue;
+        p = add(ps, &theirs, l.names[i], e);
+        if (!p) {
+            ok = false;
+        } else if (!concerns_us(p, i >= l.visible)) {
+            drop_last(ps);
+        } else if (!attach(p, session, &why)) {
+            ctx_warn(ps->ctx, "not traced: %s", why.text);
+            drop_last(ps);
+        }
+    }
+    for (size_t i = 0; i < l.count; i++)
+        free(l.names[i]);
+    free(l.names);
+    return ok;
+}
+
+static void keep_options(struct peers *ps, const struct session_options *session)
+{
+    ps->options = *session;
+    ps->redact = mem_alloc((session->nredact + 1) * sizeof(*ps->redact));
+    if (session->nredact)
+        memcpy(ps->redact, session->redact, session->nredact * sizeof(*ps->redact));
+    ps->options.redact = ps->redact;
+    ps->options.hold = false;
 }
 
 void peers_begin(struct peers *ps, struct ctx *ctx, const struct peers_handlers *handlers)
@@ -87,29 +305,33 @@ void peers_begin(struct peers *ps, struct ctx *ctx, const struct peers_handlers 
 bool peers_open(struct peers *ps, const struct node_opts *o, const struct session_options *session, struct err *e)
 {
     const char *otherwise = o->os_pid ? NULL : getenv("ETRACE_NODE");
-    size_t count = MAX(o->nodes.count, 1);
+    bool ok;
 
-    if (count > PEERS_MAX)
-        return err_set(e, ERR_USAGE, "at most %d nodes", PEERS_MAX);
-    for (size_t i = 0; i < count; i++)
-        ps->items[i] = (struct peer){.peers = ps, .index = (unsigned)i, .fd.fd = -1};
-    for (; ps->count < count; ps->count++) {
-        const char *name = o->nodes.count ? o->nodes.items[ps->count] : otherwise;
-        if (!attach(&ps->items[ps->count], o, name && *name ? name : NULL, session, e)) {
-            ps->count++;
-            return false;
-        }
+    if (o->port && o->nodes.count > 1)
+        return err_set(e, ERR_USAGE, "--port is the port of one node, and %zu are named", o->nodes.count);
+    if (!o->reattach)
+        ps->handlers.back = NULL;
+    keep_options(ps, session);
+    if (!o->nodes.count) {
+        ok = add_named(ps, o, otherwise && *otherwise ? otherwise : NULL, session, e);
+    } else {
+        ok = true;
+        for (size_t i = 0; i < o->nodes.count && ok; i++)
+            ok = add_named(ps, o, o->nodes.items[i], session, e);
     }
-    return true;
+    ok = ok && (!o->cluster || add_cluster(ps, o, session, e));
+    /* nothing was to come before all are known */
+    for (size_t i = 0; i < ps->count && ok && !session->hold; i++)
+        ok = ps->items[i].over || session_pull_allowed(ps->items[i].session, true, e);
+    return ok;
 }
 
 void peers_close(struct peers *ps)
 {
-    for (size_t i = 0; i < ps->count; i++) {
-        loop_remove(&ps->ctx->loop, &ps->items[i].fd);
-        session_close(ps->items[i].session);
-    }
+    while (ps->count)
+        drop_last(ps);
     free(ps->items);
+    free(ps->redact);
     *ps = (struct peers){0};
 }
 
@@ -134,32 +356,47 @@ static struct peer *place(struct peers *ps, const char *name, const char *full, 
         err_set(e, ERR_USAGE, "%s is attached already", full);
         return NULL;
     }
-    if (ps->count == PEERS_MAX) {
-        err_set(e, ERR_USAGE, "at most %d nodes", PEERS_MAX);
+    return next_place(ps, e);
+}
+
+static struct session *open_more(struct peers *ps, const struct target *target, const struct session_options *session, struct peer **ret,
+                                 struct err *e)
+{
+    const char *name = target->node.name;
+    char full[NODE_NAME_MAX + 1];
+    int port = target->node.port;
+    struct peer *p;
+
+    if (!node_resolve(&target->node, full, &port, e) || !(p = place(ps, name ? name : full, full, e)))
         return NULL;
-    }
-    ps->items[ps->count] = (struct peer){.peers = ps, .index = (unsigned)ps->count, .fd.fd = -1, .over = true};
-    return &ps->items[ps->count++];
+    struct session_handlers handlers = session_handlers(p);
+    handlers.ready = on_ready;
+    struct session *s = session_open(&target->node, session, &handlers, e);
+    if (!s)
+        ps->count -= !p->session;
+    *ret = p;
+    return s;
 }
 
 struct peer *peers_attach(struct peers *ps, const struct node_opts *o, const char *name, const struct session_options *session,
                           struct err *e)
 {
-    char full[NODE_NAME_MAX + 1];
-    struct node_target target = {.name = name, .port = (int)o->port, .cookie_file = o->cookie_file};
-    int port = target.port;
+    struct target *target = mem_zalloc(sizeof(*target));
+    char *own = name ? mem_strndup(name, strlen(name)) : NULL;
     struct peer *p;
+    struct session *s = target_init(target, o, own, e) ? open_more(ps, target, session, &p, e) : NULL;
 
-    if (!node_resolve(&target, full, &port, e) || !(p = place(ps, name ? name : full, full, e)))
-        return NULL;
-    struct session_handlers handlers = {.data = p, .ready = on_ready, .batch = on_batch, .reply = on_reply};
-    struct session *s = session_open(&target, session, &handlers, e);
     if (!s) {
-        ps->count -= !p->session;
+        target_free(target);
+        free(own);
         return NULL;
     }
     session_close(p->session);
+    target_free(p->target);
+    free(p->name);
     p->session = s;
+    p->target = target;
+    p->name = own;
     p->over = false;
     peer_listen(p);
     return p;
@@ -190,6 +427,64 @@ void peer_listen(struct peer *p)
     loop_add(&p->peers->ctx->loop, &p->fd);
 }
 
+/* ---- away, and back ---- */
+
+static void stays_away(struct peer *p, const struct err *e)
+{
+    if (strcmp(p->why.text, e->text))
+        ctx_warn(p->peers->ctx, "%s; it is waited for", e->text);
+    p->why = *e;
+}
+
+static void on_answer(void *owner)
+{
+    struct peer *p = owner;
+    struct session_handlers handlers = session_handlers(p);
+    struct node_conn conn;
+    struct err e;
+
+    bool ok = knock_answer(p->knock, &conn, &e);
+    loop_remove(&p->peers->ctx->loop, &p->answer);
+    knock_free(p->knock);
+    p->knock = NULL;
+    p->session = ok ? session_open_on(&conn, &p->peers->options, &handlers, &e) : NULL;
+    if (!p->session) {
+        stays_away(p, &e);
+        return;
+    }
+    *p->why.text = 0;
+    p->over = p->away = false;
+    peer_listen(p);
+}
+
+static void give_up(struct peer *p)
+{
+    p->away = false;
+    loop_remove(&p->peers->ctx->loop, &p->answer);
+    knock_free(p->knock);
+    p->knock = NULL;
+}
+
+/* Until it is tried again; -1: it is being tried. */
+static int64_t seek(struct peer *p)
+{
+    if (p->session) { /* the one that failed; it could not go while its handlers were at work */
+        session_close(p->session);
+        p->session = NULL;
+    }
+    if (p->knock)
+        return -1;
+    if (loop_now() < p->next)
+        return p->next;
+    p->next = loop_now() + RETRY_MS;
+    p->knock = knock_start(&p->target->node);
+    if (!p->knock)
+        return p->next;
+    p->answer = (struct loop_fd){.fd = knock_fd(p->knock), .want_read = true, .ready = on_answer, .owner = p};
+    loop_add(&p->peers->ctx->loop, &p->answer);
+    return -1;
+}
+
 /* ---- while they run ---- */
 
 bool peers_tick(struct peers *ps, int64_t *ret_next)
@@ -201,13 +496,15 @@ bool peers_tick(struct peers *ps, int64_t *ret_next)
     *ret_next = -1;
     for (size_t i = 0; i < ps->count; i++) {
         struct peer *p = &ps->items[i];
-        if (p->over)
+        if (p->away)
+            each = seek(p);
+        else if (p->over)
             continue;
-        if (!session_tick(p->session, session_now(), &each, &e))
-            peer_fail(p, &e);
-        else if (*ret_next < 0 || each < *ret_next)
+        else if (!session_tick(p->session, session_now(), &each, &e))
+            each = (peer_fail(p, &e), -1);
+        if (each >= 0 && (*ret_next < 0 || each < *ret_next))
             *ret_next = each;
-        left = left || !p->over;
+        left = left || !p->over || p->away;
     }
     return left;
 }
@@ -218,14 +515,24 @@ bool peers_step(struct peers *ps, int64_t until)
     bool left = peers_tick(ps, &next);
 
     if (left)
-        loop_step(&ps->ctx->loop, until < 0 ? next : MIN(until, next));
+        loop_step(&ps->ctx->loop, until < 0 ? next : next < 0 ? until : MIN(until, next));
     return left;
+}
+
+void peers_keep(struct peers *ps)
+{
+    int64_t next;
+    struct err ignored; /* whoever serves the session next is told */
+
+    for (size_t i = 0; i < ps->count; i++)
+        if (!ps->items[i].over)
+            session_tick(ps->items[i].session, session_now(), &next, &ignored);
 }
 
 bool peers_gone(const struct peers *ps)
 {
     for (size_t i = 0; i < ps->count; i++)
-        if (!ps->items[i].session || session_state(ps->items[i].session) != SESSION_GONE)
+        if (ps->items[i].session && session_state(ps->items[i].session) != SESSION_GONE)
             return false;
     return true;
 }
@@ -245,6 +552,10 @@ void peers_stop(struct peers *ps)
 
     for (size_t i = 0; i < ps->count; i++) {
         struct peer *p = &ps->items[i];
+        if (p->away)
+            give_up(p);
+        if (!p->over && session_state(p->session) == SESSION_BOOTING)
+            over(p); /* it cleans up by itself */
         if (!p->over && (!session_pull_allowed(p->session, true, &e) || !session_stop(p->session, &e)))
             peer_fail(p, &e);
     }

@@ -3,7 +3,8 @@
  * the ctx's loop. What is done there is the command's affair: it gives the handlers.
  *
  * peers_open() waits until every node is ready; peer_ask() waits for one answer; everything else goes by the loop: peer_listen()
- * once, then peers_step() again and again. A peer that failed has been reported through the handler and is over.
+ * once, then peers_step() again and again. A peer that failed has been reported through the handler and is over, unless
+ * --reattach was given and the command takes nodes up again (handlers.back): then it is away until it answers again.
  */
 #ifndef ETRACE_PEERS_H
 #define ETRACE_PEERS_H
@@ -11,8 +12,7 @@
 #include "../node/session.h"
 #include "ctx.h"
 #include "groups.h"
-
-#define PEERS_MAX 256 /* of one command: as many nodes as a pipeline takes */
+#include "target.h"
 
 struct peer {
     struct peers *peers;
@@ -20,7 +20,16 @@ struct peer {
     struct loop_fd fd;
     unsigned index;
     bool over; /* gone, or failed */
+    bool away; /* --reattach: not there, but may come */
+    char *name; /* as it was given, in full once it was attached to */
+    struct target *target;
+    struct knock *knock;   /* at work while it is away */
+    struct loop_fd answer;
+    int64_t next; /* try */
+    struct err why; /* it could not be attached to, the last time */
 };
+
+#define PEERS_MAX 256 /* of one command: as many nodes as a pipeline takes */
 
 /* Any may be NULL. */
 struct peers_handlers {
@@ -28,7 +37,9 @@ struct peers_handlers {
     void (*ready)(void *data, struct peer *p); /* of peers_attach() */
     void (*batch)(void *data, struct peer *p, const void *batch, size_t len);
     void (*reply)(void *data, struct peer *p, const struct session_reply *reply);
-    void (*failed)(void *data, struct peer *p, const struct err *e);
+    void (*failed)(void *data, struct peer *p, const struct err *e); /* p->away: it will be tried again */
+    void (*time)(void *data, struct peer *p, const struct session_time *time);
+    void (*back)(void *data, struct peer *p); /* it was away, and its session is ready and listened to */
 };
 
 struct peers {
@@ -36,11 +47,18 @@ struct peers {
     struct peers_handlers handlers;
     struct peer *items; /* room for PEERS_MAX; they stay where they are */
     size_t count;
+    struct session_options options; /* for those who come back */
+    struct str *redact;
+    struct listed *listing; /* where an answer goes, while a node is asked whom it is connected to */
 };
 
 void peers_begin(struct peers *ps, struct ctx *ctx, const struct peers_handlers *handlers); /* nobody yet */
 
-/* Attaches to every node that the options name, else to $ETRACE_NODE, else to the only local node. false: nobody is listened to. */
+/*
+ * Attaches to every node that the options name, else to $ETRACE_NODE, else to the only local node; with --cluster also to
+ * those that the first one is connected to, and what cannot be attached of these is warned of. A node named twice is one.
+ * false: nobody is listened to.
+ */
 bool peers_open(struct peers *ps, const struct node_opts *o, const struct session_options *session, struct err *e);
 void peers_close(struct peers *ps); /* at once; accepts what failed to open, and what never began */
 
@@ -56,13 +74,19 @@ void peer_detach(struct peer *p); /* stops, and waits a moment until nothing is 
 bool peer_ask(struct peer *p, struct str request, int timeout_ms, struct err *e);
 
 void peer_listen(struct peer *p);
+const char *peer_name(const struct peer *p);
 void peer_fail(struct peer *p, const struct err *e);
 
-/* Renews leases and gives up on silent nodes; *ret_next is when to call again, -1: nobody is left, which false says too. */
+/*
+ * Renews leases, gives up on silent nodes and tries those that are away; *ret_next is when to call again, -1: when something
+ * happens. false: nobody is left.
+ */
 bool peers_tick(struct peers *ps, int64_t *ret_next);
 
 /* The same, and serves the ctx's loop once, until `until` (-1: none) at most. false: nobody is left. */
 bool peers_step(struct peers *ps, int64_t until);
+/* Renews the leases where it is time: between steps that may take long. */
+void peers_keep(struct peers *ps);
 bool peers_gone(const struct peers *ps); /* every node has confirmed that nothing is left on it */
 void peers_pull(struct peers *ps, bool allowed);
 void peers_stop(struct peers *ps);  /* by the loop: what is left still comes */

@@ -99,6 +99,21 @@ static void on_reply(void *data, struct peer *p, const struct session_reply *rep
     arm_result_release(&result);
 }
 
+static void on_time(void *data, struct peer *p, const struct session_time *time)
+{
+    struct run *r = data;
+
+    if (r->handlers.time)
+        r->handlers.time(r->handlers.data, p, time);
+}
+
+static void on_back(void *data, struct peer *p)
+{
+    struct run *r = data;
+
+    r->handlers.back(r->handlers.data, p);
+}
+
 static void on_failed(void *data, struct peer *p, const struct err *e)
 {
     struct run *r = data;
@@ -111,7 +126,8 @@ static void on_failed(void *data, struct peer *p, const struct err *e)
 
 void run_begin(struct run *r, struct ctx *ctx, const struct run_handlers *handlers)
 {
-    struct peers_handlers through = {.data = r, .ready = on_ready, .batch = on_batch, .reply = on_reply, .failed = on_failed};
+    struct peers_handlers through = {.data = r, .ready = on_ready, .batch = on_batch, .reply = on_reply, .failed = on_failed,
+                                     .time = on_time, .back = handlers->back ? on_back : NULL};
 
     *r = (struct run){.ctx = ctx, .handlers = *handlers};
     peers_begin(&r->peers, ctx, &through);
@@ -127,7 +143,8 @@ bool run_open(struct run *r, struct ctx *ctx, const struct node_opts *node, cons
     if (!session_options(node, limit, how, keys, &options, e) || !peers_open(&r->peers, node, &options, e))
         return false;
     for (size_t i = 0; i < r->peers.count; i++)
-        peer_listen(&r->peers.items[i]);
+        if (!r->peers.items[i].over)
+            peer_listen(&r->peers.items[i]);
     return true;
 }
 

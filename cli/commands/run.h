@@ -19,7 +19,9 @@ struct run_handlers {
     void (*chosen)(void *data, struct peer *p, const struct arm_result *result); /* what is going to be traced; may be NULL */
     void (*armed)(void *data, struct peer *p, const struct arm_result *result);
     void (*refused)(void *data, struct peer *p, const struct err *e); /* this node does not take what run_arm() asked for */
-    void (*failed)(void *data, struct peer *p, const struct err *e);  /* the peer is over */
+    void (*failed)(void *data, struct peer *p, const struct err *e);  /* the peer is over, or away */
+    void (*time)(void *data, struct peer *p, const struct session_time *time); /* may be NULL */
+    void (*back)(void *data, struct peer *p); /* one that was away; NULL: nobody is taken up again */
     void (*answer)(void *data, struct peer *p, const struct session_reply *reply); /* to any other request; may be NULL */
 };
 
@@ -48,8 +50,8 @@ struct peer *run_attach(struct run *r, const struct node_opts *node, const char 
 void run_close(struct run *r); /* at once; accepts what failed to open */
 
 /*
- * Prepares (prepare.h), waiting for each node, and asks the nodes to trace that and nothing else; a dry run ends there. `mark` (0: none) comes back in the stream of events as the notice `armed`, in front of the
- * first event that answers. false: nothing was sent to this node and those behind it.
+ * Prepares (prepare.h), waiting for each node, and asks the nodes to trace that and nothing else; a dry run ends there. `mark`
+ * (0: none) comes back in the stream of events as the notice `armed`, in front of the first event that answers. false: nothing was sent to this node and those behind it.
  */
 bool run_arm(struct run *r, const struct what_opts *what, const struct texts *texts, uint64_t mark, struct err *e);
 bool run_arm_peer(struct run *r, struct peer *p, const struct what_opts *what, const struct texts *texts, uint64_t mark,

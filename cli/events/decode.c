@@ -25,7 +25,7 @@ static const struct layout {
     [ETW_GC_MINOR_START] = T(1), [ETW_GC_MINOR_END] = T(1), [ETW_GC_MAJOR_START] = T(1), [ETW_GC_MAJOR_END] = T(1),
     [ETW_GC_MAX_HEAP_SIZE] = T(1), [ETW_SEQ_TRACE] = T(2), [ETW_SYSTEM] = T(2),
     [ETW_LOST] = T(0),     [ETW_HELLO] = T(1),     [ETW_NAME] = T(1),         [ETW_NOTICE] = T(2),
-    [ETW_TALLY] = F0,
+    [ETW_TALLY] = F0,      [ETW_TICK] = T(0),
 };
 
 void decode_ring_init(struct decode_ring *r, uint32_t id)
@@ -211,9 +211,6 @@ bool decode_frame(struct decode_ring *r, struct decode_node *n, const uint8_t *a
     e->env = (struct term_env){&r->atoms, n->node->latin1, n->node->otp27};
     e->tracees = &n->tracees;
     e->lost = NULL;
-    e->spec = NULL;
-    e->by_arity = false;
-    e->args_shown = NULL;
     e->tally = NULL;
     e->caller = e->stack = e->dump = e->user = e->sender = e->sender_node = NULL;
     e->spec = NULL;

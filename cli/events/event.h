@@ -36,6 +36,8 @@ struct event_node {
     bool latin1, otp27; /* how it prints: struct term_env */
     bool attached;      /* it said hello */
     bool fallback;      /* it traces without the NIF */
+    bool aligned;       /* wall_ns is in the time of the host that traced, and so can be compared between nodes */
+    struct str why;     /* it went down, or is back; empty where nobody said */
     struct wire hello;  /* the map it sent, spelled out; empty before */
 };
 

@@ -510,6 +510,23 @@ static bool untold(struct ring *r, const uint64_t *counters, uint64_t *ret)
     return any;
 }
 
+void merge_own_event(struct merge *m, enum etw_kind kind, struct event *ret)
+{
+    static const struct ticks_pair never;
+    const struct ticks_pair *now = m->ticks.count ? &m->ticks.pairs[m->ticks.count - 1] : &never;
+
+    *ret = (struct event){
+        .kind = (uint8_t)kind,
+        .ring = ETW_META_RING,
+        .mono_ns = MAX(now->mono, m->last_mono),
+        .wall_ns = now->wall,
+        .node = &m->node,
+        .who = tracees_at(&m->decode.tracees, 0),
+        .tracees = &m->decode.tracees,
+        .dur_ns = -1,
+    };
+}
+
 /* Losses that stand in the heads of sections only: told at the last batch, else once a second. */
 static bool tell_remainder(struct merge *m, struct event *ret)
 {
@@ -536,17 +553,8 @@ static bool tell_remainder(struct merge *m, struct event *ret)
     }
     if (!any)
         return false;
-    *ret = (struct event){
-        .kind = ETW_LOST,
-        .ring = ETW_META_RING,
-        .mono_ns = MAX(now->mono, m->last_mono),
-        .wall_ns = now->wall,
-        .node = &m->node,
-        .who = tracees_at(&m->decode.tracees, 0),
-        .tracees = &m->decode.tracees,
-        .lost = m->remainder,
-        .dur_ns = -1,
-    };
+    merge_own_event(m, ETW_LOST, ret);
+    ret->lost = m->remainder;
     return true;
 }
 
@@ -588,7 +596,7 @@ enum merge_got merge_next(struct merge *m, struct event *ret, struct err *e)
                 sift_down(m, 0);
         }
         if (unlikely(kind >= ETW_LOST)) {
-            if (kind == ETW_NAME)
+            if (kind == ETW_NAME || kind == ETW_TICK)
                 continue;
             if (kind == ETW_LOST && !untold(r, r->decode.lost, r->fresh))
                 continue;
@@ -627,4 +635,17 @@ const struct event_node *merge_node(const struct merge *m)
 int64_t merge_now(const struct merge *m)
 {
     return m->ticks.count ? m->ticks.pairs[m->ticks.count - 1].mono : 0;
+}
+
+struct event_node *merge_own_node(struct merge *m)
+{
+    return &m->node;
+}
+
+bool merge_passed(const struct merge *m, int64_t *ret_mono, int64_t *ret_wall)
+{
+    if (m->last || !m->ticks.count)
+        return false;
+    ticks_convert(&m->ticks, m->watermark, ret_mono, ret_wall);
+    return true;
 }

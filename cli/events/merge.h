@@ -44,4 +44,10 @@ void merge_counts(const struct merge *m, struct merge_counts *ret);
 const struct event_node *merge_node(const struct merge *m);
 int64_t merge_now(const struct merge *m); /* mono_ns of the last batch */
 
+/* For order.c: */
+struct event_node *merge_own_node(struct merge *m);
+/* After MERGE_DRY: whatever comes is not older than this. False: nothing comes. */
+bool merge_passed(const struct merge *m, int64_t *ret_mono, int64_t *ret_wall);
+void merge_own_event(struct merge *m, enum etw_kind kind, struct event *ret); /* of no process, at the time of the last batch */
+
 #endif

@@ -179,6 +179,7 @@ static enum source_got next(struct source *s, struct source_item *ret, int timeo
         case ETW_BLOCK_BATCH: ret->type = SOURCE_BATCH; return SOURCE_ITEM;
         case ETW_BLOCK_FOOTER: ret->type = SOURCE_FOOTER; return SOURCE_ITEM;
         case ETW_BLOCK_SPECS: ret->type = SOURCE_SPECS; return SOURCE_ITEM;
+        case ETW_BLOCK_NOTE: ret->type = SOURCE_NOTE; return SOURCE_ITEM;
         default: break; /* something newer; what is known can be read without it */
         }
     }

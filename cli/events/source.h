@@ -11,6 +11,7 @@ enum source_type {
     SOURCE_BATCH,  /* bytes: one batch of node `node` */
     SOURCE_SPECS,  /* bytes: what was asked for (recfile.h) */
     SOURCE_FOOTER, /* bytes: struct etw_footer, the totals when it was recorded */
+    SOURCE_NOTE,   /* bytes: struct etw_note, and a text */
 };
 
 struct source_item {

@@ -18,13 +18,11 @@
 
 struct repl_opts {
     int64_t scrollback;
-    bool reattach;
 };
 
 #define ROW(letter, name, arg, type, field, help) {letter, name, arg, type, offsetof(struct repl_opts, field), help}
 static const struct opt rows[] = {
     ROW(0, "scrollback", "SIZE", OPT_SIZE, scrollback, "memory for what was seen (default 64MB); the oldest is dropped"),
-    ROW(0, "reattach", NULL, OPT_FLAG, reattach, "attach again by itself when a node comes back"),
 };
 static const struct opt_group repl_group = {"The session", rows, ARRAY_LEN(rows)};
 
@@ -348,7 +346,7 @@ static int session(struct repl *r, const struct repl_opts *o)
     bool ok = true;
 
     arena_init(&r->arena);
-    r->reattach = o->reattach;
+    r->reattach = r->node.reattach;
     r->history = -1;
     r->ctx->loop.on_signal = on_signal;
     r->ctx->loop.signal_owner = r;
@@ -419,6 +417,9 @@ static int run(struct ctx *ctx, const struct cmd *self, char **argv)
     if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
         if (words.count) {
             err_set(&e, ERR_USAGE, "expressions are typed in the session, not given to it: '%s'", words.items[0]);
+            status = ctx_fail(ctx, &e);
+        } else if (r.node.cluster) {
+            err_set(&e, ERR_USAGE, "the interactive mode attaches to nodes by their names: -n, and :attach in it; --cluster has no place there");
             status = ctx_fail(ctx, &e);
         } else {
             status = session(&r, &o);

@@ -51,6 +51,7 @@ static struct reel *reel_new(struct repl *r, const struct view_opts *view, const
             .views = reel->show.views, .nviews = reel->show.count,
             .greps = reel->show.greps, .ngreps = reel->show.ngreps,
             .wheres = reel->asked.wheres, .nwheres = reel->asked.nwheres,
+            .at_once = true, /* nobody asks the idle ones how far they are */
             .limit = from_now ? (uint64_t)r->limit.limit : 0,
             .notice = on_notice, .ctx = r->ctx,
         };

@@ -27,6 +27,8 @@ void loop_release(struct loop *l)
     if (l->signals >= 0)
         close(l->signals);
     free(l->fds);
+    free(l->polls);
+    free(l->whose);
     loop_init(l);
 }
 
@@ -109,8 +111,6 @@ static bool still_there(const struct loop *l, const struct loop_fd *f)
 void loop_step(struct loop *l, int64_t deadline)
 {
     size_t n = l->count;
-    struct pollfd polls[64];
-    struct loop_fd *whose[64];
     size_t used = 0;
 
     for (const struct loop_timer *t = l->timers; t; t = t->next)
@@ -118,7 +118,14 @@ void loop_step(struct loop *l, int64_t deadline)
             deadline = t->due;
     int64_t wait = deadline < 0 ? -1 : MAX(deadline - loop_now(), 0);
 
-    for (size_t i = 0; i < n && used < ARRAY_LEN(polls) - 1; i++) {
+    if (l->room < n + 1) {
+        l->room = n + 64;
+        l->polls = mem_realloc(l->polls, l->room * sizeof(*l->polls));
+        l->whose = mem_realloc(l->whose, l->room * sizeof(struct loop_fd *));
+    }
+    struct pollfd *polls = l->polls;
+    struct loop_fd **whose = l->whose;
+    for (size_t i = 0; i < n; i++) {
         struct loop_fd *f = l->fds[i];
         short events = (short)((f->want_read ? POLLIN : 0) | (f->want_write ? POLLOUT : 0));
         if (!events)

@@ -29,6 +29,9 @@ struct loop {
     struct loop_fd **fds;
     size_t count, cap;
     struct loop_timer *timers;
+    struct pollfd *polls; /* of a step, and whose they are */
+    struct loop_fd **whose;
+    size_t room;
     int signals; /* a signalfd, -1 while none are watched */
     void (*on_signal)(void *owner, int signal);
     void *signal_owner;

@@ -1,7 +1,6 @@
 #include "connect.h"
 
 #include <string.h>
-#include <unistd.h>
 
 #include "cookie.h"
 #include "find.h"
@@ -10,15 +9,17 @@
 #define PROBE_MS 1000 /* for each port of a process that epmd does not know */
 
 /* How telling a failure is when several addresses or ports were tried: the later in this list, the more so. */
-enum outcome { OUT_NONE, OUT_UNREACHABLE, OUT_REFUSED, OUT_TIMEOUT, OUT_FAILED, OUT_HANDSHAKE };
+enum outcome { OUT_NONE, OUT_UNREACHABLE, OUT_REFUSED, OUT_TIMEOUT, OUT_FAILED, OUT_TLS_SILENT, OUT_HANDSHAKE, OUT_TLS };
 
 struct attempt {
     const struct place *place;
     const struct cookie *cookie;
+    const struct tls_config *tls; /* NULL: none */
     int64_t deadline;
     enum outcome outcome;
     enum handshake_result result; /* with OUT_HANDSHAKE */
     int port;                     /* of the failure kept */
+    struct err why;               /* with OUT_TLS */
 };
 
 static bool fail(const struct attempt *a, struct err *e)
@@ -34,6 +35,15 @@ static bool fail(const struct attempt *a, struct err *e)
         return err_set(e, ERR_NODE, "cannot connect to %s: port %d of %s does not answer", name, a->port, host);
     case OUT_UNREACHABLE:
         return err_set(e, ERR_NODE, "cannot connect to %s: the host %s cannot be reached", name, host);
+    case OUT_TLS_SILENT:
+        err_set(e, ERR_NODE, "cannot connect to %s: port %d of %s does not answer to TLS", name, a->port, host);
+        err_hint(e, "is it a node without TLS, or a suspended one?");
+        return false;
+    case OUT_TLS:
+        err_set(e, a->why.status, "cannot connect to %s: %s", name, a->why.text);
+        if (*a->why.hint)
+            err_hint(e, "%s", a->why.hint);
+        return false;
     case OUT_HANDSHAKE:
         break;
     default:
@@ -53,7 +63,9 @@ static bool fail(const struct attempt *a, struct err *e)
     case HANDSHAKE_NOK:
         return err_set(e, ERR_NODE, "cannot connect to %s: it is in another handshake with our name", name);
     case HANDSHAKE_TLS:
-        return err_set(e, ERR_NODE, "cannot connect to %s: it takes TLS connections only, which etrace does not speak", name);
+        err_set(e, ERR_NODE, "cannot connect to %s: it takes TLS connections only", name);
+        err_hint(e, "--tls-optfile FILE with the node's own ssl_dist_optfile, or --tls-ca, --tls-cert and --tls-key");
+        return false;
     case HANDSHAKE_SILENT:
         err_set(e, ERR_NODE, "cannot connect to %s: it accepts the connection and says nothing", name);
         err_hint(e, "is the node suspended, or busy beyond answering?");
@@ -62,7 +74,7 @@ static bool fail(const struct attempt *a, struct err *e)
         return err_set(e, ERR_NODE, "cannot connect to %s: what answers on port %d of %s is not an Erlang node", name, a->port, host);
     case HANDSHAKE_CLOSED:
         err_set(e, ERR_NODE, "cannot connect to %s: port %d of %s closes the connection without a word", name, a->port, host);
-        err_hint(e, "it may be something else than a node, or a node that takes TLS connections only");
+        err_hint(e, "it may be something else than a node, or a node that takes TLS connections only: --tls");
         return false;
     default:
         return err_set(e, ERR_NODE, "cannot connect to %s: the handshake broke off", name);
@@ -106,6 +118,19 @@ static int64_t share(int64_t deadline, size_t left)
     return now + (deadline - now) / (int64_t)left;
 }
 
+static bool secure(struct attempt *a, struct stream *stream, int port, int64_t deadline)
+{
+    struct err why;
+    enum net_status s = stream_secure(stream, a->tls, a->place->host, deadline, &why);
+
+    if (s == NET_OK)
+        return true;
+    if (s == NET_TLS)
+        a->why = why;
+    keep(a, s == NET_TLS ? OUT_TLS : s == NET_TIMEOUT ? OUT_TLS_SILENT : OUT_HANDSHAKE, HANDSHAKE_CLOSED, port);
+    return false;
+}
+
 static bool try_port(struct attempt *a, int port, int64_t deadline, struct node_conn *ret)
 {
     const struct addrs *addrs = &a->place->addrs;
@@ -113,18 +138,24 @@ static bool try_port(struct attempt *a, int port, int64_t deadline, struct node_
     for (size_t i = 0; i < addrs->count; i++) {
         struct node_conn conn = {0};
         enum handshake_result r;
-        enum net_status s = net_connect(&addrs->items[i], port, share(deadline, addrs->count - i), &conn.fd);
+        enum net_status s = net_connect(&addrs->items[i], port, share(deadline, addrs->count - i), &conn.stream.fd);
         if (s != NET_OK) {
             keep(a, outcome_of(s), HANDSHAKE_OK, port);
             continue;
         }
-        r = handshake(conn.fd, a->cookie->text, deadline, &conn);
+        if (a->tls && !secure(a, &conn.stream, port, deadline)) {
+            stream_close(&conn.stream);
+            continue;
+        }
+        r = handshake(&conn.stream, a->cookie->text, deadline, &conn);
         if (r == HANDSHAKE_OK) {
             *ret = conn;
             return true;
         }
-        close(conn.fd);
-        keep(a, OUT_HANDSHAKE, r, port);
+        if (r == HANDSHAKE_INSECURE)
+            a->why = *stream_why(&conn.stream);
+        stream_close(&conn.stream);
+        keep(a, r == HANDSHAKE_INSECURE ? OUT_TLS : OUT_HANDSHAKE, r, port);
         if (definite(r))
             return false;
     }
@@ -148,21 +179,23 @@ static bool try_all(struct attempt *a, struct node_conn *ret)
 bool node_connect(const struct node_target *t, struct node_conn *ret_conn, struct err *e)
 {
     int64_t deadline = net_now() + NODE_CONNECT_MS;
+    struct tls_config *tls = NULL;
     struct cookie cookie;
     struct place place;
     struct node_conn conn;
 
-    if (!cookie_read(t->cookie_file, &cookie, e))
+    if (t->tls && !(tls = tls_config_new(t->tls, e)))
         return false;
-    if (!find_node(t, deadline, &place, e)) {
-        cookie_wipe(&cookie);
+    if (!cookie_read(t->cookie_file, &cookie, e)) {
+        tls_config_free(tls);
         return false;
     }
-    struct attempt a = {.place = &place, .cookie = &cookie, .deadline = deadline};
-    bool ok = try_all(&a, &conn);
+    struct attempt a = {.place = &place, .cookie = &cookie, .tls = tls, .deadline = deadline};
+    bool found = find_node(t, deadline, &place, e), ok = found && try_all(&a, &conn);
     cookie_wipe(&cookie);
+    tls_config_free(tls);
     if (!ok)
-        return fail(&a, e);
+        return found ? fail(&a, e) : false;
     if (!conn.node[0])
         memcpy(conn.node, place.name, sizeof conn.node);
     *ret_conn = conn;

@@ -9,7 +9,7 @@
 #ifndef ETRACE_CONNECT_H
 #define ETRACE_CONNECT_H
 
-#include "../ground/err.h"
+#include "stream.h"
 
 #define NODE_CONNECT_MS 4500 /* in all: what the user waits for stays under five seconds */
 #define NODE_NAME_MAX 511 /* bytes; atoms have at most 255 characters */
@@ -19,6 +19,7 @@ struct node_target {
     long ospid;              /* 0: not said */
     int port;                /* 0: ask epmd */
     const char *cookie_file; /* NULL: the places where OTP looks */
+    const struct tls_options *tls; /* NULL: none */
 };
 
 struct node_pid {
@@ -27,7 +28,7 @@ struct node_pid {
 };
 
 struct node_conn {
-    int fd;                       /* the caller closes it */
+    struct stream stream;         /* the caller closes it */
     char node[NODE_NAME_MAX + 1]; /* what the node calls itself */
     struct node_pid self;         /* the pid that messages to us carry; its node part was given by the target */
 };

@@ -1,16 +1,13 @@
 #include "dist.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "../erlang/etf_write.h"
 #include "../ground/mem.h"
-#include "net.h"
 
 #define READ_MIN (64u << 10)
+#define RECORDS_MAX 64 /* that are read in one go */
 #define STRAYS_MAX 100
 
 /* Of the protocol's control messages, those that concern us. */
@@ -18,16 +15,15 @@ enum { CTL_LINK = 1, CTL_SEND = 2, CTL_EXIT = 3, CTL_REG_SEND = 6, CTL_SEND_TT =
 
 void dist_init(struct dist *d, const struct node_conn *conn)
 {
-    *d = (struct dist){.fd = conn->fd, .self = conn->self};
+    *d = (struct dist){.stream = conn->stream, .self = conn->self};
 }
 
 void dist_release(struct dist *d)
 {
-    if (d->fd >= 0)
-        close(d->fd);
+    stream_close(&d->stream);
     free(d->data);
     buf_release(&d->out);
-    *d = (struct dist){.fd = -1};
+    *d = (struct dist){.stream.fd = -1};
 }
 
 /* ---- reading ---- */
@@ -88,7 +84,7 @@ static bool tick(struct dist *d, struct err *e)
 {
     static const char zeros[4];
 
-    return net_write(d->fd, zeros, sizeof zeros, net_now() + DIST_SEND_MS) == NET_OK
+    return stream_write(&d->stream, zeros, sizeof zeros, net_now() + DIST_SEND_MS) == NET_OK
            || err_set(e, ERR_RUN, "the node does not read what is sent to it");
 }
 
@@ -118,27 +114,39 @@ static bool frames(struct dist *d, const struct dist_handler *h, size_t *ret_use
     return true;
 }
 
-bool dist_read(struct dist *d, const struct dist_handler *h, struct err *e)
+/* *ret_none: nothing was there. */
+static bool read_once(struct dist *d, const struct dist_handler *h, bool *ret_none, struct err *e)
 {
-    size_t want = d->len >= 4 ? length(d->data) + 4 : READ_MIN, used = 0;
-    ssize_t n;
+    size_t want = d->len >= 4 ? length(d->data) + 4 : READ_MIN, used = 0, n;
 
     if (d->cap - d->len < READ_MIN / 2 || d->cap < want) {
         d->cap = MAX(MAX(want, d->len + READ_MIN), MIN(2 * d->cap, 256u << 10));
         d->data = mem_realloc(d->data, d->cap);
     }
-    do
-        n = recv(d->fd, d->data + d->len, d->cap - d->len, 0);
-    while (n < 0 && errno == EINTR);
-    if (n < 0 && errno == EAGAIN)
+    enum net_status s = stream_read(&d->stream, d->data + d->len, d->cap - d->len, 0, &n);
+    *ret_none = s == NET_TIMEOUT;
+    if (s == NET_TIMEOUT)
         return true;
-    if (n <= 0)
+    if (s != NET_OK)
         return err_set(e, ERR_RUN, "the connection was closed by the node");
-    d->len += (size_t)n;
+    d->len += n;
     if (!frames(d, h, &used, e))
         return false;
     memmove(d->data, d->data + used, d->len - used);
     d->len -= used;
+    return true;
+}
+
+/* A poll() is a promise of one read; what TLS gives are small records, of which many may wait. */
+bool dist_read(struct dist *d, const struct dist_handler *h, struct err *e)
+{
+    bool none = false;
+
+    for (size_t i = 0; i < RECORDS_MAX || stream_pending(&d->stream); i++)
+        if (!read_once(d, h, &none, e))
+            return false;
+        else if (none || !d->stream.tls)
+            break;
     return true;
 }
 
@@ -164,7 +172,7 @@ static bool finish(struct dist *d, struct str message, struct err *e)
     len = d->out.len - 4;
     for (unsigned i = 0; i < 4; i++)
         d->out.data[i] = (char)(len >> (24 - 8 * i));
-    if (net_write(d->fd, d->out.data, d->out.len, net_now() + DIST_SEND_MS) == NET_OK)
+    if (stream_write(&d->stream, d->out.data, d->out.len, net_now() + DIST_SEND_MS) == NET_OK)
         return true;
     return err_set(e, ERR_RUN, "the node takes no more messages");
 }

@@ -17,7 +17,7 @@
 #define DIST_SEND_MS 2000
 
 struct dist {
-    int fd;
+    struct stream stream;
     struct node_pid self;
     char *data; /* what was read and is not yet taken */
     size_t len, cap;
@@ -32,11 +32,11 @@ struct dist_handler {
     bool (*down)(void *data, struct err *e);
 };
 
-/* Takes the descriptor over. */
+/* Takes the stream over. */
 void dist_init(struct dist *d, const struct node_conn *conn);
 void dist_release(struct dist *d);
 
-/* Reads once and handles every frame that is whole. false with err: closed, broken, or a handler said so. */
+/* Reads what is there and handles every frame that is whole. false with err: closed, broken, or a handler said so. */
 bool dist_read(struct dist *d, const struct dist_handler *h, struct err *e);
 
 /* `message` has its 131. */

@@ -12,7 +12,7 @@
 
 /* libei is given whole packets only, and only those that are as they must be: with others it frees what it did not allocate. */
 struct talk {
-    int fd;
+    struct stream *stream;
     int64_t deadline;
     unsigned char heard[HEARD_MAX];
     size_t nheard, good, given; /* bytes: heard, of these good, and of these given to libei */
@@ -59,7 +59,7 @@ static int cb_write(void *ctx, const char *buf, ssize_t *len, unsigned tmo UNUSE
 {
     struct talk *t = ctx;
 
-    return error_of(net_write(t->fd, buf, (size_t)*len, t->deadline));
+    return error_of(stream_write(t->stream, buf, (size_t)*len, t->deadline));
 }
 
 static int cb_writev(void *ctx, const void *iov, int count, ssize_t *len, unsigned tmo UNUSED)
@@ -70,7 +70,7 @@ static int cb_writev(void *ctx, const void *iov, int count, ssize_t *len, unsign
 
     *len = 0;
     for (int i = 0; i < count && s == NET_OK; i++) {
-        s = net_write(t->fd, v[i].iov_base, v[i].iov_len, t->deadline);
+        s = stream_write(t->stream, v[i].iov_base, v[i].iov_len, t->deadline);
         *len += (ssize_t)v[i].iov_len;
     }
     return error_of(s);
@@ -85,7 +85,7 @@ static bool hear(struct talk *t, size_t want)
             t->ended = NET_OK;
             return false;
         }
-        t->ended = net_read(t->fd, t->heard + t->nheard, want - t->nheard, t->deadline, &got);
+        t->ended = stream_read(t->stream, t->heard + t->nheard, want - t->nheard, t->deadline, &got);
         if (t->ended != NET_OK)
             return false;
         t->nheard += got;
@@ -115,12 +115,27 @@ static bool is_good(struct str p)
     }
 }
 
+/* Of a packet's length, until the handshake is over. */
+static size_t header_size(const struct talk *t)
+{
+    return t->stream->tls ? 4 : 2;
+}
+
+static size_t packet_size(const struct talk *t, size_t at)
+{
+    size_t len = 0;
+
+    for (size_t i = 0; i < header_size(t); i++)
+        len = len << 8 | t->heard[at + i];
+    return len;
+}
+
 static bool hear_packet(struct talk *t)
 {
-    size_t at = t->good;
+    size_t at = t->good, header = header_size(t);
     struct str p;
 
-    if (!hear(t, at + 2) || !hear(t, at + 2 + be16((const char *)t->heard + at)) || !packet(t, &at, &p))
+    if (!hear(t, at + header) || !hear(t, at + header + packet_size(t, at)) || !packet(t, &at, &p))
         return false;
     if (is_good(p))
         t->good = at;
@@ -145,9 +160,9 @@ static int cb_read(void *ctx, char *buf, ssize_t *len, unsigned tmo UNUSED)
     return 0;
 }
 
-static int cb_header_size(void *ctx UNUSED, int *size)
+static int cb_header_size(void *ctx, int *size)
 {
-    *size = 2;
+    *size = (int)header_size(ctx);
     return 0;
 }
 
@@ -163,7 +178,7 @@ static int cb_accepted(void *ctx UNUSED)
 
 static int cb_fd(void *ctx, int *fd)
 {
-    *fd = ((struct talk *)ctx)->fd;
+    *fd = ((struct talk *)ctx)->stream->fd;
     return 0;
 }
 
@@ -185,18 +200,18 @@ static ei_socket_callbacks callbacks = {
 
 /* ---- what was heard ---- */
 
-/* The next packet: two bytes of length, then so many. */
+/* The next packet: its length, then so many bytes. */
 static bool packet(const struct talk *t, size_t *at, struct str *ret)
 {
-    size_t len;
+    size_t header = header_size(t), len;
 
-    if (t->nheard - *at < 2)
+    if (t->nheard - *at < header)
         return false;
-    len = (size_t)t->heard[*at] << 8 | t->heard[*at + 1];
-    if (t->nheard - *at - 2 < len)
+    len = packet_size(t, *at);
+    if (t->nheard - *at - header < len)
         return false;
-    *ret = (struct str){(const char *)t->heard + *at + 2, len};
-    *at += 2 + len;
+    *ret = (struct str){(const char *)t->heard + *at + header, len};
+    *at += header + len;
     return true;
 }
 
@@ -224,13 +239,15 @@ static bool says(struct str p, const char *word)
 static enum handshake_result classify(const struct talk *t, char ret_name[NODE_NAME_MAX + 1])
 {
     struct str status, challenge, last;
-    size_t at = 0;
+    size_t at = 0, header = header_size(t);
 
+    if (t->ended == NET_TLS)
+        return HANDSHAKE_INSECURE;
     if (!t->nheard)
         return t->ended == NET_TIMEOUT ? HANDSHAKE_SILENT : HANDSHAKE_CLOSED;
-    if (t->nheard >= 2 && t->heard[0] == 0x15 && t->heard[1] == 0x03)
+    if (header == 2 && t->nheard >= 2 && t->heard[0] == 0x15 && t->heard[1] == 0x03)
         return HANDSHAKE_TLS; /* an alert record */
-    if (t->heard[0] != 0 || (t->nheard > 2 && t->heard[2] != 's'))
+    if (t->heard[0] != 0 || (t->nheard > header && t->heard[header] != 's'))
         return HANDSHAKE_FOREIGN;
     if (!packet(t, &at, &status))
         return t->ended == NET_TIMEOUT ? HANDSHAKE_SILENT : HANDSHAKE_BROKEN;
@@ -277,7 +294,7 @@ static void wipe(ei_cnode *ec, int fd)
 }
 
 /* libei would print what passes, cookies' digests included. */
-static void silence(void)
+void handshake_prepare(void)
 {
     static bool done;
 
@@ -290,16 +307,16 @@ static void silence(void)
     ei_set_tracelevel(0);
 }
 
-enum handshake_result handshake(int fd, const char *cookie, int64_t deadline, struct node_conn *ret_conn)
+enum handshake_result handshake(struct stream *stream, const char *cookie, int64_t deadline, struct node_conn *ret_conn)
 {
     ei_cnode ec;
-    struct talk t = {.fd = fd, .deadline = deadline};
+    struct talk t = {.stream = stream, .deadline = deadline};
     struct in_addr nowhere = {0};
     char host[256] = "";
     enum handshake_result result;
     const erlang_pid *self;
 
-    silence();
+    handshake_prepare();
     memset(&ec, 0, sizeof ec);
     if (gethostname(host, sizeof host - 1) || !*host)
         strcpy(host, "localhost");
@@ -308,7 +325,7 @@ enum handshake_result handshake(int fd, const char *cookie, int64_t deadline, st
     if (ei_connect_xinit_ussi(&ec, host, NULL, NULL, &nowhere, cookie, 0, &callbacks, sizeof callbacks, &t) < 0)
         return HANDSHAKE_BROKEN;
     int got = ei_xconnect_host_port_tmo(&ec, &nowhere, 1, EI_SCLBK_INF_TMO);
-    wipe(&ec, fd);
+    wipe(&ec, stream->fd);
     result = got < 0 ? classify(&t, ret_conn->node) : HANDSHAKE_OK;
     if (result != HANDSHAKE_OK)
         return result;
@@ -319,6 +336,6 @@ enum handshake_result handshake(int fd, const char *cookie, int64_t deadline, st
     ret_conn->self.id = self->num;
     ret_conn->self.serial = self->serial;
     ret_conn->self.creation = self->creation;
-    ei_close_connection(fd); /* forgets the socket; see cb_close() */
+    ei_close_connection(stream->fd); /* forgets the socket; see cb_close() */
     return HANDSHAKE_OK;
 }

@@ -7,7 +7,7 @@
 #define ETRACE_HANDSHAKE_H
 
 #include "connect.h"
-#include "net.h"
+#include "stream.h"
 
 enum handshake_result {
     HANDSHAKE_OK,
@@ -16,13 +16,16 @@ enum handshake_result {
     HANDSHAKE_NAME_IN_USE, /* a node of our name is connected already */
     HANDSHAKE_NOK,         /* a handshake of the same name is under way */
     HANDSHAKE_TLS,         /* it speaks TLS */
+    HANDSHAKE_INSECURE,    /* the TLS on the stream says why */
     HANDSHAKE_SILENT,      /* it took our words and did not answer in time */
     HANDSHAKE_CLOSED,      /* it closed the connection without a word */
     HANDSHAKE_FOREIGN,     /* it answered, but not as an Erlang node */
     HANDSHAKE_BROKEN,      /* it broke off half-way, or libei refused */
 };
 
-/* Fills ret_conn except for fd, which stays the caller's. The name is known even for some failures. */
-enum handshake_result handshake(int fd, const char *cookie, int64_t deadline, struct node_conn *ret_conn);
+void handshake_prepare(void); /* once, before a handshake on another thread than the first */
+
+/* Fills ret_conn except for the stream, which stays the caller's. The name is known even for some failures. */
+enum handshake_result handshake(struct stream *s, const char *cookie, int64_t deadline, struct node_conn *ret_conn);
 
 #endif

@@ -15,6 +15,7 @@ enum net_status {
     NET_TIMEOUT,
     NET_CLOSED,      /* by the other side */
     NET_UNKNOWN,     /* net_resolve: there is no such host */
+    NET_TLS,         /* stream_why() says it */
     NET_FAILED,      /* anything else, e.g. no descriptors are left */
 };
 

@@ -26,6 +26,7 @@ struct pending {
     uint32_t id;
     int timeout_ms;
     int64_t deadline;
+    int64_t asked_ns; /* of the node's time; 0: another request */
 };
 
 struct session {
@@ -35,6 +36,7 @@ struct session {
     struct dist dist;
     struct node_pid owner;
     bool down;        /* the owner has ended */
+    bool lost;        /* FAILED because of the connection */
     bool reading;     /* inside dist_read(): the buffers are in use */
     struct err error; /* with FAILED */
 
@@ -86,6 +88,7 @@ static bool broken(struct session *s, const struct err *cause, struct err *e)
 
     if (s->state == SESSION_FAILED)
         return fail(s, cause, e);
+    s->lost = cause->status == ERR_RUN;
     if (s->lapsed || net_now() - s->said >= LEASE_MS)
         err_set(&whole, ERR_GUARD, "%s ended the tracing: it had heard nothing from here for %d seconds", s->node.name, LEASE_MS / 1000);
     else
@@ -183,6 +186,15 @@ static bool take_hello(struct session *s, const struct session_reply *reply, str
     return true;
 }
 
+static void take_time(struct session *s, const struct session_reply *reply, int64_t asked)
+{
+    struct session_time t = {.sent = asked, .heard = now_ns()};
+    struct etf r = reply->term;
+
+    if (reply->ok && etf_get_tuple(&r, 2) && etf_get_int(&r, &t.mono) && etf_get_int(&r, &t.wall) && s->handlers.time)
+        s->handlers.time(s->handlers.data, &t);
+}
+
 static bool take_reply(struct session *s, struct str m, struct err *e)
 {
     const unsigned char *u = (const unsigned char *)m.at;
@@ -201,8 +213,11 @@ static bool take_reply(struct session *s, struct str m, struct err *e)
     for (size_t i = 0; i < s->npending; i++) {
         if (s->pending[i].id != reply.id)
             continue;
+        int64_t asked = s->pending[i].asked_ns;
         s->pending[i] = s->pending[--s->npending];
-        if (s->handlers.reply)
+        if (asked)
+            take_time(s, &reply, asked);
+        else if (s->handlers.reply)
             s->handlers.reply(s->handlers.data, &reply);
         break;
     }
@@ -321,7 +336,7 @@ bool session_on_readable(struct session *s, struct err *e)
 /* We may have slept ourselves: what waits in the socket is heard first. */
 static bool something_came(const struct session *s)
 {
-    struct pollfd p = {.fd = s->dist.fd, .events = POLLIN};
+    struct pollfd p = {.fd = s->dist.stream.fd, .events = POLLIN};
 
     return poll(&p, 1, 0) > 0;
 }
@@ -332,6 +347,7 @@ static bool silent(struct session *s, const char *what, int seconds, struct err 
 
     if (something_came(s))
         return true;
+    s->lost = true;
     err_set(&cause, s->state == SESSION_BOOTING ? ERR_NODE : ERR_RUN, "%s %s for %d seconds", s->node.name, what, seconds);
     return fail(s, &cause, e);
 }
@@ -391,18 +407,23 @@ struct session *session_open(const struct node_target *target, const struct sess
                              struct err *e)
 {
     struct node_conn conn;
+
+    return node_connect(target, &conn, e) ? session_open_on(&conn, options, handlers, e) : NULL;
+}
+
+struct session *session_open_on(struct node_conn *conn, const struct session_options *options,
+                                const struct session_handlers *handlers, struct err *e)
+{
     struct session *s;
     struct err cause;
     int64_t now;
 
-    if (!node_connect(target, &conn, e))
-        return NULL;
     s = mem_zalloc(sizeof *s);
     s->handlers = *handlers;
     s->allowed = !options->hold;
     s->credit = MIN(CREDIT_FIRST + 2 * options->size, ETW_MAX_BATCH);
-    memcpy(s->node.name, conn.node, sizeof s->node.name);
-    dist_init(&s->dist, &conn);
+    memcpy(s->node.name, conn->node, sizeof s->node.name);
+    dist_init(&s->dist, conn);
     now = net_now();
     s->said = s->heard = now;
     s->give_up = now + BOOT_MS;
@@ -416,7 +437,7 @@ struct session *session_open(const struct node_target *target, const struct sess
 
 int session_fd(const struct session *s)
 {
-    return s->state == SESSION_FAILED || s->state == SESSION_GONE ? -1 : s->dist.fd;
+    return s->state == SESSION_FAILED || s->state == SESSION_GONE ? -1 : s->dist.stream.fd;
 }
 
 enum session_state session_state(const struct session *s)
@@ -447,6 +468,25 @@ bool session_request(struct session *s, struct str term, int timeout_ms, uint32_
     s->pending[s->npending++] = p;
     *ret_id = p.id;
     return true;
+}
+
+bool session_ask_time(struct session *s, int timeout_ms, uint32_t *ret_id, struct err *e)
+{
+    struct buf b = {0};
+
+    etf_version(&b);
+    etf_atomz(&b, "time");
+    int64_t asked = now_ns();
+    bool ok = session_request(s, buf_view(&b), timeout_ms, ret_id, e);
+    if (ok)
+        s->pending[s->npending - 1].asked_ns = asked;
+    buf_release(&b);
+    return ok;
+}
+
+bool session_lost(const struct session *s)
+{
+    return s->state == SESSION_FAILED && s->lost;
 }
 
 bool session_stop(struct session *s, struct err *e)

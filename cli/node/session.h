@@ -61,12 +61,19 @@ struct session_reply {
     struct etf term; /* ready to be read; borrowed until the handler returns */
 };
 
+/* What time it was on the node, between two times here (CLOCK_MONOTONIC). Nanoseconds. */
+struct session_time {
+    int64_t mono, wall;
+    int64_t sent, heard;
+};
+
 /* Called from session_on_readable() and session_wait(); what they are given is borrowed until they return. */
 struct session_handlers {
     void *data;
     void (*ready)(void *data, const struct session_node *node); /* may be NULL */
     void (*batch)(void *data, const void *batch, size_t len);   /* a whole struct etw_batch with its sections; unverified */
     void (*reply)(void *data, const struct session_reply *reply);
+    void (*time)(void *data, const struct session_time *time);  /* may be NULL */
 };
 
 struct session;
@@ -74,10 +81,14 @@ struct session;
 /* Connects and sends the boot message. NULL with err. The handlers are copied. */
 struct session *session_open(const struct node_target *target, const struct session_options *options,
                              const struct session_handlers *handlers, struct err *e);
+/* The same over a connection that is there, which is taken over. */
+struct session *session_open_on(struct node_conn *conn, const struct session_options *options,
+                                const struct session_handlers *handlers, struct err *e);
 void session_close(struct session *s); /* NULL is fine; without a session_stop() before, the node notices within milliseconds */
 
 int session_fd(const struct session *s); /* -1 when GONE or FAILED */
 enum session_state session_state(const struct session *s);
+bool session_lost(const struct session *s); /* FAILED, since the node does not answer any more or has closed the connection */
 const struct session_node *session_node(const struct session *s); /* what is known; all of it from READY on */
 
 /* Reads what is there and calls the handlers. false: failed. Reaching GONE is success. */
@@ -95,6 +106,9 @@ bool session_pull_allowed(struct session *s, bool allowed, struct err *e);
 
 /* Sends a request, one term with its 131. *ret_id names the answer. It must come within timeout_ms, else session_tick() fails. */
 bool session_request(struct session *s, struct str term, int timeout_ms, uint32_t *ret_id, struct err *e);
+
+/* Asks for the node's time, and for a batch, even if it has nothing but its watermark. The answer goes to the time handler. */
+bool session_ask_time(struct session *s, int timeout_ms, uint32_t *ret_id, struct err *e);
 
 /* Ends tracing on the node. Batches go on until the last; then GONE. Called again, or before READY, it is harmless. */
 bool session_stop(struct session *s, struct err *e);

@@ -57,12 +57,13 @@ void clock_put(struct clock *c, struct buf *to, const struct event *e)
     uint32_t micro;
 
     if (c->style == TIME_RELATIVE || c->style == TIME_DELTA) {
+        int64_t at = e->node->aligned ? e->wall_ns : e->mono_ns; /* a monotonic clock says nothing to another node's */
         if (!c->begun)
-            c->base = e->mono_ns;
+            c->base = at;
         c->begun = true;
-        put_seconds(to, (int64_t)((uint64_t)e->mono_ns - (uint64_t)c->base));
+        put_seconds(to, (int64_t)((uint64_t)at - (uint64_t)c->base));
         if (c->style == TIME_DELTA)
-            c->base = e->mono_ns;
+            c->base = at;
         return;
     }
     split(e->wall_ns, &s, &micro);

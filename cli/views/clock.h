@@ -9,7 +9,7 @@ struct clock {
     int64_t second; /* of `text`; INT64_MIN: none */
     char text[32];  /* HH:MM:SS, or for ISO 8601 the date before it */
     size_t len;
-    int64_t base; /* mono_ns that relative times count from */
+    int64_t base; /* time that relative times count from */
     bool begun;
 };
 

@@ -379,6 +379,13 @@ void line_loss(struct buf *to, const struct event *e, enum etw_loss reason, uint
     buf_puts(to, ") ***");
 }
 
+void line_node(struct buf *to, const struct event *e)
+{
+    buf_puts(to, "*** node ");
+    buf_str(to, e->node->name);
+    buf_puts(to, e->kind == ETW_DOWN ? " went down ***" : " is back ***");
+}
+
 void line_body(struct buf *to, const struct event *e, enum terms_style style, const struct paint *paint)
 {
     line_who(to, e, paint);

@@ -38,5 +38,6 @@ struct str line_base_name(struct str path);
 bool line_read_mfa(const struct event *e, const uint8_t *at, struct line_mfa *ret, struct buf *file);
 void line_mfa_name(struct buf *to, const struct line_mfa *m, enum terms_style style); /* mod:fun/arity */
 void line_loss(struct buf *to, const struct event *e, enum etw_loss reason, uint64_t count);
+void line_node(struct buf *to, const struct event *e); /* ETW_DOWN, ETW_UP */
 
 #endif

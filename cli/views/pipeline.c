@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../events/merge.h"
+#include "../events/order.h"
 #include "../events/recfile.h"
 #include "../ground/mem.h"
 #include "assert.h"
@@ -13,7 +13,6 @@
 #include "probes.h"
 #include "recorded.h"
 
-#define NODES 256
 #define FILTER_ERRORS 1000 /* so many times a pattern may give up */
 #define FLUSH ((size_t)256 << 10) /* bytes that a view gathers before they are handed on */
 
@@ -29,12 +28,14 @@ struct pipeline {
     struct pipe_view *views;
     size_t nviews;
     struct funs funs;
-    struct merge *nodes[NODES];
-    size_t nnodes; /* the largest index and one */
+    struct order *order;
+    struct totals_node *nodes; /* shown and filtered are counted here */
+    size_t nnodes, nodes_cap;
     struct probes *probes;
     struct calls *calls;
     struct filter *filter;
     bool filters, closed, failed, ended;
+    bool asked_anew; /* what came before is drained; its calls may yet return */
     uint64_t units;   /* shown, a call and its result counted once */
     int64_t open_calls; /* of those that the node only counts */
     uint64_t awaited; /* shown calls whose result is to come */
@@ -65,12 +66,17 @@ static bool spares_results(void *ctx, const struct event *lost)
     return p->accepts_all && !lost->node->fallback;
 }
 
+static void hide(struct pipeline *p, const struct event *e)
+{
+    p->totals.filtered++;
+    p->nodes[e->node->index].filtered++;
+}
+
 static void dropped(void *ctx, const struct event *call)
 {
     struct pipeline *p = ctx;
 
-    (void)call;
-    p->totals.filtered++;
+    hide(p, call);
 }
 
 static bool open_views(struct pipeline *p, const struct pipeline_options *o, struct err *e)
@@ -112,6 +118,7 @@ struct pipeline *pipeline_new(const struct pipeline_options *o, struct err *e)
     p->o = *o;
     p->own_specs = !o->nspecs;
     funs_init(&p->funs);
+    p->order = order_new(&p->funs, o->at_once);
     for (size_t i = 0; i < o->nviews; i++) {
         p->call_args |= o->views[i].type->flags & SINK_CALL_ARGS || o->views[i].look.fields || o->views[i].look.format;
         if (o->views[i].look.terms != TERMS_JSON)
@@ -140,8 +147,8 @@ void pipeline_free(struct pipeline *p)
         buf_release(&p->views[i].out);
     }
     free(p->views);
-    for (size_t i = 0; i < p->nnodes; i++)
-        merge_free(p->nodes[i]);
+    order_free(p->order);
+    free(p->nodes);
     calls_free(p->calls);
     probes_free(p->probes);
     filter_free(p->filter);
@@ -204,6 +211,7 @@ static void show(struct pipeline *p, const struct event *e)
     bool with_its_call = event_is_result(e) && e->call;
 
     p->totals.shown++;
+    p->nodes[e->node->index].shown++;
     if (e->flags & ETW_F_CUT)
         p->totals.truncated++;
     if (!with_its_call)
@@ -211,11 +219,6 @@ static void show(struct pipeline *p, const struct event *e)
     to_sinks(p, e);
     if (p->o.asserts)
         asserts_event(p->o.asserts, e);
-}
-
-static void hide(struct pipeline *p)
-{
-    p->totals.filtered++;
 }
 
 static void show_call(struct pipeline *p, const struct event *e)
@@ -234,6 +237,7 @@ static void tallied(struct pipeline *p, const struct event *e)
 
     memcpy(&t, e->tally, sizeof(t));
     p->totals.shown += t.seen;
+    p->nodes[e->node->index].shown += t.seen;
     p->open_calls += t.open;
 }
 
@@ -266,8 +270,8 @@ static void result(struct pipeline *p, const struct event *e)
     }
     if ((c && c->fate == CALL_FILTERED) || limit_reached(p)) {
         if (c && c->fate == CALL_HELD && c->event)
-            hide(p);
-        hide(p);
+            hide(p, c->event);
+        hide(p, e);
         return;
     }
     bool pass = !p->filters || filter_event(p->filter, e, e->spec) == FILTER_PASS;
@@ -275,12 +279,12 @@ static void result(struct pipeline *p, const struct event *e)
         if (pass)
             show(p, c->event);
         else
-            hide(p);
+            hide(p, c->event);
     }
     if (pass)
         show(p, e);
     else
-        hide(p);
+        hide(p, e);
 }
 
 static void call(struct pipeline *p, const struct event *e)
@@ -293,7 +297,7 @@ static void call(struct pipeline *p, const struct event *e)
         calls_fate(p->calls, CALL_HELD);
     } else {
         calls_fate(p->calls, v == FILTER_LATER ? CALL_HELD : CALL_FILTERED);
-        hide(p);
+        hide(p, e);
     }
 }
 
@@ -319,52 +323,59 @@ static void traced(struct pipeline *p, struct event *e)
     else if (!probes_unasked(p->probes, e) && passes(p, e))
         show(p, e);
     else
-        hide(p);
+        hide(p, e);
 }
 
-static bool drain(struct pipeline *p, struct merge *m, struct err *e)
+static bool drain(struct pipeline *p, struct err *e)
 {
-    struct event ev;
-    enum merge_got got;
+    struct event *ev;
+    unsigned node;
 
-    while ((got = merge_next(m, &ev, e)) == MERGE_EVENT) {
-        if (likely(event_is_traced(&ev))) {
-            traced(p, &ev);
-        } else {
-            calls_event(p->calls, &ev);
-            own_event(p, &ev);
+    for (;;) {
+        switch (order_next(p->order, &ev, &node, e)) {
+        case ORDER_EVENT:
+            if (likely(event_is_traced(ev))) {
+                traced(p, ev);
+            } else {
+                calls_event(p->calls, ev);
+                own_event(p, ev);
+            }
+            break;
+        case ORDER_ANEW:
+            if (!p->asked_anew)
+                calls_forget(p->calls, (int)node);
+            break;
+        case ORDER_DRY:
+            return true;
+        case ORDER_BAD:
+            return false;
         }
     }
-    return got == MERGE_DRY;
+}
+
+/* Nodes are counted, and where there is a second one, named on every line. */
+static void meet(struct pipeline *p)
+{
+    size_t n = order_nodes(p->order);
+
+    if (n == p->nnodes)
+        return;
+    p->nodes = mem_grow(p->nodes, &p->nodes_cap, n, sizeof(*p->nodes));
+    memset(p->nodes + p->nnodes, 0, (n - p->nnodes) * sizeof(*p->nodes));
+    p->nnodes = n;
+    for (size_t i = 0; i < p->nviews; i++)
+        p->views[i].sink->look.nodes |= n > 1;
 }
 
 /* ---- items ---- */
 
-enum pipeline_status pipeline_batch(struct pipeline *p, unsigned node, struct str bytes, struct err *e)
+static enum pipeline_status fed(struct pipeline *p, bool good, struct err *e)
 {
-    if (p->failed || node >= NODES) {
-        if (!p->failed)
-            err_set(e, ERR_RUN, "malformed events: a node's number out of range");
-        else
-            err_set(e, ERR_RUN, "malformed events: nothing can follow them");
-        p->failed = true;
-        return PIPELINE_FAILED;
+    if (good) {
+        meet(p);
+        good = drain(p, e);
     }
-    if (!p->nodes[node]) {
-        p->nodes[node] = merge_new(node, &p->funs);
-        p->nnodes = MAX(p->nnodes, node + 1u);
-    }
-    struct merge *m = p->nodes[node];
-    for (size_t i = 0; i < p->nviews; i++)
-        if (p->views[i].view.type->batch && !p->views[i].closed)
-            p->views[i].view.type->batch(p->views[i].sink, node, bytes);
-    if (merge_begins_anew(m, bytes)) {
-        merge_end(m);
-        p->failed = !drain(p, m, e);
-        calls_forget(p->calls, (int)node);
-    }
-    if (!p->failed)
-        p->failed = !merge_batch(m, bytes, e) || !drain(p, m, e);
+    p->failed |= !good;
     if (!p->failed && filter_errors(p->filter) > FILTER_ERRORS) {
         p->failed = true;
         err_set(e, ERR_RUN, "a pattern of the filters gave up on %d events: it takes too long", FILTER_ERRORS);
@@ -373,23 +384,45 @@ enum pipeline_status pipeline_batch(struct pipeline *p, unsigned node, struct st
     return status(p);
 }
 
+static enum pipeline_status feed(struct pipeline *p, unsigned node, struct str bytes, uint64_t where, struct err *e)
+{
+    for (size_t i = 0; i < p->nviews && !p->failed; i++)
+        if (p->views[i].view.type->batch && !p->views[i].closed)
+            p->views[i].view.type->batch(p->views[i].sink, node, bytes);
+    return fed(p, order_batch(p->order, node, bytes, where, e), e);
+}
+
+enum pipeline_status pipeline_batch(struct pipeline *p, unsigned node, struct str bytes, struct err *e)
+{
+    return feed(p, node, bytes, 0, e);
+}
+
+enum pipeline_status pipeline_note(struct pipeline *p, unsigned node, struct str bytes, struct err *e)
+{
+    for (size_t i = 0; i < p->nviews && !p->failed; i++)
+        if (p->views[i].view.type->note && !p->views[i].closed)
+            p->views[i].view.type->note(p->views[i].sink, node, bytes);
+    return fed(p, order_note(p->order, node, bytes, e), e);
+}
+
 void pipeline_specs(struct pipeline *p, unsigned node, struct str bytes)
 {
     for (size_t i = 0; i < p->nviews; i++)
         if (p->views[i].view.type->specs && !p->views[i].closed)
             p->views[i].view.type->specs(p->views[i].sink, node, bytes);
+    order_expect(p->order, node);
+    meet(p);
 }
 
 /* A recording says what was asked for, before the first batch that answers it. */
 static bool recorded_specs(struct pipeline *p, struct str bytes, struct err *e)
 {
-    for (size_t i = 0; i < p->nnodes; i++) {
-        if (!p->nodes[i])
-            continue;
-        merge_end(p->nodes[i]);
-        if (!drain(p, p->nodes[i], e))
-            return false;
-    }
+    order_end(p->order);
+    p->asked_anew = true;
+    bool good = drain(p, e);
+    p->asked_anew = false;
+    if (!good)
+        return false;
     p->recorded = recorded_new(bytes, p->recorded);
     return use_specs(p, p->recorded->specs, p->recorded->nspecs, e);
 }
@@ -398,18 +431,21 @@ enum pipeline_status pipeline_item(struct pipeline *p, const struct source_item 
 {
     switch (item->type) {
     case SOURCE_BATCH: {
-        enum pipeline_status s = pipeline_batch(p, item->node, item->bytes, e);
-        if (s == PIPELINE_FAILED && item->offset) {
+        enum pipeline_status s = feed(p, item->node, item->bytes, item->offset, e);
+        uint64_t where = order_where(p->order);
+        if (s == PIPELINE_FAILED && where) {
             size_t len = strlen(e->text);
             snprintf(e->text + len, sizeof(e->text) - len, " in the recording's block at byte %llu",
-                     (unsigned long long)item->offset);
+                     (unsigned long long)where);
         }
         return s;
     }
+    case SOURCE_NOTE:
+        return pipeline_note(p, item->node, item->bytes, e);
     case SOURCE_SPECS:
-        pipeline_specs(p, item->node, item->bytes);
         if (item->node == 0 && p->own_specs && !p->failed)
             p->failed = !recorded_specs(p, item->bytes, e);
+        pipeline_specs(p, item->node, item->bytes);
         return status(p);
     default:
         return status(p);
@@ -441,12 +477,9 @@ bool pipeline_end(struct pipeline *p)
 
     if (p->ended)
         return !p->closed;
-    for (size_t i = 0; i < p->nnodes; i++) {
-        if (!p->nodes[i] || p->failed)
-            continue;
-        merge_end(p->nodes[i]);
-        drain(p, p->nodes[i], &ignored);
-    }
+    order_end(p->order);
+    if (!p->failed)
+        drain(p, &ignored);
     calls_forget(p->calls, -1);
     const struct totals *t = pipeline_totals(p);
     for (size_t i = 0; i < p->nviews; i++) {
@@ -468,15 +501,27 @@ const struct totals *pipeline_totals(struct pipeline *p)
     t->complete = p->nnodes > 0 && !p->failed;
     memset(t->lost, 0, sizeof(t->lost));
     for (size_t i = 0; i < p->nnodes; i++) {
+        const struct merge *m = order_merge(p->order, (unsigned)i);
+        struct totals_node *n = &p->nodes[i];
         struct merge_counts c = {0};
-        if (!p->nodes[i])
+        if (!m)
             continue;
-        merge_counts(p->nodes[i], &c);
+        merge_counts(m, &c);
+        uint64_t known_there = n->shown + n->filtered;
         t->seen += c.seen;
-        for (size_t l = 0; l < ETW_LOSSES; l++)
+        for (size_t l = 0; l < ETW_LOSSES; l++) {
             t->lost[l] += c.lost[l];
+            known_there += c.lost[l];
+        }
         t->complete &= c.last;
+        n->node = merge_node(m);
+        n->seen = c.seen;
+        n->missing = n->seen > known_there ? n->seen - known_there : 0;
+        n->complete = c.last;
+        memcpy(n->lost, c.lost, sizeof(n->lost));
     }
+    t->nodes = p->nodes;
+    t->nnodes = p->nnodes > 1 ? p->nnodes : 0;
     for (size_t l = 0; l < ETW_LOSSES; l++)
         known += t->lost[l];
     t->missing = t->seen > known ? t->seen - known : 0;
@@ -492,5 +537,17 @@ size_t pipeline_nodes(const struct pipeline *p)
 
 const struct event_node *pipeline_node(const struct pipeline *p, size_t index)
 {
-    return index < p->nnodes && p->nodes[index] ? merge_node(p->nodes[index]) : NULL;
+    const struct merge *m = order_merge(p->order, (unsigned)MIN(index, (size_t)UINT32_MAX));
+
+    return m ? merge_node(m) : NULL;
+}
+
+uint64_t pipeline_waiting(const struct pipeline *p, unsigned node)
+{
+    return order_waiting(p->order, node);
+}
+
+bool pipeline_holds_up(const struct pipeline *p, unsigned node)
+{
+    return order_holds_up(p->order, node);
 }

@@ -52,6 +52,7 @@ struct pipeline_options {
 
     struct asserts *asserts; /* looks at what is shown, and may decide that it is done; may be NULL */
 
+    bool at_once; /* no node's events wait for another's: as they come, instead of in the order of time */
     uint64_t limit; /* shown events after which it is done, a call and its return counted once; 0: none */
     size_t max_calls; /* open calls that are remembered; 0: 262144 */
 
@@ -75,7 +76,13 @@ void pipeline_free(struct pipeline *p);
 /* A batch as it came, from the node with this index (0, 1, …). A batch with seq 1 begins that node anew. */
 enum pipeline_status pipeline_batch(struct pipeline *p, unsigned node, struct str bytes, struct err *e);
 
-/* What was asked for, to be kept by recordings. */
+/* A note on a node, struct etw_note and a text: kept by recordings, and what the order of several nodes goes by. */
+enum pipeline_status pipeline_note(struct pipeline *p, unsigned node, struct str bytes, struct err *e);
+
+/*
+ * What was asked for, to be kept by recordings. Says that this node is to come: where there are several it is said for
+ * each before the first batch.
+ */
 void pipeline_specs(struct pipeline *p, unsigned node, struct str bytes);
 
 /* Any item of a source. A footer is kept and only compared at the end. */
@@ -95,6 +102,10 @@ bool pipeline_end(struct pipeline *p);
 
 /* Exact at any time for what was shown and filtered; exact in all after a last batch. */
 const struct totals *pipeline_totals(struct pipeline *p);
+
+/* Of several nodes' batches, see order_waiting() and order_holds_up(). */
+uint64_t pipeline_waiting(const struct pipeline *p, unsigned node);
+bool pipeline_holds_up(const struct pipeline *p, unsigned node);
 
 size_t pipeline_nodes(const struct pipeline *p);
 const struct event_node *pipeline_node(const struct pipeline *p, size_t index); /* NULL: nothing came from it */

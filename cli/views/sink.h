@@ -14,6 +14,14 @@
 struct spec;
 
 /* What happened to the events, exact: seen = shown + filtered + lost[…] + missing. */
+struct totals_node {
+    const struct event_node *node;
+    uint64_t seen, shown, filtered;
+    uint64_t lost[ETW_LOSSES];
+    uint64_t missing;
+    bool complete;
+};
+
 struct totals {
     uint64_t seen;     /* offered by the VM */
     uint64_t shown, filtered;
@@ -23,6 +31,8 @@ struct totals {
     uint64_t incomplete; /* calls without their return, and the other way around */
     uint64_t filter_errors; /* a pattern gave up; the event was kept */
     bool complete;       /* every node said that it was its last batch */
+    const struct totals_node *nodes; /* of each, where there are several */
+    size_t nnodes;
 };
 
 enum time_style { TIME_LOCAL, TIME_UTC, TIME_RELATIVE, TIME_DELTA };
@@ -33,7 +43,7 @@ struct look {
     enum time_style time;
     enum terms_style terms;
     bool colour;
-    bool nodes;         /* a column with the node */
+    bool nodes;         /* a column with the node; the pipeline sets it when there is a second one */
     const char *fields; /* --fields: names with commas between; NULL: the view's own */
     const char *format; /* --format; NULL: none */
     unsigned width;     /* columns of the terminal, 0: not a terminal */
@@ -65,9 +75,10 @@ struct sink_type {
     const char *about;
     unsigned flags;
     struct sink *(*open)(const struct look *look, struct buf *out, struct err *e); /* NULL: e is filled */
-    void (*event)(struct sink *s, const struct event *e); /* also losses, notices, and a node's hello */
+    void (*event)(struct sink *s, const struct event *e); /* also losses, notices, and a node's coming and going */
     void (*specs)(struct sink *s, unsigned node, struct str bytes);                     /* SINK_RAW */
     void (*batch)(struct sink *s, unsigned node, struct str bytes);                     /* SINK_RAW */
+    void (*note)(struct sink *s, unsigned node, struct str bytes);                      /* SINK_RAW */
     void (*end)(struct sink *s, const struct totals *t);
     void (*free)(struct sink *s);
 };

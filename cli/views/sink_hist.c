@@ -28,8 +28,11 @@ static struct sink *open_hist(const struct look *look, struct buf *out, struct e
 
 static void event_hist(struct sink *sink, const struct event *e)
 {
+    struct hist *h = (struct hist *)sink;
+
+    h->stats.by_node = sink->look.nodes;
     if (event_is_traced(e) || e->tally)
-        stats_event(&((struct hist *)sink)->stats, e);
+        stats_event(&h->stats, e);
 }
 
 /* 512ns 1.02us 2.05us …: the least that falls into the row. */

@@ -393,6 +393,18 @@ static void own_event(struct json *j, const struct event *e)
         member(j, e, &printer_erlang, "info", wire_skip(e->terms.at));
         ADD(to, "}\n");
         break;
+    case ETW_DOWN:
+    case ETW_UP:
+        if (e->kind == ETW_DOWN)
+            begin(j, e, "node_down", 9);
+        else
+            begin(j, e, "node_up", 7);
+        if (e->node->why.len) {
+            ADD(to, ",\"reason\":");
+            json_string(to, e->node->why);
+        }
+        ADD(to, "}\n");
+        break;
     default:
         break;
     }
@@ -506,22 +518,43 @@ static void event_json(struct sink *s, const struct event *e)
     ADD(to, "}\n");
 }
 
+static void put_losses(struct buf *to, const uint64_t lost[static ETW_LOSSES])
+{
+    bool any = false;
+
+    for (size_t l = 0; l < ETW_LOSSES; l++) {
+        if (!lost[l])
+            continue;
+        buf_printf(to, "%s\"%s\":%llu", any ? "," : "", event_losses[l], (unsigned long long)lost[l]);
+        any = true;
+    }
+}
+
 static void end_json(struct sink *s, const struct totals *t)
 {
     struct buf *to = s->out;
+    bool any;
 
     buf_printf(to, "{\"v\":1,\"type\":\"summary\",\"seen\":%llu,\"shown\":%llu,\"filtered\":%llu,\"lost\":{",
                (unsigned long long)t->seen, (unsigned long long)t->shown, (unsigned long long)t->filtered);
-    bool any = false;
-    for (size_t l = 0; l < ETW_LOSSES; l++) {
-        if (!t->lost[l])
-            continue;
-        buf_printf(to, "%s\"%s\":%llu", any ? "," : "", event_losses[l], (unsigned long long)t->lost[l]);
-        any = true;
-    }
-    buf_printf(to, "},\"missing\":%llu,\"truncated\":%llu,\"incomplete\":%llu,\"filter_errors\":%llu,\"complete\":%s}\n",
+    put_losses(to, t->lost);
+    buf_printf(to, "},\"missing\":%llu,\"truncated\":%llu,\"incomplete\":%llu,\"filter_errors\":%llu,\"complete\":%s",
                (unsigned long long)t->missing, (unsigned long long)t->truncated, (unsigned long long)t->incomplete,
                (unsigned long long)t->filter_errors, t->complete ? "true" : "false");
+    any = false;
+    for (size_t i = 0; i < t->nnodes; i++) {
+        const struct totals_node *n = &t->nodes[i];
+        if (!n->node->name.len)
+            continue; /* waited for in vain */
+        buf_puts(to, any ? ",{\"node\":" : ",\"nodes\":[{\"node\":");
+        any = true;
+        put_quoted_safe(to, n->node->name);
+        buf_printf(to, ",\"seen\":%llu,\"shown\":%llu,\"filtered\":%llu,\"lost\":{", (unsigned long long)n->seen,
+                   (unsigned long long)n->shown, (unsigned long long)n->filtered);
+        put_losses(to, n->lost);
+        buf_printf(to, "},\"missing\":%llu,\"complete\":%s}", (unsigned long long)n->missing, n->complete ? "true" : "false");
+    }
+    buf_puts(to, any ? "]}\n" : "}\n");
 }
 
 static void free_json(struct sink *s)

@@ -27,6 +27,11 @@ static void batch(struct sink *s, unsigned node, struct str bytes)
     recfile_block(s->out, ETW_BLOCK_BATCH, node, bytes);
 }
 
+static void note(struct sink *s, unsigned node, struct str bytes)
+{
+    recfile_block(s->out, ETW_BLOCK_NOTE, node, bytes);
+}
+
 static void end_record(struct sink *s, const struct totals *t)
 {
     struct etw_footer f = {
@@ -54,6 +59,7 @@ const struct sink_type sink_record = {
     .open = open_record,
     .specs = specs,
     .batch = batch,
+    .note = note,
     .end = end_record,
     .free = free_record,
 };

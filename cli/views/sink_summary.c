@@ -26,8 +26,11 @@ static struct sink *open_summary(const struct look *look, struct buf *out, struc
 
 static void event_summary(struct sink *sink, const struct event *e)
 {
+    struct summary *s = (struct summary *)sink;
+
+    s->stats.by_node = sink->look.nodes;
     if (event_is_traced(e) || e->tally)
-        stats_event(&((struct summary *)sink)->stats, e);
+        stats_event(&s->stats, e);
 }
 
 /* Right-aligned. */
@@ -67,7 +70,8 @@ static void end_summary(struct sink *sink, const struct totals *totals)
 
     stats_sort(&s->stats);
     paint_begin(&s->paint, to, PAINT_TIME);
-    buf_puts(to, "    calls     errors     total      mean       p50       p99       max  function");
+    buf_puts(to, "    calls     errors     total      mean       p50       p99       max  ");
+    buf_puts(to, sink->look.nodes ? "node function" : "function");
     paint_end(&s->paint, to);
     buf_char(to, '\n');
     for (size_t i = 0; i < s->stats.n; i++) {

@@ -62,6 +62,11 @@ static void own_event(struct text *t, const struct event *e)
             buf_str(to, e->node->name);
         }
         buf_char(to, '\n');
+    } else if (e->kind == ETW_DOWN || e->kind == ETW_UP) {
+        paint_begin(&t->paint, to, PAINT_LOSS);
+        line_node(to, e);
+        paint_end(&t->paint, to);
+        buf_char(to, '\n');
     }
 }
 

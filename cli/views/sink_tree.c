@@ -130,6 +130,9 @@ static void event_tree(struct sink *s, const struct event *e)
     let_go(t);
     if (e->kind == ETW_LOST) {
         put_loss(t, e);
+    } else if (e->kind == ETW_DOWN || e->kind == ETW_UP) {
+        line_node(to, e);
+        buf_char(to, '\n');
     } else if (!event_is_traced(e)) {
         return;
     } else if (e->kind == ETW_CALL && e->expects_return) {

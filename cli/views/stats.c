@@ -15,16 +15,16 @@ void stats_release(struct stats *s)
     *s = (struct stats){0};
 }
 
-static size_t slot_of(const struct stats *s, const struct fun *fun, uint8_t arity, uint8_t kind)
+static size_t slot_of(const struct stats *s, const struct event_node *node, const struct fun *fun, uint8_t arity, uint8_t kind)
 {
-    return ((fun ? fun->hash : 0) * 31u + arity * 7u + kind) & (s->nslots - 1);
+    return ((fun ? fun->hash : 0) * 31u + arity * 7u + kind + (node ? node->index * 101u : 0)) & (s->nslots - 1);
 }
 
 static void place_all(struct stats *s)
 {
     memset(s->slots, 0, s->nslots * sizeof(*s->slots));
     for (size_t i = 0; i < s->n; i++) {
-        size_t at = slot_of(s, s->items[i].fun, s->items[i].arity, s->items[i].kind);
+        size_t at = slot_of(s, s->items[i].node, s->items[i].fun, s->items[i].arity, s->items[i].kind);
         while (s->slots[at])
             at = (at + 1) & (s->nslots - 1);
         s->slots[at] = (uint32_t)i + 1;
@@ -39,21 +39,21 @@ static void widen(struct stats *s)
     place_all(s);
 }
 
-static struct stat *get(struct stats *s, const struct fun *fun, uint8_t arity, uint8_t kind)
+static struct stat *get(struct stats *s, const struct event_node *node, const struct fun *fun, uint8_t arity, uint8_t kind)
 {
     if (s->n * 2 >= s->nslots)
         widen(s);
-    size_t at = slot_of(s, fun, arity, kind);
+    size_t at = slot_of(s, node, fun, arity, kind);
     for (; s->slots[at]; at = (at + 1) & (s->nslots - 1)) {
         struct stat *t = &s->items[s->slots[at] - 1];
-        if (t->fun == fun && t->arity == arity && t->kind == kind)
+        if (t->node == node && t->fun == fun && t->arity == arity && t->kind == kind)
             return t;
     }
     if (s->n >= STATS_MAX && kind)
-        return get(s, NULL, 0, 0);
+        return get(s, NULL, NULL, 0, 0);
     s->items = mem_grow(s->items, &s->cap, s->n + 1, sizeof(*s->items));
     struct stat *t = &s->items[s->n++];
-    *t = (struct stat){.fun = fun, .arity = arity, .kind = kind};
+    *t = (struct stat){.node = node, .fun = fun, .arity = arity, .kind = kind};
     s->slots[at] = (uint32_t)s->n;
     return t;
 }
@@ -103,19 +103,20 @@ static void add_tally(struct stat *t, const uint8_t *at)
 
 void stats_event(struct stats *s, const struct event *e)
 {
+    const struct event_node *node = s->by_node ? e->node : NULL;
     struct stat *t;
 
     if (e->tally) {
-        add_tally(e->fun ? get(s, e->fun, e->arity, ETW_CALL) : get(s, NULL, 0, 0), e->tally);
+        add_tally(e->fun ? get(s, node, e->fun, e->arity, ETW_CALL) : get(s, node, NULL, 0, 0), e->tally);
         return;
     }
     if (event_is_result(e)) {
-        t = get(s, e->fun, e->arity, ETW_CALL);
+        t = get(s, node, e->fun, e->arity, ETW_CALL);
         if (!e->call)
             t->events++;
         t->errors += e->kind == ETW_EXCEPTION_FROM;
     } else {
-        t = e->kind == ETW_CALL ? get(s, e->fun, e->arity, ETW_CALL) : get(s, NULL, 0, e->kind);
+        t = e->kind == ETW_CALL ? get(s, node, e->fun, e->arity, ETW_CALL) : get(s, node, NULL, 0, e->kind);
         t->events++;
     }
     if (e->dur_ns >= 0)
@@ -144,6 +145,8 @@ static int order(const void *a, const void *b)
         return x->total_ns < y->total_ns ? 1 : -1;
     if (x->events != y->events)
         return x->events < y->events ? 1 : -1;
+    if (x->node && y->node && x->node != y->node)
+        return x->node->index < y->node->index ? -1 : 1;
     if (x->fun && y->fun)
         return (x->fun->serial > y->fun->serial) - (x->fun->serial < y->fun->serial);
     if (!x->fun != !y->fun)
@@ -161,6 +164,10 @@ void stats_sort(struct stats *s)
 
 void stat_name(const struct stat *s, struct buf *to)
 {
+    if (s->node) {
+        buf_str(to, s->node->name);
+        buf_char(to, ' ');
+    }
     if (!s->fun) {
         buf_puts(to, s->kind ? event_kinds[s->kind].tag : "(all other functions)");
         return;

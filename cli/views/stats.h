@@ -11,6 +11,7 @@
 #define STATS_MAX 16384
 
 struct stat {
+    const struct event_node *node; /* NULL: all of them together */
     const struct fun *fun; /* NULL: the kind of event, or everything else */
     uint8_t arity, kind;   /* kind 0: everything else */
     uint64_t events;       /* calls, or results where no call was seen */
@@ -21,6 +22,7 @@ struct stat {
 };
 
 struct stats {
+    bool by_node; /* each node has figures of its own */
     struct stat *items;
     size_t n, cap;
     uint32_t *slots; /* hash to 1 + index */
@@ -32,6 +34,6 @@ void stats_event(struct stats *s, const struct event *e); /* one of the VM's, or
 uint64_t stat_percentile(const struct stat *s, unsigned percent); /* nanoseconds */
 uint64_t stat_bucket_floor(size_t bucket);                         /* the least nanoseconds that fall into it */
 void stats_sort(struct stats *s); /* by total time, then by number */
-void stat_name(const struct stat *s, struct buf *to);
+void stat_name(const struct stat *s, struct buf *to); /* with the node in front, where it is one's own */
 
 #endif

@@ -143,7 +143,7 @@ fake() {
     fake 'ok'
     refused "cannot connect to x@127.0.0.1: port $PORT of 127.0.0.1 closes the connection without a word" -n x@127.0.0.1 --port "$PORT"
     fake 'gen_tcp:recv(Socket, 0), gen_tcp:send(Socket, <<16#15, 3, 3, 0, 2, 2, 10>>)'
-    refused "cannot connect to x@127.0.0.1: it takes TLS connections only, which etrace does not speak" -n x@127.0.0.1 --port "$PORT"
+    refused "cannot connect to x@127.0.0.1: it takes TLS connections only" -n x@127.0.0.1 --port "$PORT"
     fake 'gen_tcp:recv(Socket, 0), gen_tcp:send(Socket, <<0, 6, "salive">>), timer:sleep(9000)'
     refused "cannot connect to x@127.0.0.1: it is connected to a node of our name already" -n x@127.0.0.1 --port "$PORT"
     fake 'gen_tcp:recv(Socket, 0), gen_tcp:send(Socket, <<0, 4, "snok">>), timer:sleep(9000)'

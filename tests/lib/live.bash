@@ -181,6 +181,6 @@ assert_account() { # SEEN | any
         fail "does not add up: $sum"
     [[ $1 == any ]] || jq -e --argjson seen "$1" '.seen == $seen' <<<"$sum" >/dev/null || fail "not $1 events: $sum"
     # What was shown stands in the output.
-    jq -e --argjson shown "$(grep -vcE '"type":"(attached|rearmed|notice|lost|summary)"' "$OUT" || true)" '.shown == $shown' \
+    jq -e --argjson shown "$(grep -vcE '"type":"(attached|rearmed|notice|lost|node_down|node_up|summary)"' "$OUT" || true)" '.shown == $shown' \
         <<<"$sum" >/dev/null || fail "other lines than were shown: $sum"
 }

@@ -1,0 +1,42 @@
+#include "target.h"
+
+#include <stdlib.h>
+
+static bool secure(struct target *t, const struct node_opts *o, struct err *e)
+{
+    struct tls_options *tls = &t->tls;
+
+    if (o->tls_optfile) {
+        if (!optfile_read(o->tls_optfile, &t->file, e))
+            return false;
+        *tls = t->file.options;
+    }
+    if (o->tls_cert) {
+        tls->cert = o->tls_cert;
+        tls->key = tls->password = NULL;
+    }
+    tls->key = o->tls_key ? o->tls_key : tls->key;
+    tls->ca = o->tls_ca ? o->tls_ca : tls->ca;
+    tls->no_verify |= o->tls_no_verify;
+    if (tls->key && !tls->cert)
+        return err_set(e, ERR_USAGE, "a key without its certificate: --tls-cert FILE");
+    t->node.tls = tls;
+    return true;
+}
+
+bool target_init(struct target *t, const struct node_opts *o, const char *name, struct err *e)
+{
+    *t = (struct target){.node = {.name = name, .port = (int)o->port, .cookie_file = o->cookie_file}};
+    if (o->os_pid) {
+        char *end;
+        t->node.ospid = strtol(o->os_pid, &end, 10);
+        if (*end || t->node.ospid <= 0)
+            return err_set(e, ERR_USAGE, "--pid takes the number of an operating system process, not '%s'", o->os_pid);
+    }
+    return !(o->tls || o->tls_ca || o->tls_cert || o->tls_key || o->tls_optfile || o->tls_no_verify) || secure(t, o, e);
+}
+
+void target_release(struct target *t)
+{
+    optfile_wipe(&t->file);
+}

@@ -1,0 +1,235 @@
+#include "together.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "../erlang/term_print.h"
+
+#define SLOT_MS 50    /* TOGETHER_SLOTS of them are what an event waits */
+#define ASK_MS 20     /* between two questions to a node that others wait for */
+#define ANSWER_MS 10000
+#define MEASURE 5     /* times, at the beginning */
+#define AGAIN_MS 30000 /* a clock is looked at anew */
+
+static int64_t wall_now(const struct together *t)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return t->wall + (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+void together_init(struct together *t, struct ctx *ctx, struct peers *ps, struct pipeline *p)
+{
+    struct timespec mono, wall;
+
+    *t = (struct together){.ctx = ctx, .peers = ps, .pipeline = p, .slot = loop_now()};
+    clock_gettime(CLOCK_MONOTONIC, &mono);
+    clock_gettime(CLOCK_REALTIME, &wall);
+    t->wall = (int64_t)(wall.tv_sec - mono.tv_sec) * 1000000000 + (wall.tv_nsec - mono.tv_nsec);
+    for (size_t i = 0; i < PEERS_MAX; i++)
+        t->nodes[i] = (struct together_node){.error = -1, .best_error = INT64_MAX, .asked = -1};
+}
+
+static bool several(const struct together *t)
+{
+    return t->peers->count > 1;
+}
+
+static enum pipeline_status note(struct together *t, const struct peer *p, uint32_t what, int64_t value, int64_t error, const char *text,
+                                 struct err *e)
+{
+    struct etw_note n = {.what = what, .value = value, .error = error};
+    struct buf b = {0};
+
+    buf_add(&b, &n, sizeof(n));
+    print_safe(&b, (struct str){text, strlen(text)});
+    enum pipeline_status s = pipeline_note(t->pipeline, p->index, buf_view(&b), e);
+    buf_release(&b);
+    return s;
+}
+
+/* ---- clocks ---- */
+
+/* A clock that goes along with ours within what can be measured is left as it is. */
+static bool use_best(struct together *t, const struct peer *p)
+{
+    struct together_node *n = &t->nodes[p->index];
+    struct err ignored;
+    bool first = n->error < 0;
+
+    if (!first && llabs(n->best_offset - n->offset) <= n->best_error + n->error)
+        return true;
+    n->offset = n->best_offset;
+    n->error = n->best_error;
+    if (first && llabs(n->skew) > n->error)
+        ctx_say(t->ctx, "%s: clock %+.2f ms ± %.2f ms", peer_name(p), (double)n->skew / 1e6, (double)n->error / 1e6);
+    return note(t, p, ETW_NOTE_CLOCK, n->offset, n->error, "", &ignored) != PIPELINE_FAILED;
+}
+
+static void measure_anew(struct together_node *n)
+{
+    n->best_error = INT64_MAX;
+    n->measured = 0;
+    n->since = loop_now();
+}
+
+void together_time(struct together *t, struct peer *p, const struct session_time *time)
+{
+    struct together_node *n = &t->nodes[p->index];
+    int64_t error = (time->heard - time->sent) / 2 + 1, here = t->wall + time->sent + (time->heard - time->sent) / 2;
+
+    n->asked = -1;
+    n->measured++;
+    if (error < n->best_error) {
+        n->best_error = error;
+        n->best_offset = here - time->mono;
+        n->skew = time->wall - here;
+    }
+}
+
+bool together_known(const struct together *t, const struct peer *p)
+{
+    return !several(t) || t->nodes[p->index].error >= 0;
+}
+
+static bool ask(struct together *t, struct peer *p, uint32_t *ret_id, struct err *e)
+{
+    t->nodes[p->index].asked = loop_now();
+    return session_ask_time(p->session, ANSWER_MS, ret_id, e);
+}
+
+bool together_ask(struct together *t, struct peer *p, struct err *e)
+{
+    struct together_node *n = &t->nodes[p->index];
+    uint32_t id;
+
+    n->error = -1;
+    measure_anew(n);
+    return ask(t, p, &id, e);
+}
+
+bool together_begin(struct together *t, struct err *e)
+{
+    uint32_t id;
+
+    for (size_t i = 0; i < t->peers->count && several(t); i++) {
+        struct peer *p = &t->peers->items[i];
+        if (p->over)
+            continue;
+        peers_keep(t->peers);
+        measure_anew(&t->nodes[i]);
+        for (int times = 0; times < MEASURE; times++)
+            if (!ask(t, p, &id, e) || !session_wait(p->session, id, ANSWER_MS, e))
+                return false;
+        use_best(t, p);
+    }
+    return true;
+}
+
+/* ---- going and coming ---- */
+
+void together_batch(struct together *t, const struct peer *p)
+{
+    t->nodes[p->index].handed++;
+}
+
+enum pipeline_status together_down(struct together *t, const struct peer *p, const struct err *why, struct err *e)
+{
+    const char *name = peer_name(p), *text = why->text;
+    size_t len = strlen(name);
+
+    t->nodes[p->index].asked = -1;
+    if (!strncmp(text, name, len) && !strncmp(text + len, ": ", 2))
+        text += len + 2;
+    return note(t, p, ETW_NOTE_DOWN, wall_now(t), 0, text, e);
+}
+
+enum pipeline_status together_up(struct together *t, const struct peer *p, struct err *e)
+{
+    return note(t, p, ETW_NOTE_UP, wall_now(t), 0, peer_name(p), e);
+}
+
+/* ---- waiting ---- */
+
+static enum pipeline_status let_go(struct together *t, struct err *e)
+{
+    enum pipeline_status s = PIPELINE_MORE;
+    int64_t now = loop_now();
+    bool slot = now >= t->slot;
+
+    if (slot)
+        t->slot = now + SLOT_MS;
+    for (size_t i = 0; i < t->peers->count && slot; i++) {
+        struct together_node *n = &t->nodes[i];
+        uint64_t waiting = pipeline_waiting(t->pipeline, (unsigned)i), old = n->past[TOGETHER_SLOTS - 1];
+        memmove(n->past + 1, n->past, sizeof(n->past) - sizeof(n->past[0]));
+        n->past[0] = n->handed;
+        if (waiting && waiting <= old && n->freed < old) {
+            n->freed = old;
+            s = MAX(s, note(t, &t->peers->items[i], ETW_NOTE_MARK, (int64_t)old, 0, "", e));
+        }
+    }
+    return s;
+}
+
+enum pipeline_status together_step(struct together *t, struct err *e)
+{
+    int64_t now = loop_now();
+    uint32_t id;
+
+    if (!several(t))
+        return PIPELINE_MORE;
+    for (size_t i = 0; i < t->peers->count; i++) {
+        struct together_node *n = &t->nodes[i];
+        struct peer *p = &t->peers->items[i];
+        if (p->over || n->asked >= 0 || session_state(p->session) != SESSION_READY)
+            continue;
+        bool measuring = n->error < 0 && n->since;
+        if (measuring && n->measured >= MEASURE)
+            use_best(t, p);
+        else if (n->error >= 0 && n->measured >= MEASURE && now - n->since >= AGAIN_MS && use_best(t, p))
+            measure_anew(n);
+        bool due = measuring || (n->error >= 0 && now - n->since >= AGAIN_MS) || (!t->blocked && pipeline_holds_up(t->pipeline, (unsigned)i));
+        if (due && (measuring || now >= n->next_ask)) {
+            n->next_ask = now + ASK_MS;
+            if (!ask(t, p, &id, e))
+                peer_fail(p, e);
+        }
+    }
+    return let_go(t, e);
+}
+
+int64_t together_next(const struct together *t)
+{
+    if (!several(t))
+        return -1;
+    for (size_t i = 0; i < t->peers->count; i++)
+        if (pipeline_waiting(t->pipeline, (unsigned)i))
+            return MIN(t->slot, loop_now() + ASK_MS);
+    return loop_now() + 1000;
+}
+
+void together_summary(struct ctx *ctx, const struct totals_node *n)
+{
+    uint64_t lost = 0;
+    struct buf b = {0};
+
+    if (!n->node->name.len)
+        return; /* waited for in vain */
+    for (size_t i = 0; i < ETW_LOSSES; i++) {
+        lost += n->lost[i];
+        if (n->lost[i])
+            buf_printf(&b, "%s%s %llu", b.len ? ", " : " (", event_losses[i], (unsigned long long)n->lost[i]);
+    }
+    if (b.len)
+        buf_char(&b, ')');
+    if (n->missing)
+        buf_printf(&b, " · %llu never arrived", (unsigned long long)n->missing);
+    if (!n->complete)
+        buf_puts(&b, " · not to its end");
+    ctx_say(ctx, "%.*s: %llu event%s · %llu dropped%s", (int)n->node->name.len, n->node->name.at, (unsigned long long)n->shown,
+            n->shown == 1 ? "" : "s", (unsigned long long)lost, b.len ? buf_cstr(&b) : "");
+    buf_release(&b);
+}

@@ -1,0 +1,372 @@
+#include "order.h"
+
+#include <stdlib.h>
+
+#include "../ground/mem.h"
+
+#define QUEUED_MAX ((size_t)64 << 20) /* bytes that may wait; over it the order is the best there is */
+
+struct item {
+    struct item *next;
+    bool note;
+    uint64_t where;
+    size_t len;
+    char bytes[];
+};
+
+enum state { STATE_OPEN, STATE_CLOSING /* merge_end() was called */, STATE_CLOSED };
+
+/* A node's part of it. */
+struct strand {
+    struct merge *merge;
+    struct event_node *node; /* the merge's */
+    struct item *first, **last;
+    struct item *item;       /* that the merge reads; NULL: a borrowed batch, or none */
+    uint64_t taken, freed;   /* batches: given to the merge; that wait for nobody */
+    enum state state;
+    bool expected, loaded;   /* may bring more; the merge has something */
+    struct event head;
+    bool has_head;
+    int64_t key, passed;     /* of the head; nothing older follows */
+    int64_t offset;          /* with aligned: of its monotonic clock */
+    char why[256], name[256]; /* as notes said */
+};
+
+struct order {
+    struct funs *funs;
+    struct strand *strands[ORDER_NODES];
+    size_t count;
+    struct strand *given; /* whose head the caller has */
+    struct str borrowed;
+    size_t queued;
+    bool at_once, ending, failed;
+    uint64_t where;
+};
+
+struct order *order_new(struct funs *funs, bool at_once)
+{
+    struct order *o = mem_zalloc(sizeof(*o));
+
+    o->funs = funs;
+    o->at_once = at_once;
+    return o;
+}
+
+void order_free(struct order *o)
+{
+    if (!o)
+        return;
+    for (size_t i = 0; i < o->count; i++) {
+        struct strand *s = o->strands[i];
+        if (!s)
+            continue;
+        for (struct item *item; (item = s->first); free(item))
+            s->first = item->next;
+        free(s->item);
+        merge_free(s->merge);
+        free(s);
+    }
+    free(o);
+}
+
+bool order_expect(struct order *o, unsigned node)
+{
+    if (node >= ORDER_NODES)
+        return false;
+    if (!o->strands[node]) {
+        struct strand *s = mem_zalloc(sizeof(*s));
+        s->merge = merge_new(node, o->funs);
+        s->node = merge_own_node(s->merge);
+        s->last = &s->first;
+        s->state = STATE_CLOSED;
+        s->key = s->passed = INT64_MIN;
+        o->strands[node] = s;
+        o->count = MAX(o->count, node + 1u);
+    }
+    o->strands[node]->expected = true;
+    o->ending = false;
+    return true;
+}
+
+/* ---- handing in ---- */
+
+static void enqueue(struct order *o, struct strand *s, struct str bytes, bool note, uint64_t where)
+{
+    struct item *item = mem_alloc(sizeof(*item) + bytes.len);
+
+    *item = (struct item){.note = note, .where = where, .len = bytes.len};
+    memcpy(item->bytes, bytes.at, bytes.len);
+    *s->last = item;
+    s->last = &item->next;
+    o->queued += bytes.len;
+}
+
+static bool out_of_range(struct err *e)
+{
+    return err_set(e, ERR_RUN, "malformed events: a node's number out of range");
+}
+
+bool order_batch(struct order *o, unsigned node, struct str bytes, uint64_t where, struct err *e)
+{
+    if (o->failed)
+        return err_set(e, ERR_RUN, "malformed events: nothing can follow them");
+    if (!order_expect(o, node))
+        return out_of_range(e);
+    struct strand *s = o->strands[node];
+    if (o->count > 1 || s->first)
+        enqueue(o, s, bytes, false, where);
+    else
+        o->borrowed = bytes, o->where = where;
+    return true;
+}
+
+bool order_note(struct order *o, unsigned node, struct str bytes, struct err *e)
+{
+    struct etw_note note;
+
+    if (node >= ORDER_NODES)
+        return out_of_range(e);
+    if (bytes.len < sizeof(note))
+        return err_set(e, ERR_RUN, "malformed events: a note that is too short");
+    memcpy(&note, bytes.at, sizeof(note));
+    if (!order_expect(o, node))
+        return out_of_range(e);
+    struct strand *s = o->strands[node];
+    if (note.what == ETW_NOTE_MARK)
+        s->freed = MAX(s->freed, (uint64_t)note.value);
+    else
+        enqueue(o, s, bytes, true, 0);
+    return true;
+}
+
+void order_end(struct order *o)
+{
+    o->ending = true;
+    for (size_t i = 0; i < o->count; i++)
+        if (o->strands[i])
+            o->strands[i]->expected = false;
+}
+
+/* ---- a node's next event ---- */
+
+static int64_t plus(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+
+static void close_strand(struct strand *s)
+{
+    merge_end(s->merge);
+    s->state = STATE_CLOSING;
+    s->loaded = true;
+}
+
+static void take_item(struct order *o, struct strand *s)
+{
+    struct item *item = s->first;
+
+    s->first = item->next;
+    if (!s->first)
+        s->last = &s->first;
+    o->queued -= item->len;
+    free(s->item);
+    s->item = item;
+}
+
+/* In the time of the order; never before what came from this node already, so that its own order is kept. */
+static void place(struct strand *s)
+{
+    struct event *e = &s->head;
+
+    if (e->ring == ETW_META_RING) { /* the owner's own, and of no time in particular */
+        if (s->node->aligned)
+            e->wall_ns = s->key == INT64_MIN ? plus(e->mono_ns, s->offset) : MAX(s->key, plus(e->mono_ns, s->offset));
+        return;
+    }
+    if (s->node->aligned)
+        e->wall_ns = MAX(s->key, plus(e->mono_ns, s->offset));
+    s->key = MAX(s->key, e->wall_ns);
+}
+
+static bool take_batch(struct strand *s, struct str bytes, struct err *e)
+{
+    s->loaded = merge_batch(s->merge, bytes, e);
+    s->taken++;
+    if (s->state != STATE_OPEN)
+        s->key = s->passed = INT64_MIN;
+    s->state = STATE_OPEN;
+    return s->loaded;
+}
+
+/* True: it makes an event. */
+static bool take_note(struct strand *s, const struct item *item)
+{
+    struct etw_note note;
+
+    memcpy(&note, item->bytes, sizeof(note));
+    switch (note.what) {
+    case ETW_NOTE_CLOCK:
+        s->offset = note.value;
+        s->node->aligned = true;
+        return false;
+    case ETW_NOTE_DOWN:
+    case ETW_NOTE_UP: {
+        bool up = note.what == ETW_NOTE_UP;
+        char *to = up ? s->name : s->why;
+        size_t len = MIN(item->len - sizeof(note), sizeof(s->why));
+        memcpy(to, item->bytes + sizeof(note), len);
+        s->node->why = (struct str){s->why, up ? 0 : len};
+        if (up)
+            s->node->name = (struct str){s->name, len};
+        s->expected = up;
+        s->node->aligned &= !up; /* it has another clock, which a note will tell */
+        merge_own_event(s->merge, up ? ETW_UP : ETW_DOWN, &s->head);
+        s->head.wall_ns = s->key = MAX(s->key, note.value);
+        return true;
+    }
+    default:
+        return false; /* something newer */
+    }
+}
+
+/* Whether what is next can only follow the end of what was. */
+static bool must_close(const struct order *o, const struct strand *s)
+{
+    struct etw_note note;
+
+    if (s->state != STATE_OPEN)
+        return false;
+    if (s->first && s->first->note) {
+        memcpy(&note, s->first->bytes, sizeof(note));
+        return note.what == ETW_NOTE_DOWN;
+    }
+    if (s->first || o->borrowed.len)
+        return merge_begins_anew(s->merge, s->first ? (struct str){s->first->bytes, s->first->len} : o->borrowed);
+    return o->ending;
+}
+
+enum fetched { FETCH_HEAD, FETCH_ANEW, FETCH_DRY, FETCH_BAD };
+
+static enum fetched fetch(struct order *o, struct strand *s, struct err *e)
+{
+    for (;;) {
+        if (s->loaded) {
+            enum merge_got got = merge_next(s->merge, &s->head, e);
+            if (got == MERGE_EVENT) {
+                place(s);
+                return FETCH_HEAD;
+            }
+            if (got == MERGE_BAD)
+                return FETCH_BAD;
+            s->loaded = false;
+            int64_t mono, wall;
+            if (merge_passed(s->merge, &mono, &wall))
+                s->passed = s->node->aligned ? plus(mono, s->offset) : wall;
+            else
+                s->passed = INT64_MAX;
+            if (s->state == STATE_CLOSING) {
+                s->state = STATE_CLOSED;
+                s->passed = INT64_MIN;
+                return FETCH_ANEW;
+            }
+        }
+        if (must_close(o, s)) {
+            close_strand(s);
+        } else if (s->first) {
+            take_item(o, s);
+            if (s->item->note ? take_note(s, s->item) : !take_batch(s, (struct str){s->item->bytes, s->item->len}, e))
+                return s->item->note ? FETCH_HEAD : FETCH_BAD;
+        } else if (o->borrowed.len) {
+            struct str bytes = o->borrowed;
+            o->borrowed = (struct str){NULL, 0};
+            if (!take_batch(s, bytes, e))
+                return FETCH_BAD;
+        } else {
+            return FETCH_DRY;
+        }
+    }
+}
+
+/* ---- all of them ---- */
+
+enum order_got order_next(struct order *o, struct event **ret, unsigned *ret_node, struct err *e)
+{
+    struct strand *first = NULL;
+    int64_t passed = INT64_MAX;
+    bool freed = o->at_once || o->ending || o->queued > QUEUED_MAX;
+
+    if (o->failed) {
+        err_set(e, ERR_RUN, "malformed events: nothing can follow them");
+        return ORDER_BAD;
+    }
+    if (o->given)
+        o->given->has_head = false;
+    o->given = NULL;
+    for (size_t i = 0; i < o->count; i++) {
+        struct strand *s = o->strands[i];
+        if (!s)
+            continue;
+        if (!s->has_head) {
+            switch (fetch(o, s, e)) {
+            case FETCH_HEAD:
+                s->has_head = true;
+                break;
+            case FETCH_ANEW:
+                *ret_node = (unsigned)i;
+                return ORDER_ANEW;
+            case FETCH_BAD:
+                o->where = s->item ? s->item->where : o->where;
+                o->failed = true;
+                return ORDER_BAD;
+            case FETCH_DRY:
+                break;
+            }
+        }
+        if (s->has_head) {
+            first = first && first->key <= s->key ? first : s;
+            freed |= s->taken <= s->freed;
+        } else if (s->expected) {
+            passed = MIN(passed, s->passed);
+        }
+    }
+    if (!first || (first->key > passed && !freed))
+        return ORDER_DRY;
+    o->given = first;
+    *ret = &first->head;
+    *ret_node = first->node->index;
+    return ORDER_EVENT;
+}
+
+uint64_t order_where(const struct order *o)
+{
+    return o->where;
+}
+
+uint64_t order_waiting(const struct order *o, unsigned node)
+{
+    const struct strand *s = node < o->count ? o->strands[node] : NULL;
+
+    return s && s->has_head && o->given != s ? s->taken : s && s->first ? s->taken + 1 : 0;
+}
+
+bool order_holds_up(const struct order *o, unsigned node)
+{
+    const struct strand *s = node < o->count ? o->strands[node] : NULL;
+
+    if (!s || !s->expected || s->has_head || s->passed == INT64_MAX)
+        return false;
+    for (size_t i = 0; i < o->count; i++)
+        if (o->strands[i] && o->strands[i]->has_head && o->strands[i]->key > s->passed)
+            return true;
+    return false;
+}
+
+size_t order_nodes(const struct order *o)
+{
+    return o->count;
+}
+
+const struct merge *order_merge(const struct order *o, unsigned node)
+{
+    return node < o->count && o->strands[node] ? o->strands[node]->merge : NULL;
+}

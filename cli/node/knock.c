@@ -1,0 +1,122 @@
+#include "knock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../ground/mem.h"
+#include "handshake.h"
+
+#define TEXTS 7
+
+/* Shared by the thread that asks and the one that connects; whoever is second to let go frees it. */
+struct knock {
+    struct node_target target;
+    struct tls_options tls;
+    char *texts[TEXTS]; /* of both */
+    size_t ntexts;
+    int ready[2];
+    bool ok, taken;
+    struct node_conn conn;
+    struct err why;
+    atomic_int users;
+};
+
+static const char *keep(struct knock *k, const char *text)
+{
+    if (!text)
+        return NULL;
+    return k->texts[k->ntexts++] = mem_strndup(text, strlen(text));
+}
+
+static void let_go(struct knock *k)
+{
+    if (atomic_fetch_sub(&k->users, 1) != 1)
+        return;
+    if (k->ok && !k->taken)
+        stream_close(&k->conn.stream);
+    close(k->ready[0]);
+    close(k->ready[1]);
+    for (size_t i = 0; i < k->ntexts; i++) {
+        explicit_bzero(k->texts[i], strlen(k->texts[i])); /* one may be a password */
+        free(k->texts[i]);
+    }
+    free(k);
+}
+
+static void *at_work(void *data)
+{
+    struct knock *k = data;
+
+    k->ok = node_connect(&k->target, &k->conn, &k->why);
+    while (write(k->ready[1], "", 1) < 0 && errno == EINTR)
+        ;
+    let_go(k);
+    return NULL;
+}
+
+struct knock *knock_start(const struct node_target *target)
+{
+    struct knock *k = mem_zalloc(sizeof *k);
+    sigset_t all, before;
+    pthread_t thread;
+
+    handshake_prepare();
+    if (pipe2(k->ready, O_CLOEXEC)) {
+        free(k);
+        return NULL;
+    }
+    k->target = *target;
+    k->target.name = keep(k, target->name);
+    k->target.cookie_file = keep(k, target->cookie_file);
+    if (target->tls) {
+        k->tls = *target->tls;
+        k->tls.ca = keep(k, target->tls->ca);
+        k->tls.cert = keep(k, target->tls->cert);
+        k->tls.key = keep(k, target->tls->key);
+        k->tls.password = keep(k, target->tls->password);
+        k->tls.host = keep(k, target->tls->host);
+        k->target.tls = &k->tls;
+    }
+    atomic_init(&k->users, 2);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the main thread's */
+    bool ok = !pthread_create(&thread, NULL, at_work, k) && !pthread_detach(thread);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (ok)
+        return k;
+    let_go(k);
+    let_go(k);
+    return NULL;
+}
+
+int knock_fd(const struct knock *k)
+{
+    return k->ready[0];
+}
+
+bool knock_answer(struct knock *k, struct node_conn *ret_conn, struct err *e)
+{
+    char byte;
+
+    while (read(k->ready[0], &byte, 1) < 0 && errno == EINTR)
+        ;
+    if (k->ok) {
+        *ret_conn = k->conn;
+        k->taken = true;
+    } else {
+        *e = k->why;
+    }
+    return k->ok;
+}
+
+void knock_free(struct knock *k)
+{
+    if (k)
+        let_go(k);
+}

@@ -1,0 +1,255 @@
+#include "optfile.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FILE_MAX ((size_t)256 << 10)
+#define DEPTH_MAX 64
+
+/* ---- the words of Erlang terms, as far as they are needed ---- */
+
+enum kind { KIND_END, KIND_OPEN, KIND_CLOSE, KIND_COMMA, KIND_TEXT, KIND_WORD /* anything else: numbers, fun, #, … */, KIND_WRONG };
+
+struct word {
+    enum kind kind;
+    char bracket;
+    char text[OPTFILE_TEXT]; /* of an atom, a string or a binary of one string */
+};
+
+struct reader {
+    const char *at, *end;
+    struct word word;
+};
+
+static void quoted(struct reader *r, char quote)
+{
+    size_t len = 0;
+
+    r->word.kind = KIND_TEXT;
+    for (; r->at < r->end && *r->at != quote; r->at++) {
+        if (*r->at == '\\' && r->at + 1 < r->end)
+            r->at++;
+        if (len < OPTFILE_TEXT - 1)
+            r->word.text[len++] = *r->at;
+        else
+            r->word.kind = KIND_WRONG;
+    }
+    r->word.text[len] = 0;
+    if (r->at == r->end)
+        r->word.kind = KIND_WRONG;
+    else
+        r->at++;
+}
+
+static bool in_name(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '@' || (c & 0x80);
+}
+
+static void next(struct reader *r)
+{
+    size_t len = 0;
+
+    while (r->at < r->end && ((unsigned char)*r->at <= ' ' || *r->at == '%')) {
+        if (*r->at == '%')
+            while (r->at < r->end && *r->at != '\n')
+                r->at++;
+        else
+            r->at++;
+    }
+    r->word.kind = KIND_END;
+    if (r->at == r->end)
+        return;
+    char c = *r->at++;
+    if (strchr("{[(", c)) {
+        r->word.kind = KIND_OPEN;
+        r->word.bracket = c == '{' ? '}' : c == '[' ? ']' : ')';
+    } else if (strchr("}])", c)) {
+        r->word.kind = KIND_CLOSE;
+        r->word.bracket = c;
+    } else if (c == ',') {
+        r->word.kind = KIND_COMMA;
+    } else if (c == '"' || c == '\'') {
+        quoted(r, c);
+    } else if (c == '<' && r->end - r->at >= 2 && r->at[0] == '<' && r->at[1] == '"') {
+        r->at += 2;
+        quoted(r, '"');
+        while (r->at < r->end && *r->at != '>')
+            r->at++;
+        r->at = MIN(r->at + 2, r->end);
+    } else if (in_name(c)) {
+        for (r->at--; r->at < r->end && in_name(*r->at); r->at++)
+            if (len < OPTFILE_TEXT - 1)
+                r->word.text[len++] = *r->at;
+        r->word.text[len] = 0;
+        r->word.kind = KIND_TEXT;
+    } else {
+        r->word.kind = KIND_WORD;
+    }
+}
+
+/* From the word at hand over everything up to the comma or bracket that ends the element. False: brackets do not fit. */
+static bool skip(struct reader *r)
+{
+    char open[DEPTH_MAX];
+    size_t depth = 0;
+
+    for (;; next(r)) {
+        switch (r->word.kind) {
+        case KIND_OPEN:
+            if (depth == DEPTH_MAX)
+                return false;
+            open[depth++] = r->word.bracket;
+            break;
+        case KIND_CLOSE:
+            if (!depth)
+                return true;
+            if (open[--depth] != r->word.bracket)
+                return false;
+            break;
+        case KIND_COMMA:
+            if (!depth)
+                return true;
+            break;
+        case KIND_END:
+        case KIND_WRONG:
+            return false;
+        default:
+            break;
+        }
+    }
+}
+
+static bool is(const struct reader *r, enum kind kind, char bracket)
+{
+    return r->word.kind == kind && (!bracket || r->word.bracket == bracket);
+}
+
+/* ---- the file ---- */
+
+static void take(struct optfile *o, const char *key, const char *value)
+{
+    const struct {
+        const char *key;
+        char *to;
+        const char **field;
+    } texts[] = {
+        {"cacertfile", o->ca, &o->options.ca},
+        {"certfile", o->cert, &o->options.cert},
+        {"keyfile", o->key, &o->options.key},
+        {"password", o->password, &o->options.password},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+        if (!strcmp(key, texts[i].key)) {
+            strcpy(texts[i].to, value);
+            *texts[i].field = texts[i].to;
+        }
+    if (!strcmp(key, "verify"))
+        o->options.no_verify = !strcmp(value, "verify_none");
+    if (!strcmp(key, "server_name_indication")) {
+        o->options.any_host = !strcmp(value, "disable");
+        if (!o->options.any_host)
+            o->options.host = strcpy(o->host, value);
+    }
+}
+
+/* The elements of a list or tuple, whose opening bracket was read: calls for each, with its first word at hand. */
+static bool each(struct reader *r, char closing, bool (*element)(struct reader *r, struct optfile *o), struct optfile *o)
+{
+    next(r);
+    while (!is(r, KIND_CLOSE, closing)) {
+        if (!element(r, o))
+            return false;
+        if (is(r, KIND_COMMA, 0))
+            next(r);
+        else if (!is(r, KIND_CLOSE, closing))
+            return false;
+    }
+    return true;
+}
+
+/* {Key, Value}, whatever else it is; o: NULL for what does not concern us. */
+static bool option(struct reader *r, struct optfile *o)
+{
+    char key[OPTFILE_TEXT];
+
+    if (!is(r, KIND_OPEN, '}'))
+        return skip(r);
+    next(r);
+    if (!is(r, KIND_TEXT, 0))
+        return false;
+    strcpy(key, r->word.text);
+    next(r);
+    if (is(r, KIND_COMMA, 0)) {
+        next(r);
+        if (is(r, KIND_TEXT, 0))
+            take(o, key, r->word.text);
+    }
+    while (!is(r, KIND_CLOSE, '}')) {
+        if (!skip(r))
+            return false;
+        if (is(r, KIND_COMMA, 0))
+            next(r);
+    }
+    next(r);
+    return true;
+}
+
+static bool section(struct reader *r, struct optfile *o)
+{
+    if (!is(r, KIND_OPEN, '}'))
+        return false;
+    next(r);
+    bool client = is(r, KIND_TEXT, 0) && !strcmp(r->word.text, "client");
+    next(r);
+    if (!is(r, KIND_COMMA, 0))
+        return false;
+    next(r);
+    if (client) {
+        if (!is(r, KIND_OPEN, ']') || !each(r, ']', option, o))
+            return false;
+        next(r);
+    } else if (!skip(r)) {
+        return false;
+    }
+    if (!is(r, KIND_CLOSE, '}'))
+        return false;
+    next(r);
+    return true;
+}
+
+bool optfile_read(const char *path, struct optfile *ret, struct err *e)
+{
+    static const struct optfile none;
+    char *text = malloc(FILE_MAX);
+    FILE *file = text ? fopen(path, "re") : NULL;
+    size_t len = file ? fread(text, 1, FILE_MAX, file) : 0;
+    bool ok = file && !ferror(file);
+
+    if (!ok)
+        err_set(e, ERR_NODE, "cannot read %s: %s", path, strerror(errno));
+    if (file)
+        fclose(file);
+    if (ok) {
+        struct reader r = {.at = text, .end = text + len};
+        *ret = none;
+        next(&r);
+        ok = is(&r, KIND_OPEN, ']') && each(&r, ']', section, ret);
+        if (!ok) {
+            err_set(e, ERR_NODE, "%s is not a file for -ssl_dist_optfile: it holds [{server, [...]}, {client, [...]}].", path);
+            optfile_wipe(ret);
+        }
+    }
+    if (text)
+        explicit_bzero(text, FILE_MAX);
+    free(text);
+    return ok;
+}
+
+void optfile_wipe(struct optfile *o)
+{
+    explicit_bzero(o, sizeof *o);
+}

@@ -1,0 +1,361 @@
+#include "tls.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../ground/mem.h"
+
+struct tls_config {
+    SSL_CTX *ctx;
+    char *host;
+    bool verify, any_host;
+};
+
+struct tls {
+    SSL *ssl;
+    int fd;
+    bool failed;
+    char names[200]; /* whom the other side's certificate is for, when it was not accepted */
+    struct err why;
+};
+
+/* ---- the files ---- */
+
+static int no_question(char *to, int size, int writing UNUSED, void *password)
+{
+    size_t len = password ? strlen(password) : 0;
+
+    if (!len || len > (size_t)size)
+        return 0;
+    memcpy(to, password, len);
+    return (int)len;
+}
+
+static bool readable(const char *what, const char *file, struct err *e)
+{
+    int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    char byte;
+
+    if (fd >= 0 && read(fd, &byte, 1) >= 0) {
+        close(fd);
+        return true;
+    }
+    err_set(e, ERR_NODE, "cannot read the %s in %s: %s", what, file, strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    return false;
+}
+
+static bool load_own(SSL_CTX *ctx, const struct tls_options *o, struct err *e)
+{
+    const char *key = o->key ? o->key : o->cert;
+
+    if (!readable("certificate", o->cert, e) || !readable("private key", key, e))
+        return false;
+    if (SSL_CTX_use_certificate_chain_file(ctx, o->cert) != 1)
+        return err_set(e, ERR_NODE, "%s holds no certificate (in PEM) that can be used", o->cert);
+    if (SSL_CTX_use_PrivateKey_file(ctx, key, SSL_FILETYPE_PEM) == 1)
+        return true;
+    if (ERR_GET_REASON(ERR_peek_last_error()) == X509_R_KEY_VALUES_MISMATCH)
+        return err_set(e, ERR_NODE, "the private key in %s is not the one of the certificate in %s", key, o->cert);
+    err_set(e, ERR_NODE, "%s holds no private key (in PEM) that can be used", key);
+    err_hint(e, "where it has a password, that must stand in the client section of --tls-optfile");
+    return false;
+}
+
+static bool load(SSL_CTX *ctx, const struct tls_options *o, struct err *e)
+{
+    SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
+    SSL_CTX_set_mode(ctx, SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+    SSL_CTX_set_default_passwd_cb(ctx, no_question);
+    SSL_CTX_set_default_passwd_cb_userdata(ctx, (void *)(uintptr_t)o->password);
+    if (o->ca && !o->no_verify) {
+        if (!readable("CA certificates", o->ca, e))
+            return false;
+        if (SSL_CTX_load_verify_file(ctx, o->ca) != 1)
+            return err_set(e, ERR_NODE, "%s holds no certificate (in PEM) that can be used", o->ca);
+    } else if (!o->no_verify) {
+        SSL_CTX_set_default_verify_paths(ctx);
+    }
+    return !o->cert || load_own(ctx, o, e);
+}
+
+struct tls_config *tls_config_new(const struct tls_options *o, struct err *e)
+{
+    SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
+    struct tls_config *c;
+
+    ERR_clear_error();
+    if (!ctx) {
+        err_set(e, ERR_RUN, "the TLS library of this system cannot be used");
+        return NULL;
+    }
+    if (!load(ctx, o, e)) {
+        SSL_CTX_free(ctx);
+        return NULL;
+    }
+    c = mem_zalloc(sizeof *c);
+    c->ctx = ctx;
+    c->host = o->host ? mem_strndup(o->host, strlen(o->host)) : NULL;
+    c->verify = !o->no_verify;
+    c->any_host = o->any_host;
+    return c;
+}
+
+void tls_config_free(struct tls_config *c)
+{
+    if (!c)
+        return;
+    SSL_CTX_free(c->ctx);
+    free(c->host);
+    free(c);
+}
+
+/* ---- what went wrong, in words ---- */
+
+static void certificate_names(const X509 *cert, char *to, size_t size)
+{
+    GENERAL_NAMES *names = X509_get_ext_d2i(cert, NID_subject_alt_name, NULL, NULL);
+    size_t len = 0;
+
+    *to = 0;
+    for (int i = 0; i < sk_GENERAL_NAME_num(names) && len < size / 2; i++) {
+        const GENERAL_NAME *n = sk_GENERAL_NAME_value(names, i);
+        char text[INET6_ADDRSTRLEN] = "";
+        if (n->type == GEN_DNS) {
+            len += (size_t)snprintf(to + len, size - len, "%s%.60s", len ? ", " : "", (const char *)ASN1_STRING_get0_data(n->d.dNSName));
+        } else if (n->type == GEN_IPADD) {
+            int family = ASN1_STRING_length(n->d.iPAddress) == 4 ? AF_INET : AF_INET6;
+            if (inet_ntop(family, ASN1_STRING_get0_data(n->d.iPAddress), text, sizeof text))
+                len += (size_t)snprintf(to + len, size - len, "%s%s", len ? ", " : "", text);
+        }
+    }
+    GENERAL_NAMES_free(names);
+    if (!*to)
+        X509_NAME_get_text_by_NID(X509_get_subject_name(cert), NID_commonName, to, (int)size);
+    for (char *c = to; *c; c++)
+        if ((unsigned char)*c < ' ' || (unsigned char)*c > 126)
+            *c = '?';
+}
+
+/* OpenSSL keeps no certificate that it does not accept. */
+static int remember(int ok, X509_STORE_CTX *store)
+{
+    SSL *ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
+    struct tls *t = SSL_get_app_data(ssl);
+    const X509 *cert = X509_STORE_CTX_get0_cert(store);
+
+    if (!ok && cert && !*t->names)
+        certificate_names(cert, t->names, sizeof t->names);
+    return ok;
+}
+
+static void wrong_host(const struct tls *t, const char *host, struct err *e)
+{
+    err_set(e, ERR_NODE, "its certificate is for %s, not for %s", *t->names ? t->names : "no host at all", host);
+}
+
+static void unverified(const struct tls *t, long result, const char *host, struct err *e)
+{
+    switch (result) {
+    case X509_V_ERR_CERT_HAS_EXPIRED:
+        err_set(e, ERR_NODE, "its certificate, or one that signed it, has expired");
+        break;
+    case X509_V_ERR_CERT_NOT_YET_VALID:
+        err_set(e, ERR_NODE, "its certificate, or one that signed it, is not valid yet");
+        break;
+    case X509_V_ERR_HOSTNAME_MISMATCH:
+    case X509_V_ERR_IP_ADDRESS_MISMATCH:
+        wrong_host(t, host, e);
+        break;
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+    case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+    case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
+    case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
+        err_set(e, ERR_NODE, "nobody who is trusted here has signed its certificate");
+        err_hint(e, "--tls-ca FILE names the certificates to trust, --tls-optfile FILE the file that the node uses itself");
+        break;
+    default:
+        err_set(e, ERR_NODE, "its certificate is not accepted: %s", X509_verify_cert_error_string(result));
+        break;
+    }
+}
+
+#define ALERT(n) (SSL_AD_REASON_OFFSET + (n))
+
+/* What the other side said before it closed. */
+static bool alerted(int reason, struct err *e)
+{
+    switch (reason) {
+    case ALERT(SSL3_AD_HANDSHAKE_FAILURE):
+        err_set(e, ERR_NODE, "it does not agree to a TLS connection: it wants a certificate from here, or other ciphers");
+        break;
+    case ALERT(TLS13_AD_CERTIFICATE_REQUIRED):
+        err_set(e, ERR_NODE, "it wants a certificate from here");
+        break;
+    case ALERT(TLS1_AD_UNKNOWN_CA):
+        err_set(e, ERR_NODE, "nobody whom it trusts has signed the certificate from here");
+        return true;
+    case ALERT(SSL3_AD_BAD_CERTIFICATE):
+    case ALERT(SSL3_AD_UNSUPPORTED_CERTIFICATE):
+    case ALERT(SSL3_AD_CERTIFICATE_UNKNOWN):
+    case ALERT(TLS1_AD_ACCESS_DENIED):
+        err_set(e, ERR_NODE, "it does not accept the certificate from here");
+        return true;
+    case ALERT(SSL3_AD_CERTIFICATE_EXPIRED):
+    case ALERT(SSL3_AD_CERTIFICATE_REVOKED):
+        err_set(e, ERR_NODE, "it says that the certificate from here has expired or was revoked");
+        return true;
+    case ALERT(TLS1_AD_PROTOCOL_VERSION):
+        err_set(e, ERR_NODE, "it speaks no version of TLS that is spoken here (1.2 and 1.3)");
+        return true;
+    default:
+        return false;
+    }
+    err_hint(e, "--tls-cert FILE and --tls-key FILE name one, --tls-optfile FILE the file that nodes of this cluster use");
+    return true;
+}
+
+static enum net_status failed(struct tls *t, const char *host, struct err *e)
+{
+    unsigned long code = ERR_peek_error();
+    long result = SSL_get_verify_result(t->ssl);
+    int reason = ERR_GET_REASON(code);
+
+    t->failed = true;
+    if (host && result != X509_V_OK && SSL_get_verify_mode(t->ssl) != SSL_VERIFY_NONE) {
+        unverified(t, result, host, e);
+    } else if (!code || reason == SSL_R_UNEXPECTED_EOF_WHILE_READING) {
+        return NET_CLOSED;
+    } else if (reason == SSL_R_WRONG_VERSION_NUMBER || reason == SSL_R_HTTP_REQUEST) {
+        err_set(e, ERR_NODE, "what answers does not speak TLS");
+    } else if (!alerted(reason, e)) {
+        const char *text = ERR_reason_error_string(code);
+        err_set(e, ERR_NODE, "the TLS connection failed: %s", text ? text : "for no reason that is known");
+    }
+    return NET_TLS;
+}
+
+/* ---- a connection ---- */
+
+/* Waits for what OpenSSL wants after a call that returned n. NET_OK: call again. */
+static enum net_status wanted(struct tls *t, int n, int64_t deadline, const char *host, struct err *e)
+{
+    switch (SSL_get_error(t->ssl, n)) {
+    case SSL_ERROR_WANT_READ:
+        return net_wait(t->fd, POLLIN, deadline);
+    case SSL_ERROR_WANT_WRITE:
+        return net_wait(t->fd, POLLOUT, deadline);
+    case SSL_ERROR_ZERO_RETURN:
+        t->failed = true;
+        return NET_CLOSED;
+    default:
+        return failed(t, host, e);
+    }
+}
+
+static bool expect(struct tls *t, const struct tls_config *c, const char *host)
+{
+    unsigned char address[sizeof(struct in6_addr)];
+    bool ip = inet_pton(AF_INET, host, address) == 1 || inet_pton(AF_INET6, host, address) == 1;
+
+    if (!ip && SSL_set_tlsext_host_name(t->ssl, host) != 1)
+        return false;
+    if (!c->verify)
+        return true;
+    SSL_set_app_data(t->ssl, t);
+    SSL_set_verify(t->ssl, SSL_VERIFY_PEER, remember);
+    if (c->any_host)
+        return true;
+    return ip ? X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(t->ssl), host) == 1 : SSL_set1_host(t->ssl, host) == 1;
+}
+
+enum net_status tls_connect(const struct tls_config *c, int fd, const char *host, int64_t deadline, struct tls **ret, struct err *e)
+{
+    struct tls *t = mem_zalloc(sizeof *t);
+    enum net_status s = NET_OK;
+    int n = 0;
+
+    host = c->host ? c->host : host;
+    t->fd = fd;
+    t->ssl = SSL_new(c->ctx);
+    ERR_clear_error();
+    if (!t->ssl || SSL_set_fd(t->ssl, fd) != 1 || !expect(t, c, host)) {
+        err_set(e, ERR_NODE, "no TLS connection to the host %s can be made", host);
+        tls_free(t);
+        return NET_TLS;
+    }
+    while (s == NET_OK && (n = SSL_connect(t->ssl)) != 1)
+        s = wanted(t, n, deadline, host, e);
+    if (s != NET_OK) {
+        t->failed = true;
+        tls_free(t);
+        return s;
+    }
+    *ret = t;
+    return NET_OK;
+}
+
+void tls_free(struct tls *t)
+{
+    if (!t)
+        return;
+    if (t->ssl && !t->failed)
+        SSL_shutdown(t->ssl); /* tells the other side, once, and waits for nothing */
+    ERR_clear_error();
+    SSL_free(t->ssl);
+    free(t);
+}
+
+enum net_status tls_read(struct tls *t, void *bytes, size_t most, int64_t deadline, size_t *ret_len)
+{
+    enum net_status s = NET_OK;
+    int n = 0;
+
+    ERR_clear_error();
+    while (s == NET_OK && (n = SSL_read(t->ssl, bytes, (int)MIN(most, (size_t)INT_MAX))) <= 0)
+        s = wanted(t, n, deadline, NULL, &t->why);
+    if (s == NET_OK)
+        *ret_len = (size_t)n;
+    return s;
+}
+
+bool tls_pending(const struct tls *t)
+{
+    return SSL_pending(t->ssl) > 0;
+}
+
+enum net_status tls_write(struct tls *t, const void *bytes, size_t len, int64_t deadline)
+{
+    enum net_status s = NET_OK;
+    int n;
+
+    ERR_clear_error();
+    for (const char *at = bytes; len && s == NET_OK;) {
+        n = SSL_write(t->ssl, at, (int)MIN(len, (size_t)INT_MAX));
+        if (n > 0) {
+            at += n;
+            len -= (size_t)n;
+        } else {
+            s = wanted(t, n, deadline, NULL, &t->why);
+        }
+    }
+    if (s != NET_OK)
+        t->failed = true;
+    return s;
+}
+
+const struct err *tls_why(const struct tls *t)
+{
+    return *t->why.text ? &t->why : NULL;
+}

@@ -1,0 +1,239 @@
+#!/usr/bin/env bats
+# Nodes whose distribution is TLS: which certificates are taken, from where, and a sentence for each that is not.
+
+bats_require_minimum_version 1.5.0
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/node
+
+PEM=${TLS_PEM:-}
+SIX=
+
+# key NAME, and certificate NAME SUBJECT-ALT-NAMES [OPTIONS OF openssl ca]: signed by ca
+key() { openssl ecparam -name prime256v1 -genkey -noout -out "$PEM/$1.key"; }
+
+certificate() {
+    local name=$1 names=$2
+    shift 2
+    key "$name"
+    openssl req -new -key "$PEM/$name.key" -subj "/CN=$name" -out "$PEM/$name.csr"
+    openssl ca -batch -config "$PEM/ca.conf" -in "$PEM/$name.csr" -out "$PEM/$name.pem" -notext \
+        -extfile <(echo "subjectAltName=$names") "$@"
+}
+
+make_certificates() {
+    cat >"$PEM/ca.conf" <<CONF
+[ca]
+default_ca = here
+[here]
+new_certs_dir = $PEM
+database = $PEM/index
+rand_serial = yes
+certificate = $PEM/ca.pem
+private_key = $PEM/ca.key
+default_md = sha256
+default_days = 2
+policy = any
+[any]
+commonName = supplied
+CONF
+    : >"$PEM/index"
+    key ca
+    openssl req -x509 -new -key "$PEM/ca.key" -subj /CN=ca -days 2 -out "$PEM/ca.pem"
+    key stranger
+    openssl req -x509 -new -key "$PEM/stranger.key" -subj /CN=stranger -days 2 -out "$PEM/stranger.pem"
+    certificate node 'IP:127.0.0.1,IP:::1'
+    certificate other 'DNS:elsewhere.example,IP:10.1.2.3'
+    certificate old 'IP:127.0.0.1' -startdate 20200101000000Z -enddate 20200102000000Z
+    openssl ec -in "$PEM/node.key" -aes256 -passout pass:sesame -out "$PEM/locked.key"
+}
+
+# optfile NAME SERVER-OPTIONS CLIENT-OPTIONS; what a node needs of its client section is there in any case
+optfile() {
+    local ca="{cacertfile, \"$PEM/ca.pem\"}"
+    cat >"$PEM/$1.conf" <<CONF
+%% -*- erlang -*-
+[{server, [$ca, {secure_renegotiate, true}, $2]},
+ {'client', [
+    $ca, {depth, 3},   % a comment, with "quotes"
+    {customize_hostname_check, [{match_fun, fun(_, _) -> default end}]},
+    $3]}].
+CONF
+}
+
+own() { echo "{certfile, \"$PEM/$1.pem\"}, {keyfile, <<\"$PEM/${2:-$1}.key\">>}"; }
+
+setup_file() {
+    export TLS_PEM=$BATS_FILE_TMPDIR
+    PEM=$TLS_PEM
+    make_certificates >"$PEM/log" 2>&1 || { cat "$PEM/log" >&2; return 1; }
+    optfile open "$(own node)" "$(own node), {verify, verify_peer}"
+    optfile strict "$(own node), {verify, verify_peer}, {fail_if_no_peer_cert, true}" "$(own node), {verify, verify_peer}"
+    optfile locked "$(own node)" "$(own node locked), {password, \"sesame\"}"
+    optfile barred "$(own node)" "$(own node locked), {password, \"open\"}"
+    optfile other "$(own other)" '{verify, verify_none}'
+    optfile named "$(own other)" '{verify, verify_peer}, {server_name_indication, "elsewhere.example"}'
+    optfile old "$(own old)" '{verify, verify_none}'
+}
+
+teardown() {
+    [[ ! $SIX ]] || { kill -KILL "$SIX" && wait "$SIX"; } 2>/dev/null || true
+    nodes_stop
+}
+
+tls_node() { node_start "$1" -proto_dist inet_tls -ssl_dist_optfile "$PEM/$2.conf"; }
+
+attach() { run --separate-stderr timeout 20 "$ETRACE_BIN" --for 50ms 'lists:seq/2' "$@" </dev/null; }
+
+attached() { # ARGS...
+    attach -n "$NODE" "$@"
+    assert_success
+    assert_regex "${stderr_lines[0]}" "^etrace: $NODE · OTP $ETRACE_OTP"
+    assert_regex "${stderr_lines[-1]}" 'session destroyed$'
+}
+
+refused() { # STATUS TEXT ARGS...
+    local expected=$1 text=$2
+    shift 2
+    attach "$@"
+    assert_failure "$expected"
+    assert_output ''
+    assert_equal "${stderr_lines[0]}" "etrace: $text"
+}
+
+@test "a node with TLS is verified, and so is who connects to it" {
+    tls_node strict strict
+    name=$NODE
+    attached --tls-optfile "$PEM/strict.conf"
+    before=$(node_snapshot "$NODE" | grep -E "^(sessions|modules)")
+    attached --tls-ca "$PEM/ca.pem" --tls-cert "$PEM/node.pem" --tls-key "$PEM/node.key"
+    attached --tls-no-verify --tls-cert "$PEM/node.pem" --tls-key "$PEM/node.key"
+    cat "$PEM/node.pem" "$PEM/node.key" >"$PEM/both.pem"
+    attached --tls-ca "$PEM/ca.pem" --tls-cert "$PEM/both.pem"
+
+    refused 3 "cannot connect to $name: it takes TLS connections only" -n "$name"
+    assert_regex "${stderr_lines[1]}" '^hint: --tls-optfile FILE'
+    refused 3 "cannot connect to $name: nobody who is trusted here has signed its certificate" -n "$name" --tls
+    assert_regex "${stderr_lines[1]}" '^hint: --tls-ca FILE'
+    refused 3 "cannot connect to $name: nobody who is trusted here has signed its certificate" -n "$name" --tls-ca "$PEM/stranger.pem"
+    attach -n "$name" --tls-ca "$PEM/ca.pem"
+    assert_failure 3
+    assert_regex "${stderr_lines[0]}" "^etrace: cannot connect to $name: it .*wants a certificate from here"
+    assert_regex "${stderr_lines[1]}" '^hint: --tls-cert FILE'
+    attach -n "$name" --tls-ca "$PEM/ca.pem" --tls-cert "$PEM/stranger.pem" --tls-key "$PEM/stranger.key"
+    assert_failure 3
+    assert_regex "${stderr_lines[0]}" "^etrace: cannot connect to $name: (nobody whom it trusts has signed|it does not accept) the certificate from here"
+    (umask 077 && echo another >"$PEM/cookie")
+    refused 3 "cannot connect to $name: the cookie does not match (read from $PEM/cookie)" -n "$name" --tls-optfile "$PEM/strict.conf" --cookie-file "$PEM/cookie"
+    assert_equal "$(node_snapshot "$NODE" | grep -E "^(sessions|modules)")" "$before"
+}
+
+@test "the certificate must be for the host, and valid today" {
+    tls_node other other
+    refused 3 "cannot connect to $NODE: its certificate is for elsewhere.example, 10.1.2.3, not for 127.0.0.1" -n "$NODE" --tls-ca "$PEM/ca.pem"
+    attached --tls-optfile "$PEM/other.conf"
+    attached --tls-optfile "$PEM/named.conf"
+    attached --tls-no-verify
+    tls_node old old
+    refused 3 "cannot connect to $NODE: its certificate, or one that signed it, has expired" -n "$NODE" --tls-ca "$PEM/ca.pem"
+    attached --tls-optfile "$PEM/old.conf"
+}
+
+@test "files that cannot be used are named, secrets are not" {
+    tls_node open open
+    at=(-n "$NODE")
+    refused 3 "cannot read the CA certificates in $PEM/nosuch.pem: No such file or directory" "${at[@]}" --tls-ca "$PEM/nosuch.pem"
+    refused 3 "$PEM/node.key holds no certificate (in PEM) that can be used" "${at[@]}" --tls-ca "$PEM/node.key"
+    refused 3 "cannot read the private key in $PEM: Is a directory" "${at[@]}" --tls-cert "$PEM/node.pem" --tls-key "$PEM"
+    refused 3 "$PEM/node.pem holds no private key (in PEM) that can be used" "${at[@]}" --tls-cert "$PEM/node.pem"
+    refused 3 "the private key in $PEM/other.key is not the one of the certificate in $PEM/node.pem" "${at[@]}" --tls-cert "$PEM/node.pem" --tls-key "$PEM/other.key"
+    refused 2 "a key without its certificate: --tls-cert FILE" "${at[@]}" --tls-key "$PEM/node.key"
+    refused 3 "cannot read $PEM/nosuch.conf: No such file or directory" "${at[@]}" --tls-optfile "$PEM/nosuch.conf"
+    refused 3 "$PEM/node.pem is not a file for -ssl_dist_optfile: it holds [{server, [...]}, {client, [...]}]." "${at[@]}" --tls-optfile "$PEM/node.pem"
+    attached --tls-optfile "$PEM/locked.conf"
+    refused 3 "$PEM/locked.key holds no private key (in PEM) that can be used" "${at[@]}" --tls-optfile "$PEM/barred.conf"
+    refute_regex "$stderr" 'open"|sesame'
+}
+
+@test "a flood through TLS is whole, and tracing every message does not trace the channel" {
+    tls_node flood open
+    timeout --foreground 60 "$ETRACE_BIN" -n "$NODE" --tls-ca "$PEM/ca.pem" --rate 0 --json 'lists:seq(7777, _) -> return' >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" 3>&- &
+    tracer=$!
+    for ((i = 0; i < 1000; i++)); do
+        grep -q 'Ctrl-C stops' "$BATS_TEST_TMPDIR/err" && break
+        read -r -t 0.02 <> <(:) || true
+    done
+    node_eval "$NODE" '[begin [lists:seq(7777, 7790) || _ <- lists:seq(1, 500)], timer:sleep(5) end || _ <- lists:seq(1, 40)], ok'
+    kill -INT "$tracer"
+    wait "$tracer"
+    run jq -s '.[-1] | [.seen, .missing, .complete, .seen == .shown + .filtered + ([.lost[]] | add // 0)] | tostring' "$BATS_TEST_TMPDIR/out"
+    assert_output '"[40000,0,true,true]"'
+
+    run --separate-stderr timeout 20 "$ETRACE_BIN" -n "$NODE" --tls-ca "$PEM/ca.pem" --for 1s --json 'send(_, _)' 'recv(_)' '@link' '@exit'
+    assert_success
+    run jq -r 'select(.msg // "" | startswith("{tcp,")) | .msg' <<<"$output"
+    assert_output ''
+}
+
+@test "every command that speaks to a node takes the same options" {
+    tls_node all strict
+    export HOME
+    tls=(--tls-optfile "$PEM/strict.conf")
+    etrace() { timeout 60 "$ETRACE_BIN" "$@" </dev/null; }
+    run etrace doctor -n "$NODE" "${tls[@]}"
+    assert_success
+    assert_output --partial 'OTP'
+    run etrace nodes "${tls[@]}" 127.0.0.1
+    assert_success
+    assert_line --regexp "^$NODE +[0-9]+  ok$"
+    run etrace nodes 127.0.0.1
+    assert_line --regexp "^$NODE +[0-9]+  it takes TLS connections only$"
+    run etrace ls -n "$NODE" "${tls[@]}" lists:seq/2
+    assert_success
+    assert_output --partial 'seq'
+    run etrace info -n "$NODE" "${tls[@]}" lists:seq/2
+    assert_success
+    run etrace sessions -n "$NODE" "${tls[@]}"
+    assert_success
+    run etrace top -n "$NODE" "${tls[@]}" --for 100ms lists:seq/2
+    assert_success
+    run timeout 60 "$ETRACE_BIN" repl -n "$NODE" "${tls[@]}" <<<':nodes'
+    assert_success
+    assert_output --partial "$NODE"
+    offered() { etrace __complete -n "$NODE" --tls-optfile "$PEM/strict.conf" lists:se | grep -qxF 'lists:seq/2'; }
+    for ((i = 0; i < 200; i++)); do
+        offered && break
+        read -r -t 0.05 <> <(:) || true
+    done
+    assert offered
+}
+
+@test "a command whose node has TLS" {
+    name=tlschild$RANDOM$RANDOM@127.0.0.1
+    run --separate-stderr timeout 60 "$ETRACE_BIN" --tls-ca "$PEM/ca.pem" 'lists:seq(7777, _)' -- "$ETRACE_ERL" -noshell -noinput -name "$name" \
+        -start_epmd false -kernel inet_dist_use_interface '{127,0,0,1}' -proto_dist inet_tls -ssl_dist_optfile "$PEM/open.conf" \
+        -eval 'lists:seq(7777, 7778), timer:sleep(500), halt().' </dev/null
+    assert_success
+    assert_output --partial 'lists:seq(7777, 7778)'
+}
+
+@test "over IPv6 as well" {
+    [[ -e /proc/net/if_inet6 ]] || skip 'no IPv6 here'
+    "$ETRACE_ERL" -noshell -noinput -name "sixtls$ETRACE_OTP@::1" -proto_dist inet6_tls -ssl_dist_optfile "$PEM/open.conf" -start_epmd false \
+        -kernel inet_dist_use_interface '{0,0,0,0,0,0,0,1}' </dev/null >"$BATS_TEST_TMPDIR/log" 2>&1 3>&- &
+    SIX=$!
+    for ((i = 0; i < 1000; i++)); do
+        "${ETRACE_ERL%/*}/epmd" -names | grep -q "name sixtls$ETRACE_OTP " && break
+        read -r -t 0.02 <> <(:) || true
+    done
+    NODE=sixtls$ETRACE_OTP@::1
+    attached --tls-ca "$PEM/ca.pem"
+    refused 3 "cannot connect to $NODE: it takes TLS connections only" -n "$NODE"
+}
+
+@test "a node without TLS does not answer to it" {
+    node_start plain
+    attach -n "$NODE" --tls
+    assert_failure 3
+    assert_regex "${stderr_lines[0]}" "^etrace: cannot connect to $NODE: (port [0-9]+ of 127.0.0.1 does not answer to TLS|port [0-9]+ of 127.0.0.1 closes the connection without a word|what answers does not speak TLS)"
+}

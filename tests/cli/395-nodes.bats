@@ -1,0 +1,312 @@
+#!/usr/bin/env bats
+# Several nodes as one stream: in the order of time, accounted for each, while nodes go down and come back.
+
+bats_require_minimum_version 1.5.0
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/node
+load ../lib/live
+
+RETURNED=()
+
+setup() {
+    OUT=$BATS_TEST_TMPDIR/out
+    ERR=$BATS_TEST_TMPDIR/err
+    TRACER=
+    TRACERS=()
+}
+
+teardown() {
+    local pid
+    for pid in "${TRACERS[@]}"; do
+        kill -KILL "$pid" 2>/dev/null || true
+        wait "$pid" 2>/dev/null || true
+    done
+    for pid in "${RETURNED[@]}"; do
+        kill -CONT "$pid" 2>/dev/null || true
+        kill -KILL "$pid" 2>/dev/null || true
+        wait "$pid" 2>/dev/null || true
+    done
+    nodes_stop
+}
+
+# one after another: three nodes; NODES are their names
+three() {
+    NODES=()
+    node_start a
+    node_start b
+    node_start c
+}
+
+all_of() { local n; for n in "${NODES[@]}"; do printf -- '-n %s ' "$n"; done; }
+
+attached() { [[ $(grep -c 'Ctrl-C stops' "$ERR" || true) -ge $1 ]] || gone "$TRACER"; }
+
+# begin COUNT ARGS...: as trace of live.bash, but for as many nodes as are to be traced
+begin() {
+    local count=$1
+    shift
+    : >"$OUT"
+    : >"$ERR"
+    "$ETRACE_BIN" "$@" </dev/null >"$OUT" 2>"$ERR" 3>&- &
+    TRACER=$!
+    TRACERS+=("$TRACER")
+    until_true 30 attached "$count" || fail "etrace does not begin: $(cat "$ERR")"
+    gone "$TRACER" && fail "etrace has ended: $(cat "$ERR")"
+    return 0
+}
+
+# work NODE COUNT: calls that are told apart, a few at a time; returns when they were made
+work() { node_eval "$1" "[begin lists:seq(7777, 7777 + I), I rem 20 =:= 0 andalso timer:sleep(2) end || I <- lists:seq(1, $2)], ok" >/dev/null; }
+
+has() { grep -q -- "$1" "$2"; }
+
+# named NAME: a node of exactly that name, with a process that is called ticker; RETURNED gets its process
+named() {
+    (
+        cd "$BATS_TEST_TMPDIR" || exit 1
+        exec "$ETRACE_ERL" +Bi -noshell -noinput -name "$1" -start_epmd false -kernel inet_dist_use_interface '{127,0,0,1}' \
+            -eval 'register(ticker, spawn(fun F() -> lists:seq(7777, 7780), timer:sleep(10), F() end)).' </dev/null >named.log 2>&1 3>&-
+    ) &
+    RETURNED+=("$!")
+}
+
+# Times may go back only where something has waited for the longest time that is waited.
+assert_ordered() { # RECORDING
+    local back marks
+    back=$(jq -r 'select(.pid) | .ts' "$OUT" | awk 'NR > 1 && $0 < last { n++ } { last = $0 } END { print n + 0 }')
+    marks=$(perl -0777 -ne 'print scalar(() = /\x18\0\0\0\x04\0.\0.{8}\x02\0\0\0/gs)' "$1")
+    ((back == 0 || marks > 0)) || fail "$back lines are older than the one before"
+}
+
+@test "three nodes under load: one stream in the order of time, accounted for each, and the replay is the same" {
+    three
+    rec=$BATS_TEST_TMPDIR/all.etr
+    # shellcheck disable=SC2046
+    begin 3 $(all_of) --json --rate 0 -o "$rec" 'lists:seq(7777, _) -> return'
+    for node in "${NODES[@]}"; do
+        work "$node" 600 &
+        works+=("$!")
+    done
+    wait "${works[@]}"
+    trace_end
+    assert_equal "$status" 0
+    assert_account 3600
+    assert_ordered "$rec"
+    for node in "${NODES[@]}"; do
+        # in the order of the one process that made them
+        run jq -c --arg node "$node" 'select(.node == $node and .type == "call") | .args[1] | tonumber - 7777' "$OUT"
+        assert_output "$(seq 600)"
+        run jq -c --arg node "$node" 'select(.type == "summary") | .nodes[] | select(.node == $node) | [.seen, .shown, .filtered, .missing, .complete, .lost]' "$OUT"
+        assert_output '[1200,1200,0,0,true,{}]'
+        assert_regex "$talk" "etrace: $node: 1200 events · 0 dropped"
+    done
+    "$ETRACE_BIN" replay --json "$rec" >"$BATS_TEST_TMPDIR/again"
+    assert cmp "$OUT" "$BATS_TEST_TMPDIR/again"
+    for view in text tree csv summary hist; do
+        "$ETRACE_BIN" replay --as "$view" "$rec" >"$BATS_TEST_TMPDIR/$view"
+        for node in "${NODES[@]}"; do
+            assert grep -q -F "$node" "$BATS_TEST_TMPDIR/$view"
+        done
+    done
+}
+
+@test "the text of a replay is that of the stream, byte for byte" {
+    NODES=()
+    node_start a
+    node_start b
+    # shellcheck disable=SC2046
+    begin 2 $(all_of) --rate 0 -o "$BATS_TEST_TMPDIR/two.etr" 'lists:seq(7777, _) -> return'
+    work "${NODES[0]}" 300 &
+    one=$!
+    work "${NODES[1]}" 300
+    wait "$one"
+    trace_end
+    assert_equal "$status" 0
+    assert_equal "$(wc -l <"$OUT")" 1200
+    "$ETRACE_BIN" replay "$BATS_TEST_TMPDIR/two.etr" >"$BATS_TEST_TMPDIR/again"
+    assert cmp "$OUT" "$BATS_TEST_TMPDIR/again"
+}
+
+@test "neither an idle node nor one that is suspended holds up the others" {
+    NODES=()
+    node_start a
+    node_start b
+    # shellcheck disable=SC2046
+    begin 2 $(all_of) 'lists:seq(7777, _)'
+    work "${NODES[0]}" 1
+    until_true 20 has 'seq(7777, 7778)' "$OUT"
+    kill -STOP "$(<"$(node_dir "${NODES[1]}")/pid")"
+    node_eval "${NODES[0]}" 'lists:seq(7777, 7799)' >/dev/null
+    until_true 20 has 'seq(7777, 7799)' "$OUT"
+    kill -CONT "$(<"$(node_dir "${NODES[1]}")/pid")"
+    trace_end
+    assert_equal "$status" 0
+}
+
+@test "what is lost is lost on one node, and said of that one" {
+    NODES=()
+    node_start a
+    node_start b
+    # shellcheck disable=SC2046
+    begin 2 $(all_of) --json --rate 50 'lists:seq(7777, _)'
+    node_eval "${NODES[1]}" '[lists:seq(7777, 7778) || _ <- lists:seq(1, 2000)], ok' >/dev/null
+    work "${NODES[0]}" 10
+    trace_end
+    assert_equal "$status" 0
+    assert_account 2010
+    run jq -c --arg node "${NODES[0]}" 'select(.type == "summary") | .nodes[] | select(.node == $node) | [.seen, .shown, .lost]' "$OUT"
+    assert_output '[10,10,{}]'
+    run jq -c --arg node "${NODES[1]}" 'select(.type == "summary") | .nodes[] | select(.node == $node) | [.seen, .lost.rate > 0, .shown + .lost.rate, .complete]' "$OUT"
+    assert_output '[2000,true,2000,true]'
+    assert_regex "$talk" "etrace: ${NODES[1]}: [0-9]+ events · [0-9]+ dropped \(rate [0-9]+\)"
+}
+
+@test "a node that goes down is an event, and the others go on" {
+    three
+    rec=$BATS_TEST_TMPDIR/down.etr
+    # shellcheck disable=SC2046
+    begin 3 $(all_of) --json --rate 0 -o "$rec" 'lists:seq(7777, _)'
+    dead=${NODES[1]}
+    work "$dead" 50
+    until_true 20 has "\"node\":\"$dead\",\"pid\"" "$OUT"
+    node_stop "$dead"
+    until_true 20 has '"type":"node_down"' "$OUT"
+    work "${NODES[0]}" 100
+    work "${NODES[2]}" 100
+    trace_end
+    assert_equal "$status" 1
+    assert_regex "$talk" "etrace: $dead: the connection was closed by the node"
+    run jq -c 'select(.type == "node_down") | [.node, .reason]' "$OUT"
+    assert_output "[\"$dead\",\"the connection was closed by the node\"]"
+    run jq -c --arg dead "$dead" 'select(.type == "summary") | [.complete, (.seen == .shown + .filtered + .missing + ([.lost[]] | add // 0)), ([.nodes[] | select(.node != $dead) | [.shown, .complete]]), ([.nodes[] | select(.node == $dead) | .complete])]' "$OUT"
+    assert_output '[false,true,[[100,true],[100,true]],[false]]'
+    "$ETRACE_BIN" replay --json "$rec" >"$BATS_TEST_TMPDIR/again"
+    assert cmp "$OUT" "$BATS_TEST_TMPDIR/again"
+    run bash -c "'$ETRACE_BIN' replay '$rec' | grep -F '***'"
+    assert_output "*** node $dead went down ***"
+}
+
+@test "with --reattach a node is waited for, taken up, missed, and taken up again" {
+    NODES=()
+    node_start a
+    here=${NODES[0]}
+    late=late$RANDOM$RANDOM@127.0.0.1
+    rec=$BATS_TEST_TMPDIR/late.etr
+    begin 1 -n "$here" -n "$late" --reattach --json --rate 0 -o "$rec" 'lists:seq(7777, _)'
+    assert grep -q "^etrace: cannot connect to $late: .*; it is waited for" "$ERR"
+    work "$here" 20
+    named "$late"
+    until_true 30 has "\"node\":\"$late\",\"pid\"" "$OUT"
+    kill -KILL "${RETURNED[0]}"
+    wait "${RETURNED[0]}" || true
+    until_true 30 has '"type":"node_down"' "$OUT"
+    work "$here" 20
+    named "$late"
+    back() { [[ $(grep -c '"type":"node_up"' "$OUT") -eq 2 ]] && [[ $(tail -n 5 "$OUT") == *"\"node\":\"$late\",\"pid\""* ]]; }
+    until_true 30 back
+    trace_end
+    assert_equal "$status" 0
+    run jq -r --arg late "$late" 'select(.node == $late and (.type | startswith("node_"))) | .type' "$OUT"
+    assert_output 'node_up
+node_down
+node_up'
+    run jq -r --arg node "$here" 'select(.type == "summary") | .nodes[] | select(.node == $node) | [.shown, .missing, .complete] | tostring' "$OUT"
+    assert_output '[40,0,true]'
+    jq -e 'select(.type == "summary") | .seen == .shown + .filtered + .missing + ([.lost[]] | add // 0)' "$OUT"
+    "$ETRACE_BIN" replay --json "$rec" >"$BATS_TEST_TMPDIR/again"
+    assert cmp "$OUT" "$BATS_TEST_TMPDIR/again"
+}
+
+@test "who waits for a node alone can be told to stop" {
+    "$ETRACE_BIN" -n "nobody$RANDOM@127.0.0.1" --reattach 'lists:seq(7777, _)' >"$OUT" 2>"$ERR" </dev/null 3>&- &
+    TRACER=$!
+    TRACERS+=("$TRACER")
+    until_true 20 has 'it is waited for' "$ERR"
+    trace_end
+    assert_equal "$status" 0
+    assert_equal "$output" ''
+}
+
+@test "a named node that cannot be reached ends all before anything is traced" {
+    NODES=()
+    node_start a
+    here=${NODES[0]}
+    before=$(node_snapshot "$here" | grep -E '^(sessions|modules)')
+    run --separate-stderr timeout 20 "$ETRACE_BIN" -n "$here" -n nobody@127.0.0.1 --for 1s 'lists:seq(7777, _)'
+    assert_failure 3
+    assert_output ''
+    assert_equal "${stderr_lines[0]}" 'etrace: cannot connect to nobody@127.0.0.1: epmd on 127.0.0.1 knows no node of that name'
+    unchanged() { [[ $(node_snapshot "$here" | grep -E '^(sessions|modules)') == "$before" ]]; }
+    until_true 10 unchanged
+    run timeout 20 "$ETRACE_BIN" -n "$here" -n other --port 1 'lists:seq(7777, _)'
+    assert_failure 2
+    assert_line -n 0 'etrace: --port is the port of one node, and 2 are named'
+}
+
+@test "a cluster is the node and whom it is connected to; what cannot be traced of it is a warning" {
+    three
+    node_eval "${NODES[0]}" "[net_kernel:connect_node(N) || N <- ['${NODES[1]}', '${NODES[2]}']]" >/dev/null
+    # a name that nobody answers to any more
+    "$ETRACE_ERL" -noshell -noinput -name "ghost$RANDOM@127.0.0.1" -start_epmd false -kernel inet_dist_use_interface '{127,0,0,1}' \
+        -eval "true = net_kernel:connect_node('${NODES[0]}')." </dev/null >/dev/null 2>&1 3>&- &
+    RETURNED+=("$!")
+    connected() { [[ $(node_eval "${NODES[0]}" 'length(nodes())') == 3 ]]; }
+    until_true 20 connected
+    kill -STOP "${RETURNED[0]}"
+    begin 3 -n "${NODES[0]}" --cluster --json 'lists:seq(7777, _)'
+    for node in "${NODES[@]}"; do work "$node" 5; done
+    trace_end
+    assert_equal "$status" 0
+    assert_regex "$talk" 'etrace: not traced: cannot connect to ghost'
+    run jq -c 'select(.type == "summary") | [.shown, (.nodes | map(.shown))]' "$OUT"
+    assert_output '[15,[5,5,5]]'
+
+    # what one of them has is enough
+    node_eval "${NODES[2]}" 'code:is_loaded(work) =/= false orelse code:load_file(work)' >/dev/null
+    for node in "${NODES[@]:0:2}"; do node_eval "$node" 'code:del_path(filename:dirname(code:which(control))), code:purge(work), code:delete(work)' >/dev/null; done
+    begin 1 -n "${NODES[0]}" --cluster --json 'work:one/1'
+    node_eval "${NODES[2]}" 'work:one(1)' >/dev/null
+    trace_end
+    assert_equal "$status" 0
+    assert_regex "$talk" "etrace: ${NODES[1]}: not traced: there is no module work on the node"
+    assert_account 1
+    run --separate-stderr timeout 60 "$ETRACE_BIN" -n "${NODES[0]}" --cluster --for 1s 'nosuch:one/1'
+    assert_failure 5
+    assert_output ''
+}
+
+@test "figures that the nodes have counted are told apart" {
+    NODES=()
+    node_start a
+    node_start b
+    # shellcheck disable=SC2046
+    begin 2 $(all_of) --summary 'lists:seq(7777, _)'
+    work "${NODES[0]}" 5
+    work "${NODES[1]}" 7
+    trace_end
+    assert_equal "$status" 0
+    assert grep -q -E "^ +5 .*  ${NODES[0]} lists:seq/2$" "$OUT"
+    assert grep -q -E "^ +7 .*  ${NODES[1]} lists:seq/2$" "$OUT"
+    assert_regex "$talk" "etrace: ${NODES[0]}: 5 events · 0 dropped"
+    assert_regex "$talk" "etrace: ${NODES[1]}: 7 events · 0 dropped"
+}
+
+@test "ls takes a cluster too; where one node is meant, or they are named one by one, it is refused" {
+    NODES=()
+    node_start a
+    node_start b
+    node_eval "${NODES[0]}" "net_kernel:connect_node('${NODES[1]}')" >/dev/null
+    run --separate-stderr timeout 60 "$ETRACE_BIN" ls -n "${NODES[0]}" --cluster lists:seq/2
+    assert_success
+    assert_output --partial "${NODES[0]}"
+    assert_output --partial "${NODES[1]}"
+    for command in doctor repl 'sessions --destroy 1'; do
+        # shellcheck disable=SC2086
+        run timeout 20 "$ETRACE_BIN" $command -n "${NODES[0]}" --cluster </dev/null
+        assert_failure 2
+    done
+    run timeout 20 "$ETRACE_BIN" --cluster lists:seq/2 -- true
+    assert_failure 2
+    assert_output --partial 'have no place there'
+}

@@ -1,0 +1,254 @@
+/* Several nodes as one stream: by time, by clocks, who is waited for and how long, who goes and comes, and the replay. */
+#include <unistd.h>
+
+#include "events/recfile.h"
+#include "pipetest.h"
+
+#define W INT64_C(1763663210000000000) /* fw_begin()'s wall clock at monotonic 0 */
+
+static const struct look utc = {.time = TIME_UTC};
+
+struct world {
+    struct fw nodes[3];
+    struct pt t;
+    size_t seen; /* of the first view's bytes */
+};
+
+static void call(struct fw *w, uint64_t tick)
+{
+    fw_ring(w, 1);
+    fw_call(w, tick, PID(84), "m", "f", 1);
+    fw_int(w, (int64_t)tick);
+    fw_frame_end(w);
+}
+
+static void feed(struct world *w, unsigned node, uint64_t tick, uint32_t flags)
+{
+    pt_feed(&w->t, node, fw_batch(&w->nodes[node], tick, (int64_t)tick, tick, flags));
+}
+
+static void note(struct world *w, unsigned node, uint32_t what, int64_t value, const char *text)
+{
+    struct etw_note n = {.what = what, .value = value};
+    struct buf b = {0};
+
+    buf_add(&b, &n, sizeof(n));
+    buf_puts(&b, text);
+    w->t.status = pipeline_note(w->t.p, node, buf_view(&b), &w->t.err);
+    buf_release(&b);
+}
+
+static void begin(struct world *w, unsigned nodes)
+{
+    static const char *const names[] = {"a@h", "b@h", "c@h"};
+
+    pt_open(&w->t, (const char *const[]){"text", "record", "json", NULL}, &utc, (struct pipeline_options){0});
+    for (unsigned i = 0; i < nodes; i++)
+        pipeline_specs(w->t.p, i, (struct str){"", 0});
+    for (unsigned i = 0; i < nodes; i++) {
+        fw_begin(&w->nodes[i]);
+        fw_hello(&w->nodes[i], 1, names[i]);
+        feed(w, i, 1000, 0);
+    }
+}
+
+/* What has come out since the last time: node and argument of each call, and lines of other kinds. */
+static const char *fresh(struct world *w)
+{
+    static char text[2000];
+    size_t len = 0;
+
+    *text = 0;
+    pipeline_flush(w->t.p);
+    const char *at = buf_cstr(&w->t.out[0]) + w->seen, *end = w->t.out[0].data + w->t.out[0].len;
+    w->seen = w->t.out[0].len;
+    while (at < end) {
+        const char *line = memchr(at, '\n', (size_t)(end - at)), *arg = memmem(at, (size_t)(line - at), "m:f(", 4);
+        if (arg)
+            len += (size_t)sprintf(text + len, "%c%.*s ", at[16], (int)strcspn(arg + 4, ")"), arg + 4);
+        else
+            len += (size_t)sprintf(text + len, "[%.*s] ", (int)(line - at), at);
+        at = line + 1;
+    }
+    return text;
+}
+
+/* The recording shows the same. */
+static void replays(struct world *w, const char *name)
+{
+    struct pt again = {0};
+    struct source_item item;
+    struct err e = {0};
+    enum source_got got = SOURCE_FAILED;
+
+    pt_close(&w->t);
+    pt_open(&again, (const char *const[]){"text", "record", "json", NULL}, &utc, (struct pipeline_options){0});
+    FILE *file = tmpfile();
+    fwrite(w->t.out[1].data, 1, w->t.out[1].len, file);
+    fflush(file);
+    int fd = dup(fileno(file));
+    lseek(fd, 0, SEEK_SET);
+    struct source *s = recfile_open_fd(fd, "it", &e);
+    while (s && (got = source_next(s, &item, -1, &e)) == SOURCE_ITEM)
+        pipeline_item(again.p, &item, &e);
+    source_close(s);
+    fclose(file);
+    pt_close(&again);
+    ok(got == SOURCE_END, "%s: is read to its end", name);
+    is_text(buf_cstr(&again.out[0]), buf_cstr(&w->t.out[0]), name);
+    is_text(buf_cstr(&again.out[2]), buf_cstr(&w->t.out[2]), name);
+    pt_free(&again);
+    pt_free(&w->t);
+    for (unsigned i = 0; i < 3; i++)
+        fw_release(&w->nodes[i]);
+}
+
+static void by_time(void)
+{
+    struct world w = {0};
+
+    begin(&w, 2);
+    call(&w.nodes[0], 2000);
+    call(&w.nodes[0], 5000);
+    feed(&w, 0, 6000, 0);
+    is_text(fresh(&w), "", "the other one may have something older");
+    ok(pipeline_waiting(w.t.p, 0) == 2 && pipeline_waiting(w.t.p, 1) == 0, "one waits");
+    ok(pipeline_holds_up(w.t.p, 1) && !pipeline_holds_up(w.t.p, 0), "for the other");
+    call(&w.nodes[1], 3000);
+    feed(&w, 1, 4000, 0);
+    is_text(fresh(&w), "a2000 b3000 ", "up to where both have told everything");
+    feed(&w, 1, 7000, 0);
+    is_text(fresh(&w), "a5000 ", "a batch of nothing says how far its node is");
+    call(&w.nodes[1], 8000);
+    feed(&w, 1, 9000, ETW_BATCH_LAST);
+    call(&w.nodes[0], 8500);
+    feed(&w, 0, 9000, 0);
+    is_text(fresh(&w), "b8000 a8500 ", "nothing is expected after a last batch");
+    const struct totals *t = pipeline_totals(w.t.p);
+    ok(t->nnodes == 2 && t->nodes[0].shown == 3 && t->nodes[1].seen == 2 && t->nodes[1].complete && !t->nodes[0].complete && !t->complete,
+       "each is accounted for");
+    replays(&w, "by time");
+}
+
+static void marks(void)
+{
+    struct world w = {0};
+
+    begin(&w, 2);
+    call(&w.nodes[0], 2000);
+    feed(&w, 0, 2500, 0);
+    call(&w.nodes[0], 3000);
+    feed(&w, 0, 3500, 0);
+    note(&w, 0, ETW_NOTE_MARK, 2, "");
+    is_text(fresh(&w), "a2000 ", "what has waited long enough comes out, and no more");
+    call(&w.nodes[1], 1500);
+    call(&w.nodes[1], 2800);
+    feed(&w, 1, 2900, 0);
+    is_text(fresh(&w), "b1500 b2800 ", "what is late comes late");
+    note(&w, 0, ETW_NOTE_MARK, 3, "");
+    is_text(fresh(&w), "a3000 ", "the next mark");
+    replays(&w, "marks");
+}
+
+static void clocks(void)
+{
+    struct world w = {0};
+
+    begin(&w, 2);
+    note(&w, 0, ETW_NOTE_CLOCK, W + 10000000, "");
+    note(&w, 1, ETW_NOTE_CLOCK, W + 9000000, "");
+    call(&w.nodes[0], 1000000);
+    feed(&w, 0, 1100000, 0);
+    call(&w.nodes[1], 1500000);
+    call(&w.nodes[1], 2500000);
+    feed(&w, 1, 3000000, 0);
+    is_text(fresh(&w), "b1500000 a1000000 ", "by the time here, not by that of the nodes");
+    ok(strstr(buf_cstr(&w.t.out[0]), ":50.011000 a@h "), "which is shown");
+    note(&w, 1, ETW_NOTE_CLOCK, W + 4000000, "");
+    call(&w.nodes[1], 4000000);
+    feed(&w, 1, 5000000, 0);
+    feed(&w, 0, 9000000, 0);
+    is_text(fresh(&w), "b2500000 b4000000 ", "a clock that is put back does not change the order of a node");
+    replays(&w, "clocks");
+}
+
+static void going_and_coming(void)
+{
+    struct world w = {0};
+
+    begin(&w, 3);
+    call(&w.nodes[0], 2000);
+    feed(&w, 0, 9000, 0);
+    call(&w.nodes[1], 3000);
+    feed(&w, 1, 9000, 0);
+    is_text(fresh(&w), "", "the third is waited for");
+    note(&w, 2, ETW_NOTE_DOWN, W + 2500, "the connection was closed by the node");
+    is_text(fresh(&w), "a2000 [*** node c@h went down ***] b3000 ", "until it is down");
+    call(&w.nodes[0], 10000);
+    feed(&w, 0, 20000, 0);
+    feed(&w, 1, 20000, 0);
+    is_text(fresh(&w), "a10000 ", "nobody waits for it");
+    note(&w, 2, ETW_NOTE_UP, W + 30000, "c@h");
+    w.nodes[2].seq = 0;
+    fw_release(&w.nodes[2]);
+    w.nodes[2] = (struct fw){0};
+    fw_begin(&w.nodes[2]);
+    fw_hello(&w.nodes[2], 1, "c@h");
+    feed(&w, 2, 1000, 0);
+    note(&w, 2, ETW_NOTE_CLOCK, W + 40000, "");
+    call(&w.nodes[2], 2000);
+    feed(&w, 2, 3000, 0);
+    call(&w.nodes[0], 42500);
+    feed(&w, 0, 50000, 0);
+    feed(&w, 1, 50000, 0);
+    is_text(fresh(&w), "[*** node c@h is back ***] c2000 a42500 ", "it is back, with another clock");
+    ok(strstr(buf_cstr(&w.t.out[2]), "\"type\":\"node_down\"") && strstr(buf_cstr(&w.t.out[2]), "\"node\":\"c@h\",\"reason\":\"the connection was closed"),
+       "and a script can read it");
+    replays(&w, "going and coming");
+}
+
+/* One that was not there at the beginning has a name all the same. */
+static void late(void)
+{
+    struct world w = {0};
+
+    begin(&w, 1);
+    pipeline_specs(w.t.p, 1, (struct str){"", 0});
+    note(&w, 1, ETW_NOTE_UP, W + 500, "b@h");
+    call(&w.nodes[0], 2000);
+    feed(&w, 0, 3000, 0);
+    is_text(fresh(&w), "[*** node b@h is back ***] ", "named before it has said anything");
+    replays(&w, "late");
+}
+
+static void malformed(void)
+{
+    struct world w = {0};
+
+    begin(&w, 2);
+    note(&w, 300, ETW_NOTE_MARK, 1, "");
+    ok(w.t.status == PIPELINE_FAILED && strstr(w.t.err.text, "out of range"), "a node that cannot be");
+    pt_close(&w.t);
+    pt_free(&w.t);
+    for (unsigned i = 0; i < 2; i++)
+        fw_release(&w.nodes[i]);
+    w = (struct world){0};
+    begin(&w, 2);
+    w.t.status = pipeline_note(w.t.p, 0, (struct str){"short", 5}, &w.t.err);
+    ok(w.t.status == PIPELINE_FAILED && strstr(w.t.err.text, "too short"), "a note that is cut");
+    pt_close(&w.t);
+    pt_free(&w.t);
+    for (unsigned i = 0; i < 2; i++)
+        fw_release(&w.nodes[i]);
+}
+
+int main(void)
+{
+    by_time();
+    marks();
+    clocks();
+    going_and_coming();
+    late();
+    malformed();
+    return tap_end();
+}
