@@ -27,8 +27,10 @@ static bool makes_sense(const struct live_options *o, char **command, struct err
         err_hint(e, "for example etrace 'my_app:_' -- erl -s my_app");
         return false;
     }
-    if (o->node->nodes.count || o->node->os_pid || o->node->port || o->node->cookie_file || o->node->cluster || o->node->reattach)
-        return err_set(e, ERR_USAGE, "a command's node is found by itself: -n, -p, --port, --cookie-file, --cluster and --reattach have no place there");
+    const struct node_opts *n = o->node;
+    if (n->nodes.count || n->os_pid || n->port || n->cookie_file || n->cluster || n->reattach)
+        return err_set(e, ERR_USAGE, "a command's node is found by itself: -n, -p, --port, --cookie-file, --cluster and --reattach "
+                                     "have no place there");
     ok = target_init(&target, o->node, NULL, e);
     target_release(&target);
     return ok;

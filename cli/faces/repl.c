@@ -419,7 +419,8 @@ static int run(struct ctx *ctx, const struct cmd *self, char **argv)
             err_set(&e, ERR_USAGE, "expressions are typed in the session, not given to it: '%s'", words.items[0]);
             status = ctx_fail(ctx, &e);
         } else if (r.node.cluster) {
-            err_set(&e, ERR_USAGE, "the interactive mode attaches to nodes by their names: -n, and :attach in it; --cluster has no place there");
+            err_set(&e, ERR_USAGE, "the interactive mode attaches to nodes by their names; --cluster has no place there");
+            err_hint(&e, "-n NODE, repeated, or :attach NODE in it");
             status = ctx_fail(ctx, &e);
         } else {
             status = session(&r, &o);
