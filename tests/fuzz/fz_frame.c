@@ -103,7 +103,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends))
         abort();
-    conn.fd = ends[0];
+    conn.stream.fd = ends[0];
     s->handlers = (struct session_handlers){.batch = on_batch, .reply = on_reply};
     s->allowed = true;
     s->credit = CREDIT_FIRST;

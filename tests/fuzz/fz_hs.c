@@ -61,12 +61,13 @@ static void names(const struct addr *host)
 
 static void shake(void)
 {
-    struct node_conn conn = {.fd = open("/dev/null", O_RDWR | O_CLOEXEC)};
+    struct stream s = {.fd = open("/dev/null", O_RDWR | O_CLOEXEC)};
+    struct node_conn conn = {0};
 
-    handshake(conn.fd, "a cookie", 0, &conn);
+    handshake(&s, "a cookie", 0, &conn);
     if (strnlen(conn.node, sizeof conn.node) > NODE_NAME_MAX || strnlen(conn.self.node, sizeof conn.self.node) > NODE_NAME_MAX)
         abort();
-    close(conn.fd);
+    close(s.fd);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
