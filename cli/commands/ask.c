@@ -10,12 +10,17 @@ static void on_reply(void *data, struct peer *p UNUSED, const struct session_rep
 {
     struct ask *a = data;
 
-    buf_clear(&a->answer);
-    a->ok = reply->ok;
-    if (reply->ok)
-        buf_add(&a->answer, reply->term.at, (size_t)(reply->term.end - reply->term.at));
-    else
-        session_error(reply, &a->error);
+    question_reply(&a->question, reply);
+}
+
+/* It is read when the session is no longer being read. */
+static bool keep(struct etf term, void *into, struct err *e UNUSED)
+{
+    struct buf *answer = into;
+
+    buf_clear(answer);
+    buf_add(answer, term.at, (size_t)(term.end - term.at));
+    return true;
 }
 
 bool ask_open(struct ask *a, struct ctx *ctx, const struct node_opts *o, struct err *e)
@@ -31,19 +36,15 @@ bool ask_open(struct ask *a, struct ctx *ctx, const struct node_opts *o, struct 
 void ask_close(struct ask *a)
 {
     peers_leave(&a->peers);
-    if (a->peers.ctx)
-        peers_close(&a->peers);
+    peers_close(&a->peers);
     buf_release(&a->answer);
 }
 
 bool ask_node(struct ask *a, struct peer *p, struct str request, struct etf *ret_answer, struct err *e)
 {
-    if (!peer_ask(p, request, ANSWER_MS, e))
+    a->question.session = p->session;
+    if (!question_ask(&a->question, request, ANSWER_MS, keep, &a->answer, e))
         return false;
-    if (!a->ok) {
-        *e = a->error;
-        return false;
-    }
     etf_open(ret_answer, a->answer.data, a->answer.len);
     return true;
 }
@@ -95,7 +96,7 @@ bool ask_selection(struct buf *b, struct asked *asked, const struct what_opts *w
     struct buf map = {0};
 
     bool ok = asked_compile(asked, what, texts, &none, node->otp, e) && selectors_only(asked, e) &&
-              asked_arm(asked, what, node->otp, (struct str){node->name, strlen(node->name)}, node->creation, &map, e);
+              asked_arm(asked, what, node, (struct asked_how){0}, &map, e);
     if (ok) {
         etf_tuple(b, 2);
         etf_atomz(b, "arm");

@@ -7,12 +7,12 @@
 
 #include "asked.h"
 #include "peers.h"
+#include "question.h"
 
 struct ask {
     struct peers peers;
+    struct question question;
     struct buf answer; /* the bytes of the last one */
-    bool ok;
-    struct err error;  /* where it was {error, _} */
 };
 
 bool ask_open(struct ask *a, struct ctx *ctx, const struct node_opts *o, struct err *e);

@@ -63,7 +63,7 @@ static bool read_all(const char *path, struct buf *b, struct err *e)
     return true;
 }
 
-static bool bind(struct asked *p, const char *text, struct lang_let *ret, struct err *e)
+static bool read_let(struct asked *p, const char *text, struct lang_let *ret, struct err *e)
 {
     const char *equals = strchr(text, '=');
 
@@ -145,7 +145,7 @@ bool asked_compile(struct asked *p, const struct what_opts *what, const struct t
 
     lets = arena_alloc(&p->arena, (what->lets.count + 1) * sizeof(*lets));
     for (size_t i = 0; i < what->lets.count; i++)
-        if (!bind(p, what->lets.items[i], &lets[i], e))
+        if (!read_let(p, what->lets.items[i], &lets[i], e))
             return false;
     opt.lets = lets;
     opt.nlets = what->lets.count;
@@ -362,10 +362,10 @@ uint64_t asked_kinds(const struct asked *p, uint64_t *ret_besides)
     return needs;
 }
 
-bool asked_arm(const struct asked *p, const struct what_opts *what, int otp, struct str node, uint32_t creation,
+bool asked_arm(const struct asked *p, const struct what_opts *what, const struct session_node *node, struct asked_how how,
                 struct buf *ret_asked, struct err *e)
 {
-    struct arming a = {.otp = otp, .node = node, .creation = creation};
+    struct arming a = {.otp = node->otp, .node = {node->name, strlen(node->name)}, .creation = node->creation};
     unsigned wanted = 0, no_args = SPEC_F_ARITY;
     uint64_t besides;
 
@@ -382,9 +382,9 @@ bool asked_arm(const struct asked *p, const struct what_opts *what, int otp, str
             arm_spec(&a, s, (int)i);
     }
     bool ok = arm_whom(&a, what, wanted, e);
-    if ((wanted & SPEC_F_CALL) && (no_args || p->figures))
+    if ((wanted & SPEC_F_CALL) && (no_args || how.figures))
         arm_flag(&a.arm, "arity");
-    if (p->figures)
+    if (how.figures)
         arm_tally(&a.arm);
     if (what->silent)
         arm_flag(&a.arm, "silent");
@@ -399,8 +399,8 @@ bool asked_arm(const struct asked *p, const struct what_opts *what, int otp, str
         arm_unsafe(&a.arm);
     if (what->allow_empty)
         arm_allow_empty(&a.arm);
-    if (p->mark)
-        arm_mark(&a.arm, p->mark);
+    if (how.mark)
+        arm_mark(&a.arm, how.mark);
     if (what->force)
         arm_force(&a.arm);
     if (ok)

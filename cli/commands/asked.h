@@ -7,6 +7,7 @@
 
 #include "../lang/lang.h"
 #include "../node/arm.h"
+#include "../node/session.h"
 #include "ctx.h"
 #include "groups.h"
 
@@ -18,8 +19,6 @@ struct asked {
     size_t nwheres;
     struct str *headers; /* the texts of the --hrl files */
     size_t nheaders;
-    bool figures;  /* set before asked_arm(): nothing but figures of calls is shown, so the node may count instead of sending */
-    uint64_t mark; /* set before asked_arm(): arm_mark(); 0: none */
     /* Set before compiling, or NULL: where to write what the passes made; where other records than those of headers are. */
     struct buf *dump_tokens, *dump_ast;
     enum lang_found (*find_record)(void *data, const struct sel_name *modules, size_t nmodules, struct str name, struct arena *a,
@@ -43,9 +42,14 @@ enum lang_found asked_later(void *data, const struct sel_name *modules, size_t n
 
 void asked_warn(const struct asked *p, struct ctx *ctx);
 
-/* Appends what arm_request() takes; the node's name and creation give local pids in expressions their meaning. */
-bool asked_arm(const struct asked *p, const struct what_opts *what, int otp, struct str node, uint32_t creation,
-                struct buf *ret_asked, struct err *e);
+struct asked_how {
+    bool figures;  /* nothing but figures of calls is shown, so the node may count instead of sending */
+    uint64_t mark; /* arm_mark(); 0: none */
+};
+
+/* Appends what arm_request() takes for that node; its name and creation give local pids in expressions their meaning. */
+bool asked_arm(const struct asked *p, const struct what_opts *what, const struct session_node *node, struct asked_how how,
+               struct buf *ret_asked, struct err *e);
 
 struct arm_pattern asked_pattern(const struct sel_name *name);
 

@@ -3,16 +3,6 @@
 #include "cmd.h"
 #include "groups.h"
 
-#include <string.h>
-
-const struct carried *carried_find(const char *name)
-{
-    for (const struct carried *c = carried; c->name; c++)
-        if (!strcmp(c->name, name))
-            return c;
-    return NULL;
-}
-
 static int run(struct ctx *ctx, const struct cmd *self, char **argv)
 {
     struct talk_opts talk = {0};

@@ -22,7 +22,7 @@ bool cost_measure(struct ctx *ctx, struct question *ask, const char *node, uint6
     struct buf request = {0}, all = {0}, most = {0};
 
     arm_request(&request, ARM_COUNT, asked);
-    bool ok = question_ask(ask, buf_view(&request), read_rates, &rates, e);
+    bool ok = question_ask(ask, buf_view(&request), QUESTION_MS, read_rates, &rates, e);
     buf_release(&request);
     if (!ok)
         return false;

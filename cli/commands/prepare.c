@@ -1,7 +1,5 @@
 #include "prepare.h"
 
-#include <string.h>
-
 #include "cost.h"
 
 bool prepare_compile(struct asked *asked, struct records *records, const struct what_opts *what, const struct texts *texts,
@@ -26,13 +24,13 @@ bool prepare_ask(struct question *ask, enum arm_verb verb, struct str asked, str
     struct buf request = {0};
 
     arm_request(&request, verb, asked);
-    bool ok = question_ask(ask, buf_view(&request), read_result, ret, e);
+    bool ok = question_ask(ask, buf_view(&request), QUESTION_MS, read_result, ret, e);
     buf_release(&request);
     return ok;
 }
 
 bool prepare(struct ctx *ctx, struct question *ask, const struct what_opts *what, const struct texts *texts,
-             const struct prepare_how *how, struct buf *ret_asked, struct arm_result *ret_chosen, struct err *e)
+             struct asked_how how, struct buf *ret_asked, struct arm_result *ret_chosen, struct err *e)
 {
     const struct session_node *node = session_node(ask->session);
     const struct texts none = {0};
@@ -41,10 +39,7 @@ bool prepare(struct ctx *ctx, struct question *ask, const struct what_opts *what
     struct arm_result chosen;
 
     records_init(&records, ask);
-    bool ok = prepare_compile(&asked, &records, what, texts, &none, e);
-    asked.figures = how->figures;
-    asked.mark = how->mark;
-    ok = ok && asked_arm(&asked, what, node->otp, (struct str){node->name, strlen(node->name)}, node->creation, ret_asked, e);
+    bool ok = prepare_compile(&asked, &records, what, texts, &none, e) && asked_arm(&asked, what, node, how, ret_asked, e);
     asked_release(&asked);
     records_release(&records);
     if (!ok || !prepare_ask(ask, ARM_SELECT, buf_view(ret_asked), &chosen, e))

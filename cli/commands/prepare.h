@@ -5,25 +5,20 @@
 #ifndef ETRACE_PREPARE_H
 #define ETRACE_PREPARE_H
 
-#include "question.h"
 #include "asked.h"
+#include "question.h"
 #include "records.h"
 
 /* Compiles for the node that is asked, so that what it does not have is refused before anything is sent. */
 bool prepare_compile(struct asked *asked, struct records *records, const struct what_opts *what, const struct texts *texts,
                      const struct texts *wheres, struct err *e);
 
-struct prepare_how {
-    bool figures;  /* nothing but figures of calls is shown, so the node may count instead of sending */
-    uint64_t mark; /* arm_mark(); 0: none */
-};
-
 /*
  * Appends what arm_request() takes to *ret_asked, and gives in *ret_chosen what would be traced, to be released. Fails with
  * ERR_GUARD when it is refused for its cost.
  */
 bool prepare(struct ctx *ctx, struct question *ask, const struct what_opts *what, const struct texts *texts,
-             const struct prepare_how *how, struct buf *ret_asked, struct arm_result *ret_chosen, struct err *e);
+             struct asked_how how, struct buf *ret_asked, struct arm_result *ret_chosen, struct err *e);
 
 /* Has the node do so much about it; the answer is to be released. */
 bool prepare_ask(struct question *ask, enum arm_verb verb, struct str asked, struct arm_result *ret, struct err *e);

@@ -1,19 +1,17 @@
 #include "question.h"
 
-#define ANSWER_MS 10000
-
-bool question_ask(struct question *a, struct str request, bool (*read)(struct etf term, void *into, struct err *e), void *into,
-              struct err *e)
+bool question_ask(struct question *a, struct str request, int timeout_ms,
+                  bool (*read)(struct etf term, void *into, struct err *e), void *into, struct err *e)
 {
     struct err answer;
 
     a->into = into;
     a->err = &answer;
     a->answered = false;
-    if (!session_request(a->session, request, ANSWER_MS, &a->id, e))
+    if (!session_request(a->session, request, timeout_ms, &a->id, e))
         return false;
     a->read = read;
-    bool ok = session_wait(a->session, a->id, ANSWER_MS, e);
+    bool ok = session_wait(a->session, a->id, timeout_ms, e);
     a->read = NULL;
     if (ok && !a->answered)
         *e = answer;

@@ -7,6 +7,8 @@
 
 #include "../node/session.h"
 
+#define QUESTION_MS 10000
+
 struct question {
     struct session *session; /* who is asked */
     /* while a question is open: */
@@ -18,8 +20,8 @@ struct question {
 };
 
 /* Sends the request, one term, and has its answer read. What the node refuses is an error in its words. */
-bool question_ask(struct question *a, struct str request, bool (*read)(struct etf term, void *into, struct err *e), void *into,
-              struct err *e);
+bool question_ask(struct question *a, struct str request, int timeout_ms,
+                  bool (*read)(struct etf term, void *into, struct err *e), void *into, struct err *e);
 bool question_reply(struct question *a, const struct session_reply *reply); /* false: it answers something else */
 
 #endif

@@ -128,7 +128,7 @@ static struct records_known *ask(struct records *r, struct str question, const s
     bool one = nmodules == 1 && modules[0].how == SEL_ATOM;
     struct answer answer = {r, name, one ? modules[0].text : STR("these modules"), !one, k};
 
-    if (!question_ask(r->ask, question, read_answer, &answer, &r->err))
+    if (!question_ask(r->ask, question, QUESTION_MS, read_answer, &answer, &r->err))
         return NULL;
     if (k->lookup.why.len)
         k->text = (struct str){0};

@@ -167,13 +167,13 @@ void run_close(struct run *r)
 bool run_arm_peer(struct run *r, struct peer *p, const struct what_opts *what, const struct texts *texts, uint64_t mark,
                   struct err *e)
 {
-    struct prepare_how how = {.figures = r->figures, .mark = mark};
+    struct asked_how how = {.figures = r->figures, .mark = mark};
     struct arm_result chosen;
     struct buf asked = {0}, request = {0};
     struct err broken;
 
     r->question.session = p->session;
-    bool ok = prepare(r->ctx, &r->question, what, texts, &how, &asked, &chosen, e);
+    bool ok = prepare(r->ctx, &r->question, what, texts, how, &asked, &chosen, e);
     if (ok) {
         if (r->handlers.chosen)
             r->handlers.chosen(r->handlers.data, p, &chosen);

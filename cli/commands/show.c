@@ -125,11 +125,17 @@ static bool check_look(const struct show *s, const struct view_opts *o, struct e
     return true;
 }
 
-static void add_greps(struct show *s, const struct view_opts *o)
+/* What is left to do once the outputs are there; closes them when it cannot be done. */
+static bool complete(struct show *s, const struct view_opts *o, struct err *e)
 {
+    if (!check_look(s, o, e)) {
+        show_close(s);
+        return false;
+    }
     s->greps = mem_zalloc((o->greps.count + 1) * sizeof(*s->greps));
     for (; s->ngreps < o->greps.count; s->ngreps++)
         s->greps[s->ngreps] = (struct grep){.regex = o->greps.items[s->ngreps], .invert = o->invert};
+    return true;
 }
 
 /* What all views of these options have in common. */
@@ -152,12 +158,7 @@ bool show_file(struct show *s, struct ctx *ctx, const struct view_opts *o, const
     *s = (struct show){.loop = &ctx->loop};
     if ((as && !type) || !add_file(s, o, type, path, look_of(o, nodes), e))
         return false;
-    if (!check_look(s, o, e)) {
-        show_close(s);
-        return false;
-    }
-    add_greps(s, o);
-    return true;
+    return complete(s, o, e);
 }
 
 bool show_open(struct show *s, struct ctx *ctx, const struct view_opts *o, const char *default_view, bool nodes,
@@ -189,12 +190,7 @@ bool show_open(struct show *s, struct ctx *ctx, const struct view_opts *o, const
             show_close(s);
             return false;
         }
-    if (!check_look(s, o, e)) {
-        show_close(s);
-        return false;
-    }
-    add_greps(s, o);
-    return true;
+    return complete(s, o, e);
 }
 
 void show_close(struct show *s)
