@@ -47,12 +47,17 @@ teardown() {
     live_teardown
 }
 
+# A line that was cut carries again only some time after it is up.
+carries() { timeout 1 ip netns exec "$NET" bash -c "exec 4<>/dev/tcp/$NET_HOST/$NET_PORT" 2>/dev/null; }
+
 # trace, from the other end.
 far() {
     local near=$NODE bin=$ETRACE_BIN
+    until_true 20 carries || fail 'the line does not carry'
     NODE=$FAR ETRACE_BIN=$ETRACE_RUN_DIR/far
     trace "$@"
     NODE=$near ETRACE_BIN=$bin
+    ! gone "$TRACER" || fail "etrace ended: $(cat "$ERR")"
 }
 
 @test "cut off for good, in a flood and idle: the node is clean within 12 s, the clients end within 25 s and say it" {
