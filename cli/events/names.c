@@ -100,7 +100,7 @@ static bool plain_elixir_name(struct str s)
     return true;
 }
 
-static void print_elixir(struct buf *b, struct str module, struct str name)
+void fun_elixir(struct buf *b, struct str module, struct str name)
 {
     static const struct str prefix = {"Elixir.", 7};
 
@@ -151,7 +151,7 @@ static const struct fun *make(struct funs *f, uint32_t hash, struct str module, 
     erlang_print_atom(&b, name);
     fun->erl = keep(f, &b);
     buf_clear(&b);
-    print_elixir(&b, module, name);
+    fun_elixir(&b, module, name);
     fun->elixir = keep(f, &b);
     buf_clear(&b);
     buf_puts(&b, "\"m\":\"");

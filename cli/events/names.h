@@ -22,6 +22,8 @@ void funs_init(struct funs *f);
 void funs_release(struct funs *f);
 /* NULL when the cap is reached. */
 const struct fun *funs_get(struct funs *f, struct str module, struct str name);
+/* Mod.fun and :mod.fun, as Elixir writes them. */
+void fun_elixir(struct buf *to, struct str module, struct str name);
 
 struct tracees_half {
     struct tracee *items;

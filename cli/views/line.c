@@ -1,5 +1,6 @@
 #include "line.h"
 
+#include "../events/names.h"
 #include "line_info.h"
 
 static bool elixir_names(const struct event *e, enum terms_style style)
@@ -188,10 +189,8 @@ static bool is_elixir(struct str module)
 
 static void put_name(struct buf *to, const struct line_mfa *m, const struct printer *p)
 {
-    if (is_elixir(m->module)) {
-        print_safe(to, (struct str){m->module.at + 7, m->module.len - 7});
-        buf_char(to, '.');
-        print_safe(to, m->function);
+    if (p == &printer_elixir || is_elixir(m->module)) {
+        fun_elixir(to, m->module, m->function);
     } else {
         p->atom(to, m->module);
         buf_char(to, ':');
