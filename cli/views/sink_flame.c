@@ -24,6 +24,7 @@ static struct sink *open_flame(const struct look *look, struct buf *out, struct 
     f->sink.out = out;
     f->sink.look = *look;
     stacks_init(&f->stacks, look->terms);
+    f->stacks.by_node = true;
     return &f->sink;
 }
 
@@ -45,6 +46,8 @@ static void put_names(const struct flame *f, struct buf *to, uint32_t **ret_numb
 
     buf_puts(to, ",\n\"names\":[");
     for (uint32_t at = 0; at < s->names.len; at += (uint32_t)strlen(s->names.data + at) + 1) {
+        if (s->top && at == s->nodes[s->top].name)
+            continue;
         buf_puts(to, n ? ",\n" : "\n");
         page_string(to, (struct str){s->names.data + at, strlen(s->names.data + at)});
         numbers[at] = n++;
@@ -69,9 +72,9 @@ static void end_flame(struct sink *sink, const struct totals *t)
     buf_puts(to, s->traces ? ",\"seen\":true" : ",\"seen\":false");
     put_names(f, to, &numbers);
     buf_puts(to, ",\n\"nodes\":[");
-    for (uint32_t i = 1; i < s->n; i++) {
+    for (uint32_t first = s->top + 1, i = first; i < s->n; i++) {
         const struct stack_node *n = &s->nodes[i];
-        buf_puts(to, i > 1 ? "," : "");
+        buf_puts(to, i > first ? "," : "");
         print_u64(to, i - n->parent);
         buf_char(to, ',');
         print_u64(to, numbers[n->name]);

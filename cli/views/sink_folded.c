@@ -1,6 +1,7 @@
 /*
- * Stacks with what they cost, one a line: `a:f/1;b:g/2 1234`, as flame graph tools take them. The number is the time
- * of the innermost function itself in nanoseconds; made from stack traces it is how often the stack was seen.
+ * Stacks with what they cost, one a line: `a:f/1;b:g/2 1234`, as flame graph tools take them; where there are several
+ * nodes each is the outermost frame of its calls. The number is the time of the innermost function itself in nanoseconds;
+ * made from stack traces it is how often the stack was seen.
  */
 #include <stdlib.h>
 
@@ -22,6 +23,7 @@ static struct sink *open_folded(const struct look *look, struct buf *out, struct
     f->sink.out = out;
     f->sink.look = *look;
     stacks_init(&f->stacks, look->terms);
+    f->stacks.by_node = true;
     return &f->sink;
 }
 
@@ -33,7 +35,7 @@ static void event_folded(struct sink *s, const struct event *e)
 
 static void put_path(struct folded *f, uint32_t node)
 {
-    if (f->stacks.nodes[node].parent) {
+    if (f->stacks.nodes[node].parent > f->stacks.top) {
         put_path(f, f->stacks.nodes[node].parent);
         buf_char(&f->path, ';');
     }
@@ -46,7 +48,7 @@ static void end_folded(struct sink *s, const struct totals *t)
     struct folded *f = (struct folded *)s;
 
     stacks_settle(&f->stacks);
-    for (uint32_t i = 1; i < f->stacks.n; i++) {
+    for (uint32_t i = f->stacks.top + 1; i < f->stacks.n; i++) {
         uint64_t value = stacks_own(&f->stacks, i);
         if (!value)
             continue;

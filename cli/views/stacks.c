@@ -32,6 +32,7 @@ struct done {
 struct stack_process {
     uint64_t tracee;
     uint32_t node, nframes;
+    uint32_t root; /* of its calls, in the tree */
     struct frame *frames; /* the open ones; NULL: the slot is free */
     size_t frames_cap;
     struct done *done;
@@ -154,6 +155,16 @@ static void make_room(struct stacks *s)
     free(old);
 }
 
+/* What the outermost calls of an Erlang node hang below. */
+static uint32_t root_of(struct stacks *s, const struct event *e)
+{
+    if (!s->by_node)
+        return 0;
+    buf_clear(&s->text);
+    buf_str(&s->text, e->node->name);
+    return below(s, 0, name_of(s, buf_cstr(&s->text)), 0, 0);
+}
+
 static struct stack_process *process_of(struct stacks *s, const struct event *e, bool make)
 {
     size_t i = slot_of(s, e->who->id, e->node->index);
@@ -171,7 +182,7 @@ static struct stack_process *process_of(struct stacks *s, const struct event *e,
             i = (i + 1) & (s->nprocesses - 1);
     }
     s->used++;
-    s->processes[i] = (struct stack_process){.tracee = e->who->id, .node = e->node->index};
+    s->processes[i] = (struct stack_process){.tracee = e->who->id, .node = e->node->index, .root = root_of(s, e)};
     s->processes[i].frames = mem_grow(NULL, &s->processes[i].frames_cap, 8, sizeof(struct frame));
     return &s->processes[i];
 }
@@ -213,11 +224,11 @@ static void settle(struct stacks *s, struct stack_process *p)
     if (p->ndone > 1)
         qsort(p->done, p->ndone, sizeof(*p->done), order);
     for (uint32_t i = 0; i < p->nframes; i++)
-        open[i] = node_of(s, i ? open[i - 1] : 0, &p->frames[i]);
+        open[i] = node_of(s, i ? open[i - 1] : p->root, &p->frames[i]);
     for (uint32_t i = 0; i < p->ndone; i++) {
         struct done *d = &p->done[i];
         uint64_t took = (uint64_t)(d->end - d->frame.start);
-        uint32_t parent = 0, k = 0;
+        uint32_t parent = p->root, k = 0;
         while (depth && (p->done[outer[depth - 1]].frame.depth >= d->frame.depth || p->done[outer[depth - 1]].end < d->frame.start))
             depth--;
         if (depth) {
@@ -252,6 +263,7 @@ void stacks_settle(struct stacks *s)
 {
     for (size_t i = 0; i < s->nprocesses; i++)
         settle(s, &s->processes[i]);
+    s->top = s->by_node && s->nodes[0].child == 1 && !s->nodes[1].sibling;
 }
 
 /* Open calls at this depth and deeper have ended without telling. */
@@ -338,10 +350,10 @@ static void add_trace(struct stacks *s, const struct event *e)
 {
     const uint8_t *at = e->stack, *frames[64], *el;
     size_t n = 0;
-    uint32_t node = 0;
 
     if (!wire_list(&at))
         return;
+    uint32_t node = root_of(s, e);
     while (n < ARRAY_LEN(frames) && (el = wire_list_next(&at)))
         frames[n++] = el;
     while (n-- > 0) {

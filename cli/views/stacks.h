@@ -30,6 +30,8 @@ struct stacks {
     size_t used;
     size_t ndone; /* calls that ended and stand nowhere yet */
     enum terms_style terms;
+    bool by_node; /* below a frame for each Erlang node; where there is but one, it is `top` */
+    uint32_t top; /* the node that stands for all, once settled: 0, or 1 */
     bool callers; /* calls of one function from different lines are kept apart, and a known caller gets a node */
     bool traces;  /* made from stack traces: count says it all */
     bool full;    /* something hangs elsewhere than it should */

@@ -103,12 +103,15 @@ assert_ordered() { # RECORDING
     done
     "$ETRACE_BIN" replay --json "$rec" >"$BATS_TEST_TMPDIR/again"
     assert cmp "$OUT" "$BATS_TEST_TMPDIR/again"
-    for view in text tree csv summary hist; do
+    for view in text tree csv summary hist folded flame; do
         "$ETRACE_BIN" replay --as "$view" "$rec" >"$BATS_TEST_TMPDIR/$view"
         for node in "${NODES[@]}"; do
             assert grep -q -F "$node" "$BATS_TEST_TMPDIR/$view"
         done
     done
+    # below a frame for each node
+    run sed -E 's/ [0-9]+$//' "$BATS_TEST_TMPDIR/folded"
+    assert_equal "$(sort <<<"$output")" "$(printf '%s;lists:seq/2\n' "${NODES[@]}" | sort)"
 }
 
 @test "the text of a replay is that of the stream, byte for byte" {
