@@ -366,7 +366,7 @@ static void arm_again(struct live *l, struct peer *p)
 
     what.allow_empty = true;
     l->back[p->index] = BACK_ARMING;
-    if (!run_arm_peer(&l->run, p, &what, &l->texts, 0, &e))
+    if (!run_arm_peer(&l->run, p, &what, &l->texts, 0, &e) && l->back[p->index] == BACK_ARMING && !l->stopping)
         on_refused(l, p, &e);
 }
 
@@ -432,25 +432,34 @@ static int64_t sooner(int64_t a, int64_t b)
     return a < 0 ? b : b < 0 ? a : MIN(a, b);
 }
 
-static void together(struct live *l)
+/* false: nobody is left. */
+static bool step(struct live *l)
 {
     struct err e;
 
+    if (!peers_step(&l->run.peers, sooner(l->stopping ? l->gone_by : l->until, together_next(&l->together))))
+        return false;
     took(l, together_step(&l->together, &e), &e);
-    for (size_t i = 0; i < l->run.peers.count; i++)
-        if (l->back[i] == BACK_CLOCK && together_known(&l->together, &l->run.peers.items[i]))
-            arm_again(l, &l->run.peers.items[i]);
+    pipeline_flush(l->pipeline);
+    look_for_an_end(l);
+    throttle(l);
+    return true;
+}
+
+/* One that came back is asked what there is to be traced; it may be long in answering. */
+static void serve(void *data)
+{
+    step(data);
 }
 
 static void stream(struct live *l)
 {
-    while (!(l->stopping && loop_now() >= l->gone_by) &&
-           peers_step(&l->run.peers, sooner(l->stopping ? l->gone_by : l->until, together_next(&l->together)))) {
-        together(l);
-        pipeline_flush(l->pipeline);
-        look_for_an_end(l);
-        throttle(l);
-    }
+    l->run.question.serve = serve;
+    l->run.question.data = l;
+    while (!(l->stopping && loop_now() >= l->gone_by) && step(l))
+        for (size_t i = 0; i < l->run.peers.count; i++)
+            if (l->back[i] == BACK_CLOCK && together_known(&l->together, &l->run.peers.items[i]))
+                arm_again(l, &l->run.peers.items[i]);
 }
 
 /* ---- all of it ---- */

@@ -11,6 +11,8 @@
 
 struct question {
     struct session *session; /* who is asked */
+    void (*serve)(void *data); /* a step of all that goes on meanwhile, this session included; NULL: it alone is served */
+    void *data;
     /* while a question is open: */
     bool (*read)(struct etf term, void *into, struct err *e);
     void *into;

@@ -181,7 +181,7 @@ bool run_arm_peer(struct run *r, struct peer *p, const struct what_opts *what, c
     }
     if (ok && !what->dry_run) {
         arm_request(&request, ARM_TRACE, buf_view(&asked));
-        if (!session_request(p->session, buf_view(&request), ANSWER_MS, &r->arming[p->index], &broken))
+        if (!p->over && !session_request(p->session, buf_view(&request), ANSWER_MS, &r->arming[p->index], &broken))
             peer_fail(p, &broken);
     }
     buf_release(&request);

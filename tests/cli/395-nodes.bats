@@ -221,6 +221,40 @@ node_up'
     assert cmp "$OUT" "$BATS_TEST_TMPDIR/again"
 }
 
+@test "while a node that came back thinks about what to trace, the others are shown" {
+    NODES=()
+    node_start a
+    here=${NODES[0]}
+    late=late$RANDOM$RANDOM@127.0.0.1
+    # a registry that answers once it is let: there is a file
+    cat >"$BATS_TEST_TMPDIR/slow_names.erl" <<'END'
+-module(slow_names).
+-export([whereis_name/1]).
+whereis_name(Name) -> wait(os:getenv("SLOW_NAMES")), whereis(Name).
+wait(false) -> ok;
+wait(Path) -> file:write_file(Path ++ ".asked", ""), timer:sleep(10), filelib:is_file(Path) orelse wait(Path).
+END
+    (cd "$BATS_TEST_TMPDIR" && "$ETRACE_ERLC" slow_names.erl)
+    node_eval "$here" "code:load_abs(\"$BATS_TEST_TMPDIR/slow_names\")" >/dev/null
+    begin 1 -n "$here" -n "$late" --reattach --json --rate 0 -P all -P '{via,slow_names,init}' 'lists:seq(7777, _)'
+    (
+        cd "$BATS_TEST_TMPDIR" || exit 1
+        export SLOW_NAMES=$BATS_TEST_TMPDIR/let
+        exec "$ETRACE_ERL" +Bi -noshell -noinput -start_epmd false -kernel inet_dist_use_interface '{127,0,0,1}' \
+            -eval "code:load_file(slow_names), {ok, _} = net_kernel:start(list_to_atom(\"$late\"), #{name_domain => longnames}),
+                register(ticker, spawn(fun F() -> lists:seq(7777, 7780), timer:sleep(10), F() end))." </dev/null >named.log 2>&1 3>&-
+    ) &
+    RETURNED+=("$!")
+    until_true 30 [ -e "$BATS_TEST_TMPDIR/let.asked" ]
+    work "$here" 20
+    shown() { [[ $(grep -c "\"node\":\"$here\",\"pid\"" "$OUT") -eq 20 ]]; }
+    until_true 8 shown || fail 'nothing of the other node is shown'
+    : >"$BATS_TEST_TMPDIR/let"
+    until_true 30 has "\"node\":\"$late\",\"pid\"" "$OUT"
+    trace_end
+    assert_equal "$status" 0
+}
+
 @test "who waits for a node alone can be told to stop" {
     "$ETRACE_BIN" -n "nobody$RANDOM@127.0.0.1" --reattach 'lists:seq(7777, _)' >"$OUT" 2>"$ERR" </dev/null 3>&- &
     TRACER=$!
