@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "../events/recfile.h"
+#include "../ground/mem.h"
 #include "cmd.h"
 #include "asked.h"
 #include "asserted.h"
@@ -23,21 +24,57 @@ static const struct opt rows[] = {
 };
 static const struct opt_group replay_group = {"What is taken", rows, ARRAY_LEN(rows)};
 
-/* Feeds the pipeline until the file, the user or an output ends it. */
-static int feed(struct ctx *ctx, struct source *source, struct pipeline *p, struct show *show)
-{
+/* The file, and what was read of it last. */
+struct reading {
+    struct source *source;
+    enum source_got got;
     struct source_item item;
+    struct err err;
+};
+
+static void read_next(struct reading *r)
+{
+    r->got = source_next(r->source, &r->item, 0, &r->err);
+}
+
+/* The records that the recorded expressions knew: a recording begins with what was asked for. */
+static enum lang_found find_recorded(void *data, const struct sel_name *modules UNUSED, size_t nmodules UNUSED, struct str name,
+                                     struct arena *a, struct lang_lookup *ret)
+{
+    const struct reading *r = data;
+    struct str rest = r->item.bytes, key, text;
+    const struct lang_record *records;
+    struct err ignored;
+    size_t n;
+
+    if (r->got != SOURCE_ITEM || r->item.type != SOURCE_SPECS)
+        return LANG_ABSENT;
+    while (recfile_spec_next(&rest, &key, &text)) {
+        text.at = arena_strndup(a, text.at, text.len);
+        if (key.len != 3 || memcmp(key.at, "hrl", 3) || !lang_read_hrl(text, a, &records, &n, &ignored))
+            continue;
+        for (size_t i = 0; i < n; i++)
+            if (records[i].name.len == name.len && !memcmp(records[i].name.at, name.at, name.len)) {
+                ret->record = records[i];
+                return LANG_FOUND;
+            }
+    }
+    return LANG_ABSENT;
+}
+
+/* Feeds the pipeline until the file, the user or an output ends it; what was read last comes first. */
+static int feed(struct ctx *ctx, struct reading *r, struct pipeline *p, struct show *show)
+{
     struct err e;
     bool closed;
 
-    while (!ctx->interrupts) {
-        enum source_got got = source_next(source, &item, 0, &e);
-        if (got == SOURCE_END)
+    for (; !ctx->interrupts; read_next(r)) {
+        if (r->got == SOURCE_END)
             return 0;
-        if (got == SOURCE_FAILED)
-            return ctx_fail(ctx, &e);
-        if (got == SOURCE_ITEM) {
-            enum pipeline_status status = pipeline_item(p, &item, &e);
+        if (r->got == SOURCE_FAILED)
+            return ctx_fail(ctx, &r->err);
+        if (r->got == SOURCE_ITEM) {
+            enum pipeline_status status = pipeline_item(p, &r->item, &e);
             if (status == PIPELINE_FAILED)
                 return ctx_fail(ctx, &e);
             if (status == PIPELINE_DONE)
@@ -62,14 +99,19 @@ static int replay(struct ctx *ctx, const char *path, const struct replay_opts *o
     struct asserted asserted = {0};
     struct show show = {0};
     struct pipeline *p = NULL;
-    struct source *source = NULL;
+    struct reading r = {0};
     struct err e;
     int status = 0;
 
     asked_init(&asked);
-    bool ok = asked_compile(&asked, &what, &none, &wheres, 0, &e) &&
-              asserted_init(&asserted, asserts, &asked, view->wheres.count, &e) && (source = recfile_open(path, &e)) &&
-              show_open(&show, ctx, view, "text", false, &e);
+    asked.find_record = find_recorded;
+    asked.find_data = &r;
+    bool ok = (r.source = recfile_open(path, &e));
+    if (ok)
+        read_next(&r);
+    ok = ok && asked_compile(&asked, &what, &none, &wheres, 0, &e) &&
+         asserted_init(&asserted, asserts, &asked, view->wheres.count, &e) &&
+         show_open(&show, ctx, view, "text", false, &e);
     if (ok) {
         struct pipeline_options options = {
             .views = show.views, .nviews = show.count,
@@ -81,7 +123,7 @@ static int replay(struct ctx *ctx, const char *path, const struct replay_opts *o
         p = pipeline_new(&options, &e);
     }
     if (p) {
-        status = feed(ctx, source, p, &show);
+        status = feed(ctx, &r, p, &show);
         pipeline_end(p);
         status = asserted_status(&asserted, ctx, status);
         status = show_flush(&show, ctx, status);
@@ -89,7 +131,7 @@ static int replay(struct ctx *ctx, const char *path, const struct replay_opts *o
         status = ctx_fail(ctx, &e);
     }
     pipeline_free(p);
-    source_close(source);
+    source_close(r.source);
     show_close(&show);
     asserted_release(&asserted);
     texts_release(&wheres);

@@ -231,7 +231,7 @@ static void summary(struct live *l)
         snprintf(missing, sizeof(missing), " · %llu never arrived", (unsigned long long)t->missing);
     ctx_say(l->ctx, "%llu event%s%s · %llu dropped%s · %llu truncated · %llu incomplete · session %s",
             (unsigned long long)t->shown, plural(t->shown), filtered, (unsigned long long)lost, missing,
-            (unsigned long long)t->truncated, (unsigned long long)t->incomplete, peers_gone(&l->run.peers) ? "destroyed" : "ended by the node");
+            (unsigned long long)t->truncated, (unsigned long long)t->incomplete, peers_gone(&l->run.peers) ? "destroyed" : "ended by the node: what came last may be missing");
 }
 
 /* ---- attaching ---- */

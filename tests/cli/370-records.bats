@@ -75,6 +75,15 @@ args() { json_of call '.args[0]' | tr '\n' ' '; }
     run "$ETRACE_BIN" replay --json "$BATS_TEST_TMPDIR/r.etr"
     assert_success
     assert_equal "$(jq -r 'select(.type == "call") | .args[0]' <<<"$output")" 4
+    # and for another question to the recording
+    run bash -c "'$ETRACE_BIN' replay --json -e 'ret#item.id > 4' - <'$BATS_TEST_TMPDIR/r.etr'"
+    assert_success
+    refute_output --partial '"type":"call"'
+    run bash -c "'$ETRACE_BIN' replay --json -e 'ret#item.id < 5' - <'$BATS_TEST_TMPDIR/r.etr'"
+    assert_output --partial '"type":"call"'
+    run "$ETRACE_BIN" replay -e 'ret#itm.id > 4' "$BATS_TEST_TMPDIR/r.etr"
+    assert_failure 2
+    assert_line -n 0 'etrace: record itm is not known'
 }
 
 @test "what is not there is said under the record, with what was perhaps meant" {
