@@ -87,6 +87,30 @@ assert_flood() {
     done
 }
 
+@test "system events are those that the VM tells a plain tracer, in each process's order" {
+    [[ $ETRACE_OTP != 27 ]] || return 0 # which has none
+    trace --json --rate 0 '@long_message_queue(2, 20)' '@large_heap(100000)'
+    # Where a process waits the VM looks at its queue.
+    node_eval "$NODE" "P = plain:events(#{system => [{long_message_queue, {2, 20}}, {large_heap, 100000}]}),
+        Grow = fun F(0) -> ok; F(N) -> self() ! {filler, N}, F(N - 1) end, Empty = fun F() -> receive {filler, _} -> F() after 0 -> ok end end,
+        Work = fun(Heap) -> [begin Grow(30), timer:sleep(2), Empty(), timer:sleep(2) end || _ <- [1, 2, 3]],
+            L = lists:seq(1, Heap), garbage_collect(), exit({did, length(L)}) end,
+        Of = [spawn_monitor(fun() -> Work(300000 + I) end) || I <- lists:seq(1, 5)],
+        [receive {_, R, _, _, {did, _}} -> ok end || {_, R} <- Of],
+        plain:stop(P, \"$BATS_TEST_TMPDIR/all\"),
+        file:write_file(\"$BATS_TEST_TMPDIR/pids\", [[pid_to_list(Q), 32, 10] || {Q, _} <- Of])" >/dev/null
+    trace_end
+    assert_success
+    grep -F -f "$BATS_TEST_TMPDIR/pids" "$BATS_TEST_TMPDIR/all" | sort -s -k1,1 >"$BATS_TEST_TMPDIR/plain"
+    jq -r 'select(.type == "system") | "\(.pid) \(.event) " +
+        (.info | if type == "object" then to_entries | sort_by(.key) | map("\(.key)=\(.value)") | join(",") else tostring end)' "$OUT" |
+        grep -F -f "$BATS_TEST_TMPDIR/pids" | sort -s -k1,1 >"$BATS_TEST_TMPDIR/etrace"
+    assert [ "$(grep -c ' long_message_queue true$' "$BATS_TEST_TMPDIR/plain")" -eq 15 ]
+    assert [ "$(cut -d ' ' -f 1,2 "$BATS_TEST_TMPDIR/plain" | sort -u | grep -c large_heap)" -eq 5 ]
+    diff "$BATS_TEST_TMPDIR/plain" "$BATS_TEST_TMPDIR/etrace"
+    assert_account any
+}
+
 @test "the workload's own count of its calls is what was seen" {
     trace --json --rate 0 work:one/1 work:two/2 work:three/3 work:fac/1 work:sum/2 work:caught/2 work:raise/2
     counts=$(node_eval "$NODE" 'lists:sort([{F, N} || {{F, _}, N} <- maps:to_list(work:run(#{seed => 9, procs => 8, calls => 500}))])')

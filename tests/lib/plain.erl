@@ -5,7 +5,7 @@
 -export([start/1, stop/2, events/1, await/3, tokens/0]).
 
 %% events(#{procs => [Who], flags => [Flag], ports => [Who], port_flags => [Flag],
-%%     functions => [{MFA, Specification, [Scope]}]}) traces these, where start/1 traces calls of all
+%%     functions => [{MFA, Specification, [Scope]}], system => [{Event, Value}]}) traces these, where start/1 traces calls of all
 %% processes; returns the collector for stop/2. A line is "Who tag Terms", as tests/lib/live.bash's
 %% events_of makes them of the JSON. await(Collector, Tag, N) returns once N events of that tag came.
 events(Options) ->
@@ -15,6 +15,7 @@ events(Options) ->
         [trace:function(Session, MFA, Ms, Flags) || {MFA, Ms, Flags} <- maps:get(functions, Options, [])],
         [trace:process(Session, P, true, maps:get(flags, Options)) || P <- maps:get(procs, Options, [])],
         [trace:port(Session, P, true, maps:get(port_flags, Options)) || P <- maps:get(ports, Options, [])],
+        [ok = trace:system(Session, Event, Value) || {Event, Value} <- maps:get(system, Options, [])],
         Self ! {started, self()},
         gather(Session, [], #{}, [])
     end),
@@ -53,9 +54,11 @@ told(Waiting, Counts) ->
 rest(Ref, Lines) ->
     receive
         {trace_delivered, all, Ref} -> Lines;
-        Event when element(1, Event) =:= trace; element(1, Event) =:= trace_ts -> rest(Ref, [event(Event) | Lines])
+        Event when element(1, Event) =:= trace; element(1, Event) =:= trace_ts; element(1, Event) =:= monitor -> rest(Ref, [event(Event) | Lines])
     end.
 
+event({monitor, P, Tag, Info = [_ | _]}) -> text(P, Tag, [figures(Info)]);
+event({monitor, P, Tag, Info}) -> text(P, Tag, [term(Info)]);
 event({trace_ts, P, Tag, A, _}) -> event({trace, P, Tag, A}); % meta tracing has times
 event({trace_ts, P, Tag, A, B, _}) -> event({trace, P, Tag, A, B});
 event({trace, P, call, {M, F, A}}) -> text(P, call, [mfa(M, F, A), terms(A)]);
@@ -70,10 +73,12 @@ event({trace, P, Tag, Msg, To}) when Tag =:= send; Tag =:= send_to_non_existing_
 event({trace, P, Tag, Other, {M, F, A}}) -> text(P, Tag, [term(Other), " ", mfa(M, F, A), terms(A)]);
 event({trace, P, Tag, Info}) ->
     case lists:prefix("gc_", atom_to_list(Tag)) of
-        true -> text(P, Tag, [lists:join(",", [[atom_to_list(K), "=", integer_to_list(V)] || {K, V} <- lists:sort(Info)])]);
+        true -> text(P, Tag, [figures(Info)]);
         false -> text(P, Tag, [term(Info)])
     end;
 event({trace, P, Tag, A, B}) -> text(P, Tag, [term(A), " ", term(B)]).
+
+figures(Info) -> lists:join(",", [[atom_to_list(K), "=", integer_to_list(V)] || {K, V} <- lists:sort(Info)]).
 
 text(P, Tag, Texts) ->
     Who = if is_pid(P) -> pid_to_list(P); true -> port_to_list(P) end,
