@@ -118,9 +118,9 @@ chosen(Session, Request = #{probes := Probes}, Only) ->
     Warnings = lists:usort(lists:flatmap(fun(P) -> allowed(P, Request, Session, Gates) end, [#{type => events} | Read])),
     Lenient = maps:get(allow_empty, Request, false),
     Chosen = [{P, found(P, Only, Lenient, Request)} || P <- Read],
-    case [{Id, Left} || {#{type := call, id := Id}, {[], Left}} <- Chosen, not Lenient] of
+    case [{P, Left} || {P = #{type := call}, {[], Left}} <- Chosen, not Lenient] of
         [{_, [MFA | _]} | _] -> throw({dangerous, mfa_text(MFA)});
-        [{Empty, []} | _] -> throw({empty, Empty});
+        [{Empty, []} | _] -> none(Empty);
         [] -> ok
     end,
     Found = [{P, Functions} || {P, {Functions, _}} <- Chosen],

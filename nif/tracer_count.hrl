@@ -68,8 +68,8 @@ count_start(Session, Wanted, Request = #{probes := Probes}, Old) ->
 
 %% Sets the counters of what the probes mean there.
 count_set(#count{session = Session, counters = Counters, probes = Probes}, Only, Lenient) ->
-    Found = [{Id, [MFA || {MFA, _} <- element(1, found(P, Only, Lenient, #{force => true}))]} || P = #{id := Id} <- Probes],
-    [throw({empty, Id}) || {Id, []} <- Found, not Lenient],
+    Found = [{P, [MFA || {MFA, _} <- element(1, found(P, Only, Lenient, #{force => true}))]} || P <- Probes],
+    [none(P) || {P, []} <- Found, not Lenient],
     Functions = lists:usort(lists:append([F || {_, F} <- Found])),
     patterns(Session, {counters, Counters}, maps:from_keys(Functions, true), Only),
     Functions.

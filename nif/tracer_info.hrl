@@ -136,7 +136,7 @@ session_destroy(Own, Number) ->
 
 about({arm, #{probes := Probes}}, Own) ->
     case lists:usort([MFA || P <- Probes, {MFA, _} <- functions_of(P, false)]) of
-        [] -> throw({empty, 0});
+        [] -> none(hd(Probes));
         Found when length(Found) > ?INFO_MOST -> throw({too_many, length(Found), ?INFO_MOST});
         Found -> Clients = clients(), [about_one(MFA, Own, Clients) || MFA <- Found]
     end;
@@ -207,9 +207,9 @@ functions_of(Probe, Lenient) -> element(1, found(probe(Probe), all, Lenient, #{f
 %% ---- functions ----------------------------------------------------------------------------------------------------
 
 ls(After, #{probes := Probes, allow_empty := Lenient}) ->
-    All = lists:usort(lists:flatmap(fun(P = #{id := Id}) ->
+    All = lists:usort(lists:flatmap(fun(P) ->
         case functions_of(P, Lenient) of
-            [] when not Lenient -> throw({empty, Id});
+            [] when not Lenient -> none(P);
             Found -> [MFA || {MFA, _} <- Found]
         end
     end, Probes)),

@@ -143,6 +143,40 @@ near_modules(Name) ->
 near(Name, Known) ->
     Text = unicode:characters_to_list(Name),
     Long = length(Text),
-    Scored = [{string:jaro_similarity(Text, unicode:characters_to_list(K)), K} || K <- Known, abs(byte_size(K) - Long) =< 4],
+    Without = without_one(Text),
+    Scored = [{resembles(Text, Without, unicode:characters_to_list(K)), K} || K <- Known, abs(byte_size(K) - Long) =< 4],
     Close = [S || S = {Score, _} <- Scored, Score > 0.8],
     [K || {_, K} <- lists:sublist(lists:reverse(lists:sort(Close)), 3)].
+
+%% In a short name one slip of the finger is much of it.
+resembles(Text, Without, Known) ->
+    Score = string:jaro_similarity(Text, Known),
+    case Score < 0.95 andalso abs(length(Text) - length(Known)) =< 1 andalso Without -- without_one(Known) =/= Without of
+        true -> 0.95;
+        false -> Score
+    end.
+
+%% What is left of it without one of its letters, and itself.
+without_one([_, _ | _] = Text) -> [Text | [lists:sublist(Text, N) ++ lists:nthtail(N + 1, Text) || N <- lists:seq(0, length(Text) - 1)]];
+without_one(Text) -> [Text].
+
+%% That these selectors mean no function.
+-spec none(map()) -> no_return().
+none(#{select := Selectors}) ->
+    throw({empty, unicode:characters_to_binary(lists:join(" | ", lists:map(fun selector_text/1, Selectors)))}).
+
+selector_text({M, any, 0, 255}) -> pattern_text(M);
+selector_text({M, F, Low, High}) ->
+    [pattern_text(M), $:, pattern_text(F) | case {Low, High} of
+        {0, 255} -> "";
+        {A, A} -> [$/, integer_to_list(A)];
+        {_, 255} -> [$/, integer_to_list(Low), "..", $_];
+        _ -> [$/, integer_to_list(Low), "..", integer_to_list(High)]
+    end].
+
+pattern_text(any) -> "_";
+pattern_text({name, Name}) -> Name;
+pattern_text({glob, Glob}) -> Glob;
+pattern_text({re, Text}) -> ["~/", Text, "/"];
+pattern_text({application, Name}) -> ["app(", Name, ")"];
+pattern_text({behaviour, Name}) -> ["behaviour(", Name, ")"].

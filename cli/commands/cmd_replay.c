@@ -106,9 +106,12 @@ static int replay(struct ctx *ctx, const char *path, const struct replay_opts *o
     asked_init(&asked);
     asked.find_record = find_recorded;
     asked.find_data = &r;
-    bool ok = (r.source = recfile_open(path, &e));
+    bool ok = (r.source = recfile_open(path, &r.err));
     if (ok)
         read_next(&r);
+    ok = ok && r.got != SOURCE_FAILED; /* then there is nothing to be shown */
+    if (!ok)
+        e = r.err;
     ok = ok && asked_compile(&asked, &what, &none, &wheres, 0, &e) &&
          asserted_init(&asserted, asserts, &asked, view->wheres.count, &e) &&
          show_open(&show, ctx, view, "text", false, &e);

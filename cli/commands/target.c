@@ -27,6 +27,10 @@ static bool secure(struct target *t, const struct node_opts *o, struct err *e)
 bool target_init(struct target *t, const struct node_opts *o, const char *name, struct err *e)
 {
     *t = (struct target){.node = {.name = name, .port = (int)o->port, .cookie_file = o->cookie_file}};
+    if (o->port > 65535)
+        return err_set(e, ERR_USAGE, "--port takes a number up to 65535, not %lld", (long long)o->port);
+    if (o->os_pid && o->nodes.count)
+        return err_set(e, ERR_USAGE, "--node and --pid both say which node: give one of them");
     if (o->os_pid) {
         char *end;
         t->node.ospid = strtol(o->os_pid, &end, 10);

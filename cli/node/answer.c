@@ -117,8 +117,8 @@ static const struct sentence sentences[] = {
     {"seq_taken", 0, ERR_NODE, "somebody else is the system tracer of sequential tracing on the node", NULL},
     {"no_atom", 2, ERR_EMPTY, "the node does not know the atom %s, so nothing can match it", NULL},
     {"dangerous", 2, ERR_GUARD, "the tracing itself goes through %s: only its name, or --force, takes it", NULL},
-    {"empty", 2, ERR_EMPTY, "expression %s matches no function on the node", NULL},
-    {"bad_pattern", 4, ERR_USAGE, "the pattern %s is wrong: %s", NULL},
+    {"empty", 2, ERR_EMPTY, "%s matches no function on the node", NULL},
+    {"bad_pattern", 4, ERR_USAGE, "the pattern '%s' is wrong: %s", NULL},
     {"bad_spec", 2, ERR_NODE, "the node refuses the match specification for %s", NULL},
     {"bad_spec", 0, ERR_NODE, "the node cannot read the match specification", NULL},
     {"bad_request", 0, ERR_RUN, "the node does not understand the request", NULL},
@@ -137,13 +137,19 @@ static const struct sentence sentences[] = {
 
 #define PARTS 3
 
+/* Modules of Elixir as people write them. */
+static struct str plain(struct str name)
+{
+    return name.len > 7 && !memcmp(name.at, "Elixir.", 7) ? (struct str){name.at + 7, name.len - 7} : name;
+}
+
 static void part(struct etf *r, char to[200])
 {
     struct buf b = {0};
 
     answer_text(r, &b, 180);
-    strncpy(to, buf_cstr(&b), 199);
-    to[199] = 0;
+    struct str text = plain(buf_view(&b));
+    snprintf(to, 200, "%.*s", (int)text.len, text.at);
     buf_release(&b);
 }
 
@@ -156,8 +162,10 @@ static void hint_near(struct etf r, struct err *e)
 
     if (!etf_get_list(&r, &n) || !n)
         return;
-    for (size_t i = 0; i < n && etf_get_bin(&r, &name); i++)
+    for (size_t i = 0; i < n && etf_get_bin(&r, &name); i++) {
+        name = plain(name);
         buf_printf(&b, "%s%.*s", i == 0 ? "" : i + 1 < n ? ", " : " or ", (int)MIN(name.len, 120), name.at);
+    }
     err_hint(e, "did you mean %s?", buf_cstr(&b));
     buf_release(&b);
 }

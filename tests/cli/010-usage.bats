@@ -120,3 +120,20 @@ etrace() { "$ETRACE_BIN" "$@"; }
     run etrace explain --dump=everything x:y/0
     assert_failure 2
 }
+
+@test "what says which node must agree, and be one" {
+    run "$ETRACE_BIN" -n some -p 3 lists:seq/2
+    assert_failure 2
+    assert_line -n 0 'etrace: --node and --pid both say which node: give one of them'
+    run "$ETRACE_BIN" -n some --port 65536 lists:seq/2
+    assert_failure 2
+    assert_line -n 0 'etrace: --port takes a number up to 65535, not 65536'
+}
+
+@test "what is no recording is said, and no file is touched for it" {
+    echo old >"$BATS_TEST_TMPDIR/kept.svg"
+    run "$ETRACE_BIN" replay "$ETRACE_BIN" --as text -o "$BATS_TEST_TMPDIR/kept.svg"
+    assert_failure 1
+    assert_output "etrace: $ETRACE_BIN is not a recording of etrace"
+    assert_equal "$(<"$BATS_TEST_TMPDIR/kept.svg")" old
+}

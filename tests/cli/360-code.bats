@@ -88,8 +88,15 @@ values() { json_of return .value | tr '\n' ' '; }
     assert_failure 5
     assert_line -n 0 'etrace: there is no module lits on the node'
     assert_line -n 1 --partial 'hint: did you mean lists'
-    run "$ETRACE_BIN" -n "$NODE" 'qqqqqq*:f'
+    run "$ETRACE_BIN" -n "$NODE" lists:sq/2
+    assert_line -n 1 'hint: did you mean seq?'
+    run "$ETRACE_BIN" -n "$NODE" Work.Modul.get/1
+    assert_line -n 0 'etrace: there is no module Work.Modul on the node'
+    run "$ETRACE_BIN" -n "$NODE" 'qqqqqq*:f/1..2 | ~/^qqqq/:f'
     assert_failure 5
+    assert_output 'etrace: qqqqqq*:f/1..2 | ~/^qqqq/:f matches no function on the node'
+    run "$ETRACE_BIN" -n "$NODE" 'Qqqq.*'
+    assert_output 'etrace: Qqqq.* matches no function on the node'
 }
 
 @test "names that are not there do not become atoms" {
@@ -104,7 +111,8 @@ values() { json_of return .value | tr '\n' ' '; }
         run "$ETRACE_BIN" -n "$NODE" -P "no_proc_$i" work:one/1
         assert_failure 5
     done
-    assert_clean "$before" "$NODE"
+    # A client that comes while the last one's name is not free yet is given another one, which is an atom.
+    assert_clean --atoms 5 "$before" "$NODE"
 }
 
 @test "--allow-empty waits for a module that is not there yet" {
