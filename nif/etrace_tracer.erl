@@ -46,6 +46,7 @@
     armed = none,            % what is traced (tracer_arm.hrl)
     timer = none,            % of the next self-check
     worker, helper = none,   % the process for what may take long; {Ref, What} that it is at
+    next = none,             % {Id, Request}: an arming that waits for it
     namer,                   % the process that looks up names
     tally = off,             % off | frames of figures that wait for the next batches (tracer_tally.hrl)
     told = 0,                % bits of the NIF's status that the client was told of
@@ -290,7 +291,7 @@ handle({'EXIT', Client, _}, S = #s{client = Client}) ->
 handle({'DOWN', _, _, Janitor, _}, S = #s{janitor = Janitor}) ->
     finish(janitor, S);
 handle({done, Ref, Result}, S = #s{helper = {Ref, What}}) ->
-    helped(What, Result, S#s{helper = none});
+    arm_next(helped(What, Result, S#s{helper = none}));
 handle({system, Pid, Section, Tracees}, S = #s{hears = Pid}) ->
     S#s{system = {Section, Tracees}};
 handle({'DOWN', _, _, Pid, _}, S = #s{hears = Pid}) ->
@@ -299,7 +300,7 @@ handle({'DOWN', _, _, Pid, _}, S = #s{hears = Pid}) ->
 handle({'DOWN', _, _, Worker, _}, S0 = #s{worker = Worker}) ->
     S = S0#s{worker = worker_start(), helper = none},
     S#s.tracer =:= fallback orelse exclude(S#s.worker),
-    case S0#s.helper of {_, What} -> helped(What, killed, S); none -> S end;
+    arm_next(case S0#s.helper of {_, What} -> helped(What, killed, S); none -> S end);
 handle({retry, Id, Answer}, S) ->
     reply(Id, Answer, S);
 handle({ask, Id, What}, S) ->

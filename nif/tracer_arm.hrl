@@ -4,11 +4,15 @@
 %% function, and the owner has a lease to keep); the flags of processes come last, from the owner: until then nothing
 %% is traced, and a failure half-way has traced nobody.
 %%
+%% Who is armed already and asks for other probes, but of the same processes, keeps the session: only the functions whose
+%% specification changes are touched, and no event of the others is lost or comes twice.
+%%
 %% Request: #{probes => [Probe], procs => [Who], ports => [Who], flags => [atom], port_flags => [atom], kinds => Mask,
 %%            system => [{Event, Value}], seq_trace => boolean, allow_empty => boolean, unsafe => boolean, force => boolean,
-%%            tally => boolean, mark => N}
-%% mark: optional; the notice {armed, N} stands in the stream between what the session before has seen and the first event
-%% that answers the request, so that who arms again and again knows which event answers what.
+%%            tally => boolean, mark => {First, Last}}
+%% mark: optional, for who arms again and again: every event of a match specification says whose it is, by the probe's id,
+%% which goes on meaning what it meant. The notice {armed, First} stands in the stream in front of the first event that
+%% answers the request, {armed, Last}, where that is another number, behind the last one that does not.
 %% Probe: #{id, type => call|send|recv, scope => local|global|meta, select => [Selector], atoms => [Bin],
 %%          match_spec => {any, Bin} | {arity, #{Arity => Bin}}}, Bin: an encoded match specification, or `true`
 %% Who: all | existing | new | {pid, Bin} | {name, Bin} | {via, Module, EncodedName, Text} | {application, Bin} | {initial, Bin}
@@ -19,6 +23,7 @@
 
 -record(armed, {
     request,
+    worker,         % that knows the patterns: armed/2
     modules,        % #{Module => {md5, {F, A}, local | global}}: one function of each shows whether it is still traced
     builtins = [],  % [{MFA, Specification, Flags}]: what another session's trace-off could blind (gate `bif`)
     loaded = [],    % the node's modules when they were last looked at
@@ -32,22 +37,57 @@
 -define(CHECK, 1000). % ms
 -define(CHECK_MOST, 200). % modules whose patterns are looked at in one check
 
-arm(Id, _, S = #s{helper = {_, _}}) -> reply(Id, {error, busy}, S);
 arm(Id, _, S = #s{last = Last}) when Last =/= none -> reply(Id, {error, stopping}, S);
+arm(Id, Request, S = #s{helper = {_, _}, next = none}) -> S#s{next = {Id, Request}};
+arm(Id, Request, S = #s{helper = {_, _}, next = {Before, _}}) -> reply(Before, {error, busy}, S#s{next = {Id, Request}});
 arm(Id, Request, S0) ->
-    S = announce(Request, disarm(S0)),
+    S = announce(first, Request, leave(Request, S0)),
     Boot = {self(), ours(S), S#s.tracer =:= fallback, S#s.options},
-    help({arm, Id, Request}, arm, {weak(S), Request, all, Boot}, S).
+    help({arm, Id, Request}, arm, {weak(S), Request, all, Boot, S#s.armed}, S).
+
+%% What had to wait for the worker.
+arm_next(S = #s{next = {Id, Request}, helper = none}) -> arm(Id, Request, S#s{next = none});
+arm_next(S) -> S.
 
 weak(#s{session = {_, Weak}}) -> Weak.
 
-announce(#{mark := N}, S) -> meta(S, notice, [armed, N]);
-announce(_, S) -> S.
+announce(first, #{mark := {N, _}}, S) -> meta(S, notice, [armed, N]);
+announce(last, #{mark := {First, Last}}, S) when First =/= Last -> meta(S, notice, [armed, Last]);
+announce(_, _, S) -> S.
 
 %% A fresh session is the surest way to clear everything: patterns of every scope, flags, counters, breakpoints.
-disarm(S = #s{armed = none, helper = none}) -> S;
-disarm(S = #s{last = Last}) when Last =/= none -> S;
-disarm(S) -> session((destroy(S))#s{helper = none, timer = none}).
+disarm(S = #s{armed = none, helper = none}) -> S#s{next = none};
+disarm(S = #s{last = Last}) when Last =/= none -> S#s{next = none};
+disarm(S) -> session((destroy(S))#s{helper = none, timer = none, next = none}).
+
+%% Before others are armed: where they may stand beside what is armed, only what is asked for no more is left off.
+leave(Request = #{flags := Flags}, S0 = #s{armed = #armed{request = Before = #{flags := Had}}}) ->
+    case beside(Request, Before) andalso S0#s.worker =:= (S0#s.armed)#armed.worker of
+        true ->
+            S = case same([system], Request, Before) of
+                true -> S0;
+                false -> (system_stop(S0))#s{armed = (S0#s.armed)#armed{system = none}}
+            end,
+            maps:get(seq_trace, Before, false) andalso not maps:get(seq_trace, Request, false) andalso seq_stop(S),
+            S#s.tracer =:= fallback orelse [gate(S#s.tracer, How) || How <- [late, no_returns]],
+            [trace:process(S#s.session, all, false, Had -- Flags) || Had -- Flags =/= []],
+            Ports = maps:get(port_flags, Before, []) -- maps:get(port_flags, Request, []),
+            [trace:port(S#s.session, all, false, Ports) || Ports =/= []],
+            S;
+        false ->
+            disarm(S0)
+    end;
+leave(_, S) -> disarm(S).
+
+beside(Request, Before) ->
+    is_map_key(mark, Request) andalso is_map_key(mark, Before) andalso same([procs, tally], Request, Before)
+        andalso (same([ports], Request, Before) orelse lists:member([], [maps:get(ports, R, []) || R <- [Request, Before]]))
+        andalso inherited(Request) =:= inherited(Before).
+
+same(Keys, A, B) -> maps:with(Keys, A) =:= maps:with(Keys, B).
+
+%% The flags that change what becomes of processes, and not which of their events are seen.
+inherited(#{flags := Flags}) -> [F || F <- Flags, lists:member(F, [silent, set_on_spawn, set_on_first_spawn, set_on_link, set_on_first_link])].
 
 helped({arm, Id, _}, Result, S = #s{last = Last}) when Last =/= none -> % it was told to stop meanwhile
     case Result of {ok, #armed{system = Pid}, _} when is_pid(Pid) -> exit(Pid, kill); _ -> ok end,
@@ -61,12 +101,12 @@ helped({arm, Id, Request}, {ok, Armed, Answer}, S0) ->
     try flags(Request, Armed, S) of
         {Processes, Ports} ->
             Timer = erlang:start_timer(?CHECK, self(), check),
-            reply(Id, {ok, Answer#{processes => Processes, ports => Ports}}, S#s{armed = Armed, timer = Timer})
+            reply(Id, {ok, Answer#{processes => Processes, ports => Ports}}, announce(last, Request, S#s{armed = Armed, timer = Timer}))
     catch
-        throw:Reason -> reply(Id, {error, Reason}, disarm(S#s{armed = Armed}))
+        throw:Reason -> reply(Id, {error, Reason}, refused(S))
     end;
 helped({arm, Id, _}, {error, Reason}, S) ->
-    reply(Id, {error, Reason}, disarm(S#s{armed = failed}));
+    reply(Id, {error, Reason}, refused(S));
 helped({arm, Id, _}, killed, S) ->
     reply(Id, {error, max_heap_size}, disarm(S#s{armed = failed}));
 helped({answer, Id}, killed, S) ->
@@ -80,6 +120,11 @@ helped({ask, Id, What}, Result, S) ->
 helped(_, _, S) ->
     S.
 
+%% What is not taken leaves the others as they were.
+refused(S = #s{armed = #armed{}}) -> S;
+refused(S) -> disarm(S#s{armed = failed}).
+
+hears(#armed{system = Pid}, S = #s{hears = Pid}) -> S;
 hears(#armed{system = none}, S) -> S;
 hears(#armed{system = Pid}, S) ->
     monitor(process, Pid),
@@ -95,18 +140,22 @@ kinds_of(Request, S) ->
 
 %% ---- in the worker ------------------------------------------------------------------------------------------------
 
-%% Only: all, or the modules that are to be armed again.
-arm_do({Session, Request, Only, Boot = {_, _, Fallback, _}}) ->
+%% Only: all, or the modules that are to be armed again. Before: what is armed, or none.
+arm_do({Session, Request, Only, Boot = {_, _, Fallback, _}, Before}) ->
     {Read, Found, Warnings} = chosen(Session, Request, Only),
-    Calls = call_patterns(Session, Found, Only),
-    Only =:= all andalso lists:foreach(fun(Kind) -> messages(Session, Kind, [P || P = #{type := K} <- Read, K =:= Kind]) end, [send, recv]),
+    Join = case is_map_key(mark, Request) of true -> fun marked/1; false -> fun joined/1 end,
+    Calls = call_patterns(Session, Found, Only, Join),
+    Only =:= all andalso lists:foreach(fun(Kind) -> messages(Session, Kind, [P || P = #{type := K} <- Read, K =:= Kind], Join) end, [send, recv]),
     More = case Fallback of true -> [<<"without a NIF: at most 1000 events a second">>]; false -> [] end,
     Watched = watched(Request, Calls),
     Armed = case Only of
-        all -> Watched#armed{whom = whom_of(Request), system = system_start(maps:get(system, Request, []), Boot)};
+        all -> Watched#armed{whom = whom_of(Request), system = system_of(Request, Boot, Before)};
         _ -> Watched
     end,
     {ok, Armed, (counted(Found))#{warning => More ++ Warnings}}.
+
+system_of(#{system := Events}, _, #armed{system = Pid, request = #{system := Events}}) when is_pid(Pid) -> Pid;
+system_of(Request, Boot, _) -> system_start(maps:get(system, Request, []), Boot).
 
 %% {Processes, ports}
 whom_of(Request) -> {whom(maps:get(procs, Request, [all])), whom(maps:get(ports, Request, []))}.
@@ -168,15 +217,38 @@ wanted({{name, Name}, _, _, _}, Only) -> lists:any(fun(M) -> atom_to_binary(M) =
 wanted(_, _) -> true.
 
 %% Sets what was found and returns it: [{MFA, Flags, Specification}].
-call_patterns(Session, Found, Only) ->
-    Of = fun(Scope) -> merge([{Id, F} || {#{id := Id, scope := S}, F} <- Found, S =:= Scope]) end,
-    Meta = Of(meta),
-    Global = Of(global),
-    Local0 = Of(local),
+call_patterns(Session, Found, Only, Join) ->
+    Of = fun(Scope) -> maps:map(fun(_, L) -> Join(L) end, merge([{Id, F} || {#{id := Id, scope := S}, F} <- Found, S =:= Scope])) end,
+    Local0 = merge([{Id, F} || {#{id := Id, scope := local}, F} <- Found]),
+    Global0 = merge([{Id, F} || {#{id := Id, scope := global}, F} <- Found]),
     %% One function cannot have both kinds of breakpoint; the local one sees every call.
-    Local = maps:merge_with(fun(_, A, B) -> A ++ B end, Local0, maps:with(maps:keys(Local0), Global)),
-    lists:flatmap(fun({Scope, Map}) -> patterns(Session, Scope, maps:map(fun(_, L) -> joined(L) end, Map), Only) end,
-        [{local, Local}, {global, maps:without(maps:keys(Local), Global)}, {meta, Meta}]).
+    Local = maps:map(fun(_, L) -> Join(L) end, maps:merge_with(fun(_, A, B) -> A ++ B end, Local0, maps:with(maps:keys(Local0), Global0))),
+    Scopes = [{local, Local}, {global, maps:without(maps:keys(Local), Of(global))}, {meta, Of(meta)}],
+    Calls = [{MFA, Scope, Ms} || {Scope, Map} <- Scopes, {MFA, Ms} <- maps:to_list(Map)],
+    Wanted = maps:from_list([{{Scope, MFA}, Ms} || {MFA, Scope, Ms} <- Calls]),
+    Set = already(Session, Only),
+    %% While they are being set nobody knows which of them are.
+    armed(Session, maps:merge(Set, maps:map(fun(_, _) -> undefined end, Wanted))),
+    Other = [{Scope, MFA} || {Scope, MFA} <- maps:keys(Set), {Instead, S} <- [{local, global}, {global, local}], S =:= Scope,
+        is_map_key({Instead, MFA}, Wanted)],
+    [trace:function(Session, MFA, false, [Scope]) || {Scope, MFA} <- Other],
+    Here = case Only of all -> maps:without(Other, Set); _ -> #{} end,
+    lists:foreach(fun({Scope, Map}) ->
+        patterns(Session, Scope, Map, maps:from_list([{MFA, Ms} || {{S, MFA}, Ms} <- maps:to_list(Here), S =:= Scope]), Only)
+    end, Scopes),
+    armed(Session, case Only of all -> Wanted; _ -> maps:merge(Set, Wanted) end),
+    Calls.
+
+%% The patterns of the session, #{{Scope, MFA} => Specification}: what the worker has set and nobody else does. Modules that
+%% are to be armed again have none.
+already(Session, Only) ->
+    case get(function) of
+        {Session, Set} when Only =:= all -> Set;
+        {Session, Set} -> maps:filter(fun({_, {M, _, _}}, _) -> not lists:member(M, Only) end, Set);
+        _ -> #{}
+    end.
+
+armed(Session, Set) -> put(function, {Session, Set}).
 
 merge(Probes) ->
     lists:foldr(fun({Id, Found}, Acc) ->
@@ -186,7 +258,9 @@ merge(Probes) ->
 %% One probe: its own specification. Several: the clauses of all in their order, each saying whose it is, for the client
 %% reads an event as the probe asked that it answers.
 joined([{_, Ms}]) -> Ms;
-joined(Many) -> [marked(Id, Clause) || {Id, Ms} <- Many, Clause <- clauses(Ms)].
+joined(Many) -> marked(Many).
+
+marked(Many) -> [marked(Id, Clause) || {Id, Ms} <- Many, Clause <- clauses(Ms)].
 
 clauses(true) -> [{'_', [], []}];
 clauses(Ms) -> Ms.
@@ -203,38 +277,41 @@ mark(_, Action) -> Action.
 
 %% Each call costs the VM a round through all schedulers, so few calls: a default for every module together, then for
 %% a module, then single functions, whichever sum is least.
-patterns(_, _, Map, _) when map_size(Map) =:= 0 -> [];
-patterns(Session, Scope, Map, Only) ->
-    Modules = maps:groups_from_list(fun({{M, _, _}, _}) -> M end, maps:to_list(Map)),
+%% Already: what is set there; what stays as it is is not touched, not even for a moment.
+patterns(_, _, Map, Already, _) when map_size(Map) =:= 0, map_size(Already) =:= 0 -> ok;
+patterns(Session, Scope, Map, Already, Only) ->
+    ByModule = fun(M) -> maps:groups_from_list(fun({{Module, _, _}, _}) -> Module end, maps:to_list(M)) end,
+    Wanted = ByModule(Map),
+    Has = ByModule(Already),
+    Modules = lists:usort(maps:keys(Wanted) ++ maps:keys(Has)),
     Set = fun(MFA, Ms) ->
         try trace:function(Session, MFA, Ms, case Scope of {counters, List} -> List; _ -> [Scope] end)
         catch error:_ -> throw({bad_spec, mfa_text(MFA)})
         end
     end,
     Common = common([Ms || {_, Ms} <- maps:to_list(Map)]),
-    {Off, _} = plan(Modules, maps:keys(Modules), Scope, false),
-    {On, _} = case Only =:= all andalso maps:size(Modules) > 20 of
-        true -> plan(Modules, erlang:loaded(), Scope, Common);
+    {Off, _} = plan(Wanted, Has, Modules, Scope, false),
+    {On, _} = case Only =:= all andalso map_size(Has) =:= 0 andalso length(Modules) > 20 of
+        true -> plan(Wanted, Has, erlang:loaded(), Scope, Common);
         false -> {Off + 1, []}
     end,
-    {Default, Over} = if On + 1 < Off -> {Common, erlang:loaded()}; true -> {false, maps:keys(Modules)} end,
+    {Default, Over} = if On + 1 < Off -> {Common, erlang:loaded()}; true -> {false, Modules} end,
     Default =:= false orelse Set({'_', '_', '_'}, Default),
-    {_, Steps} = plan(Modules, Over, Scope, Default),
-    lists:foreach(fun({MFA, Ms}) -> Set(MFA, Ms) end, lists:reverse(Steps)), % a whole module before what differs in it
-    [{MFA, Scope, Ms} || {MFA, Ms} <- maps:to_list(Map)].
+    {_, Steps} = plan(Wanted, Has, Over, Scope, Default),
+    lists:foreach(fun({MFA, Ms}) -> Set(MFA, Ms) end, lists:reverse(Steps)). % a whole module before what differs in it
 
-%% {How many calls, the calls with the last one first}, when `Default` is already set for every function.
-plan(Modules, Over, Scope, Default) ->
+%% {How many calls, the calls with the last one first}, when every function has what it has already, else `Default`.
+plan(Wanted, Already, Over, Scope, Default) ->
     lists:foldl(fun(M, {N, Steps}) ->
-        Wanted = maps:get(M, Modules, []),
-        Has = maps:from_list(Wanted),
-        Others = [{MFA, false} || {F, A} <- listed(M, Scope), MFA <- [{M, F, A}], not is_map_key(MFA, Has)],
-        All = Wanted ++ Others,
-        Singles = fun(Now) -> [Step || Step = {_, Ms} <- All, Ms =/= Now] end,
-        Plain = Singles(Default),
+        Want = maps:get(M, Wanted, []),
+        Has = maps:from_list(maps:get(M, Already, [])),
+        None = maps:from_keys([{M, F, A} || {F, A} <- listed(M, Scope)] ++ maps:keys(Has), false),
+        All = maps:to_list(maps:merge(None, maps:from_list(Want))),
+        Plain = [Step || Step = {MFA, Ms} <- All, Ms =/= maps:get(MFA, Has, Default)],
         Mine = common([Ms || {_, Ms} <- All]),
-        Whole = [{{M, '_', '_'}, Mine} | Singles(Mine)],
-        Best = case length(Whole) < length(Plain) of true -> Whole; false -> Plain end,
+        Whole = [{{M, '_', '_'}, Mine} | [Step || Step = {_, Ms} <- All, Ms =/= Mine]],
+        Kept = [Ms || {MFA, Ms} <- All, is_map_key(MFA, Has), Ms =/= Mine, Ms =/= false],
+        Best = case length(Whole) < length(Plain) andalso Kept =:= [] of true -> Whole; false -> Plain end,
         {N + length(Best), lists:reverse(Best, Steps)}
     end, {0, []}, Over).
 
@@ -243,9 +320,9 @@ common(List) ->
     {_, Most} = maps:fold(fun(X, N, Best = {Max, _}) -> if N > Max -> {N, X}; true -> Best end end, {0, false}, Counts),
     Most.
 
-messages(_, _, []) -> ok;
-messages(Session, Kind, Probes) ->
-    Ms = joined([{Id, M} || #{id := Id, match_spec := {any, M}} <- Probes]),
+messages(_, _, [], _) -> ok;
+messages(Session, Kind, Probes, Join) ->
+    Ms = Join([{Id, M} || #{id := Id, match_spec := {any, M}} <- Probes]),
     try trace:Kind(Session, Ms, []) catch error:_ -> throw({bad_spec, atom_to_binary(Kind)}) end.
 
 mfa_text({M, F, A}) ->
@@ -289,7 +366,7 @@ watched(Request, Calls) ->
     Specs = lists:usort([Ms || {_, _, Ms} <- Calls]),
     Builtins = [Call || Call = {{M, F, A}, _, _} <- Calls, erlang:is_builtin(M, F, A)],
     Heard = not lists:member(silent, maps:get(flags, Request)), % a process may be mute from the beginning
-    #armed{request = Request, modules = Modules, loaded = lists:usort(erlang:loaded()), builtins = lists:sublist(Builtins, 50),
+    #armed{request = Request, worker = self(), modules = Modules, loaded = lists:usort(erlang:loaded()), builtins = lists:sublist(Builtins, 50),
         early = Heard andalso lists:all(fun accepts/1, Specs),
         returns = case Heard of true -> returns(Specs); false -> some end}.
 
@@ -370,7 +447,7 @@ changed(Session, M, {Md5, FA, Scope}, Close) ->
 
 again(_, _, [], _) -> #{};
 again(Session, Request, Mods, Boot) ->
-    {ok, #armed{modules = Modules}, _} = arm_do({Session, Request#{allow_empty => true}, Mods, Boot}),
+    {ok, #armed{modules = Modules}, _} = arm_do({Session, Request#{allow_empty => true}, Mods, Boot, none}),
     Modules.
 
 traced(Session, M, {F, A}, meta) ->

@@ -151,9 +151,12 @@ bool asked_compile(struct asked *p, const struct what_opts *what, const struct t
     opt.nlets = what->lets.count;
     if (!read_records(p, &what->records, &opt, e))
         return false;
-    for (size_t i = 0; i < texts->count; i++)
-        if (!add(p, &opt, (struct str){texts->items[i], strlen(texts->items[i])}, e))
+    for (size_t i = 0; i < texts->count; i++) {
+        size_t before = p->count;
+        if (texts->items[i] && !add(p, &opt, (struct str){texts->items[i], strlen(texts->items[i])}, e))
             return false;
+        opt.number += texts->items[i] ? p->count - before : 1;
+    }
     p->wheres = mem_zalloc((wheres->count + 1) * sizeof(*p->wheres));
     for (; p->nwheres < wheres->count; p->nwheres++) {
         const char *text = wheres->items[p->nwheres];
@@ -209,12 +212,12 @@ static void arm_match_spec(struct arming *a, const struct spec *s)
         arm_spec_arity(&a->arm, n, encoded(a, spec_match_spec_for(s, n, &a->arena)));
 }
 
-static void arm_spec(struct arming *a, const struct spec *s, int id)
+static void arm_spec(struct arming *a, const struct spec *s)
 {
     static const enum arm_kind kinds[] = {[SPEC_CALL] = ARM_CALL, [SPEC_SEND] = ARM_SEND, [SPEC_RECV] = ARM_RECV};
     static const enum arm_scope scopes[] = {[SPEC_LOCAL] = ARM_LOCAL, [SPEC_GLOBAL] = ARM_GLOBAL, [SPEC_META] = ARM_META};
 
-    arm_probe(&a->arm, id, kinds[s->kind], scopes[s->scope]);
+    arm_probe(&a->arm, (int)s->number, kinds[s->kind], scopes[s->scope]);
     for (size_t i = 0; i < s->nselectors; i++) {
         const struct selector *sel = &s->selectors[i];
         arm_select(&a->arm, asked_pattern(&sel->module), asked_pattern(&sel->function), sel->arity_lo, sel->arity_hi);
@@ -379,7 +382,7 @@ bool asked_arm(const struct asked *p, const struct what_opts *what, const struct
         if (s->kind == SPEC_EVENT)
             arm_event(&a, s);
         else
-            arm_spec(&a, s, (int)i);
+            arm_spec(&a, s);
     }
     bool ok = arm_whom(&a, what, wanted, e);
     if ((wanted & SPEC_F_CALL) && (no_args || how.figures))
@@ -399,7 +402,7 @@ bool asked_arm(const struct asked *p, const struct what_opts *what, const struct
         arm_unsafe(&a.arm);
     if (what->allow_empty)
         arm_allow_empty(&a.arm);
-    if (how.mark)
+    if (how.mark.first)
         arm_mark(&a.arm, how.mark);
     if (what->force)
         arm_force(&a.arm);

@@ -32,7 +32,10 @@ void asked_release(struct asked *p);
 /* Adds the words and the texts of the -f files, which can be read but once, to *ret; its owner releases it and the arena. */
 bool asked_texts(const struct what_opts *what, const struct texts *words, struct arena *a, struct texts *ret, struct err *e);
 
-/* Compiles the texts (and -e filters) for that OTP release; 0: none in particular. To be called once. */
+/*
+ * Compiles the texts (and -e filters) for that OTP release; 0: none in particular. To be called once. A text that is NULL
+ * stands for a spec that is no more: those behind it keep their numbers.
+ */
 bool asked_compile(struct asked *p, const struct what_opts *what, const struct texts *texts, const struct texts *wheres,
                    int otp, struct err *e);
 
@@ -44,7 +47,7 @@ void asked_warn(const struct asked *p, struct ctx *ctx);
 
 struct asked_how {
     bool figures;  /* nothing but figures of calls is shown, so the node may count instead of sending */
-    uint64_t mark; /* arm_mark(); 0: none */
+    struct arm_mark mark;
 };
 
 /* Appends what arm_request() takes for that node; its name and creation give local pids in expressions their meaning. */

@@ -344,7 +344,7 @@ static bool arm_all(struct live *l, struct err *e)
         if (p->over || l->back[i] != BACK_NOT)
             continue;
         peers_keep(&l->run.peers);
-        if (run_arm_peer(&l->run, p, l->o->what, &l->texts, 0, e))
+        if (run_arm_peer(&l->run, p, l->o->what, &l->texts, (struct arm_mark){0}, e))
             wait_armed(l);
         else if (may_lack(l, e))
             is_without(l, p, e);
@@ -366,7 +366,7 @@ static void arm_again(struct live *l, struct peer *p)
 
     what.allow_empty = true;
     l->back[p->index] = BACK_ARMING;
-    if (!run_arm_peer(&l->run, p, &what, &l->texts, 0, &e) && l->back[p->index] == BACK_ARMING && !l->stopping)
+    if (!run_arm_peer(&l->run, p, &what, &l->texts, (struct arm_mark){0}, &e) && l->back[p->index] == BACK_ARMING && !l->stopping)
         on_refused(l, p, &e);
 }
 

@@ -288,6 +288,7 @@ static bool add_cluster(struct peers *ps, const struct node_opts *o, const struc
 
 static void keep_options(struct peers *ps, const struct session_options *session)
 {
+    free(ps->redact);
     ps->options = *session;
     ps->redact = mem_alloc((session->nredact + 1) * sizeof(*ps->redact));
     if (session->nredact)
@@ -335,47 +336,44 @@ void peers_close(struct peers *ps)
     *ps = (struct peers){0};
 }
 
-/* The name as it was given may lack its host, and a node may call its host otherwise. */
-static bool is_called(const struct peer *p, const char *name, const char *full)
+/* The name as it was given may lack its host. */
+static bool is_called(const struct peer *p, const char *name)
 {
-    const char *own = p->session ? session_node(p->session)->name : "";
+    const char *own = peer_name(p) ? peer_name(p) : "";
     size_t len = strlen(name);
 
-    return !strcmp(own, full) || (!strchr(name, '@') && !strncmp(own, name, len) && own[len] == '@');
+    return !strcmp(own, name) || (!strchr(name, '@') && !strncmp(own, name, len) && own[len] == '@');
 }
 
-/* Its old place, or a new one. NULL: it is attached already, or there are too many. */
-static struct peer *place(struct peers *ps, const char *name, const char *full, struct err *e)
+static bool is_free(const struct peer *p)
 {
-    for (size_t i = 0; i < ps->count; i++) {
+    return p->over && !p->away && !p->session && !p->knock;
+}
+
+/* Its old place, or one that nobody has. NULL: it is attached already, or there are too many. */
+static struct peer *place(struct peers *ps, const char *name, struct err *e)
+{
+    for (size_t i = 0; name && i < ps->count; i++) {
         struct peer *p = &ps->items[i];
-        if (!is_called(p, name, full))
+        if (!is_called(p, name))
             continue;
-        if (p->over)
+        if (p->over && !p->knock)
             return p;
-        err_set(e, ERR_USAGE, "%s is attached already", full);
+        err_set(e, ERR_USAGE, p->knock ? "%s is being attached to" : "%s is attached already", name);
         return NULL;
     }
+    for (size_t i = 0; i < ps->count; i++)
+        if (is_free(&ps->items[i]))
+            return &ps->items[i];
     return next_place(ps, e);
 }
 
-static struct session *open_more(struct peers *ps, const struct target *target, const struct session_options *session, struct peer **ret,
-                                 struct err *e)
-{
-    const char *name = target->node.name;
-    char full[NODE_NAME_MAX + 1];
-    int port = target->node.port;
-    struct peer *p;
+static void on_answer(void *owner);
 
-    if (!node_resolve(&target->node, full, &port, e) || !(p = place(ps, name ? name : full, full, e)))
-        return NULL;
-    struct session_handlers handlers = session_handlers(p);
-    handlers.ready = on_ready;
-    struct session *s = session_open(&target->node, session, &handlers, e);
-    if (!s)
-        ps->count -= !p->session;
-    *ret = p;
-    return s;
+static void await_answer(struct peer *p)
+{
+    p->answer = (struct loop_fd){.fd = knock_fd(p->knock), .want_read = true, .ready = on_answer, .owner = p};
+    loop_add(&p->peers->ctx->loop, &p->answer);
 }
 
 struct peer *peers_attach(struct peers *ps, const struct node_opts *o, const char *name, const struct session_options *session,
@@ -383,23 +381,34 @@ struct peer *peers_attach(struct peers *ps, const struct node_opts *o, const cha
 {
     struct target *target = mem_zalloc(sizeof(*target));
     char *own = name ? mem_strndup(name, strlen(name)) : NULL;
-    struct peer *p;
-    struct session *s = target_init(target, o, own, e) ? open_more(ps, target, session, &p, e) : NULL;
+    struct peer *p = target_init(target, o, own, e) ? place(ps, own, e) : NULL;
+    struct knock *knock = p ? knock_start(&target->node) : NULL;
 
-    if (!s) {
+    if (!knock) {
+        if (p)
+            err_set(e, ERR_RUN, "cannot start a thread to connect to %s", own ? own : "a node");
         target_free(target);
         free(own);
         return NULL;
     }
+    keep_options(ps, session);
     session_close(p->session);
     target_free(p->target);
     free(p->name);
-    p->session = s;
+    p->session = NULL;
     p->target = target;
     p->name = own;
-    p->over = false;
-    peer_listen(p);
+    p->knock = knock;
+    await_answer(p);
     return p;
+}
+
+static void give_up(struct peer *p)
+{
+    p->away = false;
+    loop_remove(&p->peers->ctx->loop, &p->answer);
+    knock_free(p->knock);
+    p->knock = NULL;
 }
 
 void peer_detach(struct peer *p)
@@ -407,6 +416,8 @@ void peer_detach(struct peer *p)
     struct err e;
 
     loop_remove(&p->peers->ctx->loop, &p->fd);
+    if (p->knock)
+        give_up(p);
     if (p->over)
         return;
     p->over = true;
@@ -436,6 +447,21 @@ static void stays_away(struct peer *p, const struct err *e)
     p->why = *e;
 }
 
+/* Under another name that it was given. */
+static bool is_twice(const struct peer *p, struct err *e)
+{
+    const struct peers *ps = p->peers;
+
+    for (size_t i = 0; !p->away && i < ps->count; i++) {
+        const struct peer *other = &ps->items[i];
+        if (other != p && !other->over && !strcmp(peer_name(other), peer_name(p))) {
+            err_set(e, ERR_USAGE, "%s is attached already", peer_name(p));
+            return true;
+        }
+    }
+    return false;
+}
+
 static void on_answer(void *owner)
 {
     struct peer *p = owner;
@@ -443,26 +469,27 @@ static void on_answer(void *owner)
     struct node_conn conn;
     struct err e;
 
+    handlers.ready = p->away ? NULL : on_ready;
     bool ok = knock_answer(p->knock, &conn, &e);
     loop_remove(&p->peers->ctx->loop, &p->answer);
     knock_free(p->knock);
     p->knock = NULL;
     p->session = ok ? session_open_on(&conn, &p->peers->options, &handlers, &e) : NULL;
-    if (!p->session) {
+    if (p->session && is_twice(p, &e)) {
+        session_close(p->session);
+        p->session = NULL;
+    }
+    if (!p->session && p->away) {
         stays_away(p, &e);
+        return;
+    }
+    if (!p->session) {
+        p->peers->handlers.failed(p->peers->handlers.data, p, &e);
         return;
     }
     *p->why.text = 0;
     p->over = p->away = false;
     peer_listen(p);
-}
-
-static void give_up(struct peer *p)
-{
-    p->away = false;
-    loop_remove(&p->peers->ctx->loop, &p->answer);
-    knock_free(p->knock);
-    p->knock = NULL;
 }
 
 /* Until it is tried again; -1: it is being tried. */
@@ -480,8 +507,7 @@ static int64_t seek(struct peer *p)
     p->knock = knock_start(&p->target->node);
     if (!p->knock)
         return p->next;
-    p->answer = (struct loop_fd){.fd = knock_fd(p->knock), .want_read = true, .ready = on_answer, .owner = p};
-    loop_add(&p->peers->ctx->loop, &p->answer);
+    await_answer(p);
     return -1;
 }
 
@@ -552,7 +578,7 @@ void peers_stop(struct peers *ps)
 
     for (size_t i = 0; i < ps->count; i++) {
         struct peer *p = &ps->items[i];
-        if (p->away)
+        if (p->knock || p->away)
             give_up(p);
         if (!p->over && session_state(p->session) == SESSION_BOOTING)
             over(p); /* it cleans up by itself */

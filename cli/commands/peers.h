@@ -23,7 +23,7 @@ struct peer {
     bool away; /* --reattach: not there, but may come */
     char *name; /* as it was given, in full once it was attached to */
     struct target *target;
-    struct knock *knock;   /* at work while it is away */
+    struct knock *knock;   /* at work while it is away, or being attached to */
     struct loop_fd answer;
     int64_t next; /* try */
     struct err why; /* it could not be attached to, the last time */
@@ -47,7 +47,7 @@ struct peers {
     struct peers_handlers handlers;
     struct peer *items; /* room for PEERS_MAX; they stay where they are */
     size_t count;
-    struct session_options options; /* for those who come back */
+    struct session_options options; /* for those who come later */
     struct str *redact;
     struct listed *listing; /* where an answer goes, while a node is asked whom it is connected to */
 };
@@ -63,8 +63,8 @@ bool peers_open(struct peers *ps, const struct node_opts *o, const struct sessio
 void peers_close(struct peers *ps); /* at once; accepts what failed to open, and what never began */
 
 /*
- * One more node while the others run: connects, and the rest goes by the loop, until ready() or failed(). A node that was
- * there before gets its old place. NULL: it cannot be reached.
+ * One more node while the others run: all of it goes by the loop, until ready() or failed(), which has no session where there
+ * was no connection. A node that was there before gets its old place. NULL: it is attached already, or there are too many.
  */
 struct peer *peers_attach(struct peers *ps, const struct node_opts *o, const char *name, const struct session_options *session,
                           struct err *e);

@@ -164,7 +164,7 @@ void run_close(struct run *r)
 
 /* ---- arming ---- */
 
-bool run_arm_peer(struct run *r, struct peer *p, const struct what_opts *what, const struct texts *texts, uint64_t mark,
+bool run_arm_peer(struct run *r, struct peer *p, const struct what_opts *what, const struct texts *texts, struct arm_mark mark,
                   struct err *e)
 {
     struct asked_how how = {.figures = r->figures, .mark = mark};
@@ -194,7 +194,7 @@ static bool is_ready(const struct peer *p)
     return !p->over && session_state(p->session) == SESSION_READY;
 }
 
-bool run_arm(struct run *r, const struct what_opts *what, const struct texts *texts, uint64_t mark, struct err *e)
+bool run_arm(struct run *r, const struct what_opts *what, const struct texts *texts, struct arm_mark mark, struct err *e)
 {
     for (size_t i = 0; i < r->peers.count; i++)
         if (is_ready(&r->peers.items[i]) && !run_arm_peer(r, &r->peers.items[i], what, texts, mark, e))

@@ -50,11 +50,12 @@ struct peer *run_attach(struct run *r, const struct node_opts *node, const char 
 void run_close(struct run *r); /* at once; accepts what failed to open */
 
 /*
- * Prepares (prepare.h), waiting for each node, and asks the nodes to trace that and nothing else; a dry run ends there. `mark`
- * (0: none) comes back in the stream of events as the notice `armed`, in front of the first event that answers. false: nothing was sent to this node and those behind it.
+ * Prepares (prepare.h), waiting for each node, and asks the nodes to trace that and nothing else; a dry run ends there. With a
+ * mark (arm.h) what is traced already, and goes on, is not touched, however soon it is called again. false: nothing was sent
+ * to this node and those behind it.
  */
-bool run_arm(struct run *r, const struct what_opts *what, const struct texts *texts, uint64_t mark, struct err *e);
-bool run_arm_peer(struct run *r, struct peer *p, const struct what_opts *what, const struct texts *texts, uint64_t mark,
+bool run_arm(struct run *r, const struct what_opts *what, const struct texts *texts, struct arm_mark mark, struct err *e);
+bool run_arm_peer(struct run *r, struct peer *p, const struct what_opts *what, const struct texts *texts, struct arm_mark mark,
                   struct err *e);
 void run_disarm(struct run *r);
 

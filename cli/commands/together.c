@@ -45,9 +45,23 @@ static enum pipeline_status note(struct together *t, const struct peer *p, uint3
 
     buf_add(&b, &n, sizeof(n));
     print_safe(&b, (struct str){text, strlen(text)});
-    enum pipeline_status s = pipeline_note(t->pipeline, p->index, buf_view(&b), e);
+    enum pipeline_status s = PIPELINE_MORE;
+    if (t->keep && what != ETW_NOTE_MARK)
+        t->keep(t->data, p->index, buf_view(&b));
+    else
+        s = pipeline_note(t->pipeline, p->index, buf_view(&b), e);
     buf_release(&b);
     return s;
+}
+
+void together_show(struct together *t, struct pipeline *p)
+{
+    t->pipeline = p;
+    for (size_t i = 0; i < PEERS_MAX; i++) {
+        struct together_node *n = &t->nodes[i];
+        n->handed = n->freed = 0;
+        memset(n->past, 0, sizeof(n->past));
+    }
 }
 
 /* ---- clocks ---- */

@@ -27,6 +27,9 @@ struct together {
     struct ctx *ctx;
     struct peers *peers;
     struct pipeline *pipeline;
+    /* May be set after together_init(): takes the notes on clocks, goings and comings instead of the pipeline, which gets them so. */
+    void (*keep)(void *data, unsigned node, struct str note);
+    void *data;
     struct together_node nodes[PEERS_MAX];
     int64_t wall; /* ns: this host's wall clock is its monotonic one and this, as it was at the beginning */
     int64_t slot; /* loop_now() time of the next */
@@ -34,6 +37,8 @@ struct together {
 };
 
 void together_init(struct together *t, struct ctx *ctx, struct peers *ps, struct pipeline *p);
+
+void together_show(struct together *t, struct pipeline *p); /* another pipeline, to which nothing was handed yet */
 
 /* Measures the clocks of all, waiting for each. */
 bool together_begin(struct together *t, struct err *e);

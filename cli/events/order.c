@@ -39,16 +39,15 @@ struct order {
     struct strand *given; /* whose head the caller has */
     struct str borrowed;
     size_t queued;
-    bool at_once, ending, failed;
+    bool ending, failed;
     uint64_t where;
 };
 
-struct order *order_new(struct funs *funs, bool at_once)
+struct order *order_new(struct funs *funs)
 {
     struct order *o = mem_zalloc(sizeof(*o));
 
     o->funs = funs;
-    o->at_once = at_once;
     return o;
 }
 
@@ -101,6 +100,11 @@ static void enqueue(struct order *o, struct strand *s, struct str bytes, bool no
     o->queued += bytes.len;
 }
 
+static int64_t plus(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+
 static bool out_of_range(struct err *e)
 {
     return err_set(e, ERR_RUN, "malformed events: a node's number out of range");
@@ -139,6 +143,14 @@ bool order_note(struct order *o, unsigned node, struct str bytes, struct err *e)
     return true;
 }
 
+void order_passed(struct order *o, unsigned node, int64_t mono, int64_t wall)
+{
+    struct strand *s = node < o->count ? o->strands[node] : NULL;
+
+    if (s && s->state == STATE_OPEN && !s->first && !s->loaded)
+        s->passed = mono == INT64_MAX ? mono : MAX(s->passed, s->node->aligned ? plus(mono, s->offset) : wall);
+}
+
 void order_end(struct order *o)
 {
     o->ending = true;
@@ -148,11 +160,6 @@ void order_end(struct order *o)
 }
 
 /* ---- a node's next event ---- */
-
-static int64_t plus(int64_t a, int64_t b)
-{
-    return (int64_t)((uint64_t)a + (uint64_t)b);
-}
 
 static void close_strand(struct strand *s)
 {
@@ -293,7 +300,7 @@ enum order_got order_next(struct order *o, struct event **ret, unsigned *ret_nod
 {
     struct strand *first = NULL;
     int64_t passed = INT64_MAX;
-    bool freed = o->at_once || o->ending || o->queued > QUEUED_MAX;
+    bool freed = o->ending || o->queued > QUEUED_MAX;
 
     if (o->failed) {
         err_set(e, ERR_RUN, "malformed events: nothing can follow them");

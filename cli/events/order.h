@@ -22,7 +22,7 @@
 
 struct order;
 
-struct order *order_new(struct funs *funs, bool at_once); /* at_once: no event waits for another node */
+struct order *order_new(struct funs *funs);
 void order_free(struct order *o);
 
 /* Says that this node is to come, so that the others wait for it. False: its number is out of range. */
@@ -30,6 +30,8 @@ bool order_expect(struct order *o, unsigned node);
 /* `where` is kept for order_where(). */
 bool order_batch(struct order *o, unsigned node, struct str bytes, uint64_t where, struct err *e);
 bool order_note(struct order *o, unsigned node, struct str bytes, struct err *e);
+/* Whatever still comes of the node is not older than this, as who has its batches knows besides; INT64_MAX: nothing comes. */
+void order_passed(struct order *o, unsigned node, int64_t mono, int64_t wall);
 void order_end(struct order *o); /* nothing follows; a later batch begins its node anew */
 
 enum order_got {

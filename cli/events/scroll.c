@@ -20,13 +20,19 @@ struct piece {
     char data[];
 };
 
+struct marked {
+    uint64_t mark;
+    int64_t mono_ns;
+};
+
 struct scroll_node {
     struct merge *merge;
     struct alone alone;
     uint64_t seen; /* given out in pieces, with what was lost */
     uint64_t lost[ETW_LOSSES];
-    uint64_t mark; /* told by the node; its first event has not come; 0: none */
-    int64_t marked_ns;
+    struct marked *marks; /* told by the node, in their order; no event from behind them has come */
+    size_t nmarks, marks_cap;
+    struct buf clock; /* the latest note on it, for readers that come later */
     bool anew;
 };
 
@@ -75,6 +81,8 @@ void scroll_free(struct scroll *s)
         if (s->nodes[i]) {
             merge_free(s->nodes[i]->merge);
             alone_release(&s->nodes[i]->alone);
+            free(s->nodes[i]->marks);
+            buf_release(&s->nodes[i]->clock);
             free(s->nodes[i]);
         }
     funs_release(&s->funs);
@@ -209,15 +217,19 @@ static void take_event(struct scroll *s, unsigned index, const struct event *e)
 
     if (e->kind == ETW_NOTICE && wire_is_atom(&e->env, e->terms.at, "armed")) {
         if (wire_int(wire_skip(e->terms.at), &mark) && mark > 0) {
-            n->mark = (uint64_t)mark;
-            n->marked_ns = e->mono_ns;
+            n->marks = mem_grow(n->marks, &n->marks_cap, n->nmarks + 1, sizeof(*n->marks));
+            n->marks[n->nmarks++] = (struct marked){(uint64_t)mark, e->mono_ns};
         }
         return;
     }
     /* The owner's own frames come out ahead of time; what was held back is still of what was asked for before. */
-    if (n->mark && event_is_traced(e) && e->mono_ns >= n->marked_ns) {
-        use_specs(s, n->mark);
-        n->mark = 0;
+    size_t passed = 0;
+    while (passed < n->nmarks && event_is_traced(e) && e->mono_ns >= n->marks[passed].mono_ns)
+        passed++;
+    if (passed) {
+        use_specs(s, n->marks[passed - 1].mark);
+        n->nmarks -= passed;
+        memmove(n->marks, n->marks + passed, n->nmarks * sizeof(*n->marks));
     }
     alone_add(&n->alone, e);
     if (alone_full(&n->alone))
@@ -235,22 +247,50 @@ static bool drain(struct scroll *s, unsigned index, struct err *e)
     return got == MERGE_DRY;
 }
 
-bool scroll_batch(struct scroll *s, unsigned node, struct str bytes, struct err *e)
+static struct scroll_node *meet(struct scroll *s, unsigned node)
 {
-    if (node >= NODES)
-        return err_set(e, ERR_RUN, "malformed events: a node's number out of range");
     if (!s->nodes[node]) {
         s->nodes[node] = mem_zalloc(sizeof(*s->nodes[node]));
         s->nodes[node]->merge = merge_new(node, &s->funs);
         alone_init(&s->nodes[node]->alone);
     }
+    return s->nodes[node];
+}
+
+void scroll_note(struct scroll *s, unsigned node, struct str bytes)
+{
+    struct etw_note note;
+
+    if (node >= NODES || bytes.len < sizeof(note))
+        return;
+    memcpy(&note, bytes.at, sizeof(note));
+    struct scroll_node *n = meet(s, node);
+    if (note.what == ETW_NOTE_CLOCK) {
+        buf_clear(&n->clock);
+        buf_str(&n->clock, bytes);
+    } else if (note.what == ETW_NOTE_DOWN) {
+        buf_clear(&n->clock);
+    }
+    append(s, piece_new(SOURCE_NOTE, node, bytes));
+}
+
+bool scroll_passed(const struct scroll *s, unsigned node, int64_t *ret_mono, int64_t *ret_wall)
+{
+    return node < NODES && s->nodes[node] && merge_passed(s->nodes[node]->merge, ret_mono, ret_wall);
+}
+
+bool scroll_batch(struct scroll *s, unsigned node, struct str bytes, struct err *e)
+{
+    if (node >= NODES)
+        return err_set(e, ERR_RUN, "malformed events: a node's number out of range");
+    meet(s, node);
     struct merge *m = s->nodes[node]->merge;
     if (merge_begins_anew(m, bytes)) {
         merge_end(m);
         if (!drain(s, node, e))
             return false;
         s->nodes[node]->anew = true;
-        s->nodes[node]->mark = 0;
+        s->nodes[node]->nmarks = 0;
     }
     return merge_batch(m, bytes, e) && drain(s, node, e);
 }
@@ -268,6 +308,7 @@ void scroll_counts(const struct scroll *s, struct scroll_counts *ret)
 struct reader_node {
     uint64_t seq;
     uint64_t seen, lost[ETW_LOSSES];             /* left out: taken away from every count */
+    bool timed;                                  /* its clock is known */
     uint64_t expect, expect_lost[ETW_LOSSES];    /* the counts behind what was read last */
 };
 
@@ -348,6 +389,18 @@ static enum source_got reader_next(struct source *source, struct source_item *re
         return SOURCE_ITEM;
     }
     struct reader_node *n = &r->nodes[p->node];
+    const struct buf *clock = &s->nodes[p->node]->clock;
+    if (p->type == SOURCE_NOTE) {
+        r->next++;
+        n->timed = true;
+        *ret = (struct source_item){SOURCE_NOTE, p->node, {p->data, p->bytes}, 0};
+        return SOURCE_ITEM;
+    }
+    if (!n->timed && clock->len) {
+        n->timed = true;
+        *ret = (struct source_item){SOURCE_NOTE, p->node, buf_view(clock), 0};
+        return SOURCE_ITEM;
+    }
     r->missed += n->seq ? p->seen - n->expect : 0;
     leave_out(n, p);
     if (p->anew && n->seq) {

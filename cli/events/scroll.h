@@ -19,6 +19,8 @@ void scroll_clear(struct scroll *s); /* forgets what was seen; what comes next i
 
 /* A batch as it came. false: it is malformed, e says where; the node's next must be one that begins anew. */
 bool scroll_batch(struct scroll *s, unsigned node, struct str bytes, struct err *e);
+/* A note on a node, as a recording has it (struct etw_note and a text). */
+void scroll_note(struct scroll *s, unsigned node, struct str bytes);
 /* `bytes` as recfile_spec_add() made them. */
 void scroll_specs(struct scroll *s, uint64_t mark, struct str bytes);
 
@@ -26,6 +28,9 @@ void scroll_specs(struct scroll *s, uint64_t mark, struct str bytes);
 struct source *scroll_read(struct scroll *s, bool from_now);
 uint64_t scroll_missed(const struct source *reader); /* events that were dropped before it came to them */
 size_t scroll_ahead(const struct source *reader);    /* bytes that it has not read yet */
+
+/* Whatever still comes of the node is not older than this; false: nothing is known. */
+bool scroll_passed(const struct scroll *s, unsigned node, int64_t *ret_mono, int64_t *ret_wall);
 
 struct scroll_counts {
     size_t bytes;            /* kept */

@@ -35,6 +35,9 @@ void repl_step(struct repl *r, int64_t until)
     repl_print(r);
     if (r->pending.len && !r->held && !out_backlog(r->ctx->out))
         more = true;
+    int64_t order = r->live && !r->live->done && !r->paused ? together_next(&r->together) : -1;
+    if (order >= 0)
+        until = until < 0 ? order : MIN(until, order);
     loop_step(&r->ctx->loop, more ? 0 : until);
 }
 
@@ -287,23 +290,14 @@ static bool attach_all(struct repl *r, struct err *e)
     const char *otherwise = getenv("ETRACE_NODE");
     bool named = r->node.nodes.count || r->node.os_pid || (otherwise && *otherwise);
 
-    if (!r->node.nodes.count && !repl_attach(r, otherwise && *otherwise ? otherwise : NULL, e)) {
-        if (named)
-            return false;
-        ctx_warn(r->ctx, "no node is attached: %s; :attach NODE attaches one", e->text);
-    }
+    if (!r->node.nodes.count && !repl_attach(r, otherwise && *otherwise ? otherwise : NULL, named ? WISH_TYPED : WISH_DEFAULT, e))
+        return false;
     for (size_t i = 0; i < r->node.nodes.count; i++)
-        if (!repl_attach(r, r->node.nodes.items[i], e))
+        if (!repl_attach(r, r->node.nodes.items[i], WISH_TYPED, e))
             return false;
+    while (repl_attaching(r) && !r->leaving && !repl_interrupted(r))
+        repl_step(r, -1);
     return true;
-}
-
-static bool booting(const struct repl *r)
-{
-    for (size_t i = 0; i < r->run.peers.count; i++)
-        if (!r->run.peers.items[i].over && session_state(r->run.peers.items[i].session) == SESSION_BOOTING)
-            return true;
-    return false;
 }
 
 /* What is still on the nodes comes, is shown, and nothing is left there. */
@@ -353,13 +347,9 @@ static int session(struct repl *r, const struct repl_opts *o)
     r->scroll = scroll_new((size_t)MAX(o->scrollback, 1 << 20));
     repl_begin(r);
     ok = attach_all(r, &e);
-    while (ok && booting(r) && !r->leaving && !repl_interrupted(r))
-        repl_step(r, -1);
-    if (ok && r->node.nodes.count && !repl_attached(r)) {
-        ok = false;
-    } else if (!ok) {
+    if (!ok)
         repl_fail(r, &e);
-    }
+    ok = ok && !r->status; /* every node that is named is there */
     ok = ok && repl_show_live(r, true);
     if (ok && line_possible()) {
         r->line = line_new(&r->ctx->loop, r->ctx->out, &host, &e);

@@ -18,6 +18,7 @@
 #include "../commands/cmd.h"
 #include "../commands/run.h"
 #include "../commands/show.h"
+#include "../commands/together.h"
 #include "../events/scroll.h"
 #include "line.h"
 
@@ -25,8 +26,12 @@ extern const struct cmd cmd_repl;
 
 struct probe {
     char *label, *text;
+    char *records;         /* their definitions, as a node has them; NULL: none */
+    size_t number, nspecs; /* its specs are counted from there, as long as it is traced */
     bool stopped;
     bool fresh; /* no node has taken it yet */
+    bool told;  /* its events may be on their way */
+    bool gone;  /* dropped, and only kept for these */
 };
 
 /* A view of the scrollback: a pipeline that reads it. */
@@ -39,8 +44,12 @@ struct reel {
     bool done;  /* nothing more is shown: the limit, or an output that is closed */
 };
 
+enum repl_wish { WISH_TYPED, WISH_DEFAULT /* nobody has named it */, WISH_AGAIN /* by itself */ };
+
 struct repl_node {
+    bool met;        /* it was attached once */
     bool lost;       /* it ended by itself */
+    enum repl_wish wish;
     int64_t wanted;  /* until then, after a pause of ours, it is attached again whatever :reattach says */
     int64_t retry_at; /* -1: not at all */
     char name[NODE_NAME_MAX + 1];
@@ -57,6 +66,7 @@ struct repl {
     bool reattach;
 
     struct run run;
+    struct together together; /* the order of several nodes */
     bool refused;  /* a node did not take what it was asked for: seen to by the next turn of the loop */
     struct err refusal;
     struct loop_timer timer; /* leases, :for, attaching again */
@@ -64,7 +74,7 @@ struct repl {
     int current;             /* the node that :commands ask: a peer's index, -1: none */
 
     struct probe *probes;
-    size_t nprobes, probes_cap;
+    size_t nprobes, probes_cap, numbers;
     unsigned labels;
     uint64_t mark;
     bool armed;              /* something is traced */
@@ -95,18 +105,20 @@ bool repl_interrupted(struct repl *r);              /* Ctrl-C since the last tim
 
 /* ---- repl_probes.c ---- */
 void repl_begin(struct repl *r);
-bool repl_attach(struct repl *r, const char *name, struct err *e);
+bool repl_attach(struct repl *r, const char *name, enum repl_wish wish, struct err *e); /* begins it; false: it cannot be */
 void repl_detach(struct repl *r, struct peer *p);
 void repl_reopen(struct repl *r); /* sessions anew, for what is given to them once */
-struct peer *repl_peer(struct repl *r, const char *name); /* attached; a name without @ fits, too. NULL: none */
+struct peer *repl_peer(struct repl *r, const char *name); /* attached, or about to be; a name without @ fits, too. NULL: none */
 size_t repl_attached(const struct repl *r);
+bool repl_attaching(const struct repl *r);
+bool repl_several(const struct repl *r); /* nodes have been met, and are named beside their events */
 bool repl_probe(struct repl *r, const char *line); /* an expression, with its label or without; false: it is wrong */
 bool repl_drop(struct repl *r, const char *label); /* false: no such label */
 size_t repl_running(const struct repl *r);
-void repl_start(struct repl *r, const char *label); /* NULL: all that were stopped */
-void repl_stop(struct repl *r, const char *label);  /* NULL: all; what came is still shown */
-void repl_arm(struct repl *r);
-bool repl_arming(const struct repl *r); /* some node has not answered yet */                      /* what is asked for has changed */
+bool repl_start(struct repl *r, const char *label); /* NULL: all that were stopped; false: no such label */
+bool repl_stop(struct repl *r, const char *label);  /* NULL: all; what came is still shown */
+void repl_arm(struct repl *r);                      /* what is asked for has changed */
+bool repl_arming(const struct repl *r);             /* some node has not answered yet */
 void repl_list(struct repl *r, struct buf *to);
 void repl_release(struct repl *r);
 

@@ -263,7 +263,8 @@ static void offer_views(struct offer *o)
 static void offer_labels(struct repl *r, struct offer *o)
 {
     for (size_t i = 0; i < r->nprobes; i++)
-        offer(o, r->probes[i].label, strlen(r->probes[i].label));
+        if (!r->probes[i].gone)
+            offer(o, r->probes[i].label, strlen(r->probes[i].label));
     offer(o, "all", 3);
 }
 

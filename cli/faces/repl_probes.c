@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../commands/prepare.h"
 #include "../events/recfile.h"
 #include "../ground/mem.h"
 #include "repl.h"
@@ -15,7 +16,7 @@ static struct peers *peers(struct repl *r)
 
 static const char *name_of(const struct peer *p)
 {
-    return session_node(p->session)->name;
+    return peer_name(p) ? peer_name(p) : "the node";
 }
 
 static const char *plural(uint64_t n)
@@ -32,6 +33,25 @@ size_t repl_attached(const struct repl *r)
     for (size_t i = 0; i < r->run.peers.count; i++)
         n += !r->run.peers.items[i].over;
     return n;
+}
+
+bool repl_attaching(const struct repl *r)
+{
+    for (size_t i = 0; i < r->run.peers.count; i++) {
+        const struct peer *p = &r->run.peers.items[i];
+        if (p->knock || (!p->over && session_state(p->session) == SESSION_BOOTING))
+            return true;
+    }
+    return false;
+}
+
+bool repl_several(const struct repl *r)
+{
+    size_t met = 0;
+
+    for (size_t i = 0; i < r->run.peers.count; i++)
+        met += r->nodes[i].met;
+    return met > 1;
 }
 
 /* What commands ask by default is a node that is there. */
@@ -51,19 +71,21 @@ struct peer *repl_peer(struct repl *r, const char *name)
 
     for (size_t i = 0; i < peers(r)->count; i++) {
         struct peer *p = &peers(r)->items[i];
-        if (!p->over && !strncmp(name_of(p), name, len) && (!name_of(p)[len] || name_of(p)[len] == '@'))
+        if ((!p->over || p->knock) && !strncmp(name_of(p), name, len) && (!name_of(p)[len] || name_of(p)[len] == '@'))
             return p;
     }
     return NULL;
 }
 
-bool repl_attach(struct repl *r, const char *name, struct err *e)
+bool repl_attach(struct repl *r, const char *name, enum repl_wish wish, struct err *e)
 {
     struct peer *p = run_attach(&r->run, &r->node, name, &r->limit, e);
 
     if (!p)
         return false;
-    r->nodes[p->index] = (struct repl_node){.retry_at = -1};
+    struct repl_node *n = &r->nodes[p->index];
+    *n = (struct repl_node){.retry_at = -1, .wish = wish, .met = n->met, .lost = n->lost && wish == WISH_AGAIN};
+    snprintf(n->name, sizeof(n->name), "%s", name ? name : "");
     r->timer.due = 0;
     return true;
 }
@@ -79,13 +101,12 @@ void repl_detach(struct repl *r, struct peer *p)
 static void try_again(struct repl *r, struct peer *p)
 {
     struct repl_node *n = &r->nodes[p->index];
-    struct err e;
-    int64_t began = loop_now();
+    char name[NODE_NAME_MAX + 1];
+    struct err ignored;
 
-    if (repl_attach(r, n->name, &e))
-        return;
-    /* Who does not even refuse costs time, during which nothing else is served. */
-    n->retry_at = loop_now() + MAX(RETRY_MS, 10 * (loop_now() - began));
+    snprintf(name, sizeof(name), "%s", n->name);
+    if (!repl_attach(r, name, WISH_AGAIN, &ignored))
+        n->retry_at = loop_now() + RETRY_MS;
 }
 
 void repl_reopen(struct repl *r)
@@ -99,7 +120,7 @@ void repl_reopen(struct repl *r)
             continue;
         snprintf(name, sizeof(name), "%s", name_of(p));
         peer_detach(p);
-        if (!repl_attach(r, name, &e))
+        if (!repl_attach(r, name, WISH_TYPED, &e))
             repl_fail(r, &e);
     }
     choose_current(r);
@@ -109,9 +130,17 @@ void repl_reopen(struct repl *r)
 
 static void words(const struct repl *r, struct texts *ret)
 {
-    for (size_t i = 0; i < r->nprobes; i++)
-        if (!r->probes[i].stopped)
-            texts_add(ret, r->probes[i].text);
+    size_t number = 0;
+
+    for (size_t i = 0; i < r->nprobes; i++) {
+        const struct probe *p = &r->probes[i];
+        if (p->stopped || p->gone)
+            continue;
+        for (; number < p->number; number++)
+            texts_add(ret, NULL);
+        texts_add(ret, p->text);
+        number += p->nspecs;
+    }
 }
 
 size_t repl_running(const struct repl *r)
@@ -119,30 +148,89 @@ size_t repl_running(const struct repl *r)
     size_t n = 0;
 
     for (size_t i = 0; i < r->nprobes; i++)
-        n += !r->probes[i].stopped;
+        n += !r->probes[i].stopped && !r->probes[i].gone;
     return n;
 }
 
-/* As a recording has it: labels only where events could be mistaken. */
-static void tell_scroll(struct repl *r, const struct asked *asked)
+static bool is_running(const struct probe *p)
 {
-    struct buf text = {0};
-    bool labels = repl_running(r) > 1;
+    return !p->stopped && !p->gone;
+}
+
+/* Those who read it know no more than there is in it. */
+static void put_probe(struct buf *to, const struct probe *p, bool labels, size_t *number)
+{
+    char text[24];
+
+    if (labels || p->label[0] < '0' || p->label[0] > '9')
+        recfile_spec_add(to, "label", (struct str){p->label, strlen(p->label)});
+    if (p->number != *number) {
+        snprintf(text, sizeof(text), "%zu", p->number);
+        recfile_spec_add(to, "number", (struct str){text, strlen(text)});
+    }
+    recfile_spec_add(to, "expr", (struct str){p->text, strlen(p->text)});
+    *number = p->number + p->nspecs;
+}
+
+/* As a recording has it: labels only where events could be mistaken. `told`: and those whose events may be on their way. */
+static void put_specs(const struct repl *r, const struct asked *asked, bool told, struct buf *to)
+{
+    size_t count = 0, number = 0;
 
     for (size_t i = 0; i < asked->nheaders; i++)
-        recfile_spec_add(&text, "hrl", asked->headers[i]);
+        recfile_spec_add(to, "hrl", asked->headers[i]);
     for (size_t i = 0; i < r->what.lets.count; i++)
-        recfile_spec_add(&text, "let", (struct str){r->what.lets.items[i], strlen(r->what.lets.items[i])});
+        recfile_spec_add(to, "let", (struct str){r->what.lets.items[i], strlen(r->what.lets.items[i])});
     for (size_t i = 0; i < r->nprobes; i++) {
         const struct probe *p = &r->probes[i];
-        if (p->stopped)
+        if (!is_running(p) && !(told && p->told))
             continue;
-        if (labels || p->label[0] < '0' || p->label[0] > '9')
-            recfile_spec_add(&text, "label", (struct str){p->label, strlen(p->label)});
-        recfile_spec_add(&text, "expr", (struct str){p->text, strlen(p->text)});
+        count++;
+        if (p->records)
+            recfile_spec_add(to, "hrl", (struct str){p->records, strlen(p->records)});
     }
-    scroll_specs(r->scroll, ++r->mark, buf_view(&text));
+    for (size_t i = 0; i < r->nprobes; i++)
+        if (is_running(&r->probes[i]) || (told && r->probes[i].told))
+            put_probe(to, &r->probes[i], count > 1, &number);
+}
+
+static void forget(struct repl *r, size_t i)
+{
+    free(r->probes[i].label);
+    free(r->probes[i].text);
+    free(r->probes[i].records);
+    memmove(&r->probes[i], &r->probes[i + 1], (r->nprobes - i - 1) * sizeof(*r->probes));
+    r->nprobes--;
+}
+
+/* From here on, what is on its way is of those that run. */
+static void forget_gone(struct repl *r)
+{
+    for (size_t i = r->nprobes; i-- > 0;) {
+        r->probes[i].told = is_running(&r->probes[i]);
+        if (r->probes[i].gone)
+            forget(r, i);
+    }
+}
+
+static struct arm_mark tell_scroll(struct repl *r, const struct asked *asked)
+{
+    struct arm_mark mark = {r->mark + 1, r->mark + 1};
+    struct buf text = {0};
+
+    for (size_t i = 0; i < r->nprobes; i++)
+        if (r->probes[i].told && !is_running(&r->probes[i]))
+            mark.last = mark.first + 1;
+    put_specs(r, asked, true, &text);
+    scroll_specs(r->scroll, mark.first, buf_view(&text));
+    if (mark.last != mark.first) {
+        buf_clear(&text);
+        put_specs(r, asked, false, &text);
+        scroll_specs(r->scroll, mark.last, buf_view(&text));
+    }
     buf_release(&text);
+    r->mark = mark.last;
+    return mark;
 }
 
 static bool forget_fresh(struct repl *r);
@@ -157,41 +245,42 @@ static void go_without(struct repl *r, const struct err *e)
     repl_arm(r);
 }
 
-void repl_arm(struct repl *r)
+static bool arm(struct repl *r, const struct texts *all, struct err *e)
 {
-    bool refused = false;
-    struct texts all = {0}, none = {0};
+    const struct texts none = {0};
     struct asked asked;
-    struct err e;
+    bool later = false;
 
-    words(r, &all);
-    if (run_arming(&r->run) || !all.count)
-        run_disarm(&r->run);
-    r->armed = all.count > 0;
-    r->until = -1;
-    if (all.count) {
-        asked_init(&asked);
-        if (asked_compile(&asked, &r->what, &all, &none, 0, &e)) {
-            tell_scroll(r, &asked);
-            refused = !run_arm(&r->run, &r->what, &all, r->mark, &e);
-        } else {
-            repl_fail(r, &e);
-            run_disarm(&r->run);
-            r->armed = false;
-        }
-        asked_release(&asked);
+    asked_init(&asked);
+    asked.find_record = asked_later;
+    asked.find_data = &later;
+    bool ok = asked_compile(&asked, &r->what, all, &none, 0, e);
+    if (ok) {
+        struct arm_mark mark = tell_scroll(r, &asked);
+        forget_gone(r);
+        ok = run_arm(&r->run, &r->what, all, mark, e);
     }
-    texts_release(&all);
-    if (refused)
-        go_without(r, &e);
+    asked_release(&asked);
+    return ok;
 }
 
-static void forget(struct repl *r, size_t i)
+void repl_arm(struct repl *r)
 {
-    free(r->probes[i].label);
-    free(r->probes[i].text);
-    memmove(&r->probes[i], &r->probes[i + 1], (r->nprobes - i - 1) * sizeof(*r->probes));
-    r->nprobes--;
+    struct texts all = {0};
+    struct err e;
+
+    r->until = -1;
+    r->armed = repl_running(r);
+    if (!r->armed) {
+        run_disarm(&r->run);
+        forget_gone(r);
+        return;
+    }
+    words(r, &all);
+    bool ok = arm(r, &all, &e);
+    texts_release(&all);
+    if (!ok)
+        go_without(r, &e);
 }
 
 /* What no node has taken yet is what a refusal is about. */
@@ -199,11 +288,11 @@ static bool forget_fresh(struct repl *r)
 {
     bool any = false;
 
-    for (size_t i = r->nprobes; i-- > 0;)
-        if (r->probes[i].fresh) {
-            forget(r, i);
-            any = true;
-        }
+    for (size_t i = 0; i < r->nprobes; i++) {
+        struct probe *p = &r->probes[i];
+        any |= p->fresh && !p->gone;
+        p->gone |= p->fresh;
+    }
     return any;
 }
 
@@ -224,7 +313,7 @@ static void arm_one(struct repl *r, struct peer *p)
     struct err e;
 
     words(r, &all);
-    if (all.count && r->armed && !run_arm_peer(&r->run, p, &r->what, &all, r->mark, &e))
+    if (all.count && r->armed && !run_arm_peer(&r->run, p, &r->what, &all, (struct arm_mark){r->mark, r->mark}, &e))
         repl_fail(r, &e);
     texts_release(&all);
 }
@@ -245,12 +334,10 @@ static void arm_due(struct repl *r)
 
 bool repl_arming(const struct repl *r)
 {
-    bool arming = r->refused || run_arming(&r->run);
+    bool arming = r->refused || run_arming(&r->run) || repl_attaching(r);
 
-    for (size_t i = 0; i < r->run.peers.count; i++) {
-        const struct peer *p = &r->run.peers.items[i];
-        arming = arming || r->nodes[i].arm_due || (!p->over && session_state(p->session) == SESSION_BOOTING);
-    }
+    for (size_t i = 0; i < r->run.peers.count; i++)
+        arming = arming || r->nodes[i].arm_due;
     return arming;
 }
 
@@ -258,15 +345,26 @@ static void on_ready(void *data, struct peer *p)
 {
     struct repl *r = data;
     const struct session_node *node = session_node(p->session);
+    struct err e;
 
     ctx_say(r->ctx, "%s · OTP %s · %llu process%s · attached", node->name, node->otp_version,
             (unsigned long long)node->processes, node->processes == 1 ? "" : "es");
     if (node->fallback)
         ctx_warn(r->ctx, "%s: tracing without the NIF, at most 1000 events a second: %s", node->name, node->fallback_why);
     choose_current(r);
-    if (r->live && r->live->nodes != (peers(r)->count > 1))
+    struct repl_node *n = &r->nodes[p->index];
+    bool back = n->lost;
+    *n = (struct repl_node){.met = true, .arm_due = true, .retry_at = -1};
+    if (r->live && r->live->nodes != repl_several(r))
         repl_show_live(r, true);
-    r->nodes[p->index].arm_due = true;
+    if (back)
+        together_up(&r->together, p, &e);
+    for (size_t i = 0; i < peers(r)->count && repl_several(r); i++) {
+        struct peer *each = &peers(r)->items[i];
+        if (!each->over && session_state(each->session) == SESSION_READY && (each == p || !together_known(&r->together, each)) &&
+            !together_ask(&r->together, each, &e))
+            peer_fail(each, &e);
+    }
     r->timer.due = 0;
 }
 
@@ -310,13 +408,25 @@ static void on_failed(void *data, struct peer *p, const struct err *e)
     struct repl *r = data;
     struct repl_node *n = &r->nodes[p->index];
     bool paused = loop_now() < n->wanted, again = r->reattach || paused;
+    struct err ignored;
 
+    r->timer.due = 0;
+    if (n->wish == WISH_AGAIN) {
+        n->retry_at = loop_now() + RETRY_MS;
+        return;
+    }
+    if (n->wish == WISH_DEFAULT && !p->session) {
+        ctx_warn(r->ctx, "no node is attached: %s; :attach NODE attaches one", e->text);
+        return;
+    }
     repl_fail(r, e);
+    if (!n->met)
+        return;
+    together_down(&r->together, p, e, &ignored);
     n->lost = true;
     snprintf(n->name, sizeof(n->name), "%s", name_of(p));
     n->retry_at = again ? loop_now() + (paused ? 0 : RETRY_MS) : -1;
     n->wanted = 0;
-    r->timer.due = 0;
     if (again)
         ctx_say(r->ctx, "%s: will be attached again", n->name);
     else
@@ -330,6 +440,16 @@ static void on_answer(void *data, struct peer *p UNUSED, const struct session_re
     repl_names_answer(data, reply);
 }
 
+static void on_clock(void *data, struct peer *p, const struct session_time *time)
+{
+    together_time(&((struct repl *)data)->together, p, time);
+}
+
+static void keep_note(void *data, unsigned node, struct str note)
+{
+    scroll_note(((struct repl *)data)->scroll, node, note);
+}
+
 static void on_time(void *owner)
 {
     struct repl *r = owner;
@@ -340,7 +460,7 @@ static void on_time(void *owner)
     now = loop_now();
     for (size_t i = 0; i < peers(r)->count; i++) {
         struct repl_node *n = &r->nodes[i];
-        if (n->lost && n->retry_at >= 0 && now >= n->retry_at)
+        if (n->lost && n->retry_at >= 0 && now >= n->retry_at && !peers(r)->items[i].knock)
             try_again(r, &peers(r)->items[i]);
         if (n->lost && n->retry_at >= 0 && (next < 0 || n->retry_at < next))
             next = n->retry_at;
@@ -357,9 +477,12 @@ static void on_time(void *owner)
 void repl_begin(struct repl *r)
 {
     struct run_handlers handlers = {.data = r, .ready = on_ready, .batch = on_batch, .armed = on_armed, .refused = on_refused,
-                                    .failed = on_failed, .answer = on_answer};
+                                    .failed = on_failed, .answer = on_answer, .time = on_clock};
 
     run_begin(&r->run, r->ctx, &handlers);
+    together_init(&r->together, r->ctx, &r->run.peers, NULL);
+    r->together.keep = keep_note;
+    r->together.data = r;
     r->current = -1;
     r->until = -1;
     r->timer = (struct loop_timer){.due = 0, .run = on_time, .owner = r};
@@ -371,7 +494,7 @@ void repl_begin(struct repl *r)
 static struct probe *find(struct repl *r, const char *label)
 {
     for (size_t i = 0; i < r->nprobes; i++)
-        if (!strcmp(r->probes[i].label, label))
+        if (!r->probes[i].gone && !strcmp(r->probes[i].label, label))
             return &r->probes[i];
     return NULL;
 }
@@ -416,34 +539,29 @@ static void wrong(struct repl *r, const char *line, const char *expr, struct err
     repl_fail(r, e);
 }
 
-bool repl_probe(struct repl *r, const char *line)
+/* What the node that commands ask knows of the records in it, as text of a header; later on each node is asked for itself. */
+static bool find_records(struct repl *r, const struct texts *one, struct buf *ret, struct err *e)
 {
-    size_t labelled = label_length(line);
-    const char *expr = line + (labelled ? labelled + 1 : 0);
-    struct texts one = {0}, none = {0};
+    const struct peer *p = r->current >= 0 ? &peers(r)->items[r->current] : NULL;
+    const struct texts none = {0};
+    struct records records;
     struct asked asked;
-    struct err e;
+
+    if (!p || p->over || session_state(p->session) != SESSION_READY)
+        return err_set(e, ERR_NODE, "no node is attached that could be asked for the record");
+    r->run.question.session = p->session;
+    records_init(&records, &r->run.question);
+    bool ok = prepare_compile(&asked, &records, &r->what, one, &none, e);
+    records_text(&records, ret);
+    asked_release(&asked);
+    records_release(&records);
+    return ok;
+}
+
+static struct probe *add(struct repl *r, const char *line, size_t labelled)
+{
     char label[32];
 
-    while (*expr == ' ' || *expr == '\t')
-        expr++;
-    texts_add(&one, expr);
-    asked_init(&asked);
-    bool ok = asked_compile(&asked, &r->what, &one, &none, 0, &e);
-    if (ok)
-        asked_warn(&asked, r->ctx);
-    asked_release(&asked);
-    texts_release(&one);
-    if (!ok) {
-        wrong(r, line, expr, &e);
-        return false;
-    }
-    if (!repl_attached(r)) {
-        err_set(&e, ERR_NODE, "no node is attached");
-        err_hint(&e, ":attach NODE attaches one");
-        repl_fail(r, &e);
-        return false;
-    }
     if (labelled)
         snprintf(label, sizeof(label), "%.*s", (int)labelled, line);
     else
@@ -451,16 +569,51 @@ bool repl_probe(struct repl *r, const char *line)
             snprintf(label, sizeof(label), "%u", ++r->labels);
         while (find(r, label));
     struct probe *p = find(r, label);
-    if (p) {
-        free(p->text);
-    } else {
-        r->probes = mem_grow(r->probes, &r->probes_cap, r->nprobes + 1, sizeof(*r->probes));
-        p = &r->probes[r->nprobes++];
-        p->label = mem_strndup(label, strlen(label));
+    if (p)
+        p->gone = true;
+    r->probes = mem_grow(r->probes, &r->probes_cap, r->nprobes + 1, sizeof(*r->probes));
+    p = &r->probes[r->nprobes++];
+    *p = (struct probe){.label = mem_strndup(label, strlen(label)), .number = r->numbers, .fresh = true};
+    return p;
+}
+
+bool repl_probe(struct repl *r, const char *line)
+{
+    size_t labelled = label_length(line);
+    const char *expr = line + (labelled ? labelled + 1 : 0);
+    struct texts one = {0}, none = {0};
+    struct buf records = {0};
+    struct asked asked;
+    bool later = false;
+    struct err e;
+
+    while (*expr == ' ' || *expr == '\t')
+        expr++;
+    texts_add(&one, expr);
+    asked_init(&asked);
+    asked.find_record = asked_later;
+    asked.find_data = &later;
+    bool ok = asked_compile(&asked, &r->what, &one, &none, 0, &e);
+    if (ok && !repl_attached(r) && !repl_attaching(r)) {
+        ok = err_set(&e, ERR_NODE, "no node is attached");
+        err_hint(&e, ":attach NODE attaches one");
     }
-    p->text = mem_strndup(expr, strlen(expr));
-    p->stopped = false;
-    p->fresh = true;
+    ok = ok && (!later || find_records(r, &one, &records, &e));
+    if (ok) {
+        asked_warn(&asked, r->ctx);
+        struct probe *p = add(r, line, labelled);
+        p->text = mem_strndup(expr, strlen(expr));
+        p->records = records.len ? mem_strndup(records.data, records.len) : NULL;
+        p->nspecs = asked.count;
+        r->numbers += asked.count;
+    }
+    asked_release(&asked);
+    texts_release(&one);
+    buf_release(&records);
+    if (!ok) {
+        wrong(r, line, expr, &e);
+        return false;
+    }
     if (r->live->done)
         repl_show_live(r, true);
     repl_arm(r);
@@ -473,41 +626,53 @@ bool repl_drop(struct repl *r, const char *label)
 
     if (!p && strcmp(label, "all") != 0)
         return false;
-    if (p)
-        forget(r, (size_t)(p - r->probes));
-    else
-        while (r->nprobes)
-            forget(r, 0);
+    for (size_t i = 0; i < r->nprobes; i++)
+        r->probes[i].gone |= !p || p == &r->probes[i];
     repl_arm(r);
     return true;
 }
 
-static void set_stopped(struct repl *r, const char *label, bool stopped)
+static bool set_stopped(struct repl *r, const char *label, bool stopped)
 {
+    struct probe *p = label ? find(r, label) : NULL;
+
+    if (label && !p && strcmp(label, "all") != 0)
+        return false;
     for (size_t i = 0; i < r->nprobes; i++)
-        if (!label || !strcmp(label, "all") || !strcmp(r->probes[i].label, label))
+        if (!p || p == &r->probes[i])
             r->probes[i].stopped = stopped;
+    return true;
 }
 
-void repl_start(struct repl *r, const char *label)
+bool repl_start(struct repl *r, const char *label)
 {
-    set_stopped(r, label, false);
+    if (!set_stopped(r, label, false))
+        return false;
     if (r->live->done)
         repl_show_live(r, true);
     repl_arm(r);
+    return true;
 }
 
-void repl_stop(struct repl *r, const char *label)
+bool repl_stop(struct repl *r, const char *label)
 {
-    set_stopped(r, label, true);
+    if (!set_stopped(r, label, true))
+        return false;
     repl_arm(r);
+    return true;
 }
 
 void repl_list(struct repl *r, struct buf *to)
 {
-    for (size_t i = 0; i < r->nprobes; i++)
-        buf_printf(to, "%-8s %s%s\n", r->probes[i].label, r->probes[i].text, r->probes[i].stopped ? "   (stopped)" : "");
-    if (!r->nprobes)
+    bool any = false;
+
+    for (size_t i = 0; i < r->nprobes; i++) {
+        const struct probe *p = &r->probes[i];
+        if (!p->gone)
+            buf_printf(to, "%-8s %s%s\n", p->label, p->text, p->stopped ? "   (stopped)" : "");
+        any |= !p->gone;
+    }
+    if (!any)
         buf_puts(to, "no probes: an expression makes one\n");
 }
 

@@ -38,7 +38,7 @@ static struct reel *reel_new(struct repl *r, const struct view_opts *view, const
     struct texts none = {0};
 
     asked_init(&reel->asked);
-    reel->nodes = r->run.peers.count > 1;
+    reel->nodes = repl_several(r);
     bool ok = asked_compile(&reel->asked, &r->what, &none, &view->wheres, 0, e) &&
               (file ? show_file(&reel->show, r->ctx, view, view->as, file, reel->nodes, e)
                     : show_open(&reel->show, r->ctx, view, "text", reel->nodes, e));
@@ -51,7 +51,6 @@ static struct reel *reel_new(struct repl *r, const struct view_opts *view, const
             .views = reel->show.views, .nviews = reel->show.count,
             .greps = reel->show.greps, .ngreps = reel->show.ngreps,
             .wheres = reel->asked.wheres, .nwheres = reel->asked.nwheres,
-            .at_once = true, /* nobody asks the idle ones how far they are */
             .limit = from_now ? (uint64_t)r->limit.limit : 0,
             .notice = on_notice, .ctx = r->ctx,
         };
@@ -94,6 +93,7 @@ bool repl_show_live(struct repl *r, bool from_now)
     reel_free(r->live);
     r->live = next;
     r->missed = 0;
+    together_show(&r->together, next->pipeline);
     return true;
 }
 
@@ -105,7 +105,33 @@ static void throttle(struct repl *r)
     if (r->throttled ? lag > LAG_LOW : lag < LAG_FULL)
         return;
     r->throttled = !r->throttled;
+    r->together.blocked = r->throttled;
     peers_pull(&r->run.peers, !r->throttled);
+}
+
+/* It has read all there is: the nodes may have said that nothing older comes, where they had nothing to show. */
+static enum pipeline_status keep_order(struct repl *r, struct reel *l, struct err *e)
+{
+    enum pipeline_status status = PIPELINE_MORE;
+    int64_t mono, wall;
+
+    for (size_t i = 0; l->nodes && i < r->run.peers.count; i++) {
+        if (!scroll_passed(r->scroll, (unsigned)i, &mono, &wall) || r->run.peers.items[i].over)
+            mono = wall = INT64_MAX;
+        status = MAX(status, pipeline_passed(l->pipeline, (unsigned)i, mono, wall, e));
+    }
+    return status;
+}
+
+static void took(struct repl *r, struct reel *l, enum pipeline_status status, const struct err *e)
+{
+    if (status == PIPELINE_FAILED)
+        repl_fail(r, e);
+    l->done = status == PIPELINE_FAILED || status == PIPELINE_DONE;
+    if (status == PIPELINE_DONE)
+        ctx_say(r->ctx, "the limit is reached (:limit %lld)", (long long)r->limit.limit);
+    if (l->done)
+        repl_stop(r, NULL);
 }
 
 bool repl_pump(struct repl *r)
@@ -120,14 +146,14 @@ bool repl_pump(struct repl *r)
         return false;
     while (!l->done && r->pending.len < PENDING && loop_now() < until && (got = source_next(l->source, &item, 0, &e)) == SOURCE_ITEM) {
         enum pipeline_status status = pipeline_item(l->pipeline, &item, &e);
-        if (status == PIPELINE_FAILED)
-            repl_fail(r, &e);
-        l->done = status == PIPELINE_FAILED || status == PIPELINE_DONE;
-        if (status == PIPELINE_DONE)
-            ctx_say(r->ctx, "the limit is reached (:limit %lld)", (long long)r->limit.limit);
-        if (l->done)
-            repl_stop(r, NULL);
+        if (item.type == SOURCE_BATCH)
+            together_batch(&r->together, &r->run.peers.items[item.node]);
+        took(r, l, status, &e);
     }
+    if (!l->done && got == SOURCE_NOTHING)
+        took(r, l, keep_order(r, l, &e), &e);
+    if (!l->done)
+        took(r, l, together_step(&r->together, &e), &e);
     pipeline_flush(l->pipeline);
     if (scroll_missed(l->source) > r->missed) {
         ctx_warn(r->ctx, "%llu events were not shown: they came too fast", (unsigned long long)(scroll_missed(l->source) - r->missed));

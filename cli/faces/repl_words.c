@@ -95,16 +95,26 @@ static int do_drop(struct repl *r, char *rest)
     return 0;
 }
 
+/* Without a label, all of them. */
+static int each_label(struct repl *r, char *rest, bool (*each)(struct repl *r, const char *label))
+{
+    char *label = repl_next_word(&rest);
+
+    do
+        if (!each(r, label))
+            return usage(r, "there is no probe %s", label);
+    while (label && (label = repl_next_word(&rest)));
+    return 0;
+}
+
 static int do_start(struct repl *r, char *rest)
 {
-    repl_start(r, repl_next_word(&rest));
-    return 0;
+    return each_label(r, rest, repl_start);
 }
 
 static int do_stop(struct repl *r, char *rest)
 {
-    repl_stop(r, repl_next_word(&rest));
-    return 0;
+    return each_label(r, rest, repl_stop);
 }
 
 /* ---- nodes ---- */
@@ -117,7 +127,7 @@ static int do_attach(struct repl *r, char *rest)
     if (!name)
         return usage(r, "which node? :attach NODE");
     for (; name; name = repl_next_word(&rest))
-        if (!repl_attach(r, name, &e))
+        if (!repl_attach(r, name, WISH_TYPED, &e))
             return repl_fail(r, &e);
     return 0;
 }
@@ -148,9 +158,9 @@ static int do_node(struct repl *r, char *rest)
     }
     for (size_t i = 0; i < r->run.peers.count; i++) {
         const struct peer *p = &r->run.peers.items[i];
-        if (p->session)
-            buf_printf(&b, "%s %s%s\n", (int)i == r->current ? "*" : " ", session_node(p->session)->name,
-                       p->over ? "   (not attached)" : "");
+        if (p->session || p->knock)
+            buf_printf(&b, "%s %s%s\n", (int)i == r->current ? "*" : " ", peer_name(p) ? peer_name(p) : "?",
+                       p->knock ? "   (connecting)" : p->over ? "   (not attached)" : "");
     }
     if (!b.len)
         buf_puts(&b, "no node is attached: :attach NODE\n");

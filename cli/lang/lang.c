@@ -41,6 +41,7 @@ bool lang_compile(const struct lang_options *opt, struct str text, struct arena 
             ast_dump(&probe, opt->dump_ast);
         if (!compile_probe(&c, &probe, s))
             return false;
+        s->number = opt->number + specs.count;
         ptrs_add(&specs, a, s);
     }
     if (!specs.count) {

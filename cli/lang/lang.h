@@ -46,6 +46,7 @@ struct lang_options {
     enum spec_surface surface; /* for probes that have no selector: tried first */
 
     struct str label; /* of the specs; borrowed for their life */
+    size_t number;    /* of the first spec; the others follow */
     const struct lang_let *lets;
     size_t nlets;
     const struct lang_record *records;

@@ -178,6 +178,7 @@ struct spec {
     enum spec_surface surface;
     struct str text; /* the probe as written, without the comments around it */
     struct str label; /* what its events are tagged with; empty: nothing */
+    size_t number;   /* among all that are asked for: how the node says whose an event is */
     int line;        /* of the text given to lang_compile(), from 1 */
 
     const struct selector *selectors; /* SPEC_CALL */

@@ -213,7 +213,7 @@ void arm_force(struct arm *a)
     a->force = true;
 }
 
-void arm_mark(struct arm *a, uint64_t mark)
+void arm_mark(struct arm *a, struct arm_mark mark)
 {
     a->mark = mark;
 }
@@ -229,7 +229,7 @@ void arm_finish(struct arm *a, struct buf *b)
     close_probe(a);
     if (!a->nprocs)
         arm_who(a, ARM_WHO_ALL, STR(""));
-    etf_map(b, a->mark ? 13 : 12);
+    etf_map(b, a->mark.first ? 13 : 12);
     put_list(b, "probes", &a->probes, a->nprobes);
     put_list(b, "procs", &a->procs, a->nprocs);
     put_list(b, "ports", &a->ports, a->nports);
@@ -243,9 +243,11 @@ void arm_finish(struct arm *a, struct buf *b)
     put_bool(b, "allow_empty", a->allow_empty);
     put_bool(b, "force", a->force);
     put_bool(b, "tally", a->tally);
-    if (a->mark) {
+    if (a->mark.first) {
         etf_atomz(b, "mark");
-        etf_int(b, (int64_t)a->mark);
+        etf_tuple(b, 2);
+        etf_int(b, (int64_t)a->mark.first);
+        etf_int(b, (int64_t)a->mark.last);
     }
 }
 

@@ -34,6 +34,14 @@ struct arm_pattern {
     struct str text;
 };
 
+/*
+ * For who arms again and again: the notices `armed` in the stream of events. `first` comes in front of the first event that
+ * answers the request; `last`, where it is another number, behind the last event that does not. 0: neither.
+ */
+struct arm_mark {
+    uint64_t first, last;
+};
+
 struct arm {
     struct buf probes, select, specs, atoms, procs, ports, flags, port_flags, system;
     size_t nprobes, nselect, nspecs, natoms, nprocs, nports, nflags, nport_flags, nsystem;
@@ -43,7 +51,7 @@ struct arm {
     enum arm_kind kind;
     enum arm_scope scope;
     bool allow_empty, seq_trace, unsafe, tally, force;
-    uint64_t mark;
+    struct arm_mark mark;
 };
 
 void arm_init(struct arm *a);
@@ -67,7 +75,7 @@ void arm_kinds(struct arm *a, uint64_t mask);   /* bit K: events of kind K are w
 void arm_seq_trace(struct arm *a);              /* be the system tracer of seq_trace */
 void arm_unsafe(struct arm *a);                 /* also what can harm the node */
 void arm_allow_empty(struct arm *a);            /* a probe that matches nothing is no error */
-void arm_mark(struct arm *a, uint64_t mark);    /* not 0: the notice `armed` with it comes in front of the first event that answers */
+void arm_mark(struct arm *a, struct arm_mark mark); /* and every event says which probe it answers, by its id */
 
 void arm_force(struct arm *a);                  /* wildcards take what the tracing itself goes through, too */
 

@@ -118,7 +118,7 @@ struct pipeline *pipeline_new(const struct pipeline_options *o, struct err *e)
     p->o = *o;
     p->own_specs = !o->nspecs;
     funs_init(&p->funs);
-    p->order = order_new(&p->funs, o->at_once);
+    p->order = order_new(&p->funs);
     for (size_t i = 0; i < o->nviews; i++) {
         p->call_args |= o->views[i].type->flags & SINK_CALL_ARGS || o->views[i].look.fields || o->views[i].look.format;
         if (o->views[i].look.terms != TERMS_JSON)
@@ -403,6 +403,12 @@ enum pipeline_status pipeline_note(struct pipeline *p, unsigned node, struct str
         if (p->views[i].view.type->note && !p->views[i].closed)
             p->views[i].view.type->note(p->views[i].sink, node, bytes);
     return fed(p, order_note(p->order, node, bytes, e), e);
+}
+
+enum pipeline_status pipeline_passed(struct pipeline *p, unsigned node, int64_t mono, int64_t wall, struct err *e)
+{
+    order_passed(p->order, node, mono, wall);
+    return fed(p, true, e);
 }
 
 void pipeline_specs(struct pipeline *p, unsigned node, struct str bytes)

@@ -52,7 +52,6 @@ struct pipeline_options {
 
     struct asserts *asserts; /* looks at what is shown, and may decide that it is done; may be NULL */
 
-    bool at_once; /* no node's events wait for another's: as they come, instead of in the order of time */
     uint64_t limit; /* shown events after which it is done, a call and its return counted once; 0: none */
     size_t max_calls; /* open calls that are remembered; 0: 262144 */
 
@@ -78,6 +77,9 @@ enum pipeline_status pipeline_batch(struct pipeline *p, unsigned node, struct st
 
 /* A note on a node, struct etw_note and a text: kept by recordings, and what the order of several nodes goes by. */
 enum pipeline_status pipeline_note(struct pipeline *p, unsigned node, struct str bytes, struct err *e);
+
+/* Nothing older than this comes of the node any more (INT64_MAX: nothing at all): what waited for it comes out. */
+enum pipeline_status pipeline_passed(struct pipeline *p, unsigned node, int64_t mono, int64_t wall, struct err *e);
 
 /*
  * What was asked for, to be kept by recordings. Says that this node is to come: where there are several it is said for

@@ -267,9 +267,19 @@ bool probes_unasked(const struct probes *p, const struct event *e)
     return p->events && !e->spec && event_bit(e) >= 0;
 }
 
+static const struct spec *numbered(const struct probes *p, int64_t number)
+{
+    if (number >= 0 && (size_t)number < p->n && p->specs[number]->number == (size_t)number)
+        return p->specs[number];
+    for (size_t i = 0; i < p->n; i++)
+        if (p->specs[i]->number == (uint64_t)number)
+            return p->specs[i];
+    return NULL;
+}
+
 /*
- * Where several specs share a function, the node says in the match specification's result which of them an event
- * answers, in front of what that one collects: {etrace_probe, Index} or {etrace_probe, Index, Result}.
+ * Where several specs share a function, or change while they are traced, the node says in the match specification's result
+ * which of them an event answers, in front of what that one collects: {etrace_probe, Number} or {etrace_probe, Number, Result}.
  */
 static const struct spec *marked(struct probes *p, struct event *e)
 {
@@ -280,11 +290,10 @@ static const struct spec *marked(struct probes *p, struct event *e)
     if ((n != 2 && n != 3) || arity != n || !wire_is_atom(&e->env, item, "etrace_probe"))
         return NULL;
     item = wire_skip(item);
-    if (!wire_int(item, &index) || index < 0 || (size_t)index >= p->n)
-        return NULL;
+    const struct spec *spec = wire_int(item, &index) ? numbered(p, index) : NULL;
     item = wire_skip(item);
     e->ms.at = n == 3 && !wire_is_atom(&e->env, item, "true") ? item : e->ms.end;
-    return p->specs[index];
+    return spec;
 }
 
 /* The index of the clause that matched, -1 when the result does not say. */

@@ -11,6 +11,7 @@ struct reading {
     struct lang_let *lets;
     struct lang_record *records;
     struct str label; /* of the next expression */
+    size_t number;    /* and of its first spec */
     size_t nlets, lets_cap, nrecords, records_cap, specs_cap;
 };
 
@@ -51,7 +52,7 @@ static void read_header(struct reading *rd, struct str text)
 static void read_expr(struct reading *rd, struct str text)
 {
     struct lang_options o = {
-        .unsafe = true, .label = rd->label, .lets = rd->lets, .nlets = rd->nlets, .records = rd->records, .nrecords = rd->nrecords};
+        .unsafe = true, .label = rd->label, .number = rd->number, .lets = rd->lets, .nlets = rd->nlets, .records = rd->records, .nrecords = rd->nrecords};
     struct spec_list list;
     struct err ignored;
 
@@ -59,6 +60,7 @@ static void read_expr(struct reading *rd, struct str text)
     if (!lang_compile(&o, text, &rd->r->arena, &list, &ignored))
         return;
     rd->r->specs = mem_grow(rd->r->specs, &rd->specs_cap, rd->r->nspecs + list.count, sizeof(*rd->r->specs));
+    rd->number += list.count;
     for (size_t i = 0; i < list.count; i++)
         rd->r->specs[rd->r->nspecs++] = list.items[i];
 }
@@ -81,6 +83,8 @@ struct recorded *recorded_new(struct str bytes, struct recorded *before)
     for (rest = bytes; recfile_spec_next(&rest, &key, &text);) {
         if (is(key, "label"))
             rd.label = (struct str){arena_strndup(&r->arena, text.at, text.len), text.len};
+        else if (is(key, "number"))
+            rd.number = (size_t)strtoul(arena_strndup(&r->arena, text.at, text.len), NULL, 10);
         else if (is(key, "expr"))
             read_expr(&rd, text);
     }

@@ -1,0 +1,77 @@
+#!/usr/bin/env bats
+# The interactive mode while probes come and go: those that stay miss nothing, and every event is read as the probe asked
+# that it answers.
+
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+
+setup_file() {
+    live_begin steady
+    printf '\n' | "$ETRACE_BIN" repl -q -n "$LIVE_NODE"
+}
+teardown_file() { live_end; }
+setup() { live_setup; }
+teardown() {
+    steady_end || true
+    live_teardown
+}
+
+# Three workers count down from a million, a call of work:one/1 each, until steady_end.
+steady_begin() {
+    on_node '[work:tell(work:worker(), fun() -> work:each(fun(N) -> work:one({I, N}), receive after 1 -> ok end end, 1000000) end)
+        || I <- [1, 2, 3]]'
+}
+steady_end() { on_node '[exit(P, kill) || P <- processes(), {current_function, {work, each, 2}} <- [process_info(P, current_function)]] ++
+    [exit(P, kill) || P <- processes(), {_, D} <- [process_info(P, current_stacktrace)], lists:keymember(each, 2, D)]'; }
+
+# Lines are typed by `line`; the talk goes to ERR, events to OUT.
+begin() { # ARGS...
+    mkfifo "$BATS_TEST_TMPDIR/in"
+    "$ETRACE_BIN" repl -n "$NODE" "$@" <"$BATS_TEST_TMPDIR/in" >"$OUT" 2>"$ERR" 3>&- &
+    TRACER=$!
+    TRACERS+=("$TRACER")
+    exec {to}>"$BATS_TEST_TMPDIR/in"
+}
+line() { printf '%s\n' "$@" >&"$to"; }
+finish() {
+    exec {to}>&-
+    trace_wait 60
+}
+
+came() { [[ $(grep -c '"f":"one"' "$OUT") -ge $1 ]]; }
+said() { [[ $(grep -c -e "$1" "$ERR") -ge $2 ]]; }
+
+# Of each worker every number from a million down, a call and its return each, all as the probe STEADY asked.
+assert_whole() {
+    jq -r 'select(.f == "one") | [.args[0] // .value, .type, .probe, (.dur_us != null)] | map(tostring) | join(" ")' "$OUT" |
+        tr -d '{}' | tr ',' ' ' >"$BATS_TEST_TMPDIR/seen"
+    awk '
+        $4 != "steady" { print "line " NR ": whose is this? " $0; bad = 1 }
+        $3 == "call" && !($1 in next_) { next_[$1] = 1000000 }
+        $3 == "call" { if ($2 != next_[$1]) { print "line " NR ": " $0 " instead of " next_[$1]; bad = 1 } next_[$1] = $2 - 1; calls++; open[$1] = $2 }
+        $3 == "return" { if (open[$1] != $2 || $5 != "true") { print "line " NR ": a return alone: " $0; bad = 1 } delete open[$1] }
+        END { if (calls < 100 || length(next_) != 3) { print calls " calls of " length(next_) " workers"; bad = 1 } exit bad }
+    ' "$BATS_TEST_TMPDIR/seen" | head -n 20 >"$BATS_TEST_TMPDIR/wrong"
+    [[ ! -s $BATS_TEST_TMPDIR/wrong ]] || fail "$(cat "$BATS_TEST_TMPDIR/wrong")"
+}
+
+@test "no event of a probe is lost, or comes twice, while others are added, changed, stopped and dropped" {
+    begin --json --rate 0
+    line 'steady: work:one/1 -> return'
+    until_true 30 said 'Ctrl-C stops' 1 || fail "$(cat "$ERR")"
+    steady_begin
+    until_true 30 came 100
+    for round in 1 2 3 4 5; do
+        line 'other: work:two/2' 'again: work:one/1 -> caller' ':stop other' 'other: work:three/3 -> return' \
+            'mail: send(_, _)' ':start all' ':drop again' 'whole: work:_/_ -> arity' '@exit' ':drop whole' ':drop mail' \
+            'global work:two/2' 'lists:seq/2' ':drop other' "work:fac($round)"
+    done
+    line ':probes' ':wait 100ms'
+    until_true 60 said '21 probes' 1 || fail "$(cat "$ERR")"
+    steady_end
+    finish
+    [[ $status == 0 ]] || fail "$(cat "$ERR")"
+    assert_whole
+    assert_equal "$(json_of lost .reason)" ''
+}
