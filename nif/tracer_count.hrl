@@ -76,13 +76,12 @@ count_set(#count{session = Session, counters = Counters, probes = Probes}, Only,
 
 %% {What may be counted on this VM, why the rest may not}
 countable(Wanted, Gates) ->
-    Wrong = numbers(erlang:system_info(version)) >= [15, 1] andalso lists:keyfind(call_memory, 1, Gates),
-    case {Wrong, [call_count | lists:delete(call_count, Wanted)]} of
-        {{_, _, _, Text}, [call_count, call_memory]} -> throw({notsup, Text});
-        {{_, _, _, Text}, All} ->
+    case {lists:keyfind(call_memory, 1, Gates), [call_count | lists:delete(call_count, Wanted)]} of
+        {{_, _, Text}, [call_count, call_memory]} -> throw({notsup, Text});
+        {{_, _, Text}, All} ->
             case lists:member(call_memory, All) of true -> {All -- [call_memory], [Text]}; false -> {All, []} end;
         {false, All} ->
-            Stops = [Text || {call_time, _, _, Text} <- Gates, All =/= [call_count]],
+            Stops = [Text || {call_time, _, Text} <- Gates, All =/= [call_count]],
             {All, Stops}
     end.
 
