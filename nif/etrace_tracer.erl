@@ -50,6 +50,7 @@
     namer,                   % the process that looks up names
     tally = off,             % off | frames of figures that wait for the next batches (tracer_tally.hrl)
     told = 0,                % bits of the NIF's status that the client was told of
+    guard = none,            % {What, HowMuch}: what has ended the tracing, instead of the client
     last = none              % after stop: trace_delivered (awaited), delivered, flush, then {sent, Seq}
 }).
 
@@ -59,6 +60,7 @@
 -include("tracer_whom.hrl").
 -include("tracer_records.hrl").
 -include("tracer_cost.hrl").
+-include("tracer_memory.hrl").
 -include("tracer_fallback.hrl").
 -include("tracer_tally.hrl").
 -include("tracer_arm.hrl").
@@ -262,7 +264,7 @@ loop(S0) ->
 handle({pull, Seq, Credit}, S) when is_integer(Seq), is_integer(Credit) ->
     Sent = [X || X = {N, _} <- S#s.sent, N > Seq],
     case S#s.last of
-        {sent, Last} when Seq >= Last -> finish(normal, S);
+        {sent, Last} when Seq >= Last -> finish(done(S), S);
         _ -> heard(S#s{credit = min(Credit, ?MAX_BATCH), sent = Sent})
     end;
 handle({request, Id, Bin}, S) when is_integer(Id), is_binary(Bin) ->
@@ -279,7 +281,7 @@ handle({timeout, _, lease}, S) ->
 handle({timeout, Timer, check}, S = #s{timer = Timer}) ->
     check(S);
 handle({timeout, _, last}, S) ->
-    case S#s.last of {sent, _} -> finish(normal, S); _ -> S end;
+    case S#s.last of {sent, _} -> finish(done(S), S); _ -> S end;
 handle({trace_delivered, _, _}, S = #s{last = trace_delivered}) ->
     flush(S#s{last = delivered});
 handle({timeout, _, trace_delivered}, S = #s{last = trace_delivered}) ->
@@ -331,6 +333,15 @@ stop(S = #s{last = none}) ->
     S1#s{last = trace_delivered, dozing = false};
 stop(S) ->
     S.
+
+%% As if the client had asked for it: what was traced is still sent, and the last word says what it was.
+guard(What, HowMuch, S = #s{last = none}) ->
+    stop((meta(S, notice, [guard, What]))#s{guard = {What, HowMuch}});
+guard(_, _, S) ->
+    S.
+
+done(#s{guard = none}) -> normal;
+done(#s{guard = Guard}) -> {guard, Guard}.
 
 %% All that was traced is in the rings, or has been given to us: nothing comes any more.
 flush(S = #s{last = delivered, hears = none}) -> (tally_look(S))#s{last = flush, dozing = false};

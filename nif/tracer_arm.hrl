@@ -113,6 +113,8 @@ helped({answer, Id}, killed, S) ->
     reply(Id, {error, max_heap_size}, S);
 helped({answer, Id}, Answer, S) ->
     reply(Id, Answer, S);
+helped(check, {memory, Grown}, S = #s{armed = #armed{}}) ->
+    guard(memory, Grown, S);
 helped(check, {ok, Armed, Notices}, S = #s{armed = #armed{}}) ->
     lists:foldl(fun({Tag, M}, Acc) -> meta(Acc, notice, [Tag, M]) end, S#s{armed = Armed}, Notices);
 helped({ask, Id, What}, Result, S) ->
@@ -141,7 +143,7 @@ kinds_of(Request, S) ->
 %% ---- in the worker ------------------------------------------------------------------------------------------------
 
 %% Only: all, or the modules that are to be armed again. Before: what is armed, or none.
-arm_do({Session, Request, Only, Boot = {_, _, Fallback, _}, Before}) ->
+arm_do({Session, Request, Only, Boot = {_, _, Fallback, Options}, Before}) ->
     {Read, Found, Warnings} = chosen(Session, Request, Only),
     Join = case is_map_key(mark, Request) of true -> fun marked/1; false -> fun joined/1 end,
     Calls = call_patterns(Session, Found, Only, Join),
@@ -149,7 +151,9 @@ arm_do({Session, Request, Only, Boot = {_, _, Fallback, _}, Before}) ->
     More = case Fallback of true -> [<<"without a NIF: at most 1000 events a second">>]; false -> [] end,
     Watched = watched(Request, Calls),
     Armed = case Only of
-        all -> Watched#armed{whom = whom_of(Request), system = system_of(Request, Boot, Before)};
+        all ->
+            memory_begin(Options),
+            Watched#armed{whom = whom_of(Request), system = system_of(Request, Boot, Before)};
         _ -> Watched
     end,
     {ok, Armed, (counted(Found))#{warning => More ++ Warnings}}.
@@ -407,7 +411,7 @@ check(S0 = #s{armed = #armed{}}) ->
     S = tally_look(S0),
     Timer = erlang:start_timer(?CHECK, self(), check),
     case S#s.helper of
-        none -> help(check, check, {weak(S), S#s.armed, {self(), [], S#s.tracer =:= fallback, #{}}}, S#s{timer = Timer});
+        none -> help(check, check, {weak(S), S#s.armed, {self(), [], S#s.tracer =:= fallback, S#s.options}}, S#s{timer = Timer});
         _ -> S#s{timer = Timer}
     end;
 check(S) ->
@@ -417,7 +421,13 @@ check(S) ->
 there(S) ->
     lists:member(weak(S), trace:session_info(all)) orelse finish(destroyed, S).
 
-check_do({Session, Armed = #armed{request = Request0, modules = Modules}, Boot}) ->
+check_do(Argument = {_, _, {_, _, _, Options}}) ->
+    case memory_grown(Options) of
+        none -> check_tracing(Argument);
+        Grown -> {memory, Grown}
+    end.
+
+check_tracing({Session, Armed = #armed{request = Request0, modules = Modules}, Boot}) ->
     Meets = gc_meets(Session, Request0),
     Request = gc_left(Session, Request0, Meets),
     Loaded = lists:usort(erlang:loaded()),
@@ -465,28 +475,31 @@ blind(Session, #armed{builtins = Builtins}, Gates) ->
 
 %% ---- what this version of the VM gets wrong -----------------------------------------------------------------------
 
-%% {What, fixed in this erts, error | warning, Text or what the client has a text for}; the rows that hold for the VM we are in.
-gates() ->
-    Erts = numbers(erlang:system_info(version)),
-    [Row || Row = {_, Fixed, _, _} <- all_gates(), Erts < Fixed].
+%% {What, error | warning, Text or what the client has a text for}; the rows that hold for the VM we are in.
+gates() -> gates(erlang:system_info(version)).
 
+gates(Version) ->
+    Erts = numbers(Version),
+    [{What, How, Text} || {What, Since, Fixed, How, Text} <- all_gates(), Since =< Erts, Erts < Fixed].
+
+%% {What, since this erts, fixed in this one, …}
 all_gates() -> [
-    {garbage_collection, [99], error, gc_taken},
-    {return_to, [15, 1], error, <<"return_to is unreliable before OTP 27.1">>},
-    {trace, [15, 1], error, <<"enable, disable and trace use the wrong tracer before OTP 27.1">>},
-    {meta, [15, 0, 1], error, <<"meta tracing goes to the wrong process before OTP 27.0.1">>},
-    {emulator, [15, 2], error, <<"an emulator without JIT before OTP 27.2 crashes when native code is loaded over traced functions">>},
-    {'receive', [15, 2, 4], warning, <<"times of received messages may be late before OTP 27.3.3">>},
-    {unload, [15, 2, 7], warning, <<"unloading a module may, rarely, crash an OTP before 27.3.4">>},
-    {call_memory, [15, 2, 6], error, <<"call_memory counts wrongly from OTP 27.1 to 27.3.2">>}, % of those it is right before
-    {call_time, [17], warning, <<"reading times and memory stops all schedulers for a moment before OTP 29: once a second at most">>},
-    {bif, [16, 2], warning, <<"another tool that stops tracing a built-in function stops it here too; re-armed each second (fixed in OTP 28.3)">>}].
+    {garbage_collection, [15], [99], error, gc_taken},
+    {return_to, [15], [15, 1], error, <<"return_to is unreliable before OTP 27.1">>},
+    {trace, [15], [15, 1], error, <<"enable, disable and trace use the wrong tracer before OTP 27.1">>},
+    {meta, [15], [15, 0, 1], error, <<"meta tracing goes to the wrong process before OTP 27.0.1">>},
+    {emulator, [15], [15, 2], error, <<"an emulator without JIT before OTP 27.2 crashes when native code is loaded over traced functions">>},
+    {'receive', [15], [15, 2, 4], warning, <<"times of received messages may be late before OTP 27.3.3">>},
+    {unload, [15], [15, 2, 7], warning, <<"unloading a module may, rarely, crash an OTP before 27.3.4">>},
+    {call_memory, [15, 1], [15, 2, 6], error, <<"call_memory counts wrongly from OTP 27.1 to 27.3.2">>},
+    {call_time, [15], [17], warning, <<"reading times and memory stops all schedulers for a moment before OTP 29: once a second at most">>},
+    {bif, [15], [16, 2], warning, <<"another tool that stops tracing a built-in function stops it here too; re-armed each second (fixed in OTP 28.3)">>}].
 
 numbers(Version) ->
     [list_to_integer(N) || N <- string:lexemes(Version, ".-"), string:to_integer(N) =/= {error, no_integer}].
 
 allowed(Probe, Request, Session, Gates) ->
-    lists:flatmap(fun({What, _, How, Text}) ->
+    lists:flatmap(fun({What, How, Text}) ->
         case concerned(What, Probe, Request, Session) of
             true when How =:= error, is_atom(Text) -> throw(Text);
             true when How =:= error -> throw({notsup, Text});

@@ -76,15 +76,13 @@ count_set(#count{session = Session, counters = Counters, probes = Probes}, Only,
 
 %% {What may be counted on this VM, why the rest may not}
 countable(Wanted, Gates) ->
-    Wrong = numbers(erlang:system_info(version)) >= [15, 1] andalso lists:keyfind(call_memory, 1, Gates),
-    case {Wrong, [call_count | lists:delete(call_count, Wanted)]} of
-        {{_, _, _, Text}, [call_count, call_memory]} -> throw({notsup, Text});
-        {{_, _, _, Text}, All} ->
-            case lists:member(call_memory, All) of true -> {All -- [call_memory], [Text]}; false -> {All, []} end;
-        {false, All} ->
-            Stops = [Text || {call_time, _, _, Text} <- Gates, All =/= [call_count]],
-            {All, Stops}
-    end.
+    All = [call_count | lists:delete(call_count, Wanted)],
+    {Counters, Wrong} = case lists:member(call_memory, All) andalso lists:keyfind(call_memory, 1, Gates) of
+        {_, _, Text} -> {All -- [call_memory], [Text]};
+        false -> {All, []}
+    end,
+    [throw({notsup, Text1}) || Text1 <- Wrong, Counters =:= [call_count]],
+    {Counters, Wrong ++ [Stops || {call_time, _, Stops} <- Gates, Counters =/= [call_count]]}.
 
 count_read(By, Sort, Most, Whole) ->
     case get(count) of

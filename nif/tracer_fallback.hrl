@@ -60,7 +60,7 @@ fb_wanted(Event, N, S = #s{fb = Fb}) ->
 fb_flooded(S0) ->
     S = destroy(S0),
     Fb = fb_count(S#s.fb),
-    meta(S#s{fb = Fb}, notice, [guard, {queue, element(5, Fb#fb.lost)}]).
+    guard(queue, element(5, Fb#fb.lost), S#s{fb = Fb}).
 
 fb_count(Fb) ->
     receive Event when element(1, Event) =:= trace_ts -> fb_count(fb_lost(5, Fb#fb{seen = Fb#fb.seen + 1}))

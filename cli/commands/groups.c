@@ -49,6 +49,8 @@ static const struct opt limit_rows[] = {
     ROW('t', "for", "DURATION", OPT_DURATION, limit_opts, for_ns, "stop after this time (500ms, 10s, 2m)"),
     ROW('r', "rate", "N", OPT_NUMBER, limit_opts, rate,
         "at most N events a second (default 10000, 0 for no limit); what exceeds is counted"),
+    ROW(0, "memory", "BYTES", OPT_SIZE, limit_opts, memory,
+        "stop when the node has grown by so much (default a quarter, 512MB at least; 0 for no limit)"),
     ROW(0, "size", "BYTES", OPT_SIZE, limit_opts, size, "capture at most so much of an event's terms (default 1024)"),
     ROW(0, "depth", "N", OPT_NUMBER, limit_opts, depth, "capture terms N levels deep (default 32)"),
     ROW(0, "items", "N", OPT_NUMBER, limit_opts, items, "capture N elements of a list, tuple or map (default 256)"),

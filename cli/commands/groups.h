@@ -30,13 +30,13 @@ extern const struct opt_group what_group;
 #define WHAT_OPTS_INIT ((struct what_opts){0})
 
 struct limit_opts {
-    int64_t limit, for_ns, rate, size, depth, items;
+    int64_t limit, for_ns, rate, memory, size, depth, items; /* memory: -1 when it was not said */
     struct texts redact;
     bool redact_defaults;
     int on_loss; /* index into "warn|stop" */
 };
 extern const struct opt_group limit_group;
-#define LIMIT_OPTS_INIT ((struct limit_opts){.rate = 10000, .size = 1024, .depth = 32, .items = 256, .redact_defaults = true})
+#define LIMIT_OPTS_INIT ((struct limit_opts){.rate = 10000, .memory = -1, .size = 1024, .depth = 32, .items = 256, .redact_defaults = true})
 
 struct view_opts {
     const char *as;

@@ -64,7 +64,7 @@ bool opt_duration(const char *text, int64_t *ret_ns)
 bool opt_size(const char *text, int64_t *ret_bytes)
 {
     static const struct unit units[] = {{"b", 1}, {"k", 1024}, {"kb", 1024}, {"kib", 1024}, {"m", 1 << 20},
-                                        {"mb", 1 << 20}, {"mib", 1 << 20}};
+                                        {"mb", 1 << 20}, {"mib", 1 << 20}, {"g", 1 << 30}, {"gb", 1 << 30}, {"gib", 1 << 30}};
 
     return with_unit(text, units, ARRAY_LEN(units), 1, ret_bytes);
 }
@@ -147,7 +147,7 @@ static bool set(const struct opt *o, void *target, const char *value, struct err
         err_hint(e, "a duration such as 500ms, 10s or 2m");
         break;
     case OPT_SIZE:
-        err_hint(e, "a size such as 512, 4k or 1MB");
+        err_hint(e, "a size such as 512, 4k, 1MB or 2GB");
         break;
     case OPT_CHOICE:
         err_hint(e, "one of %s", o->arg);

@@ -74,6 +74,24 @@ void answer_killed(const char *node, struct err *e)
     err_set(e, ERR_RUN, "%s: the tracer was killed, by somebody or for its memory", node);
 }
 
+/* {guard, {What, HowMuch}}: the owner itself has ended the tracing. */
+static bool stopped_by_guard(struct etf reason, const char *node, struct err *e)
+{
+    struct str what;
+    int64_t n;
+
+    if (!etf_get_tuple(&reason, 2) || !etf_is_atom(&reason, "guard") || !etf_skip(&reason) || !etf_get_tuple(&reason, 2) ||
+        !etf_get_atom(&reason, &what) || !etf_get_int(&reason, &n))
+        return false;
+    if (what.len == 6 && !memcmp(what.at, "memory", 6)) {
+        err_set(e, ERR_GUARD, "%s ended the tracing: its memory has grown by %lld MiB since it began", node, (long long)(n >> 20));
+        err_hint(e, "--memory BYTES allows more, --memory 0 any");
+    } else {
+        err_set(e, ERR_GUARD, "%s ended the tracing: the tracer without the NIF did not keep up, and lost %lld events", node, (long long)n);
+    }
+    return true;
+}
+
 void answer_gone(struct etf reason, const char *node, struct err *e)
 {
     struct buf b = {0};
@@ -82,6 +100,8 @@ void answer_gone(struct etf reason, const char *node, struct err *e)
         err_set(e, ERR_GUARD, "%s ended the tracing: it had heard nothing from here for 10 seconds", node);
     } else if (etf_is_atom(&reason, "killed") || etf_is_atom(&reason, "janitor")) {
         answer_killed(node, e);
+    } else if (stopped_by_guard(reason, node, e)) {
+        /* said */
     } else if (etf_is_atom(&reason, "destroyed")) {
         err_set(e, ERR_RUN, "%s: somebody on the node has destroyed the trace session", node);
     } else {

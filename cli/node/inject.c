@@ -34,6 +34,13 @@ static void put_options(struct buf *b, const struct session_options *o)
     put_number(&pairs, &n, "rate", o->rate);
     put_number(&pairs, &n, "buffer", o->ring_bytes);
     put_number(&pairs, &n, "count", o->rings);
+    if (o->memory == UINT64_MAX) {
+        etf_atomz(&pairs, "memory");
+        etf_atomz(&pairs, "infinity");
+        n++;
+    } else {
+        put_number(&pairs, &n, "memory", o->memory);
+    }
     if (o->fallback) {
         etf_atomz(&pairs, "fallback");
         etf_atomz(&pairs, "true");

@@ -33,6 +33,7 @@ struct session_options {
     uint32_t ring_bytes, rings; /* for each thread, and how many of them: 1 MiB, 64 */
     const struct str *redact; /* keys whose values stay on the node */
     size_t nredact;
+    uint64_t memory;         /* bytes by which the node may grow: what suits it, see tracer_memory.hrl; UINT64_MAX is no limit */
     bool hold;               /* batches are asked for only after session_pull_allowed() */
     bool fallback;           /* use the fallback tracer although a NIF would load (for tests) */
 };

@@ -1,0 +1,80 @@
+%% The node's memory while it is traced. The rings are of a fixed size, but tracing holds up who is traced, so messages may pile
+%% up before him, and results that are asked for lie on his stack until he returns. Where the node has grown by more than it may
+%% since it was armed, the tracing is ended. Runs in the worker, when it arms and with each self-check.
+%%
+%% How much is an option: a number of bytes, `infinity`, or by default a quarter of what the node had, half a gigabyte at least,
+%% and at most half of what its host, its container and its own limits have left.
+
+-define(MEMORY_LEAST, 536870912).
+-define(MEMORY_TIGHT, 33554432). % where next to nothing is left
+
+memory_begin(Options) ->
+    Used = memory_used(),
+    put(memory, {Used, case Options of
+        #{memory := Most} -> Most;
+        _ -> min(max(?MEMORY_LEAST, Used div 4), max(?MEMORY_TIGHT, memory_left(Used) div 2))
+    end}).
+
+%% By how much the node has grown, where that is too much.
+memory_grown(Options) ->
+    case get(memory) of
+        {_, infinity} -> none;
+        {Began, Most} ->
+            case memory_used() - Began of
+                Grown when Grown > Most -> Grown;
+                _ -> none
+            end;
+        undefined -> % the worker that began was killed since
+            memory_begin(Options),
+            none
+    end.
+
+%% What the operating system has given it, not counting files: erlang:memory/1 would wait for every scheduler, and its words for
+%% the allocators are atoms that a node may never have needed.
+memory_used() ->
+    case memory_file("/proc/self/status") of
+        <<>> -> erlang:memory(total);
+        Text -> memory_field(Text, <<"\nRssAnon:">>, 0) + memory_field(Text, <<"\nVmSwap:">>, 0)
+    end.
+
+memory_left(Used) ->
+    Host = memory_field(memory_file("/proc/meminfo"), <<"\nMemAvailable:">>, 1 bsl 50),
+    Groups = [Most - Used || Most <- lists:map(fun memory_group/1, string:lexemes(memory_file("/proc/self/cgroup"), "\n")), is_integer(Most)],
+    Space = case memory_number(memory_file("/proc/self/limits"), <<"\nMax address space">>) of
+        Most when is_integer(Most) -> [Most - memory_field(memory_file("/proc/self/status"), <<"\nVmSize:">>, 0)];
+        none -> []
+    end,
+    lists:min([Host | Space ++ Groups]).
+
+%% 0::/path of the second version, 4:memory:/path of the first; in a container the path may be one of the host's.
+memory_group(Line) ->
+    case binary:split(Line, <<":">>, [global]) of
+        [_, Kind, Path] when Kind =:= <<>>; Kind =:= <<"memory">> ->
+            {Root, Name} = case Kind of
+                <<>> -> {<<"/sys/fs/cgroup">>, <<"/memory.max">>};
+                _ -> {<<"/sys/fs/cgroup/memory">>, <<"/memory.limit_in_bytes">>}
+            end,
+            lists:min([memory_number(memory_file([Root, P, Name]), <<>>) || P <- [Path, <<>>]]); % an atom is more than any number
+        _ -> none
+    end.
+
+%% Kilobytes.
+memory_field(Text, Name, Else) ->
+    case memory_number(Text, Name) of none -> Else; N -> N * 1024 end.
+
+memory_number(Text, Name) ->
+    Rest = case Name of
+        <<>> -> [<<>>, Text];
+        _ -> binary:split(Text, Name)
+    end,
+    case Rest of
+        [_, Behind] ->
+            case string:to_integer(string:trim(part(Behind, 0, min(40, byte_size(Behind))), leading)) of
+                {N, _} when is_integer(N) -> N;
+                _ -> none
+            end;
+        _ -> none
+    end.
+
+memory_file(Name) ->
+    case file:read_file(Name, [raw]) of {ok, Text} -> Text; {error, _} -> <<>> end.

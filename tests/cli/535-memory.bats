@@ -1,0 +1,105 @@
+#!/usr/bin/env bats
+# The node's memory while it is traced: grown by too much it ends the trace, with a reason, with status 4, and with nothing left.
+
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+
+setup_file() { live_begin memory; }
+teardown_file() { live_end; }
+setup() { live_setup; }
+# A test that starts a node for itself ends it.
+teardown() {
+    if [[ $NODE == "$LIVE_NODE" ]]; then
+        lighter || true
+        live_teardown
+    else
+        nodes_stop
+    fi
+}
+
+# So many megabytes for a process that keeps them; and it ends.
+heavier() { on_node "Me = self(), register(heavy, spawn(fun() -> B = [binary:copy(<<\"x\">>, 1048576) || _ <- lists:seq(1, $1)], Me ! heavy, receive stop -> B end end)), receive heavy -> ok end"; }
+lighter() { on_node '[begin R = monitor(process, P), exit(P, kill), receive {_, R, _, _, _} -> ok end end || N <- [heavy, loop], P <- [whereis(N)], is_pid(P)]'; }
+
+# The trace has ended by itself, of that, and all of it is accounted for.
+assert_grown() {
+    assert_equal "$status" 4
+    assert_equal "$(grep -c "^etrace: $NODE ended the tracing: its memory has grown by [0-9]* MiB since it began\$" "$ERR")" 1
+    assert_equal "$(grep -c '^hint: --memory BYTES allows more, --memory 0 any$' "$ERR")" 1
+    assert_equal "$(jq -r 'select(.type == "notice") | .tag + " " + .info' "$OUT")" 'guard memory'
+}
+
+@test "the node grows by more than it may: the trace ends, what was seen is shown, the node goes on" {
+    trace --json --memory 64MB work:one/1
+    on_node 'work:loop(10)'
+    heavier 100
+    trace_wait
+    assert_grown
+    assert_account 10
+    on_node 'work:loop(10)'
+    lighter
+    assert_clean --atoms 300 "$BEFORE" "$NODE"
+    # In text as well; and in a recording.
+    trace --memory 64MB -o "$BATS_TEST_TMPDIR/r.etr" work:one/1
+    heavier 100
+    trace_wait
+    assert_equal "$status" 4
+    run "$ETRACE_BIN" replay "$BATS_TEST_TMPDIR/r.etr"
+    assert_line '*** guard memory ***'
+}
+
+@test "what it has grown before does not count, nor where no limit is wanted, nor below the limit" {
+    heavier 100
+    heavy=$(node_snapshot "$NODE")
+    trace --json --memory 64MB --for 2s work:one/1
+    trace_wait
+    assert_success
+    lighter
+    for most in 0 1GB; do
+        trace --json --memory "$most" --for 2s work:one/1
+        heavier 100
+        trace_wait
+        assert_success
+        lighter
+    done
+}
+
+@test "calls that never return, of which some have their result traced: the stacks that grow end it" {
+    # Where each call has its result traced the companion counts those that are owed; here only one of two has.
+    on_node 'register(loop, spawn(fun() -> [spawn_link(fun() -> work:sum(1000000000000, 0) end) || _ <- lists:seq(1, 200)], receive stop -> ok end end))'
+    looping=$(node_snapshot "$NODE")
+    trace --json --rate 0 --memory 16MB 'work:sum(N, _) when N rem 2 == 0' 'work:sum(N, _) when N rem 2 == 1 -> return' -e false
+    trace_wait 120
+    assert_equal "$status" 4
+    assert_regex "$talk" 'ended the tracing: its memory has grown'
+    assert_clean --atoms 300 "$looping" "$NODE"
+    lighter
+}
+
+@test "of a node that has little left the trace takes half at most" {
+    # Room for two hundred megabytes beside what it has, by its limit of addresses.
+    cat >"$BATS_TEST_TMPDIR/erl" <<END
+#!/bin/sh
+CONTROL_OTP=${ETRACE_ERL%/bin/*} exec "$ETRACE_ERL" "\$@"
+END
+    chmod +x "$BATS_TEST_TMPDIR/erl"
+    node_start tight +MIscs 64
+    on_node 'work:worker(w), work:warm()'
+    "$ETRACE_BIN" -n "$NODE" -qq --for 50ms work:one/1 >/dev/null
+    local pid size
+    pid=$(node_eval "$NODE" 'list_to_integer(os:getpid())')
+    size=$(awk '/^VmSize/ { print $2 }' "/proc/$pid/status")
+    prlimit --pid "$pid" --as=$(((size + 300 * 1024) * 1024))
+    live_snapshot
+    trace --json work:one/1
+    on_node 'work:loop(10)'
+    heavier 200
+    trace_wait
+    assert_grown
+    assert_account 10
+    run node_eval "$NODE" 'lists:sum(lists:seq(1, 100))'
+    assert_output 5050
+    lighter
+    assert_clean --atoms 300 "$BEFORE" "$NODE"
+}
