@@ -25,8 +25,8 @@ const struct fun *funs_get(struct funs *f, struct str module, struct str name);
 
 struct tracees_half {
     struct tracee *items;
-    uint32_t *slots; /* hash to 1 + index; 0: free */
-    uint32_t count;
+    uint32_t *slots; /* hash to 1 + index, twice as many as items; 0: free */
+    uint32_t count, cap; /* cap: a power of two */
 };
 
 struct tracees {
