@@ -214,7 +214,7 @@ static bool destroy(struct ctx *ctx, struct ask *a, struct peer *p, int64_t id, 
         buf_puts(&b, "\nend it? [y/N] ");
         ssize_t n = write(STDERR_FILENO, b.data, b.len);
         (void)n;
-        buf_clear(&b);
+        buf_release(&b);
         if (!said_yes(ctx)) {
             ctx_say(ctx, "nothing was done");
             return true;

@@ -6,8 +6,8 @@
 #include "../ground/utf8.h"
 
 #define FUNS_BYTES ((size_t)64 << 20)
-#define HALF 32768u      /* processes in each half */
-#define SLOTS (HALF * 2) /* a power of two */
+#define FIRST 64u   /* processes that a half has room for at first; each time doubled */
+#define HALF 32768u /* and at most; the old one is as large */
 
 /* ---- functions ---- */
 
@@ -80,16 +80,12 @@ static void json_text(struct buf *b, struct str s)
 static bool plain_elixir_name(struct str s)
 {
     static const char operators[] = "+-*/<>=!&|^~@.%";
-    size_t n = s.len;
+    size_t n = s.len, marks = 0;
 
-    if (!n)
-        return false;
-    if (strchr(operators, s.at[0])) {
-        for (size_t i = 0; i < n; i++)
-            if (!strchr(operators, s.at[i]))
-                return false;
-        return true;
-    }
+    while (marks < n && memchr(operators, s.at[marks], sizeof(operators) - 1))
+        marks++;
+    if (marks || !n)
+        return n && marks == n;
     if (n > 1 && (s.at[n - 1] == '?' || s.at[n - 1] == '!'))
         n--;
     for (size_t i = 0; i < n; i++) {
@@ -199,9 +195,9 @@ const struct fun *funs_get(struct funs *f, struct str module, struct str name)
 
 static void half_init(struct tracees_half *h)
 {
-    h->items = mem_alloc(HALF * sizeof(*h->items));
-    h->slots = mem_zalloc(SLOTS * sizeof(*h->slots));
-    h->count = 0;
+    *h = (struct tracees_half){.cap = FIRST};
+    h->items = mem_alloc(h->cap * sizeof(*h->items));
+    h->slots = mem_zalloc(2 * h->cap * sizeof(*h->slots));
 }
 
 void tracees_init(struct tracees *t)
@@ -219,31 +215,43 @@ void tracees_release(struct tracees *t)
     *t = (struct tracees){0};
 }
 
-static uint32_t slot_of(uint64_t id)
+static uint32_t slot_of(const struct tracees_half *h, uint64_t id)
 {
-    return (uint32_t)((id * UINT64_C(0x9e3779b97f4a7c15)) >> 40) & (SLOTS - 1);
+    return (uint32_t)((id * UINT64_C(0x9e3779b97f4a7c15)) >> 40) & (2 * h->cap - 1);
+}
+
+static uint32_t slot_after(const struct tracees_half *h, uint32_t s)
+{
+    return (s + 1) & (2 * h->cap - 1);
 }
 
 static struct tracee *half_find(const struct tracees_half *h, uint64_t id)
 {
     if (!h->items)
         return NULL;
-    for (uint32_t s = slot_of(id); h->slots[s]; s = (s + 1) & (SLOTS - 1))
+    for (uint32_t s = slot_of(h, id); h->slots[s]; s = slot_after(h, s))
         if (h->items[h->slots[s] - 1].id == id)
             return &h->items[h->slots[s] - 1];
     return NULL;
 }
 
-static struct tracee *half_add(struct tracees_half *h, uint64_t id)
+static void half_enter(struct tracees_half *h, uint32_t index)
 {
-    uint32_t s = slot_of(id);
+    uint32_t s = slot_of(h, h->items[index].id);
 
     while (h->slots[s])
-        s = (s + 1) & (SLOTS - 1);
-    h->slots[s] = ++h->count;
-    struct tracee *t = &h->items[h->count - 1];
-    t->id = id;
-    return t;
+        s = slot_after(h, s);
+    h->slots[s] = index + 1;
+}
+
+static void half_widen(struct tracees_half *h)
+{
+    h->cap *= 2;
+    h->items = mem_realloc(h->items, h->cap * sizeof(*h->items));
+    free(h->slots);
+    h->slots = mem_zalloc(2 * h->cap * sizeof(*h->slots));
+    for (uint32_t i = 0; i < h->count; i++)
+        half_enter(h, i);
 }
 
 struct tracee *tracees_at(struct tracees *t, uint64_t id)
@@ -256,19 +264,25 @@ struct tracee *tracees_at(struct tracees *t, uint64_t id)
     const struct tracee *before = half_find(&t->old, id);
     if (before)
         known = *before;
-    if (t->young.count == HALF) {
-        struct tracees_half oldest = t->old;
-        t->old = t->young;
-        t->young = oldest;
-        if (t->young.items) {
-            memset(t->young.slots, 0, SLOTS * sizeof(*t->young.slots));
-            t->young.count = 0;
+    if (t->young.count == t->young.cap) {
+        if (t->young.cap < HALF) {
+            half_widen(&t->young);
         } else {
-            half_init(&t->young);
+            struct tracees_half oldest = t->old;
+            t->old = t->young;
+            t->young = oldest;
+            if (t->young.items) {
+                memset(t->young.slots, 0, 2 * HALF * sizeof(*t->young.slots));
+                t->young.count = 0;
+            } else {
+                half_init(&t->young);
+            }
         }
         t->generation++;
     }
-    found = half_add(&t->young, id);
+    found = &t->young.items[t->young.count++];
+    found->id = id;
+    half_enter(&t->young, t->young.count - 1);
     if (before) {
         *found = known;
     } else {

@@ -27,8 +27,8 @@ void fun_elixir(struct buf *to, struct str module, struct str name);
 
 struct tracees_half {
     struct tracee *items;
-    uint32_t *slots; /* hash to 1 + index; 0: free */
-    uint32_t count;
+    uint32_t *slots; /* hash to 1 + index, twice as many as items; 0: free */
+    uint32_t count, cap; /* cap: a power of two */
 };
 
 struct tracees {

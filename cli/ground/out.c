@@ -11,6 +11,7 @@
 #include "mem.h"
 
 #define PIPE_BYTES (1 << 20) /* a larger pipe halves the cost of writing into it */
+#define KEPT (1 << 20)       /* bytes of a buffer that is kept for the next time; what a slow reader made larger is given back */
 
 struct out {
     int fd, wake;
@@ -78,6 +79,8 @@ static void *writer(void *arg)
     pthread_mutex_lock(&o->lock);
     while (!o->stop && !o->error) {
         if (!o->filling.len) {
+            if (mine.cap > KEPT)
+                buf_release(&mine);
             pthread_cond_wait(&o->filled, &o->lock);
             continue;
         }

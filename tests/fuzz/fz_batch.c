@@ -2,6 +2,9 @@
  * Batches from a node that lies, through the whole way to text and JSON. The input is batches one behind the other, each
  * with a u32 of its length in front; its head is put right, so that what is tried is what stands behind it. What comes
  * out must be lines of valid UTF-8 without anything that could steer a terminal.
+ *
+ * Of the first length only 16 bits count: its first byte's lowest bits choose what else is tried, and its third byte a
+ * view, 0 all of them. One view alone is several times as fast as all are.
  */
 #include <stdlib.h>
 
@@ -10,12 +13,17 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static bool check(void *output, struct buf *bytes)
+/* Looks at every byte of fifteen views: not itself what is to be explored. */
+__attribute__((no_sanitize("coverage"))) static bool check(void *output, struct buf *bytes)
 {
     const char *at = bytes->data, *end = at + bytes->len;
 
     (void)output;
     while (at < end) {
+        if (*at >= ' ' && *at <= '~') {
+            at++;
+            continue;
+        }
         uint32_t c = utf8_next(&at, end);
         if (c != '\n' && (c == UTF8_BAD || !utf8_shows(c)))
             abort();
@@ -52,6 +60,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         {.type = sink_by_name("sequence"), .look = {.file = "x.html"}, .write = check},
         {.type = sink_by_name("record"), .write = drop},
     };
+    const size_t nviews = sizeof(views) / sizeof(views[0]), alone = size > 2 ? data[2] : 0;
+    const size_t first = alone ? (alone - 1) % nviews : 0;
     const struct grep grep = {"a|b", false};
     struct err e;
     const struct sel_name any = {.how = SEL_ANY};
@@ -61,7 +71,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                               .pack = {PACK_CALLER, PACK_STACK, PACK_USER}, .npack = size && data[0] & 2 ? 3 : 0};
     const struct spec *const specs[] = {&spec};
     struct pipeline *p = pipeline_new(
-        &(struct pipeline_options){.views = views, .nviews = sizeof(views) / sizeof(views[0]), .greps = &grep, .ngreps = size && data[0] & 1, .max_calls = 16, .specs = specs,
+        &(struct pipeline_options){.views = views + first, .nviews = alone ? 1 : nviews, .greps = &grep,
+                                    .ngreps = size && data[0] & 1, .max_calls = 16, .specs = specs,
                                     .nspecs = size && data[0] & 4}, &e);
     uint64_t seq = 0;
 

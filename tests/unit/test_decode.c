@@ -113,7 +113,12 @@ int main(void)
     fw_u32(&w, ETW_HEAD(9, ETW_CALL, 0)), fw_u32(&w, 0);
     is_text(next(), "bad: a frame longer than its section", "a long frame");
 
-    /* More processes than the table keeps. */
+    struct str written = funs_get(&funs, STR("Elixir.M"), (struct str){"\0", 1})->elixir;
+    ok(!memchr(written.at, 0, written.len), "a function that is called NUL is not written as an operator");
+    written = funs_get(&funs, STR("Elixir.M"), STR("<>"))->elixir;
+    ok(written.len == 4 && !memcmp(written.at, "M.<>", 4), "one that is an operator is");
+
+    /* More processes than the table keeps; it grows on the way. */
     start();
     struct tracee *t = tracees_at(&shared.tracees, 1000000);
     tracee_name(t, STR("kept"));
