@@ -18,7 +18,7 @@
 -export([owner/1, names/1, worker/1, system/3]).
 -export([enabled/3, enabled_call/3, enabled_send/3, enabled_receive/3, enabled_procs/3, enabled_ports/3,
     enabled_running_procs/3, enabled_running_ports/3, enabled_garbage_collection/3, trace/5]).
--export([hello/0, open/1, exclude/1, gate/2, kinds/2, ticks/0, drain/4, tally/1, doze/1, close/1]).
+-export([hello/0, open/1, exclude/1, gate/2, kinds/2, filter/2, ticks/0, drain/4, tally/1, doze/1, close/1]).
 
 -define(LEASE, 10000).       % ms without a word from the client
 -define(BUSY, 20).           % ms until a refused send is tried retry
@@ -82,6 +82,7 @@
 %%     call. returns: every call that is shown has its return traced, so those that are owed can be counted.
 %%     tally: calls and results are counted and not sent, whatever the rate; begins with nothing.
 %% kinds(State, Mask): bit K is set when events of kind K are wanted; others are neither made nor counted.
+%% filter(State, Steps) -> ok: which calls are counted (a binary of struct etw_step; <<>>: all), badarg when they are no filter.
 %% ticks() -> the clock of the frames
 %% drain(State, MaxBytes, OwnSections, Last) -> {Batch | none, [NewTracee], Status}: one whole batch (etrace_wire.h), or none
 %%     when there is nothing new, not even a watermark that something waits for. Status: 1 more in the rings, 2 events are
@@ -108,6 +109,7 @@ open(_) -> erlang:nif_error(undef).
 exclude(_) -> erlang:nif_error(undef).
 gate(_, _) -> erlang:nif_error(undef).
 kinds(_, _) -> erlang:nif_error(undef).
+filter(_, _) -> erlang:nif_error(undef).
 ticks() -> erlang:nif_error(undef).
 drain(_, _, _, _) -> erlang:nif_error(undef).
 tally(_) -> erlang:nif_error(undef).

@@ -11,6 +11,7 @@
 
 #include "batch.h"
 #include "bell.h"
+#include "filter.h"
 #include "imm.h"
 #include "owed.h"
 #include "session.h"
@@ -100,6 +101,7 @@ static ERL_NIF_TERM nif_open(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
         return error(env, "bell");
     session_begin((uint32_t)bytes, (uint32_t)(depth < ENCODE_MAX_DEPTH ? depth : ENCODE_MAX_DEPTH),
         (uint32_t)items, limit, rate, tick_per_ms());
+    filter_set(NULL, 0);
     memset(&batches, 0, sizeof batches);
     opened = enif_make_uint(env, ++generation & GENERATIONS);
     atomic_store(&session.live, opened);
@@ -159,6 +161,19 @@ static ERL_NIF_TERM nif_kinds(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
     if (argv[0] != opened || !enif_get_uint64(env, argv[1], &kinds))
         return enif_make_badarg(env);
     session_want(kinds);
+    return enif_make_atom(env, "ok");
+}
+
+static ERL_NIF_TERM nif_filter(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    ErlNifBinary bin;
+    (void)argc;
+    if (argv[0] != opened || !enif_inspect_binary(env, argv[1], &bin) || !filter_set(bin.data, bin.size))
+        return enif_make_badarg(env);
+    if (filter_measures())
+        atomic_fetch_or(&session.rules, RULE_MEASURE);
+    else
+        atomic_fetch_and(&session.rules, ~(uint32_t)RULE_MEASURE);
     return enif_make_atom(env, "ok");
 }
 
@@ -320,6 +335,7 @@ static ErlNifFunc functions[] = {
     {"exclude", 1, nif_exclude, 0},
     {"gate", 2, nif_gate, 0},
     {"kinds", 2, nif_kinds, 0},
+    {"filter", 2, nif_filter, 0},
     {"ticks", 0, nif_ticks, 0},
     {"drain", 4, nif_drain, 0},
     {"tally", 1, nif_tally, 0},

@@ -6,7 +6,8 @@
 %%
 %% Request: #{probes => [Probe], procs => [Who], ports => [Who], flags => [atom], port_flags => [atom], kinds => Mask,
 %%            system => [{Event, Value}], seq_trace => boolean, allow_empty => boolean, unsafe => boolean, force => boolean,
-%%            tally => boolean, mark => N}
+%%            tally => boolean, filter => Bin, mark => N}
+%% filter: optional; of what is counted: the NIF's filter/2
 %% mark: optional; the notice {armed, N} stands in the stream between what the session before has seen and the first event
 %% that answers the request, so that who arms again and again knows which event answers what.
 %% Probe: #{id, type => call|send|recv, scope => local|global|meta, select => [Selector], atoms => [Bin],
@@ -35,9 +36,15 @@
 arm(Id, _, S = #s{helper = {_, _}}) -> reply(Id, {error, busy}, S);
 arm(Id, _, S = #s{last = Last}) when Last =/= none -> reply(Id, {error, stopping}, S);
 arm(Id, Request, S0) ->
-    S = announce(Request, disarm(S0)),
-    Boot = {self(), ours(S), S#s.tracer =:= fallback, S#s.options},
-    help({arm, Id, Request}, arm, {weak(S), Request, all, Boot}, S).
+    S1 = disarm(S0),
+    case tally_filter(maps:get(filter, Request, <<>>), S1) of
+        ok ->
+            S = announce(Request, S1),
+            Boot = {self(), ours(S), S#s.tracer =:= fallback, S#s.options},
+            help({arm, Id, Request}, arm, {weak(S), Request, all, Boot}, S);
+        wrong ->
+            reply(Id, {error, bad_request}, S1)
+    end.
 
 weak(#s{session = {_, Weak}}) -> Weak.
 
