@@ -18,7 +18,7 @@
 -export([owner/1, names/1, worker/1, system/3]).
 -export([enabled/3, enabled_call/3, enabled_send/3, enabled_receive/3, enabled_procs/3, enabled_ports/3,
     enabled_running_procs/3, enabled_running_ports/3, enabled_garbage_collection/3, trace/5]).
--export([hello/0, open/1, exclude/1, gate/2, kinds/2, filter/2, ticks/0, drain/4, tally/1, doze/1, close/1]).
+-export([hello/0, open/1, exclude/1, gate/2, kinds/2, ticks/0, drain/4, tally/1, doze/1, close/1]).
 
 -define(LEASE, 10000).       % ms without a word from the client
 -define(BUSY, 20).           % ms until a refused send is tried retry
@@ -77,12 +77,12 @@
 %%     begins a session; State, a small integer, is the tracer's state in the VM and names the session below.
 %%     RingBytes a power of two, Rings at most 256; 0 is no limit, no rate.
 %% exclude(PidOrPort): never an event of it, and none that is sent to it; 16 at most; forgotten by the next open.
-%% gate(State, open | closed | early | late | returns | no_returns | tally | events): closed counts calls as lost (guard). early decides
+%% gate(State, open | closed | early | late | returns | no_returns | tally | events | Filter): closed counts calls as lost (guard). early decides
 %%     before the match specification and before the VM makes the arguments: only where no specification can reject a
 %%     call. returns: every call that is shown has its return traced, so those that are owed can be counted.
-%%     tally: calls and results are counted and not sent, whatever the rate; begins with nothing.
+%%     tally: calls and results are counted and not sent, whatever the rate; begins with nothing. Filter: which of them, a binary
+%%     (struct etw_step; <<>>: all); badarg when it is none.
 %% kinds(State, Mask): bit K is set when events of kind K are wanted; others are neither made nor counted.
-%% filter(State, Steps) -> ok: which calls are counted (a binary of struct etw_step; <<>>: all), badarg when they are no filter.
 %% ticks() -> the clock of the frames
 %% drain(State, MaxBytes, OwnSections, Last) -> {Batch | none, [NewTracee], Status}: one whole batch (etrace_wire.h), or none
 %%     when there is nothing new, not even a watermark that something waits for. Status: 1 more in the rings, 2 events are
@@ -109,7 +109,6 @@ open(_) -> erlang:nif_error(undef).
 exclude(_) -> erlang:nif_error(undef).
 gate(_, _) -> erlang:nif_error(undef).
 kinds(_, _) -> erlang:nif_error(undef).
-filter(_, _) -> erlang:nif_error(undef).
 ticks() -> erlang:nif_error(undef).
 drain(_, _, _, _) -> erlang:nif_error(undef).
 tally(_) -> erlang:nif_error(undef).

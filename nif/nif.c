@@ -124,6 +124,17 @@ static bool is_alive(void *env, uint64_t process)
     return enif_get_local_pid(env, process, &pid) && enif_is_process_alive(env, &pid);
 }
 
+static bool set_filter(const ErlNifBinary *steps)
+{
+    if (!filter_set(steps->data, steps->size))
+        return false;
+    if (filter_measures())
+        atomic_fetch_or(&session.rules, RULE_MEASURE);
+    else
+        atomic_fetch_and(&session.rules, ~(uint32_t)RULE_MEASURE);
+    return true;
+}
+
 static ERL_NIF_TERM nif_gate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     static const struct {
@@ -139,7 +150,10 @@ static ERL_NIF_TERM nif_gate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
         {"tally", RULE_RATE | RULE_LIMIT, RULE_TALLY},
         {"events", RULE_TALLY, 0},
     };
+    ErlNifBinary steps;
     (void)argc;
+    if (argv[0] == opened && enif_inspect_binary(env, argv[1], &steps) && set_filter(&steps))
+        return enif_make_atom(env, "ok");
     for (size_t i = 0; argv[0] == opened && i < sizeof words / sizeof *words; i++) {
         if (argv[1] != enif_make_atom(env, words[i].word))
             continue;
@@ -161,19 +175,6 @@ static ERL_NIF_TERM nif_kinds(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
     if (argv[0] != opened || !enif_get_uint64(env, argv[1], &kinds))
         return enif_make_badarg(env);
     session_want(kinds);
-    return enif_make_atom(env, "ok");
-}
-
-static ERL_NIF_TERM nif_filter(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
-{
-    ErlNifBinary bin;
-    (void)argc;
-    if (argv[0] != opened || !enif_inspect_binary(env, argv[1], &bin) || !filter_set(bin.data, bin.size))
-        return enif_make_badarg(env);
-    if (filter_measures())
-        atomic_fetch_or(&session.rules, RULE_MEASURE);
-    else
-        atomic_fetch_and(&session.rules, ~(uint32_t)RULE_MEASURE);
     return enif_make_atom(env, "ok");
 }
 
@@ -335,7 +336,6 @@ static ErlNifFunc functions[] = {
     {"exclude", 1, nif_exclude, 0},
     {"gate", 2, nif_gate, 0},
     {"kinds", 2, nif_kinds, 0},
-    {"filter", 2, nif_filter, 0},
     {"ticks", 0, nif_ticks, 0},
     {"drain", 4, nif_drain, 0},
     {"tally", 1, nif_tally, 0},

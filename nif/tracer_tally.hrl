@@ -14,7 +14,7 @@ tally_begin(_, _, S) -> tally_end(S).
 %% Of what is counted; set while nothing is traced. Without the NIF nothing is counted here, so nothing is filtered.
 tally_filter(_, #s{tracer = fallback}) -> ok;
 tally_filter(Steps, #s{tracer = State}) when is_binary(Steps), byte_size(Steps) =< ?STEPS_MOST ->
-    try filter(State, Steps) catch error:badarg -> wrong end;
+    try gate(State, Steps) catch error:badarg -> wrong end;
 tally_filter(_, _) -> wrong.
 
 tally_end(S = #s{tally = off}) -> S;
