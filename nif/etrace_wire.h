@@ -167,6 +167,7 @@ struct etw_tally {
     uint64_t errors; /* results that are exceptions */
     uint64_t timed, total_ns, max_ns; /* max: of all so far */
     int64_t open;    /* calls that have not returned, of those that report it */
+    int64_t filtered; /* calls and results that the filter hides, and calls whose result will decide: may grow less */
     uint32_t buckets, spare;
 };
 
@@ -185,6 +186,58 @@ static inline uint32_t etw_bucket_of(uint64_t ns)
     uint32_t power = 63u - (uint32_t)__builtin_clzll(ns);
     uint32_t bucket = (power - 2) * ETW_STEPS + (uint32_t)(ns >> (power - 3) & (ETW_STEPS - 1));
     return bucket < ETW_BUCKETS ? bucket : ETW_BUCKETS - 1;
+}
+
+/* ---- a filter that the node applies to what it counts ------------------------------------------------------------ */
+
+/*
+ * A condition on calls in postfix order, from the client: a test adds its value, an operator takes its operands' and adds its
+ * own, one is left. It has the meaning of `where`: what a call's result will decide is not known before it comes; of a result
+ * without a duration or a class the test of it fails, and the whole with it, as a guard does.
+ */
+enum etw_step_what { ETW_STEP_DUR, ETW_STEP_SIZE, ETW_STEP_CLASS, ETW_STEP_NOT, ETW_STEP_AND, ETW_STEP_OR, ETW_STEP_XOR, ETW_STEP_WHATS };
+enum etw_step_compare { ETW_STEP_GT, ETW_STEP_GE, ETW_STEP_LT, ETW_STEP_LE, ETW_STEP_EQ, ETW_STEP_NE, ETW_STEP_COMPARES };
+enum etw_class { ETW_CLASS_ERROR, ETW_CLASS_EXIT, ETW_CLASS_THROW, ETW_CLASSES };
+
+struct etw_step {
+    uint8_t what, compare;
+    uint16_t spare1;
+    uint32_t spare2;
+    int64_t value; /* of a test: nanoseconds, bytes of the frame, enum etw_class */
+};
+
+#define ETW_STEPS_MOST 64 /* of a filter */
+#define ETW_STEPS_DEEP 16 /* values that wait for their operator */
+
+/* Whether steps from anywhere are a filter: operands for every operator, and one value in the end. */
+static inline int etw_steps_valid(const struct etw_step *steps, size_t n)
+{
+    size_t deep = 0;
+    if (n > ETW_STEPS_MOST)
+        return 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct etw_step *s = &steps[i];
+        int is_test = s->what < ETW_STEP_NOT, is_class = s->what == ETW_STEP_CLASS;
+        size_t takes = is_test ? 0 : s->what == ETW_STEP_NOT ? 1 : 2;
+        if (s->what >= ETW_STEP_WHATS || s->spare1 || s->spare2 || takes > deep)
+            return 0;
+        if (is_test ? s->compare >= ETW_STEP_COMPARES : s->compare || s->value)
+            return 0;
+        if (is_class && (s->value < 0 || s->value >= ETW_CLASSES || s->compare < ETW_STEP_EQ))
+            return 0;
+        deep += 1 - takes;
+        if (deep > ETW_STEPS_DEEP)
+            return 0;
+    }
+    return deep == 1;
+}
+
+static inline int etw_steps_measure(const struct etw_step *steps, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (steps[i].what == ETW_STEP_SIZE)
+            return 1;
+    return 0;
 }
 
 /* ---- a term ----------------------------------------------------------------------------------------------------- */
@@ -269,8 +322,9 @@ struct etw_footer {
 #define ETW_SIZE(type, size) _Static_assert(sizeof(type) == (size), #type)
 ETW_SIZE(struct etw_batch, 56);
 ETW_SIZE(struct etw_section, 80);
-ETW_SIZE(struct etw_tally, 64);
+ETW_SIZE(struct etw_tally, 72);
 ETW_SIZE(struct etw_bucket, 8);
+ETW_SIZE(struct etw_step, 16);
 ETW_SIZE(struct etw_file, 24);
 ETW_SIZE(struct etw_block, 16);
 ETW_SIZE(struct etw_note, 24);

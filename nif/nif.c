@@ -11,6 +11,7 @@
 
 #include "batch.h"
 #include "bell.h"
+#include "filter.h"
 #include "imm.h"
 #include "owed.h"
 #include "session.h"
@@ -100,6 +101,7 @@ static ERL_NIF_TERM nif_open(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
         return error(env, "bell");
     session_begin((uint32_t)bytes, (uint32_t)(depth < ENCODE_MAX_DEPTH ? depth : ENCODE_MAX_DEPTH),
         (uint32_t)items, limit, rate, tick_per_ms());
+    filter_set(NULL, 0);
     memset(&batches, 0, sizeof batches);
     opened = enif_make_uint(env, ++generation & GENERATIONS);
     atomic_store(&session.live, opened);
@@ -122,6 +124,17 @@ static bool is_alive(void *env, uint64_t process)
     return enif_get_local_pid(env, process, &pid) && enif_is_process_alive(env, &pid);
 }
 
+static bool set_filter(const ErlNifBinary *steps)
+{
+    if (!filter_set(steps->data, steps->size))
+        return false;
+    if (filter_measures())
+        atomic_fetch_or(&session.rules, RULE_MEASURE);
+    else
+        atomic_fetch_and(&session.rules, ~(uint32_t)RULE_MEASURE);
+    return true;
+}
+
 static ERL_NIF_TERM nif_gate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     static const struct {
@@ -137,7 +150,10 @@ static ERL_NIF_TERM nif_gate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
         {"tally", RULE_RATE | RULE_LIMIT, RULE_TALLY},
         {"events", RULE_TALLY, 0},
     };
+    ErlNifBinary steps;
     (void)argc;
+    if (argv[0] == opened && enif_inspect_binary(env, argv[1], &steps) && set_filter(&steps))
+        return enif_make_atom(env, "ok");
     for (size_t i = 0; argv[0] == opened && i < sizeof words / sizeof *words; i++) {
         if (argv[1] != enif_make_atom(env, words[i].word))
             continue;

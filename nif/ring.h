@@ -113,6 +113,12 @@ static inline void ring_busy(struct ring *ring)
     atomic_signal_fence(memory_order_seq_cst);
 }
 
+/* The frame is not to be, after all. */
+static inline void ring_idle(struct ring *ring)
+{
+    atomic_store_explicit(&ring->busy, 0, memory_order_release);
+}
+
 static inline void ring_publish(struct ring *ring)
 {
     atomic_store_explicit(&ring->pub_head, ring->head, memory_order_release);

@@ -40,6 +40,7 @@ enum session_rule {
     RULE_STUCK = 128,  /* a process owes too many: no call is let through any more, at the gate in any case */
     RULE_KINDS = 256,  /* a flag of the VM brings kinds of events that nobody asked for: they are as if they were not */
     RULE_TALLY = 512,  /* calls and results are counted by function, and not sent (tally.h) */
+    RULE_MEASURE = 1024, /* and the filter of what is counted asks for their size (filter.h) */
 };
 
 #define EXCLUDED_MAX 16

@@ -9,14 +9,14 @@
 
 struct figures {
     uint64_t events, seen, errors, timed, total_ns;
-    int64_t open;
+    int64_t open, filtered;
     uint32_t buckets[ETW_BUCKETS];
 };
 
 struct entry {
     struct tally_function function;
     _Atomic uint64_t events, seen, errors, timed, total_ns, max_ns;
-    _Atomic int64_t open;
+    _Atomic int64_t open, filtered;
     _Atomic uint32_t buckets[ETW_BUCKETS];
     struct figures told; /* the drain's */
 };
@@ -29,6 +29,7 @@ struct table {
 
 struct open_call {
     struct tally_function function;
+    enum filter_verdict verdict;
     uint64_t tick;
 };
 
@@ -118,9 +119,9 @@ static void bump(_Atomic uint64_t *counter, uint64_t by)
     atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + by, memory_order_relaxed);
 }
 
-static void add_open(struct entry *e, int64_t by)
+static void shift(_Atomic int64_t *gauge, int64_t by)
 {
-    atomic_store_explicit(&e->open, atomic_load_explicit(&e->open, memory_order_relaxed) + by, memory_order_relaxed);
+    atomic_store_explicit(gauge, atomic_load_explicit(gauge, memory_order_relaxed) + by, memory_order_relaxed);
 }
 
 static struct stack *stack_at(uint64_t process, unsigned probe)
@@ -160,24 +161,19 @@ static struct stack *take(void *env, uint64_t process)
     return NULL;
 }
 
-void tally_call(void *env, struct lane *lane, uint64_t process, const struct tally_function *f, uint64_t tick, bool returns)
+/* False: it is not remembered. */
+static bool push(void *env, uint64_t process, const struct open_call *call)
 {
-    struct entry *e = entry_of(lane, f);
-    bump(&e->events, 1);
-    bump(&e->seen, 1);
-    if (!returns)
-        return;
-    add_open(e, 1);
     struct stack *s = find(process);
     if (!s && !(s = take(env, process)))
-        return;
+        return false;
     if (s->depth < TALLY_DEPTH)
-        s->calls[s->depth] = (struct open_call){*f, tick};
-    s->depth++;
+        s->calls[s->depth] = *call;
+    return s->depth++ < TALLY_DEPTH;
 }
 
-/* Takes the call off its stack, with those above it, which will not return any more. False: its beginning is not known. */
-static bool pop(uint64_t process, const struct tally_function *f, uint64_t *ret_tick)
+/* Takes the call off its stack, with those above it, which will not return any more. False: nothing is known of it. */
+static bool pop(uint64_t process, const struct tally_function *f, struct open_call *ret_call)
 {
     struct stack *s = find(process);
     bool known = false;
@@ -189,7 +185,7 @@ static bool pop(uint64_t process, const struct tally_function *f, uint64_t *ret_
     }
     for (uint32_t at = s->depth; at-- > 0;)
         if (same(&s->calls[at].function, f)) {
-            *ret_tick = s->calls[at].tick;
+            *ret_call = s->calls[at];
             s->depth = at;
             known = true;
             break;
@@ -199,9 +195,40 @@ static bool pop(uint64_t process, const struct tally_function *f, uint64_t *ret_
     return known;
 }
 
-static void add_time(struct entry *e, uint64_t ticks)
+/* A call that is shown, or its result. */
+static void count(struct entry *e, bool is_call)
 {
-    uint64_t ns = (uint64_t)((unsigned __int128)ticks * ns_per_tick >> 32);
+    if (is_call)
+        bump(&e->events, 1);
+    bump(&e->seen, 1);
+}
+
+void tally_call(void *env, struct lane *lane, uint64_t process, const struct tally_function *f, uint64_t tick, uint64_t bytes,
+    bool returns)
+{
+    struct entry *e = entry_of(lane, f);
+    struct open_call call = {*f, filter_call(bytes, returns), tick};
+    if (returns) {
+        shift(&e->open, 1);
+        if (!push(env, process, &call) && filter_is_set()) {
+            ring_lose(&lane->ring, ETW_LOST_GUARD);
+            return;
+        }
+    }
+    if (call.verdict == FILTER_SHOWS)
+        count(e, true);
+    else
+        shift(&e->filtered, 1);
+    ring_bump(&lane->ring.seen);
+}
+
+static uint64_t nanoseconds(uint64_t from, uint64_t to)
+{
+    return to > from ? (uint64_t)((unsigned __int128)(to - from) * ns_per_tick >> 32) : 0;
+}
+
+static void add_time(struct entry *e, uint64_t ns)
+{
     _Atomic uint32_t *bucket = &e->buckets[etw_bucket_of(ns)];
     atomic_store_explicit(bucket, atomic_load_explicit(bucket, memory_order_relaxed) + 1, memory_order_relaxed);
     bump(&e->timed, 1);
@@ -210,16 +237,32 @@ static void add_time(struct entry *e, uint64_t ticks)
         atomic_store_explicit(&e->max_ns, ns, memory_order_relaxed);
 }
 
-void tally_result(struct lane *lane, uint64_t process, const struct tally_function *f, uint64_t tick, bool failed)
+void tally_result(struct lane *lane, uint64_t process, const struct tally_function *f, const struct tally_result *r)
 {
     struct entry *e = entry_of(lane, f);
-    uint64_t begun;
-    bump(&e->seen, 1);
-    if (failed)
-        bump(&e->errors, 1);
-    add_open(e, -1);
-    if (pop(process, f, &begun))
-        add_time(e, tick > begun ? tick - begun : 0);
+    struct open_call call = {.verdict = FILTER_SHOWS};
+    bool known = pop(process, f, &call);
+    uint64_t ns = known ? nanoseconds(call.tick, r->tick) : 0;
+    shift(&e->open, -1);
+    if (!known && filter_is_set()) {
+        ring_lose(&lane->ring, ETW_LOST_GUARD);
+        return;
+    }
+    if (call.verdict == FILTER_WAITS && filter_result(r->bytes, ns, r->failed ? r->class : ETW_CLASSES)) {
+        call.verdict = FILTER_SHOWS;
+        shift(&e->filtered, -1);
+        count(e, true);
+    }
+    if (call.verdict == FILTER_SHOWS) {
+        count(e, false);
+        if (r->failed)
+            bump(&e->errors, 1);
+        if (known)
+            add_time(e, ns);
+    } else {
+        shift(&e->filtered, 1);
+    }
+    ring_bump(&lane->ring.seen);
 }
 
 /* ---- the drain ---------------------------------------------------------------------------------------------------- */
@@ -231,6 +274,13 @@ static uint64_t more(_Atomic uint64_t *now, uint64_t *told)
     return grown;
 }
 
+static int64_t moved(_Atomic int64_t *now, int64_t *told)
+{
+    int64_t value = atomic_load_explicit(now, memory_order_relaxed), by = value - *told;
+    *told = value;
+    return by;
+}
+
 bool tally_take(uint32_t slot, uint32_t *at, struct tally_function *ret_function, struct etw_tally *ret, struct etw_bucket *ret_buckets)
 {
     struct table *table = &tables[slot];
@@ -238,7 +288,9 @@ bool tally_take(uint32_t slot, uint32_t *at, struct tally_function *ret_function
     for (; *at < used; ++*at) {
         struct entry *e = &table->entries[*at];
         struct figures *told = &e->told;
-        if (atomic_load_explicit(&e->seen, memory_order_relaxed) == told->seen)
+        if (atomic_load_explicit(&e->seen, memory_order_relaxed) == told->seen
+            && atomic_load_explicit(&e->filtered, memory_order_relaxed) == told->filtered
+            && atomic_load_explicit(&e->open, memory_order_relaxed) == told->open)
             continue;
         *ret_function = e->function;
         *ret = (struct etw_tally){
@@ -248,10 +300,9 @@ bool tally_take(uint32_t slot, uint32_t *at, struct tally_function *ret_function
             .timed = more(&e->timed, &told->timed),
             .total_ns = more(&e->total_ns, &told->total_ns),
             .max_ns = atomic_load_explicit(&e->max_ns, memory_order_relaxed),
+            .open = moved(&e->open, &told->open),
+            .filtered = moved(&e->filtered, &told->filtered),
         };
-        int64_t open = atomic_load_explicit(&e->open, memory_order_relaxed);
-        ret->open = open - told->open;
-        told->open = open;
         for (uint32_t b = 0; b < ETW_BUCKETS; b++) {
             uint32_t count = atomic_load_explicit(&e->buckets[b], memory_order_relaxed);
             if (count != told->buckets[b])

@@ -5,7 +5,8 @@
  * Every lane has a table of its own, written by its thread and read by the drain, which takes what was added since the last time.
  * Which calls a process is in is remembered in one table for all threads, by the word of the process: a process runs on one
  * thread at a time, so a stack has one writer. Both are bounded: functions beyond TALLY_FUNCTIONS are counted together, calls
- * of processes that find no stack, and those deeper than TALLY_DEPTH, are counted and not timed.
+ * of processes that find no stack, and those deeper than TALLY_DEPTH, are counted and not timed. Where there is a filter it
+ * could not be decided about them: they are lost.
  *
  * tally_open/unmap/take: the owner's calls and unload. tally_call/result: any thread, in a callback of that process.
  */
@@ -16,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "filter.h"
 #include "lane.h"
 
 #define TALLY_FUNCTIONS 2047
@@ -34,9 +36,17 @@ typedef bool tally_alive_fn(void *env, uint64_t process);
 bool tally_open(uint64_t ticks_per_ms, tally_alive_fn *alive);
 void tally_unmap(void);
 
-/* `returns`: the call will report its result. */
-void tally_call(void *env, struct lane *lane, uint64_t process, const struct tally_function *f, uint64_t tick, bool returns);
-void tally_result(struct lane *lane, uint64_t process, const struct tally_function *f, uint64_t tick, bool failed);
+/* What came of a call. */
+struct tally_result {
+    uint64_t tick, bytes;
+    bool failed;
+    enum etw_class class; /* when it failed; ETW_CLASSES: none that is known */
+};
+
+/* `returns`: the call will report its result. Bytes: what the filter measures. Both count the event as seen. */
+void tally_call(void *env, struct lane *lane, uint64_t process, const struct tally_function *f, uint64_t tick, uint64_t bytes,
+    bool returns);
+void tally_result(struct lane *lane, uint64_t process, const struct tally_function *f, const struct tally_result *r);
 
 /*
  * The next function with something new in a lane, from *at on, which moves behind it; false: none. The function with module 0

@@ -69,6 +69,7 @@ static struct {
 
 static ERL_NIF_TERM atom_call, atom_receive, atom_trace_status, atom_extra, atom_match_spec_result;
 static ERL_NIF_TERM atom_trace, atom_discard, atom_remove, atom_ok;
+static ERL_NIF_TERM classes[ETW_CLASSES];
 
 static unsigned tag_slot(ERL_NIF_TERM word)
 {
@@ -94,6 +95,9 @@ void tracer_load(ErlNifEnv *env)
     atom_discard = enif_make_atom(env, "discard");
     atom_remove = enif_make_atom(env, "remove");
     atom_ok = enif_make_atom(env, "ok");
+    classes[ETW_CLASS_ERROR] = enif_make_atom(env, "error");
+    classes[ETW_CLASS_EXIT] = enif_make_atom(env, "exit");
+    classes[ETW_CLASS_THROW] = enif_make_atom(env, "throw");
 }
 
 static inline const struct tag *tag_of(ERL_NIF_TERM word)
@@ -137,7 +141,7 @@ ERL_NIF_TERM tracer_enabled_call(ErlNifEnv *env, int argc, const ERL_NIF_TERM ar
     if (!session_is_live(argv[1]) || session_excludes(argv[2]))
         return atom_discard;
     uint32_t rules = session_rules();
-    return __builtin_expect((rules & ~(uint32_t)(RULE_EARLY | RULE_RETURNS | RULE_KINDS | RULE_TALLY)) == 0, 1) ? atom_trace : enabled_by_rules(rules);
+    return __builtin_expect((rules & ~(uint32_t)(RULE_EARLY | RULE_RETURNS | RULE_KINDS | RULE_TALLY | RULE_MEASURE)) == 0, 1) ? atom_trace : enabled_by_rules(rules);
 }
 
 /* Turns away what trace/5 would turn away a moment later; charging is left to it, for it may know better. */
@@ -303,20 +307,39 @@ static ALWAYS bool has_extra(const struct tag *tag)
     return tag->layout == LAYOUT_RETURN || tag->layout == LAYOUT_EXTRA_TERM || tag->layout == LAYOUT_TERM_EXTRA;
 }
 
-/* Only counted: nothing is written that the drain would have to carry. */
-static ERL_NIF_TERM tally(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag, struct lane *lane, uint32_t rules)
+/* Of {Class, Reason}. */
+static enum etw_class class_of(ErlNifEnv *env, ERL_NIF_TERM exception)
+{
+    const ERL_NIF_TERM *parts;
+    int n;
+    unsigned class = 0;
+    if (enif_get_tuple(env, exception, &n, &parts) && n == 2)
+        while (class < ETW_CLASSES && classes[class] != parts[0])
+            class++;
+    return (enum etw_class)class;
+}
+
+/* Only counted: nothing is written that the drain would have to carry. Bytes: the frame's, where the filter measures. */
+static ERL_NIF_TERM tally(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag, struct lane *lane, uint32_t rules,
+    ERL_NIF_TERM extra, size_t bytes)
 {
     const ERL_NIF_TERM *mfa;
     struct tally_function f;
+    struct tally_result result = {.bytes = bytes};
     unsigned arity;
     if (!get_function(env, argv[3], &mfa) || !(enif_get_uint(env, mfa[2], &arity) || enif_get_list_length(env, mfa[2], &arity)))
         return atom_ok;
     f = (struct tally_function){mfa[0], mfa[1], arity};
-    if (tag->kind == ETW_CALL)
-        tally_call(env, lane, argv[2], &f, tick_now(), rules & RULE_RETURNS);
-    else
-        tally_result(lane, argv[2], &f, tick_now(), tag->kind == ETW_EXCEPTION_FROM);
-    ring_bump(&lane->ring.seen);
+    if (tag->kind == ETW_CALL) {
+        tally_call(env, lane, argv[2], &f, tick_now(), bytes, rules & RULE_RETURNS);
+        return atom_ok;
+    }
+    result.tick = tick_now();
+    if (tag->kind == ETW_EXCEPTION_FROM) {
+        result.failed = true;
+        result.class = class_of(env, extra);
+    }
+    tally_result(lane, argv[2], &f, &result);
     return atom_ok;
 }
 
@@ -361,10 +384,14 @@ static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const
             count_roofless();
         return atom_ok;
     }
-    if (__builtin_expect(rules & RULE_TALLY, 0) && has_function(tag))
-        return tally(env, argv, tag, lane, rules);
-    if (!admits(lane, tag, rules))
+    if (__builtin_expect(rules & RULE_TALLY, 0) && has_function(tag)) {
+        if (!(rules & RULE_MEASURE))
+            return tally(env, argv, tag, lane, rules, extra, 0);
+        if (!session_has_room_for_more(lane))
+            return atom_ok;
+    } else if (!admits(lane, tag, rules)) {
         return atom_ok;
+    }
 
     struct encoder e = {env, &lane->names, session.bytes, session.items, session.depth, false, 0};
     struct frame frame;
@@ -381,6 +408,11 @@ static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const
     if (e.cut)
         frame.flags |= ETW_F_CUT;
     size_t bytes = (size_t)(at - frame.at);
+    if (__builtin_expect(rules & RULE_TALLY, 0) && has_function(tag)) {
+        lane->tracee = who;
+        ring_idle(&lane->ring);
+        return tally(env, argv, tag, lane, rules, extra, bytes);
+    }
     if (who != lane->tracee) {
         lane->tracee = who;
         if (who != imm_nil)

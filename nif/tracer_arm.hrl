@@ -9,7 +9,8 @@
 %%
 %% Request: #{probes => [Probe], procs => [Who], ports => [Who], flags => [atom], port_flags => [atom], kinds => Mask,
 %%            system => [{Event, Value}], seq_trace => boolean, allow_empty => boolean, unsafe => boolean, force => boolean,
-%%            tally => boolean, mark => {First, Last}}
+%%            tally => boolean, filter => Bin, mark => {First, Last}}
+%% filter: optional; which calls a tally counts (struct etw_step)
 %% mark: optional, for who arms again and again: every event of a match specification says whose it is, by the probe's id,
 %% which goes on meaning what it meant. The notice {armed, First} stands in the stream in front of the first event that
 %% answers the request, {armed, Last}, where that is another number, behind the last one that does not.
@@ -41,9 +42,15 @@ arm(Id, _, S = #s{last = Last}) when Last =/= none -> reply(Id, {error, stopping
 arm(Id, Request, S = #s{helper = {_, _}, next = none}) -> S#s{next = {Id, Request}};
 arm(Id, Request, S = #s{helper = {_, _}, next = {Before, _}}) -> reply(Before, {error, busy}, S#s{next = {Id, Request}});
 arm(Id, Request, S0) ->
-    S = announce(first, Request, leave(Request, S0)),
-    Boot = {self(), ours(S), S#s.tracer =:= fallback, S#s.options},
-    help({arm, Id, Request}, arm, {weak(S), Request, all, Boot, S#s.armed}, S).
+    S1 = leave(Request, S0),
+    case tally_filter(maps:get(filter, Request, <<>>), S1) of
+        ok ->
+            S = announce(first, Request, S1),
+            Boot = {self(), ours(S), S#s.tracer =:= fallback, S#s.options},
+            help({arm, Id, Request}, arm, {weak(S), Request, all, Boot, S#s.armed}, S);
+        wrong ->
+            reply(Id, {error, bad_request}, S1)
+    end.
 
 %% What had to wait for the worker.
 arm_next(S = #s{next = {Id, Request}, helper = none}) -> arm(Id, Request, S#s{next = none});
@@ -80,7 +87,7 @@ leave(Request = #{flags := Flags}, S0 = #s{armed = #armed{request = Before = #{f
 leave(_, S) -> disarm(S).
 
 beside(Request, Before) ->
-    is_map_key(mark, Request) andalso is_map_key(mark, Before) andalso same([procs, tally], Request, Before)
+    is_map_key(mark, Request) andalso is_map_key(mark, Before) andalso same([procs, tally, filter], Request, Before)
         andalso (same([ports], Request, Before) orelse lists:member([], [maps:get(ports, R, []) || R <- [Request, Before]]))
         andalso inherited(Request) =:= inherited(Before).
 

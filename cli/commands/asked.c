@@ -9,6 +9,7 @@
 #include "../node/arm.h"
 #include "../views/calls.h"
 #include "../views/probes.h"
+#include "../views/where_steps.h"
 
 void asked_init(struct asked *p)
 {
@@ -365,6 +366,38 @@ uint64_t asked_kinds(const struct asked *p, uint64_t *ret_besides)
     return needs;
 }
 
+/* Of one expression; what is only measured leaves no names behind for frames that are sent. */
+static bool filter_of(const struct asked *p, const struct spec *s, const struct where *const *extra, size_t n, struct buf *ret)
+{
+    const struct where **all = mem_alloc((s->nwhere + n + 1) * sizeof(*all));
+    bool ok = true;
+
+    if (s->nwhere)
+        memcpy(all, s->where, s->nwhere * sizeof(*all));
+    if (n)
+        memcpy(all + s->nwhere, extra, n * sizeof(*all));
+    if (s->nwhere + n)
+        ok = where_steps(all, s->nwhere + n, ret);
+    for (size_t i = 0; ok && i < p->count && where_steps_measure(buf_view(ret)); i++)
+        ok = !(p->specs[i]->flags & ~(unsigned)(SPEC_F_CALL | SPEC_F_ARITY)) && !probes_switches(p->specs[i]);
+    free(all);
+    return ok;
+}
+
+bool asked_filter(const struct asked *p, const struct where *const *extra, size_t n, struct buf *ret_filter)
+{
+    struct buf other = {0};
+    bool ok = true;
+
+    for (size_t i = 0; ok && i < p->count; i++) {
+        buf_clear(&other);
+        ok = filter_of(p, p->specs[i], extra, n, i ? &other : ret_filter);
+        ok = ok && (!i || (other.len == ret_filter->len && (!other.len || !memcmp(other.data, ret_filter->data, other.len))));
+    }
+    buf_release(&other);
+    return ok;
+}
+
 bool asked_arm(const struct asked *p, const struct what_opts *what, const struct session_node *node, struct asked_how how,
                 struct buf *ret_asked, struct err *e)
 {
@@ -385,10 +418,12 @@ bool asked_arm(const struct asked *p, const struct what_opts *what, const struct
             arm_spec(&a, s);
     }
     bool ok = arm_whom(&a, what, wanted, e);
-    if ((wanted & SPEC_F_CALL) && (no_args || how.figures))
+    if ((wanted & SPEC_F_CALL) && (no_args || (how.figures && !where_steps_measure(how.filter))))
         arm_flag(&a.arm, "arity");
-    if (how.figures)
+    if (how.figures) {
         arm_tally(&a.arm);
+        arm_filter(&a.arm, how.filter);
+    }
     if (what->silent)
         arm_flag(&a.arm, "silent");
     if (what->follow) {

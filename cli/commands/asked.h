@@ -47,12 +47,19 @@ void asked_warn(const struct asked *p, struct ctx *ctx);
 
 struct asked_how {
     bool figures;  /* nothing but figures of calls is shown, so the node may count instead of sending */
+    struct str filter; /* then: what asked_filter() gave */
     struct arm_mark mark;
 };
 
 /* Appends what arm_request() takes for that node; its name and creation give local pids in expressions their meaning. */
 bool asked_arm(const struct asked *p, const struct what_opts *what, const struct session_node *node, struct asked_how how,
                struct buf *ret_asked, struct err *e);
+
+/*
+ * Whether the node can decide which calls are counted, by the `where` of the expressions and `extra` ones: it has one filter for
+ * all of them. Appends it to *ret_filter; nothing: all calls are.
+ */
+bool asked_filter(const struct asked *p, const struct where *const *extra, size_t n, struct buf *ret_filter);
 
 struct arm_pattern asked_pattern(const struct sel_name *name);
 

@@ -32,6 +32,7 @@ struct live {
     enum { BACK_NOT, BACK_CLOCK, BACK_ARMING } back[PEERS_MAX]; /* how far one is that came back */
     bool without[PEERS_MAX]; /* --cluster: nothing matches there */
     struct err empty;        /* and what the last of these said */
+    struct buf filter; /* of what the nodes count (struct etw_step) */
     struct buf found; /* the records that a node defines, as text */
     int64_t until;        /* loop_now() time at which it stops, -1: none */
     int64_t gone_by;      /* once it is stopping */
@@ -253,14 +254,20 @@ static bool pairs(const struct live *l)
     return besides;
 }
 
-/* Where each event would only be counted, the node counts: nothing may have to look at one. */
-static bool wants_figures(const struct live *l)
+/* Where each event would only be counted, the node counts: nothing may have to look at one but what the node decides, too. */
+static bool wants_figures(struct live *l)
 {
-    if (!show_is_figures(&l->show) || sifts(l) || l->o->limit->limit || l->wheres.count)
+    size_t filters = l->o->view->wheres.count;
+
+    if (!show_is_figures(&l->show) || l->show.ngreps || l->o->limit->limit || l->wheres.count > filters)
         return false;
     for (size_t i = 0; i < l->asked.count; i++)
         if (l->asked.specs[i]->kind != SPEC_CALL)
             return false;
+    buf_clear(&l->filter);
+    if (!asked_filter(&l->asked, l->asked.wheres, filters, &l->filter))
+        return false;
+    l->run.filter = buf_view(&l->filter);
     return true;
 }
 
@@ -507,6 +514,7 @@ int live_run(struct ctx *ctx, const struct live_options *o, const char *default_
     run_close(&l.run);
     pipeline_free(l.pipeline);
     show_close(&l.show);
+    buf_release(&l.filter);
     buf_release(&l.found);
     asserted_release(&l.asserted);
     texts_release(&l.wheres);

@@ -22,6 +22,7 @@ void arm_release(struct arm *a)
     buf_release(&a->flags);
     buf_release(&a->port_flags);
     buf_release(&a->system);
+    buf_release(&a->filter);
     arm_init(a);
 }
 
@@ -169,6 +170,12 @@ void arm_tally(struct arm *a)
     a->tally = true;
 }
 
+void arm_filter(struct arm *a, struct str steps)
+{
+    buf_clear(&a->filter);
+    buf_str(&a->filter, steps);
+}
+
 void arm_port_flag(struct arm *a, const char *flag)
 {
     etf_atomz(&a->port_flags, flag);
@@ -229,7 +236,7 @@ void arm_finish(struct arm *a, struct buf *b)
     close_probe(a);
     if (!a->nprocs)
         arm_who(a, ARM_WHO_ALL, STR(""));
-    etf_map(b, a->mark.first ? 13 : 12);
+    etf_map(b, (size_t)12 + (a->mark.first ? 1 : 0) + (a->filter.len ? 1 : 0));
     put_list(b, "probes", &a->probes, a->nprobes);
     put_list(b, "procs", &a->procs, a->nprocs);
     put_list(b, "ports", &a->ports, a->nports);
@@ -243,6 +250,10 @@ void arm_finish(struct arm *a, struct buf *b)
     put_bool(b, "allow_empty", a->allow_empty);
     put_bool(b, "force", a->force);
     put_bool(b, "tally", a->tally);
+    if (a->filter.len) {
+        etf_atomz(b, "filter");
+        etf_bin(b, a->filter.data, a->filter.len);
+    }
     if (a->mark.first) {
         etf_atomz(b, "mark");
         etf_tuple(b, 2);

@@ -230,7 +230,7 @@ static void show_call(struct pipeline *p, const struct event *e)
     show(p, e);
 }
 
-/* Events that the node has counted for us count as shown. */
+/* Events that the node has counted for us count as shown, or as filtered. */
 static void tallied(struct pipeline *p, const struct event *e)
 {
     struct etw_tally t;
@@ -239,6 +239,8 @@ static void tallied(struct pipeline *p, const struct event *e)
     p->totals.shown += t.seen;
     p->nodes[e->node->index].shown += t.seen;
     p->open_calls += t.open;
+    p->totals.filtered += (uint64_t)t.filtered; /* it may be negative */
+    p->nodes[e->node->index].filtered += (uint64_t)t.filtered;
 }
 
 static void own_event(struct pipeline *p, const struct event *e)

@@ -21,8 +21,7 @@ struct probes {
     } cache[CACHE];
 };
 
-/* Whether it may switch on flags of the VM, and with them events that no probe names. */
-static bool switches_flags(const struct spec *s)
+bool probes_switches(const struct spec *s)
 {
     for (size_t i = 0; i < s->nclauses; i++)
         if (s->clauses[i].actions & ACT_FLAGS)
@@ -44,7 +43,7 @@ struct probes *probes_new(const struct spec *const *specs, size_t n)
             p->receives = specs[i];
         else if (specs[i]->kind == SPEC_EVENT)
             p->events = true;
-        flags |= switches_flags(specs[i]);
+        flags |= probes_switches(specs[i]);
     }
     p->events &= !flags;
     return p;
@@ -253,7 +252,7 @@ uint64_t probes_kinds(const struct spec *const *specs, size_t n)
 
     for (size_t i = 0; i < n; i++) {
         events |= specs[i]->kind == SPEC_EVENT ? specs[i]->events : 0;
-        if (switches_flags(specs[i]))
+        if (probes_switches(specs[i]))
             return kinds;
     }
     for (size_t k = 0; events && k < ETW_LOST; k++)

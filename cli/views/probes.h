@@ -27,6 +27,9 @@ bool probes_accept_all(const struct probes *p);
  */
 uint64_t probes_kinds(const struct spec *const *specs, size_t n);
 
+/* Whether an action of it may switch on flags of the VM, and with them events that no expression names. */
+bool probes_switches(const struct spec *s);
+
 /* The VM's flags bring whole families of events; of those that were asked for by name, this one was not. */
 bool probes_unasked(const struct probes *p, const struct event *e);
 

@@ -101,11 +101,22 @@ static void add_tally(struct stat *t, const uint8_t *at)
     t->max_ns = MAX(t->max_ns, tally.max_ns);
 }
 
+/* Or all that was counted is hidden by a filter. */
+static bool tally_shows(const uint8_t *at)
+{
+    struct etw_tally tally;
+
+    memcpy(&tally, at, sizeof(tally));
+    return tally.seen;
+}
+
 void stats_event(struct stats *s, const struct event *e)
 {
     const struct event_node *node = s->by_node ? e->node : NULL;
     struct stat *t;
 
+    if (e->tally && !tally_shows(e->tally))
+        return;
     if (e->tally) {
         add_tally(e->fun ? get(s, node, e->fun, e->arity, ETW_CALL) : get(s, node, NULL, 0, 0), e->tally);
         return;

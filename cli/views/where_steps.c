@@ -1,0 +1,137 @@
+#include "where_steps.h"
+
+#include <string.h>
+
+#include "../../nif/etrace_wire.h"
+#include "../lang/functions.h"
+
+static void add(struct buf *to, enum etw_step_what what, enum etw_step_compare compare, int64_t value)
+{
+    struct etw_step s = {.what = (uint8_t)what, .compare = (uint8_t)compare, .value = value};
+
+    buf_add(to, &s, sizeof(s));
+}
+
+/* As it reads with its sides changed. */
+static enum etw_step_compare turned(enum etw_step_compare c)
+{
+    switch (c) {
+    case ETW_STEP_GT: return ETW_STEP_LT;
+    case ETW_STEP_GE: return ETW_STEP_LE;
+    case ETW_STEP_LT: return ETW_STEP_GT;
+    case ETW_STEP_LE: return ETW_STEP_GE;
+    default: return c;
+    }
+}
+
+static bool comparison(int fn, enum etw_step_compare *ret)
+{
+    switch (fn) {
+    case FN_GT: *ret = ETW_STEP_GT; return true;
+    case FN_GE: *ret = ETW_STEP_GE; return true;
+    case FN_LT: *ret = ETW_STEP_LT; return true;
+    case FN_LE: *ret = ETW_STEP_LE; return true;
+    case FN_EQ:
+    case FN_EQ_EXACT: *ret = ETW_STEP_EQ; return true;
+    case FN_NE:
+    case FN_NE_EXACT: *ret = ETW_STEP_NE; return true;
+    default: return false;
+    }
+}
+
+static bool class_of(term_t t, int64_t *ret)
+{
+    static const char *const names[ETW_CLASSES] = {"error", "exit", "throw"};
+
+    for (int64_t i = 0; i < ETW_CLASSES; i++)
+        if (term_is_atom(t, names[i])) {
+            *ret = i;
+            return true;
+        }
+    return false;
+}
+
+static bool test(const struct where *name, term_t constant, enum etw_step_compare c, struct buf *to)
+{
+    int64_t class;
+
+    switch (name->name) {
+    case WN_DUR:
+    case WN_SIZE:
+        if (constant->type != TERM_INT)
+            return false;
+        add(to, name->name == WN_DUR ? ETW_STEP_DUR : ETW_STEP_SIZE, c, constant->integer);
+        return true;
+    case WN_CLASS:
+        if (c < ETW_STEP_EQ || !class_of(constant, &class))
+            return false;
+        add(to, ETW_STEP_CLASS, c, class);
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool steps(const struct where *w, struct buf *to);
+
+static bool all_of(const struct where *const *items, size_t n, enum etw_step_what operator, struct buf *to)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!steps(items[i], to))
+            return false;
+        if (i)
+            add(to, operator, 0, 0);
+    }
+    return n > 0;
+}
+
+static bool steps(const struct where *w, struct buf *to)
+{
+    enum etw_step_compare c;
+
+    if (w->type != WHERE_CALL || to->len > ETW_STEPS_MOST * sizeof(struct etw_step))
+        return false;
+    switch (w->name) {
+    case FN_AND:
+    case FN_ANDALSO: return all_of(w->items, w->count, ETW_STEP_AND, to);
+    case FN_OR:
+    case FN_ORELSE: return all_of(w->items, w->count, ETW_STEP_OR, to);
+    case FN_XOR: return w->count == 2 && all_of(w->items, w->count, ETW_STEP_XOR, to);
+    case FN_NOT:
+        if (w->count != 1 || !steps(w->items[0], to))
+            return false;
+        add(to, ETW_STEP_NOT, 0, 0);
+        return true;
+    default: break;
+    }
+    if (w->count != 2 || !comparison(w->name, &c))
+        return false;
+    const struct where *left = w->items[0], *right = w->items[1];
+    if (left->type == WHERE_NAME && right->type == WHERE_CONST)
+        return test(left, right->constant, c, to);
+    return left->type == WHERE_CONST && right->type == WHERE_NAME && test(right, left->constant, turned(c), to);
+}
+
+/* The steps of a text that may lie anywhere in memory; 0: too many, or half a step. */
+static size_t copied(struct str text, struct etw_step *ret)
+{
+    if (text.len % sizeof(*ret) || text.len > ETW_STEPS_MOST * sizeof(*ret))
+        return 0;
+    if (text.len)
+        memcpy(ret, text.at, text.len);
+    return text.len / sizeof(*ret);
+}
+
+bool where_steps(const struct where *const *wheres, size_t n, struct buf *ret_steps)
+{
+    struct etw_step s[ETW_STEPS_MOST];
+
+    return all_of(wheres, n, ETW_STEP_AND, ret_steps) && etw_steps_valid(s, copied(buf_view(ret_steps), s));
+}
+
+bool where_steps_measure(struct str text)
+{
+    struct etw_step s[ETW_STEPS_MOST];
+
+    return etw_steps_measure(s, copied(text, s));
+}

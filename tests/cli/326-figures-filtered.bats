@@ -1,0 +1,131 @@
+#!/usr/bin/env bats
+# Figures of some calls only: `where` on duration, class and size is decided where the node counts, and says the same as of the
+# events themselves.
+
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+bats_require_minimum_version 1.5.0
+
+setup_file() { live_begin filtered; }
+teardown_file() { live_end; }
+setup() { live_setup; }
+teardown() { live_teardown; }
+
+# calls, errors and whether it was timed, by function, of a summary
+figures() { awk 'NR > 1 && !/^[*]/ { print $NF, $1, $2, $3 == "-" ? "untimed" : "timed" }' "$OUT" | sort; }
+
+totals() { sed -n 's/^etrace: \(.*\) · session destroyed$/\1/p' "$ERR"; }
+
+# The node counts: no rate turns anything away. With a pattern each event comes here, and the filter is asked about it here.
+same_by_events() { # WORKLOAD ETRACE-ARGUMENTS...
+    local workload=$1
+    shift
+    traced -c --rate 10 "$@" -- "$workload"
+    assert_success
+    counted=$(figures) counted_totals=$(totals)
+    assert_regex "$counted_totals" ' · 0 dropped · '
+    traced -c --rate 0 -g . "$@" -- "$workload"
+    assert_success
+    assert_equal "$counted" "$(figures)"
+    # A term that is only measured is not shown, so it is not truncated.
+    assert_equal "$counted_totals" "$(totals | sed 's/[0-9]* truncated/0 truncated/')"
+}
+
+FAILING='[work:caught(C, R) || C <- [error, exit, throw, error], R <- lists:seq(1, 20)], work:outer(30), work:burst(2, 10)'
+
+@test "by the class of the exception" {
+    same_by_events "$FAILING" 'work:raise/2 | work:caught/2 | work:deep/1 | work:one/1 -> return where class == error'
+    assert_equal "$counted" $'work:deep/1 31 31 timed\nwork:raise/2 40 40 timed'
+    assert_equal "$counted_totals" '142 events · 280 filtered · 0 dropped · 0 truncated · 0 incomplete'
+    same_by_events "$FAILING" 'work:raise/2 | work:deep/1 | work:one/1 -> return where dur > 1min orelse not (class == throw)'
+    assert_equal "$counted" $'work:deep/1 31 31 timed\nwork:raise/2 60 60 timed'
+    # What fails is hidden, unless something before it decides.
+    same_by_events "$FAILING" 'work:one/1 | work:raise/2 -> return where class == error or dur >= 0ns'
+    assert_equal "$counted" 'work:raise/2 80 80 timed'
+}
+
+@test "by duration" {
+    same_by_events '[work:slow(Ms) || Ms <- [0, 1500, 0, 0, 0]], work:one(1)' --where 'dur > 1s' 'work:slow/1 -> return' 'work:one/1 -> return'
+    assert_equal "$counted" 'work:slow/1 1 0 timed'
+    assert_equal "$counted_totals" '2 events · 10 filtered · 0 dropped · 0 truncated · 0 incomplete'
+    same_by_events 'work:run(#{seed => 9, procs => 4, calls => 300})' 'work:_ -> return where dur < 1min andalso not (dur < 0s)'
+    assert [ "$(grep -c . <<<"$counted")" -gt 5 ]
+    # Without results there is no duration.
+    same_by_events 'work:loop(20)' --where 'dur >= 0ns' 'work:one/1'
+    assert_equal "$counted_totals" '0 events · 20 filtered · 0 dropped · 0 truncated · 0 incomplete'
+}
+
+@test "by size: of the call, or where only the result decides, of that" {
+    local workload='[work:pair(x, lists:duplicate(N, 1000)) || N <- [1, 300, 2, 300, 300]], [work:blob(N) || N <- [16, 900, 900]]'
+    same_by_events "$workload" 'work:pair/2 | work:blob/1 where size > 500'
+    assert_equal "$counted" 'work:pair/2 3 0 untimed'
+    assert_equal "$counted_totals" '3 events · 5 filtered · 0 dropped · 0 truncated · 0 incomplete'
+    same_by_events "$workload" 'work:pair/2 | work:blob/1 -> return where dur > 1min or size > 500'
+    assert_equal "$counted" $'work:blob/1 2 0 timed\nwork:pair/2 3 0 timed'
+    same_by_events "$workload" 'work:pair/2 -> caller where size > 0.9kB'
+    assert_equal "$counted" 'work:pair/2 3 0 untimed'
+}
+
+@test "histograms" {
+    traced --as hist --rate 10 'work:raise/2 | work:one/1 -> return where class == exit' -- "$FAILING"
+    assert_success
+    assert_line --regexp '^work:raise/2  20, p50 '
+    assert_equal "$(awk -F'[|] ' '/[|]/ { n += $NF } END { print n }' "$OUT")" 20
+    assert_equal "$(totals)" '40 events · 160 filtered · 0 dropped · 0 truncated · 0 incomplete'
+}
+
+@test "calls that never return are hidden by what their result would have decided" {
+    traced -c --rate 10 'work:slow/1 | work:one/1 -> return where dur < 1min' -- 'Ps = [spawn(work, slow, [100000000]) || _ <- lists:seq(1, 50)],
+        (fun Go() -> case [P || P <- Ps, process_info(P, current_function) =/= {current_function, {work, slow, 1}}] of [] -> ok; _ -> erlang:yield(), Go() end end)(),
+        [begin R = monitor(process, P), exit(P, kill), receive {_, R, _, _, _} -> ok end end || P <- Ps], work:loop(100)'
+    assert_success
+    assert_equal "$(figures)" 'work:one/1 100 0 timed'
+    assert_equal "$(totals)" '200 events · 50 filtered · 0 dropped · 0 truncated · 50 incomplete'
+}
+
+@test "calls too deep to be remembered are not decided about, and lost" {
+    traced -c 'work:fac/1 -> return where dur >= 0ns' -- 'work:fac(600)'
+    assert_success
+    assert_equal "$(figures)" 'work:fac/1 510 0 timed'
+    assert_regex "$talk" ': 1020 events · 182 dropped · 0 truncated · 0 incomplete ·'
+}
+
+@test "what the node cannot decide is decided here, of events" {
+    traced -c 'work:one(N) -> return where N > 5 and dur >= 0ns' -- 'work:loop(10)'
+    assert_success
+    assert_equal "$(figures)" 'work:one/1 5 0 timed'
+    assert_equal "$(totals)" '10 events · 10 filtered · 0 dropped · 0 truncated · 0 incomplete'
+    traced -c 'work:one/1 -> return where dur >= 0ns' 'work:raise/2 -> return where class == exit' -- "$FAILING"
+    assert_success
+    assert_equal "$(figures)" $'work:one/1 20 0 timed\nwork:raise/2 20 20 timed'
+}
+
+# The owner on the node, and its session.
+OWNER='{Owner, Session} = hd([{P, S} || P <- processes(), {dictionary, D} <- [process_info(P, dictionary)], {S, _, _} <- [proplists:get_value(session, D)]])'
+
+@test "what is no filter is refused, and changes nothing" {
+    trace -c --rate 10 'work:raise/2 | work:one/1 -> return where class == exit'
+    run -0 node_eval "$NODE" "$OWNER"', {tracer, {M, State}} = trace:info(Session, whereis(w), tracer), rand:seed(exsss, 5),
+        Refused = fun(Bin) -> try M:gate(State, Bin) of ok -> false catch error:badarg -> true end end,
+        {is_pid(Owner), lists:all(Refused, [rand:bytes(N) || N <- lists:seq(1, 2000), N rem 16 =/= 0]),
+            lists:all(Refused, [<<255, (rand:bytes(16 * N - 1))/binary>> || N <- lists:seq(1, 100)]),
+            lists:all(Refused, [binary:copy(<<0:128>>, N) || N <- lists:seq(2, 100)])}'
+    assert_output '{true,true,true,true}'
+    on_node "$FAILING"
+    trace_end
+    assert_success
+    assert_equal "$(figures)" 'work:raise/2 20 20 timed'
+}
+
+@test "a request with what is no filter arms nothing" {
+    trace -c --rate 10 'work:one/1 -> return where dur >= 0ns'
+    run -0 node_eval "$NODE" "$OWNER"', [Owner ! {request, 4000000000 + N, term_to_binary({arm, #{probes => [], flags => [call], filter => Filter}})}
+            || {N, Filter} <- lists:enumerate([<<1>>, <<255, 0:120>>, <<0:16384>>, none, []])],
+        Owner ! {request, 4000000009, term_to_binary(ping)},
+        work:loop(10), is_process_alive(Owner)'
+    assert_output true
+    until_true 10 on_node "$OWNER"', true = is_pid(Owner), {flags, []} = trace:info(Session, whereis(w), flags)'
+    trace_end
+    assert_success
+}

@@ -1,0 +1,343 @@
+/*
+ * What `where` says of a call is the same whether the node decides it while it counts (the tally and its filter, which are plain
+ * C) or events are filtered here: generated conditions over generated calls, both ways. And steps that are no filter are refused.
+ */
+#include "pipetest.h"
+
+#include "../../nif/tally.h"
+#include "ground/mem.h"
+#include "lang/lang.h"
+#include "views/where_steps.h"
+
+enum { ROUNDS = 400, EVENTS = 300, PROCESSES = 3, DEEP = 40 };
+
+static uint64_t seed = 88172645463325252u;
+
+static unsigned below(unsigned n)
+{
+    seed ^= seed << 13;
+    seed ^= seed >> 7;
+    seed ^= seed << 17;
+    return (unsigned)(seed >> 11) % n;
+}
+
+/* ---- conditions ---- */
+
+static void random_test(struct buf *to)
+{
+    static const char *const compares[] = {">", ">=", "<", "=<", "==", "=:=", "/=", "=/="};
+    static const char *const classes[] = {"error", "exit", "throw"};
+
+    switch (below(4)) {
+    case 0: buf_printf(to, "(dur %s %uns)", compares[below(8)], below(4000)); break;
+    case 1: buf_printf(to, "(%uns %s dur)", below(4000), compares[below(8)]); break;
+    case 2: buf_printf(to, "(size %s %uB)", compares[below(8)], 20 + below(120)); break;
+    default: buf_printf(to, "(class %s %s)", compares[4 + below(4)], classes[below(3)]); break;
+    }
+}
+
+static void random_condition(struct buf *to, unsigned deep)
+{
+    static const char *const operators[] = {"andalso", "orelse", "and", "or", "xor"};
+
+    if (!deep || below(4) == 0) {
+        random_test(to);
+    } else if (below(5) == 0) {
+        buf_puts(to, "(not ");
+        random_condition(to, deep - 1);
+        buf_char(to, ')');
+    } else {
+        buf_char(to, '(');
+        random_condition(to, deep - 1);
+        buf_printf(to, " %s ", operators[below(5)]);
+        random_condition(to, deep - 1);
+        buf_char(to, ')');
+    }
+}
+
+static bool compile(const char *text, struct arena *a, struct spec_list *ret)
+{
+    struct lang_options options = {0};
+    struct err e;
+    struct buf probe = {0};
+
+    buf_printf(&probe, "m:_ -> return where %s", text);
+    struct str kept = {arena_strndup(a, probe.data, probe.len), probe.len};
+    bool good = lang_compile(&options, kept, a, ret, &e) || ok(false, "%s: %s", text, e.text);
+    buf_release(&probe);
+    return good;
+}
+
+/* ---- the same calls, as events and as figures ---- */
+
+static bool lives(void *env, uint64_t process)
+{
+    (void)env, (void)process;
+    return true;
+}
+
+struct scene {
+    struct fw w;
+    uint64_t tick;
+    unsigned depth[PROCESSES];
+    unsigned stacks[PROCESSES][DEEP];
+    struct lane *lane;
+};
+
+static const char *const functions[] = {"f", "g", "h", "i"};
+
+static struct tally_function words(unsigned function)
+{
+    return (struct tally_function){1000, 2000 + function, 1};
+}
+
+static void some_bytes(struct fw *w)
+{
+    static const char text[128] = {0};
+
+    fw_bin_n(w, text, below(sizeof(text)), 128);
+}
+
+static void call(struct scene *s, unsigned process, unsigned function)
+{
+    struct tally_function f = words(function);
+
+    fw_call(&s->w, s->tick, PID(process + 1), "m", functions[function], 1);
+    some_bytes(&s->w);
+    fw_frame_end(&s->w);
+    s->stacks[process][s->depth[process]++] = function;
+    tally_call(NULL, s->lane, process + 1, &f, s->tick, s->w.r->bytes.len - s->w.frame, true);
+}
+
+static void result(struct scene *s, unsigned process)
+{
+    static const char *const classes[] = {"error", "exit", "throw"};
+    unsigned passed = below(8) ? 0 : below(s->depth[process]); /* calls above that have ended without a word */
+    struct tally_result r = {.tick = s->tick, .failed = below(3) == 0, .class = (enum etw_class)below(3)};
+
+    s->depth[process] -= passed + 1;
+    unsigned function = s->stacks[process][s->depth[process]];
+    for (unsigned i = 1; i <= passed; i++)
+        if (s->stacks[process][s->depth[process] + i] == function) { /* the newest of its name is meant */
+            s->depth[process] += i;
+            function = s->stacks[process][s->depth[process]];
+            i = 0;
+            passed = 0;
+        }
+    struct tally_function f = words(function);
+    if (r.failed) {
+        fw_frame(&s->w, ETW_EXCEPTION_FROM, s->tick, PID(process + 1));
+        fw_fun(&s->w, "m", functions[function], 1);
+        fw_tuple(&s->w, 2);
+        fw_atom(&s->w, classes[r.class]);
+    } else {
+        fw_return(&s->w, s->tick, PID(process + 1), "m", functions[function], 1);
+    }
+    some_bytes(&s->w);
+    fw_frame_end(&s->w);
+    r.bytes = s->w.r->bytes.len - s->w.frame;
+    tally_result(s->lane, process + 1, &f, &r);
+}
+
+static void happen(struct scene *s)
+{
+    fw_begin(&s->w);
+    fw_hello(&s->w, 1, "a@b");
+    fw_ring(&s->w, 1);
+    s->tick = 1000;
+    for (unsigned i = 0; i < EVENTS; i++) {
+        unsigned process = below(PROCESSES);
+        s->tick += below(1000);
+        if (s->depth[process] < DEEP && (!s->depth[process] || below(2)))
+            call(s, process, below(ARRAY_LEN(functions)));
+        else
+            result(s, process);
+    }
+}
+
+static void tallied(struct scene *s, struct fw *w)
+{
+    struct tally_function f;
+    struct etw_tally head;
+    struct etw_bucket buckets[ETW_BUCKETS];
+
+    fw_begin(w);
+    fw_hello(w, 1, "a@b");
+    fw_ring(w, 1);
+    w->r->seen = s->lane->ring.seen;
+    fw_ring(w, ETW_META_RING);
+    for (uint32_t at = 0; tally_take(s->lane->slot, &at, &f, &head, buckets);) {
+        fw_frame(w, ETW_TALLY, s->tick, 0);
+        fw_fun(w, "m", functions[f.name - 2000], f.arity);
+        fw_raw(w, &head, sizeof(head));
+        fw_raw(w, buckets, head.buckets * sizeof(*buckets));
+        fw_frame_end(w);
+    }
+}
+
+/* What a summary and the totals say. */
+static void told(struct fw *w, uint64_t tick, const struct spec_list *specs, struct buf *ret)
+{
+    static const struct look look = {0};
+    struct pt t = {0};
+
+    pt_open(&t, (const char *const[]){"summary", "hist", NULL}, &look, (struct pipeline_options){.specs = specs->items, .nspecs = specs->count});
+    pt_feed(&t, 0, fw_batch(w, tick, (int64_t)tick, tick, ETW_BATCH_LAST));
+    pt_close(&t);
+    const struct totals *n = pipeline_totals(t.p);
+    buf_printf(ret, "%d: %d seen, %d shown, %d filtered, %d missing, %d incomplete\n%s\n%s", (int)t.status, (int)n->seen, (int)n->shown, (int)n->filtered,
+               (int)n->missing, (int)n->incomplete, buf_cstr(&t.out[0]), buf_cstr(&t.out[1]));
+    pt_free(&t);
+}
+
+static unsigned shown_of(const struct buf *told)
+{
+    return (unsigned)atoi(strstr(told->data, "seen, ") + 6);
+}
+
+static bool same(const char *condition, unsigned *ret_shown)
+{
+    struct arena a;
+    struct spec_list specs;
+    struct buf steps = {0}, events = {0}, figures = {0};
+    struct scene s = {0};
+    struct fw w = {0};
+
+    arena_init(&a);
+    bool good = compile(condition, &a, &specs) && where_steps(specs.items[0]->where, specs.items[0]->nwhere, &steps) &&
+                filter_set((const uint8_t *)steps.data, steps.len);
+    if (good) {
+        lanes_open(1, 65536, 4096);
+        tally_open(1000000, lives);
+        s.lane = lane_mine();
+        happen(&s);
+        tallied(&s, &w);
+        told(&s.w, s.tick, &specs, &events);
+        told(&w, s.tick, &specs, &figures);
+        *ret_shown = shown_of(&events);
+        if (strcmp(buf_cstr(&events), buf_cstr(&figures))) {
+            tap_text("of the events ", events.data, events.len);
+            tap_text("of the figures", figures.data, figures.len);
+            good = false;
+        }
+    }
+    buf_release(&events);
+    buf_release(&figures);
+    buf_release(&steps);
+    fw_release(&w);
+    fw_release(&s.w);
+    arena_release(&a);
+    return good;
+}
+
+static void test_same(void)
+{
+    struct buf text = {0};
+    unsigned some = 0, shown = 0;
+    bool good = true;
+
+    for (unsigned i = 0; i < ROUNDS && good; i++) {
+        buf_clear(&text);
+        random_condition(&text, below(4));
+        good = same(buf_cstr(&text), &shown);
+        some += shown > 0 && shown < EVENTS;
+        if (!good)
+            printf("# where %s\n", buf_cstr(&text));
+    }
+    ok(good, "the same of figures as of events, for %d conditions", (int)ROUNDS);
+    ok(some > ROUNDS / 4, "many of them show some of the calls (%u)", some);
+    buf_release(&text);
+}
+
+/* ---- what the node decides, and what it does not ---- */
+
+static bool decides(const char *condition)
+{
+    struct arena a;
+    struct spec_list specs;
+    struct buf steps = {0};
+
+    arena_init(&a);
+    bool yes = compile(condition, &a, &specs) && where_steps(specs.items[0]->where, specs.items[0]->nwhere, &steps);
+    buf_release(&steps);
+    arena_release(&a);
+    return yes;
+}
+
+static void test_decides(void)
+{
+    struct buf deep = {0};
+
+    ok(decides("dur > 5ms andalso size < 1kB"), "two conditions");
+    ok(!decides("ret == 1"), "not what the result is");
+    ok(!decides("dur > 5ms andalso args[1] == 1"), "not arguments");
+    ok(!decides("dur / 2 > 5ms"), "not arithmetic");
+    ok(!decides("text =~ \"x\""), "not patterns");
+    for (int i = 0; i < ETW_STEPS_DEEP; i++)
+        buf_puts(&deep, "(dur > 5ms orelse ");
+    buf_puts(&deep, "dur > 6ms");
+    for (int i = 0; i < ETW_STEPS_DEEP; i++)
+        buf_char(&deep, ')');
+    ok(!decides(buf_cstr(&deep)), "not what is too deep");
+    buf_clear(&deep);
+    buf_puts(&deep, "dur > 5ms");
+    for (int i = 0; i < ETW_STEPS_MOST; i++)
+        buf_puts(&deep, " orelse dur > 5ms");
+    ok(!decides(buf_cstr(&deep)), "not what is too long");
+    buf_release(&deep);
+}
+
+static bool takes(const struct etw_step *steps, size_t n)
+{
+    return filter_set((const uint8_t *)steps, n * sizeof(*steps));
+}
+
+#define TAKES(...) takes((const struct etw_step[]){__VA_ARGS__}, sizeof((const struct etw_step[]){__VA_ARGS__}) / sizeof(struct etw_step))
+#define TEST {.what = ETW_STEP_DUR, .compare = ETW_STEP_GE, .value = 7}
+
+static void test_hostile(void)
+{
+    struct etw_step many[ETW_STEPS_MOST + 1];
+    uint8_t bytes[sizeof(many)];
+    unsigned taken = 0;
+
+    ok(TAKES(TEST), "one test");
+    ok(!TAKES(TEST, TEST), "two values");
+    ok(!TAKES({.what = ETW_STEP_NOT}), "no operand");
+    ok(!TAKES(TEST, {.what = ETW_STEP_AND}), "half the operands");
+    ok(!TAKES({.what = ETW_STEP_WHATS, .value = 1}), "no such step");
+    ok(!TAKES({.what = ETW_STEP_DUR, .compare = ETW_STEP_COMPARES}), "no such comparison");
+    ok(!TAKES({.what = ETW_STEP_CLASS, .compare = ETW_STEP_EQ, .value = ETW_CLASSES}), "no such class");
+    ok(!TAKES({.what = ETW_STEP_CLASS, .compare = ETW_STEP_EQ, .value = -1}), "a class below them");
+    ok(!TAKES({.what = ETW_STEP_CLASS, .compare = ETW_STEP_GT}), "classes have no order");
+    ok(!TAKES(TEST, {.what = ETW_STEP_NOT, .compare = 1}), "an operator that compares");
+    ok(!TAKES({.what = ETW_STEP_DUR, .spare1 = 1}) && !TAKES({.what = ETW_STEP_DUR, .spare2 = 1}), "what must be 0");
+    for (size_t i = 0; i <= ETW_STEPS_MOST; i++)
+        many[i] = (struct etw_step){.what = i % 2 ? ETW_STEP_AND : ETW_STEP_SIZE};
+    ok(!takes(many, ETW_STEPS_MOST + 1), "too many");
+    for (size_t i = 0; i <= ETW_STEPS_MOST; i++)
+        many[i] = (struct etw_step){.what = i <= ETW_STEPS_DEEP ? ETW_STEP_SIZE : ETW_STEP_AND};
+    ok(!takes(many, 2 * ETW_STEPS_DEEP + 1), "too deep");
+    ok(!filter_set((const uint8_t *)many, sizeof(*many) - 1), "half a step");
+    ok(filter_result(0, 7, ETW_CLASSES) && !filter_result(0, 6, ETW_CLASSES), "what is refused changes nothing");
+    for (unsigned i = 0; i < 2000000; i++) {
+        size_t n = below(4) * sizeof(struct etw_step);
+        for (size_t k = 0; k < n; k++) /* mostly bytes that could be one */
+            bytes[k] = (uint8_t)(k % sizeof(struct etw_step) < 2 ? below(8) : k % sizeof(struct etw_step) == 8 ? below(4) : below(64) == 0);
+        if (filter_set(bytes, n)) {
+            taken++;
+            filter_call(below(1000), below(2));
+            filter_result(below(1000), below(1000), (enum etw_class)below(ETW_CLASSES + 1));
+        }
+    }
+    ok(taken > 0, "of anything, only filters are taken (%u)", taken);
+    ok(filter_set(NULL, 0) && filter_call(1, true) == FILTER_SHOWS, "no steps: no filter");
+}
+
+int main(void)
+{
+    test_same();
+    test_decides();
+    test_hostile();
+    return tap_end();
+}
