@@ -71,6 +71,12 @@ void print_safe(struct buf *to, struct str text)
 
     while (at < end) {
         const char *from = at;
+        while (at < end && *at >= ' ' && *at < 127)
+            at++;
+        if (at > from) {
+            buf_add(to, from, (size_t)(at - from));
+            continue;
+        }
         uint32_t cp = utf8_next(&at, end);
         if (cp == UTF8_BAD)
             put_hex(to, (unsigned char)*from);
@@ -363,11 +369,11 @@ static bool begins_text(const uint8_t *at, const struct term_env *env)
 #define LEVELS 16 /* of nesting in one walk; deeper ones are walks of their own */
 #define ROOM 128  /* more than a token leaves that needs no call: itself, and a comma, a cut and a bracket for each level */
 
-enum inside { IN_NOTHING, IN_TUPLE, IN_MAP, IN_LIST, IN_TAIL };
+enum inside { IN_TERMS /* with nothing around them */, IN_TUPLE, IN_MAP, IN_LIST, IN_TAIL };
 
 struct level {
     enum inside inside;
-    uint64_t left; /* elements of the tuple or map that are to come, with the one that is being printed */
+    uint64_t left; /* terms, or elements of the tuple or map, that are to come, with the one that is being printed */
 };
 
 /*
@@ -377,9 +383,9 @@ struct level {
 #define SAVE() (to->len = (size_t)(p - to->data))
 #define LOAD() (p = buf_room(to, ROOM), limit = to->data + to->cap - ROOM)
 
-const uint8_t *erlang_print(struct buf *to, const struct term_env *env, const uint8_t *at)
+static const uint8_t *print(struct buf *to, const struct term_env *env, const uint8_t *at, unsigned count)
 {
-    struct level around[LEVELS], in = {IN_NOTHING, 0};
+    struct level around[LEVELS], in = {IN_TERMS, count};
     unsigned depth = 0;
     const char *limit;
     bool first;
@@ -442,7 +448,11 @@ const uint8_t *erlang_print(struct buf *to, const struct term_env *env, const ui
         }
 
     behind: /* what follows: another element, or the end of the container, and perhaps of those around it. */
-        if (in.inside == IN_NOTHING) {
+        if (in.inside == IN_TERMS) {
+            if (--in.left) {
+                *p++ = ',', *p++ = ' ';
+                continue;
+            }
             SAVE();
             return at;
         }
@@ -495,8 +505,20 @@ const uint8_t *erlang_print(struct buf *to, const struct term_env *env, const ui
 #undef SAVE
 #undef LOAD
 
+const uint8_t *erlang_print(struct buf *to, const struct term_env *env, const uint8_t *at)
+{
+    return print(to, env, at, 1);
+}
+
+static void erlang_terms(struct buf *to, const struct term_env *env, const uint8_t *at, unsigned count)
+{
+    if (count)
+        print(to, env, at, count);
+}
+
 const struct printer printer_erlang = {
     .name = "erlang",
     .term = erlang_print,
+    .terms = erlang_terms,
     .atom = erlang_print_atom,
 };

@@ -15,6 +15,8 @@ struct printer {
     const char *name;
     /* Prints one term; the byte behind it. */
     const uint8_t *(*term)(struct buf *to, const struct term_env *env, const uint8_t *at);
+    /* Prints so many terms that follow each other, with ", " between; NULL: they are printed one by one. */
+    void (*terms)(struct buf *to, const struct term_env *env, const uint8_t *at, unsigned count);
     void (*atom)(struct buf *to, struct str raw);
 };
 
