@@ -41,38 +41,43 @@ static char *digits_before(char *end, uint64_t v)
     return end;
 }
 
+static unsigned digits_of(uint64_t v)
+{
+    static const uint64_t powers[] = {
+        0, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000, 10000000000, 100000000000, 1000000000000,
+        10000000000000, 100000000000000, 1000000000000000, 10000000000000000, 100000000000000000, 1000000000000000000,
+        10000000000000000000u,
+    };
+    unsigned bits = 64 - (unsigned)__builtin_clzll(v | 1), about = bits * 1233 >> 12;
+
+    return about + (v >= powers[about]);
+}
+
 static size_t put_u64(char *to, uint64_t v)
 {
-    char digits[20], *from;
+    unsigned n = digits_of(v);
 
-    if (v < 10) {
-        *to = (char)('0' + v);
-        return 1;
-    }
-    if (v < 100) {
-        memcpy(to, digit_pairs + v * 2, 2);
-        return 2;
-    }
-    from = digits_before(digits + sizeof(digits), v);
-    size_t n = (size_t)(digits + sizeof(digits) - from);
-    memcpy(to, from, n);
+    digits_before(to + n, v);
     return n;
 }
 
-void print_u64(struct buf *to, uint64_t value)
+char *print_digits(char *to, int64_t v)
 {
-    to->len += put_u64(buf_room(to, 20), value);
+    *to = '-';
+    to += v < 0;
+    return to + put_u64(to, v < 0 ? -(uint64_t)v : (uint64_t)v);
+}
+
+void print_u64(struct buf *to, uint64_t v)
+{
+    to->len += put_u64(buf_room(to, 20), v);
 }
 
 void print_i64(struct buf *to, int64_t value)
 {
     char *p = buf_room(to, 21);
 
-    if (value < 0) {
-        *p++ = '-';
-        to->len++;
-    }
-    to->len += put_u64(p, value < 0 ? -(uint64_t)value : (uint64_t)value);
+    to->len += (size_t)(print_digits(p, value) - p);
 }
 
 #define BIG_BYTES 1700 /* about 4096 digits; converting more would take a reader's patience */

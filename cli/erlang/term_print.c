@@ -71,6 +71,12 @@ void print_safe(struct buf *to, struct str text)
 
     while (at < end) {
         const char *from = at;
+        while (at < end && *at >= ' ' && *at < 127)
+            at++;
+        if (at > from) {
+            buf_add(to, from, (size_t)(at - from));
+            continue;
+        }
         uint32_t cp = utf8_next(&at, end);
         if (cp == UTF8_BAD)
             put_hex(to, (unsigned char)*from);
@@ -286,151 +292,13 @@ static const uint8_t *print_bin(struct buf *to, const struct term_env *env, cons
 
 /* ---- the walk ---- */
 
-static void put_atom(struct buf *to, const struct wire_atom *a)
+/* A leaf, or a container that is nested deeper than one walk goes. */
+static const uint8_t *print_other(struct buf *to, const struct term_env *env, const uint8_t *at)
 {
-    char *p = buf_room(to, a->erl_len + 16u);
-
-    memcpy(p, a->erl, 16); /* most are shorter, and a fixed size needs no call */
-    if (unlikely(a->erl_len > 16))
-        memcpy(p + 16, a->erl + 16, a->erl_len - 16u);
-    to->len += a->erl_len;
-}
-
-static void put_small(struct buf *to, uint8_t v)
-{
-    char *p = buf_room(to, 4);
-    unsigned hundreds = v >= 100, rest = v - 100 * hundreds;
-
-    *p = '1';
-    p += hundreds;
-    p[0] = (char)('0' + rest / 10);
-    p += hundreds | (rest >= 10);
-    *p++ = (char)('0' + rest % 10);
-    to->len = (size_t)(p - to->data);
-}
-
-/* An element of a container: most are atoms and small numbers, which need no call. */
-static inline const uint8_t *put_element(struct buf *to, const struct term_env *env, const uint8_t *at)
-{
-    if (*at < 0x80) {
-        put_small(to, *at);
-        return at + 1;
-    }
-    if (*at == ETW_T_ATOM) {
-        put_atom(to, &env->atoms->table[wire_u16(at + 1)]);
-        return at + 3;
-    }
-    return erlang_print(to, env, at);
-}
-
-static const uint8_t *print_tuple(struct buf *to, const struct term_env *env, const uint8_t *at, uint32_t arity)
-{
-    buf_char(to, '{');
-    for (uint32_t i = 0; i < arity; i++) {
-        if (i)
-            buf_char(to, ',');
-        if (unlikely(*at == ETW_T_CUT)) {
-            put_missing(to, arity - i, "");
-            at++;
-            break;
-        }
-        at = put_element(to, env, at);
-    }
-    buf_char(to, '}');
-    return at;
-}
-
-static const uint8_t *print_list(struct buf *to, const struct term_env *env, const uint8_t *at)
-{
-    const uint8_t *text = *at < 0x80 || *at <= ETW_T_INT64 ? print_as_text(to, env, at) : NULL;
-
-    if (text)
-        return text;
-    buf_char(to, '[');
-    for (bool first = true;; first = false) {
-        switch (*at) {
-        case ETW_T_END:
-            buf_char(to, ']');
-            return at + 1;
-        case ETW_T_CUT:
-            buf_puts(to, first ? "…]" : ",…]");
-            return at + 1;
-        case ETW_T_TAIL:
-            buf_char(to, '|');
-            if (at[1] == ETW_T_CUT) {
-                buf_puts(to, "…");
-                at += 2;
-            } else {
-                at = erlang_print(to, env, at + 1);
-            }
-            buf_char(to, ']');
-            return at;
-        default:
-            if (!first)
-                buf_char(to, ',');
-            at = put_element(to, env, at);
-        }
-    }
-}
-
-static const uint8_t *print_map(struct buf *to, const struct term_env *env, const uint8_t *at)
-{
-    uint32_t pairs = wire_u32(at + 1);
-
-    at += 5;
-    buf_add(to, "#{", 2);
-    for (uint32_t i = 0; i < pairs; i++) {
-        if (i)
-            buf_char(to, ',');
-        if (*at == ETW_T_CUT) {
-            put_missing(to, pairs - i, "");
-            at++;
-            break;
-        }
-        at = put_element(to, env, at);
-        buf_add(to, " => ", 4);
-        if (*at == ETW_T_CUT) {
-            buf_puts(to, "…");
-            if (i + 1 < pairs) {
-                buf_char(to, ',');
-                put_missing(to, pairs - i - 1, "");
-            }
-            at++;
-            break;
-        }
-        at = put_element(to, env, at);
-    }
-    buf_char(to, '}');
-    return at;
-}
-
-const uint8_t *erlang_print(struct buf *to, const struct term_env *env, const uint8_t *at)
-{
-    uint8_t tag = *at;
-    int64_t v;
-
-    if (tag < 0x80) {
-        put_small(to, tag);
-        return at + 1;
-    }
-    if (tag >= ETW_T_TUPLE0 && tag < ETW_T_TUPLE0 + 32)
-        return print_tuple(to, env, at + 1, tag - ETW_T_TUPLE0);
-    switch (tag) {
-    case ETW_T_INT16:
-        wire_int(at, &v);
-        print_i64(to, v);
-        return at + 3;
-    case ETW_T_INT32:
-        wire_int(at, &v);
-        print_i64(to, v);
-        return at + 5;
-    case ETW_T_INT64:
-        wire_int(at, &v);
-        print_i64(to, v);
-        return at + 9;
+    switch (*at) {
     case ETW_T_BIGPOS:
     case ETW_T_BIGNEG:
-        print_big(to, at + 3, wire_u16(at + 1), tag == ETW_T_BIGNEG);
+        print_big(to, at + 3, wire_u16(at + 1), *at == ETW_T_BIGNEG);
         return at + 3 + wire_u16(at + 1);
     case ETW_T_FLOAT: {
         double d;
@@ -438,9 +306,11 @@ const uint8_t *erlang_print(struct buf *to, const struct term_env *env, const ui
         erlang_print_float(to, d);
         return at + 9;
     }
-    case ETW_T_ATOM:
-        put_atom(to, &env->atoms->table[wire_u16(at + 1)]);
+    case ETW_T_ATOM: {
+        const struct wire_atom *a = &env->atoms->table[wire_u16(at + 1)];
+        buf_add(to, a->erl, a->erl_len);
         return at + 3;
+    }
     case ETW_T_ATOMDEF:
         erlang_print_atom(to, (struct str){(const char *)at + 5, wire_u16(at + 3)});
         return at + 5 + wire_u16(at + 3);
@@ -464,12 +334,6 @@ const uint8_t *erlang_print(struct buf *to, const struct term_env *env, const ui
     case ETW_T_NIL:
         buf_add(to, "[]", 2);
         return at + 1;
-    case ETW_T_LIST:
-        return print_list(to, env, at + 1);
-    case ETW_T_TUPLE:
-        return print_tuple(to, env, at + 5, wire_u32(at + 1));
-    case ETW_T_MAP:
-        return print_map(to, env, at);
     case ETW_T_BIN:
     case ETW_T_BITS:
         return print_bin(to, env, at);
@@ -479,14 +343,182 @@ const uint8_t *erlang_print(struct buf *to, const struct term_env *env, const ui
     case ETW_T_STRING:
         print_bytes_list(to, at + 3, wire_u16(at + 1), env->latin1);
         return at + 3 + wire_u16(at + 1);
-    default: /* ETW_T_ELIDED; nothing else passes the check */
+    case ETW_T_ELIDED:
         buf_puts(to, "…");
         return at + 1;
+    default: /* nothing else passes the check */
+        return erlang_print(to, env, at);
     }
+}
+
+/* The small numbers as three digits or fewer, and how many they are. */
+#define SMALL(n) {(n) < 10 ? '0' + (n) : (n) < 100 ? '0' + (n) / 10 : '1', (n) < 100 ? '0' + (n) % 10 : '0' + (n) / 10 % 10, \
+                  '0' + (n) % 10, (n) < 10 ? 1 : (n) < 100 ? 2 : 3}
+#define SMALLS(n) SMALL(n), SMALL(n + 1), SMALL(n + 2), SMALL(n + 3), SMALL(n + 4), SMALL(n + 5), SMALL(n + 6), SMALL(n + 7)
+static const char smalls[128][4] = {
+    SMALLS(0),  SMALLS(8),  SMALLS(16), SMALLS(24), SMALLS(32), SMALLS(40),  SMALLS(48),  SMALLS(56),
+    SMALLS(64), SMALLS(72), SMALLS(80), SMALLS(88), SMALLS(96), SMALLS(104), SMALLS(112), SMALLS(120),
+};
+
+/* Whether Erlang may take a list for text, by its first element. */
+static bool begins_text(const uint8_t *at, const struct term_env *env)
+{
+    return *at < 0x80 ? is_printable(*at, env->latin1) : *at <= ETW_T_INT64;
+}
+
+#define LEVELS 16 /* of nesting in one walk; deeper ones are walks of their own */
+#define ROOM 128  /* more than a token leaves that needs no call: itself, and a comma, a cut and a bracket for each level */
+
+enum inside { IN_TERMS /* with nothing around them */, IN_TUPLE, IN_MAP, IN_LIST, IN_TAIL };
+
+struct level {
+    enum inside inside;
+    uint64_t left; /* terms, or elements of the tuple or map, that are to come, with the one that is being printed */
+};
+
+/*
+ * The text is written behind `p`, and `to` knows of it when somebody else is to write: SAVE before, LOAD after. There is
+ * ROOM for each token and what it closes.
+ */
+#define SAVE() (to->len = (size_t)(p - to->data))
+#define LOAD() (p = buf_room(to, ROOM), limit = to->data + to->cap - ROOM)
+
+static const uint8_t *print(struct buf *to, const struct term_env *env, const uint8_t *at, unsigned count)
+{
+    struct level around[LEVELS], in = {IN_TERMS, count};
+    unsigned depth = 0;
+    const char *limit;
+    bool first;
+    char *p;
+
+    LOAD();
+    for (;;) {
+        uint8_t tag = *at;
+        if (unlikely(p > limit)) {
+            SAVE();
+            LOAD();
+        }
+        first = false;
+        if (tag < 0x80) {
+            memcpy(p, smalls[tag], 4);
+            p += smalls[tag][3];
+            at++;
+        } else if (tag <= ETW_T_INT64) {
+            int64_t v = 0;
+            wire_int(at, &v);
+            p = print_digits(p, v);
+            at = wire_token(at);
+        } else if (tag == ETW_T_ATOM && env->atoms->table[wire_u16(at + 1)].erl_len <= 16) {
+            const struct wire_atom *a = &env->atoms->table[wire_u16(at + 1)];
+            memcpy(p, a->erl, 16); /* a fixed size needs no call */
+            p += a->erl_len;
+            at += 3;
+        } else if (tag >= ETW_T_TUPLE0 && tag < ETW_T_TUPLE0 + 32 && depth < LEVELS) {
+            around[depth++] = in;
+            in = (struct level){IN_TUPLE, tag - ETW_T_TUPLE0 + 1u};
+            *p++ = '{';
+            at++;
+            first = true;
+        } else if (tag == ETW_T_LIST && depth < LEVELS) {
+            const uint8_t *behind = NULL;
+            SAVE();
+            if (begins_text(at + 1, env) && (behind = print_as_text(to, env, at + 1))) {
+                LOAD();
+                at = behind;
+            } else {
+                around[depth++] = in;
+                in.inside = IN_LIST;
+                *p++ = '[';
+                at++;
+                first = true;
+            }
+        } else if ((tag == ETW_T_TUPLE || tag == ETW_T_MAP) && depth < LEVELS) {
+            around[depth++] = in;
+            if (tag == ETW_T_MAP)
+                *p++ = '#';
+            *p++ = '{';
+            in = tag == ETW_T_MAP ? (struct level){IN_MAP, UINT64_C(2) * wire_u32(at + 1) + 1}
+                                  : (struct level){IN_TUPLE, UINT64_C(1) + wire_u32(at + 1)};
+            at += 5;
+            first = true;
+        } else {
+            SAVE();
+            at = print_other(to, env, at);
+            LOAD();
+        }
+
+    behind: /* what follows: another element, or the end of the container, and perhaps of those around it. */
+        if (in.inside == IN_TERMS) {
+            if (--in.left) {
+                *p++ = ',', *p++ = ' ';
+                continue;
+            }
+            SAVE();
+            return at;
+        }
+        if (in.inside == IN_TUPLE && --in.left) {
+            if (!first)
+                *p++ = ',';
+            if (likely(*at != ETW_T_CUT))
+                continue;
+            SAVE();
+            put_missing(to, in.left, "");
+            LOAD();
+            at++;
+        } else if (in.inside == IN_LIST && *at == ETW_T_END) {
+            at++;
+        } else if (in.inside == IN_LIST) {
+            if (*at == ETW_T_TAIL) {
+                *p++ = '|';
+                in.inside = IN_TAIL;
+                at++;
+            } else if (!first) {
+                *p++ = ',';
+            }
+            if (likely(*at != ETW_T_CUT))
+                continue;
+            memcpy(p, "…", 3), p += 3;
+            at++;
+        } else if (in.inside == IN_MAP && --in.left) {
+            bool value = in.left % 2;
+            if (value)
+                memcpy(p, " => ", 4), p += 4;
+            else if (!first)
+                *p++ = ',';
+            if (likely(*at != ETW_T_CUT))
+                continue;
+            SAVE();
+            if (value)
+                buf_puts(to, in.left > 1 ? "…," : "…");
+            if (in.left > 1)
+                put_missing(to, in.left / 2, "");
+            LOAD();
+            at++;
+        }
+        *p++ = in.inside < IN_LIST ? '}' : ']';
+        in = around[--depth];
+        first = false;
+        goto behind;
+    }
+}
+
+#undef SAVE
+#undef LOAD
+
+const uint8_t *erlang_print(struct buf *to, const struct term_env *env, const uint8_t *at)
+{
+    return print(to, env, at, 1);
+}
+
+static void erlang_terms(struct buf *to, const struct term_env *env, const uint8_t *at, unsigned count)
+{
+    if (count)
+        print(to, env, at, count);
 }
 
 const struct printer printer_erlang = {
     .name = "erlang",
     .term = erlang_print,
+    .terms = erlang_terms,
     .atom = erlang_print_atom,
 };

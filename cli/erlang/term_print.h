@@ -15,6 +15,8 @@ struct printer {
     const char *name;
     /* Prints one term; the byte behind it. */
     const uint8_t *(*term)(struct buf *to, const struct term_env *env, const uint8_t *at);
+    /* Prints so many terms that follow each other, with ", " between; NULL: they are printed one by one. */
+    void (*terms)(struct buf *to, const struct term_env *env, const uint8_t *at, unsigned count);
     void (*atom)(struct buf *to, struct str raw);
 };
 
@@ -33,6 +35,7 @@ void print_safe(struct buf *to, struct str text);
 /* <0.84.0> or #Port<0.5>, in at most 40 bytes; how many. */
 size_t print_tracee(char *to, uint64_t tracee);
 
+char *print_digits(char *to, int64_t value); /* at most 20 bytes; the place behind them */
 void print_u64(struct buf *to, uint64_t value);
 void print_i64(struct buf *to, int64_t value);
 void print_big(struct buf *to, const uint8_t *magnitude, size_t bytes, bool negative); /* the lowest byte first */

@@ -144,8 +144,8 @@ const uint8_t *wire_token(const uint8_t *at)
 /* ---- checking ---- */
 
 /* A token with a body of any length; NULL and *why when something is wrong with it. */
-static const uint8_t *check_variable(struct wire_atoms *t, const uint8_t *at, const uint8_t *end, bool *defines,
-                                     bool *conflict, const char **why)
+static const uint8_t *check_variable(struct wire_atoms *t, const uint8_t *at, const uint8_t *end, enum wire_found *found,
+                                     const char **why)
 {
     size_t left = (size_t)(end - at), head = variable_head(*at);
 
@@ -162,9 +162,10 @@ static const uint8_t *check_variable(struct wire_atoms *t, const uint8_t *at, co
             return NULL;
         reach(t, id);
         if (t->table[id].seen == t->frame)
-            *conflict = true;
+            *found = WIRE_CONFLICT;
+        else
+            *found = MAX(*found, WIRE_DEFINES);
         t->table[id].seen = t->frame;
-        *defines = true;
         break;
     }
     case ETW_T_ATOMTEXT:
@@ -187,15 +188,17 @@ static const uint8_t *check_variable(struct wire_atoms *t, const uint8_t *at, co
     return at + head + body;
 }
 
-#define IN_LIST UINT64_MAX
+/* What a list wants: more elements than any frame has. Counting down it stays above all that is counted. */
+#define IN_LIST (UINT64_C(1) << 63)
+#define IS_LIST(want) ((want) > IN_LIST / 2)
 
 enum wire_found wire_check(struct wire_atoms *t, const uint8_t *at, const uint8_t *end, unsigned terms,
                            const uint8_t **ret_end, const char **why)
 {
-    uint64_t outer[WIRE_DEPTH];  /* what the containers around this one want */
-    uint64_t want = terms;       /* elements that this one still wants; IN_LIST until its end */
-    unsigned depth = 0;
-    bool defines = false, conflict = false;
+    uint64_t outer[WIRE_DEPTH], *around = outer; /* what the containers around this one want */
+    uint64_t want = terms, count;                /* elements that this one still wants */
+    enum wire_found found = WIRE_OK;
+    const uint8_t *behind;
 
     if (!terms) {
         *ret_end = at;
@@ -206,18 +209,19 @@ enum wire_found wire_check(struct wire_atoms *t, const uint8_t *at, const uint8_
             *why = "a term is missing";
             goto bad;
         }
-        uint8_t tag = *at, n = token_bytes[tag];
-        uint64_t count;
-        if (likely(tag < 0x80)) {
+        uint8_t tag = *at;
+        if (tag < 0x80) {
             at++;
             goto done;
         }
-        if (unlikely(!n)) {
-            *why = "no term begins with this byte";
-            goto bad;
+        if (tag >= ETW_T_TUPLE0 && tag < ETW_T_TUPLE0 + 32) {
+            count = tag - ETW_T_TUPLE0;
+            behind = at + 1;
+            goto container;
         }
+        uint8_t n = token_bytes[tag];
         if (n == VARIABLE) {
-            const uint8_t *next = check_variable(t, at, end, &defines, &conflict, why);
+            const uint8_t *next = check_variable(t, at, end, &found, why);
             if (unlikely(!next))
                 goto bad;
             at = next;
@@ -227,74 +231,77 @@ enum wire_found wire_check(struct wire_atoms *t, const uint8_t *at, const uint8_
             *why = "a term is longer than its frame";
             goto bad;
         }
-        switch (tag) {
-        case ETW_T_ATOM: {
+        behind = at + n;
+        if (tag == ETW_T_ATOM) {
             unsigned id = wire_u16(at + 1);
             if (unlikely(id >= t->cap || (!t->table[id].erl && t->table[id].seen != t->frame))) {
                 *why = "an atom that was not defined";
                 goto bad;
             }
             t->table[id].seen = t->frame;
-            at += 3;
+            at = behind;
             goto done;
         }
+        switch (tag) {
         case ETW_T_LIST:
             count = IN_LIST;
-            break;
+            goto container;
         case ETW_T_TUPLE:
             count = wire_u32(at + 1);
-            break;
+            goto container;
         case ETW_T_MAP:
             count = UINT64_C(2) * wire_u32(at + 1);
-            break;
-        case ETW_T_TUPLE0 ... ETW_T_TUPLE0 + 31:
-            count = tag - ETW_T_TUPLE0;
-            break;
+            goto container;
         case ETW_T_END:
-            if (unlikely(want != IN_LIST)) {
+            if (unlikely(!IS_LIST(want))) {
                 *why = "the end of a list outside of one";
                 goto bad;
             }
-            at++;
-            want = outer[--depth];
-            goto done;
+            want = *--around;
+            break;
         case ETW_T_TAIL:
-            if (unlikely(want != IN_LIST)) {
+            if (unlikely(!IS_LIST(want))) {
                 *why = "the tail of a list outside of one";
                 goto bad;
             }
-            at++;
+            at = behind;
             want = 1;
             continue;
         case ETW_T_CUT:
-            if (unlikely(!depth)) {
+            if (unlikely(around == outer)) {
                 *why = "a cut outside of a container";
                 goto bad;
             }
-            at++;
-            want = outer[--depth];
-            goto done;
+            want = *--around;
+            break;
         default:
-            at += n;
-            goto done;
+            if (unlikely(!n)) {
+                *why = "no term begins with this byte";
+                goto bad;
+            }
+            break;
         }
-        if (unlikely(depth + 1 == WIRE_DEPTH)) {
+        at = behind;
+        goto done;
+
+    container:
+        if (unlikely(around == outer + WIRE_DEPTH - 1)) {
             *why = "terms are nested too deep";
             goto bad;
         }
-        at += n;
+        at = behind;
         if (count) {
-            outer[depth++] = want;
+            *around++ = want;
             want = count;
             continue;
         }
     done: /* one term more of the container; the containers that it completes are terms themselves */
-        while (want != IN_LIST && --want == 0) {
-            if (!depth) {
+        while (--want == 0) {
+            if (around == outer) {
                 *ret_end = at;
-                return conflict ? WIRE_CONFLICT : defines ? WIRE_DEFINES : WIRE_OK;
+                return found;
             }
-            want = outer[--depth];
+            want = *--around;
         }
     }
 bad:
@@ -388,7 +395,7 @@ const uint8_t *wire_skip(const uint8_t *at)
             left[++depth] = count;
             continue;
         }
-        while (left[depth] != IN_LIST && --left[depth] == 0) {
+        while (--left[depth] == 0) {
             if (!depth)
                 return at;
             depth--;

@@ -120,10 +120,12 @@ static bool take_terms(struct decode_ring *r, const uint8_t *at, const uint8_t *
     const char *why;
 
     wire_frame(&r->atoms);
-    enum wire_found a = wire_check(&r->atoms, at, end, e->nterms, &ms, &why);
+    enum wire_found a = wire_check(&r->atoms, at, end, e->nterms, &ms, &why), b = WIRE_OK;
     if (unlikely(a == WIRE_BAD))
         return wrong(bad, ms, why);
-    enum wire_found b = wire_check(&r->atoms, ms, end, e->flags & ETW_F_MS ? 1 : 0, &behind, &why);
+    behind = ms;
+    if (e->flags & ETW_F_MS)
+        b = wire_check(&r->atoms, ms, end, 1, &behind, &why);
     if (unlikely(b == WIRE_BAD))
         return wrong(bad, behind, why);
     if (unlikely(behind != end))

@@ -14,7 +14,7 @@ struct fun {
     struct fun *next; /* of its bucket in the table of names */
     uint32_t hash, serial; /* serial: 0, 1, 2, … in the order of appearance */
     struct str module, name; /* the characters, made valid UTF-8 */
-    struct str erl;          /* mod:fun as Erlang writes it */
+    struct str erl;          /* mod:fun as Erlang writes it; for buf_short(), as the next two */
     struct str elixir;       /* Mod.fun as Elixir writes it */
     struct str json;         /* "m":"…","f":"…" */
     bool is_elixir;          /* the module is one of Elixir's */

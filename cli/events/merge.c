@@ -586,7 +586,7 @@ enum merge_got merge_next(struct merge *m, struct event *ret, struct err *e)
         if (advance(m, r, &m->why)) {
             if (r == &m->meta)
                 rebuild(m);
-            else
+            else if (m->nheap > 1)
                 sift_down(m, 0);
         } else if (!m->failed) {
             m->heap[0] = m->heap[--m->nheap];

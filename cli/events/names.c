@@ -54,10 +54,11 @@ static void widen(struct funs *f)
     f->nbuckets = n;
 }
 
-static struct str keep(struct funs *f, const struct buf *b)
+static struct str keep(struct funs *f, struct buf *b)
 {
-    f->bytes += b->len + 16;
-    return (struct str){arena_strndup(&f->arena, b->data, b->len), b->len};
+    f->bytes += b->len + BUF_SHORT;
+    memset(buf_room(b, BUF_SHORT), 0, BUF_SHORT);
+    return (struct str){arena_strndup(&f->arena, b->data, b->len + BUF_SHORT), b->len};
 }
 
 static struct str keep_raw(struct funs *f, struct str s)

@@ -296,13 +296,22 @@ static enum fetched fetch(struct order *o, struct strand *s, struct err *e)
 
 /* ---- all of them ---- */
 
+/* Whether nothing waits any longer for what the others may bring. */
+static bool freed(const struct order *o)
+{
+    bool any = o->ending || o->queued > QUEUED_MAX;
+
+    for (size_t i = 0; i < o->count && !any; i++)
+        any = o->strands[i] && o->strands[i]->has_head && o->strands[i]->taken <= o->strands[i]->freed;
+    return any;
+}
+
 enum order_got order_next(struct order *o, struct event **ret, unsigned *ret_node, struct err *e)
 {
     struct strand *first = NULL;
     int64_t passed = INT64_MAX;
-    bool freed = o->ending || o->queued > QUEUED_MAX;
 
-    if (o->failed) {
+    if (unlikely(o->failed)) {
         err_set(e, ERR_RUN, "malformed events: nothing can follow them");
         return ORDER_BAD;
     }
@@ -330,13 +339,13 @@ enum order_got order_next(struct order *o, struct event **ret, unsigned *ret_nod
             }
         }
         if (s->has_head) {
-            first = first && first->key <= s->key ? first : s;
-            freed |= s->taken <= s->freed;
+            if (!first || s->key < first->key)
+                first = s;
         } else if (s->expected) {
             passed = MIN(passed, s->passed);
         }
     }
-    if (!first || (first->key > passed && !freed))
+    if (!first || (first->key > passed && !freed(o)))
         return ORDER_DRY;
     o->given = first;
     *ret = &first->head;

@@ -51,6 +51,18 @@ static inline void buf_str(struct buf *b, struct str s)
     buf_add(b, s.at, s.len);
 }
 
+/* The same for text that is mostly short, and behind which BUF_SHORT bytes may be read: a fixed size needs no call. */
+#define BUF_SHORT 32
+static inline void buf_short(struct buf *b, struct str s)
+{
+    char *p = buf_room(b, s.len + BUF_SHORT);
+
+    memcpy(p, s.at, BUF_SHORT);
+    if (unlikely(s.len > BUF_SHORT))
+        memcpy(p, s.at, s.len);
+    b->len += s.len;
+}
+
 static inline void buf_puts(struct buf *b, const char *text)
 {
     buf_add(b, text, strlen(text));

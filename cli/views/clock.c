@@ -5,43 +5,64 @@
 
 #include "../erlang/term_print.h"
 
+/* The second that an instant lies in, as text. */
+static void turn(struct clock *c, int64_t ns, bool iso)
+{
+    int64_t rest = ns % 1000000000;
+    struct tm tm = {.tm_year = 70, .tm_mday = 1};
+
+    rest += rest < 0 ? 1000000000 : 0;
+    c->begin = (int64_t)((uint64_t)ns - (uint64_t)rest);
+    time_t t = (time_t)(ns / 1000000000 - (ns % 1000000000 < 0));
+    if (iso || c->style == TIME_UTC)
+        gmtime_r(&t, &tm);
+    else
+        localtime_r(&t, &tm);
+    int n = iso ? snprintf(c->text, sizeof(c->text), "%04d-%02d-%02dT%02d:%02d:%02d.", tm.tm_year + 1900, tm.tm_mon + 1,
+                           tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec)
+                : snprintf(c->text, sizeof(c->text), "%02d:%02d:%02d.", tm.tm_hour, tm.tm_min, tm.tm_sec);
+    c->len = MIN((size_t)n, sizeof(c->text) - 1);
+}
+
 void clock_init(struct clock *c, enum time_style style)
 {
-    *c = (struct clock){.style = style, .second = INT64_MIN};
+    *c = (struct clock){.style = style};
+    turn(c, 0, false);
 }
 
-static void split(int64_t ns, int64_t *ret_second, uint32_t *ret_micro)
+void clock_init_iso(struct clock *c)
 {
-    int64_t s = ns / 1000000000, rest = ns % 1000000000;
+    *c = (struct clock){.style = TIME_UTC};
+    turn(c, 0, true);
+}
 
-    if (rest < 0) {
-        rest += 1000000000;
-        s--;
+static inline void put(struct clock *c, struct buf *to, int64_t ns, bool iso)
+{
+    uint64_t rest = (uint64_t)ns - (uint64_t)c->begin;
+
+    if (unlikely(rest >= 1000000000)) {
+        turn(c, ns, iso);
+        rest = (uint64_t)ns - (uint64_t)c->begin;
     }
-    *ret_second = s;
-    *ret_micro = (uint32_t)(rest / 1000);
-}
-
-static void put_micro(struct buf *to, uint32_t micro)
-{
-    char *p = buf_room(to, 7);
-
-    p[0] = '.';
-    print_micros(p + 1, micro);
-    to->len += 7;
+    char *p = buf_room(to, sizeof(c->text) + 7);
+    memcpy(p, c->text, sizeof(c->text));
+    print_micros(p + c->len, (uint32_t)rest / 1000);
+    p[c->len + 6] = 'Z';
+    to->len += c->len + 6 + iso;
 }
 
 static void put_seconds(struct buf *to, int64_t ns)
 {
+    uint64_t passed = ns < 0 ? -(uint64_t)ns : (uint64_t)ns;
     size_t from = to->len, width;
-    int64_t s;
-    uint32_t micro;
 
-    split(ns < 0 ? -(ns + 1) : ns, &s, &micro);
     if (ns < 0)
-        buf_char(to, '-');
-    print_i64(to, s);
-    put_micro(to, micro);
+        passed--, buf_char(to, '-');
+    print_u64(to, passed / 1000000000);
+    char *p = buf_room(to, 7);
+    p[0] = '.';
+    print_micros(p + 1, (uint32_t)(passed % 1000000000 / 1000));
+    to->len += 7;
     width = to->len - from;
     if (width < 10) { /* right-aligned up to 999 seconds */
         buf_room(to, 10);
@@ -53,52 +74,20 @@ static void put_seconds(struct buf *to, int64_t ns)
 
 void clock_put(struct clock *c, struct buf *to, const struct event *e)
 {
-    int64_t s;
-    uint32_t micro;
-
-    if (c->style == TIME_RELATIVE || c->style == TIME_DELTA) {
-        int64_t at = e->node->aligned ? e->wall_ns : e->mono_ns; /* a monotonic clock says nothing to another node's */
-        if (!c->begun)
-            c->base = at;
-        c->begun = true;
-        put_seconds(to, (int64_t)((uint64_t)at - (uint64_t)c->base));
-        if (c->style == TIME_DELTA)
-            c->base = at;
+    if (likely(c->style != TIME_RELATIVE && c->style != TIME_DELTA)) {
+        put(c, to, e->wall_ns, false);
         return;
     }
-    split(e->wall_ns, &s, &micro);
-    if (unlikely(s != c->second)) {
-        struct tm tm = {0};
-        time_t t = (time_t)s;
-        if (c->style == TIME_UTC)
-            gmtime_r(&t, &tm);
-        else
-            localtime_r(&t, &tm);
-        c->len = (size_t)snprintf(c->text, sizeof(c->text), "%02d:%02d:%02d", tm.tm_hour, tm.tm_min, tm.tm_sec);
-        c->second = s;
-    }
-    memcpy(buf_room(to, 16), c->text, 8);
-    to->len += 8;
-    put_micro(to, micro);
+    int64_t at = e->node->aligned ? e->wall_ns : e->mono_ns; /* a monotonic clock says nothing to another node's */
+    if (!c->begun)
+        c->base = at;
+    c->begun = true;
+    put_seconds(to, (int64_t)((uint64_t)at - (uint64_t)c->base));
+    if (c->style == TIME_DELTA)
+        c->base = at;
 }
 
 void clock_put_iso(struct clock *c, struct buf *to, const struct event *e)
 {
-    int64_t s;
-    uint32_t micro;
-
-    split(e->wall_ns, &s, &micro);
-    if (unlikely(s != c->second)) {
-        struct tm tm = {.tm_year = 70, .tm_mday = 1};
-        time_t t = (time_t)s;
-        gmtime_r(&t, &tm);
-        int n = snprintf(c->text, sizeof(c->text), "%04d-%02d-%02dT%02d:%02d:%02d", tm.tm_year + 1900, tm.tm_mon + 1,
-                         tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec);
-        c->len = MIN((size_t)n, sizeof(c->text) - 1);
-        c->second = s;
-    }
-    memcpy(buf_room(to, sizeof(c->text)), c->text, sizeof(c->text));
-    to->len += c->len;
-    put_micro(to, micro);
-    buf_char(to, 'Z');
+    put(c, to, e->wall_ns, true);
 }

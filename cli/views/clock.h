@@ -6,17 +6,18 @@
 
 struct clock {
     enum time_style style;
-    int64_t second; /* of `text`; INT64_MIN: none */
-    char text[32];  /* HH:MM:SS, or for ISO 8601 the date before it */
+    int64_t begin; /* of the second that `text` is of; nanoseconds */
+    char text[32]; /* HH:MM:SS. or for ISO 8601 the date before it */
     size_t len;
     int64_t base; /* time that relative times count from */
     bool begun;
 };
 
 void clock_init(struct clock *c, enum time_style style);
+void clock_init_iso(struct clock *c);
 /* 18:26:50.118402, or seconds since the first or since the previous time that was put. */
 void clock_put(struct clock *c, struct buf *to, const struct event *e);
-/* 2026-01-31T18:26:50.118402Z; for a clock of its own, whatever the style. */
+/* 2026-01-31T18:26:50.118402Z; for a clock of its own. */
 void clock_put_iso(struct clock *c, struct buf *to, const struct event *e);
 
 #endif

@@ -6,6 +6,7 @@
 #include "../ground/mem.h"
 #include "../ground/near.h"
 #include "calls.h"
+#include "clock.h"
 #include "line.h"
 
 enum field {
@@ -30,6 +31,7 @@ struct fields {
     struct item *items;
     size_t n, cap;
     bool format;
+    struct clock iso; /* of {ts} */
 };
 
 const char *fields_known(size_t index, const char **ret_doc)
@@ -85,6 +87,7 @@ struct fields *fields_list(const char *list, struct err *e)
 {
     struct fields *f = mem_zalloc(sizeof(*f));
 
+    clock_init_iso(&f->iso);
     for (const char *at = list; at;) {
         size_t len = strcspn(at, ",");
         if (!add_field(f, at, len, e)) {
@@ -103,6 +106,7 @@ struct fields *fields_format(const char *format, struct err *e)
     bool good = true;
 
     f->format = true;
+    clock_init_iso(&f->iso);
     for (const char *at = format; *at && good; at++) {
         if ((at[0] == '{' && at[1] == '{') || (at[0] == '}' && at[1] == '}')) {
             buf_char(&text, *at++);
@@ -150,6 +154,24 @@ const char *fields_name(const struct fields *f, size_t index)
     return f->items[index].field < FIELDS ? known[f->items[index].field].name : "";
 }
 
+bool fields_is_plain(const struct fields *f, size_t index)
+{
+    switch (f->items[index].field) {
+    case FIELD_ts:
+    case FIELD_mono_ns:
+    case FIELD_pid:
+    case FIELD_type:
+    case FIELD_a:
+    case FIELD_dur_us:
+    case FIELD_dur_ns:
+    case FIELD_depth:
+    case FIELD_size:
+        return true;
+    default:
+        return false;
+    }
+}
+
 /* ---- values ---- */
 
 /* The printer of a value that stands alone: there, --terms json has a place. */
@@ -166,10 +188,45 @@ static const struct event *call_of(const struct event *e)
     return event_is_result(e) && e->call ? e->call->event : NULL;
 }
 
-static void put_term(struct buf *to, const struct event *e, const struct printer *p, const uint8_t *at)
+static void put_value(struct buf *to, const struct event *e, enum terms_style style, const uint8_t *at)
 {
     if (at)
-        p->term(to, &e->env, at);
+        value_printer(e, style)->term(to, &e->env, at);
+}
+
+static bool is_send(const struct event *e)
+{
+    return e->kind == ETW_SEND || e->kind == ETW_SEND_NOPROC;
+}
+
+static const uint8_t *reason_of(const struct event *e)
+{
+    const uint8_t *reason = NULL;
+    struct str class;
+
+    if (e->kind == ETW_EXCEPTION_FROM)
+        line_exception(e, &class, &reason);
+    else if (e->kind == ETW_EXIT || e->kind == ETW_CLOSED)
+        reason = e->terms.at;
+    return reason;
+}
+
+static void put_class(struct buf *to, const struct event *e)
+{
+    const uint8_t *reason;
+    struct str class;
+
+    if (e->kind == ETW_EXCEPTION_FROM && line_exception(e, &class, &reason))
+        print_safe(to, class);
+}
+
+static void put_micros(struct buf *to, int64_t ns)
+{
+    print_i64(to, ns / 1000);
+    unsigned rest = (unsigned)(ns % 1000);
+    char *p = buf_room(to, 4);
+    p[0] = '.', p[1] = (char)('0' + rest / 100), p[2] = (char)('0' + rest / 10 % 10), p[3] = (char)('0' + rest % 10);
+    to->len += 4;
 }
 
 static void put_args(struct buf *to, const struct event *call, enum terms_style style)
@@ -194,23 +251,11 @@ void fields_put(struct fields *f, size_t index, struct buf *to, struct clock *cl
                 enum terms_style style)
 {
     static const struct paint plain = {false};
-    const struct printer *p = line_printer(e, style), *value = value_printer(e, style);
-    const struct event *c = call_of(e);
-    bool send = e->kind == ETW_SEND || e->kind == ETW_SEND_NOPROC;
-    const uint8_t *reason = NULL;
-    struct str class = {NULL, 0};
-    struct clock utc;
+    const struct event *c;
 
-    if (e->kind == ETW_EXCEPTION_FROM)
-        line_exception(e, &class, &reason);
-    else if (e->kind == ETW_EXIT || e->kind == ETW_CLOSED)
-        reason = e->terms.at;
     switch (f->items[index].field) {
     case FIELD_time: clock_put(clock, to, e); break;
-    case FIELD_ts:
-        clock_init(&utc, TIME_UTC);
-        clock_put_iso(&utc, to, e);
-        break;
+    case FIELD_ts: clock_put_iso(&f->iso, to, e); break;
     case FIELD_mono_ns: print_i64(to, e->mono_ns); break;
     case FIELD_node: buf_str(to, e->node->name); break;
     case FIELD_pid: buf_add(to, e->who->text, e->who->text_len); break;
@@ -237,36 +282,38 @@ void fields_put(struct fields *f, size_t index, struct buf *to, struct clock *cl
         }
         break;
     case FIELD_call:
-        if (c)
-            line_call(to, c, p, style);
+        if ((c = call_of(e)))
+            line_call(to, c, line_printer(e, style), style);
         break;
     case FIELD_args:
-        if (c && event_shows_args(c))
+        if ((c = call_of(e)) && event_shows_args(c))
             put_args(to, c, style);
         break;
-    case FIELD_value: put_term(to, e, value, e->kind == ETW_RETURN_FROM ? e->terms.at : NULL); break;
-    case FIELD_class: print_safe(to, class); break;
-    case FIELD_reason: put_term(to, e, value, reason); break;
+    case FIELD_value: put_value(to, e, style, e->kind == ETW_RETURN_FROM ? e->terms.at : NULL); break;
+    case FIELD_class: put_class(to, e); break;
+    case FIELD_reason: put_value(to, e, style, reason_of(e)); break;
     case FIELD_dur:
         if (e->dur_ns >= 0)
             print_duration(to, e->dur_ns);
         break;
     case FIELD_dur_us:
         if (e->dur_ns >= 0)
-            buf_printf(to, "%lld.%03lld", (long long)(e->dur_ns / 1000), (long long)(e->dur_ns % 1000));
+            put_micros(to, e->dur_ns);
         break;
     case FIELD_dur_ns:
         if (e->dur_ns >= 0)
             print_i64(to, e->dur_ns);
         break;
-    case FIELD_msg: put_term(to, e, value, send ? wire_skip(e->terms.at) : e->kind == ETW_RECEIVE ? e->terms.at : NULL); break;
-    case FIELD_to: put_term(to, e, value, send ? e->terms.at : NULL); break;
-    case FIELD_from: put_term(to, e, value, e->sender); break;
+    case FIELD_msg:
+        put_value(to, e, style, is_send(e) ? wire_skip(e->terms.at) : e->kind == ETW_RECEIVE ? e->terms.at : NULL);
+        break;
+    case FIELD_to: put_value(to, e, style, is_send(e) ? e->terms.at : NULL); break;
+    case FIELD_from: put_value(to, e, style, e->sender); break;
     case FIELD_caller:
         if (e->caller)
-            line_mfa(to, e, p, e->caller);
+            line_mfa(to, e, line_printer(e, style), e->caller);
         break;
-    case FIELD_message: put_term(to, e, value, e->user); break;
+    case FIELD_message: put_value(to, e, style, e->user); break;
     case FIELD_depth: print_u64(to, e->depth); break;
     case FIELD_size: print_u64(to, e->bytes); break;
     case FIELD_text: line_event(to, e, style, &plain); break;

@@ -14,6 +14,7 @@ void fields_free(struct fields *f);
 
 size_t fields_count(const struct fields *f);
 const char *fields_name(const struct fields *f, size_t index);
+bool fields_is_plain(const struct fields *f, size_t index); /* its values have no space, quote or comma in them */
 void fields_put(struct fields *f, size_t index, struct buf *to, struct clock *clock, const struct event *e,
                 enum terms_style style);
 

@@ -3,7 +3,7 @@
 #include "../events/names.h"
 #include "line_info.h"
 
-static bool elixir_names(const struct event *e, enum terms_style style)
+static inline bool elixir_names(const struct event *e, enum terms_style style)
 {
     return style == TERMS_ELIXIR || (style != TERMS_ERLANG && e->fun && e->fun->is_elixir);
 }
@@ -13,7 +13,7 @@ const struct printer *line_printer(const struct event *e, enum terms_style style
     return elixir_names(e, style) ? &printer_elixir : &printer_erlang;
 }
 
-void line_who(struct buf *to, const struct event *e, const struct paint *paint)
+static inline void put_who(struct buf *to, const struct event *e, const struct paint *paint)
 {
     const struct tracee *w = e->who;
 
@@ -24,11 +24,16 @@ void line_who(struct buf *to, const struct event *e, const struct paint *paint)
     if (w->name_len) {
         p = to->data + to->len;
         *p++ = '(';
-        memcpy(p, w->name, w->name_len);
+        memcpy(p, w->name, sizeof(w->name));
         p[w->name_len] = ')';
         to->len += w->name_len + 2u;
     }
     paint_end(paint, to);
+}
+
+void line_who(struct buf *to, const struct event *e, const struct paint *paint)
+{
+    put_who(to, e, paint);
 }
 
 /* Another process: with its name where that is known. */
@@ -47,31 +52,40 @@ static const uint8_t *put_other(struct buf *to, const struct event *e, const str
     return p->term(to, &e->env, at);
 }
 
+static inline void put_fun(struct buf *to, const struct event *e, enum terms_style style)
+{
+    if (likely(e->fun))
+        buf_short(to, elixir_names(e, style) ? e->fun->elixir : e->fun->erl);
+    else
+        buf_puts(to, "undefined");
+}
+
 void line_fun(struct buf *to, const struct event *e, enum terms_style style)
 {
-    if (!e->fun)
-        buf_puts(to, "undefined");
-    else
-        buf_str(to, elixir_names(e, style) ? e->fun->elixir : e->fun->erl);
+    put_fun(to, e, style);
 }
 
 static void put_fun_arity(struct buf *to, const struct event *e, enum terms_style style)
 {
-    line_fun(to, e, style);
+    put_fun(to, e, style);
     if (e->fun) {
         buf_char(to, '/');
         print_u64(to, e->arity);
     }
 }
 
-void line_args(struct buf *to, const struct event *e, const struct printer *p)
+static inline void put_args(struct buf *to, const struct event *e, const struct printer *p)
 {
     const uint8_t *at = e->terms.at;
 
+    if (p->terms && likely(!e->args_shown)) {
+        p->terms(to, &e->env, at, e->nterms);
+        return;
+    }
     for (unsigned i = 0; i < e->nterms; i++) {
         if (i)
             buf_add(to, ", ", 2);
-        if (likely(event_shows_arg(e, i))) {
+        if (event_shows_arg(e, i)) {
             at = p->term(to, &e->env, at);
         } else {
             buf_char(to, '_');
@@ -80,16 +94,26 @@ void line_args(struct buf *to, const struct event *e, const struct printer *p)
     }
 }
 
-void line_call(struct buf *to, const struct event *e, const struct printer *p, enum terms_style style)
+void line_args(struct buf *to, const struct event *e, const struct printer *p)
+{
+    put_args(to, e, p);
+}
+
+static inline void put_call(struct buf *to, const struct event *e, const struct printer *p, enum terms_style style)
 {
     if (!event_shows_args(e)) {
         put_fun_arity(to, e, style);
         return;
     }
-    line_fun(to, e, style);
+    put_fun(to, e, style);
     buf_char(to, '(');
-    line_args(to, e, p);
+    put_args(to, e, p);
     buf_char(to, ')');
+}
+
+void line_call(struct buf *to, const struct event *e, const struct printer *p, enum terms_style style)
+{
+    put_call(to, e, p, style);
 }
 
 /* ---- functions inside of terms ---- */
@@ -385,13 +409,6 @@ void line_node(struct buf *to, const struct event *e)
     buf_puts(to, e->kind == ETW_DOWN ? " went down ***" : " is back ***");
 }
 
-void line_body(struct buf *to, const struct event *e, enum terms_style style, const struct paint *paint)
-{
-    line_who(to, e, paint);
-    buf_char(to, ' ');
-    line_event(to, e, style, paint);
-}
-
 void line_event(struct buf *to, const struct event *e, enum terms_style style, const struct paint *paint)
 {
     const struct printer *p = line_printer(e, style);
@@ -405,7 +422,7 @@ void line_event(struct buf *to, const struct event *e, enum terms_style style, c
     switch (e->kind) {
     case ETW_CALL:
         paint_begin(paint, to, PAINT_FUN);
-        line_call(to, e, p, style);
+        put_call(to, e, p, style);
         paint_end(paint, to);
         break;
     case ETW_RETURN_FROM:
@@ -508,4 +525,11 @@ void line_event(struct buf *to, const struct event *e, enum terms_style style, c
     }
     if (e->ms.at < e->ms.end)
         put_extras(to, e, p, paint);
+}
+
+void line_body(struct buf *to, const struct event *e, enum terms_style style, const struct paint *paint)
+{
+    put_who(to, e, paint);
+    buf_char(to, ' ');
+    line_event(to, e, style, paint);
 }

@@ -100,7 +100,7 @@ void page_members(const struct page *p, struct buf *to, struct str missing)
     buf_puts(to, "\"title\":");
     page_string(to, buf_view(&text));
     if (p->axis.begun) {
-        clock_init(&clock, TIME_UTC);
+        clock_init_iso(&clock);
         buf_puts(to, ",\"start\":\"");
         clock_put_iso(&clock, to, &begin);
         buf_char(to, '"');

@@ -12,30 +12,49 @@ struct csv {
     struct sink sink;
     struct fields *fields;
     struct clock clock;
-    struct buf value;
+    bool special[256]; /* bytes that want quotes around them */
     char between;
 };
 
-static void put_cell(struct csv *c, struct str text)
+/* Puts a cell in quotes, and doubles those that it has. */
+static void quote(struct buf *to, size_t from)
+{
+    size_t len = to->len - from, quotes = 0;
+
+    for (const char *at = to->data + from, *end = at + len; (at = memchr(at, '"', (size_t)(end - at))); at++)
+        quotes++;
+    buf_room(to, quotes + 2);
+    to->len += quotes + 2;
+    char *cell = to->data + from, *write = to->data + to->len;
+    *--write = '"';
+    for (size_t i = len; i-- > 0 && quotes;) {
+        *--write = cell[i];
+        if (cell[i] == '"')
+            *--write = '"', quotes--;
+    }
+    if (write > cell + 1)
+        memmove(cell + 1, cell, (size_t)(write - cell - 1));
+    *cell = '"';
+}
+
+/* Makes a cell of what stands behind `from`: without the spaces that align times in lines, in quotes where it needs them. */
+static void end_cell(struct csv *c, size_t from)
 {
     struct buf *to = c->sink.out;
-    bool quote = false;
+    char *at = to->data + from;
+    size_t spaces = 0, len = to->len - from;
+    unsigned special = 0;
 
-    while (text.len && *text.at == ' ') /* what aligns times in lines */
-        text.at++, text.len--;
-    for (size_t i = 0; i < text.len; i++)
-        quote |= text.at[i] == '"' || text.at[i] == ',' || text.at[i] == '\n' || text.at[i] == '\r' || text.at[i] == c->between;
-    if (!quote) {
-        buf_str(to, text);
-        return;
+    while (spaces < len && at[spaces] == ' ')
+        spaces++;
+    if (unlikely(spaces)) {
+        memmove(at, at + spaces, len -= spaces);
+        to->len -= spaces;
     }
-    buf_char(to, '"');
-    for (size_t i = 0; i < text.len; i++) {
-        if (text.at[i] == '"')
-            buf_char(to, '"');
-        buf_char(to, text.at[i]);
-    }
-    buf_char(to, '"');
+    for (const char *end = at + len; at < end; at++)
+        special |= c->special[(unsigned char)*at];
+    if (special)
+        quote(to, from);
 }
 
 static struct sink *open_separated(const struct look *look, struct buf *out, struct err *e, char between)
@@ -49,6 +68,7 @@ static struct sink *open_separated(const struct look *look, struct buf *out, str
     c->sink.look = *look;
     c->fields = f;
     c->between = between;
+    c->special['"'] = c->special[','] = c->special['\n'] = c->special['\r'] = c->special[(unsigned char)between] = true;
     clock_init(&c->clock, look->time);
     for (size_t i = 0; i < fields_count(f) && !look->append; i++) {
         if (i)
@@ -108,9 +128,10 @@ static void event_csv(struct sink *s, const struct event *e)
     for (size_t i = 0; i < n; i++) {
         if (i)
             buf_char(s->out, c->between);
-        buf_clear(&c->value);
-        fields_put(c->fields, i, &c->value, &c->clock, e, s->look.terms);
-        put_cell(c, buf_view(&c->value));
+        size_t from = s->out->len;
+        fields_put(c->fields, i, s->out, &c->clock, e, s->look.terms);
+        if (s->out->len > from && !fields_is_plain(c->fields, i))
+            end_cell(c, from);
     }
     buf_char(s->out, '\n');
 }
@@ -120,7 +141,6 @@ static void free_csv(struct sink *s)
     struct csv *c = (struct csv *)s;
 
     fields_free(c->fields);
-    buf_release(&c->value);
     free(c);
 }
 

@@ -30,7 +30,7 @@ static struct sink *open_json(const struct look *look, struct buf *out, struct e
     j->sink.out = out;
     j->sink.look = *look;
     j->mono_billions = -1;
-    clock_init(&j->clock, TIME_UTC);
+    clock_init_iso(&j->clock);
     return &j->sink;
 }
 
@@ -102,7 +102,7 @@ static void put_fun(struct buf *to, const struct event *e)
     if (!e->fun)
         return;
     buf_char(to, ',');
-    buf_str(to, e->fun->json);
+    buf_short(to, e->fun->json);
     ADD(to, ",\"a\":");
     print_u64(to, e->arity);
 }
