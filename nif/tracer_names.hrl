@@ -54,17 +54,27 @@ name(Port) when is_port(Port) ->
 name(Pid) ->
     Items = [registered_name, {dictionary, '$process_label'}, {dictionary, '$initial_call'}, initial_call],
     case process_info(Pid, Items) of
-        [{_, Name}, _, _, _] when is_atom(Name) -> Name;
+        [{_, Name}, _, _, _] when is_atom(Name) -> registered_as(Name);
         [_, {_, Label}, _, _] when Label =/= undefined -> short(Label);
         [_, _, {_, MFA = {_, _, _}}, _] -> mfa(MFA);
         [_, _, _, {_, MFA}] -> mfa(MFA);
         undefined -> none
     end.
 
+%% A process that is called by an Elixir module, as Elixir writes that.
+registered_as(Name) ->
+    case atom_to_list(Name) of
+        "Elixir." ++ [_ | _] = Text -> unicode:characters_to_binary(lists:nthtail(7, Text));
+        _ -> Name
+    end.
+
 mfa({erlang, apply, _}) -> none; % a fun: it says nothing
 mfa({M, F, A}) when is_list(A) -> mfa({M, F, length(A)});
 mfa({M, F, A}) when is_atom(M), is_atom(F), is_integer(A) ->
-    iolist_to_binary([atom_to_binary(M), $:, atom_to_binary(F), $/, integer_to_binary(A)]);
+    case registered_as(M) of
+        M -> iolist_to_binary([atom_to_binary(M), $:, atom_to_binary(F), $/, integer_to_binary(A)]);
+        Module -> iolist_to_binary([Module, $., atom_to_binary(F), $/, integer_to_binary(A)])
+    end;
 mfa(_) -> none.
 
 short(Text) when is_atom(Text) -> atom_to_binary(Text);

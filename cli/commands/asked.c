@@ -106,12 +106,30 @@ static bool read_records(struct asked *p, const struct texts *files, struct lang
     return ok;
 }
 
-static bool add(struct asked *p, const struct lang_options *opt, struct str text, struct err *e)
+/* In a file, what is wrong has a place. */
+static bool located(const char *file, struct err *e)
+{
+    struct err plain = *e;
+
+    if (!file)
+        return false;
+    if (!strcmp(file, "-"))
+        file = "standard input";
+    if (plain.row)
+        err_set(e, plain.status, "%s:%zu: %s", file, plain.row, plain.text);
+    else
+        err_set(e, plain.status, "%s: %s", file, plain.text);
+    memcpy(plain.text, e->text, sizeof(plain.text));
+    *e = plain;
+    return false;
+}
+
+static bool add(struct asked *p, const struct lang_options *opt, struct str text, const char *file, struct err *e)
 {
     struct spec_list list;
 
     if (!lang_compile(opt, text, &p->arena, &list, e))
-        return false;
+        return located(file, e);
     p->specs = mem_grow(p->specs, &p->cap, p->count + list.count, sizeof(*p->specs));
     for (size_t i = 0; i < list.count; i++)
         p->specs[p->count++] = list.items[i];
@@ -132,6 +150,7 @@ bool asked_texts(const struct what_opts *what, const struct texts *words, struct
             ok = err_set(e, ERR_USAGE, "%s has a NUL in it", what->files.items[i]);
         if (ok)
             texts_add(ret, arena_strndup(a, b.data, b.len));
+        ret->nfiles += ok;
     }
     buf_release(&b);
     return ok;
@@ -152,9 +171,10 @@ bool asked_compile(struct asked *p, const struct what_opts *what, const struct t
     opt.nlets = what->lets.count;
     if (!read_records(p, &what->records, &opt, e))
         return false;
-    for (size_t i = 0; i < texts->count; i++) {
+    for (size_t i = 0, words = texts->count - texts->nfiles; i < texts->count; i++) {
+        const char *text = texts->items[i], *file = i < words ? NULL : what->files.items[i - words];
         size_t before = p->count;
-        if (texts->items[i] && !add(p, &opt, (struct str){texts->items[i], strlen(texts->items[i])}, e))
+        if (text && !add(p, &opt, (struct str){text, strlen(text)}, file, e))
             return false;
         opt.number += texts->items[i] ? p->count - before : 1;
     }

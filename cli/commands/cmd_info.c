@@ -52,7 +52,7 @@ static void put_target(struct buf *b, const char *how, struct str text)
 static bool put_question(struct buf *b, struct asked *asked, const char *word, const struct session_node *node, struct err *e)
 {
     struct what_opts what = {0};
-    struct texts words = {&word, 1, 1};
+    struct texts words = {.items = &word, .count = 1};
     struct str name;
 
     ask_begin(b, "info", 1);
@@ -295,7 +295,7 @@ static bool show(struct info *x, struct etf r, const char *node, struct err *e)
 static bool one(struct info *x, struct peer *p, const char *word, struct err *e)
 {
     const struct session_node *node = session_node(p->session);
-    struct texts words = {&word, 1, 1};
+    struct texts words = {.items = &word, .count = 1};
     struct buf b = {0};
     struct asked asked;
     struct etf r;

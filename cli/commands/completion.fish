@@ -3,7 +3,12 @@
 
 function __etrace_complete
     set -l words (commandline -opc)
-    $words[1] __complete $words[2..-1] (commandline -ct) 2>/dev/null
+    set -l found ($words[1] __complete $words[2..-1] (commandline -ct) 2>/dev/null)
+    if set -q found[1]
+        printf '%s\n' $found
+    else
+        __fish_complete_path (commandline -ct)
+    end
 end
 
-complete -c etrace -a '(__etrace_complete)'
+complete -c etrace -f -a '(__etrace_complete)'

@@ -36,6 +36,8 @@ static struct buf new_line(struct ctx *c)
 {
     struct buf line = {0};
 
+    if (c->begun && !c->shown)
+        buf_str(&line, buf_view(&c->line));
     if (c->begun)
         buf_char(&line, '\n');
     c->begun = false;
@@ -71,6 +73,7 @@ void ctx_release(struct ctx *c)
     struct buf line = new_line(c);
 
     talk(c, &line);
+    buf_release(&c->line);
     out_free(c->out);
     loop_release(&c->loop);
 }
@@ -105,26 +108,45 @@ void ctx_say(struct ctx *c, const char *fmt, ...)
 
 void ctx_begin(struct ctx *c, const char *fmt, ...)
 {
+    struct buf before = new_line(c);
+    char text[1024];
     va_list args;
 
+    talk(c, &before);
     if (c->quiet > 0)
         return;
     va_start(args, fmt);
-    say(c, "", fmt, args);
+    vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
+    buf_clear(&c->line);
+    buf_printf(&c->line, "etrace: %s", text);
     c->begun = true;
+    c->shown = false;
+}
+
+void ctx_show(struct ctx *c)
+{
+    struct buf line = {0};
+
+    if (!c->begun || c->shown)
+        return;
+    buf_str(&line, buf_view(&c->line));
+    talk(c, &line);
+    c->shown = true;
 }
 
 void ctx_end(struct ctx *c, const char *more)
 {
     struct buf line = {0};
 
-    if (c->begun)
-        buf_printf(&line, " · %s\n", more);
-    if (line.len)
-        talk(c, &line);
-    else
+    if (!c->begun) {
         ctx_say(c, "%s", more);
+        return;
+    }
+    if (!c->shown)
+        buf_str(&line, buf_view(&c->line));
+    buf_printf(&line, " · %s\n", more);
+    talk(c, &line);
     c->begun = false;
 }
 

@@ -15,7 +15,9 @@ struct ctx {
     bool color_talk;
     void (*talk)(void *data, struct str lines); /* where words go when not to stderr; NULL: there */
     void *talk_data;
-    bool begun; /* a line of talk that ctx_begin() wrote is not complete */
+    bool begun; /* a line of talk that ctx_begin() began is not complete */
+    bool shown; /* what there is of it stands on the screen already */
+    struct buf line; /* that */
     bool raw_talk; /* the terminal may be in raw mode: see ctx_share_terminal() */
     int quiet; /* 1: no banner and summary, 2: no warnings either; errors are always said */
     int interrupts; /* signals that asked to end */
@@ -32,7 +34,8 @@ void ctx_release(struct ctx *c);
 void ctx_share_terminal(struct ctx *c);
 
 void ctx_say(struct ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3);  /* `etrace: …`, unless quiet */
-void ctx_begin(struct ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3); /* ctx_say() without the end of the line */
+void ctx_begin(struct ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3); /* ctx_say() without the end of the line, which may wait for it */
+void ctx_show(struct ctx *c);                  /* it may take longer: what there is of the line is shown now */
 void ctx_end(struct ctx *c, const char *more); /* ` · more` ends it; a line of its own when something else was said meanwhile */
 void ctx_warn(struct ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3); /* the same, unless very quiet */
 int ctx_fail(struct ctx *c, const struct err *e); /* says the error and its hint; returns the exit status */

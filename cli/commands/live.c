@@ -15,6 +15,7 @@
 #define BACKLOG_FULL (8u << 20) /* unwritten output at which no more is asked from the nodes */
 #define BACKLOG_LOW (1u << 20)
 #define LEAVE_MS 5000 /* after a stop; the node's own lease is there for what comes later */
+#define SLOW_MS 300   /* of arming: then it is said what is waited for */
 #define REST_MS 1000  /* how long the results of the calls within --limit are waited for */
 
 struct live {
@@ -338,8 +339,13 @@ static bool begin_late(struct live *l, struct err *e)
 /* One after the other: what one says about itself stands on a line of its own. */
 static void wait_armed(struct live *l)
 {
-    while (run_arming(&l->run) && !l->status && !l->ctx->interrupts && peers_step(&l->run.peers, -1))
+    int64_t slow = loop_now() + SLOW_MS;
+
+    while (run_arming(&l->run) && !l->status && !l->ctx->interrupts && peers_step(&l->run.peers, loop_now() < slow ? slow : -1)) {
         pipeline_flush(l->pipeline);
+        if (loop_now() >= slow)
+            ctx_show(l->ctx);
+    }
 }
 
 static bool arm_all(struct live *l, struct err *e)

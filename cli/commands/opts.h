@@ -22,6 +22,7 @@ enum opt_type {
 struct texts {
     const char **items;
     size_t count, cap;
+    size_t nfiles; /* of expressions: the last so many are the texts of files (asked_texts) */
 };
 
 struct opt {

@@ -28,6 +28,7 @@ struct err {
     /* A caret diagnostic: the source line that is quoted and the span (in bytes of that line) under which carets stand. */
     char line[512];
     size_t from, len;
+    size_t row;     /* of that line in its text, from 1 */
     char note[160]; /* printed behind the carets */
 };
 

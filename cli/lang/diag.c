@@ -17,6 +17,9 @@ static void quote(struct err *e, struct str text, size_t from, size_t len)
 
     while (begin > 0 && text.at[begin - 1] != '\n')
         begin--;
+    e->row = 1;
+    for (size_t i = 0; i < begin; i++)
+        e->row += text.at[i] == '\n';
     while (end < text.len && text.at[end] != '\n')
         end++;
     if (end - begin > room && from - begin > room / 2) {
@@ -70,6 +73,9 @@ bool diag(struct comp *c, size_t from, size_t len, const char *fmt, ...)
     err_set(c->err, ERR_USAGE, "%s", text);
     from = MIN(from, c->text.len);
     c->failed_at = from;
+    if (from == c->text.len && from > 0 && c->text.at[from - 1] == '\n') /* a file ends with one; behind what stands in front of it */
+        while (from > 0 && strchr(" \t\r\n", c->text.at[from - 1]))
+            from--;
     quote(c->err, c->text, from, MIN(len, c->text.len - from));
     return false;
 }

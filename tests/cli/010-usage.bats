@@ -137,3 +137,16 @@ etrace() { "$ETRACE_BIN" "$@"; }
     assert_output "etrace: $ETRACE_BIN is not a recording of etrace"
     assert_equal "$(<"$BATS_TEST_TMPDIR/kept.svg")" old
 }
+
+@test "what is wrong in a file has a place" {
+    printf '#!/usr/bin/env -S etrace -f\nlists:seq/2\n%% more\nlists:seq(_, N) when M > 1\nlists:seq/1\n' >"$BATS_TEST_TMPDIR/probes"
+    run "$ETRACE_BIN" explain -f "$BATS_TEST_TMPDIR/probes" lists:seq/2
+    assert_failure 2
+    assert_line -n 0 "etrace: $BATS_TEST_TMPDIR/probes:4: unbound variable M"
+    assert_line -n 1 '  lists:seq(_, N) when M > 1'
+    run bash -c '"$ETRACE_BIN" explain -f - <<<"lists:seq("'
+    assert_output $'etrace: standard input:1: the expression ends too early\n  lists:seq(\n            ^ a term is wanted here'
+    : >"$BATS_TEST_TMPDIR/empty"
+    run "$ETRACE_BIN" explain -f "$BATS_TEST_TMPDIR/empty"
+    assert_line -n 0 "etrace: $BATS_TEST_TMPDIR/empty: the expression is empty"
+}

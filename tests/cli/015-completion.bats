@@ -83,3 +83,14 @@ tab() {
     assert_failure 2
     assert_output --partial 'bash, zsh or fish'
 }
+
+@test "fish offers files only where nothing else is known" {
+    command -v fish || return 0 # it need not be there
+    "$ETRACE_BIN" completion fish >"$BATS_TEST_TMPDIR/etrace.fish"
+    cd "$BATS_TEST_TMPDIR"
+    : >doctor.etr
+    PATH=$(dirname "$ETRACE_BIN"):$PATH HOME=$BATS_TEST_TMPDIR run fish -c 'source etrace.fish; complete -C "etrace do"'
+    assert_output doctor
+    PATH=$(dirname "$ETRACE_BIN"):$PATH HOME=$BATS_TEST_TMPDIR run fish -c 'source etrace.fish; complete -C "etrace replay do"'
+    assert_output doctor.etr
+}

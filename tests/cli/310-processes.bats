@@ -134,3 +134,14 @@ args() { json_of call '.args[0]' | tr '\n' ' '; }
     run json_of call 'select(.args == ["2"]) | .name'
     assert_output work:serve/0
 }
+
+@test "a process that an Elixir module names is called as Elixir writes it" {
+    trace --json work:one/1
+    # Until its name has been looked up.
+    on_node "spawn(fun() -> register('Elixir.Work.Clerk', self()),
+        fun F() -> work:one(7), receive stop -> ok after 10 -> F() end end() end)"
+    until_true 30 grep -q '"name":"Work.Clerk"' "$OUT" || fail "$(tail -n 2 "$OUT")"
+    on_node "P = whereis('Elixir.Work.Clerk'), R = monitor(process, P), P ! stop, receive {_, R, _, _, _} -> ok end"
+    trace_end
+    assert_success
+}
