@@ -78,7 +78,9 @@ struct repl {
     unsigned labels;
     uint64_t mark;
     bool armed;              /* something is traced */
+    bool asking;             /* nodes are being asked to: what they say now is of earlier */
     int64_t until;           /* :for, -1: none */
+    int64_t stopped;         /* when to say so: behind the events that are on their way; -1: it is said */
 
     struct scroll *scroll;
     struct reel *live;       /* what is printed as it comes */
@@ -92,6 +94,8 @@ struct repl {
 
     struct line *line;       /* NULL: no terminal to edit on */
     struct buf so_far;       /* lines of an expression that goes on */
+    struct buf typed;        /* the line that is being done, as it was typed */
+    const char *typed_at;    /* where it is taken apart */
     struct names *names;     /* repl_complete.c */
     int history;             /* the file's descriptor, -1: none */
     bool leaving, idle_interrupt; /* idle_interrupt: Ctrl-C was typed, and no key since */
@@ -117,7 +121,8 @@ bool repl_drop(struct repl *r, const char *label); /* false: no such label */
 size_t repl_running(const struct repl *r);
 bool repl_start(struct repl *r, const char *label); /* NULL: all that were stopped; false: no such label */
 bool repl_stop(struct repl *r, const char *label);  /* NULL: all; what came is still shown */
-void repl_arm(struct repl *r);                      /* what is asked for has changed */
+void repl_arm(struct repl *r);                      /* what is asked for has changed: what is not taken is said, and left out */
+bool repl_arm_all(struct repl *r, struct err *e);   /* the same, all or nothing; false: some node does not take it */
 bool repl_arming(const struct repl *r);             /* some node has not answered yet */
 void repl_list(struct repl *r, struct buf *to);
 void repl_release(struct repl *r);

@@ -264,22 +264,30 @@ static bool arm(struct repl *r, const struct texts *all, struct err *e)
     return ok;
 }
 
-void repl_arm(struct repl *r)
+bool repl_arm_all(struct repl *r, struct err *e)
 {
     struct texts all = {0};
-    struct err e;
 
     r->until = -1;
     r->armed = repl_running(r);
     if (!r->armed) {
         run_disarm(&r->run);
         forget_gone(r);
-        return;
+        return true;
     }
     words(r, &all);
-    bool ok = arm(r, &all, &e);
+    r->asking = true;
+    bool ok = arm(r, &all, e);
+    r->asking = false;
     texts_release(&all);
-    if (!ok)
+    return ok;
+}
+
+void repl_arm(struct repl *r)
+{
+    struct err e;
+
+    if (!repl_arm_all(r, &e))
         go_without(r, &e);
 }
 
@@ -374,6 +382,8 @@ static void on_armed(void *data, struct peer *p, const struct arm_result *result
     uint64_t functions = 0;
     char of[NODE_NAME_MAX + 4] = "";
 
+    if (r->asking)
+        return;
     if (repl_attached(r) > 1)
         snprintf(of, sizeof(of), "%s: ", name_of(p));
     for (size_t i = 0; i < result->nwarnings; i++)
@@ -469,8 +479,14 @@ static void on_time(void *owner)
         ctx_say(r->ctx, "the time is over (:for)");
         repl_stop(r, NULL);
     }
+    if (r->stopped >= 0 && now >= r->stopped) {
+        r->stopped = -1;
+        ctx_say(r->ctx, "stopped; :start goes on, Ctrl-C again or Ctrl-D leaves");
+    }
     if (r->until >= 0 && (next < 0 || r->until < next))
         next = r->until;
+    if (r->stopped >= 0 && (next < 0 || r->stopped < next))
+        next = r->stopped;
     r->timer.due = next < 0 ? now + 1000 : MIN(next, now + 1000);
 }
 
@@ -484,7 +500,7 @@ void repl_begin(struct repl *r)
     r->together.keep = keep_note;
     r->together.data = r;
     r->current = -1;
-    r->until = -1;
+    r->until = r->stopped = -1;
     r->timer = (struct loop_timer){.due = 0, .run = on_time, .owner = r};
     loop_start(&r->ctx->loop, &r->timer);
 }
@@ -515,10 +531,11 @@ static size_t label_length(const char *line)
 }
 
 /* The carets stand under the line as it was typed, where that is one line of the terminal. */
-static void wrong(struct repl *r, const char *line, const char *expr, struct err *e)
+static void wrong(struct repl *r, const char *expr, struct err *e)
 {
     static const char prompt[] = "etrace> ";
-    size_t skipped = (size_t)(expr - line);
+    const char *line = buf_cstr(&r->typed);
+    size_t skipped = (size_t)(expr - r->typed_at);
 
     if (!r->line || !e->line[0] || strcmp(e->line, expr) || strchr(line, '\n') ||
         line_column(r->line, prompt, line, strlen(line)) >= line_width(r->line)) {
@@ -611,7 +628,7 @@ bool repl_probe(struct repl *r, const char *line)
     texts_release(&one);
     buf_release(&records);
     if (!ok) {
-        wrong(r, line, expr, &e);
+        wrong(r, expr, &e);
         return false;
     }
     if (r->live->done)
