@@ -390,13 +390,13 @@ static void on_armed(void *data, struct peer *p, const struct arm_result *result
         ctx_warn(r->ctx, "%swarning: %s", of, result->warnings[i]);
     for (size_t i = 0; i < result->nprobes; i++)
         functions += result->probes[i].functions;
-    if (repl_arming(r))
+    if (run_arming(&r->run))
         ctx_say(r->ctx, "%s%llu function%s", of, (unsigned long long)functions, plural(functions));
     else
         ctx_say(r->ctx, "%s%zu probe%s · %llu function%s · %llu process%s · Ctrl-C stops", of, repl_running(r),
                 plural(repl_running(r)), (unsigned long long)functions, plural(functions),
                 (unsigned long long)result->processes, result->processes == 1 ? "" : "es");
-    if (repl_arming(r))
+    if (run_arming(&r->run))
         return;
     for (size_t i = 0; i < r->nprobes; i++)
         r->probes[i].fresh = false;
