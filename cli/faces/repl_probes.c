@@ -685,9 +685,13 @@ void repl_list(struct repl *r, struct buf *to)
 
     for (size_t i = 0; i < r->nprobes; i++) {
         const struct probe *p = &r->probes[i];
-        if (!p->gone)
-            buf_printf(to, "%-8s %s%s\n", p->label, p->text, p->stopped ? "   (stopped)" : "");
         any |= !p->gone;
+        if (p->gone)
+            continue;
+        buf_printf(to, "%-8s ", p->label);
+        for (const char *at = p->text; *at; at++) /* on one line, as the history has it */
+            buf_char(to, *at == '\n' ? ' ' : *at);
+        buf_printf(to, "%s\n", p->stopped ? "   (stopped)" : "");
     }
     if (!any)
         buf_puts(to, "no probes: an expression makes one\n");

@@ -549,10 +549,12 @@ static void try_near(void *near, const char *word, const char *help UNUSED)
 
 int repl_word(struct repl *r, char *line)
 {
-    char *rest = line;
+    char *rest = line = trimmed(line);
     const struct cmd *c;
     int status;
 
+    if (!*line)
+        return usage(r, "which command? :help lists them");
     while (*rest && !isspace((unsigned char)*rest))
         rest++;
     if (*rest)

@@ -220,6 +220,19 @@ paces() { on_node '[exit(P, kill) || P <- processes(), {current_function, {work,
     await 'shelf:put\(\{item,2,"none"\}, ?\{empty\}\) = \{item'
 }
 
+@test "lines that are pasted are taken one after the other, none is lost, and a terminal's marks around them are not shown" {
+    repl
+    typed $'\e[200~one: work:one/1\rwork:two(a,\r  b)\r\r:probes\rwork:three/3\rwork:fac\e[201~'
+    await '3 probes · 3 functions'
+    await '^1 +work:two\(a, +b\)$'
+    await_last '^etrace> work:fac$'
+    on_node 'work:two(a, b), work:three(work:one(1), 2, 3)'
+    await '\[one\] .*call work:one\(1\)'
+    await '\[1\] .*call work:two\(a'
+    await '\[2\] .*call work:three\(1'
+    await_last '^etrace> work:fac$'
+}
+
 @test "a node that does not answer while it is attached to disturbs nothing" {
     node_start silent
     silent=$NODE
