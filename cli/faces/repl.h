@@ -116,7 +116,7 @@ struct peer *repl_peer(struct repl *r, const char *name); /* attached, or about 
 size_t repl_attached(const struct repl *r);
 bool repl_attaching(const struct repl *r);
 bool repl_several(const struct repl *r); /* nodes have been met, and are named beside their events */
-bool repl_probe(struct repl *r, const char *line); /* an expression, with its label or without; false: it is wrong */
+bool repl_probe(struct repl *r, const char *line); /* an expression, with its label or without; false: it is wrong, or some node does not take it */
 bool repl_drop(struct repl *r, const char *label); /* false: no such label */
 size_t repl_running(const struct repl *r);
 bool repl_start(struct repl *r, const char *label); /* NULL: all that were stopped; false: no such label */

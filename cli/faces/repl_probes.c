@@ -633,8 +633,10 @@ bool repl_probe(struct repl *r, const char *line)
     }
     if (r->live->done)
         repl_show_live(r, true);
-    repl_arm(r);
-    return true;
+    ok = repl_arm_all(r, &e);
+    if (!ok)
+        go_without(r, &e);
+    return ok;
 }
 
 bool repl_drop(struct repl *r, const char *label)
