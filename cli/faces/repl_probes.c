@@ -430,7 +430,7 @@ static void on_failed(void *data, struct peer *p, const struct err *e)
         return;
     }
     repl_fail(r, e);
-    if (!n->met)
+    if (!p->session || !n->met)
         return;
     together_down(&r->together, p, e, &ignored);
     n->lost = true;
