@@ -456,8 +456,8 @@ request_do(disarm, Id, S) -> reply(Id, {ok, true}, disarm(S));
 request_do({ask, What}, Id, S) -> ask(Id, What, S);
 request_do(_, Id, S) -> reply(Id, {error, bad_request}, S).
 
-%% What the worker answers by itself; behind a self-check, which is soon over.
-ask_worker(Id, Function, Argument, S = #s{helper = {_, check}}) ->
+%% What the worker answers by itself; behind a self-check or an arming, which are soon over.
+ask_worker(Id, Function, Argument, S = #s{helper = {_, What}}) when What =:= check; element(1, What) =:= arm ->
     erlang:send_after(?BUSY, self(), {retry, Id, Function, Argument}),
     S;
 ask_worker(Id, _, _, S = #s{helper = {_, _}}) -> reply(Id, {error, busy}, S);

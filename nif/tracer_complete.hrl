@@ -1,7 +1,7 @@
 %% Names that a person may mean, for completion. Runs in the worker; bounded: a page is at most so many names, in their
 %% order, behind the name that the page before ended with.
 %%
-%% Request: {complete, modules | {functions, Module} | processes | nodes, After}, names as binaries
+%% Request: {complete, modules | {functions, Module} | {record, Module} | processes | nodes, After}, names as binaries
 %% Answer: {[Name], whether there are more}; functions are "name/arity"
 
 -define(COMPLETE_MOST, 4000).
@@ -18,6 +18,8 @@ complete_all(modules) ->
     [atom_to_binary(M) || M <- erlang:loaded(), not companion(M)];
 complete_all({functions, Module}) when is_binary(Module) ->
     [fa(F, A) || M <- existing([Module]), not companion(M), {F, A} <- listed(M, local), written(F)];
+complete_all({record, Module}) when is_binary(Module) ->
+    [N || M <- existing([Module]), not companion(M), {_, Records} <- [records(M)], {N, _} <- Records];
 complete_all(processes) ->
     [atom_to_binary(N) || N <- registered(), not companion(N)];
 complete_all(nodes) ->

@@ -14,6 +14,7 @@
 #define LEAVE_MS 5000
 #define SHOWN_MS 500
 #define LEASE_MS 10000 /* the owner's */
+#define ON_THEIR_WAY_MS 60 /* events of probes that were stopped */
 #define LINE_MAX_BYTES LANG_MAX_TEXT
 
 struct repl_opts {
@@ -87,6 +88,9 @@ static void run_line(struct repl *r, char *line)
 {
     char *at = line;
 
+    buf_clear(&r->typed);
+    buf_puts(&r->typed, line);
+    r->typed_at = line;
     while (*at == ' ' || *at == '\t')
         at++;
     if (!*at || *at == '%')
@@ -125,8 +129,10 @@ static bool stops(void *data)
         size_t n = repl_running(r);
         repl_stop(r, NULL);
         repl_show_go_on(r);
-        if (n)
-            ctx_say(r->ctx, "stopped; :start goes on, Ctrl-C again or Ctrl-D leaves");
+        if (n) {
+            r->stopped = loop_now() + ON_THEIR_WAY_MS;
+            r->timer.due = 0;
+        }
         return false;
     }
     if (!line_is_empty(r->line))
@@ -386,6 +392,7 @@ static void release(struct repl *r)
     repl_release(r);
     buf_release(&r->pending);
     buf_release(&r->so_far);
+    buf_release(&r->typed);
     buf_release(&r->aside);
     if (r->history >= 0)
         close(r->history);

@@ -3,7 +3,8 @@
  * shell's. What is traced goes into the scrollback, and every view, of what comes and of what came, reads it from there.
  *
  *   repl.c           beginning and end, reading lines, the one place that waits
- *   repl_probes.c    nodes and probes: what is traced, and what the nodes say
+ *   repl_nodes.c     nodes: attaching to them, and what they say
+ *   repl_probes.c    probes: what is traced
  *   repl_show.c      views of the scrollback
  *   repl_words.c     :commands
  *   repl_settings.c  options as settings
@@ -78,7 +79,9 @@ struct repl {
     unsigned labels;
     uint64_t mark;
     bool armed;              /* something is traced */
+    bool asking;             /* nodes are being asked to: what they say now is of earlier */
     int64_t until;           /* :for, -1: none */
+    int64_t stopped;         /* when to say so: behind the events that are on their way; -1: it is said */
 
     struct scroll *scroll;
     struct reel *live;       /* what is printed as it comes */
@@ -92,6 +95,8 @@ struct repl {
 
     struct line *line;       /* NULL: no terminal to edit on */
     struct buf so_far;       /* lines of an expression that goes on */
+    struct buf typed;        /* the line that is being done, as it was typed */
+    const char *typed_at;    /* where it is taken apart */
     struct names *names;     /* repl_complete.c */
     int history;             /* the file's descriptor, -1: none */
     bool leaving, idle_interrupt; /* idle_interrupt: Ctrl-C was typed, and no key since */
@@ -103,7 +108,7 @@ void repl_step(struct repl *r, int64_t until); /* serves everything once, but ke
 int repl_fail(struct repl *r, const struct err *e); /* says it, and keeps the status of the first */
 bool repl_interrupted(struct repl *r);              /* Ctrl-C since the last time it was asked */
 
-/* ---- repl_probes.c ---- */
+/* ---- repl_nodes.c ---- */
 void repl_begin(struct repl *r);
 bool repl_attach(struct repl *r, const char *name, enum repl_wish wish, struct err *e); /* begins it; false: it cannot be */
 void repl_detach(struct repl *r, struct peer *p);
@@ -112,15 +117,20 @@ struct peer *repl_peer(struct repl *r, const char *name); /* attached, or about 
 size_t repl_attached(const struct repl *r);
 bool repl_attaching(const struct repl *r);
 bool repl_several(const struct repl *r); /* nodes have been met, and are named beside their events */
-bool repl_probe(struct repl *r, const char *line); /* an expression, with its label or without; false: it is wrong */
+bool repl_arming(const struct repl *r);             /* some node has not answered yet */
+
+/* ---- repl_probes.c ---- */
+bool repl_probe(struct repl *r, const char *line); /* an expression, with its label or without; false: it is wrong, or some node does not take it */
 bool repl_drop(struct repl *r, const char *label); /* false: no such label */
 size_t repl_running(const struct repl *r);
 bool repl_start(struct repl *r, const char *label); /* NULL: all that were stopped; false: no such label */
 bool repl_stop(struct repl *r, const char *label);  /* NULL: all; what came is still shown */
-void repl_arm(struct repl *r);                      /* what is asked for has changed */
-bool repl_arming(const struct repl *r);             /* some node has not answered yet */
+void repl_arm(struct repl *r);                      /* what is asked for has changed: what is not taken is said, and left out */
+bool repl_arm_all(struct repl *r, struct err *e);   /* the same, all or nothing; false: some node does not take it */
 void repl_list(struct repl *r, struct buf *to);
 void repl_release(struct repl *r);
+void repl_arm_peer(struct repl *r, struct peer *p); /* one that came later */
+void repl_go_without(struct repl *r, const struct err *e); /* what a node does not take: the latest probe, or all of them */
 
 /* ---- repl_show.c ---- */
 void reel_free(struct reel *reel);

@@ -1,5 +1,5 @@
 /*
- * Tab: nodes, modules, functions with their arities, processes from the live node; records of --hrl, actions, words of
+ * Tab: nodes, modules, functions with their arities, records, processes from the live node; records of --hrl, actions, words of
  * `where`, events, views, labels and :commands from here. What a node said is kept for a while, so that most of the time
  * nobody waits.
  */
@@ -20,7 +20,7 @@
 
 /* One list of a node: of what, and the names in their order. */
 struct list {
-    char *what; /* "modules", "functions lists", … */
+    char *what; /* "modules", "functions lists", "record lists", … */
     char **names;
     size_t count, cap;
     int64_t at;
@@ -72,7 +72,7 @@ static void ask(struct repl *r, struct list *l)
     etf_atomz(&b, "complete");
     if (space) {
         etf_tuple(&b, 2);
-        etf_atomz(&b, "functions");
+        etf_atom(&b, (struct str){l->what, (size_t)(space - l->what)});
         etf_bin(&b, space + 1, strlen(space + 1));
     } else {
         etf_atomz(&b, l->what);
@@ -202,17 +202,50 @@ static void offer_modules(struct repl *r, struct offer *o)
     o->behind = elixir ? "." : ":";
 }
 
-static void offer_functions(struct repl *r, struct offer *o, const char *prefix, struct str module)
+/* `what` of a module: functions, record. */
+static void offer_of_module(struct repl *r, struct offer *o, const char *what_of, const char *prefix, struct str module)
 {
     struct buf what = {0};
 
-    buf_printf(&what, "functions %s%.*s", prefix, (int)module.len, module.at);
+    buf_printf(&what, "%s %s%.*s", what_of, prefix, (int)module.len, module.at);
     offer_names(r, o, buf_cstr(&what));
     buf_release(&what);
 }
 
-static void offer_records(struct repl *r, struct offer *o)
+static bool in_name(char c)
 {
+    return isalnum((unsigned char)c) || c == '_' || c == '@';
+}
+
+/* Whose records are meant in the head that ends here: of mod#, else of the functions that are selected. */
+static void offer_records_of(struct repl *r, struct offer *o, struct str left)
+{
+    const char *end = left.at + left.len - 1, *at = end, *from = left.at; /* behind it stands # */
+
+    while (at > left.at && in_name(at[-1]))
+        at--;
+    if (at < end) {
+        offer_of_module(r, o, "record", "", (struct str){at, (size_t)(end - at)});
+        return;
+    }
+    for (at = left.at; at < end; at++)
+        if (*at == ';')
+            from = at + 1;
+    for (at = from; at < end; at++) {
+        bool erlang = *at == ':', elixir = *at == '.' && islower((unsigned char)at[1]);
+        const char *name = at;
+        while ((erlang || elixir) && name > from && (in_name(name[-1]) || (elixir && name[-1] == '.')))
+            name--;
+        if (name == at || (elixir && !isupper((unsigned char)*name)))
+            continue;
+        offer_of_module(r, o, "record", elixir ? ELIXIR : "", (struct str){name, (size_t)(at - name)});
+        return;
+    }
+}
+
+static void offer_records(struct repl *r, struct offer *o, struct str left)
+{
+    offer_records_of(r, o, left);
     for (size_t i = 0; i < r->what.records.count; i++) {
         struct what_opts one = {.records = {.items = &r->what.records.items[i], .count = 1}};
         struct texts none = {0};
@@ -320,7 +353,7 @@ static void in_expression(struct repl *r, struct offer *o, struct str before)
     }
     o->typed = token;
     if (at && before.at[at - 1] == '#') {
-        offer_records(r, o);
+        offer_records(r, o, left);
         return;
     }
     const char *colon = memrchr(token.at, ':', token.len), *dot = memrchr(token.at, '.', token.len);
@@ -329,7 +362,7 @@ static void in_expression(struct repl *r, struct offer *o, struct str before)
         if (module.len && *module.at == '\'')
             return;
         o->typed = (struct str){colon + 1, token.len - module.len - 1};
-        offer_functions(r, o, "", module);
+        offer_of_module(r, o, "functions", "", module);
     } else if (where != SIZE_MAX && (action == SIZE_MAX || where > action)) {
         offer_where(o);
     } else if (action != SIZE_MAX) {
@@ -345,7 +378,7 @@ static void in_expression(struct repl *r, struct offer *o, struct str before)
                 free(o->items[i]);
             o->count = 0;
             o->behind = "";
-            offer_functions(r, o, ELIXIR, module);
+            offer_of_module(r, o, "functions", ELIXIR, module);
         } else {
             o->typed = token;
         }

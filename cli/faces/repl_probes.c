@@ -1,4 +1,4 @@
-/* Nodes and probes: what is traced, and what the nodes say about it. */
+/* Probes: expressions with their labels, and what the nodes are asked to trace for them. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -6,125 +6,6 @@
 #include "../events/recfile.h"
 #include "../ground/mem.h"
 #include "repl.h"
-
-#define RETRY_MS 1000
-
-static struct peers *peers(struct repl *r)
-{
-    return &r->run.peers;
-}
-
-static const char *name_of(const struct peer *p)
-{
-    return peer_name(p) ? peer_name(p) : "the node";
-}
-
-static const char *plural(uint64_t n)
-{
-    return n == 1 ? "" : "s";
-}
-
-/* ---- nodes ---- */
-
-size_t repl_attached(const struct repl *r)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < r->run.peers.count; i++)
-        n += !r->run.peers.items[i].over;
-    return n;
-}
-
-bool repl_attaching(const struct repl *r)
-{
-    for (size_t i = 0; i < r->run.peers.count; i++) {
-        const struct peer *p = &r->run.peers.items[i];
-        if (p->knock || (!p->over && session_state(p->session) == SESSION_BOOTING))
-            return true;
-    }
-    return false;
-}
-
-bool repl_several(const struct repl *r)
-{
-    size_t met = 0;
-
-    for (size_t i = 0; i < r->run.peers.count; i++)
-        met += r->nodes[i].met;
-    return met > 1;
-}
-
-/* What commands ask by default is a node that is there. */
-static void choose_current(struct repl *r)
-{
-    if (r->current >= 0 && (size_t)r->current < peers(r)->count && !peers(r)->items[r->current].over)
-        return;
-    r->current = -1;
-    for (size_t i = peers(r)->count; i-- > 0;)
-        if (!peers(r)->items[i].over)
-            r->current = (int)i;
-}
-
-struct peer *repl_peer(struct repl *r, const char *name)
-{
-    size_t len = strlen(name);
-
-    for (size_t i = 0; i < peers(r)->count; i++) {
-        struct peer *p = &peers(r)->items[i];
-        if ((!p->over || p->knock) && !strncmp(name_of(p), name, len) && (!name_of(p)[len] || name_of(p)[len] == '@'))
-            return p;
-    }
-    return NULL;
-}
-
-bool repl_attach(struct repl *r, const char *name, enum repl_wish wish, struct err *e)
-{
-    struct peer *p = run_attach(&r->run, &r->node, name, &r->limit, e);
-
-    if (!p)
-        return false;
-    struct repl_node *n = &r->nodes[p->index];
-    *n = (struct repl_node){.retry_at = -1, .wish = wish, .met = n->met, .lost = n->lost && wish == WISH_AGAIN};
-    snprintf(n->name, sizeof(n->name), "%s", name ? name : "");
-    r->timer.due = 0;
-    return true;
-}
-
-void repl_detach(struct repl *r, struct peer *p)
-{
-    peer_detach(p);
-    ctx_say(r->ctx, "%s: detached", name_of(p));
-    choose_current(r);
-    repl_names_forget(r);
-}
-
-static void try_again(struct repl *r, struct peer *p)
-{
-    struct repl_node *n = &r->nodes[p->index];
-    char name[NODE_NAME_MAX + 1];
-    struct err ignored;
-
-    snprintf(name, sizeof(name), "%s", n->name);
-    if (!repl_attach(r, name, WISH_AGAIN, &ignored))
-        n->retry_at = loop_now() + RETRY_MS;
-}
-
-void repl_reopen(struct repl *r)
-{
-    struct err e;
-
-    for (size_t i = 0; i < peers(r)->count; i++) {
-        struct peer *p = &peers(r)->items[i];
-        char name[NODE_NAME_MAX + 1];
-        if (p->over)
-            continue;
-        snprintf(name, sizeof(name), "%s", name_of(p));
-        peer_detach(p);
-        if (!repl_attach(r, name, WISH_TYPED, &e))
-            repl_fail(r, &e);
-    }
-    choose_current(r);
-}
 
 /* ---- arming ---- */
 
@@ -236,7 +117,7 @@ static struct arm_mark tell_scroll(struct repl *r, const struct asked *asked)
 static bool forget_fresh(struct repl *r);
 
 /* What a node does not take is not asked for any more: the latest probe, or all of them. */
-static void go_without(struct repl *r, const struct err *e)
+void repl_go_without(struct repl *r, const struct err *e)
 {
     repl_fail(r, e);
     if (!forget_fresh(r))
@@ -264,23 +145,31 @@ static bool arm(struct repl *r, const struct texts *all, struct err *e)
     return ok;
 }
 
-void repl_arm(struct repl *r)
+bool repl_arm_all(struct repl *r, struct err *e)
 {
     struct texts all = {0};
-    struct err e;
 
     r->until = -1;
     r->armed = repl_running(r);
     if (!r->armed) {
         run_disarm(&r->run);
         forget_gone(r);
-        return;
+        return true;
     }
     words(r, &all);
-    bool ok = arm(r, &all, &e);
+    r->asking = true;
+    bool ok = arm(r, &all, e);
+    r->asking = false;
     texts_release(&all);
-    if (!ok)
-        go_without(r, &e);
+    return ok;
+}
+
+void repl_arm(struct repl *r)
+{
+    struct err e;
+
+    if (!repl_arm_all(r, &e))
+        repl_go_without(r, &e);
 }
 
 /* What no node has taken yet is what a refusal is about. */
@@ -296,18 +185,7 @@ static bool forget_fresh(struct repl *r)
     return any;
 }
 
-/* ---- what the nodes say ---- */
-
-static void on_batch(void *data, struct peer *p, const void *batch, size_t len)
-{
-    struct repl *r = data;
-    struct err e;
-
-    if (!scroll_batch(r->scroll, p->index, (struct str){batch, len}, &e))
-        peer_fail(p, &e);
-}
-
-static void arm_one(struct repl *r, struct peer *p)
+void repl_arm_peer(struct repl *r, struct peer *p)
 {
     struct texts all = {0};
     struct err e;
@@ -316,177 +194,6 @@ static void arm_one(struct repl *r, struct peer *p)
     if (all.count && r->armed && !run_arm_peer(&r->run, p, &r->what, &all, (struct arm_mark){r->mark, r->mark}, &e))
         repl_fail(r, &e);
     texts_release(&all);
-}
-
-static void arm_due(struct repl *r)
-{
-    if (r->refused) {
-        r->refused = false;
-        go_without(r, &r->refusal);
-    }
-    for (size_t i = 0; i < peers(r)->count; i++) {
-        bool due = r->nodes[i].arm_due && !peers(r)->items[i].over;
-        r->nodes[i].arm_due = false;
-        if (due)
-            arm_one(r, &peers(r)->items[i]);
-    }
-}
-
-bool repl_arming(const struct repl *r)
-{
-    bool arming = r->refused || run_arming(&r->run) || repl_attaching(r);
-
-    for (size_t i = 0; i < r->run.peers.count; i++)
-        arming = arming || r->nodes[i].arm_due;
-    return arming;
-}
-
-static void on_ready(void *data, struct peer *p)
-{
-    struct repl *r = data;
-    const struct session_node *node = session_node(p->session);
-    struct err e;
-
-    ctx_say(r->ctx, "%s · OTP %s · %llu process%s · attached", node->name, node->otp_version,
-            (unsigned long long)node->processes, node->processes == 1 ? "" : "es");
-    if (node->fallback)
-        ctx_warn(r->ctx, "%s: tracing without the NIF, at most 1000 events a second: %s", node->name, node->fallback_why);
-    choose_current(r);
-    struct repl_node *n = &r->nodes[p->index];
-    bool back = n->lost;
-    *n = (struct repl_node){.met = true, .arm_due = true, .retry_at = -1};
-    if (r->live && r->live->nodes != repl_several(r))
-        repl_show_live(r, true);
-    if (back)
-        together_up(&r->together, p, &e);
-    for (size_t i = 0; i < peers(r)->count && repl_several(r); i++) {
-        struct peer *each = &peers(r)->items[i];
-        if (!each->over && session_state(each->session) == SESSION_READY && (each == p || !together_known(&r->together, each)) &&
-            !together_ask(&r->together, each, &e))
-            peer_fail(each, &e);
-    }
-    r->timer.due = 0;
-}
-
-static void on_armed(void *data, struct peer *p, const struct arm_result *result)
-{
-    struct repl *r = data;
-    uint64_t functions = 0;
-    char of[NODE_NAME_MAX + 4] = "";
-
-    if (repl_attached(r) > 1)
-        snprintf(of, sizeof(of), "%s: ", name_of(p));
-    for (size_t i = 0; i < result->nwarnings; i++)
-        ctx_warn(r->ctx, "%swarning: %s", of, result->warnings[i]);
-    for (size_t i = 0; i < result->nprobes; i++)
-        functions += result->probes[i].functions;
-    if (repl_arming(r))
-        ctx_say(r->ctx, "%s%llu function%s", of, (unsigned long long)functions, plural(functions));
-    else
-        ctx_say(r->ctx, "%s%zu probe%s · %llu function%s · %llu process%s · Ctrl-C stops", of, repl_running(r),
-                plural(repl_running(r)), (unsigned long long)functions, plural(functions),
-                (unsigned long long)result->processes, result->processes == 1 ? "" : "es");
-    if (repl_arming(r))
-        return;
-    for (size_t i = 0; i < r->nprobes; i++)
-        r->probes[i].fresh = false;
-    r->until = r->limit.for_ns ? loop_now() + r->limit.for_ns / 1000000 : -1;
-    r->timer.due = 0;
-}
-
-static void on_refused(void *data, struct peer *p UNUSED, const struct err *e)
-{
-    struct repl *r = data;
-
-    r->refused = true;
-    r->refusal = *e;
-    r->timer.due = 0;
-}
-
-static void on_failed(void *data, struct peer *p, const struct err *e)
-{
-    struct repl *r = data;
-    struct repl_node *n = &r->nodes[p->index];
-    bool paused = loop_now() < n->wanted, again = r->reattach || paused;
-    struct err ignored;
-
-    r->timer.due = 0;
-    if (n->wish == WISH_AGAIN) {
-        n->retry_at = loop_now() + RETRY_MS;
-        return;
-    }
-    if (n->wish == WISH_DEFAULT && !p->session) {
-        ctx_warn(r->ctx, "no node is attached: %s; :attach NODE attaches one", e->text);
-        return;
-    }
-    repl_fail(r, e);
-    if (!n->met)
-        return;
-    together_down(&r->together, p, e, &ignored);
-    n->lost = true;
-    snprintf(n->name, sizeof(n->name), "%s", name_of(p));
-    n->retry_at = again ? loop_now() + (paused ? 0 : RETRY_MS) : -1;
-    n->wanted = 0;
-    if (again)
-        ctx_say(r->ctx, "%s: will be attached again", n->name);
-    else
-        ctx_say(r->ctx, "%s is no longer attached; :attach %s attaches it again, :reattach on does so by itself", n->name, n->name);
-    choose_current(r);
-    repl_names_forget(r);
-}
-
-static void on_answer(void *data, struct peer *p UNUSED, const struct session_reply *reply)
-{
-    repl_names_answer(data, reply);
-}
-
-static void on_clock(void *data, struct peer *p, const struct session_time *time)
-{
-    together_time(&((struct repl *)data)->together, p, time);
-}
-
-static void keep_note(void *data, unsigned node, struct str note)
-{
-    scroll_note(((struct repl *)data)->scroll, node, note);
-}
-
-static void on_time(void *owner)
-{
-    struct repl *r = owner;
-    int64_t now, next;
-
-    peers_tick(peers(r), &next);
-    arm_due(r);
-    now = loop_now();
-    for (size_t i = 0; i < peers(r)->count; i++) {
-        struct repl_node *n = &r->nodes[i];
-        if (n->lost && n->retry_at >= 0 && now >= n->retry_at && !peers(r)->items[i].knock)
-            try_again(r, &peers(r)->items[i]);
-        if (n->lost && n->retry_at >= 0 && (next < 0 || n->retry_at < next))
-            next = n->retry_at;
-    }
-    if (r->until >= 0 && now >= r->until) {
-        ctx_say(r->ctx, "the time is over (:for)");
-        repl_stop(r, NULL);
-    }
-    if (r->until >= 0 && (next < 0 || r->until < next))
-        next = r->until;
-    r->timer.due = next < 0 ? now + 1000 : MIN(next, now + 1000);
-}
-
-void repl_begin(struct repl *r)
-{
-    struct run_handlers handlers = {.data = r, .ready = on_ready, .batch = on_batch, .armed = on_armed, .refused = on_refused,
-                                    .failed = on_failed, .answer = on_answer, .time = on_clock};
-
-    run_begin(&r->run, r->ctx, &handlers);
-    together_init(&r->together, r->ctx, &r->run.peers, NULL);
-    r->together.keep = keep_note;
-    r->together.data = r;
-    r->current = -1;
-    r->until = -1;
-    r->timer = (struct loop_timer){.due = 0, .run = on_time, .owner = r};
-    loop_start(&r->ctx->loop, &r->timer);
 }
 
 /* ---- probes ---- */
@@ -515,10 +222,11 @@ static size_t label_length(const char *line)
 }
 
 /* The carets stand under the line as it was typed, where that is one line of the terminal. */
-static void wrong(struct repl *r, const char *line, const char *expr, struct err *e)
+static void wrong(struct repl *r, const char *expr, struct err *e)
 {
     static const char prompt[] = "etrace> ";
-    size_t skipped = (size_t)(expr - line);
+    const char *line = buf_cstr(&r->typed);
+    size_t skipped = (size_t)(expr - r->typed_at);
 
     if (!r->line || !e->line[0] || strcmp(e->line, expr) || strchr(line, '\n') ||
         line_column(r->line, prompt, line, strlen(line)) >= line_width(r->line)) {
@@ -542,7 +250,7 @@ static void wrong(struct repl *r, const char *line, const char *expr, struct err
 /* What the node that commands ask knows of the records in it, as text of a header; later on each node is asked for itself. */
 static bool find_records(struct repl *r, const struct texts *one, struct buf *ret, struct err *e)
 {
-    const struct peer *p = r->current >= 0 ? &peers(r)->items[r->current] : NULL;
+    const struct peer *p = r->current >= 0 ? &r->run.peers.items[r->current] : NULL;
     const struct texts none = {0};
     struct records records;
     struct asked asked;
@@ -611,13 +319,15 @@ bool repl_probe(struct repl *r, const char *line)
     texts_release(&one);
     buf_release(&records);
     if (!ok) {
-        wrong(r, line, expr, &e);
+        wrong(r, expr, &e);
         return false;
     }
     if (r->live->done)
         repl_show_live(r, true);
-    repl_arm(r);
-    return true;
+    ok = repl_arm_all(r, &e);
+    if (!ok)
+        repl_go_without(r, &e);
+    return ok;
 }
 
 bool repl_drop(struct repl *r, const char *label)
@@ -668,9 +378,13 @@ void repl_list(struct repl *r, struct buf *to)
 
     for (size_t i = 0; i < r->nprobes; i++) {
         const struct probe *p = &r->probes[i];
-        if (!p->gone)
-            buf_printf(to, "%-8s %s%s\n", p->label, p->text, p->stopped ? "   (stopped)" : "");
         any |= !p->gone;
+        if (p->gone)
+            continue;
+        buf_printf(to, "%-8s ", p->label);
+        for (const char *at = p->text; *at; at++) /* on one line, as the history has it */
+            buf_char(to, *at == '\n' ? ' ' : *at);
+        buf_printf(to, "%s\n", p->stopped ? "   (stopped)" : "");
     }
     if (!any)
         buf_puts(to, "no probes: an expression makes one\n");

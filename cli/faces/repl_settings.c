@@ -72,22 +72,28 @@ static bool set_one(struct repl *r, const struct setting *s, const struct opt *o
     return ok;
 }
 
+static size_t value_size(const struct opt *o)
+{
+    static const size_t sizes[] = {
+        [OPT_FLAG] = sizeof(bool), [OPT_OFF] = sizeof(bool), [OPT_COUNT] = sizeof(int), [OPT_TEXT] = sizeof(char *),
+        [OPT_TEXTS] = sizeof(struct texts), [OPT_NUMBER] = sizeof(int64_t), [OPT_DURATION] = sizeof(int64_t),
+        [OPT_SIZE] = sizeof(int64_t), [OPT_CHOICE] = sizeof(int),
+    };
+
+    return sizes[o->type];
+}
+
 static void unset(struct repl *r, const struct setting *s, const struct opt *o)
 {
     static const struct what_opts what = WHAT_OPTS_INIT;
     static const struct limit_opts limit = LIMIT_OPTS_INIT;
     static const struct view_opts view = VIEW_OPTS_INIT;
     const void *from = s->group == &what_group ? (const void *)&what : s->group == &limit_group ? (const void *)&limit : &view;
-    static const size_t sizes[] = {
-        [OPT_FLAG] = sizeof(bool), [OPT_OFF] = sizeof(bool), [OPT_COUNT] = sizeof(int), [OPT_TEXT] = sizeof(char *),
-        [OPT_TEXTS] = sizeof(struct texts), [OPT_NUMBER] = sizeof(int64_t), [OPT_DURATION] = sizeof(int64_t),
-        [OPT_SIZE] = sizeof(int64_t), [OPT_CHOICE] = sizeof(int),
-    };
     char *to = (char *)r + s->offset + o->offset;
 
     if (o->type == OPT_TEXTS)
         texts_release((struct texts *)(void *)to);
-    memcpy(to, (const char *)from + o->offset, sizes[o->type]);
+    memcpy(to, (const char *)from + o->offset, value_size(o));
 }
 
 static bool is_list_of_words(const struct opt *o)
@@ -126,48 +132,52 @@ static bool selects(const struct opt *o)
     return false;
 }
 
-/* A view that cannot be opened leaves the one before as it was, with its lists. */
-static int set_view(struct repl *r, const struct setting *s, const struct opt *o, char *rest)
+/* Has it done what the new value says. False: it cannot be, e says why where it has not been said. */
+static bool take_effect(struct repl *r, const struct setting *s, const struct opt *o, bool with, struct err *e)
 {
-    struct view_opts before = r->view;
-    struct texts *list = o->type == OPT_TEXTS ? (struct texts *)(void *)((char *)&r->view + o->offset) : NULL;
-    struct texts old = {0};
-    bool with = *rest;
-    struct err e;
-    int status = 0;
-
-    if (list) {
-        old = *list;
-        *list = (struct texts){0};
+    e->text[0] = 0;
+    switch (s->touches) {
+    case ARMING:
+        return !r->armed || repl_arm_all(r, e);
+    case SESSIONS:
+        if (of_session(o))
+            repl_reopen(r);
+        else
+            repl_show_live(r, true);
+        return true;
+    case VIEW:
+        break;
     }
-    if (!set_values(r, s, o, rest, &e))
-        status = repl_fail(r, &e);
-    else if (!repl_show_live(r, !(selects(o) && with)))
-        status = ERR_USAGE;
-    if (status && list)
-        texts_release(list);
-    if (status)
-        r->view = before;
-    else
-        texts_release(&old);
-    return status;
+    return repl_show_live(r, !(selects(o) && with));
 }
 
+/* What cannot be leaves everything as it was. */
 static int do_setting(struct repl *r, const struct setting *s, const struct opt *o, char *rest)
 {
+    char *to = (char *)r + s->offset + o->offset;
+    struct texts *list = o->type == OPT_TEXTS ? (struct texts *)(void *)to : NULL, kept = {0};
+    char before[sizeof(struct texts)];
+    bool with = *rest;
     struct err e;
 
-    if (s->touches == VIEW)
-        return set_view(r, s, o, rest);
-    if (!set_values(r, s, o, rest, &e))
-        return repl_fail(r, &e);
+    memcpy(before, to, value_size(o));
+    if (list) {
+        kept = *list;
+        *list = (struct texts){0};
+        for (size_t i = 0; i < kept.count && collects(o) && with; i++)
+            texts_add(list, kept.items[i]);
+    }
+    if (set_values(r, s, o, rest, &e) && take_effect(r, s, o, with, &e)) {
+        texts_release(&kept);
+        return 0;
+    }
+    int status = e.text[0] ? repl_fail(r, &e) : ERR_USAGE;
+    if (list)
+        texts_release(list);
+    memcpy(to, before, value_size(o));
     if (s->touches == ARMING && r->armed)
         repl_arm(r);
-    else if (s->touches == SESSIONS && of_session(o))
-        repl_reopen(r);
-    else if (s->touches == SESSIONS)
-        repl_show_live(r, true);
-    return 0;
+    return status;
 }
 
 static void put_value(struct buf *b, const struct opt *o, const void *from)

@@ -128,6 +128,8 @@ static void took(struct repl *r, struct reel *l, enum pipeline_status status, co
     if (status == PIPELINE_FAILED)
         repl_fail(r, e);
     l->done = status == PIPELINE_FAILED || status == PIPELINE_DONE;
+    if (l->done)
+        pipeline_flush(l->pipeline); /* what is said stands behind it */
     if (status == PIPELINE_DONE)
         ctx_say(r->ctx, "the limit is reached (:limit %lld)", (long long)r->limit.limit);
     if (l->done)
@@ -299,6 +301,8 @@ int repl_show_screen(struct repl *r, const struct view_opts *view)
     for (bool going = true; going;) {
         int64_t next = loop_now() + REDRAW_MS;
         going = catch_up(r, reel, &status);
+        for (size_t i = 0; i < r->run.peers.count; i++) /* what is counted need not wait for its place */
+            pipeline_passed(reel->pipeline, (unsigned)i, INT64_MAX, INT64_MAX, &e);
         buf_clear(&r->pending);
         pipeline_snapshot(reel->pipeline);
         buf_cstr(&r->pending);

@@ -449,17 +449,17 @@ static int do_help(struct repl *r, char *rest);
 
 static const struct word words[] = {
     {"probes", NULL, "", "what is traced, each with its label", do_probes},
+    {"stop", NULL, "[LABEL...]", "stop probes, or all of them, as Ctrl-C does", do_stop},
+    {"start", NULL, "[LABEL...]", "start them again", do_start},
     {"drop", NULL, "LABEL...|all", "forget probes", do_drop},
-    {"stop", NULL, "[LABEL]", "stop probes, as Ctrl-C does", do_stop},
-    {"start", NULL, "[LABEL]", "start them again", do_start},
-    {"attach", NULL, "NODE...", "attach to one more node", do_attach},
-    {"detach", NULL, "[NODE]", "leave a node as it was", do_detach},
-    {"node", NULL, "[NODE]", "the node that commands ask; without a name: all that are attached", do_node},
-    {"reattach", NULL, "on|off", "attach again by itself when a node comes back", do_reattach},
     {"as", NULL, "VIEW [-o FILE]", "what was captured, in another view; lines go on in it", do_as},
     {"save", NULL, "FILE", "what was captured, into a file: .etr, or another view", do_save},
     {"scrollback", NULL, "", "how much is captured", do_scrollback},
     {"clear", NULL, "", "forget what was captured", do_clear},
+    {"attach", NULL, "NODE...", "attach to one more node", do_attach},
+    {"detach", NULL, "[NODE]", "leave a node as it was", do_detach},
+    {"node", NULL, "[NODE]", "the node that commands ask; without a name: all there are", do_node},
+    {"reattach", NULL, "on|off", "attach again by itself when a node comes back", do_reattach},
     {"wait", NULL, "TIME|N events", "wait, in scripts", do_wait},
     {"set", NULL, "", "all settings", do_set},
     {"help", "commands", "[NAME]", "this, or more about one of them", do_help},
@@ -477,45 +477,38 @@ void repl_words(void (*each)(void *data, const char *word, const char *help), vo
             each(data, (*c)->name, (*c)->summary);
 }
 
-struct wrapped {
-    struct buf *to;
-    size_t col;
-};
-
-static void put_wrapped(void *data, const char *text, const char *help UNUSED)
+static void put_wrapped(struct buf *to, const char *name, size_t *col)
 {
-    struct wrapped *w = data;
-    size_t len = strlen(text) + 2;
+    size_t len = strlen(name) + 2;
 
-    if (w->col + len > 78 || !w->col) {
-        buf_puts(w->to, w->col ? "\n " : " ");
-        w->col = 1;
+    if (*col + len > 78 || !*col) {
+        buf_puts(to, *col ? "\n " : " ");
+        *col = 1;
     }
-    buf_printf(w->to, " :%s", text);
-    w->col += len;
+    buf_printf(to, " :%s", name);
+    *col += len;
 }
 
+/* One screen: what is used most stands last, beside the prompt. */
 static void overview(struct buf *b)
 {
-    struct wrapped w = {.to = b};
+    size_t col = 0;
 
-    buf_puts(b, "An expression is traced: lists:seq(_, N) when N > 9 -> return\n"
-                "name: EXPR gives it a label. Ctrl-C stops what is traced, Ctrl-D leaves, Tab completes.\n\n");
+    buf_puts(b, "Settings are the options of etrace trace, such as :grep RE and :where EXPR; :set\n"
+                "lists them, :help NAME explains. Commands of the shell, and views (:hist EXPR):\n");
+    for (const struct cmd *const *c = cmd_all(); *c; c++)
+        if (*c != &cmd_repl && *c != &cmd_help && *c != &cmd_completion && *c != &cmd_schema)
+            put_wrapped(b, (*c)->name, &col);
+    for (const struct sink_type *const *t = sink_types; *t; t++)
+        put_wrapped(b, (*t)->name, &col);
+    buf_char(b, '\n');
     for (const struct word *each = words; each->name; each++) {
         char left[64];
         snprintf(left, sizeof(left), ":%s %s", each->name, each->usage);
         buf_printf(b, "  %-22s %s\n", left, each->help);
     }
-    buf_puts(b, "\nSettings, as the options of etrace trace; :set lists them, :help NAME explains:\n");
-    repl_settings(put_wrapped, &w);
-    buf_puts(b, "\n\nCommands of the shell, and views (:hist EXPR):\n");
-    w.col = 0;
-    for (const struct cmd *const *c = cmd_all(); *c; c++)
-        if (*c != &cmd_repl && *c != &cmd_help)
-            put_wrapped(&w, (*c)->name, NULL);
-    for (const struct sink_type *const *t = sink_types; *t; t++)
-        put_wrapped(&w, (*t)->name, NULL);
-    buf_char(b, '\n');
+    buf_puts(b, "An expression is traced, with a label if it has one: sorts: lists:sort(L) -> return\n"
+                "Ctrl-C stops what is traced, Ctrl-D leaves, Tab completes.\n");
 }
 
 static void help_on(struct buf *b, const char *name)
@@ -556,10 +549,12 @@ static void try_near(void *near, const char *word, const char *help UNUSED)
 
 int repl_word(struct repl *r, char *line)
 {
-    char *rest = line;
+    char *rest = line = trimmed(line);
     const struct cmd *c;
     int status;
 
+    if (!*line)
+        return usage(r, "which command? :help lists them");
     while (*rest && !isspace((unsigned char)*rest))
         rest++;
     if (*rest)

@@ -9,6 +9,18 @@ load ../lib/terminal
 
 setup_file() {
     live_begin repl
+    dir=$(node_dir "$LIVE_NODE")
+    mkdir "$dir/defs"
+    cat >"$dir/defs/shelf.erl" <<'END'
+-module(shelf).
+-export([new/1, put/2]).
+-record(item, {id, name = "none"}).
+-record(empty, {}).
+new(Id) -> #item{id = Id}.
+put(#item{} = Item, #empty{}) -> Item.
+END
+    (cd "$dir/defs" && "$ETRACE_ERLC" +debug_info shelf.erl) || return 1
+    node_eval "$LIVE_NODE" "code:add_path(\"$dir/defs\"), code:load_file(shelf)"
     # The words that the completion asks with have been on the node once.
     printf '\n' | "$ETRACE_BIN" repl -q -n "$LIVE_NODE"
 }
@@ -19,6 +31,8 @@ setup() {
 }
 teardown() {
     terminal_end
+    nodes_stop
+    NODE=$LIVE_NODE
     live_teardown
 }
 
@@ -183,6 +197,64 @@ paces() { on_node '[exit(P, kill) || P <- processes(), {current_function, {work,
     typed ':node repl_'
     keys Tab
     await_last "^etrace> :node ${NODE//./\\.}$"
+}
+
+@test "Tab completes records of the module that is named, which a probe may then use" {
+    repl
+    typed 'shelf:put(#'
+    keys Tab Tab
+    await '^empty +item'
+    typed 'i'
+    keys Tab
+    await_last '^etrace> shelf:put\(#item\{$'
+    typed 'id = Id}, _) when Id > 1; work:one(shelf#em'
+    keys Tab
+    await_last 'work:one\(shelf#empty\{$'
+    keys C-a C-k
+    entered 'shelf:put(#item{id = Id}, _) when Id > 1 -> return'
+    await '1 probe'
+    on_node 'shelf:put(shelf:new(1), {empty}), shelf:put(shelf:new(2), {empty})'
+    await 'return shelf:put/2 = \{item,2,"none"\}'
+    await_not 'item,1'
+    entered ':as tree'
+    await 'shelf:put\(\{item,2,"none"\}, ?\{empty\}\) = \{item'
+}
+
+@test "lines that are pasted are taken one after the other, none is lost, and a terminal's marks around them are not shown" {
+    repl
+    typed $'\e[200~one: work:one/1\rwork:two(a,\r  b)\r\r:probes\rwork:three/3\rwork:fac\e[201~'
+    await '3 probes · 3 functions'
+    await '^1 +work:two\(a, +b\)$'
+    await_last '^etrace> work:fac$'
+    on_node 'work:two(a, b), work:three(work:one(1), 2, 3)'
+    await '\[one\] .*call work:one\(1\)'
+    await '\[1\] .*call work:two\(a'
+    await '\[2\] .*call work:three\(1'
+    await_last '^etrace> work:fac$'
+}
+
+@test "a node that does not answer while it is attached to disturbs nothing" {
+    node_start silent
+    silent=$NODE
+    NODE=$LIVE_NODE
+    kill -STOP "$(cat "$(node_dir "$silent")/pid")"
+    repl
+    entered ":attach $silent"
+    entered ':node'
+    await "^  $silent +\(connecting\)$"
+    entered 'work:one/1'
+    await '1 probe · 1 function'
+    on_node 'work:one(meanwhile)'
+    await 'call work:one\(meanwhile\)'
+    await "cannot connect to $silent" 30
+    kill -CONT "$(cat "$(node_dir "$silent")/pid")"
+    entered ":attach ${silent%@*}"
+    await "$silent: 1 probe"
+    node_eval "$silent" 'work:one(there)' >/dev/null
+    await "$silent .*call work:one\(there\)"
+    keys C-d
+    until_true 30 terminal_gone
+    node_stop "$silent"
 }
 
 @test "an open clause goes on in the next line, and what is wrong is shown below the line" {

@@ -164,6 +164,7 @@ script() { # ARGS... -- ARMINGS BEFORE EXPR AFTER
 
 @test "a signal ends it in order, and nothing stays" {
     for signal in INT TERM HUP; do
+        rm -f "$ERR"
         mkfifo "$BATS_TEST_TMPDIR/in"
         "$ETRACE_BIN" repl -n "$NODE" <"$BATS_TEST_TMPDIR/in" >"$OUT" 2>"$ERR" 3>&- &
         TRACER=$!

@@ -13,6 +13,8 @@ setup_file() {
 teardown_file() { live_end; }
 setup() { live_setup; }
 teardown() {
+    nodes_stop
+    NODE=$LIVE_NODE
     steady_end || true
     live_teardown
 }
@@ -44,7 +46,8 @@ said() { [[ $(grep -c -e "$1" "$ERR") -ge $2 ]]; }
 
 # Of each worker every number from a million down, a call and its return each, all as the probe STEADY asked.
 assert_whole() {
-    jq -r 'select(.f == "one") | [.args[0] // .value, .type, .probe, (.dur_us != null)] | map(tostring) | join(" ")' "$OUT" |
+    grep '^{' "$OUT" >"$BATS_TEST_TMPDIR/events" # beside what :commands print
+    jq -r 'select(.f == "one") | [.args[0] // .value, .type, .probe, (.dur_us != null)] | map(tostring) | join(" ")' "$BATS_TEST_TMPDIR/events" |
         tr -d '{}' | tr ',' ' ' >"$BATS_TEST_TMPDIR/seen"
     awk '
         $4 != "steady" { print "line " NR ": whose is this? " $0; bad = 1 }
@@ -73,5 +76,50 @@ assert_whole() {
     finish
     [[ $status == 0 ]] || fail "$(cat "$ERR")"
     assert_whole
-    assert_equal "$(json_of lost .reason)" ''
+    run grep -c '"type":"lost"' "$OUT"
+    assert_output 0
+}
+
+@test "a setting that the node refuses, and a probe that it refuses, leave everything as it was" {
+    begin --json --rate 0
+    line 'steady: work:one/1 -> return'
+    until_true 30 said 'Ctrl-C stops' 1 || fail "$(cat "$ERR")"
+    steady_begin
+    until_true 30 came 100
+    line ':proc nobody_of_that_name' ':let X=[' ':hrl /nonexistent' 'work:no_such/7' 'x: work:one(#nothing{})' ':port-id driver:none' \
+        ':set'
+    until_true 30 grep -q '^:proc' "$OUT"
+    kept=$(grep -c . "$OUT")
+    further() { [[ $(grep -c . "$OUT") -gt $((kept + 100)) ]]; }
+    until_true 30 further
+    steady_end
+    finish
+    assert_equal "$(grep -E '^:(proc|let|hrl|port-id) ' "$OUT" | tr -d ' \n')" ':proc:port-id:let:hrl'
+    for wrong in 'no process is registered as nobody_of_that_name' '/nonexistent' 'no function no_such/7' 'record nothing'; do
+        assert grep -q -e "$wrong" "$ERR"
+    done
+    assert_whole
+}
+
+@test "what was captured of two nodes is shown in the order of time" {
+    node_start second
+    second=$NODE
+    NODE=$LIVE_NODE
+    begin -n "$second" --rate 0
+    line 'work:one/1'
+    until_true 30 said 'Ctrl-C stops' 1 || fail "$(cat "$ERR")"
+    works='[begin work:one(N), N rem 10 =:= 0 andalso receive after 1 -> ok end end || N <- lists:seq(1, 500)], ok'
+    node_eval "$second" "$works" >/dev/null &
+    other=$!
+    on_node "$works"
+    wait "$other"
+    line ':wait 1000 events' ":as json -o $BATS_TEST_TMPDIR/all.json" ":save $BATS_TEST_TMPDIR/all.etr" ':quit'
+    finish
+    [[ $status == 0 ]] || fail "$(cat "$ERR")"
+    for events in "$BATS_TEST_TMPDIR/all.json" <("$ETRACE_BIN" replay --json "$BATS_TEST_TMPDIR/all.etr"); do
+        jq -r 'select(.type == "call") | .ts' "$events" >"$BATS_TEST_TMPDIR/times"
+        assert_equal "$(wc -l <"$BATS_TEST_TMPDIR/times")" 1000
+        assert sort -c "$BATS_TEST_TMPDIR/times"
+    done
+    assert_equal "$(grep -c 'call work:one' "$OUT")" 1000
 }

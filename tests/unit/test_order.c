@@ -130,6 +130,28 @@ static void by_time(void)
     replays(&w, "by time");
 }
 
+/* Who keeps the batches knows more than is in them. */
+static void passed(void)
+{
+    struct world w = {0};
+
+    begin(&w, 2);
+    call(&w.nodes[0], 2000);
+    call(&w.nodes[0], 5000);
+    feed(&w, 0, 6000, 0);
+    pipeline_passed(w.t.p, 1, 1500, W + 1500, &w.t.err);
+    is_text(fresh(&w), "", "not far enough");
+    pipeline_passed(w.t.p, 1, 2500, W + 2500, &w.t.err);
+    is_text(fresh(&w), "a2000 ", "told besides that nothing older comes");
+    pipeline_passed(w.t.p, 1, 1500, W + 1500, &w.t.err);
+    is_text(fresh(&w), "", "what was told before is no news");
+    pipeline_passed(w.t.p, 1, INT64_MAX, INT64_MAX, &w.t.err);
+    is_text(fresh(&w), "a5000 ", "nothing comes at all");
+    pt_free(&w.t);
+    for (unsigned i = 0; i < 2; i++)
+        fw_release(&w.nodes[i]);
+}
+
 static void marks(void)
 {
     struct world w = {0};
@@ -245,6 +267,7 @@ static void malformed(void)
 int main(void)
 {
     by_time();
+    passed();
     marks();
     clocks();
     going_and_coming();

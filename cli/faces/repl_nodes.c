@@ -1,0 +1,313 @@
+/* Nodes: which are attached, what they say, and what becomes of those that go and come. */
+#include <stdio.h>
+
+#include "repl.h"
+
+#define RETRY_MS 1000
+
+static struct peers *peers(struct repl *r)
+{
+    return &r->run.peers;
+}
+
+static const char *name_of(const struct peer *p)
+{
+    return peer_name(p) ? peer_name(p) : "the node";
+}
+
+static const char *plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+/* ---- attaching ---- */
+
+size_t repl_attached(const struct repl *r)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < r->run.peers.count; i++)
+        n += !r->run.peers.items[i].over;
+    return n;
+}
+
+bool repl_attaching(const struct repl *r)
+{
+    for (size_t i = 0; i < r->run.peers.count; i++) {
+        const struct peer *p = &r->run.peers.items[i];
+        if (p->knock || (!p->over && session_state(p->session) == SESSION_BOOTING))
+            return true;
+    }
+    return false;
+}
+
+bool repl_several(const struct repl *r)
+{
+    size_t met = 0;
+
+    for (size_t i = 0; i < r->run.peers.count; i++)
+        met += r->nodes[i].met;
+    return met > 1;
+}
+
+/* What commands ask by default is a node that is there. */
+static void choose_current(struct repl *r)
+{
+    if (r->current >= 0 && (size_t)r->current < peers(r)->count && !peers(r)->items[r->current].over)
+        return;
+    r->current = -1;
+    for (size_t i = peers(r)->count; i-- > 0;)
+        if (!peers(r)->items[i].over)
+            r->current = (int)i;
+}
+
+struct peer *repl_peer(struct repl *r, const char *name)
+{
+    size_t len = strlen(name);
+
+    for (size_t i = 0; i < peers(r)->count; i++) {
+        struct peer *p = &peers(r)->items[i];
+        if ((!p->over || p->knock) && !strncmp(name_of(p), name, len) && (!name_of(p)[len] || name_of(p)[len] == '@'))
+            return p;
+    }
+    return NULL;
+}
+
+bool repl_attach(struct repl *r, const char *name, enum repl_wish wish, struct err *e)
+{
+    struct peer *p = run_attach(&r->run, &r->node, name, &r->limit, e);
+
+    if (!p)
+        return false;
+    struct repl_node *n = &r->nodes[p->index];
+    *n = (struct repl_node){.retry_at = -1, .wish = wish, .met = n->met, .lost = n->lost && wish == WISH_AGAIN};
+    snprintf(n->name, sizeof(n->name), "%s", name ? name : "");
+    r->timer.due = 0;
+    return true;
+}
+
+void repl_detach(struct repl *r, struct peer *p)
+{
+    peer_detach(p);
+    ctx_say(r->ctx, "%s: detached", name_of(p));
+    choose_current(r);
+    repl_names_forget(r);
+}
+
+static void try_again(struct repl *r, struct peer *p)
+{
+    struct repl_node *n = &r->nodes[p->index];
+    char name[NODE_NAME_MAX + 1];
+    struct err ignored;
+
+    snprintf(name, sizeof(name), "%s", n->name);
+    if (!repl_attach(r, name, WISH_AGAIN, &ignored))
+        n->retry_at = loop_now() + RETRY_MS;
+}
+
+void repl_reopen(struct repl *r)
+{
+    struct err e;
+
+    for (size_t i = 0; i < peers(r)->count; i++) {
+        struct peer *p = &peers(r)->items[i];
+        char name[NODE_NAME_MAX + 1];
+        if (p->over)
+            continue;
+        snprintf(name, sizeof(name), "%s", name_of(p));
+        peer_detach(p);
+        if (!repl_attach(r, name, WISH_TYPED, &e))
+            repl_fail(r, &e);
+    }
+    choose_current(r);
+}
+
+/* ---- what they say ---- */
+
+static void on_batch(void *data, struct peer *p, const void *batch, size_t len)
+{
+    struct repl *r = data;
+    struct err e;
+
+    if (!scroll_batch(r->scroll, p->index, (struct str){batch, len}, &e))
+        peer_fail(p, &e);
+}
+
+static void arm_due(struct repl *r)
+{
+    if (r->refused) {
+        r->refused = false;
+        repl_go_without(r, &r->refusal);
+    }
+    for (size_t i = 0; i < peers(r)->count; i++) {
+        bool due = r->nodes[i].arm_due && !peers(r)->items[i].over;
+        r->nodes[i].arm_due = false;
+        if (due)
+            repl_arm_peer(r, &peers(r)->items[i]);
+    }
+}
+
+bool repl_arming(const struct repl *r)
+{
+    bool arming = r->refused || run_arming(&r->run) || repl_attaching(r);
+
+    for (size_t i = 0; i < r->run.peers.count; i++)
+        arming = arming || r->nodes[i].arm_due;
+    return arming;
+}
+
+static void on_ready(void *data, struct peer *p)
+{
+    struct repl *r = data;
+    const struct session_node *node = session_node(p->session);
+    struct err e;
+
+    ctx_say(r->ctx, "%s · OTP %s · %llu process%s · attached", node->name, node->otp_version,
+            (unsigned long long)node->processes, node->processes == 1 ? "" : "es");
+    if (node->fallback)
+        ctx_warn(r->ctx, "%s: tracing without the NIF, at most 1000 events a second: %s", node->name, node->fallback_why);
+    choose_current(r);
+    struct repl_node *n = &r->nodes[p->index];
+    bool back = n->lost;
+    *n = (struct repl_node){.met = true, .arm_due = true, .retry_at = -1};
+    if (r->live && r->live->nodes != repl_several(r))
+        repl_show_live(r, true);
+    if (back)
+        together_up(&r->together, p, &e);
+    for (size_t i = 0; i < peers(r)->count && repl_several(r); i++) {
+        struct peer *each = &peers(r)->items[i];
+        if (!each->over && session_state(each->session) == SESSION_READY && (each == p || !together_known(&r->together, each)) &&
+            !together_ask(&r->together, each, &e))
+            peer_fail(each, &e);
+    }
+    r->timer.due = 0;
+}
+
+static void on_armed(void *data, struct peer *p, const struct arm_result *result)
+{
+    struct repl *r = data;
+    uint64_t functions = 0;
+    char of[NODE_NAME_MAX + 4] = "";
+
+    if (r->asking)
+        return;
+    if (repl_attached(r) > 1)
+        snprintf(of, sizeof(of), "%s: ", name_of(p));
+    for (size_t i = 0; i < result->nwarnings; i++)
+        ctx_warn(r->ctx, "%swarning: %s", of, result->warnings[i]);
+    for (size_t i = 0; i < result->nprobes; i++)
+        functions += result->probes[i].functions;
+    if (run_arming(&r->run))
+        ctx_say(r->ctx, "%s%llu function%s", of, (unsigned long long)functions, plural(functions));
+    else
+        ctx_say(r->ctx, "%s%zu probe%s · %llu function%s · %llu process%s · Ctrl-C stops", of, repl_running(r),
+                plural(repl_running(r)), (unsigned long long)functions, plural(functions),
+                (unsigned long long)result->processes, result->processes == 1 ? "" : "es");
+    if (run_arming(&r->run))
+        return;
+    for (size_t i = 0; i < r->nprobes; i++)
+        r->probes[i].fresh = false;
+    r->until = r->limit.for_ns ? loop_now() + r->limit.for_ns / 1000000 : -1;
+    r->timer.due = 0;
+}
+
+static void on_refused(void *data, struct peer *p UNUSED, const struct err *e)
+{
+    struct repl *r = data;
+
+    r->refused = true;
+    r->refusal = *e;
+    r->timer.due = 0;
+}
+
+static void on_failed(void *data, struct peer *p, const struct err *e)
+{
+    struct repl *r = data;
+    struct repl_node *n = &r->nodes[p->index];
+    bool paused = loop_now() < n->wanted, again = r->reattach || paused;
+    struct err ignored;
+
+    r->timer.due = 0;
+    if (n->wish == WISH_AGAIN) {
+        n->retry_at = loop_now() + RETRY_MS;
+        return;
+    }
+    if (n->wish == WISH_DEFAULT && !p->session) {
+        ctx_warn(r->ctx, "no node is attached: %s; :attach NODE attaches one", e->text);
+        return;
+    }
+    repl_fail(r, e);
+    if (!p->session || !n->met)
+        return;
+    together_down(&r->together, p, e, &ignored);
+    n->lost = true;
+    snprintf(n->name, sizeof(n->name), "%s", name_of(p));
+    n->retry_at = again ? loop_now() + (paused ? 0 : RETRY_MS) : -1;
+    n->wanted = 0;
+    if (again)
+        ctx_say(r->ctx, "%s: will be attached again", n->name);
+    else
+        ctx_say(r->ctx, "%s is no longer attached; :attach %s attaches it again, :reattach on does so by itself", n->name, n->name);
+    choose_current(r);
+    repl_names_forget(r);
+}
+
+static void on_answer(void *data, struct peer *p UNUSED, const struct session_reply *reply)
+{
+    repl_names_answer(data, reply);
+}
+
+static void on_clock(void *data, struct peer *p, const struct session_time *time)
+{
+    together_time(&((struct repl *)data)->together, p, time);
+}
+
+static void keep_note(void *data, unsigned node, struct str note)
+{
+    scroll_note(((struct repl *)data)->scroll, node, note);
+}
+
+static void on_time(void *owner)
+{
+    struct repl *r = owner;
+    int64_t now, next;
+
+    peers_tick(peers(r), &next);
+    arm_due(r);
+    now = loop_now();
+    for (size_t i = 0; i < peers(r)->count; i++) {
+        struct repl_node *n = &r->nodes[i];
+        if (n->lost && n->retry_at >= 0 && now >= n->retry_at && !peers(r)->items[i].knock)
+            try_again(r, &peers(r)->items[i]);
+        if (n->lost && n->retry_at >= 0 && (next < 0 || n->retry_at < next))
+            next = n->retry_at;
+    }
+    if (r->until >= 0 && now >= r->until) {
+        ctx_say(r->ctx, "the time is over (:for)");
+        repl_stop(r, NULL);
+    }
+    if (r->stopped >= 0 && now >= r->stopped) {
+        r->stopped = -1;
+        ctx_say(r->ctx, "stopped; :start goes on, Ctrl-C again or Ctrl-D leaves");
+    }
+    if (r->until >= 0 && (next < 0 || r->until < next))
+        next = r->until;
+    if (r->stopped >= 0 && (next < 0 || r->stopped < next))
+        next = r->stopped;
+    r->timer.due = next < 0 ? now + 1000 : MIN(next, now + 1000);
+}
+
+void repl_begin(struct repl *r)
+{
+    struct run_handlers handlers = {.data = r, .ready = on_ready, .batch = on_batch, .armed = on_armed, .refused = on_refused,
+                                    .failed = on_failed, .answer = on_answer, .time = on_clock};
+
+    run_begin(&r->run, r->ctx, &handlers);
+    together_init(&r->together, r->ctx, &r->run.peers, NULL);
+    r->together.keep = keep_note;
+    r->together.data = r;
+    r->current = -1;
+    r->until = r->stopped = -1;
+    r->timer = (struct loop_timer){.due = 0, .run = on_time, .owner = r};
+    loop_start(&r->ctx->loop, &r->timer);
+}
