@@ -103,3 +103,16 @@ END
     lighter
     assert_clean --atoms 300 "$BEFORE" "$NODE"
 }
+
+@test "the tracer without the NIF that does not keep up: its mailbox is not let grow, the trace ends, and all is accounted for" {
+    trace --json --fallback work:one/1
+    # It is held up while twenty thousand messages come.
+    on_node '[J] = [whereis(N) || N <- registered(), lists:prefix("etrace_", atom_to_list(N))], Owner = element(2, hd(element(2, process_info(J, monitors)))),
+        erlang:suspend_process(Owner), work:loop(20000), erlang:resume_process(Owner)'
+    trace_wait
+    assert_equal "$status" 4
+    assert_regex "$talk" 'ended the tracing: the tracer without the NIF did not keep up, and lost [0-9]+ events'
+    assert_equal "$(jq -r 'select(.type == "notice") | .tag + " " + .info' "$OUT")" 'guard queue'
+    assert_account 20000
+    assert_clean --atoms 300 "$BEFORE" "$NODE"
+}

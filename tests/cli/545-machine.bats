@@ -195,8 +195,8 @@ senders_wait() { [[ $(node_eval "$NODE" 'lists:all(fun(P) -> process_info(P, sta
     on_node 'stress:start(8)'
     # What they have at the moment changes: the node is looked at when they are gone.
     local i
-    for ((i = 0; i < ${ETRACE_ALL:+40}4; i++)); do
-        trace --json --rate $((i % 2 * 5000)) --inherit spawn 'stress:_ -> return' work:one/1 'file:_/_ -> return' 'erlang:garbage_collect/_' 'send(_, _)' 'recv(_)' \
+    for ((i = 0; i < ${ETRACE_ALL:+10}4; i++)); do
+        trace --json --rate $((i % 2 * 18000 + 2000)) --inherit spawn 'stress:_ -> return' work:one/1 'file:_/_ -> return' 'erlang:garbage_collect/_' 'send(_, _)' 'recv(_)' \
             @spawn @spawned @exit @link @unlink @register @in @out @gc @ports @open @closed
         pause 1
         if ((i % 4 == 3)); then
@@ -218,7 +218,7 @@ as_before() { assert_clean --atoms 300 "$BEFORE" "$NODE" 1 2>/dev/null; }
     own_node descriptors
     local pid spare opened
     pid=$(os_pid "$NODE")
-    for spare in 0 1 2 3 4 5 6 8; do
+    for spare in 0 1 2 3 4 6; do
         # What the looking itself needs is open while it counts.
         opened=$(find "/proc/$pid/fd" -mindepth 1 | sed 's,.*/,,' | sort -n | tail -n 1)
         prlimit --pid "$pid" --nofile=$((opened + 1 + spare)):4096
