@@ -214,7 +214,7 @@ unload(M, Client) ->
     code:purge(M),
     code:delete(M),
     erlang:system_info(sequential_tracer), % as it is no more, the VM forgets it
-    erlang:send(Client, <<$G, (term_to_binary(killed))/binary>>, [nosuspend, noconnect]),
+    Client =:= none orelse erlang:send(Client, <<$G, (term_to_binary(killed))/binary>>, [nosuspend, noconnect]),
     spawn(code, purge, [M]).
 
 %% Modules of etrace that nobody answers for any more: their processes were killed together.

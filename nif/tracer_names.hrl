@@ -33,7 +33,8 @@ names_loop(Three = {Owner, Janitor, Client}) ->
 names_last(Janitor, Client) ->
     Alive = is_process_alive(Janitor),
     receive {'DOWN', _, _, Janitor, _} -> unload(?MODULE, Client)
-    after case Alive of true -> 5000; false -> 0 end -> unload(?MODULE, Client)
+    after case Alive of true -> 5000; false -> 0 end ->
+        unload(?MODULE, case Alive of true -> none; false -> Client end) % who is slow may still speak
     end.
 
 name_frames([], _, _) -> [];

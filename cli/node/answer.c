@@ -69,7 +69,8 @@ void answer_text(struct etf *term, struct buf *ret, size_t most)
     buf_puts(ret, "…");
 }
 
-void answer_killed(const char *node, struct err *e)
+/* It ended, and nobody was left to say why. */
+static void answer_killed(const char *node, struct err *e)
 {
     err_set(e, ERR_RUN, "%s: the tracer was killed, by somebody or for its memory", node);
 }

@@ -8,7 +8,6 @@
 
 /* Why the owner ended although nobody had asked it to. */
 void answer_gone(struct etf reason, const char *node, struct err *e);
-void answer_killed(const char *node, struct err *e); /* it ended, and nobody was left to say why */
 
 /* A term as text, for messages only: shortened, and bytes of binaries as they are. */
 void answer_text(struct etf *term, struct buf *ret, size_t most);

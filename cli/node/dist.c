@@ -74,7 +74,7 @@ static bool frame(struct dist *d, const char *at, size_t len, const struct dist_
         return h->message(h->data, r, e);
     case CTL_EXIT:
     case CTL_EXIT_TT:
-        return is_ours(d, &control) ? h->down(h->data, e) : stray(d, e);
+        return is_ours(d, &control) && (op == CTL_EXIT || etf_skip(&control)) ? h->down(h->data, control, e) : stray(d, e);
     default:
         return stray(d, e);
     }

@@ -29,7 +29,7 @@ struct dist {
 struct dist_handler {
     void *data;
     bool (*message)(void *data, struct etf message, struct err *e);
-    bool (*down)(void *data, struct err *e);
+    bool (*down)(void *data, struct etf reason, struct err *e);
 };
 
 /* Takes the stream over. */

@@ -37,7 +37,7 @@ static bool on_message(void *data, struct etf message, struct err *e UNUSED)
     return true;
 }
 
-static bool on_down(void *data UNUSED, struct err *e UNUSED)
+static bool on_down(void *data UNUSED, struct etf reason UNUSED, struct err *e UNUSED)
 {
     return true;
 }

@@ -35,7 +35,8 @@ struct session {
     struct session_node node;
     struct dist dist;
     struct node_pid owner;
-    bool down;        /* the owner has ended */
+    bool down;        /* the owner has ended, but not because it was told to */
+    struct err why;   /* what it said, with down */
     bool lost;        /* FAILED because of the connection */
     bool reading;     /* inside dist_read(): the buffers are in use */
     struct err error; /* with FAILED */
@@ -266,6 +267,8 @@ static bool take_gone(struct session *s, struct str m, struct err *e)
         s->state = SESSION_GONE;
         return false; /* stops the reading; session_on_readable() knows better than that it failed */
     }
+    if (s->down)
+        return fail(s, &s->why, e); /* the owner itself knew best */
     answer_gone(reason, s->node.name, &cause);
     return fail(s, &cause, e);
 }
@@ -295,12 +298,18 @@ static bool on_message(void *data, struct etf message, struct err *e)
     return true; /* a stray: nobody else knows our pid */
 }
 
-/* The last word comes from whoever cleans up behind the owner, unless that one was killed as well. */
-static bool on_down(void *data, struct err *e UNUSED)
+/*
+ * The last word comes from whoever cleans up behind the owner, unless that one was killed as well, or has not come to it on a
+ * node that is busy: then this is what is known.
+ */
+static bool on_down(void *data, struct etf reason, struct err *e UNUSED)
 {
     struct session *s = data;
 
+    if (etf_is_atom(&reason, "normal"))
+        return true;
     s->down = true;
+    answer_gone(reason, s->node.name, &s->why);
     s->give_up = net_now() + DOWN_MS;
     return true;
 }
@@ -354,16 +363,13 @@ static bool silent(struct session *s, const char *what, int seconds, struct err 
 
 static bool give_up(struct session *s, struct err *e)
 {
-    struct err cause;
-
     if (s->state == SESSION_BOOTING)
         return silent(s, "accepts the connection, but its rex process does not answer", BOOT_MS / 1000, e);
     if (!s->down)
         return silent(s, "has not confirmed that the tracing is gone", STOP_MS / 1000, e);
     if (something_came(s))
         return true;
-    answer_killed(s->node.name, &cause);
-    return fail(s, &cause, e);
+    return fail(s, &s->why, e);
 }
 
 bool session_tick(struct session *s, int64_t now, int64_t *ret_next, struct err *e)

@@ -24,7 +24,7 @@ lighter() { on_node '[begin R = monitor(process, P), exit(P, kill), receive {_, 
 
 # The trace has ended by itself, of that, and all of it is accounted for.
 assert_grown() {
-    assert_equal "$status" 4
+    [[ $status -eq 4 ]] || fail "status $status: $talk"
     assert_equal "$(grep -c "^etrace: $NODE ended the tracing: its memory has grown by [0-9]* MiB since it began\$" "$ERR")" 1
     assert_equal "$(grep -c '^hint: --memory BYTES allows more, --memory 0 any$' "$ERR")" 1
     assert_equal "$(jq -r 'select(.type == "notice") | .tag + " " + .info' "$OUT")" 'guard memory'
@@ -44,7 +44,7 @@ assert_grown() {
     trace --memory 64MB -o "$BATS_TEST_TMPDIR/r.etr" work:one/1
     heavier 100
     trace_wait
-    assert_equal "$status" 4
+    [[ $status -eq 4 ]] || fail "status $status: $talk"
     run "$ETRACE_BIN" replay "$BATS_TEST_TMPDIR/r.etr"
     assert_line '*** guard memory ***'
 }
@@ -67,11 +67,11 @@ assert_grown() {
 
 @test "calls that never return, of which some have their result traced: the stacks that grow end it" {
     # Where each call has its result traced the companion counts those that are owed; here only one of two has.
-    on_node 'register(loop, spawn(fun() -> [spawn_link(fun() -> work:sum(1000000000000, 0) end) || _ <- lists:seq(1, 200)], receive stop -> ok end end))'
+    on_node 'register(loop, spawn(fun() -> [spawn_link(fun() -> work:sum(1000000000000, 0) end) || _ <- lists:seq(1, 20)], receive stop -> ok end end))'
     looping=$(node_snapshot "$NODE")
-    trace --json --rate 0 --memory 16MB 'work:sum(N, _) when N rem 2 == 0' 'work:sum(N, _) when N rem 2 == 1 -> return' -e false
+    trace --json --rate 0 --memory 8MB 'work:sum(N, _) when N rem 2 == 0' 'work:sum(N, _) when N rem 2 == 1 -> return' -e false
     trace_wait 120
-    assert_equal "$status" 4
+    [[ $status -eq 4 ]] || fail "status $status: $talk"
     assert_regex "$talk" 'ended the tracing: its memory has grown'
     assert_clean --atoms 300 "$looping" "$NODE"
     lighter
@@ -100,6 +100,32 @@ END
     assert_account 10
     run node_eval "$NODE" 'lists:sum(lists:seq(1, 100))'
     assert_output 5050
+    lighter
+    assert_clean --atoms 300 "$BEFORE" "$NODE"
+}
+
+@test "the tracer without the NIF that does not keep up: its mailbox is not let grow, the trace ends, and all is accounted for" {
+    trace --json --fallback work:one/1
+    # It is held up while twenty thousand messages come.
+    on_node '[J] = [whereis(N) || N <- registered(), lists:prefix("etrace_", atom_to_list(N))], Owner = element(2, hd(element(2, process_info(J, monitors)))),
+        erlang:suspend_process(Owner), work:loop(20000), erlang:resume_process(Owner)'
+    trace_wait
+    [[ $status -eq 4 ]] || fail "status $status: $talk"
+    assert_regex "$talk" 'ended the tracing: the tracer without the NIF did not keep up, and lost [0-9]+ events'
+    assert_equal "$(jq -r 'select(.type == "notice") | .tag + " " + .info' "$OUT")" 'guard queue'
+    assert_account 20000
+    assert_clean --atoms 300 "$BEFORE" "$NODE"
+}
+
+@test "who should have the last word does not come to it: the reason is said all the same" {
+    trace --json --memory 64MB work:one/1
+    on_node '[J] = [whereis(N) || N <- registered(), lists:prefix("etrace_", atom_to_list(N))], Me = self(),
+        register(loop, spawn(fun() -> erlang:suspend_process(J), Me ! suspended, receive stop -> ok end end)), receive suspended -> ok end'
+    heavier 100
+    trace_wait
+    assert_grown
+    assert_account any
+    # It goes on when its suspender is gone.
     lighter
     assert_clean --atoms 300 "$BEFORE" "$NODE"
 }

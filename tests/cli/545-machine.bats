@@ -1,0 +1,235 @@
+#!/usr/bin/env bats
+# The node's machine and what it is at: it is stopped for a while, its clock jumps, its schedulers are all busy, it has no
+# descriptors left, its channel to another node is full, it is a small release, its processes die in crowds.
+
+bats_require_minimum_version 1.5.0
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+
+setup_file() {
+    live_begin machine
+    export FAULT_SO=$BATS_FILE_TMPDIR/fault.so
+    cc -O1 -fPIC -shared -fno-builtin -o "$FAULT_SO" "$ETRACE_ROOT/tests/lib/fault.c" -ldl
+}
+teardown_file() { live_end; }
+setup() { live_setup; }
+# A test that starts nodes for itself ends them; whether anything is left there is for the test to look at.
+teardown() {
+    local left
+    if [[ $NODE == "$LIVE_NODE" ]]; then
+        node_eval "$NODE" 'whereis(stress) =:= undefined orelse stress:stop()' >/dev/null || true
+        live_teardown
+    else
+        for left in "${TRACERS[@]}"; do
+            kill -KILL "$left" 2>/dev/null || true
+            wait "$left" 2>/dev/null || true
+        done
+        nodes_stop
+    fi
+}
+
+# A node of this test alone, traced once.
+own_node() { # NAME [ERL FLAGS]
+    node_start "$@"
+    on_node 'work:worker(w), work:warm()'
+    "$ETRACE_BIN" -n "$NODE" -qq --limit 1 --for 100ms 'work:warm/0 -> return, caller' >/dev/null
+    live_snapshot
+}
+
+# A program in the place of erl.
+erl_is() { # LINE
+    printf '#!/bin/sh\nexport CONTROL_OTP=%s\n%s\n' "${ETRACE_ERL%/bin/*}" "$1" >"$BATS_TEST_TMPDIR/erl"
+    chmod +x "$BATS_TEST_TMPDIR/erl"
+}
+
+# The operating system's process of a node.
+os_pid() { node_eval "$1" 'list_to_integer(os:getpid())'; }
+
+busy() {
+    node_eval "$1" 'register(busy, spawn(fun() -> [spawn_link(fun() -> F = fun F() -> work:spin(1000), F() end, F() end) || _ <- lists:seq(1, 50)], receive stop -> ok end end))' >/dev/null
+    until_true 30 all_busy "$1"
+}
+all_busy() { [[ $(node_eval "$1" 'length(element(2, process_info(whereis(busy), links)))') == 50 ]]; }
+
+other_lines() { [[ $(grep -c '"type":"call"' "$OUT") -ge $1 ]]; }
+
+@test "at once, for it takes its time: a node that is stopped, a frozen client of a busy node, a clock that jumps" {
+    local stopped busy_node jumps stopped_before busy_before jumps_before
+    own_node stopped
+    stopped=$NODE stopped_before=$BEFORE
+    own_node busy
+    busy_node=$NODE
+    busy "$NODE"
+    busy_before=$(node_snapshot "$NODE")
+    # Each reading of the wall clock is an hour off, by turns in each direction.
+    erl_is "FAULT=clock:3600 LD_PRELOAD=$FAULT_SO exec '$ETRACE_ERL' +C multi_time_warp \"\$@\""
+    ETRACE_ERL=$BATS_TEST_TMPDIR/erl own_node jumps
+    jumps=$NODE jumps_before=$BEFORE
+
+    # A node that is stopped for less than the lease is just late.
+    NODE=$stopped trace --json work:one/1
+    local pid
+    pid=$(os_pid "$stopped")
+    kill -STOP "$pid"
+    pause 3
+    kill -CONT "$pid"
+    node_eval "$stopped" 'work:loop(10)' >/dev/null
+    trace_end
+    assert_success
+    assert_account 10
+    assert_clean --atoms 300 "$stopped_before" "$stopped"
+
+    OUT=$BATS_TEST_TMPDIR/jumps.out ERR=$BATS_TEST_TMPDIR/jumps.err NODE=$jumps trace --json work:one/1
+    local jumps_tracer=$TRACER
+    node_eval "$jumps" 'work:loop(10)' >/dev/null
+    OUT=$BATS_TEST_TMPDIR/busy.out ERR=$BATS_TEST_TMPDIR/busy.err NODE=$busy_node trace --json work:one/1
+    local busy_tracer=$TRACER
+    NODE=$stopped trace --json work:one/1
+    node_eval "$stopped" 'work:loop(10)' >/dev/null
+    until_true 30 other_lines 10
+    kill -STOP "$pid" "$busy_tracer"
+    local start
+    start=$(millis)
+
+    # By its lease; its processes come to their turn among fifty others.
+    assert_clean --atoms 300 "$busy_before" "$busy_node" 40
+    echo "# a busy node with a frozen client: clean after $(($(millis) - start)) ms" >&3
+
+    # Nothing is heard from the stopped one; who waits for it is told so, and it cleans up once it goes on.
+    trace_wait 60
+    [[ $status -eq 1 ]] || fail "status $status: $talk"
+    assert_equal "$(grep -c "^etrace: $stopped is silent: nothing was heard from it for 20 seconds\$" "$ERR")" 1
+    assert_equal "$(grep -c '"type":"call"' "$OUT")" 10
+    echo "# a stopped node: said after $(($(millis) - start)) ms" >&3
+    [[ ! $ETRACE_ALL ]] || pause 40
+    kill -CONT "$pid"
+    assert_clean --atoms 300 "$stopped_before" "$stopped" 15
+
+    # The one whose clock jumps has kept its lease meanwhile, and its own clock has not gone back.
+    ! gone "$jumps_tracer" || fail "$(<"$BATS_TEST_TMPDIR/jumps.err")"
+    node_eval "$jumps" 'work:loop(10)' >/dev/null
+    TRACER=$jumps_tracer OUT=$BATS_TEST_TMPDIR/jumps.out ERR=$BATS_TEST_TMPDIR/jumps.err
+    trace_end
+    assert_success
+    assert_account 20
+    jq -s -e '[.[] | select(.type == "call") | .mono_ns] | . == sort' "$OUT" >/dev/null
+    assert_clean --atoms 300 "$jumps_before" "$jumps"
+
+    kill -CONT "$busy_tracer"
+    TRACER=$busy_tracer OUT=$BATS_TEST_TMPDIR/busy.out ERR=$BATS_TEST_TMPDIR/busy.err
+    trace_wait
+    [[ $status -eq 4 ]] || fail "status $status: $talk"
+    NODE=$stopped
+}
+
+@test "the channel to another node is full, and its senders wait: the trace goes on, and its lease holds" {
+    node_start other
+    local other=$NODE pid
+    node_eval "$other" 'register(sink, spawn(fun() -> receive stop -> ok end end))' >/dev/null
+    own_node full
+    on_node "pong = net_adm:ping('$other')"
+    pid=$(os_pid "$other")
+    kill -STOP "$pid"
+    on_node "register(flood, spawn(fun() -> Ps = [spawn_link(fun() -> B = binary:copy(<<\"x\">>, 100000), F = fun F() -> work:one(sent), {sink, '$other'} ! B, F() end, F() end) || _ <- lists:seq(1, 4)], receive stop -> Ps end end))"
+    until_true 30 senders_wait
+    full=$(node_snapshot "$NODE")
+    # Longer than the lease in the full form.
+    trace --json work:one/1 'send(_, _)'
+    on_node 'work:ask(w, fun() -> work:loop(50) end)'
+    [[ ! $ETRACE_ALL ]] || pause 15
+    until_true 30 other_lines 50
+    on_node 'work:ask(w, fun() -> work:loop(50) end)'
+    trace_end
+    assert_success
+    assert_account any
+    assert_equal "$(jq -r 'select(.type == "call" and .name == "w") | .f' "$OUT" | wc -l)" 100
+    assert_clean --atoms 300 "$full" "$NODE"
+    # A client that is killed meanwhile.
+    trace --json work:one/1 'send(_, _)'
+    kill -KILL "$TRACER"
+    assert_clean --atoms 300 "$full" "$NODE"
+    kill -CONT "$pid"
+}
+senders_wait() { [[ $(node_eval "$NODE" 'lists:all(fun(P) -> process_info(P, status) =:= {status, suspended} end, [P || P <- element(2, process_info(whereis(flood), links)), is_pid(P)])') == true ]]; }
+
+@test "a release of kernel and stdlib alone, stripped, in embedded mode: everything there is" {
+    local bin root modules
+    read -r bin root < <("$ETRACE_ERL" +Bi -noshell -noinput -pa "$(node_lib)" -eval "small:make(\"$BATS_TEST_TMPDIR/release\", \"$(node_lib)\"), halt()." </dev/null 3>&- | tail -n 1)
+    erl_is "ROOTDIR=$root BINDIR=$bin EMU=beam PROGNAME=erl exec $bin/erlexec -boot $root/releases/1/start -mode embedded \"\$@\""
+    ETRACE_ERL=$BATS_TEST_TMPDIR/erl own_node embedded
+    # It is one.
+    run node_eval "$NODE" '{code:get_mode(), code:ensure_loaded(compile), code:ensure_loaded(runtime_tools), element(1, hd(lists:keysort(1, application:loaded_applications())))}'
+    assert_output '{embedded,{error,embedded},{error,embedded},kernel}'
+    run node_eval "$NODE" 'beam_lib:chunks(code:which(lists), ["Dbgi"])'
+    assert_output --partial missing_chunk
+    modules=$(node_eval "$NODE" 'lists:sort([M || {M, _} <- code:all_loaded()])')
+
+    trace --json 'work:fac/1 -> return, caller, stack' 'send(_, _)' 'recv(_)' @spawn @exit @gc
+    on_node 'work:fac(4), work:ping_pong(3), work:ask_child(w, fun() -> garbage_collect() end)'
+    trace_end
+    assert_success
+    assert_account any
+    assert_equal "$(json_of call .f | wc -l)" 5
+    assert_equal "$(json_of return .value | xargs)" '1 1 2 6 24'
+    for type in send receive spawn exit gc_major_start; do
+        [[ $(json_of "$type" .pid) ]] || fail "no $type"
+    done
+    run "$ETRACE_BIN" ls -n "$NODE" work
+    assert_success
+    assert_line --partial fac
+    run "$ETRACE_BIN" top -n "$NODE" --for 200ms work:_
+    assert_success
+    run "$ETRACE_BIN" info -n "$NODE" work:fac/1
+    assert_success
+    run "$ETRACE_BIN" doctor -n "$NODE"
+    assert_success
+    "$ETRACE_BIN" -n "$NODE" -q --for 200ms -c 'lists:_' >/dev/null
+    assert_clean --atoms 300 "$BEFORE" "$NODE"
+    assert_equal "$(node_eval "$NODE" 'lists:sort([M || {M, _} <- code:all_loaded()])')" "$modules"
+}
+
+@test "dirty schedulers, ports, processes that die in crowds, with everything traced: the node lives" {
+    on_node 'stress:run(4, 200)'
+    live_snapshot
+    on_node 'stress:start(8)'
+    # What they have at the moment changes: the node is looked at when they are gone.
+    local i
+    for ((i = 0; i < ${ETRACE_ALL:+10}4; i++)); do
+        trace --json --rate $((i % 2 * 18000 + 2000)) --inherit spawn 'stress:_ -> return' work:one/1 'file:_/_ -> return' 'erlang:garbage_collect/_' 'send(_, _)' 'recv(_)' \
+            @spawn @spawned @exit @link @unlink @register @in @out @gc @ports @open @closed
+        pause 1
+        if ((i % 4 == 3)); then
+            kill -KILL "$TRACER"
+            continue
+        fi
+        trace_end
+        assert_success
+        assert_account any
+        [[ $(json_of exit .pid | wc -l) -gt 0 && $(json_of open .pid | wc -l) -gt 0 ]] || fail 'not what was meant'
+    done
+    on_node 'stress:stop()'
+    until_true 30 as_before
+    assert_equal "$(on_node 'ok' && echo alive)" alive
+}
+as_before() { assert_clean --atoms 300 "$BEFORE" "$NODE" 1 2>/dev/null; }
+
+@test "a node with few descriptors left: attached, or refused in words, and nothing stays" {
+    own_node descriptors
+    local pid spare opened
+    pid=$(os_pid "$NODE")
+    for spare in 0 1 2 3 4 6; do
+        # What the looking itself needs is open while it counts.
+        opened=$(find "/proc/$pid/fd" -mindepth 1 | sed 's,.*/,,' | sort -n | tail -n 1)
+        prlimit --pid "$pid" --nofile=$((opened + 1 + spare)):4096
+        status=0
+        timeout 30 "$ETRACE_BIN" -n "$NODE" --for 100ms work:one/1 </dev/null >"$OUT" 2>"$ERR" 3>&- || status=$?
+        prlimit --pid "$pid" --nofile=4096:4096
+        [[ $status -le 4 && $status -ne 2 ]] || fail "with $spare: status $status: $(<"$ERR")"
+        [[ $status -eq 0 ]] || assert_equal "$(grep -c '^etrace: ' "$ERR")" 1
+        assert_clean --atoms 300 "$BEFORE" "$NODE" || fail "with $spare descriptors"
+    done
+    traced --json work:one/1 -- 'work:loop(10)'
+    assert_success
+    assert_account 10
+}

@@ -1,0 +1,201 @@
+#!/usr/bin/env bats
+# Others on the node while it is traced: tools that trace the same, and clear everything that is not theirs; two who would trace
+# garbage collection; code that is loaded and unloaded in a storm, or refuses to be loaded; attaches that are cut short.
+
+bats_require_minimum_version 1.5.0
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+
+# Blocks of memory are counted by who allocated them.
+setup_file() { live_begin tools +Muatags true; }
+teardown_file() { live_end; }
+setup() { live_setup; }
+teardown() {
+    on_node 'erlang:trace(all, false, [all]), erlang:trace_pattern({work, one, 1}, false, [local]),
+        [begin code:purge(M), code:delete(M), code:purge(M) end || M <- [fresh, sour], code:is_loaded(M) =/= false]' || true
+    live_teardown
+}
+
+# Legacy tracing by a process of its own, which counts the calls that it hears of.
+legacy() {
+    on_node 'register(legacy, spawn(fun() ->
+        erlang:trace_pattern({work, one, 1}, true, [local]),
+        erlang:trace(whereis(w), true, [call, send]),
+        F = fun F(N) -> receive {trace, _, call, {work, one, _}} -> F(N + 1); {get, P} -> P ! {count, N}, F(N); stop -> ok; _ -> F(N) end end,
+        F(0) end))'
+    until_true 30 legacy_traces
+}
+legacy_traces() { [[ $(node_eval "$NODE" 'erlang:trace_info(whereis(w), flags)') == *call* ]]; }
+legacy_count() { node_eval "$NODE" 'legacy ! {get, self()}, receive {count, N} -> N end'; }
+legacy_has() { [[ $(legacy_count) == "$1" ]]; }
+legacy_ends() { on_node 'R = monitor(process, legacy), legacy ! stop, receive {_, R, _, _, _} -> ok end'; }
+
+calls() { on_node "work:ask(w, fun() -> work:loop($1) end)"; }
+
+# What the tools of others do to begin anew: recon_trace:clear/0, dbg, a shell.
+clears=('erlang:trace(all, false, [all]), erlang:trace_pattern({'"'_', '_', '_'}"', false, [local]), erlang:trace_pattern({'"'_', '_', '_'}"', false, [])'
+    'dbg:stop()'
+    'dbg:tracer(), dbg:p(all, [c, m, p]), dbg:tpl(work, []), dbg:ctpl(), dbg:p(all, clear), dbg:stop()'
+    'erlang:trace(whereis(w), true, [all]), erlang:trace(whereis(w), false, [all])'
+    'erlang:trace_pattern({work, one, 1}, true, [local]), erlang:trace_pattern({work, one, 1}, false, [local])'
+    'erlang:trace_pattern(send, false, []), erlang:trace_pattern(send, true, []), erlang:trace_pattern('"'receive'"', true, [])')
+
+@test "whoever clears everything that is traced clears his own: ours goes on, every event of it" {
+    trace --json 'work:one/1 -> return' 'send(_, _)'
+    calls 10
+    for clear in "${clears[@]}"; do
+        on_node "$clear"
+        calls 10
+    done
+    trace_end
+    assert_success
+    assert_account any
+    assert_equal "$(jq -r 'select(.type == "call" and .name == "w") | .f' "$OUT" | wc -l)" 70
+    assert_equal "$(jq -r 'select(.type == "return" and .name == "w") | .f' "$OUT" | wc -l)" 70
+    [[ $(jq -r 'select(.type == "send" and .name == "w") | .to' "$OUT" | wc -l) -ge 7 ]] || fail 'sends are missing'
+}
+
+@test "our beginning, our end and our sudden end leave legacy tracing as it is" {
+    legacy
+    mine=$(node_snapshot "$NODE")
+    calls 5
+    trace --json work:one/1
+    calls 5
+    trace_end
+    assert_account 5
+    calls 5
+    trace --json 'work:_ -> return' 'send(_, _)'
+    calls 5
+    kill -KILL "$TRACER"
+    assert_clean --atoms 300 "$mine" "$NODE"
+    calls 5
+    # It comes while we trace, and goes.
+    until_true 30 legacy_has 25 || fail "$(legacy_count)"
+    legacy_ends
+    trace --json work:one/1
+    calls 5
+    legacy
+    calls 5
+    legacy_ends
+    calls 5
+    trace_end
+    assert_account 15
+}
+
+collects() { [[ $(jq -r 'select(.type == "gc_major_start") | .type' "$OUT" | wc -l) -gt 0 ]]; }
+
+@test "two who would trace garbage collection: whoever comes second is refused, in both orders, and the node lives" {
+    # Ours first: the second of ours is refused; the first goes on.
+    trace --json -P w @gc
+    run "$ETRACE_BIN" -n "$NODE" --for 100ms -P w @gc
+    assert_failure 3
+    assert_line -n 0 'etrace: two sessions that trace garbage collection crash the node, and another one there traces it'
+    run "$ETRACE_BIN" -n "$NODE" --for 100ms @gc_major_start
+    assert_failure 3
+    on_node 'work:ask(w, fun() -> garbage_collect() end)'
+    until_true 30 collects
+    trace_end
+    assert_success
+    assert_account any
+    # Another's first; and once it has gone.
+    on_node 'register(rival, spawn(fun() -> S = trace:session_create(rival, self(), []), trace:process(S, whereis(w), true, [garbage_collection]),
+        F = fun F() -> receive {trace, _, _, _} -> F(); done -> trace:session_destroy(S) end end, F() end))'
+    until_true 30 rival_collects
+    run "$ETRACE_BIN" -n "$NODE" --for 100ms @gc
+    assert_failure 3
+    on_node 'work:ask(w, fun() -> garbage_collect() end), R = monitor(process, rival), rival ! done, receive {_, R, _, _, _} -> ok end'
+    trace --json -P w @gc
+    on_node 'work:ask(w, fun() -> garbage_collect() end)'
+    until_true 30 collects
+    trace_end
+    assert_success
+    # The collections that would have brought it down.
+    on_node '[garbage_collect(P) || P <- processes()]'
+}
+rival_collects() { [[ $(node_eval "$NODE" '[S || {rival, _} = S <- trace:session_info(whereis(w)) -- []]') == *rival* ]]; }
+
+# A module of one function, f/1, that returns Value and its argument; with a function that is called when it is loaded.
+module() { # NAME VALUE [ON_LOAD RESULT]
+    local load='' attribute=''
+    [[ $# -lt 3 ]] || {
+        attribute=', {attribute, 1, on_load, {begin_, 0}}'
+        load=", {function, 1, begin_, 0, [{clause, 1, [], [], [{atom, 1, $3}]}]}"
+    }
+    echo "{ok, _, Bin} = compile:forms([{attribute, 1, module, $1}, {attribute, 1, export, [{f, 1}]}$attribute,
+        {function, 1, f, 1, [{clause, 1, [{var, 1, 'X'}], [], [{tuple, 1, [{integer, 1, $2}, {var, 1, 'X'}]}]}]}$load])"
+}
+
+rearmed() { [[ $(grep -c 'rearmed fresh' "$ERR") -ge $1 ]]; }
+
+@test "a traced module is loaded, purged and deleted a hundred times: armed anew in the end, and every time it was seen is said" {
+    on_node "$(module fresh 1), {module, fresh} = code:load_binary(fresh, \"\", Bin), persistent_term:put(fresh, Bin)"
+    loaded=$(node_snapshot "$NODE")
+    trace --json 'fresh:f/1 -> return'
+    on_node 'work:ask(w, fun() -> fresh:f(before) end)'
+    on_node "Bin = persistent_term:get(fresh), Load = fun() -> code:purge(fresh), {module, fresh} = code:load_binary(fresh, \"\", Bin) end,
+        [case N rem 4 of 0 -> Load(), Load(); 1 -> code:purge(fresh), code:delete(fresh), code:purge(fresh); 2 -> Load(), catch fresh:f(N); 3 -> Load(), receive after 20 -> ok end end
+            || N <- lists:seq(1, ${ETRACE_ALL:+1}100)], Load()"
+    until_true 30 eval 'rearmed 1'
+    heard() { on_node 'work:ask(w, fun() -> fresh:f(behind) end)'; grep -q '"{1,behind}"' "$OUT"; }
+    until_true 30 heard
+    trace_end
+    assert_success
+    assert_account any
+    assert_clean --atoms 300 "$loaded" "$NODE"
+    on_node 'persistent_term:erase(fresh)'
+    # The compiler is not ours.
+    on_node 'code:purge(fresh), code:delete(fresh), code:purge(fresh)'
+    live_snapshot
+}
+
+@test "code that refuses to be loaded, and code that is gone: said, and heard again when it is there" {
+    on_node "$(module sour 1), {module, sour} = code:load_binary(sour, \"\", Bin), persistent_term:put(sour, Bin)"
+    trace --json --allow-empty 'sour:f/1 -> return' 'bitter:f/1'
+    # A new version whose loading fails.
+    on_node "$(module sour 2 refused), {error, on_load_failure} = code:load_binary(sour, \"\", Bin)"
+    on_node "$(module bitter 2 refused), {error, on_load_failure} = code:load_binary(bitter, \"\", Bin)"
+    said() { grep -q -e 'gone sour' -e 'rearmed sour' "$ERR"; }
+    still() { on_node 'work:ask(w, fun() -> catch sour:f(still) end)'; grep -q '"{1,still}"' "$OUT"; }
+    until_true 30 eval 'said || still' || fail "neither heard nor said: $(<"$ERR")"
+    on_node 'code:purge(sour), code:delete(sour), code:purge(sour)'
+    until_true 30 grep -q 'gone sour' "$ERR"
+    on_node '{module, sour} = code:load_binary(sour, "", persistent_term:get(sour))'
+    until_true 30 grep -q 'rearmed sour' "$ERR"
+    again() { on_node 'work:ask(w, fun() -> sour:f(again) end)'; grep -q '"{1,again}"' "$OUT"; }
+    until_true 30 again
+    trace_end
+    assert_success
+    assert_account any
+    on_node 'persistent_term:erase(sour), code:purge(sour), code:delete(sour), code:purge(sour)'
+    live_snapshot
+}
+
+@test "attached and cut short in every way, over and over: memory is flat" {
+    "$ETRACE_BIN" -n "$NODE" -qq --for 20ms 'work:one/1 -> return' 'send(_, _)' >/dev/null
+    blocks='{ok, {_, _, All}} = instrument:allocations(),
+        lists:sum([lists:sum(tuple_to_list(H)) || {Who, Types} <- maps:to_list(All), lists:prefix("etrace", atom_to_list(Who)), {_, H} <- maps:to_list(Types)])'
+    on_node "$blocks"
+    companion='[M] = [M || {M, _} <- code:all_loaded(), lists:prefix("etrace_", atom_to_list(M))]'
+    ends=("code:purge(M), code:delete(M), code:purge(M)" "exit(whereis(M), kill)" "[trace:session_destroy(S) || {etrace, _} = S <- trace:session_info(all)]"
+        "exit(element(2, hd(element(2, process_info(whereis(M), monitors)))), kill)" "ok")
+    used=$(node_eval "$NODE" '[garbage_collect(P) || P <- processes()], erlang:memory(total)')
+    live_snapshot
+    for ((i = 0; i < ${ETRACE_ALL:+5}15; i++)); do
+        trace 'work:one/1 -> return' 'send(_, _)'
+        on_node "$companion, ${ends[i % 5]}" || true
+        case $((i % 3)) in
+            0) kill -KILL "$TRACER" 2>/dev/null || true ;;
+            1) trace_end ;;
+            2) trace_end TERM ;;
+        esac
+        # One after the other: which of them is the companion's is asked for.
+        assert_clean --atoms 300 "$BEFORE" "$NODE"
+    done
+    assert_equal "$(node_eval "$NODE" "$blocks")" 0
+    until_true 30 flat || fail "$grown bytes more"
+}
+flat() {
+    grown=$(node_eval "$NODE" "[garbage_collect(P) || P <- processes()], erlang:memory(total) - $used")
+    [[ $grown -lt 2097152 ]]
+}
