@@ -448,7 +448,8 @@ struct line *line_new(struct loop *loop, struct out *out, const struct line_host
     el_set(l->el, EL_SIGNAL, 0);
     el_set(l->el, EL_HIST, history, l->history);
     el_set(l->el, EL_GETCFN, get_key);
-    el_set(l->el, EL_ADDFN, "etrace-complete", "Complete what stands before the cursor", complete);
+    /* the other one makes copies that nobody frees */
+    el_wset(l->el, EL_ADDFN, L"etrace-complete", L"Complete what stands before the cursor", complete);
     bind_keys(l->el);
     el_source(l->el, NULL);
     watch(l);
