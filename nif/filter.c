@@ -36,21 +36,22 @@ static enum value compared(const struct etw_step *s, int64_t with)
     }
 }
 
-/* In the order written: what decides, decides whatever comes behind; what fails, fails unless that could still decide. */
+/*
+ * In the order written: what decides, decides whatever comes behind; what fails, fails unless something before it decided. There
+ * is no later and failed side by side: tests of the same event lack what they ask for in the same way.
+ */
 static enum value both(enum value a, enum value b, enum value decides)
 {
     if (a == decides || a == FAILED)
         return a;
-    if (b == FAILED)
-        return a == LATER && decides == YES ? LATER : FAILED;
-    return b == decides || b == LATER ? b : a;
+    return b == decides || b >= LATER ? b : a;
 }
 
 static enum value either(enum value a, enum value b)
 {
-    if (a == FAILED || b == FAILED)
-        return FAILED;
-    return a == LATER || b == LATER ? LATER : a != b;
+    if (a >= LATER || b >= LATER)
+        return a >= LATER ? a : b;
+    return a != b;
 }
 
 /* Absent: the value of what the event does not have. */
