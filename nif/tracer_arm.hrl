@@ -7,7 +7,7 @@
 %% Request: #{probes => [Probe], procs => [Who], ports => [Who], flags => [atom], port_flags => [atom], kinds => Mask,
 %%            system => [{Event, Value}], seq_trace => boolean, allow_empty => boolean, unsafe => boolean, force => boolean,
 %%            tally => boolean, filter => Bin, mark => N}
-%% filter: optional; which calls a tally counts (struct etw_step)
+%% filter: which calls a tally counts (struct etw_filter_step), <<>>: all
 %% mark: optional; the notice {armed, N} stands in the stream between what the session before has seen and the first event
 %% that answers the request, so that who arms again and again knows which event answers what.
 %% Probe: #{id, type => call|send|recv, scope => local|global|meta, select => [Selector], atoms => [Bin],
