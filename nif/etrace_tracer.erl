@@ -84,7 +84,7 @@
 %%     before the match specification and before the VM makes the arguments: only where no specification can reject a
 %%     call. returns: every call that is shown has its return traced, so those that are owed can be counted.
 %%     tally: calls and results are counted and not sent, whatever the rate; begins with nothing. Filter: which of them, a binary
-%%     (struct etw_step; <<>>: all); badarg when it is none.
+%%     (struct etw_filter_step; <<>>: all); badarg when it is none.
 %% kinds(State, Mask): bit K is set when events of kind K are wanted; others are neither made nor counted.
 %% ticks() -> the clock of the frames
 %% drain(State, MaxBytes, OwnSections, Last) -> {Batch | none, [NewTracee], Status}: one whole batch (etrace_wire.h), or none

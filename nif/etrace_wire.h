@@ -195,47 +195,47 @@ static inline uint32_t etw_bucket_of(uint64_t ns)
  * own, one is left. It has the meaning of `where`: what a call's result will decide is not known before it comes; of a result
  * without a duration or a class the test of it fails, and the whole with it, as a guard does.
  */
-enum etw_step_what { ETW_STEP_DUR, ETW_STEP_SIZE, ETW_STEP_CLASS, ETW_STEP_NOT, ETW_STEP_AND, ETW_STEP_OR, ETW_STEP_XOR, ETW_STEP_WHATS };
-enum etw_step_compare { ETW_STEP_GT, ETW_STEP_GE, ETW_STEP_LT, ETW_STEP_LE, ETW_STEP_EQ, ETW_STEP_NE, ETW_STEP_COMPARES };
+enum etw_filter_what { ETW_FILTER_DUR, ETW_FILTER_SIZE, ETW_FILTER_CLASS, ETW_FILTER_NOT, ETW_FILTER_AND, ETW_FILTER_OR, ETW_FILTER_XOR, ETW_FILTER_WHATS };
+enum etw_filter_compare { ETW_FILTER_GT, ETW_FILTER_GE, ETW_FILTER_LT, ETW_FILTER_LE, ETW_FILTER_EQ, ETW_FILTER_NE, ETW_FILTER_COMPARES };
 enum etw_class { ETW_CLASS_ERROR, ETW_CLASS_EXIT, ETW_CLASS_THROW, ETW_CLASSES };
 
-struct etw_step {
+struct etw_filter_step {
     uint8_t what, compare;
     uint16_t spare1;
     uint32_t spare2;
     int64_t value; /* of a test: nanoseconds, bytes of the frame, enum etw_class */
 };
 
-#define ETW_STEPS_MOST 64 /* of a filter */
-#define ETW_STEPS_DEEP 16 /* values that wait for their operator */
+#define ETW_FILTER_MOST 64 /* of a filter */
+#define ETW_FILTER_DEEP 16 /* values that wait for their operator */
 
 /* Whether steps from anywhere are a filter: operands for every operator, and one value in the end. */
-static inline int etw_steps_valid(const struct etw_step *steps, size_t n)
+static inline int etw_filter_valid(const struct etw_filter_step *steps, size_t n)
 {
     size_t deep = 0;
-    if (n > ETW_STEPS_MOST)
+    if (n > ETW_FILTER_MOST)
         return 0;
     for (size_t i = 0; i < n; i++) {
-        const struct etw_step *s = &steps[i];
-        int is_test = s->what < ETW_STEP_NOT, is_class = s->what == ETW_STEP_CLASS;
-        size_t takes = is_test ? 0 : s->what == ETW_STEP_NOT ? 1 : 2;
-        if (s->what >= ETW_STEP_WHATS || s->spare1 || s->spare2 || takes > deep)
+        const struct etw_filter_step *s = &steps[i];
+        int is_test = s->what < ETW_FILTER_NOT, is_class = s->what == ETW_FILTER_CLASS;
+        size_t takes = is_test ? 0 : s->what == ETW_FILTER_NOT ? 1 : 2;
+        if (s->what >= ETW_FILTER_WHATS || s->spare1 || s->spare2 || takes > deep)
             return 0;
-        if (is_test ? s->compare >= ETW_STEP_COMPARES : s->compare || s->value)
+        if (is_test ? s->compare >= ETW_FILTER_COMPARES : s->compare || s->value)
             return 0;
-        if (is_class && (s->value < 0 || s->value >= ETW_CLASSES || s->compare < ETW_STEP_EQ))
+        if (is_class && (s->value < 0 || s->value >= ETW_CLASSES || s->compare < ETW_FILTER_EQ))
             return 0;
         deep += 1 - takes;
-        if (deep > ETW_STEPS_DEEP)
+        if (deep > ETW_FILTER_DEEP)
             return 0;
     }
     return deep == 1;
 }
 
-static inline int etw_steps_measure(const struct etw_step *steps, size_t n)
+static inline int etw_filter_measures(const struct etw_filter_step *steps, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (steps[i].what == ETW_STEP_SIZE)
+        if (steps[i].what == ETW_FILTER_SIZE)
             return 1;
     return 0;
 }
@@ -324,7 +324,7 @@ ETW_SIZE(struct etw_batch, 56);
 ETW_SIZE(struct etw_section, 80);
 ETW_SIZE(struct etw_tally, 72);
 ETW_SIZE(struct etw_bucket, 8);
-ETW_SIZE(struct etw_step, 16);
+ETW_SIZE(struct etw_filter_step, 16);
 ETW_SIZE(struct etw_file, 24);
 ETW_SIZE(struct etw_block, 16);
 ETW_SIZE(struct etw_note, 24);

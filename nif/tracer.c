@@ -313,9 +313,10 @@ static enum etw_class class_of(ErlNifEnv *env, ERL_NIF_TERM exception)
     const ERL_NIF_TERM *parts;
     int n;
     unsigned class = 0;
-    if (enif_get_tuple(env, exception, &n, &parts) && n == 2)
-        while (class < ETW_CLASSES && classes[class] != parts[0])
-            class++;
+    if (!enif_get_tuple(env, exception, &n, &parts) || n != 2)
+        return ETW_CLASSES;
+    while (class < ETW_CLASSES && classes[class] != parts[0])
+        class++;
     return (enum etw_class)class;
 }
 

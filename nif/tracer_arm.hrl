@@ -10,7 +10,7 @@
 %% Request: #{probes => [Probe], procs => [Who], ports => [Who], flags => [atom], port_flags => [atom], kinds => Mask,
 %%            system => [{Event, Value}], seq_trace => boolean, allow_empty => boolean, unsafe => boolean, force => boolean,
 %%            tally => boolean, filter => Bin, mark => {First, Last}}
-%% filter: optional; which calls a tally counts (struct etw_step)
+%% filter: which calls a tally counts (struct etw_filter_step), <<>>: all
 %% mark: optional, for who arms again and again: every event of a match specification says whose it is, by the probe's id,
 %% which goes on meaning what it meant. The notice {armed, First} stands in the stream in front of the first event that
 %% answers the request, {armed, Last}, where that is another number, behind the last one that does not.

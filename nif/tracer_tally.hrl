@@ -3,7 +3,7 @@
 %% they need.
 
 -define(TALLY_MOST, 262144). % bytes of frames in one batch
--define(STEPS_MOST, 1024).   % bytes of a filter: ETW_STEPS_MOST of struct etw_step
+-define(FILTER_MOST, 1024).  % bytes of a filter: ETW_FILTER_MOST of struct etw_filter_step
 
 %% Not where some of the calls report results and others do not: then only the frames tell which is which.
 tally_begin(#{tally := true}, Returns, S = #s{tracer = State}) when State =/= fallback, Returns =/= some ->
@@ -13,7 +13,7 @@ tally_begin(_, _, S) -> tally_end(S).
 
 %% Of what is counted; set while nothing is traced. Without the NIF nothing is counted here, so nothing is filtered.
 tally_filter(_, #s{tracer = fallback}) -> ok;
-tally_filter(Steps, #s{tracer = State}) when is_binary(Steps), byte_size(Steps) =< ?STEPS_MOST ->
+tally_filter(Steps, #s{tracer = State}) when is_binary(Steps), byte_size(Steps) =< ?FILTER_MOST ->
     try gate(State, Steps) catch error:badarg -> wrong end;
 tally_filter(_, _) -> wrong.
 

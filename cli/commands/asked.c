@@ -386,20 +386,16 @@ uint64_t asked_kinds(const struct asked *p, uint64_t *ret_besides)
     return needs;
 }
 
-/* Of one expression; what is only measured leaves no names behind for frames that are sent. */
-static bool filter_of(const struct asked *p, const struct spec *s, const struct where *const *extra, size_t n, struct buf *ret)
+/* All that must hold for events of this expression. */
+static bool filter_of(const struct spec *s, const struct where *const *extra, size_t n, struct buf *ret)
 {
     const struct where **all = mem_alloc((s->nwhere + n + 1) * sizeof(*all));
-    bool ok = true;
 
-    if (s->nwhere)
-        memcpy(all, s->where, s->nwhere * sizeof(*all));
-    if (n)
-        memcpy(all + s->nwhere, extra, n * sizeof(*all));
-    if (s->nwhere + n)
-        ok = where_steps(all, s->nwhere + n, ret);
-    for (size_t i = 0; ok && i < p->count && where_steps_measure(buf_view(ret)); i++)
-        ok = !(p->specs[i]->flags & ~(unsigned)(SPEC_F_CALL | SPEC_F_ARITY)) && !probes_switches(p->specs[i]);
+    for (size_t i = 0; i < s->nwhere; i++)
+        all[i] = s->where[i];
+    for (size_t i = 0; i < n; i++)
+        all[s->nwhere + i] = extra[i];
+    bool ok = s->nwhere + n == 0 || where_steps(all, s->nwhere + n, ret);
     free(all);
     return ok;
 }
@@ -410,11 +406,14 @@ bool asked_filter(const struct asked *p, const struct where *const *extra, size_
     bool ok = true;
 
     for (size_t i = 0; ok && i < p->count; i++) {
-        buf_clear(&other);
-        ok = filter_of(p, p->specs[i], extra, n, i ? &other : ret_filter);
-        ok = ok && (!i || (other.len == ret_filter->len && (!other.len || !memcmp(other.data, ret_filter->data, other.len))));
+        struct buf *to = i ? &other : ret_filter;
+        buf_clear(to);
+        ok = filter_of(p->specs[i], extra, n, to) && to->len == ret_filter->len && (!to->len || !memcmp(to->data, ret_filter->data, to->len));
     }
     buf_release(&other);
+    /* What is measured defines names that are never sent, so no frames may be sent beside it. */
+    for (size_t i = 0; ok && i < p->count && where_steps_measure(buf_view(ret_filter)); i++)
+        ok = !(p->specs[i]->flags & ~(unsigned)(SPEC_F_CALL | SPEC_F_ARITY)) && !probes_switches(p->specs[i]);
     return ok;
 }
 

@@ -57,7 +57,7 @@ bool asked_arm(const struct asked *p, const struct what_opts *what, const struct
 
 /*
  * Whether the node can decide which calls are counted, by the `where` of the expressions and `extra` ones: it has one filter for
- * all of them. Appends it to *ret_filter; nothing: all calls are.
+ * all of them, which is put into *ret_filter; nothing: all calls are.
  */
 bool asked_filter(const struct asked *p, const struct where *const *extra, size_t n, struct buf *ret_filter);
 

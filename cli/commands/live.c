@@ -33,7 +33,7 @@ struct live {
     enum { BACK_NOT, BACK_CLOCK, BACK_ARMING } back[PEERS_MAX]; /* how far one is that came back */
     bool without[PEERS_MAX]; /* --cluster: nothing matches there */
     struct err empty;        /* and what the last of these said */
-    struct buf filter; /* of what the nodes count (struct etw_step) */
+    struct buf filter; /* of what the nodes count (struct etw_filter_step) */
     struct buf found; /* the records that a node defines, as text */
     int64_t until;        /* loop_now() time at which it stops, -1: none */
     int64_t gone_by;      /* once it is stopping */
@@ -265,7 +265,6 @@ static bool wants_figures(struct live *l)
     for (size_t i = 0; i < l->asked.count; i++)
         if (l->asked.specs[i]->kind != SPEC_CALL)
             return false;
-    buf_clear(&l->filter);
     if (!asked_filter(&l->asked, l->asked.wheres, filters, &l->filter))
         return false;
     l->run.filter = buf_view(&l->filter);

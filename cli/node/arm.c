@@ -236,7 +236,7 @@ void arm_finish(struct arm *a, struct buf *b)
     close_probe(a);
     if (!a->nprocs)
         arm_who(a, ARM_WHO_ALL, STR(""));
-    etf_map(b, (size_t)12 + (a->mark.first ? 1 : 0) + (a->filter.len ? 1 : 0));
+    etf_map(b, a->mark.first ? 14 : 13);
     put_list(b, "probes", &a->probes, a->nprobes);
     put_list(b, "procs", &a->procs, a->nprocs);
     put_list(b, "ports", &a->ports, a->nports);
@@ -250,10 +250,8 @@ void arm_finish(struct arm *a, struct buf *b)
     put_bool(b, "allow_empty", a->allow_empty);
     put_bool(b, "force", a->force);
     put_bool(b, "tally", a->tally);
-    if (a->filter.len) {
-        etf_atomz(b, "filter");
-        etf_bin(b, a->filter.data, a->filter.len);
-    }
+    etf_atomz(b, "filter");
+    etf_bin(b, a->filter.data, a->filter.len);
     if (a->mark.first) {
         etf_atomz(b, "mark");
         etf_tuple(b, 2);

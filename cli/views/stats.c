@@ -101,7 +101,7 @@ static void add_tally(struct stat *t, const uint8_t *at)
     t->max_ns = MAX(t->max_ns, tally.max_ns);
 }
 
-/* Or all that was counted is hidden by a filter. */
+/* Else a filter hides all that was counted. */
 static bool tally_shows(const uint8_t *at)
 {
     struct etw_tally tally;
@@ -115,10 +115,9 @@ void stats_event(struct stats *s, const struct event *e)
     const struct event_node *node = s->by_node ? e->node : NULL;
     struct stat *t;
 
-    if (e->tally && !tally_shows(e->tally))
-        return;
     if (e->tally) {
-        add_tally(e->fun ? get(s, node, e->fun, e->arity, ETW_CALL) : get(s, node, NULL, 0, 0), e->tally);
+        if (tally_shows(e->tally))
+            add_tally(e->fun ? get(s, node, e->fun, e->arity, ETW_CALL) : get(s, node, NULL, 0, 0), e->tally);
         return;
     }
     if (event_is_result(e)) {

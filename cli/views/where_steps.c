@@ -5,36 +5,36 @@
 #include "../../nif/etrace_wire.h"
 #include "../lang/functions.h"
 
-static void add(struct buf *to, enum etw_step_what what, enum etw_step_compare compare, int64_t value)
+static void add(struct buf *to, enum etw_filter_what what, enum etw_filter_compare compare, int64_t value)
 {
-    struct etw_step s = {.what = (uint8_t)what, .compare = (uint8_t)compare, .value = value};
+    struct etw_filter_step s = {.what = (uint8_t)what, .compare = (uint8_t)compare, .value = value};
 
     buf_add(to, &s, sizeof(s));
 }
 
 /* As it reads with its sides changed. */
-static enum etw_step_compare turned(enum etw_step_compare c)
+static enum etw_filter_compare turned(enum etw_filter_compare c)
 {
     switch (c) {
-    case ETW_STEP_GT: return ETW_STEP_LT;
-    case ETW_STEP_GE: return ETW_STEP_LE;
-    case ETW_STEP_LT: return ETW_STEP_GT;
-    case ETW_STEP_LE: return ETW_STEP_GE;
+    case ETW_FILTER_GT: return ETW_FILTER_LT;
+    case ETW_FILTER_GE: return ETW_FILTER_LE;
+    case ETW_FILTER_LT: return ETW_FILTER_GT;
+    case ETW_FILTER_LE: return ETW_FILTER_GE;
     default: return c;
     }
 }
 
-static bool comparison(int fn, enum etw_step_compare *ret)
+static bool comparison(int fn, enum etw_filter_compare *ret)
 {
     switch (fn) {
-    case FN_GT: *ret = ETW_STEP_GT; return true;
-    case FN_GE: *ret = ETW_STEP_GE; return true;
-    case FN_LT: *ret = ETW_STEP_LT; return true;
-    case FN_LE: *ret = ETW_STEP_LE; return true;
+    case FN_GT: *ret = ETW_FILTER_GT; return true;
+    case FN_GE: *ret = ETW_FILTER_GE; return true;
+    case FN_LT: *ret = ETW_FILTER_LT; return true;
+    case FN_LE: *ret = ETW_FILTER_LE; return true;
     case FN_EQ:
-    case FN_EQ_EXACT: *ret = ETW_STEP_EQ; return true;
+    case FN_EQ_EXACT: *ret = ETW_FILTER_EQ; return true;
     case FN_NE:
-    case FN_NE_EXACT: *ret = ETW_STEP_NE; return true;
+    case FN_NE_EXACT: *ret = ETW_FILTER_NE; return true;
     default: return false;
     }
 }
@@ -51,7 +51,7 @@ static bool class_of(term_t t, int64_t *ret)
     return false;
 }
 
-static bool test(const struct where *name, term_t constant, enum etw_step_compare c, struct buf *to)
+static bool test(const struct where *name, term_t constant, enum etw_filter_compare c, struct buf *to)
 {
     int64_t class;
 
@@ -60,12 +60,12 @@ static bool test(const struct where *name, term_t constant, enum etw_step_compar
     case WN_SIZE:
         if (constant->type != TERM_INT)
             return false;
-        add(to, name->name == WN_DUR ? ETW_STEP_DUR : ETW_STEP_SIZE, c, constant->integer);
+        add(to, name->name == WN_DUR ? ETW_FILTER_DUR : ETW_FILTER_SIZE, c, constant->integer);
         return true;
     case WN_CLASS:
-        if (c < ETW_STEP_EQ || !class_of(constant, &class))
+        if (c < ETW_FILTER_EQ || !class_of(constant, &class))
             return false;
-        add(to, ETW_STEP_CLASS, c, class);
+        add(to, ETW_FILTER_CLASS, c, class);
         return true;
     default:
         return false;
@@ -74,7 +74,7 @@ static bool test(const struct where *name, term_t constant, enum etw_step_compar
 
 static bool steps(const struct where *w, struct buf *to);
 
-static bool all_of(const struct where *const *items, size_t n, enum etw_step_what operator, struct buf *to)
+static bool all_of(const struct where *const *items, size_t n, enum etw_filter_what operator, struct buf *to)
 {
     for (size_t i = 0; i < n; i++) {
         if (!steps(items[i], to))
@@ -87,20 +87,20 @@ static bool all_of(const struct where *const *items, size_t n, enum etw_step_wha
 
 static bool steps(const struct where *w, struct buf *to)
 {
-    enum etw_step_compare c;
+    enum etw_filter_compare c;
 
-    if (w->type != WHERE_CALL || to->len > ETW_STEPS_MOST * sizeof(struct etw_step))
+    if (w->type != WHERE_CALL || to->len > ETW_FILTER_MOST * sizeof(struct etw_filter_step))
         return false;
     switch (w->name) {
     case FN_AND:
-    case FN_ANDALSO: return all_of(w->items, w->count, ETW_STEP_AND, to);
+    case FN_ANDALSO: return all_of(w->items, w->count, ETW_FILTER_AND, to);
     case FN_OR:
-    case FN_ORELSE: return all_of(w->items, w->count, ETW_STEP_OR, to);
-    case FN_XOR: return w->count == 2 && all_of(w->items, w->count, ETW_STEP_XOR, to);
+    case FN_ORELSE: return all_of(w->items, w->count, ETW_FILTER_OR, to);
+    case FN_XOR: return w->count == 2 && all_of(w->items, w->count, ETW_FILTER_XOR, to);
     case FN_NOT:
         if (w->count != 1 || !steps(w->items[0], to))
             return false;
-        add(to, ETW_STEP_NOT, 0, 0);
+        add(to, ETW_FILTER_NOT, 0, 0);
         return true;
     default: break;
     }
@@ -113,9 +113,9 @@ static bool steps(const struct where *w, struct buf *to)
 }
 
 /* The steps of a text that may lie anywhere in memory; 0: too many, or half a step. */
-static size_t copied(struct str text, struct etw_step *ret)
+static size_t copied(struct str text, struct etw_filter_step *ret)
 {
-    if (text.len % sizeof(*ret) || text.len > ETW_STEPS_MOST * sizeof(*ret))
+    if (text.len % sizeof(*ret) || text.len > ETW_FILTER_MOST * sizeof(*ret))
         return 0;
     if (text.len)
         memcpy(ret, text.at, text.len);
@@ -124,14 +124,14 @@ static size_t copied(struct str text, struct etw_step *ret)
 
 bool where_steps(const struct where *const *wheres, size_t n, struct buf *ret_steps)
 {
-    struct etw_step s[ETW_STEPS_MOST];
+    struct etw_filter_step s[ETW_FILTER_MOST];
 
-    return all_of(wheres, n, ETW_STEP_AND, ret_steps) && etw_steps_valid(s, copied(buf_view(ret_steps), s));
+    return all_of(wheres, n, ETW_FILTER_AND, ret_steps) && etw_filter_valid(s, copied(buf_view(ret_steps), s));
 }
 
 bool where_steps_measure(struct str text)
 {
-    struct etw_step s[ETW_STEPS_MOST];
+    struct etw_filter_step s[ETW_FILTER_MOST];
 
-    return etw_steps_measure(s, copied(text, s));
+    return etw_filter_measures(s, copied(text, s));
 }

@@ -1,6 +1,6 @@
 /*
  * A `where` as the node can decide it: tests of a call's duration, class and size against constants, with and, or, xor, not.
- * The steps (struct etw_step) say what where.h says of the same event, where durations differ by nothing but the precision
+ * The steps (struct etw_filter_step) say what where.h says of the same event, where durations differ by nothing but the precision
  * of the clocks.
  */
 #ifndef ETRACE_WHERE_STEPS_H

@@ -63,7 +63,7 @@ FAILING='[work:caught(C, R) || C <- [error, exit, throw, error], R <- lists:seq(
     assert_equal "$counted_totals" '3 events · 5 filtered · 0 dropped · 0 truncated · 0 incomplete'
     same_by_events "$workload" 'work:pair/2 | work:blob/1 -> return where dur > 1min or size > 500'
     assert_equal "$counted" $'work:blob/1 2 0 timed\nwork:pair/2 3 0 timed'
-    same_by_events "$workload" 'work:pair/2 -> caller where size > 0.9kB'
+    same_by_events "$workload" 'work:pair/2 -> caller where size > 0.75kB'
     assert_equal "$counted" 'work:pair/2 3 0 untimed'
 }
 

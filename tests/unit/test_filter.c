@@ -273,57 +273,57 @@ static void test_decides(void)
     ok(!decides("dur > 5ms andalso args[1] == 1"), "not arguments");
     ok(!decides("dur / 2 > 5ms"), "not arithmetic");
     ok(!decides("text =~ \"x\""), "not patterns");
-    for (int i = 0; i < ETW_STEPS_DEEP; i++)
+    for (int i = 0; i < ETW_FILTER_DEEP; i++)
         buf_puts(&deep, "(dur > 5ms orelse ");
     buf_puts(&deep, "dur > 6ms");
-    for (int i = 0; i < ETW_STEPS_DEEP; i++)
+    for (int i = 0; i < ETW_FILTER_DEEP; i++)
         buf_char(&deep, ')');
     ok(!decides(buf_cstr(&deep)), "not what is too deep");
     buf_clear(&deep);
     buf_puts(&deep, "dur > 5ms");
-    for (int i = 0; i < ETW_STEPS_MOST; i++)
+    for (int i = 0; i < ETW_FILTER_MOST; i++)
         buf_puts(&deep, " orelse dur > 5ms");
     ok(!decides(buf_cstr(&deep)), "not what is too long");
     buf_release(&deep);
 }
 
-static bool takes(const struct etw_step *steps, size_t n)
+static bool takes(const struct etw_filter_step *steps, size_t n)
 {
     return filter_set((const uint8_t *)steps, n * sizeof(*steps));
 }
 
-#define TAKES(...) takes((const struct etw_step[]){__VA_ARGS__}, sizeof((const struct etw_step[]){__VA_ARGS__}) / sizeof(struct etw_step))
-#define TEST {.what = ETW_STEP_DUR, .compare = ETW_STEP_GE, .value = 7}
+#define TAKES(...) takes((const struct etw_filter_step[]){__VA_ARGS__}, sizeof((const struct etw_filter_step[]){__VA_ARGS__}) / sizeof(struct etw_filter_step))
+#define TEST {.what = ETW_FILTER_DUR, .compare = ETW_FILTER_GE, .value = 7}
 
 static void test_hostile(void)
 {
-    struct etw_step many[ETW_STEPS_MOST + 1];
+    struct etw_filter_step many[ETW_FILTER_MOST + 1];
     uint8_t bytes[sizeof(many)];
     unsigned taken = 0;
 
     ok(TAKES(TEST), "one test");
     ok(!TAKES(TEST, TEST), "two values");
-    ok(!TAKES({.what = ETW_STEP_NOT}), "no operand");
-    ok(!TAKES(TEST, {.what = ETW_STEP_AND}), "half the operands");
-    ok(!TAKES({.what = ETW_STEP_WHATS, .value = 1}), "no such step");
-    ok(!TAKES({.what = ETW_STEP_DUR, .compare = ETW_STEP_COMPARES}), "no such comparison");
-    ok(!TAKES({.what = ETW_STEP_CLASS, .compare = ETW_STEP_EQ, .value = ETW_CLASSES}), "no such class");
-    ok(!TAKES({.what = ETW_STEP_CLASS, .compare = ETW_STEP_EQ, .value = -1}), "a class below them");
-    ok(!TAKES({.what = ETW_STEP_CLASS, .compare = ETW_STEP_GT}), "classes have no order");
-    ok(!TAKES(TEST, {.what = ETW_STEP_NOT, .compare = 1}), "an operator that compares");
-    ok(!TAKES({.what = ETW_STEP_DUR, .spare1 = 1}) && !TAKES({.what = ETW_STEP_DUR, .spare2 = 1}), "what must be 0");
-    for (size_t i = 0; i <= ETW_STEPS_MOST; i++)
-        many[i] = (struct etw_step){.what = i % 2 ? ETW_STEP_AND : ETW_STEP_SIZE};
-    ok(!takes(many, ETW_STEPS_MOST + 1), "too many");
-    for (size_t i = 0; i <= ETW_STEPS_MOST; i++)
-        many[i] = (struct etw_step){.what = i <= ETW_STEPS_DEEP ? ETW_STEP_SIZE : ETW_STEP_AND};
-    ok(!takes(many, 2 * ETW_STEPS_DEEP + 1), "too deep");
+    ok(!TAKES({.what = ETW_FILTER_NOT}), "no operand");
+    ok(!TAKES(TEST, {.what = ETW_FILTER_AND}), "half the operands");
+    ok(!TAKES({.what = ETW_FILTER_WHATS, .value = 1}), "no such step");
+    ok(!TAKES({.what = ETW_FILTER_DUR, .compare = ETW_FILTER_COMPARES}), "no such comparison");
+    ok(!TAKES({.what = ETW_FILTER_CLASS, .compare = ETW_FILTER_EQ, .value = ETW_CLASSES}), "no such class");
+    ok(!TAKES({.what = ETW_FILTER_CLASS, .compare = ETW_FILTER_EQ, .value = -1}), "a class below them");
+    ok(!TAKES({.what = ETW_FILTER_CLASS, .compare = ETW_FILTER_GT}), "classes have no order");
+    ok(!TAKES(TEST, {.what = ETW_FILTER_NOT, .compare = 1}), "an operator that compares");
+    ok(!TAKES({.what = ETW_FILTER_DUR, .spare1 = 1}) && !TAKES({.what = ETW_FILTER_DUR, .spare2 = 1}), "what must be 0");
+    for (size_t i = 0; i <= ETW_FILTER_MOST; i++)
+        many[i] = (struct etw_filter_step){.what = i % 2 ? ETW_FILTER_AND : ETW_FILTER_SIZE};
+    ok(!takes(many, ETW_FILTER_MOST + 1), "too many");
+    for (size_t i = 0; i <= ETW_FILTER_MOST; i++)
+        many[i] = (struct etw_filter_step){.what = i <= ETW_FILTER_DEEP ? ETW_FILTER_SIZE : ETW_FILTER_AND};
+    ok(!takes(many, 2 * ETW_FILTER_DEEP + 1), "too deep");
     ok(!filter_set((const uint8_t *)many, sizeof(*many) - 1), "half a step");
     ok(filter_result(0, 7, ETW_CLASSES) && !filter_result(0, 6, ETW_CLASSES), "what is refused changes nothing");
     for (unsigned i = 0; i < 2000000; i++) {
-        size_t n = below(4) * sizeof(struct etw_step);
+        size_t n = below(4) * sizeof(struct etw_filter_step);
         for (size_t k = 0; k < n; k++) /* mostly bytes that could be one */
-            bytes[k] = (uint8_t)(k % sizeof(struct etw_step) < 2 ? below(8) : k % sizeof(struct etw_step) == 8 ? below(4) : below(64) == 0);
+            bytes[k] = (uint8_t)(k % sizeof(struct etw_filter_step) < 2 ? below(8) : k % sizeof(struct etw_filter_step) == 8 ? below(4) : below(64) == 0);
         if (filter_set(bytes, n)) {
             taken++;
             filter_call(below(1000), below(2));
