@@ -34,13 +34,15 @@ void json_escape_tail(struct buf *to, size_t from)
     if (likely(!more))
         return;
     buf_room(to, more);
-    char *read = to->data + to->len, *write = read + more;
     to->len += more;
-    while (write > read) {
-        char c = *--read;
-        *--write = c;
-        if (c == '"' || c == '\\')
-            *--write = '\\';
+    for (char *end = to->data + to->len - more; more; more--) { /* what stands behind the last escape moves once */
+        char *run = end;
+        while (run[-1] != '"' && run[-1] != '\\')
+            run--;
+        memmove(run + more, run, (size_t)(end - run));
+        end = run - 1;
+        end[more] = *end;
+        end[more - 1] = '\\';
     }
 }
 

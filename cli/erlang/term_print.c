@@ -92,31 +92,44 @@ void print_safe(struct buf *to, struct str text)
 static bool is_reserved(struct str s)
 {
     static const char *const words[] = {
-        "after", "and", "andalso", "band", "begin", "bnot", "bor", "bsl", "bsr", "bxor", "case", "catch", "cond", "div",
-        "else", "end", "fun", "if", "let", "maybe", "not", "of", "or", "orelse", "receive", "rem", "try", "when", "xor",
+        [2] = "if of or",
+        [3] = "and bor bsl bsr div end fun let not rem try xor",
+        [4] = "band bnot bxor case cond else when",
+        [5] = "after begin catch maybe",
+        [6] = "orelse",
+        [7] = "andalso receive",
     };
 
-    for (size_t i = 0; i < ARRAY_LEN(words); i++)
-        if (strlen(words[i]) == s.len && !memcmp(words[i], s.at, s.len))
+    if (s.len >= ARRAY_LEN(words) || !words[s.len])
+        return false;
+    for (const char *at = words[s.len];; at += s.len + 1) {
+        if (*at == *s.at && !memcmp(at, s.at, s.len))
             return true;
-    return false;
+        if (!at[s.len])
+            return false;
+    }
 }
 
 bool erlang_atom_is_plain(struct str raw)
 {
+    enum { FIRST = 1, LATER = 2 };
+    static const uint8_t plain[128] = {
+        ['a' ... 'z'] = FIRST | LATER, ['A' ... 'Z'] = LATER, ['0' ... '9'] = LATER, ['_'] = LATER, ['@'] = LATER,
+    };
     const char *at = raw.at, *end;
+    uint8_t where = FIRST;
 
     if (!raw.len)
         return false;
-    end = at + raw.len;
-    for (bool first = true; at < end; first = false) {
+    for (end = at + raw.len; at < end; where = LATER) {
+        if (likely((unsigned char)*at < 128)) {
+            if (!(plain[(unsigned char)*at++] & where))
+                return false;
+            continue;
+        }
         uint32_t c = utf8_next(&at, end);
-        if ((c >= 'a' && c <= 'z') || (c >= 0xdf && c <= 0xff && c != 0xf7))
-            continue;
-        if (!first && ((c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '@' ||
-                       (c >= 0xc0 && c <= 0xde && c != 0xd7)))
-            continue;
-        return false;
+        if ((c < 0xdf || c > 0xff || c == 0xf7) && (where == FIRST || c < 0xc0 || c > 0xde || c == 0xd7))
+            return false;
     }
     return !is_reserved(raw);
 }
@@ -404,10 +417,11 @@ static const uint8_t *print(struct buf *to, const struct term_env *env, const ui
             p += smalls[tag][3];
             at++;
         } else if (tag <= ETW_T_INT64) {
-            int64_t v = 0;
-            wire_int(at, &v);
-            p = print_digits(p, v);
-            at = wire_token(at);
+            unsigned bytes = 2u << (tag - ETW_T_INT16);
+            p = print_digits(p, bytes == 2   ? (int16_t)wire_u16(at + 1)
+                                : bytes == 4 ? (int32_t)wire_u32(at + 1)
+                                             : (int64_t)wire_u64(at + 1));
+            at += 1 + bytes;
         } else if (tag == ETW_T_ATOM && env->atoms->table[wire_u16(at + 1)].erl_len <= 16) {
             const struct wire_atom *a = &env->atoms->table[wire_u16(at + 1)];
             memcpy(p, a->erl, 16); /* a fixed size needs no call */

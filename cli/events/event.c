@@ -24,6 +24,7 @@ const struct tracee *event_who(const struct event *e, uint64_t tracee)
 struct kept {
     struct event event;
     struct tracee who;
+    size_t size; /* of the memory */
     uint8_t bytes[];
 };
 
@@ -41,33 +42,33 @@ static const uint8_t *moved(const uint8_t *at, struct wire from, struct wire to)
     return t;
 }
 
-struct event *event_keep(const struct event *e, size_t max, size_t *ret_bytes)
+struct event *event_keep(const struct event *e, size_t max, struct event *spare, size_t *ret_bytes)
 {
-    struct buf terms = {0}, ms = {0};
-    struct kept *k = NULL;
+    struct buf b = {.data = (char *)spare, .cap = spare ? ((struct kept *)(void *)spare)->size : 0};
+    struct kept *k;
 
-    if (wire_copy(&terms, &e->env, e->terms, max) && wire_copy(&ms, &e->env, e->ms, max)) {
-        *ret_bytes = sizeof(*k) + terms.len + ms.len;
-        k = mem_alloc(*ret_bytes);
-        k->event = *e;
-        k->who = *e->who;
-        k->event.who = &k->who;
-        k->event.env.atoms = NULL;
-        k->event.call = NULL;
-        if (terms.len)
-            memcpy(k->bytes, terms.data, terms.len);
-        if (ms.len)
-            memcpy(k->bytes + terms.len, ms.data, ms.len);
-        k->event.terms = (struct wire){k->bytes, k->bytes + terms.len};
-        k->event.ms = (struct wire){k->bytes + terms.len, k->bytes + terms.len + ms.len};
-        k->event.caller = moved(e->caller, e->ms, k->event.ms);
-        k->event.stack = moved(e->stack, e->ms, k->event.ms);
-        k->event.dump = moved(e->dump, e->ms, k->event.ms);
-        k->event.user = moved(e->user, e->ms, k->event.ms);
-        k->event.sender = moved(e->sender, e->ms, k->event.ms);
-        k->event.sender_node = moved(e->sender_node, e->ms, k->event.ms);
+    buf_room(&b, sizeof(*k));
+    b.len = sizeof(*k);
+    bool good = wire_copy(&b, &e->env, e->terms, max);
+    size_t ms = b.len;
+    if (!good || !wire_copy(&b, &e->env, e->ms, max)) {
+        buf_release(&b);
+        return NULL;
     }
-    buf_release(&terms);
-    buf_release(&ms);
-    return k ? &k->event : NULL;
+    k = (struct kept *)(void *)b.data;
+    k->size = *ret_bytes = b.cap;
+    k->event = *e;
+    k->who = *e->who;
+    k->event.who = &k->who;
+    k->event.env.atoms = NULL;
+    k->event.call = NULL;
+    k->event.terms = (struct wire){k->bytes, (const uint8_t *)b.data + ms};
+    k->event.ms = (struct wire){k->event.terms.end, (const uint8_t *)b.data + b.len};
+    k->event.caller = moved(e->caller, e->ms, k->event.ms);
+    k->event.stack = moved(e->stack, e->ms, k->event.ms);
+    k->event.dump = moved(e->dump, e->ms, k->event.ms);
+    k->event.user = moved(e->user, e->ms, k->event.ms);
+    k->event.sender = moved(e->sender, e->ms, k->event.ms);
+    k->event.sender_node = moved(e->sender_node, e->ms, k->event.ms);
+    return &k->event;
 }

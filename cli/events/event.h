@@ -125,9 +125,10 @@ static inline bool event_shows_arg(const struct event *e, unsigned index)
 
 /*
  * A copy that needs nothing of the batch and the tables it came from (funs and nodes live as long as the pipeline); the
- * caller frees it with free(). NULL when it would be larger than `max` bytes. *ret_bytes is its size.
+ * caller frees it with free(). NULL when its terms are larger than `max` bytes. *ret_bytes is its size. `spare` is NULL or a
+ * copy that nobody needs any more: its memory is used again, or freed.
  */
-struct event *event_keep(const struct event *e, size_t max, size_t *ret_bytes);
+struct event *event_keep(const struct event *e, size_t max, struct event *spare, size_t *ret_bytes);
 
 /* What is known of another process or port of the event's node; NULL when nothing. */
 const struct tracee *event_who(const struct event *e, uint64_t tracee);

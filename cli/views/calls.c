@@ -9,6 +9,7 @@
 #define PROCESSES (1u << 18)
 #define LOOK 4096 /* calls of a stack that are looked through for the one that a result belongs to */
 #define KEEP_ONE ((size_t)64 << 10) /* a larger call is not kept itself */
+#define SPARES 64 /* copies whose memory waits for the next ones */
 
 /* An open call. `up` and `down` are its neighbours on the stack of its process, `older` and `newer` those in time. */
 struct open_call {
@@ -91,6 +92,8 @@ struct calls {
     uint64_t incomplete;
     struct event_call result; /* of the last event */
     struct event *result_kept;
+    struct event *spares[SPARES];
+    size_t nspares;
     uint32_t last; /* the call pushed by the last event */
 };
 
@@ -117,6 +120,8 @@ void calls_free(struct calls *c)
     for (uint32_t i = c->oldest; i != NONE; i = c->open[i].newer)
         free(c->open[i].kept);
     free(c->result_kept);
+    while (c->nspares)
+        free(c->spares[--c->nspares]);
     free(c->open);
     free(c->processes);
     free(c->buckets);
@@ -197,10 +202,18 @@ static void leave(struct calls *c, uint32_t i)
 
 /* ---- open calls ---- */
 
+static void spare(struct calls *c, struct event *kept)
+{
+    if (kept && c->nspares < SPARES)
+        c->spares[c->nspares++] = kept;
+    else
+        free(kept);
+}
+
 static void drop_kept(struct calls *c, struct open_call *o)
 {
     c->kept_bytes -= o->kept_bytes;
-    free(o->kept);
+    spare(c, o->kept);
     o->kept = NULL;
     o->kept_bytes = 0;
 }
@@ -303,7 +316,10 @@ static void push(struct calls *c, struct event *e, bool perhaps)
     c->newest = i;
     c->count++;
     c->last = i;
-    if (c->o.keep && (c->open[i].kept = event_keep(e, KEEP_ONE, &bytes))) {
+    if (!c->o.keep)
+        return;
+    c->open[i].kept = event_keep(e, KEEP_ONE, c->nspares ? c->spares[--c->nspares] : NULL, &bytes);
+    if (c->open[i].kept) {
         c->open[i].kept_bytes = (uint32_t)bytes;
         c->kept_bytes += bytes;
         while (c->kept_bytes > c->o.keep_bytes && c->oldest != i)
@@ -415,7 +431,7 @@ void calls_event(struct calls *c, struct event *e)
     uint32_t p;
 
     if (c->result_kept) {
-        free(c->result_kept);
+        spare(c, c->result_kept);
         c->result_kept = NULL;
     }
     c->last = NONE;

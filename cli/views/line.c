@@ -118,14 +118,19 @@ void line_call(struct buf *to, const struct event *e, const struct printer *p, e
 
 /* ---- functions inside of terms ---- */
 
-static bool read_text(const uint8_t *at, struct buf *text)
+/* Text in a list: where it stands, if that is ASCII, or else put into `text`. */
+static bool read_text(const uint8_t *at, struct buf *text, struct str *ret)
 {
     int64_t v;
 
     buf_clear(text);
     if (*at == ETW_T_STRING) {
-        for (size_t i = 0; i < wire_u16(at + 1); i++)
+        size_t len = wire_u16(at + 1), ascii = 0;
+        while (ascii < len && at[3 + ascii] < 0x80)
+            ascii++;
+        for (size_t i = 0; i < len && ascii < len; i++)
             buf_utf8(text, at[3 + i]);
+        *ret = ascii < len ? buf_view(text) : (struct str){(const char *)at + 3, len};
         return true;
     }
     if (!wire_list(&at))
@@ -135,25 +140,19 @@ static bool read_text(const uint8_t *at, struct buf *text)
             return false;
         buf_utf8(text, (uint32_t)v);
     }
+    *ret = buf_view(text);
     return true;
 }
 
-static void read_place(const struct event *e, const uint8_t *file, const uint8_t *line, struct line_mfa *ret,
-                       struct buf *text)
+static void read_place(const uint8_t *file, const uint8_t *line, struct line_mfa *ret, struct buf *text)
 {
     struct str raw;
     uint64_t size;
 
     if (!wire_int(line, &ret->line) || ret->line <= 0)
         return;
-    if (wire_bin(file, &raw, &size)) {
-        buf_clear(text);
-        buf_str(text, raw);
-    } else if (!read_text(file, text)) {
-        return;
-    }
-    (void)e;
-    ret->file = buf_view(text);
+    if (wire_bin(file, &raw, &size) || read_text(file, text, &raw))
+        ret->file = raw;
 }
 
 /* [{file,F},{line,L}] of a stack trace */
@@ -171,7 +170,7 @@ static void read_location(const struct event *e, const uint8_t *at, struct line_
             line = wire_skip(first);
     }
     if (file && line)
-        read_place(e, file, line, ret, text);
+        read_place(file, line, ret, text);
 }
 
 bool line_read_mfa(const struct event *e, const uint8_t *at, struct line_mfa *ret, struct buf *file)
@@ -199,7 +198,7 @@ bool line_read_mfa(const struct event *e, const uint8_t *at, struct line_mfa *re
         list = p;
         const uint8_t *first;
         if (wire_tuple(p, &arity, &first) == 2 && arity == 2)
-            read_place(e, first, wire_skip(first), ret, file);
+            read_place(first, wire_skip(first), ret, file);
         else if (*p != ETW_T_STRING && wire_list(&list))
             read_location(e, list, ret, file);
     }

@@ -31,7 +31,7 @@ struct line_mfa {
     struct str module, function;
     int64_t arity;         /* -1: args */
     const uint8_t *args;   /* a list; NULL: arity */
-    struct str file;       /* valid until the next call; empty: not known */
+    struct str file;       /* of the event, or in the buffer; empty: not known */
     int64_t line;
 };
 struct str line_base_name(struct str path);

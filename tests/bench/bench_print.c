@@ -1,14 +1,15 @@
 /*
  * How fast batches become text: decodes and prints the same batches over and over, from memory to nowhere.
  *
- *     bench_print VIEW [w1|w3|FILE.etr] [MILLIONS] [BATCHES]
+ *     bench_print VIEW [w1|w3|w4|FILE.etr] [MILLIONS] [BATCHES]
  *
- * Of BATCHES (32) of 8000 events each, over and over until MILLIONS (10) are shown. w1: calls w:f(N, {some,tuple,[1,2,3]}) of one process; w3: sends and receives of two. Prints events and bytes a second.
+ * Of BATCHES (32) of 8000 events each, over and over until MILLIONS (10) are shown. What w1, w3 and w4 are says
+ * tests/unit/workloads.h; in w4 results are paired with their calls. Prints events and bytes a second.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../unit/framewriter.h"
+#include "../unit/workloads.h"
 #include "events/recfile.h"
 #include "ground/mem.h"
 #include "views/pipeline.h"
@@ -36,40 +37,24 @@ static void keep(struct batches *b, struct str bytes)
     b->items[b->n++] = (struct str){mem_strndup(bytes.at, bytes.len), bytes.len};
 }
 
-static void synthetic(struct batches *b, int batches, bool messages)
+static void synthetic(struct batches *b, int batches, const struct workload *what)
 {
     struct fw w = {0};
     uint64_t tick = 1000000;
 
     fw_begin(&w);
     fw_hello(&w, tick, "bench@localhost");
-    for (int batch = 0; batch < batches; batch++) {
-        fw_ring(&w, 1);
-        for (int i = 0; i < 8000; i++, tick += 200) {
-            if (messages) {
-                fw_frame(&w, i & 1 ? ETW_RECEIVE : ETW_SEND, tick, 84 + (uint64_t)(i >> 1 & 1));
-                if (!(i & 1))
-                    fw_pid(&w, 84 + (uint64_t)(~i >> 1 & 1));
-                fw_tuple(&w, 2);
-                fw_atom(&w, "ping");
-                fw_int(&w, i);
-            } else {
-                fw_call(&w, tick, 84, "w", "f", 2);
-                fw_int(&w, 1000000 + i);
-                fw_tuple(&w, 3);
-                fw_atom(&w, "some");
-                fw_atom(&w, "tuple");
-                fw_tag(&w, ETW_T_LIST);
-                fw_int(&w, 1);
-                fw_int(&w, 2);
-                fw_int(&w, 3);
-                fw_tag(&w, ETW_T_END);
-            }
-            fw_frame_end(&w);
-        }
-        keep(b, fw_batch(&w, tick, (int64_t)tick, tick, batch == batches - 1 ? ETW_BATCH_LAST : 0));
-    }
+    for (int i = 0; i < batches; i++)
+        keep(b, workload_batch(&w, what, &tick, 8000, i == batches - 1 ? ETW_BATCH_LAST : 0));
     fw_release(&w);
+}
+
+static const struct workload *workload_by_name(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(workloads); i++)
+        if (!strcmp(workloads[i].name, name))
+            return &workloads[i];
+    return NULL;
 }
 
 static void recorded(struct batches *b, const char *path)
@@ -100,16 +85,22 @@ int main(int argc, char **argv)
     struct batches b = {0};
     struct err e = {0};
 
-    if (!strcmp(what, "w1") || !strcmp(what, "w3"))
-        synthetic(&b, argc > 4 ? atoi(argv[4]) : 32, what[1] == '3');
+    if (workload_by_name(what))
+        synthetic(&b, argc > 4 ? atoi(argv[4]) : 32, workload_by_name(what));
     else
         recorded(&b, what);
     if (!type || !b.n) {
-        fprintf(stderr, "usage: bench_print VIEW [w1|w3|FILE.etr] [MILLIONS] [BATCHES]\n");
+        fprintf(stderr, "usage: bench_print VIEW [w1|w3|w4|FILE.etr] [MILLIONS] [BATCHES]\n");
         return 2;
     }
     struct view v = {.type = type, .look = {.time = TIME_UTC}, .write = count};
     struct pipeline *p = pipeline_new(&(struct pipeline_options){.views = &v, .nviews = 1}, &e);
+    if (!strcmp(what, "w4")) {
+        struct buf asked = {0};
+        recfile_spec_add(&asked, "expr", (struct str){"w:handle_call/3 -> return", 25});
+        pipeline_item(p, &(struct source_item){.type = SOURCE_SPECS, .bytes = buf_view(&asked)}, &e);
+        buf_release(&asked);
+    }
     double begin = now();
     while (pipeline_totals(p)->shown < want) {
         for (size_t i = 0; i < b.n; i++) {

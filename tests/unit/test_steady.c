@@ -1,0 +1,98 @@
+/* In the steady state an event costs no allocation, and no memory: once a workload is known, more of it asks for none. */
+#include "pipetest.h"
+#include "workloads.h"
+
+/* The linker sends every allocation of the program and its libraries here (tests/meson.build). */
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *old, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *old, size_t size);
+
+static unsigned long allocations;
+
+void *__wrap_malloc(size_t size)
+{
+    allocations++;
+    return __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    allocations++;
+    return __real_calloc(n, size);
+}
+
+void *__wrap_realloc(void *old, size_t size)
+{
+    allocations++;
+    return __real_realloc(old, size);
+}
+
+#define EVENTS 600 /* of a batch */
+
+static uint64_t bytes_out;
+
+static bool drop(void *output, struct buf *bytes)
+{
+    (void)output;
+    bytes_out += bytes->len;
+    bytes->len = 0;
+    return true;
+}
+
+static unsigned long feed(struct pipeline *p, struct fw *w, const struct workload *what, uint64_t *tick, int batches)
+{
+    unsigned long sum = 0;
+    struct err e;
+
+    for (int i = 0; i < batches; i++) {
+        struct str batch = workload_batch(w, what, tick, EVENTS, 0);
+        unsigned long before = allocations;
+        pipeline_batch(p, 0, batch, &e);
+        pipeline_flush(p);
+        sum += allocations - before;
+    }
+    return sum;
+}
+
+static void steady(const char *view, const struct workload *what, const struct grep *grep)
+{
+    const struct spec *spec = pt_spec("w", "_", -1, ACT_RETURN);
+    struct view v = {.type = sink_by_name(view), .look = {.time = TIME_UTC}, .write = drop};
+    struct err e;
+    struct pipeline *p = pipeline_new(&(struct pipeline_options){.views = &v, .nviews = 1, .specs = &spec, .nspecs = 1,
+                                                                 .greps = grep, .ngreps = grep ? 1 : 0,
+                                                                 .max_calls = 1000}, &e);
+    struct fw w = {0};
+    uint64_t tick = 1000000;
+
+    fw_begin(&w);
+    fw_hello(&w, tick, "n@h");
+    feed(p, &w, what, &tick, 10);
+    unsigned long first = feed(p, &w, what, &tick, 10), second = feed(p, &w, what, &tick, 20);
+    uint64_t shown = pipeline_totals(p)->shown;
+    ok(shown == 40 * EVENTS && !first && !second, "%s %s%s: no allocation for an event", view, what->name, grep ? " --grep" : "");
+    if (shown != 40 * EVENTS || first || second)
+        printf("# %llu shown; %lu allocations for %d events, %lu for %d\n", (unsigned long long)shown, first, 10 * EVENTS,
+               second, 20 * EVENTS);
+    pipeline_end(p);
+    pipeline_free(p);
+    fw_release(&w);
+    pt_spec_free(spec);
+}
+
+int main(void)
+{
+    static const char *const views[] = {"text", "json", "csv", "tree", "summary", "hist", "folded", "flame", "record"};
+    const struct grep grep = {.regex = "[a-z]"};
+
+    for (size_t i = 0; i < ARRAY_LEN(workloads); i++) {
+        for (size_t k = 0; k < ARRAY_LEN(views); k++)
+            steady(views[k], &workloads[i], NULL);
+        steady("text", &workloads[i], &grep);
+    }
+    ok(bytes_out > 0, "something was written");
+    return tap_end();
+}
