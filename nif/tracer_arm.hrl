@@ -230,13 +230,19 @@ plan(Modules, Over, Scope, Default) ->
         Has = maps:from_list(Wanted),
         Others = [{MFA, false} || {F, A} <- listed(M, Scope), MFA <- [{M, F, A}], not is_map_key(MFA, Has)],
         All = Wanted ++ Others,
-        Singles = fun(Now) -> [Step || Step = {_, Ms} <- All, Ms =/= Now] end,
+        Named = maps:values(maps:groups_from_list(fun({{_, F, _}, _}) -> F end, All)),
+        Singles = fun(Now) -> [Step || Same <- Named, Step = {_, Ms} <- alike(Same), Ms =/= Now] end,
         Plain = Singles(Default),
         Mine = common([Ms || {_, Ms} <- All]),
         Whole = [{{M, '_', '_'}, Mine} | Singles(Mine)],
         Best = case length(Whole) < length(Plain) of true -> Whole; false -> Plain end,
         {N + length(Best), lists:reverse(Best, Steps)}
     end, {0, []}, Over).
+
+%% One call serves all functions of a name that are to change alike, as the two module_info of every module.
+alike(Same = [{{M, F, _}, Ms}, _ | _]) ->
+    case [Other || Other = {_, X} <- Same, X =/= Ms] of [] -> [{{M, F, '_'}, Ms}]; _ -> Same end;
+alike(One) -> One.
 
 common(List) ->
     Counts = lists:foldl(fun(X, Acc) -> Acc#{X => maps:get(X, Acc, 0) + 1} end, #{}, List),
