@@ -318,13 +318,23 @@ plan(Wanted, Already, Over, Scope, Default) ->
         Has = maps:from_list(maps:get(M, Already, [])),
         None = maps:from_keys([{M, F, A} || {F, A} <- listed(M, Scope)] ++ maps:keys(Has), false),
         All = maps:to_list(maps:merge(None, maps:from_list(Want))),
-        Plain = [Step || Step = {MFA, Ms} <- All, Ms =/= maps:get(MFA, Has, Default)],
+        Named = maps:values(maps:groups_from_list(fun({{_, F, _}, _}) -> F end, All)),
+        Plain = lists:flatmap(fun(Same) -> alike(Same, Has, Default) end, Named),
         Mine = common([Ms || {_, Ms} <- All]),
-        Whole = [{{M, '_', '_'}, Mine} | [Step || Step = {_, Ms} <- All, Ms =/= Mine]],
+        Whole = [{{M, '_', '_'}, Mine} | lists:flatmap(fun(Same) -> alike(Same, #{}, Mine) end, Named)],
         Kept = [Ms || {MFA, Ms} <- All, is_map_key(MFA, Has), Ms =/= Mine, Ms =/= false],
         Best = case length(Whole) < length(Plain) andalso Kept =:= [] of true -> Whole; false -> Plain end,
         {N + length(Best), lists:reverse(Best, Steps)}
     end, {0, []}, Over).
+
+%% The functions of a name that are to have something else. Where all of them are, and all the same, one call serves, as for the
+%% two module_info of every module.
+alike(Same, Has, Default) ->
+    Steps = [Step || Step = {MFA, Ms} <- Same, Ms =/= maps:get(MFA, Has, Default)],
+    case {Steps, lists:usort([Ms || {_, Ms} <- Steps])} of
+        {[{{M, F, _}, _}, _ | _], [Ms]} when length(Steps) =:= length(Same) -> [{{M, F, '_'}, Ms}];
+        _ -> Steps
+    end.
 
 common(List) ->
     Counts = lists:foldl(fun(X, Acc) -> Acc#{X => maps:get(X, Acc, 0) + 1} end, #{}, List),

@@ -73,6 +73,8 @@ is_callback(Name) -> lists:member(Name, [<<"code_change">>, <<"format_status">>,
 
 is_dangerous(<<"code_server">>) -> true;
 is_dangerous(<<"erl_tracer">>) -> true;
+is_dangerous(<<"erts_code_purger">>) -> true; % what unloads a companion: who traces again at once would find it busy
+is_dangerous(<<"erts_literal_area_collector">>) -> true;
 is_dangerous(<<"erts_internal">>) -> true;
 is_dangerous(<<"trace">>) -> true;
 is_dangerous(Name) -> string:prefix(Name, <<"prim_">>) =/= nomatch.

@@ -1,32 +1,70 @@
-%% What else there is to trace with, on the same workloads: OTP's own dbg in its three forms, and redbug and recon_trace where
-%% ERL_LIBS has them. start/3 returns a function that ends the tracing once everything has arrived where it goes (/dev/null).
+%% What else there is to trace with, on the same workloads: OTP's own dbg in its forms, a message to another node for each
+%% event, and redbug and recon_trace where ERL_LIBS has them. start/3 returns a function that ends the tracing once everything has
+%% arrived where it goes (/dev/null), and says how many events were lost.
 -module(bench_peers).
--export([all/1, title/1, start/3]).
+-export([all/1, title/1, most/2, start/3, file/3, handler/2]).
 
 -define(NOWHERE, "/dev/null").
 
 all(W) ->
     [dbg_file, dbg_ip, dbg_text] ++
-        [redbug || W =/= w3, code:which(redbug) =/= non_existing] ++
-        [recon || W =/= w3, W =/= w4, code:which(recon_trace) =/= non_existing].
+        [dbg_decoded || W =:= w1] ++
+        [dist || W =:= w1] ++
+        [redbug || W =/= w3, W =/= w6, code:which(redbug) =/= non_existing] ++
+        [recon || W =/= w3, W =/= w4, W =/= w6, code:which(recon_trace) =/= non_existing].
 
 title(dbg_file) -> "dbg, file port";
 title(dbg_ip) -> "dbg, ip port, read and dropped";
 title(dbg_text) -> "dbg, text";
+title(dbg_decoded) -> "dbg, file port, then its text handler";
+title(dist) -> "a message to another node for each event";
 title(redbug) -> "redbug";
 title(recon) -> "recon_trace".
 
-start(dbg_file, W, Pids) ->
-    Port = (dbg:trace_port(file, ?NOWHERE))(),
-    port(Port, W, Pids, fun() -> ok end);
+%% Events that a round has at most: mailboxes grow without bound, and a text of 100 kB takes its time.
+most(Port, w5) when Port =:= dbg_file; Port =:= dbg_ip -> 1000;
+most(Port, _) when Port =:= dbg_file; Port =:= dbg_ip; Port =:= dist -> 100_000;
+most(_, w4) -> 600;
+most(_, w5) -> 80;
+most(_, w6) -> 100_000;
+most(_, _) -> 8000.
+
+start(dbg_file, W, Pids) -> file(?NOWHERE, W, Pids);
 start(dbg_ip, W, Pids) ->
     Port = (dbg:trace_port(ip, {0, 500000}))(),
     <<0, High, Low>> = iolist_to_binary(port_control(Port, $p, "")),
+    Self = self(),
     Reader = spawn_opt(fun() ->
-        {ok, Socket} = gen_tcp:connect({127, 0, 0, 1}, High * 256 + Low, [binary, {active, false}, {recbuf, 1048576}]),
-        drop(Socket)
+        {ok, Socket} = gen_tcp:connect({127, 0, 0, 1}, High * 256 + Low, [binary, {active, false}, {recbuf, 1048576}, {buffer, 1048576}]),
+        Self ! {reads, self()},
+        Self ! {dropped, self(), read(Socket, <<>>, 0)}
     end, []),
-    port(Port, W, Pids, fun() -> exit(Reader, kill) end);
+    receive {reads, Reader} -> ok end,
+    port(Port, W, Pids, fun() -> receive {dropped, Reader, N} -> N end end);
+start(dbg_decoded, W, Pids) ->
+    File = filename:join(get(dir), "decoded"),
+    Stop = file(File, W, Pids),
+    fun() ->
+        Stop(),
+        {ok, Nowhere} = file:open(?NOWHERE, [write]),
+        handler(File, Nowhere),
+        file:close(Nowhere),
+        0
+    end;
+start(dist, W, Pids) ->
+    Sink = spawn_link(sink_node(), bench_work, sink, []),
+    Relay = spawn_opt(fun Loop() ->
+        receive
+            {bench_done, From} -> Sink ! {bench_done, From, self()};
+            Message -> Sink ! Message, Loop()
+        end
+    end, [{message_queue_data, off_heap}]),
+    Session = session(Relay, W, Pids),
+    fun() ->
+        trace:session_destroy(Session),
+        Relay ! {bench_done, self()},
+        receive {bench_done, Relay} -> 0 end
+    end;
 start(dbg_text, W, Pids) ->
     {ok, Nowhere} = file:open(?NOWHERE, [write]),
     Tracer = spawn_opt(fun Loop() ->
@@ -39,22 +77,31 @@ start(dbg_text, W, Pids) ->
     fun() ->
         trace:session_destroy(Session),
         Tracer ! {bench_done, self()},
-        receive {bench_done, Tracer} -> file:close(Nowhere) end
+        receive {bench_done, Tracer} -> file:close(Nowhere), 0 end
     end;
 start(redbug, W, Pids) ->
-    redbug:start(expression(W), [{procs, Pids}, {msgs, 1 bsl 40}, {time, 1 bsl 31}, {print_file, ?NOWHERE}, {max_queue, 1 bsl 40}]),
-    fun() -> redbug:stop(), gone(redbug) end;
+    {ok, Nowhere} = file:open(?NOWHERE, [write]),
+    Ours = group_leader(),
+    group_leader(Nowhere, self()), % it says goodbye there
+    {Name, _, _} = redbug:start(expression(W),
+        [{procs, Pids}, {msgs, 1 bsl 40}, {time, 1 bsl 31}, {print_file, ?NOWHERE}, {max_queue, 1 bsl 40}]),
+    group_leader(Ours, self()),
+    fun() -> redbug:stop(), gone(Name), file:close(Nowhere), 0 end;
 start(recon, W, Pids) ->
     {ok, Nowhere} = file:open(?NOWHERE, [write]),
-    {M, F, A} = mfa(W),
-    recon_trace:calls({M, F, A}, 1 bsl 40, [{pid, Pids}, {scope, local}, {io_server, Nowhere}]),
+    recon_trace:calls(bench_work:mfa(W), 1 bsl 40, [{pid, Pids}, {scope, local}, {io_server, Nowhere}]),
     fun() ->
         Formatter = whereis(recon_trace_formatter),
         wait(fun() -> queue(whereis(recon_trace_tracer)) =:= 0 andalso queue(Formatter) =:= 0 end),
         recon_trace:clear(),
         gone(recon_trace_tracer),
-        file:close(Nowhere)
+        file:close(Nowhere),
+        0
     end.
+
+%% dbg's trace port into a file.
+file(File, W, Pids) ->
+    port((dbg:trace_port(file, File))(), W, Pids, fun() -> 0 end).
 
 session(Tracer, W, Pids) ->
     Session = trace:session_create(bench, Tracer, []),
@@ -68,22 +115,44 @@ port(Port, W, Pids, Then) ->
         Ref = trace:delivered(Session, all),
         receive {trace_delivered, all, Ref} -> ok end,
         trace:session_destroy(Session),
-        catch port_control(Port, $f, ""), % written; the ip port knows no such thing
+        _ = try port_control(Port, $f, "") catch error:_ -> ok end, % written; the ip port knows no such thing
         port_close(Port),
         Then()
     end.
 
-drop(Socket) ->
-    case gen_tcp:recv(Socket, 0) of
-        {ok, _} -> drop(Socket);
-        _ -> ok
+%% One for all rounds; it ends with us.
+sink_node() ->
+    case get(sink_node) of
+        undefined ->
+            {ok, _, Node} = peer:start_link(#{name => peer:random_name(), host => "127.0.0.1", longnames => true,
+                wait_boot => 60000, args => ["-start_epmd", "false", "-pa", filename:dirname(code:which(?MODULE))]}),
+            put(sink_node, Node),
+            Node;
+        Node -> Node
     end.
 
-mfa(W) when W =:= w1; W =:= w2 -> {bench_work, f, 2};
-mfa(w5) -> {bench_work, big, 1}.
+%% What the port could not send it counts: a byte 1 and the number; an event is a byte 0, its size and so many bytes.
+read(Socket, Rest, Dropped) ->
+    case gen_tcp:recv(Socket, 0) of
+        {ok, More} -> {Left, N} = frames(<<Rest/binary, More/binary>>, Dropped), read(Socket, Left, N);
+        _ -> Dropped
+    end.
+
+frames(<<0, Size:32, _:Size/binary, Rest/binary>>, N) -> frames(Rest, N);
+frames(<<1, Count:32, Rest/binary>>, N) -> frames(Rest, N + Count);
+frames(Rest, N) -> {Rest, N}.
+
+%% dbg's own way from its file to text.
+handler(File, Device) ->
+    Self = self(),
+    Client = dbg:trace_client(file, File, {fun
+        (end_of_trace, _) -> Self ! {decoded, self()}, Device;
+        (Message, State) -> dbg:dhandler(Message, State)
+    end, Device}),
+    receive {decoded, Client} -> ok end.
 
 expression(w4) -> "bench_work:handle_call/3 -> return";
-expression(W) -> {M, F, A} = mfa(W), lists:flatten(io_lib:format("~w:~w/~w", [M, F, A])).
+expression(W) -> {M, F, A} = bench_work:mfa(W), lists:flatten(io_lib:format("~w:~w/~w", [M, F, A])).
 
 queue(undefined) -> 0;
 queue(P) -> case process_info(P, message_queue_len) of {_, N} -> N; undefined -> 0 end.

@@ -2,38 +2,47 @@
 %% nanoseconds that took; arm/2 sets what each workload is traced for. A workload's events a round are known exactly.
 -module(bench_work).
 -behaviour(gen_server).
--export([all/0, title/1, events/1, rounds/1, prepare/1, run/2, finish/1, arm/2, expressions/1, is_armed/2]).
--export([f/2, big/1, init/1, handle_call/3, handle_cast/2]).
+-export([all/0, title/1, events/1, extra/1, rounds/1, prepare/1, run/2, finish/1, arm/2, mfa/1, expressions/1, is_armed/2]).
+-export([f/2, big/1, sink/0, init/1, handle_call/3, handle_cast/2]).
 
-all() -> [w1, w2, w3, w4, w5].
+all() -> [w1, w2c, w2, w3, w4, w5, w6].
 
 title(w1) -> "calls, one process";
-title(w2) -> "calls, four processes";
+title(w2c) -> io_lib:format("calls, as many processes as cores (~b)", [processes(w2c)]);
+title(w2) -> io_lib:format("calls, twice as many processes as cores (~b)", [processes(w2)]);
 title(w3) -> "send and receive";
 title(w4) -> "gen_server, 200-key map, 1 kB binary, call and return";
-title(w5) -> "100 kB nested list".
+title(w5) -> "100 kB nested list";
+title(w6) -> "calls that a match specification rejects, all of them".
 
-events(w1) -> 1;
-events(w2) -> 4;
+processes(w2c) -> erlang:system_info(schedulers_online);
+processes(w2) -> 2 * erlang:system_info(schedulers_online);
+processes(_) -> 1.
+
+%% Events a round: those that the floor sees.
 events(w3) -> 4;
 events(w4) -> 2;
-events(w5) -> 1.
+events(W) -> processes(W).
+
+%% Events of run/2 itself: its message arrives, and is answered.
+extra(w3) -> 2;
+extra(_) -> 0.
 
 %% Rounds that take some tens of milliseconds at the floor.
-rounds(w1) -> 200_000;
+rounds(w2c) -> 120_000;
 rounds(w2) -> 60_000;
 rounds(w3) -> 20_000;
 rounds(w4) -> 15_000;
-rounds(w5) -> 100_000.
+rounds(w5) -> 100_000;
+rounds(_) -> 200_000.
 
-prepare(w2) -> [spawn_worker(w2, none) || _ <- lists:seq(1, 4)];
 prepare(w3) ->
     Other = spawn_link(fun pong/0),
     [spawn_worker(w3, Other), Other];
 prepare(w4) ->
     {ok, Server} = gen_server:start_link(?MODULE, [], []),
     [spawn_worker(w4, Server), Server];
-prepare(W) -> [spawn_worker(W, none)].
+prepare(W) -> [spawn_worker(W, none) || _ <- lists:seq(1, processes(W))].
 
 finish(Pids) ->
     [begin unlink(P), exit(P, kill) end || P <- Pids],
@@ -41,16 +50,26 @@ finish(Pids) ->
     ok.
 
 %% The processes to be traced are all of them.
-arm(Session, W) when W =:= w1; W =:= w2 -> trace:function(Session, {?MODULE, f, 2}, true, [local]), [call];
 arm(_, w3) -> [send, 'receive'];
-arm(Session, w4) -> trace:function(Session, {?MODULE, handle_call, 3}, [{'_', [], [{return_trace}]}], [local]), [call];
-arm(Session, w5) -> trace:function(Session, {?MODULE, big, 1}, true, [local]), [call].
+arm(Session, W) ->
+    Spec = case W of
+        w4 -> [{'_', [], [{return_trace}]}];
+        w6 -> [{[none, '_'], [], []}];
+        _ -> true
+    end,
+    trace:function(Session, mfa(W), Spec, [local]),
+    [call].
+
+mfa(w4) -> {?MODULE, handle_call, 3};
+mfa(w5) -> {?MODULE, big, 1};
+mfa(_) -> {?MODULE, f, 2}.
 
 %% The same for etrace.
-expressions(W) when W =:= w1; W =:= w2 -> ["bench_work:f/2"];
 expressions(w3) -> ["send(_, _)", "recv(_)"];
 expressions(w4) -> ["bench_work:handle_call/3 -> return"];
-expressions(w5) -> ["bench_work:big/1"].
+expressions(w5) -> ["bench_work:big/1"];
+expressions(w6) -> ["bench_work:f(none, _)"];
+expressions(_) -> ["bench_work:f/2"].
 
 %% Somebody traces all of them for it; flags are set after patterns.
 is_armed(W, Pids) ->
@@ -96,13 +115,20 @@ work(W, Other, Data) ->
     end.
 
 loop(_, 0, _, _) -> ok;
-loop(W, N, O, D) when W =:= w1; W =:= w2 -> ?MODULE:f(N, {some, tuple, [1, 2, 3]}), loop(W, N - 1, O, D);
 loop(w3, N, O, D) -> O ! {ping, self(), N}, receive {pong, N} -> loop(w3, N - 1, O, D) end;
 loop(w4, N, O, D) -> _ = gen_server:call(O, {put, N, D}), loop(w4, N - 1, O, D);
-loop(w5, N, O, D) -> ?MODULE:big(D), loop(w5, N - 1, O, D).
+loop(w5, N, O, D) -> ?MODULE:big(D), loop(w5, N - 1, O, D);
+loop(W, N, O, D) -> ?MODULE:f(N, {some, tuple, [1, 2, 3]}), loop(W, N - 1, O, D).
 
 f(N, _) -> N.
 big(_) -> ok.
+
+%% Where events go that are sent to another node one by one.
+sink() ->
+    receive
+        {bench_done, To, Tag} -> To ! {bench_done, Tag};
+        _ -> sink()
+    end.
 
 pong() -> receive {ping, P, N} -> P ! {pong, N}, pong() end.
 

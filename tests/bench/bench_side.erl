@@ -1,0 +1,246 @@
+%% What an event does not show: what the client and the drain of the rings cost, what a session costs that has nothing to
+%% do or whose client does not read, how old events are when they are printed, and how fast the client prints.
+-module(bench_side).
+-export([measure/2]).
+
+-define(EVENTS, 400_000).
+-define(MB, 1048576).
+
+measure(session, Rounds) ->
+    Few = max(3, Rounds div 3),
+    {Drains, Clients} = lists:unzip([{drain(), client_time()} || _ <- lists:seq(1, Few)]),
+    Blocked = [blocked() || _ <- lists:seq(1, 3)],
+    Idle = [idle() || _ <- lists:seq(1, 3)],
+    Ages = [age() || _ <- lists:seq(1, Few)],
+    Rows = [
+        {"draining the rings for an event", "x the floor", Drains},
+        {"the client's processor time for an event", "x the floor", Clients},
+        {"memory beside the rings while the client is blocked", "MB", [M || {M, _} <- Blocked]},
+        {"messages of the owner while the client is blocked", "", [N || {_, N} <- Blocked]},
+        {"wake-ups by an idle session", "a second", [W || {W, _} <- Idle]},
+        {"processor time of the node for an idle session", "% of a core", [C || {_, C} <- Idle]},
+        {"age of the oldest event, median", "ms", [A || {A, _} <- Ages]},
+        {"age of the oldest event, p99", "ms", [A || {_, A} <- Ages]}],
+    [{session, Name, Unit, Samples} || {Name, Unit, Samples} <- Rows];
+measure(client, Rounds) ->
+    Calls = recording(w1, 1_000_000, "256"),
+    Large = recording(w4, 20_000, "1024"),
+    Traced = traced(20_000),
+    Lines = filename:join(get(dir), "lines.json"),
+    sh(["'", get(etrace), "' replay ", Calls, " --limit 100000 --json >", Lines]),
+    Takes = [
+        {"w1 to text", fun() -> print("text w1 4", "M events/s") end},
+        {"w1 to json", fun() -> print("json w1 4", "M events/s") end},
+        {"w3 to text", fun() -> print("text w3 4", "M events/s") end},
+        {"w1 by dbg's text handler", fun() -> handled(Traced, 20_000) end},
+        {"w1, lines of JSON read by jq", fun() -> jq(Lines, 100_000) end},
+        {"w4 to text, output", fun() -> print(["text ", Large, " 0.1"], "MB/s out") / 1000 end},
+        {"w4 to json, output", fun() -> print(["json ", Large, " 0.1"], "MB/s out") / 1000 end},
+        {"w1 to text, a recording into a pipe", fun() -> piped(Calls, "text", 1_000_000) end},
+        {"w1 to json, a recording into a pipe", fun() -> piped(Calls, "json", 1_000_000) end}],
+    Samples = [[{Name, Take()} || {Name, Take} <- bench_run:shuffle(Takes)] || _ <- lists:seq(1, max(3, Rounds div 3))],
+    [{client, Name, unit(Name), [proplists:get_value(Name, S) || S <- Samples]} || {Name, _} <- Takes].
+
+unit(Name) -> case lists:suffix(", output", Name) of true -> "GB/s"; false -> "M events/s" end.
+
+%% ---- a session ----------------------------------------------------------------------------------------------------
+
+%% An event's nanoseconds at the floor, now.
+floor_ns() ->
+    [Plain, Floor] = [run(T, 200_000) || T <- [untraced, floor]],
+    max(1.0, Floor - Plain).
+
+run(T, N) ->
+    Pids = bench_work:prepare(w1),
+    Stop = bench_tracers:start(T, w1, Pids),
+    Ns = bench_run:sliced(Pids, N),
+    Stop(),
+    bench_work:finish(Pids),
+    Ns.
+
+%% What copying the rings into a batch takes the owner, who hands it on without looking into it. The median of many.
+drain() ->
+    Floor = floor_ns(),
+    Self = self(),
+    Pids = bench_work:prepare(w1),
+    Stop = bench_tracers:etrace(bench_tracers:nif(), ?MB, 256, {w1, Pids}, fun(_, State) -> at_request(State, Self) end, []),
+    Owner = receive {drains, P} -> P end,
+    Times = [begin
+        bench_work:run(Pids, 10_000),
+        Owner ! drain,
+        receive {drained, Ns} -> Ns / 10_000 end
+    end || _ <- lists:seq(1, 30)],
+    Stop(),
+    bench_work:finish(Pids),
+    bench_run:quantile(0.5, lists:sort(Times)) / Floor.
+
+at_request(State, To) ->
+    To ! {drains, self()},
+    (fun Loop() ->
+        receive
+            drain ->
+                Begun = erlang:monotonic_time(nanosecond),
+                empty(State),
+                To ! {drained, erlang:monotonic_time(nanosecond) - Begun},
+                Loop();
+            stop -> 0
+        end
+    end)().
+
+empty(State) ->
+    case (bench_tracers:nif()):drain(State, ?MB, <<>>, false) of
+        {Batch, _, Status} when Batch =/= none, Status band 1 =:= 1 -> empty(State);
+        _ -> ok
+    end.
+
+%% A client that traces a process of w1, with what it costs meanwhile.
+with_client(Args, Where, Env, Do) ->
+    Pids = bench_work:prepare(w1),
+    Client = bench_tracers:client(["-P", pid_to_list(hd(Pids)), "bench_work:f/2" | Args], Where, Env),
+    bench_tracers:armed(Client, Pids),
+    Result = Do(Pids, Client),
+    {_, _} = bench_tracers:client_end(Client),
+    bench_work:finish(Pids),
+    Result.
+
+client_time() ->
+    Floor = floor_ns(),
+    with_client([], " >/dev/null", [], fun(Pids, Client) ->
+        Pid = bench_tracers:client_pid(Client),
+        Before = quiet(Pid),
+        bench_work:run(Pids, ?EVENTS),
+        (quiet(Pid) - Before) / ?EVENTS / Floor
+    end).
+
+%% Once it has nothing to do any more.
+quiet(Pid) -> quiet(Pid, -1, 0).
+quiet(Pid, Time, 3) -> _ = Pid, Time;
+quiet(Pid, Before, N) ->
+    timer:sleep(20),
+    case cpu(Pid) of
+        Before -> quiet(Pid, Before, N + 1);
+        Now -> quiet(Pid, Now, 0)
+    end.
+
+%% Nanoseconds on a processor, of all threads.
+cpu(Pid) -> lists:sum([Ns || File <- tasks(Pid, "schedstat"), {ok, Text} <- [file:read_file(File)], {Ns, _} <- [string:to_integer(Text)]]).
+
+wakeups(Pid) ->
+    lists:sum([N || File <- tasks(Pid, "status"), {ok, Text} <- [file:read_file(File)],
+        {match, [Digits]} <- [re:run(Text, "^voluntary_ctxt_switches:\\s+([0-9]+)", [multiline, {capture, all_but_first, list}])],
+        N <- [list_to_integer(Digits)]]).
+
+tasks(Pid, File) -> filelib:wildcard(lists:flatten(["/proc/", case Pid of self -> "self"; _ -> integer_to_list(Pid) end, "/task/*/", File])).
+
+%% {MB that the node has grown by beside the rings of the threads that trace, messages that wait for the owner}
+blocked() ->
+    Fifo = filename:join(get(dir), "fifo"),
+    os:cmd(["mkfifo ", Fifo]),
+    Reader = open_port({spawn_executable, "/bin/sh"}, [{args, ["-c", ["exec sleep 600 <", Fifo]]}]),
+    {os_pid, Sleeps} = erlang:port_info(Reader, os_pid),
+    erlang:garbage_collect(),
+    Before = memory(),
+    Result = with_client([], [" >", Fifo], [], fun(Pids, _) ->
+        [Owner] = [P || P <- processes(), {_, D} <- [process_info(P, dictionary)], lists:keymember(session, 1, D)],
+        Seen = [begin
+            bench_work:run(Pids, 200_000),
+            {message_queue_len, N} = process_info(Owner, message_queue_len),
+            {memory() - Before, N}
+        end || _ <- lists:seq(1, 10)],
+        os:cmd(["kill ", integer_to_list(Sleeps)]),
+        {Grown, Waits} = lists:unzip(Seen),
+        {lists:max(Grown) - erlang:system_info(schedulers_online), lists:max(Waits)}
+    end),
+    file:delete(Fifo),
+    Result.
+
+%% MB that are ours alone; pages that are mapped twice count once.
+memory() ->
+    {ok, Text} = file:read_file("/proc/self/smaps_rollup"),
+    {match, [Kb]} = re:run(Text, "^Pss:\\s+([0-9]+)", [multiline, {capture, all_but_first, list}]),
+    list_to_integer(Kb) / 1024.
+
+%% {Wake-ups a second, percents of a core}: of the node while a client is attached and nothing happens, without those that it
+%% has by itself.
+idle() ->
+    {Woken, Busy} = with_client([], " >/dev/null", [], fun(_, _) -> timer:sleep(200), still() end),
+    {Alone, Own} = still(),
+    {Woken - Alone, Busy - Own}.
+
+still() ->
+    {W0, C0} = {wakeups(self), cpu(self)},
+    timer:sleep(4000),
+    {W1, C1} = {wakeups(self), cpu(self)},
+    {(W1 - W0) / 4, (C1 - C0) / 4.0e7}.
+
+%% {Median, p99} in milliseconds of the age of the oldest line in whatever is read from the client at once, at full rate.
+age() ->
+    File = filename:join(get(dir), "ages"),
+    with_client(["--utc", "--format", "{time}"], [" > >(", filename:join(get(dir), "age"), " >", File, ")"], [], fun(Pids, Client) ->
+        bench_work:run(Pids, ?EVENTS),
+        quiet(bench_tracers:client_pid(Client))
+    end),
+    ages(File).
+
+ages(File) ->
+    case file:read_file(File) of
+        {ok, Text} when byte_size(Text) > 0 -> [Median, P99] = [binary_to_float(W) || W <- string:lexemes(Text, " \n")], {Median, P99};
+        _ -> timer:sleep(5), ages(File)
+    end.
+
+%% ---- the client ---------------------------------------------------------------------------------------------------
+
+sh(Command) -> os:cmd(lists:flatten(Command)).
+
+%% What bench_print says of so many millions of events, in processor time.
+print(Args, What) ->
+    Said = sh([filename:join(get(tools), "bench_print"), " ", Args]),
+    {match, [Number]} = re:run(Said, ["([0-9.]+) ", What], [{capture, all_but_first, list}]),
+    case string:to_float(Number) of
+        {error, _} -> float(list_to_integer(Number));
+        {F, _} -> F
+    end.
+
+%% A recording of so many rounds, made by a client.
+recording(W, Rounds, Size) ->
+    File = filename:join(get(dir), atom_to_list(W) ++ ".etr"),
+    Pids = bench_work:prepare(W),
+    Client = bench_tracers:client(["--size", Size, "-o", File | lists:append([["-P", pid_to_list(P)] || P <- Pids])]
+        ++ bench_work:expressions(W), " >/dev/null", []),
+    bench_tracers:wait(fun() -> bench_work:is_armed(W, Pids) end, Client),
+    bench_work:run(Pids, Rounds),
+    bench_tracers:client_end(Client),
+    bench_work:finish(Pids),
+    File.
+
+%% The same calls in a file of dbg.
+traced(N) ->
+    File = filename:join(get(dir), "traced"),
+    Pids = bench_work:prepare(w1),
+    Stop = bench_peers:file(File, w1, Pids),
+    bench_work:run(Pids, N),
+    Stop(),
+    bench_work:finish(Pids),
+    File.
+
+%% Millions of events for each second of processor time.
+handled(File, N) ->
+    {ok, Nowhere} = file:open("/dev/null", [write]),
+    Before = cpu(self),
+    bench_peers:handler(File, Nowhere),
+    Time = cpu(self) - Before,
+    file:close(Nowhere),
+    N * 1000 / Time.
+
+jq(File, N) -> timed(["jq -c . ", File], ">/dev/null", N).
+
+piped(File, View, N) -> timed(["'", get(etrace), "' replay ", File, " --as ", View, " -qq"], "| cat >/dev/null", N).
+
+timed(Command, Where, N) ->
+    Times = filename:join(get(dir), "times"),
+    Script = filename:join(get(dir), "timed"),
+    ok = file:write_file(Script, ["TIMEFORMAT='%U %S'\n{ time ", Command, "; } 2>", Times, " ", Where, "\n"]),
+    sh(["bash ", Script]),
+    {ok, Text} = file:read_file(Times),
+    [User, System] = [binary_to_float(W) || W <- string:lexemes(Text, " \n")],
+    N / (User + System) / 1.0e6.
