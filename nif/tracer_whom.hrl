@@ -28,7 +28,7 @@ who({application, Text}) ->
     [P || P <- processes(), {_, G} <- [process_info(P, group_leader)], lists:member(G, Masters)];
 who({initial, Text}) ->
     case [P || P <- processes(), initial(P) =:= Text] of
-        [] -> throw({noproc, Text});
+        [] -> throw({no_initial, Text});
         Found -> Found
     end;
 who({port, Text}) ->

@@ -142,7 +142,7 @@ static bool step_node(struct doctor *d, struct err *e)
     if (!node_resolve(&d->target.node, d->name, &d->port, e))
         return false;
     if (d->port)
-        found(d, "%s listens on port %d", d->name, d->port);
+        found(d, d->o->port ? "%s is to be on port %d (--port)" : "%s listens on port %d", d->name, d->port);
     else
         found(d, "%s", d->name);
     return true;

@@ -131,6 +131,7 @@ static const struct sentence sentences[] = {
     {"no_app", 3, ERR_EMPTY, "no application %s is loaded on the node", NULL},
     {"noproc", 2, ERR_EMPTY, "there is no process %s on the node", NULL},
     {"noproc", 3, ERR_EMPTY, "no process is registered as %s on the node", NULL},
+    {"no_initial", 2, ERR_EMPTY, "no process of the node began in %s", NULL},
     {"no_registry", 2, ERR_EMPTY, "%s is no registry of names on the node: it has no whereis_name/1 that answers", NULL},
     {"elsewhere", 3, ERR_EMPTY, "%s is a process of %s, not of this node", NULL},
     {"noport", 2, ERR_EMPTY, "there is no port %s on the node", "driver:NAME takes the ports of a driver, all takes every port"},

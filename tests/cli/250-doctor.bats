@@ -54,6 +54,11 @@ validate() {
     assert_line --regexp '^FAIL +node +.*knows no node of that name'
     assert_line --partial 'hint: it knows '
 
+    run etrace doctor --port 1 -n "$NODE"
+    assert_failure 3
+    assert_line --regexp "^ok +node +$NODE is to be on port 1 \\(--port\\)"
+    assert_line --regexp '^FAIL +handshake '
+
     run env ERL_EPMD_PORT=1 "$ETRACE_BIN" doctor -n "$NODE"
     assert_failure 3
     assert_line --regexp '^FAIL +epmd +no epmd runs there \(port 1\)'

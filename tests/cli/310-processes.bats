@@ -51,6 +51,9 @@ args() { json_of call '.args[0]' | tr '\n' ' '; }
     on_node 'work:stop_server()'
     assert_success
     assert_equal "$(json_of call '.name')" work_server
+    run "$ETRACE_BIN" -n "$NODE" -P 'initial(work:nowhere/1)' work:one/1
+    assert_failure 5
+    assert_output 'etrace: no process of the node began in work:nowhere/1'
 }
 
 @test "a process that is not there is refused with the nearest name" {
