@@ -21,6 +21,7 @@ teardown() {
         node_eval "$NODE" 'whereis(stress) =:= undefined orelse stress:stop()' >/dev/null || true
         live_teardown
     else
+        # shellcheck disable=SC2153  # of live.bash
         for left in "${TRACERS[@]}"; do
             kill -KILL "$left" 2>/dev/null || true
             wait "$left" 2>/dev/null || true
@@ -39,6 +40,7 @@ own_node() { # NAME [ERL FLAGS]
 
 # A program in the place of erl.
 erl_is() { # LINE
+    # shellcheck disable=SC2153  # of tests/run
     printf '#!/bin/sh\nexport CONTROL_OTP=%s\n%s\n' "${ETRACE_ERL%/bin/*}" "$1" >"$BATS_TEST_TMPDIR/erl"
     chmod +x "$BATS_TEST_TMPDIR/erl"
 }
