@@ -21,6 +21,7 @@ teardown() {
         node_eval "$NODE" 'whereis(stress) =:= undefined orelse stress:stop()' >/dev/null || true
         live_teardown
     else
+        # shellcheck disable=SC2153  # of live.bash
         for left in "${TRACERS[@]}"; do
             kill -KILL "$left" 2>/dev/null || true
             wait "$left" 2>/dev/null || true
@@ -39,6 +40,7 @@ own_node() { # NAME [ERL FLAGS]
 
 # A program in the place of erl.
 erl_is() { # LINE
+    # shellcheck disable=SC2153  # of tests/run
     printf '#!/bin/sh\nexport CONTROL_OTP=%s\n%s\n' "${ETRACE_ERL%/bin/*}" "$1" >"$BATS_TEST_TMPDIR/erl"
     chmod +x "$BATS_TEST_TMPDIR/erl"
 }
@@ -195,7 +197,7 @@ senders_wait() { [[ $(node_eval "$NODE" 'lists:all(fun(P) -> process_info(P, sta
     on_node 'stress:start(8)'
     # What they have at the moment changes: the node is looked at when they are gone.
     local i
-    for ((i = 0; i < ${ETRACE_ALL:+10}4; i++)); do
+    for ((i = 2; i < ${ETRACE_ALL:+10}4; i++)); do
         trace --json --rate $((i % 2 * 18000 + 2000)) --inherit spawn 'stress:_ -> return' work:one/1 'file:_/_ -> return' 'erlang:garbage_collect/_' 'send(_, _)' 'recv(_)' \
             @spawn @spawned @exit @link @unlink @register @in @out @gc @ports @open @closed
         pause 1
@@ -232,4 +234,17 @@ as_before() { assert_clean --atoms 300 "$BEFORE" "$NODE" 1 2>/dev/null; }
     traced --json work:one/1 -- 'work:loop(10)'
     assert_success
     assert_account 10
+}
+
+@test "a node that connects to nobody by itself: attached, traced, and killed in the midst" {
+    own_node never -kernel dist_auto_connect never
+    trace --json 'work:one/1 -> return' 'send(_, _)'
+    on_node 'work:ask(w, fun() -> work:loop(10) end)'
+    trace_end
+    assert_success
+    assert_account any
+    assert_equal "$(json_of return .f | wc -l)" 10
+    trace --json work:one/1
+    kill -KILL "$TRACER"
+    assert_clean --atoms 300 "$BEFORE" "$NODE"
 }
