@@ -356,11 +356,14 @@ static const uint8_t *print_other(struct buf *to, const struct term_env *env, co
     case ETW_T_STRING:
         print_bytes_list(to, at + 3, wire_u16(at + 1), env->latin1);
         return at + 3 + wire_u16(at + 1);
-    case ETW_T_ELIDED:
+    case ETW_T_LIST:
+    case ETW_T_MAP:
+    case ETW_T_TUPLE:
+    case ETW_T_TUPLE0 ... ETW_T_TUPLE0 + 31:
+        return erlang_print(to, env, at);
+    default: /* ETW_T_ELIDED; nothing else passes the check */
         buf_puts(to, "…");
         return at + 1;
-    default: /* nothing else passes the check */
-        return erlang_print(to, env, at);
     }
 }
 
@@ -434,11 +437,11 @@ static const uint8_t *print(struct buf *to, const struct term_env *env, const ui
             at++;
             first = true;
         } else if (tag == ETW_T_LIST && depth < LEVELS) {
-            const uint8_t *behind = NULL;
+            const uint8_t *end = NULL;
             SAVE();
-            if (begins_text(at + 1, env) && (behind = print_as_text(to, env, at + 1))) {
+            if (begins_text(at + 1, env) && (end = print_as_text(to, env, at + 1))) {
                 LOAD();
-                at = behind;
+                at = end;
             } else {
                 around[depth++] = in;
                 in.inside = IN_LIST;
@@ -461,7 +464,7 @@ static const uint8_t *print(struct buf *to, const struct term_env *env, const ui
             LOAD();
         }
 
-    behind: /* what follows: another element, or the end of the container, and perhaps of those around it. */
+    behind: /* what follows: another element, or the end of the container, and perhaps of those around it */
         if (in.inside == IN_TERMS) {
             if (--in.left) {
                 *p++ = ',', *p++ = ' ';
