@@ -164,13 +164,13 @@ script() { # ARGS... -- ARMINGS BEFORE EXPR AFTER
 
 @test "a signal ends it in order, and nothing stays" {
     for signal in INT TERM HUP; do
-        rm -f "$ERR"
+        rm -f "$ERR" # else what the last one said may be found
         mkfifo "$BATS_TEST_TMPDIR/in"
         "$ETRACE_BIN" repl -n "$NODE" <"$BATS_TEST_TMPDIR/in" >"$OUT" 2>"$ERR" 3>&- &
         TRACER=$!
         TRACERS+=("$TRACER")
         exec {to}>"$BATS_TEST_TMPDIR/in"
-        until_true 30 grep -q attached "$ERR"
+        until_true 30 grep -qs attached "$ERR"
         trace_end "$signal"
         assert_success
         exec {to}>&-
