@@ -136,7 +136,7 @@ etrace(Nif, Ring, Bytes, W, Pids, Loop, Gates) ->
     Self = self(),
     {Pid, Ref} = spawn_opt(fun() ->
         {ok, Opened} = Nif:open({Ring, 64, Bytes, 16, 4096, 0, 0, []}),
-        [ok = Nif:gate(Opened, G) || G <- [events, no_returns, early | Gates]],
+        [ok = Nif:gate(Opened, G) || G <- [events, no_returns, early, plain | Gates]],
         Self ! {state, Opened},
         Loop(Opened)
     end, [{priority, high}, monitor]),
