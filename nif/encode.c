@@ -32,11 +32,10 @@ static uint32_t secret_lengths; /* bit n: some secret has n bytes */
  */
 static uint8_t *list(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth);
 static uint8_t *boxed(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth);
-static uint8_t *asked(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth);
 
 static uint8_t *cut(struct encoder *e, uint8_t *at, enum etw_tag how)
 {
-    e->cut = true;
+    e->flags |= ETW_F_CUT;
     return put8(at, how);
 }
 
@@ -85,11 +84,11 @@ static bool is_secret_text(const uint8_t *bytes, size_t count)
 static uint8_t *atom(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
 {
     unsigned id = intern_atom(t);
-    if (e->names->atoms[id] == t)
+    if (e->names.atoms[id] == t)
         return put_tagged(at, ETW_T_ATOM, id, 2);
-    e->names->atoms[id] = t;
+    e->names.atoms[id] = t;
     unsigned bytes = name(e->env, t, at + 5);
-    intern_mark(e->names, id, is_secret_text(at + 5, bytes));
+    intern_mark(&e->names, id, is_secret_text(at + 5, bytes));
     return put16(put16(put8(at, ETW_T_ATOMDEF), id), bytes) + bytes;
 }
 
@@ -132,7 +131,7 @@ static uint8_t *binary(struct encoder *e, uint8_t *at, const uint8_t *end, const
     size_t n = bin->size, room = at + 13 < end ? (size_t)(end - at) - 13 : 0;
     if (n > room) {
         n = room;
-        e->cut = true;
+        e->flags |= ETW_F_CUT;
     }
     at = put32(put64(put8(at, ETW_T_BIN), bin->size), n);
     memcpy(at, bin->data, n);
@@ -148,7 +147,7 @@ static uint8_t *big(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
         return put64(put16(put8(at, ETW_T_BIGPOS), 8), magnitude);
     bool negative = enif_compare(t, big_least) < 0;
     if (negative || enif_compare(t, big_most) > 0) {
-        e->cut = true;
+        e->flags |= ETW_F_CUT;
         return negative ? text(at, ETW_TEXT_BIG, "-...", 4) : text(at, ETW_TEXT_BIG, "...", 3);
     }
     if (!enif_term_to_binary(e->env, t, &bin))
@@ -182,15 +181,14 @@ static __attribute__((noinline)) uint8_t *immediate(struct encoder *e, uint8_t *
 /* The commonest in place, the others by a call: the kind of pointer says which test may succeed, not that it does. */
 static inline uint8_t *term(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth)
 {
-    if (t < imm_128 && imm_is_small(t))
-        return put8(at, (unsigned)imm_small(t));
-    if (__builtin_expect(!imm_known, 0))
-        return asked(e, at, end, t, depth);
-    if (imm_is_list(t))
+    if (imm_natural(t) < imm_bytes)
+        return put8(at, (unsigned)imm_natural(t));
+    uint32_t tag = (uint32_t)t & imm_tags;
+    if (tag == 1)
         return list(e, at, end, t, depth);
-    if (!imm_is_value(t))
+    if (tag != 3)
         return boxed(e, at, end, t, depth);
-    if (e->names->atoms[intern_atom(t)] == t)
+    if (e->names.atoms[intern_atom(t)] == t)
         return put_tagged(at, ETW_T_ATOM, intern_atom(t), 2);
     if (imm_is_small(t) && imm_small(t) == (int32_t)imm_small(t))
         return integer32(at, imm_small(t));
@@ -215,8 +213,8 @@ static bool is_secret_string(struct encoder *e, ERL_NIF_TERM list)
 static bool is_secret(struct encoder *e, ERL_NIF_TERM key)
 {
     ErlNifBinary bin;
-    if (e->names->atoms[intern_atom(key)] == key)
-        return intern_marked(e->names, intern_atom(key));
+    if (e->names.atoms[intern_atom(key)] == key)
+        return intern_marked(&e->names, intern_atom(key));
     if (imm_known && imm_is_value(key))
         return false;
     if (imm_known ? imm_is_list(key) : enif_is_list(e->env, key))
@@ -227,7 +225,7 @@ static bool is_secret(struct encoder *e, ERL_NIF_TERM key)
 static __attribute__((noinline)) uint8_t *list(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth)
 {
     ERL_NIF_TERM head;
-    uint32_t items = e->items;
+    uint32_t items = e->limits.items;
     if (depth == 0)
         return cut(e, at, ETW_T_ELIDED);
     at = put8(at, ETW_T_LIST);
@@ -250,15 +248,18 @@ static inline uint8_t *tuple(struct encoder *e, uint8_t *at, uint8_t *end, const
     else
         at = put_tagged(at, ETW_T_TUPLE, arity, 4);
     /* a little is kept for the elements behind, so that one large one does not hide them all */
-    uint32_t many = arity < e->items ? arity : e->items;
-    size_t keep = at + many * 16u < end ? 8 : 0;
-    end -= keep * many;
-    for (uint32_t i = 0; i < many; i++) {
+    size_t many = arity < e->limits.items ? arity : e->limits.items, keep = 0;
+    if (at + many * 16 < end) {
+        keep = 8;
+        end -= 8 * many;
+    }
+    const ERL_NIF_TERM *key = secret_count && arity == 2 ? elements : NULL;
+    for (const ERL_NIF_TERM *each = elements, *behind = elements + many; each < behind; each++) {
         end += keep;
         if (at >= end)
             return cut(e, at, ETW_T_CUT);
-        at = term(e, at, end, elements[i], depth);
-        if (arity == 2 && i == 0 && secret_count && is_secret(e, elements[0]))
+        at = term(e, at, end, *each, depth);
+        if (each == key && is_secret(e, *key))
             return put8(at, ETW_T_REDACTED);
     }
     return many < arity ? cut(e, at, ETW_T_CUT) : at;
@@ -268,7 +269,7 @@ static uint8_t *map(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t
 {
     ErlNifMapIterator each;
     ERL_NIF_TERM key, value;
-    uint32_t items = e->items;
+    uint32_t items = e->limits.items;
     at = put_tagged(at, ETW_T_MAP, pairs, 4);
     if (pairs == 0)
         return at;
@@ -301,10 +302,31 @@ static uint8_t *map(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t
 /* What no other test knew: by the order of terms, which compares types before it looks inside, bit strings come last. */
 static uint8_t *unknown(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
 {
-    e->cut = true;
+    e->flags |= ETW_F_CUT;
     if (enif_compare(t, imm_nil) > 0)
         return text(at, ETW_TEXT_OTHER, "<<...>>", 7);
     return text(at, ETW_TEXT_OTHER, "...", 3);
+}
+
+/* What has bits of its own where these are known; NULL: something else. */
+static uint8_t *asked(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth)
+{
+    ErlNifSInt64 value;
+    ErlNifPid pid;
+    ErlNifPort port;
+    if (t == imm_nil)
+        return put8(at, ETW_T_NIL);
+    if (enif_is_list(e->env, t))
+        return list(e, at, end, t, depth);
+    if (enif_is_atom(e->env, t))
+        return atom(e, at, t);
+    if (enif_get_int64(e->env, t, &value))
+        return integer(at, value);
+    if (enif_get_local_pid(e->env, t, &pid))
+        return put64(put8(at, ETW_T_PID), imm_ask_tracee(e->env, t));
+    if (enif_get_local_port(e->env, t, &port))
+        return put64(put8(at, ETW_T_PORT), imm_ask_tracee(e->env, t) & ~ETW_TRACEE_PORT);
+    return NULL;
 }
 
 static __attribute__((noinline)) uint8_t *no_tuple(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth)
@@ -313,6 +335,9 @@ static __attribute__((noinline)) uint8_t *no_tuple(struct encoder *e, uint8_t *a
     ErlNifSInt64 wide;
     double real;
     size_t pairs;
+    uint8_t *behind = imm_known ? NULL : asked(e, at, end, t, depth);
+    if (behind)
+        return behind;
     if (enif_get_double(e->env, t, &real)) {
         uint64_t bits;
         memcpy(&bits, &real, sizeof bits);
@@ -350,55 +375,66 @@ static __attribute__((noinline)) uint8_t *boxed(struct encoder *e, uint8_t *at, 
     return depth ? tuple(e, at, end, elements, (unsigned)arity, depth - 1) : cut(e, at, ETW_T_ELIDED);
 }
 
-/* Any term, without knowing what the bits of a word mean. */
-static __attribute__((noinline)) uint8_t *asked(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth)
+/* These two stand in each of their callers, of which one makes most frames. */
+static ALWAYS uint8_t *terms(struct encoder *e, uint8_t *at, uint32_t bytes, const ERL_NIF_TERM *each, size_t many)
 {
-    ErlNifSInt64 value;
-    ErlNifPid pid;
-    ErlNifPort port;
-    if (t == imm_nil)
-        return put8(at, ETW_T_NIL);
-    if (enif_is_list(e->env, t))
-        return list(e, at, end, t, depth);
-    if (enif_is_atom(e->env, t))
-        return atom(e, at, t);
-    if (enif_get_int64(e->env, t, &value))
-        return integer(at, value);
-    if (enif_get_local_pid(e->env, t, &pid))
-        return put64(put8(at, ETW_T_PID), imm_ask_tracee(e->env, t));
-    if (enif_get_local_port(e->env, t, &port))
-        return put64(put8(at, ETW_T_PORT), imm_ask_tracee(e->env, t) & ~ETW_TRACEE_PORT);
-    return boxed(e, at, end, t, depth);
-}
-
-uint8_t *encode_terms(struct encoder *e, uint8_t *at, const ERL_NIF_TERM *terms, unsigned many)
-{
-    uint8_t *end = at + e->bytes;
-    size_t keep = e->bytes > many * 32u ? 16 : 0;
-    end -= keep * many;
-    for (unsigned i = 0; i < many; i++) {
+    uint8_t *end = at + bytes;
+    size_t keep = 0;
+    if (bytes > many * 32) {
+        keep = 16;
+        end -= 16 * many;
+    }
+    for (const ERL_NIF_TERM *behind = each + many; each < behind; each++) {
         end += keep;
-        at = at < end ? term(e, at, end, terms[i], e->depth) : cut(e, at, ETW_T_ELIDED);
+        at = at < end ? term(e, at, end, *each, e->limits.depth) : cut(e, at, ETW_T_ELIDED);
     }
     return at;
 }
 
-uint8_t *encode_function(struct encoder *e, uint8_t *at, ERL_NIF_TERM module, ERL_NIF_TERM function, unsigned arity)
+static __attribute__((noinline)) uint8_t *new_function(struct encoder *e, uint8_t *at, unsigned id, ERL_NIF_TERM module, ERL_NIF_TERM function, unsigned arity)
 {
-    unsigned id = intern_function(module, function);
-    struct intern_function *slot = &e->names->functions[id];
-    if (__builtin_expect(slot->module == module && slot->name == function, 1)) {
-        put32(at, id | arity << 16);
-        return at + 3;
-    }
     if (!enif_is_atom(e->env, module) || !enif_is_atom(e->env, function))
         return put8(put16(at, ETW_NO_FUNCTION), arity);
-    slot->module = module;
-    slot->name = function;
+    e->names.functions[id] = (struct intern_function){module, function};
     uint8_t *lengths = put8(put16(at, id | ETW_DEF), arity);
     unsigned first = name(e->env, module, lengths + 4), second = name(e->env, function, lengths + 4 + first);
     put16(put16(lengths, first), second);
     return lengths + 4 + first + second;
+}
+
+static ALWAYS uint8_t *function(struct encoder *e, uint8_t *at, ERL_NIF_TERM module, ERL_NIF_TERM name, unsigned arity)
+{
+    unsigned id = intern_function(module, name);
+    const struct intern_function *known = &e->names.functions[id];
+    if (__builtin_expect(known->module != module || known->name != name, 0))
+        return new_function(e, at, id, module, name, arity);
+    put32(at, id | arity << 16); /* a byte too much, which what follows writes over */
+    return at + 3;
+}
+
+uint8_t *encode_terms(struct encoder *e, uint8_t *at, uint32_t bytes, const ERL_NIF_TERM *each, unsigned many)
+{
+    return terms(e, at, bytes, each, many);
+}
+
+uint8_t *encode_function(struct encoder *e, uint8_t *at, ERL_NIF_TERM module, ERL_NIF_TERM name, unsigned arity)
+{
+    return function(e, at, module, name, arity);
+}
+
+uint8_t *encode_call(struct encoder *e, uint8_t *at, ERL_NIF_TERM module, ERL_NIF_TERM name, ERL_NIF_TERM args)
+{
+    ERL_NIF_TERM all[255], *next = all;
+    unsigned arity;
+    while (args != imm_nil && next < all + 255 && enif_get_list_cell(e->env, args, next, &args))
+        next++;
+    if (next == all && args != imm_nil && enif_get_uint(e->env, args, &arity)) {
+        e->flags |= ETW_F_ARITY;
+        return function(e, at, module, name, arity);
+    }
+    size_t many = (size_t)(next - all);
+    at = function(e, at, module, name, (unsigned)many);
+    return terms(e, at, e->limits.bytes, all, many);
 }
 
 /* ---- load and rules ---------------------------------------------------------------------------------------------- */

@@ -5,8 +5,7 @@
  * immediates by their tag bits where imm_known. Nothing is allocated here (the VM does for the iterator of a large map,
  * and for the text of a large integer, which is bounded before).
  *
- * An encoder lives on the stack of a callback. The rules (what is redacted) are written before a session is live and
- * read by every producer.
+ * The rules (what is redacted) are written before a session is live and read by every producer.
  */
 #ifndef ETRACE_ENCODE_H
 #define ETRACE_ENCODE_H
@@ -15,26 +14,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "intern.h"
+#include "encoder.h"
 
 /* An item that begins before the limit may end so far behind it, containers closed: an atom's definition is the longest. */
 #define ENCODE_OVERRUN 2048
 /* The longest function. */
 #define ENCODE_FUNCTION 2112
 
+/* For what is better written down several times than called. */
+#define ALWAYS inline __attribute__((always_inline))
+
 #define ENCODE_MAX_DEPTH 64
 #define ENCODE_MAX_SECRETS 64
 #define ENCODE_MAX_SECRET 32 /* bytes of a secret key, less one */
-
-struct encoder {
-    ErlNifEnv *env;
-    struct intern *names;
-    uint32_t bytes; /* no item begins so far behind the first */
-    uint32_t items; /* so many elements of a list, tuple or map */
-    uint32_t depth;
-    bool cut; /* something was left out */
-    uint64_t tick; /* when the event began */
-};
 
 /* At load: the bounds of what is a large integer, in an environment that lives until encode_unload(). */
 bool encode_load(ErlNifEnv *env);
@@ -43,10 +35,13 @@ void encode_unload(void);
 /* The names of keys - atoms, binaries, strings - whose values are not shown; false: too many or too long. */
 bool encode_redact(ErlNifEnv *env, ERL_NIF_TERM keys);
 
-/* `many` terms side by side, the first of which do not starve the last; returns behind the last byte. */
-uint8_t *encode_terms(struct encoder *e, uint8_t *at, const ERL_NIF_TERM *terms, unsigned many);
+/* `many` terms side by side, the first of which do not starve the last; returns behind the last byte. No item begins `bytes` behind the first. */
+uint8_t *encode_terms(struct encoder *e, uint8_t *at, uint32_t bytes, const ERL_NIF_TERM *terms, unsigned many);
 
 /* A function's name and arity; not an atom: as ETW_NO_FUNCTION. */
 uint8_t *encode_function(struct encoder *e, uint8_t *at, ERL_NIF_TERM module, ERL_NIF_TERM name, unsigned arity);
+
+/* A function and the list of its arguments; where there is only their number, nothing stands behind it, and ETW_F_ARITY is set. */
+uint8_t *encode_call(struct encoder *e, uint8_t *at, ERL_NIF_TERM module, ERL_NIF_TERM name, ERL_NIF_TERM args);
 
 #endif

@@ -80,9 +80,10 @@
 %%     begins a session; State, a small integer, is the tracer's state in the VM and names the session below.
 %%     RingBytes a power of two, Rings at most 256; 0 is no limit, no rate.
 %% exclude(PidOrPort): never an event of it, and none that is sent to it; 16 at most; forgotten by the next open.
-%% gate(State, open | closed | early | late | returns | no_returns | tally | events | Filter): closed counts calls as lost (guard). early decides
-%%     before the match specification and before the VM makes the arguments: only where no specification can reject a
-%%     call. returns: every call that is shown has its return traced, so those that are owed can be counted.
+%% gate(State, open | closed | early | late | plain | answered | returns | no_returns | tally | events | Filter): closed counts
+%%     calls as lost (guard). early decides before the match specification and before the VM makes the arguments: only where no
+%%     specification can reject a call. plain: no specification has a message for a call. returns: every call that is
+%%     shown has its return traced, so those that are owed can be counted.
 %%     tally: calls and results are counted and not sent, whatever the rate; begins with nothing. Filter: which of them, a binary
 %%     (struct etw_filter_step; <<>>: all); badarg when it is none.
 %% kinds(State, Mask): bit K is set when events of kind K are wanted; others are neither made nor counted.

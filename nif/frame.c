@@ -1,17 +1,37 @@
 #include "frame.h"
 
-void frame_losses(struct ring *ring, uint64_t tick)
+/* What was lost, as a frame of its own; it has no tracee, so it tells one only when it is the first. */
+static void tell_losses(struct ring *ring, uint64_t tick)
 {
-    struct frame frame;
-    ring->lost_untold = false;
-    /* a frame needs a tracee when it is the first; the lost events have none */
-    uint8_t *at = frame_begin(ring, &frame, tick, ring->fresh ? 0 : ring->tracee);
+    ring->odd &= ~(uint32_t)RING_LOST;
+    struct frame frame = frame_begin(ring, tick, ring->odd & RING_FRESH ? 0 : ring->tracee);
     for (int i = 0; i < ETW_LOSSES; i++)
-        at = put64(at, atomic_load_explicit(&ring->lost[i], memory_order_relaxed));
-    uint64_t bytes = (uint64_t)(at - frame.at);
-    put32(frame.at, ETW_HEAD(bytes, ETW_LOST, frame.flags));
-    put32(frame.at + 4, frame.ticks);
-    ring_advance(ring, bytes);
+        frame.next = put64(frame.next, ring_own(&ring->lost[i]));
+    frame_close(ring, frame, frame.next, ETW_LOST);
+}
+
+__attribute__((noinline)) struct frame frame_begin_slowly(struct ring *ring, uint64_t tick, uint64_t tracee)
+{
+    if (ring->odd & RING_LOST)
+        tell_losses(ring, tick);
+    uint64_t before = ring_own(&ring->tick);
+    if (tick < before)
+        tick = before; /* a clock that went back, if there is such a thing, stands still */
+    bool fresh = ring->odd & RING_FRESH, late = tick - before > UINT32_MAX;
+    uint8_t *at = ring_place(ring);
+    struct frame frame = {at, at + 8, tick, (uint32_t)(tick - before), 0};
+    if (fresh || late) {
+        frame.flags = ETW_F_TICK;
+        frame.ticks = 0;
+        frame.next = put64(frame.next, tick);
+    }
+    if (fresh || tracee != ring->tracee) {
+        frame.flags |= ETW_F_TRACEE;
+        frame.next = put64(frame.next, tracee);
+        ring->tracee = tracee;
+    }
+    ring->odd = 0;
+    return frame;
 }
 
 struct frame_cut frame_cut(const struct ring *ring, const struct ring_view *view, uint64_t bytes, bool least)

@@ -17,9 +17,11 @@
 /* The longest frame of losses and the longest beginning of a frame behind it. */
 #define FRAME_RESERVE 128
 
+/* Handed on by value, so that it needs no memory. */
 struct frame {
-    uint8_t *at; /* its first byte */
-    uint32_t ticks, flags;
+    uint8_t *at, *next; /* its first byte; where to go on */
+    uint64_t tick;
+    uint32_t ticks, flags; /* ticks: since the frame before */
 };
 
 static inline uint8_t *put8(uint8_t *at, unsigned value)
@@ -48,43 +50,37 @@ static inline uint8_t *put64(uint8_t *at, uint64_t value)
     return at + sizeof value;
 }
 
-/* Writes the ring's losses as a frame of their own. */
-void frame_losses(struct ring *ring, uint64_t tick);
+/* Where something is to be told first, or in full. */
+struct frame frame_begin_slowly(struct ring *ring, uint64_t tick, uint64_t tracee);
 
-static inline uint8_t *frame_begin(struct ring *ring, struct frame *frame, uint64_t tick, uint64_t tracee)
+static inline struct frame frame_begin(struct ring *ring, uint64_t tick, uint64_t tracee)
 {
-    uint8_t *at;
-    if (__builtin_expect(ring->lost_untold, 0))
-        frame_losses(ring, tick);
-    at = frame->at = ring_place(ring);
-    /* a clock that went back, if there is such a thing, stands still */
-    uint64_t passed = tick > ring->tick ? tick - ring->tick : 0;
-    frame->flags = 0;
-    frame->ticks = (uint32_t)passed;
-    at += 8;
-    if (__builtin_expect(ring->fresh || passed > UINT32_MAX, 0)) {
-        frame->flags = ETW_F_TICK;
-        frame->ticks = 0;
-        at = put64(at, ring->tick + passed);
-    }
-    ring->tick += passed;
-    if (tracee != ring->tracee || __builtin_expect(ring->fresh, 0)) {
-        frame->flags |= ETW_F_TRACEE;
-        at = put64(at, tracee);
+    uint64_t passed = tick - ring_own(&ring->tick);
+    if (__builtin_expect(passed > UINT32_MAX || ring->odd, 0))
+        return frame_begin_slowly(ring, tick, tracee);
+    uint8_t *at = ring_place(ring);
+    struct frame frame = {at, at + 8, tick, (uint32_t)passed, 0};
+    if (tracee != ring->tracee) {
+        frame.next = put64(at + 8, tracee);
+        frame.flags = ETW_F_TRACEE;
         ring->tracee = tracee;
-        ring->fresh = false;
     }
-    return at;
+    return frame;
 }
 
-/* Counts the event as seen and shows the frame to the drain. */
-static inline void frame_end(struct ring *ring, struct frame *frame, uint8_t *end, enum etw_kind kind)
+/* Shows a whole frame to the drain. */
+static inline void frame_close(struct ring *ring, struct frame frame, const uint8_t *end, enum etw_kind kind)
 {
-    uint64_t bytes = (uint64_t)(end - frame->at);
-    put64(frame->at, ETW_HEAD(bytes, kind, frame->flags) | (uint64_t)frame->ticks << 32);
-    ring_advance(ring, bytes);
+    put64(frame.at, ETW_HEAD(end - frame.at, kind, frame.flags) | (uint64_t)frame.ticks << 32);
+    ring_publish(ring, frame.at, end, frame.tick);
+}
+
+/* The same for an event, which counts as seen. */
+static inline void frame_end(struct ring *ring, struct frame frame, const uint8_t *end, enum etw_kind kind)
+{
     ring_bump(&ring->seen);
-    ring_publish(ring);
+    frame_close(ring, frame, end, kind);
+    ring_rest(ring);
 }
 
 /* ---- drain -------------------------------------------------------------------------------------------------------- */

@@ -9,7 +9,9 @@
 #endif
 
 bool imm_known;
-ERL_NIF_TERM imm_nil, imm_128;
+ERL_NIF_TERM imm_nil;
+uint64_t imm_bytes;
+uint32_t imm_tags;
 struct imm_turn imm_pids, imm_ports;
 
 /* External term format, as far as local pids and ports need it. */
@@ -167,5 +169,6 @@ void imm_check(ErlNifEnv *env)
     imm_nil = enif_make_list(env, 0);
     imm_known = IMM_MAY_BE_KNOWN && sizeof(ERL_NIF_TERM) == 8 && smalls_are_known(env) && others_are_known(env)
         && identifiers_are_known(env);
-    imm_128 = imm_known ? enif_make_int(env, 128) : 0;
+    imm_bytes = imm_known ? 128 : 0;
+    imm_tags = imm_known ? 3 : 0;
 }

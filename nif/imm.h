@@ -16,7 +16,12 @@
 
 extern HIDDEN bool imm_known;
 extern HIDDEN ERL_NIF_TERM imm_nil; /* the one word of [] */
-extern HIDDEN ERL_NIF_TERM imm_128; /* where small integers are known: the word of 128, a bound for those of one byte; else 0 */
+/*
+ * So that nothing has to be asked before each term: where immediates are not known there are no small ones, and every word
+ * has the tag of a pointer.
+ */
+extern HIDDEN uint64_t imm_bytes; /* small integers below it have one byte: 128, or 0 */
+extern HIDDEN uint32_t imm_tags;  /* the bits of a word that tell immediates, lists and other pointers apart: 3, or 0 */
 
 #define IMM_PID 0x3u
 #define IMM_PORT 0x7u
@@ -31,6 +36,8 @@ static inline bool imm_is_value(ERL_NIF_TERM t) { return (t & 0x3) == 0x3; }
 static inline bool imm_is_list(ERL_NIF_TERM t) { return (t & 0x3) == 0x1; }
 static inline int64_t imm_small(ERL_NIF_TERM t) { return (int64_t)t >> 4; }
 static inline uint64_t imm_data(ERL_NIF_TERM t) { return t >> 4; }
+/* Of a small integer that is not negative its value, of everything else something very large. */
+static inline uint64_t imm_natural(ERL_NIF_TERM t) { return (t - IMM_SMALL) >> 4 | (t - IMM_SMALL) << 60; }
 
 /*
  * The VM spreads neighbouring numbers over its table of processes: the low bits of the number, as many as the table needs,

@@ -6,7 +6,6 @@
 #include "tick.h"
 
 struct lanes lanes;
-__thread struct lane *lane_of_thread;
 
 #define PAGE 4096u
 
@@ -15,7 +14,7 @@ static size_t whole_pages(size_t bytes)
     return (bytes + PAGE - 1) / PAGE * PAGE;
 }
 
-bool lanes_open(uint32_t count, uint64_t ring_bytes, uint64_t need)
+bool lanes_open(uint32_t count, uint64_t ring_bytes, uint64_t need, struct encode_limits limits)
 {
     if (need * 2 > ring_bytes)
         return false;
@@ -47,6 +46,7 @@ bool lanes_open(uint32_t count, uint64_t ring_bytes, uint64_t need)
     }
     atomic_store(&lanes.roofless, 0);
     lanes.need = need;
+    lanes.limits = limits;
     lanes.epoch++;
     return true;
 }
@@ -58,19 +58,33 @@ void lanes_unmap(void)
     lanes.mapping = NULL;
 }
 
-__attribute__((noinline)) struct lane *lane_claim(void)
+/* A lane stays in its place for good, and where one is found each place before it was taken: so what is not found is nowhere. */
+static struct lane *claim(uintptr_t thread)
 {
-    struct lane *lane = lane_of_thread;
-    if (!lane) {
-        if (atomic_load_explicit(&lanes.claimed, memory_order_relaxed) >= lanes.count)
-            return NULL;
-        uint32_t slot = atomic_fetch_add(&lanes.claimed, 1);
-        if (slot >= lanes.count)
-            return NULL;
-        lane = lane_of_thread = lane_at(slot);
-    }
+    unsigned at = lane_place(thread);
+    struct lane *lane;
+    for (; (lane = atomic_load_explicit(&lanes.places[at], memory_order_acquire)); at = (at + 1) % LANE_PLACES)
+        if (lane->thread == thread)
+            return lane;
+    if (atomic_load_explicit(&lanes.claimed, memory_order_relaxed) >= lanes.count)
+        return NULL;
+    uint32_t slot = atomic_fetch_add(&lanes.claimed, 1);
+    if (slot >= lanes.count)
+        return NULL;
+    lane_at(slot)->thread = thread;
+    for (lane = NULL; !atomic_compare_exchange_strong(&lanes.places[at], &lane, lane_at(slot)); lane = NULL)
+        at = (at + 1) % LANE_PLACES;
+    return lane_at(slot);
+}
+
+__attribute__((noinline)) struct lane *lane_claim(uintptr_t thread)
+{
+    struct lane *lane = claim(thread);
+    if (!lane)
+        return NULL;
     if (lane->epoch != lanes.epoch) {
-        memset(&lane->names, 0, sizeof lane->names);
+        memset(&lane->encoder.names, 0, sizeof lane->encoder.names);
+        lane->encoder.limits = lanes.limits;
         memset(lane->met, 0, sizeof lane->met);
         lane->tracee = 0;
         lane->time_left = 0, lane->time_at = 0;

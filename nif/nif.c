@@ -95,12 +95,12 @@ static ERL_NIF_TERM nif_open(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
         return error(env, "open");
     if (!encode_redact(env, o[7]))
         return error(env, "redact");
-    if (!lanes_open((uint32_t)count, ring_bytes, bytes + TRACER_RESERVE))
+    struct encode_limits limits = {(uint32_t)bytes, (uint32_t)(depth < ENCODE_MAX_DEPTH ? depth : ENCODE_MAX_DEPTH), (uint32_t)items};
+    if (!lanes_open((uint32_t)count, ring_bytes, bytes + TRACER_RESERVE, limits))
         return error(env, "memory");
     if (!bell_open(env))
         return error(env, "bell");
-    session_begin((uint32_t)bytes, (uint32_t)(depth < ENCODE_MAX_DEPTH ? depth : ENCODE_MAX_DEPTH),
-        (uint32_t)items, limit, rate, tick_per_ms());
+    session_begin(limit, rate, tick_per_ms());
     filter_set(NULL, 0);
     memset(&batches, 0, sizeof batches);
     opened = enif_make_uint(env, ++generation & GENERATIONS);
@@ -145,6 +145,8 @@ static ERL_NIF_TERM nif_gate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
         {"closed", 0, RULE_CLOSED},
         {"early", 0, RULE_EARLY},
         {"late", RULE_EARLY, 0},
+        {"plain", 0, RULE_PLAIN},
+        {"answered", RULE_PLAIN, 0},
         {"returns", RULE_STUCK, RULE_RETURNS},
         {"no_returns", RULE_RETURNS | RULE_STUCK, 0},
         {"tally", RULE_RATE | RULE_LIMIT, RULE_TALLY},

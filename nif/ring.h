@@ -7,14 +7,14 @@
  * sees a plain ring. There are no locks, no atomic read-modify-write, no waiting: without room the event is counted as
  * lost and that is all.
  *
- * Who may touch what: the first group of fields belongs to the producer, the second is written by the producer and read
- * by anybody, the third is the drain's.
+ * Who may touch what: tail is the drain's, all else is written by the producer; anybody may read what is atomic.
  */
 #ifndef ETRACE_RING_H
 #define ETRACE_RING_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "etrace_wire.h"
@@ -22,25 +22,30 @@
 #define RING_LINE 64
 #define RING_AHEAD 512
 
-struct ring {
-    _Alignas(RING_LINE) uint8_t *bytes;
-    uint64_t size, head, tail_seen;
-    uint64_t need;     /* no frame is longer */
-    uint64_t need_new; /* and the room that is kept */
-    uint64_t tick;     /* of the last frame */
-    uint64_t tracee;   /* of the last frame */
-    bool fresh;        /* the next frame tells tick and tracee in full */
-    bool lost_untold;  /* something was lost since the last frame */
+enum ring_odd {
+    RING_FRESH = 1, /* the next frame tells tick and tracee in full */
+    RING_LOST = 2,  /* something was lost since the last frame */
+};
 
-    _Alignas(RING_LINE) _Atomic uint64_t pub_head;
-    _Atomic uint64_t pub_tick; /* of the last frame; stored behind pub_head, to be read before it */
-    _Atomic uint32_t busy;     /* a frame is being written; stored before its tick is read */
-    _Atomic uint64_t seen, lost[ETW_LOSSES];
+struct ring {
+    /* one line, all that most frames touch: the producer's, with what it shows to anybody */
+    _Alignas(RING_LINE) uint8_t *bytes;
+    uint64_t size;
+    uint64_t last;         /* a frame that begins behind it has perhaps no room */
+    uint64_t tracee;       /* of the last frame */
+    _Atomic uint64_t head; /* behind the last frame */
+    _Atomic uint64_t tick; /* of the last frame; stored behind head, to be read before it */
+    _Atomic uint64_t seen;
+    _Atomic uint32_t busy; /* a frame is being written; stored before its tick is read */
+    uint32_t odd;          /* enum ring_odd */
+
+    _Alignas(RING_LINE) _Atomic uint64_t lost[ETW_LOSSES];
+    uint64_t need; /* no frame is longer */
 
     _Alignas(RING_LINE) _Atomic uint64_t tail;
 };
 
-/* Size is a power of two and more than need; bytes has size + need bytes. */
+/* Size is a power of two and at least twice need; bytes has size + need bytes. */
 void ring_init(struct ring *ring, uint8_t *bytes, uint64_t size, uint64_t need);
 
 /* Producer: forgets its counters, begins the next frame in full. Need is at most what ring_init() was given. */
@@ -51,43 +56,43 @@ void ring_skip(struct ring *ring);
 
 /* ---- producer ----------------------------------------------------------------------------------------------------- */
 
-static inline bool ring_has_bytes(struct ring *ring, uint64_t bytes)
+static inline uint64_t ring_own(const _Atomic uint64_t *field)
 {
-    if (__builtin_expect(ring->head + bytes - ring->tail_seen <= ring->size, 1))
-        return true;
-    ring->tail_seen = atomic_load_explicit(&ring->tail, memory_order_acquire);
-    return ring->head + bytes - ring->tail_seen <= ring->size;
+    return atomic_load_explicit(field, memory_order_relaxed);
+}
+
+/* Looks anew at what the drain has taken: the bytes that are left beside the longest frame and what is kept; negative: so many of these. */
+int64_t ring_look_for_room(struct ring *ring);
+
+/* For what is new: an eighth of the ring is left to what follows, so that a call is seldom without its return. */
+static inline bool ring_has_room_for_new(struct ring *ring)
+{
+    return __builtin_expect(ring_own(&ring->head) <= ring->last, 1) || ring_look_for_room(ring) >= 0;
 }
 
 /* For what follows from an event that is in the ring: a return. */
 static inline bool ring_has_room(struct ring *ring)
 {
-    return ring_has_bytes(ring, ring->need);
-}
-
-/* For what is new: an eighth of the ring is left to what follows, so that a call is seldom without its return. */
-static inline bool ring_has_room_for_new(struct ring *ring)
-{
-    return ring_has_bytes(ring, ring->need_new);
+    return __builtin_expect(ring_own(&ring->head) <= ring->last, 1) || ring_look_for_room(ring) >= -(int64_t)(ring->size / 8);
 }
 
 static inline void ring_bump(_Atomic uint64_t *counter)
 {
-    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + 1, memory_order_relaxed);
+    atomic_store_explicit(counter, ring_own(counter) + 1, memory_order_relaxed);
 }
 
 static inline void ring_lose(struct ring *ring, enum etw_loss why)
 {
     /* in this order, so that whoever reads what is lost first never sees more lost than seen */
-    uint64_t lost = atomic_load_explicit(&ring->lost[why], memory_order_relaxed) + 1;
+    uint64_t lost = ring_own(&ring->lost[why]) + 1;
     ring_bump(&ring->seen);
     atomic_store_explicit(&ring->lost[why], lost, memory_order_release);
-    ring->lost_untold = true;
+    ring->odd |= RING_LOST;
 }
 
 static inline uint8_t *ring_place(struct ring *ring)
 {
-    uint8_t *at = ring->bytes + (ring->head & (ring->size - 1));
+    uint8_t *at = ring->bytes + (ring_own(&ring->head) & (ring->size - 1));
     /* The line that will be written some frames later is at the drain's processor, or nowhere near: it is asked for now. */
 #if defined(__x86_64__)
     __asm__ volatile("prefetchw %0" : : "m"(at[RING_AHEAD]));
@@ -97,32 +102,26 @@ static inline uint8_t *ring_place(struct ring *ring)
     return at;
 }
 
-/* Takes in the bytes written at ring_place(); nobody sees them yet. */
-static inline void ring_advance(struct ring *ring, uint64_t bytes)
-{
-    uint64_t at = ring->head & (ring->size - 1);
-    if (__builtin_expect(at + bytes > ring->size, 0))
-        __builtin_memcpy(ring->bytes, ring->bytes + ring->size, at + bytes - ring->size);
-    ring->head += bytes;
-}
-
-/* A frame is about to be written: from here until ring_publish() the watermark stays before it. */
+/* A frame is about to be written: from here until ring_rest() the watermark stays before it. */
 static inline void ring_busy(struct ring *ring)
 {
     atomic_store_explicit(&ring->busy, 1, memory_order_relaxed);
     atomic_signal_fence(memory_order_seq_cst);
 }
 
-/* The frame is not to be, after all. */
-static inline void ring_idle(struct ring *ring)
+/* Shows the frame that was written from `at`, its place, to `end`. */
+static inline void ring_publish(struct ring *ring, const uint8_t *at, const uint8_t *end, uint64_t tick)
 {
-    atomic_store_explicit(&ring->busy, 0, memory_order_release);
+    const uint8_t *behind = ring->bytes + ring->size;
+    if (__builtin_expect(end > behind, 0))
+        __builtin_memcpy(ring->bytes, behind, (size_t)(end - behind));
+    atomic_store_explicit(&ring->head, ring_own(&ring->head) + (uint64_t)(end - at), memory_order_release);
+    atomic_store_explicit(&ring->tick, tick, memory_order_release);
 }
 
-static inline void ring_publish(struct ring *ring)
+/* No frame is being written. */
+static inline void ring_rest(struct ring *ring)
 {
-    atomic_store_explicit(&ring->pub_head, ring->head, memory_order_release);
-    atomic_store_explicit(&ring->pub_tick, ring->tick, memory_order_release);
     atomic_store_explicit(&ring->busy, 0, memory_order_release);
 }
 

@@ -8,13 +8,10 @@
 
 struct session session;
 
-void session_begin(uint32_t bytes, uint32_t depth, uint32_t items, uint64_t limit, uint64_t rate, uint64_t ticks_per_ms)
+void session_begin(uint64_t limit, uint64_t rate, uint64_t ticks_per_ms)
 {
     /* Filled each tenth of a second, so that what is admitted of a flood is spread; each second where a tenth is too coarse. */
     unsigned window_ms = rate < 100 ? 1000 : 100;
-    session.bytes = bytes;
-    session.depth = depth;
-    session.items = items;
     session.bucket = (int64_t)rate;
     session.quota = session.bucket * window_ms / 1000;
     session.window_ticks = ticks_per_ms * window_ms;

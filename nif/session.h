@@ -41,6 +41,7 @@ enum session_rule {
     RULE_KINDS = 256,  /* a flag of the VM brings kinds of events that nobody asked for: they are as if they were not */
     RULE_TALLY = 512,  /* calls and results are counted by function, and not sent (tally.h) */
     RULE_MEASURE = 1024, /* and the filter of what is counted asks for their size (filter.h) */
+    RULE_PLAIN = 2048, /* no match specification has anything to add to a call */
 };
 
 #define EXCLUDED_MAX 16
@@ -50,7 +51,6 @@ struct session {
     /* one line, read for every event, seldom written */
     _Alignas(RING_LINE) _Atomic uint64_t live; /* the word of the state, 0: none is live */
     _Atomic uint32_t rules;
-    uint32_t bytes, depth, items; /* what is captured of an event */
     _Atomic uint64_t kinds;       /* bit K: events of kind K are wanted */
 
     _Alignas(RING_LINE) _Atomic uint64_t excluded[EXCLUDED_SLOTS]; /* words, hashed, the next free slot when taken */
@@ -68,7 +68,7 @@ struct session {
 extern HIDDEN struct session session;
 
 /* Not live yet. Limit and rate (events a second): 0 is none. */
-void session_begin(uint32_t bytes, uint32_t depth, uint32_t items, uint64_t limit, uint64_t rate, uint64_t ticks_per_ms);
+void session_begin(uint64_t limit, uint64_t rate, uint64_t ticks_per_ms);
 
 bool session_exclude(uint64_t word);
 

@@ -7,9 +7,6 @@
 #include "tally.h"
 #include "tick.h"
 
-/* Calls have their own copy of all this, in which nothing is left to be decided about the tag. */
-#define ALWAYS inline __attribute__((always_inline))
-
 /* What stands in argv[3] and under `extra`, and in which order the frame has it. */
 enum layout {
     LAYOUT_CALL,       /* {M, F, Args | Arity} */
@@ -141,7 +138,8 @@ ERL_NIF_TERM tracer_enabled_call(ErlNifEnv *env, int argc, const ERL_NIF_TERM ar
     if (!session_is_live(argv[1]) || session_excludes(argv[2]))
         return atom_discard;
     uint32_t rules = session_rules();
-    return __builtin_expect((rules & ~(uint32_t)(RULE_EARLY | RULE_RETURNS | RULE_KINDS | RULE_TALLY | RULE_MEASURE)) == 0, 1) ? atom_trace : enabled_by_rules(rules);
+    uint32_t odd = rules & ~(uint32_t)(RULE_EARLY | RULE_RETURNS | RULE_KINDS | RULE_TALLY | RULE_MEASURE | RULE_PLAIN);
+    return __builtin_expect(odd == 0, 1) ? atom_trace : enabled_by_rules(rules);
 }
 
 /* Turns away what trace/5 would turn away a moment later; charging is left to it, for it may know better. */
@@ -151,7 +149,7 @@ ERL_NIF_TERM tracer_enabled_event(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
     if (!session_is_live(argv[1]) || session_excludes(argv[2]))
         return atom_discard;
     uint32_t rules = session_rules();
-    if (__builtin_expect((rules & ~(uint32_t)(RULE_EARLY | RULE_LIMIT | RULE_RETURNS | RULE_STUCK)) == 0, 1))
+    if (__builtin_expect((rules & ~(uint32_t)(RULE_EARLY | RULE_LIMIT | RULE_RETURNS | RULE_STUCK | RULE_PLAIN)) == 0, 1))
         return atom_trace;
     if (rules & RULE_OVER || !session_wants(rules, tag_of(argv[0])->kind))
         return atom_discard;
@@ -238,35 +236,23 @@ static uint8_t *put_function(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
     return encode_function(e, at, mfa[0], mfa[1], arity);
 }
 
-static ALWAYS uint8_t *put_call(struct encoder *e, uint8_t *at, ERL_NIF_TERM t, uint32_t *flags)
+static ALWAYS uint8_t *put_call(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
 {
     const ERL_NIF_TERM *mfa;
-    ERL_NIF_TERM args[255], rest;
-    unsigned many = 0;
-    if (!get_function(e->env, t, &mfa))
-        return put_no_function(at);
-    for (rest = mfa[2]; rest != imm_nil && many < 255 && enif_get_list_cell(e->env, rest, &args[many], &rest);)
-        many++;
-    if (many == 0 && rest != imm_nil && enif_get_uint(e->env, rest, &many)) {
-        *flags |= ETW_F_ARITY;
-        return encode_function(e, at, mfa[0], mfa[1], many);
-    }
-    at = encode_function(e, at, mfa[0], mfa[1], many);
-    return encode_terms(e, at, args, many);
+    return get_function(e->env, t, &mfa) ? encode_call(e, at, mfa[0], mfa[1], mfa[2]) : put_no_function(at);
 }
 
 static uint8_t *put_terms(struct encoder *e, uint8_t *at, ERL_NIF_TERM first, ERL_NIF_TERM second)
 {
     ERL_NIF_TERM both[2] = {first, second};
-    return encode_terms(e, at, both, second ? 2 : 1);
+    return encode_terms(e, at, e->limits.bytes, both, second ? 2 : 1);
 }
 
-static ALWAYS uint8_t *put_event(struct encoder *e, uint8_t *at, const struct tag *tag, const ERL_NIF_TERM argv[], ERL_NIF_TERM extra,
-    uint32_t *flags)
+static ALWAYS uint8_t *put_event(struct encoder *e, uint8_t *at, const struct tag *tag, const ERL_NIF_TERM argv[], ERL_NIF_TERM extra)
 {
     switch ((enum layout)tag->layout) {
     case LAYOUT_CALL:
-        return put_call(e, at, argv[3], flags);
+        return put_call(e, at, argv[3]);
     case LAYOUT_RETURN:
         return put_terms(e, put_function(e, at, argv[3]), extra, 0);
     case LAYOUT_RETURN_TO:
@@ -288,8 +274,8 @@ static ALWAYS uint8_t *put_event(struct encoder *e, uint8_t *at, const struct ta
 /* A stack or a dump is long: it may have what the event left, too. */
 static uint8_t *put_result(struct encoder *e, uint8_t *at, ERL_NIF_TERM result, size_t taken)
 {
-    e->bytes = TRACER_MS_BYTES + (taken < session.bytes ? session.bytes - (uint32_t)taken : 0);
-    return encode_terms(e, at, &result, 1);
+    uint32_t most = e->limits.bytes;
+    return encode_terms(e, at, TRACER_MS_BYTES + (taken < most ? most - (uint32_t)taken : 0), &result, 1);
 }
 
 static ALWAYS bool has_function(const struct tag *tag)
@@ -297,9 +283,9 @@ static ALWAYS bool has_function(const struct tag *tag)
     return tag->layout == LAYOUT_CALL || tag->layout == LAYOUT_RETURN;
 }
 
-static ALWAYS bool has_match_spec(const struct tag *tag)
+static ALWAYS bool has_match_spec(const struct tag *tag, uint32_t rules)
 {
-    return tag->kind == ETW_CALL || tag->kind == ETW_SEND || tag->kind == ETW_RECEIVE || tag->kind == ETW_SEND_NOPROC;
+    return (tag->kind == ETW_CALL && !(rules & RULE_PLAIN)) || tag->kind == ETW_SEND || tag->kind == ETW_RECEIVE || tag->kind == ETW_SEND_NOPROC;
 }
 
 static ALWAYS bool has_extra(const struct tag *tag)
@@ -394,38 +380,47 @@ static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const
         return atom_ok;
     }
 
-    struct encoder e = {env, &lane->names, session.bytes, session.items, session.depth, false, 0};
-    struct frame frame;
-    ring_busy(&lane->ring);
-    uint64_t tracee = who == lane->tracee ? lane->ring.tracee : who == imm_nil ? 0 : tracee_data(env, who);
-    e.tick = tick_now();
-    uint8_t *at = frame_begin(&lane->ring, &frame, e.tick, tracee);
-    at = put_event(&e, at, tag, argv, extra, &frame.flags);
-    if (has_match_spec(tag) && enif_get_map_size(env, argv[4], &options) && options
-        && enif_get_map_value(env, argv[4], atom_match_spec_result, &result)) {
-        frame.flags |= ETW_F_MS;
-        at = put_result(&e, at, result, (size_t)(at - frame.at));
-    }
-    if (e.cut)
-        frame.flags |= ETW_F_CUT;
-    size_t bytes = (size_t)(at - frame.at);
-    if (__builtin_expect(rules & RULE_TALLY, 0) && has_function(tag)) {
-        lane->tracee = who;
-        ring_idle(&lane->ring);
-        return tally(env, argv, tag, lane, rules, extra, bytes);
-    }
+    struct encoder *e = &lane->encoder;
+    uint64_t tracee = lane->ring.tracee;
     if (who != lane->tracee) {
         lane->tracee = who;
-        if (who != imm_nil)
-            lane_greet(lane, who);
+        tracee = 0;
+        if (who != imm_nil) {
+            tracee = tracee_data(env, who);
+            if (!(rules & RULE_MEASURE))
+                lane_greet(lane, who);
+        }
     }
-    frame_end(&lane->ring, &frame, at, tag->kind);
+    e->env = env;
+    e->flags = 0;
+    ring_busy(&lane->ring);
+    e->tick = tick_now();
+    struct frame frame = frame_begin(&lane->ring, e->tick, tracee);
+    uint8_t *at = put_event(e, frame.next, tag, argv, extra);
+    if (has_match_spec(tag, rules) && enif_get_map_size(env, argv[4], &options) && options > has_extra(tag)
+        && enif_get_map_value(env, argv[4], atom_match_spec_result, &result)) {
+        e->flags |= ETW_F_MS;
+        at = put_result(e, at, result, (size_t)(at - frame.at));
+    }
+    frame.flags |= e->flags;
+    size_t bytes = (size_t)(at - frame.at);
+    if (__builtin_expect(rules & RULE_TALLY, 0) && has_function(tag)) { /* it was to be measured */
+        ring_rest(&lane->ring);
+        return tally(env, argv, tag, lane, rules, extra, bytes);
+    }
+    frame_end(&lane->ring, frame, at, tag->kind);
     if (rules & RULE_RATE)
-        session_spend(lane, tick_now() - e.tick);
+        session_spend(lane, tick_now() - e->tick);
     bell_ring();
     if (__builtin_expect(bytes > 4096, 0) && tag->in_process)
         enif_consume_timeslice(env, bytes < 100 * 1024 ? (int)(bytes / 1024) : 100);
     return atom_ok;
+}
+
+/* Calls have their own copy of all this, in which nothing is left to be decided about the tag. */
+static __attribute__((noinline)) ERL_NIF_TERM push_other(ErlNifEnv *env, const ERL_NIF_TERM argv[])
+{
+    return push(env, argv, tag_of(argv[0]));
 }
 
 ERL_NIF_TERM tracer_trace(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
@@ -433,7 +428,7 @@ ERL_NIF_TERM tracer_trace(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     (void)argc;
     if (!session_is_live(argv[1]))
         return atom_ok;
-    if (argv[0] == atom_call)
+    if (__builtin_expect(argv[0] == atom_call, 1))
         return push(env, argv, &tags[0]);
-    return push(env, argv, tag_of(argv[0]));
+    return push_other(env, argv);
 }

@@ -29,6 +29,7 @@
     builtins = [],  % [{MFA, Specification, Flags}]: what another session's trace-off could blind (gate `bif`)
     loaded = [],    % the node's modules when they were last looked at
     early,          % no specification can reject a call
+    plain,          % none has a message for one
     returns,        % whose calls have their return traced: all | none | some
     whom = {[], []}, % processes and ports
     system = none,  % the process that hears system events
@@ -103,6 +104,7 @@ helped({arm, Id, Request}, {ok, Armed, Answer}, S0) ->
     S1 = kinds_of(Request, hears(Armed, S0)),
     %% Where no specification can reject a call, the NIF may turn calls away before the VM has built their arguments.
     S1#s.tracer =:= fallback orelse gate(S1#s.tracer, case Armed#armed.early of true -> early; false -> late end),
+    S1#s.tracer =:= fallback orelse gate(S1#s.tracer, case Armed#armed.plain of true -> plain; false -> answered end),
     S1#s.tracer =:= fallback orelse gate(S1#s.tracer, case Armed#armed.returns of all -> returns; _ -> no_returns end),
     S = tally_begin(Request, Armed#armed.returns, S1),
     try flags(Request, Armed, S) of
@@ -156,7 +158,7 @@ arm_do({Session, Request, Only, Boot = {_, _, Fallback, Options}, Before}) ->
     Calls = call_patterns(Session, Found, Only, Join),
     Only =:= all andalso lists:foreach(fun(Kind) -> messages(Session, Kind, [P || P = #{type := K} <- Read, K =:= Kind], Join) end, [send, recv]),
     More = case Fallback of true -> [<<"without a NIF: at most 1000 events a second">>]; false -> [] end,
-    Watched = watched(Request, Calls),
+    Watched = (watched(Request, Calls))#armed{plain = is_plain([Ms || #{type := call, match_spec := {_, Ms}} <- Read])},
     Armed = case Only of
         all ->
             memory_begin(Options),
@@ -390,6 +392,10 @@ watched(Request, Calls) ->
     #armed{request = Request, worker = self(), modules = Modules, loaded = lists:usort(erlang:loaded()), builtins = lists:sublist(Builtins, 50),
         early = Heard andalso lists:all(fun accepts/1, Specs),
         returns = case Heard of true -> returns(Specs); false -> some end}.
+
+%% Now and whatever module comes later: where several probes meet, each marks what answers it with a message.
+is_plain([_, _ | _]) -> false;
+is_plain(Specs) -> not uses([message], Specs).
 
 accepts(true) -> true;
 accepts(Clauses) ->

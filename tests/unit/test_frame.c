@@ -10,12 +10,12 @@ static struct ring ring;
 
 static void push(uint64_t tick, uint64_t tracee, unsigned bytes)
 {
-    struct frame frame;
     ring_busy(&ring);
-    uint8_t *at = frame_begin(&ring, &frame, tick, tracee);
+    struct frame frame = frame_begin(&ring, tick, tracee);
+    uint8_t *at = frame.next;
     for (unsigned i = 0; i < bytes; i++)
         at = put8(at, i);
-    frame_end(&ring, &frame, at, ETW_EXIT);
+    frame_end(&ring, frame, at, ETW_EXIT);
 }
 
 static uint32_t u32(const uint8_t *at)

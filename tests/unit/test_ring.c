@@ -47,14 +47,13 @@ static void *produce(void *arg)
                 pause_ns(1000);
             continue;
         }
-        struct frame frame;
         ring_busy(&lane->ring);
-        uint8_t *at = frame_begin(&lane->ring, &frame, tick_now(), 7 + number / 1000);
-        at = put64(at, number);
+        struct frame frame = frame_begin(&lane->ring, tick_now(), 7 + number / 1000);
+        uint8_t *at = put64(frame.next, number);
         unsigned more = (unsigned)(number % (next_random(&random) % 8 ? 40 : 1000));
         for (unsigned i = 0; i < more; i++)
             at = put8(at, (unsigned)(number + i));
-        frame_end(&lane->ring, &frame, at, ETW_RECEIVE);
+        frame_end(&lane->ring, frame, at, ETW_RECEIVE);
         if (next_random(&random) % 4096 == 0)
             pause_ns(20000);
     }
@@ -143,8 +142,8 @@ int main(void)
     if (getenv("EVENTS"))
         events_each = strtoull(getenv("EVENTS"), NULL, 10);
     tick_start();
-    ok(!lanes_open(LANES, RING, RING), "a frame that the ring cannot hold twice is refused");
-    ok(lanes_open(LANES, RING, NEED), "lanes are there");
+    ok(!lanes_open(LANES, RING, RING, (struct encode_limits){0}), "a frame that the ring cannot hold twice is refused");
+    ok(lanes_open(LANES, RING, NEED, (struct encode_limits){0}), "lanes are there");
     for (uintptr_t i = 0; i < PRODUCERS; i++)
         pthread_create(&threads[i], NULL, produce, (void *)i);
     for (bool last = false; !last;) {
