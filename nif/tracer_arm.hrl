@@ -158,7 +158,8 @@ arm_do({Session, Request, Only, Boot = {_, _, Fallback, Options}, Before}) ->
     Calls = call_patterns(Session, Found, Only, Join),
     Only =:= all andalso lists:foreach(fun(Kind) -> messages(Session, Kind, [P || P = #{type := K} <- Read, K =:= Kind], Join) end, [send, recv]),
     More = case Fallback of true -> [<<"without a NIF: at most 1000 events a second">>]; false -> [] end,
-    Watched = (watched(Request, Calls))#armed{plain = is_plain([Ms || #{type := call, match_spec := {_, Ms}} <- Read])},
+    Plain = not is_map_key(mark, Request) andalso is_plain([Ms || #{type := call, match_spec := {_, Ms}} <- Read]),
+    Watched = (watched(Request, Calls))#armed{plain = Plain},
     Armed = case Only of
         all ->
             memory_begin(Options),

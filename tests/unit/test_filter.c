@@ -207,7 +207,7 @@ static bool same(const char *condition, unsigned *ret_shown)
     bool good = compile(condition, &a, &specs) && where_steps(specs.items[0]->where, specs.items[0]->nwhere, &steps) &&
                 filter_set((const uint8_t *)steps.data, steps.len);
     if (good) {
-        lanes_open(1, 65536, 4096);
+        lanes_open(1, 65536, 4096, (struct encode_limits){0});
         tally_open(1000000, lives);
         s.lane = lane_mine();
         happen(&s);
