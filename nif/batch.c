@@ -14,10 +14,10 @@ static uint64_t relaxed(const _Atomic uint64_t *counter)
  * was at work when we looked (not earlier than the ring's last tick then), those that began after the clock was read
  * (the slack is for the store that had not yet arrived), and those that did not fit.
  */
-static void lower(uint64_t *watermark, uint64_t limit)
+static void keep_before(uint64_t *watermark, uint64_t tick)
 {
-    if (limit < *watermark)
-        *watermark = limit;
+    if (tick <= *watermark)
+        *watermark = tick ? tick - 1 : 0;
 }
 
 static uint64_t give(struct batch_plan *plan, uint32_t slot, uint64_t most, bool least)
@@ -26,7 +26,7 @@ static uint64_t give(struct batch_plan *plan, uint32_t slot, uint64_t most, bool
     if (part->view.head - part->view.tail > most) {
         struct frame_cut cut = frame_cut(&lane_at(slot)->ring, &part->view, most, least);
         part->to = cut.to;
-        lower(&plan->watermark, cut.next ? cut.next - 1 : 0);
+        keep_before(&plan->watermark, cut.next);
         plan->more = true;
     }
     return part->to - part->view.tail;
@@ -61,7 +61,7 @@ void batch_plan(const struct batch_state *state, const struct batch_clock *clock
         plan->parts[i] = (struct batch_part){.view = view, .to = view.head};
         there += view.head - view.tail;
         if (view.busy)
-            lower(&plan->watermark, view.tick);
+            keep_before(&plan->watermark, view.tick); /* as late as the last, where that told of losses */
     }
 
     size_t fixed = sizeof(struct etw_batch) + (plan->lanes + 1) * sizeof(struct etw_section) + own_bytes;
