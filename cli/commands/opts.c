@@ -127,7 +127,7 @@ static bool set(const struct opt *o, void *target, const char *value, struct err
         ok = set_number(to, value);
         break;
     case OPT_DURATION:
-        ok = opt_duration(value, to);
+        ok = opt_duration(value, to) && *(int64_t *)to > 0;
         break;
     case OPT_SIZE:
         ok = opt_size(value, to);
@@ -144,7 +144,7 @@ static bool set(const struct opt *o, void *target, const char *value, struct err
         err_hint(e, "a whole number, 0 or more");
         break;
     case OPT_DURATION:
-        err_hint(e, "a duration such as 500ms, 10s or 2m");
+        err_hint(e, "a duration such as 500ms, 10s or 2m, not 0");
         break;
     case OPT_SIZE:
         err_hint(e, "a size such as 512, 4k, 1MB or 2GB");

@@ -28,6 +28,9 @@ etrace() { "$ETRACE_BIN" "$@"; }
     run etrace --limit=many x:y/0
     assert_failure 2
     assert_output --partial "--limit does not take 'many'"
+    run "$ETRACE_BIN" trace --for 0ms a:b/1
+    assert_failure 2
+    assert_output --partial "--for does not take '0ms'"
     run etrace --for later x:y/0
     assert_failure 2
     assert_output --partial "a duration such as"

@@ -46,7 +46,7 @@ as_before() {
         (
             RANDOM=$i
             while [[ $(millis) -lt $end ]]; do
-                "$ETRACE_BIN" -n "$NODE" -qq --for "$((RANDOM % 400))ms" 'work:one/1 -> return' >/dev/null 2>"$ERR.$i" </dev/null &
+                "$ETRACE_BIN" -n "$NODE" -qq --for "$((RANDOM % 400 + 1))ms" 'work:one/1 -> return' >/dev/null 2>"$ERR.$i" </dev/null &
                 mine=$!
                 if ((RANDOM % 3 == 0)); then
                     pause "0.$((RANDOM % 4))"
