@@ -28,7 +28,7 @@ etrace() { "$ETRACE_BIN" "$@"; }
     run etrace --limit=many x:y/0
     assert_failure 2
     assert_output --partial "--limit does not take 'many'"
-    run "$ETRACE_BIN" trace --for 0ms a:b/1
+    run etrace --for 0ms x:y/0
     assert_failure 2
     assert_output --partial "--for does not take '0ms'"
     run etrace --for later x:y/0
