@@ -64,9 +64,18 @@ announce(last, #{mark := {First, Last}}, S) when First =/= Last -> meta(S, notic
 announce(_, _, S) -> S.
 
 %% A fresh session is the surest way to clear everything: patterns of every scope, flags, counters, breakpoints.
-disarm(S = #s{armed = none, helper = none}) -> S#s{next = none};
-disarm(S = #s{last = Last}) when Last =/= none -> S#s{next = none};
-disarm(S) -> session((destroy(S))#s{helper = none, timer = none, next = none}).
+disarm(S = #s{armed = none, helper = none}) -> S;
+disarm(S = #s{last = Last}) when Last =/= none -> S;
+disarm(S) -> session((destroy(S))#s{helper = none, timer = none}).
+
+%% Before the client has everything disarmed: what the worker is at, and what waits for it, comes to nothing, and is answered so.
+given_up(S = #s{helper = Helper, next = Next}) ->
+    lists:foldl(fun(Id, Acc) -> reply(Id, {error, busy}, Acc) end, S#s{next = none},
+        case Helper of
+            {_, {_, Id, _}} when Id =/= none -> [Id];
+            {_, {answer, Id}} -> [Id];
+            _ -> []
+        end ++ case Next of {Id2, _} -> [Id2]; none -> [] end).
 
 %% Before others are armed: where they may stand beside what is armed, only what is asked for no more is left off.
 leave(Request = #{flags := Flags}, S0 = #s{armed = #armed{request = Before = #{flags := Had}}}) ->
@@ -98,7 +107,7 @@ same(Keys, A, B) -> maps:with(Keys, A) =:= maps:with(Keys, B).
 inherited(#{flags := Flags}) -> [F || F <- Flags, lists:member(F, [silent, set_on_spawn, set_on_first_spawn, set_on_link, set_on_first_link])].
 
 helped({arm, Id, _}, Result, S = #s{last = Last}) when Last =/= none -> % it was told to stop meanwhile
-    case Result of {ok, #armed{system = Pid}, _} when is_pid(Pid) -> exit(Pid, kill); _ -> ok end,
+    unheard(Result, S),
     reply(Id, {error, stopping}, S);
 helped({arm, Id, Request}, {ok, Armed, Answer}, S0) ->
     S1 = kinds_of(Request, hears(Armed, S0)),
@@ -130,6 +139,10 @@ helped({ask, Id, What}, Result, S) ->
     asked(Id, What, Result, S);
 helped(_, _, S) ->
     S.
+
+%% An arming that nobody waits for any more may have begun to hear system events.
+unheard({ok, #armed{system = Pid}, _}, #s{hears = Hears}) when is_pid(Pid), Pid =/= Hears -> exit(Pid, kill);
+unheard(_, _) -> ok.
 
 %% What is not taken leaves the others as they were.
 refused(S = #s{armed = #armed{}}) -> S;
