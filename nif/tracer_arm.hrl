@@ -81,7 +81,7 @@ given_up(S = #s{helper = Helper, next = Next}) ->
 leave(Request = #{flags := Flags}, S0 = #s{armed = #armed{request = Before = #{flags := Had}}}) ->
     case beside(Request, Before) andalso S0#s.worker =:= (S0#s.armed)#armed.worker of
         true ->
-            S = case same([system], Request, Before) of
+            S = case same([system], Request, Before) andalso S0#s.hears =:= (S0#s.armed)#armed.system of
                 true -> S0;
                 false -> (system_stop(S0))#s{armed = (S0#s.armed)#armed{system = none}}
             end,
