@@ -175,7 +175,7 @@ arm_do({Session, Request, Only, Boot = {_, _, Fallback, Options}, Before}) ->
     Watched = (watched(Request, Calls))#armed{plain = Plain},
     Armed = case Only of
         all ->
-            memory_begin(Options),
+            Before =:= none andalso memory_begin(Options), % else the tracing goes on, and so does what it costs
             Watched#armed{whom = whom_of(Request), system = system_of(Request, Boot, Before)};
         _ -> Watched
     end,
