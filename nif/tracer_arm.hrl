@@ -260,8 +260,9 @@ call_patterns(Session, Found, Only, Join) ->
         is_map_key({Instead, MFA}, Wanted)],
     [trace:function(Session, MFA, false, [Scope]) || {Scope, MFA} <- Other],
     Here = case Only of all -> maps:without(Other, Set); _ -> #{} end,
+    Fresh = Only =:= all andalso map_size(Set) =:= 0, % nobody is traced yet
     lists:foreach(fun({Scope, Map}) ->
-        patterns(Session, Scope, Map, maps:from_list([{MFA, Ms} || {{S, MFA}, Ms} <- maps:to_list(Here), S =:= Scope]), Only)
+        patterns(Session, Scope, Map, maps:from_list([{MFA, Ms} || {{S, MFA}, Ms} <- maps:to_list(Here), S =:= Scope]), Fresh)
     end, Scopes),
     armed(Session, case Only of all -> Wanted; _ -> maps:merge(Set, Wanted) end),
     Calls.
@@ -304,9 +305,10 @@ mark(_, Action) -> Action.
 
 %% Each call costs the VM a round through all schedulers, so few calls: a default for every module together, then for
 %% a module, then single functions, whichever sum is least.
-%% Already: what is set there; what stays as it is is not touched, not even for a moment.
+%% Already: what is set there; what stays as it is is not touched, not even for a moment. Fresh: no event comes yet; else a
+%% default would show those of every module.
 patterns(_, _, Map, Already, _) when map_size(Map) =:= 0, map_size(Already) =:= 0 -> ok;
-patterns(Session, Scope, Map, Already, Only) ->
+patterns(Session, Scope, Map, Already, Fresh) ->
     ByModule = fun(M) -> maps:groups_from_list(fun({{Module, _, _}, _}) -> Module end, maps:to_list(M)) end,
     Wanted = ByModule(Map),
     Has = ByModule(Already),
@@ -318,7 +320,7 @@ patterns(Session, Scope, Map, Already, Only) ->
     end,
     Common = common([Ms || {_, Ms} <- maps:to_list(Map)]),
     {Off, _} = plan(Wanted, Has, Modules, Scope, false),
-    {On, _} = case Only =:= all andalso map_size(Has) =:= 0 andalso length(Modules) > 20 of
+    {On, _} = case Fresh andalso length(Modules) > 20 of
         true -> plan(Wanted, Has, erlang:loaded(), Scope, Common);
         false -> {Off + 1, []}
     end,
