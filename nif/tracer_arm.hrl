@@ -26,7 +26,7 @@
     request,
     worker,         % that knows the patterns: armed/2
     modules,        % #{Module => {md5, {F, A}, local | global}}: one function of each shows whether it is still traced
-    builtins = [],  % [{MFA, Specification, Flags}]: what another session's trace-off could blind (gate `bif`)
+    builtins = [],  % [{MFA, Scope, Specification}]: what another session's trace-off could blind (gate `bif`)
     loaded = [],    % the node's modules when they were last looked at
     early,          % no specification can reject a call
     plain,          % none has a message for one
@@ -243,7 +243,7 @@ wanted(_, all) -> true;
 wanted({{name, Name}, _, _, _}, Only) -> lists:any(fun(M) -> atom_to_binary(M) =:= Name end, Only);
 wanted(_, _) -> true.
 
-%% Sets what was found and returns it: [{MFA, Flags, Specification}].
+%% Sets what was found and returns it: [{MFA, Scope, Specification}].
 call_patterns(Session, Found, Only, Join) ->
     Of = fun(Scope) -> maps:map(fun(_, L) -> Join(L) end, merge([{Id, F} || {#{id := Id, scope := S}, F} <- Found, S =:= Scope])) end,
     Local0 = merge([{Id, F} || {#{id := Id, scope := local}, F} <- Found]),
@@ -532,7 +532,8 @@ all_gates() -> [
     {unload, [15], [15, 2, 7], warning, <<"unloading a module may, rarely, crash an OTP before 27.3.4">>},
     {call_memory, [15, 1], [15, 2, 6], error, <<"call_memory counts wrongly from OTP 27.1 to 27.3.2">>},
     {call_time, [15], [17], warning, <<"reading times and memory stops all schedulers for a moment before OTP 29: once a second at most">>},
-    {bif, [15], [16, 2], warning, <<"another tool that stops tracing a built-in function stops it here too; re-armed each second (fixed in OTP 28.3)">>}].
+    {bif, [15], [16, 2], warning,
+        <<"another tool that stops tracing a built-in function stops it here too; re-armed each second (fixed in OTP 28.3)">>}].
 
 numbers(Version) ->
     [list_to_integer(N) || N <- string:lexemes(Version, ".-"), string:to_integer(N) =/= {error, no_integer}].
