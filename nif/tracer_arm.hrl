@@ -69,6 +69,7 @@ disarm(S = #s{last = Last}) when Last =/= none -> S;
 disarm(S) -> session((destroy(S))#s{helper = none, timer = none}).
 
 %% Before the client has everything disarmed: what the worker is at, and what waits for it, comes to nothing, and is answered so.
+given_up(S = #s{last = Last}) when Last =/= none -> S;
 given_up(S = #s{helper = Helper, next = Next}) ->
     lists:foldl(fun(Id, Acc) -> reply(Id, {error, busy}, Acc) end, S#s{next = none},
         case Helper of
