@@ -391,7 +391,8 @@ static ALWAYS uint8_t *terms(struct encoder *e, uint8_t *at, uint32_t bytes, con
     return at;
 }
 
-static __attribute__((noinline)) uint8_t *new_function(struct encoder *e, uint8_t *at, unsigned id, ERL_NIF_TERM module, ERL_NIF_TERM function, unsigned arity)
+static __attribute__((noinline)) uint8_t *new_function(struct encoder *e, uint8_t *at, unsigned id, ERL_NIF_TERM module,
+    ERL_NIF_TERM function, unsigned arity)
 {
     if (!enif_is_atom(e->env, module) || !enif_is_atom(e->env, function))
         return put8(put16(at, ETW_NO_FUNCTION), arity);

@@ -296,6 +296,9 @@ handle({'DOWN', _, _, Janitor, _}, S = #s{janitor = Janitor}) ->
     finish(janitor, S);
 handle({done, Ref, Result}, S = #s{helper = {Ref, What}}) ->
     arm_next(helped(What, Result, S#s{helper = none}));
+handle({done, _, Result}, S) ->
+    unheard(Result, S),
+    S;
 handle({system, Pid, Section, Tracees}, S = #s{hears = Pid}) ->
     S#s{system = {Section, Tracees}};
 handle({'DOWN', _, _, Pid, _}, S = #s{hears = Pid}) ->
@@ -453,7 +456,7 @@ request_do({record, Modules, Name}, Id, S) when is_list(Modules), is_binary(Name
 request_do({select, Map}, Id, S = #s{session = {_, Weak}}) when is_map(Map) -> ask_worker(Id, select, {Weak, Map}, S);
 request_do({call_count, Map}, Id, S = #s{session = {_, Weak}}) when is_map(Map) ->
     ask_worker(Id, call_count, {self(), Weak, Map}, S);
-request_do(disarm, Id, S) -> reply(Id, {ok, true}, disarm(S));
+request_do(disarm, Id, S) -> reply(Id, {ok, true}, disarm(given_up(S)));
 request_do({ask, What}, Id, S) -> ask(Id, What, S);
 request_do(_, Id, S) -> reply(Id, {error, bad_request}, S).
 

@@ -195,7 +195,9 @@ static inline uint32_t etw_bucket_of(uint64_t ns)
  * own, one is left. It has the meaning of `where`: what a call's result will decide is not known before it comes; of a result
  * without a duration or a class the test of it fails, and the whole with it, as a guard does.
  */
-enum etw_filter_what { ETW_FILTER_DUR, ETW_FILTER_SIZE, ETW_FILTER_CLASS, ETW_FILTER_NOT, ETW_FILTER_AND, ETW_FILTER_OR, ETW_FILTER_XOR, ETW_FILTER_WHATS };
+enum etw_filter_what {
+    ETW_FILTER_DUR, ETW_FILTER_SIZE, ETW_FILTER_CLASS, ETW_FILTER_NOT, ETW_FILTER_AND, ETW_FILTER_OR, ETW_FILTER_XOR, ETW_FILTER_WHATS
+};
 enum etw_filter_compare { ETW_FILTER_GT, ETW_FILTER_GE, ETW_FILTER_LT, ETW_FILTER_LE, ETW_FILTER_EQ, ETW_FILTER_NE, ETW_FILTER_COMPARES };
 enum etw_class { ETW_CLASS_ERROR, ETW_CLASS_EXIT, ETW_CLASS_THROW, ETW_CLASSES };
 
@@ -294,7 +296,12 @@ struct etw_file {
     uint32_t flags, crc;     /* crc32c of this header with crc = 0 */
 };
 
-enum { ETW_BLOCK_BATCH = 1, ETW_BLOCK_FOOTER = 2 /* struct etw_footer */, ETW_BLOCK_SPECS = 3 /* what was asked for */, ETW_BLOCK_NOTE = 4 /* struct etw_note */ };
+enum {
+    ETW_BLOCK_BATCH = 1,
+    ETW_BLOCK_FOOTER = 2, /* struct etw_footer */
+    ETW_BLOCK_SPECS = 3,  /* what was asked for */
+    ETW_BLOCK_NOTE = 4,   /* struct etw_note */
+};
 
 struct etw_block {
     uint32_t bytes; /* behind this header */

@@ -1,10 +1,14 @@
 #include "frame.h"
 
-/* What was lost, as a frame of its own; it has no tracee, so it tells one only when it is the first. */
+/*
+ * What was lost, as a frame of its own; it has no tracee, so it tells one only when it is the first. And it is the first where the
+ * frames before it were only measured (tracer.c).
+ */
 static void tell_losses(struct ring *ring, uint64_t tick)
 {
-    ring->odd &= ~(uint32_t)RING_LOST;
-    struct frame frame = frame_begin(ring, tick, ring->odd & RING_FRESH ? 0 : ring->tracee);
+    bool first = ring_own(&ring->head) == ring->begun;
+    ring->odd = first ? RING_FRESH : 0;
+    struct frame frame = frame_begin(ring, tick, first ? 0 : ring->tracee);
     for (int i = 0; i < ETW_LOSSES; i++)
         frame.next = put64(frame.next, ring_own(&ring->lost[i]));
     frame_close(ring, frame, frame.next, ETW_LOST);

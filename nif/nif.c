@@ -267,7 +267,8 @@ static ERL_NIF_TERM nif_tally(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
     for (uint32_t i = 0; i < lanes_claimed(); i++) {
         uint32_t taken = 0;
         for (uint32_t at = 0; tally_take(i, &at, &f, &t.head, t.buckets); taken++) {
-            ERL_NIF_TERM function = f.module ? enif_make_tuple3(env, f.module, f.name, enif_make_uint(env, f.arity)) : enif_make_atom(env, "undefined");
+            ERL_NIF_TERM function = f.module ? enif_make_tuple3(env, f.module, f.name, enif_make_uint(env, f.arity))
+                                             : enif_make_atom(env, "undefined");
             ERL_NIF_TERM figures = bytes_term(env, &t, sizeof t.head + t.head.buckets * sizeof *t.buckets);
             list = enif_make_list_cell(env, enif_make_tuple2(env, function, figures), list);
         }

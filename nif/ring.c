@@ -18,6 +18,7 @@ void ring_begin(struct ring *ring, uint64_t need, uint64_t tick)
     ring->need = need;
     ring->last = 0;
     ring->odd = RING_FRESH;
+    ring->begun = ring_own(&ring->head);
     atomic_store_explicit(&ring->tick, tick, memory_order_release);
     atomic_store_explicit(&ring->seen, 0, memory_order_relaxed);
     for (int i = 0; i < ETW_LOSSES; i++)

@@ -40,7 +40,8 @@ struct ring {
     uint32_t odd;          /* enum ring_odd */
 
     _Alignas(RING_LINE) _Atomic uint64_t lost[ETW_LOSSES];
-    uint64_t need; /* no frame is longer */
+    uint64_t need;  /* no frame is longer */
+    uint64_t begun; /* where head was at ring_begin(): as long as it is there nothing has been shown */
 
     _Alignas(RING_LINE) _Atomic uint64_t tail;
 };

@@ -371,7 +371,8 @@ static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const
             count_roofless();
         return atom_ok;
     }
-    if (__builtin_expect(rules & RULE_TALLY, 0) && has_function(tag)) {
+    bool only_counted = __builtin_expect(rules & RULE_TALLY, 0) && has_function(tag);
+    if (only_counted) {
         if (!(rules & RULE_MEASURE))
             return tally(env, argv, tag, lane, rules, extra, 0);
         if (!session_has_room_for_more(lane))
@@ -387,7 +388,7 @@ static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const
         tracee = 0;
         if (who != imm_nil) {
             tracee = tracee_data(env, who);
-            if (!(rules & RULE_MEASURE))
+            if (!only_counted)
                 lane_greet(lane, who);
         }
     }
@@ -404,7 +405,7 @@ static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const
     }
     frame.flags |= e->flags;
     size_t bytes = (size_t)(at - frame.at);
-    if (__builtin_expect(rules & RULE_TALLY, 0) && has_function(tag)) { /* it was to be measured */
+    if (only_counted) { /* it was to be measured */
         ring_rest(&lane->ring);
         return tally(env, argv, tag, lane, rules, extra, bytes);
     }

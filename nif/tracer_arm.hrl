@@ -26,7 +26,7 @@
     request,
     worker,         % that knows the patterns: armed/2
     modules,        % #{Module => {md5, {F, A}, local | global}}: one function of each shows whether it is still traced
-    builtins = [],  % [{MFA, Specification, Flags}]: what another session's trace-off could blind (gate `bif`)
+    builtins = [],  % [{MFA, Scope, Specification}]: what another session's trace-off could blind (gate `bif`)
     loaded = [],    % the node's modules when they were last looked at
     early,          % no specification can reject a call
     plain,          % none has a message for one
@@ -64,15 +64,25 @@ announce(last, #{mark := {First, Last}}, S) when First =/= Last -> meta(S, notic
 announce(_, _, S) -> S.
 
 %% A fresh session is the surest way to clear everything: patterns of every scope, flags, counters, breakpoints.
-disarm(S = #s{armed = none, helper = none}) -> S#s{next = none};
-disarm(S = #s{last = Last}) when Last =/= none -> S#s{next = none};
-disarm(S) -> session((destroy(S))#s{helper = none, timer = none, next = none}).
+disarm(S = #s{armed = none, helper = none}) -> S;
+disarm(S = #s{last = Last}) when Last =/= none -> S;
+disarm(S) -> session((destroy(S))#s{helper = none, timer = none}).
+
+%% Before the client has everything disarmed: what the worker is at, and what waits for it, comes to nothing, and is answered so.
+given_up(S = #s{last = Last}) when Last =/= none -> S;
+given_up(S = #s{helper = Helper, next = Next}) ->
+    lists:foldl(fun(Id, Acc) -> reply(Id, {error, busy}, Acc) end, S#s{next = none},
+        case Helper of
+            {_, {_, Id, _}} when Id =/= none -> [Id];
+            {_, {answer, Id}} -> [Id];
+            _ -> []
+        end ++ case Next of {Id2, _} -> [Id2]; none -> [] end).
 
 %% Before others are armed: where they may stand beside what is armed, only what is asked for no more is left off.
 leave(Request = #{flags := Flags}, S0 = #s{armed = #armed{request = Before = #{flags := Had}}}) ->
     case beside(Request, Before) andalso S0#s.worker =:= (S0#s.armed)#armed.worker of
         true ->
-            S = case same([system], Request, Before) of
+            S = case same([system], Request, Before) andalso S0#s.hears =:= (S0#s.armed)#armed.system of
                 true -> S0;
                 false -> (system_stop(S0))#s{armed = (S0#s.armed)#armed{system = none}}
             end,
@@ -98,7 +108,7 @@ same(Keys, A, B) -> maps:with(Keys, A) =:= maps:with(Keys, B).
 inherited(#{flags := Flags}) -> [F || F <- Flags, lists:member(F, [silent, set_on_spawn, set_on_first_spawn, set_on_link, set_on_first_link])].
 
 helped({arm, Id, _}, Result, S = #s{last = Last}) when Last =/= none -> % it was told to stop meanwhile
-    case Result of {ok, #armed{system = Pid}, _} when is_pid(Pid) -> exit(Pid, kill); _ -> ok end,
+    unheard(Result, S),
     reply(Id, {error, stopping}, S);
 helped({arm, Id, Request}, {ok, Armed, Answer}, S0) ->
     S1 = kinds_of(Request, hears(Armed, S0)),
@@ -131,6 +141,10 @@ helped({ask, Id, What}, Result, S) ->
 helped(_, _, S) ->
     S.
 
+%% An arming that nobody waits for any more may have begun to hear system events.
+unheard({ok, #armed{system = Pid}, _}, #s{hears = Hears}) when is_pid(Pid), Pid =/= Hears -> exit(Pid, kill);
+unheard(_, _) -> ok.
+
 %% What is not taken leaves the others as they were.
 refused(S = #s{armed = #armed{}}) -> S;
 refused(S) -> disarm(S#s{armed = failed}).
@@ -162,7 +176,7 @@ arm_do({Session, Request, Only, Boot = {_, _, Fallback, Options}, Before}) ->
     Watched = (watched(Request, Calls))#armed{plain = Plain},
     Armed = case Only of
         all ->
-            memory_begin(Options),
+            Before =:= none andalso memory_begin(Options), % else the tracing goes on, and so does what it costs
             Watched#armed{whom = whom_of(Request), system = system_of(Request, Boot, Before)};
         _ -> Watched
     end,
@@ -230,7 +244,7 @@ wanted(_, all) -> true;
 wanted({{name, Name}, _, _, _}, Only) -> lists:any(fun(M) -> atom_to_binary(M) =:= Name end, Only);
 wanted(_, _) -> true.
 
-%% Sets what was found and returns it: [{MFA, Flags, Specification}].
+%% Sets what was found and returns it: [{MFA, Scope, Specification}].
 call_patterns(Session, Found, Only, Join) ->
     Of = fun(Scope) -> maps:map(fun(_, L) -> Join(L) end, merge([{Id, F} || {#{id := Id, scope := S}, F} <- Found, S =:= Scope])) end,
     Local0 = merge([{Id, F} || {#{id := Id, scope := local}, F} <- Found]),
@@ -247,8 +261,9 @@ call_patterns(Session, Found, Only, Join) ->
         is_map_key({Instead, MFA}, Wanted)],
     [trace:function(Session, MFA, false, [Scope]) || {Scope, MFA} <- Other],
     Here = case Only of all -> maps:without(Other, Set); _ -> #{} end,
+    Fresh = Only =:= all andalso map_size(Set) =:= 0, % nobody is traced yet
     lists:foreach(fun({Scope, Map}) ->
-        patterns(Session, Scope, Map, maps:from_list([{MFA, Ms} || {{S, MFA}, Ms} <- maps:to_list(Here), S =:= Scope]), Only)
+        patterns(Session, Scope, Map, maps:from_list([{MFA, Ms} || {{S, MFA}, Ms} <- maps:to_list(Here), S =:= Scope]), Fresh)
     end, Scopes),
     armed(Session, case Only of all -> Wanted; _ -> maps:merge(Set, Wanted) end),
     Calls.
@@ -291,9 +306,10 @@ mark(_, Action) -> Action.
 
 %% Each call costs the VM a round through all schedulers, so few calls: a default for every module together, then for
 %% a module, then single functions, whichever sum is least.
-%% Already: what is set there; what stays as it is is not touched, not even for a moment.
+%% Already: what is set there; what stays as it is is not touched, not even for a moment. Fresh: no event comes yet; else a
+%% default would show those of every module.
 patterns(_, _, Map, Already, _) when map_size(Map) =:= 0, map_size(Already) =:= 0 -> ok;
-patterns(Session, Scope, Map, Already, Only) ->
+patterns(Session, Scope, Map, Already, Fresh) ->
     ByModule = fun(M) -> maps:groups_from_list(fun({{Module, _, _}, _}) -> Module end, maps:to_list(M)) end,
     Wanted = ByModule(Map),
     Has = ByModule(Already),
@@ -305,7 +321,7 @@ patterns(Session, Scope, Map, Already, Only) ->
     end,
     Common = common([Ms || {_, Ms} <- maps:to_list(Map)]),
     {Off, _} = plan(Wanted, Has, Modules, Scope, false),
-    {On, _} = case Only =:= all andalso map_size(Has) =:= 0 andalso length(Modules) > 20 of
+    {On, _} = case Fresh andalso length(Modules) > 20 of
         true -> plan(Wanted, Has, erlang:loaded(), Scope, Common);
         false -> {Off + 1, []}
     end,
@@ -517,7 +533,8 @@ all_gates() -> [
     {unload, [15], [15, 2, 7], warning, <<"unloading a module may, rarely, crash an OTP before 27.3.4">>},
     {call_memory, [15, 1], [15, 2, 6], error, <<"call_memory counts wrongly from OTP 27.1 to 27.3.2">>},
     {call_time, [15], [17], warning, <<"reading times and memory stops all schedulers for a moment before OTP 29: once a second at most">>},
-    {bif, [15], [16, 2], warning, <<"another tool that stops tracing a built-in function stops it here too; re-armed each second (fixed in OTP 28.3)">>}].
+    {bif, [15], [16, 2], warning,
+        <<"another tool that stops tracing a built-in function stops it here too; re-armed each second (fixed in OTP 28.3)">>}].
 
 numbers(Version) ->
     [list_to_integer(N) || N <- string:lexemes(Version, ".-"), string:to_integer(N) =/= {error, no_integer}].

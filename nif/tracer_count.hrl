@@ -71,7 +71,7 @@ count_set(#count{session = Session, counters = Counters, probes = Probes}, Only,
     Found = [{P, [MFA || {MFA, _} <- element(1, found(P, Only, Lenient, #{force => true}))]} || P <- Probes],
     [none(P) || {P, []} <- Found, not Lenient],
     Functions = lists:usort(lists:append([F || {_, F} <- Found])),
-    patterns(Session, {counters, Counters}, maps:from_keys(Functions, true), #{}, Only),
+    patterns(Session, {counters, Counters}, maps:from_keys(Functions, true), #{}, Only =:= all),
     Functions.
 
 %% {What may be counted on this VM, why the rest may not}

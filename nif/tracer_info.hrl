@@ -101,7 +101,8 @@ whose([T | Rest], Until, I, Acc) ->
 
 %% Every etrace on this node: #{Session => {its client's node, for how many seconds}}
 clients() ->
-    maps:from_list([{Session, {atom_to_binary(Node), os:system_time(second) - Since}} || N <- registered(), companion(N), Janitor <- [whereis(N)], is_pid(Janitor),
+    maps:from_list([{Session, {atom_to_binary(Node), os:system_time(second) - Since}} ||
+        N <- registered(), companion(N), Janitor <- [whereis(N)], is_pid(Janitor),
         {monitors, L} <- [process_info(Janitor, monitors)], {process, Owner} <- L, is_pid(Owner),
         {_, {Session, Node, Since}} <- [process_info(Owner, {dictionary, session})]]).
 
@@ -171,7 +172,10 @@ items(S, T = {_, _, _}) ->
 items(S, on_load) ->
     case item(S, on_load, all) of L when is_list(L) -> [{I, value(I, V)} || {I, V} <- L]; _ -> [] end;
 items(S, system) ->
-    case item(S, system, all) of L when is_list(L) -> [{case I of {K, _} -> K; K -> K end, value(I, case I of {_, V} -> V; _ -> true end)} || I <- L]; _ -> [] end;
+    case item(S, system, all) of
+        L when is_list(L) -> [{case I of {K, _} -> K; K -> K end, value(I, case I of {_, V} -> V; _ -> true end)} || I <- L];
+        _ -> []
+    end;
 items(S, E) when E =:= send; E =:= 'receive' ->
     [{match_spec, value(match_spec, item(S, E, match_spec))}];
 items(S, T) ->

@@ -46,10 +46,11 @@ memory_left(Used) ->
     end,
     lists:min([Host | Space ++ Groups]).
 
-%% 0::/path of the second version, 4:memory:/path of the first; in a container the path may be one of the host's.
+%% 0::/path of the second version, 4:memory:/path of the first; in a container the path may be one of the host's. Colons may be in it.
 memory_group(Line) ->
     case binary:split(Line, <<":">>, [global]) of
-        [_, Kind, Path] when Kind =:= <<>>; Kind =:= <<"memory">> ->
+        [_, Kind | Rest] when Kind =:= <<>>; Kind =:= <<"memory">> ->
+            Path = lists:join($:, Rest),
             {Root, Name} = case Kind of
                 <<>> -> {<<"/sys/fs/cgroup">>, <<"/memory.max">>};
                 _ -> {<<"/sys/fs/cgroup/memory">>, <<"/memory.limit_in_bytes">>}
@@ -76,5 +77,6 @@ memory_number(Text, Name) ->
         _ -> none
     end.
 
+%% The VM takes no list with binaries in it for a name.
 memory_file(Name) ->
-    case file:read_file(Name, [raw]) of {ok, Text} -> Text; {error, _} -> <<>> end.
+    case file:read_file(iolist_to_binary(Name), [raw]) of {ok, Text} -> Text; {error, _} -> <<>> end.

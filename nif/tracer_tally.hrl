@@ -5,10 +5,12 @@
 -define(TALLY_MOST, 262144). % bytes of frames in one batch
 -define(FILTER_MOST, 1024).  % bytes of a filter: ETW_FILTER_MOST of struct etw_filter_step
 
-%% Not where some of the calls report results and others do not: then only the frames tell which is which.
+%% Not where some of the calls report results and others do not: then only the frames tell which is which. Nor without the memory.
 tally_begin(#{tally := true}, Returns, S = #s{tracer = State}) when State =/= fallback, Returns =/= some ->
-    gate(State, tally),
-    S#s{tally = []};
+    case gate(State, tally) of
+        ok -> S#s{tally = []};
+        {error, memory} -> tally_end(S)
+    end;
 tally_begin(_, _, S) -> tally_end(S).
 
 %% Of what is counted; set while nothing is traced. Without the NIF nothing is counted here, so nothing is filtered.

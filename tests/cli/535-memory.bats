@@ -49,6 +49,20 @@ assert_grown() {
     assert_line '*** guard memory ***'
 }
 
+@test "the limits of control groups are read from their files" {
+    "$ETRACE_ERLC" +export_all +nowarn_export_all +no_error_module_mismatch -o "$BATS_TEST_TMPDIR" "$ETRACE_ROOT/nif/etrace_tracer.erl"
+    mv "$BATS_TEST_TMPDIR"/etrace_tracer.beam "$BATS_TEST_TMPDIR"/etrace_00000000_0.beam
+    mkdir -p "$BATS_TEST_TMPDIR/a:b"
+    echo 12345 >"$BATS_TEST_TMPDIR/a:b/memory.max"
+    # as if the node were in a group that lies there
+    run timeout 60 "$ETRACE_ERL" +Bi -noshell -noinput -pa "$BATS_TEST_TMPDIR" -eval "M = etrace_00000000_0,
+        io:format(\"~p~n\", [{M:memory_group(<<\"0::/../../..$BATS_TEST_TMPDIR/a:b\">>),
+            M:memory_group(<<\"3:cpuset:/../../..$BATS_TEST_TMPDIR/a:b\">>),
+            M:memory_number(<<\"max\\n\">>, <<>>)}]), halt()." </dev/null 3>&-
+    assert_success
+    assert_output '{12345,none,none}'
+}
+
 @test "what it has grown before does not count, nor where no limit is wanted, nor below the limit" {
     heavier 100
     heavy=$(node_snapshot "$NODE")

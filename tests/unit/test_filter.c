@@ -185,8 +185,8 @@ static void told(struct fw *w, uint64_t tick, const struct spec_list *specs, str
     pt_feed(&t, 0, fw_batch(w, tick, (int64_t)tick, tick, ETW_BATCH_LAST));
     pt_close(&t);
     const struct totals *n = pipeline_totals(t.p);
-    buf_printf(ret, "%d: %d seen, %d shown, %d filtered, %d missing, %d incomplete\n%s\n%s", (int)t.status, (int)n->seen, (int)n->shown, (int)n->filtered,
-               (int)n->missing, (int)n->incomplete, buf_cstr(&t.out[0]), buf_cstr(&t.out[1]));
+    buf_printf(ret, "%d: %d seen, %d shown, %d filtered, %d missing, %d incomplete\n%s\n%s", (int)t.status, (int)n->seen,
+               (int)n->shown, (int)n->filtered, (int)n->missing, (int)n->incomplete, buf_cstr(&t.out[0]), buf_cstr(&t.out[1]));
     pt_free(&t);
 }
 
@@ -292,7 +292,8 @@ static bool takes(const struct etw_filter_step *steps, size_t n)
     return filter_set((const uint8_t *)steps, n * sizeof(*steps));
 }
 
-#define TAKES(...) takes((const struct etw_filter_step[]){__VA_ARGS__}, sizeof((const struct etw_filter_step[]){__VA_ARGS__}) / sizeof(struct etw_filter_step))
+#define TAKES(...) \
+    takes((const struct etw_filter_step[]){__VA_ARGS__}, sizeof((const struct etw_filter_step[]){__VA_ARGS__}) / sizeof(struct etw_filter_step))
 #define TEST {.what = ETW_FILTER_DUR, .compare = ETW_FILTER_GE, .value = 7}
 
 static void test_hostile(void)
@@ -322,8 +323,10 @@ static void test_hostile(void)
     ok(filter_result(0, 7, ETW_CLASSES) && !filter_result(0, 6, ETW_CLASSES), "what is refused changes nothing");
     for (unsigned i = 0; i < 2000000; i++) {
         size_t n = below(4) * sizeof(struct etw_filter_step);
-        for (size_t k = 0; k < n; k++) /* mostly bytes that could be one */
-            bytes[k] = (uint8_t)(k % sizeof(struct etw_filter_step) < 2 ? below(8) : k % sizeof(struct etw_filter_step) == 8 ? below(4) : below(64) == 0);
+        for (size_t k = 0; k < n; k++) { /* mostly bytes that could be one */
+            size_t at = k % sizeof(struct etw_filter_step);
+            bytes[k] = (uint8_t)(at < 2 ? below(8) : at == 8 ? below(4) : below(64) == 0);
+        }
         if (filter_set(bytes, n)) {
             taken++;
             filter_call(below(1000), below(2));

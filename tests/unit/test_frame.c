@@ -92,6 +92,27 @@ static void losses(void)
     ok(u32(at) == ETW_HEAD(16, ETW_EXIT, ETW_F_TRACEE) && u64(at + 8) == 42, "and the frame behind them its own tracee");
 }
 
+/* A frame that was only measured is nowhere, and what it would have told is told by the next. */
+static void measured(void)
+{
+    begin();
+    for (uint64_t tick = 1000; tick < 1003; tick++) {
+        ring_busy(&ring);
+        (void)frame_begin(&ring, tick, 42);
+        ring_rest(&ring);
+        if (tick > 1000)
+            ring_lose(&ring, ETW_LOST_GUARD);
+    }
+    push(1005, 42, 0);
+    struct ring_view view = ring_look(&ring);
+    ring_copy(&ring, view.tail, view.head, copy);
+    is_number(ETW_HEAD_FLAGS(u32(copy)), ETW_F_TICK | ETW_F_TRACEE, "the first frame that is shown tells tick and tracee");
+    is_number((int64_t)u64(copy + 8), 1002, "in full");
+    const uint8_t *at = copy + ETW_HEAD_BYTES(u32(copy));
+    is_number(u32(at), ETW_HEAD(8 + 8 * ETW_LOSSES, ETW_LOST, 0), "the next losses neither");
+    is_number(u32(at + 4), 3, "but the distance from what was shown");
+}
+
 static void wrap(void)
 {
     uint64_t written = 0, read = 0;
@@ -157,6 +178,7 @@ int main(void)
 {
     layout();
     losses();
+    measured();
     wrap();
     cutting();
     return tap_end();

@@ -1,0 +1,44 @@
+#!/usr/bin/env bats
+# Requests to arm that come while the worker on the node is at another one: none is left without its answer.
+
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+bats_require_minimum_version 1.5.0
+
+setup_file() { live_begin arming; }
+teardown_file() { live_end; }
+setup() { live_setup; }
+teardown() { live_teardown; }
+
+# The owner on the node, its session, and its worker, which is held up until the owner has read all that was sent to it.
+OWNER='{Owner, Session} = hd([{P, S} || P <- processes(), {dictionary, D} <- [process_info(P, dictionary)],
+    {S, _, _} <- [proplists:get_value(session, D)]])'
+REQUESTS='[Worker] = [P || P <- processes(), {initial_call, {_, worker, 1}} <- [process_info(P, initial_call)]],
+    Arm = fun(Function) -> {arm, #{flags => [call], probes => [#{id => 0, type => call, scope => local, match_spec => {any, term_to_binary(true)},
+        select => [{{name, <<"work">>}, {name, Function}, 0, -1}]}]}} end,
+    Read = fun Read() -> case process_info(Owner, [message_queue_len, status]) of
+        [{_, 0}, {_, waiting}] -> ok; _ -> receive after 1 -> Read() end end end,
+    Send = fun(Requests) -> erlang:suspend_process(Worker),
+        [Owner ! {request, 4000000000 + N, term_to_binary(R)} || {N, R} <- lists:enumerate(Requests)], Read(),
+        erlang:resume_process(Worker) end'
+
+traced_is() { on_node "$OWNER, {traced, $2} = trace:info(Session, {work, $1, 1}, traced)"; }
+
+@test "what waits for an arming that is refused is armed" {
+    trace work:one/1
+    on_node "$OWNER, $REQUESTS, Send([Arm(<<\"no_such_function\">>), Arm(<<\"fac\">>)])"
+    until_true 10 traced_is fac local
+    trace_end
+}
+
+@test "what is disarmed while it waits is not armed any more, and what comes then is" {
+    trace work:one/1
+    on_node "$OWNER, $REQUESTS, Send([Arm(<<\"fac\">>), Arm(<<\"one\">>), disarm])"
+    until_true 10 traced_is one false
+    traced_is fac false
+    on_node "$OWNER, $REQUESTS, Send([Arm(<<\"fac\">>)])"
+    until_true 10 traced_is fac local
+    traced_is one false
+    trace_end
+}
