@@ -9,13 +9,18 @@
 
 /* ---- arming ---- */
 
+static bool is_running(const struct probe *p)
+{
+    return !p->stopped && !p->gone;
+}
+
 static void words(const struct repl *r, struct texts *ret)
 {
     size_t number = 0;
 
     for (size_t i = 0; i < r->nprobes; i++) {
         const struct probe *p = &r->probes[i];
-        if (p->stopped || p->gone)
+        if (!is_running(p))
             continue;
         for (; number < p->number; number++)
             texts_add(ret, NULL);
@@ -29,13 +34,8 @@ size_t repl_running(const struct repl *r)
     size_t n = 0;
 
     for (size_t i = 0; i < r->nprobes; i++)
-        n += !r->probes[i].stopped && !r->probes[i].gone;
+        n += is_running(&r->probes[i]);
     return n;
-}
-
-static bool is_running(const struct probe *p)
-{
-    return !p->stopped && !p->gone;
 }
 
 /* Those who read it know no more than there is in it. */
