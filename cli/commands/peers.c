@@ -347,7 +347,7 @@ static bool is_called(const struct peer *p, const char *name)
 
 static bool is_free(const struct peer *p)
 {
-    return p->over && !p->away && !p->session && !p->knock;
+    return p->over && !p->away && !p->met && !p->knock;
 }
 
 /* Its old place, or one that nobody has. NULL: it is attached already, or there are too many. */
@@ -489,6 +489,7 @@ static void on_answer(void *owner)
     }
     *p->why.text = 0;
     p->over = p->away = false;
+    p->met = true;
     peer_listen(p);
 }
 

@@ -21,6 +21,7 @@ struct peer {
     unsigned index;
     bool over; /* gone, or failed */
     bool away; /* --reattach: not there, but may come */
+    bool met;  /* peers_attach() has brought a session of it: the place stays its own, for it may come back */
     char *name; /* as it was given, in full once it was attached to */
     struct target *target;
     struct knock *knock;   /* at work while it is away, or being attached to */

@@ -37,17 +37,28 @@ static bool redacted(const struct limit_opts *limit, struct str keys[static MAX_
     return true;
 }
 
+#define MAX_SIZE (256 << 10) /* as the tracer */
+#define MAX_DEPTH 64
+#define MAX_ITEMS (1 << 20)
+
+static bool within(const char *option, int64_t value, int64_t most, struct err *e)
+{
+    return (value > 0 && value <= most) ||
+           err_set(e, ERR_USAGE, "--%s takes 1 to %lld, not %lld", option, (long long)most, (long long)value);
+}
+
 static bool session_options(const struct node_opts *node, const struct limit_opts *limit, unsigned how,
                             struct str keys[static MAX_KEYS], struct session_options *ret, struct err *e)
 {
     size_t nkeys = 0;
 
-    if (!redacted(limit, keys, &nkeys, e))
+    if (!within("size", limit->size, MAX_SIZE, e) || !within("depth", limit->depth, MAX_DEPTH, e) ||
+        !within("items", limit->items, MAX_ITEMS, e) || !redacted(limit, keys, &nkeys, e))
         return false;
     *ret = (struct session_options){
-        .size = (uint32_t)MIN(limit->size, 256 << 10),
-        .depth = (uint32_t)MIN(limit->depth, 64),
-        .items = (uint32_t)MIN(limit->items, 1 << 20),
+        .size = (uint32_t)limit->size,
+        .depth = (uint32_t)limit->depth,
+        .items = (uint32_t)limit->items,
         .limit = how & RUN_SIFTS ? 0 : (uint64_t)limit->limit, /* what is filtered here cannot be counted there */
         .rate = (uint64_t)limit->rate,
         .memory = limit->memory < 0 ? 0 : limit->memory ? (uint64_t)limit->memory : UINT64_MAX,
@@ -158,6 +169,14 @@ struct peer *run_attach(struct run *r, const struct node_opts *node, const char 
     return session_options(node, limit, RUN_SIFTS, keys, &options, e) ? peers_attach(&r->peers, node, name, &options, e) : NULL;
 }
 
+bool run_takes(const struct node_opts *node, const struct limit_opts *limit, struct err *e)
+{
+    struct session_options options;
+    struct str keys[MAX_KEYS];
+
+    return session_options(node, limit, 0, keys, &options, e);
+}
+
 void run_close(struct run *r)
 {
     peers_close(&r->peers);
@@ -197,9 +216,11 @@ static bool is_ready(const struct peer *p)
 
 bool run_arm(struct run *r, const struct what_opts *what, const struct texts *texts, struct arm_mark mark, struct err *e)
 {
-    for (size_t i = 0; i < r->peers.count; i++)
+    for (size_t i = 0; i < r->peers.count; i++) {
+        peers_keep(&r->peers);
         if (is_ready(&r->peers.items[i]) && !run_arm_peer(r, &r->peers.items[i], what, texts, mark, e))
             return false;
+    }
     return true;
 }
 

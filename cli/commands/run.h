@@ -48,6 +48,7 @@ void run_begin(struct run *r, struct ctx *ctx, const struct run_handlers *handle
 /* One more node: as peers_attach(). */
 struct peer *run_attach(struct run *r, const struct node_opts *node, const char *name, const struct limit_opts *limit,
                         struct err *e);
+bool run_takes(const struct node_opts *node, const struct limit_opts *limit, struct err *e); /* whether sessions can be made so */
 void run_close(struct run *r); /* at once; accepts what failed to open */
 
 /*

@@ -1,3 +1,7 @@
+/*
+ * Longer than other files: what is read of a ring, what is held back of it and what is told of its losses are one state, which
+ * every batch, and the end, changes as a whole. Ticks, frames and names have files of their own.
+ */
 #include "merge.h"
 
 #include <stdlib.h>

@@ -147,7 +147,10 @@ void order_passed(struct order *o, unsigned node, int64_t mono, int64_t wall)
 {
     struct strand *s = node < o->count ? o->strands[node] : NULL;
 
-    if (s && s->state == STATE_OPEN && !s->first && !s->loaded)
+    if (!s || s->first || s->loaded)
+        return;
+    /* before its first batch a clock that was measured is enough to go by */
+    if (s->state == STATE_OPEN || (s->state == STATE_CLOSED && s->node->aligned))
         s->passed = mono == INT64_MAX ? mono : MAX(s->passed, s->node->aligned ? plus(mono, s->offset) : wall);
 }
 

@@ -4,8 +4,8 @@
  * An event of a node comes out once every other node has passed its time: each batch says up to when its node has told
  * everything. A node that is idle or far away would hold up the others, so whoever hands in the batches says from time
  * to time that some have waited long enough (ETW_NOTE_MARK). That, the clocks, and nodes that go and come are notes and
- * stand in recordings: the order depends on what was handed in alone, never on a clock here. The events of one node
- * keep their order whatever happens.
+ * stand in recordings: the order depends on what was handed in alone (order_passed() excepted, for who keeps batches itself),
+ * never on a clock here. The events of one node keep their order whatever happens.
  *
  *     order_batch(o, node, bytes, …) ; while (order_next(o, &event, …) is not ORDER_DRY or ORDER_BAD) …
  *     order_end(o) ;                   the same

@@ -210,16 +210,28 @@ static void use_specs(struct scroll *s, uint64_t mark)
 
 /* ---- batches ---- */
 
+/* Only what was told is ever waited for, in the order in which it was, whatever a node says. */
+static void take_mark(struct scroll *s, struct scroll_node *n, uint64_t mark, int64_t mono_ns)
+{
+    bool later = !n->nmarks || n->marks[n->nmarks - 1].mark < mark;
+    size_t i = 0;
+
+    while (i < s->nspecs && s->specs[i].mark != mark)
+        i++;
+    if (!later || i == s->nspecs)
+        return;
+    n->marks = mem_grow(n->marks, &n->marks_cap, n->nmarks + 1, sizeof(*n->marks));
+    n->marks[n->nmarks++] = (struct marked){mark, mono_ns};
+}
+
 static void take_event(struct scroll *s, unsigned index, const struct event *e)
 {
     struct scroll_node *n = s->nodes[index];
     int64_t mark;
 
     if (e->kind == ETW_NOTICE && wire_is_atom(&e->env, e->terms.at, "armed")) {
-        if (wire_int(wire_skip(e->terms.at), &mark) && mark > 0) {
-            n->marks = mem_grow(n->marks, &n->marks_cap, n->nmarks + 1, sizeof(*n->marks));
-            n->marks[n->nmarks++] = (struct marked){(uint64_t)mark, e->mono_ns};
-        }
+        if (wire_int(wire_skip(e->terms.at), &mark) && mark > 0)
+            take_mark(s, n, (uint64_t)mark, e->mono_ns);
         return;
     }
     /* The owner's own frames come out ahead of time; what was held back is still of what was asked for before. */

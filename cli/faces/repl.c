@@ -44,7 +44,10 @@ void repl_step(struct repl *r, int64_t until)
 
 int repl_fail(struct repl *r, const struct err *e)
 {
-    int status = ctx_fail(r->ctx, e);
+    struct err here = *e;
+
+    repl_settings_reword(&here);
+    int status = ctx_fail(r->ctx, &here);
 
     if (!r->status)
         r->status = status;

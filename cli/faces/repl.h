@@ -72,7 +72,7 @@ struct repl {
     struct err refusal;
     struct loop_timer timer; /* leases, :for, attaching again */
     struct repl_node nodes[PEERS_MAX];
-    int current;             /* the node that :commands ask: a peer's index, -1: none */
+    int current;             /* a peer's index, -1: none; see repl_current() */
 
     struct probe *probes;
     size_t nprobes, probes_cap, numbers;
@@ -114,6 +114,7 @@ bool repl_attach(struct repl *r, const char *name, enum repl_wish wish, struct e
 void repl_detach(struct repl *r, struct peer *p);
 void repl_reopen(struct repl *r); /* sessions anew, for what is given to them once */
 struct peer *repl_peer(struct repl *r, const char *name); /* attached, or about to be; a name without @ fits, too. NULL: none */
+struct peer *repl_current(struct repl *r); /* the node that :commands ask, where it is attached; NULL: none */
 size_t repl_attached(const struct repl *r);
 bool repl_attaching(const struct repl *r);
 bool repl_several(const struct repl *r); /* nodes have been met, and are named beside their events */
@@ -152,6 +153,7 @@ void repl_words(void (*each)(void *data, const char *word, const char *help), vo
 bool repl_setting(struct repl *r, const char *name, char *rest, int *ret_status); /* false: there is none of that name */
 const struct opt *repl_setting_row(const char *name);                             /* NULL: none */
 void repl_settings(void (*each)(void *data, const char *name, const char *help), void *data);
+void repl_settings_reword(struct err *e); /* options that it names are settings here: --size is :size */
 void repl_settings_list(struct repl *r, struct buf *to);
 
 /* ---- repl_complete.c ---- */

@@ -59,13 +59,13 @@ static void add(struct list *l, struct str name)
 
 static void ask(struct repl *r, struct list *l)
 {
-    struct peer *p = r->current >= 0 ? &r->run.peers.items[r->current] : NULL;
+    struct peer *p = repl_current(r);
     const char *space = strchr(l->what, ' '), *after = l->count ? l->names[l->count - 1] : "";
     struct buf b = {0};
     struct err e;
 
     l->request = 0;
-    if (!p || p->over || session_state(p->session) != SESSION_READY)
+    if (!p || session_state(p->session) != SESSION_READY)
         return;
     etf_version(&b);
     etf_tuple(&b, 3);

@@ -50,10 +50,17 @@ bool repl_several(const struct repl *r)
     return met > 1;
 }
 
+struct peer *repl_current(struct repl *r)
+{
+    struct peer *p = r->current >= 0 ? &peers(r)->items[r->current] : NULL;
+
+    return p && !p->over ? p : NULL; /* it may be on its way, and then has no session */
+}
+
 /* What commands ask by default is a node that is there. */
 static void choose_current(struct repl *r)
 {
-    if (r->current >= 0 && (size_t)r->current < peers(r)->count && !peers(r)->items[r->current].over)
+    if (repl_current(r))
         return;
     r->current = -1;
     for (size_t i = peers(r)->count; i-- > 0;)
@@ -112,11 +119,13 @@ void repl_reopen(struct repl *r)
     for (size_t i = 0; i < peers(r)->count; i++) {
         struct peer *p = &peers(r)->items[i];
         char name[NODE_NAME_MAX + 1];
-        if (p->over)
+        bool named = peer_name(p);
+        if (p->over && !p->knock)
             continue;
         snprintf(name, sizeof(name), "%s", name_of(p));
+        enum repl_wish wish = p->knock ? r->nodes[i].wish : WISH_TYPED;
         peer_detach(p);
-        if (!repl_attach(r, name, WISH_TYPED, &e))
+        if (!repl_attach(r, named ? name : NULL, wish, &e))
             repl_fail(r, &e);
     }
     choose_current(r);
@@ -129,6 +138,8 @@ static void on_batch(void *data, struct peer *p, const void *batch, size_t len)
     struct repl *r = data;
     struct err e;
 
+    if (r->nodes[p->index].lost) /* what still came of one that has failed */
+        return;
     if (!scroll_batch(r->scroll, p->index, (struct str){batch, len}, &e))
         peer_fail(p, &e);
 }
@@ -237,6 +248,7 @@ static void on_failed(void *data, struct peer *p, const struct err *e)
         return;
     }
     repl_fail(r, e);
+    choose_current(r);
     if (!p->session || !n->met)
         return;
     together_down(&r->together, p, e, &ignored);
@@ -248,7 +260,6 @@ static void on_failed(void *data, struct peer *p, const struct err *e)
         ctx_say(r->ctx, "%s: will be attached again", n->name);
     else
         ctx_say(r->ctx, "%s is no longer attached; :attach %s attaches it again, :reattach on does so by itself", n->name, n->name);
-    choose_current(r);
     repl_names_forget(r);
 }
 

@@ -9,13 +9,18 @@
 
 /* ---- arming ---- */
 
+static bool is_running(const struct probe *p)
+{
+    return !p->stopped && !p->gone;
+}
+
 static void words(const struct repl *r, struct texts *ret)
 {
     size_t number = 0;
 
     for (size_t i = 0; i < r->nprobes; i++) {
         const struct probe *p = &r->probes[i];
-        if (p->stopped || p->gone)
+        if (!is_running(p))
             continue;
         for (; number < p->number; number++)
             texts_add(ret, NULL);
@@ -29,13 +34,8 @@ size_t repl_running(const struct repl *r)
     size_t n = 0;
 
     for (size_t i = 0; i < r->nprobes; i++)
-        n += !r->probes[i].stopped && !r->probes[i].gone;
+        n += is_running(&r->probes[i]);
     return n;
-}
-
-static bool is_running(const struct probe *p)
-{
-    return !p->stopped && !p->gone;
 }
 
 /* Those who read it know no more than there is in it. */
@@ -234,6 +234,7 @@ static void wrong(struct repl *r, const char *expr, struct err *e)
         return;
     }
     struct buf b = {0};
+    repl_settings_reword(e);
     size_t from = line_column(r->line, prompt, line, skipped + MIN(e->from, strlen(expr)));
     size_t to = line_column(r->line, prompt, line, MIN(skipped + e->from + e->len, strlen(line)));
     bool colour = r->ctx->color_talk;
@@ -250,12 +251,12 @@ static void wrong(struct repl *r, const char *expr, struct err *e)
 /* What the node that commands ask knows of the records in it, as text of a header; later on each node is asked for itself. */
 static bool find_records(struct repl *r, const struct texts *one, struct buf *ret, struct err *e)
 {
-    const struct peer *p = r->current >= 0 ? &r->run.peers.items[r->current] : NULL;
+    const struct peer *p = repl_current(r);
     const struct texts none = {0};
     struct records records;
     struct asked asked;
 
-    if (!p || p->over || session_state(p->session) != SESSION_READY)
+    if (!p || session_state(p->session) != SESSION_READY)
         return err_set(e, ERR_NODE, "no node is attached that could be asked for the record");
     r->run.question.session = p->session;
     records_init(&records, &r->run.question);

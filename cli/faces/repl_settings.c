@@ -140,10 +140,11 @@ static bool take_effect(struct repl *r, const struct setting *s, const struct op
     case ARMING:
         return !r->armed || repl_arm_all(r, e);
     case SESSIONS:
-        if (of_session(o))
-            repl_reopen(r);
-        else
-            repl_show_live(r, true);
+        if (!of_session(o))
+            return repl_show_live(r, true);
+        if (!run_takes(&r->node, &r->limit, e))
+            return false;
+        repl_reopen(r);
         return true;
     case VIEW:
         break;
@@ -178,6 +179,27 @@ static int do_setting(struct repl *r, const struct setting *s, const struct opt 
     if (s->touches == ARMING && r->armed)
         repl_arm(r);
     return status;
+}
+
+/* "--size takes …" as it is typed here. */
+static void reword(char *text)
+{
+    for (char *at = text; (at = strstr(at, "--")); at++) {
+        char name[32];
+        size_t len = strspn(at + 2, "abcdefghijklmnopqrstuvwxyz-");
+        snprintf(name, sizeof(name), "%.*s", (int)MIN(len, sizeof(name) - 1), at + 2);
+        if (len && repl_setting_row(name)) {
+            *at = ':';
+            memmove(at + 1, at + 2, strlen(at + 2) + 1);
+        }
+    }
+}
+
+void repl_settings_reword(struct err *e)
+{
+    reword(e->text);
+    reword(e->hint);
+    reword(e->note);
 }
 
 static void put_value(struct buf *b, const struct opt *o, const void *from)

@@ -152,7 +152,7 @@ bool repl_pump(struct repl *r)
             together_batch(&r->together, &r->run.peers.items[item.node]);
         took(r, l, status, &e);
     }
-    if (!l->done && got == SOURCE_NOTHING)
+    if (!l->done && !scroll_ahead(l->source))
         took(r, l, keep_order(r, l, &e), &e);
     if (!l->done)
         took(r, l, together_step(&r->together, &e), &e);

@@ -135,7 +135,7 @@ static int do_attach(struct repl *r, char *rest)
 static int do_detach(struct repl *r, char *rest)
 {
     char *name = repl_next_word(&rest);
-    struct peer *p = name ? repl_peer(r, name) : r->current >= 0 ? &r->run.peers.items[r->current] : NULL;
+    struct peer *p = name ? repl_peer(r, name) : repl_current(r);
 
     if (!p)
         return usage(r, name ? "%s is not attached" : "no node is attached", name);
@@ -353,22 +353,41 @@ static const struct opt *option_of(const struct cmd *c, const char *word)
     return NULL;
 }
 
+/* Which node it is, is said by its name; whether it is waited for is not the command's affair. */
+static bool is_how(const struct opt *o)
+{
+    static const char *const others[] = {"node", "pid", "cluster", "reattach"};
+
+    for (size_t i = 0; i < ARRAY_LEN(others); i++)
+        if (!strcmp(o->name, others[i]))
+            return false;
+    return true;
+}
+
+/* The node that is asked, and how it is connected to. */
 static void add_node(struct repl *r, const struct cmd *c, struct texts *argv)
 {
-    char port[24];
+    const char *name = r->current >= 0 ? peer_name(&r->run.peers.items[r->current]) : NULL; /* it may be on its way */
 
-    if (!takes(c, &node_group) || r->current < 0)
+    if (!takes(c, &node_group) || !name)
         return;
     texts_add(argv, "-n");
-    texts_add(argv, session_node(r->run.peers.items[r->current].session)->name);
-    if (r->node.cookie_file) {
-        texts_add(argv, "--cookie-file");
-        texts_add(argv, r->node.cookie_file);
-    }
-    if (r->node.port) {
-        snprintf(port, sizeof(port), "%lld", (long long)r->node.port);
-        texts_add(argv, "--port");
-        texts_add(argv, arena_strndup(&r->arena, port, strlen(port)));
+    texts_add(argv, arena_strndup(&r->arena, name, strlen(name)));
+    for (size_t i = 0; i < node_group.count; i++) {
+        const struct opt *o = &node_group.rows[i];
+        const void *at = (const char *)&r->node + o->offset;
+        const char *text = NULL;
+        if (!is_how(o))
+            continue;
+        if (o->type == OPT_TEXT)
+            text = *(const char *const *)at;
+        else if (o->type == OPT_NUMBER && *(const int64_t *)at)
+            text = arena_printf(&r->arena, "%lld", (long long)*(const int64_t *)at);
+        if (!text && !(o->type == OPT_FLAG && *(const bool *)at))
+            continue;
+        texts_add(argv, arena_printf(&r->arena, "--%s", o->name));
+        if (text)
+            texts_add(argv, text);
     }
 }
 

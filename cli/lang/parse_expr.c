@@ -315,6 +315,8 @@ static bool never_boolean(const struct ast *n)
     case A_LIST:
     case A_MAP:
     case A_BIN:
+    case A_UNIT:
+    case A_REGEX:
         return true;
     case A_OP:
         return n->op < FN_COUNT && fn_row((enum fn)n->op)->result != RES_BOOL && fn_row((enum fn)n->op)->result != RES_ANY;

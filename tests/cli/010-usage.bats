@@ -36,6 +36,12 @@ etrace() { "$ETRACE_BIN" "$@"; }
     assert_output --partial "a duration such as"
     run etrace --size -4 x:y/0
     assert_failure 2
+    run etrace -n nobody@127.0.0.1 --size 1MB x:y/0
+    assert_failure 2
+    assert_output 'etrace: --size takes 1 to 262144, not 1048576'
+    run etrace -n nobody@127.0.0.1 --items 0 x:y/0
+    assert_failure 2
+    assert_output 'etrace: --items takes 1 to 1048576, not 0'
     run etrace --color sometimes x:y/0
     assert_failure 2
     assert_output --partial "one of auto|always|never"

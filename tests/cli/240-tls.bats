@@ -197,9 +197,10 @@ refused() { # STATUS TEXT ARGS...
     assert_success
     run etrace top -n "$NODE" "${tls[@]}" --for 100ms lists:seq/2
     assert_success
-    run timeout 60 "$ETRACE_BIN" repl -n "$NODE" "${tls[@]}" <<<':nodes'
+    run timeout 60 "$ETRACE_BIN" repl -n "$NODE" "${tls[@]}" <<<$':nodes\n:ls lists:seq/2'
     assert_success
     assert_output --partial "$NODE"
+    assert_output --partial 'lists:seq'
     offered() { etrace __complete -n "$NODE" --tls-optfile "$PEM/strict.conf" lists:se | grep -qxF 'lists:seq/2'; }
     for ((i = 0; i < 200; i++)); do
         offered && break

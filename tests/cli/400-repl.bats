@@ -246,6 +246,8 @@ paces() { on_node '[exit(P, kill) || P <- processes(), {current_function, {work,
     await '1 probe · 1 function'
     on_node 'work:one(meanwhile)'
     await 'call work:one\(meanwhile\)'
+    entered ":node $silent"
+    entered ':ls work:one'
     await "cannot connect to $silent" 30
     kill -CONT "$(cat "$(node_dir "$silent")/pid")"
     entered ":attach ${silent%@*}"

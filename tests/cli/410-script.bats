@@ -99,7 +99,12 @@ script() { # ARGS... -- ARMINGS BEFORE EXPR AFTER
     assert_equal "$(grep -o 'call work:one(.*' "$OUT")" 'call work:one(here)'
     run repl <<<':rate much'
     assert_failure 2
-    assert_output --partial "--rate does not take 'much'"
+    assert_output --partial ":rate does not take 'much'"
+    run repl <<<$':size 1MB\n:set'
+    assert_failure 2
+    assert_line 'etrace: :size takes 1 to 262144, not 1048576'
+    assert_line --regexp '^:size +1024$'
+    assert_equal "$(grep -c '· attached$' <<<"$output")" 1
 }
 
 @test "what is captured is bounded, and the oldest is dropped and counted" {

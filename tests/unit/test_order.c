@@ -147,6 +147,15 @@ static void passed(void)
     is_text(fresh(&w), "", "what was told before is no news");
     pipeline_passed(w.t.p, 1, INT64_MAX, INT64_MAX, &w.t.err);
     is_text(fresh(&w), "a5000 ", "nothing comes at all");
+    call(&w.nodes[0], 7000);
+    feed(&w, 0, 8000, 0);
+    is_text(fresh(&w), "a7000 ", "nor later");
+    note(&w, 2, ETW_NOTE_CLOCK, W, "");
+    call(&w.nodes[0], 8500);
+    feed(&w, 0, 9000, 0);
+    is_text(fresh(&w), "", "one whose clock alone is known is waited for");
+    pipeline_passed(w.t.p, 2, 8600, W + 8600, &w.t.err);
+    is_text(fresh(&w), "a8500 ", "until it has passed, too");
     pt_free(&w.t);
     for (unsigned i = 0; i < 2; i++)
         fw_release(&w.nodes[i]);
