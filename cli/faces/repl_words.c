@@ -158,7 +158,7 @@ static int do_node(struct repl *r, char *rest)
     }
     for (size_t i = 0; i < r->run.peers.count; i++) {
         const struct peer *p = &r->run.peers.items[i];
-        if (p->session || p->knock)
+        if (p->met || p->knock)
             buf_printf(&b, "%s %s%s\n", (int)i == r->current ? "*" : " ", peer_name(p) ? peer_name(p) : "?",
                        p->knock ? "   (connecting)" : p->over ? "   (not attached)" : "");
     }

@@ -329,6 +329,36 @@ END
     assert_regex "$talk" "etrace: ${NODES[1]}: 7 events · 0 dropped"
 }
 
+@test "in the interactive mode one that is waited for keeps its place, whoever is attached to meanwhile" {
+    NODES=()
+    node_start a
+    node_start b
+    late=late$RANDOM$RANDOM@127.0.0.1
+    named "$late"
+    there() { timeout 20 "$ETRACE_BIN" ls -n "$late" lists:seq/2; }
+    until_true 30 there
+    mkfifo "$BATS_TEST_TMPDIR/in"
+    "$ETRACE_BIN" repl -n "${NODES[0]}" --reattach <"$BATS_TEST_TMPDIR/in" >"$OUT" 2>"$ERR" 3>&- &
+    TRACER=$!
+    TRACERS+=("$TRACER")
+    exec {to}>"$BATS_TEST_TMPDIR/in"
+    printf ':attach %s\n' "$late" >&"$to"
+    until_true 30 has "^etrace: $late · OTP" "$ERR"
+    kill -KILL "${RETURNED[0]}"
+    wait "${RETURNED[0]}" || true
+    until_true 30 has "$late: will be attached again" "$ERR"
+    printf ':wait 2500ms\n:attach %s\n:node\n' "${NODES[1]}" >&"$to" # one try a second has failed meanwhile
+    until_true 30 has "^etrace: ${NODES[1]} · OTP" "$ERR"
+    until_true 30 has "^  $late   (" "$OUT"
+    named "$late"
+    again() { [[ $(grep -c "^etrace: $late · OTP" "$ERR") -eq 2 ]]; }
+    until_true 30 again
+    printf ':quit\n' >&"$to" # the node that was started last has the pipe, too
+    exec {to}>&-
+    trace_wait 20
+    assert_equal "$status" 1 # a node went down
+}
+
 @test "ls takes a cluster too; where one node is meant, or they are named one by one, it is refused" {
     NODES=()
     node_start a
