@@ -28,6 +28,8 @@ steady_end() { on_node '[exit(P, kill) || P <- processes(), {current_function, {
     [exit(P, kill) || P <- processes(), {_, D} <- [process_info(P, current_stacktrace)], lists:keymember(each, 2, D)]'; }
 
 # Lines are typed by `line`; the talk goes to ERR, events to OUT.
+COMMAND=repl
+
 begin() { # ARGS...
     mkfifo "$BATS_TEST_TMPDIR/in"
     "$ETRACE_BIN" repl -n "$NODE" "$@" <"$BATS_TEST_TMPDIR/in" >"$OUT" 2>"$ERR" 3>&- &

@@ -14,9 +14,12 @@ for path in sys.argv[2:]:
     with open(path, encoding="utf-8") as f:
         for line in f:
             lines += 1
-            error = next(validator.iter_errors(json.loads(line)), None)
+            try:
+                error = next((e.message for e in validator.iter_errors(json.loads(line))), None)
+            except json.JSONDecodeError as not_json:
+                error = str(not_json)
             if error:
                 bad += 1
-                print(f"{path}: {error.message}\n    {line[:300].rstrip()}")
+                print(f"{path}: {error}\n    {line[:300].rstrip()}")
 print(f"{lines} lines, {bad} wrong")
 sys.exit(bad > 0)

@@ -126,8 +126,8 @@ trace_read() {
     [[ -s $OUT && $(stat -c %s "$OUT") -lt 1000000 ]] || return 0
     output=$(<"$OUT")
     mapfile -t lines <<<"$output"
-    # All that any suite has printed is held against the schema in the end.
-    [[ ${lines[0]} != '{"v":1,'* ]] || head -n 200 "$OUT" >>"$ETRACE_RUN_DIR/json_lines"
+    # All that any suite has printed is held against the schema in the end, but for what repl has beside events.
+    [[ ${lines[0]} != '{"v":1,'* || ${COMMAND:-} == repl ]] || head -n 200 "$OUT" >>"$ETRACE_RUN_DIR/json_lines"
 }
 
 trace_end() {
