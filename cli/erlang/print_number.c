@@ -176,7 +176,7 @@ static int shortest(double v, char digits[static 18], int *ret_place)
 /* As OTP chooses between 0.001 and 1.0e-3: whatever is shorter, and always an exponent where integers are no longer exact. */
 void erlang_print_float(struct buf *to, double value)
 {
-    char digits[32], exponent[8];
+    char digits[32];
     int place, n;
 
     if (!isfinite(value)) {
@@ -192,8 +192,8 @@ void erlang_print_float(struct buf *to, double value)
         return;
     }
     n = shortest(value, digits, &place);
-    int exponent_len = snprintf(exponent, sizeof(exponent), "%d", place - 1);
-    int cost = exponent_len + 1 + (n == 1 ? 2 : 1);
+    int exponent = abs(place - 1);
+    int cost = (place < 1) + (exponent < 10 ? 1 : exponent < 100 ? 2 : 3) + 1 + (n == 1 ? 2 : 1);
     bool plain = place > 0 && place < n;
 
     if (place <= 0)
@@ -210,8 +210,7 @@ void erlang_print_float(struct buf *to, double value)
         for (int i = 1; i < n; i++)
             *p++ = digits[i];
         *p++ = 'e';
-        memcpy(p, exponent, (size_t)exponent_len);
-        p += exponent_len;
+        p = print_digits(p, place - 1);
     } else if (place <= 0) {
         *p++ = '0';
         *p++ = '.';

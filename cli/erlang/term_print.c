@@ -50,8 +50,7 @@ void erlang_print_string(struct buf *to, struct str text, char quote)
     buf_char(to, quote);
     while (at < end) {
         const char *run = at;
-        while (at < end && (unsigned char)*at < 128 && !ascii_escape[(unsigned char)*at] && *at != quote)
-            at++;
+        at = utf8_plain(at, end, quote);
         buf_add(to, run, (size_t)(at - run));
         if (at == end)
             break;
@@ -63,6 +62,22 @@ void erlang_print_string(struct buf *to, struct str text, char quote)
             put_char(to, cp, quote);
     }
     buf_char(to, quote);
+}
+
+/* Bytes, each of which is a character. */
+static void put_latin1(struct buf *to, const char *at, size_t len)
+{
+    const char *end = at + len;
+
+    buf_char(to, '"');
+    while (at < end) {
+        const char *run = at;
+        at = utf8_plain(at, end, '"');
+        buf_add(to, run, (size_t)(at - run));
+        if (at < end)
+            put_char(to, (unsigned char)*at++, '"');
+    }
+    buf_char(to, '"');
 }
 
 void print_safe(struct buf *to, struct str text)
@@ -165,10 +180,7 @@ static void print_bytes_list(struct buf *to, const uint8_t *bytes, size_t len, b
     for (size_t i = 0; i < len && text; i++)
         text = is_printable(bytes[i], latin1);
     if (text) {
-        buf_char(to, '"');
-        for (size_t i = 0; i < len; i++)
-            put_char(to, bytes[i], '"');
-        buf_char(to, '"');
+        put_latin1(to, (const char *)bytes, len);
         return;
     }
     buf_char(to, '[');
@@ -236,7 +248,7 @@ static enum bin_text bin_text(const char *at, size_t len, const struct term_env 
 
     if (!len)
         return BIN_NUMBERS;
-    while (p < end) {
+    while ((p = utf8_plain(p, end, '"')) < end) {
         uint32_t c = utf8_next(&p, end);
         if (c == UTF8_BAD)
             return latin1_or_numbers(at, end);
@@ -292,10 +304,7 @@ static const uint8_t *print_bin(struct buf *to, const struct term_env *env, cons
         erlang_print_string(to, (struct str){bytes, len}, '"');
         buf_add(to, "/utf8", 5);
     } else {
-        buf_char(to, '"');
-        for (size_t i = 0; i < len; i++)
-            put_char(to, (unsigned char)bytes[i], '"');
-        buf_char(to, '"');
+        put_latin1(to, bytes, len);
     }
     if (cut)
         put_missing(to, size - len, " B");

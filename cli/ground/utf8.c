@@ -1,6 +1,8 @@
 /* The ranges follow the Unicode database (general category, Default_Ignorable_Code_Point, East_Asian_Width). */
 #include "utf8.h"
 
+#include <string.h>
+
 struct range {
     uint32_t from, to;
 };
@@ -133,6 +135,24 @@ uint32_t utf8_next(const char **at, const char *end)
         return UTF8_BAD;
     *at += more;
     return cp;
+}
+
+const char *utf8_plain(const char *at, const char *end, char quote)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101), high = ones << 7;
+    uint64_t eight;
+
+    /* Eight at a time: what is taken from a byte is more than it has, or its highest bit was set before. */
+    for (; end - at >= 8; at += 8) {
+        memcpy(&eight, at, sizeof(eight));
+        uint64_t del = eight ^ ones * 0x7f, slash = eight ^ ones * '\\', mark = eight ^ ones * (unsigned char)quote;
+        uint64_t hits = (eight - ones * ' ') | (del - ones) | (slash - ones) | (mark - ones) | eight;
+        if (hits & high)
+            break;
+    }
+    while (at < end && *at >= ' ' && *at < 0x7f && *at != '\\' && *at != quote)
+        at++;
+    return at;
 }
 
 size_t utf8_put(char *to, uint32_t cp)

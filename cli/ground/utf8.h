@@ -15,6 +15,9 @@ uint32_t utf8_next(const char **at, const char *end);
 size_t utf8_put(char *to, uint32_t codepoint); /* up to 4 bytes; how many were written */
 bool utf8_valid(const char *text, size_t len);
 
+/* The first byte from `at` on that does not stand for itself between such quotes: all but printable ASCII, and a backslash. */
+const char *utf8_plain(const char *at, const char *end, char quote);
+
 /*
  * Whether a code point may be shown as it is: graphic characters and space, but nothing that moves a cursor, hides,
  * reorders or joins text (controls, formats, private use, surrogates, separators of lines, default-ignorables).

@@ -156,9 +156,31 @@ static void safety(void)
     ERL("<<\"a\\x{202E}b\"/utf8>>", "an override of direction is spelled out");
 }
 
+/* Every byte at every place of what is looked at eight at a time, among bytes at the edges of what is plain. */
+static void plain(void)
+{
+    static const char fill[] = {' ', '~', '!', '#', '[', ']', '@'};
+    char text[21];
+    unsigned wrong = 0;
+
+    for (unsigned c = 0; c < 256; c++)
+        for (size_t at = 0; at < sizeof(text); at++)
+            for (size_t other = at; other < sizeof(text); other++) {
+                for (size_t i = 0; i < sizeof(text); i++)
+                    text[i] = fill[(i + c) % sizeof(fill)];
+                text[at] = (char)c;
+                text[other] = other == at ? text[other] : '"';
+                bool hit = c < ' ' || c > '~' || c == '"' || c == '\\';
+                size_t first = hit ? at : other > at ? other : sizeof(text);
+                wrong += utf8_plain(text, text + sizeof(text), '"') != text + first;
+            }
+    ok(!wrong, "what stands for itself ends where it ends");
+}
+
 int main(void)
 {
     fw_ring(&w, 1);
+    plain();
     cuts();
     malformed();
     numbers();
