@@ -64,6 +64,7 @@
 -include("tracer_fallback.hrl").
 -include("tracer_tally.hrl").
 -include("tracer_arm.hrl").
+-include("tracer_gates.hrl").
 -include("tracer_system.hrl").
 -include("tracer_names.hrl").
 -include("tracer_complete.hrl").
