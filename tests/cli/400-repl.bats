@@ -22,7 +22,7 @@ END
     (cd "$dir/defs" && "$ETRACE_ERLC" +debug_info shelf.erl) || return 1
     node_eval "$LIVE_NODE" "code:add_path(\"$dir/defs\"), code:load_file(shelf)"
     # The words that the completion asks with have been on the node once.
-    printf '\n' | "$ETRACE_BIN" repl -q -n "$LIVE_NODE"
+    live_repl
 }
 teardown_file() { live_end; }
 setup() {

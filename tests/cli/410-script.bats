@@ -7,7 +7,7 @@ load ../lib/live
 
 setup_file() {
     live_begin script
-    printf '\n' | "$ETRACE_BIN" repl -q -n "$LIVE_NODE"
+    live_repl
 }
 teardown_file() { live_end; }
 setup() { live_setup; }

@@ -8,7 +8,7 @@ load ../lib/live
 
 setup_file() {
     live_begin steady
-    printf '\n' | "$ETRACE_BIN" repl -q -n "$LIVE_NODE"
+    live_repl
 }
 teardown_file() { live_end; }
 setup() { live_setup; }
@@ -46,6 +46,14 @@ finish() {
 came() { [[ $(grep -c '"f":"one"' "$OUT") -ge $1 ]]; }
 said() { [[ $(grep -c -e "$1" "$ERR") -ge $2 ]]; }
 
+begin_steady() {
+    begin --json --rate 0
+    line 'steady: work:one/1 -> return'
+    until_true 30 said 'Ctrl-C stops' 1 || fail "$(cat "$ERR")"
+    steady_begin
+    until_true 30 came 100
+}
+
 # Of each worker every number from a million down, a call and its return each, all as the probe STEADY asked.
 assert_whole() {
     grep '^{' "$OUT" >"$BATS_TEST_TMPDIR/events" # beside what :commands print
@@ -62,11 +70,7 @@ assert_whole() {
 }
 
 @test "no event of a probe is lost, or comes twice, while others are added, changed, stopped and dropped" {
-    begin --json --rate 0
-    line 'steady: work:one/1 -> return'
-    until_true 30 said 'Ctrl-C stops' 1 || fail "$(cat "$ERR")"
-    steady_begin
-    until_true 30 came 100
+    begin_steady
     for round in 1 2 3 4 5; do
         line 'other: work:two/2' 'again: work:one/1 -> caller' ':stop other' 'other: work:three/3 -> return' \
             'mail: send(_, _)' ':start all' ':drop again' 'whole: work:_/_ -> arity' '@exit' ':drop whole' ':drop mail' \
@@ -83,11 +87,7 @@ assert_whole() {
 }
 
 @test "a setting that the node refuses, and a probe that it refuses, leave everything as it was" {
-    begin --json --rate 0
-    line 'steady: work:one/1 -> return'
-    until_true 30 said 'Ctrl-C stops' 1 || fail "$(cat "$ERR")"
-    steady_begin
-    until_true 30 came 100
+    begin_steady
     line ':proc nobody_of_that_name' ':let X=[' ':hrl /nonexistent' 'work:no_such/7' 'x: work:one(#nothing{})' ':port-id driver:none' \
         ':set'
     until_true 30 grep -q '^:proc' "$OUT"

@@ -84,16 +84,7 @@ static ERL_NIF_TERM atom(const char *name)
     return enif_make_atom(NULL, name);
 }
 
-static ERL_NIF_TERM tuple(unsigned n, ...)
-{
-    struct box *box = new_box(TUPLE, n, n * sizeof *box->words);
-    va_list args;
-    va_start(args, n);
-    for (unsigned i = 0; i < n; i++)
-        box->words[i] = va_arg(args, ERL_NIF_TERM);
-    va_end(args);
-    return boxed(box);
-}
+#define tuple(n, ...) enif_make_tuple(NULL, n, __VA_ARGS__)
 
 static ERL_NIF_TERM cons(ERL_NIF_TERM head, ERL_NIF_TERM tail)
 {

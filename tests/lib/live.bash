@@ -65,6 +65,8 @@ live_begin() {
         >/dev/null || return 1
 }
 
+live_repl() { printf '\n' | "$ETRACE_BIN" repl -q -n "$LIVE_NODE"; }
+
 live_end() { node_stop "$NODE"; }
 
 live_setup() {
