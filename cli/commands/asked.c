@@ -176,7 +176,7 @@ bool asked_compile(struct asked *p, const struct what_opts *what, const struct t
         size_t before = p->count;
         if (text && !add(p, &opt, (struct str){text, strlen(text)}, file, e))
             return false;
-        opt.number += texts->items[i] ? p->count - before : 1;
+        opt.number += text ? p->count - before : 1;
     }
     p->wheres = mem_zalloc((wheres->count + 1) * sizeof(*p->wheres));
     for (; p->nwheres < wheres->count; p->nwheres++) {

@@ -168,11 +168,6 @@ static void on_refused(void *data, struct peer *p, const struct err *e)
 
 /* ---- talk ---- */
 
-static const char *plural(uint64_t n)
-{
-    return n == 1 ? "" : "s";
-}
-
 static void on_notice(void *data, const struct event_node *node, struct str tag, struct str text)
 {
     struct live *l = data;
@@ -439,17 +434,12 @@ static void look_for_an_end(struct live *l)
         }
 }
 
-static int64_t sooner(int64_t a, int64_t b)
-{
-    return a < 0 ? b : b < 0 ? a : MIN(a, b);
-}
-
 /* false: nobody is left. */
 static bool step(struct live *l)
 {
     struct err e;
 
-    if (!peers_step(&l->run.peers, sooner(l->stopping ? l->gone_by : l->until, together_next(&l->together))))
+    if (!peers_step(&l->run.peers, loop_sooner(l->stopping ? l->gone_by : l->until, together_next(&l->together))))
         return false;
     took(l, together_step(&l->together, &e), &e);
     pipeline_flush(l->pipeline);

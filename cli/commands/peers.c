@@ -529,8 +529,7 @@ bool peers_tick(struct peers *ps, int64_t *ret_next)
             continue;
         else if (!session_tick(p->session, session_now(), &each, &e))
             each = (peer_fail(p, &e), -1);
-        if (each >= 0 && (*ret_next < 0 || each < *ret_next))
-            *ret_next = each;
+        *ret_next = loop_sooner(*ret_next, each);
         left = left || !p->over || p->away;
     }
     return left;

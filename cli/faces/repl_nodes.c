@@ -15,11 +15,6 @@ static const char *name_of(const struct peer *p)
     return peer_name(p) ? peer_name(p) : "the node";
 }
 
-static const char *plural(uint64_t n)
-{
-    return n == 1 ? "" : "s";
-}
-
 /* ---- attaching ---- */
 
 size_t repl_attached(const struct repl *r)
@@ -290,8 +285,8 @@ static void on_time(void *owner)
         struct repl_node *n = &r->nodes[i];
         if (n->lost && n->retry_at >= 0 && now >= n->retry_at && !peers(r)->items[i].knock)
             try_again(r, &peers(r)->items[i]);
-        if (n->lost && n->retry_at >= 0 && (next < 0 || n->retry_at < next))
-            next = n->retry_at;
+        if (n->lost)
+            next = loop_sooner(next, n->retry_at);
     }
     if (r->until >= 0 && now >= r->until) {
         ctx_say(r->ctx, "the time is over (:for)");
@@ -301,11 +296,7 @@ static void on_time(void *owner)
         r->stopped = -1;
         ctx_say(r->ctx, "stopped; :start goes on, Ctrl-C again or Ctrl-D leaves");
     }
-    if (r->until >= 0 && (next < 0 || r->until < next))
-        next = r->until;
-    if (r->stopped >= 0 && (next < 0 || r->stopped < next))
-        next = r->stopped;
-    r->timer.due = next < 0 ? now + 1000 : MIN(next, now + 1000);
+    r->timer.due = loop_sooner(now + 1000, loop_sooner(next, loop_sooner(r->until, r->stopped)));
 }
 
 void repl_begin(struct repl *r)

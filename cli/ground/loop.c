@@ -108,14 +108,18 @@ static bool still_there(const struct loop *l, const struct loop_fd *f)
     return false;
 }
 
+int64_t loop_sooner(int64_t a, int64_t b)
+{
+    return a < 0 ? b : b < 0 ? a : MIN(a, b);
+}
+
 void loop_step(struct loop *l, int64_t deadline)
 {
     size_t n = l->count;
     size_t used = 0;
 
     for (const struct loop_timer *t = l->timers; t; t = t->next)
-        if (t->due >= 0 && (deadline < 0 || t->due < deadline))
-            deadline = t->due;
+        deadline = loop_sooner(deadline, t->due);
     int64_t wait = deadline < 0 ? -1 : MAX(deadline - loop_now(), 0);
 
     if (l->room < n + 1) {
