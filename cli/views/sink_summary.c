@@ -1,8 +1,11 @@
 /* A table of functions: how often, how long. What -c prints. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "../erlang/term_print.h"
+#include "../ground/macros.h"
 #include "../ground/mem.h"
+#include "../ground/utf8.h"
 #include "ends.h"
 #include "paint.h"
 #include "stats.h"
@@ -33,61 +36,92 @@ static void event_summary(struct sink *sink, const struct event *e)
         stats_event(&s->stats, e);
 }
 
+enum column { COL_CALLS, COL_ERRORS, COL_TOTAL, COL_MEAN, COL_P50, COL_P99, COL_MAX, COLUMNS };
+
+static const char *const titles[COLUMNS] = {"calls", "errors", "total", "mean", "p50", "p99", "max"};
+/* What a narrow terminal does without, first this. */
+static const enum column spare[] = {COL_P50, COL_MEAN, COL_MAX, COL_P99};
+
+static void print_cell(struct buf *to, const struct stat *t, enum column c)
+{
+    if (c == COL_CALLS || c == COL_ERRORS) {
+        print_u64(to, c == COL_CALLS ? t->events : t->errors);
+        return;
+    }
+    if (!t->timed) {
+        buf_char(to, '-');
+        return;
+    }
+    uint64_t ns = c == COL_TOTAL ? t->total_ns : c == COL_MEAN ? t->total_ns / t->timed : c == COL_MAX ? t->max_ns :
+                  stat_percentile(t, c == COL_P50 ? 50 : 99);
+    print_duration(to, (int64_t)ns);
+}
+
+/* Each column is as wide as what stands in it; 0 is one that has no room. */
+static void fit(const struct summary *s, size_t widths[COLUMNS])
+{
+    size_t all = 0, longest = 0;
+    struct buf b = {0};
+
+    for (size_t c = 0; c < COLUMNS; c++) {
+        widths[c] = strlen(titles[c]);
+        for (size_t i = 0; i < s->stats.n; i++) {
+            b.len = 0;
+            print_cell(&b, &s->stats.items[i], (enum column)c);
+            widths[c] = MAX(widths[c], b.len);
+        }
+        all += widths[c] + 2;
+    }
+    for (size_t i = 0; i < s->stats.n; i++) {
+        b.len = 0;
+        stat_name(&s->stats.items[i], &b);
+        longest = MAX(longest, utf8_width(b.data, b.len));
+    }
+    buf_release(&b);
+    for (size_t i = 0; s->sink.look.width && all + longest > s->sink.look.width && i < ARRAY_LEN(spare); i++) {
+        all -= widths[spare[i]] + 2;
+        widths[spare[i]] = 0;
+    }
+}
+
 /* Right-aligned. */
-static void cell(struct buf *to, const struct buf *text, size_t width)
+static void cell(struct buf *to, struct str text, size_t width)
 {
-    for (size_t i = text->len; i < width; i++)
+    if (!width)
+        return;
+    for (size_t i = text.len; i < width; i++)
         buf_char(to, ' ');
-    buf_str(to, buf_view(text));
+    buf_str(to, text);
     buf_puts(to, "  ");
-}
-
-static void number_cell(struct buf *to, uint64_t n)
-{
-    struct buf b = {0};
-
-    print_u64(&b, n);
-    cell(to, &b, 9);
-    buf_release(&b);
-}
-
-static void time_cell(struct buf *to, const struct stat *t, uint64_t ns)
-{
-    struct buf b = {0};
-
-    if (t->timed)
-        print_duration(&b, (int64_t)ns);
-    else
-        buf_char(&b, '-');
-    cell(to, &b, 8);
-    buf_release(&b);
 }
 
 static void end_summary(struct sink *sink, const struct totals *totals)
 {
     struct summary *s = (struct summary *)sink;
-    struct buf *to = sink->out;
+    struct buf *to = sink->out, b = {0};
+    size_t widths[COLUMNS];
 
     stats_sort(&s->stats);
+    fit(s, widths);
     paint_begin(&s->paint, to, PAINT_TIME);
-    buf_puts(to, "    calls     errors     total      mean       p50       p99       max  ");
+    for (size_t c = 0; c < COLUMNS; c++)
+        cell(to, (struct str){titles[c], strlen(titles[c])}, widths[c]);
     buf_puts(to, sink->look.nodes ? "node function" : "function");
     paint_end(&s->paint, to);
     buf_char(to, '\n');
     for (size_t i = 0; i < s->stats.n; i++) {
         const struct stat *t = &s->stats.items[i];
-        number_cell(to, t->events);
-        number_cell(to, t->errors);
-        time_cell(to, t, t->total_ns);
-        time_cell(to, t, t->timed ? t->total_ns / t->timed : 0);
-        time_cell(to, t, stat_percentile(t, 50));
-        time_cell(to, t, stat_percentile(t, 99));
-        time_cell(to, t, t->max_ns);
+        for (size_t c = 0; c < COLUMNS; c++) {
+            b.len = 0;
+            print_cell(&b, t, (enum column)c);
+            cell(to, buf_view(&b), widths[c]);
+        }
         paint_begin(&s->paint, to, PAINT_FUN);
         stat_name(t, to);
         paint_end(&s->paint, to);
         buf_char(to, '\n');
     }
+    buf_release(&b);
     ends_missing(to, totals, "");
 }
 

@@ -323,8 +323,8 @@ END
     work "${NODES[1]}" 7
     trace_end
     assert_equal "$status" 0
-    assert grep -q -E "^ +5 .*  ${NODES[0]} lists:seq/2$" "$OUT"
-    assert grep -q -E "^ +7 .*  ${NODES[1]} lists:seq/2$" "$OUT"
+    assert grep -q -E "^ *5 .*  ${NODES[0]} lists:seq/2$" "$OUT"
+    assert grep -q -E "^ *7 .*  ${NODES[1]} lists:seq/2$" "$OUT"
     assert_regex "$talk" "etrace: ${NODES[0]}: 5 events · 0 dropped"
     assert_regex "$talk" "etrace: ${NODES[1]}: 7 events · 0 dropped"
 }

@@ -57,7 +57,7 @@ static const char *shown(const char *view, struct look look)
 
 int main(void)
 {
-    const struct look relative = {.time = TIME_RELATIVE}, utc = {.time = TIME_UTC};
+    const struct look relative = {.time = TIME_RELATIVE}, utc = {.time = TIME_UTC}, narrow = {.width = 45};
     struct look look;
 
     specs[0] = pt_spec("shop", "_", -1, ACT_RETURN);
@@ -73,13 +73,21 @@ int main(void)
             "*** 4 events lost here (guard) ***\n",
             "tree");
     is_text(shown("summary", relative),
-            "    calls     errors     total      mean       p50       p99       max  function\n"
-            "        1          0       4ms       4ms       4ms       4ms       4ms  shop:order/1\n"
-            "        2          0       3ms     1.5ms    1.02ms       2ms       2ms  shop:price/1\n"
-            "        1          1     500us     500us     500us     500us     500us  shop:tax/1\n"
-            "        1          0         -         -         -         -         -  send\n"
+            "calls  errors  total   mean     p50    p99    max  function\n"
+            "    1       0    4ms    4ms     4ms    4ms    4ms  shop:order/1\n"
+            "    2       0    3ms  1.5ms  1.02ms    2ms    2ms  shop:price/1\n"
+            "    1       1  500us  500us   500us  500us  500us  shop:tax/1\n"
+            "    1       0      -      -       -      -      -  send\n"
             "*** 4 events lost (guard) ***\n",
             "summary");
+    is_text(shown("summary", narrow),
+            "calls  errors  total    p99  function\n"
+            "    1       0    4ms    4ms  shop:order/1\n"
+            "    2       0    3ms    2ms  shop:price/1\n"
+            "    1       1  500us  500us  shop:tax/1\n"
+            "    1       0      -      -  send\n"
+            "*** 4 events lost (guard) ***\n",
+            "summary on a narrow terminal does without the columns that say least");
     is_text(shown("hist", relative),
             "shop:order/1  1, p50 4ms, p99 4ms, max 4ms\n"
             "     2.1ms |########################################| 1\n\n"
