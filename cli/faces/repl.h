@@ -132,6 +132,7 @@ void repl_list(struct repl *r, struct buf *to);
 void repl_release(struct repl *r);
 void repl_arm_peer(struct repl *r, struct peer *p); /* one that came later */
 void repl_go_without(struct repl *r, const struct err *e); /* what a node does not take: the latest probe, or all of them */
+void repl_settle(struct repl *r); /* a refusal that waits for the next turn of the loop */
 
 /* ---- repl_show.c ---- */
 void reel_free(struct reel *reel);

@@ -52,10 +52,10 @@ struct peer *repl_current(struct repl *r)
     return p && !p->over ? p : NULL; /* it may be on its way, and then has no session */
 }
 
-/* What commands ask by default is a node that is there. */
+/* What commands ask by default is a node that is there, or comes back. */
 static void choose_current(struct repl *r)
 {
-    if (repl_current(r))
+    if (repl_current(r) || (r->current >= 0 && peers(r)->items[r->current].knock))
         return;
     r->current = -1;
     for (size_t i = peers(r)->count; i-- > 0;)
@@ -82,7 +82,7 @@ bool repl_attach(struct repl *r, const char *name, enum repl_wish wish, struct e
     if (!p)
         return false;
     struct repl_node *n = &r->nodes[p->index];
-    *n = (struct repl_node){.retry_at = -1, .wish = wish, .met = n->met, .lost = n->lost && wish == WISH_AGAIN};
+    *n = (struct repl_node){.retry_at = -1, .wish = wish, .met = n->met, .lost = n->lost};
     snprintf(n->name, sizeof(n->name), "%s", name ? name : "");
     r->timer.due = 0;
     return true;
@@ -139,12 +139,17 @@ static void on_batch(void *data, struct peer *p, const void *batch, size_t len)
         peer_fail(p, &e);
 }
 
+void repl_settle(struct repl *r)
+{
+    if (!r->refused)
+        return;
+    r->refused = false;
+    repl_go_without(r, &r->refusal);
+}
+
 static void arm_due(struct repl *r)
 {
-    if (r->refused) {
-        r->refused = false;
-        repl_go_without(r, &r->refusal);
-    }
+    repl_settle(r);
     for (size_t i = 0; i < peers(r)->count; i++) {
         bool due = r->nodes[i].arm_due && !peers(r)->items[i].over;
         r->nodes[i].arm_due = false;
@@ -244,6 +249,8 @@ static void on_failed(void *data, struct peer *p, const struct err *e)
     }
     repl_fail(r, e);
     choose_current(r);
+    if (n->lost && r->reattach)
+        n->retry_at = loop_now() + RETRY_MS;
     if (!p->session || !n->met)
         return;
     together_down(&r->together, p, e, &ignored);

@@ -296,6 +296,7 @@ bool repl_probe(struct repl *r, const char *line)
     bool later = false;
     struct err e;
 
+    repl_settle(r); /* it was about those before this one */
     while (*expr == ' ' || *expr == '\t')
         expr++;
     texts_add(&one, expr);

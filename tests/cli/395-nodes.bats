@@ -350,6 +350,9 @@ END
     printf ':wait 2500ms\n:attach %s\n:node\n' "${NODES[1]}" >&"$to" # one try a second has failed meanwhile
     until_true 30 has "^etrace: ${NODES[1]} · OTP" "$ERR"
     until_true 30 has "^  $late   (" "$OUT"
+    printf ':attach %s\n' "$late" >&"$to" # by hand, and in vain: the tries go on
+    refused() { grep -q "^etrace: cannot connect to $late" "$ERR"; }
+    until_true 30 refused
     named "$late"
     again() { [[ $(grep -c "^etrace: $late · OTP" "$ERR") -eq 2 ]]; }
     until_true 30 again
