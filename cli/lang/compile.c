@@ -258,13 +258,27 @@ static term_t guards_of(struct arena *a, const struct made *made, term_t first, 
     return term_list(a, all.count, (const term_t *)(void *)all.items, NULL);
 }
 
-/*
- * For a tuple the VM allocates and frees memory at every message, which costs more than all the rest of it, and nearly every
- * message comes from a process of the same node: of these the specification says the sender alone.
- */
-static term_t is_from_here(struct arena *a, const struct made *made)
+static void add_clause(struct ptrs *to, struct arena *a, const struct made *made, term_t first, term_t own, term_t body)
 {
-    return TUPLE(a, term_atom(a, "=:="), made->m.node, TUPLE(a, term_atom(a, "node")));
+    ptrs_add(to, a, (void *)(uintptr_t)TUPLE(a, made->m.head, guards_of(a, made, first, own), body));
+}
+
+static term_t same(struct arena *a, term_t x, term_t y)
+{
+    return TUPLE(a, term_atom(a, "=:="), x, y);
+}
+
+/*
+ * For a tuple the VM allocates and frees memory at each message, which costs more than all the rest of it. The sender is
+ * nearly always of the node itself, else mostly not known (of messages from timers, ports and other nodes): then one of the
+ * two says it all.
+ */
+static void add_short_clauses(struct ptrs *to, struct arena *a, const struct made *made, term_t own)
+{
+    const struct mclause *m = &made->m;
+
+    add_clause(to, a, made, same(a, m->node, TUPLE(a, term_atom(a, "node"))), own, body_of(a, made, m->sender));
+    add_clause(to, a, made, same(a, m->sender, term_atom(a, "undefined")), own, body_of(a, made, m->node));
 }
 
 static term_t specification(struct arena *a, const struct spec *s, const struct made *made, size_t count)
@@ -275,13 +289,9 @@ static term_t specification(struct arena *a, const struct spec *s, const struct 
         bool says = s->npack && !(made[i].body.info.actions & ACT_DROP);
         term_t body = body_of(a, &made[i], says ? packed(a, s, &made[i], i) : NULL);
         for (size_t j = 0; j < made[i].guards.count; j++) {
-            term_t own = made[i].guards.items[j];
-            if (says && spec_packs_sender_only(s)) {
-                term_t here = guards_of(a, &made[i], is_from_here(a, &made[i]), own);
-                term_t sender = body_of(a, &made[i], made[i].m.sender);
-                ptrs_add(&clauses, a, (void *)(uintptr_t)TUPLE(a, made[i].m.head, here, sender));
-            }
-            ptrs_add(&clauses, a, (void *)(uintptr_t)TUPLE(a, made[i].m.head, guards_of(a, &made[i], NULL, own), body));
+            if (says && spec_packs_sender_only(s))
+                add_short_clauses(&clauses, a, &made[i], made[i].guards.items[j]);
+            add_clause(&clauses, a, &made[i], NULL, made[i].guards.items[j], body);
         }
     }
     return term_list(a, clauses.count, (const term_t *)(void *)clauses.items, NULL);

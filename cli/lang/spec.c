@@ -80,7 +80,7 @@ struct collected {
 static bool is_builtin(struct str name)
 {
     return fn_named(name, FN_NONE) != FN_NONE || str_is(name, "const") || str_is(name, "_") || str_is(name, "true") ||
-           str_is(name, "false") || (name.len && name.at[0] == '$' && (name.len == 1 || name.at[1] < 'A'));
+           str_is(name, "false") || str_is(name, "undefined") || (name.len && name.at[0] == '$' && (name.len == 1 || name.at[1] < 'A'));
 }
 
 static void collect(struct collected *c, term_t t)

@@ -56,7 +56,8 @@ bool selector_any_arity(const struct selector *s);
  * clauses[i].has has no bit for it. PACK_CLAUSE (a 0-based index into clauses) is there whenever a spec of several clauses has
  * a pack, or clauses that show other arguments than their neighbours. npack == 0: the spec has no pack, and a match_spec_result is what the user's own message() made.
  *
- * Where the pack is {PACK_NODE, PACK_SENDER}, what was sent on the node itself has the sender alone in the place of the tuple.
+ * Where the pack is {PACK_NODE, PACK_SENDER}, a pid in the place of the tuple is a sender of the node itself, and whatever else
+ * stands there what the VM has for the node, of a sender that is not known.
  */
 enum pack_item {
     PACK_CLAUSE, /* integer */

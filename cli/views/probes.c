@@ -306,7 +306,7 @@ void probes_unpack(const struct spec *s, struct event *e)
     if (e->ms.at == e->ms.end)
         return;
     if (s && spec_packs_sender_only(s) && wire_tuple(e->ms.at, &arity, &item) < 0) {
-        e->sender = wire_is_atom(&e->env, e->ms.at, "undefined") ? NULL : e->ms.at;
+        *(*e->ms.at == ETW_T_PID ? &e->sender : &e->sender_node) = e->ms.at;
         return;
     }
     if (!s || !s->npack || wire_tuple(e->ms.at, &arity, &item) != (int64_t)s->npack || arity != s->npack) {
