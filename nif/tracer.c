@@ -248,7 +248,22 @@ static ALWAYS uint8_t *put_call(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
 static uint8_t *put_terms(struct encoder *e, uint8_t *at, ERL_NIF_TERM first, ERL_NIF_TERM second)
 {
     ERL_NIF_TERM both[2] = {first, second};
-    return encode_terms(e, at, e->limits.bytes, both, second ? 2 : 1);
+    return encode_terms(e, at, e->limits.bytes, both, 2);
+}
+
+#define PID_BYTES 9
+
+static ALWAYS uint8_t *put_pid(uint8_t *at, ERL_NIF_TERM t)
+{
+    return put64(put8(at, ETW_T_PID), imm_pid(t));
+}
+
+/* To whom, which is a process of the node nearly always, and what. */
+static ALWAYS uint8_t *put_message(struct encoder *e, uint8_t *at, ERL_NIF_TERM to, ERL_NIF_TERM message)
+{
+    if (imm_known && imm_is_pid(to) && e->limits.bytes > PID_BYTES)
+        return encode_term(e, put_pid(at, to), e->limits.bytes - PID_BYTES, message);
+    return put_terms(e, at, to, message);
 }
 
 static ALWAYS uint8_t *put_event(struct encoder *e, uint8_t *at, const struct tag *tag, const ERL_NIF_TERM argv[], ERL_NIF_TERM extra)
@@ -257,11 +272,11 @@ static ALWAYS uint8_t *put_event(struct encoder *e, uint8_t *at, const struct ta
     case LAYOUT_CALL:
         return put_call(e, at, argv[3]);
     case LAYOUT_RETURN:
-        return put_terms(e, put_function(e, at, argv[3]), extra, 0);
+        return encode_term(e, put_function(e, at, argv[3]), e->limits.bytes, extra);
     case LAYOUT_RETURN_TO:
         return put_function(e, at, argv[3]);
     case LAYOUT_EXTRA_TERM:
-        return put_terms(e, at, extra, argv[3]);
+        return put_message(e, at, extra, argv[3]);
     case LAYOUT_TERM_EXTRA:
         return put_terms(e, at, argv[3], extra);
     case LAYOUT_TAG_TERM:
@@ -271,7 +286,7 @@ static ALWAYS uint8_t *put_event(struct encoder *e, uint8_t *at, const struct ta
     case LAYOUT_TERM:
         break;
     }
-    return put_terms(e, at, argv[3], 0);
+    return encode_term(e, at, e->limits.bytes, argv[3]);
 }
 
 /* A stack or a dump is long: it may have what the event left, too. */
@@ -279,8 +294,8 @@ static ALWAYS uint8_t *put_result(struct encoder *e, uint8_t *at, ERL_NIF_TERM r
 {
     uint32_t most = e->limits.bytes;
     if (imm_known && imm_is_pid(result)) /* who sent what is received */
-        return put64(put8(at, ETW_T_PID), imm_pid(result));
-    return encode_terms(e, at, TRACER_MS_BYTES + (taken < most ? most - (uint32_t)taken : 0), &result, 1);
+        return put_pid(at, result);
+    return encode_term(e, at, TRACER_MS_BYTES + (taken < most ? most - (uint32_t)taken : 0), result);
 }
 
 static ALWAYS bool has_function(const struct tag *tag)
@@ -290,7 +305,8 @@ static ALWAYS bool has_function(const struct tag *tag)
 
 static ALWAYS bool has_match_spec(const struct tag *tag, uint32_t rules)
 {
-    return (tag->kind == ETW_CALL && !(rules & RULE_PLAIN)) || tag->kind == ETW_SEND || tag->kind == ETW_RECEIVE || tag->kind == ETW_SEND_NOPROC;
+    bool sends = tag->kind == ETW_SEND || tag->kind == ETW_SEND_NOPROC;
+    return ((tag->kind == ETW_CALL || sends) && !(rules & RULE_PLAIN)) || tag->kind == ETW_RECEIVE;
 }
 
 static ALWAYS bool has_extra(const struct tag *tag)
