@@ -413,6 +413,11 @@ static ALWAYS uint8_t *function(struct encoder *e, uint8_t *at, ERL_NIF_TERM mod
     return at + 3;
 }
 
+uint8_t *encode_term(struct encoder *e, uint8_t *at, uint32_t bytes, ERL_NIF_TERM t)
+{
+    return bytes ? term(e, at, at + bytes, t, e->limits.depth) : cut(e, at, ETW_T_ELIDED);
+}
+
 uint8_t *encode_terms(struct encoder *e, uint8_t *at, uint32_t bytes, const ERL_NIF_TERM *each, unsigned many)
 {
     return terms(e, at, bytes, each, many);

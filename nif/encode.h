@@ -35,6 +35,9 @@ void encode_unload(void);
 /* The names of keys - atoms, binaries, strings - whose values are not shown; false: too many or too long. */
 bool encode_redact(ErlNifEnv *env, ERL_NIF_TERM keys);
 
+/* A term; behind the last byte. No item begins `bytes` behind its first. */
+uint8_t *encode_term(struct encoder *e, uint8_t *at, uint32_t bytes, ERL_NIF_TERM t);
+
 /* `many` terms side by side, the first of which do not starve the last; returns behind the last byte. No item begins `bytes` behind the first. */
 uint8_t *encode_terms(struct encoder *e, uint8_t *at, uint32_t bytes, const ERL_NIF_TERM *terms, unsigned many);
 

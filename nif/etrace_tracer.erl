@@ -83,7 +83,7 @@
 %% exclude(PidOrPort): never an event of it, and none that is sent to it; 16 at most; forgotten by the next open.
 %% gate(State, open | closed | early | late | plain | answered | returns | no_returns | tally | events | Filter): closed counts
 %%     calls as lost (guard). early decides before the match specification and before the VM makes the arguments: only where no
-%%     specification can reject a call. plain: no specification has a message for a call. returns: every call that is
+%%     specification can reject a call. plain: no specification has a message for a call or what is sent. returns: every call that is
 %%     shown has its return traced, so those that are owed can be counted.
 %%     tally: calls and results are counted and not sent, whatever the rate; begins with nothing. Filter: which of them, a binary
 %%     (struct etw_filter_step; <<>>: all); badarg when it is none.

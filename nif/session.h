@@ -41,7 +41,7 @@ enum session_rule {
     RULE_KINDS = 256,  /* a flag of the VM brings kinds of events that nobody asked for: they are as if they were not */
     RULE_TALLY = 512,  /* calls and results are counted by function, and not sent (tally.h) */
     RULE_MEASURE = 1024, /* and the filter of what is counted asks for their size (filter.h) */
-    RULE_PLAIN = 2048, /* no match specification has anything to add to a call */
+    RULE_PLAIN = 2048, /* no match specification has anything to add to a call or to what is sent */
 };
 
 #define EXCLUDED_MAX 16

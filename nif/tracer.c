@@ -25,14 +25,16 @@ struct tag {
     bool in_process; /* the callback runs for the tracee's own process */
 };
 
+enum { TAG_CALL, TAG_SEND, TAG_RECEIVE };
+
 static const struct tag tags[] = {
-    {"call", ETW_CALL, LAYOUT_CALL, true},
+    [TAG_CALL] = {"call", ETW_CALL, LAYOUT_CALL, true},
+    [TAG_SEND] = {"send", ETW_SEND, LAYOUT_EXTRA_TERM, true},
+    [TAG_RECEIVE] = {"receive", ETW_RECEIVE, LAYOUT_TERM, false},
     {"return_from", ETW_RETURN_FROM, LAYOUT_RETURN, true},
     {"exception_from", ETW_EXCEPTION_FROM, LAYOUT_RETURN, true},
     {"return_to", ETW_RETURN_TO, LAYOUT_RETURN_TO, true},
-    {"send", ETW_SEND, LAYOUT_EXTRA_TERM, true},
     {"send_to_non_existing_process", ETW_SEND_NOPROC, LAYOUT_EXTRA_TERM, true},
-    {"receive", ETW_RECEIVE, LAYOUT_TERM, false},
     {"spawn", ETW_SPAWN, LAYOUT_TERM_EXTRA, false},
     {"spawned", ETW_SPAWNED, LAYOUT_TERM_EXTRA, false},
     {"exit", ETW_EXIT, LAYOUT_TERM, false},
@@ -64,7 +66,7 @@ static struct {
     const struct tag *tag;
 } tag_slots[TAG_SLOTS];
 
-static ERL_NIF_TERM atom_call, atom_receive, atom_trace_status, atom_extra, atom_match_spec_result;
+static ERL_NIF_TERM atom_call, atom_send, atom_receive, atom_trace_status, atom_extra, atom_match_spec_result;
 static ERL_NIF_TERM atom_trace, atom_discard, atom_remove, atom_ok;
 static ERL_NIF_TERM classes[ETW_CLASSES];
 
@@ -84,6 +86,7 @@ void tracer_load(ErlNifEnv *env)
         tag_slots[slot].tag = &tags[i];
     }
     atom_call = enif_make_atom(env, "call");
+    atom_send = enif_make_atom(env, "send");
     atom_receive = enif_make_atom(env, "receive");
     atom_trace_status = enif_make_atom(env, "trace_status");
     atom_extra = enif_make_atom(env, "extra");
@@ -245,7 +248,22 @@ static ALWAYS uint8_t *put_call(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
 static uint8_t *put_terms(struct encoder *e, uint8_t *at, ERL_NIF_TERM first, ERL_NIF_TERM second)
 {
     ERL_NIF_TERM both[2] = {first, second};
-    return encode_terms(e, at, e->limits.bytes, both, second ? 2 : 1);
+    return encode_terms(e, at, e->limits.bytes, both, 2);
+}
+
+#define PID_BYTES 9
+
+static ALWAYS uint8_t *put_pid(uint8_t *at, ERL_NIF_TERM t)
+{
+    return put64(put8(at, ETW_T_PID), imm_pid(t));
+}
+
+/* To whom, which is a process of the node nearly always, and what. */
+static ALWAYS uint8_t *put_message(struct encoder *e, uint8_t *at, ERL_NIF_TERM to, ERL_NIF_TERM message)
+{
+    if (imm_known && imm_is_pid(to) && e->limits.bytes > PID_BYTES)
+        return encode_term(e, put_pid(at, to), e->limits.bytes - PID_BYTES, message);
+    return put_terms(e, at, to, message);
 }
 
 static ALWAYS uint8_t *put_event(struct encoder *e, uint8_t *at, const struct tag *tag, const ERL_NIF_TERM argv[], ERL_NIF_TERM extra)
@@ -254,11 +272,11 @@ static ALWAYS uint8_t *put_event(struct encoder *e, uint8_t *at, const struct ta
     case LAYOUT_CALL:
         return put_call(e, at, argv[3]);
     case LAYOUT_RETURN:
-        return put_terms(e, put_function(e, at, argv[3]), extra, 0);
+        return encode_term(e, put_function(e, at, argv[3]), e->limits.bytes, extra);
     case LAYOUT_RETURN_TO:
         return put_function(e, at, argv[3]);
     case LAYOUT_EXTRA_TERM:
-        return put_terms(e, at, extra, argv[3]);
+        return put_message(e, at, extra, argv[3]);
     case LAYOUT_TERM_EXTRA:
         return put_terms(e, at, argv[3], extra);
     case LAYOUT_TAG_TERM:
@@ -268,14 +286,16 @@ static ALWAYS uint8_t *put_event(struct encoder *e, uint8_t *at, const struct ta
     case LAYOUT_TERM:
         break;
     }
-    return put_terms(e, at, argv[3], 0);
+    return encode_term(e, at, e->limits.bytes, argv[3]);
 }
 
 /* A stack or a dump is long: it may have what the event left, too. */
-static uint8_t *put_result(struct encoder *e, uint8_t *at, ERL_NIF_TERM result, size_t taken)
+static ALWAYS uint8_t *put_result(struct encoder *e, uint8_t *at, ERL_NIF_TERM result, size_t taken)
 {
     uint32_t most = e->limits.bytes;
-    return encode_terms(e, at, TRACER_MS_BYTES + (taken < most ? most - (uint32_t)taken : 0), &result, 1);
+    if (imm_known && imm_is_pid(result)) /* who sent what is received */
+        return put_pid(at, result);
+    return encode_term(e, at, TRACER_MS_BYTES + (taken < most ? most - (uint32_t)taken : 0), result);
 }
 
 static ALWAYS bool has_function(const struct tag *tag)
@@ -285,12 +305,27 @@ static ALWAYS bool has_function(const struct tag *tag)
 
 static ALWAYS bool has_match_spec(const struct tag *tag, uint32_t rules)
 {
-    return (tag->kind == ETW_CALL && !(rules & RULE_PLAIN)) || tag->kind == ETW_SEND || tag->kind == ETW_RECEIVE || tag->kind == ETW_SEND_NOPROC;
+    bool sends = tag->kind == ETW_SEND || tag->kind == ETW_SEND_NOPROC;
+    return ((tag->kind == ETW_CALL || sends) && !(rules & RULE_PLAIN)) || tag->kind == ETW_RECEIVE;
 }
 
 static ALWAYS bool has_extra(const struct tag *tag)
 {
     return tag->layout == LAYOUT_RETURN || tag->layout == LAYOUT_EXTRA_TERM || tag->layout == LAYOUT_TERM_EXTRA;
+}
+
+/*
+ * Few have one: it is less to ask how many options there are than to look for one in vain. But nearly everything that is
+ * received says by whom.
+ */
+static ALWAYS bool get_result(ErlNifEnv *env, const struct tag *tag, uint32_t rules, ERL_NIF_TERM options, ERL_NIF_TERM *ret)
+{
+    size_t n;
+    if (!has_match_spec(tag, rules))
+        return false;
+    if (tag->kind != ETW_RECEIVE && (!enif_get_map_size(env, options, &n) || n <= has_extra(tag)))
+        return false;
+    return enif_get_map_value(env, options, atom_match_spec_result, ret);
 }
 
 /* Of {Class, Reason}. */
@@ -353,7 +388,6 @@ static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const
 {
     uint32_t rules = session_rules();
     ERL_NIF_TERM who = argv[2], extra = imm_nil, result;
-    size_t options;
     if (!session_wants(rules, tag->kind) || (tag->layout == LAYOUT_LABEL && !seq_tracee(env, argv[3], &who)))
         return atom_ok;
     if (has_extra(tag)) {
@@ -398,8 +432,7 @@ static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const
     e->tick = tick_now();
     struct frame frame = frame_begin(&lane->ring, e->tick, tracee);
     uint8_t *at = put_event(e, frame.next, tag, argv, extra);
-    if (has_match_spec(tag, rules) && enif_get_map_size(env, argv[4], &options) && options > has_extra(tag)
-        && enif_get_map_value(env, argv[4], atom_match_spec_result, &result)) {
+    if (get_result(env, tag, rules, argv[4], &result)) {
         e->flags |= ETW_F_MS;
         at = put_result(e, at, result, (size_t)(at - frame.at));
     }
@@ -418,18 +451,40 @@ static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const
     return atom_ok;
 }
 
-/* Calls have their own copy of all this, in which nothing is left to be decided about the tag. */
-static __attribute__((noinline)) ERL_NIF_TERM push_other(ErlNifEnv *env, const ERL_NIF_TERM argv[])
+/* Calls and messages have their own copies of all this, in which nothing is left to be decided about the tag. */
+static __attribute__((noinline)) ERL_NIF_TERM push_call(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
+    (void)argc;
+    return push(env, argv, &tags[TAG_CALL]);
+}
+
+static __attribute__((noinline)) ERL_NIF_TERM push_send(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)argc;
+    return push(env, argv, &tags[TAG_SEND]);
+}
+
+static __attribute__((noinline)) ERL_NIF_TERM push_receive(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)argc;
+    return push(env, argv, &tags[TAG_RECEIVE]);
+}
+
+static __attribute__((noinline)) ERL_NIF_TERM push_other(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)argc;
     return push(env, argv, tag_of(argv[0]));
 }
 
 ERL_NIF_TERM tracer_trace(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
-    (void)argc;
     if (!session_is_live(argv[1]))
         return atom_ok;
-    if (__builtin_expect(argv[0] == atom_call, 1))
-        return push(env, argv, &tags[0]);
-    return push_other(env, argv);
+    if (argv[0] == atom_call)
+        return push_call(env, argc, argv);
+    if (argv[0] == atom_send)
+        return push_send(env, argc, argv);
+    if (argv[0] == atom_receive)
+        return push_receive(env, argc, argv);
+    return push_other(env, argc, argv);
 }

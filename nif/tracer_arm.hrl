@@ -29,7 +29,7 @@
     builtins = [],  % [{MFA, Scope, Specification}]: what another session's trace-off could blind (gate `bif`)
     loaded = [],    % the node's modules when they were last looked at
     early,          % no specification can reject a call
-    plain,          % none has a message for one
+    plain,          % none has a message for one, nor for what is sent
     returns,        % whose calls have their return traced: all | none | some
     whom = {[], []}, % processes and ports
     system = none,  % the process that hears system events
@@ -176,7 +176,8 @@ arm_do({Session, Request, Only, Boot = {_, _, Fallback, Options}, Before}) ->
     Calls = call_patterns(Session, Found, Only, Join),
     Only =:= all andalso lists:foreach(fun(Kind) -> messages(Session, Kind, [P || P = #{type := K} <- Read, K =:= Kind], Join) end, [send, recv]),
     More = case Fallback of true -> [<<"without a NIF: at most 1000 events a second">>]; false -> [] end,
-    Plain = not is_map_key(mark, Request) andalso is_plain([Ms || #{type := call, match_spec := {_, Ms}} <- Read]),
+    Plain = not is_map_key(mark, Request) andalso
+        lists:all(fun(Kind) -> is_plain([Ms || #{type := K, match_spec := {_, Ms}} <- Read, K =:= Kind]) end, [call, send]),
     Watched = (watched(Request, Calls))#armed{plain = Plain},
     Armed = case Only of
         all ->
@@ -366,8 +367,24 @@ common(List) ->
 
 messages(_, _, [], _) -> ok;
 messages(Session, Kind, Probes, Join) ->
-    Ms = Join([{Id, M} || #{id := Id, match_spec := {any, M}} <- Probes]),
+    Ms = Join([{Id, here(M)} || #{id := Id, match_spec := {any, M}} <- Probes]),
     try trace:Kind(Session, Ms, []) catch error:_ -> throw({bad_spec, atom_to_binary(Kind)}) end.
+
+%% That something is this node is decided sooner by its name in the head than by a guard, and of all that is received.
+here(true) -> true;
+here(Clauses) ->
+    [case Clause of
+        {Head, [{'=:=', V, {node}} | Guards], Body} ->
+            case is_variable(V) of true -> replaced(V, node(), {Head, Guards, Body}); false -> Clause end;
+        _ -> Clause
+    end || Clause <- Clauses].
+
+replaced(V, By, V) -> By;
+replaced(_, _, {const, T}) -> {const, T};
+replaced(V, By, [H | T]) -> [replaced(V, By, H) | replaced(V, By, T)];
+replaced(V, By, T) when is_tuple(T) -> list_to_tuple(replaced(V, By, tuple_to_list(T)));
+replaced(V, By, T) when is_map(T) -> maps:map(fun(_, Value) -> replaced(V, By, Value) end, T);
+replaced(_, _, T) -> T.
 
 mfa_text({M, F, A}) ->
     unicode:characters_to_binary(io_lib:format("~ts:~ts/~w", [M, F, A])).
@@ -438,12 +455,15 @@ uses_alone(Actions, Body) ->
 takes_all('_', _) -> true;
 takes_all([], _) -> true;
 takes_all(['_' | T], Seen) -> takes_all(T, Seen);
-takes_all([V | T], Seen) when is_atom(V) ->
+takes_all([V | T], Seen) -> is_variable(V) andalso not lists:member(V, Seen) andalso takes_all(T, [V | Seen]);
+takes_all(_, _) -> false.
+
+is_variable(V) when is_atom(V) ->
     case atom_to_list(V) of
-        [$$, C | _] when C >= $0, C =< $9 -> not lists:member(V, Seen) andalso takes_all(T, [V | Seen]);
+        [$$, C | _] -> C >= $0 andalso C =< $9;
         _ -> false
     end;
-takes_all(_, _) -> false.
+is_variable(_) -> false.
 
 muted(Body) ->
     lists:any(fun({message, false}) -> true; ({silent, _}) -> true; (_) -> false end, Body).

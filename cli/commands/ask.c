@@ -61,26 +61,11 @@ void ask_begin(struct buf *b, const char *what, size_t extra)
 
 /* ---- selectors ---- */
 
-/* [{['_', …], [], []}] says no more than `true`. */
-static bool takes_all(term_t ms)
-{
-    if (!ms || term_is_atom(ms, "true"))
-        return true;
-    if (ms->type != TERM_LIST || ms->count != 1 || ms->items[0]->count != 3 || ms->items[0]->items[1]->count ||
-        ms->items[0]->items[2]->count)
-        return false;
-    term_t head = ms->items[0]->items[0];
-    for (size_t i = 0; i < head->count; i++)
-        if (!term_is_atom(head->items[i], "_"))
-            return false;
-    return term_is_atom(head, "_") || (head->type == TERM_LIST && (!head->tail || term_is_atom(head->tail, "_")));
-}
-
 static bool selectors_only(const struct asked *asked, struct err *e)
 {
     for (size_t i = 0; i < asked->count; i++) {
         const struct spec *s = asked->specs[i];
-        if (s->kind == SPEC_CALL && takes_all(s->match_spec) && !s->nwhere && !s->npack && s->scope != SPEC_META)
+        if (s->kind == SPEC_CALL && term_is_atom(s->match_spec, "true") && !s->nwhere && !s->npack && s->scope != SPEC_META)
             continue;
         err_set(e, ERR_USAGE, "functions are wanted here, without patterns, guards or actions, not '%.*s'", (int)s->text.len, s->text.at);
         err_hint(e, "module:function/arity, with * and _ for any; see etrace-expr(7)");

@@ -66,7 +66,7 @@ struct event {
 
     /*
      * Collected beside the event, found in ms by the layout of its spec; NULL: not there. When no spec says what ms is,
-     * `user` is all of it.
+     * `user` is all of it. A sender without sender_node is of this node.
      */
     const uint8_t *caller, *stack, *dump, *user, *sender, *sender_node;
 

@@ -164,7 +164,7 @@ static void take_sender(struct mclause *m)
                 m->head = with_item(m->a, m->head, i, item);
             }
             parts[i] = item;
-            if (item->type == TERM_ATOM && check_special(item))
+            if (item->type == TERM_ATOM || item->type == TERM_PID)
                 continue;
         }
         parts[i] = TUPLE(m->a, term_atom(m->a, "hd"), i ? TUPLE(m->a, term_atom(m->a, "tl"), all) : all);
@@ -218,7 +218,19 @@ static void lay_out(struct spec *s, const struct made *made, size_t count)
             s->pack[s->npack++] = (enum pack_item)i;
 }
 
-static term_t body_of(struct arena *a, const struct spec *s, const struct made *made, size_t index)
+static term_t packed(struct arena *a, const struct spec *s, const struct made *made, size_t index)
+{
+    term_t items[PACK_ITEMS];
+
+    for (size_t i = 0; i < s->npack; i++) {
+        term_t t = s->pack[i] == PACK_CLAUSE ? term_int(a, (int64_t)index) : made->body.pack[s->pack[i]];
+        items[i] = t ? t : term_list(a, 0, NULL, NULL);
+    }
+    return TUPLE(a, term_tuple(a, s->npack, items));
+}
+
+/* What it runs, and the message, if any. */
+static term_t body_of(struct arena *a, const struct made *made, term_t message)
 {
     struct ptrs terms = {0};
 
@@ -226,24 +238,19 @@ static term_t body_of(struct arena *a, const struct spec *s, const struct made *
         return LIST(a, TUPLE(a, term_atom(a, "message"), term_bool(a, false)));
     for (size_t i = 0; i < made->body.run.count; i++)
         ptrs_add(&terms, a, made->body.run.items[i]);
-    if (s->npack && !(made->body.info.actions & ACT_DROP)) {
-        term_t items[PACK_ITEMS];
-        for (size_t i = 0; i < s->npack; i++) {
-            term_t t = s->pack[i] == PACK_CLAUSE ? term_int(a, (int64_t)index) : made->body.pack[s->pack[i]];
-            items[i] = t ? t : term_list(a, 0, NULL, NULL);
-        }
-        term_t tuple = term_tuple(a, s->npack, items);
-        ptrs_add(&terms, a, (void *)(uintptr_t)TUPLE(a, term_atom(a, "message"), TUPLE(a, tuple)));
-    }
+    if (message)
+        ptrs_add(&terms, a, (void *)(uintptr_t)TUPLE(a, term_atom(a, "message"), message));
     return term_list(a, terms.count, (const term_t *)(void *)terms.items, NULL);
 }
 
-static term_t guards_of(struct arena *a, const struct made *made, term_t own)
+static term_t guards_of(struct arena *a, const struct made *made, term_t first, term_t own)
 {
     struct ptrs all = {0};
 
-    if (!made->m.guards.count)
+    if (!made->m.guards.count && !first)
         return own;
+    if (first)
+        ptrs_add(&all, a, (void *)(uintptr_t)first);
     for (size_t i = 0; i < made->m.guards.count; i++)
         ptrs_add(&all, a, made->m.guards.items[i]);
     for (size_t i = 0; i < own->count; i++)
@@ -251,20 +258,80 @@ static term_t guards_of(struct arena *a, const struct made *made, term_t own)
     return term_list(a, all.count, (const term_t *)(void *)all.items, NULL);
 }
 
+static void add_clause(struct ptrs *to, struct arena *a, const struct made *made, term_t first, term_t own, term_t body)
+{
+    ptrs_add(to, a, (void *)(uintptr_t)TUPLE(a, made->m.head, guards_of(a, made, first, own), body));
+}
+
+static term_t same(struct arena *a, term_t x, term_t y)
+{
+    return TUPLE(a, term_atom(a, "=:="), x, y);
+}
+
+/*
+ * For a tuple the VM allocates and frees memory at each message, which costs more than all the rest of it. The sender is
+ * nearly always of the node itself, else mostly not known (of messages from timers, ports and other nodes): then one of the
+ * two says it all.
+ */
+static void add_short_clauses(struct ptrs *to, struct arena *a, const struct made *made, term_t own)
+{
+    const struct mclause *m = &made->m;
+
+    add_clause(to, a, made, same(a, m->node, TUPLE(a, term_atom(a, "node"))), own, body_of(a, made, m->sender));
+    add_clause(to, a, made, same(a, m->sender, term_atom(a, "undefined")), own, body_of(a, made, m->node));
+}
+
 static term_t specification(struct arena *a, const struct spec *s, const struct made *made, size_t count)
 {
     struct ptrs clauses = {0};
 
     for (size_t i = 0; i < count; i++) {
-        term_t body = body_of(a, s, &made[i], i);
+        bool says = s->npack && !(made[i].body.info.actions & ACT_DROP);
+        term_t body = body_of(a, &made[i], says ? packed(a, s, &made[i], i) : NULL);
         for (size_t j = 0; j < made[i].guards.count; j++) {
-            term_t list = guards_of(a, &made[i], made[i].guards.items[j]);
-            if (count == 1 && made[i].guards.count == 1 && !list->count && !body->count && term_is_atom(made[i].m.head, "_"))
-                return term_bool(a, true);
-            ptrs_add(&clauses, a, (void *)(uintptr_t)TUPLE(a, made[i].m.head, list, body));
+            if (says && spec_packs_sender_only(s))
+                add_short_clauses(&clauses, a, &made[i], made[i].guards.items[j]);
+            add_clause(&clauses, a, &made[i], NULL, made[i].guards.items[j], body);
         }
     }
     return term_list(a, clauses.count, (const term_t *)(void *)clauses.items, NULL);
+}
+
+static bool says_true(term_t list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (!term_is_atom(list->items[i], "true"))
+            return false;
+    return true;
+}
+
+/* Whatever is called, sent or received comes, and nothing with it: that the VM does for less without a specification. */
+static bool says_no_more_than_true(const struct spec *s, int lo, int hi)
+{
+    for (size_t i = 0; i < s->match_spec->count; i++) {
+        term_t clause = s->match_spec->items[i], head = clause->items[0];
+        bool fits = head->type != TERM_LIST || (head->tail ? head->count <= (size_t)lo : lo == hi && head->count == (size_t)lo);
+        if (!says_true(clause->items[2]))
+            return false;
+        if (fits && spec_head_takes_all(head) && says_true(clause->items[1]))
+            return true;
+    }
+    return !s->match_spec->count;
+}
+
+static void simplify(struct arena *a, const struct ast_probe *p, struct spec *s)
+{
+    static const int widths[] = {SPEC_ARITY_MAX, 2, 3};
+    int lo = widths[p->shape], hi = p->nselectors ? 0 : lo;
+
+    for (size_t i = 0; i < p->nselectors; i++) {
+        lo = MIN(lo, p->selectors[i].arity_lo);
+        hi = MAX(hi, p->selectors[i].arity_hi);
+    }
+    if (s->match_spec->type != TERM_LIST || !says_no_more_than_true(s, lo, hi))
+        return;
+    s->match_spec = term_bool(a, true);
+    s->prefix = false;
 }
 
 /* What a `where` reads has to be collected. */
@@ -331,6 +398,7 @@ static bool compile_clauses(struct check *k, struct ast_probe *p, struct spec *s
     add_needs(k, needs, made, p->nclauses);
     lay_out(s, made, p->nclauses);
     s->match_spec = specification(k->c->arena, s, made, p->nclauses);
+    simplify(k->c->arena, p, s);
     for (size_t i = 0; i < p->nclauses; i++)
         info[i] = made[i].body.info;
     s->clauses = info;
@@ -377,7 +445,7 @@ static bool compile_raw(struct check *k, struct ast_probe *p, struct spec *s, st
     }
     s->raw = true;
     s->head_arity = -1;
-    s->match_spec = p->raw->type == TERM_LIST && !p->raw->count ? term_bool(k->c->arena, true) : p->raw;
+    s->match_spec = p->raw;
     for (size_t i = 0; i < count; i++) {
         info[i].from = p->raw_from - p->from;
         info[i].len = p->raw_len;
@@ -387,6 +455,7 @@ static bool compile_raw(struct check *k, struct ast_probe *p, struct spec *s, st
         term_t head = p->raw->items[i]->items[0];
         s->prefix |= head->type == TERM_LIST && head->tail;
     }
+    simplify(k->c->arena, p, s);
     s->clauses = info;
     s->nclauses = MAX(count, 1);
     return true;

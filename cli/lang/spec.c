@@ -20,6 +20,26 @@ bool selector_is_plain(const struct selector *s)
     return s->function.how == SEL_ATOM && (selector_any_arity(s) || s->arity_lo == s->arity_hi);
 }
 
+static bool is_variable(term_t t)
+{
+    return t->type == TERM_ATOM && t->text.len > 1 && t->text.at[0] == '$' && t->text.at[1] >= '0' && t->text.at[1] <= '9';
+}
+
+bool spec_head_takes_all(term_t head)
+{
+    if (head->type != TERM_LIST)
+        return term_is_atom(head, "_") || is_variable(head);
+    for (size_t i = 0; i < head->count; i++) {
+        term_t t = head->items[i];
+        if (!term_is_atom(t, "_") && !is_variable(t))
+            return false;
+        for (size_t k = 0; k < i && is_variable(t); k++)
+            if (term_equal(head->items[k], t))
+                return false;
+    }
+    return !head->tail || term_is_atom(head->tail, "_");
+}
+
 /* ['$1' | '_'] with '_' up to the arity; NULL where the head wants more. */
 static term_t filled(term_t head, int arity, struct arena *a)
 {
@@ -60,7 +80,7 @@ struct collected {
 static bool is_builtin(struct str name)
 {
     return fn_named(name, FN_NONE) != FN_NONE || str_is(name, "const") || str_is(name, "_") || str_is(name, "true") ||
-           str_is(name, "false") || (name.len && name.at[0] == '$' && (name.len == 1 || name.at[1] < 'A'));
+           str_is(name, "false") || str_is(name, "undefined") || (name.len && name.at[0] == '$' && (name.len == 1 || name.at[1] < 'A'));
 }
 
 static void collect(struct collected *c, term_t t)

@@ -55,6 +55,9 @@ bool selector_any_arity(const struct selector *s);
  * is. It is the same tuple for every clause of a spec: an element that a clause does not collect is [], and
  * clauses[i].has has no bit for it. PACK_CLAUSE (a 0-based index into clauses) is there whenever a spec of several clauses has
  * a pack, or clauses that show other arguments than their neighbours. npack == 0: the spec has no pack, and a match_spec_result is what the user's own message() made.
+ *
+ * Where the pack is {PACK_NODE, PACK_SENDER}, a pid in the place of the tuple is a sender of the node itself, and whatever else
+ * stands there what the VM has for the node, of a sender that is not known.
  */
 enum pack_item {
     PACK_CLAUSE, /* integer */
@@ -187,7 +190,7 @@ struct spec {
     bool raw;          /* `ms` or a pasted specification: clauses are the user's own */
 
     /*
-     * `true`, or a list of {Head, Guards, Body}; NULL for SPEC_EVENT. With `prefix` the heads are improper
+     * `true`, also where clauses would say no more than that; or a list of {Head, Guards, Body}; NULL for SPEC_EVENT. With `prefix` the heads are improper
      * (['$1' | '_']), as OTP 29 takes them together with {M,F,'_'}; use spec_match_spec_for() for other versions.
      */
     term_t match_spec;
@@ -221,6 +224,15 @@ struct spec_list {
     const struct spec *const *items;
     size_t count;
 };
+
+/* The pack is {PACK_NODE, PACK_SENDER}. */
+static inline bool spec_packs_sender_only(const struct spec *s)
+{
+    return s->npack == 2 && s->pack[0] == PACK_NODE && s->pack[1] == PACK_SENDER;
+}
+
+/* '_', or a list of '_' and of variables, each once: it takes whatever has as many elements. */
+bool spec_head_takes_all(term_t head);
 
 /*
  * The match specification for functions of one concrete arity: heads with `...` are filled up with '_' to that arity.

@@ -141,24 +141,6 @@ static const struct cached *of_function(struct probes *p, const struct event *e)
     return c;
 }
 
-/* '_', or variables, each once. */
-static bool takes_all(term_t head)
-{
-    if (head->type != TERM_LIST || head->tail)
-        return term_is_atom(head, "_");
-    for (size_t i = 0; i < head->count; i++) {
-        term_t v = head->items[i];
-        if (term_is_atom(v, "_"))
-            continue;
-        if (v->type != TERM_ATOM || v->text.len < 2 || v->text.at[0] != '$' || v->text.at[1] < '0' || v->text.at[1] > '9')
-            return false;
-        for (size_t k = 0; k < i; k++)
-            if (term_equal(head->items[k], v))
-                return false;
-    }
-    return true;
-}
-
 /* As the node decides it, or stricter. */
 static bool accepts_all(const struct spec *s)
 {
@@ -171,7 +153,7 @@ static bool accepts_all(const struct spec *s)
         return term_is_atom(s->match_spec, "true");
     for (size_t i = 0; i < s->match_spec->count; i++) {
         term_t clause = s->match_spec->items[i];
-        if (takes_all(clause->items[0]) && !clause->items[1]->count)
+        if (spec_head_takes_all(clause->items[0]) && !clause->items[1]->count)
             return true;
     }
     return false;
@@ -323,6 +305,10 @@ void probes_unpack(const struct spec *s, struct event *e)
 
     if (e->ms.at == e->ms.end)
         return;
+    if (s && spec_packs_sender_only(s) && wire_tuple(e->ms.at, &arity, &item) < 0) {
+        *(*e->ms.at == ETW_T_PID ? &e->sender : &e->sender_node) = e->ms.at;
+        return;
+    }
     if (!s || !s->npack || wire_tuple(e->ms.at, &arity, &item) != (int64_t)s->npack || arity != s->npack) {
         e->user = e->ms.at;
         return;

@@ -227,6 +227,20 @@ static void put_extras(struct json *j, const struct event *e, const struct print
         member(j, e, p, "message", e->user);
 }
 
+/* A sender that comes without its node is of the node where it is seen. */
+static void put_own_node(struct json *j, const struct event *e, const struct printer *p)
+{
+    uint8_t atom[3 + 1024];
+    uint16_t len = (uint16_t)MIN(e->node->name.len, sizeof(atom) - 3);
+
+    if (!len)
+        return;
+    atom[0] = ETW_T_ATOMTEXT;
+    memcpy(atom + 1, &len, sizeof(len));
+    memcpy(atom + 3, e->node->name.at, len);
+    member(j, e, p, "from_node", atom);
+}
+
 /* [{heap_size,233},{in,{m,f,1}},…] as an object; anything else as a term. */
 static void put_info(struct json *j, const struct event *e, const struct printer *p, const uint8_t *at)
 {
@@ -446,6 +460,8 @@ static void members(struct json *j, const struct event *e, const struct printer 
             member(j, e, p, "from", e->sender);
         if (e->sender_node)
             member(j, e, p, "from_node", e->sender_node);
+        else if (e->sender)
+            put_own_node(j, e, p);
         member(j, e, p, "msg", at);
         break;
     case ETW_SPAWN:

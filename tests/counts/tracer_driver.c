@@ -403,7 +403,7 @@ static ERL_NIF_TERM ask(const char *name, ERL_NIF_TERM what)
 
 struct event {
     const char *tag, *gate; /* gate: the function that is asked first, NULL: none */
-    ERL_NIF_TERM tracee, term, extra;
+    ERL_NIF_TERM tracee, term, extra; /* extra: of what is received, who sent it, as its match specification says; 0: none */
 };
 
 static ERL_NIF_TERM call(const char *module, const char *name, ERL_NIF_TERM args)
@@ -441,9 +441,9 @@ static unsigned events_of(const char *name, struct event *ret)
     }
     if (strcmp(name, "message") == 0) {
         ret[0] = (struct event){"send", "enabled_send", a, tuple(3, atom("ping"), a, small(1000)), b};
-        ret[1] = (struct event){"receive", "enabled_receive", b, ret[0].term, 0};
+        ret[1] = (struct event){"receive", "enabled_receive", b, ret[0].term, a};
         ret[2] = (struct event){"send", "enabled_send", b, tuple(2, atom("pong"), small(1000)), a};
-        ret[3] = (struct event){"receive", "enabled_receive", a, ret[2].term, 0};
+        ret[3] = (struct event){"receive", "enabled_receive", a, ret[2].term, b};
         return 4;
     }
     if (strcmp(name, "state") == 0) {
@@ -475,7 +475,7 @@ struct prepared {
 static struct prepared prepare(const struct event *e)
 {
     struct box *options = new_box(MAP, e->extra ? 1 : 0, 2 * sizeof *options->words);
-    options->words[0] = atom("extra");
+    options->words[0] = atom(strcmp(e->tag, "receive") == 0 ? "match_spec_result" : "extra");
     options->words[1] = e->extra;
     return (struct prepared){
         .gate = e->gate ? find(e->gate) : NULL,

@@ -5,7 +5,7 @@
 -export([start/1, stop/2, events/1, await/3, tokens/0]).
 
 %% events(#{procs => [Who], flags => [Flag], ports => [Who], port_flags => [Flag],
-%%     functions => [{MFA, Specification, [Scope]}], system => [{Event, Value}]}) traces these, where start/1 traces calls of all
+%%     functions => [{MFA, Specification, [Scope]}], receives => Specification, system => [{Event, Value}]}) traces these, where start/1 traces calls of all
 %% processes; returns the collector for stop/2. A line is "Who tag Terms", as tests/lib/live.bash's
 %% events_of makes them of the JSON. await(Collector, Tag, N) returns once N events of that tag came.
 events(Options) ->
@@ -13,6 +13,7 @@ events(Options) ->
     Pid = spawn(fun() ->
         Session = trace:session_create(plain, self(), []),
         [trace:function(Session, MFA, Ms, Flags) || {MFA, Ms, Flags} <- maps:get(functions, Options, [])],
+        [trace:recv(Session, Ms, []) || {ok, Ms} <- [maps:find(receives, Options)]],
         [trace:process(Session, P, true, maps:get(flags, Options)) || P <- maps:get(procs, Options, [])],
         [trace:port(Session, P, true, maps:get(port_flags, Options)) || P <- maps:get(ports, Options, [])],
         [ok = trace:system(Session, Event, Value) || {Event, Value} <- maps:get(system, Options, [])],

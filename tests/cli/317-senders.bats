@@ -1,0 +1,119 @@
+#!/usr/bin/env bats
+# Who sent what is received, whatever that was: what is shown is what the VM says to a tracer of its own.
+
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+
+setup_file() {
+    live_begin senders
+    node_start far
+    export FAR=$NODE
+    NODE=$LIVE_NODE
+    on_node "true = net_kernel:connect_node('$FAR'), $(mail), work:warm()"
+}
+teardown_file() {
+    node_stop "$FAR"
+    live_end
+}
+setup() { live_setup; }
+teardown() { live_teardown; }
+
+# What w gets, each when the one before has come: from a process, itself, timers, a port, the VM, a process of another node.
+mail() {
+    echo "work:ask(w, fun() ->
+        W = self(), Old = process_flag(trap_exit, true),
+        Port = open_port({spawn, \"cat\"}, [binary]), A = alias(),
+        spawn(fun() -> W ! {hi, near} end), receive {hi, near} -> ok end,
+        W ! {hi, own}, receive {hi, own} -> ok end,
+        erlang:send_after(1, W, {hi, timer}), receive {hi, timer} -> ok end,
+        erlang:start_timer(1, W, hi), receive {timeout, _, hi} -> ok end,
+        port_command(Port, <<\"hi\">>), receive {Port, {data, _}} -> ok end,
+        {_, Ref} = spawn_monitor(fun() -> ok end), receive {'DOWN', Ref, _, _, _} -> ok end,
+        spawn_link(fun() -> exit(bye) end), receive {'EXIT', _, bye} -> ok end,
+        spawn(fun() -> A ! {hi, alias} end), receive {hi, alias} -> ok end,
+        spawn('$FAR', erlang, send, [W, {hi, far}]), receive {hi, far} -> ok end,
+        spawn('$FAR', erlang, send, [{w, node()}, {hi, far, name}]), receive {hi, far, name} -> ok end,
+        port_close(Port), receive {'EXIT', Port, _} -> ok end,
+        unalias(A), process_flag(trap_exit, Old) end)"
+}
+
+# Lines of JSON as `Message {Node,Sender}`; who asks w is of no interest.
+of_json() { jq -r 'select(.type == "receive") | "\(.msg) {\(.from_node),\(.from // "undefined")}"' "$1" | grep -v '^{ask,'; }
+
+# The mail under etrace and under the VM's tracer at once: OUT, and the file `expected`.
+watched() {
+    trace "$@"
+    on_node "P = plain:events(#{procs => [whereis(w)], flags => ['receive'],
+        receives => [{['\$1', '\$2', '_'], [], [{message, {{'\$1', '\$2'}}}]}]}), $(mail), plain:stop(P, \"$BATS_TEST_TMPDIR/plain\")"
+    trace_end
+    assert_success
+    sed -n 's/^[^ ]* receive //p' "$BATS_TEST_TMPDIR/plain" | grep -v '^{ask,' >"$BATS_TEST_TMPDIR/expected"
+    assert [ "$(wc -l <"$BATS_TEST_TMPDIR/expected")" -ge 11 ]
+}
+
+@test "the sender and its node: processes, timers, ports, the VM, another node" {
+    watched --json -P w 'recv(_)'
+    of_json "$OUT" | diff "$BATS_TEST_TMPDIR/expected" -
+    run cat "$BATS_TEST_TMPDIR/expected"
+    assert_line --regexp "^\{hi,near\} \{'$NODE',<0\.[0-9]+\.0>\}$"
+    assert_line "{hi,far} {'$FAR',undefined}"
+    assert_line --regexp '^\{#Port<0\.[0-9]+>,\{data,<<"hi">>\}\} \{#Port<0\.[0-9]+>,undefined\}$'
+    assert_line --regexp '^\{hi,timer\} \{[a-z_]+,undefined\}$'
+}
+
+@test "of several probes, behind guards, and where a clause says which it is" {
+    for probes in "recv({hi, _}) recv(_)" "recv(_,M)when(is_tuple(M))or(is_atom(M))" "recv({hi,_});(_)" "recv(N,S,_)->msg({N,S})"; do
+        # shellcheck disable=SC2086  # one expression a word
+        IFS=' ' watched --json -P w ${probes//, /,}
+        of_json "$OUT" | diff "$BATS_TEST_TMPDIR/expected" -
+    done
+    # The last one has told it a second time.
+    jq -es '[.[] | select(.type == "receive") | .message == "{\(.from_node),\(.from // "undefined")}"] | all' "$OUT" >/dev/null
+}
+
+@test "a head that names the sender or its node" {
+    watched --json -P w "recv('$FAR', _, _)"
+    of_json "$OUT" | diff <(grep " {'$FAR'," "$BATS_TEST_TMPDIR/expected") -
+    watched --json -P w 'recv(undefined, _)'
+    of_json "$OUT" | diff <(grep ',undefined}$' "$BATS_TEST_TMPDIR/expected") -
+    w=$(node_eval "$NODE" 'whereis(w)')
+    watched --json -P w "recv($w, _)"
+    of_json "$OUT" | diff <(grep ",$w}$" "$BATS_TEST_TMPDIR/expected") -
+    assert_equal "$(json_of receive .msg)" '{hi,own}'
+}
+
+@test "as text, in columns, under a filter, and from a recording" {
+    watched -P w 'recv(_)' -o "$BATS_TEST_TMPDIR/all.etr"
+    run "$ETRACE_BIN" replay --json "$BATS_TEST_TMPDIR/all.etr"
+    of_json <(echo "$output") | diff "$BATS_TEST_TMPDIR/expected" -
+    run "$ETRACE_BIN" replay "$BATS_TEST_TMPDIR/all.etr"
+    assert_line --regexp '^[0-9:.]+ <0\.[0-9]+\.0>\(w\) receive from <0\.[0-9]+\.0>[^ ]* \{hi,near\}$'
+    assert_line --regexp '^[0-9:.]+ <0\.[0-9]+\.0>\(w\) receive from <0\.[0-9]+\.0>\(w\) \{hi,own\}$'
+    assert_line --regexp '^[0-9:.]+ <0\.[0-9]+\.0>\(w\) receive \{hi,far\}$'
+    assert_line --regexp '^[0-9:.]+ <0\.[0-9]+\.0>\(w\) receive \{hi,timer\}$'
+    run "$ETRACE_BIN" replay --as csv --fields from,msg -e 'from == pid' "$BATS_TEST_TMPDIR/all.etr"
+    assert_line --index 0 from,msg
+    assert_line --index 1 --regexp '^<0\.[0-9]+\.0>,"?\{hi,own\}"?$'
+}
+
+# A call of every function of a module, whatever its arity, and none of another.
+@test "heads that take everything select by the number of arguments, and nothing else" {
+    trace --json -P w 'work:one(_)' 'work:two(_, _)'
+    on_node 'work:ask(w, fun() -> work:one(1), work:two(2, 3), work:fac(1) end)'
+    trace_end
+    assert_success
+    assert_equal "$(json_of call '"\(.f)/\(.a)"' | tr '\n' ' ')" 'one/1 two/2 '
+    on_node "work:ask(w, fun() -> ok end)"
+    trace --json -P w 'work:_(_, _)'
+    on_node 'work:ask(w, fun() -> work:one(1), work:two(2, 3), work:fac(1) end)'
+    trace_end
+    assert_success
+    assert_equal "$(json_of call '"\(.f)/\(.a)"' | sort -u)" 'two/2'
+    trace --json -P w 'work:two(_, ...)' 'work:one(X)'
+    session=$(node_eval "$NODE" '[S || S = {etrace, _} <- trace:session_info(all)]' | tr -d '[] \n')
+    assert_equal "$(node_eval "$NODE" "[trace:info($session, {work, F, A}, match_spec) || {F, A} <- [{one, 1}, {two, 2}, {fac, 1}]]" | tr -d ' \n')" \
+        '[{match_spec,[]},{match_spec,[]},{match_spec,false}]'
+    trace_end
+    assert_success
+}
