@@ -130,7 +130,8 @@ report() {
     trace --json --rate 0 work:one/1
     kill -STOP "$TRACER" "$frozen"
     start=$(millis)
-    on_node '[Client] = nodes(hidden), {nobody, Client} ! binary:copy(<<0>>, 20000000), work:flood(2)'
+    on_node '[Client] = nodes(hidden), P = spawn(fun() -> {nobody, Client} ! binary:copy(<<0>>, 20000000) end),
+        (fun F() -> process_info(P, status) =:= {status, suspended} orelse receive after 5 -> F() end end)(), work:flood(2)'
 
     # The other node stops although its client does not read.
     pause 1
