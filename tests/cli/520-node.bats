@@ -101,6 +101,15 @@ owner="element(2, hd(element(2, process_info($janitor, monitors))))"
     assert_failure 1
 }
 
+@test "somebody destroys the session: that is noticed, said, and the end" {
+    trace --json work:one/1
+    on_node 'work:loop(5), [trace:session_destroy(S) || {etrace, _} = S <- trace:session_info(all)]'
+    trace_wait 30
+    assert_failure 1
+    assert_equal "$(grep -c "^etrace: $NODE: .*session" "$ERR")" 1
+    assert_clean --atoms 300 "$BEFORE" "$NODE"
+}
+
 @test "somebody deletes or purges the companion's module" {
     for how in 'code:delete(M)' 'code:delete(M), code:purge(M)' 'code:purge(M), code:delete(M), code:purge(M), code:purge(M)'; do
         trace work:one/1
@@ -183,7 +192,7 @@ END
     trace_end
     assert_success
     assert_account 10
-    assert_regex "$(<"$ERR")" 'tracing without the NIF.*(noexec|failed to map)'
+    assert_regex "$(<"$ERR")" 'tracing without the NIF, .*/dev/shm, /tmp, /var/tmp: noexec'
     assert_clean --atoms 300 "$BEFORE" "$NODE"
 }
 
