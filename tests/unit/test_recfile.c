@@ -96,6 +96,13 @@ static void test_damage(void)
         f.data[bit / 8] = (char)(f.data[bit / 8] ^ 1 << bit % 8);
     }
     is_number(good, (int64_t)(8 * f.len), "every flipped bit is found");
+    buf_clear(&f);
+    recfile_header(&f);
+    struct etw_block large = {.bytes = ETW_MAX_BATCH + 1, .type = ETW_BLOCK_BATCH};
+    buf_add(&f, &large, sizeof(large));
+    put(f.data, f.len);
+    is_text(reading(&e), "!", "a block larger than any is refused");
+    ok(strstr(e.text, "a block that cannot be") != NULL, "before it is waited, or room made, for it");
     put("hello, world, this is no recording", 34);
     is_text(reading(&e), "!", "something else is refused");
     ok(strstr(e.text, "is not a recording of etrace") != NULL, "as what it is");
