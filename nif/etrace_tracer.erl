@@ -207,9 +207,15 @@ finish(Reason, S0) ->
     Reason =:= janitor andalso exit(S#s.namer, kill),
     %% Unread output for a frozen client would hold up init:stop/0. A client that never spoke may have left its name to
     %% another one by now, whose connection is none of ours.
-    Reason =:= lease andalso S#s.spoke andalso erlang:disconnect_node(S#s.node),
+    Reason =:= lease andalso S#s.spoke andalso hang_up(S),
     case Reason of janitor -> unload(?MODULE, S#s.client); _ -> ok end,
     exit(Reason).
+
+%% What the system has not taken yet would keep the port, and whoever stops the node, until the client reads it or the network
+%% gives it up, a quarter of an hour later.
+hang_up(S) ->
+    lists:foreach(fun(P) -> is_port(P) andalso exit(P, kill) end, channel(S)),
+    erlang:disconnect_node(S#s.node).
 
 %% For the janitor, who was killed: the module is passed as data, and this process ends before its code is purged.
 unload(M, Client) ->

@@ -38,6 +38,7 @@
 
 -define(CHECK, 1000). % ms
 -define(CHECK_MOST, 200). % modules whose patterns are looked at in one check
+-define(BLIND_MOST, 50). % built-in functions that are armed again in one
 
 arm(Id, _, S = #s{last = Last}) when Last =/= none -> reply(Id, {error, stopping}, S);
 arm(Id, Request, S = #s{helper = {_, _}, next = none}) -> S#s{next = {Id, Request}};
@@ -427,7 +428,7 @@ watched(Request, Calls) ->
     Specs = lists:usort([Ms || {_, _, Ms} <- Calls]),
     Builtins = [Call || Call = {{M, F, A}, _, _} <- Calls, erlang:is_builtin(M, F, A)],
     Heard = not lists:member(silent, maps:get(flags, Request)), % a process may be mute from the beginning
-    #armed{request = Request, worker = self(), modules = Modules, loaded = lists:usort(erlang:loaded()), builtins = lists:sublist(Builtins, 50),
+    #armed{request = Request, worker = self(), modules = Modules, loaded = lists:usort(erlang:loaded()), builtins = Builtins,
         early = Heard andalso lists:all(fun accepts/1, Specs),
         returns = case Heard of true -> returns(Specs); false -> some end}.
 
@@ -498,12 +499,12 @@ check_tracing({Session, Armed = #armed{request = Request0, modules = Modules}, B
     {Close, Later} = turn(Armed),
     Gone = [M || {M, {Md5, _, _}} <- maps:to_list(Modules), Md5 =/= gone, md5(M) =:= gone],
     Changed = [M || {M, Seen} <- maps:to_list(Modules), md5(M) =/= gone, changed(Session, M, Seen, is_map_key(M, Close))],
-    blind(Session, Armed, gates()),
+    Builtins = blind(Session, Armed, gates()),
     Known = maps:merge(Modules, maps:from_list([{M, setelement(1, maps:get(M, Modules), gone)} || M <- Gone])),
     Again = again(Session, Request, Changed ++ ordsets:subtract(Loaded, Armed#armed.loaded), Boot),
     %% What came back without any function that was asked for is not looked for again.
     Other = maps:map(fun(M, {_, FA, Scope}) -> {md5(M), FA, Scope} end, maps:without(maps:keys(Again), maps:with(Changed, Known))),
-    New = Armed#armed{loaded = Loaded, turn = Later, request = Request,
+    New = Armed#armed{loaded = Loaded, turn = Later, request = Request, builtins = Builtins,
         modules = maps:merge(maps:merge(Known, Other), Again)},
     {ok, New, [{guard, garbage_collection} || Meets] ++ [{gone, M} || M <- Gone] ++
         [{rearmed, M} || M <- lists:usort(Changed ++ maps:keys(Again))]}.
@@ -529,10 +530,14 @@ traced(Session, M, {F, A}, meta) ->
 traced(Session, M, {F, A}, Scope) ->
     trace:info(Session, {M, F, A}, traced) =:= {traced, Scope}.
 
-%% On the versions that need it: another session that stops tracing a built-in function stops ours too, and `info` still
-%% says that it is traced.
+%% On the versions that need it: another session, or legacy tracing, that stops tracing a built-in function stops ours too, and
+%% `info` still says that it is traced. Whoever did may be gone by now, so some are armed again each time, in turn.
 blind(Session, #armed{builtins = Builtins}, Gates) ->
-    case lists:keymember(bif, 1, Gates) andalso Builtins =/= [] andalso length(others(Session)) > 1 of
-        true -> [trace:function(Session, MFA, Ms, [Scope]) || {MFA, Scope, Ms} <- Builtins];
-        false -> ok
+    case lists:keymember(bif, 1, Gates) of
+        true ->
+            {Now, Later} = lists:split(min(?BLIND_MOST, length(Builtins)), Builtins),
+            [trace:function(Session, MFA, Ms, [Scope]) || {MFA, Scope, Ms} <- Now],
+            Later ++ Now;
+        false ->
+            Builtins
     end.

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "../erlang/term_json.h"
+#include "../ground/utf8.h"
 #include "../node/connect.h"
 #include "../node/epmd.h"
 #include "cmd.h"
@@ -34,7 +35,11 @@ struct listing {
 
 static void as_text(struct listing *l, const char *name, int port, const struct err *why)
 {
-    buf_printf(&l->out, "%-32s %5d  %s\n", name, port, why ? why->text : "ok");
+    char shown[NODE_NAME_MAX + 1];
+
+    snprintf(shown, sizeof shown, "%s", name);
+    utf8_make_safe(shown);
+    buf_printf(&l->out, "%-32s %5d  %s\n", shown, port, why ? why->text : "ok");
     if (why && why->hint[0])
         buf_printf(&l->out, "%40s%s\n", "hint: ", why->hint);
 }

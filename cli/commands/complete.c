@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "../erlang/etf_write.h"
+#include "../ground/utf8.h"
 #include "../node/epmd.h"
 #include "../node/rpc.h"
 #include "../views/sink.h"
@@ -47,6 +48,19 @@ static void offer(struct buf *b, const char *current, const char *fmt, ...)
     va_end(args);
     if (len > 0 && (size_t)len < sizeof text && !strncmp(text, current, strlen(current)) && !strchr(text, '\n'))
         buf_printf(b, "%s\n", text);
+}
+
+/* Whether a name that others have chosen may stand on a command line as it is: it steers no terminal and means nothing to a shell. */
+static bool is_plain(const char *name)
+{
+    const char *at = name, *end = name + strlen(name);
+
+    while (at < end) {
+        uint32_t cp = utf8_next(&at, end);
+        if (cp == UTF8_BAD || !utf8_shows(cp) || (cp < 128 && strchr(" \"'`\\$&|;<>(){}[]*#~^", (int)cp)))
+            return false;
+    }
+    return true;
 }
 
 static const struct opt *find_option(const struct cmd *c, const char *name, size_t len, char letter)
@@ -316,7 +330,9 @@ static void offer_modules(const struct line *l, const char *current, struct buf 
     from_node(l, NULL, &names);
     buf_char(&names, 0);
     for (at = names.data; (name = next_line(&at));)
-        if (!strncmp(name, elixir, sizeof elixir - 1))
+        if (!is_plain(name))
+            continue;
+        else if (!strncmp(name, elixir, sizeof elixir - 1))
             offer(ret, current, "%s.", name + sizeof elixir - 1);
         else
             offer(ret, current, "%s:", name);
@@ -332,7 +348,8 @@ static void offer_functions(const struct line *l, const char *current, const cha
     from_node(l, module, &names);
     buf_char(&names, 0);
     for (at = names.data; (name = next_line(&at));)
-        offer(ret, current, "%.*s%s", (int)prefix, current, name);
+        if (is_plain(name))
+            offer(ret, current, "%.*s%s", (int)prefix, current, name);
     buf_release(&names);
 }
 
@@ -367,7 +384,9 @@ static void offer_nodes(const char *current, struct buf *ret)
     if (epmd_list(&addrs.items[0], deadline, &names) != EPMD_OK)
         return;
     for (size_t i = 0; i < names.count; i++)
-        if (at)
+        if (!is_plain(names.items[i].name))
+            continue;
+        else if (at)
             offer(ret, current, "%s%s", names.items[i].name, at[1] ? at : "@127.0.0.1");
         else
             offer(ret, current, "%s", names.items[i].name);

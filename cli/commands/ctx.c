@@ -91,6 +91,7 @@ static void PRINTF_LIKE(3, 0) say(struct ctx *c, const char *end, const char *fm
     char text[1024];
 
     vsnprintf(text, sizeof(text), fmt, args);
+    utf8_make_safe(text);
     buf_printf(&line, "etrace: %s%s", text, end);
     talk(c, &line);
 }
@@ -123,6 +124,7 @@ void ctx_begin(struct ctx *c, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
+    utf8_make_safe(text);
     buf_clear(&c->line);
     buf_printf(&c->line, "etrace: %s", text);
     c->begun = true;

@@ -9,6 +9,7 @@
 
 #include "../erlang/etf_write.h"
 #include "../ground/mem.h"
+#include "../ground/utf8.h"
 #include "../lang/actions.h"
 #include "repl.h"
 
@@ -151,9 +152,20 @@ struct offer {
     const char *behind; /* what follows the only one */
 };
 
+/* A name that cannot be shown cannot be chosen. */
+static bool shows(const char *at, const char *end)
+{
+    while (at < end) {
+        uint32_t cp = utf8_next(&at, end);
+        if (cp == UTF8_BAD || !utf8_shows(cp))
+            return false;
+    }
+    return true;
+}
+
 static void offer(struct offer *o, const char *text, size_t len)
 {
-    if (len < o->typed.len || memcmp(text, o->typed.at, o->typed.len) != 0)
+    if (!shows(text, text + len) || len < o->typed.len || memcmp(text, o->typed.at, o->typed.len) != 0)
         return;
     for (size_t i = 0; i < o->count; i++)
         if (strlen(o->items[i]) == len && !memcmp(o->items[i], text, len))

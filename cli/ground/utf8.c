@@ -196,6 +196,24 @@ bool utf8_shows(uint32_t cp)
     return cp <= 0x10ffff && !in_ranges(hidden, ARRAY_LEN(hidden), cp);
 }
 
+void utf8_make_safe(char *text)
+{
+    const char *at = text, *end = text + strlen(text);
+    char *to = text;
+
+    while (at < end) {
+        const char *from = at;
+        uint32_t cp = utf8_next(&at, end);
+        if (cp != UTF8_BAD && utf8_shows(cp)) {
+            memmove(to, from, (size_t)(at - from));
+            to += at - from;
+        } else {
+            *to++ = '?';
+        }
+    }
+    *to = 0;
+}
+
 size_t utf8_width(const char *text, size_t len)
 {
     const char *end = text + len;

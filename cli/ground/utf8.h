@@ -24,6 +24,9 @@ const char *utf8_plain(const char *at, const char *end, char quote);
  */
 bool utf8_shows(uint32_t codepoint);
 
+/* In place: what is not shown, and what is no UTF-8, becomes a question mark each. */
+void utf8_make_safe(char *text);
+
 /* Columns that a terminal gives to valid text: 0 for combining marks, 2 for wide characters. */
 size_t utf8_width(const char *text, size_t len);
 

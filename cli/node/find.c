@@ -11,7 +11,7 @@
 static void this_host(char ret[256])
 {
     if (gethostname(ret, 255))
-        strcpy(ret, "localhost");
+        memcpy(ret, "localhost", sizeof "localhost");
     ret[255] = 0;
     ret[strcspn(ret, ".")] = 0;
 }

@@ -319,7 +319,7 @@ enum handshake_result handshake(struct stream *stream, const char *cookie, int64
     handshake_prepare();
     memset(&ec, 0, sizeof ec);
     if (gethostname(host, sizeof host - 1) || !*host)
-        strcpy(host, "localhost");
+        memcpy(host, "localhost", sizeof "localhost");
     host[strcspn(host, ".")] = 0;
     /* without a name of our own the node gives one, of which it has a stock: no atom is left behind */
     if (ei_connect_xinit_ussi(&ec, host, NULL, NULL, &nowhere, cookie, 0, &callbacks, sizeof callbacks, &t) < 0)

@@ -144,15 +144,17 @@ static void take(struct optfile *o, const char *key, const char *value)
 
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         if (!strcmp(key, texts[i].key)) {
-            strcpy(texts[i].to, value);
+            snprintf(texts[i].to, OPTFILE_TEXT, "%s", value);
             *texts[i].field = texts[i].to;
         }
     if (!strcmp(key, "verify"))
         o->options.no_verify = !strcmp(value, "verify_none");
     if (!strcmp(key, "server_name_indication")) {
         o->options.any_host = !strcmp(value, "disable");
-        if (!o->options.any_host)
-            o->options.host = strcpy(o->host, value);
+        if (!o->options.any_host) {
+            snprintf(o->host, sizeof o->host, "%s", value);
+            o->options.host = o->host;
+        }
     }
 }
 
@@ -181,7 +183,7 @@ static bool option(struct reader *r, struct optfile *o)
     next(r);
     if (!is(r, KIND_TEXT, 0))
         return false;
-    strcpy(key, r->word.text);
+    snprintf(key, sizeof key, "%s", r->word.text);
     next(r);
     if (is(r, KIND_COMMA, 0)) {
         next(r);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../ground/mem.h"
+#include "../ground/utf8.h"
 
 /* A pathological pattern gives up within about 2 ms. */
 #define MATCH_LIMIT 100000
@@ -19,8 +20,21 @@ struct regex {
     pcre2_match_context *context;
 };
 
+/* What is looked for in what was captured, by which PCRE2 10.45 can be made to write where it must not (CVE-2025-58050). */
+static bool scans_substrings(struct str pattern)
+{
+    static const char *const words[] = {"(*scs:", "(*scan_substring:"};
+
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (memmem(pattern.at, pattern.len, words[i], strlen(words[i])))
+            return true;
+    return false;
+}
+
 struct regex *regex_new(struct str pattern, struct err *e)
 {
+    if (scans_substrings(pattern))
+        return err_set(e, ERR_USAGE, "the pattern is wrong: substrings are not scanned here"), NULL;
     int number;
     size_t at;
     pcre2_code *code = pcre2_compile((PCRE2_SPTR)pattern.at, pattern.len,
@@ -32,10 +46,15 @@ struct regex *regex_new(struct str pattern, struct err *e)
         pcre2_get_error_message(number, text, sizeof(text));
         err_set(e, ERR_USAGE, "the pattern is wrong: %s", (const char *)text);
         size_t len = MIN(pattern.len, sizeof(e->line) - 1);
-        memcpy(e->line, pattern.at, len);
-        e->line[len] = 0;
-        e->from = MIN(at, len);
+        at = MIN(at, len);
+        memcpy(e->line, pattern.at, at);
+        e->line[at] = 0;
+        utf8_make_safe(e->line);
+        e->from = strlen(e->line);
         e->len = 1;
+        memcpy(e->line + e->from, pattern.at + at, len - at);
+        e->line[e->from + len - at] = 0;
+        utf8_make_safe(e->line + e->from);
         return NULL;
     }
     pcre2_jit_compile(code, PCRE2_JIT_COMPLETE); /* where that is not possible, matching is slower and just as right */

@@ -102,3 +102,16 @@ refused() {
     run cat "$BATS_TEST_TMPDIR/out" "$BATS_TEST_TMPDIR/err"
     refute_output --partial "$cookie"
 }
+
+@test "a core of it could not be made, and a cookie in the environment or among the arguments is no cookie" {
+    cc -O1 -fPIC -shared -fno-builtin -o "$BATS_TEST_TMPDIR/fault.so" "$ETRACE_ROOT/tests/lib/fault.c" -ldl
+    run timeout 20 env FAULT=count FAULT_COUNT="$BATS_TEST_TMPDIR/count" LD_PRELOAD="$BATS_TEST_TMPDIR/fault.so" \
+        "$ETRACE_BIN" -n "$NODE" --for 50ms 'lists:seq/2'
+    assert_success
+    assert_equal "$(cut -d ' ' -f 4 "$BATS_TEST_TMPDIR/count")" 0
+    attach --cookie "$(<"$GOOD")"
+    assert_failure 2
+    HOME=$BATS_TEST_TMPDIR/empty
+    mkdir "$HOME"
+    ERLANG_COOKIE=$(<"$GOOD") ETRACE_COOKIE=$(<"$GOOD") COOKIE=$(<"$GOOD") refused 'no cookie: neither ~/.erlang.cookie nor the XDG one exists'
+}

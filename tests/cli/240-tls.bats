@@ -238,3 +238,22 @@ refused() { # STATUS TEXT ARGS...
     assert_failure 3
     assert_regex "${stderr_lines[0]}" "^etrace: cannot connect to $NODE: (port [0-9]+ of 127.0.0.1 does not answer to TLS|port [0-9]+ of 127.0.0.1 closes the connection without a word|what answers does not speak TLS)"
 }
+
+@test "a client that is frozen in a flood through TLS: the lease ends it, and the node makes nothing of that" {
+    tls_node frozen open
+    timeout 60 "$ETRACE_BIN" -n "$NODE" --tls-ca "$PEM/ca.pem" --for 50ms 'lists:seq(7777, _)' </dev/null >/dev/null 2>&1 3>&-
+    before=$(node_snapshot "$NODE")
+    "$ETRACE_BIN" -n "$NODE" --tls-ca "$PEM/ca.pem" --rate 0 'lists:seq(7777, _) -> return' </dev/null >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" 3>&- &
+    tracer=$!
+    for ((i = 0; i < 1000; i++)); do
+        grep -q 'Ctrl-C stops' "$BATS_TEST_TMPDIR/err" && break
+        read -r -t 0.02 <> <(:) || true
+    done
+    kill -STOP "$tracer"
+    node_eval "$NODE" '[lists:seq(7777, 7790) || _ <- lists:seq(1, 100000)], ok'
+    assert_clean --atoms 300 "$before" "$NODE" 30
+    kill -CONT "$tracer"
+    run ! wait "$tracer"
+    run node_log "$NODE"
+    assert_output ''
+}

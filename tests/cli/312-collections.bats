@@ -108,7 +108,7 @@ rival() { # BODY: somebody who traces with a session S of its own, until he is t
         F = fun F() -> receive done -> S; _ -> F() end end, F() end)), receive traces -> ok end"
 }
 refused() {
-    run "$ETRACE_BIN" -n "$NODE" -P w @gc
+    run timeout 30 "$ETRACE_BIN" -n "$NODE" -P w @gc
     assert_failure 3
     assert_line -n 0 'etrace: two sessions that trace garbage collection crash the node, and another one there traces it'
     assert_line -n 1 'hint: --unsafe traces it all the same'

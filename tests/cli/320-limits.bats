@@ -117,9 +117,11 @@ teardown() { live_teardown; }
     assert_line -n 1 --regexp ' call work:one\(\{1,2,3,…(\+47)?\}\)$'
     assert_line -n 2 --regexp ' call work:one\(#\{([0-9]+ => <<"[0-9]+">>,){3}…(\+37)?\}\)$'
     assert_regex "$talk" ' · 3 truncated · '
-    traced --depth 2 'work:one/1' -- 'work:one(work:nested(6)), work:one({1, 2, [3]})'
+    traced --depth 2 'work:one/1' -- 'work:one(work:nested(6)), work:one({1, {2, {3}}}), work:one(#{a => #{b => #{c => d}}})'
     assert_line -n 0 --regexp ' call work:one\(\[+…\]+\)$'
-    assert_regex "$talk" ' · [12] truncated · '
+    assert_line -n 1 --regexp ' call work:one\(\{1,\{2,…\}\}\)$'
+    assert_line -n 2 --regexp ' call work:one\(#\{a => #\{b => …\}\}\)$'
+    assert_regex "$talk" ' · 3 truncated · '
     # By default a thousand bytes are enough for anybody.
     traced 'work:one/1' -- 'work:one(work:seq(100))'
     assert_regex "$talk" ' · 0 truncated · '
@@ -162,6 +164,17 @@ $BATS_TEST_TMPDIR/r.json:0"
     refute_output --partial canary_pin
     assert_output --partial shown
     assert_output --partial seen
+}
+
+@test "secrets are hidden without the NIF as well" {
+    traced --fallback -o "$BATS_TEST_TMPDIR/r.etr" 'work:one/1' 'work:secret/1 -> return' -- "${secrets/work:secret(<<\"CaNaRy\">>)/work:secret(1)}"
+    assert_success
+    assert_equal "${#lines[@]}" 5
+    refute_output --partial CaNaRy
+    assert_output --partial anna
+    assert_output --partial '{port,80}'
+    run grep -c CaNaRy "$BATS_TEST_TMPDIR/r.etr"
+    assert_output 0
 }
 
 @test "--no-redact shows them" {

@@ -122,12 +122,16 @@ report() {
     until_true 30 grep -q 'Ctrl-C stops' "$ERR.other"
     NODE=$LIVE_NODE
 
+    # Here the channel is full before there is anything to send, so that whoever would wait for it does, and more than the
+    # system takes is in it when the lease ends.
     on_node 'work:flood(2)'
     flooded=$(node_snapshot "$NODE")
+    on_node 'work:calm(ok)'
     trace --json --rate 0 work:one/1
-    pause 0.3
     kill -STOP "$TRACER" "$frozen"
     start=$(millis)
+    on_node '[Client] = nodes(hidden), P = spawn(fun() -> {nobody, Client} ! binary:copy(<<0>>, 20000000) end),
+        (fun F() -> process_info(P, status) =:= {status, suspended} orelse receive after 5 -> F() end end)(), work:flood(2)'
 
     # The other node stops although its client does not read.
     pause 1

@@ -87,6 +87,29 @@ owner="element(2, hd(element(2, process_info($janitor, monitors))))"
     assert_clean --atoms 300 "$BEFORE" "$NODE"
 }
 
+@test "the owner's end is the session's, whoever of ours is still there: the strong handle is on no other heap" {
+    trace --json 'work:one/1 -> return' 'send(_, _)'
+    on_node 'work:loop(5)'
+    # The others of ours cannot even notice; and the owner has collected its garbage, which lets go of what it has in no variable.
+    on_node "J = $janitor, O = $owner, M = element(1, element(2, process_info(O, initial_call))), garbage_collect(O), work:loop(5),
+        [_, _ | _] = Others = [P || P <- processes(), P =/= O, {_, {N, _, _}} <- [process_info(P, initial_call)], N =:= M],
+        [erlang:suspend_process(P) || P <- [J | Others]],
+        [_] = [S || {etrace, _} = S <- trace:session_info(all)],
+        exit(O, kill),
+        (fun F(N) when N > 0 -> [] =:= [S || {etrace, _} = S <- trace:session_info(all)] orelse receive after 10 -> F(N - 1) end end)(1000)"
+    trace_wait
+    assert_failure 1
+}
+
+@test "somebody destroys the session: that is noticed, said, and the end" {
+    trace --json work:one/1
+    on_node 'work:loop(5), [trace:session_destroy(S) || {etrace, _} = S <- trace:session_info(all)]'
+    trace_wait 30
+    assert_failure 1
+    assert_equal "$(grep -c "^etrace: $NODE: .*session" "$ERR")" 1
+    assert_clean --atoms 300 "$BEFORE" "$NODE"
+}
+
 @test "somebody deletes or purges the companion's module" {
     for how in 'code:delete(M)' 'code:delete(M), code:purge(M)' 'code:purge(M), code:delete(M), code:purge(M), code:purge(M)'; do
         trace work:one/1
@@ -169,7 +192,7 @@ END
     trace_end
     assert_success
     assert_account 10
-    assert_regex "$(<"$ERR")" 'tracing without the NIF.*(noexec|failed to map)'
+    assert_regex "$(<"$ERR")" 'tracing without the NIF, .*/dev/shm, /tmp, /var/tmp: noexec'
     assert_clean --atoms 300 "$BEFORE" "$NODE"
 }
 

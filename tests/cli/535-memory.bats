@@ -131,6 +131,15 @@ END
     assert_clean --atoms 300 "$BEFORE" "$NODE"
 }
 
+@test "the tracer without the NIF takes a thousand events a second, and counts the others" {
+    trace --json --fallback --rate 0 work:one/1
+    on_node 'work:loop(8000)'
+    trace_end
+    assert_success
+    assert_account 8000
+    [[ $(json_of summary '.lost.rate // 0') -gt 0 ]] || fail "$(tail -n 1 "$OUT")"
+}
+
 @test "who should have the last word does not come to it: the reason is said all the same" {
     trace --json --memory 64MB work:one/1
     on_node '[J] = [whereis(N) || N <- registered(), lists:prefix("etrace_", atom_to_list(N))], Me = self(),

@@ -83,6 +83,9 @@ far() {
     [[ $status -eq 1 || $status -eq 4 ]] || fail "status $status: $talk"
     echo "# the clients ended after $(($(millis) - start)) ms" >&3
     on_node 'work:calm(ok)'
+    # Nor does the node make anything of it.
+    run node_log "$NODE"
+    refute_output --partial REPORT
 }
 
 @test "cut off for three seconds: the trace goes on, and every event is accounted for" {

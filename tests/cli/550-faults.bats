@@ -156,8 +156,10 @@ hostile() { # EXPR
     status=0
     start=$(millis)
     # Half a gigabyte of addresses is what it may have in all.
-    (ulimit -v 524288 && exec timeout 30 "$ETRACE_BIN" -n "$NODE" --json --for 20s work:one/1) </dev/null >"$OUT" 2>"$ERR" 3>&- || status=$?
+    (ulimit -v 524288 && exec timeout 30 env FAULT=count FAULT_COUNT="$BATS_TEST_TMPDIR/count" LD_PRELOAD="$FAULT_SO" \
+        "$ETRACE_BIN" -n "$NODE" --json --for 20s work:one/1) </dev/null >"$OUT" 2>"$ERR" 3>&- || status=$?
     took_ms=$(($(millis) - start))
+    [[ $(counted 3) -lt 65536 ]] || fail "$(counted 3) KiB for $1"
     node_eval "$NODE" 'R = monitor(process, rex), catch exit(whereis(rex), kill), receive {_, R, _, _, _} -> ok end,
         Was = whereis(rex_was), unregister(rex_was), register(rex, Was)' >/dev/null || fail "rex"
 }
@@ -178,6 +180,7 @@ hostile() { # EXPR
         "Hello($hello), [Client ! binary:copy(<<\"x\">>, 1000) || _ <- lists:seq(1, 20000)]" \
         "Hello($hello), Client ! <<\$B, 16#42575445:32/little, 56:32/little, 1:64/little, 0:64, 0:64, 0:64, 0:64, 16#ffffffff:32, 0:32>>" \
         "Hello($hello), [Client ! lists:seq(1, N) || N <- lists:seq(1, 500)]" \
+        "[{nobody, node(Client)} ! N || N <- lists:seq(1, 1000)], receive after 20000 -> ok end" \
         'erlang:disconnect_node(node(Client))' \
         "Hello($hello), Client ! <<\$G, (term_to_binary({a, <<0>>, <<27, 91>>}))/binary>>"; do
         hostile "$say"
@@ -188,4 +191,59 @@ hostile() { # EXPR
         LC_ALL=C grep -q -P '[\x00-\x08\x0b-\x1f\x7f]|\xe2\x80\xae' "$ERR" && fail "escapes in $(cat -v "$ERR")"
         run ! grep -q '^forged' "$ERR"
     done
+}
+
+# Stands between etrace and the node and passes on what is said until they know each other; then it says what it likes
+# instead, in Says: bytes, or how many milliseconds it says nothing. Sets PORT.
+between() { # ERLANG LIST
+    rm -f "$BATS_TEST_TMPDIR/port"
+    mkfifo "$BATS_TEST_TMPDIR/port"
+    "$ETRACE_ERL" -noshell -noinput -boot start_clean -eval "Says = $1,
+        {ok, L} = gen_tcp:listen(0, [binary, {active, true}, {ip, {127, 0, 0, 1}}]),
+        {ok, P} = inet:port(L),
+        ok = file:write_file(\"$BATS_TEST_TMPDIR/port\", integer_to_list(P) ++ \"\n\"),
+        {ok, C} = gen_tcp:accept(L),
+        {ok, S} = gen_tcp:connect({127, 0, 0, 1}, $(node_port), [binary, {active, true}]),
+        %% The last of the handshake is the node's answer: 17 bytes that begin with a.
+        Pass = fun F() -> receive
+            {tcp, C, B} -> gen_tcp:send(S, B), F();
+            {tcp, S, B = <<17:16, \$a, _:16/binary>>} -> gen_tcp:send(C, B);
+            {tcp, S, B} -> gen_tcp:send(C, B), F() end end,
+        Pass(),
+        Bytes = fun F({Bin, Times}) -> [F(Bin) || _ <- lists:seq(1, Times)]; F(Bin) -> gen_tcp:send(C, Bin) end,
+        lists:foreach(fun(Ms) when is_integer(Ms) -> receive after Ms -> ok end; (Bin) -> Bytes(Bin) end, Says),
+        receive {tcp_closed, C} -> ok after 20000 -> ok end, halt()." </dev/null >/dev/null 2>&1 3>&- &
+    TRACERS+=("$!")
+    read -r -t 30 PORT <"$BATS_TEST_TMPDIR/port"
+}
+node_port() { "${ETRACE_ERL%/*}/epmd" -names | sed -n "s/^name ${NODE%@*} at port //p"; }
+
+# What keeps to the handshake and to nothing else: the sentence, at once, and no memory is taken for what was announced.
+@test "hostile frames behind the handshake: one sentence, at once" {
+    while IFS='|' read -r says sentence; do
+        between "$says"
+        status=0
+        start=$(millis)
+        timeout 30 env FAULT=count FAULT_COUNT="$BATS_TEST_TMPDIR/count" LD_PRELOAD="$FAULT_SO" \
+            "$ETRACE_BIN" -n "$NODE" --port "$PORT" --for 20s work:one/1 </dev/null >"$OUT" 2>"$ERR" 3>&- || status=$?
+        [[ $status -eq 1 ]] || fail "status $status for $says: $(<"$ERR")"
+        assert_equal "$(<"$ERR")" "etrace: $NODE: $sentence"
+        [[ $(counted 3) -lt 65536 ]] || fail "$(counted 3) KiB for $says"
+        # Before it would give up to wait.
+        [[ $(($(millis) - start)) -lt 9000 ]] || fail "$(($(millis) - start)) ms for $says"
+    done <<'END'
+[<<16#7fffff00:32>>]|the node does not keep to the protocol: a frame larger than was allowed
+[<<16#ffffffff:32, 0:80000>>]|the node does not keep to the protocol: a frame larger than was allowed
+[{<<0:8000>>, 100}, <<4:32, "q", 131, 104, 0>>]|the node does not keep to the protocol: a frame of an unknown kind
+[<<3:32, $p, 131, 104>>]|the node does not keep to the protocol: a control message that cannot be read
+[<<8:32, $p, 131, 108, 16#7fffffff:32, 106>>]|the node does not keep to the protocol: a control message that cannot be read
+[<<1000002:32, $p, 131>>, {binary:copy(<<104, 1>>, 500), 1000}]|the node does not keep to the protocol: a control message that cannot be read
+[<<1:32>>, 200, <<"G">>, <<"ET / HTTP/1.1">>]|the node does not keep to the protocol: a frame of an unknown kind
+[{<<8:32, $p, 131, 104, 2, 97, 99, 97, 1>>, 101}]|the node does not keep to the protocol: too many messages that nobody asked for
+END
+    # It says nothing whole, a byte at a time.
+    between '[<<1000:32>>] ++ lists:append([[<<0>>, 100] || _ <- lists:seq(1, 300)])'
+    run timeout 30 "$ETRACE_BIN" -n "$NODE" --port "$PORT" --for 20s work:one/1
+    assert_failure 3
+    assert_output "etrace: $NODE accepts the connection, but its rex process does not answer for 10 seconds"
 }

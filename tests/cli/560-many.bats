@@ -138,14 +138,3 @@ other_build() {
     assert_equal "$won" ''
     run ! grep -q 'without the NIF' "$ERR"
 }
-
-@test "the same source makes the same companion, wherever it is built" {
-    local erl
-    erl=$(command -v erl)
-    for dir in one two/three; do
-        mkdir -p "$BATS_TEST_TMPDIR/$dir"
-        cp -r "$ETRACE_ROOT"/{cli,nif,man,share,tests,meson.build,meson_options.txt} "$BATS_TEST_TMPDIR/$dir/"
-        (cd "$BATS_TEST_TMPDIR/$dir" && meson setup build -Derl="$erl" && ninja -C build nif/companion_data.c) >"$BATS_TEST_TMPDIR/log" 2>&1 || fail "$(tail -n 20 "$BATS_TEST_TMPDIR/log")"
-    done
-    cmp "$BATS_TEST_TMPDIR"/{one,two/three}/build/nif/companion_data.c
-}

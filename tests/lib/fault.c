@@ -8,7 +8,8 @@
  *   clock:N     the wall clock jumps by N seconds, there and back, each time it is read
  *   count       nothing happens
  *
- * FAULT_COUNT is a file that is given the number of allocations and of network calls when the process ends.
+ * FAULT_COUNT is a file that is given the number of allocations and of network calls when the process ends, the most memory
+ * that was resident (KiB), and whether it could have left a core (1, or 0).
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -21,6 +22,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -50,13 +53,15 @@ __attribute__((constructor)) static void begin(void)
 __attribute__((destructor)) static void end(void)
 {
     const char *file = getenv("FAULT_COUNT");
-    char text[64];
+    char text[128];
+    struct rusage used = {0};
     int fd = file ? open(file, O_WRONLY | O_CREAT | O_TRUNC, 0600) : -1;
 
     ready = false;
     if (fd < 0)
         return;
-    int n = snprintf(text, sizeof text, "%ld %ld\n", (long)allocations, (long)calls);
+    getrusage(RUSAGE_SELF, &used);
+    int n = snprintf(text, sizeof text, "%ld %ld %ld %d\n", (long)allocations, (long)calls, used.ru_maxrss, prctl(PR_GET_DUMPABLE));
     if (write(fd, text, (size_t)n) != n)
         _exit(99);
     close(fd);

@@ -88,14 +88,21 @@ static void test_damage(void)
     put(f.data, f.len - 50);
     is_text(reading(&e), "SB!", "what is whole is given out before the error");
     good = 0;
-    for (size_t i = 0; i < f.len; i++) {
-        f.data[i] = (char)(f.data[i] ^ 1 << i % 8);
+    for (size_t bit = 0; bit < 8 * f.len; bit++) {
+        f.data[bit / 8] = (char)(f.data[bit / 8] ^ 1 << bit % 8);
         put(f.data, f.len);
         const char *got = reading(&e);
         good += got[strlen(got) - 1] == '!';
-        f.data[i] = (char)(f.data[i] ^ 1 << i % 8);
+        f.data[bit / 8] = (char)(f.data[bit / 8] ^ 1 << bit % 8);
     }
-    is_number(good, (int64_t)f.len, "every flipped bit is found");
+    is_number(good, (int64_t)(8 * f.len), "every flipped bit is found");
+    buf_clear(&f);
+    recfile_header(&f);
+    struct etw_block large = {.bytes = ETW_MAX_BATCH + 1, .type = ETW_BLOCK_BATCH};
+    buf_add(&f, &large, sizeof(large));
+    put(f.data, f.len);
+    is_text(reading(&e), "!", "a block larger than any is refused");
+    ok(strstr(e.text, "a block that cannot be") != NULL, "before it is waited, or room made, for it");
     put("hello, world, this is no recording", 34);
     is_text(reading(&e), "!", "something else is refused");
     ok(strstr(e.text, "is not a recording of etrace") != NULL, "as what it is");

@@ -1,0 +1,104 @@
+#!/usr/bin/env bats
+# The moment in which the companion's library is a file: where it lies, whose it is, and what is made of whatever somebody has
+# put there before.
+
+bats_require_minimum_version 1.5.0
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+
+setup_file() {
+    live_begin library
+    export COMPANION=$BATS_FILE_TMPDIR
+    "$ETRACE_ERLC" +export_all +nowarn_export_all +no_error_module_mismatch -o "$COMPANION" "$ETRACE_ROOT/nif/etrace_tracer.erl"
+    mv "$COMPANION"/etrace_tracer.beam "$COMPANION"/etrace_00000000_0.beam
+}
+teardown_file() { live_end; }
+setup() { live_setup; }
+teardown() { live_teardown; }
+
+# What the companion's functions say of a directory Dir that was made ready, and of its file; Own is our user.
+companion() { # ERLANG
+    run timeout 60 "$ETRACE_ERL" +Bi -noshell -noinput -pa "$COMPANION" -eval "M = etrace_00000000_0, Own = M:uid(),
+        Base = \"$BATS_TEST_TMPDIR\", Dir = Base ++ \"/dir\", File = Dir ++ \"/etrace.so\", Victim = Base ++ \"/victim\",
+        Write = fun(Whose) -> M:nif_write(Dir, File, <<\"library\">>, Whose) end,
+        io:format(\"~0p~n\", [begin $1 end]), halt()." </dev/null 3>&-
+    assert_success
+}
+
+@test "nothing is written over, nor through a link, nor into a directory that is not ours alone" {
+    echo precious >"$BATS_TEST_TMPDIR/victim"
+    companion 'file:make_dir(Dir), {Write(Own), file:read_file(File), element(8, element(2, file:read_file_info(Dir))) band 8#777}'
+    assert_output '{ok,{ok,<<"library">>},448}'
+    # The file is there already, or a link in its place.
+    companion 'Write(Own)'
+    assert_output '"eexist"'
+    rm "$BATS_TEST_TMPDIR/dir/etrace.so"
+    companion 'ok = file:make_symlink(Victim, File), Write(Own)'
+    assert_output '"eexist"'
+    # The directory is another one's, is a link to one, is none.
+    companion 'file:delete(File), Write(Own + 1)'
+    assert_output '"somebody interferes with the files there"'
+    mv "$BATS_TEST_TMPDIR/dir" "$BATS_TEST_TMPDIR/elsewhere"
+    companion 'ok = file:make_symlink(Base ++ "/elsewhere", Dir), Write(Own)'
+    assert_output '"somebody interferes with the files there"'
+    run ls "$BATS_TEST_TMPDIR/elsewhere"
+    assert_output ''
+    rm "$BATS_TEST_TMPDIR/dir"
+    companion 'ok = file:make_symlink(Victim, Dir), Write(Own)'
+    assert_output '"somebody interferes with the files there"'
+    assert_equal "$(<"$BATS_TEST_TMPDIR/victim")" precious
+}
+
+@test "a name that is taken is not used, and what has taken it is left as it is" {
+    # As if somebody had guessed the random bytes.
+    companion 'os:putenv("XDG_RUNTIME_DIR", Base), os:putenv("HOME", Base ++ "/home"), Nonce = <<1:128>>,
+        Taken = filename:join(Base, "etrace-" ++ M:hex(erlang:md5([Nonce, Base]))), ok = file:make_dir(Taken), ok = file:write_file(Taken ++ "/etrace.so", "his"),
+        {M:nif_load(Base, <<"library">>, <<>>, Nonce, self(), Own), file:read_file(Taken ++ "/etrace.so"), lists:sublist(M:candidates(), 2) =:= [Base, Base ++ "/home/.cache"]}'
+    assert_output '{"eexist",{ok,<<"his">>},true}'
+}
+
+@test "what was loaded must say whose it is: of another build, or started by another, it is refused" {
+    local so=${ETRACE_BIN%/*}/nif/etrace_tracer
+    companion "{catch M:nif_take(\"$so\", <<\"another\">>, <<2:128>>)}"
+    assert_output '{{'\''EXIT'\'',{error,load_failed}}}'
+    companion "{catch M:nif_take(\"$so\", element(1, begin catch M:nif_take(\"$so\", <<>>, <<2:128>>), M:hello() end), <<2:128>>)}"
+    refute_output --partial load_failed
+}
+
+# Each directory that is made for an attach, with its mode at the time at which the library is deleted.
+directories() {
+    on_node 'register(watch, spawn(fun() ->
+        erlang:trace_pattern({file, make_dir, 1}, true, []), erlang:trace_pattern({file, change_mode, 2}, true, []), erlang:trace_pattern({file, open, 2}, true, []),
+        erlang:trace(new, true, [call]),
+        F = fun F(Seen) -> receive
+            {trace, _, call, {file, Name, [Path | Rest]}} -> F([{Name, Path, Rest} || string:find(Path, "/etrace-") =/= nomatch] ++ Seen);
+            {get, P} -> P ! {seen, lists:reverse(Seen)}, erlang:trace(new, false, [call]),
+                erlang:trace_pattern({file, '\''_'\'', '\''_'\''}, false, []) end end,
+        F([]) end))'
+}
+
+@test "a directory that nobody can foresee, closed before anything is in it" {
+    directories
+    for _ in 1 2 3; do "$ETRACE_BIN" -n "$NODE" -qq --for 1ms work:one/1 >/dev/null; done
+    run node_eval "$NODE" 'R = monitor(process, watch), watch ! {get, self()}, Seen = receive {seen, S} -> S end, receive {_, R, _, _, _} -> ok end,
+        Steps = [[{N, R1} || {N, Q, R1} <- Seen, string:prefix(Q, P) =/= nomatch] || {make_dir, P, _} <- Seen],
+        Made = [lists:last(string:lexemes(P, "/")) || {change_mode, P, [8#700]} <- Seen],
+        {length(lists:usort(Made)), list_to_tuple(lists:usort([length(D) || D <- Made])), lists:usort([S || S = [_, _ | _] <- Steps])}'
+    # Where a place does not do, the next; never twice the same name. 128 random bits each, in hexadecimal; the mode of the directory, the file by nobody else, its mode.
+    assert_output '{3,{39},[[{make_dir,[]},{change_mode,[448]},{open,[[write,exclusive,raw,binary]]},{change_mode,[384]}]]}'
+}
+
+@test "a node whose files anybody may write, by its umask: the library is not for anybody" {
+    umask 0
+    node_start open
+    umask 022
+    on_node 'work:worker(w), work:warm()'
+    trace --json work:one/1
+    refute_regex "$(<"$ERR")" 'without the NIF'
+    on_node 'work:loop(3)'
+    trace_end
+    assert_account 3
+    node_stop "$NODE"
+    NODE=$LIVE_NODE
+}

@@ -1,0 +1,149 @@
+#!/usr/bin/env bats
+# Whatever a node, its epmd, or whoever named something there puts into a name, a term or a reason: nothing that etrace prints of it
+# steers a terminal, hides or reorders text, or begins a line of its own. By every command, in every view.
+
+bats_require_minimum_version 1.5.0
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+
+# A module whose name, function, variable and file mean harm, and a process that is registered as something of the kind. The
+# compiler takes no such module; the loader does.
+setup_file() {
+    live_begin escapes
+    local dir
+    dir=$(node_dir "$LIVE_NODE")/evil
+    mkdir "$dir"
+    node_eval "$LIVE_NODE" "Evil = \"\\e]0;PWNED\\a\\e[2J\\n\\x{202e}\\x{200b}\\x{9b}31m\", Module = list_to_atom(\"evil\" ++ Evil), Function = list_to_atom(\"f\" ++ Evil),
+        Mild = lists:duplicate(byte_size(atom_to_binary(Module)), 120),
+        {ok, _, Made} = compile:forms([{attribute, 1, module, list_to_atom(Mild)}, {attribute, 1, export, [{Function, 1}, {plain, 1}]},
+            {attribute, 1, record, {Function, [{record_field, 1, {atom, 1, Module}}]}},
+            {function, 1, Function, 1, [{clause, 1, [{var, 1, list_to_atom(\"V\" ++ Evil)}], [], [{call, 1, {remote, 1, {atom, 1, erlang}, {atom, 1, error}}, [{atom, 1, Module}]}]}]},
+            {function, 1, plain, 1, [{clause, 1, [{var, 1, 'X'}], [], [{tuple, 1, [{var, 1, 'X'}, {string, 1, Evil}]}]}]}], [debug_info]),
+        Bin = binary:replace(Made, list_to_binary(Mild), atom_to_binary(Module), [global]),
+        ok = file:write_file(\"$dir/\" ++ atom_to_list(Module) ++ \".beam\", Bin), code:add_path(\"$dir\"), {module, Module} = code:load_file(Module),
+        true = register(list_to_atom(\"w_\" ++ Evil), work:worker()), work:warm()"
+}
+teardown_file() { live_end; }
+setup() {
+    live_setup
+    export XDG_CACHE_HOME=$BATS_TEST_TMPDIR/cache XDG_STATE_HOME=$BATS_TEST_TMPDIR/state
+}
+teardown() {
+    [[ ! ${FAKE:-} ]] || { kill "$FAKE" && wait "$FAKE"; } 2>/dev/null || true
+    on_node '[begin R = monitor(process, P), P ! stop, receive {_, R, _, _, _} -> ok end end || N <- [calls, rival], P <- [whereis(N)], is_pid(P)]'
+    live_teardown
+}
+
+# All that is no line of plain text in these files.
+assert_plain() { # WHAT FILE...
+    local what=$1
+    shift
+    run python3 -c '
+import sys, unicodedata
+for name in sys.argv[1:]:
+    text = open(name, "rb").read().decode("utf-8")
+    bad = sorted({hex(ord(c)) for c in text if c != "\n" and (unicodedata.category(c) in ("Cc", "Cf", "Co", "Cs", "Zl", "Zp"))})
+    if bad or any(line.startswith("PWNED") for line in text.split("\n")):
+        sys.exit(name + " has " + " ".join(bad))' "$@"
+    [[ $status -eq 0 ]] || fail "$what: $output"
+}
+
+# COMMAND ARGS...: neither of its outputs has any of it; it has something to say of what is named so.
+says() {
+    status=0
+    timeout 30 "$ETRACE_BIN" "$@" </dev/null >"$OUT" 2>"$ERR" 3>&- || status=$?
+    assert_plain "etrace $*" "$OUT" "$ERR"
+    grep -q -a PWNED "$OUT" "$ERR" || fail "etrace $* says nothing of it: $(head -c 600 "$OUT" "$ERR")"
+}
+
+@test "events in every view" {
+    trace -o "$BATS_TEST_TMPDIR/r.etr" 'evil*:_/_ -> return, caller' 'send(_, _)' @register @exit
+    on_node '[M] = [M || M <- erlang:loaded(), lists:prefix("evil", atom_to_list(M))], {_, [{F, 1}]} = {exports, [E || E = {N, 1} <- M:module_info(exports), N =/= plain, N =/= module_info]},
+        W = list_to_atom("w_" ++ lists:nthtail(4, atom_to_list(M))),
+        work:ask(W, fun() -> catch M:F(M), M:plain(atom_to_list(M)), M:plain(#{M => [F, fun M:F/1, {M, <<"\e[2J">>}]}) end),
+        {P, R} = spawn_monitor(fun() -> register(F, self()), M ! {F, M} end), receive {_, R, _, P, _} -> ok end'
+    trace_end
+    assert_success
+    assert_plain 'the trace' "$OUT" "$ERR"
+    [[ $(grep -c PWNED "$OUT") -ge 8 ]] || fail "not what was meant: $(<"$OUT")"
+    for view in text tree summary hist folded csv json flame sequence callgrind perfetto speedscope; do
+        says replay --as "$view" "$BATS_TEST_TMPDIR/r.etr"
+    done
+    says replay --elixir "$BATS_TEST_TMPDIR/r.etr"
+    says replay --format '{pid} {name} {mfa} {args} {value} {reason}' "$BATS_TEST_TMPDIR/r.etr"
+}
+
+counted() { timeout 30 "$ETRACE_BIN" top -n "$NODE" --for 300ms "$@" 'evil*:_' </dev/null >"$OUT" 2>"$ERR" 3>&- && grep -q PWNED "$OUT"; }
+
+@test "what else is asked of a node, and what it refuses" {
+    says ls -n "$NODE" 'evil*:_'
+    says info -n "$NODE" 'evil*:_'
+    says info -n "$NODE" "$(node_eval "$NODE" '[P] = [whereis(N) || N <- registered(), lists:prefix("w_", atom_to_list(N))], list_to_binary(pid_to_list(P))' | tr -d '<>"' | sed 's/.*/<&>/')"
+    on_node '[M] = [M || M <- erlang:loaded(), lists:prefix("evil", atom_to_list(M))], register(calls, spawn(fun() -> F = fun F() -> M:plain(1), receive stop -> ok after 5 -> F() end end, F() end))'
+    for view in '' --json; do
+        # shellcheck disable=SC2086  # nothing, or a word
+        until_true 30 counted $view || fail "not counted: $(<"$OUT") $(<"$ERR")"
+        assert_plain "top $view" "$OUT" "$ERR"
+    done
+    on_node 'R = monitor(process, calls), calls ! stop, receive {_, R, _, _, _} -> ok end'
+    # Somebody's session is called so.
+    on_node '[M] = [M || M <- erlang:loaded(), lists:prefix("evil", atom_to_list(M))], register(rival, spawn(fun() -> S = trace:session_create(M, self(), []), receive stop -> trace:session_destroy(S) end end))'
+    says sessions -n "$NODE"
+    says sessions -n "$NODE" --json
+    on_node 'R = monitor(process, rival), rival ! stop, receive {_, R, _, _, _} -> ok end'
+    # Did you mean.
+    says -n "$NODE" "'evil]0;PWNED[2J31m':plain/1"
+    says -n "$NODE" --for 50ms $'\'no\x1b]0;PWNED\x07\':plain/1'
+    says explain $'a:b(\x1b]0;PWNED\x07'
+    says -n "$NODE" -g $'\x1b]0;PWNED\x07(' a:b
+    says -n "$NODE" -P $'\x1b]0;PWNED\x07' work:one/1
+}
+
+# An epmd that knows nodes of such names.
+fake_epmd() {
+    mkfifo "$BATS_TEST_TMPDIR/port"
+    python3 -c '
+import socket, sys
+s = socket.socket(); s.bind(("127.0.0.1", 0)); s.listen(9)
+open(sys.argv[1], "w").write("%d\n" % s.getsockname()[1])
+names = b"a\x1b]0;PWNED\x07b", b"c\xe2\x80\xaePWNED", b"\xff\x9bPWNED", b"x_PWNED$(touch${IFS}owned)", b"good"
+while True:
+    c, _ = s.accept()
+    r = c.recv(300)
+    c.sendall(b"\x00\x00\x11\x11" + b"".join(b"name %s at port 1\n" % n for n in names) if r[2:3] == b"n" else b"\x77\x01")
+    c.close()' "$BATS_TEST_TMPDIR/port" </dev/null >/dev/null 2>&1 3>&- &
+    FAKE=$!
+    read -r -t 20 ERL_EPMD_PORT <"$BATS_TEST_TMPDIR/port"
+    export ERL_EPMD_PORT
+}
+
+@test "names that an epmd gives" {
+    fake_epmd
+    says nodes
+    says nodes --json
+    says doctor
+    says work:one/1
+    says -n nosuch@127.0.0.1 work:one/1
+}
+
+# What a shell would be offered.
+offered() { "$ETRACE_BIN" __complete "$@" 2>/dev/null; }
+
+@test "completion offers nothing that is no plain word, to a shell or at the prompt" {
+    # The node is asked behind the answer, so again.
+    until_true 30 eval 'offered trace -n "$NODE" wor | grep -q "^work:"'
+    until_true 30 eval '[[ -n $(offered trace -n "$NODE" work:o) ]]'
+    run offered trace -n "$NODE" evil
+    assert_output ''
+    tty=$BATS_TEST_TMPDIR/tty
+    # Tab where a process is meant, and a module: the node has been asked by the second.
+    { until_true 20 grep -q -s 'etrace>' "$tty"; printf ':proc w\t'; pause 1; printf '\t\t\025evil\t'; pause 1; printf '\t\t\025\004'; } |
+        timeout 60 script -qfc "$ETRACE_BIN repl -q -n $NODE" "$tty" >/dev/null 2>&1 || true
+    run grep -c -a $'\x1b]0;' "$tty"
+    assert_output 0
+    fake_epmd
+    run offered trace -n ''
+    assert_line good
+    refute_output --partial PWNED
+}
