@@ -14,7 +14,7 @@ teardown() { live_teardown; }
 cleaned() { # BEFORE NODE
     local start
     start=$(millis)
-    assert_clean --atoms 300 "$1" "$2" "$3" || return
+    assert_clean "$1" "$2" "$3" || return
     cleanups+=($(($(millis) - start)))
 }
 
@@ -59,7 +59,7 @@ report() {
         assert_account 10
         # It had said so because it is so.
         assert_regex "$talk" 'session destroyed'
-        assert_clean --atoms 300 "$BEFORE" "$NODE"
+        assert_clean "$BEFORE" "$NODE"
     done
     on_node 'work:flood(2)'
     flooded=$(node_snapshot "$NODE")
@@ -69,7 +69,7 @@ report() {
         trace_end "$signal"
         assert_success
         tail -n 1 "$OUT" | jq -e '.type == "summary" and .complete and .seen == .shown + .filtered + ([.lost[]] | add // 0)'
-        assert_clean --atoms 300 "$flooded" "$NODE"
+        assert_clean "$flooded" "$NODE"
     done
     on_node 'work:calm(ok)'
 }
@@ -92,7 +92,7 @@ report() {
     : >"$OUT"
     trace_wait
     assert_failure 130
-    assert_clean --atoms 300 "$flooded" "$NODE"
+    assert_clean "$flooded" "$NODE"
     exec {reader}>&-
     on_node 'work:calm(ok)'
 }
@@ -106,7 +106,7 @@ report() {
         trace_end TERM
         # Before it knows of signals it dies of them.
         [[ $status -eq 0 || $status -eq 143 ]] || fail "status $status: $talk"
-        assert_clean --atoms 300 "$BEFORE" "$NODE"
+        assert_clean "$BEFORE" "$NODE"
     done
 }
 
@@ -136,7 +136,7 @@ report() {
     until_true 8 node_gone "$other"
     echo "# init:stop() with a frozen client: $(($(millis) - began)) ms" >&3
 
-    assert_clean --atoms 300 "$flooded" "$NODE" 30
+    assert_clean "$flooded" "$NODE" 30
     took=$(($(millis) - start))
     echo "# frozen client: clean after $took ms" >&3
     assert [ "$took" -ge 8000 ]

@@ -61,7 +61,7 @@ as_before() {
     done
     wait "${clients[@]}"
     [[ ! -e $BATS_TEST_TMPDIR/bad ]] || fail "$(cat "$BATS_TEST_TMPDIR/bad" "$ERR".*)"
-    assert_clean --atoms 300 "$flooded" "$NODE"
+    assert_clean "$flooded" "$NODE"
     on_node 'work:calm(ok)'
 }
 
@@ -81,7 +81,7 @@ other_build() {
         "$BATS_TEST_TMPDIR/etrace" -n "$NODE" -qq --for 5ms work:one/1 >/dev/null
         "$ETRACE_BIN" -n "$NODE" -qq --for 5ms work:one/1 >/dev/null
     done
-    assert_clean --atoms 300 "$BEFORE" "$NODE"
+    assert_clean "$BEFORE" "$NODE"
     trace --json work:one/1
     mine=$TRACER mine_out=$OUT
     OUT=$OUT.other ERR=$ERR.other
