@@ -193,6 +193,9 @@ END
 }
 
 @test "deep and shared terms, strange atoms, every type: bounded, printed, survived" {
+    # The atoms are the test's, and there before.
+    on_node '[list_to_atom([255]), list_to_atom(lists:duplicate(255, 16#1F600)), list_to_atom("a\n\"b\\")]'
+    live_snapshot
     on_node 'Deep = lists:foldl(fun(_, A) -> {A} end, x, lists:seq(1, 1000000)), List = lists:foldl(fun(_, A) -> [A] end, x, lists:seq(1, 1000000)), persistent_term:put(big, [Deep, List, lists:foldl(fun(_, A) -> {A, A} end, x, lists:seq(1, 60))])'
     warm=$(node_snapshot "$NODE")
     trace --json work:one/1

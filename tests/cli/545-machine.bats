@@ -62,12 +62,12 @@ other_lines() { [[ $(grep -c '"type":"call"' "$OUT") -ge $1 ]]; }
     stopped=$NODE stopped_before=$BEFORE
     own_node busy
     busy_node=$NODE
-    busy "$NODE"
-    busy_before=$(node_snapshot "$NODE")
     # Each reading of the wall clock is an hour off, by turns in each direction.
     erl_is "FAULT=clock:3600 LD_PRELOAD=$FAULT_SO exec '$ETRACE_ERL' +C multi_time_warp \"\$@\""
     ETRACE_ERL=$BATS_TEST_TMPDIR/erl own_node jumps
     jumps=$NODE jumps_before=$BEFORE
+    busy "$busy_node"
+    busy_before=$(node_snapshot "$busy_node")
 
     # A node that is stopped for less than the lease is just late.
     NODE=$stopped trace --json work:one/1

@@ -24,6 +24,7 @@ listen(Secret, Ready) ->
     started(),
     ?MODULE = ets:new(?MODULE, [named_table, public]),
     %% What an answer loads lazily is loaded before the first snapshot.
+    [code:ensure_loaded(M) || M <- [timer, erl_bits, eval_bits, string, maps, sets, instrument, trace]],
     _ = answer("{control:snapshot(), control:newest(1)}."),
     _ = answer("fun(X) -> X + 1 end(1)."),
     _ = answer("error(warm)."),

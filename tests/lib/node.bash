@@ -150,7 +150,7 @@ assert_clean() {
             echo "the node $node is not as it was:" >&2
             diff <(echo "$near$deep") <(echo "$after${left:+$'\n'$left}") >&2 || true
             new=$(($(number atoms "$after") - $(number atoms "$before")))
-            ((new == 0)) || node_eval "$node" "{atoms, control:newest($new)}" >&2
+            ((new == 0)) || node_eval "$node" "{atoms, control:newest($new)}" | cut -c 1-2000 >&2
             return 1
         fi
         read -r -t 0.02 <> <(:) || true
