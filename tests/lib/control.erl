@@ -6,7 +6,7 @@
 %% The processes and ports of this module do not count in snapshot/0.
 -module(control).
 
--export([start/0, snapshot/0, near/0, deep/0, newest/1, pace/1, spin/1]).
+-export([start/0, snapshot/0, near/0, deep/0, memory/0, newest/1, pace/1, spin/1]).
 -export([listen/2, serve/2]).
 
 %% Called by node_start with -s: CONTROL_DIR has the secret and a fifo, which gets the port number
@@ -23,6 +23,7 @@ listen(Secret, Ready) ->
     {ok, Port} = inet:port(Listener),
     started(),
     ?MODULE = ets:new(?MODULE, [named_table, public]),
+    ets:insert(?MODULE, {0, 0}),
     %% What an answer loads lazily is loaded before the first snapshot.
     [code:ensure_loaded(M) || M <- [timer, erl_bits, eval_bits, string, maps, sets, instrument, trace]],
     _ = answer("{control:snapshot(), control:newest(1)}."),
@@ -95,32 +96,33 @@ tokens(Text) ->
     Before = erlang:system_info(atom_count),
     {ok, Tokens, _} = erl_scan:string(Text),
     Words = sets:from_list([element(3, Token) || Token <- Tokens, tuple_size(Token) =:= 3], [{version, 2}]),
-    ets:insert(?MODULE, [{A} || A <- atoms(Before, erlang:system_info(atom_count)), sets:is_element(A, Words)]),
+    ets:insert(?MODULE, [{A, word} || A <- atoms(Before, erlang:system_info(atom_count)), sets:is_element(A, Words)]),
     Tokens.
 
 %% Atoms by their numbers, which they have in the order in which they came.
 atoms(From, To) ->
     [binary_to_term(<<131, 75, I:24>>) || I <- lists:seq(From, To - 1)].
 
-%% The newest N atoms that are neither words of a request nor names that this node has given to nodes without one.
+%% The atoms since the last time that are the names of clients, which the node gives them and gives again once they have gone,
+%% and of the companion's modules: so many as have been there at once.
+names() ->
+    [{_, From}] = ets:lookup(?MODULE, 0),
+    To = erlang:system_info(atom_count),
+    ets:insert(?MODULE, [{0, To} | [{A, name} || A <- atoms(From, To), name(atom_to_list(A))]]).
+
+name("etrace_" ++ Rest) ->
+    {Hash, Slot} = lists:split(min(8, length(Rest)), Rest),
+    string:take(Hash, "0123456789abcdef") =:= {Hash, []} andalso string:take(Slot, "_0123456789") =:= {Slot, []};
+name(Name) ->
+    {Own, At} = string:take(Name, lists:seq($0, $9) ++ lists:seq($A, $Z)),
+    length(Own) > 7 andalso lists:prefix("@", At).
+
+count(What) ->
+    ets:select_count(?MODULE, [{{'_', What}, [], [true]}]).
+
+%% The newest N atoms that are neither.
 newest(N) ->
-    newest(N, erlang:system_info(atom_count), given()).
-
-newest(N, Count, Given) when N > 0, Count > 0 ->
-    [Atom] = atoms(Count - 1, Count),
-    case ets:member(?MODULE, Atom) orelse lists:member(Atom, Given) of
-        true -> newest(N, Count - 1, Given);
-        false -> [Atom | newest(N - 1, Count - 1, Given)]
-    end;
-newest(_, _, _) ->
-    [].
-
-%% A name that was given is given again, once whoever had it has gone; until then, the next to come gets another one.
-given() ->
-    [Node || Node <- nodes(known), given(string:split(atom_to_list(Node), "@"))].
-
-given([Name, _]) when length(Name) > 7 -> string:take(Name, lists:seq($0, $9) ++ lists:seq($A, $Z)) =:= {Name, []};
-given(_) -> false.
+    lists:sublist([A || A <- lists:reverse(atoms(0, erlang:system_info(atom_count))), not ets:member(?MODULE, A)], N).
 
 %% Everything a tracer could leave on a node, one line each; what takes long to be looked for is behind what is looked for
 %% again and again until it is gone.
@@ -135,7 +137,7 @@ deep() ->
 near() ->
     Own = [P || P <- processes(), own(process_info(P, initial_call))],
     Ports = [P || P <- erlang:ports(), not owned(P, Own)],
-    Given = length(given()),
+    names(),
     #{count := Terms, memory := TermsMemory} = persistent_term:info(),
     {lines, [
         {os_pid, os:getpid()},
@@ -149,8 +151,8 @@ near() ->
         {ports, length(Ports)},
         {ets, length(ets:all())},
         {persistent_terms, {Terms, TermsMemory}},
-        {names, Given},
-        {atoms, erlang:system_info(atom_count) - ets:info(?MODULE, size) - Given}
+        {names, count(name)},
+        {atoms, erlang:system_info(atom_count) - count(name) - count(word)}
     ] ++ [{registered, Name} || Name <- lists:sort(registered())] ++ [{file, File} || File <- lists:append([files(Dir) || Dir <- lists:usort(dirs())])]}.
 
 %% What net_kernel has not cleared away yet.
@@ -177,10 +179,19 @@ traced_by(What) ->
         Sessions -> lists:sort(Sessions)
     end.
 
+%% What is alive: how much more a process has reserved for its heap depends on when it grew.
 memory() ->
-    [garbage_collect(P) || P <- processes(), P =/= self()],
+    Alive = [alive(P) || P <- processes(), P =/= self()],
     garbage_collect(),
-    erlang:memory(total).
+    Parts = erlang:memory([total, processes]),
+    proplists:get_value(total, Parts) - proplists:get_value(processes, Parts) + erlang:system_info(wordsize) * lists:sum(Alive).
+
+alive(P) ->
+    garbage_collect(P),
+    case process_info(P, garbage_collection_info) of
+        {_, Info} -> lists:sum([proplists:get_value(What, Info) || What <- [heap_size, old_heap_size, stack_size, mbuf_size]]);
+        undefined -> 0
+    end.
 
 %% How much slower calls of work:spin/1 by the process are than those of its twin here, which nobody traces, in percent; of
 %% each the fastest of some is taken, for whatever else the machine does.
