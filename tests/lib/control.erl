@@ -179,15 +179,15 @@ traced_by(What) ->
         Sessions -> lists:sort(Sessions)
     end.
 
-%% What is alive: how much more a process has reserved for its heap depends on when it grew.
+%% What is alive: how much more a process has reserved for its heap depends on when it grew. One that is suspended answers nobody.
 memory() ->
-    Alive = [alive(P) || P <- processes(), P =/= self()],
+    Asked = [{P, garbage_collect(P, [{async, P}])} || P <- processes(), P =/= self(), process_info(P, status) =/= {status, suspended}],
+    Alive = [receive {garbage_collect, P, _} -> alive(P) after 2000 -> 0 end || {P, async} <- Asked],
     garbage_collect(),
     Parts = erlang:memory([total, processes]),
     proplists:get_value(total, Parts) - proplists:get_value(processes, Parts) + erlang:system_info(wordsize) * lists:sum(Alive).
 
 alive(P) ->
-    garbage_collect(P),
     case process_info(P, garbage_collection_info) of
         {_, Info} -> lists:sum([proplists:get_value(What, Info) || What <- [heap_size, old_heap_size, stack_size, mbuf_size]]);
         undefined -> 0
