@@ -106,7 +106,7 @@ all_busy() { [[ $(node_eval "$NODE" 'length(element(2, process_info(whereis(busy
     trace --json 'work:one/1'
     start=$(millis)
     kill -KILL "$TRACER"
-    assert_clean "$busy" "$NODE" 12
+    assert_clean "$busy" "$NODE" 30
     echo "# clean after $(($(millis) - start)) ms on a busy node" >&3
     on_node 'busy ! {stop, self()}, receive stopped -> ok end'
 }

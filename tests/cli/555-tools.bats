@@ -142,6 +142,8 @@ rearmed() { [[ $(grep -c 'rearmed fresh' "$ERR") -ge $1 ]]; }
     trace_end
     assert_success
     assert_account any
+    # The version before the last is not ours to purge.
+    on_node "code:purge(fresh)"
     assert_clean "$loaded" "$NODE"
     on_node 'persistent_term:erase(fresh)'
     # The compiler is not ours.
