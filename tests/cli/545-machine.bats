@@ -165,6 +165,7 @@ senders_wait() { [[ $(node_eval "$NODE" 'lists:all(fun(P) -> process_info(P, sta
     assert_output '{embedded,{error,embedded},{error,embedded},kernel}'
     run node_eval "$NODE" 'beam_lib:chunks(code:which(lists), ["Dbgi"])'
     assert_output --partial missing_chunk
+    live_snapshot
     modules=$(node_eval "$NODE" 'lists:sort([M || {M, _} <- code:all_loaded()])')
 
     trace --json 'work:fac/1 -> return, caller, stack' 'send(_, _)' 'recv(_)' @spawn @exit @gc

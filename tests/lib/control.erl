@@ -116,7 +116,7 @@ names() ->
 
 name("etrace_" ++ Rest) ->
     {Hash, Slot} = lists:split(min(8, length(Rest)), Rest),
-    string:take(Hash, "0123456789abcdef") =:= {Hash, []} andalso string:take(Slot, "_0123456789") =:= {Slot, []};
+    string:take(Hash, "0123456789abcdef") =:= {Hash, []} andalso length(Slot) < 3;
 name(Name) ->
     {Own, At} = string:take(Name, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"),
     length(Own) > 7 andalso lists:prefix("@", At).

@@ -9,8 +9,8 @@
 #                                 nothing differs from the snapshot BEFORE, at once or within SECONDS
 #                                 (8: less than the lease), for what goes away by itself, and it has reported no fault;
 #                                 N atoms more are accepted (0, the words of node_eval's expressions not counted), N names
-#                                 of clients and of their modules (10: each that comes before another has gone altogether has
-#                                 two), and BYTES of memory (1 MiB)
+#                                 of clients and of their modules (40: each that comes before another has gone altogether has
+#                                 two, and there are sixteen places), and BYTES of memory (1 MiB)
 #   node_log NODE                 what it printed
 #   node_heard NODE               what it has reported until now is meant to be
 #   node_stop NODE, nodes_stop    kills it, or all that this test started; every test ends with it
@@ -113,7 +113,7 @@ assert_no_report() { # NODE
 }
 
 assert_clean() {
-    local atoms=0 names=10 memory=1048576 before node end shared after near deep was files left='' first=yes new
+    local atoms=0 names=40 memory=1048576 before node end shared after near deep was files left='' first=yes new
     while [[ $1 == --* ]]; do
         case $1 in
             --atoms) atoms=$2 ;;
