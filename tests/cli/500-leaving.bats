@@ -23,11 +23,14 @@ report() {
     echo "# $1: clean after $(sed -n "$(((${#cleanups[@]} + 1) / 2))p" "$BATS_TEST_TMPDIR/cleanups") ms (median), $(tail -n 1 "$BATS_TEST_TMPDIR/cleanups") ms (max), ${#cleanups[@]} times" >&3
 }
 
-@test "kill -9 at twenty random moments of a flood: clean within a second" {
+# A hundred with --all.
+times=$((${ETRACE_ALL:+8}0 + 20))
+
+@test "kill -9 at twenty random moments of a flood: clean at once" {
     on_node 'work:flood(2)'
     flooded=$(node_snapshot "$NODE")
     cleanups=()
-    for _ in {1..20}; do
+    for ((i = 0; i < times; i++)); do
         trace --json --rate 0 'work:one/1 -> return'
         pause "0.$(printf '%03d' $((RANDOM % 150)))"
         kill -KILL "$TRACER"
@@ -37,9 +40,9 @@ report() {
     on_node 'work:calm(ok)'
 }
 
-@test "kill -9 at twenty random moments of attaching: clean within a second" {
+@test "kill -9 at twenty random moments of attaching: clean at once" {
     cleanups=()
-    for _ in {1..20}; do
+    for ((i = 0; i < times; i++)); do
         "$ETRACE_BIN" -n "$NODE" work:one/1 </dev/null >"$OUT" 2>"$ERR" 3>&- &
         pid=$!
         TRACERS+=("$pid")
@@ -110,7 +113,7 @@ report() {
     done
 }
 
-@test "frozen in a flood: the lease cleans up within 12 s; what it says afterwards; a node that stops meanwhile" {
+@test "frozen in a flood: the lease cleans up; what it says afterwards; a node that stops meanwhile" {
     # Two nodes at once, for the waiting is the same.
     node_start other
     other=$NODE
@@ -141,6 +144,9 @@ report() {
     echo "# frozen client: clean after $took ms" >&3
     assert [ "$took" -ge 8000 ]
     kill -0 "$TRACER"
+    # Longer than the time after which a node gives up a silent neighbour.
+    [[ ! $ETRACE_ALL ]] || pause 80
+    assert_clean "$flooded" "$NODE"
     kill -CONT "$TRACER" "$frozen"
     trace_wait
     [[ $status -eq 4 ]] || fail "status $status: $talk"

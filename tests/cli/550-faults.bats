@@ -135,12 +135,12 @@ assert_plain_end() {
     local grind=(valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite --show-leak-kinds=definite)
     "${grind[@]}" "$ETRACE_BIN" explain 'lists:seq(_, N) when N > 1 -> return' >/dev/null
     "${grind[@]}" "$ETRACE_BIN" replay --json "$RECORDING" >/dev/null
-    "${grind[@]}" "$ETRACE_BIN" -n "$NODE" --json --limit 20 --for 20s 'work:one/1 -> return' </dev/null >"$OUT" 2>"$ERR" 3>&- &
+    "${grind[@]}" "$ETRACE_BIN" -n "$NODE" --json --limit 20 --for 120s 'work:one/1 -> return' </dev/null >"$OUT" 2>"$ERR" 3>&- &
     TRACER=$!
     TRACERS+=("$TRACER")
-    until_true 30 ready
+    until_true 120 ready
     on_node 'work:loop(20)'
-    trace_wait 40
+    trace_wait 150
     assert_success
     assert_equal "$(grep -c '"type":"call"' "$OUT")" 20
 }

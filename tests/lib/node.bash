@@ -88,16 +88,19 @@ node_eval() {
 
 node_snapshot() { node_eval "$1" 'control:snapshot()'; }
 
+# Sets REPLY to the number that a snapshot gives.
 number() { # NAME SNAPSHOT
-    local rest=${2#*$'\n'"$1" }
-    echo "${rest%%$'\n'*}"
+    REPLY=${2#*$'\n'"$1" }
+    REPLY=${REPLY%%$'\n'*}
 }
 
 # For assert_clean: a line of AFTER is made that of BEFORE if its number has not grown by more than N.
 accept() { # NAME N
-    local old new
-    old=$(number "$1" "$before") new=$(number "$1" "$after")
-    ((new - old > $2)) || after=${after/$'\n'"$1 $new"/$'\n'"$1 $old"}
+    local old
+    number "$1" "$before"
+    old=$REPLY
+    number "$1" "$after"
+    ((REPLY - old > $2)) || after=${after/$'\n'"$1 $REPLY"/$'\n'"$1 $old"}
 }
 
 assert_no_report() { # NODE
@@ -149,7 +152,10 @@ assert_clean() {
             [[ $after == *$'\n'breakpoints* ]] || deep=
             echo "the node $node is not as it was:" >&2
             diff <(echo "$near$deep") <(echo "$after${left:+$'\n'$left}") >&2 || true
-            new=$(($(number atoms "$after") - $(number atoms "$before")))
+            number atoms "$before"
+            new=$REPLY
+            number atoms "$after"
+            new=$((REPLY - new))
             ((new == 0)) || node_eval "$node" "{atoms, control:newest($new)}" | cut -c 1-2000 >&2
             return 1
         fi
