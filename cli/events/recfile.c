@@ -228,15 +228,22 @@ struct source *recfile_open(const char *path, struct err *e)
 
 int recfile_create(const char *path, bool append, bool *ret_fresh, struct err *e)
 {
-    int flags = O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | (append ? O_RDWR : O_WRONLY | O_TRUNC);
-    int fd = open(path, flags, 0600);
     struct stat st;
+    /* a pipe that was opened for both would be its own reader; and nobody waits for another one */
+    bool pipe = !lstat(path, &st) && S_ISFIFO(st.st_mode);
+    int flags = O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+    int fd = open(path, flags | (append && !pipe ? O_RDWR : append ? O_WRONLY : O_WRONLY | O_TRUNC), 0600);
 
     if (fd < 0) {
-        err_set(e, ERR_RUN, errno == ELOOP ? "cannot write %s: it is a symbolic link" : "cannot write %s: %s", path,
-                strerror(errno));
+        if (errno == ELOOP)
+            err_set(e, ERR_RUN, "cannot write %s: it is a symbolic link", path);
+        else if (errno == ENXIO)
+            err_set(e, ERR_RUN, "cannot write %s: nobody reads this pipe", path);
+        else
+            err_set(e, ERR_RUN, "cannot write %s: %s", path, strerror(errno));
         return -1;
     }
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
     *ret_fresh = true;
     if (!append || fstat(fd, &st) || !S_ISREG(st.st_mode) || !st.st_size)
         return fd;

@@ -105,7 +105,7 @@ label='{order, 12}'
         eval "$end"
         until_true 30 gone "$TRACER"
         until_true 30 free || fail "$end: $(tracer)"
-        assert_clean --atoms 300 "$BEFORE" "$NODE"
+        assert_clean "$BEFORE" "$NODE"
     done
 }
 

@@ -160,7 +160,7 @@ memory_of() { awk '/^VmRSS/ { print $2 }' "/proc/$1/status"; }
         echo $((armed - start)) >>"$BATS_TEST_TMPDIR/attach"
         echo $((${EPOCHREALTIME/./} - armed)) >>"$BATS_TEST_TMPDIR/leave"
         # What there was has gone when etrace has.
-        assert_clean "$before" "$NODE"
+        assert_clean --names 0 "$before" "$NODE"
     done
     echo "# attach: median $(sort -n "$BATS_TEST_TMPDIR/attach" | sed -n 8p) us, max $(sort -n "$BATS_TEST_TMPDIR/attach" | tail -n 1) us;" \
         "leave: median $(sort -n "$BATS_TEST_TMPDIR/leave" | sed -n 8p) us" >&3

@@ -99,20 +99,47 @@ values() { json_of return .value | tr '\n' ' '; }
     assert_output 'etrace: Qqqq.* matches no function on the node'
 }
 
-@test "names that are not there do not become atoms" {
+# A client has left altogether when its name and that of its module are free for the next one.
+left() { until_true 30 nobody_there; }
+nobody_there() {
+    local now
+    now=$(node_eval "$NODE" 'control:near()')
+    [[ $now == *$'\nmodules []\n'* && $now == *$'\nconnections 0\n'* ]]
+}
+
+@test "names that are not there do not become atoms, nor do those of the clients that ask one after the other" {
     "$ETRACE_BIN" -n "$NODE" --dry-run 'work:one(X) when X > 1 -> return' 2>/dev/null
+    left
     before=$(node_snapshot "$NODE")
     for i in {1..10}; do
         run "$ETRACE_BIN" -n "$NODE" "no_module_$i:f" "lists:no_fun_$i/1"
         assert_failure 5
+        left
         run "$ETRACE_BIN" -n "$NODE" "work:one(no_atom_$i)"
         assert_failure 5
         assert_output --partial "the node does not know the atom no_atom_$i"
+        left
         run "$ETRACE_BIN" -n "$NODE" -P "no_proc_$i" work:one/1
         assert_failure 5
+        left
     done
-    # A client that comes while the last one's name is not free yet is given another one, which is an atom.
-    assert_clean --atoms 5 "$before" "$NODE"
+    assert_clean --names 0 "$before" "$NODE"
+}
+
+@test "so many clients at once have so many names, which are atoms, and are used again" {
+    three() {
+        for OUT in "$BATS_TEST_TMPDIR"/{1,2,3}; do ERR=$OUT.err trace work:one/1; done
+        for TRACER in "${TRACERS[@]}"; do kill -INT "$TRACER"; wait "$TRACER"; done
+        TRACERS=()
+        left
+    }
+    three
+    before=$(node_snapshot "$NODE")
+    number names "$before"
+    [[ $REPLY -ge 6 ]] # three nodes and three modules
+    three
+    three
+    assert_clean --names 0 "$before" "$NODE"
 }
 
 @test "--allow-empty waits for a module that is not there yet" {

@@ -353,7 +353,7 @@ paces() { on_node '[exit(P, kill) || P <- processes(), {current_function, {work,
     await 'Ctrl-C stops'
     kill -KILL "$(terminal_pid)"
     until_true 30 terminal_gone
-    assert_clean --atoms 300 "$BEFORE" "$NODE"
+    assert_clean "$BEFORE" "$NODE"
     terminal_end
     repl
     entered 'work:one/1'
@@ -361,5 +361,5 @@ paces() { on_node '[exit(P, kill) || P <- processes(), {current_function, {work,
     pid=$(terminal_pid)
     terminal_end
     until_true 10 gone "$pid"
-    assert_clean --atoms 300 "$BEFORE" "$NODE"
+    assert_clean "$BEFORE" "$NODE"
 }

@@ -180,6 +180,6 @@ script() { # ARGS... -- ARMINGS BEFORE EXPR AFTER
         assert_success
         exec {to}>&-
         rm "$BATS_TEST_TMPDIR/in"
-        assert_clean --atoms 300 "$BEFORE" "$NODE"
+        assert_clean "$BEFORE" "$NODE"
     done
 }

@@ -14,7 +14,7 @@ teardown() { live_teardown; }
 cleaned() { # BEFORE NODE
     local start
     start=$(millis)
-    assert_clean --atoms 300 "$1" "$2" "$3" || return
+    assert_clean "$1" "$2" "$3" || return
     cleanups+=($(($(millis) - start)))
 }
 
@@ -23,11 +23,14 @@ report() {
     echo "# $1: clean after $(sed -n "$(((${#cleanups[@]} + 1) / 2))p" "$BATS_TEST_TMPDIR/cleanups") ms (median), $(tail -n 1 "$BATS_TEST_TMPDIR/cleanups") ms (max), ${#cleanups[@]} times" >&3
 }
 
-@test "kill -9 at twenty random moments of a flood: clean within a second" {
+# A hundred with --all.
+times=$((${ETRACE_ALL:+8}0 + 20))
+
+@test "kill -9 at twenty random moments of a flood: clean at once" {
     on_node 'work:flood(2)'
     flooded=$(node_snapshot "$NODE")
     cleanups=()
-    for _ in {1..20}; do
+    for ((i = 0; i < times; i++)); do
         trace --json --rate 0 'work:one/1 -> return'
         pause "0.$(printf '%03d' $((RANDOM % 150)))"
         kill -KILL "$TRACER"
@@ -37,9 +40,9 @@ report() {
     on_node 'work:calm(ok)'
 }
 
-@test "kill -9 at twenty random moments of attaching: clean within a second" {
+@test "kill -9 at twenty random moments of attaching: clean at once" {
     cleanups=()
-    for _ in {1..20}; do
+    for ((i = 0; i < times; i++)); do
         "$ETRACE_BIN" -n "$NODE" work:one/1 </dev/null >"$OUT" 2>"$ERR" 3>&- &
         pid=$!
         TRACERS+=("$pid")
@@ -59,7 +62,7 @@ report() {
         assert_account 10
         # It had said so because it is so.
         assert_regex "$talk" 'session destroyed'
-        assert_clean --atoms 300 "$BEFORE" "$NODE"
+        assert_clean "$BEFORE" "$NODE"
     done
     on_node 'work:flood(2)'
     flooded=$(node_snapshot "$NODE")
@@ -69,7 +72,7 @@ report() {
         trace_end "$signal"
         assert_success
         tail -n 1 "$OUT" | jq -e '.type == "summary" and .complete and .seen == .shown + .filtered + ([.lost[]] | add // 0)'
-        assert_clean --atoms 300 "$flooded" "$NODE"
+        assert_clean "$flooded" "$NODE"
     done
     on_node 'work:calm(ok)'
 }
@@ -92,7 +95,7 @@ report() {
     : >"$OUT"
     trace_wait
     assert_failure 130
-    assert_clean --atoms 300 "$flooded" "$NODE"
+    assert_clean "$flooded" "$NODE"
     exec {reader}>&-
     on_node 'work:calm(ok)'
 }
@@ -106,11 +109,11 @@ report() {
         trace_end TERM
         # Before it knows of signals it dies of them.
         [[ $status -eq 0 || $status -eq 143 ]] || fail "status $status: $talk"
-        assert_clean --atoms 300 "$BEFORE" "$NODE"
+        assert_clean "$BEFORE" "$NODE"
     done
 }
 
-@test "frozen in a flood: the lease cleans up within 12 s; what it says afterwards; a node that stops meanwhile" {
+@test "frozen in a flood: the lease cleans up; what it says afterwards; a node that stops meanwhile" {
     # Two nodes at once, for the waiting is the same.
     node_start other
     other=$NODE
@@ -140,11 +143,14 @@ report() {
     until_true 8 node_gone "$other"
     echo "# init:stop() with a frozen client: $(($(millis) - began)) ms" >&3
 
-    assert_clean --atoms 300 "$flooded" "$NODE" 30
+    assert_clean "$flooded" "$NODE" 30
     took=$(($(millis) - start))
     echo "# frozen client: clean after $took ms" >&3
     assert [ "$took" -ge 8000 ]
     kill -0 "$TRACER"
+    # Longer than the time after which a node gives up a silent neighbour.
+    [[ ! $ETRACE_ALL ]] || pause 80
+    assert_clean "$flooded" "$NODE"
     kill -CONT "$TRACER" "$frozen"
     trace_wait
     [[ $status -eq 4 ]] || fail "status $status: $talk"

@@ -78,6 +78,54 @@ teardown() { live_teardown; }
     assert_clean "$BEFORE" "$NODE" 0
 }
 
+@test "-o on what is no file or cannot be written: refused, and nothing waits; a file that vanishes is written to its end" {
+    mkfifo "$BATS_TEST_TMPDIR/fifo.etr" "$BATS_TEST_TMPDIR/fifo.json"
+    for file in fifo.etr fifo.json; do
+        run timeout -k 1 20 "$ETRACE_BIN" -n "$NODE" --for 100ms -o "$BATS_TEST_TMPDIR/$file" work:one/1
+        assert_failure 1
+        assert_line -n 0 --regexp "^etrace: cannot write .*$file: nobody reads this pipe$"
+        run timeout -k 1 20 "$ETRACE_BIN" -n "$NODE" --for 100ms -a -o "$BATS_TEST_TMPDIR/$file" work:one/1
+        assert_failure 1
+    done
+    # Whoever is root may write what is only readable; not so where everything is.
+    mkdir "$BATS_TEST_TMPDIR/fixed"
+    for file in r.etr r.json; do
+        run timeout 20 unshare -m bash -c "mount -t tmpfs -o ro fixed '$BATS_TEST_TMPDIR/fixed' && exec '$ETRACE_BIN' -n $NODE --for 100ms -o '$BATS_TEST_TMPDIR/fixed/$file' work:one/1"
+        assert_failure 1
+        assert_line -n 0 --regexp "^etrace: cannot write .*$file: Read-only file system$"
+    done
+    assert_clean "$BEFORE" "$NODE" 0
+    trace --json -o "$BATS_TEST_TMPDIR/gone.etr" work:one/1
+    rm "$BATS_TEST_TMPDIR/gone.etr"
+    on_node 'work:loop(20)'
+    trace_end
+    assert_success
+    assert_account 20
+}
+
+@test "no input, no terminal worth the name, one of a single column: the same events, and the terminal is as it was" {
+    five() { "$ETRACE_BIN" -n "$NODE" --limit 5 --for 30s work:one/1; }
+    # shellcheck disable=SC2016  # evaluated in there
+    narrow='stty cols 1 rows 1; stty -g >"$BATS_TEST_TMPDIR/tty"; "$ETRACE_BIN" -n "$NODE" --limit 5 --for 30s work:one/1 2>"$ERR" | cat >"$OUT"; stty -g >>"$BATS_TEST_TMPDIR/tty"'
+    for how in closed unset dumb narrow; do
+        rm -f "$ERR" "$OUT"
+        case $how in
+            closed) five <&- ;;
+            unset) env -u TERM "$ETRACE_BIN" -n "$NODE" --limit 5 --for 30s work:one/1 </dev/null ;;
+            dumb) TERM=dumb five </dev/null ;;
+            narrow) BATS_TEST_TMPDIR=$BATS_TEST_TMPDIR NODE=$NODE ERR=$ERR OUT=$OUT script -qec "$narrow" /dev/null </dev/null >/dev/null ;;
+        esac >"$OUT" 2>"$ERR" 3>&- &
+        TRACER=$!
+        TRACERS+=("$TRACER")
+        until_true 30 ready
+        on_node 'work:loop(5)'
+        trace_wait
+        assert_success
+        assert_equal "$(grep -c 'call work:one([1-5])$' "$OUT")" 5
+    done
+    [[ $(sort -u "$BATS_TEST_TMPDIR/tty" | wc -l) -eq 1 && $(wc -l <"$BATS_TEST_TMPDIR/tty") -eq 2 ]]
+}
+
 @test "a recording that is killed while it is written can be read to its end" {
     on_node 'work:flood(2)'
     trace -o "$BATS_TEST_TMPDIR/r.etr" work:one/1

@@ -34,7 +34,7 @@ enough() { on_node 'R = monitor(process, loop), exit(whereis(loop), kill), recei
     tail -n 1 "$OUT" | jq -e '.type == "summary" and .complete and .lost.guard > 0 and .seen == .shown + .filtered + ([.lost[]] | add)' ||
         fail "$(tail -n 1 "$OUT" | cut -c1-500)"
     assert_equal "$(grep -c 'guard time' "$ERR")" 1
-    assert_clean --atoms 300 "$looping" "$NODE"
+    assert_clean "$looping" "$NODE"
     enough
 }
 
@@ -59,7 +59,7 @@ enough() { on_node 'R = monitor(process, loop), exit(whereis(loop), kill), recei
     assert_success
     assert_account any
     jq -s -e '[.[] | select(.type == "call")] | length <= 10001' "$OUT"
-    assert_clean --atoms 300 "$looping" "$NODE"
+    assert_clean "$looping" "$NODE"
     enough
 }
 
@@ -92,7 +92,7 @@ enough() { on_node 'R = monitor(process, loop), exit(whereis(loop), kill), recei
     trace_end
     assert_success
     assert_account 2000
-    assert_clean --atoms 300 "$many" "$NODE"
+    assert_clean "$many" "$NODE"
     on_node 'many ! {stop, self()}, receive stopped -> ok end'
     until_true 30 eval '[[ $(node_eval "$NODE" "erlang:system_info(process_count) < 1000") == true ]]'
 }
@@ -106,7 +106,7 @@ all_busy() { [[ $(node_eval "$NODE" 'length(element(2, process_info(whereis(busy
     trace --json 'work:one/1'
     start=$(millis)
     kill -KILL "$TRACER"
-    assert_clean --atoms 300 "$busy" "$NODE" 12
+    assert_clean "$busy" "$NODE" 30
     echo "# clean after $(($(millis) - start)) ms on a busy node" >&3
     on_node 'busy ! {stop, self()}, receive stopped -> ok end'
 }

@@ -60,7 +60,7 @@ far() {
     ! gone "$TRACER" || fail "etrace ended: $(cat "$ERR")"
 }
 
-@test "cut off for good, in a flood and idle: the node is clean within 12 s, the clients end within 25 s and say it" {
+@test "cut off for good, in a flood and idle: the node is clean by its lease, the clients end and say it" {
     on_node 'work:flood(2)'
     flooded=$(node_snapshot "$NODE")
     far --json work:three/3
@@ -70,16 +70,16 @@ far() {
     pause 0.3
     start=$(millis)
     ip link set "h$NET" down
-    assert_clean --atoms 300 "$flooded" "$NODE" 13
+    assert_clean "$flooded" "$NODE" 40
     echo "# cut off: clean after $(($(millis) - start)) ms" >&3
     # The node can be stopped, and others can attach, while the clients still wait.
     "$ETRACE_BIN" -n "$NODE" -qq --limit 1 work:one/1 >/dev/null
-    trace_wait 25
+    trace_wait 60
     [[ $status -eq 1 || $status -eq 4 ]] || fail "status $status: $talk"
     assert_equal "$(grep -c -e 'is silent' -e 'ended the tracing' -e 'takes no more messages' -e 'closed by the node' "$ERR")" 1
     grep -v '"type":"summary"' "$OUT" | head -n 1000 | jq -e . >/dev/null
     TRACER=$idle OUT=${OUT%.flood} ERR=${ERR%.flood}
-    trace_wait 25
+    trace_wait 60
     [[ $status -eq 1 || $status -eq 4 ]] || fail "status $status: $talk"
     echo "# the clients ended after $(($(millis) - start)) ms" >&3
     on_node 'work:calm(ok)'

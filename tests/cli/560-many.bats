@@ -27,7 +27,7 @@ nif_blocks() {
     for ((i = 0; i < ${ETRACE_ALL:+1}40; i++)); do
         "$ETRACE_BIN" -n "$NODE" -qq --for 1ms 'work:one/1 -> return' 'send(_, _)' >/dev/null
     done
-    assert_clean --atoms 0 "$BEFORE" "$NODE"
+    assert_clean "$BEFORE" "$NODE"
     assert_equal "$(nif_blocks)" 0
     # What is given back is given back a little later.
     until_true 30 as_before || fail "$grown bytes more"
@@ -61,7 +61,7 @@ as_before() {
     done
     wait "${clients[@]}"
     [[ ! -e $BATS_TEST_TMPDIR/bad ]] || fail "$(cat "$BATS_TEST_TMPDIR/bad" "$ERR".*)"
-    assert_clean --atoms 300 "$flooded" "$NODE"
+    assert_clean "$flooded" "$NODE"
     on_node 'work:calm(ok)'
 }
 
@@ -81,7 +81,7 @@ other_build() {
         "$BATS_TEST_TMPDIR/etrace" -n "$NODE" -qq --for 5ms work:one/1 >/dev/null
         "$ETRACE_BIN" -n "$NODE" -qq --for 5ms work:one/1 >/dev/null
     done
-    assert_clean --atoms 300 "$BEFORE" "$NODE"
+    assert_clean "$BEFORE" "$NODE"
     trace --json work:one/1
     mine=$TRACER mine_out=$OUT
     OUT=$OUT.other ERR=$ERR.other
@@ -107,7 +107,7 @@ other_build() {
     trace_wait
     [[ $status -le 4 ]] || fail "status $status: $talk"
     # The compiler's are not ours.
-    assert_clean --atoms 8000 "$BEFORE" "$NODE"
+    assert_clean --atoms 8000 --memory 10000000 "$BEFORE" "$NODE"
     live_snapshot
     traced --json work:one/1 -- 'work:loop(3)'
     assert_success
@@ -130,7 +130,7 @@ other_build() {
         done' - "$BATS_TEST_TMPDIR/won" </dev/null >/dev/null 2>&1 3>&- &
     stranger=$!
     TRACERS+=("$stranger")
-    for ((i = 0; i < ${ETRACE_ALL:+20}15; i++)); do "$ETRACE_BIN" -n "$NODE" --for 1ms work:one/1 >/dev/null 2>"$ERR"; done
+    for ((i = 0; i < ${ETRACE_ALL:+4}15; i++)); do "$ETRACE_BIN" -n "$NODE" --for 1ms work:one/1 >/dev/null 2>"$ERR"; done
     won=$(ls "$BATS_TEST_TMPDIR/won")
     rm -rf "$BATS_TEST_TMPDIR/won"
     wait "$stranger"

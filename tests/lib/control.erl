@@ -6,7 +6,7 @@
 %% The processes and ports of this module do not count in snapshot/0.
 -module(control).
 
--export([start/0, snapshot/0]).
+-export([start/0, snapshot/0, near/0, deep/0, memory/0, newest/1, pace/1, spin/1]).
 -export([listen/2, serve/2]).
 
 %% Called by node_start with -s: CONTROL_DIR has the secret and a fifo, which gets the port number
@@ -22,8 +22,11 @@ listen(Secret, Ready) ->
     {ok, Listener} = gen_tcp:listen(0, Options),
     {ok, Port} = inet:port(Listener),
     started(),
+    ?MODULE = ets:new(?MODULE, [named_table, public]),
+    ets:insert(?MODULE, {0, 0}),
     %% What an answer loads lazily is loaded before the first snapshot.
-    _ = answer("control:snapshot()."),
+    [code:ensure_loaded(M) || M <- [timer, erl_bits, eval_bits, string, maps, sets, instrument, trace]],
+    _ = answer("{control:snapshot(), control:newest(1)}."),
     _ = answer("fun(X) -> X + 1 end(1)."),
     _ = answer("error(warm)."),
     _ = answer("."),
@@ -71,7 +74,7 @@ line(Socket) ->
 
 answer(Text) ->
     try
-        {ok, Tokens, _} = erl_scan:string(Text),
+        Tokens = tokens(Text),
         {ok, Exprs} = erl_parse:parse_exprs(Tokens),
         {value, Value, _} = erl_eval:exprs(Exprs, []),
         Value
@@ -88,25 +91,130 @@ lines({lines, Pairs}) ->
 utf8(Format, Args) ->
     unicode:characters_to_binary(io_lib:format(Format, Args)).
 
-%% Everything a tracer could leave on a node, one line each.
+%% The words of a request that are atoms only since then: the test made these, and nobody whom it tests.
+tokens(Text) ->
+    Before = erlang:system_info(atom_count),
+    {ok, Tokens, _} = erl_scan:string(Text),
+    Words = sets:from_list([element(3, Token) || Token <- Tokens, tuple_size(Token) =:= 3], [{version, 2}]),
+    ets:insert(?MODULE, [{A, word} || A <- atoms(Before, erlang:system_info(atom_count)), sets:is_element(A, Words)]),
+    Tokens.
+
+%% Atoms by their numbers, which they have in the order in which they came.
+atoms(From, To) ->
+    atoms(From, To, []).
+
+%% Without a function that tests trace.
+atoms(From, To, Atoms) when From < To -> atoms(From, To - 1, [binary_to_term(<<131, 75, (To - 1):24>>) | Atoms]);
+atoms(_, _, Atoms) -> Atoms.
+
+%% The atoms since the last time that are the names of clients, which the node gives them and gives again once they have gone,
+%% and of the companion's modules: so many as have been there at once.
+names() ->
+    [{_, From}] = ets:lookup(?MODULE, 0),
+    To = erlang:system_info(atom_count),
+    ets:insert(?MODULE, [{0, To} | [{A, name} || A <- atoms(From, To), name(atom_to_list(A))]]).
+
+name("etrace_" ++ Rest) ->
+    {Hash, Slot} = lists:split(min(8, length(Rest)), Rest),
+    string:take(Hash, "0123456789abcdef") =:= {Hash, []} andalso length(Slot) < 3;
+name(Name) ->
+    {Own, At} = string:take(Name, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"),
+    length(Own) > 7 andalso lists:prefix("@", At).
+
+count(What) ->
+    ets:select_count(?MODULE, [{{'_', What}, [], [true]}]).
+
+%% The newest N atoms that are neither.
+newest(N) ->
+    lists:sublist([A || A <- lists:reverse(atoms(0, erlang:system_info(atom_count))), not ets:member(?MODULE, A)], N).
+
+%% Everything a tracer could leave on a node, one line each; what takes long to be looked for is behind what is looked for
+%% again and again until it is gone.
 snapshot() ->
+    {lines, Near} = near(),
+    {lines, Deep} = deep(),
+    {lines, Near ++ Deep}.
+
+deep() ->
+    {lines, [{breakpoints, breakpoints()}, {memory, memory()}]}.
+
+near() ->
     Own = [P || P <- processes(), own(process_info(P, initial_call))],
     Ports = [P || P <- erlang:ports(), not owned(P, Own)],
-    Count = [
+    names(),
+    #{count := Terms, memory := TermsMemory} = persistent_term:info(),
+    {lines, [
+        {os_pid, os:getpid()},
+        {sessions, sessions()},
+        {modules, [M || M <- lists:usort(erlang:loaded() ++ [M || {M, _} <- code:all_loaded()]), ours(atom_to_list(M))]},
+        {old_code, [M || M <- lists:sort(erlang:loaded()), erlang:check_old_code(M)]},
+        {hidden, lists:sort(nodes(hidden))},
+        {connections, connections()},
+        {maps, mapped()},
         {processes, length(processes() -- Own)},
         {ports, length(Ports)},
         {ets, length(ets:all())},
-        {persistent_terms, maps:get(count, persistent_term:info())},
-        {atoms, erlang:system_info(atom_count)}
-    ],
-    {lines, [
-        {sessions, sessions()},
-        {modules, [M || {M, _} <- lists:sort(code:all_loaded()), ours(atom_to_list(M))]},
-        {registered, [N || N <- lists:sort(registered()), ours(atom_to_list(N))]},
-        {hidden, lists:sort(nodes(hidden))},
-        {maps, mapped()},
-        {files, lists:append([files(Dir) || Dir <- lists:usort(dirs())])}
-    ] ++ Count}.
+        {persistent_terms, {Terms, TermsMemory}},
+        {names, count(name)},
+        {atoms, erlang:system_info(atom_count) - count(name) - count(word)}
+    ] ++ [{registered, Name} || Name <- lists:sort(registered())] ++ [{file, File} || File <- lists:append([files(Dir) || Dir <- lists:usort(dirs())])]}.
+
+%% What net_kernel has not cleared away yet.
+connections() ->
+    case ets:whereis(sys_dist) of
+        undefined -> 0;
+        Table -> ets:info(Table, size)
+    end.
+
+%% Functions, and processes, ports and events, that are still traced by whichever session.
+breakpoints() ->
+    All = [{M, F, A} || {M, _} <- code:all_loaded(), {F, A} <- functions(M)] ++ processes() ++ erlang:ports() ++
+        [new_processes, new_ports, send, 'receive'],
+    [{What, Who} || What <- All, Who <- [traced_by(What)], Who =/= none].
+
+functions(M) ->
+    try M:module_info(functions) catch error:undef -> [] end.
+
+traced_by(What) ->
+    case apply(trace, session_info, [What]) of
+        undefined -> none;
+        [] -> none;
+        [{legacy, default}] when What =:= send; What =:= 'receive' -> none;
+        Sessions -> lists:sort(Sessions)
+    end.
+
+%% What is alive: how much more a process has reserved for its heap depends on when it grew. One that is suspended answers nobody.
+memory() ->
+    Asked = [{P, garbage_collect(P, [{async, P}])} || P <- processes(), P =/= self(), process_info(P, status) =/= {status, suspended}],
+    Alive = [receive {garbage_collect, P, _} -> alive(P) after 2000 -> 0 end || {P, async} <- Asked],
+    garbage_collect(),
+    Parts = erlang:memory([total, processes]),
+    proplists:get_value(total, Parts) - proplists:get_value(processes, Parts) + erlang:system_info(wordsize) * lists:sum(Alive).
+
+alive(P) ->
+    case process_info(P, garbage_collection_info) of
+        {_, Info} -> lists:sum([proplists:get_value(What, Info) || What <- [heap_size, old_heap_size, stack_size, mbuf_size]]);
+        undefined -> 0
+    end.
+
+%% How much slower calls of work:spin/1 by the process are than those of its twin here, which nobody traces, in percent; of
+%% each the fastest of some is taken, for whatever else the machine does.
+pace(Pid) ->
+    apply(work, ask, [Pid, fun() ->
+        {Twin, Spin} = best(20, infinity, infinity),
+        100 * Spin div max(1, Twin)
+    end]).
+
+best(0, Twin, Spin) -> {Twin, Spin};
+best(N, Twin, Spin) -> best(N - 1, min(Twin, took(fun ?MODULE:spin/1)), min(Spin, took(fun work:spin/1))).
+
+took(Spin) ->
+    Start = erlang:monotonic_time(),
+    ok = Spin(20000),
+    erlang:monotonic_time() - Start.
+
+spin(0) -> ok;
+spin(N) -> spin(N - 1).
 
 own({initial_call, {?MODULE, _, _}}) -> true;
 own(_) -> false.
@@ -136,10 +244,18 @@ mapped() ->
 dirs() ->
     {ok, Cwd} = file:get_cwd(),
     Named = [os:getenv(Name) || Name <- ["TMPDIR", "TMP", "TEMP", "XDG_RUNTIME_DIR", "HOME"]],
-    [Dir || Dir <- ["/tmp", "/var/tmp", "/dev/shm", "/run", Cwd | Named], Dir =/= false].
+    Cache = [filename:join(Home, ".cache") || Home <- [os:getenv("HOME")], Home =/= false],
+    shared() ++ [Cwd] ++ Cache ++ [Dir || Dir <- Named, Dir =/= false].
 
+shared() -> ["/tmp", "/var/tmp", "/dev/shm", "/run"].
+
+%% In places that are everybody's, only what is called as the companion's directories are: the rest is not of this node.
 files(Dir) ->
+    Ours = case lists:member(Dir, shared()) of
+        true -> fun(File) -> lists:prefix("etrace-", File) andalso length(File) =:= 39 end;
+        false -> fun ours/1
+    end,
     case file:list_dir(Dir) of
-        {ok, Files} -> [filename:join(Dir, File) || File <- lists:sort(Files), ours(File)];
+        {ok, Files} -> [filename:join(Dir, File) || File <- lists:sort(Files), Ours(File)];
         {error, _} -> []
     end.

@@ -63,6 +63,8 @@ live_begin() {
     # Every word of the language that the tests use has been on the node once.
     "$ETRACE_BIN" -n "$NODE" -qq --limit 1 --for 300ms 'work:warm/0 -> return, caller, stack' 'send(_, _)' 'recv(_)' '@exit' \
         >/dev/null || return 1
+    export LIVE_PACE
+    LIVE_PACE=$(node_eval "$NODE" 'control:pace(w)')
 }
 
 live_repl() { printf '\n' | "$ETRACE_BIN" repl -q -n "$LIVE_NODE"; }
@@ -77,15 +79,12 @@ live_setup() {
     live_snapshot
 }
 
-# The directory of somebody else who attaches to another node of this host is there for a moment.
-live_snapshot() { until_true 3 calm || true; }
+live_snapshot() { BEFORE=$(node_snapshot "$NODE"); }
 
-calm() {
-    BEFORE=$(node_snapshot "$NODE")
-    [[ $BEFORE != */etrace-????????????????????????????????* ]]
-}
+# What was traced is as fast as it was before, next to its twin that was not: of a process with a breakpoint or frames of
+# ours left it takes twice the time and more.
+at_pace() { (($(node_eval "$NODE" 'control:pace(w)') * 10 < LIVE_PACE * 17)); }
 
-# The expressions of the tests bring atoms along; that etrace brings none is a test of its own.
 live_teardown() {
     local left
     for left in "${TRACERS[@]}"; do
@@ -93,7 +92,8 @@ live_teardown() {
         wait "$left" 2>/dev/null || true
     done
     node_eval "$NODE" 'whereis(flood) =:= undefined orelse work:calm(ok)' >/dev/null || true
-    assert_clean --atoms 300 "$BEFORE" "$NODE"
+    assert_clean "$BEFORE" "$NODE"
+    until_true 20 at_pace || fail "slower than before: $(node_eval "$NODE" 'control:pace(w)') percent of its twin's time, not $LIVE_PACE"
 }
 
 ready() { grep -q -e 'Ctrl-C stops' "$ERR" 2>/dev/null || gone "$TRACER"; }
@@ -118,6 +118,20 @@ trace_wait() {
     wait "$TRACER" || status=$?
     TRACER=
     trace_read
+    assert_end
+}
+
+# However it ends: with a status that is documented, or by a signal; after a failure with a word; no line is half, and every
+# event is accounted for.
+assert_end() {
+    [[ $status -le 5 || $status -eq 10 || $status -eq 11 || $status -gt 128 ]] || fail "status $status is not documented: $talk"
+    [[ $status -eq 0 || $status -gt 5 ]] || grep -q '^etrace: ' "$ERR" || fail "status $status, and not a word: $talk"
+    [[ $status -le 128 && -s $OUT ]] || return 0
+    [[ ! $(tail -c 1 "$OUT") ]] || fail "half a line: $(tail -n 1 "$OUT")"
+    local last
+    last=$(tail -n 1 "$OUT")
+    [[ $last != '{"v":1,'*'"type":"summary"'* ]] ||
+        jq -e '.seen == .shown + .filtered + .missing + ([.lost[]] | add // 0)' <<<"$last" >/dev/null || fail "does not add up: $last"
 }
 
 trace_read() {

@@ -5,10 +5,14 @@
 #   node_start NAME [ERL FLAGS]   starts a node with a unique name, waits until it is up, sets NODE
 #   node_eval NODE 'Expr'         evaluates Erlang on it and prints the value; 1 if it raised
 #   node_snapshot NODE            everything a tracer could leave on it, one line each
-#   assert_clean [--atoms N] BEFORE NODE [SECONDS]
+#   assert_clean [--atoms N] [--names N] [--memory BYTES] BEFORE NODE [SECONDS]
 #                                 nothing differs from the snapshot BEFORE, at once or within SECONDS
-#                                 (8: less than the lease), for what goes away by itself; N atoms more are accepted (0)
+#                                 (8: less than the lease), for what goes away by itself, and it has reported no fault;
+#                                 N atoms more are accepted (0, the words of node_eval's expressions not counted), N names
+#                                 of clients and of their modules (40: each that comes before another has gone altogether has
+#                                 two, and there are sixteen places), and BYTES of memory (1 MiB)
 #   node_log NODE                 what it printed
+#   node_heard NODE               what it has reported until now is meant to be
 #   node_stop NODE, nodes_stop    kills it, or all that this test started; every test ends with it
 #
 # node_eval goes through a socket of the module control, not through the distribution, so looking
@@ -84,27 +88,86 @@ node_eval() {
 
 node_snapshot() { node_eval "$1" 'control:snapshot()'; }
 
+# Sets REPLY to the number that a snapshot gives.
+number() { # NAME SNAPSHOT
+    REPLY=${2#*$'\n'"$1" }
+    REPLY=${REPLY%%$'\n'*}
+}
+
+# For assert_clean: a line of AFTER is made that of BEFORE if its number has not grown by more than N.
+accept() { # NAME N
+    local old
+    number "$1" "$before"
+    old=$REPLY
+    number "$1" "$after"
+    ((REPLY - old > $2)) || after=${after/$'\n'"$1 $REPLY"/$'\n'"$1 $old"}
+}
+
+assert_no_report() { # NODE
+    local dir read=0
+    dir=$(node_dir "$1")
+    [[ ! -f $dir/heard ]] || read=$(<"$dir/heard")
+    ! tail -c "+$((read + 1))" "$dir/log" | grep -q 'REPORT====' || {
+        echo "the node $1 has reported:" >&2
+        tail -c "+$((read + 1))" "$dir/log" >&2
+        node_heard "$1"
+        return 1
+    }
+}
+
 assert_clean() {
-    local allowed=0 before node after end old new
-    if [[ $1 == --atoms ]]; then
-        allowed=$2
+    local atoms=0 names=40 memory=1048576 before node end shared after near deep was files left='' first=yes new
+    while [[ $1 == --* ]]; do
+        case $1 in
+            --atoms) atoms=$2 ;;
+            --names) names=$2 ;;
+            --memory) memory=$2 ;;
+        esac
         shift 2
-    fi
+    done
     before=$1 node=$2
-    end=$((${EPOCHREALTIME/./} + ${3:-8} * 1000000))
-    old=$(sed -n 's/^atoms //p' <<<"$before")
-    while after=$(node_snapshot "$node"); do
-        new=$(sed -n 's/^atoms //p' <<<"$after")
-        ((new - old > allowed)) || after=${after/"atoms $new"/"atoms $old"}
-        [[ $after != "$before" ]] || return 0
+    shared=$((${EPOCHREALTIME/./} + 8000000))
+    end=$((shared + (${3:-8} - 8) * 1000000))
+    near=${before%$'\n'breakpoints *}
+    deep=${before#"$near"}
+    was=$(grep '^file ' <<<"$near") || true
+    near=${near%%$'\nfile '*}
+    while after=$(node_eval "$node" 'control:near()'); do
+        accept atoms "$atoms"
+        accept names "$names"
+        # Others may attach to other nodes meanwhile: their directories come and go, and what is left is there all the time.
+        files=
+        [[ $after != *$'\nfile '* ]] || files=$(grep '^file ' <<<"$after" | grep -vxF -e "$was") || true
+        [[ $first ]] || files=$(grep -xF -e "$files" <<<"$left") || true
+        left=$files first=
+        after=${after%%$'\nfile '*}
+        if [[ $after == "$near" && ! $left ]]; then
+            after+=$'\n'$(node_eval "$node" 'control:deep()') || return 1
+            accept memory "$memory"
+            [[ $after != "$near$deep" ]] || break
+        fi
+        # Whose it is takes time to see, though nothing else may.
+        [[ ! $left || $end -ge $shared ]] || end=$shared
         if ((${EPOCHREALTIME/./} > end)); then
+            [[ $after == *$'\n'breakpoints* ]] || deep=
             echo "the node $node is not as it was:" >&2
-            diff <(echo "$before") <(echo "$after") >&2 || true
+            diff <(echo "$near$deep") <(echo "$after${left:+$'\n'$left}") >&2 || true
+            number atoms "$before"
+            new=$REPLY
+            number atoms "$after"
+            new=$((REPLY - new))
+            ((new == 0)) || node_eval "$node" "{atoms, control:newest($new)}" | cut -c 1-2000 >&2
             return 1
         fi
         read -r -t 0.02 <> <(:) || true
     done
-    return 1
+    [[ $after ]] && assert_no_report "$node"
+}
+
+node_heard() {
+    local dir
+    dir=$(node_dir "$1")
+    stat -c %s "$dir/log" >"$dir/heard"
 }
 
 node_log() { cat "$(node_dir "$1")/log"; }

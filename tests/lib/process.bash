@@ -5,7 +5,7 @@
 #
 # epmd_start EPMD      starts it, exports ERL_EPMD_PORT, sets epmd_pid; it dies with its shell
 # epmd_stop            ends it
-# await_line PID FD    sets LINE to the line that comes from FD, in 30 s or until the process is gone.
+# await_line PID FD    sets LINE to the line that comes from FD, in 120 s or until the process is gone.
 #                      FD is a fifo held open since before the start: what is written to a fifo that
 #                      nobody holds is lost.
 
@@ -45,7 +45,7 @@ epmd_stop() {
 }
 
 await_line() {
-    local piece end=$((SECONDS + 30))
+    local piece end=$((SECONDS + 120))
     LINE=
     while ((SECONDS < end)) && kill -0 "$1" 2>/dev/null; do
         # A line may be cut in two by the time limit.
