@@ -11,6 +11,7 @@
 
 #define RINGS 4096            /* more threads than any VM has */
 #define HELD ((size_t)32 << 20) /* bytes held back for a node */
+#define KEPT ((size_t)64 << 10) /* of a ring's memory for that, when nothing is held back */
 #define TELL_NS 1000000000    /* losses that no frame tells of are told once in so long */
 
 /* Bytes held back come from one or more batches; where from, for errors. */
@@ -463,6 +464,8 @@ static void hold(struct merge *m, struct ring *r)
         buf_add(&r->held, r->at, (size_t)(r->end - r->at));
     }
     m->held += r->held.len;
+    if (!r->held.len)
+        buf_shrink(&r->held, KEPT);
     r->at = r->end = r->section = r->section_end = NULL;
     r->in_held = false;
 }

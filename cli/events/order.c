@@ -10,7 +10,7 @@ struct item {
     struct item *next;
     bool note;
     uint64_t where;
-    size_t len;
+    size_t len, cap;
     char bytes[];
 };
 
@@ -38,6 +38,7 @@ struct order {
     size_t count;
     struct strand *given; /* whose head the caller has */
     struct str borrowed;
+    struct item *spare; /* its memory is for the next one */
     size_t queued;
     bool ending, failed;
     uint64_t where;
@@ -65,6 +66,7 @@ void order_free(struct order *o)
         merge_free(s->merge);
         free(s);
     }
+    free(o->spare);
     free(o);
 }
 
@@ -91,9 +93,15 @@ bool order_expect(struct order *o, unsigned node)
 
 static void enqueue(struct order *o, struct strand *s, struct str bytes, bool note, uint64_t where)
 {
-    struct item *item = mem_alloc(sizeof(*item) + bytes.len);
+    struct item *item = o->spare;
 
-    *item = (struct item){.note = note, .where = where, .len = bytes.len};
+    if (!item || item->cap < bytes.len) {
+        free(item);
+        item = mem_alloc(sizeof(*item) + bytes.len);
+        item->cap = bytes.len;
+    }
+    o->spare = NULL;
+    *item = (struct item){.note = note, .where = where, .len = bytes.len, .cap = item->cap};
     memcpy(item->bytes, bytes.at, bytes.len);
     *s->last = item;
     s->last = &item->next;
@@ -179,7 +187,8 @@ static void take_item(struct order *o, struct strand *s)
     if (!s->first)
         s->last = &s->first;
     o->queued -= item->len;
-    free(s->item);
+    free(o->spare);
+    o->spare = s->item;
     s->item = item;
 }
 

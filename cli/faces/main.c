@@ -72,6 +72,7 @@ int main(int argc, char **argv)
 {
     struct ctx ctx;
 
+    mem_give_back();
     mem_on_exhausted(no_memory);
     argv += argc > 0 ? 1 : 0; /* choose() may need the place in front */
     cmd_add(&cmd_repl);

@@ -18,6 +18,13 @@ void buf_grow(struct buf *b, size_t more)
     b->data = mem_grow(b->data, &b->cap, b->len + more, 1);
 }
 
+void buf_shrink(struct buf *b, size_t kept)
+{
+    buf_clear(b);
+    if (b->cap > kept)
+        buf_release(b);
+}
+
 void buf_printf(struct buf *b, const char *fmt, ...)
 {
     va_list args, again;

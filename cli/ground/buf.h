@@ -16,6 +16,7 @@ struct buf {
 
 void buf_release(struct buf *b);
 void buf_grow(struct buf *b, size_t more); /* at least `more` bytes free behind len */
+void buf_shrink(struct buf *b, size_t kept); /* buf_clear(), and memory of more than `kept` bytes is given back */
 void buf_printf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void buf_utf8(struct buf *b, uint32_t codepoint);
 const char *buf_cstr(struct buf *b); /* NUL-terminated view, valid until the next change */

@@ -1,15 +1,27 @@
 #include "mem.h"
 
+#include <malloc.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define LARGE (256 << 10)
 
 static void (*exhausted)(void);
 
 void mem_on_exhausted(void (*handler)(void))
 {
     exhausted = handler;
+}
+
+/* Where it is not said, the first large piece that is freed makes glibc keep what is as large, and twice that at the heap's end. */
+void mem_give_back(void)
+{
+#ifdef M_MMAP_THRESHOLD
+    mallopt(M_MMAP_THRESHOLD, LARGE);
+    mallopt(M_TRIM_THRESHOLD, LARGE);
+#endif
 }
 
 static void *checked(void *p)

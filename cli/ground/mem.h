@@ -3,6 +3,8 @@
  *
  * No function here returns NULL: when memory is gone the process ends through the handler given to
  * mem_on_exhausted() (the traced node cleans up by itself when the connection closes).
+ * mem_give_back(), called first of all, has the library give back to the system what is freed and was large. Else it keeps ever
+ * more of it for the next time, in steps over hours, and nobody who looks at the process can tell that from a leak.
  * An arena owns everything allocated from it; arena_clear() forgets all of it at once and keeps the blocks.
  */
 #ifndef ETRACE_MEM_H
@@ -11,6 +13,7 @@
 #include "macros.h"
 
 void mem_on_exhausted(void (*handler)(void));
+void mem_give_back(void);
 
 void *mem_alloc(size_t size);              /* not zeroed */
 void *mem_zalloc(size_t size);             /* zeroed */

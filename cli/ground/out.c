@@ -11,7 +11,7 @@
 #include "mem.h"
 
 #define PIPE_BYTES (1 << 20) /* a larger pipe halves the cost of writing into it */
-#define KEPT (1 << 20)       /* bytes of a buffer that is kept for the next time; what a slow reader made larger is given back */
+#define KEPT (512 << 10)     /* bytes of a buffer that is kept for the next time; what a slow reader made larger is given back */
 
 struct out {
     int fd, wake;
@@ -62,7 +62,7 @@ static int write_all(struct out *o, const char *at, size_t len)
 
 static int write_raw(struct out *o, const struct buf *b, struct buf *lines)
 {
-    buf_clear(lines);
+    buf_shrink(lines, KEPT);
     for (size_t i = 0; i < b->len; i++) {
         if (b->data[i] == '\n')
             buf_char(lines, '\r');
@@ -79,8 +79,7 @@ static void *writer(void *arg)
     pthread_mutex_lock(&o->lock);
     while (!o->stop && !o->error) {
         if (!o->filling.len) {
-            if (mine.cap > KEPT)
-                buf_release(&mine);
+            buf_shrink(&mine, KEPT);
             pthread_cond_wait(&o->filled, &o->lock);
             continue;
         }
@@ -91,7 +90,10 @@ static void *writer(void *arg)
         pthread_mutex_unlock(&o->lock);
 
         int error = o->raw ? write_raw(o, &mine, &lines) : write_all(o, mine.data, mine.len);
-        buf_clear(&mine);
+        if (mine.len > KEPT) /* as much may come again */
+            buf_clear(&mine);
+        else
+            buf_shrink(&mine, KEPT);
 
         pthread_mutex_lock(&o->lock);
         o->writing = 0;

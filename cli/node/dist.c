@@ -7,6 +7,7 @@
 #include "../ground/mem.h"
 
 #define READ_MIN (64u << 10)
+#define READ_KEPT (256u << 10) /* of the memory for what is read; what a large frame made larger is given back */
 #define RECORDS_MAX 64 /* that are read in one go */
 #define STRAYS_MAX 100
 
@@ -120,7 +121,7 @@ static bool read_once(struct dist *d, const struct dist_handler *h, bool *ret_no
     size_t want = d->len >= 4 ? length(d->data) + 4 : READ_MIN, used = 0, n;
 
     if (d->cap - d->len < READ_MIN / 2 || d->cap < want) {
-        d->cap = MAX(MAX(want, d->len + READ_MIN), MIN(2 * d->cap, 256u << 10));
+        d->cap = MAX(MAX(want, d->len + READ_MIN), MIN(2 * d->cap, READ_KEPT));
         d->data = mem_realloc(d->data, d->cap);
     }
     enum net_status s = stream_read(&d->stream, d->data + d->len, d->cap - d->len, 0, &n);
@@ -134,6 +135,10 @@ static bool read_once(struct dist *d, const struct dist_handler *h, bool *ret_no
         return false;
     memmove(d->data, d->data + used, d->len - used);
     d->len -= used;
+    if (d->cap > READ_KEPT && !d->len && used < READ_KEPT) {
+        d->cap = READ_KEPT;
+        d->data = mem_realloc(d->data, d->cap);
+    }
     return true;
 }
 

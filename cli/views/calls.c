@@ -10,6 +10,7 @@
 #define LOOK 4096 /* calls of a stack that are looked through for the one that a result belongs to */
 #define KEEP_ONE ((size_t)64 << 10) /* a larger call is not kept itself */
 #define SPARES 64 /* copies whose memory waits for the next ones */
+#define SPARE_MOST ((size_t)4 << 10) /* of each */
 
 /* An open call. `up` and `down` are its neighbours on the stack of its process, `older` and `newer` those in time. */
 struct open_call {
@@ -92,6 +93,7 @@ struct calls {
     uint64_t incomplete;
     struct event_call result; /* of the last event */
     struct event *result_kept;
+    size_t result_bytes;
     struct event *spares[SPARES];
     size_t nspares;
     uint32_t last; /* the call pushed by the last event */
@@ -202,9 +204,9 @@ static void leave(struct calls *c, uint32_t i)
 
 /* ---- open calls ---- */
 
-static void spare(struct calls *c, struct event *kept)
+static void spare(struct calls *c, struct event *kept, size_t bytes)
 {
-    if (kept && c->nspares < SPARES)
+    if (kept && bytes <= SPARE_MOST && c->nspares < SPARES)
         c->spares[c->nspares++] = kept;
     else
         free(kept);
@@ -213,7 +215,7 @@ static void spare(struct calls *c, struct event *kept)
 static void drop_kept(struct calls *c, struct open_call *o)
 {
     c->kept_bytes -= o->kept_bytes;
-    spare(c, o->kept);
+    spare(c, o->kept, o->kept_bytes);
     o->kept = NULL;
     o->kept_bytes = 0;
 }
@@ -356,6 +358,7 @@ static void pop(struct calls *c, struct event *e)
         .complete = o->loss == c->torn[e->node->index % NODES],
     };
     c->result_kept = o->kept;
+    c->result_bytes = o->kept_bytes;
     c->kept_bytes -= o->kept_bytes;
     o->kept = NULL;
     o->kept_bytes = 0;
@@ -431,7 +434,7 @@ void calls_event(struct calls *c, struct event *e)
     uint32_t p;
 
     if (c->result_kept) {
-        spare(c, c->result_kept);
+        spare(c, c->result_kept, c->result_bytes);
         c->result_kept = NULL;
     }
     c->last = NONE;
