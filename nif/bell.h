@@ -1,6 +1,7 @@
 /*
- * The bell: wakes the owner at the first event after it dozed off. A producer strikes it only while it is armed, by a write to
- * an eventfd; a thread of our own waits there and sends the message, for no callback may.
+ * The bell: wakes the owner at the first event after it dozed off, and when a ring is half full before it has come by itself.
+ * A producer strikes it only while it is armed, by a write to an eventfd; a thread of our own waits there and sends the
+ * message, for no callback may.
  *
  * Not enif_select(): on OTP 29 what the schedulers poll themselves, the client's socket say, may not be looked at for ten
  * seconds after an event that came through it, as long as they are busy.
@@ -17,7 +18,7 @@
 
 #include "hidden.h"
 
-/* In its own line: read by every producer behind every frame. */
+/* In its own line: read by every producer behind every frame. Armed by the owner, or by a ring (ring.h). */
 extern HIDDEN struct bell {
     _Alignas(64) _Atomic bool armed;
 } bell;

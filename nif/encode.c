@@ -178,21 +178,32 @@ static __attribute__((noinline)) uint8_t *immediate(struct encoder *e, uint8_t *
     return t == imm_nil ? put8(at, ETW_T_NIL) : cut(e, at, ETW_T_ELIDED);
 }
 
-/* The commonest in place, the others by a call: the kind of pointer says which test may succeed, not that it does. */
-static inline uint8_t *term(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth)
+/* What most terms are: at most five bytes. NULL: something else. */
+static ALWAYS uint8_t *short_term(const struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
 {
     if (imm_natural(t) < imm_bytes)
         return put8(at, (unsigned)imm_natural(t));
+    uint32_t kind = (uint32_t)t & imm_kinds;
+    if (kind == (IMM_ATOM & 0xf))
+        return e->names.atoms[intern_atom(t)] == t ? put_tagged(at, ETW_T_ATOM, intern_atom(t), 2) : NULL;
+    if (kind == IMM_SMALL && imm_small(t) == (int32_t)imm_small(t))
+        return integer32(at, imm_small(t));
+    return NULL;
+}
+
+/* Any other. The kind of pointer says which test may succeed, not that it does. */
+static ALWAYS uint8_t *long_term(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth)
+{
     uint32_t tag = (uint32_t)t & imm_tags;
     if (tag == 1)
         return list(e, at, end, t, depth);
-    if (tag != 3)
-        return boxed(e, at, end, t, depth);
-    if (e->names.atoms[intern_atom(t)] == t)
-        return put_tagged(at, ETW_T_ATOM, intern_atom(t), 2);
-    if (imm_is_small(t) && imm_small(t) == (int32_t)imm_small(t))
-        return integer32(at, imm_small(t));
-    return immediate(e, at, t);
+    return tag == 3 ? immediate(e, at, t) : boxed(e, at, end, t, depth);
+}
+
+static ALWAYS uint8_t *term(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth)
+{
+    uint8_t *behind = short_term(e, at, t);
+    return behind ? behind : long_term(e, at, end, t, depth);
 }
 
 static bool is_secret_string(struct encoder *e, ERL_NIF_TERM list)
@@ -222,32 +233,42 @@ static bool is_secret(struct encoder *e, ERL_NIF_TERM key)
     return enif_inspect_binary(e->env, key, &bin) && is_secret_text(bin.data, bin.size);
 }
 
+/* A list's elements where there may be more of them than are shown. */
+static __attribute__((noinline)) uint8_t *cells_with_care(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth)
+{
+    ERL_NIF_TERM head;
+    for (uint32_t items = e->limits.items; enif_get_list_cell(e->env, t, &head, &t); items--) {
+        if (at >= end || items == 0)
+            return cut(e, at, ETW_T_CUT);
+        at = term(e, at, end, head, depth);
+        if (t == imm_nil)
+            return put8(at, ETW_T_END);
+    }
+    return at < end ? term(e, put8(at, ETW_T_TAIL), end, t, depth) : cut(e, at, ETW_T_CUT);
+}
+
 static __attribute__((noinline)) uint8_t *list(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth)
 {
     ERL_NIF_TERM head;
-    uint32_t items = e->limits.items;
     if (depth == 0)
         return cut(e, at, ETW_T_ELIDED);
     at = put8(at, ETW_T_LIST);
+    if (end - at > (int64_t)e->limits.items)
+        return cells_with_care(e, at, end, t, depth - 1);
     while (enif_get_list_cell(e->env, t, &head, &t)) {
-        if (at >= end || items-- == 0)
+        if (at >= end)
             return cut(e, at, ETW_T_CUT);
         at = term(e, at, end, head, depth - 1);
         if (t == imm_nil)
             return put8(at, ETW_T_END);
     }
-    if (at >= end)
-        return cut(e, at, ETW_T_CUT);
-    return term(e, put8(at, ETW_T_TAIL), end, t, depth - 1);
+    return at < end ? term(e, put8(at, ETW_T_TAIL), end, t, depth - 1) : cut(e, at, ETW_T_CUT);
 }
 
-static inline uint8_t *tuple(struct encoder *e, uint8_t *at, uint8_t *end, const ERL_NIF_TERM *elements, uint32_t arity, uint32_t depth)
+/* A tuple's elements where there is little room, or something to hide. */
+static __attribute__((noinline)) uint8_t *elements_with_care(struct encoder *e, uint8_t *at, uint8_t *end, const ERL_NIF_TERM *elements,
+    size_t arity, uint32_t depth)
 {
-    if (arity < 32)
-        at = put8(at, ETW_T_TUPLE0 + arity);
-    else
-        at = put_tagged(at, ETW_T_TUPLE, arity, 4);
-    /* a little is kept for the elements behind, so that one large one does not hide them all */
     size_t many = arity < e->limits.items ? arity : e->limits.items, keep = 0;
     if (at + many * 16 < end) {
         keep = 8;
@@ -265,7 +286,29 @@ static inline uint8_t *tuple(struct encoder *e, uint8_t *at, uint8_t *end, const
     return many < arity ? cut(e, at, ETW_T_CUT) : at;
 }
 
-static uint8_t *map(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, size_t pairs, uint32_t depth)
+/*
+ * Where all elements have room, eight bytes are kept for each that is left, so that a large one does not hide those behind
+ * it; and as a short term takes less, only behind another one has to be looked whether there is room for the next.
+ */
+static ALWAYS uint8_t *tuple(struct encoder *e, uint8_t *at, uint8_t *end, const ERL_NIF_TERM *each, size_t arity, uint32_t depth)
+{
+    at = arity < 32 ? put8(at, ETW_T_TUPLE0 + (unsigned)arity) : put_tagged(at, ETW_T_TUPLE, arity, 4);
+    if (arity > e->limits.items || at + 16 * arity >= end || (arity == 2 && secret_count))
+        return elements_with_care(e, at, end, each, arity, depth);
+    for (const ERL_NIF_TERM *behind = each + arity; each < behind;) {
+        ERL_NIF_TERM t = *each++;
+        uint8_t *next = short_term(e, at, t);
+        if (!next) {
+            next = long_term(e, at, end - 8 * (behind - each), t, depth);
+            if (each < behind && next >= end - 8 * (behind - each - 1))
+                return cut(e, next, ETW_T_CUT);
+        }
+        at = next;
+    }
+    return at;
+}
+
+static __attribute__((noinline)) uint8_t *map(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, size_t pairs, uint32_t depth)
 {
     ErlNifMapIterator each;
     ERL_NIF_TERM key, value;
@@ -329,20 +372,14 @@ static uint8_t *asked(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM
     return NULL;
 }
 
-static __attribute__((noinline)) uint8_t *no_tuple(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth)
+static __attribute__((noinline)) uint8_t *neither(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth)
 {
     ErlNifBinary bin;
     ErlNifSInt64 wide;
-    double real;
     size_t pairs;
     uint8_t *behind = imm_known ? NULL : asked(e, at, end, t, depth);
     if (behind)
         return behind;
-    if (enif_get_double(e->env, t, &real)) {
-        uint64_t bits;
-        memcpy(&bits, &real, sizeof bits);
-        return put64(put8(at, ETW_T_FLOAT), bits);
-    }
     if (enif_get_map_size(e->env, t, &pairs))
         return depth ? map(e, at, end, t, pairs, depth - 1) : cut(e, at, ETW_T_ELIDED);
     if (e->tick < atomic_load_explicit(&binaries_from, memory_order_relaxed)) {
@@ -369,24 +406,45 @@ static __attribute__((noinline)) uint8_t *no_tuple(struct encoder *e, uint8_t *a
 static __attribute__((noinline)) uint8_t *boxed(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth)
 {
     const ERL_NIF_TERM *elements;
+    double real;
     int arity;
-    if (!enif_get_tuple(e->env, t, &arity, &elements))
-        return no_tuple(e, at, end, t, depth);
+    if (!enif_get_tuple(e->env, t, &arity, &elements)) {
+        if (!enif_get_double(e->env, t, &real))
+            return neither(e, at, end, t, depth);
+        uint64_t bits;
+        memcpy(&bits, &real, sizeof bits);
+        return put64(put8(at, ETW_T_FLOAT), bits);
+    }
     return depth ? tuple(e, at, end, elements, (unsigned)arity, depth - 1) : cut(e, at, ETW_T_ELIDED);
 }
 
-/* These two stand in each of their callers, of which one makes most frames. */
+static __attribute__((noinline)) uint8_t *terms_with_care(struct encoder *e, uint8_t *at, uint8_t *end, const ERL_NIF_TERM *each,
+    const ERL_NIF_TERM *behind, size_t keep)
+{
+    while (each < behind) {
+        ERL_NIF_TERM t = *each++;
+        uint8_t *before = end - keep * (size_t)(behind - each);
+        at = at < before ? term(e, at, before, t, e->limits.depth) : cut(e, at, ETW_T_ELIDED);
+    }
+    return at;
+}
+
+/* As the elements of a tuple, but each is there. These two stand in each of their callers, of which one makes most frames. */
 static ALWAYS uint8_t *terms(struct encoder *e, uint8_t *at, uint32_t bytes, const ERL_NIF_TERM *each, size_t many)
 {
+    const ERL_NIF_TERM *behind = each + many;
     uint8_t *end = at + bytes;
-    size_t keep = 0;
-    if (bytes > many * 32) {
-        keep = 16;
-        end -= 16 * many;
-    }
-    for (const ERL_NIF_TERM *behind = each + many; each < behind; each++) {
-        end += keep;
-        at = at < end ? term(e, at, end, *each, e->limits.depth) : cut(e, at, ETW_T_ELIDED);
+    if (bytes <= many * 32)
+        return terms_with_care(e, at, end, each, behind, 0);
+    while (each < behind) {
+        ERL_NIF_TERM t = *each++;
+        uint8_t *next = short_term(e, at, t);
+        if (!next) {
+            next = long_term(e, at, end - 16 * (behind - each), t, e->limits.depth);
+            if (each < behind && next >= end - 16 * (behind - each - 1))
+                return terms_with_care(e, next, end, each, behind, 16);
+        }
+        at = next;
     }
     return at;
 }
@@ -423,23 +481,36 @@ uint8_t *encode_terms(struct encoder *e, uint8_t *at, uint32_t bytes, const ERL_
     return terms(e, at, bytes, each, many);
 }
 
-uint8_t *encode_function(struct encoder *e, uint8_t *at, ERL_NIF_TERM module, ERL_NIF_TERM name, unsigned arity)
+static uint8_t *no_function(uint8_t *at)
 {
-    return function(e, at, module, name, arity);
+    return put8(put16(at, ETW_NO_FUNCTION), 0);
 }
 
-uint8_t *encode_call(struct encoder *e, uint8_t *at, ERL_NIF_TERM module, ERL_NIF_TERM name, ERL_NIF_TERM args)
+uint8_t *encode_function(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
 {
-    ERL_NIF_TERM all[255], *next = all;
+    const ERL_NIF_TERM *mfa;
     unsigned arity;
+    if (!encode_is_function(e->env, t, &mfa) || !enif_get_uint(e->env, mfa[2], &arity))
+        return no_function(at);
+    return function(e, at, mfa[0], mfa[1], arity);
+}
+
+uint8_t *encode_call(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
+{
+    ERL_NIF_TERM all[255], *next = all, args;
+    const ERL_NIF_TERM *mfa;
+    unsigned arity;
+    if (!encode_is_function(e->env, t, &mfa))
+        return no_function(at);
+    args = mfa[2];
     while (args != imm_nil && next < all + 255 && enif_get_list_cell(e->env, args, next, &args))
         next++;
     if (next == all && args != imm_nil && enif_get_uint(e->env, args, &arity)) {
         e->flags |= ETW_F_ARITY;
-        return function(e, at, module, name, arity);
+        return function(e, at, mfa[0], mfa[1], arity);
     }
     size_t many = (size_t)(next - all);
-    at = function(e, at, module, name, (unsigned)many);
+    at = function(e, at, mfa[0], mfa[1], (unsigned)many);
     return terms(e, at, e->limits.bytes, all, many);
 }
 

@@ -41,10 +41,17 @@ uint8_t *encode_term(struct encoder *e, uint8_t *at, uint32_t bytes, ERL_NIF_TER
 /* `many` terms side by side, the first of which do not starve the last; returns behind the last byte. No item begins `bytes` behind the first. */
 uint8_t *encode_terms(struct encoder *e, uint8_t *at, uint32_t bytes, const ERL_NIF_TERM *terms, unsigned many);
 
-/* A function's name and arity; not an atom: as ETW_NO_FUNCTION. */
-uint8_t *encode_function(struct encoder *e, uint8_t *at, ERL_NIF_TERM module, ERL_NIF_TERM name, unsigned arity);
+/* Whether it is {Module, Name, _}. */
+static inline bool encode_is_function(ErlNifEnv *env, ERL_NIF_TERM t, const ERL_NIF_TERM **ret_mfa)
+{
+    int n;
+    return __builtin_expect(enif_get_tuple(env, t, &n, ret_mfa) && n == 3, 1);
+}
 
-/* A function and the list of its arguments; where there is only their number, nothing stands behind it, and ETW_F_ARITY is set. */
-uint8_t *encode_call(struct encoder *e, uint8_t *at, ERL_NIF_TERM module, ERL_NIF_TERM name, ERL_NIF_TERM args);
+/* {Module, Name, Arity}; anything else: as ETW_NO_FUNCTION. */
+uint8_t *encode_function(struct encoder *e, uint8_t *at, ERL_NIF_TERM t);
+
+/* {Module, Name, Arguments}; where there is only their number, nothing stands behind it, and ETW_F_ARITY is set. */
+uint8_t *encode_call(struct encoder *e, uint8_t *at, ERL_NIF_TERM t);
 
 #endif

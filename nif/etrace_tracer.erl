@@ -100,7 +100,8 @@
 %%     after the session is destroyed: ETW_BATCH_LAST is set when nothing is left.
 %% tally(State) -> [{{M, F, Arity} | undefined, Figures}]: what was added to each function's since the last time (struct
 %%     etw_tally and its buckets); one for each thread that called it. undefined: all that found no place.
-%% doze(State) -> armed | busy: a message ready_input will come at the next event (or without need) | drain first
+%% doze(State) -> armed | busy: a message ready_input will come at the next event (or without need) | drain first. It comes
+%%     without having dozed, too, when half of a ring waits to be drained.
 %% close(State): callbacks do nothing from here on; drain still works.
 
 enabled(_, _, _) -> erlang:nif_error(undef).

@@ -23,10 +23,10 @@ __attribute__((noinline)) struct frame frame_begin_slowly(struct ring *ring, uin
         tick = before; /* a clock that went back, if there is such a thing, stands still */
     bool fresh = ring->odd & RING_FRESH, late = tick - before > UINT32_MAX;
     uint8_t *at = ring_place(ring);
-    struct frame frame = {at, at + 8, tick, (uint32_t)(tick - before), 0};
+    struct frame frame = {at, at + 8, tick, 0};
+    put32(at + 4, fresh || late ? 0 : tick - before);
     if (fresh || late) {
         frame.flags = ETW_F_TICK;
-        frame.ticks = 0;
         frame.next = put64(frame.next, tick);
     }
     if (fresh || tracee != ring->tracee) {

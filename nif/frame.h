@@ -21,7 +21,7 @@
 struct frame {
     uint8_t *at, *next; /* its first byte; where to go on */
     uint64_t tick;
-    uint32_t ticks, flags; /* ticks: since the frame before */
+    uint32_t flags;
 };
 
 static inline uint8_t *put8(uint8_t *at, unsigned value)
@@ -59,7 +59,8 @@ static inline struct frame frame_begin(struct ring *ring, uint64_t tick, uint64_
     if (__builtin_expect(passed > UINT32_MAX || ring->odd, 0))
         return frame_begin_slowly(ring, tick, tracee);
     uint8_t *at = ring_place(ring);
-    struct frame frame = {at, at + 8, tick, (uint32_t)passed, 0};
+    struct frame frame = {at, at + 8, tick, 0};
+    put32(at + 4, passed);
     if (tracee != ring->tracee) {
         frame.next = put64(at + 8, tracee);
         frame.flags = ETW_F_TRACEE;
@@ -71,7 +72,7 @@ static inline struct frame frame_begin(struct ring *ring, uint64_t tick, uint64_
 /* Shows a whole frame to the drain. */
 static inline void frame_close(struct ring *ring, struct frame frame, const uint8_t *end, enum etw_kind kind)
 {
-    put64(frame.at, ETW_HEAD(end - frame.at, kind, frame.flags) | (uint64_t)frame.ticks << 32);
+    put32(frame.at, ETW_HEAD(end - frame.at, kind, frame.flags));
     ring_publish(ring, frame.at, end, frame.tick);
 }
 

@@ -11,7 +11,7 @@
 bool imm_known;
 ERL_NIF_TERM imm_nil;
 uint64_t imm_bytes;
-uint32_t imm_tags;
+uint32_t imm_tags, imm_kinds;
 struct imm_turn imm_pids, imm_ports;
 
 /* External term format, as far as local pids and ports need it. */
@@ -171,4 +171,5 @@ void imm_check(ErlNifEnv *env)
         && identifiers_are_known(env);
     imm_bytes = imm_known ? 128 : 0;
     imm_tags = imm_known ? 3 : 0;
+    imm_kinds = imm_known ? 15 : 0;
 }

@@ -22,6 +22,7 @@ extern HIDDEN ERL_NIF_TERM imm_nil; /* the one word of [] */
  */
 extern HIDDEN uint64_t imm_bytes; /* small integers below it have one byte: 128, or 0 */
 extern HIDDEN uint32_t imm_tags;  /* the bits of a word that tell immediates, lists and other pointers apart: 3, or 0 */
+extern HIDDEN uint32_t imm_kinds; /* those that tell small integers (IMM_SMALL) and atoms from everything but []: 15, or 0 */
 
 #define IMM_PID 0x3u
 #define IMM_PORT 0x7u

@@ -30,8 +30,10 @@ bool lanes_open(uint32_t count, uint64_t ring_bytes, uint64_t need, struct encod
         lanes.count = count;
         for (uint32_t i = 0; i < count; i++)
             lane_at(i)->slot = i;
-        for (uint32_t i = 0; i < count; i++)
+        for (uint32_t i = 0; i < count; i++) {
             ring_init(&lane_at(i)->ring, (uint8_t *)lane_at(i) + whole_pages(sizeof(struct lane)), ring_bytes, need);
+            lane_at(i)->ring.alarm = lanes.alarm;
+        }
     } else if (need * 2 > lane_at(0)->ring.size) {
         return false;
     }

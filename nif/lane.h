@@ -49,6 +49,7 @@ struct lanes {
     size_t mapped, stride;
     uint32_t count, epoch; /* epoch: changed only while no session is live */
     uint64_t need;
+    _Atomic bool *alarm; /* of the rings (ring.h); written before the first lanes_open() */
     struct encode_limits limits;
     _Atomic uint32_t claimed;  /* may be more than count */
     _Atomic uint64_t roofless; /* events of threads without a lane */

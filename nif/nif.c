@@ -328,6 +328,7 @@ static int on_load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
     imm_check(env);
     tracer_load(env);
     bell_load(env);
+    lanes.alarm = &bell.armed;
     return encode_load(env) ? 0 : 1;
 }
 

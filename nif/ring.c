@@ -11,6 +11,7 @@ void ring_init(struct ring *ring, uint8_t *bytes, uint64_t size, uint64_t need)
     ring->size = size;
     ring->odd = RING_FRESH;
     ring->need = need;
+    ring->alarmed = UINT64_MAX;
 }
 
 void ring_begin(struct ring *ring, uint64_t need, uint64_t tick)
@@ -27,8 +28,16 @@ void ring_begin(struct ring *ring, uint64_t need, uint64_t tick)
 
 int64_t ring_look_for_room(struct ring *ring)
 {
-    ring->last = atomic_load_explicit(&ring->tail, memory_order_acquire) + ring->size - ring->need - ring->size / 8;
-    return (int64_t)(ring->last - ring_own(&ring->head));
+    uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire), head = ring_own(&ring->head);
+    uint64_t full = tail + ring->size - ring->need - ring->size / 8, half = tail + ring->size / 2;
+    if (half > full)
+        half = full;
+    ring->last = head > half ? full : half;
+    if (head > half && ring->alarm && ring->alarmed != tail) {
+        ring->alarmed = tail;
+        atomic_store_explicit(ring->alarm, true, memory_order_relaxed);
+    }
+    return (int64_t)(full - head);
 }
 
 void ring_skip(struct ring *ring)

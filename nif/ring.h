@@ -31,7 +31,7 @@ struct ring {
     /* one line, all that most frames touch: the producer's, with what it shows to anybody */
     _Alignas(RING_LINE) uint8_t *bytes;
     uint64_t size;
-    uint64_t last;         /* a frame that begins behind it has perhaps no room */
+    uint64_t last;         /* for a frame that begins behind it there is perhaps no room, or the drain is late */
     uint64_t tracee;       /* of the last frame */
     _Atomic uint64_t head; /* behind the last frame */
     _Atomic uint64_t tick; /* of the last frame; stored behind head, to be read before it */
@@ -42,6 +42,8 @@ struct ring {
     _Alignas(RING_LINE) _Atomic uint64_t lost[ETW_LOSSES];
     uint64_t need;  /* no frame is longer */
     uint64_t begun; /* where head was at ring_begin(): as long as it is there nothing has been shown */
+    uint64_t alarmed;    /* where the tail was when the alarm was given */
+    _Atomic bool *alarm; /* set when half of the ring waits for the drain, once until that moves; NULL: not */
 
     _Alignas(RING_LINE) _Atomic uint64_t tail;
 };

@@ -155,10 +155,11 @@ ERL_NIF_TERM tracer_enabled_event(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
     if (!session_is_live(argv[1]) || session_excludes(argv[2]))
         return atom_discard;
     uint32_t rules = session_rules();
-    if (__builtin_expect((rules & ~(uint32_t)(RULE_EARLY | RULE_LIMIT | RULE_RETURNS | RULE_STUCK | RULE_PLAIN | RULE_OWES)) == 0, 1))
-        return atom_trace;
-    if (rules & RULE_OVER || !session_wants(rules, tag_of(argv[0])->kind))
+    if (rules & RULE_OVER || (rules & RULE_KINDS && !session_wants(rules, tag_of(argv[0])->kind)))
         return atom_discard;
+    uint32_t odd = rules & ~(uint32_t)(RULE_EARLY | RULE_LIMIT | RULE_RETURNS | RULE_STUCK | RULE_KINDS | RULE_PLAIN | RULE_OWES);
+    if (__builtin_expect(odd == 0, 1))
+        return atom_trace;
     struct lane *lane = lane_mine();
     if (!lane) {
         count_roofless();
@@ -253,33 +254,6 @@ static __attribute__((noinline)) bool count_owing(ErlNifEnv *env, const struct t
     return result != atom_false;
 }
 
-/* {M, F, _}; false: not that */
-static ALWAYS bool get_function(ErlNifEnv *env, ERL_NIF_TERM t, const ERL_NIF_TERM **ret_mfa)
-{
-    int n;
-    return enif_get_tuple(env, t, &n, ret_mfa) && n == 3;
-}
-
-static uint8_t *put_no_function(uint8_t *at)
-{
-    return put8(put16(at, ETW_NO_FUNCTION), 0);
-}
-
-static uint8_t *put_function(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
-{
-    const ERL_NIF_TERM *mfa;
-    unsigned arity;
-    if (!get_function(e->env, t, &mfa) || !enif_get_uint(e->env, mfa[2], &arity))
-        return put_no_function(at);
-    return encode_function(e, at, mfa[0], mfa[1], arity);
-}
-
-static ALWAYS uint8_t *put_call(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
-{
-    const ERL_NIF_TERM *mfa;
-    return get_function(e->env, t, &mfa) ? encode_call(e, at, mfa[0], mfa[1], mfa[2]) : put_no_function(at);
-}
-
 static uint8_t *put_terms(struct encoder *e, uint8_t *at, ERL_NIF_TERM first, ERL_NIF_TERM second)
 {
     ERL_NIF_TERM both[2] = {first, second};
@@ -305,11 +279,11 @@ static ALWAYS uint8_t *put_event(struct encoder *e, uint8_t *at, const struct ta
 {
     switch ((enum layout)tag->layout) {
     case LAYOUT_CALL:
-        return put_call(e, at, argv[3]);
+        return encode_call(e, at, argv[3]);
     case LAYOUT_RETURN:
-        return encode_term(e, put_function(e, at, argv[3]), e->limits.bytes, extra);
+        return encode_term(e, encode_function(e, at, argv[3]), e->limits.bytes, extra);
     case LAYOUT_RETURN_TO:
-        return put_function(e, at, argv[3]);
+        return encode_function(e, at, argv[3]);
     case LAYOUT_EXTRA_TERM:
         return put_message(e, at, extra, argv[3]);
     case LAYOUT_TERM_EXTRA:
@@ -384,7 +358,7 @@ static ERL_NIF_TERM tally(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struc
     struct tally_function f;
     struct tally_result result = {.bytes = bytes};
     unsigned arity;
-    if (!get_function(env, argv[3], &mfa) || !(enif_get_uint(env, mfa[2], &arity) || enif_get_list_length(env, mfa[2], &arity)))
+    if (!encode_is_function(env, argv[3], &mfa) || !(enif_get_uint(env, mfa[2], &arity) || enif_get_list_length(env, mfa[2], &arity)))
         return atom_ok;
     f = (struct tally_function){mfa[0], mfa[1], arity};
     if (tag->kind == ETW_CALL) {
@@ -419,9 +393,8 @@ static bool seq_tracee(ErlNifEnv *env, ERL_NIF_TERM info, ERL_NIF_TERM *ret_who)
     return !session_excludes(parts[2]) && !session_excludes(parts[3]);
 }
 
-static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag)
+static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag, uint32_t rules)
 {
-    uint32_t rules = session_rules();
     ERL_NIF_TERM who = argv[2], extra = imm_nil, result;
     if (!session_wants(rules, tag->kind) || (tag->layout == LAYOUT_LABEL && !seq_tracee(env, argv[3], &who)))
         return atom_ok;
@@ -464,17 +437,17 @@ static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const
         }
     }
     e->env = env;
-    e->flags = 0;
     ring_busy(&lane->ring);
-    e->tick = tick_now();
-    struct frame frame = frame_begin(&lane->ring, e->tick, tracee);
+    struct frame frame = frame_begin(&lane->ring, tick_now(), tracee);
+    e->tick = frame.tick;
+    e->flags = frame.flags;
     uint8_t *at = put_event(e, frame.next, tag, argv, extra);
     if (get_result(env, tag, rules, argv[4], &result)
         && !(__builtin_expect(rules & RULE_OWES, 0) && owes(env, &result) && result == atom_true)) {
         e->flags |= ETW_F_MS;
         at = put_result(e, at, result, (size_t)(at - frame.at));
     }
-    frame.flags |= e->flags;
+    frame.tick = e->tick, frame.flags = e->flags; /* read anew, so that no register keeps them meanwhile */
     size_t bytes = (size_t)(at - frame.at);
     if (only_counted) { /* it was to be measured */
         ring_rest(&lane->ring);
@@ -485,44 +458,49 @@ static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const
         session_spend(lane, tick_now() - e->tick);
     bell_ring();
     if (__builtin_expect(bytes > 4096, 0) && tag->in_process)
-        enif_consume_timeslice(env, bytes < 100 * 1024 ? (int)(bytes / 1024) : 100);
+        enif_consume_timeslice(e->env, bytes < 100 * 1024 ? (int)(bytes / 1024) : 100);
     return atom_ok;
 }
 
-/* Calls and messages have their own copies of all this, in which nothing is left to be decided about the tag. */
-static __attribute__((noinline)) ERL_NIF_TERM push_call(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+/*
+ * Calls and messages have their own copies of all this, in which nothing is left to be decided about the tag; and nothing
+ * about the rules for calls under those that most clients have.
+ */
+#define RULES_OF_MOST (RULE_EARLY | RULE_PLAIN)
+
+static __attribute__((noinline)) ERL_NIF_TERM push_call(ErlNifEnv *env, uint32_t rules, const ERL_NIF_TERM argv[])
 {
-    (void)argc;
-    return push(env, argv, &tags[TAG_CALL]);
+    return push(env, argv, &tags[TAG_CALL], rules);
 }
 
-static __attribute__((noinline)) ERL_NIF_TERM push_send(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+static __attribute__((noinline)) ERL_NIF_TERM push_send(ErlNifEnv *env, uint32_t rules, const ERL_NIF_TERM argv[])
 {
-    (void)argc;
-    return push(env, argv, &tags[TAG_SEND]);
+    return push(env, argv, &tags[TAG_SEND], rules);
 }
 
-static __attribute__((noinline)) ERL_NIF_TERM push_receive(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+static __attribute__((noinline)) ERL_NIF_TERM push_receive(ErlNifEnv *env, uint32_t rules, const ERL_NIF_TERM argv[])
 {
-    (void)argc;
-    return push(env, argv, &tags[TAG_RECEIVE]);
+    return push(env, argv, &tags[TAG_RECEIVE], rules);
 }
 
-static __attribute__((noinline)) ERL_NIF_TERM push_other(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+static __attribute__((noinline)) ERL_NIF_TERM push_other(ErlNifEnv *env, uint32_t rules, const ERL_NIF_TERM argv[])
 {
-    (void)argc;
-    return push(env, argv, tag_of(argv[0]));
+    return push(env, argv, tag_of(argv[0]), rules);
 }
 
 ERL_NIF_TERM tracer_trace(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
+    (void)argc;
     if (!session_is_live(argv[1]))
         return atom_ok;
-    if (argv[0] == atom_call)
-        return push_call(env, argc, argv);
+    uint32_t rules = session_rules();
     if (argv[0] == atom_send)
-        return push_send(env, argc, argv);
+        return push_send(env, rules, argv);
     if (argv[0] == atom_receive)
-        return push_receive(env, argc, argv);
-    return push_other(env, argc, argv);
+        return push_receive(env, rules, argv);
+    if (argv[0] != atom_call)
+        return push_other(env, rules, argv);
+    if ((rules & ~(uint32_t)RULE_KINDS) != RULES_OF_MOST)
+        return push_call(env, rules, argv);
+    return push(env, argv, &tags[TAG_CALL], RULES_OF_MOST | (rules & RULE_KINDS));
 }

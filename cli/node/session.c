@@ -19,7 +19,7 @@
 #define SILENT_MS (2 * LEASE_MS)
 #define STOP_MS 10000
 #define DOWN_MS 6000 /* from the owner's end to the word that everything is gone; its helpers may wait five seconds */
-#define CREDIT_FIRST (64u << 10)
+#define CREDIT_FIRST (256u << 10)
 #define PING_ID UINT32_MAX
 
 struct pending {
@@ -233,7 +233,7 @@ static bool take_batch(struct session *s, struct str m, struct err *e)
 {
     struct etw_batch head;
     struct err cause;
-    bool full, last;
+    bool full, last, ok = true;
 
     if (m.len - 1 < sizeof head || s->state == SESSION_BOOTING)
         goto bad;
@@ -246,11 +246,14 @@ static bool take_batch(struct session *s, struct str m, struct err *e)
     last = head.flags & ETW_BATCH_LAST;
     if (full)
         s->credit = MIN(2 * s->credit, ETW_MAX_BATCH);
+    /* said before the events are shown, so that the next ones come meanwhile; of the last batch once they have been */
+    if (!last && s->allowed && (full || s->unacked >= s->credit / 4))
+        ok = send_pull(s, e);
     if (s->handlers.batch)
         s->handlers.batch(s->handlers.data, m.at + 1, m.len - 1);
     if (s->state == SESSION_FAILED)
         return fail(s, &s->error, e);
-    return !(last || (s->allowed && (full || s->unacked >= s->credit / 4))) || send_pull(s, e);
+    return last ? send_pull(s, e) : ok;
 bad:
     err_set(&cause, ERR_RUN, "a batch that is none");
     return broken(s, &cause, e);

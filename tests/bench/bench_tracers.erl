@@ -121,6 +121,7 @@ drain(Nif, State, Lost) ->
     New = losses(Batch, Lost),
     Full = Status band 1 =:= 1 andalso Batch =/= none,
     receive
+        ready_input -> drain(Nif, State, New);
         stop when not Full -> lists:sum(maps:values(New))
     after if Full -> 0; true -> 2 end -> drain(Nif, State, New)
     end.

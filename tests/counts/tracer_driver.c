@@ -530,16 +530,18 @@ int main(int argc, char **argv)
     if (library->load(NULL, NULL, binary(0)) != 0)
         die("not loaded");
 
-    bool paused = strcmp(argv[2], "paused") == 0;
-    unsigned n = events_of(paused ? "call" : argv[2], events);
+    bool paused = strcmp(argv[2], "paused") == 0, whole = strcmp(argv[2], "whole") == 0;
+    unsigned n = events_of(paused ? "call" : whole ? "state" : argv[2], events);
     unsigned long many = strtoul(argv[3], NULL, 10);
-    ERL_NIF_TERM options = tuple(8, small(1 << 26), small(4), small(256), small(16), small(4096), small(0), small(0), NIL);
+    ERL_NIF_TERM bytes = small(whole ? 1 << 18 : 256), depth = small(whole ? 64 : 16), items = small(whole ? 1 << 16 : 4096);
+    ERL_NIF_TERM options = tuple(8, small(1 << 26), small(4), bytes, depth, items, small(0), small(0), NIL);
     const struct box *opened = box_of(find("open")(NULL, 1, &options), TUPLE);
     if (opened->words[0] != atom("ok"))
         die("not open");
     state = opened->words[1];
     ask("gate", atom("early"));
     ask("gate", atom("plain"));
+    ask("kinds", small((1 << 30) - 1)); /* all there are, but said one by one, as clients do */
     if (paused)
         ask("gate", atom("closed"));
     offer(many, events, n);

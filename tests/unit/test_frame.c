@@ -152,6 +152,32 @@ static void wrap(void)
     ok(ring_has_room(&ring), "emptied it has again");
 }
 
+/* The alarm is given behind half of the ring, once for each time that the drain has taken something. */
+static void alarm_at_half(void)
+{
+    static _Atomic bool alarm;
+    begin();
+    ring.alarm = &alarm;
+    uint64_t given_at = 0;
+    unsigned given = 0, without = 0;
+    for (unsigned i = 0; i < 1000 && ring_has_room(&ring); i++) {
+        if (atomic_exchange(&alarm, false)) {
+            given++;
+            given_at = ring.head;
+        }
+        push(2000, 42, 8);
+    }
+    ok(given == 1 && given_at > SIZE / 2 && given_at < SIZE / 2 + 64, "half a ring that waits gives the alarm, once");
+    for (unsigned i = 0; i < 10; i++)
+        without += !ring_has_room(&ring) && !atomic_load(&alarm);
+    is_number(without, 10, "and a full one not again");
+    ring_release(&ring, ring.head - SIZE / 4);
+    ok(ring_has_room(&ring) && !atomic_load(&alarm), "a quarter gives none");
+    while (ring.head - atomic_load(&ring.tail) < SIZE / 2 + 32 && ring_has_room(&ring))
+        push(3000, 42, 8);
+    ok(ring_has_room(&ring) && atomic_load(&alarm), "half of it again does");
+}
+
 static void cutting(void)
 {
     begin();
@@ -180,6 +206,7 @@ int main(void)
     losses();
     measured();
     wrap();
+    alarm_at_half();
     cutting();
     return tap_end();
 }
