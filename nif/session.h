@@ -42,6 +42,7 @@ enum session_rule {
     RULE_TALLY = 512,  /* calls and results are counted by function, and not sent (tally.h) */
     RULE_MEASURE = 1024, /* and the filter of what is counted asks for their size (filter.h) */
     RULE_PLAIN = 2048, /* no match specification has anything to add to a call */
+    RULE_PROGRAMS = 4096, /* some functions have a program that decides about their calls (program.h) */
 };
 
 #define EXCLUDED_MAX 16

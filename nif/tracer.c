@@ -3,6 +3,7 @@
 #include "bell.h"
 #include "imm.h"
 #include "owed.h"
+#include "program.h"
 #include "session.h"
 #include "tally.h"
 #include "tick.h"
@@ -138,7 +139,7 @@ ERL_NIF_TERM tracer_enabled_call(ErlNifEnv *env, int argc, const ERL_NIF_TERM ar
     if (!session_is_live(argv[1]) || session_excludes(argv[2]))
         return atom_discard;
     uint32_t rules = session_rules();
-    uint32_t odd = rules & ~(uint32_t)(RULE_EARLY | RULE_RETURNS | RULE_KINDS | RULE_TALLY | RULE_MEASURE | RULE_PLAIN);
+    uint32_t odd = rules & ~(uint32_t)(RULE_EARLY | RULE_RETURNS | RULE_KINDS | RULE_TALLY | RULE_MEASURE | RULE_PLAIN | RULE_PROGRAMS);
     return __builtin_expect(odd == 0, 1) ? atom_trace : enabled_by_rules(rules);
 }
 
@@ -149,7 +150,7 @@ ERL_NIF_TERM tracer_enabled_event(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
     if (!session_is_live(argv[1]) || session_excludes(argv[2]))
         return atom_discard;
     uint32_t rules = session_rules();
-    if (__builtin_expect((rules & ~(uint32_t)(RULE_EARLY | RULE_LIMIT | RULE_RETURNS | RULE_STUCK | RULE_PLAIN)) == 0, 1))
+    if (__builtin_expect((rules & ~(uint32_t)(RULE_EARLY | RULE_LIMIT | RULE_RETURNS | RULE_STUCK | RULE_PLAIN | RULE_PROGRAMS)) == 0, 1))
         return atom_trace;
     if (rules & RULE_OVER || !session_wants(rules, tag_of(argv[0])->kind))
         return atom_discard;
@@ -424,12 +425,19 @@ static __attribute__((noinline)) ERL_NIF_TERM push_other(ErlNifEnv *env, const E
     return push(env, argv, tag_of(argv[0]));
 }
 
+static __attribute__((noinline)) ERL_NIF_TERM push_call(ErlNifEnv *env, const ERL_NIF_TERM argv[])
+{
+    return push(env, argv, &tags[0]);
+}
+
 ERL_NIF_TERM tracer_trace(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     (void)argc;
     if (!session_is_live(argv[1]))
         return atom_ok;
-    if (__builtin_expect(argv[0] == atom_call, 1))
-        return push(env, argv, &tags[0]);
-    return push_other(env, argv);
+    if (__builtin_expect(argv[0] != atom_call, 0))
+        return push_other(env, argv);
+    if (session_rules() & RULE_PROGRAMS && !program_admits(env, argv[3]))
+        return atom_ok;
+    return push_call(env, argv);
 }
