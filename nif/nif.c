@@ -347,6 +347,7 @@ static int on_load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
     tick_start();
     imm_check(env);
     tracer_load(env);
+    program_load(env);
     bell_load(env);
     return encode_load(env) ? 0 : 1;
 }

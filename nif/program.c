@@ -30,6 +30,12 @@ static unsigned functions, programs;
 static struct program *newest;
 static ERL_NIF_TERM word_true, word_false;
 
+void program_load(ErlNifEnv *env)
+{
+    word_true = enif_make_atom(env, "true");
+    word_false = enif_make_atom(env, "false");
+}
+
 /* ---- from a term --------------------------------------------------------------------------------------------------- */
 
 static bool get_byte(ErlNifEnv *env, ERL_NIF_TERM t, unsigned most, uint8_t *ret)
@@ -64,6 +70,12 @@ static bool get_step(ErlNifEnv *env, ERL_NIF_TERM t, unsigned at, unsigned count
     return s->yes > at && s->no > at && s->into + finds(s) <= ETW_PROGRAM_VALUES && (s->what != ETW_STEP_IS || s->n < ETW_IS_KINDS);
 }
 
+static void drop(struct program *p)
+{
+    enif_free_env(p->env);
+    enif_free(p);
+}
+
 struct program *program_new(ErlNifEnv *env, ERL_NIF_TERM steps)
 {
     unsigned count, at = 0;
@@ -71,26 +83,18 @@ struct program *program_new(ErlNifEnv *env, ERL_NIF_TERM steps)
     if (!enif_get_list_length(env, steps, &count) || count == 0 || count > ETW_PROGRAM_STEPS || programs >= PROGRAMS_MOST)
         return NULL;
     struct program *p = enif_alloc(sizeof *p + count * sizeof *p->steps);
-    ErlNifEnv *own = p ? enif_alloc_env() : NULL;
-    if (!own) {
-        enif_free(p);
+    if (!p)
         return NULL;
-    }
+    *p = (struct program){.older = newest, .env = enif_alloc_env(), .count = count};
     for (; enif_get_list_cell(env, steps, &t, &steps); at++) {
         struct step *s = &p->steps[at];
         if (!get_step(env, t, at, count, s, &term)) {
-            enif_free_env(own);
-            enif_free(p);
+            drop(p);
             return NULL;
         }
-        s->term = enif_make_copy(own, term);
-        s->is_word = enif_is_atom(own, s->term) || s->term == imm_nil || (imm_known && imm_is_small(s->term));
+        s->term = enif_make_copy(p->env, term);
+        s->is_word = enif_is_atom(env, s->term) || s->term == imm_nil || (imm_known && imm_is_small(s->term));
     }
-    word_true = enif_make_atom(env, "true");
-    word_false = enif_make_atom(env, "false");
-    p->env = own;
-    p->count = count;
-    p->older = newest;
     newest = p;
     programs++;
     return p;
@@ -156,8 +160,7 @@ void program_unload(void)
     while (newest) {
         struct program *p = newest;
         newest = p->older;
-        enif_free_env(p->env);
-        enif_free(p);
+        drop(p);
     }
     memset(program_slots, 0, sizeof program_slots); /* the library may stay where it is, and be loaded again */
     functions = programs = 0;

@@ -2,9 +2,10 @@
  * Programs that decide about calls before anything is written: what a plain match specification would decide, for a
  * fraction of its price (etrace_wire.h has their form). A function that has one is armed with `true`.
  *
- * program_new/bind/clear/unload: the owner's calls, one at a time; program_admits(): any thread, at any time. What a
- * producer may be reading never changes and is freed by program_unload() alone, when no callback can run any more; the
- * place of a function in the table is its own for good, and only its program is exchanged.
+ * program_load/unload: load and unload; program_new/bind/clear: the calls of the owner and its worker, one at a time;
+ * program_admits(): any thread, at any time. What a producer may be reading never changes and is freed by program_unload()
+ * alone, when no callback can run any more; the place of a function in the table is its own for good, and only its program
+ * is exchanged.
  *
  * A program ends: each step leads to a later one. It reads nothing that is not there: program_bind() looks at every way through
  * it. And it is short, and compares with small terms alone, so it takes a bounded time whatever the arguments are.
@@ -31,6 +32,8 @@ struct program_slot {
 };
 
 extern HIDDEN struct program_slot program_slots[PROGRAM_SLOTS];
+
+void program_load(ErlNifEnv *env);
 
 /* From a list of steps; NULL: this is no program, or there is no room for one more. */
 struct program *program_new(ErlNifEnv *env, ERL_NIF_TERM steps);
