@@ -84,14 +84,14 @@ calls() { json_of call '"\(.f)(\(.args | join(",")))"' | tr '\n' ' '; }
 
 @test "two clients, each with its own; a module that is loaded anew" {
     trace --json 'work:one(exit)'
-    local out=$OUT err=$ERR
+    local first=$TRACER out=$OUT err=$ERR
     OUT=$OUT.2 ERR=$ERR.2
     trace --json 'work:one(error)'
     on_node 'work:one(exit), work:one(error), work:one(ok)'
     trace_end
     assert_success
     assert_equal "$(calls)" 'one(error) '
-    TRACER=${TRACERS[0]} OUT=$out ERR=$err
+    TRACER=$first OUT=$out ERR=$err
     on_node '{_, Binary, File} = code:get_object_code(work), code:purge(work), {module, work} = code:load_binary(work, File, Binary)'
     until_true 30 grep -q rearmed "$ERR"
     decided_by true one/1
