@@ -18,7 +18,7 @@
 -export([owner/1, names/1, worker/1, warden/1, system/3]).
 -export([enabled/3, enabled_call/3, enabled_send/3, enabled_receive/3, enabled_procs/3, enabled_ports/3,
     enabled_running_procs/3, enabled_running_ports/3, enabled_garbage_collection/3, trace/5]).
--export([hello/0, open/1, exclude/1, gate/2, kinds/2, ticks/0, drain/4, tally/1, doze/1, close/1]).
+-export([hello/0, open/1, exclude/1, gate/2, kinds/2, program/3, ticks/0, drain/4, tally/1, doze/1, close/1]).
 
 -define(LEASE, 10000).       % ms without a word from the client
 -define(BUSY, 20).           % ms until a refused send is tried retry
@@ -67,6 +67,7 @@
 -include("tracer_fallback.hrl").
 -include("tracer_tally.hrl").
 -include("tracer_arm.hrl").
+-include("tracer_program.hrl").
 -include("tracer_gates.hrl").
 -include("tracer_system.hrl").
 -include("tracer_names.hrl").
@@ -92,6 +93,8 @@
 %%     tally: calls and results are counted and not sent, whatever the rate; begins with nothing. Filter: which of them, a binary
 %%     (struct etw_filter_step; <<>>: all); badarg when it is none.
 %% kinds(State, Mask): bit K is set when events of kind K are wanted; others are neither made nor counted.
+%% program(State, [Step], [MFA] | all) -> [MFA]: those functions whose calls are from now on decided about by these steps
+%%     (etrace_wire.h), instead of by others; the others have none. No steps: none of them has any, which `all` is for.
 %% ticks() -> the clock of the frames
 %% drain(State, MaxBytes, OwnSections, Last) -> {Batch | none, [NewTracee], Status}: one whole batch (etrace_wire.h), or none
 %%     when there is nothing new, not even a watermark that something waits for. Status: 1 more in the rings, 2 events are
@@ -119,6 +122,7 @@ open(_) -> erlang:nif_error(undef).
 exclude(_) -> erlang:nif_error(undef).
 gate(_, _) -> erlang:nif_error(undef).
 kinds(_, _) -> erlang:nif_error(undef).
+program(_, _, _) -> erlang:nif_error(undef).
 ticks() -> erlang:nif_error(undef).
 drain(_, _, _, _) -> erlang:nif_error(undef).
 tally(_) -> erlang:nif_error(undef).

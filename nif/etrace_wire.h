@@ -242,6 +242,36 @@ static inline int etw_filter_measures(const struct etw_filter_step *steps, size_
     return 0;
 }
 
+/* ---- a program that decides about calls --------------------------------------------------------------------------- */
+
+/*
+ * Which calls of a function are shown, where a few tests of their arguments say it: it means what the probe's match
+ * specification means. The client ships it beside that as the term {Least, Most, [Step]}: for functions of that many
+ * arguments. A step is {What, Value, N, Into, Yes, No, Term}: a test of a value; the arguments are the values from 0 on, and
+ * what a test finds inside of one becomes the values from Into on. Where to go on when it holds, and when not: to a later
+ * step, counted from 0; the step behind the last one is "shown", the one behind that "not". The first is where it begins.
+ */
+enum etw_step {
+    ETW_STEP_SAME,  /* =:= Term */
+    ETW_STEP_EQUAL, /* == Term */
+    ETW_STEP_LESS,  /* < Term */
+    ETW_STEP_MOST,  /* =< Term */
+    ETW_STEP_IS,    /* N: enum etw_is */
+    ETW_STEP_TUPLE, /* of N elements */
+    ETW_STEP_CELL,  /* a list that is not empty: its head and its tail */
+    ETW_STEP_FIELD, /* a map that has the key Term: its value */
+    ETW_STEP_KINDS
+};
+enum etw_is {
+    ETW_IS_ATOM, ETW_IS_BINARY, ETW_IS_BOOLEAN, ETW_IS_FLOAT, ETW_IS_FUNCTION, ETW_IS_INTEGER, ETW_IS_LIST, ETW_IS_MAP, ETW_IS_NUMBER,
+    ETW_IS_PID, ETW_IS_PORT, ETW_IS_REFERENCE, ETW_IS_TUPLE, ETW_IS_KINDS
+};
+
+#define ETW_PROGRAM_STEPS 128
+#define ETW_PROGRAM_VALUES 64
+#define ETW_PROGRAM_ARITY 16   /* with more arguments a function has none */
+#define ETW_PROGRAM_BYTES 8192 /* encoded: as bounded are the terms that arguments are compared with */
+
 /* ---- a term ----------------------------------------------------------------------------------------------------- */
 
 /*

@@ -14,6 +14,7 @@
 #include "filter.h"
 #include "imm.h"
 #include "owed.h"
+#include "program.h"
 #include "session.h"
 #include "tally.h"
 #include "tick.h"
@@ -102,6 +103,7 @@ static ERL_NIF_TERM nif_open(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
         return error(env, "bell");
     session_begin(limit, rate, tick_per_ms());
     filter_set(NULL, 0);
+    program_clear();
     memset(&batches, 0, sizeof batches);
     opened = enif_make_uint(env, ++generation & GENERATIONS);
     atomic_store(&session.live, opened);
@@ -187,6 +189,33 @@ static ERL_NIF_TERM nif_kinds(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
         return enif_make_badarg(env);
     session_want(kinds);
     return enif_make_atom(env, "ok");
+}
+
+static ERL_NIF_TERM nif_program(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    ERL_NIF_TERM list = argv[2], mfa, taken = enif_make_list(env, 0);
+    const ERL_NIF_TERM *f;
+    unsigned arity, seen = 0;
+    int n;
+    (void)argc;
+    if (argv[0] != opened)
+        return enif_make_badarg(env);
+    if (list == enif_make_atom(env, "all")) {
+        atomic_fetch_and(&session.rules, ~(uint32_t)RULE_PROGRAMS);
+        program_clear();
+        return taken;
+    }
+    struct program *program = program_new(env, argv[1]);
+    for (; enif_get_list_cell(env, list, &mfa, &list); seen++) {
+        if (!enif_get_tuple(env, mfa, &n, &f) || n != 3 || !enif_is_atom(env, f[0]) || !enif_is_atom(env, f[1]) || !enif_get_uint(env, f[2], &arity))
+            return enif_make_badarg(env);
+        if (program_bind(program, f[0], f[1], arity) && program)
+            taken = enif_make_list_cell(env, mfa, taken);
+    }
+    if (!enif_is_empty_list(env, taken))
+        atomic_fetch_or(&session.rules, RULE_PROGRAMS);
+    enif_consume_timeslice(env, (int)(seen / 64 < 100 ? seen / 64 + 1 : 100));
+    return taken;
 }
 
 static ERL_NIF_TERM nif_ticks(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
@@ -327,6 +356,7 @@ static int on_load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
     tick_start();
     imm_check(env);
     tracer_load(env);
+    program_load(env);
     bell_load(env);
     lanes.alarm = &bell.armed;
     return encode_load(env) ? 0 : 1;
@@ -339,6 +369,7 @@ static void on_unload(ErlNifEnv *env, void *priv)
     atomic_store(&session.live, 0);
     bell_unload();
     encode_unload();
+    program_unload();
     tally_unmap();
     lanes_unmap();
 }
@@ -349,6 +380,7 @@ static ErlNifFunc functions[] = {
     {"exclude", 1, nif_exclude, 0},
     {"gate", 2, nif_gate, 0},
     {"kinds", 2, nif_kinds, 0},
+    {"program", 3, nif_program, 0},
     {"ticks", 0, nif_ticks, 0},
     {"drain", 4, nif_drain, 0},
     {"tally", 1, nif_tally, 0},

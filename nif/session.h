@@ -8,7 +8,8 @@
  *  - new ones while the gate is closed, those that find the ring full or the rate used up; each counted once;
  *  - where there is a rate, new ones of a thread that has spent a tenth of its time on events;
  *  - calls, when a process owes more returns than it should (owed.h);
- *  - events of a kind that nobody asked for, though its flag is set for another one; they are not counted either.
+ *  - events of a kind that nobody asked for, though its flag is set for another one; they are not counted either;
+ *  - before all that, calls with arguments that nobody asked for (program.h), which are not counted either.
  * A return goes with its call: it is not charged again.
  */
 #ifndef ETRACE_SESSION_H
@@ -43,6 +44,7 @@ enum session_rule {
     RULE_MEASURE = 1024, /* and the filter of what is counted asks for their size (filter.h) */
     RULE_PLAIN = 2048, /* no match specification has anything to add to a call or to what is sent */
     RULE_OWES = 4096,  /* calls that have their return traced say so: those that are owed are counted */
+    RULE_PROGRAMS = 8192, /* some functions have a program that decides about their calls (program.h) */
 };
 
 #define EXCLUDED_MAX 128

@@ -3,6 +3,7 @@
 #include "bell.h"
 #include "imm.h"
 #include "owed.h"
+#include "program.h"
 #include "session.h"
 #include "tally.h"
 #include "tick.h"
@@ -144,7 +145,7 @@ ERL_NIF_TERM tracer_enabled_call(ErlNifEnv *env, int argc, const ERL_NIF_TERM ar
     if (!session_is_live(argv[1]) || session_excludes(argv[2]))
         return atom_discard;
     uint32_t rules = session_rules();
-    uint32_t odd = rules & ~(uint32_t)(RULE_EARLY | RULE_RETURNS | RULE_KINDS | RULE_TALLY | RULE_MEASURE | RULE_PLAIN | RULE_OWES);
+    uint32_t odd = rules & ~(uint32_t)(RULE_EARLY | RULE_RETURNS | RULE_KINDS | RULE_TALLY | RULE_MEASURE | RULE_PLAIN | RULE_OWES | RULE_PROGRAMS);
     return __builtin_expect(odd == 0, 1) ? atom_trace : enabled_by_rules(rules);
 }
 
@@ -157,7 +158,7 @@ ERL_NIF_TERM tracer_enabled_event(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
     uint32_t rules = session_rules();
     if (rules & RULE_OVER || (rules & RULE_KINDS && !session_wants(rules, tag_of(argv[0])->kind)))
         return atom_discard;
-    uint32_t odd = rules & ~(uint32_t)(RULE_EARLY | RULE_LIMIT | RULE_RETURNS | RULE_STUCK | RULE_KINDS | RULE_PLAIN | RULE_OWES);
+    uint32_t odd = rules & ~(uint32_t)(RULE_EARLY | RULE_LIMIT | RULE_RETURNS | RULE_STUCK | RULE_KINDS | RULE_PLAIN | RULE_OWES | RULE_PROGRAMS);
     if (__builtin_expect(odd == 0, 1))
         return atom_trace;
     struct lane *lane = lane_mine();
@@ -500,7 +501,9 @@ ERL_NIF_TERM tracer_trace(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         return push_receive(env, rules, argv);
     if (argv[0] != atom_call)
         return push_other(env, rules, argv);
-    if ((rules & ~(uint32_t)RULE_KINDS) != RULES_OF_MOST)
-        return push_call(env, rules, argv);
-    return push(env, argv, &tags[TAG_CALL], RULES_OF_MOST | (rules & RULE_KINDS));
+    if ((rules & ~(uint32_t)RULE_KINDS) == RULES_OF_MOST)
+        return push(env, argv, &tags[TAG_CALL], RULES_OF_MOST | (rules & RULE_KINDS));
+    if (rules & RULE_PROGRAMS && !program_admits(env, argv[3]))
+        return atom_ok;
+    return push_call(env, rules, argv);
 }

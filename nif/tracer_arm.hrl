@@ -15,7 +15,8 @@
 %% which goes on meaning what it meant. The notice {armed, First} stands in the stream in front of the first event that
 %% answers the request, {armed, Last}, where that is another number, behind the last one that does not.
 %% Probe: #{id, type => call|send|recv, scope => local|global|meta, select => [Selector], atoms => [Bin],
-%%          match_spec => {any, Bin} | {arity, #{Arity => Bin}}}, Bin: an encoded match specification, or `true`
+%%          match_spec => {any, Bin} | {arity, #{Arity => Bin}}}, Bin: an encoded match specification, or `true`; and perhaps
+%%          program => Bin, encoded: the same for the NIF (tracer_program.hrl)
 %% Who: all | existing | new | {pid, Bin} | {name, Bin} | {via, Module, EncodedName, Text} | {application, Bin} | {initial, Bin}
 %%      | {port, Bin} | {driver, Bin}
 %% Mask: bit K is set when events of kind K (etrace_wire.h) are wanted; those that a flag brings besides are never made.
@@ -49,7 +50,7 @@ arm(Id, Request, S0) ->
     case tally_filter(maps:get(filter, Request, <<>>), S1) of
         ok ->
             S = announce(first, Request, case S1#s.armed of #armed{} -> S1; _ -> memory_watch(S1) end),
-            Boot = {self(), ours(S), S#s.tracer =:= fallback, S#s.options},
+            Boot = {self(), ours(S), S#s.tracer, S#s.options},
             help({arm, Id, Request}, arm, {weak(S), Request, all, Boot, S#s.armed}, S);
         wrong ->
             reply(Id, {error, bad_request}, S1)
@@ -175,15 +176,16 @@ kinds_of(Request, S) ->
 %% ---- in the worker ------------------------------------------------------------------------------------------------
 
 %% Only: all, or the modules that are to be armed again. Before: what is armed, or none.
-arm_do({Session, Request, Only, Boot = {_, _, Fallback, _}, Before}) ->
+arm_do({Session, Request, Only, Boot = {_, _, Tracer, _}, Before}) ->
     {Read, Found, Warnings} = chosen(Session, Request, Only),
     Join = case is_map_key(mark, Request) of true -> fun marked/1; false -> fun joined/1 end,
     Specs = [Ms || #{type := call, match_spec := {_, Ms}} <- Read],
     Returns = returns(Request, Specs),
-    Owing = Returns =:= some andalso not Fallback andalso lists:any(fun asks_return/1, bodies(Specs)),
-    Calls = call_patterns(Session, Found, Only, case Owing of true -> fun(Many) -> owing(Join(Many)) end; false -> Join end),
+    Owing = Returns =:= some andalso Tracer =/= fallback andalso lists:any(fun asks_return/1, bodies(Specs)),
+    Calls = call_patterns(Session, Found, Only, case Owing of true -> fun(Many) -> owing(Join(Many)) end; false -> Join end,
+        decided(Tracer, Request, Only, Read, Found)),
     Only =:= all andalso lists:foreach(fun(Kind) -> messages(Session, Kind, [P || P = #{type := K} <- Read, K =:= Kind], Join) end, [send, recv]),
-    More = case Fallback of true -> [<<"without a NIF: at most 1000 events a second">>]; false -> [] end,
+    More = case Tracer of fallback -> [<<"without a NIF: at most 1000 events a second">>]; _ -> [] end,
     Plain = not Owing andalso not is_map_key(mark, Request) andalso
         lists:all(fun(Kind) -> is_plain([Ms || #{type := K, match_spec := {_, Ms}} <- Read, K =:= Kind]) end, [call, send]),
     Watched = (watched(Request, Calls))#armed{plain = Plain, returns = Returns},
@@ -223,7 +225,7 @@ counted(Found) ->
 %% atoms cannot match, and making them would be ours for ever.
 probe(Probe = #{match_spec := Spec}) ->
     lists:foreach(fun(A) -> existing([A]) =:= [] andalso throw({no_atom, A}) end, maps:get(atoms, Probe, [])),
-    Probe#{match_spec := case Spec of
+    (program(Probe))#{match_spec := case Spec of
         {any, Bin} -> {any, spec(Bin)};
         {arity, Map} -> {arity, maps:map(fun(_, Bin) -> spec(Bin) end, Map)}
     end}.
@@ -256,16 +258,17 @@ wanted(_, all) -> true;
 wanted({{name, Name}, _, _, _}, Only) -> lists:any(fun(M) -> atom_to_binary(M) =:= Name end, Only);
 wanted(_, _) -> true.
 
-%% Sets what was found and returns it: [{MFA, Scope, Specification}].
-call_patterns(Session, Found, Only, Join) ->
+%% Sets what was found and returns it: [{MFA, Scope, Specification}]. Where it is decided by others than the specification, `true` is set.
+call_patterns(Session, Found, Only, Join, Decided) ->
     Of = fun(Scope) -> maps:map(fun(_, L) -> Join(L) end, merge([{Id, F} || {#{id := Id, scope := S}, F} <- Found, S =:= Scope])) end,
     Local0 = merge([{Id, F} || {#{id := Id, scope := local}, F} <- Found]),
     Global0 = merge([{Id, F} || {#{id := Id, scope := global}, F} <- Found]),
     %% One function cannot have both kinds of breakpoint; the local one sees every call.
     Local = maps:map(fun(_, L) -> Join(L) end, maps:merge_with(fun(_, A, B) -> A ++ B end, Local0, maps:with(maps:keys(Local0), Global0))),
-    Scopes = [{local, Local}, {global, maps:without(maps:keys(Local), Of(global))}, {meta, Of(meta)}],
-    Calls = [{MFA, Scope, Ms} || {Scope, Map} <- Scopes, {MFA, Ms} <- maps:to_list(Map)],
-    Wanted = maps:from_list([{{Scope, MFA}, Ms} || {MFA, Scope, Ms} <- Calls]),
+    Meant = [{local, Local}, {global, maps:without(maps:keys(Local), Of(global))}, {meta, Of(meta)}],
+    Calls = [{MFA, Scope, Ms} || {Scope, Map} <- Meant, {MFA, Ms} <- maps:to_list(Map)],
+    Scopes = [{Scope, maps:merge(Map, maps:map(fun(_, _) -> true end, maps:with(maps:keys(Decided), Map)))} || {Scope, Map} <- Meant],
+    Wanted = maps:from_list([{{Scope, MFA}, Ms} || {Scope, Map} <- Scopes, {MFA, Ms} <- maps:to_list(Map)]),
     Set = already(Session, Only),
     %% While they are being set nobody knows which of them are.
     armed(Session, maps:merge(Set, maps:map(fun(_, _) -> undefined end, Wanted))),
@@ -510,7 +513,7 @@ check(S0 = #s{armed = #armed{}}) ->
     S = tally_look(S0),
     Timer = erlang:start_timer(?CHECK, self(), check),
     case S#s.helper of
-        none -> help(check, check, {weak(S), S#s.armed, {self(), [], S#s.tracer =:= fallback, S#s.options}}, S#s{timer = Timer});
+        none -> help(check, check, {weak(S), S#s.armed, {self(), [], S#s.tracer, S#s.options}}, S#s{timer = Timer});
         _ -> S#s{timer = Timer}
     end;
 check(S) ->

@@ -32,13 +32,13 @@ system_start(Events, Boot) ->
         {'DOWN', Monitor, _, _, Why} -> throw({notsup, unicode:characters_to_binary(io_lib:format("system events: ~0tp", [Why]))})
     end.
 
-system(Worker, Events, {Owner, Ours, Fallback, Options}) ->
+system(Worker, Events, {Owner, Ours, Tracer, Options}) ->
     monitor(process, Owner),
     Session = trace:session_create(etrace, self(), []),
     [ok = trace:system(Session, Event, Value) || {Event, Value} <- Events],
     Worker ! {hears, self()},
     system_loop(#sys{owner = Owner, session = Session, ours = [self() | Ours],
-        now = case Fallback of true -> fun fb_now/0; false -> fun ticks/0 end,
+        now = case Tracer of fallback -> fun fb_now/0; _ -> fun ticks/0 end,
         rate = case maps:get(rate, Options, 0) of 0 -> infinity; Rate -> Rate end,
         limits = {min(maps:get(size, Options, 1024), 4096), maps:get(depth, Options, 16), maps:get(items, Options, 1024), #{}}}).
 

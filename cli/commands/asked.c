@@ -244,6 +244,9 @@ static void arm_spec(struct arming *a, const struct spec *s)
         arm_select(&a->arm, asked_pattern(&sel->module), asked_pattern(&sel->function), sel->arity_lo, sel->arity_hi);
     }
     arm_match_spec(a, s);
+    const term_t program = spec_program(s, &a->arena);
+    if (program)
+        arm_program(&a->arm, encoded(a, program));
     for (size_t i = 0; i < s->natoms; i++)
         arm_atom(&a->arm, s->atoms[i]);
 }
@@ -423,6 +426,7 @@ bool asked_arm(const struct asked *p, const struct what_opts *what, const struct
     struct arming a = {.otp = node->otp, .node = {node->name, strlen(node->name)}, .creation = node->creation};
     unsigned wanted = 0, no_args = SPEC_F_ARITY;
     uint64_t besides;
+    bool decides = false; /* the node, by arguments: then it must have them, even if none is shown */
 
     arm_init(&a.arm);
     arena_init(&a.arena);
@@ -431,13 +435,14 @@ bool asked_arm(const struct asked *p, const struct what_opts *what, const struct
         wanted |= s->flags;
         if (s->kind == SPEC_CALL)
             no_args &= s->flags;
+        decides |= spec_program(s, &a.arena) != NULL;
         if (s->kind == SPEC_EVENT)
             arm_event(&a, s);
         else
             arm_spec(&a, s);
     }
     bool ok = arm_whom(&a, what, wanted, e);
-    if ((wanted & SPEC_F_CALL) && (no_args || (how.figures && !where_steps_measure(how.filter))))
+    if ((wanted & SPEC_F_CALL) && (no_args || (how.figures && !decides && !where_steps_measure(how.filter))))
         arm_flag(&a.arm, "arity");
     if (how.figures) {
         arm_tally(&a.arm);

@@ -7,6 +7,7 @@
 
 #include "../ground/utf8.h"
 #include "compile.h"
+#include "program.h"
 
 static const char *const kinds[] = {"call", "send", "recv", "event"};
 static const char *const scopes[] = {"local", "global", "meta"};
@@ -296,6 +297,18 @@ static void text_brings(const struct spec *s, struct buf *b)
     buf_puts(b, "}\n");
 }
 
+/* The specification stays what is meant; a node that has it traced by a NIF is given this in its place. */
+static void text_program(const struct spec *s, struct buf *b)
+{
+    struct arena a;
+
+    arena_init(&a);
+    const term_t program = spec_program(s, &a);
+    if (program)
+        program_print(program, "  program      ", "               ", b);
+    arena_release(&a);
+}
+
 static void explain_text(const struct spec *s, struct buf *b)
 {
     buf_str(b, s->text);
@@ -316,6 +329,7 @@ static void explain_text(const struct spec *s, struct buf *b)
         print_match_spec(s->match_spec, b);
         buf_char(b, '\n');
     }
+    text_program(s, b);
     text_brings(s, b);
     if (s->counters) {
         label(b, "counters");
@@ -467,6 +481,17 @@ static void json_where(struct buf *b, const struct spec *s)
     buf_char(b, ']');
 }
 
+/* Whether the tracer itself decides in its place. */
+static void json_program(struct buf *b, const struct spec *s)
+{
+    struct arena a;
+
+    arena_init(&a);
+    json_key(b, "program");
+    buf_puts(b, spec_program(s, &a) ? "true" : "false");
+    arena_release(&a);
+}
+
 static void explain_json(const struct spec *s, struct buf *b)
 {
     struct buf out = {0};
@@ -506,6 +531,7 @@ static void explain_json(const struct spec *s, struct buf *b)
     }
     if (s->match_spec)
         json_match_spec(&out, "match_spec", s->match_spec);
+    json_program(&out, s);
     json_clauses(&out, s);
     json_key(&out, "message");
     buf_char(&out, '[');

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "compile.h"
+#include "program.h"
 
 bool selector_any_arity(const struct selector *s)
 {
@@ -67,6 +68,11 @@ term_t spec_match_spec_for(const struct spec *s, int arity, struct arena *a)
             ptrs_add(&clauses, a, (void *)(uintptr_t)TUPLE(a, head, clause->items[1], clause->items[2]));
     }
     return term_list(a, clauses.count, (const term_t *)(void *)clauses.items, NULL);
+}
+
+term_t spec_program(const struct spec *s, struct arena *a)
+{
+    return s->kind == SPEC_CALL && s->scope != SPEC_META ? program_of(s->match_spec, a) : NULL;
 }
 
 /* ---- atoms that the node has to know ---- */

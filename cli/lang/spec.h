@@ -240,4 +240,10 @@ bool spec_head_takes_all(term_t head);
  */
 term_t spec_match_spec_for(const struct spec *s, int arity, struct arena *a);
 
+/*
+ * What the tracer may decide by in the place of the match specification, for functions of the arities that it says (program.h);
+ * NULL: nothing.
+ */
+term_t spec_program(const struct spec *s, struct arena *a);
+
 #endif

@@ -16,6 +16,7 @@ void arm_release(struct arm *a)
     buf_release(&a->probes);
     buf_release(&a->select);
     buf_release(&a->specs);
+    buf_release(&a->program);
     buf_release(&a->atoms);
     buf_release(&a->procs);
     buf_release(&a->ports);
@@ -43,7 +44,7 @@ static void close_probe(struct arm *a)
     if (!a->open)
         return;
     assert(a->nspecs > 0);
-    etf_map(&a->probes, 6);
+    etf_map(&a->probes, a->program.len ? 7 : 6);
     etf_atomz(&a->probes, "id");
     etf_int(&a->probes, a->id);
     etf_atomz(&a->probes, "type");
@@ -58,9 +59,14 @@ static void close_probe(struct arm *a)
     if (a->per_arity)
         etf_map(&a->probes, a->nspecs);
     buf_str(&a->probes, buf_view(&a->specs));
+    if (a->program.len) {
+        etf_atomz(&a->probes, "program");
+        etf_bin(&a->probes, a->program.data, a->program.len);
+    }
     buf_clear(&a->select);
     buf_clear(&a->atoms);
     buf_clear(&a->specs);
+    buf_clear(&a->program);
     a->nselect = a->natoms = a->nspecs = 0;
     a->open = a->per_arity = false;
     a->nprobes++;
@@ -113,6 +119,12 @@ void arm_spec_arity(struct arm *a, int arity, struct str etf)
     etf_int(&a->specs, arity);
     etf_bin(&a->specs, etf.at, etf.len);
     a->nspecs++;
+}
+
+void arm_program(struct arm *a, struct str etf)
+{
+    assert(a->open && !a->program.len);
+    buf_str(&a->program, etf);
 }
 
 void arm_atom(struct arm *a, struct str name)

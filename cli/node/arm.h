@@ -43,7 +43,7 @@ struct arm_mark {
 };
 
 struct arm {
-    struct buf probes, select, specs, atoms, procs, ports, flags, port_flags, system, filter;
+    struct buf probes, select, specs, program, atoms, procs, ports, flags, port_flags, system, filter;
     size_t nprobes, nselect, nspecs, natoms, nprocs, nports, nflags, nport_flags, nsystem;
     uint64_t kinds;
     bool open, per_arity;
@@ -61,6 +61,7 @@ void arm_probe(struct arm *a, int id, enum arm_kind kind, enum arm_scope scope);
 void arm_select(struct arm *a, struct arm_pattern module, struct arm_pattern function, int arity_lo, int arity_hi);
 void arm_spec_any(struct arm *a, struct str etf);              /* a match specification or `true`, with its 131 */
 void arm_spec_arity(struct arm *a, int arity, struct str etf); /* for functions of that arity; other arities are not traced */
+void arm_program(struct arm *a, struct str etf); /* what decides as the specification does (enum etw_step), with its 131 */
 void arm_atom(struct arm *a, struct str name); /* occurs in the specification: the node must know it already */
 
 void arm_who(struct arm *a, enum arm_who who, struct str text);      /* processes; none: all */

@@ -101,6 +101,9 @@ etrace(Nif, Ring, Bytes, Armed, Loop, Gates) ->
     end, [{priority, high}, monitor]),
     State = receive {state, S} -> S; {'DOWN', Ref, process, Pid, Why} -> error(Why) end,
     Stop = case Armed of
+        {w6, Pids} ->
+            [_] = Nif:program(State, [{0, 0, 0, 0, 1, 2, none}], [bench_work:mfa(w6)]), % A1 =:= none -> shown, else hidden
+            session({Nif, State}, w1, Pids);
         {W, Pids} -> session({Nif, State}, W, Pids);
         Arm -> Arm({Nif, State})
     end,

@@ -136,6 +136,9 @@ int enif_is_empty_list(UNUSED ErlNifEnv *env, ERL_NIF_TERM t) { return t == NIL;
 int enif_is_binary(UNUSED ErlNifEnv *env, ERL_NIF_TERM t) { return box_of(t, BINARY) != NULL; }
 int enif_is_ref(UNUSED ErlNifEnv *env, ERL_NIF_TERM t) { return box_of(t, REF) != NULL; }
 int enif_is_fun(UNUSED ErlNifEnv *env, UNUSED ERL_NIF_TERM t) { return 0; }
+int enif_is_map(UNUSED ErlNifEnv *env, ERL_NIF_TERM t) { return box_of(t, MAP) != NULL; }
+int enif_is_tuple(UNUSED ErlNifEnv *env, ERL_NIF_TERM t) { return box_of(t, TUPLE) != NULL; }
+int enif_is_identical(ERL_NIF_TERM a, ERL_NIF_TERM b) { return a == b; }
 int enif_is_pid(UNUSED ErlNifEnv *env, ERL_NIF_TERM t) { return (t & 0xf) == TAG_PID; }
 int enif_is_port(UNUSED ErlNifEnv *env, ERL_NIF_TERM t) { return (t & 0xf) == TAG_PORT; }
 int enif_is_number(UNUSED ErlNifEnv *env, ERL_NIF_TERM t) { return (t & 0xf) == TAG_SMALL || box_of(t, BIG) || box_of(t, FLOAT); }
@@ -360,6 +363,9 @@ ErlNifPid *enif_self(UNUSED ErlNifEnv *env, ErlNifPid *ret)
 
 static char something;
 ErlNifEnv *enif_alloc_env(void) { return (ErlNifEnv *)(void *)&something; }
+ERL_NIF_TERM enif_make_copy(UNUSED ErlNifEnv *env, ERL_NIF_TERM t) { return t; }
+void *enif_alloc(size_t bytes) { return malloc(bytes); }
+void enif_free(void *at) { free(at); }
 void enif_free_env(UNUSED ErlNifEnv *env) {}
 int enif_compare(UNUSED ERL_NIF_TERM a, UNUSED ERL_NIF_TERM b) { return 0; }
 int enif_consume_timeslice(UNUSED ErlNifEnv *env, UNUSED int percent) { return 0; }
@@ -399,6 +405,16 @@ static ERL_NIF_TERM ask(const char *name, ERL_NIF_TERM what)
 {
     const ERL_NIF_TERM argv[] = {state, what};
     return find(name)(NULL, 2, argv);
+}
+
+/* Calls of w:f/2 are decided about by their first argument: whether that is less than 100. */
+static void decide(bool shown)
+{
+    enum { SHOWN = 1, HIDDEN = 2 };
+    ERL_NIF_TERM step = tuple(7, small(ETW_STEP_LESS), small(0), small(0), small(0), small(shown ? HIDDEN : SHOWN), small(shown ? SHOWN : HIDDEN), small(100));
+    const ERL_NIF_TERM argv[] = {state, cons(step, NIL), cons(tuple(3, atom("w"), atom("f"), small(2)), NIL)};
+    if (find("program")(NULL, 3, argv) == NIL)
+        die("no program");
 }
 
 struct event {
@@ -531,7 +547,8 @@ int main(int argc, char **argv)
         die("not loaded");
 
     bool paused = strcmp(argv[2], "paused") == 0, whole = strcmp(argv[2], "whole") == 0;
-    unsigned n = events_of(paused ? "call" : whole ? "state" : argv[2], events);
+    bool shown = strcmp(argv[2], "shown") == 0, hidden = strcmp(argv[2], "hidden") == 0;
+    unsigned n = events_of(paused || shown || hidden ? "call" : whole ? "state" : argv[2], events);
     unsigned long many = strtoul(argv[3], NULL, 10);
     ERL_NIF_TERM bytes = small(whole ? 1 << 18 : 256), depth = small(whole ? 64 : 16), items = small(whole ? 1 << 16 : 4096);
     ERL_NIF_TERM options = tuple(8, small(1 << 26), small(4), bytes, depth, items, small(0), small(0), NIL);
@@ -539,14 +556,16 @@ int main(int argc, char **argv)
     if (opened->words[0] != atom("ok"))
         die("not open");
     state = opened->words[1];
-    ask("gate", atom("early"));
+    ask("gate", atom(shown || hidden ? "late" : "early"));
     ask("gate", atom("plain"));
     ask("kinds", small((1 << 30) - 1)); /* all there are, but said one by one, as clients do */
     if (paused)
         ask("gate", atom("closed"));
+    if (shown || hidden)
+        decide(shown);
     offer(many, events, n);
     count(&seen, &lost);
-    if (seen != many || lost != (paused ? many : 0))
+    if (seen != (hidden ? 0 : many) || lost != (paused ? many : 0))
         die("the events seen and lost are others");
     return 0;
 }

@@ -3,6 +3,7 @@
  *
  *   lang_tool [--format=text|erl|json] [--otp=N] [--unsafe] [--surface=elixir] [--hrl=FILE] [--let=NAME=TERM]
  *             [--dump] [--where] [--for=ARITY] EXPR
+ *   lang_tool --lines --program      likewise, but of each expression {MatchSpecification, Program | none}
  *   lang_tool --lines [OPTIONS]      one expression a line on standard input; the answers, each with an empty line behind
  *                                    it: `ok TERMS` or `error TEXT`
  *   lang_tool --test FILE...         runs table files, prints TAP (see run)
@@ -20,7 +21,7 @@ struct setup {
     struct lang_options opt;
     struct lang_let lets[16];
     enum lang_format format;
-    bool where, dump;
+    bool where, dump, program;
     int arity;
     struct arena arena;
 };
@@ -148,6 +149,8 @@ static bool option(struct setup *u, const char *arg)
         u->where = true;
     else if (!strcmp(arg, "--dump"))
         u->dump = true;
+    else if (!strcmp(arg, "--program"))
+        u->program = true;
     else if (!strncmp(arg, "--for=", 6))
         u->arity = atoi(arg + 6);
     else if (!strncmp(arg, "--let=", 6)) {
@@ -336,8 +339,13 @@ static int lines_mode(struct setup *u)
             n--;
         if (lang_compile(&u->opt, (struct str){line, (size_t)n}, &a, &list, &e)) {
             buf_puts(&out, "ok ");
-            for (size_t i = 0; i < list.count; i++)
+            for (size_t i = 0; i < list.count && !u->program; i++)
                 lang_explain(list.items[i], LANG_ERL, &out);
+            if (u->program) {
+                const term_t program = spec_program(list.items[0], &a);
+                lang_print_term(TUPLE(&a, list.items[0]->match_spec, program ? program : term_atom(&a, "none")), &out);
+                buf_char(&out, '\n');
+            }
         } else {
             buf_printf(&out, "error %s\n", e.text);
         }

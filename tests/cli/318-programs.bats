@@ -1,0 +1,102 @@
+#!/usr/bin/env bats
+# Calls that the companion's library decides about by their arguments, in the place of a match specification: the same events, and
+# nothing of what it turns away is counted anywhere.
+
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+bats_require_minimum_version 1.5.0
+
+setup_file() { live_begin programs; }
+teardown_file() { live_end; }
+setup() { live_setup; }
+teardown() { live_teardown; }
+
+# Whether each session that traces has these functions, and no other way to decide than the library (true), or the specification.
+decided_by() { # true|false NAME/ARITY...
+    local by=$1 function
+    shift
+    for function in "$@"; do
+        on_node "[_ | _] = [S || {S, _, _} <- [proplists:get_value(session, D) || P <- processes(), {dictionary, D} <- [process_info(P, dictionary)]],
+            {_, Ms} <- [trace:info(S, {work, ${function%/*}, ${function#*/}}, match_spec)], is_list(Ms), (Ms =:= []) =:= $by]"
+    done
+}
+
+totals() { sed -n 's/^etrace: \(.*\) · session destroyed$/\1/p' "$ERR"; }
+calls() { json_of call '"\(.f)(\(.args | join(",")))"' | tr '\n' ' '; }
+
+@test "the library decides where it can, and shows what the specification would show" {
+    trace --json 'work:two({ok, [1, error | T], #{<<"k">> => V}}, _) when is_list(T), V < 3; V == "ab"' 'work:one(exit) -> drop; (X) when is_atom(X)' \
+        'work:pair(error, ...)' 'work:fac(N) when N > 1.5'
+    decided_by true two/2 one/1 pair/2 fac/1
+    on_node '[work:two(A, ok) || A <- [{ok, [1, error], #{<<"k">> => 2}}, {ok, [1, error], #{<<"k">> => 3}}, {ok, [1, error | ok], #{<<"k">> => "ab"}},
+        {ok, [1.0, error], #{<<"k">> => 2}}, {ok, [1], #{<<"k">> => 2}}, {ok, [1, error], #{}}, {ok, []}, ok]],
+        [work:one(X) || X <- [exit, error, "c", {}, ok]], work:pair(ok, 1), work:pair(error, 2), work:fac(4)'
+    trace_end
+    assert_success
+    assert_equal "$(calls)" 'two({ok,[1,error],#{<<"k">> => 2}},ok) two({ok,[1,error|ok],#{<<"k">> => "ab"}},ok) one(error) one(ok) pair(error,2) fac(4) fac(3) fac(2) '
+    assert_equal "$(totals)" '8 events · 0 dropped · 0 truncated · 0 incomplete'
+}
+
+@test "what it turns away is neither lost nor counted" {
+    # Far more than the rate lets through.
+    traced --json --rate 10 'work:one(5000)' -- '[work:one(X) || X <- lists:seq(1, 20000)]'
+    assert_success
+    assert_equal "$(calls)" 'one(5000) '
+    assert_equal "$(totals)" '1 event · 0 dropped · 0 truncated · 0 incomplete'
+    traced --json --limit 3 'work:one(X) when X > 19990' -- '[work:one(X) || X <- lists:seq(1, 20000)]'
+    assert_success
+    assert_equal "$(calls)" 'one(19991) one(19992) one(19993) '
+    # Figures: with the specification, where one of the probes wants results.
+    trace -c 'work:one(X) when X > 90' 'work:two(exit, _)'
+    decided_by true one/1 two/2
+    on_node '[work:one(X) || X <- lists:seq(1, 100)], work:two(exit, 1), work:two(1, exit), work:two(exit, 2)'
+    trace_end
+    assert_success
+    assert_equal "$(awk 'NR > 1 && !/^[*]/ { print $NF, $1 }' "$OUT" | sort)" $'work:one/1 10\nwork:two/2 2'
+}
+
+@test "each function by its own program, whatever the number of its arguments" {
+    trace --json 'work:_(exit, ...)' 'work:one(error)'
+    # two probes for one function: each event has to say whose it is
+    decided_by false one/1
+    decided_by true two/2 three/3 pair/2
+    on_node 'work:one(exit), work:one(error), work:one(ok), work:two(exit, 1), work:two(1, exit), work:three(exit, 1, 2), work:three(1, exit, 2), work:pair(exit, 1)'
+    trace_end
+    assert_success
+    assert_equal "$(calls)" 'one(exit) one(error) two(exit,1) three(exit,1,2) local(exit,1,2) pair(exit,1) '
+}
+
+@test "where the VM would see more than the specification lets it, the specification is set" {
+    trace --json 'work:two(exit, _) -> return_to'
+    decided_by false two/2
+    trace_end
+    trace --json 'work:two(exit, _)' 'work:three(_, _, _) -> enable(return_to)'
+    decided_by false two/2
+    trace_end
+    trace --json 'work:two(exit, _) -> arity'
+    decided_by false two/2
+    on_node 'work:two(exit, 1), work:two(1, exit)'
+    trace_end
+    assert_success
+    assert_equal "$(json_of call .f)" two
+}
+
+@test "two clients, each with its own; a module that is loaded anew" {
+    trace --json 'work:one(exit)'
+    local first=$TRACER out=$OUT err=$ERR
+    OUT=$OUT.2 ERR=$ERR.2
+    trace --json 'work:one(error)'
+    on_node 'work:one(exit), work:one(error), work:one(ok)'
+    trace_end
+    assert_success
+    assert_equal "$(calls)" 'one(error) '
+    TRACER=$first OUT=$out ERR=$err
+    on_node '{_, Binary, File} = code:get_object_code(work), code:purge(work), {module, work} = code:load_binary(work, File, Binary)'
+    until_true 30 grep -q rearmed "$ERR"
+    decided_by true one/1
+    on_node 'work:one(error), work:one(exit), work:one(ok)'
+    trace_end
+    assert_success
+    assert_equal "$(calls)" 'one(exit) one(exit) '
+}
