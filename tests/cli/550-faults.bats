@@ -181,6 +181,8 @@ hostile() { # EXPR
         "Hello($hello), Client ! <<\$B, 16#42575445:32/little, 56:32/little, 1:64/little, 0:64, 0:64, 0:64, 0:64, 16#ffffffff:32, 0:32>>" \
         "Hello($hello), [Client ! lists:seq(1, N) || N <- lists:seq(1, 500)]" \
         "[{nobody, node(Client)} ! N || N <- lists:seq(1, 1000)], receive after 20000 -> ok end" \
+        "Hello(#{pid => self(), node => <<\"a@b\", 27, \"[2J\">>, otp => <<\"27\", 27, \"]0;x\", 7>>, otp_release => <<\"27\">>}), receive {request, Id, _} ->
+            Client ! <<\$R, Id:32/little, (term_to_binary({ok, #{probes => [], processes => 1, ports => 0, warning => [<<\"w\", 27, \"[2J\">>]}}))/binary>> end" \
         'erlang:disconnect_node(node(Client))' \
         "Hello($hello), Client ! <<\$G, (term_to_binary({a, <<0>>, <<27, 91>>}))/binary>>"; do
         hostile "$say"
