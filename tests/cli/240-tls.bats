@@ -253,7 +253,9 @@ refused() { # STATUS TEXT ARGS...
     node_eval "$NODE" '[lists:seq(7777, 7790) || _ <- lists:seq(1, 100000)], ok'
     assert_clean --atoms 300 "$before" "$NODE" 30
     kill -CONT "$tracer"
-    run ! wait "$tracer"
+    status=0
+    wait "$tracer" || status=$?
+    assert_equal "$status" 4
     run node_log "$NODE"
     assert_output ''
 }

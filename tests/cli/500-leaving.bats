@@ -133,8 +133,9 @@ times=$((${ETRACE_ALL:+8}0 + 20))
     trace --json --rate 0 work:one/1
     kill -STOP "$TRACER" "$frozen"
     start=$(millis)
-    on_node '[Client] = nodes(hidden), P = spawn(fun() -> {nobody, Client} ! binary:copy(<<0>>, 20000000) end),
-        (fun F() -> process_info(P, status) =:= {status, suspended} orelse receive after 5 -> F() end end)(), work:flood(2)'
+    on_node '[Client] = nodes(hidden), {_, Port} = lists:keyfind(Client, 1, erlang:system_info(dist_ctrl)),
+        spawn(fun() -> {nobody, Client} ! binary:copy(<<0>>, 20000000) end),
+        (fun F() -> {_, N} = erlang:port_info(Port, queue_size), N > 1000000 orelse receive after 5 -> F() end end)(), work:flood(2)'
 
     # The other node stops although its client does not read.
     pause 1

@@ -39,7 +39,7 @@ teardown() {
 assert_plain() { # WHAT FILE...
     local what=$1
     shift
-    run python3 -c '
+    run /usr/bin/python3 -c '
 import sys, unicodedata
 for name in sys.argv[1:]:
     text = open(name, "rb").read().decode("utf-8")
@@ -103,7 +103,7 @@ counted() { timeout 30 "$ETRACE_BIN" top -n "$NODE" --for 300ms "$@" 'evil*:_' <
 # An epmd that knows nodes of such names.
 fake_epmd() {
     mkfifo "$BATS_TEST_TMPDIR/port"
-    python3 -c '
+    /usr/bin/python3 -c '
 import socket, sys
 s = socket.socket(); s.bind(("127.0.0.1", 0)); s.listen(9)
 open(sys.argv[1], "w").write("%d\n" % s.getsockname()[1])
