@@ -76,7 +76,7 @@ node_eval() {
         return 1
     fi
     printf '%s\n%s\n' "$(<"$dir/secret")" "$expr" >&"$socket"
-    IFS= read -r -t 30 -u "$socket" status 2>/dev/null || status='no answer'
+    IFS= read -r -t 120 -u "$socket" status 2>/dev/null || status='no answer'
     case $status in
         ok) cat <&"$socket" ;;
         error) cat <&"$socket" >&2 ;;
