@@ -185,7 +185,7 @@ rearmed() { [[ $(grep -c 'rearmed fresh' "$ERR") -ge $1 ]]; }
         "exit(element(2, hd(element(2, process_info(whereis(M), monitors)))), kill)" "ok")
     used=$(node_eval "$NODE" '[garbage_collect(P) || P <- processes()], erlang:memory(total)')
     live_snapshot
-    for ((i = 0; i < ${ETRACE_ALL:+5}15; i++)); do
+    for ((i = 0; i < ${ETRACE_ALL:+2}15; i++)); do
         trace 'work:one/1 -> return' 'send(_, _)'
         on_node "$companion, ${ends[i % 5]}" || true
         case $((i % 3)) in
