@@ -166,6 +166,9 @@ hostile() { # EXPR
 
 @test "a hostile node: whatever it says, one line within the time, and no memory" {
     node_start hostile
+    on_node 'work:worker(w), work:warm()'
+    "$ETRACE_BIN" -n "$NODE" -qq --limit 1 --for 100ms 'work:warm/0 -> return' >/dev/null
+    live_snapshot
     hello='#{pid => self(), node => <<"a@b">>, otp => <<"27">>, otp_release => <<"27">>}'
     for say in \
         'Client ! <<$R, 0:32>>' \
@@ -193,6 +196,7 @@ hostile() { # EXPR
         LC_ALL=C grep -q -P '[\x00-\x08\x0b-\x1f\x7f]|\xe2\x80\xae' "$ERR" && fail "escapes in $(cat -v "$ERR")"
         run ! grep -q '^forged' "$ERR"
     done
+    assert_clean "$BEFORE" "$NODE"
 }
 
 # Stands between etrace and the node and passes on what is said until they know each other; then it says what it likes

@@ -133,9 +133,11 @@ rearmed() { [[ $(grep -c 'rearmed fresh' "$ERR") -ge $1 ]]; }
     loaded=$(node_snapshot "$NODE")
     trace --json 'fresh:f/1 -> return'
     on_node 'work:ask(w, fun() -> fresh:f(before) end)'
-    on_node "Bin = persistent_term:get(fresh), Load = fun() -> code:purge(fresh), {module, fresh} = code:load_binary(fresh, \"\", Bin) end,
-        [case N rem 4 of 0 -> Load(), Load(); 1 -> code:purge(fresh), code:delete(fresh), code:purge(fresh); 2 -> Load(), catch fresh:f(N); 3 -> Load(), receive after 20 -> ok end end
-            || N <- lists:seq(1, ${ETRACE_ALL:+1}100)], Load()"
+    for ((i = 0; i < ${ETRACE_ALL:+1}1; i++)); do
+        on_node "Bin = persistent_term:get(fresh), Load = fun() -> code:purge(fresh), {module, fresh} = code:load_binary(fresh, \"\", Bin) end,
+            [case N rem 4 of 0 -> Load(), Load(); 1 -> code:purge(fresh), code:delete(fresh), code:purge(fresh); 2 -> Load(), catch fresh:f(N); 3 -> Load(), receive after 20 -> ok end end
+                || N <- lists:seq(1, 100)], Load()"
+    done
     until_true 30 eval 'rearmed 1'
     heard() { on_node 'work:ask(w, fun() -> fresh:f(behind) end)'; grep -q '"{1,behind}"' "$OUT"; }
     until_true 30 heard
@@ -183,7 +185,7 @@ rearmed() { [[ $(grep -c 'rearmed fresh' "$ERR") -ge $1 ]]; }
         "exit(element(2, hd(element(2, process_info(whereis(M), monitors)))), kill)" "ok")
     used=$(node_eval "$NODE" '[garbage_collect(P) || P <- processes()], erlang:memory(total)')
     live_snapshot
-    for ((i = 0; i < ${ETRACE_ALL:+5}15; i++)); do
+    for ((i = 0; i < ${ETRACE_ALL:+2}15; i++)); do
         trace 'work:one/1 -> return' 'send(_, _)'
         on_node "$companion, ${ends[i % 5]}" || true
         case $((i % 3)) in

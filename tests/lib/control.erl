@@ -188,8 +188,11 @@ memory() ->
     Asked = [{P, garbage_collect(P, [{async, P}])} || P <- processes(), P =/= self(), process_info(P, status) =/= {status, suspended}],
     Alive = [receive {garbage_collect, P, _} -> alive(P) after 2000 -> 0 end || {P, async} <- Asked],
     garbage_collect(),
-    Parts = erlang:memory([total, processes]),
-    proplists:get_value(total, Parts) - proplists:get_value(processes, Parts) + erlang:system_info(wordsize) * lists:sum(Alive).
+    try erlang:memory([total, processes]) of
+        [{total, Total}, {processes, Processes}] -> Total - Processes + erlang:system_info(wordsize) * lists:sum(Alive)
+    catch
+        error:notsup -> 0 % with allocators that do not count
+    end.
 
 alive(P) ->
     case process_info(P, garbage_collection_info) of

@@ -103,7 +103,8 @@ trace() {
     "$ETRACE_BIN" "${COMMAND:-trace}" -n "$NODE" "$@" </dev/null >"$OUT" 2>"$ERR" 3>&- &
     TRACER=$!
     TRACERS+=("$TRACER")
-    until_true 30 ready || fail "etrace does not begin: $(cat "$ERR")"
+    # On a busy node it waits for its own answer for two minutes.
+    until_true 130 ready || fail "etrace does not begin: $(cat "$ERR")"
 }
 
 trace_wait() {
