@@ -15,7 +15,7 @@
 %% Messages to it are binaries: $B a batch (etrace_wire.h) | $R u32 id, {ok, Term} | {error, Reason} | $G the reason.
 -module(etrace_00000000_0).
 
--export([owner/1, names/1, worker/1, system/3]).
+-export([owner/1, names/1, worker/1, warden/1, system/3]).
 -export([enabled/3, enabled_call/3, enabled_send/3, enabled_receive/3, enabled_procs/3, enabled_ports/3,
     enabled_running_procs/3, enabled_running_ports/3, enabled_garbage_collection/3, trace/5]).
 -export([hello/0, open/1, exclude/1, gate/2, kinds/2, ticks/0, drain/4, tally/1, doze/1, close/1]).
@@ -48,6 +48,9 @@
     worker, helper = none,   % the process for what may take long; {Ref, What} that it is at
     next = none,             % {Id, Request}: an arming that waits for it
     namer,                   % the process that looks up names
+    warden, memory = none,   % the process that watches the node's memory; what it watches for (tracer_memory.hrl)
+    others = [],             % the processes and ports of other etraces
+    unchecked = false,       % the last self-check failed
     tally = off,             % off | frames of figures that wait for the next batches (tracer_tally.hrl)
     told = 0,                % bits of the NIF's status that the client was told of
     guard = none,            % {What, HowMuch}: what has ended the tracing, instead of the client
@@ -80,11 +83,12 @@
 %% open({RingBytes, Rings, Bytes, Levels, Terms, Limit, Rate, [RedactedName]}) -> {ok, State}
 %%     begins a session; State, a small integer, is the tracer's state in the VM and names the session below.
 %%     RingBytes a power of two, Rings at most 256; 0 is no limit, no rate.
-%% exclude(PidOrPort): never an event of it, and none that is sent to it; 16 at most; forgotten by the next open.
-%% gate(State, open | closed | early | late | plain | answered | returns | no_returns | tally | events | Filter): closed counts
+%% exclude([PidOrPort]): never an event of these, and none that is sent to them; of no others any longer. The first 128.
+%% gate(State, open | closed | early | late | plain | answered | returns | owing | no_returns | tally | events | Filter): closed counts
 %%     calls as lost (guard). early decides before the match specification and before the VM makes the arguments: only where no
 %%     specification can reject a call. plain: no specification has a message for a call. returns: every call that is
-%%     shown has its return traced, so those that are owed can be counted.
+%%     shown has its return traced, so those that are owed can be counted. owing: calls whose return is traced say so, in the
+%%     message of their specification: etrace_owes, or {etrace_owes, Message}; nobody sees that.
 %%     tally: calls and results are counted and not sent, whatever the rate; begins with nothing. Filter: which of them, a binary
 %%     (struct etw_filter_step; <<>>: all); badarg when it is none.
 %% kinds(State, Mask): bit K is set when events of kind K are wanted; others are neither made nor counted.
@@ -141,10 +145,11 @@ start({Client, So, Hash, Nonce, Options, Janitor}) ->
         #{fallback := true} -> [{<<"asked for">>, <<>>}];
         _ -> nif_load(So, Hash, Nonce, Janitor)
     end,
-    Namer = spawn_opt(?MODULE, names, [{self(), Janitor, Client}], [{max_heap_size, heap(1)}]),
     S0 = #s{client = Client, node = Node, janitor = Janitor, heard = now_ms(), options = Options, why = Why,
-        namer = Namer, worker = worker_start(), max = ?MAX_BATCH - ?META_ROOM, min = maps:get(size, Options, 1024) * 2 + ?MIN_DRAIN},
-    S1 = session(tracer(S0)),
+        namer = names_start(Janitor, Client), worker = worker_start(), warden = warden_start(),
+        max = ?MAX_BATCH - ?META_ROOM, min = maps:get(size, Options, 1024) * 2 + ?MIN_DRAIN},
+    S1 = session(excluded(tracer(S0))),
+    S1#s.namer ! {others, true},
     Hello = info(S1),
     send(S1, <<$R, 0:32, (term_to_binary({ok, Hello#{pid => self()}}))/binary>>),
     S2 = meta(S1, hello, [Hello]),
@@ -155,13 +160,19 @@ tracer(S = #s{why = ok, options = O}) ->
     {ok, State} = open({maps:get(buffer, O, 1048576), maps:get(count, O, 64), maps:get(size, O, 1024),
         maps:get(depth, O, 16), maps:get(items, O, 1024), maps:get(limit, O, 0), maps:get(rate, O, 0),
         maps:get(redact, O, [])}),
-    lists:foreach(fun exclude/1, ours(S)),
     S#s{tracer = State};
 tracer(S = #s{options = O}) ->
     S#s{tracer = fallback, fb = fb_new(O)}.
 
 %% Processes and ports that belong to the tracing.
-ours(S) -> [self(), S#s.janitor, S#s.namer, S#s.worker] ++ [P || P <- [S#s.hears], P =/= none] ++ channel(S).
+ours(S) -> [self(), S#s.janitor, S#s.namer, S#s.worker, S#s.warden] ++ [P || P <- [S#s.hears], P =/= none] ++ channel(S).
+
+%% Whenever one of them has changed, ours or others'. That two who trace messages see each other's would never end.
+excluded(S) ->
+    Ours = ours(S),
+    put(ours, Ours), % for the others
+    S#s.tracer =:= fallback orelse exclude(Ours ++ S#s.others),
+    S.
 
 %% What carries the distribution to the client: tracing it would trace the tracing.
 channel(#s{node = Node}) ->
@@ -305,9 +316,22 @@ handle({system, Pid, Section, Tracees}, S = #s{hears = Pid}) ->
 handle({'DOWN', _, _, Pid, _}, S = #s{hears = Pid}) ->
     S1 = S#s{hears = none},
     case S#s.last of none -> meta(S1, notice, [guard, system]); _ -> flush(S1) end;
+handle({memory, Watch, Grown}, S = #s{memory = Watch, last = none}) ->
+    case S#s.armed of
+        #armed{} -> guard(memory, Grown, S);
+        _ -> finish({guard, {memory, Grown}}, S) % it only counts, or is being armed: there is nothing to be shown yet
+    end;
+handle(others, S) ->
+    S#s.namer ! {others, false},
+    S;
+handle({others, Others}, S) when Others =/= S#s.others ->
+    excluded(S#s{others = Others});
+handle({'DOWN', _, _, Warden, _}, S = #s{warden = Warden}) ->
+    memory_watch_on(excluded(S#s{warden = warden_start()}));
+handle({'DOWN', _, _, Namer, _}, S = #s{namer = Namer}) ->
+    excluded(S#s{namer = names_start(S#s.janitor, S#s.client)});
 handle({'DOWN', _, _, Worker, _}, S0 = #s{worker = Worker}) ->
-    S = S0#s{worker = worker_start(), helper = none},
-    S#s.tracer =:= fallback orelse exclude(S#s.worker),
+    S = excluded(S0#s{worker = worker_start(), helper = none}),
     arm_next(case S0#s.helper of {_, What} -> helped(What, killed, S); none -> S end);
 handle({retry, Id, Answer}, S) ->
     reply(Id, Answer, S);

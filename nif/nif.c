@@ -110,12 +110,20 @@ static ERL_NIF_TERM nif_open(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
 
 static ERL_NIF_TERM nif_exclude(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
+    uint64_t words[EXCLUDED_MAX];
+    unsigned count = 0;
+    ERL_NIF_TERM list = argv[0], who;
     ErlNifPid pid;
     ErlNifPort port;
     (void)argc;
-    if (!enif_get_local_pid(env, argv[0], &pid) && !enif_get_local_port(env, argv[0], &port))
-        return enif_make_badarg(env);
-    return session_exclude(argv[0]) ? enif_make_atom(env, "ok") : error(env, "full");
+    while (enif_get_list_cell(env, list, &who, &list)) {
+        if (!enif_get_local_pid(env, who, &pid) && !enif_get_local_port(env, who, &port))
+            return enif_make_badarg(env);
+        if (count < EXCLUDED_MAX)
+            words[count++] = who;
+    }
+    session_exclude(words, count);
+    return enif_make_atom(env, "ok");
 }
 
 static bool is_alive(void *env, uint64_t process)
@@ -147,8 +155,9 @@ static ERL_NIF_TERM nif_gate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
         {"late", RULE_EARLY, 0},
         {"plain", 0, RULE_PLAIN},
         {"answered", RULE_PLAIN, 0},
-        {"returns", RULE_STUCK, RULE_RETURNS},
-        {"no_returns", RULE_RETURNS | RULE_STUCK, 0},
+        {"returns", RULE_STUCK | RULE_OWES, RULE_RETURNS},
+        {"owing", RULE_STUCK | RULE_RETURNS, RULE_OWES},
+        {"no_returns", RULE_RETURNS | RULE_OWES | RULE_STUCK, 0},
         {"tally", RULE_RATE | RULE_LIMIT, RULE_TALLY},
         {"events", RULE_TALLY, 0},
     };

@@ -22,9 +22,7 @@ void session_begin(uint64_t limit, uint64_t rate, uint64_t ticks_per_ms)
     atomic_store(&session.window, tick_now());
     atomic_store(&session.limit_left, limit < INT64_MAX ? (int64_t)limit : INT64_MAX);
     atomic_store(&session.rules, (rate ? (uint32_t)RULE_RATE : 0) | (limit ? (uint32_t)RULE_LIMIT : 0));
-    for (unsigned i = 0; i < EXCLUDED_SLOTS; i++)
-        atomic_store(&session.excluded[i], 0);
-    session.excluded_count = 0;
+    session_exclude(NULL, 0);
 }
 
 void session_want(uint64_t kinds)
@@ -36,18 +34,18 @@ void session_want(uint64_t kinds)
         atomic_fetch_and(&session.rules, ~(uint32_t)RULE_KINDS);
 }
 
-bool session_exclude(uint64_t word)
+void session_exclude(const uint64_t *words, unsigned count)
 {
-    if (session_excludes(word))
-        return true;
-    if (session.excluded_count == EXCLUDED_MAX)
-        return false;
-    unsigned at = (unsigned)(word >> 4);
-    while (atomic_load(&session.excluded[at % EXCLUDED_SLOTS]))
-        at++;
-    atomic_store(&session.excluded[at % EXCLUDED_SLOTS], word);
-    session.excluded_count++;
-    return true;
+    struct excluded *table = &session.tables[atomic_load(&session.excluded) == &session.tables[0]];
+    for (unsigned i = 0; i < EXCLUDED_SLOTS; i++)
+        atomic_store_explicit(&table->slots[i], 0, memory_order_relaxed);
+    for (unsigned i = 0; i < count && i < EXCLUDED_MAX; i++) {
+        unsigned at = (unsigned)(words[i] >> 4);
+        while (atomic_load_explicit(&table->slots[at % EXCLUDED_SLOTS], memory_order_relaxed))
+            at++;
+        atomic_store_explicit(&table->slots[at % EXCLUDED_SLOTS], words[i], memory_order_relaxed);
+    }
+    atomic_store(&session.excluded, table);
 }
 
 bool session_rate_allows(uint64_t tick)

@@ -42,19 +42,25 @@ enum session_rule {
     RULE_TALLY = 512,  /* calls and results are counted by function, and not sent (tally.h) */
     RULE_MEASURE = 1024, /* and the filter of what is counted asks for their size (filter.h) */
     RULE_PLAIN = 2048, /* no match specification has anything to add to a call */
+    RULE_OWES = 4096,  /* calls that have their return traced say so: those that are owed are counted */
 };
 
-#define EXCLUDED_MAX 16
-#define EXCLUDED_SLOTS 64
+#define EXCLUDED_MAX 128
+#define EXCLUDED_SLOTS 256
+
+/* Words, hashed, the next free slot when taken. */
+struct excluded {
+    _Atomic uint64_t slots[EXCLUDED_SLOTS];
+};
 
 struct session {
     /* one line, read for every event, seldom written */
     _Alignas(RING_LINE) _Atomic uint64_t live; /* the word of the state, 0: none is live */
     _Atomic uint32_t rules;
     _Atomic uint64_t kinds;       /* bit K: events of kind K are wanted */
+    struct excluded *_Atomic excluded; /* the table of the two that is in force */
 
-    _Alignas(RING_LINE) _Atomic uint64_t excluded[EXCLUDED_SLOTS]; /* words, hashed, the next free slot when taken */
-    uint32_t excluded_count;
+    _Alignas(RING_LINE) struct excluded tables[2];
 
     _Alignas(RING_LINE) _Atomic int64_t limit_left;
     _Atomic uint64_t window; /* the tick at which the bucket was filled */
@@ -70,7 +76,11 @@ extern HIDDEN struct session session;
 /* Not live yet. Limit and rate (events a second): 0 is none. */
 void session_begin(uint64_t limit, uint64_t rate, uint64_t ticks_per_ms);
 
-bool session_exclude(uint64_t word);
+/*
+ * These and no others, as many as there is room for. Written beside the table in force, so that whoever is in both is in it at any
+ * time; a thread that was held up in a table since the time before last may be wrong about one event.
+ */
+void session_exclude(const uint64_t *words, unsigned count);
 
 static inline uint32_t session_rules(void)
 {
@@ -84,8 +94,9 @@ static inline bool session_is_live(uint64_t state)
 
 static inline bool session_excludes(uint64_t word)
 {
+    struct excluded *table = atomic_load_explicit(&session.excluded, memory_order_acquire);
     for (unsigned at = (unsigned)(word >> 4);; at++) {
-        uint64_t there = atomic_load_explicit(&session.excluded[at % EXCLUDED_SLOTS], memory_order_relaxed);
+        uint64_t there = atomic_load_explicit(&table->slots[at % EXCLUDED_SLOTS], memory_order_relaxed);
         if (__builtin_expect(there == 0, 1))
             return false;
         if (there == word)

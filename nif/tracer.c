@@ -65,7 +65,7 @@ static struct {
 } tag_slots[TAG_SLOTS];
 
 static ERL_NIF_TERM atom_call, atom_receive, atom_trace_status, atom_extra, atom_match_spec_result;
-static ERL_NIF_TERM atom_trace, atom_discard, atom_remove, atom_ok;
+static ERL_NIF_TERM atom_trace, atom_discard, atom_remove, atom_ok, atom_true, atom_false, atom_etrace_owes;
 static ERL_NIF_TERM classes[ETW_CLASSES];
 
 static unsigned tag_slot(ERL_NIF_TERM word)
@@ -92,6 +92,9 @@ void tracer_load(ErlNifEnv *env)
     atom_discard = enif_make_atom(env, "discard");
     atom_remove = enif_make_atom(env, "remove");
     atom_ok = enif_make_atom(env, "ok");
+    atom_true = enif_make_atom(env, "true");
+    atom_false = enif_make_atom(env, "false");
+    atom_etrace_owes = enif_make_atom(env, "etrace_owes");
     classes[ETW_CLASS_ERROR] = enif_make_atom(env, "error");
     classes[ETW_CLASS_EXIT] = enif_make_atom(env, "exit");
     classes[ETW_CLASS_THROW] = enif_make_atom(env, "throw");
@@ -138,7 +141,7 @@ ERL_NIF_TERM tracer_enabled_call(ErlNifEnv *env, int argc, const ERL_NIF_TERM ar
     if (!session_is_live(argv[1]) || session_excludes(argv[2]))
         return atom_discard;
     uint32_t rules = session_rules();
-    uint32_t odd = rules & ~(uint32_t)(RULE_EARLY | RULE_RETURNS | RULE_KINDS | RULE_TALLY | RULE_MEASURE | RULE_PLAIN);
+    uint32_t odd = rules & ~(uint32_t)(RULE_EARLY | RULE_RETURNS | RULE_KINDS | RULE_TALLY | RULE_MEASURE | RULE_PLAIN | RULE_OWES);
     return __builtin_expect(odd == 0, 1) ? atom_trace : enabled_by_rules(rules);
 }
 
@@ -149,7 +152,7 @@ ERL_NIF_TERM tracer_enabled_event(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
     if (!session_is_live(argv[1]) || session_excludes(argv[2]))
         return atom_discard;
     uint32_t rules = session_rules();
-    if (__builtin_expect((rules & ~(uint32_t)(RULE_EARLY | RULE_LIMIT | RULE_RETURNS | RULE_STUCK | RULE_PLAIN)) == 0, 1))
+    if (__builtin_expect((rules & ~(uint32_t)(RULE_EARLY | RULE_LIMIT | RULE_RETURNS | RULE_STUCK | RULE_PLAIN | RULE_OWES)) == 0, 1))
         return atom_trace;
     if (rules & RULE_OVER || !session_wants(rules, tag_of(argv[0])->kind))
         return atom_discard;
@@ -213,6 +216,38 @@ static ALWAYS void count_owed(const struct tag *tag, ERL_NIF_TERM process)
         owed_less(process);
     else if (tag->kind == ETW_CALL && !owed_more(process))
         session_is_stuck();
+}
+
+/*
+ * Where calls say that they owe a result, in what their specification has to add: takes that off. *result is then what there would
+ * be without it, `true` for nothing.
+ */
+static bool owes(ErlNifEnv *env, ERL_NIF_TERM *result)
+{
+    const ERL_NIF_TERM *parts;
+    int n;
+    if (*result == atom_etrace_owes) {
+        *result = atom_true;
+        return true;
+    }
+    if (!enif_get_tuple(env, *result, &n, &parts) || n != 2 || parts[0] != atom_etrace_owes)
+        return false;
+    *result = parts[1];
+    return true;
+}
+
+/* The same of what only some calls owe. false: the specification's last word is that it be not shown. */
+static __attribute__((noinline)) bool count_owing(ErlNifEnv *env, const struct tag *tag, const ERL_NIF_TERM argv[])
+{
+    ERL_NIF_TERM result;
+    if (tag->kind != ETW_CALL) {
+        count_owed(tag, argv[2]);
+        return true;
+    }
+    if (!enif_get_map_value(env, argv[4], atom_match_spec_result, &result) || !owes(env, &result))
+        return true;
+    count_owed(tag, argv[2]);
+    return result != atom_false;
 }
 
 /* {M, F, _}; false: not that */
@@ -365,6 +400,8 @@ static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const
         return atom_ok;
     if (rules & RULE_RETURNS)
         count_owed(tag, who);
+    else if (__builtin_expect(rules & RULE_OWES, 0) && !count_owing(env, tag, argv))
+        return atom_ok;
     struct lane *lane = lane_mine();
     if (__builtin_expect(!lane, 0)) {
         if (!(rules & RULE_OVER))
@@ -399,7 +436,8 @@ static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const
     struct frame frame = frame_begin(&lane->ring, e->tick, tracee);
     uint8_t *at = put_event(e, frame.next, tag, argv, extra);
     if (has_match_spec(tag, rules) && enif_get_map_size(env, argv[4], &options) && options > has_extra(tag)
-        && enif_get_map_value(env, argv[4], atom_match_spec_result, &result)) {
+        && enif_get_map_value(env, argv[4], atom_match_spec_result, &result)
+        && !(__builtin_expect(rules & RULE_OWES, 0) && owes(env, &result) && result == atom_true)) {
         e->flags |= ETW_F_MS;
         at = put_result(e, at, result, (size_t)(at - frame.at));
     }

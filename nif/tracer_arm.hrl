@@ -30,9 +30,10 @@
     loaded = [],    % the node's modules when they were last looked at
     early,          % no specification can reject a call
     plain,          % none has a message for one
-    returns,        % whose calls have their return traced: all | none | some
+    returns,        % whose calls have their return traced: all | none | some | no_calls
     whom = {[], []}, % processes and ports
     system = none,  % the process that hears system events
+    unarmed = #{},  % #{Module => md5}: that could not be armed again, which was said
     turn = []       % modules that the next check looks at more closely
 }).
 
@@ -46,7 +47,7 @@ arm(Id, Request, S0) ->
     S1 = leave(Request, S0),
     case tally_filter(maps:get(filter, Request, <<>>), S1) of
         ok ->
-            S = announce(first, Request, S1),
+            S = announce(first, Request, case S1#s.armed of #armed{} -> S1; _ -> memory_watch(S1) end),
             Boot = {self(), ours(S), S#s.tracer =:= fallback, S#s.options},
             help({arm, Id, Request}, arm, {weak(S), Request, all, Boot, S#s.armed}, S);
         wrong ->
@@ -66,7 +67,7 @@ announce(_, _, S) -> S.
 %% A fresh session is the surest way to clear everything: patterns of every scope, flags, counters, breakpoints.
 disarm(S = #s{armed = none, helper = none}) -> S;
 disarm(S = #s{last = Last}) when Last =/= none -> S;
-disarm(S) -> session((destroy(S))#s{helper = none, timer = none}).
+disarm(S) -> session((destroy(S))#s{helper = none, timer = none, memory = none, unchecked = false}).
 
 %% Before the client has everything disarmed: what the worker is at, and what waits for it, comes to nothing, and is answered so.
 given_up(S = #s{last = Last}) when Last =/= none -> S;
@@ -129,10 +130,14 @@ helped({answer, Id}, killed, S) ->
     reply(Id, {error, max_heap_size}, S);
 helped({answer, Id}, Answer, S) ->
     reply(Id, Answer, S);
-helped(check, {memory, Grown}, S = #s{armed = #armed{}}) ->
-    guard(memory, Grown, S);
 helped(check, {ok, Armed, Notices}, S = #s{armed = #armed{}}) ->
-    lists:foldl(fun({Tag, M}, Acc) -> meta(Acc, notice, [Tag, M]) end, S#s{armed = Armed}, Notices);
+    lists:foldl(fun({Tag, M}, Acc) -> meta(Acc, notice, [Tag, M]) end, S#s{armed = Armed, unchecked = false}, Notices);
+helped(check, Failed, S = #s{armed = #armed{}, unchecked = false}) -> % it is tried again each second, and said once
+    meta(S#s{unchecked = true}, notice, [unchecked, case Failed of
+        {error, {crash, {Reason, _}}} -> short(Reason);
+        {error, Reason} -> short(Reason);
+        killed -> killed
+    end]);
 helped({ask, Id, What}, Result, S) ->
     asked(Id, What, Result, S);
 helped(_, _, S) ->
@@ -143,7 +148,7 @@ nif_gates(_, #s{tracer = fallback}) -> ok;
 nif_gates(#armed{early = Early, plain = Plain, returns = Returns}, #s{tracer = State}) ->
     gate(State, case Early of true -> early; false -> late end),
     gate(State, case Plain of true -> plain; false -> answered end),
-    gate(State, case Returns of all -> returns; _ -> no_returns end).
+    gate(State, case Returns of all -> returns; some -> owing; _ -> no_returns end).
 
 %% An arming that nobody waits for any more may have begun to hear system events.
 unheard({ok, #armed{system = Pid}, _}, #s{hears = Hears}) when is_pid(Pid), Pid =/= Hears -> exit(Pid, kill);
@@ -157,8 +162,7 @@ hears(#armed{system = Pid}, S = #s{hears = Pid}) -> S;
 hears(#armed{system = none}, S) -> S;
 hears(#armed{system = Pid}, S) ->
     monitor(process, Pid),
-    S#s.tracer =:= fallback orelse exclude(Pid),
-    S#s{hears = Pid}.
+    excluded(S#s{hears = Pid}).
 
 kinds_of(Request, S) ->
     Kinds = maps:get(kinds, Request, -1) band ((1 bsl 64) - 1),
@@ -170,17 +174,19 @@ kinds_of(Request, S) ->
 %% ---- in the worker ------------------------------------------------------------------------------------------------
 
 %% Only: all, or the modules that are to be armed again. Before: what is armed, or none.
-arm_do({Session, Request, Only, Boot = {_, _, Fallback, Options}, Before}) ->
+arm_do({Session, Request, Only, Boot = {_, _, Fallback, _}, Before}) ->
     {Read, Found, Warnings} = chosen(Session, Request, Only),
     Join = case is_map_key(mark, Request) of true -> fun marked/1; false -> fun joined/1 end,
-    Calls = call_patterns(Session, Found, Only, Join),
+    Specs = [Ms || #{type := call, match_spec := {_, Ms}} <- Read],
+    Returns = returns(Request, Specs),
+    Owing = Returns =:= some andalso not Fallback andalso lists:any(fun asks_return/1, bodies(Specs)),
+    Calls = call_patterns(Session, Found, Only, case Owing of true -> fun(Many) -> owing(Join(Many)) end; false -> Join end),
     Only =:= all andalso lists:foreach(fun(Kind) -> messages(Session, Kind, [P || P = #{type := K} <- Read, K =:= Kind], Join) end, [send, recv]),
     More = case Fallback of true -> [<<"without a NIF: at most 1000 events a second">>]; false -> [] end,
-    Plain = not is_map_key(mark, Request) andalso is_plain([Ms || #{type := call, match_spec := {_, Ms}} <- Read]),
-    Watched = (watched(Request, Calls))#armed{plain = Plain},
+    Plain = not Owing andalso not is_map_key(mark, Request) andalso is_plain(Specs),
+    Watched = (watched(Request, Calls))#armed{plain = Plain, returns = Returns},
     Armed = case Only of
         all ->
-            Before =:= none andalso memory_begin(Options), % else the tracing goes on, and so does what it costs
             Watched#armed{whom = whom_of(Request), system = system_of(Request, Boot, Before)};
         _ -> Watched
     end,
@@ -308,6 +314,24 @@ mark(_, {message, false}) -> {message, false};
 mark(Id, {message, Term}) -> {message, {{etrace_probe, Id, Term}}};
 mark(_, Action) -> Action.
 
+%% Where the return of some calls is traced and that of others is not: the NIF is told which, to count those that are owed. It
+%% makes what is shown of the call as if this were not there.
+owing(true) -> true;
+owing(Ms) -> [owing_clause(Clause) || Clause <- Ms].
+
+owing_clause(Clause = {Head, Guards, Body}) ->
+    case asks_return(Body) of
+        false -> Clause;
+        true -> {Head, Guards, case lists:keymember(message, 1, Body) of
+            false -> Body ++ [{message, etrace_owes}];
+            true -> [case Action of
+                {message, false} -> Action;
+                {message, Term} -> {message, {{etrace_owes, Term}}};
+                _ -> Action
+            end || Action <- Body]
+        end}
+    end.
+
 %% Each call costs the VM a round through all schedulers, so few calls: a default for every module together, then for
 %% a module, then single functions, whichever sum is least.
 %% Already: what is set there; what stays as it is is not touched, not even for a moment. Fresh: no event comes yet; else a
@@ -409,10 +433,11 @@ watched(Request, Calls) ->
     end, #{}, Calls),
     Specs = lists:usort([Ms || {_, _, Ms} <- Calls]),
     Builtins = [Call || Call = {{M, F, A}, _, _} <- Calls, erlang:is_builtin(M, F, A)],
-    Heard = not lists:member(silent, maps:get(flags, Request)), % a process may be mute from the beginning
     #armed{request = Request, worker = self(), modules = Modules, loaded = lists:usort(erlang:loaded()), builtins = lists:sublist(Builtins, 50),
-        early = Heard andalso lists:all(fun accepts/1, Specs),
-        returns = case Heard of true -> returns(Specs); false -> some end}.
+        early = not mute(Request) andalso lists:all(fun accepts/1, Specs)}.
+
+%% A process may be so from the beginning.
+mute(#{flags := Flags}) -> lists:member(silent, Flags).
 
 %% Now and whatever module comes later: where several probes meet, each marks what answers it with a message.
 is_plain([_, _ | _]) -> false;
@@ -423,16 +448,24 @@ accepts(Clauses) ->
     lists:any(fun({Head, Guards, _}) -> Guards =:= [] andalso takes_all(Head, []) end, Clauses)
         andalso not uses([message, silent], [Body || {_, _, Body} <- Clauses, muted(Body)]).
 
-%% Of all clauses, but those that show nothing for sure.
-returns(Specs) ->
-    case lists:usort([uses_alone([exception_trace, return_trace], Body) || Ms <- Specs, {_, _, Body} <- clauses(Ms)]) of
-        [true] -> case [B || Ms <- Specs, {_, _, B} <- clauses(Ms), muted(B)] of [] -> all; _ -> some end;
-        [false] -> none;
+%% Of all clauses; and where some of them, or some processes, show nothing, nobody knows.
+returns(Request, Specs) ->
+    Bodies = bodies(Specs),
+    case lists:usort([asks_return(Body) || Body <- Bodies]) of
+        [] -> no_calls;
+        [Same] -> case mute(Request) orelse (Same andalso lists:any(fun muted/1, Bodies)) of
+            true -> some;
+            false when Same -> all;
+            false -> none
+        end;
         _ -> some
     end.
 
-uses_alone(Actions, Body) ->
-    lists:any(fun({A}) -> lists:member(A, Actions); (_) -> false end, Body).
+bodies(Specs) ->
+    [Body || Given <- Specs, Ms <- case Given of #{} -> maps:values(Given); _ -> [Given] end, {_, _, Body} <- clauses(Ms)].
+
+asks_return(Body) ->
+    lists:any(fun({A}) -> lists:member(A, [exception_trace, return_trace]); (_) -> false end, Body).
 
 %% Variables, each once.
 takes_all('_', _) -> true;
@@ -452,6 +485,7 @@ md5(M) -> try erlang:get_module_info(M, md5) catch error:_ -> gone end.
 
 check(S0 = #s{armed = #armed{}}) ->
     there(S0),
+    S0#s.namer ! {others, false},
     S = tally_look(S0),
     Timer = erlang:start_timer(?CHECK, self(), check),
     case S#s.helper of
@@ -465,13 +499,7 @@ check(S) ->
 there(S) ->
     lists:member(weak(S), trace:session_info(all)) orelse finish(destroyed, S).
 
-check_do(Argument = {_, _, {_, _, _, Options}}) ->
-    case memory_grown(Options) of
-        none -> check_tracing(Argument);
-        Grown -> {memory, Grown}
-    end.
-
-check_tracing({Session, Armed = #armed{request = Request0, modules = Modules}, Boot}) ->
+check_do({Session, Armed = #armed{request = Request0, modules = Modules}, Boot}) ->
     Meets = gc_meets(Session, Request0),
     Request = gc_left(Session, Request0, Meets),
     Loaded = lists:usort(erlang:loaded()),
@@ -480,13 +508,15 @@ check_tracing({Session, Armed = #armed{request = Request0, modules = Modules}, B
     Changed = [M || {M, Seen} <- maps:to_list(Modules), md5(M) =/= gone, changed(Session, M, Seen, is_map_key(M, Close))],
     blind(Session, Armed, gates()),
     Known = maps:merge(Modules, maps:from_list([{M, setelement(1, maps:get(M, Modules), gone)} || M <- Gone])),
-    Again = again(Session, Request, Changed ++ ordsets:subtract(Loaded, Armed#armed.loaded), Boot),
+    {Again, Failed} = again(Session, Request, Changed ++ ordsets:subtract(Loaded, Armed#armed.loaded), Boot),
     %% What came back without any function that was asked for is not looked for again.
     Other = maps:map(fun(M, {_, FA, Scope}) -> {md5(M), FA, Scope} end, maps:without(maps:keys(Again), maps:with(Changed, Known))),
+    Unarmed = maps:from_list([{M, md5(M)} || M <- Failed]),
     New = Armed#armed{loaded = Loaded, turn = Later, request = Request,
-        modules = maps:merge(maps:merge(Known, Other), Again)},
+        modules = maps:merge(maps:merge(Known, Other), Again), unarmed = maps:merge(maps:without(maps:keys(Again), Armed#armed.unarmed), Unarmed)},
     {ok, New, [{guard, garbage_collection} || Meets] ++ [{gone, M} || M <- Gone] ++
-        [{rearmed, M} || M <- lists:usort(Changed ++ maps:keys(Again))]}.
+        [{rearmed, M} || M <- lists:usort(Changed ++ maps:keys(Again)), not lists:member(M, Failed)] ++
+        [{unarmed, M} || {M, Md5} <- maps:to_list(Unarmed), maps:get(M, Armed#armed.unarmed, none) =/= Md5]}.
 
 %% A few hundred modules are looked at closely each time, in turn; every one's checksum always.
 turn(#armed{turn = [], modules = Modules}) -> turn(maps:keys(Modules));
@@ -499,10 +529,18 @@ turn(Turn) ->
 changed(Session, M, {Md5, FA, Scope}, Close) ->
     md5(M) =/= Md5 orelse (Close andalso not traced(Session, M, FA, Scope)).
 
-again(_, _, [], _) -> #{};
+%% {Their #armed.modules, those that could not be armed}: one of them does not keep the others from it.
+again(_, _, [], _) -> {#{}, []};
 again(Session, Request, Mods, Boot) ->
-    {ok, #armed{modules = Modules}, _} = arm_do({Session, Request#{allow_empty => true}, Mods, Boot, none}),
-    Modules.
+    try arm_do({Session, Request#{allow_empty => true}, Mods, Boot, none}) of
+        {ok, #armed{modules = Modules}, _} -> {Modules, []}
+    catch
+        _:_ when tl(Mods) =/= [] ->
+            {Armed, Failed} = lists:unzip([again(Session, Request, [M], Boot) || M <- Mods]),
+            {lists:foldl(fun maps:merge/2, #{}, Armed), lists:append(Failed)};
+        _:_ ->
+            {#{}, Mods}
+    end.
 
 traced(Session, M, {F, A}, meta) ->
     trace:info(Session, {M, F, A}, meta) =/= {meta, false};

@@ -48,7 +48,7 @@ answered(Id, Answer, S) -> reply(Id, Answer, S).
 
 %% A fresh session in the same place.
 recount(S = #s{armed = {count, Counters, Request}}) ->
-    S1 = disarm(S),
+    S1 = (disarm(S))#s{memory = S#s.memory},
     What = {count, Counters, {arm, Request}},
     help({ask, none, What}, ask, {weak(S1), {count_on, Counters, {arm, Request}}}, S1).
 

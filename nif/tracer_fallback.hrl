@@ -41,12 +41,18 @@ fb_event({seq_trace, Label, Info}, S) ->
     Who = case Info of {'receive', _, _, To, _} -> To; {_, _, From, _, _} -> From; _ -> none end,
     fb_event({trace_ts, Who, seq_trace, Label, Info, erlang:monotonic_time()}, S);
 fb_event(Event, S = #s{fb = Fb}) when element(1, Event) =:= trace_ts, tuple_size(Event) >= 5 ->
-    case fb_wants(fb_kind(element(3, Event)), Fb) of
+    case not fb_others(Event, S#s.others) andalso fb_wants(fb_kind(element(3, Event)), Fb) of
         true -> fb_wanted(Event, Fb#fb.seen + 1, S);
         false -> S
     end;
 fb_event(_, S) ->
     S.
+
+%% Of another etrace, or sent to one.
+fb_others(_, []) -> false;
+fb_others(Event, Others) ->
+    lists:member(element(2, Event), Others) orelse
+        (lists:member(element(3, Event), [send, send_to_non_existing_process]) andalso lists:member(element(5, Event), Others)).
 
 fb_wants(none, _) -> true;
 fb_wants(Kind, #fb{kinds = Kinds}) -> Kinds band (1 bsl Kind) =/= 0.

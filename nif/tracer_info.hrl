@@ -23,7 +23,7 @@
 ask(Id, _, S = #s{last = Last}) when Last =/= none ->
     reply(Id, {error, stopping}, S);
 ask(Id, What = {count, _, _}, S0 = #s{helper = none}) ->
-    S = disarm(S0),
+    S = memory_watch(disarm(S0)),
     help({ask, Id, What}, ask, {weak(S), What}, S);
 ask(Id, {read, _, _, _, _}, S = #s{armed = Armed, helper = none}) when not is_tuple(Armed); element(1, Armed) =/= count ->
     reply(Id, {error, not_counting}, S);
@@ -102,9 +102,11 @@ whose([T | Rest], Until, I, Acc) ->
 %% Every etrace on this node: #{Session => {its client's node, for how many seconds}}
 clients() ->
     maps:from_list([{Session, {atom_to_binary(Node), os:system_time(second) - Since}} ||
-        N <- registered(), companion(N), Janitor <- [whereis(N)], is_pid(Janitor),
-        {monitors, L} <- [process_info(Janitor, monitors)], {process, Owner} <- L, is_pid(Owner),
-        {_, {Session, Node, Since}} <- [process_info(Owner, {dictionary, session})]]).
+        Owner <- owners(), {_, {Session, Node, Since}} <- [process_info(Owner, {dictionary, session})]]).
+
+owners() ->
+    [Owner || N <- registered(), companion(N), Janitor <- [whereis(N)], is_pid(Janitor),
+        {monitors, L} <- [process_info(Janitor, monitors)], {process, Owner} <- L, is_pid(Owner)].
 
 %% What it traces that is no process, port or function.
 events(S) ->

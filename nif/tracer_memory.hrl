@@ -1,33 +1,62 @@
 %% The node's memory while it is traced. The rings are of a fixed size, but tracing holds up who is traced, so messages may pile
 %% up before him, and results that are asked for lie on his stack until he returns. Where the node has grown by more than it may
-%% since it was armed, the tracing is ended. Runs in the worker, when it arms and with each self-check.
+%% since it was armed, the tracing or the counting is ended.
+%%
+%% A process of its own looks, each second: the worker may be at something for long (a registry that is asked who a name is may
+%% take any time), and the owner waits for no file.
 %%
 %% How much is an option: a number of bytes, `infinity`, or by default a quarter of what the node had, half a gigabyte at least,
 %% and at most half of what its host, its container and its own limits have left.
 
 -define(MEMORY_LEAST, 536870912).
 -define(MEMORY_TIGHT, 33554432). % where next to nothing is left
+-define(MEMORY_LOOK, 1000).      % ms
 
-memory_begin(Options) ->
+%% ---- in the owner -------------------------------------------------------------------------------------------------
+
+warden_start() ->
+    {Warden, _} = spawn_opt(?MODULE, warden, [self()], [monitor, {priority, high}, {max_heap_size, heap(1)}]),
+    Warden.
+
+%% From now on, until it is disarmed. What comes of an earlier watch names another one.
+memory_watch(S) -> memory_watch_on(S#s{memory = make_ref()}).
+
+%% Who watched was killed: the growth until now is forgotten.
+memory_watch_on(S = #s{memory = none}) -> S;
+memory_watch_on(S = #s{options = #{memory := infinity}}) -> S;
+memory_watch_on(S = #s{memory = Watch, warden = Warden}) -> Warden ! {watch, Watch, S#s.options}, S.
+
+%% ---- in the warden ------------------------------------------------------------------------------------------------
+
+warden(Owner) ->
+    monitor(process, Owner),
+    warden_loop(Owner, none).
+
+warden_loop(Owner, Watched) ->
+    receive
+        {watch, Watch, Options} ->
+            warden_loop(Owner, {Watch, memory_most(Options)});
+        {'DOWN', _, _, Owner, _} ->
+            ok;
+        _ ->
+            warden_loop(Owner, Watched)
+    after case Watched of none -> infinity; _ -> ?MEMORY_LOOK end ->
+        warden_loop(Owner, warden_look(Owner, Watched))
+    end.
+
+warden_look(Owner, Watched = {Watch, {Began, Most}}) ->
+    case memory_used() - Began of
+        Grown when Grown > Most -> Owner ! {memory, Watch, Grown}, none;
+        _ -> Watched
+    end.
+
+%% {What it has, by how much it may grow}
+memory_most(Options) ->
     Used = memory_used(),
-    put(memory, {Used, case Options of
+    {Used, case Options of
         #{memory := Most} -> Most;
         _ -> min(max(?MEMORY_LEAST, Used div 4), max(?MEMORY_TIGHT, memory_left(Used) div 2))
-    end}).
-
-%% By how much the node has grown, where that is too much.
-memory_grown(Options) ->
-    case get(memory) of
-        {_, infinity} -> none;
-        {Began, Most} ->
-            case memory_used() - Began of
-                Grown when Grown > Most -> Grown;
-                _ -> none
-            end;
-        undefined -> % the worker that began was killed since
-            memory_begin(Options),
-            none
-    end.
+    end}.
 
 %% What the operating system has given it, not counting files: erlang:memory/1 would wait for every scheduler, and its words for
 %% the allocators are atoms that a node may never have needed.

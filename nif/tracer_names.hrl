@@ -1,6 +1,7 @@
 %% What processes are called: registered name, else label, else the function they began with. Asking a process may have to
 %% wait for it, so a process of its own asks, and the owner waits a few milliseconds at most for a batch's names.
-%% It is also the last to leave, when owner and janitor were killed together.
+%% It also asks the other etraces which processes are theirs; and it is the last to leave, when owner and janitor were killed
+%% together.
 
 -define(NAMES_WAIT, 5).    % ms
 -define(NAMES_MOST, 256).  % for one batch
@@ -13,6 +14,10 @@ names_of(New, S = #s{namer = Namer}) ->
     after ?NAMES_WAIT -> []
     end.
 
+names_start(Janitor, Client) ->
+    {Namer, _} = spawn_opt(?MODULE, names, [{self(), Janitor, Client}], [monitor, {max_heap_size, heap(1)}]),
+    Namer.
+
 names(Three = {Owner, Janitor, _}) ->
     monitor(process, Owner),
     monitor(process, Janitor),
@@ -22,6 +27,12 @@ names_loop(Three = {Owner, Janitor, Client}) ->
     receive
         {names, Ref, New, Tick} ->
             Owner ! {names, Ref, name_frames(New, Tick, ?META_MOST)},
+            names_loop(Three);
+        {others, First} ->
+            Others = [P || P <- owners(), P =/= Owner],
+            First andalso [P ! others || P <- Others], % we are new to them, too
+            Owner ! {others, lists:usort([P || Other <- Others, {_, Theirs} <- [process_info(Other, {dictionary, ours})],
+                is_list(Theirs), P <- Theirs, is_pid(P) orelse is_port(P), node(P) =:= node()])},
             names_loop(Three);
         {'DOWN', _, _, Owner, _} ->
             names_last(Janitor, Client);

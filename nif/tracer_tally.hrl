@@ -6,7 +6,7 @@
 -define(FILTER_MOST, 1024).  % bytes of a filter: ETW_FILTER_MOST of struct etw_filter_step
 
 %% Not where some of the calls report results and others do not: then only the frames tell which is which. Nor without the memory.
-tally_begin(#{tally := true}, Returns, S = #s{tracer = State}) when State =/= fallback, Returns =/= some ->
+tally_begin(#{tally := true}, Returns, S = #s{tracer = State}) when State =/= fallback, Returns =:= all orelse Returns =:= none ->
     case gate(State, tally) of
         ok -> S#s{tally = []};
         {error, memory} -> tally_end(S)

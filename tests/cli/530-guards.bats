@@ -63,6 +63,42 @@ enough() { on_node 'R = monitor(process, loop), exit(whereis(loop), kill), recei
     enough
 }
 
+@test "the same where the results of only some of the calls are asked for, by probe, by clause and by function" {
+    local at
+    for at in "'work:sum(N, _) when N rem 2 == 0' 'work:sum(N, _) when N rem 2 == 1 -> return'" \
+        "'work:sum(N, _) when N rem 2 == 0 -> msg(N); (N, _) -> return, msg({N}), caller'" "'work:one/1' 'work:sum/2 -> return'"; do
+        on_node 'register(loop, spawn(fun() -> F = fun F(N) -> work:sum(1000000000, N), F(0) end, F(0) end))'
+        looping=$(node_snapshot "$NODE")
+        eval "trace --json --rate 0 $at"
+        until_true 30 said 'guard returns' || fail "nothing said of $at: $(<"$ERR")"
+        words=$(node_eval "$NODE" '{_, W} = process_info(whereis(loop), stack_size), W')
+        [[ $words -lt 400000 ]] || fail "a stack of $words words with $at"
+        trace_end
+        assert_success
+        assert_account any
+        assert_clean --atoms 300 "$looping" "$NODE"
+        enough
+    done
+}
+
+@test "results of some calls that do return: none is missed, however many calls there are whose result nobody wants" {
+    trace --json --rate 0 'work:one(X) when X rem 2 == 0 -> return, msg(X)' 'work:one(X) when X rem 2 == 1' 'work:two(X, _) when X == 0 -> return' \
+        'work:two(_, Y) -> msg({Y})'
+    # Of each process more calls than it may owe results, half of which have none.
+    on_node '[work:ask(w, fun() -> [begin work:one(N), work:two(N, b) end || N <- lists:seq(1, 12000)] end), work:ask(w, fun() -> work:two(0, c) end)]'
+    trace_end
+    assert_success
+    refute_regex "$talk" 'guard returns'
+    jq -s -e '([.[] | select(.type == "lost") | .lost // {} | add] | add // 0) > 0' "$OUT" >/dev/null || assert_account 30002
+    # What is shown of a call is what its expression asks for, and not a word more.
+    run grep -c etrace_owes "$OUT"
+    assert_output 0
+    run jq -r 'select(.type == "call" and .f == "one" and (.args[0] == "2" or .args[0] == "3")) | "\(.args[0]) \(.message // "-")"' "$OUT"
+    assert_output $'2 2\n3 -'
+    run jq -r 'select(.type == "call" and .f == "two" and (.args[0] == "7" or .args[0] == "0")) | "\(.args[0]) \(.message // "-")"' "$OUT"
+    assert_output $'7 {b}\n0 -'
+}
+
 @test "everything of the node, in every process: it is throttled, and the node answers" {
     trace --json '_:_' 'send(_, _)' 'recv(_)'
     on_node 'work:flood(2)'

@@ -79,9 +79,9 @@ assert_grown() {
     done
 }
 
-@test "calls that never return, of which some have their result traced: the stacks that grow end it" {
-    # Where each call has its result traced the companion counts those that are owed; here only one of two has.
-    on_node 'register(loop, spawn(fun() -> [spawn_link(fun() -> work:sum(1000000000000, 0) end) || _ <- lists:seq(1, 20)], receive stop -> ok end end))'
+@test "calls that never return, of many processes: the stacks that grow end it" {
+    # None of them owes more results than it may.
+    on_node 'register(loop, spawn(fun() -> [spawn_link(fun() -> work:sum(1000000000000, 0) end) || _ <- lists:seq(1, 100)], receive stop -> ok end end))'
     looping=$(node_snapshot "$NODE")
     trace --json --rate 0 --memory 8MB 'work:sum(N, _) when N rem 2 == 0' 'work:sum(N, _) when N rem 2 == 1 -> return' -e false
     trace_wait 120
@@ -89,6 +89,48 @@ assert_grown() {
     assert_regex "$talk" 'ended the tracing: its memory has grown'
     assert_clean --atoms 300 "$looping" "$NODE"
     lighter
+}
+
+@test "a count ends of it, too; and so does an arming that comes to no end" {
+    COMMAND=top trace --json --memory 64MB work:one/1
+    on_node 'work:loop(10)'
+    heavier 100
+    trace_wait
+    [[ $status -eq 4 ]] || fail "status $status: $talk"
+    assert_regex "$talk" "$NODE ended the tracing: its memory has grown by"
+    assert_regex "$talk" 'hint: --memory BYTES allows more'
+    lighter
+    COMMAND=top trace --json --memory 0 --for 2s work:one/1
+    heavier 100
+    trace_wait
+    assert_success
+    lighter
+    # Who is asked for a name answers when it is looked at, and never again: what looks after the memory is not kept from it.
+    local dir
+    dir=$(node_dir "$NODE")
+    cat >"$dir/mutes.erl" <<'END'
+-module(mutes).
+-export([whereis_name/1]).
+whereis_name(Name) ->
+    case application:get_env(kernel, muted) of
+        undefined -> application:set_env(kernel, muted, true), whereis(Name);
+        _ -> receive never -> undefined end
+    end.
+END
+    "$ETRACE_ERLC" -o "$dir" "$dir/mutes.erl"
+    on_node "code:add_path(\"$dir\"), {module, mutes} = code:load_file(mutes)"
+    "$ETRACE_BIN" -n "$NODE" --json --memory 64MB -P '{via, mutes, w}' work:one/1 </dev/null >"$OUT" 2>"$ERR" 3>&- &
+    TRACER=$!
+    TRACERS+=("$TRACER")
+    asked() { on_node '[P] = [P || P <- processes(), {_, {mutes, whereis_name, 1}} <- [process_info(P, current_function)]]' 2>/dev/null; }
+    until_true 30 asked || fail "nobody is asked: $(<"$ERR")"
+    heavier 100
+    trace_wait
+    [[ $status -eq 4 ]] || fail "status $status: $talk"
+    assert_regex "$talk" "$NODE ended the tracing: its memory has grown by"
+    lighter
+    on_node "application:unset_env(kernel, muted), code:purge(mutes), code:delete(mutes), code:purge(mutes), code:del_path(\"$dir\")"
+    live_snapshot
 }
 
 @test "of a node that has little left the trace takes half at most" {

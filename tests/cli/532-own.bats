@@ -1,0 +1,162 @@
+#!/usr/bin/env bats
+# etrace's own processes, of this client and of others, are nobody's events: else two who trace messages would trace each other's
+# messages for ever. And what becomes of the tracing when one of these processes is killed.
+
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+
+setup_file() { live_begin own; }
+teardown_file() { live_end; }
+setup() {
+    live_setup
+    marks=0
+}
+teardown() {
+    nodes_stop
+    NODE=$LIVE_NODE
+    live_teardown
+}
+
+# w sends itself a message that nobody has sent before.
+mark() {
+    marks=$((marks + 1))
+    on_node "work:ask(w, fun() -> self() ! {mark, $marks}, receive {mark, $marks} -> ok end end)"
+}
+
+has_mark() { grep -qF "{mark,$2}" "$1"; }
+
+# Two marks with none of etrace's in between.
+quiet() { # FILE
+    mark
+    until_true 30 has_mark "$1" "$marks" || fail 'no mark'
+    mark
+    until_true 30 has_mark "$1" "$marks" || fail 'no mark'
+    jq -r --arg from "{mark,$((marks - 1))}" --arg to "{mark,$marks}" 'select(.type == "send") | if .msg == $from then "from" elif .msg == $to then "to" else .name // "" end' "$1" |
+        awk '/^from$/ { on = 1; next } /^to$/ { exit !on || seen } on && /^etrace_/ { seen = 1 }'
+}
+
+# Processes of a companion, by the function that they began with: an expression for on_node.
+began() { echo "[P || P <- processes(), {_, {M, $1, _}} <- [process_info(P, initial_call)], lists:prefix(\"etrace_\", atom_to_list(M))]"; }
+
+# Each in turn is killed, TIMES over, and another takes its place.
+killed() { # TIMES FUNCTION...
+    local times=$1 function
+    shift
+    for function; do
+        on_node "F = fun F() -> case $(began "$function") of [P] -> P; _ -> receive after 5 -> F() end end end,
+            G = fun G(P) -> case F() of P -> receive after 5 -> G(P) end; _ -> ok end end,
+            [begin P = F(), exit(P, kill), G(P) end || _ <- lists:seq(1, $times)]"
+    done
+}
+
+@test "two who trace every message: neither is shown the other's, however often one comes and goes" {
+    trace --json --rate 0 'send(_, _)'
+    local first=$TRACER all=$OUT mine
+    mine=$(node_eval "$NODE" '[N] = [N || N <- registered(), lists:prefix("etrace_", atom_to_list(N))], N')
+    OUT=$BATS_TEST_TMPDIR/second ERR=$BATS_TEST_TMPDIR/second.err
+    for _ in {1..18}; do
+        trace --json --rate 0 'send(_, _)'
+        mark
+        trace_end
+        assert_success
+    done
+    trace --json --rate 0 'send(_, _)'
+    until_true 30 quiet "$OUT"
+    until_true 30 quiet "$all"
+    trace_end
+    assert_success
+    assert_account any
+    OUT=$all ERR=$BATS_TEST_TMPDIR/err TRACER=$first
+    trace_end
+    assert_success
+    assert_account any
+    # Of its own there was nothing at any time.
+    run jq -r --arg mine "$mine" 'select(.type == "send" and (.name // "" | startswith($mine))) | .name' "$OUT"
+    assert_output ''
+}
+
+@test "the same without the NIF" {
+    trace --json --fallback 'send(_, _)'
+    local first=$TRACER all=$OUT
+    OUT=$BATS_TEST_TMPDIR/second ERR=$BATS_TEST_TMPDIR/second.err
+    trace --json 'send(_, _)'
+    until_true 30 quiet "$OUT"
+    until_true 30 quiet "$all"
+    trace_end
+    assert_success
+    OUT=$all ERR=$BATS_TEST_TMPDIR/err TRACER=$first
+    trace_end
+    assert_success
+}
+
+@test "a companion's processes are killed over and over: those in their place are not traced either" {
+    trace --json --rate 0 'send(_, _)' work:one/1
+    killed 18 worker names warden
+    # What the last of them is asked, it answers.
+    checks() { on_node "[P] = $(began worker), {_, 0} = process_info(P, message_queue_len), {_, R} = process_info(P, reductions), R > 3000 orelse error(early)" 2>/dev/null; }
+    until_true 30 checks || fail 'the worker does nothing'
+    until_true 30 quiet "$OUT"
+    trace_end
+    assert_success
+    assert_account any
+    run jq -r 'select(.type == "send" and (.name // "" | startswith("etrace_"))) | .name' "$OUT"
+    assert_output ''
+}
+
+@test "a self-check that comes to nothing is said once, and that of the next second is made" {
+    local dir
+    dir=$(node_dir "$NODE")
+    printf -- '-module(fresh).\n-export([f/1]).\nf(X) -> X.\n' >"$dir/fresh.erl"
+    "$ETRACE_ERLC" -o "$dir" "$dir/fresh.erl"
+    on_node "code:add_path(\"$dir\"), code:load_file(fresh)"
+    trace --json fresh:f/1
+    # While it is held up it is given the next one to do, and then it is no more.
+    on_node "F = fun F() -> case $(began worker) of [P] -> P; _ -> receive after 5 -> F() end end end, W = F(), erlang:suspend_process(W),
+        G = fun G() -> case process_info(W, message_queue_len) of {_, 0} -> receive after 5 -> G() end; _ -> ok end end, G(), exit(W, kill)"
+    until_true 30 grep -q 'unchecked killed' "$ERR" || fail "nothing said: $(<"$ERR")"
+    on_node 'code:purge(fresh), code:load_file(fresh)'
+    until_true 30 grep -q 'rearmed fresh' "$ERR" || fail "not armed again: $(<"$ERR")"
+    on_node 'fresh:f(a)'
+    trace_end
+    assert_success
+    assert_equal "$(json_of call '.args[0]')" a
+    assert_equal "$(json_of notice '"\(.tag) \(.info)"')" 'unchecked killed'
+    on_node "code:purge(fresh), code:delete(fresh), code:purge(fresh), code:del_path(\"$dir\")"
+    live_snapshot
+}
+
+@test "a module that cannot be armed again is said, once, and does not keep the others from it" {
+    local dir=$BATS_TEST_TMPDIR
+    "$ETRACE_ERLC" +export_all +nowarn_export_all +no_error_module_mismatch -o "$dir" "$ETRACE_ROOT/nif/etrace_tracer.erl"
+    mv "$dir"/etrace_tracer.beam "$dir"/etrace_00000000_0.beam
+    printf -- '-module(good).\n-export([f/1]).\nf(X) -> X.\n' >"$dir/good.erl"
+    printf -- '-module(bad).\n-export([f/2]).\nf(X, _) -> X.\n' >"$dir/bad.erl"
+    "$ETRACE_ERLC" -o "$dir" "$dir/good.erl" "$dir/bad.erl"
+    # What is asked of functions of two arguments is no specification; there is none before `bad` is loaded.
+    cat >"$dir/attempt.erl" <<'END'
+-module(attempt).
+-export([begun/0]).
+begun() ->
+    M = etrace_00000000_0,
+    {_, Weak} = Session = trace:session_create(attempt, self(), []),
+    code:load_file(good),
+    Probe = #{id => 1, type => call, scope => local, atoms => [],
+        select => [{{name, <<"good">>}, {name, <<"f">>}, 1, 1}, {any, {name, <<"f">>}, 2, 2}],
+        match_spec => {arity, #{1 => term_to_binary(true), 2 => term_to_binary([{['_', '_'], [{nonsense}], []}])}}},
+    Boot = {self(), [], false, #{}},
+    {ok, Armed, _} = M:arm_do({Weak, #{probes => [Probe], flags => [call], force => true}, all, Boot, none}),
+    {ok, Same, []} = M:check_do({Weak, Armed, Boot}),
+    code:load_file(bad),
+    code:purge(good), code:load_file(good),
+    {ok, Other, Said} = M:check_do({Weak, Same, Boot}),
+    {ok, _, Later} = M:check_do({Weak, Other, Boot}),
+    io:format("~p ~p ~p~n", [lists:sort(Said), Later, trace:info(Weak, {good, f, 1}, traced)]),
+    trace:session_destroy(Session),
+    halt().
+END
+    "$ETRACE_ERLC" -o "$dir" "$dir/attempt.erl"
+    run timeout 60 "$ETRACE_ERL" +Bi -noshell -noinput -pa "$dir" -eval 'attempt:begun()' </dev/null 3>&-
+    assert_success
+    assert_output '[{rearmed,good},{unarmed,bad}] [] {traced,local}'
+}
