@@ -1,8 +1,8 @@
 /*
  * etrace top: the VM's own counters, as a table that is drawn again and again in its place, or printed.
  *
- * Each node is asked for its numbers every interval (at least every five seconds, for that is when it also sees to its own
- * memory) and has one question open at a time. The whole is read once more when it ends. What is asked, drawn and pressed
+ * Each node is asked for its numbers every interval (at least every five seconds, for that is when it also sees to how many it
+ * keeps) and has one question open at a time. The whole is read once more when it ends. What is asked, drawn and pressed
  * stands in one file, because each changes what the others do next; rows and their table have files of their own.
  */
 #include <ctype.h>
@@ -28,7 +28,7 @@
 struct top_opts {
     struct what_opts what;
     int by, sort;
-    int64_t for_ns, interval_ns, rows;
+    int64_t for_ns, interval_ns, rows, memory; /* memory: -1 when it was not said */
     bool json;
     int color;
 };
@@ -44,6 +44,8 @@ static const struct opt rows[] = {
     ROW(0, "rows", "N", OPT_NUMBER, rows, "at most so many rows (default 1000 a node)"),
     ROW('t', "for", "DURATION", OPT_DURATION, for_ns, "stop after this time and print one table (10s, 2m)"),
     ROW('i', "interval", "DURATION", OPT_DURATION, interval_ns, "how often to look (default 1s; no oftener before OTP 29)"),
+    ROW(0, "memory", "BYTES", OPT_SIZE, memory,
+        "stop when the node has grown by so much (default a quarter, 512MB at least; 0 for no limit)"),
     ROW(0, "json", NULL, OPT_FLAG, json, "one object a line: a `count` for each row, then a `counted` for each node"),
     ROW(0, "color", "auto|always|never", OPT_CHOICE, color, "colours (NO_COLOR is honoured)"),
     ROW('f', "file", "FILE", OPT_TEXTS, what.files, "read selectors from a file; - is standard input"),
@@ -433,7 +435,7 @@ static bool begin_node(struct top *t, struct peer *p, struct err *e)
 static bool begin(struct top *t, const struct node_opts *o, struct err *e)
 {
     struct peers_handlers handlers = {.data = t, .reply = on_reply, .failed = on_failed};
-    struct session_options session = {.fallback = o->fallback};
+    struct session_options session = {.fallback = o->fallback, .memory = memory_option(t->o->memory)};
 
     peers_begin(&t->peers, t->ctx, &handlers);
     if (!peers_open(&t->peers, o, &session, e))
@@ -591,7 +593,7 @@ static int top_run(struct ctx *ctx, const struct top_opts *o, const struct node_
 static int run(struct ctx *ctx, const struct cmd *self, char **argv)
 {
     struct node_opts node = NODE_OPTS_INIT;
-    struct top_opts o = {0};
+    struct top_opts o = {.memory = -1};
     struct talk_opts talk = {0};
     struct opt_use uses[] = {{&node_group, &node}, {&top_group, &o}, {&talk_group, &talk}};
     struct texts words = {0};

@@ -36,6 +36,12 @@ struct limit_opts {
     int on_loss; /* index into "warn|stop" */
 };
 extern const struct opt_group limit_group;
+/* As struct session_options has it. */
+static inline uint64_t memory_option(int64_t given)
+{
+    return given < 0 ? 0 : given ? (uint64_t)given : UINT64_MAX;
+}
+
 #define LIMIT_OPTS_INIT ((struct limit_opts){.rate = 10000, .memory = -1, .size = 1024, .depth = 32, .items = 256, .redact_defaults = true})
 
 struct view_opts {

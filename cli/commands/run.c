@@ -61,7 +61,7 @@ static bool session_options(const struct node_opts *node, const struct limit_opt
         .items = (uint32_t)limit->items,
         .limit = how & RUN_SIFTS ? 0 : (uint64_t)limit->limit, /* what is filtered here cannot be counted there */
         .rate = (uint64_t)limit->rate,
-        .memory = limit->memory < 0 ? 0 : limit->memory ? (uint64_t)limit->memory : UINT64_MAX,
+        .memory = memory_option(limit->memory),
         .redact = keys,
         .nredact = nkeys,
         .fallback = node->fallback,
