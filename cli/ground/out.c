@@ -6,12 +6,14 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "mem.h"
 
 #define PIPE_BYTES (1 << 20) /* a larger pipe halves the cost of writing into it */
 #define KEPT (512 << 10)     /* bytes of a buffer that is kept for the next time; what a slow reader made larger is given back */
+#define CALM 16              /* after so many writes that needed no more, or a second without any */
 
 struct out {
     int fd, wake;
@@ -71,16 +73,33 @@ static int write_raw(struct out *o, const struct buf *b, struct buf *lines)
     return write_all(o, lines->data, lines->len);
 }
 
+/* Until there is something to write, or to stop for. */
+static void await_filling(struct out *o, struct buf *mine)
+{
+    struct timespec until;
+
+    if (mine->cap <= KEPT && o->filling.cap <= KEPT) {
+        pthread_cond_wait(&o->filled, &o->lock);
+        return;
+    }
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec++;
+    if (pthread_cond_timedwait(&o->filled, &o->lock, &until) == ETIMEDOUT && !o->filling.len) {
+        buf_shrink(mine, KEPT);
+        buf_shrink(&o->filling, KEPT);
+    }
+}
+
 static void *writer(void *arg)
 {
     struct out *o = arg;
     struct buf mine = {0}, lines = {0};
+    unsigned small = 0; /* writes in a row that needed no more than KEPT */
 
     pthread_mutex_lock(&o->lock);
     while (!o->stop && !o->error) {
         if (!o->filling.len) {
-            buf_shrink(&mine, KEPT);
-            pthread_cond_wait(&o->filled, &o->lock);
+            await_filling(o, &mine);
             continue;
         }
         struct buf full = o->filling;
@@ -90,10 +109,8 @@ static void *writer(void *arg)
         pthread_mutex_unlock(&o->lock);
 
         int error = o->raw ? write_raw(o, &mine, &lines) : write_all(o, mine.data, mine.len);
-        if (mine.len > KEPT) /* as much may come again */
-            buf_clear(&mine);
-        else
-            buf_shrink(&mine, KEPT);
+        small = mine.len > KEPT ? 0 : small + 1;
+        buf_shrink(&mine, small > CALM ? KEPT : SIZE_MAX);
 
         pthread_mutex_lock(&o->lock);
         o->writing = 0;

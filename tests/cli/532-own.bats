@@ -102,7 +102,6 @@ killed() { # TIMES FUNCTION...
     assert_account any
     run jq -r 'select(.type == "send" and (.name // "" | startswith("etrace_"))) | .name' "$OUT"
     assert_output ''
-    assert_clean --atoms 300 "$BEFORE" "$NODE"
 }
 
 @test "a self-check that comes to nothing is said once, and that of the next second is made" {

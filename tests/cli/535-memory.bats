@@ -81,7 +81,7 @@ assert_grown() {
 
 @test "calls that never return, of many processes: the stacks that grow end it" {
     # None of them owes more results than it may.
-    on_node 'register(loop, spawn(fun() -> [spawn_link(fun() -> work:sum(1000000000000, 0) end) || _ <- lists:seq(1, 40)], receive stop -> ok end end))'
+    on_node 'register(loop, spawn(fun() -> [spawn_link(fun() -> work:sum(1000000000000, 0) end) || _ <- lists:seq(1, 100)], receive stop -> ok end end))'
     looping=$(node_snapshot "$NODE")
     trace --json --rate 0 --memory 8MB 'work:sum(N, _) when N rem 2 == 0' 'work:sum(N, _) when N rem 2 == 1 -> return' -e false
     trace_wait 120
