@@ -50,7 +50,7 @@
     namer,                   % the process that looks up names
     tally = off,             % off | frames of figures that wait for the next batches (tracer_tally.hrl)
     told = 0,                % bits of the NIF's status that the client was told of
-    guard = none,            % {What, HowMuch}: what has ended the tracing, instead of the client
+    guard = none,            % {What, HowMuch}: what has ended the tracing, instead of the client | destroyed | gone: somebody else has
     last = none              % after stop: trace_delivered (awaited), delivered, flush, then {sent, Seq}
 }).
 
@@ -300,7 +300,7 @@ handle({done, Ref, Result}, S = #s{helper = {Ref, What}}) ->
 handle({done, _, Result}, S) ->
     unheard(Result, S),
     S;
-handle({system, Pid, Section, Tracees}, S = #s{hears = Pid}) ->
+handle({system, Pid, Section, Tracees}, S = #s{hears = Pid}) when is_pid(Pid) ->
     S#s{system = {Section, Tracees}};
 handle({'DOWN', _, _, Pid, _}, S = #s{hears = Pid}) ->
     S1 = S#s{hears = none},
@@ -309,11 +309,11 @@ handle({'DOWN', _, _, Worker, _}, S0 = #s{worker = Worker}) ->
     S = S0#s{worker = worker_start(), helper = none},
     S#s.tracer =:= fallback orelse exclude(S#s.worker),
     arm_next(case S0#s.helper of {_, What} -> helped(What, killed, S); none -> S end);
-handle({retry, Id, Answer}, S) ->
+handle({retry, Id, Answer}, S) when is_integer(Id) ->
     reply(Id, Answer, S);
-handle({ask, Id, What}, S) ->
+handle({ask, Id, What}, S) when is_integer(Id) ->
     ask(Id, What, S);
-handle({retry, Id, Function, Argument}, S) ->
+handle({retry, Id, Function, Argument}, S) when is_integer(Id) ->
     ask_worker(Id, Function, Argument, S);
 handle({names, _, Frames}, S) when is_list(Frames) -> % too late for the batch that they belong to
     meta(S, Frames);
@@ -331,13 +331,18 @@ now_ms() ->
 send(#s{client = Client}, Message) ->
     erlang:send(Client, Message, [nosuspend, noconnect]).
 
-stop(S = #s{last = none}) ->
+stop(S = #s{last = none, guard = none}) ->
+    stop_now(S#s{guard = blind(S)});
+stop(S) ->
+    stop_now(S).
+
+stop_now(S = #s{last = none}) ->
     S1 = destroy(S#s{last = stopping}),
     %% For a tracer in a NIF it means that every scheduler has passed a safe point; for a process, that all has come.
     trace_delivered(S),
     erlang:start_timer(1000, self(), trace_delivered),
     S1#s{last = trace_delivered, dozing = false};
-stop(S) ->
+stop_now(S) ->
     S.
 
 %% As if the client had asked for it: what was traced is still sent, and the last word says what it was.
@@ -347,6 +352,7 @@ guard(_, _, S) ->
     S.
 
 done(#s{guard = none}) -> normal;
+done(#s{guard = Why}) when is_atom(Why) -> Why;
 done(#s{guard = Guard}) -> {guard, Guard}.
 
 %% All that was traced is in the rings, or has been given to us: nothing comes any more.

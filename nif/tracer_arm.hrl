@@ -451,19 +451,35 @@ muted(Body) ->
 md5(M) -> try erlang:get_module_info(M, md5) catch error:_ -> gone end.
 
 check(S0 = #s{armed = #armed{}}) ->
-    there(S0),
-    S = tally_look(S0),
-    Timer = erlang:start_timer(?CHECK, self(), check),
-    case S#s.helper of
-        none -> help(check, check, {weak(S), S#s.armed, {self(), [], S#s.tracer =:= fallback, S#s.options}}, S#s{timer = Timer});
-        _ -> S#s{timer = Timer}
+    case blind(S0) of
+        none ->
+            S = tally_look(S0),
+            Timer = erlang:start_timer(?CHECK, self(), check),
+            case S#s.helper of
+                none -> help(check, check, {weak(S), S#s.armed, {self(), [], S#s.tracer =:= fallback, S#s.options}}, S#s{timer = Timer});
+                _ -> S#s{timer = Timer}
+            end;
+        Why ->
+            stop(S0#s{guard = Why})
     end;
 check(S) ->
     S.
 
-%% Anybody on the node may have destroyed the session.
+%% Anybody on the node may have destroyed the session, or have taken away the module: whoever asks for it by its name - the VM for
+%% each event - does not find us any more.
+blind(#s{session = none}) -> none;
+blind(S) ->
+    case lists:member(weak(S), trace:session_info(all)) of
+        false -> destroyed;
+        true ->
+            case erlang:module_loaded(?MODULE) andalso not erlang:check_old_code(?MODULE) of
+                true -> none;
+                false -> gone
+            end
+    end.
+
 there(S) ->
-    lists:member(weak(S), trace:session_info(all)) orelse finish(destroyed, S).
+    case blind(S) of none -> ok; Why -> finish(Why, S) end.
 
 check_do(Argument = {_, _, {_, _, _, Options}}) ->
     case memory_grown(Options) of
