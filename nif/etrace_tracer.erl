@@ -352,8 +352,10 @@ guard(_, _, S) ->
     S.
 
 done(#s{guard = none}) -> normal;
-done(#s{guard = Why}) when is_atom(Why) -> Why;
-done(#s{guard = Guard}) -> {guard, Guard}.
+done(#s{guard = Guard}) ->
+    case is_blind(Guard) of true -> Guard; false -> {guard, Guard} end.
+
+is_blind(Guard) -> Guard =:= destroyed orelse Guard =:= gone.
 
 %% All that was traced is in the rings, or has been given to us: nothing comes any more.
 flush(S = #s{last = delivered, hears = none}) -> (tally_look(S))#s{last = flush, dozing = false};
@@ -385,7 +387,9 @@ pump(S) ->
 
 pump(Before, Max) ->
     S0 = tally_ready(Before, Max),
-    Last = S0#s.last =:= flush andalso tally_done(S0),
+    End = S0#s.last =:= flush andalso tally_done(S0),
+    Blind = is_blind(S0#s.guard),
+    Last = End andalso not Blind,
     Own = own_sections(S0),
     case S0#s.tracer of
         fallback -> {Batch, Met, Status, S1} = fb_drain(Max, Own, Last, S0);
@@ -395,6 +399,8 @@ pump(Before, Max) ->
     case Batch of
         none ->
             S2 = limit(Status, S1),
+            %% Nobody knows what has not been seen: none is the last one.
+            End andalso Blind andalso Status band 3 =:= 0 andalso finish(done(S2), S2),
             idle(Status, meta(S2, names_of(New, S2)));
         _ ->
             S3 = limit(Status, system_sent(S1#s{meta = [], metasize = 0})),

@@ -218,7 +218,7 @@ struct source *recfile_open(const char *path, struct err *e)
 {
     if (!strcmp(path, "-"))
         return recfile_open_fd(STDIN_FILENO, "standard input", e);
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK); /* a pipe that nobody writes into yet is waited for where a signal is heard */
     if (fd < 0) {
         err_set(e, ERR_RUN, "cannot read %s: %s", path, strerror(errno));
         return NULL;
@@ -228,15 +228,16 @@ struct source *recfile_open(const char *path, struct err *e)
 
 int recfile_create(const char *path, bool append, bool *ret_fresh, struct err *e)
 {
-    int flags = O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | (append ? O_RDWR : O_WRONLY | O_TRUNC);
+    int flags = O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | (append ? O_RDWR : O_WRONLY | O_TRUNC);
     int fd = open(path, flags, 0600);
     struct stat st;
 
     if (fd < 0) {
         err_set(e, ERR_RUN, errno == ELOOP ? "cannot write %s: it is a symbolic link" : "cannot write %s: %s", path,
-                strerror(errno));
+                errno == ENXIO ? "nobody reads this pipe" : strerror(errno));
         return -1;
     }
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
     *ret_fresh = true;
     if (!append || fstat(fd, &st) || !S_ISREG(st.st_mode) || !st.st_size)
         return fd;

@@ -10,7 +10,7 @@ static void put_raw(struct buf *b, const struct etf *term)
     buf_add(b, term->at, (size_t)(term->end - term->at));
 }
 
-/* {'$gen_cast', {cast, erl_eval, exprs, [Expressions, [{Variable, Value}]], user}} */
+/* {'$gen_cast', {cast, erl_eval, exprs, [Expressions, [{Variable, Value}], none], user}}: with three arguments it does not check them first */
 bool rex_begin(struct buf *b, const unsigned char *packed, size_t len, const struct node_pid *client, size_t arity, struct err *e)
 {
     struct etf all, variable, forms;
@@ -24,7 +24,7 @@ bool rex_begin(struct buf *b, const unsigned char *packed, size_t len, const str
     etf_atomz(b, "cast");
     etf_atomz(b, "erl_eval");
     etf_atomz(b, "exprs");
-    etf_list(b, 2);
+    etf_list(b, 3);
     put_raw(b, &forms);
     etf_list(b, 1);
     etf_tuple(b, 2);
@@ -37,6 +37,7 @@ bool rex_begin(struct buf *b, const unsigned char *packed, size_t len, const str
 void rex_end(struct buf *b)
 {
     etf_nil(b); /* of the bindings */
+    etf_atomz(b, "none");
     etf_nil(b); /* of the arguments */
     etf_atomz(b, "user");
 }
