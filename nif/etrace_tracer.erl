@@ -53,7 +53,7 @@
     unchecked = false,       % the last self-check failed
     tally = off,             % off | frames of figures that wait for the next batches (tracer_tally.hrl)
     told = 0,                % bits of the NIF's status that the client was told of
-    guard = none,            % {What, HowMuch}: what has ended the tracing, instead of the client
+    guard = none,            % {What, HowMuch}: what has ended the tracing, instead of the client | destroyed | gone: somebody else has
     last = none              % after stop: trace_delivered (awaited), delivered, flush, then {sent, Seq}
 }).
 
@@ -322,7 +322,7 @@ handle({done, Ref, Result}, S = #s{helper = {Ref, What}}) ->
 handle({done, _, Result}, S) ->
     unheard(Result, S),
     S;
-handle({system, Pid, Section, Tracees}, S = #s{hears = Pid}) ->
+handle({system, Pid, Section, Tracees}, S = #s{hears = Pid}) when is_pid(Pid) ->
     S#s{system = {Section, Tracees}};
 handle({'DOWN', _, _, Pid, _}, S = #s{hears = Pid}) ->
     S1 = S#s{hears = none},
@@ -344,11 +344,11 @@ handle({'DOWN', _, _, Namer, _}, S = #s{namer = Namer}) ->
 handle({'DOWN', _, _, Worker, _}, S0 = #s{worker = Worker}) ->
     S = excluded(S0#s{worker = worker_start(), helper = none}),
     arm_next(case S0#s.helper of {_, What} -> helped(What, killed, S); none -> S end);
-handle({retry, Id, Answer}, S) ->
+handle({retry, Id, Answer}, S) when is_integer(Id) ->
     reply(Id, Answer, S);
-handle({ask, Id, What}, S) ->
+handle({ask, Id, What}, S) when is_integer(Id) ->
     ask(Id, What, S);
-handle({retry, Id, Function, Argument}, S) ->
+handle({retry, Id, Function, Argument}, S) when is_integer(Id) ->
     ask_worker(Id, Function, Argument, S);
 handle({names, _, Frames}, S) when is_list(Frames) -> % too late for the batch that they belong to
     meta(S, Frames);
@@ -366,13 +366,18 @@ now_ms() ->
 send(#s{client = Client}, Message) ->
     erlang:send(Client, Message, [nosuspend, noconnect]).
 
-stop(S = #s{last = none}) ->
+stop(S = #s{last = none, guard = none}) ->
+    stop_now(S#s{guard = cut_off(S)});
+stop(S) ->
+    stop_now(S).
+
+stop_now(S = #s{last = none}) ->
     S1 = destroy(S#s{last = stopping}),
     %% For a tracer in a NIF it means that every scheduler has passed a safe point; for a process, that all has come.
     trace_delivered(S),
     erlang:start_timer(1000, self(), trace_delivered),
     S1#s{last = trace_delivered, dozing = false};
-stop(S) ->
+stop_now(S) ->
     S.
 
 %% As if the client had asked for it: what was traced is still sent, and the last word says what it was.
@@ -382,7 +387,10 @@ guard(_, _, S) ->
     S.
 
 done(#s{guard = none}) -> normal;
-done(#s{guard = Guard}) -> {guard, Guard}.
+done(#s{guard = Guard}) ->
+    case is_cut_off(Guard) of true -> Guard; false -> {guard, Guard} end.
+
+is_cut_off(Guard) -> Guard =:= destroyed orelse Guard =:= gone.
 
 %% All that was traced is in the rings, or has been given to us: nothing comes any more.
 flush(S = #s{last = delivered, hears = none}) -> (tally_look(S))#s{last = flush, dozing = false};
@@ -414,7 +422,9 @@ pump(S) ->
 
 pump(Before, Max) ->
     S0 = tally_ready(Before, Max),
-    Last = S0#s.last =:= flush andalso tally_done(S0),
+    End = S0#s.last =:= flush andalso tally_done(S0),
+    CutOff = is_cut_off(S0#s.guard),
+    Last = End andalso not CutOff,
     Own = own_sections(S0),
     case S0#s.tracer of
         fallback -> {Batch, Met, Status, S1} = fb_drain(Max, Own, Last, S0);
@@ -424,6 +434,8 @@ pump(Before, Max) ->
     case Batch of
         none ->
             S2 = limit(Status, S1),
+            %% Nobody knows what has not been seen: none is the last one.
+            End andalso CutOff andalso Status band 3 =:= 0 andalso finish(done(S2), S2),
             idle(Status, meta(S2, names_of(New, S2)));
         _ ->
             S3 = limit(Status, system_sent(S1#s{meta = [], metasize = 0})),

@@ -1,5 +1,5 @@
 #!/usr/bin/env escript
-%% pack.escript BEAM SO JANITOR ASK OUT.c - what the program carries for the node, as one C file for cli/node/companion.h.
+%% pack.escript BEAM SO JANITOR ASK SWEEP OUT.c - what the program carries for the node, as one C file for cli/node/companion.h.
 %%
 %% The .beam is written in the oldest encoding, whichever compiler made it, so that every supported OTP loads it: only the
 %% chunks that loading needs; the literals compressed and the atoms with one-byte lengths, as before OTP 28. Atoms grow
@@ -8,22 +8,24 @@
 
 -mode(compile).
 
-main([Beam, So, Janitor, Ask, Out]) ->
+main([Beam, So, Janitor, Ask, Sweep, Out]) ->
     {ok, BeamBytes} = file:read_file(Beam),
     {ok, SoBytes} = file:read_file(So),
     Module = canonical(BeamBytes),
     once(SoBytes) orelse SoBytes =:= <<>> orelse fail("~s does not hold the name of the module exactly once", [So]),
     Forms = term_to_binary(expressions(Janitor), [{minor_version, 1}]),
     AskForms = term_to_binary(expressions(Ask), [{minor_version, 1}]),
+    SweepForms = term_to_binary(expressions(Sweep), [{minor_version, 1}]),
     Sum = string:lowercase(binary:encode_hex(sha256([Module, SoBytes, Forms]))),
     Hash = binary_part(Sum, 0, 8),
     ok = file:write_file(Out, [
         "/* Written by nif/pack.escript. */\n#include \"node/companion.h\"\n\n",
         bytes("beam", Module), bytes("so", SoBytes), bytes("janitor", Forms), bytes("ask", AskForms),
-        "const struct companion companion = {\n    beam, sizeof beam - 1, so, sizeof so - 1, janitor, sizeof janitor - 1, ask, sizeof ask - 1, \"",
+        bytes("sweep", SweepForms),
+        "const struct companion companion = {\n    beam, sizeof beam - 1, so, sizeof so - 1, janitor, sizeof janitor - 1, ask, sizeof ask - 1,\n    sweep, sizeof sweep - 1, \"",
         Hash, "\", \"", Sum, "\",\n};\n"]);
 main(_) ->
-    fail("usage: pack.escript BEAM SO JANITOR ASK OUT.c", []).
+    fail("usage: pack.escript BEAM SO JANITOR ASK SWEEP OUT.c", []).
 
 fail(Format, Arguments) ->
     io:format(standard_error, "pack.escript: " ++ Format ++ "~n", Arguments),
@@ -40,7 +42,7 @@ lines(Rest) -> line(Rest).
 
 line(Bytes) -> [[[integer_to_list(B), ","] || <<B>> <= Bytes], "\n"].
 
-%% ---- the janitor, and what asks --------------------------------------------------------------------------------------------------
+%% ---- the janitor, and what asks and sweeps --------------------------------------------------------------------------------------------------
 
 expressions(File) ->
     {ok, Text} = file:read_file(File),
@@ -79,7 +81,7 @@ name(V, Names) ->
 %% Atoms that the VM itself has.
 known() -> [true, false, undefined, ok, error, exit, normal, kill, killed, noproc, badarg, badarith, badmatch, function_clause,
     case_clause, if_clause, try_clause, undef, system_limit, timeout, timeout_value, infinity, high, low, max, min, link, monitor,
-    register, spawn, send, 'receive', call, apply, erlang, lists].
+    register, spawn, send, 'receive', call, apply, erlang, lists, element, size, self, node, nodes, all].
 
 %% ---- the module ---------------------------------------------------------------------------------------------------
 

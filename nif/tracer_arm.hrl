@@ -508,20 +508,36 @@ muted(Body) ->
 md5(M) -> try erlang:get_module_info(M, md5) catch error:_ -> gone end.
 
 check(S0 = #s{armed = #armed{}}) ->
-    there(S0),
-    S0#s.namer ! {others, false},
-    S = tally_look(S0),
-    Timer = erlang:start_timer(?CHECK, self(), check),
-    case S#s.helper of
-        none -> help(check, check, {weak(S), S#s.armed, {self(), [], S#s.tracer, S#s.options}}, S#s{timer = Timer});
-        _ -> S#s{timer = Timer}
+    case cut_off(S0) of
+        none ->
+            S0#s.namer ! {others, false},
+            S = tally_look(S0),
+            Timer = erlang:start_timer(?CHECK, self(), check),
+            case S#s.helper of
+                none -> help(check, check, {weak(S), S#s.armed, {self(), [], S#s.tracer, S#s.options}}, S#s{timer = Timer});
+                _ -> S#s{timer = Timer}
+            end;
+        Why ->
+            stop(S0#s{guard = Why})
     end;
 check(S) ->
     S.
 
-%% Anybody on the node may have destroyed the session.
+%% Anybody on the node may have destroyed the session, or have taken away the module: whoever asks for it by its name - the VM for
+%% each event - does not find us any more.
+cut_off(#s{session = none}) -> none;
+cut_off(S) ->
+    case lists:member(weak(S), trace:session_info(all)) of
+        false -> destroyed;
+        true ->
+            case erlang:module_loaded(?MODULE) andalso not erlang:check_old_code(?MODULE) of
+                true -> none;
+                false -> gone
+            end
+    end.
+
 there(S) ->
-    lists:member(weak(S), trace:session_info(all)) orelse finish(destroyed, S).
+    case cut_off(S) of none -> ok; Why -> finish(Why, S) end.
 
 check_do({Session, Armed = #armed{request = Request0, modules = Modules}, Boot}) ->
     Meets = gc_meets(Session, Request0),

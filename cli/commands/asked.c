@@ -41,12 +41,17 @@ void asked_release(struct asked *p)
 
 static bool read_all(const char *path, struct buf *b, struct err *e)
 {
-    int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
+    int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : STDIN_FILENO;
     ssize_t n = fd < 0 ? -1 : 1;
 
     while (n > 0) {
+        if (!loop_await(fd)) {
+            errno = EINTR; /* whoever types it, or writes it into a pipe, is not waited for any more */
+            n = -1;
+            break;
+        }
         n = read(fd, buf_room(b, 4096), 4096);
-        if (n < 0 && errno == EINTR) {
+        if (n < 0 && (errno == EINTR || errno == EAGAIN)) {
             n = 1;
             continue;
         }

@@ -274,6 +274,7 @@ static void become(const struct child *c, char **argv, int failed)
     environment(c);
     project_paths(argv);
     signal(SIGPIPE, SIG_DFL);
+    signal(SIGXFSZ, SIG_DFL);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     execvp(argv[0], argv);

@@ -9,6 +9,7 @@
 #include "asserted.h"
 #include "show.h"
 
+#define IDLE_MS 20
 #define BACKLOG_FULL (8u << 20)
 
 struct replay_opts {
@@ -34,7 +35,8 @@ struct reading {
 
 static void read_next(struct reading *r)
 {
-    r->got = source_next(r->source, &r->item, 0, &r->err);
+    /* A pipe may be slow; signals and outputs are looked at in between. */
+    r->got = source_next(r->source, &r->item, r->got == SOURCE_NOTHING ? IDLE_MS : 0, &r->err);
 }
 
 /* The records that the recorded expressions knew: a recording begins with what was asked for. */

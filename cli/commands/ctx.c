@@ -64,6 +64,7 @@ void ctx_init(struct ctx *c)
     *c = (struct ctx){.color_talk = tty_colors(STDERR_FILENO, COLOR_AUTO)};
     loop_init(&c->loop);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error like others */
     loop_watch_signals(&c->loop, on_signal, c);
     c->out = out_new(STDOUT_FILENO, false, "standard output");
 }

@@ -218,7 +218,7 @@ struct source *recfile_open(const char *path, struct err *e)
 {
     if (!strcmp(path, "-"))
         return recfile_open_fd(STDIN_FILENO, "standard input", e);
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK); /* a pipe that nobody writes into yet is waited for where a signal is heard */
     if (fd < 0) {
         err_set(e, ERR_RUN, "cannot read %s: %s", path, strerror(errno));
         return NULL;
@@ -235,12 +235,8 @@ int recfile_create(const char *path, bool append, bool *ret_fresh, struct err *e
     int fd = open(path, flags | (append && !pipe ? O_RDWR : append ? O_WRONLY : O_WRONLY | O_TRUNC), 0600);
 
     if (fd < 0) {
-        if (errno == ELOOP)
-            err_set(e, ERR_RUN, "cannot write %s: it is a symbolic link", path);
-        else if (errno == ENXIO)
-            err_set(e, ERR_RUN, "cannot write %s: nobody reads this pipe", path);
-        else
-            err_set(e, ERR_RUN, "cannot write %s: %s", path, strerror(errno));
+        err_set(e, ERR_RUN, errno == ELOOP ? "cannot write %s: it is a symbolic link" : "cannot write %s: %s", path,
+                errno == ENXIO ? "nobody reads this pipe" : strerror(errno));
         return -1;
     }
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);

@@ -1,4 +1,5 @@
 /* The shell's face of etrace: finds the command and hands it the words. Everything else is below. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -68,11 +69,24 @@ static const struct cmd *choose(char ***argv)
     return c ? c : &cmd_trace;
 }
 
+/* A standard stream that is closed stays so: what is opened next would take its place, and be written to. */
+static void keep_places(void)
+{
+    int fd;
+
+    do
+        fd = open("/", O_PATH | O_CLOEXEC);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        close(fd);
+}
+
 int main(int argc, char **argv)
 {
     struct ctx ctx;
 
     mem_give_back();
+    keep_places();
     mem_on_exhausted(no_memory);
     argv += argc > 0 ? 1 : 0; /* choose() may need the place in front */
     cmd_add(&cmd_repl);

@@ -1,5 +1,6 @@
 #include "loop.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -73,7 +74,7 @@ static void serve_timers(struct loop *l)
         }
 }
 
-bool loop_watch_signals(struct loop *l, void (*on_signal)(void *owner, int signal), void *owner)
+static sigset_t watched(void)
 {
     sigset_t set;
 
@@ -82,12 +83,32 @@ bool loop_watch_signals(struct loop *l, void (*on_signal)(void *owner, int signa
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGHUP);
     sigaddset(&set, SIGQUIT);
+    return set;
+}
+
+bool loop_watch_signals(struct loop *l, void (*on_signal)(void *owner, int signal), void *owner)
+{
+    sigset_t set = watched();
+
     if (sigprocmask(SIG_BLOCK, &set, NULL))
         return false;
     l->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     l->on_signal = on_signal;
     l->signal_owner = owner;
     return l->signals >= 0;
+}
+
+bool loop_await(int fd)
+{
+    sigset_t set = watched();
+    int signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    struct pollfd polls[] = {{.fd = fd, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
+
+    while (poll(polls, 2, -1) < 0 && errno == EINTR)
+        continue;
+    if (signals >= 0)
+        close(signals);
+    return polls[0].revents || !polls[1].revents;
 }
 
 static void serve_signals(struct loop *l)

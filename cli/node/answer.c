@@ -105,6 +105,8 @@ void answer_gone(struct etf reason, const char *node, struct err *e)
         /* said */
     } else if (etf_is_atom(&reason, "destroyed")) {
         err_set(e, ERR_RUN, "%s: somebody on the node has destroyed the trace session", node);
+    } else if (etf_is_atom(&reason, "gone")) {
+        err_set(e, ERR_RUN, "%s: somebody on the node has unloaded the tracer's code", node);
     } else {
         answer_text(&reason, &b, 300);
         err_set(e, ERR_RUN, "%s: the tracer has ended: %s", node, buf_cstr(&b));
@@ -126,6 +128,8 @@ struct sentence {
 static const struct sentence sentences[] = {
     {"otp", 2, ERR_NODE, "the node runs OTP %s; etrace needs OTP 27 or newer there", NULL},
     {"system_limit", 0, ERR_NODE, "sixteen etrace of this build trace the node already", NULL},
+    {"atom_limit", 2, ERR_NODE, "the node has room for %s more atoms only, and ends when that is used up: too little to begin there", NULL},
+    {"process_limit", 2, ERR_NODE, "the node has room for %s more processes only: too little to begin there", NULL},
     {"not_loaded", 2, ERR_NODE, "the node does not load the companion: %s", NULL},
     {"no_module", 3, ERR_EMPTY, "there is no module %s on the node", NULL},
     {"no_app", 3, ERR_EMPTY, "no application %s is loaded on the node", NULL},

@@ -16,6 +16,8 @@ struct companion {
     size_t janitor_len;
     const unsigned char *ask; /* expressions that call one function (rpc.h), likewise */
     size_t ask_len;
+    const unsigned char *sweep; /* expressions that take away what nobody on the node answers for any more, likewise */
+    size_t sweep_len;
     char hash[9]; /* 8 hex digits over module, NIF and janitor: what tells builds apart on a node */
     char sum[65]; /* the SHA-256 that it begins */
 };

@@ -22,9 +22,10 @@ static void put_number(struct buf *b, size_t *pairs, const char *key, uint64_t v
     ++*pairs;
 }
 
-static void put_options(struct buf *b, const struct session_options *o)
+/* A binary: what the node must have room for before its atoms are made. */
+static void put_options(struct buf *to, const struct session_options *o)
 {
-    struct buf pairs = {0};
+    struct buf pairs = {0}, term = {0}, *b = &term;
     size_t n = 0;
 
     put_number(&pairs, &n, "size", o->size);
@@ -46,6 +47,7 @@ static void put_options(struct buf *b, const struct session_options *o)
         etf_atomz(&pairs, "true");
         n++;
     }
+    etf_version(b);
     etf_map(b, n + 1);
     buf_str(b, buf_view(&pairs));
     etf_atomz(b, "redact");
@@ -53,14 +55,14 @@ static void put_options(struct buf *b, const struct session_options *o)
     for (size_t i = 0; i < o->nredact; i++)
         etf_bin(b, o->redact[i].at, o->redact[i].len);
     etf_nil(b);
+    etf_bin(to, term.data, term.len);
     buf_release(&pairs);
+    buf_release(&term);
 }
 
 /* {Client, Beam, So, Hash, Nonce, Options} */
-static void put_boot(struct buf *b, const struct node_pid *self, const void *nonce, const struct session_options *o)
+static void put_boot(struct buf *b, const void *nonce, const struct session_options *o)
 {
-    etf_tuple(b, 6);
-    etf_pid(b, (struct str){self->node, strlen(self->node)}, self->id, self->serial, self->creation);
     etf_bin(b, companion.beam, companion.beam_len);
     etf_bin(b, companion.so, companion.so_len);
     etf_bin(b, companion.hash, strlen(companion.hash));
@@ -75,14 +77,28 @@ bool inject_boot(struct dist *d, const struct session_options *o, struct err *e)
 
     if (getrandom(nonce, sizeof nonce, 0) != (ssize_t)sizeof nonce)
         return err_set(e, ERR_RUN, "the system gives no random numbers");
-    bool ok = rex_begin(&b, companion.janitor, companion.janitor_len, e);
+    bool ok = rex_begin(&b, companion.janitor, companion.janitor_len, &d->self, 6, e);
     if (ok) {
-        put_boot(&b, &d->self, nonce, o);
+        put_boot(&b, nonce, o);
         rex_end(&b);
         ok = dist_send_named(d, "rex", buf_view(&b), e);
     }
     buf_release(&b);
     return ok;
+}
+
+/* {Client, Hash} */
+void inject_sweep(struct dist *d)
+{
+    struct buf b = {0};
+    struct err e;
+
+    if (rex_begin(&b, companion.sweep, companion.sweep_len, &d->self, 2, &e)) {
+        etf_bin(&b, companion.hash, strlen(companion.hash));
+        rex_end(&b);
+        dist_send_named(d, "rex", buf_view(&b), &e);
+    }
+    buf_release(&b);
 }
 
 /* ---- the owner's answer ---- */

@@ -1,5 +1,7 @@
 #include "rex.h"
 
+#include <string.h>
+
 #include "../erlang/etf.h"
 #include "../erlang/etf_write.h"
 
@@ -8,8 +10,8 @@ static void put_raw(struct buf *b, const struct etf *term)
     buf_add(b, term->at, (size_t)(term->end - term->at));
 }
 
-/* {'$gen_cast', {cast, erlang, spawn, [erl_eval, exprs, [Expressions, [{Variable, Value}]]], user}} */
-bool rex_begin(struct buf *b, const unsigned char *packed, size_t len, struct err *e)
+/* {'$gen_cast', {cast, erl_eval, exprs, [Expressions, [{Variable, Value}], none], user}}: with three arguments it does not check them first */
+bool rex_begin(struct buf *b, const unsigned char *packed, size_t len, const struct node_pid *client, size_t arity, struct err *e)
 {
     struct etf all, variable, forms;
 
@@ -20,23 +22,22 @@ bool rex_begin(struct buf *b, const unsigned char *packed, size_t len, struct er
     etf_atomz(b, "$gen_cast");
     etf_tuple(b, 5);
     etf_atomz(b, "cast");
-    etf_atomz(b, "erlang");
-    etf_atomz(b, "spawn");
-    etf_list(b, 3);
     etf_atomz(b, "erl_eval");
     etf_atomz(b, "exprs");
-    etf_list(b, 2);
+    etf_list(b, 3);
     put_raw(b, &forms);
     etf_list(b, 1);
     etf_tuple(b, 2);
     put_raw(b, &variable);
+    etf_tuple(b, arity);
+    etf_pid(b, (struct str){client->node, strlen(client->node)}, client->id, client->serial, client->creation);
     return true;
 }
 
 void rex_end(struct buf *b)
 {
     etf_nil(b); /* of the bindings */
+    etf_atomz(b, "none");
     etf_nil(b); /* of the arguments */
-    etf_nil(b);
     etf_atomz(b, "user");
 }

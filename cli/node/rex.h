@@ -8,9 +8,13 @@
 
 #include "../ground/buf.h"
 #include "../ground/err.h"
+#include "connect.h"
 
-/* The message with its 131, up to where the variable's value stands, which the caller appends; then rex_end(). */
-bool rex_begin(struct buf *b, const unsigned char *packed, size_t len, struct err *e);
+/*
+ * The message with its 131. The variable's value is a tuple of `arity`, which begins with the client; the caller appends what
+ * follows; then rex_end().
+ */
+bool rex_begin(struct buf *b, const unsigned char *packed, size_t len, const struct node_pid *client, size_t arity, struct err *e);
 void rex_end(struct buf *b);
 
 #endif

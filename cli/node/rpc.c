@@ -46,10 +46,8 @@ static bool on_down(void *data UNUSED, struct etf reason UNUSED, struct err *e U
 static bool put_question(struct buf *b, const struct node_pid *self, int64_t id, const char *module, const char *function, struct str args,
                          struct err *e)
 {
-    if (!rex_begin(b, companion.ask, companion.ask_len, e))
+    if (!rex_begin(b, companion.ask, companion.ask_len, self, 5, e))
         return false;
-    etf_tuple(b, 5);
-    etf_pid(b, (struct str){self->node, strlen(self->node)}, self->id, self->serial, self->creation);
     etf_int(b, id);
     etf_atomz(b, module);
     etf_atomz(b, function);

@@ -314,6 +314,7 @@ static bool on_down(void *data, struct etf reason, struct err *e UNUSED)
     s->down = true;
     answer_gone(reason, s->node.name, &s->why);
     s->give_up = net_now() + DOWN_MS;
+    inject_sweep(&s->dist);
     return true;
 }
 
@@ -372,6 +373,7 @@ static bool give_up(struct session *s, struct err *e)
         return silent(s, "has not confirmed that the tracing is gone", STOP_MS / 1000, e);
     if (something_came(s))
         return true;
+    inject_sweep(&s->dist); /* whoever would have cleaned up may have been killed meanwhile */
     return fail(s, &s->why, e);
 }
 

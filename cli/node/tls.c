@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../ground/mem.h"
@@ -42,9 +43,14 @@ static int no_question(char *to, int size, int writing UNUSED, void *password)
 
 static bool readable(const char *what, const char *file, struct err *e)
 {
-    int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    struct stat st;
     char byte;
 
+    if (fd >= 0 && fstat(fd, &st) == 0 && !S_ISREG(st.st_mode)) {
+        close(fd);
+        return err_set(e, ERR_NODE, "cannot read the %s in %s: it is not a regular file", what, file);
+    }
     if (fd >= 0 && read(fd, &byte, 1) >= 0) {
         close(fd);
         return true;

@@ -148,7 +148,7 @@ assert_plain_end() {
 # A node whose `rex` answers the first message in a way of its own: Client is whom it talks to.
 hostile() { # EXPR
     node_eval "$NODE" "Was = whereis(rex), unregister(rex), register(rex_was, Was), register(rex, spawn(fun() ->
-        receive {_, {cast, erlang, spawn, [erl_eval, exprs, [_, [{_, Boot}]]], _}} ->
+        receive {_, {cast, erl_eval, exprs, [_, [{_, Boot}], _], _}} ->
             Client = element(1, Boot), Hello = fun(M) -> [Client ! <<\$R, 0:32, (term_to_binary({ok, M}))/binary>>] end,
             $1,
             receive after 500 -> erlang:disconnect_node(node(Client)) end

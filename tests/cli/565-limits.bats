@@ -1,0 +1,206 @@
+#!/usr/bin/env bats
+# What runs out, and what somebody does on purpose: a node without room for atoms, processes or the heaps of new processes; all
+# of ours killed together, its code unloaded, its session destroyed, messages that are not the client's; standard streams that
+# are closed, files that may not grow, pipes that nobody is at the other end of.
+
+bats_require_minimum_version 1.5.0
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+
+setup_file() { live_begin limits; }
+teardown_file() { live_end; }
+setup() { live_setup; }
+teardown() {
+    if [[ $NODE == "$LIVE_NODE" ]]; then live_teardown; else nodes_stop; fi
+}
+
+# What M, J and Ps are on the node: the companion's module, its janitor, its processes by the function they began with.
+companion='[M] = [X || {X, _} <- code:all_loaded(), lists:prefix("etrace_", atom_to_list(X))], J = whereis(M),
+    Ps = [{element(2, element(2, process_info(P, initial_call))), P} || P <- processes(), {_, {X, _, _}} <- [process_info(P, initial_call)], X =:= M]'
+
+reports() { node_log "$NODE" | grep -c REPORT || true; }
+
+attach() {
+    status=0
+    timeout 60 "$ETRACE_BIN" -n "$NODE" --for 100ms 'work:one/1 -> return' </dev/null >"$OUT" 2>"$ERR" 3>&- || status=$?
+}
+
+calls() { [[ $(grep -c '"type":"call"' "$OUT") -ge $1 ]]; }
+
+@test "a node whose table of atoms is nearly full: refused in words, and the node lives" {
+    # The table grows by 1024. What the node loads by itself when somebody connects is there before.
+    node_start atoms +t 40960
+    on_node 'code:ensure_loaded(crypto), [code:ensure_loaded(M) || A <- [kernel, stdlib], {ok, Ms} <- [application:get_key(A, modules)], M <- Ms]'
+    for left in 1000 2; do
+        on_node "F = fun F(N) -> case erlang:system_info(atom_limit) - erlang:system_info(atom_count) of Left when Left > $left -> list_to_atom(\"fill\" ++ integer_to_list(N)), F(N + 1); _ -> ok end end, F($left * 1000000)"
+        live_snapshot
+        attach
+        assert_equal "$status" 3
+        assert_regex "$(<"$ERR")" "^etrace: $NODE: the node has room for [0-9]+ more atoms only, and ends when that is used up: too little to begin there\$"
+        assert_clean --atoms 1 "$BEFORE" "$NODE" # the name that the node gives to who connects
+    done
+}
+
+# It takes all but so many of the places for processes, never the last ones, until a file is there.
+hog='register(hog, spawn(fun() -> G = fun G() -> receive {take, Free, File} ->
+        F = fun F(L) -> case erlang:system_info(process_limit) - erlang:system_info(process_count) > Free of
+            true -> F([spawn(fun() -> receive stop -> ok end end) | L]); false -> L end end, Keep = F([]),
+        W = fun W() -> case file:read_file_info(File, [raw]) of {ok, _} -> ok; _ -> receive after 20 -> W() end end end, W(),
+        [exit(P, kill) || P <- Keep], G() end end, G() end))'
+
+@test "a node that is near its limit of processes: refused in words, without a report, and attached to when there is room" {
+    node_start processes +P 1024
+    attach
+    on_node "$hog"
+    live_snapshot
+    for free in 9 12; do
+        on_node "hog ! {take, $free, \"$BATS_TEST_TMPDIR/go$free\"}"
+        taken() { [[ $(node_eval "$NODE" 'erlang:system_info(process_limit) - erlang:system_info(process_count) < 14') == true ]]; }
+        until_true 30 taken
+        attach
+        assert_equal "$status" 3
+        assert_regex "$(<"$ERR")" "^etrace: $NODE: the node has room for [0-9]+ more processes only: too little to begin there\$"
+        : >"$BATS_TEST_TMPDIR/go$free"
+        assert_clean --atoms 300 "$BEFORE" "$NODE" 30
+    done
+    attach
+    assert_equal "$status" 0
+    assert_equal "$(reports)" 0
+}
+
+@test "a node that bounds the heaps of its processes: ours have bounds of their own" {
+    node_start heaps
+    attach
+    live_snapshot
+    # Those that are there already keep what they have, and so does what looks.
+    on_node 'Old = erlang:system_flag(max_heap_size, #{size => 20000, kill => true, error_logger => true}), spawn(fun() -> register(bound, self()), receive stop -> erlang:system_flag(max_heap_size, Old) end end)'
+    attach
+    local first=$status said
+    said=$(<"$ERR")
+    "$ETRACE_BIN" ls -n "$NODE" work:one >/dev/null 2>&1 || true
+    on_node 'bound ! stop'
+    [[ $first -eq 0 ]] || fail "status $first: $said"
+    assert_equal "$(reports)" 0
+    assert_clean --atoms 300 "$BEFORE" "$NODE"
+}
+
+@test "all of the companion's processes are killed together, or one after the other: swept, and said" {
+    for how in '[exit(P, kill) || {_, P} <- Ps], exit(J, kill)' 'exit(J, kill), [exit(P, kill) || {_, P} <- lists:reverse(Ps)]' \
+        '[exit(P, kill) || {names, P} <- Ps], receive after 50 -> ok end, exit(J, kill), [exit(P, kill) || {owner, P} <- Ps]'; do
+        trace --json work:one/1
+        on_node 'work:loop(5)'
+        until_true 30 calls 5
+        on_node "$companion, $how"
+        # By itself: whoever waits for what nobody says any more is told so.
+        trace_wait 30
+        assert_equal "$status" 1
+        assert_regex "$talk" 'the tracer was killed, by somebody or for its memory'
+        assert_clean --atoms 300 "$BEFORE" "$NODE"
+    done
+}
+
+@test "the tracer's code is unloaded, by whatever means, or its session destroyed: said at once and at the end, never silent" {
+    on_node '{ok, _, _} = compile:forms([{attribute, 1, module, warm}])'
+    live_snapshot
+    for how in 'erlang:delete_module(M)' '{ok, _, B} = compile:forms([{attribute, 1, module, M}]), code:load_binary(M, "", B)' \
+        '[trace:session_destroy(S) || {etrace, _} = S <- trace:session_info(all)]'; do
+        for when in wait INT; do
+            trace --json work:one/1
+            on_node 'work:loop(5)'
+            until_true 30 calls 5
+            on_node "$companion, $how"
+            on_node 'work:loop(5)'
+            [[ $when == wait ]] || kill -INT "$TRACER"
+            trace_wait 30
+            assert_equal "$status" 1
+            assert_regex "$talk" "somebody on the node has (unloaded the tracer's code|destroyed the trace session)"
+            assert_equal "$(json_of summary .complete)" false
+            # What was seen before is shown.
+            calls 5 || fail "$(<"$OUT")"
+            assert_clean --atoms 300 "$BEFORE" "$NODE"
+        done
+    done
+}
+
+@test "the janitor's name is taken from it, and messages that are not the client's: no report on the node" {
+    trace --json work:one/1
+    on_node "$companion, unregister(M)"
+    trace_end
+    assert_success
+    assert_clean --atoms 300 "$BEFORE" "$NODE"
+    trace --json work:one/1
+    on_node "$companion, [P ! X || {_, P} <- Ps, X <- [junk, {pull, -5, -7}, {request, 1, <<131, 1, 2>>}, {timeout, x, lease}, {timeout, x, last}, {done, x, y},
+        {system, none, <<1, 2, 3>>, [x]}, {trace_delivered, x, y}, {retry, x, y}, {retry, x, y, z}, {ask, x, y}, ready_input, {'DOWN', a, b, c, d}, {work, x}]],
+        J ! {directory, none}"
+    on_node 'work:loop(10)'
+    trace_end
+    assert_success
+    assert_account 10
+    assert_clean --atoms 300 "$BEFORE" "$NODE"
+    assert_equal "$(reports)" 0
+}
+
+@test "standard streams that are closed keep their places: nothing is written where it does not belong" {
+    local etrace=("$ETRACE_BIN" -n "$NODE" --for 300ms 'work:one/1 -> return')
+    "${etrace[@]}" -o "$BATS_TEST_TMPDIR/all.etr" 0<&- 1>&- 2>&- 3>&- &
+    local pid=$!
+    on_node 'work:worker(pacer), work:tell(pacer, fun() -> work:pace(50, 10) end)' || true
+    status=0
+    wait "$pid" || status=$?
+    assert [ "$status" -le 1 ]
+    # A recording that is whole, without a word of what was said.
+    run "$ETRACE_BIN" replay --as json "$BATS_TEST_TMPDIR/all.etr"
+    assert_success
+    status=0
+    "${etrace[@]}" 1>&- 2>"$ERR" 0<&- 3>&- || status=$?
+    ! grep -v -e '^etrace: ' "$ERR" || fail "$(<"$ERR")"
+    ! grep -q 'Invalid argument' "$ERR" || fail "$(<"$ERR")"
+    on_node 'work:stop(pacer)' || true
+}
+
+@test "a file that may not grow is an error in one line, not a signal" {
+    on_node 'register(flood, spawn(fun() -> work:flood(flood) end))' || true
+    status=0
+    (ulimit -f 1 && exec timeout 60 "$ETRACE_BIN" -n "$NODE" --json --for 3s --rate 0 'lists:_' 'work:_ -> return' 'recv(_)' @in @out -o "$BATS_TEST_TMPDIR/x.etr") \
+        </dev/null >/dev/null 2>"$ERR" 3>&- || status=$?
+    assert_equal "$status" 1
+    grep -q "^etrace: cannot write $BATS_TEST_TMPDIR/x.etr: File too large\$" "$ERR" || fail "$(<"$ERR")"
+    on_node 'exit(whereis(flood), kill)' || true
+}
+
+# Ends by a signal while it waits for the other end of a pipe.
+interrupted() { # ARGS...
+    "$ETRACE_BIN" "$@" </dev/null >"$OUT" 2>"$ERR" 3>&- &
+    local pid=$!
+    # Until then a signal ends it as it ends everybody; a second one is never sent.
+    takes_signals() { [[ $(awk '/^SigBlk/ { print $2 }' "/proc/$pid/status" 2>/dev/null) =~ 4007$ ]]; }
+    until_true 30 takes_signals
+    kill -INT "$pid"
+    until_true 30 gone "$pid" || {
+        kill -KILL "$pid"
+        fail "$* does not end"
+    }
+    wait "$pid" || true
+}
+
+@test "pipes that nobody is at the other end of: refused, or ended by Ctrl-C" {
+    mkfifo "$BATS_TEST_TMPDIR/expressions" "$BATS_TEST_TMPDIR/pipe.etr" "$BATS_TEST_TMPDIR/pipe.json"
+    interrupted -n "$NODE" -f "$BATS_TEST_TMPDIR/expressions"
+    interrupted replay "$BATS_TEST_TMPDIR/pipe.etr"
+    for file in pipe.etr pipe.json; do
+        run timeout 30 "$ETRACE_BIN" -n "$NODE" --for 100ms -o "$BATS_TEST_TMPDIR/$file" work:one/1
+        assert_failure 1
+        assert_output "etrace: cannot write $BATS_TEST_TMPDIR/$file: nobody reads this pipe"
+    done
+    run timeout 30 "$ETRACE_BIN" -n "$NODE" --tls --tls-cert "$BATS_TEST_TMPDIR/expressions" work:one/1
+    assert_failure 3
+    assert_output --partial 'it is not a regular file'
+    # Who is late is waited for.
+    (pause 0.3 && echo work:one/1 >"$BATS_TEST_TMPDIR/expressions") 3>&- &
+    run timeout 30 "$ETRACE_BIN" -n "$NODE" -q --for 100ms -f "$BATS_TEST_TMPDIR/expressions"
+    assert_success
+    run "$ETRACE_BIN" -n "$NODE" --for 100ms -o "$BATS_TEST_TMPDIR/a.json" -o "$BATS_TEST_TMPDIR/./a.json" work:one/1
+    assert_failure 2
+    assert_output "etrace: -o $BATS_TEST_TMPDIR/./a.json is given twice"
+}
