@@ -76,7 +76,7 @@ enough() { on_node 'R = monitor(process, loop), exit(whereis(loop), kill), recei
         trace_end
         assert_success
         assert_account any
-        assert_clean --atoms 300 "$looping" "$NODE"
+        assert_clean "$looping" "$NODE"
         enough
     done
 }
