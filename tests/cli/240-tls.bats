@@ -144,7 +144,7 @@ refused() { # STATUS TEXT ARGS...
     at=(-n "$NODE")
     refused 3 "cannot read the CA certificates in $PEM/nosuch.pem: No such file or directory" "${at[@]}" --tls-ca "$PEM/nosuch.pem"
     refused 3 "$PEM/node.key holds no certificate (in PEM) that can be used" "${at[@]}" --tls-ca "$PEM/node.key"
-    refused 3 "cannot read the private key in $PEM: Is a directory" "${at[@]}" --tls-cert "$PEM/node.pem" --tls-key "$PEM"
+    refused 3 "cannot read the private key in $PEM: it is not a regular file" "${at[@]}" --tls-cert "$PEM/node.pem" --tls-key "$PEM"
     refused 3 "$PEM/node.pem holds no private key (in PEM) that can be used" "${at[@]}" --tls-cert "$PEM/node.pem"
     refused 3 "the private key in $PEM/other.key is not the one of the certificate in $PEM/node.pem" "${at[@]}" --tls-cert "$PEM/node.pem" --tls-key "$PEM/other.key"
     refused 2 "a key without its certificate: --tls-cert FILE" "${at[@]}" --tls-key "$PEM/node.key"
