@@ -90,7 +90,8 @@ leave(Request = #{flags := Flags}, S0 = #s{armed = #armed{request = Before = #{f
                 false -> (system_stop(S0))#s{armed = (S0#s.armed)#armed{system = none}}
             end,
             maps:get(seq_trace, Before, false) andalso not maps:get(seq_trace, Request, false) andalso seq_stop(S),
-            S#s.tracer =:= fallback orelse [gate(S#s.tracer, How) || How <- [late, no_returns]],
+            %% What stays armed until the worker comes to it may say that it owes a result, which only this gate takes off.
+            S#s.tracer =:= fallback orelse [gate(S#s.tracer, How) || How <- [late, owing]],
             [trace:process(S#s.session, all, false, Had -- Flags) || Had -- Flags =/= []],
             Ports = maps:get(port_flags, Before, []) -- maps:get(port_flags, Request, []),
             [trace:port(S#s.session, all, false, Ports) || Ports =/= []],
