@@ -90,7 +90,8 @@ leave(Request = #{flags := Flags}, S0 = #s{armed = #armed{request = Before = #{f
                 false -> (system_stop(S0))#s{armed = (S0#s.armed)#armed{system = none}}
             end,
             maps:get(seq_trace, Before, false) andalso not maps:get(seq_trace, Request, false) andalso seq_stop(S),
-            S#s.tracer =:= fallback orelse [gate(S#s.tracer, How) || How <- [late, no_returns]],
+            %% What stays armed until the worker comes to it may say that it owes a result, which only this gate takes off.
+            S#s.tracer =:= fallback orelse [gate(S#s.tracer, How) || How <- [late, owing]],
             [trace:process(S#s.session, all, false, Had -- Flags) || Had -- Flags =/= []],
             Ports = maps:get(port_flags, Before, []) -- maps:get(port_flags, Request, []),
             [trace:port(S#s.session, all, false, Ports) || Ports =/= []],
@@ -179,7 +180,7 @@ kinds_of(Request, S) ->
 arm_do({Session, Request, Only, Boot = {_, _, Tracer, _}, Before}) ->
     {Read, Found, Warnings} = chosen(Session, Request, Only),
     Join = case is_map_key(mark, Request) of true -> fun marked/1; false -> fun joined/1 end,
-    Specs = [Ms || #{type := call, match_spec := {_, Ms}} <- Read],
+    Specs = each_spec([Ms || #{type := call, match_spec := {_, Ms}} <- Read]),
     Returns = returns(Request, Specs),
     Owing = Returns =:= some andalso Tracer =/= fallback andalso lists:any(fun asks_return/1, bodies(Specs)),
     Calls = call_patterns(Session, Found, Only, case Owing of true -> fun(Many) -> owing(Join(Many)) end; false -> Join end,
@@ -188,7 +189,9 @@ arm_do({Session, Request, Only, Boot = {_, _, Tracer, _}, Before}) ->
     More = case Tracer of fallback -> [<<"without a NIF: at most 1000 events a second">>]; _ -> [] end,
     Plain = not Owing andalso not is_map_key(mark, Request) andalso
         lists:all(fun(Kind) -> is_plain([Ms || #{type := K, match_spec := {_, Ms}} <- Read, K =:= Kind]) end, [call, send]),
-    Watched = (watched(Request, Calls))#armed{plain = Plain, returns = Returns},
+    %% By what each asks for, not by what was found of it: a module that comes later may have what another one rejects.
+    Early = not mute(Request) andalso lists:all(fun accepts/1, Specs),
+    Watched = (watched(Request, Calls))#armed{early = Early, plain = Plain, returns = Returns},
     Armed = case Only of
         all ->
             Watched#armed{whom = whom_of(Request), system = system_of(Request, Boot, Before)};
@@ -452,10 +455,8 @@ watched(Request, Calls) ->
             _ -> Acc#{M => {md5(M), {F, A}, Scope}}
         end
     end, #{}, Calls),
-    Specs = lists:usort([Ms || {_, _, Ms} <- Calls]),
     Builtins = [Call || Call = {{M, F, A}, _, _} <- Calls, erlang:is_builtin(M, F, A)],
-    #armed{request = Request, worker = self(), modules = Modules, loaded = lists:usort(erlang:loaded()), builtins = Builtins,
-        early = not mute(Request) andalso lists:all(fun accepts/1, Specs)}.
+    #armed{request = Request, worker = self(), modules = Modules, loaded = lists:usort(erlang:loaded()), builtins = Builtins}.
 
 %% A process may be so from the beginning.
 mute(#{flags := Flags}) -> lists:member(silent, Flags).
@@ -483,7 +484,10 @@ returns(Request, Specs) ->
     end.
 
 bodies(Specs) ->
-    [Body || Given <- Specs, Ms <- case Given of #{} -> maps:values(Given); _ -> [Given] end, {_, _, Body} <- clauses(Ms)].
+    [Body || Ms <- Specs, {_, _, Body} <- clauses(Ms)].
+
+%% Where there is one for each number of arguments, these.
+each_spec(Given) -> lists:append([case Ms of #{} -> maps:values(Ms); _ -> [Ms] end || Ms <- Given]).
 
 asks_return(Body) ->
     lists:any(fun({A}) -> lists:member(A, [exception_trace, return_trace]); (_) -> false end, Body).

@@ -100,3 +100,21 @@ calls() { json_of call '"\(.f)(\(.args | join(",")))"' | tr '\n' ' '; }
     assert_success
     assert_equal "$(calls)" 'one(exit) one(exit) '
 }
+
+@test "what is rejected of a module that comes later uses up neither limit nor rate" {
+    local at
+    for at in '--limit 2' '--rate 5'; do
+        # shellcheck disable=SC2086
+        trace --json --allow-empty $at 'work:one/1' 'later:f(X) when X > 100'
+        on_node 'Forms = [begin {ok, Ts, _} = erl_scan:string(L), {ok, F} = erl_parse:parse_form(Ts), F end ||
+            L <- ["-module(later).", "-export([f/1]).", "f(X) -> X."]], {ok, later, Code} = compile:forms(Forms), {module, later} = code:load_binary(later, "later", Code)'
+        until_true 30 grep -q 'rearmed later' "$ERR"
+        on_node '[later:f(N) || N <- lists:seq(1, 20)], work:one(a), later:f(101)'
+        [[ $at == --limit* ]] || kill -INT "$TRACER"
+        trace_wait
+        assert_success
+        assert_equal "$(calls)" 'one(a) f(101) '
+        assert_equal "$(totals)" '2 events · 0 dropped · 0 truncated · 0 incomplete'
+        on_node 'code:purge(later), code:delete(later), code:purge(later)'
+    done
+}

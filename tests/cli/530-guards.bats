@@ -99,6 +99,30 @@ enough() { on_node 'R = monitor(process, loop), exit(whereis(loop), kill), recei
     assert_output $'7 {b}\n0 -'
 }
 
+@test "the same while other probes are armed and given up: what says that a result is owed is never seen" {
+    local typed i
+    on_node 'register(loop, spawn(fun() -> F = fun F(N) -> work:one(N), work:two(N, N), N rem 20 =:= 0 andalso timer:sleep(1), F(N + 1) end, F(0) end))'
+    mkfifo "$BATS_TEST_TMPDIR/typed"
+    "$ETRACE_BIN" repl -n "$NODE" <"$BATS_TEST_TMPDIR/typed" >"$OUT" 2>"$ERR" 3>&- &
+    TRACER=$!
+    TRACERS+=("$TRACER")
+    exec {typed}>"$BATS_TEST_TMPDIR/typed"
+    echo 'work:one/1 -> return' >&"$typed"
+    until_true 30 said '1 probe '
+    echo 'work:two/2' >&"$typed"
+    until_true 30 said '2 probes '
+    for i in 3 4 5; do
+        echo "string:_" >&"$typed"
+        until_true 30 said "$i probes "
+    done
+    until_true 30 grep -q 'call work:two' "$OUT"
+    exec {typed}>&-
+    trace_wait
+    on_node 'exit(whereis(loop), kill)'
+    run grep -c etrace_owes "$OUT"
+    assert_output 0
+}
+
 @test "everything of the node, in every process: it is throttled, and the node answers" {
     trace --json '_:_' 'send(_, _)' 'recv(_)'
     on_node 'work:flood(2)'
