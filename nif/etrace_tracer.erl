@@ -337,13 +337,9 @@ handle(others, S) ->
     S;
 handle({others, Others}, S) when Others =/= S#s.others ->
     excluded(S#s{others = Others});
-handle({'DOWN', _, _, Warden, _}, S = #s{warden = Warden}) ->
-    memory_watch_on(excluded(S#s{warden = warden_start()}));
-handle({'DOWN', _, _, Namer, _}, S = #s{namer = Namer}) ->
-    excluded(S#s{namer = names_start(S#s.janitor, S#s.client)});
-handle({'DOWN', _, _, Worker, _}, S0 = #s{worker = Worker}) ->
-    S = excluded(S0#s{worker = worker_start(), helper = none}),
-    arm_next(case S0#s.helper of {_, What} -> helped(What, killed, S); none -> S end);
+handle({'DOWN', _, _, Pid, _}, S = #s{warden = Warden, namer = Namer, worker = Worker}) when Pid =:= Warden; Pid =:= Namer; Pid =:= Worker ->
+    there(S), % else whoever takes its place would have no code to begin with, again and again
+    replace(Pid, S);
 handle({retry, Id, Answer}, S) when is_integer(Id) ->
     reply(Id, Answer, S);
 handle({ask, Id, What}, S) when is_integer(Id) ->
@@ -356,6 +352,14 @@ handle(Event, S = #s{tracer = fallback}) ->
     fb_event(Event, S);
 handle(_, S) ->
     S.
+
+replace(Warden, S = #s{warden = Warden}) ->
+    memory_watch_on(excluded(S#s{warden = warden_start()}));
+replace(Namer, S = #s{namer = Namer}) ->
+    excluded(S#s{namer = names_start(S#s.janitor, S#s.client)});
+replace(_, S0 = #s{helper = Helper}) ->
+    S = excluded(S0#s{worker = worker_start(), helper = none}),
+    arm_next(case Helper of {_, What} -> helped(What, killed, S); none -> S end).
 
 heard(S) ->
     S#s{heard = now_ms(), spoke = true}.

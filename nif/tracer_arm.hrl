@@ -269,8 +269,8 @@ call_patterns(Session, Found, Only, Join, Decided) ->
     %% One function cannot have both kinds of breakpoint; the local one sees every call.
     Local = maps:map(fun(_, L) -> Join(L) end, maps:merge_with(fun(_, A, B) -> A ++ B end, Local0, maps:with(maps:keys(Local0), Global0))),
     Meant = [{local, Local}, {global, maps:without(maps:keys(Local), Of(global))}, {meta, Of(meta)}],
-    Calls = [{MFA, Scope, Ms} || {Scope, Map} <- Meant, {MFA, Ms} <- maps:to_list(Map)],
     Scopes = [{Scope, maps:merge(Map, maps:map(fun(_, _) -> true end, maps:with(maps:keys(Decided), Map)))} || {Scope, Map} <- Meant],
+    Calls = [{MFA, Scope, Ms} || {Scope, Map} <- Scopes, {MFA, Ms} <- maps:to_list(Map)],
     Wanted = maps:from_list([{{Scope, MFA}, Ms} || {Scope, Map} <- Scopes, {MFA, Ms} <- maps:to_list(Map)]),
     Set = already(Session, Only),
     %% While they are being set nobody knows which of them are.
