@@ -99,4 +99,6 @@ calls() { json_of call '"\(.f)(\(.args | join(",")))"' | tr '\n' ' '; }
     trace_end
     assert_success
     assert_equal "$(calls)" 'one(exit) one(exit) '
+    # The worker runs the module that was there before.
+    on_node 'work:stop(w), code:purge(work), work:worker(w)'
 }
