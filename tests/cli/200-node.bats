@@ -58,7 +58,8 @@ teardown() { nodes_stop; }
 @test "looking at a node changes nothing" {
     node_start still
     before=$(node_snapshot "$NODE")
-    for _ in 1 2 3 4 5; do assert_clean --names 0 --memory 65536 "$before" "$NODE" 0; done
+    # What a look left would be there for good.
+    for _ in 1 2 3 4 5; do assert_clean --names 0 --memory 65536 "$before" "$NODE"; done
 }
 
 @test "every kind of residue is seen, and gone when it is gone" {

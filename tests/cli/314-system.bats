@@ -69,8 +69,8 @@ empty='fun F() -> receive {filler, _} -> F() after 0 -> ok end end'
     until_true 30 grep -q '"event":"busy_port"' "$OUT"
     trace_end
     sleeper=$(node_eval "$NODE" 'hd([N || P <- erlang:ports(), {name, "sleep 60"} =:= erlang:port_info(P, name), {_, N} <- [erlang:port_info(P, os_pid)]])')
-    kill "$sleeper"
     on_node 'case whereis(writer) of undefined -> ok; P -> R = monitor(process, P), exit(P, kill), receive {_, R, _, _, _} -> ok end end'
+    kill "$sleeper"
     assert_success
     assert_equal "$(json_of system '.info | test("^#Port<")' | sort -u)" true
 }

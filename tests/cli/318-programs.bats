@@ -99,6 +99,8 @@ calls() { json_of call '"\(.f)(\(.args | join(",")))"' | tr '\n' ' '; }
     trace_end
     assert_success
     assert_equal "$(calls)" 'one(exit) one(exit) '
+    # The worker runs the module that was there before.
+    on_node 'work:stop(w), code:purge(work), work:worker(w)'
 }
 
 @test "what is rejected of a module that comes later uses up neither limit nor rate" {

@@ -99,13 +99,7 @@ values() { json_of return .value | tr '\n' ' '; }
     assert_output 'etrace: Qqqq.* matches no function on the node'
 }
 
-# A client has left altogether when its name and that of its module are free for the next one.
 left() { until_true 30 nobody_there; }
-nobody_there() {
-    local now
-    now=$(node_eval "$NODE" 'control:near()')
-    [[ $now == *$'\nmodules []\n'* && $now == *$'\nconnections 0\n'* ]]
-}
 
 @test "names that are not there do not become atoms, nor do those of the clients that ask one after the other" {
     "$ETRACE_BIN" -n "$NODE" --dry-run 'work:one(X) when X > 1 -> return' 2>/dev/null

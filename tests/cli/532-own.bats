@@ -144,7 +144,7 @@ begun() ->
     Probe = #{id => 1, type => call, scope => local, atoms => [],
         select => [{{name, <<"good">>}, {name, <<"f">>}, 1, 1}, {any, {name, <<"f">>}, 2, 2}],
         match_spec => {arity, #{1 => term_to_binary(true), 2 => term_to_binary([{['_', '_'], [{nonsense}], []}])}}},
-    Boot = {self(), [], false, #{}},
+    Boot = {self(), [], fallback, #{}},
     {ok, Armed, _} = M:arm_do({Weak, #{probes => [Probe], flags => [call], force => true}, all, Boot, none}),
     {ok, Same, []} = M:check_do({Weak, Armed, Boot}),
     code:load_file(bad),

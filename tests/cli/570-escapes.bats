@@ -65,6 +65,9 @@ says() {
         {P, R} = spawn_monitor(fun() -> register(F, self()), M ! {F, M} end), receive {_, R, _, P, _} -> ok end'
     trace_end
     assert_success
+    # Who sends to nobody ends, and that is reported.
+    until_true 30 grep -q -a 'REPORT====' "$(node_dir "$NODE")/log"
+    node_heard "$NODE"
     assert_plain 'the trace' "$OUT" "$ERR"
     [[ $(grep -c PWNED "$OUT") -ge 8 ]] || fail "not what was meant: $(<"$OUT")"
     for view in text tree summary hist folded csv json flame sequence callgrind perfetto speedscope; do
