@@ -74,6 +74,7 @@ validate() {
     assert_failure 3
     assert_line --regexp '^ok +cookie '
     assert_line --regexp '^FAIL +handshake +.*the cookie does not match'
+    node_heard "$NODE" 'Invalid challenge reply'
     refute_line --regexp '^ok +rex'
 
     chmod 644 "$BATS_TEST_TMPDIR/cookie"
@@ -123,6 +124,7 @@ validate() {
     run etrace nodes --cookie-file "$BATS_TEST_TMPDIR/cookie" 127.0.0.1
     assert_success
     assert_line --regexp "^$NODE +[0-9]+  the cookie does not match"
+    node_heard "$NODE" 'Invalid challenge reply'
     assert_line --regexp '^ +hint: '
     # The node logs who was refused.
     live_snapshot

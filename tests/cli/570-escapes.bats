@@ -66,8 +66,7 @@ says() {
     trace_end
     assert_success
     # Who sends to nobody ends, and that is reported.
-    until_true 30 grep -q -a 'REPORT====' "$(node_dir "$NODE")/log"
-    node_heard "$NODE"
+    node_heard "$NODE" REPORT====
     assert_plain 'the trace' "$OUT" "$ERR"
     [[ $(grep -c PWNED "$OUT") -ge 8 ]] || fail "not what was meant: $(<"$OUT")"
     for view in text tree summary hist folded csv json flame sequence callgrind perfetto speedscope; do

@@ -12,7 +12,7 @@
 #                                 of clients and of their modules (40: each that comes before another has gone altogether has
 #                                 two, and there are sixteen places), and BYTES of memory (1 MiB)
 #   node_log NODE                 what it printed
-#   node_heard NODE               what it has reported until now is meant to be
+#   node_heard NODE [TEXT]        what it has reported until now is meant to be; with TEXT waits until it has reported that
 #   node_stop NODE, nodes_stop    kills it, or all that this test started; every test ends with it
 #
 # node_eval goes through a socket of the module control, not through the distribution, so looking
@@ -105,10 +105,8 @@ accept() { # NAME N
 
 # That a process of the companion finds its code gone is what whoever took it away may hear.
 assert_no_report() { # NODE
-    local dir read=0 said reports gone
-    dir=$(node_dir "$1")
-    [[ ! -f $dir/heard ]] || read=$(<"$dir/heard")
-    said=$(tail -c "+$((read + 1))" "$dir/log" | tr -d '\0')
+    local said reports gone
+    said=$(node_unheard "$1")
     [[ $said == *'REPORT===='* ]] || return 0
     reports=$(grep -c 'REPORT====' <<<"$said") gone=$(grep -c '^{undef,\[{etrace_[0-9a-f]\{8\}_' <<<"$said") || true
     ((reports > gone)) || return 0
@@ -169,8 +167,18 @@ assert_clean() {
     [[ $after ]] && assert_no_report "$node"
 }
 
+node_unheard() {
+    local dir read=0
+    dir=$(node_dir "$1")
+    [[ ! -f $dir/heard ]] || read=$(<"$dir/heard")
+    tail -c "+$((read + 1))" "$dir/log" | tr -d '\0'
+}
+
 node_heard() {
     local dir
+    # shellcheck disable=SC2317
+    reported() { node_unheard "$1" | grep -e "$2" >/dev/null; }
+    [[ ! ${2:-} ]] || until_true 30 reported "$1" "$2" || fail "the node $1 has not reported: $2"
     dir=$(node_dir "$1")
     stat -c %s "$dir/log" >"$dir/heard"
 }
