@@ -233,23 +233,28 @@ hang_up(S) ->
     lists:foreach(fun(P) -> is_port(P) andalso exit(P, kill) end, channel(S)),
     erlang:disconnect_node(S#s.node).
 
-%% For the janitor, who was killed: the module is passed as data, and this process ends before its code is purged.
+%% For the janitor, who was killed: the module is passed as data, and this process ends before its code is purged. Whoever holds
+%% the name is the one who may; then somebody else is at it.
 unload(M, Client) ->
-    code:purge(M),
-    code:delete(M),
-    erlang:system_info(sequential_tracer), % as it is no more, the VM forgets it
-    Client =:= none orelse erlang:send(Client, <<$G, (term_to_binary(killed))/binary>>, [nosuspend, noconnect]),
-    spawn(code, purge, [M]).
+    case take(M) of
+        true ->
+            code:purge(M),
+            code:delete(M),
+            erlang:system_info(sequential_tracer), % as it is no more, the VM forgets it
+            Client =:= none orelse erlang:send(Client, <<$G, (term_to_binary(killed))/binary>>, [nosuspend, noconnect]),
+            spawn(code, purge, [M]);
+        false ->
+            ok
+    end.
+
+take(M) -> try register(M, self()) catch error:_ -> false end.
 
 %% Modules of etrace that nobody answers for any more: their processes were killed together.
 sweep() ->
     lists:foreach(fun(M) ->
         case atom_to_list(M) of
             "etrace_" ++ [_, _, _, _, _, _, _, _, $_, _] when M =/= ?MODULE ->
-                case whereis(M) of
-                    undefined -> code:purge(M), code:delete(M), code:purge(M);
-                    _ -> ok
-                end;
+                take(M) andalso begin code:purge(M), code:delete(M), code:purge(M), unregister(M) end;
             _ -> ok
         end
     end, erlang:loaded()).

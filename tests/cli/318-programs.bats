@@ -104,12 +104,14 @@ calls() { json_of call '"\(.f)(\(.args | join(",")))"' | tr '\n' ' '; }
 }
 
 @test "what is rejected of a module that comes later uses up neither limit nor rate" {
-    local at
+    local at compiled='Forms = [begin {ok, Ts, _} = erl_scan:string(L), {ok, F} = erl_parse:parse_form(Ts), F end ||
+        L <- ["-module(later).", "-export([f/1]).", "f(X) -> X."]], {ok, later, Code} = compile:forms(Forms)'
+    on_node "$compiled"
+    live_snapshot # the compiler is there for good
     for at in '--limit 2' '--rate 5'; do
         # shellcheck disable=SC2086
         trace --json --allow-empty $at 'work:one/1' 'later:f(X) when X > 100'
-        on_node 'Forms = [begin {ok, Ts, _} = erl_scan:string(L), {ok, F} = erl_parse:parse_form(Ts), F end ||
-            L <- ["-module(later).", "-export([f/1]).", "f(X) -> X."]], {ok, later, Code} = compile:forms(Forms), {module, later} = code:load_binary(later, "later", Code)'
+        on_node "$compiled"', {module, later} = code:load_binary(later, "later", Code)'
         until_true 30 grep -q 'rearmed later' "$ERR"
         on_node '[later:f(N) || N <- lists:seq(1, 20)], work:one(a), later:f(101)'
         [[ $at == --limit* ]] || kill -INT "$TRACER"
