@@ -37,7 +37,7 @@ struct live {
     struct buf found; /* the records that a node defines, as text */
     int64_t until;        /* loop_now() time at which it stops, -1: none */
     int64_t gone_by;      /* once it is stopping */
-    bool stopping, blocked, limited, childless;
+    bool stopping, blocked, limited, childless, broken;
     int status;
 };
 
@@ -81,8 +81,10 @@ static void took(struct live *l, enum pipeline_status status, const struct err *
     case PIPELINE_DONE:
         stop(l);
         break;
-    case PIPELINE_FAILED:
-        stop_with(l, e);
+    case PIPELINE_FAILED: /* and so it stays; why is said the first time */
+        if (!l->broken)
+            stop_with(l, e);
+        l->broken = true;
         break;
     }
 }
