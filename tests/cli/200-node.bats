@@ -58,7 +58,14 @@ teardown() { nodes_stop; }
 @test "looking at a node changes nothing" {
     node_start still
     before=$(node_snapshot "$NODE")
-    # What a look left would be there for good.
+    # What a look left would be there for good; so would what many at once need.
+    port=$(<"$(node_dir "$NODE")/port")
+    for _ in {0..9}; do
+        exec {look}<>"/dev/tcp/127.0.0.1/$port"
+        printf half >&"$look"
+        looks+=("$look")
+    done
+    for look in "${looks[@]}"; do exec {look}>&-; done
     for _ in 1 2 3 4 5; do assert_clean --names 0 --memory 65536 "$before" "$NODE"; done
 }
 
