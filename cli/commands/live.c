@@ -197,11 +197,11 @@ static void on_chosen(void *data, struct peer *p, const struct arm_result *resul
         ctx_warn(l->ctx, "%s: warning: %s", node->name, result->warnings[i]);
     char found[64] = "", ports[40] = "";
     if (calls)
-        snprintf(found, sizeof(found), " · %llu function%s", (unsigned long long)functions, plural(functions));
+        snprintf(found, sizeof(found), " · %llu function%s", (unsigned long long)functions, PLURAL(functions));
     if (result->ports)
-        snprintf(ports, sizeof(ports), " · %llu port%s", (unsigned long long)result->ports, plural(result->ports));
+        snprintf(ports, sizeof(ports), " · %llu port%s", (unsigned long long)result->ports, PLURAL(result->ports));
     ctx_begin(l->ctx, "%s · OTP %s%s · %llu process%s%s", node->name, node->otp_version, found,
-              (unsigned long long)result->processes, result->processes == 1 ? "" : "es", ports);
+              (unsigned long long)result->processes, PLURAL_ES(result->processes), ports);
     if (l->o->what->dry_run)
         ctx_end(l->ctx, "not traced (--dry-run)");
 }
@@ -229,7 +229,7 @@ static void summary(struct live *l)
     if (t->missing)
         snprintf(missing, sizeof(missing), " · %llu never arrived", (unsigned long long)t->missing);
     ctx_say(l->ctx, "%llu event%s%s · %llu dropped%s · %llu truncated · %llu incomplete · session %s",
-            (unsigned long long)t->shown, plural(t->shown), filtered, (unsigned long long)lost, missing,
+            (unsigned long long)t->shown, PLURAL(t->shown), filtered, (unsigned long long)lost, missing,
             (unsigned long long)t->truncated, (unsigned long long)t->incomplete, peers_gone(&l->run.peers) ? "destroyed" : "ended by the node: what came last may be missing");
 }
 
