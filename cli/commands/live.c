@@ -493,7 +493,7 @@ int live_run(struct ctx *ctx, const struct live_options *o, const char *default_
     l.wheres = asserted_texts(&o->view->wheres, o->asserts);
     bool ok = asked_texts(o->what, o->words, &l.arena, &l.texts, &e) &&
               asked_compile(&l.asked, o->what, &l.texts, &l.wheres, 0, &e) &&
-              show_open(&l.show, ctx, o->view, default_view, o->node->nodes.count > 1, &e) &&
+              show_open(&l.show, ctx, o->view, default_view, &e) &&
               (later || begin(&l, &e));
     ok = ok && attach_all(&l, &e);
     if (!ok)
