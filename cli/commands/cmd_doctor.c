@@ -451,19 +451,13 @@ static int run(struct ctx *ctx, const struct cmd *self, char **argv)
     struct talk_opts talk = {0};
     struct opt_use uses[] = {{&node_group, &node}, {&doctor_group, &o}, {&talk_group, &talk}};
     struct texts words = {0};
-    struct err e;
     char **rest;
     int status = 0;
 
-    if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
-        if (words.count) {
-            err_set(&e, ERR_USAGE, "doctor takes no '%s'", words.items[0]);
-            err_hint(&e, "etrace doctor -n NODE");
-            status = ctx_fail(ctx, &e);
-        } else {
-            struct doctor d = {.ctx = ctx, .o = &node, .json = o.json, .color = tty_colors(STDOUT_FILENO, COLOR_AUTO)};
-            status = examine(&d);
-        }
+    if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status) &&
+        cmd_no_words(ctx, self, &words, "etrace doctor -n NODE", &status)) {
+        struct doctor d = {.ctx = ctx, .o = &node, .json = o.json, .color = tty_colors(STDOUT_FILENO, COLOR_AUTO)};
+        status = examine(&d);
     }
     opts_release(uses, ARRAY_LEN(uses));
     texts_release(&words);

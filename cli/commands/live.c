@@ -3,9 +3,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../events/recfile.h"
 #include "../ground/mem.h"
+#include "../ground/tty.h"
 #include "asserted.h"
 #include "child.h"
 #include "prepare.h"
@@ -476,6 +478,8 @@ static void finish(struct live *l)
     pipeline_end(l->pipeline);
     if (show_ended(&l->show, &closed, &e) && !closed && !l->status)
         fail(l, &e);
+    if (tty_is(STDOUT_FILENO)) /* there it stands behind what it sums up */
+        l->status = ctx_flush(l->ctx, l->status);
     summary(l);
     l->status = asserted_status(&l->asserted, l->ctx, l->status);
 }
@@ -491,7 +495,7 @@ int live_run(struct ctx *ctx, const struct live_options *o, const char *default_
     l.asked.find_record = asked_later;
     l.asked.find_data = &later;
     l.wheres = asserted_texts(&o->view->wheres, o->asserts);
-    bool ok = asked_texts(o->what, o->words, &l.arena, &l.texts, &e) &&
+    bool ok = show_makes_sense(o->view, &e) && asked_texts(o->what, o->words, &l.arena, &l.texts, &e) &&
               asked_compile(&l.asked, o->what, &l.texts, &l.wheres, 0, &e) &&
               show_open(&l.show, ctx, o->view, default_view, &e) &&
               (later || begin(&l, &e));

@@ -128,6 +128,18 @@ static bool takes(const struct show *s, unsigned flag)
     return false;
 }
 
+bool show_makes_sense(const struct view_opts *o, struct err *e)
+{
+    if (o->invert && !o->greps.count) {
+        err_set(e, ERR_USAGE, "-v inverts --grep, and there is none");
+        err_hint(e, "-v -g REGEX");
+        return false;
+    }
+    if (o->append && !o->outputs.count)
+        return err_set(e, ERR_USAGE, "-a adds to the files of -o, and there are none");
+    return true;
+}
+
 /* Options that none of the views would look at are a mistake. */
 static bool check_look(const struct show *s, const struct view_opts *o, struct err *e)
 {

@@ -23,6 +23,9 @@ struct show {
     struct loop *loop;
 };
 
+/* Options that mean nothing without another one, which a command line cannot bring later. */
+bool show_makes_sense(const struct view_opts *o, struct err *e);
+
 /* `default_view` is what stdout shows unless the options say otherwise. */
 bool show_open(struct show *s, struct ctx *ctx, const struct view_opts *o, const char *default_view, struct err *e);
 /* Only a file, in the view `as`, or of its extension (NULL). */
