@@ -21,8 +21,8 @@ static ERL_NIF_TERM big_most, big_least;
 
 static struct {
     uint32_t bytes;
-    uint8_t text[ENCODE_MAX_SECRET];
-} secrets[ENCODE_MAX_SECRETS];
+    uint8_t text[ETW_MAX_KEY_BYTES];
+} secrets[ETW_MAX_KEYS];
 static unsigned secret_count;
 static uint32_t secret_lengths; /* bit n: some secret has n bytes */
 
@@ -73,7 +73,7 @@ static unsigned name(ErlNifEnv *env, ERL_NIF_TERM atom, uint8_t *at)
 
 static bool is_secret_text(const uint8_t *bytes, size_t count)
 {
-    if (count >= ENCODE_MAX_SECRET || !(secret_lengths >> count & 1))
+    if (count > ETW_MAX_KEY_BYTES || !(secret_lengths >> count & 1))
         return false;
     for (unsigned i = 0; i < secret_count; i++)
         if (secrets[i].bytes == count && memcmp(secrets[i].text, bytes, count) == 0)
@@ -208,7 +208,7 @@ static ALWAYS uint8_t *term(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NI
 
 static bool is_secret_string(struct encoder *e, ERL_NIF_TERM list)
 {
-    uint8_t bytes[ENCODE_MAX_SECRET];
+    uint8_t bytes[ETW_MAX_KEY_BYTES];
     unsigned count = 0, c;
     ERL_NIF_TERM head;
     for (; enif_get_list_cell(e->env, list, &head, &list); bytes[count++] = (uint8_t)c)
@@ -545,7 +545,7 @@ bool encode_redact(ErlNifEnv *env, ERL_NIF_TERM keys)
     secret_count = 0;
     secret_lengths = 0;
     for (; enif_get_list_cell(env, keys, &head, &keys); secret_count++) {
-        if (secret_count == ENCODE_MAX_SECRETS || !enif_inspect_binary(env, head, &bin) || bin.size >= ENCODE_MAX_SECRET)
+        if (secret_count == ETW_MAX_KEYS || !enif_inspect_binary(env, head, &bin) || bin.size > ETW_MAX_KEY_BYTES)
             return false;
         memcpy(secrets[secret_count].text, bin.data, bin.size);
         secrets[secret_count].bytes = (uint32_t)bin.size;

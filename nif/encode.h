@@ -24,10 +24,6 @@
 /* For what is better written down several times than called. */
 #define ALWAYS inline __attribute__((always_inline))
 
-#define ENCODE_MAX_DEPTH 64
-#define ENCODE_MAX_SECRETS 64
-#define ENCODE_MAX_SECRET 32 /* bytes of a secret key, less one */
-
 /* At load: the bounds of what is a large integer, in an environment that lives until encode_unload(). */
 bool encode_load(ErlNifEnv *env);
 void encode_unload(void);

@@ -27,6 +27,14 @@ enum {
 
 #define ETW_MAX_BATCH (1u << 20) /* with its header; larger ones are refused */
 
+/* ---- the most that a session is asked for ------------------------------------------------------------------------ */
+
+#define ETW_MAX_SIZE (256u << 10) /* bytes of an event's terms: a batch has room for two */
+#define ETW_MAX_DEPTH 64u         /* containers within each other */
+#define ETW_MAX_ITEMS (1u << 20)  /* of a container */
+#define ETW_MAX_KEYS 64           /* names of what is redacted */
+#define ETW_MAX_KEY_BYTES 31
+
 /* ---- a batch ---------------------------------------------------------------------------------------------------- */
 
 #define ETW_BATCH_MAGIC 0x42575445u /* "ETWB" */

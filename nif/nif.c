@@ -25,7 +25,6 @@
 #define API_OLDEST "erts-13.0"
 
 #define NONCE_MOST 64
-#define BYTES_MOST (512u * 1024)
 #define RING_LEAST (16u * 1024)
 #define RING_MOST (1u << 30)
 
@@ -87,8 +86,8 @@ static ERL_NIF_TERM nif_open(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
     if (!enif_get_tuple(env, argv[0], &n, &o) || n != 8)
         return enif_make_badarg(env);
     uint64_t ring_bytes = number(env, o[0], RING_LEAST, RING_MOST, &ok), count = number(env, o[1], 1, LANES_MAX, &ok);
-    uint64_t bytes = number(env, o[2], 0, BYTES_MOST, &ok), depth = number(env, o[3], 0, UINT32_MAX, &ok);
-    uint64_t items = number(env, o[4], 0, UINT32_MAX, &ok), limit = number(env, o[5], 0, UINT64_MAX, &ok);
+    uint64_t bytes = number(env, o[2], 0, ETW_MAX_SIZE, &ok), depth = number(env, o[3], 0, ETW_MAX_DEPTH, &ok);
+    uint64_t items = number(env, o[4], 0, ETW_MAX_ITEMS, &ok), limit = number(env, o[5], 0, UINT64_MAX, &ok);
     uint64_t rate = number(env, o[6], 0, UINT32_MAX, &ok);
     if (!ok || ring_bytes & (ring_bytes - 1))
         return enif_make_badarg(env);
@@ -96,7 +95,7 @@ static ERL_NIF_TERM nif_open(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
         return error(env, "open");
     if (!encode_redact(env, o[7]))
         return error(env, "redact");
-    struct encode_limits limits = {(uint32_t)bytes, (uint32_t)(depth < ENCODE_MAX_DEPTH ? depth : ENCODE_MAX_DEPTH), (uint32_t)items};
+    struct encode_limits limits = {(uint32_t)bytes, (uint32_t)depth, (uint32_t)items};
     if (!lanes_open((uint32_t)count, ring_bytes, bytes + TRACER_RESERVE, limits))
         return error(env, "memory");
     if (!bell_open(env))

@@ -18,7 +18,8 @@ const struct cmd *const *cmd_all(void)
 
 void cmd_add(const struct cmd *c)
 {
-    rows[ARRAY_LEN(rows) - 2] = c;
+    memmove(rows + 2, rows + 1, (ARRAY_LEN(rows) - 3) * sizeof(*rows));
+    rows[1] = c;
 }
 
 const struct cmd *cmd_find(const char *name)
@@ -65,6 +66,19 @@ void cmd_print_help(struct buf *b, const struct cmd *c)
         for (size_t i = 0; i < (*g)->count; i++)
             print_option(b, &(*g)->rows[i]);
     }
+}
+
+bool cmd_no_words(struct ctx *ctx, const struct cmd *self, const struct texts *words, const char *hint, int *ret_status)
+{
+    struct err e;
+
+    if (!words->count)
+        return true;
+    err_set(&e, ERR_USAGE, "%s takes no words, and there is '%s'", self->name, words->items[0]);
+    if (hint)
+        err_hint(&e, "%s", hint);
+    *ret_status = ctx_fail(ctx, &e);
+    return false;
 }
 
 bool cmd_options(struct ctx *ctx, const struct cmd *self, const struct opt_use *uses, size_t nuses, char **argv,

@@ -29,6 +29,9 @@ const struct cmd *const *cmd_all(void); /* NULL-terminated */
 bool cmd_options(struct ctx *ctx, const struct cmd *self, const struct opt_use *uses, size_t nuses, char **argv,
                  struct texts *ret_words, char ***ret_rest, int *ret_status);
 
+/* Of a command that takes none: says the first of them and sets *ret_status. True: there are none. The hint may be NULL. */
+bool cmd_no_words(struct ctx *ctx, const struct cmd *self, const struct texts *words, const char *hint, int *ret_status);
+
 void cmd_print_help(struct buf *b, const struct cmd *c);
 
 #endif

@@ -93,7 +93,7 @@ static bool step_host(struct doctor *d, struct err *e)
     }
     switch (net_resolve(at + 1, net_now() + STEP_MS, &addrs)) {
     case NET_OK:
-        found(d, "%s has %zu address%s", at + 1, addrs.count, addrs.count == 1 ? "" : "es");
+        found(d, "%s has %zu address%s", at + 1, addrs.count, PLURAL_ES(addrs.count));
         return true;
     case NET_TIMEOUT:
         err_set(e, ERR_NODE, "no name server answers for the host name %s", at + 1);
@@ -123,7 +123,7 @@ static bool step_epmd(struct doctor *d, struct err *e)
     for (size_t i = 0; i < addrs.count && (a == EPMD_NO_DAEMON || a == EPMD_UNREACHABLE); i++)
         a = epmd_list(&addrs.items[i], deadline, &names);
     if (a == EPMD_OK) {
-        found(d, "answers on port %d and knows %zu node%s", epmd_port(), names.count, names.count == 1 ? "" : "s");
+        found(d, "answers on port %d and knows %zu node%s", epmd_port(), names.count, PLURAL(names.count));
         epmd_names_release(&names);
         return true;
     }
@@ -253,7 +253,7 @@ static bool step_version(struct doctor *d, struct err *e UNUSED)
     const struct session_node *n = session_node(d->session);
 
     found(d, "OTP %s, erts %s, %s, %d scheduler%s, %llu processes", n->otp_version, n->erts, n->arch, n->schedulers,
-          n->schedulers == 1 ? "" : "s", (unsigned long long)n->processes);
+          PLURAL(n->schedulers), (unsigned long long)n->processes);
     return true;
 }
 
@@ -451,19 +451,13 @@ static int run(struct ctx *ctx, const struct cmd *self, char **argv)
     struct talk_opts talk = {0};
     struct opt_use uses[] = {{&node_group, &node}, {&doctor_group, &o}, {&talk_group, &talk}};
     struct texts words = {0};
-    struct err e;
     char **rest;
     int status = 0;
 
-    if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
-        if (words.count) {
-            err_set(&e, ERR_USAGE, "doctor takes no '%s'", words.items[0]);
-            err_hint(&e, "etrace doctor -n NODE");
-            status = ctx_fail(ctx, &e);
-        } else {
-            struct doctor d = {.ctx = ctx, .o = &node, .json = o.json, .color = tty_colors(STDOUT_FILENO, COLOR_AUTO)};
-            status = examine(&d);
-        }
+    if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status) &&
+        cmd_no_words(ctx, self, &words, "etrace doctor -n NODE", &status)) {
+        struct doctor d = {.ctx = ctx, .o = &node, .json = o.json, .color = tty_colors(STDOUT_FILENO, COLOR_AUTO)};
+        status = examine(&d);
     }
     opts_release(uses, ARRAY_LEN(uses));
     texts_release(&words);

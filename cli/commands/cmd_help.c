@@ -43,8 +43,7 @@ static int run(struct ctx *ctx, const struct cmd *self, char **argv)
         for (const struct cmd *const *each = cmd_all(); *each; each++)
             near_try(&near, (*each)->name);
         err_set(&e, ERR_USAGE, "there is no command '%s'", name);
-        if (near.best)
-            err_hint(&e, "did you mean %s?", near.best);
+        err_hint(&e, near.best ? "did you mean %s?" : "etrace help lists them", near.best);
         status = ctx_fail(ctx, &e);
     }
     out_take(ctx->out, &b);

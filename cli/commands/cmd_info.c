@@ -132,12 +132,12 @@ static bool put_counter(struct etf *r, bool time, bool json, struct buf *to)
     if (json) {
         buf_printf(to, "{\"calls\":%lld,\"%s\":%lld,\"processes\":%lld,\"largest\":[", (long long)calls, unit, (long long)sum, (long long)processes);
     } else {
-        buf_printf(to, "%lld call%s, ", (long long)calls, calls == 1 ? "" : "s");
+        buf_printf(to, "%lld call%s, ", (long long)calls, PLURAL(calls));
         if (time)
             print_duration(to, sum * 1000);
         else
             buf_printf(to, "%lld words", (long long)sum);
-        buf_printf(to, " in %lld process%s", (long long)processes, processes == 1 ? "" : "es");
+        buf_printf(to, " in %lld process%s", (long long)processes, PLURAL_ES(processes));
     }
     for (size_t i = 0; i < n; i++) {
         if (!etf_get_tuple(r, 4) || !etf_get_bin(r, &pid) || !etf_get_bin(r, &name) || !etf_get_int(r, &calls) || !etf_get_int(r, &sum))

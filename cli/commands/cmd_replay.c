@@ -114,9 +114,9 @@ static int replay(struct ctx *ctx, const char *path, const struct replay_opts *o
     ok = ok && r.got != SOURCE_FAILED; /* then there is nothing to be shown */
     if (!ok)
         e = r.err;
-    ok = ok && asked_compile(&asked, &what, &none, &wheres, 0, &e) &&
+    ok = ok && show_makes_sense(view, &e) && asked_compile(&asked, &what, &none, &wheres, 0, &e) &&
          asserted_init(&asserted, asserts, &asked, view->wheres.count, &e) &&
-         show_open(&show, ctx, view, "text", false, &e);
+         show_open(&show, ctx, view, "text", &e);
     if (ok) {
         struct pipeline_options options = {
             .views = show.views, .nviews = show.count,

@@ -11,7 +11,7 @@ static int run(struct ctx *ctx, const struct cmd *self, char **argv)
     char **rest;
     int status = 0;
 
-    if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
+    if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status) && cmd_no_words(ctx, self, &words, NULL, &status)) {
         const struct carried *schema = carried_find("schema.json");
         out_write(ctx->out, schema->text, schema->len);
     }

@@ -325,14 +325,8 @@ static int run(struct ctx *ctx, const struct cmd *self, char **argv)
     int status = 0;
 
     if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
-        if (!words.count) {
+        if (cmd_no_words(ctx, self, &words, "etrace sessions -n NODE, etrace info for what traces a function or a process", &status))
             status = sessions_run(ctx, &o, &node);
-        } else {
-            struct err e;
-            err_set(&e, ERR_USAGE, "sessions takes no words, and there is '%s'", words.items[0]);
-            err_hint(&e, "etrace sessions -n NODE, etrace info for what traces a function or a process");
-            status = ctx_fail(ctx, &e);
-        }
     }
     opts_release(uses, ARRAY_LEN(uses));
     texts_release(&words);

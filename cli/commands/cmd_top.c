@@ -426,8 +426,8 @@ static bool begin_node(struct top *t, struct peer *p, struct err *e)
     const struct top_node *n = &t->nodes[p->index];
     if (!t->live)
         ctx_say(t->ctx, "%s · OTP %s · %lld function%s · %llu process%s%s", node->name, node->otp_version, (long long)n->functions,
-                n->functions == 1 ? "" : "s", (unsigned long long)t->states[p->index].processes,
-                t->states[p->index].processes == 1 ? "" : "es",
+                PLURAL(n->functions), (unsigned long long)t->states[p->index].processes,
+                PLURAL_ES(t->states[p->index].processes),
                 t->o->what.dry_run ? " · not counted (--dry-run)" : " · Ctrl-C stops");
     return true;
 }
@@ -569,7 +569,7 @@ static int top_run(struct ctx *ctx, const struct top_opts *o, const struct node_
         for (size_t i = 0; i < t.peers.count; i++)
             if (t.nodes[i].begun)
                 ctx_warn(ctx, "%s: so many processes were counted that it was begun anew %lld time%s; calls in those moments are missing",
-                         t.names[i], (long long)t.nodes[i].begun, t.nodes[i].begun == 1 ? "" : "s");
+                         t.names[i], (long long)t.nodes[i].begun, PLURAL(t.nodes[i].begun));
     }
     peers_leave(&t.peers);
     if (t.peers.ctx)

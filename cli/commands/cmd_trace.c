@@ -41,11 +41,11 @@ static int run(struct ctx *ctx, const struct cmd *self, char **argv)
 }
 
 static const char about[] =
-    "  etrace 'lists:seq/2'                          calls of a function\n"
+    "  etrace 'lists:seq/2'                            calls of a function\n"
     "  etrace 'ets:lookup(_, K) when K > 9 -> return'  some of them, with results\n"
-    "  etrace 'MyApp.Repo.get/2 -> return, caller'   who called, and how long it took\n"
-    "  etrace 'send(_, {reply, _})' -P my_server     messages\n"
-    "  etrace 'my_app:_' -- mix run                  a node that is started for it\n"
+    "  etrace 'MyApp.Repo.get/2 -> return, caller'     who called, how long it took\n"
+    "  etrace 'send(_, {reply, _})' -P my_server       messages\n"
+    "  etrace 'my_app:_' -- mix run                    a node that is started for it\n"
     "\nExpressions are explained in etrace-expr(7); each is one argument.\n";
 
 static const struct opt_group *const groups[] = {&node_group, &what_group, &limit_group, &view_group, &assert_group,

@@ -39,7 +39,7 @@ static int run(struct ctx *ctx, const struct cmd *self, char **argv)
     char **rest;
     int status = 0;
 
-    if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
+    if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status) && cmd_no_words(ctx, self, &words, NULL, &status)) {
         buf_printf(&b, "etrace %s (companion %s, for OTP 27 and newer)\n", ETRACE_VERSION, companion.hash);
         if (o.verbose)
             details(&b);

@@ -32,7 +32,7 @@ bool cost_measure(struct ctx *ctx, struct question *ask, const char *node, uint6
         number(&most, rates.most[i]);
     }
     ctx_warn(ctx, "%s: %llu functions, called %s time%s a second%s", node, (unsigned long long)functions, buf_cstr(&all),
-             rates.all == 1 ? "" : "s", buf_cstr(&most));
+             PLURAL(rates.all), buf_cstr(&most));
     if (rates.all > COST_MOST) {
         buf_clear(&most);
         number(&most, COST_MOST);

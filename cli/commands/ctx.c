@@ -97,11 +97,6 @@ static void PRINTF_LIKE(3, 0) say(struct ctx *c, const char *end, const char *fm
     talk(c, &line);
 }
 
-const char *plural(uint64_t n)
-{
-    return n == 1 ? "" : "s";
-}
-
 void ctx_say(struct ctx *c, const char *fmt, ...)
 {
     va_list args;

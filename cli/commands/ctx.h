@@ -33,8 +33,6 @@ void ctx_release(struct ctx *c);
 /* From now on somebody else sets the terminal's modes. Before anything is written. */
 void ctx_share_terminal(struct ctx *c);
 
-const char *plural(uint64_t n); /* what follows a noun of which there are so many */
-
 void ctx_say(struct ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3);  /* `etrace: …`, unless quiet */
 void ctx_begin(struct ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3); /* ctx_say() without the end of the line, which may wait for it */
 void ctx_show(struct ctx *c);                  /* it may take longer: what there is of the line is shown now */

@@ -3,9 +3,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../events/recfile.h"
 #include "../ground/mem.h"
+#include "../ground/tty.h"
 #include "asserted.h"
 #include "child.h"
 #include "prepare.h"
@@ -197,11 +199,11 @@ static void on_chosen(void *data, struct peer *p, const struct arm_result *resul
         ctx_warn(l->ctx, "%s: warning: %s", node->name, result->warnings[i]);
     char found[64] = "", ports[40] = "";
     if (calls)
-        snprintf(found, sizeof(found), " · %llu function%s", (unsigned long long)functions, plural(functions));
+        snprintf(found, sizeof(found), " · %llu function%s", (unsigned long long)functions, PLURAL(functions));
     if (result->ports)
-        snprintf(ports, sizeof(ports), " · %llu port%s", (unsigned long long)result->ports, plural(result->ports));
+        snprintf(ports, sizeof(ports), " · %llu port%s", (unsigned long long)result->ports, PLURAL(result->ports));
     ctx_begin(l->ctx, "%s · OTP %s%s · %llu process%s%s", node->name, node->otp_version, found,
-              (unsigned long long)result->processes, result->processes == 1 ? "" : "es", ports);
+              (unsigned long long)result->processes, PLURAL_ES(result->processes), ports);
     if (l->o->what->dry_run)
         ctx_end(l->ctx, "not traced (--dry-run)");
 }
@@ -229,7 +231,7 @@ static void summary(struct live *l)
     if (t->missing)
         snprintf(missing, sizeof(missing), " · %llu never arrived", (unsigned long long)t->missing);
     ctx_say(l->ctx, "%llu event%s%s · %llu dropped%s · %llu truncated · %llu incomplete · session %s",
-            (unsigned long long)t->shown, plural(t->shown), filtered, (unsigned long long)lost, missing,
+            (unsigned long long)t->shown, PLURAL(t->shown), filtered, (unsigned long long)lost, missing,
             (unsigned long long)t->truncated, (unsigned long long)t->incomplete, peers_gone(&l->run.peers) ? "destroyed" : "ended by the node: what came last may be missing");
 }
 
@@ -476,6 +478,8 @@ static void finish(struct live *l)
     pipeline_end(l->pipeline);
     if (show_ended(&l->show, &closed, &e) && !closed && !l->status)
         fail(l, &e);
+    if (tty_is(STDOUT_FILENO)) /* there it stands behind what it sums up */
+        l->status = ctx_flush(l->ctx, l->status);
     summary(l);
     l->status = asserted_status(&l->asserted, l->ctx, l->status);
 }
@@ -491,9 +495,9 @@ int live_run(struct ctx *ctx, const struct live_options *o, const char *default_
     l.asked.find_record = asked_later;
     l.asked.find_data = &later;
     l.wheres = asserted_texts(&o->view->wheres, o->asserts);
-    bool ok = asked_texts(o->what, o->words, &l.arena, &l.texts, &e) &&
+    bool ok = show_makes_sense(o->view, &e) && asked_texts(o->what, o->words, &l.arena, &l.texts, &e) &&
               asked_compile(&l.asked, o->what, &l.texts, &l.wheres, 0, &e) &&
-              show_open(&l.show, ctx, o->view, default_view, o->node->nodes.count > 1, &e) &&
+              show_open(&l.show, ctx, o->view, default_view, &e) &&
               (later || begin(&l, &e));
     ok = ok && attach_all(&l, &e);
     if (!ok)

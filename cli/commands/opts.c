@@ -173,14 +173,15 @@ static const struct opt *find(const struct opt_use *uses, size_t n, char letter,
     return NULL;
 }
 
-static bool unknown(const struct opt_use *uses, size_t n, const char *name, size_t len, struct err *e)
+/* `text` with its dashes, `name` without. */
+static bool unknown(const struct opt_use *uses, size_t n, struct str text, struct str name, struct err *e)
 {
-    struct near near = near_start(name, len);
+    struct near near = near_start(name.at, name.len);
 
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < uses[i].group->count; k++)
             near_try(&near, uses[i].group->rows[k].name);
-    err_set(e, ERR_USAGE, "unknown option '--%.*s'", (int)len, name);
+    err_set(e, ERR_USAGE, "unknown option '%.*s'", (int)text.len, text.at);
     if (near.best)
         err_hint(e, "did you mean --%s?", near.best);
     return false;
@@ -194,7 +195,7 @@ static bool long_option(const struct opt_use *uses, size_t n, char ***at, struct
     const struct opt *o = find(uses, n, 0, text, len, &target);
 
     if (!o)
-        return unknown(uses, n, text, len, e);
+        return unknown(uses, n, (struct str){**at, len + 2}, (struct str){text, len}, e);
     if (!takes_value(o))
         return equals ? err_set(e, ERR_USAGE, "--%s takes no value", o->name) : set(o, target, NULL, e);
     const char *value = equals ? equals + 1 : *++*at;
@@ -203,16 +204,24 @@ static bool long_option(const struct opt_use *uses, size_t n, char ***at, struct
     return set(o, target, value, e);
 }
 
+/* As erl has them, `-node shop` is no `-n ode`. */
+static bool is_long(const struct opt_use *uses, size_t n, struct str word)
+{
+    void *ignored;
+
+    return word.len > 1 && find(uses, n, 0, word.at, word.len, &ignored);
+}
+
 static bool letters(const struct opt_use *uses, size_t n, char ***at, struct err *e)
 {
-    for (const char *c = **at + 1; *c; c++) {
-        void *target;
-        const struct opt *o = find(uses, n, *c, NULL, 0, &target);
+    struct str text = {**at, strlen(**at)}, word = {text.at + 1, text.len - 1};
 
-        if (!o) {
-            err_set(e, ERR_USAGE, "unknown option '-%c'", isprint((unsigned char)*c) ? *c : '?');
-            return false;
-        }
+    for (const char *c = word.at; *c; c++) {
+        void *target;
+        const struct opt *o = is_long(uses, n, word) ? NULL : find(uses, n, *c, NULL, 0, &target);
+
+        if (!o)
+            return unknown(uses, n, text, word, e);
         if (takes_value(o)) {
             const char *value = c[1] ? c + 1 : *++*at;
             if (!value)

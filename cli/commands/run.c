@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "../../nif/etrace_wire.h"
 #include "prepare.h"
 
 #define ANSWER_MS 120000 /* on a busy node each pattern waits for every scheduler, and there may be thousands */
@@ -12,10 +13,7 @@ static const char *const secrets[] = {
     "credentials", "otp_secret",
 };
 
-#define MAX_KEYS 64     /* as many as the tracer takes, and so long */
-#define MAX_KEY_BYTES 31
-
-static bool redacted(const struct limit_opts *limit, struct str keys[static MAX_KEYS], size_t *ret_count, struct err *e)
+static bool redacted(const struct limit_opts *limit, struct str keys[static ETW_MAX_KEYS], size_t *ret_count, struct err *e)
 {
     size_t n = 0;
 
@@ -24,11 +22,11 @@ static bool redacted(const struct limit_opts *limit, struct str keys[static MAX_
     for (size_t i = 0; i < limit->redact.count; i++)
         for (const char *at = limit->redact.items[i]; *at;) {
             size_t len = strcspn(at, ",");
-            if (len > MAX_KEY_BYTES)
-                return err_set(e, ERR_USAGE, "--redact takes keys of at most %d bytes, not '%.*s'", MAX_KEY_BYTES, (int)len, at);
-            if (len && n == MAX_KEYS)
+            if (len > ETW_MAX_KEY_BYTES)
+                return err_set(e, ERR_USAGE, "--redact takes keys of at most %d bytes, not '%.*s'", ETW_MAX_KEY_BYTES, (int)len, at);
+            if (len && n == ETW_MAX_KEYS)
                 return err_set(e, ERR_USAGE, "--redact takes at most %zu keys beside the default ones",
-                               MAX_KEYS - (limit->redact_defaults ? ARRAY_LEN(secrets) : 0));
+                               ETW_MAX_KEYS - (limit->redact_defaults ? ARRAY_LEN(secrets) : 0));
             if (len)
                 keys[n++] = (struct str){at, len};
             at += len + (at[len] == ',');
@@ -37,10 +35,6 @@ static bool redacted(const struct limit_opts *limit, struct str keys[static MAX_
     return true;
 }
 
-#define MAX_SIZE (256 << 10) /* as the tracer */
-#define MAX_DEPTH 64
-#define MAX_ITEMS (1 << 20)
-
 static bool within(const char *option, int64_t value, int64_t most, struct err *e)
 {
     return (value > 0 && value <= most) ||
@@ -48,12 +42,12 @@ static bool within(const char *option, int64_t value, int64_t most, struct err *
 }
 
 static bool session_options(const struct node_opts *node, const struct limit_opts *limit, unsigned how,
-                            struct str keys[static MAX_KEYS], struct session_options *ret, struct err *e)
+                            struct str keys[static ETW_MAX_KEYS], struct session_options *ret, struct err *e)
 {
     size_t nkeys = 0;
 
-    if (!within("size", limit->size, MAX_SIZE, e) || !within("depth", limit->depth, MAX_DEPTH, e) ||
-        !within("items", limit->items, MAX_ITEMS, e) || !redacted(limit, keys, &nkeys, e))
+    if (!within("size", limit->size, ETW_MAX_SIZE, e) || !within("depth", limit->depth, ETW_MAX_DEPTH, e) ||
+        !within("items", limit->items, ETW_MAX_ITEMS, e) || !redacted(limit, keys, &nkeys, e))
         return false;
     *ret = (struct session_options){
         .size = (uint32_t)limit->size,
@@ -149,7 +143,7 @@ bool run_open(struct run *r, struct ctx *ctx, const struct node_opts *node, cons
               const struct run_handlers *handlers, struct err *e)
 {
     struct session_options options;
-    struct str keys[MAX_KEYS];
+    struct str keys[ETW_MAX_KEYS];
 
     run_begin(r, ctx, handlers);
     if (!session_options(node, limit, how, keys, &options, e) || !peers_open(&r->peers, node, &options, e))
@@ -164,7 +158,7 @@ struct peer *run_attach(struct run *r, const struct node_opts *node, const char 
                         struct err *e)
 {
     struct session_options options;
-    struct str keys[MAX_KEYS];
+    struct str keys[ETW_MAX_KEYS];
 
     return session_options(node, limit, RUN_SIFTS, keys, &options, e) ? peers_attach(&r->peers, node, name, &options, e) : NULL;
 }
@@ -172,7 +166,7 @@ struct peer *run_attach(struct run *r, const struct node_opts *node, const char 
 bool run_takes(const struct node_opts *node, const struct limit_opts *limit, struct err *e)
 {
     struct session_options options;
-    struct str keys[MAX_KEYS];
+    struct str keys[ETW_MAX_KEYS];
 
     return session_options(node, limit, 0, keys, &options, e);
 }

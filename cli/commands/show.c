@@ -128,6 +128,18 @@ static bool takes(const struct show *s, unsigned flag)
     return false;
 }
 
+bool show_makes_sense(const struct view_opts *o, struct err *e)
+{
+    if (o->invert && !o->greps.count) {
+        err_set(e, ERR_USAGE, "-v inverts --grep, and there is none");
+        err_hint(e, "-v -g REGEX");
+        return false;
+    }
+    if (o->append && !o->outputs.count)
+        return err_set(e, ERR_USAGE, "-a adds to the files of -o, and there are none");
+    return true;
+}
+
 /* Options that none of the views would look at are a mistake. */
 static bool check_look(const struct show *s, const struct view_opts *o, struct err *e)
 {
@@ -157,34 +169,31 @@ static bool complete(struct show *s, const struct view_opts *o, struct err *e)
 }
 
 /* What all views of these options have in common. */
-static struct look look_of(const struct view_opts *o, bool nodes)
+static struct look look_of(const struct view_opts *o)
 {
     return (struct look){
         .time = o->utc ? TIME_UTC : o->relative ? TIME_RELATIVE : o->delta ? TIME_DELTA : TIME_LOCAL,
         .terms = o->elixir ? TERMS_ELIXIR : (enum terms_style)o->terms,
-        .nodes = nodes,
         .fields = o->fields,
         .format = o->format,
     };
 }
 
-bool show_file(struct show *s, struct ctx *ctx, const struct view_opts *o, const char *as, const char *path, bool nodes,
-               struct err *e)
+bool show_file(struct show *s, struct ctx *ctx, const struct view_opts *o, const char *as, const char *path, struct err *e)
 {
     const struct sink_type *type = as ? choose(as, e) : sink_by_file(path, NULL);
 
     *s = (struct show){.loop = &ctx->loop};
-    if ((as && !type) || !add_file(s, o, type, path, look_of(o, nodes), e))
+    if ((as && !type) || !add_file(s, o, type, path, look_of(o), e))
         return false;
     return complete(s, o, e);
 }
 
-bool show_open(struct show *s, struct ctx *ctx, const struct view_opts *o, const char *default_view, bool nodes,
-               struct err *e)
+bool show_open(struct show *s, struct ctx *ctx, const struct view_opts *o, const char *default_view, struct err *e)
 {
     const char *name = o->as ? o->as : o->json ? "json" : o->summary ? "summary" : default_view;
     bool tty = tty_is(STDOUT_FILENO);
-    struct look look = look_of(o, nodes);
+    struct look look = look_of(o);
 
     look.colour = tty_colors(STDOUT_FILENO, (enum tty_color)o->color);
     look.width = tty ? tty_columns(STDOUT_FILENO) : 0;

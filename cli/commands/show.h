@@ -23,12 +23,13 @@ struct show {
     struct loop *loop;
 };
 
+/* Options that mean nothing without another one, which a command line cannot bring later. */
+bool show_makes_sense(const struct view_opts *o, struct err *e);
+
 /* `default_view` is what stdout shows unless the options say otherwise. */
-bool show_open(struct show *s, struct ctx *ctx, const struct view_opts *o, const char *default_view, bool nodes,
-               struct err *e);
+bool show_open(struct show *s, struct ctx *ctx, const struct view_opts *o, const char *default_view, struct err *e);
 /* Only a file, in the view `as`, or of its extension (NULL). */
-bool show_file(struct show *s, struct ctx *ctx, const struct view_opts *o, const char *as, const char *path, bool nodes,
-               struct err *e);
+bool show_file(struct show *s, struct ctx *ctx, const struct view_opts *o, const char *as, const char *path, struct err *e);
 void show_close(struct show *s); /* does not wait; accepts one that failed to open */
 
 bool show_is_figures(const struct show *s); /* no view shows more of a call than figures */

@@ -244,6 +244,6 @@ void together_summary(struct ctx *ctx, const struct totals_node *n)
     if (!n->complete)
         buf_puts(&b, " · not to its end");
     ctx_say(ctx, "%.*s: %llu event%s · %llu dropped%s", (int)n->node->name.len, n->node->name.at, (unsigned long long)n->shown,
-            n->shown == 1 ? "" : "s", (unsigned long long)lost, b.len ? buf_cstr(&b) : "");
+            PLURAL(n->shown), (unsigned long long)lost, b.len ? buf_cstr(&b) : "");
     buf_release(&b);
 }

@@ -282,15 +282,15 @@ void top_table_title(const struct top_table *t, struct buf *to)
     buf_puts(to, t->count > 1 ? "" : t->names[0]);
     if (t->count > 1)
         buf_printf(to, "%zu nodes", t->count);
-    buf_printf(to, " · %.1fs · %lld function%s · %lld call%s", (double)elapsed / 1e6, (long long)functions, functions == 1 ? "" : "s",
-               (long long)calls, calls == 1 ? "" : "s");
+    buf_printf(to, " · %.1fs · %lld function%s · %lld call%s", (double)elapsed / 1e6, (long long)functions, PLURAL(functions),
+               (long long)calls, PLURAL(calls));
     if (counters & TOP_COUNT_TIME) {
         buf_puts(to, " · ");
         print_duration(to, total_us(t) * 1000);
         buf_puts(to, " own time");
     }
     if (begun)
-        buf_printf(to, " · begun anew %lld time%s", (long long)begun, begun == 1 ? "" : "s");
+        buf_printf(to, " · begun anew %lld time%s", (long long)begun, PLURAL(begun));
 }
 
 /* ---- JSON ---- */

@@ -417,6 +417,7 @@ static int run(struct ctx *ctx, const struct cmd *self, char **argv)
     if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
         if (words.count) {
             err_set(&e, ERR_USAGE, "expressions are typed in the session, not given to it: '%s'", words.items[0]);
+            err_hint(&e, "etrace repl -n NODE");
             status = ctx_fail(ctx, &e);
         } else if (r.node.cluster) {
             err_set(&e, ERR_USAGE, "the interactive mode attaches to nodes by their names; --cluster has no place there");

@@ -174,7 +174,7 @@ static void on_ready(void *data, struct peer *p)
     struct err e;
 
     ctx_say(r->ctx, "%s · OTP %s · %llu process%s · attached", node->name, node->otp_version,
-            (unsigned long long)node->processes, node->processes == 1 ? "" : "es");
+            (unsigned long long)node->processes, PLURAL_ES(node->processes));
     if (node->fallback)
         ctx_warn(r->ctx, "%s: tracing without the NIF, at most 1000 events a second: %s", node->name, node->fallback_why);
     choose_current(r);
@@ -209,11 +209,11 @@ static void on_armed(void *data, struct peer *p, const struct arm_result *result
     for (size_t i = 0; i < result->nprobes; i++)
         functions += result->probes[i].functions;
     if (run_arming(&r->run))
-        ctx_say(r->ctx, "%s%llu function%s", of, (unsigned long long)functions, plural(functions));
+        ctx_say(r->ctx, "%s%llu function%s", of, (unsigned long long)functions, PLURAL(functions));
     else
         ctx_say(r->ctx, "%s%zu probe%s · %llu function%s · %llu process%s · Ctrl-C stops", of, repl_running(r),
-                plural(repl_running(r)), (unsigned long long)functions, plural(functions),
-                (unsigned long long)result->processes, result->processes == 1 ? "" : "es");
+                PLURAL(repl_running(r)), (unsigned long long)functions, PLURAL(functions),
+                (unsigned long long)result->processes, PLURAL_ES(result->processes));
     if (run_arming(&r->run))
         return;
     for (size_t i = 0; i < r->nprobes; i++)

@@ -40,8 +40,10 @@ static struct reel *reel_new(struct repl *r, const struct view_opts *view, const
     asked_init(&reel->asked);
     reel->nodes = repl_several(r);
     bool ok = asked_compile(&reel->asked, &r->what, &none, &view->wheres, 0, e) &&
-              (file ? show_file(&reel->show, r->ctx, view, view->as, file, reel->nodes, e)
-                    : show_open(&reel->show, r->ctx, view, "text", reel->nodes, e));
+              (file ? show_file(&reel->show, r->ctx, view, view->as, file, e)
+                    : show_open(&reel->show, r->ctx, view, "text", e));
+    for (size_t i = 0; ok && i < reel->show.count; i++)
+        reel->show.views[i].look.nodes = reel->nodes;
     if (ok && !file) {
         reel->show.views[0].write = keep;
         reel->show.views[0].output = r;

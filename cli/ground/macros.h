@@ -21,6 +21,10 @@ struct str {
     size_t len;
 };
 
+/* What follows a noun of which there are so many. */
+#define PLURAL(n) ((n) == 1 ? "" : "s")
+#define PLURAL_ES(n) ((n) == 1 ? "" : "es")
+
 #define STR(literal) ((struct str){"" literal, sizeof(literal) - 1})
 
 #endif

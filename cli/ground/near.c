@@ -3,10 +3,11 @@
 #include <string.h>
 
 #define LONGEST 64
+#define BEGINNING 3 /* so many bytes are one */
 
 struct near near_start(const char *word, size_t len)
 {
-    return (struct near){.word = {word, len}, .distance = len < 4 ? 2 : len < 8 ? 3 : 4}; /* one more than accepted */
+    return (struct near){.word = {word, len}, .accepted = len < 4 ? 1 : len < 8 ? 2 : 3};
 }
 
 /* Optimal string alignment: insertions, deletions, replacements and swaps of neighbours count one each. */
@@ -40,7 +41,10 @@ void near_try(struct near *n, const char *candidate)
     if (len > LONGEST || n->word.len > LONGEST)
         return;
     unsigned d = distance(n->word.at, n->word.len, candidate, len);
-    if (d < n->distance) {
+    size_t least = MIN(len, n->word.len);
+    if (least >= BEGINNING && !memcmp(candidate, n->word.at, least))
+        d = MIN(d, len > least ? 1 : n->accepted);
+    if (d <= n->accepted && (!n->best || d < n->distance || (d == n->distance && len < strlen(n->best)))) {
         n->distance = d;
         n->best = candidate;
     }

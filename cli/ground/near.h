@@ -1,4 +1,7 @@
-/* "Did you mean": the known word nearest to a misspelt one, by edit distance with swaps, if it is near enough to say. */
+/*
+ * "Did you mean": the known word nearest to a misspelt one, by edit distance with swaps, if it is near enough to say. A
+ * word that was begun is nearer than most, one that has an end of its own not too far; of equals the shortest is meant.
+ */
 #ifndef ETRACE_NEAR_H
 #define ETRACE_NEAR_H
 
@@ -7,7 +10,7 @@
 struct near {
     struct str word;
     const char *best; /* NULL while nothing is near; borrowed from near_try()'s caller */
-    unsigned distance;
+    unsigned distance, accepted;
 };
 
 struct near near_start(const char *word, size_t len);

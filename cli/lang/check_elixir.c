@@ -133,7 +133,7 @@ struct ast *check_elixir(struct check *k, struct ast *n, bool *ret_done)
             continue;
         if (n->count < macros[i].least || n->count > macros[i].most) {
             diag(k->c, n->from, n->len, "%s takes %zu argument%s, not %zu", macros[i].name, macros[i].least,
-                 macros[i].least == 1 ? "" : "s", n->count);
+                 PLURAL(macros[i].least), n->count);
             return NULL;
         }
         struct ast *args[2];

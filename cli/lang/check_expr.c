@@ -73,7 +73,7 @@ static struct ast *wrong_count(struct check *k, const struct ast *n)
     enum fn fn = fn_named(n->text, FN_NONE), other = fn_named(n->text, fn);
     const struct fn_row *row = fn_row(fn);
 
-    diag(k->c, n->from, n->len, "%s takes %d argument%s, not %zu", row->name, row->least, row->least == 1 ? "" : "s",
+    diag(k->c, n->from, n->len, "%s takes %d argument%s, not %zu", row->name, row->least, PLURAL(row->least),
          n->count);
     if (other != FN_NONE)
         diag_note(k->c, "or %d", fn_row(other)->least);

@@ -16,7 +16,7 @@ struct made {
 
 static bool nth_differs(struct comp *c, const struct ast_clause *cl, size_t have, size_t want)
 {
-    diag(c, cl->head_from, cl->head_len, "this clause has %zu argument%s", have, have == 1 ? "" : "s");
+    diag(c, cl->head_from, cl->head_len, "this clause has %zu argument%s", have, PLURAL(have));
     return diag_note(c, "the first has %zu", want);
 }
 
@@ -76,7 +76,7 @@ static bool fit_selector(struct comp *c, struct selector *s, bool given, size_t 
     }
     if ((size_t)s->arity_hi < lo || (size_t)s->arity_lo > hi) {
         struct str name = {c->text.at + s->from, s->len};
-        diag(c, cl->head_from, cl->head_len, "the head has %zu argument%s", lo, lo == 1 ? "" : "s");
+        diag(c, cl->head_from, cl->head_len, "the head has %zu argument%s", lo, PLURAL(lo));
         return diag_note(c, "not those of " STR_FMT, STR_ARG(name));
     }
     s->arity_lo = MAX(s->arity_lo, (int)lo);

@@ -70,14 +70,14 @@ static bool head_fits(struct check *k, const struct ast_probe *p, const struct a
     if (nargs <= 0)
         return diag(k->c, cl->head_from, cl->head_len, "@" STR_FMT " takes no arguments", STR_ARG(p->event));
     return diag(k->c, cl->head_from, cl->head_len, "@" STR_FMT " takes %d argument%s, not %zu", STR_ARG(p->event), nargs,
-                nargs == 1 ? "" : "s", cl->nhead);
+                PLURAL(nargs), cl->nhead);
 }
 
 /* @long_gc(100): numbers, not patterns. */
 static bool params(struct check *k, const struct ast_probe *p, struct spec *s, const struct ast_clause *cl, int nargs)
 {
     if (!cl->has_head && nargs > 0) {
-        diag(k->c, p->event_from, p->event.len + 1, "@" STR_FMT " takes %d number%s", STR_ARG(p->event), nargs, nargs == 1 ? "" : "s");
+        diag(k->c, p->event_from, p->event.len + 1, "@" STR_FMT " takes %d number%s", STR_ARG(p->event), nargs, PLURAL(nargs));
         return diag_note(k->c, nargs == 2 ? "@long_message_queue(Off, On)" : "as in @" STR_FMT "(100)", STR_ARG(p->event));
     }
     if (cl->has_head && !head_fits(k, p, cl, nargs))

@@ -53,6 +53,18 @@ void tokens_dump(const struct tokens *t, struct buf *b);
 
 /* ---- shared between the files of the lexer ---- */
 
+/* A letter is a digit, too; what is none is no digit of any base. */
+static inline int digit_of(char ch)
+{
+    if (ch >= '0' && ch <= '9')
+        return ch - '0';
+    if (ch >= 'a' && ch <= 'z')
+        return ch - 'a' + 10;
+    if (ch >= 'A' && ch <= 'Z')
+        return ch - 'A' + 10;
+    return 99;
+}
+
 /* A quoted text with its opening delimiter at *pos, as code points; a raw byte (\xff of Elixir) has QUOTED_BYTE set. */
 #define QUOTED_BYTE 0x80000000u
 struct quoted {

@@ -9,17 +9,6 @@
 
 #define MAX_DIGITS 1000
 
-static int digit_of(char ch)
-{
-    if (ch >= '0' && ch <= '9')
-        return ch - '0';
-    if (ch >= 'a' && ch <= 'z')
-        return ch - 'a' + 10;
-    if (ch >= 'A' && ch <= 'Z')
-        return ch - 'A' + 10;
-    return 99;
-}
-
 struct digits {
     char at[MAX_DIGITS + 1];
     size_t count;

@@ -20,17 +20,6 @@ static void add_point(struct comp *c, struct quoted *q, uint32_t point)
     q->points[q->count++] = point;
 }
 
-static int digit_of(char ch)
-{
-    if (ch >= '0' && ch <= '9')
-        return ch - '0';
-    if (ch >= 'a' && ch <= 'z')
-        return ch - 'a' + 10;
-    if (ch >= 'A' && ch <= 'Z')
-        return ch - 'A' + 10;
-    return 99;
-}
-
 /* Up to `most` digits; with braces as many as there are. */
 static bool hex_escape(struct comp *c, size_t begin, size_t *pos, int least, int most, uint32_t *ret)
 {

@@ -49,7 +49,7 @@ static bool count_fits(struct check *k, const struct action_row *row, const stru
         return true;
     diag(k->c, n->from, n->len, "%s takes %s%d argument%s, not %zu", row->word,
          row->most > row->least && !row->least ? "at most " : row->most > row->least ? "at least " : "",
-         row->least ? row->least : row->most, (row->least ? row->least : row->most) == 1 ? "" : "s", count);
+         row->least ? row->least : row->most, PLURAL(row->least ? row->least : row->most), count);
     return false;
 }
 

@@ -35,6 +35,7 @@ struct pipeline {
     struct calls *calls;
     struct filter *filter;
     bool filters, closed, failed, ended;
+    struct err why; /* it failed */
     bool asked_anew; /* what came before is drained; its calls may yet return */
     uint64_t units;   /* shown, a call and its result counted once */
     int64_t open_calls; /* of those that the node only counts */
@@ -181,10 +182,12 @@ static bool limit_reached(const struct pipeline *p)
     return p->o.limit && p->units >= p->o.limit;
 }
 
-static enum pipeline_status status(const struct pipeline *p)
+static enum pipeline_status status(const struct pipeline *p, struct err *e)
 {
-    if (p->failed)
+    if (p->failed) {
+        *e = p->why;
         return PIPELINE_FAILED;
+    }
     if (p->closed || (p->o.asserts && asserts_decided(p->o.asserts)))
         return PIPELINE_DONE;
     if (limit_reached(p))
@@ -328,6 +331,17 @@ static void traced(struct pipeline *p, struct event *e)
         hide(p, e);
 }
 
+/* Of a recording, where it cannot be read is the place to look at. */
+static bool unreadable(const struct pipeline *p, struct err *e)
+{
+    uint64_t where = order_where(p->order);
+    size_t len = strlen(e->text);
+
+    if (where)
+        snprintf(e->text + len, sizeof(e->text) - len, " in the recording's block at byte %llu", (unsigned long long)where);
+    return false;
+}
+
 static bool drain(struct pipeline *p, struct err *e)
 {
     struct event *ev;
@@ -350,7 +364,7 @@ static bool drain(struct pipeline *p, struct err *e)
         case ORDER_DRY:
             return true;
         case ORDER_BAD:
-            return false;
+            return unreadable(p, e);
         }
     }
 }
@@ -371,19 +385,26 @@ static void meet(struct pipeline *p)
 
 /* ---- items ---- */
 
+/* The first failure is the one that is said; what comes after it cannot be read. */
+static void failed(struct pipeline *p, const struct err *why)
+{
+    if (!p->failed)
+        p->why = *why;
+    p->failed = true;
+}
+
 static enum pipeline_status fed(struct pipeline *p, bool good, struct err *e)
 {
     if (good) {
         meet(p);
         good = drain(p, e);
     }
-    p->failed |= !good;
-    if (!p->failed && filter_errors(p->filter) > FILTER_ERRORS) {
-        p->failed = true;
-        err_set(e, ERR_RUN, "a pattern of the filters gave up on %d events: it takes too long", FILTER_ERRORS);
-    }
+    if (good && filter_errors(p->filter) > FILTER_ERRORS)
+        good = err_set(e, ERR_RUN, "a pattern of the filters gave up on %d events: it takes too long", FILTER_ERRORS);
+    if (!good)
+        failed(p, e);
     hand_on_all(p, FLUSH);
-    return status(p);
+    return status(p, e);
 }
 
 static enum pipeline_status feed(struct pipeline *p, unsigned node, struct str bytes, uint64_t where, struct err *e)
@@ -438,32 +459,23 @@ static bool recorded_specs(struct pipeline *p, struct str bytes, struct err *e)
 enum pipeline_status pipeline_item(struct pipeline *p, const struct source_item *item, struct err *e)
 {
     switch (item->type) {
-    case SOURCE_BATCH: {
-        enum pipeline_status s = feed(p, item->node, item->bytes, item->offset, e);
-        uint64_t where = order_where(p->order);
-        if (s == PIPELINE_FAILED && where) {
-            size_t len = strlen(e->text);
-            snprintf(e->text + len, sizeof(e->text) - len, " in the recording's block at byte %llu",
-                     (unsigned long long)where);
-        }
-        return s;
-    }
+    case SOURCE_BATCH:
+        return feed(p, item->node, item->bytes, item->offset, e);
     case SOURCE_NOTE:
         return pipeline_note(p, item->node, item->bytes, e);
     case SOURCE_SPECS:
-        if (item->node == 0 && p->own_specs && !p->failed)
-            p->failed = !recorded_specs(p, item->bytes, e);
+        if (item->node == 0 && p->own_specs && !p->failed && !recorded_specs(p, item->bytes, e))
+            failed(p, e);
         pipeline_specs(p, item->node, item->bytes);
-        return status(p);
+        return status(p, e);
     default:
-        return status(p);
+        return status(p, e);
     }
 }
 
-enum pipeline_status pipeline_flush(struct pipeline *p)
+void pipeline_flush(struct pipeline *p)
 {
     hand_on_all(p, 1);
-    return status(p);
 }
 
 void pipeline_snapshot(struct pipeline *p)

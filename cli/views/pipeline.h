@@ -66,7 +66,8 @@ enum pipeline_status {
     PIPELINE_MORE,
     PIPELINE_LIMIT,  /* the limit is reached, but results of shown calls are still to come: give them a moment, then stop */
     PIPELINE_DONE,   /* the limit is reached, an output is closed, or the asserts are decided: stop the source; further batches are only counted */
-    PIPELINE_FAILED, /* err is filled, with the exact place for malformed bytes; pipeline_end() still gives what is known */
+    PIPELINE_FAILED, /* and so it stays: err is filled each time with the first reason, with the exact place for malformed bytes;
+                        pipeline_end() still gives what is known */
 };
 
 struct pipeline *pipeline_new(const struct pipeline_options *o, struct err *e); /* NULL: e is filled (a bad regex, …) */
@@ -91,7 +92,7 @@ void pipeline_specs(struct pipeline *p, unsigned node, struct str bytes);
 enum pipeline_status pipeline_item(struct pipeline *p, const struct source_item *item, struct err *e);
 
 /* Hands everything written so far to the outputs; call it when there is nothing to read at the moment. */
-enum pipeline_status pipeline_flush(struct pipeline *p);
+void pipeline_flush(struct pipeline *p);
 
 /* Writes the ends of the views that can write theirs again and again (SINK_AGAIN), as of now, and hands them on. */
 void pipeline_snapshot(struct pipeline *p);

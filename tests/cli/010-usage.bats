@@ -22,6 +22,14 @@ etrace() { "$ETRACE_BIN" "$@"; }
     run etrace -Z
     assert_failure 2
     assert_output --partial "unknown option '-Z'"
+    # The beginning of one, and as erl has them.
+    run etrace --cookie abc x:y/0
+    assert_failure 2
+    assert_line -n 1 "hint: did you mean --cookie-file?"
+    run etrace -node shop x:y/0
+    assert_failure 2
+    assert_line -n 0 "etrace: unknown option '-node'"
+    assert_line -n 1 "hint: did you mean --node?"
 }
 
 @test "values are checked, each with its own hint" {
@@ -70,6 +78,24 @@ etrace() { "$ETRACE_BIN" "$@"; }
     assert_failure 2
     run etrace --json -c x:y/0
     assert_failure 2
+}
+
+@test "what would mean nothing is refused" {
+    for command in 'trace x:y/0' "replay $ETRACE_ROOT/tests/fixtures/shop.etr"; do
+        # shellcheck disable=SC2086
+        run etrace $command -v
+        assert_failure 2
+        assert_output --partial '-v inverts --grep, and there is none'
+        # shellcheck disable=SC2086
+        run etrace $command -a
+        assert_failure 2
+        assert_output --partial '-a adds to the files of -o, and there are none'
+    done
+    for command in doctor schema sessions version; do
+        run etrace "$command" shop
+        assert_failure 2
+        assert_line -n 0 "etrace: $command takes no words, and there is 'shop'"
+    done
 }
 
 @test "a malformed expression shows the place, and nothing is connected" {

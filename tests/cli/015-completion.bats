@@ -59,7 +59,7 @@ tab() {
     tab 'recipes slow-c'
     assert_output slow-calls
     tab 'help rep'
-    assert_output $'replay\nrepl'
+    assert_output $'repl\nreplay'
 }
 
 @test "what follows -- and a file is left to the shell" {

@@ -131,6 +131,17 @@ assert_ordered() { # RECORDING
     assert cmp "$OUT" "$BATS_TEST_TMPDIR/again"
 }
 
+@test "a node that is named twice is one node, with no column for it" {
+    node_start a
+    begin 1 -n "$NODE" -n "$NODE" --limit 1 'lists:seq(7777, _)'
+    work "$NODE" 1
+    trace_wait
+    assert_success
+    assert_equal "${#lines[@]}" 1
+    refute_output --partial "$NODE"
+    refute_regex "$talk" 'clock|dropped.*dropped'
+}
+
 @test "neither an idle node nor one that is suspended holds up the others" {
     NODES=()
     node_start a

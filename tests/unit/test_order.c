@@ -267,6 +267,9 @@ static void malformed(void)
     begin(&w, 2);
     w.t.status = pipeline_note(w.t.p, 0, (struct str){"short", 5}, &w.t.err);
     ok(w.t.status == PIPELINE_FAILED && strstr(w.t.err.text, "too short"), "a note that is cut");
+    w.t.err = (struct err){0};
+    feed(&w, 1, 2000, 0);
+    ok(w.t.status == PIPELINE_FAILED && strstr(w.t.err.text, "too short"), "what comes behind it changes nothing about that");
     pt_close(&w.t);
     pt_free(&w.t);
     for (unsigned i = 0; i < 2; i++)

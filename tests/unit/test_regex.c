@@ -98,6 +98,8 @@ static void test_kept(void)
     pt_free(&t);
     ok(!shows(&t, 1001), "a thousand times, and it is the end");
     is_text(t.err.text, "a pattern of the filters gave up on 1000 events: it takes too long", "which says why");
+    t.err = (struct err){0};
+    ok(pipeline_passed(t.p, 0, 20000, 20000, &t.err) == PIPELINE_FAILED && strstr(t.err.text, "gave up"), "and says it again");
     pt_free(&t);
 }
 
