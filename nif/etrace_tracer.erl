@@ -381,7 +381,7 @@ stop(S) ->
     stop_now(S).
 
 stop_now(S = #s{last = none}) ->
-    S1 = destroy(S#s{last = stopping}),
+    S1 = destroy((parting(S))#s{last = stopping}),
     %% For a tracer in a NIF it means that every scheduler has passed a safe point; for a process, that all has come.
     trace_delivered(S),
     erlang:start_timer(1000, self(), trace_delivered),
