@@ -90,12 +90,11 @@ leave(Request = #{flags := Flags}, S0 = #s{armed = #armed{request = Before = #{f
                 false -> (system_stop(S0))#s{armed = (S0#s.armed)#armed{system = none}}
             end,
             maps:get(seq_trace, Before, false) andalso not maps:get(seq_trace, Request, false) andalso seq_stop(S),
-            %% What stays armed until the worker comes to it may say that it owes a result, which only this gate takes off.
-            S#s.tracer =:= fallback orelse [gate(S#s.tracer, How) || How <- [late, owing]],
             [trace:process(S#s.session, all, false, Had -- Flags) || Had -- Flags =/= []],
             Ports = maps:get(port_flags, Before, []) -- maps:get(port_flags, Request, []),
             [trace:port(S#s.session, all, false, Ports) || Ports =/= []],
-            S;
+            %% What stays armed until the worker comes to it may say that it owes a result, which only this gate takes off.
+            gated([late, owing], S);
         false ->
             disarm(S0)
     end;
@@ -115,9 +114,7 @@ helped({arm, Id, _}, Result, S = #s{last = Last}) when Last =/= none -> % it was
     unheard(Result, S),
     reply(Id, {error, stopping}, S);
 helped({arm, Id, Request}, {ok, Armed, Answer}, S0) ->
-    S1 = kinds_of(Request, hears(Armed, S0)),
-    nif_gates(Armed, S1),
-    S = tally_begin(Request, Armed#armed.returns, S1),
+    S = tally_begin(Request, Armed#armed.returns, nif_gates(Armed, kinds_of(Request, hears(Armed, S0)))),
     try flags(Request, Armed, S) of
         {Processes, Ports} ->
             Timer = erlang:start_timer(?CHECK, self(), check),
@@ -146,19 +143,21 @@ helped({ask, Id, What}, Result, S) ->
 helped(_, _, S) ->
     S.
 
-%% Where no specification can reject a call, the NIF may turn calls away before the VM has built their arguments.
-nif_gates(_, #s{tracer = fallback}) -> ok;
-nif_gates(#armed{early = Early, plain = Plain, returns = Returns}, #s{tracer = State}) ->
-    gate(State, case Early of true -> early; false -> late end),
-    gate(State, case Plain of true -> plain; false -> answered end),
-    gate(State, case Returns of all -> returns; some -> owing; _ -> no_returns end).
+%% Where no specification can reject a call, the NIF may turn calls away before the VM has built their arguments. The gate of the
+%% results has those that are owed, and the time that was spent, counted from nothing: what becomes too much again is said again.
+nif_gates(#armed{early = Early, plain = Plain, returns = Returns}, S = #s{told = Told}) ->
+    gated([case Early of true -> early; false -> late end, case Plain of true -> plain; false -> answered end,
+        case Returns of all -> returns; some -> owing; _ -> no_returns end], S#s{told = Told band bnot 24}).
+
+gated(_, S = #s{tracer = fallback}) -> S;
+gated(Gates, S = #s{tracer = State}) -> [gate(State, Gate) || Gate <- Gates], S.
 
 %% An arming that nobody waits for any more may have begun to hear system events.
 unheard({ok, #armed{system = Pid}, _}, #s{hears = Hears}) when is_pid(Pid), Pid =/= Hears -> exit(Pid, kill);
 unheard(_, _) -> ok.
 
 %% What is not taken leaves the others armed as they were.
-refused(S = #s{armed = Armed = #armed{}}) -> nif_gates(Armed, S), S;
+refused(S = #s{armed = Armed = #armed{}}) -> nif_gates(Armed, S);
 refused(S) -> disarm(S#s{armed = failed}).
 
 hears(#armed{system = Pid}, S = #s{hears = Pid}) -> S;
