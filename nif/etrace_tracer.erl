@@ -381,7 +381,7 @@ stop(S) ->
     stop_now(S).
 
 stop_now(S = #s{last = none}) ->
-    S1 = destroy(S#s{last = stopping}),
+    S1 = destroy((parting(S))#s{last = stopping}),
     %% For a tracer in a NIF it means that every scheduler has passed a safe point; for a process, that all has come.
     trace_delivered(S),
     erlang:start_timer(1000, self(), trace_delivered),
@@ -483,7 +483,7 @@ batch_sent(Seq, Bytes, S) ->
     S#s{sent = [{Seq, Bytes} | S#s.sent]}.
 
 %% The limit was reached (4), a process owes so many returns that calling on would fill its stack (8), events take too much
-%% of a scheduler (16): told once.
+%% of a scheduler (16): told once for what is armed.
 limit(Status, S = #s{told = Told}) when Status band 28 band (bnot Told) =:= 0 -> S;
 limit(Status, S = #s{told = Told}) ->
     New = Status band 28 band (bnot Told),

@@ -169,8 +169,10 @@ static ERL_NIF_TERM nif_gate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
     for (size_t i = 0; argv[0] == opened && i < sizeof words / sizeof *words; i++) {
         if (argv[1] != enif_make_atom(env, words[i].word))
             continue;
-        if (words[i].off & RULE_STUCK)
+        if (words[i].off & RULE_STUCK) {
             owed_clear();
+            atomic_store(&session.slow, false);
+        }
         if (words[i].on & RULE_TALLY && !tally_open(tick_per_ms(), is_alive))
             return error(env, "memory");
         atomic_fetch_and(&session.rules, ~words[i].off);

@@ -70,7 +70,7 @@ struct session {
     int64_t bucket, quota; /* what it holds, and what comes in with each window */
     uint64_t window_ticks;
     int64_t time_most, event_most; /* ticks: what a thread saves up for its events, and what one event is charged at most */
-    _Atomic bool slow;             /* some thread had spent its time; said once */
+    _Atomic bool slow;             /* some thread had spent its time; said once for each arming */
 };
 
 extern HIDDEN struct session session;

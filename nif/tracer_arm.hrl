@@ -34,7 +34,7 @@
     returns,        % whose calls have their return traced: all | none | some | no_calls
     whom = {[], []}, % processes and ports
     system = none,  % the process that hears system events
-    unarmed = #{},  % #{Module => md5}: that could not be armed again, which was said
+    unarmed = #{},  % #{Module => md5}: that could not be armed again, or has nothing left of what was asked for, which was said
     turn = []       % modules that the next check looks at more closely
 }).
 
@@ -69,7 +69,7 @@ announce(_, _, S) -> S.
 %% A fresh session is the surest way to clear everything: patterns of every scope, flags, counters, breakpoints.
 disarm(S = #s{armed = none, helper = none}) -> S;
 disarm(S = #s{last = Last}) when Last =/= none -> S;
-disarm(S) -> session((destroy(S))#s{helper = none, timer = none, memory = none, unchecked = false}).
+disarm(S) -> session((destroy(parting(S)))#s{helper = none, timer = none, memory = none, unchecked = false}).
 
 %% Before the client has everything disarmed: what the worker is at, and what waits for it, comes to nothing, and is answered so.
 given_up(S = #s{last = Last}) when Last =/= none -> S;
@@ -90,12 +90,11 @@ leave(Request = #{flags := Flags}, S0 = #s{armed = #armed{request = Before = #{f
                 false -> (system_stop(S0))#s{armed = (S0#s.armed)#armed{system = none}}
             end,
             maps:get(seq_trace, Before, false) andalso not maps:get(seq_trace, Request, false) andalso seq_stop(S),
-            %% What stays armed until the worker comes to it may say that it owes a result, which only this gate takes off.
-            S#s.tracer =:= fallback orelse [gate(S#s.tracer, How) || How <- [late, owing]],
             [trace:process(S#s.session, all, false, Had -- Flags) || Had -- Flags =/= []],
             Ports = maps:get(port_flags, Before, []) -- maps:get(port_flags, Request, []),
             [trace:port(S#s.session, all, false, Ports) || Ports =/= []],
-            S;
+            %% What stays armed until the worker comes to it may say that it owes a result, which only this gate takes off.
+            gated([late, owing], S);
         false ->
             disarm(S0)
     end;
@@ -115,9 +114,7 @@ helped({arm, Id, _}, Result, S = #s{last = Last}) when Last =/= none -> % it was
     unheard(Result, S),
     reply(Id, {error, stopping}, S);
 helped({arm, Id, Request}, {ok, Armed, Answer}, S0) ->
-    S1 = kinds_of(Request, hears(Armed, S0)),
-    nif_gates(Armed, S1),
-    S = tally_begin(Request, Armed#armed.returns, S1),
+    S = tally_begin(Request, Armed#armed.returns, nif_gates(Armed, kinds_of(Request, hears(Armed, S0)))),
     try flags(Request, Armed, S) of
         {Processes, Ports} ->
             Timer = erlang:start_timer(?CHECK, self(), check),
@@ -146,19 +143,21 @@ helped({ask, Id, What}, Result, S) ->
 helped(_, _, S) ->
     S.
 
-%% Where no specification can reject a call, the NIF may turn calls away before the VM has built their arguments.
-nif_gates(_, #s{tracer = fallback}) -> ok;
-nif_gates(#armed{early = Early, plain = Plain, returns = Returns}, #s{tracer = State}) ->
-    gate(State, case Early of true -> early; false -> late end),
-    gate(State, case Plain of true -> plain; false -> answered end),
-    gate(State, case Returns of all -> returns; some -> owing; _ -> no_returns end).
+%% Where no specification can reject a call, the NIF may turn calls away before the VM has built their arguments. The gate of the
+%% results has those that are owed, and the time that was spent, counted from nothing: what becomes too much again is said again.
+nif_gates(#armed{early = Early, plain = Plain, returns = Returns}, S = #s{told = Told}) ->
+    gated([case Early of true -> early; false -> late end, case Plain of true -> plain; false -> answered end,
+        case Returns of all -> returns; some -> owing; _ -> no_returns end], S#s{told = Told band bnot 24}).
+
+gated(_, S = #s{tracer = fallback}) -> S;
+gated(Gates, S = #s{tracer = State}) -> [gate(State, Gate) || Gate <- Gates], S.
 
 %% An arming that nobody waits for any more may have begun to hear system events.
 unheard({ok, #armed{system = Pid}, _}, #s{hears = Hears}) when is_pid(Pid), Pid =/= Hears -> exit(Pid, kill);
 unheard(_, _) -> ok.
 
 %% What is not taken leaves the others armed as they were.
-refused(S = #s{armed = Armed = #armed{}}) -> nif_gates(Armed, S), S;
+refused(S = #s{armed = Armed = #armed{}}) -> nif_gates(Armed, S);
 refused(S) -> disarm(S#s{armed = failed}).
 
 hears(#armed{system = Pid}, S = #s{hears = Pid}) -> S;
@@ -554,12 +553,14 @@ check_do({Session, Armed = #armed{request = Request0, modules = Modules}, Boot})
     Known = maps:merge(Modules, maps:from_list([{M, setelement(1, maps:get(M, Modules), gone)} || M <- Gone])),
     {Again, Failed} = again(Session, Request, Changed ++ ordsets:subtract(Loaded, Armed#armed.loaded), Boot),
     %% What came back without any function that was asked for is not looked for again.
-    Other = maps:map(fun(M, {_, FA, Scope}) -> {md5(M), FA, Scope} end, maps:without(maps:keys(Again), maps:with(Changed, Known))),
-    Unarmed = maps:from_list([{M, md5(M)} || M <- Failed]),
+    Without = (Changed -- maps:keys(Again)) -- Failed,
+    Other = maps:map(fun(M, {_, FA, Scope}) -> {md5(M), case lists:member(M, Without) of true -> none; false -> FA end, Scope} end,
+        maps:without(maps:keys(Again), maps:with(Changed, Known))),
+    Unarmed = maps:from_list([{M, md5(M)} || M <- Failed ++ Without]),
     New = Armed#armed{loaded = Loaded, turn = Later, request = Request, builtins = Builtins,
         modules = maps:merge(maps:merge(Known, Other), Again), unarmed = maps:merge(maps:without(maps:keys(Again), Armed#armed.unarmed), Unarmed)},
     {ok, New, [{guard, garbage_collection} || Meets] ++ [{gone, M} || M <- Gone] ++
-        [{rearmed, M} || M <- lists:usort(Changed ++ maps:keys(Again)), not lists:member(M, Failed)] ++
+        [{rearmed, M} || M <- maps:keys(Again)] ++
         [{unarmed, M} || {M, Md5} <- maps:to_list(Unarmed), maps:get(M, Armed#armed.unarmed, none) =/= Md5]}.
 
 %% A few hundred modules are looked at closely each time, in turn; every one's checksum always.
@@ -586,6 +587,30 @@ again(Session, Request, Mods, Boot) ->
             {#{}, Mods}
     end.
 
+%% Before the patterns are taken off: what has lost them since it was looked at is armed by nobody any more, and said. What the
+%% worker is at may have changed them itself. Every module is looked at, at some microseconds each.
+parting(S = #s{armed = #armed{modules = Modules, unarmed = Unarmed}, helper = Helper}) ->
+    case cut_off(S) of
+        none ->
+            Close = case Helper of {_, {arm, _, _}} -> false; _ -> true end,
+            maps:fold(fun(M, Seen = {Before, _, _}, Acc) ->
+                case md5(M) of
+                    gone when Before =:= gone -> Acc;
+                    gone -> meta(Acc, notice, [gone, M]);
+                    Md5 when map_get(M, Unarmed) =:= Md5 -> Acc;
+                    _ ->
+                        case changed(weak(S), M, Seen, Close) of
+                            true -> meta(Acc, notice, [blind, M]);
+                            false -> Acc
+                        end
+                end
+            end, S, Modules);
+        _ ->
+            S
+    end;
+parting(S) -> S.
+
+traced(_, _, none, _) -> true;
 traced(Session, M, {F, A}, meta) ->
     trace:info(Session, {M, F, A}, meta) =/= {meta, false};
 traced(Session, M, {F, A}, Scope) ->

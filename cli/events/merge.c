@@ -86,7 +86,7 @@ static void begin(struct merge *m)
     m->told_ns = INT64_MIN;
     m->held = 0;
     m->decoded = 0;
-    m->last = m->ending = false;
+    m->last = m->ending = m->failed = false;
     m->nheap = 0;
 }
 
@@ -357,17 +357,22 @@ bool merge_begins_anew(const struct merge *m, struct str bytes)
 {
     struct etw_batch head;
 
-    if (bytes.len < sizeof(head) || m->next_seq == 1)
+    if (bytes.len < sizeof(head) || (m->next_seq == 1 && !m->failed))
         return false;
     memcpy(&head, bytes.at, sizeof(head));
     return head.magic == ETW_BATCH_MAGIC && head.seq == 1;
+}
+
+bool merge_failed(const struct merge *m)
+{
+    return m->failed;
 }
 
 bool merge_batch(struct merge *m, struct str bytes, struct err *e)
 {
     struct etw_batch head;
 
-    if (m->failed)
+    if (m->failed && !merge_begins_anew(m, bytes))
         return err_set(e, ERR_RUN, "malformed events: nothing can follow them");
     m->batch = bytes;
     if (bytes.len < sizeof(head))

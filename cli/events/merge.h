@@ -9,8 +9,8 @@
  *     merge_batch(m, bytes) ; while (merge_next(m, &event) == MERGE_EVENT) …     for each batch
  *     merge_end(m) ;          while (merge_next(m, &event) == MERGE_EVENT) …     once
  *
- * The batch is borrowed until merge_next() has said MERGE_DRY. After MERGE_BAD the stream is over. A batch with seq 1
- * begins the node anew: where merge_begins_anew() says so, merge_end() comes before it.
+ * The batch is borrowed until merge_next() has said MERGE_DRY. After MERGE_BAD the stream is over, until a batch with seq 1
+ * begins the node anew: where merge_begins_anew() says so, merge_end() comes before it, which changes nothing for a merge_failed().
  */
 #ifndef ETRACE_MERGE_H
 #define ETRACE_MERGE_H
@@ -25,6 +25,7 @@ struct merge *merge_new(unsigned index, struct funs *funs);
 void merge_free(struct merge *m);
 
 bool merge_begins_anew(const struct merge *m, struct str bytes);
+bool merge_failed(const struct merge *m);
 
 /* False when the batch is malformed in its frame; e names the byte. */
 bool merge_batch(struct merge *m, struct str bytes, struct err *e);

@@ -298,8 +298,9 @@ bool scroll_batch(struct scroll *s, unsigned node, struct str bytes, struct err 
     meet(s, node);
     struct merge *m = s->nodes[node]->merge;
     if (merge_begins_anew(m, bytes)) {
+        bool failed = merge_failed(m); /* which was said, and nothing more comes of it */
         merge_end(m);
-        if (!drain(s, node, e))
+        if (!drain(s, node, e) && !failed)
             return false;
         s->nodes[node]->anew = true;
         s->nodes[node]->nmarks = 0;

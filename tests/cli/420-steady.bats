@@ -127,3 +127,23 @@ assert_whole() {
     done
     assert_equal "$(grep -c 'call work:one' "$OUT")" 1000
 }
+
+@test "a node whose events could not be read is attached again, and its events are read" {
+    begin --json
+    line 'work:one/1'
+    until_true 30 said 'Ctrl-C stops' 1 || fail "$(cat "$ERR")"
+    # Behind a batch of the owner's comes one in its name that ends where its first section should be.
+    on_node '[O] = [P || P <- processes(), {_, {M, owner, 1}} <- [process_info(P, initial_call)], lists:prefix("etrace_", atom_to_list(M))],
+        erlang:trace(O, true, [send]), work:one(before),
+        receive {trace, O, send, <<$B, Magic:32, _:32, Seq:64/little, Times:32/binary, _/binary>>, Client} ->
+            Client ! <<$B, Magic:32, 56:32/little, (Seq + 1):64/little, Times/binary, 1:32/little, 0:32>> end'
+    until_true 30 said 'is no longer attached' 1 || fail "$(cat "$ERR")"
+    said 'malformed events: ' 1 || fail "$(cat "$ERR")"
+    line ":attach $NODE"
+    until_true 30 said 'Ctrl-C stops' 2 || fail "$(cat "$ERR")"
+    on_node 'work:one(behind)'
+    until_true 30 grep -q behind "$OUT" || fail "$(cat "$ERR")"
+    finish
+    assert_equal "$(json_of call '.args[0]' | tr '\n' ' ')" 'before behind '
+    assert_equal "$(grep -c 'malformed' "$ERR")" 1
+}

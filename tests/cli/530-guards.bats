@@ -123,6 +123,24 @@ enough() { on_node 'R = monitor(process, loop), exit(whereis(loop), kill), recei
     assert_output 0
 }
 
+@test "a process that owes too many results again, when another probe has joined: said again, and no more than twice" {
+    local typed
+    on_node 'register(loop, spawn(fun() -> F = fun F(N) -> work:sum(1000000000, N), F(0) end, F(0) end))'
+    mkfifo "$BATS_TEST_TMPDIR/typed"
+    "$ETRACE_BIN" repl -n "$NODE" --rate 0 <"$BATS_TEST_TMPDIR/typed" >"$OUT" 2>"$ERR" 3>&- &
+    TRACER=$!
+    TRACERS+=("$TRACER")
+    exec {typed}>"$BATS_TEST_TMPDIR/typed"
+    echo 'work:sum/2 -> return' >&"$typed"
+    until_true 30 said 'guard returns' || fail "nothing said: $(<"$ERR")"
+    echo 'work:one/1 -> return' >&"$typed"
+    until_true 30 eval '[[ $(grep -c "guard returns" "$ERR") -ge 2 ]]' || fail "said once: $(<"$ERR")"
+    exec {typed}>&-
+    trace_wait
+    assert_equal "$(grep -c 'guard returns' "$ERR")" 2
+    enough
+}
+
 @test "everything of the node, in every process: it is throttled, and the node answers" {
     trace --json '_:_' 'send(_, _)' 'recv(_)'
     on_node 'work:flood(2)'

@@ -126,13 +126,38 @@ killed() { # TIMES FUNCTION...
     live_snapshot
 }
 
-@test "a module that cannot be armed again is said, once, and does not keep the others from it" {
+@test "what lost its patterns, or its code, behind the last self-check is said in the end, and what was only held up is not" {
+    local dir module
+    dir=$(node_dir "$NODE")
+    for module in stays fresh away; do
+        printf -- '-module(%s).\n-export([f/1]).\nf(X) -> X.\n' $module >"$dir/$module.erl"
+        "$ETRACE_ERLC" -o "$dir" "$dir/$module.erl"
+    done
+    on_node "code:add_path(\"$dir\"), [code:load_file(M) || M <- [stays, fresh, away]]"
+    trace --json stays:f/1 fresh:f/1 away:f/1
+    # Who checks is held up, from before the next time until the owner is no more.
+    on_node "[W] = $(began worker), [O] = $(began owner), spawn(fun() -> Ref = monitor(process, O), erlang:suspend_process(W),
+        register(holder, self()), receive {_, Ref, _, _, _} -> ok end end),
+        F = fun F() -> whereis(holder) =/= undefined orelse receive after 5 -> F() end end, F(),
+        G = fun G() -> case process_info(W, [message_queue_len, current_function]) of
+            [{_, 0}, {_, {_, worker_loop, 1}}] -> receive after 5 -> G() end; _ -> ok end end, G(),
+        code:purge(fresh), code:load_file(fresh), code:purge(away), code:delete(away), code:purge(away)"
+    trace_end
+    assert_success
+    assert_equal "$(json_of notice '"\(.tag) \(.info)"' | sort)" $'blind fresh\ngone away'
+    assert_regex "$talk" 'etrace: blind fresh'
+    on_node "[begin code:purge(M), code:delete(M), code:purge(M) end || M <- [stays, fresh]], code:del_path(\"$dir\")"
+    live_snapshot
+}
+
+@test "a module that cannot be armed again, or has not what was asked for any more, is said, once, and does not keep the others from it" {
     local dir=$BATS_TEST_TMPDIR
     "$ETRACE_ERLC" +export_all +nowarn_export_all +no_error_module_mismatch -o "$dir" "$ETRACE_ROOT/nif/etrace_tracer.erl"
     mv "$dir"/etrace_tracer.beam "$dir"/etrace_00000000_0.beam
     printf -- '-module(good).\n-export([f/1]).\nf(X) -> X.\n' >"$dir/good.erl"
     printf -- '-module(bad).\n-export([f/2]).\nf(X, _) -> X.\n' >"$dir/bad.erl"
-    "$ETRACE_ERLC" -o "$dir" "$dir/good.erl" "$dir/bad.erl"
+    printf -- '-module(less).\n-export([f/1]).\nf(X) -> X.\n' >"$dir/less.erl"
+    "$ETRACE_ERLC" -o "$dir" "$dir/good.erl" "$dir/bad.erl" "$dir/less.erl"
     # What is asked of functions of two arguments is no specification; there is none before `bad` is loaded.
     cat >"$dir/attempt.erl" <<'END'
 -module(attempt).
@@ -141,14 +166,17 @@ begun() ->
     M = etrace_00000000_0,
     {_, Weak} = Session = trace:session_create(attempt, self(), []),
     code:load_file(good),
+    code:load_file(less),
     Probe = #{id => 1, type => call, scope => local, atoms => [],
-        select => [{{name, <<"good">>}, {name, <<"f">>}, 1, 1}, {any, {name, <<"f">>}, 2, 2}],
+        select => [{{name, <<"good">>}, {name, <<"f">>}, 1, 1}, {{name, <<"less">>}, {name, <<"f">>}, 1, 1}, {any, {name, <<"f">>}, 2, 2}],
         match_spec => {arity, #{1 => term_to_binary(true), 2 => term_to_binary([{['_', '_'], [{nonsense}], []}])}}},
     Boot = {self(), [], fallback, #{}},
     {ok, Armed, _} = M:arm_do({Weak, #{probes => [Probe], flags => [call], force => true}, all, Boot, none}),
     {ok, Same, []} = M:check_do({Weak, Armed, Boot}),
     code:load_file(bad),
     code:purge(good), code:load_file(good),
+    {ok, less, Less} = compile:forms([{attribute, 1, module, less}]),
+    code:purge(less), code:load_binary(less, "", Less),
     {ok, Other, Said} = M:check_do({Weak, Same, Boot}),
     {ok, _, Later} = M:check_do({Weak, Other, Boot}),
     io:format("~p ~p ~p~n", [lists:sort(Said), Later, trace:info(Weak, {good, f, 1}, traced)]),
@@ -158,5 +186,5 @@ END
     "$ETRACE_ERLC" -o "$dir" "$dir/attempt.erl"
     run timeout 60 "$ETRACE_ERL" +Bi -noshell -noinput -pa "$dir" -eval 'attempt:begun()' </dev/null 3>&-
     assert_success
-    assert_output '[{rearmed,good},{unarmed,bad}] [] {traced,local}'
+    assert_output '[{rearmed,good},{unarmed,bad},{unarmed,less}] [] {traced,local}'
 }

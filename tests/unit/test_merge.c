@@ -226,6 +226,14 @@ static void test_malformed(void)
     feed(&m, fw_batch(&v, 2000, 2000, 2000, 0));
     is_text(m.got.data, "1@100 ", "the good one comes out");
     is_text(m.e.text, want, "an error in what was held back names its own batch");
+    struct fw anew = {0};
+    fw_begin(&anew);
+    call(&anew, 1, 400, 1);
+    struct str begun = fw_batch(&anew, 3000, 3000, 3000, 0);
+    ok(merge_failed(m.merge) && merge_begins_anew(m.merge, begun), "nothing can follow but the node's beginning");
+    ok(feed(&m, begun) && !merge_failed(m.merge), "which is read");
+    is_text(m.got.data, "1@400 ", "with what came of it");
+    fw_release(&anew);
     m_close(&m);
 
     struct fw s = {0};
