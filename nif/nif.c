@@ -294,7 +294,7 @@ static ERL_NIF_TERM nif_drain(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
 static ERL_NIF_TERM nif_tally(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     ERL_NIF_TERM list = enif_make_list(env, 0);
-    struct tally_function f;
+    struct stack_function f;
     struct {
         struct etw_tally head;
         struct etw_bucket buckets[ETW_BUCKETS];

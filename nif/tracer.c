@@ -356,12 +356,12 @@ static ERL_NIF_TERM tally(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struc
     ERL_NIF_TERM extra, size_t bytes)
 {
     const ERL_NIF_TERM *mfa;
-    struct tally_function f;
+    struct stack_function f;
     struct tally_result result = {.bytes = bytes};
     unsigned arity;
     if (!encode_is_function(env, argv[3], &mfa) || !(enif_get_uint(env, mfa[2], &arity) || enif_get_list_length(env, mfa[2], &arity)))
         return atom_ok;
-    f = (struct tally_function){mfa[0], mfa[1], arity};
+    f = (struct stack_function){mfa[0], mfa[1], arity};
     if (tag->kind == ETW_CALL) {
         tally_call(env, lane, argv[2], &f, tick_now(), bytes, rules & RULE_RETURNS);
         return atom_ok;
