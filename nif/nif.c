@@ -160,8 +160,9 @@ static ERL_NIF_TERM nif_gate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
         {"returns", RULE_STUCK | RULE_OWES, RULE_RETURNS},
         {"owing", RULE_STUCK | RULE_RETURNS, RULE_OWES},
         {"no_returns", RULE_RETURNS | RULE_OWES | RULE_STUCK, 0},
-        {"tally", RULE_RATE | RULE_LIMIT, RULE_TALLY},
-        {"events", RULE_TALLY, 0},
+        {"tally", RULE_RATE | RULE_LIMIT | RULE_HOLD, RULE_TALLY},
+        {"hold", RULE_EARLY | RULE_TALLY, RULE_HOLD},
+        {"events", RULE_TALLY | RULE_HOLD, 0},
     };
     ErlNifBinary steps;
     (void)argc;
@@ -172,7 +173,7 @@ static ERL_NIF_TERM nif_gate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
             continue;
         if (words[i].off & RULE_STUCK)
             owed_clear();
-        if (words[i].on & RULE_TALLY && !tally_open(tick_per_ms(), is_alive))
+        if (words[i].on & (RULE_TALLY | RULE_HOLD) && !tally_open(tick_per_ms(), is_alive))
             return error(env, "memory");
         atomic_fetch_and(&session.rules, ~words[i].off);
         atomic_fetch_or(&session.rules, words[i].on);
@@ -300,7 +301,7 @@ static ERL_NIF_TERM nif_tally(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
         struct etw_bucket buckets[ETW_BUCKETS];
     } t;
     (void)argc;
-    if (argv[0] != opened || !(session_rules() & RULE_TALLY))
+    if (argv[0] != opened || !(session_rules() & (RULE_TALLY | RULE_HOLD)))
         return enif_make_badarg(env);
     for (uint32_t i = 0; i < lanes_claimed(); i++) {
         uint32_t taken = 0;

@@ -76,7 +76,7 @@ struct stack_call *stack_push(void *env, uint64_t process, const struct stack_ca
     uint32_t needs = (uint32_t)sizeof *call + (call->bytes + 7) / 8 * 8;
     if (!s && !(s = take(env, process)))
         return NULL;
-    if (s->over || needs > sizeof s->bytes - s->used) {
+    if (s->over || s->used > sizeof s->bytes || needs > sizeof s->bytes - s->used) {
         s->over++;
         return NULL;
     }

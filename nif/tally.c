@@ -136,7 +136,7 @@ void tally_call(void *env, struct lane *lane, uint64_t process, const struct sta
     ring_bump(&lane->ring.seen);
 }
 
-static uint64_t nanoseconds(uint64_t from, uint64_t to)
+uint64_t tally_ns(uint64_t from, uint64_t to)
 {
     return to > from ? (uint64_t)((unsigned __int128)(to - from) * ns_per_tick >> 32) : 0;
 }
@@ -156,7 +156,7 @@ void tally_result(struct lane *lane, uint64_t process, const struct stack_functi
     struct entry *e = entry_of(lane, f);
     struct stack_call call = {.verdict = FILTER_SHOWS};
     bool known = pop(process, f, &call);
-    uint64_t ns = known ? nanoseconds(call.tick, r->tick) : 0;
+    uint64_t ns = known ? tally_ns(call.tick, r->tick) : 0;
     shift(&e->open, -1);
     if (!known && filter_is_set()) {
         ring_lose(&lane->ring, ETW_LOST_GUARD);
@@ -177,6 +177,17 @@ void tally_result(struct lane *lane, uint64_t process, const struct stack_functi
         shift(&e->filtered, 1);
     }
     ring_bump(&lane->ring.seen);
+}
+
+void tally_waiting(struct lane *lane, int filtered, int open)
+{
+    struct table *table = &tables[lane->slot];
+    if (filtered)
+        shift(&table->entries[0].filtered, filtered);
+    if (open)
+        shift(&table->entries[0].open, open);
+    if (!atomic_load_explicit(&table->used, memory_order_relaxed))
+        atomic_store_explicit(&table->used, 1, memory_order_release);
 }
 
 /* ---- the drain ---------------------------------------------------------------------------------------------------- */

@@ -38,6 +38,10 @@ void tally_call(void *env, struct lane *lane, uint64_t process, const struct sta
     bool returns);
 void tally_result(struct lane *lane, uint64_t process, const struct stack_function *f, const struct tally_result *r);
 
+/* Of calls that are not counted by function, but wait for their result (hold.h): how many more are hidden, and open. */
+void tally_waiting(struct lane *lane, int filtered, int open);
+uint64_t tally_ns(uint64_t from, uint64_t to); /* from one tick to another */
+
 /*
  * The next function with something new in a lane, from *at on, which moves behind it; false: none. The function with module 0
  * is all those that found no place. Buckets: room for ETW_BUCKETS.
