@@ -86,6 +86,11 @@ static uint8_t *atom(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
     unsigned id = intern_atom(t);
     if (e->names.atoms[id] == t)
         return put_tagged(at, ETW_T_ATOM, id, 2);
+    if (e->words) {
+        if (e->word_count < ENCODER_WORDS)
+            e->words[e->word_count] = t;
+        return put_tagged(at, ETW_T_ATOM, e->word_count++, 2);
+    }
     e->names.atoms[id] = t;
     unsigned bytes = name(e->env, t, at + 5);
     intern_mark(&e->names, id, is_secret_text(at + 5, bytes));
@@ -217,6 +222,21 @@ static bool is_secret_string(struct encoder *e, ERL_NIF_TERM list)
     return is_secret_text(bytes, count);
 }
 
+/* Atoms that are no secret key's name. An atom's name is its own for ever, and so is this until there are other secrets. */
+static _Atomic uint64_t harmless[ETW_ATOMS];
+
+static bool is_secret_atom(const struct encoder *e, ERL_NIF_TERM key)
+{
+    _Atomic uint64_t *known = &harmless[intern_atom(key)];
+    uint8_t text[ATOM_BYTES + 1];
+    if (atomic_load_explicit(known, memory_order_relaxed) == key)
+        return false;
+    if (is_secret_text(text, name(e->env, key, text)))
+        return true;
+    atomic_store_explicit(known, key, memory_order_relaxed);
+    return false;
+}
+
 /*
  * Whether what stands under this key, which has just been encoded, is not to be shown: by its name, for the node may
  * learn the atom later than the rule. So an atom's mark was made where its name was defined.
@@ -226,6 +246,8 @@ static bool is_secret(struct encoder *e, ERL_NIF_TERM key)
     ErlNifBinary bin;
     if (e->names.atoms[intern_atom(key)] == key)
         return intern_marked(&e->names, intern_atom(key));
+    if (e->words && enif_is_atom(e->env, key))
+        return is_secret_atom(e, key);
     if (imm_known && imm_is_value(key))
         return false;
     if (imm_known ? imm_is_list(key) : enif_is_list(e->env, key))
@@ -514,6 +536,58 @@ uint8_t *encode_call(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
     return terms(e, at, e->limits.bytes, all, many);
 }
 
+/* ---- what was encoded before its ring was known ------------------------------------------------------------------ */
+
+/* How many bytes follow a tag; more than there are when it cannot be told. */
+static size_t payload(const uint8_t *at, size_t left)
+{
+    static const struct {
+        uint8_t fixed, length, width; /* where a length of so many bytes stands, if there is one */
+    } forms[] = {
+        [ETW_T_INT16 & 0x3f] = {2, 0, 0},    [ETW_T_INT32 & 0x3f] = {4, 0, 0}, [ETW_T_INT64 & 0x3f] = {8, 0, 0},
+        [ETW_T_BIGPOS & 0x3f] = {2, 0, 2},   [ETW_T_BIGNEG & 0x3f] = {2, 0, 2}, [ETW_T_FLOAT & 0x3f] = {8, 0, 0},
+        [ETW_T_ATOM & 0x3f] = {2, 0, 0},     [ETW_T_PID & 0x3f] = {8, 0, 0},   [ETW_T_PORT & 0x3f] = {8, 0, 0},
+        [ETW_T_TEXT & 0x3f] = {3, 1, 2},     [ETW_T_TUPLE & 0x3f] = {4, 0, 0}, [ETW_T_MAP & 0x3f] = {4, 0, 0},
+        [ETW_T_BIN & 0x3f] = {12, 8, 4},     [ETW_T_BITS & 0x3f] = {13, 9, 4}, [ETW_T_STRING & 0x3f] = {2, 0, 2},
+        [0x3f] = {0, 0, 0},
+    };
+    unsigned tag = *at;
+    if (tag < 0x80 || tag >= ETW_T_TUPLE0)
+        return 0;
+    uint32_t length = 0;
+    size_t fixed = forms[tag & 0x3f].fixed;
+    if (fixed < left)
+        memcpy(&length, at + 1 + forms[tag & 0x3f].length, forms[tag & 0x3f].width);
+    return fixed + length;
+}
+
+uint8_t *encode_anew(struct encoder *e, uint8_t *at, const uint8_t *end, const struct encode_held *held)
+{
+    const uint8_t *from = held->terms, *behind = from + held->bytes, *copied = from;
+    at = function(e, at, held->module, held->name, held->arity);
+    while (from < behind) {
+        const uint8_t *tag = from;
+        size_t left = (size_t)(behind - from), bytes = payload(from, left);
+        if (bytes >= left)
+            break;
+        from += 1 + bytes;
+        if (*tag != ETW_T_ATOM)
+            continue;
+        memcpy(at, copied, (size_t)(tag - copied));
+        at += tag - copied;
+        copied = from;
+        unsigned index = tag[1] | (unsigned)tag[2] << 8;
+        uint64_t word = index < held->word_count ? held->words[index] : imm_nil;
+        bool known = e->names.atoms[intern_atom(word)] == word;
+        if (word == imm_nil || (!known && end - at < behind - from + ATOM_BYTES + 8))
+            at = cut(e, at, ETW_T_ELIDED);
+        else
+            at = atom(e, at, word);
+    }
+    memcpy(at, copied, (size_t)(behind - copied));
+    return at + (behind - copied);
+}
+
 /* ---- load and rules ---------------------------------------------------------------------------------------------- */
 
 static bool make_bound(bool negative, ERL_NIF_TERM *ret_bound)
@@ -544,6 +618,8 @@ bool encode_redact(ErlNifEnv *env, ERL_NIF_TERM keys)
     ErlNifBinary bin;
     secret_count = 0;
     secret_lengths = 0;
+    for (unsigned i = 0; i < ETW_ATOMS; i++)
+        atomic_store_explicit(&harmless[i], 0, memory_order_relaxed);
     for (; enif_get_list_cell(env, keys, &head, &keys); secret_count++) {
         if (secret_count == ETW_MAX_KEYS || !enif_inspect_binary(env, head, &bin) || bin.size > ETW_MAX_KEY_BYTES)
             return false;

@@ -47,6 +47,20 @@ static inline bool encode_is_function(ErlNifEnv *env, ERL_NIF_TERM t, const ERL_
 /* {Module, Name, Arity}; anything else: as ETW_NO_FUNCTION. */
 uint8_t *encode_function(struct encoder *e, uint8_t *at, ERL_NIF_TERM t);
 
+/*
+ * Terms that were encoded with e->words, now for a ring: the function and they. Where there is no room before `end` for a name that
+ * the ring does not know yet, the atom is left out.
+ */
+struct encode_held {
+    uint64_t module, name;
+    const uint64_t *words;
+    const uint8_t *terms;
+    uint32_t bytes;
+    uint16_t word_count;
+    uint8_t arity;
+};
+uint8_t *encode_anew(struct encoder *e, uint8_t *at, const uint8_t *end, const struct encode_held *held);
+
 /* {Module, Name, Arguments}; where there is only their number, nothing stands behind it, and ETW_F_ARITY is set. */
 uint8_t *encode_call(struct encoder *e, uint8_t *at, ERL_NIF_TERM t);
 

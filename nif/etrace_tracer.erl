@@ -85,13 +85,15 @@
 %%     begins a session; State, a small integer, is the tracer's state in the VM and names the session below.
 %%     RingBytes a power of two, Rings at most 256; 0 is no limit, no rate.
 %% exclude([PidOrPort]): never an event of these, and none that is sent to them; of no others any longer. The first 128.
-%% gate(State, open | closed | early | late | plain | answered | returns | owing | no_returns | tally | events | Filter): closed counts
+%% gate(State, open | closed | early | late | plain | answered | returns | owing | no_returns | tally | hold | events |
+%%     Filter): closed counts
 %%     calls as lost (guard). early decides before the match specification and before the VM makes the arguments: only where no
 %%     specification can reject a call. plain: no specification has a message for a call or what is sent. returns: every call that is
 %%     shown has its return traced, so those that are owed can be counted. owing: calls whose return is traced say so, in the
 %%     message of their specification: etrace_owes, or {etrace_owes, Message}; nobody sees that.
 %%     tally: calls and results are counted and not sent, whatever the rate; begins with nothing. Filter: which of them, a binary
-%%     (struct etw_filter_step; <<>>: all); badarg when it is none.
+%%     (struct etw_filter_step; <<>>: all); badarg when it is none. hold: calls wait for their results, and are sent with them where
+%%     the filter may show them; what is hidden, and how many are open, tally/1 tells of undefined.
 %% kinds(State, Mask): bit K is set when events of kind K are wanted; others are neither made nor counted.
 %% program(State, [Step], [MFA] | all) -> [MFA]: those functions whose calls are from now on decided about by these steps
 %%     (etrace_wire.h), instead of by others; the others have none. No steps: none of them has any, which `all` is for.

@@ -88,6 +88,7 @@ struct etw_section {
  * u32 ticks since the previous frame of this ring (0 with ETW_F_TICK)
  * u64 tick           only with ETW_F_TICK
  * u64 tracee         only with ETW_F_TRACEE; else the same as in the ring's previous frame
+ * u64 tick           only with ETW_F_BEGAN: of a call that waited for its result, which comes next; the frame's own tick is later
  * function           only for kinds that have one (event_kinds.def)
  * terms              as many as fit the kind (event_kinds.def), then the match specification's result with ETW_F_MS
  */
@@ -105,6 +106,7 @@ enum {
     ETW_F_MS = 4,
     ETW_F_CUT = 8,    /* something of a term was left out */
     ETW_F_ARITY = 16, /* a call without its arguments */
+    ETW_F_BEGAN = 32, /* a call that was sent when its result had decided that it is shown */
 };
 
 /* A tracee, and a local pid or port as a term: the number in the low 28 bits (pids) and the serial above; ports: the number. */
@@ -196,7 +198,7 @@ static inline uint32_t etw_bucket_of(uint64_t ns)
     return bucket < ETW_BUCKETS ? bucket : ETW_BUCKETS - 1;
 }
 
-/* ---- a filter that the node applies to what it counts ------------------------------------------------------------ */
+/* ---- a filter that the node applies to what it counts, or sends ------------------------------------------------------------ */
 
 /*
  * A condition on calls in postfix order, from the client: a test adds its value, an operator takes its operands' and adds its

@@ -1,5 +1,8 @@
 #include "filter.h"
 
+#define SLACK_NS 1000 /* by so much, and one in so many parts, two clocks may differ about a duration */
+#define SLACK_PART 32
+
 enum value { NO, YES, LATER, FAILED };
 
 uint32_t filter_steps;
@@ -26,26 +29,44 @@ bool filter_measures(void)
     return etw_filter_measures(steps, filter_steps);
 }
 
-static enum value compared(const struct etw_filter_step *s, int64_t with)
+/* What is known of a number: it is not less, nor more. */
+struct about {
+    int64_t least, most;
+};
+
+static struct about exactly(uint64_t n)
 {
+    int64_t known = n < INT64_MAX ? (int64_t)n : INT64_MAX;
+    return (struct about){known, known};
+}
+
+/* Later: the number may be on either side. */
+static enum value compared(const struct etw_filter_step *s, struct about with)
+{
+    enum value least, most;
     switch ((enum etw_filter_compare)s->compare) {
-    case ETW_FILTER_GT: return with > s->value;
-    case ETW_FILTER_GE: return with >= s->value;
-    case ETW_FILTER_LT: return with < s->value;
-    case ETW_FILTER_LE: return with <= s->value;
-    case ETW_FILTER_EQ: return with == s->value;
-    default: return with != s->value;
+    case ETW_FILTER_GT: least = with.least > s->value, most = with.most > s->value; break;
+    case ETW_FILTER_GE: least = with.least >= s->value, most = with.most >= s->value; break;
+    case ETW_FILTER_LT: least = with.least < s->value, most = with.most < s->value; break;
+    case ETW_FILTER_LE: least = with.least <= s->value, most = with.most <= s->value; break;
+    default:
+        if (s->value < with.least || s->value > with.most)
+            return s->compare == ETW_FILTER_NE;
+        return with.least != with.most ? LATER : s->compare == ETW_FILTER_EQ ? YES : NO;
     }
+    return least == most ? least : LATER;
 }
 
 /*
- * In the order written: what decides, decides whatever comes behind; what fails, fails unless something before it decided. There
- * is no later and failed side by side: tests of the same event lack what they ask for in the same way.
+ * In the order written: what decides, decides whatever comes behind; what fails, fails unless something before it decided, or may
+ * come to decide.
  */
 static enum value both(enum value a, enum value b, enum value decides)
 {
     if (a == decides || a == FAILED)
         return a;
+    if (a == LATER)
+        return b == decides ? b : LATER;
     return b == decides || b >= LATER ? b : a;
 }
 
@@ -57,7 +78,7 @@ static enum value either(enum value a, enum value b)
 }
 
 /* Absent: the value of what the event does not have. */
-static enum value value_of(uint64_t bytes, int64_t ns, enum etw_class class, enum value absent)
+static enum value value_of(struct about bytes, struct about ns, enum etw_class class, enum value absent)
 {
     enum value values[ETW_FILTER_DEEP] = {NO};
     unsigned n = 0; /* the places are taken modulo ETW_FILTER_DEEP: a filter that is being replaced may not be one */
@@ -65,9 +86,9 @@ static enum value value_of(uint64_t bytes, int64_t ns, enum etw_class class, enu
     for (uint32_t i = 0; i < filter_steps && i < ETW_FILTER_MOST; i++) {
         const struct etw_filter_step *s = &steps[i];
         switch ((enum etw_filter_what)s->what) {
-        case ETW_FILTER_DUR: TOP(0) = ns < 0 ? absent : compared(s, ns); n++; break;
-        case ETW_FILTER_SIZE: TOP(0) = compared(s, (int64_t)bytes); n++; break;
-        case ETW_FILTER_CLASS: TOP(0) = class == ETW_CLASSES ? absent : compared(s, class); n++; break;
+        case ETW_FILTER_DUR: TOP(0) = ns.least < 0 ? absent : compared(s, ns); n++; break;
+        case ETW_FILTER_SIZE: TOP(0) = compared(s, bytes); n++; break;
+        case ETW_FILTER_CLASS: TOP(0) = class == ETW_CLASSES ? absent : compared(s, exactly(class)); n++; break;
         case ETW_FILTER_NOT: TOP(1) = TOP(1) == NO ? YES : TOP(1) == YES ? NO : TOP(1); break;
         case ETW_FILTER_AND: n--; TOP(1) = both(TOP(1), TOP(0), NO); break;
         case ETW_FILTER_OR: n--; TOP(1) = both(TOP(1), TOP(0), YES); break;
@@ -80,11 +101,19 @@ static enum value value_of(uint64_t bytes, int64_t ns, enum etw_class class, enu
 
 enum filter_verdict filter_call_slowly(uint64_t bytes, bool returns)
 {
-    enum value v = value_of(bytes, -1, ETW_CLASSES, returns ? LATER : FAILED);
+    enum value v = value_of(exactly(bytes), (struct about){-1, -1}, ETW_CLASSES, returns ? LATER : FAILED);
     return v == LATER ? FILTER_WAITS : v == YES ? FILTER_SHOWS : FILTER_HIDES;
 }
 
 bool filter_result(uint64_t bytes, uint64_t ns, enum etw_class class)
 {
-    return value_of(bytes, ns < INT64_MAX ? (int64_t)ns : INT64_MAX, class, FAILED) == YES;
+    return value_of(exactly(bytes), exactly(ns), class, FAILED) == YES;
+}
+
+bool filter_result_may(uint64_t ns, enum etw_class class)
+{
+    int64_t known = ns < INT64_MAX / 2 ? (int64_t)ns : INT64_MAX / 2, slack = known / SLACK_PART + SLACK_NS;
+    struct about time = {known > slack ? known - slack : 0, known + slack};
+    enum value v = value_of((struct about){0, INT64_MAX}, time, class, FAILED);
+    return v == YES || v == LATER;
 }

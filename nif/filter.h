@@ -40,4 +40,10 @@ static inline enum filter_verdict filter_call(uint64_t bytes, bool returns)
 /* Of a call that waited: whether both are shown. ETW_CLASSES: it did not fail, or in no way that has a name. */
 bool filter_result(uint64_t bytes, uint64_t ns, enum etw_class class);
 
+/*
+ * The same where the client decides, of what comes there: whether it may come to showing both. Its clocks differ by a little from
+ * ours, and how large the result is nobody has measured.
+ */
+bool filter_result_may(uint64_t ns, enum etw_class class);
+
 #endif

@@ -86,7 +86,8 @@ __attribute__((noinline)) struct lane *lane_claim(uintptr_t thread)
         return NULL;
     if (lane->epoch != lanes.epoch) {
         memset(&lane->encoder.names, 0, sizeof lane->encoder.names);
-        lane->encoder.limits = lanes.limits;
+        lane->encoder.limits = lane->held.limits = lanes.limits;
+        lane->held.words = lane->words;
         memset(lane->met, 0, sizeof lane->met);
         lane->tracee = 0;
         lane->time_left = 0, lane->time_at = 0;

@@ -33,6 +33,8 @@ struct lane {
     int64_t time_left;  /* ticks that this thread may still spend on events, as of time_at (session.h) */
     uint64_t time_at;
     struct encoder encoder;
+    struct encoder held; /* of what waits elsewhere before it comes into a ring */
+    uint64_t words[ENCODER_WORDS];
     uint64_t met[LANE_MET]; /* words of tracees, direct-mapped */
 
     /* tracees for the owner to name: a queue of words, producer to drain */

@@ -159,8 +159,9 @@ static ERL_NIF_TERM nif_gate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
         {"returns", RULE_STUCK | RULE_OWES, RULE_RETURNS},
         {"owing", RULE_STUCK | RULE_RETURNS, RULE_OWES},
         {"no_returns", RULE_RETURNS | RULE_OWES | RULE_STUCK, 0},
-        {"tally", RULE_RATE | RULE_LIMIT, RULE_TALLY},
-        {"events", RULE_TALLY, 0},
+        {"tally", RULE_RATE | RULE_LIMIT | RULE_HOLD, RULE_TALLY},
+        {"hold", RULE_EARLY | RULE_TALLY, RULE_HOLD},
+        {"events", RULE_TALLY | RULE_HOLD, 0},
     };
     ErlNifBinary steps;
     (void)argc;
@@ -173,7 +174,7 @@ static ERL_NIF_TERM nif_gate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
             owed_clear();
             atomic_store(&session.slow, false);
         }
-        if (words[i].on & RULE_TALLY && !tally_open(tick_per_ms(), is_alive))
+        if (words[i].on & (RULE_TALLY | RULE_HOLD) && !tally_open(tick_per_ms(), is_alive))
             return error(env, "memory");
         atomic_fetch_and(&session.rules, ~words[i].off);
         atomic_fetch_or(&session.rules, words[i].on);
@@ -295,13 +296,13 @@ static ERL_NIF_TERM nif_drain(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
 static ERL_NIF_TERM nif_tally(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     ERL_NIF_TERM list = enif_make_list(env, 0);
-    struct tally_function f;
+    struct stack_function f;
     struct {
         struct etw_tally head;
         struct etw_bucket buckets[ETW_BUCKETS];
     } t;
     (void)argc;
-    if (argv[0] != opened || !(session_rules() & RULE_TALLY))
+    if (argv[0] != opened || !(session_rules() & (RULE_TALLY | RULE_HOLD)))
         return enif_make_badarg(env);
     for (uint32_t i = 0; i < lanes_claimed(); i++) {
         uint32_t taken = 0;

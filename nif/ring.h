@@ -84,13 +84,18 @@ static inline void ring_bump(_Atomic uint64_t *counter)
     atomic_store_explicit(counter, ring_own(counter) + 1, memory_order_relaxed);
 }
 
+/* An event that was counted as seen before. */
+static inline void ring_lose_seen(struct ring *ring, enum etw_loss why)
+{
+    atomic_store_explicit(&ring->lost[why], ring_own(&ring->lost[why]) + 1, memory_order_release);
+    ring->odd |= RING_LOST;
+}
+
 static inline void ring_lose(struct ring *ring, enum etw_loss why)
 {
     /* in this order, so that whoever reads what is lost first never sees more lost than seen */
-    uint64_t lost = ring_own(&ring->lost[why]) + 1;
     ring_bump(&ring->seen);
-    atomic_store_explicit(&ring->lost[why], lost, memory_order_release);
-    ring->odd |= RING_LOST;
+    ring_lose_seen(ring, why);
 }
 
 static inline uint8_t *ring_place(struct ring *ring)

@@ -6,6 +6,8 @@
 #define TIME_PART 10      /* one in so many ticks may be spent on events */
 #define TIME_SAVED_MS 200 /* of such time; a burst may spend it at once */
 
+#define ONCE inline __attribute__((always_inline)) /* written down in each of their callers, of which one runs for every event of a flood */
+
 struct session session;
 
 void session_begin(uint64_t limit, uint64_t rate, uint64_t ticks_per_ms)
@@ -56,7 +58,7 @@ bool session_rate_allows(uint64_t tick)
 }
 
 /* A bucket that holds the events of a second: a burst of so many comes through whole, and a flood at the rate. */
-static bool take_rate(uint64_t tick)
+static ONCE bool take_rate(uint64_t tick)
 {
     uint64_t begin = atomic_load_explicit(&session.window, memory_order_relaxed);
     int64_t passed = (int64_t)(tick - begin);
@@ -72,7 +74,7 @@ static bool take_rate(uint64_t tick)
 }
 
 /* A rate bounds how many events there are, this what they cost: large terms cost a thousand times what small ones do. */
-static bool has_time(struct lane *lane, uint64_t tick)
+static ONCE bool has_time(struct lane *lane, uint64_t tick)
 {
     uint64_t passed = tick - lane->time_at;
     if (passed / TIME_PART > (uint64_t)session.time_most)
@@ -100,6 +102,22 @@ __attribute__((noinline)) void session_is_stuck(void)
 {
     if (!(atomic_fetch_or(&session.rules, RULE_STUCK) & RULE_STUCK))
         bell_ring();
+}
+
+bool session_admits_waiting(struct lane *lane, uint32_t rules)
+{
+    if (!session_has_room_for_new(lane))
+        return false;
+    if (rules & RULE_CLOSED || (rules & RULE_RATE && !has_time(lane, tick_now()))) {
+        ring_lose(&lane->ring, ETW_LOST_GUARD);
+        return false;
+    }
+    return true;
+}
+
+bool session_admits_waited(uint32_t rules)
+{
+    return !(rules & RULE_RATE) || take_rate(tick_now());
 }
 
 __attribute__((noinline)) bool session_admits_slowly(struct lane *lane, uint32_t rules)

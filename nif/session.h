@@ -45,6 +45,7 @@ enum session_rule {
     RULE_PLAIN = 2048, /* no match specification has anything to add to a call or to what is sent */
     RULE_OWES = 4096,  /* calls that have their return traced say so: those that are owed are counted */
     RULE_PROGRAMS = 8192, /* some functions have a program that decides about their calls (program.h) */
+    RULE_HOLD = 16384, /* calls wait for the result that decides whether both are sent (hold.h) */
 };
 
 #define EXCLUDED_MAX 128
@@ -138,6 +139,11 @@ static inline bool session_admits(struct lane *lane, uint32_t rules)
     }
     return __builtin_expect((rules & (RULE_CLOSED | RULE_RATE | RULE_LIMIT)) == 0, 1) || session_admits_slowly(lane, rules);
 }
+
+/* Of a call that waits for its result: by all rules but the rate, which is for what is sent. Counts what it turns away. */
+bool session_admits_waiting(struct lane *lane, uint32_t rules);
+/* By the rate, when it is to be sent. */
+bool session_admits_waited(uint32_t rules);
 
 /* What an event has cost its thread. One that was interrupted meanwhile is not charged for that. */
 static inline void session_spend(struct lane *lane, uint64_t ticks)

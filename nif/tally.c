@@ -4,8 +4,6 @@
 #include <sys/mman.h>
 
 #define SLOTS 4096 /* of the hash of a lane's functions */
-#define STACKS 2048
-#define PROBES 8
 
 struct figures {
     uint64_t events, seen, errors, timed, total_ns;
@@ -14,7 +12,7 @@ struct figures {
 };
 
 struct entry {
-    struct tally_function function;
+    struct stack_function function;
     _Atomic uint64_t events, seen, errors, timed, total_ns, max_ns;
     _Atomic int64_t open, filtered;
     _Atomic uint32_t buckets[ETW_BUCKETS];
@@ -27,22 +25,8 @@ struct table {
     struct entry entries[TALLY_FUNCTIONS + 1];
 };
 
-struct open_call {
-    struct tally_function function;
-    enum filter_verdict verdict;
-    uint64_t tick;
-};
-
-struct stack {
-    _Alignas(RING_LINE) _Atomic uint64_t process; /* 0: free */
-    uint32_t depth;                               /* may be more than there are calls */
-    struct open_call calls[TALLY_DEPTH];
-};
-
 static struct table *tables;
-static struct stack *stacks;
 static uint64_t ns_per_tick; /* times 2^32 */
-static tally_alive_fn *is_alive;
 
 static size_t tables_bytes(void)
 {
@@ -62,23 +46,17 @@ void tally_unmap(void)
 {
     if (tables)
         munmap(tables, tables_bytes());
-    if (stacks)
-        munmap(stacks, sizeof(struct stack) * STACKS);
     tables = NULL;
-    stacks = NULL;
+    stacks_unmap();
 }
 
 /* What was there is given back to the system, and comes back as zeros. */
-bool tally_open(uint64_t ticks_per_ms, tally_alive_fn *alive)
+bool tally_open(uint64_t ticks_per_ms, stack_alive_fn *alive)
 {
-    is_alive = alive;
     ns_per_tick = (UINT64_C(1000000) << 32) / (ticks_per_ms ? ticks_per_ms : 1);
-    if (tables && stacks)
-        return madvise(tables, tables_bytes(), MADV_DONTNEED) == 0 && madvise(stacks, sizeof(struct stack) * STACKS, MADV_DONTNEED) == 0;
-    tally_unmap();
-    tables = map(tables_bytes());
-    stacks = map(sizeof(struct stack) * STACKS);
-    return tables && stacks;
+    if (tables ? madvise(tables, tables_bytes(), MADV_DONTNEED) != 0 : !(tables = map(tables_bytes())))
+        return false;
+    return stacks_open(alive);
 }
 
 /* ---- producers ---------------------------------------------------------------------------------------------------- */
@@ -88,18 +66,13 @@ static unsigned hash(uint64_t word)
     return (unsigned)(word * UINT64_C(0x9e3779b97f4a7c15) >> 52);
 }
 
-static bool same(const struct tally_function *a, const struct tally_function *b)
-{
-    return a->name == b->name && a->module == b->module && a->arity == b->arity;
-}
-
-static struct entry *entry_of(struct lane *lane, const struct tally_function *f)
+static struct entry *entry_of(struct lane *lane, const struct stack_function *f)
 {
     struct table *table = &tables[lane->slot];
     unsigned at = hash(f->name ^ f->module << 7 ^ f->arity);
     for (; table->slots[at % SLOTS]; at++) {
         struct entry *e = &table->entries[table->slots[at % SLOTS]];
-        if (__builtin_expect(same(&e->function, f), 1))
+        if (__builtin_expect(stack_same(&e->function, f), 1))
             return e;
     }
     uint32_t used = atomic_load_explicit(&table->used, memory_order_relaxed);
@@ -124,75 +97,16 @@ static void shift(_Atomic int64_t *gauge, int64_t by)
     atomic_store_explicit(gauge, atomic_load_explicit(gauge, memory_order_relaxed) + by, memory_order_relaxed);
 }
 
-static struct stack *stack_at(uint64_t process, unsigned probe)
+/* Takes a call off its stack. False: nothing is known of it. */
+static bool pop(uint64_t process, const struct stack_function *f, struct stack_call *ret_call)
 {
-    return &stacks[(hash(process >> 4) + probe) % STACKS];
-}
-
-static struct stack *find(uint64_t process)
-{
-    for (unsigned probe = 0; probe < PROBES; probe++) {
-        struct stack *s = stack_at(process, probe);
-        if (atomic_load_explicit(&s->process, memory_order_relaxed) == process)
-            return s;
-    }
-    return NULL;
-}
-
-static bool take_from(struct stack *s, uint64_t owner, uint64_t process)
-{
-    if (!atomic_compare_exchange_strong(&s->process, &owner, process))
-        return false;
-    s->depth = 0;
-    return true;
-}
-
-static struct stack *take(void *env, uint64_t process)
-{
-    for (unsigned probe = 0; probe < PROBES; probe++)
-        if (take_from(stack_at(process, probe), 0, process))
-            return stack_at(process, probe);
-    for (unsigned probe = 0; probe < PROBES; probe++) {
-        struct stack *s = stack_at(process, probe);
-        uint64_t owner = atomic_load_explicit(&s->process, memory_order_relaxed);
-        if ((!owner || !is_alive(env, owner)) && take_from(s, owner, process))
-            return s;
-    }
-    return NULL;
-}
-
-/* False: it is not remembered. */
-static bool push(void *env, uint64_t process, const struct open_call *call)
-{
-    struct stack *s = find(process);
-    if (!s && !(s = take(env, process)))
-        return false;
-    if (s->depth < TALLY_DEPTH)
-        s->calls[s->depth] = *call;
-    return s->depth++ < TALLY_DEPTH;
-}
-
-/* Takes the call off its stack, with those above it, which will not return any more. False: nothing is known of it. */
-static bool pop(uint64_t process, const struct tally_function *f, struct open_call *ret_call)
-{
-    struct stack *s = find(process);
-    bool known = false;
-    if (!s)
-        return false;
-    if (s->depth > TALLY_DEPTH) {
-        s->depth--;
-        return false;
-    }
-    for (uint32_t at = s->depth; at-- > 0;)
-        if (same(&s->calls[at].function, f)) {
-            *ret_call = s->calls[at];
-            s->depth = at;
-            known = true;
-            break;
-        }
-    if (!s->depth)
-        atomic_store_explicit(&s->process, 0, memory_order_release);
-    return known;
+    struct stack *s = stack_of(process);
+    struct stack_call *call = s ? stack_pop(s, f) : NULL;
+    if (call)
+        *ret_call = *call;
+    if (s)
+        stack_rest(s);
+    return call;
 }
 
 /* A call that is shown, or its result. */
@@ -203,14 +117,14 @@ static void count(struct entry *e, bool is_call)
     bump(&e->seen, 1);
 }
 
-void tally_call(void *env, struct lane *lane, uint64_t process, const struct tally_function *f, uint64_t tick, uint64_t bytes,
+void tally_call(void *env, struct lane *lane, uint64_t process, const struct stack_function *f, uint64_t tick, uint64_t bytes,
     bool returns)
 {
     struct entry *e = entry_of(lane, f);
-    struct open_call call = {*f, filter_call(bytes, returns), tick};
+    struct stack_call call = {.function = *f, .tick = tick, .verdict = filter_call(bytes, returns)};
     if (returns) {
         shift(&e->open, 1);
-        if (!push(env, process, &call) && filter_is_set()) {
+        if (!stack_push(env, process, &call) && filter_is_set()) {
             ring_lose(&lane->ring, ETW_LOST_GUARD);
             return;
         }
@@ -222,7 +136,7 @@ void tally_call(void *env, struct lane *lane, uint64_t process, const struct tal
     ring_bump(&lane->ring.seen);
 }
 
-static uint64_t nanoseconds(uint64_t from, uint64_t to)
+uint64_t tally_ns(uint64_t from, uint64_t to)
 {
     return to > from ? (uint64_t)((unsigned __int128)(to - from) * ns_per_tick >> 32) : 0;
 }
@@ -237,12 +151,12 @@ static void add_time(struct entry *e, uint64_t ns)
         atomic_store_explicit(&e->max_ns, ns, memory_order_relaxed);
 }
 
-void tally_result(struct lane *lane, uint64_t process, const struct tally_function *f, const struct tally_result *r)
+void tally_result(struct lane *lane, uint64_t process, const struct stack_function *f, const struct tally_result *r)
 {
     struct entry *e = entry_of(lane, f);
-    struct open_call call = {.verdict = FILTER_SHOWS};
+    struct stack_call call = {.verdict = FILTER_SHOWS};
     bool known = pop(process, f, &call);
-    uint64_t ns = known ? nanoseconds(call.tick, r->tick) : 0;
+    uint64_t ns = known ? tally_ns(call.tick, r->tick) : 0;
     shift(&e->open, -1);
     if (!known && filter_is_set()) {
         ring_lose(&lane->ring, ETW_LOST_GUARD);
@@ -265,6 +179,17 @@ void tally_result(struct lane *lane, uint64_t process, const struct tally_functi
     ring_bump(&lane->ring.seen);
 }
 
+void tally_waiting(struct lane *lane, int filtered, int open)
+{
+    struct table *table = &tables[lane->slot];
+    if (filtered)
+        shift(&table->entries[0].filtered, filtered);
+    if (open)
+        shift(&table->entries[0].open, open);
+    if (!atomic_load_explicit(&table->used, memory_order_relaxed))
+        atomic_store_explicit(&table->used, 1, memory_order_release);
+}
+
 /* ---- the drain ---------------------------------------------------------------------------------------------------- */
 
 static uint64_t more(_Atomic uint64_t *now, uint64_t *told)
@@ -281,7 +206,7 @@ static int64_t moved(_Atomic int64_t *now, int64_t *told)
     return by;
 }
 
-bool tally_take(uint32_t slot, uint32_t *at, struct tally_function *ret_function, struct etw_tally *ret, struct etw_bucket *ret_buckets)
+bool tally_take(uint32_t slot, uint32_t *at, struct stack_function *ret_function, struct etw_tally *ret, struct etw_bucket *ret_buckets)
 {
     struct table *table = &tables[slot];
     uint32_t used = atomic_load_explicit(&table->used, memory_order_acquire);

@@ -1,6 +1,7 @@
 #include "tracer.h"
 
 #include "bell.h"
+#include "hold.h"
 #include "imm.h"
 #include "owed.h"
 #include "program.h"
@@ -190,16 +191,6 @@ ERL_NIF_TERM tracer_enabled(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 
 /* ---- trace: argv is tag, state, tracee, term, options -------------------------------------------------------------- */
 
-static ALWAYS uint64_t tracee_data(ErlNifEnv *env, ERL_NIF_TERM word)
-{
-    if (__builtin_expect(imm_known, 1)) {
-        if (imm_is_pid(word))
-            return imm_pid(word);
-        return imm_is_port(word) ? imm_port(word) | ETW_TRACEE_PORT : 0;
-    }
-    return imm_ask_tracee(env, word);
-}
-
 /* Whether the event that came so far is pushed; what is not is counted here, unless it was or nobody asked for it. */
 static ALWAYS bool admits(struct lane *lane, const struct tag *tag, uint32_t rules)
 {
@@ -351,17 +342,24 @@ static enum etw_class class_of(ErlNifEnv *env, ERL_NIF_TERM exception)
     return (enum etw_class)class;
 }
 
+static bool get_function(ErlNifEnv *env, ERL_NIF_TERM t, struct stack_function *ret)
+{
+    const ERL_NIF_TERM *mfa;
+    unsigned arity;
+    if (!encode_is_function(env, t, &mfa) || !(enif_get_uint(env, mfa[2], &arity) || enif_get_list_length(env, mfa[2], &arity)))
+        return false;
+    *ret = (struct stack_function){mfa[0], mfa[1], arity};
+    return true;
+}
+
 /* Only counted: nothing is written that the drain would have to carry. Bytes: the frame's, where the filter measures. */
 static ERL_NIF_TERM tally(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag, struct lane *lane, uint32_t rules,
     ERL_NIF_TERM extra, size_t bytes)
 {
-    const ERL_NIF_TERM *mfa;
-    struct tally_function f;
+    struct stack_function f;
     struct tally_result result = {.bytes = bytes};
-    unsigned arity;
-    if (!encode_is_function(env, argv[3], &mfa) || !(enif_get_uint(env, mfa[2], &arity) || enif_get_list_length(env, mfa[2], &arity)))
+    if (!get_function(env, argv[3], &f))
         return atom_ok;
-    f = (struct tally_function){mfa[0], mfa[1], arity};
     if (tag->kind == ETW_CALL) {
         tally_call(env, lane, argv[2], &f, tick_now(), bytes, rules & RULE_RETURNS);
         return atom_ok;
@@ -373,6 +371,42 @@ static ERL_NIF_TERM tally(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struc
     }
     tally_result(lane, argv[2], &f, &result);
     return atom_ok;
+}
+
+static void take_time(ErlNifEnv *env, const struct tag *tag, size_t bytes)
+{
+    if (__builtin_expect(bytes > 4096, 0) && tag->in_process)
+        enif_consume_timeslice(env, bytes < 100 * 1024 ? (int)(bytes / 1024) : 100);
+}
+
+/* Where calls wait for their results (hold.h). What is written lies in the ring where the next frame will, which nobody sees. */
+static __attribute__((noinline)) bool is_sent(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag, struct lane *lane,
+    uint32_t rules, ERL_NIF_TERM extra)
+{
+    struct stack_function f;
+    ERL_NIF_TERM result;
+    if (!get_function(env, argv[3], &f))
+        return admits(lane, tag, rules);
+    if (tag->kind != ETW_CALL)
+        return hold_result(env, lane, rules, argv[2], &f, tag->kind == ETW_EXCEPTION_FROM ? class_of(env, extra) : ETW_CLASSES);
+    if (!session_admits_waiting(lane, rules)) {
+        hold_lost(env, argv[2], &f);
+        return false;
+    }
+    struct encoder *e = &lane->held;
+    e->env = env;
+    e->tick = tick_now();
+    e->flags = e->word_count = 0;
+    e->names.functions[intern_function(f.module, f.name)] = (struct intern_function){f.module, f.name}; /* it takes three bytes then */
+    uint8_t *from = ring_place(&lane->ring) + 3, *at = encode_call(e, from - 3, argv[3]);
+    if (get_result(env, tag, rules, argv[4], &result)) {
+        e->flags |= ETW_F_MS;
+        at = put_result(e, at, result, (size_t)(at - from) + 8 + 3);
+    }
+    if (rules & RULE_RATE)
+        session_spend(lane, tick_now() - e->tick);
+    take_time(env, tag, (size_t)(at - from));
+    return hold_call(lane, rules, argv[2], &f, from, (size_t)(at - from));
 }
 
 /*
@@ -422,21 +456,15 @@ static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const
             return tally(env, argv, tag, lane, rules, extra, 0);
         if (!session_has_room_for_more(lane))
             return atom_ok;
+    } else if (__builtin_expect(rules & RULE_HOLD, 0) && has_function(tag)) {
+        if (!is_sent(env, argv, tag, lane, rules, extra))
+            return atom_ok;
     } else if (!admits(lane, tag, rules)) {
         return atom_ok;
     }
 
     struct encoder *e = &lane->encoder;
-    uint64_t tracee = lane->ring.tracee;
-    if (who != lane->tracee) {
-        lane->tracee = who;
-        tracee = 0;
-        if (who != imm_nil) {
-            tracee = tracee_data(env, who);
-            if (!only_counted)
-                lane_greet(lane, who);
-        }
-    }
+    uint64_t tracee = tracer_tracee(env, lane, who, !only_counted);
     e->env = env;
     ring_busy(&lane->ring);
     struct frame frame = frame_begin(&lane->ring, tick_now(), tracee);
@@ -458,8 +486,7 @@ static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const
     if (rules & RULE_RATE)
         session_spend(lane, tick_now() - e->tick);
     bell_ring();
-    if (__builtin_expect(bytes > 4096, 0) && tag->in_process)
-        enif_consume_timeslice(e->env, bytes < 100 * 1024 ? (int)(bytes / 1024) : 100);
+    take_time(e->env, tag, bytes);
     return atom_ok;
 }
 

@@ -13,6 +13,8 @@
 
 #include "encode.h"
 #include "frame.h"
+#include "imm.h"
+#include "lane.h"
 
 /* A match specification's result may have so many bytes beside those that the terms have left of theirs. */
 #define TRACER_MS_BYTES 256
@@ -25,6 +27,29 @@ tracer_function tracer_enabled;       /* enabled/3 */
 tracer_function tracer_enabled_call;  /* enabled_call/3 */
 tracer_function tracer_enabled_event; /* the other enabled_X/3, for X of send, receive, procs, ports, … */
 tracer_function tracer_trace;         /* trace/5 */
+
+static ALWAYS uint64_t tracer_tracee_data(ErlNifEnv *env, ERL_NIF_TERM word)
+{
+    if (__builtin_expect(imm_known, 1)) {
+        if (imm_is_pid(word))
+            return imm_pid(word);
+        return imm_is_port(word) ? imm_port(word) | ETW_TRACEE_PORT : 0;
+    }
+    return imm_ask_tracee(env, word);
+}
+
+/* The tracee of the next frame of a lane; whether there will be one that names him. */
+static ALWAYS uint64_t tracer_tracee(ErlNifEnv *env, struct lane *lane, ERL_NIF_TERM who, bool sent)
+{
+    if (who == lane->tracee)
+        return lane->ring.tracee;
+    lane->tracee = who;
+    if (who == imm_nil)
+        return 0;
+    if (sent)
+        lane_greet(lane, who);
+    return tracer_tracee_data(env, who);
+}
 
 /* At load. */
 void tracer_load(ErlNifEnv *env);

@@ -9,8 +9,10 @@
 %%
 %% Request: #{probes => [Probe], procs => [Who], ports => [Who], flags => [atom], port_flags => [atom], kinds => Mask,
 %%            system => [{Event, Value}], seq_trace => boolean, allow_empty => boolean, unsafe => boolean, force => boolean,
-%%            tally => boolean, filter => Bin, mark => {First, Last}}
+%%            tally => boolean, hold => boolean, filter => Bin, mark => {First, Last}}
 %% filter: which calls a tally counts (struct etw_filter_step), <<>>: all
+%% hold: calls and results are sent where the filter may come to showing them, and not before the result comes; only where every
+%%       call reports it, else they are all sent
 %% mark: optional, for who arms again and again: every event of a match specification says whose it is, by the probe's id,
 %% which goes on meaning what it meant. The notice {armed, First} stands in the stream in front of the first event that
 %% answers the request, {armed, Last}, where that is another number, behind the last one that does not.
@@ -101,7 +103,7 @@ leave(Request = #{flags := Flags}, S0 = #s{armed = #armed{request = Before = #{f
 leave(_, S) -> disarm(S).
 
 beside(Request, Before) ->
-    is_map_key(mark, Request) andalso is_map_key(mark, Before) andalso same([procs, tally, filter], Request, Before)
+    is_map_key(mark, Request) andalso is_map_key(mark, Before) andalso same([procs, tally, hold, filter], Request, Before)
         andalso (same([ports], Request, Before) orelse lists:member([], [maps:get(ports, R, []) || R <- [Request, Before]]))
         andalso inherited(Request) =:= inherited(Before).
 

@@ -5,15 +5,22 @@
 -define(TALLY_MOST, 262144). % bytes of frames in one batch
 -define(FILTER_MOST, 1024).  % bytes of a filter: ETW_FILTER_MOST of struct etw_filter_step
 
+%% Where calls wait for the result that decides about them (hold.h), how many are hidden, and how many are open, is told likewise.
+
 %% Not where some of the calls report results and others do not: then only the frames tell which is which. Nor without the memory.
 tally_begin(#{tally := true}, Returns, S = #s{tracer = State}) when State =/= fallback, Returns =:= all orelse Returns =:= none ->
     case gate(State, tally) of
         ok -> S#s{tally = []};
         {error, memory} -> tally_end(S)
     end;
+tally_begin(#{hold := true}, all, S = #s{tracer = State}) when State =/= fallback ->
+    case gate(State, hold) of
+        ok -> S#s{tally = []};
+        {error, memory} -> tally_end(S)
+    end;
 tally_begin(_, _, S) -> tally_end(S).
 
-%% Of what is counted; set while nothing is traced. Without the NIF nothing is counted here, so nothing is filtered.
+%% Of what is counted, or waits; set while nothing is traced. Without the NIF nothing is counted here, so nothing is filtered.
 tally_filter(_, #s{tracer = fallback}) -> ok;
 tally_filter(Steps, #s{tracer = State}) when is_binary(Steps), byte_size(Steps) =< ?FILTER_MOST ->
     try gate(State, Steps) catch error:badarg -> wrong end;

@@ -394,8 +394,10 @@ uint64_t asked_kinds(const struct asked *p, uint64_t *ret_besides)
     return needs;
 }
 
+typedef bool steps_fn(const struct where *const *wheres, size_t n, struct buf *ret_steps);
+
 /* All that must hold for events of this expression. */
-static bool filter_of(const struct spec *s, const struct where *const *extra, size_t n, struct buf *ret)
+static bool filter_of(const struct spec *s, const struct where *const *extra, size_t n, steps_fn *steps, struct buf *ret)
 {
     const struct where **all = mem_alloc((s->nwhere + n + 1) * sizeof(*all));
 
@@ -403,9 +405,14 @@ static bool filter_of(const struct spec *s, const struct where *const *extra, si
         all[i] = s->where[i];
     for (size_t i = 0; i < n; i++)
         all[s->nwhere + i] = extra[i];
-    bool ok = s->nwhere + n == 0 || where_steps(all, s->nwhere + n, ret);
+    bool ok = s->nwhere + n == 0 || steps(all, s->nwhere + n, ret);
     free(all);
     return ok;
+}
+
+static bool same_steps(const struct buf *a, const struct buf *b)
+{
+    return a->len == b->len && (!a->len || !memcmp(a->data, b->data, a->len));
 }
 
 bool asked_filter(const struct asked *p, const struct where *const *extra, size_t n, struct buf *ret_filter)
@@ -416,13 +423,42 @@ bool asked_filter(const struct asked *p, const struct where *const *extra, size_
     for (size_t i = 0; ok && i < p->count; i++) {
         struct buf *to = i ? &other : ret_filter;
         buf_clear(to);
-        ok = filter_of(p->specs[i], extra, n, to) && to->len == ret_filter->len && (!to->len || !memcmp(to->data, ret_filter->data, to->len));
+        ok = filter_of(p->specs[i], extra, n, where_steps, to) && same_steps(to, ret_filter);
     }
     buf_release(&other);
     /* What is measured defines names that are never sent, so no frames may be sent beside it. */
     for (size_t i = 0; ok && i < p->count && where_steps_measure(buf_view(ret_filter)); i++)
         ok = !(p->specs[i]->flags & ~(unsigned)(SPEC_F_CALL | SPEC_F_ARITY)) && !probes_switches(p->specs[i]);
     return ok;
+}
+
+/* Whether every call that comes is followed by its result or exception while its process lives. */
+static bool always_ends(const struct spec *s)
+{
+    for (size_t i = 0; i < s->nclauses; i++) {
+        unsigned does = s->clauses[i].actions;
+        if (!(does & ACT_DROP) && (!(does & ACT_RETURN) || does & (ACT_RETURN_TRACE | ACT_SILENT | ACT_FLAGS)))
+            return false;
+    }
+    return s->nclauses && s->scope != SPEC_META;
+}
+
+bool asked_hold(const struct asked *p, const struct where *const *extra, size_t n, struct buf *ret_filter)
+{
+    struct buf other = {0};
+    unsigned count = 0;
+    bool ok = true;
+
+    for (size_t i = 0; ok && i < p->count; i++) {
+        struct buf *to = count ? &other : ret_filter;
+        if (p->specs[i]->kind != SPEC_CALL)
+            continue;
+        count++;
+        buf_clear(to);
+        ok = always_ends(p->specs[i]) && filter_of(p->specs[i], extra, n, where_steps_some, to) && to->len && same_steps(to, ret_filter);
+    }
+    buf_release(&other);
+    return ok && count;
 }
 
 bool asked_arm(const struct asked *p, const struct what_opts *what, const struct session_node *node, struct asked_how how,
@@ -449,10 +485,12 @@ bool asked_arm(const struct asked *p, const struct what_opts *what, const struct
     bool ok = arm_whom(&a, what, wanted, e);
     if ((wanted & SPEC_F_CALL) && (no_args || (how.figures && !decides && !where_steps_measure(how.filter))))
         arm_flag(&a.arm, "arity");
-    if (how.figures) {
+    if (how.figures)
         arm_tally(&a.arm);
+    if (how.hold)
+        arm_hold(&a.arm);
+    if (how.figures || how.hold)
         arm_filter(&a.arm, how.filter);
-    }
     if (what->silent)
         arm_flag(&a.arm, "silent");
     if (what->follow) {

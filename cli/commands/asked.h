@@ -47,7 +47,8 @@ void asked_warn(const struct asked *p, struct ctx *ctx);
 
 struct asked_how {
     bool figures;  /* nothing but figures of calls is shown, so the node may count instead of sending */
-    struct str filter; /* then: what asked_filter() gave */
+    bool hold;     /* what the filter hides need not come here */
+    struct str filter; /* for both: what asked_filter() or asked_hold() gave */
     struct arm_mark mark;
 };
 
@@ -60,6 +61,12 @@ bool asked_arm(const struct asked *p, const struct what_opts *what, const struct
  * all of them, which is put into *ret_filter; nothing: all calls are.
  */
 bool asked_filter(const struct asked *p, const struct where *const *extra, size_t n, struct buf *ret_filter);
+
+/*
+ * Whether calls may wait on the node for their results, and come only where that filter may show both, which is put into *ret_filter:
+ * it is a part, or all, of what decides here. Only where every call reports how it ended, come what may.
+ */
+bool asked_hold(const struct asked *p, const struct where *const *extra, size_t n, struct buf *ret_filter);
 
 struct arm_pattern asked_pattern(const struct sel_name *name);
 

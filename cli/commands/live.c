@@ -270,6 +270,18 @@ static bool wants_figures(struct live *l)
     return true;
 }
 
+/*
+ * Where a filter asks how a call ended or how long it took, the node may keep back what that hides: nothing may be shown by which
+ * the calls around it could be told. What is decided about the others, is decided here.
+ */
+static bool wants_hold(struct live *l)
+{
+    if (!show_is_alone(&l->show) || l->o->what->silent || !asked_hold(&l->asked, l->asked.wheres, l->o->view->wheres.count, &l->filter))
+        return false;
+    l->run.filter = buf_view(&l->filter);
+    return true;
+}
+
 /* What was asked for stands in a recording, so that a replay reads the events as they were read here. */
 static void record_specs(struct live *l)
 {
@@ -397,6 +409,7 @@ static bool attach_all(struct live *l, struct err *e)
         return false;
     peers_pull(&l->run.peers, true);
     l->run.figures = wants_figures(l);
+    l->run.hold = !l->run.figures && wants_hold(l);
     return arm_all(l, e);
 }
 

@@ -231,6 +231,22 @@ void show_close(struct show *s)
     *s = (struct show){0};
 }
 
+/* How deep a call is, and of how many bytes, depends on what came before it. */
+static bool asks_around(const char *fields)
+{
+    return fields && (strstr(fields, "depth") || strstr(fields, "size"));
+}
+
+bool show_is_alone(const struct show *s)
+{
+    for (size_t i = 0; i < s->count; i++) {
+        const struct view *v = &s->views[i];
+        if (!(v->type->flags & SINK_ALONE) || asks_around(v->look.fields) || asks_around(v->look.format))
+            return false;
+    }
+    return true;
+}
+
 bool show_is_figures(const struct show *s)
 {
     for (size_t i = 0; i < s->count; i++)

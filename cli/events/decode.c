@@ -207,6 +207,15 @@ bool decode_frame(struct decode_ring *r, struct decode_node *n, const uint8_t *a
     e->arity = 0;
     e->ring = r->id;
     e->bytes = head->bytes;
+    e->began = 0;
+    e->waited_ns = 0;
+    if (unlikely(head->flags & ETW_F_BEGAN)) {
+        if (head->kind != ETW_CALL || end - p < 8)
+            return wrong(bad, p, "a beginning where there is none");
+        e->began = wire_u64(p);
+        e->bytes -= 8;
+        p += 8;
+    }
     e->node = n->node;
     e->who = r->who;
     e->fun = NULL;

@@ -53,6 +53,8 @@ struct event {
     uint32_t ring;
     uint32_t bytes; /* of the frame */
     int64_t mono_ns, wall_ns;
+    uint64_t began;      /* of a call that waited for its result on the node: its tick, 0 for all others; */
+    int64_t waited_ns;   /* and how long it did: then the times are those of its place in the stream */
     const struct event_node *node;
     const struct tracee *who;
     const struct fun *fun; /* NULL when the kind has none, and for return_to undefined */

@@ -573,6 +573,11 @@ static bool tell_remainder(struct merge *m, struct event *ret)
 static void stamp(struct merge *m, const struct ring *r, uint64_t tick, struct event *e)
 {
     ticks_convert(&m->ticks, tick, &e->mono_ns, &e->wall_ns);
+    if (unlikely(e->began)) {
+        int64_t mono, wall;
+        ticks_convert(&m->ticks, MIN(e->began, tick), &mono, &wall);
+        e->waited_ns = (int64_t)((uint64_t)e->mono_ns - (uint64_t)mono);
+    }
     if (r == &m->meta)
         return;
     if (unlikely(e->mono_ns < m->last_mono)) { /* what came out early, over the bound */

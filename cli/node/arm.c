@@ -182,6 +182,11 @@ void arm_tally(struct arm *a)
     a->tally = true;
 }
 
+void arm_hold(struct arm *a)
+{
+    a->hold = true;
+}
+
 void arm_filter(struct arm *a, struct str steps)
 {
     buf_clear(&a->filter);
@@ -248,7 +253,7 @@ void arm_finish(struct arm *a, struct buf *b)
     close_probe(a);
     if (!a->nprocs)
         arm_who(a, ARM_WHO_ALL, STR(""));
-    etf_map(b, a->mark.first ? 14 : 13);
+    etf_map(b, a->mark.first ? 15 : 14);
     put_list(b, "probes", &a->probes, a->nprobes);
     put_list(b, "procs", &a->procs, a->nprocs);
     put_list(b, "ports", &a->ports, a->nports);
@@ -262,6 +267,7 @@ void arm_finish(struct arm *a, struct buf *b)
     put_bool(b, "allow_empty", a->allow_empty);
     put_bool(b, "force", a->force);
     put_bool(b, "tally", a->tally);
+    put_bool(b, "hold", a->hold);
     etf_atomz(b, "filter");
     etf_bin(b, a->filter.data, a->filter.len);
     if (a->mark.first) {

@@ -50,7 +50,7 @@ struct arm {
     int id;
     enum arm_kind kind;
     enum arm_scope scope;
-    bool allow_empty, seq_trace, unsafe, tally, force;
+    bool allow_empty, seq_trace, unsafe, tally, hold, force;
     struct arm_mark mark;
 };
 
@@ -70,6 +70,7 @@ void arm_port_who(struct arm *a, enum arm_who who, struct str text); /* ports; n
 void arm_who_via(struct arm *a, struct str module, struct str name_etf, struct str text);
 void arm_flag(struct arm *a, const char *flag); /* as trace:process/4 spells it: "call", "set_on_spawn", … */
 void arm_tally(struct arm *a);                  /* nothing but figures is wanted of calls (struct etw_tally) */
+void arm_hold(struct arm *a);                   /* calls wait on the node for the result that decides about them */
 void arm_filter(struct arm *a, struct str steps); /* of calls for which this holds (struct etw_filter_step); none said: of all */
 void arm_port_flag(struct arm *a, const char *flag); /* as trace:port/4 does */
 void arm_system(struct arm *a, const char *event, const int64_t *limits, size_t n); /* none: `true`; two: the lower first */

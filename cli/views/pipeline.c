@@ -318,6 +318,10 @@ static void traced(struct pipeline *p, struct event *e)
         probes_unpack(e->spec, e);
     if (e->kind == ETW_CALL)
         probes_project(e->spec, e);
+    if (unlikely(e->waited_ns > 0)) { /* from here on it is not later than it was */
+        e->mono_ns = (int64_t)((uint64_t)e->mono_ns - (uint64_t)e->waited_ns);
+        e->wall_ns = (int64_t)((uint64_t)e->wall_ns - (uint64_t)e->waited_ns);
+    }
     calls_event(p->calls, e);
     if (e->call && e->call->spec)
         e->spec = e->call->spec;

@@ -129,6 +129,31 @@ bool where_steps(const struct where *const *wheres, size_t n, struct buf *ret_st
     return all_of(wheres, n, ETW_FILTER_AND, ret_steps) && etw_filter_valid(s, copied(buf_view(ret_steps), s));
 }
 
+/* Every part stands alone behind those before it; what the node cannot decide leaves nothing. */
+static void parts(const struct where *w, size_t *count, struct buf *to)
+{
+    size_t before = to->len;
+
+    if (w->type == WHERE_CALL && (w->name == FN_AND || w->name == FN_ANDALSO)) {
+        for (size_t i = 0; i < w->count; i++)
+            parts(w->items[i], count, to);
+    } else if (!steps(w, to)) {
+        to->len = before;
+    } else if ((*count)++) {
+        add(to, ETW_FILTER_AND, 0, 0);
+    }
+}
+
+bool where_steps_some(const struct where *const *wheres, size_t n, struct buf *ret_steps)
+{
+    struct etw_filter_step s[ETW_FILTER_MOST];
+    size_t count = 0;
+
+    for (size_t i = 0; i < n; i++)
+        parts(wheres[i], &count, ret_steps);
+    return count && etw_filter_valid(s, copied(buf_view(ret_steps), s));
+}
+
 bool where_steps_measure(struct str text)
 {
     struct etw_filter_step s[ETW_FILTER_MOST];

@@ -12,6 +12,9 @@
 /* Appends the steps for all of them holding; false: the node cannot decide that, and what was appended means nothing. */
 bool where_steps(const struct where *const *wheres, size_t n, struct buf *ret_steps);
 
+/* The same for those parts, all of which must hold, that the node can decide: nothing for which they fail is shown. False: none. */
+bool where_steps_some(const struct where *const *wheres, size_t n, struct buf *ret_steps);
+
 /* Whether they ask for the size of events, which then have to be captured. */
 bool where_steps_measure(struct str steps);
 

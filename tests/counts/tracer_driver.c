@@ -417,6 +417,16 @@ static void decide(bool shown)
         die("no program");
 }
 
+/* Calls wait for their result, and come when they took a minute. */
+static void wait_long(void)
+{
+    struct etw_filter_step step = {.what = ETW_FILTER_DUR, .compare = ETW_FILTER_GT, .value = INT64_C(60000000000)};
+    ERL_NIF_TERM steps;
+    memcpy(enif_make_new_binary(NULL, sizeof step, &steps), &step, sizeof step);
+    ask("gate", steps);
+    ask("gate", atom("hold"));
+}
+
 struct event {
     const char *tag, *gate; /* gate: the function that is asked first, NULL: none */
     ERL_NIF_TERM tracee, term, extra; /* extra: of what is received, who sent it, as its match specification says; 0: none */
@@ -454,6 +464,11 @@ static unsigned events_of(const char *name, struct event *ret)
         ERL_NIF_TERM third = tuple(3, atom("some"), atom("tuple"), cons(small(1), cons(small(2), cons(small(3), NIL))));
         ret[0] = (struct event){"call", "enabled_call", a, call("w", "f", cons(small(100000), cons(third, NIL))), 0};
         return 1;
+    }
+    if (strcmp(name, "pair") == 0) {
+        ret[0] = (struct event){"call", "enabled_call", a, call("w", "f", cons(small(100000), cons(tuple(2, atom("some"), atom("tuple")), NIL))), 0};
+        ret[1] = (struct event){"return_from", NULL, a, call("w", "f", small(2)), tuple(2, atom("ok"), small(100000))};
+        return 2;
     }
     if (strcmp(name, "message") == 0) {
         ret[0] = (struct event){"send", "enabled_send", a, tuple(3, atom("ping"), a, small(1000)), b};
@@ -547,8 +562,8 @@ int main(int argc, char **argv)
         die("not loaded");
 
     bool paused = strcmp(argv[2], "paused") == 0, whole = strcmp(argv[2], "whole") == 0;
-    bool shown = strcmp(argv[2], "shown") == 0, hidden = strcmp(argv[2], "hidden") == 0;
-    unsigned n = events_of(paused || shown || hidden ? "call" : whole ? "state" : argv[2], events);
+    bool shown = strcmp(argv[2], "shown") == 0, hidden = strcmp(argv[2], "hidden") == 0, fast = strcmp(argv[2], "fast") == 0;
+    unsigned n = events_of(paused || shown || hidden ? "call" : whole ? "state" : fast ? "pair" : argv[2], events);
     unsigned long many = strtoul(argv[3], NULL, 10);
     ERL_NIF_TERM bytes = small(whole ? 1 << 18 : 256), depth = small(whole ? 64 : 16), items = small(whole ? 1 << 16 : 4096);
     ERL_NIF_TERM options = tuple(8, small(1 << 26), small(4), bytes, depth, items, small(0), small(0), NIL);
@@ -563,6 +578,10 @@ int main(int argc, char **argv)
         ask("gate", atom("closed"));
     if (shown || hidden)
         decide(shown);
+    if (fast || strcmp(argv[2], "pair") == 0)
+        ask("gate", atom("returns"));
+    if (fast)
+        wait_long();
     offer(many, events, n);
     count(&seen, &lost);
     if (seen != (hidden ? 0 : many) || lost != (paused ? many : 0))

@@ -86,9 +86,9 @@ struct scene {
 
 static const char *const functions[] = {"f", "g", "h", "i"};
 
-static struct tally_function words(unsigned function)
+static struct stack_function words(unsigned function)
 {
-    return (struct tally_function){1000, 2000 + function, 1};
+    return (struct stack_function){1000, 2000 + function, 1};
 }
 
 static void some_bytes(struct fw *w)
@@ -100,7 +100,7 @@ static void some_bytes(struct fw *w)
 
 static void call(struct scene *s, unsigned process, unsigned function)
 {
-    struct tally_function f = words(function);
+    struct stack_function f = words(function);
 
     fw_call(&s->w, s->tick, PID(process + 1), "m", functions[function], 1);
     some_bytes(&s->w);
@@ -124,7 +124,7 @@ static void result(struct scene *s, unsigned process)
             i = 0;
             passed = 0;
         }
-    struct tally_function f = words(function);
+    struct stack_function f = words(function);
     if (r.failed) {
         fw_frame(&s->w, ETW_EXCEPTION_FROM, s->tick, PID(process + 1));
         fw_fun(&s->w, "m", functions[function], 1);
@@ -157,7 +157,7 @@ static void happen(struct scene *s)
 
 static void tallied(struct scene *s, struct fw *w)
 {
-    struct tally_function f;
+    struct stack_function f;
     struct etw_tally head;
     struct etw_bucket buckets[ETW_BUCKETS];
 

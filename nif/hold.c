@@ -1,0 +1,122 @@
+#include "hold.h"
+
+#include <string.h>
+
+#include "filter.h"
+#include "tally.h"
+#include "tick.h"
+
+#define HEAD_LEAST (8 + 3)  /* of a call's frame, with its function */
+#define HEAD_MOST (8 + 8 + 8 + 3)
+
+/* What stands in stack_call.verdict: those of the filter, and of what does not wait. */
+enum { SENT = FILTER_WAITS + 1, LOST };
+
+/* By its size; where that is known too little for it, the client decides. */
+static unsigned verdict_of(size_t bytes)
+{
+    enum filter_verdict v = filter_call(bytes + HEAD_LEAST, true);
+    for (size_t head = HEAD_LEAST + 8; head <= HEAD_MOST; head += 8)
+        if (filter_call(bytes + head, true) != v)
+            return SENT;
+    return v == FILTER_SHOWS ? SENT : (unsigned)v;
+}
+
+void hold_lost(ErlNifEnv *env, ERL_NIF_TERM process, const struct stack_function *f)
+{
+    stack_push(env, process, &(struct stack_call){.function = *f, .verdict = LOST});
+}
+
+bool hold_call(struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const struct stack_function *f, const uint8_t *terms, size_t bytes)
+{
+    const struct encoder *e = &lane->held;
+    struct stack_call call = {.function = *f, .tick = e->tick, .verdict = (uint8_t)verdict_of(bytes), .flags = (uint8_t)e->flags};
+    if (e->word_count > ENCODER_WORDS)
+        call.verdict = SENT;
+    if (call.verdict == FILTER_WAITS) {
+        call.words = (uint16_t)e->word_count;
+        call.bytes = (uint32_t)(call.words * sizeof *e->words + bytes);
+    }
+    bool waits = call.verdict != SENT, admitted = waits || session_admits_waited(rules);
+    if (!admitted)
+        call.verdict = LOST;
+    struct stack_call *place = stack_push(e->env, process, &call);
+    if (waits && place) {
+        if (call.bytes) {
+            memcpy(stack_beside(place), e->words, call.words * sizeof *e->words);
+            memcpy(stack_beside(place) + call.words * sizeof *e->words, terms, bytes);
+        }
+        tally_waiting(lane, 1, 1);
+        ring_bump(&lane->ring.seen);
+        return false;
+    }
+    if (waits)
+        admitted = session_admits_waited(rules);
+    if (!admitted)
+        ring_lose(&lane->ring, ETW_LOST_RATE);
+    return admitted;
+}
+
+static void send(ErlNifEnv *env, struct lane *lane, ERL_NIF_TERM process, struct stack_call *call)
+{
+    struct encoder *e = &lane->encoder;
+    struct ring *ring = &lane->ring;
+    size_t words = call->words * sizeof(uint64_t);
+    struct encode_held held = {
+        .module = call->function.module,
+        .name = call->function.name,
+        .words = (const uint64_t *)(const void *)stack_beside(call),
+        .terms = stack_beside(call) + words,
+        .bytes = call->bytes > words ? call->bytes - (uint32_t)words : 0,
+        .word_count = call->words,
+        .arity = (uint8_t)call->function.arity,
+    };
+    uint64_t tracee = tracer_tracee(env, lane, process, true);
+    ring_busy(ring);
+    struct frame frame = frame_begin(ring, tick_now(), tracee);
+    e->env = env;
+    e->tick = frame.tick;
+    e->flags = frame.flags | ETW_F_BEGAN | call->flags;
+    uint8_t *at = encode_anew(e, put64(frame.next, call->tick), frame.at + ring->need, &held);
+    frame.flags = e->flags;
+    frame_close(ring, frame, at, ETW_CALL); /* it was counted as seen when it came */
+    ring_rest(ring);
+}
+
+/* Sends the call, or has both lost. */
+static bool show(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF_TERM process, struct stack_call *call)
+{
+    tally_waiting(lane, -1, -1);
+    if (!session_admits_waited(rules)) {
+        ring_lose_seen(&lane->ring, ETW_LOST_RATE);
+        ring_lose(&lane->ring, ETW_LOST_RATE);
+        return false;
+    }
+    if (!session_has_room_for_new(lane)) {
+        ring_lose_seen(&lane->ring, ETW_LOST_RING);
+        return false;
+    }
+    send(env, lane, process, call);
+    return session_has_room_for_more(lane);
+}
+
+bool hold_result(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const struct stack_function *f, enum etw_class class)
+{
+    struct stack *s = stack_of(process);
+    struct stack_call *call = s ? stack_pop(s, f) : NULL;
+    bool shown;
+    if (!call || call->verdict == SENT) {
+        shown = session_has_room_for_more(lane);
+    } else if (call->verdict == LOST) {
+        shown = rules & RULE_RATE ? session_admits(lane, RULE_RATE) : session_has_room_for_more(lane);
+    } else if (call->verdict == FILTER_WAITS && filter_result_may(tally_ns(call->tick, tick_now()), class)) {
+        shown = show(env, lane, rules, process, call);
+    } else {
+        shown = false;
+        tally_waiting(lane, 1, -1);
+        ring_bump(&lane->ring.seen);
+    }
+    if (s)
+        stack_rest(s);
+    return shown;
+}

@@ -1,0 +1,126 @@
+#include "stack.h"
+
+#include <sys/mman.h>
+
+#define STACKS 2048
+#define PROBES 8
+
+_Static_assert(sizeof(struct stack_call) % 8 == 0, "calls lie one behind the other");
+
+static struct stack *stacks;
+static stack_alive_fn *is_alive;
+
+void stacks_unmap(void)
+{
+    if (stacks)
+        munmap(stacks, sizeof(struct stack) * STACKS);
+    stacks = NULL;
+}
+
+/* Pages are there when they are touched first. What was there is given back to the system, and comes back as zeros. */
+bool stacks_open(stack_alive_fn *alive)
+{
+    is_alive = alive;
+    if (stacks)
+        return madvise(stacks, sizeof(struct stack) * STACKS, MADV_DONTNEED) == 0;
+    void *at = mmap(NULL, sizeof(struct stack) * STACKS, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    stacks = at == MAP_FAILED ? NULL : at;
+    return stacks;
+}
+
+static struct stack *stack_at(uint64_t process, unsigned probe)
+{
+    return &stacks[((unsigned)((process >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 52) + probe) % STACKS];
+}
+
+struct stack *stack_of(uint64_t process)
+{
+    for (unsigned probe = 0; probe < PROBES; probe++) {
+        struct stack *s = stack_at(process, probe);
+        if (atomic_load_explicit(&s->process, memory_order_relaxed) == process)
+            return s;
+    }
+    return NULL;
+}
+
+static bool take_from(struct stack *s, uint64_t owner, uint64_t process)
+{
+    if (!atomic_compare_exchange_strong(&s->process, &owner, process))
+        return false;
+    s->top = s->used = s->over = 0;
+    return true;
+}
+
+static struct stack *take(void *env, uint64_t process)
+{
+    for (unsigned probe = 0; probe < PROBES; probe++)
+        if (take_from(stack_at(process, probe), 0, process))
+            return stack_at(process, probe);
+    for (unsigned probe = 0; probe < PROBES; probe++) {
+        struct stack *s = stack_at(process, probe);
+        uint64_t owner = atomic_load_explicit(&s->process, memory_order_relaxed);
+        if ((!owner || !is_alive(env, owner)) && take_from(s, owner, process))
+            return s;
+    }
+    return NULL;
+}
+
+static struct stack_call *call_at(struct stack *s, uint32_t at)
+{
+    return (struct stack_call *)(void *)(s->bytes + at);
+}
+
+struct stack_call *stack_push(void *env, uint64_t process, const struct stack_call *call)
+{
+    struct stack *s = stack_of(process);
+    uint32_t needs = (uint32_t)sizeof *call + (call->bytes + 7) / 8 * 8;
+    if (!s && !(s = take(env, process)))
+        return NULL;
+    if (s->over || s->used > sizeof s->bytes || needs > sizeof s->bytes - s->used) {
+        s->over++;
+        return NULL;
+    }
+    struct stack_call *place = call_at(s, s->used);
+    *place = *call;
+    place->below = s->top;
+    s->top = s->used;
+    s->used += needs;
+    return place;
+}
+
+/* Where somebody who was late has written to a stack that was another's by then, it is nonsense; nothing beside it is touched. */
+static bool lies_in(const struct stack_call *call, uint32_t at, uint32_t used)
+{
+    return used <= sizeof ((struct stack *)0)->bytes && at < used && used - at >= sizeof *call && used - at - sizeof *call >= call->bytes
+        && at % 8 == 0;
+}
+
+struct stack_call *stack_pop(struct stack *s, const struct stack_function *f)
+{
+    if (s->over) {
+        s->over--;
+        return NULL;
+    }
+    uint32_t at = s->top, used = s->used;
+    while (used) {
+        struct stack_call *call = call_at(s, at);
+        if (!lies_in(call, at, used)) {
+            s->used = 0;
+            break;
+        }
+        used = at;
+        at = call->below;
+        if (stack_same(&call->function, f)) {
+            s->top = at;
+            s->used = used;
+            return call;
+        }
+    }
+    return NULL;
+}
+
+void stack_rest(struct stack *s)
+{
+    if (!s->used && !s->over)
+        atomic_store_explicit(&s->process, 0, memory_order_release);
+}

@@ -1,0 +1,174 @@
+#!/usr/bin/env bats
+# Calls that wait on the node for the result that decides about them: what comes is what is shown where each event comes and is
+# filtered here, and what is hidden costs no traffic.
+
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+bats_require_minimum_version 1.5.0
+
+setup_file() { live_begin waiting; }
+teardown_file() { live_end; }
+setup() { live_setup; }
+teardown() { live_teardown; }
+
+totals() { sed -n 's/^etrace: \(.*\) · session destroyed$/\1/p' "$ERR"; }
+
+# The events without what differs from run to run.
+shown() { jq -c 'del(.ts, .mono_ns, .dur_us, .dur_ns, .name) | select(.type != "attached")' "$1" | sed 's/#Ref<[0-9.]*>/#Ref<>/g'; }
+
+# Two clients see the same run. One records it, and so has every event; the other one has what the node lets pass.
+same_by_both() { # WORKLOAD ETRACE-ARGUMENTS...
+    local workload=$1 first out=$OUT err=$ERR
+    shift
+    trace --json "$@"
+    first=$TRACER
+    OUT=$out.2 ERR=$err.2
+    trace --json -o "$out.etr" "$@"
+    on_node "$workload"
+    trace_end
+    assert_success
+    assert_account any
+    shown "$OUT" >"$out.all"
+    TRACER=$first OUT=$out ERR=$err
+    trace_end
+    assert_success
+    assert_account any
+    # A flood of lines that differ says no more than the first of them.
+    shown "$OUT" | diff "$out.all" - | head -n 8 >"$out.diff"
+    assert_equal "$(<"$out.diff")" ''
+}
+
+counts() { jq -r 'select(.type == "summary") | "\(.seen) \(.shown) \(.filtered) \(.incomplete)"' "$OUT"; }
+
+FAILING='[work:caught(C, R) || C <- [error, exit, throw, error], R <- lists:seq(1, 20)], work:outer(30), work:burst(2, 10)'
+
+@test "the same events, in the same order: by class" {
+    same_by_both "$FAILING" 'work:raise/2 | work:caught/2 | work:deep/1 | work:one/1 -> return where class == error'
+    assert_equal "$(counts)" '422 142 280 0'
+    same_by_both "$FAILING" 'work:raise/2 | work:deep/1 | work:one/1 -> return where dur > 1min orelse not (class == throw)'
+    same_by_both "$FAILING" 'work:one/1 | work:raise/2 -> return, caller where class == error or dur >= 0ns'
+    same_by_both "$FAILING" 'work:raise(C, R) -> return, msg({C, R}) where class == exit xor class == error'
+}
+
+@test "the same events: recursion, tail calls, other events between" {
+    local workload='work:fac(40), work:sum(50, 0), work:fib(9), work:even(31), work:outer(5), work:ping_pong(20)'
+    same_by_both "$workload" 'work:fac/1 | work:sum/2 | work:fib/1 | work:odd/1 | work:deep/1 -> return where dur >= 0ns'
+    same_by_both "$workload" 'work:fac/1 | work:sum/2 | work:fib/1 | work:even/1 | work:deep/1 -> return where class == error'
+    same_by_both "$workload" --proc w 'work:deep/1 | work:fib/1 -> return where class == error or dur > 1min' 'send(_, {pong, _})' '@spawn'
+    same_by_both "$workload" 'work:fib(N) when N > 4 -> return; (N) -> drop where dur < 1min' 'work:deep/1 | work:odd/1 -> return where dur < 1min'
+}
+
+@test "the same events: of what is shown by more than the node can decide" {
+    same_by_both "$FAILING" 'work:raise(_, N) -> return where class =/= exit andalso args[2] rem 3 == 0 andalso text =~ "raise"'
+    assert_equal "$(counts)" '160 36 124 0'
+    same_by_both "$FAILING" -g 'throw|exit' -e 'class == exit or class == throw' 'work:raise/2 -> return' 'work:deep/1 -> return'
+    same_by_both "$FAILING" -v -g exit --limit 1000 'work:raise/2 | work:one/1 -> return where class == exit or class == error'
+}
+
+@test "terms are as they would have been: names, secrets, what is cut, what is only a number" {
+    local workload='[catch work:raise(C, R) || C <- [error, throw], R <- [work:secret(<<"x">>), [{password, "y"}, {token, 1}], a, <<0:3>>, self(), make_ref(),
+        1.5, -1, 1 bsl 40, -(1 bsl 80), "text", [1 | 2], {}, #{}, #{a => #{b => [c, d, e]}}, list_to_atom("an atom"), lists:seq(1, 2000), work:dict(100),
+        lists:duplicate(700, an_atom), binary:copy(<<"z">>, 5000), fun lists:map/2, [list_to_atom([$x, N]) || N <- lists:seq($a, $z)]]]'
+    on_node "$workload" # the names are there
+    live_snapshot
+    same_by_both "$workload" 'work:raise/2 -> return where class == error'
+    same_by_both "$workload" --size 100 --depth 2 --items 7 'work:raise/2 -> return where class == throw'
+    same_by_both "$workload" 'work:raise/2 -> return, arity where class == throw'
+    same_by_both "$workload" 'work:raise/2 -> return, args(1) where class == throw'
+    run -0 jq -r 'select(.type == "call") | .args[1]' "$OUT"
+    refute_output --partial '"y"'
+}
+
+@test "by duration: only what is slow comes, and what does not costs neither rate nor traffic" {
+    traced --rate 10 --json 'work:slow/1 | work:one/1 where dur > 1s' -- 'work:loop(10000), work:slow(1500), work:slow(0), work:loop(10000)'
+    assert_success
+    assert_equal "$(json_of call '"\(.f) \(.args[0])"')" 'slow 1500'
+    assert_equal "$(json_of return '"\(.f) \(.value) \(.dur_us > 1400000)"')" 'slow 1500 true'
+    assert_equal "$(counts)" '40004 2 40002 0'
+    # The call has the time at which it began.
+    run -0 jq -s -e '(.[] | select(.type == "call") | .mono_ns) as $c | (.[] | select(.type == "return")) as $r | $r.mono_ns - $c - ($r.dur_us * 1000) | fabs < 2000' "$OUT"
+}
+
+@test "the rate is for what comes, and a call goes with its result" {
+    traced --rate 100 --json 'work:one/1 -> return where dur >= 0ns' -- 'work:loop(5000)'
+    assert_success
+    assert_account 10000
+    run -0 jq -e '.lost.rate > 0 and .lost.rate % 2 == 0 and .incomplete == 0 and .filtered == 0 and .shown > 100' <<<"$(tail -n 1 "$OUT")"
+    assert_equal "$(json_of call .args[0])" "$(json_of return .value)"
+}
+
+@test "calls that never return are hidden, and said to be open" {
+    traced --json 'work:slow/1 | work:one/1 -> return where dur < 1min' -- 'Ps = [spawn(work, slow, [100000000]) || _ <- lists:seq(1, 50)],
+        (fun Go() -> case [P || P <- Ps, process_info(P, current_function) =/= {current_function, {work, slow, 1}}] of [] -> ok; _ -> erlang:yield(), Go() end end)(),
+        [begin R = monitor(process, P), exit(P, kill), receive {_, R, _, _, _} -> ok end end || P <- Ps], work:loop(100)'
+    assert_success
+    assert_equal "$(counts)" '250 200 50 50'
+    # Their stacks are free for others: there are two thousand places.
+    traced --json 'work:slow/1 | work:raise/2 -> return where class == error' -- 'lists:foreach(fun(_) ->
+        Ps = [spawn(work, slow, [100000000]) || _ <- lists:seq(1, 500)],
+        (fun Go() -> case [P || P <- Ps, process_info(P, current_function) =/= {current_function, {work, slow, 1}}] of [] -> ok; _ -> erlang:yield(), Go() end end)(),
+        [begin R = monitor(process, P), exit(P, kill), receive {_, R, _, _, _} -> ok end end || P <- Ps] end, lists:seq(1, 8)), work:caught(error, late)'
+    assert_success
+    assert_equal "$(counts)" '4002 2 4000 4000'
+}
+
+@test "calls that find no room on the node come here, and are decided about all the same" {
+    local workload='work:fac(3000), work:outer(2000), work:fac(10)'
+    same_by_both "$workload" --rate 0 'work:fac/1 | work:deep/1 -> return where class == error'
+    assert_equal "$(counts)" '10026 4002 6024 0'
+    same_by_both "$workload" --rate 0 'work:fac/1 -> return where dur >= 0ns'
+    assert_equal "$(counts)" '6024 6024 0 0'
+    # More processes at once than there are places.
+    same_by_both 'Self = self(), Ps = [spawn(fun() -> receive go -> catch work:deep(1), Self ! done end end) || _ <- lists:seq(1, 3000)],
+        Qs = [spawn(work, slow, [100000000]) || _ <- lists:seq(1, 3000)],
+        (fun Go() -> case [P || P <- Qs, process_info(P, current_function) =/= {current_function, {work, slow, 1}}] of [] -> ok; _ -> erlang:yield(), Go() end end)(),
+        [begin P ! go, receive done -> ok end end || P <- Ps],
+        [begin R = monitor(process, P), exit(P, kill), receive {_, R, _, _, _} -> ok end end || P <- Qs]' \
+        --rate 0 'work:slow/1 | work:deep/1 -> return where class == error'
+    assert_equal "$(counts)" '15000 12000 3000 3000'
+}
+
+@test "processes that wander from one thread to another" {
+    traced --json --rate 0 'work:raise/2 | work:outer/1 | work:deep/1 -> return where class == throw' -- 'Ps = [spawn_monitor(fun() ->
+        [begin catch work:outer(3), erlang:yield(), catch work:raise(throw, {seen, N, list_to_atom([$a + N rem 20])}), erlang:yield() end || N <- lists:seq(1, 200)] end)
+            || _ <- lists:seq(1, 20)], [receive {_, R, _, _, _} -> ok end || {_, R} <- Ps]'
+    assert_success
+    assert_equal "$(counts)" '48000 8000 40000 0'
+    # Each is whole, and stands in front of its own end.
+    run -0 jq -n -e '[inputs | select(.type == "call" or .type == "exception")] | [range(0; length; 2) as $i | [.[$i], .[$i + 1]]]
+        | all(.[0].type == "call" and .[1].type == "exception" and .[0].pid == .[1].pid and .[0].args[1] == .[1].reason)' "$OUT"
+}
+
+@test "where something shows what stands around a call, everything comes" {
+    local view
+    for view in '--as tree' '--as csv --fields mfa,depth' '--format {mfa}{depth}' "-o $OUT.etr" '--as folded'; do
+        # shellcheck disable=SC2086
+        traced $view --rate 10 'work:one/1 -> return where dur > 1min' -- 'work:loop(2000)'
+        assert_success
+        refute_regex "$(totals)" ' · 0 dropped · '
+    done
+    for view in 'work:one/1 -> return_trace() where dur > 1min' 'work:one(N) when N > 5; (_) -> silent(false) where dur > 1min' 'work:one/1 where dur > 1min or ret == 0'; do
+        traced --rate 10 "$view" -- 'work:loop(2000)'
+        assert_success
+        refute_regex "$(totals)" ' · 0 dropped · '
+    done
+    traced --rate 10 'work:one/1 -> return where dur > 1min' 'work:two/2 -> return' -- 'work:loop(2000)'
+    refute_regex "$(totals)" ' · 0 dropped · '
+    for view in '--as csv' '--fields time,mfa,dur' '--format {mfa}' '-qq'; do
+        # shellcheck disable=SC2086
+        traced $view --rate 10 'work:one/1 -> return where dur > 1min' -- 'work:loop(2000)'
+        assert_success
+        [[ $view == -qq ]] || assert_equal "$(totals)" '0 events · 4000 filtered · 0 dropped · 0 truncated · 0 incomplete'
+    done
+}
+
+@test "by size: what the node can tell by the call, or by nothing but the result" {
+    local workload='[work:pair(x, lists:duplicate(N, 1000)) || N <- [1, 300, 2, 300, 300]], [work:blob(N) || N <- [16, 900, 900]]'
+    same_by_both "$workload" 'work:pair/2 | work:blob/1 -> return where dur > 1min or size > 500'
+    assert_equal "$(counts)" '16 10 6 0'
+    same_by_both "$workload" 'work:pair/2 | work:blob/1 -> return where size > 500'
+    traced --rate 10 'work:one/1 -> return where size > 500' -- 'work:loop(2000)'
+    assert_success
+    assert_equal "$(totals)" '0 events · 4000 filtered · 0 dropped · 0 truncated · 0 incomplete'
+}
