@@ -27,6 +27,9 @@ enum {
 
 #define ETW_MAX_BATCH (1u << 20) /* with its header; larger ones are refused */
 
+/* What may be on its way to a client: the largest batch while the one before it is shown. */
+#define ETW_MAX_CREDIT (2u << 20)
+
 /* ---- a batch ---------------------------------------------------------------------------------------------------- */
 
 #define ETW_BATCH_MAGIC 0x42575445u /* "ETWB" */
