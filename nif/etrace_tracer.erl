@@ -22,8 +22,12 @@
 
 -define(LEASE, 10000).       % ms without a word from the client
 -define(BUSY, 20).           % ms until a refused send is tried retry
--define(LINGER, 2).          % ms for a small batch to grow
+-define(LINGER, 2000).       % us at least, for a small batch to grow
+-define(LINGER_MOST, 5000).  % at most, where little comes
+-define(LINGER_FOR, 262144). % bytes that are worth a batch
 -define(MAX_BATCH, 1048576). % ETW_MAX_BATCH
+-define(MAX_CREDIT, 2097152). % ETW_MAX_CREDIT
+-define(RING, 2097152).      % bytes of a ring
 -define(META_ROOM, 24576).   % of a batch, for names, notices and system events
 -define(META_MOST, 8192).    % of these, for each
 -define(MIN_DRAIN, 4096).
@@ -41,6 +45,7 @@
     hears = none,            % the process that hears system events
     system = none,           % {Section, [Tracee]}: what it has for the next batch
     dozing = false, wait = 0,
+    until = none, linger = ?LINGER, % a batch is given time to grow until then, monotonic us; how long the last one was given
     max, min,                % bytes of a batch, and the room below which draining is not worth it
     options, why,            % of the boot message; why there is no NIF
     armed = none,            % what is traced (tracer_arm.hrl)
@@ -164,7 +169,7 @@ start({Client, So, Hash, Nonce, Options, Janitor}) ->
     loop(S2).
 
 tracer(S = #s{why = ok, options = O}) ->
-    {ok, State} = open({maps:get(buffer, O, 1048576), maps:get(count, O, 64), maps:get(size, O, 1024),
+    {ok, State} = open({maps:get(buffer, O, ?RING), maps:get(count, O, 64), maps:get(size, O, 1024),
         maps:get(depth, O, 16), maps:get(items, O, 1024), maps:get(limit, O, 0), maps:get(rate, O, 0),
         maps:get(redact, O, [])}),
     S#s{tracer = State};
@@ -297,14 +302,14 @@ handle({pull, Seq, Credit}, S) when is_integer(Seq), is_integer(Credit) ->
     Sent = [X || X = {N, _} <- S#s.sent, N > Seq],
     case S#s.last of
         {sent, Last} when Seq >= Last -> finish(done(S), S);
-        _ -> heard(S#s{credit = min(Credit, ?MAX_BATCH), sent = Sent})
+        _ -> heard(S#s{credit = min(Credit, ?MAX_CREDIT), sent = Sent})
     end;
 handle({request, Id, Bin}, S) when is_integer(Id), is_binary(Bin) ->
     heard(request(Id, Bin, S));
 handle({stop}, S) ->
     heard(stop(S));
 handle(ready_input, S) ->
-    S#s{dozing = false};
+    awake(S);
 handle({timeout, _, lease}, S) ->
     Left = S#s.heard + ?LEASE - now_ms(),
     Left > 0 orelse finish(lease, S),
@@ -371,8 +376,15 @@ replace(_, S0 = #s{helper = Helper}) ->
 heard(S) ->
     S#s{heard = now_ms(), spoke = true}.
 
+%% What there is is sent at once.
+awake(S) ->
+    S#s{dozing = false, until = none}.
+
 now_ms() ->
     erlang:monotonic_time(millisecond).
+
+now_us() ->
+    erlang:monotonic_time(microsecond).
 
 send(#s{client = Client}, Message) ->
     erlang:send(Client, Message, [nosuspend, noconnect]).
@@ -387,7 +399,7 @@ stop_now(S = #s{last = none}) ->
     %% For a tracer in a NIF it means that every scheduler has passed a safe point; for a process, that all has come.
     trace_delivered(S),
     erlang:start_timer(1000, self(), trace_delivered),
-    S1#s{last = trace_delivered, dozing = false};
+    awake(S1#s{last = trace_delivered});
 stop_now(S) ->
     S.
 
@@ -404,7 +416,7 @@ done(#s{guard = Guard}) ->
 is_cut_off(Guard) -> Guard =:= destroyed orelse Guard =:= gone.
 
 %% All that was traced is in the rings, or has been given to us: nothing comes any more.
-flush(S = #s{last = delivered, hears = none}) -> (tally_look(S))#s{last = flush, dozing = false};
+flush(S = #s{last = delivered, hears = none}) -> awake((tally_look(S))#s{last = flush});
 flush(S) -> S.
 
 trace_delivered(#s{session = none}) -> self() ! {trace_delivered, all, none};
@@ -424,6 +436,11 @@ pump(S = #s{last = {sent, _}}) ->
     S#s{wait = infinity};
 pump(S = #s{dozing = true, meta = [], system = none, tally = Tally}) when Tally =:= off; Tally =:= [] ->
     S#s{wait = infinity};
+pump(S = #s{until = Until}) when is_integer(Until) ->
+    case Until - now_us() of
+        Left when Left > 0 -> S#s{wait = (Left + 999) div 1000};
+        _ -> pump(S#s{until = none})
+    end;
 pump(S) ->
     Room = S#s.credit - lists:sum([N || {_, N} <- S#s.sent]) - ?META_ROOM,
     case Room >= S#s.min orelse (S#s.sent =:= [] andalso S#s.credit > 0) of
@@ -460,25 +477,30 @@ pump(Before, Max) ->
                 nosuspend -> S4#s{unsent = {Seq, Message}};
                 noconnect -> finish(nodedown, S4)
             end,
-            wait_after(Status, S5)
+            wait_after(Status, byte_size(Batch), S5)
     end.
 
-%% A full batch is followed at once; a small one is given time to grow, for each batch costs both sides the same.
-wait_after(Status, S) when Status band 1 =:= 1 -> S#s{wait = 0};
-wait_after(_, S = #s{tally = [_ | _]}) -> S#s{wait = 0};
-wait_after(_, S) -> S#s{wait = ?LINGER}.
+%% A full batch is followed at once; a small one is given time to grow, for each batch costs both sides the same: the less
+%% there was the more time, within bounds. What the client says meanwhile is no reason for a smaller one.
+wait_after(Status, _, S) when Status band 1 =:= 1 -> S#s{wait = 0};
+wait_after(_, _, S = #s{tally = [_ | _]}) -> S#s{wait = 0};
+wait_after(_, Bytes, S = #s{linger = Before}) ->
+    linger(S#s{linger = max(?LINGER, min(?LINGER_MOST, Before * ?LINGER_FOR div Bytes))}).
+
+linger(S = #s{linger = Us}) ->
+    S#s{until = now_us() + Us, wait = Us div 1000}.
 
 idle(Status, S) when Status band 3 =/= 0; S#s.last =:= flush ->
-    S#s{wait = ?LINGER};
+    linger(S);
 idle(_, S = #s{tracer = fallback, meta = []}) ->
     S#s{wait = infinity};
 idle(_, S = #s{tracer = fallback}) ->
-    S#s{wait = ?LINGER};
+    linger(S);
 idle(_, S = #s{tracer = State}) ->
     case doze(State) of
         armed when S#s.meta =:= [] -> S#s{dozing = true, wait = infinity};
-        armed -> S#s{dozing = true, wait = ?LINGER};
-        busy -> S#s{wait = ?LINGER}
+        armed -> linger(S#s{dozing = true});
+        busy -> linger(S)
     end.
 
 batch_sent(Seq, Bytes, S) ->

@@ -26,6 +26,8 @@ enum {
 };
 
 #define ETW_MAX_BATCH (1u << 20) /* with its header; larger ones are refused */
+/* What may be on its way to a client: the largest batch while the one before it is shown. */
+#define ETW_MAX_CREDIT (2u << 20)
 
 /* ---- the most that a session is asked for ------------------------------------------------------------------------ */
 

@@ -32,7 +32,7 @@ tally_end(S = #s{tracer = State}) -> gate(State, events), S#s{tally = off}.
 tally_look(S = #s{tally = off}) -> S;
 tally_look(S = #s{tally = Waiting, tracer = State}) ->
     Tick = tick(S),
-    S#s{tally = Waiting ++ [tally_frame(F, Figures, Tick) || {F, Figures} <- tally(State)], dozing = false}.
+    awake(S#s{tally = Waiting ++ [tally_frame(F, Figures, Tick) || {F, Figures} <- tally(State)]}).
 
 tally_frame(Function, Figures, Tick) ->
     Named = case Function of

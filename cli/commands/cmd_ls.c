@@ -139,7 +139,7 @@ static bool ended(struct ls *l)
     struct err e;
     bool closed;
 
-    while (out_backlog(l->ctx->out) > BACKLOG_FULL && !l->ctx->interrupts && !out_failed(l->ctx->out, &closed, &e))
+    while (out_backlog(l->ctx->out, BACKLOG_FULL) > BACKLOG_FULL && !l->ctx->interrupts && !out_failed(l->ctx->out, &closed, &e))
         loop_step(&l->ctx->loop, loop_now() + 20);
     loop_step(&l->ctx->loop, 0);
     return l->ctx->interrupts || out_failed(l->ctx->out, &closed, &e);

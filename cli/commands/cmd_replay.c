@@ -83,7 +83,7 @@ static int feed(struct ctx *ctx, struct reading *r, struct pipeline *p, struct s
                 return 0;
         }
         loop_step(&ctx->loop, 0);
-        while (show_backlog(show) > BACKLOG_FULL && !ctx->interrupts)
+        while (show_backlog(show, BACKLOG_FULL) > BACKLOG_FULL && !ctx->interrupts)
             loop_step(&ctx->loop, -1);
         if (show_ended(show, &closed, &e))
             return closed ? 0 : ctx_fail(ctx, &e);

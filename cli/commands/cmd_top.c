@@ -309,7 +309,7 @@ static void draw(struct top *t)
     top_cut(&b, STR("q quit  s sort  t processes  p hold  r restart  h help"), x.columns);
     paint_end(&x.paint, &b);
     buf_puts(&b, "\033[K");
-    if (out_backlog(t->ctx->out) < BACKLOG_FULL)
+    if (out_backlog(t->ctx->out, BACKLOG_FULL) < BACKLOG_FULL)
         out_take(t->ctx->out, &b);
     buf_release(&b);
     buf_release(&title);

@@ -215,7 +215,7 @@ int ctx_flush(struct ctx *c, int status)
 
     int64_t patience = ctx_patience(c);
     loop_add(&c->loop, &wake);
-    while (out_backlog(c->out) && !out_failed(c->out, &closed, &e) && ctx_waits(patience))
+    while (out_backlog(c->out, 0) && !out_failed(c->out, &closed, &e) && ctx_waits(patience))
         loop_step(&c->loop, patience);
     loop_remove(&c->loop, &wake);
     if (out_failed(c->out, &closed, &e) && !closed && !status)

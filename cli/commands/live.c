@@ -418,7 +418,7 @@ static bool attach_all(struct live *l, struct err *e)
 /* A pager that waits: nothing more is asked for, and the leases are renewed all the same. */
 static void throttle(struct live *l)
 {
-    size_t backlog = show_backlog(&l->show);
+    size_t backlog = show_backlog(&l->show, l->blocked ? BACKLOG_LOW : BACKLOG_FULL - 1);
 
     if (l->stopping || (l->blocked ? backlog > BACKLOG_LOW : backlog < BACKLOG_FULL))
         return;

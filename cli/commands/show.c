@@ -255,12 +255,12 @@ bool show_is_figures(const struct show *s)
     return true;
 }
 
-size_t show_backlog(const struct show *s)
+size_t show_backlog(const struct show *s, size_t enough)
 {
     size_t most = 0;
 
     for (size_t i = 0; i < s->count; i++)
-        most = MAX(most, out_backlog(s->outs[i]));
+        most = MAX(most, out_backlog(s->outs[i], enough));
     return most;
 }
 
@@ -281,7 +281,7 @@ int show_flush(struct show *s, struct ctx *ctx, int status)
     for (size_t i = 0; i < s->count; i++) {
         if (s->outs[i] == s->own)
             continue;
-        while (out_backlog(s->outs[i]) && ctx_waits(patience))
+        while (out_backlog(s->outs[i], 0) && ctx_waits(patience))
             loop_step(&ctx->loop, patience);
         if (out_failed(s->outs[i], &closed, &e) && !status)
             status = ctx_fail(ctx, &e);

@@ -35,7 +35,7 @@ void show_close(struct show *s); /* does not wait; accepts one that failed to op
 bool show_is_alone(const struct show *s); /* every view shows a call and its result as if there were no others around them */
 bool show_is_figures(const struct show *s); /* no view shows more of a call than figures */
 
-size_t show_backlog(const struct show *s); /* of the fullest output */
+size_t show_backlog(const struct show *s, size_t enough); /* of the fullest output; as out_backlog() */
 
 /* true: an output broke (*ret_closed false, e filled) or its reader went away (*ret_closed). */
 bool show_ended(const struct show *s, bool *ret_closed, struct err *e);

@@ -185,7 +185,7 @@ static void drain(struct line *l)
     struct timespec nap = {0, 2000000};
 
     fflush(l->to);
-    while (out_backlog(l->out) && loop_now() < until)
+    while (out_backlog(l->out, 0) && loop_now() < until)
         nanosleep(&nap, NULL);
 }
 

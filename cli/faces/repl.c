@@ -34,7 +34,7 @@ void repl_step(struct repl *r, int64_t until)
     bool more = repl_pump(r);
 
     repl_print(r);
-    if (r->pending.len && !r->held && !out_backlog(r->ctx->out))
+    if (r->pending.len && !r->held && !out_backlog(r->ctx->out, 0))
         more = true;
     int64_t order = r->live && !r->live->done && !r->paused ? together_next(&r->together) : -1;
     if (order >= 0)

@@ -179,7 +179,7 @@ void repl_show_go_on(struct repl *r)
 /* Whole lines, and no more than the terminal takes in a moment. */
 void repl_print(struct repl *r)
 {
-    size_t sent = out_backlog(r->ctx->out), n = r->pending.len;
+    size_t sent = out_backlog(r->ctx->out, 0), n = r->pending.len;
 
     if (!n || r->held || sent >= ON_ITS_WAY)
         return;

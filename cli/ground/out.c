@@ -25,6 +25,7 @@ struct out {
     struct buf filling;
     size_t writing; /* bytes that the thread has taken and not written yet */
     int error;
+    bool awaited; /* the owner waits for what is written next */
     bool stop;
 };
 
@@ -55,6 +56,8 @@ static int write_all(struct out *o, const char *at, size_t len)
             return errno;
         at += n;
         len -= (size_t)n;
+        if (!len)
+            break;
         pthread_mutex_lock(&o->lock);
         o->writing = len;
         pthread_mutex_unlock(&o->lock);
@@ -115,7 +118,9 @@ static void *writer(void *arg)
         pthread_mutex_lock(&o->lock);
         o->writing = 0;
         o->error = error;
-        wake_owner(o);
+        if (o->awaited || error)
+            wake_owner(o);
+        o->awaited = false;
     }
     pthread_mutex_unlock(&o->lock);
     buf_release(&mine);
@@ -197,11 +202,10 @@ void out_write(struct out *o, const void *data, size_t len)
     if (!len)
         return;
     pthread_mutex_lock(&o->lock);
-    if (!o->error) {
+    if (!o->error)
         buf_add(&o->filling, data, len);
-        pthread_cond_signal(&o->filled);
-    }
     pthread_mutex_unlock(&o->lock);
+    pthread_cond_signal(&o->filled); /* not before, or the thread wakes to find it locked */
 }
 
 void out_take(struct out *o, struct buf *b)
@@ -213,19 +217,19 @@ void out_take(struct out *o, struct buf *b)
         struct buf empty = o->filling;
         o->filling = *b;
         *b = empty;
-        pthread_cond_signal(&o->filled);
     } else if (!o->error) {
         buf_add(&o->filling, b->data, b->len);
-        pthread_cond_signal(&o->filled);
     }
     pthread_mutex_unlock(&o->lock);
+    pthread_cond_signal(&o->filled);
     buf_clear(b);
 }
 
-size_t out_backlog(struct out *o)
+size_t out_backlog(struct out *o, size_t enough)
 {
     pthread_mutex_lock(&o->lock);
     size_t n = o->error ? 0 : o->filling.len + o->writing;
+    o->awaited |= n > enough;
     pthread_mutex_unlock(&o->lock);
     return n;
 }

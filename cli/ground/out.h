@@ -26,8 +26,8 @@ void out_raw(struct out *o);
 void out_write(struct out *o, const void *data, size_t len);
 void out_take(struct out *o, struct buf *b); /* the same, and leaves b empty; cheaper */
 
-size_t out_backlog(struct out *o); /* bytes that are not written yet */
-int out_fd(struct out *o);      /* readable when the backlog shrank or writing failed */
+size_t out_backlog(struct out *o, size_t enough); /* bytes that are not written yet; more than enough are waited for */
+int out_fd(struct out *o);      /* readable when a backlog that was waited for has shrunk, or writing failed */
 void out_ack(struct out *o);    /* makes it unreadable again */
 
 /* Has writing failed? Then e says so. A reader that went away (EPIPE) is no failure but the end: *ret_closed. */

@@ -19,7 +19,6 @@
 #define SILENT_MS (2 * LEASE_MS)
 #define STOP_MS 10000
 #define DOWN_MS 6000 /* from the owner's end to the word that everything is gone; its helpers may wait five seconds */
-#define CREDIT_FIRST (256u << 10)
 #define PING_ID UINT32_MAX
 
 struct pending {
@@ -42,7 +41,7 @@ struct session {
     struct err error; /* with FAILED */
 
     uint64_t seq;      /* of the latest batch */
-    uint32_t credit, unacked;
+    uint32_t unacked; /* bytes of batches that the node does not know to have arrived */
     bool allowed;
 
     struct pending *pending;
@@ -130,7 +129,7 @@ static bool send_pull(struct session *s, struct err *e)
     etf_tuple(&s->out, 3);
     etf_atomz(&s->out, "pull");
     etf_int(&s->out, (int64_t)s->seq);
-    etf_int(&s->out, s->allowed ? (int64_t)s->credit : 0);
+    etf_int(&s->out, s->allowed ? (int64_t)ETW_MAX_CREDIT : 0);
     s->unacked = 0;
     return send_out(s, e);
 }
@@ -228,7 +227,6 @@ bad:
     return broken(s, &cause, e);
 }
 
-/* A batch that fills its credit earns more, so that a flood is carried in few messages and a trickle in small ones. */
 static bool take_batch(struct session *s, struct str m, struct err *e)
 {
     struct etw_batch head;
@@ -244,10 +242,8 @@ static bool take_batch(struct session *s, struct str m, struct err *e)
     s->unacked += head.bytes;
     full = head.flags & ETW_BATCH_MORE;
     last = head.flags & ETW_BATCH_LAST;
-    if (full)
-        s->credit = MIN(2 * s->credit, ETW_MAX_BATCH);
     /* said before the events are shown, so that the next ones come meanwhile; of the last batch once they have been */
-    if (!last && s->allowed && (full || s->unacked >= s->credit / 4))
+    if (!last && s->allowed && (full || s->unacked >= ETW_MAX_CREDIT / 8))
         ok = send_pull(s, e);
     if (s->handlers.batch)
         s->handlers.batch(s->handlers.data, m.at + 1, m.len - 1);
@@ -432,7 +428,6 @@ struct session *session_open_on(struct node_conn *conn, const struct session_opt
     s = mem_zalloc(sizeof *s);
     s->handlers = *handlers;
     s->allowed = !options->hold;
-    s->credit = MIN(CREDIT_FIRST + 2 * options->size, ETW_MAX_BATCH);
     memcpy(s->node.name, conn->node, sizeof s->node.name);
     dist_init(&s->dist, conn);
     now = net_now();

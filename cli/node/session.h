@@ -30,7 +30,7 @@ struct session_options {
     uint32_t depth, items;   /* levels, and elements of one container: 16, 128 */
     uint64_t limit;          /* events: none */
     uint64_t rate;           /* events a second: none */
-    uint32_t ring_bytes, rings; /* for each thread, and how many of them: 1 MiB, 64 */
+    uint32_t ring_bytes, rings; /* for each thread, and how many of them: 2 MiB, 64 */
     const struct str *redact; /* keys whose values stay on the node */
     size_t nredact;
     uint64_t memory;         /* bytes by which the node may grow: what suits it, see tracer_memory.hrl; UINT64_MAX is no limit */
@@ -102,7 +102,7 @@ bool session_on_readable(struct session *s, struct err *e);
 bool session_tick(struct session *s, int64_t now_ms, int64_t *ret_next, struct err *e);
 int64_t session_now(void); /* milliseconds of the monotonic clock */
 
-/* false: no more credit is given (the output is blocked); what is on its way, at most 1 MiB, still comes. Begins as true. */
+/* false: no more credit is given (the output is blocked); what is on its way, at most 2 MiB, still comes. Begins as true. */
 bool session_pull_allowed(struct session *s, bool allowed, struct err *e);
 
 /* Sends a request, one term with its 131. *ret_id names the answer. It must come within timeout_ms, else session_tick() fails. */

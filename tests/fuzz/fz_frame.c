@@ -106,7 +106,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     conn.stream.fd = ends[0];
     s->handlers = (struct session_handlers){.batch = on_batch, .reply = on_reply};
     s->allowed = true;
-    s->credit = CREDIT_FIRST;
     strcpy(s->node.name, "shop@h");
     dist_init(&s->dist, &conn);
     s->said = s->heard = net_now();
