@@ -6,7 +6,7 @@
 %% The processes and ports of this module do not count in snapshot/0.
 -module(control).
 
--export([start/0, snapshot/0, near/0, deep/0, memory/0, newest/1, pace/1, spin/1]).
+-export([start/0, snapshot/0, near/0, deep/0, newest/1, pace/1, spin/1]).
 -export([listen/2, serve/2]).
 
 %% Called by node_start with -s: CONTROL_DIR has the secret and a fifo, which gets the port number
@@ -138,7 +138,8 @@ snapshot() ->
     {lines, Near ++ Deep}.
 
 deep() ->
-    {lines, [{breakpoints, breakpoints()}, {memory, memory()}]}.
+    {Memory, Parts} = memory(),
+    {lines, [{breakpoints, breakpoints()}, {memory, Memory}, {parts, Parts}]}.
 
 near() ->
     Own = [P || P <- processes(), own(process_info(P, initial_call))],
@@ -186,15 +187,24 @@ traced_by(What) ->
     end.
 
 %% What is alive: how much more a process has reserved for its heap depends on when it grew. One that is suspended answers nobody.
+%% And what it consists of, for whoever wonders why it has grown; of processes and tables the largest.
 memory() ->
     Asked = [{P, garbage_collect(P, [{async, P}])} || P <- processes(), P =/= self(), process_info(P, status) =/= {status, suspended}],
-    Alive = [receive {garbage_collect, P, _} -> alive(P) after 2000 -> 0 end || {P, async} <- Asked],
+    Alive = [{receive {garbage_collect, P, _} -> alive(P) after 2000 -> 0 end, P} || {P, async} <- Asked],
     garbage_collect(),
-    try erlang:memory([total, processes]) of
-        [{total, Total}, {processes, Processes}] -> Total - Processes + erlang:system_info(wordsize) * lists:sum(Alive)
+    try erlang:memory() of
+        Kinds ->
+            Heaps = erlang:system_info(wordsize) * lists:sum([Words || {Words, _} <- Alive]),
+            Names = [{whereis(Name), Name} || Name <- registered()],
+            Processes = [{proplists:get_value(P, Names, P), Words} || {Words, P} <- largest(Alive)],
+            Tables = [{T, Words} || {Words, T} <- largest([{Words, T} || T <- ets:all(), Words <- [ets:info(T, memory)], is_integer(Words)])],
+            {proplists:get_value(total, Kinds) - proplists:get_value(processes, Kinds) + Heaps,
+                [{heaps, Heaps} | Kinds] ++ [{processes_in_words, Processes}, {tables_in_words, Tables}]}
     catch
-        error:notsup -> 0 % with allocators that do not count
+        error:notsup -> {0, []} % with allocators that do not count
     end.
+
+largest(Sized) -> lists:sublist(lists:reverse(lists:sort(Sized)), 5).
 
 alive(P) ->
     case process_info(P, garbage_collection_info) of

@@ -93,8 +93,23 @@ live_snapshot() { BEFORE=$(node_snapshot "$NODE"); }
 # ours left it takes twice the time and more.
 at_pace() { (($(node_eval "$NODE" 'control:pace(w)') * 10 < LIVE_PACE * 17)); }
 
+# Of a test that failed, what it may not have told: bats shows what a teardown prints then.
+live_tell() {
+    local file
+    printf 'load %s; status %s, process %s\n' \
+        "$(cut -d' ' -f1-4 /proc/loadavg)" "${status:-none}" "${TRACER:-none}"
+    for file in "$OUT" "$ERR"; do
+        [[ -s $file ]] || continue
+        printf 'the end of %s, of %s lines:\n' "${file##*/}" "$(wc -l <"$file")"
+        tail -n 8 "$file" | tail -c 3000 | cut -c 1-600
+    done
+    printf 'the end of the log of %s:\n' "$NODE"
+    node_unheard "$NODE" | tail -n 12 | cut -c 1-600
+}
+
 live_teardown() {
     local left
+    [[ ${BATS_TEST_COMPLETED:-} ]] || live_tell || true
     for left in "${TRACERS[@]}"; do
         kill -KILL "$left" 2>/dev/null || true
         wait "$left" 2>/dev/null || true

@@ -114,7 +114,7 @@ assert_no_report() { # NODE
 }
 
 assert_clean() {
-    local atoms=0 names=40 memory=1048576 before node end shared after near deep was files left='' first=yes new what
+    local atoms=0 names=40 memory=1048576 before node end shared after near deep was files left='' first=yes new what parts now=
     while [[ $1 == --* ]]; do
         case $1 in
             --atoms) atoms=$2 ;;
@@ -124,6 +124,9 @@ assert_clean() {
         shift 2
     done
     before=$1 node=$2
+    # What memory consists of is told where it differs.
+    parts=${before##*$'\n'parts }
+    before=${before%$'\n'parts *}
     shared=$((${EPOCHREALTIME/./} + 8000000))
     end=$((shared + (${3:-8} - 8) * 1000000))
     near=${before%$'\n'breakpoints *}
@@ -143,6 +146,8 @@ assert_clean() {
         after=${after%%$'\nfile '*}
         if [[ $after == "$near" && ! $left ]]; then
             after+=$'\n'$(node_eval "$node" 'control:deep()') || return 1
+            now=${after##*$'\n'parts }
+            after=${after%$'\n'parts *}
             accept memory "$memory"
             [[ $after != "$near$deep" ]] || break
         fi
@@ -152,6 +157,7 @@ assert_clean() {
             [[ $after == *$'\n'breakpoints* ]] || deep=
             echo "the node $node is not as it was:" >&2
             diff <(echo "$near$deep") <(echo "$after${left:+$'\n'$left}") >&2 || true
+            [[ ! $deep || ${after##*$'\n'memory } == "${deep##*$'\n'memory }" ]] || printf 'memory was %s\nmemory is %s\n' "$parts" "$now" >&2
             number atoms "$before"
             new=$REPLY
             number atoms "$after"
