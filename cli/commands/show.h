@@ -6,6 +6,8 @@
 #ifndef ETRACE_SHOW_H
 #define ETRACE_SHOW_H
 
+#include <sys/stat.h>
+
 #include "../views/pipeline.h"
 #include "ctx.h"
 #include "groups.h"
@@ -30,6 +32,8 @@ bool show_open(struct show *s, struct ctx *ctx, const struct view_opts *o, const
 bool show_file(struct show *s, struct ctx *ctx, const struct view_opts *o, const char *as, const char *path, bool nodes,
                struct err *e);
 void show_close(struct show *s); /* does not wait; accepts one that failed to open */
+
+bool show_same_file(const struct stat *st, const char *path); /* a regular one, by whatever name */
 
 bool show_is_figures(const struct show *s); /* no view shows more of a call than figures */
 
