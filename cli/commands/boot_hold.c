@@ -19,7 +19,7 @@ const char boot_hold_flags[] = "-kernel sync_nodes_optional [etrace_hold] sync_n
 
 /* ---- which commands ---- */
 
-/* BIN/NAME with BIN/../releases/start_erl.data or RELEASES, as mix release and relx make it. */
+/* BIN/NAME with BIN/../releases/start_erl.data or RELEASES, as mix release and relx make it; OTP itself has them, too, and a BIN/erl. */
 static bool is_release(const char *command)
 {
     static const char *const signs[] = {"start_erl.data", "RELEASES"};
@@ -34,6 +34,9 @@ static bool is_release(const char *command)
             return false;
         *slash = 0;
     }
+    snprintf(path, sizeof path, "%s/bin/erl", real);
+    if (access(path, F_OK) == 0)
+        return false;
     for (size_t i = 0; i < ARRAY_LEN(signs); i++) {
         snprintf(path, sizeof path, "%s/releases/%s", real, signs[i]);
         if (stat(path, &st) == 0)

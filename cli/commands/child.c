@@ -295,6 +295,7 @@ bool child_start(struct child *c, char **argv, struct err *e)
     int failed[2], error = 0;
 
     c->boots = !c->late && boot_hold_fits(argv, &c->unnamed);
+    signal(SIGCHLD, SIG_DFL); /* where it is ignored nobody can be waited for */
     if (pipe2(failed, O_CLOEXEC))
         return err_set(e, ERR_RUN, "cannot start %s: %s", argv[0], strerror(errno));
     c->pid = fork();

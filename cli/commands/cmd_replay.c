@@ -1,6 +1,7 @@
 /* etrace replay: a recording, shown with the same views and filters. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../events/recfile.h"
 #include "../ground/mem.h"
@@ -91,6 +92,21 @@ static int feed(struct ctx *ctx, struct reading *r, struct pipeline *p, struct s
     return 0;
 }
 
+/* What is written to would be empty before it is read. */
+static bool reads_output(const char *path, const struct texts *outputs, struct err *e)
+{
+    struct stat st;
+
+    if (strcmp(path, "-") ? stat(path, &st) : fstat(STDIN_FILENO, &st))
+        return false;
+    for (size_t i = 0; i < outputs->count; i++)
+        if (show_same_file(&st, outputs->items[i])) {
+            err_set(e, ERR_USAGE, "-o %s is the recording that is read", outputs->items[i]);
+            return true;
+        }
+    return false;
+}
+
 static int replay(struct ctx *ctx, const char *path, const struct replay_opts *o, const struct view_opts *view,
                   const struct assert_opts *asserts)
 {
@@ -116,7 +132,7 @@ static int replay(struct ctx *ctx, const char *path, const struct replay_opts *o
         e = r.err;
     ok = ok && show_makes_sense(view, &e) && asked_compile(&asked, &what, &none, &wheres, 0, &e) &&
          asserted_init(&asserted, asserts, &asked, view->wheres.count, &e) &&
-         show_open(&show, ctx, view, "text", &e);
+         !reads_output(path, &view->outputs, &e) && show_open(&show, ctx, view, "text", &e);
     if (ok) {
         struct pipeline_options options = {
             .views = show.views, .nviews = show.count,

@@ -8,6 +8,7 @@
 #include "../events/recfile.h"
 #include "../ground/mem.h"
 #include "../ground/tty.h"
+#include "../ground/utf8.h"
 #include "asserted.h"
 #include "child.h"
 #include "prepare.h"
@@ -39,7 +40,7 @@ struct live {
     struct buf found; /* the records that a node defines, as text */
     int64_t until;        /* loop_now() time at which it stops, -1: none */
     int64_t gone_by;      /* once it is stopping */
-    bool stopping, blocked, limited, childless, broken;
+    bool stopping, blocked, limited, childless, broken, begun; /* the last: some node traces */
     int status;
 };
 
@@ -155,9 +156,21 @@ static void is_without(struct live *l, struct peer *p, const struct err *e)
     leave(p);
 }
 
+/* Of several, the one that it is about. */
+static struct err about(const struct live *l, const struct peer *p, const struct err *e)
+{
+    struct err full = *e;
+
+    if (l->run.peers.count > 1)
+        snprintf(full.text, sizeof(full.text), "%.255s: %.250s", peer_name(p), e->text);
+    utf8_make_safe(full.text);
+    return full;
+}
+
 static void on_refused(void *data, struct peer *p, const struct err *e)
 {
     struct live *l = data;
+    struct err full = about(l, p, e);
 
     if (l->back[p->index] == BACK_ARMING) {
         l->back[p->index] = BACK_NOT;
@@ -166,7 +179,7 @@ static void on_refused(void *data, struct peer *p, const struct err *e)
     } else if (may_lack(l, e)) {
         is_without(l, p, e);
     } else if (!l->status) {
-        fail(l, e);
+        fail(l, &full);
     }
 }
 
@@ -213,6 +226,7 @@ static void on_armed(void *data, struct peer *p, const struct arm_result *result
     struct live *l = data;
 
     l->back[p->index] = BACK_NOT;
+    l->begun = true;
     ctx_end(l->ctx, l->o->child ? "ends with the command" : "Ctrl-C stops");
 }
 
@@ -372,7 +386,7 @@ static bool arm_all(struct live *l, struct err *e)
         else if (may_lack(l, e))
             is_without(l, p, e);
         else
-            return false;
+            return *e = about(l, p, e), false;
     }
     for (size_t i = 0; i < l->run.peers.count; i++)
         left += !l->without[i];
@@ -517,14 +531,16 @@ int live_run(struct ctx *ctx, const struct live_options *o, const char *default_
         fail(&l, &e);
     if (l.status || o->what->dry_run) {
         peers_leave(&l.run.peers);
+        if (l.begun) /* what has been seen until another one failed */
+            finish(&l);
     } else {
         if (o->child)
             child_go(o->child);
         l.until = o->limit->for_ns ? loop_now() + o->limit->for_ns / 1000000 : -1;
         stream(&l);
         finish(&l);
-        l.status = show_flush(&l.show, ctx, l.status);
     }
+    l.status = show_flush(&l.show, ctx, l.status);
     run_close(&l.run);
     pipeline_free(l.pipeline);
     show_close(&l.show);

@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../events/recfile.h"
@@ -72,17 +71,24 @@ static struct out *recording(const char *path, bool append, bool *ret_append, st
     return fd < 0 ? NULL : out_new(fd, true, path);
 }
 
-/* Two who write to one file would write over each other. */
-static bool is_written(const struct show *s, const char *path)
+bool show_same_file(const struct stat *st, const char *path)
 {
-    struct stat st, other;
+    struct stat other;
 
-    if (stat(path, &st) || !S_ISREG(st.st_mode))
-        return false;
+    return S_ISREG(st->st_mode) && !stat(path, &other) && st->st_dev == other.st_dev && st->st_ino == other.st_ino;
+}
+
+/* Two who write to one file would write over each other. */
+static bool is_written(const struct show *s, const char *path, struct err *e)
+{
+    struct stat st;
+
     for (size_t i = 0; i < s->count; i++) {
         const char *file = s->views[i].look.file;
-        if (file && stat(file, &other) == 0 && st.st_dev == other.st_dev && st.st_ino == other.st_ino)
-            return true;
+        if ((file ? stat(file, &st) : fstat(STDOUT_FILENO, &st)) || !show_same_file(&st, path))
+            continue;
+        err_set(e, ERR_USAGE, file ? "-o %s is given twice" : "-o %s is where standard output goes already", path);
+        return true;
     }
     return false;
 }
@@ -99,8 +105,8 @@ static bool add_file(struct show *s, const struct view_opts *o, const struct sin
         return err_set(e, ERR_USAGE, "at most %d outputs", SHOW_MAX - 1);
     if (o->append && (type->flags & SINK_WHOLE))
         return err_set(e, ERR_USAGE, "-a cannot add to %s: it is one document", path);
-    if (is_written(s, path))
-        return err_set(e, ERR_USAGE, "-o %s is given twice", path);
+    if (is_written(s, path, e))
+        return false;
     struct out *out = (type->flags & SINK_RAW) ? recording(path, o->append, &look.append, e) : out_create(path, o->append, e);
     if (!out)
         return false;

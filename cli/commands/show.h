@@ -6,6 +6,8 @@
 #ifndef ETRACE_SHOW_H
 #define ETRACE_SHOW_H
 
+#include <sys/stat.h>
+
 #include "../views/pipeline.h"
 #include "ctx.h"
 #include "groups.h"
@@ -31,6 +33,8 @@ bool show_open(struct show *s, struct ctx *ctx, const struct view_opts *o, const
 /* Only a file, in the view `as`, or of its extension (NULL). */
 bool show_file(struct show *s, struct ctx *ctx, const struct view_opts *o, const char *as, const char *path, struct err *e);
 void show_close(struct show *s); /* does not wait; accepts one that failed to open */
+
+bool show_same_file(const struct stat *st, const char *path); /* a regular one, by whatever name */
 
 bool show_is_alone(const struct show *s); /* every view shows a call and its result as if there were no others around them */
 bool show_is_figures(const struct show *s); /* no view shows more of a call than figures */

@@ -7,6 +7,7 @@
 #include "../commands/cmd.h"
 #include "../ground/mem.h"
 #include "../ground/screen.h"
+#include "../ground/stack.h"
 #include "../views/sink.h"
 #include "repl.h"
 
@@ -84,15 +85,17 @@ static void keep_places(void)
 int main(int argc, char **argv)
 {
     struct ctx ctx;
+    struct err e;
 
     mem_give_back();
     keep_places();
+    bool room = stack_ready(&e);
     mem_on_exhausted(no_memory);
     argv += argc > 0 ? 1 : 0; /* choose() may need the place in front */
     cmd_add(&cmd_repl);
     const struct cmd *c = choose(&argv);
     ctx_init(&ctx);
-    int status = ctx_flush(&ctx, c->run(&ctx, c, argv));
+    int status = ctx_flush(&ctx, room ? c->run(&ctx, c, argv) : ctx_fail(&ctx, &e));
     ctx_release(&ctx);
     return status;
 }

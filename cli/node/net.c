@@ -154,21 +154,31 @@ static void let_go(struct question *q)
     free(q);
 }
 
-static void *resolve(void *data)
+static int look_up(const char *host, int flags, struct addrs *ret)
 {
-    struct question *q = data;
-    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *all = NULL;
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = flags}, *all = NULL;
+    struct addrs found = {0};
+    int result = getaddrinfo(host, NULL, &hints, &all);
 
-    q->result = getaddrinfo(q->host, NULL, &hints, &all);
-    for (struct addrinfo *i = all; !q->result && i && q->found.count < NET_ADDRS; i = i->ai_next) {
+    if (result)
+        return result;
+    for (struct addrinfo *i = all; i && found.count < NET_ADDRS; i = i->ai_next) {
         if (i->ai_family != AF_INET && i->ai_family != AF_INET6)
             continue;
-        struct addr *a = &q->found.items[q->found.count++];
+        struct addr *a = &found.items[found.count++];
         memcpy(&a->sa, i->ai_addr, i->ai_addrlen);
         a->len = i->ai_addrlen;
     }
-    if (!q->result)
-        freeaddrinfo(all);
+    freeaddrinfo(all);
+    *ret = found;
+    return 0;
+}
+
+static void *resolve(void *data)
+{
+    struct question *q = data;
+
+    q->result = look_up(q->host, 0, &q->found);
     while (write(q->ready[1], "", 1) < 0 && errno == EINTR)
         ;
     let_go(q);
@@ -193,9 +203,11 @@ static bool start(struct question *q)
 
 enum net_status net_resolve(const char *host, int64_t deadline, struct addrs *ret)
 {
-    struct question *q = mem_zalloc(sizeof *q);
     enum net_status status;
 
+    if (!look_up(host, AI_NUMERICHOST, ret)) /* which asks nobody */
+        return NET_OK;
+    struct question *q = mem_zalloc(sizeof *q);
     atomic_init(&q->users, 2);
     if (pipe2(q->ready, O_CLOEXEC)) {
         free(q);

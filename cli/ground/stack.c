@@ -1,0 +1,32 @@
+#include "stack.h"
+
+#include <pthread.h>
+#include <sys/resource.h>
+
+#define NEEDED (256u << 10)
+#define WANTED (8u << 20)
+#define OF_A_THREAD (1u << 20) /* one looks up names of hosts, through whatever the system has for that */
+
+static void size_threads(void)
+{
+    pthread_attr_t attr;
+
+    pthread_attr_init(&attr);
+    if (!pthread_attr_setstacksize(&attr, OF_A_THREAD))
+        pthread_setattr_default_np(&attr);
+    pthread_attr_destroy(&attr);
+}
+
+bool stack_ready(struct err *e)
+{
+    struct rlimit now;
+
+    size_threads();
+    if (getrlimit(RLIMIT_STACK, &now) || now.rlim_cur >= NEEDED)
+        return true;
+    struct rlimit more = {.rlim_cur = MIN(now.rlim_max, WANTED), .rlim_max = now.rlim_max};
+    if (more.rlim_cur >= NEEDED && !setrlimit(RLIMIT_STACK, &more))
+        return true;
+    return err_set(e, ERR_RUN, "the stack may have %llu kB only (ulimit -s), and %u kB are needed", (unsigned long long)now.rlim_cur >> 10,
+                   NEEDED >> 10);
+}

@@ -1,0 +1,92 @@
+#!/usr/bin/env bats
+# What the client is given: limits of its stack and its address space, signals that are ignored, files that are its own input, nodes of
+# which one has nothing to be traced.
+
+bats_require_minimum_version 1.5.0
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+
+setup_file() { live_begin client; }
+teardown_file() { live_end; }
+setup() { live_setup; }
+teardown() {
+    if [[ $NODE == "$LIVE_NODE" ]]; then live_teardown; else nodes_stop; fi
+}
+
+assert_line_of_talk() { grep -qxF "$1" "$ERR" || fail "$talk"; }
+
+# limited LIMITS ARGS...: with these limits (options of prlimit), on NODE
+limited() {
+    local limits=$1
+    shift
+    # shellcheck disable=SC2086
+    run timeout 60 prlimit $limits "$ETRACE_BIN" -n "$NODE" --for 100ms "$@"
+}
+
+@test "a stack or an address space that is small: there is enough, or it is said" {
+    # Who may not raise it is told; nothing ends by a signal.
+    limited --stack=65536:65536 'work:one/1 -> return'
+    assert_failure 1
+    assert_output 'etrace: the stack may have 64 kB only (ulimit -s), and 256 kB are needed'
+    limited --stack=65536: 'work:one/1 -> return'
+    assert_success
+    limited --stack=262144:262144 'work:one/1 -> return'
+    assert_success
+    # The stack of a thread does not follow that limit, so there is room for all of them.
+    limited '--stack=1073741824: --as=900000000:900000000' work:one/1
+    assert_success
+}
+
+@test "a command whose end is not told to who ignores SIGCHLD: it is seen all the same" {
+    status=0
+    (trap '' CHLD && exec "$ETRACE_BIN" -q lists:seq/2 -- sh -c "exec '$ETRACE_ERL' -noshell -eval 'halt(7).'") \
+        </dev/null >"$OUT" 2>"$ERR" 3>&- &
+    local pid=$!
+    until_true 60 gone "$pid" || {
+        kill -KILL "$pid"
+        fail "it does not end: $(<"$ERR")"
+    }
+    wait "$pid" || status=$?
+    assert_equal "$status" 7
+}
+
+@test "erl by its full name is no release: its kernel waits for nobody" {
+    status=0
+    timeout 100 "$ETRACE_BIN" -q lists:seq/2 -- "$ETRACE_ERL" -noshell -eval \
+        'io:format("~p~n", [application:get_env(kernel, sync_nodes_optional)]), halt(0).' </dev/null >"$OUT" 2>"$ERR" 3>&- || status=$?
+    assert_equal "$status" 0
+    grep -qx undefined "$OUT" || fail "$(<"$OUT")"
+}
+
+@test "what is read, or written already, is not written to" {
+    local file=$BATS_TEST_TMPDIR/all.etr before
+    traced -o "$file" work:one/1 -- 'work:loop(5)'
+    before=$(cksum <"$file")
+    ln -s all.etr "$BATS_TEST_TMPDIR/link.etr"
+    for from in "$file" "$BATS_TEST_TMPDIR/link.etr" -; do
+        run timeout 30 "$ETRACE_BIN" replay "$from" -o "$file" <"$file"
+        assert_failure 2
+        assert_output "etrace: -o $file is the recording that is read"
+        assert_equal "$(cksum <"$file")" "$before"
+    done
+    status=0
+    timeout 30 "$ETRACE_BIN" replay "$file" -o "$BATS_TEST_TMPDIR/x.json" >"$BATS_TEST_TMPDIR/x.json" 2>"$ERR" || status=$?
+    assert_equal "$status" 2
+    assert_equal "$(<"$ERR")" "etrace: -o $BATS_TEST_TMPDIR/x.json is where standard output goes already"
+}
+
+@test "a node that refuses while another one is traced: it is named, and what was seen of that one is accounted for" {
+    local other=$NODE
+    node_start with
+    on_node '{ok, M, B} = compile:forms([{attribute, 1, module, only_here}, {attribute, 1, export, [{f, 0}]}, {function, 1, f, 0, [{clause, 1, [], [], [{atom, 1, ok}]}]}]),
+        {module, M} = code:load_binary(M, "", B), register(calls, spawn(fun() -> F = fun F() -> M:f(), receive stop -> ok after 1 -> F() end end, F() end))'
+    live_snapshot
+    trace -n "$other" --json only_here:f/0
+    trace_wait
+    assert_equal "$status" 5
+    assert_line_of_talk "etrace: $other: there is no module only_here on the node"
+    [[ ${lines[-1]} == *'"type":"summary"'* ]] || fail "no summary: $output"
+    assert_equal "$(json_of summary .shown)" "$(grep -c '"type":"call"' "$OUT" || true)"
+    assert_clean --atoms 2000 "$BEFORE" "$NODE" # it is traced for the first time
+}
