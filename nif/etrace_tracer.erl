@@ -86,7 +86,7 @@
 %% for meta tracing, and abort.
 %%
 %% hello() -> {Hash, Nonce}: the build's, as it stands in the file, and what load_nif was given: that this is our file.
-%% open({RingBytes, Rings, Bytes, Levels, Terms, Limit, Rate, [RedactedName]}) -> {ok, State}
+%% open({RingBytes, Rings, Bytes, Levels, Terms, Limit, Rate, [RedactedName]}) -> {ok, State} | {error, What}
 %%     begins a session; State, a small integer, is the tracer's state in the VM and names the session below.
 %%     RingBytes a power of two, Rings at most 256; 0 is no limit, no rate.
 %% exclude([PidOrPort]): never an event of these, and none that is sent to them; of no others any longer. The first 128.
@@ -169,10 +169,12 @@ start({Client, So, Hash, Nonce, Options, Janitor}) ->
     loop(S2).
 
 tracer(S = #s{why = ok, options = O}) ->
-    {ok, State} = open({maps:get(buffer, O, ?RING), maps:get(count, O, 64), maps:get(size, O, 1024),
-        maps:get(depth, O, 16), maps:get(items, O, 1024), maps:get(limit, O, 0), maps:get(rate, O, 0),
-        maps:get(redact, O, [])}),
-    S#s{tracer = State};
+    case open({maps:get(buffer, O, ?RING), maps:get(count, O, 64), maps:get(size, O, 1024),
+            maps:get(depth, O, 16), maps:get(items, O, 1024), maps:get(limit, O, 0), maps:get(rate, O, 0),
+            maps:get(redact, O, [])}) of
+        {ok, State} -> S#s{tracer = State};
+        {error, What} -> tracer(S#s{why = [{<<"its buffers could not be made">>, atom_to_binary(What)}]})
+    end;
 tracer(S = #s{options = O}) ->
     S#s{tracer = fallback, fb = fb_new(O)}.
 

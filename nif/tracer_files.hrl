@@ -5,12 +5,11 @@
 nif_load(<<>>, _, _, _) ->
     [{<<"no NIF in this build">>, <<>>}];
 nif_load(So, Hash, Nonce, Janitor) ->
-    Uid = uid(),
     Mounts = mounts(),
     nif_try(candidates(), fun(Dir) ->
         case noexec(Dir, Mounts) of
             true -> "noexec";
-            false -> nif_load(Dir, So, Hash, Nonce, Janitor, Uid)
+            false -> nif_load(Dir, So, Hash, Nonce, Janitor)
         end
     end, []).
 
@@ -67,20 +66,13 @@ device(Text) ->
     [Major, Minor] = [binary_to_integer(B) || B <- binary:split(Text, <<":">>)],
     (Minor band 16#ff) bor (Major bsl 8) bor ((Minor bsr 8) bsl 20).
 
-%% Our own user: whoever owns this VM's entry in /proc.
-uid() ->
-    case file:read_file_info("/proc/self", [raw]) of
-        {ok, Info} -> element(13, Info);
-        _ -> none
-    end.
-
-nif_load(Base, So, Hash, Nonce, Janitor, Uid) ->
+nif_load(Base, So, Hash, Nonce, Janitor) ->
     Dir = filename:join(Base, "etrace-" ++ hex(erlang:md5([Nonce, Base]))),
     File = filename:join(Dir, "etrace.so"),
     Janitor ! {directory, {Dir, File}},
     case file:make_dir(Dir) of
         ok ->
-            try nif_write(Dir, File, So, Uid) of
+            try nif_write(Dir, File, So) of
                 ok -> nif_take(filename:rootname(File, ".so"), Hash, Nonce);
                 Reason -> Reason
             after
@@ -93,13 +85,16 @@ nif_load(Base, So, Hash, Nonce, Janitor, Uid) ->
             atom_to_list(Reason)
     end.
 
-%% The directory must be one, ours and closed before anything is written; what was written must be what is there.
-nif_write(Dir, File, So, Uid) ->
+%% The directory must be one, ours and closed before anything is written; what was written must be what is there. Whose we are
+%% says the file that was just made, for there may be no /proc, and whoever owns it there need not be whom a file server takes us for.
+nif_write(Dir, File, So) ->
     try
         ok = file:change_mode(Dir, 8#700),
+        {ok, Handle} = file:open(File, [write, exclusive, raw, binary]),
+        {ok, Made} = file:read_file_info(Handle, [raw]),
+        Uid = element(13, Made),
         {ok, Info} = file:read_link_info(Dir, [raw]),
         {directory, Uid, 8#700} = {element(3, Info), element(13, Info), element(8, Info) band 8#777},
-        {ok, Handle} = file:open(File, [write, exclusive, raw, binary]),
         ok = file:change_mode(File, 8#600),
         ok = file:write(Handle, So),
         ok = file:close(Handle),

@@ -230,6 +230,16 @@ static void on_armed(void *data, struct peer *p, const struct arm_result *result
     ctx_end(l->ctx, l->o->child ? "ends with the command" : "Ctrl-C stops");
 }
 
+static const char *session_end(const struct live *l, const struct totals *t)
+{
+    if (peers_gone(&l->run.peers))
+        return "destroyed";
+    if (!t->complete)
+        return "ended by the node: what came last may be missing";
+    /* The code server may be held up by something else for as long as it likes. */
+    return l->stopping && loop_now() >= l->gone_by ? "destroyed, but the node has yet to unload the tracer" : "ended by the node";
+}
+
 static void summary(struct live *l)
 {
     const struct totals *t = pipeline_totals(l->pipeline);
@@ -246,7 +256,7 @@ static void summary(struct live *l)
         snprintf(missing, sizeof(missing), " · %llu never arrived", (unsigned long long)t->missing);
     ctx_say(l->ctx, "%llu event%s%s · %llu dropped%s · %llu truncated · %llu incomplete · session %s",
             (unsigned long long)t->shown, PLURAL(t->shown), filtered, (unsigned long long)lost, missing,
-            (unsigned long long)t->truncated, (unsigned long long)t->incomplete, peers_gone(&l->run.peers) ? "destroyed" : "ended by the node: what came last may be missing");
+            (unsigned long long)t->truncated, (unsigned long long)t->incomplete, session_end(l, t));
 }
 
 /* ---- attaching ---- */

@@ -364,7 +364,7 @@ static bool silent(struct session *s, const char *what, int seconds, struct err 
 static bool give_up(struct session *s, struct err *e)
 {
     if (s->state == SESSION_BOOTING)
-        return silent(s, "accepts the connection, but its rex process does not answer", BOOT_MS / 1000, e);
+        return silent(s, "accepts the connection, but its rex, code_server or file_server_2 process does not answer", BOOT_MS / 1000, e);
     if (!s->down)
         return silent(s, "has not confirmed that the tracing is gone", STOP_MS / 1000, e);
     if (something_came(s))

@@ -251,5 +251,5 @@ END
     status=0
     wait "$slow" || status=$?
     assert_equal "$status" 3
-    assert_equal "$(<"$ERR.slow")" "etrace: $NODE accepts the connection, but its rex process does not answer for 10 seconds"
+    assert_equal "$(<"$ERR.slow")" "etrace: $NODE accepts the connection, but its rex, code_server or file_server_2 process does not answer for 10 seconds"
 }

@@ -1,0 +1,75 @@
+#!/usr/bin/env bats
+# Nodes that lack something, or that are held up: no /proc, no memory for the buffers, a code server that does not answer.
+
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+
+setup_file() { live_begin more; }
+teardown_file() { live_end; }
+setup() { live_setup; }
+# A test that starts a node for itself ends it.
+teardown() {
+    if [[ $NODE == "$LIVE_NODE" ]]; then
+        on_node '[exit(P, kill) || P <- [whereis(holder)], is_pid(P)]' || true
+        live_teardown
+    else
+        nodes_stop
+    fi
+}
+
+# A node of this test alone, started by way of these shell commands; "$@" is what starts it.
+odd_node() { # NAME COMMANDS
+    # shellcheck disable=SC2153  # of tests/run
+    printf '#!/bin/sh\nexport CONTROL_OTP=%s\nset -- "%s" "$@"\n%s\n' "${ETRACE_ERL%/bin/*}" "$ETRACE_ERL" "$2" >"$BATS_TEST_TMPDIR/erl"
+    chmod +x "$BATS_TEST_TMPDIR/erl"
+    ETRACE_ERL=$BATS_TEST_TMPDIR/erl node_start "$1"
+    on_node 'work:worker(w), work:warm()'
+}
+
+@test "a node that has no /proc: the library is loaded all the same" {
+    odd_node proc "exec unshare -m sh -c 'mount -t tmpfs none /proc && exec \"\$@\"' sh \"\$@\""
+    traced --json 'work:one/1 -> return' -- 'work:loop(5)'
+    assert_success
+    assert_account 10
+    refute_regex "$talk" 'without the NIF'
+}
+
+@test "a node that has no memory left for the buffers: traced without the NIF, and it is said" {
+    odd_node tight 'exec "$@"'
+    local used
+    used=$(awk '/^VmSize/ { print $2 }' "/proc/$(node_eval "$NODE" 'list_to_integer(os:getpid())')/status")
+    # Two thirds of what they take.
+    prlimit --pid "$(node_eval "$NODE" 'list_to_integer(os:getpid())')" --as=$(((used + 65536) * 1024))
+    traced --json 'work:one/1 -> return' -- 'work:loop(5)'
+    assert_success
+    assert_account 10
+    assert_regex "$talk" 'tracing without the NIF, at most 1000 events a second: its buffers could not be made: memory'
+    live_snapshot
+    traced --json work:one/1 -- 'work:loop(5)'
+    assert_clean --atoms 300 "$BEFORE" "$NODE"
+}
+
+# The code server does nothing until the holder is no more.
+hold() { on_node 'Me = self(), spawn(fun() -> register(holder, self()), erlang:suspend_process(whereis(code_server)), Me ! held, receive after infinity -> ok end end), receive held -> ok end'; }
+release() { on_node 'R = monitor(process, holder), exit(whereis(holder), kill), receive {_, R, _, _, _} -> ok end'; }
+
+@test "a code server that does not answer: nobody begins, and who leaves says what is still there" {
+    trace --json work:one/1
+    on_node 'work:loop(5)'
+    hold
+    # Meanwhile another one, which gives up.
+    "$ETRACE_BIN" -n "$NODE" work:one/1 </dev/null >"$OUT.second" 2>"$ERR.second" 3>&- &
+    local second=$!
+    TRACERS+=("$second")
+    trace_end
+    assert_success
+    assert_account 5
+    assert_regex "$talk" '· session destroyed, but the node has yet to unload the tracer$'
+    status=0
+    wait "$second" || status=$?
+    assert_equal "$status" 3
+    assert_equal "$(<"$ERR.second")" "etrace: $NODE accepts the connection, but its rex, code_server or file_server_2 process does not answer for 10 seconds"
+    release
+    assert_clean "$BEFORE" "$NODE" 30
+}
