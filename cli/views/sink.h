@@ -67,6 +67,7 @@ enum sink_flags {
     SINK_WHOLE = 64,    /* one document: nothing can be added to it later */
     SINK_FIGURES = 128, /* of calls it shows nothing but figures: ETW_TALLY says as much as the events do */
     SINK_AGAIN = 256,   /* its end may be written again and again, with events in between */
+    SINK_TIMES = 512,   /* nothing in it but what has a duration, or comes with a stack trace */
 };
 
 struct sink_type {
