@@ -33,20 +33,28 @@ static bool needs_result(const struct where *w)
     return needs || (w->tail && needs_result(w->tail));
 }
 
-/* A script would take for good news what nobody has looked for. */
-void asserted_warn(const struct asserted *a, const struct asked *asked, struct ctx *ctx)
+/* A script would take for good news what nobody has looked for, a person an empty page for an idle node. */
+void asserted_warn(const struct asserted *a, const struct asked *asked, const struct texts *filters, const struct show *show, struct ctx *ctx)
 {
-    const struct texts *const lists[] = {&a->opts->expects, &a->opts->fails};
-    static const char *const names[] = {"expect", "fail-on"};
-    const struct where *const *w = asked->wheres + asked->nwheres - lists[0]->count - lists[1]->count;
-    bool reports = false;
+    const struct texts *const lists[] = {filters, &a->opts->expects, &a->opts->fails};
+    static const char *const names[] = {"where", "expect", "fail-on"};
+    const struct where *const *w = asked->wheres;
+    bool stacks = false;
 
-    for (size_t i = 0; i < asked->count; i++)
-        reports = reports || asked->specs[i]->kind == SPEC_EVENT || probes_reports(asked->specs[i]);
-    for (size_t i = 0; i < ARRAY_LEN(lists) && !reports; i++)
+    for (size_t i = 0; i < asked->count; i++) {
+        const struct spec *s = asked->specs[i];
+        if (s->kind == SPEC_EVENT || probes_reports(s))
+            return;
+        for (size_t k = 0; k < s->nclauses; k++)
+            stacks |= (s->clauses[k].has & 1u << PACK_STACK) != 0;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++)
         for (size_t k = 0; k < lists[i]->count; k++)
             if (needs_result(*w++))
                 ctx_warn(ctx, "warning: --%s '%s' looks at results, for which no expression asks (-> return)", names[i], lists[i]->items[k]);
+    for (size_t i = 0; i < show->count && !stacks; i++)
+        if (show->views[i].type->flags & SINK_TIMES)
+            ctx_warn(ctx, "warning: the view %s shows durations, for which no expression asks (-> return)", show->views[i].type->name);
 }
 
 void asserted_release(struct asserted *a)

@@ -7,6 +7,7 @@
 
 #include "../views/assert.h"
 #include "asked.h"
+#include "show.h"
 
 struct asserted {
     const struct assert_opts *opts;
@@ -18,7 +19,8 @@ struct texts asserted_texts(const struct texts *filters, const struct assert_opt
 
 /* `asked` was compiled from these texts, of which the first `nfilters` are filters. To be released, also after a failure. */
 bool asserted_init(struct asserted *a, const struct assert_opts *o, const struct asked *asked, size_t nfilters, struct err *e);
-void asserted_warn(const struct asserted *a, const struct asked *asked, struct ctx *ctx); /* of conditions that no event can meet */
+/* Of filters and conditions that no event can meet, and of views that no event is for. */
+void asserted_warn(const struct asserted *a, const struct asked *asked, const struct texts *filters, const struct show *show, struct ctx *ctx);
 void asserted_release(struct asserted *a);
 
 /* At the end of the run: says what failed. Returns `status` unless that is 0. */

@@ -341,7 +341,7 @@ static bool begin(struct live *l, struct err *e)
     };
 
     asked_warn(&l->asked, l->ctx);
-    asserted_warn(&l->asserted, &l->asked, l->ctx);
+    asserted_warn(&l->asserted, &l->asked, &l->o->view->wheres, &l->show, l->ctx);
     l->pipeline = pipeline_new(&options, e);
     return l->pipeline != NULL;
 }

@@ -19,11 +19,12 @@ static bool read_result(struct etf term, void *into, struct err *e)
     return arm_result_read(term, into, e);
 }
 
-bool prepare_ask(struct question *ask, enum arm_verb verb, struct str asked, struct arm_result *ret, struct err *e)
+/* What would be traced; to be released. */
+static bool select_functions(struct question *ask, struct str asked, struct arm_result *ret, struct err *e)
 {
     struct buf request = {0};
 
-    arm_request(&request, verb, asked);
+    arm_request(&request, ARM_SELECT, asked);
     bool ok = question_ask(ask, buf_view(&request), QUESTION_MS, read_result, ret, e);
     buf_release(&request);
     return ok;
@@ -42,7 +43,7 @@ bool prepare(struct ctx *ctx, struct question *ask, const struct what_opts *what
     bool ok = prepare_compile(&asked, &records, what, texts, &none, e) && asked_arm(&asked, what, node, how, ret_asked, e);
     asked_release(&asked);
     records_release(&records);
-    if (!ok || !prepare_ask(ask, ARM_SELECT, buf_view(ret_asked), &chosen, e))
+    if (!ok || !select_functions(ask, buf_view(ret_asked), &chosen, e))
         return false;
     if (chosen.busy && !what->force && !cost_measure(ctx, ask, node->name, chosen.busy, buf_view(ret_asked), e)) {
         arm_result_release(&chosen);

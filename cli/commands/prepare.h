@@ -20,7 +20,4 @@ bool prepare_compile(struct asked *asked, struct records *records, const struct 
 bool prepare(struct ctx *ctx, struct question *ask, const struct what_opts *what, const struct texts *texts,
              struct asked_how how, struct buf *ret_asked, struct arm_result *ret_chosen, struct err *e);
 
-/* Has the node do so much about it; the answer is to be released. */
-bool prepare_ask(struct question *ask, enum arm_verb verb, struct str asked, struct arm_result *ret, struct err *e);
-
 #endif

@@ -125,7 +125,7 @@ static bool is_reserved(struct str s)
     }
 }
 
-bool erlang_atom_is_plain(struct str raw)
+static bool needs_no_quotes(struct str raw)
 {
     enum { FIRST = 1, LATER = 2 };
     static const uint8_t plain[128] = {
@@ -151,7 +151,7 @@ bool erlang_atom_is_plain(struct str raw)
 
 void erlang_print_atom(struct buf *to, struct str raw)
 {
-    if (erlang_atom_is_plain(raw))
+    if (needs_no_quotes(raw))
         buf_str(to, raw);
     else
         erlang_print_string(to, raw, '\'');

@@ -27,7 +27,6 @@ const uint8_t *erlang_print(struct buf *to, const struct term_env *env, const ui
 void erlang_print_atom(struct buf *to, struct str raw);
 void erlang_print_string(struct buf *to, struct str text, char quote); /* text is UTF-8; bad bytes leave as \x{..} */
 void erlang_print_float(struct buf *to, double value);
-bool erlang_atom_is_plain(struct str raw); /* needs no quotes */
 
 /* Text from a node that is shown without quotes: what may not be seen leaves as \x{..}. */
 void print_safe(struct buf *to, struct str text);

@@ -649,11 +649,6 @@ const struct event_node *merge_node(const struct merge *m)
     return &m->node;
 }
 
-int64_t merge_now(const struct merge *m)
-{
-    return m->ticks.count ? m->ticks.pairs[m->ticks.count - 1].mono : 0;
-}
-
 struct event_node *merge_own_node(struct merge *m)
 {
     return &m->node;

@@ -43,7 +43,6 @@ struct merge_counts {
 
 void merge_counts(const struct merge *m, struct merge_counts *ret);
 const struct event_node *merge_node(const struct merge *m);
-int64_t merge_now(const struct merge *m); /* mono_ns of the last batch */
 
 /* For order.c: */
 struct event_node *merge_own_node(struct merge *m);

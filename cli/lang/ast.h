@@ -112,7 +112,6 @@ struct ast_probe {
     size_t where_from;
 };
 
-size_t ast_probe_selected(const struct ast_probe *p); /* where its selectors end */
 void ast_dump(const struct ast_probe *p, struct buf *b);
 
 #endif

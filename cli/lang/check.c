@@ -75,6 +75,8 @@ bool check_otp(struct check *k, enum fn fn, const struct ast *at)
     return diag_note(k->c, "this node has OTP %d", k->c->opt->otp);
 }
 
+static struct ast *learn(struct check *k, struct ast *n);
+
 struct ast *check_op(struct check *k, int op, const struct ast *like, size_t count, struct ast **items)
 {
     struct ast *n = check_new(k, A_OP, like);
@@ -88,7 +90,7 @@ struct ast *check_op(struct check *k, int op, const struct ast *like, size_t cou
         n->items[i] = items[i];
     }
     n->paren = like->paren;
-    return check_known(k, n);
+    return learn(k, n);
 }
 
 static bool is_logic(int op)
@@ -168,7 +170,8 @@ static bool check_args(struct check *k, const struct ast *n, const term_t *args,
     return true;
 }
 
-struct ast *check_known(struct check *k, struct ast *n)
+/* Sets types and known of an operator; NULL: it always fails. */
+static struct ast *learn(struct check *k, struct ast *n)
 {
     const enum fn fn = (enum fn)n->op;
     term_t *args = arena_alloc(k->c->arena, n->count * sizeof(*args) + 1);

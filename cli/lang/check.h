@@ -33,7 +33,6 @@ struct ast *check_lit(struct check *k, term_t value, const struct ast *like);
 struct ast *check_op(struct check *k, int op, const struct ast *like, size_t count, struct ast **items);
 #define CHECK_OP(k, op, like, ...) \
     check_op(k, op, like, sizeof((struct ast *[]){__VA_ARGS__}) / sizeof(struct ast *), (struct ast *[]){__VA_ARGS__})
-struct ast *check_known(struct check *k, struct ast *n); /* sets types and known of an operator; NULL: it always fails */
 bool check_can_fail(const struct ast *n); /* whether evaluating it may raise */
 bool check_let(struct check *k, const struct ast *pin, term_t *ret);
 bool check_otp(struct check *k, enum fn fn, const struct ast *at);

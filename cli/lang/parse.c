@@ -258,6 +258,14 @@ static bool check_function(struct parser *p, const struct ast_probe *probe)
     return diag_note(p->c, probe->surface == SPEC_ELIXIR ? "write " STR_FMT ".name" : "write module:" STR_FMT, STR_ARG(name));
 }
 
+/* Where the selectors end. */
+static size_t where_selected(const struct ast_probe *p)
+{
+    const struct selector *last = &p->selectors[p->nselectors - 1];
+
+    return last->from + last->len;
+}
+
 static bool parse_call_probe(struct comp *c, size_t *pos, bool ms, struct ast_probe *probe)
 {
     struct parser p;
@@ -282,7 +290,7 @@ static bool parse_call_probe(struct comp *c, size_t *pos, bool ms, struct ast_pr
     if (!parse_end(&p, probe))
         return false;
     if (p.at == 0)
-        probe->len = ast_probe_selected(probe) - probe->from;
+        probe->len = where_selected(probe) - probe->from;
     return true;
 }
 
@@ -493,13 +501,6 @@ static bool parse_one(struct comp *c, size_t *pos, struct ast_probe *probe)
         c->failed_at = failed_at;
     }
     return false;
-}
-
-size_t ast_probe_selected(const struct ast_probe *p)
-{
-    const struct selector *last = &p->selectors[p->nselectors - 1];
-
-    return last->from + last->len;
 }
 
 bool parse_probe(struct comp *c, size_t *pos, struct ast_probe *ret)

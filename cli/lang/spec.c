@@ -10,17 +10,6 @@ bool selector_any_arity(const struct selector *s)
     return s->arity_lo == 0 && s->arity_hi == SPEC_ARITY_MAX;
 }
 
-bool selector_is_plain(const struct selector *s)
-{
-    if (s->module.how == SEL_ANY)
-        return s->function.how == SEL_ANY && selector_any_arity(s);
-    if (s->module.how != SEL_ATOM)
-        return false;
-    if (s->function.how == SEL_ANY)
-        return selector_any_arity(s);
-    return s->function.how == SEL_ATOM && (selector_any_arity(s) || s->arity_lo == s->arity_hi);
-}
-
 static bool is_variable(term_t t)
 {
     return t->type == TERM_ATOM && t->text.len > 1 && t->text.at[0] == '$' && t->text.at[1] >= '0' && t->text.at[1] <= '9';

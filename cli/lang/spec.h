@@ -44,8 +44,6 @@ struct selector {
     size_t from, len;       /* its place in `text`, for messages about "nothing matches" */
 };
 
-/* Whether the VM can take this selector as one {M,F,A} pattern ({m,f,2} {m,f,'_'} {m,'_','_'} {'_','_','_'}). */
-bool selector_is_plain(const struct selector *s);
 bool selector_any_arity(const struct selector *s);
 
 /* ---- what comes with an event ---- */

@@ -12,8 +12,11 @@ static const char *opening(const struct etf_head *h)
     return h->type == ETF_MAP ? "#{" : h->type == ETF_LIST ? "[" : "{";
 }
 
-/* Flat: the elements of a container follow its head, and only the head is bracketed by how many there are. */
-void answer_text(struct etf *term, struct buf *ret, size_t most)
+/*
+ * A term as text, for messages only: shortened, and bytes of binaries as they are. Flat: the elements of a container follow
+ * its head, and only the head is bracketed by how many there are.
+ */
+static void term_text(struct etf *term, struct buf *ret, size_t most)
 {
     size_t open[16], depth = 0, left = ret->len + most;
     char closing[16];
@@ -108,7 +111,7 @@ void answer_gone(struct etf reason, const char *node, struct err *e)
     } else if (etf_is_atom(&reason, "gone")) {
         err_set(e, ERR_RUN, "%s: somebody on the node has unloaded the tracer's code", node);
     } else {
-        answer_text(&reason, &b, 300);
+        term_text(&reason, &b, 300);
         err_set(e, ERR_RUN, "%s: the tracer has ended: %s", node, buf_cstr(&b));
     }
     buf_release(&b);
@@ -173,7 +176,7 @@ static void part(struct etf *r, char to[200])
 {
     struct buf b = {0};
 
-    answer_text(r, &b, 180);
+    term_text(r, &b, 180);
     struct str text = plain(buf_view(&b));
     snprintf(to, 200, "%.*s", (int)text.len, text.at);
     buf_release(&b);
@@ -281,7 +284,7 @@ bool session_error(const struct session_reply *reply, struct err *e)
         if (listed(h.text, arity, r, e))
             return false;
     }
-    answer_text(&whole, &b, 300);
+    term_text(&whole, &b, 300);
     err_set(e, ERR_RUN, "the node answers: %s", buf_cstr(&b));
     buf_release(&b);
     return false;

@@ -9,7 +9,4 @@
 /* Why the owner ended although nobody had asked it to. */
 void answer_gone(struct etf reason, const char *node, struct err *e);
 
-/* A term as text, for messages only: shortened, and bytes of binaries as they are. */
-void answer_text(struct etf *term, struct buf *ret, size_t most);
-
 #endif

@@ -485,8 +485,3 @@ uint64_t calls_incomplete(const struct calls *c)
 {
     return c->incomplete;
 }
-
-size_t calls_open(const struct calls *c)
-{
-    return c->count;
-}

@@ -61,6 +61,5 @@ bool calls_kept(const struct calls *c);
 void calls_forget(struct calls *c, int node);
 
 uint64_t calls_incomplete(const struct calls *c);
-size_t calls_open(const struct calls *c);
 
 #endif

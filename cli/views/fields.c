@@ -15,10 +15,8 @@ enum field {
     FIELDS,
 };
 
-static const struct {
-    const char *name, *doc;
-} known[] = {
-#define FIELD(name, doc) {#name, doc},
+static const char *const known[] = {
+#define FIELD(name, doc) #name,
 #include "fields.def"
 };
 
@@ -34,21 +32,13 @@ struct fields {
     struct clock iso; /* of {ts} */
 };
 
-const char *fields_known(size_t index, const char **ret_doc)
-{
-    if (index >= FIELDS)
-        return NULL;
-    *ret_doc = known[index].doc;
-    return known[index].name;
-}
-
 static void hint_names(struct err *e)
 {
     char list[250] = "";
 
     for (size_t k = 0; k < FIELDS; k++) {
         strncat(list, k ? " " : "", sizeof(list) - strlen(list) - 1);
-        strncat(list, known[k].name, sizeof(list) - strlen(list) - 1);
+        strncat(list, known[k], sizeof(list) - strlen(list) - 1);
     }
     err_hint(e, "one of: %s", list);
 }
@@ -57,13 +47,13 @@ static bool add_field(struct fields *f, const char *name, size_t len, struct err
 {
     size_t i = 0;
 
-    while (i < FIELDS && (strlen(known[i].name) != len || memcmp(known[i].name, name, len)))
+    while (i < FIELDS && (strlen(known[i]) != len || memcmp(known[i], name, len)))
         i++;
     if (i == FIELDS) {
         struct near near = near_start(name, len);
         err_set(e, ERR_USAGE, "there is no field '%.*s'", (int)MIN(len, (size_t)100), name);
         for (size_t k = 0; k < FIELDS; k++)
-            near_try(&near, known[k].name);
+            near_try(&near, known[k]);
         if (near.best)
             err_hint(e, "did you mean %s?", near.best);
         else
@@ -151,7 +141,7 @@ size_t fields_count(const struct fields *f)
 
 const char *fields_name(const struct fields *f, size_t index)
 {
-    return f->items[index].field < FIELDS ? known[f->items[index].field].name : "";
+    return f->items[index].field < FIELDS ? known[f->items[index].field] : "";
 }
 
 bool fields_is_plain(const struct fields *f, size_t index)

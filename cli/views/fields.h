@@ -24,7 +24,4 @@ bool fields_put_loss(struct fields *f, size_t index, struct buf *to, const struc
 /* A whole line of a format, or values with tabs between; without the newline. */
 void fields_line(struct fields *f, struct buf *to, struct clock *clock, const struct event *e, enum terms_style style);
 
-/* The names, for help and completion; NULL behind the last. */
-const char *fields_known(size_t index, const char **ret_doc);
-
 #endif

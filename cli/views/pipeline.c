@@ -554,18 +554,6 @@ const struct totals *pipeline_totals(struct pipeline *p)
     return t;
 }
 
-size_t pipeline_nodes(const struct pipeline *p)
-{
-    return p->nnodes;
-}
-
-const struct event_node *pipeline_node(const struct pipeline *p, size_t index)
-{
-    const struct merge *m = order_merge(p->order, (unsigned)MIN(index, (size_t)UINT32_MAX));
-
-    return m ? merge_node(m) : NULL;
-}
-
 uint64_t pipeline_waiting(const struct pipeline *p, unsigned node)
 {
     return order_waiting(p->order, node);

@@ -110,7 +110,4 @@ const struct totals *pipeline_totals(struct pipeline *p);
 uint64_t pipeline_waiting(const struct pipeline *p, unsigned node);
 bool pipeline_holds_up(const struct pipeline *p, unsigned node);
 
-size_t pipeline_nodes(const struct pipeline *p);
-const struct event_node *pipeline_node(const struct pipeline *p, size_t index); /* NULL: nothing came from it */
-
 #endif

@@ -68,6 +68,7 @@ enum sink_flags {
     SINK_FIGURES = 128, /* of calls it shows nothing but figures: ETW_TALLY says as much as the events do */
     SINK_AGAIN = 256,   /* its end may be written again and again, with events in between */
     SINK_ALONE = 512,   /* shows an event by itself, whatever stands around it */
+    SINK_TIMES = 1024,  /* nothing in it but what has a duration, or comes with a stack trace */
 };
 
 struct sink_type {

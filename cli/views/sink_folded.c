@@ -75,6 +75,7 @@ const struct sink_type sink_folded = {
     .name = "folded",
     .extensions = ".folded",
     .about = "stacks with their own time, for flame graph tools",
+    .flags = SINK_TIMES,
     .open = open_folded,
     .event = event_folded,
     .end = end_folded,

@@ -130,7 +130,7 @@ static void free_hist(struct sink *sink)
 const struct sink_type sink_hist = {
     .name = "hist",
     .about = "histograms of durations, one for each function",
-    .flags = SINK_FIGURES | SINK_AGAIN,
+    .flags = SINK_FIGURES | SINK_AGAIN | SINK_TIMES,
     .open = open_hist,
     .event = event_hist,
     .end = end_hist,

@@ -104,6 +104,13 @@ teardown() { live_teardown; }
     traced --fail-on 'dur >= 0ns' 'lists:seq/2 -> return' -- 'lists:seq(1, 1)'
     assert_equal "$status" 10
     refute_regex "$talk" warning
+    # A filter, and views of durations: what would be empty is not taken for an idle node.
+    traced -e 'dur > 1us' --as folded -o "$BATS_TEST_TMPDIR/x.html" 'lists:seq/2' -- 'lists:seq(1, 1)'
+    assert_regex "$talk" "etrace: warning: --where 'dur > 1us' looks at results, for which no expression asks"
+    assert_regex "$talk" 'etrace: warning: the view flame shows durations, for which no expression asks'
+    assert_regex "$talk" 'etrace: warning: the view folded shows durations, for which no expression asks'
+    traced --as folded 'lists:seq/2 -> stack' -- 'lists:seq(1, 1)'
+    refute_regex "$talk" warning
 }
 
 @test "--limit with events of a flag that brings more than was asked for" {
