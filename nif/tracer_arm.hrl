@@ -157,7 +157,8 @@ gated(Gates, S = #s{tracer = State}) -> [gate(State, Gate) || Gate <- Gates], S.
 unheard({ok, #armed{system = Pid}, _}, #s{hears = Hears}) when is_pid(Pid), Pid =/= Hears -> exit(Pid, kill);
 unheard(_, _) -> ok.
 
-%% What is not taken leaves the others armed as they were.
+%% What is not taken leaves the others armed as they were, but for flags and system events that only they had, which leave/2 took off:
+%% who is refused asks again for what is left.
 refused(S = #s{armed = Armed = #armed{}}) -> nif_gates(Armed, S);
 refused(S) -> disarm(S#s{armed = failed}).
 
