@@ -12,7 +12,8 @@
 %%   {pull, Seq, Credit}   has every batch up to Seq; batches after Seq may be Credit bytes in all. 0 only renews.
 %%   {request, Id, Bin}    Bin: a term, decoded safely; names in it are binaries, so that no typo becomes an atom
 %%   {stop}                destroys the session, drains; the batch marked last; ends when that is acknowledged
-%% Messages to it are binaries: $B a batch (etrace_wire.h) | $R u32 id, {ok, Term} | {error, Reason} | $G the reason.
+%% Messages to it are binaries: $B a batch (etrace_wire.h) | $R u32 id, {ok, Term} | {error, Reason} | $G the reason | $W, before
+%% the first answer, the name of the process that is waited for.
 -module(etrace_00000000_0).
 
 -export([owner/1, names/1, worker/1, warden/1, system/3]).
@@ -155,7 +156,9 @@ start({Client, So, Hash, Nonce, Options, Janitor}) ->
     erlang:start_timer(?LEASE, self(), lease),
     Why = case Options of
         #{fallback := true} -> [{<<"asked for">>, <<>>}];
-        _ -> nif_load(So, Hash, Nonce, Janitor)
+        _ ->
+            erlang:send(Client, <<$W, (term_to_binary(file_server_2))/binary>>, [nosuspend, noconnect]),
+            nif_load(So, Hash, Nonce, Janitor)
     end,
     S0 = #s{client = Client, node = Node, janitor = Janitor, heard = now_ms(), options = Options, why = Why,
         namer = names_start(Janitor, Client), worker = worker_start(), warden = warden_start(),

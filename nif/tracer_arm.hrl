@@ -42,6 +42,7 @@
 
 -define(CHECK, 1000). % ms
 -define(CHECK_MOST, 200). % modules whose patterns are looked at in one check
+-define(STEPS_MOST, 500). % functions that are set one by one where calls are traced already; each takes some 0.14 ms
 -define(BLIND_MOST, 50). % built-in functions that are armed again in one
 
 arm(Id, _, S = #s{last = Last}) when Last =/= none -> reply(Id, {error, stopping}, S);
@@ -158,7 +159,8 @@ gated(Gates, S = #s{tracer = State}) -> [gate(State, Gate) || Gate <- Gates], S.
 unheard({ok, #armed{system = Pid}, _}, #s{hears = Hears}) when is_pid(Pid), Pid =/= Hears -> exit(Pid, kill);
 unheard(_, _) -> ok.
 
-%% What is not taken leaves the others armed as they were.
+%% What is not taken leaves the others armed as they were, but for flags and system events that only they had, which leave/2 took off:
+%% who is refused asks again for what is left.
 refused(S = #s{armed = Armed = #armed{}}) -> nif_gates(Armed, S);
 refused(S) -> disarm(S#s{armed = failed}).
 
@@ -344,7 +346,8 @@ owing_clause(Clause = {Head, Guards, Body}) ->
 %% Each call costs the VM a round through all schedulers, so few calls: a default for every module together, then for
 %% a module, then single functions, whichever sum is least.
 %% Already: what is set there; what stays as it is is not touched, not even for a moment. Fresh: no event comes yet; else a
-%% default would show those of every module.
+%% default would show those of every module, and a module as a whole what differs in it, so that is done only where there were
+%% too many functions.
 patterns(_, _, Map, Already, _) when map_size(Map) =:= 0, map_size(Already) =:= 0 -> ok;
 patterns(Session, Scope, Map, Already, Fresh) ->
     ByModule = fun(M) -> maps:groups_from_list(fun({{Module, _, _}, _}) -> Module end, maps:to_list(M)) end,
@@ -357,18 +360,22 @@ patterns(Session, Scope, Map, Already, Fresh) ->
         end
     end,
     Common = common([Ms || {_, Ms} <- maps:to_list(Map)]),
-    {Off, _} = plan(Wanted, Has, Modules, Scope, false),
+    {Off, Single} = plan(Wanted, Has, Modules, Scope, false, Fresh),
     {On, _} = case Fresh andalso length(Modules) > 20 of
-        true -> plan(Wanted, Has, erlang:loaded(), Scope, Common);
+        true -> plan(Wanted, Has, erlang:loaded(), Scope, Common, true);
         false -> {Off + 1, []}
     end,
     {Default, Over} = if On + 1 < Off -> {Common, erlang:loaded()}; true -> {false, Modules} end,
     Default =:= false orelse Set({'_', '_', '_'}, Default),
-    {_, Steps} = plan(Wanted, Has, Over, Scope, Default),
+    {_, Steps} = case Fresh orelse Off > ?STEPS_MOST of
+        true -> plan(Wanted, Has, Over, Scope, Default, true);
+        false -> {Off, Single}
+    end,
     lists:foreach(fun({MFA, Ms}) -> Set(MFA, Ms) end, lists:reverse(Steps)). % a whole module before what differs in it
 
-%% {How many calls, the calls with the last one first}, when every function has what it has already, else `Default`.
-plan(Wanted, Already, Over, Scope, Default) ->
+%% {How many calls, the calls with the last one first}, when every function has what it has already, else `Default`. Whole: also
+%% such that set for a moment what is not wanted.
+plan(Wanted, Already, Over, Scope, Default, Whole) ->
     lists:foldl(fun(M, {N, Steps}) ->
         Want = maps:get(M, Wanted, []),
         Has = maps:from_list(maps:get(M, Already, [])),
@@ -377,9 +384,9 @@ plan(Wanted, Already, Over, Scope, Default) ->
         Named = maps:values(maps:groups_from_list(fun({{_, F, _}, _}) -> F end, All)),
         Plain = lists:flatmap(fun(Same) -> alike(Same, Has, Default) end, Named),
         Mine = common([Ms || {_, Ms} <- All]),
-        Whole = [{{M, '_', '_'}, Mine} | lists:flatmap(fun(Same) -> alike(Same, #{}, Mine) end, Named)],
+        Short = [{{M, '_', '_'}, Mine} | lists:flatmap(fun(Same) -> alike(Same, #{}, Mine) end, Named)],
         Kept = [Ms || {MFA, Ms} <- All, is_map_key(MFA, Has), Ms =/= Mine, Ms =/= false],
-        Best = case length(Whole) < length(Plain) andalso Kept =:= [] of true -> Whole; false -> Plain end,
+        Best = case length(Short) < length(Plain) andalso Kept =:= [] andalso (Whole orelse Mine =:= false) of true -> Short; false -> Plain end,
         {N + length(Best), lists:reverse(Best, Steps)}
     end, {0, []}, Over).
 

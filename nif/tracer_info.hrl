@@ -81,7 +81,7 @@ session_row(S = {Name, Number}, Clients, {Functions, Processes, Ports}, Complete
     Tracers = [text_tracer(T) || X <- Ps ++ Qs ++ New, T <- [item(S, X, tracer)], T =/= [], T =/= undefined],
     {atom_to_binary(Name), case Number of default -> -1; _ -> Number end, Client, Age,
         F, [mfa_text(X) || X <- lists:reverse(Fs)], P, [text_of(X) || X <- lists:reverse(Ps)], Q,
-        [atom_to_binary(X) || X <- Flags], [atom_to_binary(E) || E <- events(S)],
+        [atom_to_binary(X) || X <- Flags], [atom_to_binary(E) || E <- events(S, Flags)],
         case Tracers of [T | _] -> T; [] -> <<>> end, Complete}.
 
 %% {#{Session => {How many it traces, Some of them}}, whether all were looked at}
@@ -108,12 +108,19 @@ owners() ->
     [Owner || N <- registered(), companion(N), Janitor <- [whereis(N)], is_pid(Janitor),
         {monitors, L} <- [process_info(Janitor, monitors)], {process, Owner} <- L, is_pid(Owner)].
 
-%% What it traces that is no process, port or function.
-events(S) ->
-    [E || E <- [send, 'receive', new_processes, new_ports, on_load, system], event_traced(E, S)].
+%% What it traces that is no process, port or function. Flags: of what it traces.
+events(S, Flags) ->
+    [E || E <- [send, 'receive', new_processes, new_ports, on_load, system], event_traced(E, S, fun() -> lists:member(E, Flags) end)].
 
-event_traced(E, S) when E =:= send; E =:= 'receive' ->
-    not lists:member(item(S, E, match_spec), [true, none]);
+%% Every session has `true` for messages from the beginning: where nobody has set another specification, the flags tell.
+event_traced(E, S, Flagged) when E =:= send; E =:= 'receive' ->
+    case item(S, E, match_spec) of
+        none -> false;
+        true -> Flagged();
+        _ -> true
+    end;
+event_traced(E, S, _) -> event_traced(E, S).
+
 event_traced(on_load, S) ->
     lists:any(fun(I) -> not lists:member(item(S, on_load, I), [false, none]) end, [traced, meta, call_count]);
 event_traced(system, S) ->
@@ -160,8 +167,15 @@ about_one(T, Own, Clients) ->
     end || S = {Name, Number} <- Sessions]}.
 
 knowing(system) -> [S || S <- trace:session_info(all), event_traced(system, S)];
-knowing(E) when E =:= send; E =:= 'receive' -> [S || S <- trace:session_info(all), event_traced(E, S)];
+knowing(E) when E =:= send; E =:= 'receive' ->
+    Until = now_ms() + ?LOOK_MS,
+    [S || S <- trace:session_info(all), event_traced(E, S, fun() -> flagged(E, S, [new_processes | processes()], Until) end)];
 knowing(T) -> case trace:session_info(T) of L when is_list(L) -> L; _ -> [] end.
+
+flagged(_, _, [], _) -> false;
+flagged(Flag, S, [P | Rest], Until) ->
+    Has = (is_atom(P) orelse lists:member(S, sessions_of(P))) andalso item(S, P, flags),
+    (is_list(Has) andalso lists:member(Flag, Has)) orelse (now_ms() < Until andalso flagged(Flag, S, Rest, Until)).
 
 subject({M, F, A}) -> {atom_to_binary(M), atom_to_binary(F), A};
 subject(E) when is_atom(E) -> atom_to_binary(E);

@@ -21,7 +21,7 @@ static const struct opt node_rows[] = {
         "default ~/.erlang.cookie, then the XDG one; a cookie is never an argument"),
     ROW(0, "port", "PORT", OPT_NUMBER, node_opts, port, "connect to this port, without epmd"),
     ROW(0, "cluster", NULL, OPT_FLAG, node_opts, cluster, "also every node that it is connected to"),
-    ROW(0, "reattach", NULL, OPT_FLAG, node_opts, reattach, "wait for a node that is not there, and take it up again when it comes back"),
+    ROW(0, "reattach", NULL, OPT_FLAG, node_opts, reattach, "wait, without end, for a node that is not there, and take it up again when it comes back"),
     TLS_ROWS,
     ROW(0, "fallback", NULL, OPT_FLAG, node_opts, fallback, "trace without the NIF: slower, with hard caps"),
 };

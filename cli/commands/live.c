@@ -119,7 +119,7 @@ static void on_failed(void *data, struct peer *p, const struct err *cause)
     else if (!l->o->child || cause->status == ERR_GUARD)
         fail(l, cause);
     l->back[p->index] = BACK_NOT;
-    if (l->together.pipeline && !l->o->child)
+    if (l->together.pipeline && !l->o->child && p->up)
         took(l, together_down(&l->together, p, cause, &e), &e);
 }
 

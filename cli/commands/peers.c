@@ -62,6 +62,20 @@ const char *peer_name(const struct peer *p)
     return p->session ? session_node(p->session)->name : p->name;
 }
 
+/* Said with why it is the last time. */
+static void given_up(struct peer *p, const struct err *why)
+{
+    const struct peers_handlers *h = &p->peers->handlers;
+    struct err e;
+
+    p->away = false;
+    err_set(&e, why->status, "%s; tried %d times, and no more", why->text, PEERS_REFUSALS);
+    if (*why->hint)
+        err_hint(&e, "%s", why->hint);
+    if (h->failed)
+        h->failed(h->data, p, &e);
+}
+
 void peer_fail(struct peer *p, const struct err *e)
 {
     const struct peers_handlers *h = &p->peers->handlers;
@@ -69,8 +83,12 @@ void peer_fail(struct peer *p, const struct err *e)
     over(p);
     p->away = p->target && h->back && session_lost(p->session);
     p->next = loop_now() + RETRY_MS;
-    if (h->failed)
+    p->refusals = p->up ? 0 : p->refusals + 1;
+    if (p->away && p->refusals >= PEERS_REFUSALS)
+        given_up(p, e);
+    else if (h->failed)
         h->failed(h->data, p, e);
+    p->up = false;
 }
 
 static void on_readable(void *owner)
@@ -83,8 +101,12 @@ static void on_readable(void *owner)
         peer_fail(p, &e);
     else if (session_state(p->session) == SESSION_GONE)
         over(p);
-    else if (booting && session_state(p->session) == SESSION_READY && p->peers->handlers.back)
-        p->peers->handlers.back(p->peers->handlers.data, p);
+    else if (booting && session_state(p->session) == SESSION_READY) {
+        p->up = true;
+        p->refusals = 0;
+        if (p->peers->handlers.back)
+            p->peers->handlers.back(p->peers->handlers.data, p);
+    }
 }
 
 /* ---- attaching ---- */
@@ -171,12 +193,13 @@ static bool attach(struct peer *p, const struct session_options *session, struct
     p->name = mem_strndup(name, strlen(name));
     p->target->node.name = p->name;
     p->over = false;
+    p->up = true;
     return true;
 }
 
 static bool wait_for(struct peer *p, const struct err *e)
 {
-    if (e->status != ERR_NODE || !p->name)
+    if (e->status != ERR_NODE || e->refused || !p->name)
         return false;
     p->away = true;
     p->why = *e;
@@ -442,6 +465,11 @@ void peer_listen(struct peer *p)
 
 static void stays_away(struct peer *p, const struct err *e)
 {
+    p->refusals = e->refused ? p->refusals + 1 : 0;
+    if (p->refusals >= PEERS_REFUSALS) {
+        given_up(p, e);
+        return;
+    }
     if (strcmp(p->why.text, e->text))
         ctx_warn(p->peers->ctx, "%s; it is waited for", e->text);
     p->why = *e;

@@ -20,7 +20,9 @@ struct peer {
     struct loop_fd fd;
     unsigned index;
     bool over; /* gone, or failed */
+    bool up;   /* its session was ready; until failed() has returned */
     bool away; /* --reattach: not there, but may come */
+    unsigned refusals; /* one after the other since it was up */
     bool met;  /* peers_attach() has brought a session of it: the place stays its own, for it may come back */
     char *name; /* as it was given, in full once it was attached to */
     struct target *target;
@@ -30,6 +32,7 @@ struct peer {
     struct err why; /* it could not be attached to, the last time */
 };
 
+#define PEERS_REFUSALS 5 /* by a node that is there, then it is not tried any more: each costs it a line in its log, and memory */
 #define PEERS_MAX 256 /* of one command: as many nodes as a pipeline takes */
 
 /* Any may be NULL. */

@@ -51,6 +51,7 @@ struct repl_node {
     bool met;        /* it was attached once */
     bool lost;       /* it ended by itself */
     enum repl_wish wish;
+    unsigned refusals; /* of tries by itself, one after the other */
     int64_t wanted;  /* until then, after a pause of ours, it is attached again whatever :reattach says */
     int64_t retry_at; /* -1: not at all */
     char name[NODE_NAME_MAX + 1];

@@ -82,7 +82,7 @@ bool repl_attach(struct repl *r, const char *name, enum repl_wish wish, struct e
     if (!p)
         return false;
     struct repl_node *n = &r->nodes[p->index];
-    *n = (struct repl_node){.retry_at = -1, .wish = wish, .met = n->met, .lost = n->lost};
+    *n = (struct repl_node){.retry_at = -1, .wish = wish, .met = n->met, .lost = n->lost, .refusals = wish == WISH_AGAIN ? n->refusals : 0};
     snprintf(n->name, sizeof(n->name), "%s", name ? name : "");
     r->timer.due = 0;
     return true;
@@ -240,7 +240,12 @@ static void on_failed(void *data, struct peer *p, const struct err *e)
 
     r->timer.due = 0;
     if (n->wish == WISH_AGAIN) {
-        n->retry_at = loop_now() + RETRY_MS;
+        n->refusals = p->session || e->refused ? n->refusals + 1 : 0;
+        n->retry_at = n->refusals < PEERS_REFUSALS ? loop_now() + RETRY_MS : -1;
+        if (n->retry_at < 0) {
+            repl_fail(r, e);
+            ctx_say(r->ctx, "%s: tried %d times, and no more; :attach %s does", n->name, PEERS_REFUSALS, n->name);
+        }
         return;
     }
     if (n->wish == WISH_DEFAULT && !p->session) {

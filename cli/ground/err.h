@@ -23,6 +23,7 @@ enum err_status {
 
 struct err {
     enum err_status status;
+    bool refused; /* ERR_NODE: there is a node, or something else, and it does not let us in */
     char text[512];
     char hint[256];
     /* A caret diagnostic: the source line that is quoted and the span (in bytes of that line) under which carets stand. */

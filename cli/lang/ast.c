@@ -92,7 +92,7 @@ void ast_dump(const struct ast_probe *p, struct buf *b)
         dump_clause(&p->clauses[i], b);
     if (p->raw) {
         buf_puts(b, "  ms ");
-        lang_print_term(p->raw, b);
+        dump(p->raw, b);
         buf_char(b, '\n');
     }
     if (p->where) {

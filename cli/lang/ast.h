@@ -103,8 +103,7 @@ struct ast_probe {
     struct ast_clause *clauses;
     size_t nclauses;
     bool fun;          /* written as dbg's fun … end: bodies are taken as they are */
-    term_t raw;        /* a literal match specification instead of clauses */
-    size_t raw_from, raw_len;
+    struct ast *raw;   /* a literal match specification instead of clauses */
     struct str event;  /* without the @ */
     size_t event_from;
     struct ast *where;

@@ -426,16 +426,17 @@ static void note_raw(struct spec_clause *info, term_t t)
 
 static bool compile_raw(struct check *k, struct ast_probe *p, struct spec *s, struct ptrs *where)
 {
-    size_t count = p->raw->type == TERM_LIST ? p->raw->count : 1;
-    struct spec_clause *info = arena_alloc(k->c->arena, (count + 1) * sizeof(*info));
     unsigned needs = 0;
+    term_t raw;
 
-    if (!mspec_raw(k, p->raw, p->raw_from, p->raw_len))
+    if (!mspec_raw(k, p->raw, &raw))
         return false;
+    const size_t count = raw->type == TERM_LIST ? raw->count : 1;
+    struct spec_clause *info = arena_alloc(k->c->arena, (count + 1) * sizeof(*info));
     if (p->where && !where_compile(k, p->where, p, where, &needs))
         return false;
-    if (p->raw->type == TERM_LIST && p->raw->count)
-        note_raw(&info[0], p->raw);
+    if (raw->type == TERM_LIST && raw->count)
+        note_raw(&info[0], raw);
     if (info[0].actions & (ACT_RETURN | ACT_RETURN_TRACE))
         needs &= ~(unsigned)WHERE_NEEDS_RETURN;
     info[0] = (struct spec_clause){0};
@@ -445,14 +446,14 @@ static bool compile_raw(struct check *k, struct ast_probe *p, struct spec *s, st
     }
     s->raw = true;
     s->head_arity = -1;
-    s->match_spec = p->raw;
+    s->match_spec = raw;
     for (size_t i = 0; i < count; i++) {
-        info[i].from = p->raw_from - p->from;
-        info[i].len = p->raw_len;
-        if (p->raw->type != TERM_LIST)
+        info[i].from = p->raw->from - p->from;
+        info[i].len = p->raw->len;
+        if (raw->type != TERM_LIST)
             continue;
-        note_raw(&info[i], p->raw->items[i]->items[2]);
-        term_t head = p->raw->items[i]->items[0];
+        note_raw(&info[i], raw->items[i]->items[2]);
+        term_t head = raw->items[i]->items[0];
         s->prefix |= head->type == TERM_LIST && head->tail;
     }
     simplify(k->c->arena, p, s);

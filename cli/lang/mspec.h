@@ -42,6 +42,6 @@ struct mbody {
 };
 
 bool mspec_body(struct mclause *m, const struct ast_clause *cl, struct mbody *ret);
-bool mspec_raw(struct check *k, term_t ms, size_t from, size_t len);
+bool mspec_raw(struct check *k, struct ast *tree, term_t *ret);
 
 #endif

@@ -122,10 +122,52 @@ static bool exprs(struct raw *r, term_t list, unsigned place)
     return true;
 }
 
-bool mspec_raw(struct check *k, term_t ms, size_t from, size_t len)
+static bool is_number(term_t t)
 {
-    struct raw r = {.k = k, .from = from, .len = len};
+    return t && (t->type == TERM_INT || t->type == TERM_FLOAT || t->type == TERM_BIG);
+}
 
+/* A tree without variables and operators as a term; false where it is not one. */
+static bool term_of(struct check *k, struct ast *n, term_t *ret)
+{
+    struct arena *a = k->c->arena;
+    const struct term **items = arena_alloc(a, n->count * sizeof(*items) + 1);
+    const bool negative = n->type == A_OP && n->op == FN_MINUS && n->count == 1 && n->items[0]->type == A_LIT && is_number(n->items[0]->value);
+    term_t tail = NULL;
+
+    if (n->type == A_BIN || negative) {
+        k->place = k->guard;
+        const struct ast *known = check_expr(k, n);
+        *ret = known ? known->known : NULL;
+        return known;
+    }
+    if (n->type == A_LIT || n->type == A_ANY) {
+        *ret = n->type == A_LIT ? n->value : term_atom(a, "_");
+        return true;
+    }
+    if (n->type != A_TUPLE && n->type != A_LIST && n->type != A_MAP) {
+        diag(k->c, n->from, n->len, "a match specification is a literal term");
+        return false;
+    }
+    for (size_t i = 0; i < n->count; i++)
+        if (!term_of(k, n->items[i], &items[i]))
+            return false;
+    if (n->tail && !term_of(k, n->tail, &tail))
+        return false;
+    *ret = n->type == A_TUPLE  ? term_tuple(a, n->count, items)
+           : n->type == A_LIST ? term_list(a, n->count, items, tail)
+                               : term_map(a, n->count / 2, items);
+    return true;
+}
+
+bool mspec_raw(struct check *k, struct ast *tree, term_t *ret)
+{
+    struct raw r = {.k = k, .from = tree->from, .len = tree->len};
+    term_t ms;
+
+    if (!term_of(k, tree, &ms))
+        return false;
+    *ret = ms;
     if (term_is_atom(ms, "true"))
         return true;
     if (ms->type != TERM_LIST || ms->tail)

@@ -99,55 +99,10 @@ bool parse_fun(struct parser *p, struct ast_probe *probe, bool *ret_found)
 
 /* ---- literal match specifications ---- */
 
-/* A tree without variables and operators as a term; false where it is not one. */
-static bool term_of(struct parser *p, const struct ast *n, term_t *ret)
-{
-    struct arena *a = p->c->arena;
-    const struct term **items = arena_alloc(a, n->count * sizeof(*items) + 1);
-    term_t tail = NULL;
-
-    for (size_t i = 0; i < n->count; i++)
-        if (n->items[i] && !term_of(p, n->items[i], &items[i]))
-            return false;
-    if (n->tail && !term_of(p, n->tail, &tail))
-        return false;
-    switch (n->type) {
-    case A_LIT:
-        *ret = n->value;
-        return true;
-    case A_ANY:
-        *ret = term_atom(a, "_");
-        return true;
-    case A_TUPLE:
-        *ret = term_tuple(a, n->count, items);
-        return true;
-    case A_LIST:
-        *ret = term_list(a, n->count, items, tail);
-        return true;
-    case A_MAP:
-        *ret = term_map(a, n->count / 2, items);
-        return true;
-    case A_OP:
-        if (n->op != FN_MINUS || items[0]->type != TERM_INT)
-            break;
-        *ret = term_int(a, -items[0]->integer);
-        return true;
-    default:
-        break;
-    }
-    diag(p->c, n->from, n->len, "a match specification is a literal term");
-    return false;
-}
-
 bool parse_raw(struct parser *p, struct ast_probe *probe)
 {
-    struct ast *n = parse_expr(p, PARSE_ANY);
-
-    if (!n || !term_of(p, n, &probe->raw))
-        return false;
-    probe->raw_from = n->from;
-    probe->raw_len = n->len;
-    return true;
+    probe->raw = parse_expr(p, PARSE_ANY);
+    return probe->raw;
 }
 
 /* ---- {M, F, A}, {M, F, fun … end} and {M, F, MatchSpec}, as recon and other tools take it ---- */

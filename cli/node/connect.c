@@ -22,7 +22,7 @@ struct attempt {
     struct err why;               /* with OUT_TLS */
 };
 
-static bool fail(const struct attempt *a, struct err *e)
+static bool say(const struct attempt *a, struct err *e)
 {
     const char *name = a->place->name, *host = a->place->host;
 
@@ -79,6 +79,13 @@ static bool fail(const struct attempt *a, struct err *e)
     default:
         return err_set(e, ERR_NODE, "cannot connect to %s: the handshake broke off", name);
     }
+}
+
+static bool fail(const struct attempt *a, struct err *e)
+{
+    say(a, e);
+    e->refused = a->outcome == OUT_TLS || (a->outcome == OUT_HANDSHAKE && a->result != HANDSHAKE_SILENT);
+    return false;
 }
 
 static void keep(struct attempt *a, enum outcome outcome, enum handshake_result result, int port)

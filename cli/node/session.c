@@ -1,6 +1,7 @@
 #include "session.h"
 
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -34,6 +35,7 @@ struct session {
     struct session_node node;
     struct dist dist;
     struct node_pid owner;
+    const char *asked; /* BOOTING: the process of the node that has to answer now */
     bool down;        /* the owner has ended, but not because it was told to */
     struct err why;   /* what it said, with down */
     bool lost;        /* FAILED because of the connection */
@@ -272,6 +274,17 @@ static bool take_gone(struct session *s, struct str m, struct err *e)
     return fail(s, &cause, e);
 }
 
+/* Whom the node waits for, until there is an owner. */
+static void take_waits(struct session *s, struct str m)
+{
+    static const char *const names[] = {"code_server", "file_server_2"};
+    struct etf name;
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (etf_open_version(&name, m.at + 1, m.len - 1) && etf_is_atom(&name, names[i]))
+            s->asked = names[i];
+}
+
 static bool on_message(void *data, struct etf message, struct err *e)
 {
     struct session *s = data;
@@ -290,6 +303,9 @@ static bool on_message(void *data, struct etf message, struct err *e)
             return take_reply(s, m, e);
         case ETW_MSG_GONE:
             return take_gone(s, m, e);
+        case ETW_MSG_WAITS:
+            take_waits(s, m);
+            return true;
         default:
             return true;
         }
@@ -363,8 +379,11 @@ static bool silent(struct session *s, const char *what, int seconds, struct err 
 
 static bool give_up(struct session *s, struct err *e)
 {
-    if (s->state == SESSION_BOOTING)
-        return silent(s, "accepts the connection, but its rex, code_server or file_server_2 process does not answer", BOOT_MS / 1000, e);
+    if (s->state == SESSION_BOOTING) {
+        char what[100];
+        snprintf(what, sizeof what, "accepts the connection, but its %s process does not answer", s->asked);
+        return silent(s, what, BOOT_MS / 1000, e);
+    }
     if (!s->down)
         return silent(s, "has not confirmed that the tracing is gone", STOP_MS / 1000, e);
     if (something_came(s))
@@ -427,6 +446,7 @@ struct session *session_open_on(struct node_conn *conn, const struct session_opt
 
     s = mem_zalloc(sizeof *s);
     s->handlers = *handlers;
+    s->asked = "rex";
     s->allowed = !options->hold;
     memcpy(s->node.name, conn->node, sizeof s->node.name);
     dist_init(&s->dist, conn);

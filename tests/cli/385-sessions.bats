@@ -152,6 +152,22 @@ session() { jq -c "select(.name == \"$1\") | $2" <<<"$output"; }
     theirs_end
 }
 
+@test "who has the flag of messages traces them, whatever the specification; who has not does not" {
+    theirs 'trace:process(S, self(), true, [send])'
+    run etrace sessions --json
+    assert_equal "$(session theirs .events)" '["send"]'
+    run etrace info send receive
+    assert_line --regexp '^    match_spec +true$'
+    assert_line 'receive  nothing traces it'
+    theirs_end
+    theirs 'trace:process(S, self(), true, [call])'
+    run etrace sessions --json
+    assert_equal "$(session theirs .events)" "[]"
+    run etrace info send
+    assert_line 'send  nothing traces it'
+    theirs_end
+}
+
 @test "info: processes, ports, messages, what is new, what is loaded, the system" {
     theirs 'trace:process(S, self(), true, [call, procs]), trace:process(S, new, true, [send]), trace:function(S, on_load, true, [local]),
         trace:port(S, hd(erlang:ports()), true, [ports])'
@@ -168,7 +184,9 @@ session() { jq -c "select(.name == \"$1\") | $2" <<<"$output"; }
     assert_line --regexp '^    flags +send$'
     assert_line on_load
     assert_line --regexp '^    traced +local$'
-    assert_line 'send  nothing traces it'
+    # Its flags say so, the specification is that of every session.
+    assert_line send
+    assert_line --regexp '^    match_spec +true$'
     assert_line 'receive  nothing traces it'
     if node_eval "$NODE" 'true = erlang:function_exported(trace, system, 3)' >/dev/null 2>&1; then
         on_node 'work:ask(w, fun() -> trace:system(get(theirs), long_gc, 500) end)'

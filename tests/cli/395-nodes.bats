@@ -276,6 +276,42 @@ END
     assert_equal "$output" ''
 }
 
+# epmd says that a node listens where something closes every connection, and counts them.
+refusing() { # NAME PORT: whose lines stand in FILE
+    "$ETRACE_ERL" +Bi -noshell -noinput -eval "{ok, L} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}, binary, {active, false}]), {ok, P} = inet:port(L),
+        {ok, E} = gen_tcp:connect({127, 0, 0, 1}, list_to_integer(os:getenv(\"ERL_EPMD_PORT\")), [binary, {active, false}]),
+        Name = list_to_binary(hd(string:lexemes(\"$1\", \"@\"))), N = byte_size(Name),
+        ok = gen_tcp:send(E, <<(13 + N):16, 120, P:16, 77, 0, 6:16, 5:16, N:16, Name/binary, 0:16>>), {ok, _} = gen_tcp:recv(E, 0),
+        F = fun F() -> {ok, C} = gen_tcp:accept(L), gen_tcp:close(C), io:put_chars(\"refused\\n\"), F() end, F()." </dev/null >"$2" 2>&1 3>&- &
+    RETURNED+=("$!")
+}
+
+@test "with --reattach a node that is there and refuses is not waited for, and later given up after five times" {
+    NODES=()
+    node_start a
+    here=${NODES[0]}
+    printf 'another' >"$BATS_TEST_TMPDIR/cookie"
+    chmod 600 "$BATS_TEST_TMPDIR/cookie"
+    run --separate-stderr timeout 20 "$ETRACE_BIN" -n "$here" --reattach --cookie-file "$BATS_TEST_TMPDIR/cookie" 'lists:seq(7777, _)'
+    assert_failure 3
+    assert_regex "$stderr" 'the cookie does not match'
+    refute_regex "$stderr" 'waited for'
+    node_heard "$here" 'Invalid challenge reply'
+
+    late=late$RANDOM$RANDOM@127.0.0.1
+    begin 1 -n "$here" -n "$late" --reattach --json --rate 0 'lists:seq(7777, _)'
+    refusing "$late" "$BATS_TEST_TMPDIR/refused"
+    until_true 60 has 'tried 5 times, and no more' "$ERR" || fail "$(<"$ERR")"
+    work "$here" 20
+    # It is not tried again while the other is shown.
+    pause 1.5
+    trace_end
+    assert_equal "$status" 3
+    assert_equal "$(grep -c refused "$BATS_TEST_TMPDIR/refused")" 5
+    run jq -r 'select(.type == "summary") | .complete' "$OUT"
+    assert_equal "$(grep -c '"type":"call"' "$OUT")" 20
+}
+
 @test "a named node that cannot be reached ends all before anything is traced" {
     NODES=()
     node_start a

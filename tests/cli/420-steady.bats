@@ -147,3 +147,17 @@ assert_whole() {
     assert_equal "$(json_of call '.args[0]' | tr '\n' ' ')" 'before behind '
     assert_equal "$(grep -c 'malformed' "$ERR")" 1
 }
+
+@test "while a module is armed beside others nothing is seen of it that nobody asked for" {
+    begin --json --rate 0
+    line 'lists:keyfind/3'
+    until_true 30 said 'Ctrl-C stops' 1 || fail "$(cat "$ERR")"
+    on_node 'register(asker, spawn(fun() -> F = fun F() -> work:module_info(md5), F() end, F() end))'
+    for round in 1 2 3 4 5; do
+        line "whole: work:_/_" ":drop whole"
+    done
+    until_true 60 said '1 probe ' 6 || fail "$(cat "$ERR")"
+    on_node 'exit(whereis(asker), kill)'
+    finish
+    assert_equal "$(grep -c '"f":"module_info"' "$OUT")" 0
+}

@@ -125,8 +125,8 @@ times=$((${ETRACE_ALL:+8}0 + 20))
     until_true 30 grep -q 'Ctrl-C stops' "$ERR.other"
     NODE=$LIVE_NODE
 
-    # Here the channel is full before there is anything to send, so that whoever would wait for it does, and more than the
-    # system takes is in it when the lease ends.
+    # Here the channel is full before there is anything to send, so that whoever would wait for it does (after one message of any
+    # size nobody would), and more than the system takes is in it when the lease ends.
     on_node 'work:flood(2)'
     flooded=$(node_snapshot "$NODE")
     on_node 'work:calm(ok)'
@@ -134,8 +134,8 @@ times=$((${ETRACE_ALL:+8}0 + 20))
     kill -STOP "$TRACER" "$frozen"
     start=$(millis)
     on_node '[Client] = nodes(hidden), {_, Port} = lists:keyfind(Client, 1, erlang:system_info(dist_ctrl)),
-        spawn(fun() -> {nobody, Client} ! binary:copy(<<0>>, 20000000) end),
-        (fun F() -> {_, N} = erlang:port_info(Port, queue_size), N > 1000000 orelse receive after 5 -> F() end end)(), work:flood(2)'
+        F = fun F() -> case erlang:send({nobody, Client}, binary:copy(<<0>>, 1000000), [nosuspend, noconnect]) of ok -> F(); nosuspend -> ok end end, F(),
+        {_, N} = erlang:port_info(Port, queue_size), true = N > 0, work:flood(2)'
 
     # The other node stops although its client does not read.
     pause 1

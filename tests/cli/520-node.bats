@@ -87,6 +87,36 @@ owner="element(2, hd(element(2, process_info($janitor, monitors))))"
     assert_clean "$BEFORE" "$NODE"
 }
 
+@test "all of ours are killed together, and their client: the next attach takes the module away, under whatever name it was; or whoever is left" {
+    local first=$OUT module
+    trace --json work:one/1
+    first=$TRACER
+    ours='[M || {M, _} <- code:all_loaded(), lists:prefix("etrace_", atom_to_list(M))]'
+    module=$(node_eval "$NODE" "[M] = $ours, M")
+    OUT=$OUT.second ERR=$ERR.second
+    trace --json work:one/1
+    # Neither the last of them nor the client can do anything about it.
+    kill -STOP "$TRACER"
+    on_node "[M] = $ours -- [$module], All = [whereis(M) | [P || P <- processes(), {_, {N, _, _}} <- [process_info(P, initial_call)], N =:= M]],
+        [erlang:suspend_process(P) || P <- All], [exit(P, kill) || P <- All]"
+    kill -KILL "$TRACER"
+    wait "$TRACER" || true
+    TRACER=$first OUT=${OUT%.second} ERR=${ERR%.second}
+    trace_end
+    assert_success
+    left() { [[ $(node_eval "$NODE" "length($ours)") == "$1" ]]; }
+    until_true 30 left 1
+    "$ETRACE_BIN" -n "$NODE" -q --dry-run work:one/1
+    assert_clean "$BEFORE" "$NODE"
+    # One of them is left, which needs no client to clean up.
+    trace --json work:one/1
+    kill -STOP "$TRACER"
+    on_node "J = $janitor, O = $owner, exit(J, kill), exit(O, kill)"
+    until_true 30 left 0 || fail "$(node_eval "$NODE" "$ours")"
+    kill -KILL "$TRACER"
+    wait "$TRACER" || true
+}
+
 @test "the owner's end is the session's, whoever of ours is still there: the strong handle is on no other heap" {
     trace --json 'work:one/1 -> return' 'send(_, _)'
     on_node 'work:loop(5)'

@@ -229,7 +229,17 @@ node_port() { "${ETRACE_ERL%/*}/epmd" -names | sed -n "s/^name ${NODE%@*} at por
     # Meanwhile one that says nothing whole, a byte at a time.
     between '[<<1000:32>>] ++ lists:append([[<<0>>, 100] || _ <- lists:seq(1, 300)])'
     timeout 30 "$ETRACE_BIN" -n "$NODE" --port "$PORT" --for 20s work:one/1 </dev/null >"$OUT.slow" 2>"$ERR.slow" 3>&- &
-    local slow=$!
+    local slow=$! here=$NODE stuck
+    # And nodes that are held up behind the first message: the sentence names who does not answer.
+    node_start stuck
+    stuck=$NODE NODE=$here
+    held() { node_eval "$1" "register(holder, spawn(fun() -> erlang:suspend_process($2), receive go -> ok end end))" >/dev/null; }
+    held "$here" 'whereis(code_server)'
+    held "$stuck" 'whereis(file_server_2)'
+    timeout 30 "$ETRACE_BIN" -n "$here" --for 20s work:one/1 </dev/null >"$OUT.code" 2>"$ERR.code" 3>&- &
+    local code=$!
+    timeout 30 "$ETRACE_BIN" -n "$stuck" --for 20s work:one/1 </dev/null >"$OUT.file" 2>"$ERR.file" 3>&- &
+    local file=$!
     while IFS='|' read -r says sentence; do
         between "$says"
         status=0
@@ -251,5 +261,11 @@ END
     status=0
     wait "$slow" || status=$?
     assert_equal "$status" 3
-    assert_equal "$(<"$ERR.slow")" "etrace: $NODE accepts the connection, but its rex, code_server or file_server_2 process does not answer for 10 seconds"
+    assert_equal "$(<"$ERR.slow")" "etrace: $NODE accepts the connection, but its rex process does not answer for 10 seconds"
+    wait "$code" "$file" || status=$?
+    assert_equal "$status" 3
+    assert_equal "$(<"$ERR.code")" "etrace: $here accepts the connection, but its code_server process does not answer for 10 seconds"
+    assert_equal "$(<"$ERR.file")" "etrace: $stuck accepts the connection, but its file_server_2 process does not answer for 10 seconds"
+    node_eval "$here" 'holder ! go' >/dev/null
+    node_stop "$stuck"
 }
