@@ -6,6 +6,8 @@
 enum value { NO, YES, LATER, FAILED };
 
 uint32_t filter_steps;
+bool filter_measured;
+enum filter_verdict filter_sizeless = FILTER_SHOWS;
 static struct etw_filter_step steps[ETW_FILTER_MOST];
 
 bool filter_set(const uint8_t *bytes, size_t n)
@@ -21,12 +23,9 @@ bool filter_set(const uint8_t *bytes, size_t n)
         __builtin_memcpy(steps, given, n);
     }
     filter_steps = (uint32_t)count;
+    filter_measured = etw_filter_measures(steps, count);
+    filter_sizeless = filter_call(0, true);
     return true;
-}
-
-bool filter_measures(void)
-{
-    return etw_filter_measures(steps, filter_steps);
 }
 
 /* What is known of a number: it is not less, nor more. */

@@ -18,12 +18,11 @@
 enum filter_verdict { FILTER_HIDES, FILTER_SHOWS, FILTER_WAITS /* for the result */ };
 
 extern HIDDEN uint32_t filter_steps;
-
 /* False: these bytes are no filter, and nothing has changed. None at all: no filter. */
 bool filter_set(const uint8_t *bytes, size_t n);
 
-/* Whether it asks for the size of events. */
-bool filter_measures(void);
+extern HIDDEN bool filter_measured;                 /* it asks for the size of events */
+extern HIDDEN enum filter_verdict filter_sizeless; /* where it does not: of every call that returns */
 
 static inline bool filter_is_set(void)
 {

@@ -15,8 +15,10 @@ enum { SENT = FILTER_WAITS + 1, LOST };
 /* By its size; where that is known too little for it, the client decides. */
 static unsigned verdict_of(size_t bytes)
 {
-    enum filter_verdict v = filter_call(bytes + HEAD_LEAST, true);
-    for (size_t head = HEAD_LEAST + 8; head <= HEAD_MOST; head += 8)
+    enum filter_verdict v = filter_sizeless;
+    if (filter_measured)
+        v = filter_call(bytes + HEAD_LEAST, true);
+    for (size_t head = HEAD_LEAST + 8; filter_measured && head <= HEAD_MOST; head += 8)
         if (filter_call(bytes + head, true) != v)
             return SENT;
     return v == FILTER_SHOWS ? SENT : (unsigned)v;

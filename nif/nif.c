@@ -137,7 +137,7 @@ static bool set_filter(const ErlNifBinary *steps)
 {
     if (!filter_set(steps->data, steps->size))
         return false;
-    if (filter_measures())
+    if (filter_measured)
         atomic_fetch_or(&session.rules, RULE_MEASURE);
     else
         atomic_fetch_and(&session.rules, ~(uint32_t)RULE_MEASURE);

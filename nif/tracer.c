@@ -385,20 +385,25 @@ static __attribute__((noinline)) bool is_sent(ErlNifEnv *env, const ERL_NIF_TERM
 {
     struct stack_function f;
     ERL_NIF_TERM result;
-    if (!get_function(env, argv[3], &f))
-        return admits(lane, tag, rules);
-    if (tag->kind != ETW_CALL)
-        return hold_result(env, lane, rules, argv[2], &f, tag->kind == ETW_EXCEPTION_FROM ? class_of(env, extra) : ETW_CLASSES);
+    const ERL_NIF_TERM *mfa;
+    if (tag->kind != ETW_CALL) {
+        enum etw_class class = tag->kind == ETW_EXCEPTION_FROM ? class_of(env, extra) : ETW_CLASSES;
+        return get_function(env, argv[3], &f) ? hold_result(env, lane, rules, argv[2], &f, class) : admits(lane, tag, rules);
+    }
     if (!session_admits_waiting(lane, rules)) {
-        hold_lost(env, argv[2], &f);
+        if (get_function(env, argv[3], &f))
+            hold_lost(env, argv[2], &f);
         return false;
     }
+    if (!encode_is_function(env, argv[3], &mfa))
+        return false;
     struct encoder *e = &lane->held;
     e->env = env;
     e->tick = tick_now();
     e->flags = e->word_count = 0;
-    e->names.functions[intern_function(f.module, f.name)] = (struct intern_function){f.module, f.name}; /* it takes three bytes then */
+    e->names.functions[intern_function(mfa[0], mfa[1])] = (struct intern_function){mfa[0], mfa[1]}; /* it takes three bytes then */
     uint8_t *from = ring_place(&lane->ring) + 3, *at = encode_call(e, from - 3, argv[3]);
+    f = (struct stack_function){mfa[0], mfa[1], from[-1]};
     if (get_result(env, tag, rules, argv[4], &result)) {
         e->flags |= ETW_F_MS;
         at = put_result(e, at, result, (size_t)(at - from) + 8 + 3);
