@@ -89,7 +89,8 @@ session(Tracer, W, Pids) ->
     [1 = trace:process(S, P, true, Flags) || P <- Pids],
     fun() -> true = trace:session_destroy(S), 0 end.
 
-%% The owner opens the session and drains it to nowhere, as it does for a client: at once after a full batch, else after 2 ms.
+%% The owner opens the session and drains it to nowhere, as it does for a client: at once after a full batch, else after 2 ms,
+%% the least that there is between two of a client's.
 %% Armed: {Workload, Pids}, or what arms a session.
 etrace(Nif, Ring, Bytes, Armed, Loop, Gates) ->
     Self = self(),
