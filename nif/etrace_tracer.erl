@@ -443,7 +443,7 @@ pump(S = #s{dozing = true, meta = [], system = none, tally = Tally}) when Tally 
     S#s{wait = infinity};
 pump(S = #s{until = Until}) when is_integer(Until) ->
     case Until - now_us() of
-        Left when Left > 0 -> S#s{wait = (Left + 999) div 1000};
+        Left when Left > 0 -> S#s{wait = in_ms(Left)};
         _ -> pump(S#s{until = none})
     end;
 pump(S) ->
@@ -493,7 +493,9 @@ wait_after(_, Bytes, S = #s{linger = Before}) ->
     linger(S#s{linger = max(?LINGER, min(?LINGER_MOST, Before * ?LINGER_FOR div Bytes))}).
 
 linger(S = #s{linger = Us}) ->
-    S#s{until = now_us() + Us, wait = Us div 1000}.
+    S#s{until = now_us() + Us, wait = in_ms(Us)}.
+
+in_ms(Us) -> (Us + 999) div 1000.
 
 idle(Status, S) when Status band 3 =/= 0; S#s.last =:= flush ->
     linger(S);

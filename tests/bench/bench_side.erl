@@ -63,7 +63,7 @@ drain() ->
     Floor = floor_ns(),
     Self = self(),
     Pids = bench_work:prepare(w1),
-    Stop = bench_tracers:etrace(bench_tracers:nif(), ?MB, 256, {w1, Pids}, fun(_, State) -> at_request(State, Self) end, []),
+    Stop = bench_tracers:etrace(bench_tracers:nif(), 2 * ?MB, 256, {w1, Pids}, fun(_, State) -> at_request(State, Self) end, []),
     Owner = receive {drains, P} -> P end,
     Times = [begin
         bench_work:run(Pids, 10_000),
@@ -149,7 +149,7 @@ blocked() ->
         end || _ <- lists:seq(1, 10)],
         os:cmd(["kill ", integer_to_list(Sleeps)]),
         {Grown, Waits} = lists:unzip(Seen),
-        {lists:max(Grown) - erlang:system_info(schedulers_online), lists:max(Waits)}
+        {lists:max(Grown) - 2 * erlang:system_info(schedulers_online), lists:max(Waits)} % a ring has 2 MB
     end),
     file:delete(Fifo),
     Result.

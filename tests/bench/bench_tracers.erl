@@ -9,6 +9,7 @@
 -define(SMALL, bench_etrace_nif1). % the same once more: a library keeps the size of its rings
 -define(LARGE, bench_etrace_nif2). % and for whole terms, of which a ring of the usual size holds but a few
 -define(MB, 1048576).
+-define(RING, (2 * ?MB)). % as a client's
 
 nif() -> ?NIF.
 
@@ -72,13 +73,13 @@ start({counters, Which}, W, Pids) ->
     [1 = trace:process(S, P, true, [call]) || P <- Pids],
     fun() -> trace:session_destroy(S), 0 end;
 start({etrace, whole}, W, Pids) -> etrace(?LARGE, 64 * ?MB, whole, {W, Pids}, fun drain/2, []);
-start({etrace, Bytes}, W, Pids) -> etrace(?NIF, ?MB, Bytes, {W, Pids}, fun drain/2, []);
+start({etrace, Bytes}, W, Pids) -> etrace(?NIF, ?RING, Bytes, {W, Pids}, fun drain/2, []);
 start({live, Bytes}, W, Pids) ->
     Client = client(budget(Bytes) ++ processes(Pids) ++ bench_work:expressions(W), " >/dev/null", []),
     wait(fun() -> bench_work:is_armed(W, Pids) end, Client),
     fun() -> client_end(Client) end;
 start(full, W, Pids) -> etrace(?SMALL, 32768, 256, {W, Pids}, fun idle/2, []);
-start(tally, W, Pids) -> etrace(?NIF, ?MB, 256, {W, Pids}, fun idle/2, [returns || W =:= w4] ++ [tally]);
+start(tally, W, Pids) -> etrace(?NIF, ?RING, 256, {W, Pids}, fun idle/2, [returns || W =:= w4] ++ [tally]);
 start({peer, P}, W, Pids) -> bench_peers:start(P, W, Pids);
 start(closed, W, Pids) -> etrace(?SMALL, 32768, 256, {W, Pids}, fun idle/2, [closed]).
 
@@ -88,7 +89,8 @@ session(Tracer, W, Pids) ->
     [1 = trace:process(S, P, true, Flags) || P <- Pids],
     fun() -> true = trace:session_destroy(S), 0 end.
 
-%% The owner opens the session and drains it to nowhere, as it does for a client: at once after a full batch, else after 2 ms.
+%% The owner opens the session and drains it to nowhere, as it does for a client: at once after a full batch, else after 2 ms,
+%% the least that there is between two of a client's.
 %% Armed: {Workload, Pids}, or what arms a session.
 etrace(Nif, Ring, Bytes, Armed, Loop, Gates) ->
     Self = self(),
