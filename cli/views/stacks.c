@@ -141,6 +141,7 @@ static void make_room(struct stacks *s)
         s->nprocesses *= 2;
     s->processes = mem_zalloc(s->nprocesses * sizeof(*s->processes));
     s->used = 0;
+    s->idle = 0;
     for (size_t i = 0; i < n; i++) {
         if (!old[i].nframes && !old[i].ndone) {
             forget(&old[i]);
@@ -175,6 +176,8 @@ static struct stack_process *process_of(struct stacks *s, const struct event *e,
     if (!make)
         return NULL;
     if (s->used * 2 >= s->nprocesses) {
+        if (s->nprocesses == PROCESSES && s->idle < PROCESSES / 16) /* not worth going through all of them */
+            return NULL;
         make_room(s);
         if (s->used * 2 >= s->nprocesses)
             return NULL;
@@ -252,6 +255,7 @@ static void settle(struct stacks *s, struct stack_process *p)
     }
     s->ndone -= p->ndone;
     p->ndone = 0;
+    s->idle += !p->nframes;
     if (p->done_cap > DONE / 16) { /* it was an exception, and there may be many processes */
         free(p->done);
         p->done = NULL;
@@ -274,6 +278,7 @@ static void cut(struct stacks *s, struct stack_process *p, uint32_t depth)
     settle(s, p);
     while (p->nframes && p->frames[p->nframes - 1].depth >= depth)
         p->nframes--;
+    s->idle += !p->nframes;
 }
 
 static uint32_t mfa_name(struct stacks *s, const struct line_mfa *m)

@@ -28,6 +28,7 @@ struct stacks {
     struct stack_process *processes;
     size_t nprocesses; /* slots */
     size_t used;
+    size_t idle; /* how often one became so since room was last made */
     size_t ndone; /* calls that ended and stand nowhere yet */
     enum terms_style terms;
     bool by_node; /* below a frame for each Erlang node; where there is but one, it is `top` */

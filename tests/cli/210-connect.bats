@@ -11,7 +11,7 @@ FAKES=()
 teardown() {
     local pid
     for pid in "${FAKES[@]}"; do
-        kill -KILL "$pid" 2>/dev/null || true
+        child_kill "$pid"
         wait "$pid" 2>/dev/null || true
     done
     nodes_stop

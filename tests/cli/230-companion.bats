@@ -176,10 +176,9 @@ SH
     trace 'work:_'
     on_node 'spawn(fun() -> work:spin(100000000000) end)'
     kill -STOP "$TRACER"
-    pid=$(<"$(node_dir "$NODE")/pid")
     start=$(millis)
     on_node 'init:stop()'
-    until_true 8 gone "$pid"
+    until_true 8 node_gone "$NODE"
     (($(millis) - start < 9000)) # less than the lease
     kill -CONT "$TRACER"
     trace_wait

@@ -177,11 +177,14 @@ even(4) true'
 }
 
 @test "where, --where and --grep hide what does not hold, and it is counted" {
-    traced --json 'work:slow(_) -> return where dur > 15ms' -- '[work:slow(Ms) || Ms <- [1, 30, 2, 40]]'
+    traced --json 'work:slow(_) -> return where dur > 15ms' -- '[work:slow(Ms) || Ms <- [1, 30, 2, 40, 1, 2, 1, 2]]'
     assert_success
-    assert_equal "$(jq -r 'select(.m) | "\(.type) \(.args[0])"' "$OUT" | tr '\n' ' ')" 'call 30 return 30 call 40 return 40 '
-    assert_equal "$(json_of summary .filtered)" 4
-    assert_account 8
+    # What is to take a moment takes longer now and then, but not always.
+    assert_equal "$(jq -r 'select(.m and .args[0] >= "3") | "\(.type) \(.args[0])"' "$OUT" | tr '\n' ' ')" 'call 30 return 30 call 40 return 40 '
+    assert_equal "$(json_of return 'select(.dur_us <= 15000)')" ''
+    assert_equal "$(json_of call .args[0])" "$(json_of return .args[0])"
+    assert [ "$(json_of summary .filtered)" -ge 2 ]
+    assert_account 16
     traced --json -e 'args[1] > 3' 'work:one/1' -- 'work:loop(5)'
     assert_equal "$(json_of call '.args[0]' | tr '\n' ' ')" '5 4 '
     assert_account 5

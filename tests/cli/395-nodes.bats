@@ -19,12 +19,12 @@ setup() {
 teardown() {
     local pid
     for pid in "${TRACERS[@]}"; do
-        kill -KILL "$pid" 2>/dev/null || true
+        child_kill "$pid"
         wait "$pid" 2>/dev/null || true
     done
     for pid in "${RETURNED[@]}"; do
-        kill -CONT "$pid" 2>/dev/null || true
-        kill -KILL "$pid" 2>/dev/null || true
+        child_kill "$pid" CONT
+        child_kill "$pid"
         wait "$pid" 2>/dev/null || true
     done
     nodes_stop

@@ -360,6 +360,7 @@ paces() { on_node '[exit(P, kill) || P <- processes(), {current_function, {work,
     await 'Ctrl-C stops'
     pid=$(terminal_pid)
     terminal_end
-    until_true 10 gone "$pid"
+    ended() { ! grep -qF etrace "/proc/$pid/cmdline" 2>/dev/null; }
+    until_true 10 ended
     assert_clean "$BEFORE" "$NODE"
 }

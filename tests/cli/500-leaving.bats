@@ -163,4 +163,3 @@ times=$((${ETRACE_ALL:+8}0 + 20))
     on_node 'work:calm(ok)'
 }
 
-node_gone() { gone "$(<"$(node_dir "$1")/pid")"; }

@@ -47,7 +47,7 @@ mortal() {
     jq -e . "$OUT" >/dev/null
 }
 
-stopped() { gone "$(<"$(node_dir "$NODE")/pid")"; }
+stopped() { node_gone "$NODE"; }
 
 @test "init:stop() and halt() while it is traced: not delayed, status 1" {
     for how in 'init:stop()' 'halt(0)'; do

@@ -23,7 +23,7 @@ teardown() {
     else
         # shellcheck disable=SC2153  # of live.bash
         for left in "${TRACERS[@]}"; do
-            kill -KILL "$left" 2>/dev/null || true
+            child_kill "$left"
             wait "$left" 2>/dev/null || true
         done
         nodes_stop

@@ -189,7 +189,7 @@ rearmed() { [[ $(grep -c 'rearmed fresh' "$ERR") -ge $1 ]]; }
         trace 'work:one/1 -> return' 'send(_, _)'
         on_node "$companion, ${ends[i % 5]}" || true
         case $((i % 3)) in
-            0) kill -KILL "$TRACER" 2>/dev/null || true ;;
+            0) child_kill "$TRACER" ;;
             1) trace_end ;;
             2) trace_end TERM ;;
         esac

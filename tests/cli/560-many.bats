@@ -50,7 +50,7 @@ as_before() {
                 mine=$!
                 if ((RANDOM % 3 == 0)); then
                     pause "0.$((RANDOM % 4))"
-                    kill -KILL "$mine" 2>/dev/null || true
+                    child_kill "$mine"
                     wait "$mine" 2>/dev/null || true
                 else
                     wait "$mine" || { status=$? && [[ $status -le 4 ]] || echo "status $status" >>"$BATS_TEST_TMPDIR/bad"; }

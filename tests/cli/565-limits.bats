@@ -178,7 +178,7 @@ interrupted() { # ARGS...
     until_true 30 takes_signals
     kill -INT "$pid"
     until_true 30 gone "$pid" || {
-        kill -KILL "$pid"
+        child_kill "$pid"
         fail "$* does not end"
     }
     wait "$pid" || true

@@ -19,6 +19,7 @@
 #                          order among processes
 #   between FILE WHO       of the lines of WHO only those between the calls of work:one(start) and
 #                          work:one(stop), and all of others; each one's together
+#   gone PID               whether a process that the test has started has ended
 #   until_true SECONDS COMMAND...
 #                          repeats COMMAND until it succeeds; 1 when SECONDS are over
 #   pause SECONDS          for what happens at a time and in no other way can be waited for
@@ -52,7 +53,7 @@ until_true() {
     done
 }
 
-gone() { ! kill -0 "$1" 2>/dev/null; }
+gone() { ! child "$1"; }
 
 on_node() { node_eval "$NODE" "$1" >/dev/null; }
 
@@ -111,7 +112,7 @@ live_teardown() {
     local left
     [[ ${BATS_TEST_COMPLETED:-} ]] || live_tell || true
     for left in "${TRACERS[@]}"; do
-        kill -KILL "$left" 2>/dev/null || true
+        child_kill "$left"
         wait "$left" 2>/dev/null || true
     done
     node_eval "$NODE" 'whereis(flood) =:= undefined orelse work:calm(ok)' >/dev/null || true
@@ -135,7 +136,7 @@ trace() {
 trace_wait() {
     local start=${EPOCHREALTIME/./}
     until_true "${1:-60}" gone "$TRACER" || {
-        kill -KILL "$TRACER"
+        child_kill "$TRACER"
         wait "$TRACER" || true
         fail "etrace does not end within ${1:-60} s"
     }
@@ -173,7 +174,7 @@ trace_read() {
 }
 
 trace_end() {
-    kill "-${1:-INT}" "$TRACER" 2>/dev/null || true
+    child_kill "$TRACER" "${1:-INT}"
     trace_wait
 }
 

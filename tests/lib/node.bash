@@ -13,6 +13,7 @@
 #                                 two, and there are sixteen places), and BYTES of memory (1 MiB)
 #   node_log NODE                 what it printed
 #   node_heard NODE [TEXT]        what it has reported until now is meant to be; with TEXT waits until it has reported that
+#   node_gone NODE                its process has ended
 #   node_stop NODE, nodes_stop    kills it, or all that this test started; every test ends with it
 #
 # node_eval goes through a socket of the module control, not through the distribution, so looking
@@ -188,16 +189,22 @@ node_heard() {
 
 node_log() { cat "$(node_dir "$1")/log"; }
 
-# The process is a child of the shell that started it, which need not be this one.
+# The process is a child of the shell that started it, which need not be this one; its number may be another's by now.
+node_gone() {
+    local file
+    file=$(node_dir "$1")/pid
+    [[ ! -f $file ]] || ! grep -qF "${1%@*}" "/proc/$(<"$file")/cmdline" 2>/dev/null
+}
+
 node_stop() {
     local dir pid i
     dir=$(node_dir "$1")
     [[ -f $dir/pid ]] || return 0
     pid=$(<"$dir/pid")
-    kill -KILL "$pid" 2>/dev/null || true
+    node_gone "$1" || kill -KILL "$pid" 2>/dev/null || true
     wait "$pid" 2>/dev/null || true
     for ((i = 0; i < 500; i++)); do
-        [[ $(ps -o stat= -p "$pid") == [!Z]* ]] || break
+        ! node_gone "$1" || break
         read -r -t 0.01 <> <(:) || true
     done
     rm -f "$dir/pid"

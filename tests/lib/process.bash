@@ -9,8 +9,22 @@
 #                      FD is a fifo held open since before the start: what is written to a fifo that
 #                      nobody holds is lost.
 
+# child PID            whether it is a process that this shell has started and that still runs. A number by itself is soon
+#                      that of another process: bash takes note of an end at once, and there are but 32768 of them.
+# child_kill PID [SIGNAL]   sends it a signal (KILL) if it is one
+
 LINE=
 epmd_pid=
+
+# Behind the name, in which anything may stand, are the state and the parent.
+child() {
+    local stat
+    read -r -d '' stat 2>/dev/null <"/proc/$1/stat" || [[ ${stat:-} ]] || return 1
+    stat=${stat##*) }
+    [[ $stat != Z* && ($stat == ?" $BASHPID "* || $stat == ?" $$ "*) ]]
+}
+
+child_kill() { ! child "$1" || kill "-${2:-KILL}" "$1" 2>/dev/null || true; }
 
 port_answers() { (: <>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
