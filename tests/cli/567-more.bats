@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Nodes that lack something, or that are held up: no /proc, no memory for the buffers, a code server that does not answer.
+# Nodes that lack something, or that are held up: room for a file, memory for the buffers, a code server that does not answer.
 
 bats_load_library bats-support
 bats_load_library bats-assert
@@ -27,12 +27,24 @@ odd_node() { # NAME COMMANDS
     on_node 'work:worker(w), work:warm()'
 }
 
-@test "a node that has no /proc: the library is loaded all the same" {
+@test "a node whose files may not grow, or that cannot say so: traced without the NIF, for a larger file would be its end" {
+    odd_node files 'exec "$@"'
+    # What the node says goes into a file, too.
+    prlimit --pid "$(node_eval "$NODE" 'list_to_integer(os:getpid())')" --fsize=20000:unlimited
+    traced --json 'work:one/1 -> return' -- 'work:loop(5)'
+    assert_success
+    assert_account 10
+    assert_regex "$talk" 'tracing without the NIF, at most 1000 events a second: its files may not be as large as the library'
+    prlimit --pid "$(node_eval "$NODE" 'list_to_integer(os:getpid())')" --fsize=unlimited:unlimited
+    traced --json 'work:one/1 -> return' -- 'work:loop(5)'
+    assert_success
+    refute_regex "$talk" 'without the NIF'
+    nodes_stop
     odd_node proc "exec unshare -m sh -c 'mount -t tmpfs none /proc && exec \"\$@\"' sh \"\$@\""
     traced --json 'work:one/1 -> return' -- 'work:loop(5)'
     assert_success
     assert_account 10
-    refute_regex "$talk" 'without the NIF'
+    assert_regex "$talk" 'tracing without the NIF, at most 1000 events a second: how large a file may be is not known without /proc'
 }
 
 @test "a node that has no memory left for the buffers: traced without the NIF, and it is said" {
