@@ -15,6 +15,7 @@ teardown() {
         live_teardown
     else
         nodes_stop
+        [[ ! -e $BATS_TEST_TMPDIR/group ]] || until_true 30 rmdir "$(<"$BATS_TEST_TMPDIR/group")"
     fi
 }
 
@@ -56,10 +57,36 @@ odd_node() { # NAME COMMANDS
     traced --json 'work:one/1 -> return' -- 'work:loop(5)'
     assert_success
     assert_account 10
-    assert_regex "$talk" 'tracing without the NIF, at most 1000 events a second: its buffers could not be made: memory'
+    assert_regex "$talk" 'tracing without the NIF, at most 1000 events a second: no memory for its buffers'
     live_snapshot
     traced --json work:one/1 -- 'work:loop(5)'
     assert_clean --atoms 300 "$BEFORE" "$NODE"
+    nodes_stop
+    # Room for addresses, but hardly any for what is written to them.
+    printf '%s kB\n' 'MemTotal: 24000000' 'MemAvailable: 20000' >"$BATS_TEST_TMPDIR/meminfo"
+    odd_node full "exec unshare -m sh -c 'mount --bind $BATS_TEST_TMPDIR/meminfo /proc/meminfo && exec \"\$@\"' sh \"\$@\""
+    traced --json work:one/1 -- 'work:loop(5)'
+    assert_success
+    assert_account 5
+    assert_regex "$talk" 'tracing without the NIF, at most 1000 events a second: no memory for its buffers'
+}
+
+@test "a node that may have no more threads: traced without the NIF, and it is said" {
+    local group=/sys/fs/cgroup/pids pid
+    [[ -d $group ]] || group=/sys/fs/cgroup
+    group+=/etrace-$$
+    # Where groups are not ours to make there is nothing that could be tried.
+    mkdir "$group" 2>/dev/null || return 0
+    echo "$group" >"$BATS_TEST_TMPDIR/group"
+    odd_node threads 'exec "$@"'
+    pid=$(node_eval "$NODE" 'list_to_integer(os:getpid())')
+    if echo "$pid" >"$group/cgroup.procs" && [[ -e $group/pids.max ]]; then
+        cat "$group/pids.current" >"$group/pids.max"
+        traced --json work:one/1 -- 'work:loop(5)'
+        assert_success
+        assert_account 5
+        assert_regex "$talk" 'tracing without the NIF, at most 1000 events a second: no thread or no descriptor for it'
+    fi
 }
 
 # The code server does nothing until the holder is no more.
