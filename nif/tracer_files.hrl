@@ -81,7 +81,7 @@ device(Text) ->
     (Minor band 16#ff) bor (Major bsl 8) bor ((Minor bsr 8) bsl 20).
 
 nif_load(Base, So, Hash, Nonce, Janitor) ->
-    Dir = filename:join(Base, "etrace-" ++ hex(erlang:md5([Nonce, Base]))),
+    Dir = filename:join(Base, "etrace-" ++ hex(erlang:md5([Nonce, bin(Base)]))),
     File = filename:join(Dir, "etrace.so"),
     Janitor ! {directory, {Dir, File}},
     case file:make_dir(Dir) of

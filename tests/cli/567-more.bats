@@ -48,6 +48,19 @@ odd_node() { # NAME COMMANDS
     assert_regex "$talk" 'tracing without the NIF, at most 1000 events a second: how large a file may be is not known without /proc'
 }
 
+@test "a home directory of any name: the library is loaded from there" {
+    local home=$BATS_TEST_TMPDIR/homes/$'дом 家\n"x'
+    mkdir -p "$home/.cache"
+    odd_node home 'exec "$@"'
+    # In the encoding of the names of files, whatever it is there.
+    on_node "{ok, [Home]} = file:list_dir_all(\"$BATS_TEST_TMPDIR/homes\"), os:putenv(\"HOME\", filename:join(\"$BATS_TEST_TMPDIR/homes\", Home))"
+    traced --json 'work:one/1 -> return' -- 'work:loop(5)'
+    assert_success
+    assert_account 10
+    refute_regex "$talk" 'without the NIF'
+    assert_equal "$(ls -A "$home/.cache")" ''
+}
+
 @test "a node that has no memory left for the buffers: traced without the NIF, and it is said" {
     odd_node tight 'exec "$@"'
     local used
