@@ -87,7 +87,7 @@
 %% for meta tracing, and abort.
 %%
 %% hello() -> {Hash, Nonce}: the build's, as it stands in the file, and what load_nif was given: that this is our file.
-%% open({RingBytes, Rings, Bytes, Levels, Terms, Limit, Rate, [RedactedName]}) -> {ok, State} | {error, What}
+%% open({RingBytes, Rings, Bytes, Levels, Terms, Limit, Rate, [RedactedName]}) -> {ok, State} | {error, memory | bell}
 %%     begins a session; State, a small integer, is the tracer's state in the VM and names the session below.
 %%     RingBytes a power of two, Rings at most 256; 0 is no limit, no rate.
 %% exclude([PidOrPort]): never an event of these, and none that is sent to them; of no others any longer. The first 128.
@@ -158,7 +158,7 @@ start({Client, So, Hash, Nonce, Options, Janitor}) ->
         #{fallback := true} -> [{<<"asked for">>, <<>>}];
         _ ->
             erlang:send(Client, <<$W, (term_to_binary(file_server_2))/binary>>, [nosuspend, noconnect]),
-            nif_load(So, Hash, Nonce, Janitor)
+            case memory_room() of true -> nif_load(So, Hash, Nonce, Janitor); Why0 -> Why0 end
     end,
     S0 = #s{client = Client, node = Node, janitor = Janitor, heard = now_ms(), options = Options, why = Why,
         namer = names_start(Janitor, Client), worker = worker_start(), warden = warden_start(),
@@ -176,7 +176,8 @@ tracer(S = #s{why = ok, options = O}) ->
             maps:get(depth, O, 16), maps:get(items, O, 1024), maps:get(limit, O, 0), maps:get(rate, O, 0),
             maps:get(redact, O, [])}) of
         {ok, State} -> S#s{tracer = State};
-        {error, What} -> tracer(S#s{why = [{<<"its buffers could not be made">>, atom_to_binary(What)}]})
+        {error, memory} -> tracer(S#s{why = memory_none()});
+        {error, bell} -> tracer(S#s{why = [{<<"no thread or no descriptor for it">>, <<>>}]})
     end;
 tracer(S = #s{options = O}) ->
     S#s{tracer = fallback, fb = fb_new(O)}.

@@ -5,13 +5,27 @@
 nif_load(<<>>, _, _, _) ->
     [{<<"no NIF in this build">>, <<>>}];
 nif_load(So, Hash, Nonce, Janitor) ->
-    Mounts = mounts(),
-    nif_try(candidates(), fun(Dir) ->
-        case noexec(Dir, Mounts) of
-            true -> "noexec";
-            false -> nif_load(Dir, So, Hash, Nonce, Janitor)
-        end
-    end, []).
+    case file_room(byte_size(So)) of
+        true ->
+            Mounts = mounts(),
+            nif_try(candidates(), fun(Dir) ->
+                case noexec(Dir, Mounts) of
+                    true -> "noexec";
+                    false -> nif_load(Dir, So, Hash, Nonce, Janitor)
+                end
+            end, []);
+        Why ->
+            [{Why, <<>>}]
+    end.
+
+%% A file that would grow over its limit brings a signal, which ends the VM.
+file_room(Size) ->
+    Limits = memory_file("/proc/self/limits"),
+    case memory_number(Limits, <<"\nMax file size">>) of
+        _ when Limits =:= <<>> -> <<"how large a file may be is not known without /proc">>;
+        Most when is_integer(Most), Most < Size -> <<"its files may not be as large as the library">>;
+        _ -> true
+    end.
 
 nif_try([], _, Why) -> lists:reverse(Why);
 nif_try([Dir | Dirs], Load, Why) ->
@@ -67,7 +81,7 @@ device(Text) ->
     (Minor band 16#ff) bor (Major bsl 8) bor ((Minor bsr 8) bsl 20).
 
 nif_load(Base, So, Hash, Nonce, Janitor) ->
-    Dir = filename:join(Base, "etrace-" ++ hex(erlang:md5([Nonce, Base]))),
+    Dir = filename:join(Base, "etrace-" ++ hex(erlang:md5([Nonce, bin(Base)]))),
     File = filename:join(Dir, "etrace.so"),
     Janitor ! {directory, {Dir, File}},
     case file:make_dir(Dir) of
@@ -86,7 +100,7 @@ nif_load(Base, So, Hash, Nonce, Janitor) ->
     end.
 
 %% The directory must be one, ours and closed before anything is written; what was written must be what is there. Whose we are
-%% says the file that was just made, for there may be no /proc, and whoever owns it there need not be whom a file server takes us for.
+%% says the file that was just made: whom a file server takes us for need not be who we are here.
 nif_write(Dir, File, So) ->
     try
         ok = file:change_mode(Dir, 8#700),

@@ -66,6 +66,15 @@ memory_used() ->
         Text -> memory_field(Text, <<"\nRssAnon:">>, 0) + memory_field(Text, <<"\nVmSwap:">>, 0)
     end.
 
+%% The rings are in use as soon as there are events: more than is left would be the end of the node, not of the tracing.
+memory_room() ->
+    case memory_left(memory_used()) of
+        Left when Left < ?MEMORY_TIGHT -> memory_none();
+        _ -> true
+    end.
+
+memory_none() -> [{<<"no memory for its buffers">>, <<>>}].
+
 memory_left(Used) ->
     Host = memory_field(memory_file("/proc/meminfo"), <<"\nMemAvailable:">>, 1 bsl 50),
     Groups = [Most - Used || Most <- lists:map(fun memory_group/1, string:lexemes(memory_file("/proc/self/cgroup"), "\n")), is_integer(Most)],

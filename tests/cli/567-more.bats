@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Nodes that lack something, or that are held up: no /proc, no memory for the buffers, a code server that does not answer.
+# Nodes that lack something, or that are held up: room for a file, memory for the buffers, a code server that does not answer.
 
 bats_load_library bats-support
 bats_load_library bats-assert
@@ -15,6 +15,7 @@ teardown() {
         live_teardown
     else
         nodes_stop
+        [[ ! -e $BATS_TEST_TMPDIR/group ]] || until_true 30 rmdir "$(<"$BATS_TEST_TMPDIR/group")"
     fi
 }
 
@@ -27,12 +28,37 @@ odd_node() { # NAME COMMANDS
     on_node 'work:worker(w), work:warm()'
 }
 
-@test "a node that has no /proc: the library is loaded all the same" {
+@test "a node whose files may not grow, or that cannot say so: traced without the NIF, for a larger file would be its end" {
+    odd_node files 'exec "$@"'
+    # What the node says goes into a file, too.
+    prlimit --pid "$(node_eval "$NODE" 'list_to_integer(os:getpid())')" --fsize=20000:unlimited
+    traced --json 'work:one/1 -> return' -- 'work:loop(5)'
+    assert_success
+    assert_account 10
+    assert_regex "$talk" 'tracing without the NIF, at most 1000 events a second: its files may not be as large as the library'
+    prlimit --pid "$(node_eval "$NODE" 'list_to_integer(os:getpid())')" --fsize=unlimited:unlimited
+    traced --json 'work:one/1 -> return' -- 'work:loop(5)'
+    assert_success
+    refute_regex "$talk" 'without the NIF'
+    nodes_stop
     odd_node proc "exec unshare -m sh -c 'mount -t tmpfs none /proc && exec \"\$@\"' sh \"\$@\""
     traced --json 'work:one/1 -> return' -- 'work:loop(5)'
     assert_success
     assert_account 10
+    assert_regex "$talk" 'tracing without the NIF, at most 1000 events a second: how large a file may be is not known without /proc'
+}
+
+@test "a home directory of any name: the library is loaded from there" {
+    local home=$BATS_TEST_TMPDIR/homes/$'дом 家\n"x'
+    mkdir -p "$home/.cache"
+    odd_node home 'exec "$@"'
+    # In the encoding of the names of files, whatever it is there.
+    on_node "{ok, [Home]} = file:list_dir_all(\"$BATS_TEST_TMPDIR/homes\"), os:putenv(\"HOME\", filename:join(\"$BATS_TEST_TMPDIR/homes\", Home))"
+    traced --json 'work:one/1 -> return' -- 'work:loop(5)'
+    assert_success
+    assert_account 10
     refute_regex "$talk" 'without the NIF'
+    assert_equal "$(ls -A "$home/.cache")" ''
 }
 
 @test "a node that has no memory left for the buffers: traced without the NIF, and it is said" {
@@ -44,10 +70,36 @@ odd_node() { # NAME COMMANDS
     traced --json 'work:one/1 -> return' -- 'work:loop(5)'
     assert_success
     assert_account 10
-    assert_regex "$talk" 'tracing without the NIF, at most 1000 events a second: its buffers could not be made: memory'
+    assert_regex "$talk" 'tracing without the NIF, at most 1000 events a second: no memory for its buffers'
     live_snapshot
     traced --json work:one/1 -- 'work:loop(5)'
     assert_clean --atoms 300 "$BEFORE" "$NODE"
+    nodes_stop
+    # Room for addresses, but hardly any for what is written to them.
+    printf '%s kB\n' 'MemTotal: 24000000' 'MemAvailable: 20000' >"$BATS_TEST_TMPDIR/meminfo"
+    odd_node full "exec unshare -m sh -c 'mount --bind $BATS_TEST_TMPDIR/meminfo /proc/meminfo && exec \"\$@\"' sh \"\$@\""
+    traced --json work:one/1 -- 'work:loop(5)'
+    assert_success
+    assert_account 5
+    assert_regex "$talk" 'tracing without the NIF, at most 1000 events a second: no memory for its buffers'
+}
+
+@test "a node that may have no more threads: traced without the NIF, and it is said" {
+    local group=/sys/fs/cgroup/pids pid
+    [[ -d $group ]] || group=/sys/fs/cgroup
+    group+=/etrace-$$
+    # Where groups are not ours to make there is nothing that could be tried.
+    mkdir "$group" 2>/dev/null || return 0
+    echo "$group" >"$BATS_TEST_TMPDIR/group"
+    odd_node threads 'exec "$@"'
+    pid=$(node_eval "$NODE" 'list_to_integer(os:getpid())')
+    if echo "$pid" >"$group/cgroup.procs" && [[ -e $group/pids.max ]]; then
+        cat "$group/pids.current" >"$group/pids.max"
+        traced --json work:one/1 -- 'work:loop(5)'
+        assert_success
+        assert_account 5
+        assert_regex "$talk" 'tracing without the NIF, at most 1000 events a second: no thread or no descriptor for it'
+    fi
 }
 
 # The code server does nothing until the holder is no more.
