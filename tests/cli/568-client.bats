@@ -38,6 +38,19 @@ limited() {
     assert_success
 }
 
+@test "signals that come together are one wish to end: its end is orderly" {
+    # timeout(1) signals the process, and then its group with it in it.
+    trace --json work:one/1
+    on_node 'work:loop(20)'
+    kill -STOP "$TRACER"
+    kill -INT "$TRACER"
+    kill -TERM "$TRACER"
+    kill -CONT "$TRACER"
+    trace_wait
+    assert_success
+    assert_account 20
+}
+
 @test "a command whose end is not told to who ignores SIGCHLD: it is seen all the same" {
     status=0
     (trap '' CHLD && exec "$ETRACE_BIN" -q lists:seq/2 -- sh -c "exec '$ETRACE_ERL' -noshell -eval 'halt(7).'") \
