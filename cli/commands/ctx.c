@@ -10,6 +10,8 @@
 #include "../ground/tty.h"
 #include "../ground/utf8.h"
 
+#define AT_ONCE_MS 100 /* what comes again so soon is no second wish: timeout(1) signals the process, and then its group */
+
 /* One write, so that lines of several writers do not mix. */
 static void talk(struct ctx *c, struct buf *line)
 {
@@ -53,6 +55,9 @@ static void on_signal(void *owner, int signal)
         return;
     }
     c->last_signal = signal;
+    if (c->interrupts && loop_now() - c->interrupted < AT_ONCE_MS)
+        return;
+    c->interrupted = loop_now();
     if (++c->interrupts > 1) {
         screen_panic();
         _exit(128 + signal); /* asked twice: the node cleans up by itself when the connection closes */

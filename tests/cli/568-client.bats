@@ -38,6 +38,19 @@ limited() {
     assert_success
 }
 
+@test "signals that come together are one wish to end: its end is orderly" {
+    # timeout(1) signals the process, and then its group with it in it.
+    trace --json work:one/1
+    on_node 'work:loop(20)'
+    kill -STOP "$TRACER"
+    kill -INT "$TRACER"
+    kill -TERM "$TRACER"
+    kill -CONT "$TRACER"
+    trace_wait
+    assert_success
+    assert_account 20
+}
+
 @test "a command whose end is not told to who ignores SIGCHLD: it is seen all the same" {
     status=0
     (trap '' CHLD && exec "$ETRACE_BIN" -q lists:seq/2 -- sh -c "exec '$ETRACE_ERL' -noshell -eval 'halt(7).'") \
@@ -65,12 +78,14 @@ limited() {
     before=$(cksum <"$file")
     ln -s all.etr "$BATS_TEST_TMPDIR/link.etr"
     for from in "$file" "$BATS_TEST_TMPDIR/link.etr" -; do
+        # shellcheck disable=SC2094  # it is what must not do harm
         run timeout 30 "$ETRACE_BIN" replay "$from" -o "$file" <"$file"
         assert_failure 2
         assert_output "etrace: -o $file is the recording that is read"
         assert_equal "$(cksum <"$file")" "$before"
     done
     status=0
+    # shellcheck disable=SC2094
     timeout 30 "$ETRACE_BIN" replay "$file" -o "$BATS_TEST_TMPDIR/x.json" >"$BATS_TEST_TMPDIR/x.json" 2>"$ERR" || status=$?
     assert_equal "$status" 2
     assert_equal "$(<"$ERR")" "etrace: -o $BATS_TEST_TMPDIR/x.json is where standard output goes already"
@@ -88,5 +103,7 @@ limited() {
     assert_line_of_talk "etrace: $other: there is no module only_here on the node"
     [[ ${lines[-1]} == *'"type":"summary"'* ]] || fail "no summary: $output"
     assert_equal "$(json_of summary .shown)" "$(grep -c '"type":"call"' "$OUT" || true)"
-    assert_clean --atoms 2000 "$BEFORE" "$NODE" # it is traced for the first time
+    # It is traced for the first time.
+    # shellcheck disable=SC2153
+    assert_clean --atoms 2000 "$BEFORE" "$NODE"
 }
