@@ -252,8 +252,8 @@ static bool step_version(struct doctor *d, struct err *e UNUSED)
 {
     const struct session_node *n = session_node(d->session);
 
-    found(d, "OTP %s, erts %s, %s, %d scheduler%s, %llu processes", n->otp_version, n->erts, n->arch, n->schedulers,
-          PLURAL(n->schedulers), (unsigned long long)n->processes);
+    found(d, "OTP %s, erts %s, %s, %d scheduler%s, %llu process%s", n->otp_version, n->erts, n->arch, n->schedulers,
+          PLURAL(n->schedulers), (unsigned long long)n->processes, PLURAL_ES(n->processes));
     return true;
 }
 

@@ -305,7 +305,7 @@ static bool one(struct info *x, struct peer *p, const char *word, struct err *e)
     bool ok = asked_ok && ask_node(&x->ask, p, buf_view(&b), &r, e);
     if (asked_ok && !ok) {
         ask_empty(&words, node->name, e);
-        if (e->status == ERR_EMPTY && !e->hint[0])
+        if (e->status == ERR_EMPTY && !e->hint[0] && !strchr(word, '/')) /* no function */
             err_hint(e, "a function is M:F/A, a process <0.1.0> or its registered name, a port #Port<0.1>; else one of "
                         "send, receive, new, on_load, system");
     }

@@ -276,8 +276,8 @@ static const char *const help_text[] = {
     "  t            a row for each function, or for each function and process",
     "  p  space     hold the table still; it is counted on", "  r            begin again from zero",
     "  h  ?         this text", "",
-    "  own time: spent in the function itself, without what it calls; both it and words count",
-    "  the processes of -P only, and a call that has not returned when it does", NULL,
+    "  own time: spent in the function itself, without what it calls; it and the",
+    "  words are of the processes of -P only, and of a call once it has returned", NULL,
 };
 
 static void draw(struct top *t)

@@ -45,7 +45,7 @@ int ctx_fail(struct ctx *c, const struct err *e); /* says the error and its hint
 int64_t ctx_patience(const struct ctx *c);
 bool ctx_waits(int64_t patience);
 
-/* Waits until everything written to ctx->out is out, a reader went away, or or patience ends. Returns the exit status. */
+/* Waits until everything written to ctx->out is out, a reader went away, or patience ends. Returns the exit status. */
 int ctx_flush(struct ctx *c, int status);
 
 #endif

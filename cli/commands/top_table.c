@@ -224,7 +224,7 @@ static void rest(const struct top_table *t, size_t shown, const struct top_row *
         buf_printf(&b, "%lld more: ", (long long)(more - (int64_t)shown));
     else
         buf_puts(&b, "not in these rows: ");
-    buf_printf(&b, "%lld calls", (long long)MAX(calls - sum->calls, 0));
+    buf_printf(&b, "%lld call%s", (long long)MAX(calls - sum->calls, 0), PLURAL(calls - sum->calls));
     if (counters & TOP_COUNT_TIME) {
         buf_puts(&b, ", ");
         print_duration(&b, MAX(us - sum->us, 0) * 1000);

@@ -338,7 +338,7 @@ static void talk_totals(struct repl *r)
     struct scroll_counts c;
 
     scroll_counts(r->scroll, &c);
-    ctx_say(r->ctx, "%llu events seen · %s", (unsigned long long)c.seen,
+    ctx_say(r->ctx, "%llu event%s seen · %s", (unsigned long long)c.seen, PLURAL(c.seen),
             peers_gone(&r->run.peers) ? "every session destroyed" : "some session ended by its node");
 }
 

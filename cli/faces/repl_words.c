@@ -223,7 +223,7 @@ static int save(struct repl *r, const char *name, const char *file)
 
     scroll_counts(r->scroll, &c);
     if (!status)
-        ctx_say(r->ctx, "%s: %llu events", file, (unsigned long long)c.events);
+        ctx_say(r->ctx, "%s: %llu event%s", file, (unsigned long long)c.events, PLURAL(c.events));
     return status;
 }
 
@@ -282,7 +282,7 @@ static int do_scrollback(struct repl *r, char *rest UNUSED)
     struct buf b = {0};
 
     scroll_counts(r->scroll, &c);
-    buf_printf(&b, "%llu events kept in %zu kB", (unsigned long long)c.events, c.bytes / 1024);
+    buf_printf(&b, "%llu event%s kept in %zu kB", (unsigned long long)c.events, PLURAL(c.events), c.bytes / 1024);
     if (c.dropped)
         buf_printf(&b, " · %llu older events were dropped", (unsigned long long)c.dropped);
     buf_char(&b, '\n');
@@ -477,7 +477,7 @@ static const struct word words[] = {
     {"clear", NULL, "", "forget what was captured", do_clear},
     {"attach", NULL, "NODE...", "attach to one more node", do_attach},
     {"detach", NULL, "[NODE]", "leave a node as it was", do_detach},
-    {"node", NULL, "[NODE]", "the node that commands ask; without a name: all there are", do_node},
+    {"node", NULL, "[NODE]", "the node that commands ask; alone: all there are", do_node},
     {"reattach", NULL, "on|off", "attach again by itself when a node comes back", do_reattach},
     {"wait", NULL, "TIME|N events", "wait, in scripts", do_wait},
     {"set", NULL, "", "all settings", do_set},
@@ -526,7 +526,7 @@ static void overview(struct buf *b)
         snprintf(left, sizeof(left), ":%s %s", each->name, each->usage);
         buf_printf(b, "  %-22s %s\n", left, each->help);
     }
-    buf_puts(b, "An expression is traced, with a label if it has one: sorts: lists:sort(L) -> return\n"
+    buf_puts(b, "An expression is traced; it may have a label: sorts: lists:sort(L) -> return\n"
                 "Ctrl-C stops what is traced, Ctrl-D leaves, Tab completes.\n");
 }
 

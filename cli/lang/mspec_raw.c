@@ -56,7 +56,7 @@ static bool function(struct raw *r, term_t t)
 
     if (fn == FN_NONE) {
         if (fn_named(name, FN_NONE) != FN_NONE) {
-            diag(r->k->c, r->from, r->len, "'" STR_FMT "' does not take %zu arguments", STR_ARG(name), t->count - 1);
+            diag(r->k->c, r->from, r->len, "'" STR_FMT "' does not take %zu argument%s", STR_ARG(name), t->count - 1, PLURAL(t->count - 1));
             return false;
         }
         guess_init(&g, name);

@@ -10,8 +10,7 @@ load ../lib/live
 setup_file() {
     live_begin library
     export COMPANION=$BATS_FILE_TMPDIR
-    "$ETRACE_ERLC" +export_all +nowarn_export_all +no_error_module_mismatch -o "$COMPANION" "$ETRACE_ROOT/nif/etrace_tracer.erl"
-    mv "$COMPANION"/etrace_tracer.beam "$COMPANION"/etrace_00000000_0.beam
+    live_companion "$COMPANION"
 }
 teardown_file() { live_end; }
 setup() { live_setup; }

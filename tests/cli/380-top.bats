@@ -104,7 +104,7 @@ calls_of() { jq -r "select(.type == \"count\" and .f == \"$1\") | .calls" "$OUT"
     assert_line -n 0 --regexp '^ +calls +own time +% +per call +words +per call +function$'
     assert_line -n 1 --regexp '^ +100 .* work:fac/1$'
     assert_line -n 2 --regexp '^ +50 .* work:sum/2$'
-    assert_line -n 3 --regexp '^1 more: 1 calls, .*, [0-9]+ words$'
+    assert_line -n 3 --regexp '^1 more: 1 call, .*, [0-9]+ words$'
     assert_equal "${#lines[@]}" 4
 }
 

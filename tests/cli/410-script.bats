@@ -124,6 +124,9 @@ script() { # ARGS... -- ARMINGS BEFORE EXPR AFTER
     assert_line --regexp '^etrace [0-9]'
     assert_line --partial "{call,{lists,seq,2},"
     assert_line --partial ':drop LABEL'
+    run repl <<<':help'
+    assert_success
+    for line in "${lines[@]}"; do [[ ${#line} -le 80 ]] || fail "too wide: $line"; done
     run repl <<<':trace --dry-run work:one/1'
     assert_success
     assert_output --partial 'not traced (--dry-run)'

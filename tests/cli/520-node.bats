@@ -9,18 +9,10 @@ load ../lib/live
 setup_file() { live_begin node; }
 teardown_file() { live_end; }
 setup() { live_setup; }
-# A test that starts a node for itself ends it; whether it left anything there is for the test to look at.
-teardown() {
-    if [[ $NODE == "$LIVE_NODE" ]]; then live_teardown; else nodes_stop; fi
-}
+teardown() { live_teardown; }
 
-# A node of this test alone, for it does not survive it.
-mortal() {
-    node_start mortal "$@"
-    on_node 'work:worker(w), work:warm()'
-    "$ETRACE_BIN" -n "$NODE" -qq --limit 1 --for 100ms 'work:warm/0 -> return, caller' >/dev/null
-    live_snapshot
-}
+# For it does not survive it.
+mortal() { live_own mortal "$@"; }
 
 @test "the node is killed: status 1 within two seconds, and a line that says it" {
     mortal
@@ -213,10 +205,7 @@ CONTROL_OTP=${ETRACE_ERL%/bin/*} exec "$ETRACE_ERL" "\$@"
 END
     printf '#!/bin/sh\nexec unshare -m sh "%s" "$@"\n' "$BATS_TEST_TMPDIR/noexec" >"$BATS_TEST_TMPDIR/erl"
     chmod +x "$BATS_TEST_TMPDIR/erl"
-    ETRACE_ERL=$BATS_TEST_TMPDIR/erl node_start noexec
-    on_node 'work:worker(w), work:warm()'
-    "$ETRACE_BIN" -n "$NODE" -qq --dry-run work:one/1
-    live_snapshot
+    ETRACE_ERL=$BATS_TEST_TMPDIR/erl live_own noexec
     trace --json 'work:fac/1 -> return'
     on_node 'work:fac(4)'
     trace_end

@@ -152,8 +152,7 @@ killed() { # TIMES FUNCTION...
 
 @test "a module that cannot be armed again, or has not what was asked for any more, is said, once, and does not keep the others from it" {
     local dir=$BATS_TEST_TMPDIR
-    "$ETRACE_ERLC" +export_all +nowarn_export_all +no_error_module_mismatch -o "$dir" "$ETRACE_ROOT/nif/etrace_tracer.erl"
-    mv "$dir"/etrace_tracer.beam "$dir"/etrace_00000000_0.beam
+    live_companion "$dir"
     printf -- '-module(good).\n-export([f/1]).\nf(X) -> X.\n' >"$dir/good.erl"
     printf -- '-module(bad).\n-export([f/2]).\nf(X, _) -> X.\n' >"$dir/bad.erl"
     printf -- '-module(less).\n-export([f/1]).\nf(X) -> X.\n' >"$dir/less.erl"

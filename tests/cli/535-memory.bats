@@ -8,14 +8,9 @@ load ../lib/live
 setup_file() { live_begin memory; }
 teardown_file() { live_end; }
 setup() { live_setup; }
-# A test that starts a node for itself ends it.
 teardown() {
-    if [[ $NODE == "$LIVE_NODE" ]]; then
-        lighter || true
-        live_teardown
-    else
-        nodes_stop
-    fi
+    [[ $NODE != "$LIVE_NODE" ]] || lighter || true
+    live_teardown
 }
 
 # So many megabytes for a process that keeps them; and it ends.
@@ -50,8 +45,7 @@ assert_grown() {
 }
 
 @test "the limits of control groups are read from their files" {
-    "$ETRACE_ERLC" +export_all +nowarn_export_all +no_error_module_mismatch -o "$BATS_TEST_TMPDIR" "$ETRACE_ROOT/nif/etrace_tracer.erl"
-    mv "$BATS_TEST_TMPDIR"/etrace_tracer.beam "$BATS_TEST_TMPDIR"/etrace_00000000_0.beam
+    live_companion "$BATS_TEST_TMPDIR"
     mkdir -p "$BATS_TEST_TMPDIR/a:b"
     echo 12345 >"$BATS_TEST_TMPDIR/a:b/memory.max"
     # as if the node were in a group that lies there

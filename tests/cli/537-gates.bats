@@ -9,8 +9,7 @@ load ../lib/live
 setup_file() {
     live_begin gates
     export GATES=$BATS_FILE_TMPDIR
-    "$ETRACE_ERLC" +export_all +nowarn_export_all +no_error_module_mismatch -o "$GATES" "$ETRACE_ROOT/nif/etrace_tracer.erl"
-    mv "$GATES"/etrace_tracer.beam "$GATES"/etrace_00000000_0.beam
+    live_companion "$GATES"
 }
 teardown_file() { live_end; }
 setup() { live_setup; }

@@ -14,28 +14,9 @@ setup_file() {
 }
 teardown_file() { live_end; }
 setup() { live_setup; }
-# A test that starts nodes for itself ends them; whether anything is left there is for the test to look at.
 teardown() {
-    local left
-    if [[ $NODE == "$LIVE_NODE" ]]; then
-        node_eval "$NODE" 'whereis(stress) =:= undefined orelse stress:stop()' >/dev/null || true
-        live_teardown
-    else
-        # shellcheck disable=SC2153  # of live.bash
-        for left in "${TRACERS[@]}"; do
-            child_kill "$left"
-            wait "$left" 2>/dev/null || true
-        done
-        nodes_stop
-    fi
-}
-
-# A node of this test alone, traced once.
-own_node() { # NAME [ERL FLAGS]
-    node_start "$@"
-    on_node 'work:worker(w), work:warm()'
-    "$ETRACE_BIN" -n "$NODE" -qq --limit 1 --for 100ms 'work:warm/0 -> return, caller' >/dev/null
-    live_snapshot
+    [[ $NODE != "$LIVE_NODE" ]] || node_eval "$NODE" 'whereis(stress) =:= undefined orelse stress:stop()' >/dev/null || true
+    live_teardown
 }
 
 # A program in the place of erl.
@@ -58,13 +39,13 @@ other_lines() { [[ $(grep -c '"type":"call"' "$OUT") -ge $1 ]]; }
 
 @test "at once, for it takes its time: a node that is stopped, a frozen client of a busy node, a clock that jumps" {
     local stopped busy_node jumps stopped_before busy_before jumps_before
-    own_node stopped
+    live_own stopped
     stopped=$NODE stopped_before=$BEFORE
-    own_node busy
+    live_own busy
     busy_node=$NODE
     # Each reading of the wall clock is an hour off, by turns in each direction.
     erl_is "FAULT=clock:3600 LD_PRELOAD=$FAULT_SO exec '$ETRACE_ERL' +C multi_time_warp \"\$@\""
-    ETRACE_ERL=$BATS_TEST_TMPDIR/erl own_node jumps
+    ETRACE_ERL=$BATS_TEST_TMPDIR/erl live_own jumps
     jumps=$NODE jumps_before=$BEFORE
     busy "$busy_node"
     busy_before=$(node_snapshot "$busy_node")
@@ -129,7 +110,7 @@ other_lines() { [[ $(grep -c '"type":"call"' "$OUT") -ge $1 ]]; }
     node_start other
     local other=$NODE pid
     node_eval "$other" 'register(sink, spawn(fun() -> receive stop -> ok end end))' >/dev/null
-    own_node full
+    live_own full
     on_node "pong = net_adm:ping('$other')"
     pid=$(os_pid "$other")
     kill -STOP "$pid"
@@ -159,7 +140,7 @@ senders_wait() { [[ $(node_eval "$NODE" 'lists:all(fun(P) -> process_info(P, sta
     local bin root modules
     read -r bin root < <("$ETRACE_ERL" +Bi -noshell -noinput -pa "$(node_lib)" -eval "small:make(\"$BATS_TEST_TMPDIR/release\", \"$(node_lib)\"), halt()." </dev/null 3>&- | tail -n 1)
     erl_is "ROOTDIR=$root BINDIR=$bin EMU=beam PROGNAME=erl exec $bin/erlexec -boot $root/releases/1/start -mode embedded \"\$@\""
-    ETRACE_ERL=$BATS_TEST_TMPDIR/erl own_node embedded
+    ETRACE_ERL=$BATS_TEST_TMPDIR/erl live_own embedded
     # It is one.
     run node_eval "$NODE" '{code:get_mode(), code:ensure_loaded(compile), code:ensure_loaded(runtime_tools), element(1, hd(lists:keysort(1, application:loaded_applications())))}'
     assert_output '{embedded,{error,embedded},{error,embedded},kernel}'
@@ -218,7 +199,7 @@ seen() { grep -q "\"type\":\"$1\"" "$OUT"; }
 as_before() { assert_clean "$BEFORE" "$NODE" 1 2>/dev/null; }
 
 @test "a node with few descriptors left: attached, or refused in words, and nothing stays" {
-    own_node descriptors
+    live_own descriptors
     local pid spare opened
     pid=$(os_pid "$NODE")
     for spare in 0 1 2 3 4 6; do
@@ -238,7 +219,7 @@ as_before() { assert_clean "$BEFORE" "$NODE" 1 2>/dev/null; }
 }
 
 @test "a node that connects to nobody by itself: attached, traced, and killed in the midst" {
-    own_node never -kernel dist_auto_connect never
+    live_own never -kernel dist_auto_connect never
     trace --json 'work:one/1 -> return' 'send(_, _)'
     on_node 'work:ask(w, fun() -> work:loop(10) end)'
     trace_end

@@ -19,9 +19,7 @@ setup_file() {
 }
 teardown_file() { live_end; }
 setup() { live_setup; }
-teardown() {
-    if [[ $NODE == "$LIVE_NODE" ]]; then live_teardown; else nodes_stop; fi
-}
+teardown() { live_teardown; }
 
 # faulty FAULT ARGS...: sets status; what it says is in OUT and ERR
 faulty() {
@@ -165,10 +163,7 @@ hostile() { # EXPR
 }
 
 @test "a hostile node: whatever it says, one line within the time, and no memory" {
-    node_start hostile -kernel dist_auto_connect never # it goes on sending to clients that have gone
-    on_node 'work:worker(w), work:warm()'
-    "$ETRACE_BIN" -n "$NODE" -qq --limit 1 --for 100ms 'work:warm/0 -> return' >/dev/null
-    live_snapshot
+    live_own hostile -kernel dist_auto_connect never # it goes on sending to clients that have gone
     hello='#{pid => self(), node => <<"a@b">>, otp => <<"27">>, otp_release => <<"27">>}'
     for say in \
         'Client ! <<$R, 0:32>>' \

@@ -11,9 +11,7 @@ load ../lib/live
 setup_file() { live_begin limits; }
 teardown_file() { live_end; }
 setup() { live_setup; }
-teardown() {
-    if [[ $NODE == "$LIVE_NODE" ]]; then live_teardown; else nodes_stop; fi
-}
+teardown() { live_teardown; }
 
 # What M, J and Ps are on the node: the companion's module, its janitor, its processes by the function they began with.
 companion='[M] = [X || {X, _} <- code:all_loaded(), lists:prefix("etrace_", atom_to_list(X))], J = whereis(M),

@@ -6,7 +6,10 @@
 #   teardown_file() { live_end; }                     for the first attach loads what it needs
 #   setup() { live_setup; }                           BEFORE: the node as it is now
 #   live_snapshot                                     sets BEFORE anew, after a test's own changes
-#   teardown() { live_teardown; }                     ends what still runs; the node is as it was
+#   teardown() { live_teardown; }                     ends what still runs; the node is as it was, or is gone where the
+#                                                     test had one of its own
+#   live_own NAME [ERL FLAGS]                         a node of this test alone, traced once; NODE from then on
+#   live_companion DIR                                the companion's module there, all of it exported, for tests that call it
 #
 #   trace ARGS...          starts etrace on NODE and returns once it traces, or has ended; the
 #                          output goes to OUT, the talk to ERR, the process is TRACER; a suite that
@@ -108,6 +111,18 @@ live_tell() {
     node_unheard "$NODE" | tail -n 12 | cut -c 1-600
 }
 
+live_own() {
+    node_start "$@"
+    on_node 'work:worker(w), work:warm()'
+    "$ETRACE_BIN" -n "$NODE" -qq --limit 1 --for 100ms 'work:warm/0 -> return, caller' >/dev/null
+    live_snapshot
+}
+
+live_companion() {
+    "$ETRACE_ERLC" +export_all +nowarn_export_all +no_error_module_mismatch -o "$1" "$ETRACE_ROOT/nif/etrace_tracer.erl"
+    mv "$1/etrace_tracer.beam" "$1/etrace_00000000_0.beam"
+}
+
 live_teardown() {
     local left
     [[ ${BATS_TEST_COMPLETED:-} ]] || live_tell || true
@@ -115,6 +130,11 @@ live_teardown() {
         child_kill "$left"
         wait "$left" 2>/dev/null || true
     done
+    # Of one that the test started for itself, whether anything was left there was for the test to look at.
+    [[ $NODE == "$LIVE_NODE" ]] || {
+        nodes_stop
+        return
+    }
     node_eval "$NODE" 'whereis(flood) =:= undefined orelse work:calm(ok)' >/dev/null || true
     # In a teardown bats goes on behind what fails. What the tests have the node load brings its atoms along; that etrace
     # brings none is a test of its own.
