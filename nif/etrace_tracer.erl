@@ -158,7 +158,7 @@ start({Client, So, Hash, Nonce, Options, Janitor}) ->
         #{fallback := true} -> [{<<"asked for">>, <<>>}];
         _ ->
             erlang:send(Client, <<$W, (term_to_binary(file_server_2))/binary>>, [nosuspend, noconnect]),
-            case memory_room() of true -> nif_load(So, Hash, Nonce, Janitor); Why0 -> Why0 end
+            case memory_room() of none -> memory_none(); _ -> nif_load(So, Hash, Nonce, Janitor) end
     end,
     S0 = #s{client = Client, node = Node, janitor = Janitor, heard = now_ms(), options = Options, why = Why,
         namer = names_start(Janitor, Client), worker = worker_start(), warden = warden_start(),
@@ -172,7 +172,8 @@ start({Client, So, Hash, Nonce, Options, Janitor}) ->
     loop(S2).
 
 tracer(S = #s{why = ok, options = O}) ->
-    case open({maps:get(buffer, O, ?RING), maps:get(count, O, 64), maps:get(size, O, 1024),
+    Ring = case memory_room() of plenty -> ?RING; _ -> ?RING div 2 end,
+    case open({maps:get(buffer, O, Ring), maps:get(count, O, 64), maps:get(size, O, 1024),
             maps:get(depth, O, 16), maps:get(items, O, 1024), maps:get(limit, O, 0), maps:get(rate, O, 0),
             maps:get(redact, O, [])}) of
         {ok, State} -> S#s{tracer = State};

@@ -10,6 +10,7 @@
 
 -define(MEMORY_LEAST, 536870912).
 -define(MEMORY_TIGHT, 33554432). % where next to nothing is left
+-define(MEMORY_PLENTY, 1073741824). % where there is room, also of addresses, for the largest rings
 -define(MEMORY_LOOK, 1000).      % ms
 
 %% ---- in the owner -------------------------------------------------------------------------------------------------
@@ -69,8 +70,9 @@ memory_used() ->
 %% The rings are in use as soon as there are events: more than is left would be the end of the node, not of the tracing.
 memory_room() ->
     case memory_left(memory_used()) of
-        Left when Left < ?MEMORY_TIGHT -> memory_none();
-        _ -> true
+        Left when Left < ?MEMORY_TIGHT -> none;
+        Left when Left < ?MEMORY_PLENTY -> little;
+        _ -> plenty
     end.
 
 memory_none() -> [{<<"no memory for its buffers">>, <<>>}].
