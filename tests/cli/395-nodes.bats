@@ -133,6 +133,7 @@ assert_ordered() { # RECORDING
 
 @test "a node that is named twice is one node, with no column for it" {
     node_start a
+    # shellcheck disable=SC2153  # of node.bash
     begin 1 -n "$NODE" -n "$NODE" --limit 1 'lists:seq(7777, _)'
     work "$NODE" 1
     trace_wait
