@@ -99,16 +99,16 @@ nif_load(Base, So, Hash, Nonce, Janitor) ->
             atom_to_list(Reason)
     end.
 
-%% The directory must be one, ours and closed before anything is written; what was written must be what is there. Whose we are
-%% says the file that was just made: whom a file server takes us for need not be who we are here.
+%% The directory must be one and closed before anything is made in it, and ours before anything is written; what was written must
+%% be what is there. Whose we are says the file that was just made: whom a file server takes us for need not be who we are here.
 nif_write(Dir, File, So) ->
     try
         ok = file:change_mode(Dir, 8#700),
+        {ok, Info} = file:read_link_info(Dir, [raw]),
+        {directory, 8#700} = {element(3, Info), element(8, Info) band 8#777},
         {ok, Handle} = file:open(File, [write, exclusive, raw, binary]),
         {ok, Made} = file:read_file_info(Handle, [raw]),
-        Uid = element(13, Made),
-        {ok, Info} = file:read_link_info(Dir, [raw]),
-        {directory, Uid, 8#700} = {element(3, Info), element(13, Info), element(8, Info) band 8#777},
+        true = element(13, Info) =:= element(13, Made),
         ok = file:change_mode(File, 8#600),
         ok = file:write(Handle, So),
         ok = file:close(Handle),

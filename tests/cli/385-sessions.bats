@@ -200,12 +200,17 @@ session() { jq -c "select(.name == \"$1\") | $2" <<<"$output"; }
     theirs_end
 }
 
-@test "info: bad targets are errors with a hint" {
+@test "info: bad targets are errors, with a hint where it may be none of what there is" {
     local target
-    for target in '<0.99999.0>' '#Port<0.99999>' nosuchname nosuchmodule:f/1 'work:nosuch/1' 'zz*:f/1'; do
+    for target in '<0.99999.0>' '#Port<0.99999>' nosuchname; do
         run etrace info "$target"
         assert_failure 5
         assert_line -n 1 --regexp '^hint: '
+    done
+    for target in nosuchmodule:f/1 'work:nosuch/1' 'zz*:f/1'; do
+        run etrace info "$target"
+        assert_failure 5
+        assert_equal "${#lines[@]}" 1
     done
     run etrace info '_:_'
     assert_failure 2
