@@ -38,7 +38,7 @@ teardown() { live_teardown; }
     mkdir "$BATS_TEST_TMPDIR/small"
     # In a name space of its own nothing stays mounted, whatever happens.
     trace_in_small() {
-        unshare -m bash -c "mount -t tmpfs -o size=256k small '$BATS_TEST_TMPDIR/small' &&
+        unshare -m bash -c "mount -t tmpfs -o size=4m small '$BATS_TEST_TMPDIR/small' &&
             { \"\$ETRACE_BIN\" -n $NODE -q --rate 0 -o '$BATS_TEST_TMPDIR/small/r.etr' 'work:one/1' >/dev/null 2>'$ERR'; echo \$? >'$OUT'; cp '$BATS_TEST_TMPDIR/small/r.etr' '$BATS_TEST_TMPDIR/r.etr'; }"
     }
     on_node 'work:flood(2)'
