@@ -107,10 +107,10 @@ bool hold_result(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF_TERM
     struct stack *s = stack_of(process);
     struct stack_call *call = s ? stack_pop(s, f) : NULL;
     bool shown;
-    if (!call || call->verdict == SENT) {
-        shown = session_has_room_for_more(lane);
-    } else if (call->verdict == LOST) {
+    if (!call || call->verdict == LOST) { /* whoever found no room may have been sent, or not: then the rate is for both */
         shown = rules & RULE_RATE ? session_admits(lane, RULE_RATE) : session_has_room_for_more(lane);
+    } else if (call->verdict == SENT) {
+        shown = session_has_room_for_more(lane);
     } else if (call->verdict == FILTER_WAITS && filter_result_may(tally_ns(call->tick, tick_now()), class)) {
         shown = show(env, lane, rules, process, call);
     } else {

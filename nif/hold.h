@@ -3,9 +3,9 @@
  * process (stack.h), encoded, until its result decides. What is hidden costs no ring, no batch and no wake-up; what may be shown
  * is sent as both were, one behind the other, and the client, which has the same filter and the exact times, decides.
  *
- * A call that finds no room is sent at once, as is one that the filter shows whatever comes of it: then its result is, too. What is
- * hidden and what waits is told with the figures (tally_waiting()). The rate is for what is sent, the time that events may take
- * for every call.
+ * A call that finds no room is sent at once, as is one that the filter shows whatever comes of it: then its result is, too; by the
+ * rate where nobody remembers whether the call was. What is hidden and what waits is told with the figures (tally_waiting()). The
+ * rate is for what is sent, the time that events may take for every call.
  *
  * Any thread, in a callback of that process. Each returns whether the event is to be sent now; else it has been accounted for.
  */

@@ -96,6 +96,11 @@ FAILING='[work:caught(C, R) || C <- [error, exit, throw, error], R <- lists:seq(
     assert_account 10000
     run -0 jq -e '.lost.rate > 0 and .lost.rate % 2 == 0 and .incomplete == 0 and .filtered == 0 and .shown > 100' <<<"$(tail -n 1 "$OUT")"
     assert_equal "$(json_of call .args[0])" "$(json_of return .value)"
+    # More than half of these calls find no room to wait; the rate is for their results, too.
+    traced --rate 100 --json 'work:fac/1 -> return where dur > 60min' -- '[begin work:fac(1000), ok end || _ <- lists:seq(1, 10)]'
+    assert_success
+    assert_account 20020
+    run -0 jq -e '.lost.rate > 8000' <<<"$(tail -n 1 "$OUT")"
 }
 
 @test "calls that never return are hidden, and said to be open" {
