@@ -86,6 +86,12 @@ limited() {
     done
     status=0
     # shellcheck disable=SC2094
+    timeout 30 "$ETRACE_BIN" replay "$file" >>"$file" 2>"$ERR" || status=$?
+    assert_equal "$status" 2
+    assert_equal "$(<"$ERR")" "etrace: standard output goes to the recording that is read"
+    assert_equal "$(cksum <"$file")" "$before"
+    status=0
+    # shellcheck disable=SC2094
     timeout 30 "$ETRACE_BIN" replay "$file" -o "$BATS_TEST_TMPDIR/x.json" >"$BATS_TEST_TMPDIR/x.json" 2>"$ERR" || status=$?
     assert_equal "$status" 2
     assert_equal "$(<"$ERR")" "etrace: -o $BATS_TEST_TMPDIR/x.json is where standard output goes already"
