@@ -33,6 +33,9 @@ limited() {
     assert_success
     limited --stack=262144:262144 'work:one/1 -> return'
     assert_success
+    # It is raised for us, not for what we start.
+    run --separate-stderr timeout 60 prlimit --stack=262143: "$ETRACE_BIN" x:y/0 -- sh -c 'grep stack /proc/self/limits' </dev/null
+    assert_output --regexp '^Max stack size +262143 '
     # The stack of a thread does not follow that limit, so there is room for all of them.
     limited '--stack=1073741824: --as=900000000:900000000' work:one/1
     assert_success
