@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../ground/stack.h"
 #include "target.h"
 
 #define SAID_MOST 2000
@@ -277,6 +278,7 @@ static void become(const struct child *c, char **argv, int failed)
     signal(SIGXFSZ, SIG_DFL);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
+    stack_give_back();
     execvp(argv[0], argv);
     int error = errno;
     ssize_t n = write(failed, &error, sizeof error);

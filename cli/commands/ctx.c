@@ -202,9 +202,11 @@ int64_t ctx_patience(const struct ctx *c)
     return c->interrupts && c->last_signal != SIGINT ? loop_now() + 2000 : -1;
 }
 
-bool ctx_waits(int64_t patience)
+bool ctx_waits(const struct ctx *c, int64_t *patience)
 {
-    return patience < 0 || loop_now() < patience;
+    if (*patience < 0)
+        *patience = ctx_patience(c);
+    return *patience < 0 || loop_now() < *patience;
 }
 
 static void wrote(void *owner)
@@ -220,7 +222,7 @@ int ctx_flush(struct ctx *c, int status)
 
     int64_t patience = ctx_patience(c);
     loop_add(&c->loop, &wake);
-    while (out_backlog(c->out, 0) && !out_failed(c->out, &closed, &e) && ctx_waits(patience))
+    while (out_backlog(c->out, 0) && !out_failed(c->out, &closed, &e) && ctx_waits(c, &patience))
         loop_step(&c->loop, patience);
     loop_remove(&c->loop, &wake);
     if (out_failed(c->out, &closed, &e) && !closed && !status)

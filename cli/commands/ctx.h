@@ -43,7 +43,7 @@ int ctx_fail(struct ctx *c, const struct err *e); /* says the error and its hint
 
 /* How long to wait for who reads the output: a loop_now() time, or -1 for ever. */
 int64_t ctx_patience(const struct ctx *c);
-bool ctx_waits(int64_t patience);
+bool ctx_waits(const struct ctx *c, int64_t *patience); /* who asked to end meanwhile shortens it */
 
 /* Waits until everything written to ctx->out is out, a reader went away, or patience ends. Returns the exit status. */
 int ctx_flush(struct ctx *c, int status);

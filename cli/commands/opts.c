@@ -214,7 +214,7 @@ static bool is_long(const struct opt_use *uses, size_t n, struct str word)
 
 static bool letters(const struct opt_use *uses, size_t n, char ***at, struct err *e)
 {
-    struct str text = {**at, strlen(**at)}, word = {text.at + 1, text.len - 1};
+    struct str text = {**at, strlen(**at)}, word = {text.at + 1, strcspn(text.at + 1, "=")};
 
     for (const char *c = word.at; *c; c++) {
         void *target;

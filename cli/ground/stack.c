@@ -7,6 +7,8 @@
 #define WANTED (8u << 20)
 #define OF_A_THREAD (1u << 20) /* one looks up names of hosts, through whatever the system has for that */
 
+static struct rlimit given; /* rlim_cur is 0 where nothing was raised */
+
 static void size_threads(void)
 {
     pthread_attr_t attr;
@@ -25,8 +27,16 @@ bool stack_ready(struct err *e)
     if (getrlimit(RLIMIT_STACK, &now) || now.rlim_cur >= NEEDED)
         return true;
     struct rlimit more = {.rlim_cur = MIN(now.rlim_max, WANTED), .rlim_max = now.rlim_max};
-    if (more.rlim_cur >= NEEDED && !setrlimit(RLIMIT_STACK, &more))
+    if (more.rlim_cur >= NEEDED && !setrlimit(RLIMIT_STACK, &more)) {
+        given = now;
         return true;
+    }
     return err_set(e, ERR_RUN, "the stack may have %llu kB only (ulimit -s), and %u kB are needed", (unsigned long long)now.rlim_cur >> 10,
                    NEEDED >> 10);
+}
+
+void stack_give_back(void)
+{
+    if (given.rlim_cur)
+        setrlimit(RLIMIT_STACK, &given);
 }

@@ -11,4 +11,6 @@
  */
 bool stack_ready(struct err *e);
 
+void stack_give_back(void); /* the limit as it was, for a program that is started */
+
 #endif

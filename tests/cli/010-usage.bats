@@ -30,6 +30,9 @@ etrace() { "$ETRACE_BIN" "$@"; }
     assert_failure 2
     assert_line -n 0 "etrace: unknown option '-node'"
     assert_line -n 1 "hint: did you mean --node?"
+    run etrace -node=shop x:y/0
+    assert_failure 2
+    assert_line -n 0 "etrace: unknown option '-node=shop'"
 }
 
 @test "values are checked, each with its own hint" {

@@ -33,6 +33,9 @@ limited() {
     assert_success
     limited --stack=262144:262144 'work:one/1 -> return'
     assert_success
+    # It is raised for us, not for what we start.
+    run --separate-stderr timeout 60 prlimit --stack=262143: "$ETRACE_BIN" x:y/0 -- sh -c 'grep stack /proc/self/limits' </dev/null
+    assert_output --regexp '^Max stack size +262143 '
     # The stack of a thread does not follow that limit, so there is room for all of them.
     limited '--stack=1073741824: --as=900000000:900000000' work:one/1
     assert_success
@@ -84,6 +87,12 @@ limited() {
         assert_output "etrace: -o $file is the recording that is read"
         assert_equal "$(cksum <"$file")" "$before"
     done
+    status=0
+    # shellcheck disable=SC2094
+    timeout 30 "$ETRACE_BIN" replay "$file" >>"$file" 2>"$ERR" || status=$?
+    assert_equal "$status" 2
+    assert_equal "$(<"$ERR")" "etrace: standard output goes to the recording that is read"
+    assert_equal "$(cksum <"$file")" "$before"
     status=0
     # shellcheck disable=SC2094
     timeout 30 "$ETRACE_BIN" replay "$file" -o "$BATS_TEST_TMPDIR/x.json" >"$BATS_TEST_TMPDIR/x.json" 2>"$ERR" || status=$?
