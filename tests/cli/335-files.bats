@@ -34,7 +34,7 @@ work='work:ask(w, fun() -> work:fac(3), work:caught(error, oops), work:one(1), w
 }
 
 @test "the name of a view is a command; what has a file is not on standard output as well" {
-    run "$ETRACE_BIN" flame -n "$NODE" -q --for 200ms -o a.svg work:fac/1
+    run "$ETRACE_BIN" flame -n "$NODE" -q --for 200ms -o a.svg 'work:fac/1 -> return'
     assert_success
     assert_output ''
     run tail -n 1 a.svg
