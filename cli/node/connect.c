@@ -81,10 +81,17 @@ static bool say(const struct attempt *a, struct err *e)
     }
 }
 
+/* Not so where it may be on its way up: what forwards its port closes the connection until it is there. */
+static bool is_refusal(enum handshake_result r)
+{
+    return r == HANDSHAKE_COOKIE || r == HANDSHAKE_NOT_ALLOWED || r == HANDSHAKE_TLS || r == HANDSHAKE_INSECURE ||
+           r == HANDSHAKE_FOREIGN;
+}
+
 static bool fail(const struct attempt *a, struct err *e)
 {
     say(a, e);
-    e->refused = a->outcome == OUT_TLS || (a->outcome == OUT_HANDSHAKE && a->result != HANDSHAKE_SILENT);
+    e->refused = a->outcome == OUT_TLS || (a->outcome == OUT_HANDSHAKE && is_refusal(a->result));
     return false;
 }
 

@@ -277,13 +277,13 @@ END
     assert_equal "$output" ''
 }
 
-# epmd says that a node listens where something closes every connection, and counts them.
+# epmd says that a node listens where something else does; it counts its connections.
 refusing() { # NAME PORT: whose lines stand in FILE
     "$ETRACE_ERL" +Bi -noshell -noinput -eval "{ok, L} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}, binary, {active, false}]), {ok, P} = inet:port(L),
         {ok, E} = gen_tcp:connect({127, 0, 0, 1}, list_to_integer(os:getenv(\"ERL_EPMD_PORT\")), [binary, {active, false}]),
         Name = list_to_binary(hd(string:lexemes(\"$1\", \"@\"))), N = byte_size(Name),
         ok = gen_tcp:send(E, <<(13 + N):16, 120, P:16, 77, 0, 6:16, 5:16, N:16, Name/binary, 0:16>>), {ok, _} = gen_tcp:recv(E, 0),
-        F = fun F() -> {ok, C} = gen_tcp:accept(L), gen_tcp:close(C), io:put_chars(\"refused\\n\"), F() end, F()." </dev/null >"$2" 2>&1 3>&- &
+        F = fun F() -> {ok, C} = gen_tcp:accept(L), gen_tcp:send(C, \"HTTP/1.1 400 Bad Request\r\n\r\n\"), gen_tcp:close(C), io:put_chars(\"refused\\n\"), F() end, F()." </dev/null >"$2" 2>&1 3>&- &
     RETURNED+=("$!")
 }
 
