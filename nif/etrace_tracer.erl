@@ -25,8 +25,7 @@
 -define(BUSY, 20).           % ms until a refused send is tried retry
 -define(LINGER, 2000).       % us at least, for a small batch to grow
 -define(LINGER_MOST, 5000).  % at most, where little comes
--define(LINGER_FOR, 262144). % bytes that are worth a batch
--define(MAX_BATCH, 1048576). % ETW_MAX_BATCH
+-define(BATCH, 262144).      % bytes that are worth one, and that it has at most unless an event is larger: on a slow line the next tells more
 -define(MAX_CREDIT, 2097152). % ETW_MAX_CREDIT
 -define(RING, 2097152).      % bytes of a ring
 -define(META_ROOM, 24576).   % of a batch, for names, notices and system events
@@ -47,7 +46,7 @@
     system = none,           % {Section, [Tracee]}: what it has for the next batch
     dozing = false, wait = 0,
     until = none, linger = ?LINGER, % a batch is given time to grow until then, monotonic us; how long the last one was given
-    max, min,                % bytes of a batch, and the room below which draining is not worth it
+    min,                     % bytes: the room below which draining is not worth it
     options, why,            % of the boot message; why there is no NIF
     armed = none,            % what is traced (tracer_arm.hrl)
     timer = none,            % of the next self-check
@@ -162,7 +161,7 @@ start({Client, So, Hash, Nonce, Options, Janitor}) ->
     end,
     S0 = #s{client = Client, node = Node, janitor = Janitor, heard = now_ms(), options = Options, why = Why,
         namer = names_start(Janitor, Client), worker = worker_start(), warden = warden_start(),
-        max = ?MAX_BATCH - ?META_ROOM, min = maps:get(size, Options, 1024) * 2 + ?MIN_DRAIN},
+        min = maps:get(size, Options, 1024) * 2 + ?MIN_DRAIN},
     S1 = session(excluded(tracer(S0))),
     S1#s.namer ! {others, true},
     Hello = info(S1),
@@ -451,7 +450,7 @@ pump(S = #s{until = Until}) when is_integer(Until) ->
 pump(S) ->
     Room = S#s.credit - lists:sum([N || {_, N} <- S#s.sent]) - ?META_ROOM,
     case Room >= S#s.min orelse (S#s.sent =:= [] andalso S#s.credit > 0) of
-        true -> pump(S, min(max(Room, S#s.min), S#s.max));
+        true -> pump(S, max(min(Room, ?BATCH), S#s.min));
         false -> S#s{wait = infinity}
     end.
 
@@ -492,7 +491,7 @@ pump(Before, Max) ->
 wait_after(Status, _, S) when Status band 1 =:= 1 -> S#s{wait = 0};
 wait_after(_, _, S = #s{tally = [_ | _]}) -> S#s{wait = 0};
 wait_after(_, Bytes, S = #s{linger = Before}) ->
-    linger(S#s{linger = max(?LINGER, min(?LINGER_MOST, Before * ?LINGER_FOR div Bytes))}).
+    linger(S#s{linger = max(?LINGER, min(?LINGER_MOST, Before * ?BATCH div Bytes))}).
 
 linger(S = #s{linger = Us}) ->
     S#s{until = now_us() + Us, wait = in_ms(Us)}.

@@ -20,6 +20,7 @@
 #define SILENT_MS (2 * LEASE_MS)
 #define STOP_MS 10000
 #define DOWN_MS 6000 /* from the owner's end to the word that everything is gone; its helpers may wait five seconds */
+#define CREDIT_LEAST (128u << 10)
 #define PING_ID UINT32_MAX
 
 struct pending {
@@ -42,8 +43,10 @@ struct session {
     bool reading;     /* inside dist_read(): the buffers are in use */
     struct err error; /* with FAILED */
 
-    uint64_t seq;      /* of the latest batch */
-    uint32_t unacked; /* bytes of batches that the node does not know to have arrived */
+    uint64_t seq;           /* of the latest batch */
+    uint32_t unacked;       /* bytes of batches that the node does not know to have arrived */
+    uint32_t credit, least; /* how many there may be; how many at least */
+    int64_t pulled;         /* when the next ones were asked for while there were more; 0: all had come */
     bool allowed;
 
     struct pending *pending;
@@ -131,7 +134,7 @@ static bool send_pull(struct session *s, struct err *e)
     etf_tuple(&s->out, 3);
     etf_atomz(&s->out, "pull");
     etf_int(&s->out, (int64_t)s->seq);
-    etf_int(&s->out, s->allowed ? (int64_t)ETW_MAX_CREDIT : 0);
+    etf_int(&s->out, s->allowed ? (int64_t)s->credit : 0);
     s->unacked = 0;
     return send_out(s, e);
 }
@@ -229,6 +232,19 @@ bad:
     return broken(s, &cause, e);
 }
 
+/* As much as the line carries, or we take, in a second: what is on its way when the tracing ends has to come first. */
+static void measure_line(struct session *s, bool more)
+{
+    int64_t now = net_now();
+    uint64_t second;
+
+    if (more && s->pulled) {
+        second = (uint64_t)s->unacked * 1000 / (uint64_t)MAX(now - s->pulled, 1);
+        s->credit = (uint32_t)MIN(MAX(second, s->least), ETW_MAX_CREDIT);
+    }
+    s->pulled = more ? now : 0;
+}
+
 static bool take_batch(struct session *s, struct str m, struct err *e)
 {
     struct etw_batch head;
@@ -244,8 +260,9 @@ static bool take_batch(struct session *s, struct str m, struct err *e)
     s->unacked += head.bytes;
     full = head.flags & ETW_BATCH_MORE;
     last = head.flags & ETW_BATCH_LAST;
+    measure_line(s, full);
     /* said before the events are shown, so that the next ones come meanwhile; of the last batch once they have been */
-    if (!last && s->allowed && (full || s->unacked >= ETW_MAX_CREDIT / 8))
+    if (!last && s->allowed && (full || s->unacked >= s->credit / 8))
         ok = send_pull(s, e);
     if (s->handlers.batch)
         s->handlers.batch(s->handlers.data, m.at + 1, m.len - 1);
@@ -448,6 +465,8 @@ struct session *session_open_on(struct node_conn *conn, const struct session_opt
     s->handlers = *handlers;
     s->asked = "rex";
     s->allowed = !options->hold;
+    s->least = CREDIT_LEAST + 2 * options->size; /* there is always room for an event */
+    s->credit = 2 * s->least;
     memcpy(s->node.name, conn->node, sizeof s->node.name);
     dist_init(&s->dist, conn);
     now = net_now();

@@ -121,7 +121,7 @@ release() { on_node 'R = monitor(process, holder), exit(whereis(holder), kill), 
     status=0
     wait "$second" || status=$?
     assert_equal "$status" 3
-    assert_equal "$(<"$ERR.second")" "etrace: $NODE accepts the connection, but its rex, code_server or file_server_2 process does not answer for 10 seconds"
+    assert_equal "$(<"$ERR.second")" "etrace: $NODE accepts the connection, but its code_server process does not answer for 10 seconds"
     release
     assert_clean "$BEFORE" "$NODE" 30
 }
