@@ -115,7 +115,7 @@ assert_no_report() { # NODE
 }
 
 assert_clean() {
-    local atoms=0 names=40 memory=1048576 before node end shared after near deep was files left='' first=yes new what parts now=
+    local atoms=0 names=40 memory=1048576 nobody=$'\nhidden []\n' before node end shared after near deep was files left='' first=yes new what parts now=
     while [[ $1 == --* ]]; do
         case $1 in
             --atoms) atoms=$2 ;;
@@ -139,6 +139,8 @@ assert_clean() {
         accept names "$names"
         # Who was about to go when the first look was taken has gone.
         for what in processes ports ets connections; do accept "$what" 0; done
+        number hidden "$before"
+        after=${after/"$nobody"/$'\n'"hidden $REPLY"$'\n'}
         # Others may attach to other nodes meanwhile: their directories come and go, and what is left is there all the time.
         files=
         [[ $after != *$'\nfile '* ]] || files=$(grep '^file ' <<<"$after" | grep -vxF -e "$was") || true
