@@ -20,6 +20,18 @@ static void keep_before(uint64_t *watermark, uint64_t tick)
         *watermark = tick ? tick - 1 : 0;
 }
 
+static void look(struct lane *lane, struct batch_part *ret_part)
+{
+    struct batch_part *part = ret_part;
+    uint64_t seen = atomic_load_explicit(&lane->ring.seen, memory_order_acquire);
+    part->view = ring_look(&lane->ring);
+    part->to = part->view.head;
+    for (int i = 0; i < ETW_LOSSES; i++)
+        part->lost[i] = atomic_load_explicit(&lane->ring.lost[i], memory_order_acquire);
+    part->seen = relaxed(&lane->ring.seen);
+    part->exact = !part->view.busy && part->seen == seen;
+}
+
 static uint64_t give(struct batch_plan *plan, uint32_t slot, uint64_t most, bool least)
 {
     struct batch_part *part = &plan->parts[slot];
@@ -57,11 +69,12 @@ void batch_plan(const struct batch_state *state, const struct batch_clock *clock
     plan->more = plan->held = false;
     plan->lanes = lanes_claimed();
     for (uint32_t i = 0; i < plan->lanes; i++) {
-        struct ring_view view = ring_look(&lane_at(i)->ring);
-        plan->parts[i] = (struct batch_part){.view = view, .to = view.head};
-        there += view.head - view.tail;
-        if (view.busy)
-            keep_before(&plan->watermark, view.tick); /* as late as the last, where that told of losses */
+        struct batch_part *part = &plan->parts[i];
+        look(lane_at(i), part);
+        last &= part->exact;
+        there += part->view.head - part->view.tail;
+        if (part->view.busy)
+            keep_before(&plan->watermark, part->view.tick); /* as late as the last, where that told of losses */
     }
 
     size_t fixed = sizeof(struct etw_batch) + (plan->lanes + 1) * sizeof(struct etw_section) + own_bytes;
@@ -84,7 +97,7 @@ void batch_plan(const struct batch_state *state, const struct batch_clock *clock
         struct batch_part *part = &plan->parts[i];
         struct lane *lane = lane_at(i);
         uint64_t taken = part->to - part->view.tail;
-        part->told = taken || relaxed(&lane->ring.seen) != lane->told_seen;
+        part->told = taken || part->seen != lane->told_seen || (part->exact && lane->told_amid);
         if (!part->told)
             continue;
         plan->bytes += sizeof(struct etw_section) + taken;
@@ -144,15 +157,14 @@ void batch_write(struct batch_state *state, const struct batch_plan *plan, uint8
         uint64_t bytes = part->to - part->view.tail;
         if (!part->told)
             continue;
-        struct etw_section section = {.ring = i, .bytes = (uint32_t)bytes};
-        for (int j = 0; j < ETW_LOSSES; j++)
-            section.lost[j] = atomic_load_explicit(&lane->ring.lost[j], memory_order_acquire);
-        section.seen = relaxed(&lane->ring.seen);
+        struct etw_section section = {.ring = i, .bytes = (uint32_t)bytes, .seen = part->seen};
+        memcpy(section.lost, part->lost, sizeof section.lost);
         at = put(at, &section, sizeof section);
         ring_copy(&lane->ring, part->view.tail, part->to, at);
         at += bytes;
         ring_release(&lane->ring, part->to);
         lane->told_seen = section.seen;
+        lane->told_amid = !part->exact;
     }
     if (plan->roofless != state->told_roofless) {
         struct etw_section section = {.ring = lanes.count, .seen = plan->roofless};

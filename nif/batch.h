@@ -36,11 +36,16 @@ struct batch_plan {
     struct batch_part {
         struct ring_view view;
         uint64_t to;
-        bool told; /* its counters changed, or it has frames */
+        uint64_t seen, lost[ETW_LOSSES]; /* no fewer seen than lie before the view's head or are lost */
+        bool exact; /* the counters are those of what is in view and of nothing else: nobody was at an event */
+        bool told;  /* its counters changed, or are exact now, or it has frames */
     } parts[LANES_MAX];
 };
 
-/* The clock was read before. Most: bytes of the whole batch; one frame is given in any case. Own: whole sections, which come first. */
+/*
+ * The clock was read before. Most: bytes of the whole batch; one frame is given in any case. Own: whole sections, which come first.
+ * Last: no frame will come, so this batch is the last one, unless there is more, or a thread is still at an event.
+ */
 void batch_plan(const struct batch_state *state, const struct batch_clock *clock, uint64_t slack, size_t most, const uint8_t *own,
     uint32_t own_bytes, bool last, struct batch_plan *ret_plan);
 

@@ -45,6 +45,7 @@ bool lanes_open(uint32_t count, uint64_t ring_bytes, uint64_t need, struct encod
             atomic_store_explicit(&lane->ring.lost[j], 0, memory_order_relaxed);
         atomic_store_explicit(&lane->newcomers_tail, atomic_load(&lane->newcomers_head), memory_order_relaxed);
         lane->told_seen = 0;
+        lane->told_amid = false;
     }
     atomic_store(&lanes.roofless, 0);
     lanes.need = need;

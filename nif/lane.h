@@ -44,6 +44,7 @@ struct lane {
 
     /* the drain's memory of what it told last */
     uint64_t told_seen;
+    bool told_amid; /* somebody was at an event then: how that was counted may have to be told yet */
 };
 
 struct lanes {

@@ -36,7 +36,7 @@ struct ring {
     _Atomic uint64_t head; /* behind the last frame */
     _Atomic uint64_t tick; /* of the last frame; stored behind head, to be read before it */
     _Atomic uint64_t seen;
-    _Atomic uint32_t busy; /* a frame is being written; stored before its tick is read */
+    _Atomic uint32_t busy; /* a frame is being written, stored before its tick is read; or a loss is counted */
     uint32_t odd;          /* enum ring_odd */
 
     _Alignas(RING_LINE) _Atomic uint64_t lost[ETW_LOSSES];
@@ -91,13 +91,6 @@ static inline void ring_lose_seen(struct ring *ring, enum etw_loss why)
     ring->odd |= RING_LOST;
 }
 
-static inline void ring_lose(struct ring *ring, enum etw_loss why)
-{
-    /* in this order, so that whoever reads what is lost first never sees more lost than seen */
-    ring_bump(&ring->seen);
-    ring_lose_seen(ring, why);
-}
-
 static inline uint8_t *ring_place(struct ring *ring)
 {
     uint8_t *at = ring->bytes + (ring_own(&ring->head) & (ring->size - 1));
@@ -131,6 +124,15 @@ static inline void ring_publish(struct ring *ring, const uint8_t *at, const uint
 static inline void ring_rest(struct ring *ring)
 {
     atomic_store_explicit(&ring->busy, 0, memory_order_release);
+}
+
+static inline void ring_lose(struct ring *ring, enum etw_loss why)
+{
+    ring_busy(ring);
+    /* in this order, so that whoever reads what is lost first never sees more lost than seen */
+    ring_bump(&ring->seen);
+    ring_lose_seen(ring, why);
+    ring_rest(ring);
 }
 
 /* ---- drain -------------------------------------------------------------------------------------------------------- */

@@ -130,6 +130,15 @@ static void read_batch(const uint8_t *bytes, uint64_t watermark_before)
     torn += at != bytes + batch.bytes;
 }
 
+/* What the last batch says of a ring is what came out of it. */
+static unsigned inexact(void)
+{
+    unsigned n = 0;
+    for (int i = 0; i < LANES; i++)
+        n += readers[i].seen != readers[i].frames + readers[i].lost;
+    return n;
+}
+
 int main(void)
 {
     static struct batch_plan plan;
@@ -137,7 +146,7 @@ int main(void)
     struct batch_state state = {0};
     pthread_t threads[PRODUCERS];
     uint32_t random = 88172645;
-    unsigned backwards = 0, too_large = 0, batches = 0;
+    unsigned backwards = 0, too_large = 0, batches = 0, ends = 0, wrong_ends = 0;
 
     if (getenv("EVENTS"))
         events_each = strtoull(getenv("EVENTS"), NULL, 10);
@@ -146,13 +155,13 @@ int main(void)
     ok(lanes_open(LANES, RING, NEED, (struct encode_limits){0}), "lanes are there");
     for (uintptr_t i = 0; i < PRODUCERS; i++)
         pthread_create(&threads[i], NULL, produce, (void *)i);
-    for (bool last = false; !last;) {
-        last = atomic_load(&running) == 0;
+    for (bool done = false; !done;) {
+        bool last = atomic_load(&running) == 0, early = !last && next_random(&random) % 4 == 0;
         size_t most = next_random(&random) % 4 ? sizeof bytes : 2000 + next_random(&random) % 30000;
         uint64_t before = state.watermark;
         struct batch_clock clock = {.tick = tick_now()};
-        batch_plan(&state, &clock, tick_slack(), most, NULL, 0, last, &plan);
-        last = last && !plan.more;
+        batch_plan(&state, &clock, tick_slack(), most, NULL, 0, last || early, &plan);
+        done = last && (plan.flags & ETW_BATCH_LAST);
         if (!plan.wanted)
             continue;
         too_large += plan.bytes > most + NEED + sizeof(struct etw_section) * LANES;
@@ -160,6 +169,11 @@ int main(void)
         backwards += state.watermark < before;
         read_batch(bytes, before);
         batches++;
+        if (early && (plan.flags & ETW_BATCH_LAST)) {
+            ends++;
+            wrong_ends += inexact();
+            state.watermark = before; /* others do come */
+        }
         if (next_random(&random) % 16 == 0)
             pause_ns(200000);
     }
@@ -174,7 +188,7 @@ int main(void)
         lost += readers[i].lost;
         wrong += readers[i].seen != readers[i].frames + readers[i].lost;
     }
-    printf("# %u batches, %" PRIu64 " frames, %" PRIu64 " lost\n", batches, frames, lost);
+    printf("# %u batches, %u as if they were the last, %" PRIu64 " frames, %" PRIu64 " lost\n", batches, ends, frames, lost);
     is_number(torn, 0, "no frame is torn");
     is_number(disordered, 0, "frames of a ring come in their order, with their tracee");
     is_number(late, 0, "no frame comes after a watermark that says it had come");
@@ -182,6 +196,7 @@ int main(void)
     is_number(uncounted, 0, "counters only grow, losses are told in place");
     is_number(too_large, 0, "batches keep to their size");
     is_number(wrong, 0, "for each ring: seen = frames + lost");
+    is_number(wrong_ends, 0, "so also in a batch that is said to be the last while others write");
     is_number((int64_t)seen, PRODUCERS * (int64_t)events_each, "every event is counted");
     ok(readers[LANES].lost == events_each, "the thread without a lane lost all of its events, counted");
     ok(lost > events_each, "something was lost, or nothing was tested");
