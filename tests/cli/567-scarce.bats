@@ -5,7 +5,7 @@ bats_load_library bats-support
 bats_load_library bats-assert
 load ../lib/live
 
-setup_file() { live_begin more; }
+setup_file() { live_begin scarce; }
 teardown_file() { live_end; }
 setup() { live_setup; }
 # A test that starts a node for itself ends it.
