@@ -27,7 +27,6 @@
 -define(LINGER_MOST, 5000).  % at most, where little comes
 -define(BATCH, 262144).      % bytes that are worth one, and that it has at most unless an event is larger: on a slow line the next tells more
 -define(MAX_CREDIT, 2097152). % ETW_MAX_CREDIT
--define(RING, 2097152).      % bytes of a ring
 -define(META_ROOM, 24576).   % of a batch, for names, notices and system events
 -define(META_MOST, 8192).    % of these, for each
 -define(MIN_DRAIN, 4096).
@@ -153,13 +152,14 @@ start({Client, So, Hash, Nonce, Options, Janitor}) ->
     monitor(process, Janitor),
     process_flag(trap_exit, true), % the client links itself to us
     erlang:start_timer(?LEASE, self(), lease),
+    Ring = memory_ring(),
     Why = case Options of
         #{fallback := true} -> [{<<"asked for">>, <<>>}];
         _ ->
-            erlang:send(Client, <<$W, (term_to_binary(file_server_2))/binary>>, [nosuspend, noconnect]),
-            case memory_room() of none -> memory_none(); _ -> nif_load(So, Hash, Nonce, Janitor) end
+            send(#s{client = Client}, <<$W, (term_to_binary(file_server_2))/binary>>),
+            case Ring of none -> memory_none(); _ -> nif_load(So, Hash, Nonce, Janitor) end
     end,
-    S0 = #s{client = Client, node = Node, janitor = Janitor, heard = now_ms(), options = Options, why = Why,
+    S0 = #s{client = Client, node = Node, janitor = Janitor, heard = now_ms(), options = maps:merge(#{buffer => Ring}, Options), why = Why,
         namer = names_start(Janitor, Client), worker = worker_start(), warden = warden_start(),
         min = maps:get(size, Options, 1024) * 2 + ?MIN_DRAIN},
     S1 = session(excluded(tracer(S0))),
@@ -171,8 +171,7 @@ start({Client, So, Hash, Nonce, Options, Janitor}) ->
     loop(S2).
 
 tracer(S = #s{why = ok, options = O}) ->
-    Ring = case memory_room() of plenty -> ?RING; _ -> ?RING div 2 end,
-    case open({maps:get(buffer, O, Ring), maps:get(count, O, 64), maps:get(size, O, 1024),
+    case open({maps:get(buffer, O), maps:get(count, O, 64), maps:get(size, O, 1024),
             maps:get(depth, O, 16), maps:get(items, O, 1024), maps:get(limit, O, 0), maps:get(rate, O, 0),
             maps:get(redact, O, [])}) of
         {ok, State} -> S#s{tracer = State};

@@ -67,12 +67,12 @@ memory_used() ->
         Text -> memory_field(Text, <<"\nRssAnon:">>, 0) + memory_field(Text, <<"\nVmSwap:">>, 0)
     end.
 
-%% The rings are in use as soon as there are events: more than is left would be the end of the node, not of the tracing.
-memory_room() ->
+%% Bytes of a ring. They are in use as soon as there are events: more than is left would be the end of the node, not of the tracing.
+memory_ring() ->
     case memory_left(memory_used()) of
         Left when Left < ?MEMORY_TIGHT -> none;
-        Left when Left < ?MEMORY_PLENTY -> little;
-        _ -> plenty
+        Left when Left < ?MEMORY_PLENTY -> 1048576;
+        _ -> 2097152
     end.
 
 memory_none() -> [{<<"no memory for its buffers">>, <<>>}].
