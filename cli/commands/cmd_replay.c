@@ -92,11 +92,6 @@ static int feed(struct ctx *ctx, struct reading *r, struct pipeline *p, struct s
     return 0;
 }
 
-static bool same(const struct stat *a, const struct stat *b)
-{
-    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
-}
-
 /* What is written to would be empty before it is read, or be read behind its end. */
 static bool reads_output(const char *path, const struct texts *outputs, struct err *e)
 {
@@ -104,12 +99,12 @@ static bool reads_output(const char *path, const struct texts *outputs, struct e
 
     if (strcmp(path, "-") ? stat(path, &st) : fstat(STDIN_FILENO, &st))
         return false;
-    if (S_ISREG(st.st_mode) && !fstat(STDOUT_FILENO, &own) && same(&st, &own)) {
+    if (!fstat(STDOUT_FILENO, &own) && show_same_file(&st, &own)) {
         err_set(e, ERR_USAGE, "standard output goes to the recording that is read");
         return true;
     }
     for (size_t i = 0; i < outputs->count; i++)
-        if (show_same_file(&st, outputs->items[i])) {
+        if (!stat(outputs->items[i], &own) && show_same_file(&st, &own)) {
             err_set(e, ERR_USAGE, "-o %s is the recording that is read", outputs->items[i]);
             return true;
         }

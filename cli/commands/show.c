@@ -71,21 +71,21 @@ static struct out *recording(const char *path, bool append, bool *ret_append, st
     return fd < 0 ? NULL : out_new(fd, true, path);
 }
 
-bool show_same_file(const struct stat *st, const char *path)
+bool show_same_file(const struct stat *a, const struct stat *b)
 {
-    struct stat other;
-
-    return S_ISREG(st->st_mode) && !stat(path, &other) && st->st_dev == other.st_dev && st->st_ino == other.st_ino;
+    return S_ISREG(a->st_mode) && a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
 /* Two who write to one file would write over each other. */
 static bool is_written(const struct show *s, const char *path, struct err *e)
 {
-    struct stat st;
+    struct stat st, own;
 
+    if (stat(path, &own))
+        return false;
     for (size_t i = 0; i < s->count; i++) {
         const char *file = s->views[i].look.file;
-        if ((file ? stat(file, &st) : fstat(STDOUT_FILENO, &st)) || !show_same_file(&st, path))
+        if ((file ? stat(file, &st) : fstat(STDOUT_FILENO, &st)) || !show_same_file(&st, &own))
             continue;
         err_set(e, ERR_USAGE, file ? "-o %s is given twice" : "-o %s is where standard output goes already", path);
         return true;

@@ -34,7 +34,7 @@ bool show_open(struct show *s, struct ctx *ctx, const struct view_opts *o, const
 bool show_file(struct show *s, struct ctx *ctx, const struct view_opts *o, const char *as, const char *path, struct err *e);
 void show_close(struct show *s); /* does not wait; accepts one that failed to open */
 
-bool show_same_file(const struct stat *st, const char *path); /* a regular one, by whatever name */
+bool show_same_file(const struct stat *a, const struct stat *b); /* a regular one, by whatever name */
 
 bool show_is_alone(const struct show *s); /* every view shows a call and its result as if there were no others around them */
 bool show_is_figures(const struct show *s); /* no view shows more of a call than figures */
