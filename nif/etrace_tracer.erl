@@ -108,7 +108,7 @@
 %%     when there is nothing new, not even a watermark that something waits for. Status: 1 more in the rings, 2 events are
 %%     held back by the watermark, 4 the limit was reached, 8 a process owes too many returns, 16 a scheduler has spent the
 %%     time that events may take. A frame larger than MaxBytes comes alone. A tracee may be told more than once. Last only
-%%     after the session is destroyed: ETW_BATCH_LAST is set when nothing is left.
+%%     after the session is destroyed: ETW_BATCH_LAST is set when nothing is left, and nothing was counted since the last tally/1.
 %% tally(State) -> [{{M, F, Arity} | undefined, Figures}]: what was added to each function's since the last time (struct
 %%     etw_tally and its buckets); one for each thread that called it. undefined: all that found no place.
 %% doze(State) -> armed | busy: a message ready_input will come at the next event (or without need) | drain first. It comes
@@ -423,7 +423,7 @@ done(#s{guard = Guard}) ->
 is_cut_off(Guard) -> Guard =:= destroyed orelse Guard =:= gone.
 
 %% All that was traced is in the rings, or has been given to us: nothing comes any more.
-flush(S = #s{last = delivered, hears = none}) -> awake((tally_look(S))#s{last = flush});
+flush(S = #s{last = delivered, hears = none}) -> awake(S#s{last = flush});
 flush(S) -> S.
 
 trace_delivered(#s{session = none}) -> self() ! {trace_delivered, all, none};
@@ -456,7 +456,7 @@ pump(S) ->
     end.
 
 pump(Before, Max) ->
-    S0 = tally_ready(meta_ready(Before), Max),
+    S0 = tally_ready(meta_ready(tally_last(Before)), Max),
     End = S0#s.last =:= flush andalso tally_done(S0),
     CutOff = is_cut_off(S0#s.guard),
     Last = End andalso not CutOff,
