@@ -29,6 +29,7 @@
 -define(MAX_CREDIT, 2097152). % ETW_MAX_CREDIT
 -define(META_ROOM, 24576).   % of a batch, for names, notices and system events
 -define(META_MOST, 8192).    % of these, for each
+-define(NOTICES_MOST, 65536). % of a batch that something happened to many modules before
 -define(MIN_DRAIN, 4096).
 
 %% One trace session on this node as the owner knows it.
@@ -41,6 +42,7 @@
     credit = 0, sent = [],   % bytes it allows; [{Seq, Bytes}] that it has not acknowledged
     unsent = none,           % {Seq, Message} that the channel refused
     meta = [], metasize = 0, % frames of our own for the next batch
+    omitted = 0,             % notices that it has no room for
     hears = none,            % the process that hears system events
     system = none,           % {Section, [Tracee]}: what it has for the next batch
     dozing = false, wait = 0,
@@ -106,7 +108,7 @@
 %%     when there is nothing new, not even a watermark that something waits for. Status: 1 more in the rings, 2 events are
 %%     held back by the watermark, 4 the limit was reached, 8 a process owes too many returns, 16 a scheduler has spent the
 %%     time that events may take. A frame larger than MaxBytes comes alone. A tracee may be told more than once. Last only
-%%     after the session is destroyed: ETW_BATCH_LAST is set when nothing is left.
+%%     after the session is destroyed: ETW_BATCH_LAST is set when nothing is left, and nothing was counted since the last tally/1.
 %% tally(State) -> [{{M, F, Arity} | undefined, Figures}]: what was added to each function's since the last time (struct
 %%     etw_tally and its buckets); one for each thread that called it. undefined: all that found no place.
 %% doze(State) -> armed | busy: a message ready_input will come at the next event (or without need) | drain first. It comes
@@ -364,7 +366,7 @@ handle({ask, Id, What}, S) when is_integer(Id) ->
 handle({retry, Id, Function, Argument}, S) when is_integer(Id) ->
     ask_worker(Id, Function, Argument, S);
 handle({names, _, Frames}, S) when is_list(Frames) -> % too late for the batch that they belong to
-    meta(S, Frames);
+    keep_names(S, Frames);
 handle(Event, S = #s{tracer = fallback}) ->
     fb_event(Event, S);
 handle(_, S) ->
@@ -421,7 +423,7 @@ done(#s{guard = Guard}) ->
 is_cut_off(Guard) -> Guard =:= destroyed orelse Guard =:= gone.
 
 %% All that was traced is in the rings, or has been given to us: nothing comes any more.
-flush(S = #s{last = delivered, hears = none}) -> awake((tally_look(S))#s{last = flush});
+flush(S = #s{last = delivered, hears = none}) -> awake(S#s{last = flush});
 flush(S) -> S.
 
 trace_delivered(#s{session = none}) -> self() ! {trace_delivered, all, none};
@@ -454,7 +456,7 @@ pump(S) ->
     end.
 
 pump(Before, Max) ->
-    S0 = tally_ready(Before, Max),
+    S0 = tally_ready(meta_ready(tally_last(Before)), Max),
     End = S0#s.last =:= flush andalso tally_done(S0),
     CutOff = is_cut_off(S0#s.guard),
     Last = End andalso not CutOff,
@@ -469,7 +471,7 @@ pump(Before, Max) ->
             S2 = limit(Status, S1),
             %% Nobody knows what has not been seen: none is the last one.
             End andalso CutOff andalso Status band 3 =:= 0 andalso finish(done(S2), S2),
-            idle(Status, meta(S2, names_of(New, S2)));
+            idle(Status, keep_names(S2, names_of(New, S2)));
         _ ->
             S3 = limit(Status, system_sent(S1#s{meta = [], metasize = 0})),
             {Message, Seq, IsLast} = batch_message(Batch, names_of(New, S3)),

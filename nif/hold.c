@@ -48,8 +48,10 @@ bool hold_call(struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const st
             memcpy(stack_beside(place), e->words, call.words * sizeof *e->words);
             memcpy(stack_beside(place) + call.words * sizeof *e->words, terms, bytes);
         }
+        tally_begin(lane);
         tally_waiting(lane, 1, 1);
         ring_bump(&lane->ring.seen);
+        tally_end(lane);
         return false;
     }
     if (waits)
@@ -86,7 +88,7 @@ static void send(ErlNifEnv *env, struct lane *lane, ERL_NIF_TERM process, struct
 }
 
 /* Sends the call, or has both lost. */
-static bool show(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF_TERM process, struct stack_call *call)
+static bool show_call(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF_TERM process, struct stack_call *call)
 {
     tally_waiting(lane, -1, -1);
     if (!session_admits_waited(rules)) {
@@ -99,7 +101,15 @@ static bool show(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF_TERM
         return false;
     }
     send(env, lane, process, call);
-    return session_has_room_for_more(lane);
+    return true;
+}
+
+static bool show(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF_TERM process, struct stack_call *call)
+{
+    tally_begin(lane);
+    bool shown = show_call(env, lane, rules, process, call);
+    tally_end(lane);
+    return shown && session_has_room_for_more(lane);
 }
 
 bool hold_result(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const struct stack_function *f, enum etw_class class)
@@ -115,8 +125,10 @@ bool hold_result(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF_TERM
         shown = show(env, lane, rules, process, call);
     } else {
         shown = false;
+        tally_begin(lane);
         tally_waiting(lane, 1, -1);
         ring_bump(&lane->ring.seen);
+        tally_end(lane);
     }
     if (s)
         stack_rest(s);

@@ -32,6 +32,7 @@ struct lane {
     uint64_t tracee; /* the word of the ring's last tracee */
     int64_t time_left;  /* ticks that this thread may still spend on events, as of time_at (session.h) */
     uint64_t time_at;
+    _Atomic uint64_t counted; /* odd while the thread is at an event that changes figures (tally.h) */
     struct encoder encoder;
     struct encoder held; /* of what waits elsewhere before it comes into a ring */
     uint64_t words[ENCODER_WORDS];
@@ -45,6 +46,7 @@ struct lane {
     /* the drain's memory of what it told last */
     uint64_t told_seen;
     bool told_amid; /* somebody was at an event then: how that was counted may have to be told yet */
+    uint64_t told_counted; /* when the figures were taken */
 };
 
 struct lanes {

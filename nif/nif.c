@@ -274,6 +274,8 @@ static ERL_NIF_TERM nif_drain(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
     bool last = argv[3] == enif_make_atom(env, "true");
     struct batch_clock clock = read_clocks();
     batch_plan(&batches, &clock, tick_slack(), most, own.data, (uint32_t)own.size, last, &plan);
+    if (plan.flags & ETW_BATCH_LAST && session_rules() & (RULE_TALLY | RULE_HOLD) && !tally_is_told())
+        batch_plan(&batches, &clock, tick_slack(), most, own.data, (uint32_t)own.size, false, &plan);
     if (plan.more)
         status |= STATUS_MORE;
     if (plan.held)

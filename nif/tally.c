@@ -122,18 +122,19 @@ void tally_call(void *env, struct lane *lane, uint64_t process, const struct sta
 {
     struct entry *e = entry_of(lane, f);
     struct stack_call call = {.function = *f, .tick = tick, .verdict = filter_call(bytes, returns)};
-    if (returns) {
+    tally_begin(lane);
+    if (returns)
         shift(&e->open, 1);
-        if (!stack_push(env, process, &call) && filter_is_set()) {
-            ring_lose(&lane->ring, ETW_LOST_GUARD);
-            return;
-        }
+    if (returns && !stack_push(env, process, &call) && filter_is_set()) {
+        ring_lose(&lane->ring, ETW_LOST_GUARD);
+    } else {
+        if (call.verdict == FILTER_SHOWS)
+            count(e, true);
+        else
+            shift(&e->filtered, 1);
+        ring_bump(&lane->ring.seen);
     }
-    if (call.verdict == FILTER_SHOWS)
-        count(e, true);
-    else
-        shift(&e->filtered, 1);
-    ring_bump(&lane->ring.seen);
+    tally_end(lane);
 }
 
 uint64_t tally_ns(uint64_t from, uint64_t to)
@@ -157,9 +158,11 @@ void tally_result(struct lane *lane, uint64_t process, const struct stack_functi
     struct stack_call call = {.verdict = FILTER_SHOWS};
     bool known = pop(process, f, &call);
     uint64_t ns = known ? tally_ns(call.tick, r->tick) : 0;
+    tally_begin(lane);
     shift(&e->open, -1);
     if (!known && filter_is_set()) {
         ring_lose(&lane->ring, ETW_LOST_GUARD);
+        tally_end(lane);
         return;
     }
     if (call.verdict == FILTER_WAITS && filter_result(r->bytes, ns, r->failed ? r->class : ETW_CLASSES)) {
@@ -177,6 +180,7 @@ void tally_result(struct lane *lane, uint64_t process, const struct stack_functi
         shift(&e->filtered, 1);
     }
     ring_bump(&lane->ring.seen);
+    tally_end(lane);
 }
 
 void tally_waiting(struct lane *lane, int filtered, int open)
@@ -209,6 +213,8 @@ static int64_t moved(_Atomic int64_t *now, int64_t *told)
 bool tally_take(uint32_t slot, uint32_t *at, struct stack_function *ret_function, struct etw_tally *ret, struct etw_bucket *ret_buckets)
 {
     struct table *table = &tables[slot];
+    if (!*at)
+        lane_at(slot)->told_counted = atomic_load_explicit(&lane_at(slot)->counted, memory_order_acquire);
     uint32_t used = atomic_load_explicit(&table->used, memory_order_acquire);
     for (; *at < used; ++*at) {
         struct entry *e = &table->entries[*at];
@@ -238,4 +244,15 @@ bool tally_take(uint32_t slot, uint32_t *at, struct stack_function *ret_function
         return true;
     }
     return false;
+}
+
+bool tally_is_told(void)
+{
+    for (uint32_t i = 0; i < lanes_claimed(); i++) {
+        const struct lane *lane = lane_at(i);
+        uint64_t counted = atomic_load_explicit(&lane->counted, memory_order_acquire);
+        if (counted & 1 || counted != lane->told_counted)
+            return false;
+    }
+    return true;
 }

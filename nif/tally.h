@@ -7,7 +7,9 @@
  * calls that find no room on a stack are counted and not timed. Where there is a filter it could not be decided about them: they
  * are lost.
  *
- * tally_open/unmap/take: the owner's calls and unload. tally_call/result: any thread, in a callback of that process.
+ * Between the figures of an event and its being counted as seen a drain may come: whoever has to know that all is told asks.
+ *
+ * tally_open/unmap/take/is_told: the owner's calls and unload. tally_call/result: any thread, in a callback of that process.
  */
 #ifndef ETRACE_TALLY_H
 #define ETRACE_TALLY_H
@@ -21,6 +23,21 @@
 #include "stack.h"
 
 #define TALLY_FUNCTIONS 2047
+
+/* Producer: what is changed in between belongs together. */
+static inline void tally_begin(struct lane *lane)
+{
+    atomic_store_explicit(&lane->counted, atomic_load_explicit(&lane->counted, memory_order_relaxed) + 1, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);
+}
+
+static inline void tally_end(struct lane *lane)
+{
+    atomic_store_explicit(&lane->counted, atomic_load_explicit(&lane->counted, memory_order_relaxed) + 1, memory_order_release);
+}
+
+/* Of all that a look at the rings, before this, has shown as seen: whether it stands in the figures that were taken last. */
+bool tally_is_told(void);
 
 /* Begins with nothing, in all lanes. False: no memory. */
 bool tally_open(uint64_t ticks_per_ms, stack_alive_fn *alive);

@@ -134,7 +134,7 @@ helped({answer, Id}, killed, S) ->
 helped({answer, Id}, Answer, S) ->
     reply(Id, Answer, S);
 helped(check, {ok, Armed, Notices}, S = #s{armed = #armed{}}) ->
-    lists:foldl(fun({Tag, M}, Acc) -> meta(Acc, notice, [Tag, M]) end, S#s{armed = Armed, unchecked = false}, Notices);
+    lists:foldl(fun({Tag, M}, Acc) -> meta(Acc, module, [Tag, M]) end, S#s{armed = Armed, unchecked = false}, Notices);
 helped(check, Failed, S = #s{armed = #armed{}, unchecked = false}) -> % it is tried again each second, and said once
     meta(S#s{unchecked = true}, notice, [unchecked, case Failed of
         {error, {crash, {Reason, _}}} -> short(Reason);
@@ -605,11 +605,11 @@ parting(S = #s{armed = #armed{modules = Modules, unarmed = Unarmed}, helper = He
             maps:fold(fun(M, Seen = {Before, _, _}, Acc) ->
                 case md5(M) of
                     gone when Before =:= gone -> Acc;
-                    gone -> meta(Acc, notice, [gone, M]);
+                    gone -> meta(Acc, module, [gone, M]);
                     Md5 when map_get(M, Unarmed) =:= Md5 -> Acc;
                     _ ->
                         case changed(weak(S), M, Seen, Close) of
-                            true -> meta(Acc, notice, [blind, M]);
+                            true -> meta(Acc, module, [blind, M]);
                             false -> Acc
                         end
                 end

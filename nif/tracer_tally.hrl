@@ -34,6 +34,10 @@ tally_look(S = #s{tally = Waiting, tracer = State}) ->
     Tick = tick(S),
     awake(S#s{tally = Waiting ++ [tally_frame(F, Figures, Tick) || {F, Figures} <- tally(State)]}).
 
+%% Who is at an event while the tracing ends counts it behind our back: in the end it is looked until nothing comes any more.
+tally_last(S = #s{last = flush, tally = []}) -> tally_look(S);
+tally_last(S) -> S.
+
 tally_frame(Function, Figures, Tick) ->
     Named = case Function of
         undefined -> <<16#7fff:16/little, 0>>; % ETW_NO_FUNCTION

@@ -163,9 +163,18 @@ tracee(_) -> 0.
 tick(#s{tracer = fallback}) -> fb_now();
 tick(_) -> ticks().
 
-meta(S, tick, []) -> meta(S, [frame(56, tick(S), 0, [])]);
-meta(S, hello, [Hello]) -> meta(S, [frame(49, tick(S), 0, [Hello])]);
-meta(S, notice, Terms) -> meta(S, [frame(51, tick(S), 0, Terms)]).
+%% A tick is to bring a batch, which whatever waits will do. Of modules there may be as many notices as there are modules: those
+%% that the next batch has no room for are counted.
+meta(S = #s{meta = []}, tick, []) -> keep(S, [frame(56, tick(S), 0, [])]);
+meta(S, tick, []) -> S;
+meta(S, hello, [Hello]) -> keep(S, [frame(49, tick(S), 0, [Hello])]);
+meta(S = #s{metasize = Size, omitted = N}, module, _) when Size > ?NOTICES_MOST -> S#s{omitted = N + 1};
+meta(S, module, Terms) -> meta(S, notice, Terms);
+meta(S, notice, Terms) -> keep(S, [frame(51, tick(S), 0, Terms)]).
+
+%% The last notice of a batch says how many were left out of it.
+meta_ready(S = #s{omitted = 0}) -> S;
+meta_ready(S = #s{omitted = N}) -> meta(S#s{omitted = 0}, notice, [omitted, N]).
 
 %% A section of a batch; Seen and Lost are counted since the session began.
 section(Ring, Seen, Lost, Frames) ->
@@ -176,13 +185,13 @@ section(Ring, Seen, Lost, Frames) ->
 own_sections(S = #s{meta = []}) -> system_section(S);
 own_sections(S = #s{meta = Frames}) -> <<(section(?META, 0, ?NO_LOSS, Frames))/binary, (system_section(S))/binary>>.
 
-%% Keeps frames for the next batch. They are few; a flood of them would be our own mistake, and is not kept.
-meta(S = #s{meta = Meta, metasize = Size}, Frames) ->
-    More = iolist_size(Frames),
-    case Size + More =< ?META_MOST of
-        true -> S#s{meta = [Meta | Frames], metasize = Size + More};
-        false -> S
-    end.
+%% For the next batch.
+keep(S = #s{meta = Meta, metasize = Size}, Frames) ->
+    S#s{meta = [Meta | Frames], metasize = Size + iolist_size(Frames)}.
+
+%% Where there is much to say a process has no name.
+keep_names(S = #s{metasize = Size}, Frames) ->
+    case Size + iolist_size(Frames) =< ?META_MOST of true -> keep(S, Frames); false -> S end.
 
 %% The message that carries a batch, with more frames in the owner's section: {Message, Seq, whether it is the last}
 batch_message(Batch, Frames) ->

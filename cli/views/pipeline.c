@@ -23,14 +23,21 @@ struct pipe_view {
     bool closed;
 };
 
+/* Events of a node that are hidden here, and there: what its threads do is read one after the other, so for a moment perhaps negative. */
+struct hidden {
+    uint64_t here;
+    int64_t there;
+};
+
 struct pipeline {
     struct pipeline_options o;
     struct pipe_view *views;
     size_t nviews;
     struct funs funs;
     struct order *order;
-    struct totals_node *nodes; /* shown and filtered are counted here */
-    size_t nnodes, nodes_cap;
+    struct totals_node *nodes; /* shown is counted here */
+    struct hidden *hidden;
+    size_t nnodes, nodes_cap, hidden_cap;
     struct probes *probes;
     struct calls *calls;
     struct filter *filter;
@@ -69,8 +76,7 @@ static bool spares_results(void *ctx, const struct event *lost)
 
 static void hide(struct pipeline *p, const struct event *e)
 {
-    p->totals.filtered++;
-    p->nodes[e->node->index].filtered++;
+    p->hidden[e->node->index].here++;
 }
 
 static void dropped(void *ctx, const struct event *call)
@@ -150,6 +156,7 @@ void pipeline_free(struct pipeline *p)
     free(p->views);
     order_free(p->order);
     free(p->nodes);
+    free(p->hidden);
     calls_free(p->calls);
     probes_free(p->probes);
     filter_free(p->filter);
@@ -242,8 +249,7 @@ static void tallied(struct pipeline *p, const struct event *e)
     p->totals.shown += t.seen;
     p->nodes[e->node->index].shown += t.seen;
     p->open_calls += t.open;
-    p->totals.filtered += (uint64_t)t.filtered; /* it may be negative */
-    p->nodes[e->node->index].filtered += (uint64_t)t.filtered;
+    p->hidden[e->node->index].there += t.filtered;
 }
 
 static void own_event(struct pipeline *p, const struct event *e)
@@ -382,6 +388,8 @@ static void meet(struct pipeline *p)
         return;
     p->nodes = mem_grow(p->nodes, &p->nodes_cap, n, sizeof(*p->nodes));
     memset(p->nodes + p->nnodes, 0, (n - p->nnodes) * sizeof(*p->nodes));
+    p->hidden = mem_grow(p->hidden, &p->hidden_cap, n, sizeof(*p->hidden));
+    memset(p->hidden + p->nnodes, 0, (n - p->nnodes) * sizeof(*p->hidden));
     p->nnodes = n;
     for (size_t i = 0; i < p->nviews; i++)
         p->views[i].sink->look.nodes |= n > 1;
@@ -519,15 +527,16 @@ bool pipeline_end(struct pipeline *p)
 const struct totals *pipeline_totals(struct pipeline *p)
 {
     struct totals *t = &p->totals;
-    uint64_t known = t->shown + t->filtered;
 
-    t->seen = 0;
+    t->seen = t->filtered = 0;
     t->complete = p->nnodes > 0 && !p->failed;
     memset(t->lost, 0, sizeof(t->lost));
     for (size_t i = 0; i < p->nnodes; i++) {
         const struct merge *m = order_merge(p->order, (unsigned)i);
         struct totals_node *n = &p->nodes[i];
         struct merge_counts c = {0};
+        n->filtered = p->hidden[i].here + (uint64_t)MAX(p->hidden[i].there, 0);
+        t->filtered += n->filtered;
         if (!m)
             continue;
         merge_counts(m, &c);
@@ -546,6 +555,7 @@ const struct totals *pipeline_totals(struct pipeline *p)
     }
     t->nodes = p->nodes;
     t->nnodes = p->nnodes > 1 ? p->nnodes : 0;
+    uint64_t known = t->shown + t->filtered;
     for (size_t l = 0; l < ETW_LOSSES; l++)
         known += t->lost[l];
     t->missing = t->seen > known ? t->seen - known : 0;

@@ -175,6 +175,29 @@ rearmed() { [[ $(grep -c 'rearmed fresh' "$ERR") -ge $1 ]]; }
     live_snapshot
 }
 
+@test "hundreds of modules are loaded at once: each is said, or how many were left out" {
+    # With names as long as names may be so few are many.
+    on_node "{ok, _, Bin} = compile:forms([{attribute, 1, module, list_to_atom(lists:duplicate(255, \$x))}, {attribute, 1, export, [{crowd, 0}]},
+            {function, 1, crowd, 0, [{clause, 1, [], [], [{atom, 1, ok}]}]}]),
+        persistent_term:put(crowd, [{list_to_atom(Name), binary:replace(Bin, list_to_binary(lists:duplicate(255, \$x)), list_to_binary(Name))}
+            || N <- lists:seq(1000, 1399), Name <- [lists:duplicate(251, \$c) ++ integer_to_list(N)]])"
+    live_snapshot
+    trace --json --allow-empty 'c*:crowd/0'
+    # All of them in one look.
+    on_node '[Worker] = [P || P <- processes(), {_, {M, worker, 1}} <- [process_info(P, initial_call)], lists:prefix("etrace_", atom_to_list(M))],
+        erlang:suspend_process(Worker),
+        [{module, M} = code:load_binary(M, "", Bin) || {M, Bin} <- persistent_term:get(crowd)],
+        erlang:resume_process(Worker)'
+    until_true 30 crowd_said
+    trace_end
+    assert_success
+    assert_account any
+    assert_equal "$(($(json_of rearmed .info | wc -l) + $(json_of notice 'select(.tag == "omitted").info')))" 400
+    on_node '[begin code:purge(M), code:delete(M), code:purge(M) end || {M, _} <- persistent_term:get(crowd)], persistent_term:erase(crowd)'
+    live_snapshot
+}
+crowd_said() { grep -q omitted "$ERR"; }
+
 @test "attached and cut short in every way, over and over: memory is flat" {
     "$ETRACE_BIN" -n "$NODE" -qq --for 20ms 'work:one/1 -> return' 'send(_, _)' >/dev/null
     blocks='{ok, {_, _, All}} = instrument:allocations(),

@@ -134,6 +134,36 @@ static const char json_want[] =
     "{\"v\":1,\"type\":\"summary\",\"seen\":825,\"shown\":13,\"filtered\":0,\"lost\":{\"rate\":812},\"missing\":0,\"truncated\":1,"
     "\"incomplete\":0,\"filter_errors\":0,\"complete\":true}\n";
 
+/* A call that waited on one thread and was decided about on another one, which was looked at first. */
+static void hidden_for_a_moment(void)
+{
+    static const int64_t told[] = {-1, 3};
+    struct fw w = {0};
+    struct pt t = {0};
+
+    pt_open(&t, (const char *const[]){"summary", NULL}, &utc, (struct pipeline_options){0});
+    for (unsigned i = 0; i < 2; i++) {
+        struct etw_tally figures = {.filtered = told[i]};
+        fw_begin(&w);
+        if (!i)
+            fw_hello(&w, 1, "shop@h1");
+        fw_ring(&w, ETW_META_RING);
+        fw_frame(&w, ETW_TALLY, 1000 + i, 0);
+        fw_fun(&w, "m", "f", 1);
+        fw_raw(&w, &figures, sizeof(figures));
+        fw_frame_end(&w);
+        fw_ring(&w, 1);
+        w.r->seen = 2;
+        pt_feed(&t, 0, fw_batch(&w, 2000 + i, 2000 + i, 2000 + i, i ? ETW_BATCH_LAST : 0));
+        const struct totals *n = pipeline_totals(t.p);
+        is_number((int64_t)n->filtered, i ? 2 : 0, i ? "in the end it is what it was" : "no fewer than none are hidden");
+        is_number((int64_t)n->missing, i ? 0 : 2, i ? "and nothing is missing" : "what is not known yet is missing");
+    }
+    pt_close(&t);
+    pt_free(&t);
+    fw_release(&w);
+}
+
 int main(void)
 {
     struct fw w = {0};
@@ -197,5 +227,6 @@ int main(void)
     fw_release(&w);
     buf_release(&said);
     arena_release(&arena);
+    hidden_for_a_moment();
     return tap_end();
 }

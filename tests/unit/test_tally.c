@@ -1,0 +1,91 @@
+/*
+ * Figures under real threads: producers count calls and their results, one drain takes the figures and then looks at the rings, as
+ * if each time were the last. Whenever it may be the last, what was counted as seen stands in the figures.
+ */
+#include "batch.h"
+#include "tally.h"
+#include "tick.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "tap.h"
+
+enum { PRODUCERS = 3, NEED = 1024, RING = 16384 };
+
+static uint64_t calls_each = 60000;
+static _Atomic int running = PRODUCERS;
+
+static bool alive(void *env, uint64_t process)
+{
+    (void)env, (void)process;
+    return true;
+}
+
+static void *produce(void *arg)
+{
+    uint64_t process = 16 + 16 * (uintptr_t)arg;
+    for (uint64_t i = 0; i < calls_each; i++) {
+        struct lane *lane = lane_mine();
+        struct stack_function f = {.module = 1, .name = 2 + i % 5, .arity = 1};
+        struct tally_result result = {.tick = tick_now()};
+        tally_call(NULL, lane, process, &f, tick_now(), 0, true);
+        tally_result(lane, process, &f, &result);
+        if (i % 16 == 0)
+            nanosleep(&(struct timespec){.tv_nsec = 1000}, NULL);
+    }
+    atomic_fetch_sub(&running, 1);
+    return NULL;
+}
+
+static uint64_t seen_by_rings(const struct batch_plan *plan)
+{
+    uint64_t seen = 0;
+    for (uint32_t i = 0; i < plan->lanes; i++)
+        seen += plan->parts[i].seen;
+    return seen;
+}
+
+int main(void)
+{
+    static struct batch_plan plan;
+    struct batch_state state = {0};
+    struct etw_bucket buckets[ETW_BUCKETS];
+    pthread_t threads[PRODUCERS];
+    uint64_t figures = 0, seen = 0;
+    unsigned ends = 0, wrong = 0, unsure = 0;
+
+    if (getenv("EVENTS"))
+        calls_each = strtoull(getenv("EVENTS"), NULL, 10);
+    tick_start();
+    ok(lanes_open(PRODUCERS, RING, NEED, (struct encode_limits){0}) && tally_open(1000, alive), "lanes and figures are there");
+    for (uintptr_t i = 0; i < PRODUCERS; i++)
+        pthread_create(&threads[i], NULL, produce, (void *)i);
+    for (bool done = false; !done;) {
+        bool last = atomic_load(&running) == 0;
+        struct stack_function f;
+        struct etw_tally t;
+        for (uint32_t i = 0; i < lanes_claimed(); i++)
+            for (uint32_t at = 0; tally_take(i, &at, &f, &t, buckets);)
+                figures += t.seen + (uint64_t)t.filtered;
+        struct batch_clock clock = {.tick = tick_now()};
+        batch_plan(&state, &clock, tick_slack(), 65536, NULL, 0, true, &plan);
+        if (!(plan.flags & ETW_BATCH_LAST) || !tally_is_told()) {
+            unsure++;
+            continue;
+        }
+        seen = seen_by_rings(&plan);
+        wrong += seen != figures;
+        ends++;
+        done = last;
+    }
+    for (int i = 0; i < PRODUCERS; i++)
+        pthread_join(threads[i], NULL);
+    printf("# %u times all was told, %u times perhaps not\n", ends, unsure);
+    is_number(wrong, 0, "what is said to be all is as much as was seen");
+    is_number((int64_t)seen, 2 * PRODUCERS * (int64_t)calls_each, "every event is counted");
+    tally_unmap();
+    lanes_unmap();
+    return tap_end();
+}
