@@ -60,11 +60,12 @@ static void put_options(struct buf *to, const struct session_options *o)
     buf_release(&term);
 }
 
-/* {Client, Beam, So, Hash, Nonce, Options} */
+/* {Client, Beam, So, Md5, Hash, Nonce, Options} */
 static void put_boot(struct buf *b, const void *nonce, const struct session_options *o)
 {
     etf_bin(b, companion.beam, companion.beam_len);
     etf_bin(b, companion.so, companion.so_len);
+    etf_bin(b, companion.md5, sizeof companion.md5);
     etf_bin(b, companion.hash, strlen(companion.hash));
     etf_bin(b, nonce, NONCE_BYTES);
     put_options(b, o);
@@ -77,7 +78,7 @@ bool inject_boot(struct dist *d, const struct session_options *o, struct err *e)
 
     if (getrandom(nonce, sizeof nonce, 0) != (ssize_t)sizeof nonce)
         return err_set(e, ERR_RUN, "the system gives no random numbers");
-    bool ok = rex_begin(&b, companion.janitor, companion.janitor_len, &d->self, 6, e);
+    bool ok = rex_begin(&b, companion.janitor, companion.janitor_len, &d->self, 7, e);
     if (ok) {
         put_boot(&b, nonce, o);
         rex_end(&b);
