@@ -10,6 +10,7 @@
 #include "rex.h"
 
 #define NONCE_BYTES 16
+#define BOOT_FRAME 4096 /* around the message, that of TLS included */
 
 /* ---- the boot message ---- */
 
@@ -82,6 +83,7 @@ bool inject_boot(struct dist *d, const struct session_options *o, struct err *e)
     if (ok) {
         put_boot(&b, nonce, o);
         rex_end(&b);
+        net_make_room(d->stream.fd, b.len + BOOT_FRAME); /* a slow line takes far longer for it than a write may */
         ok = dist_send_named(d, "rex", buf_view(&b), e);
     }
     buf_release(&b);
