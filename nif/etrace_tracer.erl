@@ -22,6 +22,7 @@
 -export([hello/0, open/1, exclude/1, gate/2, kinds/2, program/3, ticks/0, drain/4, tally/1, doze/1, close/1]).
 
 -define(LEASE, 10000).       % ms without a word from the client
+-define(LATE, 1000).         % ms that its end may come late, unless the whole node was stopped
 -define(BUSY, 20).           % ms until a refused send is tried retry
 -define(LINGER, 2000).       % us at least, for a small batch to grow
 -define(LINGER_MOST, 5000).  % at most, where little comes
@@ -153,7 +154,7 @@ start({Client, So, Hash, Nonce, Options, Janitor}) ->
     lists:member(Node, nodes(hidden)) orelse exit(nodedown),
     monitor(process, Janitor),
     process_flag(trap_exit, true), % the client links itself to us
-    erlang:start_timer(?LEASE, self(), lease),
+    lease_in(?LEASE),
     Ring = memory_ring(),
     Why = case Options of
         #{fallback := true} -> [{<<"asked for">>, <<>>}];
@@ -317,11 +318,13 @@ handle({stop}, S) ->
     heard(stop(S));
 handle(ready_input, S) ->
     awake(S);
-handle({timeout, _, lease}, S) ->
-    Left = S#s.heard + ?LEASE - now_ms(),
-    Left > 0 orelse finish(lease, S),
-    erlang:start_timer(Left, self(), lease),
-    S;
+handle({timeout, _, {lease, Due}}, S) when is_integer(Due) ->
+    Now = now_ms(),
+    case S#s.heard + ?LEASE - Now of
+        Left when Left > 0 -> lease_in(Left), S;
+        _ when Now - Due > ?LATE -> lease_in(?LATE), S; % what the client has said meanwhile has yet to be read
+        _ -> finish(lease, S)
+    end;
 handle({timeout, Timer, check}, S = #s{timer = Timer}) ->
     check(S);
 handle({timeout, _, last}, S) ->
@@ -379,6 +382,9 @@ replace(Namer, S = #s{namer = Namer}) ->
 replace(_, S0 = #s{helper = Helper}) ->
     S = excluded(S0#s{worker = worker_start(), helper = none}),
     arm_next(case Helper of {_, What} -> helped(What, killed, S); none -> S end).
+
+lease_in(Ms) ->
+    erlang:start_timer(Ms, self(), {lease, now_ms() + Ms}).
 
 heard(S) ->
     S#s{heard = now_ms(), spoke = true}.

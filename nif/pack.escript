@@ -23,7 +23,7 @@ main([Beam, So, Janitor, Ask, Sweep, Out]) ->
         bytes("beam", Module), bytes("so", SoBytes), bytes("janitor", Forms), bytes("ask", AskForms),
         bytes("sweep", SweepForms),
         "const struct companion companion = {\n    beam, sizeof beam - 1, so, sizeof so - 1, janitor, sizeof janitor - 1, ask, sizeof ask - 1,\n    sweep, sizeof sweep - 1, \"",
-        Hash, "\", \"", Sum, "\",\n};\n"]);
+        Hash, "\", \"", Sum, "\", {", lists:join(",", [integer_to_list(B) || <<B>> <= erlang:md5([Module, SoBytes])]), "},\n};\n"]);
 main(_) ->
     fail("usage: pack.escript BEAM SO JANITOR ASK SWEEP OUT.c", []).
 

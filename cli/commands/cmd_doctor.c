@@ -25,6 +25,7 @@
 
 #define STEP_MS 5000
 #define ANSWER_MS 10000
+#define START_MS 70000 /* longer than a session itself waits */
 
 /* A function that every node has loaded, that does nothing, and that hardly anybody calls. */
 static const char probe_module[] = "code", probe_function[] = "objfile_extension";
@@ -241,7 +242,7 @@ static bool step_companion(struct doctor *d, struct err *e)
     struct session_handlers handlers = {.data = d, .batch = on_batch, .reply = on_reply};
 
     d->session = session_open(&d->target.node, &options, &handlers, e);
-    if (!d->session || !session_wait(d->session, 0, ANSWER_MS, e))
+    if (!d->session || !session_wait(d->session, 0, START_MS, e))
         return false;
     const struct session_node *n = session_node(d->session);
     found(d, "started on the node in %.1f ms", (double)n->boot_ns / 1e6);

@@ -8,6 +8,7 @@
 #include "../node/knock.h"
 
 #define READY_MS 10000
+#define KEEP_MS 2000 /* until the others are seen to, while one is waited for */
 #define LEAVE_MS 5000
 #define RETRY_MS 1000 /* between two tries to attach to a node that is away */
 
@@ -169,6 +170,17 @@ static bool known(const struct peers *ps, const char *name)
     return false;
 }
 
+/* The session itself knows how long it may take, which on a slow line is long; the others' leases are renewed meanwhile. */
+static bool wait_ready(struct peer *p, struct err *e)
+{
+    while (!session_wait(p->session, 0, KEEP_MS, e)) {
+        if (session_state(p->session) != SESSION_BOOTING)
+            return false;
+        peers_keep(p->peers);
+    }
+    return true;
+}
+
 /* p is the last one. */
 static bool attach(struct peer *p, const struct session_options *session, struct err *e)
 {
@@ -179,7 +191,7 @@ static bool attach(struct peer *p, const struct session_options *session, struct
     held.hold = true;
     peers_keep(ps);
     p->session = session_open(&p->target->node, &held, &handlers, e);
-    if (!p->session || !session_wait(p->session, 0, READY_MS, e))
+    if (!p->session || !wait_ready(p, e))
         return false;
     const char *name = session_node(p->session)->name;
     ps->count--;

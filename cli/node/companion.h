@@ -20,6 +20,7 @@ struct companion {
     size_t sweep_len;
     char hash[9]; /* 8 hex digits over module, NIF and janitor: what tells builds apart on a node */
     char sum[65]; /* the SHA-256 that it begins */
+    unsigned char md5[16]; /* of module and NIF: every node can say whether they have come as they were sent */
 };
 
 extern const struct companion companion;

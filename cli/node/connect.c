@@ -5,11 +5,12 @@
 #include "cookie.h"
 #include "find.h"
 #include "handshake.h"
+#include "netns.h"
 
 #define PROBE_MS 1000 /* for each port of a process that epmd does not know */
 
 /* How telling a failure is when several addresses or ports were tried: the later in this list, the more so. */
-enum outcome { OUT_NONE, OUT_UNREACHABLE, OUT_REFUSED, OUT_TIMEOUT, OUT_FAILED, OUT_TLS_SILENT, OUT_HANDSHAKE, OUT_TLS };
+enum outcome { OUT_NONE, OUT_UNREACHABLE, OUT_REFUSED, OUT_TIMEOUT, OUT_FAILED, OUT_TLS_SILENT, OUT_HANDSHAKE, OUT_OTHER, OUT_TLS };
 
 struct attempt {
     const struct place *place;
@@ -20,6 +21,7 @@ struct attempt {
     enum handshake_result result; /* with OUT_HANDSHAKE */
     int port;                     /* of the failure kept */
     struct err why;               /* with OUT_TLS */
+    char other[NODE_NAME_MAX + 1]; /* with OUT_OTHER: who answered */
 };
 
 static bool say(const struct attempt *a, struct err *e)
@@ -44,6 +46,8 @@ static bool say(const struct attempt *a, struct err *e)
         if (*a->why.hint)
             err_hint(e, "%s", a->why.hint);
         return false;
+    case OUT_OTHER:
+        return err_set(e, ERR_NODE, "cannot connect to %s: port %d of %s, which epmd says is its, is that of %.255s", name, a->port, host, a->other);
     case OUT_HANDSHAKE:
         break;
     default:
@@ -124,6 +128,14 @@ static bool definite(enum handshake_result r)
     return r == HANDSHAKE_COOKIE || r == HANDSHAKE_NOT_ALLOWED || r == HANDSHAKE_NAME_IN_USE || r == HANDSHAKE_NOK || r == HANDSHAKE_TLS;
 }
 
+/* The host is not compared: it may have several names. */
+static bool is_another(const struct place *p, const char *node)
+{
+    size_t len = strcspn(node, "@");
+
+    return p->by_epmd && len && (strcspn(p->name, "@") != len || memcmp(p->name, node, len));
+}
+
 /* The share of one address when several are left to be tried. */
 static int64_t share(int64_t deadline, size_t left)
 {
@@ -162,9 +174,15 @@ static bool try_port(struct attempt *a, int port, int64_t deadline, struct node_
             continue;
         }
         r = handshake(&conn.stream, a->cookie->text, deadline, &conn);
-        if (r == HANDSHAKE_OK) {
+        if (r == HANDSHAKE_OK && !is_another(a->place, conn.node)) {
             *ret = conn;
             return true;
+        }
+        if (r == HANDSHAKE_OK) {
+            memcpy(a->other, conn.node, sizeof a->other);
+            stream_close(&conn.stream);
+            keep(a, OUT_OTHER, r, port);
+            continue;
         }
         if (r == HANDSHAKE_INSECURE)
             a->why = *stream_why(&conn.stream);
@@ -205,7 +223,9 @@ bool node_connect(const struct node_target *t, struct node_conn *ret_conn, struc
         return false;
     }
     struct attempt a = {.place = &place, .cookie = &cookie, .tls = tls, .deadline = deadline};
-    bool found = find_node(t, deadline, &place, e), ok = found && try_all(&a, &conn);
+    int back = -1;
+    bool found = netns_enter(t->ospid, &back, e) && find_node(t, deadline, &place, e), ok = found && try_all(&a, &conn);
+    netns_leave(back);
     cookie_wipe(&cookie);
     tls_config_free(tls);
     if (!ok)

@@ -22,8 +22,18 @@ int epmd_port(void)
     return text && *text && !*end && port > 0 && port < 65536 ? (int)port : 4369;
 }
 
-/* Sends a request and appends what comes until the daemon closes the connection, as it does after each answer. */
-static enum epmd_answer ask(const struct addr *host, const char *request, size_t len, int64_t deadline, char **ret, size_t *ret_len)
+/* Of an answer about one node: what we want to know. */
+static bool knows_port(const char *answer, size_t len)
+{
+    return len >= 4 || (len >= 2 && answer[1] != 0);
+}
+
+/*
+ * Sends a request and appends what comes until there is enough, or the daemon closes the connection, as it does after each answer;
+ * what forwards it may keep it open.
+ */
+static enum epmd_answer ask(const struct addr *host, const char *request, size_t len, bool (*enough)(const char *answer, size_t len),
+                            int64_t deadline, char **ret, size_t *ret_len)
 {
     char frame[300];
     char *all = NULL;
@@ -43,14 +53,14 @@ static enum epmd_answer ask(const struct addr *host, const char *request, size_t
     frame[1] = (char)len;
     memcpy(frame + 2, request, len);
     s = net_write(fd, frame, len + 2, deadline);
-    while (s == NET_OK && got < ANSWER_MAX) {
+    while (s == NET_OK && got < ANSWER_MAX && !(enough && enough(all, got))) {
         all = mem_grow(all, &cap, got + 4096, 1);
         s = net_read(fd, all + got, cap - got - 1, deadline, &n);
         if (s == NET_OK)
             got += n;
     }
     close(fd);
-    if (s != NET_CLOSED || !got) {
+    if (!got || (s != NET_CLOSED && !(s == NET_OK && got < ANSWER_MAX))) {
         free(all);
         return s == NET_TIMEOUT ? EPMD_TIMEOUT : EPMD_GARBAGE;
     }
@@ -70,7 +80,7 @@ enum epmd_answer epmd_lookup(const struct addr *host, const char *alive, int64_t
         return EPMD_NO_NODE;
     request[0] = PORT2_REQ;
     memcpy(request + 1, alive, len);
-    a = ask(host, request, len + 1, deadline, &answer, &got);
+    a = ask(host, request, len + 1, knows_port, deadline, &answer, &got);
     if (a != EPMD_OK)
         return a;
     if (got < 2 || answer[0] != PORT2_RESP)
@@ -106,7 +116,7 @@ enum epmd_answer epmd_list(const struct addr *host, int64_t deadline, struct epm
     struct epmd_names names = {0};
     char *answer;
     size_t got;
-    enum epmd_answer a = ask(host, &request, 1, deadline, &answer, &got);
+    enum epmd_answer a = ask(host, &request, 1, NULL, deadline, &answer, &got);
 
     if (a != EPMD_OK)
         return a;

@@ -7,6 +7,7 @@
 
 #include "../ground/utf8.h"
 #include "epmd.h"
+#include "netns.h"
 
 static void this_host(char ret[256])
 {
@@ -257,8 +258,13 @@ bool find_node(const struct node_target *t, int64_t deadline, struct place *ret,
 bool node_resolve(const struct node_target *t, char ret_name[NODE_NAME_MAX + 1], int *ret_port, struct err *e)
 {
     struct place p;
+    int back;
 
-    if (!find_node(t, net_now() + NODE_CONNECT_MS, &p, e))
+    if (!netns_enter(t->ospid, &back, e))
+        return false;
+    bool ok = find_node(t, net_now() + NODE_CONNECT_MS, &p, e);
+    netns_leave(back);
+    if (!ok)
         return false;
     memcpy(ret_name, p.name, sizeof p.name);
     *ret_port = p.ports[0];

@@ -10,6 +10,7 @@
 #include "rex.h"
 
 #define NONCE_BYTES 16
+#define BOOT_FRAME 4096 /* around the message, that of TLS included */
 
 /* ---- the boot message ---- */
 
@@ -60,11 +61,12 @@ static void put_options(struct buf *to, const struct session_options *o)
     buf_release(&term);
 }
 
-/* {Client, Beam, So, Hash, Nonce, Options} */
+/* {Client, Beam, So, Md5, Hash, Nonce, Options} */
 static void put_boot(struct buf *b, const void *nonce, const struct session_options *o)
 {
     etf_bin(b, companion.beam, companion.beam_len);
     etf_bin(b, companion.so, companion.so_len);
+    etf_bin(b, companion.md5, sizeof companion.md5);
     etf_bin(b, companion.hash, strlen(companion.hash));
     etf_bin(b, nonce, NONCE_BYTES);
     put_options(b, o);
@@ -77,10 +79,11 @@ bool inject_boot(struct dist *d, const struct session_options *o, struct err *e)
 
     if (getrandom(nonce, sizeof nonce, 0) != (ssize_t)sizeof nonce)
         return err_set(e, ERR_RUN, "the system gives no random numbers");
-    bool ok = rex_begin(&b, companion.janitor, companion.janitor_len, &d->self, 6, e);
+    bool ok = rex_begin(&b, companion.janitor, companion.janitor_len, &d->self, 7, e);
     if (ok) {
         put_boot(&b, nonce, o);
         rex_end(&b);
+        net_make_room(d->stream.fd, b.len + BOOT_FRAME); /* a slow line takes far longer for it than a write may */
         ok = dist_send_named(d, "rex", buf_view(&b), e);
     }
     buf_release(&b);

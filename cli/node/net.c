@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/sockios.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -11,6 +13,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -131,6 +134,23 @@ enum net_status net_connect(const struct addr *to, int port, int64_t deadline, i
     }
     *ret_fd = fd;
     return NET_OK;
+}
+
+void net_make_room(int fd, size_t bytes)
+{
+    int room = (int)MIN(bytes, (size_t)INT_MAX), has = 0;
+    socklen_t len = sizeof has;
+
+    /* the system takes twice what it is told, for what it needs beside the bytes */
+    if (!getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &has, &len) && has / 2 < room)
+        setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
+}
+
+size_t net_under_way(int fd)
+{
+    int bytes = 0;
+
+    return ioctl(fd, SIOCOUTQ, &bytes) || bytes < 0 ? 0 : (size_t)bytes;
 }
 
 /* ---- names of hosts ---- */

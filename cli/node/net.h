@@ -38,6 +38,8 @@ enum net_status net_resolve(const char *host, int64_t deadline, struct addrs *re
 void net_loopback(struct addrs *a); /* appends 127.0.0.1 and ::1 where they are not in it yet */
 
 enum net_status net_connect(const struct addr *to, int port, int64_t deadline, int *ret_fd);
+void net_make_room(int fd, size_t bytes); /* for so much that is written at once, as far as the system gives it */
+size_t net_under_way(int fd);             /* bytes that were written and that the other side's system does not have yet */
 enum net_status net_wait(int fd, short events, int64_t deadline);
 enum net_status net_write(int fd, const void *bytes, size_t len, int64_t deadline); /* all of it */
 enum net_status net_read(int fd, void *bytes, size_t most, int64_t deadline, size_t *ret_len); /* at least one byte */

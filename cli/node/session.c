@@ -13,7 +13,8 @@
 #include "inject.h"
 #include "net.h"
 
-#define BOOT_MS 10000
+#define BOOT_MS 10000       /* without a byte more of the first message having arrived, or an answer behind it */
+#define BOOT_MOST_MS 60000
 #define LEASE_MS 10000  /* the owner's */
 #define RENEW_MS 3000   /* without a word from us */
 #define ASK_MS 5000     /* without a word from the owner */
@@ -37,6 +38,7 @@ struct session {
     struct dist dist;
     struct node_pid owner;
     const char *asked; /* BOOTING: the process of the node that has to answer now */
+    size_t under_way;  /* BOOTING: how much of the first message had not arrived when that was last looked at */
     bool down;        /* the owner has ended, but not because it was told to */
     struct err why;   /* what it said, with down */
     bool lost;        /* FAILED because of the connection */
@@ -394,10 +396,27 @@ static bool silent(struct session *s, const char *what, int seconds, struct err 
     return fail(s, &cause, e);
 }
 
+/* A slow line is given more time as long as it carries. */
+static bool arrives(struct session *s)
+{
+    size_t before = s->under_way;
+    int64_t now = net_now();
+
+    s->under_way = net_under_way(s->dist.stream.fd);
+    if (s->under_way >= before || now - s->booted_ns / 1000000 >= BOOT_MOST_MS)
+        return false;
+    s->give_up = now + BOOT_MS;
+    return true;
+}
+
 static bool give_up(struct session *s, struct err *e)
 {
     if (s->state == SESSION_BOOTING) {
         char what[100];
+        if (arrives(s))
+            return true;
+        if (s->under_way)
+            return silent(s, "accepts the connection, but takes nothing that is sent to it", BOOT_MS / 1000, e);
         snprintf(what, sizeof what, "accepts the connection, but its %s process does not answer", s->asked);
         return silent(s, what, BOOT_MS / 1000, e);
     }
@@ -473,8 +492,10 @@ struct session *session_open_on(struct node_conn *conn, const struct session_opt
     s->said = s->heard = now;
     s->give_up = now + BOOT_MS;
     s->booted_ns = now_ns();
-    if (inject_boot(&s->dist, options, &cause))
+    if (inject_boot(&s->dist, options, &cause)) {
+        s->under_way = net_under_way(s->dist.stream.fd);
         return s;
+    }
     broken(s, &cause, e);
     session_close(s);
     return NULL;

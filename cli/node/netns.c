@@ -1,0 +1,53 @@
+#include "netns.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Of this thread: others may be elsewhere. */
+#define OURS "/proc/thread-self/ns/net"
+
+static bool same(const char *a, const char *b)
+{
+    struct stat x, y;
+
+    /* who may not know does not see the process's sockets either, which is said in its place */
+    return stat(a, &x) || stat(b, &y) || (x.st_dev == y.st_dev && x.st_ino == y.st_ino);
+}
+
+bool netns_enter(long ospid, int *ret_back, struct err *e)
+{
+    char path[64];
+    int there = -1, back = -1, error;
+
+    *ret_back = -1;
+    snprintf(path, sizeof path, "/proc/%ld/ns/net", ospid);
+    if (!ospid || same(path, OURS))
+        return true;
+    if ((back = open(OURS, O_RDONLY | O_CLOEXEC)) >= 0 && (there = open(path, O_RDONLY | O_CLOEXEC)) >= 0 &&
+        !setns(there, CLONE_NEWNET)) {
+        close(there);
+        *ret_back = back;
+        return true;
+    }
+    error = errno;
+    if (there >= 0)
+        close(there);
+    if (back >= 0)
+        close(back);
+    err_set(e, ERR_NODE, "process %ld is in a network of its own, as containers have, which cannot be entered: %s", ospid, strerror(error));
+    err_hint(e, "that takes root: run etrace so, or inside of the container");
+    return false;
+}
+
+void netns_leave(int back)
+{
+    if (back < 0)
+        return;
+    setns(back, CLONE_NEWNET);
+    close(back);
+}
