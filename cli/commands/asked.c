@@ -216,6 +216,7 @@ struct arming {
     struct arena arena;
     struct buf etf;
     int otp;
+    bool anonymous;
     struct str node;
     uint32_t creation;
 };
@@ -230,6 +231,10 @@ static struct str encoded(struct arming *a, term_t t)
 /* Heads with a tail are one pattern for OTP 29, and one for each arity before it. */
 static void arm_match_spec(struct arming *a, const struct spec *s)
 {
+    if (a->anonymous && s->anonymous) {
+        arm_spec_any(&a->arm, encoded(a, s->anonymous));
+        return;
+    }
     if (!s->prefix || a->otp >= 29) {
         arm_spec_any(&a->arm, encoded(a, spec_match_spec_for(s, -1, &a->arena)));
         return;
@@ -461,10 +466,26 @@ bool asked_hold(const struct asked *p, const struct where *const *extra, size_t 
     return ok && count;
 }
 
+static bool reads_sender(const struct where *const *wheres, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (where_reads(wheres[i], 1u << WN_FROM | 1u << WN_TEXT | 1u << WN_SIZE))
+            return true;
+    return false;
+}
+
+bool asked_reads_sender(const struct asked *p)
+{
+    for (size_t i = 0; i < p->count; i++)
+        if (reads_sender(p->specs[i]->where, p->specs[i]->nwhere))
+            return true;
+    return reads_sender(p->wheres, p->nwheres);
+}
+
 bool asked_arm(const struct asked *p, const struct what_opts *what, const struct session_node *node, struct asked_how how,
                 struct buf *ret_asked, struct err *e)
 {
-    struct arming a = {.otp = node->otp, .node = {node->name, strlen(node->name)}, .creation = node->creation};
+    struct arming a = {.otp = node->otp, .anonymous = how.anonymous, .node = {node->name, strlen(node->name)}, .creation = node->creation};
     unsigned wanted = 0, no_args = SPEC_F_ARITY;
     uint64_t besides;
     bool decides = false; /* the node, by arguments: then it must have them, even if none is shown */

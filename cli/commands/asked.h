@@ -48,6 +48,7 @@ void asked_warn(const struct asked *p, struct ctx *ctx);
 struct asked_how {
     bool figures;  /* nothing but figures of calls is shown, so the node may count instead of sending */
     bool hold;     /* what the filter hides need not come here */
+    bool anonymous; /* who sent a message that is received need not come */
     struct str filter; /* for both: what asked_filter() or asked_hold() gave */
     struct arm_mark mark;
 };
@@ -67,6 +68,9 @@ bool asked_filter(const struct asked *p, const struct where *const *extra, size_
  * it is a part, or all, of what decides here. Only where every call reports how it ended, come what may.
  */
 bool asked_hold(const struct asked *p, const struct where *const *extra, size_t n, struct buf *ret_filter);
+
+/* Whether a filter may look at who sent a message that is received. */
+bool asked_reads_sender(const struct asked *p);
 
 struct arm_pattern asked_pattern(const struct sel_name *name);
 

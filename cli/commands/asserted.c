@@ -24,15 +24,6 @@ bool asserted_init(struct asserted *a, const struct assert_opts *o, const struct
     return a->asserts != NULL;
 }
 
-static bool needs_result(const struct where *w)
-{
-    bool needs = w->type == WHERE_NAME && (w->name == WN_DUR || w->name == WN_RET || w->name == WN_CLASS);
-
-    for (size_t i = 0; i < w->count && !needs; i++)
-        needs = needs_result(w->items[i]);
-    return needs || (w->tail && needs_result(w->tail));
-}
-
 /* A script would take for good news what nobody has looked for, a person an empty page for an idle node. */
 void asserted_warn(const struct asserted *a, const struct asked *asked, const struct texts *filters, const struct show *show, struct ctx *ctx)
 {
@@ -50,7 +41,7 @@ void asserted_warn(const struct asserted *a, const struct asked *asked, const st
     }
     for (size_t i = 0; i < ARRAY_LEN(lists); i++)
         for (size_t k = 0; k < lists[i]->count; k++)
-            if (needs_result(*w++))
+            if (where_reads(*w++, 1u << WN_DUR | 1u << WN_RET | 1u << WN_CLASS))
                 ctx_warn(ctx, "warning: --%s '%s' looks at results, for which no expression asks (-> return)", names[i], lists[i]->items[k]);
     for (size_t i = 0; i < show->count && !stacks; i++)
         if (show->views[i].type->flags & SINK_TIMES)

@@ -306,6 +306,12 @@ static bool wants_hold(struct live *l)
     return true;
 }
 
+/* Who sent a message is a match specification's work, which costs half as much as all else that tracing the message does. */
+static bool is_anonymous(const struct live *l)
+{
+    return !l->show.ngreps && !show_has_senders(&l->show) && !asked_reads_sender(&l->asked);
+}
+
 /* What was asked for stands in a recording, so that a replay reads the events as they were read here. */
 static void record_specs(struct live *l)
 {
@@ -434,6 +440,7 @@ static bool attach_all(struct live *l, struct err *e)
     peers_pull(&l->run.peers, true);
     l->run.figures = wants_figures(l);
     l->run.hold = !l->run.figures && wants_hold(l);
+    l->run.anonymous = is_anonymous(l);
     return arm_all(l, e);
 }
 

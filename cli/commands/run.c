@@ -181,7 +181,7 @@ void run_close(struct run *r)
 bool run_arm_peer(struct run *r, struct peer *p, const struct what_opts *what, const struct texts *texts, struct arm_mark mark,
                   struct err *e)
 {
-    struct asked_how how = {.figures = r->figures, .hold = r->hold, .filter = r->filter, .mark = mark};
+    struct asked_how how = {.figures = r->figures, .hold = r->hold, .anonymous = r->anonymous, .filter = r->filter, .mark = mark};
     struct arm_result chosen;
     struct buf asked = {0}, request = {0};
     struct err broken;

@@ -32,6 +32,7 @@ struct run {
     struct question question;
     bool figures; /* set before arming: nothing but figures of calls is shown, so the node may count instead of sending */
     bool hold;    /* set before arming: what a filter that the node has, too, hides need not come here */
+    bool anonymous; /* set before arming: nobody sees who sent a message that is received */
     struct str filter; /* of what it counts or sends: asked_filter(), asked_hold(); borrowed */
     uint32_t arming[PEERS_MAX]; /* by the peer's index: the request that is not answered yet, 0: none */
 };

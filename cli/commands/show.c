@@ -261,6 +261,22 @@ bool show_is_figures(const struct show *s)
     return true;
 }
 
+/* The bytes of an event are those of its sender, too. */
+static bool has_senders(const struct view *v)
+{
+    const char *own = v->type->flags & SINK_FORMAT && v->look.format ? v->look.format : v->type->flags & SINK_FIELDS ? v->look.fields : NULL;
+
+    return own ? strstr(own, "from") || strstr(own, "text") || strstr(own, "size") : !(v->type->flags & (SINK_FIGURES | SINK_TIMES));
+}
+
+bool show_has_senders(const struct show *s)
+{
+    for (size_t i = 0; i < s->count; i++)
+        if (has_senders(&s->views[i]))
+            return true;
+    return false;
+}
+
 size_t show_backlog(const struct show *s, size_t enough)
 {
     size_t most = 0;

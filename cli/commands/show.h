@@ -39,6 +39,8 @@ bool show_same_file(const struct stat *a, const struct stat *b); /* a regular on
 bool show_is_alone(const struct show *s); /* every view shows a call and its result as if there were no others around them */
 bool show_is_figures(const struct show *s); /* no view shows more of a call than figures */
 
+bool show_has_senders(const struct show *s); /* some view may show who sent a message that is received */
+
 size_t show_backlog(const struct show *s, size_t enough); /* of the fullest output; as out_backlog() */
 
 /* true: an output broke (*ret_closed false, e filled) or its reader went away (*ret_closed). */

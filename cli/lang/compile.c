@@ -148,7 +148,7 @@ static term_t number_after(struct mclause *m)
     return term_atom(m->a, arena_printf(m->a, "$%d", m->next++));
 }
 
-/* A receive always brings its sender: [Node, Sender, Msg]. */
+/* A receive brings its sender: [Node, Sender, Msg]. */
 static void take_sender(struct mclause *m)
 {
     term_t any = term_atom(m->a, "_"), all = term_atom(m->a, "$_");
@@ -281,12 +281,12 @@ static void add_short_clauses(struct ptrs *to, struct arena *a, const struct mad
     add_clause(to, a, made, same(a, m->sender, term_atom(a, "undefined")), own, body_of(a, made, m->node));
 }
 
-static term_t specification(struct arena *a, const struct spec *s, const struct made *made, size_t count)
+static term_t specification(struct arena *a, const struct spec *s, const struct made *made, size_t count, bool packs)
 {
     struct ptrs clauses = {0};
 
     for (size_t i = 0; i < count; i++) {
-        bool says = s->npack && !(made[i].body.info.actions & ACT_DROP);
+        bool says = packs && s->npack && !(made[i].body.info.actions & ACT_DROP);
         term_t body = body_of(a, &made[i], says ? packed(a, s, &made[i], i) : NULL);
         for (size_t j = 0; j < made[i].guards.count; j++) {
             if (says && spec_packs_sender_only(s))
@@ -306,20 +306,20 @@ static bool says_true(term_t list)
 }
 
 /* Whatever is called, sent or received comes, and nothing with it: that the VM does for less without a specification. */
-static bool says_no_more_than_true(const struct spec *s, int lo, int hi)
+static bool says_no_more_than_true(term_t ms, int lo, int hi)
 {
-    for (size_t i = 0; i < s->match_spec->count; i++) {
-        term_t clause = s->match_spec->items[i], head = clause->items[0];
+    for (size_t i = 0; i < ms->count; i++) {
+        term_t clause = ms->items[i], head = clause->items[0];
         bool fits = head->type != TERM_LIST || (head->tail ? head->count <= (size_t)lo : lo == hi && head->count == (size_t)lo);
         if (!says_true(clause->items[2]))
             return false;
         if (fits && spec_head_takes_all(head) && says_true(clause->items[1]))
             return true;
     }
-    return !s->match_spec->count;
+    return !ms->count;
 }
 
-static void simplify(struct arena *a, const struct ast_probe *p, struct spec *s)
+static term_t simplified(struct arena *a, const struct ast_probe *p, term_t ms)
 {
     static const int widths[] = {SPEC_ARITY_MAX, 2, 3};
     int lo = widths[p->shape], hi = p->nselectors ? 0 : lo;
@@ -328,10 +328,13 @@ static void simplify(struct arena *a, const struct ast_probe *p, struct spec *s)
         lo = MIN(lo, p->selectors[i].arity_lo);
         hi = MAX(hi, p->selectors[i].arity_hi);
     }
-    if (s->match_spec->type != TERM_LIST || !says_no_more_than_true(s, lo, hi))
-        return;
-    s->match_spec = term_bool(a, true);
-    s->prefix = false;
+    return ms->type == TERM_LIST && says_no_more_than_true(ms, lo, hi) ? term_bool(a, true) : ms;
+}
+
+static void set_specification(struct arena *a, const struct ast_probe *p, struct spec *s, term_t ms)
+{
+    s->match_spec = simplified(a, p, ms);
+    s->prefix = s->prefix && s->match_spec->type == TERM_LIST;
 }
 
 /* What a `where` reads has to be collected. */
@@ -397,8 +400,9 @@ static bool compile_clauses(struct check *k, struct ast_probe *p, struct spec *s
         return false;
     add_needs(k, needs, made, p->nclauses);
     lay_out(s, made, p->nclauses);
-    s->match_spec = specification(k->c->arena, s, made, p->nclauses);
-    simplify(k->c->arena, p, s);
+    set_specification(k->c->arena, p, s, specification(k->c->arena, s, made, p->nclauses, true));
+    if (spec_packs_sender_only(s))
+        s->anonymous = simplified(k->c->arena, p, specification(k->c->arena, s, made, p->nclauses, false));
     for (size_t i = 0; i < p->nclauses; i++)
         info[i] = made[i].body.info;
     s->clauses = info;
@@ -446,7 +450,6 @@ static bool compile_raw(struct check *k, struct ast_probe *p, struct spec *s, st
     }
     s->raw = true;
     s->head_arity = -1;
-    s->match_spec = raw;
     for (size_t i = 0; i < count; i++) {
         info[i].from = p->raw->from - p->from;
         info[i].len = p->raw->len;
@@ -456,7 +459,7 @@ static bool compile_raw(struct check *k, struct ast_probe *p, struct spec *s, st
         term_t head = raw->items[i]->items[0];
         s->prefix |= head->type == TERM_LIST && head->tail;
     }
-    simplify(k->c->arena, p, s);
+    set_specification(k->c->arena, p, s, raw);
     s->clauses = info;
     s->nclauses = MAX(count, 1);
     return true;

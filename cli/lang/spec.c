@@ -15,6 +15,15 @@ static bool is_variable(term_t t)
     return t->type == TERM_ATOM && t->text.len > 1 && t->text.at[0] == '$' && t->text.at[1] >= '0' && t->text.at[1] <= '9';
 }
 
+bool where_reads(const struct where *w, unsigned names)
+{
+    bool reads = w->type == WHERE_NAME && (1u << w->name & names);
+
+    for (size_t i = 0; i < w->count && !reads; i++)
+        reads = where_reads(w->items[i], names);
+    return reads || (w->tail && where_reads(w->tail, names));
+}
+
 bool spec_head_takes_all(term_t head)
 {
     if (head->type != TERM_LIST)

@@ -165,6 +165,9 @@ struct where {
     size_t from, len; /* its place in `text` */
 };
 
+/* Whether it reads one of these properties: bits 1 << WN_x. */
+bool where_reads(const struct where *w, unsigned names);
+
 /* ---- the spec ---- */
 
 struct spec_warning {
@@ -192,6 +195,7 @@ struct spec {
      * (['$1' | '_']), as OTP 29 takes them together with {M,F,'_'}; use spec_match_spec_for() for other versions.
      */
     term_t match_spec;
+    term_t anonymous; /* where the pack is {PACK_NODE, PACK_SENDER}: the same for one who does not want to know; else NULL */
     bool prefix;
     int head_arity; /* the number of patterns in the heads (before the `...`), -1 when no clause has a head */
 

@@ -19,9 +19,17 @@ all(W) ->
         [{counters, C} || W =:= w1 orelse W =:= w2 orelse W =:= w4, C <- [[call_count], [call_count, call_time, call_memory]]] ++
         [{etrace, B} || B <- budgets(W)] ++
         [{live, B} || get(etrace) =/= "none", B <- budgets(W), B =/= 1024] ++
+        [{asked, A} || get(etrace) =/= "none", A <- asked(W)] ++
         [full || W =/= w6] ++ [closed] ++
         [tally || W =/= w3, W =/= w6] ++
-        [{peer, P} || P <- bench_peers:all(W)].
+        [{peer, P} || W =/= w7, P <- bench_peers:all(W)].
+
+%% What else a client is asked for: a guard that takes every call; messages without who sent them; calls that wait on the node for
+%% their results, of which none is shown, or all are.
+asked(w1) -> [guard];
+asked(w3) -> [anonymous];
+asked(W) when W =:= w4; W =:= w7 -> [hidden, held];
+asked(_) -> [].
 
 budgets(W) when W =:= w4; W =:= w5 -> [256, 1024, whole];
 budgets(_) -> [256].
@@ -36,6 +44,10 @@ title({etrace, whole}) -> "etrace, whole terms, no client";
 title({etrace, B}) -> lists:flatten(io_lib:format("etrace, ~b B an event, no client", [B]));
 title({live, whole}) -> "etrace, whole terms, to a client's text";
 title({live, B}) -> lists:flatten(io_lib:format("etrace, ~b B an event, to a client's text", [B]));
+title({asked, guard}) -> "etrace, to a client's text, behind a guard";
+title({asked, anonymous}) -> "etrace, to a client's text, without who sent it";
+title({asked, hidden}) -> "etrace, to a client's text, all hidden by duration";
+title({asked, held}) -> "etrace, to a client's text, none hidden by duration";
 title(full) -> "etrace, rings full";
 title(closed) -> "etrace, paused";
 title(tally) -> "etrace, figures only";
@@ -43,16 +55,19 @@ title({peer, P}) -> bench_peers:title(P).
 
 %% Whether events arrive somewhere.
 arrives({live, _}) -> true;
+arrives({asked, Which}) -> Which =/= hidden;
 arrives({peer, _}) -> true;
 arrives(_) -> false.
 
 %% Whether it says what was lost.
 counts({etrace, _}) -> true;
+counts({asked, _}) -> true;
 counts(T) -> arrives(T).
 
 %% How many rounds of a workload: more for a client, as leaving takes some milliseconds however much there was; fewer for
 %% what lets mailboxes grow.
 rounds({live, 256}, W, N) when W =:= w1; W =:= w2c; W =:= w2 -> 4 * N;
+rounds({asked, guard}, _, N) -> 4 * N;
 rounds({_, whole}, w5, N) -> min(N, 1000);
 rounds(pid, w5, N) -> min(N, 1000);
 rounds({peer, P}, W, N) -> min(N, bench_peers:most(P, W) div bench_work:events(W));
@@ -74,12 +89,10 @@ start({counters, Which}, W, Pids) ->
     fun() -> trace:session_destroy(S), 0 end;
 start({etrace, whole}, W, Pids) -> etrace(?LARGE, 64 * ?MB, whole, {W, Pids}, fun drain/2, []);
 start({etrace, Bytes}, W, Pids) -> etrace(?NIF, ?RING, Bytes, {W, Pids}, fun drain/2, []);
-start({live, Bytes}, W, Pids) ->
-    Client = client(budget(Bytes) ++ processes(Pids) ++ bench_work:expressions(W), " >/dev/null", []),
-    wait(fun() -> bench_work:is_armed(W, Pids) end, Client),
-    fun() -> client_end(Client) end;
+start({live, Bytes}, W, Pids) -> live(budget(Bytes) ++ bench_work:expressions(W), W, Pids);
+start({asked, Which}, W, Pids) -> live(budget(256) ++ ask(Which, bench_work:expressions(W)), W, Pids);
 start(full, W, Pids) -> etrace(?SMALL, 32768, 256, {W, Pids}, fun idle/2, []);
-start(tally, W, Pids) -> etrace(?NIF, ?RING, 256, {W, Pids}, fun idle/2, [returns || W =:= w4] ++ [tally]);
+start(tally, W, Pids) -> etrace(?NIF, ?RING, 256, {W, Pids}, fun idle/2, [returns || W =:= w4 orelse W =:= w7] ++ [tally]);
 start({peer, P}, W, Pids) -> bench_peers:start(P, W, Pids);
 start(closed, W, Pids) -> etrace(?SMALL, 32768, 256, {W, Pids}, fun idle/2, [closed]).
 
@@ -140,6 +153,16 @@ sections(<<Ring:32/little, Bytes:32/little, _Seen:64, Counts:64/binary, _:Bytes/
 sections(_, Lost) -> Lost.
 
 %% ---- the real thing -----------------------------------------------------------------------------------------------
+
+live(Args, W, Pids) ->
+    Client = client(processes(Pids) ++ Args, " >/dev/null", []),
+    wait(fun() -> bench_work:is_armed(W, Pids) end, Client),
+    fun() -> client_end(Client) end.
+
+ask(guard, _) -> ["bench_work:f(N, _) when N > 0"];
+ask(anonymous, Expressions) -> ["--format", "{time} {pid} {type} {to} {msg}" | Expressions];
+ask(hidden, Expressions) -> [E ++ " where dur > 1min" || E <- Expressions];
+ask(held, Expressions) -> [E ++ " where dur >= 0ns" || E <- Expressions].
 
 budget(whole) -> ["--size", "262144", "--depth", "64", "--items", "65536"];
 budget(Bytes) -> ["--size", integer_to_list(Bytes)].

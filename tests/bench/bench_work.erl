@@ -5,7 +5,7 @@
 -export([all/0, title/1, events/1, extra/1, rounds/1, prepare/1, run/2, finish/1, arm/2, mfa/1, expressions/1, is_armed/2]).
 -export([f/2, big/1, sink/0, init/1, handle_call/3, handle_cast/2]).
 
-all() -> [w1, w2c, w2, w3, w4, w5, w6].
+all() -> [w1, w2c, w2, w3, w4, w5, w6, w7].
 
 title(w1) -> "calls, one process";
 title(w2c) -> io_lib:format("calls, as many processes as cores (~b)", [processes(w2c)]);
@@ -13,7 +13,8 @@ title(w2) -> io_lib:format("calls, twice as many processes as cores (~b)", [proc
 title(w3) -> "send and receive";
 title(w4) -> "gen_server, 200-key map, 1 kB binary, call and return";
 title(w5) -> "100 kB nested list";
-title(w6) -> "calls that a match specification rejects, all of them".
+title(w6) -> "calls that a match specification rejects, all of them";
+title(w7) -> "calls and their results, one process".
 
 processes(w2c) -> erlang:system_info(schedulers_online);
 processes(w2) -> 2 * erlang:system_info(schedulers_online);
@@ -21,7 +22,7 @@ processes(_) -> 1.
 
 %% Events a round: those that the floor sees.
 events(w3) -> 4;
-events(w4) -> 2;
+events(W) when W =:= w4; W =:= w7 -> 2;
 events(W) -> processes(W).
 
 %% Events of run/2 itself: its message arrives, and is answered.
@@ -34,6 +35,7 @@ rounds(w2) -> 60_000;
 rounds(w3) -> 20_000;
 rounds(w4) -> 15_000;
 rounds(w5) -> 100_000;
+rounds(w7) -> 100_000;
 rounds(_) -> 200_000.
 
 prepare(w3) ->
@@ -53,7 +55,7 @@ finish(Pids) ->
 arm(_, w3) -> [send, 'receive'];
 arm(Session, W) ->
     Spec = case W of
-        w4 -> [{'_', [], [{return_trace}]}];
+        _ when W =:= w4; W =:= w7 -> [{'_', [], [{return_trace}]}];
         w6 -> [{[none, '_'], [], []}];
         _ -> true
     end,
@@ -69,6 +71,7 @@ expressions(w3) -> ["send(_, _)", "recv(_)"];
 expressions(w4) -> ["bench_work:handle_call/3 -> return"];
 expressions(w5) -> ["bench_work:big/1"];
 expressions(w6) -> ["bench_work:f(none, _)"];
+expressions(w7) -> ["bench_work:f/2 -> return"];
 expressions(_) -> ["bench_work:f/2"].
 
 %% Somebody traces all of them for it; flags are set after patterns.

@@ -97,6 +97,47 @@ watched() {
     assert_line --index 1 --regexp '^<0\.[0-9]+\.0>,"?\{hi,own\}"?$'
 }
 
+# What the node is asked about messages that are received by etrace with these arguments: `true`, or for each clause of a
+# specification how much it does.
+asked_about() {
+    local session
+    trace -P w "$@"
+    session=$(node_eval "$NODE" '[S || S = {etrace, _} <- trace:session_info(all)]' | tr -d '[] \n')
+    node_eval "$NODE" "case trace:info($session, 'receive', match_spec) of {_, Ms} when is_list(Ms), Ms =/= [] -> [length(B) || {_, _, B} <- Ms]; {_, All} -> All end" | tr -d ' \n'
+    trace_end
+}
+
+@test "who sent is asked where something may show it" {
+    local etr=$BATS_TEST_TMPDIR/some.etr fields=(--as csv --fields 'pid,msg')
+    assert_equal "$(asked_about --format '{pid} {msg}' 'recv(_)')" true
+    assert_equal "$(asked_about "${fields[@]}" 'recv(_)' -e 'msg =/= none')" true
+    assert_equal "$(asked_about -c --expect 'msg == none' 'recv(_)')" true
+    assert_equal "$(asked_about --as folded 'recv(_, M)' 'send(_)' '@exit')" true
+    assert_equal "$(asked_about --format '{msg}' 'recv({hi, _})')" '[0]'
+    assert_equal "$(asked_about --format '{msg}' 'recv({hi, _}) where size(msg) == 2')" '[0]'
+    assert_equal "$(asked_about --format '{msg}{message}' 'recv(_) -> msg(a)')" '[1]'
+    # Each clause thrice: for a sender of this node, for none, for all others.
+    assert_equal "$(asked_about 'recv(_)')" '[1,1,1]'
+    for options in '--json' '--as tree' '--as sequence' '--as perfetto' '--as csv' '--format {from}' '--fields text' '--format {size}' "-c -o $etr"; do
+        # shellcheck disable=SC2086
+        assert_equal "$options $(asked_about $options 'recv(_)')" "$options [1,1,1]"
+    done
+    for options in -gnone -efrom=/=pid -etext=/=msg '-esize>0' '--expect=from==none' '--fail-on=msg==from'; do
+        assert_equal "$options $(asked_about "${fields[@]}" "$options" 'recv(_)')" "$options [1,1,1]"
+    done
+    assert_equal "$(asked_about "${fields[@]}" 'recv(_) where from =/= pid')" '[1,1,1]'
+}
+
+@test "what is shown without asking who sent is the same" {
+    for options in '--fields type,msg' '--format {type}\t{msg}'; do
+        # shellcheck disable=SC2086
+        watched -P w $options 'recv(_)'
+        sed -n 's/^receive\t//p' "$OUT" | grep -v '^{ask,' | diff <(sed 's/ {[^{}]*}$//' "$BATS_TEST_TMPDIR/expected") -
+        watched -P w $options 'recv({_, M}) when M =/= far' 'recv({hi, far})'
+        sed -n 's/^receive\t//p' "$OUT" | diff <(sed 's/ {[^{}]*}$//' "$BATS_TEST_TMPDIR/expected" | grep '^{[^,]*,[^,]*}$\|^{#Port[^,]*,{') -
+    done
+}
+
 # A call of every function of a module, whatever its arity, and none of another.
 @test "heads that take everything select by the number of arguments, and nothing else" {
     trace --json -P w 'work:one(_)' 'work:two(_, _)'
