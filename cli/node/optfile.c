@@ -158,10 +158,9 @@ static void take(struct optfile *o, const char *key, const char *value)
     }
 }
 
-/* The elements of a list or tuple, whose opening bracket was read: calls for each, with its first word at hand. */
+/* The elements of a list or tuple from the one on whose first word is at hand, up to the closing bracket: calls for each. */
 static bool each(struct reader *r, char closing, bool (*element)(struct reader *r, struct optfile *o), struct optfile *o)
 {
-    next(r);
     while (!is(r, KIND_CLOSE, closing)) {
         if (!element(r, o))
             return false;
@@ -171,6 +170,11 @@ static bool each(struct reader *r, char closing, bool (*element)(struct reader *
             return false;
     }
     return true;
+}
+
+static bool pass_over(struct reader *r, struct optfile *o UNUSED)
+{
+    return skip(r);
 }
 
 /* {Key, Value}, whatever else it is; o: NULL for what does not concern us. */
@@ -190,12 +194,8 @@ static bool option(struct reader *r, struct optfile *o)
         if (is(r, KIND_TEXT, 0))
             take(o, key, r->word.text);
     }
-    while (!is(r, KIND_CLOSE, '}')) {
-        if (!skip(r))
-            return false;
-        if (is(r, KIND_COMMA, 0))
-            next(r);
-    }
+    if (!each(r, '}', pass_over, o))
+        return false;
     next(r);
     return true;
 }
@@ -211,7 +211,10 @@ static bool section(struct reader *r, struct optfile *o)
         return false;
     next(r);
     if (client) {
-        if (!is(r, KIND_OPEN, ']') || !each(r, ']', option, o))
+        if (!is(r, KIND_OPEN, ']'))
+            return false;
+        next(r);
+        if (!each(r, ']', option, o))
             return false;
         next(r);
     } else if (!skip(r)) {
@@ -239,7 +242,9 @@ bool optfile_read(const char *path, struct optfile *ret, struct err *e)
         struct reader r = {.at = text, .end = text + len};
         *ret = none;
         next(&r);
-        ok = is(&r, KIND_OPEN, ']') && each(&r, ']', section, ret);
+        ok = is(&r, KIND_OPEN, ']');
+        next(&r);
+        ok = ok && each(&r, ']', section, ret);
         if (!ok) {
             err_set(e, ERR_NODE, "%s is not a file for -ssl_dist_optfile: it holds [{server, [...]}, {client, [...]}].", path);
             optfile_wipe(ret);

@@ -150,6 +150,8 @@ refused() { # STATUS TEXT ARGS...
     refused 2 "a key without its certificate: --tls-cert FILE" "${at[@]}" --tls-key "$PEM/node.key"
     refused 3 "cannot read $PEM/nosuch.conf: No such file or directory" "${at[@]}" --tls-optfile "$PEM/nosuch.conf"
     refused 3 "$PEM/node.pem is not a file for -ssl_dist_optfile: it holds [{server, [...]}, {client, [...]}]." "${at[@]}" --tls-optfile "$PEM/node.pem"
+    echo '[{client, [{verify, verify_none]}].' >"$PEM/brackets.conf"
+    refused 3 "$PEM/brackets.conf is not a file for -ssl_dist_optfile: it holds [{server, [...]}, {client, [...]}]." "${at[@]}" --tls-optfile "$PEM/brackets.conf"
     attached --tls-optfile "$PEM/locked.conf"
     refused 3 "$PEM/locked.key holds no private key (in PEM) that can be used" "${at[@]}" --tls-optfile "$PEM/barred.conf"
     refute_regex "$stderr" 'open"|sesame'

@@ -1,0 +1,343 @@
+/*
+ * What users, their files and their environment say: command lines, variables, scripts, cookies, options of TLS, what
+ * completion has kept, lines of earlier times, and the process of a node that boots. The first byte chooses the reader,
+ * texts end in NULs, and every file has the same bytes: opening one gives memory. Nothing is connected to, started or
+ * written; what is said must be fit for a terminal.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "commands/asked.h"
+#include "commands/boot_hold.h"
+#include "commands/cmd.h"
+#include "commands/complete.h"
+#include "faces/repl.h"
+#include "ground/tty.h"
+#include "ground/utf8.h"
+#include "node/cookie.h"
+#include "node/epmd.h"
+#include "node/net.h"
+#include "node/optfile.h"
+
+#define WORDS 40
+
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* libtinfo's, when libedit reads what the terminal can do. */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void)
+{
+    return "leak:libtinfo\n";
+}
+
+static void must(bool ok)
+{
+    if (!ok)
+        abort();
+}
+
+/* ---- the world: wrapped by the linker, and left to libFuzzer while no input is read ---- */
+
+static bool reading;
+static int files; /* what every file has in it */
+static unsigned entries; /* that are left in a directory */
+
+int __real_open64(const char *path, int flags, ...);
+int __wrap_open64(const char *path, int flags, ...);
+FILE *__real_fopen64(const char *path, const char *mode);
+FILE *__wrap_fopen64(const char *path, const char *mode);
+struct dirent *__real_readdir64(DIR *dir);
+struct dirent *__wrap_readdir64(DIR *dir);
+int __real_mkdir(const char *path, mode_t mode);
+int __wrap_mkdir(const char *path, mode_t mode);
+char *__real_mkdtemp(char *path);
+char *__wrap_mkdtemp(char *path);
+pid_t __real_fork(void);
+pid_t __wrap_fork(void);
+
+static int file(int flags)
+{
+    if ((flags & O_ACCMODE) == O_WRONLY)
+        return __real_open64("/dev/null", O_WRONLY | O_CLOEXEC);
+    int fd = fcntl(files, F_DUPFD_CLOEXEC, 3);
+    lseek(fd, 0, SEEK_SET);
+    return fd;
+}
+
+int __wrap_open64(const char *path, int flags, ...)
+{
+    va_list args;
+
+    va_start(args, flags);
+    mode_t mode = flags & O_CREAT ? va_arg(args, mode_t) : 0;
+    va_end(args);
+    return reading ? file(flags) : __real_open64(path, flags, mode);
+}
+
+FILE *__wrap_fopen64(const char *path, const char *mode)
+{
+    return reading ? fdopen(file(O_RDONLY), "r") : __real_fopen64(path, mode);
+}
+
+struct dirent *__wrap_readdir64(DIR *dir)
+{
+    static struct dirent process = {.d_name = "1"};
+
+    return !reading ? __real_readdir64(dir) : entries && entries-- ? &process : NULL;
+}
+
+int __wrap_mkdir(const char *path, mode_t mode)
+{
+    return reading ? 0 : __real_mkdir(path, mode);
+}
+
+char *__wrap_mkdtemp(char *path)
+{
+    errno = EACCES;
+    return reading ? NULL : __real_mkdtemp(path);
+}
+
+pid_t __wrap_fork(void)
+{
+    errno = EAGAIN;
+    return reading ? -1 : __real_fork();
+}
+
+int64_t net_now(void) { return 0; }
+enum net_status net_resolve(const char *h UNUSED, int64_t d UNUSED, struct addrs *r UNUSED) { return NET_UNKNOWN; }
+enum net_status net_connect(const struct addr *t UNUSED, int p UNUSED, int64_t d UNUSED, int *f UNUSED) { return NET_REFUSED; }
+enum net_status net_wait(int fd UNUSED, short events UNUSED, int64_t d UNUSED) { return NET_FAILED; }
+enum net_status net_write(int fd UNUSED, const void *b UNUSED, size_t n UNUSED, int64_t d UNUSED) { return NET_FAILED; }
+enum net_status net_read(int fd UNUSED, void *b UNUSED, size_t m UNUSED, int64_t d UNUSED, size_t *r UNUSED) { return NET_FAILED; }
+void net_loopback(struct addrs *a) { *a = (struct addrs){.count = 2}; }
+
+/* ---- the input ---- */
+
+struct input {
+    char *words[WORDS + 1]; /* NULL-terminated; each of memory of its own size */
+    size_t count;
+};
+
+/* Words up to an empty one; what is behind it is the content of files. */
+static struct input take(const uint8_t *at, size_t size)
+{
+    const uint8_t *end = at + size;
+    struct input in = {0};
+
+    while (at < end && *at && in.count < WORDS) {
+        size_t len = strnlen((const char *)at, (size_t)(end - at));
+        in.words[in.count++] = strndup((const char *)at, len);
+        at += MIN(len + 1, (size_t)(end - at));
+    }
+    at += at < end && !*at;
+    must(!ftruncate(files, 0) && pwrite(files, at, (size_t)(end - at), 0) == end - at && lseek(files, 0, SEEK_SET) == 0);
+    return in;
+}
+
+static const char *word(const struct input *in, size_t i)
+{
+    return i < in->count ? in->words[i] : "";
+}
+
+static void must_be_shown(const char *text, size_t len)
+{
+    const char *end = text + len;
+
+    while (text < end) {
+        uint32_t cp = utf8_next(&text, end);
+        must(cp == '\n' || (cp != UTF8_BAD && utf8_shows(cp)));
+    }
+}
+
+static void must_say(const struct err *e)
+{
+    must(e->status && e->text[0]);
+    must_be_shown(e->text, strlen(e->text));
+    must_be_shown(e->hint, strlen(e->hint));
+}
+
+static void hear(void *data UNUSED, struct str lines)
+{
+    must_be_shown(lines.at, lines.len);
+}
+
+/* ---- readers ---- */
+
+/* As main() does it, but for signals. */
+static void run(const struct cmd *cmd, char **argv)
+{
+    struct ctx ctx = {.talk = hear, .out = out_new(STDOUT_FILENO, false, "standard output")};
+
+    loop_init(&ctx.loop);
+    int status = ctx_flush(&ctx, cmd->run(&ctx, cmd, argv));
+    must((status >= 0 && status <= ERR_EMPTY) || status == ERR_FAIL_ON || status == ERR_EXPECT);
+    ctx_release(&ctx);
+}
+
+static void command_line(struct input *in)
+{
+    const struct cmd *cmd = in->count ? cmd_find(in->words[0]) : NULL;
+
+    /* What waits without end for a node is left out. */
+    for (size_t i = 0; i < in->count; i++)
+        if (strstr(in->words[i], "reattach"))
+            return;
+    run(cmd ? cmd : &cmd_trace, in->words + (cmd != NULL));
+}
+
+static void script(struct input *in)
+{
+    lseek(files, 0, SEEK_SET);
+    if (dup2(files, STDIN_FILENO) == STDIN_FILENO && !in->count)
+        run(&cmd_repl, in->words);
+}
+
+static void environment(struct input *in)
+{
+    static const char *const names[] = {"ERL_EPMD_PORT", "ETRACE_NODE", "HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "TERM",
+                                        "NO_COLOR", "TMPDIR", "ERL_AFLAGS", "ELIXIR_ERL_OPTIONS", "MIX_ENV"};
+    char *none[] = {NULL}, *iex[] = {"iex", NULL}, *command[] = {"a:b", "--", "iex", NULL};
+    struct cookie cookie;
+    struct err e;
+    bool unnamed;
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (i < in->count)
+            setenv(names[i], in->words[i], 1);
+    must(epmd_port() > 0 && epmd_port() < 65536);
+    tty_colors(STDERR_FILENO, COLOR_AUTO);
+    must(boot_hold_fits(iex, &unnamed));
+    if (!cookie_read(NULL, &cookie, &e))
+        must_say(&e);
+    run(&cmd_nodes, none);
+    run(&cmd_ls, none);
+    run(&cmd_trace, command);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        unsetenv(names[i]);
+}
+
+static void cookie(struct input *in UNUSED)
+{
+    struct cookie c;
+    struct err e;
+
+    if (!cookie_read("cookie", &c, &e)) {
+        must_say(&e);
+        return;
+    }
+    must(c.text[0] && strlen(c.text) <= COOKIE_MAX);
+    for (const char *at = c.text; *at; at++)
+        must(*at > ' ' && *at != 127);
+    cookie_wipe(&c);
+}
+
+static void tls_options(struct input *in UNUSED)
+{
+    struct optfile *o = calloc(1, sizeof *o);
+    struct err e;
+
+    if (optfile_read("optfile", o, &e))
+        must((!o->options.ca || o->options.ca == o->ca) && (!o->options.host || o->options.host == o->host) &&
+             strlen(o->password) < sizeof o->password);
+    else
+        must_say(&e);
+    free(o);
+}
+
+static void values(struct input *in)
+{
+    int64_t n;
+
+    for (size_t i = 0; i < in->count; i++) {
+        must(!opt_duration(in->words[i], &n) || n >= 0);
+        must(!opt_size(in->words[i], &n) || n >= 0);
+        must(utf8_valid(in->words[i], strlen(in->words[i])) || !repl_setting_row(in->words[i]));
+        repl_is_open((struct str){in->words[i], strlen(in->words[i])});
+        for (char *rest = in->words[i], *next; (next = repl_next_word(&rest));)
+            must(next < rest);
+    }
+}
+
+static void completion(struct input *in)
+{
+    const char *current = in->count ? in->words[in->count - 1] : "";
+    struct buf b = {0};
+
+    setenv("XDG_CACHE_HOME", "/nowhere", 1);
+    complete((const char *const *)in->words, in->count ? in->count - 1 : 0, current, &b);
+    buf_cstr(&b);
+    for (char *at = b.data, *end; *at; at = end + 1) {
+        must((end = strchr(at, '\n')) && !strncmp(at, current, strlen(current)));
+        must_be_shown(at + strlen(current), (size_t)(end - at) - strlen(current));
+    }
+    buf_release(&b);
+    unsetenv("XDG_CACHE_HOME");
+}
+
+/* Its command line and its environment are the same file. */
+static void process(struct input *in)
+{
+    struct boot_hold h = {0};
+
+    entries = 2;
+    must(boot_hold_find(&h, word(in, 0)) == (h.vm != 0));
+    must(!h.vm == !h.name[0] && strlen(h.name) < sizeof h.name && strlen(h.cookie) < sizeof h.cookie);
+}
+
+static void history_file(struct input *in)
+{
+    const struct line_host host = {0};
+    struct ctx ctx = {.talk = hear, .out = out_new(STDOUT_FILENO, false, "standard output")};
+    struct repl r = {.ctx = &ctx};
+    struct err e;
+
+    loop_init(&ctx.loop);
+    setenv("XDG_STATE_HOME", "/nowhere", 1);
+    r.line = line_new(&ctx.loop, ctx.out, &host, &e);
+    must(r.line);
+    repl_history_open(&r);
+    for (size_t i = 0; i < in->count; i++)
+        repl_history_add(&r, (struct str){in->words[i], strlen(in->words[i])});
+    line_free(r.line);
+    close(r.history);
+    buf_release(&r.typed);
+    unsetenv("XDG_STATE_HOME");
+    ctx_release(&ctx);
+}
+
+static void (*const readers[])(struct input *in) = {command_line, script, environment, cookie, tls_options,
+                                                    values, completion, process, history_file};
+
+int LLVMFuzzerInitialize(int *argc UNUSED, char ***argv UNUSED)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    files = memfd_create("files", MFD_CLOEXEC);
+    must(null >= 0 && files >= 0 && !fchmod(files, 0600));
+    dup2(null, STDIN_FILENO);
+    dup2(null, STDOUT_FILENO);
+    cmd_add(&cmd_repl);
+    return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (!size)
+        return 0;
+    struct input in = take(data + 1, size - 1);
+    reading = true;
+    readers[data[0] % ARRAY_LEN(readers)](&in);
+    reading = false;
+    for (size_t i = 0; i < in.count; i++)
+        free(in.words[i]);
+    return 0;
+}
