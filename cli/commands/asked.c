@@ -11,6 +11,12 @@
 #include "../views/probes.h"
 #include "../views/where_steps.h"
 
+/*
+ * What an expression, and what each function that it names, takes of the bounded heap of the companion's owner; and what it takes of
+ * that an owner is the end of. There is a third left.
+ */
+enum { WEIGHT_EXPRESSION = 32, WEIGHT_FUNCTION = 8, WEIGHT_NAME = 2, WEIGHT_MOST = 4096 * (WEIGHT_EXPRESSION + WEIGHT_FUNCTION) };
+
 void asked_init(struct asked *p)
 {
     *p = (struct asked){0};
@@ -161,6 +167,22 @@ bool asked_texts(const struct what_opts *what, const struct texts *words, struct
     return ok;
 }
 
+/* Before a node is asked at all: there the tracer would be killed. */
+static bool not_too_many(const struct asked *p, const struct what_opts *what, struct err *e)
+{
+    size_t weight = (what->procs.count + what->ports.count) * WEIGHT_NAME, functions = 0;
+
+    for (size_t i = 0; i < p->count; i++) {
+        functions += p->specs[i]->nselectors;
+        weight += WEIGHT_EXPRESSION + p->specs[i]->nselectors * WEIGHT_FUNCTION + p->specs[i]->natoms * WEIGHT_NAME;
+    }
+    if (weight <= WEIGHT_MOST)
+        return true;
+    err_set(e, ERR_USAGE, "%zu expressions that name %zu functions are too many for one tracing", p->count, functions);
+    err_hint(e, "up to 4096 that name one each; 'a:f/1 | b:g/2' is one expression that names two, and 'a:_' takes all of a module");
+    return false;
+}
+
 bool asked_compile(struct asked *p, const struct what_opts *what, const struct texts *texts, const struct texts *wheres,
                     int otp, struct err *e)
 {
@@ -183,6 +205,8 @@ bool asked_compile(struct asked *p, const struct what_opts *what, const struct t
             return false;
         opt.number += text ? p->count - before : 1;
     }
+    if (!not_too_many(p, what, e))
+        return false;
     p->wheres = mem_zalloc((wheres->count + 1) * sizeof(*p->wheres));
     for (; p->nwheres < wheres->count; p->nwheres++) {
         const char *text = wheres->items[p->nwheres];

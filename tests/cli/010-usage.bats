@@ -188,3 +188,17 @@ etrace() { "$ETRACE_BIN" "$@"; }
     run "$ETRACE_BIN" explain -f "$BATS_TEST_TMPDIR/empty"
     assert_line -n 0 "etrace: $BATS_TEST_TMPDIR/empty: the expression is empty"
 }
+
+@test "more expressions than a node can be asked for at once are refused, and nothing is connected" {
+    local many
+    mapfile -t many < <(yes lists:seq/2 | head -n 4097)
+    for command in trace top; do
+        run timeout 60 "$ETRACE_BIN" "$command" -n nobody@127.0.0.1 "${many[@]}"
+        assert_failure 2
+        assert_line --index 0 'etrace: 4097 expressions that name 4097 functions are too many for one tracing'
+        assert_line --index 1 --partial 'hint: '
+        assert_equal "${#lines[@]}" 2
+    done
+    run timeout 60 "$ETRACE_BIN" explain "${many[@]:1}"
+    assert_success
+}
