@@ -202,3 +202,22 @@ etrace() { "$ETRACE_BIN" "$@"; }
     run timeout 60 "$ETRACE_BIN" explain "${many[@]:1}"
     assert_success
 }
+
+@test "more nodes than one command takes are refused, and none is connected to; a node that is named again is the same" {
+    local many
+    mapfile -t many < <(seq -f '-nx%g@127.0.0.1' 300)
+    for command in 'trace work:one/1' 'top work:one/1' 'info work:one/1' repl; do
+        # shellcheck disable=SC2086  # words
+        run timeout 60 "$ETRACE_BIN" $command "${many[@]}" </dev/null
+        assert_failure 2
+        assert_output 'etrace: 300 nodes are named, and one command takes 256 at most'
+    done
+    run timeout 60 "$ETRACE_BIN" work:one/1 --port 1 "${many[@]:0:256}"
+    assert_failure 2
+    assert_output --partial '256 are named'
+    # shellcheck disable=SC2046  # words
+    run timeout 60 "$ETRACE_BIN" work:one/1 --port 1 $(yes -- -nx@127.0.0.1 | head -n 5000)
+    assert_failure 3
+    assert_output --partial 'x@127.0.0.1'
+    assert_equal "${#lines[@]}" 1
+}
