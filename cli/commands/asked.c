@@ -45,6 +45,11 @@ void asked_release(struct asked *p)
 
 /* ---- reading ---- */
 
+static const char *name_of(const char *path)
+{
+    return strcmp(path, "-") ? path : "standard input";
+}
+
 static bool read_all(const char *path, struct buf *b, struct err *e)
 {
     int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : STDIN_FILENO;
@@ -69,9 +74,9 @@ static bool read_all(const char *path, struct buf *b, struct err *e)
     if (fd > STDIN_FILENO)
         close(fd);
     if (n < 0)
-        return err_set(e, ERR_USAGE, "cannot read %s: %s", path, strerror(error));
+        return err_set(e, ERR_USAGE, "cannot read %s: %s", name_of(path), error == EBADF ? "it is closed" : strerror(error));
     if (b->len > LANG_MAX_TEXT)
-        return err_set(e, ERR_USAGE, "%s is larger than %d kB", path, LANG_MAX_TEXT / 1024);
+        return err_set(e, ERR_USAGE, "%s is larger than %d kB", name_of(path), LANG_MAX_TEXT / 1024);
     return true;
 }
 
@@ -124,8 +129,7 @@ static bool located(const char *file, struct err *e)
 
     if (!file)
         return false;
-    if (!strcmp(file, "-"))
-        file = "standard input";
+    file = name_of(file);
     if (plain.row)
         err_set(e, plain.status, "%s:%zu: %s", file, plain.row, plain.text);
     else
@@ -158,7 +162,7 @@ bool asked_texts(const struct what_opts *what, const struct texts *words, struct
         buf_clear(&b);
         ok = read_all(what->files.items[i], &b, e);
         if (ok && b.len && memchr(b.data, 0, b.len))
-            ok = err_set(e, ERR_USAGE, "%s has a NUL in it", what->files.items[i]);
+            ok = err_set(e, ERR_USAGE, "%s has a NUL in it", name_of(what->files.items[i]));
         if (ok)
             texts_add(ret, arena_strndup(a, b.data, b.len));
         ret->nfiles += ok;

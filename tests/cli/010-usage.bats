@@ -149,6 +149,40 @@ etrace() { "$ETRACE_BIN" "$@"; }
     assert_success
 }
 
+@test "a stream that was closed before is said to be, and no other file is taken for it" {
+    local fixture=$ETRACE_ROOT/tests/fixtures/shop.etr
+    cd "$BATS_TEST_TMPDIR"
+    closed() { # STATUS TEXT WHICH WORDS
+        local status=0 which=$3
+        (
+            shift 3
+            # shellcheck disable=SC2261  # one of them
+            case $which in
+                0) timeout 30 "$ETRACE_BIN" "$@" <&- >out 2>err 3>&- ;;
+                1) timeout 30 "$ETRACE_BIN" "$@" </dev/null >&- 2>err 3>&- ;;
+                2) timeout 30 "$ETRACE_BIN" "$@" </dev/null >out 2>&- 3>&- ;;
+            esac
+        ) || status=$?
+        assert_equal "$status" "$1"
+        assert_equal "$(<err)" "$2"
+        rm -f out err
+        # None was made in its place.
+        assert_equal "$(ls)" ''
+        : >out >err
+    }
+    : >out >err
+    closed 1 'etrace: cannot read standard input: it is closed' 0 replay -
+    closed 2 'etrace: cannot read standard input: it is closed' 0 explain -f -
+    for command in "replay $fixture" 'explain lists:seq/2' version help schema recipes 'completion bash'; do
+        # shellcheck disable=SC2086  # words
+        closed 0 '' 0 $command
+        # shellcheck disable=SC2086
+        closed 1 'etrace: cannot write standard output: it is closed' 1 $command
+        # shellcheck disable=SC2086
+        closed 0 '' 2 $command
+    done
+}
+
 @test "explain needs no node and prints what the VM would get" {
     run etrace explain --format=erl 'lists:seq(_, N) when N > 10 -> return'
     assert_success
