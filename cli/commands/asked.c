@@ -11,6 +11,12 @@
 #include "../views/probes.h"
 #include "../views/where_steps.h"
 
+/*
+ * What an expression, and what each function that it names, takes of the bounded heap of the companion's owner; and what it takes of
+ * that an owner is the end of. There is a third left.
+ */
+enum { WEIGHT_EXPRESSION = 32, WEIGHT_FUNCTION = 8, WEIGHT_NAME = 2, WEIGHT_MOST = 4096 * (WEIGHT_EXPRESSION + WEIGHT_FUNCTION) };
+
 void asked_init(struct asked *p)
 {
     *p = (struct asked){0};
@@ -39,6 +45,11 @@ void asked_release(struct asked *p)
 
 /* ---- reading ---- */
 
+static const char *name_of(const char *path)
+{
+    return strcmp(path, "-") ? path : "standard input";
+}
+
 static bool read_all(const char *path, struct buf *b, struct err *e)
 {
     int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : STDIN_FILENO;
@@ -63,9 +74,9 @@ static bool read_all(const char *path, struct buf *b, struct err *e)
     if (fd > STDIN_FILENO)
         close(fd);
     if (n < 0)
-        return err_set(e, ERR_USAGE, "cannot read %s: %s", path, strerror(error));
+        return err_set(e, ERR_USAGE, "cannot read %s: %s", name_of(path), error == EBADF ? "it is closed" : strerror(error));
     if (b->len > LANG_MAX_TEXT)
-        return err_set(e, ERR_USAGE, "%s is larger than %d kB", path, LANG_MAX_TEXT / 1024);
+        return err_set(e, ERR_USAGE, "%s is larger than %d kB", name_of(path), LANG_MAX_TEXT / 1024);
     return true;
 }
 
@@ -118,8 +129,7 @@ static bool located(const char *file, struct err *e)
 
     if (!file)
         return false;
-    if (!strcmp(file, "-"))
-        file = "standard input";
+    file = name_of(file);
     if (plain.row)
         err_set(e, plain.status, "%s:%zu: %s", file, plain.row, plain.text);
     else
@@ -152,13 +162,29 @@ bool asked_texts(const struct what_opts *what, const struct texts *words, struct
         buf_clear(&b);
         ok = read_all(what->files.items[i], &b, e);
         if (ok && b.len && memchr(b.data, 0, b.len))
-            ok = err_set(e, ERR_USAGE, "%s has a NUL in it", what->files.items[i]);
+            ok = err_set(e, ERR_USAGE, "%s has a NUL in it", name_of(what->files.items[i]));
         if (ok)
             texts_add(ret, arena_strndup(a, b.data, b.len));
         ret->nfiles += ok;
     }
     buf_release(&b);
     return ok;
+}
+
+/* Before a node is asked at all: there the tracer would be killed. */
+static bool not_too_many(const struct asked *p, const struct what_opts *what, struct err *e)
+{
+    size_t weight = (what->procs.count + what->ports.count) * WEIGHT_NAME, functions = 0;
+
+    for (size_t i = 0; i < p->count; i++) {
+        functions += p->specs[i]->nselectors;
+        weight += WEIGHT_EXPRESSION + p->specs[i]->nselectors * WEIGHT_FUNCTION + p->specs[i]->natoms * WEIGHT_NAME;
+    }
+    if (weight <= WEIGHT_MOST)
+        return true;
+    err_set(e, ERR_USAGE, "%zu expressions that name %zu functions are too many for one tracing", p->count, functions);
+    err_hint(e, "up to 4096 that name one each; 'a:f/1 | b:g/2' is one expression that names two, and 'a:_' takes all of a module");
+    return false;
 }
 
 bool asked_compile(struct asked *p, const struct what_opts *what, const struct texts *texts, const struct texts *wheres,
@@ -183,6 +209,8 @@ bool asked_compile(struct asked *p, const struct what_opts *what, const struct t
             return false;
         opt.number += text ? p->count - before : 1;
     }
+    if (!not_too_many(p, what, e))
+        return false;
     p->wheres = mem_zalloc((wheres->count + 1) * sizeof(*p->wheres));
     for (; p->nwheres < wheres->count; p->nwheres++) {
         const char *text = wheres->items[p->nwheres];

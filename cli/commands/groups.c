@@ -14,7 +14,7 @@
 static const struct opt tls_rows[] = {TLS_ROWS};
 
 static const struct opt node_rows[] = {
-    ROW('n', "node", "NODE", OPT_TEXTS, node_opts, nodes,
+    ROW('n', "node", "NODE", OPT_SET, node_opts, nodes,
         "the node, repeatable; without @ one of this host (default $ETRACE_NODE, or the only local node)"),
     ROW('p', "pid", "OSPID", OPT_TEXT, node_opts, os_pid, "find the node by its operating system process"),
     ROW(0, "cookie-file", "FILE", OPT_TEXT, node_opts, cookie_file,

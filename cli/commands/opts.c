@@ -15,6 +15,14 @@ void texts_add(struct texts *t, const char *text)
     t->items[t->count++] = text;
 }
 
+static bool texts_has(const struct texts *t, const char *text)
+{
+    for (size_t i = 0; i < t->count; i++)
+        if (!strcmp(t->items[i], text))
+            return true;
+    return false;
+}
+
 void texts_release(struct texts *t)
 {
     free(t->items);
@@ -25,7 +33,7 @@ void opts_release(const struct opt_use *uses, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < uses[i].group->count; k++)
-            if (uses[i].group->rows[k].type == OPT_TEXTS)
+            if (uses[i].group->rows[k].type == OPT_TEXTS || uses[i].group->rows[k].type == OPT_SET)
                 texts_release((void *)((char *)uses[i].target + uses[i].group->rows[k].offset));
 }
 
@@ -120,6 +128,10 @@ static bool set(const struct opt *o, void *target, const char *value, struct err
     case OPT_TEXT:
         *(const char **)to = value;
         break;
+    case OPT_SET:
+        if (texts_has(to, value))
+            break;
+        /* fall through */
     case OPT_TEXTS:
         texts_add(to, value);
         break;

@@ -13,6 +13,7 @@ enum opt_type {
     OPT_COUNT,    /* int, one more each time */
     OPT_TEXT,     /* const char * */
     OPT_TEXTS,    /* struct texts, repeatable */
+    OPT_SET,      /* the same, each text once */
     OPT_NUMBER,   /* int64_t, not negative */
     OPT_DURATION, /* int64_t nanoseconds: 5s, 300ms, 2m, 1h; a bare number is seconds */
     OPT_SIZE,     /* int64_t bytes: 512, 4k, 1MB */
@@ -52,7 +53,7 @@ struct opt_use {
 bool opts_parse(const struct opt_use *uses, size_t nuses, char **argv, struct texts *ret_words, char ***ret_rest,
                 struct err *e);
 
-/* Frees what OPT_TEXTS rows have collected. */
+/* Frees what rows of OPT_TEXTS and OPT_SET have collected. */
 void opts_release(const struct opt_use *uses, size_t n);
 
 bool opt_duration(const char *text, int64_t *ret_ns);

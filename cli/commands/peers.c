@@ -122,7 +122,7 @@ static struct peer *next_place(struct peers *ps, struct err *e)
     struct peer *p = &ps->items[ps->count];
 
     if (ps->count == PEERS_MAX) {
-        err_set(e, ERR_USAGE, "at most %d nodes", PEERS_MAX);
+        err_set(e, ERR_USAGE, "one command takes %d nodes at most", PEERS_MAX);
         return NULL;
     }
     *p = (struct peer){.peers = ps, .index = (unsigned)ps->count++, .fd.fd = -1, .over = true};

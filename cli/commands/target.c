@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "peers.h"
+
 static bool secure(struct target *t, const struct node_opts *o, struct err *e)
 {
     struct tls_options *tls = &t->tls;
@@ -29,6 +31,8 @@ bool target_init(struct target *t, const struct node_opts *o, const char *name, 
     *t = (struct target){.node = {.name = name, .port = (int)o->port, .cookie_file = o->cookie_file}};
     if (o->port > 65535)
         return err_set(e, ERR_USAGE, "--port takes a number up to 65535, not %lld", (long long)o->port);
+    if (o->nodes.count > PEERS_MAX)
+        return err_set(e, ERR_USAGE, "%zu nodes are named, and one command takes %d at most", o->nodes.count, PEERS_MAX);
     if (o->os_pid && o->nodes.count)
         return err_set(e, ERR_USAGE, "--node and --pid both say which node: give one of them");
     if (o->os_pid) {

@@ -202,6 +202,10 @@ struct source *recfile_open_fd(int fd, const char *name, struct err *e)
 {
     struct stat st;
 
+    if (read(fd, NULL, 0) < 0 && errno == EBADF) { /* what keeps its place is a directory */
+        err_set(e, ERR_RUN, "cannot read %s: it is closed", name);
+        return NULL;
+    }
     if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
         close(fd);
         err_set(e, ERR_RUN, "%s is a directory", name);

@@ -76,7 +76,7 @@ static size_t value_size(const struct opt *o)
 {
     static const size_t sizes[] = {
         [OPT_FLAG] = sizeof(bool), [OPT_OFF] = sizeof(bool), [OPT_COUNT] = sizeof(int), [OPT_TEXT] = sizeof(char *),
-        [OPT_TEXTS] = sizeof(struct texts), [OPT_NUMBER] = sizeof(int64_t), [OPT_DURATION] = sizeof(int64_t),
+        [OPT_TEXTS] = sizeof(struct texts), [OPT_SET] = sizeof(struct texts), [OPT_NUMBER] = sizeof(int64_t), [OPT_DURATION] = sizeof(int64_t),
         [OPT_SIZE] = sizeof(int64_t), [OPT_CHOICE] = sizeof(int),
     };
 

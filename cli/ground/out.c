@@ -254,6 +254,6 @@ bool out_failed(struct out *o, bool *ret_closed, struct err *e)
     if (!error)
         return false;
     *ret_closed = error == EPIPE;
-    err_set(e, ERR_RUN, "cannot write %s: %s", o->name, strerror(error));
+    err_set(e, ERR_RUN, "cannot write %s: %s", o->name, error == EBADF ? "it is closed" : strerror(error));
     return true;
 }

@@ -228,6 +228,41 @@ static void warn_binding(struct check *k, const struct ast *n)
     }
 }
 
+/* What was perhaps meant to be a variable: a plain atom in a comparison with something else that is known. NULL: nothing. */
+static const struct ast *plain_atom(const struct ast *n)
+{
+    const bool compares = n->type == A_OP && n->op >= FN_GT && n->op <= FN_NE && n->known;
+    const struct ast *found = NULL;
+
+    for (size_t i = 0; i < n->count && !found; i++) {
+        const struct ast *side = n->items[i];
+        if (!side)
+            continue;
+        if (compares && side->type == A_LIT && !side->quoted && term_types(side->value) == TY_ATOM)
+            found = side;
+        else
+            found = plain_atom(side);
+    }
+    return found;
+}
+
+/* Tests that are none, for they come out the same whatever is called. */
+static void warn_constant(struct check *k, const struct ast *test, bool alone)
+{
+    const struct ast *atom = k->probe->surface == SPEC_ERLANG ? plain_atom(test) : NULL;
+    const bool never = test->known && test->types & TY_BOOL && !is_true(test), always = is_true(test) && test->type != A_LIT;
+    const struct ast *at = never || always ? test : atom;
+    char why[120] = "";
+
+    if (!at)
+        return;
+    if (atom)
+        snprintf(why, sizeof(why), "%.*s is an atom; a variable, named in the head, begins with a capital letter",
+                 (int)MIN(atom->len, 40u), k->c->text.at + atom->from);
+    warn(k->c, at->from, at->len, never && alone, "%s%s%s", never ? "this is never true" : always ? "this is always true" : "",
+         atom && at != atom ? ": " : "", why);
+}
+
 bool check_guards(struct check *k, struct ast_clause *cl, bool *ret_always)
 {
     k->place = k->guard;
@@ -249,8 +284,7 @@ bool check_guards(struct check *k, struct ast_clause *cl, bool *ret_always)
                     return false;
             }
             all &= is_true(test);
-            if (test->known && test->types & TY_BOOL && !is_true(test))
-                warn(k->c, test->from, test->len, cl->nguards == 1, "this is never true");
+            warn_constant(k, test, cl->nguards == 1);
             g->tests[j] = test;
         }
         *ret_always |= all;

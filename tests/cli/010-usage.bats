@@ -149,6 +149,40 @@ etrace() { "$ETRACE_BIN" "$@"; }
     assert_success
 }
 
+@test "a stream that was closed before is said to be, and no other file is taken for it" {
+    local fixture=$ETRACE_ROOT/tests/fixtures/shop.etr
+    cd "$BATS_TEST_TMPDIR"
+    closed() { # STATUS TEXT WHICH WORDS
+        local status=0 which=$3
+        (
+            shift 3
+            # shellcheck disable=SC2261  # one of them
+            case $which in
+                0) timeout 30 "$ETRACE_BIN" "$@" <&- >out 2>err 3>&- ;;
+                1) timeout 30 "$ETRACE_BIN" "$@" </dev/null >&- 2>err 3>&- ;;
+                2) timeout 30 "$ETRACE_BIN" "$@" </dev/null >out 2>&- 3>&- ;;
+            esac
+        ) || status=$?
+        assert_equal "$status" "$1"
+        assert_equal "$(<err)" "$2"
+        rm -f out err
+        # None was made in its place.
+        assert_equal "$(ls)" ''
+        : >out >err
+    }
+    : >out >err
+    closed 1 'etrace: cannot read standard input: it is closed' 0 replay -
+    closed 2 'etrace: cannot read standard input: it is closed' 0 explain -f -
+    for command in "replay $fixture" 'explain lists:seq/2' version help schema recipes 'completion bash'; do
+        # shellcheck disable=SC2086  # words
+        closed 0 '' 0 $command
+        # shellcheck disable=SC2086
+        closed 1 'etrace: cannot write standard output: it is closed' 1 $command
+        # shellcheck disable=SC2086
+        closed 0 '' 2 $command
+    done
+}
+
 @test "explain needs no node and prints what the VM would get" {
     run etrace explain --format=erl 'lists:seq(_, N) when N > 10 -> return'
     assert_success
@@ -187,4 +221,37 @@ etrace() { "$ETRACE_BIN" "$@"; }
     : >"$BATS_TEST_TMPDIR/empty"
     run "$ETRACE_BIN" explain -f "$BATS_TEST_TMPDIR/empty"
     assert_line -n 0 "etrace: $BATS_TEST_TMPDIR/empty: the expression is empty"
+}
+
+@test "more expressions than a node can be asked for at once are refused, and nothing is connected" {
+    local many
+    mapfile -t many < <(yes lists:seq/2 | head -n 4097)
+    for command in trace top; do
+        run timeout 60 "$ETRACE_BIN" "$command" -n nobody@127.0.0.1 "${many[@]}"
+        assert_failure 2
+        assert_line --index 0 'etrace: 4097 expressions that name 4097 functions are too many for one tracing'
+        assert_line --index 1 --partial 'hint: '
+        assert_equal "${#lines[@]}" 2
+    done
+    run timeout 60 "$ETRACE_BIN" explain "${many[@]:1}"
+    assert_success
+}
+
+@test "more nodes than one command takes are refused, and none is connected to; a node that is named again is the same" {
+    local many
+    mapfile -t many < <(seq -f '-nx%g@127.0.0.1' 300)
+    for command in 'trace work:one/1' 'top work:one/1' 'info work:one/1' repl; do
+        # shellcheck disable=SC2086  # words
+        run timeout 60 "$ETRACE_BIN" $command "${many[@]}" </dev/null
+        assert_failure 2
+        assert_output 'etrace: 300 nodes are named, and one command takes 256 at most'
+    done
+    run timeout 60 "$ETRACE_BIN" work:one/1 --port 1 "${many[@]:0:256}"
+    assert_failure 2
+    assert_output --partial '256 are named'
+    # shellcheck disable=SC2046  # words
+    run timeout 60 "$ETRACE_BIN" work:one/1 --port 1 $(yes -- -nx@127.0.0.1 | head -n 5000)
+    assert_failure 3
+    assert_output --partial 'x@127.0.0.1'
+    assert_equal "${#lines[@]}" 1
 }

@@ -141,6 +141,9 @@ assert_ordered() { # RECORDING
     assert_equal "${#lines[@]}" 1
     refute_output --partial "$NODE"
     refute_regex "$talk" 'clock|dropped.*dropped'
+    run timeout 60 "$ETRACE_BIN" repl -n "$NODE" -n "$NODE" </dev/null
+    assert_success
+    assert_line --partial "$NODE · OTP"
 }
 
 @test "neither an idle node nor one that is suspended holds up the others" {

@@ -83,6 +83,16 @@ hog='register(hog, spawn(fun() -> G = fun G() -> receive {take, Free, File} ->
     assert_clean --atoms 300 "$BEFORE" "$NODE"
 }
 
+@test "as many expressions as there may be: traced, and the node is clean" {
+    local many
+    mapfile -t many < <(yes work:one/1 | head -n 4096)
+    trace --json "${many[@]}"
+    on_node 'work:loop(5)'
+    trace_end
+    assert_success
+    assert_account 5
+}
+
 @test "all of the companion's processes are killed together, or one after the other: swept, and said" {
     for how in '[exit(P, kill) || {_, P} <- Ps], exit(J, kill)' 'exit(J, kill), [exit(P, kill) || {_, P} <- lists:reverse(Ps)]' \
         '[exit(P, kill) || {names, P} <- Ps], receive after 50 -> ok end, exit(J, kill), [exit(P, kill) || {owner, P} <- Ps]'; do
