@@ -26,7 +26,7 @@ system_start(Events, Boot) ->
     erlang:function_exported(trace, system, 3) orelse
         throw({notsup, <<"system events need OTP 28, and this node has OTP ", (list_to_binary(erlang:system_info(otp_release)))/binary>>}),
     {Pid, Monitor} = spawn_opt(?MODULE, system, [self(), Events, Boot],
-        [monitor, {priority, high}, {message_queue_data, off_heap}, {max_heap_size, heap(2)}]),
+        [monitor, {priority, high} | bounds(2)]),
     receive
         {hears, Pid} -> demonitor(Monitor, [flush]), Pid;
         {'DOWN', Monitor, _, _, Why} -> throw({notsup, unicode:characters_to_binary(io_lib:format("system events: ~0tp", [Why]))})
