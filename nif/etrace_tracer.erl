@@ -334,8 +334,12 @@ handle({'EXIT', Client, _}, S = #s{client = Client}) ->
     finish(nodedown, S);
 handle({'DOWN', _, _, Janitor, _}, S = #s{janitor = Janitor}) ->
     finish(janitor, S);
-handle({done, Ref, Result}, S = #s{helper = {Ref, What}}) ->
-    arm_next(helped(What, Result, S#s{helper = none}));
+handle({done, Ref, Result}, S0 = #s{helper = {Ref, What}}) ->
+    S = S0#s{helper = none},
+    case cut_off(S) of
+        none -> arm_next(helped(What, Result, S));
+        Why -> stop(S#s{guard = Why}) % what the VM then refused is the session, and not what was asked of it
+    end;
 handle({done, _, Result}, S) ->
     unheard(Result, S),
     S;

@@ -50,6 +50,16 @@ system_loop(S) ->
         last -> system_loop(system_give(system_last(S)));
         {'DOWN', _, _, Owner, _} when Owner =:= S#sys.owner -> ok;
         _ -> system_loop(S)
+    after ?CHECK ->
+        system_loop(system_there(S))
+    end.
+
+%% Anybody may have destroyed the session: what came before is given, and our end says it.
+system_there(S = #sys{session = none}) -> S;
+system_there(S = #sys{session = {_, Weak}}) ->
+    case lists:member(Weak, trace:session_info(all)) of
+        true -> S;
+        false -> system_give(system_last(S))
     end.
 
 %% What was sent to us before the session ended has come by then.
