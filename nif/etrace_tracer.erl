@@ -339,8 +339,12 @@ handle({'EXIT', Client, _}, S = #s{client = Client}) ->
     finish(nodedown, S);
 handle({'DOWN', _, _, Janitor, _}, S = #s{janitor = Janitor}) ->
     finish(janitor, S);
-handle({done, Ref, Result}, S = #s{helper = {Ref, What}}) ->
-    arm_next(helped(What, Result, S#s{helper = none}));
+handle({done, Ref, Result}, S0 = #s{helper = {Ref, What}}) ->
+    S = S0#s{helper = none},
+    case cut_off(S) of
+        none -> arm_next(helped(What, Result, S));
+        Why -> stop(S#s{guard = Why}) % what the VM then refused is the session, and not what was asked of it
+    end;
 handle({done, _, Result}, S) ->
     unheard(Result, S),
     S;
@@ -576,7 +580,7 @@ reply(Id, Answer, S) ->
 %% What may take long, or much memory, or wait for others is done by a process of its own, through a weak handle, which
 %% cannot keep the session alive. There is one such process and one job at a time.
 worker_start() ->
-    {Worker, _} = spawn_opt(?MODULE, worker, [self()], [monitor, {priority, high}, {max_heap_size, heap(16)}]),
+    {Worker, _} = spawn_opt(?MODULE, worker, [self()], [monitor, {priority, high} | bounds(16)]),
     Worker.
 
 help(What, Function, Argument, S = #s{helper = none}) ->
@@ -616,5 +620,6 @@ work(Function, Argument) ->
         error:Reason:Stack -> {error, {crash, {Reason, Stack}}}
     end.
 
-heap(Times) ->
-    #{size => Times * 1048576, kill => true, error_logger => false}.
+%% What anybody may send them stays outside of their heaps: nobody is to be killed for a mailbox that others fill.
+bounds(Times) ->
+    [{message_queue_data, off_heap}, {max_heap_size, #{size => Times * 1048576, kill => true, error_logger => false}}].

@@ -16,7 +16,7 @@
 %% ---- in the owner -------------------------------------------------------------------------------------------------
 
 warden_start() ->
-    {Warden, _} = spawn_opt(?MODULE, warden, [self()], [monitor, {priority, high}, {max_heap_size, heap(1)}]),
+    {Warden, _} = spawn_opt(?MODULE, warden, [self()], [monitor, {priority, high} | bounds(1)]),
     Warden.
 
 %% From now on, until it is disarmed. What comes of an earlier watch names another one.

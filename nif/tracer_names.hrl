@@ -15,7 +15,7 @@ names_of(New, S = #s{namer = Namer}) ->
     end.
 
 names_start(Janitor, Client) ->
-    {Namer, _} = spawn_opt(?MODULE, names, [{self(), Janitor, Client}], [monitor, {max_heap_size, heap(1)}]),
+    {Namer, _} = spawn_opt(?MODULE, names, [{self(), Janitor, Client}], [monitor | bounds(1)]),
     Namer.
 
 names(Three = {Owner, Janitor, _}) ->

@@ -26,7 +26,7 @@ system_start(Events, Boot) ->
     erlang:function_exported(trace, system, 3) orelse
         throw({notsup, <<"system events need OTP 28, and this node has OTP ", (list_to_binary(erlang:system_info(otp_release)))/binary>>}),
     {Pid, Monitor} = spawn_opt(?MODULE, system, [self(), Events, Boot],
-        [monitor, {priority, high}, {message_queue_data, off_heap}, {max_heap_size, heap(2)}]),
+        [monitor, {priority, high} | bounds(2)]),
     receive
         {hears, Pid} -> demonitor(Monitor, [flush]), Pid;
         {'DOWN', Monitor, _, _, Why} -> throw({notsup, unicode:characters_to_binary(io_lib:format("system events: ~0tp", [Why]))})
@@ -50,6 +50,16 @@ system_loop(S) ->
         last -> system_loop(system_give(system_last(S)));
         {'DOWN', _, _, Owner, _} when Owner =:= S#sys.owner -> ok;
         _ -> system_loop(S)
+    after ?CHECK ->
+        system_loop(system_there(S))
+    end.
+
+%% Anybody may have destroyed the session: what came before is given, and our end says it.
+system_there(S = #sys{session = none}) -> S;
+system_there(S = #sys{session = {_, Weak}}) ->
+    case lists:member(Weak, trace:session_info(all)) of
+        true -> S;
+        false -> system_give(system_last(S))
     end.
 
 %% What was sent to us before the session ended has come by then.

@@ -1,0 +1,59 @@
+#!/usr/bin/env bats
+# What others on the node do to what is ours while it works: a mailbox that is filled, sessions that are destroyed while they
+# are armed.
+
+bats_require_minimum_version 1.5.0
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+
+setup_file() { live_begin meddling; }
+teardown_file() { live_end; }
+setup() { live_setup; }
+teardown() {
+    on_node '[exit(P, kill) || P <- [whereis(destroyer)], is_pid(P)]' || true
+    live_teardown
+}
+
+destroyed='somebody on the node has destroyed the trace session'
+
+@test "a mailbox that somebody fills: the janitor gets to its end, and nothing stays" {
+    trace --json work:one/1
+    # The janitor has that name; what it is sent is more than its heap may be.
+    on_node '[J] = [P || M <- registered(), lists:prefix("etrace_", atom_to_list(M)), P <- [whereis(M)]], erlang:suspend_process(J),
+        (fun F(0) -> ok; F(N) -> J ! {flood, N}, F(N - 1) end)(400000), erlang:resume_process(J)'
+    on_node 'work:loop(5)'
+    trace_end
+    assert_success
+    assert_account 5
+    assert_clean --atoms 300 "$BEFORE" "$NODE" 60
+}
+
+@test "a session that is destroyed while it is armed, or counts: that is what is said, and not what the VM refuses of it" {
+    # At once, and again and again, whatever step it is at.
+    for pause in 0 1 3; do
+        on_node "spawn(fun() -> register(destroyer, self()), (fun F() -> [trace:session_destroy(S) || {etrace, _} = S <- trace:session_info(all)],
+            receive after $pause -> F() end end)() end)"
+        for how in 'trace work:one/1 send(_,_)' 'trace lists:_/_' 'top work:_'; do
+            read -ra how <<<"$how"
+            status=0
+            timeout 60 "$ETRACE_BIN" "${how[0]}" -n "$NODE" --for 30s "${how[@]:1}" </dev/null >"$OUT" 2>"$ERR" 3>&- || status=$?
+            assert_equal "$status" 1
+            grep -q "^etrace: $NODE: $destroyed\$" "$ERR" || fail "${how[*]}: $(<"$ERR")"
+        done
+        on_node 'R = monitor(process, destroyer), exit(whereis(destroyer), kill), receive {_, R, _, _, _} -> ok end'
+    done
+    assert_clean --atoms 300 "$BEFORE" "$NODE"
+}
+
+@test "the session of system events is destroyed: said, and the rest goes on" {
+    [[ $ETRACE_OTP -ge 28 ]] || return 0
+    trace --json '@long_schedule(5000)' work:one/1
+    on_node 'Of = fun(S) -> trace:info(S, system, all) end, [_] = [trace:session_destroy(S) || {etrace, _} = S <- trace:session_info(all), {_, [_ | _]} <- [Of(S)]]'
+    told() { [[ $(json_of notice '.tag + " " + .info') == 'guard system' ]]; }
+    until_true 30 told
+    on_node 'work:loop(5)'
+    trace_end
+    assert_success
+    assert_account 5
+}
