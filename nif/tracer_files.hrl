@@ -9,7 +9,9 @@ nif_load(So, Hash, Nonce, Janitor) ->
         true ->
             Mounts = mounts(),
             nif_try(candidates(), fun(Dir) ->
-                case noexec(Dir, Mounts) of
+                Info = dir_info(Dir),
+                case Info =:= timeout orelse noexec(Dir, Info, Mounts) of
+                    true when Info =:= timeout -> "does not answer";
                     true -> "noexec";
                     false -> nif_load(Dir, So, Hash, Nonce, Janitor)
                 end
@@ -67,12 +69,22 @@ mount(Line) ->
     end.
 
 %% The mount is the last of those with the longest path. The device tells whether it is: a symbolic link leads elsewhere.
-noexec(Dir, Mounts) ->
+noexec(Dir, Info, Mounts) ->
     Path = binary_to_list(bin(Dir)) ++ "/",
     Under = [{length(P), N, D, No} || {N, {P, D, No}} <- lists:enumerate(Mounts), P =:= "/" orelse lists:prefix(P ++ "/", Path)],
-    case {lists:reverse(lists:sort(Under)), file:read_file_info(Dir, [raw])} of
-        {[{_, _, Device, true} | _], {ok, Info}} -> device(Device) =:= element(10, Info);
+    case {lists:reverse(lists:sort(Under)), Info} of
+        {[{_, _, Device, true} | _], {ok, I}} -> device(Device) =:= element(10, I);
         _ -> false
+    end.
+
+%% A file system whose server is gone holds up for ever whoever asks it anything.
+dir_info(Dir) ->
+    {Helper, Ref} = spawn_opt(fun() -> exit({ok, file:read_file_info(Dir, [raw])}) end, [monitor, {priority, high}]),
+    receive {'DOWN', Ref, _, _, Info} -> case Info of {ok, I} -> I; _ -> Info end
+    after 2000 ->
+        demonitor(Ref, [flush]),
+        exit(Helper, kill),
+        timeout
     end.
 
 %% As stat(2) numbers it.

@@ -288,6 +288,7 @@ static void become(const struct child *c, char **argv, int failed)
 
 bool child_init(struct child *c, struct ctx *ctx, struct err *e)
 {
+    ctx->leaves = true;
     *c = (struct child){.ctx = ctx, .listener.fd = -1, .talk.fd = -1, .end.fd = -1};
     return make_dir(c, e) && listen_there(c, e);
 }

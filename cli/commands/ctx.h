@@ -22,6 +22,7 @@ struct ctx {
     int quiet; /* 1: no banner and summary, 2: no warnings either; errors are always said */
     int interrupts; /* signals that asked to end */
     int last_signal;
+    bool leaves; /* files or a program of ours would stay if a signal were our end */
     int64_t interrupted; /* when the last of them came, by loop_now() */
     /* Takes signals instead of this; NULL: they ask to end. What the terminal sends, it sends to our whole process group. */
     void (*on_signal)(void *data, int signal, bool from_terminal);

@@ -8,7 +8,7 @@
 #include "../node/knock.h"
 
 #define READY_MS 10000
-#define KEEP_MS 2000 /* until the others are seen to, while one is waited for */
+#define KEEP_MS 250 /* until others, and signals, are seen to while one is waited for */
 #define LEAVE_MS 5000
 #define RETRY_MS 1000 /* between two tries to attach to a node that is away */
 
@@ -176,6 +176,8 @@ static bool wait_ready(struct peer *p, struct err *e)
     while (!session_wait(p->session, 0, KEEP_MS, e)) {
         if (session_state(p->session) != SESSION_BOOTING)
             return false;
+        if (loop_was_asked())
+            return err_set(e, ERR_RUN, "%s is not attached to: it was interrupted", session_node(p->session)->name);
         peers_keep(p->peers);
     }
     return true;
@@ -338,7 +340,7 @@ void peers_begin(struct peers *ps, struct ctx *ctx, const struct peers_handlers 
     ps->items = mem_zalloc(PEERS_MAX * sizeof(*ps->items));
 }
 
-bool peers_open(struct peers *ps, const struct node_opts *o, const struct session_options *session, struct err *e)
+static bool open_all(struct peers *ps, const struct node_opts *o, const struct session_options *session, struct err *e)
 {
     const char *otherwise = o->os_pid ? NULL : getenv("ETRACE_NODE");
     bool ok;
@@ -359,6 +361,19 @@ bool peers_open(struct peers *ps, const struct node_opts *o, const struct sessio
     /* nothing was to come before all are known */
     for (size_t i = 0; i < ps->count && ok && !session->hold; i++)
         ok = ps->items[i].over || session_pull_allowed(ps->items[i].session, true, e);
+    return ok;
+}
+
+/* Nothing is traced yet, and the nodes clean up by themselves. */
+bool peers_open(struct peers *ps, const struct node_opts *o, const struct session_options *session, struct err *e)
+{
+    bool mortal = !ps->ctx->leaves;
+
+    if (mortal)
+        loop_let_die(true);
+    bool ok = open_all(ps, o, session, e);
+    if (mortal)
+        loop_let_die(false);
     return ok;
 }
 

@@ -74,15 +74,18 @@ static void serve_timers(struct loop *l)
         }
 }
 
+static const int asking[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+
+/* Of a hangup those whom nohup has started do not want to know. What is blocked is not ignored by itself. */
 static sigset_t watched(void)
 {
+    struct sigaction hangup;
     sigset_t set;
 
     sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGHUP);
-    sigaddset(&set, SIGQUIT);
+    for (size_t i = 0; i < ARRAY_LEN(asking); i++)
+        if (asking[i] != SIGHUP || sigaction(SIGHUP, NULL, &hangup) || hangup.sa_handler != SIG_IGN)
+            sigaddset(&set, asking[i]);
     return set;
 }
 
@@ -96,6 +99,33 @@ bool loop_watch_signals(struct loop *l, void (*on_signal)(void *owner, int signa
     l->on_signal = on_signal;
     l->signal_owner = owner;
     return l->signals >= 0;
+}
+
+void loop_let_die(bool on)
+{
+    static struct sigaction before[ARRAY_LEN(asking)];
+    struct sigaction die = {.sa_handler = SIG_DFL};
+    sigset_t set = watched();
+
+    if (!on)
+        sigprocmask(SIG_BLOCK, &set, NULL);
+    for (size_t i = 0; i < ARRAY_LEN(asking); i++)
+        if (sigismember(&set, asking[i]))
+            sigaction(asking[i], on ? &die : &before[i], on ? &before[i] : NULL);
+    if (on)
+        sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
+bool loop_was_asked(void)
+{
+    sigset_t set = watched(), pending;
+
+    if (sigpending(&pending))
+        return false;
+    for (size_t i = 0; i < ARRAY_LEN(asking); i++)
+        if (sigismember(&set, asking[i]) && sigismember(&pending, asking[i]))
+            return true;
+    return false;
 }
 
 bool loop_await(int fd)

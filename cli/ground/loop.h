@@ -59,4 +59,13 @@ int64_t loop_sooner(int64_t a, int64_t b);
 /* Serves what is ready, waiting at most until `deadline` (loop_now() time; negative: for ever). */
 void loop_step(struct loop *l, int64_t deadline);
 
+/* Whether a signal waits to be served by loop_step(). For those who cannot step but can end. */
+bool loop_was_asked(void);
+
+/*
+ * Until it is off again a signal ends the process, though it be held up by a file that nobody gives. For the time in which there is
+ * nothing to be left behind.
+ */
+void loop_let_die(bool on);
+
 #endif

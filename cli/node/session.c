@@ -15,6 +15,7 @@
 
 #define BOOT_MS 10000       /* without a byte more of the first message having arrived, or an answer behind it */
 #define BOOT_MOST_MS 60000
+#define ARRIVES_MS 500 /* between two looks at what has */
 #define LEASE_MS 10000  /* the owner's */
 #define RENEW_MS 3000   /* without a word from us */
 #define ASK_MS 5000     /* without a word from the owner */
@@ -397,24 +398,19 @@ static bool silent(struct session *s, const char *what, int seconds, struct err 
 }
 
 /* A slow line is given more time as long as it carries. */
-static bool arrives(struct session *s)
+static void arrives(struct session *s, int64_t now)
 {
-    size_t before = s->under_way;
-    int64_t now = net_now();
+    size_t left = net_under_way(s->dist.stream.fd);
 
-    s->under_way = net_under_way(s->dist.stream.fd);
-    if (s->under_way >= before || now - s->booted_ns / 1000000 >= BOOT_MOST_MS)
-        return false;
-    s->give_up = now + BOOT_MS;
-    return true;
+    if (left < s->under_way && now - s->booted_ns / 1000000 < BOOT_MOST_MS)
+        s->give_up = now + BOOT_MS;
+    s->under_way = left;
 }
 
 static bool give_up(struct session *s, struct err *e)
 {
     if (s->state == SESSION_BOOTING) {
         char what[100];
-        if (arrives(s))
-            return true;
         if (s->under_way)
             return silent(s, "accepts the connection, but takes nothing that is sent to it", BOOT_MS / 1000, e);
         snprintf(what, sizeof what, "accepts the connection, but its %s process does not answer", s->asked);
@@ -437,6 +433,10 @@ bool session_tick(struct session *s, int64_t now, int64_t *ret_next, struct err 
     *ret_next = now + 60000;
     if (s->state == SESSION_GONE)
         return true;
+    if (s->state == SESSION_BOOTING && s->under_way) {
+        arrives(s, now);
+        next = now + ARRIVES_MS;
+    }
     if (s->give_up) {
         if (now >= s->give_up && !give_up(s, e))
             return false;
