@@ -148,6 +148,7 @@ static int replay(struct ctx *ctx, const char *path, const struct replay_opts *o
         p = pipeline_new(&options, &e);
     }
     if (p) {
+        show_begin(&show);
         status = feed(ctx, &r, p, &show);
         pipeline_end(p);
         status = asserted_status(&asserted, ctx, status);

@@ -227,6 +227,7 @@ static void on_armed(void *data, struct peer *p, const struct arm_result *result
 
     l->back[p->index] = BACK_NOT;
     l->begun = true;
+    show_begin(&l->show);
     ctx_end(l->ctx, l->o->child ? "ends with the command" : "Ctrl-C stops");
 }
 

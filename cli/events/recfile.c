@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "../ground/mem.h"
+#include "../ground/out.h"
 #include "crc32c.h"
 
 #define BLOCK_MAX ETW_MAX_BATCH
@@ -232,11 +233,15 @@ int recfile_create(const char *path, bool append, bool *ret_fresh, struct err *e
     /* a pipe that was opened for both would be its own reader; and nobody waits for another one */
     bool pipe = !lstat(path, &st) && S_ISFIFO(st.st_mode);
     int flags = O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
-    int fd = open(path, flags | (append && !pipe ? O_RDWR : append ? O_WRONLY : O_WRONLY | O_TRUNC), 0600);
+    int fd = open(path, flags | (append && !pipe ? O_RDWR : O_WRONLY), 0600);
 
     if (fd < 0) {
         err_set(e, ERR_RUN, errno == ELOOP ? "cannot write %s: it is a symbolic link" : "cannot write %s: %s", path,
                 errno == ENXIO ? "nobody reads this pipe" : strerror(errno));
+        return -1;
+    }
+    if (!out_claim(fd, false, path, e)) {
+        close(fd);
         return -1;
     }
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);

@@ -149,6 +149,8 @@ static bool take_effect(struct repl *r, const struct setting *s, const struct op
     case VIEW:
         break;
     }
+    if (!strcmp(o->name, "output"))
+        return repl_files_open(r, e);
     return repl_show_live(r, !(selects(o) && with));
 }
 

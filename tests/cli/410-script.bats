@@ -186,3 +186,17 @@ script() { # ARGS... -- ARMINGS BEFORE EXPR AFTER
         assert_clean "$BEFORE" "$NODE"
     done
 }
+
+@test "files of -o go on, whole, while views, limits, filters and probes change" {
+    local file=$BATS_TEST_TMPDIR/all
+    script -o "$file.etr" -o "$file.json" -o "$file.txt" -- 1 'work:one/1 -> return\n' 'work:loop(5)' \
+        ":wait 10 events\n:limit 1000\n:grep two\n:as tree\n:as summary\nwork:two/2\n:save $file.etr\n:output $file.csv\n" || true
+    assert grep -qx "etrace: cannot write $file.etr: it is being written already" "$ERR"
+    run timeout 30 "$ETRACE_BIN" replay "$file.etr" --json
+    assert_success
+    assert_equal "$(grep -c '"type":"call"' <<<"$output")" 5
+    assert_equal "$(jq -r .type "$file.json" | sort | uniq -c | tr -s ' \n' ' ')" ' 1 attached 5 call 5 return 1 summary '
+    assert_equal "$(wc -l <"$file.txt")" 10
+    # Those that are named later have what comes later.
+    assert_equal "$(wc -l <"$file.csv")" 1
+}
