@@ -39,6 +39,11 @@ void asked_release(struct asked *p)
 
 /* ---- reading ---- */
 
+static const char *shown(const char *path)
+{
+    return strcmp(path, "-") ? path : "standard input";
+}
+
 static bool read_all(const char *path, struct buf *b, struct err *e)
 {
     int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : STDIN_FILENO;
@@ -63,9 +68,9 @@ static bool read_all(const char *path, struct buf *b, struct err *e)
     if (fd > STDIN_FILENO)
         close(fd);
     if (n < 0)
-        return err_set(e, ERR_USAGE, "cannot read %s: %s", path, strerror(error));
+        return err_set(e, ERR_USAGE, "cannot read %s: %s", shown(path), strerror(error));
     if (b->len > LANG_MAX_TEXT)
-        return err_set(e, ERR_USAGE, "%s is larger than %d kB", path, LANG_MAX_TEXT / 1024);
+        return err_set(e, ERR_USAGE, "%s is larger than %d kB", shown(path), LANG_MAX_TEXT / 1024);
     return true;
 }
 
@@ -118,8 +123,7 @@ static bool located(const char *file, struct err *e)
 
     if (!file)
         return false;
-    if (!strcmp(file, "-"))
-        file = "standard input";
+    file = shown(file);
     if (plain.row)
         err_set(e, plain.status, "%s:%zu: %s", file, plain.row, plain.text);
     else
@@ -152,7 +156,7 @@ bool asked_texts(const struct what_opts *what, const struct texts *words, struct
         buf_clear(&b);
         ok = read_all(what->files.items[i], &b, e);
         if (ok && b.len && memchr(b.data, 0, b.len))
-            ok = err_set(e, ERR_USAGE, "%s has a NUL in it", what->files.items[i]);
+            ok = err_set(e, ERR_USAGE, "%s has a NUL in it", shown(what->files.items[i]));
         if (ok)
             texts_add(ret, arena_strndup(a, b.data, b.len));
         ret->nfiles += ok;
@@ -296,7 +300,7 @@ static bool arm_process(struct arming *a, const char *who, struct err *e)
     }
     for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
         size_t n = strlen(calls[i].word);
-        if (!strncmp(who, calls[i].word, n) && who[len - 1] == ')') {
+        if (!strncmp(who, calls[i].word, n) && len > n + 1 && who[len - 1] == ')') {
             arm_who(&a->arm, calls[i].who, (struct str){who + n, len - n - 1});
             return true;
         }

@@ -30,7 +30,7 @@ static bool has_word(const char *list, const char *word)
 
 static bool known_words(const char *list, struct err *e)
 {
-    for (; list && *list; list += strcspn(list, ","), list += *list == ',') {
+    for (bool more = list; more; list += strcspn(list, ","), more = *list == ',', list += more) {
         size_t len = strcspn(list, ",");
         char word[16] = "";
         memcpy(word, list, MIN(len, sizeof(word) - 1));

@@ -2,6 +2,7 @@
 #include "cmd.h"
 
 #include "../ground/near.h"
+#include "../views/sink.h"
 #include "groups.h"
 
 static void overview(struct buf *b)
@@ -34,6 +35,9 @@ static int run(struct ctx *ctx, const struct cmd *self, char **argv)
     }
     const char *name = words.count ? words.items[0] : NULL;
     const struct cmd *c = name ? cmd_find(name) : NULL;
+
+    if (name && !c && sink_by_name(name))
+        c = &cmd_trace; /* `etrace hist …` is `etrace trace --as hist …` */
     if (!name) {
         overview(&b);
     } else if (c) {

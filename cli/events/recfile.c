@@ -104,6 +104,18 @@ static void take(struct recfile *f, size_t n)
     f->offset += n;
 }
 
+static void hint_packed(const struct recfile *f, struct err *e)
+{
+    static const struct {
+        struct str magic;
+        const char *reader;
+    } packers[] = {{STR("\x1f\x8b"), "gzip -dc"}, {STR("\x28\xb5\x2f\xfd"), "zstd -dc"}, {STR("\xfd" "7zXZ"), "xz -dc"}, {STR("BZh"), "bzip2 -dc"}};
+
+    for (size_t i = 0; i < ARRAY_LEN(packers); i++)
+        if (f->in.len >= packers[i].magic.len && !memcmp(f->in.data, packers[i].magic.at, packers[i].magic.len))
+            err_hint(e, "it is compressed: %s FILE | etrace replay -", packers[i].reader);
+}
+
 static enum source_got read_header(struct recfile *f, int timeout_ms, struct err *e)
 {
     struct etw_file h;
@@ -114,6 +126,7 @@ static enum source_got read_header(struct recfile *f, int timeout_ms, struct err
         return got;
     if (!have || memcmp(here(f), ETW_FILE_MAGIC, have)) {
         err_set(e, ERR_RUN, "%s is not a recording of etrace", f->name);
+        hint_packed(f, e);
         return SOURCE_FAILED;
     }
     if (got == SOURCE_END)

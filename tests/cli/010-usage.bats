@@ -53,6 +53,28 @@ etrace() { "$ETRACE_BIN" "$@"; }
     run etrace -n nobody@127.0.0.1 --items 0 x:y/0
     assert_failure 2
     assert_output 'etrace: --items takes 1 to 1048576, not 0'
+    run etrace -n nobody@127.0.0.1 --rate 4294967296 x:y/0
+    assert_failure 2
+    assert_output 'etrace: --rate takes a number up to 4294967295, not 4294967296'
+    for name in output cookie-file file hrl; do
+        run etrace "--$name" '' x:y/0
+        assert_failure 2
+        assert_line -n 0 "etrace: --$name does not take ''"
+        assert_line -n 1 'hint: the name of a file'
+    done
+    run etrace replay ''
+    assert_failure 2
+    assert_line -n 0 'etrace: which recording?'
+    # Nothing is near to nothing.
+    run etrace -n nobody@127.0.0.1 --as csv --fields '' x:y/0
+    assert_failure 2
+    assert_line -n 1 --partial 'one of: time '
+    run etrace explain --dump '' x:y/0
+    assert_failure 2
+    assert_output "etrace: --dump takes tokens, ast and spec, not ''"
+    run etrace explain -f - < <(head -c 100000 /dev/zero | tr '\0' a)
+    assert_failure 2
+    assert_output 'etrace: standard input is larger than 64 kB'
     run etrace --color sometimes x:y/0
     assert_failure 2
     assert_output --partial "one of auto|always|never"
@@ -62,6 +84,24 @@ etrace() { "$ETRACE_BIN" "$@"; }
     run etrace --json=yes x:y/0
     assert_failure 2
     assert_output --partial "--json takes no value"
+}
+
+@test "behind -- there are words, where no command of one's own has its place there" {
+    run etrace explain -- x:y/0 -- z:w/1
+    assert_failure 2
+    run etrace explain --format=erl x:y/0 -- z:w/1
+    assert_success
+    assert_line -n 1 '{call,{z,w,1},true,[local]}.'
+    run etrace replay -- -no-such-file
+    assert_failure 1
+    assert_output 'etrace: cannot read -no-such-file: No such file or directory'
+    run etrace version -- -v
+    assert_failure 2
+    assert_output "etrace: version takes no words, and there is '-v'"
+}
+
+@test "a view is a command, also for help" {
+    [[ $(etrace help hist) == "$(etrace help trace)" ]]
 }
 
 @test "an unknown command, view or file type is refused with a hint" {
@@ -174,6 +214,15 @@ etrace() { "$ETRACE_BIN" "$@"; }
     assert_failure 1
     assert_output "etrace: $ETRACE_BIN is not a recording of etrace"
     assert_equal "$(<"$BATS_TEST_TMPDIR/kept.svg")" old
+}
+
+@test "a recording that was packed says how it is read" {
+    for packed in '\x1f\x8b\x08' '\x28\xb5\x2f\xfd' '\xfd7zXZ' BZh9; do
+        run etrace replay - < <(printf '%b' "$packed" && head -c 100 /dev/zero)
+        assert_failure 1
+        assert_line -n 0 'etrace: standard input is not a recording of etrace'
+        assert_line -n 1 --regexp '^hint: it is compressed: (gzip|zstd|xz|bzip2) -dc FILE \| etrace replay -$'
+    done
 }
 
 @test "what is wrong in a file has a place" {

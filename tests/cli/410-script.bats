@@ -200,3 +200,26 @@ script() { # ARGS... -- ARMINGS BEFORE EXPR AFTER
     # Those that are named later have what comes later.
     assert_equal "$(wc -l <"$file.csv")" 1
 }
+
+@test "what cannot be is said at once: settings that nothing could be read by, words that nobody takes, waiting for nothing" {
+    local line said
+    while IFS='|' read -r line said; do
+        status=0
+        repl -q <<<"$line" >"$OUT" 2>"$ERR" || status=$?
+        assert_equal "$status" 2
+        assert_equal "$(head -n 1 "$ERR")" "etrace: $said"
+    done <<'LINES'
+:let X|:let takes NAME=TERM, not 'X'
+:hrl /nonexistent|cannot read /nonexistent: No such file or directory
+:rate 4294967296|:rate takes a number up to 4294967295, not 4294967296
+:scrollback 1MB|:scrollback takes no words, and there is '1MB'
+:wait -1 events|:wait takes a duration, or N events
+:wait 1 event|nothing is traced that could be waited for
+LINES
+    # Events that are on their way when the limit is reached are waited for, those behind it are not.
+    status=0
+    script --limit 2 -- 1 'work:one/1\n' 'work:loop(5)' ':wait 2 events\n:wait 100 events\n' || status=$?
+    assert_equal "$status" 2
+    assert grep -qx 'etrace: nothing is traced that could be waited for' "$ERR"
+    assert_equal "$(grep -c 'call work:one' "$OUT")" 2
+}
