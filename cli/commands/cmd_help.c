@@ -10,7 +10,7 @@ static void overview(struct buf *b)
     buf_puts(b, "usage: etrace [trace] [-n NODE] [OPTIONS] EXPR...\n"
                 "Traces a running Erlang or Elixir node from outside: nothing to install there,\n"
                 "nothing stays there.\n\n"
-                "  etrace 'shop_stock:take(_, N) when N > 2 -> return, caller'\n"
+                "  etrace 'shop_stock:reserve(_, N) when N > 2 -> return, caller'\n"
                 "  etrace 'Shop.Repo.get/2 -> return' --json | jq .dur_us\n\n"
                 "commands:\n");
     for (const struct cmd *const *c = cmd_all(); *c; c++)

@@ -237,3 +237,48 @@ etrace() { "$ETRACE_BIN" "$@"; }
     run "$ETRACE_BIN" explain -f "$BATS_TEST_TMPDIR/empty"
     assert_line -n 0 "etrace: $BATS_TEST_TMPDIR/empty: the expression is empty"
 }
+
+# Every command of standard input as it is pasted, but to a node that is not there: the expressions are read before it is looked for.
+paste() {
+    local line
+    export ETRACE_NODE=nobody_there@127.0.0.1
+    jq() { cat >/dev/null; }
+    fzf() { cat >/dev/null; }
+    etrace() {
+        local args=() status=0
+        [[ ${1:-} != demo ]] || set -- trace 'shop_orders:_' "${@:2}"
+        while (($#)); do
+            args+=("$1")
+            [[ $1 != -- ]] || set -- -- /nonexistent/command
+            shift
+        done
+        timeout 30 "$ETRACE_BIN" "${args[@]}" >/dev/null 2>err || status=$?
+        [[ $status != 2 ]] || grep -q "cannot start /nonexistent/command" err || echo "$line: $(<err)" >>wrong
+        echo "$line" >>tried
+    }
+    while read -r line; do
+        line=${line//@h1/@127.0.0.1}
+        (eval "$line") >/dev/null </dev/null || true
+    done
+}
+
+@test "every example of the README, the manual and the help is understood as it is pasted" {
+    cd "$BATS_TEST_TMPDIR"
+    local command
+    paste < <(
+        sed -nE 's/^    \$ (etrace .*)/\1/p' "$ETRACE_ROOT/README.md"
+        sed -nE 's/^\$ (.*etrace .*)/\1/p' "$ETRACE_ROOT"/man/*.scd
+        for command in $("$ETRACE_BIN" help | awk '/^commands:/ { on = 1; next } NF == 0 { on = 0 } on { print $1 }'); do
+            "$ETRACE_BIN" help "$command" | sed -nE "s/^  (etrace .*)/\1/p" | sed -E 's/ {2,}.*//'
+        done
+    )
+    [[ $(sort -u tried | wc -l) -ge 30 ]] || fail "only $(sort -u tried)"
+    [[ ! -e wrong ]] || fail "$(<wrong)"
+    while read -r line; do
+        run "$ETRACE_BIN" explain "$line"
+        assert_success
+    done < <(
+        sed -nE 's/^ *etrace> ([a-z]+: )?([^:].*)/\2/p' "$ETRACE_ROOT/README.md" "$ETRACE_ROOT"/man/*.scd
+        awk '/^```/ { block++; next } block == 3' "$ETRACE_ROOT/man/etrace-expr.7.scd"
+    )
+}
