@@ -49,6 +49,7 @@ static int explain(struct ctx *ctx, const struct explain_opts *o, const struct w
     int status = 0;
 
     asked_init(&asked);
+    asked.may_count = true;
     asked.dump_tokens = has_word(o->dump, "tokens") ? &tokens : NULL;
     asked.dump_ast = has_word(o->dump, "ast") ? &ast : NULL;
     bool ok = known_words(o->dump, &e) && asked_texts(what, words, &asked.arena, &texts, &e) &&

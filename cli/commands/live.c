@@ -452,6 +452,17 @@ static void throttle(struct live *l)
     peers_pull(&l->run.peers, !l->blocked);
 }
 
+/* --on-loss stop; what was lost last is told when everything ends. */
+static bool lost_too_much(const struct live *l, struct err *e)
+{
+    const struct totals *t = pipeline_totals(l->pipeline);
+
+    for (size_t i = 0; l->o->limit->on_loss == 1 && i < ETW_LOSSES; i++)
+        if (t->lost[i])
+            return !err_set(e, ERR_GUARD, l->stopping ? "events were lost (%s)" : "stopped: events were lost (%s)", event_losses[i]);
+    return false;
+}
+
 static void look_for_an_end(struct live *l)
 {
     struct err e;
@@ -468,12 +479,8 @@ static void look_for_an_end(struct live *l)
             fail(l, &e);
         stop(l);
     }
-    const struct totals *t = pipeline_totals(l->pipeline);
-    for (size_t i = 0; !l->stopping && l->o->limit->on_loss == 1 && i < ETW_LOSSES; i++)
-        if (t->lost[i]) {
-            err_set(&e, ERR_GUARD, "stopped: events were lost (%s)", event_losses[i]);
-            stop_with(l, &e);
-        }
+    if (!l->stopping && lost_too_much(l, &e))
+        stop_with(l, &e);
 }
 
 /* false: nobody is left. */
@@ -514,6 +521,8 @@ static void finish(struct live *l)
     bool closed;
 
     pipeline_end(l->pipeline);
+    if (!l->status && lost_too_much(l, &e))
+        fail(l, &e);
     if (show_ended(&l->show, &closed, &e) && !closed && !l->status)
         fail(l, &e);
     if (tty_is(STDOUT_FILENO)) /* there it stands behind what it sums up */

@@ -100,6 +100,20 @@ etrace() { "$ETRACE_BIN" "$@"; }
     assert_output "etrace: version takes no words, and there is '-v'"
 }
 
+@test "counters are for who shows them" {
+    for action in count 'time, return' memory; do
+        run etrace -n nobody@127.0.0.1 "x:y/0 -> $action"
+        assert_failure 2
+        assert_line -n 0 'etrace: count, time and memory are counters, and a trace shows none'
+        assert_line -n 1 "hint: etrace top 'x:y/0 -> $action'"
+    done
+    run etrace 'x:y/0 -> count' -- /nonexistent
+    assert_failure 2
+    assert_line -n 0 --partial 'are counters'
+    run etrace explain 'x:y/0 -> count'
+    assert_success
+}
+
 @test "a view is a command, also for help" {
     [[ $(etrace help hist) == "$(etrace help trace)" ]]
 }
