@@ -80,6 +80,7 @@ bool ask_selection(struct buf *b, struct asked *asked, const struct what_opts *w
     struct texts none = {0};
     struct buf map = {0};
 
+    asked->may_count = true;
     bool ok = asked_compile(asked, what, texts, &none, node->otp, e) && selectors_only(asked, e) &&
               asked_arm(asked, what, node, (struct asked_how){0}, &map, e);
     if (ok) {
@@ -97,6 +98,7 @@ bool ask_check(const struct what_opts *what, const struct texts *words, struct a
     struct asked asked;
 
     asked_init(&asked);
+    asked.may_count = true;
     bool ok = asked_texts(what, words, a, ret_texts, e) && asked_compile(&asked, what, ret_texts, &none, 0, e) && selectors_only(&asked, e);
     asked_release(&asked);
     return ok;

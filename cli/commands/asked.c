@@ -139,12 +139,24 @@ static bool located(const char *file, struct err *e)
     return false;
 }
 
+static bool shows(const struct spec *s, struct err *e)
+{
+    if (!s->counters)
+        return true;
+    err_set(e, ERR_USAGE, "count, time and memory are counters, and a trace shows none");
+    err_hint(e, "etrace top '%.*s'", (int)MIN(s->text.len, (size_t)200), s->text.at);
+    return false;
+}
+
 static bool add(struct asked *p, const struct lang_options *opt, struct str text, const char *file, struct err *e)
 {
     struct spec_list list;
 
     if (!lang_compile(opt, text, &p->arena, &list, e))
         return located(file, e);
+    for (size_t i = 0; i < list.count && !p->may_count; i++)
+        if (!shows(list.items[i], e))
+            return located(file, e);
     p->specs = mem_grow(p->specs, &p->cap, p->count + list.count, sizeof(*p->specs));
     for (size_t i = 0; i < list.count; i++)
         p->specs[p->count++] = list.items[i];
@@ -329,7 +341,7 @@ static bool arm_process(struct arming *a, const char *who, struct err *e)
     }
     for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
         size_t n = strlen(calls[i].word);
-        if (!strncmp(who, calls[i].word, n) && who[len - 1] == ')') {
+        if (!strncmp(who, calls[i].word, n) && len > n + 1 && who[len - 1] == ')') {
             arm_who(&a->arm, calls[i].who, (struct str){who + n, len - n - 1});
             return true;
         }

@@ -24,6 +24,7 @@ struct asked {
     enum lang_found (*find_record)(void *data, const struct sel_name *modules, size_t nmodules, struct str name, struct arena *a,
                                    struct lang_lookup *ret);
     void *find_data;
+    bool may_count; /* the counters of the virtual machine are shown; else asking for them is a mistake */
 };
 
 void asked_init(struct asked *p);

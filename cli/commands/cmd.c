@@ -86,12 +86,15 @@ bool cmd_options(struct ctx *ctx, const struct cmd *self, const struct opt_use *
 {
     struct err e;
 
+    /* Without a command of one's own, words go on behind the options. */
     if (!opts_parse(uses, nuses, argv, ret_words, ret_rest, &e)) {
         if (!e.hint[0])
             err_hint(&e, "etrace help %s", self->name);
         *ret_status = ctx_fail(ctx, &e);
         return false;
     }
+    for (char **word = *ret_rest; word && *word && !strstr(self->usage, "COMMAND..."); word++)
+        texts_add(ret_words, *word);
     for (size_t i = 0; i < nuses; i++) {
         struct talk_opts *talk = uses[i].group == &talk_group ? uses[i].target : NULL;
         if (!talk)

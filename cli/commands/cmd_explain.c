@@ -30,7 +30,7 @@ static bool has_word(const char *list, const char *word)
 
 static bool known_words(const char *list, struct err *e)
 {
-    for (; list && *list; list += strcspn(list, ","), list += *list == ',') {
+    for (bool more = list; more; list += strcspn(list, ","), more = *list == ',', list += more) {
         size_t len = strcspn(list, ",");
         char word[16] = "";
         memcpy(word, list, MIN(len, sizeof(word) - 1));
@@ -49,6 +49,7 @@ static int explain(struct ctx *ctx, const struct explain_opts *o, const struct w
     int status = 0;
 
     asked_init(&asked);
+    asked.may_count = true;
     asked.dump_tokens = has_word(o->dump, "tokens") ? &tokens : NULL;
     asked.dump_ast = has_word(o->dump, "ast") ? &ast : NULL;
     bool ok = known_words(o->dump, &e) && asked_texts(what, words, &asked.arena, &texts, &e) &&

@@ -2,6 +2,7 @@
 #include "cmd.h"
 
 #include "../ground/near.h"
+#include "../views/sink.h"
 #include "groups.h"
 
 static void overview(struct buf *b)
@@ -9,7 +10,7 @@ static void overview(struct buf *b)
     buf_puts(b, "usage: etrace [trace] [-n NODE] [OPTIONS] EXPR...\n"
                 "Traces a running Erlang or Elixir node from outside: nothing to install there,\n"
                 "nothing stays there.\n\n"
-                "  etrace 'shop_stock:take(_, N) when N > 2 -> return, caller'\n"
+                "  etrace 'shop_stock:reserve(_, N) when N > 2 -> return, caller'\n"
                 "  etrace 'Shop.Repo.get/2 -> return' --json | jq .dur_us\n\n"
                 "commands:\n");
     for (const struct cmd *const *c = cmd_all(); *c; c++)
@@ -34,6 +35,9 @@ static int run(struct ctx *ctx, const struct cmd *self, char **argv)
     }
     const char *name = words.count ? words.items[0] : NULL;
     const struct cmd *c = name ? cmd_find(name) : NULL;
+
+    if (name && !c && sink_by_name(name))
+        c = &cmd_trace; /* `etrace hist …` is `etrace trace --as hist …` */
     if (!name) {
         overview(&b);
     } else if (c) {

@@ -283,7 +283,7 @@ static int run(struct ctx *ctx, const struct cmd *self, char **argv)
 
 static const char about[] =
     "  etrace ls lists                     the functions of a module\n"
-    "  etrace ls 'MyApp.*:handle_*/_' | fzf\n"
+    "  etrace ls 'MyApp.*.handle_*/_' | fzf\n"
     "\nA line is module:function/arity, `local` where it is not exported, and the names\n"
     "of the arguments where the module's file tells them.\n";
 

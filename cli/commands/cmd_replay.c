@@ -148,6 +148,7 @@ static int replay(struct ctx *ctx, const char *path, const struct replay_opts *o
         p = pipeline_new(&options, &e);
     }
     if (p) {
+        show_begin(&show);
         status = feed(ctx, &r, p, &show);
         pipeline_end(p);
         status = asserted_status(&asserted, ctx, status);
@@ -176,11 +177,11 @@ static int run(struct ctx *ctx, const struct cmd *self, char **argv)
     int status = 0;
 
     if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
-        if (words.count == 1) {
+        if (words.count == 1 && *words.items[0]) {
             status = replay(ctx, words.items[0], &o, &view, &asserts);
         } else {
             struct err e;
-            err_set(&e, ERR_USAGE, words.count ? "one recording at a time" : "which recording?");
+            err_set(&e, ERR_USAGE, words.count > 1 ? "one recording at a time" : "which recording?");
             err_hint(&e, "etrace -o FILE.etr makes one; - is standard input");
             status = ctx_fail(ctx, &e);
         }

@@ -227,6 +227,7 @@ static void on_armed(void *data, struct peer *p, const struct arm_result *result
 
     l->back[p->index] = BACK_NOT;
     l->begun = true;
+    show_begin(&l->show);
     ctx_end(l->ctx, l->o->child ? "ends with the command" : "Ctrl-C stops");
 }
 
@@ -458,6 +459,17 @@ static void throttle(struct live *l)
     peers_pull(&l->run.peers, !l->blocked);
 }
 
+/* --on-loss stop; what was lost last is told when everything ends. */
+static bool lost_too_much(const struct live *l, struct err *e)
+{
+    const struct totals *t = pipeline_totals(l->pipeline);
+
+    for (size_t i = 0; l->o->limit->on_loss == 1 && i < ETW_LOSSES; i++)
+        if (t->lost[i])
+            return !err_set(e, ERR_GUARD, l->stopping ? "events were lost (%s)" : "stopped: events were lost (%s)", event_losses[i]);
+    return false;
+}
+
 static void look_for_an_end(struct live *l)
 {
     struct err e;
@@ -474,12 +486,8 @@ static void look_for_an_end(struct live *l)
             fail(l, &e);
         stop(l);
     }
-    const struct totals *t = pipeline_totals(l->pipeline);
-    for (size_t i = 0; !l->stopping && l->o->limit->on_loss == 1 && i < ETW_LOSSES; i++)
-        if (t->lost[i]) {
-            err_set(&e, ERR_GUARD, "stopped: events were lost (%s)", event_losses[i]);
-            stop_with(l, &e);
-        }
+    if (!l->stopping && lost_too_much(l, &e))
+        stop_with(l, &e);
 }
 
 /* false: nobody is left. */
@@ -520,6 +528,8 @@ static void finish(struct live *l)
     bool closed;
 
     pipeline_end(l->pipeline);
+    if (!l->status && lost_too_much(l, &e))
+        fail(l, &e);
     if (show_ended(&l->show, &closed, &e) && !closed && !l->status)
         fail(l, &e);
     if (tty_is(STDOUT_FILENO)) /* there it stands behind what it sums up */

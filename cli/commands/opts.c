@@ -126,14 +126,13 @@ static bool set(const struct opt *o, void *target, const char *value, struct err
         *(int *)to += 1;
         break;
     case OPT_TEXT:
-        *(const char **)to = value;
-        break;
-    case OPT_SET:
-        if (texts_has(to, value))
-            break;
-        /* fall through */
     case OPT_TEXTS:
-        texts_add(to, value);
+    case OPT_SET:
+        ok = *value || strcmp(o->arg, "FILE") != 0;
+        if (ok && o->type == OPT_TEXT)
+            *(const char **)to = value;
+        else if (ok && !(o->type == OPT_SET && texts_has(to, value)))
+            texts_add(to, value);
         break;
     case OPT_NUMBER:
         ok = set_number(to, value);
@@ -163,6 +162,10 @@ static bool set(const struct opt *o, void *target, const char *value, struct err
         break;
     case OPT_CHOICE:
         err_hint(e, "one of %s", o->arg);
+        break;
+    case OPT_TEXT:
+    case OPT_TEXTS:
+        err_hint(e, "the name of a file");
         break;
     default:
         break;

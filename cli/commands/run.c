@@ -41,13 +41,19 @@ static bool within(const char *option, int64_t value, int64_t most, struct err *
            err_set(e, ERR_USAGE, "--%s takes 1 to %lld, not %lld", option, (long long)most, (long long)value);
 }
 
+static bool at_most(const char *option, int64_t value, int64_t most, struct err *e)
+{
+    return value <= most || err_set(e, ERR_USAGE, "--%s takes a number up to %lld, not %lld", option, (long long)most, (long long)value);
+}
+
 static bool session_options(const struct node_opts *node, const struct limit_opts *limit, unsigned how,
                             struct str keys[static ETW_MAX_KEYS], struct session_options *ret, struct err *e)
 {
     size_t nkeys = 0;
 
     if (!within("size", limit->size, ETW_MAX_SIZE, e) || !within("depth", limit->depth, ETW_MAX_DEPTH, e) ||
-        !within("items", limit->items, ETW_MAX_ITEMS, e) || !redacted(limit, keys, &nkeys, e))
+        !within("items", limit->items, ETW_MAX_ITEMS, e) ||
+        !at_most("rate", limit->rate, UINT32_MAX, e) || !redacted(limit, keys, &nkeys, e))
         return false;
     *ret = (struct session_options){
         .size = (uint32_t)limit->size,

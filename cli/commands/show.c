@@ -67,8 +67,13 @@ static struct out *recording(const char *path, bool append, bool *ret_append, st
     bool fresh;
     int fd = recfile_create(path, append, &fresh, e);
 
-    *ret_append = fd >= 0 && !fresh;
-    return fd < 0 ? NULL : out_new(fd, true, path);
+    if (fd < 0)
+        return NULL;
+    struct out *o = out_new(fd, true, path);
+    *ret_append = !fresh;
+    if (!append)
+        out_replaces(o);
+    return o;
 }
 
 bool show_same_file(const struct stat *a, const struct stat *b)
@@ -185,6 +190,23 @@ static struct look look_of(const struct view_opts *o)
     };
 }
 
+/* Every -o FILE. */
+static bool add_files(struct show *s, const struct view_opts *o, const struct sink_type *type, struct look look, struct err *e)
+{
+    for (size_t i = 0; i < o->outputs.count; i++)
+        if (!add_file(s, o, sink_by_file(o->outputs.items[i], type), o->outputs.items[i], look, e)) {
+            show_close(s);
+            return false;
+        }
+    return complete(s, o, e);
+}
+
+bool show_files(struct show *s, struct ctx *ctx, const struct view_opts *o, struct err *e)
+{
+    *s = (struct show){.loop = &ctx->loop};
+    return add_files(s, o, o->as ? sink_by_name(o->as) : NULL, look_of(o), e);
+}
+
 bool show_file(struct show *s, struct ctx *ctx, const struct view_opts *o, const char *as, const char *path, struct err *e)
 {
     const struct sink_type *type = as ? choose(as, e) : sink_by_file(path, NULL);
@@ -218,12 +240,13 @@ bool show_open(struct show *s, struct ctx *ctx, const struct view_opts *o, const
         return err_set(e, ERR_USAGE, "the view '%s' is not for a terminal: use -o FILE, or a pipe", name);
     if (!filed)
         add(s, ctx->out, type, look);
-    for (size_t i = 0; i < o->outputs.count; i++)
-        if (!add_file(s, o, sink_by_file(o->outputs.items[i], type), o->outputs.items[i], look, e)) {
-            show_close(s);
-            return false;
-        }
-    return complete(s, o, e);
+    return add_files(s, o, type, look, e);
+}
+
+void show_begin(struct show *s)
+{
+    for (size_t i = 0; i < s->count; i++)
+        out_begin(s->outs[i]);
 }
 
 void show_close(struct show *s)

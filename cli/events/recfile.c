@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "../ground/mem.h"
+#include "../ground/out.h"
 #include "crc32c.h"
 
 #define BLOCK_MAX ETW_MAX_BATCH
@@ -103,6 +104,18 @@ static void take(struct recfile *f, size_t n)
     f->offset += n;
 }
 
+static void hint_packed(const struct recfile *f, struct err *e)
+{
+    static const struct {
+        struct str magic;
+        const char *reader;
+    } packers[] = {{STR("\x1f\x8b"), "gzip -dc"}, {STR("\x28\xb5\x2f\xfd"), "zstd -dc"}, {STR("\xfd" "7zXZ"), "xz -dc"}, {STR("BZh"), "bzip2 -dc"}};
+
+    for (size_t i = 0; i < ARRAY_LEN(packers); i++)
+        if (f->in.len >= packers[i].magic.len && !memcmp(f->in.data, packers[i].magic.at, packers[i].magic.len))
+            err_hint(e, "it is compressed: %s FILE | etrace replay -", packers[i].reader);
+}
+
 static enum source_got read_header(struct recfile *f, int timeout_ms, struct err *e)
 {
     struct etw_file h;
@@ -113,6 +126,7 @@ static enum source_got read_header(struct recfile *f, int timeout_ms, struct err
         return got;
     if (!have || memcmp(here(f), ETW_FILE_MAGIC, have)) {
         err_set(e, ERR_RUN, "%s is not a recording of etrace", f->name);
+        hint_packed(f, e);
         return SOURCE_FAILED;
     }
     if (got == SOURCE_END)
@@ -236,11 +250,15 @@ int recfile_create(const char *path, bool append, bool *ret_fresh, struct err *e
     /* a pipe that was opened for both would be its own reader; and nobody waits for another one */
     bool pipe = !lstat(path, &st) && S_ISFIFO(st.st_mode);
     int flags = O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
-    int fd = open(path, flags | (append && !pipe ? O_RDWR : append ? O_WRONLY : O_WRONLY | O_TRUNC), 0600);
+    int fd = open(path, flags | (append && !pipe ? O_RDWR : O_WRONLY), 0600);
 
     if (fd < 0) {
         err_set(e, ERR_RUN, errno == ELOOP ? "cannot write %s: it is a symbolic link" : "cannot write %s: %s", path,
                 errno == ENXIO ? "nobody reads this pipe" : strerror(errno));
+        return -1;
+    }
+    if (!out_claim(fd, false, path, e)) {
+        close(fd);
         return -1;
     }
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);

@@ -329,8 +329,8 @@ static void leave(struct repl *r)
         r->paused = true;
         while (!hurry && r->pending.len && !r->ctx->interrupts && loop_now() < shown_by)
             repl_step(r, loop_now() + 10);
-        r->status = show_flush(&r->live->show, r->ctx, r->status);
     }
+    repl_files_end(r);
 }
 
 static void talk_totals(struct repl *r)
@@ -359,7 +359,7 @@ static int session(struct repl *r, const struct repl_opts *o)
     if (!ok)
         repl_fail(r, &e);
     ok = ok && !r->status; /* every node that is named is there */
-    ok = ok && repl_show_live(r, true);
+    ok = ok && repl_show_live(r, true) && (repl_files_open(r, &e) || (repl_fail(r, &e), false));
     if (ok && line_possible()) {
         r->line = line_new(&r->ctx->loop, r->ctx->out, &host, &e);
         ok = r->line || (repl_fail(r, &e), false);
@@ -390,6 +390,7 @@ static void release(struct repl *r)
     loop_stop(&r->ctx->loop, &r->timer);
     run_close(&r->run);
     reel_free(r->live);
+    reel_free(r->files);
     scroll_free(r->scroll);
     repl_names_forget(r);
     repl_release(r);

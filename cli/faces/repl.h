@@ -86,6 +86,7 @@ struct repl {
 
     struct scroll *scroll;
     struct reel *live;       /* what is printed as it comes */
+    struct reel *files;      /* what goes into the files of -o, whatever is looked at meanwhile; NULL: none */
     struct buf pending;      /* its text that is not printed yet */
     uint64_t missed;         /* told */
     uint64_t waited;         /* events that :wait has waited for */
@@ -138,6 +139,8 @@ void repl_settle(struct repl *r); /* a refusal that waits for the next turn of t
 /* ---- repl_show.c ---- */
 void reel_free(struct reel *reel);
 bool repl_show_live(struct repl *r, bool from_now); /* opens `live` anew by the settings; false: said why not */
+bool repl_files_open(struct repl *r, struct err *e); /* those of the settings, for what comes from now on; the ones before are at their end */
+void repl_files_end(struct repl *r);                /* what came is written; the status is the session's */
 void repl_catch_up(struct repl *r);                 /* shows what came so far */
 bool repl_pump(struct repl *r);                     /* shows some of what came; whether there is more */
 void repl_print(struct repl *r);                    /* what is pending, as far as the terminal takes it */

@@ -132,13 +132,25 @@ static bool selects(const struct opt *o)
     return false;
 }
 
+/* What an expression would be read by. */
+static bool can_be_read(const struct repl *r, struct err *e)
+{
+    struct texts none = {0};
+    struct asked asked;
+
+    asked_init(&asked);
+    bool ok = asked_compile(&asked, &r->what, &none, &none, 0, e);
+    asked_release(&asked);
+    return ok;
+}
+
 /* Has it done what the new value says. False: it cannot be, e says why where it has not been said. */
 static bool take_effect(struct repl *r, const struct setting *s, const struct opt *o, bool with, struct err *e)
 {
     e->text[0] = 0;
     switch (s->touches) {
     case ARMING:
-        return !r->armed || repl_arm_all(r, e);
+        return r->armed ? repl_arm_all(r, e) : can_be_read(r, e);
     case SESSIONS:
         if (!of_session(o))
             return repl_show_live(r, true);
@@ -149,6 +161,8 @@ static bool take_effect(struct repl *r, const struct setting *s, const struct op
     case VIEW:
         break;
     }
+    if (!strcmp(o->name, "output"))
+        return repl_files_open(r, e);
     return repl_show_live(r, !(selects(o) && with));
 }
 

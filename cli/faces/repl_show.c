@@ -31,8 +31,20 @@ static void on_notice(void *ctx, const struct event_node *node, struct str tag, 
              (int)text.len, text.at);
 }
 
-/* `file`: there, in the view view->as or of its extension, instead of here. */
-static struct reel *reel_new(struct repl *r, const struct view_opts *view, const char *file, bool from_now, struct err *e)
+enum reel_to { TO_US, TO_FILES /* of -o */, TO_FILE };
+
+static bool open_show(struct repl *r, struct show *s, const struct view_opts *view, enum reel_to to, const char *file, struct err *e)
+{
+    struct view_opts here = *view;
+
+    here.outputs = (struct texts){0};
+    return to == TO_FILE    ? show_file(s, r->ctx, view, view->as, file, e)
+           : to == TO_FILES ? show_files(s, r->ctx, view, e)
+                            : show_open(s, r->ctx, &here, "text", e);
+}
+
+/* `file`: there, in the view view->as or of its extension. */
+static struct reel *reel_new(struct repl *r, const struct view_opts *view, enum reel_to to, const char *file, bool from_now, struct err *e)
 {
     struct reel *reel = mem_zalloc(sizeof(*reel));
     struct texts none = {0};
@@ -40,11 +52,10 @@ static struct reel *reel_new(struct repl *r, const struct view_opts *view, const
     asked_init(&reel->asked);
     reel->nodes = repl_several(r);
     bool ok = asked_compile(&reel->asked, &r->what, &none, &view->wheres, 0, e) &&
-              (file ? show_file(&reel->show, r->ctx, view, view->as, file, e)
-                    : show_open(&reel->show, r->ctx, view, "text", e));
+              open_show(r, &reel->show, view, to, file, e);
     for (size_t i = 0; ok && i < reel->show.count; i++)
         reel->show.views[i].look.nodes = reel->nodes;
-    if (ok && !file) {
+    if (ok && to == TO_US) {
         reel->show.views[0].write = keep;
         reel->show.views[0].output = r;
     }
@@ -53,7 +64,7 @@ static struct reel *reel_new(struct repl *r, const struct view_opts *view, const
             .views = reel->show.views, .nviews = reel->show.count,
             .greps = reel->show.greps, .ngreps = reel->show.ngreps,
             .wheres = reel->asked.wheres, .nwheres = reel->asked.nwheres,
-            .limit = from_now ? (uint64_t)r->limit.limit : 0,
+            .limit = from_now && to == TO_US ? (uint64_t)r->limit.limit : 0,
             .notice = on_notice, .ctx = r->ctx,
         };
         reel->pipeline = pipeline_new(&options, e);
@@ -84,7 +95,7 @@ void reel_free(struct reel *reel)
 bool repl_show_live(struct repl *r, bool from_now)
 {
     struct err e;
-    struct reel *next = reel_new(r, &r->view, NULL, from_now, &e);
+    struct reel *next = reel_new(r, &r->view, TO_US, NULL, from_now, &e);
 
     if (!next) {
         repl_fail(r, &e);
@@ -102,7 +113,7 @@ bool repl_show_live(struct repl *r, bool from_now)
 /* Nothing more is asked for while the terminal is far behind, as if it were a pager that waits. */
 static void throttle(struct repl *r)
 {
-    size_t lag = scroll_ahead(r->live->source);
+    size_t lag = MAX(scroll_ahead(r->live->source), r->files ? scroll_ahead(r->files->source) : 0);
 
     if (r->throttled ? lag > LAG_LOW : lag < LAG_FULL)
         return;
@@ -117,7 +128,7 @@ static enum pipeline_status keep_order(struct repl *r, struct reel *l, struct er
     enum pipeline_status status = PIPELINE_MORE;
     int64_t mono, wall;
 
-    for (size_t i = 0; l->nodes && i < r->run.peers.count; i++) {
+    for (size_t i = 0; repl_several(r) && i < r->run.peers.count; i++) {
         if (!scroll_passed(r->scroll, (unsigned)i, &mono, &wall) || r->run.peers.items[i].over)
             mono = wall = INT64_MAX;
         status = MAX(status, pipeline_passed(l->pipeline, (unsigned)i, mono, wall, e));
@@ -138,8 +149,67 @@ static void took(struct repl *r, struct reel *l, enum pipeline_status status, co
         repl_stop(r, NULL);
 }
 
+/* ---- into files ---- */
+
+/* Some of what came; whether there is more, and room for it. */
+static bool pump_files(struct repl *r)
+{
+    struct reel *l = r->files;
+    int64_t until = loop_now() + SLICE_MS;
+    enum pipeline_status status = PIPELINE_MORE;
+    struct source_item item;
+    struct err e;
+    bool room = true, closed;
+
+    if (!l || l->done)
+        return false;
+    while (status == PIPELINE_MORE && loop_now() < until && (room = show_backlog(&l->show, LAG_LOW) <= LAG_LOW) &&
+           source_next(l->source, &item, 0, &e) == SOURCE_ITEM)
+        status = pipeline_item(l->pipeline, &item, &e);
+    if (status == PIPELINE_MORE && !scroll_ahead(l->source))
+        status = keep_order(r, l, &e);
+    pipeline_flush(l->pipeline);
+    bool ended = show_ended(&l->show, &closed, &e);
+    l->done = ended || status != PIPELINE_MORE;
+    if ((ended && !closed) || status == PIPELINE_FAILED)
+        repl_fail(r, &e);
+    return !l->done && room && scroll_ahead(l->source);
+}
+
+bool repl_files_open(struct repl *r, struct err *e)
+{
+    struct reel *next = r->view.outputs.count ? reel_new(r, &r->view, TO_FILES, NULL, true, e) : NULL;
+
+    if (r->view.outputs.count && !next)
+        return false;
+    repl_files_end(r);
+    r->files = next;
+    if (next)
+        show_begin(&next->show);
+    return true;
+}
+
+void repl_files_end(struct repl *r)
+{
+    struct reel *l = r->files;
+    int64_t patience = ctx_patience(r->ctx);
+
+    if (!l)
+        return;
+    while (!l->done && scroll_ahead(l->source) && ctx_waits(r->ctx, &patience))
+        loop_step(&r->ctx->loop, pump_files(r) ? 0 : patience);
+    uint64_t missed = scroll_missed(l->source);
+    if (missed)
+        ctx_warn(r->ctx, "%llu events are not in the files: they came too fast", (unsigned long long)missed);
+    pipeline_end(l->pipeline);
+    r->status = show_flush(&l->show, r->ctx, r->status);
+    r->files = NULL;
+    reel_free(l);
+}
+
 bool repl_pump(struct repl *r)
 {
+    bool filed = pump_files(r);
     struct reel *l = r->live;
     int64_t until = loop_now() + SLICE_MS;
     struct source_item item;
@@ -147,7 +217,7 @@ bool repl_pump(struct repl *r)
     struct err e;
 
     if (!l || r->paused)
-        return false;
+        return filed;
     while (!l->done && r->pending.len < PENDING && loop_now() < until && (got = source_next(l->source, &item, 0, &e)) == SOURCE_ITEM) {
         enum pipeline_status status = pipeline_item(l->pipeline, &item, &e);
         if (item.type == SOURCE_BATCH)
@@ -164,7 +234,7 @@ bool repl_pump(struct repl *r)
         r->missed = scroll_missed(l->source);
     }
     throttle(r);
-    return got == SOURCE_ITEM && r->pending.len < PENDING;
+    return filed || (got == SOURCE_ITEM && r->pending.len < PENDING);
 }
 
 /* After something that took its time: what came meanwhile is captured, and nobody wants to see it run past. */
@@ -243,10 +313,11 @@ int repl_show_once(struct repl *r, const struct view_opts *view, const char *fil
     struct err e;
     int status = 0;
 
-    reel = reel_new(r, view, file, false, &e);
+    reel = reel_new(r, view, file ? TO_FILE : TO_US, file, false, &e);
     if (!reel)
         return repl_fail(r, &e);
     repl_pause(r);
+    show_begin(&reel->show);
     if (catch_up(r, reel, &status)) {
         pipeline_end(reel->pipeline);
         repl_pause(r);
@@ -294,7 +365,7 @@ int repl_show_screen(struct repl *r, const struct view_opts *view)
     struct err e;
     int status = 0, key;
 
-    reel = reel_new(r, view, NULL, false, &e);
+    reel = reel_new(r, view, TO_US, NULL, false, &e);
     if (!reel)
         return repl_fail(r, &e);
     repl_pause(r);

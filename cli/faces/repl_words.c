@@ -301,20 +301,26 @@ static bool came(struct repl *r, uint64_t wanted)
     return c.taken - r->waited >= wanted;
 }
 
+#define ON_ITS_WAY_MS 1000
+
 static int do_wait(struct repl *r, char *rest)
 {
     char *amount = repl_next_word(&rest), *unit = repl_next_word(&rest), *end;
-    int64_t ns, until = -1;
+    int64_t ns, until = -1, idle = -1;
     uint64_t wanted = 0;
 
     if (amount && unit && !strncmp(unit, "event", 5))
-        wanted = strtoull(amount, &end, 10);
+        wanted = strspn(amount, "0123456789") == strlen(amount) ? strtoull(amount, &end, 10) : 0;
     else if (amount && !unit && opt_duration(amount, &ns))
         until = loop_now() + ns / 1000000;
     if (!wanted && until < 0)
         return usage(r, ":wait takes a duration, or N events");
     while ((until < 0 || loop_now() < until) && !(wanted && came(r, wanted)) && !r->leaving && repl_attached(r)) {
-        repl_step(r, until);
+        /* what is on its way when the last probe stops */
+        idle = !wanted || repl_running(r) ? -1 : idle < 0 ? loop_now() + ON_ITS_WAY_MS : idle;
+        if (idle >= 0 && loop_now() >= idle)
+            return usage(r, "nothing is traced that could be waited for");
+        repl_step(r, wanted ? idle : until);
         if (repl_interrupted(r))
             return 0;
     }
@@ -581,7 +587,7 @@ int repl_word(struct repl *r, char *line)
     rest = trimmed(rest);
     for (const struct word *w = words; w->name; w++)
         if (!strcmp(w->name, line) || (w->also && !strcmp(w->also, line)))
-            return w->run(r, rest);
+            return *w->usage || !*rest ? w->run(r, rest) : usage(r, ":%s takes no words, and there is '%s'", w->name, rest);
     if (sink_by_name(line)) /* before --json and --summary, which are such views */
         return do_view(r, line, rest);
     if (repl_setting(r, line, rest, &status))

@@ -38,7 +38,7 @@ void near_try(struct near *n, const char *candidate)
 {
     size_t len = strlen(candidate);
 
-    if (len > LONGEST || n->word.len > LONGEST)
+    if (len > LONGEST || n->word.len > LONGEST || !n->word.len)
         return;
     unsigned d = distance(n->word.at, n->word.len, candidate, len);
     size_t least = MIN(len, n->word.len);

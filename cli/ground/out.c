@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,6 +19,7 @@
 struct out {
     int fd, wake;
     bool close_fd, raw;
+    bool stale; /* what was in the file is still there */
     char *name;
     pthread_t thread;
     pthread_mutex_t lock; /* guards all below */
@@ -176,7 +178,7 @@ void out_free(struct out *o)
 
 struct out *out_create(const char *path, bool append, struct err *e)
 {
-    int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | (append ? O_APPEND : O_TRUNC);
+    int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | (append ? O_APPEND : 0);
     int fd = open(path, flags, 0600);
 
     if (fd < 0) {
@@ -188,8 +190,43 @@ struct out *out_create(const char *path, bool append, struct err *e)
             err_set(e, ERR_RUN, "cannot write %s: %s", path, strerror(errno));
         return NULL;
     }
+    if (!out_claim(fd, append, path, e)) {
+        close(fd);
+        return NULL;
+    }
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
-    return out_new(fd, true, path);
+    struct out *o = out_new(fd, true, path);
+    if (!append)
+        out_replaces(o);
+    return o;
+}
+
+bool out_claim(int fd, bool beside, const char *path, struct err *e)
+{
+    struct stat st;
+
+    return fstat(fd, &st) || !S_ISREG(st.st_mode) || !flock(fd, LOCK_NB | (beside ? LOCK_SH : LOCK_EX)) || errno != EWOULDBLOCK ||
+           err_set(e, ERR_RUN, "cannot write %s: it is being written already", path);
+}
+
+void out_replaces(struct out *o)
+{
+    struct stat st;
+
+    o->stale = !fstat(o->fd, &st) && S_ISREG(st.st_mode);
+}
+
+/* The thread has nothing to write yet. */
+void out_begin(struct out *o)
+{
+    bool failed = o->stale && ftruncate(o->fd, 0);
+
+    o->stale = false;
+    if (!failed)
+        return;
+    pthread_mutex_lock(&o->lock);
+    o->error = errno;
+    pthread_mutex_unlock(&o->lock);
 }
 
 void out_raw(struct out *o)
@@ -201,6 +238,7 @@ void out_write(struct out *o, const void *data, size_t len)
 {
     if (!len)
         return;
+    out_begin(o);
     pthread_mutex_lock(&o->lock);
     if (!o->error)
         buf_add(&o->filling, data, len);
@@ -212,6 +250,7 @@ void out_take(struct out *o, struct buf *b)
 {
     if (!b->len)
         return;
+    out_begin(o);
     pthread_mutex_lock(&o->lock);
     if (!o->error && !o->filling.len) {
         struct buf empty = o->filling;

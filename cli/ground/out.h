@@ -17,8 +17,18 @@ struct out;
 struct out *out_new(int fd, bool close_fd, const char *name);
 void out_free(struct out *o); /* drops what is not written yet; accepts NULL */
 
-/* Creates or empties a file that only the user can read; never follows a symbolic link. `append` keeps what is there. */
+/*
+ * Creates a file that only the user can read, or replaces what is in it; never follows a symbolic link. `append` keeps what is there,
+ * and may be done by several at a time.
+ */
 struct out *out_create(const char *path, bool append, struct err *e);
+
+/* False: another one writes to this file; `beside` others who add whole lines is no harm. Whoever closes the file gives it up. */
+bool out_claim(int fd, bool beside, const char *path, struct err *e);
+
+/* What the file holds is kept until something is written, or out_begin(): who fails before has destroyed nothing. */
+void out_replaces(struct out *o);
+void out_begin(struct out *o);
 
 /* For a terminal that somebody else may have put into raw mode: lines end in CR LF, which is good in any mode. Before the first write. */
 void out_raw(struct out *o);

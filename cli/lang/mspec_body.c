@@ -235,6 +235,17 @@ static struct ast *as_call(struct check *k, const struct ast *n, const struct ac
     return call;
 }
 
+/* The virtual machine takes a number that is there when the match specification is made. */
+static bool frames_fit(struct check *k, const struct action_row *row, const struct ast *checked)
+{
+    const struct ast *n = row->fn == FN_CURRENT_STACKTRACE ? checked->items[0] : NULL;
+
+    if (!n || (n->type == A_LIT && n->value->type == TERM_INT && n->value->integer >= 0))
+        return true;
+    diag(k->c, n->from, n->len, "%s takes a number of frames", row->word);
+    return diag_note(k->c, "0 or more, written out");
+}
+
 static bool one(struct acts *s, struct ast *n, enum action action);
 
 /* dbg's short names; what they stand for here. */
@@ -280,7 +291,7 @@ static bool one(struct acts *s, struct ast *n, enum action action)
         return true;
     }
     struct ast *checked = check_expr(k, as_call(k, n, row));
-    if (!checked || !check_flags(k, checked))
+    if (!checked || !check_flags(k, checked) || !frames_fit(k, row, checked))
         return false;
     note_effects(s->out, checked);
     if (row->how == HOW_PACK)

@@ -267,7 +267,7 @@ static struct where *unit(struct maker *m, const struct ast *n)
         if (!str_is(n->text, units[i].unit))
             continue;
         if (v < 0 || v * units[i].factor > 9e18)
-            break;
+            return diag(m->k->c, n->from, n->len, "this is more than can be measured"), NULL;
         struct where *w = constant(m, term_int(m->a, (int64_t)(v * units[i].factor + 0.5)), n);
         w->kind = units[i].kind;
         return w;

@@ -53,6 +53,28 @@ etrace() { "$ETRACE_BIN" "$@"; }
     run etrace -n nobody@127.0.0.1 --items 0 x:y/0
     assert_failure 2
     assert_output 'etrace: --items takes 1 to 1048576, not 0'
+    run etrace -n nobody@127.0.0.1 --rate 4294967296 x:y/0
+    assert_failure 2
+    assert_output 'etrace: --rate takes a number up to 4294967295, not 4294967296'
+    for name in output cookie-file file hrl; do
+        run etrace "--$name" '' x:y/0
+        assert_failure 2
+        assert_line -n 0 "etrace: --$name does not take ''"
+        assert_line -n 1 'hint: the name of a file'
+    done
+    run etrace replay ''
+    assert_failure 2
+    assert_line -n 0 'etrace: which recording?'
+    # Nothing is near to nothing.
+    run etrace -n nobody@127.0.0.1 --as csv --fields '' x:y/0
+    assert_failure 2
+    assert_line -n 1 --partial 'one of: time '
+    run etrace explain --dump '' x:y/0
+    assert_failure 2
+    assert_output "etrace: --dump takes tokens, ast and spec, not ''"
+    run etrace explain -f - < <(head -c 100000 /dev/zero | tr '\0' a)
+    assert_failure 2
+    assert_output 'etrace: standard input is larger than 64 kB'
     run etrace --color sometimes x:y/0
     assert_failure 2
     assert_output --partial "one of auto|always|never"
@@ -62,6 +84,38 @@ etrace() { "$ETRACE_BIN" "$@"; }
     run etrace --json=yes x:y/0
     assert_failure 2
     assert_output --partial "--json takes no value"
+}
+
+@test "behind -- there are words, where no command of one's own has its place there" {
+    run etrace explain -- x:y/0 -- z:w/1
+    assert_failure 2
+    run etrace explain --format=erl x:y/0 -- z:w/1
+    assert_success
+    assert_line -n 1 '{call,{z,w,1},true,[local]}.'
+    run etrace replay -- -no-such-file
+    assert_failure 1
+    assert_output 'etrace: cannot read -no-such-file: No such file or directory'
+    run etrace version -- -v
+    assert_failure 2
+    assert_output "etrace: version takes no words, and there is '-v'"
+}
+
+@test "counters are for who shows them" {
+    for action in count 'time, return' memory; do
+        run etrace -n nobody@127.0.0.1 "x:y/0 -> $action"
+        assert_failure 2
+        assert_line -n 0 'etrace: count, time and memory are counters, and a trace shows none'
+        assert_line -n 1 "hint: etrace top 'x:y/0 -> $action'"
+    done
+    run etrace 'x:y/0 -> count' -- /nonexistent
+    assert_failure 2
+    assert_line -n 0 --partial 'are counters'
+    run etrace explain 'x:y/0 -> count'
+    assert_success
+}
+
+@test "a view is a command, also for help" {
+    [[ $(etrace help hist) == "$(etrace help trace)" ]]
 }
 
 @test "an unknown command, view or file type is refused with a hint" {
@@ -210,6 +264,15 @@ etrace() { "$ETRACE_BIN" "$@"; }
     assert_equal "$(<"$BATS_TEST_TMPDIR/kept.svg")" old
 }
 
+@test "a recording that was packed says how it is read" {
+    for packed in '\x1f\x8b\x08' '\x28\xb5\x2f\xfd' '\xfd7zXZ' BZh9; do
+        run etrace replay - < <(printf '%b' "$packed" && head -c 100 /dev/zero)
+        assert_failure 1
+        assert_line -n 0 'etrace: standard input is not a recording of etrace'
+        assert_line -n 1 --regexp '^hint: it is compressed: (gzip|zstd|xz|bzip2) -dc FILE \| etrace replay -$'
+    done
+}
+
 @test "what is wrong in a file has a place" {
     printf '#!/usr/bin/env -S etrace -f\nlists:seq/2\n%% more\nlists:seq(_, N) when M > 1\nlists:seq/1\n' >"$BATS_TEST_TMPDIR/probes"
     run "$ETRACE_BIN" explain -f "$BATS_TEST_TMPDIR/probes" lists:seq/2
@@ -254,4 +317,49 @@ etrace() { "$ETRACE_BIN" "$@"; }
     assert_failure 3
     assert_output --partial 'x@127.0.0.1'
     assert_equal "${#lines[@]}" 1
+}
+
+# Every command of standard input as it is pasted, but to a node that is not there: the expressions are read before it is looked for.
+paste() {
+    local line
+    export ETRACE_NODE=nobody_there@127.0.0.1
+    jq() { cat >/dev/null; }
+    fzf() { cat >/dev/null; }
+    etrace() {
+        local args=() status=0
+        [[ ${1:-} != demo ]] || set -- trace 'shop_orders:_' "${@:2}"
+        while (($#)); do
+            args+=("$1")
+            [[ $1 != -- ]] || set -- -- /nonexistent/command
+            shift
+        done
+        timeout 30 "$ETRACE_BIN" "${args[@]}" >/dev/null 2>err || status=$?
+        [[ $status != 2 ]] || grep -q "cannot start /nonexistent/command" err || echo "$line: $(<err)" >>wrong
+        echo "$line" >>tried
+    }
+    while read -r line; do
+        line=${line//@h1/@127.0.0.1}
+        (eval "$line") >/dev/null </dev/null || true
+    done
+}
+
+@test "every example of the README, the manual and the help is understood as it is pasted" {
+    cd "$BATS_TEST_TMPDIR"
+    local command
+    paste < <(
+        sed -nE 's/^    \$ (etrace .*)/\1/p' "$ETRACE_ROOT/README.md"
+        sed -nE 's/^\$ (.*etrace .*)/\1/p' "$ETRACE_ROOT"/man/*.scd
+        for command in $("$ETRACE_BIN" help | awk '/^commands:/ { on = 1; next } NF == 0 { on = 0 } on { print $1 }'); do
+            "$ETRACE_BIN" help "$command" | sed -nE "s/^  (etrace .*)/\1/p" | sed -E 's/ {2,}.*//'
+        done
+    )
+    [[ $(sort -u tried | wc -l) -ge 30 ]] || fail "only $(sort -u tried)"
+    [[ ! -e wrong ]] || fail "$(<wrong)"
+    while read -r line; do
+        run "$ETRACE_BIN" explain "$line"
+        assert_success
+    done < <(
+        sed -nE 's/^ *etrace> ([a-z]+: )?([^:].*)/\2/p' "$ETRACE_ROOT/README.md" "$ETRACE_ROOT"/man/*.scd
+        awk '/^```/ { block++; next } block == 3' "$ETRACE_ROOT/man/etrace-expr.7.scd"
+    )
 }

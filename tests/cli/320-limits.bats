@@ -93,6 +93,11 @@ teardown() { live_teardown; }
     trace_wait
     assert_failure 4
     assert_equal "$(grep -c 'stopped: events were lost (rate)' "$ERR")" 1
+    # What was lost last is told when it ends anyway.
+    traced --json --rate 1 --on-loss stop work:one/1 -- 'work:loop(3)'
+    assert_failure 4
+    assert_equal "$(grep -c 'events were lost (rate)' "$ERR")" 1
+    assert_account 3
 }
 
 @test "results pass the rate of their calls, and pairs stay whole" {

@@ -186,3 +186,40 @@ script() { # ARGS... -- ARMINGS BEFORE EXPR AFTER
         assert_clean "$BEFORE" "$NODE"
     done
 }
+
+@test "files of -o go on, whole, while views, limits, filters and probes change" {
+    local file=$BATS_TEST_TMPDIR/all
+    script -o "$file.etr" -o "$file.json" -o "$file.txt" -- 1 'work:one/1 -> return\n' 'work:loop(5)' \
+        ":wait 10 events\n:limit 1000\n:grep two\n:as tree\n:as summary\nwork:two/2\n:save $file.etr\n:output $file.csv\n" || true
+    assert grep -qx "etrace: cannot write $file.etr: it is being written already" "$ERR"
+    run timeout 30 "$ETRACE_BIN" replay "$file.etr" --json
+    assert_success
+    assert_equal "$(grep -c '"type":"call"' <<<"$output")" 5
+    assert_equal "$(jq -r .type "$file.json" | sort | uniq -c | tr -s ' \n' ' ')" ' 1 attached 5 call 5 return 1 summary '
+    assert_equal "$(wc -l <"$file.txt")" 10
+    # Those that are named later have what comes later.
+    assert_equal "$(wc -l <"$file.csv")" 1
+}
+
+@test "what cannot be is said at once: settings that nothing could be read by, words that nobody takes, waiting for nothing" {
+    local line said
+    while IFS='|' read -r line said; do
+        status=0
+        repl -q <<<"$line" >"$OUT" 2>"$ERR" || status=$?
+        assert_equal "$status" 2
+        assert_equal "$(head -n 1 "$ERR")" "etrace: $said"
+    done <<'LINES'
+:let X|:let takes NAME=TERM, not 'X'
+:hrl /nonexistent|cannot read /nonexistent: No such file or directory
+:rate 4294967296|:rate takes a number up to 4294967295, not 4294967296
+:scrollback 1MB|:scrollback takes no words, and there is '1MB'
+:wait -1 events|:wait takes a duration, or N events
+:wait 1 event|nothing is traced that could be waited for
+LINES
+    # Events that are on their way when the limit is reached are waited for, those behind it are not.
+    status=0
+    script --limit 2 -- 1 'work:one/1\n' 'work:loop(5)' ':wait 2 events\n:wait 100 events\n' || status=$?
+    assert_equal "$status" 2
+    assert grep -qx 'etrace: nothing is traced that could be waited for' "$ERR"
+    assert_equal "$(grep -c 'call work:one' "$OUT")" 2
+}

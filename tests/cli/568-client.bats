@@ -116,3 +116,50 @@ limited() {
     # shellcheck disable=SC2153
     assert_clean --atoms 2000 "$BEFORE" "$NODE"
 }
+
+@test "a file is kept until the trace that was to replace it has begun" {
+    local file=$BATS_TEST_TMPDIR/kept.etr text=$BATS_TEST_TMPDIR/kept.txt before why
+    traced -o "$file" -o "$text" work:one/1 -- 'work:loop(5)'
+    before=$(cat "$file" "$text" | cksum)
+    for why in '0 -n NODE --dry-run work:one/1' '3 -n nobody_there@127.0.0.1 work:one/1' '5 -n NODE no_such_module:f' '5 -n NODE --json work:no_such/7' \
+        '5 -n NODE -P no_such_name work:one/1' '2 -n NODE work:one('; do
+        # shellcheck disable=SC2086
+        set -- ${why/NODE/"$NODE"}
+        run timeout 60 "$ETRACE_BIN" "${@:2}" -o "$file" -o "$text"
+        assert_equal "$status" "${why%% *}"
+        assert_equal "$(cat "$file" "$text" | cksum)" "$before"
+    done
+    # One that has begun has nothing of it, though it has seen nothing.
+    traced -o "$text" work:two/2 -- 'work:loop(5)'
+    assert_success
+    assert [ ! -s "$text" ]
+    run timeout 30 "$ETRACE_BIN" replay "$file" -g 'nothing like it' -o "$text"
+    assert [ ! -s "$text" ]
+}
+
+@test "who writes a file is left alone with it; lines are added by several" {
+    local file=$BATS_TEST_TMPDIR/one.etr log=$BATS_TEST_TMPDIR/all.json n added=()
+    trace -o "$file" work:one/1
+    for n in '' -a; do
+        # shellcheck disable=SC2086
+        run timeout 60 "$ETRACE_BIN" -n "$NODE" $n -o "$file" work:one/1
+        assert_failure 1
+        assert_output "etrace: cannot write $file: it is being written already"
+    done
+    on_node 'work:loop(20)'
+    trace_end
+    assert_success
+    run timeout 30 "$ETRACE_BIN" replay "$file" --json
+    assert_success
+    assert_equal "$(grep -c '"type":"call"' <<<"$output")" 20
+    for n in 1 2 3; do
+        trace -a -o "$log" work:one/1
+        added+=("$TRACER")
+    done
+    on_node 'work:loop(20)'
+    for n in "${added[@]}"; do
+        TRACER=$n
+        trace_end
+    done
+    assert_equal "$(jq -r .type "$log" | grep -c call)" 60
+}
