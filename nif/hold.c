@@ -114,8 +114,8 @@ static bool show(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF_TERM
 
 bool hold_result(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const struct stack_function *f, enum etw_class class)
 {
-    struct stack *s = stack_of(process);
-    struct stack_call *call = s ? stack_pop(s, f) : NULL;
+    struct stack *s;
+    struct stack_call *call = stack_pop(process, f, &s);
     bool shown;
     if (!call || call->verdict == LOST) { /* whoever found no room may have been sent, or not: then the rate is for both */
         shown = rules & RULE_RATE ? session_admits(lane, RULE_RATE) : session_has_room_for_more(lane);

@@ -33,14 +33,9 @@ static struct stack *stack_at(uint64_t process, unsigned probe)
     return &stacks[((unsigned)((process >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 52) + probe) % STACKS];
 }
 
-struct stack *stack_of(uint64_t process)
+static uint64_t owner_of(const struct stack *s)
 {
-    for (unsigned probe = 0; probe < PROBES; probe++) {
-        struct stack *s = stack_at(process, probe);
-        if (atomic_load_explicit(&s->process, memory_order_relaxed) == process)
-            return s;
-    }
-    return NULL;
+    return atomic_load_explicit(&s->process, memory_order_relaxed);
 }
 
 static bool take_from(struct stack *s, uint64_t owner, uint64_t process)
@@ -51,14 +46,18 @@ static bool take_from(struct stack *s, uint64_t owner, uint64_t process)
     return true;
 }
 
+/* The first place that is free or its own, so that the first of its own is the newest: nearly always there is but one place to look at. */
 static struct stack *take(void *env, uint64_t process)
 {
-    for (unsigned probe = 0; probe < PROBES; probe++)
-        if (take_from(stack_at(process, probe), 0, process))
-            return stack_at(process, probe);
     for (unsigned probe = 0; probe < PROBES; probe++) {
         struct stack *s = stack_at(process, probe);
-        uint64_t owner = atomic_load_explicit(&s->process, memory_order_relaxed);
+        uint64_t owner = owner_of(s);
+        if (owner == process || (!owner && take_from(s, 0, process)))
+            return s;
+    }
+    for (unsigned probe = 0; probe < PROBES; probe++) {
+        struct stack *s = stack_at(process, probe);
+        uint64_t owner = owner_of(s);
         if ((!owner || !is_alive(env, owner)) && take_from(s, owner, process))
             return s;
     }
@@ -72,9 +71,9 @@ static struct stack_call *call_at(struct stack *s, uint32_t at)
 
 struct stack_call *stack_push(void *env, uint64_t process, const struct stack_call *call)
 {
-    struct stack *s = stack_of(process);
+    struct stack *s = take(env, process);
     uint32_t needs = (uint32_t)sizeof *call + (call->bytes + 7) / 8 * 8;
-    if (!s && !(s = take(env, process)))
+    if (!s)
         return NULL;
     if (s->over || s->used > sizeof s->bytes || needs > sizeof s->bytes - s->used) {
         s->over++;
@@ -95,12 +94,8 @@ static bool lies_in(const struct stack_call *call, uint32_t at, uint32_t used)
         && at % 8 == 0;
 }
 
-struct stack_call *stack_pop(struct stack *s, const struct stack_function *f)
+static struct stack_call *newest_of(struct stack *s, const struct stack_function *f)
 {
-    if (s->over) {
-        s->over--;
-        return NULL;
-    }
     uint32_t at = s->top, used = s->used;
     while (used) {
         struct stack_call *call = call_at(s, at);
@@ -113,6 +108,39 @@ struct stack_call *stack_pop(struct stack *s, const struct stack_function *f)
         if (stack_same(&call->function, f)) {
             s->top = at;
             s->used = used;
+            return call;
+        }
+    }
+    return NULL;
+}
+
+/* Its stacks before that place. */
+static void forget_newer(uint64_t process, unsigned than)
+{
+    for (unsigned probe = 0; probe < than; probe++) {
+        struct stack *s = stack_at(process, probe);
+        if (owner_of(s) != process)
+            continue;
+        s->used = s->over = 0;
+        stack_rest(s);
+    }
+}
+
+struct stack_call *stack_pop(uint64_t process, const struct stack_function *f, struct stack **ret_stack)
+{
+    *ret_stack = NULL;
+    for (unsigned probe = 0; probe < PROBES; probe++) {
+        struct stack *s = stack_at(process, probe);
+        if (owner_of(s) != process)
+            continue;
+        *ret_stack = s;
+        if (s->over) {
+            s->over--;
+            return NULL;
+        }
+        struct stack_call *call = newest_of(s, f);
+        if (call) {
+            forget_newer(process, probe);
             return call;
         }
     }

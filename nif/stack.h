@@ -3,7 +3,8 @@
  *
  * One table for all threads, by the word of the process: a process runs on one thread at a time, so a stack has one writer. It is
  * bounded: a process may find no stack, and a call no room on it; then the caller is told so, and calls above it are without
- * room, too, until it has returned. A stack is free again when it is empty, or when its process has died.
+ * room, too, until it has returned. A stack is free again when it is empty, or when its process has died. Where a place became
+ * free before that of its stack, a process begins another one there.
  *
  * stacks_open/unmap: the owner's calls and unload. All else: any thread, in a callback of that process.
  */
@@ -51,17 +52,14 @@ typedef bool stack_alive_fn(void *env, uint64_t process);
 bool stacks_open(stack_alive_fn *alive);
 void stacks_unmap(void);
 
-/* The stack of a process; NULL: it has none. */
-struct stack *stack_of(uint64_t process);
-
 /* Of a call of that process, with as many bytes as it says behind it, which are the caller's to write; NULL: no room. */
 struct stack_call *stack_push(void *env, uint64_t process, const struct stack_call *call);
 
 /*
- * Takes the newest call of that function off its stack, with those above it, which will not return any more; NULL: nothing is known
- * of it. It is there until stack_rest(), which is to follow.
+ * Takes the process's newest call of that function off its stack, with those above it, which will not return any more; NULL:
+ * nothing is known of it. It is there until stack_rest(), which is to follow where *ret_stack is not NULL.
  */
-struct stack_call *stack_pop(struct stack *s, const struct stack_function *f);
+struct stack_call *stack_pop(uint64_t process, const struct stack_function *f, struct stack **ret_stack);
 void stack_rest(struct stack *s);
 
 static inline uint8_t *stack_beside(struct stack_call *call)

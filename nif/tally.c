@@ -100,8 +100,8 @@ static void shift(_Atomic int64_t *gauge, int64_t by)
 /* Takes a call off its stack. False: nothing is known of it. */
 static bool pop(uint64_t process, const struct stack_function *f, struct stack_call *ret_call)
 {
-    struct stack *s = stack_of(process);
-    struct stack_call *call = s ? stack_pop(s, f) : NULL;
+    struct stack *s;
+    struct stack_call *call = stack_pop(process, f, &s);
     if (call)
         *ret_call = *call;
     if (s)

@@ -46,6 +46,11 @@ enum lang_found asked_later(void *data, const struct sel_name *modules, size_t n
 
 void asked_warn(const struct asked *p, struct ctx *ctx);
 
+/*
+ * What the node may spare, because nobody would see it. That is known where the views and filters are, for as long as it is
+ * traced: not of a recording, nor of the scrollback of the interactive mode, which have everything that was asked for, so
+ * that other views and other filters can be made of it later.
+ */
 struct asked_how {
     bool figures;  /* nothing but figures of calls is shown, so the node may count instead of sending */
     bool hold;     /* what the filter hides need not come here */

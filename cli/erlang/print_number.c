@@ -118,23 +118,50 @@ void print_big(struct buf *to, const uint8_t *magnitude, size_t bytes, bool nega
     }
 }
 
+static const int64_t tens[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
+
+/* Most floats of real programs, for short: 7.0, 0.25, 1234.5. NULL: something else. As shortest() has it, and never with an exponent. */
+static char *put_few_decimals(char *to, double v)
+{
+    if (!(v < 1e9 && v >= 0.1))
+        return NULL;
+    int64_t whole = (int64_t)v;
+    if ((double)whole == v) {
+        if (whole % 10 == 0) /* the last of its digits may be told by an exponent */
+            return NULL;
+        to += put_u64(to, (uint64_t)whole);
+        memcpy(to, ".0", 2);
+        return to + 2;
+    }
+    for (int k = 1; k <= 4; k++) {
+        int64_t m = (int64_t)(v * (double)tens[k] + 0.5);
+        if ((double)m / (double)tens[k] != v)
+            continue;
+        to += put_u64(to, (uint64_t)(m / tens[k]));
+        *to++ = '.';
+        char *end = to + k, *at = digits_before(end, (uint64_t)(m % tens[k]));
+        memset(to, '0', (size_t)(at - to));
+        return end;
+    }
+    return NULL;
+}
+
 /*
  * Digits d1d2…dn and the exponent `place` so that the value is 0.d1d2…dn * 10^place, as few digits as read back to the
  * same double, and of these the nearest.
  */
 static int shortest(double v, char digits[static 18], int *ret_place)
 {
-    static const double ten[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
     char text[32];
     int n, exponent;
 
-    /* Most floats of real programs: few decimals. m / 10^k is rounded once, and 15 digits always read back. */
+    /* Few decimals: m / 10^k is rounded once, and 15 digits always read back. */
     if (v < 1e15 && v >= 1e-5) {
-        for (int k = 0; k <= 8 && v * ten[k] < 1e15; k++) {
-            double m = nearbyint(v * ten[k]);
-            if (m / ten[k] != v)
+        for (int k = 0; k <= 8 && v * (double)tens[k] < 1e15; k++) {
+            uint64_t m = (uint64_t)(v * (double)tens[k] + 0.5);
+            if ((double)m / (double)tens[k] != v)
                 continue;
-            n = (int)put_u64(digits, (uint64_t)m);
+            n = (int)put_u64(digits, m);
             *ret_place = n - k;
             while (n > 1 && digits[n - 1] == '0')
                 n--;
@@ -174,22 +201,20 @@ static int shortest(double v, char digits[static 18], int *ret_place)
 }
 
 /* As OTP chooses between 0.001 and 1.0e-3: whatever is shorter, and always an exponent where integers are no longer exact. */
-void erlang_print_float(struct buf *to, double value)
+char *print_float(char *p, double value)
 {
-    char digits[32];
+    char digits[32], *few;
     int place, n;
 
-    if (!isfinite(value)) {
-        buf_puts(to, isnan(value) ? "nan" : value < 0 ? "-inf" : "inf");
-        return;
-    }
-    if (signbit(value)) {
-        buf_char(to, '-');
+    if (signbit(value) && !isnan(value)) {
+        *p++ = '-';
         value = -value;
     }
-    if (value == 0) {
-        buf_puts(to, "0.0");
-        return;
+    if (likely((few = put_few_decimals(p, value))))
+        return few;
+    if (!isfinite(value) || value == 0) {
+        memcpy(p, isnan(value) ? "nan" : value == 0 ? "0.0" : "inf", 3);
+        return p + 3;
     }
     n = shortest(value, digits, &place);
     int exponent = abs(place - 1);
@@ -200,8 +225,6 @@ void erlang_print_float(struct buf *to, double value)
         plain = 2 - place <= cost;
     else if (place >= n)
         plain = place - n + 2 <= cost && value < 9007199254740992.0;
-    char *p = buf_room(to, 48);
-    char *start = p;
     if (!plain) {
         *p++ = digits[0];
         *p++ = '.';
@@ -229,7 +252,14 @@ void erlang_print_float(struct buf *to, double value)
             *p++ = '0';
         }
     }
-    to->len += (size_t)(p - start);
+    return p;
+}
+
+void erlang_print_float(struct buf *to, double value)
+{
+    char *p = buf_room(to, FLOAT_ROOM);
+
+    to->len += (size_t)(print_float(p, value) - p);
 }
 
 size_t print_tracee(char *to, uint64_t tracee)

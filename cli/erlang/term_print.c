@@ -322,12 +322,6 @@ static const uint8_t *print_other(struct buf *to, const struct term_env *env, co
     case ETW_T_BIGNEG:
         print_big(to, at + 3, wire_u16(at + 1), *at == ETW_T_BIGNEG);
         return at + 3 + wire_u16(at + 1);
-    case ETW_T_FLOAT: {
-        double d;
-        memcpy(&d, at + 1, sizeof(d));
-        erlang_print_float(to, d);
-        return at + 9;
-    }
     case ETW_T_ATOM: {
         const struct wire_atom *a = &env->atoms->table[wire_u16(at + 1)];
         buf_add(to, a->erl, a->erl_len);
@@ -439,6 +433,11 @@ static const uint8_t *print(struct buf *to, const struct term_env *env, const ui
             memcpy(p, a->erl, 16); /* a fixed size needs no call */
             p += a->erl_len;
             at += 3;
+        } else if (tag == ETW_T_FLOAT) {
+            double d;
+            memcpy(&d, at + 1, sizeof(d));
+            p = print_float(p, d);
+            at += 9;
         } else if (tag >= ETW_T_TUPLE0 && tag < ETW_T_TUPLE0 + 32 && depth < LEVELS) {
             around[depth++] = in;
             in = (struct level){IN_TUPLE, tag - ETW_T_TUPLE0 + 1u};

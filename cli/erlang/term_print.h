@@ -34,6 +34,8 @@ void print_safe(struct buf *to, struct str text);
 /* <0.84.0> or #Port<0.5>, in at most 40 bytes; how many. */
 size_t print_tracee(char *to, uint64_t tracee);
 
+#define FLOAT_ROOM 48
+char *print_float(char *to, double value); /* at most FLOAT_ROOM bytes; the place behind them */
 char *print_digits(char *to, int64_t value); /* at most 20 bytes; the place behind them */
 void print_u64(struct buf *to, uint64_t value);
 void print_i64(struct buf *to, int64_t value);

@@ -1,9 +1,9 @@
 /*
  * How fast batches become text: decodes and prints the same batches over and over, from memory to nowhere.
  *
- *     bench_print VIEW [w1|w3|w4|FILE.etr] [MILLIONS] [BATCHES]
+ *     bench_print VIEW [w1|w3|w4|whole|FILE.etr] [MILLIONS] [BATCHES]
  *
- * Of BATCHES (32) of 8000 events each, over and over until MILLIONS (10) are shown. What w1, w3 and w4 are says
+ * Of BATCHES (32) of 8000 events each, over and over until MILLIONS (10) are shown. What w1, w3, w4 and whole are says
  * tests/unit/workloads.h; in w4 results are paired with their calls. Prints events and bytes a second.
  */
 #include <stdio.h>
@@ -90,7 +90,7 @@ int main(int argc, char **argv)
     else
         recorded(&b, what);
     if (!type || !b.n) {
-        fprintf(stderr, "usage: bench_print VIEW [w1|w3|w4|FILE.etr] [MILLIONS] [BATCHES]\n");
+        fprintf(stderr, "usage: bench_print VIEW [w1|w3|w4|whole|FILE.etr] [MILLIONS] [BATCHES]\n");
         return 2;
     }
     struct view v = {.type = type, .look = {.time = TIME_UTC}, .write = count};

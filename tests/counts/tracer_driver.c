@@ -563,7 +563,8 @@ int main(int argc, char **argv)
 
     bool paused = strcmp(argv[2], "paused") == 0, whole = strcmp(argv[2], "whole") == 0;
     bool shown = strcmp(argv[2], "shown") == 0, hidden = strcmp(argv[2], "hidden") == 0, fast = strcmp(argv[2], "fast") == 0;
-    unsigned n = events_of(paused || shown || hidden ? "call" : whole ? "state" : fast ? "pair" : argv[2], events);
+    bool counted = strcmp(argv[2], "counted") == 0;
+    unsigned n = events_of(paused || shown || hidden ? "call" : whole ? "state" : fast || counted ? "pair" : argv[2], events);
     unsigned long many = strtoul(argv[3], NULL, 10);
     ERL_NIF_TERM bytes = small(whole ? 1 << 18 : 256), depth = small(whole ? 64 : 16), items = small(whole ? 1 << 16 : 4096);
     ERL_NIF_TERM options = tuple(8, small(1 << 26), small(4), bytes, depth, items, small(0), small(0), NIL);
@@ -578,10 +579,12 @@ int main(int argc, char **argv)
         ask("gate", atom("closed"));
     if (shown || hidden)
         decide(shown);
-    if (fast || strcmp(argv[2], "pair") == 0)
+    if (fast || counted || strcmp(argv[2], "pair") == 0)
         ask("gate", atom("returns"));
     if (fast)
         wait_long();
+    if (counted)
+        ask("gate", atom("tally"));
     offer(many, events, n);
     count(&seen, &lost);
     if (seen != (hidden ? 0 : many) || lost != (paused ? many : 0))

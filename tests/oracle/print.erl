@@ -235,13 +235,15 @@ atom() ->
         4 -> list_to_atom([$a + rand:uniform(26) - 1 || _ <- some_of(9)])
     end.
 
-float_of(I) when I rem 8 =:= 0 -> any_float();
-float_of(I) when I rem 8 =:= 1 -> rand:uniform(1000000) / 1000;
-float_of(I) when I rem 8 =:= 2 -> math:pow(10, rand:uniform(40) - 20);
-float_of(I) when I rem 8 =:= 3 -> math:pow(2, rand:uniform(2000) - 1040);
-float_of(I) when I rem 8 =:= 4 -> float(rand:uniform(1 bsl 60));
-float_of(I) when I rem 8 =:= 5 -> (rand:uniform(200) - 100) / 8;
-float_of(I) when I rem 8 =:= 6 -> rand:uniform() * math:pow(10, rand:uniform(30) - 15);
+float_of(I) when I rem 10 =:= 0 -> any_float();
+float_of(I) when I rem 10 =:= 1 -> rand:uniform(1000000) / 1000;
+float_of(I) when I rem 10 =:= 2 -> math:pow(10, rand:uniform(40) - 20);
+float_of(I) when I rem 10 =:= 3 -> math:pow(2, rand:uniform(2000) - 1040);
+float_of(I) when I rem 10 =:= 4 -> float(rand:uniform(1 bsl 60));
+float_of(I) when I rem 10 =:= 5 -> (rand:uniform(200) - 100) / 8;
+float_of(I) when I rem 10 =:= 6 -> rand:uniform() * math:pow(10, rand:uniform(30) - 15);
+float_of(I) when I rem 10 =:= 7 -> float(rand:uniform(3000));
+float_of(I) when I rem 10 =:= 8 -> rand:uniform(1 bsl rand:uniform(45)) / math:pow(10, rand:uniform(7) - 1);
 float_of(_) -> -rand:uniform(1 bsl 30) * math:pow(10, rand:uniform(20) - 10).
 
 any_float() ->

@@ -4,6 +4,7 @@
  *     w1  calls of one process: w:f(N, {some,tuple,[1,2,3]})
  *     w3  two processes send each other {ping,N}, and receive it
  *     w4  a call of a server and its result, by turns, each with as much of a large state and of a binary as 1 kB holds
+ *     whole  a call with a map of 50 keys, each with a tuple and a float in it
  */
 #ifndef ETRACE_WORKLOADS_H
 #define ETRACE_WORKLOADS_H
@@ -69,12 +70,28 @@ static void workload_server(struct fw *w, uint64_t tick, int i)
     fw_frame_end(w);
 }
 
+/* A state as the bench has it, but of 50 keys. */
+static void workload_whole(struct fw *w, uint64_t tick, int i)
+{
+    fw_call(w, tick, 84, "w", "state", 1);
+    fw_map(w, 50);
+    for (int key = 1; key <= 50; key++) {
+        fw_int(w, key);
+        fw_tuple(w, 3);
+        fw_atom(w, "item");
+        fw_int(w, key + i);
+        fw_float(w, 1.5 * key);
+    }
+    fw_frame_end(w);
+}
+
 struct workload {
     const char *name;
     void (*event)(struct fw *w, uint64_t tick, int i);
 };
 
-static const struct workload workloads[] = {{"w1", workload_calls}, {"w3", workload_messages}, {"w4", workload_server}};
+static const struct workload workloads[] = {{"w1", workload_calls}, {"w3", workload_messages}, {"w4", workload_server},
+                                            {"whole", workload_whole}};
 
 /* A batch of the ring 1, complete up to its end; what was written before is forgotten with the next one. */
 static struct str workload_batch(struct fw *w, const struct workload *what, uint64_t *tick, int events, uint32_t flags)

@@ -1,0 +1,112 @@
+/* Which calls processes are in: that two who want the same place each find their own calls again, the newest first. */
+#include "stack.h"
+
+#include <stdlib.h>
+
+#include "tap.h"
+
+enum { PROCESSES = 2, DEPTH = 100, FUNCTIONS = 5 };
+
+static struct {
+    uint64_t word;
+    struct stack_call calls[DEPTH];
+    unsigned depth;
+} processes[PROCESSES];
+
+static bool lives(void *env, uint64_t process)
+{
+    (void)env;
+    (void)process;
+    return true;
+}
+
+static struct stack_function function(unsigned n)
+{
+    return (struct stack_function){.module = 11, .name = 75 + n * 64, .arity = n % 2};
+}
+
+/* Where the newest call of a process that has none yet would lie. */
+static struct stack_call *place_of(uint64_t process)
+{
+    struct stack_call call = {.function = function(0)};
+    struct stack *s;
+    struct stack_call *place = stack_push(NULL, process, &call);
+
+    stack_pop(process, &call.function, &s);
+    stack_rest(s);
+    return place;
+}
+
+/* Two whose first place is the same. */
+static void choose(void)
+{
+    uint64_t word = 0x103;
+
+    processes[0].word = word;
+    do
+        word += 16;
+    while (place_of(word) != place_of(processes[0].word));
+    processes[1].word = word;
+}
+
+static bool push(unsigned who, unsigned f, uint64_t tick)
+{
+    struct stack_call call = {.function = function(f), .tick = tick, .bytes = (uint32_t)tick % 20};
+    struct stack_call *place = stack_push(NULL, processes[who].word, &call);
+
+    if (place)
+        memset(stack_beside(place), (int)tick, call.bytes);
+    processes[who].calls[processes[who].depth++] = call;
+    return place;
+}
+
+static bool pop(unsigned who, unsigned f)
+{
+    const struct stack_function fun = function(f);
+    struct stack *s;
+    struct stack_call *call = stack_pop(processes[who].word, &fun, &s);
+    unsigned n = processes[who].depth;
+    bool good;
+
+    while (n && !stack_same(&processes[who].calls[n - 1].function, &fun))
+        n--;
+    good = n ? call && call->tick == processes[who].calls[n - 1].tick : !call;
+    for (uint32_t i = 0; good && call && i < call->bytes; i++)
+        good = stack_beside(call)[i] == (uint8_t)call->tick;
+    if (n)
+        processes[who].depth = n - 1;
+    if (s)
+        stack_rest(s);
+    return good;
+}
+
+static bool at_random(uint64_t steps)
+{
+    for (uint64_t tick = 1; tick <= steps; tick++) {
+        unsigned who = (unsigned)rand() % PROCESSES, f = (unsigned)rand() % FUNCTIONS;
+        bool calls = (unsigned)rand() % 8 < (tick / 200 % 2 ? 2 : 5);
+        if (calls && processes[who].depth < DEPTH ? !push(who, f, tick) : !pop(who, f)) {
+            printf("# step %" PRIu64 "\n", tick);
+            return false;
+        }
+    }
+    return true;
+}
+
+int main(void)
+{
+    ok(stacks_open(lives), "stacks are there");
+    choose();
+    push(0, 0, 1);
+    push(1, 1, 2);
+    ok(pop(0, 0) && push(1, 2, 3) && pop(1, 2) && pop(1, 1), "calls are found again where another place became free between them");
+    push(0, 0, 4);
+    push(1, 1, 5);
+    pop(0, 0);
+    push(1, 2, 6);
+    ok(pop(1, 3) && pop(1, 1) && pop(1, 2), "an older call takes those with it that are above it elsewhere, and one that is not known none");
+    ok(place_of(processes[0].word) == place_of(processes[1].word), "and every place is free again");
+    ok(at_random(200000), "the same at random");
+    stacks_unmap();
+    return tap_end();
+}
