@@ -188,3 +188,9 @@ etrace() { "$ETRACE_BIN" "$@"; }
     run "$ETRACE_BIN" explain -f "$BATS_TEST_TMPDIR/empty"
     assert_line -n 0 "etrace: $BATS_TEST_TMPDIR/empty: the expression is empty"
 }
+
+@test "a script does not wait for what is printed already" {
+    run env -u ETRACE_NODE ERL_EPMD_PORT=1 timeout 40 "$ETRACE_BIN" repl < <(for _ in {1..60}; do printf ':set\n:hist\n'; done)
+    assert_success
+    assert_output --partial 'every session destroyed'
+}
