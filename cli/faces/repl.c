@@ -31,9 +31,10 @@ static const struct opt_group repl_group = {"The session", rows, ARRAY_LEN(rows)
 
 void repl_step(struct repl *r, int64_t until)
 {
-    bool more = repl_pump(r);
+    bool more = repl_pump(r), printing = r->pending.len;
 
     repl_print(r);
+    more |= printing && !r->pending.len; /* that may be what is waited for */
     if (r->pending.len && !r->held && !out_backlog(r->ctx->out, 0))
         more = true;
     int64_t order = r->live && !r->live->done && !r->paused ? together_next(&r->together) : -1;

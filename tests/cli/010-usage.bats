@@ -363,3 +363,9 @@ paste() {
         awk '/^```/ { block++; next } block == 3' "$ETRACE_ROOT/man/etrace-expr.7.scd"
     )
 }
+
+@test "a script does not wait for what is printed already" {
+    run env -u ETRACE_NODE ERL_EPMD_PORT=1 timeout 40 "$ETRACE_BIN" repl < <(for _ in {1..60}; do printf ':set\n:hist\n'; done)
+    assert_success
+    assert_output --partial 'every session destroyed'
+}

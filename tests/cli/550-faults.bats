@@ -26,7 +26,7 @@ faulty() {
     local fault=$1
     shift
     status=0
-    timeout -k 1 20 env FAULT="$fault" FAULT_COUNT="$BATS_TEST_TMPDIR/count" LD_PRELOAD="$FAULT_SO" "$ETRACE_BIN" "$@" </dev/null >"$OUT" 2>"$ERR" 3>&- || status=$?
+    timeout -k 1 20 env FAULT="$fault" FAULT_COUNT="$BATS_TEST_TMPDIR/count" LD_PRELOAD="$FAULT_SO" "$ETRACE_BIN" "$@" <"${TYPED:-/dev/null}" >"$OUT" 2>"$ERR" 3>&- || status=$?
 }
 
 counted() { cut -d ' ' -f "$1" "$BATS_TEST_TMPDIR/count"; }
@@ -65,6 +65,54 @@ assert_plain_end() {
         [[ $status -ne 0 ]]
         assert_plain_end "nomemory:$n"
     done
+    assert_clean "$BEFORE" "$NODE"
+}
+
+# One allocation of it fails, or from that one on all do; without --all that is tried at PLACES of them, by turns.
+without_memory() { # PLACES ARGS...
+    local places=$1 total step n kinds=(memory nomemory)
+    shift
+    faulty count "$@"
+    assert_plain_end "count $*"
+    total=$(counted 1)
+    [[ $total -gt 2 ]] || fail "$*: $total allocations"
+    step=$((total > places ? total / places : 1))
+    [[ ! ${ETRACE_ALL:-} ]] || step=1
+    for ((n = 1; n <= total; n += step)); do
+        faulty "${kinds[n / step % 2]}:$n" "$@"
+        assert_plain_end "${kinds[n / step % 2]}:$n $*"
+    done
+}
+
+@test "no memory for any other command that needs no node: one line" {
+    cd "$BATS_TEST_TMPDIR"
+    printf 'lists:seq/2 -> return\n' >probes
+    printf -- '-record(r, {a = 1, b}).\n' >records.hrl
+    export HOME=$BATS_TEST_TMPDIR
+    without_memory 3 explain -f probes --hrl records.hrl --let N=5 --dump tokens,ast,spec --format json 'a:b(#r{a = ^N})'
+    for view in tree summary flame sequence perfetto speedscope folded callgrind csv; do
+        without_memory 3 replay --as "$view" "$RECORDING"
+    done
+    without_memory 3 replay "$RECORDING" -o page.html -o graph.svg -o copy.etr -e 'dur >= 0s' -g 'w(or)+k' --fail-on 'dur > 1h'
+    for command in help 'help trace' version recipes 'recipes slow' schema 'completion zsh' nodes '__complete trace --as=' '__complete lists:se'; do
+        # shellcheck disable=SC2086  # words
+        without_memory 3 $command
+    done
+}
+
+@test "no memory for any other command: one line, and the node is clean" {
+    local TYPED=
+    without_memory 5 ls -n "$NODE" 'lists:*'
+    without_memory 5 info -n "$NODE" lists
+    without_memory 5 sessions -n "$NODE"
+    without_memory 5 doctor -n "$NODE"
+    without_memory 5 top -n "$NODE" --for 60ms 'work:_'
+    without_memory 5 -n "$NODE" --for 50ms -c -e 'dur > 1us' 'work:one/1 -> return'
+    without_memory 5 -n "$NODE" --for 50ms -o "$BATS_TEST_TMPDIR/a.etr" -o "$BATS_TEST_TMPDIR/a.html" 'work:two/2 -> return, caller'
+    XDG_CACHE_HOME=$BATS_TEST_TMPDIR without_memory 5 __complete -n "$NODE" lists:se
+    TYPED=$BATS_TEST_TMPDIR/typed
+    printf ':set\na: work:one/1 -> return\n:hist\n:stop a\n:start\n:save %s/b.etr\n:drop all\n' "$BATS_TEST_TMPDIR" >"$TYPED"
+    without_memory 8 repl -q -n "$NODE"
     assert_clean "$BEFORE" "$NODE"
 }
 

@@ -84,6 +84,48 @@ static uint64_t known(const struct totals *n)
     return sum;
 }
 
+static void note(struct scroll *s, uint32_t what, int64_t value)
+{
+    const struct etw_note n = {.what = what, .value = value};
+
+    scroll_note(s, 0, (struct str){(const char *)&n, sizeof(n)});
+}
+
+/* Notes come in their place; who reads from now on is told what the clock is, and what was dropped before it was read is missed. */
+static void notes(void)
+{
+    struct scroll *s = scroll_new((size_t)256 << 10);
+    struct source *early = scroll_read(s, false), *late;
+    struct fw w = {0};
+    struct source_item item;
+    struct err e;
+
+    note(s, ETW_NOTE_CLOCK, 5);
+    scroll_note(s, 0, STR("short"));
+    ok(scroll_batch(s, 0, batch(&w, 0), &e) && scroll_ahead(early) > 0, "something is ahead");
+    ok(source_next(early, &item, 0, &e) == SOURCE_ITEM && item.type == SOURCE_NOTE && item.bytes.len == sizeof(struct etw_note),
+       "the note comes first");
+    ok(source_next(early, &item, 0, &e) == SOURCE_ITEM && item.type == SOURCE_BATCH, "then what it was before");
+    late = scroll_read(s, true);
+    is_number((int64_t)scroll_ahead(late), 0, "nothing is ahead of who begins now");
+    for (int n = 1; n < BATCHES; n++)
+        scroll_batch(s, 0, batch(&w, n), &e);
+    ok(source_next(late, &item, 0, &e) == SOURCE_ITEM && item.type == SOURCE_NOTE, "who began later is told the clock");
+    while (source_next(early, &item, 0, &e) == SOURCE_ITEM)
+        ;
+    is_number((int64_t)scroll_ahead(early), 0, "all is read");
+    while (source_next(late, &item, 0, &e) == SOURCE_ITEM)
+        ;
+    ok(scroll_missed(early) > 0 && !scroll_missed(late), "who had begun is told what was dropped in between");
+    note(s, ETW_NOTE_DOWN, 6);
+    ok(source_next(late, &item, 0, &e) == SOURCE_ITEM && item.type == SOURCE_NOTE, "that it is down comes at once");
+    ok(!scroll_batch(s, UINT16_MAX + 1u, STR(""), &e) && e.text[0], "a node that there cannot be is refused");
+    source_close(early);
+    source_close(late);
+    scroll_free(s);
+    fw_release(&w);
+}
+
 static const char *const views[] = {"text", "record", NULL};
 
 int main(void)
@@ -166,6 +208,8 @@ int main(void)
     scroll_clear(some);
     scroll_counts(some, &counts);
     is_number((int64_t)counts.events, 0, "cleared");
+
+    notes();
 
     pt_free(&direct);
     pt_free(&whole);

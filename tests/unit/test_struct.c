@@ -26,6 +26,83 @@ static void date(int64_t year, int64_t month, const char *calendar)
     fw_atom(&w, "calendar"), fw_atom(&w, calendar);
 }
 
+static void time_of(const char *name, unsigned fields, int64_t hour, int64_t micro, int64_t digits)
+{
+    begin(name, 5 + fields);
+    fw_atom(&w, "calendar"), fw_atom(&w, "Elixir.Calendar.ISO");
+    fw_atom(&w, "hour"), fw_int(&w, hour);
+    fw_atom(&w, "minute"), fw_int(&w, 2);
+    fw_atom(&w, "second"), fw_int(&w, 3);
+    fw_atom(&w, "microsecond"), fw_tuple(&w, 2), fw_int(&w, micro), fw_int(&w, digits);
+}
+
+static void day(int64_t year)
+{
+    fw_atom(&w, "year"), fw_int(&w, year), fw_atom(&w, "month"), fw_int(&w, 2), fw_atom(&w, "day"), fw_int(&w, 3);
+}
+
+static void zone(int64_t utc, int64_t std, const char *name, const char *abbr)
+{
+    time_of("Elixir.DateTime", 7, 1, 0, 0);
+    day(2024);
+    fw_atom(&w, "utc_offset"), fw_int(&w, utc), fw_atom(&w, "std_offset"), fw_int(&w, std);
+    fw_atom(&w, "time_zone"), fw_bin(&w, name), fw_atom(&w, "zone_abbr"), fw_bin(&w, abbr);
+}
+
+static void times(void)
+{
+    time_of("Elixir.Time", 0, 1, 120000, 3);
+    EX("~T[01:02:03.120]", "a time of day");
+    time_of("Elixir.Time", 0, 23, 0, 0);
+    EX("~T[23:02:03]", "without a fraction");
+    time_of("Elixir.Time", 0, 24, 0, 0);
+    EX("%Time{calendar: Calendar.ISO, hour: 24, minute: 2, second: 3, microsecond: {0, 0}}", "an hour that is none");
+    time_of("Elixir.Time", 0, 1, 0, 7);
+    EX("%Time{calendar: Calendar.ISO, hour: 1, minute: 2, second: 3, microsecond: {0, 7}}", "digits that there are not");
+    time_of("Elixir.NaiveDateTime", 3, 1, 5, 6);
+    day(-44);
+    EX("~N[-0044-02-03 01:02:03.000005]", "a day and a time");
+    zone(0, 0, "Etc/UTC", "UTC");
+    EX("~U[2024-02-03 01:02:03Z]", "UTC");
+    zone(3600, 3600, "Europe/Paris", "CEST");
+    EX("#DateTime<2024-02-03 01:02:03+02:00 CEST Europe/Paris>", "a zone");
+    zone(-12600, 0, "America/St_Johns", "NST");
+    EX("#DateTime<2024-02-03 01:02:03-03:30 NST America/St_Johns>", "a zone in the west");
+}
+
+static void range(int64_t first, int64_t last, int64_t step)
+{
+    begin("Elixir.Range", 3);
+    fw_atom(&w, "first"), fw_int(&w, first), fw_atom(&w, "last"), fw_int(&w, last), fw_atom(&w, "step"), fw_int(&w, step);
+}
+
+static void date_range(int64_t step)
+{
+    begin("Elixir.Date.Range", 3);
+    fw_atom(&w, "first"), date(2024, 1, "Elixir.Calendar.ISO"), fw_atom(&w, "last"), date(2024, 2, "Elixir.Calendar.ISO");
+    fw_atom(&w, "step"), fw_int(&w, step);
+}
+
+static void collections(void)
+{
+    range(1, 3, 1);
+    EX("1..3", "a range");
+    range(1, 9, 2);
+    EX("1..9//2", "a range with a step");
+    range(3, 1, 1);
+    EX("3..1//1", "one that is empty");
+    begin("Elixir.Range", 2);
+    fw_atom(&w, "first"), fw_int(&w, 1), fw_atom(&w, "last"), fw_atom(&w, "x");
+    EX("%Range{first: 1, last: :x}", "one that is none");
+    date_range(1);
+    EX("Date.range(~D[2024-01-03], ~D[2024-02-03])", "a range of days");
+    date_range(7);
+    EX("Date.range(~D[2024-01-03], ~D[2024-02-03], 7)", "one with a step");
+    begin("Elixir.MapSet", 1);
+    fw_atom(&w, "map"), fw_map(&w, 1), fw_tuple(&w, 2), fw_atom(&w, "a"), fw_int(&w, 1), fw_tag(&w, ETW_T_NIL);
+    EX("MapSet.new([a: 1])", "a set of pairs");
+}
+
 static void decimals(void)
 {
     static const struct {
@@ -100,6 +177,8 @@ static void broken(void)
 int main(void)
 {
     fw_ring(&w, 1);
+    times();
+    collections();
     decimals();
     ecto();
     broken();
