@@ -222,9 +222,9 @@ etrace() { "$ETRACE_BIN" "$@"; }
         rm -f out err
         # None was made in its place.
         assert_equal "$(ls)" ''
-        : >out >err
+        truncate -s 0 out err
     }
-    : >out >err
+    truncate -s 0 out err
     closed 1 'etrace: cannot read standard input: it is closed' 0 replay -
     closed 2 'etrace: cannot read standard input: it is closed' 0 explain -f -
     for command in "replay $fixture" 'explain lists:seq/2' version help schema recipes 'completion bash'; do

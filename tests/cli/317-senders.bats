@@ -129,8 +129,8 @@ asked_about() {
 }
 
 @test "what is shown without asking who sent is the same" {
+    # shellcheck disable=SC2086  # words
     for options in '--fields type,msg' '--format {type}\t{msg}'; do
-        # shellcheck disable=SC2086
         watched -P w $options 'recv(_)'
         sed -n 's/^receive\t//p' "$OUT" | grep -v '^{ask,' | diff <(sed 's/ {[^{}]*}$//' "$BATS_TEST_TMPDIR/expected") -
         watched -P w $options 'recv({_, M}) when M =/= far' 'recv({hi, far})'

@@ -247,6 +247,7 @@ hostile() { # EXPR
 between() { # ERLANG LIST
     rm -f "$BATS_TEST_TMPDIR/port"
     mkfifo "$BATS_TEST_TMPDIR/port"
+    # shellcheck disable=SC2153  # of tests/run
     "$ETRACE_ERL" -noshell -noinput -boot start_clean -eval "Says = $1,
         {ok, L} = gen_tcp:listen(0, [binary, {active, true}, {ip, {127, 0, 0, 1}}]),
         {ok, P} = inet:port(L),
