@@ -307,7 +307,7 @@ static bool wants_hold(struct live *l)
     return true;
 }
 
-/* Who sent a message is a match specification's work, which costs half as much as all else that tracing the message does. */
+/* Who sent a message is a match specification's work, which costs nearly half as much as all else that tracing the message does. */
 static bool is_anonymous(const struct live *l)
 {
     return !l->show.ngreps && !show_has_senders(&l->show) && !asked_reads_sender(&l->asked);

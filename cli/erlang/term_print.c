@@ -433,17 +433,17 @@ static const uint8_t *print(struct buf *to, const struct term_env *env, const ui
             memcpy(p, a->erl, 16); /* a fixed size needs no call */
             p += a->erl_len;
             at += 3;
-        } else if (tag == ETW_T_FLOAT) {
-            double d;
-            memcpy(&d, at + 1, sizeof(d));
-            p = print_float(p, d);
-            at += 9;
         } else if (tag >= ETW_T_TUPLE0 && tag < ETW_T_TUPLE0 + 32 && depth < LEVELS) {
             around[depth++] = in;
             in = (struct level){IN_TUPLE, tag - ETW_T_TUPLE0 + 1u};
             *p++ = '{';
             at++;
             first = true;
+        } else if (tag == ETW_T_FLOAT) {
+            double d;
+            memcpy(&d, at + 1, sizeof(d));
+            p = print_float(p, d);
+            at += 9;
         } else if (tag == ETW_T_LIST && depth < LEVELS) {
             const uint8_t *end = NULL;
             SAVE();
