@@ -12,6 +12,28 @@
 
 #define AT_ONCE_MS 100 /* what comes again so soon is no second wish: timeout(1) signals the process, and then its group */
 
+#define WORDS_MS 5000  /* that who is over waits for a terminal that is stopped, or for who does not read */
+
+static void words_on(void *owner)
+{
+    struct ctx *c = owner;
+
+    talk_on(&c->words);
+    if (!c->words.waiting.len)
+        loop_remove(&c->loop, &c->words_fd);
+}
+
+static void utter(struct ctx *c, struct str lines)
+{
+    bool waited = c->words.waiting.len;
+
+    talk_say(&c->words, lines);
+    if (waited || !c->words.waiting.len)
+        return;
+    c->words_fd = (struct loop_fd){.fd = c->words.fd, .want_write = true, .ready = words_on, .owner = c};
+    loop_add(&c->loop, &c->words_fd);
+}
+
 /* One write, so that lines of several writers do not mix. */
 static void talk(struct ctx *c, struct buf *line)
 {
@@ -25,9 +47,7 @@ static void talk(struct ctx *c, struct buf *line)
     if (line->len && c->talk) {
         c->talk(c->talk_data, buf_view(line));
     } else if (line->len) {
-        const struct buf *b = c->raw_talk ? &raw : line;
-        ssize_t n = write(STDERR_FILENO, b->data, b->len);
-        (void)n; /* there is nobody left to tell */
+        utter(c, buf_view(c->raw_talk ? &raw : line));
     }
     buf_release(&raw);
     buf_release(line);
@@ -71,6 +91,7 @@ void ctx_init(struct ctx *c)
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error like others */
     loop_watch_signals(&c->loop, on_signal, c);
+    talk_init(&c->words);
     c->out = out_new(STDOUT_FILENO, false, "standard output");
 }
 
@@ -79,6 +100,11 @@ void ctx_release(struct ctx *c)
     struct buf line = new_line(c);
 
     talk(c, &line);
+    int64_t patience = loop_sooner(ctx_patience(c), loop_now() + WORDS_MS);
+    while (c->words.waiting.len && ctx_waits(c, &patience))
+        loop_step(&c->loop, patience);
+    loop_remove(&c->loop, &c->words_fd);
+    talk_release(&c->words);
     buf_release(&c->line);
     out_free(c->out);
     loop_release(&c->loop);

@@ -8,10 +8,13 @@
 #include "../ground/err.h"
 #include "../ground/loop.h"
 #include "../ground/out.h"
+#include "../ground/talk.h"
 
 struct ctx {
     struct loop loop;
     struct out *out; /* results */
+    struct talk words;
+    struct loop_fd words_fd; /* in the loop while some wait */
     bool color_talk;
     void (*talk)(void *data, struct str lines); /* where words go when not to stderr; NULL: there */
     void *talk_data;
@@ -30,7 +33,7 @@ struct ctx {
 };
 
 void ctx_init(struct ctx *c);
-void ctx_release(struct ctx *c);
+void ctx_release(struct ctx *c); /* waits a moment for what stderr has not taken */
 
 /* From now on somebody else sets the terminal's modes. Before anything is written. */
 void ctx_share_terminal(struct ctx *c);

@@ -34,6 +34,28 @@ teardown() { live_teardown; }
     assert_equal "$(grep -c 'cannot write standard output' "$ERR")" 1
 }
 
+@test "what is said to nobody holds up nothing: the trace goes on, every event is there, and it ends" {
+    local full pid said=$BATS_TEST_TMPDIR/said
+    mkfifo "$said"
+    exec {full}<>"$said"
+    dd if=/dev/zero of="$said" oflag=nonblock bs=4096 count=1024 2>/dev/null || true
+    "$ETRACE_BIN" -n "$NODE" --json work:one/1 </dev/null >"$OUT" 2>"$said" 3>&- {full}>&- &
+    pid=$!
+    TRACERS+=("$pid")
+    there() { [[ $(grep -c "\"type\":\"$1\"" "$OUT") -ge $2 ]]; }
+    until_true 60 there attached 1
+    # It is armed soon after.
+    until_true 60 eval 'on_node "work:loop(1)" && there call 1'
+    until_true 60 eval 'on_node "work:loop(1)" && there call 6'
+    kill -TERM "$pid"
+    until_true 60 gone "$pid" || fail "it does not end"
+    status=0
+    wait "$pid" || status=$?
+    assert_success
+    assert_account any
+    exec {full}>&-
+}
+
 @test "a disk that fills up while it records: an error, and the recording is whole up to there" {
     mkdir "$BATS_TEST_TMPDIR/small"
     # In a name space of its own nothing stays mounted, whatever happens.
