@@ -302,7 +302,13 @@ version(Release) ->
 
 loop(S0) ->
     S = pump(S0),
-    receive Message -> loop(handle(Message, S))
+    receive
+        Message ->
+            try handle(Message, S) of
+                Next -> loop(Next)
+            catch
+                error:Reason:Stack -> there(S), erlang:raise(error, Reason, Stack)
+            end
     after S#s.wait -> loop(S)
     end.
 

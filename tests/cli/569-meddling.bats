@@ -35,11 +35,11 @@ destroyed='somebody on the node has destroyed the trace session'
         on_node "spawn(fun() -> register(destroyer, self()), (fun F() -> [trace:session_destroy(S) || {etrace, _} = S <- trace:session_info(all)],
             receive after $pause -> F() end end)() end)"
         for how in 'trace work:one/1 send(_,_)' 'trace lists:_/_' 'top work:_'; do
-            read -ra how <<<"$how"
+            read -ra words <<<"$how"
             status=0
-            timeout 60 "$ETRACE_BIN" "${how[0]}" -n "$NODE" --for 30s "${how[@]:1}" </dev/null >"$OUT" 2>"$ERR" 3>&- || status=$?
+            timeout 60 "$ETRACE_BIN" "${words[0]}" -n "$NODE" --for 30s "${words[@]:1}" </dev/null >"$OUT" 2>"$ERR" 3>&- || status=$?
             assert_equal "$status" 1
-            grep -q "^etrace: $NODE: $destroyed\$" "$ERR" || fail "${how[*]}: $(<"$ERR")"
+            grep -q "^etrace: $NODE: $destroyed\$" "$ERR" || fail "$how: $(<"$ERR")"
         done
         on_node 'R = monitor(process, destroyer), exit(whereis(destroyer), kill), receive {_, R, _, _, _} -> ok end'
     done
