@@ -178,8 +178,6 @@ FAILING='[work:caught(C, R) || C <- [error, exit, throw, error], R <- lists:seq(
     same_by_both "$workload" 'work:pair/2 | work:blob/1 -> return where dur > 1min or size > 500'
     assert_equal "$(counts)" '16 10 6 0'
     same_by_both "$workload" 'work:pair/2 | work:blob/1 -> return where size > 500'
-    # How many bytes a call has is known when it is sent: of those that are near the limit the node cannot tell.
-    same_by_both '[work:pair(x, binary:copy(<<"a">>, N)) || N <- lists:seq(450, 500)]' 'work:pair/2 -> return where size > 500'
     traced --rate 10 'work:one/1 -> return where size > 500' -- 'work:loop(2000)'
     assert_success
     assert_equal "$(totals)" '0 events · 4000 filtered · 0 dropped · 0 truncated · 0 incomplete'

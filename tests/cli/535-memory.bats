@@ -23,8 +23,8 @@ grows() {
     heavier "$1"
 }
 watched() {
-    on_node '[P] = [P || P <- processes(), {_, {_, warden, 1}} <- [process_info(P, initial_call)]],
-        [{_, {_, warden_loop, 2}}, {_, 0}] = process_info(P, [current_function, message_queue_len])' 2>/dev/null
+    on_node '[{P, M}] = [{P, M} || P <- processes(), {_, {M, warden, 1}} <- [process_info(P, initial_call)]],
+        [{_, {M, _, _}}, {_, 0}] = process_info(P, [current_function, message_queue_len])' 2>/dev/null
 }
 
 # The trace has ended by itself, of that, and all of it is accounted for.
