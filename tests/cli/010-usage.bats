@@ -75,6 +75,15 @@ etrace() { "$ETRACE_BIN" "$@"; }
     run etrace explain -f - < <(head -c 100000 /dev/zero | tr '\0' a)
     assert_failure 2
     assert_output 'etrace: standard input is larger than 64 kB'
+    run etrace -n nobody@127.0.0.1 --redact "a,$(printf '%032d' 0),b" x:y/0
+    assert_failure 2
+    assert_output --partial 'etrace: --redact takes keys of at most 31 bytes, not'
+    run etrace -n nobody@127.0.0.1 --redact "$(seq -s , 65)" x:y/0
+    assert_failure 2
+    assert_output --regexp '^etrace: --redact takes at most [0-9]+ keys beside the default ones$'
+    run etrace -n nobody@127.0.0.1 --no-redact --redact "$(seq -s , 65)" x:y/0
+    assert_failure 2
+    assert_output 'etrace: --redact takes at most 64 keys beside the default ones'
     run etrace --color sometimes x:y/0
     assert_failure 2
     assert_output --partial "one of auto|always|never"

@@ -101,6 +101,11 @@ FAILING='[work:caught(C, R) || C <- [error, exit, throw, error], R <- lists:seq(
     assert_success
     assert_account 20020
     run -0 jq -e '.lost.rate > 8000' <<<"$(tail -n 1 "$OUT")"
+    # What the filter shows by the call alone does not wait; what the rate has lost of it takes its result along.
+    traced --rate 100 --json 'work:one/1 -> return where size < 1kB or dur > 60min' -- 'work:loop(5000)'
+    assert_success
+    assert_account 10000
+    run -0 jq -e '.lost.rate > 0 and .incomplete == 0 and .filtered == 0 and .shown > 100' <<<"$(tail -n 1 "$OUT")"
 }
 
 @test "calls that never return are hidden, and said to be open" {

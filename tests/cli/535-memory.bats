@@ -14,8 +14,18 @@ teardown() {
 }
 
 # So many megabytes for a process that keeps them; and it ends.
-heavier() { on_node "Me = self(), register(heavy, spawn(fun() -> B = [binary:copy(<<\"x\">>, 1048576) || _ <- lists:seq(1, $1)], Me ! heavy, receive stop -> B end end)), receive heavy -> ok end"; }
+heavier() { on_node "Me = self(), register(heavy, spawn(fun() -> K = binary:copy(<<\"x\">>, 1024), B = [binary:copy(K, 1024) || _ <- lists:seq(1, $1)], Me ! heavy, receive stop -> B end end)), receive heavy -> ok end"; }
 lighter() { on_node '[begin R = monitor(process, P), exit(P, kill), receive {_, R, _, _, _} -> ok end end || N <- [heavy, loop], P <- [whereis(N)], is_pid(P)]'; }
+
+# The same behind the first look of who watches: what it has grown before does not count.
+grows() {
+    until_true 60 watched || fail 'nobody watches'
+    heavier "$1"
+}
+watched() {
+    on_node '[{P, M}] = [{P, M} || P <- processes(), {_, {M, warden, 1}} <- [process_info(P, initial_call)]],
+        [{_, {M, _, _}}, {_, 0}] = process_info(P, [current_function, message_queue_len])' 2>/dev/null
+}
 
 # The trace has ended by itself, of that, and all of it is accounted for.
 assert_grown() {
@@ -28,7 +38,7 @@ assert_grown() {
 @test "the node grows by more than it may: the trace ends, what was seen is shown, the node goes on" {
     trace --json --memory 64MB work:one/1
     on_node 'work:loop(10)'
-    heavier 100
+    grows 100
     trace_wait
     assert_grown
     assert_account 10
@@ -37,7 +47,7 @@ assert_grown() {
     assert_clean "$BEFORE" "$NODE"
     # In text as well; and in a recording.
     trace --memory 64MB -o "$BATS_TEST_TMPDIR/r.etr" work:one/1
-    heavier 100
+    grows 100
     trace_wait
     [[ $status -eq 4 ]] || fail "status $status: $talk"
     run "$ETRACE_BIN" replay "$BATS_TEST_TMPDIR/r.etr"
@@ -89,7 +99,7 @@ assert_grown() {
 @test "a count ends of it, too; and so does an arming that comes to no end" {
     COMMAND=top trace --json --memory 64MB work:one/1
     on_node 'work:loop(10)'
-    heavier 100
+    grows 100
     trace_wait
     [[ $status -eq 4 ]] || fail "status $status: $talk"
     assert_regex "$talk" "$NODE ended the tracing: its memory has grown by"
@@ -119,7 +129,7 @@ END
     TRACERS+=("$TRACER")
     asked() { on_node '[P] = [P || P <- processes(), {_, {mutes, whereis_name, 1}} <- [process_info(P, current_function)]]' 2>/dev/null; }
     until_true 30 asked || fail "nobody is asked: $(<"$ERR")"
-    heavier 100
+    grows 100
     trace_wait
     [[ $status -eq 4 ]] || fail "status $status: $talk"
     assert_regex "$talk" "$NODE ended the tracing: its memory has grown by"
@@ -145,7 +155,7 @@ END
     live_snapshot
     trace --json work:one/1
     on_node 'work:loop(10)'
-    heavier 200
+    grows 200
     trace_wait
     assert_grown
     assert_account 10
@@ -181,7 +191,7 @@ END
     trace --json --memory 64MB work:one/1
     on_node '[J] = [whereis(N) || N <- registered(), lists:prefix("etrace_", atom_to_list(N))], Me = self(),
         register(loop, spawn(fun() -> erlang:suspend_process(J), Me ! suspended, receive stop -> ok end end)), receive suspended -> ok end'
-    heavier 100
+    grows 100
     trace_wait
     assert_grown
     assert_account any

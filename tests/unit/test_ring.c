@@ -139,6 +139,25 @@ static unsigned inexact(void)
     return n;
 }
 
+/* Somebody is at an event when a batch is made, and then it is lost: the next one tells of that, though nothing comes any more. */
+static void amid(struct batch_state *state)
+{
+    static struct batch_plan plan;
+    static uint8_t bytes[ETW_MAX_BATCH];
+    struct ring *ring = &lane_at(0)->ring;
+
+    ring_busy(ring);
+    ring_bump(&ring->seen);
+    for (int i = 0; i < 2; i++) {
+        struct batch_clock clock = {.tick = tick_now()};
+        batch_plan(state, &clock, tick_slack(), sizeof bytes, NULL, 0, false, &plan);
+        ok(plan.parts[0].told && plan.parts[0].exact == i, i ? "that it was lost is told" : "an event is told that somebody is at");
+        batch_write(state, &plan, bytes);
+        ring_lose_seen(ring, ETW_LOST_RATE);
+        ring_rest(ring);
+    }
+}
+
 int main(void)
 {
     static struct batch_plan plan;
@@ -200,6 +219,7 @@ int main(void)
     is_number((int64_t)seen, PRODUCERS * (int64_t)events_each, "every event is counted");
     ok(readers[LANES].lost == events_each, "the thread without a lane lost all of its events, counted");
     ok(lost > events_each, "something was lost, or nothing was tested");
+    amid(&state);
     lanes_unmap();
     return tap_end();
 }
