@@ -159,7 +159,7 @@ start({Client, So, Hash, Nonce, Options, Janitor}) ->
     Why = case Options of
         #{fallback := true} -> [{<<"asked for">>, <<>>}];
         _ ->
-            send(#s{client = Client}, <<$W, (term_to_binary(file_server_2))/binary>>),
+            send(#s{client = Client}, <<$W, (term_to_binary(tracer))/binary>>),
             case Ring of none -> memory_none(); _ -> nif_load(So, Hash, Nonce, Janitor) end
     end,
     S0 = #s{client = Client, node = Node, janitor = Janitor, heard = now_ms(), options = maps:merge(#{buffer => Ring}, Options), why = Why,

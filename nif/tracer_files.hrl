@@ -1,4 +1,5 @@
-%% Getting the NIF into the VM: as a file that exists for a moment, in a directory that nobody can foresee or share.
+%% Getting the NIF into the VM: as a file that exists for a moment, in a directory that nobody can foresee or share. The file server
+%% is not asked for any of it: it may be held up, and it is one for all of the node.
 %% Every way out removes what was made; the janitor knows the directory meanwhile, for the case that we are killed here.
 
 %% ok | [{Directory, Reason}]: why each candidate did not do, in their order
@@ -96,14 +97,14 @@ nif_load(Base, So, Hash, Nonce, Janitor) ->
     Dir = filename:join(Base, "etrace-" ++ hex(erlang:md5([Nonce, bin(Base)]))),
     File = filename:join(Dir, "etrace.so"),
     Janitor ! {directory, {Dir, File}},
-    case file:make_dir(Dir) of
+    case prim_file:make_dir(Dir) of
         ok ->
             try nif_write(Dir, File, So) of
                 ok -> nif_take(filename:rootname(File, ".so"), Hash, Nonce);
                 Reason -> Reason
             after
                 file:delete(File, [raw]),
-                file:del_dir(Dir),
+                prim_file:del_dir(Dir),
                 Janitor ! {directory, none}
             end;
         {error, Reason} ->
@@ -115,21 +116,24 @@ nif_load(Base, So, Hash, Nonce, Janitor) ->
 %% be what is there. Whose we are says the file that was just made: whom a file server takes us for need not be who we are here.
 nif_write(Dir, File, So) ->
     try
-        ok = file:change_mode(Dir, 8#700),
+        ok = change_mode(Dir, 8#700),
         {ok, Info} = file:read_link_info(Dir, [raw]),
         {directory, 8#700} = {element(3, Info), element(8, Info) band 8#777},
         {ok, Handle} = file:open(File, [write, exclusive, raw, binary]),
         {ok, Made} = file:read_file_info(Handle, [raw]),
         true = element(13, Info) =:= element(13, Made),
-        ok = file:change_mode(File, 8#600),
+        ok = change_mode(File, 8#600),
         ok = file:write(Handle, So),
         ok = file:close(Handle),
-        {ok, So} = file:read_file(File),
+        {ok, So} = file:read_file(File, [raw]),
         ok
     catch
         error:{badmatch, {error, Reason}} -> atom_to_list(Reason);
         error:{badmatch, _} -> "somebody interferes with the files there"
     end.
+
+change_mode(Name, Mode) ->
+    file:write_file_info(Name, setelement(8, erlang:make_tuple(14, undefined, [{1, file_info}]), Mode), [raw]).
 
 nif_take(Path, Hash, Nonce) ->
     case erlang:load_nif(Path, Nonce) of

@@ -85,9 +85,10 @@ static void took(struct live *l, enum pipeline_status status, const struct err *
         stop(l);
         break;
     case PIPELINE_FAILED: /* and so it stays; why is said the first time */
-        if (!l->broken)
-            stop_with(l, e);
-        l->broken = true;
+        if (l->broken)
+            break;
+        l->broken = true; /* to stop may fail in its turn, and come here again */
+        stop_with(l, e);
         break;
     }
 }

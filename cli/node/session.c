@@ -297,7 +297,7 @@ static bool take_gone(struct session *s, struct str m, struct err *e)
 /* Whom the node waits for, until there is an owner. */
 static void take_waits(struct session *s, struct str m)
 {
-    static const char *const names[] = {"code_server", "file_server_2"};
+    static const char *const names[] = {"code_server", "tracer"};
     struct etf name;
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
