@@ -6,6 +6,7 @@
  *   kill:N      the process kills itself (KILL) at its N-th call of the network: connect, send, recv, poll
  *   eintr       every second of these calls is interrupted first
  *   clock:N     the wall clock jumps by N seconds, there and back, each time it is read
+ *   hang        who opens, or asks about, a file whose name has /hangs/ in it is not answered
  *   count       nothing happens
  *
  * FAULT_COUNT is a file that is given the number of allocations and of network calls when the process ends, the most memory
@@ -30,17 +31,17 @@
 
 extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);
 
-static enum { NOTHING, MEMORY, NOMEMORY, KILL, INTERRUPT, CLOCK } fault;
+static enum { NOTHING, MEMORY, NOMEMORY, KILL, INTERRUPT, CLOCK, HANG } fault;
 static long nth;
 static atomic_long allocations, calls, readings;
 static bool ready;
 
 __attribute__((constructor)) static void begin(void)
 {
-    static const char *const names[] = {"count", "memory", "nomemory", "kill", "eintr", "clock"};
+    static const char *const names[] = {"count", "memory", "nomemory", "kill", "eintr", "clock", "hang"};
     const char *text = getenv("FAULT");
 
-    for (int i = 0; text && i < 6; i++) {
+    for (int i = 0; text && i < 7; i++) {
         size_t len = strlen(names[i]);
         if (!strncmp(text, names[i], len) && (!text[len] || text[len] == ':')) {
             fault = i;
@@ -116,4 +117,46 @@ int clock_gettime(clockid_t clock, struct timespec *t)
     if (fault == CLOCK && clock == CLOCK_REALTIME)
         t->tv_sec += ++readings % 2 ? nth : -nth;
     return status;
+}
+
+/* The headers' own names for these are macros, or have other types: only the path matters here. */
+static void answer(const char *path)
+{
+    while (fault == HANG && strstr(path, "/hangs/"))
+        pause();
+}
+
+int etrace_open(const char *path, int flags, unsigned mode) __asm__("open");
+int etrace_open64(const char *path, int flags, unsigned mode) __asm__("open64");
+int etrace_open64_2(const char *path, int flags) __asm__("__open64_2");
+int etrace_stat(const char *path, void *st) __asm__("stat");
+int etrace_stat64(const char *path, void *st) __asm__("stat64");
+
+int etrace_open(const char *path, int flags, unsigned mode)
+{
+    answer(path);
+    return ((int (*)(const char *, int, unsigned))dlsym(RTLD_NEXT, "open"))(path, flags, mode);
+}
+
+int etrace_open64(const char *path, int flags, unsigned mode)
+{
+    answer(path);
+    return ((int (*)(const char *, int, unsigned))dlsym(RTLD_NEXT, "open64"))(path, flags, mode);
+}
+
+int etrace_open64_2(const char *path, int flags)
+{
+    return etrace_open64(path, flags, 0);
+}
+
+int etrace_stat(const char *path, void *st)
+{
+    answer(path);
+    return ((int (*)(const char *, void *))dlsym(RTLD_NEXT, "stat"))(path, st);
+}
+
+int etrace_stat64(const char *path, void *st)
+{
+    answer(path);
+    return ((int (*)(const char *, void *))dlsym(RTLD_NEXT, "stat64"))(path, st);
 }

@@ -1,0 +1,219 @@
+#!/usr/bin/env bats
+# Where the network, the system and its files are not what one takes them for: a line that carries little or changes what it
+# carries, a node that was stopped, the network of a container, an epmd that does not tell the truth, files that nobody gives.
+
+bats_require_minimum_version 1.5.0
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+
+setup_file() {
+    local n=$((RANDOM % 250 + 1)) m=$((RANDOM % 60 * 4))
+    export NET=etb$$ NET_HOST=10.$((RANDOM % 100 + 100)).$n.$((m + 1)) NET_PEER FAULT_SO=$BATS_FILE_TMPDIR/fault.so
+    NET_PEER=${NET_HOST%.*}.$((m + 2))
+    ip netns add "$NET"
+    ip link add "h$NET" type veth peer name "p$NET" netns "$NET"
+    ip addr add "$NET_HOST/30" dev "h$NET"
+    ip link set "h$NET" up
+    ip -n "$NET" addr add "$NET_PEER/30" dev "p$NET"
+    ip -n "$NET" link set "p$NET" up
+    ip -n "$NET" link set lo up
+    cc -O1 -fPIC -shared -fno-builtin -o "$FAULT_SO" "$ETRACE_ROOT/tests/lib/fault.c" -ldl
+    erl_is 'exec "$ETRACE_ERL" -kernel inet_dist_use_interface "{0,0,0,0}" "$@"'
+    ETRACE_ERL=$BATS_FILE_TMPDIR/erl live_begin borders
+    export NET_PORT
+    NET_PORT=$("${ETRACE_ERL%/*}/epmd" -names | sed -n "s/^name ${LIVE_NODE%@*} at port //p")
+}
+
+teardown_file() {
+    live_end
+    ip link del "h$NET" 2>/dev/null || true
+    ip netns del "$NET" || true
+}
+
+setup() { live_setup; }
+
+teardown() {
+    ip netns exec "$NET" tc qdisc del dev "p$NET" root 2>/dev/null || true
+    live_teardown
+}
+
+# A program in the place of erl; what is said first of a flag holds.
+erl_is() { # LINE
+    # shellcheck disable=SC2153  # of tests/run
+    printf '#!/bin/sh\nexport CONTROL_OTP=%s ETRACE_ERL=%s\n%s\n' "${ETRACE_ERL%/bin/*}" "$ETRACE_ERL" "$1" >"$BATS_FILE_TMPDIR/erl"
+    chmod +x "$BATS_FILE_TMPDIR/erl"
+}
+
+carries() { timeout 1 ip netns exec "$NET" bash -c "exec 4<>/dev/tcp/$NET_HOST/$NET_PORT" 2>/dev/null; }
+
+@test "at once, for it takes its time: a line that carries 18 kB a second, a node that was stopped for longer than the lease" {
+    local slow_before=$BEFORE slow
+    until_true 20 carries || fail 'the line does not carry'
+    ip netns exec "$NET" tc qdisc add dev "p$NET" root tbf rate 144kbit burst 3k latency 400ms
+    ip netns exec "$NET" "$ETRACE_BIN" -n "${LIVE_NODE%@*}@$NET_HOST" --port "$NET_PORT" --json work:one/1 </dev/null >"$OUT.slow" 2>"$ERR.slow" 3>&- &
+    slow=$!
+    TRACERS+=("$slow")
+
+    live_own stopped
+    local pid
+    pid=$(node_eval "$NODE" 'list_to_integer(os:getpid())')
+    trace --json work:one/1
+    kill -STOP "$pid"
+    pause 11.5
+    kill -CONT "$pid"
+    # What its client has said meanwhile counts.
+    on_node 'work:loop(10)'
+    trace_end
+    assert_success
+    assert_account 10
+    assert_clean "$BEFORE" "$NODE"
+
+    # Two hundred thousand bytes: longer than a write may take, and than a node may be silent.
+    OUT=$OUT.slow ERR=$ERR.slow TRACER=$slow
+    until_true 60 ready
+    ! gone "$TRACER" || fail "$(<"$ERR")"
+    ip netns exec "$NET" tc qdisc del dev "p$NET" root
+    node_eval "$LIVE_NODE" 'work:loop(10)' >/dev/null
+    trace_end
+    assert_success
+    assert_account 10
+    assert_clean "$slow_before" "$LIVE_NODE"
+}
+
+@test "who is interrupted while the companion is still on its way ends at once" {
+    until_true 20 carries || fail 'the line does not carry'
+    ip netns exec "$NET" tc qdisc add dev "p$NET" root tbf rate 40kbit burst 3k latency 400ms
+    ip netns exec "$NET" "$ETRACE_BIN" -n "${LIVE_NODE%@*}@$NET_HOST" --port "$NET_PORT" --json work:one/1 </dev/null >"$OUT" 2>"$ERR" 3>&- &
+    TRACER=$!
+    TRACERS+=("$TRACER")
+    until_true 20 attached
+    kill -INT "$TRACER"
+    until_true 5 gone "$TRACER" || fail 'it goes on'
+    status=0
+    wait "$TRACER" || status=$?
+    assert_equal "$status" 130
+    ip netns exec "$NET" tc qdisc del dev "p$NET" root
+    assert_clean "$BEFORE" "$LIVE_NODE" 40
+}
+
+attached() { [[ $(node_eval "$LIVE_NODE" 'nodes(hidden)') != '[]' ]]; }
+
+@test "a byte of the companion that was changed on its way: nothing of it is loaded" {
+    local at library module etrace=$BATS_TEST_TMPDIR/etrace
+    # In the program these are the second ELF file and the only module.
+    library=$(LC_ALL=C grep -aboP '\x7fELF\x02' "$ETRACE_BIN" | sed -n '2s/:.*//p')
+    module=$(LC_ALL=C grep -aboP 'FOR1\x00' "$ETRACE_BIN" | sed -n '1s/:.*//p')
+    [[ $library -gt 0 && $module -gt 0 ]]
+    for at in $((library + 20000)) $((module + 60000)); do
+        cp "$ETRACE_BIN" "$etrace"
+        printf 'x' | dd of="$etrace" bs=1 seek="$at" conv=notrunc status=none
+        ! cmp -s "$etrace" "$ETRACE_BIN" || printf 'y' | dd of="$etrace" bs=1 seek="$at" conv=notrunc status=none
+        run --separate-stderr "$etrace" -n "$NODE" --for 1ms work:one/1
+        assert_failure 3
+        # shellcheck disable=SC2154  # of run
+        assert_equal "$stderr" "etrace: $NODE: the node does not load the companion: it was changed on its way"
+    done
+    assert_clean "$BEFORE" "$NODE"
+}
+
+@test "a process in a network of its own: that is entered, and what listens on the same port here is not taken for it" {
+    erl_is "exec ip netns exec $NET \"\$ETRACE_ERL\" -erl_epmd_port $NET_PORT \"\$@\""
+    # How it can be asked is one port of the loopback here, so it says itself that it is up.
+    (
+        cd "$BATS_TEST_TMPDIR" || exit 1
+        exec "$BATS_FILE_TMPDIR/erl" +Bi -noshell -noinput -name inside@box -start_epmd false -pa "$(node_lib)" \
+            -eval 'file:write_file("up", os:getpid()), F = fun F() -> work:one(1), timer:sleep(20), F() end, F().' \
+            </dev/null >"$BATS_TEST_TMPDIR/log" 2>&1 3>&-
+    ) &
+    inside=$!
+    TRACERS+=("$inside")
+    until_true 60 test -s "$BATS_TEST_TMPDIR/up" || fail "$(<"$BATS_TEST_TMPDIR/log")"
+    run --separate-stderr "$ETRACE_BIN" -p "$(<"$BATS_TEST_TMPDIR/up")" --limit 3 --json work:one/1
+    assert_success
+    assert_equal "$(jq -r 'select(.type == "attached").node' <<<"$output")" inside@box
+    assert_equal "$(jq -r 'select(.type == "summary").shown' <<<"$output")" 3
+    # That of this host is the one here.
+    run --separate-stderr "$ETRACE_BIN" -p "$(node_eval "$NODE" 'list_to_integer(os:getpid())')" --for 1ms --json work:one/1
+    assert_equal "$(jq -r 'select(.type == "attached").node' <<<"$output")" "$NODE"
+    child_kill "$inside"
+}
+
+# An epmd that says of every node that it listens on the port of ours, and does not hang up.
+epmd_says() { # PORT NAME
+    local fifo=$BATS_TEST_TMPDIR/epmd
+    rm -f "$fifo"
+    mkfifo "$fifo"
+    exec {said}<>"$fifo"
+    "$ETRACE_ERL" +Bi -noshell -noinput -eval "
+        {ok, L} = gen_tcp:listen(0, [binary, {active, false}, {ip, {127,0,0,1}}]), {ok, Port} = inet:port(L),
+        ok = file:write_file(\"$fifo\", [integer_to_list(Port), 10]),
+        F = fun F(Kept) -> {ok, S} = gen_tcp:accept(L), {ok, _} = gen_tcp:recv(S, 0),
+            [gen_tcp:send(S, <<B>>) || <<B>> <= <<119, 0, $1:16, 77, 0, 0, 6, 0, 5, 0, ${#2}, \"$2\", 0, 0>>], F([S | Kept]) end, F([])." \
+        </dev/null >/dev/null 2>&1 3>&- {said}>&- &
+    TRACERS+=("$!")
+    await_line "$!" "$said"
+    exec {said}>&-
+    liar=$LINE
+}
+
+@test "an epmd that does not hang up, byte for byte; and one that takes a node for another" {
+    epmd_says "$NET_PORT" "${NODE%@*}"
+    ERL_EPMD_PORT=$liar run --separate-stderr "$ETRACE_BIN" -n "$NODE" --for 1ms --json work:one/1
+    assert_success
+    ERL_EPMD_PORT=$liar run --separate-stderr "$ETRACE_BIN" -n other@127.0.0.1 --for 1ms --json work:one/1
+    assert_failure 3
+    assert_equal "$stderr" "etrace: cannot connect to other@127.0.0.1: port $NET_PORT of 127.0.0.1, which epmd says is its, is that of $NODE"
+    assert_clean "$BEFORE" "$NODE"
+}
+
+@test "a directory on a file server that is gone is passed over, on the node; whoever waits for one here can be told to stop" {
+    mkdir -p "$BATS_TEST_TMPDIR/hangs/.cache"
+    cp "$HOME/.erlang.cookie" "$BATS_TEST_TMPDIR/hangs/"
+    # The node is up before its home is asked for.
+    erl_is "export FAULT=hang LD_PRELOAD=$FAULT_SO; exec \"\$ETRACE_ERL\" \"\$@\""
+    ETRACE_ERL=$BATS_FILE_TMPDIR/erl live_own away
+    on_node "os:putenv(\"HOME\", \"$BATS_TEST_TMPDIR/hangs\"), spawn(fun() -> file:read_file_info(\"$BATS_TEST_TMPDIR/hangs/asked\", [raw]), register(given, self()), receive stop -> ok end end)"
+    live_snapshot
+    trace --json work:one/1
+    refute_regex "$(<"$ERR")" 'without the NIF'
+    on_node 'work:loop(10)'
+    trace_end
+    assert_success
+    assert_account 10
+    assert_equal "$(node_eval "$NODE" 'whereis(given)')" undefined
+    # No process waits there any more, and the node's own files are given.
+    assert_clean --atoms 300 "$BEFORE" "$NODE"
+    on_node '{ok, _} = file:list_dir("/")'
+
+    HOME=$BATS_TEST_TMPDIR/hangs FAULT=hang LD_PRELOAD=$FAULT_SO "$ETRACE_BIN" -n "$NODE" work:one/1 </dev/null >"$OUT" 2>"$ERR" 3>&- &
+    TRACER=$!
+    TRACERS+=("$TRACER")
+    until_true 20 waits || fail "it goes on without its cookie: $(<"$ERR")"
+    kill -TERM "$TRACER"
+    until_true 5 gone "$TRACER" || fail 'it goes on'
+    status=0
+    wait "$TRACER" || status=$?
+    assert_equal "$status" 143
+}
+
+# In pause(), as system call 34 of x86-64 or as ppoll() of others.
+waits() { grep -qE '^(34|73) ' "/proc/$TRACER/syscall"; }
+
+@test "a hangup that nohup has it ignore is ignored" {
+    (
+        trap '' HUP
+        exec "$ETRACE_BIN" -n "$NODE" --json work:one/1 </dev/null >"$OUT" 2>"$ERR" 3>&-
+    ) &
+    TRACER=$!
+    TRACERS+=("$TRACER")
+    until_true 60 ready
+    kill -HUP "$TRACER"
+    on_node 'work:loop(10)'
+    until_true 30 seen_all
+    trace_end
+    assert_success
+    assert_account 10
+}
+
+seen_all() { [[ $(grep -c '"type":"call"' "$OUT") == 10 ]]; }
