@@ -337,59 +337,8 @@ static void test_hostile(void)
     ok(filter_set(NULL, 0) && filter_call(1, true) == FILTER_SHOWS, "no steps: no filter");
 }
 
-/* ---- stacks ---- */
-
-static bool lives_on(void *env, uint64_t process)
-{
-    return process != *(const uint64_t *)env;
-}
-
-/* More processes than there are places: who has one keeps it while he lives, and those without are told. */
-static void test_places(void)
-{
-    const struct stack_call call = {.function = words(1)};
-    uint64_t dead = 0;
-    unsigned with = 0, kept = 0;
-
-    stacks_open(lives_on);
-    for (uint64_t p = 1; p <= 10000; p++)
-        with += stack_push(&dead, p << 4 | 3, &call) != NULL;
-    for (uint64_t p = 1; p <= 10000; p++)
-        kept += stack_of(p << 4 | 3) != NULL;
-    ok(with > 1000 && kept == with, "of ten thousand %u have a stack, and %u have kept it", with, kept);
-    for (uint64_t p = 1; p <= 10000 && !dead; p++)
-        dead = stack_of(p << 4 | 3) ? p << 4 | 3 : 0;
-    with = 0;
-    for (uint64_t p = 10001; p <= 100000; p++)
-        with += stack_push(&dead, p << 4 | 3, &call) != NULL;
-    ok(with == 1 && !stack_of(dead), "that of one who has died is another's");
-}
-
-/* Calls above a full stack are counted, so that each result finds its own call. */
-static void test_full(void)
-{
-    uint64_t dead = 0;
-    unsigned pushed = 0, popped = 0, without = 0;
-    const struct stack_function f = words(2);
-
-    stacks_open(lives_on);
-    for (unsigned i = 0; i < STACK_CALLS + 100; i++)
-        pushed += stack_push(&dead, 19, &(struct stack_call){.function = f, .tick = i}) != NULL;
-    is_number(pushed, STACK_CALLS, "so many calls find room");
-    for (unsigned i = STACK_CALLS + 100; i-- > 0;) {
-        const struct stack_call *call = stack_pop(stack_of(19), &f);
-        without += !call;
-        popped += call && call->tick == i;
-    }
-    ok(without == 100 && popped == STACK_CALLS, "each result finds its own call, and those without room find none");
-    stack_rest(stack_of(19));
-    ok(!stack_of(19), "then it is free");
-}
-
 int main(void)
 {
-    test_places();
-    test_full();
     test_same();
     test_decides();
     test_hostile();

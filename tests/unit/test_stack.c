@@ -13,11 +13,12 @@ static struct {
     unsigned depth;
 } processes[PROCESSES];
 
+static uint64_t dead;
+
 static bool lives(void *env, uint64_t process)
 {
     (void)env;
-    (void)process;
-    return true;
+    return process != dead;
 }
 
 static struct stack_function function(unsigned n)
@@ -93,6 +94,60 @@ static bool at_random(uint64_t steps)
     return true;
 }
 
+static bool push_one(uint64_t process)
+{
+    return stack_push(NULL, process, &(struct stack_call){.function = function(1)});
+}
+
+static bool has_one(uint64_t process)
+{
+    const struct stack_function f = function(1);
+    struct stack *s;
+
+    return stack_pop(process, &f, &s) && push_one(process);
+}
+
+/* More processes than there are places: who has one keeps it while he lives, and those without are told. */
+static void test_places(void)
+{
+    unsigned with = 0, kept = 0;
+
+    stacks_open(lives);
+    for (uint64_t p = 1; p <= 10000; p++)
+        with += push_one(p << 4 | 3);
+    for (uint64_t p = 1; p <= 10000; p++)
+        kept += has_one(p << 4 | 3);
+    ok(with > 1000 && kept == with, "of ten thousand %u have a stack, and %u have kept it", with, kept);
+    for (uint64_t p = 1; p <= 10000 && !dead; p++)
+        dead = has_one(p << 4 | 3) ? p << 4 | 3 : 0;
+    with = 0;
+    for (uint64_t p = 10001; p <= 100000; p++)
+        with += push_one(p << 4 | 3);
+    ok(with == 1 && !has_one(dead), "that of one who has died is another's");
+    dead = 0;
+}
+
+/* Calls above a full stack are counted, so that each result finds its own call. */
+static void test_full(void)
+{
+    unsigned pushed = 0, popped = 0, without = 0;
+    const struct stack_function f = function(2);
+    struct stack *s = NULL;
+
+    stacks_open(lives);
+    for (unsigned i = 0; i < STACK_CALLS + 100; i++)
+        pushed += stack_push(NULL, 19, &(struct stack_call){.function = f, .tick = i}) != NULL;
+    is_number(pushed, STACK_CALLS, "so many calls find room");
+    for (unsigned i = STACK_CALLS + 100; i-- > 0;) {
+        const struct stack_call *call = stack_pop(19, &f, &s);
+        without += !call;
+        popped += call && call->tick == i;
+    }
+    ok(without == 100 && popped == STACK_CALLS, "each result finds its own call, and those without room find none");
+    stack_rest(s);
+    ok(!stack_pop(19, &f, &s) && !s, "then it is free");
+}
+
 int main(void)
 {
     ok(stacks_open(lives), "stacks are there");
@@ -107,6 +162,8 @@ int main(void)
     ok(pop(1, 3) && pop(1, 1) && pop(1, 2), "an older call takes those with it that are above it elsewhere, and one that is not known none");
     ok(place_of(processes[0].word) == place_of(processes[1].word), "and every place is free again");
     ok(at_random(200000), "the same at random");
+    test_places();
+    test_full();
     stacks_unmap();
     return tap_end();
 }
