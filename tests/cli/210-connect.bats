@@ -95,7 +95,7 @@ fake() {
     FAKES+=("$!")
     for ((i = 0; i < 500; i++)); do
         [[ $(epmd_port_of six) && $(epmd_port_of short) ]] && break
-        read -r -t 0.02 <> <(:) || true
+        pause 0.02
     done
     attached six@::1 -n six@::1
     attached "short@$(hostname -s)" -n short
@@ -171,7 +171,7 @@ fake() {
     FAKES+=("$!")
     for ((i = 0; i < 500; i++)); do
         [[ $(epmd_port_of old) ]] && break
-        read -r -t 0.02 <> <(:) || true
+        pause 0.02
     done
     refused "old@127.0.0.1: the node runs OTP $release; etrace needs OTP 27 or newer there" -n old@127.0.0.1
 }

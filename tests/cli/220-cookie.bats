@@ -84,7 +84,7 @@ refused() {
     pid=$!
     for ((i = 0; i < 500; i++)); do
         grep -q 'Ctrl-C stops' "$BATS_TEST_TMPDIR/err" && break
-        read -r -t 0.02 <> <(:) || true
+        pause 0.02
     done
     while IFS='- ' read -r from to mode _; do
         [[ $mode == rw* ]] || continue

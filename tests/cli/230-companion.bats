@@ -60,7 +60,7 @@ janitors='[whereis(N) || N <- registered(), lists:prefix("etrace_", atom_to_list
     for i in 0 5 10 20 30 40 60 80 120 200; do
         "$ETRACE_BIN" -n "$NODE" 'work:_' </dev/null >/dev/null 2>&1 3>&- &
         pid=$!
-        read -r -t "0.$(printf %03d "$i")" <> <(:) || true
+        pause "0.$(printf %03d "$i")"
         kill -KILL "$pid"
         wait "$pid" 2>/dev/null || true
         assert_clean "$BEFORE" "$NODE"

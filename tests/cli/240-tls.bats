@@ -163,7 +163,7 @@ refused() { # STATUS TEXT ARGS...
     tracer=$!
     for ((i = 0; i < 1000; i++)); do
         grep -q 'Ctrl-C stops' "$BATS_TEST_TMPDIR/err" && break
-        read -r -t 0.02 <> <(:) || true
+        pause 0.02
     done
     node_eval "$NODE" '[begin [lists:seq(7777, 7790) || _ <- lists:seq(1, 500)], timer:sleep(5) end || _ <- lists:seq(1, 40)], ok'
     kill -INT "$tracer"
@@ -206,7 +206,7 @@ refused() { # STATUS TEXT ARGS...
     offered() { etrace __complete -n "$NODE" --tls-optfile "$PEM/strict.conf" lists:se | grep -qxF 'lists:seq/2'; }
     for ((i = 0; i < 200; i++)); do
         offered && break
-        read -r -t 0.05 <> <(:) || true
+        pause 0.05
     done
     assert offered
 }
@@ -227,7 +227,7 @@ refused() { # STATUS TEXT ARGS...
     SIX=$!
     for ((i = 0; i < 1000; i++)); do
         "${ETRACE_ERL%/*}/epmd" -names | grep -q "name sixtls$ETRACE_OTP " && break
-        read -r -t 0.02 <> <(:) || true
+        pause 0.02
     done
     NODE=sixtls$ETRACE_OTP@::1
     attached --tls-ca "$PEM/ca.pem"
@@ -249,7 +249,7 @@ refused() { # STATUS TEXT ARGS...
     tracer=$!
     for ((i = 0; i < 1000; i++)); do
         grep -q 'Ctrl-C stops' "$BATS_TEST_TMPDIR/err" && break
-        read -r -t 0.02 <> <(:) || true
+        pause 0.02
     done
     kill -STOP "$tracer"
     node_eval "$NODE" '[lists:seq(7777, 7790) || _ <- lists:seq(1, 100000)], ok'

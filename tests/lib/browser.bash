@@ -13,6 +13,9 @@
 #   click SELECTOR         clicks into the middle of an element
 #   picture FILE           what is to be seen, as PNG
 
+# shellcheck source=tests/lib/process.bash
+. "${BASH_SOURCE[0]%/*}/process.bash"
+
 BROWSER_URL=${BROWSER_URL:-}
 BROWSER_SESSION=${BROWSER_SESSION:-}
 
@@ -37,7 +40,7 @@ browser_begin() {
     echo $! >"$BATS_FILE_TMPDIR/chromedriver.pid"
     until line=$(grep -o 'started successfully on port [0-9]*' "$log"); do
         ((${EPOCHREALTIME/./} < end)) || { cat "$log" >&2; return 1; }
-        read -r -t 0.02 <> <(:) || true
+        pause 0.02
     done
     BROWSER_URL=http://127.0.0.1:${line##* }
     args='["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--window-size=1200,800"]'
@@ -65,7 +68,7 @@ until_js() {
     local end=$((${EPOCHREALTIME/./} + 30000000))
     until [[ $(js "return Boolean($1)") == true ]]; do
         ((${EPOCHREALTIME/./} < end)) || { echo "never true: $1" >&2; return 1; }
-        read -r -t 0.02 <> <(:) || true
+        pause 0.02
     done
 }
 

@@ -43,8 +43,6 @@ output=
 status=
 lines=()
 
-pause() { read -r -t "$1" <> <(:) || true; }
-
 millis() { echo $((${EPOCHREALTIME/./} / 1000)); }
 
 until_true() {

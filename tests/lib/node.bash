@@ -168,7 +168,7 @@ assert_clean() {
             ((new == 0)) || node_eval "$node" "{atoms, control:newest($new)}" | cut -c 1-2000 >&2
             return 1
         fi
-        read -r -t 0.02 <> <(:) || true
+        pause 0.02
     done
     [[ $after ]] && assert_no_report "$node"
 }
@@ -207,7 +207,7 @@ node_stop() {
     wait "$pid" 2>/dev/null || true
     for ((i = 0; i < 500; i++)); do
         ! node_gone "$1" || break
-        read -r -t 0.01 <> <(:) || true
+        pause 0.01
     done
     rm -f "$dir/pid"
 }

@@ -9,6 +9,9 @@
 #                      FD is a fifo held open since before the start: what is written to a fifo that
 #                      nobody holds is lost.
 
+# pause SECONDS        starts nothing: each number that is taken comes again soon, and bash 5.2 has been seen to wait for ever for a
+#                      process that had the number of one before
+
 # child PID            whether it is a process that this shell has started and that still runs. A number by itself is soon
 #                      that of another process: bash takes note of an end at once, and there are but 32768 of them.
 # child_kill PID [SIGNAL]   sends it a signal (KILL) if it is one
@@ -25,6 +28,11 @@ child() {
 }
 
 child_kill() { ! child "$1" || kill "-${2:-KILL}" "$1" 2>/dev/null || true; }
+
+pause() {
+    [[ ${quiet_fd:-} ]] || exec {quiet_fd}<> <(:)
+    read -r -t "$1" -u "$quiet_fd" || true
+}
 
 port_answers() { (: <>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
@@ -43,7 +51,7 @@ epmd_start() {
                 export ERL_EPMD_PORT
                 return 0
             fi
-            sleep 0.01
+            pause 0.01
         done
         epmd_stop
     done
