@@ -401,6 +401,8 @@ static bool arm_all(struct live *l, struct err *e)
         peers_keep(&l->run.peers);
         if (run_arm_peer(&l->run, p, l->o->what, &l->texts, (struct arm_mark){0}, e))
             wait_armed(l);
+        else if (l->stopping)
+            break; /* why has been said */
         else if (may_lack(l, e))
             is_without(l, p, e);
         else

@@ -18,6 +18,8 @@ bool question_ask(struct question *a, struct str request, int timeout_ms,
 {
     struct err answer;
 
+    /* what comes meanwhile may have the session stopped */
+    err_set(&answer, ERR_RUN, "%s is not traced any more", session_node(a->session)->name);
     a->into = into;
     a->err = &answer;
     a->answered = false;

@@ -71,12 +71,14 @@ companion() { # ERLANG
 # Each directory that is made for an attach, with its mode at the time at which the library is deleted.
 directories() {
     on_node 'register(watch, spawn(fun() ->
-        erlang:trace_pattern({file, make_dir, 1}, true, []), erlang:trace_pattern({file, change_mode, 2}, true, []), erlang:trace_pattern({file, open, 2}, true, []),
+        Steps = [{prim_file, make_dir, 1}, {file, write_file_info, 3}, {file, open, 2}],
+        [erlang:trace_pattern(Step, true, []) || Step <- Steps],
         erlang:trace(new, true, [call]),
         F = fun F(Seen) -> receive
-            {trace, _, call, {file, Name, [Path | Rest]}} -> F([{Name, Path, Rest} || string:find(Path, "/etrace-") =/= nomatch] ++ Seen);
+            {trace, _, call, {file, write_file_info, [Path, Info, [raw]]}} -> F([{mode, Path, [element(8, Info)]} || string:find(Path, "/etrace-") =/= nomatch] ++ Seen);
+            {trace, _, call, {_, Name, [Path | Rest]}} -> F([{Name, Path, Rest} || string:find(Path, "/etrace-") =/= nomatch] ++ Seen);
             {get, P} -> P ! {seen, lists:reverse(Seen)}, erlang:trace(new, false, [call]),
-                erlang:trace_pattern({file, '\''_'\'', '\''_'\''}, false, []) end end,
+                [erlang:trace_pattern(Step, false, []) || Step <- Steps] end end,
         F([]) end))'
 }
 
@@ -85,10 +87,10 @@ directories() {
     for _ in 1 2 3; do "$ETRACE_BIN" -n "$NODE" -qq --for 1ms work:one/1 >/dev/null; done
     run node_eval "$NODE" 'R = monitor(process, watch), watch ! {get, self()}, Seen = receive {seen, S} -> S end, receive {_, R, _, _, _} -> ok end,
         Steps = [[{N, R1} || {N, Q, R1} <- Seen, string:prefix(Q, P) =/= nomatch] || {make_dir, P, _} <- Seen],
-        Made = [lists:last(string:lexemes(P, "/")) || {change_mode, P, [8#700]} <- Seen],
+        Made = [lists:last(string:lexemes(P, "/")) || {mode, P, [8#700]} <- Seen],
         {length(lists:usort(Made)), list_to_tuple(lists:usort([length(D) || D <- Made])), lists:usort([S || S = [_, _ | _] <- Steps])}'
     # Where a place does not do, the next; never twice the same name. 128 random bits each, in hexadecimal; the mode of the directory, the file by nobody else, its mode.
-    assert_output '{3,{39},[[{make_dir,[]},{change_mode,[448]},{open,[[write,exclusive,raw,binary]]},{change_mode,[384]}]]}'
+    assert_output '{3,{39},[[{make_dir,[]},{mode,[448]},{open,[[write,exclusive,raw,binary]]},{mode,[384]}]]}'
 }
 
 @test "a node whose files anybody may write, by its umask: the library is not for anybody" {
