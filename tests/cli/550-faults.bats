@@ -70,14 +70,13 @@ assert_plain_end() {
 
 # One allocation of it fails, or from that one on all do; without --all that is tried at PLACES of them, by turns.
 without_memory() { # PLACES ARGS...
-    local places=$1 total step n kinds=(memory nomemory)
+    local places=${ETRACE_ALL:+99999}$1 total step n kinds=(memory nomemory)
     shift
     faulty count "$@"
     assert_plain_end "count $*"
     total=$(counted 1)
     [[ $total -gt 2 ]] || fail "$*: $total allocations"
     step=$((total > places ? total / places : 1))
-    [[ ! ${ETRACE_ALL:-} ]] || step=1
     for ((n = 1; n <= total; n += step)); do
         faulty "${kinds[n / step % 2]}:$n" "$@"
         assert_plain_end "${kinds[n / step % 2]}:$n $*"
