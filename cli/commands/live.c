@@ -546,10 +546,14 @@ int live_run(struct ctx *ctx, const struct live_options *o, const char *default_
               asked_compile(&l.asked, o->what, &l.texts, &l.wheres, 0, &e) &&
               show_open(&l.show, ctx, o->view, default_view, &e) &&
               (later || begin(&l, &e));
+    bool begins = ok;
     ok = ok && attach_all(&l, &e);
-    if (!ok)
+    if (!ok && begins)
+        loop_step(&ctx->loop, loop_now());
+    bool stopped = !ok && begins && ctx->interrupts; /* by the user, while it was connecting */
+    if (!ok && !stopped)
         fail(&l, &e);
-    if (l.status || o->what->dry_run) {
+    if (l.status || stopped || o->what->dry_run) {
         peers_leave(&l.run.peers);
         if (l.begun) /* what has been seen until another one failed */
             finish(&l);

@@ -98,10 +98,16 @@ bool loop_watch_signals(struct loop *l, void (*on_signal)(void *owner, int signa
     return l->signals >= 0;
 }
 
-bool loop_await(int fd)
+int loop_signals(void)
 {
     sigset_t set = watched();
-    int signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+
+    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+bool loop_await(int fd)
+{
+    int signals = loop_signals();
     struct pollfd polls[] = {{.fd = fd, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
 
     while (poll(polls, 2, -1) < 0 && errno == EINTR)

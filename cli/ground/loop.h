@@ -52,6 +52,8 @@ bool loop_watch_signals(struct loop *l, void (*on_signal)(void *owner, int signa
 
 /* Waits until a descriptor can be read. false: one of those signals has come, which is left for the loop. Without a loop, too. */
 bool loop_await(int fd);
+/* A descriptor that can be read while one of them waits for the loop; the caller's. */
+int loop_signals(void);
 
 /* Of two such times; negative: never. */
 int64_t loop_sooner(int64_t a, int64_t b);

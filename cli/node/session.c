@@ -451,7 +451,11 @@ struct session *session_open(const struct node_target *target, const struct sess
 {
     struct node_conn conn;
 
-    return node_connect(target, &conn, e) ? session_open_on(&conn, options, handlers, e) : NULL;
+    net_hear();
+    bool ok = node_connect(target, &conn, e);
+    if (net_heard() && !ok)
+        err_set(e, ERR_NODE, "cannot connect to %s: stopped before it answered", target->name ? target->name : "the node");
+    return ok ? session_open_on(&conn, options, handlers, e) : NULL;
 }
 
 struct session *session_open_on(struct node_conn *conn, const struct session_options *options,
@@ -572,6 +576,8 @@ bool session_wait(struct session *s, uint32_t reply_id, int timeout_ms, struct e
             return err_set(e, ERR_RUN, "%s has not answered within %d seconds", s->node.name, timeout_ms / 1000);
         if (net_wait(session_fd(s), POLLIN, MIN(deadline, next)) == NET_OK && !session_on_readable(s, e))
             return false;
+        if (net_hearing())
+            return err_set(e, ERR_RUN, "%s has not answered yet", s->node.name);
     }
     return true;
 }

@@ -163,3 +163,29 @@ limited() {
     done
     assert_equal "$(jq -r .type "$log" | grep -c call)" 60
 }
+
+# What waits for the network, and for signals meanwhile, has a descriptor for these beside the loop's.
+hears() { [[ $(find "/proc/$TRACER/fd" -lname '*signalfd*' 2>/dev/null | wc -l) -eq 2 ]]; }
+
+@test "a node that does not answer: a signal ends the waiting of whoever connects" {
+    local vm
+    live_own still
+    vm=$(<"$(node_dir "$NODE")/pid")
+    kill -STOP "$vm"
+    for COMMAND in trace ls; do
+        "$ETRACE_BIN" "$COMMAND" -n "$NODE" work:one/1 </dev/null >"$OUT" 2>"$ERR" 3>&- &
+        TRACER=$!
+        TRACERS+=("$TRACER")
+        until_true 30 hears || fail "$(<"$ERR")"
+        kill -INT "$TRACER"
+        trace_wait
+        if [[ $COMMAND == trace ]]; then
+            assert_equal "$status,$talk" 0,
+        else
+            assert_equal "$status,$talk" "3,etrace: cannot connect to $NODE: stopped before it answered"
+        fi
+    done
+    kill -CONT "$vm"
+    COMMAND=
+    assert_clean --atoms 300 "$BEFORE" "$NODE"
+}
