@@ -457,6 +457,7 @@ static int run(struct ctx *ctx, const struct cmd *self, char **argv)
 
     if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status) &&
         cmd_no_words(ctx, self, &words, "etrace doctor -n NODE", &status)) {
+        loop_let_die(true); /* the node cleans up by itself */
         struct doctor d = {.ctx = ctx, .o = &node, .json = o.json, .color = tty_colors(STDOUT_FILENO, COLOR_AUTO)};
         status = examine(&d);
     }

@@ -146,6 +146,7 @@ static int run(struct ctx *ctx, const struct cmd *self, char **argv)
     int status = 0;
 
     if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
+        loop_let_die(true);
         o.node.cookie_file = o.cookie_file;
         bool ok = target_init(&l.target, &o.node, NULL, &e);
         if (!ok || (!words.count && !list_host(&l, NULL, &e)))

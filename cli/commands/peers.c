@@ -6,9 +6,10 @@
 #include "../erlang/etf_write.h"
 #include "../ground/mem.h"
 #include "../node/knock.h"
+#include "../node/net.h"
 
 #define READY_MS 10000
-#define KEEP_MS 250 /* until others, and signals, are seen to while one is waited for */
+#define KEEP_MS 2000 /* until the others are seen to, while one is waited for */
 #define LEAVE_MS 5000
 #define RETRY_MS 1000 /* between two tries to attach to a node that is away */
 
@@ -176,7 +177,7 @@ static bool wait_ready(struct peer *p, struct err *e)
     while (!session_wait(p->session, 0, KEEP_MS, e)) {
         if (session_state(p->session) != SESSION_BOOTING)
             return false;
-        if (loop_was_asked())
+        if (net_hearing())
             return err_set(e, ERR_RUN, "%s is not attached to: it was interrupted", session_node(p->session)->name);
         peers_keep(p->peers);
     }
@@ -192,8 +193,11 @@ static bool attach(struct peer *p, const struct session_options *session, struct
 
     held.hold = true;
     peers_keep(ps);
+    net_hear();
     p->session = session_open(&p->target->node, &held, &handlers, e);
-    if (!p->session || !wait_ready(p, e))
+    bool ok = p->session && wait_ready(p, e);
+    net_heard();
+    if (!ok)
         return false;
     const char *name = session_node(p->session)->name;
     ps->count--;

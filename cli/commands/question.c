@@ -1,5 +1,7 @@
 #include "question.h"
 
+#include "../node/net.h"
+
 /* A session that fails meanwhile has told why to whoever serves it, and may be asked again. */
 static bool wait_among_others(struct question *a, struct err *e)
 {
@@ -26,7 +28,11 @@ bool question_ask(struct question *a, struct str request, int timeout_ms,
     if (!session_request(a->session, request, timeout_ms, &a->id, e))
         return false;
     a->read = read;
+    if (a->hears)
+        net_hear();
     bool ok = a->serve ? wait_among_others(a, e) : session_wait(a->session, a->id, timeout_ms, e);
+    if (a->hears)
+        net_heard();
     a->read = NULL;
     if (ok && !a->answered)
         *e = answer;

@@ -116,22 +116,16 @@ void loop_let_die(bool on)
         sigprocmask(SIG_UNBLOCK, &set, NULL);
 }
 
-bool loop_was_asked(void)
+int loop_signals(void)
 {
-    sigset_t set = watched(), pending;
+    sigset_t set = watched();
 
-    if (sigpending(&pending))
-        return false;
-    for (size_t i = 0; i < ARRAY_LEN(asking); i++)
-        if (sigismember(&set, asking[i]) && sigismember(&pending, asking[i]))
-            return true;
-    return false;
+    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
 bool loop_await(int fd)
 {
-    sigset_t set = watched();
-    int signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    int signals = loop_signals();
     struct pollfd polls[] = {{.fd = fd, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
 
     while (poll(polls, 2, -1) < 0 && errno == EINTR)

@@ -52,15 +52,14 @@ bool loop_watch_signals(struct loop *l, void (*on_signal)(void *owner, int signa
 
 /* Waits until a descriptor can be read. false: one of those signals has come, which is left for the loop. Without a loop, too. */
 bool loop_await(int fd);
+/* A descriptor that can be read while one of them waits for the loop; the caller's. */
+int loop_signals(void);
 
 /* Of two such times; negative: never. */
 int64_t loop_sooner(int64_t a, int64_t b);
 
 /* Serves what is ready, waiting at most until `deadline` (loop_now() time; negative: for ever). */
 void loop_step(struct loop *l, int64_t deadline);
-
-/* Whether a signal waits to be served by loop_step(). For those who cannot step but can end. */
-bool loop_was_asked(void);
 
 /*
  * Until it is off again a signal ends the process, though it be held up by a file that nobody gives. For the time in which there is

@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../ground/loop.h"
 #include "../ground/mem.h"
 
 int64_t net_now(void)
@@ -29,15 +30,40 @@ int64_t net_now(void)
 
 /* ---- waiting, reading, writing ---- */
 
+static _Thread_local int signals = -1;
+static _Thread_local bool heard;
+
+void net_hear(void)
+{
+    signals = loop_signals();
+    heard = false;
+}
+
+bool net_hearing(void)
+{
+    return signals >= 0 && heard;
+}
+
+bool net_heard(void)
+{
+    if (signals >= 0)
+        close(signals);
+    signals = -1;
+    return heard;
+}
+
 enum net_status net_wait(int fd, short events, int64_t deadline)
 {
-    struct pollfd p = {.fd = fd, .events = events};
+    struct pollfd p[] = {{.fd = fd, .events = events}, {.fd = signals, .events = POLLIN}};
 
     for (;;) {
         int64_t left = deadline - net_now();
-        int n = poll(&p, 1, left < 0 ? 0 : (int)MIN(left, 60000));
-        if (n > 0)
+        int n = poll(p, 2, left < 0 ? 0 : (int)MIN(left, 60000));
+        if (n > 0 && p[0].revents)
             return NET_OK;
+        heard = heard || n > 0;
+        if (n > 0)
+            return NET_TIMEOUT;
         if (n < 0 && errno != EINTR)
             return NET_FAILED;
         if (left <= 0)

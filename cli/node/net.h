@@ -41,6 +41,12 @@ enum net_status net_connect(const struct addr *to, int port, int64_t deadline, i
 void net_make_room(int fd, size_t bytes); /* for so much that is written at once, as far as the system gives it */
 size_t net_under_way(int fd);             /* bytes that were written and that the other side's system does not have yet */
 enum net_status net_wait(int fd, short events, int64_t deadline);
+
+/* From here on a signal that the program watches ends what this thread waits for, as the deadline would; until it is asked whether one has. */
+void net_hear(void);
+bool net_heard(void);
+bool net_hearing(void); /* whether one has so far */
+
 enum net_status net_write(int fd, const void *bytes, size_t len, int64_t deadline); /* all of it */
 enum net_status net_read(int fd, void *bytes, size_t most, int64_t deadline, size_t *ret_len); /* at least one byte */
 

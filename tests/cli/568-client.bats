@@ -163,3 +163,27 @@ limited() {
     done
     assert_equal "$(jq -r .type "$log" | grep -c call)" 60
 }
+
+# Waiting for the network, and not with its signals blocked.
+hears() { [[ $(awk '/^SigBlk/ { print $2 }' "/proc/$TRACER/status") == 0000000000000000 && $(ls -l "/proc/$TRACER/fd") == *socket* ]]; }
+
+@test "a node that does not answer: a signal ends the waiting of whoever connects" {
+    local vm words
+    live_own still
+    vm=$(<"$(node_dir "$NODE")/pid")
+    kill -STOP "$vm"
+    for COMMAND in trace ls doctor; do
+        words=(-n "$NODE" work:one/1)
+        [[ $COMMAND != doctor ]] || words=(-n "$NODE")
+        "$ETRACE_BIN" "$COMMAND" "${words[@]}" </dev/null >"$OUT" 2>"$ERR" 3>&- &
+        TRACER=$!
+        TRACERS+=("$TRACER")
+        until_true 30 hears || fail "$(<"$ERR")"
+        kill -INT "$TRACER"
+        trace_wait
+        assert_equal "$status,$talk" 130,
+    done
+    kill -CONT "$vm"
+    COMMAND=
+    assert_clean --atoms 300 "$BEFORE" "$NODE"
+}
