@@ -78,9 +78,8 @@ fb_lost(Reason, Fb = #fb{lost = Lost}) ->
 
 fb_admit(_, Fb = #fb{bytes = Bytes, most = Most}) when Bytes > Most -> fb_lost(1, Fb);
 fb_admit(Event, Fb = #fb{tokens = Tokens}) when Tokens >= 1 ->
-    case fb_parse(Event) of
-        none -> fb_lost(3, Fb);
-        Parsed -> fb_frame(Parsed, fb_time(element(tuple_size(Event), Event)), element(2, Event), Fb#fb{tokens = Tokens - 1})
+    try fb_frame(fb_parse(Event), fb_time(element(tuple_size(Event), Event)), element(2, Event), Fb#fb{tokens = Tokens - 1})
+    catch error:_ -> fb_lost(3, Fb) % not by the VM, for whoever knows us may send anything
     end;
 fb_admit(Event, Fb = #fb{rate = Rate, filled = Filled}) ->
     Now = erlang:monotonic_time(nanosecond),
@@ -110,8 +109,9 @@ fb_parse({_, _, spawned, Parent, MFA, _}) -> {9, none, [Parent, MFA], []};
 fb_parse({_, _, open, Owner, Driver, _}) -> {17, none, [Owner, Driver], []};
 fb_parse({_, _, seq_trace, Label, Info, _}) -> {29, none, [Label, Info], []};
 fb_parse({_, _, Tag, Info, _}) ->
-    case fb_kind(Tag) of none -> none; Kind -> {Kind, none, [Info], []} end;
-fb_parse(_) -> none.
+    Kind = fb_kind(Tag),
+    true = is_integer(Kind),
+    {Kind, none, [Info], []}.
 
 fb_call(M, F, Args, Result) when is_list(Args) -> {1, {M, F, length(Args)}, Args, Result};
 fb_call(M, F, Arity, Result) -> {1, {M, F, Arity}, arity, Result}.

@@ -57,3 +57,18 @@ destroyed='somebody on the node has destroyed the trace session'
     assert_success
     assert_account 5
 }
+
+@test "the tracer without the NIF: what somebody else sends it as if it were the VM is counted, and the rest goes on" {
+    trace --fallback --json work:one/1
+    on_node '[O] = [P || P <- processes(), {initial_call, {M, owner, _}} <- [process_info(P, initial_call)], lists:prefix("etrace_", atom_to_list(M))],
+        [O ! E || E <- [{trace_ts, self(), call, {work, one, [1]}, never}, {trace_ts, self(), call, {work, one, [1 | 2]}, erlang:monotonic_time()},
+            {trace_ts, self(), call, nothing, erlang:monotonic_time()}, {trace_ts, self(), nothing, nothing, erlang:monotonic_time()},
+            {trace_ts, here, spawn, {}, {}, [], erlang:monotonic_time()}, {trace_ts, 1, 2, 3, 4, 5, 6, 7}]]'
+    on_node 'work:loop(5)'
+    shown() { [[ $(json_of call .f | wc -l) -eq 5 ]]; }
+    until_true 30 shown
+    trace_end
+    assert_success
+    assert_equal "$(json_of summary '[.seen, .shown, .lost.guard, .missing] | tostring')" '[11,5,6,0]'
+    assert_clean --atoms 300 "$BEFORE" "$NODE"
+}
