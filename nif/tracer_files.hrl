@@ -9,7 +9,7 @@ nif_load(So, Hash, Nonce, Janitor) ->
     case file_room(byte_size(So)) of
         true ->
             Mounts = mounts(),
-            nif_try(candidates(), fun(Dir) ->
+            nif_try(local_first(candidates(), Mounts), fun(Dir) ->
                 Info = dir_info(Dir),
                 case Info =:= timeout orelse noexec(Dir, Info, Mounts) of
                     true when Info =:= timeout -> "does not answer";
@@ -45,7 +45,7 @@ candidates() ->
     [D || D <- Run ++ Home ++ ["/dev/shm", "/tmp", "/var/tmp"], filename:pathtype(D) =:= absolute].
 
 %% Where a library cannot be mapped to run: the attempt alone would leave a part of it mapped in the VM for ever.
-%% [{Point, "major:minor", whether noexec}] as the kernel lists them; [] when it does not say.
+%% [{Point, "major:minor", whether noexec, Type}] as the kernel lists them; [] when it does not say.
 mounts() ->
     case file:open("/proc/self/mountinfo", [read, raw, binary]) of
         {ok, Handle} ->
@@ -64,19 +64,39 @@ mounts(Handle, Times) when Times > 0 ->
 
 mount(Line) ->
     case binary:split(Line, <<" ">>, [global]) of
-        [_, _, Device, _, Point, Options | _] ->
-            [{binary_to_list(Point), Device, lists:member(<<"noexec">>, binary:split(Options, <<",">>, [global]))}];
+        [_, _, Device, _, Point, Options | Rest] ->
+            [_, Type | _] = lists:dropwhile(fun(Field) -> Field =/= <<"-">> end, Rest) ++ [none, none],
+            [{binary_to_list(Point), Device, lists:member(<<"noexec">>, binary:split(Options, <<",">>, [global])), Type}];
         _ -> []
     end.
 
-%% The mount is the last of those with the longest path. The device tells whether it is: a symbolic link leads elsewhere.
-noexec(Dir, Info, Mounts) ->
+%% The mount is the last of those with the longest path.
+mount_of(Dir, Mounts) ->
     Path = binary_to_list(bin(Dir)) ++ "/",
-    Under = [{length(P), N, D, No} || {N, {P, D, No}} <- lists:enumerate(Mounts), P =:= "/" orelse lists:prefix(P ++ "/", Path)],
-    case {lists:reverse(lists:sort(Under)), Info} of
-        {[{_, _, Device, true} | _], {ok, I}} -> device(Device) =:= element(10, I);
+    case lists:sort([{length(P), N, M} || {N, M = {P, _, _, _}} <- lists:enumerate(Mounts), P =:= "/" orelse lists:prefix(P ++ "/", Path)]) of
+        [] -> none;
+        Under -> element(3, lists:last(Under))
+    end.
+
+%% The device tells whether it is that mount: a symbolic link leads elsewhere.
+noexec(Dir, Info, Mounts) ->
+    case {mount_of(Dir, Mounts), Info} of
+        {{_, Device, true, _}, {ok, I}} -> device(Device) =:= element(10, I);
         _ -> false
     end.
+
+%% Whoever waits for a server that is gone takes one of the VM's few threads for files with him, killed or not, until it answers:
+%% it is asked only where nothing else does.
+local_first(Dirs, Mounts) ->
+    {Local, Far} = lists:partition(fun(Dir) -> is_local(mount_of(Dir, Mounts)) end, Dirs),
+    Local ++ Far.
+
+%% With a device below it, or one of those that are known to need none.
+is_local({_, Device, _, Type}) ->
+    hd(binary:split(Device, <<":">>)) =/= <<"0">> orelse
+        lists:member(Type, [<<"tmpfs">>, <<"ramfs">>, <<"devtmpfs">>, <<"overlay">>, <<"btrfs">>, <<"zfs">>, <<"bcachefs">>]);
+is_local(none) ->
+    true.
 
 %% A file system whose server is gone holds up for ever whoever asks it anything.
 dir_info(Dir) ->

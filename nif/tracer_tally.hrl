@@ -29,10 +29,11 @@ tally_filter(_, _) -> wrong.
 tally_end(S = #s{tally = off}) -> S;
 tally_end(S = #s{tracer = State}) -> gate(State, events), S#s{tally = off}.
 
-tally_look(S = #s{tally = off}) -> S;
-tally_look(S = #s{tally = Waiting, tracer = State}) ->
+%% While some wait the NIF goes on adding up: a slow line or a client that is paused does not make them more.
+tally_look(S = #s{tally = [], tracer = State}) ->
     Tick = tick(S),
-    awake(S#s{tally = Waiting ++ [tally_frame(F, Figures, Tick) || {F, Figures} <- tally(State)]}).
+    awake(S#s{tally = [tally_frame(F, Figures, Tick) || {F, Figures} <- tally(State)]});
+tally_look(S) -> S.
 
 %% Who is at an event while the tracing ends counts it behind our back: in the end it is looked until nothing comes any more.
 tally_last(S = #s{last = flush, tally = []}) -> tally_look(S);

@@ -68,6 +68,15 @@ companion() { # ERLANG
     refute_output --partial load_failed
 }
 
+@test "places whose file system needs a server come last: one that is gone keeps a thread of the node for each who asks" {
+    companion 'Mounts = lists:append([M:mount(list_to_binary(L)) || L <- [
+        "21 1 8:1 / / rw - ext4 /dev/sda1 rw", "22 21 0:30 / /home rw shared:1 master:2 - nfs4 far:/home rw", "23 22 0:31 / /home/me rw - tmpfs none rw",
+        "24 21 0:32 / /run/user/1 rw - fuse.far far rw", "25 21 0:33 / /dev/shm rw,noexec - tmpfs none rw", "26 21 0:34 / /odd rw"]]),
+        {M:local_first(["/run/user/1", "/home/you/.cache", "/home/me/.cache", "/odd/x", "/dev/shm", "/tmp", "/homeless"], Mounts),
+            M:local_first(["/b", "/a"], [])}'
+    assert_output '{["/home/me/.cache","/dev/shm","/tmp","/homeless","/run/user/1","/home/you/.cache","/odd/x"],["/b","/a"]}'
+}
+
 # Each directory that is made for an attach, with its mode at the time at which the library is deleted.
 directories() {
     on_node 'register(watch, spawn(fun() ->

@@ -66,3 +66,23 @@ same_by_events() { # EXPRESSION WORKLOAD
     assert_line --regexp '^work:two/2  1, p50 '
     assert_equal "$(awk -F'[|] ' '/[|]/ { n += $NF } END { print n }' "$OUT")" 2001
 }
+
+@test "who takes nothing for long: what was counted is added up on the node, and does not queue there" {
+    trace -c 'work:one/1'
+    kill -STOP "$TRACER"
+    # In place of the client, which would say as much while it is paused. The calls are those of one thread.
+    on_node "[M] = [X || {X, _} <- code:all_loaded(), lists:prefix(\"etrace_\", atom_to_list(X))],
+        [Owner] = [P || P <- processes(), {_, {X, owner, _}} <- [process_info(P, initial_call)], X =:= M],
+        Waiting = fun() -> true = erlang:garbage_collect(Owner), {_, L} = process_info(Owner, binary), length(L) end,
+        Calls = fun Calls(0) -> ok; Calls(N) -> Owner ! {pull, 0, 0}, work:one(N), timer:sleep(50), Calls(N - 1) end,
+        Counted = fun(N) -> {_, R} = spawn_opt(fun() -> Calls(N) end, [monitor, {scheduler, 1}]), receive {_, R, _, _, Why} -> normal = Why end end,
+        Counted(30),
+        Before = Waiting(),
+        Counted(70),
+        After = Waiting(),
+        true = After =< Before + 1"
+    kill -CONT "$TRACER"
+    trace_end
+    assert_success
+    assert_equal "$(figures)" 'work:one/1 100 0 untimed'
+}

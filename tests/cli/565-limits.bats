@@ -138,7 +138,7 @@ hog='register(hog, spawn(fun() -> G = fun G() -> receive {take, Free, File} ->
     assert_success
     assert_clean --atoms 300 "$BEFORE" "$NODE"
     trace --json work:one/1
-    on_node "$companion, [P ! X || {_, P} <- Ps, X <- [junk, {pull, -5, -7}, {request, 1, <<131, 1, 2>>}, {timeout, x, lease}, {timeout, x, last}, {done, x, y},
+    on_node "$companion, [P ! X || {_, P} <- Ps, X <- [junk, {pull, -5, -7}, {request, 1, <<131, 1, 2>>}, {timeout, x, lease}, {timeout, x, {lease, 0}}, {timeout, x, last}, {done, x, y},
         {system, none, <<1, 2, 3>>, [x]}, {trace_delivered, x, y}, {retry, x, y}, {retry, x, y, z}, {ask, x, y}, ready_input, {'DOWN', a, b, c, d}, {work, x}]],
         J ! {directory, none}"
     on_node 'work:loop(10)'
