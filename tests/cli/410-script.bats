@@ -240,13 +240,14 @@ big=(--rate 0 --size 8k --items 1000)
 @test "a file that has no room any more does not hold up what is looked at" {
     local status=0
     mkdir "$BATS_TEST_TMPDIR/small"
-    more() { [[ $(wc -l <"$OUT") -gt $before ]]; }
+    shown() { wc -l <"$OUT"; }
+    more() { [[ $(shown) -gt $until_now ]]; }
     timeout 100 unshare -m bash -c 'mount -t tmpfs -o size=64k small "$1" && exec "$ETRACE_BIN" repl -n "${@:2}" -o "$1/x.txt"' - \
         "$BATS_TEST_TMPDIR/small" "$NODE" "${big[@]}" --format '{mfa}' < <(
         echo 'work:one/1'
         until_true 30 armed 1
         for _ in {1..6}; do
-            before=$(wc -l <"$OUT")
+            until_now=$(shown)
             on_node "$many" >&2
             until_true 10 more || exit
         done
