@@ -123,19 +123,25 @@ static bool add_file(struct show *s, const struct view_opts *o, const struct sin
 }
 
 /* What comes at the end and has a file that takes it goes there, and not to standard output as well. */
-static bool goes_to_a_file(const struct view_opts *o, const struct sink_type *type)
+static bool goes_to_a_file(const struct texts *files, const struct sink_type *type)
 {
-    for (size_t i = 0; i < o->outputs.count && !(type->flags & SINK_LINES); i++)
-        if (sink_by_file(o->outputs.items[i], type) == type)
+    for (size_t i = 0; i < files->count && !(type->flags & SINK_LINES); i++)
+        if (sink_by_file(files->items[i], type) == type)
             return true;
     return false;
 }
 
-static bool takes(const struct show *s, unsigned flag)
+/* Some view here, or some file's, whoever writes it. */
+static bool takes(const struct show *s, const struct view_opts *o, unsigned flag)
 {
     for (size_t i = 0; i < s->count; i++)
         if (s->views[i].type->flags & flag)
             return true;
+    for (size_t i = 0; i < o->outputs.count; i++) {
+        const struct sink_type *type = sink_by_file(o->outputs.items[i], NULL);
+        if (type && type->flags & flag)
+            return true;
+    }
     return false;
 }
 
@@ -154,25 +160,21 @@ bool show_makes_sense(const struct view_opts *o, struct err *e)
 /* Options that none of the views would look at are a mistake. */
 static bool check_look(const struct show *s, const struct view_opts *o, struct err *e)
 {
-    if (o->fields && !takes(s, SINK_FIELDS)) {
+    if (o->fields && !takes(s, o, SINK_FIELDS)) {
         err_set(e, ERR_USAGE, "--fields is for the views text, csv and tsv");
         err_hint(e, "add --as csv, or -o FILE.csv");
         return false;
     }
-    if (o->format && !takes(s, SINK_FORMAT)) {
+    if (o->format && !takes(s, o, SINK_FORMAT)) {
         err_set(e, ERR_USAGE, "--format is for the view text");
         return false;
     }
     return true;
 }
 
-/* What is left to do once the outputs are there; closes them when it cannot be done. */
-static bool complete(struct show *s, const struct view_opts *o, struct err *e)
+/* What is left to do once the outputs are there. */
+static bool complete(struct show *s, const struct view_opts *o)
 {
-    if (!check_look(s, o, e)) {
-        show_close(s);
-        return false;
-    }
     s->greps = mem_zalloc((o->greps.count + 1) * sizeof(*s->greps));
     for (; s->ngreps < o->greps.count; s->ngreps++)
         s->greps[s->ngreps] = (struct grep){.regex = o->greps.items[s->ngreps], .invert = o->invert};
@@ -198,7 +200,7 @@ static bool add_files(struct show *s, const struct view_opts *o, const struct si
             show_close(s);
             return false;
         }
-    return complete(s, o, e);
+    return complete(s, o);
 }
 
 bool show_files(struct show *s, struct ctx *ctx, const struct view_opts *o, struct err *e)
@@ -214,10 +216,12 @@ bool show_file(struct show *s, struct ctx *ctx, const struct view_opts *o, const
     *s = (struct show){.loop = &ctx->loop};
     if ((as && !type) || !add_file(s, o, type, path, look_of(o), e))
         return false;
-    return complete(s, o, e);
+    return complete(s, o);
 }
 
-bool show_open(struct show *s, struct ctx *ctx, const struct view_opts *o, const char *default_view, struct err *e)
+/* Standard output; not where one of `files` takes its view. */
+static bool add_own(struct show *s, struct ctx *ctx, const struct view_opts *o, const struct texts *files, const char *default_view,
+                    const struct sink_type **ret_type, struct err *e)
 {
     const char *name = o->as ? o->as : o->json ? "json" : o->summary ? "summary" : default_view;
     bool tty = tty_is(STDOUT_FILENO);
@@ -235,12 +239,31 @@ bool show_open(struct show *s, struct ctx *ctx, const struct view_opts *o, const
     const struct sink_type *type = choose(name, e);
     if (!type)
         return false;
-    bool filed = goes_to_a_file(o, type);
+    bool filed = goes_to_a_file(files, type);
     if (!filed && (type->flags & SINK_BINARY) && tty)
         return err_set(e, ERR_USAGE, "the view '%s' is not for a terminal: use -o FILE, or a pipe", name);
     if (!filed)
         add(s, ctx->out, type, look);
-    return add_files(s, o, type, look, e);
+    *ret_type = type;
+    if (check_look(s, o, e))
+        return true;
+    show_close(s);
+    return false;
+}
+
+bool show_here(struct show *s, struct ctx *ctx, const struct view_opts *o, const char *default_view, struct err *e)
+{
+    const struct sink_type *type;
+    struct texts none = {0};
+
+    return add_own(s, ctx, o, &none, default_view, &type, e) && complete(s, o);
+}
+
+bool show_open(struct show *s, struct ctx *ctx, const struct view_opts *o, const char *default_view, struct err *e)
+{
+    const struct sink_type *type;
+
+    return add_own(s, ctx, o, &o->outputs, default_view, &type, e) && add_files(s, o, type, look_of(o), e);
 }
 
 void show_begin(struct show *s)

@@ -32,6 +32,8 @@ bool show_makes_sense(const struct view_opts *o, struct err *e);
 bool show_open(struct show *s, struct ctx *ctx, const struct view_opts *o, const char *default_view, struct err *e);
 /* Only a file, in the view `as`, or of its extension (NULL). */
 bool show_file(struct show *s, struct ctx *ctx, const struct view_opts *o, const char *as, const char *path, struct err *e);
+/* Standard output, and no file; who calls has both, each for itself. */
+bool show_here(struct show *s, struct ctx *ctx, const struct view_opts *o, const char *default_view, struct err *e);
 /* Every -o of the options, and not standard output. */
 bool show_files(struct show *s, struct ctx *ctx, const struct view_opts *o, struct err *e);
 void show_begin(struct show *s); /* what was in the files is dropped now, if nothing has been written there */

@@ -35,12 +35,9 @@ enum reel_to { TO_US, TO_FILES /* of -o */, TO_FILE };
 
 static bool open_show(struct repl *r, struct show *s, const struct view_opts *view, enum reel_to to, const char *file, struct err *e)
 {
-    struct view_opts here = *view;
-
-    here.outputs = (struct texts){0};
     return to == TO_FILE    ? show_file(s, r->ctx, view, view->as, file, e)
            : to == TO_FILES ? show_files(s, r->ctx, view, e)
-                            : show_open(s, r->ctx, &here, "text", e);
+                            : show_here(s, r->ctx, view, "text", e);
 }
 
 /* `file`: there, in the view view->as or of its extension. */
@@ -110,10 +107,16 @@ bool repl_show_live(struct repl *r, bool from_now)
     return true;
 }
 
-/* Nothing more is asked for while the terminal is far behind, as if it were a pager that waits. */
+/* A file that cannot be written is not behind. */
+static size_t behind(const struct reel *reel)
+{
+    return reel && !reel->done ? scroll_ahead(reel->source) : 0;
+}
+
+/* Nothing more is asked for while the terminal or a file is far behind, as if it were a pager that waits. */
 static void throttle(struct repl *r)
 {
-    size_t lag = MAX(scroll_ahead(r->live->source), r->files ? scroll_ahead(r->files->source) : 0);
+    size_t lag = MAX(scroll_ahead(r->live->source), behind(r->files));
 
     if (r->throttled ? lag > LAG_LOW : lag < LAG_FULL)
         return;
@@ -189,20 +192,32 @@ bool repl_files_open(struct repl *r, struct err *e)
     return true;
 }
 
+/* A pipe may be one that nobody reads: a Ctrl-C that comes meanwhile gives it up. */
 void repl_files_end(struct repl *r)
 {
     struct reel *l = r->files;
     int64_t patience = ctx_patience(r->ctx);
+    int asked = r->ctx->interrupts;
+    struct err e;
 
     if (!l)
         return;
-    while (!l->done && scroll_ahead(l->source) && ctx_waits(r->ctx, &patience))
+    while (!l->done && scroll_ahead(l->source) && r->ctx->interrupts == asked && ctx_waits(r->ctx, &patience))
         loop_step(&r->ctx->loop, pump_files(r) ? 0 : patience);
-    uint64_t missed = scroll_missed(l->source);
+    bool whole = l->done || !scroll_ahead(l->source);
+    uint64_t missed = l->done ? 0 : scroll_missed(l->source);
     if (missed)
         ctx_warn(r->ctx, "%llu events are not in the files: they came too fast", (unsigned long long)missed);
     pipeline_end(l->pipeline);
-    r->status = show_flush(&l->show, r->ctx, r->status);
+    while (show_backlog(&l->show, 0) && r->ctx->interrupts == asked && ctx_waits(r->ctx, &patience))
+        loop_step(&r->ctx->loop, patience);
+    if (whole && !show_backlog(&l->show, 0)) {
+        r->status = show_flush(&l->show, r->ctx, r->status);
+    } else {
+        repl_interrupted(r);
+        err_set(&e, ERR_RUN, "the files are not whole: it was interrupted");
+        repl_fail(r, &e);
+    }
     r->files = NULL;
     reel_free(l);
 }

@@ -223,3 +223,57 @@ LINES
     assert grep -qx 'etrace: nothing is traced that could be waited for' "$ERR"
     assert_equal "$(grep -c 'call work:one' "$OUT")" 2
 }
+
+@test "what is for a file's view only, or for that of standard output only, is no mistake" {
+    script -q --format '{mfa}' -o "$BATS_TEST_TMPDIR/x.etr" -- 0 'work:one/1\n:wait 50ms\n' ok ''
+    assert_equal "$(<"$ERR")" ''
+    script -q --as json --fields mfa -o "$BATS_TEST_TMPDIR/x.csv" -- 0 'work:one/1\n:wait 50ms\n' ok ''
+    assert_equal "$(<"$ERR")" ''
+    script -q --as json --fields mfa -o "$BATS_TEST_TMPDIR/x.json" -- 0 '' ok '' || status=$?
+    assert_equal "$status" 2
+    assert_equal "$(head -n 1 "$ERR")" 'etrace: :fields is for the views text, csv and tsv'
+}
+
+many='[work:one(lists:duplicate(500, x)) || _ <- lists:seq(1, 3000)], ok'
+big=(--rate 0 --size 8k --items 1000)
+
+@test "a file that has no room any more does not hold up what is looked at" {
+    local status=0
+    mkdir "$BATS_TEST_TMPDIR/small"
+    shown() { wc -l <"$OUT"; }
+    more() { [[ $(shown) -gt $until_now ]]; }
+    timeout 100 unshare -m bash -c 'mount -t tmpfs -o size=64k small "$1" && exec "$ETRACE_BIN" repl -n "${@:2}" -o "$1/x.txt"' - \
+        "$BATS_TEST_TMPDIR/small" "$NODE" "${big[@]}" --format '{mfa}' < <(
+        echo 'work:one/1'
+        until_true 30 armed 1
+        for _ in {1..6}; do
+            until_now=$(shown)
+            on_node "$many" >&2
+            until_true 10 more || exit
+        done
+        : >"$BATS_TEST_TMPDIR/all"
+    ) >"$OUT" 2>"$ERR" 3>&- || status=$?
+    assert_equal "$status" 1
+    assert_equal "$(grep -c 'cannot write .*x.txt: No space left on device' "$ERR")" 1
+    assert [ -e "$BATS_TEST_TMPDIR/all" ]
+}
+
+@test "a Ctrl-C gives up the file that nobody reads" {
+    local hold pid status=0
+    mkfifo "$BATS_TEST_TMPDIR/x.txt"
+    exec {hold}<>"$BATS_TEST_TMPDIR/x.txt"
+    "$ETRACE_BIN" repl -n "$NODE" "${big[@]}" -o "$BATS_TEST_TMPDIR/x.txt" < <(
+        echo 'work:one/1'
+        until_true 30 armed 1
+        on_node "$many" >&2
+    ) >"$OUT" 2>"$ERR" 3>&- {hold}>&- &
+    pid=$!
+    came() { [[ $(wc -l <"$OUT") -gt 2000 ]]; }
+    until_true 30 came
+    over() { child_kill "$pid" INT; ! child "$pid"; }
+    until_true 20 over || child_kill "$pid"
+    wait "$pid" || status=$?
+    exec {hold}<&-
+    assert_equal "$status" 1
+    grep -q 'the files are not whole: it was interrupted' "$ERR"
+}
