@@ -307,7 +307,8 @@ static bool attach_all(struct repl *r, struct err *e)
             return false;
     while (repl_attaching(r) && !r->leaving && !repl_interrupted(r))
         repl_step(r, -1);
-    return true;
+    /* A person at the prompt sees who is not there. */
+    return !repl_attaching(r) || line_possible() || err_set(e, ERR_RUN, "interrupted before every node was attached to");
 }
 
 /* What is still on the nodes comes, is shown, and nothing is left there. */

@@ -183,6 +183,17 @@ hears() { [[ $(awk '/^SigBlk/ { print $2 }' "/proc/$TRACER/status") == 000000000
         trace_wait
         assert_equal "$status,$talk" 130,
     done
+    # A script would go on without the node.
+    COMMAND=repl
+    "$ETRACE_BIN" repl -n "$NODE" < <(echo ':hist') >"$OUT" 2>"$ERR" 3>&- &
+    TRACER=$!
+    TRACERS+=("$TRACER")
+    attaches() { [[ $(ls -l "/proc/$TRACER/fd") == *socket* ]]; }
+    until_true 30 attaches || fail "$(<"$ERR")"
+    kill -INT "$TRACER"
+    trace_wait
+    assert_equal "$status" 1
+    grep -qx 'etrace: interrupted before every node was attached to' "$ERR" || fail "$(<"$ERR")"
     kill -CONT "$vm"
     COMMAND=
     assert_clean --atoms 300 "$BEFORE" "$NODE"
