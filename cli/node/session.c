@@ -412,7 +412,7 @@ static bool give_up(struct session *s, struct err *e)
     if (s->state == SESSION_BOOTING) {
         char what[100];
         if (s->under_way)
-            return silent(s, "accepts the connection, but takes nothing that is sent to it", BOOT_MS / 1000, e);
+            return silent(s, "accepts the connection, but what it is sent has been on its way", (int)((now_ns() - s->booted_ns) / 1000000000), e);
         snprintf(what, sizeof what, "accepts the connection, but its %s process does not answer", s->asked);
         return silent(s, what, BOOT_MS / 1000, e);
     }
