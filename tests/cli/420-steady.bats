@@ -132,11 +132,14 @@ assert_whole() {
     begin --json
     line 'work:one/1'
     until_true 30 said 'Ctrl-C stops' 1 || fail "$(cat "$ERR")"
-    # Behind a batch of the owner's comes one in its name that ends where its first section should be.
+    # Behind the last batch of the owner's comes one in its name that ends where its first section should be.
     on_node '[O] = [P || P <- processes(), {_, {M, owner, 1}} <- [process_info(P, initial_call)], lists:prefix("etrace_", atom_to_list(M))],
         erlang:trace(O, true, [send]), work:one(before),
-        receive {trace, O, send, <<$B, Magic:32, _:32, Seq:64/little, Times:32/binary, _/binary>>, Client} ->
-            Client ! <<$B, Magic:32, 56:32/little, (Seq + 1):64/little, Times/binary, 1:32/little, 0:32>> end'
+        First = receive {trace, O, send, <<$B, _/binary>>, _} = T -> T end,
+        erlang:suspend_process(O), R = erlang:trace_delivered(O), receive {trace_delivered, O, R} -> ok end,
+        {_, _, _, <<$B, Magic:32, _:32, Seq:64/little, Times:32/binary, _/binary>>, Client} =
+            (fun F(Last) -> receive {trace, O, send, <<$B, _/binary>>, _} = T -> F(T) after 0 -> Last end end)(First),
+        Client ! <<$B, Magic:32, 56:32/little, (Seq + 1):64/little, Times/binary, 1:32/little, 0:32>>, erlang:resume_process(O)'
     until_true 30 said 'is no longer attached' 1 || fail "$(cat "$ERR")"
     said 'malformed events: ' 1 || fail "$(cat "$ERR")"
     line ":attach $NODE"
