@@ -43,7 +43,7 @@ goals() ->
      {"G18", "a small call, rings full: of the floor", {added, w1, full, floor}, '=<', 0.80},
      {"G18", "a small call, paused: of the floor", {added, w1, closed, floor}, '=<', 0.80},
      {"G19", "a call that is rejected: of the floor", {added, w6, {live, 256}, floor}, '=<', 1.08},
-     {"G19", "a small call behind a guard that takes it: of the floor", {added, w1, {asked, guard}, floor}, '=<', 1.40},
+     {"G19", "a small call behind a guard that takes it: of the floor", {added, w1, {asked, guard}, floor}, '=<', 1.45},
      {"G19", "a call and its result, hidden by duration: of the floor", {added, w7, {asked, hidden}, floor}, '=<', 1.40},
      {"G19", "the same of a large state: of the floor", {added, w4, {asked, hidden}, floor}, '=<', 1.80},
      {"G20", "wake-ups of the node by an idle session", {measure, session, "wake-ups by an idle session"}, '=<', 0},
