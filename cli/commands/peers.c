@@ -177,7 +177,7 @@ static bool wait_ready(struct peer *p, struct err *e)
     while (!session_wait(p->session, 0, KEEP_MS, e)) {
         if (session_state(p->session) != SESSION_BOOTING)
             return false;
-        if (net_hearing())
+        if (net_interrupted())
             return err_set(e, ERR_RUN, "%s is not attached to: it was interrupted", session_node(p->session)->name);
         peers_keep(p->peers);
     }
@@ -193,10 +193,10 @@ static bool attach(struct peer *p, const struct session_options *session, struct
 
     held.hold = true;
     peers_keep(ps);
-    net_hear();
+    net_hear(true);
     p->session = session_open(&p->target->node, &held, &handlers, e);
     bool ok = p->session && wait_ready(p, e);
-    net_heard();
+    net_hear(false);
     if (!ok)
         return false;
     const char *name = session_node(p->session)->name;

@@ -29,10 +29,10 @@ bool question_ask(struct question *a, struct str request, int timeout_ms,
         return false;
     a->read = read;
     if (a->hears)
-        net_hear();
+        net_hear(true);
     bool ok = a->serve ? wait_among_others(a, e) : session_wait(a->session, a->id, timeout_ms, e);
     if (a->hears)
-        net_heard();
+        net_hear(false);
     a->read = NULL;
     if (ok && !a->answered)
         *e = answer;

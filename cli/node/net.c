@@ -33,22 +33,16 @@ int64_t net_now(void)
 static _Thread_local int signals = -1;
 static _Thread_local bool heard;
 
-void net_hear(void)
-{
-    signals = loop_signals();
-    heard = false;
-}
-
-bool net_hearing(void)
-{
-    return signals >= 0 && heard;
-}
-
-bool net_heard(void)
+void net_hear(bool on)
 {
     if (signals >= 0)
         close(signals);
-    signals = -1;
+    signals = on ? loop_signals() : -1;
+    heard = false;
+}
+
+bool net_interrupted(void)
+{
     return heard;
 }
 

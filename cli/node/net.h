@@ -42,10 +42,9 @@ void net_make_room(int fd, size_t bytes); /* for so much that is written at once
 size_t net_under_way(int fd);             /* bytes that were written and that the other side's system does not have yet */
 enum net_status net_wait(int fd, short events, int64_t deadline);
 
-/* From here on a signal that the program watches ends what this thread waits for, as the deadline would; until it is asked whether one has. */
-void net_hear(void);
-bool net_heard(void);
-bool net_hearing(void); /* whether one has so far */
+/* Until it is off again a signal that the program watches ends what this thread waits for, as the deadline would. */
+void net_hear(bool on);
+bool net_interrupted(void); /* whether one has, since it is on */
 
 enum net_status net_write(int fd, const void *bytes, size_t len, int64_t deadline); /* all of it */
 enum net_status net_read(int fd, void *bytes, size_t most, int64_t deadline, size_t *ret_len); /* at least one byte */

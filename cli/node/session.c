@@ -593,7 +593,7 @@ bool session_wait(struct session *s, uint32_t reply_id, int timeout_ms, struct e
             return err_set(e, ERR_RUN, "%s has not answered within %d seconds", s->node.name, timeout_ms / 1000);
         if (net_wait(session_fd(s), POLLIN, MIN(deadline, next)) == NET_OK && !session_on_readable(s, e))
             return false;
-        if (net_hearing())
+        if (net_interrupted())
             return err_set(e, ERR_RUN, "%s has not answered yet", s->node.name);
     }
     return true;

@@ -5,34 +5,17 @@
 bats_load_library bats-support
 bats_load_library bats-assert
 load ../lib/live
+load ../lib/line
 
 setup_file() {
-    local n=$((RANDOM % 250 + 1)) m=$((RANDOM % 60 * 4))
-    export NET=etr$$ NET_HOST=10.$((RANDOM % 100 + 100)).$n.$((m + 1)) NET_PEER
-    NET_PEER=${NET_HOST%.*}.$((m + 2))
-    ip netns add "$NET"
-    ip link add "h$NET" type veth peer name "p$NET" netns "$NET"
-    ip addr add "$NET_HOST/30" dev "h$NET"
-    ip link set "h$NET" up
-    ip -n "$NET" addr add "$NET_PEER/30" dev "p$NET"
-    ip -n "$NET" link set "p$NET" up
-    ip -n "$NET" link set lo up
-    # What is said first holds.
-    printf '#!/bin/sh\nCONTROL_OTP=%s exec "%s" -kernel inet_dist_use_interface "{0,0,0,0}" "$@"\n' "${ETRACE_ERL%/bin/*}" "$ETRACE_ERL" \
-        >"$BATS_FILE_TMPDIR/erl"
-    chmod +x "$BATS_FILE_TMPDIR/erl"
-    ETRACE_ERL=$BATS_FILE_TMPDIR/erl live_begin network
-    export NET_PORT
-    NET_PORT=$("${ETRACE_ERL%/*}/epmd" -names | sed -n "s/^name ${LIVE_NODE%@*} at port //p")
+    line_begin network
     # Over there, as in the tests.
     printf '#!/bin/sh\nexec ip netns exec %s "%s" --port %s "$@"\n' "$NET" "$ETRACE_BIN" "$NET_PORT" >"$ETRACE_RUN_DIR/far"
     chmod +x "$ETRACE_RUN_DIR/far"
 }
 
 teardown_file() {
-    live_end
-    ip link del "h$NET" 2>/dev/null || true
-    ip netns del "$NET" || true
+    line_end
     rm -f "$ETRACE_RUN_DIR/far"
 }
 
@@ -46,9 +29,6 @@ teardown() {
     tc qdisc del dev "h$NET" root 2>/dev/null || true
     live_teardown
 }
-
-# A line that was cut carries again only some time after it is up.
-carries() { timeout 1 ip netns exec "$NET" bash -c "exec 4<>/dev/tcp/$NET_HOST/$NET_PORT" 2>/dev/null; }
 
 # trace, from the other end.
 far() {

@@ -6,30 +6,15 @@ bats_require_minimum_version 1.5.0
 bats_load_library bats-support
 bats_load_library bats-assert
 load ../lib/live
+load ../lib/line
 
 setup_file() {
-    local n=$((RANDOM % 250 + 1)) m=$((RANDOM % 60 * 4))
-    export NET=etb$$ NET_HOST=10.$((RANDOM % 100 + 100)).$n.$((m + 1)) NET_PEER FAULT_SO=$BATS_FILE_TMPDIR/fault.so
-    NET_PEER=${NET_HOST%.*}.$((m + 2))
-    ip netns add "$NET"
-    ip link add "h$NET" type veth peer name "p$NET" netns "$NET"
-    ip addr add "$NET_HOST/30" dev "h$NET"
-    ip link set "h$NET" up
-    ip -n "$NET" addr add "$NET_PEER/30" dev "p$NET"
-    ip -n "$NET" link set "p$NET" up
-    ip -n "$NET" link set lo up
+    export FAULT_SO=$BATS_FILE_TMPDIR/fault.so
     cc -O1 -fPIC -shared -fno-builtin -o "$FAULT_SO" "$ETRACE_ROOT/tests/lib/fault.c" -ldl
-    erl_is 'exec "$ETRACE_ERL" -kernel inet_dist_use_interface "{0,0,0,0}" "$@"'
-    ETRACE_ERL=$BATS_FILE_TMPDIR/erl live_begin borders
-    export NET_PORT
-    NET_PORT=$("${ETRACE_ERL%/*}/epmd" -names | sed -n "s/^name ${LIVE_NODE%@*} at port //p")
+    line_begin borders
 }
 
-teardown_file() {
-    live_end
-    ip link del "h$NET" 2>/dev/null || true
-    ip netns del "$NET" || true
-}
+teardown_file() { line_end; }
 
 setup() { live_setup; }
 
@@ -37,15 +22,6 @@ teardown() {
     ip netns exec "$NET" tc qdisc del dev "p$NET" root 2>/dev/null || true
     live_teardown
 }
-
-# A program in the place of erl; what is said first of a flag holds.
-erl_is() { # LINE
-    # shellcheck disable=SC2153  # of tests/run
-    printf '#!/bin/sh\nexport CONTROL_OTP=%s ETRACE_ERL=%s\n%s\n' "${ETRACE_ERL%/bin/*}" "$ETRACE_ERL" "$1" >"$BATS_FILE_TMPDIR/erl"
-    chmod +x "$BATS_FILE_TMPDIR/erl"
-}
-
-carries() { timeout 1 ip netns exec "$NET" bash -c "exec 4<>/dev/tcp/$NET_HOST/$NET_PORT" 2>/dev/null; }
 
 @test "at once, for it takes its time: a line that carries 18 kB a second, a node that was stopped for longer than the lease" {
     local slow_before=$BEFORE slow

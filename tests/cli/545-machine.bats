@@ -19,13 +19,6 @@ teardown() {
     live_teardown
 }
 
-# A program in the place of erl.
-erl_is() { # LINE
-    # shellcheck disable=SC2153  # of tests/run
-    printf '#!/bin/sh\nexport CONTROL_OTP=%s\n%s\n' "${ETRACE_ERL%/bin/*}" "$1" >"$BATS_TEST_TMPDIR/erl"
-    chmod +x "$BATS_TEST_TMPDIR/erl"
-}
-
 # The operating system's process of a node.
 os_pid() { node_eval "$1" 'list_to_integer(os:getpid())'; }
 
@@ -44,8 +37,8 @@ other_lines() { [[ $(grep -c '"type":"call"' "$OUT") -ge $1 ]]; }
     live_own busy
     busy_node=$NODE
     # Each reading of the wall clock is an hour off, by turns in each direction.
-    erl_is "FAULT=clock:3600 LD_PRELOAD=$FAULT_SO exec '$ETRACE_ERL' +C multi_time_warp \"\$@\""
-    ETRACE_ERL=$BATS_TEST_TMPDIR/erl live_own jumps
+    erl_is "FAULT=clock:3600 LD_PRELOAD=$FAULT_SO exec \"\$ETRACE_ERL\" +C multi_time_warp \"\$@\""
+    ETRACE_ERL=$BATS_FILE_TMPDIR/erl live_own jumps
     jumps=$NODE jumps_before=$BEFORE
     busy "$busy_node"
     busy_before=$(node_snapshot "$busy_node")
@@ -138,9 +131,10 @@ senders_wait() { [[ $(node_eval "$NODE" 'lists:all(fun(P) -> process_info(P, sta
 
 @test "a release of kernel and stdlib alone, stripped, in embedded mode: everything there is" {
     local bin root modules
+    # shellcheck disable=SC2153  # of tests/run
     read -r bin root < <("$ETRACE_ERL" +Bi -noshell -noinput -pa "$(node_lib)" -eval "small:make(\"$BATS_TEST_TMPDIR/release\", \"$(node_lib)\"), halt()." </dev/null 3>&- | tail -n 1)
     erl_is "ROOTDIR=$root BINDIR=$bin EMU=beam PROGNAME=erl exec $bin/erlexec -boot $root/releases/1/start -mode embedded \"\$@\""
-    ETRACE_ERL=$BATS_TEST_TMPDIR/erl live_own embedded
+    ETRACE_ERL=$BATS_FILE_TMPDIR/erl live_own embedded
     # It is one.
     run node_eval "$NODE" '{code:get_mode(), code:ensure_loaded(compile), code:ensure_loaded(runtime_tools), element(1, hd(lists:keysort(1, application:loaded_applications())))}'
     assert_output '{embedded,{error,embedded},{error,embedded},kernel}'

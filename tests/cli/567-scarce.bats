@@ -21,10 +21,9 @@ teardown() {
 
 # A node of this test alone, started by way of these shell commands; "$@" is what starts it.
 odd_node() { # NAME COMMANDS
-    # shellcheck disable=SC2153  # of tests/run
-    printf '#!/bin/sh\nexport CONTROL_OTP=%s\nset -- "%s" "$@"\n%s\n' "${ETRACE_ERL%/bin/*}" "$ETRACE_ERL" "$2" >"$BATS_TEST_TMPDIR/erl"
-    chmod +x "$BATS_TEST_TMPDIR/erl"
-    ETRACE_ERL=$BATS_TEST_TMPDIR/erl node_start "$1"
+    erl_is "set -- \"\$ETRACE_ERL\" \"\$@\"
+$2"
+    ETRACE_ERL=$BATS_FILE_TMPDIR/erl node_start "$1"
     on_node 'work:worker(w), work:warm()'
 }
 

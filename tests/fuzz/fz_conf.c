@@ -120,9 +120,8 @@ enum net_status net_write(int fd UNUSED, const void *b UNUSED, size_t n UNUSED, 
 enum net_status net_read(int fd UNUSED, void *b UNUSED, size_t m UNUSED, int64_t d UNUSED, size_t *r UNUSED) { return NET_FAILED; }
 void net_make_room(int fd UNUSED, size_t b UNUSED) {}
 size_t net_under_way(int fd UNUSED) { return 0; }
-void net_hear(void) {}
-bool net_heard(void) { return false; }
-bool net_hearing(void) { return false; }
+void net_hear(bool on UNUSED) {}
+bool net_interrupted(void) { return false; }
 void net_loopback(struct addrs *a) { *a = (struct addrs){.count = 2}; }
 
 /* ---- the input ---- */

@@ -14,6 +14,8 @@
 #   node_log NODE                 what it printed
 #   node_heard NODE [TEXT]        what it has reported until now is meant to be; with TEXT waits until it has reported that
 #   node_gone NODE                its process has ended
+#   erl_is LINE                   a program in the place of erl, $BATS_FILE_TMPDIR/erl, for ETRACE_ERL: LINE of the shell, to which
+#                                 $ETRACE_ERL is the one in whose place it is
 #   node_stop NODE, nodes_stop    kills it, or all that this test started; every test ends with it
 #
 # node_eval goes through a socket of the module control, not through the distribution, so looking
@@ -171,6 +173,11 @@ assert_clean() {
         pause 0.02
     done
     [[ $after ]] && assert_no_report "$node"
+}
+
+erl_is() {
+    printf '#!/bin/sh\nexport CONTROL_OTP=%s ETRACE_ERL=%s\n%s\n' "${ETRACE_ERL%/bin/*}" "$ETRACE_ERL" "$1" >"$BATS_FILE_TMPDIR/erl"
+    chmod +x "$BATS_FILE_TMPDIR/erl"
 }
 
 node_unheard() {

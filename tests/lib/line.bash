@@ -1,0 +1,34 @@
+# shellcheck shell=bash
+# A line between a node and its client, for the suites about the network: two ends of a pair of interfaces, of which one is in a
+# name space of its own. To be loaded behind live.bash.
+#
+#   line_begin NAME   live_begin of a node that listens on every address; sets and exports NET, the name space, NET_HOST and
+#                     NET_PEER, the addresses of the node and of who is over there, and NET_PORT, the node's. The interfaces are h$NET here and
+#                     p$NET there
+#   line_end          live_end, and the line is gone
+#   carries           whether it does: after it was cut only some time after it is up
+
+line_begin() {
+    local n=$((RANDOM % 250 + 1)) m=$((RANDOM % 60 * 4))
+    export NET=et$$ NET_HOST=10.$((RANDOM % 100 + 100)).$n.$((m + 1)) NET_PEER NET_PORT
+    NET_PEER=${NET_HOST%.*}.$((m + 2))
+    ip netns add "$NET"
+    ip link add "h$NET" type veth peer name "p$NET" netns "$NET"
+    ip addr add "$NET_HOST/30" dev "h$NET"
+    ip link set "h$NET" up
+    ip -n "$NET" addr add "$NET_PEER/30" dev "p$NET"
+    ip -n "$NET" link set "p$NET" up
+    ip -n "$NET" link set lo up
+    # What is said first holds.
+    erl_is 'exec "$ETRACE_ERL" -kernel inet_dist_use_interface "{0,0,0,0}" "$@"'
+    ETRACE_ERL=$BATS_FILE_TMPDIR/erl live_begin "$1"
+    NET_PORT=$("${ETRACE_ERL%/*}/epmd" -names | sed -n "s/^name ${LIVE_NODE%@*} at port //p")
+}
+
+line_end() {
+    live_end
+    ip link del "h$NET" 2>/dev/null || true
+    ip netns del "$NET" || true
+}
+
+carries() { timeout 1 ip netns exec "$NET" bash -c "exec 4<>/dev/tcp/$NET_HOST/$NET_PORT" 2>/dev/null; }
