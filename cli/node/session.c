@@ -1,5 +1,6 @@
 #include "session.h"
 
+#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -257,8 +258,12 @@ static bool take_batch(struct session *s, struct str m, struct err *e)
     if (m.len - 1 < sizeof head || s->state == SESSION_BOOTING)
         goto bad;
     memcpy(&head, m.at + 1, sizeof head);
-    if (head.magic != ETW_BATCH_MAGIC || head.bytes != m.len - 1 || head.seq != s->seq + 1)
+    if (head.magic != ETW_BATCH_MAGIC || head.bytes != m.len - 1)
         goto bad;
+    if (head.seq != s->seq + 1) {
+        err_set(&cause, ERR_RUN, "batch %" PRIu64 " where %" PRIu64 " was due", head.seq, s->seq + 1);
+        return broken(s, &cause, e);
+    }
     s->seq = head.seq;
     s->unacked += head.bytes;
     full = head.flags & ETW_BATCH_MORE;
