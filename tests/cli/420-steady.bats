@@ -132,14 +132,18 @@ assert_whole() {
     begin --json
     line 'work:one/1'
     until_true 30 said 'Ctrl-C stops' 1 || fail "$(cat "$ERR")"
-    # Behind the last batch of the owner's comes one in its name that ends where its first section should be.
-    on_node '[O] = [P || P <- processes(), {_, {M, owner, 1}} <- [process_info(P, initial_call)], lists:prefix("etrace_", atom_to_list(M))],
-        erlang:trace(O, true, [send]), work:one(before),
-        First = receive {trace, O, send, <<$B, _/binary>>, _} = T -> T end,
-        erlang:suspend_process(O), R = erlang:trace_delivered(O), receive {trace_delivered, O, R} -> ok end,
-        {_, _, _, <<$B, Magic:32, _:32, Seq:64/little, Times:32/binary, _/binary>>, Client} =
-            (fun F(Last) -> receive {trace, O, send, <<$B, _/binary>>, _} = T -> F(T) after 0 -> Last end end)(First),
-        Client ! <<$B, Magic:32, 56:32/little, (Seq + 1):64/little, Times/binary, 1:32/little, 0:32>>, erlang:resume_process(O)'
+    # Behind the last batch of the owner's comes one in its name that ends where its first section should be. A send that
+    # is interrupted is not traced as one, but the call of it is; and the owner is held still where it is not in the middle of it.
+    on_node '[{O, M}] = [{P, M} || P <- processes(), {_, {M, owner, 1}} <- [process_info(P, initial_call)], lists:prefix("etrace_", atom_to_list(M))],
+        erlang:trace_pattern({erlang, send, 3}, true, []), erlang:trace(O, true, [call]), work:one(before),
+        First = receive {trace, O, call, {_, _, [_, <<$B, _/binary>> | _]}} = T -> T end,
+        (fun Hold() -> erlang:suspend_process(O),
+            case process_info(O, current_function) of {_, {M, _, _}} -> ok; _ -> erlang:resume_process(O), erlang:yield(), Hold() end end)(),
+        R = erlang:trace_delivered(O), receive {trace_delivered, O, R} -> ok end,
+        {_, _, _, {_, _, [Client, <<$B, Magic:32, _:32, Seq:64/little, Times:32/binary, _/binary>> | _]}} =
+            (fun F(Last) -> receive {trace, O, call, {_, _, [_, <<$B, _/binary>> | _]}} = T -> F(T) after 0 -> Last end end)(First),
+        Client ! <<$B, Magic:32, 56:32/little, (Seq + 1):64/little, Times/binary, 1:32/little, 0:32>>,
+        erlang:trace_pattern({erlang, send, 3}, false, []), erlang:resume_process(O)'
     until_true 30 said 'is no longer attached' 1 || fail "$(cat "$ERR")"
     said 'malformed events: ' 1 || fail "$(cat "$ERR")"
     line ":attach $NODE"
