@@ -5,14 +5,13 @@
 
 #include "frame.h"
 #include "imm.h"
+#include "spell.h"
 #include "tick.h"
 
 /* The value works on OTP 26 and newer at run time; the headers of older ones lack the name. */
 #define ENCODING_UTF8 ((ErlNifCharEncoding)2)
 
 #define ATOM_BYTES 1020
-#define TEXT_BYTES 640
-#define TEXT_LEAST 16
 #define BIG_BYTES 256
 #define LARGE_BINARY (64 * 1024)
 
@@ -102,18 +101,6 @@ static uint8_t *text(uint8_t *at, enum etw_text what, const char *string, size_t
     at = put16(put8(put8(at, ETW_T_TEXT), what), bytes);
     memcpy(at, string, bytes);
     return at + bytes;
-}
-
-/* Only for types whose text is short whatever they hold; it costs too much to be made for a few bytes of it. */
-static uint8_t *printed(struct encoder *e, uint8_t *at, const uint8_t *end, enum etw_text what, ERL_NIF_TERM t)
-{
-    uint8_t *string = at + 4;
-    if (at + TEXT_LEAST > end)
-        return cut(e, at, ETW_T_ELIDED);
-    int n = enif_snprintf((char *)string, TEXT_BYTES, "%T", t);
-    unsigned bytes = n < 0 ? 0 : n < TEXT_BYTES ? (unsigned)n : TEXT_BYTES - 1;
-    put16(put8(put8(at, ETW_T_TEXT), what), bytes);
-    return string + bytes;
 }
 
 /*
@@ -364,15 +351,6 @@ static __attribute__((noinline)) uint8_t *map(struct encoder *e, uint8_t *at, ui
 
 /* ---- any term ---------------------------------------------------------------------------------------------------- */
 
-/* What no other test knew: by the order of terms, which compares types before it looks inside, bit strings come last. */
-static uint8_t *unknown(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
-{
-    e->flags |= ETW_F_CUT;
-    if (enif_compare(t, imm_nil) > 0)
-        return text(at, ETW_TEXT_OTHER, "<<...>>", 7);
-    return text(at, ETW_TEXT_OTHER, "...", 3);
-}
-
 /* What has bits of its own where these are known; NULL: something else. */
 static uint8_t *asked(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth)
 {
@@ -405,24 +383,26 @@ static __attribute__((noinline)) uint8_t *neither(struct encoder *e, uint8_t *at
     if (enif_get_map_size(e->env, t, &pairs))
         return depth ? map(e, at, end, t, pairs, depth - 1) : cut(e, at, ETW_T_ELIDED);
     if (e->tick < atomic_load_explicit(&binaries_from, memory_order_relaxed)) {
-        if (enif_is_binary(e->env, t))
-            return unknown(e, at, t);
+        if (enif_is_binary(e->env, t)) {
+            e->flags |= ETW_F_CUT;
+            return text(at, ETW_TEXT_OTHER, "<<...>>", 7);
+        }
     } else if (enif_inspect_binary(e->env, t, &bin)) {
         return binary(e, at, end, &bin);
     }
     if (enif_is_ref(e->env, t))
-        return printed(e, at, end, ETW_TEXT_REF, t);
+        return spell(e, at, end, ETW_TEXT_REF, t);
     if (enif_get_int64(e->env, t, &wide))
         return integer(at, wide);
     if (enif_is_number(e->env, t))
         return big(e, at, t);
     if (enif_is_fun(e->env, t))
-        return printed(e, at, end, ETW_TEXT_FUN, t);
+        return spell(e, at, end, ETW_TEXT_FUN, t);
     if (enif_is_pid(e->env, t))
-        return printed(e, at, end, ETW_TEXT_PID, t);
+        return spell(e, at, end, ETW_TEXT_PID, t);
     if (enif_is_port(e->env, t))
-        return printed(e, at, end, ETW_TEXT_PORT, t);
-    return unknown(e, at, t);
+        return spell(e, at, end, ETW_TEXT_PORT, t);
+    return spell_other(e, at, end, t);
 }
 
 static __attribute__((noinline)) uint8_t *boxed(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth)

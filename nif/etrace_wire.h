@@ -325,7 +325,7 @@ enum etw_text {
     ETW_TEXT_FUN,
     ETW_TEXT_PID,
     ETW_TEXT_PORT,
-    ETW_TEXT_OTHER, /* a type this build does not know: native records, bit strings that were not captured */
+    ETW_TEXT_OTHER, /* what cannot be looked into: native records, long bit strings */
     ETW_TEXT_BIG,   /* an integer too large to capture */
 };
 

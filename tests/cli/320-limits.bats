@@ -141,6 +141,28 @@ teardown() { live_teardown; }
     on_node 'work:ask(w, fun() -> garbage_collect() end)'
 }
 
+@test "a bit string of any size and a native record are shown as far as the node tells them at once" {
+    said='work:one(<<5:3>>), work:one(<<1, 200, 5:3>>), work:one(<<0:2048, 1:1>>), work:one(<<0:2040, 1:1>>), <<_:3, Off/bits>> = binary:copy(<<16#55>>, 20000000), work:one(Off), ok'
+    traced --json work:one/1 -- "$said"
+    assert_success
+    zeroes() { printf '0,%.0s' $(seq "$1"); }
+    assert_equal "$(json_of call '.args[0]')" "<<5:3>>
+<<1,200,5:3>>
+<<$(zeroes 256)1:1>>
+<<$(zeroes 255)1:1>>
+<<$(printf '170,%.0s' $(seq 16))...>>"
+    assert_equal "$(json_of summary .truncated)" 1
+    traced --terms json --json work:one/1 -- 'work:one(<<255, 5:3>>)'
+    assert_equal "$(json_of call '.args[0] | tojson')" '{"b64":"/6A=","bits":3}'
+    traced --size 20 work:one/1 -- 'work:one(<<0:2040, 1:1>>)'
+    assert_output --partial 'work:one(<<0,0,0,0,0,0,…'
+    [[ $ETRACE_OTP -ge 29 ]] || return 0
+    printf '%s\n' '-module(kind).' '-export([f/1]).' '-record #it{id}.' "-record #'a:{.\\' b'{id}." 'f(X) -> [#it{id = X}, #'"'a:{.\\' b'"'{id = X}].' >"$BATS_TEST_TMPDIR/kind.erl"
+    "$ETRACE_ERLC" -o "$BATS_TEST_TMPDIR" "$BATS_TEST_TMPDIR/kind.erl"
+    traced --json work:one/1 -- "code:add_path(\"$BATS_TEST_TMPDIR\"), work:one(kind:f(binary:copy(<<\"a\">>, 20000000))), ok"
+    assert_equal "$(json_of call '.args[0]')" "[#kind:it{...},#kind:'a:{.\\' b'{...}]"
+}
+
 # A word that occurs nowhere else, under every key that has it hidden, in every shape.
 secrets='work:ask(w, fun() -> work:one(#{password => "CaNaRy", <<"token">> => <<"CaNaRy">>, user => anna}), work:one([{secret, "CaNaRy"}, {<<"api_key">>, <<"CaNaRy">>}, {port, 80}]), work:one({[{"password", "CaNaRy"}]}), work:secret(<<"CaNaRy">>), ok end)'
 

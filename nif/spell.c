@@ -1,0 +1,102 @@
+#include "spell.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "frame.h"
+#include "imm.h"
+
+#define TEXT_BYTES 640
+#define TEXT_LEAST 16
+#define OCTETS 256 /* of a bit string that is captured */
+#define SHOWN 16   /* of a longer one */
+
+static uint8_t *text(uint8_t *at, enum etw_text what, size_t bytes)
+{
+    return put16(put8(put8(at, ETW_T_TEXT), what), bytes) + bytes;
+}
+
+/* It costs too much to be made for a few bytes of it. */
+uint8_t *spell(struct encoder *e, uint8_t *at, const uint8_t *end, enum etw_text what, ERL_NIF_TERM t)
+{
+    if (at + TEXT_LEAST > end) {
+        e->flags |= ETW_F_CUT;
+        return put8(at, ETW_T_ELIDED);
+    }
+    int n = enif_snprintf((char *)at + 4, TEXT_BYTES, "%T", t);
+    return text(at, what, n < 0 ? 0 : n < TEXT_BYTES ? (size_t)n : TEXT_BYTES - 1);
+}
+
+/* Bytes of the beginning, and that there is more; what is behind these is `close`. */
+static uint8_t *begun(struct encoder *e, uint8_t *at, const char *said, size_t bytes, const char close[2])
+{
+    char *string = (char *)at + 4;
+    e->flags |= ETW_F_CUT;
+    memcpy(string, said, bytes);
+    memcpy(string + bytes, "...", 3);
+    memcpy(string + bytes + 3, close, 2);
+    return text(at, ETW_TEXT_OTHER, bytes + 3 + (close[1] ? 2 : close[0] ? 1 : 0));
+}
+
+/* <<1,2,5:3>>: the VM prints as many whole bytes as it may, without a look at those behind them. */
+static uint8_t *bits(struct encoder *e, uint8_t *at, const uint8_t *end, ERL_NIF_TERM t)
+{
+    char said[4 * OCTETS + TEXT_LEAST];
+    uint8_t octets[OCTETS + 1];
+    size_t n = 0, shown = 2, room = at + 14 < end ? (size_t)(end - at) - 14 : 0;
+    const char *c = said + 2;
+    if (enif_snprintf(said, sizeof said, "%.*T", OCTETS + 1, t) > 2)
+        for (; n <= OCTETS && *c >= '0' && *c <= '9'; c += *c == ',') {
+            for (octets[n] = 0; *c >= '0' && *c <= '9'; c++)
+                octets[n] = (uint8_t)(octets[n] * 10 + (*c - '0'));
+            if (++n == SHOWN && *c == ',')
+                shown = (size_t)(c + 1 - said);
+        }
+    unsigned used = *c == ':' ? (unsigned)c[1] - '0' : 0;
+    if (!n || used - 1 >= 7)
+        return begun(e, at, said, shown, ">>");
+    octets[n - 1] = (uint8_t)(octets[n - 1] << (8 - used));
+    if (room < n)
+        e->flags |= ETW_F_CUT;
+    else
+        room = n;
+    at = put32(put64(put8(put8(at, ETW_T_BITS), used), n), room);
+    memcpy(at, octets, room);
+    return at + room;
+}
+
+static char *behind_atom(char *c)
+{
+    if (*c != '\'') {
+        while (*c && *c != ':' && *c != '{' && *c != '.')
+            c++;
+        return c;
+    }
+    for (c++; *c && *c != '\''; c++)
+        if (*c == '\\' && c[1])
+            c++;
+    return c + (*c != 0);
+}
+
+/*
+ * #module:name{...}: what is in it has no bounds, strings least of all, which are walked before the first letter is printed. So it
+ * may print one letter more until there is the name: the fields come when there are letters left.
+ */
+static uint8_t *record(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
+{
+    char said[TEXT_BYTES];
+    for (int most = 1; most < TEXT_BYTES && enif_snprintf(said, sizeof said, "%.*T", most, t) > 0 && *said == '#'; most++) {
+        char *name = behind_atom(said + 1), *behind = *name == ':' ? behind_atom(name + 1) : name;
+        if (behind > name && *behind) {
+            *behind = '{';
+            return begun(e, at, said, (size_t)(behind + 1 - said), "}");
+        }
+    }
+    return begun(e, at, "", 0, "");
+}
+
+uint8_t *spell_other(struct encoder *e, uint8_t *at, const uint8_t *end, ERL_NIF_TERM t)
+{
+    /* by the order of terms, which compares types before it looks inside, bit strings come last */
+    return enif_compare(t, imm_nil) > 0 ? bits(e, at, end, t) : record(e, at, t);
+}
