@@ -37,6 +37,8 @@
     whom = {[], []}, % processes and ports
     system = none,  % the process that hears system events
     unarmed = #{},  % #{Module => md5}: that could not be armed again, or has nothing left of what was asked for, which was said
+    steady = true,  % no specification changes what is traced of a process
+    untraced = [],  % what else somebody has stopped, as it was said (tracer_check.hrl)
     turn = []       % modules that the next check looks at more closely
 }).
 
@@ -90,12 +92,16 @@ leave(Request = #{flags := Flags}, S0 = #s{armed = #armed{request = Before = #{f
                 true -> S0;
                 false -> (system_stop(S0))#s{armed = (S0#s.armed)#armed{system = none}}
             end,
-            maps:get(seq_trace, Before, false) andalso not maps:get(seq_trace, Request, false) andalso seq_stop(S),
-            [trace:process(S#s.session, all, false, Had -- Flags) || Had -- Flags =/= []],
-            Ports = maps:get(port_flags, Before, []) -- maps:get(port_flags, Request, []),
-            [trace:port(S#s.session, all, false, Ports) || Ports =/= []],
+            Off = Had -- Flags,
+            PortsHad = maps:get(port_flags, Before, []),
+            PortsOff = PortsHad -- maps:get(port_flags, Request, []),
+            SeqOff = maps:get(seq_trace, Before, false) andalso not maps:get(seq_trace, Request, false),
+            SeqOff andalso seq_stop(S),
+            [trace:process(S#s.session, all, false, Off) || Off =/= []],
+            [trace:port(S#s.session, all, false, PortsOff) || PortsOff =/= []],
+            Left = Before#{flags := Had -- Off, port_flags => PortsHad -- PortsOff, seq_trace => not SeqOff andalso maps:get(seq_trace, Before, false)},
             %% What stays armed until the worker comes to it may say that it owes a result, which only this gate takes off.
-            gated([late, owing], S);
+            gated([late, owing], S#s{armed = (S#s.armed)#armed{request = Left}});
         false ->
             disarm(S0)
     end;
@@ -192,7 +198,8 @@ arm_do({Session, Request, Only, Boot = {_, _, Tracer, _}, Before}) ->
         lists:all(fun(Kind) -> is_plain([Ms || #{type := K, match_spec := {_, Ms}} <- Read, K =:= Kind]) end, [call, send]),
     %% By what each asks for, not by what was found of it: a module that comes later may have what another one rejects.
     Early = not mute(Request) andalso lists:all(fun accepts/1, Specs),
-    Watched = (watched(Request, Calls))#armed{early = Early, plain = Plain, returns = Returns},
+    Steady = not uses([trace, disable_trace], [Ms || #{match_spec := {_, Ms}} <- Read]),
+    Watched = (watched(Request, Calls))#armed{early = Early, plain = Plain, returns = Returns, steady = Steady},
     Armed = case Only of
         all ->
             Watched#armed{whom = whom_of(Request), system = system_of(Request, Boot, Before)};

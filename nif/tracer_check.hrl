@@ -3,6 +3,7 @@
 
 -define(CHECK_MOST, 200). % modules whose patterns are looked at in one check
 -define(BLIND_MOST, 50). % built-in functions that are armed again in one
+-define(WHOM_MOST, 8). % processes that were chosen, and ports, that are looked at in one
 
 %% ---- in the owner -------------------------------------------------------------------------------------------------
 
@@ -13,7 +14,7 @@ check(S0 = #s{armed = #armed{}}) ->
             S = tally_look(S0),
             Timer = erlang:start_timer(?CHECK, self(), check),
             case S#s.helper of
-                none -> help(check, check, {weak(S), S#s.armed, {self(), [], S#s.tracer, S#s.options}}, S#s{timer = Timer});
+                none -> help(check, check, {weak(S), S#s.armed, {self(), get(ours), S#s.tracer, S#s.options}}, S#s{timer = Timer});
                 _ -> S#s{timer = Timer}
             end;
         Why ->
@@ -44,7 +45,7 @@ parting(S = #s{armed = #armed{modules = Modules, unarmed = Unarmed}, helper = He
     case cut_off(S) of
         none ->
             Close = case Helper of {_, {arm, _, _}} -> false; _ -> true end,
-            maps:fold(fun(M, Seen = {Before, _, _}, Acc) ->
+            Last = maps:fold(fun(M, Seen = {Before, _, _}, Acc) ->
                 case md5(M) of
                     gone when Before =:= gone -> Acc;
                     gone -> meta(Acc, module, [gone, M]);
@@ -55,11 +56,19 @@ parting(S = #s{armed = #armed{modules = Modules, unarmed = Unarmed}, helper = He
                             false -> Acc
                         end
                 end
-            end, S, Modules);
+            end, S, Modules),
+            lists:foldl(fun(What, Acc) -> meta(Acc, notice, [untraced, What]) end, Last, case Close of true -> parting_untraced(S); false -> [] end);
         _ ->
             S
     end;
 parting(S) -> S.
+
+%% Who was chosen is not asked: one that collects its garbage would hold us up. That of others the worker may be at taking off.
+parting_untraced(S = #s{armed = Armed = #armed{request = Request = #{flags := Flags}, whom = {Procs, Ports}}}) ->
+    Chosen = {lists:filter(fun is_atom/1, Procs), lists:filter(fun is_atom/1, Ports)},
+    {_, Stopped} = untraced(weak(S), Armed#armed{request = Request#{flags := Flags -- [garbage_collection]}, whom = Chosen},
+        {self(), [], S#s.tracer, S#s.options}),
+    Stopped -- Armed#armed.untraced.
 
 %% ---- in the worker ------------------------------------------------------------------------------------------------
 
@@ -89,6 +98,8 @@ check_do({Session, Armed = #armed{request = Request0, modules = Modules}, Boot})
     Gone = [M || {M, {Md5, _, _}} <- maps:to_list(Modules), Md5 =/= gone, md5(M) =:= gone],
     Changed = [M || {M, Seen} <- maps:to_list(Modules), md5(M) =/= gone, changed(Session, M, Seen, is_map_key(M, Close))],
     Builtins = blind(Session, Armed, gates()),
+    {Whom, Stopped} = untraced(Session, Armed#armed{request = Request}, Boot),
+    Untraced = Stopped -- Armed#armed.untraced,
     Known = maps:merge(Modules, maps:from_list([{M, setelement(1, maps:get(M, Modules), gone)} || M <- Gone])),
     {Again, Failed} = again(Session, Request, Changed ++ ordsets:subtract(Loaded, Armed#armed.loaded), Boot),
     %% What came back without any function that was asked for is not looked for again.
@@ -96,9 +107,10 @@ check_do({Session, Armed = #armed{request = Request0, modules = Modules}, Boot})
     Other = maps:map(fun(M, {_, FA, Scope}) -> {md5(M), case lists:member(M, Without) of true -> none; false -> FA end, Scope} end,
         maps:without(maps:keys(Again), maps:with(Changed, Known))),
     Unarmed = maps:from_list([{M, md5(M)} || M <- Failed ++ Without]),
-    New = Armed#armed{loaded = Loaded, turn = Later, request = Request, builtins = Builtins,
+    New = Armed#armed{loaded = Loaded, turn = Later, request = Request, builtins = Builtins, whom = Whom,
+        untraced = Armed#armed.untraced ++ Untraced,
         modules = maps:merge(maps:merge(Known, Other), Again), unarmed = maps:merge(maps:without(maps:keys(Again), Armed#armed.unarmed), Unarmed)},
-    {ok, New, [{guard, garbage_collection} || Meets] ++ [{gone, M} || M <- Gone] ++
+    {ok, New, [{guard, garbage_collection} || Meets] ++ [{untraced, What} || What <- Untraced] ++ [{gone, M} || M <- Gone] ++
         [{rearmed, M} || M <- maps:keys(Again)] ++
         [{unarmed, M} || {M, Md5} <- maps:to_list(Unarmed), maps:get(M, Armed#armed.unarmed, none) =/= Md5]}.
 
@@ -143,3 +155,24 @@ blind(Session, #armed{builtins = Builtins}, Gates) ->
         false ->
             Builtins
     end.
+
+%% Whoever on the node has a session's name can take off the flags of its processes, what it has of messages, and the system tracer:
+%% {#armed.whom, [what somebody has taken off]}. Of all processes it shows in what those that come have, and in one that is always
+%% there; of those that were chosen some are looked at each time, in turn. Who has ended has lost nothing.
+untraced(Session, #armed{request = Request, whom = {Procs, Ports}, steady = Steady}, {Owner, Ours, Tracer, _}) ->
+    {Some, Later} = lists:split(min(?WHOM_MOST, length(Procs)), Procs),
+    {SomePorts, LaterPorts} = lists:split(min(?WHOM_MOST, length(Ports)), Ports),
+    %% These go with what they are for.
+    Flags = maps:get(flags, Request) -- [silent, set_on_first_spawn, set_on_first_link],
+    Lacks = fun(Whos, New, There, Wanted) ->
+        lists:any(fun(Who) ->
+            case trace:info(Session, Who, flags) of {flags, Has} -> Wanted -- Has =/= []; undefined -> false end
+        end, lists:flatmap(fun(all) -> [New | There]; (new) -> [New]; (existing) -> There; (P) -> [P] -- Ours end, Whos))
+    end,
+    {{Later ++ Some, LaterPorts ++ SomePorts},
+        [processes || Steady andalso Lacks(Some, new_processes, [whereis(init)], Flags)] ++
+        [ports || Lacks(SomePorts, new_ports, [], maps:get(port_flags, Request, []))] ++
+        [What || {Type, Kind, What} <- [{send, send, sends}, {recv, 'receive', receives}],
+            lists:any(fun(#{type := T}) -> T =:= Type end, maps:get(probes, Request)),
+            trace:info(Session, Kind, match_spec) =:= {match_spec, false}] ++
+        [seq_trace || maps:get(seq_trace, Request, false), erlang:system_info(sequential_tracer) =/= {sequential_tracer, seq_mine(Owner, Tracer)}]}.
