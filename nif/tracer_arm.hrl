@@ -92,14 +92,14 @@ leave(Request = #{flags := Flags}, S0 = #s{armed = #armed{request = Before = #{f
                 true -> S0;
                 false -> (system_stop(S0))#s{armed = (S0#s.armed)#armed{system = none}}
             end,
-            Off = Had -- Flags,
+            Off = without(Had, Flags),
             PortsHad = maps:get(port_flags, Before, []),
-            PortsOff = PortsHad -- maps:get(port_flags, Request, []),
+            PortsOff = without(PortsHad, maps:get(port_flags, Request, [])),
             SeqOff = maps:get(seq_trace, Before, false) andalso not maps:get(seq_trace, Request, false),
             SeqOff andalso seq_stop(S),
             [trace:process(S#s.session, all, false, Off) || Off =/= []],
             [trace:port(S#s.session, all, false, PortsOff) || PortsOff =/= []],
-            Left = Before#{flags := Had -- Off, port_flags => PortsHad -- PortsOff, seq_trace => not SeqOff andalso maps:get(seq_trace, Before, false)},
+            Left = Before#{flags := without(Had, Off), port_flags => without(PortsHad, PortsOff), seq_trace => not SeqOff andalso maps:get(seq_trace, Before, false)},
             %% What stays armed until the worker comes to it may say that it owes a result, which only this gate takes off.
             gated([late, owing], S#s{armed = (S#s.armed)#armed{request = Left}});
         false ->
@@ -111,6 +111,9 @@ beside(Request, Before) ->
     is_map_key(mark, Request) andalso is_map_key(mark, Before) andalso same([procs, tally, hold, filter], Request, Before)
         andalso (same([ports], Request, Before) orelse lists:member([], [maps:get(ports, R, []) || R <- [Request, Before]]))
         andalso inherited(Request) =:= inherited(Before).
+
+%% A flag that several ask for is in a request more than once.
+without(These, Those) -> [Flag || Flag <- These, not lists:member(Flag, Those)].
 
 same(Keys, A, B) -> maps:with(Keys, A) =:= maps:with(Keys, B).
 
@@ -132,9 +135,9 @@ helped({arm, Id, Request}, {ok, Armed, Answer}, S0) ->
 helped({arm, Id, _}, {error, Reason}, S) ->
     reply(Id, {error, Reason}, refused(S));
 helped({arm, Id, _}, killed, S) ->
-    reply(Id, {error, max_heap_size}, disarm(S#s{armed = failed}));
+    reply(Id, {error, killed}, disarm(S#s{armed = failed}));
 helped({answer, Id}, killed, S) ->
-    reply(Id, {error, max_heap_size}, S);
+    reply(Id, {error, killed}, S);
 helped({answer, Id}, Answer, S) ->
     reply(Id, Answer, S);
 helped(check, {ok, Armed, Notices}, S = #s{armed = #armed{}}) ->

@@ -66,7 +66,7 @@ parting(S) -> S.
 %% Who was chosen is not asked: one that collects its garbage would hold us up. That of others the worker may be at taking off.
 parting_untraced(S = #s{armed = Armed = #armed{request = Request = #{flags := Flags}, whom = {Procs, Ports}}}) ->
     Chosen = {lists:filter(fun is_atom/1, Procs), lists:filter(fun is_atom/1, Ports)},
-    {_, Stopped} = untraced(weak(S), Armed#armed{request = Request#{flags := Flags -- [garbage_collection]}, whom = Chosen},
+    {_, Stopped} = untraced(weak(S), Armed#armed{request = Request#{flags := without(Flags, [garbage_collection])}, whom = Chosen},
         {self(), [], S#s.tracer, S#s.options}),
     Stopped -- Armed#armed.untraced.
 
@@ -163,10 +163,10 @@ untraced(Session, #armed{request = Request, whom = {Procs, Ports}, steady = Stea
     {Some, Later} = lists:split(min(?WHOM_MOST, length(Procs)), Procs),
     {SomePorts, LaterPorts} = lists:split(min(?WHOM_MOST, length(Ports)), Ports),
     %% These go with what they are for.
-    Flags = maps:get(flags, Request) -- [silent, set_on_first_spawn, set_on_first_link],
+    Flags = without(maps:get(flags, Request), [silent, set_on_first_spawn, set_on_first_link]),
     Lacks = fun(Whos, New, There, Wanted) ->
         lists:any(fun(Who) ->
-            case trace:info(Session, Who, flags) of {flags, Has} -> Wanted -- Has =/= []; undefined -> false end
+            case trace:info(Session, Who, flags) of {flags, Has} -> without(Wanted, Has) =/= []; undefined -> false end
         end, lists:flatmap(fun(all) -> [New | There]; (new) -> [New]; (existing) -> There; (P) -> [P] -- Ours end, Whos))
     end,
     {{Later ++ Some, LaterPorts ++ SomePorts},

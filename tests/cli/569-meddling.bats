@@ -142,6 +142,23 @@ untraced() { json_of notice 'select(.tag == "untraced").info' | sort | tr '\n' '
     fresh_unload
 }
 
+@test "whoever does what takes long is killed: said without a reason, which nobody can know" {
+    local dir
+    dir=$(node_dir "$NODE")
+    # A registry of names, which is asked by that process.
+    printf -- '-module(registry).\n-export([whereis_name/1]).\nwhereis_name(_) -> exit(self(), kill), receive never -> ok end.\n' >"$dir/registry.erl"
+    "$ETRACE_ERLC" -o "$dir" "$dir/registry.erl"
+    on_node "{module, registry} = code:load_abs(\"$dir/registry\")"
+    local command
+    for command in trace top; do
+        run --separate-stderr timeout 60 "$ETRACE_BIN" $command -n "$NODE" --for 30s -P '{via, registry, name}' work:one/1 </dev/null 3>&-
+        assert_failure 4
+        assert_regex "$stderr" "^etrace: the companion's worker was killed, by somebody or for its memory: nothing came of it"
+    done
+    on_node 'code:purge(registry), code:delete(registry), code:purge(registry)'
+    assert_clean --atoms 300 "$BEFORE" "$NODE"
+}
+
 @test "the tracer without the NIF: what somebody else sends it as if it were the VM is counted, and the rest goes on" {
     trace --fallback --json work:one/1
     on_node '[O] = [P || P <- processes(), {initial_call, {M, owner, _}} <- [process_info(P, initial_call)], lists:prefix("etrace_", atom_to_list(M))],
