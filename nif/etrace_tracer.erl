@@ -74,6 +74,7 @@
 -include("tracer_fallback.hrl").
 -include("tracer_tally.hrl").
 -include("tracer_arm.hrl").
+-include("tracer_check.hrl").
 -include("tracer_program.hrl").
 -include("tracer_gates.hrl").
 -include("tracer_system.hrl").

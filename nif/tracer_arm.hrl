@@ -1,4 +1,4 @@
-%% Arming: from the request to patterns and flags in the session, and the self-check that notices when they are gone.
+%% Arming: from the request to patterns and flags in the session.
 %%
 %% The patterns are set by the worker through a weak handle (it may take hundreds of milliseconds for a node's every
 %% function, and the owner has a lease to keep); the flags of processes come last, from the owner: until then nothing
@@ -37,13 +37,13 @@
     whom = {[], []}, % processes and ports
     system = none,  % the process that hears system events
     unarmed = #{},  % #{Module => md5}: that could not be armed again, or has nothing left of what was asked for, which was said
+    steady = true,  % no specification changes what is traced of a process
+    untraced = [],  % what else somebody has stopped, as it was said (tracer_check.hrl)
     turn = []       % modules that the next check looks at more closely
 }).
 
--define(CHECK, 1000). % ms
--define(CHECK_MOST, 200). % modules whose patterns are looked at in one check
+-define(CHECK, 1000). % ms until the next self-check (tracer_check.hrl)
 -define(STEPS_MOST, 500). % functions that are set one by one where calls are traced already; each takes some 0.14 ms
--define(BLIND_MOST, 50). % built-in functions that are armed again in one
 
 arm(Id, _, S = #s{last = Last}) when Last =/= none -> reply(Id, {error, stopping}, S);
 arm(Id, Request, S = #s{helper = {_, _}, next = none}) -> S#s{next = {Id, Request}};
@@ -92,12 +92,16 @@ leave(Request = #{flags := Flags}, S0 = #s{armed = #armed{request = Before = #{f
                 true -> S0;
                 false -> (system_stop(S0))#s{armed = (S0#s.armed)#armed{system = none}}
             end,
-            maps:get(seq_trace, Before, false) andalso not maps:get(seq_trace, Request, false) andalso seq_stop(S),
-            [trace:process(S#s.session, all, false, Had -- Flags) || Had -- Flags =/= []],
-            Ports = maps:get(port_flags, Before, []) -- maps:get(port_flags, Request, []),
-            [trace:port(S#s.session, all, false, Ports) || Ports =/= []],
+            Off = without(Had, Flags),
+            PortsHad = maps:get(port_flags, Before, []),
+            PortsOff = without(PortsHad, maps:get(port_flags, Request, [])),
+            SeqOff = maps:get(seq_trace, Before, false) andalso not maps:get(seq_trace, Request, false),
+            SeqOff andalso seq_stop(S),
+            [trace:process(S#s.session, all, false, Off) || Off =/= []],
+            [trace:port(S#s.session, all, false, PortsOff) || PortsOff =/= []],
+            Left = Before#{flags := without(Had, Off), port_flags => without(PortsHad, PortsOff), seq_trace => not SeqOff andalso maps:get(seq_trace, Before, false)},
             %% What stays armed until the worker comes to it may say that it owes a result, which only this gate takes off.
-            gated([late, owing], S);
+            gated([late, owing], S#s{armed = (S#s.armed)#armed{request = Left}});
         false ->
             disarm(S0)
     end;
@@ -107,6 +111,9 @@ beside(Request, Before) ->
     is_map_key(mark, Request) andalso is_map_key(mark, Before) andalso same([procs, tally, hold, filter], Request, Before)
         andalso (same([ports], Request, Before) orelse lists:member([], [maps:get(ports, R, []) || R <- [Request, Before]]))
         andalso inherited(Request) =:= inherited(Before).
+
+%% A flag that several ask for is in a request more than once.
+without(These, Those) -> [Flag || Flag <- These, not lists:member(Flag, Those)].
 
 same(Keys, A, B) -> maps:with(Keys, A) =:= maps:with(Keys, B).
 
@@ -128,9 +135,9 @@ helped({arm, Id, Request}, {ok, Armed, Answer}, S0) ->
 helped({arm, Id, _}, {error, Reason}, S) ->
     reply(Id, {error, Reason}, refused(S));
 helped({arm, Id, _}, killed, S) ->
-    reply(Id, {error, max_heap_size}, disarm(S#s{armed = failed}));
+    reply(Id, {error, killed}, disarm(S#s{armed = failed}));
 helped({answer, Id}, killed, S) ->
-    reply(Id, {error, max_heap_size}, S);
+    reply(Id, {error, killed}, S);
 helped({answer, Id}, Answer, S) ->
     reply(Id, Answer, S);
 helped(check, {ok, Armed, Notices}, S = #s{armed = #armed{}}) ->
@@ -194,7 +201,8 @@ arm_do({Session, Request, Only, Boot = {_, _, Tracer, _}, Before}) ->
         lists:all(fun(Kind) -> is_plain([Ms || #{type := K, match_spec := {_, Ms}} <- Read, K =:= Kind]) end, [call, send]),
     %% By what each asks for, not by what was found of it: a module that comes later may have what another one rejects.
     Early = not mute(Request) andalso lists:all(fun accepts/1, Specs),
-    Watched = (watched(Request, Calls))#armed{early = Early, plain = Plain, returns = Returns},
+    Steady = not uses([trace, disable_trace], [Ms || #{match_spec := {_, Ms}} <- Read]),
+    Watched = (watched(Request, Calls))#armed{early = Early, plain = Plain, returns = Returns, steady = Steady},
     Armed = case Only of
         all ->
             Watched#armed{whom = whom_of(Request), system = system_of(Request, Boot, Before)};
@@ -448,23 +456,7 @@ flags(Set, _, Whom, Ours) ->
 each(Whom, Set) ->
     lists:sum([try Set(W) catch error:badarg when is_pid(W); is_port(W) -> 0 end || W <- Whom]).
 
-%% ---- the self-check -----------------------------------------------------------------------------------------------
-
-%% What must be looked at each second: code that is loaded anew has lost its patterns, and nobody tells us.
-%%
-%% `trace:function(Session, on_load, …)` is no help: what it is given holds for every function of every module that is
-%% loaded from then on, whatever was selected; a specification cannot ask which function it is called for; and of several
-%% probes it takes one. Between a load and the next look the node would report calls that nobody asked for. A module that
-%% is named and lies in the code path is loaded before it is armed, so its first call is seen.
-watched(Request, Calls) ->
-    Modules = lists:foldl(fun({{M, F, A}, Scope, _}, Acc) ->
-        case Acc of
-            #{M := _} -> Acc;
-            _ -> Acc#{M => {md5(M), {F, A}, Scope}}
-        end
-    end, #{}, Calls),
-    Builtins = [Call || Call = {{M, F, A}, _, _} <- Calls, erlang:is_builtin(M, F, A)],
-    #armed{request = Request, worker = self(), modules = Modules, loaded = lists:usort(erlang:loaded()), builtins = Builtins}.
+%% ---- what the specifications may do -------------------------------------------------------------------------------
 
 %% A process may be so from the beginning.
 mute(#{flags := Flags}) -> lists:member(silent, Flags).
@@ -516,123 +508,3 @@ is_variable(_) -> false.
 
 muted(Body) ->
     lists:any(fun({message, false}) -> true; ({silent, _}) -> true; (_) -> false end, Body).
-
-md5(M) -> try erlang:get_module_info(M, md5) catch error:_ -> gone end.
-
-check(S0 = #s{armed = #armed{}}) ->
-    case cut_off(S0) of
-        none ->
-            S0#s.namer ! {others, false},
-            S = tally_look(S0),
-            Timer = erlang:start_timer(?CHECK, self(), check),
-            case S#s.helper of
-                none -> help(check, check, {weak(S), S#s.armed, {self(), [], S#s.tracer, S#s.options}}, S#s{timer = Timer});
-                _ -> S#s{timer = Timer}
-            end;
-        Why ->
-            stop(S0#s{guard = Why})
-    end;
-check(S) ->
-    S.
-
-%% Anybody on the node may have destroyed the session, or have taken away the module: whoever asks for it by its name - the VM for
-%% each event - does not find us any more.
-cut_off(#s{session = none}) -> none;
-cut_off(S) ->
-    case lists:member(weak(S), trace:session_info(all)) of
-        false -> destroyed;
-        true ->
-            case erlang:module_loaded(?MODULE) andalso not erlang:check_old_code(?MODULE) of
-                true -> none;
-                false -> gone
-            end
-    end.
-
-there(S) ->
-    case cut_off(S) of none -> ok; Why -> finish(Why, S) end.
-
-check_do({Session, Armed = #armed{request = Request0, modules = Modules}, Boot}) ->
-    Meets = gc_meets(Session, Request0),
-    Request = gc_left(Session, Request0, Meets),
-    Loaded = lists:usort(erlang:loaded()),
-    {Close, Later} = turn(Armed),
-    Gone = [M || {M, {Md5, _, _}} <- maps:to_list(Modules), Md5 =/= gone, md5(M) =:= gone],
-    Changed = [M || {M, Seen} <- maps:to_list(Modules), md5(M) =/= gone, changed(Session, M, Seen, is_map_key(M, Close))],
-    Builtins = blind(Session, Armed, gates()),
-    Known = maps:merge(Modules, maps:from_list([{M, setelement(1, maps:get(M, Modules), gone)} || M <- Gone])),
-    {Again, Failed} = again(Session, Request, Changed ++ ordsets:subtract(Loaded, Armed#armed.loaded), Boot),
-    %% What came back without any function that was asked for is not looked for again.
-    Without = (Changed -- maps:keys(Again)) -- Failed,
-    Other = maps:map(fun(M, {_, FA, Scope}) -> {md5(M), case lists:member(M, Without) of true -> none; false -> FA end, Scope} end,
-        maps:without(maps:keys(Again), maps:with(Changed, Known))),
-    Unarmed = maps:from_list([{M, md5(M)} || M <- Failed ++ Without]),
-    New = Armed#armed{loaded = Loaded, turn = Later, request = Request, builtins = Builtins,
-        modules = maps:merge(maps:merge(Known, Other), Again), unarmed = maps:merge(maps:without(maps:keys(Again), Armed#armed.unarmed), Unarmed)},
-    {ok, New, [{guard, garbage_collection} || Meets] ++ [{gone, M} || M <- Gone] ++
-        [{rearmed, M} || M <- maps:keys(Again)] ++
-        [{unarmed, M} || {M, Md5} <- maps:to_list(Unarmed), maps:get(M, Armed#armed.unarmed, none) =/= Md5]}.
-
-%% A few hundred modules are looked at closely each time, in turn; every one's checksum always.
-turn(#armed{turn = [], modules = Modules}) -> turn(maps:keys(Modules));
-turn(#armed{turn = Turn}) -> turn(Turn);
-turn(Turn) ->
-    {Close, Later} = lists:split(min(?CHECK_MOST, length(Turn)), Turn),
-    {maps:from_keys(Close, true), Later}.
-
-%% The same code loaded again has the same checksum and no patterns.
-changed(Session, M, {Md5, FA, Scope}, Close) ->
-    md5(M) =/= Md5 orelse (Close andalso not traced(Session, M, FA, Scope)).
-
-%% {Their #armed.modules, those that could not be armed}: one of them does not keep the others from it.
-again(_, _, [], _) -> {#{}, []};
-again(Session, Request, Mods, Boot) ->
-    try arm_do({Session, Request#{allow_empty => true}, Mods, Boot, none}) of
-        {ok, #armed{modules = Modules}, _} -> {Modules, []}
-    catch
-        _:_ when tl(Mods) =/= [] ->
-            {Armed, Failed} = lists:unzip([again(Session, Request, [M], Boot) || M <- Mods]),
-            {lists:foldl(fun maps:merge/2, #{}, Armed), lists:append(Failed)};
-        _:_ ->
-            {#{}, Mods}
-    end.
-
-%% Before the patterns are taken off: what has lost them since it was looked at is armed by nobody any more, and said. What the
-%% worker is at may have changed them itself. Every module is looked at, at some microseconds each.
-parting(S = #s{armed = #armed{modules = Modules, unarmed = Unarmed}, helper = Helper}) ->
-    case cut_off(S) of
-        none ->
-            Close = case Helper of {_, {arm, _, _}} -> false; _ -> true end,
-            maps:fold(fun(M, Seen = {Before, _, _}, Acc) ->
-                case md5(M) of
-                    gone when Before =:= gone -> Acc;
-                    gone -> meta(Acc, module, [gone, M]);
-                    Md5 when map_get(M, Unarmed) =:= Md5 -> Acc;
-                    _ ->
-                        case changed(weak(S), M, Seen, Close) of
-                            true -> meta(Acc, module, [blind, M]);
-                            false -> Acc
-                        end
-                end
-            end, S, Modules);
-        _ ->
-            S
-    end;
-parting(S) -> S.
-
-traced(_, _, none, _) -> true;
-traced(Session, M, {F, A}, meta) ->
-    trace:info(Session, {M, F, A}, meta) =/= {meta, false};
-traced(Session, M, {F, A}, Scope) ->
-    trace:info(Session, {M, F, A}, traced) =:= {traced, Scope}.
-
-%% On the versions that need it: another session, or legacy tracing, that stops tracing a built-in function stops ours too, and
-%% `info` still says that it is traced. Whoever did may be gone by now, so some are armed again each time, in turn.
-blind(Session, #armed{builtins = Builtins}, Gates) ->
-    case lists:keymember(bif, 1, Gates) of
-        true ->
-            {Now, Later} = lists:split(min(?BLIND_MOST, length(Builtins)), Builtins),
-            [trace:function(Session, MFA, Ms, [Scope]) || {MFA, Scope, Ms} <- Now],
-            Later ++ Now;
-        false ->
-            Builtins
-    end.

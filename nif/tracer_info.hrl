@@ -34,7 +34,7 @@ ask(Id, What, S) ->
     erlang:send_after(?BUSY, self(), {ask, Id, What}),
     S.
 
-asked(Id, What, killed, S) -> asked(Id, What, {error, max_heap_size}, S);
+asked(Id, What, killed, S) -> asked(Id, What, {error, killed}, S);
 asked(Id, {count, Counters, {arm, Request}}, Result, S) -> counting(Id, Counters, Request, Result, S);
 asked(Id, {read, _, _, _, _}, {full, Answer}, S) -> recount(reply(Id, {ok, Answer}, S));
 asked(Id, _, Result, S) -> reply(Id, Result, S).

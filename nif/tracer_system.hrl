@@ -11,6 +11,7 @@
 
 -record(sys, {
     owner, session, ours, % the only strong handle of the session; processes whose events are nobody's business
+    as,                   % what the session has, as the VM says it
     now, limits,          % fun() -> tick; of frame/6
     rate, left, second,   % the events that may still come in this second of monotonic time
     asked = true,         % the owner has nothing of ours
@@ -37,7 +38,7 @@ system(Worker, Events, {Owner, Ours, Tracer, Options}) ->
     Session = trace:session_create(etrace, self(), []),
     [ok = trace:system(Session, Event, Value) || {Event, Value} <- Events],
     Worker ! {hears, self()},
-    system_loop(#sys{owner = Owner, session = Session, ours = [self() | Ours],
+    system_loop(#sys{owner = Owner, session = Session, as = trace:info(Session, system, all), ours = [self() | Ours],
         now = case Tracer of fallback -> fun fb_now/0; _ -> fun ticks/0 end,
         rate = case maps:get(rate, Options, 0) of 0 -> infinity; Rate -> Rate end,
         limits = {min(maps:get(size, Options, 1024), 4096), maps:get(depth, Options, 16), maps:get(items, Options, 1024), #{}}}).
@@ -54,12 +55,12 @@ system_loop(S) ->
         system_loop(system_there(S))
     end.
 
-%% Anybody may have destroyed the session: what came before is given, and our end says it.
+%% Anybody may have destroyed the session, or taken events off it: what came before is given, and our end says it.
 system_there(S = #sys{session = none}) -> S;
-system_there(S = #sys{session = {_, Weak}}) ->
-    case lists:member(Weak, trace:session_info(all)) of
-        true -> S;
-        false -> system_give(system_last(S))
+system_there(S = #sys{session = Session, as = As}) ->
+    case try trace:info(Session, system, all) catch error:_ -> destroyed end of
+        As -> S;
+        _ -> system_give(system_last(S))
     end.
 
 %% What was sent to us before the session ended has come by then.
@@ -135,7 +136,7 @@ system_tracees(#s{system = {_, Tracees}}) -> Tracees.
 
 %% The node has one system tracer, which is nobody's and everybody's: it is taken only when it is free.
 seq_start(S) ->
-    Mine = seq_mine(S),
+    Mine = seq_mine(self(), S#s.tracer),
     case erlang:system_info(sequential_tracer) of
         {_, Mine} -> ok;
         {_, false} ->
@@ -149,11 +150,11 @@ seq_start(S) ->
 %% Given back by whoever gets there first: the owner; else the VM, when it next asks a tracer that is gone - which whoever
 %% unloads the module makes it do at once (`system_info`), lest a later module of that name be taken for this one.
 seq_stop(S) ->
-    Mine = seq_mine(S),
+    Mine = seq_mine(self(), S#s.tracer),
     case erlang:system_info(sequential_tracer) of
         {_, Mine} -> erlang:system_flag(sequential_tracer, false);
         _ -> ok
     end.
 
-seq_mine(#s{tracer = fallback}) -> self();
-seq_mine(#s{tracer = State}) -> {?MODULE, State}.
+seq_mine(Owner, fallback) -> Owner;
+seq_mine(_, State) -> {?MODULE, State}.

@@ -57,6 +57,8 @@ of_port() { grep -F "$1 " "$2" | LC_ALL=C sort -s -k1,1; }
     for type in open getting_unlinked register unregister getting_linked closed; do
         assert_line "$type"
     done
+    # That both ask for what is one flag of a port is no reason to miss it.
+    assert_equal "$(json_of notice .tag)" ''
 }
 
 @test "--port-id: a port by its number, those of a driver, those that exist" {

@@ -170,7 +170,7 @@ begun() ->
         select => [{{name, <<"good">>}, {name, <<"f">>}, 1, 1}, {{name, <<"less">>}, {name, <<"f">>}, 1, 1}, {any, {name, <<"f">>}, 2, 2}],
         match_spec => {arity, #{1 => term_to_binary(true), 2 => term_to_binary([{['_', '_'], [{nonsense}], []}])}}},
     Boot = {self(), [], fallback, #{}},
-    {ok, Armed, _} = M:arm_do({Weak, #{probes => [Probe], flags => [call], force => true}, all, Boot, none}),
+    {ok, Armed, _} = M:arm_do({Weak, #{probes => [Probe], procs => [], flags => [call], force => true}, all, Boot, none}),
     {ok, Same, []} = M:check_do({Weak, Armed, Boot}),
     code:load_file(bad),
     code:purge(good), code:load_file(good),

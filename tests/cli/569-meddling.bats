@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # What others on the node do to what is ours while it works: a mailbox that is filled, sessions that are destroyed while they
-# are armed.
+# are armed, or have what they trace taken off them.
 
 bats_require_minimum_version 1.5.0
 bats_load_library bats-support
@@ -46,16 +46,117 @@ destroyed='somebody on the node has destroyed the trace session'
     assert_clean --atoms 300 "$BEFORE" "$NODE"
 }
 
-@test "the session of system events is destroyed: said, and the rest goes on" {
+@test "the session of system events is destroyed, or its events are taken off: said, and the rest goes on" {
     [[ $ETRACE_OTP -ge 28 ]] || return 0
-    trace --json '@long_schedule(5000)' work:one/1
-    on_node 'Of = fun(S) -> trace:info(S, system, all) end, [_] = [trace:session_destroy(S) || {etrace, _} = S <- trace:session_info(all), {_, [_ | _]} <- [Of(S)]]'
     told() { [[ $(json_of notice '.tag + " " + .info') == 'guard system' ]]; }
-    until_true 30 told
-    on_node 'work:loop(5)'
+    for how in 'trace:session_destroy(S)' 'trace:system(S, long_schedule, false)'; do
+        trace --json '@long_schedule(5000)' work:one/1
+        on_node "Of = fun(S) -> trace:info(S, system, all) end, [_] = [$how || {etrace, _} = S <- trace:session_info(all), {_, [_ | _]} <- [Of(S)]]"
+        until_true 30 told || fail "nothing is said: $(<"$ERR")"
+        on_node 'work:loop(5)'
+        trace_end
+        assert_success
+        assert_account 5
+    done
+}
+
+# A module that is loaded anew is armed again, and said: then the self-check has looked at everything, later than when this began.
+fresh_load() {
+    local dir
+    dir=$(node_dir "$NODE")
+    printf -- '-module(fresh).\n-export([f/1]).\nf(X) -> X.\n' >"$dir/fresh.erl"
+    "$ETRACE_ERLC" -o "$dir" "$dir/fresh.erl"
+    on_node "{module, fresh} = code:load_abs(\"$dir/fresh\"), persistent_term:put(fresh, \"$dir/fresh\")"
+}
+fresh_unload() { on_node 'persistent_term:erase(fresh), code:purge(fresh), code:delete(fresh), code:purge(fresh)'; }
+checked() {
+    local had
+    had=$(grep -c 'rearmed fresh' "$ERR" || true)
+    rearmed() { [[ $(grep -c 'rearmed fresh' "$ERR") -gt $had ]]; }
+    on_node 'code:purge(fresh), {module, fresh} = code:load_abs(persistent_term:get(fresh))'
+    until_true 60 rearmed || fail "no self-check: $(<"$ERR")"
+}
+take_off() { on_node "[S] = [S || {etrace, _} = S <- trace:session_info(all)], $1"; }
+untraced() { json_of notice 'select(.tag == "untraced").info' | sort | tr '\n' ' '; }
+
+@test "what is traced beside functions is taken off by somebody: each is said once, whether in the midst or at the end" {
+    fresh_load
+    trace --json --rate 0 fresh:f/1 'send(_, {never, _})' 'recv({never, _})' @open @seq_trace
+    checked
+    take_off 'trace:process(S, all, false, [send])'
+    checked
+    assert_equal "$(untraced)" 'processes '
+    take_off 'trace:process(S, all, false, [all]), trace:port(S, all, false, [ports]), trace:send(S, false, []), trace:recv(S, false, []),
+        erlang:system_flag(sequential_tracer, false)'
+    checked
+    assert_equal "$(untraced)" 'ports processes receives sends seq_trace '
     trace_end
     assert_success
-    assert_account 5
+    assert_equal "$(untraced)" 'ports processes receives sends seq_trace '
+    assert_regex "$talk" 'etrace: untraced seq_trace'
+    # Perhaps nobody has looked since: then it is found in the end.
+    local of
+    for of in new existing; do
+        trace --json -P $of fresh:f/1
+        take_off "trace:process(S, $of, false, [call])"
+        trace_end
+        assert_success
+        assert_equal "$(untraced)" 'processes '
+    done
+    fresh_unload
+}
+
+@test "of processes that were chosen, too; not of one that has ended, nor of what the specification itself has changed" {
+    fresh_load
+    local mortal
+    mortal=$(node_eval "$NODE" 'spawn(fun() -> register(destroyer, self()), receive never -> ok end end)')
+    trace --json -P w -P "$mortal" fresh:f/1
+    on_node 'R = monitor(process, destroyer), exit(whereis(destroyer), kill), receive {_, R, _, _, _} -> ok end'
+    checked
+    assert_equal "$(untraced)" ''
+    take_off 'trace:process(S, whereis(w), false, [call])'
+    checked
+    assert_equal "$(untraced)" 'processes '
+    trace_end
+    assert_success
+    trace --fallback --json -P w fresh:f/1
+    take_off 'trace:process(S, whereis(w), false, [call])'
+    checked
+    assert_equal "$(untraced)" 'processes '
+    trace_end
+    assert_success
+    trace --json -P w 'fresh:f/1 -> disable(call)'
+    on_node 'work:ask(w, fun() -> fresh:f(1) end)'
+    checked
+    assert_equal "$(node_eval "$NODE" '[trace:info(S, whereis(w), flags) || {etrace, _} = S <- trace:session_info(all)]')" '[{flags,[]}]'
+    trace_end
+    assert_success
+    assert_equal "$(untraced)" ''
+    trace --json -P w --silent --inherit first-spawn 'fresh:f/1 -> silent(false)'
+    on_node 'work:ask(w, fun() -> spawn(fun() -> ok end), fresh:f(1) end)'
+    checked
+    assert_equal "$(node_eval "$NODE" '[trace:info(S, whereis(w), flags) || {etrace, _} = S <- trace:session_info(all)]')" '[{flags,[call]}]'
+    trace_end
+    assert_success
+    assert_equal "$(untraced)" ''
+    fresh_unload
+}
+
+@test "whoever does what takes long is killed: said without a reason, which nobody can know" {
+    local dir
+    dir=$(node_dir "$NODE")
+    # A registry of names, which is asked by that process.
+    printf -- '-module(registry).\n-export([whereis_name/1]).\nwhereis_name(_) -> exit(self(), kill), receive never -> ok end.\n' >"$dir/registry.erl"
+    "$ETRACE_ERLC" -o "$dir" "$dir/registry.erl"
+    on_node "{module, registry} = code:load_abs(\"$dir/registry\")"
+    local command
+    for command in trace top; do
+        run --separate-stderr timeout 60 "$ETRACE_BIN" $command -n "$NODE" --for 30s -P '{via, registry, name}' work:one/1 </dev/null 3>&-
+        assert_failure 4
+        assert_regex "$stderr" "^etrace: the companion's worker was killed, by somebody or for its memory: nothing came of it"
+    done
+    on_node 'code:purge(registry), code:delete(registry), code:purge(registry)'
+    assert_clean --atoms 300 "$BEFORE" "$NODE"
 }
 
 @test "the tracer without the NIF: what somebody else sends it as if it were the VM is counted, and the rest goes on" {
