@@ -13,9 +13,9 @@
 /* What is sent in the beginning does not matter here. */
 const struct companion companion = {
     .beam = (const unsigned char *)"", .so = (const unsigned char *)"",
-    .janitor = (const unsigned char *)"\203j", .janitor_len = 2,
-    .ask = (const unsigned char *)"\203j", .ask_len = 2,
-    .sweep = (const unsigned char *)"\203j", .sweep_len = 2,
+    .janitor = (const unsigned char *)"\203h\002jj", .janitor_len = 5,
+    .ask = (const unsigned char *)"\203h\002jj", .ask_len = 5,
+    .sweep = (const unsigned char *)"\203h\002jj", .sweep_len = 5,
 };
 
 static int64_t now_ms;
