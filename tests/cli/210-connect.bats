@@ -200,6 +200,21 @@ begins() {
     assert_failure 3
 }
 
+@test "a node answers before it has all of the companion, of which what forwards its port may hold back any part" {
+    node_start behind
+    fake "{ok, N} = gen_tcp:connect({127,0,0,1}, $(epmd_port_of "$NODE"), [binary]), inet:setopts(Socket, [{active, true}]),
+        (fun Pass(Left) -> receive
+            {tcp, Socket, B} -> gen_tcp:send(N, binary:part(B, 0, min(Left, byte_size(B)))), Pass(max(0, Left - byte_size(B)));
+            {tcp, N, B} ->
+                gen_tcp:send(Socket, B),
+                case binary:match(B, <<\"companion\">>) of nomatch -> Pass(Left); _ -> file:write_file(\"$BATS_TEST_TMPDIR/said\", B) end
+        after 20000 -> ok end end)(2000)"
+    run --separate-stderr timeout 30 "$ETRACE_BIN" -n "$NODE" --port "$PORT" lists:seq/2
+    assert_failure 1
+    assert_equal "${stderr_lines[0]}" "etrace: $NODE: the connection was closed by the node"
+    assert [ -s "$BATS_TEST_TMPDIR/said" ]
+}
+
 @test "an OTP without trace sessions is refused, and nothing is left on it" {
     [[ -x /usr/bin/erl ]] || skip 'no other OTP here'
     release=$(/usr/bin/erl -noshell -eval 'io:put_chars(erlang:system_info(otp_release)), halt().')

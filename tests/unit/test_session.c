@@ -1,12 +1,12 @@
 /* A session with a node that is played here, at a time that is told here. */
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../nif/etrace_wire.h"
 #include "erlang/etf_write.h"
 #include "node/companion.h"
-#include "node/net.h"
 #include "node/session.h"
 #include "tap.h"
 
@@ -18,12 +18,14 @@ const struct companion companion = {
     .sweep = (const unsigned char *)"\203h\002jj", .sweep_len = 5,
 };
 
-static int64_t now_ms;
+static int64_t now_ms = 1000000;
 
-int64_t __wrap_net_now(void);
-int64_t __wrap_net_now(void)
+int __wrap_clock_gettime(clockid_t id, struct timespec *ret);
+int __wrap_clock_gettime(clockid_t id, struct timespec *ret)
 {
-    return now_ms;
+    (void)id;
+    *ret = (struct timespec){.tv_sec = now_ms / 1000, .tv_nsec = now_ms % 1000 * 1000000};
+    return 0;
 }
 
 #define SIZE 1024u
@@ -201,9 +203,84 @@ static void the_credit_is_what_the_line_carries_in_a_second(void)
     end(&n);
 }
 
+/* The node says whom it waits for. */
+static void say_waits(struct node *n, const char *whom)
+{
+    struct buf b = {0};
+
+    buf_char(&b, ETW_MSG_WAITS);
+    etf_version(&b);
+    etf_atomz(&b, whom);
+    say(n, buf_view(&b));
+    buf_release(&b);
+}
+
+static void later(struct node *n, int64_t ms, const char *what)
+{
+    struct err e = {0};
+    int64_t next;
+
+    now_ms += ms;
+    ok(session_tick(n->session, now_ms, &next, &e), "goes on: %s", what);
+    if (*e.text)
+        printf("# %s\n", e.text);
+}
+
+static void given_up(struct node *n, int64_t ms, const char *says)
+{
+    struct err e = {0};
+    int64_t next;
+
+    now_ms += ms;
+    ok(!session_tick(n->session, now_ms, &next, &e), "given up");
+    is_text(e.text, says, "what is said of it");
+    end(n);
+}
+
+static void a_node_is_given_up_ten_seconds_after_its_last_step_and_a_slow_line_after_sixty(void)
+{
+    struct node n = begin();
+
+    later(&n, 0, "all has been sent");
+    later(&n, 9900, "nobody has answered");
+    given_up(&n, 200, "shop@h1 accepts the connection, but its rex process does not answer for 10 seconds");
+
+    n = begin();
+    later(&n, 0, "all has been sent");
+    say_waits(&n, "companion");
+    later(&n, 59900, "rex has answered");
+    given_up(&n, 200, "shop@h1 accepts the connection, but what it is sent has been on its way for 60 seconds");
+
+    n = begin();
+    say_waits(&n, "companion");
+    later(&n, 40000, "rex has answered");
+    say_waits(&n, "code_server");
+    say_waits(&n, "companion"); /* of another process, which was later */
+    later(&n, 9900, "the companion is there");
+    given_up(&n, 200, "shop@h1 accepts the connection, but its code_server process does not answer for 10 seconds");
+
+    n = begin();
+    say_waits(&n, "companion");
+    for (int i = 0; i < 7; i++) {
+        say_waits(&n, "code_server");
+        later(&n, 8000, "said over and over");
+    }
+    say_waits(&n, "tracer");
+    given_up(&n, 4100, "shop@h1 accepts the connection, but its tracer process does not answer for 10 seconds");
+
+    n = begin();
+    say_waits(&n, "companion");
+    later(&n, 50000, "rex has answered");
+    say_waits(&n, "code_server");
+    later(&n, 5000, "it is on its way up");
+    say_hello(&n);
+    is_number((int64_t)session_state(n.session), SESSION_READY, "ready after 55 seconds");
+    end(&n);
+}
+
 int main(void)
 {
-    now_ms = 1000000;
     the_credit_is_what_the_line_carries_in_a_second();
+    a_node_is_given_up_ten_seconds_after_its_last_step_and_a_slow_line_after_sixty();
     return tap_end();
 }
