@@ -14,6 +14,7 @@
 #include "../node/arm.h"
 #include "../node/cookie.h"
 #include "../node/epmd.h"
+#include "../node/netns.h"
 #include "../node/rpc.h"
 #include "../node/session.h"
 #include "../ground/tty.h"
@@ -114,15 +115,21 @@ static bool step_epmd(struct doctor *d, struct err *e)
     struct addrs addrs = {0};
     enum epmd_answer a = EPMD_NO_DAEMON;
     int64_t deadline = net_now() + STEP_MS;
+    int back;
 
     if (d->target.node.port) {
         found(d, "not asked (--port)");
         return true;
     }
+    if (!netns_enter(d->target.node.ospid, &back, e))
+        return false;
     if (!at || net_resolve(at + 1, deadline, &addrs) != NET_OK)
         net_loopback(&addrs);
     for (size_t i = 0; i < addrs.count && (a == EPMD_NO_DAEMON || a == EPMD_UNREACHABLE); i++)
         a = epmd_list(&addrs.items[i], deadline, &names);
+    netns_leave(back);
+    if (back >= 0)
+        found(d, "that of its own network");
     if (a == EPMD_OK) {
         found(d, "answers on port %d and knows %zu node%s", epmd_port(), names.count, PLURAL(names.count));
         epmd_names_release(&names);

@@ -83,17 +83,23 @@ static size_t value_size(const struct opt *o)
     return sizes[o->type];
 }
 
-static void unset(struct repl *r, const struct setting *s, const struct opt *o)
+static const void *default_of(const struct setting *s, const struct opt *o)
 {
     static const struct what_opts what = WHAT_OPTS_INIT;
     static const struct limit_opts limit = LIMIT_OPTS_INIT;
     static const struct view_opts view = VIEW_OPTS_INIT;
     const void *from = s->group == &what_group ? (const void *)&what : s->group == &limit_group ? (const void *)&limit : &view;
+
+    return (const char *)from + o->offset;
+}
+
+static void unset(struct repl *r, const struct setting *s, const struct opt *o)
+{
     char *to = (char *)r + s->offset + o->offset;
 
     if (o->type == OPT_TEXTS)
         texts_release((struct texts *)(void *)to);
-    memcpy(to, (const char *)from + o->offset, value_size(o));
+    memcpy(to, default_of(s, o), value_size(o));
 }
 
 static bool is_list_of_words(const struct opt *o)
@@ -161,8 +167,12 @@ static bool take_effect(struct repl *r, const struct setting *s, const struct op
     case VIEW:
         break;
     }
-    if (!strcmp(o->name, "output"))
-        return repl_files_open(r, e);
+    if (!strcmp(o->name, "output")) {
+        bool ok = repl_files_open(r, e);
+        if (!ok && r->files && !*e->hint)
+            err_hint(e, ":output without a file ends the one that is open");
+        return ok;
+    }
     return repl_show_live(r, !(selects(o) && with));
 }
 
@@ -216,7 +226,38 @@ void repl_settings_reword(struct err *e)
     reword(e->note);
 }
 
-static void put_value(struct buf *b, const struct opt *o, const void *from)
+/* A default that is no number which could be typed means what its row says, or that there is none. */
+static void put_default(struct buf *b, const struct opt *o)
+{
+    static const char before[] = "(default ";
+    const char *said = strstr(o->help, before);
+
+    if (said) {
+        said += sizeof(before) - 1;
+        buf_add(b, said, strcspn(said, ";)"));
+    }
+}
+
+static void put_number(struct buf *b, const struct opt *o, int64_t n, int64_t unsaid)
+{
+    static const struct {
+        int64_t ns;
+        const char *unit;
+    } times[] = {{1000000, "ms"}, {1000, "us"}, {1, "ns"}};
+    size_t i = 0;
+
+    if (n == unsaid && n <= 0) {
+        put_default(b, o);
+    } else if (o->type == OPT_DURATION) {
+        while (n % times[i].ns)
+            i++;
+        buf_printf(b, "%lld%s", (long long)(n / times[i].ns), times[i].unit);
+    } else {
+        buf_printf(b, "%lld", (long long)n);
+    }
+}
+
+static void put_value(struct buf *b, const struct setting *s, const struct opt *o, const void *from)
 {
     const void *at = (const char *)from + o->offset;
     const struct texts *t = at;
@@ -240,14 +281,11 @@ static void put_value(struct buf *b, const struct opt *o, const void *from)
         buf_add(b, word, strcspn(word, "|"));
         break;
     }
-    case OPT_DURATION:
-        buf_printf(b, "%lldms", (long long)(*(const int64_t *)at / 1000000));
-        break;
     case OPT_COUNT:
         buf_printf(b, "%d", *(const int *)at);
         break;
     default:
-        buf_printf(b, "%lld", (long long)*(const int64_t *)at);
+        put_number(b, o, *(const int64_t *)at, *(const int64_t *)default_of(s, o));
         break;
     }
 }
@@ -283,7 +321,7 @@ void repl_settings_list(struct repl *r, struct buf *to)
         for (size_t k = 0; k < settings[i].group->count; k++) {
             const struct opt *o = &settings[i].group->rows[k];
             buf_printf(to, ":%-14s", o->name);
-            put_value(to, o, (char *)r + settings[i].offset);
+            put_value(to, &settings[i], o, (char *)r + settings[i].offset);
             buf_char(to, '\n');
         }
 }

@@ -14,6 +14,7 @@
 
 #define PIPE_BYTES (1 << 20) /* a larger pipe halves the cost of writing into it */
 #define KEPT (512 << 10)     /* bytes of a buffer that is kept for the next time; what a slow reader made larger is given back */
+#define FDS_MOST 1024        /* descriptors that are looked at: more than are ever open here */
 #define CALM 16              /* after so many writes that needed no more, or a second without any */
 
 struct out {
@@ -201,12 +202,25 @@ struct out *out_create(const char *path, bool append, struct err *e)
     return o;
 }
 
+/* Open here, too, for writing. */
+static bool is_ours(int fd, const struct stat *st)
+{
+    struct stat other;
+
+    for (int i = 0; i < FDS_MOST; i++)
+        if (i != fd && !fstat(i, &other) && other.st_dev == st->st_dev && other.st_ino == st->st_ino && (fcntl(i, F_GETFL) & O_ACCMODE) != O_RDONLY)
+            return true;
+    return false;
+}
+
 bool out_claim(int fd, bool beside, const char *path, struct err *e)
 {
     struct stat st;
 
-    return fstat(fd, &st) || !S_ISREG(st.st_mode) || !flock(fd, LOCK_NB | (beside ? LOCK_SH : LOCK_EX)) || errno != EWOULDBLOCK ||
-           err_set(e, ERR_RUN, "cannot write %s: it is being written already", path);
+    if (fstat(fd, &st) || !S_ISREG(st.st_mode) || !flock(fd, LOCK_NB | (beside ? LOCK_SH : LOCK_EX)) || errno != EWOULDBLOCK)
+        return true;
+    return err_set(e, ERR_RUN, is_ours(fd, &st) ? "cannot write %s: it is open here, and what comes is added to it"
+                                                : "cannot write %s: it is being written already", path);
 }
 
 void out_replaces(struct out *o)

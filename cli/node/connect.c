@@ -47,7 +47,11 @@ static bool say(const struct attempt *a, struct err *e)
             err_hint(e, "%s", a->why.hint);
         return false;
     case OUT_OTHER:
-        return err_set(e, ERR_NODE, "cannot connect to %s: port %d of %s, which epmd says is its, is that of %.255s", name, a->port, host, a->other);
+        err_set(e, ERR_NODE, "cannot connect to %s: port %d of %s%s is that of %.255s", name, a->port, host,
+                a->place->by_epmd ? ", which epmd says is its," : "", a->other);
+        if (!a->place->by_epmd)
+            err_hint(e, "-n %.*s is the node that listens there", (int)strcspn(a->other, "@"), a->other);
+        return false;
     case OUT_HANDSHAKE:
         break;
     default:
@@ -78,7 +82,11 @@ static bool say(const struct attempt *a, struct err *e)
         return err_set(e, ERR_NODE, "cannot connect to %s: what answers on port %d of %s is not an Erlang node", name, a->port, host);
     case HANDSHAKE_CLOSED:
         err_set(e, ERR_NODE, "cannot connect to %s: port %d of %s closes the connection without a word", name, a->port, host);
-        err_hint(e, "it may be something else than a node, or a node that takes TLS connections only: --tls");
+        err_hint(e, "it may be something else than a node, a node that takes TLS connections only (--tls), or one that goes down");
+        return false;
+    case HANDSHAKE_LEFT:
+        err_set(e, ERR_NODE, "cannot connect to %s: it closed the connection in the middle of the handshake", name);
+        err_hint(e, "does it go down, or has it just started?");
         return false;
     default:
         return err_set(e, ERR_NODE, "cannot connect to %s: the handshake broke off", name);
@@ -133,7 +141,7 @@ static bool is_another(const struct place *p, const char *node)
 {
     size_t len = strcspn(node, "@");
 
-    return p->by_epmd && len && (strcspn(p->name, "@") != len || memcmp(p->name, node, len));
+    return p->named && len && (strcspn(p->name, "@") != len || memcmp(p->name, node, len));
 }
 
 /* The share of one address when several are left to be tried. */
@@ -174,15 +182,15 @@ static bool try_port(struct attempt *a, int port, int64_t deadline, struct node_
             continue;
         }
         r = handshake(&conn.stream, a->cookie->text, deadline, &conn);
-        if (r == HANDSHAKE_OK && !is_another(a->place, conn.node)) {
-            *ret = conn;
-            return true;
-        }
-        if (r == HANDSHAKE_OK) {
+        if (is_another(a->place, conn.node)) { /* be its cookie ours or not */
             memcpy(a->other, conn.node, sizeof a->other);
             stream_close(&conn.stream);
             keep(a, OUT_OTHER, r, port);
             continue;
+        }
+        if (r == HANDSHAKE_OK) {
+            *ret = conn;
+            return true;
         }
         if (r == HANDSHAKE_INSECURE)
             a->why = *stream_why(&conn.stream);

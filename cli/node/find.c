@@ -167,6 +167,7 @@ static bool find_named(const struct node_target *t, int64_t deadline, struct pla
     else
         this_host(p->host);
     snprintf(p->name, sizeof p->name, "%s@%.255s", alive, p->host);
+    p->named = true;
     if (!find_host(p, deadline, e))
         return false;
     if (!t->port)
@@ -202,7 +203,7 @@ static bool find_only(int64_t deadline, struct place *p, struct err *e)
 
     if (ok) {
         place_local(p, names.items[0].name, names.items[0].port);
-        p->by_epmd = true;
+        p->by_epmd = p->named = true;
         ok = find_host(p, deadline, e);
     } else if (a != EPMD_OK || !names.count) {
         none_here(a, e);
@@ -232,7 +233,7 @@ static bool find_process(const struct node_target *t, int64_t deadline, struct p
         for (size_t j = 0; j < names.count && !p->nports; j++)
             if (names.items[j].port == ports[i]) {
                 place_local(p, names.items[j].name, ports[i]);
-                p->by_epmd = true;
+                p->by_epmd = p->named = true;
             }
     epmd_names_release(&names);
     if (!p->nports) {

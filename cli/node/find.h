@@ -14,6 +14,7 @@ struct place {
     int ports[16];                /* to be tried in turn; more than one only for a process that epmd does not know */
     size_t nports;
     bool by_epmd; /* the port is what epmd said */
+    bool named;   /* whoever answers there is to have that name */
 };
 
 /* Fills everything, asking resolver and epmd. */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #define HEARD_MAX 2048
+#define RESET_MS 250 /* a network's there and back */
 
 /* libei is given whole packets only, and only those that are as they must be: with others it frees what it did not allocate. */
 struct talk {
@@ -236,6 +237,21 @@ static bool says(struct str p, const char *word)
     return p.len == strlen(word) && !memcmp(p.at, word, p.len);
 }
 
+/* Of a handshake that went well as far as it went. */
+static enum handshake_result unfinished(const struct talk *t)
+{
+    return t->ended == NET_TIMEOUT ? HANDSHAKE_SILENT : t->ended == NET_CLOSED ? HANDSHAKE_LEFT : HANDSHAKE_BROKEN;
+}
+
+/*
+ * Who has read our answer and refuses it closes the connection in order; of who has ended before reading it the system
+ * says so, as soon as the answer is there: nothing of ours is behind that end then, and the connection is no more.
+ */
+static bool was_read(const struct talk *t)
+{
+    return net_wait(t->stream->fd, 0, MIN(t->deadline, net_now() + RESET_MS)) == NET_TIMEOUT;
+}
+
 static enum handshake_result classify(const struct talk *t, char ret_name[NODE_NAME_MAX + 1])
 {
     struct str status, challenge, last;
@@ -250,7 +266,7 @@ static enum handshake_result classify(const struct talk *t, char ret_name[NODE_N
     if (t->heard[0] != 0 || (t->nheard > header && t->heard[header] != 's'))
         return HANDSHAKE_FOREIGN;
     if (!packet(t, &at, &status))
-        return t->ended == NET_TIMEOUT ? HANDSHAKE_SILENT : HANDSHAKE_BROKEN;
+        return unfinished(t);
     if (says(status, "snot_allowed"))
         return HANDSHAKE_NOT_ALLOWED;
     if (says(status, "salive"))
@@ -258,12 +274,12 @@ static enum handshake_result classify(const struct talk *t, char ret_name[NODE_N
     if (says(status, "snok"))
         return HANDSHAKE_NOK;
     if (!packet(t, &at, &challenge))
-        return t->ended == NET_TIMEOUT ? HANDSHAKE_SILENT : HANDSHAKE_BROKEN;
+        return unfinished(t);
     if (challenge.len && (challenge.at[0] == 'N' || challenge.at[0] == 'n'))
         read_name(challenge, ret_name);
-    if (!packet(t, &at, &last) && t->ended == NET_CLOSED)
+    if (!packet(t, &at, &last) && t->ended == NET_CLOSED && was_read(t))
         return HANDSHAKE_COOKIE;
-    return t->ended == NET_TIMEOUT ? HANDSHAKE_SILENT : HANDSHAKE_BROKEN;
+    return unfinished(t);
 }
 
 /* ---- the handshake ---- */

@@ -19,8 +19,9 @@ enum handshake_result {
     HANDSHAKE_INSECURE,    /* the TLS on the stream says why */
     HANDSHAKE_SILENT,      /* it took our words and did not answer in time */
     HANDSHAKE_CLOSED,      /* it closed the connection without a word */
+    HANDSHAKE_LEFT,        /* it closed the connection half-way, and not because of our answer */
     HANDSHAKE_FOREIGN,     /* it answered, but not as an Erlang node */
-    HANDSHAKE_BROKEN,      /* it broke off half-way, or libei refused */
+    HANDSHAKE_BROKEN,      /* what it said is no handshake, or libei refused */
 };
 
 void handshake_prepare(void); /* once, before a handshake on another thread than the first */

@@ -72,11 +72,46 @@ static void put_boot(struct buf *b, const void *nonce, const struct session_opti
     put_options(b, o);
 }
 
+/*
+ * That rex answers is heard before it has all of the companion, which may be long on its way: nothing here tells how much of it a
+ * forwarder still holds back. {'$gen_cast', {cast, erlang, send, [Client, <<$W, companion>>, Options], user}}
+ */
+static bool ask_rex(struct dist *d, struct err *e)
+{
+    struct buf b = {0}, word = {0};
+
+    buf_char(&word, ETW_MSG_WAITS);
+    etf_version(&word);
+    etf_atomz(&word, "companion");
+    etf_version(&b);
+    etf_tuple(&b, 2);
+    etf_atomz(&b, "$gen_cast");
+    etf_tuple(&b, 5);
+    etf_atomz(&b, "cast");
+    etf_atomz(&b, "erlang");
+    etf_atomz(&b, "send");
+    etf_list(&b, 3);
+    etf_pid(&b, (struct str){d->self.node, strlen(d->self.node)}, d->self.id, d->self.serial, d->self.creation);
+    etf_bin(&b, word.data, word.len);
+    etf_list(&b, 2);
+    etf_atomz(&b, "noconnect");
+    etf_atomz(&b, "nosuspend");
+    etf_nil(&b);
+    etf_nil(&b);
+    etf_atomz(&b, "user");
+    bool ok = dist_send_named(d, "rex", buf_view(&b), e);
+    buf_release(&word);
+    buf_release(&b);
+    return ok;
+}
+
 bool inject_boot(struct dist *d, const struct session_options *o, struct err *e)
 {
     unsigned char nonce[NONCE_BYTES];
     struct buf b = {0};
 
+    if (!ask_rex(d, e))
+        return false;
     if (getrandom(nonce, sizeof nonce, 0) != (ssize_t)sizeof nonce)
         return err_set(e, ERR_RUN, "the system gives no random numbers");
     bool ok = rex_begin(&b, companion.janitor, companion.janitor_len, &d->self, 7, e);

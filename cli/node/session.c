@@ -299,15 +299,19 @@ static bool take_gone(struct session *s, struct str m, struct err *e)
     return fail(s, &cause, e);
 }
 
-/* Whom the node waits for, until there is an owner. */
+/* Whom the node waits for, until there is an owner: for us first, if rex answers before all of the companion is there. */
 static void take_waits(struct session *s, struct str m)
 {
-    static const char *const names[] = {"code_server", "tracer"};
+    static const char *const names[] = {"companion", "code_server", "tracer"};
+    int64_t now = net_now(), most = s->booted_ns / 1000000 + BOOT_MOST_MS;
     struct etf name;
 
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (etf_open_version(&name, m.at + 1, m.len - 1) && etf_is_atom(&name, names[i]))
-            s->asked = names[i];
+    for (size_t i = 0; i < ARRAY_LEN(names) && s->state == SESSION_BOOTING; i++) {
+        if (!etf_open_version(&name, m.at + 1, m.len - 1) || !etf_is_atom(&name, names[i]) || (!i && strcmp(s->asked, "rex") != 0))
+            continue;
+        s->asked = names[i];
+        s->give_up = i ? MIN(now + BOOT_MS, most) : most;
+    }
 }
 
 static bool on_message(void *data, struct etf message, struct err *e)
@@ -408,7 +412,7 @@ static void arrives(struct session *s, int64_t now)
     size_t left = net_under_way(s->dist.stream.fd);
 
     if (left < s->under_way && now - s->booted_ns / 1000000 < BOOT_MOST_MS)
-        s->give_up = now + BOOT_MS;
+        s->give_up = MAX(s->give_up, now + BOOT_MS);
     s->under_way = left;
 }
 
@@ -416,8 +420,8 @@ static bool give_up(struct session *s, struct err *e)
 {
     if (s->state == SESSION_BOOTING) {
         char what[100];
-        if (s->under_way)
-            return silent(s, "accepts the connection, but what it is sent has been on its way", (int)((now_ns() - s->booted_ns) / 1000000000), e);
+        if (s->under_way || !strcmp(s->asked, "companion"))
+            return silent(s, "accepts the connection, but what it is sent has been on its way", (int)((net_now() - s->booted_ns / 1000000) / 1000), e);
         snprintf(what, sizeof what, "accepts the connection, but its %s process does not answer", s->asked);
         return silent(s, what, BOOT_MS / 1000, e);
     }

@@ -377,3 +377,15 @@ paste() {
     assert_success
     assert_output --partial 'every session destroyed'
 }
+
+@test "what a setting is when it was not said is told in words, and a duration as exactly as it was" {
+    run env -u ETRACE_NODE ERL_EPMD_PORT=1 timeout 40 "$ETRACE_BIN" repl <<<$':set\n:for 1500us\n:memory 0\n:set'
+    assert_success
+    assert_equal "$(grep -E '^:(limit|for|memory) ' <<<"$output" | sed -E 's/ +/ /; s/ $//')" ':limit
+:for
+:memory a quarter, 512MB at least
+:limit
+:for 1500us
+:memory 0'
+    refute_line --regexp '^:[a-z-]+ +-'
+}

@@ -154,6 +154,43 @@ fake() {
     refused "cannot connect to x@127.0.0.1: what answers on port $web of 127.0.0.1 is not epmd" -n x@127.0.0.1
 }
 
+# As nodes do, up to what answers to our name, and then WHAT.
+begins() {
+    fake "gen_tcp:recv(Socket, 0), gen_tcp:send(Socket, [<<0, 24, \"snamed:\", 0, 11, \"a@127.0.0.1\", 1:32>>,
+        <<0, 30, \"N\", 16#0d07fdff:32, 16#0d07fdff:32, 5:32, 6:32, 0, 11, \"$1@127.0.0.1\">>]), $2"
+}
+
+@test "who goes away in the middle of the handshake is told apart from who refuses the cookie" {
+    left="cannot connect to x@127.0.0.1: it closed the connection in the middle of the handshake"
+    fake 'gen_tcp:recv(Socket, 0), gen_tcp:send(Socket, <<0, 24, "snamed:", 0, 11, "a@127.0.0.1", 1:32>>)'
+    refused "$left" -n x@127.0.0.1 --port "$PORT"
+    # Its end comes in order, or in disorder, before it has read our answer; and behind that.
+    begins x ok
+    refused "$left" -n x@127.0.0.1 --port "$PORT"
+    assert_equal "${stderr_lines[1]}" 'hint: does it go down, or has it just started?'
+    begins x 'timer:sleep(300)'
+    refused "$left" -n x@127.0.0.1 --port "$PORT"
+    begins x '{ok, _} = gen_tcp:recv(Socket, 23)'
+    refused "cannot connect to x@127.0.0.1: the cookie does not match (read from ~/.erlang.cookie)" -n x@127.0.0.1 --port "$PORT"
+    # Whose name is another one is that first, whatever comes behind it.
+    begins y '{ok, _} = gen_tcp:recv(Socket, 23)'
+    refused "cannot connect to x@127.0.0.1: port $PORT of 127.0.0.1 is that of y@127.0.0.1" -n x@127.0.0.1 --port "$PORT"
+}
+
+@test "a node of another name at the port that was said is not taken for the one that was meant" {
+    node_start here
+    port=$(epmd_port_of "$NODE")
+    # A host has several names.
+    attached "$NODE" -n "${NODE%@*}@localhost" --port "$port"
+    before=$(node_snapshot "$NODE")
+    refused "cannot connect to other@127.0.0.1: port $port of 127.0.0.1 is that of $NODE" -n other@127.0.0.1 --port "$port"
+    assert_equal "${stderr_lines[1]}" "hint: -n ${NODE%@*} is the node that listens there"
+    run "$ETRACE_BIN" doctor -n other@127.0.0.1 --port "$port"
+    assert_failure 3
+    assert_line --partial "port $port of 127.0.0.1 is that of $NODE"
+    assert_clean "$before" "$NODE"
+}
+
 @test "whoever says nothing is not waited for longer than five seconds" {
     fake 'timer:sleep(9000)'
     refused "cannot connect to x@127.0.0.1: it accepts the connection and says nothing" -n x@127.0.0.1 --port "$PORT"
@@ -161,6 +198,21 @@ fake() {
     fake '[begin timer:sleep(600), gen_tcp:send(Socket, <<B>>) end || <<B>> <= <<0, 3, "sok", 0, 64, "N">>]'
     attach -n x@127.0.0.1 --port "$PORT"
     assert_failure 3
+}
+
+@test "a node answers before it has all of the companion, of which what forwards its port may hold back any part" {
+    node_start behind
+    fake "{ok, N} = gen_tcp:connect({127,0,0,1}, $(epmd_port_of "$NODE"), [binary]), inet:setopts(Socket, [{active, true}]),
+        (fun Pass(Left) -> receive
+            {tcp, Socket, B} -> gen_tcp:send(N, binary:part(B, 0, min(Left, byte_size(B)))), Pass(max(0, Left - byte_size(B)));
+            {tcp, N, B} ->
+                gen_tcp:send(Socket, B),
+                case binary:match(B, <<\"companion\">>) of nomatch -> Pass(Left); _ -> file:write_file(\"$BATS_TEST_TMPDIR/said\", B) end
+        after 20000 -> ok end end)(2000)"
+    run --separate-stderr timeout 30 "$ETRACE_BIN" -n "$NODE" --port "$PORT" lists:seq/2
+    assert_failure 1
+    assert_equal "${stderr_lines[0]}" "etrace: $NODE: the connection was closed by the node"
+    assert [ -s "$BATS_TEST_TMPDIR/said" ]
 }
 
 @test "an OTP without trace sessions is refused, and nothing is left on it" {

@@ -190,8 +190,9 @@ script() { # ARGS... -- ARMINGS BEFORE EXPR AFTER
 @test "files of -o go on, whole, while views, limits, filters and probes change" {
     local file=$BATS_TEST_TMPDIR/all
     script -o "$file.etr" -o "$file.json" -o "$file.txt" -- 1 'work:one/1 -> return\n' 'work:loop(5)' \
-        ":wait 10 events\n:limit 1000\n:grep two\n:as tree\n:as summary\nwork:two/2\n:save $file.etr\n:output $file.csv\n" || true
-    assert grep -qx "etrace: cannot write $file.etr: it is being written already" "$ERR"
+        ":wait 10 events\n:limit 1000\n:grep two\n:as tree\n:as summary\nwork:two/2\n:save $file.etr\n:output $file.txt\n:output $file.csv\n" || true
+    assert_equal "$(grep -xc "etrace: cannot write $file.\(etr\|txt\): it is open here, and what comes is added to it" "$ERR")" 2
+    assert grep -qx 'hint: :output without a file ends the one that is open' "$ERR"
     run timeout 30 "$ETRACE_BIN" replay "$file.etr" --json
     assert_success
     assert_equal "$(grep -c '"type":"call"' <<<"$output")" 5

@@ -109,6 +109,11 @@ attached() { [[ $(node_eval "$LIVE_NODE" 'nodes(hidden)') != '[]' ]]; }
     assert_success
     assert_equal "$(jq -r 'select(.type == "attached").node' <<<"$output")" inside@box
     assert_equal "$(jq -r 'select(.type == "summary").shown' <<<"$output")" 3
+    # So is its epmd, of which there is none, while there is one here.
+    run --separate-stderr "$ETRACE_BIN" doctor -p "$(<"$BATS_TEST_TMPDIR/up")"
+    assert_success
+    assert_line --regexp '^ok +epmd +that of its own network; does not answer'
+    assert_line --partial 'connected to inside@box'
     # That of this host is the one here.
     run --separate-stderr "$ETRACE_BIN" -p "$(node_eval "$NODE" 'list_to_integer(os:getpid())')" --for 1ms --json work:one/1
     assert_equal "$(jq -r 'select(.type == "attached").node' <<<"$output")" "$NODE"
