@@ -80,9 +80,9 @@ memory_of() { awk '/^VmRSS/ { print $2 }' "/proc/$1/status"; }
     cat=$!
     until_true 30 test -s "$OUT"
     exec {reader}>&-
-    pause 1
-    on_node 'work:one(late)'
-    until_true 30 grep -q '"late"' "$OUT"
+    # What comes before there is room again on the node is lost.
+    late() { on_node 'work:one(late)' && grep -q '"late"' "$OUT"; }
+    until_true 30 late
     trace_end
     wait "$cat"
     assert_success

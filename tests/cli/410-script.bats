@@ -160,8 +160,9 @@ script() { # ARGS... -- ARMINGS BEFORE EXPR AFTER
         grep -q "$other .*call work:one(again)" "$OUT"
     }
     until_true 30 again
-    printf ':reattach on\n:wait 100ms\n' >&"$to"
-    pause 0.2
+    printf ':reattach on\n:version\n' >&"$to"
+    # Once it has been read, which is when the line behind it is answered.
+    until_true 30 grep -q '^etrace [0-9]' "$OUT"
     node_stop "$other"
     until_true 30 grep -q "$other: will be attached again" "$ERR"
     on_node 'work:one(alone)'
@@ -263,14 +264,16 @@ big=(--rate 0 --size 8k --items 1000)
     local hold pid status=0
     mkfifo "$BATS_TEST_TMPDIR/x.txt"
     exec {hold}<>"$BATS_TEST_TMPDIR/x.txt"
+    came() { [[ $(wc -l <"$OUT") -gt 2000 ]]; }
+    # Of so many at once not all may find room on the node.
+    more_came() { on_node "$many" >&2 && came; }
     "$ETRACE_BIN" repl -n "$NODE" "${big[@]}" -o "$BATS_TEST_TMPDIR/x.txt" < <(
         echo 'work:one/1'
         until_true 30 armed 1
-        on_node "$many" >&2
+        until_true 30 more_came
     ) >"$OUT" 2>"$ERR" 3>&- {hold}>&- &
     pid=$!
-    came() { [[ $(wc -l <"$OUT") -gt 2000 ]]; }
-    until_true 30 came
+    until_true 60 came
     over() { child_kill "$pid" INT; ! child "$pid"; }
     until_true 20 over || child_kill "$pid"
     wait "$pid" || status=$?

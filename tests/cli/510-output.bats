@@ -151,7 +151,8 @@ teardown() { live_teardown; }
 @test "a recording that is killed while it is written can be read to its end" {
     on_node 'work:flood(2)'
     trace -o "$BATS_TEST_TMPDIR/r.etr" work:one/1
-    pause 1
+    written() { [[ $("$ETRACE_BIN" replay "$BATS_TEST_TMPDIR/r.etr" 2>/dev/null | grep -c 'call work:one(flood)') -gt 100 ]]; }
+    until_true 30 written
     kill -KILL "$TRACER"
     on_node 'work:calm(ok)'
     run bash -c "'$ETRACE_BIN' replay '$BATS_TEST_TMPDIR/r.etr' 2>'$ERR' | grep -c 'call work:one(flood)'"

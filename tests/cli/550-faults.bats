@@ -129,13 +129,14 @@ without_memory() { # PLACES ARGS...
 @test "killed when the node is at a step of its own: the file, the library, the session, the patterns" {
     for step in 'prim_file, make_dir, 1' 'file, delete, 2' 'trace, session_create, 3' 'trace, function, 4' 'trace, process, 4' 'code, load_binary, 3'; do
         # Who sees the step, by legacy tracing, kills the client.
-        on_node "register(killer, spawn(fun() ->
+        on_node "Me = self(), register(killer, spawn(fun() ->
             erlang:trace_pattern({$step}, true, []),
             erlang:trace(new, true, [call]),
+            Me ! watched,
             receive {client, Pid} -> ok end,
-            receive {trace, _, call, _} -> os:cmd(\"kill -KILL \" ++ Pid) after 5000 -> missed end,
+            receive {trace, _, call, _} -> os:cmd(\"kill -KILL \" ++ Pid) after 20000 -> missed end,
             erlang:trace(new, false, [call]),
-            erlang:trace_pattern({$step}, false, []) end))"
+            erlang:trace_pattern({$step}, false, []) end)), receive watched -> ok end"
         "$ETRACE_BIN" -n "$NODE" --for 3s work:one/1 </dev/null >"$OUT" 2>"$ERR" 3>&- &
         TRACER=$!
         TRACERS+=("$TRACER")
