@@ -181,6 +181,7 @@ kinds_of(Request, S) ->
 
 %% Only: all, or the modules that are to be armed again. Before: what is armed, or none.
 arm_do({Session, Request, Only, Boot = {_, _, Tracer, _}, Before}) ->
+    Sums = sums(case Only of all -> erlang:loaded(); _ -> Only end),
     {Read, Found, Warnings} = chosen(Session, Request, Only),
     Join = case is_map_key(mark, Request) of true -> fun marked/1; false -> fun joined/1 end,
     Specs = each_spec([Ms || #{type := call, match_spec := {_, Ms}} <- Read]),
@@ -194,7 +195,7 @@ arm_do({Session, Request, Only, Boot = {_, _, Tracer, _}, Before}) ->
         lists:all(fun(Kind) -> is_plain([Ms || #{type := K, match_spec := {_, Ms}} <- Read, K =:= Kind]) end, [call, send]),
     %% By what each asks for, not by what was found of it: a module that comes later may have what another one rejects.
     Early = not mute(Request) andalso lists:all(fun accepts/1, Specs),
-    Watched = (watched(Request, Calls))#armed{early = Early, plain = Plain, returns = Returns},
+    Watched = (watched(Request, Calls, Sums))#armed{early = Early, plain = Plain, returns = Returns},
     Armed = case Only of
         all ->
             Watched#armed{whom = whom_of(Request), system = system_of(Request, Boot, Before)};
@@ -373,15 +374,15 @@ patterns(Session, Scope, Map, Already, Fresh) ->
     end,
     lists:foreach(fun({MFA, Ms}) -> Set(MFA, Ms) end, lists:reverse(Steps)). % a whole module before what differs in it
 
-%% {How many calls, the calls with the last one first}, when every function has what it has already, else `Default`. Whole: also
+%% By each module in the order of its functions. {How many calls, the calls with the last one first}, when every function has what it has already, else `Default`. Whole: also
 %% such that set for a moment what is not wanted.
 plan(Wanted, Already, Over, Scope, Default, Whole) ->
     lists:foldl(fun(M, {N, Steps}) ->
         Want = maps:get(M, Wanted, []),
         Has = maps:from_list(maps:get(M, Already, [])),
         None = maps:from_keys([{M, F, A} || {F, A} <- listed(M, Scope)] ++ maps:keys(Has), false),
-        All = maps:to_list(maps:merge(None, maps:from_list(Want))),
-        Named = maps:values(maps:groups_from_list(fun({{_, F, _}, _}) -> F end, All)),
+        All = lists:sort(maps:to_list(maps:merge(None, maps:from_list(Want)))),
+        Named = [Same || {_, Same} <- lists:sort(maps:to_list(maps:groups_from_list(fun({{_, F, _}, _}) -> F end, All)))],
         Plain = lists:flatmap(fun(Same) -> alike(Same, Has, Default) end, Named),
         Mine = common([Ms || {_, Ms} <- All]),
         Short = [{{M, '_', '_'}, Mine} | lists:flatmap(fun(Same) -> alike(Same, #{}, Mine) end, Named)],
@@ -456,15 +457,19 @@ each(Whom, Set) ->
 %% loaded from then on, whatever was selected; a specification cannot ask which function it is called for; and of several
 %% probes it takes one. Between a load and the next look the node would report calls that nobody asked for. A module that
 %% is named and lies in the code path is loaded before it is armed, so its first call is seen.
-watched(Request, Calls) ->
+%%
+%% The node may load code while it is being armed. So the checksum is that of before its functions were listed (Sums), and the
+%% function is the first one that was set (plan/6): if that one is traced, none was lost while the others were set.
+watched(Request, Calls, Sums) ->
     Modules = lists:foldl(fun({{M, F, A}, Scope, _}, Acc) ->
         case Acc of
+            #{M := {_, FA, Scope}} when FA > {F, A} -> Acc#{M := setelement(2, maps:get(M, Acc), {F, A})};
             #{M := _} -> Acc;
-            _ -> Acc#{M => {md5(M), {F, A}, Scope}}
+            _ -> Acc#{M => {case Sums of #{M := Md5} when Md5 =/= gone -> Md5; _ -> md5(M) end, {F, A}, Scope}} % else it was loaded for its name
         end
     end, #{}, Calls),
     Builtins = [Call || Call = {{M, F, A}, _, _} <- Calls, erlang:is_builtin(M, F, A)],
-    #armed{request = Request, worker = self(), modules = Modules, loaded = lists:usort(erlang:loaded()), builtins = Builtins}.
+    #armed{request = Request, worker = self(), modules = Modules, loaded = lists:usort(maps:keys(Modules) ++ maps:keys(Sums)), builtins = Builtins}.
 
 %% A process may be so from the beginning.
 mute(#{flags := Flags}) -> lists:member(silent, Flags).
@@ -519,6 +524,8 @@ muted(Body) ->
 
 md5(M) -> try erlang:get_module_info(M, md5) catch error:_ -> gone end.
 
+sums(Modules) -> maps:from_list([{M, md5(M)} || M <- Modules]).
+
 check(S0 = #s{armed = #armed{}}) ->
     case cut_off(S0) of
         none ->
@@ -560,12 +567,14 @@ check_do({Session, Armed = #armed{request = Request0, modules = Modules}, Boot})
     Changed = [M || {M, Seen} <- maps:to_list(Modules), md5(M) =/= gone, changed(Session, M, Seen, is_map_key(M, Close))],
     Builtins = blind(Session, Armed, gates()),
     Known = maps:merge(Modules, maps:from_list([{M, setelement(1, maps:get(M, Modules), gone)} || M <- Gone])),
-    {Again, Failed} = again(Session, Request, Changed ++ ordsets:subtract(Loaded, Armed#armed.loaded), Boot),
+    ToArm = Changed ++ ordsets:subtract(Loaded, Armed#armed.loaded),
+    Sums = sums(ToArm),
+    {Again, Failed} = again(Session, Request, ToArm, Boot),
     %% What came back without any function that was asked for is not looked for again.
     Without = (Changed -- maps:keys(Again)) -- Failed,
-    Other = maps:map(fun(M, {_, FA, Scope}) -> {md5(M), case lists:member(M, Without) of true -> none; false -> FA end, Scope} end,
+    Other = maps:map(fun(M, {_, FA, Scope}) -> {maps:get(M, Sums), case lists:member(M, Without) of true -> none; false -> FA end, Scope} end,
         maps:without(maps:keys(Again), maps:with(Changed, Known))),
-    Unarmed = maps:from_list([{M, md5(M)} || M <- Failed ++ Without]),
+    Unarmed = maps:with(Failed ++ Without, Sums),
     New = Armed#armed{loaded = Loaded, turn = Later, request = Request, builtins = Builtins,
         modules = maps:merge(maps:merge(Known, Other), Again), unarmed = maps:merge(maps:without(maps:keys(Again), Armed#armed.unarmed), Unarmed)},
     {ok, New, [{guard, garbage_collection} || Meets] ++ [{gone, M} || M <- Gone] ++
