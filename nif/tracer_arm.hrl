@@ -374,8 +374,8 @@ patterns(Session, Scope, Map, Already, Fresh) ->
     end,
     lists:foreach(fun({MFA, Ms}) -> Set(MFA, Ms) end, lists:reverse(Steps)). % a whole module before what differs in it
 
-%% By each module in the order of its functions. {How many calls, the calls with the last one first}, when every function has what it has already, else `Default`. Whole: also
-%% such that set for a moment what is not wanted.
+%% {How many calls, the calls with the last one first}, when every function has what it has already, else `Default`; of each
+%% module in the order of its functions. Whole: also such that set for a moment what is not wanted.
 plan(Wanted, Already, Over, Scope, Default, Whole) ->
     lists:foldl(fun(M, {N, Steps}) ->
         Want = maps:get(M, Wanted, []),
@@ -465,7 +465,7 @@ watched(Request, Calls, Sums) ->
         case Acc of
             #{M := {_, FA, Scope}} when FA > {F, A} -> Acc#{M := setelement(2, maps:get(M, Acc), {F, A})};
             #{M := _} -> Acc;
-            _ -> Acc#{M => {case Sums of #{M := Md5} when Md5 =/= gone -> Md5; _ -> md5(M) end, {F, A}, Scope}} % else it was loaded for its name
+            _ -> Acc#{M => {case Sums of #{M := Sum} when Sum =/= gone -> Sum; _ -> md5(M) end, {F, A}, Scope}} % or loaded for its name
         end
     end, #{}, Calls),
     Builtins = [Call || Call = {{M, F, A}, _, _} <- Calls, erlang:is_builtin(M, F, A)],
