@@ -188,6 +188,7 @@ kinds_of(Request, S) ->
 
 %% Only: all, or the modules that are to be armed again. Before: what is armed, or none.
 arm_do({Session, Request, Only, Boot = {_, _, Tracer, _}, Before}) ->
+    Sums = sums(case Only of all -> erlang:loaded(); _ -> Only end),
     {Read, Found, Warnings} = chosen(Session, Request, Only),
     Join = case is_map_key(mark, Request) of true -> fun marked/1; false -> fun joined/1 end,
     Specs = each_spec([Ms || #{type := call, match_spec := {_, Ms}} <- Read]),
@@ -202,7 +203,7 @@ arm_do({Session, Request, Only, Boot = {_, _, Tracer, _}, Before}) ->
     %% By what each asks for, not by what was found of it: a module that comes later may have what another one rejects.
     Early = not mute(Request) andalso lists:all(fun accepts/1, Specs),
     Steady = not uses([trace, disable_trace], [Ms || #{match_spec := {_, Ms}} <- Read]),
-    Watched = (watched(Request, Calls))#armed{early = Early, plain = Plain, returns = Returns, steady = Steady},
+    Watched = (watched(Request, Calls, Sums))#armed{early = Early, plain = Plain, returns = Returns, steady = Steady},
     Armed = case Only of
         all ->
             Watched#armed{whom = whom_of(Request), system = system_of(Request, Boot, Before)};
@@ -381,15 +382,15 @@ patterns(Session, Scope, Map, Already, Fresh) ->
     end,
     lists:foreach(fun({MFA, Ms}) -> Set(MFA, Ms) end, lists:reverse(Steps)). % a whole module before what differs in it
 
-%% {How many calls, the calls with the last one first}, when every function has what it has already, else `Default`. Whole: also
-%% such that set for a moment what is not wanted.
+%% {How many calls, the calls with the last one first}, when every function has what it has already, else `Default`; of each
+%% module in the order of its functions. Whole: also such that set for a moment what is not wanted.
 plan(Wanted, Already, Over, Scope, Default, Whole) ->
     lists:foldl(fun(M, {N, Steps}) ->
         Want = maps:get(M, Wanted, []),
         Has = maps:from_list(maps:get(M, Already, [])),
         None = maps:from_keys([{M, F, A} || {F, A} <- listed(M, Scope)] ++ maps:keys(Has), false),
-        All = maps:to_list(maps:merge(None, maps:from_list(Want))),
-        Named = maps:values(maps:groups_from_list(fun({{_, F, _}, _}) -> F end, All)),
+        All = lists:sort(maps:to_list(maps:merge(None, maps:from_list(Want)))),
+        Named = [Same || {_, Same} <- lists:sort(maps:to_list(maps:groups_from_list(fun({{_, F, _}, _}) -> F end, All)))],
         Plain = lists:flatmap(fun(Same) -> alike(Same, Has, Default) end, Named),
         Mine = common([Ms || {_, Ms} <- All]),
         Short = [{{M, '_', '_'}, Mine} | lists:flatmap(fun(Same) -> alike(Same, #{}, Mine) end, Named)],

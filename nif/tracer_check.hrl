@@ -78,17 +78,23 @@ parting_untraced(S = #s{armed = Armed = #armed{request = Request = #{flags := Fl
 %% loaded from then on, whatever was selected; a specification cannot ask which function it is called for; and of several
 %% probes it takes one. Between a load and the next look the node would report calls that nobody asked for. A module that
 %% is named and lies in the code path is loaded before it is armed, so its first call is seen.
-watched(Request, Calls) ->
+%%
+%% The node may load code while it is being armed. So the checksum is that of before its functions were listed (Sums), and the
+%% function is the first one that was set (plan/6): if that one is traced, none was lost while the others were set.
+watched(Request, Calls, Sums) ->
     Modules = lists:foldl(fun({{M, F, A}, Scope, _}, Acc) ->
         case Acc of
+            #{M := {_, FA, Scope}} when FA > {F, A} -> Acc#{M := setelement(2, maps:get(M, Acc), {F, A})};
             #{M := _} -> Acc;
-            _ -> Acc#{M => {md5(M), {F, A}, Scope}}
+            _ -> Acc#{M => {case Sums of #{M := Sum} when Sum =/= gone -> Sum; _ -> md5(M) end, {F, A}, Scope}} % or loaded for its name
         end
     end, #{}, Calls),
     Builtins = [Call || Call = {{M, F, A}, _, _} <- Calls, erlang:is_builtin(M, F, A)],
-    #armed{request = Request, worker = self(), modules = Modules, loaded = lists:usort(erlang:loaded()), builtins = Builtins}.
+    #armed{request = Request, worker = self(), modules = Modules, loaded = lists:usort(maps:keys(Modules) ++ maps:keys(Sums)), builtins = Builtins}.
 
 md5(M) -> try erlang:get_module_info(M, md5) catch error:_ -> gone end.
+
+sums(Modules) -> maps:from_list([{M, md5(M)} || M <- Modules]).
 
 check_do({Session, Armed = #armed{request = Request0, modules = Modules}, Boot}) ->
     Meets = gc_meets(Session, Request0),
@@ -101,12 +107,14 @@ check_do({Session, Armed = #armed{request = Request0, modules = Modules}, Boot})
     {Whom, Stopped} = untraced(Session, Armed#armed{request = Request}, Boot),
     Untraced = Stopped -- Armed#armed.untraced,
     Known = maps:merge(Modules, maps:from_list([{M, setelement(1, maps:get(M, Modules), gone)} || M <- Gone])),
-    {Again, Failed} = again(Session, Request, Changed ++ ordsets:subtract(Loaded, Armed#armed.loaded), Boot),
+    ToArm = Changed ++ ordsets:subtract(Loaded, Armed#armed.loaded),
+    Sums = sums(ToArm),
+    {Again, Failed} = again(Session, Request, ToArm, Boot),
     %% What came back without any function that was asked for is not looked for again.
     Without = (Changed -- maps:keys(Again)) -- Failed,
-    Other = maps:map(fun(M, {_, FA, Scope}) -> {md5(M), case lists:member(M, Without) of true -> none; false -> FA end, Scope} end,
+    Other = maps:map(fun(M, {_, FA, Scope}) -> {maps:get(M, Sums), case lists:member(M, Without) of true -> none; false -> FA end, Scope} end,
         maps:without(maps:keys(Again), maps:with(Changed, Known))),
-    Unarmed = maps:from_list([{M, md5(M)} || M <- Failed ++ Without]),
+    Unarmed = maps:with(Failed ++ Without, Sums),
     New = Armed#armed{loaded = Loaded, turn = Later, request = Request, builtins = Builtins, whom = Whom,
         untraced = Armed#armed.untraced ++ Untraced,
         modules = maps:merge(maps:merge(Known, Other), Again), unarmed = maps:merge(maps:without(maps:keys(Again), Armed#armed.unarmed), Unarmed)},

@@ -72,8 +72,11 @@ bool find_listening(long ospid, int *ret_ports, size_t most, size_t *ret_count, 
     dir = opendir(path);
     if (!dir && errno == ENOENT)
         return err_set(e, ERR_NODE, "there is no process %ld", ospid);
-    if (!dir)
-        return err_set(e, ERR_NODE, "cannot see the sockets of process %ld: %s", ospid, strerror(errno));
+    if (!dir) {
+        err_set(e, ERR_NODE, "cannot see the sockets of process %ld: %s", ospid, strerror(errno));
+        err_hint(e, "its user and root can; by its name, -n NODE, whoever has its cookie connects");
+        return false;
+    }
     read_inodes(dir, &n);
     closedir(dir);
     match(ospid, "tcp", &n, ret_ports, most, &count);

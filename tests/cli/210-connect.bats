@@ -117,6 +117,20 @@ fake() {
     refused 'no node was named, and no epmd runs here that could name one (port 1)'
 }
 
+@test "somebody else's process: not seen, with what helps" {
+    local dir
+    dir=$(mktemp -d /tmp/somebody.XXXXXX)
+    cp "$ETRACE_BIN" "$dir/etrace"
+    (umask 077 && echo cookie >"$dir/cookie")
+    chown 65534 "$dir/cookie"
+    chmod 755 "$dir" "$dir/etrace"
+    run --separate-stderr timeout 30 setpriv --reuid 65534 --regid 65534 --clear-groups "$dir/etrace" -p $$ --cookie-file "$dir/cookie" lists:seq/2
+    rm -r "$dir"
+    assert_failure 3
+    assert_equal "$stderr" "etrace: cannot see the sockets of process $$: Permission denied
+hint: its user and root can; by its name, -n NODE, whoever has its cookie connects"
+}
+
 @test "a name that no node can have is a mistake of usage" {
     for name in @host name@ 'a b@host' a@b@c; do
         attach -n "$name"

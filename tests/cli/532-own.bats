@@ -187,3 +187,58 @@ END
     assert_success
     assert_output '[{rearmed,good},{unarmed,bad},{unarmed,less}] [] {traced,local}'
 }
+
+@test "code that is loaded while a module is being armed again: armed once more, and whatever came with it" {
+    local dir=$BATS_TEST_TMPDIR
+    live_companion "$dir"
+    cat >"$dir/attempt.erl" <<'END'
+-module(attempt).
+-export([begun/0]).
+begun() ->
+    {_, Weak} = Session = trace:session_create(attempt, self(), []),
+    Names = [list_to_atom([$f | integer_to_list(N)]) || N <- lists:seq(40, 10, -1)], % of which the first atom has the last name
+    ok = erlang:finish_loading([code(half, Names)]),
+    Probe = #{id => 1, type => call, scope => local, atoms => [], match_spec => {any, term_to_binary(true)},
+        select => [{{name, <<"half">>}, any, 0, 255}, {any, {name, <<"new">>}, 0, 0}]},
+    Boot = {self(), [], fallback, #{}},
+    {ok, Armed, _} = in_worker(arm_do, {Weak, #{probes => [Probe], flags => [call], force => true}, all, Boot, none}, fun() -> ok end),
+    Untraced = fun(M, Functions) -> [F || F <- Functions, trace:info(Weak, {M, F, 0}, traced) =/= {traced, local}] end,
+    %% A version comes, and another one as soon as some of its functions have been set.
+    During = fun(Before, Next) ->
+        reload([code(half, Names)]),
+        Some = fun Some() ->
+            case length(Untraced(half, Names)) < length(Names) of
+                true -> reload(Next);
+                false -> erlang:yield(), Some()
+            end
+        end,
+        {ok, After, Said} = in_worker(check_do, {Weak, Before, Boot}, Some),
+        {ok, Last, Later} = in_worker(check_do, {Weak, After, Boot}, fun() -> ok end),
+        {Last, lists:sort(Said ++ Later)}
+    end,
+    {Again, Said1} = During(Armed, [code(half, Names)]),
+    io:format("~p ~p~n", [Said1, Untraced(half, Names)]),
+    {_, Said2} = During(Again, [code(half, Names ++ [new]), code(late, [new])]),
+    io:format("~p ~p~n", [Said2, Untraced(half, Names ++ [new]) ++ Untraced(late, [new])]),
+    trace:session_destroy(Session),
+    halt().
+%% Each goes on where the one before has ended.
+in_worker(Function, Argument, Meanwhile) ->
+    Had = get(function),
+    {_, Ref} = spawn_monitor(fun() -> put(function, Had), exit({etrace_00000000_0:Function(Argument), get(function)}) end),
+    Meanwhile(),
+    receive {'DOWN', Ref, _, _, {Result, Has}} -> put(function, Has), Result end.
+reload(Prepared) ->
+    ok = erlang:finish_loading(Prepared),
+    erlang:purge_module(half).
+code(Module, Functions) ->
+    {ok, Module, Bin} = compile:forms([{attribute, 1, module, Module}, {attribute, 1, export, [{F, 0} || F <- Functions]}] ++
+        [{function, 1, F, 0, [{clause, 1, [], [], [{atom, 1, ok}]}]} || F <- Functions]),
+    erlang:prepare_loading(Module, Bin).
+END
+    "$ETRACE_ERLC" -o "$dir" "$dir/attempt.erl"
+    # Of one scheduler each has its turn whenever the other waits for it.
+    run timeout 60 "$ETRACE_ERL" +Bi +S 1:1 -noshell -noinput -pa "$dir" -eval 'attempt:begun()' </dev/null 3>&-
+    assert_success
+    assert_output $'[{rearmed,half},{rearmed,half}] []\n[{rearmed,half},{rearmed,half},{rearmed,late}] []'
+}
