@@ -627,6 +627,8 @@ work(Function, Argument) ->
         error:Reason:Stack -> {error, {crash, {Reason, Stack}}}
     end.
 
-%% What anybody may send them stays outside of their heaps: nobody is to be killed for a mailbox that others fill.
+%% What anybody may send them stays outside of their heaps: nobody is to be killed for a mailbox that others fill. A most that is
+%% below the least of the node's own the VM does not take.
 bounds(Times) ->
-    [{message_queue_data, off_heap}, {max_heap_size, #{size => Times * 1048576, kill => true, error_logger => false}}].
+    {_, Least} = erlang:system_info(min_heap_size),
+    [{message_queue_data, off_heap}, {max_heap_size, #{size => max(Times * 1048576, 4 * Least), kill => true, error_logger => false}}].

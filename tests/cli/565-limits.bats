@@ -79,6 +79,17 @@ hog='register(hog, spawn(fun() -> G = fun G() -> receive {take, Free, File} ->
     "$ETRACE_BIN" ls -n "$NODE" work:one >/dev/null 2>&1 || true
     on_node 'bound ! stop'
     [[ $first -eq 0 ]] || fail "status $first: $said"
+    # The least that they have is more than the most that ours may.
+    on_node 'spawn(fun() -> register(bound, self()), {_, Old} = erlang:system_info(min_heap_size), erlang:system_flag(min_heap_size, 3000000),
+        receive stop -> erlang:system_flag(min_heap_size, Old) end end)'
+    bound() { [[ $(node_eval "$NODE" 'erlang:system_info(min_heap_size)') == '{min_heap_size,3'* ]]; }
+    until_true 30 bound
+    attach
+    first=$status said=$(<"$ERR")
+    run "$ETRACE_BIN" ls -n "$NODE" work:one
+    on_node 'bound ! stop'
+    [[ $first -eq 0 ]] || fail "status $first: $said"
+    assert_success
     assert_equal "$(reports)" 0
     assert_clean --atoms 300 "$BEFORE" "$NODE"
 }
