@@ -389,3 +389,38 @@ paste() {
 :memory 0'
     refute_line --regexp '^:[a-z-]+ +-'
 }
+
+# COLUMNS ROWS [COLUMNS ROWS]: the interactive mode in a terminal of that size, which has the second one before something is typed.
+sized() {
+    run env -u ETRACE_NODE ERL_EPMD_PORT=1 TERM=xterm timeout 40 bash -c 'ulimit -v 1000000; exec /usr/bin/python3 - "$@"' sized "$ETRACE_BIN" "$@" <<'END'
+import fcntl, os, pty, struct, sys, termios, time
+def size(n): fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", int(sys.argv[n + 1]), int(sys.argv[n]), 0, 0))
+def until(text):
+    seen = b""
+    while text not in seen:
+        seen += os.read(fd, 4096)
+ready, go = os.pipe()
+pid, fd = pty.fork()
+if not pid:
+    os.read(ready, 1)
+    os.execv(sys.argv[1], [sys.argv[1], "repl"])
+size(2)
+os.write(go, b".")
+if len(sys.argv) > 4:
+    until(b"etrace> ")
+    size(4)
+os.write(fd, b":set\r")
+until(b":color")
+os.write(fd, b":quit\r")
+until(b"every session destroyed")
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+END
+    assert_success
+}
+
+@test "a terminal of a size that there is not, and one that becomes so: the interactive mode takes no memory for it" {
+    sized 80 24
+    sized 65535 65535
+    sized 80 24 65535 65535
+    sized 1 1 60000 60000
+}
