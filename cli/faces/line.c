@@ -71,14 +71,6 @@ unsigned line_height(const struct line *l UNUSED)
     return !ioctl(STDIN_FILENO, TIOCGWINSZ, &w) && w.ws_row ? w.ws_row : 24;
 }
 
-/* libedit has memory for each cell of the screen, so one that nobody can have would take all that there is. */
-static bool is_sane_size(void)
-{
-    struct winsize w;
-
-    return ioctl(STDIN_FILENO, TIOCGWINSZ, &w) || (unsigned)w.ws_col * w.ws_row <= CELLS_MOST;
-}
-
 /* Goes on from *row and *col over text, as libedit shows it. */
 static void walk(const char *at, const char *end, unsigned cols, size_t *row, size_t *col)
 {
@@ -223,8 +215,6 @@ static void suspend(struct line *l)
 
 static void resized(struct line *l)
 {
-    if (!is_sane_size())
-        return;
     if (l->reading)
         erase(l);
     el_resize(l->el);
@@ -392,6 +382,14 @@ void line_remember(struct line *l, const char *text)
 }
 
 /* ---- beginning and end ---- */
+
+/* libedit has memory for each cell of the screen, so one that nobody can have would take all that there is. */
+static bool is_sane_size(void)
+{
+    struct winsize w;
+
+    return ioctl(STDIN_FILENO, TIOCGWINSZ, &w) || (unsigned)w.ws_col * w.ws_row <= CELLS_MOST;
+}
 
 bool line_possible(void)
 {
