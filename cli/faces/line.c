@@ -18,6 +18,7 @@
 #include "../ground/utf8.h"
 
 #define REMEMBERED 1000
+#define CELLS_MOST (4u << 20)
 #define DRAIN_MS 500 /* what is written before the program stops */
 
 struct line {
@@ -382,11 +383,19 @@ void line_remember(struct line *l, const char *text)
 
 /* ---- beginning and end ---- */
 
+/* libedit has memory for each cell of the screen, so one that nobody can have would take all that there is. */
+static bool is_sane_size(void)
+{
+    struct winsize w;
+
+    return ioctl(STDIN_FILENO, TIOCGWINSZ, &w) || (unsigned)w.ws_col * w.ws_row <= CELLS_MOST;
+}
+
 bool line_possible(void)
 {
     const char *term = getenv("TERM");
 
-    return tty_is(STDIN_FILENO) && tty_is(STDOUT_FILENO) && term && *term && strcmp(term, "dumb") != 0;
+    return tty_is(STDIN_FILENO) && tty_is(STDOUT_FILENO) && term && *term && strcmp(term, "dumb") != 0 && is_sane_size();
 }
 
 static void bind_keys(EditLine *el)

@@ -389,3 +389,33 @@ paste() {
 :memory 0'
     refute_line --regexp '^:[a-z-]+ +-'
 }
+
+# COLUMNS ROWS: the interactive mode in a terminal of that size.
+sized() {
+    run env -u ETRACE_NODE ERL_EPMD_PORT=1 TERM=xterm timeout 40 bash -c 'ulimit -v 1000000; exec /usr/bin/python3 - "$@"' sized "$ETRACE_BIN" "$@" <<'END'
+import fcntl, os, pty, struct, sys, termios
+def until(text):
+    seen = b""
+    while text not in seen:
+        seen += os.read(fd, 4096)
+ready, go = os.pipe()
+pid, fd = pty.fork()
+if not pid:
+    os.read(ready, 1)
+    os.execv(sys.argv[1], [sys.argv[1], "repl"])
+fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", int(sys.argv[3]), int(sys.argv[2]), 0, 0))
+os.write(go, b".")
+os.write(fd, b":set\r")
+until(b":color")
+os.write(fd, b":quit\r")
+until(b"every session destroyed")
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+END
+    assert_success
+}
+
+@test "a terminal of a size that there is not: the interactive mode takes no memory for it" {
+    sized 80 24
+    sized 1 1
+    sized 65535 65535
+}
