@@ -30,12 +30,15 @@ $2"
 @test "a node whose files may not grow, or that cannot say so: traced without the NIF, for a larger file would be its end" {
     odd_node files 'exec "$@"'
     # What the node says goes into a file, too.
-    prlimit --pid "$(node_eval "$NODE" 'list_to_integer(os:getpid())')" --fsize=20000:unlimited
+    local pid most
+    pid=$(node_eval "$NODE" 'list_to_integer(os:getpid())')
+    most=$(prlimit --pid "$pid" --fsize --noheadings --output SOFT | tr -d ' ')
+    prlimit --pid "$pid" --fsize=20000:
     traced --json 'work:one/1 -> return' -- 'work:loop(5)'
     assert_success
     assert_account 10
     assert_regex "$talk" 'tracing without the NIF, at most 1000 events a second: its files may not be as large as the library'
-    prlimit --pid "$(node_eval "$NODE" 'list_to_integer(os:getpid())')" --fsize=unlimited:unlimited
+    prlimit --pid "$pid" --fsize="$most":
     traced --json 'work:one/1 -> return' -- 'work:loop(5)'
     assert_success
     refute_regex "$talk" 'without the NIF'

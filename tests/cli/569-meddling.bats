@@ -19,9 +19,9 @@ destroyed='somebody on the node has destroyed the trace session'
 
 @test "a mailbox that somebody fills: the janitor gets to its end, and nothing stays" {
     trace --json work:one/1
-    # The janitor has that name; what it is sent is more than its heap may be.
+    # The janitor has that name; what it is sent is more than its heap may be. It looks at each, which takes its time.
     on_node '[J] = [P || M <- registered(), lists:prefix("etrace_", atom_to_list(M)), P <- [whereis(M)]], erlang:suspend_process(J),
-        (fun F(0) -> ok; F(N) -> J ! {flood, N}, F(N - 1) end)(400000), erlang:resume_process(J)'
+        [J ! {flood, lists:seq(1, 100)} || _ <- lists:seq(1, 20000)], erlang:resume_process(J)'
     on_node 'work:loop(5)'
     trace_end
     assert_success
