@@ -18,7 +18,7 @@ teardown() {
 }
 
 # attach ARGS...: traces for a moment, in five seconds with everything.
-attach() { run --separate-stderr timeout 5 "$ETRACE_BIN" "$@" --for 50ms 'lists:seq/2'; }
+attach() { run --separate-stderr timeout 20 "$ETRACE_BIN" "$@" --for 50ms 'lists:seq/2'; }
 
 # attached NAME ARGS...: that it is this node
 attached() {

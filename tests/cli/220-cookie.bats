@@ -19,7 +19,7 @@ setup() {
     umask 077
 }
 
-attach() { run --separate-stderr timeout 5 "$ETRACE_BIN" -n "$NODE" "$@" --for 50ms 'lists:seq/2'; }
+attach() { run --separate-stderr timeout 20 "$ETRACE_BIN" -n "$NODE" "$@" --for 50ms 'lists:seq/2'; }
 
 refused() {
     local text=$1

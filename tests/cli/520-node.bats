@@ -259,7 +259,7 @@ END
         '::::' 'a:b(_) -> return,' $'lists:seq(\x01)' $'\xff\xfe' 'ms lists:seq/2 [{[],[],[{trace,[],[call]}]}' '@nothing' 'lists:/(((/f' \
         'lists:seq(#{a=>#{b=>^X}})' 'send(((((' 'when when when' '-> ->' '%' ''; do
         status=0
-        timeout 5 "$ETRACE_BIN" -n "$NODE" --for 50ms "$expr" >"$OUT" 2>"$ERR" </dev/null || status=$?
+        timeout 20 "$ETRACE_BIN" -n "$NODE" --for 50ms "$expr" >"$OUT" 2>"$ERR" </dev/null || status=$?
         [[ $status -eq 0 || $status -eq 2 || $status -eq 5 ]] || fail "status $status for $(head -c 60 <<<"$expr"): $(head -c 500 "$ERR")"
         [[ $status -eq 0 ]] || grep -q '^etrace: ' "$ERR" || fail "nothing said for $(head -c 60 <<<"$expr")"
         [[ $(wc -l <"$ERR") -le 5 ]] || fail "too much said for $(head -c 60 <<<"$expr")"
