@@ -60,10 +60,10 @@ memory_most(Options) ->
     end}.
 
 %% What the operating system has given it, not counting files: erlang:memory/1 would wait for every scheduler, and its words for
-%% the allocators are atoms that a node may never have needed.
+%% the allocators are atoms that a node may never have needed. With the allocators of the system it cannot tell: nothing grows then.
 memory_used() ->
     case memory_file("/proc/self/status") of
-        <<>> -> erlang:memory(total);
+        <<>> -> try erlang:memory(total) catch error:_ -> 0 end;
         Text -> memory_field(Text, <<"\nRssAnon:">>, 0) + memory_field(Text, <<"\nVmSwap:">>, 0)
     end.
 

@@ -42,12 +42,16 @@ $2"
     traced --json 'work:one/1 -> return' -- 'work:loop(5)'
     assert_success
     refute_regex "$talk" 'without the NIF'
-    nodes_stop
-    odd_node proc "exec unshare -m sh -c 'mount -t tmpfs none /proc && exec \"\$@\"' sh \"\$@\""
-    traced --json 'work:one/1 -> return' -- 'work:loop(5)'
-    assert_success
-    assert_account 10
-    assert_regex "$talk" 'tracing without the NIF, at most 1000 events a second: how large a file may be is not known without /proc'
+    # With the allocators of the system it does not know its memory either.
+    local flags
+    for flags in '' '+Mea min'; do
+        nodes_stop
+        odd_node proc "exec unshare -m sh -c 'mount -t tmpfs none /proc && exec \"\$@\"' sh \"\$@\" $flags"
+        traced --json 'work:one/1 -> return' -- 'work:loop(5)'
+        assert_success
+        assert_account 10
+        assert_regex "$talk" 'tracing without the NIF, at most 1000 events a second: how large a file may be is not known without /proc'
+    done
 }
 
 @test "a home directory of any name: the library is loaded from there" {
