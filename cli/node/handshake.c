@@ -2,6 +2,7 @@
 
 #include <ei.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -9,7 +10,8 @@
 #include <unistd.h>
 
 #define HEARD_MAX 2048
-#define RESET_MS 250 /* a network's there and back */
+#define RESET_MS 250     /* a network's there and back */
+#define RESET_LOOK_MS 10 /* between two looks whether our words are there */
 
 /* libei is given whole packets only, and only those that are as they must be: with others it frees what it did not allocate. */
 struct talk {
@@ -245,11 +247,21 @@ static enum handshake_result unfinished(const struct talk *t)
 
 /*
  * Who has read our answer and refuses it closes the connection in order; of who has ended before reading it the system
- * says so, as soon as the answer is there: nothing of ours is behind that end then, and the connection is no more.
+ * says so, as soon as the answer is there: nothing of ours is behind that end then, and the connection is no more. What the
+ * other side's system has taken when the end is here is what was read, so that there is nothing to wait for.
  */
 static bool was_read(const struct talk *t)
 {
-    return net_wait(t->stream->fd, 0, MIN(t->deadline, net_now() + RESET_MS)) == NET_TIMEOUT;
+    int64_t until = MIN(t->deadline, net_now() + RESET_MS);
+    bool arrived;
+
+    net_wait(t->stream->fd, POLLRDHUP, until); /* what TLS calls the end comes before it */
+    do {
+        arrived = !net_under_way(t->stream->fd);
+        if (net_wait(t->stream->fd, 0, arrived ? 0 : MIN(until, net_now() + RESET_LOOK_MS)) == NET_OK)
+            return false;
+    } while (!arrived && net_now() < until && !net_interrupted());
+    return arrived;
 }
 
 static enum handshake_result classify(const struct talk *t, char ret_name[NODE_NAME_MAX + 1])

@@ -299,18 +299,23 @@ static bool take_gone(struct session *s, struct str m, struct err *e)
     return fail(s, &cause, e);
 }
 
-/* Whom the node waits for, until there is an owner: for us first, if rex answers before all of the companion is there. */
+/*
+ * Whom the node waits for, until there is an owner, in the order in which it does: for us first, if rex answers before all of the
+ * companion is there. Each is given its time once, however often it is named.
+ */
 static void take_waits(struct session *s, struct str m)
 {
-    static const char *const names[] = {"companion", "code_server", "tracer"};
-    int64_t now = net_now(), most = s->booted_ns / 1000000 + BOOT_MOST_MS;
+    static const char *const names[] = {"rex", "companion", "code_server", "tracer"};
+    size_t now_at = 0;
     struct etf name;
 
-    for (size_t i = 0; i < ARRAY_LEN(names) && s->state == SESSION_BOOTING; i++) {
-        if (!etf_open_version(&name, m.at + 1, m.len - 1) || !etf_is_atom(&name, names[i]) || (!i && strcmp(s->asked, "rex") != 0))
+    while (strcmp(s->asked, names[now_at]) != 0)
+        now_at++;
+    for (size_t i = now_at + 1; i < ARRAY_LEN(names) && s->state == SESSION_BOOTING; i++) {
+        if (!etf_open_version(&name, m.at + 1, m.len - 1) || !etf_is_atom(&name, names[i]))
             continue;
         s->asked = names[i];
-        s->give_up = i ? MIN(now + BOOT_MS, most) : most;
+        s->give_up = i == 1 ? s->booted_ns / 1000000 + BOOT_MOST_MS : net_now() + BOOT_MS;
     }
 }
 
