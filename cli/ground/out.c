@@ -202,12 +202,12 @@ struct out *out_create(const char *path, bool append, struct err *e)
     return o;
 }
 
-/* Open here, too, for writing. */
+/* Open here, too, for writing, and claimed, which nobody does with the standard ones. */
 static bool is_ours(int fd, const struct stat *st)
 {
     struct stat other;
 
-    for (int i = 0; i < FDS_MOST; i++)
+    for (int i = STDERR_FILENO + 1; i < FDS_MOST; i++)
         if (i != fd && !fstat(i, &other) && other.st_dev == st->st_dev && other.st_ino == st->st_ino && (fcntl(i, F_GETFL) & O_ACCMODE) != O_RDONLY)
             return true;
     return false;

@@ -152,6 +152,10 @@ limited() {
     run timeout 30 "$ETRACE_BIN" replay "$file" --json
     assert_success
     assert_equal "$(grep -c '"type":"call"' <<<"$output")" 20
+    # Nor is it our own because what we say goes there.
+    flock -o "$log" timeout 60 "$ETRACE_BIN" replay "$file" -o "$log" 2>>"$log" || true
+    assert_equal "$(<"$log")" "etrace: cannot write $log: it is being written already"
+    rm "$log"
     for n in 1 2 3; do
         trace -a -o "$log" work:one/1
         added+=("$TRACER")
