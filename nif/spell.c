@@ -27,7 +27,7 @@ uint8_t *spell(struct encoder *e, uint8_t *at, const uint8_t *end, enum etw_text
     return text(at, what, n < 0 ? 0 : n < TEXT_BYTES ? (size_t)n : TEXT_BYTES - 1);
 }
 
-/* Bytes of the beginning, and that there is more; what is behind these is `close`. */
+/* Bytes of the beginning, and that there is more; what is behind these is `close`, of two bytes. */
 static uint8_t *begun(struct encoder *e, uint8_t *at, const char *said, size_t bytes, const char close[2])
 {
     char *string = (char *)at + 4;
@@ -78,21 +78,37 @@ static char *behind_atom(char *c)
     return c + (*c != 0);
 }
 
+/* What an atom that is printed in [c, end) counts among the letters that the VM may print: the bytes of its name. */
+static int counted(const char *c, const char *end)
+{
+    int bytes = *c == '\'' ? -2 : 0;
+    for (; c < end; c++, bytes++)
+        if (*c == '\\' && c[1] >= '0' && c[1] <= '7') { /* \001; from \200 on it was of two bytes */
+            bytes += c[1] > '1';
+            c += 3;
+        } else if (*c == '\\') {
+            c++;
+        }
+    return bytes;
+}
+
 /*
- * #module:name{...}: what is in it has no bounds, strings least of all, which are walked before the first letter is printed. So it
- * may print one letter more until there is the name: the fields come when there are letters left.
+ * #module:name{...}: what is in it has no bounds, strings least of all, which are walked before the first letter is printed. As an
+ * atom is never cut, it may print one letter at first, which is the module, and then as many as bring the name, and none for fields.
  */
 static uint8_t *record(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
 {
     char said[TEXT_BYTES];
-    for (int most = 1; most < TEXT_BYTES && enif_snprintf(said, sizeof said, "%.*T", most, t) > 0 && *said == '#'; most++) {
+    if (enif_snprintf(said, sizeof said, "%.*T", 1, t) > 0 && *said == '#') {
+        int most = counted(said + 1, behind_atom(said + 1)) + 2;
+        enif_snprintf(said, sizeof said, "%.*T", most, t);
         char *name = behind_atom(said + 1), *behind = *name == ':' ? behind_atom(name + 1) : name;
         if (behind > name && *behind) {
             *behind = '{';
             return begun(e, at, said, (size_t)(behind + 1 - said), "}");
         }
     }
-    return begun(e, at, "", 0, "");
+    return begun(e, at, said, 0, "\0");
 }
 
 uint8_t *spell_other(struct encoder *e, uint8_t *at, const uint8_t *end, ERL_NIF_TERM t)

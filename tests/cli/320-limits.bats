@@ -161,6 +161,13 @@ teardown() { live_teardown; }
     "$ETRACE_ERLC" -o "$BATS_TEST_TMPDIR" "$BATS_TEST_TMPDIR/kind.erl"
     traced --json work:one/1 -- "code:add_path(\"$BATS_TEST_TMPDIR\"), work:one(kind:f(binary:copy(<<\"a\">>, 20000000))), ok"
     assert_equal "$(json_of call '.args[0]')" "[#kind:it{...},#kind:'a:{.\\' b'{...}]"
+    # Of a name that takes more letters than there is room for nothing is shown; nor is what is in it looked at, again and again.
+    local name
+    name=$(printf '\\001%.0s' $(seq 255))
+    printf '%s\n' '-module(kinds).' '-export([f/1]).' "-record #''{id}." "-record #'$name'{id}." "f(X) -> [#''{id = X}, #'$name'{id = X}]." >"$BATS_TEST_TMPDIR/kinds.erl"
+    "$ETRACE_ERLC" -o "$BATS_TEST_TMPDIR" "$BATS_TEST_TMPDIR/kinds.erl"
+    traced --json work:one/1 -- "work:one(kinds:f(lists:duplicate(1000000, \$a))), ok"
+    assert_equal "$(json_of call '.args[0]')" "[#kinds:''{...},...]"
 }
 
 # A word that occurs nowhere else, under every key that has it hidden, in every shape.
