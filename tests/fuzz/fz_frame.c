@@ -66,7 +66,7 @@ static void put_piece(struct buf *out, uint8_t how, struct str piece)
         out->data[at + i] = (char)(len >> (24 - 8 * i));
 }
 
-/* Little at a time, and what the session answers is taken away, so that nothing ever waits. */
+/* So little at a time that all answers to it have room, and these are taken away: nothing ever waits. */
 static void serve(struct session *s, int peer, struct str all)
 {
     char sink[4096];
@@ -74,7 +74,7 @@ static void serve(struct session *s, int peer, struct str all)
     int64_t next;
 
     for (size_t i = 0, n; i < all.len; i += n) {
-        n = MIN(all.len - i, (size_t)256 << (all.len / 8192));
+        n = MIN(all.len - i, all.len < 8192 ? (size_t)256 : 512);
         if (write(peer, all.at + i, n) != (ssize_t)n)
             abort();
         while (session_fd(s) >= 0 && something_came(s) && session_on_readable(s, &e))
@@ -111,6 +111,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     s->said = s->heard = net_now();
     if (data[0] & 1)
         s->state = SESSION_READY;
+    s->asked = "rex";
     s->owner = self;
     if (data[0] & 2)
         session_request(s, STR("\x83\x61\x01"), 5000, &id, &e);
