@@ -45,13 +45,14 @@ static uint8_t *bits(struct encoder *e, uint8_t *at, const uint8_t *end, ERL_NIF
     uint8_t octets[OCTETS + 1];
     size_t n = 0, shown = 2, room = at + 14 < end ? (size_t)(end - at) - 14 : 0;
     const char *c = said + 2;
-    if (enif_snprintf(said, sizeof said, "%.*T", OCTETS + 1, t) > 2)
-        for (; n <= OCTETS && *c >= '0' && *c <= '9'; c += *c == ',') {
-            for (octets[n] = 0; *c >= '0' && *c <= '9'; c++)
-                octets[n] = (uint8_t)(octets[n] * 10 + (*c - '0'));
-            if (++n == SHOWN && *c == ',')
-                shown = (size_t)(c + 1 - said);
-        }
+    memcpy(said, "<<", 3); /* should it print nothing */
+    enif_snprintf(said, sizeof said, "%.*T", OCTETS + 1, t);
+    for (; n <= OCTETS && *c >= '0' && *c <= '9'; c += *c == ',') {
+        for (octets[n] = 0; *c >= '0' && *c <= '9'; c++)
+            octets[n] = (uint8_t)(octets[n] * 10 + (*c - '0'));
+        if (++n == SHOWN && *c == ',')
+            shown = (size_t)(c + 1 - said);
+    }
     unsigned used = *c == ':' ? (unsigned)c[1] - '0' : 0;
     if (!n || used - 1 >= 7)
         return begun(e, at, said, shown, ">>");
