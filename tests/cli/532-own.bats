@@ -202,6 +202,7 @@ begun() ->
         select => [{{name, <<"half">>}, any, 0, 255}, {any, {name, <<"new">>}, 0, 0}]},
     Boot = {self(), [], fallback, #{}},
     {ok, Armed, _} = in_worker(arm_do, {Weak, #{probes => [Probe], flags => [call], force => true}, all, Boot, none}, fun() -> ok end),
+    trace:process(Session, all, true, [call]), % as the owner does then
     Untraced = fun(M, Functions) -> [F || F <- Functions, trace:info(Weak, {M, F, 0}, traced) =/= {traced, local}] end,
     %% A version comes, and another one as soon as some of its functions have been set.
     During = fun(Before, Next) ->
