@@ -8,6 +8,7 @@
 #include "lex.h"
 
 #define PARSE_MAX_DEPTH 200
+#define PARSE_MAX_SIZE 100000 /* more than anybody can write without an 'in' */
 
 struct parser {
     struct comp *c;

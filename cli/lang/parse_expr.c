@@ -24,6 +24,19 @@ size_t ast_end(const struct ast *n)
     return n->from + n->len;
 }
 
+static size_t size_of(const struct ast *n)
+{
+    return n ? MAX(n->size, 1) : 0;
+}
+
+/* How often what stands before an 'in' is written out. */
+static size_t times_in(const struct ast *of)
+{
+    if (of->type == A_OP && of->op == OP_RANGE)
+        return 3;
+    return MAX(of->type == A_LIT && of->value->type == TERM_LIST ? of->value->count : of->count, 1);
+}
+
 struct ast *node_with(struct parser *p, struct ast *n, const struct ptrs *items, struct ast *tail, size_t end)
 {
     unsigned depth = tail ? tail->depth : 0;
@@ -39,6 +52,16 @@ struct ast *node_with(struct parser *p, struct ast *n, const struct ptrs *items,
     if (n->depth > PARSE_MAX_DEPTH) {
         diag(p->c, n->from, 1, "this is nested too deeply");
         diag_note(p->c, "%d levels at most", PARSE_MAX_DEPTH);
+        return NULL;
+    }
+    n->size = 1 + size_of(tail);
+    for (size_t i = 0; i < n->count; i++)
+        n->size += size_of(n->items[i]);
+    if (n->type == A_OP && (n->op == OP_IN || n->op == OP_NOT_IN))
+        n->size += (times_in(n->items[1]) - 1) * size_of(n->items[0]);
+    if (n->size > PARSE_MAX_SIZE) {
+        diag(p->c, n->from, n->len, "this is too large when each 'in' is written out");
+        diag_note(p->c, "what stands before it is, for every element of the list");
         return NULL;
     }
     return n;
