@@ -33,14 +33,18 @@ struct pending {
     int64_t asked_ns; /* of the node's time; 0: another request */
 };
 
+/* Whom the node waits for, until there is an owner, in the order in which it does: for us, if rex answers before all of the companion is there. */
+enum step { STEP_REX, STEP_COMPANION, STEP_CODE_SERVER, STEP_TRACER };
+static const char *const steps[] = {"rex", "companion", "code_server", "tracer"};
+
 struct session {
     enum session_state state;
     struct session_handlers handlers;
     struct session_node node;
     struct dist dist;
     struct node_pid owner;
-    const char *asked; /* BOOTING: the process of the node that has to answer now */
-    size_t under_way;  /* BOOTING: how much of the first message had not arrived when that was last looked at */
+    enum step step;   /* BOOTING */
+    size_t under_way; /* BOOTING: how much of the first message had not arrived when that was last looked at */
     bool down;        /* the owner has ended, but not because it was told to */
     struct err why;   /* what it said, with down */
     bool lost;        /* FAILED because of the connection */
@@ -299,23 +303,16 @@ static bool take_gone(struct session *s, struct str m, struct err *e)
     return fail(s, &cause, e);
 }
 
-/*
- * Whom the node waits for, until there is an owner, in the order in which it does: for us first, if rex answers before all of the
- * companion is there. Each is given its time once, however often it is named.
- */
+/* Each step is given its time once, however often it is named. */
 static void take_waits(struct session *s, struct str m)
 {
-    static const char *const names[] = {"rex", "companion", "code_server", "tracer"};
-    size_t now_at = 0;
     struct etf name;
 
-    while (strcmp(s->asked, names[now_at]) != 0)
-        now_at++;
-    for (size_t i = now_at + 1; i < ARRAY_LEN(names) && s->state == SESSION_BOOTING; i++) {
-        if (!etf_open_version(&name, m.at + 1, m.len - 1) || !etf_is_atom(&name, names[i]))
+    for (enum step i = s->step + 1; i < ARRAY_LEN(steps) && s->state == SESSION_BOOTING; i++) {
+        if (!etf_open_version(&name, m.at + 1, m.len - 1) || !etf_is_atom(&name, steps[i]))
             continue;
-        s->asked = names[i];
-        s->give_up = i == 1 ? s->booted_ns / 1000000 + BOOT_MOST_MS : net_now() + BOOT_MS;
+        s->step = i;
+        s->give_up = i == STEP_COMPANION ? s->booted_ns / 1000000 + BOOT_MOST_MS : net_now() + BOOT_MS;
     }
 }
 
@@ -425,9 +422,9 @@ static bool give_up(struct session *s, struct err *e)
 {
     if (s->state == SESSION_BOOTING) {
         char what[100];
-        if (s->under_way || !strcmp(s->asked, "companion"))
+        if (s->under_way || s->step == STEP_COMPANION)
             return silent(s, "accepts the connection, but what it is sent has been on its way", (int)((net_now() - s->booted_ns / 1000000) / 1000), e);
-        snprintf(what, sizeof what, "accepts the connection, but its %s process does not answer", s->asked);
+        snprintf(what, sizeof what, "accepts the connection, but its %s process does not answer", steps[s->step]);
         return silent(s, what, BOOT_MS / 1000, e);
     }
     if (!s->down)
@@ -496,7 +493,6 @@ struct session *session_open_on(struct node_conn *conn, const struct session_opt
 
     s = mem_zalloc(sizeof *s);
     s->handlers = *handlers;
-    s->asked = "rex";
     s->allowed = !options->hold;
     s->least = CREDIT_LEAST + 2 * options->size; /* there is always room for an event */
     s->credit = 2 * s->least;

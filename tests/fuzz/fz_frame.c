@@ -111,7 +111,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     s->said = s->heard = net_now();
     if (data[0] & 1)
         s->state = SESSION_READY;
-    s->asked = "rex";
     s->owner = self;
     if (data[0] & 2)
         session_request(s, STR("\x83\x61\x01"), 5000, &id, &e);
