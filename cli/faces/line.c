@@ -59,6 +59,13 @@ static unsigned columns(void)
     return !ioctl(STDIN_FILENO, TIOCGWINSZ, &w) && w.ws_col ? w.ws_col : 80;
 }
 
+static unsigned rows(void)
+{
+    struct winsize w;
+
+    return !ioctl(STDIN_FILENO, TIOCGWINSZ, &w) && w.ws_row ? w.ws_row : 24;
+}
+
 unsigned line_width(const struct line *l UNUSED)
 {
     return columns();
@@ -66,9 +73,7 @@ unsigned line_width(const struct line *l UNUSED)
 
 unsigned line_height(const struct line *l UNUSED)
 {
-    struct winsize w;
-
-    return !ioctl(STDIN_FILENO, TIOCGWINSZ, &w) && w.ws_row ? w.ws_row : 24;
+    return rows();
 }
 
 /* Goes on from *row and *col over text, as libedit shows it. */
@@ -386,9 +391,7 @@ void line_remember(struct line *l, const char *text)
 /* libedit has memory for each cell of the screen, so one that nobody can have would take all that there is. */
 static bool is_sane_size(void)
 {
-    struct winsize w;
-
-    return ioctl(STDIN_FILENO, TIOCGWINSZ, &w) || (unsigned)w.ws_col * w.ws_row <= CELLS_MOST;
+    return columns() * rows() <= CELLS_MOST;
 }
 
 bool line_possible(void)

@@ -55,7 +55,7 @@ struct ast {
     unsigned types;  /* set by check: the TY_ bits that its value may have */
     term_t known;    /* set by check: its value, where that does not depend on anything */
     unsigned depth; /* of the tree below: bounded, so that every pass may recurse */
-    size_t size;    /* of the tree that it stands for, with each 'in' written out: bounded, too; 0 is 1 */
+    size_t size;    /* of the tree that it stands for, with each 'in' written out: bounded, too */
     size_t from, len; /* in the whole text */
     struct str text, module;
     term_t value;

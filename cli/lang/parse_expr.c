@@ -15,18 +15,13 @@ struct ast *node(struct parser *p, enum ast_type type, size_t from)
 
     n->type = type;
     n->from = from;
-    n->depth = 1;
+    n->size = n->depth = 1;
     return n;
 }
 
 size_t ast_end(const struct ast *n)
 {
     return n->from + n->len;
-}
-
-static size_t size_of(const struct ast *n)
-{
-    return n ? MAX(n->size, 1) : 0;
 }
 
 /* How often what stands before an 'in' is written out. */
@@ -40,25 +35,26 @@ static size_t times_in(const struct ast *of)
 struct ast *node_with(struct parser *p, struct ast *n, const struct ptrs *items, struct ast *tail, size_t end)
 {
     unsigned depth = tail ? tail->depth : 0;
+    size_t size = tail ? tail->size : 0;
 
     n->items = (struct ast **)(void *)items->items;
     n->count = items->count;
     n->tail = tail;
     n->len = end - n->from;
     for (size_t i = 0; i < n->count; i++)
-        if (n->items[i])
+        if (n->items[i]) {
             depth = MAX(depth, n->items[i]->depth);
+            size += n->items[i]->size;
+        }
     n->depth = depth + 1;
+    n->size = size + 1;
     if (n->depth > PARSE_MAX_DEPTH) {
         diag(p->c, n->from, 1, "this is nested too deeply");
         diag_note(p->c, "%d levels at most", PARSE_MAX_DEPTH);
         return NULL;
     }
-    n->size = 1 + size_of(tail);
-    for (size_t i = 0; i < n->count; i++)
-        n->size += size_of(n->items[i]);
     if (n->type == A_OP && (n->op == OP_IN || n->op == OP_NOT_IN))
-        n->size += (times_in(n->items[1]) - 1) * size_of(n->items[0]);
+        n->size += (times_in(n->items[1]) - 1) * n->items[0]->size;
     if (n->size > PARSE_MAX_SIZE) {
         diag(p->c, n->from, n->len, "this is too large when each 'in' is written out");
         diag_note(p->c, "what stands before it is, for every element of the list");
