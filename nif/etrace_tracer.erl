@@ -44,7 +44,7 @@
     unsent = none,           % {Seq, Message} that the channel refused
     meta = [], metasize = 0, % frames of our own for the next batch
     omitted = 0,             % notices that it has no room for
-    hears = none,            % the process that hears system events
+    hears = none,            % {the process that hears system events, its session}
     system = none,           % {Section, [Tracee]}: what it has for the next batch
     dozing = false, wait = 0,
     until = none, linger = ?LINGER, % a batch is given time to grow until then, monotonic us; how long the last one was given
@@ -186,7 +186,7 @@ tracer(S = #s{options = O}) ->
     S#s{tracer = fallback, fb = fb_new(O)}.
 
 %% Processes and ports that belong to the tracing.
-ours(S) -> [self(), S#s.janitor, S#s.namer, S#s.worker, S#s.warden] ++ [P || P <- [S#s.hears], P =/= none] ++ channel(S).
+ours(S) -> [self(), S#s.janitor, S#s.namer, S#s.worker, S#s.warden] ++ [P || {P, _} <- [S#s.hears]] ++ channel(S).
 
 %% Whenever one of them has changed, ours or others'. That two who trace messages see each other's would never end.
 excluded(S) ->
@@ -355,9 +355,10 @@ handle({done, Ref, Result}, S0 = #s{helper = {Ref, What}}) ->
 handle({done, _, Result}, S) ->
     unheard(Result, S),
     S;
-handle({system, Pid, Section, Tracees}, S = #s{hears = Pid}) when is_pid(Pid) ->
+handle({system, Pid, Section, Tracees}, S = #s{hears = {Pid, _}}) ->
     S#s{system = {Section, Tracees}};
-handle({'DOWN', _, _, Pid, _}, S = #s{hears = Pid}) ->
+handle({'DOWN', _, _, Pid, _}, S = #s{hears = Hears = {Pid, _}}) ->
+    system_end(Hears),
     S1 = S#s{hears = none},
     case S#s.last of none -> meta(S1, notice, [guard, system]); _ -> flush(S1) end;
 handle({memory, Watch, Grown}, S = #s{memory = Watch, last = none}) ->

@@ -35,7 +35,7 @@
     plain,          % none has a message for one, nor for what is sent
     returns,        % whose calls have their return traced: all | none | some | no_calls
     whom = {[], []}, % processes and ports
-    system = none,  % the process that hears system events
+    system = none,  % {the process that hears system events, its session}
     unarmed = #{},  % #{Module => md5}: that could not be armed again, or has nothing left of what was asked for, which was said
     steady = true,  % no specification changes what is traced of a process
     untraced = [],  % what else somebody has stopped, as it was said (tracer_check.hrl)
@@ -163,7 +163,7 @@ gated(_, S = #s{tracer = fallback}) -> S;
 gated(Gates, S = #s{tracer = State}) -> [gate(State, Gate) || Gate <- Gates], S.
 
 %% An arming that nobody waits for any more may have begun to hear system events.
-unheard({ok, #armed{system = Pid}, _}, #s{hears = Hears}) when is_pid(Pid), Pid =/= Hears -> exit(Pid, kill);
+unheard({ok, #armed{system = System}, _}, #s{hears = Hears}) when System =/= none, System =/= Hears -> system_end(System);
 unheard(_, _) -> ok.
 
 %% What is not taken leaves the others armed as they were, but for flags and system events that only they had, which leave/2 took off:
@@ -171,11 +171,11 @@ unheard(_, _) -> ok.
 refused(S = #s{armed = Armed = #armed{}}) -> nif_gates(Armed, S);
 refused(S) -> disarm(S#s{armed = failed}).
 
-hears(#armed{system = Pid}, S = #s{hears = Pid}) -> S;
+hears(#armed{system = Hears}, S = #s{hears = Hears}) -> S;
 hears(#armed{system = none}, S) -> S;
-hears(#armed{system = Pid}, S) ->
+hears(#armed{system = Hears = {Pid, _}}, S) ->
     monitor(process, Pid),
-    excluded(S#s{hears = Pid}).
+    excluded(S#s{hears = Hears}).
 
 kinds_of(Request, S) ->
     Kinds = maps:get(kinds, Request, -1) band ((1 bsl 64) - 1),
@@ -211,7 +211,7 @@ arm_do({Session, Request, Only, Boot = {_, _, Tracer, _}, Before}) ->
     end,
     {ok, Armed, (counted(Found))#{warning => More ++ Warnings}}.
 
-system_of(#{system := Events}, _, #armed{system = Pid, request = #{system := Events}}) when is_pid(Pid) -> Pid;
+system_of(#{system := Events}, _, #armed{system = Hears, request = #{system := Events}}) when Hears =/= none -> Hears;
 system_of(Request, Boot, _) -> system_start(maps:get(system, Request, []), Boot).
 
 %% {Processes, ports}

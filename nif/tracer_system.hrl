@@ -1,6 +1,9 @@
 %% What the VM does not tell a tracer module: system events (OTP 28 on), for which a session needs a process as its tracer.
-%% A process of its own hears them, holds that session, and ends with the owner; however many come, the owner is given one
-%% piece at a time and asks for the next when that is in a batch. What does not fit is counted.
+%% A process of its own hears them, and ends with the owner; however many come, the owner is given one piece at a time and asks
+%% for the next when that is in a batch. What does not fit is counted.
+%%
+%% Such a session is destroyed before its tracer ends: an event that finds neither a tracer nor a handle ends the VM (up to
+%% erts 17.1 at least). So the one who hears, the owner and the janitor have a handle each, and whoever is left destroys it.
 %%
 %% Its frames are a ring of their own to the client (ETW_SYSTEM_RING), merged with the others by their ticks.
 
@@ -10,7 +13,7 @@
 -define(SYSTEM_QUEUE, 10000).  % messages
 
 -record(sys, {
-    owner, session, ours, % the only strong handle of the session; processes whose events are nobody's business
+    owner, session, ours, % processes whose events are nobody's business
     as,                   % what the session has, as the VM says it
     now, limits,          % fun() -> tick; of frame/6
     rate, left, second,   % the events that may still come in this second of monotonic time
@@ -21,7 +24,7 @@
     told = {0, 0}         % seen and lost as the owner has them
 }).
 
-%% In the worker. Returns the process, once it hears.
+%% In the worker. Returns the process, once it hears, and its session.
 system_start([], _) -> none;
 system_start(Events, Boot) ->
     erlang:function_exported(trace, system, 3) orelse
@@ -29,15 +32,20 @@ system_start(Events, Boot) ->
     {Pid, Monitor} = spawn_opt(?MODULE, system, [self(), Events, Boot],
         [monitor, {priority, high} | bounds(2)]),
     receive
-        {hears, Pid} -> demonitor(Monitor, [flush]), Pid;
+        {hears, Pid, Session} -> demonitor(Monitor, [flush]), {Pid, Session};
         {'DOWN', Monitor, _, _, Why} -> throw({notsup, unicode:characters_to_binary(io_lib:format("system events: ~0tp", [Why]))})
     end.
 
-system(Worker, Events, {Owner, Ours, Tracer, Options}) ->
+system(Worker, Events, {Owner, Ours = [_, Janitor | _], Tracer, Options}) ->
     monitor(process, Owner),
     Session = trace:session_create(etrace, self(), []),
-    [ok = trace:system(Session, Event, Value) || {Event, Value} <- Events],
-    Worker ! {hears, self()},
+    try
+        [ok = trace:system(Session, Event, Value) || {Event, Value} <- Events]
+    catch
+        error:Why:Stack -> trace:session_destroy(Session), erlang:raise(error, Why, Stack)
+    end,
+    Janitor ! {exit, {trace, session_destroy, [Session]}},
+    Worker ! {hears, self(), Session},
     system_loop(#sys{owner = Owner, session = Session, as = trace:info(Session, system, all), ours = [self() | Ours],
         now = case Tracer of fallback -> fun fb_now/0; _ -> fun ticks/0 end,
         rate = case maps:get(rate, Options, 0) of 0 -> infinity; Rate -> Rate end,
@@ -49,7 +57,7 @@ system_loop(S) ->
         {monitor, P, Tag, Info} -> system_loop(system_give(system_event(P, Tag, Info, S)));
         next -> system_loop(system_give(S#sys{asked = true}));
         last -> system_loop(system_give(system_last(S)));
-        {'DOWN', _, _, Owner, _} when Owner =:= S#sys.owner -> ok;
+        {'DOWN', _, _, Owner, _} when Owner =:= S#sys.owner -> S#sys.session =:= none orelse trace:session_destroy(S#sys.session);
         _ -> system_loop(S)
     after ?CHECK ->
         system_loop(system_there(S))
@@ -118,13 +126,17 @@ system_piece(Rest, _, Taken) -> {lists:reverse(Taken), Rest}.
 
 %% At the end it gives what it has, and its own end (a 'DOWN') says that this was all.
 system_stop(S = #s{hears = none}) -> S;
-system_stop(S = #s{hears = Pid, last = none}) -> exit(Pid, kill), S#s{hears = none, system = none};
-system_stop(S = #s{hears = Pid}) -> Pid ! last, S.
+system_stop(S = #s{hears = Hears, last = none}) -> system_end(Hears), S#s{hears = none, system = none};
+system_stop(S = #s{hears = {Pid, _}}) -> Pid ! last, S.
+
+system_end({Pid, Session}) ->
+    trace:session_destroy(Session),
+    exit(Pid, kill).
 
 %% A piece is in a batch: the next one may come.
 system_sent(S = #s{system = none}) -> S;
 system_sent(S = #s{hears = none}) -> S#s{system = none};
-system_sent(S = #s{hears = Pid}) -> Pid ! next, S#s{system = none}.
+system_sent(S = #s{hears = {Pid, _}}) -> Pid ! next, S#s{system = none}.
 
 system_section(#s{system = none}) -> <<>>;
 system_section(#s{system = {Section, _}}) -> Section.

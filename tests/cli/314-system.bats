@@ -107,6 +107,30 @@ empty='fun F() -> receive {filler, _} -> F() after 0 -> ok end end'
     done
 }
 
+# An event that is told to a tracer that has ended, while its session waits for its own end, is the end of the VM. So events are never
+# short here, nor is the wait for those who change what is traced.
+@test "whoever of us is killed in a storm of them: their session ends before its tracer, and the node lives" {
+    only_from_28 '@long_message_queue(1, 2)' || return 0
+    local ours='[P || P <- processes(), {_, {M, F, _}} <- [process_info(P, initial_call)], lists:prefix("etrace_", atom_to_list(M)), Which]' which
+    on_node 'work:worker(storm), work:tell(storm, fun() -> Empty = fun E() -> receive filler -> E() after 0 -> ok end end,
+        (fun L() -> [self() ! filler || _ <- [1, 2, 3, 4]], Empty(), erlang:yield(), whereis(storm) =:= undefined orelse L() end)() end)'
+    on_node 'work:worker(hog), work:tell(hog, fun() -> S = trace:session_create(hog, self(), []),
+        (fun L() -> [trace:function(S, {lists, '\''_'\'', '\''_'\''}, On, [local]) || On <- [true, false]], L() end)() end)'
+    for which in none client 'F =:= system' 'F =:= owner' true; do
+        trace --rate 50 '@long_message_queue(1, 2)'
+        case $which in
+            none) child_kill "$TRACER" INT ;;
+            client) child_kill "$TRACER" ;;
+            *) on_node "[exit(P, kill) || P <- ${ours/Which/$which}]" ;;
+        esac
+        [[ $which != 'F =:= system' ]] || child_kill "$TRACER" INT
+        until_true 60 gone "$TRACER"
+        until_true 30 nobody_there || fail "$which: $(node_eval "$NODE" 'control:near()')"
+    done
+    on_node '[begin R = monitor(process, N), exit(whereis(N), kill), receive {_, R, _, _, _} -> ok end end || N <- [storm, hog]]'
+    assert_clean "$BEFORE" "$NODE"
+}
+
 @test "the family has no limits, so it is refused with an example" {
     run "$ETRACE_BIN" -n "$NODE" @system
     assert_failure 2
