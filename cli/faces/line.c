@@ -76,6 +76,12 @@ unsigned line_height(const struct line *l UNUSED)
     return rows();
 }
 
+/* libedit has memory for each cell of the screen, so one that nobody can have would take all that there is. */
+bool line_fits(void)
+{
+    return columns() * rows() <= CELLS_MOST;
+}
+
 /* Goes on from *row and *col over text, as libedit shows it. */
 static void walk(const char *at, const char *end, unsigned cols, size_t *row, size_t *col)
 {
@@ -220,6 +226,9 @@ static void suspend(struct line *l)
 
 static void resized(struct line *l)
 {
+    l->ended = l->ended || !line_fits();
+    if (l->ended)
+        return;
     if (l->reading)
         erase(l);
     el_resize(l->el);
@@ -296,10 +305,9 @@ static int get_key(EditLine *el, wchar_t *ret)
             return 0;
         }
         l->host.serve(l->host.data);
-        if (l->readable && !read_keys(l)) {
-            l->ended = true;
+        l->ended = l->ended || (l->readable && !read_keys(l));
+        if (l->ended)
             return 0;
-        }
     }
 }
 
@@ -354,9 +362,10 @@ enum line_got line_read(struct line *l, const char *prompt, struct buf *ret)
     int n = 0;
 
     l->prompt = prompt;
-    l->ended = l->stopped = false;
-    l->reading = true;
-    const char *text = el_gets(l->el, &n);
+    l->stopped = false;
+    l->reading = line_fits(); /* libedit looks for itself before each line */
+    l->ended = !l->reading;
+    const char *text = l->reading ? el_gets(l->el, &n) : NULL;
     bool broken = l->stopped || l->ended;
     if (broken && l->reading) {
         size_t row, col, last;
@@ -388,17 +397,11 @@ void line_remember(struct line *l, const char *text)
 
 /* ---- beginning and end ---- */
 
-/* libedit has memory for each cell of the screen, so one that nobody can have would take all that there is. */
-static bool is_sane_size(void)
-{
-    return columns() * rows() <= CELLS_MOST;
-}
-
 bool line_possible(void)
 {
     const char *term = getenv("TERM");
 
-    return tty_is(STDIN_FILENO) && tty_is(STDOUT_FILENO) && term && *term && strcmp(term, "dumb") != 0 && is_sane_size();
+    return tty_is(STDIN_FILENO) && tty_is(STDOUT_FILENO) && term && *term && strcmp(term, "dumb") != 0 && line_fits();
 }
 
 static void bind_keys(EditLine *el)

@@ -185,8 +185,12 @@ static void at_terminal(struct repl *r)
 
     while (!r->leaving) {
         enum line_got got = line_read(r->line, line->len ? GOES_ON : PROMPT, &piece);
-        if (got == LINE_END)
+        if (got == LINE_END) {
+            if (!line_fits())
+                ctx_say(r->ctx, "the terminal says that it has %u columns and %u rows now: no line can be typed there",
+                        line_width(r->line), line_height(r->line));
             break;
+        }
         if (got == LINE_STOPPED) {
             buf_clear(line);
             continue;
