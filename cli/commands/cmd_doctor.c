@@ -468,6 +468,8 @@ static int run(struct ctx *ctx, const struct cmd *self, char **argv)
         loop_let_die(true); /* the node cleans up by itself */
         struct doctor d = {.ctx = ctx, .o = &node, .json = o.json, .color = tty_colors(STDOUT_FILENO, COLOR_AUTO)};
         status = examine(&d);
+        int unsaid = ctx_flush(ctx, 0); /* what it found stands there alone */
+        status = unsaid ? unsaid : status;
     }
     opts_release(uses, ARRAY_LEN(uses));
     texts_release(&words);
