@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <termios.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,6 +20,7 @@
 
 #define REMEMBERED 1000
 #define CELLS_MOST (4u << 20)
+#define EDITRC_MOST (1 << 20)
 #define DRAIN_MS 500 /* what is written before the program stops */
 
 struct line {
@@ -420,6 +422,20 @@ static void bind_keys(EditLine *el)
         el_set(el, EL_BIND, keys[i][0], keys[i][1], NULL);
 }
 
+/* Where libedit looks for it; what is no file, or none that somebody has written, it would read to an end that may never come. */
+static void read_editrc(EditLine *el)
+{
+    const char *named = getenv("EDITRC"), *home = getenv("HOME");
+    struct buf path = {0};
+    struct stat st;
+
+    buf_printf(&path, "%s%s", named ? named : home ? home : "", named ? "" : "/.editrc");
+    buf_cstr(&path);
+    if (!stat(path.data, &st) && S_ISREG(st.st_mode) && st.st_size <= EDITRC_MOST)
+        el_source(el, path.data);
+    buf_release(&path);
+}
+
 static void watch(struct line *l)
 {
     struct sigaction act = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
@@ -466,7 +482,7 @@ struct line *line_new(struct loop *loop, struct out *out, const struct line_host
     /* the other one makes copies that nobody frees */
     el_wset(l->el, EL_ADDFN, L"etrace-complete", L"Complete what stands before the cursor", complete);
     bind_keys(l->el);
-    el_source(l->el, NULL);
+    read_editrc(l->el);
     watch(l);
     quiet(l);
     return l;

@@ -428,3 +428,22 @@ END
     sized 80 24 1 1
     sized 80 24 65535 65535
 }
+
+@test "what the environment names is no file: it is not waited for where nothing could end that" {
+    mkfifo "$BATS_TEST_TMPDIR/.editrc" "$BATS_TEST_TMPDIR/zone"
+    HOME=$BATS_TEST_TMPDIR sized 80 24
+    # Whoever writes there may come; until then a signal ends it.
+    run timeout -k 20 1 env TZ="$BATS_TEST_TMPDIR/zone" "$ETRACE_BIN" version
+    [[ $status -eq 124 || $status -eq 0 ]] || fail "status $status: $output"
+    mkdir -p "$BATS_TEST_TMPDIR/state/etrace"
+    mkfifo "$BATS_TEST_TMPDIR/state/etrace/history"
+    XDG_STATE_HOME=$BATS_TEST_TMPDIR/state sized 80 24
+}
+
+@test "a line of a script with a NUL in it is refused, and the others are done" {
+    run --separate-stderr bash -c "printf ':limit 7\\0x\\n:set\\n:limit 8\\0' | ERL_EPMD_PORT=1 timeout 20 '$ETRACE_BIN' repl"
+    assert_failure 2
+    assert_line --regexp '^:limit *$'
+    # shellcheck disable=SC2154  # run sets it
+    assert_equal "$(grep -cx 'etrace: a line of the script has a NUL in it' <<<"$stderr")" 2
+}
