@@ -154,10 +154,10 @@ void child_signal(struct child *c, int signal)
         kill(c->pid, signal);
 }
 
-/* What the terminal sends has reached the command already: it is in the same group. */
+/* What the terminal sends has reached the command already: it is in the same group. But of a hangup the session's leader alone is told. */
 static void pass_on(void *data, int signal, bool from_terminal)
 {
-    if (!from_terminal)
+    if (!from_terminal || signal == SIGHUP)
         child_signal(data, signal);
 }
 

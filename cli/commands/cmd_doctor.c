@@ -113,7 +113,7 @@ static bool step_epmd(struct doctor *d, struct err *e)
     const char *at = d->target.node.name ? strchr(d->target.node.name, '@') : NULL;
     struct epmd_names names = {0};
     struct addrs addrs = {0};
-    enum epmd_answer a = EPMD_NO_DAEMON;
+    enum epmd_answer a;
     int64_t deadline = net_now() + STEP_MS;
     int back;
 
@@ -125,8 +125,7 @@ static bool step_epmd(struct doctor *d, struct err *e)
         return false;
     if (!at || net_resolve(at + 1, deadline, &addrs) != NET_OK)
         net_loopback(&addrs);
-    for (size_t i = 0; i < addrs.count && (a == EPMD_NO_DAEMON || a == EPMD_UNREACHABLE); i++)
-        a = epmd_list(&addrs.items[i], deadline, &names);
+    a = epmd_list_any(&addrs, deadline, &names);
     netns_leave(back);
     if (back >= 0)
         found(d, "that of its own network");
@@ -139,6 +138,8 @@ static bool step_epmd(struct doctor *d, struct err *e)
         found(d, "does not answer on port %d, and is not needed for --pid", epmd_port());
         return true;
     }
+    if (a == EPMD_NO_PORT)
+        return net_no_port("epmd", e);
     err_set(e, ERR_NODE, a == EPMD_NO_DAEMON ? "no epmd runs there (port %d)" : "epmd does not answer (port %d)", epmd_port());
     err_hint(e, a == EPMD_NO_DAEMON ? "no node with a name runs there, or its epmd has another port ($ERL_EPMD_PORT); --port connects without it"
                                     : "is the port open in the firewall?");
@@ -467,6 +468,8 @@ static int run(struct ctx *ctx, const struct cmd *self, char **argv)
         loop_let_die(true); /* the node cleans up by itself */
         struct doctor d = {.ctx = ctx, .o = &node, .json = o.json, .color = tty_colors(STDOUT_FILENO, COLOR_AUTO)};
         status = examine(&d);
+        int unsaid = ctx_flush(ctx, 0); /* what it found stands there alone */
+        status = unsaid ? unsaid : status;
     }
     opts_release(uses, ARRAY_LEN(uses));
     texts_release(&words);

@@ -99,6 +99,8 @@ static void try_node(struct listing *l, const char *host, const struct epmd_name
 
 static bool failed(const char *host, enum epmd_answer a, struct err *e)
 {
+    if (a == EPMD_NO_PORT)
+        return net_no_port(host, e);
     if (a == EPMD_TIMEOUT || a == EPMD_UNREACHABLE)
         return err_set(e, ERR_NODE, "%s: epmd does not answer on port %d", host, epmd_port());
     return err_set(e, ERR_NODE, "%s: what answers on port %d is not epmd", host, epmd_port());
@@ -110,7 +112,7 @@ static bool list_host(struct listing *l, const char *host, struct err *e)
     char own[256] = "localhost";
     struct addrs addrs = {0};
     struct epmd_names names = {0};
-    enum epmd_answer a = EPMD_NO_DAEMON;
+    enum epmd_answer a;
 
     if (!host) {
         net_loopback(&addrs);
@@ -120,8 +122,7 @@ static bool list_host(struct listing *l, const char *host, struct err *e)
     } else if (net_resolve(host, deadline, &addrs) != NET_OK) {
         return err_set(e, ERR_NODE, "there is no host named %s", host);
     }
-    for (size_t i = 0; i < addrs.count && (a == EPMD_NO_DAEMON || a == EPMD_UNREACHABLE); i++)
-        a = epmd_list(&addrs.items[i], deadline, &names);
+    a = epmd_list_any(&addrs, deadline, &names);
     if (a == EPMD_NO_DAEMON)
         ctx_say(l->ctx, "%s: no epmd runs there (port %d), so no node with a name", host, epmd_port());
     for (size_t i = 0; i < names.count && !l->ctx->interrupts; i++) {

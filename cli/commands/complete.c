@@ -381,7 +381,7 @@ static void offer_nodes(const char *current, struct buf *ret)
     const char *at = strchr(current, '@');
 
     net_loopback(&addrs);
-    if (epmd_list(&addrs.items[0], deadline, &names) != EPMD_OK)
+    if (epmd_list_any(&addrs, deadline, &names) != EPMD_OK)
         return;
     for (size_t i = 0; i < names.count; i++)
         if (!is_plain(names.items[i].name))

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <termios.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,6 +20,7 @@
 
 #define REMEMBERED 1000
 #define CELLS_MOST (4u << 20)
+#define EDITRC_MOST (1 << 20)
 #define DRAIN_MS 500 /* what is written before the program stops */
 
 struct line {
@@ -74,6 +76,12 @@ unsigned line_width(const struct line *l UNUSED)
 unsigned line_height(const struct line *l UNUSED)
 {
     return rows();
+}
+
+/* libedit has memory for each cell of the screen, so one that nobody can have would take all that there is. */
+bool line_fits(void)
+{
+    return columns() * rows() <= CELLS_MOST;
 }
 
 /* Goes on from *row and *col over text, as libedit shows it. */
@@ -220,6 +228,9 @@ static void suspend(struct line *l)
 
 static void resized(struct line *l)
 {
+    l->ended = l->ended || !line_fits();
+    if (l->ended)
+        return;
     if (l->reading)
         erase(l);
     el_resize(l->el);
@@ -296,10 +307,9 @@ static int get_key(EditLine *el, wchar_t *ret)
             return 0;
         }
         l->host.serve(l->host.data);
-        if (l->readable && !read_keys(l)) {
-            l->ended = true;
+        l->ended = l->ended || (l->readable && !read_keys(l));
+        if (l->ended)
             return 0;
-        }
     }
 }
 
@@ -354,9 +364,10 @@ enum line_got line_read(struct line *l, const char *prompt, struct buf *ret)
     int n = 0;
 
     l->prompt = prompt;
-    l->ended = l->stopped = false;
-    l->reading = true;
-    const char *text = el_gets(l->el, &n);
+    l->stopped = false;
+    l->reading = line_fits(); /* libedit looks for itself before each line */
+    l->ended = !l->reading;
+    const char *text = l->reading ? el_gets(l->el, &n) : NULL;
     bool broken = l->stopped || l->ended;
     if (broken && l->reading) {
         size_t row, col, last;
@@ -388,17 +399,11 @@ void line_remember(struct line *l, const char *text)
 
 /* ---- beginning and end ---- */
 
-/* libedit has memory for each cell of the screen, so one that nobody can have would take all that there is. */
-static bool is_sane_size(void)
-{
-    return columns() * rows() <= CELLS_MOST;
-}
-
 bool line_possible(void)
 {
     const char *term = getenv("TERM");
 
-    return tty_is(STDIN_FILENO) && tty_is(STDOUT_FILENO) && term && *term && strcmp(term, "dumb") != 0 && is_sane_size();
+    return tty_is(STDIN_FILENO) && tty_is(STDOUT_FILENO) && term && *term && strcmp(term, "dumb") != 0 && line_fits();
 }
 
 static void bind_keys(EditLine *el)
@@ -415,6 +420,20 @@ static void bind_keys(EditLine *el)
 
     for (size_t i = 0; i < ARRAY_LEN(keys); i++)
         el_set(el, EL_BIND, keys[i][0], keys[i][1], NULL);
+}
+
+/* Where libedit looks for it; what is no file, or none that somebody has written, it would read to an end that may never come. */
+static void read_editrc(EditLine *el)
+{
+    const char *named = getenv("EDITRC"), *home = getenv("HOME");
+    struct buf path = {0};
+    struct stat st;
+
+    buf_printf(&path, "%s%s", named ? named : home ? home : "", named ? "" : "/.editrc");
+    buf_cstr(&path);
+    if (!stat(path.data, &st) && S_ISREG(st.st_mode) && st.st_size <= EDITRC_MOST)
+        el_source(el, path.data);
+    buf_release(&path);
 }
 
 static void watch(struct line *l)
@@ -463,7 +482,7 @@ struct line *line_new(struct loop *loop, struct out *out, const struct line_host
     /* the other one makes copies that nobody frees */
     el_wset(l->el, EL_ADDFN, L"etrace-complete", L"Complete what stands before the cursor", complete);
     bind_keys(l->el);
-    el_source(l->el, NULL);
+    read_editrc(l->el);
     watch(l);
     quiet(l);
     return l;

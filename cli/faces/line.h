@@ -26,6 +26,7 @@ struct line;
 
 /* Standard input and output are a terminal that can move its cursor. */
 bool line_possible(void);
+bool line_fits(void); /* the terminal has a size that one can have; line_read() ends when it has not any more */
 
 struct line *line_new(struct loop *loop, struct out *out, const struct line_host *host, struct err *e);
 void line_free(struct line *l); /* the terminal is as it was; accepts NULL */

@@ -185,8 +185,12 @@ static void at_terminal(struct repl *r)
 
     while (!r->leaving) {
         enum line_got got = line_read(r->line, line->len ? GOES_ON : PROMPT, &piece);
-        if (got == LINE_END)
+        if (got == LINE_END) {
+            if (!line_fits())
+                ctx_say(r->ctx, "the terminal says that it has %u columns and %u rows now: no line can be typed there",
+                        line_width(r->line), line_height(r->line));
             break;
+        }
         if (got == LINE_STOPPED) {
             buf_clear(line);
             continue;
@@ -257,6 +261,21 @@ static void prompt(bool asked, const char *text)
     (void)n;
 }
 
+/* What stands behind a NUL would not be seen. */
+static void run_piece(struct repl *r, struct buf *line)
+{
+    struct err e;
+
+    buf_cstr(line);
+    if (strlen(line->data) < line->len) {
+        err_set(&e, ERR_USAGE, "a line of the script has a NUL in it");
+        repl_fail(r, &e);
+    } else {
+        run_line(r, line->data);
+    }
+    buf_clear(line);
+}
+
 static void from_script(struct repl *r)
 {
     struct script s = {.fd = {.fd = STDIN_FILENO, .ready = script_ready, .owner = &s}};
@@ -276,17 +295,13 @@ static void from_script(struct repl *r)
             continue;
         }
         repl_catch_up(r);
-        buf_cstr(&line);
-        run_line(r, line.data);
-        buf_clear(&line);
+        run_piece(r, &line);
         while (repl_arming(r) && !r->leaving && !repl_interrupted(r))
             repl_step(r, -1);
         prompt(asked && !r->leaving, PROMPT);
     }
-    if (line.len && !r->leaving) {
-        buf_cstr(&line);
-        run_line(r, line.data);
-    }
+    if (line.len && !r->leaving)
+        run_piece(r, &line);
     loop_remove(&r->ctx->loop, &s.fd);
     buf_release(&s.in);
     buf_release(&line);

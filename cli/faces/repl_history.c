@@ -72,6 +72,7 @@ void repl_history_open(struct repl *r)
 {
     char *path = file_name();
     struct buf all = {0};
+    struct stat st;
 
     r->history = -1;
     if (!path || !r->line) {
@@ -80,6 +81,10 @@ void repl_history_open(struct repl *r)
     }
     if (directories(path))
         r->history = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (r->history >= 0 && (fstat(r->history, &st) || !S_ISREG(st.st_mode))) {
+        close(r->history); /* what is no file may hold up whoever writes to it */
+        r->history = -1;
+    }
     if (r->history >= 0 && !fchmod(r->history, 0600))
         load(r, &all);
     buf_release(&all);

@@ -93,6 +93,7 @@ bool loop_watch_signals(struct loop *l, void (*on_signal)(void *owner, int signa
 {
     sigset_t set = watched();
 
+    tzset(); /* what $TZ names may be read from a pipe: a signal still ends that */
     if (sigprocmask(SIG_BLOCK, &set, NULL))
         return false;
     l->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);

@@ -306,7 +306,7 @@ bool out_failed(struct out *o, bool *ret_closed, struct err *e)
     pthread_mutex_unlock(&o->lock);
     if (!error)
         return false;
-    *ret_closed = error == EPIPE;
+    *ret_closed = error == EPIPE || error == ECONNRESET; /* of a socket whose reader has not read everything */
     err_set(e, ERR_RUN, "cannot write %s: %s", o->name, error == EBADF ? "it is closed" : strerror(error));
     return true;
 }

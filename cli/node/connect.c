@@ -10,7 +10,7 @@
 #define PROBE_MS 1000 /* for each port of a process that epmd does not know */
 
 /* How telling a failure is when several addresses or ports were tried: the later in this list, the more so. */
-enum outcome { OUT_NONE, OUT_UNREACHABLE, OUT_REFUSED, OUT_TIMEOUT, OUT_FAILED, OUT_TLS_SILENT, OUT_HANDSHAKE, OUT_OTHER, OUT_TLS };
+enum outcome { OUT_NONE, OUT_UNREACHABLE, OUT_REFUSED, OUT_TIMEOUT, OUT_NO_PORT, OUT_FAILED, OUT_TLS_SILENT, OUT_HANDSHAKE, OUT_OTHER, OUT_TLS };
 
 struct attempt {
     const struct place *place;
@@ -37,6 +37,8 @@ static bool say(const struct attempt *a, struct err *e)
         return err_set(e, ERR_NODE, "cannot connect to %s: port %d of %s does not answer", name, a->port, host);
     case OUT_UNREACHABLE:
         return err_set(e, ERR_NODE, "cannot connect to %s: the host %s cannot be reached", name, host);
+    case OUT_NO_PORT:
+        return net_no_port(name, e);
     case OUT_TLS_SILENT:
         err_set(e, ERR_NODE, "cannot connect to %s: port %d of %s does not answer to TLS", name, a->port, host);
         err_hint(e, "is it a node without TLS, or a suspended one?");
@@ -125,6 +127,8 @@ static enum outcome outcome_of(enum net_status s)
         return OUT_UNREACHABLE;
     case NET_TIMEOUT:
         return OUT_TIMEOUT;
+    case NET_NO_PORT:
+        return OUT_NO_PORT;
     default:
         return OUT_FAILED;
     }
@@ -142,14 +146,6 @@ static bool is_another(const struct place *p, const char *node)
     size_t len = strcspn(node, "@");
 
     return p->named && len && (strcspn(p->name, "@") != len || memcmp(p->name, node, len));
-}
-
-/* The share of one address when several are left to be tried. */
-static int64_t share(int64_t deadline, size_t left)
-{
-    int64_t now = net_now();
-
-    return now + (deadline - now) / (int64_t)left;
 }
 
 static bool secure(struct attempt *a, struct stream *stream, int port, int64_t deadline)
@@ -172,7 +168,7 @@ static bool try_port(struct attempt *a, int port, int64_t deadline, struct node_
     for (size_t i = 0; i < addrs->count; i++) {
         struct node_conn conn = {0};
         enum handshake_result r;
-        enum net_status s = net_connect(&addrs->items[i], port, share(deadline, addrs->count - i), &conn.stream.fd);
+        enum net_status s = net_connect(&addrs->items[i], port, net_share(deadline, addrs->count - i), &conn.stream.fd);
         if (s != NET_OK) {
             keep(a, outcome_of(s), HANDSHAKE_OK, port);
             continue;

@@ -46,6 +46,8 @@ static enum epmd_answer ask(const struct addr *host, const char *request, size_t
         break;
     case NET_REFUSED:
         return EPMD_NO_DAEMON;
+    case NET_NO_PORT:
+        return EPMD_NO_PORT;
     default:
         return EPMD_UNREACHABLE;
     }
@@ -128,6 +130,19 @@ enum epmd_answer epmd_list(const struct addr *host, int64_t deadline, struct epm
     free(answer);
     *ret = names;
     return EPMD_OK;
+}
+
+enum epmd_answer epmd_list_any(const struct addrs *host, int64_t deadline, struct epmd_names *ret)
+{
+    enum epmd_answer worst = EPMD_UNREACHABLE;
+
+    for (size_t i = 0; i < host->count && worst <= EPMD_NO_PORT; i++) {
+        enum epmd_answer a = epmd_list(&host->items[i], net_share(deadline, host->count - i), ret);
+        if (a == EPMD_OK)
+            return a;
+        worst = MAX(worst, a);
+    }
+    return worst;
 }
 
 void epmd_names_release(struct epmd_names *n)

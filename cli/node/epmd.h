@@ -6,13 +6,15 @@
 
 #include "net.h"
 
+/* Of a host's several addresses the later in this list tells more; up to EPMD_NO_PORT another address may have an epmd. */
 enum epmd_answer {
     EPMD_OK,
-    EPMD_NO_DAEMON,   /* nothing listens there */
     EPMD_UNREACHABLE, /* no route, or no answer to the connection in time */
+    EPMD_NO_DAEMON,   /* nothing listens there */
+    EPMD_NO_PORT,     /* this host has none left for its own end */
     EPMD_TIMEOUT,     /* it accepted and did not answer */
-    EPMD_NO_NODE,     /* it does not know the name */
     EPMD_GARBAGE,     /* what answers is not epmd */
+    EPMD_NO_NODE,     /* it does not know the name */
 };
 
 struct epmd_name {
@@ -28,6 +30,7 @@ struct epmd_names {
 int epmd_port(void);
 enum epmd_answer epmd_lookup(const struct addr *host, const char *alive, int64_t deadline, int *ret_port);
 enum epmd_answer epmd_list(const struct addr *host, int64_t deadline, struct epmd_names *ret);
+enum epmd_answer epmd_list_any(const struct addrs *host, int64_t deadline, struct epmd_names *ret); /* of the first address that has one */
 void epmd_names_release(struct epmd_names *n);
 
 #endif

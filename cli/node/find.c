@@ -101,6 +101,8 @@ static bool epmd_failed(const struct place *p, enum epmd_answer a, const struct 
     case EPMD_UNREACHABLE:
         err_set(e, ERR_NODE, "cannot connect to %s: the host %s cannot be reached", p->name, p->host);
         break;
+    case EPMD_NO_PORT:
+        return net_no_port(p->name, e);
     case EPMD_TIMEOUT:
         err_set(e, ERR_NODE, "cannot connect to %s: epmd on %s does not answer", p->name, p->host);
         break;
@@ -115,15 +117,15 @@ static bool epmd_failed(const struct place *p, enum epmd_answer a, const struct 
     return false;
 }
 
-/* Asks on every address; the most telling failure is the one reported. */
+/* Asks on every address, of which the first may lead nowhere; the most telling failure is the one reported. */
 static bool find_port(struct place *p, const char *alive, int64_t deadline, struct err *e)
 {
-    enum epmd_answer worst = EPMD_NO_DAEMON;
+    enum epmd_answer worst = EPMD_OK;
     struct addr asked = p->addrs.items[0];
 
     for (size_t i = 0; i < p->addrs.count; i++) {
         struct addr a = p->addrs.items[i];
-        enum epmd_answer answer = epmd_lookup(&a, alive, deadline, &p->ports[0]);
+        enum epmd_answer answer = epmd_lookup(&a, alive, net_share(deadline, p->addrs.count - i), &p->ports[0]);
         if (answer == EPMD_OK) {
             /* the node may listen elsewhere than its epmd, so the others stay, behind this one */
             p->addrs.items[i] = p->addrs.items[0];
@@ -132,7 +134,7 @@ static bool find_port(struct place *p, const char *alive, int64_t deadline, stru
             p->by_epmd = true;
             return true;
         }
-        if (i == 0 || answer == EPMD_NO_NODE || (answer != EPMD_NO_DAEMON && answer != EPMD_UNREACHABLE && worst != EPMD_NO_NODE)) {
+        if (answer > worst) {
             worst = answer;
             asked = a;
         }
@@ -145,11 +147,9 @@ static bool find_port(struct place *p, const char *alive, int64_t deadline, stru
 static enum epmd_answer local_names(int64_t deadline, struct epmd_names *ret)
 {
     struct addrs a = {0};
-    enum epmd_answer answer;
 
     net_loopback(&a);
-    answer = epmd_list(&a.items[0], deadline, ret);
-    return answer == EPMD_NO_DAEMON || answer == EPMD_UNREACHABLE ? epmd_list(&a.items[1], deadline, ret) : answer;
+    return epmd_list_any(&a, deadline, ret);
 }
 
 /* ---- who is meant ---- */
@@ -180,6 +180,8 @@ static bool none_here(enum epmd_answer a, struct err *e)
 {
     if (a == EPMD_NO_DAEMON || a == EPMD_UNREACHABLE)
         err_set(e, ERR_NODE, "no node was named, and no epmd runs here that could name one (port %d)", epmd_port());
+    else if (a == EPMD_NO_PORT)
+        return net_no_port("the epmd on this host", e);
     else if (a == EPMD_OK)
         err_set(e, ERR_NODE, "no node was named, and none runs on this host");
     else

@@ -28,6 +28,13 @@ int64_t net_now(void)
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
+int64_t net_share(int64_t deadline, size_t left)
+{
+    int64_t now = net_now();
+
+    return now + (deadline - now) / (int64_t)left;
+}
+
 /* ---- waiting, reading, writing ---- */
 
 static _Thread_local int signals = -1;
@@ -127,6 +134,17 @@ enum net_status net_read(int fd, void *bytes, size_t most, int64_t deadline, siz
     }
 }
 
+/* The same is said when this host has no address to go there from. A datagram's port is another one, so there it would be said again. */
+static enum net_status not_available(const struct addr *a)
+{
+    int fd = socket(a->sa.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    bool from_here = fd >= 0 && !connect(fd, (const struct sockaddr *)&a->sa, a->len);
+
+    if (fd >= 0)
+        close(fd);
+    return from_here ? NET_NO_PORT : NET_UNREACHABLE;
+}
+
 enum net_status net_connect(const struct addr *to, int port, int64_t deadline, int *ret_fd)
 {
     struct addr a = *to;
@@ -144,7 +162,9 @@ enum net_status net_connect(const struct addr *to, int port, int64_t deadline, i
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
     if (connect(fd, (struct sockaddr *)&a.sa, a.len)) {
-        status = errno == EINPROGRESS ? net_wait(fd, POLLOUT, deadline) : from_errno(errno);
+        status = errno == EINPROGRESS     ? net_wait(fd, POLLOUT, deadline)
+                 : errno == EADDRNOTAVAIL ? not_available(&a)
+                                          : from_errno(errno);
         if (status == NET_OK && !getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) && error)
             status = from_errno(error);
     }
@@ -154,6 +174,13 @@ enum net_status net_connect(const struct addr *to, int port, int64_t deadline, i
     }
     *ret_fd = fd;
     return NET_OK;
+}
+
+bool net_no_port(const char *to, struct err *e)
+{
+    err_set(e, ERR_NODE, "cannot connect to %s: every port that this host has for connections is in use", to);
+    err_hint(e, "net.ipv4.ip_local_port_range is what it has; ss -t says who uses them");
+    return false;
 }
 
 void net_make_room(int fd, size_t bytes)

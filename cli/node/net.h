@@ -6,12 +6,13 @@
 
 #include <sys/socket.h>
 
-#include "../ground/macros.h"
+#include "../ground/err.h"
 
 enum net_status {
     NET_OK,
     NET_REFUSED,     /* nothing listens there */
     NET_UNREACHABLE, /* no route, or the network says so */
+    NET_NO_PORT,     /* this host has none left for its own end */
     NET_TIMEOUT,
     NET_CLOSED,      /* by the other side */
     NET_UNKNOWN,     /* net_resolve: there is no such host */
@@ -32,12 +33,14 @@ struct addrs {
 };
 
 int64_t net_now(void);
+int64_t net_share(int64_t deadline, size_t left); /* until when the first of so many that are left may be tried */
 
 /* Asks the system's resolver in a thread of its own, which is left behind when the deadline comes first. */
 enum net_status net_resolve(const char *host, int64_t deadline, struct addrs *ret);
 void net_loopback(struct addrs *a); /* appends 127.0.0.1 and ::1 where they are not in it yet */
 
 enum net_status net_connect(const struct addr *to, int port, int64_t deadline, int *ret_fd);
+bool net_no_port(const char *to, struct err *e); /* says it of NET_NO_PORT; false */
 void net_make_room(int fd, size_t bytes); /* for so much that is written at once, as far as the system gives it */
 size_t net_under_way(int fd);             /* bytes that were written and that the other side's system does not have yet */
 enum net_status net_wait(int fd, short events, int64_t deadline);

@@ -390,10 +390,11 @@ paste() {
     refute_line --regexp '^:[a-z-]+ +-'
 }
 
-# COLUMNS ROWS: the interactive mode in a terminal of that size.
+# COLUMNS ROWS [COLUMNS ROWS]: the interactive mode in a terminal of that size, which has the second one before something is typed.
 sized() {
     run env -u ETRACE_NODE ERL_EPMD_PORT=1 TERM=xterm timeout 40 bash -c 'ulimit -v 1000000; exec /usr/bin/python3 - "$@"' sized "$ETRACE_BIN" "$@" <<'END'
 import fcntl, os, pty, struct, sys, termios
+def size(n): fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", int(sys.argv[n + 1]), int(sys.argv[n]), 0, 0))
 def until(text):
     seen = b""
     while text not in seen:
@@ -403,12 +404,18 @@ pid, fd = pty.fork()
 if not pid:
     os.read(ready, 1)
     os.execv(sys.argv[1], [sys.argv[1], "repl"])
-fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", int(sys.argv[3]), int(sys.argv[2]), 0, 0))
+size(2)
 os.write(go, b".")
-os.write(fd, b":set\r")
-until(b":color")
-os.write(fd, b":quit\r")
-until(b"every session destroyed")
+if len(sys.argv) > 4:
+    until(b"etrace> ")
+    size(4)
+if "65535" in sys.argv[4:]:
+    until(b"the terminal says that it has 65535 columns and 65535 rows now: no line can be typed there")
+else:
+    os.write(fd, b":set\r")
+    until(b":color")
+    os.write(fd, b":quit\r")
+    until(b"every session destroyed")
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 END
     assert_success
@@ -418,4 +425,25 @@ END
     sized 80 24
     sized 1 1
     sized 65535 65535
+    sized 80 24 1 1
+    sized 80 24 65535 65535
+}
+
+@test "what the environment names is no file: it is not waited for where nothing could end that" {
+    mkfifo "$BATS_TEST_TMPDIR/.editrc" "$BATS_TEST_TMPDIR/zone"
+    HOME=$BATS_TEST_TMPDIR sized 80 24
+    # Whoever writes there may come; until then a signal ends it.
+    run timeout -k 20 1 env TZ="$BATS_TEST_TMPDIR/zone" "$ETRACE_BIN" version
+    [[ $status -eq 124 || $status -eq 0 ]] || fail "status $status: $output"
+    mkdir -p "$BATS_TEST_TMPDIR/state/etrace"
+    mkfifo "$BATS_TEST_TMPDIR/state/etrace/history"
+    XDG_STATE_HOME=$BATS_TEST_TMPDIR/state sized 80 24
+}
+
+@test "a line of a script with a NUL in it is refused, and the others are done" {
+    run --separate-stderr bash -c "printf ':limit 7\\0x\\n:set\\n:limit 8\\0' | ERL_EPMD_PORT=1 timeout 20 '$ETRACE_BIN' repl"
+    assert_failure 2
+    assert_line --regexp '^:limit *$'
+    # shellcheck disable=SC2154  # run sets it
+    assert_equal "$(grep -cx 'etrace: a line of the script has a NUL in it' <<<"$stderr")" 2
 }

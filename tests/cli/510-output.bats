@@ -20,6 +20,13 @@ teardown() { live_teardown; }
     trace_wait
     assert_failure 1
     assert_equal "$(grep -c 'cannot write standard output: No space left on device' "$ERR")" 1
+    # Where the reason for the failure should have stood.
+    for words in '' --json; do
+        status=0
+        # shellcheck disable=SC2086
+        timeout 60 "$ETRACE_BIN" doctor -n nobody_there@127.0.0.1 $words >/dev/full 2>"$ERR" </dev/null || status=$?
+        assert_equal "$status,$(<"$ERR")" '1,etrace: cannot write standard output: No space left on device'
+    done
 }
 
 @test "a closed output: an error when it was never open, none when the reader has left" {
@@ -32,6 +39,22 @@ teardown() { live_teardown; }
     wait "$pid" || status=$?
     assert_failure 1
     assert_equal "$(grep -c 'cannot write standard output' "$ERR")" 1
+    # Of a socket, whose reader has left something unread.
+    on_node 'work:flood(2)'
+    run timeout 60 /usr/bin/python3 - "$ETRACE_BIN" "$NODE" <<'END'
+import socket, subprocess, sys
+listener = socket.create_server(("127.0.0.1", 0))
+writer = socket.create_connection(listener.getsockname())
+reader = listener.accept()[0]
+traced = subprocess.Popen([sys.argv[1], "-n", sys.argv[2], "-q", "work:one/1"], stdin=subprocess.DEVNULL, stdout=writer)
+writer.close()
+reader.recv(10)
+reader.close()
+sys.exit(traced.wait())
+END
+    on_node 'work:calm(ok)'
+    assert_success
+    refute_output
 }
 
 @test "what is said to nobody holds up nothing: the trace goes on, every event is there, and it ends" {

@@ -110,3 +110,38 @@ quiet() {
     jq -e 'select(.type == "summary") | .seen <= 200000 and (.seen == 200000 or (.complete | not)) and .missing > 0 and
         .seen == .shown + .filtered + .missing + ([.lost[]] | add // 0)' "$OUT" || fail "$(tail -n 1 "$OUT")"
 }
+
+@test "a host of several addresses of which the first leads nowhere: the next one is asked in time" {
+    printf '2001:db8::7 several\n%s several\n' "$NET_HOST" >"$BATS_TEST_TMPDIR/hosts"
+    # Preferred to the older protocol, and nobody is there.
+    ip -n "$NET" -6 addr add 2001:db8::1/64 dev "p$NET" nodad
+    ip -n "$NET" -6 neigh add 2001:db8::7 lladdr 02:00:00:00:00:07 dev "p$NET"
+    # Its epmd is asked on every address, and is here on none but the loopback.
+    cat >"$BATS_TEST_TMPDIR/sh" <<END
+mount --bind "$BATS_TEST_TMPDIR/hosts" /etc/hosts
+getent ahosts several | sed -n 1p
+"\$1" -n several@several work:one/1
+"\$1" -n "${NODE%@*}@several" --port $NET_PORT --for 100ms work:one/1
+END
+    run timeout 60 ip netns exec "$NET" sh "$BATS_TEST_TMPDIR/sh" "$ETRACE_BIN"
+    ip -n "$NET" -6 addr del 2001:db8::1/64 dev "p$NET"
+    assert_success
+    assert_line --index 0 --regexp '^2001:db8::7 '
+    assert_line --index 1 "etrace: cannot connect to several@several: no epmd runs on several (port $ERL_EPMD_PORT)"
+    assert_line --partial "etrace: $NODE · OTP"
+}
+
+@test "no port left for a connection: said, and not of the other side" {
+    # What this end has opened keeps its port, though the node ends it.
+    cat >"$BATS_TEST_TMPDIR/sh" <<END
+read -r before </proc/sys/net/ipv4/ip_local_port_range
+trap 'echo "\$before" >/proc/sys/net/ipv4/ip_local_port_range' EXIT
+echo 50000 50001 >/proc/sys/net/ipv4/ip_local_port_range
+exec 4<>/dev/tcp/$NET_HOST/$NET_PORT 5<>/dev/tcp/$NET_HOST/$NET_PORT
+"\$1" -n "$FAR" --port $NET_PORT work:one/1 4>&- 5>&-
+END
+    until_true 20 carries || fail 'the line does not carry'
+    run timeout 60 ip netns exec "$NET" bash "$BATS_TEST_TMPDIR/sh" "$ETRACE_BIN"
+    assert_failure 3
+    assert_line --index 0 "etrace: cannot connect to $FAR: every port that this host has for connections is in use"
+}

@@ -203,3 +203,20 @@ hears() { [[ $(awk '/^SigBlk/ { print $2 }' "/proc/$TRACER/status") == 000000000
     COMMAND=
     assert_clean --atoms 300 "$BEFORE" "$NODE"
 }
+
+@test "the terminal is closed of which etrace has the session: the command hears of it, too" {
+    run timeout 100 /usr/bin/python3 - "$ETRACE_BIN" "$ETRACE_ERL" <<'END'
+import os, pty, re, sys, time
+pid, fd = pty.fork()
+if not pid:
+    os.execv(sys.argv[1], [sys.argv[1], "lists:seq/2", "--", sys.argv[2], "-noshell", "-noinput", "-eval", 'io:format("the node is ~s.~n", [os:getpid()]).'])
+seen = b""
+while not (node := re.search(rb"the node is (\d+)\.", seen)):
+    seen += os.read(fd, 4096)
+os.close(fd)
+os.waitpid(pid, 0)
+while os.path.exists("/proc/%s" % node[1].decode()):
+    time.sleep(0.05)
+END
+    assert_success
+}

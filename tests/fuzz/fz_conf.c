@@ -113,6 +113,8 @@ pid_t __wrap_fork(void)
 }
 
 int64_t net_now(void) { return 0; }
+int64_t net_share(int64_t d UNUSED, size_t n UNUSED) { return 0; }
+bool net_no_port(const char *to UNUSED, struct err *e) { return err_set(e, ERR_NODE, "no port"); }
 enum net_status net_resolve(const char *h UNUSED, int64_t d UNUSED, struct addrs *r UNUSED) { return NET_UNKNOWN; }
 enum net_status net_connect(const struct addr *t UNUSED, int p UNUSED, int64_t d UNUSED, int *f UNUSED) { return NET_REFUSED; }
 enum net_status net_wait(int fd UNUSED, short events UNUSED, int64_t d UNUSED) { return NET_FAILED; }
