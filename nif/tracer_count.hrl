@@ -15,7 +15,7 @@
     session, counters, probes, lenient,
     functions = [],  % [MFA]
     loaded = [],     % the node's modules when they were last looked at
-    anew = [], gone = [], % modules that have lost counters, functions that their code has no more: as this read has found
+    anew = [],       % modules that have lost counters, as this read has found
     armed,           % whose processes they are, for those who look whether they still are (tracer_check.hrl)
     untraced = false, % somebody has stopped that
     since,           % native time
@@ -122,7 +122,7 @@ count_more(C = #count{loaded = Old, functions = Functions}) ->
     end.
 
 %% What is cheap says whether what is not has to be read. A call that has not returned yet gets its time later.
-count_look(MFA = {M, _, _}, Whole, Sort, Most, C = #count{session = Session, seen = Seen, turn = Turn, anew = Anew, gone = Gone}) ->
+count_look(MFA = {M, _, _}, Whole, Sort, Most, C = #count{session = Session, seen = Seen, turn = Turn, anew = Anew}) ->
     {Before, _, _, _} = Last = maps:get(MFA, Seen, {0, 0, {0, 0, 0}, []}),
     case trace:info(Session, MFA, call_count) of
         {call_count, N} when is_integer(N), N > 0 ->
@@ -131,22 +131,20 @@ count_look(MFA = {M, _, _}, Whole, Sort, Most, C = #count{session = Session, see
                 true -> C#count{seen = Seen#{MFA => count_item(MFA, N, Sort, Most, C)}};
                 false -> C
             end;
-        {call_count, false} -> % its code was loaded anew
-            count_moved(MFA, Last, C#count{anew = [M | Anew]});
-        {call_count, undefined} ->
-            count_moved(MFA, Last, C#count{anew = [M | Anew], gone = [MFA | Gone]});
-        _ -> C
+        {call_count, 0} -> C;
+        _ -> count_moved(MFA, Last, C#count{anew = [M | Anew]}) % its code was loaded anew, or is gone
     end.
 
 %% What code that was loaded anew has of what the probes mean, be it new. What has its counters is left alone: to set them would put
-%% them back to zero. A module that has nothing of it now is one to wait for.
+%% them back to zero. A module that has nothing of it now, or is gone, which is not loaded for us, is one to wait for.
 count_anew(C = #count{anew = []}) -> C;
-count_anew(C = #count{session = Session, anew = Anew, gone = Gone, functions = Functions, loaded = Loaded}) ->
+count_anew(C = #count{session = Session, anew = Anew, functions = Functions, loaded = Loaded}) ->
     Modules = lists:usort(Anew),
-    Found = count_found(C, Modules, true),
+    Found = count_found(C, [M || M <- Modules, erlang:module_loaded(M)], true),
     New = [MFA || MFA <- Found, trace:info(Session, MFA, call_count) =:= {call_count, false}],
-    C#count{functions = lists:umerge(ordsets:subtract(Functions, lists:usort(Gone)), count_on(New, false, C)), anew = [], gone = [],
-        loaded = ordsets:subtract(Loaded, ordsets:subtract(Modules, lists:usort([M || {M, _, _} <- Found])))}.
+    count_on(New, false, C),
+    C#count{functions = lists:umerge([MFA || MFA = {M, _, _} <- Functions, not ordsets:is_element(M, Modules)], Found), anew = [],
+        loaded = ordsets:subtract(Loaded, ordsets:subtract(Modules, [M || {M, _, _} <- Found]))}.
 
 count_whose(_, C = #count{untraced = true}) -> C;
 count_whose(Ours, C = #count{session = Session, armed = Armed}) ->
