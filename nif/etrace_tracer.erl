@@ -258,9 +258,15 @@ unload(M, Client) ->
             code:delete(M),
             erlang:system_info(sequential_tracer), % as it is no more, the VM forgets it
             Client =:= none orelse erlang:send(Client, <<$G, (term_to_binary(killed))/binary>>, [nosuspend, noconnect]),
-            spawn(code, purge, [M]);
+            unloaded(M);
         false ->
             ok
+    end.
+
+%% On a node that has no room for one more process there will be some.
+unloaded(M) ->
+    try spawn(code, purge, [M])
+    catch error:system_limit -> receive after 100 -> unloaded(M) end
     end.
 
 take(M) -> try register(M, self()) catch error:_ -> false end.

@@ -106,3 +106,17 @@ counted() { node_eval "$NODE" "$own, $(printf '[{_, true} = {%s, is_integer(elem
     assert_equal "$(json_of call '.args[0] | endswith("\ud83d\ude00...") | tostring')" $'true\ntrue\ntrue\ntrue'
     assert_equal "$(json_of summary .truncated)" 4
 }
+
+@test "a node that has no room for one more process while whoever cleans up is killed: the code is taken away when there is some" {
+    live_own full +P 1024
+    trace --json work:one/1
+    # Whoever ends makes room, which is taken at once, until the code is being taken away.
+    on_node 'Fill = fun F(L) -> try F([spawn(fun() -> receive never -> ok end end) | L]) catch error:system_limit -> L end end,
+        [M] = [M || M <- registered(), lists:prefix("etrace_", atom_to_list(M))],
+        First = Fill([]), exit(whereis(M), kill),
+        Filler = fun F(L, 0) -> [exit(P, kill) || P <- L]; F(L, N) -> F(Fill(L), case erlang:module_loaded(M) of true -> N; false -> N - 1 end) end,
+        Filler(First, 200)'
+    trace_wait
+    assert_failure 1
+    until_true 60 nobody_there || fail "left: $(node_eval "$NODE" 'control:near()')"
+}
