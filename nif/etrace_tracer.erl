@@ -57,7 +57,8 @@
     namer,                   % the process that looks up names
     warden, memory = none,   % the process that watches the node's memory; what it watches for (tracer_memory.hrl)
     others = [],             % the processes and ports of other etraces
-    unchecked = false,       % the last self-check failed
+    unchecked = false,       % the last self-check failed, or is long due
+    late = 0,                % self-checks that were due since the last one began
     tally = off,             % off | frames of figures that wait for the next batches (tracer_tally.hrl)
     told = 0,                % bits of the NIF's status that the client was told of
     guard = none,            % {What, HowMuch}: what has ended the tracing, instead of the client | destroyed | gone: somebody else has

@@ -47,6 +47,24 @@ code_gone() { on_node "code:purge($1), code:delete($1), code:purge($1)"; }
     live_snapshot
 }
 
+@test "who looks after what is traced is suspended by somebody: said, and all is looked at again when it goes on" {
+    code_is fresh 'f(X) -> X.'
+    trace --json fresh:f/1
+    on_node '[W] = [P || P <- processes(), {initial_call, {M, worker, _}} <- [process_info(P, initial_call)], lists:prefix("etrace_", atom_to_list(M))],
+        Self = self(), spawn(fun() -> register(suspender, self()), erlang:suspend_process(W), Self ! done, receive never -> ok end end), receive done -> ok end'
+    until_true 60 grep -q '^etrace: unchecked timeout' "$ERR"
+    code_is fresh 'f(X) -> {X}.'
+    on_node 'R = monitor(process, suspender), exit(whereis(suspender), kill), receive {_, R, _, _, _} -> ok end'
+    until_true 30 grep -q 'rearmed fresh' "$ERR"
+    on_node 'fresh:f(a)'
+    trace_end
+    assert_success
+    assert_equal "$(json_of call '.args[0]')" a
+    assert_equal "$(json_of notice '"\(.tag) \(.info)"')" 'unchecked timeout'
+    code_gone fresh
+    live_snapshot
+}
+
 calls_of() { jq -r "select(.type == \"count\" and .f == \"$1\") | .calls" "$OUT" | tail -n 1; }
 counted() { node_eval "$NODE" "$own, $(printf '[{_, true} = {%s, is_integer(element(2, trace:info(S, {fresh, %s, 1}, call_count)))}]' "$1" "$1")"; }
 
