@@ -19,7 +19,7 @@
 #define BACKLOG_LOW (1u << 20)
 #define LEAVE_MS 5000 /* after a stop; the node's own lease is there for what comes later */
 #define SLOW_MS 300   /* of arming: then it is said what is waited for */
-#define STUCK_MS 5000  /* of arming: then it is said that this is not usual */
+#define STUCK_MS 5000 /* of arming: then it is said that this is not usual */
 #define REST_MS 1000  /* how long the results of the calls within --limit are waited for */
 
 struct live {
