@@ -57,7 +57,8 @@
     namer,                   % the process that looks up names
     warden, memory = none,   % the process that watches the node's memory; what it watches for (tracer_memory.hrl)
     others = [],             % the processes and ports of other etraces
-    unchecked = false,       % the last self-check failed
+    unchecked = false,       % the last self-check failed, or is long due
+    late = 0,                % self-checks that were due since the last one began
     tally = off,             % off | frames of figures that wait for the next batches (tracer_tally.hrl)
     told = 0,                % bits of the NIF's status that the client was told of
     guard = none,            % {What, HowMuch}: what has ended the tracing, instead of the client | destroyed | gone: somebody else has
@@ -258,9 +259,15 @@ unload(M, Client) ->
             code:delete(M),
             erlang:system_info(sequential_tracer), % as it is no more, the VM forgets it
             Client =:= none orelse erlang:send(Client, <<$G, (term_to_binary(killed))/binary>>, [nosuspend, noconnect]),
-            spawn(code, purge, [M]);
+            unloaded(M);
         false ->
             ok
+    end.
+
+%% On a node that has no room for one more process there will be some.
+unloaded(M) ->
+    try spawn(code, purge, [M])
+    catch error:system_limit -> receive after 100 -> unloaded(M) end
     end.
 
 take(M) -> try register(M, self()) catch error:_ -> false end.

@@ -23,8 +23,16 @@ uint8_t *spell(struct encoder *e, uint8_t *at, const uint8_t *end, enum etw_text
         e->flags |= ETW_F_CUT;
         return put8(at, ETW_T_ELIDED);
     }
-    int n = enif_snprintf((char *)at + 4, TEXT_BYTES, "%T", t);
-    return text(at, what, n < 0 ? 0 : n < TEXT_BYTES ? (size_t)n : TEXT_BYTES - 1);
+    char *string = (char *)at + 4;
+    int n = enif_snprintf(string, TEXT_BYTES, "%T", t);
+    if (n >= TEXT_BYTES) { /* a function with names of many bytes: no letter is cut in two */
+        e->flags |= ETW_F_CUT;
+        for (n = TEXT_BYTES - 4; (string[n] & 0xc0) == 0x80; n--)
+            ;
+        memcpy(string + n, "...", 3);
+        n += 3;
+    }
+    return text(at, what, n < 0 ? 0 : (size_t)n);
 }
 
 /* Bytes of the beginning, and that there is more; what is behind these is `close`, of two bytes. */

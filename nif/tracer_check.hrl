@@ -4,6 +4,7 @@
 -define(CHECK_MOST, 200). % modules whose patterns are looked at in one check
 -define(BLIND_MOST, 50). % built-in functions that are armed again in one
 -define(WHOM_MOST, 8). % processes that were chosen, and ports, that are looked at in one
+-define(LATE_MOST, 10). % checks that are due while the worker is at something: then it is held up
 
 %% ---- in the owner -------------------------------------------------------------------------------------------------
 
@@ -14,14 +15,18 @@ check(S0 = #s{armed = #armed{}}) ->
             S = tally_look(S0),
             Timer = erlang:start_timer(?CHECK, self(), check),
             case S#s.helper of
-                none -> help(check, check, {weak(S), S#s.armed, {self(), get(ours), S#s.tracer, S#s.options}}, S#s{timer = Timer});
-                _ -> S#s{timer = Timer}
+                none -> help(check, check, {weak(S), S#s.armed, {self(), get(ours), S#s.tracer, S#s.options}}, S#s{timer = Timer, late = 0});
+                _ -> check_late(S#s{timer = Timer, late = S#s.late + 1})
             end;
         Why ->
             stop(S0#s{guard = Why})
     end;
 check(S) ->
     S.
+
+%% Somebody may have suspended the worker.
+check_late(S = #s{late = ?LATE_MOST, unchecked = false}) -> meta(S#s{unchecked = true}, notice, [unchecked, timeout]);
+check_late(S) -> S.
 
 %% Anybody on the node may have destroyed the session, or have taken away the module: whoever asks for it by its name - the VM for
 %% each event - does not find us any more.

@@ -15,6 +15,9 @@
     session, counters, probes, lenient,
     functions = [],  % [MFA]
     loaded = [],     % the node's modules when they were last looked at
+    anew = [],       % modules that have lost counters, as this read has found
+    armed,           % whose processes they are, for those who look whether they still are (tracer_check.hrl)
+    untraced = false, % somebody has stopped that
     since,           % native time
     by = function,
     seen = #{},      % #{MFA => {CallCount, Entries, Sum, [{Pid, Sum}]}}: as last read; Sum: {Calls, Micros, Words}
@@ -30,12 +33,10 @@
 
 %% ---- in the owner -------------------------------------------------------------------------------------------------
 
-%% Times and memory are counted for processes with the call flag only.
 counting(Id, Counters, Request, {ok, Counting}, S0) ->
     S = S0#s{armed = {count, Counters, Request}},
     {Whom, Answer} = maps:take(whom, Counting),
-    Flags = case Counters of [call_count] -> []; _ -> maps:get(flags, Request) -- [arity] end,
-    try flags(Request#{flags := Flags}, #armed{whom = Whom}, S) of
+    try flags(Request#{flags := count_flags(Counters, Request)}, #armed{whom = Whom}, S) of
         {Processes, _} -> answered(Id, {ok, Answer#{processes => Processes}}, S)
     catch
         throw:Reason -> answered(Id, {error, Reason}, disarm(S))
@@ -50,7 +51,7 @@ answered(Id, Answer, S) -> reply(Id, Answer, S).
 recount(S = #s{armed = {count, Counters, Request}}) ->
     S1 = (disarm(S))#s{memory = S#s.memory},
     What = {count, Counters, {arm, Request}},
-    help({ask, none, What}, ask, {weak(S1), {count_on, Counters, {arm, Request}}}, S1).
+    help({ask, none, What}, ask, {weak(S1), {count_on, Counters, {arm, Request}}, get(ours)}, S1).
 
 %% ---- in the worker ------------------------------------------------------------------------------------------------
 
@@ -60,18 +61,29 @@ count_start(Session, Wanted, Request = #{probes := Probes}, Old) ->
     Read = [probe(P) || P <- Probes],
     Warnings = lists:usort(lists:flatmap(fun(P) -> allowed(P, Request, Session, Gates) end, Read)),
     Lenient = maps:get(allow_empty, Request, false),
-    C = Old#count{session = Session, counters = Counters, probes = Read, lenient = Lenient, loaded = lists:usort(erlang:loaded()), seen = #{}},
+    Whom = whom_of(Request),
+    C = Old#count{session = Session, counters = Counters, probes = Read, lenient = Lenient, loaded = lists:usort(erlang:loaded()), seen = #{},
+        armed = #armed{request = Request#{flags := count_flags(Counters, Request)}, whom = Whom}},
     Functions = count_set(C, all, Lenient),
     put(count, C#count{functions = Functions}),
     {ok, #{functions => length(Functions), modules => length(lists:usort([M || {M, _, _} <- Functions])),
-        whom => whom_of(Request), counters => Counters, warning => Refused ++ Warnings}}.
+        whom => Whom, counters => Counters, warning => Refused ++ Warnings}}.
+
+%% Times and memory are counted for processes with the call flag only.
+count_flags([call_count], _) -> [];
+count_flags(_, #{flags := Flags}) -> Flags -- [arity].
 
 %% Sets the counters of what the probes mean there.
-count_set(#count{session = Session, counters = Counters, probes = Probes}, Only, Lenient) ->
+count_set(C, Only, Lenient) ->
+    count_on(count_found(C, Only, Lenient), Only =:= all, C).
+
+count_found(#count{probes = Probes}, Only, Lenient) ->
     Found = [{P, [MFA || {MFA, _} <- element(1, found(P, Only, Lenient, #{force => true}))]} || P <- Probes],
     [none(P) || {P, []} <- Found, not Lenient],
-    Functions = lists:usort(lists:append([F || {_, F} <- Found])),
-    patterns(Session, {counters, Counters}, maps:from_keys(Functions, true), #{}, Only =:= all),
+    lists:usort(lists:append([F || {_, F} <- Found])).
+
+count_on(Functions, Fresh, #count{session = Session, counters = Counters}) ->
+    patterns(Session, {counters, Counters}, maps:from_keys(Functions, true), #{}, Fresh),
     Functions.
 
 %% {What may be counted on this VM, why the rest may not}
@@ -84,13 +96,13 @@ countable(Wanted, Gates) ->
     [throw({notsup, Text1}) || Text1 <- Wrong, Counters =:= [call_count]],
     {Counters, Wrong ++ [Stops || {call_time, _, Stops} <- Gates, Counters =/= [call_count]]}.
 
-count_read(By, Sort, Most, Whole) ->
+count_read(By, Sort, Most, Whole, Ours) ->
     case get(count) of
         undefined -> throw(not_counting);
         C0 ->
             C1 = count_more(case C0 of #count{by = By} -> C0; _ -> C0#count{by = By, seen = #{}} end),
-            C = lists:foldl(fun(MFA, Acc) -> count_look(MFA, Whole, Sort, Most, Acc) end, C1#count{turn = C1#count.turn + 1},
-                C1#count.functions),
+            C = count_whose(Ours, count_anew(lists:foldl(fun(MFA, Acc) -> count_look(MFA, Whole, Sort, Most, Acc) end,
+                C1#count{turn = C1#count.turn + 1}, C1#count.functions))),
             Entries = maps:fold(fun(_, {_, N, _, _}, Sum) -> N + Sum end, 0, C#count.seen),
             Answer = count_answer(C, Sort, Most),
             case Entries > ?COUNT_ENTRIES of
@@ -110,7 +122,7 @@ count_more(C = #count{loaded = Old, functions = Functions}) ->
     end.
 
 %% What is cheap says whether what is not has to be read. A call that has not returned yet gets its time later.
-count_look(MFA, Whole, Sort, Most, C = #count{session = Session, seen = Seen, turn = Turn}) ->
+count_look(MFA = {M, _, _}, Whole, Sort, Most, C = #count{session = Session, seen = Seen, turn = Turn, anew = Anew}) ->
     {Before, _, _, _} = Last = maps:get(MFA, Seen, {0, 0, {0, 0, 0}, []}),
     case trace:info(Session, MFA, call_count) of
         {call_count, N} when is_integer(N), N > 0 ->
@@ -119,11 +131,25 @@ count_look(MFA, Whole, Sort, Most, C = #count{session = Session, seen = Seen, tu
                 true -> C#count{seen = Seen#{MFA => count_item(MFA, N, Sort, Most, C)}};
                 false -> C
             end;
-        {call_count, false} -> % its code was loaded anew
-            try trace:function(Session, MFA, true, C#count.counters) catch error:_ -> 0 end,
-            count_moved(MFA, Last, C);
-        _ -> C
+        {call_count, 0} -> C;
+        _ -> count_moved(MFA, Last, C#count{anew = [M | Anew]}) % its code was loaded anew, or is gone
     end.
+
+%% What code that was loaded anew has of what the probes mean, be it new. What has its counters is left alone: to set them would put
+%% them back to zero. A module that has nothing of it now, or is gone, which is not loaded for us, is one to wait for.
+count_anew(C = #count{anew = []}) -> C;
+count_anew(C = #count{session = Session, anew = Anew, functions = Functions, loaded = Loaded}) ->
+    Modules = lists:usort(Anew),
+    Found = count_found(C, [M || M <- Modules, erlang:module_loaded(M)], true),
+    New = [MFA || MFA <- Found, trace:info(Session, MFA, call_count) =:= {call_count, false}],
+    count_on(New, false, C),
+    C#count{functions = lists:umerge([MFA || MFA = {M, _, _} <- Functions, not ordsets:is_element(M, Modules)], Found), anew = [],
+        loaded = ordsets:subtract(Loaded, ordsets:subtract(Modules, [M || {M, _, _} <- Found]))}.
+
+count_whose(_, C = #count{untraced = true}) -> C;
+count_whose(Ours, C = #count{session = Session, armed = Armed}) ->
+    {Whom, Stopped} = untraced(Session, Armed, {self(), Ours, none, none}),
+    C#count{armed = Armed#armed{whom = Whom}, untraced = Stopped =/= []}.
 
 count_item(_, N, _, _, #count{counters = [call_count]}) -> {N, 0, {N, 0, 0}, []};
 count_item(MFA, N, Sort, Most, #count{session = Session, counters = Counters, by = By}) ->
@@ -182,7 +208,7 @@ count_kept(C0 = #count{begun = Begun}, Sort, Most) ->
 %% ---- the answer ---------------------------------------------------------------------------------------------------
 
 %% #{rows => [{M, F, A, Calls, Micros, Words, CallCount} | {M, F, A, Calls, Micros, Words, Pid, Name, Alive}],
-%%   total => {Rows, Calls, Micros, Words}, functions => N, time => Micros, begun => N}
+%%   total => {Rows, Calls, Micros, Words}, functions => N, time => Micros, begun => N, untraced => boolean()}
 count_answer(C = #count{seen = Seen, base = Base, by = By}, Sort, Most) ->
     Sums = maps:fold(fun(MFA, {N, _, Sum, _}, Acc) ->
         {N0, Sum0} = maps:get(MFA, Acc, {0, {0, 0, 0}}),
@@ -195,7 +221,8 @@ count_answer(C = #count{seen = Seen, base = Base, by = By}, Sort, Most) ->
     end,
     Rows = count_rows(lists:sublist(lists:sort(All), Most), By, 0, 0),
     #{rows => Rows, total => {length(All), Calls, Micros, Words}, functions => length(C#count.functions),
-        time => erlang:convert_time_unit(erlang:monotonic_time() - C#count.since, native, microsecond), begun => C#count.begun}.
+        time => erlang:convert_time_unit(erlang:monotonic_time() - C#count.since, native, microsecond), begun => C#count.begun,
+        untraced => C#count.untraced}.
 
 count_processes(#count{seen = Seen, pairs = Pairs}) ->
     maps:fold(fun(MFA, {_, _, _, L}, Acc) ->

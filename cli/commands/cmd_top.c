@@ -61,6 +61,7 @@ struct peer_state {
     enum doing doing;
     bool was_process; /* what the open question asks for */
     bool again;       /* the counting is to begin anew */
+    bool untraced;    /* that was said */
     uint64_t processes;
 };
 
@@ -122,6 +123,20 @@ static void on_warning(void *data, struct str text)
         ctx_warn(w->t->ctx, "%s: warning: %.*s", w->node, (int)text.len, text.at);
 }
 
+/* Whoever on the node knows the session can take off what times and words are counted by. */
+static void look_for_strangers(struct top *t, size_t i)
+{
+    static const char text[] = "untraced processes: somebody there has stopped counting them; times and words are missing";
+
+    if (t->states[i].untraced || !t->nodes[i].untraced)
+        return;
+    t->states[i].untraced = true;
+    if (t->live)
+        buf_printf(&t->notes, "%s: %s\n", t->names[i], text);
+    else
+        ctx_warn(t->ctx, "%s: %s", t->names[i], text);
+}
+
 static void on_reply(void *data, struct peer *p, const struct session_reply *reply)
 {
     struct top *t = data;
@@ -142,6 +157,7 @@ static void on_reply(void *data, struct peer *p, const struct session_reply *rep
     } else {
         bool unwanted = t->paused || s->again || s->was_process != t->by_process;
         ok = unwanted || top_node_read(n, p->index, reply->term, &t->funs, &e);
+        look_for_strangers(t, p->index);
     }
     t->dirty = true;
     if (!ok) {

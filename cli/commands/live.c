@@ -19,6 +19,7 @@
 #define BACKLOG_LOW (1u << 20)
 #define LEAVE_MS 5000 /* after a stop; the node's own lease is there for what comes later */
 #define SLOW_MS 300   /* of arming: then it is said what is waited for */
+#define STUCK_MS 5000 /* of arming: then it is said that this is not usual */
 #define REST_MS 1000  /* how long the results of the calls within --limit are waited for */
 
 struct live {
@@ -379,14 +380,18 @@ static bool begin_late(struct live *l, struct err *e)
 }
 
 /* One after the other: what one says about itself stands on a line of its own. */
-static void wait_armed(struct live *l)
+static void wait_armed(struct live *l, const struct peer *p)
 {
-    int64_t slow = loop_now() + SLOW_MS;
+    int64_t began = loop_now(), due = began + SLOW_MS;
 
-    while (run_arming(&l->run) && !l->status && !l->ctx->interrupts && peers_step(&l->run.peers, loop_now() < slow ? slow : -1)) {
+    while (run_arming(&l->run) && !l->status && !l->ctx->interrupts && peers_step(&l->run.peers, due)) {
         pipeline_flush(l->pipeline);
-        if (loop_now() >= slow)
-            ctx_show(l->ctx);
+        if (due < 0 || loop_now() < due)
+            continue;
+        ctx_show(l->ctx);
+        if (due == began + STUCK_MS)
+            ctx_warn(l->ctx, "%s is still at arming, after %d seconds; Ctrl-C gives it up", peer_name(p), STUCK_MS / 1000);
+        due = due < began + STUCK_MS ? began + STUCK_MS : -1;
     }
 }
 
@@ -400,7 +405,7 @@ static bool arm_all(struct live *l, struct err *e)
             continue;
         peers_keep(&l->run.peers);
         if (run_arm_peer(&l->run, p, l->o->what, &l->texts, (struct arm_mark){0}, e))
-            wait_armed(l);
+            wait_armed(l, p);
         else if (l->stopping)
             break; /* why has been said */
         else if (may_lack(l, e))

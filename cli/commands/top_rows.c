@@ -77,6 +77,12 @@ static bool take_rows(struct etf *r, struct top_node *n, unsigned index, struct 
     return !count || etf_get_nil(r);
 }
 
+static bool take_bool(struct etf *r, bool *ret)
+{
+    *ret = etf_is_atom(r, "true");
+    return etf_skip(r);
+}
+
 bool top_node_read(struct top_node *n, unsigned index, struct etf r, struct funs *funs, struct err *e)
 {
     struct str key;
@@ -97,6 +103,8 @@ bool top_node_read(struct top_node *n, unsigned index, struct etf r, struct funs
             ok = etf_get_int(&r, &n->elapsed_us);
         else if (is(key, "begun"))
             ok = etf_get_int(&r, &n->begun);
+        else if (is(key, "untraced"))
+            ok = take_bool(&r, &n->untraced);
         else
             ok = etf_skip(&r);
     }

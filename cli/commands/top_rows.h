@@ -32,6 +32,7 @@ struct top_node {
     int64_t functions, elapsed_us;
     int64_t begun; /* how often the counters had to be begun anew */
     unsigned counters; /* TOP_COUNT_x */
+    bool untraced; /* somebody has stopped tracing its processes: times and words stand still */
 };
 
 void top_node_release(struct top_node *n);

@@ -59,6 +59,7 @@ struct merge {
     uint64_t remainder[ETW_LOSSES];
 
     struct merge_counts before; /* of earlier runs of the node */
+    bool cut;                   /* one of these did not come to its last batch */
     uint64_t decoded;
     bool last;
     struct buf text, hello;
@@ -382,6 +383,7 @@ bool merge_batch(struct merge *m, struct str bytes, struct err *e)
         return fail_at(m, m->next_seq, 0, "no batch begins like this", e);
     if (merge_begins_anew(m, bytes)) {
         add_counts(m, &m->before);
+        m->cut |= !m->last;
         forget(m);
         begin(m);
     }
@@ -641,7 +643,7 @@ void merge_counts(const struct merge *m, struct merge_counts *ret)
 {
     *ret = m->before;
     add_counts(m, ret);
-    ret->last = m->last;
+    ret->last = m->last && !m->cut;
 }
 
 const struct event_node *merge_node(const struct merge *m)

@@ -38,7 +38,7 @@ struct merge_counts {
     uint64_t seen;             /* offered by the VM, of all runs of this node */
     uint64_t lost[ETW_LOSSES]; /* of these */
     uint64_t decoded;          /* traced events given out */
-    bool last;                 /* the last batch came */
+    bool last;                 /* the last batch came, of every run */
 };
 
 void merge_counts(const struct merge *m, struct merge_counts *ret);

@@ -30,7 +30,7 @@ struct totals {
     uint64_t truncated;  /* shown, with something of a term left out */
     uint64_t incomplete; /* calls without their return, and the other way around */
     uint64_t filter_errors; /* a pattern gave up; the event was kept */
-    bool complete;       /* every node said that it was its last batch */
+    bool complete;       /* every node said that it was its last batch, whenever it was traced */
     const struct totals_node *nodes; /* of each, where there are several */
     size_t nnodes;
 };

@@ -231,6 +231,9 @@ node_down
 node_up'
     run jq -r --arg node "$here" 'select(.type == "summary") | .nodes[] | select(.node == $node) | [.shown, .missing, .complete] | tostring' "$OUT"
     assert_output '[40,0,true]'
+    # What it saw last before it was killed nobody knows.
+    run jq -r --arg node "$late" 'select(.type == "summary") | [.complete, (.nodes[] | select(.node == $node) | .complete)] | tostring' "$OUT"
+    assert_output '[false,false]'
     jq -e 'select(.type == "summary") | .seen == .shown + .filtered + .missing + ([.lost[]] | add // 0)' "$OUT"
     "$ETRACE_BIN" replay --json "$rec" >"$BATS_TEST_TMPDIR/again"
     assert cmp "$OUT" "$BATS_TEST_TMPDIR/again"

@@ -1,0 +1,140 @@
+#!/usr/bin/env bats
+# What hardly anybody does to a node while it is traced: processes of the tracing that are suspended, counters that are taken away,
+# names that are as long as they may be.
+
+bats_require_minimum_version 1.5.0
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+
+setup_file() { live_begin strange; }
+teardown_file() { live_end; }
+setup() {
+    live_setup
+    COMMAND=trace
+}
+teardown() { live_teardown; }
+
+own='[S] = [S || {etrace, _} = S <- trace:session_info(all)]'
+
+# code_is MODULE FORM...: loads a module of these functions, all of which are exported
+code_is() {
+    local dir
+    dir=$(node_dir "$NODE")
+    printf '%s\n' "-module($1)." '-compile([export_all, nowarn_export_all]).' "${@:2}" >"$dir/$1.erl"
+    "$ETRACE_ERLC" -o "$dir" "$dir/$1.erl"
+    on_node "code:purge($1), {module, $1} = code:load_abs(\"$dir/$1\")"
+}
+code_gone() { on_node "code:purge($1), code:delete($1), code:purge($1)"; }
+
+@test "who arms is held up by somebody: that it takes long is said, and Ctrl-C ends it at once" {
+    # A registry of names, which is asked by that process: first what there is, then who is to be traced.
+    code_is registry 'whereis_name(_) -> C = persistent_term:get(asked), counters:add(C, 1, 1), case counters:get(C, 1) of 1 -> whereis(w); _ -> held() end.' \
+        'held() -> receive never -> ok end.'
+    on_node 'persistent_term:put(asked, counters:new(1, []))'
+    live_snapshot
+    "$ETRACE_BIN" trace -n "$NODE" -P '{via, registry, name}' work:one/1 </dev/null >"$OUT" 2>"$ERR" 3>&- &
+    TRACER=$!
+    TRACERS+=("$TRACER")
+    said() { grep -q 'still at arming' "$ERR" 2>/dev/null || gone "$TRACER"; }
+    until_true 60 said
+    trace_end
+    assert_success
+    assert_regex "$talk" "etrace: $NODE is still at arming, after 5 seconds; Ctrl-C gives it up"
+    assert_clean --atoms 300 "$BEFORE" "$NODE"
+    on_node 'persistent_term:erase(asked)'
+    code_gone registry
+    live_snapshot
+}
+
+@test "who looks after what is traced is suspended by somebody: said, and all is looked at again when it goes on" {
+    code_is fresh 'f(X) -> X.'
+    trace --json fresh:f/1
+    on_node '[W] = [P || P <- processes(), {initial_call, {M, worker, _}} <- [process_info(P, initial_call)], lists:prefix("etrace_", atom_to_list(M))],
+        Self = self(), spawn(fun() -> register(suspender, self()), erlang:suspend_process(W), Self ! done, receive never -> ok end end), receive done -> ok end'
+    until_true 60 grep -q '^etrace: unchecked timeout' "$ERR"
+    code_is fresh 'f(X) -> {X}.'
+    on_node 'R = monitor(process, suspender), exit(whereis(suspender), kill), receive {_, R, _, _, _} -> ok end'
+    until_true 30 grep -q 'rearmed fresh' "$ERR"
+    on_node 'fresh:f(a)'
+    trace_end
+    assert_success
+    assert_equal "$(json_of call '.args[0]')" a
+    assert_equal "$(json_of notice '"\(.tag) \(.info)"')" 'unchecked timeout'
+    code_gone fresh
+    live_snapshot
+}
+
+calls_of() { jq -r "select(.type == \"count\" and .f == \"$1\") | .calls" "$OUT" | tail -n 1; }
+counted() { node_eval "$NODE" "$own, $(printf '[{_, true} = {%s, is_integer(element(2, trace:info(S, {fresh, %s, 1}, call_count)))}]' "$1" "$1")"; }
+
+@test "what only another version of a module has is counted, too; and what it has no more keeps its count" {
+    COMMAND=top
+    code_is fresh 'f(X) -> X.' 'g(X) -> X.'
+    trace 'fresh:_' --interval 1s --json --sort calls
+    on_node 'fresh:f(1), fresh:g(1), fresh:g(2)'
+    # What was counted last is what was read before the code was gone.
+    known() { [[ $(calls_of "$1") == "$2" ]]; }
+    until_true 30 known g 2
+    until_true 30 known f 1
+    code_is fresh 'f(X) -> X.' 'h(X) -> X.'
+    until_true 30 counted h
+    on_node 'fresh:f(2), [fresh:h(X) || X <- [1, 2, 3]]'
+    until_true 30 known f 2
+    until_true 30 known h 3
+    # Nothing of what it had.
+    code_is fresh 'i(X) -> X.'
+    until_true 30 counted i
+    on_node '[fresh:i(X) || X <- [1, 2, 3, 4]]'
+    until_true 30 known i 4
+    code_gone fresh
+    forgotten() { [[ $(tail -n 1 "$OUT" | jq .functions) == 0 ]]; }
+    until_true 30 forgotten
+    code_is fresh 'f(X) -> X.'
+    until_true 30 counted f
+    on_node 'fresh:f(3)'
+    trace_end
+    assert_success
+    assert_equal "$(calls_of f) $(calls_of g) $(calls_of h) $(calls_of i)" '3 2 3 4'
+    code_gone fresh
+    live_snapshot
+}
+
+@test "the processes whose times are counted are taken away by somebody: said once" {
+    COMMAND=top
+    for who in w all; do
+        trace work:one/1 -P $who --interval 1s --json
+        on_node "$own, trace:process(S, $([[ $who == all ]] && echo all || echo "whereis($who)"), false, [call])"
+        warned() { grep -q untraced "$ERR"; }
+        until_true 30 warned
+        trace_end
+        assert_success
+        assert_equal "$(grep -c 'untraced processes: somebody there has stopped counting them' "$ERR")" 1
+    done
+}
+
+@test "functions with the longest names that there are: cut between two letters, and marked" {
+    trace --json work:one/1
+    on_node 'A = list_to_atom(lists:duplicate(255, 16#1F600)), B = list_to_atom([$a | lists:duplicate(254, 16#1F600)]),
+        C = list_to_atom("ab" ++ lists:duplicate(253, 16#1F600)), D = list_to_atom("abc" ++ lists:duplicate(252, 16#1F600)),
+        [work:one(fun M:one/1) || M <- [A, B, C, D]]'
+    trace_end
+    assert_success
+    assert_account 4
+    assert_equal "$(json_of call '.args[0] | endswith("\ud83d\ude00...") | tostring')" $'true\ntrue\ntrue\ntrue'
+    assert_equal "$(json_of summary .truncated)" 4
+}
+
+@test "a node that has no room for one more process while whoever cleans up is killed: the code is taken away when there is some" {
+    live_own full +P 1024
+    trace --json work:one/1
+    # Whoever ends makes room, which is taken at once, until the code is being taken away.
+    on_node 'Fill = fun F(L) -> try F([spawn(fun() -> receive never -> ok end end) | L]) catch error:system_limit -> L end end,
+        [M] = [M || M <- registered(), lists:prefix("etrace_", atom_to_list(M))],
+        First = Fill([]), exit(whereis(M), kill),
+        Filler = fun F(L, 0) -> [exit(P, kill) || P <- L]; F(L, N) -> F(Fill(L), case erlang:module_loaded(M) of true -> N; false -> N - 1 end) end,
+        Filler(First, 200)'
+    trace_wait
+    assert_failure 1
+    until_true 60 nobody_there || fail "left: $(node_eval "$NODE" 'control:near()')"
+}
