@@ -429,7 +429,9 @@ static void read_editrc(EditLine *el)
     struct buf path = {0};
     struct stat st;
 
-    buf_printf(&path, "%s%s", named ? named : home ? home : "", named ? "" : "/.editrc");
+    if (!named && !home)
+        return;
+    buf_printf(&path, "%s%s", named ? named : home, named ? "" : "/.editrc");
     buf_cstr(&path);
     if (!stat(path.data, &st) && S_ISREG(st.st_mode) && st.st_size <= EDITRC_MOST)
         el_source(el, path.data);

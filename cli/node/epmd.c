@@ -32,8 +32,8 @@ static bool knows_port(const char *answer, size_t len)
  * Sends a request and appends what comes until there is enough, or the daemon closes the connection, as it does after each answer;
  * what forwards it may keep it open.
  */
-static enum epmd_answer ask(const struct addr *host, const char *request, size_t len, bool (*enough)(const char *answer, size_t len),
-                            int64_t deadline, char **ret, size_t *ret_len)
+static enum epmd_answer ask(const struct addr *host, size_t left, const char *request, size_t len,
+                            bool (*enough)(const char *answer, size_t len), int64_t deadline, char **ret, size_t *ret_len)
 {
     char frame[300];
     char *all = NULL;
@@ -41,7 +41,7 @@ static enum epmd_answer ask(const struct addr *host, const char *request, size_t
     enum net_status s;
     int fd;
 
-    switch (net_connect(host, epmd_port(), deadline, &fd)) {
+    switch (net_connect(host, epmd_port(), net_share(deadline, left), &fd)) {
     case NET_OK:
         break;
     case NET_REFUSED:
@@ -72,7 +72,7 @@ static enum epmd_answer ask(const struct addr *host, const char *request, size_t
     return EPMD_OK;
 }
 
-enum epmd_answer epmd_lookup(const struct addr *host, const char *alive, int64_t deadline, int *ret_port)
+enum epmd_answer epmd_lookup(const struct addr *host, size_t left, const char *alive, int64_t deadline, int *ret_port)
 {
     char request[256], *answer;
     size_t len = strlen(alive), got;
@@ -82,7 +82,7 @@ enum epmd_answer epmd_lookup(const struct addr *host, const char *alive, int64_t
         return EPMD_NO_NODE;
     request[0] = PORT2_REQ;
     memcpy(request + 1, alive, len);
-    a = ask(host, request, len + 1, knows_port, deadline, &answer, &got);
+    a = ask(host, left, request, len + 1, knows_port, deadline, &answer, &got);
     if (a != EPMD_OK)
         return a;
     if (got < 2 || answer[0] != PORT2_RESP)
@@ -112,13 +112,13 @@ static void parse_names(char *text, struct epmd_names *names)
     }
 }
 
-enum epmd_answer epmd_list(const struct addr *host, int64_t deadline, struct epmd_names *ret)
+enum epmd_answer epmd_list(const struct addr *host, size_t left, int64_t deadline, struct epmd_names *ret)
 {
     const char request = NAMES_REQ;
     struct epmd_names names = {0};
     char *answer;
     size_t got;
-    enum epmd_answer a = ask(host, &request, 1, NULL, deadline, &answer, &got);
+    enum epmd_answer a = ask(host, left, &request, 1, NULL, deadline, &answer, &got);
 
     if (a != EPMD_OK)
         return a;
@@ -137,7 +137,7 @@ enum epmd_answer epmd_list_any(const struct addrs *host, int64_t deadline, struc
     enum epmd_answer worst = EPMD_UNREACHABLE;
 
     for (size_t i = 0; i < host->count && worst <= EPMD_NO_PORT; i++) {
-        enum epmd_answer a = epmd_list(&host->items[i], net_share(deadline, host->count - i), ret);
+        enum epmd_answer a = epmd_list(&host->items[i], host->count - i, deadline, ret);
         if (a == EPMD_OK)
             return a;
         worst = MAX(worst, a);

@@ -28,8 +28,9 @@ struct epmd_names {
 };
 
 int epmd_port(void);
-enum epmd_answer epmd_lookup(const struct addr *host, const char *alive, int64_t deadline, int *ret_port);
-enum epmd_answer epmd_list(const struct addr *host, int64_t deadline, struct epmd_names *ret);
+/* So many addresses are left, with this one: each has its share of the time to accept a connection, and who has accepted has all of it. */
+enum epmd_answer epmd_lookup(const struct addr *host, size_t left, const char *alive, int64_t deadline, int *ret_port);
+enum epmd_answer epmd_list(const struct addr *host, size_t left, int64_t deadline, struct epmd_names *ret);
 enum epmd_answer epmd_list_any(const struct addrs *host, int64_t deadline, struct epmd_names *ret); /* of the first address that has one */
 void epmd_names_release(struct epmd_names *n);
 

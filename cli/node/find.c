@@ -77,7 +77,7 @@ static void hint_names(const struct addr *a, int64_t deadline, struct err *e)
     struct epmd_names names;
     char text[200] = "";
 
-    if (epmd_list(a, deadline, &names) != EPMD_OK)
+    if (epmd_list(a, 1, deadline, &names) != EPMD_OK)
         return;
     for (size_t i = 0; i < names.count; i++) {
         size_t len = strlen(text);
@@ -125,7 +125,7 @@ static bool find_port(struct place *p, const char *alive, int64_t deadline, stru
 
     for (size_t i = 0; i < p->addrs.count; i++) {
         struct addr a = p->addrs.items[i];
-        enum epmd_answer answer = epmd_lookup(&a, alive, net_share(deadline, p->addrs.count - i), &p->ports[0]);
+        enum epmd_answer answer = epmd_lookup(&a, p->addrs.count - i, alive, deadline, &p->ports[0]);
         if (answer == EPMD_OK) {
             /* the node may listen elsewhere than its epmd, so the others stay, behind this one */
             p->addrs.items[i] = p->addrs.items[0];

@@ -55,7 +55,7 @@ static void names(const struct addr *host)
 {
     struct epmd_names n;
 
-    if (epmd_list(host, 0, &n) != EPMD_OK)
+    if (epmd_list(host, 1, 0, &n) != EPMD_OK)
         return;
     for (size_t i = 0; i < n.count; i++)
         if (strlen(n.items[i].name) > 255 || n.items[i].port <= 0 || n.items[i].port > 65535)
@@ -89,7 +89,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         names(&host);
         break;
     case 1:
-        if (epmd_lookup(&host, "shop", 0, &port) == EPMD_OK && (port < 0 || port > 65535))
+        if (epmd_lookup(&host, 1, "shop", 0, &port) == EPMD_OK && (port < 0 || port > 65535))
             abort();
         break;
     default:
