@@ -45,7 +45,8 @@
     meta = [], metasize = 0, % frames of our own for the next batch
     omitted = 0,             % notices that it has no room for
     hears = none,            % {the process that hears system events, its session}
-    system = none,           % {Section, [Tracee]}: what it has for the next batch
+    system = none,           % {Section, [Tracee], Told}: what it has for the next batch
+    system_told = {0, {0, 0, 0, 0, 0, 0, 0, 0}, 0}, % seen and lost of these events, as the client has them; how many of them it has not
     dozing = false, wait = 0,
     until = none, linger = ?LINGER, % a batch is given time to grow until then, monotonic us; how long the last one was given
     min,                     % bytes: the room below which draining is not worth it
@@ -362,8 +363,8 @@ handle({done, Ref, Result}, S0 = #s{helper = {Ref, What}}) ->
 handle({done, _, Result}, S) ->
     unheard(Result, S),
     S;
-handle({system, Pid, Section, Tracees}, S = #s{hears = {Pid, _}}) ->
-    S#s{system = {Section, Tracees}};
+handle({system, Pid, Section, Tracees, Counts}, S = #s{hears = {Pid, _}}) ->
+    S#s{system = {Section, Tracees, Counts}};
 handle({'DOWN', _, _, Pid, _}, S = #s{hears = Hears = {Pid, _}}) ->
     system_end(Hears),
     S1 = S#s{hears = none},

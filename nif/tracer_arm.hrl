@@ -53,7 +53,7 @@ arm(Id, Request, S0) ->
     case tally_filter(maps:get(filter, Request, <<>>), S1) of
         ok ->
             S = announce(first, Request, case S1#s.armed of #armed{} -> S1; _ -> memory_watch(S1) end),
-            Boot = {self(), ours(S), S#s.tracer, S#s.options},
+            Boot = {self(), ours(S), S#s.tracer, (S#s.options)#{heard => S#s.system_told}},
             help({arm, Id, Request}, arm, {weak(S), Request, all, Boot, S#s.armed}, S);
         wrong ->
             reply(Id, {error, bad_request}, S1)

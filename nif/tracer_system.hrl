@@ -20,8 +20,8 @@
     asked = true,         % the owner has nothing of ours
     frames = [], bytes = 0, % the newest first
     new = [],             % tracees of these
-    seen = 0, lost = {0, 0, 0, 0, 0, 0, 0, 0},
-    told = {0, 0}         % seen and lost as the owner has them
+    seen, lost,           % the client counts on from those that were heard before, by another one of us
+    told                  % both, as the owner has them
 }).
 
 %% In the worker. Returns the process, once it hears, and its session.
@@ -46,7 +46,9 @@ system(Worker, Events, {Owner, Ours = [_, Janitor | _], Tracer, Options}) ->
     end,
     Janitor ! {exit, {trace, session_destroy, [Session]}},
     Worker ! {hears, self(), Session},
-    system_loop(#sys{owner = Owner, session = Session, as = trace:info(Session, system, all), ours = [self() | Ours],
+    {Seen, Lost, Left} = maps:get(heard, Options),
+    system_loop(#sys{seen = Seen, lost = setelement(5, Lost, element(5, Lost) + Left), told = {Seen, Lost},
+        owner = Owner, session = Session, as = trace:info(Session, system, all), ours = [self() | Ours],
         now = case Tracer of fallback -> fun fb_now/0; _ -> fun ticks/0 end,
         rate = case maps:get(rate, Options, 0) of 0 -> infinity; Rate -> Rate end,
         limits = {min(maps:get(size, Options, 1024), 4096), maps:get(depth, Options, 16), maps:get(items, Options, 1024), #{}}}).
@@ -116,8 +118,9 @@ system_give(S = #sys{asked = false}) -> S;
 system_give(S = #sys{frames = [], seen = Seen, lost = Lost, told = {Seen, Lost}}) -> S;
 system_give(S) ->
     {Now, Later} = system_piece(lists:reverse(S#sys.frames), 0, []),
-    S#sys.owner ! {system, self(), section(?SYSTEM_RING, S#sys.seen, S#sys.lost, Now), lists:usort(S#sys.new)},
-    S#sys{asked = false, frames = lists:reverse(Later), bytes = iolist_size(Later), new = [], told = {S#sys.seen, S#sys.lost}}.
+    Told = {Seen, Lost} = {S#sys.seen, S#sys.lost},
+    S#sys.owner ! {system, self(), section(?SYSTEM_RING, Seen, Lost, Now), lists:usort(S#sys.new), {Seen, Lost, length(Later)}},
+    S#sys{asked = false, frames = lists:reverse(Later), bytes = iolist_size(Later), new = [], told = Told}.
 
 system_piece([Frame | Rest], Bytes, Taken) when Bytes < ?SYSTEM_PIECE -> system_piece(Rest, Bytes + byte_size(Frame), [Frame | Taken]);
 system_piece(Rest, _, Taken) -> {lists:reverse(Taken), Rest}.
@@ -125,6 +128,7 @@ system_piece(Rest, _, Taken) -> {lists:reverse(Taken), Rest}.
 %% ---- in the owner -------------------------------------------------------------------------------------------------
 
 %% At the end it gives what it has, and its own end (a 'DOWN') says that this was all.
+system_stop(S = #s{hears = none, last = none}) -> S#s{system = none};
 system_stop(S = #s{hears = none}) -> S;
 system_stop(S = #s{hears = Hears, last = none}) -> system_end(Hears), S#s{hears = none, system = none};
 system_stop(S = #s{hears = {Pid, _}}) -> Pid ! last, S.
@@ -135,14 +139,15 @@ system_end({Pid, Session}) ->
 
 %% A piece is in a batch: the next one may come.
 system_sent(S = #s{system = none}) -> S;
-system_sent(S = #s{hears = none}) -> S#s{system = none};
-system_sent(S = #s{hears = {Pid, _}}) -> Pid ! next, S#s{system = none}.
+system_sent(S = #s{hears = Hears, system = {_, _, Counts}}) ->
+    [Pid ! next || {Pid, _} <- [Hears]],
+    S#s{system = none, system_told = Counts}.
 
 system_section(#s{system = none}) -> <<>>;
-system_section(#s{system = {Section, _}}) -> Section.
+system_section(#s{system = {Section, _, _}}) -> Section.
 
 system_tracees(#s{system = none}) -> [];
-system_tracees(#s{system = {_, Tracees}}) -> Tracees.
+system_tracees(#s{system = {_, Tracees, _}}) -> Tracees.
 
 %% ---- sequential tracing -------------------------------------------------------------------------------------------
 

@@ -131,6 +131,25 @@ empty='fun F() -> receive {filler, _} -> F() after 0 -> ok end end'
     assert_clean "$BEFORE" "$NODE"
 }
 
+@test "a probe more at the prompt: who hears them is another one, and the counts go on" {
+    only_from_28 '@long_message_queue(1, 2)' || return 0
+    local queue='work:ask(w, fun() -> [self() ! filler || _ <- [1, 2, 3]], (fun E() -> receive filler -> E() after 0 -> ok end end)() end)'
+    probes() { [[ $(grep -c 'Ctrl-C stops' "$ERR") -ge $1 ]]; }
+    heard() { [[ $(grep -c '(w) long_message_queue true' "$OUT") -ge $1 ]]; }
+    : >"$ERR"
+    timeout 120 "$ETRACE_BIN" repl --rate 0 -n "$NODE" < <(
+        for probe in '@long_message_queue(1, 2)' '@long_schedule(5000)' work:one/1 '@busy_port'; do
+            echo "$probe"
+            until_true 30 probes $((++many))
+            on_node "$queue" >&2
+            until_true 30 heard "$many"
+        done
+    ) >"$OUT" 2>"$ERR" 3>&-
+    assert_equal "$(grep -c '(w) long_message_queue true' "$OUT")" 4
+    grep -q 'every session destroyed' "$ERR" || fail "$(<"$ERR")"
+    assert_clean --atoms 300 "$BEFORE" "$NODE"
+}
+
 @test "the family has no limits, so it is refused with an example" {
     run "$ETRACE_BIN" -n "$NODE" @system
     assert_failure 2
