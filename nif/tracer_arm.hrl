@@ -72,7 +72,7 @@ announce(_, _, S) -> S.
 %% A fresh session is the surest way to clear everything: patterns of every scope, flags, counters, breakpoints.
 disarm(S = #s{armed = none, helper = none}) -> S;
 disarm(S = #s{last = Last}) when Last =/= none -> S;
-disarm(S) -> session((destroy(parting(S)))#s{helper = none, timer = none, memory = none, unchecked = false}).
+disarm(S) -> session((destroy(parting(S)))#s{helper = none, timer = none, memory = none, unchecked = false, late = 0}).
 
 %% Before the client has everything disarmed: what the worker is at, and what waits for it, comes to nothing, and is answered so.
 given_up(S = #s{last = Last}) when Last =/= none -> S;

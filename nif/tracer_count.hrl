@@ -15,6 +15,7 @@
     session, counters, probes, lenient,
     functions = [],  % [MFA]
     loaded = [],     % the node's modules when they were last looked at
+    waits = [],      % modules that had what the probes mean, and have nothing of it now
     anew = [],       % modules that have lost counters, as this read has found
     armed,           % whose processes they are, for those who look whether they still are (tracer_check.hrl)
     untraced = false, % somebody has stopped that
@@ -30,6 +31,7 @@
 -define(COUNT_BYTES, 500000).   % of an answer
 -define(COUNT_TURNS, 8).        % a function that is not called is read in one of so many reads
 -define(COUNT_NAMES, 200).      % rows whose process is named
+-define(COUNT_QUEUE, 50).       % processes that wait to run, for each scheduler: then none is asked anything
 
 %% ---- in the owner -------------------------------------------------------------------------------------------------
 
@@ -66,7 +68,7 @@ count_start(Session, Wanted, Request = #{probes := Probes}, Old) ->
         armed = #armed{request = Request#{flags := count_flags(Counters, Request)}, whom = Whom}},
     Functions = count_set(C, all, Lenient),
     put(count, C#count{functions = Functions}),
-    {ok, #{functions => length(Functions), modules => length(lists:usort([M || {M, _, _} <- Functions])),
+    {ok, #{functions => length(Functions), modules => length(count_modules(Functions)),
         whom => Whom, counters => Counters, warning => Refused ++ Warnings}}.
 
 %% Times and memory are counted for processes with the call flag only.
@@ -111,19 +113,23 @@ count_read(By, Sort, Most, Whole, Ours) ->
             end
     end.
 
-%% Modules that were loaded since.
-count_more(C = #count{loaded = Old, functions = Functions}) ->
+%% Modules that were loaded since, and those that have lost what was counted, which may have it again.
+count_more(C = #count{loaded = Old, waits = Waits, functions = Functions}) ->
     Loaded = lists:usort(erlang:loaded()),
     %% To set a counter that counts would put it back to zero: not in a module that selecting has loaded.
     Counted = maps:from_list([{M, true} || {M, _, _} <- Functions]),
-    case [M || M <- ordsets:subtract(Loaded, Old), not is_map_key(M, Counted)] of
+    case [M || M <- ordsets:subtract(Loaded, ordsets:subtract(Old, Waits)), not is_map_key(M, Counted)] of
         [] -> C#count{loaded = Loaded};
-        New -> C#count{loaded = Loaded, functions = lists:umerge(Functions, count_set(C, New, true))}
+        New ->
+            Found = count_set(C, New, true),
+            C#count{loaded = Loaded, waits = ordsets:subtract(Waits, count_modules(Found)), functions = lists:umerge(Functions, Found)}
     end.
+
+count_modules(Functions) -> lists:usort([M || {M, _, _} <- Functions]).
 
 %% What is cheap says whether what is not has to be read. A call that has not returned yet gets its time later.
 count_look(MFA = {M, _, _}, Whole, Sort, Most, C = #count{session = Session, seen = Seen, turn = Turn, anew = Anew}) ->
-    {Before, _, _, _} = Last = maps:get(MFA, Seen, {0, 0, {0, 0, 0}, []}),
+    {Before, _, _, _} = count_seen(MFA, C),
     case trace:info(Session, MFA, call_count) of
         {call_count, N} when is_integer(N), N > 0 ->
             Due = Whole orelse N =/= Before orelse erlang:phash2(MFA, ?COUNT_TURNS) =:= Turn rem ?COUNT_TURNS,
@@ -132,24 +138,35 @@ count_look(MFA = {M, _, _}, Whole, Sort, Most, C = #count{session = Session, see
                 false -> C
             end;
         {call_count, 0} -> C;
-        _ -> count_moved(MFA, Last, C#count{anew = [M | Anew]}) % its code was loaded anew, or is gone
+        _ -> C#count{anew = [M | Anew]} % its code was loaded anew, or is gone
     end.
 
-%% What code that was loaded anew has of what the probes mean, be it new. What has its counters is left alone: to set them would put
-%% them back to zero. A module that has nothing of it now, or is gone, which is not loaded for us, is one to wait for.
-count_anew(C = #count{anew = []}) -> C;
-count_anew(C = #count{session = Session, anew = Anew, functions = Functions, loaded = Loaded}) ->
-    Modules = lists:usort(Anew),
-    Found = count_found(C, [M || M <- Modules, erlang:module_loaded(M)], true),
-    New = [MFA || MFA <- Found, trace:info(Session, MFA, call_count) =:= {call_count, false}],
-    count_on(New, false, C),
-    C#count{functions = lists:umerge([MFA || MFA = {M, _, _} <- Functions, not ordsets:is_element(M, Modules)], Found), anew = [],
-        loaded = ordsets:subtract(Loaded, ordsets:subtract(Modules, [M || {M, _, _} <- Found]))}.
+count_seen(MFA, #count{seen = Seen}) -> maps:get(MFA, Seen, {0, 0, {0, 0, 0}, []}).
 
-count_whose(_, C = #count{untraced = true}) -> C;
-count_whose(Ours, C = #count{session = Session, armed = Armed}) ->
-    {Whom, Stopped} = untraced(Session, Armed, {self(), Ours, none, none}),
-    C#count{armed = Armed#armed{whom = Whom}, untraced = Stopped =/= []}.
+%% What code that was loaded anew has of what the probes mean, be it new. What has its counters is left alone: to set them would put
+%% them back to zero. A module that has nothing of it now, or is gone, which is not loaded for us, is one to wait for. That some of a
+%% module was read before it was loaded anew makes no difference: what its old code had is kept.
+count_anew(C = #count{anew = []}) -> C;
+count_anew(C0 = #count{session = Session, anew = Anew, functions = Functions, waits = Waits}) ->
+    Modules = lists:usort(Anew),
+    Found = count_found(C0, [M || M <- Modules, erlang:module_loaded(M)], true),
+    New = [MFA || MFA <- Found, trace:info(Session, MFA, call_count) =:= {call_count, false}],
+    {Old, Others} = lists:partition(fun({M, _, _}) -> ordsets:is_element(M, Modules) end, Functions),
+    C = lists:foldl(fun(MFA, Acc) -> count_moved(MFA, count_seen(MFA, Acc), Acc) end, C0,
+        ordsets:subtract(Old, ordsets:subtract(Found, New))),
+    count_on(New, false, C),
+    C#count{functions = lists:umerge(Others, Found), anew = [],
+        waits = ordsets:union(Waits, ordsets:subtract(Modules, count_modules(Found)))}.
+
+%% Each who is asked has to wait for its turn, and the figures with it: not where that is far off.
+count_whose(Ours, C = #count{session = Session, armed = Armed, untraced = false}) ->
+    case erlang:statistics(total_run_queue_lengths) > ?COUNT_QUEUE * erlang:system_info(schedulers_online) of
+        true -> C;
+        false ->
+            {Whom, Stopped} = untraced(Session, Armed, {self(), Ours, none, none}),
+            C#count{armed = Armed#armed{whom = Whom}, untraced = Stopped =/= []}
+    end;
+count_whose(_, C) -> C.
 
 count_item(_, N, _, _, #count{counters = [call_count]}) -> {N, 0, {N, 0, 0}, []};
 count_item(MFA, N, Sort, Most, #count{session = Session, counters = Counters, by = By}) ->

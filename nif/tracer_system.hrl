@@ -3,7 +3,8 @@
 %% for the next when that is in a batch. What does not fit is counted.
 %%
 %% Such a session is destroyed before its tracer ends: an event that finds neither a tracer nor a handle ends the VM (up to
-%% erts 17.1 at least). So the one who hears, the owner and the janitor have a handle each, and whoever is left destroys it.
+%% erts 17.1 at least). So the one who hears, the owner and the janitor have a handle each, and whoever is left destroys it. Should
+%% they be killed together there is one more in a timer, which is nobody's, until the VM has noticed.
 %%
 %% Its frames are a ring of their own to the client (ETW_SYSTEM_RING), merged with the others by their ticks.
 
@@ -11,6 +12,7 @@
 -define(SYSTEM_PIECE, 4096).   % bytes of frames in a piece; one frame is at most twice that
 -define(SYSTEM_MOST, 262144).  % bytes of frames that wait
 -define(SYSTEM_QUEUE, 10000).  % messages
+-define(SYSTEM_KEEP, 4000).    % ms that the timer has a handle; the next one begins at half of that
 
 -record(sys, {
     owner, session, ours, % processes whose events are nobody's business
@@ -39,6 +41,7 @@ system_start(Events, Boot) ->
 system(Worker, Events, {Owner, Ours = [_, Janitor | _], Tracer, Options}) ->
     monitor(process, Owner),
     Session = trace:session_create(etrace, self(), []),
+    system_keep(Session),
     try
         [ok = trace:system(Session, Event, Value) || {Event, Value} <- Events]
     catch
@@ -59,11 +62,17 @@ system_loop(S) ->
         {monitor, P, Tag, Info} -> system_loop(system_give(system_event(P, Tag, Info, S)));
         next -> system_loop(system_give(S#sys{asked = true}));
         last -> system_loop(system_give(system_last(S)));
+        keep -> S#sys.session =:= none orelse system_keep(S#sys.session), system_loop(S);
         {'DOWN', _, _, Owner, _} when Owner =:= S#sys.owner -> S#sys.session =:= none orelse trace:session_destroy(S#sys.session);
         _ -> system_loop(S)
     after ?CHECK ->
         system_loop(system_there(S))
     end.
+
+%% Nothing can have that name, so nobody gets the message; a timer for a process would end with it.
+system_keep(Session) ->
+    erlang:send_after(?SYSTEM_KEEP, undefined, Session),
+    erlang:send_after(?SYSTEM_KEEP div 2, self(), keep).
 
 %% Anybody may have destroyed the session, or taken events off it: what came before is given, and our end says it.
 system_there(S = #sys{session = none}) -> S;

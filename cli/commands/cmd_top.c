@@ -153,6 +153,7 @@ static void on_reply(void *data, struct peer *p, const struct session_reply *rep
         ask_empty(t->words, t->names[p->index], &e);
         ok = false;
     } else if (was == COUNTING) {
+        s->untraced = false;
         ok = top_node_begun(n, reply->term, &s->processes, on_warning, &warned, &e);
     } else {
         bool unwanted = t->paused || s->again || s->was_process != t->by_process;

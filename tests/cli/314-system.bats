@@ -127,7 +127,16 @@ empty='fun F() -> receive {filler, _} -> F() after 0 -> ok end end'
         until_true 60 gone "$TRACER"
         until_true 30 nobody_there || fail "$which: $(node_eval "$NODE" 'control:near()')"
     done
+    # With whoever cleans up: what is left of the code the next one takes away.
+    for which in 1 2 3; do
+        trace --rate 50 '@long_message_queue(1, 2)'
+        on_node "[exit(P, kill) || P <- ${ours/Which/true} ++ [whereis(N) || N <- registered(), lists:prefix(\"etrace_\", atom_to_list(N))], is_pid(P)]"
+        until_true 60 gone "$TRACER"
+    done
+    traced --rate 50 work:one/1 -- 'ok'
     on_node '[begin R = monitor(process, N), exit(whereis(N), kill), receive {_, R, _, _, _} -> ok end end || N <- [storm, hog]]'
+    unheld() { on_node '[] = [S || {etrace, _} = S <- trace:session_info(all)]'; }
+    until_true 60 unheld || fail 'a session is left'
     assert_clean "$BEFORE" "$NODE"
 }
 

@@ -100,6 +100,60 @@ counted() { node_eval "$NODE" "$own, $(printf '[{_, true} = {%s, is_integer(elem
     live_snapshot
 }
 
+@test "what a version of a module lacks is counted again when a later one has it, and nothing is forgotten of one loaded while it is read" {
+    local dir=$BATS_TEST_TMPDIR
+    live_companion "$dir"
+    cat >"$dir/attempt.erl" <<'END'
+-module(attempt).
+-export([begun/0]).
+begun() ->
+    M = etrace_00000000_0,
+    {_, Weak} = Session = trace:session_create(attempt, self(), []),
+    code_is([f, g]),
+    Probe = #{id => 1, type => call, scope => local, atoms => [], match_spec => {any, term_to_binary(true)},
+        select => [{{name, <<"fresh">>}, {name, Name}, 1, 1} || Name <- [<<"f">>, <<"g">>]]},
+    Read = fun() ->
+        {ok, #{rows := Rows, functions := N}} = M:count_read(function, calls, 100, false, []),
+        io:format("~p ~w~n", [N, lists:sort([{binary_to_atom(F), Calls} || {_, F, _, Calls, _, _, _} <- Rows])])
+    end,
+    {ok, _} = M:answer_to({Weak, {count, [call_count], {arm, #{probes => [Probe], flags => [], force => true}}}, []}),
+    [fresh:f(X) || X <- [1, 2, 3]],
+    Look = fun(F) -> put(count, M:count_look({fresh, F, 1}, true, calls, 100, get(count))) end,
+    Look(f), code_is([f, g]), Look(g), put(count, M:count_anew(get(count))),
+    [fresh:f(X) || X <- [1, 2]], fresh:g(1),
+    Read(),
+    %% Neither of them, which is known for a while; then one, and another one, and none.
+    code_is([h]), Read(), Read(), Read(),
+    code_is([f]), Read(), fresh:f(1), Read(),
+    code_is([g]), Read(), Read(), fresh:g(1), Read(),
+    code:purge(fresh), code:delete(fresh), Read(), Read(),
+    code_is([f, g]), Read(), fresh:f(1), fresh:g(1), Read(),
+    trace:session_destroy(Session),
+    halt().
+code_is(Functions) ->
+    code:purge(fresh),
+    {ok, fresh, Code} = compile:forms([{attribute, 1, module, fresh}, {attribute, 1, export, [{F, 1} || F <- Functions]} |
+        [{function, 1, F, 1, [{clause, 1, [{var, 1, 'X'}], [], [{var, 1, 'X'}]}]} || F <- Functions]]),
+    code:load_binary(fresh, "", Code).
+END
+    "$ETRACE_ERLC" -o "$dir" "$dir/attempt.erl"
+    run timeout 60 "$ETRACE_ERL" +Bi -noshell -noinput -pa "$dir" -eval 'attempt:begun()' </dev/null 3>&-
+    assert_success
+    assert_output '2 [{f,5},{g,1}]
+0 [{f,5},{g,1}]
+0 [{f,5},{g,1}]
+0 [{f,5},{g,1}]
+1 [{f,5},{g,1}]
+1 [{f,6},{g,1}]
+1 [{f,6},{g,1}]
+1 [{f,6},{g,1}]
+1 [{f,6},{g,2}]
+0 [{f,6},{g,2}]
+0 [{f,6},{g,2}]
+2 [{f,6},{g,2}]
+2 [{f,7},{g,3}]'
+}
+
 @test "the processes whose times are counted are taken away by somebody: said once" {
     COMMAND=top
     for who in w all; do
