@@ -157,7 +157,7 @@ void child_signal(struct child *c, int signal)
 /* What the terminal sends has reached the command already: it is in the same group. But of a hangup the session's leader alone is told. */
 static void pass_on(void *data, int signal, bool from_terminal)
 {
-    if (!from_terminal || signal == SIGHUP)
+    if (!from_terminal || (signal == SIGHUP && getsid(0) == getpid()))
         child_signal(data, signal);
 }
 

@@ -20,6 +20,7 @@
 struct out {
     int fd, wake;
     bool close_fd, raw;
+    bool file;  /* nobody reads it while it is written */
     bool stale; /* what was in the file is still there */
     char *name;
     pthread_t thread;
@@ -140,7 +141,9 @@ struct out *out_new(int fd, bool close_fd, const char *name)
     o->close_fd = close_fd;
     o->name = mem_strndup(name, strlen(name));
     o->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (!fstat(fd, &st) && S_ISFIFO(st.st_mode))
+    bool known = !fstat(fd, &st);
+    o->file = known && S_ISREG(st.st_mode);
+    if (known && S_ISFIFO(st.st_mode))
         fcntl(fd, F_SETPIPE_SZ, PIPE_BYTES);
     pthread_mutex_init(&o->lock, NULL);
     pthread_cond_init(&o->filled, NULL);
@@ -306,7 +309,7 @@ bool out_failed(struct out *o, bool *ret_closed, struct err *e)
     pthread_mutex_unlock(&o->lock);
     if (!error)
         return false;
-    *ret_closed = error == EPIPE || error == ECONNRESET; /* of a socket whose reader has not read everything */
+    *ret_closed = !o->file && (error == EPIPE || error == ECONNRESET); /* of a socket whose reader has not read everything */
     err_set(e, ERR_RUN, "cannot write %s: %s", o->name, error == EBADF ? "it is closed" : strerror(error));
     return true;
 }

@@ -40,7 +40,7 @@ size_t out_backlog(struct out *o, size_t enough); /* bytes that are not written 
 int out_fd(struct out *o);      /* readable when a backlog that was waited for has shrunk, or writing failed */
 void out_ack(struct out *o);    /* makes it unreadable again */
 
-/* Has writing failed? Then e says so. A reader that went away (EPIPE) is no failure but the end: *ret_closed. */
+/* Has writing failed? Then e says so. A reader that went away is no failure but the end: *ret_closed; a file has none, wherever it is. */
 bool out_failed(struct out *o, bool *ret_closed, struct err *e);
 
 #endif

@@ -156,6 +156,11 @@ without_memory() { # PLACES ARGS...
     assert_account 500
 }
 
+@test "a file that is elsewhere, where the connection ends: an error, as of a file nobody is the reader who has left" {
+    faulty reset explain lists:seq/2
+    assert_equal "$status,$(<"$ERR")" '1,etrace: cannot write standard output: Connection reset by peer'
+}
+
 @test "a wall clock that jumps by an hour: the lease and the times between events do not" {
     LD_PRELOAD=$FAULT_SO FAULT=clock:3600 trace --json --for 15s work:one/1
     on_node 'work:loop(10)'

@@ -220,3 +220,36 @@ while os.path.exists("/proc/%s" % node[1].decode()):
 END
     assert_success
 }
+
+@test "the terminal is closed of which another has the session: the system tells the command, and etrace does not once more" {
+    run timeout 100 /usr/bin/python3 - "$ETRACE_BIN" <<'END'
+import os, pty, signal, sys
+told, tell = os.pipe()
+os.set_inheritable(tell, True)
+# In a group of its own it hears nothing but what etrace passes on.
+command = """import os, signal
+both = {signal.SIGHUP, signal.SIGTERM}
+signal.pthread_sigmask(signal.SIG_BLOCK, both)
+os.setpgid(0, 0)
+os.write(%d, b"%%d\\n" %% os.getppid())
+while True:
+    got = signal.sigwait(both)
+    os.write(%d, b"H" if got == signal.SIGHUP else b"T")
+    if got == signal.SIGTERM:
+        break
+""" % (tell, tell)
+pid, fd = pty.fork()
+if not pid:
+    os.execv("/bin/sh", ["sh", "-c", '"$@"; true', "sh", sys.argv[1], "lists:seq/2", "--", sys.executable, "-c", command])
+os.close(tell)
+told = os.fdopen(told, "rb", buffering=0)
+etrace = int(told.readline())
+os.close(fd)
+os.waitpid(pid, 0)
+# What etrace has heard before, it has passed on before.
+os.kill(etrace, signal.SIGTERM)
+heard = told.readall()
+sys.exit(0 if heard == b"T" else "the command heard %s" % heard)
+END
+    assert_success
+}

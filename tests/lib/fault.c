@@ -7,6 +7,7 @@
  *   eintr       every second of these calls is interrupted first
  *   clock:N     the wall clock jumps by N seconds, there and back, each time it is read
  *   hang        who opens, or asks about, a file whose name has /hangs/ in it is not answered
+ *   reset       what is written to the standard output is answered as if its file were elsewhere, and no longer to be reached
  *   count       nothing happens
  *
  * FAULT_COUNT is a file that is given the number of allocations and of network calls when the process ends, the most memory
@@ -31,17 +32,17 @@
 
 extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);
 
-static enum { NOTHING, MEMORY, NOMEMORY, KILL, INTERRUPT, CLOCK, HANG } fault;
+static enum { NOTHING, MEMORY, NOMEMORY, KILL, INTERRUPT, CLOCK, HANG, RESET } fault;
 static long nth;
 static atomic_long allocations, calls, readings;
 static bool ready;
 
 __attribute__((constructor)) static void begin(void)
 {
-    static const char *const names[] = {"count", "memory", "nomemory", "kill", "eintr", "clock", "hang"};
+    static const char *const names[] = {"count", "memory", "nomemory", "kill", "eintr", "clock", "hang", "reset"};
     const char *text = getenv("FAULT");
 
-    for (int i = 0; text && i < 7; i++) {
+    for (int i = 0; text && i < 8; i++) {
         size_t len = strlen(names[i]);
         if (!strncmp(text, names[i], len) && (!text[len] || text[len] == ':')) {
             fault = i;
@@ -117,6 +118,14 @@ int clock_gettime(clockid_t clock, struct timespec *t)
     if (fault == CLOCK && clock == CLOCK_REALTIME)
         t->tv_sec += ++readings % 2 ? nth : -nth;
     return status;
+}
+
+ssize_t write(int fd, const void *b, size_t n)
+{
+    if (fault != RESET || fd != STDOUT_FILENO)
+        return REAL(write)(fd, b, n);
+    errno = ECONNRESET;
+    return -1;
 }
 
 /* The headers' own names for these are macros, or have other types: only the path matters here. */
