@@ -214,7 +214,7 @@ static void put_section(struct buf *to, uint32_t ring, const struct buf *frames,
 }
 
 static void put_batch(struct buf *to, const struct buf *owner, const struct buf *frames, int64_t mono, int64_t wall,
-                      uint64_t seen, const uint64_t lost[ETW_LOSSES])
+                      uint64_t seen, const uint64_t lost[ETW_LOSSES], uint32_t flags)
 {
     uint64_t tick = (uint64_t)mono + BIAS;
     struct etw_batch head = {
@@ -225,6 +225,7 @@ static void put_batch(struct buf *to, const struct buf *owner, const struct buf 
         .wall_ns = wall,
         .watermark = tick,
         .sections = 2,
+        .flags = flags,
     };
 
     buf_add(to, &head, sizeof(head));
@@ -232,9 +233,9 @@ static void put_batch(struct buf *to, const struct buf *owner, const struct buf 
     put_section(to, 0, frames, seen, lost);
 }
 
-void alone_take(struct alone *a, uint64_t seen, struct buf *to)
+void alone_take(struct alone *a, uint64_t seen, bool last, struct buf *to)
 {
-    put_batch(to, &a->names, &a->frames, a->mono_ns, a->wall_ns, seen, a->lost);
+    put_batch(to, &a->names, &a->frames, a->mono_ns, a->wall_ns, seen, a->lost, last ? ETW_BATCH_LAST : 0);
     buf_clear(&a->names);
     buf_clear(&a->frames);
     memset(a->tracees, 0, TRACEES * sizeof(*a->tracees));
@@ -250,7 +251,7 @@ void alone_hello(struct wire hello, int64_t mono_ns, int64_t wall_ns, uint64_t s
 
     buf_add(&owner, hello.at, (size_t)(hello.end - hello.at));
     close_frame(&owner, at, ETW_HELLO, ETW_F_TICK | ETW_F_TRACEE);
-    put_batch(to, &owner, &none, mono_ns, wall_ns, seen, lost);
+    put_batch(to, &owner, &none, mono_ns, wall_ns, seen, lost, 0);
     buf_release(&owner);
 }
 

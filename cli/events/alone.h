@@ -33,9 +33,9 @@ void alone_add(struct alone *a, const struct event *e);
 
 /*
  * Appends the batch and begins the next. Its seq is 0, its one counting section says `seen` and what was lost; the counters
- * in the frames of losses are the node's, too.
+ * in the frames of losses are the node's, too. last: nothing comes of the node behind it.
  */
-void alone_take(struct alone *a, uint64_t seen, struct buf *to);
+void alone_take(struct alone *a, uint64_t seen, bool last, struct buf *to);
 
 /* A batch that says what a node is, with its hello as bytes that stand alone. */
 void alone_hello(struct wire hello, int64_t mono_ns, int64_t wall_ns, uint64_t seen, const uint64_t lost[static ETW_LOSSES],

@@ -369,6 +369,11 @@ bool merge_failed(const struct merge *m)
     return m->failed;
 }
 
+bool merge_ended(const struct merge *m)
+{
+    return m->last;
+}
+
 bool merge_batch(struct merge *m, struct str bytes, struct err *e)
 {
     struct etw_batch head;

@@ -26,6 +26,7 @@ void merge_free(struct merge *m);
 
 bool merge_begins_anew(const struct merge *m, struct str bytes);
 bool merge_failed(const struct merge *m);
+bool merge_ended(const struct merge *m); /* with its last batch; a node that is traced again begins anew */
 
 /* False when the batch is malformed in its frame; e names the byte. */
 bool merge_batch(struct merge *m, struct str bytes, struct err *e);

@@ -143,19 +143,20 @@ static struct piece *piece_new(enum source_type type, unsigned node, struct str 
     return p;
 }
 
-static void take_piece(struct scroll *s, unsigned index)
+/* last: there is one though it be empty, which says so. */
+static void take_piece(struct scroll *s, unsigned index, bool last)
 {
     struct scroll_node *n = s->nodes[index];
     uint64_t seen = n->seen + n->alone.events;
     bool hello = n->alone.hello;
     size_t events = n->alone.events;
 
-    if (alone_empty(&n->alone))
+    if (alone_empty(&n->alone) && !last)
         return;
     for (size_t l = 0; l < ETW_LOSSES; l++)
         seen += n->alone.lost[l] - n->lost[l];
     buf_clear(&s->text);
-    alone_take(&n->alone, seen, &s->text);
+    alone_take(&n->alone, seen, last, &s->text);
     struct piece *p = piece_new(SOURCE_BATCH, index, buf_view(&s->text));
     p->hello = hello;
     p->anew = n->anew;
@@ -195,7 +196,7 @@ static void use_specs(struct scroll *s, uint64_t mark)
     s->mark = mark;
     for (size_t i = 0; i < NODES; i++)
         if (s->nodes[i])
-            take_piece(s, (unsigned)i);
+            take_piece(s, (unsigned)i, false);
     for (size_t i = 0; i < s->nspecs; i++) {
         struct specs *p = &s->specs[i];
         if (p->mark == mark)
@@ -245,7 +246,7 @@ static void take_event(struct scroll *s, unsigned index, const struct event *e)
     }
     alone_add(&n->alone, e);
     if (alone_full(&n->alone))
-        take_piece(s, index);
+        take_piece(s, index, false);
 }
 
 static bool drain(struct scroll *s, unsigned index, struct err *e)
@@ -255,7 +256,7 @@ static bool drain(struct scroll *s, unsigned index, struct err *e)
 
     while ((got = merge_next(s->nodes[index]->merge, &ev, e)) == MERGE_EVENT)
         take_event(s, index, &ev);
-    take_piece(s, index);
+    take_piece(s, index, false);
     return got == MERGE_DRY;
 }
 
@@ -305,7 +306,11 @@ bool scroll_batch(struct scroll *s, unsigned node, struct str bytes, struct err 
         s->nodes[node]->anew = true;
         s->nodes[node]->nmarks = 0;
     }
-    return merge_batch(m, bytes, e) && drain(s, node, e);
+    if (!merge_batch(m, bytes, e) || !drain(s, node, e))
+        return false;
+    if (merge_ended(m))
+        take_piece(s, node, true);
+    return true;
 }
 
 void scroll_counts(const struct scroll *s, struct scroll_counts *ret)

@@ -201,6 +201,9 @@ script() { # ARGS... -- ARMINGS BEFORE EXPR AFTER
     assert_equal "$(wc -l <"$file.txt")" 10
     # Those that are named later have what comes later.
     assert_equal "$(wc -l <"$file.csv")" 1
+    # More would have come into the one that ended before the session, and not into the other.
+    script -o "$file.2.json" -- 1 'work:one/1\n' 'work:loop(5)' ':wait 5 events\n'
+    assert_equal "$(tail -qn 1 "$file.json" "$file.2.json" | jq -c '[.seen, .complete]' | paste -sd ' ')" '[10,false] [5,true]'
 }
 
 @test "what cannot be is said at once: settings that nothing could be read by, words that nobody takes, waiting for nothing" {

@@ -11,6 +11,7 @@
 #define CALLS 50
 
 static const struct look utc = {.time = TIME_UTC};
+static const char *const views[] = {"text", "record", NULL};
 
 /* A call with its result, names of processes and atoms that are defined in the first batch alone, and a loss. */
 static struct str batch(struct fw *w, int n)
@@ -59,6 +60,17 @@ static enum source_got play(struct scroll *s, struct pt *t)
     source_close(reader);
     pt_close(t);
     return got;
+}
+
+static bool complete(struct scroll *s)
+{
+    struct pt t = {0};
+
+    pt_open(&t, views, &utc, (struct pipeline_options){0});
+    play(s, &t);
+    bool ret = pipeline_totals(t.p)->complete;
+    pt_free(&t);
+    return ret;
 }
 
 static size_t lines(const struct buf *b)
@@ -125,8 +137,6 @@ static void notes(void)
     scroll_free(s);
     fw_release(&w);
 }
-
-static const char *const views[] = {"text", "record", NULL};
 
 int main(void)
 {
@@ -204,6 +214,14 @@ int main(void)
        "both lives are shown");
     n = pipeline_totals(last.p);
     is_number((int64_t)n->seen, (int64_t)known(n), "and add up");
+
+    /* Its last batch ends an account; whoever is traced again has another one to end. */
+    ok(!n->complete, "no account is complete while more may come");
+    b = fw_batch(&w, 1000000000, 1000000000, 1000000000, ETW_BATCH_LAST);
+    ok(scroll_batch(all, 0, b, &e) && complete(all), "the last batch of a node makes it so");
+    struct fw third = {0};
+    ok(scroll_batch(all, 0, batch(&third, 0), &e) && !complete(all), "until the node begins anew");
+    ok(scroll_batch(all, 0, fw_batch(&third, 2000000, 2000000, 2000000, ETW_BATCH_LAST), &e) && complete(all), "and ends again");
 
     scroll_clear(some);
     scroll_counts(some, &counts);
