@@ -357,11 +357,17 @@ handle({'DOWN', _, _, Janitor, _}, S = #s{janitor = Janitor}) ->
 handle({done, Ref, Result}, S0 = #s{helper = {Ref, What}}) ->
     S = S0#s{helper = none},
     case cut_off(S) of
-        none -> arm_next(helped(What, Result, S));
-        Why -> stop(S#s{guard = Why}) % what the VM then refused is the session, and not what was asked of it
+        none ->
+            S1 = helped(What, Result, S),
+            gc_begun(S1),
+            arm_next(S1);
+        Why ->
+            gc_begun(S),
+            stop(S#s{guard = Why}) % what the VM then refused is the session, and not what was asked of it
     end;
 handle({done, _, Result}, S) ->
     unheard(Result, S),
+    gc_begun(S),
     S;
 handle({system, Pid, Section, Tracees, Counts}, S = #s{hears = {Pid, _}}) ->
     S#s{system = {Section, Tracees, Counts}};

@@ -188,6 +188,7 @@ kinds_of(Request, S) ->
 
 %% Only: all, or the modules that are to be armed again. Before: what is armed, or none.
 arm_do({Session, Request, Only, Boot = {_, _, Tracer, _}, Before}) ->
+    Only =:= all andalso gc_begin(Request),
     Sums = sums(case Only of all -> erlang:loaded(); _ -> Only end),
     {Read, Found, Warnings} = chosen(Session, Request, Only),
     Join = case is_map_key(mark, Request) of true -> fun marked/1; false -> fun joined/1 end,

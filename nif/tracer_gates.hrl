@@ -34,8 +34,8 @@ allowed(Probe, Request, Session, Gates) ->
         end
     end, Gates).
 
-concerned(garbage_collection, #{type := events}, Request = #{flags := Flags}, Session) ->
-    lists:member(garbage_collection, Flags) andalso not maps:get(unsafe, Request, false) andalso gc_elsewhere(Session);
+concerned(garbage_collection, #{type := events}, Request, Session) ->
+    gc_asked(Request) andalso gc_elsewhere(Session);
 concerned(return_to, #{type := call}, #{flags := Flags}, _) -> lists:member(return_to, Flags);
 concerned(trace, #{match_spec := {_, Specs}}, _, _) -> uses([enable_trace, disable_trace, trace], Specs);
 concerned(meta, #{type := call, scope := Scope}, _, _) -> Scope =:= meta;
@@ -48,14 +48,26 @@ concerned(_, _, _, _) -> false.
 %% Everybody else's sessions; the one of legacy tracing is always there.
 others(Session) -> trace:session_info(all) -- [Session].
 
+gc_asked(Request = #{flags := Flags}) ->
+    lists:member(garbage_collection, Flags) andalso not maps:get(unsafe, Request, false).
+
+%% Of two who begin at the same time neither sees flags of the other. So whoever is to set them looks under this name, of whatever
+%% build it is, and has it until they are set, or will not be.
+gc_begin(Request) ->
+    gc_asked(Request) andalso try register(etrace_collects, self()) catch error:_ -> whereis(etrace_collects) =:= self() orelse throw(gc_taken) end.
+
+gc_begun(#s{helper = none, worker = Worker}) ->
+    whereis(etrace_collects) =:= Worker andalso try unregister(etrace_collects) catch error:_ -> false end; % it was killed just now
+gc_begun(_) -> false.
+
 %% Whether somebody else may trace the garbage collection of any process, now or one that is spawned.
 gc_elsewhere(Session) ->
     Flagged = fun(Who) -> lists:any(fun(Other) -> gc_flag(Other, Who) end, [O || O <- sessions_of(Who), O =/= Session]) end,
     lists:any(fun(Other) -> gc_flag(Other, new) end, others(Session)) orelse lists:any(Flagged, processes()).
 
 %% Somebody may begin to while we do. Every process is looked at only where there is another session.
-gc_meets(Session, Request = #{flags := Flags}) ->
-    lists:member(garbage_collection, Flags) andalso not maps:get(unsafe, Request, false) andalso
+gc_meets(Session, Request) ->
+    gc_asked(Request) andalso
         case length(others(Session)) > 1 of
             true -> gc_elsewhere(Session);
             false -> gc_listed(erlang:trace_info(new, flags))

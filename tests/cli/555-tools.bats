@@ -117,6 +117,41 @@ collects() { [[ $(jq -r 'select(.type == "gc_major_start") | .type' "$OUT" | wc 
 }
 rival_collects() { [[ $(node_eval "$NODE" '[S || {rival, _} = S <- trace:session_info(whereis(w)) -- []]') == *rival* ]]; }
 
+# Ours look whether somebody traces it before they set anything: the first is held up between the two, by a registry of names.
+@test "two who would begin to trace garbage collection at the same time: the second is refused, and the node lives" {
+    local dir
+    dir=$(node_dir "$NODE")
+    printf '%s\n' '-module(registry).' '-export([whereis_name/1]).' \
+        'whereis_name(_) -> C = persistent_term:get(asked), counters:add(C, 1, 1), counters:get(C, 1) =:= 1 orelse begin persistent_term:put(asking, self()), receive go -> ok end end, whereis(w).' \
+        >"$dir/registry.erl"
+    "$ETRACE_ERLC" -o "$dir" "$dir/registry.erl"
+    on_node "{module, registry} = code:load_abs(\"$dir/registry\"), persistent_term:put(asked, counters:new(1, []))"
+    live_snapshot
+    "$ETRACE_BIN" trace -n "$NODE" --json -P '{via, registry, name}' @gc </dev/null >"$OUT" 2>"$ERR" 3>&- &
+    TRACER=$!
+    TRACERS+=("$TRACER")
+    asking() { [[ $(node_eval "$NODE" 'persistent_term:get(asking, none)') != none ]]; }
+    until_true 30 asking
+    run "$ETRACE_BIN" -n "$NODE" --for 100ms -P w @gc
+    on_node 'persistent_term:get(asking) ! go'
+    until_true 30 grep -q 'Ctrl-C stops' "$ERR"
+    on_node 'work:ask(w, fun() -> garbage_collect() end)'
+    until_true 30 collects
+    assert_failure 3
+    assert_line 'etrace: two sessions that trace garbage collection crash the node, and another one there traces it'
+    trace_end
+    assert_success
+    assert_account any
+    # Whoever is refused leaves the name to the next.
+    run "$ETRACE_BIN" -n "$NODE" -P w @gc work:nobody/0
+    assert_failure
+    trace --json -P w @gc
+    trace_end
+    assert_success
+    on_node 'persistent_term:erase(asked), persistent_term:erase(asking), code:purge(registry), code:delete(registry), code:purge(registry)'
+    live_snapshot
+}
+
 # A module of one function, f/1, that returns Value and its argument; with a function that is called when it is loaded.
 module() { # NAME VALUE [ON_LOAD RESULT]
     local load='' attribute=''
