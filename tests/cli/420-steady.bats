@@ -171,14 +171,14 @@ assert_whole() {
 }
 
 @test "what is captured is saved as far as it has come, however fast there is more" {
-    begin -q --rate 0 --scrollback 8MB
+    begin -q --rate 0 -o "$BATS_TEST_TMPDIR/all.json"
     line 'work:one/1'
     on_node 'work:flood(2)'
     until_true 30 came_any
-    line ":save $BATS_TEST_TMPDIR/x.html" ':stop' ':version'
+    line ":save $BATS_TEST_TMPDIR/x.json" ":stop" ":version"
     until_true 60 grep -q '^etrace [0-9]' "$OUT" || fail "$(cat "$ERR")"
     on_node 'work:calm(ok)'
     finish
     assert_equal "$status" 0
-    assert [ -s "$BATS_TEST_TMPDIR/x.html" ]
+    assert [ -s "$BATS_TEST_TMPDIR/x.json" ]
 }
