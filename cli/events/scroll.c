@@ -171,9 +171,9 @@ static void take_piece(struct scroll *s, unsigned index, bool last)
     append(s, p);
 }
 
-void scroll_clear(struct scroll *s)
+void scroll_clear(struct scroll *s, uint64_t end)
 {
-    while (s->count)
+    while (s->count && s->first < end)
         drop_oldest(s);
     s->dropped = 0;
 }
@@ -468,12 +468,26 @@ uint64_t scroll_missed(const struct source *reader)
     return ((const struct reader *)reader)->missed;
 }
 
+uint64_t scroll_end(const struct scroll *s)
+{
+    return s->first + s->count;
+}
+
+uint64_t scroll_place(const struct source *reader)
+{
+    const struct reader *r = (const struct reader *)reader;
+
+    return MAX(r->next, r->scroll->first);
+}
+
 size_t scroll_ahead(const struct source *reader)
 {
     const struct reader *r = (const struct reader *)reader;
     const struct scroll *s = r->scroll;
 
-    if (r->next >= s->first + s->count)
+    uint64_t next = scroll_place(reader);
+
+    if (next >= scroll_end(s))
         return 0;
-    return (size_t)(s->offset - s->pieces[s->head + (size_t)(MAX(r->next, s->first) - s->first)]->offset);
+    return (size_t)(s->offset - s->pieces[s->head + (size_t)(next - s->first)]->offset);
 }

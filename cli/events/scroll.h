@@ -15,7 +15,7 @@ struct scroll;
 
 struct scroll *scroll_new(size_t max_bytes);
 void scroll_free(struct scroll *s); /* after its readers */
-void scroll_clear(struct scroll *s); /* forgets what was seen; what comes next is read as before */
+void scroll_clear(struct scroll *s, uint64_t end); /* forgets what came before that scroll_end(); what comes next is read as before */
 
 /* A batch as it came. false: it is malformed, e says where; the node's next must be one that begins anew. */
 bool scroll_batch(struct scroll *s, unsigned node, struct str bytes, struct err *e);
@@ -28,6 +28,8 @@ void scroll_specs(struct scroll *s, uint64_t mark, struct str bytes);
 struct source *scroll_read(struct scroll *s, bool from_now);
 uint64_t scroll_missed(const struct source *reader); /* events that were dropped before it came to them */
 size_t scroll_ahead(const struct source *reader);    /* bytes that it has not read yet */
+uint64_t scroll_place(const struct source *reader);  /* of what it reads next; it has read what there was once it is at the end of then */
+uint64_t scroll_end(const struct scroll *s);
 
 /* Whatever still comes of the node is not older than this; false: nothing is known. */
 bool scroll_passed(const struct scroll *s, unsigned node, int64_t *ret_mono, int64_t *ret_wall);

@@ -140,6 +140,7 @@ void repl_settle(struct repl *r); /* a refusal that waits for the next turn of t
 void reel_free(struct reel *reel);
 bool repl_show_live(struct repl *r, bool from_now); /* opens `live` anew by the settings; false: said why not */
 bool repl_files_open(struct repl *r, struct err *e); /* those of the settings, for what comes from now on; the ones before are at their end */
+bool repl_files_catch_up(struct repl *r);           /* what came so far is on its way into them; false: Ctrl-C */
 void repl_files_end(struct repl *r);                /* what came is written, or Ctrl-C gives it up; the status is the session's */
 void repl_catch_up(struct repl *r);                 /* shows what came so far */
 bool repl_pump(struct repl *r);                     /* shows some of what came; whether there is more */

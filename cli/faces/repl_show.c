@@ -193,18 +193,28 @@ bool repl_files_open(struct repl *r, struct err *e)
 }
 
 /* A pipe may be one that nobody reads: a Ctrl-C that comes meanwhile gives it up. */
+bool repl_files_catch_up(struct repl *r)
+{
+    const struct reel *l = r->files;
+    int64_t patience = ctx_patience(r->ctx);
+    int asked = r->ctx->interrupts;
+    uint64_t end = scroll_end(r->scroll);
+
+    while (l && !l->done && scroll_place(l->source) < end && r->ctx->interrupts == asked && ctx_waits(r->ctx, &patience))
+        loop_step(&r->ctx->loop, pump_files(r) ? 0 : patience);
+    return !l || l->done || scroll_place(l->source) >= end;
+}
+
 void repl_files_end(struct repl *r)
 {
     struct reel *l = r->files;
-    int64_t patience = ctx_patience(r->ctx);
     int asked = r->ctx->interrupts;
     struct err e;
 
     if (!l)
         return;
-    while (!l->done && scroll_ahead(l->source) && r->ctx->interrupts == asked && ctx_waits(r->ctx, &patience))
-        loop_step(&r->ctx->loop, pump_files(r) ? 0 : patience);
-    bool whole = l->done || !scroll_ahead(l->source);
+    bool whole = repl_files_catch_up(r);
+    int64_t patience = ctx_patience(r->ctx);
     uint64_t missed = l->done ? 0 : scroll_missed(l->source);
     if (missed)
         ctx_warn(r->ctx, "%llu events are not in the files: they came too fast", (unsigned long long)missed);
@@ -287,11 +297,12 @@ void repl_print(struct repl *r)
 /* Reads to the end of what there is now, serving everything meanwhile. False: it was interrupted, or failed. */
 static bool catch_up(struct repl *r, struct reel *reel, int *ret_status)
 {
+    uint64_t end = scroll_end(r->scroll);
     struct source_item item;
     struct err e;
     bool closed;
 
-    while (source_next(reel->source, &item, 0, &e) == SOURCE_ITEM) {
+    while (scroll_place(reel->source) < end && source_next(reel->source, &item, 0, &e) == SOURCE_ITEM) {
         enum pipeline_status status = pipeline_item(reel->pipeline, &item, &e);
         if (status == PIPELINE_FAILED || show_ended(&reel->show, &closed, &e)) {
             *ret_status = repl_fail(r, &e);
@@ -309,8 +320,9 @@ static bool catch_up(struct repl *r, struct reel *reel, int *ret_status)
 void repl_catch_up(struct repl *r)
 {
     int64_t until = loop_now() + CATCH_UP_MS;
+    uint64_t end = scroll_end(r->scroll);
 
-    while (r->live && !r->live->done && scroll_ahead(r->live->source) && loop_now() < until && !r->ctx->interrupts && !r->leaving)
+    while (r->live && !r->live->done && scroll_place(r->live->source) < end && loop_now() < until && !r->ctx->interrupts && !r->leaving)
         repl_step(r, loop_now() + 10);
 }
 
@@ -334,6 +346,9 @@ int repl_show_once(struct repl *r, const struct view_opts *view, const char *fil
     repl_pause(r);
     show_begin(&reel->show);
     if (catch_up(r, reel, &status)) {
+        if (scroll_missed(reel->source))
+            ctx_warn(r->ctx, "%llu events are not in it: others that came meanwhile took their place (--scrollback)",
+                     (unsigned long long)scroll_missed(reel->source));
         pipeline_end(reel->pipeline);
         repl_pause(r);
         status = show_flush(&reel->show, r->ctx, status);
@@ -395,12 +410,12 @@ int repl_show_screen(struct repl *r, const struct view_opts *view)
         pipeline_snapshot(reel->pipeline);
         buf_cstr(&r->pending);
         frame(r, line_height(r->line), line_width(r->line));
-        while (going && loop_now() < next) {
-            repl_step(r, next);
+        do { /* keys are read, however much there was */
+            repl_step(r, going ? next : 0);
             while ((key = line_key(r->line)) >= 0)
                 going = going && key != 'q' && key != 'Q' && key != 4;
             going = going && !repl_interrupted(r) && !r->leaving;
-        }
+        } while (going && loop_now() < next);
     }
     out_write(r->ctx->out, "\033[?25h\033[?1049l", 14);
     r->paused = r->held = r->screen = false;

@@ -270,9 +270,19 @@ static int do_save(struct repl *r, char *rest)
     return file ? save(r, NULL, file) : usage(r, "which file? :save FILE.etr, or in the view of another extension");
 }
 
+/* What came before it is shown, and is in the files of -o: those have everything. */
 static int do_clear(struct repl *r, char *rest UNUSED)
 {
-    scroll_clear(r->scroll);
+    uint64_t end = scroll_end(r->scroll);
+    struct err e;
+
+    if (!repl_files_catch_up(r)) {
+        repl_interrupted(r);
+        err_set(&e, ERR_RUN, "nothing is cleared: the files do not have it yet, and it was interrupted");
+        return repl_fail(r, &e);
+    }
+    repl_catch_up(r);
+    scroll_clear(r->scroll, end);
     return 0;
 }
 

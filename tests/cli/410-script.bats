@@ -263,6 +263,34 @@ big=(--rate 0 --size 8k --items 1000)
     assert [ -e "$BATS_TEST_TMPDIR/all" ]
 }
 
+@test "what is forgotten is in the files of -o first, however slowly they are read" {
+    local file=$BATS_TEST_TMPDIR/x.json hold reading status=0
+    mkfifo "$file"
+    exec {hold}<>"$file"
+    came() { [[ $(wc -l <"$OUT") -gt 2000 ]]; }
+    more_came() { on_node "$many" >&2 && came; }
+    timeout 100 "$ETRACE_BIN" repl -n "$NODE" "${big[@]}" --format '{mfa}' -o "$file" < <(
+        echo 'work:one/1'
+        until_true 30 armed 1
+        until_true 60 more_came
+        printf ':stop\n:clear\n:version\n:scrollback\n'
+    ) >"$OUT" 2>"$ERR" 3>&- {hold}>&- &
+    TRACER=$!
+    TRACERS+=("$TRACER")
+    until_true 100 came
+    # Nobody reads for a while, in which it may not be forgotten.
+    until_true 1 grep -q '^0 events kept' "$OUT" || true
+    exec {reading}<"$file" {hold}<&-
+    cat <&"$reading" >"$file.all"
+    exec {reading}<&-
+    wait "$TRACER" || status=$?
+    assert_equal "$status" 0
+    assert grep -q '^0 events kept' "$OUT"
+    refute grep -q 'came too fast' "$ERR"
+    # As many as were shown, which are all that were not lost on the node.
+    assert_equal "$(grep -c '"type":"call"' "$file.all")" "$(grep -cx 'work:one/1' "$OUT")"
+}
+
 @test "a Ctrl-C gives up the file that nobody reads" {
     local hold pid status=0
     mkfifo "$BATS_TEST_TMPDIR/x.txt"

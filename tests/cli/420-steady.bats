@@ -44,6 +44,7 @@ finish() {
 }
 
 came() { [[ $(grep -c '"f":"one"' "$OUT") -ge $1 ]]; }
+came_any() { [[ -s $OUT ]]; }
 said() { [[ $(grep -c -e "$1" "$ERR") -ge $2 ]]; }
 
 begin_steady() {
@@ -167,4 +168,17 @@ assert_whole() {
     on_node 'exit(whereis(asker), kill)'
     finish
     assert_equal "$(grep -c '"f":"module_info"' "$OUT")" 0
+}
+
+@test "what is captured is saved as far as it has come, however fast there is more" {
+    begin -q --rate 0 -o "$BATS_TEST_TMPDIR/all.json"
+    line 'work:one/1'
+    on_node 'work:flood(2)'
+    until_true 30 came_any
+    line ":save $BATS_TEST_TMPDIR/x.json" ":stop" ":version"
+    until_true 60 grep -q '^etrace [0-9]' "$OUT" || fail "$(cat "$ERR")"
+    on_node 'work:calm(ok)'
+    finish
+    assert_equal "$status" 0
+    assert [ -s "$BATS_TEST_TMPDIR/x.json" ]
 }

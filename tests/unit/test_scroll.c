@@ -223,9 +223,15 @@ int main(void)
     ok(scroll_batch(all, 0, batch(&third, 0), &e) && !complete(all), "until the node begins anew");
     ok(scroll_batch(all, 0, fw_batch(&third, 2000000, 2000000, 2000000, ETW_BATCH_LAST), &e) && complete(all), "and ends again");
 
-    scroll_clear(some);
+    struct source *behind = scroll_read(some, false);
+    uint64_t end = scroll_end(some);
+    ok(scroll_place(behind) < end && scroll_ahead(behind) > 0, "a reader is not at the end of what there is");
+    scroll_clear(some, end);
     scroll_counts(some, &counts);
     is_number((int64_t)counts.events, 0, "cleared");
+    is_number((int64_t)scroll_ahead(behind), 0, "nothing is ahead of the reader that was behind");
+    ok(scroll_place(behind) == end, "it has come to the end of then");
+    source_close(behind);
 
     notes();
 
