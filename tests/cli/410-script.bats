@@ -263,12 +263,14 @@ big=(--rate 0 --size 8k --items 1000)
     assert [ -e "$BATS_TEST_TMPDIR/all" ]
 }
 
+came() { [[ $(wc -l <"$OUT") -gt 2000 ]]; }
+# Of so many at once not all may find room on the node.
+more_came() { on_node "$many" >&2 && came; }
+
 @test "what is forgotten is in the files of -o first, however slowly they are read" {
     local file=$BATS_TEST_TMPDIR/x.json hold reading status=0
     mkfifo "$file"
     exec {hold}<>"$file"
-    came() { [[ $(wc -l <"$OUT") -gt 2000 ]]; }
-    more_came() { on_node "$many" >&2 && came; }
     timeout 100 "$ETRACE_BIN" repl -n "$NODE" "${big[@]}" --format '{mfa}' -o "$file" < <(
         echo 'work:one/1'
         until_true 30 armed 1
@@ -295,9 +297,6 @@ big=(--rate 0 --size 8k --items 1000)
     local hold pid status=0
     mkfifo "$BATS_TEST_TMPDIR/x.txt"
     exec {hold}<>"$BATS_TEST_TMPDIR/x.txt"
-    came() { [[ $(wc -l <"$OUT") -gt 2000 ]]; }
-    # Of so many at once not all may find room on the node.
-    more_came() { on_node "$many" >&2 && came; }
     "$ETRACE_BIN" repl -n "$NODE" "${big[@]}" -o "$BATS_TEST_TMPDIR/x.txt" < <(
         echo 'work:one/1'
         until_true 30 armed 1
