@@ -465,11 +465,12 @@ static int run(struct ctx *ctx, const struct cmd *self, char **argv)
 
     if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status) &&
         cmd_no_words(ctx, self, &words, "etrace doctor -n NODE", &status)) {
-        loop_let_die(true); /* the node cleans up by itself */
+        ctx_let_die(ctx, true); /* the node cleans up by itself */
         struct doctor d = {.ctx = ctx, .o = &node, .json = o.json, .color = tty_colors(STDOUT_FILENO, COLOR_AUTO)};
         status = examine(&d);
         int unsaid = ctx_flush(ctx, 0); /* what it found stands there alone */
         status = unsaid ? unsaid : status;
+        ctx_let_die(ctx, false);
     }
     opts_release(uses, ARRAY_LEN(uses));
     texts_release(&words);

@@ -147,7 +147,7 @@ static int run(struct ctx *ctx, const struct cmd *self, char **argv)
     int status = 0;
 
     if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
-        loop_let_die(true);
+        ctx_let_die(ctx, true);
         o.node.cookie_file = o.cookie_file;
         bool ok = target_init(&l.target, &o.node, NULL, &e);
         if (!ok || (!words.count && !list_host(&l, NULL, &e)))
@@ -155,6 +155,7 @@ static int run(struct ctx *ctx, const struct cmd *self, char **argv)
         for (size_t i = 0; i < words.count && ok; i++)
             if (!list_host(&l, words.items[i], &e))
                 status = ctx_fail(ctx, &e);
+        ctx_let_die(ctx, false);
     }
     target_release(&l.target);
     buf_release(&l.out);

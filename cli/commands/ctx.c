@@ -9,6 +9,7 @@
 #include "../ground/screen.h"
 #include "../ground/tty.h"
 #include "../ground/utf8.h"
+#include "../node/net.h"
 
 #define AT_ONCE_MS 100 /* what comes again so soon is no second wish: timeout(1) signals the process, and then its group */
 
@@ -93,6 +94,14 @@ void ctx_init(struct ctx *c)
     loop_watch_signals(&c->loop, on_signal, c);
     talk_init(&c->words);
     c->out = out_new(STDOUT_FILENO, false, "standard output");
+}
+
+void ctx_let_die(struct ctx *c, bool on)
+{
+    if (c->leaves)
+        net_hear(on);
+    else
+        loop_let_die(on);
 }
 
 void ctx_release(struct ctx *c)

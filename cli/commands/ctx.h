@@ -25,7 +25,7 @@ struct ctx {
     int quiet; /* 1: no banner and summary, 2: no warnings either; errors are always said */
     int interrupts; /* signals that asked to end */
     int last_signal;
-    bool leaves; /* files or a program of ours would stay if a signal were our end */
+    bool leaves; /* files, a program of ours or a terminal's modes would stay if a signal were our end */
     int64_t interrupted; /* when the last of them came, by loop_now() */
     /* Takes signals instead of this; NULL: they ask to end. What the terminal sends, it sends to our whole process group. */
     void (*on_signal)(void *data, int signal, bool from_terminal);
@@ -33,6 +33,8 @@ struct ctx {
 };
 
 void ctx_init(struct ctx *c);
+/* While on, nothing is there to put in order: a signal ends the program. Where it `leaves` something, it ends what net.h waits for. */
+void ctx_let_die(struct ctx *c, bool on);
 void ctx_release(struct ctx *c); /* waits a moment for what stderr has not taken */
 
 /* From now on somebody else sets the terminal's modes. Before anything is written. */

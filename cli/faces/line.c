@@ -166,6 +166,8 @@ static ssize_t to_out(void *data, const char *bytes, size_t len)
 
 /* ---- the terminal's modes ---- */
 
+static struct line *only; /* there is one terminal */
+
 /* Between lines: nothing that is typed ahead is shown, or edited by anybody else. */
 static void quiet(struct line *l)
 {
@@ -457,8 +459,10 @@ struct line *line_new(struct loop *loop, struct out *out, const struct line_host
     HistEvent ev;
 
     *l = (struct line){.loop = loop, .out = out, .host = *host, .prompt = ""};
-    if (!tcgetattr(STDIN_FILENO, &l->found))
+    if (!tcgetattr(STDIN_FILENO, &l->found)) {
+        only = l;
         quiet(l); /* libedit begins with what it finds */
+    }
     /* What is typed and shown is UTF-8, whatever the environment says. */
     if (!setlocale(LC_CTYPE, "C.UTF-8"))
         setlocale(LC_CTYPE, "");
@@ -468,7 +472,8 @@ struct line *line_new(struct loop *loop, struct out *out, const struct line_host
         err_set(e, ERR_RUN, "cannot use the terminal: %s", strerror(errno));
         if (l->to)
             fclose(l->to);
-        tcsetattr(STDIN_FILENO, TCSANOW, &l->found);
+        line_panic();
+        only = NULL;
         free(l);
         return NULL;
     }
@@ -490,10 +495,17 @@ struct line *line_new(struct loop *loop, struct out *out, const struct line_host
     return l;
 }
 
+void line_panic(void)
+{
+    if (only)
+        tcsetattr(STDIN_FILENO, TCSANOW, &only->found);
+}
+
 void line_free(struct line *l)
 {
     if (!l)
         return;
+    only = NULL;
     loop_remove(l->loop, &l->keys);
     loop_remove(l->loop, &l->signals);
     signal(SIGTSTP, SIG_DFL);

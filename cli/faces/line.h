@@ -30,6 +30,7 @@ bool line_fits(void); /* the terminal has a size that one can have; line_read() 
 
 struct line *line_new(struct loop *loop, struct out *out, const struct line_host *host, struct err *e);
 void line_free(struct line *l); /* the terminal is as it was; accepts NULL */
+void line_panic(void);          /* the same at once, for a program that ends without unwinding; harmless without a line */
 
 enum line_got { LINE_TEXT, LINE_END /* Ctrl-D, or the terminal is gone */, LINE_STOPPED };
 /* `ret` is replaced. */

@@ -16,6 +16,7 @@ static void no_memory(void)
     static const char text[] = "etrace: out of memory\n";
 
     screen_panic();
+    line_panic();
     ssize_t n = write(STDERR_FILENO, text, sizeof(text) - 1);
     (void)n;
     _exit(ERR_RUN); /* the connection closes, and the node cleans up by itself */

@@ -293,6 +293,25 @@ more_came() { on_node "$many" >&2 && came; }
     assert_equal "$(grep -c '"type":"call"' "$file.all")" "$(grep -cx 'work:one/1' "$OUT")"
 }
 
+@test "after a command that a signal may end by itself a Ctrl-C is still for the prompt" {
+    local hold status=0 word
+    mkfifo "$BATS_TEST_TMPDIR/in"
+    for word in :nodes :doctor; do
+        exec {hold}<>"$BATS_TEST_TMPDIR/in"
+        "$ETRACE_BIN" repl -n "$NODE" -o "$BATS_TEST_TMPDIR/x.json" <"$BATS_TEST_TMPDIR/in" >"$OUT" 2>"$ERR" 3>&- {hold}>&- &
+        TRACER=$!
+        TRACERS+=("$TRACER")
+        printf 'work:one/1\n%s\n:version\n' "$word" >&"$hold"
+        until_true 60 grep -q '^etrace [0-9]' "$OUT"
+        kill -INT "$TRACER"
+        until_true 30 grep -q 'stopped; :start goes on' "$ERR"
+        exec {hold}>&-
+        wait "$TRACER" || status=$?
+        assert_equal "$status" 0
+        assert_equal "$(tail -n 1 "$BATS_TEST_TMPDIR/x.json" | jq -c '[.type, .complete]')" '["summary",true]'
+    done
+}
+
 @test "a Ctrl-C gives up the file that nobody reads" {
     local hold pid status=0
     mkfifo "$BATS_TEST_TMPDIR/x.txt"
