@@ -412,8 +412,8 @@ int repl_show_screen(struct repl *r, const struct view_opts *view)
         frame(r, line_height(r->line), line_width(r->line));
         do { /* keys are read, however much there was */
             repl_step(r, going ? next : 0);
-            while ((key = line_key(r->line)) >= 0)
-                going = going && key != 'q' && key != 'Q' && key != 4;
+            while (going && (key = line_key(r->line)) >= 0) /* what is typed behind them is for the prompt */
+                going = key != 'q' && key != 'Q' && key != 4;
             going = going && !repl_interrupted(r) && !r->leaving;
         } while (going && loop_now() < next);
     }

@@ -310,6 +310,9 @@ paces() { on_node '[exit(P, kill) || P <- processes(), {current_function, {work,
     await_not 'q returns'
     await 'return work:stamp/1'
     await_last '^etrace>$'
+    # What is typed ahead behind it is for the prompt.
+    typed $':hist\nq:version\n'
+    await '^etrace [0-9]'
     paces
 }
 
