@@ -329,6 +329,14 @@ static void push(struct calls *c, struct event *e, bool perhaps)
     }
 }
 
+/* A recording may tell any time. */
+static int64_t between(int64_t from, int64_t to)
+{
+    int64_t ns;
+
+    return !__builtin_sub_overflow(to, from, &ns) ? ns : to < from ? 0 : INT64_MAX;
+}
+
 static void pop(struct calls *c, struct event *e)
 {
     uint32_t p = find(c, e->node->index, e->who->id), i = NONE;
@@ -364,7 +372,7 @@ static void pop(struct calls *c, struct event *e)
     o->kept_bytes = 0;
     e->call = &c->result;
     if (c->result.complete)
-        e->dur_ns = e->mono_ns - o->mono_ns;
+        e->dur_ns = between(o->mono_ns, e->mono_ns);
     else
         c->incomplete++;
     unlink_call(c, i);
@@ -388,7 +396,7 @@ static void span(struct calls *c, struct event *e, enum what what, bool begins)
         return;
     }
     if (s->open && s->loss == loss)
-        e->dur_ns = e->mono_ns - s->ns;
+        e->dur_ns = between(s->ns, e->mono_ns);
     s->open = false;
     leave(c, p);
 }
