@@ -279,6 +279,8 @@ static void become(const struct child *c, char **argv, int failed)
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     stack_give_back();
+    if (c->late)
+        dup2(STDERR_FILENO, STDOUT_FILENO); /* the node is ours, and standard output is the stream's */
     execvp(argv[0], argv);
     int error = errno;
     ssize_t n = write(failed, &error, sizeof error);

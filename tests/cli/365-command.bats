@@ -228,3 +228,13 @@ not() { ! "$@"; }
     assert_failure 2
     assert_line 'hint: the demo needs an erl of OTP 27 or newer in $PATH'
 }
+
+@test "demo: what its emulator has to say is not in the stream" {
+    mkdir "$BATS_TEST_TMPDIR/bin"
+    printf '#!/bin/sh\necho WARNING\nexec "%s" "$@"\n' "$ETRACE_ERL" >"$BATS_TEST_TMPDIR/bin/erl"
+    chmod +x "$BATS_TEST_TMPDIR/bin/erl"
+    run --separate-stderr env PATH="$BATS_TEST_TMPDIR/bin:$PATH" "$ETRACE_BIN" demo --json --limit 1
+    assert_success
+    assert_line -n 0 --partial '"type":"attached"'
+    assert_regex "$stderr" WARNING
+}
