@@ -15,7 +15,7 @@ struct spec;
 
 /* What happened to the events, exact: seen = shown + filtered + lost[…] + missing. */
 struct totals_node {
-    const struct event_node *node;
+    const struct event_node *node; /* NULL: a recording has others of higher numbers */
     uint64_t seen, shown, filtered;
     uint64_t lost[ETW_LOSSES];
     uint64_t missing;

@@ -560,8 +560,8 @@ static void end_json(struct sink *s, const struct totals *t)
     any = false;
     for (size_t i = 0; i < t->nnodes; i++) {
         const struct totals_node *n = &t->nodes[i];
-        if (!n->node->name.len)
-            continue; /* waited for in vain */
+        if (!n->node || !n->node->name.len)
+            continue; /* a number that a recording left out; or waited for in vain */
         buf_puts(to, any ? ",{\"node\":" : ",\"nodes\":[{\"node\":");
         any = true;
         put_quoted_safe(to, n->node->name);

@@ -1,6 +1,6 @@
 /*
  * A recording written by anybody. The first byte says whether checksums are put right before it is read, so that what
- * stands behind them is reached.
+ * stands behind them is reached, and which view is made of it.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -48,12 +48,16 @@ static void put_right(uint8_t *at, size_t left)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    const struct view view = {.type = sink_by_name("text"), .write = drop};
+    struct view view = {.write = drop};
     struct source_item item;
     struct err e;
+    size_t views = 0;
 
     if (!size)
         return 0;
+    while (sink_types[views])
+        views++;
+    view.type = sink_types[(data[0] >> 1) % views];
     uint8_t *copy = malloc(size);
     memcpy(copy, data + 1, size - 1);
     if (data[0] & 1)
