@@ -7,6 +7,7 @@
 #include "../erlang/term_print.h"
 
 #define ARGS_MAX 255
+#define MATCHES_MAX 16 /* inside each other */
 
 static bool is(struct str s, const char *text)
 {
@@ -39,7 +40,7 @@ static void add(struct arg_names *n, struct str function, int arity, struct buf 
 /* ---- one argument of one clause ---- */
 
 /* {var, _, 'Name'}, {match, _, _, _}, {record, _, Name, _}; '_' is no name. */
-static bool erlang_name(struct etf r, struct buf *to)
+static bool erlang_name(struct etf r, unsigned matches, struct buf *to)
 {
     struct etf_head h;
     struct str kind, name;
@@ -48,7 +49,8 @@ static bool erlang_name(struct etf r, struct buf *to)
         return false;
     if (is(kind, "match") && h.count == 4) {
         struct etf left, right;
-        return etf_take(&r, &left) && etf_take(&r, &right) && (erlang_name(left, to) || erlang_name(right, to));
+        return matches < MATCHES_MAX && etf_take(&r, &left) && etf_take(&r, &right) &&
+               (erlang_name(left, matches + 1, to) || erlang_name(right, matches + 1, to));
     }
     bool record = is(kind, "record");
     if ((!record && !is(kind, "var")) || !etf_get_atom(&r, &name))
@@ -62,7 +64,7 @@ static bool erlang_name(struct etf r, struct buf *to)
 }
 
 /* {name, Meta, Context}, or {'=', Meta, [Left, Right]} */
-static bool elixir_name(struct etf r, struct buf *to)
+static bool elixir_name(struct etf r, unsigned matches, struct buf *to)
 {
     struct etf_head h;
     struct str name, context;
@@ -72,8 +74,8 @@ static bool elixir_name(struct etf r, struct buf *to)
         return false;
     if (is(name, "=")) {
         struct etf left, right;
-        return etf_get_list(&r, &n) && n == 2 && etf_take(&r, &left) && etf_take(&r, &right) &&
-               (elixir_name(right, to) || elixir_name(left, to));
+        return matches < MATCHES_MAX && etf_get_list(&r, &n) && n == 2 && etf_take(&r, &left) && etf_take(&r, &right) &&
+               (elixir_name(right, matches + 1, to) || elixir_name(left, matches + 1, to));
     }
     if (!etf_get_atom(&r, &context) || !is(context, "nil"))
         return false; /* a name that the compiler made has another context */
@@ -87,7 +89,7 @@ static bool elixir_name(struct etf r, struct buf *to)
 
 struct language {
     size_t clause_size, before; /* of a clause, and how many elements stand before its arguments */
-    bool (*name)(struct etf r, struct buf *to);
+    bool (*name)(struct etf r, unsigned matches, struct buf *to);
 };
 
 static const struct language erlang = {5, 2, erlang_name}, elixir = {4, 1, elixir_name};
@@ -113,7 +115,7 @@ static bool clause(struct etf *r, const struct language *l, struct buf *names, i
     for (size_t i = 0; i < n; i++) {
         if (!etf_take(&args, &arg))
             return false;
-        if (!names[i].len && !l->name(arg, &names[i]))
+        if (!names[i].len && !l->name(arg, 0, &names[i]))
             buf_clear(&names[i]);
     }
     return true;

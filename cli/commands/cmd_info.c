@@ -249,10 +249,16 @@ static bool put_session(struct info *x, struct etf *r, const char *node, const s
         struct buf value = {0};
         bool off = etf_is_atom(r, "false");
         bool ok = put_value(r, item, json, &value);
-        if (json)
-            buf_printf(to, ",\"%.*s\":%s", (int)item.len, item.at, buf_cstr(&value));
-        else if (!off)
-            buf_printf(to, "    %-16.*s %s\n", (int)item.len, item.at, buf_cstr(&value));
+        if (json) {
+            buf_char(to, ',');
+            json_string(to, item);
+            buf_printf(to, ":%s", buf_cstr(&value));
+        } else if (!off) {
+            buf_puts(to, "    ");
+            size_t from = to->len;
+            print_safe(to, item);
+            buf_printf(to, "%*s %s\n", (int)(16 - MIN(to->len - from, 16)), "", buf_cstr(&value));
+        }
         buf_release(&value);
         if (!ok)
             return false;

@@ -58,7 +58,7 @@ static bool read_chunk(struct ls *l, struct peer *p, struct str module, struct b
         etf_bin(&request, module.at, module.len);
         etf_int(&request, (int64_t)ret->len);
         ok = ask_node(&l->ask, p, buf_view(&request), &r, &e) && etf_get_tuple(&r, 3) && etf_get_bin(&r, &id) &&
-             etf_get_int(&r, &size) && size <= CHUNK_MOST && etf_get_bin(&r, &part) && part.len;
+             etf_get_int(&r, &size) && size >= 0 && size <= CHUNK_MOST && etf_get_bin(&r, &part) && part.len;
         if (ok)
             buf_str(ret, part);
     }

@@ -34,7 +34,7 @@ enum {
 
 void etf_open(struct etf *r, const void *bytes, size_t len)
 {
-    *r = (struct etf){.at = bytes, .end = (const unsigned char *)bytes + len};
+    *r = (struct etf){.at = bytes, .end = len ? (const unsigned char *)bytes + len : bytes}; /* NULL is of no length */
 }
 
 bool etf_open_version(struct etf *r, const void *bytes, size_t len)
