@@ -326,7 +326,7 @@ static bool step_event(struct doctor *d, struct err *e)
     etf_nil(&nothing);
     bool ok = rpc_call(&d->rpc, probe_module, probe_function, buf_view(&nothing), STEP_MS, &keep, &r, e);
     while (ok && !pipeline_totals(d->pipeline)->shown) {
-        if (net_wait(session_fd(d->session), POLLIN, deadline) != NET_OK)
+        if (net_now() >= deadline || net_wait(session_fd(d->session), POLLIN, deadline) != NET_OK)
             ok = err_set(e, ERR_NODE, "a call of %s:%s/0 was traced, and no event came within %d seconds", probe_module, probe_function,
                          STEP_MS / 1000);
         else

@@ -279,6 +279,10 @@ node_port() { "${ETRACE_ERL%/*}/epmd" -names | sed -n "s/^name ${NODE%@*} at por
     between '[<<1000:32>>] ++ lists:append([[<<0>>, 100] || _ <- lists:seq(1, 300)])'
     timeout 30 "$ETRACE_BIN" -n "$NODE" --port "$PORT" --for 20s work:one/1 </dev/null >"$OUT.slow" 2>"$ERR.slow" 3>&- &
     local slow=$! here=$NODE stuck
+    # And one that ticks and ticks.
+    between '[{<<0:80000>>, 10000000}]'
+    timeout 60 "$ETRACE_BIN" doctor -n "$NODE" --port "$PORT" </dev/null >"$OUT.ticks" 2>"$ERR.ticks" 3>&- &
+    local ticks=$!
     # And nodes that are held up: the sentence names who does not answer, where he is needed.
     node_start stuck
     stuck=$NODE NODE=$here
@@ -311,6 +315,9 @@ END
     wait "$slow" || status=$?
     assert_equal "$status" 3
     assert_equal "$(<"$ERR.slow")" "etrace: $NODE accepts the connection, but its rex process does not answer for 10 seconds"
+    wait "$ticks" || status=$?
+    assert_equal "$status" 3
+    grep -q "its rex process does not answer" "$OUT.ticks" || fail "$(<"$OUT.ticks")"
     wait "$code" || status=$?
     assert_equal "$status" 3
     assert_equal "$(<"$ERR.code")" "etrace: $here accepts the connection, but its code_server process does not answer for 10 seconds"
