@@ -287,7 +287,6 @@ info(#s{why = Why, tracer = Tracer}) ->
     Release = erlang:system_info(otp_release),
     {_, _} = Memory = {wordsize, erlang:system_info(wordsize)},
     maps:from_list([Memory,
-        {node, atom_to_binary(node())},
         {otp_release, list_to_binary(Release)},
         {otp, version(Release)},
         {version, list_to_binary(erlang:system_info(version))},

@@ -18,6 +18,7 @@
 #include "../node/rpc.h"
 #include "../node/session.h"
 #include "../ground/tty.h"
+#include "../ground/utf8.h"
 #include "../views/pipeline.h"
 #include "cmd.h"
 #include "target.h"
@@ -73,6 +74,7 @@ static void PRINTF_LIKE(2, 3) found(struct doctor *d, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
+    utf8_make_safe(text);
     buf_puts(&d->found, d->found.len ? "; " : "");
     buf_puts(&d->found, text);
 }

@@ -9,6 +9,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "../ground/utf8.h"
+
 #define HEARD_MAX 2048
 #define RESET_MS 250     /* a network's there and back */
 #define RESET_LOOK_MS 10 /* between two looks whether our words are there */
@@ -227,6 +229,7 @@ static void read_name(struct str p, char ret[NODE_NAME_MAX + 1])
         return;
     memcpy(ret, p.at + skip, p.len - skip);
     ret[p.len - skip] = 0;
+    utf8_make_safe(ret);
 }
 
 static bool begins(struct str p, const char *word)

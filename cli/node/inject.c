@@ -199,8 +199,6 @@ static bool take_pair(struct etf *r, struct session_node *n, struct node_pid *ow
         return false;
     if (is(key, "pid"))
         return etf_get_pid(r, &h) && take_pid(&h, owner);
-    if (is(key, "node"))
-        return take_text(r, n->name, sizeof n->name);
     if (is(key, "otp"))
         return take_text(r, n->otp_version, sizeof n->otp_version);
     if (is(key, "version"))
@@ -245,12 +243,13 @@ bool inject_hello(struct etf r, struct session_node *ret, struct node_pid *ret_o
     struct node_pid owner = {0};
     size_t pairs;
 
+    memcpy(n.name, ret->name, sizeof n.name); /* of the handshake */
     if (!etf_get_map(&r, &pairs))
         return false;
     while (pairs--)
         if (!take_pair(&r, &n, &owner))
             return false;
-    if (!n.name[0] || !owner.node[0] || !etf_done(&r))
+    if (!owner.node[0] || !etf_done(&r))
         return false;
     *ret = n;
     *ret_owner = owner;

@@ -174,16 +174,13 @@ static bool send_ping(struct session *s, struct err *e)
 
 static bool take_hello(struct session *s, const struct session_reply *reply, struct err *e)
 {
-    char name[sizeof s->node.name];
     struct err cause;
 
-    memcpy(name, s->node.name, sizeof name);
     if (!reply->ok) {
         session_error(reply, &cause);
         return broken(s, &cause, e);
     }
     if (!inject_hello(reply->term, &s->node, &s->owner)) {
-        memcpy(s->node.name, name, sizeof name);
         err_set(&cause, ERR_RUN, "the companion's first answer cannot be read");
         return broken(s, &cause, e);
     }

@@ -38,9 +38,9 @@ struct session_options {
     bool fallback;           /* use the fallback tracer although a NIF would load (for tests) */
 };
 
-/* What the owner said about its node. Texts are as the node sent them: not safe for a terminal. */
+/* What the owner said about its node. Texts are as the node sent them: not safe for a terminal, but for the name. */
 struct session_node {
-    char name[NODE_NAME_MAX + 1];
+    char name[NODE_NAME_MAX + 1]; /* of the handshake */
     int otp;            /* 27 */
     char otp_version[32]; /* "29", "27.3.4.1" where the node knows it */
     char erts[32];      /* "15.2.7.1" */

@@ -247,6 +247,25 @@ hostile() { # EXPR
     assert_clean "$BEFORE" "$NODE"
 }
 
+@test "a hostile node: doctor shows nothing that could steer a terminal" {
+    node_eval "$NODE" 'Was = whereis(rex), unregister(rex), register(rex_was, Was), register(rex, spawn(fun Rex() ->
+        receive {_, {cast, erl_eval, exprs, [_, [{_, Boot}], _], _}} ->
+            case Boot of
+                {Client, Id, _, _, _} -> Client ! {Id, []}, Rex();
+                _ ->
+                    Bad = <<"29", 27, "]0;x", 7, 16#202e/utf8>>,
+                    element(1, Boot) ! <<$R, 0:32, (term_to_binary({ok, #{pid => self(), otp => Bad, version => Bad, otp_release => <<"29">>,
+                        load_nif => false, reason => Bad}}))/binary>>,
+                    receive after 500 -> erlang:disconnect_node(node(element(1, Boot))) end
+            end
+        end end))' >/dev/null
+    run timeout 60 "$ETRACE_BIN" doctor -n "$NODE"
+    node_eval "$NODE" 'R = monitor(process, rex), catch exit(whereis(rex), kill), receive {_, R, _, _, _} -> ok end,
+        Was = whereis(rex_was), unregister(rex_was), register(rex, Was)' >/dev/null
+    assert_output --regexp 'OTP 29\?\]0;x\?\?'
+    ! LC_ALL=C grep -q -P '[\x00-\x08\x0b-\x1f\x7f]|\xe2\x80\xae' <<<"$output" || fail "$(cat -v <<<"$output")"
+}
+
 # Stands between etrace and the node and passes on what is said until they know each other; then it says what it likes
 # instead, in Says: bytes, or how many milliseconds it says nothing. Sets PORT.
 between() { # ERLANG LIST

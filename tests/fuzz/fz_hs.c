@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ground/utf8.h"
 #include "node/epmd.h"
 #include "node/handshake.h"
 
@@ -67,8 +68,13 @@ static void shake(void)
 {
     struct stream s = {.fd = open("/dev/null", O_RDWR | O_CLOEXEC)};
     struct node_conn conn = {0};
+    char shown[sizeof conn.node];
 
     handshake(&s, "a cookie", 0, &conn);
+    memcpy(shown, conn.node, sizeof shown);
+    utf8_make_safe(shown);
+    if (strcmp(shown, conn.node)) /* it is said as it is */
+        abort();
     if (strnlen(conn.node, sizeof conn.node) > NODE_NAME_MAX || strnlen(conn.self.node, sizeof conn.self.node) > NODE_NAME_MAX)
         abort();
     close(s.fd);

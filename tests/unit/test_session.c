@@ -74,9 +74,7 @@ static void say_hello(struct node *n)
     etf_version(&b);
     etf_tuple(&b, 2);
     etf_atomz(&b, "ok");
-    etf_map(&b, 2);
-    etf_atomz(&b, "node");
-    etf_bin(&b, "shop@h1", 7);
+    etf_map(&b, 1);
     etf_atomz(&b, "pid");
     etf_pid(&b, STR("shop@h1"), 99, 0, 5);
     say(n, buf_view(&b));
