@@ -31,14 +31,15 @@ destroyed='somebody on the node has destroyed the trace session'
 
 @test "the code server is gone, or the whole of kernel is stopped: nothing stays all the same, and who comes is refused with a word" {
     local stop dir
-    for stop in 'supervisor:terminate_child(kernel_sup, code_server)' 'spawn(fun() -> application:stop(kernel) end)'; do
+    for stop in 'supervisor:terminate_child(kernel_sup, code_server)' 'spawn(fun() -> application:stop(kernel) end)' \
+        'supervisor:terminate_child(kernel_sup, code_server), [exit(whereis(M), kill) || M <- registered(), lists:prefix("etrace_", atom_to_list(M))]'; do
         node_start meddled
         node_eval "$NODE" 'work:worker(w), work:warm()' >/dev/null
         trace --json 'work:one/1 -> return'
         on_node 'work:flood(1)'
         until_true 30 grep -q '"type":"return"' "$OUT"
         on_node "$stop"
-        if [[ $stop == supervisor* ]]; then
+        if [[ $stop == *code_server\) ]]; then
             trace_end
             assert_success
             run --separate-stderr timeout 60 "$ETRACE_BIN" -n "$NODE" --for 1s work:one/1
