@@ -256,8 +256,9 @@ hang_up(S) ->
 unload(M, Client) ->
     case take(M) of
         true ->
-            code:purge(M),
-            code:delete(M),
+            try code:purge(M), code:delete(M)
+            catch _:_ -> erts_code_purger:purge(M), erlang:delete_module(M) % there is no code server any more
+            end,
             erlang:system_info(sequential_tracer), % as it is no more, the VM forgets it
             Client =:= none orelse erlang:send(Client, <<$G, (term_to_binary(killed))/binary>>, [nosuspend, noconnect]),
             unloaded(M);
@@ -267,7 +268,7 @@ unload(M, Client) ->
 
 %% On a node that has no room for one more process there will be some.
 unloaded(M) ->
-    try spawn(code, purge, [M])
+    try spawn(erts_code_purger, purge, [M])
     catch error:system_limit -> receive after 100 -> unloaded(M) end
     end.
 

@@ -24,7 +24,8 @@
     seen = #{},      % #{MFA => {CallCount, Entries, Sum, [{Pid, Sum}]}}: as last read; Sum: {Calls, Micros, Words}
     base = #{},      % #{MFA => {CallCount, Sum}}: from before the present session, or the present code
     pairs = #{},     % #{{MFA, Pid} => Sum}: likewise; the largest ones
-    turn = 0, begun = 0
+    turn = 0, begun = 0,
+    anews = 0        % modules that were found to have lost their counters, each time
 }).
 
 -define(COUNT_ENTRIES, 200000). % of all functions together
@@ -147,7 +148,7 @@ count_seen(MFA, #count{seen = Seen}) -> maps:get(MFA, Seen, {0, 0, {0, 0, 0}, []
 %% them back to zero. A module that has nothing of it now, or is gone, which is not loaded for us, is one to wait for. That some of a
 %% module was read before it was loaded anew makes no difference: what its old code had is kept.
 count_anew(C = #count{anew = []}) -> C;
-count_anew(C0 = #count{session = Session, anew = Anew, functions = Functions, waits = Waits}) ->
+count_anew(C0 = #count{session = Session, anew = Anew, anews = Anews, functions = Functions, waits = Waits}) ->
     Modules = lists:usort(Anew),
     Found = count_found(C0, [M || M <- Modules, erlang:module_loaded(M)], true),
     New = [MFA || MFA <- Found, trace:info(Session, MFA, call_count) =:= {call_count, false}],
@@ -155,7 +156,7 @@ count_anew(C0 = #count{session = Session, anew = Anew, functions = Functions, wa
     C = lists:foldl(fun(MFA, Acc) -> count_moved(MFA, count_seen(MFA, Acc), Acc) end, C0,
         ordsets:subtract(Old, ordsets:subtract(Found, New))),
     count_on(New, false, C),
-    C#count{functions = lists:umerge(Others, Found), anew = [],
+    C#count{functions = lists:umerge(Others, Found), anew = [], anews = Anews + length(Modules),
         waits = ordsets:union(Waits, ordsets:subtract(Modules, count_modules(Found)))}.
 
 %% Each who is asked has to wait for its turn, and the figures with it: not where that is far off.
@@ -225,7 +226,8 @@ count_kept(C0 = #count{begun = Begun}, Sort, Most) ->
 %% ---- the answer ---------------------------------------------------------------------------------------------------
 
 %% #{rows => [{M, F, A, Calls, Micros, Words, CallCount} | {M, F, A, Calls, Micros, Words, Pid, Name, Alive}],
-%%   total => {Rows, Calls, Micros, Words}, functions => N, time => Micros, begun => N, untraced => boolean()}
+%%   total => {Rows, Calls, Micros, Words}, functions => N, time => Micros, begun => N, anew => N,
+%%   untraced => boolean()}
 count_answer(C = #count{seen = Seen, base = Base, by = By}, Sort, Most) ->
     Sums = maps:fold(fun(MFA, {N, _, Sum, _}, Acc) ->
         {N0, Sum0} = maps:get(MFA, Acc, {0, {0, 0, 0}}),
@@ -239,7 +241,7 @@ count_answer(C = #count{seen = Seen, base = Base, by = By}, Sort, Most) ->
     Rows = count_rows(lists:sublist(lists:sort(All), Most), By, 0, 0),
     #{rows => Rows, total => {length(All), Calls, Micros, Words}, functions => length(C#count.functions),
         time => erlang:convert_time_unit(erlang:monotonic_time() - C#count.since, native, microsecond), begun => C#count.begun,
-        untraced => C#count.untraced}.
+        anew => C#count.anews, untraced => C#count.untraced}.
 
 count_processes(#count{seen = Seen, pairs = Pairs}) ->
     maps:fold(fun(MFA, {_, _, _, L}, Acc) ->

@@ -583,10 +583,15 @@ static int top_run(struct ctx *ctx, const struct top_opts *o, const struct node_
         read_whole(&t);
         if (!output_ended(&t))
             print(&t, was_live, was_live);
-        for (size_t i = 0; i < t.peers.count; i++)
-            if (t.nodes[i].begun)
+        for (size_t i = 0; i < t.peers.count; i++) {
+            const struct top_node *n = &t.nodes[i];
+            if (n->begun)
                 ctx_warn(ctx, "%s: so many processes were counted that it was begun anew %lld time%s; calls in those moments are missing",
-                         t.names[i], (long long)t.nodes[i].begun, PLURAL(t.nodes[i].begun));
+                         t.names[i], (long long)n->begun, PLURAL(n->begun));
+            if (n->anew)
+                ctx_warn(ctx, "%s: modules were found loaded anew, or gone, %lld time%s; their calls between two looks are missing",
+                         t.names[i], (long long)n->anew, PLURAL(n->anew));
+        }
     }
     peers_leave(&t.peers);
     if (t.peers.ctx)

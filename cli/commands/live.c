@@ -408,6 +408,8 @@ static bool arm_all(struct live *l, struct err *e)
             wait_armed(l, p);
         else if (l->stopping)
             break; /* why has been said */
+        else if (peer_missed(p, e))
+            continue;
         else if (may_lack(l, e))
             is_without(l, p, e);
         else

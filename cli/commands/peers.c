@@ -93,6 +93,14 @@ void peer_fail(struct peer *p, const struct err *e)
     p->up = false;
 }
 
+bool peer_missed(struct peer *p, const struct err *e)
+{
+    if (!p->target || !p->peers->handlers.back || !session_lost(p->session))
+        return false;
+    peer_fail(p, e);
+    return p->away;
+}
+
 static void on_readable(void *owner)
 {
     struct peer *p = owner;
@@ -217,7 +225,9 @@ static bool attach(struct peer *p, const struct session_options *session, struct
 
 static bool wait_for(struct peer *p, const struct err *e)
 {
-    if (e->status != ERR_NODE || e->refused || !p->name)
+    bool lost = p->session && session_lost(p->session);
+
+    if (!p->name || (!lost && (e->status != ERR_NODE || e->refused)))
         return false;
     p->away = true;
     p->why = *e;
@@ -233,9 +243,10 @@ static bool add_named(struct peers *ps, const struct node_opts *o, const char *n
         return false;
     if (attach(p, session, e))
         return true;
+    bool waits = o->reattach && ps->handlers.back && wait_for(p, e);
     session_close(p->session);
     p->session = NULL;
-    return o->reattach && ps->handlers.back && wait_for(p, e);
+    return waits;
 }
 
 /* ---- the nodes that a node is connected to ---- */
@@ -364,7 +375,7 @@ static bool open_all(struct peers *ps, const struct node_opts *o, const struct s
     ok = ok && (!o->cluster || add_cluster(ps, o, session, e));
     /* nothing was to come before all are known */
     for (size_t i = 0; i < ps->count && ok && !session->hold; i++)
-        ok = ps->items[i].over || session_pull_allowed(ps->items[i].session, true, e);
+        ok = ps->items[i].over || session_pull_allowed(ps->items[i].session, true, e) || peer_missed(&ps->items[i], e);
     return ok;
 }
 

@@ -81,6 +81,9 @@ void peer_listen(struct peer *p);
 const char *peer_name(const struct peer *p);
 void peer_fail(struct peer *p, const struct err *e);
 
+/* What was asked of it has failed with `e`: true when its connection is lost, and it is away from now on, which has been said. */
+bool peer_missed(struct peer *p, const struct err *e);
+
 /*
  * Renews leases, gives up on silent nodes and tries those that are away; *ret_next is when to call again, -1: when something
  * happens. false: nobody is left.

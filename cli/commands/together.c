@@ -134,10 +134,11 @@ bool together_begin(struct together *t, struct err *e)
             continue;
         peers_keep(t->peers);
         measure_anew(&t->nodes[i]);
-        for (int times = 0; times < MEASURE; times++)
-            if (!ask(t, p, &id, e) || !session_wait(p->session, id, ANSWER_MS, e))
+        for (int times = 0; times < MEASURE && !p->over; times++)
+            if ((!ask(t, p, &id, e) || !session_wait(p->session, id, ANSWER_MS, e)) && !peer_missed(p, e))
                 return false;
-        use_best(t, p);
+        if (!p->over)
+            use_best(t, p);
     }
     return true;
 }

@@ -103,6 +103,8 @@ bool top_node_read(struct top_node *n, unsigned index, struct etf r, struct funs
             ok = etf_get_int(&r, &n->elapsed_us);
         else if (is(key, "begun"))
             ok = etf_get_int(&r, &n->begun);
+        else if (is(key, "anew"))
+            ok = etf_get_int(&r, &n->anew);
         else if (is(key, "untraced"))
             ok = take_bool(&r, &n->untraced);
         else
@@ -137,7 +139,7 @@ bool top_node_begun(struct top_node *n, struct etf r, uint64_t *ret_processes, v
     bool ok = etf_get_map(&r, &pairs);
 
     n->count = 0;
-    n->more = n->calls = n->us = n->words = n->elapsed_us = n->begun = 0;
+    n->more = n->calls = n->us = n->words = n->elapsed_us = n->begun = n->anew = 0;
     while (ok && pairs--) {
         if (!(ok = etf_get_atom(&r, &key)))
             break;

@@ -268,7 +268,7 @@ void top_table_text(const struct top_table *t, const char *end, struct buf *to)
 
 void top_table_title(const struct top_table *t, struct buf *to)
 {
-    int64_t functions = 0, calls = 0, elapsed = 0, begun = 0;
+    int64_t functions = 0, calls = 0, elapsed = 0, begun = 0, anew = 0;
     unsigned counters = 0;
 
     for (size_t i = 0; i < t->count; i++) {
@@ -277,6 +277,7 @@ void top_table_title(const struct top_table *t, struct buf *to)
         calls += n->calls;
         elapsed = MAX(elapsed, n->elapsed_us);
         begun += n->begun;
+        anew += n->anew;
         counters |= n->counters;
     }
     buf_puts(to, t->count > 1 ? "" : t->names[0]);
@@ -291,6 +292,8 @@ void top_table_title(const struct top_table *t, struct buf *to)
     }
     if (begun)
         buf_printf(to, " · begun anew %lld time%s", (long long)begun, PLURAL(begun));
+    if (anew)
+        buf_printf(to, " · code loaded anew %lld time%s", (long long)anew, PLURAL(anew));
 }
 
 /* ---- JSON ---- */
@@ -340,7 +343,8 @@ void top_table_json(const struct top_table *t, struct buf *to)
         json_begin(t, to, "counted", i);
         buf_printf(to, ",\"functions\":%lld,\"rows\":%lld", (long long)n->functions, (long long)n->more);
         json_sums(to, n->counters, n->calls, n->us, n->words);
-        buf_printf(to, ",\"begun_anew\":%lld,\"elapsed_us\":%lld}\n", (long long)n->begun, (long long)n->elapsed_us);
+        buf_printf(to, ",\"begun_anew\":%lld,\"loaded_anew\":%lld,\"elapsed_us\":%lld}\n", (long long)n->begun, (long long)n->anew,
+                   (long long)n->elapsed_us);
     }
     free(rows);
 }

@@ -133,6 +133,9 @@ calls_of() { jq -r "select(.type == \"count\" and .f == \"$1\") | .calls" "$OUT"
     trace_end
     assert_success
     assert_equal "$(calls_of f)" 3
+    # What was called between the last look and that went with the counters.
+    assert_equal "$(jq -s '[.[] | select(.type == "counted")] | last | .loaded_anew' "$OUT")" 1
+    assert_regex "$talk" 'modules were found loaded anew, or gone, 1 time;'
     on_node "code:purge(fresh), code:delete(fresh), code:purge(fresh), code:del_path(\"$dir\")"
     live_snapshot
 }

@@ -273,6 +273,40 @@ END
     assert_equal "$status" 0
 }
 
+@test "with --reattach a node that goes down while it is attached to, or asked what there is to be traced, is waited for" {
+    local step
+    NODES=()
+    node_start a
+    here=$NODE
+    printf '%s\n' '-module(slow_names).' '-export([whereis_name/1]).' \
+        'whereis_name(Name) -> os:getenv("SLOW_NAMES") =/= false andalso begin register(asked, self()), timer:sleep(infinity) end, whereis(Name).' \
+        >"$BATS_TEST_TMPDIR/slow_names.erl"
+    (cd "$BATS_TEST_TMPDIR" && "$ETRACE_ERLC" slow_names.erl)
+    for step in loads asked; do
+        node_start b
+        for node in "$here" "$NODE"; do node_eval "$node" "code:load_abs(\"$BATS_TEST_TMPDIR/slow_names\")" >/dev/null; done
+        # What it loads for a first client it has.
+        "$ETRACE_BIN" -n "$NODE" -qq --for 1ms 'lists:seq(7777, _)'
+        # Who suspends must live as long as that is to last.
+        [[ $step == asked ]] || node_eval "$NODE" 'Me = self(), spawn(fun() -> erlang:suspend_process(whereis(code_server)), Me ! held, timer:sleep(infinity) end), receive held -> ok end' >/dev/null
+        [[ $step == loads ]] || node_eval "$NODE" 'os:putenv("SLOW_NAMES", "yes")' >/dev/null
+        "$ETRACE_BIN" -n "$here" -n "$NODE" --reattach --json --rate 0 -P all -P '{via,slow_names,init}' 'lists:seq(7777, _)' \
+            </dev/null >"$OUT" 2>"$ERR" 3>&- &
+        TRACER=$!
+        TRACERS+=("$TRACER")
+        until_true 30 node_eval "$NODE" "case $step of loads -> [_] = nodes(hidden), [_ | _] = [N || N <- registered(), lists:prefix(\"etrace_\", atom_to_list(N))];
+            asked -> true = is_pid(whereis(asked)) end" 2>/dev/null
+        node_stop "$NODE"
+        until_true 30 has "^etrace: $NODE: .*; it is waited for" "$ERR" || fail "$(<"$ERR")"
+        until_true 30 attached 1
+        work "$here" 20
+        shown() { [[ $(grep -c "\"node\":\"$here\",\"pid\"" "$OUT") -eq 20 ]]; }
+        until_true 8 shown || fail "$(<"$ERR")"
+        trace_end
+        assert_equal "$status" 0
+    done
+}
+
 @test "who waits for a node alone can be told to stop" {
     "$ETRACE_BIN" -n "nobody$RANDOM@127.0.0.1" --reattach 'lists:seq(7777, _)' >"$OUT" 2>"$ERR" </dev/null 3>&- &
     TRACER=$!

@@ -29,6 +29,36 @@ destroyed='somebody on the node has destroyed the trace session'
     assert_clean --atoms 300 "$BEFORE" "$NODE" 60
 }
 
+@test "the code server is gone, or the whole of kernel is stopped: nothing stays all the same, and who comes is refused with a word" {
+    local stop dir
+    for stop in 'supervisor:terminate_child(kernel_sup, code_server)' 'spawn(fun() -> application:stop(kernel) end)' \
+        'supervisor:terminate_child(kernel_sup, code_server), [exit(whereis(M), kill) || M <- registered(), lists:prefix("etrace_", atom_to_list(M))]'; do
+        node_start meddled
+        node_eval "$NODE" 'work:worker(w), work:warm()' >/dev/null
+        trace --json 'work:one/1 -> return'
+        on_node 'work:flood(1)'
+        until_true 30 grep -q '"type":"return"' "$OUT"
+        on_node "$stop"
+        if [[ $stop == *code_server\) ]]; then
+            trace_end
+            assert_success
+            run --separate-stderr timeout 60 "$ETRACE_BIN" -n "$NODE" --for 1s work:one/1
+            assert_failure 3
+            assert_regex "$stderr" 'does not load the companion'
+        else
+            trace_wait
+            assert_equal "$status" 1
+        fi
+        until_true 8 node_eval "$NODE" '{[], [_]} = {[M || M <- erlang:loaded(), lists:prefix("etrace_", atom_to_list(M))], trace:session_info(all)}' >/dev/null 2>&1 ||
+            fail "$(node_eval "$NODE" '[M || M <- erlang:loaded(), lists:prefix("etrace_", atom_to_list(M))]')"
+        dir=$(node_dir "$NODE")
+        run grep -c 'etrace-' "/proc/$(<"$dir/pid")/maps"
+        assert_output 0
+        refute_regex "$(node_log "$NODE")" 'etrace'
+        node_stop "$NODE"
+    done
+}
+
 @test "a session that is destroyed while it is armed, or counts: that is what is said, and not what the VM refuses of it" {
     # At once, and again and again, whatever step it is at.
     for pause in 0 1 3; do
