@@ -54,6 +54,54 @@ limited() {
     assert_account 20
 }
 
+@test "every signal that ends a process is a wish to end; after those of faults, too, the terminal is as it was" {
+    local signal
+    for signal in USR1 XCPU RTMAX; do
+        trace --json work:one/1
+        on_node 'work:loop(20)'
+        trace_end "$signal"
+        assert_success
+        assert_account 20
+    done
+    run timeout 300 /usr/bin/python3 - "$ETRACE_BIN" "$NODE" <<'END'
+import fcntl, os, select, signal, struct, sys, termios
+ends = [signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF, signal.SIGXCPU, signal.SIGIO, signal.SIGPWR,
+        16, signal.SIGRTMIN, signal.SIGTERM]  # python has no name for SIGSTKFLT
+faults = [signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGTRAP, signal.SIGSYS]
+for words, ready in ["top work:_", b"own time"], ["repl", b"etrace> "]:
+    for s in ends + faults:
+        fd, tty = os.openpty()
+        fcntl.ioctl(tty, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        before = termios.tcgetattr(tty)
+        pid = os.fork()
+        if not pid:
+            os.setsid()
+            fcntl.ioctl(tty, termios.TIOCSCTTY, 0)
+            for standard in range(3):
+                os.dup2(tty, standard)
+            os.environ["TERM"] = "xterm"
+            os.execv(sys.argv[1], [sys.argv[1], *words.split(), "-n", sys.argv[2]])
+        seen = b""
+        while ready not in seen or termios.tcgetattr(tty) == before:
+            seen += os.read(fd, 65536)
+        os.kill(pid, s)
+        end = os.pidfd_open(pid)
+        while not select.select([end], [], [], 0.05)[0]:
+            if select.select([fd], [], [], 0)[0]:
+                seen += os.read(fd, 65536)
+        _, status = os.waitpid(pid, 0)
+        while select.select([fd], [], [], 0)[0]:
+            seen += os.read(fd, 65536)
+        assert termios.tcgetattr(tty) == before, (words, s, "another mode")
+        assert seen.count(b"\33[?1049h") == seen.count(b"\33[?1049l"), (words, s, "another screen")
+        assert status == (s if s in faults else 0) or status == s | 0x80, (words, s, status)
+        for each in fd, tty, end:
+            os.close(each)
+END
+    assert_success
+    assert_clean --atoms 300 "$BEFORE" "$NODE" 20
+}
+
 @test "a command whose end is not told to who ignores SIGCHLD: it is seen all the same" {
     status=0
     (trap '' CHLD && exec "$ETRACE_BIN" -q lists:seq/2 -- sh -c "exec '$ETRACE_ERL' -noshell -eval 'halt(7).'") \
