@@ -29,6 +29,7 @@ struct out {
     bool stale; /* what was in the file is still there, and what is to replace it waits */
     size_t writing; /* bytes that the thread has taken and not written yet */
     int error;
+    bool threadless; /* there is nobody who could write */
     bool awaited; /* the owner waits for what is written next */
     bool stop;
 };
@@ -148,8 +149,8 @@ struct out *out_new(int fd, bool close_fd, const char *name)
     pthread_mutex_init(&o->lock, NULL);
     pthread_cond_init(&o->filled, NULL);
     if (o->wake < 0 || pthread_create(&o->thread, NULL, writer, o)) {
-        o->error = errno ? errno : EAGAIN;
-        o->stop = true;
+        o->error = EAGAIN;
+        o->threadless = o->stop = true;
     }
     return o;
 }
@@ -305,6 +306,9 @@ bool out_failed(struct out *o, bool *ret_closed, struct err *e)
     if (!error)
         return false;
     *ret_closed = !o->file && (error == EPIPE || error == ECONNRESET); /* of a socket whose reader has not read everything */
-    err_set(e, ERR_RUN, "cannot write %s: %s", o->name, error == EBADF ? "it is closed" : strerror(error));
+    err_set(e, ERR_RUN, "cannot write %s: %s", o->name,
+            o->threadless    ? "no thread, or no descriptor, is left for it"
+            : error == EBADF ? "it is closed"
+                             : strerror(error));
     return true;
 }

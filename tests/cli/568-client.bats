@@ -41,6 +41,19 @@ limited() {
     assert_success
 }
 
+@test "no thread is left for who writes: it is said, not that what is written to has no room" {
+    local dir
+    dir=$(mktemp -d /tmp/nobody.XXXXXX)
+    cp "$ETRACE_BIN" "$HOME/.erlang.cookie" "$dir"
+    chown -R 65534 "$dir"
+    # Of root there are as many as it likes.
+    run timeout 60 setpriv --reuid 65534 --regid 65534 --clear-groups prlimit --nproc=0:0 \
+        "$dir/etrace" -n "$NODE" -q --cookie-file "$dir/.erlang.cookie" --for 20s work:one/1
+    rm -r "$dir"
+    assert_failure 1
+    assert_output 'etrace: cannot write standard output: no thread, or no descriptor, is left for it'
+}
+
 @test "signals that come together are one wish to end: its end is orderly" {
     # timeout(1) signals the process, and then its group with it in it.
     trace --json work:one/1
