@@ -88,20 +88,22 @@ static void watch(sigset_t *set, int signal)
         sigaddset(set, signal);
 }
 
+static struct {
+    bool known;
+    sigset_t set;
+} heard;
+
 static sigset_t watched(void)
 {
-    static sigset_t set;
-    static bool known;
-
-    if (known)
-        return set;
-    sigemptyset(&set);
+    if (heard.known)
+        return heard.set;
+    heard.known = true;
+    sigemptyset(&heard.set);
     for (size_t i = 0; i < ARRAY_LEN(asking); i++)
-        watch(&set, asking[i]);
+        watch(&heard.set, asking[i]);
     for (int signal = SIGRTMIN; signal <= SIGRTMAX; signal++)
-        watch(&set, signal);
-    known = true;
-    return set;
+        watch(&heard.set, signal);
+    return heard.set;
 }
 
 bool loop_watch_signals(struct loop *l, void (*on_signal)(void *owner, int signal), void *owner)
@@ -114,7 +116,11 @@ bool loop_watch_signals(struct loop *l, void (*on_signal)(void *owner, int signa
     l->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     l->on_signal = on_signal;
     l->signal_owner = owner;
-    return l->signals >= 0;
+    if (l->signals >= 0)
+        return true;
+    sigprocmask(SIG_UNBLOCK, &set, NULL); /* a sandbox may have none: then they end it where it stands */
+    sigemptyset(&heard.set);
+    return false;
 }
 
 void loop_let_die(bool on)

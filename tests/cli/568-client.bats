@@ -54,6 +54,26 @@ limited() {
     assert_output 'etrace: cannot write standard output: no thread, or no descriptor, is left for it'
 }
 
+@test "a sandbox that has no descriptors for signals: they end it all the same" {
+    # The number is that of signalfd4 on x86-64.
+    cat >"$BATS_TEST_TMPDIR/sandbox" <<'END'
+import ctypes, errno, os, struct, sys
+code = [(0x20, 0, 0, 0), (0x15, 0, 1, 289), (6, 0, 0, 0x50000 | errno.ENOSYS), (6, 0, 0, 0x7fff0000)]
+text = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in code))
+program = struct.pack("HxxxxxxP", len(code), ctypes.addressof(text))
+libc = ctypes.CDLL(None)
+assert not libc.prctl(38, 1, 0, 0, 0) and not libc.prctl(22, 2, program)
+os.execv(sys.argv[1], sys.argv[1:])
+END
+    /usr/bin/python3 "$BATS_TEST_TMPDIR/sandbox" "$ETRACE_BIN" -n "$NODE" work:one/1 </dev/null >"$OUT" 2>"$ERR" 3>&- &
+    TRACER=$!
+    TRACERS+=("$TRACER")
+    until_true 60 ready || fail "$(<"$ERR")"
+    kill -TERM "$TRACER"
+    trace_wait
+    assert_equal "$status" 143
+}
+
 @test "signals that come together are one wish to end: its end is orderly" {
     # timeout(1) signals the process, and then its group with it in it.
     trace --json work:one/1
