@@ -451,7 +451,7 @@ END
 @test "a byte order mark and ends of lines of another system are passed over, in files and in scripts" {
     cd "$BATS_TEST_TMPDIR"
     printf '\xef\xbb\xbfa:f/1\r\n%% b:(\r\nb:g(#r{x = 1})\r\n' >probes
-    printf '\xef\xbb\xbf-record(r, {\r\n  x % (\r\n}).\r\n' >records.hrl
+    printf '\xef\xbb\xbf-record(r, {\r\n  x %% (\r\n}).\r\n' >records.hrl
     run "$ETRACE_BIN" explain --format=erl -f probes --hrl records.hrl
     assert_success
     assert_output --partial '{a,f,1}'

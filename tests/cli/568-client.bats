@@ -132,7 +132,6 @@ for words, ready in ["top work:_", b"own time"], ["repl", b"etrace> "]:
             os.close(each)
 END
     assert_success
-    assert_clean --atoms 300 "$BEFORE" "$NODE" 20
 }
 
 @test "a command whose end is not told to who ignores SIGCHLD: it is seen all the same" {
