@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../ground/utf8.h"
 #include "../node/arm.h"
 #include "../views/calls.h"
 #include "../views/probes.h"
@@ -77,6 +78,10 @@ static bool read_all(const char *path, struct buf *b, struct err *e)
         return err_set(e, ERR_USAGE, "cannot read %s: %s", name_of(path), error == EBADF ? "it is closed" : strerror(error));
     if (b->len > LANG_MAX_TEXT)
         return err_set(e, ERR_USAGE, "%s is larger than %d kB", name_of(path), LANG_MAX_TEXT / 1024);
+    struct str text = utf8_unmarked(buf_view(b));
+    if (text.len < b->len)
+        memmove(b->data, text.at, text.len);
+    b->len = text.len;
     return true;
 }
 

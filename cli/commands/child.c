@@ -155,9 +155,11 @@ void child_signal(struct child *c, int signal)
 }
 
 /* What the terminal sends has reached the command already: it is in the same group. But of a hangup the session's leader alone is told. */
-static void pass_on(void *data, int signal, bool from_terminal)
+static void pass_on(void *data, int signal, bool from_kernel)
 {
-    if (!from_terminal || (signal == SIGHUP && getsid(0) == getpid()))
+    bool keys = signal == SIGINT || signal == SIGQUIT, hangup = signal == SIGHUP && getsid(0) != getpid();
+
+    if (!from_kernel || !(keys || hangup))
         child_signal(data, signal);
 }
 

@@ -74,8 +74,10 @@ static int feed(struct ctx *ctx, struct reading *r, struct pipeline *p, struct s
     for (; !ctx->interrupts; read_next(r)) {
         if (r->got == SOURCE_END)
             return 0;
-        if (r->got == SOURCE_FAILED)
+        if (r->got == SOURCE_FAILED) {
+            pipeline_cut(p);
             return ctx_fail(ctx, &r->err);
+        }
         if (r->got == SOURCE_ITEM) {
             enum pipeline_status status = pipeline_item(p, &r->item, &e);
             if (status == PIPELINE_FAILED)

@@ -28,7 +28,7 @@ struct ctx {
     bool leaves; /* files, a program of ours or a terminal's modes would stay if a signal were our end */
     int64_t interrupted; /* when the last of them came, by loop_now() */
     /* Takes signals instead of this; NULL: they ask to end. What the terminal sends, it sends to our whole process group. */
-    void (*on_signal)(void *data, int signal, bool from_terminal);
+    void (*on_signal)(void *data, int signal, bool from_kernel);
     void *signal_data;
 };
 

@@ -233,6 +233,15 @@ static void on_armed(void *data, struct peer *p, const struct arm_result *result
     ctx_end(l->ctx, l->o->child ? "ends with the command" : "Ctrl-C stops");
 }
 
+/* While it was attached, whether anything was traced already or not. */
+static bool has_lost_one(const struct live *l)
+{
+    for (size_t i = 0; i < l->run.peers.count; i++)
+        if (l->run.peers.items[i].session && session_lost(l->run.peers.items[i].session))
+            return true;
+    return false;
+}
+
 static const char *session_end(const struct live *l, const struct totals *t)
 {
     if (peers_gone(&l->run.peers))
@@ -568,7 +577,7 @@ int live_run(struct ctx *ctx, const struct live_options *o, const char *default_
         fail(&l, &e);
     if (l.status || o->what->dry_run) {
         peers_leave(&l.run.peers);
-        if (l.begun) /* what has been seen until another one failed */
+        if (l.begun || (l.pipeline && has_lost_one(&l))) /* what has been seen until then */
             finish(&l);
     } else {
         if (o->child)

@@ -1,5 +1,6 @@
 /* The shell's face of etrace: finds the command and hands it the words. Everything else is below. */
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -48,6 +49,24 @@ void *__wrap_realloc(void *old, size_t size)
     return got(__real_realloc(old, size), size);
 }
 
+/* A fault, or somebody who wants a core: the terminal is as it was all the same, and the end is the signal's own. */
+static void on_fault(int signal)
+{
+    screen_panic();
+    line_panic();
+    raise(signal);
+}
+
+static void hear_faults(void)
+{
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
+    struct sigaction act = {.sa_handler = on_fault, .sa_flags = (int)SA_RESETHAND}, found;
+
+    for (size_t i = 0; i < ARRAY_LEN(faults); i++)
+        if (!sigaction(faults[i], NULL, &found) && found.sa_handler == SIG_DFL) /* a sanitizer has its own */
+            sigaction(faults[i], &act, NULL);
+}
+
 /* A first word that names a command or a view is one; `etrace --version` and `etrace -h` are what people try first. */
 static const struct cmd *choose(char ***argv)
 {
@@ -92,6 +111,7 @@ int main(int argc, char **argv)
     keep_places();
     bool room = stack_ready(&e);
     mem_on_exhausted(no_memory);
+    hear_faults();
     argv += argc > 0 ? 1 : 0; /* choose() may need the place in front */
     cmd_add(&cmd_repl);
     const struct cmd *c = choose(&argv);

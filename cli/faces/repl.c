@@ -8,6 +8,7 @@
 
 #include "../ground/mem.h"
 #include "../ground/tty.h"
+#include "../ground/utf8.h"
 
 #define PROMPT "etrace> "
 #define GOES_ON "   ...> "
@@ -234,7 +235,8 @@ static bool next_line(struct repl *r, struct script *s, struct buf *line)
         char *end = s->in.len ? memchr(s->in.data, '\n', s->in.len) : NULL;
         if (end || (s->end && s->in.len)) {
             size_t n = end ? (size_t)(end - s->in.data) : s->in.len, taken = end ? n + 1 : n;
-            buf_add(line, s->in.data, n - (n && s->in.data[n - 1] == '\r'));
+            struct str text = {s->in.data, n - (n && s->in.data[n - 1] == '\r')};
+            buf_str(line, line->len ? text : utf8_unmarked(text));
             memmove(s->in.data, s->in.data + taken, s->in.len - taken);
             s->in.len -= taken;
             return true;

@@ -74,19 +74,36 @@ static void serve_timers(struct loop *l)
         }
 }
 
-static const int asking[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+/* Those by which a process ends and that come from outside. SIGPIPE and SIGXFSZ are errors of whoever writes. */
+static const int asking[] = {SIGINT,    SIGTERM, SIGQUIT, SIGHUP,  SIGUSR1, SIGUSR2,  SIGALRM,
+                             SIGVTALRM, SIGPROF, SIGXCPU, SIGPOLL, SIGPWR,  SIGSTKFLT};
 
-/* Of a hangup those whom nohup has started do not want to know. What is blocked is not ignored by itself. */
+/* What is ignored from the beginning, as nohup has it of hangups, is not heard of: blocked it would be. But a shell ignores the
+   first three for what it starts in the background. */
+static void watch(sigset_t *set, int signal)
+{
+    struct sigaction found;
+
+    if (signal == SIGINT || signal == SIGTERM || signal == SIGQUIT || sigaction(signal, NULL, &found) || found.sa_handler != SIG_IGN)
+        sigaddset(set, signal);
+}
+
+static struct {
+    bool known;
+    sigset_t set;
+} heard;
+
 static sigset_t watched(void)
 {
-    struct sigaction hangup;
-    sigset_t set;
-
-    sigemptyset(&set);
+    if (heard.known)
+        return heard.set;
+    heard.known = true;
+    sigemptyset(&heard.set);
     for (size_t i = 0; i < ARRAY_LEN(asking); i++)
-        if (asking[i] != SIGHUP || sigaction(SIGHUP, NULL, &hangup) || hangup.sa_handler != SIG_IGN)
-            sigaddset(&set, asking[i]);
-    return set;
+        watch(&heard.set, asking[i]);
+    for (int signal = SIGRTMIN; signal <= SIGRTMAX; signal++)
+        watch(&heard.set, signal);
+    return heard.set;
 }
 
 bool loop_watch_signals(struct loop *l, void (*on_signal)(void *owner, int signal), void *owner)
@@ -99,20 +116,24 @@ bool loop_watch_signals(struct loop *l, void (*on_signal)(void *owner, int signa
     l->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     l->on_signal = on_signal;
     l->signal_owner = owner;
-    return l->signals >= 0;
+    if (l->signals >= 0)
+        return true;
+    sigprocmask(SIG_UNBLOCK, &set, NULL); /* a sandbox may have none: then they end it where it stands */
+    sigemptyset(&heard.set);
+    return false;
 }
 
 void loop_let_die(bool on)
 {
-    static struct sigaction before[ARRAY_LEN(asking)];
+    static struct sigaction before[NSIG];
     struct sigaction die = {.sa_handler = SIG_DFL};
     sigset_t set = watched();
 
     if (!on)
         sigprocmask(SIG_BLOCK, &set, NULL);
-    for (size_t i = 0; i < ARRAY_LEN(asking); i++)
-        if (sigismember(&set, asking[i]))
-            sigaction(asking[i], on ? &die : &before[i], on ? &before[i] : NULL);
+    for (int signal = 1; signal < NSIG; signal++)
+        if (sigismember(&set, signal) == 1)
+            sigaction(signal, on ? &die : &before[signal], on ? &before[signal] : NULL);
     if (on)
         sigprocmask(SIG_UNBLOCK, &set, NULL);
 }

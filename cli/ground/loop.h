@@ -35,7 +35,7 @@ struct loop {
     int signals; /* a signalfd, -1 while none are watched */
     void (*on_signal)(void *owner, int signal);
     void *signal_owner;
-    bool from_kernel; /* the signal that is told of came from the terminal, not from a process */
+    bool from_kernel; /* the signal that is told of came from the system, as those of a terminal's keys do, not from a process */
 };
 
 void loop_init(struct loop *l);
@@ -47,7 +47,7 @@ void loop_remove(struct loop *l, struct loop_fd *f);
 void loop_start(struct loop *l, struct loop_timer *t); /* borrowed until loop_stop() */
 void loop_stop(struct loop *l, struct loop_timer *t);  /* harmless for one that was not started */
 
-/* Takes INT, TERM, HUP and QUIT for all threads that are started from now on. Before any thread is started. */
+/* Takes what asks a process to end, INT, TERM, HUP and all the others, for all threads that are started from now on. Before any thread is started. */
 bool loop_watch_signals(struct loop *l, void (*on_signal)(void *owner, int signal), void *owner);
 
 /* Waits until a descriptor can be read. false: one of those signals has come, which is left for the loop. Without a loop, too. */

@@ -21,14 +21,15 @@ struct out {
     int fd, wake;
     bool close_fd, raw;
     bool file;  /* nobody reads it while it is written */
-    bool stale; /* what was in the file is still there */
     char *name;
     pthread_t thread;
     pthread_mutex_t lock; /* guards all below */
     pthread_cond_t filled;
     struct buf filling;
+    bool stale; /* what was in the file is still there, and what is to replace it waits */
     size_t writing; /* bytes that the thread has taken and not written yet */
     int error;
+    bool threadless; /* there is nobody who could write */
     bool awaited; /* the owner waits for what is written next */
     bool stop;
 };
@@ -105,7 +106,7 @@ static void *writer(void *arg)
 
     pthread_mutex_lock(&o->lock);
     while (!o->stop && !o->error) {
-        if (!o->filling.len) {
+        if (!o->filling.len || o->stale) {
             await_filling(o, &mine);
             continue;
         }
@@ -148,8 +149,8 @@ struct out *out_new(int fd, bool close_fd, const char *name)
     pthread_mutex_init(&o->lock, NULL);
     pthread_cond_init(&o->filled, NULL);
     if (o->wake < 0 || pthread_create(&o->thread, NULL, writer, o)) {
-        o->error = errno ? errno : EAGAIN;
-        o->stop = true;
+        o->error = EAGAIN;
+        o->threadless = o->stop = true;
     }
     return o;
 }
@@ -233,17 +234,14 @@ void out_replaces(struct out *o)
     o->stale = !fstat(o->fd, &st) && S_ISREG(st.st_mode);
 }
 
-/* The thread has nothing to write yet. */
 void out_begin(struct out *o)
 {
-    bool failed = o->stale && ftruncate(o->fd, 0);
-
-    o->stale = false;
-    if (!failed)
-        return;
     pthread_mutex_lock(&o->lock);
-    o->error = errno;
+    if (o->stale && ftruncate(o->fd, 0))
+        o->error = errno;
+    o->stale = false;
     pthread_mutex_unlock(&o->lock);
+    pthread_cond_signal(&o->filled);
 }
 
 void out_raw(struct out *o)
@@ -255,7 +253,6 @@ void out_write(struct out *o, const void *data, size_t len)
 {
     if (!len)
         return;
-    out_begin(o);
     pthread_mutex_lock(&o->lock);
     if (!o->error)
         buf_add(&o->filling, data, len);
@@ -267,7 +264,6 @@ void out_take(struct out *o, struct buf *b)
 {
     if (!b->len)
         return;
-    out_begin(o);
     pthread_mutex_lock(&o->lock);
     if (!o->error && !o->filling.len) {
         struct buf empty = o->filling;
@@ -284,7 +280,7 @@ void out_take(struct out *o, struct buf *b)
 size_t out_backlog(struct out *o, size_t enough)
 {
     pthread_mutex_lock(&o->lock);
-    size_t n = o->error ? 0 : o->filling.len + o->writing;
+    size_t n = o->error || o->stale ? 0 : o->filling.len + o->writing;
     o->awaited |= n > enough;
     pthread_mutex_unlock(&o->lock);
     return n;
@@ -310,6 +306,9 @@ bool out_failed(struct out *o, bool *ret_closed, struct err *e)
     if (!error)
         return false;
     *ret_closed = !o->file && (error == EPIPE || error == ECONNRESET); /* of a socket whose reader has not read everything */
-    err_set(e, ERR_RUN, "cannot write %s: %s", o->name, error == EBADF ? "it is closed" : strerror(error));
+    err_set(e, ERR_RUN, "cannot write %s: %s", o->name,
+            o->threadless    ? "no thread, or no descriptor, is left for it"
+            : error == EBADF ? "it is closed"
+                             : strerror(error));
     return true;
 }

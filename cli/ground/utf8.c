@@ -179,6 +179,13 @@ size_t utf8_put(char *to, uint32_t cp)
     return 4;
 }
 
+struct str utf8_unmarked(struct str text)
+{
+    bool marked = text.len >= 3 && !memcmp(text.at, "\xef\xbb\xbf", 3);
+
+    return marked ? (struct str){text.at + 3, text.len - 3} : text;
+}
+
 bool utf8_valid(const char *text, size_t len)
 {
     const char *end = text + len;

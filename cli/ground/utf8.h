@@ -12,6 +12,9 @@
 /* The code point at *at (before end), moving *at behind it; UTF8_BAD moves one byte. Strict: no overlongs, no surrogates. */
 uint32_t utf8_next(const char **at, const char *end);
 
+/* The byte order mark that some editors put in front of a text; what else is there, without it. */
+struct str utf8_unmarked(struct str text);
+
 size_t utf8_put(char *to, uint32_t codepoint); /* up to 4 bytes; how many were written */
 bool utf8_valid(const char *text, size_t len);
 

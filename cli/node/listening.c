@@ -1,6 +1,7 @@
 /* The TCP ports on which a process listens, as /proc tells: its descriptors' inodes against its network's sockets. */
 #include <dirent.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,10 +71,12 @@ bool find_listening(long ospid, int *ret_ports, size_t most, size_t *ret_count, 
 
     snprintf(path, sizeof path, "/proc/%ld/fd", ospid);
     dir = opendir(path);
-    if (!dir && errno == ENOENT)
+    int error = dir ? 0 : errno;
+    bool hidden = error == ENOENT && (!kill((pid_t)ospid, 0) || errno == EPERM);
+    if (error == ENOENT && !hidden)
         return err_set(e, ERR_NODE, "there is no process %ld", ospid);
     if (!dir) {
-        err_set(e, ERR_NODE, "cannot see the sockets of process %ld: %s", ospid, strerror(errno));
+        err_set(e, ERR_NODE, "cannot see the sockets of process %ld: %s", ospid, hidden ? "/proc is not there, or does not show it" : strerror(error));
         err_hint(e, "its user and root can; by its name, -n NODE, whoever has its cookie connects");
         return false;
     }

@@ -41,7 +41,7 @@ struct pipeline {
     struct probes *probes;
     struct calls *calls;
     struct filter *filter;
-    bool filters, closed, failed, ended;
+    bool filters, closed, failed, cut, ended;
     struct err why; /* it failed */
     bool asked_anew; /* what came before is drained; its calls may yet return */
     uint64_t units;   /* shown, a call and its result counted once */
@@ -503,6 +503,11 @@ void pipeline_snapshot(struct pipeline *p)
     }
 }
 
+void pipeline_cut(struct pipeline *p)
+{
+    p->cut = true;
+}
+
 bool pipeline_end(struct pipeline *p)
 {
     struct err ignored;
@@ -529,7 +534,7 @@ const struct totals *pipeline_totals(struct pipeline *p)
     struct totals *t = &p->totals;
 
     t->seen = t->filtered = 0;
-    t->complete = p->nnodes > 0 && !p->failed;
+    t->complete = p->nnodes > 0 && !p->failed && !p->cut;
     memset(t->lost, 0, sizeof(t->lost));
     for (size_t i = 0; i < p->nnodes; i++) {
         const struct merge *m = order_merge(p->order, (unsigned)i);

@@ -97,6 +97,9 @@ void pipeline_flush(struct pipeline *p);
 /* Writes the ends of the views that can write theirs again and again (SINK_AGAIN), as of now, and hands them on. */
 void pipeline_snapshot(struct pipeline *p);
 
+/* The source has failed: whatever has been seen by then, it is not called complete. */
+void pipeline_cut(struct pipeline *p);
+
 /*
  * The end: what is held back comes out, sinks write their ends, everything goes to the outputs. False: an output is
  * closed. To be called once; only pipeline_totals() and pipeline_free() after it.

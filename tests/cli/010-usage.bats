@@ -447,3 +447,16 @@ END
     # shellcheck disable=SC2154  # run sets it
     assert_equal "$(grep -cx 'etrace: a line of the script has a NUL in it' <<<"$stderr")" 2
 }
+
+@test "a byte order mark and ends of lines of another system are passed over, in files and in scripts" {
+    cd "$BATS_TEST_TMPDIR"
+    printf '\xef\xbb\xbfa:f/1\r\n%% b:(\r\nb:g(#r{x = 1})\r\n' >probes
+    printf '\xef\xbb\xbf-record(r, {\r\n  x %% (\r\n}).\r\n' >records.hrl
+    run "$ETRACE_BIN" explain --format=erl -f probes --hrl records.hrl
+    assert_success
+    assert_output --partial '{a,f,1}'
+    assert_output --partial '[{[{r,1}],'
+    run --separate-stderr bash -c "printf '\xef\xbb\xbf%% (\r\n:limit 7\r\n\xef\xbb\xbf:set\r\n' | ERL_EPMD_PORT=1 timeout 20 '$ETRACE_BIN' repl"
+    assert_success
+    assert_line --regexp '^:limit +7$'
+}

@@ -109,6 +109,9 @@ fake() {
     refused "cannot connect to a@no.such.host.invalid: there is no host named no.such.host.invalid" -n a@no.such.host.invalid
     refused "cannot connect to $NODE: nothing listens on port 1 of 127.0.0.1" -n "$NODE" --port 1
     refused 'there is no process 4194999' -p 4194999
+    run --separate-stderr timeout 60 unshare -m sh -c "mount -t tmpfs none /proc && exec '$ETRACE_BIN' -p $$ lists:seq/2"
+    assert_failure 3
+    assert_equal "${stderr_lines[0]}" "etrace: cannot see the sockets of process $$: /proc is not there, or does not show it"
     attach -p $$
     assert_failure 3
     assert_regex "${stderr_lines[0]}" "^etrace: process $$ listens on no TCP port"

@@ -219,6 +219,21 @@ check_bad() {
     esac
 }
 
+@test "what stands behind the end of a recording, or in the place of it, cannot be read: its summary is not called complete" {
+    local file=$BATS_TEST_TMPDIR/r.etr size
+    traced -o "$file" work:one/1 -- 'work:loop(20)'
+    size=$(stat -c %s "$file")
+    for bad in 'cat r.etr r.etr' "head -c $((size - 1)) r.etr" '(head -c 100 r.etr; cat r.etr)'; do
+        status=0
+        (cd "$BATS_TEST_TMPDIR" && eval "$bad" | timeout 30 "$ETRACE_BIN" replay --json -) >"$OUT" 2>"$ERR" || status=$?
+        assert_equal "$status" 1
+        assert_regex "$(<"$ERR")" '^etrace: standard input: .* at byte [0-9]+$'
+        [[ ! -s $OUT ]] || assert_equal "$(json_of summary .complete)" false
+    done
+    "$ETRACE_BIN" replay --json "$file" >"$OUT"
+    assert_equal "$(json_of summary .complete)" true
+}
+
 @test "what is no recording is said not to be one" {
     head -c 100000 /dev/urandom >"$BATS_TEST_TMPDIR/random.etr"
     : >"$BATS_TEST_TMPDIR/empty.etr"

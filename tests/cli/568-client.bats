@@ -41,6 +41,39 @@ limited() {
     assert_success
 }
 
+@test "no thread is left for who writes: it is said, not that what is written to has no room" {
+    local dir
+    dir=$(mktemp -d /tmp/nobody.XXXXXX)
+    cp "$ETRACE_BIN" "$HOME/.erlang.cookie" "$dir"
+    chown -R 65534 "$dir"
+    # Of root there are as many as it likes.
+    run timeout 60 setpriv --reuid 65534 --regid 65534 --clear-groups prlimit --nproc=0:0 \
+        "$dir/etrace" -n "$NODE" -q --cookie-file "$dir/.erlang.cookie" --for 20s work:one/1
+    rm -r "$dir"
+    assert_failure 1
+    assert_output 'etrace: cannot write standard output: no thread, or no descriptor, is left for it'
+}
+
+@test "a sandbox that has no descriptors for signals: they end it all the same" {
+    # The number is that of signalfd4 on x86-64.
+    cat >"$BATS_TEST_TMPDIR/sandbox" <<'END'
+import ctypes, errno, os, struct, sys
+code = [(0x20, 0, 0, 0), (0x15, 0, 1, 289), (6, 0, 0, 0x50000 | errno.ENOSYS), (6, 0, 0, 0x7fff0000)]
+text = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in code))
+program = struct.pack("HxxxxxxP", len(code), ctypes.addressof(text))
+libc = ctypes.CDLL(None)
+assert not libc.prctl(38, 1, 0, 0, 0) and not libc.prctl(22, 2, program)
+os.execv(sys.argv[1], sys.argv[1:])
+END
+    /usr/bin/python3 "$BATS_TEST_TMPDIR/sandbox" "$ETRACE_BIN" -n "$NODE" work:one/1 </dev/null >"$OUT" 2>"$ERR" 3>&- &
+    TRACER=$!
+    TRACERS+=("$TRACER")
+    until_true 60 ready || fail "$(<"$ERR")"
+    kill -TERM "$TRACER"
+    trace_wait
+    assert_equal "$status" 143
+}
+
 @test "signals that come together are one wish to end: its end is orderly" {
     # timeout(1) signals the process, and then its group with it in it.
     trace --json work:one/1
@@ -52,6 +85,53 @@ limited() {
     trace_wait
     assert_success
     assert_account 20
+}
+
+@test "every signal that ends a process is a wish to end; after those of faults, too, the terminal is as it was" {
+    local signal
+    for signal in USR1 XCPU RTMAX; do
+        trace --json work:one/1
+        on_node 'work:loop(20)'
+        trace_end "$signal"
+        assert_success
+        assert_account 20
+    done
+    run timeout 300 /usr/bin/python3 - "$ETRACE_BIN" "$NODE" <<'END'
+import fcntl, os, select, signal, struct, sys, termios
+ends = [signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF, signal.SIGXCPU, signal.SIGIO, signal.SIGPWR,
+        16, signal.SIGRTMIN, signal.SIGTERM]  # python has no name for SIGSTKFLT
+faults = [signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGTRAP, signal.SIGSYS]
+for words, ready in ["top work:_", b"own time"], ["repl", b"etrace> "]:
+    for s in ends + faults:
+        fd, tty = os.openpty()
+        fcntl.ioctl(tty, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        before = termios.tcgetattr(tty)
+        pid = os.fork()
+        if not pid:
+            os.setsid()
+            fcntl.ioctl(tty, termios.TIOCSCTTY, 0)
+            for standard in range(3):
+                os.dup2(tty, standard)
+            os.environ["TERM"] = "xterm"
+            os.execv(sys.argv[1], [sys.argv[1], *words.split(), "-n", sys.argv[2]])
+        seen = b""
+        while ready not in seen or termios.tcgetattr(tty) == before:
+            seen += os.read(fd, 65536)
+        os.kill(pid, s)
+        end = os.pidfd_open(pid)
+        while not select.select([end], [], [], 0.05)[0]:
+            if select.select([fd], [], [], 0)[0]:
+                seen += os.read(fd, 65536)
+        _, status = os.waitpid(pid, 0)
+        while select.select([fd], [], [], 0)[0]:
+            seen += os.read(fd, 65536)
+        assert termios.tcgetattr(tty) == before, (words, s, "another mode")
+        assert seen.count(b"\33[?1049h") == seen.count(b"\33[?1049l"), (words, s, "another screen")
+        assert status == (s if s in faults else 0) or status == s | 0x80, (words, s, status)
+        for each in fd, tty, end:
+            os.close(each)
+END
+    assert_success
 }
 
 @test "a command whose end is not told to who ignores SIGCHLD: it is seen all the same" {

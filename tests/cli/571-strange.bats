@@ -27,6 +27,30 @@ code_is() {
 }
 code_gone() { on_node "code:purge($1), code:delete($1), code:purge($1)"; }
 
+@test "a node that ends while its arming is held up: what was seen is accounted for, and a file is kept" {
+    local call file=$BATS_TEST_TMPDIR/kept.json
+    # The first is of who asks, the second of who arms.
+    is_held() { [[ $(node_eval "$NODE" 'is_pid(whereis(held))') == true ]]; }
+    for call in 1 2; do
+        node_start held
+        code_is registry "whereis_name(_) -> C = persistent_term:get(asked), counters:add(C, 1, 1), case counters:get(C, 1) of $call -> held(); _ -> whereis(w) end." \
+            'held() -> register(held, self()), receive never -> ok end.'
+        on_node 'work:worker(w), persistent_term:put(asked, counters:new(1, []))'
+        echo kept >"$file"
+        "$ETRACE_BIN" trace -n "$NODE" --json -o "$file" -P '{via, registry, name}' work:one/1 </dev/null >"$OUT" 2>"$ERR" 3>&- &
+        TRACER=$!
+        TRACERS+=("$TRACER")
+        until_true 60 is_held
+        [[ $call == 1 ]] || until_true 20 test -s "$OUT"
+        node_stop "$NODE"
+        trace_wait
+        [[ $status -eq 1 || $status -eq 3 ]] || fail "status $status: $talk"
+        assert_regex "$(jq -r .type "$OUT" | paste -sd ' ')" '^attached( node_down)? summary$'
+        assert_equal "$(json_of summary .complete)" false
+        assert_equal "$(<"$file")" kept
+    done
+}
+
 @test "who arms is held up by somebody: that it takes long is said, and Ctrl-C ends it at once" {
     # A registry of names, which is asked by that process: first what there is, then who is to be traced.
     code_is registry 'whereis_name(_) -> C = persistent_term:get(asked), counters:add(C, 1, 1), case counters:get(C, 1) of 1 -> whereis(w); _ -> held() end.' \
