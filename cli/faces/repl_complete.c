@@ -17,15 +17,16 @@
 #define KEPT_MS 15000
 #define LISTS 32   /* that are kept */
 #define LISTED 200 /* names that are shown at once */
+#define BYTES_MOST (4u << 20) /* of the names in a list: a node that lies has more of them without end */
 #define REQUEST_MS 10000
 
 /* One list of a node: of what, and the names in their order. */
 struct list {
     char *what; /* "modules", "functions lists", "record lists", … */
     char **names;
-    size_t count, cap;
+    size_t count, cap, bytes;
     int64_t at;
-    bool whole;
+    bool whole; /* or as much as is kept */
     uint32_t request;
 };
 
@@ -56,6 +57,7 @@ static void add(struct list *l, struct str name)
 {
     l->names = mem_grow(l->names, &l->cap, l->count + 1, sizeof(*l->names));
     l->names[l->count++] = mem_strndup(name.at, name.len);
+    l->bytes += sizeof(*l->names) + name.len;
 }
 
 static void ask(struct repl *r, struct list *l)
@@ -101,7 +103,7 @@ void repl_names_answer(struct repl *r, const struct session_reply *reply)
             add(l, name);
         if (n)
             etf_get_nil(&t);
-        if (etf_is_atom(&t, "true") && n) {
+        if (etf_is_atom(&t, "true") && n && l->bytes < BYTES_MOST) {
             ask(r, l);
         } else {
             l->whole = true;
@@ -167,9 +169,6 @@ static void offer(struct offer *o, const char *text, size_t len)
 {
     if (!shows(text, text + len) || len < o->typed.len || memcmp(text, o->typed.at, o->typed.len) != 0)
         return;
-    for (size_t i = 0; i < o->count; i++)
-        if (strlen(o->items[i]) == len && !memcmp(o->items[i], text, len))
-            return;
     o->items = mem_grow(o->items, &o->cap, o->count + 1, sizeof(*o->items));
     o->items[o->count++] = mem_strndup(text, len);
 }
@@ -445,6 +444,21 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+/* In order, and each once: there may be tens of thousands. */
+static void sort(struct offer *o)
+{
+    size_t n = 0;
+
+    qsort(o->items, o->count, sizeof(*o->items), by_name);
+    for (size_t i = 0; i < o->count; i++) {
+        if (n && !strcmp(o->items[n - 1], o->items[i]))
+            free(o->items[i]);
+        else
+            o->items[n++] = o->items[i];
+    }
+    o->count = n;
+}
+
 static void list(struct repl *r, const struct offer *o)
 {
     size_t widest = 0, shown = MIN(o->count, (size_t)LISTED);
@@ -470,7 +484,7 @@ static void apply(struct repl *r, struct offer *o)
 
     if (!o->count)
         return;
-    qsort(o->items, o->count, sizeof(*o->items), by_name);
+    sort(o);
     for (common = strlen(o->items[0]); common; common--) {
         size_t i = 1;
         while (i < o->count && !strncmp(o->items[i], o->items[0], common))
