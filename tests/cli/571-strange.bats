@@ -26,11 +26,11 @@ code_is() {
     on_node "code:purge($1), {module, $1} = code:load_abs(\"$dir/$1\")"
 }
 code_gone() { on_node "code:purge($1), code:delete($1), code:purge($1)"; }
+is_held() { [[ $(node_eval "$NODE" 'is_pid(whereis(held))') == true ]]; }
 
 @test "a node that ends while its arming is held up: what was seen is accounted for, and a file is kept" {
     local call file=$BATS_TEST_TMPDIR/kept.json
     # The first is of who asks, the second of who arms.
-    is_held() { [[ $(node_eval "$NODE" 'is_pid(whereis(held))') == true ]]; }
     for call in 1 2; do
         node_start held
         code_is registry "whereis_name(_) -> C = persistent_term:get(asked), counters:add(C, 1, 1), case counters:get(C, 1) of $call -> held(); _ -> whereis(w) end." \
@@ -80,7 +80,6 @@ code_gone() { on_node "code:purge($1), code:delete($1), code:purge($1)"; }
     "$ETRACE_BIN" trace -n "$NODE" --json -o "$file" -o "$old" -P '{via, registry, name}' 'meta work:one/1' work:two/2 </dev/null >"$OUT" 2>"$ERR" 3>&- &
     TRACER=$!
     TRACERS+=("$TRACER")
-    is_held() { [[ $(node_eval "$NODE" 'is_pid(whereis(held))') == true ]]; }
     until_true 60 is_held
     assert_equal "$(<"$old")" kept
     on_node 'work:loop(20)'
