@@ -288,6 +288,7 @@ info(#s{why = Why, tracer = Tracer}) ->
     Release = erlang:system_info(otp_release),
     {_, _} = Memory = {wordsize, erlang:system_info(wordsize)},
     maps:from_list([Memory,
+        {node, atom_to_binary(node())}, % of the events, to whoever reads them
         {otp_release, list_to_binary(Release)},
         {otp, version(Release)},
         {version, list_to_binary(erlang:system_info(version))},

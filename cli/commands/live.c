@@ -72,6 +72,12 @@ static void stop_with(struct live *l, const struct err *e)
 
 /* ---- what sessions bring ---- */
 
+static void begun(struct live *l)
+{
+    l->begun = true;
+    show_begin(&l->show);
+}
+
 static void took(struct live *l, enum pipeline_status status, const struct err *e)
 {
     switch (status) {
@@ -102,7 +108,10 @@ static void on_batch(void *data, struct peer *p, const void *batch, size_t len)
     if (!l->pipeline) /* what comes while it ends early */
         return;
     together_batch(&l->together, p);
-    took(l, pipeline_batch(l->pipeline, p->index, (struct str){batch, len}, &e), &e);
+    enum pipeline_status status = pipeline_batch(l->pipeline, p->index, (struct str){batch, len}, &e);
+    if (!l->begun && pipeline_totals(l->pipeline)->seen)
+        begun(l); /* what has a meta probe comes while the others are still being armed */
+    took(l, status, &e);
 }
 
 static void on_time(void *data, struct peer *p, const struct session_time *time)
@@ -228,8 +237,7 @@ static void on_armed(void *data, struct peer *p, const struct arm_result *result
     struct live *l = data;
 
     l->back[p->index] = BACK_NOT;
-    l->begun = true;
-    show_begin(&l->show);
+    begun(l);
     ctx_end(l->ctx, l->o->child ? "ends with the command" : "Ctrl-C stops");
 }
 

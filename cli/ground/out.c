@@ -231,7 +231,7 @@ void out_replaces(struct out *o)
 {
     struct stat st;
 
-    o->stale = !fstat(o->fd, &st) && S_ISREG(st.st_mode);
+    o->stale = !fstat(o->fd, &st) && S_ISREG(st.st_mode) && st.st_size;
 }
 
 void out_begin(struct out *o)

@@ -26,7 +26,7 @@ struct out *out_create(const char *path, bool append, struct err *e);
 /* False: another one writes to this file; `beside` others who add whole lines is no harm. Whoever closes the file gives it up. */
 bool out_claim(int fd, bool beside, const char *path, struct err *e);
 
-/* What the file holds is kept, and nothing is written, until out_begin(): who fails before has destroyed nothing. */
+/* What a file that is not empty holds is kept, and nothing is written, until out_begin(): who fails before has destroyed nothing. */
 void out_replaces(struct out *o);
 void out_begin(struct out *o);
 

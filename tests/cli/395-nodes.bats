@@ -308,13 +308,18 @@ END
 }
 
 @test "who waits for a node alone can be told to stop" {
-    "$ETRACE_BIN" -n "nobody$RANDOM@127.0.0.1" --reattach 'lists:seq(7777, _)' >"$OUT" 2>"$ERR" </dev/null 3>&- &
+    local file=$BATS_TEST_TMPDIR/nothing.etr
+    "$ETRACE_BIN" -n "nobody$RANDOM@127.0.0.1" --reattach -o "$file" 'lists:seq(7777, _)' >"$OUT" 2>"$ERR" </dev/null 3>&- &
     TRACER=$!
     TRACERS+=("$TRACER")
     until_true 20 has 'it is waited for' "$ERR"
     trace_end
     assert_equal "$status" 0
     assert_equal "$output" ''
+    # That nothing came is a recording, too.
+    run timeout 30 "$ETRACE_BIN" replay --json "$file"
+    assert_success
+    assert_equal "$(jq -r .type <<<"$output")" summary
 }
 
 # epmd says that a node listens where something else does; it counts its connections.

@@ -26,11 +26,11 @@ code_is() {
     on_node "code:purge($1), {module, $1} = code:load_abs(\"$dir/$1\")"
 }
 code_gone() { on_node "code:purge($1), code:delete($1), code:purge($1)"; }
+is_held() { [[ $(node_eval "$NODE" 'is_pid(whereis(held))') == true ]]; }
 
 @test "a node that ends while its arming is held up: what was seen is accounted for, and a file is kept" {
     local call file=$BATS_TEST_TMPDIR/kept.json
     # The first is of who asks, the second of who arms.
-    is_held() { [[ $(node_eval "$NODE" 'is_pid(whereis(held))') == true ]]; }
     for call in 1 2; do
         node_start held
         code_is registry "whereis_name(_) -> C = persistent_term:get(asked), counters:add(C, 1, 1), case counters:get(C, 1) of $call -> held(); _ -> whereis(w) end." \
@@ -66,6 +66,29 @@ code_gone() { on_node "code:purge($1), code:delete($1), code:purge($1)"; }
     assert_success
     assert_regex "$talk" "etrace: $NODE is still at arming, after 5 seconds; Ctrl-C gives it up"
     assert_clean --atoms 300 "$BEFORE" "$NODE"
+    on_node 'persistent_term:erase(asked)'
+    code_gone registry
+    live_snapshot
+}
+
+@test "what meta probes see while the others are still being armed is in the files of -o, too" {
+    local file=$BATS_TEST_TMPDIR/new.json old=$BATS_TEST_TMPDIR/old.json
+    code_is registry 'whereis_name(_) -> C = persistent_term:get(asked), counters:add(C, 1, 1), case counters:get(C, 1) of 1 -> whereis(w); _ -> held() end.' \
+        'held() -> register(held, self()), receive never -> ok end.'
+    on_node 'persistent_term:put(asked, counters:new(1, []))'
+    echo kept >"$old"
+    "$ETRACE_BIN" trace -n "$NODE" --json -o "$file" -o "$old" -P '{via, registry, name}' 'meta work:one/1' work:two/2 </dev/null >"$OUT" 2>"$ERR" 3>&- &
+    TRACER=$!
+    TRACERS+=("$TRACER")
+    until_true 60 is_held
+    assert_equal "$(<"$old")" kept
+    on_node 'work:loop(20)'
+    until_true 30 grep -q '"type":"call"' "$OUT"
+    trace_end
+    assert_success
+    assert_account 20
+    assert_equal "$(<"$file")" "$(<"$OUT")"
+    assert_equal "$(<"$old")" "$(<"$OUT")"
     on_node 'persistent_term:erase(asked)'
     code_gone registry
     live_snapshot
