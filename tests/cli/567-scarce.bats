@@ -138,14 +138,13 @@ release() { on_node 'R = monitor(process, holder), exit(whereis(holder), kill), 
         [[ $(node_eval "$NODE" '{messages, L} = process_info(whereis(code_server), messages),
             length([P || {code_call, P, {_, M}} <- L, is_atom(M), lists:prefix("etrace_", atom_to_list(M)), is_process_alive(P)])') == "$1" ]]
     }
-    local first second
+    local second
     trace --json work:one/1
-    first=$TRACER
     hold
-    child_kill "$first" INT
+    child_kill "${TRACERS[0]}" INT
     until_true 30 waiting 1
     # With all who would clean up for it.
-    child_kill "$first"
+    child_kill "${TRACERS[0]}"
     on_node '[exit(P, kill) || M <- registered(), lists:prefix("etrace_", atom_to_list(M)), J <- [whereis(M)], {_, L} <- [process_info(J, monitored_by)], P <- L ++ [J]]'
     until_true 30 waiting 0
     "$ETRACE_BIN" -n "$NODE" --for 100ms work:one/1 </dev/null >"$OUT.second" 2>"$ERR.second" 3>&- &
