@@ -256,9 +256,7 @@ hang_up(S) ->
 unload(M, Client) ->
     case take(M) of
         true ->
-            try code:purge(M), code:delete(M)
-            catch _:_ -> erts_code_purger:purge(M), erlang:delete_module(M) % there is no code server any more
-            end,
+            delete(M),
             erlang:system_info(sequential_tracer), % as it is no more, the VM forgets it
             Client =:= none orelse erlang:send(Client, <<$G, (term_to_binary(killed))/binary>>, [nosuspend, noconnect]),
             unloaded(M);
@@ -272,6 +270,11 @@ unloaded(M) ->
     catch error:system_limit -> receive after 100 -> unloaded(M) end
     end.
 
+delete(M) ->
+    try code:purge(M), code:delete(M)
+    catch _:_ -> erts_code_purger:purge(M), erlang:delete_module(M) % there is no code server any more
+    end.
+
 take(M) -> try register(M, self()) catch error:_ -> false end.
 
 %% Modules of etrace that nobody answers for any more: their processes were killed together.
@@ -279,7 +282,7 @@ sweep() ->
     lists:foreach(fun(M) ->
         case atom_to_list(M) of
             "etrace_" ++ [_, _, _, _, _, _, _, _, $_, _] when M =/= ?MODULE ->
-                take(M) andalso begin code:purge(M), code:delete(M), code:purge(M), unregister(M) end;
+                take(M) andalso begin delete(M), erts_code_purger:purge(M), unregister(M) end;
             _ -> ok
         end
     end, erlang:loaded()).

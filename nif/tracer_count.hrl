@@ -103,8 +103,9 @@ count_read(By, Sort, Most, Whole, Ours) ->
     case get(count) of
         undefined -> throw(not_counting);
         C0 ->
-            C1 = count_more(case C0 of #count{by = By} -> C0; _ -> C0#count{by = By, seen = #{}} end),
-            C = count_whose(Ours, count_anew(lists:foldl(fun(MFA, Acc) -> count_look(MFA, Whole, Sort, Most, Acc) end,
+            All = Whole orelse By =/= C0#count.by,
+            C1 = count_more(C0#count{by = By}),
+            C = count_whose(Ours, count_anew(lists:foldl(fun(MFA, Acc) -> count_look(MFA, All, Sort, Most, Acc) end,
                 C1#count{turn = C1#count.turn + 1}, C1#count.functions))),
             Entries = maps:fold(fun(_, {_, N, _, _}, Sum) -> N + Sum end, 0, C#count.seen),
             Answer = count_answer(C, Sort, Most),
@@ -134,9 +135,10 @@ count_look(MFA = {M, _, _}, Whole, Sort, Most, C = #count{session = Session, see
     case trace:info(Session, MFA, call_count) of
         {call_count, N} when is_integer(N), N > 0 ->
             Due = Whole orelse N =/= Before orelse erlang:phash2(MFA, ?COUNT_TURNS) =:= Turn rem ?COUNT_TURNS,
-            case Due of
-                true -> C#count{seen = Seen#{MFA => count_item(MFA, N, Sort, Most, C)}};
-                false -> C
+            case Due andalso count_item(MFA, N, Sort, Most, C) of
+                false -> C;
+                gone -> C#count{anew = [M | Anew]};
+                Item -> C#count{seen = Seen#{MFA => Item}}
             end;
         {call_count, 0} -> C;
         _ -> C#count{anew = [M | Anew]} % its code was loaded anew, or is gone
@@ -169,19 +171,23 @@ count_whose(Ours, C = #count{session = Session, armed = Armed, untraced = false}
     end;
 count_whose(_, C) -> C.
 
+%% `gone`: since it was asked whether it was called, its code was loaded anew.
 count_item(_, N, _, _, #count{counters = [call_count]}) -> {N, 0, {N, 0, 0}, []};
 count_item(MFA, N, Sort, Most, #count{session = Session, counters = Counters, by = By}) ->
     Items = case Counters of % each reading may stop the schedulers: one, then
         [_, Only] -> [trace:info(Session, MFA, Only)];
         _ -> case trace:info(Session, MFA, all) of {all, L} when is_list(L) -> L; _ -> [] end
     end,
-    Times = case lists:keyfind(call_time, 1, Items) of {_, T} when is_list(T) -> T; _ -> [] end,
-    Words = case lists:keyfind(call_memory, 1, Items) of {_, W} when is_list(W) -> W; _ -> [] end,
+    case {[T || {call_time, T} <- Items, is_list(T)], [W || {call_memory, W} <- Items, is_list(W)]} of
+        {[], []} -> gone;
+        {T, W} -> count_item(proplists:get_value(call_count, Items, N), lists:append(T), lists:append(W), Sort, Most, By)
+    end.
+
+count_item(N, Times, Words, Sort, Most, By) ->
     Sum = {count_sum(2, case Times of [] -> Words; _ -> Times end),
         lists:foldl(fun({_, _, S, U}, A) -> S * 1000000 + U + A end, 0, Times), count_sum(3, Words)},
     Pairs = case By of function -> []; process -> count_pairs(Times, Words, Sort, Most) end,
-    {case lists:keyfind(call_count, 1, Items) of {_, Same} when is_integer(Same) -> Same; _ -> N end,
-        length(Times) + length(Words), Sum, Pairs}.
+    {N, length(Times) + length(Words), Sum, Pairs}.
 
 count_sum(At, List) -> lists:foldl(fun(T, A) -> element(At, T) + A end, 0, List).
 

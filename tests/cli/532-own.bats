@@ -243,3 +243,35 @@ END
     assert_success
     assert_output $'[{rearmed,half},{rearmed,half}] []\n[{rearmed,half},{rearmed,half},{rearmed,late}] []'
 }
+
+@test "code that is loaded anew as what is counted is looked at in another way: what was seen until then is kept" {
+    local dir=$BATS_TEST_TMPDIR
+    live_companion "$dir"
+    cat >"$dir/attempt.erl" <<'END'
+-module(attempt).
+-export([begun/0]).
+begun() ->
+    {_, Weak} = Session = trace:session_create(attempt, self(), []),
+    {ok, fresh, Bin} = compile:forms([{attribute, 1, module, fresh}, {attribute, 1, export, [{f, 0}]},
+        {function, 1, f, 0, [{clause, 1, [], [], [{atom, 1, ok}]}]}]),
+    Load = fun() -> ok = erlang:finish_loading([erlang:prepare_loading(fresh, Bin)]) end,
+    Load(),
+    Probe = #{id => 1, type => call, scope => local, atoms => [], match_spec => {any, term_to_binary(true)},
+        select => [{{name, <<"fresh">>}, any, 0, 255}]},
+    Ask = fun(What) -> {ok, Answer} = etrace_00000000_0:ask_do({Weak, What, []}), Answer end,
+    Ask({count, [call_count, call_time], {arm, #{probes => [Probe], flags => [call], force => true}}}),
+    trace:process(Session, self(), true, [call]),
+    [fresh:f() || _ <- lists:seq(1, 20)],
+    Calls = fun(By) -> #{total := {_, N, _, _}, anew := Anew} = Ask({read, By, calls, 10, false}), {N, Anew} end,
+    io:format("~p ", [[Calls(By) || By <- [function, process, function]]]),
+    Load(),
+    Calls(process),
+    io:format("~p~n", [Calls(function)]),
+    trace:session_destroy(Session),
+    halt().
+END
+    "$ETRACE_ERLC" -o "$dir" "$dir/attempt.erl"
+    run timeout 60 "$ETRACE_ERL" +Bi -noshell -noinput -pa "$dir" -eval 'attempt:begun()' </dev/null 3>&-
+    assert_success
+    assert_output '[{20,0},{20,0},{20,0}] {20,1}'
+}

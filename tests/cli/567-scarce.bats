@@ -131,3 +131,28 @@ release() { on_node 'R = monitor(process, holder), exit(whereis(holder), kill), 
     release
     assert_clean "$BEFORE" "$NODE" 30
 }
+
+@test "a janitor that is killed while it waits for the code server, with all others: what it has asked for harms nobody who comes next" {
+    # Of those who have asked that, so many are still there.
+    waiting() {
+        [[ $(node_eval "$NODE" '{messages, L} = process_info(whereis(code_server), messages),
+            length([P || {code_call, P, {_, M}} <- L, is_atom(M), lists:prefix("etrace_", atom_to_list(M)), is_process_alive(P)])') == "$1" ]]
+    }
+    local second
+    trace --json work:one/1
+    hold
+    child_kill "${TRACERS[0]}" INT
+    until_true 30 waiting 1
+    # With all who would clean up for it.
+    child_kill "${TRACERS[0]}"
+    on_node '[exit(P, kill) || M <- registered(), lists:prefix("etrace_", atom_to_list(M)), J <- [whereis(M)], {_, L} <- [process_info(J, monitored_by)], P <- L ++ [J]]'
+    until_true 30 waiting 0
+    "$ETRACE_BIN" -n "$NODE" --for 100ms work:one/1 </dev/null >"$OUT.second" 2>"$ERR.second" 3>&- &
+    second=$!
+    TRACERS+=("$second")
+    until_true 30 waiting 1
+    release
+    wait "$second" || fail "$(<"$ERR.second")"
+    # What the code server has to say of it would be in the node's log.
+    assert_clean "$BEFORE" "$NODE" 30
+}

@@ -32,7 +32,8 @@ destroyed='somebody on the node has destroyed the trace session'
 @test "the code server is gone, or the whole of kernel is stopped: nothing stays all the same, and who comes is refused with a word" {
     local stop dir
     for stop in 'supervisor:terminate_child(kernel_sup, code_server)' 'spawn(fun() -> application:stop(kernel) end)' \
-        'supervisor:terminate_child(kernel_sup, code_server), [exit(whereis(M), kill) || M <- registered(), lists:prefix("etrace_", atom_to_list(M))]'; do
+        'supervisor:terminate_child(kernel_sup, code_server), [exit(whereis(M), kill) || M <- registered(), lists:prefix("etrace_", atom_to_list(M))]' \
+        'supervisor:terminate_child(kernel_sup, code_server), [exit(P, kill) || M <- registered(), "etrace_" ++ _ <- [atom_to_list(M)], {monitored_by, L} <- [process_info(whereis(M), monitored_by)], P <- [whereis(M) | L]]'; do
         node_start meddled
         node_eval "$NODE" 'work:worker(w), work:warm()' >/dev/null
         trace --json 'work:one/1 -> return'
