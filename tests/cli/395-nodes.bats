@@ -330,8 +330,8 @@ END
     until_true 30 has "^etrace: $dying: .*; it is waited for" "$ERR" || fail "$(<"$ERR")"
     until_true 30 attached 1
     node_eval "$here" '[shelf:put({item, N, none}) || N <- [6, 7, 8]]' >/dev/null
-    shown() { [[ $(grep -c "\"node\":\"$here\",\"pid\"" "$OUT") -eq 1 ]]; }
-    until_true 8 shown || fail "$(<"$ERR") $(<"$OUT")"
+    one_shown() { [[ $(grep -c "\"node\":\"$here\",\"pid\"" "$OUT") -eq 1 ]]; }
+    until_true 8 one_shown || fail "$(<"$ERR") $(<"$OUT")"
     trace_end
     assert_equal "$status" 0
 }
