@@ -372,20 +372,11 @@ static bool begin(struct live *l, struct err *e)
     return l->pipeline != NULL;
 }
 
-/* The first node that is there says what the records are; without one nobody knows. */
-static bool begin_late(struct live *l, struct err *e)
+static bool begin_by(struct live *l, const struct peer *p, struct err *e)
 {
-    const struct peers *ps = &l->run.peers;
     struct records records;
-    size_t first = 0;
 
-    while (first < ps->count && ps->items[first].over)
-        first++;
-    if (first == ps->count) {
-        *e = ps->items[0].why;
-        return false;
-    }
-    l->run.question.session = ps->items[first].session;
+    l->run.question.session = p->session;
     records_init(&records, &l->run.question);
     asked_release(&l->asked);
     bool ok = prepare_compile(&l->asked, &records, l->o->what, &l->texts, &l->wheres, e);
@@ -394,6 +385,28 @@ static bool begin_late(struct live *l, struct err *e)
     ok = ok && begin(l, e);
     records_release(&records);
     return ok;
+}
+
+static struct peer *first_there(struct peers *ps, size_t from)
+{
+    while (from < ps->count && ps->items[from].over)
+        from++;
+    return from < ps->count ? &ps->items[from] : NULL;
+}
+
+/* The first node that is there says what the records are, or the next one where that goes down meanwhile; without one nobody knows. */
+static bool begin_late(struct live *l, struct err *e)
+{
+    struct peers *ps = &l->run.peers;
+    struct peer *p = first_there(ps, 0);
+
+    if (!p)
+        *e = ps->items[0].why;
+    while (p && !begin_by(l, p, e)) {
+        struct peer *next = first_there(ps, p->index + 1);
+        p = next && peer_missed(p, e) ? next : NULL;
+    }
+    return p;
 }
 
 /* One after the other: what one says about itself stands on a line of its own. */

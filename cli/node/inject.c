@@ -1,15 +1,17 @@
 #include "inject.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include "../erlang/etf_write.h"
 #include "../ground/mem.h"
+#include "md5.h"
 #include "rex.h"
 
-#define NONCE_BYTES 16
 #define BOOT_FRAME 4096 /* around the message, that of TLS included */
 
 /* ---- the boot message ---- */
@@ -105,18 +107,17 @@ static bool ask_rex(struct dist *d, struct err *e)
     return ok;
 }
 
-bool inject_boot(struct dist *d, const struct session_options *o, struct err *e)
+bool inject_boot(struct dist *d, const struct session_options *o, unsigned char ret_nonce[static NONCE_BYTES], struct err *e)
 {
-    unsigned char nonce[NONCE_BYTES];
     struct buf b = {0};
 
+    if (getrandom(ret_nonce, NONCE_BYTES, 0) != NONCE_BYTES)
+        return err_set(e, ERR_RUN, "the system gives no random numbers");
     if (!ask_rex(d, e))
         return false;
-    if (getrandom(nonce, sizeof nonce, 0) != (ssize_t)sizeof nonce)
-        return err_set(e, ERR_RUN, "the system gives no random numbers");
     bool ok = rex_begin(&b, companion.janitor, companion.janitor_len, &d->self, 7, e);
     if (ok) {
-        put_boot(&b, nonce, o);
+        put_boot(&b, ret_nonce, o);
         rex_end(&b);
         net_make_room(d->stream.fd, b.len + BOOT_FRAME); /* a slow line takes far longer for it than a write may */
         ok = dist_send_named(d, "rex", buf_view(&b), e);
@@ -137,6 +138,47 @@ void inject_sweep(struct dist *d)
         dist_send_named(d, "rex", buf_view(&b), &e);
     }
     buf_release(&b);
+}
+
+/* ---- what a node that has ended leaves ---- */
+
+/* Named as in tracer_files.hrl. No link is followed: who has seen the name may have put one in its place. */
+static void forget(const unsigned char *nonce, const char *base)
+{
+    unsigned char name[MD5_BYTES];
+    struct buf b = {0}, dir = {0};
+    int fd;
+
+    buf_add(&b, nonce, NONCE_BYTES);
+    buf_puts(&b, base);
+    md5(buf_view(&b), name);
+    buf_printf(&dir, "%s/etrace-", base);
+    for (size_t i = 0; i < sizeof name; i++)
+        buf_printf(&dir, "%02x", name[i]);
+    fd = open(buf_cstr(&dir), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0) {
+        unlinkat(fd, "etrace.so", 0);
+        close(fd);
+        rmdir(buf_cstr(&dir));
+    }
+    buf_release(&b);
+    buf_release(&dir);
+}
+
+void inject_forget(const unsigned char nonce[static NONCE_BYTES])
+{
+    static const char *const fixed[] = {"/dev/shm", "/tmp", "/var/tmp"};
+    const char *run = getenv("XDG_RUNTIME_DIR"), *home = getenv("HOME");
+    struct buf cache = {0};
+
+    for (size_t i = 0; i < ARRAY_LEN(fixed); i++)
+        forget(nonce, fixed[i]);
+    if (run)
+        forget(nonce, run);
+    buf_printf(&cache, "%s/.cache", home ? home : "");
+    if (home)
+        forget(nonce, buf_cstr(&cache));
+    buf_release(&cache);
 }
 
 /* ---- the owner's answer ---- */

@@ -44,6 +44,7 @@ struct session {
     struct dist dist;
     struct node_pid owner;
     enum step step;   /* BOOTING */
+    unsigned char nonce[NONCE_BYTES];
     size_t under_way; /* BOOTING: how much of the first message had not arrived when that was last looked at */
     bool down;        /* the owner has ended, but not because it was told to */
     struct err why;   /* what it said, with down */
@@ -85,6 +86,8 @@ static int64_t now_ns(void)
 static bool fail(struct session *s, const struct err *cause, struct err *e)
 {
     if (s->state != SESSION_FAILED) {
+        if (s->state == SESSION_BOOTING && s->lost)
+            inject_forget(s->nonce);
         s->state = SESSION_FAILED;
         s->error = *cause;
         if (!s->reading)
@@ -499,7 +502,7 @@ struct session *session_open_on(struct node_conn *conn, const struct session_opt
     s->said = s->heard = now;
     s->give_up = now + BOOT_MS;
     s->booted_ns = now_ns();
-    if (inject_boot(&s->dist, options, &cause)) {
+    if (inject_boot(&s->dist, options, s->nonce, &cause)) {
         s->under_way = net_under_way(s->dist.stream.fd);
         return s;
     }

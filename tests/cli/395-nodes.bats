@@ -307,6 +307,35 @@ END
     done
 }
 
+@test "with --reattach a node that goes down while it is asked what a record is, is waited for, and the next one is asked" {
+    local defs=$BATS_TEST_TMPDIR/defs dying
+    NODES=()
+    node_start a
+    here=$NODE
+    node_start b
+    dying=$NODE
+    mkdir "$defs"
+    printf '%s\n' '-module(shelf).' '-export([put/1]).' '-record(item, {id, name}).' 'put(#item{} = Item) -> Item.' >"$defs/shelf.erl"
+    (cd "$defs" && "$ETRACE_ERLC" +debug_info shelf.erl && mkdir other && cp shelf.beam other)
+    node_eval "$here" "code:load_abs(\"$defs/shelf\")" >/dev/null
+    node_eval "$dying" "code:load_abs(\"$defs/other/shelf\")" >/dev/null
+    # Whoever reads the module's file waits.
+    rm "$defs/other/shelf.beam"
+    mkfifo "$defs/other/shelf.beam"
+    "$ETRACE_BIN" -n "$dying" -n "$here" --reattach --json 'shelf:put(#item{id = 7})' </dev/null >"$OUT" 2>"$ERR" 3>&- &
+    TRACER=$!
+    TRACERS+=("$TRACER")
+    until_true 30 node_eval "$dying" '[_] = [P || P <- processes(), {current_function, {prim_file, _, _}} <- [process_info(P, current_function)]]' 2>/dev/null
+    node_stop "$dying"
+    until_true 30 has "^etrace: $dying: .*; it is waited for" "$ERR" || fail "$(<"$ERR")"
+    until_true 30 attached 1
+    node_eval "$here" '[shelf:put({item, N, none}) || N <- [6, 7, 8]]' >/dev/null
+    one_shown() { [[ $(grep -c "\"node\":\"$here\",\"pid\"" "$OUT") -eq 1 ]]; }
+    until_true 8 one_shown || fail "$(<"$ERR") $(<"$OUT")"
+    trace_end
+    assert_equal "$status" 0
+}
+
 @test "who waits for a node alone can be told to stop" {
     local file=$BATS_TEST_TMPDIR/nothing.etr
     "$ETRACE_BIN" -n "nobody$RANDOM@127.0.0.1" --reattach -o "$file" 'lists:seq(7777, _)' >"$OUT" 2>"$ERR" </dev/null 3>&- &

@@ -56,6 +56,38 @@ stopped() { node_gone "$NODE"; }
     done
 }
 
+# A node that waits where the companion's library is a file: PLACE is where it lies. Sets LIBRARY.
+loading() { # PLACE
+    local library=$BATS_TEST_TMPDIR/library-$1
+    unset XDG_RUNTIME_DIR
+    case $1 in
+        run) export XDG_RUNTIME_DIR=$BATS_TEST_TMPDIR/run ;;
+        home) export HOME=$BATS_TEST_TMPDIR/home ;;
+    esac
+    HELD=$library ETRACE_ERL=$BATS_FILE_TMPDIR/erl node_start held
+    "$ETRACE_BIN" -n "$NODE" work:one/1 </dev/null >"$OUT" 2>"$ERR" 3>&- &
+    TRACER=$!
+    TRACERS+=("$TRACER")
+    until_true 30 test -s "$library" || fail "$(<"$ERR")"
+    LIBRARY=$(<"$library")
+}
+
+@test "the node is killed while it loads the library: whoever attaches takes the file away" {
+    cc -O1 -fPIC -shared -o "$BATS_FILE_TMPDIR/held.so" "$ETRACE_ROOT/tests/lib/held.c" -ldl
+    erl_is "LD_PRELOAD=$BATS_FILE_TMPDIR/held.so exec \"\$ETRACE_ERL\" \"\$@\""
+    mkdir -p "$BATS_TEST_TMPDIR/run" "$BATS_TEST_TMPDIR/home/.cache"
+    cp -p "$HOME/.erlang.cookie" "$BATS_TEST_TMPDIR/home"
+    for place in fixed run home; do
+        loading "$place"
+        [[ -f $LIBRARY ]] || fail "no file $LIBRARY"
+        [[ $place == fixed || $LIBRARY == "$BATS_TEST_TMPDIR/$place"/* ]] || fail "not in $place: $LIBRARY"
+        node_stop "$NODE"
+        trace_wait
+        assert_failure
+        [[ ! -e ${LIBRARY%/*} ]] || fail "$place: $(ls -d "$LIBRARY")"
+    done
+}
+
 # The processes of the companion: the janitor is registered, the owner is what it watches.
 janitor='hd([P || N <- registered(), lists:prefix("etrace_", atom_to_list(N)), P <- [whereis(N)]])'
 owner="element(2, hd(element(2, process_info($janitor, monitors))))"
