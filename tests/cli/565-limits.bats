@@ -193,7 +193,11 @@ interrupted() { # ARGS...
     "$ETRACE_BIN" "$@" </dev/null >"$OUT" 2>"$ERR" 3>&- &
     local pid=$!
     # Until then a signal ends it as it ends everybody; a second one is never sent.
-    takes_signals() { [[ $(awk '/^SigBlk/ { print $2 }' "/proc/$pid/status" 2>/dev/null) =~ 4007$ ]]; }
+    takes_signals() {
+        local blocked
+        blocked=$(awk '/^SigBlk/ { print $2 }' "/proc/$pid/status" 2>/dev/null)
+        [[ $blocked && $((0x${blocked: -4} & 0x4007)) -eq $((0x4007)) ]]
+    }
     until_true 30 takes_signals
     kill -INT "$pid"
     until_true 30 gone "$pid" || {
