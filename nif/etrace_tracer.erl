@@ -172,7 +172,7 @@ start({Client, So, Hash, Nonce, Options, Janitor}) ->
     S1#s.namer ! {others, true},
     Hello = info(S1),
     send(S1, <<$R, 0:32, (term_to_binary({ok, Hello#{pid => self()}}))/binary>>),
-    S2 = meta(S1, hello, [Hello#{node => atom_to_binary(node())}]),
+    S2 = meta(S1, hello, [Hello]),
     sweep(),
     loop(S2).
 
