@@ -15,40 +15,12 @@
 #include "commands/cmd.h"
 #include "commands/records.h"
 #include "commands/top_table.h"
-#include "ground/utf8.h"
 #include "node/arm.h"
 #include "node/inject.h"
+#include "must.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool ok)
-{
-    if (!ok)
-        abort();
-}
-
-static void must_be_shown(const char *text, size_t len)
-{
-    const char *end = text + len;
-
-    while (text < end) {
-        uint32_t cp = utf8_next(&text, end);
-        must(cp == '\n' || (cp != UTF8_BAD && utf8_shows(cp)));
-    }
-}
-
-static void must_say(const struct err *e)
-{
-    must(e->status && e->text[0]);
-    must_be_shown(e->text, strlen(e->text));
-    must_be_shown(e->hint, strlen(e->hint));
-}
-
-static void hear(void *data UNUSED, struct str lines)
-{
-    must_be_shown(lines.at, lines.len);
-}
 
 static void warned(void *data UNUSED, struct str text UNUSED) {}
 

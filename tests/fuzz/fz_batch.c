@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "ground/utf8.h"
-#include "views/pipeline.h"
+#include "feed.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -74,27 +74,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         &(struct pipeline_options){.views = views + first, .nviews = alone ? 1 : nviews, .greps = &grep,
                                     .ngreps = size && data[0] & 1, .max_calls = 16, .specs = specs,
                                     .nspecs = size && data[0] & 4}, &e);
-    uint64_t seq = 0;
 
-    while (size >= 4) {
-        uint32_t len;
-        memcpy(&len, data, 4);
-        data += 4, size -= 4;
-        len = MIN(len & 0xffff, (uint32_t)size);
-        char *copy = malloc(len ? len : 1);
-        memcpy(copy, data, len);
-        data += len, size -= len;
-        if (len >= sizeof(struct etw_batch)) {
-            struct etw_batch h;
-            memcpy(&h, copy, sizeof(h));
-            h.magic = ETW_BATCH_MAGIC;
-            h.bytes = len;
-            h.seq = ++seq;
-            memcpy(copy, &h, sizeof(h));
-        }
-        pipeline_batch(p, 0, (struct str){copy, len}, &e);
-        free(copy);
-    }
+    feed(p, data, size);
     pipeline_end(p);
     pipeline_free(p);
     return 0;

@@ -21,11 +21,11 @@
 #include "commands/complete.h"
 #include "faces/repl.h"
 #include "ground/tty.h"
-#include "ground/utf8.h"
 #include "node/cookie.h"
 #include "node/epmd.h"
 #include "node/net.h"
 #include "node/optfile.h"
+#include "must.h"
 
 #define WORDS 40
 
@@ -37,12 +37,6 @@ const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {
     return "leak:libtinfo\n";
-}
-
-static void must(bool ok)
-{
-    if (!ok)
-        abort();
 }
 
 /* ---- the world: wrapped by the linker, and left to libFuzzer while no input is read ---- */
@@ -155,28 +149,6 @@ static struct input take(const uint8_t *at, size_t size)
 static const char *word(const struct input *in, size_t i)
 {
     return i < in->count ? in->words[i] : "";
-}
-
-static void must_be_shown(const char *text, size_t len)
-{
-    const char *end = text + len;
-
-    while (text < end) {
-        uint32_t cp = utf8_next(&text, end);
-        must(cp == '\n' || (cp != UTF8_BAD && utf8_shows(cp)));
-    }
-}
-
-static void must_say(const struct err *e)
-{
-    must(e->status && e->text[0]);
-    must_be_shown(e->text, strlen(e->text));
-    must_be_shown(e->hint, strlen(e->hint));
-}
-
-static void hear(void *data UNUSED, struct str lines)
-{
-    must_be_shown(lines.at, lines.len);
 }
 
 /* ---- readers ---- */

@@ -2,11 +2,8 @@
  * Any expression behind `where` about any events: the expression, a NUL, and batches as in fz_batch.c. Whatever stands in
  * the one and in the others, nothing may crash, hang or leak.
  */
-#include <stdlib.h>
-#include <string.h>
-
 #include "lang/lang.h"
-#include "views/pipeline.h"
+#include "feed.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -15,32 +12,6 @@ static bool drop(void *output, struct buf *bytes)
     (void)output;
     bytes->len = 0;
     return true;
-}
-
-static void feed(struct pipeline *p, const uint8_t *data, size_t size)
-{
-    struct err e;
-    uint64_t seq = 0;
-
-    while (size >= 4) {
-        uint32_t len;
-        memcpy(&len, data, 4);
-        data += 4, size -= 4;
-        len = MIN(len & 0xffff, (uint32_t)size);
-        char *copy = malloc(len ? len : 1);
-        memcpy(copy, data, len);
-        data += len, size -= len;
-        if (len >= sizeof(struct etw_batch)) {
-            struct etw_batch h;
-            memcpy(&h, copy, sizeof(h));
-            h.magic = ETW_BATCH_MAGIC;
-            h.bytes = len;
-            h.seq = ++seq;
-            memcpy(copy, &h, sizeof(h));
-        }
-        pipeline_batch(p, 0, (struct str){copy, len}, &e);
-        free(copy);
-    }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

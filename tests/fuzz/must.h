@@ -1,0 +1,39 @@
+/* What inputs must not bring about, whatever they are: for the targets that run commands. */
+#ifndef ETRACE_FUZZ_MUST_H
+#define ETRACE_FUZZ_MUST_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ground/err.h"
+#include "ground/utf8.h"
+
+static inline void must(bool ok)
+{
+    if (!ok)
+        abort();
+}
+
+static inline void must_be_shown(const char *text, size_t len)
+{
+    const char *end = text + len;
+
+    while (text < end) {
+        uint32_t cp = utf8_next(&text, end);
+        must(cp == '\n' || (cp != UTF8_BAD && utf8_shows(cp)));
+    }
+}
+
+static inline void must_say(const struct err *e)
+{
+    must(e->status && e->text[0]);
+    must_be_shown(e->text, strlen(e->text));
+    must_be_shown(e->hint, strlen(e->hint));
+}
+
+static inline void hear(void *data UNUSED, struct str lines)
+{
+    must_be_shown(lines.at, lines.len);
+}
+
+#endif
