@@ -25,7 +25,11 @@ etrace() {
 
 # A session of somebody else, which lives in the process w; EXPR sees it as S.
 theirs() { on_node "work:ask(w, fun() -> S = trace:session_create(theirs, self(), []), put(theirs, S), $1 end)"; }
-theirs_end() { on_node "work:ask(w, fun() -> S = erase(theirs), trace:session_destroy(S), catch erlang:garbage_collect() end)"; }
+# What that told w is not kept there: with what a process was begun with, our library may be among it.
+theirs_end() {
+    on_node "work:ask(w, fun() -> S = erase(theirs), trace:session_destroy(S),
+        (fun Forget() -> receive M when element(1, M) =:= trace -> Forget() after 0 -> ok end end)(), catch erlang:garbage_collect() end)"
+}
 theirs_id() { node_eval "$NODE" 'element(2, lists:keyfind(theirs, 1, trace:session_info(all)))'; }
 
 session() { jq -c "select(.name == \"$1\") | $2" <<<"$output"; }

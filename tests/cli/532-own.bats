@@ -152,15 +152,12 @@ killed() { # TIMES FUNCTION...
 
 @test "a module that cannot be armed again, or has not what was asked for any more, is said, once, and does not keep the others from it" {
     local dir=$BATS_TEST_TMPDIR
-    live_companion "$dir"
     printf -- '-module(good).\n-export([f/1]).\nf(X) -> X.\n' >"$dir/good.erl"
     printf -- '-module(bad).\n-export([f/2]).\nf(X, _) -> X.\n' >"$dir/bad.erl"
     printf -- '-module(less).\n-export([f/1]).\nf(X) -> X.\n' >"$dir/less.erl"
     "$ETRACE_ERLC" -o "$dir" "$dir/good.erl" "$dir/bad.erl" "$dir/less.erl"
     # What is asked of functions of two arguments is no specification; there is none before `bad` is loaded.
-    cat >"$dir/attempt.erl" <<'END'
--module(attempt).
--export([begun/0]).
+    live_attempt <<'END'
 begun() ->
     M = etrace_00000000_0,
     {_, Weak} = Session = trace:session_create(attempt, self(), []),
@@ -182,18 +179,13 @@ begun() ->
     trace:session_destroy(Session),
     halt().
 END
-    "$ETRACE_ERLC" -o "$dir" "$dir/attempt.erl"
-    run timeout 60 "$ETRACE_ERL" +Bi -noshell -noinput -pa "$dir" -eval 'attempt:begun()' </dev/null 3>&-
     assert_success
     assert_output '[{rearmed,good},{unarmed,bad},{unarmed,less}] [] {traced,local}'
 }
 
 @test "code that is loaded while a module is being armed again: armed once more, and whatever came with it" {
-    local dir=$BATS_TEST_TMPDIR
-    live_companion "$dir"
-    cat >"$dir/attempt.erl" <<'END'
--module(attempt).
--export([begun/0]).
+    # Of one scheduler each has its turn whenever the other waits for it.
+    live_attempt +S 1:1 <<'END'
 begun() ->
     {_, Weak} = Session = trace:session_create(attempt, self(), []),
     Names = [list_to_atom([$f | integer_to_list(N)]) || N <- lists:seq(40, 10, -1)], % of which the first atom has the last name
@@ -237,19 +229,12 @@ code(Module, Functions) ->
         [{function, 1, F, 0, [{clause, 1, [], [], [{atom, 1, ok}]}]} || F <- Functions]),
     erlang:prepare_loading(Module, Bin).
 END
-    "$ETRACE_ERLC" -o "$dir" "$dir/attempt.erl"
-    # Of one scheduler each has its turn whenever the other waits for it.
-    run timeout 60 "$ETRACE_ERL" +Bi +S 1:1 -noshell -noinput -pa "$dir" -eval 'attempt:begun()' </dev/null 3>&-
     assert_success
     assert_output $'[{rearmed,half},{rearmed,half}] []\n[{rearmed,half},{rearmed,half},{rearmed,late}] []'
 }
 
 @test "code that is loaded anew as what is counted is looked at in another way: what was seen until then is kept" {
-    local dir=$BATS_TEST_TMPDIR
-    live_companion "$dir"
-    cat >"$dir/attempt.erl" <<'END'
--module(attempt).
--export([begun/0]).
+    live_attempt <<'END'
 begun() ->
     {_, Weak} = Session = trace:session_create(attempt, self(), []),
     {ok, fresh, Bin} = compile:forms([{attribute, 1, module, fresh}, {attribute, 1, export, [{f, 0}]},
@@ -270,8 +255,6 @@ begun() ->
     trace:session_destroy(Session),
     halt().
 END
-    "$ETRACE_ERLC" -o "$dir" "$dir/attempt.erl"
-    run timeout 60 "$ETRACE_ERL" +Bi -noshell -noinput -pa "$dir" -eval 'attempt:begun()' </dev/null 3>&-
     assert_success
     assert_output '[{20,0},{20,0},{20,0}] {20,1}'
 }

@@ -148,11 +148,7 @@ counted() { node_eval "$NODE" "$own, $(printf '[{_, true} = {%s, is_integer(elem
 }
 
 @test "what a version of a module lacks is counted again when a later one has it, and nothing is forgotten of one loaded while it is read" {
-    local dir=$BATS_TEST_TMPDIR
-    live_companion "$dir"
-    cat >"$dir/attempt.erl" <<'END'
--module(attempt).
--export([begun/0]).
+    live_attempt <<'END'
 begun() ->
     M = etrace_00000000_0,
     {_, Weak} = Session = trace:session_create(attempt, self(), []),
@@ -183,8 +179,6 @@ code_is(Functions) ->
         [{function, 1, F, 1, [{clause, 1, [{var, 1, 'X'}], [], [{var, 1, 'X'}]}]} || F <- Functions]]),
     code:load_binary(fresh, "", Code).
 END
-    "$ETRACE_ERLC" -o "$dir" "$dir/attempt.erl"
-    run timeout 60 "$ETRACE_ERL" +Bi -noshell -noinput -pa "$dir" -eval 'attempt:begun()' </dev/null 3>&-
     assert_success
     assert_output '2 [{f,5},{g,1}]
 0 [{f,5},{g,1}]

@@ -10,6 +10,8 @@
 #                                                     test had one of its own
 #   live_own NAME [ERL FLAGS]                         a node of this test alone, traced once; NODE from then on
 #   live_companion DIR                                the companion's module there, all of it exported, for tests that call it
+#   live_attempt [FLAGS]                              runs begun() of the Erlang that is the input, with that module and what else is
+#                                                     in BATS_TEST_TMPDIR, in an emulator of its own
 #
 #   trace ARGS...          starts etrace on NODE and returns once it traces, or has ended; the
 #                          output goes to OUT, the talk to ERR, the process is TRACER; a suite that
@@ -119,6 +121,14 @@ live_own() {
 live_companion() {
     "$ETRACE_ERLC" +export_all +nowarn_export_all +no_error_module_mismatch -o "$1" "$ETRACE_ROOT/nif/etrace_tracer.erl"
     mv "$1/etrace_tracer.beam" "$1/etrace_00000000_0.beam"
+}
+
+live_attempt() {
+    local dir=$BATS_TEST_TMPDIR
+    live_companion "$dir"
+    { printf -- '-module(attempt).\n-export([begun/0]).\n' && cat; } >"$dir/attempt.erl"
+    "$ETRACE_ERLC" -o "$dir" "$dir/attempt.erl"
+    run timeout 60 "$ETRACE_ERL" +Bi "$@" -noshell -noinput -pa "$dir" -eval 'attempt:begun()' </dev/null 3>&-
 }
 
 live_teardown() {
