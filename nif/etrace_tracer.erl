@@ -256,23 +256,24 @@ hang_up(S) ->
 unload(M, Client) ->
     case take(M) of
         true ->
-            delete(M),
+            Purger = delete(M),
             erlang:system_info(sequential_tracer), % as it is no more, the VM forgets it
             Client =:= none orelse erlang:send(Client, <<$G, (term_to_binary(killed))/binary>>, [nosuspend, noconnect]),
-            unloaded(M);
+            unloaded(Purger, M);
         false ->
             ok
     end.
 
 %% On a node that has no room for one more process there will be some.
-unloaded(M) ->
-    try spawn(erts_code_purger, purge, [M])
-    catch error:system_limit -> receive after 100 -> unloaded(M) end
+unloaded(Purger, M) ->
+    try spawn(Purger, purge, [M])
+    catch error:system_limit -> receive after 100 -> unloaded(Purger, M) end
     end.
 
+%% And who is to purge it then: the purger itself only where there is no code server any more (janitor.eval).
 delete(M) ->
-    try code:purge(M), code:delete(M)
-    catch _:_ -> erts_code_purger:purge(M), erlang:delete_module(M) % there is no code server any more
+    try code:purge(M), code:delete(M), code
+    catch _:_ -> erts_code_purger:purge(M), erlang:delete_module(M), erts_code_purger
     end.
 
 take(M) -> try register(M, self()) catch error:_ -> false end.
@@ -282,7 +283,7 @@ sweep() ->
     lists:foreach(fun(M) ->
         case atom_to_list(M) of
             "etrace_" ++ [_, _, _, _, _, _, _, _, $_, _] when M =/= ?MODULE ->
-                take(M) andalso begin delete(M), erts_code_purger:purge(M), unregister(M) end;
+                take(M) andalso begin (delete(M)):purge(M), unregister(M) end;
             _ -> ok
         end
     end, erlang:loaded()).

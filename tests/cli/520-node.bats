@@ -141,6 +141,33 @@ owner="element(2, hd(element(2, process_info($janitor, monitors))))"
     wait "$TRACER" || true
 }
 
+@test "whoever takes the module away has the code server do it: the purger works for nobody else" {
+    # The janitor; the owner, and whoever is left; the client.
+    local victims all
+    left() { [[ $(node_eval "$NODE" 'length([M || {M, _} <- code:all_loaded(), lists:prefix("etrace_", atom_to_list(M))])') == "$1" ]]; }
+    all="[whereis(M) || M <- [element(1, element(2, process_info($owner, initial_call)))]] ++ [P || P <- processes(), {_, {N, _, _}} <- [process_info(P, initial_call)], lists:prefix(\"etrace_\", atom_to_list(N))]"
+    for victims in '[]' "[$janitor]" "[$janitor, $owner]" "$all"; do
+        on_node 'Me = self(), spawn(fun() ->
+            register(purges, self()),
+            S = trace:session_create(purges, self(), []),
+            1 = trace:process(S, whereis(erts_code_purger), true, ['"'receive'"']),
+            Me ! on,
+            (fun Heard(For) -> receive
+                {trace, _, _, {purge, _, P, _}} -> Heard([P | For]);
+                {tell, To} -> trace:session_destroy(S), To ! {purged, lists:usort(For)};
+                _ -> Heard(For)
+            end end)([])
+        end), receive on -> ok end'
+        trace work:one/1
+        on_node "All = $victims, [erlang:suspend_process(P) || P <- All], [exit(P, kill) || P <- All]"
+        trace_end
+        until_true 30 left 0
+        assert_equal "$(node_eval "$NODE" 'purges ! {tell, self()}, receive {purged, For} -> [process_info(P, registered_name) || P <- For] end')" \
+            '[{registered_name,code_server}]'
+        assert_clean "$BEFORE" "$NODE"
+    done
+}
+
 @test "the owner's end is the session's, whoever of ours is still there: the strong handle is on no other heap" {
     trace --json 'work:one/1 -> return' 'send(_, _)'
     on_node 'work:loop(5)'
