@@ -282,12 +282,23 @@ enum net_status net_resolve(const char *host, int64_t deadline, struct addrs *re
     return status;
 }
 
-static bool contains(const struct addrs *a, const struct addr *x)
+static size_t place(const struct addrs *a, const struct addr *x)
 {
-    for (size_t i = 0; i < a->count; i++)
-        if (a->items[i].len == x->len && !memcmp(&a->items[i].sa, &x->sa, x->len))
-            return true;
-    return false;
+    size_t i = 0;
+
+    while (i < a->count && (a->items[i].len != x->len || memcmp(&a->items[i].sa, &x->sa, x->len)))
+        i++;
+    return i;
+}
+
+void net_prefer(struct addrs *a, const struct addr *first)
+{
+    size_t i = place(a, first);
+
+    if (i == a->count)
+        return;
+    a->items[i] = a->items[0];
+    a->items[0] = *first;
 }
 
 void net_loopback(struct addrs *a)
@@ -298,8 +309,8 @@ void net_loopback(struct addrs *a)
 
     memcpy(&four.sa, &in, sizeof in);
     memcpy(&six.sa, &in6, sizeof in6);
-    if (a->count < NET_ADDRS && !contains(a, &four))
+    if (a->count < NET_ADDRS && place(a, &four) == a->count)
         a->items[a->count++] = four;
-    if (a->count < NET_ADDRS && !contains(a, &six))
+    if (a->count < NET_ADDRS && place(a, &six) == a->count)
         a->items[a->count++] = six;
 }
