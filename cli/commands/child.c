@@ -20,23 +20,25 @@
 #define SAID_MOST 2000
 #define LOOK_MS 20 /* between looks for a node that boots */
 
-/* What a node evaluates first. In single quotes on erl's command line, so there are none in it. */
+/* What a node evaluates first. In single quotes on erl's command line, so there are none in it. Where it can have no name it says nothing. */
 static const char hold[] =
     "-eval 'catch begin "
     "P=os:getenv(\"ETRACE_HOLD\"),os:unsetenv(\"ETRACE_HOLD\"),"
     "[case os:getenv(\"ETRACE_\"++V) of false->os:unsetenv(\"ERL_\"++V);"
     "O->os:putenv(\"ERL_\"++V,O),os:unsetenv(\"ETRACE_\"++V) end||V<-[\"AFLAGS\",\"ZFLAGS\"]],"
     "{ok,S}=gen_tcp:connect({local,P},0,[binary,{active,false}]),"
+    "D=case os:getenv(\"ETRACE_PATHS\") of false->[];L->os:unsetenv(\"ETRACE_PATHS\"),string:lexemes(L,\":\") end,"
+    "catch begin "
     "is_alive() orelse begin "
     "case erl_epmd:names({127,0,0,1}) of {ok,_}->ok;_->"
     "Q=open_port({spawn_executable,os:getenv(\"BINDIR\")++\"/epmd\"},[{args,[\"-daemon\"]},exit_status]),"
     "receive {Q,{exit_status,_}}->ok end end,"
     "application:set_env(kernel,inet_dist_use_interface,{127,0,0,1}),"
     "{ok,_}=net_kernel:start(list_to_atom(\"etrace_\"++os:getpid()++\"@127.0.0.1\"),#{name_domain=>longnames}) end,"
-    "D=case os:getenv(\"ETRACE_PATHS\") of false->[];L->os:unsetenv(\"ETRACE_PATHS\"),string:lexemes(L,\":\") end,"
     "code:add_pathsz(D),"
     "gen_tcp:send(S,[atom_to_binary(node()),10,atom_to_binary(erlang:get_cookie()),10]),"
-    "gen_tcp:recv(S,0),gen_tcp:close(S),code:del_paths(D) end.'";
+    "gen_tcp:recv(S,0) end,"
+    "gen_tcp:close(S),code:del_paths(D) end.'";
 
 /* ---- the directory and its socket ---- */
 
@@ -105,10 +107,14 @@ static void on_talk(void *owner)
         return;
     explicit_bzero(c->said.data, c->said.len);
     buf_clear(&c->said);
-    if (c->node[0])
+    if (c->node[0]) {
         loop_remove(&c->ctx->loop, &c->talk);
-    else
-        no_fd(c, &c->talk);
+        return;
+    }
+    no_fd(c, &c->talk);
+    ctx_warn(c->ctx, "a node of the command has not said who it is, and is not traced; it needs a home for its cookie, and an epmd");
+    if (c->late)
+        child_signal(c, SIGKILL); /* nobody else waits for it */
 }
 
 /* The first node is held; others go on as they come. */

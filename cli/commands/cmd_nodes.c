@@ -74,7 +74,7 @@ static void shorten(struct err *e, const char *name)
         memmove(e->text, e->text + skip, strlen(e->text + skip) + 1);
 }
 
-static void try_node(struct listing *l, const char *host, const struct epmd_name *n)
+static void try_node(struct listing *l, const char *host, const struct addr *at, const struct epmd_name *n)
 {
     char name[NODE_NAME_MAX + 1];
     struct node_target target = l->target.node;
@@ -83,6 +83,7 @@ static void try_node(struct listing *l, const char *host, const struct epmd_name
 
     snprintf(name, sizeof name, "%s@%.255s", n->name, host);
     target.name = name;
+    target.first = *at;
     bool ok = node_connect(&target, &conn, &e);
     if (ok)
         stream_close(&conn.stream);
@@ -126,7 +127,7 @@ static bool list_host(struct listing *l, const char *host, struct err *e)
     if (a == EPMD_NO_DAEMON)
         ctx_say(l->ctx, "%s: no epmd runs there (port %d), so no node with a name", host, epmd_port());
     for (size_t i = 0; i < names.count && !l->ctx->interrupts; i++) {
-        try_node(l, host, &names.items[i]);
+        try_node(l, host, &addrs.items[0], &names.items[i]);
         loop_step(&l->ctx->loop, 0); /* signals */
     }
     if (a == EPMD_OK && !names.count)

@@ -316,7 +316,7 @@ static bool add_cluster(struct peers *ps, const struct node_opts *o, const struc
     theirs.port = 0;
     theirs.os_pid = NULL;
     for (size_t named = ps->count, i = 0; i < named && ok; i++)
-        ok = ps->items[i].over || list_connected(&ps->items[i], &l, e);
+        ok = ps->items[i].over || list_connected(&ps->items[i], &l, e) || peer_missed(&ps->items[i], e);
     for (size_t i = 0; i < l.count && ok && !ps->ctx->interrupts; i++) {
         struct peer *p;
         loop_step(&ps->ctx->loop, 0); /* there may be many that do not answer: Ctrl-C is heard */

@@ -1,5 +1,6 @@
 #include "target.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 #include "peers.h"
@@ -38,7 +39,7 @@ bool target_init(struct target *t, const struct node_opts *o, const char *name, 
     if (o->os_pid) {
         char *end;
         t->node.ospid = strtol(o->os_pid, &end, 10);
-        if (*end || t->node.ospid <= 0)
+        if (*end || t->node.ospid <= 0 || t->node.ospid > INT_MAX)
             return err_set(e, ERR_USAGE, "--pid takes the number of an operating system process, not '%s'", o->os_pid);
     }
     return !(o->tls || o->tls_ca || o->tls_cert || o->tls_key || o->tls_optfile || o->tls_no_verify) || secure(t, o, e);

@@ -231,8 +231,8 @@ void together_summary(struct ctx *ctx, const struct totals_node *n)
     uint64_t lost = 0;
     struct buf b = {0};
 
-    if (!n->node->name.len)
-        return; /* waited for in vain */
+    if (!n->node || !n->node->name.len)
+        return; /* gone before anything came of it, or waited for in vain */
     for (size_t i = 0; i < ETW_LOSSES; i++) {
         lost += n->lost[i];
         if (n->lost[i])

@@ -49,22 +49,31 @@ void *__wrap_realloc(void *old, size_t size)
     return got(__real_realloc(old, size), size);
 }
 
-/* A fault, or somebody who wants a core: the terminal is as it was all the same, and the end is the signal's own. */
-static void on_fault(int signal)
+/* A fault, somebody who wants a core, or a sandbox without signalfd: the terminal is as it was, and the end is the signal's own. */
+static void on_end(int signal)
 {
     screen_panic();
     line_panic();
     raise(signal);
 }
 
-static void hear_faults(void)
+static bool ends(int signal)
 {
-    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
-    struct sigaction act = {.sa_handler = on_fault, .sa_flags = (int)SA_RESETHAND}, found;
+    static const int others[] = {SIGCHLD, SIGCONT, SIGURG, SIGWINCH, SIGTSTP, SIGTTIN, SIGTTOU};
 
-    for (size_t i = 0; i < ARRAY_LEN(faults); i++)
-        if (!sigaction(faults[i], NULL, &found) && found.sa_handler == SIG_DFL) /* a sanitizer has its own */
-            sigaction(faults[i], &act, NULL);
+    for (size_t i = 0; i < ARRAY_LEN(others); i++)
+        if (signal == others[i])
+            return false;
+    return true;
+}
+
+static void hear_ends(void)
+{
+    struct sigaction act = {.sa_handler = on_end, .sa_flags = (int)SA_RESETHAND}, found;
+
+    for (int signal = 1; signal < NSIG; signal++)
+        if (ends(signal) && !sigaction(signal, NULL, &found) && found.sa_handler == SIG_DFL) /* a sanitizer has its own */
+            sigaction(signal, &act, NULL);
 }
 
 /* A first word that names a command or a view is one; `etrace --version` and `etrace -h` are what people try first. */
@@ -111,7 +120,7 @@ int main(int argc, char **argv)
     keep_places();
     bool room = stack_ready(&e);
     mem_on_exhausted(no_memory);
-    hear_faults();
+    hear_ends();
     argv += argc > 0 ? 1 : 0; /* choose() may need the place in front */
     cmd_add(&cmd_repl);
     const struct cmd *c = choose(&argv);

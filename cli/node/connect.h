@@ -18,6 +18,7 @@ struct node_target {
     const char *name;        /* "shop", "shop@h1"; NULL: by ospid, else the only local node */
     long ospid;              /* 0: not said */
     int port;                /* 0: ask epmd */
+    struct addr first;       /* of its host's addresses, where its epmd has answered; len 0: not known */
     const char *cookie_file; /* NULL: the places where OTP looks */
     const struct tls_options *tls; /* NULL: none */
 };

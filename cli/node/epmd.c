@@ -132,14 +132,17 @@ enum epmd_answer epmd_list(const struct addr *host, size_t left, int64_t deadlin
     return EPMD_OK;
 }
 
-enum epmd_answer epmd_list_any(const struct addrs *host, int64_t deadline, struct epmd_names *ret)
+enum epmd_answer epmd_list_any(struct addrs *host, int64_t deadline, struct epmd_names *ret)
 {
     enum epmd_answer worst = EPMD_UNREACHABLE;
 
     for (size_t i = 0; i < host->count && worst <= EPMD_NO_PORT; i++) {
-        enum epmd_answer a = epmd_list(&host->items[i], host->count - i, deadline, ret);
-        if (a == EPMD_OK)
+        struct addr at = host->items[i];
+        enum epmd_answer a = epmd_list(&at, host->count - i, deadline, ret);
+        if (a == EPMD_OK) {
+            net_prefer(host, &at);
             return a;
+        }
         worst = MAX(worst, a);
     }
     return worst;

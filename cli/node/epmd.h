@@ -31,7 +31,8 @@ int epmd_port(void);
 /* So many addresses are left, with this one: each has its share of the time to accept a connection, and who has accepted has all of it. */
 enum epmd_answer epmd_lookup(const struct addr *host, size_t left, const char *alive, int64_t deadline, int *ret_port);
 enum epmd_answer epmd_list(const struct addr *host, size_t left, int64_t deadline, struct epmd_names *ret);
-enum epmd_answer epmd_list_any(const struct addrs *host, int64_t deadline, struct epmd_names *ret); /* of the first address that has one */
+/* Of the first address that has one, which stands in front then. */
+enum epmd_answer epmd_list_any(struct addrs *host, int64_t deadline, struct epmd_names *ret);
 void epmd_names_release(struct epmd_names *n);
 
 #endif

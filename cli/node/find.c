@@ -128,8 +128,7 @@ static bool find_port(struct place *p, const char *alive, int64_t deadline, stru
         enum epmd_answer answer = epmd_lookup(&a, p->addrs.count - i, alive, deadline, &p->ports[0]);
         if (answer == EPMD_OK) {
             /* the node may listen elsewhere than its epmd, so the others stay, behind this one */
-            p->addrs.items[i] = p->addrs.items[0];
-            p->addrs.items[0] = a;
+            net_prefer(&p->addrs, &a);
             p->nports = 1;
             p->by_epmd = true;
             return true;
@@ -170,6 +169,7 @@ static bool find_named(const struct node_target *t, int64_t deadline, struct pla
     p->named = true;
     if (!find_host(p, deadline, e))
         return false;
+    net_prefer(&p->addrs, &t->first);
     if (!t->port)
         return find_port(p, alive, deadline, e);
     p->ports[p->nports++] = t->port;

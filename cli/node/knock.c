@@ -2,14 +2,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "../ground/mem.h"
+#include "../ground/thread.h"
 #include "handshake.h"
 
 #define TEXTS 7
@@ -63,8 +62,6 @@ static void *at_work(void *data)
 struct knock *knock_start(const struct node_target *target)
 {
     struct knock *k = mem_zalloc(sizeof *k);
-    sigset_t all, before;
-    pthread_t thread;
 
     handshake_prepare();
     if (pipe2(k->ready, O_CLOEXEC)) {
@@ -84,11 +81,7 @@ struct knock *knock_start(const struct node_target *target)
         k->target.tls = &k->tls;
     }
     atomic_init(&k->users, 2);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the main thread's */
-    bool ok = !pthread_create(&thread, NULL, at_work, k) && !pthread_detach(thread);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (ok)
+    if (thread_start(at_work, k))
         return k;
     let_go(k);
     let_go(k);

@@ -8,8 +8,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +17,7 @@
 
 #include "../ground/loop.h"
 #include "../ground/mem.h"
+#include "../ground/thread.h"
 
 int64_t net_now(void)
 {
@@ -252,22 +251,6 @@ static void *resolve(void *data)
     return NULL;
 }
 
-static bool start(struct question *q)
-{
-    pthread_attr_t attr;
-    sigset_t all, before;
-    pthread_t thread;
-
-    pthread_attr_init(&attr);
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the main thread's */
-    bool ok = !pthread_create(&thread, &attr, resolve, q);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attr);
-    return ok;
-}
-
 enum net_status net_resolve(const char *host, int64_t deadline, struct addrs *ret)
 {
     enum net_status status;
@@ -281,7 +264,7 @@ enum net_status net_resolve(const char *host, int64_t deadline, struct addrs *re
         return NET_FAILED;
     }
     q->host = mem_strndup(host, strlen(host));
-    if (!start(q)) {
+    if (!thread_start(resolve, q)) {
         let_go(q);
         let_go(q);
         return NET_FAILED;
@@ -299,12 +282,23 @@ enum net_status net_resolve(const char *host, int64_t deadline, struct addrs *re
     return status;
 }
 
-static bool contains(const struct addrs *a, const struct addr *x)
+static size_t place(const struct addrs *a, const struct addr *x)
 {
-    for (size_t i = 0; i < a->count; i++)
-        if (a->items[i].len == x->len && !memcmp(&a->items[i].sa, &x->sa, x->len))
-            return true;
-    return false;
+    size_t i = 0;
+
+    while (i < a->count && (a->items[i].len != x->len || memcmp(&a->items[i].sa, &x->sa, x->len)))
+        i++;
+    return i;
+}
+
+void net_prefer(struct addrs *a, const struct addr *first)
+{
+    size_t i = place(a, first);
+
+    if (i == a->count)
+        return;
+    a->items[i] = a->items[0];
+    a->items[0] = *first;
 }
 
 void net_loopback(struct addrs *a)
@@ -315,8 +309,8 @@ void net_loopback(struct addrs *a)
 
     memcpy(&four.sa, &in, sizeof in);
     memcpy(&six.sa, &in6, sizeof in6);
-    if (a->count < NET_ADDRS && !contains(a, &four))
+    if (a->count < NET_ADDRS && place(a, &four) == a->count)
         a->items[a->count++] = four;
-    if (a->count < NET_ADDRS && !contains(a, &six))
+    if (a->count < NET_ADDRS && place(a, &six) == a->count)
         a->items[a->count++] = six;
 }

@@ -38,6 +38,7 @@ int64_t net_share(int64_t deadline, size_t left); /* until when the first of so 
 /* Asks the system's resolver in a thread of its own, which is left behind when the deadline comes first. */
 enum net_status net_resolve(const char *host, int64_t deadline, struct addrs *ret);
 void net_loopback(struct addrs *a); /* appends 127.0.0.1 and ::1 where they are not in it yet */
+void net_prefer(struct addrs *a, const struct addr *first); /* is the first of them, where it is one */
 
 enum net_status net_connect(const struct addr *to, int port, int64_t deadline, int *ret_fd);
 bool net_no_port(const char *to, struct err *e); /* says it of NET_NO_PORT; false */

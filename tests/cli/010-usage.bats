@@ -262,6 +262,9 @@ etrace() { "$ETRACE_BIN" "$@"; }
     run "$ETRACE_BIN" -n some --port 65536 lists:seq/2
     assert_failure 2
     assert_line -n 0 'etrace: --port takes a number up to 65535, not 65536'
+    run "$ETRACE_BIN" -p 4294967297 lists:seq/2
+    assert_failure 2
+    assert_output "etrace: --pid takes the number of an operating system process, not '4294967297'"
 }
 
 @test "what is no recording is said, and no file is touched for it" {

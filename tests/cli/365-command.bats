@@ -208,6 +208,28 @@ not() { ! "$@"; }
     assert_line 'etrace: cannot start /no/such/command: No such file or directory'
 }
 
+@test "a node that can have no cookie, and so no name: said at once, it runs on, and demo does not wait for it" {
+    local untold='etrace: a node of the command has not said who it is, and is not traced; it needs a home for its cookie, and an epmd'
+    # It goes on when that was said, and not before.
+    local go
+    mkfifo "$BATS_TEST_TMPDIR/go"
+    exec {go}<>"$BATS_TEST_TMPDIR/go"
+    env -u HOME timeout 100 "$ETRACE_BIN" lists:seq/2 -- erl -noshell -eval \
+        "{ok, _} = file:read_file(\"$BATS_TEST_TMPDIR/go\"), io:format(\"ran~n\"), halt(4)." </dev/null >"$OUT" 2>"$ERR" 3>&- {go}>&- &
+    local pid=$!
+    local told=yes
+    until_true 60 grep -qxF "$untold" "$ERR" || told=no
+    exec {go}>&-
+    status=0
+    wait "$pid" || status=$?
+    assert_equal "$told,$status" yes,4
+    grep -qx ran "$OUT" || fail "$(<"$ERR")"
+    run env HOME=/nonexistent timeout 60 "$ETRACE_BIN" demo
+    assert_failure 3
+    assert_line "$untold"
+    assert_line 'etrace: the shop does not open'
+}
+
 @test "what is wrong is said before anything is started" {
     for args in "'lists:seq(' --" "lists:seq/2 -- " "-n x lists:seq/2 --" "--port 3 lists:seq/2 --"; do
         run bash -c "timeout 60 '$ETRACE_BIN' ${args/% /} $([[ $args == *'-- ' ]] || echo "touch '$BATS_TEST_TMPDIR/started'")"

@@ -307,6 +307,39 @@ END
     done
 }
 
+@test "a node that goes down while the next one is attached to: the end of all in order, or with --reattach waited for, in a cluster too" {
+    local dying how
+    NODES=()
+    node_start a
+    here=$NODE
+    for how in '' --cluster --reattach '--reattach --cluster'; do
+        node_start b
+        dying=$NODE
+        "$ETRACE_BIN" -n "$here" -n "$dying" -qq --for 1ms 'lists:seq(7777, _)'
+        node_eval "$here" 'Me = self(), register(holder, spawn(fun() -> erlang:suspend_process(whereis(code_server)), Me ! held, receive go -> ok end end)), receive held -> ok end' >/dev/null
+        # shellcheck disable=SC2086
+        "$ETRACE_BIN" -n "$dying" -n "$here" $how --json 'lists:seq(7777, _)' </dev/null >"$OUT" 2>"$ERR" 3>&- &
+        TRACER=$!
+        TRACERS+=("$TRACER")
+        until_true 30 node_eval "$here" '[_] = nodes(hidden)' 2>/dev/null
+        node_stop "$dying"
+        node_eval "$here" 'holder ! go' >/dev/null
+        if [[ $how != --reattach* ]]; then
+            trace_wait
+            assert_equal "$status" 1
+            assert_regex "$(head -n 1 "$ERR")" "^etrace: $dying: the (connection was closed by the node|node takes no more messages)$"
+            continue
+        fi
+        until_true 30 has "^etrace: $dying: .*; it is waited for" "$ERR" || fail "$(<"$ERR")"
+        until_true 30 attached 1
+        work "$here" 20
+        shown() { [[ $(grep -c "\"node\":\"$here\",\"pid\"" "$OUT") -eq 20 ]]; }
+        until_true 8 shown || fail "$(<"$ERR")"
+        trace_end
+        assert_equal "$status" 0
+    done
+}
+
 @test "with --reattach a node that goes down while it is asked what a record is, is waited for, and the next one is asked" {
     local defs=$BATS_TEST_TMPDIR/defs dying
     NODES=()

@@ -115,7 +115,7 @@ quiet() {
     printf '2001:db8::7 several\n%s several\n' "$NET_HOST" >"$BATS_TEST_TMPDIR/hosts"
     # Preferred to the older protocol, and nobody is there.
     ip -n "$NET" -6 addr add 2001:db8::1/64 dev "p$NET" nodad
-    ip -n "$NET" -6 neigh add 2001:db8::7 lladdr 02:00:00:00:00:07 dev "p$NET"
+    ip -n "$NET" -6 neigh replace 2001:db8::7 lladdr 02:00:00:00:00:07 dev "p$NET"
     # Its epmd is asked on every address, and is here on none but the loopback.
     cat >"$BATS_TEST_TMPDIR/sh" <<END
 mount --bind "$BATS_TEST_TMPDIR/hosts" /etc/hosts
@@ -129,6 +129,43 @@ END
     assert_line --index 0 --regexp '^2001:db8::7 '
     assert_line --index 1 "etrace: cannot connect to several@several: no epmd runs on several (port $ERL_EPMD_PORT)"
     assert_line --partial "etrace: $NODE · OTP"
+}
+
+@test "nodes of a host of which the first address leads nowhere: that is found out once, not for each" {
+    printf '2001:db8::7 several\n127.0.0.1 several\n' >"$BATS_TEST_TMPDIR/hosts"
+    ip -n "$NET" -6 addr add 2001:db8::1/64 dev "p$NET" nodad
+    ip -n "$NET" -6 neigh replace 2001:db8::7 lladdr 02:00:00:00:00:07 dev "p$NET"
+    # An epmd that knows thirty nodes, all of them at one port, where nobody is allowed.
+    cat >"$BATS_TEST_TMPDIR/epmd" <<'END'
+import socket, struct, subprocess, sys, threading
+epmd, node = socket.create_server(("127.0.0.1", int(sys.argv[1]))), socket.create_server(("127.0.0.1", 0))
+port = node.getsockname()[1]
+def refuse():
+    while True:
+        with node.accept()[0] as c:
+            c.recv(1000)
+            c.sendall(b"\0\x0csnot_allowed")
+            c.recv(1000)
+def tell():
+    while True:
+        with epmd.accept()[0] as c:
+            names = "".join("name n%d at port %d\n" % (i, port) for i in range(30)).encode()
+            c.sendall(b"\0\0\0\0" + names if c.recv(1000)[2] == 110 else struct.pack(">BBH", 119, 0, port) + bytes(20))
+for each in refuse, tell:
+    threading.Thread(target=each, daemon=True).start()
+sys.exit(subprocess.call(sys.argv[2:]))
+END
+    cat >"$BATS_TEST_TMPDIR/sh" <<END
+mount --bind "$BATS_TEST_TMPDIR/hosts" /etc/hosts
+getent ahosts several | sed -n 1p
+/usr/bin/python3 "$BATS_TEST_TMPDIR/epmd" $ERL_EPMD_PORT "\$1" nodes several
+END
+    # With the time that an address has of what a connection may take, more than a minute.
+    run timeout 50 ip netns exec "$NET" sh "$BATS_TEST_TMPDIR/sh" "$ETRACE_BIN"
+    ip -n "$NET" -6 addr del 2001:db8::1/64 dev "p$NET"
+    assert_success
+    assert_line --index 0 --regexp '^2001:db8::7 '
+    assert_equal "$(grep -c 'it does not allow nodes like this one' <<<"$output")" 30
 }
 
 @test "no port left for a connection: said, and not of the other side" {

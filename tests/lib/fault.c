@@ -8,6 +8,7 @@
  *   clock:N     the wall clock jumps by N seconds, there and back, each time it is read
  *   hang        who opens, or asks about, a file whose name has /hangs/ in it is not answered
  *   reset       what is written to the standard output is answered as if its file were elsewhere, and no longer to be reached
+ *   lookup      who looks up the name of a host is hit by a fault of the processor
  *   count       nothing happens
  *
  * FAULT_COUNT is a file that is given the number of allocations and of network calls when the process ends, the most memory
@@ -17,6 +18,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -32,17 +34,17 @@
 
 extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);
 
-static enum { NOTHING, MEMORY, NOMEMORY, KILL, INTERRUPT, CLOCK, HANG, RESET } fault;
+static enum { NOTHING, MEMORY, NOMEMORY, KILL, INTERRUPT, CLOCK, HANG, RESET, LOOKUP } fault;
 static long nth;
 static atomic_long allocations, calls, readings;
 static bool ready;
 
 __attribute__((constructor)) static void begin(void)
 {
-    static const char *const names[] = {"count", "memory", "nomemory", "kill", "eintr", "clock", "hang", "reset"};
+    static const char *const names[] = {"count", "memory", "nomemory", "kill", "eintr", "clock", "hang", "reset", "lookup"};
     const char *text = getenv("FAULT");
 
-    for (int i = 0; text && i < 8; i++) {
+    for (int i = 0; text && i < 9; i++) {
         size_t len = strlen(names[i]);
         if (!strncmp(text, names[i], len) && (!text[len] || text[len] == ':')) {
             fault = i;
@@ -126,6 +128,13 @@ ssize_t write(int fd, const void *b, size_t n)
         return REAL(write)(fd, b, n);
     errno = ECONNRESET;
     return -1;
+}
+
+int getaddrinfo(const char *host, const char *service, const struct addrinfo *hints, struct addrinfo **ret)
+{
+    if (fault == LOOKUP && !(hints->ai_flags & AI_NUMERICHOST))
+        __builtin_trap();
+    return REAL(getaddrinfo)(host, service, hints, ret);
 }
 
 /* The headers' own names for these are macros, or have other types: only the path matters here. */

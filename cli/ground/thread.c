@@ -1,0 +1,23 @@
+#include "thread.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+/* A fault that is blocked ends the process before anybody could put the terminal in order. */
+static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
+
+bool thread_start(void *(*run)(void *data), void *data)
+{
+    sigset_t others, before;
+    pthread_t thread;
+
+    sigfillset(&others);
+    for (size_t i = 0; i < ARRAY_LEN(faults); i++)
+        sigdelset(&others, faults[i]);
+    pthread_sigmask(SIG_SETMASK, &others, &before);
+    bool ok = !pthread_create(&thread, NULL, run, data);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (ok)
+        pthread_detach(thread);
+    return ok;
+}
