@@ -179,14 +179,11 @@ static bool known(const struct peers *ps, const char *name)
     return false;
 }
 
-/* The session itself knows how long it may take, which on a slow line is long; the others' leases are renewed meanwhile. */
-static bool wait_ready(struct peer *p, struct err *e)
+bool peer_wait(struct peer *p, uint32_t id, struct err *e)
 {
-    while (!session_wait(p->session, 0, KEEP_MS, e)) {
-        if (session_state(p->session) != SESSION_BOOTING)
+    while (!session_wait(p->session, id, KEEP_MS, e)) {
+        if (session_state(p->session) == SESSION_FAILED || net_interrupted())
             return false;
-        if (net_interrupted())
-            return err_set(e, ERR_RUN, "%s is not attached to: it was interrupted", session_node(p->session)->name);
         peers_keep(p->peers);
     }
     return true;
@@ -201,11 +198,8 @@ static bool attach(struct peer *p, const struct session_options *session, struct
 
     held.hold = true;
     peers_keep(ps);
-    net_hear(true);
     p->session = session_open(&p->target->node, &held, &handlers, e);
-    bool ok = p->session && wait_ready(p, e);
-    net_hear(false);
-    if (!ok)
+    if (!p->session || !peer_wait(p, 0, e))
         return false;
     const char *name = session_node(p->session)->name;
     ps->count--;
@@ -382,13 +376,9 @@ static bool open_all(struct peers *ps, const struct node_opts *o, const struct s
 /* Nothing is traced yet, and the nodes clean up by themselves. */
 bool peers_open(struct peers *ps, const struct node_opts *o, const struct session_options *session, struct err *e)
 {
-    bool mortal = !ps->ctx->leaves;
-
-    if (mortal)
-        loop_let_die(true);
+    ctx_let_die(ps->ctx, true);
     bool ok = open_all(ps, o, session, e);
-    if (mortal)
-        loop_let_die(false);
+    ctx_let_die(ps->ctx, false);
     return ok;
 }
 
@@ -494,7 +484,7 @@ bool peer_ask(struct peer *p, struct str request, int timeout_ms, struct err *e)
 {
     uint32_t id;
 
-    return session_request(p->session, request, timeout_ms, &id, e) && session_wait(p->session, id, timeout_ms, e);
+    return session_request(p->session, request, timeout_ms, &id, e) && peer_wait(p, id, e);
 }
 
 void peer_listen(struct peer *p)

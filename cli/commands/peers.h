@@ -76,6 +76,11 @@ void peer_detach(struct peer *p); /* stops, and waits a moment until nothing is 
 
 /* A request (one term with its 131), and the wait for its answer, which goes through the handler. */
 bool peer_ask(struct peer *p, struct str request, int timeout_ms, struct err *e);
+/*
+ * For that of one that was asked before, 0: until it is ready. How long that may take the session itself knows; the others' leases
+ * are renewed meanwhile.
+ */
+bool peer_wait(struct peer *p, uint32_t id, struct err *e);
 
 void peer_listen(struct peer *p);
 const char *peer_name(const struct peer *p);

@@ -340,6 +340,20 @@ END
     done
 }
 
+@test "a node that takes longer to begin than a lease lasts does not cost the others theirs" {
+    local slow=$BATS_TEST_TMPDIR/slow ms
+    NODES=()
+    for ms in 0 13000; do
+        node_start a
+        printf -- '-module(slow).\n-export([whereis_name/1]).\nwhereis_name(_) -> receive after %d -> whereis(init) end.\n' "$ms" >"$slow.erl"
+        "$ETRACE_ERLC" -o "$BATS_TEST_TMPDIR" "$slow.erl"
+        node_eval "$NODE" "{module, slow} = code:load_abs(\"$slow\")" >/dev/null
+    done
+    run --separate-stderr timeout 100 "$ETRACE_BIN" top --json -n "${NODES[0]}" -n "${NODES[1]}" --for 10ms -P '{via, slow, name}' lists:seq/2
+    assert_success
+    assert_equal "$(jq -r .node <<<"$output")" "$(printf '%s\n' "${NODES[@]}")"
+}
+
 @test "with --reattach a node that goes down while it is asked what a record is, is waited for, and the next one is asked" {
     local defs=$BATS_TEST_TMPDIR/defs dying
     NODES=()
