@@ -144,8 +144,8 @@ owner="element(2, hd(element(2, process_info($janitor, monitors))))"
 @test "whoever takes the module away has the code server do it: the purger works for nobody else" {
     # The janitor; the owner, and whoever is left; the client.
     local victims all
-    left() { [[ $(node_eval "$NODE" 'length([M || {M, _} <- code:all_loaded(), lists:prefix("etrace_", atom_to_list(M))])') == "$1" ]]; }
-    all="[whereis(M) || M <- [element(1, element(2, process_info($owner, initial_call)))]] ++ [P || P <- processes(), {_, {N, _, _}} <- [process_info(P, initial_call)], lists:prefix(\"etrace_\", atom_to_list(N))]"
+    unloaded() { [[ $(node_eval "$NODE" 'length([M || {M, _} <- code:all_loaded(), lists:prefix("etrace_", atom_to_list(M))])') == 0 ]]; }
+    all="[$janitor | [P || P <- processes(), {_, {M, _, _}} <- [process_info(P, initial_call)], lists:prefix(\"etrace_\", atom_to_list(M))]]"
     for victims in '[]' "[$janitor]" "[$janitor, $owner]" "$all"; do
         on_node 'Me = self(), spawn(fun() ->
             register(purges, self()),
@@ -161,7 +161,7 @@ owner="element(2, hd(element(2, process_info($janitor, monitors))))"
         trace work:one/1
         on_node "All = $victims, [erlang:suspend_process(P) || P <- All], [exit(P, kill) || P <- All]"
         trace_end
-        until_true 30 left 0
+        until_true 30 unloaded
         assert_equal "$(node_eval "$NODE" 'purges ! {tell, self()}, receive {purged, For} -> [process_info(P, registered_name) || P <- For] end')" \
             '[{registered_name,code_server}]'
         assert_clean "$BEFORE" "$NODE"
