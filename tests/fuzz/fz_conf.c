@@ -122,6 +122,7 @@ size_t net_under_way(int fd UNUSED) { return 0; }
 void net_hear(bool on UNUSED) {}
 bool net_interrupted(void) { return false; }
 void net_loopback(struct addrs *a) { *a = (struct addrs){.count = 2}; }
+void net_prefer(struct addrs *a UNUSED, const struct addr *f UNUSED) {}
 
 /* ---- the input ---- */
 

@@ -29,6 +29,7 @@ int64_t net_share(int64_t d UNUSED, size_t n UNUSED) { return 0; }
 bool net_no_port(const char *to UNUSED, struct err *e) { return err_set(e, ERR_NODE, "no port"); }
 enum net_status net_resolve(const char *h UNUSED, int64_t d UNUSED, struct addrs *r UNUSED) { return NET_UNKNOWN; }
 void net_loopback(struct addrs *a UNUSED) { }
+void net_prefer(struct addrs *a UNUSED, const struct addr *f UNUSED) {}
 enum net_status net_wait(int fd UNUSED, short events, int64_t d UNUSED) { return events || piece & 2 ? NET_OK : NET_TIMEOUT; }
 size_t net_under_way(int fd UNUSED) { return piece & 4; }
 bool net_interrupted(void) { return false; }
