@@ -70,7 +70,7 @@ static void know_module(struct ls *l, struct peer *p, struct str module)
 {
     struct buf chunk = {0};
 
-    if (l->module.len == module.len && !memcmp(l->module.data, module.at, module.len))
+    if (str_same(buf_view(&l->module), module))
         return;
     buf_clear(&l->module);
     buf_str(&l->module, module);

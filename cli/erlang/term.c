@@ -102,11 +102,6 @@ term_t term_map(struct arena *a, size_t pairs, const term_t *keys_and_values)
     return t;
 }
 
-static bool same(struct str a, struct str b)
-{
-    return a.len == b.len && (!a.len || !memcmp(a.at, b.at, a.len));
-}
-
 static bool same_map(term_t a, term_t b)
 {
     for (size_t i = 0; i < a->count; i += 2) {
@@ -128,9 +123,9 @@ bool term_equal(term_t a, term_t b)
     switch (a->type) {
     case TERM_ATOM:
     case TERM_BIG:
-        return same(a->text, b->text);
+        return str_same(a->text, b->text);
     case TERM_BIN:
-        return same(a->text, b->text) && (!a->text.len || a->bits == b->bits);
+        return str_same(a->text, b->text) && (!a->text.len || a->bits == b->bits);
     case TERM_INT:
         return a->integer == b->integer;
     case TERM_FLOAT:
@@ -149,7 +144,7 @@ bool term_equal(term_t a, term_t b)
     case TERM_PID:
     case TERM_PORT:
     case TERM_REF:
-        return same(a->text, b->text) && a->id == b->id && a->serial == b->serial && a->creation == b->creation &&
+        return str_same(a->text, b->text) && a->id == b->id && a->serial == b->serial && a->creation == b->creation &&
                a->nwords == b->nwords && !memcmp(a->words, b->words, a->nwords * sizeof(a->words[0]));
     }
     return false;
@@ -157,7 +152,7 @@ bool term_equal(term_t a, term_t b)
 
 bool term_is_atom(term_t t, const char *name)
 {
-    return t->type == TERM_ATOM && same(t->text, (struct str){name, strlen(name)});
+    return t->type == TERM_ATOM && str_is(t->text, name);
 }
 
 static void put(struct buf *b, term_t t)

@@ -424,15 +424,10 @@ static const struct {
     {"File.Error", "reason path action "},
 };
 
-static bool same(struct str a, const char *b)
-{
-    return a.len == strlen(b) && !memcmp(a.at, b, a.len);
-}
-
 bool elixir_print_struct(struct buf *to, const struct elixir_struct *s)
 {
     for (size_t i = 0; i < ARRAY_LEN(forms); i++)
-        if (same(s->name, forms[i].name))
+        if (str_is(s->name, forms[i].name))
             return forms[i].print(to, s);
     return false;
 }
@@ -440,7 +435,7 @@ bool elixir_print_struct(struct buf *to, const struct elixir_struct *s)
 const char *elixir_field_order(struct str name)
 {
     for (size_t i = 0; i < ARRAY_LEN(orders); i++)
-        if (same(name, orders[i].name))
+        if (str_is(name, orders[i].name))
             return orders[i].fields;
     return NULL;
 }

@@ -32,11 +32,6 @@ static uint32_t hash_bytes(uint32_t h, struct str s)
     return h;
 }
 
-static bool same(struct str a, struct str b)
-{
-    return a.len == b.len && !memcmp(a.at, b.at, a.len);
-}
-
 static void widen(struct funs *f)
 {
     size_t n = f->nbuckets * 2;
@@ -183,7 +178,7 @@ const struct fun *funs_get(struct funs *f, struct str module, struct str name)
     uint32_t h = hash_bytes(hash_bytes(2166136261u, module) * 31 + 7, name);
     const struct fun *found = NULL;
     for (struct fun *at = f->buckets[h & (f->nbuckets - 1)]; at && !found; at = at->next)
-        if (at->hash == h && same(at->module, module) && same(at->name, name))
+        if (at->hash == h && str_same(at->module, module) && str_same(at->name, name))
             found = at;
     if (!found && f->bytes < FUNS_BYTES)
         found = make(f, h, module, name);

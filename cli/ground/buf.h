@@ -71,7 +71,17 @@ static inline void buf_puts(struct buf *b, const char *text)
 
 static inline struct str buf_view(const struct buf *b)
 {
-    return (struct str){b->data, b->len};
+    return (struct str){b->data ? b->data : "", b->len};
+}
+
+static inline bool str_same(struct str a, struct str b)
+{
+    return a.len == b.len && (!a.len || !memcmp(a.at, b.at, a.len));
+}
+
+static inline bool str_is(struct str s, const char *text)
+{
+    return str_same(s, (struct str){text, strlen(text)});
 }
 
 #endif

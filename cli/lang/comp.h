@@ -50,16 +50,6 @@ static inline struct str str_of(const char *text)
     return (struct str){text, __builtin_strlen(text)};
 }
 
-static inline bool str_is(struct str s, const char *text)
-{
-    return s.len == __builtin_strlen(text) && !memcmp(s.at, text, s.len);
-}
-
-static inline bool str_same(struct str a, struct str b)
-{
-    return a.len == b.len && (!a.len || !memcmp(a.at, b.at, a.len));
-}
-
 #define STR_FMT "%.*s"
 #define STR_ARG(s) (int)(s).len, (s).at
 
