@@ -372,6 +372,8 @@ END
     "$ETRACE_BIN" -n "$dying" -n "$here" --reattach --json 'shelf:put(#item{id = 7})' </dev/null >"$OUT" 2>"$ERR" 3>&- &
     TRACER=$!
     TRACERS+=("$TRACER")
+    # Once the second is attached to, nobody is at files on the first but who reads that one.
+    until_true 30 node_eval "$here" '[_] = nodes(hidden)' 2>/dev/null
     until_true 30 node_eval "$dying" '[_] = [P || P <- processes(), {current_function, {prim_file, _, _}} <- [process_info(P, current_function)]]' 2>/dev/null
     node_stop "$dying"
     until_true 30 has "^etrace: $dying: .*; it is waited for" "$ERR" || fail "$(<"$ERR")"
