@@ -109,15 +109,18 @@ fake() {
     refused "cannot connect to a@no.such.host.invalid: there is no host named no.such.host.invalid" -n a@no.such.host.invalid
     refused "cannot connect to $NODE: nothing listens on port 1 of 127.0.0.1" -n "$NODE" --port 1
     refused 'there is no process 4194999' -p 4194999
-    run --separate-stderr timeout 60 unshare -m sh -c "mount -t tmpfs none /proc && exec '$ETRACE_BIN' -p $$ lists:seq/2"
-    assert_failure 3
-    assert_equal "${stderr_lines[0]}" "etrace: cannot see the sockets of process $$: /proc is not there, or does not show it"
     attach -p $$
     assert_failure 3
     assert_regex "${stderr_lines[0]}" "^etrace: process $$ listens on no TCP port"
     export ERL_EPMD_PORT=1
     refused "cannot connect to $NODE: no epmd runs on 127.0.0.1 (port 1)" -n "$NODE"
     refused 'no node was named, and no epmd runs here that could name one (port 1)'
+}
+
+@test "a process is asked for where nothing is known of any" {
+    run --separate-stderr timeout 60 unshare -m sh -c "mount -t tmpfs none /proc && exec '$ETRACE_BIN' -p $$ lists:seq/2"
+    assert_failure 3
+    assert_equal "${stderr_lines[0]}" "etrace: cannot see the sockets of process $$: /proc is not there, or does not show it"
 }
 
 @test "somebody else's process: not seen, with what helps" {
