@@ -71,6 +71,17 @@ named() {
     RETURNED+=("$!")
 }
 
+# goes_on_without NODE: that one is waited for, and all that the node `here` does is seen until the end
+goes_on_without() {
+    until_true 30 has "^etrace: $1: .*; it is waited for" "$ERR" || fail "$(<"$ERR")"
+    until_true 30 attached 1
+    work "$here" 20
+    shown() { [[ $(grep -c "\"node\":\"$here\",\"pid\"" "$OUT") -eq 20 ]]; }
+    until_true 8 shown || fail "$(<"$ERR")"
+    trace_end
+    assert_equal "$status" 0
+}
+
 # Times may go back only where something has waited for the longest time that is waited.
 assert_ordered() { # RECORDING
     local back marks
@@ -297,13 +308,7 @@ END
         until_true 30 node_eval "$NODE" "case $step of loads -> [_] = nodes(hidden), [_ | _] = [N || N <- registered(), lists:prefix(\"etrace_\", atom_to_list(N))];
             asked -> true = is_pid(whereis(asked)) end" 2>/dev/null
         node_stop "$NODE"
-        until_true 30 has "^etrace: $NODE: .*; it is waited for" "$ERR" || fail "$(<"$ERR")"
-        until_true 30 attached 1
-        work "$here" 20
-        shown() { [[ $(grep -c "\"node\":\"$here\",\"pid\"" "$OUT") -eq 20 ]]; }
-        until_true 8 shown || fail "$(<"$ERR")"
-        trace_end
-        assert_equal "$status" 0
+        goes_on_without "$NODE"
     done
 }
 
@@ -330,13 +335,7 @@ END
             assert_regex "$(head -n 1 "$ERR")" "^etrace: $dying: the (connection was closed by the node|node takes no more messages)$"
             continue
         fi
-        until_true 30 has "^etrace: $dying: .*; it is waited for" "$ERR" || fail "$(<"$ERR")"
-        until_true 30 attached 1
-        work "$here" 20
-        shown() { [[ $(grep -c "\"node\":\"$here\",\"pid\"" "$OUT") -eq 20 ]]; }
-        until_true 8 shown || fail "$(<"$ERR")"
-        trace_end
-        assert_equal "$status" 0
+        goes_on_without "$dying"
     done
 }
 
