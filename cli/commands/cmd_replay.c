@@ -57,7 +57,7 @@ static enum lang_found find_recorded(void *data, const struct sel_name *modules 
         if (key.len != 3 || memcmp(key.at, "hrl", 3) || !lang_read_hrl(text, a, &records, &n, &ignored))
             continue;
         for (size_t i = 0; i < n; i++)
-            if (records[i].name.len == name.len && !memcmp(records[i].name.at, name.at, name.len)) {
+            if (str_same(records[i].name, name)) {
                 ret->record = records[i];
                 return LANG_FOUND;
             }

@@ -83,7 +83,7 @@ static enum fit name_fits(const struct sel_name *n, struct str name)
 {
     switch (n->how) {
     case SEL_ANY: return YES;
-    case SEL_ATOM: return n->text.len == name.len && !memcmp(n->text.at, name.at, name.len) ? YES : NO;
+    case SEL_ATOM: return str_same(n->text, name) ? YES : NO;
     case SEL_GLOB: return glob(n->text, name) ? YES : NO;
     default: return PERHAPS;
     }
