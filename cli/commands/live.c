@@ -372,11 +372,11 @@ static bool begin(struct live *l, struct err *e)
     return l->pipeline != NULL;
 }
 
-static bool begin_by(struct live *l, const struct peer *p, struct err *e)
+static bool begin_by(struct live *l, struct peer *p, struct err *e)
 {
     struct records records;
 
-    l->run.question.session = p->session;
+    l->run.question.peer = p;
     records_init(&records, &l->run.question);
     asked_release(&l->asked);
     bool ok = prepare_compile(&l->asked, &records, l->o->what, &l->texts, &l->wheres, e);

@@ -192,7 +192,7 @@ bool run_arm_peer(struct run *r, struct peer *p, const struct what_opts *what, c
     struct buf asked = {0}, request = {0};
     struct err broken;
 
-    r->question.session = p->session;
+    r->question.peer = p;
     bool ok = prepare(r->ctx, &r->question, what, texts, how, &asked, &chosen, e);
     if (ok) {
         if (r->handlers.chosen)

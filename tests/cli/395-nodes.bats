@@ -353,8 +353,8 @@ END
     assert_equal "$(jq -r .node <<<"$output")" "$(printf '%s\n' "${NODES[@]}")"
 }
 
-@test "with --reattach a node that goes down while it is asked what a record is, is waited for, and the next one is asked" {
-    local defs=$BATS_TEST_TMPDIR/defs dying
+@test "with --reattach a node that goes down or falls silent while it is asked what a record is, is waited for, and the next one is asked" {
+    local defs=$BATS_TEST_TMPDIR/defs dying how
     NODES=()
     node_start a
     here=$NODE
@@ -368,20 +368,29 @@ END
     # Whoever reads the module's file waits.
     rm "$defs/other/shelf.beam"
     mkfifo "$defs/other/shelf.beam"
-    "$ETRACE_BIN" -n "$dying" -n "$here" --reattach --json 'shelf:put(#item{id = 7})' </dev/null >"$OUT" 2>"$ERR" 3>&- &
-    TRACER=$!
-    TRACERS+=("$TRACER")
-    # Once the second is attached to, nobody is at files on the first but who reads that one.
-    until_true 30 node_eval "$here" '[_] = nodes(hidden)' 2>/dev/null
-    until_true 30 node_eval "$dying" '[_] = [P || P <- processes(), {current_function, {prim_file, _, _}} <- [process_info(P, current_function)]]' 2>/dev/null
-    node_stop "$dying"
-    until_true 30 has "^etrace: $dying: .*; it is waited for" "$ERR" || fail "$(<"$ERR")"
-    until_true 30 attached 1
-    node_eval "$here" '[shelf:put({item, N, none}) || N <- [6, 7, 8]]' >/dev/null
     one_shown() { [[ $(grep -c "\"node\":\"$here\",\"pid\"" "$OUT") -eq 1 ]]; }
-    until_true 8 one_shown || fail "$(<"$ERR") $(<"$OUT")"
-    trace_end
-    assert_equal "$status" 0
+    reading() { node_eval "$dying" "$1 = [P || P <- processes(), {current_function, {prim_file, F, _}} <- [process_info(P, current_function)], F =/= helper_loop]" 2>/dev/null; }
+    # A node that is there, but does not answer, costs the other nothing either.
+    for how in silent down; do
+        "$ETRACE_BIN" -n "$dying" -n "$here" --reattach --json 'shelf:put(#item{id = 7})' </dev/null >"$OUT" 2>"$ERR" 3>&- &
+        TRACER=$!
+        TRACERS+=("$TRACER")
+        if [[ $how == down ]]; then
+            # Once the second is attached to, nobody is at files on the first but who reads that one; the other is always there.
+            until_true 30 node_eval "$here" '[_] = nodes(hidden)' 2>/dev/null
+            until_true 9 reading '[_]'
+            node_stop "$dying"
+        fi
+        until_true 30 has "^etrace: $dying[: ].*; it is waited for" "$ERR" || fail "$(<"$ERR")"
+        until_true 30 attached 1
+        node_eval "$here" '[shelf:put({item, N, none}) || N <- [6, 7, 8]]' >/dev/null
+        until_true 8 one_shown || fail "$(<"$ERR") $(<"$OUT")"
+        trace_end
+        assert_equal "$status" 0
+        # Who still waits reads that there is nothing.
+        : <>"$defs/other/shelf.beam"
+        [[ $how == down ]] || until_true 10 reading '[]'
+    done
 }
 
 @test "who waits for a node alone can be told to stop" {
