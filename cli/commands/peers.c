@@ -313,7 +313,8 @@ static bool add_cluster(struct peers *ps, const struct node_opts *o, const struc
         ok = ps->items[i].over || list_connected(&ps->items[i], &l, e) || peer_missed(&ps->items[i], e);
     for (size_t i = 0; i < l.count && ok && !ps->ctx->interrupts; i++) {
         struct peer *p;
-        loop_step(&ps->ctx->loop, 0); /* there may be many that do not answer: Ctrl-C is heard */
+        loop_step(&ps->ctx->loop, 0); /* there may be many that do not answer: Ctrl-C is heard, and leases are renewed */
+        peers_keep(ps);
         if (known(ps, l.names[i]))
             continue;
         p = add(ps, &theirs, l.names[i], e);

@@ -492,6 +492,28 @@ refusing() { # NAME PORT: whose lines stand in FILE
     assert_output ''
 }
 
+@test "hidden nodes whose host does not say where they are cost those of the cluster no lease" {
+    local i
+    NODES=()
+    node_start a
+    # an epmd that accepts and is silent
+    "$ETRACE_ERL" +Bi -noshell -noinput -eval "{ok, L} = gen_tcp:listen(list_to_integer(os:getenv(\"ERL_EPMD_PORT\")), [{ip, {127, 0, 0, 77}}, {active, false}]),
+        (fun F() -> {ok, _} = gen_tcp:accept(L), F() end)()." </dev/null >/dev/null 2>&1 3>&- &
+    RETURNED+=("$!")
+    for i in 1 2 3; do
+        "$ETRACE_ERL" +Bi -noshell -noinput -name "ghost$i@127.0.0.77" -hidden -start_epmd false -kernel inet_dist_use_interface '{127,0,0,1}' \
+            -eval "true = net_kernel:connect_node('$NODE')." </dev/null >/dev/null 2>&1 3>&- &
+        RETURNED+=("$!")
+    done
+    connected() { [[ $(node_eval "$NODE" 'length(nodes(hidden))') == 3 ]]; }
+    until_true 20 connected
+    begin 1 -n "$NODE" --cluster --json 'lists:seq(7777, _)'
+    work "$NODE" 5
+    trace_end
+    assert_equal "$status" 0
+    assert_equal "$(grep -c '"type":"call"' "$OUT")" 5
+}
+
 @test "figures that the nodes have counted are told apart" {
     NODES=()
     node_start a
