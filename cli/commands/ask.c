@@ -42,7 +42,7 @@ void ask_close(struct ask *a)
 
 bool ask_node(struct ask *a, struct peer *p, struct str request, struct etf *ret_answer, struct err *e)
 {
-    a->question.peer = p;
+    a->question.session = p->session;
     if (!question_ask(&a->question, request, ANSWER_MS, keep, &a->answer, e))
         return false;
     etf_open(ret_answer, a->answer.data, a->answer.len);

@@ -372,11 +372,11 @@ static bool begin(struct live *l, struct err *e)
     return l->pipeline != NULL;
 }
 
-static bool begin_by(struct live *l, struct peer *p, struct err *e)
+static bool begin_by(struct live *l, const struct peer *p, struct err *e)
 {
     struct records records;
 
-    l->run.question.peer = p;
+    l->run.question.session = p->session;
     records_init(&records, &l->run.question);
     asked_release(&l->asked);
     bool ok = prepare_compile(&l->asked, &records, l->o->what, &l->texts, &l->wheres, e);
@@ -433,7 +433,6 @@ static bool arm_all(struct live *l, struct err *e)
         struct peer *p = &l->run.peers.items[i];
         if (p->over || l->back[i] != BACK_NOT)
             continue;
-        peers_keep(&l->run.peers);
         if (run_arm_peer(&l->run, p, l->o->what, &l->texts, (struct arm_mark){0}, e))
             wait_armed(l, p);
         else if (l->stopping)

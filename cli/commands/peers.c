@@ -9,7 +9,6 @@
 #include "../node/net.h"
 
 #define READY_MS 10000
-#define KEEP_MS 2000 /* until the others are seen to, while one is waited for */
 #define LEAVE_MS 5000
 #define RETRY_MS 1000 /* between two tries to attach to a node that is away */
 
@@ -179,16 +178,6 @@ static bool known(const struct peers *ps, const char *name)
     return false;
 }
 
-bool peer_wait(struct peer *p, uint32_t id, struct err *e)
-{
-    while (!session_wait(p->session, id, KEEP_MS, e)) {
-        if (session_state(p->session) == SESSION_FAILED || net_interrupted())
-            return false;
-        peers_keep(p->peers);
-    }
-    return true;
-}
-
 /* p is the last one. */
 static bool attach(struct peer *p, const struct session_options *session, struct err *e)
 {
@@ -197,9 +186,8 @@ static bool attach(struct peer *p, const struct session_options *session, struct
     struct session_options held = *session;
 
     held.hold = true;
-    peers_keep(ps);
     p->session = session_open(&p->target->node, &held, &handlers, e);
-    if (!p->session || !peer_wait(p, 0, e))
+    if (!p->session || !session_wait(p->session, 0, -1, e))
         return false;
     const char *name = session_node(p->session)->name;
     ps->count--;
@@ -484,7 +472,7 @@ bool peer_ask(struct peer *p, struct str request, int timeout_ms, struct err *e)
 {
     uint32_t id;
 
-    return session_request(p->session, request, timeout_ms, &id, e) && peer_wait(p, id, e);
+    return session_request(p->session, request, timeout_ms, &id, e) && session_wait(p->session, id, -1, e);
 }
 
 void peer_listen(struct peer *p)
@@ -603,16 +591,6 @@ bool peers_step(struct peers *ps, int64_t until)
     if (left)
         loop_step(&ps->ctx->loop, until < 0 ? next : next < 0 ? until : MIN(until, next));
     return left;
-}
-
-void peers_keep(struct peers *ps)
-{
-    int64_t next;
-    struct err ignored; /* whoever serves the session next is told */
-
-    for (size_t i = 0; i < ps->count; i++)
-        if (!ps->items[i].over)
-            session_tick(ps->items[i].session, session_now(), &next, &ignored);
 }
 
 bool peers_gone(const struct peers *ps)

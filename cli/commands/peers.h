@@ -76,11 +76,6 @@ void peer_detach(struct peer *p); /* stops, and waits a moment until nothing is 
 
 /* A request (one term with its 131), and the wait for its answer, which goes through the handler. */
 bool peer_ask(struct peer *p, struct str request, int timeout_ms, struct err *e);
-/*
- * For that of one that was asked before, 0: until it is ready. How long that may take the session itself knows; the others' leases
- * are renewed meanwhile.
- */
-bool peer_wait(struct peer *p, uint32_t id, struct err *e);
 
 void peer_listen(struct peer *p);
 const char *peer_name(const struct peer *p);
@@ -97,8 +92,6 @@ bool peers_tick(struct peers *ps, int64_t *ret_next);
 
 /* The same, and serves the ctx's loop once, until `until` (-1: none) at most. false: nobody is left. */
 bool peers_step(struct peers *ps, int64_t until);
-/* Renews the leases where it is time: between steps that may take long. */
-void peers_keep(struct peers *ps);
 bool peers_gone(const struct peers *ps); /* every node has confirmed that nothing is left on it */
 void peers_pull(struct peers *ps, bool allowed);
 void peers_stop(struct peers *ps);  /* by the loop: what is left still comes */

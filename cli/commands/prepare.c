@@ -8,7 +8,7 @@ bool prepare_compile(struct asked *asked, struct records *records, const struct 
     asked_init(asked);
     asked->find_record = records_find;
     asked->find_data = records;
-    bool ok = asked_compile(asked, what, texts, wheres, session_node(records->ask->peer->session)->otp, e);
+    bool ok = asked_compile(asked, what, texts, wheres, session_node(records->ask->session)->otp, e);
     if (!ok && records->err.status)
         *e = records->err;
     return ok;
@@ -33,7 +33,7 @@ static bool select_functions(struct question *ask, struct str asked, struct arm_
 bool prepare(struct ctx *ctx, struct question *ask, const struct what_opts *what, const struct texts *texts,
              struct asked_how how, struct buf *ret_asked, struct arm_result *ret_chosen, struct err *e)
 {
-    const struct session_node *node = session_node(ask->peer->session);
+    const struct session_node *node = session_node(ask->session);
     const struct texts none = {0};
     struct asked asked;
     struct records records;

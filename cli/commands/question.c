@@ -5,7 +5,7 @@
 /* A session that fails meanwhile has told why to whoever serves it, and may be asked again. */
 static bool wait_among_others(struct question *a, struct err *e)
 {
-    struct session *s = a->peer->session;
+    struct session *s = a->session;
     int64_t ignored;
 
     while (a->id && session_state(s) == SESSION_READY)
@@ -18,20 +18,19 @@ static bool wait_among_others(struct question *a, struct err *e)
 bool question_ask(struct question *a, struct str request, int timeout_ms,
                   bool (*read)(struct etf term, void *into, struct err *e), void *into, struct err *e)
 {
-    struct session *s = a->peer->session;
     struct err answer;
 
     /* what comes meanwhile may have the session stopped */
-    err_set(&answer, ERR_RUN, "%s is not traced any more", session_node(s)->name);
+    err_set(&answer, ERR_RUN, "%s is not traced any more", session_node(a->session)->name);
     a->into = into;
     a->err = &answer;
     a->answered = false;
-    if (!session_request(s, request, timeout_ms, &a->id, e))
+    if (!session_request(a->session, request, timeout_ms, &a->id, e))
         return false;
     a->read = read;
     if (a->hears)
         net_hear(true);
-    bool ok = a->serve ? wait_among_others(a, e) : peer_wait(a->peer, a->id, e);
+    bool ok = a->serve ? wait_among_others(a, e) : session_wait(a->session, a->id, -1, e);
     if (a->hears)
         net_hear(false);
     a->read = NULL;

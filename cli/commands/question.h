@@ -1,17 +1,17 @@
 /*
- * A question to a node and its answer, for who has to wait for it.
- * The reply handler of its peers calls question_reply(); one `struct question` does for several nodes, one after the other.
+ * A question to the node of a session and its answer, for who has to wait for it.
+ * The session's reply handler calls question_reply(); one `struct question` does for several sessions, one after the other.
  */
 #ifndef ETRACE_QUESTION_H
 #define ETRACE_QUESTION_H
 
-#include "peers.h"
+#include "../node/session.h"
 
 #define QUESTION_MS 10000
 
 struct question {
-    struct peer *peer;         /* who is asked */
-    void (*serve)(void *data); /* a step of all that goes on meanwhile, this one included; NULL: it alone is served, as by peer_wait() */
+    struct session *session; /* who is asked */
+    void (*serve)(void *data); /* a step of all that goes on meanwhile, this session included; NULL: it alone is served */
     void *data;
     bool hears; /* where it alone is served: a signal that waits for the loop ends the waiting, with an error */
     /* while a question is open: */

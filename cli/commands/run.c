@@ -192,7 +192,7 @@ bool run_arm_peer(struct run *r, struct peer *p, const struct what_opts *what, c
     struct buf asked = {0}, request = {0};
     struct err broken;
 
-    r->question.peer = p;
+    r->question.session = p->session;
     bool ok = prepare(r->ctx, &r->question, what, texts, how, &asked, &chosen, e);
     if (ok) {
         if (r->handlers.chosen)
@@ -216,11 +216,9 @@ static bool is_ready(const struct peer *p)
 
 bool run_arm(struct run *r, const struct what_opts *what, const struct texts *texts, struct arm_mark mark, struct err *e)
 {
-    for (size_t i = 0; i < r->peers.count; i++) {
-        peers_keep(&r->peers);
+    for (size_t i = 0; i < r->peers.count; i++)
         if (is_ready(&r->peers.items[i]) && !run_arm_peer(r, &r->peers.items[i], what, texts, mark, e))
             return false;
-    }
     return true;
 }
 

@@ -132,10 +132,9 @@ bool together_begin(struct together *t, struct err *e)
         struct peer *p = &t->peers->items[i];
         if (p->over)
             continue;
-        peers_keep(t->peers);
         measure_anew(&t->nodes[i]);
         for (int times = 0; times < MEASURE && !p->over; times++)
-            if ((!ask(t, p, &id, e) || !peer_wait(p, id, e)) && !peer_missed(p, e))
+            if ((!ask(t, p, &id, e) || !session_wait(p->session, id, -1, e)) && !peer_missed(p, e))
                 return false;
         if (!p->over)
             use_best(t, p);

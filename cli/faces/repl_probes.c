@@ -251,14 +251,14 @@ static void wrong(struct repl *r, const char *expr, struct err *e)
 /* What the node that commands ask knows of the records in it, as text of a header; later on each node is asked for itself. */
 static bool find_records(struct repl *r, const struct texts *one, struct buf *ret, struct err *e)
 {
-    struct peer *p = repl_current(r);
+    const struct peer *p = repl_current(r);
     const struct texts none = {0};
     struct records records;
     struct asked asked;
 
     if (!p || session_state(p->session) != SESSION_READY)
         return err_set(e, ERR_NODE, "no node is attached that could be asked for the record");
-    r->run.question.peer = p;
+    r->run.question.session = p->session;
     records_init(&records, &r->run.question);
     bool ok = prepare_compile(&asked, &records, &r->what, one, &none, e);
     records_text(&records, ret);

@@ -81,12 +81,19 @@ static bool frame(struct dist *d, const char *at, size_t len, const struct dist_
     }
 }
 
+static bool write_all(struct dist *d, const void *bytes, size_t len)
+{
+    d->writing = true;
+    enum net_status s = stream_write(&d->stream, bytes, len, net_now() + DIST_SEND_MS);
+    d->writing = false;
+    return s == NET_OK;
+}
+
 static bool tick(struct dist *d, struct err *e)
 {
     static const char zeros[4];
 
-    return stream_write(&d->stream, zeros, sizeof zeros, net_now() + DIST_SEND_MS) == NET_OK
-           || err_set(e, ERR_RUN, "the node does not read what is sent to it");
+    return write_all(d, zeros, sizeof zeros) || err_set(e, ERR_RUN, "the node does not read what is sent to it");
 }
 
 static size_t length(const char *at)
@@ -177,9 +184,7 @@ static bool finish(struct dist *d, struct str message, struct err *e)
     len = d->out.len - 4;
     for (unsigned i = 0; i < 4; i++)
         d->out.data[i] = (char)(len >> (24 - 8 * i));
-    if (stream_write(&d->stream, d->out.data, d->out.len, net_now() + DIST_SEND_MS) == NET_OK)
-        return true;
-    return err_set(e, ERR_RUN, "the node takes no more messages");
+    return write_all(d, d->out.data, d->out.len) || err_set(e, ERR_RUN, "the node takes no more messages");
 }
 
 bool dist_send(struct dist *d, const struct node_pid *to, struct str message, struct err *e)

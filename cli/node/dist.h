@@ -22,6 +22,7 @@ struct dist {
     char *data; /* what was read and is not yet taken */
     size_t len, cap;
     unsigned strays;
+    bool writing; /* it waits for room: nothing may be sent now */
     struct buf out;
 };
 

@@ -19,6 +19,8 @@
 #include "../ground/mem.h"
 #include "../ground/thread.h"
 
+#define MEANWHILE_MS 2000
+
 int64_t net_now(void)
 {
     struct timespec t;
@@ -52,12 +54,37 @@ bool net_interrupted(void)
     return heard;
 }
 
+static _Thread_local struct {
+    void (*run)(void);
+    int64_t due;
+    bool runs; /* it may have to wait itself */
+} meanwhile;
+
+void net_meanwhile(void (*run)(void))
+{
+    meanwhile.run = run;
+}
+
+/* Returns when it is to be called again. */
+static int64_t see_to_others(int64_t now)
+{
+    if (!meanwhile.run || meanwhile.runs)
+        return INT64_MAX;
+    if (now >= meanwhile.due) {
+        meanwhile.due = now + MEANWHILE_MS;
+        meanwhile.runs = true;
+        meanwhile.run();
+        meanwhile.runs = false;
+    }
+    return meanwhile.due;
+}
+
 enum net_status net_wait(int fd, short events, int64_t deadline)
 {
     struct pollfd p[] = {{.fd = fd, .events = events}, {.fd = signals, .events = POLLIN}};
 
     for (;;) {
-        int64_t left = deadline - net_now();
+        int64_t now = net_now(), left = MIN(deadline, see_to_others(now)) - now;
         int n = poll(p, 2, left < 0 ? 0 : (int)MIN(left, 60000));
         if (n > 0 && p[0].revents)
             return NET_OK;
@@ -66,7 +93,7 @@ enum net_status net_wait(int fd, short events, int64_t deadline)
             return NET_TIMEOUT;
         if (n < 0 && errno != EINTR)
             return NET_FAILED;
-        if (left <= 0)
+        if (now >= deadline)
             return NET_TIMEOUT;
     }
 }

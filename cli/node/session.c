@@ -63,6 +63,7 @@ struct session {
     uint32_t next_id;
 
     int64_t booted_ns, said, heard, pinged, give_up; /* milliseconds, but for booted_ns */
+    struct session *next; /* of those of this thread */
     bool lapsed; /* we ourselves were silent for longer than the lease allows */
     struct buf out;
 };
@@ -112,10 +113,28 @@ static bool broken(struct session *s, const struct err *cause, struct err *e)
     return fail(s, &whole, e);
 }
 
+static _Thread_local struct session *all;
+
+/* While this thread waits for something else, one of them for instance: the leases are renewed. */
+static void see_to_all(void)
+{
+    int64_t next;
+    struct err ignored; /* whoever serves the session next is told */
+
+    for (struct session *s = all; s; s = s->next)
+        if (!s->dist.writing)
+            session_tick(s, net_now(), &next, &ignored);
+}
+
 void session_close(struct session *s)
 {
     if (!s)
         return;
+    struct session **at = &all;
+    while (*at && *at != s)
+        at = &(*at)->next;
+    if (*at)
+        *at = s->next;
     dist_release(&s->dist);
     buf_release(&s->out);
     free(s->pending);
@@ -504,6 +523,9 @@ struct session *session_open_on(struct node_conn *conn, const struct session_opt
     s->booted_ns = now_ns();
     if (inject_boot(&s->dist, options, s->nonce, &cause)) {
         s->under_way = net_under_way(s->dist.stream.fd);
+        s->next = all;
+        all = s;
+        net_meanwhile(see_to_all);
         return s;
     }
     broken(s, &cause, e);
@@ -593,7 +615,7 @@ static bool waits_for(const struct session *s, uint32_t id)
 
 bool session_wait(struct session *s, uint32_t reply_id, int timeout_ms, struct err *e)
 {
-    int64_t deadline = net_now() + timeout_ms, next;
+    int64_t deadline = timeout_ms < 0 ? INT64_MAX : net_now() + timeout_ms, next;
 
     while (waits_for(s, reply_id)) {
         int64_t now = net_now();

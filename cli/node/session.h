@@ -3,7 +3,8 @@
  *
  * Poll-driven: the caller polls session_fd() for input, calls session_on_readable() when there is some, and
  * session_tick() at least when the time that the previous call returned has come. Nothing here waits, except
- * session_open() (the connect, 5 s at most), session_wait(), and a write into a full socket (2 s at most).
+ * session_open() (the connect, 5 s at most), session_wait(), and a write into a full socket (2 s at most). While the thread
+ * waits for anything of the network, the timers of all its sessions go on.
  *
  *   BOOTING    the boot message is sent; waits for the owner's answer
  *   READY      requests are answered, batches come as pulls allow
@@ -116,7 +117,8 @@ bool session_stop(struct session *s, struct err *e);
 
 /*
  * Serves this session alone until `reply_id` has been answered (0: until it is READY, or GONE when it is stopping), or
- * the deadline. For commands that have no event loop. false with err: failed, or (the state unchanged) out of time.
+ * until timeout_ms have gone (-1: how long it may take the session knows itself). For commands that have no event loop.
+ * false with err: failed, or (the state unchanged) out of time.
  */
 bool session_wait(struct session *s, uint32_t reply_id, int timeout_ms, struct err *e);
 

@@ -254,14 +254,23 @@ static enum net_status failed(struct tls *t, const char *host, struct err *e)
 
 /* ---- a connection ---- */
 
+/* What is seen to meanwhile may leave errors of its own, which OpenSSL would take for those of the next call. */
+static enum net_status waited(const struct tls *t, short events, int64_t deadline)
+{
+    enum net_status s = net_wait(t->fd, events, deadline);
+
+    ERR_clear_error();
+    return s;
+}
+
 /* Waits for what OpenSSL wants after a call that returned n. NET_OK: call again. */
 static enum net_status wanted(struct tls *t, int n, int64_t deadline, const char *host, struct err *e)
 {
     switch (SSL_get_error(t->ssl, n)) {
     case SSL_ERROR_WANT_READ:
-        return net_wait(t->fd, POLLIN, deadline);
+        return waited(t, POLLIN, deadline);
     case SSL_ERROR_WANT_WRITE:
-        return net_wait(t->fd, POLLOUT, deadline);
+        return waited(t, POLLOUT, deadline);
     case SSL_ERROR_ZERO_RETURN:
         t->failed = true;
         return NET_CLOSED;

@@ -381,7 +381,7 @@ END
             until_true 9 reading '[_]'
             node_stop "$dying"
         fi
-        until_true 30 has "^etrace: $dying[: ].*; it is waited for" "$ERR" || fail "$(<"$ERR")"
+        until_true 30 has "^etrace: ${dying}[: ].*; it is waited for" "$ERR" || fail "$(<"$ERR")"
         until_true 30 attached 1
         node_eval "$here" '[shelf:put({item, N, none}) || N <- [6, 7, 8]]' >/dev/null
         until_true 8 one_shown || fail "$(<"$ERR") $(<"$OUT")"
@@ -490,6 +490,49 @@ refusing() { # NAME PORT: whose lines stand in FILE
     run --separate-stderr timeout 60 "$ETRACE_BIN" -n "${NODES[0]}" --cluster --for 1s 'nosuch:one/1'
     assert_failure 5
     assert_output ''
+}
+
+# One that says nothing, on the hosts 127.0.0.N of these numbers.
+silent_epmd() { # N...
+    local hosts
+    printf -v hosts ', {127, 0, 0, %d}' "$@"
+    "$ETRACE_ERL" +Bi -noshell -noinput -eval "Port = list_to_integer(os:getenv(\"ERL_EPMD_PORT\")),
+        [{ok, _} = gen_tcp:listen(Port, [{ip, H}, {backlog, 100}]) || H <- [${hosts#, }]], receive after infinity -> ok end." </dev/null >/dev/null 2>&1 3>&- &
+    RETURNED+=("$!")
+}
+
+@test "hidden nodes whose host does not say where they are cost those of the cluster no lease" {
+    local i
+    NODES=()
+    node_start a
+    silent_epmd 77
+    for i in 1 2 3; do
+        "$ETRACE_ERL" +Bi -noshell -noinput -name "ghost$i@127.0.0.77" -hidden -start_epmd false -kernel inet_dist_use_interface '{127,0,0,1}' \
+            -eval "true = net_kernel:connect_node('$NODE')." </dev/null >/dev/null 2>&1 3>&- &
+        RETURNED+=("$!")
+    done
+    ghosts() { [[ $(node_eval "$NODE" 'length(nodes(hidden))') == 3 ]]; }
+    until_true 20 ghosts
+    begin 1 -n "$NODE" --cluster --json 'lists:seq(7777, _)'
+    work "$NODE" 5
+    trace_end
+    assert_equal "$status" 0
+    assert_equal "$(grep -c '"type":"call"' "$OUT")" 5
+}
+
+@test "in the interactive mode a command that takes longer than a lease lasts costs those that are traced nothing" {
+    local hosts=({71..77})
+    NODES=()
+    node_start a
+    silent_epmd "${hosts[@]}"
+    printf 'lists:seq(7777, _)\n:nodes%s\n:wait 5 events\n:quit\n' "$(printf ' 127.0.0.%d' "${hosts[@]}")" >"$BATS_TEST_TMPDIR/in"
+    "$ETRACE_BIN" repl -n "$NODE" <"$BATS_TEST_TMPDIR/in" >"$OUT" 2>"$ERR" 3>&- &
+    TRACER=$!
+    TRACERS+=("$TRACER")
+    until_true 60 has '127\.0\.0\.77' "$ERR" || fail "$(<"$ERR")"
+    work "$NODE" 5
+    trace_wait 20
+    assert_equal "$(grep -c 'lists:seq' "$OUT")" 5
 }
 
 @test "figures that the nodes have counted are told apart" {
