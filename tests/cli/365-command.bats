@@ -210,18 +210,19 @@ not() { ! "$@"; }
 
 @test "a node that can have no cookie, and so no name: said at once, it runs on, and demo does not wait for it" {
     local untold='etrace: a node of the command has not said who it is, and is not traced; it needs a home for its cookie, and an epmd'
-    # It goes on when that was said, and not before.
+    # It goes on when that was said, and not before; if it is not there yet, what it is told waits for it.
     local go
     mkfifo "$BATS_TEST_TMPDIR/go"
     exec {go}<>"$BATS_TEST_TMPDIR/go"
     env -u HOME timeout 100 "$ETRACE_BIN" lists:seq/2 -- erl -noshell -eval \
-        "{ok, _} = file:read_file(\"$BATS_TEST_TMPDIR/go\"), io:format(\"ran~n\"), halt(4)." </dev/null >"$OUT" 2>"$ERR" 3>&- {go}>&- &
+        "{ok, F} = file:open(\"$BATS_TEST_TMPDIR/go\", [read, raw]), {ok, _} = file:read(F, 1), io:format(\"ran~n\"), halt(4)." </dev/null >"$OUT" 2>"$ERR" 3>&- {go}>&- &
     local pid=$!
     local told=yes
     until_true 60 grep -qxF "$untold" "$ERR" || told=no
-    exec {go}>&-
+    echo >&"$go"
     status=0
     wait "$pid" || status=$?
+    exec {go}>&-
     assert_equal "$told,$status" yes,4
     grep -qx ran "$OUT" || fail "$(<"$ERR")"
     run env HOME=/nonexistent timeout 60 "$ETRACE_BIN" demo

@@ -71,6 +71,9 @@ named() {
     RETURNED+=("$!")
 }
 
+# left NODE: who was attached to it is there no more, nor anything of him
+left() { NODE=$1 nobody_there; }
+
 # goes_on_without NODE: that one is waited for, and all that the node `here` does is seen until the end
 goes_on_without() {
     until_true 30 has "^etrace: $1: .*; it is waited for" "$ERR" || fail "$(<"$ERR")"
@@ -298,6 +301,7 @@ END
         for node in "$here" "$NODE"; do node_eval "$node" "code:load_abs(\"$BATS_TEST_TMPDIR/slow_names\")" >/dev/null; done
         # What it loads for a first client it has.
         "$ETRACE_BIN" -n "$NODE" -qq --for 1ms 'lists:seq(7777, _)'
+        until_true 30 left "$NODE"
         # Who suspends must live as long as that is to last.
         [[ $step == asked ]] || node_eval "$NODE" 'Me = self(), spawn(fun() -> erlang:suspend_process(whereis(code_server)), Me ! held, timer:sleep(infinity) end), receive held -> ok end' >/dev/null
         [[ $step == loads ]] || node_eval "$NODE" 'os:putenv("SLOW_NAMES", "yes")' >/dev/null
@@ -321,6 +325,7 @@ END
         node_start b
         dying=$NODE
         "$ETRACE_BIN" -n "$here" -n "$dying" -qq --for 1ms 'lists:seq(7777, _)'
+        until_true 30 left "$here"
         node_eval "$here" 'Me = self(), register(holder, spawn(fun() -> erlang:suspend_process(whereis(code_server)), Me ! held, receive go -> ok end end)), receive held -> ok end' >/dev/null
         # shellcheck disable=SC2086
         "$ETRACE_BIN" -n "$dying" -n "$here" $how --json 'lists:seq(7777, _)' </dev/null >"$OUT" 2>"$ERR" 3>&- &
@@ -370,6 +375,8 @@ END
     mkfifo "$defs/other/shelf.beam"
     one_shown() { [[ $(grep -c "\"node\":\"$here\",\"pid\"" "$OUT") -eq 1 ]]; }
     reading() { node_eval "$dying" "$1 = [P || P <- processes(), {current_function, {prim_file, F, _}} <- [process_info(P, current_function)], F =/= helper_loop]" 2>/dev/null; }
+    # Who waits reads that there is nothing, also if it has but begun.
+    all_read() { : <>"$defs/other/shelf.beam" && reading '[]' && left "$dying"; }
     # A node that is there, but does not answer, costs the other nothing either.
     for how in silent down; do
         "$ETRACE_BIN" -n "$dying" -n "$here" --reattach --json 'shelf:put(#item{id = 7})' </dev/null >"$OUT" 2>"$ERR" 3>&- &
@@ -378,7 +385,7 @@ END
         if [[ $how == down ]]; then
             # Once the second is attached to, nobody is at files on the first but who reads that one; the other is always there.
             until_true 30 node_eval "$here" '[_] = nodes(hidden)' 2>/dev/null
-            until_true 9 reading '[_]'
+            until_true 30 reading '[_]'
             node_stop "$dying"
         fi
         until_true 30 has "^etrace: ${dying}[: ].*; it is waited for" "$ERR" || fail "$(<"$ERR")"
@@ -387,9 +394,8 @@ END
         until_true 8 one_shown || fail "$(<"$ERR") $(<"$OUT")"
         trace_end
         assert_equal "$status" 0
-        # Who still waits reads that there is nothing.
-        : <>"$defs/other/shelf.beam"
-        [[ $how == down ]] || until_true 10 reading '[]'
+        [[ $how == down ]] || until_true 30 all_read
+        until_true 30 left "$here"
     done
 }
 

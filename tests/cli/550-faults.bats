@@ -267,7 +267,7 @@ hostile() { # EXPR
 }
 
 # Stands between etrace and the node and passes on what is said until they know each other; then it says what it likes
-# instead, in Says: bytes, or how many milliseconds it says nothing. Sets PORT.
+# instead, in Says: bytes, how often (ever: for as long as it is heard), or how many milliseconds it says nothing. Sets PORT.
 between() { # ERLANG LIST
     rm -f "$BATS_TEST_TMPDIR/port"
     mkfifo "$BATS_TEST_TMPDIR/port"
@@ -284,7 +284,8 @@ between() { # ERLANG LIST
             {tcp, S, B = <<17:16, \$a, _:16/binary>>} -> gen_tcp:send(C, B);
             {tcp, S, B} -> gen_tcp:send(C, B), F() end end,
         Pass(),
-        Bytes = fun F({Bin, Times}) -> [F(Bin) || _ <- lists:seq(1, Times)]; F(Bin) -> gen_tcp:send(C, Bin) end,
+        Bytes = fun F({Bin, ever}) -> case F(Bin) of ok -> F({Bin, ever}); _ -> ok end;
+            F({Bin, Times}) -> [F(Bin) || _ <- lists:seq(1, Times)]; F(Bin) -> gen_tcp:send(C, Bin) end,
         lists:foreach(fun(Ms) when is_integer(Ms) -> receive after Ms -> ok end; (Bin) -> Bytes(Bin) end, Says),
         receive {tcp_closed, C} -> ok after 20000 -> ok end, halt()." </dev/null >/dev/null 2>&1 3>&- &
     TRACERS+=("$!")
@@ -299,7 +300,7 @@ node_port() { "${ETRACE_ERL%/*}/epmd" -names | sed -n "s/^name ${NODE%@*} at por
     timeout 30 "$ETRACE_BIN" -n "$NODE" --port "$PORT" --for 20s work:one/1 </dev/null >"$OUT.slow" 2>"$ERR.slow" 3>&- &
     local slow=$! here=$NODE stuck
     # And one that ticks and ticks.
-    between '[{<<0:80000>>, 10000000}]'
+    between '[{<<0:80000>>, ever}]'
     timeout 60 "$ETRACE_BIN" doctor -n "$NODE" --port "$PORT" </dev/null >"$OUT.ticks" 2>"$ERR.ticks" 3>&- &
     local ticks=$!
     # And nodes that are held up: the sentence names who does not answer, where he is needed.
