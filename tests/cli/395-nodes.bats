@@ -381,7 +381,7 @@ END
             until_true 9 reading '[_]'
             node_stop "$dying"
         fi
-        until_true 30 has "^etrace: $dying[: ].*; it is waited for" "$ERR" || fail "$(<"$ERR")"
+        until_true 30 has "^etrace: ${dying}[: ].*; it is waited for" "$ERR" || fail "$(<"$ERR")"
         until_true 30 attached 1
         node_eval "$here" '[shelf:put({item, N, none}) || N <- [6, 7, 8]]' >/dev/null
         until_true 8 one_shown || fail "$(<"$ERR") $(<"$OUT")"
