@@ -35,7 +35,7 @@
 
 %% One trace session on this node as the owner knows it.
 -record(s, {
-    client, node, janitor,   % pid, its node, the process that cleans up behind us
+    client, node, janitors,  % pid, its node, the process that cleans up behind us and its heir
     tracer,                  % the NIF's state (an integer) | fallback
     fb,                      % the fallback tracer's state (tracer_fallback.hrl)
     session = none,          % the only strong handle there is
@@ -151,7 +151,7 @@ owner(Boot) ->
         throw:Reason -> exit({error, Reason})
     end.
 
-start({Client, So, Hash, Nonce, Options, Janitor}) ->
+start({Client, So, Hash, Nonce, Options, Janitors = [Janitor | _]}) ->
     Node = node(Client),
     net_kernel:monitor_nodes(true, [{node_type, hidden}]), % monitor_node/2 would connect to a client that is gone
     lists:member(Node, nodes(hidden)) orelse exit(nodedown),
@@ -163,10 +163,10 @@ start({Client, So, Hash, Nonce, Options, Janitor}) ->
         #{fallback := true} -> [{<<"asked for">>, <<>>}];
         _ ->
             send(#s{client = Client}, <<$W, (term_to_binary(tracer))/binary>>),
-            case Ring of none -> memory_none(); _ -> nif_load(So, Hash, Nonce, Janitor) end
+            case Ring of none -> memory_none(); _ -> nif_load(So, Hash, Nonce, Janitors) end
     end,
-    S0 = #s{client = Client, node = Node, janitor = Janitor, heard = now_ms(), options = maps:merge(#{buffer => Ring}, Options), why = Why,
-        namer = names_start(Janitor, Client), worker = worker_start(), warden = warden_start(),
+    S0 = #s{client = Client, node = Node, janitors = Janitors, heard = now_ms(), options = maps:merge(#{buffer => Ring}, Options), why = Why,
+        namer = names_start(), worker = worker_start(), warden = warden_start(),
         min = maps:get(size, Options, 1024) * 2 + ?MIN_DRAIN},
     S1 = session(excluded(tracer(S0))),
     S1#s.namer ! {others, true},
@@ -188,7 +188,7 @@ tracer(S = #s{options = O}) ->
     S#s{tracer = fallback, fb = fb_new(O)}.
 
 %% Processes and ports that belong to the tracing.
-ours(S) -> [self(), S#s.janitor, S#s.namer, S#s.worker, S#s.warden] ++ [P || {P, _} <- [S#s.hears]] ++ channel(S).
+ours(S) -> S#s.janitors ++ [self(), S#s.namer, S#s.worker, S#s.warden] ++ [P || {P, _} <- [S#s.hears]] ++ channel(S).
 
 %% Whenever one of them has changed, ours or others'. That two who trace messages see each other's would never end.
 excluded(S) ->
@@ -238,7 +238,6 @@ finish(Reason, S0) ->
     %% First the callbacks learn that it is over: whoever inherited flags meanwhile is let go at the next event.
     case S0#s.tracer of fallback -> ok; State -> close(State) end,
     S = destroy(S0),
-    Reason =:= janitor andalso exit(S#s.namer, kill),
     %% Unread output for a frozen client would hold up init:stop/0. A client that never spoke may have left its name to
     %% another one by now, whose connection is none of ours.
     Reason =:= lease andalso S#s.spoke andalso hang_up(S),
@@ -251,14 +250,14 @@ hang_up(S) ->
     lists:foreach(fun(P) -> is_port(P) andalso exit(P, kill) end, channel(S)),
     erlang:disconnect_node(S#s.node).
 
-%% For the janitor, who was killed: the module is passed as data, and this process ends before its code is purged. Whoever holds
-%% the name is the one who may; then somebody else is at it.
+%% For the janitor, who was killed, where its heir has not taken its place: the module is passed as data, and this process ends
+%% before its code is purged. Whoever holds the name is the one who may; then somebody else is at it.
 unload(M, Client) ->
     case take(M) of
         true ->
             Purger = delete(M),
             erlang:system_info(sequential_tracer), % as it is no more, the VM forgets it
-            Client =:= none orelse erlang:send(Client, <<$G, (term_to_binary(killed))/binary>>, [nosuspend, noconnect]),
+            erlang:send(Client, <<$G, (term_to_binary(killed))/binary>>, [nosuspend, noconnect]),
             unloaded(Purger, M);
         false ->
             ok
@@ -357,7 +356,7 @@ handle({nodedown, Node, _}, S = #s{node = Node}) ->
     finish(nodedown, S);
 handle({'EXIT', Client, _}, S = #s{client = Client}) ->
     finish(nodedown, S);
-handle({'DOWN', _, _, Janitor, _}, S = #s{janitor = Janitor}) ->
+handle({'DOWN', _, _, Janitor, _}, S = #s{janitors = [Janitor | _]}) ->
     finish(janitor, S);
 handle({done, Ref, Result}, S0 = #s{helper = {Ref, What}}) ->
     S = S0#s{helper = none},
@@ -409,7 +408,7 @@ handle(_, S) ->
 replace(Warden, S = #s{warden = Warden}) ->
     memory_watch_on(excluded(S#s{warden = warden_start()}));
 replace(Namer, S = #s{namer = Namer}) ->
-    excluded(S#s{namer = names_start(S#s.janitor, S#s.client)});
+    excluded(S#s{namer = names_start()});
 replace(_, S0 = #s{helper = Helper}) ->
     S = excluded(S0#s{worker = worker_start(), helper = none}),
     arm_next(case Helper of {_, What} -> helped(What, killed, S); none -> S end).

@@ -81,7 +81,8 @@ name(V, Names) ->
 %% Atoms that the VM itself has.
 known() -> [true, false, undefined, ok, error, exit, normal, kill, killed, noproc, badarg, badarith, badmatch, function_clause,
     case_clause, if_clause, try_clause, undef, system_limit, timeout, timeout_value, infinity, high, low, max, min, link, monitor,
-    register, spawn, send, 'receive', call, apply, erlang, lists, element, size, self, node, nodes, all].
+    register, spawn, send, 'receive', call, apply, erlang, lists, element, size, self, node, nodes, all, atom, binary, float, integer, list,
+    pid, port, tuple].
 
 %% ---- the module ---------------------------------------------------------------------------------------------------
 

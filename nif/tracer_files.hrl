@@ -1,11 +1,11 @@
 %% Getting the NIF into the VM: as a file that exists for a moment, in a directory that nobody can foresee or share. The file server
 %% is not asked for any of it: it may be held up, and it is one for all of the node.
-%% Every way out removes what was made; the janitor knows the directory meanwhile, for the case that we are killed here.
+%% Every way out removes what was made; the janitors know the directory meanwhile, for the case that we are killed here.
 
 %% ok | [{Directory, Reason}]: why each candidate did not do, in their order
 nif_load(<<>>, _, _, _) ->
     [{<<"no NIF in this build">>, <<>>}];
-nif_load(So, Hash, Nonce, Janitor) ->
+nif_load(So, Hash, Nonce, Janitors) ->
     case file_room(byte_size(So)) of
         true ->
             Mounts = mounts(),
@@ -14,7 +14,7 @@ nif_load(So, Hash, Nonce, Janitor) ->
                 case Info =:= timeout orelse noexec(Dir, Info, Mounts) of
                     true when Info =:= timeout -> "does not answer";
                     true -> "noexec";
-                    false -> nif_load(Dir, So, Hash, Nonce, Janitor)
+                    false -> nif_load(Dir, So, Hash, Nonce, Janitors)
                 end
             end, []);
         Why ->
@@ -113,10 +113,10 @@ device(Text) ->
     [Major, Minor] = [binary_to_integer(B) || B <- binary:split(Text, <<":">>)],
     (Minor band 16#ff) bor (Major bsl 8) bor ((Minor bsr 8) bsl 20).
 
-nif_load(Base, So, Hash, Nonce, Janitor) ->
+nif_load(Base, So, Hash, Nonce, Janitors) ->
     Dir = filename:join(Base, "etrace-" ++ hex(erlang:md5([Nonce, bin(Base)]))),
     File = filename:join(Dir, "etrace.so"),
-    Janitor ! {directory, {Dir, File}},
+    tell(Janitors, {directory, {Dir, File}}),
     case prim_file:make_dir(Dir) of
         ok ->
             try nif_write(Dir, File, So) of
@@ -125,12 +125,14 @@ nif_load(Base, So, Hash, Nonce, Janitor) ->
             after
                 file:delete(File, [raw]),
                 prim_file:del_dir(Dir),
-                Janitor ! {directory, none}
+                tell(Janitors, {directory, none})
             end;
         {error, Reason} ->
-            Janitor ! {directory, none},
+            tell(Janitors, {directory, none}),
             atom_to_list(Reason)
     end.
+
+tell(Janitors, Message) -> [Janitor ! Message || Janitor <- Janitors], ok.
 
 %% The directory must be one and closed before anything is made in it, and ours before anything is written; what was written must
 %% be what is there. Whose we are says the file that was just made: whom a file server takes us for need not be who we are here.

@@ -1,7 +1,6 @@
 %% What processes are called: registered name, else label, else the function they began with. Asking a process may have to
 %% wait for it, so a process of its own asks, and the owner waits a few milliseconds at most for a batch's names.
-%% It also asks the other etraces which processes are theirs; and it is the last to leave, when owner and janitor were killed
-%% together.
+%% It also asks the other etraces which processes are theirs.
 
 -define(NAMES_WAIT, 5).    % ms
 -define(NAMES_MOST, 256).  % for one batch
@@ -14,38 +13,29 @@ names_of(New, S = #s{namer = Namer}) ->
     after ?NAMES_WAIT -> []
     end.
 
-names_start(Janitor, Client) ->
-    {Namer, _} = spawn_opt(?MODULE, names, [{self(), Janitor, Client}], [monitor | bounds(1)]),
+names_start() ->
+    {Namer, _} = spawn_opt(?MODULE, names, [self()], [monitor | bounds(1)]),
     Namer.
 
-names(Three = {Owner, Janitor, _}) ->
+names(Owner) ->
     monitor(process, Owner),
-    monitor(process, Janitor),
-    names_loop(Three).
+    names_loop(Owner).
 
-names_loop(Three = {Owner, Janitor, Client}) ->
+names_loop(Owner) ->
     receive
         {names, Ref, New, Tick} ->
             Owner ! {names, Ref, name_frames(New, Tick, ?META_MOST)},
-            names_loop(Three);
+            names_loop(Owner);
         {others, First} ->
             Others = [P || P <- owners(), P =/= Owner],
             First andalso [P ! others || P <- Others], % we are new to them, too
             Owner ! {others, lists:usort([P || Other <- Others, {_, Theirs} <- [process_info(Other, {dictionary, ours})],
                 is_list(Theirs), P <- Theirs, is_pid(P) orelse is_port(P), node(P) =:= node()])},
-            names_loop(Three);
+            names_loop(Owner);
         {'DOWN', _, _, Owner, _} ->
-            names_last(Janitor, Client);
+            ok;
         _ ->
-            names_loop(Three)
-    end.
-
-%% The janitor now purges the module, and us with it. Were it killed together with the owner, nobody else would.
-names_last(Janitor, Client) ->
-    Alive = is_process_alive(Janitor),
-    receive {'DOWN', _, _, Janitor, _} -> unload(?MODULE, Client)
-    after case Alive of true -> 5000; false -> 0 end ->
-        unload(?MODULE, case Alive of true -> none; false -> Client end) % who is slow may still speak
+            names_loop(Owner)
     end.
 
 name_frames([], _, _) -> [];

@@ -3,7 +3,7 @@
 %% for the next when that is in a batch. What does not fit is counted.
 %%
 %% Such a session is destroyed before its tracer ends: an event that finds neither a tracer nor a handle ends the VM (up to
-%% erts 17.1 at least). So the one who hears, the owner and the janitor have a handle each, and whoever is left destroys it. Should
+%% erts 17.1 at least). So the one who hears, the owner and the janitors have a handle each, and whoever is left destroys it. Should
 %% they be killed together there is one more in a timer, which is nobody's, until the VM has noticed.
 %%
 %% Its frames are a ring of their own to the client (ETW_SYSTEM_RING), merged with the others by their ticks.
@@ -38,7 +38,7 @@ system_start(Events, Boot) ->
         {'DOWN', Monitor, _, _, Why} -> throw({notsup, unicode:characters_to_binary(io_lib:format("system events: ~0tp", [Why]))})
     end.
 
-system(Worker, Events, {Owner, Ours = [_, Janitor | _], Tracer, Options}) ->
+system(Worker, Events, {Owner, Ours = [Janitor, Second | _], Tracer, Options}) ->
     monitor(process, Owner),
     Session = trace:session_create(etrace, self(), []),
     system_keep(Session),
@@ -47,7 +47,7 @@ system(Worker, Events, {Owner, Ours = [_, Janitor | _], Tracer, Options}) ->
     catch
         error:Why:Stack -> trace:session_destroy(Session), erlang:raise(error, Why, Stack)
     end,
-    Janitor ! {exit, {trace, session_destroy, [Session]}},
+    tell([Janitor, Second], {exit, {trace, session_destroy, [Session]}}),
     Worker ! {hears, self(), Session},
     {Seen, Lost, Left} = maps:get(heard, Options),
     system_loop(#sys{seen = Seen, lost = setelement(5, Lost, element(5, Lost) + Left), told = {Seen, Lost},

@@ -50,16 +50,33 @@ static void leave_file(const struct child *c, const char *name)
     unlink(path);
 }
 
+/* Whose directory is there. */
+static struct child *made;
+
 static bool make_dir(struct child *c, struct err *e)
 {
     const char *tmp = getenv("TMPDIR");
 
     /* the path of a socket has at most 107 bytes */
     snprintf(c->dir, sizeof c->dir, "%s/etrace-XXXXXX", tmp && *tmp == '/' && strlen(tmp) < 60 ? tmp : "/tmp");
-    if (mkdtemp(c->dir))
+    if (mkdtemp(c->dir)) {
+        made = c;
         return true;
+    }
     c->dir[0] = 0;
     return err_set(e, ERR_RUN, "cannot make a directory in %s: %s", tmp && *tmp ? tmp : "/tmp", strerror(errno));
+}
+
+static void leave_dir(struct child *c)
+{
+    if (made != c)
+        return;
+    made = NULL;
+    if (c->leave)
+        c->leave(c);
+    leave_file(c, "cookie");
+    leave_file(c, "node");
+    rmdir(c->dir);
 }
 
 static void no_fd(struct child *c, struct loop_fd *f)
@@ -280,6 +297,7 @@ static void become(const struct child *c, char **argv, int failed)
 {
     sigset_t none;
 
+    made = NULL; /* it is not ours */
     environment(c);
     project_paths(argv);
     signal(SIGPIPE, SIG_DFL);
@@ -342,8 +360,14 @@ void child_release(struct child *c)
     no_fd(c, &c->end);
     buf_release(&c->said);
     c->ctx->on_signal = NULL;
-    if (!c->dir[0])
+    leave_dir(c);
+}
+
+void child_panic(void)
+{
+    if (!made)
         return;
-    leave_file(c, "node");
-    rmdir(c->dir);
+    if (made->late)
+        child_signal(made, SIGKILL); /* nobody else ends it */
+    leave_dir(made);
 }

@@ -21,6 +21,7 @@ struct child {
     struct ctx *ctx;
     pid_t pid;
     char dir[96]; /* removed in the end; empty: none */
+    void (*leave)(const struct child *c); /* removes what else is in it; NULL: nothing */
     const struct node_opts *node_opts; /* how it speaks; NULL: without TLS */
     struct loop_fd listener, talk, end; /* fd -1: none */
     struct buf said;      /* what the node that is held has said so far */
@@ -37,8 +38,9 @@ struct child {
 /* The private directory, for what the command needs to find there; child_release() removes the files in it. */
 bool child_init(struct child *c, struct ctx *ctx, struct err *e);
 void child_release(struct child *c);
+void child_panic(void); /* the same at once, for a program that ends without unwinding; harmless without one */
 
-/* May be preceded by setting `late` and `node_opts`. */
+/* May be preceded by setting `late`, `leave` and `node_opts`. */
 bool child_start(struct child *c, char **argv, struct err *e);
 
 /* Serves the loop until a node is held (true), or the command has ended or was asked to. */

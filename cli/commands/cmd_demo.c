@@ -71,9 +71,10 @@ static int demo(struct ctx *ctx, const struct live_options *o)
     struct err e;
     int status;
 
-    if (!child_init(&child, ctx, &e) || !put_sources(&child, &e)) {
+    bool ok = child_init(&child, ctx, &e);
+    child.leave = remove_sources;
+    if (!ok || !put_sources(&child, &e)) {
         status = ctx_fail(ctx, &e);
-        remove_sources(&child);
         child_release(&child);
         return status;
     }
@@ -93,7 +94,6 @@ static int demo(struct ctx *ctx, const struct live_options *o)
         child_signal(&child, SIGKILL);
         child_wait(&child);
     }
-    remove_sources(&child);
     child_release(&child);
     return status;
 }

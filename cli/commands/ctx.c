@@ -10,6 +10,7 @@
 #include "../ground/tty.h"
 #include "../ground/utf8.h"
 #include "../node/net.h"
+#include "child.h"
 
 #define AT_ONCE_MS 100 /* what comes again so soon is no second wish: timeout(1) signals the process, and then its group */
 
@@ -81,6 +82,7 @@ static void on_signal(void *owner, int signal)
     c->interrupted = loop_now();
     if (++c->interrupts > 1) {
         screen_panic();
+        child_panic();
         _exit(128 + signal); /* asked twice: the node cleans up by itself when the connection closes */
     }
 }

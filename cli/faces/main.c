@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../commands/child.h"
 #include "../commands/cmd.h"
 #include "../ground/mem.h"
 #include "../ground/screen.h"
@@ -18,6 +19,7 @@ static void no_memory(void)
 
     screen_panic();
     line_panic();
+    child_panic();
     ssize_t n = write(STDERR_FILENO, text, sizeof(text) - 1);
     (void)n;
     _exit(ERR_RUN); /* the connection closes, and the node cleans up by itself */
@@ -49,11 +51,12 @@ void *__wrap_realloc(void *old, size_t size)
     return got(__real_realloc(old, size), size);
 }
 
-/* A fault, somebody who wants a core, or a sandbox without signalfd: the terminal is as it was, and the end is the signal's own. */
+/* A fault, somebody who wants a core, or a sandbox without signalfd: the terminal is as it was, no directory stays, and the end is the signal's own. */
 static void on_end(int signal)
 {
     screen_panic();
     line_panic();
+    child_panic();
     raise(signal);
 }
 

@@ -102,7 +102,7 @@ void answer_gone(struct etf reason, const char *node, struct err *e)
 
     if (etf_is_atom(&reason, "lease")) {
         err_set(e, ERR_GUARD, "%s ended the tracing: it had heard nothing from here for 10 seconds", node);
-    } else if (etf_is_atom(&reason, "killed") || etf_is_atom(&reason, "janitor")) {
+    } else if (etf_is_atom(&reason, "killed") || etf_is_atom(&reason, "noproc") || etf_is_atom(&reason, "janitor")) {
         answer_killed(node, e);
     } else if (stopped_by_guard(reason, node, e)) {
         /* said */

@@ -6,7 +6,11 @@ bats_load_library bats-support
 bats_load_library bats-assert
 load ../lib/live
 
-setup_file() { live_begin node; }
+setup_file() {
+    cc -O1 -fPIC -shared -o "$BATS_FILE_TMPDIR/held.so" "$ETRACE_ROOT/tests/lib/held.c" -ldl
+    erl_is "LD_PRELOAD=$BATS_FILE_TMPDIR/held.so exec \"\$ETRACE_ERL\" \"\$@\""
+    live_begin node
+}
 teardown_file() { live_end; }
 setup() { live_setup; }
 teardown() { live_teardown; }
@@ -73,8 +77,6 @@ loading() { # PLACE
 }
 
 @test "the node is killed while it loads the library: whoever attaches takes the file away" {
-    cc -O1 -fPIC -shared -o "$BATS_FILE_TMPDIR/held.so" "$ETRACE_ROOT/tests/lib/held.c" -ldl
-    erl_is "LD_PRELOAD=$BATS_FILE_TMPDIR/held.so exec \"\$ETRACE_ERL\" \"\$@\""
     mkdir -p "$BATS_TEST_TMPDIR/run" "$BATS_TEST_TMPDIR/home/.cache"
     cp -p "$HOME/.erlang.cookie" "$BATS_TEST_TMPDIR/home"
     for place in fixed run home; do
@@ -91,6 +93,48 @@ loading() { # PLACE
 # The processes of the companion: the janitor is registered, the owner is what it watches.
 janitor='hd([P || N <- registered(), lists:prefix("etrace_", atom_to_list(N)), P <- [whereis(N)]])'
 owner="element(2, hd(element(2, process_info($janitor, monitors))))"
+# And who would take its place is among those who watch it.
+heir="hd([P || {_, L} <- [process_info($janitor, monitored_by)], P <- L, {_, {erlang, apply, 2}} <- [process_info(P, initial_call)]])"
+
+@test "the janitor is killed while the library is written, and others with it: nothing stays, also when another client comes meanwhile" {
+    local told=$BATS_TEST_TMPDIR/told victims made
+    removed() { [[ ! -e $made ]]; }
+    HELD_DIR=$told ETRACE_ERL=$BATS_FILE_TMPDIR/erl live_own written
+    for victims in "$janitor" "$janitor, $owner"; do
+        : >"$told"
+        "$ETRACE_BIN" -n "$NODE" work:one/1 </dev/null >"$OUT" 2>"$ERR" 3>&- &
+        TRACER=$!
+        TRACERS+=("$TRACER")
+        until_true 30 test -s "$told" || fail "$(<"$ERR")"
+        made=$(<"$told")
+        [[ -d $made ]] || fail "no directory $made"
+        kill -STOP "$TRACER"
+        on_node "[exit(P, kill) || P <- [$victims]]" # who is within such a call cannot be suspended
+        kill -KILL "$TRACER"
+        wait "$TRACER" || true
+        run "$ETRACE_BIN" -n "$NODE" -q --dry-run work:one/1
+        assert_success
+        rm "$told"
+        until_true 30 removed || fail "$made stays"
+        assert_clean "$BEFORE" "$NODE"
+    done
+}
+
+@test "the janitor is killed before there is an owner: the client is told so" {
+    on_node 'Me = self(), spawn(fun() -> register(holder, self()), erlang:suspend_process(whereis(code_server)), Me ! held, receive after infinity -> ok end end), receive held -> ok end'
+    "$ETRACE_BIN" -n "$NODE" work:one/1 </dev/null >"$OUT" 2>"$ERR" 3>&- &
+    TRACER=$!
+    TRACERS+=("$TRACER")
+    there() { [[ $(node_eval "$NODE" '[N || N <- registered(), lists:prefix("etrace_", atom_to_list(N))]') != '[]' ]]; }
+    until_true 30 there
+    on_node "exit($janitor, kill)"
+    status=0
+    wait "$TRACER" || status=$?
+    on_node 'R = monitor(process, holder), exit(whereis(holder), kill), receive {_, R, _, _, _} -> ok end'
+    assert_equal "$(<"$ERR")" "etrace: $NODE: the tracer was killed, by somebody or for its memory"
+    assert_equal "$status" 1
+    assert_clean "$BEFORE" "$NODE"
+}
 
 @test "somebody kills the owner: the session ends at once, with a line, and the rest is cleaned up" {
     for who in "$owner" "$janitor"; do
@@ -112,7 +156,7 @@ owner="element(2, hd(element(2, process_info($janitor, monitors))))"
 }
 
 @test "all of ours are killed together, and their client: the next attach takes the module away, under whatever name it was; or whoever is left" {
-    local first=$OUT module
+    local first=$OUT module victims
     trace --json work:one/1
     first=$TRACER
     ours='[M || {M, _} <- code:all_loaded(), lists:prefix("etrace_", atom_to_list(M))]'
@@ -121,7 +165,8 @@ owner="element(2, hd(element(2, process_info($janitor, monitors))))"
     trace --json work:one/1
     # Neither the last of them nor the client can do anything about it.
     kill -STOP "$TRACER"
-    on_node "[M] = $ours -- [$module], All = [whereis(M) | [P || P <- processes(), {_, {N, _, _}} <- [process_info(P, initial_call)], N =:= M]],
+    on_node "[M] = $ours -- [$module], J = whereis(M), {_, Watch} = process_info(J, monitored_by),
+        All = lists:usort([J | Watch] ++ [P || P <- processes(), {_, {N, _, _}} <- [process_info(P, initial_call)], N =:= M]),
         [erlang:suspend_process(P) || P <- All], [exit(P, kill) || P <- All]"
     kill -KILL "$TRACER"
     wait "$TRACER" || true
@@ -133,21 +178,25 @@ owner="element(2, hd(element(2, process_info($janitor, monitors))))"
     "$ETRACE_BIN" -n "$NODE" -q --dry-run work:one/1
     assert_clean "$BEFORE" "$NODE"
     # One of them is left, which needs no client to clean up.
-    trace --json work:one/1
-    kill -STOP "$TRACER"
-    on_node "J = $janitor, O = $owner, exit(J, kill), exit(O, kill)"
-    until_true 30 left 0 || fail "$(node_eval "$NODE" "$ours")"
-    kill -KILL "$TRACER"
-    wait "$TRACER" || true
+    for victims in "[$janitor, $owner]" \
+        "[$janitor | [P || P <- processes(), {_, {N, _, _}} <- [process_info(P, initial_call)], lists:prefix(\"etrace_\", atom_to_list(N))]]" \
+        "[$janitor, $heir]"; do
+        trace --json work:one/1
+        kill -STOP "$TRACER"
+        on_node "All = $victims, [erlang:suspend_process(P) || P <- All], [exit(P, kill) || P <- All]"
+        kill -KILL "$TRACER"
+        wait "$TRACER" || true
+        until_true 30 left 0 || fail "$victims: $(node_eval "$NODE" "$ours")"
+    done
 }
 
 @test "whoever takes the module away has the code server do it: the purger works for nobody else" {
-    # The janitor; the owner, and whoever is left; the client.
+    # The janitor; its heir; the owner; the client.
     local victims all
     # The library is there until the last of it is purged.
     unloaded() { nobody_there && ! grep -q etrace- "/proc/$(<"$(node_dir "$NODE")/pid")/maps"; }
-    all="[$janitor | [P || P <- processes(), {_, {M, _, _}} <- [process_info(P, initial_call)], lists:prefix(\"etrace_\", atom_to_list(M))]]"
-    for victims in '[]' "[$janitor]" "[$janitor, $owner]" "$all"; do
+    all="[$janitor, $heir | [P || P <- processes(), {_, {M, _, _}} <- [process_info(P, initial_call)], lists:prefix(\"etrace_\", atom_to_list(M))]]"
+    for victims in '[]' "[$janitor]" "[$janitor, $heir]" "$all"; do
         on_node 'Me = self(), spawn(fun() ->
             register(purges, self()),
             S = trace:session_create(purges, self(), []),

@@ -78,6 +78,42 @@ limited() {
     assert_equal "$status" 143
 }
 
+@test "an end without unwinding: the directory of what was started goes, and the shop" {
+    local dir how
+    dir=$(mktemp -d /tmp/ended.XXXXXX)
+    echo "$dir" >"$BATS_TEST_TMPDIR/dir"
+    traces() { grep -q 'ends with the command' "$ERR" || gone "$TRACER"; }
+    # begun WORDS...: in the sandbox, until there is something to be ended
+    begun() {
+        PATH=${ETRACE_ERL%/*}:$PATH TMPDIR=$dir /usr/bin/python3 "$SANDBOX" "$ETRACE_BIN" "$@" </dev/null >"$OUT" 2>"$ERR" 3>&- &
+        TRACER=$!
+        TRACERS+=("$TRACER")
+        until_true 60 traces
+        compgen -G "$dir/etrace-*" >/dev/null || fail "no directory: $(<"$ERR")"
+    }
+    # ended SIGNAL
+    ended() {
+        kill -"$1" "$TRACER"
+        status=0
+        wait "$TRACER" || status=$?
+        [[ $status -gt 128 ]] || fail "status $status: $(<"$ERR")"
+        run compgen -G "$dir/*"
+        assert_output ''
+    }
+    # Whoever has the directory in its environment.
+    shop() { grep -qzs "^ETRACE_DEMO=$dir/" /proc/[0-9]*/environ; }
+    no_shop() { ! shop; }
+    for how in TERM SEGV; do
+        begun demo
+        shop
+        ended "$how"
+        until_true 30 no_shop
+        begun lists:seq/2 -- "$ETRACE_ERL" -noshell -eval 'receive after 5000 -> halt() end.'
+        ended "$how"
+    done
+    rmdir "$dir"
+}
+
 @test "signals that come together are one wish to end: its end is orderly" {
     # timeout(1) signals the process, and then its group with it in it.
     trace --json work:one/1
