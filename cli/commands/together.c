@@ -8,7 +8,7 @@
 
 #define SLOT_MS 50    /* TOGETHER_SLOTS of them are what an event waits */
 #define ASK_MS 20     /* between two questions to a node that others wait for */
-#define ANSWER_MS 10000
+#define ANSWER_MS 20000 /* as one that is silent is given */
 #define MEASURE 5     /* times, at the beginning */
 #define AGAIN_MS 30000 /* a clock is looked at anew */
 

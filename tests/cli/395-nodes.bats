@@ -353,6 +353,23 @@ END
     assert_equal "$(jq -r .node <<<"$output")" "$(printf '%s\n' "${NODES[@]}")"
 }
 
+@test "a node that is suspended for longer than a lease lasts is traced on, among others as alone" {
+    NODES=()
+    node_start a
+    node_start b
+    # shellcheck disable=SC2046
+    begin 2 $(all_of) --json --rate 0 'lists:seq(7777, _)'
+    work "${NODES[1]}" 5
+    kill -STOP "$(<"$(node_dir "${NODES[1]}")/pid")"
+    work "${NODES[0]}" 20 # the other is asked what time it is, for these to be shown
+    pause 13
+    kill -CONT "$(<"$(node_dir "${NODES[1]}")/pid")"
+    work "${NODES[1]}" 5
+    trace_end
+    assert_equal "$status" 0
+    assert_account 30
+}
+
 @test "with --reattach a node that goes down or falls silent while it is asked what a record is, is waited for, and the next one is asked" {
     local defs=$BATS_TEST_TMPDIR/defs dying how
     NODES=()
