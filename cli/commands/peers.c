@@ -11,6 +11,7 @@
 #define READY_MS 10000
 #define KEEP_MS 2000 /* until the others are seen to, while one is waited for */
 #define LEAVE_MS 5000
+#define LEAVE_LEAST_MS 100 /* where that was taken by others: what has come is read */
 #define RETRY_MS 1000 /* between two tries to attach to a node that is away */
 
 static void on_batch(void *data, const void *batch, size_t len)
@@ -181,12 +182,14 @@ static bool known(const struct peers *ps, const char *name)
 
 bool peer_wait(struct peer *p, uint32_t id, struct err *e)
 {
-    while (!session_wait(p->session, id, KEEP_MS, e)) {
-        if (session_state(p->session) == SESSION_FAILED || net_interrupted())
-            return false;
+    bool ok;
+
+    net_hear(true);
+    do
         peers_keep(p->peers);
-    }
-    return true;
+    while (!(ok = session_wait(p->session, id, KEEP_MS, e)) && session_state(p->session) != SESSION_FAILED && !net_interrupted());
+    net_hear(false);
+    return ok;
 }
 
 /* p is the last one. */
@@ -314,6 +317,7 @@ static bool add_cluster(struct peers *ps, const struct node_opts *o, const struc
     for (size_t i = 0; i < l.count && ok && !ps->ctx->interrupts; i++) {
         struct peer *p;
         loop_step(&ps->ctx->loop, 0); /* there may be many that do not answer: Ctrl-C is heard */
+        peers_keep(ps);
         if (known(ps, l.names[i]))
             continue;
         p = add(ps, &theirs, l.names[i], e);
@@ -649,11 +653,17 @@ void peers_stop(struct peers *ps)
 
 void peers_leave(struct peers *ps)
 {
+    int64_t by = session_now() + LEAVE_MS;
     struct err e;
 
     for (size_t i = 0; i < ps->count; i++) {
         struct session *s = ps->items[i].session;
-        if (s && session_state(s) == SESSION_READY && session_pull_allowed(s, true, &e) && session_stop(s, &e))
-            session_wait(s, 0, LEAVE_MS, &e);
+        if (s && session_state(s) == SESSION_READY && session_pull_allowed(s, true, &e))
+            session_stop(s, &e);
+    }
+    for (size_t i = 0; i < ps->count; i++) {
+        struct session *s = ps->items[i].session;
+        if (s && session_state(s) == SESSION_STOPPING)
+            session_wait(s, 0, (int)MAX(by - session_now(), LEAVE_LEAST_MS), &e);
     }
 }

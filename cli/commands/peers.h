@@ -78,7 +78,7 @@ void peer_detach(struct peer *p); /* stops, and waits a moment until nothing is 
 bool peer_ask(struct peer *p, struct str request, int timeout_ms, struct err *e);
 /*
  * For that of one that was asked before, 0: until it is ready. How long that may take the session itself knows; the others' leases
- * are renewed meanwhile.
+ * are renewed meanwhile. A signal that waits for the loop ends the waiting, with an error.
  */
 bool peer_wait(struct peer *p, uint32_t id, struct err *e);
 
@@ -102,6 +102,6 @@ void peers_keep(struct peers *ps);
 bool peers_gone(const struct peers *ps); /* every node has confirmed that nothing is left on it */
 void peers_pull(struct peers *ps, bool allowed);
 void peers_stop(struct peers *ps);  /* by the loop: what is left still comes */
-void peers_leave(struct peers *ps); /* at once, waiting for each */
+void peers_leave(struct peers *ps); /* at once, waiting for all, but for none longer than a moment */
 
 #endif

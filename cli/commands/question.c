@@ -1,7 +1,5 @@
 #include "question.h"
 
-#include "../node/net.h"
-
 /* A session that fails meanwhile has told why to whoever serves it, and may be asked again. */
 static bool wait_among_others(struct question *a, struct err *e)
 {
@@ -29,11 +27,7 @@ bool question_ask(struct question *a, struct str request, int timeout_ms,
     if (!session_request(s, request, timeout_ms, &a->id, e))
         return false;
     a->read = read;
-    if (a->hears)
-        net_hear(true);
     bool ok = a->serve ? wait_among_others(a, e) : peer_wait(a->peer, a->id, e);
-    if (a->hears)
-        net_hear(false);
     a->read = NULL;
     if (ok && !a->answered)
         *e = answer;

@@ -374,7 +374,6 @@ static int session(struct repl *r, const struct repl_opts *o)
     r->ctx->loop.signal_owner = r;
     r->scroll = scroll_new((size_t)MAX(o->scrollback, 1 << 20));
     repl_begin(r);
-    r->run.question.hears = true;
     ok = attach_all(r, &e);
     if (!ok)
         repl_fail(r, &e);

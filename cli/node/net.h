@@ -46,7 +46,7 @@ void net_make_room(int fd, size_t bytes); /* for so much that is written at once
 size_t net_under_way(int fd);             /* bytes that were written and that the other side's system does not have yet */
 enum net_status net_wait(int fd, short events, int64_t deadline);
 
-/* Until it is off again a signal that the program watches ends what this thread waits for, as the deadline would. */
+/* Until it is off again, as often as it was on, a signal that the program watches ends what this thread waits for, as the deadline would. */
 void net_hear(bool on);
 bool net_interrupted(void); /* whether one has, since it is on */
 

@@ -370,6 +370,78 @@ END
     assert_account 30
 }
 
+@test "however many of a cluster's hidden nodes are looked for in vain, the others keep their leases" {
+    local i
+    NODES=()
+    node_start a
+    # Where an epmd takes connections and says nothing.
+    for i in 1 2 3; do
+        "$ETRACE_ERL" +Bi -hidden -noshell -noinput -name "ghost$i$RANDOM@127.0.0.9" -start_epmd false -kernel inet_dist_use_interface '{127,0,0,1}' \
+            -eval "gen_tcp:listen(list_to_integer(os:getenv(\"ERL_EPMD_PORT\")), [{ip, {127, 0, 0, 9}}]), true = net_kernel:connect_node('$NODE'), receive stop -> ok end." \
+            </dev/null >/dev/null 2>&1 3>&- &
+        RETURNED+=("$!")
+    done
+    connected() { [[ $(node_eval "$NODE" 'length(nodes(hidden))') == 3 ]]; }
+    until_true 30 connected
+    begin 1 -n "$NODE" --cluster --json 'lists:seq(7777, _)'
+    work "$NODE" 5
+    trace_end
+    assert_equal "$status" 0
+    assert_account 5
+}
+
+@test "who is told to stop while a node thinks about what it is asked does so" {
+    local command
+    printf '%s\n' '-module(slow_names).' '-export([whereis_name/1]).' 'whereis_name(_) -> register(asked, self()), timer:sleep(infinity).' >"$BATS_TEST_TMPDIR/slow_names.erl"
+    (cd "$BATS_TEST_TMPDIR" && "$ETRACE_ERLC" slow_names.erl)
+    for command in trace top; do
+        node_start a
+        node_eval "$NODE" "code:load_abs(\"$BATS_TEST_TMPDIR/slow_names\")" >/dev/null
+        "$ETRACE_BIN" "$command" -n "$NODE" -P '{via,slow_names,init}' lists:seq/2 </dev/null >"$OUT" 2>"$ERR" 3>&- &
+        TRACER=$!
+        TRACERS+=("$TRACER")
+        until_true 9 node_eval "$NODE" 'true = is_pid(whereis(asked))' 2>/dev/null
+        trace_end
+        case $command in
+            trace) assert_equal "$status" 0 ;;
+            top)
+                assert_equal "$status" 1
+                assert_equal "${talk##*$'\n'}" "etrace: $NODE has not answered yet"
+                ;;
+        esac
+    done
+}
+
+@test "nodes that do not answer do not keep the tracer on another when all is over" {
+    local node slow=$BATS_TEST_TMPDIR/slow_names
+    NODES=()
+    cat >"$slow.erl" <<'END'
+-module(slow_names).
+-export([whereis_name/1]).
+whereis_name(Name) -> wait(os:getenv("SLOW_NAMES"), Name).
+wait(false, Name) -> whereis(Name);
+wait(Path, Name) -> file:write_file(Path ++ ".asked", ""), timer:sleep(10), filelib:is_file(Path) andalso exit(none), wait(Path, Name).
+END
+    "$ETRACE_ERLC" -o "$BATS_TEST_TMPDIR" "$slow.erl"
+    for node in a b c d; do
+        node_start "$node"
+        node_eval "$NODE" "code:load_abs(\"$slow\")" >/dev/null
+    done
+    node_eval "$NODE" "os:putenv(\"SLOW_NAMES\", \"$slow.let\")" >/dev/null
+    # shellcheck disable=SC2046
+    "$ETRACE_BIN" top --json $(all_of) -P '{via,slow_names,init}' lists:seq/2 </dev/null >"$OUT" 2>"$ERR" 3>&- &
+    TRACER=$!
+    TRACERS+=("$TRACER")
+    until_true 30 [ -e "$slow.let.asked" ]
+    for node in "${NODES[@]:0:3}"; do kill -STOP "$(<"$(node_dir "$node")/pid")"; done
+    : >"$slow.let"
+    left() { node_eval "$NODE" '[{legacy, default}] = trace:session_info(all), [] = nodes(hidden)' >/dev/null 2>&1; }
+    until_true 8 left || fail "$(<"$ERR")"
+    trace_wait 20
+    assert_equal "$status" 5
+    for node in "${NODES[@]:0:3}"; do kill -CONT "$(<"$(node_dir "$node")/pid")"; done
+}
+
 @test "with --reattach a node that goes down or falls silent while it is asked what a record is, is waited for, and the next one is asked" {
     local defs=$BATS_TEST_TMPDIR/defs dying how
     NODES=()
