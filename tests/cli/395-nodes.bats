@@ -442,6 +442,23 @@ END
     for node in "${NODES[@]:0:3}"; do kill -CONT "$(<"$(node_dir "$node")/pid")"; done
 }
 
+@test "while one node does not answer, top goes on printing what the others have counted" {
+    NODES=()
+    node_start a
+    node_start b
+    # shellcheck disable=SC2046
+    begin 2 top $(all_of) --json -i 1s lists:seq/2
+    counted() { grep -q "\"type\":\"counted\",\"node\":\"${NODES[1]}\"" "$OUT"; }
+    until_true 20 counted
+    kill -STOP "$(<"$(node_dir "${NODES[1]}")/pid")"
+    work "${NODES[0]}" 70
+    said() { grep -F "\"node\":\"${NODES[0]}\"" "$OUT" | grep -q '"calls":7[0-9]'; }
+    until_true 12 said || fail "$(tail -n 3 "$OUT")"
+    kill -CONT "$(<"$(node_dir "${NODES[1]}")/pid")"
+    trace_end
+    assert_equal "$status" 0
+}
+
 @test "with --reattach a node that goes down or falls silent while it is asked what a record is, is waited for, and the next one is asked" {
     local defs=$BATS_TEST_TMPDIR/defs dying how
     NODES=()
