@@ -218,8 +218,9 @@ bool run_arm(struct run *r, const struct what_opts *what, const struct texts *te
 {
     for (size_t i = 0; i < r->peers.count; i++) {
         peers_keep(&r->peers);
-        if (is_ready(&r->peers.items[i]) && !run_arm_peer(r, &r->peers.items[i], what, texts, mark, e))
-            return false;
+        struct peer *p = &r->peers.items[i];
+        if (is_ready(p) && !run_arm_peer(r, p, what, texts, mark, e) && session_state(p->session) != SESSION_FAILED)
+            return false; /* of one that is lost, which refuses nothing, whoever serves it next is told */
     }
     return true;
 }

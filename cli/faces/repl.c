@@ -377,7 +377,7 @@ static int session(struct repl *r, const struct repl_opts *o)
     ok = attach_all(r, &e);
     if (!ok)
         repl_fail(r, &e);
-    ok = ok && !r->status; /* every node that is named is there */
+    ok = ok && (!r->status || repl_has_all(r)); /* every node that is named is there */
     ok = ok && repl_show_live(r, true) && (repl_files_open(r, &e) || (repl_fail(r, &e), false));
     r->ctx->leaves = true; /* the terminal's modes, and files that have no end */
     if (ok && line_possible()) {

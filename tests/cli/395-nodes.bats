@@ -647,6 +647,64 @@ refusing() { # NAME PORT: whose lines stand in FILE
     assert_equal "$status" 1 # a node went down
 }
 
+# interactive ARGS...: what is written to the descriptor `to` is typed
+interactive() {
+    mkfifo "$BATS_TEST_TMPDIR/in"
+    "$ETRACE_BIN" repl --json "$@" <"$BATS_TEST_TMPDIR/in" >"$OUT" 2>"$ERR" 3>&- &
+    TRACER=$!
+    TRACERS+=("$TRACER")
+    exec {to}>"$BATS_TEST_TMPDIR/in"
+}
+
+# A node has been lost, which is the status.
+left_without_one() {
+    printf ':quit\n' >&"$to"
+    exec {to}>&-
+    COMMAND=repl trace_wait 20
+    assert_equal "$status" 1
+}
+
+@test "in the interactive mode a node that is lost while it is asked does not cost the others what is traced there" {
+    NODES=()
+    node_start a
+    node_start b
+    # shellcheck disable=SC2046
+    interactive $(all_of)
+    printf 'lists:seq(7777, _)\n' >&"$to"
+    until_true 30 attached 1
+    kill -STOP "$(<"$(node_dir "${NODES[1]}")/pid")"
+    printf 'lists:duplicate(_, _)\n' >&"$to"
+    until_true 30 has "${NODES[1]} is no longer attached" "$ERR"
+    until_true 30 has '^etrace: 2 probes' "$ERR" || fail "$(<"$ERR")"
+    node_eval "${NODES[0]}" '{lists:seq(7777, 7778), lists:duplicate(2, a)}' >/dev/null
+    until_true 30 has '"f":"duplicate"' "$OUT"
+    until_true 30 has '"f":"seq"' "$OUT"
+    assert_equal "$(grep -c "${NODES[1]} has not answered" "$ERR")" 1
+    kill -CONT "$(<"$(node_dir "${NODES[1]}")/pid")"
+    left_without_one
+}
+
+@test "with --reattach the interactive mode begins though a node goes down while another one is attached to" {
+    local node
+    NODES=()
+    node_start a
+    here=$NODE
+    node_start b
+    for node in "${NODES[@]}"; do "$ETRACE_BIN" -n "$node" -qq --for 1ms 'lists:seq(7777, _)'; done
+    node_eval "$here" 'Me = self(), register(holder, spawn(fun() -> erlang:suspend_process(whereis(code_server)), Me ! held, receive go -> ok end end)), receive held -> ok end' >/dev/null
+    # shellcheck disable=SC2046
+    interactive $(all_of) --reattach
+    until_true 30 has "^etrace: $NODE · OTP" "$ERR"
+    node_stop "$NODE"
+    until_true 30 has "^etrace: $NODE: will be attached again" "$ERR"
+    node_eval "$here" 'holder ! go' >/dev/null
+    printf 'lists:seq(7777, _)\n' >&"$to"
+    until_true 30 attached 1
+    work "$here" 1
+    until_true 30 has '"f":"seq"' "$OUT" || fail "$(<"$ERR")"
+    left_without_one
+}
+
 @test "ls takes a cluster too; where one node is meant, or they are named one by one, it is refused" {
     NODES=()
     node_start a
