@@ -381,8 +381,8 @@ END
             </dev/null >/dev/null 2>&1 3>&- &
         RETURNED+=("$!")
     done
-    connected() { [[ $(node_eval "$NODE" 'length(nodes(hidden))') == 3 ]]; }
-    until_true 30 connected
+    all_hidden() { [[ $(node_eval "$NODE" 'length(nodes(hidden))') == 3 ]]; }
+    until_true 30 all_hidden
     begin 1 -n "$NODE" --cluster --json 'lists:seq(7777, _)'
     work "$NODE" 5
     trace_end
@@ -487,7 +487,7 @@ END
             until_true 9 reading '[_]'
             node_stop "$dying"
         fi
-        until_true 30 has "^etrace: $dying[: ].*; it is waited for" "$ERR" || fail "$(<"$ERR")"
+        until_true 30 has "^etrace: ${dying}[: ].*; it is waited for" "$ERR" || fail "$(<"$ERR")"
         until_true 30 attached 1
         node_eval "$here" '[shelf:put({item, N, none}) || N <- [6, 7, 8]]' >/dev/null
         until_true 8 one_shown || fail "$(<"$ERR") $(<"$OUT")"
