@@ -245,7 +245,7 @@ static int ls_run(struct ctx *ctx, const struct ls_opts *o, const struct node_op
         asked_release(&asked);
         buf_release(&selection);
     }
-    if (!ok)
+    if (!ok && !ended(&l))
         status = ctx_fail(ctx, &e);
     ask_close(&l.ask);
     texts_release(&texts);

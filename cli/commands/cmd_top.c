@@ -499,6 +499,16 @@ static bool idle(const struct top *t)
     return true;
 }
 
+/* One that does not answer, while another one does, is waited for as long again. */
+static bool may_print(const struct top *t, int64_t now)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < t->peers.count; i++)
+        any = any || (!t->peers.items[i].over && t->states[i].doing == IDLE);
+    return now >= t->next_print && (idle(t) || (any && now >= t->next_print + t->interval));
+}
+
 static void run_live(struct top *t)
 {
     bool each = !t->live && (!t->o->for_ns || t->o->interval_ns);
@@ -515,7 +525,7 @@ static void run_live(struct top *t)
             poll_nodes(t);
             t->next_poll = now + poll;
         }
-        if (each && now >= t->next_print && idle(t)) {
+        if (each && may_print(t, now)) {
             print(t, true, false);
             t->next_print = MAX(t->next_print + t->interval, now);
         }

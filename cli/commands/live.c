@@ -167,12 +167,12 @@ static void is_without(struct live *l, struct peer *p, const struct err *e)
     leave(p);
 }
 
-/* Of several, the one that it is about. */
+/* Of several, the one that it is about, unless that is said. */
 static struct err about(const struct live *l, const struct peer *p, const struct err *e)
 {
     struct err full = *e;
 
-    if (l->run.peers.count > 1)
+    if (l->run.peers.count > 1 && strncmp(e->text, peer_name(p), strlen(peer_name(p))) != 0)
         snprintf(full.text, sizeof(full.text), "%.255s: %.250s", peer_name(p), e->text);
     utf8_make_safe(full.text);
     return full;
@@ -484,6 +484,14 @@ static bool attach_all(struct live *l, struct err *e)
     return arm_all(l, e);
 }
 
+/* While a node that was attached to did not answer: that is no failure. */
+static bool told_to_stop(struct live *l)
+{
+    if (l->together.pipeline)
+        loop_step(&l->ctx->loop, 0);
+    return l->together.pipeline && l->ctx->interrupts;
+}
+
 /* ---- streaming ---- */
 
 /* A pager that waits: nothing more is asked for, and the leases are renewed all the same. */
@@ -592,7 +600,7 @@ int live_run(struct ctx *ctx, const struct live_options *o, const char *default_
               asked_compile(&l.asked, o->what, &l.texts, &l.wheres, 0, &e) &&
               show_open(&l.show, ctx, o->view, default_view, &e) &&
               (later || begin(&l, &e));
-    ok = ok && attach_all(&l, &e);
+    ok = ok && (attach_all(&l, &e) || told_to_stop(&l));
     if (!ok)
         fail(&l, &e);
     if (l.status || o->what->dry_run) {

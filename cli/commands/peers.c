@@ -10,6 +10,7 @@
 
 #define READY_MS 10000
 #define LEAVE_MS 5000
+#define LEAVE_LEAST_MS 100 /* where that was taken by others: what has come is read */
 #define RETRY_MS 1000 /* between two tries to attach to a node that is away */
 
 static void on_batch(void *data, const void *batch, size_t len)
@@ -187,7 +188,7 @@ static bool attach(struct peer *p, const struct session_options *session, struct
 
     held.hold = true;
     p->session = session_open(&p->target->node, &held, &handlers, e);
-    if (!p->session || !session_wait(p->session, 0, -1, e))
+    if (!p->session || !session_await(p->session, 0, e))
         return false;
     const char *name = session_node(p->session)->name;
     ps->count--;
@@ -472,7 +473,7 @@ bool peer_ask(struct peer *p, struct str request, int timeout_ms, struct err *e)
 {
     uint32_t id;
 
-    return session_request(p->session, request, timeout_ms, &id, e) && session_wait(p->session, id, -1, e);
+    return session_request(p->session, request, timeout_ms, &id, e) && session_await(p->session, id, e);
 }
 
 void peer_listen(struct peer *p)
@@ -627,11 +628,17 @@ void peers_stop(struct peers *ps)
 
 void peers_leave(struct peers *ps)
 {
+    int64_t by = session_now() + LEAVE_MS;
     struct err e;
 
     for (size_t i = 0; i < ps->count; i++) {
         struct session *s = ps->items[i].session;
-        if (s && session_state(s) == SESSION_READY && session_pull_allowed(s, true, &e) && session_stop(s, &e))
-            session_wait(s, 0, LEAVE_MS, &e);
+        if (s && session_state(s) == SESSION_READY && session_pull_allowed(s, true, &e))
+            session_stop(s, &e);
+    }
+    for (size_t i = 0; i < ps->count; i++) {
+        struct session *s = ps->items[i].session;
+        if (s && session_state(s) == SESSION_STOPPING)
+            session_wait(s, 0, (int)MAX(by - session_now(), LEAVE_LEAST_MS), &e);
     }
 }

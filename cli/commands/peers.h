@@ -95,6 +95,6 @@ bool peers_step(struct peers *ps, int64_t until);
 bool peers_gone(const struct peers *ps); /* every node has confirmed that nothing is left on it */
 void peers_pull(struct peers *ps, bool allowed);
 void peers_stop(struct peers *ps);  /* by the loop: what is left still comes */
-void peers_leave(struct peers *ps); /* at once, waiting for each */
+void peers_leave(struct peers *ps); /* at once, waiting for all, but for none longer than a moment */
 
 #endif

@@ -1,7 +1,5 @@
 #include "question.h"
 
-#include "../node/net.h"
-
 /* A session that fails meanwhile has told why to whoever serves it, and may be asked again. */
 static bool wait_among_others(struct question *a, struct err *e)
 {
@@ -28,11 +26,7 @@ bool question_ask(struct question *a, struct str request, int timeout_ms,
     if (!session_request(a->session, request, timeout_ms, &a->id, e))
         return false;
     a->read = read;
-    if (a->hears)
-        net_hear(true);
-    bool ok = a->serve ? wait_among_others(a, e) : session_wait(a->session, a->id, -1, e);
-    if (a->hears)
-        net_hear(false);
+    bool ok = a->serve ? wait_among_others(a, e) : session_await(a->session, a->id, e);
     a->read = NULL;
     if (ok && !a->answered)
         *e = answer;

@@ -13,7 +13,6 @@ struct question {
     struct session *session; /* who is asked */
     void (*serve)(void *data); /* a step of all that goes on meanwhile, this session included; NULL: it alone is served */
     void *data;
-    bool hears; /* where it alone is served: a signal that waits for the loop ends the waiting, with an error */
     /* while a question is open: */
     bool (*read)(struct etf term, void *into, struct err *e);
     void *into;

@@ -216,9 +216,11 @@ static bool is_ready(const struct peer *p)
 
 bool run_arm(struct run *r, const struct what_opts *what, const struct texts *texts, struct arm_mark mark, struct err *e)
 {
-    for (size_t i = 0; i < r->peers.count; i++)
-        if (is_ready(&r->peers.items[i]) && !run_arm_peer(r, &r->peers.items[i], what, texts, mark, e))
-            return false;
+    for (size_t i = 0; i < r->peers.count; i++) {
+        struct peer *p = &r->peers.items[i];
+        if (is_ready(p) && !run_arm_peer(r, p, what, texts, mark, e) && session_state(p->session) != SESSION_FAILED)
+            return false; /* of one that is lost, which refuses nothing, whoever serves it next is told */
+    }
     return true;
 }
 

@@ -8,7 +8,7 @@
 
 #define SLOT_MS 50    /* TOGETHER_SLOTS of them are what an event waits */
 #define ASK_MS 20     /* between two questions to a node that others wait for */
-#define ANSWER_MS 10000
+#define ANSWER_MS 20000 /* as one that is silent is given */
 #define MEASURE 5     /* times, at the beginning */
 #define AGAIN_MS 30000 /* a clock is looked at anew */
 
@@ -134,7 +134,7 @@ bool together_begin(struct together *t, struct err *e)
             continue;
         measure_anew(&t->nodes[i]);
         for (int times = 0; times < MEASURE && !p->over; times++)
-            if ((!ask(t, p, &id, e) || !session_wait(p->session, id, -1, e)) && !peer_missed(p, e))
+            if ((!ask(t, p, &id, e) || !session_await(p->session, id, e)) && !peer_missed(p, e))
                 return false;
         if (!p->over)
             use_best(t, p);

@@ -374,11 +374,10 @@ static int session(struct repl *r, const struct repl_opts *o)
     r->ctx->loop.signal_owner = r;
     r->scroll = scroll_new((size_t)MAX(o->scrollback, 1 << 20));
     repl_begin(r);
-    r->run.question.hears = true;
     ok = attach_all(r, &e);
     if (!ok)
         repl_fail(r, &e);
-    ok = ok && !r->status; /* every node that is named is there */
+    ok = ok && (!r->status || repl_has_all(r)); /* every node that is named is there */
     ok = ok && repl_show_live(r, true) && (repl_files_open(r, &e) || (repl_fail(r, &e), false));
     r->ctx->leaves = true; /* the terminal's modes, and files that have no end */
     if (ok && line_possible()) {

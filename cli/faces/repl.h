@@ -119,6 +119,7 @@ struct peer *repl_peer(struct repl *r, const char *name); /* attached, or about 
 struct peer *repl_current(struct repl *r); /* the node that :commands ask, where it is attached; NULL: none */
 size_t repl_attached(const struct repl *r);
 bool repl_attaching(const struct repl *r);
+bool repl_has_all(const struct repl *r); /* each node is attached, or will be again */
 bool repl_several(const struct repl *r); /* nodes have been met, and are named beside their events */
 bool repl_arming(const struct repl *r);             /* some node has not answered yet */
 

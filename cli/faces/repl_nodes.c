@@ -36,6 +36,15 @@ bool repl_attaching(const struct repl *r)
     return false;
 }
 
+bool repl_has_all(const struct repl *r)
+{
+    bool all = true;
+
+    for (size_t i = 0; i < r->run.peers.count; i++)
+        all = all && (!r->run.peers.items[i].over || r->nodes[i].retry_at >= 0);
+    return all;
+}
+
 bool repl_several(const struct repl *r)
 {
     size_t met = 0;

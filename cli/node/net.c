@@ -38,11 +38,13 @@ int64_t net_share(int64_t deadline, size_t left)
 
 /* ---- waiting, reading, writing ---- */
 
-static _Thread_local int signals = -1;
+static _Thread_local int signals = -1, hearers;
 static _Thread_local bool heard;
 
 void net_hear(bool on)
 {
+    if (on ? hearers++ : --hearers)
+        return;
     if (signals >= 0)
         close(signals);
     signals = on ? loop_signals() : -1;

@@ -49,7 +49,7 @@ enum net_status net_wait(int fd, short events, int64_t deadline);
 /* Called by whatever waits on this thread, every two seconds: for those who must not be kept waiting by it. */
 void net_meanwhile(void (*run)(void));
 
-/* Until it is off again a signal that the program watches ends what this thread waits for, as the deadline would. */
+/* Until it is off again, as often as it was on, a signal that the program watches ends what this thread waits for, as the deadline would. */
 void net_hear(bool on);
 bool net_interrupted(void); /* whether one has, since it is on */
 

@@ -615,7 +615,7 @@ static bool waits_for(const struct session *s, uint32_t id)
 
 bool session_wait(struct session *s, uint32_t reply_id, int timeout_ms, struct err *e)
 {
-    int64_t deadline = timeout_ms < 0 ? INT64_MAX : net_now() + timeout_ms, next;
+    int64_t deadline = net_now() + timeout_ms, next;
 
     while (waits_for(s, reply_id)) {
         int64_t now = net_now();
@@ -629,4 +629,12 @@ bool session_wait(struct session *s, uint32_t reply_id, int timeout_ms, struct e
             return err_set(e, ERR_RUN, "%s has not answered yet", s->node.name);
     }
     return true;
+}
+
+bool session_await(struct session *s, uint32_t reply_id, struct err *e)
+{
+    net_hear(true);
+    bool ok = session_wait(s, reply_id, INT32_MAX, e);
+    net_hear(false);
+    return ok;
 }

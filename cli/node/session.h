@@ -3,8 +3,8 @@
  *
  * Poll-driven: the caller polls session_fd() for input, calls session_on_readable() when there is some, and
  * session_tick() at least when the time that the previous call returned has come. Nothing here waits, except
- * session_open() (the connect, 5 s at most), session_wait(), and a write into a full socket (2 s at most). While the thread
- * waits for anything of the network, the timers of all its sessions go on.
+ * session_open() (the connect, 5 s at most), session_wait(), session_await(), and a write into a full socket (2 s at most).
+ * While the thread waits for anything of the network, the timers of all its sessions go on.
  *
  *   BOOTING    the boot message is sent; waits for the owner's answer
  *   READY      requests are answered, batches come as pulls allow
@@ -14,7 +14,7 @@
  *
  * BOOTING -> READY | FAILED; READY -> STOPPING | FAILED; STOPPING -> GONE | FAILED. Only the functions here move it, on the
  * caller's thread; there are no others. A function that returns false has set the session to FAILED and filled err, the
- * one exception being session_wait(). session_close() may be called in any state and from no handler.
+ * one exception being those two. session_close() may be called in any state and from no handler.
  */
 #ifndef ETRACE_SESSION_H
 #define ETRACE_SESSION_H
@@ -69,7 +69,7 @@ struct session_time {
     int64_t sent, heard;
 };
 
-/* Called from session_on_readable() and session_wait(); what they are given is borrowed until they return. */
+/* Called from session_on_readable() and while a session is waited for; what they are given is borrowed until they return. */
 struct session_handlers {
     void *data;
     void (*ready)(void *data, const struct session_node *node); /* may be NULL */
@@ -117,10 +117,12 @@ bool session_stop(struct session *s, struct err *e);
 
 /*
  * Serves this session alone until `reply_id` has been answered (0: until it is READY, or GONE when it is stopping), or
- * until timeout_ms have gone (-1: how long it may take the session knows itself). For commands that have no event loop.
- * false with err: failed, or (the state unchanged) out of time.
+ * the deadline. For commands that have no event loop. false with err: failed, or (the state unchanged) out of time.
  */
 bool session_wait(struct session *s, uint32_t reply_id, int timeout_ms, struct err *e);
+
+/* The same for as long as the session itself gives it, and a signal that waits for the loop ends the waiting, with an error. */
+bool session_await(struct session *s, uint32_t reply_id, struct err *e);
 
 /* What the owner said when it said {error, Term}: one sentence, a hint where there is one, and the status. Returns false. */
 bool session_error(const struct session_reply *reply, struct err *e);

@@ -358,6 +358,92 @@ END
     assert_equal "$(jq -r .node <<<"$output")" "$(printf '%s\n' "${NODES[@]}")"
 }
 
+@test "a node that is suspended for longer than a lease lasts is traced on, among others as alone" {
+    NODES=()
+    node_start a
+    node_start b
+    # shellcheck disable=SC2046
+    begin 2 $(all_of) --json --rate 0 'lists:seq(7777, _)'
+    work "${NODES[1]}" 5
+    kill -STOP "$(<"$(node_dir "${NODES[1]}")/pid")"
+    work "${NODES[0]}" 20 # the other is asked what time it is, for these to be shown
+    pause 13
+    kill -CONT "$(<"$(node_dir "${NODES[1]}")/pid")"
+    work "${NODES[1]}" 5
+    trace_end
+    assert_equal "$status" 0
+    assert_account 30
+}
+
+@test "who is told to stop while a node thinks about what it is asked does so" {
+    local command
+    printf '%s\n' '-module(slow_names).' '-export([whereis_name/1]).' 'whereis_name(_) -> register(asked, self()), timer:sleep(infinity).' >"$BATS_TEST_TMPDIR/slow_names.erl"
+    (cd "$BATS_TEST_TMPDIR" && "$ETRACE_ERLC" slow_names.erl)
+    for command in trace top; do
+        node_start a
+        node_eval "$NODE" "code:load_abs(\"$BATS_TEST_TMPDIR/slow_names\")" >/dev/null
+        "$ETRACE_BIN" "$command" -n "$NODE" -P '{via,slow_names,init}' lists:seq/2 </dev/null >"$OUT" 2>"$ERR" 3>&- &
+        TRACER=$!
+        TRACERS+=("$TRACER")
+        until_true 30 node_eval "$NODE" 'true = is_pid(whereis(asked))' 2>/dev/null
+        trace_end
+        case $command in
+            trace) assert_equal "$status" 0 ;;
+            top)
+                assert_equal "$status" 1
+                assert_equal "${talk##*$'\n'}" "etrace: $NODE has not answered yet"
+                ;;
+        esac
+    done
+}
+
+@test "nodes that do not answer do not keep the tracer on another when all is over" {
+    local node slow=$BATS_TEST_TMPDIR/slow_names
+    NODES=()
+    cat >"$slow.erl" <<'END'
+-module(slow_names).
+-export([whereis_name/1]).
+whereis_name(Name) -> wait(os:getenv("SLOW_NAMES"), Name).
+wait(false, Name) -> whereis(Name);
+wait(Path, Name) -> file:write_file(Path ++ ".asked", ""), timer:sleep(10), filelib:is_file(Path) andalso exit(none), wait(Path, Name).
+END
+    "$ETRACE_ERLC" -o "$BATS_TEST_TMPDIR" "$slow.erl"
+    for node in a b c d; do
+        node_start "$node"
+        node_eval "$NODE" "code:load_abs(\"$slow\")" >/dev/null
+    done
+    node_eval "$NODE" "os:putenv(\"SLOW_NAMES\", \"$slow.let\")" >/dev/null
+    # shellcheck disable=SC2046
+    "$ETRACE_BIN" top --json $(all_of) -P '{via,slow_names,init}' lists:seq/2 </dev/null >"$OUT" 2>"$ERR" 3>&- &
+    TRACER=$!
+    TRACERS+=("$TRACER")
+    until_true 30 [ -e "$slow.let.asked" ]
+    for node in "${NODES[@]:0:3}"; do kill -STOP "$(<"$(node_dir "$node")/pid")"; done
+    : >"$slow.let"
+    let_go() { node_eval "$NODE" '[{legacy, default}] = trace:session_info(all), [] = nodes(hidden)' >/dev/null 2>&1; }
+    until_true 8 let_go || fail "$(<"$ERR")"
+    trace_wait 20
+    assert_equal "$status" 5
+    for node in "${NODES[@]:0:3}"; do kill -CONT "$(<"$(node_dir "$node")/pid")"; done
+}
+
+@test "while one node does not answer, top goes on printing what the others have counted" {
+    NODES=()
+    node_start a
+    node_start b
+    # shellcheck disable=SC2046
+    begin 2 top $(all_of) --json -i 1s lists:seq/2
+    counted() { grep -q "\"type\":\"counted\",\"node\":\"${NODES[1]}\"" "$OUT"; }
+    until_true 20 counted
+    kill -STOP "$(<"$(node_dir "${NODES[1]}")/pid")"
+    work "${NODES[0]}" 70
+    said() { grep -F "\"node\":\"${NODES[0]}\"" "$OUT" | grep -q '"calls":7[0-9]'; }
+    until_true 12 said || fail "$(tail -n 3 "$OUT")"
+    kill -CONT "$(<"$(node_dir "${NODES[1]}")/pid")"
+    trace_end
+    assert_equal "$status" 0
+}
+
 @test "with --reattach a node that goes down or falls silent while it is asked what a record is, is waited for, and the next one is asked" {
     local defs=$BATS_TEST_TMPDIR/defs dying how
     NODES=()
@@ -588,6 +674,64 @@ silent_epmd() { # N...
     exec {to}>&-
     trace_wait 20
     assert_equal "$status" 1 # a node went down
+}
+
+# interactive ARGS...: what is written to the descriptor `to` is typed
+interactive() {
+    mkfifo "$BATS_TEST_TMPDIR/in"
+    "$ETRACE_BIN" repl --json "$@" <"$BATS_TEST_TMPDIR/in" >"$OUT" 2>"$ERR" 3>&- &
+    TRACER=$!
+    TRACERS+=("$TRACER")
+    exec {to}>"$BATS_TEST_TMPDIR/in"
+}
+
+# A node has been lost, which is the status.
+left_without_one() {
+    printf ':quit\n' >&"$to"
+    exec {to}>&-
+    COMMAND=repl trace_wait 20
+    assert_equal "$status" 1
+}
+
+@test "in the interactive mode a node that is lost while it is asked does not cost the others what is traced there" {
+    NODES=()
+    node_start a
+    node_start b
+    # shellcheck disable=SC2046
+    interactive $(all_of)
+    printf 'lists:seq(7777, _)\n' >&"$to"
+    until_true 30 attached 1
+    kill -STOP "$(<"$(node_dir "${NODES[1]}")/pid")"
+    printf 'lists:duplicate(_, _)\n' >&"$to"
+    until_true 30 has "${NODES[1]} is no longer attached" "$ERR"
+    until_true 30 has '^etrace: 2 probes' "$ERR" || fail "$(<"$ERR")"
+    node_eval "${NODES[0]}" '{lists:seq(7777, 7778), lists:duplicate(2, a)}' >/dev/null
+    until_true 30 has '"f":"duplicate"' "$OUT"
+    until_true 30 has '"f":"seq"' "$OUT"
+    assert_equal "$(grep -c "${NODES[1]} has not answered" "$ERR")" 1
+    kill -CONT "$(<"$(node_dir "${NODES[1]}")/pid")"
+    left_without_one
+}
+
+@test "with --reattach the interactive mode begins though a node goes down while another one is attached to" {
+    local node
+    NODES=()
+    node_start a
+    here=$NODE
+    node_start b
+    for node in "${NODES[@]}"; do "$ETRACE_BIN" -n "$node" -qq --for 1ms 'lists:seq(7777, _)'; done
+    node_eval "$here" 'Me = self(), register(holder, spawn(fun() -> erlang:suspend_process(whereis(code_server)), Me ! held, receive go -> ok end end)), receive held -> ok end' >/dev/null
+    # shellcheck disable=SC2046
+    interactive $(all_of) --reattach
+    until_true 30 has "^etrace: $NODE · OTP" "$ERR"
+    node_stop "$NODE"
+    until_true 30 has "^etrace: $NODE: will be attached again" "$ERR"
+    node_eval "$here" 'holder ! go' >/dev/null
+    printf 'lists:seq(7777, _)\n' >&"$to"
+    until_true 30 attached 1
+    work "$here" 1
+    until_true 30 has '"f":"seq"' "$OUT" || fail "$(<"$ERR")"
+    left_without_one
 }
 
 @test "ls takes a cluster too; where one node is meant, or they are named one by one, it is refused" {
