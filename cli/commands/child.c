@@ -348,8 +348,7 @@ bool child_start(struct child *c, char **argv, struct err *e)
         return err_set(e, ERR_RUN, "the end of a command cannot be waited for here: %s", strerror(errno));
     fcntl(fd, F_SETFD, FD_CLOEXEC);
     serve(c, &c->end, fd, on_end);
-    c->ctx->on_signal = pass_on;
-    c->ctx->signal_data = c;
+    ctx_pass_signals(c->ctx, pass_on, c);
     return true;
 }
 
@@ -359,7 +358,7 @@ void child_release(struct child *c)
     no_fd(c, &c->listener);
     no_fd(c, &c->end);
     buf_release(&c->said);
-    c->ctx->on_signal = NULL;
+    ctx_pass_signals(c->ctx, NULL, NULL);
     leave_dir(c);
 }
 

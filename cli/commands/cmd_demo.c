@@ -84,7 +84,7 @@ static int demo(struct ctx *ctx, const struct live_options *o)
         err_hint(&e, "the demo needs an erl of OTP 27 or newer in $PATH");
         status = ctx_fail(ctx, &e);
     } else {
-        ctx->on_signal = NULL; /* the shop is ours: Ctrl-C ends the trace, and then it */
+        ctx_pass_signals(ctx, NULL, NULL); /* the shop is ours: Ctrl-C ends the trace, and then it */
         if (child_wait_node(&child)) {
             status = commanded_trace(ctx, o, &child);
         } else {

@@ -98,6 +98,21 @@ void ctx_init(struct ctx *c)
     c->out = out_new(STDOUT_FILENO, false, "standard output");
 }
 
+static bool passed(void *data)
+{
+    struct ctx *c = data;
+
+    loop_serve_signals(&c->loop);
+    return !c->interrupts;
+}
+
+void ctx_pass_signals(struct ctx *c, void (*take)(void *data, int signal, bool from_kernel), void *data)
+{
+    c->on_signal = take;
+    c->signal_data = data;
+    net_pass_signals(take ? passed : NULL, c);
+}
+
 void ctx_let_die(struct ctx *c, bool on)
 {
     if (c->leaves)

@@ -27,14 +27,15 @@ struct ctx {
     int last_signal;
     bool leaves; /* files, a program of ours or a terminal's modes would stay if a signal were our end */
     int64_t interrupted; /* when the last of them came, by loop_now() */
-    /* Takes signals instead of this; NULL: they ask to end. What the terminal sends, it sends to our whole process group. */
-    void (*on_signal)(void *data, int signal, bool from_kernel);
+    void (*on_signal)(void *data, int signal, bool from_kernel); /* see ctx_pass_signals() */
     void *signal_data;
 };
 
 void ctx_init(struct ctx *c);
 /* While on, nothing is there to put in order: a signal ends the program. Where it `leaves` something, it ends what net.h waits for. */
 void ctx_let_die(struct ctx *c, bool on);
+/* Who takes signals, also while a node is waited for; NULL: they ask to end. What the terminal sends, it sends to our whole process group. */
+void ctx_pass_signals(struct ctx *c, void (*take)(void *data, int signal, bool from_kernel), void *data);
 void ctx_release(struct ctx *c); /* waits a moment for what stderr has not taken */
 
 /* From now on somebody else sets the terminal's modes. Before anything is written. */

@@ -157,7 +157,7 @@ bool loop_await(int fd)
     return polls[0].revents || !polls[1].revents;
 }
 
-static void serve_signals(struct loop *l)
+void loop_serve_signals(struct loop *l)
 {
     struct signalfd_siginfo info;
 
@@ -210,7 +210,7 @@ void loop_step(struct loop *l, int64_t deadline)
     if (ready <= 0)
         return;
     if (polls[used].revents)
-        serve_signals(l);
+        loop_serve_signals(l);
     for (size_t i = 0; i < used; i++)
         if (polls[i].revents && still_there(l, whose[i]))
             whose[i]->ready(whose[i]->owner);

@@ -52,6 +52,7 @@ bool loop_watch_signals(struct loop *l, void (*on_signal)(void *owner, int signa
 
 /* Waits until a descriptor can be read. false: one of those signals has come, which is left for the loop. Without a loop, too. */
 bool loop_await(int fd);
+void loop_serve_signals(struct loop *l); /* those that wait */
 /* A descriptor that can be read while one of them waits for the loop; the caller's. */
 int loop_signals(void);
 

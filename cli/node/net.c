@@ -57,6 +57,17 @@ bool net_interrupted(void)
 }
 
 static _Thread_local struct {
+    bool (*serve)(void *data);
+    void *data;
+} passing;
+
+void net_pass_signals(bool (*serve)(void *data), void *data)
+{
+    passing.serve = serve;
+    passing.data = data;
+}
+
+static _Thread_local struct {
     void (*run)(void);
     int64_t due;
     bool runs; /* it may have to wait itself */
@@ -90,6 +101,8 @@ enum net_status net_wait(int fd, short events, int64_t deadline)
         int n = poll(p, 2, left < 0 ? 0 : (int)MIN(left, 60000));
         if (n > 0 && p[0].revents)
             return NET_OK;
+        if (n > 0 && passing.serve && passing.serve(passing.data))
+            continue;
         heard = heard || n > 0;
         if (n > 0)
             return NET_TIMEOUT;

@@ -52,6 +52,8 @@ void net_meanwhile(void (*run)(void));
 /* Until it is off again, as often as it was on, a signal that the program watches ends what this thread waits for, as the deadline would. */
 void net_hear(bool on);
 bool net_interrupted(void); /* whether one has, since it is on */
+/* While it is on, each is given to serve(), which says whether it was somebody else's: then the waiting goes on. NULL: no more. */
+void net_pass_signals(bool (*serve)(void *data), void *data);
 
 enum net_status net_write(int fd, const void *bytes, size_t len, int64_t deadline); /* all of it */
 enum net_status net_read(int fd, void *bytes, size_t most, int64_t deadline, size_t *ret_len); /* at least one byte */

@@ -164,6 +164,19 @@ up() { grep -q '^up$' "$OUT"; }
     assert_failure 137
 }
 
+@test "a signal reaches it also while its node thinks about what it is asked" {
+    printf '%s\n' '-module(slow_names).' '-export([whereis_name/1]).' "whereis_name(_) -> file:write_file(\"$BATS_TEST_TMPDIR/asked\", \"\"), timer:sleep(infinity)." >"$BATS_TEST_TMPDIR/slow_names.erl"
+    "$ETRACE_ERLC" -o "$BATS_TEST_TMPDIR" "$BATS_TEST_TMPDIR/slow_names.erl"
+    "$ETRACE_BIN" -q -P '{via,slow_names,init}' 'lists:seq/2' -- erl -noshell -noinput -pa "$BATS_TEST_TMPDIR" </dev/null >"$OUT" 2>"$ERR" 3>&- &
+    TRACER=$!
+    until_true 30 test -e "$BATS_TEST_TMPDIR/asked" || fail "$(<"$ERR")"
+    kill -USR2 "$TRACER"
+    status=0
+    wait "$TRACER" || status=$?
+    refute_regex "$(<"$ERR")" 'has not answered'
+    assert_equal "$status" 1 # its node was lost before anything was traced
+}
+
 @test "what is killed lets it go on" {
     "$ETRACE_BIN" -q 'lists:seq/2' -- erl -noshell -noinput -eval 'io:put_chars("up\n"), timer:sleep(1000), halt().' \
         </dev/null >"$OUT" 2>"$ERR" 3>&- &
