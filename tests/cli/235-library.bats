@@ -56,7 +56,7 @@ companion() { # ERLANG
     # As if somebody had guessed the random bytes.
     companion 'os:putenv("XDG_RUNTIME_DIR", Base), os:putenv("HOME", Base ++ "/home"), Nonce = <<1:128>>,
         Taken = filename:join(Base, "etrace-" ++ M:hex(erlang:md5([Nonce, Base]))), ok = file:make_dir(Taken), ok = file:write_file(Taken ++ "/etrace.so", "his"),
-        {M:nif_load(Base, <<"library">>, <<>>, Nonce, self()), file:read_file(Taken ++ "/etrace.so"), lists:sublist(M:candidates(), 2) =:= [Base, Base ++ "/home/.cache"]}'
+        {M:nif_load(Base, <<"library">>, <<>>, Nonce, [self()]), file:read_file(Taken ++ "/etrace.so"), lists:sublist(M:candidates(), 2) =:= [Base, Base ++ "/home/.cache"]}'
     assert_output '{"eexist",{ok,<<"his">>},true}'
 }
 
