@@ -219,14 +219,13 @@ static bool take_text(struct etf *r, char *to, size_t size)
 
 static bool take_number(struct etf *r, int64_t *ret)
 {
-    struct str text;
     char digits[24];
     struct etf_head h;
 
     if (!etf_peek(r, &h) || h.type != ETF_BIN)
         return etf_get_int(r, ret);
-    etf_get_bin(r, &text);
-    copy(digits, sizeof digits, text);
+    if (!take_text(r, digits, sizeof digits)) /* it may have bits left over */
+        return false;
     *ret = strtoll(digits, NULL, 10);
     return true;
 }
