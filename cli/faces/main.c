@@ -51,7 +51,10 @@ void *__wrap_realloc(void *old, size_t size)
     return got(__real_realloc(old, size), size);
 }
 
-/* A fault, somebody who wants a core, or a sandbox without signalfd: the terminal is as it was, no directory stays, and the end is the signal's own. */
+/*
+ * A fault, somebody who wants a core, or a sandbox without signalfd: the terminal is as it was, no directory stays, and the end is
+ * the signal's own.
+ */
 static void on_end(int signal)
 {
     screen_panic();

@@ -1,7 +1,7 @@
 /*
  * LD_PRELOAD for a node: where it is about to map the companion's library, its path is written to the file that HELD names, and
- * it waits for as long as that file is there. Where it has just made the
- * directory for that, the same with HELD_DIR, if there is such a file and it is empty.
+ * it waits for as long as that file is there. Where it has just made the directory for that, the same with HELD_DIR, if there is
+ * such a file and it is empty.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
