@@ -487,9 +487,10 @@ static bool attach_all(struct live *l, struct err *e)
 /* While a node that was attached to did not answer: that is no failure. */
 static bool told_to_stop(struct live *l)
 {
-    if (l->together.pipeline)
-        loop_step(&l->ctx->loop, 0);
-    return l->together.pipeline && l->ctx->interrupts;
+    if (!l->together.pipeline)
+        return false;
+    loop_step(&l->ctx->loop, 0);
+    return l->ctx->interrupts;
 }
 
 /* ---- streaming ---- */

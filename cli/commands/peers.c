@@ -6,7 +6,6 @@
 #include "../erlang/etf_write.h"
 #include "../ground/mem.h"
 #include "../node/knock.h"
-#include "../node/net.h"
 
 #define READY_MS 10000
 #define LEAVE_MS 5000

@@ -209,6 +209,12 @@ bool run_arm_peer(struct run *r, struct peer *p, const struct what_opts *what, c
     return ok;
 }
 
+bool run_arm_or_lose(struct run *r, struct peer *p, const struct what_opts *what, const struct texts *texts, struct arm_mark mark,
+                     struct err *e)
+{
+    return run_arm_peer(r, p, what, texts, mark, e) || session_state(p->session) == SESSION_FAILED;
+}
+
 static bool is_ready(const struct peer *p)
 {
     return !p->over && session_state(p->session) == SESSION_READY;
@@ -218,8 +224,8 @@ bool run_arm(struct run *r, const struct what_opts *what, const struct texts *te
 {
     for (size_t i = 0; i < r->peers.count; i++) {
         struct peer *p = &r->peers.items[i];
-        if (is_ready(p) && !run_arm_peer(r, p, what, texts, mark, e) && session_state(p->session) != SESSION_FAILED)
-            return false; /* of one that is lost, which refuses nothing, whoever serves it next is told */
+        if (is_ready(p) && !run_arm_or_lose(r, p, what, texts, mark, e))
+            return false;
     }
     return true;
 }

@@ -61,6 +61,9 @@ void run_close(struct run *r); /* at once; accepts what failed to open */
 bool run_arm(struct run *r, const struct what_opts *what, const struct texts *texts, struct arm_mark mark, struct err *e);
 bool run_arm_peer(struct run *r, struct peer *p, const struct what_opts *what, const struct texts *texts, struct arm_mark mark,
                   struct err *e);
+/* The same, but that a node is lost is no refusal: whoever serves it next is told. */
+bool run_arm_or_lose(struct run *r, struct peer *p, const struct what_opts *what, const struct texts *texts, struct arm_mark mark,
+                     struct err *e);
 void run_disarm(struct run *r);
 
 bool run_arming(const struct run *r); /* some node has not answered yet */

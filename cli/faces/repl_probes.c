@@ -191,8 +191,7 @@ void repl_arm_peer(struct repl *r, struct peer *p)
     struct err e;
 
     words(r, &all);
-    if (all.count && r->armed && !run_arm_peer(&r->run, p, &r->what, &all, (struct arm_mark){r->mark, r->mark}, &e) &&
-        session_state(p->session) != SESSION_FAILED) /* that is told when it is served next */
+    if (all.count && r->armed && !run_arm_or_lose(&r->run, p, &r->what, &all, (struct arm_mark){r->mark, r->mark}, &e))
         repl_fail(r, &e);
     texts_release(&all);
 }
