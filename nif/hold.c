@@ -24,9 +24,9 @@ static unsigned verdict_of(size_t bytes)
     return v == FILTER_SHOWS ? SENT : (unsigned)v;
 }
 
-void hold_lost(ErlNifEnv *env, ERL_NIF_TERM process, const struct stack_function *f)
+void hold_lost(ErlNifEnv *env, ERL_NIF_TERM process, const struct stack_function *f, enum etw_loss why)
 {
-    stack_push(env, process, &(struct stack_call){.function = *f, .verdict = LOST});
+    stack_push(env, process, &(struct stack_call){.function = *f, .verdict = LOST, .flags = (uint8_t)why});
 }
 
 bool hold_call(struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const struct stack_function *f, const uint8_t *terms, size_t bytes)
@@ -41,7 +41,7 @@ bool hold_call(struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const st
     }
     bool waits = call.verdict != SENT, admitted = waits || session_admits_waited(rules);
     if (!admitted)
-        call.verdict = LOST;
+        call.verdict = LOST, call.flags = ETW_LOST_RATE;
     struct stack_call *place = stack_push(e->env, process, &call);
     if (waits && place) {
         if (call.bytes) {
@@ -117,8 +117,11 @@ bool hold_result(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF_TERM
     struct stack *s;
     struct stack_call *call = stack_pop(process, f, &s);
     bool shown;
-    if (!call || call->verdict == LOST) { /* whoever found no room may have been sent, or not: then the rate is for both */
+    if (!call) { /* whoever found no room may have been sent, or not: then the rate is for both */
         shown = rules & RULE_RATE ? session_admits(lane, RULE_RATE) : session_has_room_for_more(lane);
+    } else if (call->verdict == LOST) {
+        shown = false;
+        ring_lose(&lane->ring, (enum etw_loss)call->flags);
     } else if (call->verdict == SENT) {
         shown = session_has_room_for_more(lane);
     } else if (call->verdict == FILTER_WAITS && filter_result_may(tally_ns(call->tick, tick_now()), class)) {

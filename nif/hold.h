@@ -16,8 +16,8 @@
 #include "session.h"
 #include "stack.h"
 
-/* A call that session_admits_waiting() turned away: its result is not kept back. */
-void hold_lost(ErlNifEnv *env, ERL_NIF_TERM process, const struct stack_function *f);
+/* A call that session_admits_waiting() turned away: its result is lost, too, by the same reason. */
+void hold_lost(ErlNifEnv *env, ERL_NIF_TERM process, const struct stack_function *f, enum etw_loss why);
 
 /* Terms: as e, whose words are set, has encoded them, with what its match specification says. */
 bool hold_call(struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const struct stack_function *f, const uint8_t *terms, size_t bytes);

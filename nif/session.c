@@ -104,15 +104,15 @@ __attribute__((noinline)) void session_is_stuck(void)
         bell_ring();
 }
 
-bool session_admits_waiting(struct lane *lane, uint32_t rules)
+enum etw_loss session_admits_waiting(struct lane *lane, uint32_t rules)
 {
     if (!session_has_room_for_new(lane))
-        return false;
+        return ETW_LOST_RING;
     if (rules & RULE_CLOSED || (rules & RULE_RATE && !has_time(lane, tick_now()))) {
         ring_lose(&lane->ring, ETW_LOST_GUARD);
-        return false;
+        return ETW_LOST_GUARD;
     }
-    return true;
+    return ETW_LOSSES;
 }
 
 bool session_admits_waited(uint32_t rules)

@@ -140,8 +140,11 @@ static inline bool session_admits(struct lane *lane, uint32_t rules)
     return __builtin_expect((rules & (RULE_CLOSED | RULE_RATE | RULE_LIMIT)) == 0, 1) || session_admits_slowly(lane, rules);
 }
 
-/* Of a call that waits for its result: by all rules but the rate, which is for what is sent. Counts what it turns away. */
-bool session_admits_waiting(struct lane *lane, uint32_t rules);
+/*
+ * Of a call that waits for its result: by all rules but the rate, which is for what is sent. Counts what it turns away, and says why;
+ * ETW_LOSSES: admitted.
+ */
+enum etw_loss session_admits_waiting(struct lane *lane, uint32_t rules);
 /* By the rate, when it is to be sent. */
 bool session_admits_waited(uint32_t rules);
 

@@ -390,9 +390,10 @@ static __attribute__((noinline)) bool is_sent(ErlNifEnv *env, const ERL_NIF_TERM
         enum etw_class class = tag->kind == ETW_EXCEPTION_FROM ? class_of(env, extra) : ETW_CLASSES;
         return get_function(env, argv[3], &f) ? hold_result(env, lane, rules, argv[2], &f, class) : admits(lane, tag, rules);
     }
-    if (!session_admits_waiting(lane, rules)) {
+    enum etw_loss why = session_admits_waiting(lane, rules);
+    if (why != ETW_LOSSES) {
         if (get_function(env, argv[3], &f))
-            hold_lost(env, argv[2], &f);
+            hold_lost(env, argv[2], &f, why);
         return false;
     }
     if (!encode_is_function(env, argv[3], &mfa))

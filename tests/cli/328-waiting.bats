@@ -106,6 +106,11 @@ FAILING='[work:caught(C, R) || C <- [error, exit, throw, error], R <- lists:seq(
     assert_success
     assert_account 10000
     run -0 jq -e '.lost.rate > 0 and .incomplete == 0 and .filtered == 0 and .shown > 100' <<<"$(tail -n 1 "$OUT")"
+    # Also where there is room again when it returns.
+    traced --rate 1 --json 'work:slow/1 -> return where size < 1kB or dur > 60min' -- 'work:slow(0), work:slow(0), work:slow(0), work:slow(2500)'
+    assert_success
+    assert_account 8
+    run -0 jq -e '.lost.rate > 0 and .lost.rate % 2 == 0 and .incomplete == 0' <<<"$(tail -n 1 "$OUT")"
 }
 
 @test "calls that never return are hidden, and said to be open" {
