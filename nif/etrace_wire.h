@@ -45,11 +45,11 @@ enum {
 /* Why an event that the VM offered was not sent. Counted for each ring, exactly. */
 enum etw_loss {
     ETW_LOST_RING,  /* the ring was full: the client reads too slowly */
-    ETW_LOST_RATE,  /* over --rate */
+    ETW_LOST_RATE,  /* over --rate; of a call with its result, if it has one */
     ETW_LOST_GUARD, /* a guard had closed the gate (time budget, memory, outstanding returns) */
     ETW_LOST_NORING, /* no ring was left for this thread */
     ETW_LOST_QUEUE, /* the fallback tracer's mailbox was over its cap */
-    ETW_LOST_SPARE1,
+    ETW_LOST_HALF,  /* over --rate, which was asked for call and result apart: perhaps the one came without the other */
     ETW_LOST_SPARE2,
     ETW_LOST_SPARE3,
     ETW_LOSSES

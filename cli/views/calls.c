@@ -415,9 +415,12 @@ static void call(struct calls *c, struct event *e)
 
 static void lost(struct calls *c, const struct event *e)
 {
+    bool tears = false;
+
+    for (enum etw_loss l = 0; l < ETW_LOSSES; l++)
+        tears |= l != ETW_LOST_RATE && e->lost[l];
     c->losses[e->node->index % NODES]++;
-    if (!c->o.spares_results || !c->o.spares_results(c->o.ctx, e))
-        c->torn[e->node->index % NODES]++;
+    c->torn[e->node->index % NODES] += tears;
 }
 
 /* A system event says how long it took, if it is about that: {timeout, Milliseconds}. */
