@@ -143,6 +143,27 @@ int main(void)
             "the rate takes results with their calls");
     pt_free(&t);
 
+    /* A process that goes on elsewhere has lost a result in a ring that has not told it yet: in a frame, or in its head alone. */
+    for (int behind = 0; behind < 2; behind++) {
+        fcall(&w, 1000, 1, "f", 1);
+        fcall(&w, 2000, 1, "f", 2);
+        fcall(&w, 2500, 2, "f", 3);
+        if (behind)
+            w.r->lost[ETW_LOST_RING] += 1, w.r->seen += 1;
+        else
+            fw_lost(&w, 5000, ETW_LOST_RING, 1);
+        fw_ring(&w, 2);
+        fw_return(&w, 3000, 1, "m", "f", 1);
+        fw_int(&w, 1);
+        fw_frame_end(&w);
+        t = run(&w, (struct pipeline_options){0});
+        is_text(t.out[0].data,
+                "  0.000000 <0.1.0> call m:f(1)\n  0.000001 <0.1.0> call m:f(2)\n  0.000001 <0.2.0> call m:f(3)\n"
+                "  0.000002 <0.1.0> return m:f/1 = 1\n*** 1 event lost here (ring) ***\n",
+                "a loss that is told later makes what comes before it no pair");
+        pt_free(&t);
+    }
+
     for (int i = 0; i < 100; i++)
         fcall(&w, 1000 + (uint64_t)i, (uint64_t)i, "f", i);
     for (int i = 0; i < 100; i++)
