@@ -110,6 +110,7 @@ enum {
     ETW_F_CUT = 8,    /* something of a term was left out */
     ETW_F_ARITY = 16, /* a call without its arguments */
     ETW_F_BEGAN = 32, /* a call that was sent when its result had decided that it is shown */
+    ETW_F_DOUBT = 32, /* of what is no call: something was lost before it that is told later; in what the client keeps (alone.h) */
 };
 
 /* A tracee, and a local pid or port as a term: the number in the low 28 bits (pids) and the serial above; ports: the number. */

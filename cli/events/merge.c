@@ -632,7 +632,7 @@ enum merge_got merge_next(struct merge *m, struct event *ret, struct err *e)
         }
         uint8_t kind = r->head.kind;
         bool lost = unlikely(kind == ETW_LOST) && untold(r, r->decode.lost, r->fresh);
-        ret->doubtful = m->doubtful > 0;
+        ret->doubtful |= m->doubtful > 0;
         r->at += r->head.bytes;
         bool any = advance(m, r, &m->why);
         doubt(m, r, any);
