@@ -45,11 +45,11 @@ enum {
 /* Why an event that the VM offered was not sent. Counted for each ring, exactly. */
 enum etw_loss {
     ETW_LOST_RING,  /* the ring was full: the client reads too slowly */
-    ETW_LOST_RATE,  /* over --rate */
+    ETW_LOST_RATE,  /* over --rate; of a call with its result, if it has one */
     ETW_LOST_GUARD, /* a guard had closed the gate (time budget, memory, outstanding returns) */
     ETW_LOST_NORING, /* no ring was left for this thread */
     ETW_LOST_QUEUE, /* the fallback tracer's mailbox was over its cap */
-    ETW_LOST_SPARE1,
+    ETW_LOST_HALF,  /* over --rate, which was asked for call and result apart: perhaps the one came without the other */
     ETW_LOST_SPARE2,
     ETW_LOST_SPARE3,
     ETW_LOSSES
@@ -110,6 +110,7 @@ enum {
     ETW_F_CUT = 8,    /* something of a term was left out */
     ETW_F_ARITY = 16, /* a call without its arguments */
     ETW_F_BEGAN = 32, /* a call that was sent when its result had decided that it is shown */
+    ETW_F_DOUBT = 32, /* of what is no call: something was lost before it that is told later; in what the client keeps (alone.h) */
 };
 
 /* A tracee, and a local pid or port as a term: the number in the low 28 bits (pids) and the serial above; ports: the number. */

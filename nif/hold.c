@@ -57,7 +57,7 @@ bool hold_call(struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const st
     if (waits)
         admitted = session_admits_waited(rules);
     if (!admitted)
-        ring_lose(&lane->ring, ETW_LOST_RATE);
+        ring_lose(&lane->ring, place ? ETW_LOST_RATE : ETW_LOST_HALF);
     return admitted;
 }
 
@@ -118,7 +118,7 @@ bool hold_result(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF_TERM
     struct stack_call *call = stack_pop(process, f, &s);
     bool shown;
     if (!call) { /* whoever found no room may have been sent, or not: then the rate is for both */
-        shown = rules & RULE_RATE ? session_admits(lane, RULE_RATE) : session_has_room_for_more(lane);
+        shown = rules & RULE_RATE ? session_admits(lane, RULE_RATE, ETW_LOST_HALF) : session_has_room_for_more(lane);
     } else if (call->verdict == LOST) {
         shown = false;
         ring_lose(&lane->ring, (enum etw_loss)call->flags);

@@ -120,7 +120,7 @@ bool session_admits_waited(uint32_t rules)
     return !(rules & RULE_RATE) || take_rate(tick_now());
 }
 
-__attribute__((noinline)) bool session_admits_slowly(struct lane *lane, uint32_t rules)
+__attribute__((noinline)) bool session_admits_slowly(struct lane *lane, uint32_t rules, enum etw_loss rated)
 {
     if (rules & RULE_CLOSED) {
         ring_lose(&lane->ring, ETW_LOST_GUARD);
@@ -133,7 +133,7 @@ __attribute__((noinline)) bool session_admits_slowly(struct lane *lane, uint32_t
             return false;
         }
         if (!take_rate(tick)) {
-            ring_lose(&lane->ring, ETW_LOST_RATE);
+            ring_lose(&lane->ring, rated);
             return false;
         }
     }

@@ -127,17 +127,17 @@ static inline void session_may_have_room(void)
         atomic_fetch_and(&session.rules, ~(uint32_t)RULE_FULL);
 }
 
-/* By the rules but the ring's room; counts what it turns away. */
-bool session_admits_slowly(struct lane *lane, uint32_t rules);
+/* By the rules but the ring's room; counts what it turns away. Rated: what that is for the rate. */
+bool session_admits_slowly(struct lane *lane, uint32_t rules, enum etw_loss rated);
 
 /* Decides about a new event, once for each: what is turned away is counted, what is admitted is charged. */
-static inline bool session_admits(struct lane *lane, uint32_t rules)
+static inline bool session_admits(struct lane *lane, uint32_t rules, enum etw_loss rated)
 {
     if (__builtin_expect(!ring_has_room_for_new(&lane->ring), 0)) {
         session_is_full(lane);
         return false;
     }
-    return __builtin_expect((rules & (RULE_CLOSED | RULE_RATE | RULE_LIMIT)) == 0, 1) || session_admits_slowly(lane, rules);
+    return __builtin_expect((rules & (RULE_CLOSED | RULE_RATE | RULE_LIMIT)) == 0, 1) || session_admits_slowly(lane, rules, rated);
 }
 
 /*

@@ -137,7 +137,7 @@ static __attribute__((noinline)) ERL_NIF_TERM enabled_by_rules(uint32_t rules)
         ring_lose(&lane->ring, ETW_LOST_GUARD);
         return atom_discard;
     }
-    return session_admits(lane, rules) ? atom_trace : atom_discard;
+    return session_admits(lane, rules, ETW_LOST_RATE) ? atom_trace : atom_discard;
 }
 
 ERL_NIF_TERM tracer_enabled_call(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
@@ -199,10 +199,10 @@ static ALWAYS bool admits(struct lane *lane, const struct tag *tag, uint32_t rul
     if (tag->kind == ETW_RETURN_FROM || tag->kind == ETW_EXCEPTION_FROM) {
         /* Where calls are not turned away at the gate, those that are lost return all the same: then the rate is for both. */
         if ((rules & (RULE_EARLY | RULE_RATE)) == RULE_RATE)
-            return session_admits(lane, RULE_RATE);
+            return session_admits(lane, RULE_RATE, ETW_LOST_HALF);
         return session_has_room_for_more(lane);
     }
-    return !(rules & RULE_OVER) && session_admits(lane, rules);
+    return !(rules & RULE_OVER) && session_admits(lane, rules, tag->kind == ETW_CALL ? ETW_LOST_HALF : ETW_LOST_RATE);
 }
 
 /* Whether the event is pushed or lost, the VM keeps a frame for the return. */

@@ -84,7 +84,7 @@ fb_admit(Event, Fb = #fb{tokens = Tokens}) when Tokens >= 1 ->
 fb_admit(Event, Fb = #fb{rate = Rate, filled = Filled}) ->
     Now = erlang:monotonic_time(nanosecond),
     case min(Rate, (Now - Filled) * Rate div 1000000000) of
-        0 -> fb_lost(2, Fb);
+        0 -> fb_lost(6, Fb);
         More -> fb_admit(Event, Fb#fb{tokens = More, filled = Now})
     end.
 

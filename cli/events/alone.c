@@ -155,6 +155,7 @@ void alone_add(struct alone *a, const struct event *e)
     int64_t mono = a->begun && e->mono_ns < a->mono_ns ? a->mono_ns : e->mono_ns;
     uint64_t tick = (uint64_t)mono + BIAS, tracee = e->who ? e->who->id : 0;
     unsigned flags = e->flags & (ETW_F_MS | ETW_F_CUT | ETW_F_ARITY);
+    flags |= e->doubtful && e->kind != ETW_CALL ? ETW_F_DOUBT : 0u;
 
     a->mono_ns = mono;
     a->wall_ns = e->wall_ns;

@@ -209,8 +209,9 @@ bool decode_frame(struct decode_ring *r, struct decode_node *n, const uint8_t *a
     e->bytes = head->bytes;
     e->began = 0;
     e->waited_ns = 0;
-    if (unlikely(head->flags & ETW_F_BEGAN)) {
-        if (head->kind != ETW_CALL || end - p < 8)
+    e->doubtful = head->kind != ETW_CALL && head->flags & ETW_F_DOUBT;
+    if (unlikely(head->kind == ETW_CALL && head->flags & ETW_F_BEGAN)) {
+        if (end - p < 8)
             return wrong(bad, p, "a beginning where there is none");
         e->began = wire_u64(p);
         e->bytes -= 8;

@@ -65,6 +65,7 @@ struct event {
 
     const uint8_t *tally; /* ETW_TALLY: a struct etw_tally and its buckets, whole but unaligned */
     const uint64_t *lost; /* ETW_LOST: how many that were not told before, by enum etw_loss */
+    bool doubtful;        /* a result was perhaps lost before it, which is told later */
 
     /*
      * Collected beside the event, found in ms by the layout of its spec; NULL: not there. When no spec says what ms is,

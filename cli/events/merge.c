@@ -33,6 +33,7 @@ struct ring {
     uint64_t seen, lost[ETW_LOSSES]; /* as the section headers say */
     uint64_t told[ETW_LOSSES];       /* of the lost, told as events */
     uint64_t fresh[ETW_LOSSES];      /* of these, told by the last such event */
+    bool doubtful;                   /* results were perhaps lost behind what was read of it, which is not told yet */
 };
 
 struct merge {
@@ -46,6 +47,7 @@ struct merge {
 
     struct ring **heap; /* rings with a frame to read, the earliest first */
     size_t nheap;
+    unsigned doubtful; /* rings that are */
     struct ticks ticks;
     struct str batch;
     struct etw_batch head;
@@ -88,7 +90,7 @@ static void begin(struct merge *m)
     m->held = 0;
     m->decoded = 0;
     m->last = m->ending = m->failed = false;
-    m->nheap = 0;
+    m->nheap = m->doubtful = 0;
 }
 
 static void forget(struct merge *m)
@@ -212,6 +214,24 @@ static bool advance(struct merge *m, struct ring *r, struct err *e)
     return true;
 }
 
+/*
+ * Whether what it tells next is a loss: that has happened since what it told last, and whoever has lost a result there may have gone
+ * on in another ring. What the rate takes is whole.
+ */
+static void doubt(struct merge *m, struct ring *r, bool any)
+{
+    uint64_t counters[ETW_LOSSES];
+    const uint64_t *lost = any ? NULL : r->lost;
+    bool doubtful = false;
+
+    if (any && r->head.kind == ETW_LOST && r->head.bytes > sizeof(counters))
+        lost = memcpy(counters, r->at + r->head.bytes - sizeof(counters), sizeof(counters));
+    for (enum etw_loss l = 0; lost && l < ETW_LOSSES; l++)
+        doubtful |= l != ETW_LOST_RATE && lost[l] > r->told[l];
+    m->doubtful += (unsigned)doubtful - (unsigned)r->doubtful;
+    r->doubtful = doubtful;
+}
+
 static bool load(struct merge *m, struct ring *r, struct err *e)
 {
     r->in_held = r->held.len > 0;
@@ -222,7 +242,9 @@ static bool load(struct merge *m, struct ring *r, struct err *e)
         r->at = r->section;
         r->end = r->section_end;
     }
-    if (advance(m, r, e))
+    bool any = advance(m, r, e);
+    doubt(m, r, any);
+    if (any)
         heap_add(m, r);
     return !m->failed;
 }
@@ -546,7 +568,7 @@ void merge_own_event(struct merge *m, enum etw_kind kind, struct event *ret)
     };
 }
 
-/* Losses that stand in the heads of sections only: told at the last batch, else once a second. */
+/* Losses that stand in the heads of sections only, behind all frames: told at the last batch, else once a second. */
 static bool tell_remainder(struct merge *m, struct event *ret)
 {
     uint64_t some[ETW_LOSSES], any = 0;
@@ -556,6 +578,8 @@ static bool tell_remainder(struct merge *m, struct event *ret)
         return false;
     m->remainder_told = true;
     if (!m->last && !m->ending) {
+        if (m->head.flags & ETW_BATCH_MORE)
+            return false;
         if (m->told_ns == INT64_MIN)
             m->told_ns = now->mono;
         if (now->mono < m->told_ns || (uint64_t)now->mono - (uint64_t)m->told_ns < TELL_NS)
@@ -565,8 +589,9 @@ static bool tell_remainder(struct merge *m, struct event *ret)
     memset(m->remainder, 0, sizeof(m->remainder));
     for (size_t i = 0; i <= m->nrings; i++) {
         struct ring *r = ring_at(m, i);
-        if (!untold(r, r->lost, some))
+        if (r->at < r->end || !untold(r, r->lost, some))
             continue;
+        doubt(m, r, false);
         for (size_t l = 0; l < ETW_LOSSES; l++)
             any |= m->remainder[l] += some[l];
     }
@@ -606,8 +631,12 @@ enum merge_got merge_next(struct merge *m, struct event *ret, struct err *e)
             break;
         }
         uint8_t kind = r->head.kind;
+        bool lost = unlikely(kind == ETW_LOST) && untold(r, r->decode.lost, r->fresh);
+        ret->doubtful |= m->doubtful > 0;
         r->at += r->head.bytes;
-        if (advance(m, r, &m->why)) {
+        bool any = advance(m, r, &m->why);
+        doubt(m, r, any);
+        if (any) {
             if (r == &m->meta)
                 rebuild(m);
             else if (m->nheap > 1)
@@ -622,9 +651,9 @@ enum merge_got merge_next(struct merge *m, struct event *ret, struct err *e)
         if (unlikely(kind >= ETW_LOST)) {
             if (kind == ETW_NAME || kind == ETW_TICK)
                 continue;
-            if (kind == ETW_LOST && !untold(r, r->decode.lost, r->fresh))
+            if (kind == ETW_LOST && !lost)
                 continue;
-            if (kind == ETW_LOST)
+            if (lost)
                 ret->lost = r->fresh;
         } else {
             m->decoded++;

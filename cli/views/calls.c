@@ -363,7 +363,7 @@ static void pop(struct calls *c, struct event *e)
         .event = o->kept,
         .fate = o->fate,
         .spec = o->spec,
-        .complete = o->loss == c->torn[e->node->index % NODES],
+        .complete = o->loss == c->torn[e->node->index % NODES] && !e->doubtful,
     };
     c->result_kept = o->kept;
     c->result_bytes = o->kept_bytes;
@@ -395,7 +395,7 @@ static void span(struct calls *c, struct event *e, enum what what, bool begins)
         *s = (struct span){.ns = e->mono_ns, .loss = loss, .open = true};
         return;
     }
-    if (s->open && s->loss == loss)
+    if (s->open && s->loss == loss && !e->doubtful)
         e->dur_ns = between(s->ns, e->mono_ns);
     s->open = false;
     leave(c, p);
@@ -415,9 +415,12 @@ static void call(struct calls *c, struct event *e)
 
 static void lost(struct calls *c, const struct event *e)
 {
+    bool tears = false;
+
+    for (enum etw_loss l = 0; l < ETW_LOSSES; l++)
+        tears |= l != ETW_LOST_RATE && e->lost[l];
     c->losses[e->node->index % NODES]++;
-    if (!c->o.spares_results || !c->o.spares_results(c->o.ctx, e))
-        c->torn[e->node->index % NODES]++;
+    c->torn[e->node->index % NODES] += tears;
 }
 
 /* A system event says how long it took, if it is about that: {timeout, Milliseconds}. */

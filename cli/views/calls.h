@@ -4,8 +4,8 @@
  * Every process has a stack of the open calls whose result was asked for. A result closes the newest open call of its
  * function; calls above that one ended without telling (their results were lost) and count as incomplete. After events
  * of a node were lost, nothing that was open then can be paired with certainty any more: its result is shown without a
- * duration and counts as incomplete, instead of one being invented; unless the loss took no results. The table is
- * bounded; the oldest open call goes first.
+ * duration and counts as incomplete, instead of one being invented; but ETW_LOST_RATE is of whole calls. The table is bounded; the
+ * oldest open call goes first.
  *
  * Collections and time slices are paired the same way, by process: one table says what begins and what ends.
  */
@@ -31,8 +31,6 @@ struct calls_options {
     size_t keep_bytes;
     /* Whether this call reports its result: 0 no, 1 yes, 2 perhaps (then a missing result is not counted). */
     int (*wants_return)(void *ctx, const struct event *e);
-    /* Whether this loss took no result but those of lost calls; NULL: no loss does. */
-    bool (*spares_results)(void *ctx, const struct event *lost);
     /* A held call leaves the table undecided: it was never shown. */
     void (*dropped)(void *ctx, const struct event *call);
     void *ctx;

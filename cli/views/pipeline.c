@@ -51,7 +51,7 @@ struct pipeline {
     struct buf text;
     struct recorded *recorded; /* specs of a recording, when none were given */
     bool own_specs, call_args;
-    bool accepts_all; /* no spec rejects a call */
+    uint64_t lost[ETW_LOSSES]; /* of the last such event */
     enum terms_style style;
 };
 
@@ -60,18 +60,11 @@ static int wants_return(void *ctx, const struct event *e)
     return probes_wants_return(((struct pipeline *)ctx)->probes, e);
 }
 
-/*
- * Where no specification can reject a call, the node turns calls away for the rate before they are traced, and these
- * report no result. Elsewhere, and without the NIF, the rate is for results, too.
- */
-static bool spares_results(void *ctx, const struct event *lost)
+/* How the rate was asked is for the pairing of calls; to whoever reads it is one. */
+static void one_rate(uint64_t lost[static ETW_LOSSES])
 {
-    struct pipeline *p = ctx;
-
-    for (enum etw_loss l = 0; l < ETW_LOSSES; l++)
-        if (lost->lost[l] && l != ETW_LOST_RATE)
-            return false;
-    return p->accepts_all && !lost->node->fallback;
+    lost[ETW_LOST_RATE] += lost[ETW_LOST_HALF];
+    lost[ETW_LOST_HALF] = 0;
 }
 
 static void hide(struct pipeline *p, const struct event *e)
@@ -112,7 +105,6 @@ static bool use_specs(struct pipeline *p, const struct spec *const *specs, size_
     p->filter = filter;
     p->filters = !filter_is_empty(filter);
     p->probes = probes_new(specs, n);
-    p->accepts_all = probes_accept_all(p->probes);
     p->o.specs = specs;
     p->o.nspecs = n;
     calls_keep(p->calls, p->call_args || p->filters || p->o.asserts);
@@ -134,7 +126,6 @@ struct pipeline *pipeline_new(const struct pipeline_options *o, struct err *e)
     p->calls = calls_new(&(struct calls_options){
         .max = o->max_calls,
         .wants_return = wants_return,
-        .spares_results = spares_results,
         .dropped = dropped,
         .ctx = p,
     });
@@ -252,10 +243,15 @@ static void tallied(struct pipeline *p, const struct event *e)
     p->hidden[e->node->index].there += t.filtered;
 }
 
-static void own_event(struct pipeline *p, const struct event *e)
+static void own_event(struct pipeline *p, struct event *e)
 {
     struct str tag = {NULL, 0};
 
+    if (e->lost) {
+        memcpy(p->lost, e->lost, sizeof(p->lost));
+        one_rate(p->lost);
+        e->lost = p->lost;
+    }
     if (e->tally)
         tallied(p, e);
     if (e->kind == ETW_HELLO && p->o.attached)
@@ -545,6 +541,7 @@ const struct totals *pipeline_totals(struct pipeline *p)
         if (!m)
             continue;
         merge_counts(m, &c);
+        one_rate(c.lost);
         uint64_t known_there = n->shown + n->filtered;
         t->seen += c.seen;
         for (size_t l = 0; l < ETW_LOSSES; l++) {

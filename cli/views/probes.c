@@ -141,32 +141,6 @@ static const struct cached *of_function(struct probes *p, const struct event *e)
     return c;
 }
 
-/* As the node decides it, or stricter. */
-static bool accepts_all(const struct spec *s)
-{
-    if (!s->match_spec || s->raw)
-        return false;
-    for (size_t i = 0; i < s->nclauses; i++)
-        if (s->clauses[i].actions & (ACT_DROP | ACT_SILENT))
-            return false;
-    if (s->match_spec->type != TERM_LIST)
-        return term_is_atom(s->match_spec, "true");
-    for (size_t i = 0; i < s->match_spec->count; i++) {
-        term_t clause = s->match_spec->items[i];
-        if (spec_head_takes_all(clause->items[0]) && !clause->items[1]->count)
-            return true;
-    }
-    return false;
-}
-
-bool probes_accept_all(const struct probes *p)
-{
-    for (size_t i = 0; i < p->n; i++)
-        if (p->specs[i]->kind == SPEC_CALL && !accepts_all(p->specs[i]))
-            return false;
-    return true;
-}
-
 /* ---- events ---- */
 
 static const int8_t of_kind[ETW_LOST] = {

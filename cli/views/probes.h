@@ -18,9 +18,6 @@ void probes_free(struct probes *p);
 /* NULL: none known. Takes the node's mark off the event's ms, where one says whose it is. */
 const struct spec *probes_find(struct probes *p, struct event *e);
 
-/* No spec of calls rejects one of the functions it selects, as far as can be said for certain. */
-bool probes_accept_all(const struct probes *p);
-
 /*
  * The kinds of events that the specs ask for, bit K for kind K; those that no @event names are
  * always in it, and all are where none is asked for, or where an action may switch on others.

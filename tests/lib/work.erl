@@ -5,7 +5,7 @@
 -behaviour(gen_server).
 
 %% Functions to be traced.
--export([one/1, two/2, three/3, fac/1, sum/2, fib/1, even/1, odd/1, spin/1, slow/1]).
+-export([one/1, two/2, three/3, fac/1, climb/2, sum/2, fib/1, even/1, odd/1, spin/1, slow/1]).
 -export([raise/2, caught/2, deep/1, outer/1]).
 -export([blob/1, seq/1, dict/1, nested/1, pair/2, secret/1]).
 %% Ways to call them.
@@ -28,6 +28,13 @@ local(X, Y, Z) -> [X, Y, Z].
 %% Not tail recursive: N + 1 calls, as many returns, on a deep stack.
 fac(0) -> 1;
 fac(N) -> N * fac(N - 1).
+
+%% As deep, and on the way back it waits before the call of Stop returns.
+climb(0, _) -> 0;
+climb(N, Pause = {Stop, Milliseconds}) ->
+    Below = climb(N - 1, Pause),
+    N =:= Stop andalso slow(Milliseconds),
+    Below + 1.
 
 %% Tail recursive: N + 1 calls on a flat stack.
 sum(0, Acc) -> Acc;

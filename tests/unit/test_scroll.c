@@ -103,6 +103,39 @@ static void note(struct scroll *s, uint32_t what, int64_t value)
     scroll_note(s, 0, (struct str){(const char *)&n, sizeof(n)});
 }
 
+/* A result that came before a loss was told, on another thread, is no certain one here either. */
+static void doubts(void)
+{
+    struct scroll *s = scroll_new((size_t)256 << 10);
+    struct fw w = {0};
+    struct pt t = {0};
+    struct err e;
+
+    fw_begin(&w);
+    fw_hello(&w, 500, "shop@h1");
+    for (int i = 0; i < 2; i++) {
+        fw_ring(&w, 1);
+        fw_call(&w, 1000 + 2000 * (uint64_t)i, PID(84), "m", "f", 0);
+        fw_frame_end(&w);
+        if (i)
+            fw_lost(&w, 5000, ETW_LOST_RING, 1);
+        fw_ring(&w, 2);
+        fw_return(&w, 2000 + 2000 * (uint64_t)i, PID(84), "m", "f", 0);
+        fw_int(&w, i);
+        fw_frame_end(&w);
+    }
+    scroll_batch(s, 0, fw_batch(&w, 1000000, 1000000, 1000000, ETW_BATCH_LAST), &e);
+    const struct spec *spec = pt_spec("m", "_", 0, ACT_RETURN);
+    pt_open(&t, (const char *const[]){"text", NULL}, &(struct look){.time = TIME_RELATIVE}, (struct pipeline_options){.specs = &spec, .nspecs = 1});
+    play(s, &t);
+    buf_cstr(&t.out[0]);
+    ok(strstr(t.out[0].data, "return m:f/0 = 0 1us\n") && strstr(t.out[0].data, "return m:f/0 = 1\n"), "only what is certain has a duration");
+    pt_free(&t);
+    pt_spec_free(spec);
+    fw_release(&w);
+    scroll_free(s);
+}
+
 /* Notes come in their place; who reads from now on is told what the clock is, and what was dropped before it was read is missed. */
 static void notes(void)
 {
@@ -234,6 +267,7 @@ int main(void)
     source_close(behind);
 
     notes();
+    doubts();
 
     pt_free(&direct);
     pt_free(&whole);
