@@ -148,12 +148,13 @@ END
     assert_account 20
 }
 
+calls_in() { [[ $(grep -c '"type":"call"' "$2") -eq $1 ]]; }
+
 @test "a file that is emptied while it is written, as by what rotates logs, goes on at its beginning" {
     local file=$BATS_TEST_TMPDIR/rotated.json
     trace --json -o "$file" work:one/1
     on_node 'work:loop(20)'
-    written() { [[ $(grep -c '"type":"call"' "$file") -eq 20 ]]; }
-    until_true 30 written || fail "$(<"$file")"
+    until_true 30 calls_in 20 "$file" || fail "$(<"$file")"
     : >"$file"
     on_node 'work:loop(5)'
     trace_end
