@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -15,9 +17,11 @@
 #include <unistd.h>
 
 #include "../ground/stack.h"
+#include "carried.h"
 #include "target.h"
 
 #define SAID_MOST 2000
+#define PATH_MOST 256 /* of what is in the directory */
 #define LOOK_MS 20 /* between looks for a node that boots */
 
 /* What a node evaluates first. In single quotes on erl's command line, so there are none in it. Where it can have no name it says nothing. */
@@ -42,12 +46,49 @@ static const char hold[] =
 
 /* ---- the directory and its socket ---- */
 
-static void leave_file(const struct child *c, const char *name)
+static void leave_file(const char *dir, const char *name)
 {
-    char path[sizeof c->dir + 64];
+    char path[PATH_MOST];
 
-    snprintf(path, sizeof path, "%s/%s", c->dir, name);
+    snprintf(path, sizeof path, "%s/%s", dir, name);
     unlink(path);
+}
+
+static void leave_files(const char *dir)
+{
+    for (const struct carried *c = carried; c->name; c++) /* a demo's */
+        leave_file(dir, c->name);
+    leave_file(dir, "cookie");
+    leave_file(dir, "node");
+    rmdir(dir);
+}
+
+/* It has our socket, which nobody else makes there, and nobody who lives has locked it. */
+static bool is_abandoned(int dir)
+{
+    struct stat st, node;
+
+    return !fstat(dir, &st) && st.st_uid == geteuid() && !fstatat(dir, "node", &node, AT_SYMLINK_NOFOLLOW) && S_ISSOCK(node.st_mode)
+           && !flock(dir, LOCK_EX | LOCK_NB);
+}
+
+/* What those left who were killed. */
+static void sweep(const char *tmp)
+{
+    char pattern[PATH_MOST];
+    glob_t found;
+
+    snprintf(pattern, sizeof pattern, "%s/etrace-??????", tmp);
+    if (strpbrk(tmp, "*?[\\") || glob(pattern, GLOB_NOSORT, NULL, &found))
+        return;
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        int dir = open(found.gl_pathv[i], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (dir >= 0 && is_abandoned(dir))
+            leave_files(found.gl_pathv[i]);
+        if (dir >= 0)
+            close(dir);
+    }
+    globfree(&found);
 }
 
 /* Whose directory is there. */
@@ -58,13 +99,18 @@ static bool make_dir(struct child *c, struct err *e)
     const char *tmp = getenv("TMPDIR");
 
     /* the path of a socket has at most 107 bytes */
-    snprintf(c->dir, sizeof c->dir, "%s/etrace-XXXXXX", tmp && *tmp == '/' && strlen(tmp) < 60 ? tmp : "/tmp");
+    tmp = tmp && *tmp == '/' && strlen(tmp) < 60 ? tmp : "/tmp";
+    sweep(tmp);
+    snprintf(c->dir, sizeof c->dir, "%s/etrace-XXXXXX", tmp);
     if (mkdtemp(c->dir)) {
         made = c;
+        c->lock = open(c->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (c->lock >= 0)
+            flock(c->lock, LOCK_EX);
         return true;
     }
     c->dir[0] = 0;
-    return err_set(e, ERR_RUN, "cannot make a directory in %s: %s", tmp && *tmp ? tmp : "/tmp", strerror(errno));
+    return err_set(e, ERR_RUN, "cannot make a directory in %s: %s", tmp, strerror(errno));
 }
 
 static void leave_dir(struct child *c)
@@ -72,11 +118,9 @@ static void leave_dir(struct child *c)
     if (made != c)
         return;
     made = NULL;
-    if (c->leave)
-        c->leave(c);
-    leave_file(c, "cookie");
-    leave_file(c, "node");
-    rmdir(c->dir);
+    leave_files(c->dir);
+    if (c->lock >= 0)
+        close(c->lock);
 }
 
 static void no_fd(struct child *c, struct loop_fd *f)
@@ -293,11 +337,15 @@ static void environment(const struct child *c)
 }
 
 /* In the new process: as a shell would have started it. The errno is written when it cannot be. */
-static void become(const struct child *c, char **argv, int failed)
+static void become(const struct child *c, char **argv, int failed, pid_t parent)
 {
     sigset_t none;
 
     made = NULL; /* it is not ours */
+    if (c->late)
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody else ends it, however we end */
+    if (c->late && getppid() != parent)
+        _exit(127);
     environment(c);
     project_paths(argv);
     signal(SIGPIPE, SIG_DFL);
@@ -317,13 +365,14 @@ static void become(const struct child *c, char **argv, int failed)
 bool child_init(struct child *c, struct ctx *ctx, struct err *e)
 {
     ctx->leaves = true;
-    *c = (struct child){.ctx = ctx, .listener.fd = -1, .talk.fd = -1, .end.fd = -1};
+    *c = (struct child){.ctx = ctx, .lock = -1, .listener.fd = -1, .talk.fd = -1, .end.fd = -1};
     return make_dir(c, e) && listen_there(c, e);
 }
 
 bool child_start(struct child *c, char **argv, struct err *e)
 {
     int failed[2], error = 0;
+    pid_t self = getpid();
 
     c->boots = !c->late && boot_hold_fits(argv, &c->unnamed);
     signal(SIGCHLD, SIG_DFL); /* where it is ignored nobody can be waited for */
@@ -331,7 +380,7 @@ bool child_start(struct child *c, char **argv, struct err *e)
         return err_set(e, ERR_RUN, "cannot start %s: %s", argv[0], strerror(errno));
     c->pid = fork();
     if (c->pid == 0)
-        become(c, argv, failed[1]);
+        become(c, argv, failed[1], self);
     if (c->pid < 0)
         error = errno;
     close(failed[1]);

@@ -20,8 +20,8 @@
 struct child {
     struct ctx *ctx;
     pid_t pid;
-    char dir[96]; /* removed in the end; empty: none */
-    void (*leave)(const struct child *c); /* removes what else is in it; NULL: nothing */
+    char dir[96]; /* removed in the end, or by who comes next; empty: none */
+    int lock;     /* on it, for as long as we live; -1: none */
     const struct node_opts *node_opts; /* how it speaks; NULL: without TLS */
     struct loop_fd listener, talk, end; /* fd -1: none */
     struct buf said;      /* what the node that is held has said so far */
@@ -35,12 +35,12 @@ struct child {
     int status; /* of the command as a shell would say: 128 + N when signal N ended it */
 };
 
-/* The private directory, for what the command needs to find there; child_release() removes the files in it. */
+/* The private directory, for what the command needs to find there; child_release() removes it, and of what is in it what is carried. */
 bool child_init(struct child *c, struct ctx *ctx, struct err *e);
 void child_release(struct child *c);
 void child_panic(void); /* the same at once, for a program that ends without unwinding; harmless without one */
 
-/* May be preceded by setting `late`, `leave` and `node_opts`. */
+/* May be preceded by setting `late` and `node_opts`. */
 bool child_start(struct child *c, char **argv, struct err *e);
 
 /* Serves the loop until a node is held (true), or the command has ended or was asked to. */

@@ -29,11 +29,6 @@ static bool is_source(const struct carried *c)
     return len > 4 && !strcmp(c->name + len - 4, ".erl");
 }
 
-static void path_of(const struct child *child, const struct carried *c, char *ret, size_t size)
-{
-    snprintf(ret, size, "%s/%s", child->dir, c->name);
-}
-
 static bool put_sources(const struct child *child, struct err *e)
 {
     char path[256];
@@ -41,7 +36,7 @@ static bool put_sources(const struct child *child, struct err *e)
     for (const struct carried *c = carried; c->name; c++) {
         if (!is_source(c))
             continue;
-        path_of(child, c, path, sizeof path);
+        snprintf(path, sizeof path, "%s/%s", child->dir, c->name);
         int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
         bool ok = fd >= 0 && write(fd, c->text, c->len) == (ssize_t)c->len;
         int error = errno;
@@ -53,17 +48,6 @@ static bool put_sources(const struct child *child, struct err *e)
     return true;
 }
 
-static void remove_sources(const struct child *child)
-{
-    char path[256];
-
-    for (const struct carried *c = carried; c->name; c++)
-        if (is_source(c)) {
-            path_of(child, c, path, sizeof path);
-            unlink(path);
-        }
-}
-
 static int demo(struct ctx *ctx, const struct live_options *o)
 {
     char *erl[] = {"erl", "+Bi", "+pc", "unicode", "-kernel", "logger_level", "critical", "-noshell", "-noinput", "-eval", (char *)compile_shop, NULL};
@@ -72,7 +56,6 @@ static int demo(struct ctx *ctx, const struct live_options *o)
     int status;
 
     bool ok = child_init(&child, ctx, &e);
-    child.leave = remove_sources;
     if (!ok || !put_sources(&child, &e)) {
         status = ctx_fail(ctx, &e);
         child_release(&child);

@@ -274,6 +274,7 @@ int ctx_flush(struct ctx *c, int status)
 
     int64_t patience = ctx_patience(c);
     loop_add(&c->loop, &wake);
+    out_settle(c->out);
     while (out_backlog(c->out, 0) && !out_failed(c->out, &closed, &e) && ctx_waits(c, &patience))
         loop_step(&c->loop, patience);
     loop_remove(&c->loop, &wake);

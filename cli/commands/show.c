@@ -349,6 +349,7 @@ int show_flush(struct show *s, struct ctx *ctx, int status)
     for (size_t i = 0; i < s->count; i++) {
         if (s->outs[i] == s->own)
             continue;
+        out_settle(s->outs[i]);
         while (out_backlog(s->outs[i], 0) && ctx_waits(ctx, &patience))
             loop_step(&ctx->loop, patience);
         if (out_failed(s->outs[i], &closed, &e) && !status)

@@ -61,6 +61,8 @@ static void on_end(int signal)
     line_panic();
     child_panic();
     raise(signal);
+    if (getpid() == 1) /* of a container: no signal ends it by itself */
+        _exit(128 + signal);
 }
 
 static bool ends(int signal)

@@ -123,10 +123,16 @@ bool loop_watch_signals(struct loop *l, void (*on_signal)(void *owner, int signa
     return false;
 }
 
+static void leave(int signal)
+{
+    _exit(128 + signal);
+}
+
+/* The first process of a container is spared what a signal does by itself. Of any other that alone ends a wait for a file server. */
 void loop_let_die(bool on)
 {
     static struct sigaction before[NSIG];
-    struct sigaction die = {.sa_handler = SIG_DFL};
+    struct sigaction die = {.sa_handler = getpid() == 1 ? leave : SIG_DFL};
     sigset_t set = watched();
 
     if (!on)

@@ -31,6 +31,7 @@ struct out {
     int error;
     bool threadless; /* there is nobody who could write */
     bool awaited; /* the owner waits for what is written next */
+    bool settles; /* behind it, whether it has arrived is still to be asked */
     bool stop;
 };
 
@@ -70,6 +71,14 @@ static int write_all(struct out *o, const char *at, size_t len)
     return 0;
 }
 
+/* A file server says only when a file is closed that it had no room: one of two descriptors is, and that asks. */
+static int settle(const struct out *o)
+{
+    int copy = fcntl(o->fd, F_DUPFD_CLOEXEC, 0);
+
+    return copy >= 0 && close(copy) && errno != EINTR ? errno : 0;
+}
+
 static int write_raw(struct out *o, const struct buf *b, struct buf *lines)
 {
     buf_shrink(lines, KEPT);
@@ -106,17 +115,21 @@ static void *writer(void *arg)
 
     pthread_mutex_lock(&o->lock);
     while (!o->stop && !o->error) {
-        if (!o->filling.len || o->stale) {
+        if ((!o->filling.len && !o->settles) || o->stale) {
             await_filling(o, &mine);
             continue;
         }
         struct buf full = o->filling;
         o->filling = mine;
         mine = full;
-        o->writing = mine.len;
+        o->writing = mine.len + o->settles;
+        bool settles = o->settles;
+        o->settles = false;
         pthread_mutex_unlock(&o->lock);
 
         int error = o->raw ? write_raw(o, &mine, &lines) : write_all(o, mine.data, mine.len);
+        if (!error && settles)
+            error = settle(o);
         small = mine.len > KEPT ? 0 : small + 1;
         buf_shrink(&mine, small > CALM ? KEPT : SIZE_MAX);
 
@@ -183,7 +196,8 @@ void out_free(struct out *o)
 
 struct out *out_create(const char *path, bool append, struct err *e)
 {
-    int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | (append ? O_APPEND : 0);
+    /* what rotates logs may empty it meanwhile: written at its end it goes on without a hole */
+    int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_APPEND;
     int fd = open(path, flags, 0600);
 
     if (fd < 0) {
@@ -277,10 +291,18 @@ void out_take(struct out *o, struct buf *b)
     buf_clear(b);
 }
 
+void out_settle(struct out *o)
+{
+    pthread_mutex_lock(&o->lock);
+    o->settles = o->file;
+    pthread_mutex_unlock(&o->lock);
+    pthread_cond_signal(&o->filled);
+}
+
 size_t out_backlog(struct out *o, size_t enough)
 {
     pthread_mutex_lock(&o->lock);
-    size_t n = o->error || o->stale ? 0 : o->filling.len + o->writing;
+    size_t n = o->error || o->stale ? 0 : o->filling.len + o->writing + o->settles;
     o->awaited |= n > enough;
     pthread_mutex_unlock(&o->lock);
     return n;

@@ -36,6 +36,9 @@ void out_raw(struct out *o);
 void out_write(struct out *o, const void *data, size_t len);
 void out_take(struct out *o, struct buf *b); /* the same, and leaves b empty; cheaper */
 
+/* Behind all that was written a file server is asked whether it has it: until then there is a backlog. */
+void out_settle(struct out *o);
+
 size_t out_backlog(struct out *o, size_t enough); /* bytes that are not written yet; more than enough are waited for */
 int out_fd(struct out *o);      /* readable when a backlog that was waited for has shrunk, or writing failed */
 void out_ack(struct out *o);    /* makes it unreadable again */

@@ -64,7 +64,7 @@ struct session {
 
     int64_t booted_ns, said, heard, pinged, give_up; /* milliseconds, but for booted_ns */
     struct session *next; /* of those of this thread */
-    bool lapsed; /* we ourselves were silent for longer than the lease allows */
+    int64_t lapsed; /* when we ourselves had been silent for longer than the lease allows; 0: never */
     struct buf out;
 };
 
@@ -98,6 +98,14 @@ static bool fail(struct session *s, const struct err *cause, struct err *e)
     return false;
 }
 
+/* Not so long ago that the node would have ended before: it may have slept as long as we did. */
+static bool slept(const struct session *s)
+{
+    int64_t now = net_now();
+
+    return now - s->said >= LEASE_MS || (s->lapsed && now - s->lapsed < LEASE_MS);
+}
+
 /* What went wrong on the wire, said with the node's name. When we have slept too long ourselves, that explains it. */
 static bool broken(struct session *s, const struct err *cause, struct err *e)
 {
@@ -106,7 +114,7 @@ static bool broken(struct session *s, const struct err *cause, struct err *e)
     if (s->state == SESSION_FAILED)
         return fail(s, cause, e);
     s->lost = cause->status == ERR_RUN;
-    if (s->lapsed || net_now() - s->said >= LEASE_MS)
+    if (slept(s))
         err_set(&whole, ERR_GUARD, "%s ended the tracing: it had heard nothing from here for %d seconds", s->node.name, LEASE_MS / 1000);
     else
         err_set(&whole, cause->status, "%s: %s", s->node.name, cause->text);
@@ -152,7 +160,8 @@ static bool send_out(struct session *s, struct err *e)
         return fail(s, &s->error, e);
     if (s->state == SESSION_GONE)
         return true;
-    s->lapsed |= now - s->said >= LEASE_MS;
+    if (now - s->said >= LEASE_MS)
+        s->lapsed = now;
     s->said = now;
     return dist_send(&s->dist, &s->owner, buf_view(&s->out), &cause) || broken(s, &cause, e);
 }

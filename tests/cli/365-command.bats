@@ -185,8 +185,19 @@ up() { grep -q '^up$' "$OUT"; }
     kill -KILL "$TRACER"
     wait "$TRACER" || true
     until_true 30 gone "$TRACER"
-    compgen -G "$TMPDIR/etrace-*" >"$BATS_TEST_TMPDIR/left" || true
-    xargs -r rm -rf <"$BATS_TEST_TMPDIR/left"
+    # Its directory stays until the next one comes, who touches none of somebody else, and nobody's who lives.
+    compgen -G "$TMPDIR/etrace-*" >/dev/null || fail 'nothing was left'
+    mkdir "$TMPDIR/etrace-others"
+    "$ETRACE_BIN" -q 'lists:seq/2' -- sleep 100 </dev/null >"$OUT" 2>"$ERR" 3>&- &
+    TRACER=$!
+    alone() { [[ $(cd "$TMPDIR" && echo etrace-*) == etrace-??????' 'etrace-others ]] && compgen -G "$TMPDIR/etrace-*/node" >/dev/null; }
+    until_true 30 alone || fail "$(ls "$TMPDIR"/etrace-*)"
+    run etrace 'lists:seq/2' -- true
+    assert_failure 3
+    alone || fail "$(ls "$TMPDIR"/etrace-*)"
+    kill -TERM "$TRACER"
+    wait "$TRACER" || true
+    rmdir "$TMPDIR/etrace-others"
     until_true 30 not unnamed
 }
 
@@ -263,6 +274,24 @@ not() { ! "$@"; }
     run env PATH=/nonexistent "$ETRACE_BIN" demo
     assert_failure 2
     assert_line 'hint: the demo needs an erl of OTP 27 or newer in $PATH'
+}
+
+@test "demo: when it is killed its shop is closed at once, and the next one takes away what it left" {
+    local shop
+    "$ETRACE_BIN" demo </dev/null >"$OUT" 2>"$ERR" 3>&- &
+    TRACER=$!
+    opens() { [[ -s $OUT ]] || gone "$TRACER"; }
+    until_true 60 opens
+    shop=$(<"/proc/$TRACER/task/$TRACER/children")
+    [[ $(tr '\0' ' ' <"/proc/${shop% }/cmdline") == *beam* ]] || fail "no shop: $(<"$ERR")"
+    kill -KILL "$TRACER"
+    wait "$TRACER" || true
+    closed() { [[ ! -d /proc/${shop% } ]]; }
+    until_true 10 closed || { kill -KILL "${shop% }"; fail 'the shop is still open'; }
+    compgen -G "$TMPDIR/etrace-*/shop.erl" >/dev/null || fail 'nothing was left'
+    run etrace 'lists:seq/2' -- true
+    assert_failure 3
+    until_true 30 not unnamed
 }
 
 @test "demo: what its emulator has to say is not in the stream" {

@@ -148,6 +148,22 @@ END
     assert_account 20
 }
 
+calls_in() { [[ $(grep -c '"type":"call"' "$2") -eq $1 ]]; }
+
+@test "a file that is emptied while it is written, as by what rotates logs, goes on at its beginning" {
+    local file=$BATS_TEST_TMPDIR/rotated.json
+    trace --json -o "$file" work:one/1
+    on_node 'work:loop(20)'
+    until_true 30 calls_in 20 "$file" || fail "$(<"$file")"
+    : >"$file"
+    on_node 'work:loop(5)'
+    trace_end
+    assert_success
+    assert_account 25
+    assert_equal "$(tr -dc '\0' <"$file" | wc -c)" 0
+    assert_equal "$(jq -r .type "$file" | sort | uniq -c | xargs)" '5 call 1 summary'
+}
+
 @test "no input, no terminal worth the name, one of a single column: the same events, and the terminal is as it was" {
     five() { "$ETRACE_BIN" -n "$NODE" --limit 5 --for 30s work:one/1; }
     # shellcheck disable=SC2016  # evaluated in there

@@ -99,6 +99,23 @@ other_lines() { [[ $(grep -c '"type":"call"' "$OUT") -ge $1 ]]; }
     NODE=$stopped
 }
 
+@test "a node that is stopped together with its client, as in a container: the trace goes on, and what ends it later is what is said" {
+    local pid
+    live_own paused
+    pid=$(os_pid "$NODE")
+    trace --json work:one/1
+    kill -STOP "$pid" "$TRACER"
+    pause 12
+    kill -CONT "$pid" "$TRACER"
+    on_node 'work:loop(10)'
+    until_true 30 other_lines 10
+    pause 11
+    node_stop "$NODE"
+    trace_wait
+    assert_equal "$status" 1
+    grep -qxF "etrace: $NODE: the connection was closed by the node" "$ERR" || fail "$talk"
+}
+
 @test "the channel to another node is full, and its senders wait: the trace goes on, and its lease holds" {
     node_start other
     local other=$NODE pid

@@ -161,6 +161,22 @@ without_memory() { # PLACES ARGS...
     assert_equal "$status,$(<"$ERR")" '1,etrace: cannot write standard output: Connection reset by peer'
 }
 
+@test "a file server that has no room, and says so when the file is closed: an error, of whatever is written" {
+    faulty late explain lists:seq/2
+    assert_equal "$status,$(<"$ERR")" '1,etrace: cannot write standard output: Disk quota exceeded'
+    for file in late.etr late.json; do
+        LD_PRELOAD=$FAULT_SO FAULT=late trace --as summary -o "$BATS_TEST_TMPDIR/$file" work:one/1
+        on_node 'work:loop(10)'
+        # Standard output is a file as well.
+        trace_end
+        assert_equal "$status" 1
+        assert_equal "$(grep -c 'cannot write' "$ERR")" 1
+        LD_PRELOAD=$FAULT_SO FAULT=late trace --as summary -o "$BATS_TEST_TMPDIR/$file" work:one/1 > >(cat >/dev/null)
+        trace_end
+        assert_equal "$status" 1
+    done
+}
+
 @test "a wall clock that jumps by an hour: the lease and the times between events do not" {
     LD_PRELOAD=$FAULT_SO FAULT=clock:3600 trace --json --for 15s work:one/1
     on_node 'work:loop(10)'

@@ -337,6 +337,34 @@ hears() { [[ $(awk '/^SigBlk/ { print $2 }' "/proc/$TRACER/status") == 000000000
     assert_clean --atoms 300 "$BEFORE" "$NODE"
 }
 
+@test "the first process of a container, which no signal ends by itself: one ends it while it connects, and in a sandbox, all the same" {
+    local vm init
+    # first COMMAND...: as such a process, whose number out here is INIT
+    first() {
+        unshare --pid --fork --mount-proc "$@" </dev/null >"$OUT" 2>"$ERR" 3>&- &
+        TRACER=$!
+        TRACERS+=("$TRACER")
+        first_is() { init=$(<"/proc/$TRACER/task/$TRACER/children") && init=${init% } && [[ $(readlink "/proc/$init/exe") == "$ETRACE_BIN" ]]; }
+        until_true 30 first_is || fail "$(<"$ERR")"
+    }
+    live_own still
+    vm=$(<"$(node_dir "$NODE")/pid")
+    kill -STOP "$vm"
+    first "$ETRACE_BIN" -n "$NODE" work:one/1
+    asks() { [[ $(ls -l "/proc/$init/fd") == *socket* ]]; }
+    until_true 30 asks || fail "$(<"$ERR")"
+    kill -INT "$init"
+    trace_wait
+    assert_equal "$status,$talk" 130,
+    kill -CONT "$vm"
+    first /usr/bin/python3 "$SANDBOX" "$ETRACE_BIN" -n "$NODE" work:one/1
+    until_true 60 ready || fail "$(<"$ERR")"
+    kill -TERM "$init"
+    trace_wait
+    assert_equal "$status" 143
+    assert_clean --atoms 300 "$BEFORE" "$NODE"
+}
+
 @test "the terminal is closed of which etrace has the session: the command hears of it, too" {
     run timeout 100 /usr/bin/python3 - "$ETRACE_BIN" "$ETRACE_ERL" <<'END'
 import os, pty, re, sys, time

@@ -8,6 +8,7 @@
  *   clock:N     the wall clock jumps by N seconds, there and back, each time it is read
  *   hang        who opens, or asks about, a file whose name has /hangs/ in it is not answered
  *   reset       what is written to the standard output is answered as if its file were elsewhere, and no longer to be reached
+ *   late        whoever closes a file that was written is told that there was no room for it, which is the first word of it
  *   lookup      who looks up the name of a host is hit by a fault of the processor
  *   count       nothing happens
  *
@@ -29,22 +30,23 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);
 
-static enum { NOTHING, MEMORY, NOMEMORY, KILL, INTERRUPT, CLOCK, HANG, RESET, LOOKUP } fault;
+static enum { NOTHING, MEMORY, NOMEMORY, KILL, INTERRUPT, CLOCK, HANG, RESET, LATE, LOOKUP } fault;
 static long nth;
 static atomic_long allocations, calls, readings;
 static bool ready;
 
 __attribute__((constructor)) static void begin(void)
 {
-    static const char *const names[] = {"count", "memory", "nomemory", "kill", "eintr", "clock", "hang", "reset", "lookup"};
+    static const char *const names[] = {"count", "memory", "nomemory", "kill", "eintr", "clock", "hang", "reset", "late", "lookup"};
     const char *text = getenv("FAULT");
 
-    for (int i = 0; text && i < 9; i++) {
+    for (int i = 0; text && i < 10; i++) {
         size_t len = strlen(names[i]);
         if (!strncmp(text, names[i], len) && (!text[len] || text[len] == ':')) {
             fault = i;
@@ -127,6 +129,18 @@ ssize_t write(int fd, const void *b, size_t n)
     if (fault != RESET || fd != STDOUT_FILENO)
         return REAL(write)(fd, b, n);
     errno = ECONNRESET;
+    return -1;
+}
+
+int close(int fd)
+{
+    struct stat st;
+    bool late = fault == LATE && !fstat(fd, &st) && S_ISREG(st.st_mode) && (fcntl(fd, F_GETFL) & O_ACCMODE) != O_RDONLY;
+    int result = REAL(close)(fd);
+
+    if (!late)
+        return result;
+    errno = EDQUOT;
     return -1;
 }
 
