@@ -158,12 +158,14 @@ start({Client, So, Hash, Nonce, Options, Janitors = [Janitor | _]}) ->
     monitor(process, Janitor),
     process_flag(trap_exit, true), % the client links itself to us
     lease_in(?LEASE),
+    has_sessions() orelse refuse(Client, no_sessions),
     Ring = memory_ring(),
+    is_integer(Ring) orelse refuse(Client, Ring),
     Why = case Options of
         #{fallback := true} -> [{<<"asked for">>, <<>>}];
         _ ->
             send(#s{client = Client}, <<$W, (term_to_binary(tracer))/binary>>),
-            case Ring of none -> memory_none(); _ -> nif_load(So, Hash, Nonce, Janitors) end
+            nif_load(So, Hash, Nonce, Janitors)
     end,
     S0 = #s{client = Client, node = Node, janitors = Janitors, heard = now_ms(), options = maps:merge(#{buffer => Ring}, Options), why = Why,
         namer = names_start(), worker = worker_start(), warden = warden_start(),
@@ -176,12 +178,22 @@ start({Client, So, Hash, Nonce, Options, Janitors = [Janitor | _]}) ->
     sweep(),
     loop(S2).
 
+refuse(Client, Why) ->
+    send(#s{client = Client}, <<$R, 0:32, (term_to_binary({error, Why}))/binary>>),
+    exit(normal).
+
+%% A program of before OTP 27 may have a module of that name, which its code path has first; a release may have been stripped of it.
+has_sessions() ->
+    try [{function, 4}, {process, 4}, {session_create, 3}, {session_info, 1}] -- trace:module_info(exports) =:= []
+    catch error:undef -> false
+    end.
+
 tracer(S = #s{why = ok, options = O}) ->
     case open({maps:get(buffer, O), maps:get(count, O, 64), maps:get(size, O, 1024),
             maps:get(depth, O, 16), maps:get(items, O, 1024), maps:get(limit, O, 0), maps:get(rate, O, 0),
             maps:get(redact, O, [])}) of
         {ok, State} -> S#s{tracer = State};
-        {error, memory} -> tracer(S#s{why = memory_none()});
+        {error, memory} -> tracer(S#s{why = [{<<"no memory for its buffers">>, <<>>}]});
         {error, bell} -> tracer(S#s{why = [{<<"no thread or no descriptor for it">>, <<>>}]})
     end;
 tracer(S = #s{options = O}) ->

@@ -68,14 +68,13 @@ memory_used() ->
     end.
 
 %% Bytes of a ring. They are in use as soon as there are events: more than is left would be the end of the node, not of the tracing.
+%% So would be, where next to nothing is left, what is made for a tracer that is a process, before it takes it.
 memory_ring() ->
     case memory_left(memory_used()) of
-        Left when Left < ?MEMORY_TIGHT -> none;
+        Left when Left < ?MEMORY_TIGHT -> {memory_left, max(0, Left) bsr 20};
         Left when Left < ?MEMORY_PLENTY -> 1048576;
         _ -> 2097152
     end.
-
-memory_none() -> [{<<"no memory for its buffers">>, <<>>}].
 
 memory_left(Used) ->
     Host = memory_field(memory_file("/proc/meminfo"), <<"\nMemAvailable:">>, 1 bsl 50),
@@ -84,7 +83,19 @@ memory_left(Used) ->
         Most when is_integer(Most) -> [Most - memory_field(memory_file("/proc/self/status"), <<"\nVmSize:">>, 0)];
         none -> []
     end,
-    lists:min([Host | Space ++ Groups]).
+    lists:min([Host | Space ++ Groups ++ memory_carrier()]).
+
+%% Where the VM takes all of its memory out of one piece of a fixed size, and none of the system: what is left of that. (Its
+%% flags are looked at first: the words of the answer are atoms.)
+memory_carrier() ->
+    Flags = binary:split(memory_file("/proc/self/cmdline"), <<0>>, [global]),
+    Only = lists:member(<<"-Musacfalse">>, Flags) orelse lists:member({<<"-Musac">>, <<"false">>}, lists:zip(Flags, tl(Flags) ++ [<<>>])),
+    case Only andalso [L || F <- Flags, L <- [string:prefix(F, "-MMscs")], L =/= nomatch] of
+        [_ | _] ->
+            {_, [_, {_, [{_, Sizes} | _]}]} = lists:keyfind(default_mmap, 1, erlang:system_info({allocator, erts_mmap})),
+            [proplists:get_value(total, Sizes) - proplists:get_value(total_sa, Sizes) - proplists:get_value(total_sua, Sizes)];
+        _ -> []
+    end.
 
 %% 0::/path of the second version, 4:memory:/path of the first; in a container the path may be one of the host's. Colons may be in it.
 memory_group(Line) ->

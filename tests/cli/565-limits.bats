@@ -227,3 +227,20 @@ interrupted() { # ARGS...
     assert_failure 2
     assert_output "etrace: -o $BATS_TEST_TMPDIR/./a.json is given twice"
 }
+
+@test "a module of the node's own that is called as that of the trace sessions: refused in words, and nothing stays" {
+    local dir=$BATS_TEST_TMPDIR/own
+    mkdir "$dir"
+    printf -- '-module(trace).\n-export([begun/1]).\nbegun(X) -> X.\n' >"$dir/trace.erl"
+    "$ETRACE_ERLC" -o "$dir" "$dir/trace.erl"
+    # What looks at the node needs the true one: it was loaded before, and is again behind it.
+    live_own shadowed
+    on_node "code:unstick_mod(trace), code:purge(trace), code:delete(trace), code:purge(trace), code:add_patha(\"$dir\"), begun = trace:begun(begun)"
+    for command in trace ls; do
+        run --separate-stderr timeout 60 "$ETRACE_BIN" $command -n "$NODE" work:one/1 </dev/null 3>&-
+        assert_failure 3
+        assert_regex "$stderr" "^etrace: $NODE: the module trace of the node is not that of its OTP, as code:which\(trace\) shows there\$"
+    done
+    on_node "code:del_path(\"$dir\"), code:purge(trace), code:delete(trace), code:purge(trace), {module, trace} = code:load_file(trace), code:stick_mod(trace)"
+    assert_clean --atoms 300 "$BEFORE" "$NODE"
+}

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # Nodes that lack something, or that are held up: room for a file, memory for the buffers, a code server that does not answer.
 
+bats_require_minimum_version 1.5.0
 bats_load_library bats-support
 bats_load_library bats-assert
 load ../lib/live
@@ -80,14 +81,31 @@ $2"
     live_snapshot
     traced --json work:one/1 -- 'work:loop(5)'
     assert_clean --atoms 300 "$BEFORE" "$NODE"
-    nodes_stop
+}
+
+@test "a node that has next to no memory left: refused in words, and the node lives" {
+    refused() {
+        live_snapshot
+        run --separate-stderr timeout 60 "$ETRACE_BIN" -n "$NODE" --for 1s "$@" work:one/1 </dev/null 3>&-
+        assert_failure 3
+        assert_regex "$stderr" "^etrace: $NODE: the node has [0-9]+ MiB of memory left: too little to begin there\$"
+        assert_clean --atoms 600 "$BEFORE" "$NODE" # of the first that ever came
+    }
     # Room for addresses, but hardly any for what is written to them.
     printf '%s kB\n' 'MemTotal: 24000000' 'MemAvailable: 20000' >"$BATS_TEST_TMPDIR/meminfo"
     odd_node full "exec unshare -m sh -c 'mount --bind $BATS_TEST_TMPDIR/meminfo /proc/meminfo && exec \"\$@\"' sh \"\$@\""
-    traced --json work:one/1 -- 'work:loop(5)'
-    assert_success
-    assert_account 5
-    assert_regex "$talk" 'tracing without the NIF, at most 1000 events a second: no memory for its buffers'
+    refused
+    nodes_stop
+    # All that there is was taken when the node began. A mailbox that is filled as fast as can be would be its end.
+    node_start carrier +MMscs 200 +Musac false
+    on_node 'work:worker(w), work:warm(), Left = fun() -> {_, [_, {_, [{_, S} | _]}]} = lists:keyfind(default_mmap, 1, erlang:system_info({allocator, erts_mmap})),
+            proplists:get_value(total, S) - proplists:get_value(total_sa, S) - proplists:get_value(total_sua, S) end,
+        work:flood(1), Me = self(),
+        spawn(fun() -> T = ets:new(full, []), (fun F(N) -> case Left() > 25165824 of true -> ets:insert(T, {N, binary:copy(<<1>>, 600000)}), F(N + 1);
+            false -> Me ! full, receive never -> ok end end end)(0) end),
+        receive full -> ok end'
+    refused
+    refused --fallback
 }
 
 @test "a node that may have no more threads: traced without the NIF, and it is said" {
