@@ -218,7 +218,7 @@ static bool advance(struct merge *m, struct ring *r, struct err *e)
  * Whether what it tells next is a loss: that has happened since what it told last, and whoever has lost a result there may have gone
  * on in another ring. What the rate takes is whole.
  */
-static void doubt(struct merge *m, struct ring *r, bool any)
+static __attribute__((noinline)) void doubt_anew(struct merge *m, struct ring *r, bool any)
 {
     uint64_t counters[ETW_LOSSES];
     const uint64_t *lost = any ? NULL : r->lost;
@@ -230,6 +230,12 @@ static void doubt(struct merge *m, struct ring *r, bool any)
         doubtful |= l != ETW_LOST_RATE && lost[l] > r->told[l];
     m->doubtful += (unsigned)doubtful - (unsigned)r->doubtful;
     r->doubtful = doubtful;
+}
+
+static inline void doubt(struct merge *m, struct ring *r, bool any)
+{
+    if (unlikely(!any || r->head.kind == ETW_LOST || r->doubtful))
+        doubt_anew(m, r, any);
 }
 
 static bool load(struct merge *m, struct ring *r, struct err *e)
@@ -632,7 +638,8 @@ enum merge_got merge_next(struct merge *m, struct event *ret, struct err *e)
         }
         uint8_t kind = r->head.kind;
         bool lost = unlikely(kind == ETW_LOST) && untold(r, r->decode.lost, r->fresh);
-        ret->doubtful |= m->doubtful > 0;
+        if (unlikely(m->doubtful))
+            ret->doubtful = true;
         r->at += r->head.bytes;
         bool any = advance(m, r, &m->why);
         doubt(m, r, any);
