@@ -9,7 +9,7 @@
 #define HEAD_LEAST (8 + 3)  /* of a call's frame, with its function */
 #define HEAD_MOST (8 + 8 + 8 + 3)
 
-/* What stands in stack_call.verdict: those of the filter, and of what does not wait. */
+/* What stands in stack_call.verdict: those of the filter, and of what does not wait. Why it is LOST stands in its flags. */
 enum { SENT = FILTER_WAITS + 1, LOST };
 
 /* By its size; where that is known too little for it, the client decides. */

@@ -90,11 +90,11 @@ memory_left(Used) ->
 memory_carrier() ->
     Flags = binary:split(memory_file("/proc/self/cmdline"), <<0>>, [global]),
     Only = lists:member(<<"-Musacfalse">>, Flags) orelse lists:member({<<"-Musac">>, <<"false">>}, lists:zip(Flags, tl(Flags) ++ [<<>>])),
-    case Only andalso [L || F <- Flags, L <- [string:prefix(F, "-MMscs")], L =/= nomatch] of
-        [_ | _] ->
+    case Only andalso lists:any(fun(F) -> binary:match(F, <<"-MMscs">>) =:= {0, 6} end, Flags) of
+        true ->
             {_, [_, {_, [{_, Sizes} | _]}]} = lists:keyfind(default_mmap, 1, erlang:system_info({allocator, erts_mmap})),
             [proplists:get_value(total, Sizes) - proplists:get_value(total_sa, Sizes) - proplists:get_value(total_sua, Sizes)];
-        _ -> []
+        false -> []
     end.
 
 %% 0::/path of the second version, 4:memory:/path of the first; in a container the path may be one of the host's. Colons may be in it.
