@@ -22,10 +22,16 @@ static void keep_before(uint64_t *watermark, uint64_t tick)
 
 static void look(struct lane *lane, struct batch_part *ret_part)
 {
+    /*
+     * Exact: the count of what was seen did not change while all else was read, and nobody was at an event. Acquire, throughout: an event
+     * in the first count shows the ring busy, or its frame or its loss; a frame or a loss that is visible shows its event in the second
+     * count. The second load needs no order of its own, because no load moves before an acquire.
+     */
     struct batch_part *part = ret_part;
     uint64_t seen = atomic_load_explicit(&lane->ring.seen, memory_order_acquire);
     part->view = ring_look(&lane->ring);
     part->to = part->view.head;
+    part->tick = part->view.tick;
     for (int i = 0; i < ETW_LOSSES; i++)
         part->lost[i] = atomic_load_explicit(&lane->ring.lost[i], memory_order_acquire);
     part->seen = relaxed(&lane->ring.seen);
@@ -38,6 +44,7 @@ static uint64_t give(struct batch_plan *plan, uint32_t slot, uint64_t most, bool
     if (part->view.head - part->view.tail > most) {
         struct frame_cut cut = frame_cut(&lane_at(slot)->ring, &part->view, most, least);
         part->to = cut.to;
+        part->tick = cut.tick;
         keep_before(&plan->watermark, cut.next);
         plan->more = true;
     }
@@ -162,7 +169,7 @@ void batch_write(struct batch_state *state, const struct batch_plan *plan, uint8
         at = put(at, &section, sizeof section);
         ring_copy(&lane->ring, part->view.tail, part->to, at);
         at += bytes;
-        ring_release(&lane->ring, part->to);
+        ring_release(&lane->ring, part->to, part->tick);
         lane->told_seen = section.seen;
         lane->told_amid = !part->exact;
     }

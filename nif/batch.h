@@ -35,7 +35,7 @@ struct batch_plan {
     bool wanted;     /* there is something to tell */
     struct batch_part {
         struct ring_view view;
-        uint64_t to;
+        uint64_t to, tick; /* tick: not later than that of the frame before `to` */
         uint64_t seen, lost[ETW_LOSSES]; /* no fewer seen than lie before the view's head or are lost */
         bool exact; /* the counters are those of what is in view and of nothing else: nobody was at an event */
         bool told;  /* its counters changed, or are exact now, or it has frames */

@@ -1,10 +1,11 @@
 #include "bell.h"
 
+#include <errno.h>
 #include <stdint.h>
 #include <unistd.h>
 #if defined(__linux__)
+#include <linux/futex.h>
 #include <linux/membarrier.h>
-#include <sys/eventfd.h>
 #include <sys/syscall.h>
 #endif
 
@@ -14,46 +15,85 @@
 
 struct bell bell;
 
-static int read_end = -1, write_end = -1;
 static ErlNifTid ringer;
 static bool has_ringer, has_barrier;
-static _Atomic bool leaving;
-static _Atomic(ErlNifPid) woken;
-static ERL_NIF_TERM atom_ready_input;
+static _Atomic bool leaving; /* the library is being unloaded */
+static _Atomic bool dumb;    /* the thread has ended, so nobody would wake the owner */
+static _Atomic(ErlNifPid) woken, answers;
+static _Atomic bool has_answers;
+static ERL_NIF_TERM atom_ready_input, atom_owing;
 
-/* ---- the descriptor ------------------------------------------------------------------------------------------------ */
+/* ---- waiting -------------------------------------------------------------------------------------------------------- */
 
-static bool make_descriptor(void)
-{
 #if defined(__linux__)
-    read_end = write_end = eventfd(0, EFD_CLOEXEC);
-    return read_end >= 0;
-#else
-    int ends[2];
-    if (pipe(ends) < 0)
-        return false;
-    read_end = ends[0], write_end = ends[1];
+
+/* A word to wait for needs no descriptor, so nobody in the node can close it, and no call can fail that ends the waiting. */
+static _Atomic uint32_t struck;
+
+static bool begin(void)
+{
     return true;
+}
+
+static void end(void)
+{
+}
+
+/* Waits for the next strike. The kernel compares the word anew, so a strike just before the call ends it at once. */
+static bool await_strike(void)
+{
+    while (!atomic_exchange(&struck, 0))
+        syscall(SYS_futex, &struck, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
+    return true;
+}
+
+static void strike(void)
+{
+    if (!atomic_exchange(&struck, 1))
+        syscall(SYS_futex, &struck, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+#else
+
+static int ends[2] = {-1, -1};
+
+static bool begin(void)
+{
+    return ends[0] >= 0 || pipe(ends) == 0;
+}
+
+static void end(void)
+{
+    if (ends[0] >= 0)
+        close(ends[0]), close(ends[1]);
+    ends[0] = ends[1] = -1;
+}
+
+/* False: the pipe is broken. A signal for the VM does not end the wait. */
+static bool await_strike(void)
+{
+    char bytes[64];
+    ssize_t n;
+    do
+        n = read(ends[0], bytes, sizeof bytes);
+    while (n < 0 && errno == EINTR);
+    return n > 0;
+}
+
+static void strike(void)
+{
+    (void)!write(ends[1], "", 1); /* full: it rings already */
+}
+
 #endif
-}
 
-static void drop_descriptor(void)
-{
-    if (read_end < 0)
-        return;
-    close(read_end);
-    if (write_end != read_end)
-        close(write_end);
-    read_end = write_end = -1;
-}
-
-static bool strike(void)
-{
-    static const uint64_t once = 1;
-    return write(write_end, &once, sizeof once) == (ssize_t)sizeof once;
-}
-
-/* What a producer stored before it looked at the bell becomes visible, on whatever processor it runs. */
+/*
+ * Makes visible what each producer stored before it loaded `armed`.
+ *
+ * A producer stores its frame's head and then loads `armed`; only the compiler keeps that order, any processor may load first. The owner
+ * stores `armed` and then loads the heads. Without more, each could miss the other's store. The barrier interrupts every processor that
+ * runs a thread of this process: a producer's store is visible behind it, or the producer's load comes behind it and sees the bell armed.
+ */
 static void everybody_agrees(void)
 {
     atomic_thread_fence(memory_order_seq_cst);
@@ -61,7 +101,10 @@ static void everybody_agrees(void)
     if (has_barrier && syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0) == 0)
         return;
 #endif
-    /* Without it: a store leaves a running processor within a fraction of this, and an interrupted one at once. */
+    /*
+     * Without the system call this rests on time instead of order, on every architecture: a store leaves a running processor within a
+     * fraction of this, an interrupted one at once, and no load runs ahead of a store for so long.
+     */
     for (uint64_t begin = tick_now(), slack = tick_slack(); tick_now() - begin < slack;)
         ;
 }
@@ -70,15 +113,15 @@ static void everybody_agrees(void)
 
 static void *ring_on(void *unused)
 {
-    uint64_t rung;
     (void)unused;
-    while (!atomic_load(&leaving)) {
-        if (read(read_end, &rung, sizeof rung) != (ssize_t)sizeof rung)
-            continue; /* a signal that was meant for the VM */
+    while (await_strike() && !atomic_load(&leaving)) {
         ErlNifPid to = atomic_load(&woken);
-        if (!atomic_load(&leaving))
-            enif_send(NULL, &to, NULL, atom_ready_input);
+        enif_send(NULL, &to, NULL, atom_ready_input);
+        to = atomic_load(&answers);
+        if (atomic_load(&has_answers) && atomic_exchange(&bell.asked, false))
+            enif_send(NULL, &to, NULL, atom_owing);
     }
+    atomic_store(&dumb, true);
     return NULL;
 }
 
@@ -98,6 +141,7 @@ static bool start(void)
 void bell_load(ErlNifEnv *env)
 {
     atom_ready_input = enif_make_atom(env, "ready_input");
+    atom_owing = enif_make_atom(env, "owing");
 #if defined(__linux__)
     has_barrier = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0) == 0;
 #endif
@@ -109,24 +153,39 @@ bool bell_open(ErlNifEnv *env)
     if (!enif_self(env, &self))
         return false;
     atomic_store(&woken, self);
-    return has_ringer || ((read_end >= 0 || make_descriptor()) && start());
+    return has_ringer || (begin() && start());
+}
+
+bool bell_answers(ErlNifEnv *env)
+{
+    ErlNifPid self;
+    if (!enif_self(env, &self))
+        return false;
+    atomic_store(&answers, self);
+    atomic_store(&has_answers, true);
+    return true;
 }
 
 void bell_unload(void)
 {
     bell_disarm();
     atomic_store(&leaving, true);
-    if (has_ringer && strike())
+    strike();
+    /* The thread runs code that is unmapped next. */
+    if (has_ringer)
         enif_thread_join(ringer, NULL);
-    drop_descriptor();
+    end();
 }
 
 /* ---- ringing ------------------------------------------------------------------------------------------------------- */
 
-void bell_arm(void)
+bool bell_arm(void)
 {
+    if (atomic_load(&dumb))
+        return false;
     atomic_store(&bell.armed, true);
     everybody_agrees();
+    return true;
 }
 
 void bell_disarm(void)
@@ -134,8 +193,13 @@ void bell_disarm(void)
     atomic_store(&bell.armed, false);
 }
 
+__attribute__((noinline)) void bell_wake(void)
+{
+    strike();
+}
+
 __attribute__((noinline)) void bell_strike(void)
 {
     if (atomic_exchange(&bell.armed, false))
-        (void)!strike(); /* full: it rings already */
+        strike();
 }

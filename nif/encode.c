@@ -5,25 +5,19 @@
 
 #include "frame.h"
 #include "imm.h"
+#include "secret.h"
 #include "spell.h"
 #include "tick.h"
 
-/* The value works on OTP 26 and newer at run time; the headers of older ones lack the name. */
-#define ENCODING_UTF8 ((ErlNifCharEncoding)2)
 
 #define ATOM_BYTES 1020
 #define BIG_BYTES 256
-#define LARGE_BINARY (64 * 1024)
+#define COPIED_MOST (64 * 1024) /* bytes of binaries that are read before one of them is examined */
 
+/* Terms that live until encode_unload(). */
 static ErlNifEnv *bounds_env;
 static ERL_NIF_TERM big_most, big_least;
-
-static struct {
-    uint32_t bytes;
-    uint8_t text[ETW_MAX_KEY_BYTES];
-} secrets[ETW_MAX_KEYS];
-static unsigned secret_count;
-static uint32_t secret_lengths; /* bit n: some secret has n bytes */
+static ERL_NIF_TERM pair_value[2], pair_names[4]; /* of maps such as #{name => …, value => …} */
 
 /*
  * Every encoding function takes where to write, behind what no item begins, and how deep it may go; it returns where to go
@@ -70,16 +64,6 @@ static unsigned name(ErlNifEnv *env, ERL_NIF_TERM atom, uint8_t *at)
     return n > 0 ? (unsigned)n - 1 : 0;
 }
 
-static bool is_secret_text(const uint8_t *bytes, size_t count)
-{
-    if (count > ETW_MAX_KEY_BYTES || !(secret_lengths >> count & 1))
-        return false;
-    for (unsigned i = 0; i < secret_count; i++)
-        if (secrets[i].bytes == count && memcmp(secrets[i].text, bytes, count) == 0)
-            return true;
-    return false;
-}
-
 static uint8_t *atom(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
 {
     unsigned id = intern_atom(t);
@@ -92,7 +76,8 @@ static uint8_t *atom(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
     }
     e->names.atoms[id] = t;
     unsigned bytes = name(e->env, t, at + 5);
-    intern_mark(&e->names, id, is_secret_text(at + 5, bytes));
+    intern_mark(&e->names, id, secret_names && secret_named(at + 5, bytes));
+    secret_hide_text(at + 5, at + 5 + bytes);
     return put16(put16(put8(at, ETW_T_ATOMDEF), id), bytes) + bytes;
 }
 
@@ -104,30 +89,99 @@ static uint8_t *text(uint8_t *at, enum etw_text what, const char *string, size_t
 }
 
 /*
- * There is one kind of binary that the VM copies whole to be looked at, and nothing in its interface tells which beforehand:
- * a part of another that begins inside a byte. After one that took long, no binary is looked at for a hundred times as long.
+ * enif_inspect_binary() copies a binary that begins inside a byte, however large the binary is. No function of the VM tells whether a
+ * binary begins so, or how large it is. Steps find out in a bounded time: a binary with N known bytes has one byte more if it
+ * compares greater than its own first N bytes. A binary of STEPS bytes is not on a heap, where every binary begins at a byte. Then
+ * the encoder inspects the first STEPS bytes twice: two different addresses mean that the VM copied them.
+ *
+ * Steps take a few microseconds, which is too much for every binary. The encoder of a thread uses them for one event in STEPS_REST.
+ * When they find a binary that begins inside a byte, all threads use steps for all binaries until the session ends.
  */
-static _Atomic uint64_t binaries_from;
+#define STEPS 65
+#define STEPS_MOST (32 * STEPS) /* of one event */
+#define STEPS_REST 1000         /* times tick_slack(): about ten milliseconds */
 
-static void check_time(const struct encoder *e)
+static _Atomic bool careful;
+static uint64_t steps_rest;
+
+static bool has_more_than(ErlNifEnv *env, ERL_NIF_TERM t, size_t bytes)
 {
-    uint64_t now = tick_now();
-    if (now - e->tick > 4 * tick_slack() && now > e->tick)
-        atomic_store_explicit(&binaries_from, now + 100 * (now - e->tick), memory_order_relaxed);
+    return enif_compare(t, enif_make_sub_binary(env, t, 0, bytes)) > 0;
 }
 
-static uint8_t *binary(struct encoder *e, uint8_t *at, const uint8_t *end, const ErlNifBinary *bin)
+/* Whether the VM copies a binary that has at least STEPS bytes. */
+static bool is_copied(ErlNifEnv *env, ERL_NIF_TERM t, ErlNifBinary *ret_begin)
 {
-    if (bin->size > LARGE_BINARY)
-        check_time(e);
+    ErlNifBinary again;
+    ERL_NIF_TERM begin = enif_make_sub_binary(env, t, 0, STEPS);
+    return enif_inspect_binary(env, begin, ret_begin) && enif_inspect_binary(env, begin, &again) && ret_begin->data != again.data;
+}
+
+static __attribute__((noinline)) void examine(struct encoder *e, ERL_NIF_TERM t, size_t bytes)
+{
+    ErlNifBinary begin;
+    e->copied = 0;
+    if (bytes >= STEPS && is_copied(e->env, t, &begin))
+        atomic_store_explicit(&careful, true, memory_order_relaxed);
+}
+
+static uint8_t *whole_binary(struct encoder *e, uint8_t *at, const uint8_t *end, ERL_NIF_TERM t, const ErlNifBinary *bin)
+{
     size_t n = bin->size, room = at + 13 < end ? (size_t)(end - at) - 13 : 0;
+    e->copied += n < COPIED_MOST ? (uint32_t)n : COPIED_MOST;
+    if (e->copied >= COPIED_MOST)
+        examine(e, t, n);
     if (n > room) {
         n = room;
         e->flags |= ETW_F_CUT;
     }
     at = put32(put64(put8(at, ETW_T_BIN), bin->size), n);
     memcpy(at, bin->data, n);
+    n < bin->size ? secret_hide_begun(at, at + n) : secret_hide_text(at, at + n);
     return at + n;
+}
+
+static bool has_steps(struct encoder *e)
+{
+    if (e->stepped != e->tick)
+        e->stepped = e->tick, e->steps = 0;
+    return e->steps < STEPS_MOST;
+}
+
+/* How many bytes a binary has, counted up to STEPS. */
+static size_t count_bytes(struct encoder *e, ERL_NIF_TERM t)
+{
+    size_t n = 0;
+    while (n < STEPS && has_more_than(e->env, t, n))
+        n++;
+    e->steps += (uint32_t)n + 1;
+    return n;
+}
+
+static __attribute__((noinline)) uint8_t *binary_by_steps(struct encoder *e, uint8_t *at, const uint8_t *end, ERL_NIF_TERM t)
+{
+    ErlNifBinary bin;
+    if (!enif_is_binary(e->env, t))
+        return NULL;
+    if (has_steps(e)) {
+        if (count_bytes(e, t) == STEPS && is_copied(e->env, t, &bin)) {
+            atomic_store_explicit(&careful, true, memory_order_relaxed);
+            return spell_begun(e, at, bin.data, bin.size);
+        }
+    } else if (atomic_load_explicit(&careful, memory_order_relaxed)) {
+        return spell_begun(e, at, NULL, 0);
+    }
+    return enif_inspect_binary(e->env, t, &bin) ? whole_binary(e, at, end, t, &bin) : NULL;
+}
+
+/* NULL: it is no binary. */
+static uint8_t *binary(struct encoder *e, uint8_t *at, const uint8_t *end, ERL_NIF_TERM t)
+{
+    ErlNifBinary bin;
+    uint64_t since = e->tick - e->stepped;
+    if (__builtin_expect(since > steps_rest || since == 0 || atomic_load_explicit(&careful, memory_order_relaxed), 0))
+        return binary_by_steps(e, at, end, t);
+    return enif_inspect_binary(e->env, t, &bin) ? whole_binary(e, at, end, t, &bin) : NULL;
 }
 
 /* An integer that is not small: the magnitude stands, lowest byte first, behind the head of its external form. */
@@ -200,13 +254,28 @@ static ALWAYS uint8_t *term(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NI
 
 static bool is_secret_string(struct encoder *e, ERL_NIF_TERM list)
 {
-    uint8_t bytes[ETW_MAX_KEY_BYTES];
+    uint8_t bytes[SECRET_NAME_BYTES];
     unsigned count = 0, c;
     ERL_NIF_TERM head;
     for (; enif_get_list_cell(e->env, list, &head, &list); bytes[count++] = (uint8_t)c)
         if (count == sizeof bytes || !enif_get_uint(e->env, head, &c) || c > 255)
             return false;
-    return is_secret_text(bytes, count);
+    return secret_named(bytes, count);
+}
+
+/* The size in an encoded binary; UINT64_MAX if the item is no binary. */
+static uint64_t binary_bytes(const uint8_t *encoded)
+{
+    uint64_t bytes;
+    memcpy(&bytes, encoded + 1, sizeof bytes);
+    return *encoded == ETW_T_BIN ? bytes : UINT64_MAX;
+}
+
+/* The encoder may have cut the key. A short binary costs little to inspect again. */
+static bool is_secret_binary(struct encoder *e, ERL_NIF_TERM key, const uint8_t *encoded)
+{
+    ErlNifBinary bin;
+    return binary_bytes(encoded) <= SECRET_NAME_BYTES && enif_inspect_binary(e->env, key, &bin) && secret_named(bin.data, bin.size);
 }
 
 /* Atoms that are no secret key's name. An atom's name is its own for ever, and so is this until there are other secrets. */
@@ -218,40 +287,75 @@ static bool is_secret_atom(const struct encoder *e, ERL_NIF_TERM key)
     uint8_t text[ATOM_BYTES + 1];
     if (atomic_load_explicit(known, memory_order_relaxed) == key)
         return false;
-    if (is_secret_text(text, name(e->env, key, text)))
+    if (secret_named(text, name(e->env, key, text)))
         return true;
     atomic_store_explicit(known, key, memory_order_relaxed);
     return false;
 }
 
 /*
- * Whether what stands under this key, which has just been encoded, is not to be shown: by its name, for the node may
- * learn the atom later than the rule. So an atom's mark was made where its name was defined.
+ * Whether what stands under this key is not to be shown: by its name, for the node may learn the atom later than the rule.
+ * An atom's mark was made where its name was defined.
  */
-static bool is_secret(struct encoder *e, ERL_NIF_TERM key)
+static bool is_secret(struct encoder *e, ERL_NIF_TERM key, const uint8_t *encoded)
 {
-    ErlNifBinary bin;
     if (e->names.atoms[intern_atom(key)] == key)
         return intern_marked(&e->names, intern_atom(key));
-    if (e->words && enif_is_atom(e->env, key))
+    if (enif_is_atom(e->env, key))
         return is_secret_atom(e, key);
     if (imm_known && imm_is_value(key))
         return false;
     if (imm_known ? imm_is_list(key) : enif_is_list(e->env, key))
         return is_secret_string(e, key);
-    return enif_inspect_binary(e->env, key, &bin) && is_secret_text(bin.data, bin.size);
+    return is_secret_binary(e, key, encoded);
+}
+
+static bool is_value_key(ERL_NIF_TERM key, const uint8_t *encoded)
+{
+    return key == pair_value[0] || (binary_bytes(encoded) == 5 && enif_is_identical(key, pair_value[1]));
+}
+
+/* The term is not encoded, so its size is unknown. */
+static bool is_secret_name(struct encoder *e, ERL_NIF_TERM t)
+{
+    ErlNifBinary bin;
+    if (enif_is_atom(e->env, t))
+        return is_secret_atom(e, t);
+    if (enif_is_list(e->env, t))
+        return is_secret_string(e, t);
+    return enif_is_binary(e->env, t) && has_steps(e) && count_bytes(e, t) < STEPS && enif_inspect_binary(e->env, t, &bin)
+        && secret_named(bin.data, bin.size);
+}
+
+/* A map that names a secret in one pair and has it in another: #{name => password, value => …}. */
+static __attribute__((noinline)) bool names_a_secret(struct encoder *e, ERL_NIF_TERM map)
+{
+    ERL_NIF_TERM named;
+    for (unsigned i = 0; i < sizeof pair_names / sizeof *pair_names; i++)
+        if (enif_get_map_value(e->env, map, pair_names[i], &named) && is_secret_name(e, named))
+            return true;
+    return false;
+}
+
+static ALWAYS uint8_t *end_list(uint8_t *from, uint8_t *at)
+{
+    secret_hide_text(from, at);
+    return put8(at, ETW_T_END);
 }
 
 /* A list's elements where there may be more of them than are shown. */
 static __attribute__((noinline)) uint8_t *cells_with_care(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth)
 {
     ERL_NIF_TERM head;
+    uint8_t *from = at;
     for (uint32_t items = e->limits.items; enif_get_list_cell(e->env, t, &head, &t); items--) {
-        if (at >= end || items == 0)
+        if (at >= end || items == 0) {
+            secret_hide_begun(from, at);
             return cut(e, at, ETW_T_CUT);
+        }
         at = term(e, at, end, head, depth);
         if (t == imm_nil)
-            return put8(at, ETW_T_END);
+            return end_list(from, at);
     }
     return at < end ? term(e, put8(at, ETW_T_TAIL), end, t, depth) : cut(e, at, ETW_T_CUT);
 }
@@ -264,12 +368,15 @@ static __attribute__((noinline)) uint8_t *list(struct encoder *e, uint8_t *at, u
     at = put8(at, ETW_T_LIST);
     if (end - at > (int64_t)e->limits.items)
         return cells_with_care(e, at, end, t, depth - 1);
+    uint8_t *from = at;
     while (enif_get_list_cell(e->env, t, &head, &t)) {
-        if (at >= end)
+        if (at >= end) {
+            secret_hide_begun(from, at);
             return cut(e, at, ETW_T_CUT);
+        }
         at = term(e, at, end, head, depth - 1);
         if (t == imm_nil)
-            return put8(at, ETW_T_END);
+            return end_list(from, at);
     }
     return at < end ? term(e, put8(at, ETW_T_TAIL), end, t, depth - 1) : cut(e, at, ETW_T_CUT);
 }
@@ -283,13 +390,14 @@ static __attribute__((noinline)) uint8_t *elements_with_care(struct encoder *e, 
         keep = 8;
         end -= 8 * many;
     }
-    const ERL_NIF_TERM *key = secret_count && arity == 2 ? elements : NULL;
+    const ERL_NIF_TERM *key = secret_names && arity == 2 ? elements : NULL;
     for (const ERL_NIF_TERM *each = elements, *behind = elements + many; each < behind; each++) {
         end += keep;
         if (at >= end)
             return cut(e, at, ETW_T_CUT);
+        uint8_t *encoded = at;
         at = term(e, at, end, *each, depth);
-        if (each == key && is_secret(e, *key))
+        if (each == key && is_secret(e, *key, encoded))
             return put8(at, ETW_T_REDACTED);
     }
     return many < arity ? cut(e, at, ETW_T_CUT) : at;
@@ -302,7 +410,7 @@ static __attribute__((noinline)) uint8_t *elements_with_care(struct encoder *e, 
 static ALWAYS uint8_t *tuple(struct encoder *e, uint8_t *at, uint8_t *end, const ERL_NIF_TERM *each, size_t arity, uint32_t depth)
 {
     at = arity < 32 ? put8(at, ETW_T_TUPLE0 + (unsigned)arity) : put_tagged(at, ETW_T_TUPLE, arity, 4);
-    if (arity > e->limits.items || at + 16 * arity >= end || (arity == 2 && secret_count))
+    if (arity > e->limits.items || at + 16 * arity >= end || (arity == 2 && secret_names))
         return elements_with_care(e, at, end, each, arity, depth);
     for (const ERL_NIF_TERM *behind = each + arity; each < behind;) {
         ERL_NIF_TERM t = *each++;
@@ -332,8 +440,9 @@ static __attribute__((noinline)) uint8_t *map(struct encoder *e, uint8_t *at, ui
             at = cut(e, at, ETW_T_CUT);
             break;
         }
+        uint8_t *encoded = at;
         at = term(e, at, end, key, depth);
-        if (secret_count && is_secret(e, key)) {
+        if (secret_names && (is_secret(e, key, encoded) || (is_value_key(key, encoded) && names_a_secret(e, t)))) {
             at = put8(at, ETW_T_REDACTED);
         } else if (at >= end) {
             at = cut(e, at, ETW_T_CUT);
@@ -374,7 +483,6 @@ static uint8_t *asked(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM
 
 static __attribute__((noinline)) uint8_t *neither(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth)
 {
-    ErlNifBinary bin;
     ErlNifSInt64 wide;
     size_t pairs;
     uint8_t *behind = imm_known ? NULL : asked(e, at, end, t, depth);
@@ -382,14 +490,8 @@ static __attribute__((noinline)) uint8_t *neither(struct encoder *e, uint8_t *at
         return behind;
     if (enif_get_map_size(e->env, t, &pairs))
         return depth ? map(e, at, end, t, pairs, depth - 1) : cut(e, at, ETW_T_ELIDED);
-    if (e->tick < atomic_load_explicit(&binaries_from, memory_order_relaxed)) {
-        if (enif_is_binary(e->env, t)) {
-            e->flags |= ETW_F_CUT;
-            return text(at, ETW_TEXT_OTHER, "<<...>>", 7);
-        }
-    } else if (enif_inspect_binary(e->env, t, &bin)) {
-        return binary(e, at, end, &bin);
-    }
+    if ((behind = binary(e, at, end, t)))
+        return behind;
     if (enif_is_ref(e->env, t))
         return spell(e, at, end, ETW_TEXT_REF, t);
     if (enif_get_int64(e->env, t, &wide))
@@ -475,12 +577,16 @@ static ALWAYS uint8_t *function(struct encoder *e, uint8_t *at, ERL_NIF_TERM mod
 
 uint8_t *encode_term(struct encoder *e, uint8_t *at, uint32_t bytes, ERL_NIF_TERM t)
 {
-    return bytes ? term(e, at, at + bytes, t, e->limits.depth) : cut(e, at, ETW_T_ELIDED);
+    uint8_t *behind = bytes ? term(e, at, at + bytes, t, e->limits.depth) : cut(e, at, ETW_T_ELIDED);
+    secret_hide(at, behind);
+    return behind;
 }
 
 uint8_t *encode_terms(struct encoder *e, uint8_t *at, uint32_t bytes, const ERL_NIF_TERM *each, unsigned many)
 {
-    return terms(e, at, bytes, each, many);
+    uint8_t *behind = terms(e, at, bytes, each, many);
+    secret_hide(at, behind);
+    return behind;
 }
 
 static uint8_t *no_function(uint8_t *at)
@@ -513,7 +619,9 @@ uint8_t *encode_call(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
     }
     size_t many = (size_t)(next - all);
     at = function(e, at, mfa[0], mfa[1], (unsigned)many);
-    return terms(e, at, e->limits.bytes, all, many);
+    uint8_t *behind = terms(e, at, e->limits.bytes, all, many);
+    secret_hide(at, behind);
+    return behind;
 }
 
 /* ---- what was encoded before its ring was known ------------------------------------------------------------------ */
@@ -544,7 +652,7 @@ static size_t payload(const uint8_t *at, size_t left)
 uint8_t *encode_anew(struct encoder *e, uint8_t *at, const uint8_t *end, const struct encode_held *held)
 {
     const uint8_t *from = held->terms, *behind = from + held->bytes, *copied = from;
-    at = function(e, at, held->module, held->name, held->arity);
+    uint8_t *began = at = function(e, at, held->module, held->name, held->arity);
     while (from < behind) {
         const uint8_t *tag = from;
         size_t left = (size_t)(behind - from), bytes = payload(from, left);
@@ -565,7 +673,9 @@ uint8_t *encode_anew(struct encoder *e, uint8_t *at, const uint8_t *end, const s
             at = atom(e, at, word);
     }
     memcpy(at, copied, (size_t)(behind - copied));
-    return at + (behind - copied);
+    at += behind - copied;
+    secret_hide(began, at); /* the names that were defined */
+    return at;
 }
 
 /* ---- load and rules ---------------------------------------------------------------------------------------------- */
@@ -578,11 +688,23 @@ static bool make_bound(bool negative, ERL_NIF_TERM *ret_bound)
     return enif_binary_to_term(bounds_env, form, sizeof form, ret_bound, 0) == sizeof form;
 }
 
+static ERL_NIF_TERM make_binary(const char *text)
+{
+    ERL_NIF_TERM t;
+    size_t bytes = strlen(text);
+    memcpy(enif_make_new_binary(bounds_env, bytes, &t), text, bytes);
+    return t;
+}
+
 bool encode_load(ErlNifEnv *env)
 {
-    (void)env;
     bounds_env = enif_alloc_env();
-    return bounds_env && make_bound(false, &big_most) && make_bound(true, &big_least);
+    if (!bounds_env || !make_bound(false, &big_most) || !make_bound(true, &big_least))
+        return false;
+    pair_value[0] = enif_make_atom(env, "value"), pair_value[1] = make_binary("value");
+    pair_names[0] = enif_make_atom(env, "name"), pair_names[1] = make_binary("name");
+    pair_names[2] = enif_make_atom(env, "key"), pair_names[3] = make_binary("key");
+    return true;
 }
 
 void encode_unload(void)
@@ -596,16 +718,15 @@ bool encode_redact(ErlNifEnv *env, ERL_NIF_TERM keys)
 {
     ERL_NIF_TERM head;
     ErlNifBinary bin;
-    secret_count = 0;
-    secret_lengths = 0;
+    secret_none();
+    steps_rest = STEPS_REST * tick_slack();
+    atomic_store_explicit(&careful, false, memory_order_relaxed);
     for (unsigned i = 0; i < ETW_ATOMS; i++)
         atomic_store_explicit(&harmless[i], 0, memory_order_relaxed);
-    for (; enif_get_list_cell(env, keys, &head, &keys); secret_count++) {
-        if (secret_count == ETW_MAX_KEYS || !enif_inspect_binary(env, head, &bin) || bin.size > ETW_MAX_KEY_BYTES)
+    if (enif_get_list_cell(env, keys, &head, &keys) && enif_inspect_binary(env, head, &bin))
+        secret_set_cookie(bin.data, bin.size);
+    while (enif_get_list_cell(env, keys, &head, &keys))
+        if (!enif_inspect_binary(env, head, &bin) || !secret_add(bin.data, bin.size))
             return false;
-        memcpy(secrets[secret_count].text, bin.data, bin.size);
-        secrets[secret_count].bytes = (uint32_t)bin.size;
-        secret_lengths |= UINT32_C(1) << bin.size;
-    }
     return enif_is_empty_list(env, keys);
 }

@@ -16,6 +16,9 @@
 
 #include "encoder.h"
 
+/* The value works on OTP 26 and newer at run time; the headers of older ones lack the name. */
+#define ENCODING_UTF8 ((ErlNifCharEncoding)2)
+
 /* An item that begins before the limit may end so far behind it, containers closed: an atom's definition is the longest. */
 #define ENCODE_OVERRUN 2048
 /* The longest function. */
@@ -28,7 +31,10 @@
 bool encode_load(ErlNifEnv *env);
 void encode_unload(void);
 
-/* The names of keys - atoms, binaries, strings - whose values are not shown; false: too many or too long. */
+/*
+ * Sets the secrets of a session. The list has the cookie of the node and then the names of keys, all as binaries. Returns false when
+ * there are too many names, or one is too long.
+ */
 bool encode_redact(ErlNifEnv *env, ERL_NIF_TERM keys);
 
 /* A term; behind the last byte. No item begins `bytes` behind its first. */

@@ -21,6 +21,9 @@ struct encoder {
     uint64_t tick;                  /* when the event began */
     struct encode_limits limits;
     uint32_t flags; /* of the frame, by what was encoded: ETW_F_CUT and others */
+    uint32_t copied;  /* bytes of binaries that were read since one was examined; more than one event adds to it */
+    uint32_t steps;   /* that the event of tick `stepped` has made, see encode.c */
+    uint64_t stepped;
     /*
      * Where it is set, an atom becomes its place in this table, with ETW_T_ATOM: encode_anew() makes of it what a ring understands.
      * The names are empty then. What has no place any more is counted alike.

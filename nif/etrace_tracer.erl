@@ -12,14 +12,14 @@
 %%   {pull, Seq, Credit}   has every batch up to Seq; batches after Seq may be Credit bytes in all. 0 only renews.
 %%   {request, Id, Bin}    Bin: a term, decoded safely; names in it are binaries, so that no typo becomes an atom
 %%   {stop}                destroys the session, drains; the batch marked last; ends when that is acknowledged
-%% Messages to it are binaries: $B a batch (etrace_wire.h) | $R u32 id, {ok, Term} | {error, Reason} | $G the reason | $W, before
-%% the first answer, the name of the process that is waited for.
+%% Messages to it are binaries: $B a batch (etrace_wire.h) | $R u32 id, {ok, Term} | {error, Reason} | $G the reason | $P {Done, All}
+%% functions, while the worker is at a request | $W, before the first answer, the name of the process that is waited for.
 -module(etrace_00000000_0).
 
--export([owner/1, names/1, worker/1, warden/1, system/3]).
+-export([owner/1, names/1, worker/1, warden/1, asker/1, system/3, cleaner/1]).
 -export([enabled/3, enabled_call/3, enabled_send/3, enabled_receive/3, enabled_procs/3, enabled_ports/3,
     enabled_running_procs/3, enabled_running_ports/3, enabled_garbage_collection/3, trace/5]).
--export([hello/0, open/1, exclude/1, gate/2, kinds/2, program/3, ticks/0, drain/4, tally/1, doze/1, close/1]).
+-export([hello/0, open/1, exclude/1, gate/2, kinds/2, program/3, owing/2, unasked/2, ticks/0, drain/4, tally/1, doze/1, renew/1, close/1]).
 
 -define(LEASE, 10000).       % ms without a word from the client
 -define(LATE, 1000).         % ms that its end may come late, unless the whole node was stopped
@@ -35,6 +35,8 @@
 
 %% One trace session on this node as the owner knows it.
 -record(s, {
+    key,                     % a reference in messages of the namer, which nobody else knows
+    lease,                   % the timer of the lease
     client, node, janitors,  % pid, its node, the process that cleans up behind us and its heir
     tracer,                  % the NIF's state (an integer) | fallback
     fb,                      % the fallback tracer's state (tracer_fallback.hrl)
@@ -45,6 +47,7 @@
     meta = [], metasize = 0, % frames of our own for the next batch
     omitted = 0,             % notices that it has no room for
     hears = none,            % {the process that hears system events, its session}
+    tokens = none,           % {idle | busy, the process that removes our trace tokens, #{Token => [Function]}} (tracer_tokens.hrl)
     system = none,           % {Section, [Tracee], Told}: what it has for the next batch
     system_told = {0, {0, 0, 0, 0, 0, 0, 0, 0}, 0}, % seen and lost of these events, as the client has them; how many of them it has not
     dozing = false, wait = 0,
@@ -55,12 +58,15 @@
     timer = none,            % of the next self-check
     worker, helper = none,   % the process for what may take long; {Ref, What} that it is at
     next = none,             % {Id, Request}: an arming that waits for it
+    unasked = false,         % functions that nobody asked for are busy: the worker is to clear them
     namer,                   % the process that looks up names
     warden, memory = none,   % the process that watches the node's memory; what it watches for (tracer_memory.hrl)
+    asker,                   % the process that looks at the stacks of those who owe many results (tracer_owed.hrl)
+    ended = [],              % [MFA]: functions that do not return
     others = [],             % the processes and ports of other etraces
     unchecked = false,       % the last self-check failed, or is long due
     late = 0,                % self-checks that were due since the last one began
-    tally = off,             % off | frames of figures that wait for the next batches (tracer_tally.hrl)
+    tally = off,             % off | {whether a round is going on, frames of figures that wait for the next batches} (tracer_tally.hrl)
     told = 0,                % bits of the NIF's status that the client was told of
     guard = none,            % {What, HowMuch}: what has ended the tracing, instead of the client | destroyed | gone: somebody else has
     last = none              % after stop: trace_delivered (awaited), delivered, flush, then {sent, Seq}
@@ -75,8 +81,13 @@
 -include("tracer_memory.hrl").
 -include("tracer_fallback.hrl").
 -include("tracer_tally.hrl").
+-include("tracer_effects.hrl").
+-include("tracer_tokens.hrl").
+-include("tracer_plan.hrl").
 -include("tracer_arm.hrl").
+-include("tracer_combine.hrl").
 -include("tracer_check.hrl").
+-include("tracer_owed.hrl").
 -include("tracer_program.hrl").
 -include("tracer_gates.hrl").
 -include("tracer_system.hrl").
@@ -95,28 +106,42 @@
 %%     begins a session; State, a small integer, is the tracer's state in the VM and names the session below.
 %%     RingBytes a power of two, Rings at most 256; 0 is no limit, no rate.
 %% exclude([PidOrPort]): never an event of these, and none that is sent to them; of no others any longer. The first 128.
-%% gate(State, open | closed | early | late | plain | answered | returns | owing | no_returns | tally | hold | events |
-%%     Filter): closed counts
+%% gate(State, fresh | open | closed | early | late | plain | answered | returns | owing | no_returns | {tally, Functions} |
+%%     {hold, 0} | events | {labels, [Label]} | Filter): fresh: nothing is owed, as the session has just been created. closed counts
 %%     calls as lost (guard). early decides before the match specification and before the VM makes the arguments: only where no
 %%     specification can reject a call. plain: no specification has a message for a call or what is sent. returns: every call that is
 %%     shown has its return traced, so those that are owed can be counted. owing: calls whose return is traced say so, in the
 %%     message of their specification: etrace_owes, or {etrace_owes, Message}; nobody sees that.
-%%     tally: calls and results are counted and not sent, whatever the rate; begins with nothing. Filter: which of them, a binary
+%%     tally: calls and results are counted and not sent, whatever the rate. Begins with nothing, and with room for the figures of so
+%%     many functions and a quarter more. more: ask again, the memory of the figures before is being cleared. Filter: which of them, a binary
 %%     (struct etw_filter_step; <<>>: all); badarg when it is none. hold: calls wait for their results, and are sent with them where
-%%     the filter may show them; what is hidden, and how many are open, tally/1 tells of undefined.
+%%     the filter may show them; what is hidden, and how many are open, tally/1 tells of undefined. labels: the events of sequential
+%%     tracing that are wanted, all with [].
 %% kinds(State, Mask): bit K is set when events of kind K are wanted; others are neither made nor counted.
 %% program(State, [Step], [MFA] | all) -> [MFA]: those functions whose calls are from now on decided about by these steps
 %%     (etrace_wire.h), instead of by others; the others have none. No steps: none of them has any, which `all` is for.
+%% owing(State, questions) -> [{Pid, MFA}]: calls of a function that have not returned in a process, whose number asks for a look at
+%%     its stack; each once. The caller is sent the atom owing when there are more.
+%% owing(State, {Pid, MFA}) -> {Count, Total, Returns} | none: calls of the function that have not returned in the process; those of all
+%%     functions; results of the function so far.
+%% owing(State, {Pid, MFA, Answer}): N: ask again after N more. trusted: the calls nest, ask again when there are twice as many.
+%%     forget: the stack holds no such frames. endless: the function does not return, and its calls in the process pause until
+%% owing(State, MFA): the function has lost its wish for results.
+%% unasked(State, [MFA] | none | busy) -> boolean() | [MFA]: drops the events of module_info and of functions that the compiler
+%%     generates, except these and those of earlier lists; false: no room for the list. none: drops nothing, and forgets the lists.
+%%     busy: the functions whose events were dropped often since the last time.
 %% ticks() -> the clock of the frames
 %% drain(State, MaxBytes, OwnSections, Last) -> {Batch | none, [NewTracee], Status}: one whole batch (etrace_wire.h), or none
-%%     when there is nothing new, not even a watermark that something waits for. Status: 1 more in the rings, 2 events are
+%%     when there is nothing new, not even a watermark that something waits for. Status: 1 more in the rings, or more new tracees, 2 events are
 %%     held back by the watermark, 4 the limit was reached, 8 a process owes too many returns, 16 a scheduler has spent the
-%%     time that events may take. A frame larger than MaxBytes comes alone. A tracee may be told more than once. Last only
-%%     after the session is destroyed: ETW_BATCH_LAST is set when nothing is left, and nothing was counted since the last tally/1.
-%% tally(State) -> [{{M, F, Arity} | undefined, Figures}]: what was added to each function's since the last time (struct
-%%     etw_tally and its buckets); one for each thread that called it. undefined: all that found no place.
+%%     time that events may take, 32 unasked/2 has busy functions. A frame larger than MaxBytes comes alone. A tracee may be told more than once. Last only
+%%     after the session is destroyed: ETW_BATCH_LAST is set when nothing is left, and nothing was counted since the last round of tally/1 began.
+%% tally(State) -> {more | done, [{{M, F, Arity} | undefined, Figures}]}: the growth of the figures of some functions since the
+%%     last round (struct etw_tally and its buckets). undefined: functions without a place of their own, together. `done` ends
+%%     a round, in which the NIF has looked at every function.
 %% doze(State) -> armed | busy: a message ready_input will come at the next event (or without need) | drain first. It comes
 %%     without having dozed, too, when half of a ring waits to be drained.
+%% renew(State) -> another State, in the place of this one: for a new trace session. Events that still come from the old one are ignored.
 %% close(State): callbacks do nothing from here on; drain still works.
 
 enabled(_, _, _) -> erlang:nif_error(undef).
@@ -135,10 +160,13 @@ exclude(_) -> erlang:nif_error(undef).
 gate(_, _) -> erlang:nif_error(undef).
 kinds(_, _) -> erlang:nif_error(undef).
 program(_, _, _) -> erlang:nif_error(undef).
+owing(_, _) -> erlang:nif_error(undef).
+unasked(_, _) -> erlang:nif_error(undef).
 ticks() -> erlang:nif_error(undef).
 drain(_, _, _, _) -> erlang:nif_error(undef).
 tally(_) -> erlang:nif_error(undef).
 doze(_) -> erlang:nif_error(undef).
+renew(_) -> erlang:nif_error(undef).
 close(_) -> erlang:nif_error(undef).
 
 %% ---- life ---------------------------------------------------------------------------------------------------------
@@ -157,7 +185,7 @@ start({Client, So, Hash, Nonce, Options, Janitors = [Janitor | _]}) ->
     lists:member(Node, nodes(hidden)) orelse exit(nodedown),
     monitor(process, Janitor),
     process_flag(trap_exit, true), % the client links itself to us
-    lease_in(?LEASE),
+    Lease = lease_in(?LEASE),
     has_sessions() orelse refuse(Client, no_sessions),
     Ring = memory_ring(),
     is_integer(Ring) orelse refuse(Client, Ring),
@@ -167,15 +195,17 @@ start({Client, So, Hash, Nonce, Options, Janitors = [Janitor | _]}) ->
             send(#s{client = Client}, <<$W, (term_to_binary(tracer))/binary>>),
             nif_load(So, Hash, Nonce, Janitors)
     end,
-    S0 = #s{client = Client, node = Node, janitors = Janitors, heard = now_ms(), options = maps:merge(#{buffer => Ring}, Options), why = Why,
-        namer = names_start(), worker = worker_start(), warden = warden_start(),
+    cookie_is(atom_to_binary(erlang:get_cookie())),
+    Key = make_ref(),
+    S0 = #s{client = Client, node = Node, janitors = Janitors, key = Key, lease = Lease, heard = now_ms(), options = maps:merge(#{buffer => Ring}, Options), why = Why,
+        namer = names_start(Key), worker = worker_start(), warden = warden_start(), asker = asker_start(),
         min = maps:get(size, Options, 1024) * 2 + ?MIN_DRAIN},
     S1 = session(excluded(tracer(S0))),
-    S1#s.namer ! {others, true},
+    S1#s.namer ! {others, Key, true},
     Hello = info(S1),
     send(S1, <<$R, 0:32, (term_to_binary({ok, Hello#{pid => self()}}))/binary>>),
     S2 = meta(S1, hello, [Hello]),
-    sweep(),
+    S2#s.worker ! {work, make_ref(), sweep, none}, % it may have to wait for the code server
     loop(S2).
 
 refuse(Client, Why) ->
@@ -191,16 +221,16 @@ has_sessions() ->
 tracer(S = #s{why = ok, options = O}) ->
     case open({maps:get(buffer, O), maps:get(count, O, 64), maps:get(size, O, 1024),
             maps:get(depth, O, 16), maps:get(items, O, 1024), maps:get(limit, O, 0), maps:get(rate, O, 0),
-            maps:get(redact, O, [])}) of
+            [get(cookie) | maps:get(redact, O, [])]}) of
         {ok, State} -> S#s{tracer = State};
         {error, memory} -> tracer(S#s{why = [{<<"no memory for its buffers">>, <<>>}]});
-        {error, bell} -> tracer(S#s{why = [{<<"no thread or no descriptor for it">>, <<>>}]})
+        {error, bell} -> tracer(S#s{why = [{<<"no thread for it">>, <<>>}]})
     end;
 tracer(S = #s{options = O}) ->
     S#s{tracer = fallback, fb = fb_new(O)}.
 
 %% Processes and ports that belong to the tracing.
-ours(S) -> S#s.janitors ++ [self(), S#s.namer, S#s.worker, S#s.warden] ++ [P || {P, _} <- [S#s.hears]] ++ channel(S).
+ours(S) -> S#s.janitors ++ [self(), S#s.namer, S#s.worker, S#s.warden, S#s.asker] ++ [P || {P, _} <- [S#s.hears]] ++ [P || {_, P, _} <- [S#s.tokens]] ++ channel(S).
 
 %% Whenever one of them has changed, ours or others'. That two who trace messages see each other's would never end.
 excluded(S) ->
@@ -237,13 +267,14 @@ began(P) ->
 session(S = #s{tracer = Tracer, node = Node}) ->
     Session = {_, Weak} = trace:session_create(etrace, case Tracer of fallback -> self(); State -> {?MODULE, State} end, []),
     put(session, {Weak, Node, os:system_time(second)}), % for those who ask whose it is
-    S#s{session = Session}.
+    asker_tell(gated([fresh], S#s{session = Session})).
 
 destroy(S = #s{session = none}) -> S;
 destroy(S = #s{session = Session}) ->
     seq_stop(S),
     trace:session_destroy(Session),
-    system_stop(S#s{session = none, armed = none}).
+    gc_end(),
+    tokens_end(system_stop(S#s{session = none, armed = none})).
 
 -spec finish(term(), #s{}) -> no_return().
 finish(Reason, S0) ->
@@ -253,7 +284,7 @@ finish(Reason, S0) ->
     %% Unread output for a frozen client would hold up init:stop/0. A client that never spoke may have left its name to
     %% another one by now, whose connection is none of ours.
     Reason =:= lease andalso S#s.spoke andalso hang_up(S),
-    case Reason of janitor -> unload(?MODULE, S#s.client); _ -> ok end,
+    case Reason of janitor -> tokens_wait(S), unload(?MODULE, S#s.client); _ -> ok end,
     exit(Reason).
 
 %% What the system has not taken yet would keep the port, and whoever stops the node, until the client reads it or the network
@@ -292,12 +323,11 @@ take(M) -> try register(M, self()) catch error:_ -> false end.
 %% Modules of etrace that nobody answers for any more: their processes were killed together.
 sweep() ->
     lists:foreach(fun(M) ->
-        case atom_to_list(M) of
-            "etrace_" ++ [_, _, _, _, _, _, _, _, $_, _] when M =/= ?MODULE ->
-                take(M) andalso begin (delete(M)):purge(M), unregister(M) end;
-            _ -> ok
+        case companion(M) of
+            true -> take(M) andalso begin (delete(M)):purge(M), unregister(M) end;
+            false -> is_slot(M) andalso not erlang:module_loaded(M) andalso code:soft_purge(M) % deleted, whoever's it was
         end
-    end, erlang:loaded()).
+    end, erlang:loaded() -- [?MODULE]).
 
 info(#s{why = Why, tracer = Tracer}) ->
     Release = erlang:system_info(otp_release),
@@ -318,7 +348,8 @@ info(#s{why = Why, tracer = Tracer}) ->
         {reason, reasons(Why)}]).
 
 version(Release) ->
-    case file:read_file(filename:join([code:root_dir(), "releases", Release, "OTP_VERSION"]), [raw]) of
+    Root = case os:getenv("ROOTDIR") of false -> ""; Dir -> Dir end, % code:root_dir/0 would wait for the code server
+    case file:read_file(filename:join([Root, "releases", Release, "OTP_VERSION"]), [raw]) of
         {ok, Text} when byte_size(Text) < 32 -> string:trim(Text);
         _ -> list_to_binary(Release)
     end.
@@ -349,11 +380,11 @@ handle({stop}, S) ->
     heard(stop(S));
 handle(ready_input, S) ->
     awake(S);
-handle({timeout, _, {lease, Due}}, S) when is_integer(Due) ->
+handle({timeout, Timer, {lease, Due}}, S = #s{lease = Timer}) ->
     Now = now_ms(),
     case S#s.heard + ?LEASE - Now of
-        Left when Left > 0 -> lease_in(Left), S;
-        _ when Now - Due > ?LATE -> lease_in(?LATE), S; % what the client has said meanwhile has yet to be read
+        Left when Left > 0 -> S#s{lease = lease_in(Left)};
+        _ when Now - Due > ?LATE -> S#s{lease = lease_in(?LATE)}; % what the client has said meanwhile has yet to be read
         _ -> finish(lease, S)
     end;
 handle({timeout, Timer, check}, S = #s{timer = Timer}) ->
@@ -374,16 +405,16 @@ handle({done, Ref, Result}, S0 = #s{helper = {Ref, What}}) ->
     S = S0#s{helper = none},
     case cut_off(S) of
         none ->
-            S1 = helped(What, Result, S),
-            gc_begun(S1),
-            arm_next(S1);
+            S1 = gc_settle(helped(What, Result, S)),
+            unasked_next(arm_next(S1));
         Why ->
-            gc_begun(S),
-            stop(S#s{guard = Why}) % what the VM then refused is the session, and not what was asked of it
+            stop(gc_settle(S#s{guard = Why})) % what the VM then refused is the session, and not what was asked of it
     end;
 handle({done, _, Result}, S) ->
     unheard(Result, S),
-    gc_begun(S),
+    gc_settle(S);
+handle({progress, Worker, Done}, S = #s{worker = Worker, helper = {_, What}}) when is_tuple(What), element(2, What) =/= none ->
+    send(S, <<$P, (term_to_binary(Done))/binary>>),
     S;
 handle({system, Pid, Section, Tracees, Counts}, S = #s{hears = {Pid, _}}) ->
     S#s{system = {Section, Tracees, Counts}};
@@ -391,17 +422,31 @@ handle({'DOWN', _, _, Pid, _}, S = #s{hears = Hears = {Pid, _}}) ->
     system_end(Hears),
     S1 = S#s{hears = none},
     case S#s.last of none -> meta(S1, notice, [guard, system]); _ -> flush(S1) end;
+handle({tokens, Worker, Tokens, Functions}, S = #s{worker = Worker}) when is_list(Tokens) ->
+    tokens_begin(Tokens, Functions, S);
+handle({cleaned, Cleaner, Left}, S = #s{tokens = {busy, Cleaner, _}}) ->
+    tokens_cleaned(Left, S);
+handle({timeout, _, {cleaned, Cleaner}}, S = #s{tokens = {busy, Cleaner, _}}) ->
+    exit(Cleaner, kill),
+    S;
+handle({'DOWN', _, _, Cleaner, _}, S = #s{tokens = {_, Cleaner, _}}) ->
+    tokens_lost(S);
 handle({memory, Watch, Grown}, S = #s{memory = Watch, last = none}) ->
     case S#s.armed of
         #armed{} -> guard(memory, Grown, S);
         _ -> finish({guard, {memory, Grown}}, S) % it only counts, or is being armed: there is nothing to be shown yet
     end;
 handle(others, S) ->
-    S#s.namer ! {others, false},
+    S#s.namer ! {others, S#s.key, false},
     S;
-handle({others, Others}, S) when Others =/= S#s.others ->
+handle({others, Key, Others}, S = #s{key = Key}) when Others =/= S#s.others ->
     excluded(S#s{others = Others});
-handle({'DOWN', _, _, Pid, _}, S = #s{warden = Warden, namer = Namer, worker = Worker}) when Pid =:= Warden; Pid =:= Namer; Pid =:= Worker ->
+handle({endless, Pid, {_, _, _} = MFA}, S) ->
+    endless(Pid, MFA, S);
+handle({owed, Pid, {_, _, _} = MFA, Answer}, S = #s{tracer = fallback}) ->
+    fb_answered(Pid, MFA, Answer, S);
+handle({'DOWN', _, _, Pid, _}, S = #s{warden = Warden, namer = Namer, worker = Worker, asker = Asker})
+        when Pid =:= Warden; Pid =:= Namer; Pid =:= Worker; Pid =:= Asker ->
     there(S), % else whoever takes its place would have no code to begin with, again and again
     replace(Pid, S);
 handle({retry, Id, Answer}, S) when is_integer(Id) ->
@@ -410,7 +455,7 @@ handle({ask, Id, What}, S) when is_integer(Id) ->
     ask(Id, What, S);
 handle({retry, Id, Function, Argument}, S) when is_integer(Id) ->
     ask_worker(Id, Function, Argument, S);
-handle({names, _, Frames}, S) when is_list(Frames) -> % too late for the batch that they belong to
+handle({names, Key, _, Frames}, S = #s{key = Key}) -> % too late for the batch that they belong to
     keep_names(S, Frames);
 handle(Event, S = #s{tracer = fallback}) ->
     fb_event(Event, S);
@@ -420,9 +465,12 @@ handle(_, S) ->
 replace(Warden, S = #s{warden = Warden}) ->
     memory_watch_on(excluded(S#s{warden = warden_start()}));
 replace(Namer, S = #s{namer = Namer}) ->
-    excluded(S#s{namer = names_start()});
+    excluded(S#s{namer = names_start(S#s.key)});
+replace(Asker, S = #s{asker = Asker}) ->
+    asker_tell(excluded(S#s{asker = asker_start()}));
 replace(_, S0 = #s{helper = Helper}) ->
-    S = excluded(S0#s{worker = worker_start(), helper = none}),
+    S = asker_tell(excluded(S0#s{worker = worker_start(), helper = none})),
+    [S#s.worker ! {endless, S#s.tracer, none, MFA} || MFA <- S#s.ended],
     arm_next(case Helper of {_, What} -> helped(What, killed, S); none -> S end).
 
 lease_in(Ms) ->
@@ -471,7 +519,7 @@ done(#s{guard = Guard}) ->
 is_cut_off(Guard) -> Guard =:= destroyed orelse Guard =:= gone.
 
 %% All that was traced is in the rings, or has been given to us: nothing comes any more.
-flush(S = #s{last = delivered, hears = none}) -> awake(S#s{last = flush});
+flush(S = #s{last = delivered, hears = none, tokens = Tokens}) when Tokens =:= none; element(1, Tokens) =:= idle -> awake(S#s{last = flush});
 flush(S) -> S.
 
 trace_delivered(#s{session = none}) -> self() ! {trace_delivered, all, none};
@@ -489,7 +537,7 @@ pump(S = #s{unsent = {Seq, Message}}) ->
     end;
 pump(S = #s{last = {sent, _}}) ->
     S#s{wait = infinity};
-pump(S = #s{dozing = true, meta = [], system = none, tally = Tally}) when Tally =:= off; Tally =:= [] ->
+pump(S = #s{dozing = true, meta = [], system = none, tally = Tally}) when Tally =:= off; Tally =:= ?NOTHING ->
     S#s{wait = infinity};
 pump(S = #s{until = Until}) when is_integer(Until) ->
     case Until - now_us() of
@@ -538,9 +586,11 @@ pump(Before, Max) ->
 %% A full batch is followed at once; a small one is given time to grow, for each batch costs both sides the same: the less
 %% there was the more time, within bounds. What the client says meanwhile is no reason for a smaller one.
 wait_after(Status, _, S) when Status band 1 =:= 1 -> S#s{wait = 0};
-wait_after(_, _, S = #s{tally = [_ | _]}) -> S#s{wait = 0};
 wait_after(_, Bytes, S = #s{linger = Before}) ->
-    linger(S#s{linger = max(?LINGER, min(?LINGER_MOST, Before * ?BATCH div Bytes))}).
+    case tally_done(S) of
+        false -> S#s{wait = 0};
+        true -> linger(S#s{linger = max(?LINGER, min(?LINGER_MOST, Before * ?BATCH div Bytes))})
+    end.
 
 linger(S = #s{linger = Us}) ->
     S#s{until = now_us() + Us, wait = in_ms(Us)}.
@@ -565,6 +615,7 @@ batch_sent(Seq, Bytes, S) ->
 
 %% The limit was reached (4), a process owes so many returns that calling on would fill its stack (8), events take too much
 %% of a scheduler (16): told once for what is armed.
+limit(Status, S) when Status band 32 =:= 32 -> limit(Status - 32, unasked_next(S#s{unasked = true}));
 limit(Status, S = #s{told = Told}) when Status band 28 band (bnot Told) =:= 0 -> S;
 limit(Status, S = #s{told = Told}) ->
     New = Status band 28 band (bnot Told),
@@ -587,6 +638,7 @@ request_do(time, Id, S) -> % and soon a batch, which says up to when all was tol
     reply(Id, {ok, {erlang:monotonic_time(nanosecond), erlang:system_time(nanosecond)}}, meta(S, tick, []));
 request_do(nodes, Id, S) ->
     reply(Id, {ok, {[atom_to_binary(N) || N <- nodes(visible)], [atom_to_binary(N) || N <- nodes(hidden), N =/= S#s.node]}}, S);
+request_do({atoms, Names}, Id, S) when is_list(Names) -> reply(Id, {ok, [N || N <- lists:usort(Names), existing([N]) =:= []]}, S);
 request_do(info, Id, S) -> reply(Id, {ok, info(S)}, S);
 request_do({arm, Map}, Id, S) when is_map(Map) -> arm(Id, Map, S);
 request_do({complete, What, After}, Id, S) when is_binary(After) -> ask_worker(Id, complete, {What, After}, S);
@@ -598,11 +650,11 @@ request_do(disarm, Id, S) -> reply(Id, {ok, true}, disarm(given_up(S)));
 request_do({ask, What}, Id, S) -> ask(Id, What, S);
 request_do(_, Id, S) -> reply(Id, {error, bad_request}, S).
 
-%% What the worker answers by itself; behind a self-check or an arming, which are soon over.
-ask_worker(Id, Function, Argument, S = #s{helper = {_, What}}) when What =:= check; element(1, What) =:= arm ->
+%% The worker answers these requests. While it answers one, another is refused; its other work is short, and the request waits for it.
+ask_worker(Id, _, _, S = #s{helper = {_, What}}) when is_tuple(What), element(1, What) =/= arm -> reply(Id, {error, busy}, S);
+ask_worker(Id, Function, Argument, S = #s{helper = {_, _}}) ->
     erlang:send_after(?BUSY, self(), {retry, Id, Function, Argument}),
     S;
-ask_worker(Id, _, _, S = #s{helper = {_, _}}) -> reply(Id, {error, busy}, S);
 ask_worker(Id, Function, Argument, S) -> help({answer, Id}, Function, Argument, S).
 
 reply(Id, Answer, S) ->
@@ -628,6 +680,7 @@ help(What, Function, Argument, S = #s{helper = none}) ->
 
 worker(Owner) ->
     monitor(process, Owner),
+    put(owner, Owner),
     worker_loop(Owner).
 
 worker_loop(Owner) ->
@@ -636,6 +689,9 @@ worker_loop(Owner) ->
             Owner ! {done, Ref, work(Function, Argument)},
             garbage_collect(),
             worker_loop(Owner);
+        {endless, State, Session, MFA} ->
+            endless_do(State, Session, MFA),
+            worker_loop(Owner);
         {'DOWN', _, _, _, _} ->
             ok;
         _ ->
@@ -643,6 +699,8 @@ worker_loop(Owner) ->
     end.
 
 work(Function, Argument) ->
+    put(progressed, now_ms()),
+    progress(0, 0),
     try
         case Function of
             arm -> arm_do(Argument);
@@ -651,6 +709,8 @@ work(Function, Argument) ->
             complete -> complete_do(Argument);
             record -> record_do(Argument);
             select -> select_do(Argument);
+            sweep -> sweep();
+            unasked -> unasked_do(Argument);
             call_count -> call_count_do(Argument)
         end
     catch

@@ -23,6 +23,7 @@ enum {
     ETW_MSG_BATCH = 'B', /* a batch */
     ETW_MSG_REPLY = 'R', /* u32 id of the request, then one term in the external term format */
     ETW_MSG_WAITS = 'W', /* before the first answer: the name of the process of the node that is now asked, as one term */
+    ETW_MSG_PROGRESS = 'P', /* the request that is worked on goes on; then one term: {Done, All} functions */
     ETW_MSG_GONE = 'G',  /* the last message: session, module and files are gone; then one term: the reason */
 };
 

@@ -79,7 +79,7 @@ static inline void frame_close(struct ring *ring, struct frame frame, const uint
 /* The same for an event, which counts as seen. */
 static inline void frame_end(struct ring *ring, struct frame frame, const uint8_t *end, enum etw_kind kind)
 {
-    ring_bump(&ring->seen);
+    ring_count_seen(ring);
     frame_close(ring, frame, end, kind);
     ring_rest(ring);
 }
@@ -88,10 +88,14 @@ static inline void frame_end(struct ring *ring, struct frame frame, const uint8_
 
 struct frame_cut {
     uint64_t to;   /* the end of the last whole frame that fits; or of the first, when `least` and none fits */
-    uint64_t next; /* a tick not later than that of the frame at `to` */
+    uint64_t tick; /* not later than that of the frame before `to` */
+    uint64_t next; /* not later than that of the frame at `to` */
 };
 
-/* Where to cut what lies in a view so that at most so many bytes stand before the cut. */
+/*
+ * Where to cut a view so that at most so many bytes stand before the cut. Walks over these bytes and no others, because the drain calls
+ * it for every full ring: it adds up the distances between frames from the tick that the drain knows of the tail.
+ */
 struct frame_cut frame_cut(const struct ring *ring, const struct ring_view *view, uint64_t bytes, bool least);
 
 #endif

@@ -13,13 +13,13 @@
 enum { SENT = FILTER_WAITS + 1, LOST };
 
 /* By its size; where that is known too little for it, the client decides. */
-static unsigned verdict_of(size_t bytes)
+static unsigned verdict_of(size_t bytes, bool returns)
 {
-    enum filter_verdict v = filter_sizeless;
+    enum filter_verdict v = returns ? filter_sizeless : filter_call(0, false);
     if (filter_measured)
-        v = filter_call(bytes + HEAD_LEAST, true);
+        v = filter_call(bytes + HEAD_LEAST, returns);
     for (size_t head = HEAD_LEAST + 8; filter_measured && head <= HEAD_MOST; head += 8)
-        if (filter_call(bytes + head, true) != v)
+        if (filter_call(bytes + head, returns) != v)
             return SENT;
     return v == FILTER_SHOWS ? SENT : (unsigned)v;
 }
@@ -32,7 +32,7 @@ void hold_lost(ErlNifEnv *env, ERL_NIF_TERM process, const struct stack_function
 bool hold_call(struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const struct stack_function *f, const uint8_t *terms, size_t bytes)
 {
     const struct encoder *e = &lane->held;
-    struct stack_call call = {.function = *f, .tick = e->tick, .verdict = (uint8_t)verdict_of(bytes), .flags = (uint8_t)e->flags};
+    struct stack_call call = {.function = *f, .tick = e->tick, .verdict = (uint8_t)verdict_of(bytes, true), .flags = (uint8_t)e->flags};
     if (e->word_count > ENCODER_WORDS)
         call.verdict = SENT;
     if (call.verdict == FILTER_WAITS) {
@@ -50,7 +50,7 @@ bool hold_call(struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const st
         }
         tally_begin(lane);
         tally_waiting(lane, 1, 1);
-        ring_bump(&lane->ring.seen);
+        ring_count_seen(&lane->ring);
         tally_end(lane);
         return false;
     }
@@ -75,7 +75,7 @@ static void send(ErlNifEnv *env, struct lane *lane, ERL_NIF_TERM process, struct
         .word_count = call->words,
         .arity = (uint8_t)call->function.arity,
     };
-    uint64_t tracee = tracer_tracee(env, lane, process, true);
+    uint64_t tracee = tracer_tracee(env, lane, process);
     ring_busy(ring);
     struct frame frame = frame_begin(ring, tick_now(), tracee);
     e->env = env;
@@ -112,6 +112,35 @@ static bool show(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF_TERM
     return shown && session_has_room_for_more(lane);
 }
 
+bool hold_endless(struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const struct stack_function *f, size_t bytes)
+{
+    struct stack *s;
+    struct stack_call *call;
+    bool hidden = verdict_of(bytes, false) != SENT;
+    while ((call = stack_pop(process, f, &s))) {
+        bool waited = call->verdict != SENT && call->verdict != LOST;
+        stack_rest(s);
+        if (!waited)
+            continue;
+        tally_begin(lane);
+        tally_waiting(lane, 0, -1);
+        tally_end(lane);
+    }
+    if (s)
+        stack_rest(s);
+    if (hidden) {
+        tally_begin(lane);
+        tally_waiting(lane, 1, 0);
+        ring_count_seen(&lane->ring);
+        tally_end(lane);
+        return false;
+    }
+    if (session_admits_waited(rules))
+        return true;
+    ring_lose(&lane->ring, ETW_LOST_RATE);
+    return false;
+}
+
 bool hold_result(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const struct stack_function *f, enum etw_class class)
 {
     struct stack *s;
@@ -130,7 +159,7 @@ bool hold_result(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF_TERM
         shown = false;
         tally_begin(lane);
         tally_waiting(lane, 1, -1);
-        ring_bump(&lane->ring.seen);
+        ring_count_seen(&lane->ring);
         tally_end(lane);
     }
     if (s)

@@ -22,6 +22,12 @@ void hold_lost(ErlNifEnv *env, ERL_NIF_TERM process, const struct stack_function
 /* Terms: as e, whose words are set, has encoded them, with what its match specification says. */
 bool hold_call(struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const struct stack_function *f, const uint8_t *terms, size_t bytes);
 
+/*
+ * The function does not return (owed.h). Calls of this process that wait for its result are hidden, as a condition on a result
+ * that never comes does not hold. The new call is decided about without a result.
+ */
+bool hold_endless(struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const struct stack_function *f, size_t bytes);
+
 /* ETW_CLASSES: it did not fail, or in no way that has a name. */
 bool hold_result(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const struct stack_function *f, enum etw_class class);
 

@@ -1,18 +1,11 @@
 #include "lane.h"
 
 #include <string.h>
-#include <sys/mman.h>
 
+#include "pages.h"
 #include "tick.h"
 
 struct lanes lanes;
-
-#define PAGE 4096u
-
-static size_t whole_pages(size_t bytes)
-{
-    return (bytes + PAGE - 1) / PAGE * PAGE;
-}
 
 bool lanes_open(uint32_t count, uint64_t ring_bytes, uint64_t need, struct encode_limits limits)
 {
@@ -21,8 +14,8 @@ bool lanes_open(uint32_t count, uint64_t ring_bytes, uint64_t need, struct encod
     if (!lanes.mapping) {
         /* the room behind the ring is for any later need, too; pages are there when they are touched first */
         size_t stride = whole_pages(sizeof(struct lane)) + whole_pages(ring_bytes + ring_bytes / 2);
-        void *mapping = mmap(NULL, stride * count, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (mapping == MAP_FAILED)
+        void *mapping = pages_map(stride * count);
+        if (!mapping)
             return false;
         lanes.mapping = mapping;
         lanes.mapped = stride * count;
@@ -59,6 +52,23 @@ void lanes_unmap(void)
     if (lanes.mapping)
         munmap(lanes.mapping, lanes.mapped);
     lanes.mapping = NULL;
+}
+
+uint32_t lanes_newcomers(uint32_t first, uint64_t *ret_words, uint32_t most, bool *ret_more)
+{
+    uint32_t claimed = lanes_claimed(), count = 0;
+    *ret_more = false;
+    for (uint32_t i = 0; i < claimed; i++) {
+        struct lane *lane = lane_at((first + i) % claimed);
+        uint32_t head = atomic_load_explicit(&lane->newcomers_head, memory_order_acquire);
+        uint32_t tail = atomic_load_explicit(&lane->newcomers_tail, memory_order_relaxed);
+        for (; tail != head && count < most; tail++)
+            ret_words[count++] = lane->newcomers[tail % LANE_NEWCOMERS];
+        /* Release: the words are read, so the producer may write over them. It, too, publishes its head behind the words. */
+        atomic_store_explicit(&lane->newcomers_tail, tail, memory_order_release);
+        *ret_more |= tail != head;
+    }
+    return count;
 }
 
 /* A lane stays in its place for good, and where one is found each place before it was taken: so what is not found is nowhere. */

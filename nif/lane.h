@@ -24,6 +24,14 @@
 #define LANE_PLACES 1024 /* a power of two */
 #define LANE_MET 4096
 #define LANE_NEWCOMERS 256
+#define LANE_UNASKED 64
+#define LANE_UNASKED_BUSY 64 /* calls */
+
+/* How often this thread has seen a function whose events are dropped (unasked.h). */
+struct lane_unasked {
+    _Atomic uint64_t module, name;
+    _Atomic uint32_t arity, count;
+};
 
 struct lane {
     struct ring ring;
@@ -37,6 +45,7 @@ struct lane {
     struct encoder held; /* of what waits elsewhere before it comes into a ring */
     uint64_t words[ENCODER_WORDS];
     uint64_t met[LANE_MET]; /* words of tracees, direct-mapped */
+    struct lane_unasked unasked[LANE_UNASKED]; /* direct-mapped */
 
     /* tracees for the owner to name: a queue of words, producer to drain */
     _Alignas(RING_LINE) _Atomic uint32_t newcomers_head;
@@ -46,7 +55,8 @@ struct lane {
     /* the drain's memory of what it told last */
     uint64_t told_seen;
     bool told_amid; /* somebody was at an event then: how that was counted may have to be told yet */
-    uint64_t told_counted; /* when the figures were taken */
+    uint64_t look_counted; /* `counted` when the current round of figures began (tally.h) */
+    uint64_t told_counted; /* the same of the last round that is over */
 };
 
 struct lanes {
@@ -100,10 +110,14 @@ static inline unsigned lane_place(uintptr_t thread)
 
 struct lane *lane_claim(uintptr_t thread);
 
+/* Drain: takes so many words of newcomers, those of the lane `first` first. *ret_more: some are left. */
+uint32_t lanes_newcomers(uint32_t first, uint64_t *ret_words, uint32_t most, bool *ret_more);
+
 /* This thread's lane, cleared when a session began since its last event; NULL: none is left. */
 static inline struct lane *lane_mine(void)
 {
     uintptr_t thread = lane_thread();
+    /* Acquire: a lane's thread is written before the lane has a place. The epoch is written before the session is live. */
     struct lane *lane = atomic_load_explicit(&lanes.places[lane_place(thread)], memory_order_acquire);
     if (__builtin_expect(!lane || lane->thread != thread || lane->epoch != lanes.epoch, 0))
         return lane_claim(thread);

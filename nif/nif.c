@@ -19,6 +19,7 @@
 #include "tally.h"
 #include "tick.h"
 #include "tracer.h"
+#include "unasked.h"
 
 #define API_MAJOR 2
 #define API_MINOR 16
@@ -27,6 +28,10 @@
 #define NONCE_MOST 64
 #define RING_LEAST (16u * 1024)
 #define RING_MOST (1u << 30)
+/* One call of tally/1 touches so many figures, and tells of so many functions. */
+#define TALLY_WORK 4096
+#define TALLY_TAKEN 64
+#define NEWCOMERS_MOST 1024 /* that one drain tells of */
 
 /* The only place in the file where this text stands. */
 __attribute__((used)) static char module_name[] = "etrace_00000000_0";
@@ -35,13 +40,13 @@ enum { NAME_HASH = 7, NAME_HASH_BYTES = 8 };
 
 #define GENERATIONS 0x3ffffffu /* an immediate of any VM, and never the word 0 */
 
-enum { STATUS_MORE = 1, STATUS_HELD = 2, STATUS_OVER = 4, STATUS_STUCK = 8, STATUS_SLOW = 16 };
+enum { STATUS_MORE = 1, STATUS_HELD = 2, STATUS_OVER = 4, STATUS_STUCK = 8, STATUS_SLOW = 16, STATUS_UNASKED = 32 };
 
 static uint8_t nonce[NONCE_MOST];
 static size_t nonce_bytes;
-static ERL_NIF_TERM opened; /* the word of the latest open()'s state; the owner's calls name it */
+static ERL_NIF_TERM opened; /* the word of the state of the latest open() or renew(); the owner's calls name it */
 /*
- * Grows with each open(). Begins somewhere else in each instance: what a traced process has on its stack from an earlier
+ * Grows with each of these. Begins somewhere else in each instance: what a traced process has on its stack from an earlier
  * one, whose name this one may bear, comes with that one's state and must not be taken for ours.
  */
 static unsigned generation;
@@ -77,6 +82,12 @@ static uint64_t number(ErlNifEnv *env, ERL_NIF_TERM t, uint64_t least, uint64_t 
     return least;
 }
 
+static bool is_alive(void *env, uint64_t process)
+{
+    ErlNifPid pid;
+    return enif_get_local_pid(env, process, &pid) && enif_is_process_alive(env, &pid);
+}
+
 static ERL_NIF_TERM nif_open(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     const ERL_NIF_TERM *o;
@@ -103,6 +114,8 @@ static ERL_NIF_TERM nif_open(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
     session_begin(limit, rate, tick_per_ms());
     filter_set(NULL, 0);
     program_clear();
+    owed_begin(is_alive);
+    unasked_forget();
     memset(&batches, 0, sizeof batches);
     opened = enif_make_uint(env, ++generation & GENERATIONS);
     atomic_store(&session.live, opened);
@@ -117,20 +130,13 @@ static ERL_NIF_TERM nif_exclude(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
     ErlNifPid pid;
     ErlNifPort port;
     (void)argc;
-    while (enif_get_list_cell(env, list, &who, &list)) {
+    while (count < EXCLUDED_MAX && enif_get_list_cell(env, list, &who, &list)) {
         if (!enif_get_local_pid(env, who, &pid) && !enif_get_local_port(env, who, &port))
             return enif_make_badarg(env);
-        if (count < EXCLUDED_MAX)
-            words[count++] = who;
+        words[count++] = who;
     }
     session_exclude(words, count);
     return enif_make_atom(env, "ok");
-}
-
-static bool is_alive(void *env, uint64_t process)
-{
-    ErlNifPid pid;
-    return enif_get_local_pid(env, process, &pid) && enif_is_process_alive(env, &pid);
 }
 
 static bool set_filter(const ErlNifBinary *steps)
@@ -142,6 +148,19 @@ static bool set_filter(const ErlNifBinary *steps)
     else
         atomic_fetch_and(&session.rules, ~(uint32_t)RULE_MEASURE);
     return true;
+}
+
+/* The owner gives small integers and atoms only, so equal labels are equal words. */
+static void want_labels(ErlNifEnv *env, ERL_NIF_TERM list)
+{
+    ERL_NIF_TERM label;
+    uint64_t words[LABELS_MAX];
+    unsigned count = 0;
+
+    for (; enif_get_list_cell(env, list, &label, &list); count++)
+        if (count < LABELS_MAX)
+            words[count] = label;
+    session_want_labels(words, count);
 }
 
 static ERL_NIF_TERM nif_gate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
@@ -156,6 +175,7 @@ static ERL_NIF_TERM nif_gate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
         {"late", RULE_EARLY, 0},
         {"plain", 0, RULE_PLAIN},
         {"answered", RULE_PLAIN, 0},
+        {"fresh", RULE_STUCK | RULE_HALT, 0},
         {"returns", RULE_STUCK | RULE_OWES, RULE_RETURNS},
         {"owing", RULE_STUCK | RULE_RETURNS, RULE_OWES},
         {"no_returns", RULE_RETURNS | RULE_OWES | RULE_STUCK, 0},
@@ -164,18 +184,32 @@ static ERL_NIF_TERM nif_gate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
         {"events", RULE_TALLY | RULE_HOLD, 0},
     };
     ErlNifBinary steps;
+    ERL_NIF_TERM word = argv[1];
+    const ERL_NIF_TERM *pair;
+    unsigned functions = 0;
+    int n;
     (void)argc;
     if (argv[0] == opened && enif_inspect_binary(env, argv[1], &steps) && set_filter(&steps))
         return enif_make_atom(env, "ok");
+    if (argv[0] == opened && enif_get_tuple(env, argv[1], &n, &pair) && n == 2 && enif_is_list(env, pair[1])) {
+        want_labels(env, pair[1]);
+        return enif_make_atom(env, "ok");
+    }
+    if (enif_get_tuple(env, argv[1], &n, &pair) && n == 2 && enif_get_uint(env, pair[1], &functions))
+        word = pair[0];
     for (size_t i = 0; argv[0] == opened && i < sizeof words / sizeof *words; i++) {
-        if (argv[1] != enif_make_atom(env, words[i].word))
+        if (word != enif_make_atom(env, words[i].word))
             continue;
-        if (words[i].off & RULE_STUCK) {
-            owed_clear();
+        if (words[i].off & RULE_STUCK)
             atomic_store(&session.slow, false);
+        if (words[i].off & RULE_HALT || session_rules() & words[i].off & RULE_STUCK)
+            owed_clear();
+        if (words[i].on & (RULE_TALLY | RULE_HOLD)) {
+            enum tally_opened how = tally_open(functions, tick_per_ms(), is_alive);
+            enif_consume_timeslice(env, 20);
+            if (how != TALLY_OPEN)
+                return how == TALLY_CLEARING ? enif_make_atom(env, "more") : error(env, "memory");
         }
-        if (words[i].on & (RULE_TALLY | RULE_HOLD) && !tally_open(tick_per_ms(), is_alive))
-            return error(env, "memory");
         atomic_fetch_and(&session.rules, ~words[i].off);
         atomic_fetch_or(&session.rules, words[i].on);
         return enif_make_atom(env, "ok");
@@ -220,6 +254,111 @@ static ERL_NIF_TERM nif_program(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
     return taken;
 }
 
+static bool get_function(ErlNifEnv *env, ERL_NIF_TERM t, struct stack_function *ret)
+{
+    const ERL_NIF_TERM *f;
+    unsigned arity;
+    int n;
+    if (!enif_get_tuple(env, t, &n, &f) || n != 3 || !enif_is_atom(env, f[0]) || !enif_is_atom(env, f[1]) || !enif_get_uint(env, f[2], &arity))
+        return false;
+    *ret = (struct stack_function){f[0], f[1], arity};
+    return true;
+}
+
+static ERL_NIF_TERM make_function(ErlNifEnv *env, const struct stack_function *f)
+{
+    return enif_make_tuple3(env, f->module, f->name, enif_make_uint(env, f->arity));
+}
+
+static ERL_NIF_TERM owed_questions(ErlNifEnv *env)
+{
+    ERL_NIF_TERM list = enif_make_list(env, 0);
+    struct stack_function f;
+    uint64_t process;
+    for (uint32_t at = 0; owed_question(&at, &process, &f); at++)
+        list = enif_make_list_cell(env, enif_make_tuple2(env, process, make_function(env, &f)), list);
+    return list;
+}
+
+static ERL_NIF_TERM owed_answered(ErlNifEnv *env, ERL_NIF_TERM process, const struct stack_function *f, ERL_NIF_TERM answer)
+{
+    unsigned more;
+    if (enif_get_uint(env, answer, &more)) {
+        owed_answer(process, f, more, false);
+    } else if (answer == enif_make_atom(env, "trusted")) {
+        struct owed_count now;
+        owed_answer(process, f, owed_read(process, f, &now) ? now.count : OWED_ASK, true);
+    } else if (answer == enif_make_atom(env, "forget")) {
+        owed_forget(process);
+    } else if (answer == enif_make_atom(env, "endless")) {
+        owed_halt(process, f);
+        owed_end(f);
+        atomic_fetch_or(&session.rules, RULE_HALT | RULE_ENDLESS);
+    } else {
+        return enif_make_badarg(env);
+    }
+    return enif_make_atom(env, "ok");
+}
+
+static ERL_NIF_TERM nif_owing(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    const ERL_NIF_TERM *about;
+    struct stack_function f;
+    struct owed_count now;
+    ErlNifPid pid;
+    int n;
+    (void)argc;
+    if (argv[0] != opened)
+        return enif_make_badarg(env);
+    if (argv[1] == enif_make_atom(env, "questions"))
+        return bell_answers(env) ? owed_questions(env) : enif_make_badarg(env);
+    if (get_function(env, argv[1], &f)) {
+        owed_release(&f);
+        /* Look after the rule is off: the asker may halt another process at the same time, and sets the rule after that. */
+        atomic_fetch_and(&session.rules, ~(uint32_t)RULE_HALT);
+        if (owed_is_halting())
+            atomic_fetch_or(&session.rules, RULE_HALT);
+        return enif_make_atom(env, "ok");
+    }
+    if (!enif_get_tuple(env, argv[1], &n, &about) || n < 2 || n > 3 || !enif_get_local_pid(env, about[0], &pid) || !get_function(env, about[1], &f))
+        return enif_make_badarg(env);
+    if (n == 3)
+        return owed_answered(env, about[0], &f, about[2]);
+    if (!owed_read(about[0], &f, &now))
+        return enif_make_atom(env, "none");
+    return enif_make_tuple3(env, enif_make_uint(env, now.count), enif_make_uint(env, now.total), enif_make_uint(env, now.returns));
+}
+
+static bool keep_all(ErlNifEnv *env, ERL_NIF_TERM list)
+{
+    ERL_NIF_TERM mfa;
+    const ERL_NIF_TERM *f;
+    unsigned arity;
+    int n;
+    while (enif_get_list_cell(env, list, &mfa, &list))
+        if (!enif_get_tuple(env, mfa, &n, &f) || n != 3 || !enif_get_uint(env, f[2], &arity) || !unasked_keep(f[0], f[1], arity))
+            return false;
+    return true;
+}
+
+static ERL_NIF_TERM nif_unasked(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)argc;
+    if (argv[0] != opened)
+        return enif_make_badarg(env);
+    if (argv[1] == enif_make_atom(env, "busy"))
+        return unasked_busy(env);
+    if (argv[1] == enif_make_atom(env, "none")) {
+        atomic_fetch_and(&session.rules, ~(uint32_t)RULE_UNASKED);
+        unasked_forget();
+        return enif_make_atom(env, "true");
+    }
+    if (!keep_all(env, argv[1]))
+        return enif_make_atom(env, "false");
+    atomic_fetch_or(&session.rules, RULE_UNASKED);
+    return enif_make_atom(env, "true");
+}
+
 static ERL_NIF_TERM nif_ticks(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     (void)argc, (void)argv;
@@ -245,18 +384,11 @@ static struct batch_clock read_clocks(void)
     return best;
 }
 
-static ERL_NIF_TERM take_newcomers(ErlNifEnv *env)
+static ERL_NIF_TERM take_newcomers(ErlNifEnv *env, bool *ret_more)
 {
-    ERL_NIF_TERM list = enif_make_list(env, 0);
-    for (uint32_t i = 0; i < lanes_claimed(); i++) {
-        struct lane *lane = lane_at(i);
-        uint32_t head = atomic_load_explicit(&lane->newcomers_head, memory_order_acquire);
-        uint32_t tail = atomic_load_explicit(&lane->newcomers_tail, memory_order_relaxed);
-        for (; tail != head; tail++)
-            list = enif_make_list_cell(env, lane->newcomers[tail % LANE_NEWCOMERS], list);
-        atomic_store_explicit(&lane->newcomers_tail, tail, memory_order_release);
-    }
-    return list;
+    ERL_NIF_TERM words[NEWCOMERS_MOST];
+    uint32_t count = lanes_newcomers(batches.turn, words, NEWCOMERS_MOST, ret_more);
+    return enif_make_list_from_array(env, words, count);
 }
 
 static ERL_NIF_TERM nif_drain(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
@@ -286,7 +418,12 @@ static ERL_NIF_TERM nif_drain(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
         status |= STATUS_STUCK;
     if (atomic_load(&session.slow))
         status |= STATUS_SLOW;
-    ERL_NIF_TERM batch = enif_make_atom(env, "none"), newcomers = take_newcomers(env);
+    if (unasked_is_busy())
+        status |= STATUS_UNASKED;
+    bool more_newcomers;
+    ERL_NIF_TERM batch = enif_make_atom(env, "none"), newcomers = take_newcomers(env, &more_newcomers);
+    if (more_newcomers)
+        status |= STATUS_MORE;
     if (plan.wanted) {
         batch_write(&batches, &plan, enif_make_new_binary(env, plan.bytes, &batch));
         session_may_have_room();
@@ -306,17 +443,15 @@ static ERL_NIF_TERM nif_tally(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
     (void)argc;
     if (argv[0] != opened || !(session_rules() & (RULE_TALLY | RULE_HOLD)))
         return enif_make_badarg(env);
-    for (uint32_t i = 0; i < lanes_claimed(); i++) {
-        uint32_t taken = 0;
-        for (uint32_t at = 0; tally_take(i, &at, &f, &t.head, t.buckets); taken++) {
-            ERL_NIF_TERM function = f.module ? enif_make_tuple3(env, f.module, f.name, enif_make_uint(env, f.arity))
-                                             : enif_make_atom(env, "undefined");
-            ERL_NIF_TERM figures = bytes_term(env, &t, sizeof t.head + t.head.buckets * sizeof *t.buckets);
-            list = enif_make_list_cell(env, enif_make_tuple2(env, function, figures), list);
-        }
-        enif_consume_timeslice(env, (int)(taken / 64 < 100 ? taken / 64 + 1 : 100));
+    int64_t work = TALLY_WORK;
+    enum tally_took took = TALLY_PAUSE;
+    for (unsigned taken = 0; taken < TALLY_TAKEN && (took = tally_take(&work, &f, &t.head, t.buckets)) == TALLY_TOOK; taken++) {
+        ERL_NIF_TERM function = f.module ? make_function(env, &f) : enif_make_atom(env, "undefined");
+        ERL_NIF_TERM figures = bytes_term(env, &t, sizeof t.head + t.head.buckets * sizeof *t.buckets);
+        list = enif_make_list_cell(env, enif_make_tuple2(env, function, figures), list);
     }
-    return list;
+    enif_consume_timeslice(env, 20);
+    return enif_make_tuple2(env, enif_make_atom(env, took == TALLY_END ? "done" : "more"), list);
 }
 
 static ERL_NIF_TERM nif_doze(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
@@ -324,7 +459,8 @@ static ERL_NIF_TERM nif_doze(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
     (void)argc;
     if (argv[0] != opened)
         return enif_make_badarg(env);
-    bell_arm();
+    if (!bell_arm())
+        return enif_make_atom(env, "busy");
     for (uint32_t i = 0; i < lanes_claimed(); i++) {
         struct ring_view view = ring_look(&lane_at(i)->ring);
         if (view.head != view.tail) {
@@ -333,6 +469,17 @@ static ERL_NIF_TERM nif_doze(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
         }
     }
     return enif_make_atom(env, "armed");
+}
+
+/* Events of a destroyed session carry the old word: the return of a meta trace stands on the stack of a process and comes later. */
+static ERL_NIF_TERM nif_renew(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)argc;
+    if (argv[0] != opened)
+        return enif_make_badarg(env);
+    opened = enif_make_uint(env, ++generation & GENERATIONS);
+    atomic_store(&session.live, opened);
+    return opened;
 }
 
 static ERL_NIF_TERM nif_close(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
@@ -361,6 +508,7 @@ static int on_load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
     imm_check(env);
     tracer_load(env);
     program_load(env);
+    unasked_load(env);
     bell_load(env);
     lanes.alarm = &bell.armed;
     return encode_load(env) ? 0 : 1;
@@ -385,10 +533,13 @@ static ErlNifFunc functions[] = {
     {"gate", 2, nif_gate, 0},
     {"kinds", 2, nif_kinds, 0},
     {"program", 3, nif_program, 0},
+    {"owing", 2, nif_owing, 0},
+    {"unasked", 2, nif_unasked, 0},
     {"ticks", 0, nif_ticks, 0},
     {"drain", 4, nif_drain, 0},
     {"tally", 1, nif_tally, 0},
     {"doze", 1, nif_doze, 0},
+    {"renew", 1, nif_renew, 0},
     {"close", 1, nif_close, 0},
     {"enabled", 3, tracer_enabled, 0},
     {"enabled_call", 3, tracer_enabled_call, 0},

@@ -1,63 +1,309 @@
 #include "owed.h"
 
-#include <stdatomic.h>
-#include <stddef.h>
+#include "tick.h"
 
-#define SLOTS 4096
+#define SLOTS 8192
 #define PROBES 8
+#define LOW 8          /* above this, the slot of a dead process is taken over first */
+#define KNOWN 1024     /* hashed functions */
+#define KNOWN_MOST 4096
+#define HALTED 16
+
+enum { QUIET, OPEN, TOLD }; /* what became of a question */
 
 static struct slot {
-    _Atomic uint64_t process;
-    _Atomic uint32_t count;
+    _Alignas(64) _Atomic uint64_t process;
+    struct stack_function function;
+    _Atomic uint32_t count, next; /* next: the count at which to ask */
+    _Atomic uint32_t returns;
+    _Atomic uint8_t question;
+    _Atomic bool trusted, void_now;
+    uint16_t pauses; /* since the question was opened */
 } slots[SLOTS];
 
-static struct slot *slot_at(uint64_t process, unsigned probe)
+/* How deep calls of a function are known to nest, by its hash: a collision only delays a question. */
+static _Atomic uint32_t known[KNOWN];
+static struct halted {
+    _Atomic uint64_t process;
+    struct stack_function function;
+    _Atomic uint32_t pauses;
+} halted[HALTED];
+static struct stack_function ended[OWED_ENDLESS];
+static _Atomic uint32_t ended_count;
+static stack_alive_fn *is_alive;
+
+static uint64_t mix(const struct stack_function *f)
 {
-    return &slots[((unsigned)(process * UINT64_C(0x9e3779b97f4a7c15) >> 52) + probe) % SLOTS];
+    return (f->name ^ f->module << 7 ^ (uint64_t)f->arity << 3) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-static struct slot *find(uint64_t process)
+static struct slot *slot_at(uint64_t process, const struct stack_function *f, unsigned probe)
 {
-    for (unsigned probe = 0; probe < PROBES; probe++)
-        if (atomic_load_explicit(&slot_at(process, probe)->process, memory_order_relaxed) == process)
-            return slot_at(process, probe);
-    return NULL;
+    return &slots[((unsigned)((process ^ mix(f)) * UINT64_C(0x9e3779b97f4a7c15) >> 51) + probe) % SLOTS];
 }
 
-static struct slot *take(uint64_t process)
+static uint32_t load(_Atomic uint32_t *at)
+{
+    return atomic_load_explicit(at, memory_order_relaxed);
+}
+
+static void store(_Atomic uint32_t *at, uint32_t value)
+{
+    atomic_store_explicit(at, value, memory_order_relaxed);
+}
+
+static bool is_of(struct slot *slot, uint64_t process)
+{
+    return atomic_load_explicit(&slot->process, memory_order_acquire) == process;
+}
+
+static struct slot *find(uint64_t process, const struct stack_function *f)
 {
     for (unsigned probe = 0; probe < PROBES; probe++) {
-        struct slot *slot = slot_at(process, probe);
-        uint64_t other = atomic_load_explicit(&slot->process, memory_order_relaxed);
-        if (atomic_load_explicit(&slot->count, memory_order_relaxed) == 0
-            && atomic_compare_exchange_strong(&slot->process, &other, process))
+        struct slot *slot = slot_at(process, f, probe);
+        if (is_of(slot, process) && stack_same(&slot->function, f))
             return slot;
     }
     return NULL;
 }
 
+static struct slot *lowest(uint64_t process, const struct stack_function *f)
+{
+    struct slot *best = slot_at(process, f, 0);
+    for (unsigned probe = 1; probe < PROBES && load(&best->count); probe++)
+        if (load(&slot_at(process, f, probe)->count) < load(&best->count))
+            best = slot_at(process, f, probe);
+    return best;
+}
+
+static struct slot *of_the_dead(void *env, uint64_t process, const struct stack_function *f)
+{
+    for (unsigned probe = 0; probe < PROBES; probe++) {
+        struct slot *slot = slot_at(process, f, probe);
+        if (!is_alive(env, atomic_load_explicit(&slot->process, memory_order_relaxed)))
+            return slot;
+    }
+    return NULL;
+}
+
+static struct slot *take(void *env, uint64_t process, const struct stack_function *f)
+{
+    struct slot *slot = lowest(process, f), *dead = NULL;
+    if (load(&slot->count) > LOW && (dead = of_the_dead(env, process, f)))
+        slot = dead;
+    uint64_t other = atomic_load_explicit(&slot->process, memory_order_relaxed);
+    if (!atomic_compare_exchange_strong(&slot->process, &other, 0)) /* nobody's while it changes */
+        return NULL;
+    uint32_t deep = load(&known[mix(f) >> 54]);
+    slot->function = *f;
+    store(&slot->count, 0);
+    store(&slot->next, deep * 2 > OWED_ASK ? deep * 2 : OWED_ASK);
+    store(&slot->returns, 0);
+    atomic_store(&slot->question, QUIET);
+    atomic_store(&slot->trusted, false);
+    atomic_store(&slot->void_now, false);
+    atomic_store_explicit(&slot->process, process, memory_order_release);
+    return slot;
+}
+
 void owed_clear(void)
 {
     for (unsigned i = 0; i < SLOTS; i++) {
-        atomic_store(&slots[i].count, 0);
         atomic_store(&slots[i].process, 0);
+        atomic_store(&slots[i].question, QUIET);
+        store(&slots[i].count, 0);
+    }
+    owed_release(NULL);
+}
+
+void owed_begin(stack_alive_fn *alive)
+{
+    is_alive = alive;
+    owed_clear();
+    for (unsigned i = 0; i < KNOWN; i++)
+        store(&known[i], 0);
+    atomic_store(&ended_count, 0);
+}
+
+static struct halted *halt_of(uint64_t process, const struct stack_function *f)
+{
+    for (unsigned i = 0; i < HALTED; i++)
+        if (atomic_load_explicit(&halted[i].process, memory_order_acquire) == process && stack_same(&halted[i].function, f))
+            return &halted[i];
+    return NULL;
+}
+
+/* A count has reached the number at which to ask, or a question is open. */
+static __attribute__((noinline)) enum owed in_question(struct slot *slot, uint64_t process, const struct stack_function *f, uint32_t count)
+{
+    uint8_t quiet = QUIET;
+    if (owed_ended(f)) {
+        if (halt_of(process, f))
+            return OWED_WAITS;
+        store(&slot->count, count - 1); /* no frame comes with this call */
+        return OWED_FINE;
+    }
+    if (atomic_exchange(&slot->void_now, false)) {
+        store(&slot->count, 1);
+        store(&slot->next, OWED_ASK);
+        atomic_store(&slot->question, QUIET);
+        return OWED_FINE;
+    }
+    if (count > OWED_MOST && !atomic_load(&slot->trusted))
+        return OWED_STUCK;
+    if (count < load(&slot->next)) /* it was answered just now */
+        return OWED_FINE;
+    if (!atomic_compare_exchange_strong(&slot->question, &quiet, OPEN))
+        return OWED_WAITS;
+    slot->pauses = 0;
+    return OWED_ASKS;
+}
+
+enum owed owed_more(void *env, uint64_t process, const struct stack_function *f)
+{
+    struct slot *slot = find(process, f);
+    if (__builtin_expect(!slot, 0) && !(slot = take(env, process, f)))
+        return OWED_FINE; /* another thread takes the same slot: this call is not counted */
+    uint32_t count = load(&slot->count) + 1;
+    store(&slot->count, count);
+    return __builtin_expect(count < load(&slot->next), 1) ? OWED_FINE : in_question(slot, process, f, count);
+}
+
+void owed_less(uint64_t process, const struct stack_function *f)
+{
+    struct slot *slot = find(process, f);
+    if (!slot)
+        return;
+    uint32_t count = load(&slot->count);
+    if (count)
+        store(&slot->count, count - 1);
+    store(&slot->returns, load(&slot->returns) + 1);
+}
+
+/* ---- questions ---------------------------------------------------------------------------------------------------- */
+
+bool owed_question(uint32_t *at, uint64_t *ret_process, struct stack_function *ret)
+{
+    for (; *at < SLOTS; ++*at) {
+        struct slot *slot = &slots[*at];
+        uint8_t open = OPEN;
+        if (atomic_load_explicit(&slot->question, memory_order_relaxed) != OPEN
+            || !atomic_compare_exchange_strong(&slot->question, &open, TOLD))
+            continue;
+        *ret_process = atomic_load(&slot->process);
+        *ret = slot->function;
+        if (*ret_process)
+            return true;
+    }
+    return false;
+}
+
+bool owed_read(uint64_t process, const struct stack_function *f, struct owed_count *ret)
+{
+    struct slot *slot = find(process, f);
+    if (!slot)
+        return false;
+    *ret = (struct owed_count){.count = load(&slot->count), .returns = load(&slot->returns)};
+    for (unsigned i = 0; i < SLOTS; i++)
+        if (is_of(&slots[i], process))
+            ret->total += load(&slots[i].count);
+    return ret->count;
+}
+
+void owed_answer(uint64_t process, const struct stack_function *f, uint32_t more, bool trusted)
+{
+    struct slot *slot = find(process, f);
+    if (!slot)
+        return;
+    uint32_t count = load(&slot->count);
+    store(&slot->next, count > UINT32_MAX - more ? UINT32_MAX : count + more);
+    if (trusted) {
+        atomic_store(&slot->trusted, true);
+        store(&known[mix(f) >> 54], count < KNOWN_MOST ? count : KNOWN_MOST);
+    }
+    atomic_store(&slot->question, QUIET);
+}
+
+void owed_forget(uint64_t process)
+{
+    for (unsigned i = 0; i < SLOTS; i++)
+        if (is_of(&slots[i], process)) {
+            atomic_store(&slots[i].void_now, true);
+            store(&slots[i].next, 0); /* so that its process looks */
+        }
+}
+
+/* ---- functions that do not return --------------------------------------------------------------------------------- */
+
+void owed_halt(uint64_t process, const struct stack_function *f)
+{
+    for (unsigned i = 0; i < HALTED && !halt_of(process, f); i++) {
+        if (atomic_load(&halted[i].process))
+            continue;
+        halted[i].function = *f;
+        store(&halted[i].pauses, 0);
+        atomic_store_explicit(&halted[i].process, process, memory_order_release);
     }
 }
 
-bool owed_more(uint64_t process)
+bool owed_halts(uint64_t process)
 {
-    struct slot *slot = find(process);
-    if (!slot && !(slot = take(process)))
-        return true;
-    uint32_t count = atomic_load_explicit(&slot->count, memory_order_relaxed) + 1;
-    atomic_store_explicit(&slot->count, count, memory_order_relaxed);
-    return count <= OWED_MOST;
+    for (unsigned i = 0; i < HALTED; i++)
+        if (atomic_load_explicit(&halted[i].process, memory_order_relaxed) == process && load(&halted[i].pauses) >= OWED_PAUSES)
+            return true;
+    return false;
 }
 
-void owed_less(uint64_t process)
+bool owed_is_halting(void)
 {
-    struct slot *slot = find(process);
-    uint32_t count = slot ? atomic_load_explicit(&slot->count, memory_order_relaxed) : 0;
-    if (count)
-        atomic_store_explicit(&slot->count, count - 1, memory_order_relaxed);
+    for (unsigned i = 0; i < HALTED; i++)
+        if (atomic_load(&halted[i].process))
+            return true;
+    return false;
+}
+
+void owed_release(const struct stack_function *f)
+{
+    for (unsigned i = 0; i < HALTED; i++)
+        if (!f || stack_same(&halted[i].function, f))
+            atomic_store(&halted[i].process, 0);
+}
+
+static bool is_over(const struct slot *slot, const struct halted *halt, uint64_t process)
+{
+    return halt ? atomic_load(&halt->process) != process : atomic_load(&slot->question) == QUIET;
+}
+
+void owed_pause(uint64_t process, const struct stack_function *f, uint64_t ticks)
+{
+    struct slot *slot = find(process, f);
+    struct halted *halt = halt_of(process, f);
+    if (!slot || slot->pauses >= OWED_PAUSES)
+        return;
+    slot->pauses++;
+    if (halt)
+        store(&halt->pauses, load(&halt->pauses) + 1);
+    for (uint64_t begin = tick_now(); tick_now() - begin < ticks && !is_over(slot, halt, process);)
+        ;
+}
+
+bool owed_end(const struct stack_function *f)
+{
+    uint32_t n = atomic_load(&ended_count);
+    if (owed_ended(f))
+        return true;
+    if (n == OWED_ENDLESS)
+        return false;
+    ended[n] = *f;
+    atomic_store_explicit(&ended_count, n + 1, memory_order_release);
+    return true;
+}
+
+bool owed_ended(const struct stack_function *f)
+{
+    uint32_t n = atomic_load_explicit(&ended_count, memory_order_acquire);
+    for (uint32_t i = 0; i < n; i++)
+        if (stack_same(&ended[i], f))
+            return true;
+    return false;
 }

@@ -1,23 +1,75 @@
 /*
- * Returns that are owed: for each process how many calls were traced that have not returned. Tracing the return of a
- * function that calls itself last makes the VM keep a frame for each call, for good, so somebody has to notice.
+ * Counts the results that are owed: for each process and function, how many traced calls have not returned yet. The VM keeps
+ * a frame on the stack for each such call. A function that ends by calling itself never returns, so its process would
+ * collect frames without end. This file counts and decides when to ask; tracer_owed.hrl looks at the stack and judges.
  *
- * A table of fixed size, by the words of processes; a slot whose count is 0 is free. A process runs on one thread at a time,
- * so a count has one writer; that a slot changes hands in that very moment makes a count wrong by one, which does not matter
- * here. Processes that find no slot are not counted. Any thread, no waiting.
+ * The table has a fixed size and is hashed by process and function. A process runs on one thread at a time, so a slot has one
+ * writer. A slot whose count is 0 is free. When all slots in reach are taken, a new call takes over the slot of a dead process,
+ * or else the one with the lowest count. The calls of a lost count stay unknown, which only delays a question: the asker compares
+ * two looks at a stack, so frames that nobody counted do not mislead it.
+ *
+ * owed_more(), owed_less(), owed_halts(): any thread, in a callback of that process. The rest: the owner's helpers.
  */
 #ifndef ETRACE_OWED_H
 #define ETRACE_OWED_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#define OWED_MOST 10000
+#include "stack.h"
 
-void owed_clear(void);
+#define OWED_ASK 24     /* pending results of one process and function at which the asker looks at the stack first */
+#define OWED_MOST 10000 /* at which call tracing ends, unless a look at the stack has shown real recursion */
+#define OWED_ENDLESS 64 /* functions that do not return */
 
-/* One more call of this process; false: it owes more than OWED_MOST. */
-bool owed_more(uint64_t process);
-void owed_less(uint64_t process);
+enum owed { OWED_FINE, OWED_ASKS, OWED_WAITS, OWED_STUCK };
+
+struct owed_count {
+    uint32_t count, total; /* of the function, and of all functions in the process */
+    uint32_t returns;      /* results of that function so far */
+};
+
+/* Begins with nothing. Alive: says whether the process of a word lives. */
+void owed_begin(stack_alive_fn *alive);
+void owed_clear(void); /* the counts and halts alone: a function that does not return stays one */
+
+/*
+ * One more call of this function in this process. OWED_ASKS: there is a new question about it. OWED_WAITS: the question is open, or
+ * the function is about to lose its wish for results. In both cases the call should pause, and the process yield behind it.
+ */
+enum owed owed_more(void *env, uint64_t process, const struct stack_function *f);
+void owed_less(uint64_t process, const struct stack_function *f);
+
+/* ---- questions ---- */
+
+/* Returns the next open question from slot *at on, once, and moves *at to its slot; false: no question is open. */
+bool owed_question(uint32_t *at, uint64_t *ret_process, struct stack_function *ret);
+bool owed_read(uint64_t process, const struct stack_function *f, struct owed_count *ret); /* false: nothing is owed */
+
+/* Answers: ask again after so many more calls. Trusted: the calls nest, so their number has no limit. */
+void owed_answer(uint64_t process, const struct stack_function *f, uint32_t more, bool trusted);
+/* The stack of the process does not hold the frames: all of its counts are void. */
+void owed_forget(uint64_t process);
+
+/* ---- functions that do not return ---- */
+
+/*
+ * A process that runs on would collect frames faster than anybody can look. So a call in question waits a moment, without giving up
+ * its scheduler: at most so many ticks, and OWED_PAUSES times for each question or halt. Returns early once that is over.
+ */
+#define OWED_PAUSE_US 100
+#define OWED_PAUSES 1000
+void owed_pause(uint64_t process, const struct stack_function *f, uint64_t ticks);
+
+/* The process loops in a function that is about to lose its wish for results: its calls pause until owed_release(). */
+void owed_halt(uint64_t process, const struct stack_function *f);
+void owed_release(const struct stack_function *f); /* NULL: of all functions */
+bool owed_is_halting(void); /* some process is halted */
+bool owed_halts(uint64_t process); /* it has paused too often, so its calls are to be turned away */
+
+/* From now on nothing is owed by calls of this function. False: no room, so its calls are counted and asked about again. */
+bool owed_end(const struct stack_function *f);
+bool owed_ended(const struct stack_function *f);
 
 #endif

@@ -1,5 +1,5 @@
 #!/usr/bin/env escript
-%% pack.escript BEAM SO JANITOR ASK SWEEP OUT.c - what the program carries for the node, as one C file for cli/node/companion.h.
+%% pack.escript BEAM SO FIRST OURS JANITOR ASK SWEEP OUT.c - what the program carries for the node, as one C file for cli/node/companion.h.
 %%
 %% The .beam is written in the oldest encoding, whichever compiler made it, so that every supported OTP loads it: only the
 %% chunks that loading needs; the literals compressed and the atoms with one-byte lengths, as before OTP 28. Atoms grow
@@ -8,14 +8,14 @@
 
 -mode(compile).
 
-main([Beam, So, Janitor, Ask, Sweep, Out]) ->
+main([Beam, So, First, Ours, Janitor, Ask, Sweep, Out]) ->
     {ok, BeamBytes} = file:read_file(Beam),
     {ok, SoBytes} = file:read_file(So),
     Module = canonical(BeamBytes),
     once(SoBytes) orelse SoBytes =:= <<>> orelse fail("~s does not hold the name of the module exactly once", [So]),
-    Forms = term_to_binary(expressions(Janitor), [{minor_version, 1}]),
-    AskForms = term_to_binary(expressions(Ask), [{minor_version, 1}]),
-    SweepForms = term_to_binary(expressions(Sweep), [{minor_version, 1}]),
+    Forms = term_to_binary(expressions([First, Ours, Janitor]), [{minor_version, 1}]),
+    AskForms = term_to_binary(expressions([First, Ask]), [{minor_version, 1}]),
+    SweepForms = term_to_binary(expressions([First, Ours, Sweep]), [{minor_version, 1}]),
     Sum = string:lowercase(binary:encode_hex(sha256([Module, SoBytes, Forms]))),
     Hash = binary_part(Sum, 0, 8),
     ok = file:write_file(Out, [
@@ -25,7 +25,7 @@ main([Beam, So, Janitor, Ask, Sweep, Out]) ->
         "const struct companion companion = {\n    beam, sizeof beam - 1, so, sizeof so - 1, janitor, sizeof janitor - 1, ask, sizeof ask - 1,\n    sweep, sizeof sweep - 1, \"",
         Hash, "\", \"", Sum, "\", {", lists:join(",", [integer_to_list(B) || <<B>> <= erlang:md5([Module, SoBytes])]), "},\n};\n"]);
 main(_) ->
-    fail("usage: pack.escript BEAM SO JANITOR ASK SWEEP OUT.c", []).
+    fail("usage: pack.escript BEAM SO FIRST OURS JANITOR ASK SWEEP OUT.c", []).
 
 fail(Format, Arguments) ->
     io:format(standard_error, "pack.escript: " ++ Format ++ "~n", Arguments),
@@ -44,12 +44,12 @@ line(Bytes) -> [[[integer_to_list(B), ","] || <<B>> <= Bytes], "\n"].
 
 %% ---- the janitor, and what asks and sweeps --------------------------------------------------------------------------------------------------
 
-expressions(File) ->
-    {ok, Text} = file:read_file(File),
-    {ok, Tokens, _} = erl_scan:string(unicode:characters_to_list(Text)),
+expressions(Files) ->
+    Texts = [begin {ok, Text} = file:read_file(File), Text end || File <- Files],
+    {ok, Tokens, _} = erl_scan:string(unicode:characters_to_list(iolist_to_binary(Texts))),
     {ok, Exprs} = erl_parse:parse_exprs([erl_parse_location(T) || T <- Tokens]),
     {Renamed, Names} = rename(Exprs, #{'Boot' => hd(known())}),
-    map_size(Names) =< length(known()) orelse fail("too many variables in ~s", [File]),
+    map_size(Names) =< length(known()) orelse fail("too many variables in ~s", [lists:last(Files)]),
     {hd(known()), Renamed}.
 
 %% Line 1 throughout: places are of no use there.
@@ -82,7 +82,7 @@ name(V, Names) ->
 known() -> [true, false, undefined, ok, error, exit, normal, kill, killed, noproc, badarg, badarith, badmatch, function_clause,
     case_clause, if_clause, try_clause, undef, system_limit, timeout, timeout_value, infinity, high, low, max, min, link, monitor,
     register, spawn, send, 'receive', call, apply, erlang, lists, element, size, self, node, nodes, all, atom, binary, float, integer, list,
-    pid, port, tuple].
+    pid, port, tuple, message, messages, links, monitors, process, processes, ports, running, procs, trace, call_count, registered_name].
 
 %% ---- the module ---------------------------------------------------------------------------------------------------
 

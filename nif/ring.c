@@ -19,7 +19,6 @@ void ring_begin(struct ring *ring, uint64_t need, uint64_t tick)
     ring->need = need;
     ring->last = 0;
     ring->odd = RING_FRESH;
-    ring->begun = ring_own(&ring->head);
     atomic_store_explicit(&ring->tick, tick, memory_order_release);
     atomic_store_explicit(&ring->seen, 0, memory_order_relaxed);
     for (int i = 0; i < ETW_LOSSES; i++)
@@ -28,6 +27,7 @@ void ring_begin(struct ring *ring, uint64_t need, uint64_t tick)
 
 int64_t ring_look_for_room(struct ring *ring)
 {
+    /* Acquire: the drain has copied the bytes before the tail, so they may be written over. */
     uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire), head = ring_own(&ring->head);
     uint64_t full = tail + ring->size - ring->need - ring->size / 8, half = tail + ring->size / 2;
     if (half > full)
@@ -40,25 +40,30 @@ int64_t ring_look_for_room(struct ring *ring)
     return (int64_t)(full - head);
 }
 
-void ring_skip(struct ring *ring)
-{
-    ring_release(ring, atomic_load_explicit(&ring->head, memory_order_acquire));
-}
-
 struct ring_view ring_look(struct ring *ring)
 {
     struct ring_view view;
-    /* In this order: a frame that is neither busy nor before head began after our caller's look at the clock. */
+    /* Acquire keeps the order: a frame that is neither busy nor before head began after our caller's look at the clock (ring_busy()). */
     view.busy = atomic_load_explicit(&ring->busy, memory_order_acquire);
     view.tick = atomic_load_explicit(&ring->tick, memory_order_acquire);
     view.head = atomic_load_explicit(&ring->head, memory_order_acquire);
     view.tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
+    view.tail_tick = ring->tail_tick;
     return view;
+}
+
+void ring_skip(struct ring *ring)
+{
+    struct ring_view view = ring_look(ring);
+    ring_release(ring, view.head, view.tick);
 }
 
 uint64_t ring_latest(struct ring *ring)
 {
-    /* at work it may have shown a frame without having told its tick */
+    /*
+     * A busy producer may have shown a frame without having told its tick. Acquire: behind a rest the tick of every frame that the
+     * caller has seen is visible.
+     */
     if (atomic_load_explicit(&ring->busy, memory_order_acquire))
         return tick_now();
     return atomic_load_explicit(&ring->tick, memory_order_relaxed);
@@ -75,7 +80,10 @@ void ring_copy(const struct ring *ring, uint64_t from, uint64_t to, uint8_t *ret
     }
 }
 
-void ring_release(struct ring *ring, uint64_t to)
+void ring_release(struct ring *ring, uint64_t to, uint64_t tick)
 {
+    if (ring->tail_tick < tick)
+        ring->tail_tick = tick;
+    /* Release: the copies of these bytes are made. */
     atomic_store_explicit(&ring->tail, to, memory_order_release);
 }

@@ -41,11 +41,11 @@ struct ring {
 
     _Alignas(RING_LINE) _Atomic uint64_t lost[ETW_LOSSES];
     uint64_t need;  /* no frame is longer */
-    uint64_t begun; /* where head was at ring_begin(): as long as it is there nothing has been shown */
     uint64_t alarmed;    /* where the tail was when the alarm was given */
     _Atomic bool *alarm; /* set when half of the ring waits for the drain, once until that moves; NULL: not */
 
     _Alignas(RING_LINE) _Atomic uint64_t tail;
+    uint64_t tail_tick; /* the drain's: not later than the tick of the frame before tail */
 };
 
 /* Size is a power of two and at least twice need; bytes has size + need bytes. */
@@ -79,12 +79,16 @@ static inline bool ring_has_room(struct ring *ring)
     return __builtin_expect(ring_own(&ring->head) <= ring->last, 1) || ring_look_for_room(ring) >= -(int64_t)(ring->size / 8);
 }
 
-static inline void ring_bump(_Atomic uint64_t *counter)
+/*
+ * Counts an event as seen. Release: a drain that sees the count sees that the ring is busy with the event, or what became of it. Else
+ * it could take a batch for exact in which the event is counted, but neither delivered nor lost.
+ */
+static inline void ring_count_seen(struct ring *ring)
 {
-    atomic_store_explicit(counter, ring_own(counter) + 1, memory_order_relaxed);
+    atomic_store_explicit(&ring->seen, ring_own(&ring->seen) + 1, memory_order_release);
 }
 
-/* An event that was counted as seen before. */
+/* An event that was counted as seen before. Release: a drain that sees the loss sees the count. */
 static inline void ring_lose_seen(struct ring *ring, enum etw_loss why)
 {
     atomic_store_explicit(&ring->lost[why], ring_own(&ring->lost[why]) + 1, memory_order_release);
@@ -103,14 +107,26 @@ static inline uint8_t *ring_place(struct ring *ring)
     return at;
 }
 
-/* A frame is about to be written: from here until ring_rest() the watermark stays before it. */
+/*
+ * A frame is about to be written: from here until ring_rest() the watermark stays before it.
+ *
+ * The producer reads the frame's tick behind this store. A processor may read its clock before the store is visible to others, on
+ * x86-64 as well, and no fence is spent on that. The drain allows for it by time: its watermark stays tick_slack() before its own look
+ * at the clock. A store leaves a running processor within a fraction of that, and leaves an interrupted one at once. So if the frame's
+ * tick is not later than the watermark, the drain has seen the ring busy or has seen the frame. The fence here keeps the compiler
+ * from moving the look at the clock before the store.
+ */
 static inline void ring_busy(struct ring *ring)
 {
     atomic_store_explicit(&ring->busy, 1, memory_order_relaxed);
     atomic_signal_fence(memory_order_seq_cst);
 }
 
-/* Shows the frame that was written from `at`, its place, to `end`. */
+/*
+ * Shows the frame that was written from `at`, its place, to `end`. Release: a drain that sees the head sees the bytes before it. One
+ * that sees the tick sees the head, so the tick that it reads is not later than that of the last frame before the head that it reads
+ * behind it.
+ */
 static inline void ring_publish(struct ring *ring, const uint8_t *at, const uint8_t *end, uint64_t tick)
 {
     const uint8_t *behind = ring->bytes + ring->size;
@@ -120,7 +136,7 @@ static inline void ring_publish(struct ring *ring, const uint8_t *at, const uint
     atomic_store_explicit(&ring->tick, tick, memory_order_release);
 }
 
-/* No frame is being written. */
+/* No frame is being written. Release: a drain that sees the rest sees the frame, its tick, and the counters. */
 static inline void ring_rest(struct ring *ring)
 {
     atomic_store_explicit(&ring->busy, 0, memory_order_release);
@@ -129,8 +145,7 @@ static inline void ring_rest(struct ring *ring)
 static inline void ring_lose(struct ring *ring, enum etw_loss why)
 {
     ring_busy(ring);
-    /* in this order, so that whoever reads what is lost first never sees more lost than seen */
-    ring_bump(&ring->seen);
+    ring_count_seen(ring);
     ring_lose_seen(ring, why);
     ring_rest(ring);
 }
@@ -139,6 +154,7 @@ static inline void ring_lose(struct ring *ring, enum etw_loss why)
 
 struct ring_view {
     uint64_t tail, head;
+    uint64_t tail_tick;
     uint64_t tick; /* not later than the last frame's before head */
     bool busy;     /* a frame may be on its way, not earlier than tick */
 };
@@ -151,7 +167,7 @@ uint64_t ring_latest(struct ring *ring);
 /* Copies what lies between two positions. */
 void ring_copy(const struct ring *ring, uint64_t from, uint64_t to, uint8_t *ret_bytes);
 
-/* Gives the bytes before this position back to the producer. */
-void ring_release(struct ring *ring, uint64_t to);
+/* Gives the bytes before this position back to the producer. Tick: not later than that of the last frame before it. */
+void ring_release(struct ring *ring, uint64_t to, uint64_t tick);
 
 #endif

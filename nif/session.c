@@ -16,6 +16,7 @@ void session_begin(uint64_t limit, uint64_t rate, uint64_t ticks_per_ms)
     unsigned window_ms = rate < 100 ? 1000 : 100;
     session.bucket = (int64_t)rate;
     session.quota = session.bucket * window_ms / 1000;
+    session.ticks_per_ms = ticks_per_ms;
     session.window_ticks = ticks_per_ms * window_ms;
     session.time_most = (int64_t)ticks_per_ms * TIME_SAVED_MS;
     session.event_most = (int64_t)ticks_per_ms / 4;
@@ -25,6 +26,7 @@ void session_begin(uint64_t limit, uint64_t rate, uint64_t ticks_per_ms)
     atomic_store(&session.limit_left, limit < INT64_MAX ? (int64_t)limit : INT64_MAX);
     atomic_store(&session.rules, (rate ? (uint32_t)RULE_RATE : 0) | (limit ? (uint32_t)RULE_LIMIT : 0));
     session_exclude(NULL, 0);
+    session_want_labels(NULL, 0);
 }
 
 void session_want(uint64_t kinds)
@@ -34,6 +36,15 @@ void session_want(uint64_t kinds)
         atomic_fetch_or(&session.rules, RULE_KINDS);
     else
         atomic_fetch_and(&session.rules, ~(uint32_t)RULE_KINDS);
+}
+
+void session_want_labels(const uint64_t *words, unsigned count)
+{
+    if (count > LABELS_MAX)
+        count = 0;
+    for (unsigned i = 0; i < count; i++)
+        atomic_store_explicit(&session.labels[i], words[i], memory_order_relaxed);
+    atomic_store_explicit(&session.label_count, count, memory_order_release);
 }
 
 void session_exclude(const uint64_t *words, unsigned count)

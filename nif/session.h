@@ -46,10 +46,15 @@ enum session_rule {
     RULE_OWES = 4096,  /* calls that have their return traced say so: those that are owed are counted */
     RULE_PROGRAMS = 8192, /* some functions have a program that decides about their calls (program.h) */
     RULE_HOLD = 16384, /* calls wait for the result that decides whether both are sent (hold.h) */
+    RULE_HALT = 32768, /* some processes' calls are turned away while the function that they loop in loses its pattern (owed.h) */
+    RULE_ENDLESS = 65536, /* some functions do not return, so nothing waits for their results (owed.h) */
+    RULE_UNASKED = 131072, /* functions are armed that nobody asked for: their events are dropped (unasked.h) */
 };
 
 #define EXCLUDED_MAX 128
 #define EXCLUDED_SLOTS 256
+
+#define LABELS_MAX 16
 
 /* Words, hashed, the next free slot when taken. */
 struct excluded {
@@ -64,12 +69,14 @@ struct session {
     struct excluded *_Atomic excluded; /* the table of the two that is in force */
 
     _Alignas(RING_LINE) struct excluded tables[2];
+    _Atomic uint64_t labels[LABELS_MAX]; /* words of the labels of trace tokens whose events are wanted */
+    _Atomic unsigned label_count;        /* 0: every label */
 
     _Alignas(RING_LINE) _Atomic int64_t limit_left;
     _Atomic uint64_t window; /* the tick at which the bucket was filled */
     _Atomic int64_t left;    /* in the bucket */
     int64_t bucket, quota; /* what it holds, and what comes in with each window */
-    uint64_t window_ticks;
+    uint64_t window_ticks, ticks_per_ms;
     int64_t time_most, event_most; /* ticks: what a thread saves up for its events, and what one event is charged at most */
     _Atomic bool slow;             /* some thread had spent its time; said once for each arming */
 };
@@ -85,11 +92,16 @@ void session_begin(uint64_t limit, uint64_t rate, uint64_t ticks_per_ms);
  */
 void session_exclude(const uint64_t *words, unsigned count);
 
+/*
+ * Acquire: the owner writes what a rule is about before it sets the rule - the filter, programs, the tables of figures, the stacks, which
+ * kinds are wanted.
+ */
 static inline uint32_t session_rules(void)
 {
-    return atomic_load_explicit(&session.rules, memory_order_relaxed);
+    return atomic_load_explicit(&session.rules, memory_order_acquire);
 }
 
+/* Acquire: the owner has opened lanes and rules before it made the state live. */
 static inline bool session_is_live(uint64_t state)
 {
     return __builtin_expect(atomic_load_explicit(&session.live, memory_order_acquire) == state, 1);
@@ -97,7 +109,7 @@ static inline bool session_is_live(uint64_t state)
 
 static inline bool session_excludes(uint64_t word)
 {
-    struct excluded *table = atomic_load_explicit(&session.excluded, memory_order_acquire);
+    struct excluded *table = atomic_load_explicit(&session.excluded, memory_order_acquire); /* which is filled before it is in force */
     for (unsigned at = (unsigned)(word >> 4);; at++) {
         uint64_t there = atomic_load_explicit(&table->slots[at % EXCLUDED_SLOTS], memory_order_relaxed);
         if (__builtin_expect(there == 0, 1))
@@ -114,6 +126,17 @@ static inline bool session_wants(uint32_t rules, unsigned kind)
 }
 
 void session_want(uint64_t kinds);
+
+/* Events of tokens with these labels, which are immediates; none or too many: of all tokens. A thread may meet half of a new list. */
+void session_want_labels(const uint64_t *words, unsigned count);
+
+static inline bool session_wants_label(uint64_t word)
+{
+    unsigned count = atomic_load_explicit(&session.label_count, memory_order_acquire), i = 0;
+    while (i < count && atomic_load_explicit(&session.labels[i], memory_order_relaxed) != word)
+        i++;
+    return !count || i < count;
+}
 
 /* Whether the rate leaves room; changes nothing. */
 bool session_rate_allows(uint64_t tick);

@@ -5,6 +5,7 @@
 
 #include "frame.h"
 #include "imm.h"
+#include "secret.h"
 
 #define TEXT_BYTES 640
 #define TEXT_LEAST 16
@@ -46,24 +47,44 @@ static uint8_t *begun(struct encoder *e, uint8_t *at, const char *said, size_t b
     return text(at, ETW_TEXT_OTHER, bytes + 3 + (close[1] ? 2 : close[0] ? 1 : 0));
 }
 
+uint8_t *spell_begun(struct encoder *e, uint8_t *at, const uint8_t *octets, size_t n)
+{
+    char said[4 * SHOWN + 4] = "<<";
+    uint8_t safe[OCTETS + 1] = {0};
+    size_t bytes = 2;
+    n = n < sizeof safe ? n : sizeof safe;
+    if (n)
+        memcpy(safe, octets, n);
+    secret_hide(safe, safe + n);
+    for (size_t i = 0; i < n && i < SHOWN; i++) {
+        uint8_t c = safe[i];
+        if (c >= 100)
+            said[bytes++] = (char)('0' + c / 100);
+        if (c >= 10)
+            said[bytes++] = (char)('0' + c / 10 % 10);
+        said[bytes++] = (char)('0' + c % 10);
+        said[bytes++] = ',';
+    }
+    return begun(e, at, said, bytes, ">>");
+}
+
 /* <<1,2,5:3>>: the VM prints as many whole bytes as it may, without a look at those behind them. */
 static uint8_t *bits(struct encoder *e, uint8_t *at, const uint8_t *end, ERL_NIF_TERM t)
 {
     char said[4 * OCTETS + TEXT_LEAST];
     uint8_t octets[OCTETS + 1];
-    size_t n = 0, shown = 2, room = at + 14 < end ? (size_t)(end - at) - 14 : 0;
+    size_t n = 0, room = at + 14 < end ? (size_t)(end - at) - 14 : 0;
     const char *c = said + 2;
     memcpy(said, "<<", 3); /* should it print nothing */
     enif_snprintf(said, sizeof said, "%.*T", OCTETS + 1, t);
     for (; n <= OCTETS && *c >= '0' && *c <= '9'; c += *c == ',') {
         for (octets[n] = 0; *c >= '0' && *c <= '9'; c++)
             octets[n] = (uint8_t)(octets[n] * 10 + (*c - '0'));
-        if (++n == SHOWN && *c == ',')
-            shown = (size_t)(c + 1 - said);
+        n++;
     }
     unsigned used = *c == ':' ? (unsigned)c[1] - '0' : 0;
     if (!n || used - 1 >= 7)
-        return begun(e, at, said, shown, ">>");
+        return spell_begun(e, at, octets, n);
     octets[n - 1] = (uint8_t)(octets[n - 1] << (8 - used));
     if (room < n)
         e->flags |= ETW_F_CUT;

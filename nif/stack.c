@@ -1,6 +1,6 @@
 #include "stack.h"
 
-#include <sys/mman.h>
+#include "pages.h"
 
 #define STACKS 2048
 #define PROBES 8
@@ -17,15 +17,17 @@ void stacks_unmap(void)
     stacks = NULL;
 }
 
-/* Pages are there when they are touched first. What was there is given back to the system, and comes back as zeros. */
 bool stacks_open(stack_alive_fn *alive)
 {
     is_alive = alive;
-    if (stacks)
-        return madvise(stacks, sizeof(struct stack) * STACKS, MADV_DONTNEED) == 0;
-    void *at = mmap(NULL, sizeof(struct stack) * STACKS, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    stacks = at == MAP_FAILED ? NULL : at;
+    if (!stacks)
+        stacks = pages_map(sizeof(struct stack) * STACKS);
     return stacks;
+}
+
+bool stacks_clear(size_t *at, size_t bytes)
+{
+    return stacks && pages_clear(stacks, sizeof(struct stack) * STACKS, at, bytes);
 }
 
 static struct stack *stack_at(uint64_t process, unsigned probe)

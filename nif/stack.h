@@ -48,8 +48,11 @@ struct stack {
 /* Whether the process of a word lives; env is what stack_push() was given. */
 typedef bool stack_alive_fn(void *env, uint64_t process);
 
-/* Begins with nothing. False: no memory. */
+/* Makes the stacks, at the first call. False: no memory. */
 bool stacks_open(stack_alive_fn *alive);
+
+/* Empties the stacks: gives back the memory of some of them, from the byte *at on, which moves; false: those were the last. */
+bool stacks_clear(size_t *at, size_t bytes);
 void stacks_unmap(void);
 
 /* Of a call of that process, with as many bytes as it says behind it, which are the caller's to write; NULL: no room. */

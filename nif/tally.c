@@ -1,90 +1,258 @@
 #include "tally.h"
 
 #include <string.h>
-#include <sys/mman.h>
 
-#define SLOTS 4096 /* of the hash of a lane's functions */
+#include "pages.h"
+
+#define ONCE inline __attribute__((always_inline)) /* in the path of every event that is counted */
+#define GROUPS (ETW_BUCKETS / ETW_STEPS) /* of buckets: a doubling each */
+#define CLEAR_BYTES ((size_t)4 << 20)    /* that one call gives back: a thousand pages, at a tenth of a microsecond each */
+#define MAPPINGS 16                      /* each is larger than the one before */
 
 struct figures {
-    uint64_t events, seen, errors, timed, total_ns;
+    uint64_t seen, events, errors, timed, total_ns, max_ns;
     int64_t open, filtered;
+};
+
+/* One line: what a lane has counted of a function. */
+struct entry {
+    _Atomic uint64_t seen, events, errors, timed, total_ns, max_ns;
+    _Atomic int64_t open, filtered;
+};
+
+/* The groups of buckets that an entry has, by number; 0: it has no call of such a duration. */
+struct times {
+    _Atomic uint32_t groups[GROUPS];
+};
+
+struct group {
+    _Atomic uint32_t buckets[ETW_STEPS];
+};
+
+/* A function, and the figures that the drain has told of it. The thread that finds the function writes it, before it publishes the number. */
+struct known {
+    struct stack_function function;
+    struct figures told;
     uint32_t buckets[ETW_BUCKETS];
 };
 
-struct entry {
-    struct stack_function function;
-    _Atomic uint64_t events, seen, errors, timed, total_ns, max_ns;
-    _Atomic int64_t open, filtered;
-    _Atomic uint32_t buckets[ETW_BUCKETS];
-    struct figures told; /* the drain's */
+/* A place of the hash that gives a function its number. A thread that finds a place in the making goes on to the next one. */
+struct place {
+    _Alignas(32) _Atomic uint32_t number; /* and one; 0: free */
+    uint32_t arity;
+    uint64_t module, name;
+};
+#define IN_THE_MAKING UINT32_MAX
+
+/*
+ * The head of a mapping, in a page of its own, which no clearing touches; all else takes memory only where it was touched. A lane's part:
+ * how many groups it has used, the bits of the functions that it has met, then entries, times and groups by number.
+ */
+struct memory {
+    size_t bytes, places_at, known_at, lanes_at, stride, entries_at, times_at, groups_at;
+    uint32_t capacity, mask; /* numbers are below capacity; places are mask + 1 */
+    _Alignas(RING_LINE) _Atomic uint32_t used; /* numbers, perhaps more than capacity */
 };
 
-struct table {
-    _Atomic uint32_t used; /* of entries; the first one is for those that find no place */
-    uint16_t slots[SLOTS]; /* hash to index of the entry, 0: free */
-    struct entry entries[TALLY_FUNCTIONS + 1];
+struct part {
+    _Alignas(RING_LINE) uint32_t groups; /* its thread's */
+    _Alignas(RING_LINE) _Atomic uint64_t met[];
 };
 
-static struct table *tables;
+/* Producers load it once for each event, so that what they compute belongs to one mapping. */
+static struct memory *_Atomic current;
+static struct memory *mappings[MAPPINGS];
 static uint64_t ns_per_tick; /* times 2^32 */
 
-static size_t tables_bytes(void)
-{
-    return sizeof(struct table) * lanes.count;
-}
+/* The owner's: what a round has come to, and what clearing has. */
+static struct {
+    uint32_t next; /* number */
+    bool begun;
+} look;
+static struct {
+    bool due;
+    size_t figures, stacks;
+} clear;
 
 /* ---- life --------------------------------------------------------------------------------------------------------- */
 
-/* Pages are there when they are touched first. */
-static void *map(size_t bytes)
+static struct memory *make(uint32_t capacity)
 {
-    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return at == MAP_FAILED ? NULL : at;
+    uint32_t places = 1024;
+    while (places < 2 * capacity)
+        places *= 2;
+    struct memory m = {.capacity = capacity, .mask = places - 1, .used = 1};
+    m.places_at = PAGE;
+    m.known_at = m.places_at + whole_pages(places * sizeof(struct place));
+    m.lanes_at = m.known_at + whole_pages(capacity * sizeof(struct known));
+    m.entries_at = sizeof(struct part) + (capacity + 511) / 512 * RING_LINE;
+    m.times_at = m.entries_at + capacity * sizeof(struct entry);
+    m.groups_at = m.times_at + capacity * sizeof(struct times);
+    m.stride = whole_pages(m.groups_at + ((size_t)capacity * GROUPS + 1) * sizeof(struct group));
+    m.bytes = m.lanes_at + m.stride * lanes.count;
+    struct memory *at = pages_map(m.bytes);
+    if (at)
+        memcpy(at, &m, sizeof m);
+    return at;
+}
+
+/* The mapping in force, or a larger one. The old one stays where it is: a callback may be late. */
+static bool have(uint32_t capacity)
+{
+    struct memory *m = atomic_load(&current);
+    if (m && m->capacity >= capacity)
+        return true;
+    for (unsigned i = 0; i < MAPPINGS; i++) {
+        if (mappings[i])
+            continue;
+        if (!(mappings[i] = make(capacity)))
+            return false;
+        atomic_store(&current, mappings[i]);
+        return true;
+    }
+    return false;
 }
 
 void tally_unmap(void)
 {
-    if (tables)
-        munmap(tables, tables_bytes());
-    tables = NULL;
+    atomic_store(&current, NULL);
+    for (unsigned i = 0; i < MAPPINGS && mappings[i]; i++) {
+        munmap(mappings[i], mappings[i]->bytes);
+        mappings[i] = NULL;
+    }
+    clear.due = false;
     stacks_unmap();
 }
 
-/* What was there is given back to the system, and comes back as zeros. */
-bool tally_open(uint64_t ticks_per_ms, stack_alive_fn *alive)
+/* False: nothing is left to clear. Parts of lanes that no thread has claimed are clean. */
+static bool clear_some(void)
 {
-    ns_per_tick = (UINT64_C(1000000) << 32) / (ticks_per_ms ? ticks_per_ms : 1);
-    if (tables ? madvise(tables, tables_bytes(), MADV_DONTNEED) != 0 : !(tables = map(tables_bytes())))
+    struct memory *m = atomic_load(&current);
+    if (!clear.due)
         return false;
-    return stacks_open(alive);
+    if (pages_clear((uint8_t *)m + PAGE, m->lanes_at - PAGE + m->stride * lanes_claimed(), &clear.figures, CLEAR_BYTES)
+        || stacks_clear(&clear.stacks, CLEAR_BYTES))
+        return true;
+    atomic_store(&m->used, 1);
+    clear.due = false;
+    return false;
+}
+
+enum tally_opened tally_open(uint32_t functions, uint64_t ticks_per_ms, stack_alive_fn *alive)
+{
+    if (functions > TALLY_FUNCTIONS_MOST)
+        functions = TALLY_FUNCTIONS_MOST;
+    if (clear_some())
+        return TALLY_CLEARING;
+    ns_per_tick = (UINT64_C(1000000) << 32) / (ticks_per_ms ? ticks_per_ms : 1);
+    /* some more, for modules that are loaded later; at least twice as many as before, for the mappings are few */
+    uint32_t capacity = functions + functions / 4 + 1024;
+    struct memory *m = atomic_load(&current);
+    if (m && m->capacity < capacity && capacity < 2 * m->capacity)
+        capacity = 2 * m->capacity;
+    if (!have(capacity) || !stacks_open(alive))
+        return TALLY_NO_MEMORY;
+    look.next = 0;
+    look.begun = false;
+    clear.due = true;
+    clear.figures = clear.stacks = 0;
+    return TALLY_OPEN;
+}
+
+/* ---- what lies where ------------------------------------------------------------------------------------------------ */
+
+static struct known *known_of(struct memory *m, uint32_t number)
+{
+    return (struct known *)(void *)((uint8_t *)m + m->known_at) + number;
+}
+
+static struct part *part_of(struct memory *m, uint32_t slot)
+{
+    return (struct part *)(void *)((uint8_t *)m + m->lanes_at + slot * m->stride);
+}
+
+static struct entry *entry_at(const struct memory *m, struct part *part, uint32_t number)
+{
+    return (struct entry *)(void *)((uint8_t *)part + m->entries_at) + number;
+}
+
+static struct times *times_at(const struct memory *m, struct part *part, uint32_t number)
+{
+    return (struct times *)(void *)((uint8_t *)part + m->times_at) + number;
+}
+
+static struct group *group_at(const struct memory *m, struct part *part, uint32_t group)
+{
+    return (struct group *)(void *)((uint8_t *)part + m->groups_at) + group;
 }
 
 /* ---- producers ---------------------------------------------------------------------------------------------------- */
 
-static unsigned hash(uint64_t word)
+static unsigned hash(const struct stack_function *f)
 {
-    return (unsigned)(word * UINT64_C(0x9e3779b97f4a7c15) >> 52);
+    return (unsigned)((f->name ^ f->module << 7 ^ f->arity) * UINT64_C(0x9e3779b97f4a7c15) >> 40);
 }
 
-static struct entry *entry_of(struct lane *lane, const struct stack_function *f)
+/* Two threads that come at the same time may number a function twice. Then the drain tells of it in two parts, which the client adds up. */
+static __attribute__((noinline)) uint32_t new_number(struct memory *m, struct place *place, const struct stack_function *f)
 {
-    struct table *table = &tables[lane->slot];
-    unsigned at = hash(f->name ^ f->module << 7 ^ f->arity);
-    for (; table->slots[at % SLOTS]; at++) {
-        struct entry *e = &table->entries[table->slots[at % SLOTS]];
-        if (__builtin_expect(stack_same(&e->function, f), 1))
-            return e;
+    uint32_t number = atomic_fetch_add_explicit(&m->used, 1, memory_order_relaxed);
+    if (number >= m->capacity)
+        number = 0;
+    else
+        known_of(m, number)->function = *f;
+    place->arity = f->arity;
+    place->module = f->module;
+    place->name = f->name;
+    /* Release: a thread that reads the number finds the function in its place, and the drain finds it by the number. */
+    atomic_store_explicit(&place->number, number + 1, memory_order_release);
+    return number;
+}
+
+/* 0: it has none of its own. */
+static ONCE uint32_t number_of(struct memory *m, const struct stack_function *f)
+{
+    struct place *places = (struct place *)(void *)((uint8_t *)m + m->places_at);
+    for (unsigned at = hash(f), tries = 0; tries <= m->mask; at++, tries++) {
+        struct place *place = &places[at & m->mask];
+        /* Acquire: see new_number(). */
+        uint32_t number = atomic_load_explicit(&place->number, memory_order_acquire);
+        if (__builtin_expect(number && number != IN_THE_MAKING && place->name == f->name && place->module == f->module && place->arity == f->arity, 1))
+            return number - 1;
+        if (number)
+            continue;
+        if (atomic_load_explicit(&m->used, memory_order_relaxed) >= m->capacity)
+            return 0;
+        if (atomic_compare_exchange_strong(&place->number, &number, IN_THE_MAKING))
+            return new_number(m, place, f);
     }
-    uint32_t used = atomic_load_explicit(&table->used, memory_order_relaxed);
-    used = used ? used : 1;
-    bool full = used > TALLY_FUNCTIONS;
-    if (!full) {
-        table->slots[at % SLOTS] = (uint16_t)used;
-        table->entries[used].function = *f;
-        used++;
-    }
-    atomic_store_explicit(&table->used, used, memory_order_release);
-    return &table->entries[full ? 0 : used - 1];
+    return 0;
+}
+
+/* The places of a function in a lane. */
+struct counted {
+    struct memory *memory;
+    struct part *part;
+    struct entry *entry;
+    uint32_t number;
+};
+
+static ONCE struct counted counted_as(struct memory *m, struct lane *lane, uint32_t number)
+{
+    struct part *part = part_of(m, lane->slot);
+    _Atomic uint64_t *met = &part->met[number / 64];
+    uint64_t bits = atomic_load_explicit(met, memory_order_relaxed), bit = UINT64_C(1) << number % 64;
+    /* Release: the drain that sees the bit sees the function behind the number, which may be another thread's to write. */
+    if (__builtin_expect(!(bits & bit), 0))
+        atomic_store_explicit(met, bits | bit, memory_order_release);
+    return (struct counted){m, part, entry_at(m, part, number), number};
+}
+
+/* Acquire: the owner has made the mapping before it published its address. */
+static ONCE struct counted counted_of(struct lane *lane, const struct stack_function *f)
+{
+    struct memory *m = atomic_load_explicit(&current, memory_order_acquire);
+    return counted_as(m, lane, number_of(m, f));
 }
 
 static void bump(_Atomic uint64_t *counter, uint64_t by)
@@ -120,7 +288,7 @@ static void count(struct entry *e, bool is_call)
 void tally_call(void *env, struct lane *lane, uint64_t process, const struct stack_function *f, uint64_t tick, uint64_t bytes,
     bool returns)
 {
-    struct entry *e = entry_of(lane, f);
+    struct entry *e = counted_of(lane, f).entry;
     struct stack_call call = {.function = *f, .tick = tick, .verdict = filter_call(bytes, returns)};
     tally_begin(lane);
     if (returns)
@@ -132,7 +300,7 @@ void tally_call(void *env, struct lane *lane, uint64_t process, const struct sta
             count(e, true);
         else
             shift(&e->filtered, 1);
-        ring_bump(&lane->ring.seen);
+        ring_count_seen(&lane->ring);
     }
     tally_end(lane);
 }
@@ -142,9 +310,17 @@ uint64_t tally_ns(uint64_t from, uint64_t to)
     return to > from ? (uint64_t)((unsigned __int128)(to - from) * ns_per_tick >> 32) : 0;
 }
 
-static void add_time(struct entry *e, uint64_t ns)
+static void add_time(const struct counted *c, uint64_t ns)
 {
-    _Atomic uint32_t *bucket = &e->buckets[etw_bucket_of(ns)];
+    struct entry *e = c->entry;
+    unsigned at = etw_bucket_of(ns);
+    _Atomic uint32_t *group = &times_at(c->memory, c->part, c->number)->groups[at / ETW_STEPS];
+    uint32_t number = atomic_load_explicit(group, memory_order_relaxed);
+    if (__builtin_expect(!number, 0)) {
+        number = ++c->part->groups;
+        atomic_store_explicit(group, number, memory_order_relaxed);
+    }
+    _Atomic uint32_t *bucket = &group_at(c->memory, c->part, number)->buckets[at % ETW_STEPS];
     atomic_store_explicit(bucket, atomic_load_explicit(bucket, memory_order_relaxed) + 1, memory_order_relaxed);
     bump(&e->timed, 1);
     bump(&e->total_ns, ns);
@@ -154,7 +330,8 @@ static void add_time(struct entry *e, uint64_t ns)
 
 void tally_result(struct lane *lane, uint64_t process, const struct stack_function *f, const struct tally_result *r)
 {
-    struct entry *e = entry_of(lane, f);
+    struct counted c = counted_of(lane, f);
+    struct entry *e = c.entry;
     struct stack_call call = {.verdict = FILTER_SHOWS};
     bool known = pop(process, f, &call);
     uint64_t ns = known ? tally_ns(call.tick, r->tick) : 0;
@@ -175,79 +352,164 @@ void tally_result(struct lane *lane, uint64_t process, const struct stack_functi
         if (r->failed)
             bump(&e->errors, 1);
         if (known)
-            add_time(e, ns);
+            add_time(&c, ns);
     } else {
         shift(&e->filtered, 1);
     }
-    ring_bump(&lane->ring.seen);
+    ring_count_seen(&lane->ring);
     tally_end(lane);
+}
+
+void tally_drop(struct lane *lane, uint64_t process, const struct stack_function *f)
+{
+    struct stack_call call;
+    while (pop(process, f, &call)) {
+        tally_begin(lane);
+        shift(&counted_of(lane, f).entry->open, -1);
+        tally_end(lane);
+    }
 }
 
 void tally_waiting(struct lane *lane, int filtered, int open)
 {
-    struct table *table = &tables[lane->slot];
+    struct memory *m = atomic_load_explicit(&current, memory_order_acquire);
+    struct entry *e = counted_as(m, lane, 0).entry;
     if (filtered)
-        shift(&table->entries[0].filtered, filtered);
+        shift(&e->filtered, filtered);
     if (open)
-        shift(&table->entries[0].open, open);
-    if (!atomic_load_explicit(&table->used, memory_order_relaxed))
-        atomic_store_explicit(&table->used, 1, memory_order_release);
+        shift(&e->open, open);
 }
 
 /* ---- the drain ---------------------------------------------------------------------------------------------------- */
 
-static uint64_t more(_Atomic uint64_t *now, uint64_t *told)
+static uint64_t value(const _Atomic uint64_t *counter)
 {
-    uint64_t value = atomic_load_explicit(now, memory_order_relaxed), grown = value - *told;
-    *told = value;
-    return grown;
+    return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
-static int64_t moved(_Atomic int64_t *now, int64_t *told)
+static void begin_round(void)
 {
-    int64_t value = atomic_load_explicit(now, memory_order_relaxed), by = value - *told;
-    *told = value;
-    return by;
+    for (uint32_t i = 0; i < lanes_claimed(); i++)
+        lane_at(i)->look_counted = atomic_load_explicit(&lane_at(i)->counted, memory_order_acquire);
+    look.begun = true;
+    look.next = 0;
 }
 
-bool tally_take(uint32_t slot, uint32_t *at, struct stack_function *ret_function, struct etw_tally *ret, struct etw_bucket *ret_buckets)
+static void end_round(void)
 {
-    struct table *table = &tables[slot];
-    if (!*at)
-        lane_at(slot)->told_counted = atomic_load_explicit(&lane_at(slot)->counted, memory_order_acquire);
-    uint32_t used = atomic_load_explicit(&table->used, memory_order_acquire);
-    for (; *at < used; ++*at) {
-        struct entry *e = &table->entries[*at];
-        struct figures *told = &e->told;
-        if (atomic_load_explicit(&e->seen, memory_order_relaxed) == told->seen
-            && atomic_load_explicit(&e->filtered, memory_order_relaxed) == told->filtered
-            && atomic_load_explicit(&e->open, memory_order_relaxed) == told->open)
+    for (uint32_t i = 0; i < lanes_claimed(); i++)
+        lane_at(i)->told_counted = lane_at(i)->look_counted;
+    look.begun = false;
+}
+
+static void add(struct figures *sum, const struct entry *e)
+{
+    uint64_t max = value(&e->max_ns);
+    sum->seen += value(&e->seen);
+    sum->events += value(&e->events);
+    sum->errors += value(&e->errors);
+    sum->timed += value(&e->timed);
+    sum->total_ns += value(&e->total_ns);
+    sum->max_ns = max > sum->max_ns ? max : sum->max_ns;
+    sum->open += atomic_load_explicit(&e->open, memory_order_relaxed);
+    sum->filtered += atomic_load_explicit(&e->filtered, memory_order_relaxed);
+}
+
+/* Adds an entry's buckets; *groups: the groups that any lane has. */
+static void add_buckets(struct memory *m, struct part *part, uint32_t number, uint32_t *sums, uint64_t *groups, int64_t *work)
+{
+    const struct times *times = times_at(m, part, number);
+    for (unsigned g = 0; g < GROUPS; g++) {
+        uint32_t group = atomic_load_explicit(&times->groups[g], memory_order_relaxed);
+        if (!group)
             continue;
-        *ret_function = e->function;
-        *ret = (struct etw_tally){
-            .seen = more(&e->seen, &told->seen),
-            .events = more(&e->events, &told->events),
-            .errors = more(&e->errors, &told->errors),
-            .timed = more(&e->timed, &told->timed),
-            .total_ns = more(&e->total_ns, &told->total_ns),
-            .max_ns = atomic_load_explicit(&e->max_ns, memory_order_relaxed),
-            .open = moved(&e->open, &told->open),
-            .filtered = moved(&e->filtered, &told->filtered),
-        };
-        for (uint32_t b = 0; b < ETW_BUCKETS; b++) {
-            uint32_t count = atomic_load_explicit(&e->buckets[b], memory_order_relaxed);
-            if (count != told->buckets[b])
-                ret_buckets[ret->buckets++] = (struct etw_bucket){b, count - told->buckets[b]};
-            told->buckets[b] = count;
-        }
-        ++*at;
-        return true;
+        const struct group *from = group_at(m, part, group);
+        if (!(*groups >> g & 1))
+            memset(&sums[g * ETW_STEPS], 0, ETW_STEPS * sizeof *sums);
+        *groups |= UINT64_C(1) << g;
+        for (unsigned b = 0; b < ETW_STEPS; b++)
+            sums[g * ETW_STEPS + b] += atomic_load_explicit(&from->buckets[b], memory_order_relaxed);
+        --*work;
     }
-    return false;
+}
+
+static uint32_t take_buckets(struct memory *m, uint32_t number, int64_t *work, struct etw_bucket *ret)
+{
+    uint32_t sums[ETW_BUCKETS], count = 0, *told = known_of(m, number)->buckets;
+    uint64_t groups = 0;
+    for (uint32_t i = 0; i < lanes_claimed(); i++) {
+        struct part *part = part_of(m, i);
+        if (value(&part->met[number / 64]) >> number % 64 & 1 && value(&entry_at(m, part, number)->timed))
+            add_buckets(m, part, number, sums, &groups, work);
+    }
+    for (; groups; groups &= groups - 1) {
+        unsigned first = (unsigned)__builtin_ctzll(groups) * ETW_STEPS;
+        for (unsigned b = first; b < first + ETW_STEPS; b++) {
+            if (sums[b] != told[b])
+                ret[count++] = (struct etw_bucket){b, sums[b] - told[b]};
+            told[b] = sums[b];
+        }
+    }
+    return count;
+}
+
+static struct figures sum_of(struct memory *m, uint32_t number, int64_t *work)
+{
+    struct figures sum = {0};
+    uint32_t claimed = lanes_claimed();
+    *work -= 1 + claimed / 16; /* the bits of sixteen lanes cost as much as one entry */
+    for (uint32_t i = 0; i < claimed; i++) {
+        struct part *part = part_of(m, i);
+        /* Acquire: see counted_as(). */
+        if (!(atomic_load_explicit(&part->met[number / 64], memory_order_acquire) >> number % 64 & 1))
+            continue;
+        add(&sum, entry_at(m, part, number));
+        --*work;
+    }
+    return sum;
+}
+
+enum tally_took tally_take(int64_t *work, struct stack_function *ret_function, struct etw_tally *ret, struct etw_bucket *ret_buckets)
+{
+    struct memory *m = atomic_load(&current);
+    if (!look.begun)
+        begin_round();
+    uint32_t used = atomic_load_explicit(&m->used, memory_order_acquire);
+    used = used < m->capacity ? used : m->capacity;
+    while (look.next < used && *work > 0) {
+        uint32_t number = look.next++;
+        struct known *known = known_of(m, number);
+        struct figures now = sum_of(m, number, work), *told = &known->told;
+        if (now.seen == told->seen && now.filtered == told->filtered && now.open == told->open)
+            continue;
+        *ret_function = known->function;
+        *ret = (struct etw_tally){
+            .events = now.events - told->events,
+            .seen = now.seen - told->seen,
+            .errors = now.errors - told->errors,
+            .timed = now.timed - told->timed,
+            .total_ns = now.total_ns - told->total_ns,
+            .max_ns = now.max_ns,
+            .open = now.open - told->open,
+            .filtered = now.filtered - told->filtered,
+            .buckets = take_buckets(m, number, work, ret_buckets),
+        };
+        *told = now;
+        return TALLY_TOOK;
+    }
+    if (look.next < used)
+        return TALLY_PAUSE;
+    end_round();
+    return TALLY_END;
 }
 
 bool tally_is_told(void)
 {
+    /*
+     * Acquire: figures that the round took early, while their event was still going on, came behind an odd count, which the loads
+     * below then see.
+     */
+    atomic_thread_fence(memory_order_acquire);
     for (uint32_t i = 0; i < lanes_claimed(); i++) {
         const struct lane *lane = lane_at(i);
         uint64_t counted = atomic_load_explicit(&lane->counted, memory_order_acquire);

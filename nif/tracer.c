@@ -8,6 +8,7 @@
 #include "session.h"
 #include "tally.h"
 #include "tick.h"
+#include "unasked.h"
 
 /* What stands in argv[3] and under `extra`, and in which order the frame has it. */
 enum layout {
@@ -122,18 +123,19 @@ static void count_roofless(void)
 
 /* ---- enabled: argv is tag, state, tracee -------------------------------------------------------------------------- */
 
-static __attribute__((noinline)) ERL_NIF_TERM enabled_by_rules(uint32_t rules)
+static __attribute__((noinline)) ERL_NIF_TERM enabled_by_rules(uint32_t rules, ERL_NIF_TERM process)
 {
     if (rules & RULE_OVER)
         return atom_discard;
-    if (!(rules & (RULE_EARLY | RULE_STUCK)))
+    bool stuck = rules & RULE_STUCK || (rules & RULE_HALT && owed_halts(process));
+    if (!(rules & RULE_EARLY) && !stuck)
         return atom_trace;
     struct lane *lane = lane_mine();
     if (!lane) {
         count_roofless();
         return atom_discard;
     }
-    if (rules & RULE_STUCK) {
+    if (stuck) {
         ring_lose(&lane->ring, ETW_LOST_GUARD);
         return atom_discard;
     }
@@ -146,8 +148,8 @@ ERL_NIF_TERM tracer_enabled_call(ErlNifEnv *env, int argc, const ERL_NIF_TERM ar
     if (!session_is_live(argv[1]) || session_excludes(argv[2]))
         return atom_discard;
     uint32_t rules = session_rules();
-    uint32_t odd = rules & ~(uint32_t)(RULE_EARLY | RULE_RETURNS | RULE_KINDS | RULE_TALLY | RULE_MEASURE | RULE_PLAIN | RULE_OWES | RULE_PROGRAMS);
-    return __builtin_expect(odd == 0, 1) ? atom_trace : enabled_by_rules(rules);
+    uint32_t odd = rules & ~(uint32_t)(RULE_EARLY | RULE_RETURNS | RULE_KINDS | RULE_TALLY | RULE_MEASURE | RULE_PLAIN | RULE_OWES | RULE_PROGRAMS | RULE_ENDLESS | RULE_UNASKED);
+    return __builtin_expect(odd == 0, 1) ? atom_trace : enabled_by_rules(rules, argv[2]);
 }
 
 /* Turns away what trace/5 would turn away a moment later; charging is left to it, for it may know better. */
@@ -159,8 +161,11 @@ ERL_NIF_TERM tracer_enabled_event(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
     uint32_t rules = session_rules();
     if (rules & RULE_OVER || (rules & RULE_KINDS && !session_wants(rules, tag_of(argv[0])->kind)))
         return atom_discard;
-    uint32_t odd = rules & ~(uint32_t)(RULE_EARLY | RULE_LIMIT | RULE_RETURNS | RULE_STUCK | RULE_KINDS | RULE_PLAIN | RULE_OWES | RULE_PROGRAMS);
+    uint32_t odd = rules & ~(uint32_t)(RULE_EARLY | RULE_LIMIT | RULE_RETURNS | RULE_STUCK | RULE_KINDS | RULE_PLAIN | RULE_OWES | RULE_PROGRAMS | RULE_HALT | RULE_ENDLESS | RULE_UNASKED);
     if (__builtin_expect(odd == 0, 1))
+        return atom_trace;
+    /* Only trace/5 knows the function, and so whether anybody asked for this result. */
+    if (rules & RULE_UNASKED && tag_of(argv[0])->layout == LAYOUT_RETURN)
         return atom_trace;
     struct lane *lane = lane_mine();
     if (!lane) {
@@ -205,13 +210,49 @@ static ALWAYS bool admits(struct lane *lane, const struct tag *tag, uint32_t rul
     return !(rules & RULE_OVER) && session_admits(lane, rules, tag->kind == ETW_CALL ? ETW_LOST_HALF : ETW_LOST_RATE);
 }
 
-/* Whether the event is pushed or lost, the VM keeps a frame for the return. */
-static ALWAYS void count_owed(const struct tag *tag, ERL_NIF_TERM process)
+static ALWAYS bool has_function(const struct tag *tag)
 {
-    if (tag->kind == ETW_RETURN_FROM || tag->kind == ETW_EXCEPTION_FROM)
-        owed_less(process);
-    else if (tag->kind == ETW_CALL && !owed_more(process))
+    return tag->layout == LAYOUT_CALL || tag->layout == LAYOUT_RETURN;
+}
+
+static bool get_function(ErlNifEnv *env, ERL_NIF_TERM t, struct stack_function *ret)
+{
+    const ERL_NIF_TERM *mfa;
+    unsigned arity;
+    if (!encode_is_function(env, t, &mfa) || !(enif_get_uint(env, mfa[2], &arity) || enif_get_list_length(env, mfa[2], &arity)))
+        return false;
+    *ret = (struct stack_function){mfa[0], mfa[1], arity};
+    return true;
+}
+
+#define YIELD 100 /* percent of a time slice: the process is scheduled out at its next call */
+
+/* A running process answers nobody, so it lets others run. (enabled/3 could not: the VM does not tell it the process.) */
+static __attribute__((noinline)) void in_question(ErlNifEnv *env, ERL_NIF_TERM process, const struct stack_function *f, enum owed owed)
+{
+    if (owed == OWED_STUCK) {
         session_is_stuck();
+        return;
+    }
+    if (owed == OWED_ASKS)
+        bell_ask();
+    owed_pause(process, f, session.ticks_per_ms * OWED_PAUSE_US / 1000);
+    enif_consume_timeslice(env, YIELD);
+}
+
+/* Whether the event is pushed or lost, the VM keeps a frame for the return. */
+static ALWAYS void count_owed(ErlNifEnv *env, const struct tag *tag, const ERL_NIF_TERM argv[])
+{
+    struct stack_function f;
+    if (!has_function(tag) || !get_function(env, argv[3], &f))
+        return;
+    if (tag->kind != ETW_CALL) {
+        owed_less(argv[2], &f);
+        return;
+    }
+    enum owed owed = owed_more(env, argv[2], &f);
+    if (__builtin_expect(owed != OWED_FINE, 0))
+        in_question(env, argv[2], &f, owed);
 }
 
 /*
@@ -237,12 +278,12 @@ static __attribute__((noinline)) bool count_owing(ErlNifEnv *env, const struct t
 {
     ERL_NIF_TERM result;
     if (tag->kind != ETW_CALL) {
-        count_owed(tag, argv[2]);
+        count_owed(env, tag, argv);
         return true;
     }
     if (!enif_get_map_value(env, argv[4], atom_match_spec_result, &result) || !owes(env, &result))
         return true;
-    count_owed(tag, argv[2]);
+    count_owed(env, tag, argv);
     return result != atom_false;
 }
 
@@ -253,6 +294,8 @@ static uint8_t *put_terms(struct encoder *e, uint8_t *at, ERL_NIF_TERM first, ER
 }
 
 #define PID_BYTES 9
+#define FRAME_HEAD 8     /* of a frame that tells neither its tick nor its tracee */
+#define FUNCTION_BYTES 3 /* of a function whose name the ring has defined */
 
 static ALWAYS uint8_t *put_pid(uint8_t *at, ERL_NIF_TERM t)
 {
@@ -299,11 +342,6 @@ static ALWAYS uint8_t *put_result(struct encoder *e, uint8_t *at, ERL_NIF_TERM r
     return encode_term(e, at, TRACER_MS_BYTES + (taken < most ? most - (uint32_t)taken : 0), result);
 }
 
-static ALWAYS bool has_function(const struct tag *tag)
-{
-    return tag->layout == LAYOUT_CALL || tag->layout == LAYOUT_RETURN;
-}
-
 static ALWAYS bool has_match_spec(const struct tag *tag, uint32_t rules)
 {
     bool sends = tag->kind == ETW_SEND || tag->kind == ETW_SEND_NOPROC;
@@ -342,17 +380,14 @@ static enum etw_class class_of(ErlNifEnv *env, ERL_NIF_TERM exception)
     return (enum etw_class)class;
 }
 
-static bool get_function(ErlNifEnv *env, ERL_NIF_TERM t, struct stack_function *ret)
+/* Where only some calls have their return traced: whether this one does. */
+static __attribute__((noinline)) bool call_owes(ErlNifEnv *env, const ERL_NIF_TERM argv[])
 {
-    const ERL_NIF_TERM *mfa;
-    unsigned arity;
-    if (!encode_is_function(env, t, &mfa) || !(enif_get_uint(env, mfa[2], &arity) || enif_get_list_length(env, mfa[2], &arity)))
-        return false;
-    *ret = (struct stack_function){mfa[0], mfa[1], arity};
-    return true;
+    ERL_NIF_TERM result;
+    return enif_get_map_value(env, argv[4], atom_match_spec_result, &result) && owes(env, &result);
 }
 
-/* Only counted: nothing is written that the drain would have to carry. Bytes: the frame's, where the filter measures. */
+/* Only counted: nothing is written that the drain would have to carry. Bytes: measured(), where the filter asks for the size. */
 static ERL_NIF_TERM tally(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag, struct lane *lane, uint32_t rules,
     ERL_NIF_TERM extra, size_t bytes)
 {
@@ -361,7 +396,11 @@ static ERL_NIF_TERM tally(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struc
     if (!get_function(env, argv[3], &f))
         return atom_ok;
     if (tag->kind == ETW_CALL) {
-        tally_call(env, lane, argv[2], &f, tick_now(), bytes, rules & RULE_RETURNS);
+        bool endless = __builtin_expect(rules & RULE_ENDLESS, 0) && owed_ended(&f);
+        if (endless)
+            tally_drop(lane, argv[2], &f);
+        bool returns = rules & RULE_RETURNS || (__builtin_expect(rules & RULE_OWES, 0) && call_owes(env, argv));
+        tally_call(env, lane, argv[2], &f, tick_now(), bytes, returns && !endless);
         return atom_ok;
     }
     result.tick = tick_now();
@@ -373,13 +412,44 @@ static ERL_NIF_TERM tally(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struc
     return atom_ok;
 }
 
-static void take_time(ErlNifEnv *env, const struct tag *tag, size_t bytes)
+/* Only a process has a time slice: what a port sends comes in the port's environment. */
+static void take_time(ErlNifEnv *env, const struct tag *tag, ERL_NIF_TERM who, size_t bytes)
 {
-    if (__builtin_expect(bytes > 4096, 0) && tag->in_process)
+    if (__builtin_expect(bytes > 4096, 0) && tag->in_process && enif_is_pid(env, who))
         enif_consume_timeslice(env, bytes < 100 * 1024 ? (int)(bytes / 1024) : 100);
 }
 
-/* Where calls wait for their results (hold.h). What is written lies in the ring where the next frame will, which nobody sees. */
+/*
+ * Begins the encoding of terms that are not a frame of the ring, or not yet. The bytes lie where the ring's next frame will go, so they
+ * need room there, but nothing of the ring or of its names changes. The function's name counts as known: it takes FUNCTION_BYTES.
+ */
+static struct encoder *begin_aside(ErlNifEnv *env, struct lane *lane, const ERL_NIF_TERM *mfa)
+{
+    struct encoder *e = &lane->held;
+    e->env = env;
+    e->tick = tick_now();
+    e->flags = e->word_count = 0;
+    e->names.functions[intern_function(mfa[0], mfa[1])] = (struct intern_function){mfa[0], mfa[1]};
+    return e;
+}
+
+/* The size that the frame of a call or of its result has when it tells neither its tick nor its tracee nor names. */
+static __attribute__((noinline)) size_t measured(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag, struct lane *lane,
+    uint32_t rules, ERL_NIF_TERM extra)
+{
+    const ERL_NIF_TERM *mfa;
+    ERL_NIF_TERM result;
+    if (!encode_is_function(env, argv[3], &mfa))
+        return 0;
+    struct encoder *e = begin_aside(env, lane, mfa);
+    uint8_t *from = ring_place(&lane->ring), *at = put_event(e, from, tag, argv, extra);
+    if (get_result(env, tag, rules, argv[4], &result)
+        && !(__builtin_expect(rules & RULE_OWES, 0) && owes(env, &result) && result == atom_true))
+        at = put_result(e, at, result, FRAME_HEAD + (size_t)(at - from));
+    return FRAME_HEAD + (size_t)(at - from);
+}
+
+/* Where calls wait for their results (hold.h). */
 static __attribute__((noinline)) bool is_sent(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag, struct lane *lane,
     uint32_t rules, ERL_NIF_TERM extra)
 {
@@ -398,34 +468,34 @@ static __attribute__((noinline)) bool is_sent(ErlNifEnv *env, const ERL_NIF_TERM
     }
     if (!encode_is_function(env, argv[3], &mfa))
         return false;
-    struct encoder *e = &lane->held;
-    e->env = env;
-    e->tick = tick_now();
-    e->flags = e->word_count = 0;
-    e->names.functions[intern_function(mfa[0], mfa[1])] = (struct intern_function){mfa[0], mfa[1]}; /* it takes three bytes then */
-    uint8_t *from = ring_place(&lane->ring) + 3, *at = encode_call(e, from - 3, argv[3]);
+    struct encoder *e = begin_aside(env, lane, mfa);
+    uint8_t *from = ring_place(&lane->ring) + FUNCTION_BYTES, *at = encode_call(e, from - FUNCTION_BYTES, argv[3]);
     f = (struct stack_function){mfa[0], mfa[1], from[-1]};
     if (get_result(env, tag, rules, argv[4], &result)) {
         e->flags |= ETW_F_MS;
-        at = put_result(e, at, result, (size_t)(at - from) + 8 + 3);
+        at = put_result(e, at, result, (size_t)(at - from) + FRAME_HEAD + FUNCTION_BYTES);
     }
     if (rules & RULE_RATE)
         session_spend(lane, tick_now() - e->tick);
-    take_time(env, tag, (size_t)(at - from));
+    take_time(env, tag, argv[2], (size_t)(at - from));
+    if (__builtin_expect(rules & RULE_ENDLESS, 0) && owed_ended(&f))
+        return hold_endless(lane, rules, argv[2], &f, (size_t)(at - from));
     return hold_call(lane, rules, argv[2], &f, from, (size_t)(at - from));
 }
 
 /*
- * Of a sequential trace: who sent, received or printed; false: it is between us and somebody. The label that stands in
+ * Of a sequential trace: who sent, received or printed; false: it is between us and somebody, or has a label that is not wanted. The label that stands in
  * the tracee's place may be any term, and nothing must be kept of it; what is no local pid or port is no tracee.
  */
-static bool seq_tracee(ErlNifEnv *env, ERL_NIF_TERM info, ERL_NIF_TERM *ret_who)
+static bool seq_tracee(ErlNifEnv *env, ERL_NIF_TERM label, ERL_NIF_TERM info, ERL_NIF_TERM *ret_who)
 {
     const ERL_NIF_TERM *parts;
     int n;
     ErlNifPid pid;
     ErlNifPort port;
     *ret_who = imm_nil;
+    if (!session_wants_label(label))
+        return false;
     if (!enif_get_tuple(env, info, &n, &parts) || n != 5)
         return true;
     ERL_NIF_TERM who = parts[0] == atom_receive ? parts[3] : parts[2];
@@ -437,7 +507,7 @@ static bool seq_tracee(ErlNifEnv *env, ERL_NIF_TERM info, ERL_NIF_TERM *ret_who)
 static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag, uint32_t rules)
 {
     ERL_NIF_TERM who = argv[2], extra = imm_nil, result;
-    if (!session_wants(rules, tag->kind) || (tag->layout == LAYOUT_LABEL && !seq_tracee(env, argv[3], &who)))
+    if (!session_wants(rules, tag->kind) || (tag->layout == LAYOUT_LABEL && !seq_tracee(env, argv[2], argv[3], &who)))
         return atom_ok;
     if (has_extra(tag)) {
         enif_get_map_value(env, argv[4], atom_extra, &extra);
@@ -447,7 +517,7 @@ static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const
     if (tag->kind == ETW_RETURN_TO && session_excludes(who))
         return atom_ok;
     if (rules & RULE_RETURNS)
-        count_owed(tag, who);
+        count_owed(env, tag, argv);
     else if (__builtin_expect(rules & RULE_OWES, 0) && !count_owing(env, tag, argv))
         return atom_ok;
     struct lane *lane = lane_mine();
@@ -456,12 +526,12 @@ static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const
             count_roofless();
         return atom_ok;
     }
-    bool only_counted = __builtin_expect(rules & RULE_TALLY, 0) && has_function(tag);
-    if (only_counted) {
+    if (__builtin_expect(rules & RULE_TALLY, 0) && has_function(tag)) {
         if (!(rules & RULE_MEASURE))
             return tally(env, argv, tag, lane, rules, extra, 0);
         if (!session_has_room_for_more(lane))
             return atom_ok;
+        return tally(env, argv, tag, lane, rules, extra, measured(env, argv, tag, lane, rules, extra));
     } else if (__builtin_expect(rules & RULE_HOLD, 0) && has_function(tag)) {
         if (!is_sent(env, argv, tag, lane, rules, extra))
             return atom_ok;
@@ -470,7 +540,7 @@ static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const
     }
 
     struct encoder *e = &lane->encoder;
-    uint64_t tracee = tracer_tracee(env, lane, who, !only_counted);
+    uint64_t tracee = tracer_tracee(env, lane, who);
     e->env = env;
     ring_busy(&lane->ring);
     struct frame frame = frame_begin(&lane->ring, tick_now(), tracee);
@@ -484,15 +554,11 @@ static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const
     }
     frame.tick = e->tick, frame.flags = e->flags; /* read anew, so that no register keeps them meanwhile */
     size_t bytes = (size_t)(at - frame.at);
-    if (only_counted) { /* it was to be measured */
-        ring_rest(&lane->ring);
-        return tally(env, argv, tag, lane, rules, extra, bytes);
-    }
     frame_end(&lane->ring, frame, at, tag->kind);
     if (rules & RULE_RATE)
         session_spend(lane, tick_now() - e->tick);
     bell_ring();
-    take_time(e->env, tag, bytes);
+    take_time(e->env, tag, who, bytes);
     return atom_ok;
 }
 
@@ -519,7 +585,10 @@ static __attribute__((noinline)) ERL_NIF_TERM push_receive(ErlNifEnv *env, uint3
 
 static __attribute__((noinline)) ERL_NIF_TERM push_other(ErlNifEnv *env, uint32_t rules, const ERL_NIF_TERM argv[])
 {
-    return push(env, argv, tag_of(argv[0]), rules);
+    const struct tag *tag = tag_of(argv[0]);
+    if (__builtin_expect(rules & RULE_UNASKED, 0) && tag->layout == LAYOUT_RETURN && unasked_drops(env, argv[3]))
+        return atom_ok;
+    return push(env, argv, tag, rules);
 }
 
 ERL_NIF_TERM tracer_trace(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
@@ -534,6 +603,11 @@ ERL_NIF_TERM tracer_trace(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         return push_receive(env, rules, argv);
     if (argv[0] != atom_call)
         return push_other(env, rules, argv);
+    if (__builtin_expect(rules & RULE_UNASKED, 0)) {
+        if (unasked_drops(env, argv[3]))
+            return atom_ok;
+        rules &= ~(uint32_t)RULE_UNASKED;
+    }
     if ((rules & ~(uint32_t)RULE_KINDS) == RULES_OF_MOST)
         return push(env, argv, &tags[TAG_CALL], RULES_OF_MOST | (rules & RULE_KINDS));
     if (rules & RULE_PROGRAMS && !program_admits(env, argv[3]))

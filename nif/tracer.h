@@ -38,16 +38,15 @@ static ALWAYS uint64_t tracer_tracee_data(ErlNifEnv *env, ERL_NIF_TERM word)
     return imm_ask_tracee(env, word);
 }
 
-/* The tracee of the next frame of a lane; whether there will be one that names him. */
-static ALWAYS uint64_t tracer_tracee(ErlNifEnv *env, struct lane *lane, ERL_NIF_TERM who, bool sent)
+/* The tracee of the next frame of a lane, which the caller is about to write: the ring then has this tracee as its last one. */
+static ALWAYS uint64_t tracer_tracee(ErlNifEnv *env, struct lane *lane, ERL_NIF_TERM who)
 {
     if (who == lane->tracee)
         return lane->ring.tracee;
     lane->tracee = who;
     if (who == imm_nil)
         return 0;
-    if (sent)
-        lane_greet(lane, who);
+    lane_greet(lane, who);
     return tracer_tracee_data(env, who);
 }
 

@@ -11,7 +11,7 @@
 check(S0 = #s{armed = #armed{}}) ->
     case cut_off(S0) of
         none ->
-            S0#s.namer ! {others, false},
+            S0#s.namer ! {others, S0#s.key, false},
             S = tally_look(S0),
             Timer = erlang:start_timer(?CHECK, self(), check),
             case S#s.helper of
@@ -85,7 +85,7 @@ parting_untraced(S = #s{armed = Armed = #armed{request = Request = #{flags := Fl
 %% is named and lies in the code path is loaded before it is armed, so its first call is seen.
 %%
 %% The node may load code while it is being armed. So the checksum is that of before its functions were listed (Sums), and the
-%% function is the first one that was set (plan/6): if that one is traced, none was lost while the others were set.
+%% function is the first one that was set (tracer_plan.hrl): if that one is traced, none was lost while the others were set.
 watched(Request, Calls, Sums) ->
     Modules = lists:foldl(fun({{M, F, A}, Scope, _}, Acc) ->
         case Acc of
@@ -99,11 +99,11 @@ watched(Request, Calls, Sums) ->
 
 md5(M) -> try erlang:get_module_info(M, md5) catch error:_ -> gone end.
 
-sums(Modules) -> maps:from_list([{M, md5(M)} || M <- Modules]).
+sums(Modules) -> maps:from_list([begin pace(), {M, md5(M)} end || M <- Modules]).
 
-check_do({Session, Armed = #armed{request = Request0, modules = Modules}, Boot}) ->
-    Meets = gc_meets(Session, Request0),
-    Request = gc_left(Session, Request0, Meets),
+check_do({Session, Armed = #armed{request = Request0, effects = Effects, modules = Modules}, Boot}) ->
+    Meets = gc_meets(Session, Request0, Effects),
+    Request = case Meets of true -> gc_left(Session, Request0); false -> Request0 end,
     Loaded = lists:usort(erlang:loaded()),
     {Close, Later} = turn(Armed),
     Gone = [M || {M, {Md5, _, _}} <- maps:to_list(Modules), Md5 =/= gone, md5(M) =:= gone],
@@ -120,7 +120,7 @@ check_do({Session, Armed = #armed{request = Request0, modules = Modules}, Boot})
     Other = maps:map(fun(M, {_, FA, Scope}) -> {maps:get(M, Sums), case lists:member(M, Without) of true -> none; false -> FA end, Scope} end,
         maps:without(maps:keys(Again), maps:with(Changed, Known))),
     Unarmed = maps:with(Failed ++ Without, Sums),
-    New = Armed#armed{loaded = Loaded, turn = Later, request = Request, builtins = Builtins, whom = Whom,
+    New = Armed#armed{effects = case Meets of true -> exactly(mode(Session), element(2, wanted(Request))); false -> Effects end, loaded = Loaded, turn = Later, request = Request, builtins = Builtins, whom = Whom,
         untraced = Armed#armed.untraced ++ Untraced,
         modules = maps:merge(maps:merge(Known, Other), Again), unarmed = maps:merge(maps:without(maps:keys(Again), Armed#armed.unarmed), Unarmed)},
     {ok, New, [{guard, garbage_collection} || Meets] ++ [{untraced, What} || What <- Untraced] ++ [{gone, M} || M <- Gone] ++
@@ -136,6 +136,7 @@ turn(Turn) ->
 
 %% The same code loaded again has the same checksum and no patterns.
 changed(Session, M, {Md5, FA, Scope}, Close) ->
+    pace(),
     md5(M) =/= Md5 orelse (Close andalso not traced(Session, M, FA, Scope)).
 
 %% {Their #armed.modules, those that could not be armed}: one of them does not keep the others from it.
@@ -172,7 +173,7 @@ blind(Session, #armed{builtins = Builtins}, Gates) ->
 %% Whoever on the node has a session's name can take off the flags of its processes, what it has of messages, and the system tracer:
 %% {#armed.whom, [what somebody has taken off]}. Of all processes it shows in what those that come have, and in one that is always
 %% there; of those that were chosen some are looked at each time, in turn. Who has ended has lost nothing.
-untraced(Session, #armed{request = Request, whom = {Procs, Ports}, steady = Steady}, {Owner, Ours, Tracer, _}) ->
+untraced(Session, #armed{request = Request, whom = {Procs, Ports}, effects = #{stops := Stops}}, {Owner, Ours, Tracer, _}) ->
     {Some, Later} = lists:split(min(?WHOM_MOST, length(Procs)), Procs),
     {SomePorts, LaterPorts} = lists:split(min(?WHOM_MOST, length(Ports)), Ports),
     %% These go with what they are for.
@@ -183,7 +184,7 @@ untraced(Session, #armed{request = Request, whom = {Procs, Ports}, steady = Stea
         end, lists:flatmap(fun(all) -> [New | There]; (new) -> [New]; (existing) -> There; (P) -> [P] -- Ours end, Whos))
     end,
     {{Later ++ Some, LaterPorts ++ SomePorts},
-        [processes || Steady andalso Lacks(Some, new_processes, [whereis(init)], Flags)] ++
+        [processes || not Stops andalso Lacks(Some, new_processes, [whereis(init)], Flags)] ++
         [ports || Lacks(SomePorts, new_ports, [], maps:get(port_flags, Request, []))] ++
         [What || {Type, Kind, What} <- [{send, send, sends}, {recv, 'receive', receives}],
             lists:any(fun(#{type := T}) -> T =:= Type end, maps:get(probes, Request)),

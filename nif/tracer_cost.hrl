@@ -7,13 +7,23 @@
 -define(MANY, 1000). % functions: as hot as anything
 -define(MEASURE, 1000). % ms
 
-%% The same answer as arming gives, and how many functions a wildcard takes on hot ground.
+%% The same answer as arming gives, why a probe matches no function, and how many functions a wildcard takes on hot ground.
 select_do({Session, Request}) ->
-    {Read, Found, Warnings} = chosen(Session, Request, all),
+    Wanted = {Read, #{tokens := Tokens}} = wanted(Request),
+    {Found, Warnings} = chosen(Session, Request, Wanted, all),
     {Processes, Ports} = whom_of(Request),
-    {ok, (counted(Found))#{processes => how_many(maps:get(flags, Request), Processes, process_count),
-        ports => how_many(maps:get(port_flags, Request, []), Ports, port_count), warning => Warnings,
+    Counted = #{probes := Probes} = counted(Found),
+    {ok, Counted#{probes := [maps:merge(C, missing(P, Fs)) || {C, {P, Fs}} <- lists:zip(Probes, Found)],
+        processes => how_many(maps:get(flags, Request), Processes, process_count),
+        ports => how_many(maps:get(port_flags, Request, []), Ports, port_count), warning => Warnings ++ tokens_met(Tokens),
         call_count => length(hot(Read, Found, Request))}}.
+
+%% Why a probe matches no function now, where that is no error.
+missing(Probe = #{type := call, select := Selectors, scope := Scope}, []) ->
+    try lists:foreach(fun(S) -> select(S, Scope) end, Selectors), none(Probe)
+    catch throw:Reason -> #{missing => Reason}
+    end;
+missing(_, _) -> #{}.
 
 how_many([], _, _) -> 0;
 how_many(_, Whom, Count) ->
@@ -21,7 +31,8 @@ how_many(_, Whom, Count) ->
 
 %% {Calls a second, [{Calls a second, MFA as text}]}, those that are called most first.
 call_count_do({Owner, Mine, Request}) ->
-    {Read, Found, _} = chosen(Mine, Request, all),
+    Wanted = {Read, _} = wanted(Request),
+    {Found, _} = chosen(Mine, Request, Wanted, all),
     %% Where one session's end blinds another for built-in functions, those of others are not to be touched.
     Spare = lists:keymember(bif, 1, gates()) andalso length(trace:session_info(all)) > 2,
     Hot = [MFA || MFA = {M, F, A} <- hot(Read, Found, Request), not (Spare andalso erlang:is_builtin(M, F, A))],

@@ -4,16 +4,30 @@
 %% {count, Counters, {arm, Request}}   begins anew, in a fresh session: counters are never reset (gate: until 27.1.2 that
 %%                                     could crash the VM while somebody called)
 %% {read, By, Sort, Most, Whole}       By: function | process; Sort: calls | time | memory | name; at most Most rows;
-%%                                     Whole: every counter is read, though its function was not called since
+%%                                     Whole: the last read. It ends the counting and reads every counter of a called function
+%%
+%% A read takes READ_MS at most. It looks at every call_count, which costs a microsecond each; times and words cost a thousand times as
+%% much on a busy node, so it reads those of the functions that were called, the ones that have grown most first, and as many as it has
+%% time for. The next read continues a whole one: `more` says how many functions are left.
+%%
+%% A read does not pause the counters: to start them again would put them back to zero, and calls in between would be missing. A whole
+%% read is the last one, so it pauses them first. A paused counter costs microseconds to read, and all figures are of one moment.
+%%
+%% A module that is counted as a whole has its generated functions counted too. Nobody asked for these, so they have no row. Their time
+%% and words are added to the function that they were generated for: the counters measure own time, which is missing there.
 %%
 %% The VM keeps one entry for each process that called a function, until the session ends: when there are too many of
-%% them, what was counted is kept here, and a fresh session goes on. What is called in between is not counted.
+%% them, what was counted is kept here, and a fresh session goes on. It does not count the calls in between. A whole read begins no
+%% fresh session, for the client ends this one.
 %%
 %% This state lives in the worker, which may have to be begun anew: then nothing is counted, and `read` says so.
 
 -record(count, {
     session, counters, probes, lenient,
     functions = [],  % [MFA]
+    generated = #{}, % #{MFA => MFA}: functions that are counted for the one that they were generated for
+    left = {part, []}, % {part | by | whole, [{MFA, CallCount}]}: what has yet to be read
+    ended = false,   % a whole read has paused the counters
     loaded = [],     % the node's modules when they were last looked at
     waits = [],      % modules that had what the probes mean, and have nothing of it now
     anew = [],       % modules that have lost counters, as this read has found
@@ -30,6 +44,7 @@
 
 -define(COUNT_ENTRIES, 200000). % of all functions together
 -define(COUNT_BYTES, 500000).   % of an answer
+-define(READ_MS, 500).          % of one read
 -define(COUNT_TURNS, 8).        % a function that is not called is read in one of so many reads
 -define(COUNT_NAMES, 200).      % rows whose process is named
 -define(COUNT_QUEUE, 50).       % processes that wait to run, for each scheduler: then none is asked anything
@@ -58,36 +73,73 @@ recount(S = #s{armed = {count, Counters, Request}}) ->
 
 %% ---- in the worker ------------------------------------------------------------------------------------------------
 
+count_new() -> #count{since = erlang:monotonic_time()}.
+
 count_start(Session, Wanted, Request = #{probes := Probes}, Old) ->
     Gates = gates(),
     {Counters, Refused} = countable(Wanted, Gates),
     Read = [probe(P) || P <- Probes],
-    Warnings = lists:usort(lists:flatmap(fun(P) -> allowed(P, Request, Session, Gates) end, Read)),
+    Counted = Request#{flags := count_flags(Counters, Request)},
+    Effects = effects(Counted, [P#{match_spec := {any, true}} || P <- Read]), % no specification is set
+    Warnings = allowed(Effects, Counted, Session, Gates),
     Lenient = maps:get(allow_empty, Request, false),
     Whom = whom_of(Request),
-    C = Old#count{session = Session, counters = Counters, probes = Read, lenient = Lenient, loaded = lists:usort(erlang:loaded()), seen = #{},
-        armed = #armed{request = Request#{flags := count_flags(Counters, Request)}, whom = Whom}},
-    Functions = count_set(C, all, Lenient),
-    put(count, C#count{functions = Functions}),
+    C = Old#count{session = Session, counters = Counters, probes = Read, lenient = Lenient, loaded = lists:usort(erlang:loaded()), seen = #{}, left = {part, []}, ended = false,
+        armed = #armed{request = Counted, effects = Effects, whom = Whom}},
+    {Functions, Set} = count_set(C#count{functions = [], generated = #{}}, all, Lenient),
+    put(count, Set),
     {ok, #{functions => length(Functions), modules => length(count_modules(Functions)),
         whom => Whom, counters => Counters, warning => Refused ++ Warnings}}.
 
-%% Times and memory are counted for processes with the call flag only.
+%% Times and memory are counted for processes with the call flag only. No flag is set that would make an event.
 count_flags([call_count], _) -> [];
-count_flags(_, #{flags := Flags}) -> Flags -- [arity].
+count_flags(_, #{flags := Flags}) ->
+    [F || F <- Flags, lists:member(F, [call, silent, set_on_spawn, set_on_first_spawn, set_on_link, set_on_first_link])].
 
-%% Sets the counters of what the probes mean there.
+%% Sets the counters of what the probes mean there: {[MFA], #count{}}.
 count_set(C, Only, Lenient) ->
-    count_on(count_found(C, Only, Lenient), Only =:= all, C).
+    Found = count_found(C, Only, Lenient),
+    {Found, count_on(Found, Found, Only =:= all, C)}.
 
 count_found(#count{probes = Probes}, Only, Lenient) ->
     Found = [{P, [MFA || {MFA, _} <- element(1, found(P, Only, Lenient, #{force => true}))]} || P <- Probes],
     [none(P) || {P, []} <- Found, not Lenient],
     lists:usort(lists:append([F || {_, F} <- Found])).
 
-count_on(Functions, Fresh, #count{session = Session, counters = Counters}) ->
-    patterns(Session, {counters, Counters}, maps:from_keys(Functions, true), #{}, Fresh),
-    Functions.
+%% New: those of Found that have no counters yet. To set a counter again would put it back to zero.
+count_on(Found, New, Fresh, C = #count{session = Session, counters = Counters, functions = Before, generated = Generated}) ->
+    Scope = {counters, Counters},
+    Functions = lists:umerge(Before, Found),
+    All = maps:from_keys(Functions, true),
+    Has = maps:from_keys(Found -- New, counted),
+    {Steps, Left} = plan(Scope, maps:merge(maps:from_keys(New, true), Has), Has, Fresh, count_free(Counters, All)),
+    Leave = not Fresh orelse map_size(Left) > ?LEFT_LEAST,
+    set(Session, Scope, Steps ++ [{MFA, false} || not Leave, MFA <- lists:sort(maps:keys(Left))], length(New)),
+    For = [{MFA, Origin} || Leave, Counters =/= [call_count], MFA <- maps:keys(Left), Origin <- [origin(MFA, All)], Origin =/= none],
+    C#count{functions = Functions, generated = maps:merge(Generated, maps:from_list(For))}.
+
+%% module_info takes no time. The time of a generated function must be known to belong to a counted function.
+count_free(Counters, All) ->
+    fun(MFA = {_, F, _}) ->
+        not is_map_key(MFA, All) andalso not written(F)
+            andalso (Counters =:= [call_count] orelse F =:= module_info orelse origin(MFA, All) =/= none)
+    end.
+
+%% '-f/1-fun-0-' was generated for f/1.
+origin({M, F, _}, All) -> origin(M, atom_to_list(F), [], All).
+
+origin(M, [$- | Text], [], All) when Text =/= [] -> origin(M, tl(Text), [hd(Text)], All);
+origin(M, [$/ | Text], Name, All) ->
+    case string:to_integer(Text) of
+        {A, [$- | _]} when is_integer(A) ->
+            case [MFA || F <- existing([unicode:characters_to_binary(lists:reverse(Name))]), MFA <- [{M, F, A}], is_map_key(MFA, All)] of
+                [MFA] -> MFA;
+                [] -> origin(M, Text, [$/ | Name], All)
+            end;
+        _ -> origin(M, Text, [$/ | Name], All)
+    end;
+origin(M, [C | Text], Name = [_ | _], All) -> origin(M, Text, [C | Name], All);
+origin(_, _, _, _) -> none.
 
 %% {What may be counted on this VM, why the rest may not}
 countable(Wanted, Gates) ->
@@ -103,19 +155,62 @@ count_read(By, Sort, Most, Whole, Ours) ->
     case get(count) of
         undefined -> throw(not_counting);
         C0 ->
-            All = Whole orelse By =/= C0#count.by,
-            C1 = count_more(C0#count{by = By}),
-            C = count_whose(Ours, count_anew(lists:foldl(fun(MFA, Acc) -> count_look(MFA, All, Sort, Most, Acc) end,
-                C1#count{turn = C1#count.turn + 1}, C1#count.functions))),
+            C1 = count_end(Whole, (count_more(C0))#count{by = By, turn = C0#count.turn + 1}),
+            {Called, C2} = count_called(C1),
+            C3 = count_due(Called, Whole, By =/= C0#count.by, C2),
+            C = count_whose(Ours, count_anew(count_items(now_ms() + ?READ_MS, Sort, Most, C3))),
             Entries = maps:fold(fun(_, {_, N, _, _}, Sum) -> N + Sum end, 0, C#count.seen),
             Answer = count_answer(C, Sort, Most),
-            case Entries > ?COUNT_ENTRIES of
+            case not Whole andalso Entries > ?COUNT_ENTRIES of
                 true -> put(count, count_kept(C, Sort, Most)), {full, Answer};
                 false -> put(count, C), {ok, Answer}
             end
     end.
 
+count_end(true, C = #count{ended = false, session = Session, counters = Counters}) ->
+    trace:function(Session, {'_', '_', '_'}, pause, Counters),
+    C#count{ended = true};
+count_end(_, C) -> C.
+
+%% {[{MFA, CallCount}] of the functions that were called, #count{}}
+count_called(C = #count{session = Session, functions = Functions, generated = Generated}) ->
+    lists:foldl(fun(MFA = {M, _, _}, {Called, Acc = #count{anew = Anew}}) ->
+        pace(),
+        case trace:info(Session, MFA, call_count) of
+            {call_count, 0} -> {Called, Acc};
+            {call_count, N} when is_integer(N) -> {[{MFA, N} | Called], Acc};
+            _ -> {Called, Acc#count{anew = [M | Anew]}} % its code was loaded anew, or is gone
+        end
+    end, {[], C}, Functions ++ maps:keys(Generated)).
+
+%% Chooses the functions to read: all of them for a whole read or another kind of rows, else those that have grown most first. A call
+%% gets its time when it returns, so a function that is not called any more is read in one of COUNT_TURNS reads.
+count_due(_, true, _, C = #count{left = {whole, [_ | _]}}) -> C;
+count_due(Called, true, _, C) -> C#count{left = {whole, Called}};
+count_due(Called, false, true, C) -> C#count{left = {by, Called}};
+count_due(_, false, false, C = #count{left = {by, [_ | _]}}) -> C;
+count_due(Called, false, false, C = #count{turn = Turn}) ->
+    Grown = lists:sort([{count_before(MFA, C) - N, MFA, N} || {MFA, N} <- Called,
+        N =/= count_before(MFA, C) orelse erlang:phash2(MFA, ?COUNT_TURNS) =:= Turn rem ?COUNT_TURNS]),
+    C#count{left = {part, [{MFA, N} || {_, MFA, N} <- Grown]}}.
+
+count_before(MFA, C) -> element(1, count_seen(MFA, C)).
+
+%% At least one.
+count_items(_, _, _, C = #count{left = {_, []}}) -> C;
+count_items(Until, Sort, Most, C0 = #count{left = {Kind, [{MFA = {M, _, _}, N} | Left]}, seen = Seen, anew = Anew}) ->
+    pace(),
+    C = case count_item(MFA, N, Sort, Most, C0) of
+        gone -> C0#count{left = {Kind, Left}, anew = [M | Anew]};
+        Item -> C0#count{left = {Kind, Left}, seen = Seen#{MFA => Item}}
+    end,
+    case now_ms() < Until of
+        true -> count_items(Until, Sort, Most, C);
+        false -> C
+    end.
+
 %% Modules that were loaded since, and those that have lost what was counted, which may have it again.
+count_more(C = #count{ended = true}) -> C;
 count_more(C = #count{loaded = Old, waits = Waits, functions = Functions}) ->
     Loaded = lists:usort(erlang:loaded()),
     %% To set a counter that counts would put it back to zero: not in a module that selecting has loaded.
@@ -123,26 +218,11 @@ count_more(C = #count{loaded = Old, waits = Waits, functions = Functions}) ->
     case [M || M <- ordsets:subtract(Loaded, ordsets:subtract(Old, Waits)), not is_map_key(M, Counted)] of
         [] -> C#count{loaded = Loaded};
         New ->
-            Found = count_set(C, New, true),
-            C#count{loaded = Loaded, waits = ordsets:subtract(Waits, count_modules(Found)), functions = lists:umerge(Functions, Found)}
+            {Found, Set} = count_set(C, New, true),
+            Set#count{loaded = Loaded, waits = ordsets:subtract(Waits, count_modules(Found))}
     end.
 
 count_modules(Functions) -> lists:usort([M || {M, _, _} <- Functions]).
-
-%% What is cheap says whether what is not has to be read. A call that has not returned yet gets its time later.
-count_look(MFA = {M, _, _}, Whole, Sort, Most, C = #count{session = Session, seen = Seen, turn = Turn, anew = Anew}) ->
-    {Before, _, _, _} = count_seen(MFA, C),
-    case trace:info(Session, MFA, call_count) of
-        {call_count, N} when is_integer(N), N > 0 ->
-            Due = Whole orelse N =/= Before orelse erlang:phash2(MFA, ?COUNT_TURNS) =:= Turn rem ?COUNT_TURNS,
-            case Due andalso count_item(MFA, N, Sort, Most, C) of
-                false -> C;
-                gone -> C#count{anew = [M | Anew]};
-                Item -> C#count{seen = Seen#{MFA => Item}}
-            end;
-        {call_count, 0} -> C;
-        _ -> C#count{anew = [M | Anew]} % its code was loaded anew, or is gone
-    end.
 
 count_seen(MFA, #count{seen = Seen}) -> maps:get(MFA, Seen, {0, 0, {0, 0, 0}, []}).
 
@@ -150,16 +230,17 @@ count_seen(MFA, #count{seen = Seen}) -> maps:get(MFA, Seen, {0, 0, {0, 0, 0}, []
 %% them back to zero. A module that has nothing of it now, or is gone, which is not loaded for us, is one to wait for. That some of a
 %% module was read before it was loaded anew makes no difference: what its old code had is kept.
 count_anew(C = #count{anew = []}) -> C;
-count_anew(C0 = #count{session = Session, anew = Anew, anews = Anews, functions = Functions, waits = Waits}) ->
+count_anew(C0 = #count{session = Session, anew = Anew, anews = Anews, functions = Functions, generated = Generated, waits = Waits}) ->
     Modules = lists:usort(Anew),
     Found = count_found(C0, [M || M <- Modules, erlang:module_loaded(M)], true),
     New = [MFA || MFA <- Found, trace:info(Session, MFA, call_count) =:= {call_count, false}],
     {Old, Others} = lists:partition(fun({M, _, _}) -> ordsets:is_element(M, Modules) end, Functions),
-    C = lists:foldl(fun(MFA, Acc) -> count_moved(MFA, count_seen(MFA, Acc), Acc) end, C0,
-        ordsets:subtract(Old, ordsets:subtract(Found, New))),
-    count_on(New, false, C),
-    C#count{functions = lists:umerge(Others, Found), anew = [], anews = Anews + length(Modules),
-        waits = ordsets:union(Waits, ordsets:subtract(Modules, count_modules(Found)))}.
+    Lost = [MFA || MFA = {M, _, _} <- maps:keys(Generated), ordsets:is_element(M, Modules),
+        case trace:info(Session, MFA, call_count) of {call_count, N} -> not is_integer(N); _ -> true end],
+    C1 = lists:foldl(fun(MFA, Acc) -> count_moved(MFA, count_seen(MFA, Acc), Acc) end, C0,
+        Lost ++ ordsets:subtract(Old, ordsets:subtract(Found, New))),
+    C = count_on(Found, New, false, C1#count{functions = Others, generated = maps:without(Lost, Generated)}),
+    C#count{anew = [], anews = Anews + length(Modules), waits = ordsets:union(Waits, ordsets:subtract(Modules, count_modules(Found)))}.
 
 %% Each who is asked has to wait for its turn, and the figures with it: not where that is far off.
 count_whose(Ours, C = #count{session = Session, armed = Armed, untraced = false}) ->
@@ -171,7 +252,12 @@ count_whose(Ours, C = #count{session = Session, armed = Armed, untraced = false}
     end;
 count_whose(_, C) -> C.
 
-%% `gone`: since it was asked whether it was called, its code was loaded anew.
+%% `gone`: since it was asked whether it was called, its code was loaded anew. The calls of a generated function are nobody's.
+count_item(MFA, N, Sort, Most, C = #count{generated = Generated}) when is_map_key(MFA, Generated) ->
+    case count_item(MFA, N, Sort, Most, C#count{generated = #{}}) of
+        {_, Entries, Sum, Pairs} -> {N, Entries, uncalled(Sum), [{P, uncalled(S)} || {P, S} <- Pairs]};
+        gone -> gone
+    end;
 count_item(_, N, _, _, #count{counters = [call_count]}) -> {N, 0, {N, 0, 0}, []};
 count_item(MFA, N, Sort, Most, #count{session = Session, counters = Counters, by = By}) ->
     Items = case Counters of % each reading may stop the schedulers: one, then
@@ -188,6 +274,8 @@ count_item(N, Times, Words, Sort, Most, By) ->
         lists:foldl(fun({_, _, S, U}, A) -> S * 1000000 + U + A end, 0, Times), count_sum(3, Words)},
     Pairs = case By of function -> []; process -> count_pairs(Times, Words, Sort, Most) end,
     {N, length(Times) + length(Words), Sum, Pairs}.
+
+uncalled({_, U, W}) -> {0, U, W}.
 
 count_sum(At, List) -> lists:foldl(fun(T, A) -> element(At, T) + A end, 0, List).
 
@@ -220,9 +308,14 @@ count_to(Key, Sum, Map) ->
 %% What was counted so far for code or a session that is no more.
 count_moved(_, {0, _, _, _}, C) -> C;
 count_moved(MFA, {N, _, Sum, Pairs}, C = #count{base = Base, pairs = Kept, seen = Seen}) ->
-    {N0, Sum0} = maps:get(MFA, Base, {0, {0, 0, 0}}),
-    C#count{base = Base#{MFA => {N + N0, count_add(Sum, Sum0)}}, seen = maps:remove(MFA, Seen),
-        pairs = lists:foldl(fun({P, S}, Acc) -> count_to({MFA, P}, S, Acc) end, Kept, Pairs)}.
+    {Row, Calls} = count_row(MFA, N, C),
+    {N0, Sum0} = maps:get(Row, Base, {0, {0, 0, 0}}),
+    C#count{base = Base#{Row => {Calls + N0, count_add(Sum, Sum0)}}, seen = maps:remove(MFA, Seen),
+        pairs = lists:foldl(fun({P, S}, Acc) -> count_to({Row, P}, S, Acc) end, Kept, Pairs)}.
+
+%% {Whose row the function's figures are in, how many of its calls count there}
+count_row(MFA, N, #count{generated = Generated}) ->
+    case Generated of #{MFA := Row} -> {Row, 0}; _ -> {MFA, N} end.
 
 count_kept(C0 = #count{begun = Begun}, Sort, Most) ->
     C = maps:fold(fun count_moved/3, C0, C0#count.seen),
@@ -233,25 +326,27 @@ count_kept(C0 = #count{begun = Begun}, Sort, Most) ->
 
 %% #{rows => [{M, F, A, Calls, Micros, Words, CallCount} | {M, F, A, Calls, Micros, Words, Pid, Name, Alive}],
 %%   total => {Rows, Calls, Micros, Words}, functions => N, time => Micros, begun => N, anew => N,
-%%   untraced => boolean()}
+%%   untraced => boolean(), more => N}
 count_answer(C = #count{seen = Seen, base = Base, by = By}, Sort, Most) ->
     Sums = maps:fold(fun(MFA, {N, _, Sum, _}, Acc) ->
-        {N0, Sum0} = maps:get(MFA, Acc, {0, {0, 0, 0}}),
-        Acc#{MFA => {N + N0, count_add(Sum, Sum0)}}
+        {Row, Calls} = count_row(MFA, N, C),
+        {N0, Sum0} = maps:get(Row, Acc, {0, {0, 0, 0}}),
+        Acc#{Row => {Calls + N0, count_add(Sum, Sum0)}}
     end, Base, Seen),
-    {Calls, Micros, Words} = maps:fold(fun(_, {_, Sum}, Acc) -> count_add(Sum, Acc) end, {0, 0, 0}, Sums),
+    {AllCalls, Micros, Words} = maps:fold(fun(_, {_, Sum}, Acc) -> count_add(Sum, Acc) end, {0, 0, 0}, Sums),
     All = case By of
         function -> [{count_rank(Sort, MFA, Sum), MFA, Sum, N} || {MFA, {N, Sum = {Calls1, _, _}}} <- maps:to_list(Sums), Calls1 > 0];
         process -> [{count_rank(Sort, Key, Sum), Key, Sum, 0} || {Key, Sum} <- maps:to_list(count_processes(C))]
     end,
     Rows = count_rows(lists:sublist(lists:sort(All), Most), By, 0, 0),
-    #{rows => Rows, total => {length(All), Calls, Micros, Words}, functions => length(C#count.functions),
+    #{rows => Rows, total => {length(All), AllCalls, Micros, Words}, functions => length(C#count.functions),
         time => erlang:convert_time_unit(erlang:monotonic_time() - C#count.since, native, microsecond), begun => C#count.begun,
-        anew => C#count.anews, untraced => C#count.untraced}.
+        anew => C#count.anews, more => length(element(2, C#count.left)), untraced => C#count.untraced}.
 
-count_processes(#count{seen = Seen, pairs = Pairs}) ->
+count_processes(C = #count{seen = Seen, pairs = Pairs}) ->
     maps:fold(fun(MFA, {_, _, _, L}, Acc) ->
-        lists:foldl(fun({P, Sum}, A) -> count_to({MFA, P}, Sum, A) end, Acc, L)
+        {Row, _} = count_row(MFA, 0, C),
+        lists:foldl(fun({P, Sum}, A) -> count_to({Row, P}, Sum, A) end, Acc, L)
     end, Pairs, Seen).
 
 count_rows([], _, _, _) -> [];

@@ -15,8 +15,10 @@
     tick = 0, tracee = -1,    % of the last frame
     latest = 0,               % of all frames, those of others as well
     kinds = -1,               % mask of those that are wanted
+    labels = #{},             % of trace tokens whose events are wanted; #{}: all
     functions = #{},          % {M, F} => id
     known = #{}, new = [],    % tracees
+    owed = #{},               % {Process, Function} => {calls that have not returned, at which number to ask}
     seq = 0, watermark = 0
 }).
 
@@ -26,7 +28,7 @@ fb_new(Options) ->
         most = maps:get(buffer, Options, 1048576),
         limit = case maps:get(limit, Options, 0) of 0 -> infinity; N -> N end,
         limits = {maps:get(size, Options, 1024), maps:get(depth, Options, 16), maps:get(items, Options, 1024),
-            maps:from_keys(maps:get(redact, Options, []), true)}}.
+            secrets(maps:get(redact, Options, []))}}.
 
 %% The tick is nanoseconds: the monotonic clock, which begins far below 0, lifted over it.
 -define(FB_LIFT, (1 bsl 60)).
@@ -37,10 +39,15 @@ fb_now() -> erlang:monotonic_time(nanosecond) + ?FB_LIFT.
 %% is of interest, the rest is not even counted, for nobody asked for it any more.
 fb_event(Event, S = #s{fb = #fb{limit = 0}}) when element(3, Event) =/= return_from, element(3, Event) =/= exception_from ->
     S;
+fb_event({seq_trace, Label, Info, _}, S) -> % a token of ours asks for time stamps (tracer_tokens.hrl)
+    fb_event({seq_trace, Label, Info}, S);
+fb_event({seq_trace, Label, _}, S = #s{fb = #fb{labels = Labels}}) when map_size(Labels) > 0, not is_map_key(Label, Labels) ->
+    S;
 fb_event({seq_trace, Label, Info}, S) ->
     Who = case Info of {'receive', _, _, To, _} -> To; {_, _, From, _, _} -> From; _ -> none end,
     fb_event({trace_ts, Who, seq_trace, Label, Info, erlang:monotonic_time()}, S);
-fb_event(Event, S = #s{fb = Fb}) when element(1, Event) =:= trace_ts, tuple_size(Event) >= 5 ->
+fb_event(Event, S0 = #s{}) when element(1, Event) =:= trace_ts, tuple_size(Event) >= 5 ->
+    S = #s{fb = Fb} = fb_owed(Event, S0),
     case not fb_others(Event, S#s.others) andalso fb_wants(fb_kind(element(3, Event)), Fb) of
         true -> fb_wanted(Event, Fb#fb.seen + 1, S);
         false -> S

@@ -100,7 +100,7 @@ is_local(none) ->
 
 %% A file system whose server is gone holds up for ever whoever asks it anything.
 dir_info(Dir) ->
-    {Helper, Ref} = spawn_opt(fun() -> exit({ok, file:read_file_info(Dir, [raw])}) end, [monitor, {priority, high}]),
+    {Helper, Ref} = spawn_opt(fun() -> exit({ok, file:read_file_info(Dir, [raw])}) end, [monitor, {priority, high} | bounds(1)]),
     receive {'DOWN', Ref, _, _, Info} -> case Info of {ok, I} -> I; _ -> Info end
     after 2000 ->
         demonitor(Ref, [flush]),

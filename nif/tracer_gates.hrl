@@ -10,6 +10,7 @@ gates(Version) ->
 %% {What, since this erts, fixed in this one, …}
 all_gates() -> [
     {garbage_collection, [15], [99], error, gc_taken},
+    {label, [15], [99], error, bad_label},
     {return_to, [15], [15, 1], error, <<"return_to is unreliable before OTP 27.1">>},
     {trace, [15], [15, 1], error, <<"enable, disable and trace use the wrong tracer before OTP 27.1">>},
     {meta, [15], [15, 0, 1], error, <<"meta tracing goes to the wrong process before OTP 27.0.1">>},
@@ -24,59 +25,102 @@ all_gates() -> [
 numbers(Version) ->
     [list_to_integer(N) || N <- string:lexemes(Version, ".-"), string:to_integer(N) =/= {error, no_integer}].
 
-allowed(Probe, Request, Session, Gates) ->
-    lists:flatmap(fun({What, How, Text}) ->
-        case concerned(What, Probe, Request, Session) of
+%% The warnings; a refusal is thrown.
+allowed(Effects, Request, Session, Gates) ->
+    lists:usort(lists:flatmap(fun({What, How, Text}) ->
+        case concerned(What, Effects, Request, Session) of
             true when How =:= error, is_atom(Text) -> throw(Text);
             true when How =:= error -> throw({notsup, Text});
             true -> [Text];
             false -> []
         end
-    end, Gates).
+    end, Gates)).
 
-concerned(garbage_collection, #{type := events}, Request, Session) ->
-    gc_asked(Request) andalso gc_elsewhere(Session);
-concerned(return_to, #{type := call}, #{flags := Flags}, _) -> lists:member(return_to, Flags);
-concerned(trace, #{match_spec := {_, Specs}}, _, _) -> uses([enable_trace, disable_trace, trace], Specs);
-concerned(meta, #{type := call, scope := Scope}, _, _) -> Scope =:= meta;
+concerned(garbage_collection, Effects, Request, Session) -> gc_guarded(Effects, Request) andalso (gc_named() orelse gc_elsewhere(Session));
+concerned(label, #{tokens := Tokens}, _, _) -> lists:member(unsafe, Tokens);
+concerned(return_to, #{flags := Flags}, _, _) -> lists:member(return_to, Flags);
+concerned(trace, #{switches := Switches}, _, _) -> Switches;
+concerned(meta, #{scopes := Scopes}, _, _) -> lists:member(meta, Scopes);
 concerned(emulator, _, _, _) -> erlang:system_info(emu_flavor) =:= emu;
-concerned('receive', #{type := Kind}, _, _) -> Kind =:= recv;
+concerned('receive', #{flags := Flags}, _, _) -> lists:member('receive', Flags);
 concerned(unload, _, _, _) -> true;
-concerned(bif, #{type := call}, _, Session) -> length(others(Session)) > 1;
+concerned(bif, #{types := Types}, _, Session) -> lists:member(call, Types) andalso length(others(Session)) > 1;
 concerned(_, _, _, _) -> false.
 
 %% Everybody else's sessions; the one of legacy tracing is always there.
 others(Session) -> trace:session_info(all) -- [Session].
 
-gc_asked(Request = #{flags := Flags}) ->
-    lists:member(garbage_collection, Flags) andalso not maps:get(unsafe, Request, false).
+gc_asked(#{flags := Flags}) -> lists:member(garbage_collection, Flags).
 
-%% Of two who begin at the same time neither sees flags of the other. So whoever is to set them looks under this name, of whatever
-%% build it is, and has it until they are set, or will not be.
-gc_begin(Request) ->
-    gc_asked(Request) andalso try register(etrace_collects, self()) catch error:_ -> whereis(etrace_collects) =:= self() orelse throw(gc_taken) end.
+gc_guarded(Effects, Request) -> gc_asked(Effects) andalso not maps:get(unsafe, Request, false).
 
-gc_begun(#s{helper = none, worker = Worker}) ->
-    whereis(etrace_collects) =:= Worker andalso try unregister(etrace_collects) catch error:_ -> false end; % it was killed just now
-gc_begun(_) -> false.
+%% One etrace at a time has this name, of whatever build it is, for as long as it can trace garbage collection: an action may switch
+%% the flag on at any time, and of two that begin together neither sees the flags of the other. The name ends with the owner.
+gc_begin(Effects, Request) ->
+    gc_asked(Effects) andalso
+        try register(etrace_collects, get(owner))
+        catch error:_ -> whereis(etrace_collects) =:= get(owner) orelse not gc_guarded(Effects, Request) orelse throw(gc_taken)
+        end.
+
+gc_named() -> not lists:member(whereis(etrace_collects), [undefined, get(owner)]).
+
+%% In the owner, whenever what is armed may have changed; an arming that goes on may have taken the name already.
+gc_settle(S = #s{helper = none, armed = #armed{effects = Effects}}) -> gc_asked(Effects) orelse gc_end(), S;
+gc_settle(S = #s{helper = none}) -> gc_end(), S;
+gc_settle(S) -> S.
+
+gc_end() -> whereis(etrace_collects) =:= self() andalso unregister(etrace_collects).
 
 %% Whether somebody else may trace the garbage collection of any process, now or one that is spawned.
 gc_elsewhere(Session) ->
-    Flagged = fun(Who) -> lists:any(fun(Other) -> gc_flag(Other, Who) end, [O || O <- sessions_of(Who), O =/= Session]) end,
+    Flagged = fun(Who) -> pace(), lists:any(fun(Other) -> gc_flag(Other, Who) end, [O || O <- sessions_of(Who), O =/= Session]) end,
     lists:any(fun(Other) -> gc_flag(Other, new) end, others(Session)) orelse lists:any(Flagged, processes()).
 
 %% Somebody may begin to while we do. Every process is looked at only where there is another session.
-gc_meets(Session, Request) ->
-    gc_asked(Request) andalso
+gc_meets(Session, Request, Effects) ->
+    gc_guarded(Effects, Request) andalso
         case length(others(Session)) > 1 of
             true -> gc_elsewhere(Session);
             false -> gc_listed(erlang:trace_info(new, flags))
         end.
 
-gc_left(_, Request, false) -> Request;
-gc_left(Session, Request = #{flags := Flags}, true) ->
+%% Clears the flag at once, removes the actions that could switch it on, and clears it again. The rest of the trace goes on.
+gc_left(Session, Request = #{flags := Flags, probes := Probes}) ->
     trace:process(Session, all, false, [garbage_collection]),
-    Request#{flags := Flags -- [garbage_collection]}.
+    Left = Request#{flags := [F || F <- Flags, F =/= garbage_collection, F =/= all],
+        probes := [P#{match_spec := gc_without(Ms, fun(Bin) -> term_to_binary(gc_without(spec(Bin))) end)} || P = #{match_spec := Ms} <- Probes]},
+    case get(function) of
+        {Session, Set, Mode} ->
+            Calm = maps:map(fun(_, Ms) -> gc_without(Ms) end, Set),
+            [trace:function(Session, MFA, Ms, [Scope]) || {{Scope, MFA}, Ms} <- maps:to_list(Calm), Ms =/= map_get({Scope, MFA}, Set)],
+            armed(Session, Calm, Mode);
+        _ -> % set by a worker that is no more
+            [trace:function(Session, {'_', '_', '_'}, false, [Scope]) || Scope <- [local, global, meta]]
+    end,
+    {Read, _} = wanted(Left),
+    messages(Session, send, [P || P = #{type := send} <- Read], joins(Left)),
+    trace:process(Session, all, false, [garbage_collection]),
+    Left.
+
+gc_without({any, Ms}, Of) -> {any, Of(Ms)};
+gc_without({arity, Map}, Of) -> {arity, maps:map(fun(_, Ms) -> Of(Ms) end, Map)}.
+
+%% The specification without the actions that can switch it on.
+gc_without([Clause | Rest]) -> [gc_without(Clause) | gc_without(Rest)];
+gc_without({Head, Guards, Body}) -> {Head, Guards, gc_calm(Body)};
+gc_without(Ms) -> Ms.
+
+gc_calm({const, T}) -> {const, T};
+gc_calm({T}) when is_tuple(T) -> {list_to_tuple(gc_calm(tuple_to_list(T)))};
+gc_calm(T) when is_tuple(T), tuple_size(T) > 0 ->
+    [Name | Arguments] = tuple_to_list(T),
+    case lists:member(garbage_collection, switched_on({Name, Arguments})) of
+        true -> true;
+        false -> list_to_tuple([Name | gc_calm(Arguments)])
+    end;
+gc_calm([H | T]) -> [gc_calm(H) | gc_calm(T)];
+gc_calm(T) when is_map(T) -> maps:from_list([{gc_calm(Key), gc_calm(Value)} || {Key, Value} <- maps:to_list(T)]);
+gc_calm(T) -> T.
 
 sessions_of(P) -> try trace:session_info(P) of undefined -> []; Sessions -> Sessions catch error:_ -> [] end.
 
@@ -85,10 +129,3 @@ gc_flag(Session, Who) -> gc_listed(try trace:info(Session, Who, flags) catch err
 
 gc_listed({flags, Flags}) -> lists:member(garbage_collection, Flags);
 gc_listed(_) -> false.
-
-%% Whether a specification (or a map of them) has such an action anywhere: {Action, …}.
-uses(Actions, [H | T]) -> uses(Actions, H) orelse uses(Actions, T);
-uses(Actions, T) when is_tuple(T), tuple_size(T) > 1 ->
-    lists:member(element(1, T), Actions) orelse uses(Actions, tuple_to_list(T));
-uses(Actions, T) when is_map(T) -> uses(Actions, maps:values(T));
-uses(_, _) -> false.

@@ -50,7 +50,7 @@ ask_do(Argument) ->
 
 answer_to({Session, What, Ours}) ->
     case What of
-        {count, Counters, {arm, Request}} -> count_start(Session, Counters, Request, #count{since = erlang:monotonic_time()});
+        {count, Counters, {arm, Request}} -> count_start(Session, Counters, Request, count_new());
         {count_on, Counters, {arm, Request}} -> count_start(Session, Counters, Request#{allow_empty => true}, get(count));
         {read, By, Sort, Most, Whole} -> count_read(By, Sort, min(Most, 1000), Whole, Ours);
         sessions -> {ok, sessions(Session)};
@@ -92,6 +92,7 @@ whose([T | Rest], Until, I, Acc) ->
     case I rem 100 =:= 99 andalso now_ms() > Until of
         true -> {Acc, false};
         false ->
+            pace(),
             Sessions = case trace:session_info(T) of L when is_list(L) -> L; _ -> [] end,
             whose(Rest, Until, I + 1, lists:foldl(fun(S, A) ->
                 {N, Some} = maps:get(S, A, {0, []}),
@@ -101,12 +102,21 @@ whose([T | Rest], Until, I, Acc) ->
 
 %% Every etrace on this node: #{Session => {its client's node, for how many seconds}}
 clients() ->
-    maps:from_list([{Session, {atom_to_binary(Node), os:system_time(second) - Since}} ||
-        Owner <- owners(), {_, {Session, Node, Since}} <- [process_info(Owner, {dictionary, session})]]).
+    Now = os:system_time(second),
+    maps:from_list(lists:append([[{Session, {atom_to_binary(Node), Now - Since}} || {Session, Since} <- [{Own, Begun} | systems(Owner)]] ||
+        Owner <- owners(), {_, {Own, Node, Begun}} <- [process_info(Owner, {dictionary, session})]])).
 
+%% The sessions of the processes that hear system events and remove trace tokens for that owner.
+systems(Owner) ->
+    Watchers = case process_info(Owner, monitored_by) of {_, L} -> L; undefined -> [] end,
+    [Session || P <- Watchers, is_pid(P), node(P) =:= node(), {initial_call, {M, F, _}} <- [process_info(P, initial_call)], F =:= system orelse F =:= cleaner, companion(M),
+        {_, {_, _} = Session} <- [process_info(P, {dictionary, session})]].
+
+%% The owner of every companion on this node. A janitor monitors its owner, whose first function is in the module with the name of the janitor.
 owners() ->
     [Owner || N <- registered(), companion(N), Janitor <- [whereis(N)], is_pid(Janitor),
-        {monitors, L} <- [process_info(Janitor, monitors)], {process, Owner} <- L, is_pid(Owner)].
+        {monitors, L} <- [process_info(Janitor, monitors)], {process, Owner} <- L, is_pid(Owner),
+        {initial_call, {M, owner, 1}} <- [process_info(Owner, initial_call)], M =:= N].
 
 %% What it traces that is no process, port or function. Flags: of what it traces.
 events(S, Flags) ->

@@ -6,36 +6,38 @@
 -define(NAMES_MOST, 256).  % for one batch
 
 names_of([], _) -> [];
-names_of(New, S = #s{namer = Namer}) ->
+names_of(New, S = #s{namer = Namer, key = Key}) ->
     Ref = make_ref(),
-    Namer ! {names, Ref, lists:sublist(New, ?NAMES_MOST), tick(S)},
-    receive {names, Ref, Frames} -> Frames
+    Namer ! {names, Key, Ref, lists:sublist(New, ?NAMES_MOST), tick(S)},
+    receive {names, Key, Ref, Frames} -> Frames
     after ?NAMES_WAIT -> []
     end.
 
-names_start() ->
-    {Namer, _} = spawn_opt(?MODULE, names, [self()], [monitor | bounds(1)]),
+names_start(Key) ->
+    {Namer, _} = spawn_opt(?MODULE, names, [{self(), Key, get(cookie)}], [monitor | bounds(1)]),
     Namer.
 
-names(Owner) ->
+names({Owner, Key, Cookie}) ->
+    cookie_is(Cookie),
     monitor(process, Owner),
-    names_loop(Owner).
+    names_loop(Owner, Key).
 
-names_loop(Owner) ->
+%% The key keeps out messages of anybody else, which could crash it.
+names_loop(Owner, Key) ->
     receive
-        {names, Ref, New, Tick} ->
-            Owner ! {names, Ref, name_frames(New, Tick, ?META_MOST)},
-            names_loop(Owner);
-        {others, First} ->
+        {names, Key, Ref, New, Tick} ->
+            Owner ! {names, Key, Ref, name_frames(New, Tick, ?META_MOST)},
+            names_loop(Owner, Key);
+        {others, Key, First} ->
             Others = [P || P <- owners(), P =/= Owner],
             First andalso [P ! others || P <- Others], % we are new to them, too
-            Owner ! {others, lists:usort([P || Other <- Others, {_, Theirs} <- [process_info(Other, {dictionary, ours})],
+            Owner ! {others, Key, lists:usort([P || Other <- Others, {_, Theirs} <- [process_info(Other, {dictionary, ours})],
                 is_list(Theirs), P <- Theirs, is_pid(P) orelse is_port(P), node(P) =:= node()])},
-            names_loop(Owner);
+            names_loop(Owner, Key);
         {'DOWN', _, _, Owner, _} ->
             ok;
         _ ->
-            names_loop(Owner)
+            names_loop(Owner, Key)
     end.
 
 name_frames([], _, _) -> [];

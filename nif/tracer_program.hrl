@@ -10,25 +10,32 @@
 %% nothing is armed.
 
 -define(PROGRAM_BYTES, 8192). % ETW_PROGRAM_BYTES
+-define(PROGRAM_MOST, 1024). % functions in one call of the NIF
 
 program(Probe = #{program := Bin}) when byte_size(Bin) =< ?PROGRAM_BYTES -> Probe#{program := spec(Bin)};
 program(Probe) -> maps:remove(program, Probe).
 
 %% #{MFA => true}: whose calls the NIF decides about.
-decided(fallback, _, _, _, _) -> #{};
-decided(Tracer, Request, Only, Read, Found) ->
+decided(fallback, _, _, _, _, _) -> #{};
+decided(Tracer, Request, Effects, Only, Read, Found) ->
     Only =:= all andalso program(Tracer, [], all),
-    case [P || P = #{program := _} <- Read] =/= [] andalso decides(Request, Read) of
+    case [P || P = #{program := _} <- Read] =/= [] andalso decides(Request, Effects) of
         true ->
             BySteps = maps:groups_from_list(fun({_, Steps}) -> Steps end, fun({MFA, _}) -> MFA end, maps:to_list(steps(Found))),
-            maps:from_keys(lists:append([program(Tracer, Steps, MFAs) || {Steps, MFAs} <- maps:to_list(BySteps)]), true);
+            maps:from_keys(lists:append([program(Tracer, Steps, Some) || {Steps, MFAs} <- maps:to_list(BySteps), Some <- pieces(MFAs)]), true);
         false ->
             #{}
     end.
 
-decides(Request = #{flags := Flags}, Read) ->
-    not is_map_key(mark, Request) andalso not lists:any(fun(F) -> lists:member(F, [arity, return_to]) end, Flags)
-        andalso not uses([enable_trace, disable_trace, trace], [Ms || #{match_spec := {_, Ms}} <- Read]).
+%% A NIF call holds up its scheduler: it gets no more than so many functions.
+pieces(MFAs) when length(MFAs) > ?PROGRAM_MOST ->
+    {Some, Others} = lists:split(?PROGRAM_MOST, MFAs),
+    [Some | pieces(Others)];
+pieces(MFAs) -> [MFAs].
+
+decides(Request, #{flags := Flags, switches := Switches}) ->
+    not is_map_key(mark, Request) andalso not Switches
+        andalso not lists:any(fun(F) -> lists:member(F, [arity, return_to]) end, Flags).
 
 %% #{MFA => Steps}; none: []
 steps(Found) ->

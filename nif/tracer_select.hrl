@@ -15,13 +15,14 @@ select({ModPat, FunPat, Low, High0}, Scope) ->
     end.
 
 functions(M, FunPat, Match, Low, High, Scope) ->
+    pace(),
     Listed = [FA || FA = {F, A} <- listed(M, Scope), A >= Low, A =< High, Match(F)],
     [{M, F, A} || {F, A} <- lists:usort(Listed ++ builtins(M, FunPat, Low, High))].
 
 %% Some functions of the VM are in no module's table.
 builtins(M, {name, Name}, Low, High) ->
     case existing([Name]) of
-        [F] -> [{F, A} || A <- lists:seq(Low, min(High, 10)), erlang:is_builtin(M, F, A)];
+        [F] -> [{F, A} || A <- lists:seq(Low, High), erlang:is_builtin(M, F, A)];
         [] -> []
     end;
 builtins(_, _, _, _) -> [].
@@ -37,8 +38,7 @@ modules({name, Name}) ->
     companion(M) andalso throw({no_module, Name, []}),
     [M];
 modules({application, Name}) ->
-    Found = case existing([Name]) of [A] -> application:get_key(A, modules); [] -> undefined end,
-    case Found of
+    case application_modules(Name) of
         {ok, Mods} -> [M || M <- Mods, erlang:module_loaded(M)];
         undefined ->
             Known = [atom_to_binary(element(1, A)) || A <- application:loaded_applications()],
@@ -49,9 +49,50 @@ modules({behaviour, Name}) ->
         [B] -> [M || M <- erlang:loaded(), not companion(M), behaves(M, B)];
         [] -> throw({no_module, Name, near_modules(Name)})
     end;
+modules({except, Pattern, Not}) ->
+    {Several, Single} = lists:partition(fun({How, _}) -> How =:= application orelse How =:= behaviour; (any) -> false end, Not),
+    Matches = lists:map(fun matcher/1, Single),
+    [M || M <- modules(Pattern) -- lists:flatmap(fun modules/1, Several), not lists:any(fun(Match) -> Match(M) end, Matches)];
 modules(Pattern) ->
     Match = matcher(Pattern),
     [M || M <- erlang:loaded(), not companion(M), Match(M)].
+
+%% {ok, [Module]} | undefined. An application that was not loaded yet has its file in the code path.
+application_modules(Name) ->
+    case case existing([Name]) of [A] -> application:get_key(A, modules); [] -> undefined end of
+        undefined ->
+            Plain = byte_size(Name) < 256 andalso binary:match(Name, [<<$/>>, <<0>>]) =:= nomatch,
+            case Plain andalso code:where_is_file(unicode:characters_to_list(Name) ++ ".app") of
+                File when is_list(File) ->
+                    case file:consult(File) of
+                        {ok, [{application, _, Keys}]} -> {ok, proplists:get_value(modules, Keys, [])};
+                        _ -> undefined
+                    end;
+                _ -> undefined
+            end;
+        Found -> Found
+    end.
+
+%% Loads the modules that wildcards mean in the program's own directories, which are not those of Erlang's or Elixir's
+%% installation. Modules that `_' alone or a behaviour means are armed when the node itself loads them.
+load_available(Probes) ->
+    Patterns = lists:usort([meant(M) || #{type := call, select := Selectors} <- Probes, {M, _, _, _} <- Selectors]),
+    Apps = [Ms || {application, Name} <- Patterns, {ok, Ms} <- [application_modules(Name)]],
+    Matches = [matcher(P) || P = {How, _} <- Patterns, How =:= glob orelse How =:= re],
+    Own = case Matches of
+        [] -> [];
+        _ -> [M || M <- lists:map(fun list_to_atom/1, own_modules()), lists:any(fun(Match) -> Match(M) end, Matches)]
+    end,
+    code:ensure_modules_loaded([M || M <- lists:usort(lists:append(Apps) ++ Own), not companion(M)]).
+
+meant({except, Pattern, _}) -> Pattern;
+meant(Pattern) -> Pattern.
+
+%% Their names.
+own_modules() ->
+    Installed = [filename:dirname(D) || A <- [kernel, elixir], D <- [code:lib_dir(A)], is_list(D)],
+    Paths = [P || P <- code:get_path(), is_list(P), not lists:any(fun(I) -> lists:prefix(I, P) end, Installed)],
+    [filename:rootname(F) || P <- Paths, {ok, Files} <- [file:list_dir(P)], F <- Files, is_list(F), filename:extension(F) =:= ".beam"].
 
 %% The module of that name, loaded if it only lies in the code path.
 module(Name) ->
@@ -80,10 +121,19 @@ behaves(M, Behaviour) ->
         (_) -> false
     end, Attributes).
 
+%% A loaded module of any etrace, of whatever version: by its name and by what every version exports. A module of the user may
+%% have such a name; ours.eval says the same to the janitor and the sweep.
 companion(M) ->
-    case atom_to_list(M) of
-        "etrace_" ++ [_, _, _, _, _, _, _, _, $_, _] -> true;
-        _ -> false
+    is_slot(M) andalso lists:all(fun({Name, Arity}) -> erlang:function_exported(M, Name, Arity) end, [{owner, 1}, {hello, 0}, {trace, 5}]).
+
+%% etrace_<8 hexadecimal digits>_<slot>
+is_slot(Name) ->
+    case atom_to_list(Name) of
+        "etrace_" ++ [A, B, C, D, E, F, G, H, $_, Slot] ->
+            lists:all(fun(X) -> X >= $0 andalso X =< $9 orelse X >= $a andalso X =< $f end, [A, B, C, D, E, F, G, H])
+                andalso (Slot >= $0 andalso Slot =< $9 orelse Slot >= $A andalso Slot =< $F);
+        _ ->
+            false
     end.
 
 existing(Names) ->
@@ -137,7 +187,8 @@ no_function(M, FunPat, Low, High, Scope) ->
 fa(F, A) -> <<(atom_to_binary(F))/binary, $/, (integer_to_binary(A))/binary>>.
 
 near_modules(Name) ->
-    near(Name, [atom_to_binary(M) || M <- erlang:loaded(), not companion(M)]).
+    Own = try own_modules() catch error:_ -> [] end, % without a code server
+    near(Name, lists:usort([atom_to_binary(M) || M <- erlang:loaded(), not companion(M)] ++ [unicode:characters_to_binary(M) || M <- Own])).
 
 %% The three names that resemble it most, if any does.
 near(Name, Known) ->
@@ -174,6 +225,7 @@ selector_text({M, F, Low, High}) ->
         _ -> [$/, integer_to_list(Low), "..", integer_to_list(High)]
     end].
 
+pattern_text({except, Pattern, Not}) -> [pattern_text(Pattern), " - ", lists:join(", ", lists:map(fun pattern_text/1, Not))];
 pattern_text(any) -> "_";
 pattern_text({name, Name}) -> Name;
 pattern_text({glob, Glob}) -> Glob;

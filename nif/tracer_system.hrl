@@ -40,7 +40,8 @@ system_start(Events, Boot) ->
 
 system(Worker, Events, {Owner, Ours = [Janitor, Second | _], Tracer, Options}) ->
     monitor(process, Owner),
-    Session = trace:session_create(etrace, self(), []),
+    Session = {_, Weak} = trace:session_create(etrace, self(), []),
+    put(session, {Weak, os:system_time(second)}), % for those who ask whose it is
     system_keep(Session),
     try
         [ok = trace:system(Session, Event, Value) || {Event, Value} <- Events]
@@ -54,7 +55,7 @@ system(Worker, Events, {Owner, Ours = [Janitor, Second | _], Tracer, Options}) -
         owner = Owner, session = Session, as = trace:info(Session, system, all), ours = [self() | Ours],
         now = case Tracer of fallback -> fun fb_now/0; _ -> fun ticks/0 end,
         rate = case maps:get(rate, Options, 0) of 0 -> infinity; Rate -> Rate end,
-        limits = {min(maps:get(size, Options, 1024), 4096), maps:get(depth, Options, 16), maps:get(items, Options, 1024), #{}}}).
+        limits = {min(maps:get(size, Options, 1024), 4096), maps:get(depth, Options, 16), maps:get(items, Options, 1024), none}}).
 
 system_loop(#sys{session = none, frames = [], seen = Seen, lost = Lost, told = {Seen, Lost}}) -> ok; % all is given
 system_loop(S) ->

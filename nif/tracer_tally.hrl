@@ -1,24 +1,29 @@
 %% Figures instead of events: when a client shows nothing but how often and how long, the NIF counts (tally.h), and once a second
-%% the owner sends what was added. A frame for each function and thread; the frames of one look go into as many batches as
-%% they need.
+%% the owner sends what was added, a frame for each function. The NIF tells of a bounded number of functions in one call, and the owner
+%% asks for more when it has room for them in a batch. So neither a call nor the owner's heap grows with the number of functions.
 
 -define(TALLY_MOST, 262144). % bytes of frames in one batch
+-define(NOTHING, {false, []}). % #s.tally where no round has begun and no frame waits
 -define(FILTER_MOST, 1024).  % bytes of a filter: ETW_FILTER_MOST of struct etw_filter_step
 
 %% Where calls wait for the result that decides about them (hold.h), how many are hidden, and how many are open, is told likewise.
 
-%% Not where some of the calls report results and others do not: then only the frames tell which is which. Nor without the memory.
-tally_begin(#{tally := true}, Returns, S = #s{tracer = State}) when State =/= fallback, Returns =:= all orelse Returns =:= none ->
-    case gate(State, tally) of
-        ok -> S#s{tally = []};
+%% Where some calls report results and others do not, those that do say so (owing/1). A call that is hidden and still reports its result
+%% would make a result without a call, so then the client counts events. It also does without memory here.
+tally_begin(#{tally := true}, #{returns := Returns, hidden := Hidden}, Functions, S = #s{tracer = State})
+        when State =/= fallback, Returns =/= no_calls, Returns =/= some orelse not Hidden ->
+    tally_open({tally, Functions}, S);
+tally_begin(#{hold := true}, #{returns := all}, _, S = #s{tracer = State}) when State =/= fallback ->
+    tally_open({hold, 0}, S);
+tally_begin(_, _, _, S) -> tally_end(S).
+
+%% Clearing the figures before takes several calls.
+tally_open(Gate, S = #s{tracer = State}) ->
+    case gate(State, Gate) of
+        more -> tally_open(Gate, S);
+        ok -> S#s{tally = ?NOTHING};
         {error, memory} -> tally_end(S)
-    end;
-tally_begin(#{hold := true}, all, S = #s{tracer = State}) when State =/= fallback ->
-    case gate(State, hold) of
-        ok -> S#s{tally = []};
-        {error, memory} -> tally_end(S)
-    end;
-tally_begin(_, _, S) -> tally_end(S).
+    end.
 
 %% Of what is counted, or waits; set while nothing is traced. Without the NIF nothing is counted here, so nothing is filtered.
 tally_filter(_, #s{tracer = fallback}) -> ok;
@@ -29,14 +34,13 @@ tally_filter(_, _) -> wrong.
 tally_end(S = #s{tally = off}) -> S;
 tally_end(S = #s{tracer = State}) -> gate(State, events), S#s{tally = off}.
 
-%% While some wait the NIF goes on adding up: a slow line or a client that is paused does not make them more.
-tally_look(S = #s{tally = [], tracer = State}) ->
-    Tick = tick(S),
-    awake(S#s{tally = [tally_frame(F, Figures, Tick) || {F, Figures} <- tally(State)]});
+%% Begins a round, unless the one before is not over yet: then a slow line or a paused client costs no memory, for the NIF goes on
+%% adding up.
+tally_look(S = #s{tally = ?NOTHING}) -> awake(S#s{tally = {true, []}});
 tally_look(S) -> S.
 
-%% Who is at an event while the tracing ends counts it behind our back: in the end it is looked until nothing comes any more.
-tally_last(S = #s{last = flush, tally = []}) -> tally_look(S);
+%% A thread that is at an event while the tracing ends counts the event later. So the owner looks until nothing comes any more.
+tally_last(S = #s{last = flush}) -> tally_look(S);
 tally_last(S) -> S.
 
 tally_frame(Function, Figures, Tick) ->
@@ -50,10 +54,13 @@ tally_frame(Function, Figures, Tick) ->
     frame_of(52, 3, <<0:32, Tick:64/little, 0:64>>, <<Named/binary, Figures/binary>>).
 
 %% As many as fit go into the next batch.
-tally_ready(S = #s{tally = [Frame | Rest], meta = Meta, metasize = Size}, Max)
+tally_ready(S = #s{tally = {Round, [Frame | Rest]}, meta = Meta, metasize = Size}, Max)
         when Size =:= 0; Size + byte_size(Frame) =< ?TALLY_MOST, Size + byte_size(Frame) =< Max div 2 ->
-    tally_ready(S#s{tally = Rest, meta = [Meta | Frame], metasize = Size + byte_size(Frame)}, Max);
+    tally_ready(S#s{tally = {Round, Rest}, meta = [Meta | Frame], metasize = Size + byte_size(Frame)}, Max);
+tally_ready(S = #s{tally = {true, []}, tracer = State}, Max) ->
+    {More, Found} = tally(State),
+    Tick = tick(S),
+    tally_ready(S#s{tally = {More =:= more, [tally_frame(F, Figures, Tick) || {F, Figures} <- Found]}}, Max);
 tally_ready(S, _) -> S.
 
-tally_done(#s{tally = [_ | _]}) -> false;
-tally_done(_) -> true.
+tally_done(#s{tally = Tally}) -> Tally =:= off orelse Tally =:= ?NOTHING.

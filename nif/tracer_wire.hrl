@@ -17,13 +17,13 @@
 
 %% A frame that stands alone: with its tick and tracee, so that it says the same wherever it is put.
 frame(Kind, Tick, Tracee, Terms) ->
-    frame(Kind, 0, <<0:32, Tick:64/little, Tracee:64/little>>, <<>>, Terms, {4096, 8, 64, #{}}).
+    frame(Kind, 0, <<0:32, Tick:64/little, Tracee:64/little>>, <<>>, Terms, {4096, 8, 64, none}).
 
-%% Limits = {Bytes, Levels, Elements, #{Redacted => _}}, the bytes for all terms of the frame together.
+%% Limits = {Bytes, Levels, Elements, secrets/1 | none}, the bytes for all terms of the frame together.
 frame(Kind, Flags0, Deltas, Function, Terms, Limits = {Bytes, _, _, _}) ->
     put(cut, 0),
     L = setelement(1, Limits, byte_size(Function) + Bytes),
-    Body = lists:foldl(fun(T, A) -> term(T, A, 0, L) end, Function, Terms),
+    Body = without_cookie(lists:foldl(fun(T, A) -> term(T, A, 0, L) end, Function, Terms)),
     frame_of(Kind, Flags0 bor get(cut) bor case byte_size(Deltas) of 4 -> 0; 12 -> 2; 20 -> 3 end, Deltas, Body).
 
 frame_of(Kind, Flags, Deltas, Body) ->
@@ -37,7 +37,7 @@ term([], A, _, _) -> <<A/binary, ?T_NIL>>;
 term(T, A, _, L) when is_integer(T) -> integer(T, A, L);
 term(T, A, _, _) when is_float(T) -> <<A/binary, 16#85, T:64/float-little>>;
 term(T, A, _, _) when is_atom(T) ->
-    Text = atom_to_binary(T),
+    Text = cookie_as_stars(atom_to_binary(T)),
     <<A/binary, 16#88, (byte_size(Text)):16/little, Text/binary>>;
 term(T, A, _, _) when is_pid(T), node(T) =:= node() -> <<A/binary, 16#89, (word(T)):64/little>>;
 term(T, A, _, _) when is_port(T), node(T) =:= node() -> <<A/binary, 16#8a, (word(T)):64/little>>;
@@ -50,16 +50,16 @@ term(_, A, Level, {_, Levels, _, _}) when Level >= Levels -> cut(A, ?T_ELIDED);
 term(T, A, Level, L = {End, _, Elements, _}) when is_list(T) ->
     case bytes(T, 0, min(65535, End - byte_size(A))) of
         none -> list(T, <<A/binary, ?T_LIST>>, Level + 1, L, Elements);
-        N -> <<A/binary, 16#97, N:16/little, (list_to_binary(T))/binary>>
+        N -> <<A/binary, 16#97, N:16/little, (cookie_as_stars(list_to_binary(T)))/binary>>
     end;
-term({Key, Value}, A, Level, L = {_, _, _, Redacted}) ->
-    pair(Key, Value, <<A/binary, 16#c2>>, Level + 1, L, Redacted);
+term({Key, Value}, A, Level, L = {_, _, _, Secrets}) ->
+    pair(Key, Value, <<A/binary, 16#c2>>, Level + 1, L, is_secret(Key, Secrets));
 term(T, A, Level, L = {_, _, Elements, _}) when is_tuple(T) ->
     N = tuple_size(T),
     Head = if N < 32 -> <<A/binary, (16#c0 + N)>>; true -> <<A/binary, 16#90, N:32/little>> end,
     tuple(T, 1, N, Head, Level + 1, L, Elements);
 term(T, A, Level, L = {_, _, Elements, _}) when is_map(T) ->
-    map(maps:next(maps:iterator(T)), <<A/binary, 16#91, (map_size(T)):32/little>>, Level + 1, L, Elements);
+    map(maps:next(maps:iterator(T)), T, <<A/binary, 16#91, (map_size(T)):32/little>>, Level + 1, L, Elements);
 term(_, A, _, _) -> text(4, "#Native", A). % a type this build does not know
 
 cut(A, Tag) ->
@@ -105,8 +105,8 @@ bits(T, A, {End, _, _, _}) ->
     Whole orelse put(cut, ?F_CUT),
     Head = case Size rem 8 of 0 -> <<A/binary, 16#92>>; Last -> <<A/binary, 16#93, Last>> end,
     Bytes = if
-        Whole -> Pad = (8 - Size rem 8) rem 8, <<T/bitstring, 0:Pad>>;
-        true -> part(whole(T), 0, Taken)
+        Whole -> Pad = (8 - Size rem 8) rem 8, cookie_as_stars(<<T/bitstring, 0:Pad>>);
+        true -> without_begun_cookie(part(whole(T), 0, Taken))
     end,
     <<Head/binary, ((Size + 7) div 8):64/little, Taken:32/little, Bytes/binary>>.
 
@@ -128,23 +128,109 @@ tuple(_, I, N, A, _, _, _) when I > N -> A;
 tuple(_, _, _, A, _, L, Left) when Left =:= 0; byte_size(A) >= element(1, L) -> cut(A, ?T_CUT);
 tuple(T, I, N, A, Level, L, Left) -> tuple(T, I + 1, N, term(element(I, T), A, Level, L), Level, L, Left - 1).
 
-map(none, A, _, _, _) -> A;
-map(_, A, _, L, Left) when Left =:= 0; byte_size(A) >= element(1, L) -> cut(A, ?T_CUT);
-map({Key, Value, Next}, A, Level, L, Left) ->
-    map(maps:next(Next), pair(Key, Value, A, Level, L, element(4, L)), Level, L, Left - 1).
+map(none, _, A, _, _, _) -> A;
+map(_, _, A, _, L, Left) when Left =:= 0; byte_size(A) >= element(1, L) -> cut(A, ?T_CUT);
+map({Key, Value, Next}, Map, A, Level, L = {_, _, _, Secrets}, Left) ->
+    Hidden = is_secret(Key, Secrets) orelse (lists:member(Key, [value, <<"value">>]) andalso names_a_secret(Map, Secrets)),
+    map(maps:next(Next), Map, pair(Key, Value, A, Level, L, Hidden), Level, L, Left - 1).
 
-pair(Key, Value, A, Level, L, Redacted) ->
+pair(Key, Value, A, Level, L, Hidden) ->
     Begun = term(Key, A, Level, L),
-    case is_map_key(key(Key), Redacted) of
+    case Hidden of
         true -> <<Begun/binary, ?T_REDACTED>>;
         false -> term(Value, Begun, Level, L)
     end.
 
-%% The name of a key: an atom's, a binary's or a string's.
-key(Key) when is_atom(Key) -> atom_to_binary(Key);
-key([_ | _] = Key) ->
-    case bytes(Key, 0, 32) of none -> none; _ -> list_to_binary(Key) end;
-key(Key) -> Key.
+%% ---- what is hidden: the rules of secret.c -------------------------------------------------------------------------
+
+-define(SECRET_NAME_BYTES, 64).
+-define(SECRET_COOKIE_LEAST, 4).
+-define(SECRET_COOKIE_INSIDE, 8).
+
+%% none | {a pattern that each secret name matches, the words of each in lower case}
+secrets(Names) ->
+    case [Text || {Text, _} <- lists:map(fun words/1, Names), Text =/= <<>>] of
+        [] -> none;
+        Texts -> {binary:compile_pattern(Texts), Texts}
+    end.
+
+is_secret(_, none) -> false;
+is_secret(Key, {Pattern, Secrets}) ->
+    {Text, Ends} = words(name_bytes(Key)),
+    binary:match(Text, Pattern) =/= nomatch andalso lists:any(fun(Secret) -> stands_in(Secret, Text, Ends) end, Secrets).
+
+%% A map that names a secret in one pair and has it in another: #{name => password, value => ...}.
+names_a_secret(Map, Secrets) ->
+    lists:any(fun(Key) -> is_map_key(Key, Map) andalso is_secret(map_get(Key, Map), Secrets) end, [name, <<"name">>, key, <<"key">>]).
+
+%% An atom's name, a binary or a string; what is longer than a name has none.
+name_bytes(Key) when is_atom(Key) -> name_bytes(atom_to_binary(Key));
+name_bytes(Key) when is_binary(Key), byte_size(Key) =< ?SECRET_NAME_BYTES -> Key;
+name_bytes([_ | _] = Key) ->
+    case bytes(Key, 0, ?SECRET_NAME_BYTES) of none -> <<>>; _ -> list_to_binary(Key) end;
+name_bytes(_) -> <<>>.
+
+%% {the letters and digits in lower case, the places where a word begins or ends}
+words(Name) -> words(binary_to_list(Name), other, [], 0, []).
+
+words([], _, Text, N, Ends) -> {list_to_binary(lists:reverse(Text)), [N | Ends]};
+words([C | Rest], Before, Text, N, Ends) ->
+    case {Before, letter(C)} of
+        {_, other} -> words(Rest, other, Text, N, Ends);
+        {upper, lower} -> words(Rest, lower, [C | Text], N + 1, [N - 1 | Ends]); % the K of APIKey
+        {_, Same} when Same =:= Before -> words(Rest, Same, [lower(C) | Text], N + 1, Ends);
+        {_, Kind} -> words(Rest, Kind, [lower(C) | Text], N + 1, [N | Ends])
+    end.
+
+letter(C) when C >= $a, C =< $z; C >= 128 -> lower;
+letter(C) when C >= $A, C =< $Z -> upper;
+letter(C) when C >= $0, C =< $9 -> digit;
+letter(_) -> other.
+
+lower(C) when C >= $A, C =< $Z -> C + 32;
+lower(C) -> C.
+
+stands_in(Secret, Text, Ends) ->
+    Bytes = byte_size(Secret),
+    lists:any(fun(At) ->
+        Behind = At + Bytes,
+        Behind =< byte_size(Text) andalso part(Text, At, Bytes) =:= Secret andalso (lists:member(Behind, Ends) orelse
+            (lists:member(Behind + 1, Ends) andalso binary:at(Text, Behind) =:= $s))
+    end, Ends).
+
+%% The owner, and what it starts to make frames, know the node's cookie.
+cookie_is(Cookie) -> put(cookie, Cookie).
+
+stars(Bytes) -> binary:copy(<<"*">>, Bytes).
+
+cookie_as_stars(Text) when byte_size(Text) >= ?SECRET_COOKIE_LEAST ->
+    case get(cookie) of Text -> stars(byte_size(Text)); _ -> Text end;
+cookie_as_stars(Text) -> Text.
+
+%% Text is text in an encoded term, too.
+without_cookie(Bytes) ->
+    case get(cookie) of
+        Cookie when is_binary(Cookie), byte_size(Cookie) >= ?SECRET_COOKIE_INSIDE ->
+            Hidden = binary:replace(Bytes, Cookie, stars(byte_size(Cookie)), [global]),
+            case get(cut) of 0 -> Hidden; _ -> lists:foldl(fun cut_cookie/2, Hidden, begun(Cookie)) end;
+        _ -> Bytes
+    end.
+
+%% The beginnings of the cookie, the longest first.
+begun(Cookie) -> [part(Cookie, 0, N) || N <- lists:seq(byte_size(Cookie) - 1, ?SECRET_COOKIE_LEAST, -1)].
+
+cut_cookie(Begun, Bytes) ->
+    binary:replace(Bytes, <<Begun/binary, ?T_CUT>>, <<(stars(byte_size(Begun)))/binary, ?T_CUT>>, [global]).
+
+without_begun_cookie(Bytes) ->
+    case get(cookie) of
+        Cookie when is_binary(Cookie), byte_size(Cookie) >= ?SECRET_COOKIE_INSIDE ->
+            case [N || B <- begun(Cookie), N <- [byte_size(B)], N =< byte_size(Bytes), part(Bytes, byte_size(Bytes), -N) =:= B] of
+                [N | _] -> <<(part(Bytes, 0, byte_size(Bytes) - N))/binary, (stars(N))/binary>>;
+                [] -> Bytes
+            end;
+        _ -> Bytes
+    end.
 
 %% The number in the low 28 bits and the serial above, as the wire has it; a port is its number.
 word(Pid) when is_pid(Pid) ->
@@ -170,6 +256,7 @@ meta(S, tick, []) -> S;
 meta(S, hello, [Hello]) -> keep(S, [frame(49, tick(S), 0, [Hello])]);
 meta(S = #s{metasize = Size, omitted = N}, module, _) when Size > ?NOTICES_MOST -> S#s{omitted = N + 1};
 meta(S, module, Terms) -> meta(S, notice, Terms);
+meta(S, endless, {Pid, MFA}) -> keep(S, [frame(51, tick(S), tracee(Pid), [endless, MFA])]);
 meta(S, notice, Terms) -> keep(S, [frame(51, tick(S), 0, Terms)]).
 
 %% The last notice of a batch says how many were left out of it.

@@ -9,11 +9,6 @@
 #define ARGS_MAX 255
 #define MATCHES_MAX 16 /* inside each other */
 
-static bool is(struct str s, const char *text)
-{
-    return s.len == strlen(text) && !memcmp(s.at, text, s.len);
-}
-
 void arg_names_init(struct arg_names *n)
 {
     *n = (struct arg_names){0};
@@ -39,24 +34,33 @@ static void add(struct arg_names *n, struct str function, int arity, struct buf 
 
 /* ---- one argument of one clause ---- */
 
+static struct raw without_underscores(struct raw name)
+{
+    const char *at = raw_view(name).at;
+    size_t n = 0;
+
+    while (n < name.len && at[n] == '_')
+        n++;
+    return raw_bytes(at + n, name.len - n);
+}
+
 /* {var, _, 'Name'}, {match, _, _, _}, {record, _, Name, _}; '_' is no name. */
 static bool erlang_name(struct etf r, unsigned matches, struct buf *to)
 {
     struct etf_head h;
-    struct str kind, name;
+    struct raw kind, name;
 
     if (!etf_next(&r, &h) || h.type != ETF_TUPLE || h.count < 3 || !etf_get_atom(&r, &kind) || !etf_skip(&r))
         return false;
-    if (is(kind, "match") && h.count == 4) {
+    if (raw_is(kind, "match") && h.count == 4) {
         struct etf left, right;
         return matches < MATCHES_MAX && etf_take(&r, &left) && etf_take(&r, &right) &&
                (erlang_name(left, matches + 1, to) || erlang_name(right, matches + 1, to));
     }
-    bool record = is(kind, "record");
-    if ((!record && !is(kind, "var")) || !etf_get_atom(&r, &name))
+    bool record = raw_is(kind, "record");
+    if ((!record && !raw_is(kind, "var")) || !etf_get_atom(&r, &name))
         return false;
-    while (!record && name.len && *name.at == '_')
-        name = (struct str){name.at + 1, name.len - 1};
+    name = record ? name : without_underscores(name);
     if (name.len && record)
         buf_char(to, '#');
     print_safe(to, name);
@@ -67,20 +71,19 @@ static bool erlang_name(struct etf r, unsigned matches, struct buf *to)
 static bool elixir_name(struct etf r, unsigned matches, struct buf *to)
 {
     struct etf_head h;
-    struct str name, context;
+    struct raw name, context;
     size_t n;
 
     if (!etf_next(&r, &h) || h.type != ETF_TUPLE || h.count != 3 || !etf_get_atom(&r, &name) || !etf_skip(&r))
         return false;
-    if (is(name, "=")) {
+    if (raw_is(name, "=")) {
         struct etf left, right;
         return matches < MATCHES_MAX && etf_get_list(&r, &n) && n == 2 && etf_take(&r, &left) && etf_take(&r, &right) &&
                (elixir_name(right, matches + 1, to) || elixir_name(left, matches + 1, to));
     }
-    if (!etf_get_atom(&r, &context) || !is(context, "nil"))
+    if (!etf_get_atom(&r, &context) || !raw_is(context, "nil"))
         return false; /* a name that the compiler made has another context */
-    while (name.len && *name.at == '_')
-        name = (struct str){name.at + 1, name.len - 1};
+    name = without_underscores(name);
     print_safe(to, name);
     return name.len > 0;
 }
@@ -146,30 +149,30 @@ static void erlang_forms(struct arg_names *all, struct etf r)
 {
     struct etf form, clauses;
     struct etf_head h;
-    struct str kind, name;
+    struct raw kind, name;
     int64_t arity;
     size_t n;
 
     if (!etf_get_tuple(&r, 2) || !etf_get_list(&r, &n))
         return;
     while (n-- && etf_take(&r, &form))
-        if (etf_next(&form, &h) && h.type == ETF_TUPLE && h.count == 5 && etf_get_atom(&form, &kind) && is(kind, "function") &&
+        if (etf_next(&form, &h) && h.type == ETF_TUPLE && h.count == 5 && etf_get_atom(&form, &kind) && raw_is(kind, "function") &&
             etf_skip(&form) && etf_get_atom(&form, &name) && etf_get_int(&form, &arity) && etf_take(&form, &clauses))
-            function(all, name, arity, clauses, &erlang);
+            function(all, raw_view(name), arity, clauses, &erlang);
 }
 
 /* {elixir_v1, #{definitions := [{{Name, Arity}, Kind, Meta, Clauses}]}, _} */
 static void elixir_definitions(struct arg_names *all, struct etf r)
 {
     struct etf clauses;
-    struct str name, key;
+    struct raw name, key;
     int64_t arity;
     size_t pairs, n;
 
     if (!etf_get_tuple(&r, 3) || !etf_skip(&r) || !etf_get_map(&r, &pairs))
         return;
     while (pairs-- && etf_get_atom(&r, &key)) {
-        if (!is(key, "definitions")) {
+        if (!raw_is(key, "definitions")) {
             etf_skip(&r);
             continue;
         }
@@ -177,7 +180,7 @@ static void elixir_definitions(struct arg_names *all, struct etf r)
             return;
         while (n-- && etf_get_tuple(&r, 4) && etf_get_tuple(&r, 2) && etf_get_atom(&r, &name) && etf_get_int(&r, &arity) &&
                etf_skip(&r) && etf_skip(&r) && etf_take(&r, &clauses))
-            function(all, name, arity, clauses, &elixir);
+            function(all, raw_view(name), arity, clauses, &elixir);
         return;
     }
 }
@@ -189,7 +192,7 @@ static void signature(struct arg_names *all, struct str name, int64_t arity, str
     struct buf b = {0};
 
     if (open && close && open < close && arity >= 0 && arity <= ARGS_MAX) {
-        print_safe(&b, (struct str){open + 1, (size_t)(close - open - 1)});
+        print_safe(&b, raw_bytes(open + 1, (size_t)(close - open - 1)));
         add(all, name, (int)arity, &b);
     }
     buf_release(&b);
@@ -199,7 +202,7 @@ static void signature(struct arg_names *all, struct str name, int64_t arity, str
 static void docs(struct arg_names *all, struct etf r)
 {
     struct etf signatures;
-    struct str kind, name, text;
+    struct raw kind, name, text;
     int64_t arity;
     size_t n, m;
 
@@ -210,8 +213,8 @@ static void docs(struct arg_names *all, struct etf r)
         return;
     while (n-- && etf_get_tuple(&r, 5) && etf_get_tuple(&r, 3) && etf_get_atom(&r, &kind) && etf_get_atom(&r, &name) &&
            etf_get_int(&r, &arity) && etf_skip(&r) && etf_take(&r, &signatures) && etf_skip(&r) && etf_skip(&r))
-        if (is(kind, "function") && etf_get_list(&signatures, &m) && m && etf_get_bin(&signatures, &text))
-            signature(all, name, arity, text);
+        if (raw_is(kind, "function") && etf_get_list(&signatures, &m) && m && etf_get_bin(&signatures, &text))
+            signature(all, raw_view(name), arity, raw_view(text));
 }
 
 static int order(const void *a, const void *b)
@@ -228,17 +231,17 @@ void arg_names_read(struct arg_names *n, struct str term)
 {
     struct etf r;
     struct etf_head h;
-    struct str tag, backend;
+    struct raw tag, backend;
 
     etf_open(&r, term.at, term.len);
     if (!etf_next(&r, &h) || h.type != ETF_TUPLE || !etf_get_atom(&r, &tag))
         return;
-    if (is(tag, "docs_v1") && h.count == 7) {
+    if (raw_is(tag, "docs_v1") && h.count == 7) {
         docs(n, r);
-    } else if (is(tag, "debug_info_v1") && h.count == 3 && etf_get_atom(&r, &backend)) {
-        if (is(backend, "erl_abstract_code"))
+    } else if (raw_is(tag, "debug_info_v1") && h.count == 3 && etf_get_atom(&r, &backend)) {
+        if (raw_is(backend, "erl_abstract_code"))
             erlang_forms(n, r);
-        else if (is(backend, "elixir_erl"))
+        else if (raw_is(backend, "elixir_erl"))
             elixir_definitions(n, r);
     }
     if (n->count)

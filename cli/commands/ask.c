@@ -6,27 +6,10 @@
 
 #define ANSWER_MS 30000
 
-static void on_reply(void *data, struct peer *p UNUSED, const struct session_reply *reply)
-{
-    struct ask *a = data;
-
-    question_reply(&a->question, reply);
-}
-
-/* It is read when the session is no longer being read. */
-static bool keep(struct etf term, void *into, struct err *e UNUSED)
-{
-    struct buf *answer = into;
-
-    buf_clear(answer);
-    buf_add(answer, term.at, (size_t)(term.end - term.at));
-    return true;
-}
-
 bool ask_open(struct ask *a, struct ctx *ctx, const struct node_opts *o, struct err *e)
 {
-    struct peers_handlers handlers = {.data = a, .reply = on_reply};
-    struct session_options options = {.fallback = o->fallback};
+    struct peers_handlers handlers = {0};
+    struct session_options options = {.fallback = o->fallback, .patience_ms = SESSION_QUICK_MS};
 
     *a = (struct ask){0};
     peers_begin(&a->peers, ctx, &handlers);
@@ -42,8 +25,8 @@ void ask_close(struct ask *a)
 
 bool ask_node(struct ask *a, struct peer *p, struct str request, struct etf *ret_answer, struct err *e)
 {
-    a->question.session = p->session;
-    if (!question_ask(&a->question, request, ANSWER_MS, keep, &a->answer, e))
+    buf_clear(&a->answer);
+    if (!peer_ask(p, request, ANSWER_MS, &a->answer, e))
         return false;
     etf_open(ret_answer, a->answer.data, a->answer.len);
     return true;

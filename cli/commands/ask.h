@@ -7,11 +7,9 @@
 
 #include "asked.h"
 #include "peers.h"
-#include "question.h"
 
 struct ask {
     struct peers peers;
-    struct question question;
     struct buf answer; /* the bytes of the last one */
 };
 

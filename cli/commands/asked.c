@@ -4,12 +4,16 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "../erlang/etf_write.h"
 #include "../ground/utf8.h"
+#include "../lang/fit.h"
 #include "../node/arm.h"
 #include "../views/calls.h"
 #include "../views/probes.h"
+#include "../views/regex.h"
 #include "../views/where_steps.h"
 
 /*
@@ -92,11 +96,47 @@ static bool read_let(struct asked *p, const char *text, struct lang_let *ret, st
     if (!equals || equals == text)
         return err_set(e, ERR_USAGE, "--let takes NAME=TERM, not '%s'", text);
     ret->name = (struct str){text, (size_t)(equals - text)};
-    return lang_term((struct str){equals + 1, strlen(equals + 1)}, SPEC_ERLANG, &p->arena, &ret->value, e);
+    if (lang_term((struct str){equals + 1, strlen(equals + 1)}, SPEC_ERLANG, &p->arena, &ret->value, e))
+        return true;
+    struct err named;
+    err_set(&named, e->status, "--let %.*s: %s", (int)ret->name.len, ret->name.at, e->text);
+    memcpy(e->text, named.text, sizeof(e->text));
+    return false;
 }
 
-static bool read_records(struct asked *p, const struct texts *files, struct lang_options *opt, struct err *e)
+bool asked_pipes(struct what_opts *what, struct arena *a, struct err *e)
 {
+    struct stat st;
+    struct buf b = {0};
+    bool ok = true;
+
+    for (size_t i = 0; ok && i < what->records.count; i++) {
+        const char *path = what->records.items[i];
+        if (strcmp(path, "-") && (stat(path, &st) < 0 || S_ISREG(st.st_mode)))
+            continue;
+        buf_clear(&b);
+        ok = read_all(path, &b, e);
+        texts_add(&what->pipes, path);
+        texts_add(&what->pipes, arena_strndup(a, b.data, b.len));
+    }
+    buf_release(&b);
+    return ok;
+}
+
+static bool read_header(const struct what_opts *what, const char *path, struct buf *b, struct err *e)
+{
+    buf_clear(b);
+    for (size_t i = 0; i < what->pipes.count; i += 2)
+        if (!strcmp(what->pipes.items[i], path)) {
+            buf_puts(b, what->pipes.items[i + 1]);
+            return true;
+        }
+    return read_all(path, b, e);
+}
+
+static bool read_records(struct asked *p, const struct what_opts *what, struct lang_options *opt, struct err *e)
+{
+    const struct texts *files = &what->records;
     struct lang_record *all = NULL;
     size_t count = 0;
     struct buf b = {0};
@@ -107,8 +147,7 @@ static bool read_records(struct asked *p, const struct texts *files, struct lang
         const struct lang_record *found;
         size_t n;
 
-        buf_clear(&b);
-        ok = read_all(files->items[i], &b, e);
+        ok = read_header(what, files->items[i], &b, e);
         char *text = arena_strndup(&p->arena, b.data, b.len);
         ok = ok && lang_read_hrl((struct str){text, b.len}, &p->arena, &found, &n, e);
         if (!ok || !n)
@@ -204,6 +243,18 @@ static bool not_too_many(const struct asked *p, const struct what_opts *what, st
     return false;
 }
 
+static bool read_wheres(struct asked *p, const struct lang_options *opt, const struct texts *wheres, struct err *e)
+{
+    p->wheres = mem_zalloc((wheres->count + 1) * sizeof(*p->wheres));
+    for (; p->nwheres < wheres->count; p->nwheres++) {
+        const char *text = wheres->items[p->nwheres];
+        if (!lang_where(opt, (struct str){text, strlen(text)}, &p->arena, &p->wheres[p->nwheres], e))
+            return false;
+        p->needs |= lang_where_needs(p->wheres[p->nwheres]);
+    }
+    return true;
+}
+
 bool asked_compile(struct asked *p, const struct what_opts *what, const struct texts *texts, const struct texts *wheres,
                     int otp, struct err *e)
 {
@@ -217,8 +268,11 @@ bool asked_compile(struct asked *p, const struct what_opts *what, const struct t
             return false;
     opt.lets = lets;
     opt.nlets = what->lets.count;
-    if (!read_records(p, &what->records, &opt, e))
+    if (!read_records(p, what, &opt, e))
         return false;
+    if (!read_wheres(p, &opt, wheres, e))
+        return false;
+    opt.needs = what->needs | p->needs;
     for (size_t i = 0, words = texts->count - texts->nfiles; i < texts->count; i++) {
         const char *text = texts->items[i], *file = i < words ? NULL : what->files.items[i - words];
         size_t before = p->count;
@@ -226,22 +280,57 @@ bool asked_compile(struct asked *p, const struct what_opts *what, const struct t
             return false;
         opt.number += text ? p->count - before : 1;
     }
-    if (!not_too_many(p, what, e))
-        return false;
-    p->wheres = mem_zalloc((wheres->count + 1) * sizeof(*p->wheres));
-    for (; p->nwheres < wheres->count; p->nwheres++) {
-        const char *text = wheres->items[p->nwheres];
-        if (!lang_where(&opt, (struct str){text, strlen(text)}, &p->arena, &p->wheres[p->nwheres], e))
-            return false;
+    return not_too_many(p, what, e);
+}
+
+static bool regex_is_good(struct str text, struct err *e)
+{
+    struct regex *r = regex_new(text, e);
+
+    regex_free(r);
+    return r != NULL;
+}
+
+static bool where_is_good(const struct where *w, struct err *e)
+{
+    bool ok = w->type != WHERE_REGEX || regex_is_good(w->regex, e);
+
+    for (size_t i = 0; ok && i < w->count; i++)
+        ok = where_is_good(w->items[i], e);
+    return ok && (!w->tail || where_is_good(w->tail, e));
+}
+
+bool asked_regexes(const struct asked *p, struct err *e)
+{
+    bool ok = true;
+
+    for (size_t i = 0; ok && i < p->count; i++) {
+        const struct spec *s = p->specs[i];
+        for (size_t k = 0; ok && k < s->nselectors; k++)
+            ok = (s->selectors[k].module.how != SEL_REGEX || regex_is_good(s->selectors[k].module.text, e)) &&
+                 (s->selectors[k].function.how != SEL_REGEX || regex_is_good(s->selectors[k].function.text, e));
+        for (size_t k = 0; ok && k < s->nwhere; k++)
+            ok = where_is_good(s->where[k], e);
     }
-    return true;
+    return ok;
+}
+
+/* Whether an alternative in front of it in the same expression has the warning too. */
+static bool is_repeated(const struct asked *p, size_t i, struct str text)
+{
+    for (; i && p->specs[i]->alternative; i--)
+        for (size_t k = 0; k < p->specs[i - 1]->nwarnings; k++)
+            if (str_same(p->specs[i - 1]->warnings[k].text, text))
+                return true;
+    return false;
 }
 
 void asked_warn(const struct asked *p, struct ctx *ctx)
 {
     for (size_t i = 0; i < p->count; i++)
         for (size_t k = 0; k < p->specs[i]->nwarnings; k++)
-            ctx_warn(ctx, "warning: %.*s", (int)p->specs[i]->warnings[k].text.len, p->specs[i]->warnings[k].text.at);
+            if (!is_repeated(p, i, p->specs[i]->warnings[k].text))
+                ctx_warn(ctx, "warning: %.*s", (int)p->specs[i]->warnings[k].text.len, p->specs[i]->warnings[k].text.at);
 }
 
 /* ---- arming ---- */
@@ -253,7 +342,7 @@ struct arm_pattern asked_pattern(const struct sel_name *name)
         [SEL_APP] = ARM_APP, [SEL_BEHAVIOUR] = ARM_BEHAVIOUR,
     };
 
-    return (struct arm_pattern){to[name->how], name->text};
+    return (struct arm_pattern){.how = to[name->how], .text = name->text};
 }
 
 struct arming {
@@ -262,6 +351,7 @@ struct arming {
     struct buf etf;
     int otp;
     bool anonymous;
+    bool meets; /* several expressions are about received messages */
     struct str node;
     uint32_t creation;
 };
@@ -280,6 +370,10 @@ static void arm_match_spec(struct arming *a, const struct spec *s)
         arm_spec_any(&a->arm, encoded(a, s->anonymous));
         return;
     }
+    if (a->meets && s->kind == SPEC_RECV) {
+        arm_spec_any(&a->arm, encoded(a, spec_match_spec_plain(s, &a->arena)));
+        return;
+    }
     if (!s->prefix || a->otp >= 29) {
         arm_spec_any(&a->arm, encoded(a, spec_match_spec_for(s, -1, &a->arena)));
         return;
@@ -296,14 +390,45 @@ static void arm_spec(struct arming *a, const struct spec *s)
     arm_probe(&a->arm, (int)s->number, kinds[s->kind], scopes[s->scope]);
     for (size_t i = 0; i < s->nselectors; i++) {
         const struct selector *sel = &s->selectors[i];
-        arm_select(&a->arm, asked_pattern(&sel->module), asked_pattern(&sel->function), sel->arity_lo, sel->arity_hi);
+        struct arm_pattern module = asked_pattern(&sel->module);
+        struct arm_pattern *without = arena_alloc(&a->arena, sel->nwithout * sizeof(*without) + 1);
+        for (size_t k = 0; k < sel->nwithout; k++)
+            without[k] = asked_pattern(&sel->without[k]);
+        module.without = without;
+        module.nwithout = sel->nwithout;
+        arm_select(&a->arm, module, asked_pattern(&sel->function), sel->arity_lo, sel->arity_hi);
     }
     arm_match_spec(a, s);
     const term_t program = spec_program(s, &a->arena);
     if (program)
         arm_program(&a->arm, encoded(a, program));
-    for (size_t i = 0; i < s->natoms; i++)
-        arm_atom(&a->arm, s->atoms[i]);
+}
+
+size_t asked_atoms(const struct asked *p, struct buf *ret_names)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < p->count; i++)
+        for (size_t k = 0; k < p->specs[i]->natoms; k++, n++)
+            etf_bin(ret_names, p->specs[i]->atoms[k].at, p->specs[i]->atoms[k].len);
+    return n;
+}
+
+/* The specification as this node can have it. */
+static bool fitted(struct fit *f, const struct spec *s, const struct what_opts *what, struct spec *ret, struct err *e)
+{
+    const enum fit_result result = fit_spec(f, s, ret);
+    const int len = (int)MIN(f->name.len, 200);
+
+    if (result == FIT_OK || (result == FIT_DEAD && what->allow_empty))
+        return true;
+    if (result == FIT_VARIABLES)
+        return err_set(e, ERR_USAGE, "more than %d variables in one clause", FIT_VARIABLES_MAX);
+    if (result == FIT_DEAD)
+        return err_set(e, ERR_EMPTY, "the node does not know the atom %.*s, so nothing can match it", len, f->name.at);
+    err_set(e, ERR_EMPTY, "the node does not know the atom %.*s, so the expression cannot use it like this", len, f->name.at);
+    err_hint(e, "an atom that the node lacks can be in a pattern, beside =:=, =/=, == and /=, a key of a map, or in msg()");
+    return false;
 }
 
 static const struct {
@@ -537,8 +662,15 @@ bool asked_arm(const struct asked *p, const struct what_opts *what, const struct
 
     arm_init(&a.arm);
     arena_init(&a.arena);
+    for (size_t i = 0, receives = 0; i < p->count; i++)
+        a.meets |= p->specs[i]->kind == SPEC_RECV && receives++ > 0;
+    struct fit fit = {.unknown = how.unknown, .nunknown = how.nunknown, .compared = how.compared, .a = &a.arena};
+    bool ok = true;
     for (size_t i = 0; i < p->count; i++) {
-        const struct spec *s = p->specs[i];
+        struct spec here;
+        const struct spec *s = &here;
+        if (!(ok = fitted(&fit, p->specs[i], what, &here, e)))
+            break;
         wanted |= s->flags;
         if (s->kind == SPEC_CALL)
             no_args &= s->flags;
@@ -548,7 +680,8 @@ bool asked_arm(const struct asked *p, const struct what_opts *what, const struct
         else
             arm_spec(&a, s);
     }
-    bool ok = arm_whom(&a, what, wanted, e);
+    arm_variables(&a.arm, fit.variables);
+    ok = ok && arm_whom(&a, what, wanted, e);
     if ((wanted & SPEC_F_CALL) && (no_args || (how.figures && !decides && !where_steps_measure(how.filter))))
         arm_flag(&a.arm, "arity");
     if (how.figures)
@@ -570,6 +703,8 @@ bool asked_arm(const struct asked *p, const struct what_opts *what, const struct
         arm_unsafe(&a.arm);
     if (what->allow_empty)
         arm_allow_empty(&a.arm);
+    if (what->available)
+        arm_available(&a.arm);
     if (how.mark.first)
         arm_mark(&a.arm, how.mark);
     if (what->force)

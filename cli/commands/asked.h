@@ -17,6 +17,7 @@ struct asked {
     size_t count, cap;
     const struct where **wheres;
     size_t nwheres;
+    unsigned needs; /* of the wheres: lang_where_needs() */
     struct str *headers; /* the texts of the --hrl files */
     size_t nheaders;
     /* Set before compiling, or NULL: where to write what the passes made; where other records than those of headers are. */
@@ -27,6 +28,9 @@ struct asked {
     bool may_count; /* the counters of the virtual machine are shown; else asking for them is a mistake */
 };
 
+/* Reads the headers that are no regular files, because expressions are compiled again for each node. */
+bool asked_pipes(struct what_opts *what, struct arena *a, struct err *e);
+
 void asked_init(struct asked *p);
 void asked_release(struct asked *p);
 
@@ -34,7 +38,7 @@ void asked_release(struct asked *p);
 bool asked_texts(const struct what_opts *what, const struct texts *words, struct arena *a, struct texts *ret, struct err *e);
 
 /*
- * Compiles the texts (and -e filters) for that OTP release; 0: none in particular. To be called once. A text that is NULL
+ * Compiles the texts and filters for that OTP release; calls collect what the filters, and those of what->needs, read. 0: none in particular. To be called once. A text that is NULL
  * stands for a spec that is no more: those behind it keep their numbers.
  */
 bool asked_compile(struct asked *p, const struct what_opts *what, const struct texts *texts, const struct texts *wheres,
@@ -43,6 +47,9 @@ bool asked_compile(struct asked *p, const struct what_opts *what, const struct t
 /* For find_record, with a bool as its data, which it sets: there is no node yet that could be asked. */
 enum lang_found asked_later(void *data, const struct sel_name *modules, size_t nmodules, struct str name, struct arena *a,
                             struct lang_lookup *ret);
+
+/* Whether the regular expressions of selectors and filters are well-formed; the node reads those of selectors once more. */
+bool asked_regexes(const struct asked *p, struct err *e);
 
 void asked_warn(const struct asked *p, struct ctx *ctx);
 
@@ -57,7 +64,13 @@ struct asked_how {
     bool anonymous; /* who sent a message that is received need not come */
     struct str filter; /* for both: what asked_filter() or asked_hold() gave */
     struct arm_mark mark;
+    const struct str *unknown; /* of the names that asked_atoms() gave, those that are no atoms of the node */
+    size_t nunknown;
+    bool *compared; /* one for each, or NULL: set where a pattern or a guard has it */
 };
+
+/* Appends the names, as binaries, of the atoms in the expressions; returns how many they are. */
+size_t asked_atoms(const struct asked *p, struct buf *ret_names);
 
 /* Appends what arm_request() takes for that node; its name and creation give local pids in expressions their meaning. */
 bool asked_arm(const struct asked *p, const struct what_opts *what, const struct session_node *node, struct asked_how how,

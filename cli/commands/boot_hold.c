@@ -2,7 +2,6 @@
 
 #include <ctype.h>
 #include <dirent.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,9 +10,11 @@
 #include <unistd.h>
 
 #include "../erlang/etf_write.h"
+#include "../ground/utf8.h"
+#include "proc_text.h"
+#include "project.h"
 
 #define CALL_MS 1000
-#define PROC_MOST (256u << 10)
 
 const char boot_hold_flags[] = "-kernel sync_nodes_optional [etrace_hold] sync_nodes_timeout 10000";
 
@@ -45,13 +46,13 @@ static bool is_release(const char *command)
     return false;
 }
 
-/* A name may be given by iex's own options, or in what it hands to erl. */
+/* A name may be given by iex's own options, which may stand in a text for a shell, or in what iex hands to erl. */
 static bool has_name(char **argv)
 {
     static const char *const flags[] = {"ELIXIR_ERL_OPTIONS", "ERL_FLAGS", "ERL_AFLAGS", "ERL_ZFLAGS"};
 
     for (; *argv; argv++)
-        if (**argv == '-' && (strstr(*argv, "name") || strstr(*argv, "--erl")))
+        if (strstr(*argv, "-name") || strstr(*argv, "-sname") || strstr(*argv, "--erl"))
             return true;
     for (size_t i = 0; i < ARRAY_LEN(flags); i++)
         if (getenv(flags[i]) && strstr(getenv(flags[i]), "name"))
@@ -59,50 +60,51 @@ static bool has_name(char **argv)
     return false;
 }
 
-bool boot_hold_fits(char **argv, bool *ret_unnamed)
+static bool is_iex(const char *command)
 {
-    const char *slash = strrchr(argv[0], '/');
-    bool iex = !strcmp(slash ? slash + 1 : argv[0], "iex");
+    const char *slash = strrchr(command, '/');
 
-    *ret_unnamed = iex && !has_name(argv + 1);
-    return iex || is_release(argv[0]);
+    return !strcmp(slash ? slash + 1 : command, "iex");
 }
 
-/* ---- its process ---- */
-
-/* A file of /proc whose texts end in NULs. */
-static bool read_proc(const char *pid, const char *name, struct buf *b)
+/* Commands that start what their arguments say, perhaps as one text for a shell. */
+static bool is_wrapper(const char *command)
 {
-    char path[300];
-    ssize_t n = 1;
+    static const char *const names[] = {"env", "sh", "bash", "dash", "zsh", "ksh", "nice", "ionice", "time", "timeout", "setsid", "stdbuf",
+                                        "nohup", "script", "rlwrap"};
+    const char *slash = strrchr(command, '/');
 
-    buf_clear(b);
-    snprintf(path, sizeof path, "/proc/%s/%s", pid, name);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    while (fd >= 0 && n > 0 && b->len < PROC_MOST) {
-        n = read(fd, buf_room(b, 4096), 4096);
-        b->len += n > 0 ? (size_t)n : 0;
-    }
-    if (fd >= 0)
-        close(fd);
-    buf_char(b, 0);
-    return fd >= 0 && n == 0;
-}
-
-static const char *next_text(const struct buf *b, const char *text)
-{
-    const char *next = text + strlen(text) + 1;
-
-    return next < b->data + b->len - 1 ? next : NULL;
-}
-
-static bool has_text(const struct buf *b, const char *wanted)
-{
-    for (const char *t = b->data; t; t = next_text(b, t))
-        if (!strcmp(t, wanted))
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (!strcmp(slash ? slash + 1 : command, names[i]))
             return true;
     return false;
 }
+
+/* Whether one of the words of a text is such a command. */
+static bool has_command(const char *text, bool (*is)(const char *command))
+{
+    char *words = strdup(text), *rest = words;
+    bool found = false;
+
+    for (char *word; words && !found && (word = strsep(&rest, " \t\n;&|()\"'"));)
+        found = is(word);
+    free(words);
+    return found;
+}
+
+bool boot_hold_fits(char **argv, bool *ret_unnamed)
+{
+    bool iex = is_iex(argv[0]), release = is_release(argv[0]);
+
+    for (char **arg = argv + 1; *arg && is_wrapper(argv[0]) && !iex && !release; arg++) {
+        iex = has_command(*arg, is_iex);
+        release = has_command(*arg, is_release);
+    }
+    *ret_unnamed = iex && !has_name(argv + 1);
+    return iex || release;
+}
+
+/* ---- its process ---- */
 
 static bool is_vm(const struct buf *cmdline)
 {
@@ -114,8 +116,8 @@ static bool is_vm(const struct buf *cmdline)
 /* -sname X, -name X and -setcookie C, as the virtual machine was given them in the end. */
 static bool read_flags(struct boot_hold *h, const struct buf *cmdline)
 {
-    for (const char *t = cmdline->data, *value; t; t = next_text(cmdline, t)) {
-        if (!(value = next_text(cmdline, t)))
+    for (const char *t = cmdline->data, *value; t; t = proc_next(cmdline, t)) {
+        if (!(value = proc_next(cmdline, t)))
             break;
         if (!strcmp(t, "-sname") || !strcmp(t, "-name"))
             snprintf(h->name, sizeof h->name, "%s", value);
@@ -134,8 +136,8 @@ bool boot_hold_find(struct boot_hold *h, const char *mark)
     DIR *dir = h->vm ? NULL : opendir("/proc");
 
     while (dir && !h->vm && (d = readdir(dir)))
-        if (isdigit((unsigned char)d->d_name[0]) && read_proc(d->d_name, "cmdline", &b) && is_vm(&b) && read_flags(h, &b) &&
-            read_proc(d->d_name, "environ", &b) && has_text(&b, mark))
+        if (isdigit((unsigned char)d->d_name[0]) && proc_read(d->d_name, "cmdline", &b) && is_vm(&b) && read_flags(h, &b) &&
+            proc_read(d->d_name, "environ", &b) && proc_has(&b, mark))
             h->vm = strtol(d->d_name, NULL, 10);
         else
             h->name[0] = h->cookie[0] = 0;
@@ -211,6 +213,44 @@ out:
     return found;
 }
 
+static void put_string(struct buf *b, const char *at, const char *end)
+{
+    const char *next = at;
+    size_t n = 0;
+
+    for (; next < end; n++)
+        utf8_next(&next, end);
+    etf_list(b, n);
+    while (at < end)
+        etf_int(b, (int64_t)utf8_next(&at, end));
+    etf_nil(b);
+}
+
+/* Has `code` add the project's directories to its path, or take them away. */
+static void change_paths(struct boot_hold *h, const char *function)
+{
+    struct buf paths = {0}, args = {0}, keep = {0};
+    struct etf r;
+    size_t n = 0;
+
+    project_paths(h->vm, &paths);
+    for (size_t i = 0; i < paths.len; i++)
+        n += paths.data[i] == ':';
+    etf_list(&args, 1);
+    etf_list(&args, n);
+    for (char *at = n ? paths.data : NULL, *end; at && at < paths.data + paths.len; at = end + 1) {
+        end = memchr(at, ':', (size_t)(paths.data + paths.len - at));
+        put_string(&args, at, end);
+    }
+    etf_nil(&args);
+    etf_nil(&args);
+    if (n)
+        call(h, "code", function, buf_view(&args), &keep, &r);
+    buf_release(&paths);
+    buf_release(&args);
+    buf_release(&keep);
+}
+
 bool boot_hold_try(struct boot_hold *h, const struct node_target *like)
 {
     struct node_target target = *like;
@@ -220,12 +260,14 @@ bool boot_hold_try(struct boot_hold *h, const struct node_target *like)
     target.name = h->name;
     if (!node_connect(&target, &conn, &e))
         return false;
-    rpc_open(&h->rpc, &conn);
+    rpc_open(&h->rpc, &conn, NULL);
     h->held = find_config(h);
-    if (h->held)
+    if (h->held) {
         snprintf(h->name, sizeof h->name, "%s", conn.node);
-    else
+        change_paths(h, "add_pathsz");
+    } else {
         rpc_close(&h->rpc);
+    }
     return h->held;
 }
 
@@ -235,6 +277,7 @@ void boot_hold_go(struct boot_hold *h)
     struct etf r;
 
     if (h->held) {
+        change_paths(h, "del_paths");
         etf_list(&args, 2);
         buf_str(&args, buf_view(&h->waits));
         etf_tuple(&args, 2);

@@ -18,20 +18,25 @@
 
 #include "../ground/stack.h"
 #include "carried.h"
+#include "project.h"
 #include "target.h"
 
 #define SAID_MOST 2000
 #define PATH_MOST 256 /* of what is in the directory */
 #define LOOK_MS 20 /* between looks for a node that boots */
 
-/* What a node evaluates first. In single quotes on erl's command line, so there are none in it. Where it can have no name it says nothing. */
+/*
+ * The expression that a node evaluates first. It stands in single quotes on erl's command line, so there are none in it. The node gets the
+ * directories of its project, behind their length, and has them in its code path while it is held. A connection that is closed
+ * at once means that the node is not held. A node that can have no name sends nothing.
+ */
 static const char hold[] =
     "-eval 'catch begin "
     "P=os:getenv(\"ETRACE_HOLD\"),os:unsetenv(\"ETRACE_HOLD\"),"
     "[case os:getenv(\"ETRACE_\"++V) of false->os:unsetenv(\"ERL_\"++V);"
     "O->os:putenv(\"ERL_\"++V,O),os:unsetenv(\"ETRACE_\"++V) end||V<-[\"AFLAGS\",\"ZFLAGS\"]],"
-    "{ok,S}=gen_tcp:connect({local,P},0,[binary,{active,false}]),"
-    "D=case os:getenv(\"ETRACE_PATHS\") of false->[];L->os:unsetenv(\"ETRACE_PATHS\"),string:lexemes(L,\":\") end,"
+    "{ok,S}=gen_tcp:connect({local,P},0,[binary,{active,false},{packet,4}]),"
+    "{ok,L}=gen_tcp:recv(S,0),D=string:lexemes(unicode:characters_to_list(L),\":\"),ok=inet:setopts(S,[{packet,0}]),"
     "catch begin "
     "is_alive() orelse begin "
     "case erl_epmd:names({127,0,0,1}) of {ok,_}->ok;_->"
@@ -178,6 +183,20 @@ static void on_talk(void *owner)
         child_signal(c, SIGKILL); /* nobody else waits for it */
 }
 
+/* False: the node is gone. The socket's buffer has room for all of it. */
+static bool send_paths(int fd, pid_t vm)
+{
+    struct buf b = {0};
+
+    buf_add(&b, "\0\0\0\0", 4);
+    project_paths(vm, &b);
+    for (unsigned i = 0; i < 4; i++)
+        b.data[i] = (char)((b.len - 4) >> 8 * (3 - i));
+    bool sent = send(fd, b.data, b.len, MSG_NOSIGNAL) == (ssize_t)b.len;
+    buf_release(&b);
+    return sent;
+}
+
 /* The first node is held; others go on as they come. */
 static void on_connection(void *owner)
 {
@@ -195,7 +214,10 @@ static void on_connection(void *owner)
             ctx_warn(c->ctx, "the command has started another node, which is not traced");
         return;
     }
-    serve(c, &c->talk, fd, on_talk);
+    if (send_paths(fd, peer.pid))
+        serve(c, &c->talk, fd, on_talk);
+    else
+        close(fd);
 }
 
 static bool listen_there(struct child *c, struct err *e)
@@ -289,34 +311,6 @@ void child_go(struct child *c)
 
 /* ---- its beginning ---- */
 
-/* What a project has compiled is not in the code path before mix or rebar3 put it there; for as long as the node is held it is. */
-static void project_paths(char **argv)
-{
-    const char *slash = strrchr(argv[0], '/'), *tool = slash ? slash + 1 : argv[0], *verb = argv[1] ? argv[1] : "", *env = NULL;
-    char cwd[2000], pattern[2300];
-    struct buf b = {0};
-    glob_t found;
-
-    if (!strcmp(tool, "mix"))
-        env = getenv("MIX_ENV") ? getenv("MIX_ENV") : strcmp(verb, "test") ? "dev" : "test";
-    else if (!strcmp(tool, "rebar3"))
-        env = strcmp(verb, "ct") && strcmp(verb, "eunit") ? "default" : "test";
-    if (!env || !getcwd(cwd, sizeof cwd) || strpbrk(cwd, "*?[\\:"))
-        return;
-    /* protocols as they are called in the end stand in front of those that were compiled */
-    static const char *const kinds[] = {"consolidated", "ebin"};
-    for (size_t k = 0; k < ARRAY_LEN(kinds); k++) {
-        snprintf(pattern, sizeof pattern, "%s/_build/%.100s/lib/*/%s", cwd, env, kinds[k]);
-        if (glob(pattern, 0, NULL, &found))
-            continue;
-        for (size_t i = 0; i < found.gl_pathc; i++)
-            buf_printf(&b, "%s%s", b.len ? ":" : "", found.gl_pathv[i]);
-        globfree(&found);
-    }
-    if (b.len)
-        setenv("ETRACE_PATHS", buf_cstr(&b), 1);
-}
-
 static void environment(const struct child *c)
 {
     const char *flags = getenv(c->late ? "ERL_ZFLAGS" : "ERL_AFLAGS");
@@ -347,7 +341,6 @@ static void become(const struct child *c, char **argv, int failed, pid_t parent)
     if (c->late && getppid() != parent)
         _exit(127);
     environment(c);
-    project_paths(argv);
     signal(SIGPIPE, SIG_DFL);
     signal(SIGXFSZ, SIG_DFL);
     sigemptyset(&none);

@@ -12,10 +12,12 @@
 #include "../erlang/etf_write.h"
 #include "../erlang/term_json.h"
 #include "../node/arm.h"
+#include "../node/companion.h"
 #include "../node/cookie.h"
 #include "../node/epmd.h"
 #include "../node/netns.h"
 #include "../node/rpc.h"
+#include "../node/knock.h"
 #include "../node/session.h"
 #include "../ground/tty.h"
 #include "../ground/utf8.h"
@@ -51,6 +53,9 @@ struct doctor {
     struct rpc rpc;
     bool connected;
     struct session *session;
+    bool asked;      /* a request is not answered */
+    bool failed;     /* the session has: */
+    struct err err;
     struct pipeline *pipeline;
     struct buf found;   /* what this step says */
     struct buf before;  /* names of companions that were on the node before */
@@ -170,15 +175,37 @@ static bool step_cookie(struct doctor *d, struct err *e)
     return true;
 }
 
+static void on_knock(void *owner)
+{
+    *(bool *)owner = true;
+}
+
+static bool connect_to(struct doctor *d, struct node_conn *ret, struct err *e)
+{
+    struct knock *k = knock_start(&d->target.node);
+    bool over = false;
+
+    if (!k)
+        return err_set(e, ERR_RUN, "cannot start a thread to connect to the node");
+    struct loop_fd fd = {.fd = knock_fd(k), .want_read = true, .ready = on_knock, .owner = &over};
+    loop_add(&d->ctx->loop, &fd);
+    while (!over && !d->ctx->interrupts)
+        loop_step(&d->ctx->loop, -1);
+    loop_remove(&d->ctx->loop, &fd);
+    bool ok = over ? knock_answer(k, ret, e) : err_set(e, ERR_NODE, "interrupted");
+    knock_free(k);
+    return ok;
+}
+
 static bool step_handshake(struct doctor *d, struct err *e)
 {
     struct node_conn conn;
 
-    if (!node_connect(&d->target.node, &conn, e))
+    if (!connect_to(d, &conn, e))
         return false;
     found(d, "connected to %s as a hidden node in %.1f ms, the cookie is accepted", conn.node, took_ms(d));
     memcpy(d->name, conn.node, sizeof d->name);
-    rpc_open(&d->rpc, &conn);
+    rpc_open(&d->rpc, &conn, &d->ctx->loop);
     d->connected = true;
     return true;
 }
@@ -189,7 +216,7 @@ static bool companions(struct doctor *d, struct buf *ret, struct err *e)
     static const char *const lists[] = {"loaded", "registered"};
     struct buf keep = {0}, nothing = {0};
     struct etf r;
-    struct str name;
+    struct raw name;
     size_t n;
     bool ok = true;
 
@@ -200,8 +227,10 @@ static bool companions(struct doctor *d, struct buf *ret, struct err *e)
         if (ok && !etf_get_list(&r, &n))
             ok = err_set(e, ERR_NODE, "its answer to erlang:%s/0 cannot be read", lists[i]);
         for (size_t k = 0; ok && k < n && etf_get_atom(&r, &name); k++)
-            if (name.len == 17 && !memcmp(name.at, "etrace_", 7))
-                buf_printf(ret, "%.*s ", (int)name.len, name.at);
+            if (companion_is_name(name)) {
+                print_safe(ret, name);
+                buf_char(ret, ' ');
+            }
     }
     buf_release(&keep);
     buf_release(&nothing);
@@ -233,6 +262,7 @@ static void on_reply(void *data, const struct session_reply *reply)
     struct arm_result armed = {0};
     struct err e;
 
+    d->asked = false;
     if (!reply->ok) {
         session_error(reply, &e);
         found(d, "%s", e.text);
@@ -246,13 +276,49 @@ static void on_reply(void *data, const struct session_reply *reply)
     arm_result_release(&armed);
 }
 
+static void on_readable(void *owner)
+{
+    struct doctor *d = owner;
+
+    d->failed = d->failed || !session_on_readable(d->session, &d->err);
+}
+
+static bool is_booting(const struct doctor *d) { return session_state(d->session) == SESSION_BOOTING; }
+static bool is_asked(const struct doctor *d) { return d->asked; }
+static bool is_silent(const struct doctor *d) { return !pipeline_totals(d->pipeline)->shown; }
+static bool is_leaving(const struct doctor *d) { return session_state(d->session) == SESSION_STOPPING; }
+
+/* Serves everything for as long as the session waits for that. false: it has failed, with err, or the time is over, without. */
+static bool serve(struct doctor *d, bool (*waits)(const struct doctor *d), int timeout_ms, struct err *e)
+{
+    struct loop_fd fd = {.fd = session_fd(d->session), .want_read = true, .ready = on_readable, .owner = d};
+    int64_t deadline = loop_now() + timeout_ms, next;
+
+    err_set(e, ERR_NODE, "the node has not answered within %d seconds", timeout_ms / 1000);
+    loop_add(&d->ctx->loop, &fd);
+    while (waits(d) && !d->failed && loop_now() < deadline && !d->ctx->interrupts) {
+        d->failed = !session_tick(d->session, session_now(), &next, &d->err);
+        fd.want_write = session_wants_write(d->session);
+        if (!d->failed)
+            loop_step(&d->ctx->loop, MIN(deadline, next));
+    }
+    loop_remove(&d->ctx->loop, &fd);
+    if (d->failed)
+        *e = d->err;
+    return !d->failed && !waits(d);
+}
+
 static bool step_companion(struct doctor *d, struct err *e)
 {
-    struct session_options options = {.fallback = d->o->fallback};
+    struct session_options options = {.fallback = d->o->fallback, .patience_ms = SESSION_QUICK_MS};
     struct session_handlers handlers = {.data = d, .batch = on_batch, .reply = on_reply};
 
-    d->session = session_open(&d->target.node, &options, &handlers, e);
-    if (!d->session || !session_wait(d->session, 0, START_MS, e))
+    struct node_conn conn;
+
+    if (!connect_to(d, &conn, e))
+        return false;
+    d->session = session_open(&conn, &options, &handlers, e);
+    if (!d->session || !serve(d, is_booting, START_MS, e))
         return false;
     const struct session_node *n = session_node(d->session);
     found(d, "started on the node in %.1f ms", (double)n->boot_ns / 1e6);
@@ -284,15 +350,16 @@ static bool ask(struct doctor *d, struct str request, struct err *e)
 {
     uint32_t id;
 
-    return session_request(d->session, request, ANSWER_MS, &id, e) && session_wait(d->session, id, ANSWER_MS, e);
+    d->asked = true;
+    return session_request(d->session, request, ANSWER_MS, &id, e) && serve(d, is_asked, ANSWER_MS, e);
 }
 
 static bool step_arm(struct doctor *d, struct err *e)
 {
     struct arm arm;
     struct buf etf = {0}, asked = {0}, request = {0};
-    struct arm_pattern module = {ARM_NAME, {probe_module, sizeof probe_module - 1}};
-    struct arm_pattern function = {ARM_NAME, {probe_function, sizeof probe_function - 1}};
+    struct arm_pattern module = {.how = ARM_NAME, .text = {probe_module, sizeof probe_module - 1}};
+    struct arm_pattern function = {.how = ARM_NAME, .text = {probe_function, sizeof probe_function - 1}};
     size_t before = d->found.len;
 
     etf_version(&etf);
@@ -323,17 +390,13 @@ static bool step_event(struct doctor *d, struct err *e)
 {
     struct buf keep = {0}, nothing = {0};
     struct etf r;
-    int64_t deadline = net_now() + STEP_MS;
 
     etf_nil(&nothing);
     bool ok = rpc_call(&d->rpc, probe_module, probe_function, buf_view(&nothing), STEP_MS, &keep, &r, e);
-    while (ok && !pipeline_totals(d->pipeline)->shown) {
-        if (net_now() >= deadline || net_wait(session_fd(d->session), POLLIN, deadline) != NET_OK)
-            ok = err_set(e, ERR_NODE, "a call of %s:%s/0 was traced, and no event came within %d seconds", probe_module, probe_function,
-                         STEP_MS / 1000);
-        else
-            ok = session_on_readable(d->session, e);
-    }
+    if (ok && !serve(d, is_silent, STEP_MS, e))
+        ok = d->failed ? false
+                       : err_set(e, ERR_NODE, "a call of %s:%s/0 was traced, and no event came within %d seconds", probe_module,
+                                 probe_function, STEP_MS / 1000);
     if (ok)
         found(d, "a call came back as an event in %.1f ms", took_ms(d));
     buf_release(&keep);
@@ -343,7 +406,7 @@ static bool step_event(struct doctor *d, struct err *e)
 
 static bool step_leave(struct doctor *d, struct err *e)
 {
-    if (!session_stop(d->session, e) || !session_wait(d->session, 0, ANSWER_MS, e))
+    if (!session_stop(d->session, e) || !serve(d, is_leaving, ANSWER_MS, e))
         return false;
     found(d, "the node confirms that the session is gone, in %.1f ms", took_ms(d));
     return true;
@@ -382,14 +445,14 @@ static const struct step {
 static void tell_json(struct doctor *d, const struct step *s, bool ok, const struct err *e)
 {
     struct buf b = {0};
-    struct str text = ok ? buf_view(&d->found) : (struct str){e->text, strlen(e->text)};
+    struct raw text = ok ? raw_of(buf_view(&d->found)) : raw_text(e->text);
 
     buf_printf(&b, "{\"v\":1,\"type\":\"step\",\"step\":\"%s\",\"result\":\"%s\",\"found\":", s->name,
                !ok ? "failed" : d->warns ? "warning" : "ok");
     json_string(&b, text);
     if (!ok && e->hint[0]) {
         buf_puts(&b, ",\"hint\":");
-        json_string(&b, (struct str){e->hint, strlen(e->hint)});
+        json_string(&b, raw_text(e->hint));
     }
     buf_puts(&b, "}\n");
     out_take(d->ctx->out, &b);

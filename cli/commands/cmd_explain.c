@@ -53,7 +53,7 @@ static int explain(struct ctx *ctx, const struct explain_opts *o, const struct w
     asked.dump_tokens = has_word(o->dump, "tokens") ? &tokens : NULL;
     asked.dump_ast = has_word(o->dump, "ast") ? &ast : NULL;
     bool ok = known_words(o->dump, &e) && asked_texts(what, words, &asked.arena, &texts, &e) &&
-              asked_compile(&asked, what, &texts, &none, (int)o->otp, &e);
+              asked_compile(&asked, what, &texts, &none, (int)o->otp, &e) && asked_regexes(&asked, &e);
     buf_str(&out, buf_view(&tokens));
     buf_str(&out, buf_view(&ast));
     if (!ok) {

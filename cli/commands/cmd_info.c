@@ -78,7 +78,7 @@ static bool put_question(struct buf *b, struct asked *asked, const char *word, c
 static bool take_subject(struct info *x, struct etf *r, struct buf *text, struct buf *json)
 {
     struct etf_head h;
-    struct str a, b;
+    struct raw a, b;
     int64_t arity;
 
     if (!etf_peek(r, &h))
@@ -100,7 +100,7 @@ static bool take_subject(struct info *x, struct etf *r, struct buf *text, struct
         buf_str(text, fun->is_elixir ? fun->elixir : fun->erl);
         buf_printf(text, "/%lld", (long long)arity);
         buf_puts(json, "\"target\":");
-        json_string(json, buf_view(text));
+        json_string(json, raw_of(buf_view(text)));
         buf_char(json, ',');
         buf_str(json, fun->json);
         buf_printf(json, ",\"a\":%lld", (long long)arity);
@@ -123,7 +123,7 @@ static bool take_subject(struct info *x, struct etf *r, struct buf *text, struct
 static bool put_counter(struct etf *r, bool time, bool json, struct buf *to)
 {
     int64_t calls, sum, processes;
-    struct str pid, name;
+    struct raw pid, name;
     size_t n;
 
     if (!etf_get_tuple(r, 4) || !etf_get_int(r, &calls) || !etf_get_int(r, &sum) || !etf_get_int(r, &processes) || !etf_get_list(r, &n))
@@ -158,7 +158,7 @@ static bool put_counter(struct etf *r, bool time, bool json, struct buf *to)
 
 static bool put_texts(struct etf *r, bool json, struct buf *to)
 {
-    struct str text;
+    struct raw text;
     size_t n;
 
     if (!etf_get_list(r, &n))
@@ -177,7 +177,7 @@ static bool put_texts(struct etf *r, bool json, struct buf *to)
     return !n || etf_get_nil(r);
 }
 
-static bool put_value(struct etf *r, struct str item, bool json, struct buf *to)
+static bool put_value(struct etf *r, struct raw item, bool json, struct buf *to)
 {
     struct etf_head h;
 
@@ -209,7 +209,7 @@ static bool put_value(struct etf *r, struct str item, bool json, struct buf *to)
 /* {Name, Number, Client, [{Item, Value}]} */
 static bool put_session(struct info *x, struct etf *r, const char *node, const struct buf *subject, struct buf *to)
 {
-    struct str name, client, item;
+    struct raw name, client, item;
     int64_t id;
     size_t n;
     bool json = x->o->json;
@@ -218,7 +218,7 @@ static bool put_session(struct info *x, struct etf *r, const char *node, const s
         return false;
     if (json) {
         buf_puts(to, "{\"v\":1,\"type\":\"info\",\"node\":");
-        json_string(to, (struct str){node, strlen(node)});
+        json_string(to, raw_text(node));
         buf_char(to, ',');
         buf_str(to, buf_view(subject));
         buf_puts(to, ",\"session\":");
@@ -328,9 +328,9 @@ static int info_run(struct ctx *ctx, const struct info_opts *o, const struct nod
 
     funs_init(&x.funs);
     bool ok = ask_open(&x.ask, ctx, node, &e);
-    for (size_t i = 0; ok && i < x.ask.peers.count; i++)
+    for (struct peer *p = NULL; ok && (p = peers_next(&x.ask.peers, p));)
         for (size_t k = 0; ok && k < words->count; k++)
-            ok = one(&x, &x.ask.peers.items[i], words->items[k], &e);
+            ok = one(&x, p, words->items[k], &e);
     int status = ok ? 0 : ctx_fail(ctx, &e);
     ask_close(&x.ask);
     funs_release(&x.funs);

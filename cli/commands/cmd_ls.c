@@ -47,7 +47,7 @@ static bool read_chunk(struct ls *l, struct peer *p, struct str module, struct b
 {
     struct buf request = {0};
     struct etf r;
-    struct str id, part;
+    struct raw id, part;
     int64_t size = 1;
     struct err e;
     bool ok = true;
@@ -60,7 +60,7 @@ static bool read_chunk(struct ls *l, struct peer *p, struct str module, struct b
         ok = ask_node(&l->ask, p, buf_view(&request), &r, &e) && etf_get_tuple(&r, 3) && etf_get_bin(&r, &id) &&
              etf_get_int(&r, &size) && size >= 0 && size <= CHUNK_MOST && etf_get_bin(&r, &part) && part.len;
         if (ok)
-            buf_str(ret, part);
+            buf_str(ret, raw_view(part));
     }
     buf_release(&request);
     return ok;
@@ -103,13 +103,13 @@ static void text_line(struct buf *b, const struct fun *fun, int arity, bool expo
 static void json_line(struct buf *b, const char *node, const struct fun *fun, int arity, bool exported, const struct arg_name *args)
 {
     buf_puts(b, "{\"v\":1,\"type\":\"function\",\"node\":");
-    json_string(b, (struct str){node, strlen(node)});
+    json_string(b, raw_text(node));
     buf_char(b, ',');
     buf_str(b, fun->json);
     buf_printf(b, ",\"a\":%d,\"exported\":%s", arity, exported ? "true" : "false");
     if (args) {
         buf_puts(b, ",\"args\":");
-        json_string(b, args->text);
+        json_string(b, raw_of(args->text));
     }
     buf_puts(b, "}\n");
 }
@@ -122,14 +122,14 @@ struct place {
 
 static bool take_row(struct etf *r, struct place *at)
 {
-    struct str module, function;
+    struct raw module, function;
 
     if (!etf_get_tuple(r, 4) || !etf_get_bin(r, &module) || !etf_get_bin(r, &function) || !etf_get_int(r, &at->arity))
         return false;
     buf_clear(&at->module);
-    buf_str(&at->module, module);
+    buf_str(&at->module, raw_view(module));
     buf_clear(&at->function);
-    buf_str(&at->function, function);
+    buf_str(&at->function, raw_view(function));
     at->exported = etf_is_atom(r, "true");
     return etf_skip(r);
 }
@@ -156,7 +156,7 @@ static bool show_page(struct ls *l, struct peer *p, struct etf page, size_t n, b
             buf_release(&line);
             return false;
         }
-        const struct fun *fun = funs_get(&l->funs, buf_view(&at->module), buf_view(&at->function));
+        const struct fun *fun = funs_get(&l->funs, raw_of(buf_view(&at->module)), raw_of(buf_view(&at->function)));
         if (!fun)
             continue;
         if (named)

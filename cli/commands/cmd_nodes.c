@@ -1,16 +1,22 @@
 /* etrace nodes: the nodes that epmd knows of, and whether each can be attached to from here, or why not. */
+#include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "../erlang/term_json.h"
+#include "../ground/mem.h"
 #include "../ground/utf8.h"
 #include "../node/connect.h"
 #include "../node/epmd.h"
+#include "../node/knock.h"
 #include "cmd.h"
 #include "target.h"
 
 #define HOST_MS 2000
+#define AT_ONCE 32         /* nodes that are tried at the same time */
+#define TLS_SILENT_MS 1000 /* of a node that does not answer to TLS; then it is tried without */
 
 struct nodes_opts {
     const char *cookie_file;
@@ -33,32 +39,46 @@ struct listing {
     size_t count;
 };
 
-static void as_text(struct listing *l, const char *name, int port, const struct err *why)
+/* One node that is tried. With TLS it is tried without, too, where it does not answer to that: epmd does not tell which it takes. */
+enum { ASKED, PLAINLY, WAYS };
+
+struct trial {
+    const struct epmd_name *known;
+    char name[NODE_NAME_MAX + 1];
+    struct knock *knocks[WAYS]; /* under way */
+    int64_t plainly_at;         /* when it is tried without TLS; -1: it is, or need not be */
+    bool ok, plain;
+    struct err why[WAYS];
+};
+
+static void as_text(struct listing *l, const struct trial *t, const struct err *why)
 {
     char shown[NODE_NAME_MAX + 1];
 
-    snprintf(shown, sizeof shown, "%s", name);
+    snprintf(shown, sizeof shown, "%s", t->name);
     utf8_make_safe(shown);
-    buf_printf(&l->out, "%-32s %5d  %s\n", shown, port, why ? why->text : "ok");
+    buf_printf(&l->out, "%-32s %5d  %s\n", shown, t->known->port, why ? why->text : t->plain ? "ok, without TLS" : "ok");
     if (why && why->hint[0])
         buf_printf(&l->out, "%40s%s\n", "hint: ", why->hint);
 }
 
-static void as_json(struct listing *l, const char *name, const char *host, int port, const struct err *why)
+static void as_json(struct listing *l, const struct trial *t, const char *host, const struct err *why)
 {
     struct buf *b = &l->out;
 
     buf_puts(b, "{\"v\":1,\"type\":\"node\",\"node\":");
-    json_string(b, (struct str){name, strlen(name)});
+    json_string(b, raw_text(t->name));
     buf_puts(b, ",\"host\":");
-    json_string(b, (struct str){host, strlen(host)});
-    buf_printf(b, ",\"port\":%d,\"reachable\":%s", port, why ? "false" : "true");
+    json_string(b, raw_text(host));
+    buf_printf(b, ",\"port\":%d,\"reachable\":%s", t->known->port, why ? "false" : "true");
+    if (!why)
+        buf_printf(b, ",\"tls\":%s", l->target.node.tls && !t->plain ? "true" : "false");
     if (why) {
         buf_puts(b, ",\"reason\":");
-        json_string(b, (struct str){why->text, strlen(why->text)});
+        json_string(b, raw_text(why->text));
         if (why->hint[0]) {
             buf_puts(b, ",\"hint\":");
-            json_string(b, (struct str){why->hint, strlen(why->hint)});
+            json_string(b, raw_text(why->hint));
         }
     }
     buf_puts(b, "}\n");
@@ -74,26 +94,116 @@ static void shorten(struct err *e, const char *name)
         memmove(e->text, e->text + skip, strlen(e->text + skip) + 1);
 }
 
-static void try_node(struct listing *l, const char *host, const struct addr *at, const struct epmd_name *n)
+static void knock_at(struct listing *l, struct trial *t, int way, const struct addr *at)
 {
-    char name[NODE_NAME_MAX + 1];
     struct node_target target = l->target.node;
-    struct node_conn conn = {0};
-    struct err e;
 
-    snprintf(name, sizeof name, "%s@%.255s", n->name, host);
-    target.name = name;
+    target.name = t->name;
     target.first = *at;
-    bool ok = node_connect(&target, &conn, &e);
+    if (way == PLAINLY)
+        target.tls = NULL;
+    t->knocks[way] = knock_start(&target);
+    if (!t->knocks[way])
+        err_set(&t->why[way], ERR_RUN, "no thread to connect with");
+}
+
+static bool is_over(const struct trial *t)
+{
+    return t->ok || (!t->knocks[ASKED] && !t->knocks[PLAINLY] && t->plainly_at < 0);
+}
+
+static void take_answer(struct trial *t, int way)
+{
+    struct node_conn conn = {0};
+
+    bool ok = knock_answer(t->knocks[way], &conn, &t->why[way]);
+    knock_free(t->knocks[way]);
+    t->knocks[way] = NULL;
     if (ok)
         stream_close(&conn.stream);
-    else
-        shorten(&e, name);
+    if (t->ok)
+        return;
+    if (ok) {
+        memcpy(t->name, conn.node, sizeof t->name);
+        t->ok = true;
+        t->plain = way == PLAINLY;
+    } else if (way == ASKED && t->why[way].refused) {
+        t->plainly_at = -1; /* it answered, and said no */
+    } else if (way == ASKED && t->plainly_at >= 0) {
+        t->plainly_at = net_now();
+    }
+}
+
+static void tell(struct listing *l, struct trial *t, const char *host)
+{
+    struct err *why = t->ok ? NULL : &t->why[!l->target.node.tls || t->why[ASKED].refused || !*t->why[PLAINLY].text ? ASKED : PLAINLY];
+
+    if (why)
+        shorten(why, t->name);
     if (l->o->json)
-        as_json(l, ok ? conn.node : name, host, n->port, ok ? NULL : &e);
+        as_json(l, t, host, why);
     else
-        as_text(l, ok ? conn.node : name, n->port, ok ? NULL : &e);
+        as_text(l, t, why);
+    for (int way = 0; way < WAYS; way++)
+        knock_free(t->knocks[way]);
     l->count++;
+}
+
+/* Until one of them answers, or is to be tried in the other way. */
+static void wait_for_one(struct listing *l, struct trial *trials, size_t n, const struct addr *at)
+{
+    struct pollfd polls[WAYS * AT_ONCE];
+    int64_t next = net_now() + NODE_CONNECT_MS;
+    size_t used = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        struct trial *t = &trials[i];
+        if (is_over(t))
+            continue;
+        if (t->plainly_at >= 0 && net_now() >= t->plainly_at) {
+            t->plainly_at = -1;
+            knock_at(l, t, PLAINLY, at);
+        }
+        next = t->plainly_at >= 0 ? MIN(next, t->plainly_at) : next;
+        for (int way = 0; way < WAYS; way++)
+            if (t->knocks[way])
+                polls[used++] = (struct pollfd){.fd = knock_fd(t->knocks[way]), .events = POLLIN};
+    }
+    if (poll(polls, used, (int)MAX(next - net_now(), 0)) <= 0)
+        return;
+    for (size_t i = 0, at_poll = 0; i < n; i++) {
+        struct knock *asked[WAYS] = {trials[i].knocks[ASKED], trials[i].knocks[PLAINLY]};
+        if (is_over(&trials[i]))
+            continue;
+        for (int way = 0; way < WAYS; way++)
+            if (asked[way] && polls[at_poll++].revents)
+                take_answer(&trials[i], way);
+    }
+}
+
+/* Some at the same time, in the order in which epmd knows them. */
+static void try_nodes(struct listing *l, const char *host, bool local, const struct addr *at, const struct epmd_name *known, size_t n)
+{
+    struct trial *trials = mem_zalloc(n * sizeof *trials);
+    size_t left = n;
+
+    for (size_t i = 0; i < n; i++) {
+        struct trial *t = &trials[i];
+        t->known = &known[i];
+        t->plainly_at = l->target.node.tls ? net_now() + TLS_SILENT_MS : -1;
+        if (!local || !node_full_name(known[i].name, known[i].port, t->name))
+            snprintf(t->name, sizeof t->name, "%s@%.255s", known[i].name, host);
+        knock_at(l, t, ASKED, at);
+    }
+    while (left) {
+        wait_for_one(l, trials, n, at);
+        left = 0;
+        for (size_t i = 0; i < n; i++)
+            left += !is_over(&trials[i]);
+    }
+    for (size_t i = 0; i < n; i++)
+        tell(l, &trials[i], host);
+    free(trials);
     out_write(l->ctx->out, l->out.data, l->out.len);
     buf_clear(&l->out);
 }
@@ -114,8 +224,9 @@ static bool list_host(struct listing *l, const char *host, struct err *e)
     struct addrs addrs = {0};
     struct epmd_names names = {0};
     enum epmd_answer a;
+    bool local = !host;
 
-    if (!host) {
+    if (local) {
         net_loopback(&addrs);
         gethostname(own, sizeof own - 1);
         own[strcspn(own, ".")] = 0;
@@ -126,8 +237,8 @@ static bool list_host(struct listing *l, const char *host, struct err *e)
     a = epmd_list_any(&addrs, deadline, &names);
     if (a == EPMD_NO_DAEMON)
         ctx_say(l->ctx, "%s: no epmd runs there (port %d), so no node with a name", host, epmd_port());
-    for (size_t i = 0; i < names.count && !l->ctx->interrupts; i++) {
-        try_node(l, host, &addrs.items[0], &names.items[i]);
+    for (size_t i = 0; i < names.count && !l->ctx->interrupts; i += AT_ONCE) {
+        try_nodes(l, host, local, &addrs.items[0], names.items + i, MIN(names.count - i, AT_ONCE));
         loop_step(&l->ctx->loop, 0); /* signals */
     }
     if (a == EPMD_OK && !names.count)

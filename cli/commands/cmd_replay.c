@@ -45,16 +45,17 @@ static enum lang_found find_recorded(void *data, const struct sel_name *modules 
                                      struct arena *a, struct lang_lookup *ret)
 {
     const struct reading *r = data;
-    struct str rest = r->item.bytes, key, text;
+    struct str rest = r->item.bytes, text;
+    struct raw key, value;
     const struct lang_record *records;
     struct err ignored;
     size_t n;
 
     if (r->got != SOURCE_ITEM || r->item.type != SOURCE_SPECS)
         return LANG_ABSENT;
-    while (recfile_spec_next(&rest, &key, &text)) {
-        text.at = arena_strndup(a, text.at, text.len);
-        if (key.len != 3 || memcmp(key.at, "hrl", 3) || !lang_read_hrl(text, a, &records, &n, &ignored))
+    while (recfile_spec_next(&rest, &key, &value)) {
+        text = (struct str){arena_strndup(a, raw_view(value).at, value.len), value.len};
+        if (!raw_is(key, "hrl") || !lang_read_hrl(text, a, &records, &n, &ignored))
             continue;
         for (size_t i = 0; i < n; i++)
             if (str_same(records[i].name, name)) {

@@ -27,7 +27,7 @@ static const struct opt_group sessions_group = {"Sessions", rows, ARRAY_LEN(rows
 
 /* As nif/tracer_info.hrl has it: texts of the node, unsafe; lists are left to be read. */
 struct row {
-    struct str name, client, tracer;
+    struct raw name, client, tracer;
     int64_t id, age; /* -1: the legacy one; not known */
     int64_t functions, processes, ports;
     struct etf function_list, process_list, flags, events;
@@ -55,7 +55,7 @@ static void part(struct buf *b, bool *first)
 /* Texts with `between` between them; false: there are none. */
 static size_t texts(struct buf *b, struct etf list, const char *between, bool json)
 {
-    struct str text;
+    struct raw text;
     size_t n;
 
     if (!etf_get_list(&list, &n))
@@ -78,8 +78,10 @@ static void counted(struct buf *b, bool *first, int64_t n, const char *one, cons
     buf_printf(b, "%lld %s", (long long)n, n == 1 ? one : many);
     if (n > 5)
         return;
+    size_t before = b->len;
     buf_puts(b, ": ");
-    texts(b, some, ", ", false);
+    if (!texts(b, some, ", ", false))
+        b->len = before;
 }
 
 static void what(struct buf *b, const struct row *x)
@@ -151,7 +153,7 @@ static void text_line(struct buf *b, const struct row *x)
 static void json_line(struct buf *b, const char *node, const struct row *x)
 {
     buf_puts(b, "{\"v\":1,\"type\":\"session\",\"node\":");
-    json_string(b, (struct str){node, strlen(node)});
+    json_string(b, raw_text(node));
     buf_puts(b, ",\"id\":");
     if (x->id < 0)
         buf_puts(b, "null");

@@ -19,6 +19,7 @@
 #include "top_table.h"
 
 #define ANSWER_MS 30000
+#define WHOLE_MS 60000   /* for the last figures, however much progress a node makes */
 #define POLL_MOST 5000   /* ms */
 #define POLL_LEAST 1000  /* where reading stops the schedulers */
 #define POLL_LEAST_29 200
@@ -57,11 +58,12 @@ static const enum top_sort sort_choice[] = {TOP_TIME, TOP_CALLS, TOP_MEMORY, TOP
 
 enum doing { IDLE, COUNTING, READING, OVER };
 
-struct peer_state {
+struct top_peer {
     enum doing doing;
     bool was_process; /* what the open question asks for */
     bool again;       /* the counting is to begin anew */
     bool untraced;    /* that was said */
+    bool whole, partly; /* its last figures have yet to be read; some of them have been */
     uint64_t processes;
 };
 
@@ -72,7 +74,7 @@ struct top {
     struct arena arena;
     struct texts texts;
     struct peers peers;
-    struct peer_state *states;
+    struct top_peer *states;
     struct top_node *nodes;
     const char **names;
     struct funs funs;
@@ -80,8 +82,10 @@ struct top {
     struct buf notes;     /* said when the screen is closed again */
     unsigned counters;
     enum top_sort sort;
+    bool opening; /* begin() reports a node that cannot be attached to */
     bool by_process, live, paused, help, dirty, done, color;
     int64_t interval, next_poll, next_print, until;
+    int64_t answered; /* when a node last made progress */
     unsigned columns, lines;
     struct loop_fd keys;
     int status;
@@ -107,7 +111,8 @@ static void on_failed(void *data, struct peer *p, const struct err *e)
 
     t->states[p->index].doing = OVER;
     t->dirty = true;
-    fail(t, e);
+    if (!t->opening)
+        fail(t, e);
 }
 
 struct warned {
@@ -140,7 +145,7 @@ static void look_for_strangers(struct top *t, size_t i)
 static void on_reply(void *data, struct peer *p, const struct session_reply *reply)
 {
     struct top *t = data;
-    struct peer_state *s = &t->states[p->index];
+    struct top_peer *s = &t->states[p->index];
     struct top_node *n = &t->nodes[p->index];
     struct warned warned = {t, t->names[p->index]};
     enum doing was = s->doing;
@@ -148,6 +153,7 @@ static void on_reply(void *data, struct peer *p, const struct session_reply *rep
     bool ok;
 
     s->doing = IDLE;
+    t->answered = loop_now();
     if (!reply->ok) {
         session_error(reply, &e);
         ask_empty(t->words, t->names[p->index], &e);
@@ -158,13 +164,24 @@ static void on_reply(void *data, struct peer *p, const struct session_reply *rep
     } else {
         bool unwanted = t->paused || s->again || s->was_process != t->by_process;
         ok = unwanted || top_node_read(n, p->index, reply->term, &t->funs, &e);
+        s->partly = s->whole;
+        s->whole = s->whole && n->unread;
         look_for_strangers(t, p->index);
     }
     t->dirty = true;
     if (!ok) {
+        s->whole = false;
         fail(t, &e);
         t->done = true;
     }
+}
+
+static void on_progress(void *data, struct peer *p, int64_t done, int64_t all)
+{
+    const struct top *t = data;
+
+    if (!t->live)
+        peer_progress(p, done, all);
 }
 
 /* ---- what nodes are asked ---- */
@@ -200,7 +217,7 @@ static void poll_nodes(struct top *t)
 
     read_request(t, false, &b);
     for (size_t i = 0; i < t->peers.count; i++) {
-        if (t->states[i].doing != IDLE || t->peers.items[i].over)
+        if (t->states[i].doing != IDLE || !peer_is_there(&t->peers.items[i]))
             continue;
         t->states[i].was_process = t->by_process;
         ask(t, &t->peers.items[i], buf_view(&b), READING);
@@ -212,8 +229,8 @@ static void poll_nodes(struct top *t)
 static void restart(struct top *t)
 {
     for (size_t i = 0; i < t->peers.count; i++) {
-        struct peer_state *s = &t->states[i];
-        if (!s->again || s->doing != IDLE || t->peers.items[i].over)
+        struct top_peer *s = &t->states[i];
+        if (!s->again || s->doing != IDLE || !peer_is_there(&t->peers.items[i]))
             continue;
         s->again = false;
         ask(t, &t->peers.items[i], buf_view(&t->requests[i]), COUNTING);
@@ -429,48 +446,68 @@ static void close_screen(struct top *t)
 
 /* ---- the course of it ---- */
 
-static bool begin_node(struct top *t, struct peer *p, struct err *e)
+/* Whether every node that is left has answered. */
+static bool idle(const struct top *t)
+{
+    for (size_t i = 0; i < t->peers.count; i++)
+        if (peer_is_there(&t->peers.items[i]) && t->states[i].doing != IDLE)
+            return false;
+    return true;
+}
+
+static void say_begun(struct top *t, const struct peer *p)
 {
     const struct session_node *node = session_node(p->session);
-
-    t->names[p->index] = node->name;
-    t->states[p->index].doing = COUNTING;
-    if (!count_request(t, node, &t->requests[p->index], e) || !peer_ask(p, buf_view(&t->requests[p->index]), ANSWER_MS, e))
-        return false;
-    if (t->status)
-        return true;
-    t->counters |= t->nodes[p->index].counters;
     const struct top_node *n = &t->nodes[p->index];
+
+    t->counters |= n->counters;
+    if (node->otp < 29 && n->counters != TOP_COUNT_CALLS)
+        t->interval = MAX(t->interval, POLL_LEAST);
     if (!t->live)
         ctx_say(t->ctx, "%s · OTP %s · %lld function%s · %llu process%s%s", node->name, node->otp_version, (long long)n->functions,
                 PLURAL(n->functions), (unsigned long long)t->states[p->index].processes,
                 PLURAL_ES(t->states[p->index].processes),
                 t->o->what.dry_run ? " · not counted (--dry-run)" : " · Ctrl-C stops");
-    return true;
 }
 
+static bool is_interrupted(const struct top *t, struct err *e)
+{
+    const struct peer *p = peers_next(&t->peers, NULL);
+
+    while (p && t->states[p->index].doing == IDLE)
+        p = peers_next(&t->peers, p);
+    return err_set(e, ERR_RUN, "%s has not answered yet", t->names[p->index]);
+}
+
+/* Every node begins to count at once. */
 static bool begin(struct top *t, const struct node_opts *o, struct err *e)
 {
-    struct peers_handlers handlers = {.data = t, .reply = on_reply, .failed = on_failed};
+    struct peers_handlers handlers = {.data = t, .reply = on_reply, .failed = on_failed, .progress = on_progress};
     struct session_options session = {.fallback = o->fallback, .memory = memory_option(t->o->memory)};
 
+    t->states = mem_zalloc(PEERS_MAX * sizeof(*t->states));
+    t->nodes = mem_zalloc(PEERS_MAX * sizeof(*t->nodes));
+    t->names = mem_zalloc(PEERS_MAX * sizeof(*t->names));
+    t->requests = mem_zalloc(PEERS_MAX * sizeof(*t->requests));
     peers_begin(&t->peers, t->ctx, &handlers);
+    t->opening = true;
     if (!peers_open(&t->peers, o, &session, e))
         return false;
-    t->states = mem_zalloc(t->peers.count * sizeof(*t->states));
-    t->nodes = mem_zalloc(t->peers.count * sizeof(*t->nodes));
-    t->names = mem_zalloc(t->peers.count * sizeof(*t->names));
-    t->requests = mem_zalloc(t->peers.count * sizeof(*t->requests));
-    for (size_t i = 0; i < t->peers.count; i++) {
-        if (!begin_node(t, &t->peers.items[i], e))
+    t->opening = false;
+    for (struct peer *p = NULL; (p = peers_next(&t->peers, p));) {
+        t->names[p->index] = session_node(p->session)->name;
+        if (!count_request(t, session_node(p->session), &t->requests[p->index], e))
             return false;
-        if (t->status)
-            return true;
-        if (session_node(t->peers.items[i].session)->otp < 29 && t->nodes[i].counters != TOP_COUNT_CALLS)
-            t->interval = MAX(t->interval, POLL_LEAST);
+        ask(t, p, buf_view(&t->requests[p->index]), COUNTING);
     }
-    for (size_t i = 0; i < t->peers.count; i++)
-        peer_listen(&t->peers.items[i]);
+    while (!idle(t) && !t->status && !t->ctx->interrupts && peers_step(&t->peers, -1))
+        continue;
+    if (!idle(t) && !t->status && t->ctx->interrupts)
+        return is_interrupted(t, e);
+    for (struct peer *p = NULL; !t->status && (p = peers_next(&t->peers, p));)
+        say_begun(t, p);
+    if (t->status)
+        return true;
     if (t->sort == TOP_MEMORY && !(t->counters & TOP_COUNT_MEMORY))
         return err_set(e, ERR_NODE, "no memory is counted here to sort by");
     if (t->sort == TOP_TIME && !(t->counters & TOP_COUNT_TIME))
@@ -490,22 +527,13 @@ static bool output_ended(struct top *t)
     return true;
 }
 
-/* Whether every node that is left has answered. */
-static bool idle(const struct top *t)
-{
-    for (size_t i = 0; i < t->peers.count; i++)
-        if (!t->peers.items[i].over && t->states[i].doing != IDLE)
-            return false;
-    return true;
-}
-
 /* One that does not answer, while another one does, is waited for as long again. */
 static bool may_print(const struct top *t, int64_t now)
 {
     bool any = false;
 
     for (size_t i = 0; i < t->peers.count; i++)
-        any = any || (!t->peers.items[i].over && t->states[i].doing == IDLE);
+        any = any || (peer_is_there(&t->peers.items[i]) && t->states[i].doing == IDLE);
     return now >= t->next_print && (idle(t) || (any && now >= t->next_print + t->interval));
 }
 
@@ -544,24 +572,62 @@ static void run_live(struct top *t)
     }
 }
 
-/* All numbers once more, now that no more are wanted. */
+/* Asks every node that has last figures to read and is at nothing else. Whether any answer is waited for. */
+static bool ask_whole(struct top *t, struct str request)
+{
+    for (size_t i = 0; i < t->peers.count; i++)
+        if (peer_is_there(&t->peers.items[i]) && t->states[i].doing == IDLE && t->states[i].whole) {
+            t->states[i].was_process = t->by_process;
+            ask(t, &t->peers.items[i], request, READING);
+        }
+    return !idle(t);
+}
+
+/* Whether to wait on: a node has made progress within ANSWER_MS, and the end of all waiting has not come. */
+static bool await_nodes(struct top *t, int64_t end)
+{
+    int64_t by = MIN(t->answered + ANSWER_MS, end);
+
+    return loop_now() < by && peers_step(&t->peers, by);
+}
+
+/*
+ * Reads all figures once more, now that no more are wanted. The node pauses its counters, reads for half a second and is asked again
+ * until it has read all of them.
+ */
 static void read_whole(struct top *t)
 {
-    int64_t by = loop_now() + ANSWER_MS;
+    int64_t end = (t->answered = loop_now()) + WHOLE_MS;
     struct buf b = {0};
 
-    while (!idle(t) && loop_now() < by && peers_step(&t->peers, by))
+    while (!idle(t) && await_nodes(t, end))
         ;
     t->paused = false;
-    read_request(t, true, &b);
     for (size_t i = 0; i < t->peers.count; i++)
-        if (!t->peers.items[i].over && t->states[i].doing == IDLE) {
-            t->states[i].was_process = t->by_process;
-            ask(t, &t->peers.items[i], buf_view(&b), READING);
-        }
-    buf_release(&b);
-    while (!idle(t) && loop_now() < by && peers_step(&t->peers, by))
+        t->states[i].whole = true;
+    read_request(t, true, &b);
+    while (ask_whole(t, buf_view(&b)) && await_nodes(t, end))
         ;
+    buf_release(&b);
+}
+
+/* Says what is missing in the last figures. */
+static void tell_missing(struct top *t)
+{
+    for (size_t i = 0; i < t->peers.count; i++) {
+        const struct top_node *n = &t->nodes[i];
+        if (t->states[i].whole && t->states[i].partly)
+            ctx_warn(t->ctx, "%s: there was no time to read the last figures of %lld function%s; those shown are older", t->names[i],
+                     (long long)n->unread, PLURAL(n->unread));
+        else if (t->states[i].whole && !t->status)
+            ctx_warn(t->ctx, "%s: there was no time to read the last figures; those shown are older", t->names[i]);
+        if (n->begun)
+            ctx_warn(t->ctx, "%s: so many processes were counted that it was begun anew %lld time%s; calls in those moments are missing",
+                     t->names[i], (long long)n->begun, PLURAL(n->begun));
+        if (n->anew)
+            ctx_warn(t->ctx, "%s: modules were found loaded anew, or gone, %lld time%s; their calls between two looks are missing",
+                     t->names[i], (long long)n->anew, PLURAL(n->anew));
+    }
 }
 
 static int top_run(struct ctx *ctx, const struct top_opts *o, const struct node_opts *node, const struct texts *words)
@@ -593,15 +659,7 @@ static int top_run(struct ctx *ctx, const struct top_opts *o, const struct node_
         read_whole(&t);
         if (!output_ended(&t))
             print(&t, was_live, was_live);
-        for (size_t i = 0; i < t.peers.count; i++) {
-            const struct top_node *n = &t.nodes[i];
-            if (n->begun)
-                ctx_warn(ctx, "%s: so many processes were counted that it was begun anew %lld time%s; calls in those moments are missing",
-                         t.names[i], (long long)n->begun, PLURAL(n->begun));
-            if (n->anew)
-                ctx_warn(ctx, "%s: modules were found loaded anew, or gone, %lld time%s; their calls between two looks are missing",
-                         t.names[i], (long long)n->anew, PLURAL(n->anew));
-        }
+        tell_missing(&t);
     }
     peers_leave(&t.peers);
     if (t.peers.ctx)

@@ -25,18 +25,25 @@ static int run(struct ctx *ctx, const struct cmd *self, char **argv)
     struct opt_use uses[] = {{&node_group, &node}, {&what_group, &what}, {&limit_group, &limit},
                              {&view_group, &view}, {&assert_group, &asserts}, {&talk_group, &talk}};
     struct texts words = {0};
+    struct arena arena;
+    struct err e;
     char **rest;
     int status = 0;
 
+    arena_init(&arena);
     if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
         struct live_options o = {&node, &what, &limit, &view, &asserts, &words, NULL};
         if (!words.count && !what.files.count)
             status = no_expression(ctx);
+        else if (!asked_pipes(&what, &arena, &e))
+            status = ctx_fail(ctx, &e);
         else
             status = rest ? commanded_run(ctx, &o, &what, rest) : live_run(ctx, &o, "text");
     }
     opts_release(uses, ARRAY_LEN(uses));
+    texts_release(&what.pipes);
     texts_release(&words);
+    arena_release(&arena);
     return status;
 }
 

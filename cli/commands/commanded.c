@@ -74,7 +74,7 @@ int commanded_run(struct ctx *ctx, const struct live_options *o, struct what_opt
 
     if (!makes_sense(o, command, &e))
         return ctx_fail(ctx, &e);
-    what->allow_empty = true;
+    what->allow_empty = what->available = true;
     ctx_share_terminal(ctx);
     bool ok = child_init(&child, ctx, &e);
     child.node_opts = o->node;

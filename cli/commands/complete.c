@@ -12,7 +12,9 @@
 #include <unistd.h>
 
 #include "../erlang/etf_write.h"
+#include "../erlang/term_print.h"
 #include "../ground/utf8.h"
+#include "../node/companion.h"
 #include "../node/epmd.h"
 #include "../node/rpc.h"
 #include "../views/sink.h"
@@ -176,6 +178,15 @@ static bool cache_path(const struct line *l, const char *what, char *ret, size_t
     return true;
 }
 
+/* The lists of names that a node can give. */
+enum names { NAMES_MODULES, NAMES_FUNCTIONS, NAMES_REGISTERED };
+
+static const char *const asked_functions[] = {
+    [NAMES_MODULES] = "loaded",
+    [NAMES_FUNCTIONS] = "get_module_info",
+    [NAMES_REGISTERED] = "registered",
+};
+
 static void put_arg(struct buf *args, const char *module)
 {
     if (!module) {
@@ -188,27 +199,31 @@ static void put_arg(struct buf *args, const char *module)
     etf_nil(args);
 }
 
-/* A module's name, or a function of the module, as a line. The compiler's own functions are for nobody. */
-static bool put_name(struct etf *r, const char *module, struct buf *b)
+/* A name, or a function with its arity, as a line. Functions that the compiler made are left out. */
+static bool put_name(struct etf *r, enum names what, struct buf *b)
 {
-    struct str name;
+    struct raw name;
     int64_t arity;
 
-    if (!module) {
+    if (what != NAMES_FUNCTIONS) {
         if (!etf_get_atom(r, &name))
             return false;
-        if (!(name.len == 17 && !memcmp(name.at, "etrace_", 7)))
-            buf_printf(b, "%.*s\n", (int)name.len, name.at);
+        if (!companion_is_name(name)) {
+            print_safe(b, name);
+            buf_char(b, '\n');
+        }
         return true;
     }
     if (!etf_get_tuple(r, 2) || !etf_get_atom(r, &name) || !etf_get_int(r, &arity))
         return false;
-    if (name.len && name.at[0] != '-')
-        buf_printf(b, "%.*s/%d\n", (int)name.len, name.at, (int)arity);
+    if (name.len && raw_view(name).at[0] != '-') {
+        print_safe(b, name);
+        buf_printf(b, "/%d\n", (int)arity);
+    }
     return true;
 }
 
-static bool fetch(const struct line *l, const char *module, struct buf *ret)
+static bool fetch(const struct line *l, enum names what, const char *module, struct buf *ret)
 {
     struct node_opts opts = l->opts;
     struct target target;
@@ -224,11 +239,11 @@ static bool fetch(const struct line *l, const char *module, struct buf *ret)
     target_release(&target);
     if (!ok)
         return false;
-    rpc_open(&rpc, &conn);
+    rpc_open(&rpc, &conn, NULL);
     put_arg(&args, module);
-    ok = rpc_call(&rpc, "erlang", module ? "get_module_info" : "loaded", buf_view(&args), 5000, &keep, &r, &e) && etf_get_list(&r, &n);
+    ok = rpc_call(&rpc, "erlang", asked_functions[what], buf_view(&args), 5000, &keep, &r, &e) && etf_get_list(&r, &n);
     for (size_t i = 0; ok && i < n; i++)
-        ok = put_name(&r, module, ret);
+        ok = put_name(&r, what, ret);
     rpc_close(&rpc);
     buf_release(&args);
     buf_release(&keep);
@@ -236,13 +251,13 @@ static bool fetch(const struct line *l, const char *module, struct buf *ret)
 }
 
 /* In a process of its own: asks, and leaves the answer in the file, whole or not at all. */
-static void refresh(const struct line *l, const char *module, const char *path)
+static void refresh(const struct line *l, enum names what, const char *module, const char *path)
 {
     char tmp[4096];
     struct buf b = {0};
 
     snprintf(tmp, sizeof tmp, "%s.XXXXXX", path);
-    if (!fetch(l, module, &b))
+    if (!fetch(l, what, module, &b))
         return;
     int fd = mkostemp(tmp, O_CLOEXEC); /* mode 0600 */
     if (fd < 0)
@@ -260,7 +275,7 @@ static bool fresh(const char *path)
     return stat(path, &st) == 0 && time(NULL) - st.st_mtime < FRESH_S;
 }
 
-static void refresh_within(const struct line *l, const char *module, const char *path)
+static void refresh_within(const struct line *l, enum names what, const char *module, const char *path)
 {
     int done[2];
 
@@ -274,7 +289,7 @@ static void refresh_within(const struct line *l, const char *module, const char 
             dup2(null, fd);
         close(done[0]);
         setsid();
-        refresh(l, module, path);
+        refresh(l, what, module, path);
         _exit(0);
     }
     close(done[1]);
@@ -287,16 +302,16 @@ static void refresh_within(const struct line *l, const char *module, const char 
 }
 
 /* What the node says, or said before; one a line. */
-static void from_node(const struct line *l, const char *module, struct buf *ret)
+static void from_node(const struct line *l, enum names what, const char *module, struct buf *ret)
 {
-    char path[4000], what[600];
+    char path[4000], key[600];
     struct stat st;
 
-    snprintf(what, sizeof what, "%s", module ? module : "");
-    if (!cache_path(l, what, path, sizeof path))
+    snprintf(key, sizeof key, "%s %s", asked_functions[what], module ? module : "");
+    if (!cache_path(l, key, path, sizeof path))
         return;
     if (!fresh(path))
-        refresh_within(l, module, path);
+        refresh_within(l, what, module, path);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0)
         return;
@@ -327,7 +342,7 @@ static void offer_modules(const struct line *l, const char *current, struct buf 
     struct buf names = {0};
     char *at, *name;
 
-    from_node(l, NULL, &names);
+    from_node(l, NAMES_MODULES, NULL, &names);
     buf_char(&names, 0);
     for (at = names.data; (name = next_line(&at));)
         if (!is_plain(name))
@@ -345,7 +360,7 @@ static void offer_functions(const struct line *l, const char *current, const cha
     struct buf names = {0};
     char *at, *name;
 
-    from_node(l, module, &names);
+    from_node(l, NAMES_FUNCTIONS, module, &names);
     buf_char(&names, 0);
     for (at = names.data; (name = next_line(&at));)
         if (is_plain(name))
@@ -353,8 +368,7 @@ static void offer_functions(const struct line *l, const char *current, const cha
     buf_release(&names);
 }
 
-/* One expression may hold several, and its end is what is typed. */
-static void offer_expression(const struct line *l, const char *current, struct buf *ret)
+static void offer_selector(const struct line *l, const char *current, struct buf *ret)
 {
     const char *colon = strchr(current, ':'), *dot = strrchr(current, '.');
     char module[300];
@@ -369,6 +383,90 @@ static void offer_expression(const struct line *l, const char *current, struct b
         snprintf(module, sizeof module, "%s%.*s", elixir, (int)MIN(dot - current, 240), current);
         offer_functions(l, current, module, (size_t)(dot - current) + 1, ret);
     }
+}
+
+static void offer_list(const char *const *words, size_t count, const char *current, size_t before, struct buf *ret)
+{
+    for (size_t i = 0; i < count; i++)
+        offer(ret, current, "%.*s%s", (int)before, current, words[i]);
+}
+
+/* The last place in a text where a word stands alone; NULL: nowhere. */
+static const char *last_word(const char *text, size_t len, const char *word)
+{
+    const size_t n = strlen(word);
+
+    for (const char *at = text + len; at >= text + n; at--)
+        if (!memcmp(at - n, word, n) && (at == text + len || at[0] == ' ') && (at - n == text || at[-(ptrdiff_t)n - 1] == ' '))
+            return at - n;
+    return NULL;
+}
+
+/*
+ * Behind a blank the words of the language: actions behind ->, properties behind where, else what may follow a selector.
+ * `before` bytes of the text stand in front of the word that is typed.
+ */
+static void offer_behind(const char *current, size_t before, struct buf *ret)
+{
+    static const char *const follow[] = {"->", "when", "where"};
+    static const char *const actions[] = {
+#define ACTION(id, word, least, most, places, how, fn, doc) word,
+#include "../lang/actions.def"
+        "where",
+    };
+    static const char *const properties[] = {
+#define WHERE_WORD(id, word, type, early, kinds, doc) word,
+#include "../lang/where.def"
+    };
+    const char *arrow = last_word(current, before, "->"), *where = last_word(current, before, "where");
+
+    if (where)
+        offer_list(properties, ARRAY_LEN(properties), current, before, ret);
+    else if (arrow)
+        offer_list(actions, ARRAY_LEN(actions), current, before, ret);
+    else
+        offer_list(follow, ARRAY_LEN(follow), current, before, ret);
+}
+
+static void offer_events(const char *current, struct buf *ret)
+{
+    static const char *const events[] = {
+#define EVENT(id, name, flag, nargs, doc) "@" name,
+#include "../lang/events.def"
+    };
+
+    offer_list(events, ARRAY_LEN(events), current, 0, ret);
+}
+
+/* The selector of another alternative, behind a '|'. */
+static void offer_alternative(const struct line *l, const char *current, const char *word, struct buf *ret)
+{
+    struct buf names = {0};
+    char *at, *name;
+
+    offer_selector(l, word, &names);
+    buf_char(&names, 0);
+    for (at = names.data; (name = next_line(&at));)
+        offer(ret, current, "%.*s%s", (int)(word - current), current, name);
+    buf_release(&names);
+}
+
+static void offer_expression(const struct line *l, const char *current, struct buf *ret)
+{
+    const char *word = current + strlen(current), *end;
+
+    while (word > current && !strchr(" ,;|", word[-1]))
+        word--;
+    for (end = word; end > current && end[-1] == ' ';)
+        end--;
+    if (end > current && end[-1] == '|')
+        offer_alternative(l, current, word, ret);
+    else if (memchr(current, ' ', (size_t)(word - current)))
+        offer_behind(current, (size_t)(word - current), ret);
+    else if (*current == '@')
+        offer_events(current, ret);
+    else
+        offer_selector(l, current, ret);
 }
 
 /* ---- what else ---- */
@@ -393,13 +491,31 @@ static void offer_nodes(const char *current, struct buf *ret)
     epmd_names_release(&names);
 }
 
-static void offer_value(const struct opt *o, const char *current, const char *before, struct buf *ret)
+/* Processes by their registered names, and the words for all of them. */
+static void offer_processes(const struct line *l, const char *current, struct buf *ret)
+{
+    static const char *const words[] = {"all", "existing", "new"};
+    struct buf names = {0};
+    char *at, *name;
+
+    from_node(l, NAMES_REGISTERED, NULL, &names);
+    buf_char(&names, 0);
+    for (at = names.data; (name = next_line(&at));)
+        if (is_plain(name))
+            offer(ret, current, "%s", name);
+    offer_list(words, ARRAY_LEN(words), current, 0, ret);
+    buf_release(&names);
+}
+
+static void offer_value(const struct line *l, const struct opt *o, const char *current, const char *before, struct buf *ret)
 {
     struct buf plain = {0};
     char *at, *value;
 
     if (is(o, "node"))
         offer_nodes(current, &plain);
+    else if (is(o, "proc"))
+        offer_processes(l, current, &plain);
     else if (is(o, "as"))
         for (const struct sink_type *const *t = sink_types; *t; t++)
             offer(&plain, current, "%s", (*t)->name);
@@ -421,7 +537,7 @@ static void offer_options(const struct line *l, const char *current, struct buf 
         const struct opt *o = find_option(l->cmd, current + 2, (size_t)(equals - current) - 2, 0);
         snprintf(before, sizeof before, "%.*s", (int)MIN(equals - current + 1, 100), current);
         if (o && o->arg)
-            offer_value(o, equals + 1, before, ret);
+            offer_value(l, o, equals + 1, before, ret);
         return;
     }
     for (const struct opt_group *const *g = l->cmd->groups; *g; g++)
@@ -462,7 +578,7 @@ void complete(const char *const *words, size_t count, const char *current, struc
     if (l.command)
         return;
     if (l.open) {
-        offer_value(l.open, current, "", ret);
+        offer_value(&l, l.open, current, "", ret);
         return;
     }
     if (*current == '-') {

@@ -3,7 +3,9 @@
 
 function __etrace_complete
     set -l words (commandline -opc)
-    set -l found ($words[1] __complete $words[2..-1] (commandline -ct) 2>/dev/null)
+    # The word at the cursor comes with the quote that is open in front of it.
+    set -l word (commandline -ct | string replace -r '^["\']' '' | string collect)
+    set -l found ($words[1] __complete $words[2..-1] "$word" 2>/dev/null)
     if set -q found[1]
         printf '%s\n' $found
     else

@@ -4,10 +4,11 @@
 
 _etrace() {
     local -a found
-    found=("${(@f)$($words[1] __complete "${(@)words[2,CURRENT]}" 2>/dev/null)}")
+    # $PREFIX is the word up to the cursor without the quote that may be open in front of it.
+    found=("${(@f)$($words[1] __complete "${(@Q)words[2,CURRENT-1]}" "${(Q)PREFIX}" 2>/dev/null)}")
     if [[ -z "$found" ]]; then
         _files
-    elif [[ $found[1] == *[:.=] ]]; then
+    elif [[ -n $compstate[quote] || $found[1] == *[:.=] ]]; then
         compadd -S '' -- "${found[@]}"
     else
         compadd -- "${found[@]}"

@@ -1,10 +1,5 @@
 #include "cost.h"
 
-static bool read_rates(struct etf term, void *into, struct err *e)
-{
-    return arm_rates_read(term, into, e);
-}
-
 /* 1234567 as 1,234,567 */
 static void number(struct buf *b, uint64_t n)
 {
@@ -16,15 +11,13 @@ static void number(struct buf *b, uint64_t n)
     }
 }
 
-bool cost_measure(struct ctx *ctx, struct question *ask, const char *node, uint64_t functions, struct str asked, struct err *e)
+bool cost_judge(struct ctx *ctx, const char *node, uint64_t functions, struct etf answer, struct err *e)
 {
     struct arm_rates rates;
-    struct buf request = {0}, all = {0}, most = {0};
+    struct buf all = {0}, most = {0};
+    bool ok = true;
 
-    arm_request(&request, ARM_COUNT, asked);
-    bool ok = question_ask(ask, buf_view(&request), QUESTION_MS, read_rates, &rates, e);
-    buf_release(&request);
-    if (!ok)
+    if (!arm_rates_read(answer, &rates, e))
         return false;
     number(&all, rates.all);
     for (size_t i = 0; i < rates.count; i++) {

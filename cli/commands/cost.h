@@ -6,12 +6,11 @@
 #define ETRACE_COST_H
 
 #include "../node/arm.h"
-#include "question.h"
 #include "ctx.h"
 
 #define COST_MOST 100000 /* calls a second that are traced without --force */
 
-/* Measures the functions that ARM_SELECT found busy for a second and says the rate. False: refused, with status ERR_GUARD, or the node did not answer. */
-bool cost_measure(struct ctx *ctx, struct question *ask, const char *node, uint64_t functions, struct str asked, struct err *e);
+/* Says the rates that a node has counted for these functions (ARM_COUNT). False: too many calls, with status ERR_GUARD, or it cannot be read. */
+bool cost_judge(struct ctx *ctx, const char *node, uint64_t functions, struct etf answer, struct err *e);
 
 #endif

@@ -3,18 +3,20 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "../ground/screen.h"
 #include "../ground/tty.h"
 #include "../ground/utf8.h"
-#include "../node/net.h"
 #include "child.h"
 
 #define AT_ONCE_MS 100 /* what comes again so soon is no second wish: timeout(1) signals the process, and then its group */
 
 #define WORDS_MS 5000  /* that who is over waits for a terminal that is stopped, or for who does not read */
+
+#define ERASE_LINE "\r\033[K"
 
 static void words_on(void *owner)
 {
@@ -41,6 +43,9 @@ static void talk(struct ctx *c, struct buf *line)
 {
     struct buf raw = {0};
 
+    if (line->len && c->progress)
+        utter(c, STR(ERASE_LINE));
+    c->progress = c->progress && !line->len;
     for (size_t i = 0; c->raw_talk && i < line->len; i++) {
         if (line->data[i] == '\n')
             buf_char(&raw, '\r');
@@ -89,7 +94,9 @@ static void on_signal(void *owner, int signal)
 
 void ctx_init(struct ctx *c)
 {
-    *c = (struct ctx){.color_talk = tty_colors(STDERR_FILENO, COLOR_AUTO)};
+    const char *debug = getenv("ETRACE_DEBUG");
+
+    *c = (struct ctx){.color_talk = tty_colors(STDERR_FILENO, COLOR_AUTO), .debug = debug && *debug};
     loop_init(&c->loop);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error like others */
@@ -98,27 +105,18 @@ void ctx_init(struct ctx *c)
     c->out = out_new(STDOUT_FILENO, false, "standard output");
 }
 
-static bool passed(void *data)
-{
-    struct ctx *c = data;
-
-    loop_serve_signals(&c->loop);
-    return !c->interrupts;
-}
-
 void ctx_pass_signals(struct ctx *c, void (*take)(void *data, int signal, bool from_kernel), void *data)
 {
     c->on_signal = take;
     c->signal_data = data;
-    net_pass_signals(take ? passed : NULL, c);
 }
 
 void ctx_let_die(struct ctx *c, bool on)
 {
-    if (c->leaves)
-        net_hear(on);
-    else
-        loop_let_die(on);
+    if (c->may_die == on || (on && c->leaves))
+        return;
+    c->may_die = on;
+    loop_let_die(on);
 }
 
 void ctx_release(struct ctx *c)
@@ -219,6 +217,39 @@ void ctx_warn(struct ctx *c, const char *fmt, ...)
     va_start(args, fmt);
     say(c, "\n", fmt, args);
     va_end(args);
+}
+
+void ctx_debug(struct ctx *c, const char *fmt, ...)
+{
+    va_list args;
+
+    if (!c->debug)
+        return;
+    va_start(args, fmt);
+    say(c, "\n", fmt, args);
+    va_end(args);
+}
+
+void ctx_progress(struct ctx *c, const char *fmt, ...)
+{
+    struct buf line = {0};
+    char text[200];
+    va_list args;
+
+    if (c->quiet > 0 || c->talk || c->words.waiting.len || !tty_is(STDERR_FILENO))
+        return;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    utf8_make_safe(text);
+    buf_puts(&line, ERASE_LINE);
+    if (c->begun)
+        buf_str(&line, buf_view(&c->line));
+    buf_printf(&line, "%s%s", c->begun ? " · " : "etrace: ", text);
+    utter(c, buf_view(&line));
+    buf_release(&line);
+    c->progress = true;
+    c->shown = false; /* erasing the line takes away what was begun */
 }
 
 static void carets(struct buf *b, const struct err *e, bool color)

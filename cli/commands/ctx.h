@@ -21,10 +21,13 @@ struct ctx {
     bool begun; /* a line of talk that ctx_begin() began is not complete */
     bool shown; /* what there is of it stands on the screen already */
     struct buf line; /* that */
+    bool progress; /* the terminal shows the line of ctx_progress() */
     bool raw_talk; /* the terminal may be in raw mode: see ctx_share_terminal() */
     int quiet; /* 1: no banner and summary, 2: no warnings either; errors are always said */
     int interrupts; /* signals that asked to end */
     int last_signal;
+    bool may_die; /* ctx_let_die() */
+    bool debug;   /* $ETRACE_DEBUG: ctx_debug() prints */
     bool leaves; /* files, a program of ours or a terminal's modes would stay if a signal were our end */
     int64_t interrupted; /* when the last of them came, by loop_now() */
     void (*on_signal)(void *data, int signal, bool from_kernel); /* see ctx_pass_signals() */
@@ -32,9 +35,9 @@ struct ctx {
 };
 
 void ctx_init(struct ctx *c);
-/* While on, nothing is there to put in order: a signal ends the program. Where it `leaves` something, it ends what net.h waits for. */
+/* While on, nothing is there to put in order: a signal ends the program, unless it `leaves` something. Off when it is off already is fine. */
 void ctx_let_die(struct ctx *c, bool on);
-/* Who takes signals, also while a node is waited for; NULL: they ask to end. What the terminal sends, it sends to our whole process group. */
+/* Gives signals to take(); NULL: they ask to end. A terminal sends its signals to our whole process group. */
 void ctx_pass_signals(struct ctx *c, void (*take)(void *data, int signal, bool from_kernel), void *data);
 void ctx_release(struct ctx *c); /* waits a moment for what stderr has not taken */
 
@@ -46,6 +49,9 @@ void ctx_begin(struct ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3); /* ctx_sa
 void ctx_show(struct ctx *c);                  /* it may take longer: what there is of the line is shown now */
 void ctx_end(struct ctx *c, const char *more); /* ` · more` ends it; a line of its own when something else was said meanwhile */
 void ctx_warn(struct ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3); /* the same, unless very quiet */
+void ctx_debug(struct ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* Shows a line of progress on a terminal. The next words replace it. */
+void ctx_progress(struct ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
 int ctx_fail(struct ctx *c, const struct err *e); /* says the error and its hint; returns the exit status */
 
 /* How long to wait for who reads the output: a loop_now() time, or -1 for ever. */

@@ -24,7 +24,10 @@ struct what_opts {
     struct texts procs, ports;
     int inherit; /* index into "none|spawn|first-spawn|link|first-link" */
     struct texts files, lets, records;
+    struct texts pipes; /* each of the records that can be read but once, followed by its text; asked_pipes() */
     bool follow, silent, unsafe, allow_empty, force, dry_run;
+    unsigned needs; /* of filters that are compiled apart from the expressions: lang_where_needs() */
+    bool available; /* a node that is held at its beginning has not loaded its program yet */
 };
 extern const struct opt_group what_group;
 #define WHAT_OPTS_INIT ((struct what_opts){0})

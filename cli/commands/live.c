@@ -20,28 +20,65 @@
 #define LEAVE_MS 5000 /* after a stop; the node's own lease is there for what comes later */
 #define SLOW_MS 300   /* of arming: then it is said what is waited for */
 #define STUCK_MS 5000 /* of arming: then it is said that this is not usual */
+#define RECORD_MS 10000
 #define REST_MS 1000  /* how long the results of the calls within --limit are waited for */
+
+/*
+ * A node, beside what it is as a peer:
+ *
+ *   AWAITED  its session does not answer yet, or has failed
+ *   HERE     it does
+ *   CLOCK    its clock is measured, where there are several nodes
+ *   ARMING   it is asked to trace
+ *   ARMED    it traces, or would without --dry-run
+ *   WITHOUT  --cluster: nothing matches there; it is left
+ */
+enum node_state { NODE_AWAITED, NODE_HERE, NODE_CLOCK, NODE_ARMING, NODE_ARMED, NODE_WITHOUT };
+
+struct live_node {
+    enum node_state state;
+    char *banner;  /* ARMING: the line about it that is printed once it is ARMED; NULL: that line is begun already */
+    int64_t began; /* ARMING: since when */
+    int patience;  /* and the number of words about its taking long */
+};
+
+/*
+ * The trace:
+ *
+ *   BEGINNING  until every node that was wanted is ARMED or WITHOUT, is waited for, or has failed
+ *   RUNNING    for as long as the user wants
+ *   LEAVING    every node is to end; the events that are left still come
+ */
+enum live_state { LIVE_BEGINNING, LIVE_RUNNING, LIVE_LEAVING };
 
 struct live {
     struct ctx *ctx;
     const struct live_options *o;
+    enum live_state state;
     struct arena arena;
     struct texts texts; /* what is asked for, as text */
     struct texts wheres; /* those that filter, and behind them those that judge */
     struct asked asked;
     struct asserted asserted;
     struct show show;
-    struct pipeline *pipeline;
+    struct pipeline *pipeline; /* NULL while no node has said what the records are */
+    struct records records;
+    struct peer *teller; /* who is asked for these; NULL: nobody */
+    struct buf told;     /* its answer */
     struct run run;
     struct together together;
-    enum { BACK_NOT, BACK_CLOCK, BACK_ARMING } back[PEERS_MAX]; /* how far one is that came back */
-    bool without[PEERS_MAX]; /* --cluster: nothing matches there */
-    struct err empty;        /* and what the last of these said */
+    struct live_node nodes[PEERS_MAX];
+    struct what_opts again; /* what nodes that come back are asked for */
+    struct err empty;        /* what the last node said that is WITHOUT */
+    struct err *missing;     /* of each probe: why it matched no function at arming; status 0: it matched, or the node gave no reason */
     struct buf filter; /* of what the nodes count (struct etw_filter_step) */
     struct buf found; /* the records that a node defines, as text */
     int64_t until;        /* loop_now() time at which it stops, -1: none */
-    int64_t gone_by;      /* once it is stopping */
-    bool stopping, blocked, limited, childless, broken, begun; /* the last: some node traces */
+    int64_t gone_by;      /* LEAVING: when nobody is waited for any more */
+    bool blocked;   /* the output is full: nothing is asked for */
+    bool limited;   /* --limit was reached */
+    bool childless; /* the command has ended */
+    bool begun;     /* some node traces */
     int status;
 };
 
@@ -55,13 +92,54 @@ static void fail(struct live *l, const struct err *e)
         l->status = status;
 }
 
+static size_t count_armed(const struct live *l)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < l->run.peers.count; i++)
+        n += l->nodes[i].state == NODE_ARMED;
+    return n;
+}
+
+/* Nothing else tells a user who stops early of these nodes. A failure is its own explanation. */
+static void say_unanswered(const struct live *l)
+{
+    for (size_t i = 0; i < l->run.peers.count && !l->status; i++) {
+        const struct peer *p = &l->run.peers.items[i];
+        const char *name = peer_name(p) ? peer_name(p) : "the node";
+        bool attaching = p->state == PEER_CONNECTING || p->state == PEER_BOOTING || p->state == PEER_LISTING;
+        if (attaching && !p->late)
+            ctx_warn(l->ctx, "not traced: %s has not answered yet", name);
+        else if (p->state == PEER_UP && l->nodes[i].state == NODE_ARMING)
+            ctx_warn(l->ctx, "%s was still being armed", name);
+    }
+}
+
+static const char *const states[] = {"beginning", "running", "leaving"};
+
+static void move(struct live *l, enum live_state to)
+{
+    if (l->state >= to)
+        return;
+    ctx_debug(l->ctx, "the trace: %s -> %s", states[l->state], states[to]);
+    l->state = to;
+    if (to == LIVE_RUNNING) {
+        if (l->o->child)
+            child_go(l->o->child);
+        if (l->o->limit->for_ns)
+            l->until = loop_sooner(l->until, loop_now() + l->o->limit->for_ns / 1000000);
+        if (peers_several(&l->run.peers))
+            ctx_say(l->ctx, "%zu node%s · %s", count_armed(l), PLURAL(count_armed(l)), l->o->child ? "ends with the command" : "Ctrl-C stops");
+    } else {
+        l->gone_by = loop_now() + LEAVE_MS;
+        say_unanswered(l);
+        peers_stop(&l->run.peers);
+    }
+}
+
 static void stop(struct live *l)
 {
-    if (l->stopping)
-        return;
-    l->stopping = true;
-    l->gone_by = loop_now() + LEAVE_MS;
-    peers_stop(&l->run.peers);
+    move(l, LIVE_LEAVING);
 }
 
 static void stop_with(struct live *l, const struct err *e)
@@ -92,10 +170,8 @@ static void took(struct live *l, enum pipeline_status status, const struct err *
         stop(l);
         break;
     case PIPELINE_FAILED: /* and so it stays; why is said the first time */
-        if (l->broken)
-            break;
-        l->broken = true; /* to stop may fail in its turn, and come here again */
-        stop_with(l, e);
+        if (l->state != LIVE_LEAVING)
+            stop_with(l, e);
         break;
     }
 }
@@ -119,38 +195,47 @@ static void on_time(void *data, struct peer *p, const struct session_time *time)
     together_time(&((struct live *)data)->together, p, time);
 }
 
+static struct live_node *node_of(struct live *l, const struct peer *p)
+{
+    return &l->nodes[p->index];
+}
+
+static const char *const node_states[] = {"awaited", "here", "clock", "arming", "armed", "without"};
+
+static void move_node(struct live *l, const struct peer *p, enum node_state to)
+{
+    struct live_node *n = node_of(l, p);
+
+    ctx_debug(l->ctx, "%s, traced: %s -> %s", peer_name(p) ? peer_name(p) : "the node", node_states[n->state], node_states[to]);
+    free(n->banner);
+    *n = (struct live_node){.state = to, .began = loop_now()};
+}
+
+/* Until here nothing was there that would have to be put in order: a signal was the end. */
+static void on_ready(void *data, struct peer *p)
+{
+    struct live *l = data;
+
+    ctx_let_die(l->ctx, false);
+    move_node(l, p, NODE_HERE);
+}
+
 /* One that may come back is missed, but nothing has failed. A node that was started by a command ends with it. */
 static void on_failed(void *data, struct peer *p, const struct err *cause)
 {
     struct live *l = data;
+    bool was_here = node_of(l, p)->state != NODE_AWAITED, was_armed = node_of(l, p)->state == NODE_ARMED;
     struct err e;
 
-    if (p->away && !l->stopping)
+    move_node(l, p, NODE_AWAITED);
+    if (was_here && l->pipeline && !l->o->child)
+        took(l, together_down(&l->together, p, cause, &e), &e);
+    if (p->state == PEER_AWAY && l->state != LIVE_LEAVING)
         ctx_warn(l->ctx, "%s; it is waited for", cause->text);
+    else if (l->state == LIVE_BEGINNING && !(l->o->child && was_armed))
+        stop_with(l, cause);
     else if (!l->o->child || cause->status == ERR_GUARD)
         fail(l, cause);
-    l->back[p->index] = BACK_NOT;
-    if (l->together.pipeline && !l->o->child && p->up)
-        took(l, together_down(&l->together, p, cause, &e), &e);
-}
-
-static void on_back(void *data, struct peer *p)
-{
-    struct live *l = data;
-    struct err e;
-
-    l->back[p->index] = BACK_CLOCK;
-    took(l, together_up(&l->together, p, &e), &e);
-    if (!together_ask(&l->together, p, &e))
-        peer_fail(p, &e);
-}
-
-static void leave(struct peer *p)
-{
-    struct err e;
-
-    if (!session_stop(p->session, &e))
-        peer_fail(p, &e);
 }
 
 /* A cluster's nodes need not all have what is asked for. */
@@ -159,20 +244,12 @@ static bool may_lack(const struct live *l, const struct err *e)
     return l->o->node->cluster && e->status == ERR_EMPTY;
 }
 
-static void is_without(struct live *l, struct peer *p, const struct err *e)
-{
-    l->without[p->index] = true;
-    l->empty = *e;
-    ctx_warn(l->ctx, "%s: not traced: %s", peer_name(p), e->text);
-    leave(p);
-}
-
 /* Of several, the one that it is about, unless that is said. */
 static struct err about(const struct live *l, const struct peer *p, const struct err *e)
 {
     struct err full = *e;
 
-    if (l->run.peers.count > 1 && strncmp(e->text, peer_name(p), strlen(peer_name(p))) != 0)
+    if (peers_several(&l->run.peers) && strncmp(e->text, peer_name(p), strlen(peer_name(p))) != 0)
         snprintf(full.text, sizeof(full.text), "%.255s: %.250s", peer_name(p), e->text);
     utf8_make_safe(full.text);
     return full;
@@ -183,81 +260,124 @@ static void on_refused(void *data, struct peer *p, const struct err *e)
     struct live *l = data;
     struct err full = about(l, p, e);
 
-    if (l->back[p->index] == BACK_ARMING) {
-        l->back[p->index] = BACK_NOT;
+    if (l->state == LIVE_LEAVING)
+        return;
+    if (p->late) {
         ctx_warn(l->ctx, "%s: %s", peer_name(p), e->text);
-        leave(p);
+        peer_detach(p);
     } else if (may_lack(l, e)) {
-        is_without(l, p, e);
-    } else if (!l->status) {
-        fail(l, &full);
+        l->empty = *e;
+        ctx_warn(l->ctx, "%s: not traced: %s", peer_name(p), e->text);
+        move_node(l, p, NODE_WITHOUT);
+        peer_detach(p);
+    } else {
+        stop_with(l, &full);
     }
 }
 
 /* ---- talk ---- */
 
-static void on_notice(void *data, const struct event_node *node, struct str tag, struct str text)
+static void on_notice(void *data, const struct event_node *node, struct str text)
 {
     struct live *l = data;
-    const char *sep = l->run.peers.count > 1 ? ": " : "";
+    bool several = peers_several(&l->run.peers);
 
-    ctx_warn(l->ctx, "%.*s%s%.*s%s%.*s", l->run.peers.count > 1 ? (int)node->name.len : 0, node->name.at, sep, (int)tag.len, tag.at,
-             text.len ? " " : "", (int)text.len, text.at);
+    ctx_warn(l->ctx, "%.*s%s%.*s", several ? (int)node->name.len : 0, node->name.at, several ? ": " : "", (int)text.len, text.at);
 }
 
-/* What is going to be traced; the line goes on when it is, unless others come between. */
+static void note_missing(struct live *l, const struct arm_result_probe *probe)
+{
+    if (!l->missing)
+        l->missing = mem_zalloc((l->asked.count + 1) * sizeof *l->missing);
+    if (probe->id >= 0 && (size_t)probe->id < l->asked.count)
+        l->missing[probe->id] = probe->functions ? (struct err){0} : probe->missing;
+}
+
+/* Probes that neither had a function when they were armed, nor an event later. */
+static void say_missing(struct live *l)
+{
+    for (size_t i = 0; l->missing && i < l->asked.count; i++) {
+        const struct err *why = &l->missing[i];
+        const struct spec *s = l->asked.specs[i];
+        if (why->status && !pipeline_answered(l->pipeline, i))
+            ctx_warn(l->ctx, "warning: nothing matched '%.*s': %s%s%s", (int)s->text.len, s->text.at, why->text, why->hint[0] ? "; " : "",
+                     why->hint);
+    }
+}
+
+/* One node has one line, which ends when the node traces. Each of several nodes has a line, and a last line is about all. */
 static void on_chosen(void *data, struct peer *p, const struct arm_result *result)
 {
     struct live *l = data;
     const struct session_node *node = session_node(p->session);
-    uint64_t functions = 0;
     bool calls = false;
 
     for (size_t i = 0; i < l->asked.count; i++)
         calls = calls || l->asked.specs[i]->kind == SPEC_CALL;
     for (size_t i = 0; i < result->nprobes; i++)
-        functions += result->probes[i].functions;
+        note_missing(l, &result->probes[i]);
     if (node->fallback)
         ctx_warn(l->ctx, "%s: tracing without the NIF, at most 1000 events a second: %s", node->name, node->fallback_why);
     for (size_t i = 0; i < result->nwarnings; i++)
         ctx_warn(l->ctx, "%s: warning: %s", node->name, result->warnings[i]);
     char found[64] = "", ports[40] = "";
     if (calls)
-        snprintf(found, sizeof(found), " · %llu function%s", (unsigned long long)functions, PLURAL(functions));
+        snprintf(found, sizeof(found), " · %llu function%s", (unsigned long long)result->functions, PLURAL(result->functions));
     if (result->ports)
         snprintf(ports, sizeof(ports), " · %llu port%s", (unsigned long long)result->ports, PLURAL(result->ports));
-    ctx_begin(l->ctx, "%s · OTP %s%s · %llu process%s%s", node->name, node->otp_version, found,
-              (unsigned long long)result->processes, PLURAL_ES(result->processes), ports);
-    if (l->o->what->dry_run)
-        ctx_end(l->ctx, "not traced (--dry-run)");
+    struct buf b = {0};
+    buf_printf(&b, "%s · OTP %s%s · %llu process%s%s", node->name, node->otp_version, found, (unsigned long long)result->processes,
+               PLURAL_ES(result->processes), ports);
+    if (peers_several(&l->run.peers))
+        node_of(l, p)->banner = mem_strndup(b.data, b.len);
+    else
+        ctx_begin(l->ctx, "%s", buf_cstr(&b));
+    buf_release(&b);
 }
 
 static void on_armed(void *data, struct peer *p, const struct arm_result *result UNUSED)
 {
     struct live *l = data;
+    const char *end = l->o->what->dry_run ? "not traced (--dry-run)" : l->o->child ? "ends with the command" : "Ctrl-C stops";
+    const char *banner = node_of(l, p)->banner;
 
-    l->back[p->index] = BACK_NOT;
-    begun(l);
-    ctx_end(l->ctx, l->o->child ? "ends with the command" : "Ctrl-C stops");
+    if (!l->o->what->dry_run)
+        begun(l);
+    if (banner)
+        ctx_say(l->ctx, "%s%s", banner, l->o->what->dry_run ? " · not traced (--dry-run)" : "");
+    else
+        ctx_end(l->ctx, end);
+    move_node(l, p, NODE_ARMED);
 }
 
 /* While it was attached, whether anything was traced already or not. */
 static bool has_lost_one(const struct live *l)
 {
     for (size_t i = 0; i < l->run.peers.count; i++)
-        if (l->run.peers.items[i].session && session_lost(l->run.peers.items[i].session))
+        if (l->run.peers.items[i].came && l->run.peers.items[i].session && session_lost(l->run.peers.items[i].session))
             return true;
     return false;
 }
 
+/* With --reattach every node may be waited for until the end. */
+static bool none_came(const struct live *l)
+{
+    for (size_t i = 0; i < l->run.peers.count; i++)
+        if (l->run.peers.items[i].came)
+            return false;
+    return true;
+}
+
 static const char *session_end(const struct live *l, const struct totals *t)
 {
+    if (none_came(l))
+        return "never began";
     if (peers_gone(&l->run.peers))
         return "destroyed";
     if (!t->complete)
         return "ended by the node: what came last may be missing";
     /* The code server may be held up by something else for as long as it likes. */
-    return l->stopping && loop_now() >= l->gone_by ? "destroyed, but the node has yet to unload the tracer" : "ended by the node";
+    return l->state == LIVE_LEAVING && loop_now() >= l->gone_by ? "destroyed, but the node has yet to unload the tracer" : "ended by the node";
 }
 
 static void summary(struct live *l)
@@ -266,7 +386,7 @@ static void summary(struct live *l)
     char filtered[64] = "", missing[64] = "";
     uint64_t lost = 0;
 
-    for (size_t i = 0; i < t->nnodes; i++)
+    for (size_t i = 0; i < t->nnodes && peers_several(&l->run.peers); i++)
         together_summary(l->ctx, &t->nodes[i]);
     for (size_t i = 0; i < ETW_LOSSES; i++)
         lost += t->lost[i];
@@ -274,6 +394,10 @@ static void summary(struct live *l)
         snprintf(filtered, sizeof(filtered), " · %llu filtered", (unsigned long long)t->filtered);
     if (t->missing)
         snprintf(missing, sizeof(missing), " · %llu never arrived", (unsigned long long)t->missing);
+    say_missing(l);
+    if (t->undecided)
+        ctx_say(l->ctx, "%llu event%s shown because the filter could not decide: terms were cut (--size, --depth, --items keep more)",
+                (unsigned long long)t->undecided, PLURAL(t->undecided));
     ctx_say(l->ctx, "%llu event%s%s · %llu dropped%s · %llu truncated · %llu incomplete · session %s",
             (unsigned long long)t->shown, PLURAL(t->shown), filtered, (unsigned long long)lost, missing,
             (unsigned long long)t->truncated, (unsigned long long)t->incomplete, session_end(l, t));
@@ -333,7 +457,7 @@ static bool is_anonymous(const struct live *l)
 }
 
 /* What was asked for stands in a recording, so that a replay reads the events as they were read here. */
-static void record_specs(struct live *l)
+static void record_specs(struct live *l, const struct peer *p)
 {
     const struct what_opts *what = l->o->what;
     struct buf text = {0};
@@ -346,8 +470,8 @@ static void record_specs(struct live *l)
         recfile_spec_add(&text, "hrl", buf_view(&l->found));
     for (size_t i = 0; i < what->lets.count; i++)
         recfile_spec_add(&text, "let", (struct str){what->lets.items[i], strlen(what->lets.items[i])});
-    for (size_t i = 0; i < l->run.peers.count; i++)
-        pipeline_specs(l->pipeline, (unsigned)i, buf_view(&text));
+    recfile_spec_needs(&text, l->asked.needs);
+    pipeline_specs(l->pipeline, p->index, buf_view(&text));
     buf_release(&text);
 }
 
@@ -369,128 +493,140 @@ static bool begin(struct live *l, struct err *e)
     asked_warn(&l->asked, l->ctx);
     asserted_warn(&l->asserted, &l->asked, &l->o->view->wheres, &l->show, l->ctx);
     l->pipeline = pipeline_new(&options, e);
-    return l->pipeline != NULL;
-}
-
-static bool begin_by(struct live *l, const struct peer *p, struct err *e)
-{
-    struct records records;
-
-    l->run.question.session = p->session;
-    records_init(&records, &l->run.question);
-    asked_release(&l->asked);
-    bool ok = prepare_compile(&l->asked, &records, l->o->what, &l->texts, &l->wheres, e);
-    if (ok)
-        records_text(&records, &l->found);
-    ok = ok && begin(l, e);
-    records_release(&records);
-    return ok;
-}
-
-static struct peer *first_there(struct peers *ps, size_t from)
-{
-    while (from < ps->count && ps->items[from].over)
-        from++;
-    return from < ps->count ? &ps->items[from] : NULL;
-}
-
-/* The first node that is there says what the records are, or the next one where that goes down meanwhile; without one nobody knows. */
-static bool begin_late(struct live *l, struct err *e)
-{
-    struct peers *ps = &l->run.peers;
-    struct peer *p = first_there(ps, 0);
-
-    if (!p)
-        *e = ps->items[0].why;
-    while (p && !begin_by(l, p, e)) {
-        struct peer *next = first_there(ps, p->index + 1);
-        p = next && peer_missed(p, e) ? next : NULL;
-    }
-    return p;
-}
-
-/* One after the other: what one says about itself stands on a line of its own. */
-static void wait_armed(struct live *l, const struct peer *p)
-{
-    int64_t began = loop_now(), due = began + SLOW_MS;
-
-    while (run_arming(&l->run) && !l->status && !l->ctx->interrupts && peers_step(&l->run.peers, due)) {
-        pipeline_flush(l->pipeline);
-        if (due < 0 || loop_now() < due)
-            continue;
-        ctx_show(l->ctx);
-        if (due == began + STUCK_MS)
-            ctx_warn(l->ctx, "%s is still at arming, after %d seconds; Ctrl-C gives it up", peer_name(p), STUCK_MS / 1000);
-        due = due < began + STUCK_MS ? began + STUCK_MS : -1;
-    }
-}
-
-static bool arm_all(struct live *l, struct err *e)
-{
-    size_t left = 0;
-
-    for (size_t i = 0; i < l->run.peers.count && !l->status && !l->stopping && !l->ctx->interrupts; i++) {
-        struct peer *p = &l->run.peers.items[i];
-        if (p->over || l->back[i] != BACK_NOT)
-            continue;
-        if (run_arm_peer(&l->run, p, l->o->what, &l->texts, (struct arm_mark){0}, e))
-            wait_armed(l, p);
-        else if (l->stopping)
-            break; /* why has been said */
-        else if (peer_missed(p, e))
-            continue;
-        else if (may_lack(l, e))
-            is_without(l, p, e);
-        else
-            return *e = about(l, p, e), false;
-    }
-    for (size_t i = 0; i < l->run.peers.count; i++)
-        left += !l->without[i];
-    if (!left)
-        *e = l->empty;
-    return left;
-}
-
-/* A node that has just started may not have loaded what is asked for. */
-static void arm_again(struct live *l, struct peer *p)
-{
-    struct what_opts what = *l->o->what;
-    struct err e;
-
-    what.allow_empty = true;
-    l->back[p->index] = BACK_ARMING;
-    if (!run_arm_peer(&l->run, p, &what, &l->texts, (struct arm_mark){0}, &e) && l->back[p->index] == BACK_ARMING && !l->stopping)
-        on_refused(l, p, &e);
-}
-
-/* Attaches, and waits until every node traces; with a status when one does not. */
-static bool attach_all(struct live *l, struct err *e)
-{
-    const struct live_options *o = l->o;
-    struct run_handlers handlers = {.data = l, .batch = on_batch, .chosen = on_chosen, .armed = on_armed, .refused = on_refused,
-                                    .failed = on_failed, .time = on_time, .back = on_back};
-    unsigned how = (sifts(l) || pairs(l) ? RUN_SIFTS : 0) | (l->pipeline ? 0 : RUN_HOLDS);
-
-    if (!run_open(&l->run, l->ctx, o->node, o->limit, how, &handlers, e) || (!l->pipeline && !begin_late(l, e)))
+    l->together.pipeline = l->pipeline;
+    if (!l->pipeline)
         return false;
-    record_specs(l);
-    together_init(&l->together, l->ctx, &l->run.peers, l->pipeline);
-    if (!together_begin(&l->together, e))
-        return false;
-    peers_pull(&l->run.peers, true);
     l->run.figures = wants_figures(l);
     l->run.hold = !l->run.figures && wants_hold(l);
     l->run.anonymous = is_anonymous(l);
-    return arm_all(l, e);
+    return true;
 }
 
-/* While a node that was attached to did not answer: that is no failure. */
-static bool told_to_stop(struct live *l)
+/* ---- records ---- */
+
+/* Compiles by what is known of the records, and asks for what is wanted. */
+static void learn(struct live *l)
 {
-    if (!l->together.pipeline)
-        return false;
-    loop_step(&l->ctx->loop, 0);
-    return l->ctx->interrupts;
+    struct str wanted;
+    struct err e;
+
+    bool ok = records_compile(&l->records, &l->asked, l->o->what, &l->texts, &l->wheres, session_node(l->teller->session)->otp, &wanted, &e);
+    if (wanted.len) {
+        buf_clear(&l->told);
+        if (!peer_request(l->teller, wanted, RECORD_MS, &l->told, &e))
+            peer_fail(l->teller, &e);
+        return;
+    }
+    l->teller = NULL;
+    records_text(&l->records, &l->found);
+    if (!ok || !begin(l, &e))
+        stop_with(l, &e);
+}
+
+/* The first node that is there says what the records are, or the next one where that goes down meanwhile. */
+static void look_for_records(struct live *l)
+{
+    struct etf answer;
+    struct err e;
+
+    if (l->pipeline || l->state == LIVE_LEAVING)
+        return;
+    if (!l->teller || l->teller->state != PEER_UP) {
+        struct peer *p = NULL;
+        while ((p = peers_next(&l->run.peers, p)) && p->state != PEER_UP)
+            continue;
+        if ((l->teller = p))
+            learn(l);
+    } else if (!peer_waits(l->teller)) {
+        etf_open(&answer, l->told.data, l->told.len);
+        if (peer_answer(l->teller, &e) && records_read(&l->records, answer, &e))
+            learn(l);
+        else
+            stop_with(l, &e);
+    }
+}
+
+/* ---- nodes, each by itself ---- */
+
+static void is_here(struct live *l, struct peer *p)
+{
+    struct err e;
+
+    record_specs(l, p);
+    if (p->late)
+        took(l, together_up(&l->together, p, &e), &e);
+    move_node(l, p, NODE_CLOCK);
+    if (!session_pull_allowed(p->session, !l->blocked, &e) || !together_ask(&l->together, p, &e))
+        peer_fail(p, &e);
+}
+
+/* A node that comes back may not have loaded what is asked for yet. */
+static void arm(struct live *l, struct peer *p)
+{
+    move_node(l, p, NODE_ARMING);
+    run_arm_peer(&l->run, p, p->late ? &l->again : l->o->what, &l->texts, (struct arm_mark){0});
+}
+
+static void look_at_patience(struct live *l, const struct peer *p)
+{
+    struct live_node *n = node_of(l, p);
+    int64_t waited = loop_now() - n->began;
+
+    if (n->patience == 0 && waited >= SLOW_MS) {
+        n->patience++;
+        ctx_show(l->ctx);
+    }
+    if (n->patience == 1 && waited >= STUCK_MS) {
+        n->patience++;
+        ctx_warn(l->ctx, "%s is still at arming, after %d seconds; Ctrl-C gives it up", peer_name(p), STUCK_MS / 1000);
+    }
+}
+
+static void look_at_nodes(struct live *l)
+{
+    bool beginning = peers_attaching(&l->run.peers), any = false;
+
+    for (struct peer *p = NULL; (p = peers_next(&l->run.peers, p)) && l->pipeline && l->state != LIVE_LEAVING;) {
+        if (p->state == PEER_UP && node_of(l, p)->state == NODE_HERE)
+            is_here(l, p);
+        if (p->state == PEER_UP && node_of(l, p)->state == NODE_CLOCK && together_known(&l->together, p))
+            arm(l, p);
+        if (p->state == PEER_UP && node_of(l, p)->state == NODE_ARMING)
+            look_at_patience(l, p);
+    }
+    for (size_t i = 0; i < l->run.peers.count; i++) {
+        const struct peer *p = &l->run.peers.items[i];
+        enum node_state s = l->nodes[i].state;
+        any = any || (p->state != PEER_FREE && s != NODE_WITHOUT);
+        beginning = beginning || s == NODE_HERE || s == NODE_CLOCK || s == NODE_ARMING;
+    }
+    if (beginning || l->state != LIVE_BEGINNING)
+        return;
+    if (!any)
+        stop_with(l, &l->empty);
+    else
+        move(l, l->o->what->dry_run ? LIVE_LEAVING : LIVE_RUNNING);
+}
+
+/* The time of the next word about a node that is slow in arming; -1: there is none. */
+static int64_t next_patience(const struct live *l)
+{
+    int64_t next = -1;
+
+    for (size_t i = 0; i < l->run.peers.count; i++) {
+        const struct live_node *n = &l->nodes[i];
+        if (n->state == NODE_ARMING && n->patience < 2)
+            next = loop_sooner(next, n->began + (n->patience ? STUCK_MS : SLOW_MS));
+    }
+    return next;
+}
+
+static bool attach_all(struct live *l, struct err *e)
+{
+    unsigned how = (sifts(l) || pairs(l) ? RUN_SIFTS : 0) | (l->pipeline ? 0 : RUN_HOLDS);
+
+    ctx_let_die(l->ctx, true);
+    return run_start(&l->run, l->o->node, l->o->limit, how, e);
 }
 
 /* ---- streaming ---- */
@@ -500,7 +636,7 @@ static void throttle(struct live *l)
 {
     size_t backlog = show_backlog(&l->show, l->blocked ? BACKLOG_LOW : BACKLOG_FULL - 1);
 
-    if (l->stopping || (l->blocked ? backlog > BACKLOG_LOW : backlog < BACKLOG_FULL))
+    if (l->state == LIVE_LEAVING || (l->blocked ? backlog > BACKLOG_LOW : backlog < BACKLOG_FULL))
         return;
     l->blocked = !l->blocked;
     l->together.blocked = l->blocked;
@@ -514,7 +650,7 @@ static bool lost_too_much(const struct live *l, struct err *e)
 
     for (size_t i = 0; l->o->limit->on_loss == 1 && i < ETW_LOSSES; i++)
         if (t->lost[i])
-            return !err_set(e, ERR_GUARD, l->stopping ? "events were lost (%s)" : "stopped: events were lost (%s)", event_losses[i]);
+            return !err_set(e, ERR_GUARD, l->state == LIVE_LEAVING ? "events were lost (%s)" : "stopped: events were lost (%s)", event_losses[i]);
     return false;
 }
 
@@ -529,13 +665,20 @@ static void look_for_an_end(struct live *l)
     }
     if (l->ctx->interrupts || (l->until >= 0 && loop_now() >= l->until))
         stop(l);
-    if (!l->stopping && show_ended(&l->show, &closed, &e)) {
+    if (l->state != LIVE_LEAVING && show_ended(&l->show, &closed, &e)) {
         if (!closed)
             fail(l, &e);
         stop(l);
     }
-    if (!l->stopping && lost_too_much(l, &e))
+    if (l->state != LIVE_LEAVING && l->pipeline && lost_too_much(l, &e))
         stop_with(l, &e);
+}
+
+static int64_t next_step(const struct live *l)
+{
+    int64_t next = l->state == LIVE_LEAVING ? l->gone_by : loop_sooner(l->until, next_patience(l));
+
+    return l->pipeline ? loop_sooner(next, together_next(&l->together)) : next;
 }
 
 /* false: nobody is left. */
@@ -543,29 +686,20 @@ static bool step(struct live *l)
 {
     struct err e;
 
-    if (!peers_step(&l->run.peers, loop_sooner(l->stopping ? l->gone_by : l->until, together_next(&l->together))))
+    if (!peers_step(&l->run.peers, next_step(l)))
         return false;
-    took(l, together_step(&l->together, &e), &e);
-    pipeline_flush(l->pipeline);
+    if (!peers_attaching(&l->run.peers))
+        ctx_let_die(l->ctx, false);
+    look_for_records(l);
+    look_at_nodes(l);
+    if (l->pipeline) {
+        took(l, together_step(&l->together, &e), &e);
+        if (l->begun) /* of a trace that every node refuses nothing is shown */
+            pipeline_flush(l->pipeline);
+    }
     look_for_an_end(l);
     throttle(l);
     return true;
-}
-
-/* One that came back is asked what there is to be traced; it may be long in answering. */
-static void serve(void *data)
-{
-    step(data);
-}
-
-static void stream(struct live *l)
-{
-    l->run.question.serve = serve;
-    l->run.question.data = l;
-    while (!(l->stopping && loop_now() >= l->gone_by) && step(l))
-        for (size_t i = 0; i < l->run.peers.count; i++)
-            if (l->back[i] == BACK_CLOCK && together_known(&l->together, &l->run.peers.items[i]))
-                arm_again(l, &l->run.peers.items[i]);
 }
 
 /* ---- all of it ---- */
@@ -586,37 +720,51 @@ static void finish(struct live *l)
     l->status = asserted_status(&l->asserted, l->ctx, l->status);
 }
 
-int live_run(struct ctx *ctx, const struct live_options *o, const char *default_view)
+int live_run(struct ctx *ctx, const struct live_options *given, const char *default_view)
 {
+    struct what_opts what = *given->what;
+    struct live_options own = *given, *o = &own;
     struct live l = {.ctx = ctx, .o = o, .until = -1};
+    struct run_handlers handlers = {.data = &l, .ready = on_ready, .batch = on_batch, .chosen = on_chosen, .armed = on_armed,
+                                    .refused = on_refused, .failed = on_failed, .time = on_time};
     bool later = false;
     struct err e;
 
+    own.what = &what;
+    run_begin(&l.run, ctx, &handlers);
+    together_init(&l.together, ctx, &l.run.peers, NULL);
     arena_init(&l.arena);
     asked_init(&l.asked);
     l.asked.find_record = asked_later;
     l.asked.find_data = &later;
     l.wheres = asserted_texts(&o->view->wheres, o->asserts);
     bool ok = show_makes_sense(o->view, &e) && asked_texts(o->what, o->words, &l.arena, &l.texts, &e) &&
-              asked_compile(&l.asked, o->what, &l.texts, &l.wheres, 0, &e) &&
-              show_open(&l.show, ctx, o->view, default_view, &e) &&
-              (later || begin(&l, &e));
-    ok = ok && (attach_all(&l, &e) || told_to_stop(&l));
+              asked_compile(&l.asked, o->what, &l.texts, &l.wheres, 0, &e);
+    what.needs = l.asked.needs;
+    l.again = what;
+    l.again.allow_empty = true;
+    records_init(&l.records);
+    ok = ok && show_open(&l.show, ctx, o->view, default_view, &e) && (later || begin(&l, &e));
+    ok = ok && attach_all(&l, &e);
     if (!ok)
+        stop_with(&l, &e);
+    while (step(&l) && !(l.state == LIVE_LEAVING && loop_now() >= l.gone_by))
+        continue;
+    ctx_let_die(ctx, false);
+    bool ran = !l.status && !o->what->dry_run;
+    if (!l.status && none_came(&l)) {
+        err_set(&e, ERR_NODE, "nothing was traced: no node came that could be attached to");
         fail(&l, &e);
-    if (l.status || o->what->dry_run) {
-        peers_leave(&l.run.peers);
-        if (l.begun || (l.pipeline && has_lost_one(&l))) /* what has been seen until then */
-            finish(&l);
-    } else {
-        if (o->child)
-            child_go(o->child);
-        l.until = o->limit->for_ns ? loop_now() + o->limit->for_ns / 1000000 : -1;
-        stream(&l);
-        finish(&l);
     }
+    /* what has been seen; of what never began only that it was lost */
+    if (l.pipeline && (l.begun || has_lost_one(&l) || ran))
+        finish(&l);
     l.status = show_flush(&l.show, ctx, l.status);
     run_close(&l.run);
+    for (size_t i = 0; i < PEERS_MAX; i++)
+        free(l.nodes[i].banner);
+    records_release(&l.records);
+    buf_release(&l.told);
     pipeline_free(l.pipeline);
     show_close(&l.show);
     buf_release(&l.filter);
@@ -624,6 +772,7 @@ int live_run(struct ctx *ctx, const struct live_options *o, const char *default_
     asserted_release(&l.asserted);
     texts_release(&l.wheres);
     asked_release(&l.asked);
+    free(l.missing);
     texts_release(&l.texts);
     arena_release(&l.arena);
     return l.status;

@@ -1,5 +1,6 @@
 #include "peers.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,10 +8,70 @@
 #include "../ground/mem.h"
 #include "../node/knock.h"
 
-#define READY_MS 10000
+#define LIST_MS 10000
 #define LEAVE_MS 5000
-#define LEAVE_LEAST_MS 100 /* where that was taken by others: what has come is read */
-#define RETRY_MS 1000 /* between two tries to attach to a node that is away */
+#define RETRY_MS 1000 /* between two tries to attach to a node that is AWAY */
+
+/* ---- states ---- */
+
+#define TO(state) (1u << PEER_##state)
+
+static const unsigned moves[] = {
+    [PEER_FREE] = TO(CONNECTING),
+    [PEER_CONNECTING] = TO(BOOTING) | TO(AWAY) | TO(OVER) | TO(FREE),
+    [PEER_BOOTING] = TO(LISTING) | TO(UP) | TO(AWAY) | TO(OVER) | TO(FREE),
+    [PEER_LISTING] = TO(UP) | TO(LEAVING) | TO(AWAY) | TO(OVER) | TO(FREE),
+    [PEER_UP] = TO(LEAVING) | TO(AWAY) | TO(OVER),
+    [PEER_LEAVING] = TO(OVER),
+    [PEER_AWAY] = TO(BOOTING) | TO(OVER) | TO(FREE),
+    [PEER_OVER] = TO(CONNECTING),
+};
+static const char *const names[] = {"free", "connecting", "booting", "listing", "up", "leaving", "away", "over"};
+
+static void move(struct peer *p, enum peer_state to)
+{
+    assert(moves[p->state] & 1u << to);
+    ctx_debug(p->peers->ctx, "%s: %s -> %s", peer_name(p) ? peer_name(p) : "the node", names[p->state], names[to]);
+    p->state = to;
+    if (!peer_is_there(p))
+        loop_remove(&p->peers->ctx->loop, &p->fd);
+    p->came = p->came || to == PEER_UP;
+    p->late = p->late || to == PEER_AWAY;
+}
+
+bool peer_is_there(const struct peer *p)
+{
+    return p->state == PEER_BOOTING || p->state == PEER_LISTING || p->state == PEER_UP || p->state == PEER_LEAVING;
+}
+
+bool peer_is_leaving(const struct peer *p)
+{
+    return p->state == PEER_LEAVING;
+}
+
+struct peer *peers_next(const struct peers *ps, const struct peer *p)
+{
+    for (size_t i = p ? p->index + 1 : 0; i < ps->count; i++)
+        if (peer_is_there(&ps->items[i]))
+            return &ps->items[i];
+    return NULL;
+}
+
+bool peers_several(const struct peers *ps)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < ps->count; i++)
+        n += ps->items[i].state != PEER_FREE;
+    return n > 1;
+}
+
+const char *peer_name(const struct peer *p)
+{
+    return p->session ? session_node(p->session)->name : p->name;
+}
+
+/* ---- what sessions say ---- */
 
 static void on_batch(void *data, const void *batch, size_t len)
 {
@@ -21,17 +82,21 @@ static void on_batch(void *data, const void *batch, size_t len)
         h->batch(h->data, p, batch, len);
 }
 
-static void take_listed(struct listed *l, const struct session_reply *reply);
-
 static void on_reply(void *data, const struct session_reply *reply)
 {
     struct peer *p = data;
     const struct peers_handlers *h = &p->peers->handlers;
 
-    if (p->peers->listing)
-        take_listed(p->peers->listing, reply);
-    else if (h->reply)
-        h->reply(h->data, p, reply);
+    if (!p->into || reply->id != p->asked) {
+        if (h->reply)
+            h->reply(h->data, p, reply);
+        return;
+    }
+    if (reply->ok)
+        buf_add(p->into, reply->term.at, (size_t)(reply->term.end - reply->term.at));
+    else
+        session_error(reply, &p->refusal);
+    p->into = NULL;
 }
 
 static void on_time(void *data, const struct session_time *time)
@@ -43,109 +108,285 @@ static void on_time(void *data, const struct session_time *time)
         h->time(h->data, p, time);
 }
 
-static void on_ready(void *data, const struct session_node *node UNUSED)
+void peer_progress(struct peer *p, int64_t done, int64_t all)
+{
+    ctx_progress(p->peers->ctx, "armed %lld of %lld functions", (long long)done, (long long)all);
+}
+
+static void on_progress(void *data, int64_t done, int64_t all)
 {
     struct peer *p = data;
     const struct peers_handlers *h = &p->peers->handlers;
 
-    if (h->ready)
-        h->ready(h->data, p);
+    if (h->progress)
+        h->progress(h->data, p, done, all);
+    else
+        peer_progress(p, done, all);
 }
 
-static void over(struct peer *p)
-{
-    p->over = true;
-    loop_remove(&p->peers->ctx->loop, &p->fd);
-}
+/* ---- failing ---- */
 
-const char *peer_name(const struct peer *p)
-{
-    return p->session ? session_node(p->session)->name : p->name;
-}
-
-/* Said with why it is the last time. */
-static void given_up(struct peer *p, const struct err *why)
+static void told(struct peer *p, const struct err *e)
 {
     const struct peers_handlers *h = &p->peers->handlers;
-    struct err e;
 
-    p->away = false;
-    err_set(&e, why->status, "%s; tried %d times, and no more", why->text, PEERS_REFUSALS);
-    if (*why->hint)
-        err_hint(&e, "%s", why->hint);
     if (h->failed)
-        h->failed(h->data, p, &e);
+        h->failed(h->data, p, e);
+}
+
+static void fails(struct peer *p, const struct err *e)
+{
+    p->why = *e;
+    move(p, PEER_OVER);
+    told(p, e);
+}
+
+static bool of_cluster(const struct peer *p)
+{
+    return p->wish == PEER_CLUSTER || p->wish == PEER_HIDDEN;
+}
+
+/* It was never UP, and the command can do without it. */
+static void passed_over(struct peer *p, const struct err *e)
+{
+    ctx_warn(p->peers->ctx, "not traced: %s", e->text);
+    move(p, PEER_FREE);
+}
+
+/* Tries again later, unless the node has refused too often: then the last reason is reported as final. */
+static void goes_away(struct peer *p, bool refused, const struct err *e)
+{
+    bool again = !strcmp(p->why.text, e->text);
+    struct err last;
+
+    p->refusals = refused ? p->refusals + 1 : 0;
+    p->next = loop_now() + RETRY_MS;
+    if (p->refusals >= PEERS_REFUSALS) {
+        err_set(&last, e->status, "%s; tried %d times, and no more", e->text, PEERS_REFUSALS);
+        if (*e->hint)
+            err_hint(&last, "%s", e->hint);
+        fails(p, &last);
+        return;
+    }
+    p->why = *e;
+    if (p->state == PEER_AWAY && again)
+        return;
+    if (p->state != PEER_AWAY)
+        move(p, PEER_AWAY);
+    told(p, e);
+}
+
+/* No session came of trying to connect. */
+static void unreached(struct peer *p, bool found, const struct err *e)
+{
+    bool waits = p->peers->reattach && p->name && p->wish == PEER_NAMED && e->status == ERR_NODE && !e->refused;
+
+    if (p->state == PEER_AWAY || waits)
+        goes_away(p, e->refused, e);
+    else if (p->wish == PEER_HIDDEN && !found)
+        move(p, PEER_FREE);
+    else if (of_cluster(p))
+        passed_over(p, e);
+    else
+        fails(p, e);
 }
 
 void peer_fail(struct peer *p, const struct err *e)
 {
-    const struct peers_handlers *h = &p->peers->handlers;
+    bool up = p->state == PEER_UP || p->state == PEER_LEAVING;
 
-    over(p);
-    p->away = p->target && h->back && session_lost(p->session);
-    p->next = loop_now() + RETRY_MS;
-    p->refusals = p->up ? 0 : p->refusals + 1;
-    if (p->away && p->refusals >= PEERS_REFUSALS)
-        given_up(p, e);
-    else if (h->failed)
-        h->failed(h->data, p, e);
-    p->up = false;
+    if (!peer_is_there(p))
+        return;
+    if (p->peers->reattach && p->state != PEER_LEAVING && session_lost(p->session))
+        goes_away(p, !up, e);
+    else if (!up && !p->late && of_cluster(p))
+        passed_over(p, e);
+    else
+        fails(p, e);
 }
 
-bool peer_missed(struct peer *p, const struct err *e)
+/* ---- the nodes that a node is connected to ---- */
+
+static bool start(struct peers *ps, const struct node_opts *o, const char *name, enum peer_wish wish, struct err *e);
+
+static bool is_known(const struct peers *ps, struct raw name)
 {
-    if (!p->target || !p->peers->handlers.back || !session_lost(p->session))
-        return false;
-    peer_fail(p, e);
-    return p->away;
+    for (size_t i = 0; i < ps->count; i++) {
+        const char *own = peer_name(&ps->items[i]); /* also of one that was passed over */
+        if (own && raw_same(name, raw_text(own)))
+            return true;
+    }
+    return false;
+}
+
+static bool unreadable(struct err *e)
+{
+    return err_set(e, ERR_RUN, "the node's answer about its connections cannot be read");
+}
+
+static bool take_names(struct peers *ps, struct etf *r, enum peer_wish wish, struct err *e)
+{
+    struct node_opts theirs = *ps->node;
+    struct raw name;
+    size_t n;
+
+    theirs.port = 0;
+    theirs.os_pid = NULL;
+    if (!etf_get_list(r, &n))
+        return unreadable(e);
+    for (size_t i = 0; i < n; i++) {
+        if (!etf_get_bin(r, &name))
+            return unreadable(e);
+        if (is_known(ps, name))
+            continue;
+        char *text = mem_strndup(raw_view(name).at, name.len);
+        bool ok = start(ps, &theirs, text, wish, e);
+        free(text);
+        if (!ok)
+            return false;
+    }
+    return !n || etf_get_nil(r) || unreadable(e);
+}
+
+static void is_up(struct peer *p)
+{
+    const struct peers_handlers *h = &p->peers->handlers;
+
+    move(p, PEER_UP);
+    p->refusals = 0;
+    p->why = (struct err){0};
+    if (h->ready)
+        h->ready(h->data, p);
+}
+
+static void asks_for_list(struct peer *p)
+{
+    struct buf request = {0};
+    struct err e;
+
+    etf_version(&request);
+    etf_atomz(&request, "nodes");
+    if (!peer_request(p, buf_view(&request), LIST_MS, &p->listed, &e))
+        peer_fail(p, &e);
+    buf_release(&request);
+}
+
+static void is_listed(struct peer *p)
+{
+    struct peers *ps = p->peers;
+    struct etf r;
+    struct err e;
+
+    etf_open(&r, p->listed.data, p->listed.len);
+    bool ok = peer_answer(p, &e) && (etf_get_tuple(&r, 2) || unreadable(&e)) && take_names(ps, &r, PEER_CLUSTER, &e) &&
+              take_names(ps, &r, PEER_HIDDEN, &e);
+    if (ok)
+        is_up(p);
+    else
+        fails(p, &e);
+}
+
+/* ---- sessions ---- */
+
+static void is_ready(struct peer *p)
+{
+    struct peers *ps = p->peers;
+    const char *name = session_node(p->session)->name;
+
+    if (p->wish != PEER_ADDED) {
+        free(p->name);
+        p->name = mem_strndup(name, strlen(name));
+        p->target->node.name = p->name;
+    }
+    if (!ps->node || !ps->node->cluster || p->late || p->wish != PEER_NAMED) {
+        is_up(p);
+        return;
+    }
+    move(p, PEER_LISTING);
+    asks_for_list(p);
 }
 
 static void on_readable(void *owner)
 {
     struct peer *p = owner;
-    bool booting = session_state(p->session) == SESSION_BOOTING;
     struct err e;
 
     if (!session_on_readable(p->session, &e))
         peer_fail(p, &e);
     else if (session_state(p->session) == SESSION_GONE)
-        over(p);
-    else if (booting && session_state(p->session) == SESSION_READY) {
-        p->up = true;
-        p->refusals = 0;
-        if (p->peers->handlers.back)
-            p->peers->handlers.back(p->peers->handlers.data, p);
+        move(p, PEER_OVER);
+    else if (p->state == PEER_BOOTING && session_state(p->session) == SESSION_READY)
+        is_ready(p);
+    else if (p->state == PEER_LISTING && !peer_waits(p))
+        is_listed(p);
+}
+
+static bool is_twice(const struct peer *p, const char *name)
+{
+    const struct peers *ps = p->peers;
+
+    for (size_t i = 0; i < ps->count; i++) {
+        const struct peer *other = &ps->items[i];
+        if (other != p && peer_is_there(other) && !strcmp(peer_name(other), name))
+            return true;
     }
+    return false;
+}
+
+static void begin_session(struct peer *p, struct node_conn *conn)
+{
+    struct session_handlers h = {.data = p, .batch = on_batch, .reply = on_reply, .time = on_time, .progress = on_progress};
+    struct err e;
+
+    p->session = session_open(conn, &p->peers->options, &h, &e);
+    if (!p->session) {
+        unreached(p, true, &e);
+        return;
+    }
+    move(p, PEER_BOOTING);
+    p->fd = (struct loop_fd){.fd = session_fd(p->session), .want_read = true, .ready = on_readable, .owner = p};
+    loop_add(&p->peers->ctx->loop, &p->fd);
 }
 
 /* ---- attaching ---- */
 
-static struct session_handlers session_handlers(struct peer *p)
+static void end_knock(struct peer *p)
 {
-    return (struct session_handlers){.data = p, .batch = on_batch, .reply = on_reply, .time = on_time};
+    loop_remove(&p->peers->ctx->loop, &p->answer);
+    knock_free(p->knock);
+    p->knock = NULL;
 }
 
-static struct peer *next_place(struct peers *ps, struct err *e)
+static void on_answer(void *owner)
 {
-    struct peer *p = &ps->items[ps->count];
+    struct peer *p = owner;
+    struct node_conn conn;
+    struct err e;
 
-    if (ps->count == PEERS_MAX) {
-        err_set(e, ERR_USAGE, "one command takes %d nodes at most", PEERS_MAX);
-        return NULL;
+    bool ok = knock_answer(p->knock, &conn, &e);
+    end_knock(p);
+    if (!ok) {
+        unreached(p, conn.found, &e);
+    } else if (!is_twice(p, conn.node)) {
+        begin_session(p, &conn);
+    } else {
+        err_set(&e, ERR_USAGE, "%s is attached already", conn.node);
+        stream_close(&conn.stream);
+        if (p->wish == PEER_ADDED)
+            fails(p, &e);
+        else
+            move(p, PEER_FREE);
     }
-    *p = (struct peer){.peers = ps, .index = (unsigned)ps->count++, .fd.fd = -1, .over = true};
-    return p;
 }
 
-static struct peer *add(struct peers *ps, const struct node_opts *o, const char *name, struct err *e)
+static bool knocks(struct peer *p, struct err *e)
 {
-    struct peer *p = next_place(ps, e);
-
-    if (!p)
-        return NULL;
-    p->name = name ? mem_strndup(name, strlen(name)) : NULL;
-    p->target = mem_zalloc(sizeof(*p->target));
-    return target_init(p->target, o, p->name, e) ? p : NULL;
+    p->knock = knock_start(&p->target->node);
+    if (!p->knock)
+        return err_set(e, ERR_RUN, "cannot start a thread to connect to %s", p->name ? p->name : "a node");
+    p->answer = (struct loop_fd){.fd = knock_fd(p->knock), .want_read = true, .ready = on_answer, .owner = p};
+    loop_add(&p->peers->ctx->loop, &p->answer);
+    return true;
 }
 
 static void target_free(struct target *t)
@@ -158,166 +399,52 @@ static void target_free(struct target *t)
 static void release(struct peer *p)
 {
     loop_remove(&p->peers->ctx->loop, &p->fd);
-    loop_remove(&p->peers->ctx->loop, &p->answer);
+    end_knock(p);
     session_close(p->session);
-    knock_free(p->knock);
     target_free(p->target);
     free(p->name);
+    buf_release(&p->listed);
 }
 
-static void drop_last(struct peers *ps)
+static struct peer *new_place(struct peers *ps, struct err *e)
 {
-    release(&ps->items[--ps->count]);
-}
-
-static bool known(const struct peers *ps, const char *name)
-{
-    for (size_t i = 0; i < ps->count; i++)
-        if (peer_name(&ps->items[i]) && !strcmp(peer_name(&ps->items[i]), name))
-            return true;
-    return false;
-}
-
-/* p is the last one. */
-static bool attach(struct peer *p, const struct session_options *session, struct err *e)
-{
-    struct peers *ps = p->peers;
-    struct session_handlers handlers = session_handlers(p);
-    struct session_options held = *session;
-
-    held.hold = true;
-    p->session = session_open(&p->target->node, &held, &handlers, e);
-    if (!p->session || !session_await(p->session, 0, e))
-        return false;
-    const char *name = session_node(p->session)->name;
-    ps->count--;
-    bool twice = known(ps, name);
-    ps->count++;
-    if (twice) {
-        drop_last(ps);
-        return true;
+    if (ps->count == PEERS_MAX) {
+        err_set(e, ERR_USAGE, "one command takes %d nodes at most", PEERS_MAX);
+        return NULL;
     }
-    free(p->name);
-    p->name = mem_strndup(name, strlen(name));
-    p->target->node.name = p->name;
-    p->over = false;
-    p->up = true;
+    return &ps->items[ps->count];
+}
+
+/* In a place whose peer is FREE or OVER, or a new one. */
+static bool start_at(struct peer *p, struct peers *ps, const struct node_opts *o, const char *name, enum peer_wish wish, struct err *e)
+{
+    struct target *target = mem_zalloc(sizeof(*target));
+    char *own = name ? mem_strndup(name, strlen(name)) : NULL;
+    struct peer before = *p;
+
+    if (!target_init(target, o, own, e)) {
+        target_free(target);
+        free(own);
+        return false;
+    }
+    *p = (struct peer){.peers = ps, .state = before.state, .wish = wish, .index = (unsigned)(p - ps->items), .fd.fd = -1, .came = before.came,
+                       .name = own, .target = target};
+    ps->count = MAX(ps->count, p->index + 1u);
+    session_close(before.session);
+    target_free(before.target);
+    free(before.name);
+    buf_release(&before.listed);
+    if (!knocks(p, e))
+        return false;
+    move(p, PEER_CONNECTING);
     return true;
 }
 
-static bool wait_for(struct peer *p, const struct err *e)
+static bool start(struct peers *ps, const struct node_opts *o, const char *name, enum peer_wish wish, struct err *e)
 {
-    bool lost = p->session && session_lost(p->session);
+    struct peer *p = new_place(ps, e);
 
-    if (!p->name || (!lost && (e->status != ERR_NODE || e->refused)))
-        return false;
-    p->away = true;
-    p->why = *e;
-    ctx_warn(p->peers->ctx, "%s; it is waited for", e->text);
-    return true;
-}
-
-static bool add_named(struct peers *ps, const struct node_opts *o, const char *name, const struct session_options *session, struct err *e)
-{
-    struct peer *p = add(ps, o, name, e);
-
-    if (!p)
-        return false;
-    if (attach(p, session, e))
-        return true;
-    bool waits = o->reattach && ps->handlers.back && wait_for(p, e);
-    session_close(p->session);
-    p->session = NULL;
-    return waits;
-}
-
-/* ---- the nodes that a node is connected to ---- */
-
-struct listed {
-    char **names;
-    size_t count, cap, visible; /* the hidden ones stand behind the others */
-};
-
-static bool read_names(struct etf *r, struct listed *l)
-{
-    struct str name;
-    size_t n;
-
-    if (!etf_get_list(r, &n))
-        return false;
-    for (; n; n--) {
-        if (!etf_get_bin(r, &name))
-            return false;
-        l->names = mem_grow(l->names, &l->cap, l->count + 1, sizeof(*l->names));
-        l->names[l->count++] = mem_strndup(name.at, name.len);
-    }
-    struct etf_head end;
-    return !etf_peek(r, &end) || end.type != ETF_NIL || etf_skip(r);
-}
-
-static void take_listed(struct listed *l, const struct session_reply *reply)
-{
-    struct etf r = reply->term;
-
-    if (!reply->ok || !etf_get_tuple(&r, 2) || !read_names(&r, l))
-        return;
-    l->visible = l->count;
-    read_names(&r, l);
-}
-
-static bool list_connected(struct peer *p, struct listed *ret, struct err *e)
-{
-    struct buf request = {0};
-
-    etf_version(&request);
-    etf_atomz(&request, "nodes");
-    p->peers->listing = ret;
-    bool ok = peer_ask(p, buf_view(&request), READY_MS, e);
-    p->peers->listing = NULL;
-    buf_release(&request);
-    return ok;
-}
-
-/* A hidden node that no epmd knows is somebody's tool, and passed over in silence. */
-static bool concerns_us(const struct peer *p, bool hidden)
-{
-    char name[NODE_NAME_MAX + 1];
-    struct err ignored;
-    int port;
-
-    return !hidden || node_resolve(&p->target->node, name, &port, &ignored);
-}
-
-static bool add_cluster(struct peers *ps, const struct node_opts *o, const struct session_options *session, struct err *e)
-{
-    struct node_opts theirs = *o;
-    struct listed l = {0};
-    struct err why;
-    bool ok = true;
-
-    theirs.port = 0;
-    theirs.os_pid = NULL;
-    for (size_t named = ps->count, i = 0; i < named && ok; i++)
-        ok = ps->items[i].over || list_connected(&ps->items[i], &l, e) || peer_missed(&ps->items[i], e);
-    for (size_t i = 0; i < l.count && ok && !ps->ctx->interrupts; i++) {
-        struct peer *p;
-        loop_step(&ps->ctx->loop, 0); /* there may be many that do not answer: Ctrl-C is heard */
-        if (known(ps, l.names[i]))
-            continue;
-        p = add(ps, &theirs, l.names[i], e);
-        if (!p) {
-            ok = false;
-        } else if (!concerns_us(p, i >= l.visible)) {
-            drop_last(ps);
-        } else if (!attach(p, session, &why)) {
-            ctx_warn(ps->ctx, "not traced: %s", why.text);
-            drop_last(ps);
-        }
-    }
-    for (size_t i = 0; i < l.count; i++)
-        free(l.names[i]);
-    free(l.names);
-    return ok;
+    return p && start_at(p, ps, o, name, wish, e);
 }
 
 static void keep_options(struct peers *ps, const struct session_options *session)
@@ -328,7 +455,6 @@ static void keep_options(struct peers *ps, const struct session_options *session
     if (session->nredact)
         memcpy(ps->redact, session->redact, session->nredact * sizeof(*ps->redact));
     ps->options.redact = ps->redact;
-    ps->options.hold = false;
 }
 
 void peers_begin(struct peers *ps, struct ctx *ctx, const struct peers_handlers *handlers)
@@ -337,43 +463,61 @@ void peers_begin(struct peers *ps, struct ctx *ctx, const struct peers_handlers 
     ps->items = mem_zalloc(PEERS_MAX * sizeof(*ps->items));
 }
 
-static bool open_all(struct peers *ps, const struct node_opts *o, const struct session_options *session, struct err *e)
+bool peers_start(struct peers *ps, const struct node_opts *o, const struct session_options *session, struct err *e)
 {
     const char *otherwise = o->os_pid ? NULL : getenv("ETRACE_NODE");
-    bool ok;
+    bool ok = true;
 
     if (o->port && o->nodes.count > 1)
         return err_set(e, ERR_USAGE, "--port is the port of one node, and %zu are named", o->nodes.count);
-    if (!o->reattach)
-        ps->handlers.back = NULL;
+    ps->node = o;
+    ps->reattach = o->reattach && ps->handlers.ready; /* without ready() the command would not hear of one that comes back */
     keep_options(ps, session);
-    if (!o->nodes.count) {
-        ok = add_named(ps, o, otherwise && *otherwise ? otherwise : NULL, session, e);
-    } else {
-        ok = true;
-        for (size_t i = 0; i < o->nodes.count && ok; i++)
-            ok = add_named(ps, o, o->nodes.items[i], session, e);
-    }
-    ok = ok && (!o->cluster || add_cluster(ps, o, session, e));
-    /* nothing was to come before all are known */
-    for (size_t i = 0; i < ps->count && ok && !session->hold; i++)
-        ok = ps->items[i].over || session_pull_allowed(ps->items[i].session, true, e) || peer_missed(&ps->items[i], e);
+    if (!o->nodes.count)
+        return start(ps, o, otherwise && *otherwise ? otherwise : NULL, PEER_NAMED, e);
+    for (size_t i = 0; i < o->nodes.count && ok; i++)
+        ok = start(ps, o, o->nodes.items[i], PEER_NAMED, e);
     return ok;
 }
 
-/* Nothing is traced yet, and the nodes clean up by themselves. */
+bool peers_attaching(const struct peers *ps)
+{
+    for (size_t i = 0; i < ps->count; i++) {
+        const struct peer *p = &ps->items[i];
+        if (!p->late && (p->state == PEER_CONNECTING || p->state == PEER_BOOTING || p->state == PEER_LISTING))
+            return true;
+    }
+    return false;
+}
+
+static bool none_failed(const struct peers *ps, struct err *e)
+{
+    for (size_t i = 0; i < ps->count; i++)
+        if (ps->items[i].state == PEER_OVER && ps->items[i].why.status) {
+            *e = ps->items[i].why;
+            return false;
+        }
+    return true;
+}
+
+/* Nothing is traced yet, and the nodes clean up by themselves: a signal may end the program where it stands. */
 bool peers_open(struct peers *ps, const struct node_opts *o, const struct session_options *session, struct err *e)
 {
     ctx_let_die(ps->ctx, true);
-    bool ok = open_all(ps, o, session, e);
+    bool ok = peers_start(ps, o, session, e);
+    while (ok && peers_attaching(ps) && (ok = none_failed(ps, e))) {
+        peers_step(ps, -1);
+        if (ps->ctx->interrupts)
+            ok = err_set(e, ERR_RUN, "interrupted before every node was attached to");
+    }
     ctx_let_die(ps->ctx, false);
-    return ok;
+    return ok && none_failed(ps, e);
 }
 
 void peers_close(struct peers *ps)
 {
     while (ps->count)
-        drop_last(ps);
+        release(&ps->items[--ps->count]);
     free(ps->items);
     free(ps->redact);
     *ps = (struct peers){0};
@@ -388,162 +532,49 @@ static bool is_called(const struct peer *p, const char *name)
     return !strcmp(own, name) || (!strchr(name, '@') && !strncmp(own, name, len) && own[len] == '@');
 }
 
-static bool is_free(const struct peer *p)
+/* Nothing can have come of it: who has been there keeps its place, for it may come back. */
+static bool is_unused(const struct peer *p)
 {
-    return p->over && !p->away && !p->met && !p->knock;
+    return p->state == PEER_FREE || (p->state == PEER_OVER && !p->session && !p->came);
 }
 
-/* Its old place, or one that nobody has. NULL: it is attached already, or there are too many. */
 static struct peer *place(struct peers *ps, const char *name, struct err *e)
 {
     for (size_t i = 0; name && i < ps->count; i++) {
         struct peer *p = &ps->items[i];
-        if (!is_called(p, name))
+        if (p->state == PEER_FREE || !is_called(p, name))
             continue;
-        if (p->over && !p->knock)
+        if (p->state == PEER_OVER || p->state == PEER_LEAVING)
             return p;
-        err_set(e, ERR_USAGE, p->knock ? "%s is being attached to" : "%s is attached already", name);
+        err_set(e, ERR_USAGE, p->state == PEER_CONNECTING ? "%s is being attached to" : "%s is attached already", name);
         return NULL;
     }
     for (size_t i = 0; i < ps->count; i++)
-        if (is_free(&ps->items[i]))
+        if (is_unused(&ps->items[i]))
             return &ps->items[i];
-    return next_place(ps, e);
-}
-
-static void on_answer(void *owner);
-
-static void await_answer(struct peer *p)
-{
-    p->answer = (struct loop_fd){.fd = knock_fd(p->knock), .want_read = true, .ready = on_answer, .owner = p};
-    loop_add(&p->peers->ctx->loop, &p->answer);
+    return new_place(ps, e);
 }
 
 struct peer *peers_attach(struct peers *ps, const struct node_opts *o, const char *name, const struct session_options *session,
                           struct err *e)
 {
-    struct target *target = mem_zalloc(sizeof(*target));
-    char *own = name ? mem_strndup(name, strlen(name)) : NULL;
-    struct peer *p = target_init(target, o, own, e) ? place(ps, own, e) : NULL;
-    struct knock *knock = p ? knock_start(&target->node) : NULL;
+    struct peer *p = place(ps, name, e);
 
-    if (!knock) {
-        if (p)
-            err_set(e, ERR_RUN, "cannot start a thread to connect to %s", own ? own : "a node");
-        target_free(target);
-        free(own);
+    if (!p)
         return NULL;
-    }
+    if (p->state == PEER_LEAVING)
+        move(p, PEER_OVER);
     keep_options(ps, session);
-    session_close(p->session);
-    target_free(p->target);
-    free(p->name);
-    p->session = NULL;
-    p->target = target;
-    p->name = own;
-    p->knock = knock;
-    await_answer(p);
-    return p;
+    return start_at(p, ps, o, name, PEER_ADDED, e) ? p : NULL;
 }
 
-static void give_up(struct peer *p)
-{
-    p->away = false;
-    loop_remove(&p->peers->ctx->loop, &p->answer);
-    knock_free(p->knock);
-    p->knock = NULL;
-}
-
-void peer_detach(struct peer *p)
-{
-    struct err e;
-
-    loop_remove(&p->peers->ctx->loop, &p->fd);
-    if (p->knock)
-        give_up(p);
-    if (p->over)
-        return;
-    p->over = true;
-    if (session_pull_allowed(p->session, true, &e) && session_stop(p->session, &e))
-        session_wait(p->session, 0, LEAVE_MS, &e);
-}
-
-bool peer_ask(struct peer *p, struct str request, int timeout_ms, struct err *e)
-{
-    uint32_t id;
-
-    return session_request(p->session, request, timeout_ms, &id, e) && session_await(p->session, id, e);
-}
-
-void peer_listen(struct peer *p)
-{
-    p->fd = (struct loop_fd){.fd = session_fd(p->session), .want_read = true, .ready = on_readable, .owner = p};
-    loop_add(&p->peers->ctx->loop, &p->fd);
-}
-
-/* ---- away, and back ---- */
-
-static void stays_away(struct peer *p, const struct err *e)
-{
-    p->refusals = e->refused ? p->refusals + 1 : 0;
-    if (p->refusals >= PEERS_REFUSALS) {
-        given_up(p, e);
-        return;
-    }
-    if (strcmp(p->why.text, e->text))
-        ctx_warn(p->peers->ctx, "%s; it is waited for", e->text);
-    p->why = *e;
-}
-
-/* Under another name that it was given. */
-static bool is_twice(const struct peer *p, struct err *e)
-{
-    const struct peers *ps = p->peers;
-
-    for (size_t i = 0; !p->away && i < ps->count; i++) {
-        const struct peer *other = &ps->items[i];
-        if (other != p && !other->over && !strcmp(peer_name(other), peer_name(p))) {
-            err_set(e, ERR_USAGE, "%s is attached already", peer_name(p));
-            return true;
-        }
-    }
-    return false;
-}
-
-static void on_answer(void *owner)
-{
-    struct peer *p = owner;
-    struct session_handlers handlers = session_handlers(p);
-    struct node_conn conn;
-    struct err e;
-
-    handlers.ready = p->away ? NULL : on_ready;
-    bool ok = knock_answer(p->knock, &conn, &e);
-    loop_remove(&p->peers->ctx->loop, &p->answer);
-    knock_free(p->knock);
-    p->knock = NULL;
-    p->session = ok ? session_open_on(&conn, &p->peers->options, &handlers, &e) : NULL;
-    if (p->session && is_twice(p, &e)) {
-        session_close(p->session);
-        p->session = NULL;
-    }
-    if (!p->session && p->away) {
-        stays_away(p, &e);
-        return;
-    }
-    if (!p->session) {
-        p->peers->handlers.failed(p->peers->handlers.data, p, &e);
-        return;
-    }
-    *p->why.text = 0;
-    p->over = p->away = false;
-    p->met = true;
-    peer_listen(p);
-}
+/* ---- AWAY ---- */
 
 /* Until it is tried again; -1: it is being tried. */
 static int64_t seek(struct peer *p)
 {
+    struct err e;
+
     if (p->session) { /* the one that failed; it could not go while its handlers were at work */
         session_close(p->session);
         p->session = NULL;
@@ -553,14 +584,61 @@ static int64_t seek(struct peer *p)
     if (loop_now() < p->next)
         return p->next;
     p->next = loop_now() + RETRY_MS;
-    p->knock = knock_start(&p->target->node);
-    if (!p->knock)
-        return p->next;
-    await_answer(p);
-    return -1;
+    return knocks(p, &e) ? -1 : p->next;
+}
+
+/* ---- requests ---- */
+
+bool peer_request(struct peer *p, struct str request, int timeout_ms, struct buf *into, struct err *e)
+{
+    p->into = NULL;
+    p->refusal = (struct err){0};
+    if (!peer_is_there(p)) {
+        *e = p->why;
+        return p->why.status ? false : err_set(e, ERR_RUN, "%s is not traced any more", peer_name(p));
+    }
+    if (!session_request(p->session, request, timeout_ms, &p->asked, e))
+        return false;
+    p->into = into;
+    return true;
+}
+
+bool peer_waits(const struct peer *p)
+{
+    return p->into && (p->state == PEER_LISTING || p->state == PEER_UP);
+}
+
+bool peer_answer(const struct peer *p, struct err *e)
+{
+    if (!p->into && !p->refusal.status)
+        return true;
+    *e = p->refusal.status ? p->refusal : p->why;
+    return e->status ? false : err_set(e, ERR_RUN, "%s is not traced any more", peer_name(p));
+}
+
+bool peer_ask(struct peer *p, struct str request, int timeout_ms, struct buf *into, struct err *e)
+{
+    if (!peer_request(p, request, timeout_ms, into, e))
+        return false;
+    while (peer_waits(p) && !p->peers->ctx->interrupts)
+        peers_step(p->peers, -1);
+    if (peer_waits(p))
+        err_set(&p->refusal, ERR_RUN, "%s has not answered yet", peer_name(p));
+    bool ok = peer_answer(p, e);
+    p->into = NULL;
+    return ok;
 }
 
 /* ---- while they run ---- */
+
+/* One that was left while it was BOOTING, maybe by a handler of its own session, which could not close it. */
+static void abandon(struct peer *p)
+{
+    if (!p->session || session_fd(p->session) < 0)
+        return;
+    session_close(p->session);
+    p->session = NULL;
+}
 
 bool peers_tick(struct peers *ps, int64_t *ret_next)
 {
@@ -571,14 +649,16 @@ bool peers_tick(struct peers *ps, int64_t *ret_next)
     *ret_next = -1;
     for (size_t i = 0; i < ps->count; i++) {
         struct peer *p = &ps->items[i];
-        if (p->away)
+        each = -1;
+        if (p->state == PEER_AWAY)
             each = seek(p);
-        else if (p->over)
-            continue;
-        else if (!session_tick(p->session, session_now(), &each, &e))
-            each = (peer_fail(p, &e), -1);
+        else if (p->state == PEER_OVER)
+            abandon(p);
+        else if (peer_is_there(p) && !session_tick(p->session, session_now(), &each, &e))
+            each = (peer_fail(p, &e), loop_now());
+        p->fd.want_write = p->session && session_wants_write(p->session);
         *ret_next = loop_sooner(*ret_next, each);
-        left = left || !p->over || p->away;
+        left = left || (p->state != PEER_FREE && p->state != PEER_OVER);
     }
     return left;
 }
@@ -589,7 +669,7 @@ bool peers_step(struct peers *ps, int64_t until)
     bool left = peers_tick(ps, &next);
 
     if (left)
-        loop_step(&ps->ctx->loop, until < 0 ? next : next < 0 ? until : MIN(until, next));
+        loop_step(&ps->ctx->loop, loop_sooner(until, next));
     return left;
 }
 
@@ -606,38 +686,38 @@ void peers_pull(struct peers *ps, bool allowed)
     struct err e;
 
     for (size_t i = 0; i < ps->count; i++)
-        if (!ps->items[i].over && !session_pull_allowed(ps->items[i].session, allowed, &e))
+        if (peer_is_there(&ps->items[i]) && !session_pull_allowed(ps->items[i].session, allowed, &e))
             peer_fail(&ps->items[i], &e);
+}
+
+/* One that is not UP has nothing that would have to be read, and cleans up by itself. */
+void peer_detach(struct peer *p)
+{
+    struct err e;
+
+    end_knock(p);
+    if (p->state == PEER_FREE || p->state == PEER_OVER || p->state == PEER_LEAVING)
+        return;
+    if (p->state != PEER_UP && p->state != PEER_LISTING) {
+        move(p, PEER_OVER);
+        return;
+    }
+    move(p, PEER_LEAVING);
+    if (!session_pull_allowed(p->session, true, &e) || !session_stop(p->session, &e))
+        peer_fail(p, &e);
 }
 
 void peers_stop(struct peers *ps)
 {
-    struct err e;
-
-    for (size_t i = 0; i < ps->count; i++) {
-        struct peer *p = &ps->items[i];
-        if (p->knock || p->away)
-            give_up(p);
-        if (!p->over && session_state(p->session) == SESSION_BOOTING)
-            over(p); /* it cleans up by itself */
-        if (!p->over && (!session_pull_allowed(p->session, true, &e) || !session_stop(p->session, &e)))
-            peer_fail(p, &e);
-    }
+    for (size_t i = 0; i < ps->count; i++)
+        peer_detach(&ps->items[i]);
 }
 
 void peers_leave(struct peers *ps)
 {
-    int64_t by = session_now() + LEAVE_MS;
-    struct err e;
+    int64_t by = loop_now() + LEAVE_MS;
 
-    for (size_t i = 0; i < ps->count; i++) {
-        struct session *s = ps->items[i].session;
-        if (s && session_state(s) == SESSION_READY && session_pull_allowed(s, true, &e))
-            session_stop(s, &e);
-    }
-    for (size_t i = 0; i < ps->count; i++) {
-        struct session *s = ps->items[i].session;
-        if (s && session_state(s) == SESSION_STOPPING)
-            session_wait(s, 0, (int)MAX(by - session_now(), LEAVE_LEAST_MS), &e);
-    }
+    peers_stop(ps);
+    while (loop_now() < by && peers_step(ps, by))
+        continue;
 }

@@ -2,19 +2,23 @@
 
 #include <string.h>
 
+#include "../erlang/term_print.h"
 #include "../node/arm.h"
 #include "asked.h"
 
 struct records_known {
     struct records_known *next;
-    struct str question; /* the request that was answered */
+    struct str question; /* the request that it answers */
+    struct str name, modules; /* of it, for sentences */
+    bool plural;
+    bool read; /* the answer has come */
     struct str text;     /* of the definition; empty: there is none */
     struct lang_lookup lookup;
 };
 
-void records_init(struct records *r, struct question *ask)
+void records_init(struct records *r)
 {
-    *r = (struct records){.ask = ask};
+    *r = (struct records){0};
     arena_init(&r->arena);
 }
 
@@ -32,16 +36,18 @@ void records_text(const struct records *r, struct buf *ret)
 
 /* ---- the answer ---- */
 
-struct answer {
-    struct records *r;
-    struct str name, modules;
-    bool plural;
-    struct records_known *known;
-};
-
 static struct str kept(struct arena *a, struct str s)
 {
     return (struct str){arena_strndup(a, s.at, s.len), s.len};
+}
+
+static struct str kept_safe(struct arena *a, struct raw name)
+{
+    struct buf b = {0};
+    struct str safe = kept(a, safe_view(safe_keep(&b, name)));
+
+    buf_release(&b);
+    return safe;
 }
 
 static struct str said(struct arena *a, const char *text)
@@ -52,23 +58,24 @@ static struct str said(struct arena *a, const char *text)
 #define TEXT(s) (int)(s).len, (s).at
 
 /* One definition for each module: they have to be the same. */
-static bool read_definitions(struct etf *r, struct answer *w, struct str *ret_text, struct str *ret_why)
+static bool read_definitions(struct etf *r, struct arena *a, const struct records_known *w, struct str *ret_text, struct str *ret_why)
 {
-    struct arena *a = &w->r->arena;
-    struct str module, bytes, first = {0};
+    struct raw name, bytes;
+    struct str module, first = {0};
     struct buf b = {0};
     size_t n;
     bool ok = etf_get_list(r, &n);
 
     for (size_t i = 0; ok && i < n; i++) {
         struct etf fields;
-        ok = etf_get_tuple(r, 2) && etf_get_bin(r, &module) && etf_get_bin(r, &bytes);
+        ok = etf_get_tuple(r, 2) && etf_get_bin(r, &name) && etf_get_bin(r, &bytes);
         if (!ok)
             break;
+        module = kept_safe(a, name);
         etf_open(&fields, bytes.at, bytes.len);
         buf_clear(&b);
         if (!bytes.len)
-            *ret_why = said(a, arena_printf(a, "%.*s is a native record of %.*s, which match specifications cannot look into", TEXT(w->name), TEXT(module)));
+            *ret_why = said(a, arena_printf(a, "%.*s is a native record of %.*s, whose fields match specifications cannot read; is_record(X, %.*s, %.*s) tests for it", TEXT(w->name), TEXT(module), TEXT(module), TEXT(w->name)));
         else if (!lang_debug_record(w->name, fields, &b))
             *ret_why = said(a, arena_printf(a, "the definition of record %.*s in %.*s cannot be read", TEXT(w->name), TEXT(module)));
         else if (!first.len) {
@@ -84,7 +91,7 @@ static bool read_definitions(struct etf *r, struct answer *w, struct str *ret_te
 
 static bool read_names(struct etf *r, struct arena *a, const struct str **ret_names, size_t *ret_count)
 {
-    struct str name;
+    struct raw name;
     size_t n;
 
     if (!etf_get_list(r, &n))
@@ -93,7 +100,7 @@ static bool read_names(struct etf *r, struct arena *a, const struct str **ret_na
     for (size_t i = 0; i < n; i++) {
         if (!etf_get_bin(r, &name))
             return false;
-        names[i] = kept(a, name);
+        names[i] = kept_safe(a, name);
     }
     *ret_names = names;
     *ret_count = n;
@@ -101,39 +108,38 @@ static bool read_names(struct etf *r, struct arena *a, const struct str **ret_na
 }
 
 /* {[{Module, Fields}], [Name], [Module]} */
-static bool read_answer(struct etf r, void *into, struct err *e)
+bool records_read(struct records *r, struct etf t, struct err *e)
 {
-    struct answer *w = into;
-    struct lang_lookup *l = &w->known->lookup;
-    struct arena *a = &w->r->arena;
+    struct records_known *w = r->wanted;
+    struct lang_lookup *l = &w->lookup;
+    struct arena *a = &r->arena;
     const struct str *without;
     size_t nwithout;
 
-    if (!etf_get_tuple(&r, 3) || !read_definitions(&r, w, &w->known->text, &l->why) || !read_names(&r, a, &l->names, &l->nnames) ||
-        !read_names(&r, a, &without, &nwithout))
+    r->wanted = NULL;
+    if (!etf_get_tuple(&t, 3) || !read_definitions(&t, a, w, &w->text, &l->why) || !read_names(&t, a, &l->names, &l->nnames) ||
+        !read_names(&t, a, &without, &nwithout))
         return err_set(e, ERR_RUN, "the node's answer about a record cannot be read");
-    if (!w->known->text.len && !l->why.len && nwithout)
+    if (!w->text.len && !l->why.len && nwithout)
         l->why = said(a, arena_printf(a, "record %.*s is not known: %.*s%s on the node ha%s no debug information", TEXT(w->name), TEXT(without[0]),
                                       nwithout > 1 ? " and others" : "", nwithout > 1 ? "ve" : "s"));
-    else if (!w->known->text.len && !l->why.len)
+    else if (!w->text.len && !l->why.len)
         l->why = said(a, arena_printf(a, "%.*s ha%s no record %.*s", TEXT(w->modules), w->plural ? "ve" : "s", TEXT(w->name)));
+    if (l->why.len)
+        w->text = (struct str){0};
+    w->read = true;
     return true;
 }
 
 /* ---- the question ---- */
 
-static struct records_known *ask(struct records *r, struct str question, const struct sel_name *modules, size_t nmodules, struct str name)
+static struct records_known *new_question(struct records *r, struct str question, const struct sel_name *modules, size_t nmodules, struct str name)
 {
     struct records_known *k = arena_alloc(&r->arena, sizeof(*k));
     bool one = nmodules == 1 && modules[0].how == SEL_ATOM;
-    struct answer answer = {r, name, one ? modules[0].text : STR("these modules"), !one, k};
 
-    if (!question_ask(r->ask, question, QUESTION_MS, read_answer, &answer, &r->err))
-        return NULL;
-    if (k->lookup.why.len)
-        k->text = (struct str){0};
-    k->question = kept(&r->arena, question);
-    k->next = r->known;
+    *k = (struct records_known){.next = r->known, .question = kept(&r->arena, question), .name = kept(&r->arena, name), .plural = !one};
+    k->modules = one ? kept(&r->arena, modules[0].text) : STR("these modules");
     return r->known = k;
 }
 
@@ -156,16 +162,30 @@ enum lang_found records_find(void *data, const struct sel_name *modules, size_t 
     arm_record(&request, patterns, nmodules, name);
 
     struct records_known *k = r->known;
-    while (k && (k->question.len != request.len || memcmp(k->question.at, request.data, request.len)))
+    while (k && !str_same(k->question, buf_view(&request)))
         k = k->next;
     if (!k)
-        k = ask(r, buf_view(&request), modules, nmodules, name);
+        k = new_question(r, buf_view(&request), modules, nmodules, name);
     buf_release(&request);
-    if (!k)
-        return LANG_ABSENT;
+    if (!k->read) {
+        r->wanted = r->wanted ? r->wanted : k;
+        return LANG_LATER;
+    }
     *ret = k->lookup;
     if (!k->text.len || !lang_read_hrl(kept(a, k->text), a, &found, &n, &ignored) || n != 1)
         return LANG_ABSENT;
     ret->record = found[0];
     return LANG_FOUND;
+}
+
+bool records_compile(struct records *r, struct asked *asked, const struct what_opts *what, const struct texts *texts,
+                     const struct texts *wheres, int otp, struct str *ret_wanted, struct err *e)
+{
+    asked_release(asked);
+    asked_init(asked);
+    asked->find_record = records_find;
+    asked->find_data = r;
+    bool ok = asked_compile(asked, what, texts, wheres, otp, e);
+    *ret_wanted = r->wanted ? r->wanted->question : (struct str){0};
+    return ok;
 }

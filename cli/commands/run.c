@@ -3,14 +3,16 @@
 #include <string.h>
 
 #include "../../nif/etrace_wire.h"
-#include "prepare.h"
+#define ANSWER_MS 120000 /* of disarming: each pattern waits for every scheduler of a busy node, and there may be thousands */
 
-#define ANSWER_MS 120000 /* on a busy node each pattern waits for every scheduler, and there may be thousands */
-
+/*
+ * The node compares words: "token" covers access_token and csrfToken, "api_key" covers apiKey and x-api-key (nif/secret.h). The names
+ * of several words that end in a word of this list are for those who write them as one word.
+ */
 static const char *const secrets[] = {
-    "password", "password_hash", "passwd", "passphrase", "pwd", "secret", "secret_key", "secret_key_base", "client_secret", "token",
-    "access_token", "refresh_token", "id_token", "auth_token", "cookie", "authorization", "api_key", "apikey", "private_key",
-    "credentials", "otp_secret",
+    "password", "passwd", "passphrase", "pwd", "secret", "token", "jwt", "bearer", "cookie", "authorization", "credential", "api_key",
+    "private_key", "access_key", "secret_key", "session_id", "access_token", "refresh_token", "id_token", "auth_token",
+    "client_secret",
 };
 
 static bool redacted(const struct limit_opts *limit, struct str keys[static ETW_MAX_KEYS], size_t *ret_count, struct err *e)
@@ -72,12 +74,19 @@ static bool session_options(const struct node_opts *node, const struct limit_opt
 
 /* ---- what sessions bring ---- */
 
+static void forget(struct run *r, const struct peer *p)
+{
+    prepare_free(r->arming[p->index]);
+    prepare_free(r->next[p->index]);
+    r->arming[p->index] = r->next[p->index] = NULL;
+}
+
 static void on_ready(void *data, struct peer *p)
 {
     struct run *r = data;
 
-    if (r->handlers.ready)
-        r->handlers.ready(r->handlers.data, p);
+    forget(r, p); /* of its last session */
+    r->handlers.ready(r->handlers.data, p);
 }
 
 static void on_batch(void *data, struct peer *p, const void *batch, size_t len)
@@ -87,28 +96,49 @@ static void on_batch(void *data, struct peer *p, const void *batch, size_t len)
     r->handlers.batch(r->handlers.data, p, batch, len);
 }
 
+/* The handlers may ask for something else. */
+static void look_at_step(struct run *r, struct peer *p, bool chosen_before)
+{
+    const struct run_handlers *h = &r->handlers;
+    struct prepare *at = r->arming[p->index];
+    enum prepare_step step = prepare_step(at);
+
+    if (!chosen_before && prepare_chosen(at) && h->chosen)
+        h->chosen(h->data, p, prepare_chosen(at));
+    if (step != PREPARE_DONE && step != PREPARE_REFUSED)
+        return;
+    r->arming[p->index] = NULL;
+    if (step == PREPARE_REFUSED)
+        h->refused(h->data, p, prepare_why(at));
+    else
+        h->armed(h->data, p, prepare_armed(at) ? prepare_armed(at) : prepare_chosen(at));
+    prepare_free(at);
+}
+
+static void begin_next(struct run *r, struct peer *p)
+{
+    prepare_free(r->arming[p->index]);
+    r->arming[p->index] = r->next[p->index];
+    r->next[p->index] = NULL;
+    prepare_begin(r->arming[p->index]);
+    look_at_step(r, p, false);
+}
+
 static void on_reply(void *data, struct peer *p, const struct session_reply *reply)
 {
     struct run *r = data;
     const struct run_handlers *h = &r->handlers;
-    struct arm_result result = {0};
-    struct err e;
+    struct prepare *at = r->arming[p->index];
 
-    if (question_reply(&r->question, reply))
-        return;
-    if (reply->id != r->arming[p->index]) {
-        if (h->answer)
-            h->answer(h->data, p, reply);
-        return;
+    if (prepare_awaits(at, reply->id) && r->next[p->index]) {
+        begin_next(r, p);
+    } else if (prepare_awaits(at, reply->id)) {
+        bool chosen = prepare_chosen(at);
+        prepare_reply(at, reply);
+        look_at_step(r, p, chosen);
+    } else if (h->answer) {
+        h->answer(h->data, p, reply);
     }
-    r->arming[p->index] = 0;
-    if (!reply->ok)
-        session_error(reply, &e);
-    if (!reply->ok || !arm_result_read(reply->term, &result, &e))
-        h->refused(h->data, p, &e);
-    else
-        h->armed(h->data, p, &result);
-    arm_result_release(&result);
 }
 
 static void on_time(void *data, struct peer *p, const struct session_time *time)
@@ -119,18 +149,11 @@ static void on_time(void *data, struct peer *p, const struct session_time *time)
         r->handlers.time(r->handlers.data, p, time);
 }
 
-static void on_back(void *data, struct peer *p)
-{
-    struct run *r = data;
-
-    r->handlers.back(r->handlers.data, p);
-}
-
 static void on_failed(void *data, struct peer *p, const struct err *e)
 {
     struct run *r = data;
 
-    r->arming[p->index] = 0;
+    forget(r, p);
     r->handlers.failed(r->handlers.data, p, e);
 }
 
@@ -139,25 +162,18 @@ static void on_failed(void *data, struct peer *p, const struct err *e)
 void run_begin(struct run *r, struct ctx *ctx, const struct run_handlers *handlers)
 {
     struct peers_handlers through = {.data = r, .ready = on_ready, .batch = on_batch, .reply = on_reply, .failed = on_failed,
-                                     .time = on_time, .back = handlers->back ? on_back : NULL};
+                                     .time = on_time};
 
     *r = (struct run){.ctx = ctx, .handlers = *handlers};
     peers_begin(&r->peers, ctx, &through);
 }
 
-bool run_open(struct run *r, struct ctx *ctx, const struct node_opts *node, const struct limit_opts *limit, unsigned how,
-              const struct run_handlers *handlers, struct err *e)
+bool run_start(struct run *r, const struct node_opts *node, const struct limit_opts *limit, unsigned how, struct err *e)
 {
     struct session_options options;
     struct str keys[ETW_MAX_KEYS];
 
-    run_begin(r, ctx, handlers);
-    if (!session_options(node, limit, how, keys, &options, e) || !peers_open(&r->peers, node, &options, e))
-        return false;
-    for (size_t i = 0; i < r->peers.count; i++)
-        if (!r->peers.items[i].over)
-            peer_listen(&r->peers.items[i]);
-    return true;
+    return session_options(node, limit, how, keys, &options, e) && peers_start(&r->peers, node, &options, e);
 }
 
 struct peer *run_attach(struct run *r, const struct node_opts *node, const char *name, const struct limit_opts *limit,
@@ -179,55 +195,28 @@ bool run_takes(const struct node_opts *node, const struct limit_opts *limit, str
 
 void run_close(struct run *r)
 {
+    for (size_t i = 0; i < r->peers.count; i++)
+        forget(r, &r->peers.items[i]);
     peers_close(&r->peers);
 }
 
 /* ---- arming ---- */
 
-bool run_arm_peer(struct run *r, struct peer *p, const struct what_opts *what, const struct texts *texts, struct arm_mark mark,
-                  struct err *e)
+void run_arm_peer(struct run *r, struct peer *p, const struct what_opts *what, const struct texts *texts, struct arm_mark mark)
 {
     struct asked_how how = {.figures = r->figures, .hold = r->hold, .anonymous = r->anonymous, .filter = r->filter, .mark = mark};
-    struct arm_result chosen;
-    struct buf asked = {0}, request = {0};
-    struct err broken;
 
-    r->question.session = p->session;
-    bool ok = prepare(r->ctx, &r->question, what, texts, how, &asked, &chosen, e);
-    if (ok) {
-        if (r->handlers.chosen)
-            r->handlers.chosen(r->handlers.data, p, &chosen);
-        arm_result_release(&chosen);
-    }
-    if (ok && !what->dry_run) {
-        arm_request(&request, ARM_TRACE, buf_view(&asked));
-        if (!p->over && !session_request(p->session, buf_view(&request), ANSWER_MS, &r->arming[p->index], &broken))
-            peer_fail(p, &broken);
-    }
-    buf_release(&request);
-    buf_release(&asked);
-    return ok;
+    prepare_free(r->next[p->index]);
+    r->next[p->index] = prepare_new(r->ctx, p->session, what, texts, how);
+    if (!prepare_awaits(r->arming[p->index], 0))
+        begin_next(r, p);
 }
 
-bool run_arm_or_lose(struct run *r, struct peer *p, const struct what_opts *what, const struct texts *texts, struct arm_mark mark,
-                     struct err *e)
+void run_arm(struct run *r, const struct what_opts *what, const struct texts *texts, struct arm_mark mark)
 {
-    return run_arm_peer(r, p, what, texts, mark, e) || session_state(p->session) == SESSION_FAILED;
-}
-
-static bool is_ready(const struct peer *p)
-{
-    return !p->over && session_state(p->session) == SESSION_READY;
-}
-
-bool run_arm(struct run *r, const struct what_opts *what, const struct texts *texts, struct arm_mark mark, struct err *e)
-{
-    for (size_t i = 0; i < r->peers.count; i++) {
-        struct peer *p = &r->peers.items[i];
-        if (is_ready(p) && !run_arm_or_lose(r, p, what, texts, mark, e))
-            return false;
-    }
-    return true;
+    for (size_t i = 0; i < r->peers.count; i++)
+        if (r->peers.items[i].state == PEER_UP)
+            run_arm_peer(r, &r->peers.items[i], what, texts, mark);
 }
 
 void run_disarm(struct run *r)
@@ -239,17 +228,25 @@ void run_disarm(struct run *r)
     arm_disarm(&request);
     for (size_t i = 0; i < r->peers.count; i++) {
         struct peer *p = &r->peers.items[i];
-        r->arming[i] = 0;
-        if (!p->over && !session_request(p->session, buf_view(&request), ANSWER_MS, &id, &e))
+        forget(r, p);
+        if (p->state == PEER_UP && !session_request(p->session, buf_view(&request), ANSWER_MS, &id, &e))
             peer_fail(p, &e);
     }
     buf_release(&request);
 }
 
+bool run_preparing(const struct run *r)
+{
+    for (size_t i = 0; i < r->peers.count; i++)
+        if (r->arming[i] && r->peers.items[i].state == PEER_UP && (r->next[i] || prepare_step(r->arming[i]) < PREPARE_TRACE))
+            return true;
+    return false;
+}
+
 bool run_arming(const struct run *r)
 {
     for (size_t i = 0; i < r->peers.count; i++)
-        if (r->arming[i])
+        if (r->arming[i] && r->peers.items[i].state == PEER_UP)
             return true;
     return false;
 }

@@ -10,6 +10,7 @@
 #define ASK_MS 20     /* between two questions to a node that others wait for */
 #define ANSWER_MS 20000 /* as one that is silent is given */
 #define MEASURE 5     /* times, at the beginning */
+#define OFF_NS INT64_C(5000000000) /* a larger offset of the clock of a node that is traced alone gets a notice */
 #define AGAIN_MS 30000 /* a clock is looked at anew */
 
 static int64_t wall_now(const struct together *t)
@@ -34,7 +35,7 @@ void together_init(struct together *t, struct ctx *ctx, struct peers *ps, struct
 
 static bool several(const struct together *t)
 {
-    return t->peers->count > 1;
+    return peers_several(t->peers);
 }
 
 static enum pipeline_status note(struct together *t, const struct peer *p, uint32_t what, int64_t value, int64_t error, const char *text,
@@ -44,7 +45,7 @@ static enum pipeline_status note(struct together *t, const struct peer *p, uint3
     struct buf b = {0};
 
     buf_add(&b, &n, sizeof(n));
-    print_safe(&b, (struct str){text, strlen(text)});
+    print_safe(&b, raw_text(text));
     enum pipeline_status s = PIPELINE_MORE;
     if (t->keep && what != ETW_NOTE_MARK)
         t->keep(t->data, p->index, buf_view(&b));
@@ -65,6 +66,32 @@ void together_show(struct together *t, struct pipeline *p)
 }
 
 /* ---- clocks ---- */
+
+static void put_offset(struct buf *b, int64_t seconds)
+{
+    if (seconds < 120)
+        buf_printf(b, "%lld s", (long long)seconds);
+    else if (seconds < 7200)
+        buf_printf(b, "%lld min", (long long)seconds / 60);
+    else if (seconds < 172800)
+        buf_printf(b, "%lld h %lld min", (long long)seconds / 3600, (long long)seconds / 60 % 60);
+    else
+        buf_printf(b, "%lld days", (long long)seconds / 86400);
+}
+
+/* Among several nodes all times are those of this host. One alone keeps its own, by which its logs go. */
+static void say_off(const struct together *t, const struct peer *p)
+{
+    const struct together_node *n = &t->nodes[p->index];
+    struct buf b = {0};
+
+    if (llabs(n->skew) - n->best_error < OFF_NS)
+        return;
+    put_offset(&b, llabs(n->skew) / 1000000000);
+    ctx_warn(t->ctx, "%s: its clock is %s %s of this host's; times are shown as the node has them", peer_name(p), buf_cstr(&b),
+             n->skew > 0 ? "ahead" : "behind");
+    buf_release(&b);
+}
 
 /* A clock that goes along with ours within what can be measured is left as it is. */
 static bool use_best(struct together *t, const struct peer *p)
@@ -101,6 +128,8 @@ void together_time(struct together *t, struct peer *p, const struct session_time
         n->best_offset = here - time->mono;
         n->skew = time->wall - here;
     }
+    if (!several(t) && n->measured == 1)
+        say_off(t, p);
 }
 
 bool together_known(const struct together *t, const struct peer *p)
@@ -108,38 +137,21 @@ bool together_known(const struct together *t, const struct peer *p)
     return !several(t) || t->nodes[p->index].error >= 0;
 }
 
-static bool ask(struct together *t, struct peer *p, uint32_t *ret_id, struct err *e)
+static bool ask(struct together *t, struct peer *p, struct err *e)
 {
+    uint32_t id;
+
     t->nodes[p->index].asked = loop_now();
-    return session_ask_time(p->session, ANSWER_MS, ret_id, e);
+    return session_ask_time(p->session, ANSWER_MS, &id, e);
 }
 
 bool together_ask(struct together *t, struct peer *p, struct err *e)
 {
     struct together_node *n = &t->nodes[p->index];
-    uint32_t id;
 
     n->error = -1;
     measure_anew(n);
-    return ask(t, p, &id, e);
-}
-
-bool together_begin(struct together *t, struct err *e)
-{
-    uint32_t id;
-
-    for (size_t i = 0; i < t->peers->count && several(t); i++) {
-        struct peer *p = &t->peers->items[i];
-        if (p->over)
-            continue;
-        measure_anew(&t->nodes[i]);
-        for (int times = 0; times < MEASURE && !p->over; times++)
-            if ((!ask(t, p, &id, e) || !session_await(p->session, id, e)) && !peer_missed(p, e))
-                return false;
-        if (!p->over)
-            use_best(t, p);
-    }
-    return true;
+    return ask(t, p, e);
 }
 
 /* ---- going and coming ---- */
@@ -191,14 +203,13 @@ static enum pipeline_status let_go(struct together *t, struct err *e)
 enum pipeline_status together_step(struct together *t, struct err *e)
 {
     int64_t now = loop_now();
-    uint32_t id;
 
     if (!several(t))
         return PIPELINE_MORE;
     for (size_t i = 0; i < t->peers->count; i++) {
         struct together_node *n = &t->nodes[i];
         struct peer *p = &t->peers->items[i];
-        if (p->over || n->asked >= 0 || session_state(p->session) != SESSION_READY)
+        if (p->state != PEER_UP || n->asked >= 0)
             continue;
         bool measuring = n->error < 0 && n->since;
         if (measuring && n->measured >= MEASURE)
@@ -208,7 +219,7 @@ enum pipeline_status together_step(struct together *t, struct err *e)
         bool due = measuring || (n->error >= 0 && now - n->since >= AGAIN_MS) || (!t->blocked && pipeline_holds_up(t->pipeline, (unsigned)i));
         if (due && (measuring || now >= n->next_ask)) {
             n->next_ask = now + ASK_MS;
-            if (!ask(t, p, &id, e))
+            if (!ask(t, p, e))
                 peer_fail(p, e);
         }
     }

@@ -40,9 +40,7 @@ void together_init(struct together *t, struct ctx *ctx, struct peers *ps, struct
 
 void together_show(struct together *t, struct pipeline *p); /* another pipeline, to which nothing was handed yet */
 
-/* Measures the clocks of all, waiting for each. */
-bool together_begin(struct together *t, struct err *e);
-/* Begins to measure the clock of one that came back; together_known() once that is done, by together_time(). */
+/* Begins to measure the clock of one that is there now; together_known() once that is done, by together_time(). */
 bool together_ask(struct together *t, struct peer *p, struct err *e);
 bool together_known(const struct together *t, const struct peer *p);
 

@@ -14,32 +14,13 @@ void top_node_release(struct top_node *n)
     *n = (struct top_node){0};
 }
 
-static bool is(struct str key, const char *name)
-{
-    return key.len == strlen(name) && !memcmp(key.at, name, key.len);
-}
-
-/* Safe, and no longer than its place. */
-static void keep(char *to, size_t size, struct str text)
-{
-    struct buf b = {0};
-
-    print_safe(&b, text);
-    size_t len = MIN(b.len, size - 1);
-    while (len && len < b.len && ((unsigned char)b.data[len] & 0xc0) == 0x80)
-        len--;
-    memcpy(to, len ? b.data : "", len);
-    to[len] = 0;
-    buf_release(&b);
-}
-
 /* ---- answers ---- */
 
 /* {M, F, A, Calls, Micros, Words, CallCount} | {M, F, A, Calls, Micros, Words, Pid, Name, Alive} */
 static bool take_row(struct etf *r, struct top_row *x, struct funs *funs)
 {
     struct etf_head h;
-    struct str module, function, pid, name;
+    struct raw module, function, pid, name;
     int64_t arity;
 
     if (!etf_next(r, &h) || h.type != ETF_TUPLE || (h.count != 7 && h.count != 9) || !etf_get_bin(r, &module) ||
@@ -53,8 +34,8 @@ static bool take_row(struct etf *r, struct top_row *x, struct funs *funs)
         return etf_get_int(r, &x->all);
     if (!etf_get_bin(r, &pid) || !etf_get_bin(r, &name))
         return false;
-    keep(x->pid, sizeof(x->pid), pid);
-    keep(x->name, sizeof(x->name), name);
+    safe_copy(x->pid, sizeof(x->pid), pid);
+    safe_copy(x->name, sizeof(x->name), name);
     x->alive = etf_is_atom(r, "true");
     return etf_skip(r);
 }
@@ -85,27 +66,29 @@ static bool take_bool(struct etf *r, bool *ret)
 
 bool top_node_read(struct top_node *n, unsigned index, struct etf r, struct funs *funs, struct err *e)
 {
-    struct str key;
+    struct raw key;
     size_t pairs = 0;
     bool ok = etf_get_map(&r, &pairs);
 
     while (ok && pairs--) {
         if (!(ok = etf_get_atom(&r, &key)))
             break;
-        if (is(key, "rows"))
+        if (raw_is(key, "rows"))
             ok = take_rows(&r, n, index, funs);
-        else if (is(key, "total"))
+        else if (raw_is(key, "total"))
             ok = etf_get_tuple(&r, 4) && etf_get_int(&r, &n->more) && etf_get_int(&r, &n->calls) && etf_get_int(&r, &n->us) &&
                  etf_get_int(&r, &n->words);
-        else if (is(key, "functions"))
+        else if (raw_is(key, "functions"))
             ok = etf_get_int(&r, &n->functions);
-        else if (is(key, "time"))
+        else if (raw_is(key, "time"))
             ok = etf_get_int(&r, &n->elapsed_us);
-        else if (is(key, "begun"))
+        else if (raw_is(key, "begun"))
             ok = etf_get_int(&r, &n->begun);
-        else if (is(key, "anew"))
+        else if (raw_is(key, "more"))
+            ok = etf_get_int(&r, &n->unread);
+        else if (raw_is(key, "anew"))
             ok = etf_get_int(&r, &n->anew);
-        else if (is(key, "untraced"))
+        else if (raw_is(key, "untraced"))
             ok = take_bool(&r, &n->untraced);
         else
             ok = etf_skip(&r);
@@ -115,7 +98,7 @@ bool top_node_read(struct top_node *n, unsigned index, struct etf r, struct funs
 
 static bool take_counters(struct etf *r, unsigned *ret)
 {
-    struct str name;
+    struct raw name;
     size_t n;
     unsigned found = 0;
 
@@ -124,16 +107,24 @@ static bool take_counters(struct etf *r, unsigned *ret)
     for (size_t i = 0; i < n; i++) {
         if (!etf_get_atom(r, &name))
             return false;
-        found |= is(name, "call_time") ? TOP_COUNT_TIME : is(name, "call_memory") ? TOP_COUNT_MEMORY : TOP_COUNT_CALLS;
+        found |= raw_is(name, "call_time") ? TOP_COUNT_TIME : raw_is(name, "call_memory") ? TOP_COUNT_MEMORY : TOP_COUNT_CALLS;
     }
     *ret = found;
     return !n || etf_get_nil(r);
 }
 
+static void pass_on(struct raw text, void (*warn)(void *data, struct str text), void *data)
+{
+    struct buf kept = {0};
+
+    warn(data, safe_view(safe_keep(&kept, text)));
+    buf_release(&kept);
+}
+
 bool top_node_begun(struct top_node *n, struct etf r, uint64_t *ret_processes, void (*warn)(void *data, struct str text),
                     void *data, struct err *e)
 {
-    struct str key, text;
+    struct raw key, text;
     size_t pairs = 0, count;
     int64_t processes = 0;
     bool ok = etf_get_map(&r, &pairs);
@@ -143,17 +134,17 @@ bool top_node_begun(struct top_node *n, struct etf r, uint64_t *ret_processes, v
     while (ok && pairs--) {
         if (!(ok = etf_get_atom(&r, &key)))
             break;
-        if (is(key, "counters")) {
+        if (raw_is(key, "counters")) {
             ok = take_counters(&r, &n->counters);
-        } else if (is(key, "functions")) {
+        } else if (raw_is(key, "functions")) {
             ok = etf_get_int(&r, &n->functions);
-        } else if (is(key, "processes")) {
+        } else if (raw_is(key, "processes")) {
             ok = etf_get_int(&r, &processes);
-        } else if (is(key, "warning")) {
+        } else if (raw_is(key, "warning")) {
             ok = etf_get_list(&r, &count);
             for (size_t i = 0; ok && i < count; i++)
                 if ((ok = etf_get_bin(&r, &text)))
-                    warn(data, text);
+                    pass_on(text, warn, data);
             ok = ok && (!count || etf_get_nil(&r));
         } else {
             ok = etf_skip(&r);

@@ -31,6 +31,7 @@ struct top_node {
     int64_t calls, us, words; /* of all of them */
     int64_t functions, elapsed_us;
     int64_t begun; /* how often the counters had to be begun anew */
+    int64_t unread; /* functions whose figures are older than the answer: the node had no time to read them */
     int64_t anew;  /* how often a module was found to have lost its counters */
     unsigned counters; /* TOP_COUNT_x */
     bool untraced; /* somebody has stopped tracing its processes: times and words stand still */

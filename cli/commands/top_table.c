@@ -310,7 +310,7 @@ static void json_sums(struct buf *to, unsigned counters, int64_t calls, int64_t 
 static void json_begin(const struct top_table *t, struct buf *to, const char *type, unsigned node)
 {
     buf_printf(to, "{\"v\":1,\"type\":\"%s\",\"node\":", type);
-    json_string(to, (struct str){t->names[node], strlen(t->names[node])});
+    json_string(to, raw_text(t->names[node]));
 }
 
 void top_table_json(const struct top_table *t, struct buf *to)
@@ -326,10 +326,10 @@ void top_table_json(const struct top_table *t, struct buf *to)
         buf_printf(to, ",\"a\":%d", x->arity);
         if (x->pid[0]) {
             buf_puts(to, ",\"pid\":");
-            json_string(to, (struct str){x->pid, strlen(x->pid)});
+            json_string(to, raw_text(x->pid));
             if (x->name[0]) {
                 buf_puts(to, ",\"name\":");
-                json_string(to, (struct str){x->name, strlen(x->name)});
+                json_string(to, raw_text(x->name));
             }
             buf_printf(to, ",\"alive\":%s", x->alive ? "true" : "false");
         }

@@ -75,11 +75,11 @@ static uint64_t number(struct etf *r, unsigned n)
     return value;
 }
 
-static bool text(struct etf *r, size_t len, struct str *ret)
+static bool text(struct etf *r, size_t len, struct raw *ret)
 {
     if (r->failed || !has(r, len))
         return false;
-    *ret = (struct str){(const char *)r->at, len};
+    *ret = raw_bytes(r->at, len);
     r->at += len;
     return true;
 }
@@ -99,7 +99,7 @@ static bool atom(struct etf *r, unsigned length_bytes, bool latin1, struct etf_h
     if (!text(r, (size_t)number(r, length_bytes), &h->text) || h->text.len > 1020)
         return fail(r);
     for (size_t i = 0; latin1 && i < h->text.len; i++)
-        h->latin1 |= (unsigned char)h->text.at[i] > 127;
+        h->latin1 |= (unsigned char)raw_view(h->text).at[i] > 127;
     return true;
 }
 
@@ -127,10 +127,11 @@ static bool big(struct etf *r, unsigned length_bytes, struct etf_head *h)
     h->negative = number(r, 1) != 0;
     if (!text(r, len, &h->text))
         return false;
-    while (h->text.len && !h->text.at[h->text.len - 1])
+    const char *digits = raw_view(h->text).at;
+    while (h->text.len && !digits[h->text.len - 1])
         h->text.len--;
     for (size_t i = h->text.len; i-- > 0 && h->text.len <= 8;)
-        value = value << 8 | (unsigned char)h->text.at[i];
+        value = value << 8 | (unsigned char)digits[i];
     if (h->text.len > 8 || value > (uint64_t)INT64_MAX + h->negative) {
         h->type = ETF_BIG;
     } else {
@@ -372,7 +373,7 @@ bool etf_get_nil(struct etf *r)
     return get(r, ETF_NIL, &h);
 }
 
-bool etf_get_atom(struct etf *r, struct str *ret)
+bool etf_get_atom(struct etf *r, struct raw *ret)
 {
     struct etf_head h;
 
@@ -392,7 +393,7 @@ bool etf_get_int(struct etf *r, int64_t *ret)
     return true;
 }
 
-bool etf_get_bin(struct etf *r, struct str *ret)
+bool etf_get_bin(struct etf *r, struct raw *ret)
 {
     struct etf_head h;
 

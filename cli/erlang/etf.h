@@ -40,7 +40,7 @@ enum etf_type {
 
 struct etf_head {
     enum etf_type type;
-    struct str text;
+    struct raw text;
     int64_t integer;
     double real;
     size_t count;
@@ -63,9 +63,9 @@ bool etf_get_tuple(struct etf *r, size_t arity);
 bool etf_get_map(struct etf *r, size_t *ret_pairs);
 bool etf_get_list(struct etf *r, size_t *ret_count); /* [] is 0; the tail of a longer one is read with etf_get_nil() */
 bool etf_get_nil(struct etf *r);
-bool etf_get_atom(struct etf *r, struct str *ret);
+bool etf_get_atom(struct etf *r, struct raw *ret);
 bool etf_get_int(struct etf *r, int64_t *ret);
-bool etf_get_bin(struct etf *r, struct str *ret); /* whole bytes only */
+bool etf_get_bin(struct etf *r, struct raw *ret); /* whole bytes only */
 bool etf_get_pid(struct etf *r, struct etf_head *ret);
 
 /* Looks without moving: whether the next term is this atom, and which type it has. */

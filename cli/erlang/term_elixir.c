@@ -129,8 +129,10 @@ static void put_string(struct buf *to, struct str text)
     buf_char(to, '"');
 }
 
-static void print_atom(struct buf *to, struct str raw)
+static void print_atom(struct buf *to, struct raw name)
 {
+    struct str raw = raw_view(name);
+
     switch (classify(raw)) {
     case ALIAS:
         if (raw.len > 7)
@@ -149,8 +151,10 @@ static void print_atom(struct buf *to, struct str raw)
     }
 }
 
-void elixir_print_key(struct buf *to, struct str raw)
+void elixir_print_key(struct buf *to, struct raw name)
 {
+    struct str raw = raw_view(name);
+
     if (classify(raw) == PLAIN)
         buf_str(to, raw);
     else
@@ -252,9 +256,9 @@ static const uint8_t *print_bytes_list(struct buf *to, const uint8_t *at)
 }
 
 /* A tuple {key, value} whose key may stand in front of a colon: the key, and the value behind it. */
-bool elixir_is_pair(const struct term_env *env, const uint8_t *at, struct str *ret_key, const uint8_t **ret_value)
+bool elixir_is_pair(const struct term_env *env, const uint8_t *at, struct raw *ret_key, const uint8_t **ret_value)
 {
-    if (*at != ETW_T_TUPLE0 + 2 || !wire_atom(env, at + 1, ret_key) || begins_elixir(*ret_key))
+    if (*at != ETW_T_TUPLE0 + 2 || !wire_atom(env, at + 1, ret_key) || begins_elixir(raw_view(*ret_key)))
         return false;
     *ret_value = wire_skip(at + 1);
     return **ret_value != ETW_T_CUT;
@@ -262,7 +266,7 @@ bool elixir_is_pair(const struct term_env *env, const uint8_t *at, struct str *r
 
 static bool is_keywords(const struct term_env *env, const uint8_t *at)
 {
-    struct str key;
+    struct raw key;
     const uint8_t *value;
     bool any = false;
 
@@ -277,7 +281,7 @@ static bool is_keywords(const struct term_env *env, const uint8_t *at)
 static const uint8_t *print_list(struct buf *to, const struct term_env *env, const uint8_t *at)
 {
     const uint8_t *p = at, *value = at;
-    struct str key;
+    struct raw key;
     int64_t v;
 
     while (wire_int(p, &v) && is_ascii_text(v))
@@ -346,7 +350,7 @@ static bool print_ordered(struct buf *to, const struct elixir_struct *s)
 {
     const char *order = elixir_field_order(s->name);
     const uint8_t *values[20];
-    struct str names[ARRAY_LEN(values)];
+    struct raw names[ARRAY_LEN(values)];
     size_t n = 0, known = 1 + (elixir_field(s, "__exception__") != NULL);
     char name[32];
 
@@ -357,7 +361,7 @@ static bool print_ordered(struct buf *to, const struct elixir_struct *s)
         known += values[n] != NULL;
         bool empty = values[n] && (*values[n] == ETW_T_NIL || wire_is_atom(s->env, values[n], "nil"));
         if (values[n] && !(at[len] == '?' && empty))
-            names[n++] = (struct str){at, len};
+            names[n++] = raw_bytes(at, len);
     }
     if (!order || known != (size_t)s->pairs)
         return false;
@@ -379,20 +383,20 @@ static const uint8_t *print_map(struct buf *to, const struct term_env *env, cons
     const uint8_t *p, *first;
     int64_t n = wire_map(at, &pairs, &first);
     bool keys = n > 0, any = false;
-    struct str name = {NULL, 0}, key;
+    struct raw name = {NULL, 0}, key;
 
     p = first;
     for (int64_t i = 0; i < n; i++) {
         bool atom = wire_atom(env, p, &key);
-        keys &= atom && !begins_elixir(key);
+        keys &= atom && !begins_elixir(raw_view(key));
         const uint8_t *value = wire_skip(p);
-        if (atom && key.len == 10 && !memcmp(key.at, "__struct__", 10))
+        if (atom && raw_is(key, "__struct__"))
             wire_atom(env, value, &name);
         p = wire_skip(value);
     }
-    bool is_struct = keys && name.len && is_alias(name);
-    if (is_struct && n == (int64_t)pairs && begins_elixir(name)) {
-        struct elixir_struct all = {.env = env, .name = {name.at + 7, name.len - 7}, .first = first, .pairs = n};
+    bool is_struct = keys && name.len && is_alias(raw_view(name));
+    if (is_struct && n == (int64_t)pairs && begins_elixir(raw_view(name))) {
+        struct elixir_struct all = {.env = env, .name = {raw_view(name).at + 7, name.len - 7}, .first = first, .pairs = n};
         if (elixir_print_struct(to, &all) || print_ordered(to, &all))
             return p;
     }
@@ -454,17 +458,17 @@ static void put_text(struct buf *to, uint8_t what, struct str text)
             module = (struct str){module.at + 1, module.len - 2};
         if (colon) {
             buf_char(to, '&');
-            print_atom(to, module);
+            print_atom(to, raw_of(module));
             buf_char(to, '.');
             text = (struct str){colon + 1, text.len - (size_t)(colon + 1 - text.at)};
         }
     }
-    print_safe(to, text);
+    print_safe(to, raw_of(text));
 }
 
 const uint8_t *elixir_print(struct buf *to, const struct term_env *env, const uint8_t *at)
 {
-    struct str raw;
+    struct raw raw;
 
     if (wire_atom(env, at, &raw)) {
         print_atom(to, raw);
@@ -486,9 +490,9 @@ const uint8_t *elixir_print(struct buf *to, const struct term_env *env, const ui
         buf_puts(to, "#PID");
         return erlang_print(to, env, at);
     case ETW_T_TEXT:
-        raw = (struct str){(const char *)at + 4, wire_u16(at + 2)};
+        raw = raw_bytes(at + 4, wire_u16(at + 2));
         if (raw.len)
-            put_text(to, at[1], raw);
+            put_text(to, at[1], raw_view(raw));
         else
             buf_puts(to, "…");
         return at + 4 + raw.len;

@@ -5,11 +5,11 @@
 #include "term_print.h"
 
 const uint8_t *elixir_print(struct buf *to, const struct term_env *env, const uint8_t *at);
-void elixir_print_key(struct buf *to, struct str raw); /* `key: ` */
+void elixir_print_key(struct buf *to, struct raw name); /* `key: ` */
 void elixir_print_char(struct buf *to, uint32_t c, char quote);
 void elixir_print_missing(struct buf *to, uint64_t missing, const char *unit);
 /* A tuple {key, value} whose key may stand in front of a colon. */
-bool elixir_is_pair(const struct term_env *env, const uint8_t *at, struct str *ret_key, const uint8_t **ret_value);
+bool elixir_is_pair(const struct term_env *env, const uint8_t *at, struct raw *ret_key, const uint8_t **ret_value);
 
 /* A struct's fields: a map's pairs, all of them there. */
 struct elixir_struct {

@@ -46,9 +46,9 @@ void json_escape_tail(struct buf *to, size_t from)
     }
 }
 
-void json_string(struct buf *to, struct str text)
+void json_string(struct buf *to, struct raw text)
 {
-    const char *at = text.at, *end = text.len ? text.at + text.len : text.at;
+    const char *at = raw_view(text).at, *end = text.len ? at + text.len : at;
 
     buf_char(to, '"');
     while (at < end) {
@@ -113,12 +113,12 @@ static const uint8_t *put_bin(struct buf *to, const uint8_t *at)
     const char *bytes = (const char *)head + 12;
 
     if (*at == ETW_T_BIN && size == len && utf8_valid(bytes, len)) {
-        json_string(to, (struct str){bytes, len});
+        json_string(to, raw_bytes(bytes, len));
         return head + 12 + len;
     }
     if (*at == ETW_T_BIN && utf8_valid(bytes, len)) {
         buf_puts(to, "{\"text\":");
-        json_string(to, (struct str){bytes, len});
+        json_string(to, raw_bytes(bytes, len));
     } else {
         buf_puts(to, "{\"b64\":\"");
         add_base64(to, bytes, len);
@@ -171,7 +171,7 @@ static const uint8_t *put_list(struct buf *to, const struct term_env *env, const
             }
             if (*p == ETW_T_CUT)
                 buf_puts(to, "{\"text\":");
-            json_string(to, buf_view(&utf8));
+            json_string(to, raw_of(buf_view(&utf8)));
             if (*p == ETW_T_CUT)
                 buf_puts(to, ",\"cut\":true}");
             buf_release(&utf8);
@@ -210,11 +210,6 @@ static const uint8_t *put_list(struct buf *to, const struct term_env *env, const
     }
 }
 
-static void put_text(struct buf *to, struct str raw)
-{
-    json_string(to, raw);
-}
-
 static const uint8_t *put_map(struct buf *to, const struct term_env *env, const uint8_t *at)
 {
     uint32_t pairs;
@@ -224,22 +219,22 @@ static const uint8_t *put_map(struct buf *to, const struct term_env *env, const 
     bool plain = true;
 
     for (int64_t i = 0; i < n && plain; i++) {
-        struct str raw;
+        struct raw raw;
         uint64_t size;
-        plain = wire_atom(env, p, &raw) || (wire_bin(p, &raw, &size) && size == raw.len && utf8_valid(raw.at, raw.len));
+        plain = wire_atom(env, p, &raw) || (wire_bin(p, &raw, &size) && size == raw.len && utf8_valid(raw_view(raw).at, raw.len));
         p = wire_skip(wire_skip(p));
     }
     buf_puts(to, plain ? "{" : "{\"map\":[");
     p = first;
     for (int64_t i = 0; i < n; i++) {
-        struct str raw = {NULL, 0};
+        struct raw raw = {NULL, 0};
         uint64_t size;
         if (i)
             buf_char(to, ',');
         if (plain) {
             if (!wire_atom(env, p, &raw))
                 wire_bin(p, &raw, &size);
-            put_text(to, raw);
+            json_string(to, raw);
             buf_char(to, ':');
             p = json_term(to, env, wire_skip(p));
         } else {
@@ -266,7 +261,7 @@ static const uint8_t *put_map(struct buf *to, const struct term_env *env, const 
 const uint8_t *json_term(struct buf *to, const struct term_env *env, const uint8_t *at)
 {
     uint8_t tag = *at;
-    struct str raw;
+    struct raw raw;
     int64_t v;
 
     if (wire_int(at, &v)) {
@@ -279,12 +274,11 @@ const uint8_t *json_term(struct buf *to, const struct term_env *env, const uint8
         return wire_token(at);
     }
     if (wire_atom(env, at, &raw)) {
-        bool word = (raw.len == 4 && (!memcmp(raw.at, "true", 4) || !memcmp(raw.at, "null", 4))) ||
-                    (raw.len == 5 && !memcmp(raw.at, "false", 5));
+        const char *word = raw_is(raw, "true") ? "true" : raw_is(raw, "false") ? "false" : raw_is(raw, "null") ? "null" : NULL;
         if (word)
-            buf_str(to, raw);
+            buf_puts(to, word);
         else
-            put_text(to, raw);
+            json_string(to, raw);
         return wire_token(at);
     }
     if (tag >= ETW_T_TUPLE0 && tag < ETW_T_TUPLE0 + 32) {
@@ -330,7 +324,7 @@ const uint8_t *json_term(struct buf *to, const struct term_env *env, const uint8
             struct buf utf8 = {0};
             for (const uint8_t *p = at + 3; p < end; p++)
                 buf_utf8(&utf8, *p);
-            json_string(to, buf_view(&utf8));
+            json_string(to, raw_of(buf_view(&utf8)));
             buf_release(&utf8);
         }
         return end;
@@ -359,13 +353,8 @@ const uint8_t *json_term(struct buf *to, const struct term_env *env, const uint8
     }
 }
 
-static void json_atom(struct buf *to, struct str raw)
-{
-    json_string(to, raw);
-}
-
 const struct printer printer_json = {
     .name = "json",
     .term = json_term,
-    .atom = json_atom,
+    .atom = json_string,
 };

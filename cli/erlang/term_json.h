@@ -25,7 +25,7 @@ const uint8_t *json_term(struct buf *to, const struct term_env *env, const uint8
 void json_escape_tail(struct buf *to, size_t from);
 
 /* A string, with its quotes, of any bytes. */
-void json_string(struct buf *to, struct str text);
+void json_string(struct buf *to, struct raw text);
 
 extern const struct printer printer_json; /* json_term() */
 

@@ -42,9 +42,9 @@ static void put_char(struct buf *to, uint32_t cp, char quote)
     }
 }
 
-void erlang_print_string(struct buf *to, struct str text, char quote)
+void erlang_print_string(struct buf *to, struct raw text, char quote)
 {
-    const char *at = text.at, *end = text.len ? text.at + text.len : text.at;
+    const char *at = raw_view(text).at, *end = text.len ? at + text.len : at;
 
     buf_room(to, text.len + 2);
     buf_char(to, quote);
@@ -80,9 +80,9 @@ static void put_latin1(struct buf *to, const char *at, size_t len)
     buf_char(to, '"');
 }
 
-void print_safe(struct buf *to, struct str text)
+void print_safe(struct buf *to, struct raw text)
 {
-    const char *at = text.at, *end = text.len ? text.at + text.len : text.at;
+    const char *at = raw_view(text).at, *end = text.len ? at + text.len : at;
 
     while (at < end) {
         const char *from = at;
@@ -100,6 +100,35 @@ void print_safe(struct buf *to, struct str text)
         else
             put_hex(to, cp);
     }
+}
+
+struct safe safe_keep(struct buf *kept, struct raw text)
+{
+    buf_clear(kept);
+    print_safe(kept, text);
+    return (struct safe){buf_view(kept).at, kept->len};
+}
+
+char *safe_strdup(struct raw text)
+{
+    struct buf b = {0};
+
+    print_safe(&b, text);
+    buf_cstr(&b);
+    return b.data;
+}
+
+void safe_copy(char *to, size_t size, struct raw text)
+{
+    struct buf b = {0};
+
+    print_safe(&b, text);
+    size_t len = MIN(b.len, size - 1);
+    while (len < b.len && len && ((unsigned char)b.data[len] & 0xc0) == 0x80)
+        len--;
+    memcpy(to, buf_cstr(&b), len);
+    to[len] = 0;
+    buf_release(&b);
 }
 
 /* ---- atoms ---- */
@@ -149,12 +178,12 @@ static bool needs_no_quotes(struct str raw)
     return !is_reserved(raw);
 }
 
-void erlang_print_atom(struct buf *to, struct str raw)
+void erlang_print_atom(struct buf *to, struct raw name)
 {
-    if (needs_no_quotes(raw))
-        buf_str(to, raw);
+    if (needs_no_quotes(raw_view(name)))
+        buf_str(to, raw_view(name));
     else
-        erlang_print_string(to, raw, '\'');
+        erlang_print_string(to, name, '\'');
 }
 
 /* ---- text or numbers: what Erlang takes for characters ---- */
@@ -301,7 +330,7 @@ static const uint8_t *print_bin(struct buf *to, const struct term_env *env, cons
         if (cut && len)
             buf_char(to, ',');
     } else if (text == BIN_UTF8) {
-        erlang_print_string(to, (struct str){bytes, len}, '"');
+        erlang_print_string(to, raw_bytes(bytes, len), '"');
         buf_add(to, "/utf8", 5);
     } else {
         put_latin1(to, bytes, len);
@@ -328,10 +357,10 @@ static const uint8_t *print_other(struct buf *to, const struct term_env *env, co
         return at + 3;
     }
     case ETW_T_ATOMDEF:
-        erlang_print_atom(to, (struct str){(const char *)at + 5, wire_u16(at + 3)});
+        erlang_print_atom(to, raw_bytes(at + 5, wire_u16(at + 3)));
         return at + 5 + wire_u16(at + 3);
     case ETW_T_ATOMTEXT:
-        erlang_print_atom(to, (struct str){(const char *)at + 3, wire_u16(at + 1)});
+        erlang_print_atom(to, raw_bytes(at + 3, wire_u16(at + 1)));
         return at + 3 + wire_u16(at + 1);
     case ETW_T_PID:
         to->len += print_tracee(buf_room(to, 40), wire_u64(at + 1) & ~ETW_TRACEE_PORT);
@@ -340,7 +369,7 @@ static const uint8_t *print_other(struct buf *to, const struct term_env *env, co
         to->len += print_tracee(buf_room(to, 40), wire_u64(at + 1) | ETW_TRACEE_PORT);
         return at + 9;
     case ETW_T_TEXT: {
-        struct str text = {(const char *)at + 4, wire_u16(at + 2)};
+        struct raw text = raw_bytes(at + 4, wire_u16(at + 2));
         if (text.len)
             print_safe(to, text);
         else

@@ -17,19 +17,26 @@ struct printer {
     const uint8_t *(*term)(struct buf *to, const struct term_env *env, const uint8_t *at);
     /* Prints so many terms that follow each other, with ", " between; NULL: they are printed one by one. */
     void (*terms)(struct buf *to, const struct term_env *env, const uint8_t *at, unsigned count);
-    void (*atom)(struct buf *to, struct str raw);
+    void (*atom)(struct buf *to, struct raw name);
 };
 
 extern const struct printer printer_erlang; /* io_lib:format("~0tp") */
 extern const struct printer printer_elixir; /* inspect(term, limit: :infinity, width: :infinity) */
 
 const uint8_t *erlang_print(struct buf *to, const struct term_env *env, const uint8_t *at);
-void erlang_print_atom(struct buf *to, struct str raw);
-void erlang_print_string(struct buf *to, struct str text, char quote); /* text is UTF-8; bad bytes leave as \x{..} */
+void erlang_print_atom(struct buf *to, struct raw name);
+void erlang_print_string(struct buf *to, struct raw text, char quote); /* bytes that are not UTF-8 become \x{..} */
 void erlang_print_float(struct buf *to, double value);
 
-/* Text from a node that is shown without quotes: what may not be seen leaves as \x{..}. */
-void print_safe(struct buf *to, struct str text);
+/* Text from outside without quotes: UTF-8 in which each byte or character that utf8_shows() refuses is \x{..}. */
+void print_safe(struct buf *to, struct raw text);
+
+/* The same, in place of what `kept` had, which keeps it. */
+struct safe safe_keep(struct buf *kept, struct raw text);
+
+/* The same with a NUL behind it: in memory of its own, which the caller frees; or as much as fits into `size` bytes. */
+char *safe_strdup(struct raw text);
+void safe_copy(char *to, size_t size, struct raw text);
 
 /* <0.84.0> or #Port<0.5>, in at most 40 bytes; how many. */
 size_t print_tracee(char *to, uint64_t tracee);

@@ -28,11 +28,11 @@ static bool number(const struct elixir_struct *s, const char *name, int64_t leas
 }
 
 /* The whole of a binary. */
-static bool text(const uint8_t *at, struct str *ret)
+static bool text(const uint8_t *at, struct raw *ret)
 {
     uint64_t size;
 
-    return at && wire_bin(at, ret, &size) && size == ret->len && utf8_valid(ret->at, ret->len);
+    return at && wire_bin(at, ret, &size) && size == ret->len && utf8_valid(raw_view(*ret).at, ret->len);
 }
 
 static bool is_nil(const struct elixir_struct *s, const uint8_t *at)
@@ -88,12 +88,12 @@ static void put_time(struct buf *to, const struct moment *m)
 static bool put_datetime(struct buf *to, const struct elixir_struct *s, const struct moment *m)
 {
     int64_t utc, std;
-    struct str zone, abbr;
+    struct raw zone, abbr;
 
     if (!number(s, "utc_offset", -86400, 86400, &utc) || !number(s, "std_offset", -86400, 86400, &std) ||
         !text(elixir_field(s, "time_zone"), &zone) || !text(elixir_field(s, "zone_abbr"), &abbr))
         return false;
-    bool plain = !utc && !std && zone.len == 7 && !memcmp(zone.at, "Etc/UTC", 7);
+    bool plain = !utc && !std && raw_is(zone, "Etc/UTC");
     int64_t off = utc + std, size = off < 0 ? -off : off;
     buf_puts(to, plain ? "~U[" : "#DateTime<");
     put_date(to, m);
@@ -200,7 +200,7 @@ static bool print_set(struct buf *to, const struct elixir_struct *s)
     const uint8_t *map = elixir_field(s, "map"), *at, *value;
     uint32_t pairs;
     int64_t n = map ? wire_map(map, &pairs, &at) : -1;
-    struct str key;
+    struct raw key;
     bool keywords = n > 0;
 
     if (n < 0)
@@ -241,7 +241,7 @@ static bool put_modifiers(struct buf *to, const struct elixir_struct *s, const u
         {"extended", 'x'}, {"firstline", 'f'}, {"ungreedy", 'U'}, {"export", 'E'},
     };
     char found[16];
-    struct str letters;
+    struct raw letters;
     size_t n = 0, k;
 
     if (text(opts, &letters)) {
@@ -267,13 +267,13 @@ static bool put_modifiers(struct buf *to, const struct elixir_struct *s, const u
 static bool print_regex(struct buf *to, const struct elixir_struct *s)
 {
     const uint8_t *opts = elixir_field(s, "opts");
-    struct str source;
+    struct raw source;
     size_t start = to->len;
 
     if (!opts || !text(elixir_field(s, "source"), &source))
         return false;
     buf_puts(to, "~r/");
-    const char *at = source.at, *end = at + source.len;
+    const char *at = raw_view(source).at, *end = at + source.len;
     while (at < end) {
         uint32_t c = utf8_next(&at, end);
         if (c == '\\' && at < end && *at >= ' ' && *at < 127) {
@@ -295,7 +295,7 @@ static bool print_regex(struct buf *to, const struct elixir_struct *s)
 static bool print_requirement(struct buf *to, const struct elixir_struct *s)
 {
     const uint8_t *source = elixir_field(s, "source");
-    struct str ignored;
+    struct raw ignored;
 
     if (!text(source, &ignored))
         return false;
@@ -335,7 +335,7 @@ static bool print_decimal(struct buf *to, const struct elixir_struct *s)
     const uint8_t *coef = elixir_field(s, "coef");
     int64_t sign, exp;
     struct buf digits = {0};
-    struct str word;
+    struct raw word;
 
     if (!coef || !number(s, "sign", -1, 1, &sign) || !number(s, "exp", -1000000, 1000000, &exp))
         return false;

@@ -51,7 +51,6 @@ static void add_valid(struct buf *b, const char *name, size_t len)
 void wire_atoms_define(struct wire_atoms *t, unsigned id, const char *name, size_t len)
 {
     struct buf b = {0};
-    struct str raw = {name, len};
 
     reach(t, id);
     struct wire_atom *a = &t->table[id];
@@ -59,7 +58,7 @@ void wire_atoms_define(struct wire_atoms *t, unsigned id, const char *name, size
         t->bytes -= (size_t)a->erl_len + a->raw_len + PAD;
         free((char *)a->erl);
     }
-    erlang_print_atom(&b, raw);
+    erlang_print_atom(&b, raw_bytes(name, len));
     a->erl_len = (uint16_t)b.len;
     if (b.len == len && !memcmp(b.data, name, len)) {
         a->raw_len = a->erl_len;
@@ -365,6 +364,37 @@ bool wire_copy(struct buf *to, const struct term_env *env, struct wire terms, si
     return copy(to, env->atoms, NULL, terms, max);
 }
 
+/* The name in {Mark, Binary}; behind it is *ret_end. */
+static bool marked(const struct term_env *env, const uint8_t *at, const char *mark, struct raw *ret_name, const uint8_t **ret_end)
+{
+    uint64_t size;
+
+    if (*at != ETW_T_TUPLE0 + 2 || !wire_is_atom(env, at + 1, mark))
+        return false;
+    at = token_end(at + 1);
+    *ret_end = token_end(at);
+    return wire_bin(at, ret_name, &size) && size == ret_name->len && size <= 1020;
+}
+
+bool wire_unmark(struct buf *to, const struct term_env *env, const uint8_t *at, const char *mark)
+{
+    const uint8_t *run = at, *end = wire_skip(at), *next;
+    const size_t start = to->len;
+    struct raw name;
+
+    for (; at < end; at = next) {
+        next = token_end(at);
+        if (!marked(env, at, mark, &name, &next))
+            continue;
+        buf_add(to, run, (size_t)(at - run));
+        add_atom(to, raw_view(name));
+        run = next;
+    }
+    if (to->len > start)
+        buf_add(to, run, (size_t)(end - run));
+    return to->len > start;
+}
+
 /* ---- looking ---- */
 
 const uint8_t *wire_skip(const uint8_t *at)
@@ -403,19 +433,19 @@ const uint8_t *wire_skip(const uint8_t *at)
     }
 }
 
-void wire_atom_text(const struct term_env *env, const uint8_t *at, struct str *ret_raw)
+void wire_atom_text(const struct term_env *env, const uint8_t *at, struct raw *ret_raw)
 {
     if (*at == ETW_T_ATOM) {
         const struct wire_atom *a = &env->atoms->table[wire_u16(at + 1)];
-        *ret_raw = (struct str){a->raw, a->raw_len};
+        *ret_raw = raw_bytes(a->raw, a->raw_len);
     } else if (*at == ETW_T_ATOMDEF) {
-        *ret_raw = (struct str){(const char *)at + 5, wire_u16(at + 3)};
+        *ret_raw = raw_bytes(at + 5, wire_u16(at + 3));
     } else {
-        *ret_raw = (struct str){(const char *)at + 3, wire_u16(at + 1)};
+        *ret_raw = raw_bytes(at + 3, wire_u16(at + 1));
     }
 }
 
-bool wire_atom(const struct term_env *env, const uint8_t *at, struct str *ret_raw)
+bool wire_atom(const struct term_env *env, const uint8_t *at, struct raw *ret_raw)
 {
     if (!wire_is_atom_tag(*at))
         return false;
@@ -425,9 +455,9 @@ bool wire_atom(const struct term_env *env, const uint8_t *at, struct str *ret_ra
 
 bool wire_is_atom(const struct term_env *env, const uint8_t *at, const char *name)
 {
-    struct str raw;
+    struct raw text;
 
-    return wire_atom(env, at, &raw) && raw.len == strlen(name) && !memcmp(raw.at, name, raw.len);
+    return wire_atom(env, at, &text) && raw_is(text, name);
 }
 
 bool wire_int(const uint8_t *at, int64_t *ret)
@@ -449,12 +479,12 @@ bool wire_pid(const uint8_t *at, uint64_t *ret_tracee)
     return true;
 }
 
-bool wire_bin(const uint8_t *at, struct str *ret_bytes, uint64_t *ret_size)
+bool wire_bin(const uint8_t *at, struct raw *ret_bytes, uint64_t *ret_size)
 {
     if (*at != ETW_T_BIN)
         return false;
     *ret_size = wire_u64(at + 1);
-    *ret_bytes = (struct str){(const char *)at + 13, wire_u32(at + 9)};
+    *ret_bytes = raw_bytes(at + 13, wire_u32(at + 9));
     return true;
 }
 

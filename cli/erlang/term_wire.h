@@ -41,7 +41,7 @@ struct term_env {
 
 void wire_atoms_release(struct wire_atoms *t);
 void wire_atoms_define(struct wire_atoms *t, unsigned id, const char *name, size_t len); /* id < ETW_ATOMS, len <= 1020 */
-void wire_atom_text(const struct term_env *env, const uint8_t *at, struct str *ret_raw); /* at: any of the atom tags */
+void wire_atom_text(const struct term_env *env, const uint8_t *at, struct raw *ret_raw); /* at: any of the atom tags */
 
 enum wire_found { WIRE_OK, WIRE_BAD, WIRE_DEFINES, WIRE_CONFLICT };
 
@@ -72,15 +72,21 @@ bool wire_resolve(struct buf *to, struct wire_atoms *t, struct wire terms, size_
 /* The same for terms whose definitions were applied. */
 bool wire_copy(struct buf *to, const struct term_env *env, struct wire terms, size_t max);
 
+/*
+ * Appends one term in which each {Mark, Binary} has become the atom with the name in the binary; false, and nothing is appended, where
+ * the term has none. Mark is the name of an atom.
+ */
+bool wire_unmark(struct buf *to, const struct term_env *env, const uint8_t *at, const char *mark);
+
 /* ---- looking into checked terms ---- */
 
 const uint8_t *wire_skip(const uint8_t *at);  /* behind the term at `at` */
 const uint8_t *wire_token(const uint8_t *at); /* behind a leaf, or behind the head of a container */
 bool wire_is_atom(const struct term_env *env, const uint8_t *at, const char *name);
-bool wire_atom(const struct term_env *env, const uint8_t *at, struct str *ret_raw); /* false: no atom */
+bool wire_atom(const struct term_env *env, const uint8_t *at, struct raw *ret_raw); /* false: no atom */
 bool wire_int(const uint8_t *at, int64_t *ret);                                     /* false: no integer of 64 bits */
 bool wire_pid(const uint8_t *at, uint64_t *ret_tracee);                             /* a local pid or port, as a tracee */
-bool wire_bin(const uint8_t *at, struct str *ret_bytes, uint64_t *ret_size);        /* the captured bytes of a binary */
+bool wire_bin(const uint8_t *at, struct raw *ret_bytes, uint64_t *ret_size);        /* the captured bytes of a binary */
 /* The elements of a tuple: how many are there (fewer than *ret_arity when cut); -1: no tuple. */
 int64_t wire_tuple(const uint8_t *at, uint32_t *ret_arity, const uint8_t **ret_first);
 /* The elements of a list: moves *at into the list; wire_list_next() then gives each element, NULL at the end, tail or cut. */

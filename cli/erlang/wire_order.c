@@ -103,7 +103,7 @@ static enum wire_order compare_numbers(const uint8_t *a, const uint8_t *b, bool 
 
 /* ---- bytes ---- */
 
-static enum wire_order compare_bytes(struct str a, struct str b)
+static enum wire_order compare_bytes(struct raw a, struct raw b)
 {
     size_t n = MIN(a.len, b.len);
     int v = n ? memcmp(a.at, b.at, n) : 0;
@@ -269,7 +269,7 @@ enum wire_order wire_compare(const struct term_env *ea, const uint8_t *a, const 
                              bool exact)
 {
     enum wire_class ca = wire_class(a), cb = wire_class(b);
-    struct str x, y;
+    struct raw x, y;
 
     if (ca == WIRE_NOTHING || cb == WIRE_NOTHING)
         return WIRE_UNKNOWN;
@@ -280,8 +280,7 @@ enum wire_order wire_compare(const struct term_env *ea, const uint8_t *a, const 
             return WIRE_UNKNOWN;
         if (*a != *b) /* a remote and a local pid */
             return *a == ETW_T_TEXT ? WIRE_GREATER : WIRE_LESS;
-        return compare_bytes((struct str){(const char *)a + 4, wire_u16(a + 2)},
-                             (struct str){(const char *)b + 4, wire_u16(b + 2)});
+        return compare_bytes(raw_bytes(a + 4, wire_u16(a + 2)), raw_bytes(b + 4, wire_u16(b + 2)));
     }
     switch (ca) {
     case WIRE_NUMBER:

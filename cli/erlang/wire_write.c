@@ -94,9 +94,9 @@ static void put_export(struct buf *b, term_t t)
     struct buf text = {0};
 
     buf_puts(&text, "fun ");
-    erlang_print_atom(&text, t->items[0]->text);
+    erlang_print_atom(&text, raw_of(t->items[0]->text));
     buf_char(&text, ':');
-    erlang_print_atom(&text, t->items[1]->text);
+    erlang_print_atom(&text, raw_of(t->items[1]->text));
     buf_char(&text, '/');
     print_i64(&text, t->items[2]->integer);
     put_text(b, ETW_TEXT_FUN, &text);

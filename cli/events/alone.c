@@ -131,8 +131,8 @@ static void put_fun(struct alone *a, const struct event *e)
         return;
     put16(b, e->fun->module.len);
     put16(b, e->fun->name.len);
-    buf_str(b, e->fun->module);
-    buf_str(b, e->fun->name);
+    buf_str(b, raw_view(e->fun->module));
+    buf_str(b, raw_view(e->fun->name));
 }
 
 /* With every atom spelled out a term may be too large for a frame; then it is said to be there, and left out. */

@@ -99,8 +99,7 @@ static bool take_fun(struct decode_ring *r, struct decode_node *n, const uint8_t
             return wrong(bad, p, "a function's name is longer than its frame");
         if (module > 1020 || name > 1020)
             return wrong(bad, p, "an atom of more than 255 characters");
-        const char *text = (const char *)p + 4;
-        r->funs[id] = funs_get(n->funs, (struct str){text, module}, (struct str){text + module, name});
+        r->funs[id] = funs_get(n->funs, raw_bytes(p + 4, module), raw_bytes(p + 4 + module, name));
         if (!r->funs[id])
             return wrong(bad, p, "more names of functions than any node has");
         p += 4 + module + name;

@@ -13,7 +13,7 @@
 struct fun {
     struct fun *next; /* of its bucket in the table of names */
     uint32_t hash, serial; /* serial: 0, 1, 2, … in the order of appearance */
-    struct str module, name; /* the characters, made valid UTF-8 */
+    struct raw module, name; /* the characters, made valid UTF-8 */
     struct str erl;          /* mod:fun as Erlang writes it; for buf_short(), as the next two */
     struct str elixir;       /* Mod.fun as Elixir writes it */
     struct str json;         /* "m":"…","f":"…" */
@@ -28,16 +28,21 @@ struct tracee {
     char name[80];  /* safe to print; empty when it has none; cut where it is longer */
 };
 
+static inline struct safe tracee_safe_name(const struct tracee *t)
+{
+    return (struct safe){t->name, t->name_len};
+}
+
 /* A node that events come from. */
 struct event_node {
     unsigned index;
-    struct str name;    /* safe to print; may be empty when the node did not say */
-    struct str otp;     /* release and erts version, empty when not said */
+    struct safe name;   /* empty when the node did not say */
+    struct safe otp;    /* release and erts version, empty when not said */
     bool latin1, otp27; /* how it prints: struct term_env */
     bool attached;      /* it said hello */
     bool fallback;      /* it traces without the NIF */
     bool aligned;       /* wall_ns is in the time of the host that traced, and so can be compared between nodes */
-    struct str why;     /* it went down, or is back; empty where nobody said */
+    struct safe why;    /* why the node went down; may be empty */
     struct wire hello;  /* the map it sent, spelled out; empty before */
 };
 

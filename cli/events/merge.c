@@ -12,6 +12,7 @@
 #define RINGS 4096            /* more threads than any VM has */
 #define HELD ((size_t)32 << 20) /* bytes held back for a node */
 #define KEPT ((size_t)64 << 10) /* of a ring's memory for that, when nothing is held back */
+#define VALUE_MAX 1020 /* bytes of a name or version that are kept: as many as an atom has */
 #define TELL_NS 1000000000    /* losses that no frame tells of are told once in so long */
 
 /* Bytes held back come from one or more batches; where from, for errors. */
@@ -65,7 +66,13 @@ struct merge {
     uint64_t decoded;
     bool last;
     struct buf text, hello;
-    char name[300], otp[100];
+    struct buf name, otp, tracee_name; /* of the node; of the process that was named last */
+    struct {
+        struct safe name; /* empty: nothing was learned */
+        uint64_t id;
+        bool registered;
+    } learned; /* what the last event said of a process */
+    struct buf learned_name;
 };
 
 /* ---- making and forgetting ---- */
@@ -126,6 +133,10 @@ void merge_free(struct merge *m)
     free(m->heap);
     buf_release(&m->text);
     buf_release(&m->hello);
+    buf_release(&m->name);
+    buf_release(&m->otp);
+    buf_release(&m->tracee_name);
+    buf_release(&m->learned_name);
     free(m);
 }
 
@@ -257,32 +268,29 @@ static bool load(struct merge *m, struct ring *r, struct err *e)
 
 /* ---- what the owner says of itself and of processes ---- */
 
-static struct str safe_value(struct merge *m, const struct term_env *env, const uint8_t *at)
+static struct safe keep_term(struct merge *m, struct buf *kept, const struct term_env *env, const uint8_t *at)
 {
-    struct str raw;
+    buf_clear(&m->text);
+    erlang_print(&m->text, env, at);
+    return safe_keep(kept, raw_of(buf_view(&m->text)));
+}
+
+/* An atom or a binary without its quotes. */
+static struct safe keep_value(struct merge *m, struct buf *kept, const struct term_env *env, const uint8_t *at)
+{
+    struct raw text;
     uint64_t size;
 
-    buf_clear(&m->text);
-    if (wire_bin(at, &raw, &size) || wire_atom(env, at, &raw))
-        print_safe(&m->text, raw);
-    else
-        erlang_print(&m->text, env, at);
-    return buf_view(&m->text);
+    if (!wire_bin(at, &text, &size) && !wire_atom(env, at, &text))
+        return keep_term(m, kept, env, at);
+    text.len = MIN(text.len, VALUE_MAX);
+    return safe_keep(kept, text);
 }
 
-static void keep_text(char *to, size_t size, struct str *ret, struct str text)
+static void read_otp(struct merge *m, const struct term_env *env, const uint8_t *at)
 {
-    size_t len = MIN(text.len, size);
+    struct safe text = m->node.otp = keep_value(m, &m->otp, env, at);
 
-    while (len < text.len && len && ((unsigned char)text.at[len] & 0xc0) == 0x80)
-        len--;
-    memcpy(to, text.at, len);
-    *ret = (struct str){to, len};
-}
-
-static void read_otp(struct merge *m, struct str text)
-{
-    keep_text(m->otp, sizeof(m->otp), &m->node.otp, text);
     m->node.otp27 = text.len >= 2 && (text.at[0] < '2' || (text.at[0] == '2' && text.at[1] < '8'));
 }
 
@@ -296,9 +304,9 @@ static void read_hello(struct merge *m, const struct event *e)
         const uint8_t *key = at, *value = wire_skip(at);
         at = wire_skip(value);
         if (wire_is_atom(&e->env, key, "node"))
-            keep_text(m->name, sizeof(m->name), &m->node.name, safe_value(m, &e->env, value));
+            m->node.name = keep_value(m, &m->name, &e->env, value);
         else if (wire_is_atom(&e->env, key, "otp"))
-            read_otp(m, safe_value(m, &e->env, value));
+            read_otp(m, &e->env, value);
         else if (wire_is_atom(&e->env, key, "encoding"))
             m->node.latin1 = wire_is_atom(&e->env, value, "latin1");
         else if (wire_is_atom(&e->env, key, "load_nif"))
@@ -308,6 +316,76 @@ static void read_hello(struct merge *m, const struct event *e)
     wire_copy(&m->hello, &e->env, e->terms, ETW_MAX_BATCH);
     m->node.hello = (struct wire){(const uint8_t *)m->hello.data, (const uint8_t *)m->hello.data + m->hello.len};
     m->node.attached = true;
+}
+
+#define LAST_ARGS 5
+
+/* How many elements the list has; the last ones are ret_last[(i) % LAST_ARGS]. */
+static size_t list_args(const uint8_t *at, const uint8_t *ret_last[static LAST_ARGS])
+{
+    const uint8_t *arg;
+    size_t n = 0;
+
+    if (wire_list(&at))
+        for (; (arg = wire_list_next(&at)); n++)
+            ret_last[n % LAST_ARGS] = arg;
+    return n;
+}
+
+/* {M, F, [Arg]} as m:f/a, or Mod.f/a. Nothing where it says nothing: erlang:apply/2 calls funs. */
+static void initial_call(struct merge *m, const struct term_env *env, const uint8_t *at, struct safe *ret)
+{
+    const uint8_t *function, *last[LAST_ARGS];
+    struct raw module, name;
+    uint32_t arity;
+
+    if (wire_tuple(at, &arity, &at) != 3)
+        return;
+    function = wire_skip(at);
+    if (!wire_atom(env, at, &module) || !wire_atom(env, function, &name) || raw_is(module, "erlang"))
+        return;
+    size_t n = list_args(wire_skip(function), last);
+    if (n == 5 && raw_is(module, "proc_lib")) { /* init_p(Parent, Ancestors, M, F, Args) */
+        if (!wire_atom(env, last[2], &module) || !wire_atom(env, last[3], &name))
+            return;
+        n = list_args(last[4], last);
+    }
+    if (n >= LAST_ARGS && raw_is(module, "gen") && wire_atom(env, last[(n - 3) % LAST_ARGS], &module)) { /* init_it(..., Mod, Args, Options) */
+        name = raw_of(STR("init"));
+        n = 1;
+    }
+    const struct fun *fun = funs_get(m->decode.funs, module, name);
+    if (!fun)
+        return;
+    buf_clear(&m->text);
+    buf_str(&m->text, fun->is_elixir ? fun->elixir : fun->erl);
+    buf_printf(&m->text, "/%zu", n);
+    *ret = safe_keep(&m->learned_name, raw_of(buf_view(&m->text)));
+}
+
+/*
+ * A process that ends soon cannot be asked for its name, so its beginning and its registration tell it. The name stands from the
+ * next event on: this one says it already.
+ */
+static void learn_name(struct merge *m, const struct event *e)
+{
+    m->learned.id = e->who->id;
+    m->learned.registered = e->kind == ETW_REGISTER;
+    if (e->kind == ETW_SPAWN && !wire_pid(e->terms.at, &m->learned.id))
+        return;
+    if (m->learned.registered)
+        m->learned.name = keep_term(m, &m->learned_name, &e->env, e->terms.at);
+    else
+        initial_call(m, &e->env, wire_skip(e->terms.at), &m->learned.name);
+}
+
+static void apply_learned(struct merge *m)
+{
+    struct tracee *t = tracees_at(&m->decode.tracees, m->learned.id);
+
+    if (m->learned.registered || !t->name_len)
+        tracee_name(t, m->learned.name);
+    m->learned.name = SAFE("");
 }
 
 /* Names are there before the first event of their process is shown, wherever in the batch they stand. */
@@ -321,12 +399,9 @@ static bool read_ahead(struct merge *m, const uint8_t *at, const uint8_t *end, s
         if (!decode_peek(&m->namer, at, end, &head, &bad) || !decode_frame(&m->namer, &m->decode, at, &head, &ev, &bad))
             return fail_at(m, m->head.seq, (size_t)((const char *)bad.at - m->batch.at), bad.why, e);
         if (head.kind == ETW_NAME) {
-            buf_clear(&m->text);
-            if (wire_is_atom_tag(*ev.terms.at))
-                erlang_print(&m->text, &ev.env, ev.terms.at);
-            else
-                safe_value(m, &ev.env, ev.terms.at);
-            tracee_name(tracees_at(&m->decode.tracees, ev.who->id), buf_view(&m->text));
+            bool registered = wire_is_atom_tag(*ev.terms.at);
+            struct safe name = (registered ? keep_term : keep_value)(m, &m->tracee_name, &ev.env, ev.terms.at);
+            tracee_name(tracees_at(&m->decode.tracees, ev.who->id), name);
         } else if (head.kind == ETW_HELLO) {
             read_hello(m, &ev);
         }
@@ -630,6 +705,8 @@ enum merge_got merge_next(struct merge *m, struct event *ret, struct err *e)
     struct decode_error bad;
     struct ring *r;
 
+    if (unlikely(m->learned.name.len))
+        apply_learned(m);
     while ((r = ready(m))) {
         uint64_t tick = r->head.tick;
         if (!decode_frame(&r->decode, &m->decode, r->at, &r->head, ret, &bad)) {
@@ -665,6 +742,8 @@ enum merge_got merge_next(struct merge *m, struct event *ret, struct err *e)
         } else {
             m->decoded++;
         }
+        if (unlikely(kind == ETW_SPAWN || kind == ETW_SPAWNED || kind == ETW_REGISTER))
+            learn_name(m, ret);
         stamp(m, r, tick, ret);
         return MERGE_EVENT;
     }

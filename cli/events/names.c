@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "../erlang/term_print.h"
+#include "../erlang/term_json.h"
 #include "../ground/utf8.h"
 
 #define FUNS_BYTES ((size_t)64 << 20)
@@ -25,10 +25,12 @@ void funs_release(struct funs *f)
     *f = (struct funs){0};
 }
 
-static uint32_t hash_bytes(uint32_t h, struct str s)
+static uint32_t hash_bytes(uint32_t h, struct raw s)
 {
+    const unsigned char *at = (const unsigned char *)s.at;
+
     for (size_t i = 0; i < s.len; i++)
-        h = (h ^ (unsigned char)s.at[i]) * 16777619u;
+        h = (h ^ at[i]) * 16777619u;
     return h;
 }
 
@@ -56,20 +58,10 @@ static struct str keep(struct funs *f, struct buf *b)
     return (struct str){arena_strndup(&f->arena, b->data, b->len + BUF_SHORT), b->len};
 }
 
-static struct str keep_raw(struct funs *f, struct str s)
+static struct raw keep_raw(struct funs *f, struct raw s)
 {
     f->bytes += s.len + 16;
-    return (struct str){arena_strndup(&f->arena, s.at, s.len), s.len};
-}
-
-/* Inside of a JSON string: the text is safe to print, so only the quote and the backslash are left to care for. */
-static void json_text(struct buf *b, struct str s)
-{
-    for (size_t i = 0; i < s.len; i++) {
-        if (s.at[i] == '"' || s.at[i] == '\\')
-            buf_char(b, '\\');
-        buf_char(b, s.at[i]);
-    }
+    return raw_bytes(arena_strndup(&f->arena, raw_view(s).at, s.len), s.len);
 }
 
 /* What Elixir writes behind a dot without quotes: a name of its own, or an operator. */
@@ -92,29 +84,32 @@ static bool plain_elixir_name(struct str s)
     return true;
 }
 
-void fun_elixir(struct buf *b, struct str module, struct str name)
+static void put_elixir_name(struct buf *b, struct raw name)
 {
-    static const struct str prefix = {"Elixir.", 7};
-
-    if (module.len > prefix.len && !memcmp(module.at, prefix.at, prefix.len)) {
-        print_safe(b, (struct str){module.at + prefix.len, module.len - prefix.len});
-    } else {
-        buf_char(b, ':');
-        if (plain_elixir_name(module))
-            buf_str(b, module);
-        else
-            erlang_print_string(b, module, '"');
-    }
-    buf_char(b, '.');
-    if (plain_elixir_name(name))
-        buf_str(b, name);
+    if (plain_elixir_name(raw_view(name)))
+        buf_str(b, raw_view(name));
     else
         erlang_print_string(b, name, '"');
 }
 
-static struct str valid(struct buf *b, struct str s)
+void fun_elixir(struct buf *b, struct raw module, struct raw name)
 {
-    const char *at = s.at, *end = s.at + s.len;
+    static const struct str prefix = {"Elixir.", 7};
+    const char *text = raw_view(module).at;
+
+    if (module.len > prefix.len && !memcmp(text, prefix.at, prefix.len)) {
+        print_safe(b, raw_bytes(text + prefix.len, module.len - prefix.len));
+    } else {
+        buf_char(b, ':');
+        put_elixir_name(b, module);
+    }
+    buf_char(b, '.');
+    put_elixir_name(b, name);
+}
+
+static struct raw valid(struct buf *b, struct raw s)
+{
+    const char *at = raw_view(s).at, *end = at + s.len;
 
     buf_clear(b);
     while (at < end) {
@@ -124,19 +119,19 @@ static struct str valid(struct buf *b, struct str s)
         else
             buf_add(b, from, (size_t)(at - from));
     }
-    return buf_view(b);
+    return raw_of(buf_view(b));
 }
 
-static const struct fun *make(struct funs *f, uint32_t hash, struct str module, struct str name)
+static const struct fun *make(struct funs *f, uint32_t hash, struct raw module, struct raw name)
 {
     struct fun *fun = arena_alloc(&f->arena, sizeof(*fun));
-    struct buf b = {0}, text = {0};
+    struct buf b = {0};
 
     fun->hash = hash;
     fun->serial = (uint32_t)f->count;
     fun->module = keep_raw(f, module);
     fun->name = keep_raw(f, name);
-    fun->is_elixir = module.len > 7 && !memcmp(module.at, "Elixir.", 7);
+    fun->is_elixir = module.len > 7 && !memcmp(raw_view(module).at, "Elixir.", 7);
 
     erlang_print_atom(&b, module);
     buf_char(&b, ':');
@@ -146,17 +141,12 @@ static const struct fun *make(struct funs *f, uint32_t hash, struct str module, 
     fun_elixir(&b, module, name);
     fun->elixir = keep(f, &b);
     buf_clear(&b);
-    buf_puts(&b, "\"m\":\"");
-    print_safe(&text, module);
-    json_text(&b, buf_view(&text));
-    buf_puts(&b, "\",\"f\":\"");
-    buf_clear(&text);
-    print_safe(&text, name);
-    json_text(&b, buf_view(&text));
-    buf_char(&b, '"');
+    buf_puts(&b, "\"m\":");
+    json_string(&b, module);
+    buf_puts(&b, ",\"f\":");
+    json_string(&b, name);
     fun->json = keep(f, &b);
     buf_release(&b);
-    buf_release(&text);
     f->bytes += sizeof(*fun);
 
     if (++f->count > f->nbuckets)
@@ -166,10 +156,10 @@ static const struct fun *make(struct funs *f, uint32_t hash, struct str module, 
     return fun;
 }
 
-const struct fun *funs_get(struct funs *f, struct str module, struct str name)
+const struct fun *funs_get(struct funs *f, struct raw module, struct raw name)
 {
     struct buf m = {0}, n = {0};
-    bool bad = !utf8_valid(module.at, module.len) || !utf8_valid(name.at, name.len);
+    bool bad = !utf8_valid(raw_view(module).at, module.len) || !utf8_valid(raw_view(name).at, name.len);
 
     if (bad) {
         module = valid(&m, module);
@@ -178,7 +168,7 @@ const struct fun *funs_get(struct funs *f, struct str module, struct str name)
     uint32_t h = hash_bytes(hash_bytes(2166136261u, module) * 31 + 7, name);
     const struct fun *found = NULL;
     for (struct fun *at = f->buckets[h & (f->nbuckets - 1)]; at && !found; at = at->next)
-        if (at->hash == h && str_same(at->module, module) && str_same(at->name, name))
+        if (at->hash == h && raw_same(at->module, module) && raw_same(at->name, name))
             found = at;
     if (!found && f->bytes < FUNS_BYTES)
         found = make(f, h, module, name);
@@ -295,17 +285,17 @@ const struct tracee *tracees_find(const struct tracees *t, uint64_t id)
     return found ? found : half_find(&t->old, id);
 }
 
-void tracee_name(struct tracee *t, struct str safe)
+void tracee_name(struct tracee *t, struct safe name)
 {
-    size_t len = safe.len;
+    size_t len = name.len;
 
     if (len > sizeof(t->name)) {
         len = sizeof(t->name) - 3;
-        while (len && ((unsigned char)safe.at[len] & 0xc0) == 0x80)
+        while (len && ((unsigned char)name.at[len] & 0xc0) == 0x80)
             len--;
     }
-    memcpy(t->name, safe.at, len);
-    if (len < safe.len) {
+    memcpy(t->name, name.at, len);
+    if (len < name.len) {
         memcpy(t->name + len, "…", 3);
         len += 3;
     }

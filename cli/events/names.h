@@ -21,9 +21,9 @@ struct funs {
 void funs_init(struct funs *f);
 void funs_release(struct funs *f);
 /* NULL when the cap is reached. */
-const struct fun *funs_get(struct funs *f, struct str module, struct str name);
+const struct fun *funs_get(struct funs *f, struct raw module, struct raw name);
 /* Mod.fun and :mod.fun, as Elixir writes them. */
-void fun_elixir(struct buf *to, struct str module, struct str name);
+void fun_elixir(struct buf *to, struct raw module, struct raw name);
 
 struct tracees_half {
     struct tracee *items;
@@ -40,6 +40,6 @@ void tracees_init(struct tracees *t);
 void tracees_release(struct tracees *t);
 struct tracee *tracees_at(struct tracees *t, uint64_t id);               /* makes it when it is not there */
 const struct tracee *tracees_find(const struct tracees *t, uint64_t id); /* NULL: not there */
-void tracee_name(struct tracee *t, struct str safe);                     /* text that is safe to print; cut when long */
+void tracee_name(struct tracee *t, struct safe name);                    /* cut when long */
 
 #endif

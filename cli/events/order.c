@@ -2,8 +2,10 @@
 
 #include <stdlib.h>
 
+#include "../erlang/term_print.h"
 #include "../ground/mem.h"
 
+#define TEXT_MAX 256 /* bytes of a note's text that are kept */
 #define QUEUED_MAX ((size_t)64 << 20) /* bytes that may wait; over it the order is the best there is */
 
 struct item {
@@ -29,7 +31,7 @@ struct strand {
     bool has_head;
     int64_t key, passed;     /* of the head; nothing older follows */
     int64_t offset;          /* with aligned: of its monotonic clock */
-    char why[256], name[256]; /* as notes said */
+    struct buf why, name; /* the texts of notes, made safe to print */
 };
 
 struct order {
@@ -63,6 +65,8 @@ void order_free(struct order *o)
         for (struct item *item; (item = s->first); free(item))
             s->first = item->next;
         free(s->item);
+        buf_release(&s->why);
+        buf_release(&s->name);
         merge_free(s->merge);
         free(s);
     }
@@ -231,12 +235,11 @@ static bool take_note(struct strand *s, const struct item *item)
     case ETW_NOTE_DOWN:
     case ETW_NOTE_UP: {
         bool up = note.what == ETW_NOTE_UP;
-        char *to = up ? s->name : s->why;
-        size_t len = MIN(item->len - sizeof(note), sizeof(s->why));
-        memcpy(to, item->bytes + sizeof(note), len);
-        s->node->why = (struct str){s->why, up ? 0 : len};
+        struct buf *text = up ? &s->name : &s->why;
+        struct safe said = safe_keep(text, raw_bytes(item->bytes + sizeof(note), MIN(item->len - sizeof(note), TEXT_MAX)));
+        s->node->why = up ? SAFE("") : said;
         if (up)
-            s->node->name = (struct str){s->name, len};
+            s->node->name = said;
         s->expected = up;
         s->node->aligned &= !up; /* it has another clock, which a note will tell */
         merge_own_event(s->merge, up ? ETW_UP : ETW_DOWN, &s->head);

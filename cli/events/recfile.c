@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -299,7 +300,16 @@ void recfile_spec_add(struct buf *to, const char *key, struct str text)
     buf_char(to, '\n');
 }
 
-bool recfile_spec_next(struct str *rest, struct str *ret_key, struct str *ret_text)
+void recfile_spec_needs(struct buf *to, unsigned needs)
+{
+    char text[12];
+    const int len = snprintf(text, sizeof(text), "%u", needs);
+
+    if (needs)
+        recfile_spec_add(to, "needs", (struct str){text, (size_t)len});
+}
+
+bool recfile_spec_next(struct str *rest, struct raw *ret_key, struct raw *ret_text)
 {
     const char *end = rest->at + rest->len, *space, *p;
     size_t len = 0;
@@ -310,8 +320,8 @@ bool recfile_spec_next(struct str *rest, struct str *ret_key, struct str *ret_te
         len = len * 10 + (size_t)(*p - '0');
     if (p == space + 1 || p == end || *p != '\n' || (size_t)(end - p) < len + 2 || p[1 + len] != '\n')
         return false;
-    *ret_key = (struct str){rest->at, (size_t)(space - rest->at)};
-    *ret_text = (struct str){p + 1, len};
+    *ret_key = raw_bytes(rest->at, (size_t)(space - rest->at));
+    *ret_text = raw_bytes(p + 1, len);
     p += len + 2;
     *rest = (struct str){p, (size_t)(end - p)};
     return true;

@@ -32,12 +32,13 @@ struct source *recfile_open_fd(int fd, const char *name, struct err *e);
 /* ---- what was asked for: entries of a key and a text, in their order ---- */
 
 /*
- * Keys: "expr" an expression as it was given, "label" what the next one is called, "let" NAME=TERM, "hrl" the text of a header file with records, "node" the
- * node's name, "option" an option that changed what was captured, as it was given. Readers skip keys that they do not
+ * Keys: "expr" an expression as it was given, "label" what the next one is called, "let" NAME=TERM, "hrl" the text of a header file with records, "needs" what filters beside the
+ * expressions read of calls (lang_where_needs()), "node" the node's name, "option" an option that changed what was captured, as it was given. Readers skip keys that they do not
  * know. As bytes: KEY SPACE LENGTH LF TEXT LF.
  */
 void recfile_spec_add(struct buf *to, const char *key, struct str text);
+void recfile_spec_needs(struct buf *to, unsigned needs); /* nothing for 0 */
 /* Takes the next entry off *rest; false at the end, and at anything malformed. */
-bool recfile_spec_next(struct str *rest, struct str *ret_key, struct str *ret_text);
+bool recfile_spec_next(struct str *rest, struct raw *ret_key, struct raw *ret_text);
 
 #endif

@@ -374,7 +374,7 @@ static int session(struct repl *r, const struct repl_opts *o)
     r->ctx->loop.signal_owner = r;
     r->scroll = scroll_new((size_t)MAX(o->scrollback, 1 << 20));
     repl_begin(r);
-    ok = attach_all(r, &e);
+    ok = asked_pipes(&r->what, &r->arena, &e) && attach_all(r, &e);
     if (!ok)
         repl_fail(r, &e);
     ok = ok && (!r->status || repl_has_all(r)); /* every node that is named is there */
@@ -414,10 +414,12 @@ static void release(struct repl *r)
     scroll_free(r->scroll);
     repl_names_forget(r);
     repl_release(r);
+    texts_release(&r->what.pipes);
     buf_release(&r->pending);
     buf_release(&r->so_far);
     buf_release(&r->typed);
     buf_release(&r->aside);
+    buf_release(&r->counts);
     if (r->history >= 0)
         close(r->history);
     arena_release(&r->arena);

@@ -55,7 +55,9 @@ struct repl_node {
     int64_t wanted;  /* until then, after a pause of ours, it is attached again whatever :reattach says */
     int64_t retry_at; /* -1: not at all */
     char name[NODE_NAME_MAX + 1];
-    bool arm_due;  /* it came later than what is traced: by the next turn of the loop, for a handler must not wait */
+    bool arm_due;  /* it came later than what is traced: seen to by the next turn of the loop */
+    bool alone;    /* it is being armed with what the others trace already: its refusal is its own affair */
+    bool detached; /* it is being left, as was wished: how that ends is of no interest */
 };
 
 struct repl {
@@ -80,7 +82,8 @@ struct repl {
     unsigned labels;
     uint64_t mark;
     bool armed;              /* something is traced */
-    bool asking;             /* nodes are being asked to: what they say now is of earlier */
+    bool arming;             /* nodes were asked to trace, and it is not said yet that all do */
+    bool asking;             /* repl_arm_all() waits for the nodes, and sees to a refusal itself */
     int64_t until;           /* :for, -1: none */
     int64_t stopped;         /* when to say so: behind the events that are on their way; -1: it is said */
 
@@ -94,6 +97,7 @@ struct repl {
     bool paused, held;       /* nothing is read for `live` now; nothing of it is printed */
     bool screen;             /* something is drawn in place */
     struct buf aside;        /* said meanwhile */
+    struct buf counts;       /* of the last node that was armed, for the line that says so */
 
     struct line *line;       /* NULL: no terminal to edit on */
     struct buf so_far;       /* lines of an expression that goes on */
@@ -130,7 +134,8 @@ size_t repl_running(const struct repl *r);
 bool repl_start(struct repl *r, const char *label); /* NULL: all that were stopped; false: no such label */
 bool repl_stop(struct repl *r, const char *label);  /* NULL: all; what came is still shown */
 void repl_arm(struct repl *r);                      /* what is asked for has changed: what is not taken is said, and left out */
-bool repl_arm_all(struct repl *r, struct err *e);   /* the same, all or nothing; false: some node does not take it */
+/* The same, all or nothing, and steps until every node was prepared, or for so long (-1: no limit). false: some node does not take it. */
+bool repl_arm_all(struct repl *r, int64_t patience_ms, struct err *e);
 void repl_list(struct repl *r, struct buf *to);
 void repl_release(struct repl *r);
 void repl_arm_peer(struct repl *r, struct peer *p); /* one that came later */

@@ -89,7 +89,7 @@ static void ask(struct repl *r, struct list *l)
 void repl_names_answer(struct repl *r, const struct session_reply *reply)
 {
     struct etf t = reply->term;
-    struct str name;
+    struct raw name;
     size_t n;
 
     for (size_t i = 0; r->names && i < LISTS; i++) {
@@ -100,7 +100,7 @@ void repl_names_answer(struct repl *r, const struct session_reply *reply)
         if (!reply->ok || !etf_get_tuple(&t, 2) || !etf_get_list(&t, &n))
             return;
         for (size_t k = 0; k < n && etf_get_bin(&t, &name); k++)
-            add(l, name);
+            add(l, raw_view(name));
         if (n)
             etf_get_nil(&t);
         if (etf_is_atom(&t, "true") && n && l->bytes < BYTES_MOST) {
@@ -239,9 +239,13 @@ static void offer_records_of(struct repl *r, struct offer *o, struct str left)
         offer_of_module(r, o, "record", "", (struct str){at, (size_t)(end - at)});
         return;
     }
-    for (at = left.at; at < end; at++)
-        if (*at == ';')
+    int depth = 0;
+    for (at = left.at; at < end; at++) {
+        depth += strchr("([{", *at) != NULL;
+        depth -= strchr(")]}", *at) != NULL;
+        if (*at == ';' || (*at == '|' && !depth))
             from = at + 1;
+    }
     for (at = from; at < end; at++) {
         bool erlang = *at == ':', elixir = *at == '.' && islower((unsigned char)at[1]);
         const char *name = at;

@@ -4,6 +4,7 @@
 #include "repl.h"
 
 #define RETRY_MS 1000
+#define LEAVE_MS 5000
 
 static struct peers *peers(struct repl *r)
 {
@@ -15,6 +16,11 @@ static const char *name_of(const struct peer *p)
     return peer_name(p) ? peer_name(p) : "the node";
 }
 
+static bool is_attached(const struct peer *p)
+{
+    return peer_is_there(p) && !peer_is_leaving(p);
+}
+
 /* ---- attaching ---- */
 
 size_t repl_attached(const struct repl *r)
@@ -22,7 +28,7 @@ size_t repl_attached(const struct repl *r)
     size_t n = 0;
 
     for (size_t i = 0; i < r->run.peers.count; i++)
-        n += !r->run.peers.items[i].over;
+        n += is_attached(&r->run.peers.items[i]);
     return n;
 }
 
@@ -30,7 +36,7 @@ bool repl_attaching(const struct repl *r)
 {
     for (size_t i = 0; i < r->run.peers.count; i++) {
         const struct peer *p = &r->run.peers.items[i];
-        if (p->knock || (!p->over && session_state(p->session) == SESSION_BOOTING))
+        if (p->state == PEER_CONNECTING || p->state == PEER_BOOTING)
             return true;
     }
     return false;
@@ -41,7 +47,7 @@ bool repl_has_all(const struct repl *r)
     bool all = true;
 
     for (size_t i = 0; i < r->run.peers.count; i++)
-        all = all && (!r->run.peers.items[i].over || r->nodes[i].retry_at >= 0);
+        all = all && (is_attached(&r->run.peers.items[i]) || r->nodes[i].retry_at >= 0);
     return all;
 }
 
@@ -58,17 +64,17 @@ struct peer *repl_current(struct repl *r)
 {
     struct peer *p = r->current >= 0 ? &peers(r)->items[r->current] : NULL;
 
-    return p && !p->over ? p : NULL; /* it may be on its way, and then has no session */
+    return p && is_attached(p) ? p : NULL; /* it may be on its way, and then has no session */
 }
 
 /* What commands ask by default is a node that is there, or comes back. */
 static void choose_current(struct repl *r)
 {
-    if (repl_current(r) || (r->current >= 0 && peers(r)->items[r->current].knock))
+    if (repl_current(r) || (r->current >= 0 && peers(r)->items[r->current].state == PEER_CONNECTING))
         return;
     r->current = -1;
     for (size_t i = peers(r)->count; i-- > 0;)
-        if (!peers(r)->items[i].over)
+        if (is_attached(&peers(r)->items[i]))
             r->current = (int)i;
 }
 
@@ -78,7 +84,7 @@ struct peer *repl_peer(struct repl *r, const char *name)
 
     for (size_t i = 0; i < peers(r)->count; i++) {
         struct peer *p = &peers(r)->items[i];
-        if ((!p->over || p->knock) && !strncmp(name_of(p), name, len) && (!name_of(p)[len] || name_of(p)[len] == '@'))
+        if ((is_attached(p) || p->state == PEER_CONNECTING) && !strncmp(name_of(p), name, len) && (!name_of(p)[len] || name_of(p)[len] == '@'))
             return p;
     }
     return NULL;
@@ -97,9 +103,20 @@ bool repl_attach(struct repl *r, const char *name, enum repl_wish wish, struct e
     return true;
 }
 
+/* Events that are left on the node still come. */
+static void leave(struct repl *r, struct peer *p)
+{
+    int64_t by = loop_now() + LEAVE_MS;
+
+    r->nodes[p->index].detached = true;
+    peer_detach(p);
+    while (peer_is_leaving(p) && loop_now() < by && !r->leaving)
+        repl_step(r, by);
+}
+
 void repl_detach(struct repl *r, struct peer *p)
 {
-    peer_detach(p);
+    leave(r, p);
     ctx_say(r->ctx, "%s: detached", name_of(p));
     choose_current(r);
     repl_names_forget(r);
@@ -124,11 +141,11 @@ void repl_reopen(struct repl *r)
         struct peer *p = &peers(r)->items[i];
         char name[NODE_NAME_MAX + 1];
         bool named = peer_name(p);
-        if (p->over && !p->knock)
+        if (!is_attached(p) && p->state != PEER_CONNECTING)
             continue;
         snprintf(name, sizeof(name), "%s", name_of(p));
-        enum repl_wish wish = p->knock ? r->nodes[i].wish : WISH_TYPED;
-        peer_detach(p);
+        enum repl_wish wish = p->state == PEER_CONNECTING ? r->nodes[i].wish : WISH_TYPED;
+        leave(r, p);
         if (!repl_attach(r, named ? name : NULL, wish, &e))
             repl_fail(r, &e);
     }
@@ -158,9 +175,11 @@ void repl_settle(struct repl *r)
 
 static void arm_due(struct repl *r)
 {
+    if (r->asking)
+        return;
     repl_settle(r);
     for (size_t i = 0; i < peers(r)->count; i++) {
-        bool due = r->nodes[i].arm_due && !peers(r)->items[i].over;
+        bool due = r->nodes[i].arm_due && peers(r)->items[i].state == PEER_UP;
         r->nodes[i].arm_due = false;
         if (due)
             repl_arm_peer(r, &peers(r)->items[i]);
@@ -196,44 +215,56 @@ static void on_ready(void *data, struct peer *p)
         together_up(&r->together, p, &e);
     for (size_t i = 0; i < peers(r)->count && repl_several(r); i++) {
         struct peer *each = &peers(r)->items[i];
-        if (!each->over && session_state(each->session) == SESSION_READY && (each == p || !together_known(&r->together, each)) &&
+        if (each->state == PEER_UP && (each == p || !together_known(&r->together, each)) &&
             !together_ask(&r->together, each, &e))
             peer_fail(each, &e);
     }
     r->timer.due = 0;
 }
 
-static void on_armed(void *data, struct peer *p, const struct arm_result *result)
+/* Reports the probes when no node is left that could still answer. */
+static void look_at_arming(struct repl *r, const char *which)
 {
-    struct repl *r = data;
-    uint64_t functions = 0;
-    char of[NODE_NAME_MAX + 4] = "";
-
-    if (r->asking)
+    if (!r->arming || run_arming(&r->run) || r->refused || !repl_attached(r))
         return;
-    if (repl_attached(r) > 1)
-        snprintf(of, sizeof(of), "%s: ", name_of(p));
-    for (size_t i = 0; i < result->nwarnings; i++)
-        ctx_warn(r->ctx, "%swarning: %s", of, result->warnings[i]);
-    for (size_t i = 0; i < result->nprobes; i++)
-        functions += result->probes[i].functions;
-    if (run_arming(&r->run))
-        ctx_say(r->ctx, "%s%llu function%s", of, (unsigned long long)functions, PLURAL(functions));
-    else
-        ctx_say(r->ctx, "%s%zu probe%s · %llu function%s · %llu process%s · Ctrl-C stops", of, repl_running(r),
-                PLURAL(repl_running(r)), (unsigned long long)functions, PLURAL(functions),
-                (unsigned long long)result->processes, PLURAL_ES(result->processes));
-    if (run_arming(&r->run))
-        return;
+    r->arming = false;
+    ctx_say(r->ctx, "%s%zu probe%s%s · Ctrl-C stops", which, repl_running(r), PLURAL(repl_running(r)), buf_cstr(&r->counts));
     for (size_t i = 0; i < r->nprobes; i++)
         r->probes[i].fresh = false;
     r->until = r->limit.for_ns ? loop_now() + r->limit.for_ns / 1000000 : -1;
     r->timer.due = 0;
 }
 
-static void on_refused(void *data, struct peer *p UNUSED, const struct err *e)
+static void on_armed(void *data, struct peer *p, const struct arm_result *result)
 {
     struct repl *r = data;
+    const uint64_t functions = result->functions;
+    char of[NODE_NAME_MAX + 4] = "";
+
+    if (repl_attached(r) > 1)
+        snprintf(of, sizeof(of), "%s: ", name_of(p));
+    for (size_t i = 0; i < result->nwarnings; i++)
+        ctx_warn(r->ctx, "%swarning: %s", of, result->warnings[i]);
+    if (run_arming(&r->run)) {
+        ctx_say(r->ctx, "%s%llu function%s", of, (unsigned long long)functions, PLURAL(functions));
+        return;
+    }
+    r->arming = true; /* also where it is one that came later */
+    buf_clear(&r->counts);
+    buf_printf(&r->counts, " · %llu function%s · %llu process%s", (unsigned long long)functions, PLURAL(functions),
+               (unsigned long long)result->processes, PLURAL_ES(result->processes));
+    look_at_arming(r, of);
+    buf_clear(&r->counts);
+}
+
+static void on_refused(void *data, struct peer *p, const struct err *e)
+{
+    struct repl *r = data;
+
+    if (r->nodes[p->index].alone) {
+        repl_fail(r, e);
+        return;
+    }
 
     r->refused = true;
     r->refusal = *e;
@@ -246,6 +277,9 @@ static void on_failed(void *data, struct peer *p, const struct err *e)
     struct repl_node *n = &r->nodes[p->index];
     bool paused = loop_now() < n->wanted, again = r->reattach || paused;
     struct err ignored;
+
+    if (n->detached)
+        return;
 
     r->timer.due = 0;
     if (n->wish == WISH_AGAIN) {
@@ -301,10 +335,11 @@ static void on_time(void *owner)
 
     peers_tick(peers(r), &next);
     arm_due(r);
+    look_at_arming(r, "");
     now = loop_now();
     for (size_t i = 0; i < peers(r)->count; i++) {
         struct repl_node *n = &r->nodes[i];
-        if (n->lost && n->retry_at >= 0 && now >= n->retry_at && !peers(r)->items[i].knock)
+        if (n->lost && n->retry_at >= 0 && now >= n->retry_at && peers(r)->items[i].state != PEER_CONNECTING)
             try_again(r, &peers(r)->items[i]);
         if (n->lost)
             next = loop_sooner(next, n->retry_at);

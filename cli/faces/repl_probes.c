@@ -7,6 +7,9 @@
 #include "../ground/mem.h"
 #include "repl.h"
 
+#define RECORD_MS 10000
+#define PROMPT_MS 1000 /* then the next line can be typed, although a node has not answered */
+
 /* ---- arming ---- */
 
 static bool is_running(const struct probe *p)
@@ -60,6 +63,7 @@ static void put_specs(const struct repl *r, const struct asked *asked, bool told
 
     for (size_t i = 0; i < asked->nheaders; i++)
         recfile_spec_add(to, "hrl", asked->headers[i]);
+    recfile_spec_needs(to, r->what.needs);
     for (size_t i = 0; i < r->what.lets.count; i++)
         recfile_spec_add(to, "let", (struct str){r->what.lets.items[i], strlen(r->what.lets.items[i])});
     for (size_t i = 0; i < r->nprobes; i++) {
@@ -126,7 +130,7 @@ void repl_go_without(struct repl *r, const struct err *e)
     repl_arm(r);
 }
 
-static bool arm(struct repl *r, const struct texts *all, struct err *e)
+static bool begin(struct repl *r, const struct texts *all, struct err *e)
 {
     const struct texts none = {0};
     struct asked asked;
@@ -139,28 +143,52 @@ static bool arm(struct repl *r, const struct texts *all, struct err *e)
     if (ok) {
         struct arm_mark mark = tell_scroll(r, &asked);
         forget_gone(r);
-        ok = run_arm(&r->run, &r->what, all, mark, e);
+        run_arm(&r->run, &r->what, all, mark);
     }
     asked_release(&asked);
     return ok;
 }
 
-bool repl_arm_all(struct repl *r, struct err *e)
+/* From here on the nodes go their ways; what they refuse comes to repl_settle(). */
+static bool arm(struct repl *r, struct err *e)
 {
     struct texts all = {0};
 
     r->until = -1;
-    r->armed = repl_running(r);
+    r->refused = false;
+    for (size_t i = 0; i < PEERS_MAX; i++)
+        r->nodes[i].alone = false;
+    r->armed = r->arming = repl_running(r);
     if (!r->armed) {
         run_disarm(&r->run);
         forget_gone(r);
         return true;
     }
     words(r, &all);
-    r->asking = true;
-    bool ok = arm(r, &all, e);
-    r->asking = false;
+    bool ok = begin(r, &all, e);
     texts_release(&all);
+    return ok;
+}
+
+bool repl_arm_all(struct repl *r, int64_t patience_ms, struct err *e)
+{
+    int64_t until = patience_ms < 0 ? -1 : loop_now() + patience_ms;
+    bool interrupted = false;
+
+    r->asking = true;
+    bool ok = arm(r, e);
+    while (ok && run_preparing(&r->run) && !r->refused && !r->leaving && !interrupted && (until < 0 || loop_now() < until)) {
+        repl_step(r, until);
+        interrupted = repl_interrupted(r);
+    }
+    r->asking = false;
+    r->timer.due = 0; /* what came meanwhile */
+    if (interrupted)
+        return err_set(e, ERR_RUN, "interrupted before every node has answered");
+    if (ok && r->refused)
+        *e = r->refusal;
+    ok = ok && !r->refused;
+    r->refused = false;
     return ok;
 }
 
@@ -168,7 +196,7 @@ void repl_arm(struct repl *r)
 {
     struct err e;
 
-    if (!repl_arm_all(r, &e))
+    if (!arm(r, &e))
         repl_go_without(r, &e);
 }
 
@@ -188,11 +216,11 @@ static bool forget_fresh(struct repl *r)
 void repl_arm_peer(struct repl *r, struct peer *p)
 {
     struct texts all = {0};
-    struct err e;
 
     words(r, &all);
-    if (all.count && r->armed && !run_arm_or_lose(&r->run, p, &r->what, &all, (struct arm_mark){r->mark, r->mark}, &e))
-        repl_fail(r, &e);
+    r->nodes[p->index].alone = true;
+    if (all.count && r->armed)
+        run_arm_peer(&r->run, p, &r->what, &all, (struct arm_mark){r->mark, r->mark});
     texts_release(&all);
 }
 
@@ -248,21 +276,46 @@ static void wrong(struct repl *r, const char *expr, struct err *e)
     repl_fail(r, e);
 }
 
+static bool ask_for_record(struct repl *r, struct peer *p, struct records *records, struct str request, struct err *e)
+{
+    struct buf told = {0};
+    struct etf answer;
+
+    while (run_arming(&r->run) && !r->leaving && !r->ctx->interrupts) /* a node is asked one thing at a time */
+        repl_step(r, -1);
+    bool ok = peer_request(p, request, RECORD_MS, &told, e);
+    while (ok && peer_waits(p) && !r->leaving && !r->ctx->interrupts)
+        repl_step(r, -1);
+    if (ok && repl_interrupted(r))
+        ok = err_set(e, ERR_RUN, "%s has not answered yet", peer_name(p));
+    etf_open(&answer, told.data, told.len);
+    ok = ok && peer_answer(p, e) && records_read(records, answer, e);
+    p->into = NULL;
+    buf_release(&told);
+    return ok;
+}
+
 /* What the node that commands ask knows of the records in it, as text of a header; later on each node is asked for itself. */
 static bool find_records(struct repl *r, const struct texts *one, struct buf *ret, struct err *e)
 {
-    const struct peer *p = repl_current(r);
+    struct peer *p = repl_current(r);
     const struct texts none = {0};
     struct records records;
     struct asked asked;
+    struct str wanted;
+    bool ok;
 
-    if (!p || session_state(p->session) != SESSION_READY)
+    if (!p || p->state != PEER_UP)
         return err_set(e, ERR_NODE, "no node is attached that could be asked for the record");
-    r->run.question.session = p->session;
-    records_init(&records, &r->run.question);
-    bool ok = prepare_compile(&asked, &records, &r->what, one, &none, e);
-    records_text(&records, ret);
+    records_init(&records);
+    asked_init(&asked);
+    do {
+        ok = records_compile(&records, &asked, &r->what, one, &none, session_node(p->session)->otp, &wanted, e);
+        if (wanted.len)
+            ok = ask_for_record(r, p, &records, wanted, e);
+    } while (ok && wanted.len);
     asked_release(&asked);
+    records_text(&records, ret);
     records_release(&records);
     return ok;
 }
@@ -326,7 +379,7 @@ bool repl_probe(struct repl *r, const char *line)
     }
     if (r->live->done)
         repl_show_live(r, true);
-    ok = repl_arm_all(r, &e);
+    ok = repl_arm_all(r, PROMPT_MS, &e);
     if (!ok)
         repl_go_without(r, &e);
     return ok;

@@ -25,10 +25,9 @@ static bool keep(void *output, struct buf *bytes)
     return true;
 }
 
-static void on_notice(void *ctx, const struct event_node *node, struct str tag, struct str text)
+static void on_notice(void *ctx, const struct event_node *node, struct str text)
 {
-    ctx_warn(ctx, "%.*s: %.*s%s%.*s", (int)node->name.len, node->name.at, (int)tag.len, tag.at, text.len ? " " : "",
-             (int)text.len, text.at);
+    ctx_warn(ctx, "%.*s: %.*s", (int)node->name.len, node->name.at, (int)text.len, text.at);
 }
 
 enum reel_to { TO_US, TO_FILES /* of -o */, TO_FILE };
@@ -89,6 +88,16 @@ void reel_free(struct reel *reel)
 
 /* ---- as events come ---- */
 
+/* The probes collect what the filters read. */
+static void collect_for(struct repl *r, unsigned needs)
+{
+    if (r->what.needs == needs)
+        return;
+    r->what.needs = needs;
+    if (r->armed)
+        repl_arm(r);
+}
+
 bool repl_show_live(struct repl *r, bool from_now)
 {
     struct err e;
@@ -104,6 +113,7 @@ bool repl_show_live(struct repl *r, bool from_now)
     r->live = next;
     r->missed = 0;
     together_show(&r->together, next->pipeline);
+    collect_for(r, next->asked.needs);
     return true;
 }
 
@@ -132,7 +142,7 @@ static enum pipeline_status keep_order(struct repl *r, struct reel *l, struct er
     int64_t mono, wall;
 
     for (size_t i = 0; repl_several(r) && i < r->run.peers.count; i++) {
-        if (!scroll_passed(r->scroll, (unsigned)i, &mono, &wall) || r->run.peers.items[i].over)
+        if (!scroll_passed(r->scroll, (unsigned)i, &mono, &wall) || r->run.peers.items[i].state != PEER_UP)
             mono = wall = INT64_MAX;
         status = MAX(status, pipeline_passed(l->pipeline, (unsigned)i, mono, wall, e));
     }

@@ -158,9 +158,9 @@ static int do_node(struct repl *r, char *rest)
     }
     for (size_t i = 0; i < r->run.peers.count; i++) {
         const struct peer *p = &r->run.peers.items[i];
-        if (p->met || p->knock)
+        if (p->came || p->state == PEER_CONNECTING || peer_is_there(p))
             buf_printf(&b, "%s %s%s\n", (int)i == r->current ? "*" : " ", peer_name(p) ? peer_name(p) : "?",
-                       p->knock ? "   (connecting)" : p->over ? "   (not attached)" : "");
+                       p->state == PEER_CONNECTING ? "   (connecting)" : !peer_is_there(p) ? "   (not attached)" : "");
     }
     if (!b.len)
         buf_puts(&b, "no node is attached: :attach NODE\n");

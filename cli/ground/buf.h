@@ -33,7 +33,11 @@ static inline char *buf_room(struct buf *b, size_t more)
     return b->data + b->len;
 }
 
-static inline void buf_add(struct buf *b, const void *data, size_t len)
+/* Text from outside is escaped first; selecting this function does not compile. */
+void raw_text_is_not_added(void);
+#define buf_add(b, data, len) _Generic((data), const struct raw_byte *: raw_text_is_not_added, default: buf_add)(b, data, len)
+
+static inline void (buf_add)(struct buf *b, const void *data, size_t len)
 {
     if (len) {
         memcpy(buf_room(b, len), data, len);
@@ -69,6 +73,11 @@ static inline void buf_puts(struct buf *b, const char *text)
     buf_add(b, text, strlen(text));
 }
 
+static inline void buf_safe(struct buf *b, struct safe s)
+{
+    buf_str(b, safe_view(s));
+}
+
 static inline struct str buf_view(const struct buf *b)
 {
     return (struct str){b->data ? b->data : "", b->len};
@@ -82,6 +91,22 @@ static inline bool str_same(struct str a, struct str b)
 static inline bool str_is(struct str s, const char *text)
 {
     return str_same(s, (struct str){text, strlen(text)});
+}
+
+static inline bool raw_same(struct raw a, struct raw b)
+{
+    return str_same(raw_view(a), raw_view(b));
+}
+
+static inline bool raw_is(struct raw r, const char *text)
+{
+    return str_is(raw_view(r), text);
+}
+
+/* A name in an array of characters, such as that of a node that the user has given. */
+static inline struct raw raw_text(const char *text)
+{
+    return raw_bytes(text, strlen(text));
 }
 
 #endif

@@ -1,5 +1,6 @@
 #include "loop.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -144,16 +145,10 @@ void loop_let_die(bool on)
         sigprocmask(SIG_UNBLOCK, &set, NULL);
 }
 
-int loop_signals(void)
-{
-    sigset_t set = watched();
-
-    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
 bool loop_await(int fd)
 {
-    int signals = loop_signals();
+    sigset_t set = watched();
+    int signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     struct pollfd polls[] = {{.fd = fd, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
 
     while (poll(polls, 2, -1) < 0 && errno == EINTR)
@@ -163,7 +158,7 @@ bool loop_await(int fd)
     return polls[0].revents || !polls[1].revents;
 }
 
-void loop_serve_signals(struct loop *l)
+static void serve_signals(struct loop *l)
 {
     struct signalfd_siginfo info;
 
@@ -186,15 +181,25 @@ int64_t loop_sooner(int64_t a, int64_t b)
     return a < 0 ? b : b < 0 ? a : MIN(a, b);
 }
 
+static int poll_until(struct pollfd *polls, size_t n, int64_t deadline)
+{
+    int ready;
+
+    do {
+        int64_t wait = deadline < 0 ? -1 : MAX(deadline - loop_now(), 0);
+        ready = poll(polls, n, (int)MIN(wait, INT32_MAX));
+    } while (ready < 0 && errno == EINTR);
+    return ready;
+}
+
 void loop_step(struct loop *l, int64_t deadline)
 {
     size_t n = l->count;
     size_t used = 0;
 
+    assert(!l->serving);
     for (const struct loop_timer *t = l->timers; t; t = t->next)
         deadline = loop_sooner(deadline, t->due);
-    int64_t wait = deadline < 0 ? -1 : MAX(deadline - loop_now(), 0);
-
     if (l->room < n + 1) {
         l->room = n + 64;
         l->polls = mem_realloc(l->polls, l->room * sizeof(*l->polls));
@@ -211,13 +216,13 @@ void loop_step(struct loop *l, int64_t deadline)
         whose[used++] = f;
     }
     polls[used] = (struct pollfd){.fd = l->signals, .events = POLLIN};
-    int ready = poll(polls, used + 1, (int)MIN(wait, INT32_MAX));
+    int ready = poll_until(polls, used + 1, deadline);
+    l->serving = true;
     serve_timers(l);
-    if (ready <= 0)
-        return;
-    if (polls[used].revents)
-        loop_serve_signals(l);
-    for (size_t i = 0; i < used; i++)
+    if (ready > 0 && polls[used].revents)
+        serve_signals(l);
+    for (size_t i = 0; ready > 0 && i < used; i++)
         if (polls[i].revents && still_there(l, whose[i]))
             whose[i]->ready(whose[i]->owner);
+    l->serving = false;
 }

@@ -35,6 +35,7 @@ struct loop {
     int signals; /* a signalfd, -1 while none are watched */
     void (*on_signal)(void *owner, int signal);
     void *signal_owner;
+    bool serving; /* somebody is being called: he must not wait */
     bool from_kernel; /* the signal that is told of came from the system, as those of a terminal's keys do, not from a process */
 };
 
@@ -52,14 +53,14 @@ bool loop_watch_signals(struct loop *l, void (*on_signal)(void *owner, int signa
 
 /* Waits until a descriptor can be read. false: one of those signals has come, which is left for the loop. Without a loop, too. */
 bool loop_await(int fd);
-void loop_serve_signals(struct loop *l); /* those that wait */
-/* A descriptor that can be read while one of them waits for the loop; the caller's. */
-int loop_signals(void);
 
 /* Of two such times; negative: never. */
 int64_t loop_sooner(int64_t a, int64_t b);
 
-/* Serves what is ready, waiting at most until `deadline` (loop_now() time; negative: for ever). */
+/*
+ * The one place where the program waits: serves what is ready, waiting at most until `deadline` (loop_now() time; negative: for
+ * ever). A callback must not call it.
+ */
 void loop_step(struct loop *l, int64_t deadline);
 
 /*

@@ -1,6 +1,7 @@
 #include "near.h"
 
 #include <string.h>
+#include <strings.h>
 
 #define LONGEST 64
 #define BEGINNING 3 /* so many bytes are one */
@@ -44,6 +45,8 @@ void near_try(struct near *n, const char *candidate)
     size_t least = MIN(len, n->word.len);
     if (least >= BEGINNING && !memcmp(candidate, n->word.at, least))
         d = MIN(d, len > least ? 1 : n->accepted);
+    if (d && len == n->word.len && !strncasecmp(candidate, n->word.at, len))
+        d = 1;
     if (d <= n->accepted && (!n->best || d < n->distance || (d == n->distance && len < strlen(n->best)))) {
         n->distance = d;
         n->best = candidate;

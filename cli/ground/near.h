@@ -1,6 +1,7 @@
 /*
  * "Did you mean": the known word nearest to a misspelt one, by edit distance with swaps, if it is near enough to say. A
- * word that was begun is nearer than most, one that has an end of its own not too far; of equals the shortest is meant.
+ * word that was begun is nearer than most, one that has an end of its own not too far; the shortest of equals
+ * wins. A difference in case alone counts as one letter.
  */
 #ifndef ETRACE_NEAR_H
 #define ETRACE_NEAR_H

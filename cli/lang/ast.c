@@ -1,4 +1,4 @@
-/* Trees as text, one probe after the other: what `explain --dump=ast` shows. */
+/* Walks over trees: as text, one probe after the other, for `explain --dump=ast`; and a search for a variable. */
 #include "comp.h"
 
 static const char *const types[] = {"lit",  "any", "var",  "pin",  "tuple", "list",   "map",   "record", "field",
@@ -100,4 +100,24 @@ void ast_dump(const struct ast_probe *p, struct buf *b)
         dump(p->where, b);
         buf_char(b, '\n');
     }
+}
+
+size_t ast_place(const struct ast_probe *p, size_t at)
+{
+    if (!p->alternatives)
+        return at - p->from;
+    const size_t before = p->alternatives->own_from - p->from, own = p->own_to - p->own_from;
+    if (at >= p->rest_from)
+        return before + own + (at - p->rest_from);
+    return at >= p->own_from ? before + MIN(at - p->own_from, own) : MIN(at - p->from, before);
+}
+
+bool ast_mentions(const struct ast *n, struct str var)
+{
+    if (n->type == A_VAR)
+        return str_same(n->text, var);
+    for (size_t i = 0; i < n->count; i++)
+        if (n->items[i] && ast_mentions(n->items[i], var))
+            return true;
+    return n->tail && ast_mentions(n->tail, var);
 }

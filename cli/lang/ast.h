@@ -34,7 +34,7 @@ enum ast_op {
     OP_BINCAT,            /* <> */
     OP_IN,
     OP_NOT_IN,
-    OP_RANGE,  /* .. */
+    OP_RANGE,  /* first..last, and perhaps a third item: the step */
     OP_LIKE,   /* =~ */
     OP_UNLIKE, /* !~ */
 };
@@ -110,8 +110,19 @@ struct ast_probe {
     struct ast *where;
     size_t from, len;
     size_t where_from;
+    struct ast_probe *next; /* of a list of probes */
+    /*
+     * The first of several alternatives, where they have patterns of their own; else NULL. The text of each is what stands in front of
+     * all (global), then its own part, then the part behind the last one, which is for all.
+     */
+    const struct ast_probe *alternatives;
+    size_t own_from, own_to, rest_from; /* offsets into the whole text; the rest ends where the probe ends */
 };
 
+/* The place of an offset into the whole text in the text of the probe. */
+size_t ast_place(const struct ast_probe *p, size_t at);
+
+bool ast_mentions(const struct ast *n, struct str var); /* the variable stands somewhere in the tree */
 void ast_dump(const struct ast_probe *p, struct buf *b);
 
 #endif

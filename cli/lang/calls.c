@@ -1,4 +1,4 @@
-/* Warnings about the functions that a probe selects: calls that nobody makes, and results that never come. */
+/* Warnings about the functions that a probe selects: calls that nobody makes. */
 #include "calls.h"
 
 static const struct {
@@ -41,40 +41,8 @@ static void warn_inlined(struct comp *c, const struct spec *s, const struct sele
     }
 }
 
-/* Functions that call their server's loop as their last act: with a trace of their result they return to it. */
-static const struct {
-    const char *module, *function;
-} endless[] = {
-    {"gen_server", "enter_loop"}, {"gen_server", "decode_msg"}, {"gen_server", "handle_msg"}, {"gen_server", "handle_common_reply"},
-    {"gen_event", "fetch_msg"}, {"gen_event", "handle_msg"}, {"gen_statem", "enter_loop"}, {"gen_statem", "loop_hibernate"},
-    {"gen_statem", "loop_receive"}, {"gen_statem", "loop_receive_result"}, {"gen_statem", "loop_event"},
-    {"gen_statem", "loop_state_callback"}, {"gen_statem", "loop_state_transition"}, {"gen_statem", "loop_next_events"},
-    {"gen_statem", "loop_done"}, {"proc_lib", "init_p"}, {"proc_lib", "init_p_do_apply"}, {"proc_lib", "wake_up"},
-};
-
-static bool is_endless(const struct selector *sel)
-{
-    static const char tail[] = "_loop";
-    const struct str f = sel->function.text;
-
-    for (size_t i = 0; i < ARRAY_LEN(endless); i++)
-        if (named(&sel->module, endless[i].module) &&
-            (sel->function.how == SEL_ANY || named(&sel->function, endless[i].function)))
-            return true;
-    return sel->function.how == SEL_ATOM &&
-           (str_is(f, "loop") || (f.len > sizeof(tail) - 1 && !memcmp(f.at + f.len - sizeof(tail) + 1, tail, sizeof(tail) - 1)));
-}
-
 void warn_calls(struct comp *c, const struct spec *s)
 {
-    bool returns = false;
-
-    for (size_t i = 0; i < s->nclauses; i++)
-        returns |= (s->clauses[i].actions & (ACT_RETURN | ACT_RETURN_TRACE)) != 0;
-    for (size_t i = 0; i < s->nselectors; i++) {
-        const struct selector *sel = &s->selectors[i];
-        warn_inlined(c, s, sel);
-        if (returns && is_endless(sel))
-            warn(c, sel->from, sel->len, false, "tracing the result of an endless loop lets its stack grow for ever");
-    }
+    for (size_t i = 0; i < s->nselectors; i++)
+        warn_inlined(c, s, &s->selectors[i]);
 }

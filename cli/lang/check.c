@@ -120,12 +120,12 @@ bool check_can_fail(const struct ast *n)
 }
 
 /*
- * What can only fail is refused, with a caret under it. dbg's funs are taken as they are: there it is said, and goes on,
- * as it does where the operand may never be come to. Returns whether to go on; the note may be empty.
+ * Refuses an expression that can only fail. It is a warning in dbg's funs, and where the rest may match without the
+ * expression. Returns whether to go on; the note may be empty.
  */
 static bool fails(struct check *k, const struct ast *at, bool certain, const char *text, const char *note)
 {
-    if (k->probe->fun || !certain) {
+    if (k->probe->fun || k->spare || !certain) {
         warn(k->c, at->from, at->len, false, "%s%s%s", text, note[0] ? ": " : "", note);
         return true;
     }
@@ -162,6 +162,13 @@ static bool check_args(struct check *k, const struct ast *n, const term_t *args,
     if ((fn == FN_DIV || fn == FN_REM || fn == FN_DIVIDE) && is_zero(args[1])) {
         *ret_odd = true;
         return fails(k, n, true, "this always fails", "division by zero");
+    }
+    if (fn == FN_IS_RECORD && !(n->items[2]->types & TY_INT)) {
+        k->needs_otp = MAX(k->needs_otp, CHECK_NATIVE_OTP);
+        if (k->c->opt->otp && k->c->opt->otp < CHECK_NATIVE_OTP) {
+            diag(k->c, n->from, n->len, "native records need OTP %d", CHECK_NATIVE_OTP);
+            return diag_note(k->c, "this node has OTP %d", k->c->opt->otp);
+        }
     }
     if (fn == FN_ELEMENT && args[0] && args[0]->type == TERM_INT && args[0]->integer < 1) {
         *ret_odd = true;
@@ -228,8 +235,20 @@ static void warn_binding(struct check *k, const struct ast *n)
     }
 }
 
-/* What was perhaps meant to be a variable: a plain atom in a comparison with something else that is known. NULL: nothing. */
-static const struct ast *plain_atom(const struct ast *n)
+static bool is_plain(const struct check *k, const struct ast *atom)
+{
+    const char first = k->c->text.at[atom->from];
+
+    if (k->probe->surface == SPEC_ERLANG)
+        return !atom->quoted;
+    return first >= 'A' && first <= 'Z' && !memchr(k->c->text.at + atom->from, '.', atom->len);
+}
+
+/*
+ * Finds an atom that the user perhaps meant as a variable: one side of a comparison whose result is known. In Erlang it is
+ * an unquoted atom, in Elixir an alias of one word. NULL when there is none.
+ */
+static const struct ast *plain_atom(const struct check *k, const struct ast *n)
 {
     const bool compares = n->type == A_OP && n->op >= FN_GT && n->op <= FN_NE && n->known;
     const struct ast *found = NULL;
@@ -238,10 +257,10 @@ static const struct ast *plain_atom(const struct ast *n)
         const struct ast *side = n->items[i];
         if (!side)
             continue;
-        if (compares && side->type == A_LIT && !side->quoted && term_types(side->value) == TY_ATOM)
+        if (compares && side->type == A_LIT && term_types(side->value) == TY_ATOM && is_plain(k, side))
             found = side;
         else
-            found = plain_atom(side);
+            found = plain_atom(k, side);
     }
     return found;
 }
@@ -249,7 +268,8 @@ static const struct ast *plain_atom(const struct ast *n)
 /* Tests that are none, for they come out the same whatever is called. */
 static void warn_constant(struct check *k, const struct ast *test, bool alone)
 {
-    const struct ast *atom = k->probe->surface == SPEC_ERLANG ? plain_atom(test) : NULL;
+    const bool erlang = k->probe->surface == SPEC_ERLANG;
+    const struct ast *atom = plain_atom(k, test);
     const bool never = test->known && test->types & TY_BOOL && !is_true(test), always = is_true(test) && test->type != A_LIT;
     const struct ast *at = never || always ? test : atom;
     char why[120] = "";
@@ -257,7 +277,8 @@ static void warn_constant(struct check *k, const struct ast *test, bool alone)
     if (!at)
         return;
     if (atom)
-        snprintf(why, sizeof(why), "%.*s is an atom; a variable, named in the head, begins with a capital letter",
+        snprintf(why, sizeof(why), erlang ? "%.*s is an atom; a variable, named in the head, begins with a capital letter"
+                                          : "%.*s is a module; a variable, named in the head, is written in lower case",
                  (int)MIN(atom->len, 40u), k->c->text.at + atom->from);
     warn(k->c, at->from, at->len, never && alone, "%s%s%s", never ? "this is never true" : always ? "this is always true" : "",
          atom && at != atom ? ": " : "", why);
@@ -265,7 +286,10 @@ static void warn_constant(struct check *k, const struct ast *test, bool alone)
 
 bool check_guards(struct check *k, struct ast_clause *cl, bool *ret_always)
 {
+    const bool spare = cl->nguards > 1 || k->probe->nclauses > 1;
+
     k->place = k->guard;
+    k->spare += spare;
     *ret_always = cl->nguards == 0;
     for (size_t i = 0; i < cl->nguards; i++) {
         struct ast_guard *g = &cl->guards[i];
@@ -289,5 +313,6 @@ bool check_guards(struct check *k, struct ast_clause *cl, bool *ret_always)
         }
         *ret_always |= all;
     }
+    k->spare -= spare;
     return true;
 }

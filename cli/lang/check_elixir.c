@@ -116,6 +116,54 @@ static const struct {
     {"Elixir.Integer", "is_even", 1, 1, is_even},
 };
 
+bool check_step(struct check *k, const struct ast *range, int64_t *ret)
+{
+    *ret = 0;
+    if (range->count < 3)
+        return true;
+    struct ast *step = check_pattern(k, range->items[2]);
+    if (!step)
+        return false;
+    if (!step->known || step->known->type != TERM_INT || !step->known->integer) {
+        diag(k->c, range->items[2]->from, range->items[2]->len, "the step of a range is an integer and not 0");
+        return false;
+    }
+    *ret = step->known->integer;
+    return true;
+}
+
+/* Without a step it is 1 or -1, which only known ends tell; of others a pattern takes every step. */
+struct ast *check_range(struct check *k, const struct ast *n)
+{
+    static const char *const keys[] = {"__struct__", "first", "last", "step"};
+    struct ast *map = check_new(k, A_MAP, n), *ends[2] = {n->items[0], n->items[1]};
+    int64_t step;
+
+    if (!check_step(k, n, &step))
+        return NULL;
+    for (size_t i = 0; i < 2 && n->count < 3; i++) {
+        const bool negative = ends[i]->type == A_OP && ends[i]->op == FN_MINUS;
+        if (ends[i]->type == A_LIT || negative)
+            ends[i] = check_pattern(k, ends[i]);
+        if (!ends[i])
+            return NULL;
+    }
+    if (n->count < 3 && ends[0]->known && ends[1]->known && ends[0]->known->type == TERM_INT && ends[1]->known->type == TERM_INT)
+        step = ends[0]->known->integer <= ends[1]->known->integer ? 1 : -1;
+    map->items = arena_alloc(k->c->arena, 8 * sizeof(*map->items));
+    map->items[1] = check_lit(k, term_atom(k->c->arena, "Elixir.Range"), n);
+    map->items[3] = n->items[0];
+    map->items[5] = n->items[1];
+    map->items[7] = check_lit(k, term_int(k->c->arena, step), n);
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        map->items[2 * i] = atom(k, keys[i], n);
+        map->items[2 * i]->quoted = true;
+    }
+    map->items[1]->quoted = true;
+    map->count = step ? 8 : 6;
+    return map;
+}
+
 void check_elixir_names(struct guess *g)
 {
     for (size_t i = 0; i < ARRAY_LEN(macros); i++)

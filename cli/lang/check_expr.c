@@ -11,15 +11,41 @@ static bool is_bound(struct check *k, struct str name)
     return false;
 }
 
+bool check_lacks(struct check *k, const struct ast *var)
+{
+    const struct ast_probe *p = k->probe;
+    const struct ast_clause *own = p->clauses;
+    bool bound = false;
+
+    if (!p->alternatives || !own || (var->from >= own->from + own->len && (!p->where || var->from < p->where_from)))
+        return false;
+    for (const struct ast_probe *x = p->alternatives; x; x = x->next)
+        for (size_t i = 0; i < x->clauses[0].nhead; i++)
+            bound |= ast_mentions(x->clauses[0].head[i], var->text);
+    if (!bound)
+        return false;
+    const size_t last = p->nselectors - 1;
+    if (own->has_head)
+        diag(k->c, own->head_from, own->head_len, "this alternative does not bind " STR_FMT, STR_ARG(var->text));
+    else
+        diag(k->c, p->selectors[last].from, p->selectors[last].len, "this alternative does not bind " STR_FMT, STR_ARG(var->text));
+    return diag_note(k->c, "what stands behind the last alternative is for all of them"), true;
+}
+
 static bool unbound(struct check *k, const struct ast *n)
 {
     struct guess g;
 
+    if (check_lacks(k, n))
+        return false;
     guess_init(&g, n->text);
     for (size_t i = 0; i < k->names.count; i++)
         guess_offer(&g, ((struct ast *)k->names.items[i])->text);
     diag(k->c, n->from, n->len, "unbound variable " STR_FMT, STR_ARG(n->text));
-    diag_note(k->c, "bind it in the argument list");
+    if (k->probe->surface == SPEC_ELIXIR)
+        diag_note(k->c, "bind it in the argument list; an atom is :" STR_FMT, STR_ARG(n->text));
+    else
+        diag_note(k->c, "bind it in the argument list");
     return diag_guess(k->c, &g);
 }
 
@@ -29,6 +55,15 @@ static bool check_items(struct check *k, struct ast *n)
         if (!(n->items[i] = check_expr(k, n->items[i])))
             return false;
     return !n->tail || (n->tail = check_expr(k, n->tail));
+}
+
+bool check_keys_differ(struct check *k, const struct ast *map, const struct ast *written)
+{
+    for (size_t i = 0; i < map->count; i += 2)
+        for (size_t j = 0; map->items[i]->known && j < i; j += 2)
+            if (map->items[j]->known && term_equal(map->items[i]->known, map->items[j]->known))
+                return diag(k->c, written->items[i]->from, written->items[i]->len, "this key is there twice");
+    return true;
 }
 
 /* A container: its value is known when those of its elements are. */
@@ -46,6 +81,8 @@ static struct ast *container(struct check *k, struct ast *n)
     if (!check_items(k, out))
         return NULL;
     out->types = n->type == A_TUPLE ? TY_TUPLE : n->type == A_MAP ? TY_MAP : TY_LIST;
+    if (n->type == A_MAP && !check_keys_differ(k, out, n))
+        return NULL;
 
     term_t *items = arena_alloc(a, n->count * sizeof(*items) + 1);
     for (size_t i = 0; i < n->count; i++)
@@ -82,6 +119,21 @@ static struct ast *wrong_count(struct check *k, const struct ast *n)
     return NULL;
 }
 
+/* The short names of other languages, and what such a test is called here. */
+static const char *full_name(struct str name)
+{
+    static const struct {
+        const char *word, *means;
+    } shorts[] = {{"is_int", "is_integer"}, {"is_bool", "is_boolean"}, {"is_str", "is_binary"}, {"is_string", "is_binary"},
+                  {"is_bin", "is_binary"},  {"is_func", "is_function"}, {"is_fun", "is_function"}, {"is_ref", "is_reference"},
+                  {"len", "length"}};
+
+    for (size_t i = 0; i < ARRAY_LEN(shorts); i++)
+        if (str_is(name, shorts[i].word))
+            return shorts[i].means;
+    return NULL;
+}
+
 static struct ast *unknown_function(struct check *k, const struct ast *n)
 {
     struct guess g;
@@ -99,7 +151,10 @@ static struct ast *unknown_function(struct check *k, const struct ast *n)
     if (k->probe->surface == SPEC_ELIXIR)
         check_elixir_names(&g);
     diag(k->c, n->from, n->len, STR_FMT "/%zu is not a function of match specifications", STR_ARG(n->text), n->count);
-    diag_guess(k->c, &g);
+    if (full_name(n->text))
+        diag_note(k->c, "did you mean '%s'?", full_name(n->text));
+    else
+        diag_guess(k->c, &g);
     return NULL;
 }
 
@@ -167,6 +222,37 @@ static struct ast *is_record(struct check *k, const struct ast *n)
                     check_lit(k, term_int(k->c->arena, (int64_t)record.nfields + 1), named));
 }
 
+bool check_label(term_t t)
+{
+    if (t->type == TERM_INT)
+        return t->integer >= -CHECK_SMALL && t->integer < CHECK_SMALL;
+    return t->type == TERM_ATOM && !str_is(t->text, "$_") && !str_is(t->text, "$$");
+}
+
+bool check_label_wrong(struct check *k, size_t from, size_t len)
+{
+    diag(k->c, from, len, "a label is a small integer, an atom, self or a variable by itself");
+    return diag_note(k->c, "the node crashes when it keeps a label that was computed");
+}
+
+/* The VM keeps the label of a token without copying it. */
+static bool token_fits(struct check *k, struct ast *const *args)
+{
+    const struct ast *component = args[0], *label = args[1];
+
+    if (component->type != A_LIT || !component->known || component->known->type != TERM_ATOM) {
+        diag(k->c, component->from, component->len, "set_seq_token takes the name of a component");
+        return diag_note(k->c, "label, serial, send, 'receive', print or timestamp, written out");
+    }
+    if (!str_is(component->known->text, "label"))
+        return true;
+    if (label->type == A_VAR ? !str_is(label->text, "$_") && !str_is(label->text, "$$")
+        : label->type == A_OP ? label->op == FN_SELF
+                              : (label->type == A_LIT || label->type == A_PIN) && check_label(label->value))
+        return true;
+    return check_label_wrong(k, label->from, label->len);
+}
+
 static struct ast *call(struct check *k, struct ast *n)
 {
     const bool elixir = k->probe->surface == SPEC_ELIXIR;
@@ -206,6 +292,8 @@ static struct ast *call(struct check *k, struct ast *n)
     for (size_t i = 0; i < n->count; i++)
         if (!(args[i] = check_expr(k, n->items[i])))
             return NULL;
+    if (fn == FN_SET_SEQ_TOKEN && !token_fits(k, args))
+        return NULL;
     return check_op(k, (int)fn, n, n->count, args);
 }
 
@@ -249,7 +337,13 @@ static struct ast *concat(struct check *k, struct ast *n)
     return out;
 }
 
-/* x in [a, b], x in 1..9, x in ~w(a b) */
+/* The answer of `in`, or that of `not in`. */
+static struct ast *negated(struct check *k, const struct ast *n, struct ast *result)
+{
+    return result && n->op == OP_NOT_IN ? CHECK_OP(k, FN_NOT, n, result) : result;
+}
+
+/* x in [a, b], x in 1..9//2, x in ~w(a b) */
 static struct ast *in(struct check *k, struct ast *n)
 {
     struct ast *of = n->items[1], *value = check_expr(k, n->items[0]), *result;
@@ -260,14 +354,22 @@ static struct ast *in(struct check *k, struct ast *n)
         struct ast *low = check_expr(k, of->items[0]), *high = low ? check_expr(k, of->items[1]) : NULL;
         if (!high)
             return NULL;
-        if (low->known && high->known && low->known->type == TERM_INT && high->known->type == TERM_INT &&
-            low->known->integer > high->known->integer) {
-            struct ast *swap = low;
+        int64_t step;
+        if (!check_step(k, of, &step))
+            return NULL;
+        struct ast *first = low;
+        if (step ? step < 0
+                 : low->known && high->known && low->known->type == TERM_INT && high->known->type == TERM_INT &&
+                       low->known->integer > high->known->integer) {
             low = high;
-            high = swap;
+            high = first;
         }
         struct ast *is_int = CHECK_OP(k, FN_IS_INTEGER, n, value);
-        result = CHECK_OP(k, FN_ANDALSO, n, is_int, CHECK_OP(k, FN_GE, n, value, low), CHECK_OP(k, FN_LE, n, value, high));
+        struct ast *above = CHECK_OP(k, FN_GE, n, value, low), *below = CHECK_OP(k, FN_LE, n, value, high);
+        if (step == 0 || step == 1 || step == -1)
+            return negated(k, n, CHECK_OP(k, FN_ANDALSO, n, is_int, above, below));
+        struct ast *rest = CHECK_OP(k, FN_REM, n, CHECK_OP(k, FN_SUB, n, value, first), check_lit(k, term_int(k->c->arena, step), of));
+        result = CHECK_OP(k, FN_ANDALSO, n, is_int, above, below, CHECK_OP(k, FN_EQ_EXACT, n, rest, check_lit(k, term_int(k->c->arena, 0), of)));
     } else {
         struct ast *list = check_expr(k, of);
         if (!list)
@@ -288,9 +390,7 @@ static struct ast *in(struct check *k, struct ast *n)
                  : count == 1 ? tests[0]
                               : check_op(k, FN_ORELSE, n, count, tests);
     }
-    if (result && n->op == OP_NOT_IN)
-        result = CHECK_OP(k, FN_NOT, n, result);
-    return result;
+    return negated(k, n, result);
 }
 
 static struct ast *operator(struct check *k, struct ast *n)
@@ -321,23 +421,48 @@ static struct ast *operator(struct check *k, struct ast *n)
         diag(k->c, n->from, n->len, "regular expressions are not for guards");
         diag_note(k->c, "put it behind 'where'");
         return NULL;
-    case OP_RANGE:
-        diag(k->c, n->from, n->len, "a range stands behind 'in'");
-        return NULL;
+    case OP_RANGE: {
+        struct ast *map = check_range(k, n);
+        if (map && map->count < 8) {
+            diag(k->c, n->from, n->len, "a range of variables needs its step");
+            diag_note(k->c, "as in first..last//1");
+            return NULL;
+        }
+        return map ? check_expr(k, map) : NULL;
+    }
     }
     if (!(fn_row((enum fn)n->op)->places & k->place)) {
         diag(k->c, n->from, n->len, "'%s' has no place here", fn_row((enum fn)n->op)->name);
         return NULL;
     }
-    struct ast *args[2];
-    for (size_t i = 0; i < n->count; i++)
-        if (!(args[i] = check_expr(k, n->items[i])))
+    const bool lazy = n->op == FN_ANDALSO || n->op == FN_ORELSE;
+    struct ast **args = arena_alloc(k->c->arena, n->count * sizeof(*args));
+    for (size_t i = 0; i < n->count; i++) {
+        k->spare += lazy && i;
+        args[i] = check_expr(k, n->items[i]);
+        k->spare -= lazy && i;
+        if (!args[i])
             return NULL;
+    }
     if ((n->op == FN_MINUS || n->op == FN_PLUS) && args[0]->type == A_LIT && args[0]->known) {
         struct ast *folded = check_op(k, n->op, n, 1, args);
         return folded && folded->known ? check_lit(k, folded->known, n) : folded;
     }
     return check_op(k, n->op, n, n->count, args);
+}
+
+/* A number with a unit that is no filter's; 1e5 and 0x10 look like one. */
+bool check_unit(struct check *k, const struct ast *n)
+{
+    const struct str unit = n->text;
+    const char *digits = k->c->text.at + n->from;
+
+    diag(k->c, n->from, n->len, "a number with a unit has a meaning only behind 'where'");
+    if (unit.len > 1 && (unit.at[0] | 32) == 'e' && unit.at[1] >= '0' && unit.at[1] <= '9')
+        diag_note(k->c, "write " STR_FMT ".0" STR_FMT " for a float", (int)(n->len - unit.len), digits, STR_ARG(unit));
+    else if (unit.len > 1 && (unit.at[0] | 32) == 'x' && *digits == '0')
+        diag_note(k->c, "write 16#" STR_FMT, (int)unit.len - 1, unit.at + 1);
+    return false;
 }
 
 /* ---- ---- */
@@ -398,7 +523,7 @@ struct ast *check_expr(struct check *k, struct ast *n)
         diag_note(k->c, "write == or =:=");
         return NULL;
     case A_UNIT:
-        diag(k->c, n->from, n->len, "a number with a unit has a meaning only behind 'where'");
+        check_unit(k, n);
         return NULL;
     case A_INDEX:
     case A_REGEX:

@@ -30,6 +30,15 @@ static void know(struct check *k, struct ast *n)
                                   : term_list(a, n->count, items, n->tail ? n->tail->known : NULL);
 }
 
+/* A pattern matches a map that has more keys, so a map with holes has no value, and one without is read as a term. */
+static bool holds_map(const struct ast *n)
+{
+    for (size_t i = 0; i < n->count; i++)
+        if (holds_map(n->items[i]))
+            return true;
+    return n->type == A_MAP || (n->tail && holds_map(n->tail));
+}
+
 static bool check_key(struct check *k, const struct ast *key, struct ast **ret)
 {
     if (key->type == A_VAR || key->type == A_ANY) {
@@ -38,9 +47,12 @@ static bool check_key(struct check *k, const struct ast *key, struct ast **ret)
         return diag_note(k->c, "a key is a literal, or ^NAME with --let");
     }
     const size_t bound = k->names.count;
-    struct ast *out = check_pattern(k, (struct ast *)(uintptr_t)key);
+    struct ast *node = (struct ast *)(uintptr_t)key;
+    struct ast *out = holds_map(key) ? check_expr(k, node) : check_pattern(k, node);
     if (!out)
         return false;
+    if (out->known && out->type != A_PIN)
+        out = check_lit(k, out->known, key);
     if ((out->type == A_LIT || out->type == A_PIN) && check_special(out->value))
         return diag(k->c, key->from, key->len, "the VM would read this key as a variable");
     if (!out->known || k->names.count != bound)
@@ -59,16 +71,10 @@ static struct ast *map(struct check *k, struct ast *n)
     for (size_t i = 0; i < n->count; i += 2) {
         if (!check_key(k, n->items[i], &out->items[i]))
             return NULL;
-        for (size_t j = 0; j < i; j += 2) {
-            if (term_equal(out->items[i]->known, out->items[j]->known)) {
-                diag(k->c, n->items[i]->from, n->items[i]->len, "this key is there twice");
-                return NULL;
-            }
-        }
         if (!(out->items[i + 1] = check_pattern(k, n->items[i + 1])))
             return NULL;
     }
-    return out;
+    return check_keys_differ(k, out, n) ? out : NULL;
 }
 
 /* "ab" ++ T, [X] ++ T: a list and its tail. */
@@ -152,12 +158,25 @@ static struct ast *bincat(struct check *k, struct ast *n)
     return check_bin(k, bin, true);
 }
 
+/* Its value depends on nothing, though only the VM may know it (1 bsl 70). */
+static bool is_constant(const struct ast *n)
+{
+    for (size_t i = 0; n->type == A_OP && i < n->count; i++)
+        if (!is_constant(n->items[i]))
+            return false;
+    return n->known || n->type == A_OP;
+}
+
 static struct ast *operator(struct check *k, struct ast *n)
 {
     if (n->op == OP_CONCAT)
         return concat(k, n);
     if (n->op == OP_BINCAT)
         return bincat(k, n);
+    if (n->op == OP_RANGE) {
+        struct ast *map = check_range(k, n);
+        return map ? check_pattern(k, map) : NULL;
+    }
     if (n->op < FN_COUNT && n->count <= 2 && fn_row((enum fn)n->op)->result != TY_BOOL) {
         struct ast *args[2];
         bool literal = true;
@@ -167,14 +186,13 @@ static struct ast *operator(struct check *k, struct ast *n)
             else if (!(args[i] = check_pattern(k, n->items[i])))
                 return NULL;
             else
-                literal &= args[i]->known != NULL;
+                literal &= is_constant(args[i]);
         }
         if (literal) {
             struct ast *value = check_op(k, n->op, n, n->count, args);
             if (!value)
                 return NULL;
-            if (value->known)
-                return check_lit(k, value->known, n);
+            return value->known ? check_lit(k, value->known, n) : value;
         }
     }
     diag(k->c, n->from, n->len, "an expression has no place in an argument list");
@@ -237,7 +255,7 @@ struct ast *check_pattern(struct check *k, struct ast *n)
         diag_note(k->c, "test it behind 'when'");
         return NULL;
     case A_UNIT:
-        diag(k->c, n->from, n->len, "a number with a unit has a meaning only behind 'where'");
+        check_unit(k, n);
         return NULL;
     case A_DOT:
     case A_INDEX:

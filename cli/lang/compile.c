@@ -195,8 +195,8 @@ static bool make_clause(struct check *k, struct ast_clause *cl, size_t width, st
     mspec_guards(&ret->m, cl, &ret->guards);
     if (!mspec_body(&ret->m, cl, &ret->body))
         return false;
-    ret->body.info.from = cl->from - k->probe->from;
-    ret->body.info.len = cl->len;
+    ret->body.info.from = ast_place(k->probe, cl->from);
+    ret->body.info.len = ast_place(k->probe, cl->from + cl->len) - ret->body.info.from;
     return true;
 }
 
@@ -234,8 +234,6 @@ static term_t body_of(struct arena *a, const struct made *made, term_t message)
 {
     struct ptrs terms = {0};
 
-    if (made->body.info.actions & ACT_DROP && !made->body.run.count)
-        return LIST(a, TUPLE(a, term_atom(a, "message"), term_bool(a, false)));
     for (size_t i = 0; i < made->body.run.count; i++)
         ptrs_add(&terms, a, made->body.run.items[i]);
     if (message)
@@ -398,6 +396,8 @@ static bool compile_clauses(struct check *k, struct ast_probe *p, struct spec *s
     }
     if (p->where && !where_compile(k, p->where, p, where, &needs))
         return false;
+    if (p->shape == SHAPE_CALL)
+        needs |= k->c->opt->needs;
     add_needs(k, needs, made, p->nclauses);
     lay_out(s, made, p->nclauses);
     set_specification(k->c->arena, p, s, specification(k->c->arena, s, made, p->nclauses, true));
@@ -451,7 +451,7 @@ static bool compile_raw(struct check *k, struct ast_probe *p, struct spec *s, st
     s->raw = true;
     s->head_arity = -1;
     for (size_t i = 0; i < count; i++) {
-        info[i].from = p->raw->from - p->from;
+        info[i].from = ast_place(p, p->raw->from);
         info[i].len = p->raw->len;
         if (raw->type != TERM_LIST)
             continue;
@@ -500,10 +500,25 @@ static void finish(struct comp *c, const struct ast_probe *p, struct spec *s, co
     struct spec_warning *w = arena_alloc(c->arena, c->warnings.count * sizeof(*w) + 1);
     for (size_t i = 0; i < c->warnings.count; i++) {
         w[i] = *(struct spec_warning *)c->warnings.items[i];
-        w[i].from -= MIN(w[i].from, p->from);
+        w[i].from = ast_place(p, MAX(w[i].from, p->from));
     }
     s->warnings = w;
     s->nwarnings = c->warnings.count;
+}
+
+/* Of an alternative the text that means it alone. */
+static void set_text(struct comp *c, const struct ast_probe *p, struct spec *s)
+{
+    const size_t end = p->from + p->len;
+    const char *all = c->text.at;
+
+    if (!p->alternatives) {
+        s->text = (struct str){arena_strndup(c->arena, all + p->from, p->len), p->len};
+        return;
+    }
+    s->text.at = arena_printf(c->arena, STR_FMT STR_FMT STR_FMT, (int)(p->alternatives->own_from - p->from), all + p->from,
+                              (int)(p->own_to - p->own_from), all + p->own_from, (int)(end - p->rest_from), all + p->rest_from);
+    s->text.len = ast_place(p, end);
 }
 
 bool compile_probe(struct comp *c, struct ast_probe *p, struct spec *s)
@@ -514,9 +529,9 @@ bool compile_probe(struct comp *c, struct ast_probe *p, struct spec *s)
 
     c->surface = p->surface;
     *s = (struct spec){.kind = kinds[p->shape], .scope = p->scope, .surface = p->surface, .head_arity = -1};
-    s->text.at = arena_strndup(c->arena, c->text.at + p->from, p->len);
-    s->text.len = p->len;
+    set_text(c, p, s);
     s->label = c->opt->label;
+    s->alternative = p->alternatives && p->alternatives != p;
     s->line = 1;
     for (size_t i = 0; i < p->from; i++)
         s->line += c->text.at[i] == '\n';
@@ -532,7 +547,7 @@ bool compile_probe(struct comp *c, struct ast_probe *p, struct spec *s)
     if (!ok)
         return false;
     for (size_t i = 0; i < p->nselectors; i++)
-        p->selectors[i].from -= p->from;
+        p->selectors[i].from = ast_place(p, p->selectors[i].from);
     s->selectors = p->selectors;
     s->nselectors = p->nselectors;
     finish(c, p, s, &where, &k);

@@ -128,7 +128,7 @@ static bool match_head(struct check *k, const struct ast_probe *p, struct ast_cl
     }
     if (compile_takes_everything(cl))
         return true;
-    *args = (struct where){.type = WHERE_NAME, .name = WN_ARG, .from = cl->head_from - p->from, .len = cl->head_len};
+    *args = (struct where){.type = WHERE_NAME, .name = WN_ARG, .from = ast_place(p, cl->head_from), .len = cl->head_len};
     *w = (struct where){.type = WHERE_MATCH, .kind = WT_BOOL, .constant = m.head, .from = args->from, .len = args->len};
     w->items = arena_alloc(m.a, sizeof(*w->items));
     w->items[0] = args;

@@ -17,11 +17,11 @@ struct forms {
 
 static bool expr(struct forms *f);
 
-static bool put_atom(struct forms *f, struct str name)
+static bool put_atom(struct forms *f, struct raw name)
 {
-    if (!utf8_valid(name.at, name.len))
+    if (!utf8_valid(raw_view(name).at, name.len))
         return false;
-    lang_print_term(term_atom_n(f->a, name), f->b);
+    lang_print_term(term_atom_n(f->a, raw_view(name)), f->b);
     return true;
 }
 
@@ -48,7 +48,7 @@ static bool put_string(struct forms *f)
         return false;
     buf_char(f->b, '"');
     for (size_t i = 0, n = h.type == ETF_STRING ? h.text.len : h.count; i < n; i++) {
-        int64_t point = h.type == ETF_STRING ? (unsigned char)h.text.at[i] : 0;
+        int64_t point = h.type == ETF_STRING ? (unsigned char)raw_view(h.text).at[i] : 0;
         if (h.type == ETF_LIST && !etf_get_int(f->r, &point))
             return false;
         buf_printf(f->b, "\\x{%llx}", (unsigned long long)point);
@@ -77,7 +77,7 @@ static bool put_list(struct forms *f, const char *open, const char *close, bool 
 /* {map_field_assoc, Anno, Key, Value} */
 static bool map_pair(struct forms *f)
 {
-    struct str tag;
+    struct raw tag;
 
     if (!etf_get_tuple(f->r, 4) || !etf_get_atom(f->r, &tag) || !etf_skip(f->r) || !expr(f))
         return false;
@@ -88,10 +88,10 @@ static bool map_pair(struct forms *f)
 /* {bin_element, Anno, Value, default, default}; other sizes and types are left to headers */
 static bool bin_element(struct forms *f)
 {
-    struct str tag, size, type;
+    struct raw tag, size, type;
 
     return etf_get_tuple(f->r, 5) && etf_get_atom(f->r, &tag) && etf_skip(f->r) && expr(f) && etf_get_atom(f->r, &size) &&
-           etf_get_atom(f->r, &type) && str_is(size, "default") && str_is(type, "default");
+           etf_get_atom(f->r, &type) && raw_is(size, "default") && raw_is(type, "default");
 }
 
 static bool put_cons(struct forms *f)
@@ -108,14 +108,16 @@ static bool put_cons(struct forms *f)
 
 static bool put_op(struct forms *f, size_t operands)
 {
-    struct str op;
+    struct raw op;
 
     if (!etf_get_atom(f->r, &op))
         return false;
     buf_char(f->b, '(');
     if (operands == 2 && !expr(f))
         return false;
-    buf_printf(f->b, " " STR_FMT " ", STR_ARG(op));
+    buf_char(f->b, ' ');
+    buf_str(f->b, raw_view(op));
+    buf_char(f->b, ' ');
     if (!expr(f))
         return false;
     buf_char(f->b, ')');
@@ -126,31 +128,31 @@ static bool put_op(struct forms *f, size_t operands)
 static bool expr(struct forms *f)
 {
     struct etf_head h;
-    struct str tag, name;
+    struct raw tag, name;
     bool ok = false;
 
     if (f->depth == MAX_DEPTH || !etf_next(f->r, &h) || h.type != ETF_TUPLE || h.count < 2 || !etf_get_atom(f->r, &tag) ||
         !etf_skip(f->r))
         return false;
     f->depth++;
-    if (str_is(tag, "nil") && h.count == 2) {
+    if (raw_is(tag, "nil") && h.count == 2) {
         buf_puts(f->b, "[]");
         ok = true;
-    } else if (str_is(tag, "atom") && h.count == 3) {
+    } else if (raw_is(tag, "atom") && h.count == 3) {
         ok = etf_get_atom(f->r, &name) && put_atom(f, name);
-    } else if ((str_is(tag, "integer") || str_is(tag, "char") || str_is(tag, "float")) && h.count == 3) {
+    } else if ((raw_is(tag, "integer") || raw_is(tag, "char") || raw_is(tag, "float")) && h.count == 3) {
         ok = etf_next(f->r, &h) && put_number(f, &h);
-    } else if (str_is(tag, "string") && h.count == 3) {
+    } else if (raw_is(tag, "string") && h.count == 3) {
         ok = put_string(f);
-    } else if (str_is(tag, "cons") && h.count == 4) {
+    } else if (raw_is(tag, "cons") && h.count == 4) {
         ok = put_cons(f);
-    } else if (str_is(tag, "tuple") && h.count == 3) {
+    } else if (raw_is(tag, "tuple") && h.count == 3) {
         ok = put_list(f, "{", "}", expr);
-    } else if (str_is(tag, "map") && h.count == 3) {
+    } else if (raw_is(tag, "map") && h.count == 3) {
         ok = put_list(f, "#{", "}", map_pair);
-    } else if (str_is(tag, "bin") && h.count == 3) {
+    } else if (raw_is(tag, "bin") && h.count == 3) {
         ok = put_list(f, "<<", ">>", bin_element);
-    } else if (str_is(tag, "op") && (h.count == 4 || h.count == 5)) {
+    } else if (raw_is(tag, "op") && (h.count == 4 || h.count == 5)) {
         ok = put_op(f, h.count - 3);
     }
     f->depth--;
@@ -162,15 +164,15 @@ static bool field(struct forms *f)
 {
     struct etf one, *outer = f->r;
     struct etf_head h;
-    struct str tag, name;
+    struct raw tag, name;
 
     if (!etf_take(outer, &one))
         return false;
     f->r = &one;
     bool ok = etf_next(&one, &h) && h.type == ETF_TUPLE && etf_get_atom(&one, &tag);
-    if (ok && str_is(tag, "typed_record_field"))
+    if (ok && raw_is(tag, "typed_record_field"))
         ok = h.count == 3 && etf_next(&one, &h) && h.type == ETF_TUPLE && etf_get_atom(&one, &tag);
-    ok = ok && str_is(tag, "record_field") && (h.count == 3 || h.count == 4) && etf_skip(&one) && etf_get_tuple(&one, 3) &&
+    ok = ok && raw_is(tag, "record_field") && (h.count == 3 || h.count == 4) && etf_skip(&one) && etf_get_tuple(&one, 3) &&
          etf_get_atom(&one, &tag) && etf_skip(&one) && etf_get_atom(&one, &name) && put_atom(f, name);
     if (ok && h.count == 4) {
         buf_puts(f->b, " = ");
@@ -192,7 +194,7 @@ bool lang_debug_record(struct str name, struct etf fields, struct buf *ret_text)
     arena_init(&a);
     struct forms f = {.r = &fields, .a = &a, .b = ret_text};
     buf_puts(ret_text, "-record(");
-    bool ok = put_atom(&f, name);
+    bool ok = put_atom(&f, raw_of(name));
     buf_puts(ret_text, ", ");
     ok = ok && put_list(&f, "{", "}", field);
     buf_puts(ret_text, ").\n");

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "../ground/utf8.h"
+#include "../erlang/term_json.h"
 #include "compile.h"
 #include "program.h"
 
@@ -45,6 +45,17 @@ static term_t name_term(struct arena *a, const struct sel_name *n)
         return term_atom_n(a, n->text);
     bool text = n->how == SEL_GLOB || n->how == SEL_REGEX;
     return TUPLE(a, atom(a, tags[n->how]), text ? term_bin(a, n->text.at, n->text.len) : term_atom_n(a, n->text));
+}
+
+/* The module of a selector, or {'-', Module, [Module]} where the selector leaves modules out. */
+static term_t module_term(struct arena *a, const struct selector *s)
+{
+    term_t of = name_term(a, &s->module);
+    term_t *names = arena_alloc(a, s->nwithout * sizeof(*names) + 1);
+
+    for (size_t i = 0; i < s->nwithout; i++)
+        names[i] = name_term(a, &s->without[i]);
+    return s->nwithout ? TUPLE(a, atom(a, "-"), of, term_list(a, s->nwithout, names, NULL)) : of;
 }
 
 /* The VM takes {M,'_',Arity} only as {M,'_','_'} with heads of that many patterns. */
@@ -126,7 +137,7 @@ static void erl_event(struct arena *a, const struct spec *s, term_t mfa, struct 
 
 static void erl_selector(struct arena *a, const struct spec *s, const struct selector *sel, struct buf *b)
 {
-    term_t m = name_term(a, &sel->module), f = name_term(a, &sel->function), options = erl_flags(a, s), ms;
+    term_t m = module_term(a, sel), f = name_term(a, &sel->function), options = erl_flags(a, s), ms;
     int lo = sel->arity_lo, hi = sel->arity_hi;
 
     if (selector_any_arity(sel) || (s->prefix && hi - lo >= MOST_ARITIES)) {
@@ -161,7 +172,7 @@ static void explain_erl(const struct spec *s, struct buf *b)
 
 /* ---- where ---- */
 
-static void print_duration(int64_t ns, struct buf *b)
+static void put_duration(int64_t ns, struct buf *b)
 {
     static const struct {
         int64_t size;
@@ -192,7 +203,7 @@ void lang_print_where(const struct where *w, struct buf *b)
     switch (w->type) {
     case WHERE_CONST:
         if (w->kind == WT_DURATION)
-            print_duration(w->constant->integer, b);
+            put_duration(w->constant->integer, b);
         else
             lang_print_term(w->constant, b);
         break;
@@ -203,12 +214,12 @@ void lang_print_where(const struct where *w, struct buf *b)
         break;
     case WHERE_CALL:
         name = fn_row((enum fn)w->name)->name;
-        if (w->count == 2 && (name[0] < 'a' || name[0] > 'z' || (w->name >= FN_AND && w->name <= FN_XOR) ||
+        if (w->count >= 2 && (name[0] < 'a' || name[0] > 'z' || (w->name >= FN_AND && w->name <= FN_XOR) ||
                               (w->name >= FN_ADD && w->name <= FN_BNOT))) {
-            buf_char(b, '(');
-            lang_print_where(w->items[0], b);
-            buf_printf(b, " %s ", name);
-            lang_print_where(w->items[1], b);
+            for (size_t i = 0; i < w->count; i++) {
+                buf_printf(b, i ? " %s " : "(", name);
+                lang_print_where(w->items[i], b);
+            }
             buf_char(b, ')');
             break;
         }
@@ -223,11 +234,13 @@ void lang_print_where(const struct where *w, struct buf *b)
             buf_printf(b, w->regex.at[i] == '"' ? "\\%c" : "%c", w->regex.at[i]);
         buf_char(b, '"');
         break;
-    case WHERE_MATCH:
-        lang_print_where(w->items[0], b);
+    case WHERE_MATCH: { /* a list of one: a property and its pattern */
+        const bool one = w->items[0]->type == WHERE_LIST && w->items[0]->count == 1 && w->constant->count == 1;
+        lang_print_where(one ? w->items[0]->items[0] : w->items[0], b);
         buf_puts(b, " matches ");
-        lang_print_term(w->constant, b);
+        lang_print_term(one ? w->constant->items[0] : w->constant, b);
         break;
+    }
     case WHERE_TUPLE:
     case WHERE_LIST:
     case WHERE_MAP:
@@ -260,6 +273,10 @@ static void print_selector(const struct selector *sel, struct buf *b)
         buf_printf(b, "/%d.._", sel->arity_lo);
     else
         buf_printf(b, "/%d..%d", sel->arity_lo, sel->arity_hi);
+    for (size_t i = 0; i < sel->nwithout; i++) {
+        buf_puts(b, i ? ", " : " - ");
+        lang_print_term(name_term(&a, &sel->without[i]), b);
+    }
     arena_release(&a);
 }
 
@@ -363,37 +380,18 @@ static void explain_text(const struct spec *s, struct buf *b)
 
 /* ---- JSON ---- */
 
-static void json_string(struct buf *b, struct str s)
-{
-    const char *at = s.at, *end = s.at + s.len;
-
-    buf_char(b, '"');
-    while (at < end) {
-        uint32_t cp = utf8_next(&at, end);
-        if (cp == '"' || cp == '\\')
-            buf_printf(b, "\\%c", (char)cp);
-        else if (cp == UTF8_BAD)
-            buf_puts(b, "\\ufffd");
-        else if (cp < 32 || cp == 127)
-            buf_printf(b, "\\u%04x", (unsigned)cp);
-        else
-            buf_utf8(b, cp);
-    }
-    buf_char(b, '"');
-}
-
 static void json_key(struct buf *b, const char *key)
 {
     if (b->len && b->data[b->len - 1] != '{' && b->data[b->len - 1] != '[')
         buf_char(b, ',');
-    json_string(b, str_of(key));
+    json_string(b, raw_text(key));
     buf_char(b, ':');
 }
 
 static void json_text(struct buf *b, const char *key, struct str value)
 {
     json_key(b, key);
-    json_string(b, value);
+    json_string(b, raw_of(value));
 }
 
 static void json_match_spec(struct buf *b, const char *key, term_t t)
@@ -409,7 +407,7 @@ static void json_item(struct buf *b, struct str value)
 {
     if (b->data[b->len - 1] != '[')
         buf_char(b, ',');
-    json_string(b, value);
+    json_string(b, raw_of(value));
 }
 
 static void json_selector(struct buf *b, const struct selector *sel)
@@ -423,6 +421,17 @@ static void json_selector(struct buf *b, const struct selector *sel)
     json_text(b, "module_is", str_of(hows[sel->module.how]));
     json_text(b, "function", sel->function.how == SEL_ANY ? STR("_") : sel->function.text);
     json_text(b, "function_is", str_of(hows[sel->function.how]));
+    if (sel->nwithout) {
+        json_key(b, "without");
+        buf_char(b, '[');
+        for (size_t i = 0; i < sel->nwithout; i++) {
+            buf_puts(b, i ? ",{" : "{");
+            json_text(b, "module", sel->without[i].how == SEL_ANY ? STR("_") : sel->without[i].text);
+            json_text(b, "module_is", str_of(hows[sel->without[i].how]));
+            buf_char(b, '}');
+        }
+        buf_char(b, ']');
+    }
     json_key(b, "arity");
     buf_printf(b, "[%d,%d]}", sel->arity_lo, sel->arity_hi);
 }

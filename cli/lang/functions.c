@@ -42,7 +42,7 @@ unsigned fn_wants(enum fn fn, size_t arg)
     } letters[] = {
         {'n', TY_INT | TY_FLOAT}, {'i', TY_INT},   {'b', TY_BOOL}, {'a', TY_ATOM | TY_BOOL},  {'l', TY_LIST},
         {'t', TY_TUPLE},          {'m', TY_MAP},   {'B', TY_BIN},  {'z', TY_TUPLE | TY_BIN},  {'x', TY_INT | TY_TUPLE},
-        {'p', TY_PID | TY_PORT | TY_REF},
+        {'p', TY_PID | TY_PORT | TY_REF}, {'r', TY_INT | TY_ATOM | TY_BOOL},
     };
     const char *types = rows[fn].types;
     size_t n = strlen(types);

@@ -33,16 +33,19 @@ bool lang_compile(const struct lang_options *opt, struct str text, struct arena 
         return false;
     while ((pos = lex_skip(text, pos)) < text.len) {
         struct ast_probe probe;
-        struct spec *s = arena_alloc(a, sizeof(*s));
         c.warnings = (struct ptrs){0};
         if (!parse_probe(&c, &pos, &probe))
             return false;
-        if (opt->dump_ast)
-            ast_dump(&probe, opt->dump_ast);
-        if (!compile_probe(&c, &probe, s))
-            return false;
-        s->number = opt->number + specs.count;
-        ptrs_add(&specs, a, s);
+        for (struct ast_probe *p = &probe; p; p = p->next) {
+            struct spec *s = arena_alloc(a, sizeof(*s));
+            if (opt->dump_ast)
+                ast_dump(p, opt->dump_ast);
+            if (!compile_probe(&c, p, s))
+                return false;
+            c.warnings = (struct ptrs){0};
+            s->number = opt->number + specs.count;
+            ptrs_add(&specs, a, s);
+        }
     }
     if (!specs.count) {
         err_set(e, ERR_USAGE, "the expression is empty");

@@ -40,12 +40,19 @@ struct lang_lookup {
     size_t nnames;
 };
 
+/* Parts of a call that a filter can read and that the VM reports on request only. */
+enum where_needs {
+    WHERE_NEEDS_RETURN = 1, /* dur, ret, class, reason: results have to be traced */
+    WHERE_NEEDS_CALLER = 2,
+};
+
 struct lang_options {
     int otp;        /* release of the target, 0 when it is not known: what any release has is accepted */
     bool unsafe;    /* display and set_tcw may be used */
     enum spec_surface surface; /* for probes that have no selector: tried first */
+    unsigned needs;            /* what filters beside the expressions read of calls: lang_where_needs() */
 
-    struct str label; /* of the specs; borrowed for their life */
+    struct safe label; /* of the specs; borrowed for their life */
     size_t number;    /* of the first spec; the others follow */
     const struct lang_let *lets;
     size_t nlets;
@@ -72,6 +79,9 @@ bool lang_term(struct str text, enum spec_surface surface, struct arena *a, term
 /* A `where` expression that stands alone, as behind -e. `kind` is the kind of events that it is for, or -1 for any. */
 bool lang_where(const struct lang_options *opt, struct str text, struct arena *a, const struct where **ret_where,
                 struct err *e);
+
+/* The WHERE_NEEDS_ bits of a compiled filter. */
+unsigned lang_where_needs(const struct where *w);
 
 /*
  * The -record definitions of a header file, with those default values that are literal terms. Macros and types are skipped

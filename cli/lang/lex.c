@@ -369,6 +369,34 @@ static bool regex_token(struct lexer *l)
     return true;
 }
 
+/* Signs that word processors and web pages put in the place of plain ones. */
+static const struct {
+    const char *mark, *say;
+} typeset[] = {
+    {"\xe2\x80\x9c", "\""}, {"\xe2\x80\x9d", "\""}, {"\xe2\x80\x9e", "\""}, {"\xe2\x80\x98", "'"}, {"\xe2\x80\x99", "'"},
+    {"\xe2\x86\x92", "->"}, {"\xe2\x87\x92", "=>"}, {"\xe2\x89\xa4", "=<"},  {"\xe2\x89\xa5", ">="}, {"\xe2\x89\xa0", "/="},
+    {"\xe2\x80\xa6", "..."}, {"\xe2\x80\x93", "-"},  {"\xe2\x80\x94", "-"},   {"\xe2\x88\x92", "-"},
+};
+
+/* Whether the innermost bracket that is open is a '{'. */
+static bool in_braces(const struct tokens *t)
+{
+    size_t closed = 0;
+
+    for (size_t i = t->count; i-- > 0;) {
+        const struct token *k = &t->items[i];
+        if (k->type != TOK_PUNCT)
+            continue;
+        if (k->punct == P_RPAREN || k->punct == P_RBRACK || k->punct == P_RBRACE || k->punct == P_BIN_CLOSE)
+            closed++;
+        else if (k->punct != P_LPAREN && k->punct != P_LBRACK && k->punct != P_LBRACE && k->punct != P_BIN_OPEN)
+            continue;
+        else if (!closed--)
+            return k->punct == P_LBRACE;
+    }
+    return false;
+}
+
 static bool punct_token(struct lexer *l)
 {
     const unsigned surface = l->c->surface == SPEC_ELIXIR ? 2 : 1;
@@ -380,6 +408,8 @@ static bool punct_token(struct lexer *l)
             continue;
         if (i == P_LE_ERL && surface == 2 && peek(text, l->pos + 2) == '<')
             continue; /* x =<<1>> */
+        if (i == P_LIKE && surface == 1 && in_braces(l->out) && strchr("\"rsRSbB", peek(text, l->pos + 2)))
+            continue; /* #rec{field=~"sigil"} */
         add(l->c, l->out, (struct token){.type = TOK_PUNCT, .punct = (enum punct)i, .from = l->pos,
                                          .len = puncts[i].len, .spaced = l->spaced});
         l->pos += puncts[i].len;
@@ -395,8 +425,12 @@ static bool punct_token(struct lexer *l)
         return diag(l->c, l->pos, 1, "this is not valid UTF-8");
     if (!utf8_shows(cp))
         return diag(l->c, l->pos, 1, "the character U+%04X has no meaning here", cp);
-    return diag(l->c, l->pos, (size_t)(at - (text.at + l->pos)), "'" STR_FMT "' has no meaning here",
-                (int)(at - (text.at + l->pos)), text.at + l->pos);
+    size_t bytes = (size_t)(at - (text.at + l->pos));
+    diag(l->c, l->pos, bytes, "'" STR_FMT "' has no meaning here", (int)bytes, text.at + l->pos);
+    for (size_t i = 0; i < ARRAY_LEN(typeset); i++)
+        if (strlen(typeset[i].mark) == bytes && !memcmp(typeset[i].mark, text.at + l->pos, bytes))
+            diag_note(l->c, "write %s", typeset[i].say);
+    return false;
 }
 
 static bool wants_regex(const struct lexer *l)
@@ -469,6 +503,10 @@ bool lex_probe(struct comp *c, size_t *pos, struct tokens *ret)
         if (!next_token(&l))
             return false;
         l.spaced = false;
+        /* Selectors follow a '|' outside of brackets, and they are no tokens. */
+        const struct token *last = &ret->items[ret->count - 1];
+        if (last->type == TOK_PUNCT && last->punct == P_BAR && !l.depth)
+            break;
     }
     size_t end = l.pos;
     add(c, ret, (struct token){.type = TOK_END, .from = end, .len = 1});

@@ -14,8 +14,8 @@ struct acts {
     struct mbody *out;
     const struct ast *seen[ACTIONS];
     const struct ast *fns[FN_COUNT];
-    struct ptrs user; /* terms of msg() */
-    size_t count;
+    struct ptrs user;         /* terms of msg() */
+    const struct ast *hides;  /* drop or msg(false) */
 };
 
 static bool unknown_action(struct check *k, const struct ast *n, struct str word)
@@ -113,7 +113,10 @@ static bool show(struct acts *s, enum action action, const struct ast *n)
         diag(s->m->k->c, n->from, n->len, "'return_to' needs local tracing");
         return diag_note(s->m->k->c, "the VM tells it of functions that are traced with 'local'");
     }
-    s->out->info.actions |= action == ACTION_DROP ? ACT_DROP : action == ACTION_ARITY ? ACT_ARITY : ACT_RETURN_TO;
+    if (action == ACTION_DROP)
+        s->hides = n;
+    else
+        s->out->info.actions |= action == ACTION_ARITY ? ACT_ARITY : ACT_RETURN_TO;
     return true;
 }
 
@@ -149,7 +152,7 @@ static bool pack(struct acts *s, const struct ast *checked)
     }
     const struct ast *value = checked->items[0];
     if (value->known && term_is_atom(value->known, "false"))
-        s->out->info.actions |= ACT_DROP;
+        s->hides = checked;
     else if (!value->known || !term_is_atom(value->known, "true"))
         ptrs_add(&s->user, m->a, (void *)(uintptr_t)mspec_expr(m, value));
     return true;
@@ -283,7 +286,6 @@ static bool one(struct acts *s, struct ast *n, enum action action)
     const struct action_row *row = action_row(action);
     if (!kind_fits(k, row, n) || !count_fits(k, row, n) || !is_new(s, action, n))
         return false;
-    s->count++;
     if (row->how == HOW_SHOW)
         return show(s, action, n);
     if (row->how == HOW_COUNT) {
@@ -300,14 +302,29 @@ static bool one(struct acts *s, struct ast *n, enum action action)
     return true;
 }
 
+/* Whether the action makes something visible, which conflicts with drop and msg(false). */
+static bool shows(const struct acts *s, enum action action)
+{
+    const struct action_row *row = action_row(action);
+    const struct ast *n = s->seen[action];
+
+    if (!n || (n->from == s->hides->from && !s->user.count))
+        return false;
+    return row->how != HOW_RUN || row->fn == FN_EXCEPTION_TRACE || row->fn == FN_RETURN_TRACE;
+}
+
 static bool conflicts(struct acts *s)
 {
     struct check *k = s->m->k;
-    const struct ast *drop = s->seen[ACTION_DROP], *args = s->seen[ACTION_ARGS], *arity = s->seen[ACTION_ARITY];
+    const struct ast *args = s->seen[ACTION_ARGS], *arity = s->seen[ACTION_ARITY];
 
-    if (drop && s->count > 1) {
-        diag(k->c, drop->from, drop->len, "'drop' stands alone");
-        return !diag_note(k->c, "nothing is shown, so nothing else can be");
+    for (int i = 0; s->hides && i < ACTIONS; i++) {
+        if (!shows(s, (enum action)i))
+            continue;
+        struct str word = {k->c->text.at + s->hides->from, s->hides->len};
+        diag(k->c, s->hides->from, s->hides->len, "'" STR_FMT "' hides the event", STR_ARG(word));
+        return !diag_note(k->c, "'%s' has nothing to show then; silent, enable and the like may stand beside it",
+                          action_row((enum action)i)->word);
     }
     if (args && arity) {
         const struct ast *later = args->from > arity->from ? args : arity;
@@ -315,6 +332,15 @@ static bool conflicts(struct acts *s)
         return true;
     }
     return false;
+}
+
+/* Ends the body with {message,false}: the VM then runs the actions before it and makes no event. */
+static void hide(struct acts *s)
+{
+    struct arena *a = s->m->a;
+
+    s->out->info.actions |= ACT_DROP;
+    ptrs_add(&s->out->run, a, (void *)(uintptr_t)TUPLE(a, term_atom(a, "message"), term_bool(a, false)));
 }
 
 /* The body of dbg's fun: any expression; what it collects goes through message/1. */
@@ -355,6 +381,8 @@ bool mspec_body(struct mclause *m, const struct ast_clause *cl, struct mbody *re
                 return false;
         if (conflicts(&s))
             return false;
+        if (s.hides)
+            hide(&s);
     }
     if (m->sender && !(ret->info.actions & ACT_DROP)) {
         collect(&s, PACK_NODE, m->node);

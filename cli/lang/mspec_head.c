@@ -381,6 +381,10 @@ static term_t head(struct mclause *m, const struct ast *n, const struct path *at
         return n->value;
     case A_PIN:
         return pinned(m, n->value);
+    case A_OP: /* a constant */
+        value = fresh(m);
+        guard_same(m, value, mspec_expr(m, n));
+        return value;
     case A_MATCH:
         return alias(m, (struct ast *)(uintptr_t)n, at);
     case A_BIN:

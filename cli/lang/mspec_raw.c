@@ -6,14 +6,14 @@
 
 #include "mspec.h"
 
-struct raw {
+struct raw_spec {
     struct check *k;
     size_t from, len, clause;
     bool bound[128];
     unsigned place;
 };
 
-static bool wrong(struct raw *r, const char *what)
+static bool wrong(struct raw_spec *r, const char *what)
 {
     diag(r->k->c, r->from, r->len, "%s", what);
     if (r->clause)
@@ -33,7 +33,7 @@ static int number_of(term_t t)
     return n + 1;
 }
 
-static void bind(struct raw *r, term_t t)
+static void bind(struct raw_spec *r, term_t t)
 {
     int n = number_of(t);
 
@@ -45,9 +45,25 @@ static void bind(struct raw *r, term_t t)
         bind(r, t->tail);
 }
 
-static bool expr(struct raw *r, term_t t);
+static bool expr(struct raw_spec *r, term_t t);
 
-static bool function(struct raw *r, term_t t)
+static bool is_call(term_t t, const char *name, size_t count)
+{
+    return t->type == TERM_TUPLE && t->count == count && term_is_atom(t->items[0], name);
+}
+
+static bool token_fits(struct raw_spec *r, term_t component, term_t label)
+{
+    const bool constant = is_call(label, "const", 2);
+
+    if (component->type != TERM_ATOM || check_special(component))
+        return wrong(r, "set_seq_token takes the name of a component");
+    if (!str_is(component->text, "label") || is_call(label, "self", 1) || check_label(constant ? label->items[1] : label))
+        return true;
+    return check_label_wrong(r->k, r->from, r->len);
+}
+
+static bool function(struct raw_spec *r, term_t t)
 {
     struct str name = t->items[0]->text;
     enum fn fn = fn_find(name, t->count - 1);
@@ -74,7 +90,7 @@ static bool function(struct raw *r, term_t t)
         diag(r->k->c, r->from, r->len, "'" STR_FMT "' acts on the whole node", STR_ARG(name));
         return diag_note(r->k->c, "--unsafe allows it");
     }
-    if (!check_otp(r->k, fn, &at))
+    if (!check_otp(r->k, fn, &at) || (fn == FN_SET_SEQ_TOKEN && !token_fits(r, t->items[1], t->items[2])))
         return false;
     for (size_t i = 1; i < t->count; i++)
         if (!expr(r, t->items[i]))
@@ -82,7 +98,7 @@ static bool function(struct raw *r, term_t t)
     return true;
 }
 
-static bool expr(struct raw *r, term_t t)
+static bool expr(struct raw_spec *r, term_t t)
 {
     int n = number_of(t);
 
@@ -111,7 +127,7 @@ static bool expr(struct raw *r, term_t t)
     return !t->tail || expr(r, t->tail);
 }
 
-static bool exprs(struct raw *r, term_t list, unsigned place)
+static bool exprs(struct raw_spec *r, term_t list, unsigned place)
 {
     r->place = place;
     if (list->type != TERM_LIST || list->tail)
@@ -162,7 +178,7 @@ static bool term_of(struct check *k, struct ast *n, term_t *ret)
 
 bool mspec_raw(struct check *k, struct ast *tree, term_t *ret)
 {
-    struct raw r = {.k = k, .from = tree->from, .len = tree->len};
+    struct raw_spec r = {.k = k, .from = tree->from, .len = tree->len};
     term_t ms;
 
     if (!term_of(k, tree, &ms))

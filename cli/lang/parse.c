@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "where.h"
+
 static char peek(struct str text, size_t pos)
 {
     return pos < text.len ? text.at[pos] : 0;
@@ -55,15 +57,26 @@ static bool is_pattern(const struct ast *n)
     return !n->tail || is_pattern(n->tail);
 }
 
+/* (X), where X is a variable of the clause's head: a test of X, as redbug reads it. */
+static bool is_bound_test(const struct ast_clause *guarded, const struct ast_clause *next)
+{
+    if (next->nhead != 1 || next->prefix || next->head[0]->type != A_VAR)
+        return false;
+    for (size_t i = 0; i < guarded->nhead; i++)
+        if (ast_mentions(guarded->head[i], next->head[0]->text))
+            return true;
+    return false;
+}
+
 /*
- * At `; (` behind a guard: another clause, or another alternative of the guard that is in brackets? A clause when what
- * the brackets hold could be an argument list and what follows could follow a head.
+ * Whether a clause begins at `; (`. Behind a guard it may be another alternative of the guard instead: a clause when the
+ * brackets could hold an argument list and the token behind them could follow one. `guarded` is NULL behind a body.
  */
-static bool clause_follows(struct parser *p, bool in_guard)
+static bool clause_follows(struct parser *p, const struct ast_clause *guarded)
 {
     if (!at_punct(p, P_SEMI) || !next_is_punct(p, P_LPAREN))
         return false;
-    if (!in_guard)
+    if (!guarded)
         return true;
 
     const size_t at = p->at;
@@ -78,6 +91,8 @@ static bool clause_follows(struct parser *p, bool in_guard)
     if (ok)
         ok = tok(p)->type == TOK_END || at_punct(p, P_ARROW) || at_punct(p, P_SEMI) || at_word(p, "when") ||
              at_word(p, "where") || at_word(p, "end");
+    if (ok && !at_word(p, "when"))
+        ok = !is_bound_test(guarded, &cl);
     p->c->err = err;
     p->c->failed_at = failed_at;
     p->at = at;
@@ -93,6 +108,7 @@ static bool parse_guards(struct parser *p, struct ast_clause *cl)
 {
     struct ptrs guards = {0};
 
+    p->guard = true;
     do {
         struct ast_guard *g = arena_alloc(p->c->arena, sizeof(*g));
         struct ptrs tests = {0};
@@ -107,7 +123,7 @@ static bool parse_guards(struct parser *p, struct ast_clause *cl)
         g->count = tests.count;
         g->len = tok_end(&p->tokens[p->at - 1]) - g->from;
         ptrs_add(&guards, p->c->arena, g);
-        if (at_punct(p, P_SEMI) && !clause_follows(p, true)) {
+        if (at_punct(p, P_SEMI) && !clause_follows(p, cl)) {
             p->at++;
             continue;
         }
@@ -117,6 +133,7 @@ static bool parse_guards(struct parser *p, struct ast_clause *cl)
         }
         break;
     } while (true);
+    p->guard = false;
 
     cl->nguards = guards.count;
     cl->guards = arena_alloc(p->c->arena, guards.count * sizeof(*cl->guards));
@@ -134,7 +151,7 @@ static bool parse_body(struct parser *p, struct ast_clause *cl)
         if (!act)
             return false;
         ptrs_add(&acts, p->c->arena, act);
-        if (clause_follows(p, false))
+        if (clause_follows(p, NULL))
             break;
         if (!take_punct(p, P_COMMA) && !take_punct(p, P_SEMI))
             break;
@@ -176,14 +193,55 @@ void parse_take_clauses(struct parser *p, struct ast_probe *probe, const struct 
         probe->clauses[i] = *(struct ast_clause *)list->items[i];
 }
 
-bool parse_clauses(struct parser *p, struct ast_probe *probe)
+/* Whether a selector may mean several modules and leaves none out yet. */
+static bool names_several(const struct ast_probe *probe)
+{
+    for (size_t i = 0; i < probe->nselectors; i++)
+        if (probe->selectors[i].module.how != SEL_ATOM)
+            return !probe->selectors[i].nwithout;
+    return false;
+}
+
+/* - mod1, mod2: modules that are not meant. Their names are read from the text, as patterns are no tokens of a term. */
+static bool parse_without(struct parser *p, struct ast_probe *probe)
+{
+    struct comp *c = p->c;
+    struct ptrs names = {0};
+
+    if (!at_punct(p, P_MINUS) || !names_several(probe))
+        return true;
+    do {
+        struct sel_name *name = arena_alloc(c->arena, sizeof(*name));
+        size_t pos = tok(p)[1].from;
+        if (!select_module(c, &pos, name))
+            return false;
+        ptrs_add(&names, c->arena, name);
+        while (tok(p)->type != TOK_END && tok(p)->from < pos)
+            p->at++;
+    } while (at_punct(p, P_COMMA) || at_punct(p, P_MINUS));
+    struct sel_name *without = arena_alloc(c->arena, names.count * sizeof(*without));
+    for (size_t i = 0; i < names.count; i++)
+        without[i] = *(struct sel_name *)names.items[i];
+    for (size_t i = 0; i < probe->nselectors; i++) {
+        probe->selectors[i].without = without;
+        probe->selectors[i].nwithout = names.count;
+    }
+    return true;
+}
+
+/* Reads patterns and modules that are left out, which stand directly behind selectors. */
+static bool parse_selected(struct parser *p, struct ast_probe *probe, struct ast_clause *cl)
+{
+    cl->from = tok(p)->from;
+    return (!at_punct(p, P_LPAREN) || parse_head(p, cl)) && parse_without(p, probe);
+}
+
+/* The rest of the first clause, and more clauses. */
+static bool parse_clauses_from(struct parser *p, struct ast_probe *probe, struct ast_clause cl)
 {
     struct ptrs list = {0};
 
     for (;;) {
-        struct ast_clause cl = {.from = tok(p)->from};
-        if (at_punct(p, P_LPAREN) && !parse_head(p, &cl))
-            return false;
         if (!parse_clause_rest(p, &cl))
             return false;
         parse_add_clause(p, &list, &cl);
@@ -192,9 +250,19 @@ bool parse_clauses(struct parser *p, struct ast_probe *probe)
         p->at++;
         if (!at_punct(p, P_LPAREN))
             return unexpected(p, "the '(' of another clause");
+        cl = (struct ast_clause){.from = tok(p)->from};
+        if (!parse_head(p, &cl))
+            return false;
     }
     parse_take_clauses(p, probe, &list);
     return true;
+}
+
+bool parse_clauses(struct parser *p, struct ast_probe *probe)
+{
+    struct ast_clause cl = {0};
+
+    return parse_selected(p, probe, &cl) && parse_clauses_from(p, probe, cl);
 }
 
 /* ---- probes ---- */
@@ -210,6 +278,35 @@ static bool parse_where(struct parser *p, struct ast_probe *probe)
     return probe->where != NULL;
 }
 
+/* Adds a note to the error about a token behind a complete probe: a likely correction. */
+static void hint_at_end(struct parser *p)
+{
+    const struct token *t = tok(p);
+    const struct token *before = p->at ? t - 1 : NULL;
+    struct guess g;
+
+    guess_init(&g, t->text);
+    if (p->where && (at_punct(p, P_COMMA) || at_punct(p, P_SEMI))) {
+        diag_note(p->c, "conditions are joined by 'and' and 'or'");
+    } else if (at_punct(p, P_BAR)) {
+        diag_note(p->c, "guards and actions stand behind the last alternative, and are for all of them");
+    } else if (at_punct(p, P_COMMA)) {
+        diag_note(p->c, "write another probe as an argument of its own, or on a line of its own");
+    } else if (p->where && at_word(p, "when")) {
+        diag_note(p->c, "'when' goes before 'where'");
+    } else if (at_word(p, "if") || at_word(p, "unless")) {
+        diag_note(p->c, "write 'when' for a guard, 'where' for a filter");
+    } else if (p->where && t->type == TOK_IDENT && before && before->type == TOK_LIT && before->value->type != TERM_ATOM &&
+               where_unit(t->text)) {
+        struct str number = {p->c->text.at + before->from, before->len};
+        diag_note(p->c, "write " STR_FMT STR_FMT ", without a blank", STR_ARG(number), STR_ARG(t->text));
+    } else if (t->type == TOK_IDENT || t->type == TOK_VAR || t->type == TOK_ALIAS) {
+        guess_offer(&g, str_of("when"));
+        guess_offer(&g, str_of("where"));
+        diag_guess(p->c, &g);
+    }
+}
+
 bool parse_end(struct parser *p, struct ast_probe *probe)
 {
     if (!parse_where(p, probe))
@@ -218,13 +315,8 @@ bool parse_end(struct parser *p, struct ast_probe *probe)
         unexpected(p, "the end of the probe");
         if (probe->shape == SHAPE_EVENT && (at_word(p, "when") || at_punct(p, P_ARROW))) {
             diag_note(p->c, at_word(p, "when") ? "an event is filtered behind 'where'" : "an event has no actions");
-        } else if (tok(p)->type == TOK_IDENT) {
-            static const char *const words[] = {"when", "where"};
-            struct guess g;
-            guess_init(&g, tok(p)->text);
-            for (size_t i = 0; i < ARRAY_LEN(words); i++)
-                guess_offer(&g, str_of(words[i]));
-            diag_guess(p->c, &g);
+        } else {
+            hint_at_end(p);
         }
         return false;
     }
@@ -266,6 +358,65 @@ static size_t where_selected(const struct ast_probe *p)
     return last->from + last->len;
 }
 
+/* ---- alternatives with patterns of their own: m:f(X, _) | m:g(X) when X > 1 ---- */
+
+/*
+ * Reads another alternative at the `|`. Each becomes a probe of its own: what follows the last one is read once for each of them, as
+ * the passes behind the parser change the tree.
+ */
+static bool parse_alternative(struct comp *c, struct parser *p, size_t *pos, struct ast_probe *last, struct ast_clause *cl)
+{
+    struct ast_probe *next = arena_alloc(c->arena, sizeof(*next));
+
+    *next = (struct ast_probe){.from = last->from, .shape = SHAPE_CALL, .scope = last->scope};
+    *pos = lex_skip(c->text, tok_end(tok(p)));
+    if (!select_parse(c, pos, next))
+        return false;
+    if (next->surface != last->surface) {
+        static const char *const names[] = {"Erlang", "Elixir"};
+        diag(c, next->selectors[0].from, next->selectors[0].len, "this alternative is %s, the first one is %s", names[next->surface],
+             names[last->surface]);
+        return diag_note(c, "write two expressions");
+    }
+    *cl = (struct ast_clause){0};
+    if (!parse_start(c, pos, p) || (at_punct(p, P_LPAREN) && !check_function(p, next)) || !parse_selected(p, next, cl))
+        return false;
+    last->next = next;
+    return true;
+}
+
+/* Where an alternative ends: behind its last token, or its selectors. */
+static size_t alternative_end(const struct parser *p, const struct ast_probe *probe)
+{
+    return p->at ? tok_end(&p->tokens[p->at - 1]) : where_selected(probe);
+}
+
+static bool parse_alternatives(struct comp *c, struct parser *p, size_t *pos, struct ast_probe *probe, struct ast_clause cl)
+{
+    struct ptrs heads = {0};
+    struct ast_probe *last = probe;
+
+    for (;;) {
+        last->alternatives = probe;
+        last->own_from = last->selectors[0].from;
+        last->own_to = alternative_end(p, last);
+        parse_add_clause(p, &heads, &cl);
+        if (!at_punct(p, P_BAR))
+            break;
+        if (!parse_alternative(c, p, pos, last, &cl))
+            return false;
+        last = last->next;
+    }
+    size_t i = 0;
+    for (struct ast_probe *x = probe; x; x = x->next) {
+        x->rest_from = *pos = last->own_to;
+        if (!parse_start(c, pos, p) || !parse_clauses_from(p, x, *(struct ast_clause *)heads.items[i++]) || !parse_end(p, x))
+            return false;
+        x->len = (p->at ? tok_end(&p->tokens[p->at - 1]) : last->own_to) - x->from;
+    }
+    return true;
+}
+
 static bool parse_call_probe(struct comp *c, size_t *pos, bool ms, struct ast_probe *probe)
 {
     struct parser p;
@@ -282,9 +433,14 @@ static bool parse_call_probe(struct comp *c, size_t *pos, bool ms, struct ast_pr
     } else {
         if (!parse_fun(&p, probe, &fun))
             return false;
+        struct ast_clause cl = {0};
         if (!fun && at_punct(&p, P_LPAREN) && !check_function(&p, probe))
             return false;
-        if (!fun && !parse_clauses(&p, probe))
+        if (!fun && !parse_selected(&p, probe, &cl))
+            return false;
+        if (!fun && at_punct(&p, P_BAR))
+            return parse_alternatives(c, &p, pos, probe, cl);
+        if (!fun && !parse_clauses_from(&p, probe, cl))
             return false;
     }
     if (!parse_end(&p, probe))
@@ -487,7 +643,7 @@ static bool parse_one(struct comp *c, size_t *pos, struct ast_probe *probe)
     const struct ast_probe before = *probe;
     if (in_either_surface(c, pos, probe, parse_arrow))
         return true;
-    if (text.at[begin] != '{' || (probe->nclauses && c->failed_at > begin))
+    if ((text.at[begin] != '{' && text.at[begin] != '[') || (probe->nclauses && c->failed_at > begin))
         return false;
     const struct err failed = *c->err;
     const size_t failed_at = c->failed_at;
@@ -505,10 +661,6 @@ static bool parse_one(struct comp *c, size_t *pos, struct ast_probe *probe)
 
 bool parse_probe(struct comp *c, size_t *pos, struct ast_probe *ret)
 {
-    struct ast_probe probe = {.from = *pos};
-
-    if (!parse_one(c, pos, &probe))
-        return false;
-    *ret = probe;
-    return true;
+    *ret = (struct ast_probe){.from = *pos};
+    return parse_one(c, pos, ret);
 }

@@ -18,6 +18,8 @@ struct parser {
     bool loose;       /* `and`, `or`, `xor` bind weaker than comparisons: see parse_expr.c */
     bool *loose_at;   /* for each token: an expression that begins there is read that way */
     bool where;       /* units and args[N] have a meaning */
+    bool guard;       /* brackets may hold tests with ',' and ';' between them */
+    bool list;        /* directly inside of [ ] */
 };
 
 /* One probe of the text at *pos, which moves behind it. */
@@ -26,6 +28,7 @@ bool parse_probe(struct comp *c, size_t *pos, struct ast_probe *ret);
 /* The selectors of a probe: they are read from the text itself, as globs and patterns are not tokens of a term. */
 bool select_begins(struct str text, size_t pos);
 bool select_parse(struct comp *c, size_t *pos, struct ast_probe *p);
+bool select_module(struct comp *c, size_t *pos, struct sel_name *ret); /* a module by itself, or several by a pattern */
 struct str elixir_module(struct arena *a, struct str alias);
 size_t select_blanks(struct str text, size_t pos); /* the next place that is not a blank on this line */
 
@@ -58,6 +61,7 @@ struct ast *node(struct parser *p, enum ast_type type, size_t from);
 /* Sets children and the end of the node; NULL with an error when the tree is too deep. */
 struct ast *node_with(struct parser *p, struct ast *n, const struct ptrs *items, struct ast *tail, size_t end);
 struct ast *node_op(struct parser *p, int op, struct ast *left, struct ast *right_or_null, size_t from, size_t end);
+struct ast *node_ops(struct parser *p, int op, const struct ptrs *items, size_t end); /* one operator of them all */
 struct ast *node_lit(struct parser *p, const struct token *t, term_t value);
 size_t ast_end(const struct ast *n);
 

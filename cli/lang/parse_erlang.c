@@ -18,8 +18,6 @@ static struct ast *parse_list(struct parser *p)
         return NULL;
     if (items.count && take_punct(p, P_BAR) && !(tail = parse_expr(p, PARSE_ANY)))
         return NULL;
-    if (at_punct(p, P_OR2))
-        return unexpected_node(p, "a comprehension has no place here: a ']'");
     return close_node(p, n, &items, tail, P_RBRACK, n->from);
 }
 
@@ -255,7 +253,22 @@ static struct ast *parse_literal(struct parser *p)
     return n;
 }
 
-struct ast *parse_primary_erlang(struct parser *p)
+/* Tests in the brackets of a guard: ',' is andalso and binds tighter than ';', which is orelse. Without a separator, one expression. */
+static struct ast *bracketed(struct parser *p, enum punct separator)
+{
+    const bool outer = separator == P_SEMI;
+    struct ptrs items = {0};
+    struct ast *n;
+
+    do {
+        if (!(n = outer ? bracketed(p, P_COMMA) : parse_expr(p, PARSE_ANY)))
+            return NULL;
+        ptrs_add(&items, p->c->arena, n);
+    } while (p->guard && take_punct(p, separator));
+    return items.count > 1 ? node_ops(p, outer ? FN_ORELSE : FN_ANDALSO, &items, ast_end(n)) : n;
+}
+
+static struct ast *primary(struct parser *p)
 {
     struct token *t = tok(p);
     struct ast *n;
@@ -282,7 +295,7 @@ struct ast *parse_primary_erlang(struct parser *p)
         switch ((int)t->punct) {
         case P_LPAREN:
             p->at++;
-            if (!(n = parse_expr(p, PARSE_ANY)) || !want_punct(p, P_RPAREN, t->from))
+            if (!(n = bracketed(p, P_SEMI)) || !want_punct(p, P_RPAREN, t->from))
                 return NULL;
             n->paren = true;
             return n;
@@ -324,5 +337,18 @@ struct ast *parse_primary_erlang(struct parser *p)
         p->at++;
         return parse_record(p, index->from, none, index);
     }
+    return n;
+}
+
+/* Brackets that group tests may hold several of them; those of a call, a tuple or a list do not. */
+struct ast *parse_primary_erlang(struct parser *p)
+{
+    const bool guard = p->guard, list = p->list;
+
+    p->guard = guard && at_punct(p, P_LPAREN);
+    p->list = at_punct(p, P_LBRACK);
+    struct ast *n = primary(p);
+    p->guard = guard;
+    p->list = list;
     return n;
 }

@@ -28,7 +28,7 @@ size_t ast_end(const struct ast *n)
 static size_t times_in(const struct ast *of)
 {
     if (of->type == A_OP && of->op == OP_RANGE)
-        return 3;
+        return 4;
     return MAX(of->type == A_LIT && of->value->type == TERM_LIST ? of->value->count : of->count, 1);
 }
 
@@ -75,6 +75,14 @@ struct ast *node_op(struct parser *p, int op, struct ast *left, struct ast *righ
     return node_with(p, n, &items, NULL, end);
 }
 
+struct ast *node_ops(struct parser *p, int op, const struct ptrs *items, size_t end)
+{
+    struct ast *n = node(p, A_OP, ((struct ast *)items->items[0])->from);
+
+    n->op = op;
+    return node_with(p, n, items, NULL, end);
+}
+
 struct ast *node_lit(struct parser *p, const struct token *t, term_t value)
 {
     struct ast *n = node(p, A_LIT, t->from);
@@ -92,11 +100,28 @@ static const char *const marks[] = {
 #include "punct.def"
 };
 
+/* Erlang's comments begin with the sign that an Elixir map begins with. */
+static bool commented_map(struct parser *p)
+{
+    struct str text = p->c->text;
+    size_t at = p->at ? tok_end(&p->tokens[p->at - 1]) : text.len;
+
+    while (at < text.len && text.at[at] == ' ')
+        at++;
+    if (p->c->surface != SPEC_ERLANG || at + 1 >= text.len || text.at[at] != '%')
+        return false;
+    diag(p->c, at, 1, "'%%' begins a comment");
+    diag_note(p->c, "a map is written #{a => 1}");
+    return true;
+}
+
 bool unexpected(struct parser *p, const char *wanted)
 {
     struct token *t = tok(p);
 
     if (t->type == TOK_END) {
+        if (commented_map(p))
+            return false;
         diag(p->c, t->from, 1, "the expression ends too early");
     } else {
         struct str text = {p->c->text.at + t->from, t->len};
@@ -214,8 +239,8 @@ struct binary_op {
 
 static const struct binary_op erlang_ops[] = {
     {P_MATCH, NULL, 10, RIGHT, -1},
-    {-1, "orelse", 20, RIGHT, FN_ORELSE},
-    {-1, "andalso", 30, RIGHT, FN_ANDALSO},
+    {-1, "orelse", 20, LEFT, FN_ORELSE},
+    {-1, "andalso", 30, LEFT, FN_ANDALSO},
     {P_EQ2, NULL, COMPARES, NONE, FN_EQ},
     {P_NE, NULL, COMPARES, NONE, FN_NE},
     {P_LE_ERL, NULL, COMPARES, NONE, FN_LE},
@@ -309,6 +334,11 @@ static bool is_foreign(struct parser *p)
 {
     if (tok(p)->type != TOK_PUNCT)
         return false;
+    if (p->list && at_punct(p, P_OR2)) {
+        diag(p->c, tok(p)->from, tok(p)->len, "there are no comprehensions here");
+        diag_note(p->c, "a match specification has no loops");
+        return true;
+    }
     for (size_t i = 0; i < ARRAY_LEN(foreign); i++) {
         if (foreign[i].punct == tok(p)->punct && foreign[i].surface == (int)p->c->surface) {
             diag(p->c, tok(p)->from, tok(p)->len, "there is no '%s' here", marks[tok(p)->punct]);
@@ -391,6 +421,14 @@ static struct ast *unary(struct parser *p)
 
 static struct ast *combine(struct parser *p, const struct binary_op *op, struct ast *left, struct ast *right)
 {
+    if (op->op == OP_RANGE && take_punct(p, P_STEP)) {
+        struct ast *step = parse_expr(p, op->power);
+        struct ptrs items = {0};
+        ptrs_add(&items, p->c->arena, left);
+        ptrs_add(&items, p->c->arena, right);
+        ptrs_add(&items, p->c->arena, step);
+        return step ? node_ops(p, OP_RANGE, &items, ast_end(step)) : NULL;
+    }
     if (op->op >= 0) {
         if (op->op == OP_IN && left->type == A_OP && left->op == FN_NOT && !left->paren)
             return node_op(p, OP_NOT_IN, left->items[0], right, left->from, ast_end(right));
@@ -401,6 +439,24 @@ static struct ast *combine(struct parser *p, const struct binary_op *op, struct 
     ptrs_add(&items, p->c->arena, left);
     ptrs_add(&items, p->c->arena, right);
     return node_with(p, n, &items, NULL, ast_end(right));
+}
+
+/* Operators whose operands may stand in one node, however many there are, so that a long row of them is not deep. */
+static bool is_chain(int op)
+{
+    return op == FN_ORELSE || op == FN_ANDALSO || op == FN_OR || op == FN_AND;
+}
+
+/* left OP right, and what goes on with the same operator. */
+static struct ast *chain(struct parser *p, const struct binary_op *op, int power, struct ast *left, struct ast *right)
+{
+    struct ptrs items = {0};
+
+    ptrs_add(&items, p->c->arena, left);
+    do
+        ptrs_add(&items, p->c->arena, right);
+    while (operator_at(p) == op && (p->at++, right = parse_expr(p, power + 1)));
+    return right ? node_ops(p, op->op, &items, ast_end(right)) : NULL;
 }
 
 static struct ast *climb(struct parser *p, int least)
@@ -423,9 +479,15 @@ again:
         const struct binary_op *op = operator_at(p);
         if (!op)
             return is_foreign(p) ? NULL : left;
-        int power = p->loose && is_loose(op->op) ? LOOSE : op->power;
+        int power = p->loose && is_loose(op->op) ? LOOSE : p->where && op->op < 0 ? COMPARES : op->power;
         if (power < least)
             return left;
+        if (op->op < 0 && p->where && !p->loose) { /* no Erlang has '=' beside tests: or and and bind weaker than it */
+            p->loose_at[begin] = true;
+            p->loose = true;
+            p->at = begin;
+            goto again;
+        }
         const size_t mark = p->at++;
         struct ast *right = parse_expr(p, op->assoc == RIGHT ? power : power + 1);
         if (!right)
@@ -446,7 +508,8 @@ again:
                 return NULL;
             }
         }
-        if (!(left = combine(p, op, left, right)))
+        left = is_chain(op->op) ? chain(p, op, power, left, right) : combine(p, op, left, right);
+        if (!left)
             return NULL;
     }
 }

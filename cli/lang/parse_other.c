@@ -16,6 +16,10 @@ static bool fun_head(struct parser *p, struct ast_clause *cl)
         p->at++;
     if (!(arg = parse_expr(p, PARSE_ANY)))
         return false;
+    if (brackets && at_punct(p, P_COMMA)) {
+        diag(p->c, arg->from, tok_end(tok(p)) - arg->from, "the argument of the fun is the list of arguments");
+        return diag_note(p->c, "write it in [ ], as in fun([A, B])");
+    }
     if (brackets && !want_punct(p, P_RPAREN, open))
         return false;
     if (arg->type == A_MATCH && arg->items[0]->type == A_VAR) {
@@ -125,6 +129,24 @@ static bool tuple_name(struct parser *p, struct sel_name *ret)
     return true;
 }
 
+/* Reads return_trace as fun(_) -> return_trace() end. */
+static void take_return_trace(struct parser *p, struct ast_probe *probe)
+{
+    struct ast_clause cl = {.from = tok(p)->from, .len = tok(p)->len};
+    struct ast *call = node(p, A_CALL, tok(p)->from);
+    struct ptrs body = {0}, list = {0};
+
+    call->text = str_of("return_trace");
+    call->len = tok(p)->len;
+    ptrs_add(&body, p->c->arena, call);
+    cl.body = (struct ast **)(void *)body.items;
+    cl.nbody = body.count;
+    parse_add_clause(p, &list, &cl);
+    parse_take_clauses(p, probe, &list);
+    probe->fun = true;
+    p->at++;
+}
+
 static bool tuple_third(struct parser *p, struct ast_probe *probe)
 {
     struct selector *s = &probe->selectors[0];
@@ -144,34 +166,78 @@ static bool tuple_third(struct parser *p, struct ast_probe *probe)
     }
     if (at_punct(p, P_LBRACK))
         return parse_raw(p, probe);
+    if (at_word(p, "return_trace") || (t->type == TOK_LIT && term_is_atom(t->value, "return_trace"))) {
+        take_return_trace(p, probe);
+        return true;
+    }
     if (!parse_fun(p, probe, &fun))
         return false;
     return fun || unexpected(p, "an arity, a fun or a match specification");
 }
 
+/* {M, F, Third} */
+static bool mfa_tuple(struct parser *p, struct ast_probe *probe)
+{
+    struct arena *a = p->c->arena;
+    const size_t open = tok(p)->from;
+    struct selector *s = probe->selectors = arena_alloc(a, sizeof(*s));
+
+    probe->arity_given = arena_alloc(a, sizeof(*probe->arity_given));
+    probe->nselectors = 1;
+    *s = (struct selector){.arity_hi = SPEC_ARITY_MAX, .from = open};
+    if (!take_punct(p, P_LBRACE))
+        return unexpected(p, "{Module, Function, Arity}");
+    if (!tuple_name(p, &s->module))
+        return false;
+    if (!take_punct(p, P_COMMA))
+        return unexpected(p, "','");
+    if (!tuple_name(p, &s->function))
+        return false;
+    if (!take_punct(p, P_COMMA))
+        return unexpected(p, "','");
+    if (!tuple_third(p, probe) || !want_punct(p, P_RBRACE, open))
+        return false;
+    s->len = tok_end(&p->tokens[p->at - 1]) - open;
+    return true;
+}
+
+/* [{M, F, Third}, ...]: probes that follow each other */
+static bool mfa_list(struct parser *p, struct ast_probe *probe)
+{
+    const size_t open = tok(p)->from;
+
+    p->at++;
+    for (;;) {
+        struct ptrs whole = {0};
+        probe->from = tok(p)->from;
+        if (!mfa_tuple(p, probe))
+            return false;
+        probe->len = probe->selectors[0].len;
+        if (!probe->raw && !probe->fun) {
+            parse_add_clause(p, &whole, &(struct ast_clause){.from = probe->from, .len = probe->len});
+            parse_take_clauses(p, probe, &whole);
+        }
+        if (!take_punct(p, P_COMMA))
+            break;
+        struct ast_probe *next = arena_alloc(p->c->arena, sizeof(*next));
+        *next = (struct ast_probe){.shape = SHAPE_CALL, .surface = probe->surface, .scope = probe->scope};
+        probe = probe->next = next;
+    }
+    if (!want_punct(p, P_RBRACK, open))
+        return false;
+    return tok(p)->type == TOK_END || unexpected(p, "the end of the list of probes");
+}
+
 bool parse_mfa(struct comp *c, size_t *pos, struct ast_probe *probe)
 {
     struct parser p;
-    const size_t open = *pos;
 
     if (!parse_start(c, pos, &p))
         return false;
-    probe->selectors = arena_alloc(c->arena, sizeof(*probe->selectors));
-    probe->arity_given = arena_alloc(c->arena, sizeof(*probe->arity_given));
-    probe->nselectors = 1;
-    probe->selectors[0] = (struct selector){.arity_hi = SPEC_ARITY_MAX, .from = open};
-    p.at = 1;
-    if (!tuple_name(&p, &probe->selectors[0].module))
+    if (at_punct(&p, P_LBRACK))
+        return mfa_list(&p, probe);
+    if (!mfa_tuple(&p, probe))
         return false;
-    if (!take_punct(&p, P_COMMA))
-        return unexpected(&p, "','");
-    if (!tuple_name(&p, &probe->selectors[0].function))
-        return false;
-    if (!take_punct(&p, P_COMMA))
-        return unexpected(&p, "','");
-    if (!tuple_third(&p, probe) || !want_punct(&p, P_RBRACE, open))
-        return false;
-    probe->selectors[0].len = tok_end(&p.tokens[p.at - 1]) - open;
     if (!probe->raw && !probe->fun && !parse_clauses(&p, probe))
         return false;
     return parse_end(&p, probe);

@@ -222,55 +222,100 @@ static bool group(struct comp *c, size_t *pos, struct sel_name *ret, bool *ret_e
 }
 
 /* A module's name without quotes, perhaps with wildcards. */
-static bool plain_module(struct comp *c, size_t *at, bool elixir, struct selector *s)
+static bool plain_module(struct comp *c, size_t *at, bool elixir, struct sel_name *ret)
 {
     bool glob = false;
     size_t len = glob_word(c->text, *at, elixir, false, &glob);
 
     if (too_long(c, *at, len))
         return false;
-    s->module = (struct sel_name){glob ? SEL_GLOB : SEL_ATOM, {c->text.at + *at, len}};
-    if (str_is(s->module.text, "_") || str_is(s->module.text, "*"))
-        s->module.how = SEL_ANY;
+    *ret = (struct sel_name){glob ? SEL_GLOB : SEL_ATOM, {c->text.at + *at, len}};
+    if (str_is(ret->text, "_") || str_is(ret->text, "*"))
+        ret->how = SEL_ANY;
     *at += len;
     return true;
+}
+
+/* Whether a part of an alias begins here: Repo, *Controller, or a * between others. Functions begin in lower case. */
+static bool alias_part(struct str text, size_t at)
+{
+    while (peek(text, at) == '*' && peek(text, at + 1) == '.')
+        at += 2;
+    return is_upper(text, at) || (peek(text, at) == '*' && is_upper(text, at + 1));
+}
+
+/* MyApp.Repo, MyApp.*, MyAppWeb.*Controller */
+static bool alias(struct comp *c, size_t *pos, struct sel_name *ret)
+{
+    struct str text = c->text;
+    size_t at = *pos;
+    bool glob = false, any_glob = false;
+
+    for (;;) {
+        at += glob_word(text, at, true, false, &glob);
+        any_glob |= glob;
+        if (peek(text, at) != '.' || !alias_part(text, at + 1))
+            break;
+        at++;
+    }
+    char behind = peek(text, at + 2);
+    if (peek(text, at) == '.' && peek(text, at + 1) == '*' && behind != '/' && behind != '(' &&
+        !lex_word(text, at + 2, true) && behind != '*') {
+        any_glob = true;
+        at += 2;
+    }
+    if (too_long(c, *pos, at - *pos))
+        return false;
+    ret->how = any_glob ? SEL_GLOB : SEL_ATOM;
+    ret->text = elixir_module(c->arena, (struct str){text.at + *pos, at - *pos});
+    *pos = at;
+    return true;
+}
+
+/* A module as Elixir writes it: an alias, or :lists. */
+static bool elixir_name(struct comp *c, size_t *pos, struct sel_name *ret)
+{
+    if (peek(c->text, *pos) != ':')
+        return alias(c, pos, ret);
+    ++*pos;
+    return peek(c->text, *pos) == '"' ? quoted(c, pos, ret) : plain_module(c, pos, true, ret);
+}
+
+/* A module as Erlang writes it, or several: mod, 'mod', ~/re/, app(a). */
+static bool erlang_name(struct comp *c, size_t *pos, struct sel_name *ret, bool *ret_elixir)
+{
+    const char first = peek(c->text, *pos);
+
+    c->err->status = ERR_NONE;
+    if (group(c, pos, ret, ret_elixir))
+        return c->err->status == ERR_NONE;
+    return first == '~' ? regex(c, pos, ret) : first == '\'' ? quoted(c, pos, ret) : plain_module(c, pos, false, ret);
+}
+
+static bool is_elixir(struct str text, size_t pos)
+{
+    return peek(text, pos) == ':' || is_upper(text, pos);
+}
+
+bool select_module(struct comp *c, size_t *pos, struct sel_name *ret)
+{
+    bool elixir;
+
+    if (!select_begins(c->text, *pos)) {
+        diag(c, MIN(*pos, c->text.len), 1, "a module is wanted here");
+        return diag_note(c, "as in app(shop) - shop_log");
+    }
+    return is_elixir(c->text, *pos) ? elixir_name(c, pos, ret) : erlang_name(c, pos, ret, &elixir);
 }
 
 /* MyApp.Repo, MyApp.*, MyApp.Repo.get, :lists.seq */
 static bool elixir_selector(struct comp *c, size_t *pos, struct selector *s)
 {
     struct str text = c->text;
-    size_t at = *pos, begin = *pos;
-    bool glob = false, any_glob = false;
+    size_t at = *pos;
 
-    if (peek(text, at) == ':') {
-        at++;
-        if (peek(text, at) == '"') {
-            if (!quoted(c, &at, &s->module))
-                return false;
-        } else {
-            if (!plain_module(c, &at, true, s))
-                return false;
-        }
-    } else {
-        for (;;) {
-            at += glob_word(text, at, true, false, &glob);
-            any_glob |= glob;
-            if (peek(text, at) != '.' || !is_upper(text, at + 1))
-                break;
-            at++;
-        }
-        char behind = peek(text, at + 2);
-        if (peek(text, at) == '.' && peek(text, at + 1) == '*' && behind != '/' && behind != '(' &&
-            !lex_word(text, at + 2, true) && behind != '*') {
-            any_glob = true;
-            at += 2;
-        }
-        if (too_long(c, begin, at - begin))
-            return false;
-        s->module.how = any_glob ? SEL_GLOB : SEL_ATOM;
-        s->module.text = elixir_module(c->arena, (struct str){text.at + begin, at - begin});
-    }
+    if (!elixir_name(c, &at, &s->module))
+        return false;
     s->function.how = SEL_ANY;
     char next = peek(text, at + 1);
     if (peek(text, at) == ':') {
@@ -293,20 +338,8 @@ static bool erlang_selector(struct comp *c, size_t *pos, struct selector *s, boo
     size_t at = *pos;
 
     *ret_elixir = false;
-    c->err->status = ERR_NONE;
-    if (group(c, &at, &s->module, ret_elixir)) {
-        if (c->err->status != ERR_NONE)
-            return false;
-    } else if (peek(text, at) == '~') {
-        if (!regex(c, &at, &s->module))
-            return false;
-    } else if (peek(text, at) == '\'') {
-        if (!quoted(c, &at, &s->module))
-            return false;
-    } else {
-        if (!plain_module(c, &at, false, s))
-            return false;
-    }
+    if (!erlang_name(c, &at, &s->module, ret_elixir))
+        return false;
     s->function.how = SEL_ANY;
     char next = peek(text, at + 1);
     bool dot = peek(text, at) == '.' && *ret_elixir && lex_word(text, at + 1, true);
@@ -341,13 +374,14 @@ static bool number(struct comp *c, size_t *pos, int *ret)
     return true;
 }
 
-/* /2, /_ and /1..3 */
-static bool arity(struct comp *c, size_t *pos, struct selector *s)
+/* /2, /_ and /1..3; of Elixir also /any and every other word, as Rexbug has it */
+static bool arity(struct comp *c, size_t *pos, bool elixir, struct selector *s)
 {
     const size_t begin = ++*pos;
+    const size_t word = elixir ? lex_word(c->text, begin, true) : 0;
 
-    if (peek(c->text, begin) == '_') {
-        ++*pos;
+    if (peek(c->text, begin) == '_' || word) {
+        *pos += word ? word : 1;
         return true;
     }
     if (!number(c, pos, &s->arity_lo))
@@ -388,7 +422,7 @@ bool select_parse(struct comp *c, size_t *pos, struct ast_probe *p)
         }
         struct selector *s = &p->selectors[p->nselectors];
         const size_t begin = *pos;
-        bool elixir = peek(text, begin) == ':' || is_upper(text, begin);
+        bool elixir = is_elixir(text, begin);
         *s = (struct selector){.arity_hi = SPEC_ARITY_MAX, .from = begin};
         if (!select_begins(text, begin)) {
             diag(c, MIN(begin, text.len), 1, p->nselectors ? "another function has to follow '|'" : "a function is wanted here");
@@ -403,7 +437,7 @@ bool select_parse(struct comp *c, size_t *pos, struct ast_probe *p)
                 diag(c, begin, *pos - begin, "an arity needs a function");
                 return diag_note(c, elixir ? "write " STR_FMT "._" : "write " STR_FMT ":_", (int)(*pos - begin), text.at + begin);
             }
-            if (!arity(c, pos, s))
+            if (!arity(c, pos, elixir, s))
                 return false;
             p->arity_given[p->nselectors] = true;
         }

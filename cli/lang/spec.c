@@ -68,6 +68,27 @@ term_t spec_match_spec_for(const struct spec *s, int arity, struct arena *a)
     return term_list(a, clauses.count, (const term_t *)(void *)clauses.items, NULL);
 }
 
+/* Its message is not the tuple of the pack. */
+static bool is_short(term_t clause)
+{
+    const term_t body = clause->items[2], last = body->count ? body->items[body->count - 1] : body;
+
+    return last->type == TERM_TUPLE && last->count == 2 && term_is_atom(last->items[0], "message") && !term_is_atom(last->items[1], "false") &&
+           (last->items[1]->type != TERM_TUPLE || last->items[1]->count != 1);
+}
+
+term_t spec_match_spec_plain(const struct spec *s, struct arena *a)
+{
+    struct ptrs clauses = {0};
+
+    if (!spec_packs_sender_only(s) || s->match_spec->type != TERM_LIST)
+        return s->match_spec;
+    for (size_t i = 0; i < s->match_spec->count; i++)
+        if (!is_short(s->match_spec->items[i]))
+            ptrs_add(&clauses, a, (void *)(uintptr_t)s->match_spec->items[i]);
+    return term_list(a, clauses.count, (const term_t *)(void *)clauses.items, NULL);
+}
+
 term_t spec_program(const struct spec *s, struct arena *a)
 {
     return s->kind == SPEC_CALL && s->scope != SPEC_META ? program_of(s->match_spec, a) : NULL;
@@ -84,7 +105,8 @@ struct collected {
 static bool is_builtin(struct str name)
 {
     return fn_named(name, FN_NONE) != FN_NONE || str_is(name, "const") || str_is(name, "_") || str_is(name, "true") ||
-           str_is(name, "false") || str_is(name, "undefined") || (name.len && name.at[0] == '$' && (name.len == 1 || name.at[1] < 'A'));
+           str_is(name, "false") || str_is(name, "undefined") || str_is(name, "$_") || str_is(name, "$$") ||
+           (name.len > 1 && name.at[0] == '$' && name.at[1] >= '0' && name.at[1] <= '9');
 }
 
 static void collect(struct collected *c, term_t t)

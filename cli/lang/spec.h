@@ -40,6 +40,8 @@ struct sel_name {
 
 struct selector {
     struct sel_name module, function;
+    const struct sel_name *without; /* modules that are not selected, whatever `module` says */
+    size_t nwithout;
     int arity_lo, arity_hi; /* inclusive; 0..SPEC_ARITY_MAX is every arity */
     size_t from, len;       /* its place in `text`, for messages about "nothing matches" */
 };
@@ -87,6 +89,9 @@ struct spec_clause {
     uint64_t args[4];    /* ACT_PROJECT: bit n-1 of the 256 is argument n */
     size_t from, len;    /* its place in `text` */
 };
+
+/* In a message an atom that the node lacks travels as {etrace_atom, Name}, the name as a binary. */
+#define SPEC_ATOM_MARK "etrace_atom"
 
 /* ---- events ---- */
 
@@ -181,9 +186,10 @@ struct spec {
     enum spec_scope scope; /* SPEC_CALL */
     enum spec_surface surface;
     struct str text; /* the probe as written, without the comments around it */
-    struct str label; /* what its events are tagged with; empty: nothing */
+    struct safe label; /* what its events are tagged with; empty: nothing */
     size_t number;   /* among all that are asked for: how the node says whose an event is */
     int line;        /* of the text given to lang_compile(), from 1 */
+    bool alternative; /* the spec in front of it is of the same expression, and what stands behind its selectors is of both */
 
     const struct selector *selectors; /* SPEC_CALL */
     size_t nselectors;
@@ -216,6 +222,10 @@ struct spec {
     const struct str *atoms; /* names in the match specification that the node must already know, without duplicates */
     size_t natoms;
 
+    /* The probes of an event that several ask for (views/combo.h); nothing that was compiled has any. */
+    const struct spec *const *parts;
+    size_t nparts;
+
     int needs_otp; /* the oldest OTP that takes all of it, 0 when every one does */
 
     const struct spec_warning *warnings;
@@ -241,6 +251,12 @@ bool spec_head_takes_all(term_t head);
  * With arity -1 it is the general one (only then may it hold a prefix head, which needs OTP 29).
  */
 term_t spec_match_spec_for(const struct spec *s, int arity, struct arena *a);
+
+/*
+ * Without the clauses that add nothing but spare a tuple for the sender: beside other probes each message is in a tuple with its
+ * probe's number, and these clauses would only multiply.
+ */
+term_t spec_match_spec_plain(const struct spec *s, struct arena *a);
 
 /*
  * What the tracer may decide by in the place of the match specification, for functions of the arities that it says (program.h);

@@ -1,3 +1,4 @@
+#include "mspec.h"
 #include "where.h"
 
 #include <string.h>
@@ -33,7 +34,7 @@ static struct where *make(struct maker *m, enum where_type type, const struct as
     struct where *w = arena_alloc(m->a, sizeof(*w));
 
     w->type = type;
-    w->from = at->from - (m->probe ? m->probe->from : 0);
+    w->from = m->probe ? ast_place(m->probe, at->from) : at->from;
     w->len = at->len;
     return w;
 }
@@ -88,6 +89,13 @@ static struct where *call(struct maker *m, int fn, const struct ast *at, size_t 
 
 /* ---- names ---- */
 
+static unsigned word_needs(enum where_name id)
+{
+    if (id == WN_DUR || id == WN_RET || id == WN_CLASS || id == WN_REASON)
+        return WHERE_NEEDS_RETURN;
+    return id == WN_CALLER ? WHERE_NEEDS_CALLER : 0;
+}
+
 static struct where *word(struct maker *m, enum where_name id, int index, const struct ast *at)
 {
     static const char *const kinds[] = {"a call", "a send", "a receive", "an event"};
@@ -96,12 +104,18 @@ static struct where *word(struct maker *m, enum where_name id, int index, const 
         diag(m->k->c, at->from, at->len, "%s has no '%s'", kinds[m->probe->shape], words[id].word);
         return NULL;
     }
-    if (m->probe && m->probe->shape == SHAPE_CALL &&
-        (id == WN_DUR || id == WN_RET || id == WN_CLASS || id == WN_REASON))
-        m->needs |= WHERE_NEEDS_RETURN;
-    if (id == WN_CALLER)
-        m->needs |= WHERE_NEEDS_CALLER;
+    if (m->probe && m->probe->shape == SHAPE_CALL)
+        m->needs |= word_needs(id);
     return name(m, id, index, at);
+}
+
+unsigned lang_where_needs(const struct where *w)
+{
+    unsigned needs = w->type == WHERE_NAME ? word_needs((enum where_name)w->name) : 0;
+
+    for (size_t i = 0; i < w->count; i++)
+        needs |= lang_where_needs(w->items[i]);
+    return w->tail ? needs | lang_where_needs(w->tail) : needs;
 }
 
 static bool find_word(struct str text, enum where_name *ret)
@@ -169,21 +183,11 @@ static struct where *argument(struct maker *m, size_t i, size_t count, const str
     return name(m, WN_ARG, (int)i + 1, at);
 }
 
-static bool mentions(const struct ast *n, struct str var)
-{
-    if (n->type == A_VAR)
-        return str_same(n->text, var);
-    for (size_t i = 0; i < n->count; i++)
-        if (n->items[i] && mentions(n->items[i], var))
-            return true;
-    return n->tail && mentions(n->tail, var);
-}
-
 static bool is_in_head(const struct ast_probe *p, struct str var)
 {
     for (size_t c = 0; p && c < p->nclauses; c++)
         for (size_t i = 0; i < p->clauses[c].nhead; i++)
-            if (mentions(p->clauses[c].head[i], var))
+            if (ast_mentions(p->clauses[c].head[i], var))
                 return true;
     return false;
 }
@@ -213,9 +217,13 @@ static struct where *variable(struct maker *m, const struct ast *n)
         diag_note(m->k->c, "test it behind 'when'");
         return NULL;
     }
+    if (p && check_lacks(m->k, n))
+        return NULL;
     diag(m->k->c, n->from, n->len, m->k->c->surface == SPEC_ELIXIR ? "unknown name " STR_FMT : "unbound variable " STR_FMT,
          STR_ARG(n->text));
-    if (p)
+    if (m->k->c->surface == SPEC_ELIXIR)
+        diag_note(m->k->c, p ? "bind it in the argument list; an atom is :" STR_FMT : "an atom is :" STR_FMT, STR_ARG(n->text));
+    else if (p)
         diag_note(m->k->c, "bind it in the argument list");
     guess_word(m, n->text);
     return NULL;
@@ -255,6 +263,14 @@ static const struct {
     {"MB", WT_SIZE, 1e6},      {"GB", WT_SIZE, 1e9},     {"KB", WT_SIZE, 1e3},            {"KiB", WT_SIZE, 1024},
     {"MiB", WT_SIZE, 1048576},
 };
+
+bool where_unit(struct str word)
+{
+    for (size_t i = 0; i < ARRAY_LEN(units); i++)
+        if (str_is(word, units[i].unit))
+            return true;
+    return false;
+}
 
 static struct where *unit(struct maker *m, const struct ast *n)
 {
@@ -361,6 +377,69 @@ static struct where *like(struct maker *m, const struct ast *n)
     return w;
 }
 
+/* ---- patterns: ret = {error, _} ---- */
+
+/* Whether this side of a '=' names a value of the event; the other side is the pattern then. */
+static bool is_value(const struct maker *m, const struct ast *n)
+{
+    enum where_name id;
+
+    if (n->type == A_CALL || n->type == A_INDEX || n->type == A_DOT || n->type == A_RECFIELD)
+        return true;
+    if (m->k->c->surface == SPEC_ELIXIR)
+        return n->type == A_VAR && find_word(n->text, &id);
+    return is_word(n) && find_word(n->value->text, &id);
+}
+
+/* Refuses a variable that the argument list binds: in the pattern it would be a new one and match anything. */
+static bool binds_anew(struct maker *m, const struct ast *n)
+{
+    if (n->type == A_VAR && is_in_head(m->probe, n->text)) {
+        diag(m->k->c, n->from, n->len, STR_FMT " is bound by the argument list", STR_ARG(n->text));
+        return diag_note(m->k->c, "compare with it, as in element(2, ret) == " STR_FMT, STR_ARG(n->text));
+    }
+    for (size_t i = 0; i < n->count; i++)
+        if (n->items[i] && !binds_anew(m, n->items[i]))
+            return false;
+    return !n->tail || binds_anew(m, n->tail);
+}
+
+static struct where *match(struct maker *m, const struct ast *n)
+{
+    const bool first = is_value(m, n->items[0]);
+    struct ast *pattern = n->items[first ? 1 : 0];
+    struct where *value = compile(m, n->items[first ? 0 : 1]), *list, *w;
+    struct mclause head = {.k = m->k, .a = m->a};
+    struct ast_clause cl = {.has_head = true, .head = &pattern, .nhead = 1, .head_from = pattern->from, .head_len = pattern->len};
+
+    if (pattern->type == A_LIT || pattern->type == A_UNIT) {
+        diag(m->k->c, n->from, n->len, "'=' does not compare");
+        diag_note(m->k->c, "write == or =:=");
+        return NULL;
+    }
+    if (!value || !binds_anew(m, pattern) || !(pattern = check_pattern(m->k, pattern)))
+        return NULL;
+    m->k->place = PLACE_ANY_GUARD;
+    if (!mspec_head(&head, &cl, 0))
+        return NULL;
+    if (head.guards.count) {
+        diag(m->k->c, pattern->from, pattern->len, "a pattern of a filter is made of literals and variables");
+        diag_note(m->k->c, "compare the rest, as in hd(ret) > 1");
+        return NULL;
+    }
+    list = make(m, WHERE_LIST, n);
+    list->items = arena_alloc(m->a, sizeof(*list->items));
+    list->items[0] = value;
+    list->count = 1;
+    w = make(m, WHERE_MATCH, n);
+    w->kind = WT_BOOL;
+    w->constant = head.head;
+    w->items = arena_alloc(m->a, sizeof(*w->items));
+    w->items[0] = list;
+    w->count = 1;
+    return w;
+}
+
 /* x in [a, b] and x in 1..9 */
 static struct where *in(struct maker *m, const struct ast *n)
 {
@@ -371,9 +450,24 @@ static struct where *in(struct maker *m, const struct ast *n)
         return NULL;
     if (of->type == A_OP && of->op == OP_RANGE) {
         struct where *low = compile(m, of->items[0]), *high = low ? compile(m, of->items[1]) : NULL;
-        if (!high)
+        const struct where *first = low;
+        int64_t step;
+        if (!high || !check_step(m->k, of, &step))
             return NULL;
-        result = CALL(m, FN_ANDALSO, n, CALL(m, FN_GE, n, value, low), CALL(m, FN_LE, n, value, high));
+        if (step ? step < 0
+                 : low->type == WHERE_CONST && high->type == WHERE_CONST && low->constant->type == TERM_INT &&
+                       high->constant->type == TERM_INT && low->constant->integer > high->constant->integer) {
+            struct where *swap = low;
+            low = high;
+            high = swap;
+        }
+        const struct where *above = CALL(m, FN_GE, n, value, low), *below = CALL(m, FN_LE, n, value, high);
+        if (step == 0 || step == 1 || step == -1) {
+            result = CALL(m, FN_ANDALSO, n, CALL(m, FN_IS_INTEGER, n, value), above, below);
+        } else {
+            const struct where *rest = CALL(m, FN_REM, n, CALL(m, FN_SUB, n, value, first), constant(m, term_int(m->a, step), of));
+            result = CALL(m, FN_ANDALSO, n, CALL(m, FN_IS_INTEGER, n, value), above, below, CALL(m, FN_EQ_EXACT, n, rest, constant(m, term_int(m->a, 0), of)));
+        }
     } else if (of->type == A_LIST && !of->tail && of->count) {
         const struct where **tests = arena_alloc(m->a, of->count * sizeof(*tests));
         for (size_t i = 0; i < of->count; i++) {
@@ -401,7 +495,7 @@ static bool is_test(struct maker *m, const struct where *w, const struct ast *at
 
 static struct where *operator(struct maker *m, const struct ast *n)
 {
-    struct where *args[2];
+    struct where **args = arena_alloc(m->a, n->count * sizeof(*args));
 
     if (n->op == OP_LIKE || n->op == OP_UNLIKE)
         return like(m, n);
@@ -435,7 +529,7 @@ static struct where *operator(struct maker *m, const struct ast *n)
         for (size_t i = 0; i < n->count; i++)
             if (!is_test(m, args[i], n->items[i]))
                 return NULL;
-    struct where *w = call(m, n->op, n, n->count, (const struct where **)args);
+    struct where *w = call(m, n->op, n, n->count, (const struct where **)(void *)args);
     if (!is_compare(n->op) && w->kind != WT_BOOL && n->count == 2)
         for (size_t i = 0; i < 2; i++)
             if (args[i]->kind == WT_DURATION || args[i]->kind == WT_SIZE)
@@ -470,6 +564,11 @@ static struct where *function(struct maker *m, struct ast *n)
     for (size_t i = 0; i < n->count; i++)
         if (!(args[i] = compile(m, n->items[i])))
             return NULL;
+    if (fn == FN_IS_RECORD && args[2]->type == WHERE_CONST && args[2]->constant->type == TERM_ATOM) {
+        diag(m->k->c, n->from, n->len, "an event does not carry the name of a native record");
+        diag_note(m->k->c, "test it behind 'when'");
+        return NULL;
+    }
     if (is_nil)
         return CALL(m, FN_EQ_EXACT, n, args[0], constant(m, term_atom(m->a, "nil"), n));
     if (elem && args[1]->type == WHERE_CONST && args[1]->constant->type == TERM_INT)
@@ -551,6 +650,12 @@ static struct where *compile(struct maker *m, struct ast *n)
             return index ? constant(m, index->value, n) : NULL;
         return of ? CALL(m, FN_ELEMENT, n, constant(m, index->value, n), of) : NULL;
     }
+    case A_MATCH:
+        return match(m, n);
+    case A_ANY:
+        diag(m->k->c, n->from, n->len, "'_' has no value");
+        diag_note(m->k->c, "write = to match a pattern, as in ret = {error, _}");
+        return NULL;
     case A_REGEX:
         diag(m->k->c, n->from, n->len, "a regular expression stands behind =~");
         return NULL;
@@ -567,8 +672,12 @@ static struct where *compile(struct maker *m, struct ast *n)
 
 static bool add(struct maker *m, struct ast *n, struct ptrs *ret)
 {
-    if (n->type == A_OP && (n->op == FN_ANDALSO || n->op == FN_AND))
-        return add(m, n->items[0], ret) && add(m, n->items[1], ret);
+    if (n->type == A_OP && (n->op == FN_ANDALSO || n->op == FN_AND)) {
+        for (size_t i = 0; i < n->count; i++)
+            if (!add(m, n->items[i], ret))
+                return false;
+        return true;
+    }
     struct where *w = compile(m, n);
     if (!w || !is_test(m, w, n))
         return false;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../erlang/term_print.h"
 #include "session.h"
 
 /* ---- terms as text ---- */
@@ -13,7 +14,7 @@ static const char *opening(const struct etf_head *h)
 }
 
 /*
- * A term as text, for messages only: shortened, and bytes of binaries as they are. Flat: the elements of a container follow
+ * A term as text, for messages only: shortened, and binaries without their quotes. Flat: the elements of a container follow
  * its head, and only the head is bracketed by how many there are.
  */
 static void term_text(struct etf *term, struct buf *ret, size_t most)
@@ -28,7 +29,8 @@ static void term_text(struct etf *term, struct buf *ret, size_t most)
         case ETF_ATOM:
         case ETF_STRING:
         case ETF_BIN:
-            buf_add(ret, h.text.at, MIN(h.text.len, left - ret->len));
+            h.text.len = MIN(h.text.len, left - ret->len);
+            print_safe(ret, h.text);
             break;
         case ETF_INT:
             buf_printf(ret, "%lld", (long long)h.integer);
@@ -81,13 +83,13 @@ static void answer_killed(const char *node, struct err *e)
 /* {guard, {What, HowMuch}}: the owner itself has ended the tracing. */
 static bool stopped_by_guard(struct etf reason, const char *node, struct err *e)
 {
-    struct str what;
+    struct raw what;
     int64_t n;
 
     if (!etf_get_tuple(&reason, 2) || !etf_is_atom(&reason, "guard") || !etf_skip(&reason) || !etf_get_tuple(&reason, 2) ||
         !etf_get_atom(&reason, &what) || !etf_get_int(&reason, &n))
         return false;
-    if (what.len == 6 && !memcmp(what.at, "memory", 6)) {
+    if (raw_is(what, "memory")) {
         err_set(e, ERR_GUARD, "%s ended the tracing: its memory has grown by %lld MiB since it began", node, (long long)(n >> 20));
         err_hint(e, "--memory BYTES allows more, --memory 0 any");
     } else {
@@ -146,11 +148,13 @@ static const struct sentence sentences[] = {
     {"noport", 2, ERR_EMPTY, "there is no port %s on the node", "driver:NAME takes the ports of a driver, all takes every port"},
     {"no_driver", 3, ERR_EMPTY, "no port of the node has the driver %s", "@open shows what opens ports, and with which driver"},
     {"seq_taken", 0, ERR_NODE, "somebody else is the system tracer of sequential tracing on the node", NULL},
-    {"no_atom", 2, ERR_EMPTY, "the node does not know the atom %s, so nothing can match it", NULL},
     {"dangerous", 2, ERR_GUARD, "the tracing itself goes through %s: only its name, or --force, takes it", NULL},
     {"empty", 2, ERR_EMPTY, "%s matches no function on the node", NULL},
     {"bad_pattern", 4, ERR_USAGE, "the pattern '%s' is wrong: %s", NULL},
     {"bad_spec", 2, ERR_NODE, "the node refuses the match specification for %s", NULL},
+    {"overlap", 3, ERR_USAGE, "the expressions that select %s overlap in more than %s ways",
+     "put the conditions into one expression, as clauses, or into `where`"},
+    {"many_variables", 2, ERR_USAGE, "the expressions that select one function have more than %s variables together", NULL},
     {"bad_spec", 0, ERR_NODE, "the node cannot read the match specification", NULL},
     {"bad_request", 0, ERR_RUN, "the node does not understand the request", NULL},
     {"busy", 0, ERR_RUN, "the node is still at an earlier request", NULL},
@@ -165,14 +169,18 @@ static const struct sentence sentences[] = {
     {"notsup", 2, ERR_NODE, "%s", NULL},
     {"gc_taken", 0, ERR_NODE, "two sessions that trace garbage collection crash the node, and another one there traces it",
      "--unsafe traces it all the same"},
+    {"bad_label", 0, ERR_NODE, "this label of a sequential trace token would crash the node",
+     "a label is a small integer, an atom, self, or a variable by itself"},
 };
 
 #define PARTS 3
 
 /* Modules of Elixir as people write them. */
-static struct str plain(struct str name)
+static struct raw plain(struct raw name)
 {
-    return name.len > 7 && !memcmp(name.at, "Elixir.", 7) ? (struct str){name.at + 7, name.len - 7} : name;
+    const char *at = raw_view(name).at;
+
+    return name.len > 7 && !memcmp(at, "Elixir.", 7) ? raw_bytes(at + 7, name.len - 7) : name;
 }
 
 static void part(struct etf *r, char to[200])
@@ -180,7 +188,7 @@ static void part(struct etf *r, char to[200])
     struct buf b = {0};
 
     term_text(r, &b, 180);
-    struct str text = plain(buf_view(&b));
+    struct str text = raw_view(plain(raw_of(buf_view(&b))));
     snprintf(to, 200, "%.*s", (int)text.len, text.at);
     buf_release(&b);
 }
@@ -189,14 +197,16 @@ static void part(struct etf *r, char to[200])
 static void hint_near(struct etf r, struct err *e)
 {
     struct buf b = {0};
-    struct str name;
+    struct raw name;
     size_t n;
 
     if (!etf_get_list(&r, &n) || !n)
         return;
     for (size_t i = 0; i < n && etf_get_bin(&r, &name); i++) {
         name = plain(name);
-        buf_printf(&b, "%s%.*s", i == 0 ? "" : i + 1 < n ? ", " : " or ", (int)MIN(name.len, 120), name.at);
+        name.len = MIN(name.len, 120);
+        buf_puts(&b, i == 0 ? "" : i + 1 < n ? ", " : " or ");
+        print_safe(&b, name);
     }
     err_hint(e, "did you mean %s?", buf_cstr(&b));
     buf_release(&b);
@@ -244,14 +254,14 @@ static void say(const struct sentence *s, char parts[PARTS][200], struct err *e)
     buf_release(&b);
 }
 
-static bool listed(struct str reason, size_t arity, struct etf r, struct err *e)
+static bool listed(struct raw reason, size_t arity, struct etf r, struct err *e)
 {
     char parts[PARTS][200] = {{0}};
     struct etf_head h;
 
     for (size_t i = 0; i < ARRAY_LEN(sentences); i++) {
         const struct sentence *s = &sentences[i];
-        if (s->arity != arity || strlen(s->reason) != reason.len || memcmp(s->reason, reason.at, reason.len))
+        if (s->arity != arity || !raw_is(reason, s->reason))
             continue;
         size_t n = arity ? arity - 1 : 0;
         for (size_t j = 0; j < n && j < PARTS; j++) {
@@ -282,7 +292,7 @@ bool session_error(const struct session_reply *reply, struct err *e)
     }
     if (!r.failed && h.type == ETF_ATOM) {
         struct etf rest = r;
-        if (h.text.len == 11 && !memcmp(h.text.at, "no_function", 11) && no_function(&rest, e))
+        if (raw_is(h.text, "no_function") && no_function(&rest, e))
             return false;
         if (listed(h.text, arity, r, e))
             return false;

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 
 #include "../erlang/etf_write.h"
+#include "../erlang/term_print.h"
 #include "../ground/mem.h"
+#include "session.h"
 
 void arm_init(struct arm *a)
 {
@@ -17,7 +19,6 @@ void arm_release(struct arm *a)
     buf_release(&a->select);
     buf_release(&a->specs);
     buf_release(&a->program);
-    buf_release(&a->atoms);
     buf_release(&a->procs);
     buf_release(&a->ports);
     buf_release(&a->flags);
@@ -44,7 +45,7 @@ static void close_probe(struct arm *a)
     if (!a->open)
         return;
     assert(a->nspecs > 0);
-    etf_map(&a->probes, a->program.len ? 7 : 6);
+    etf_map(&a->probes, a->program.len ? 6 : 5);
     etf_atomz(&a->probes, "id");
     etf_int(&a->probes, a->id);
     etf_atomz(&a->probes, "type");
@@ -52,7 +53,6 @@ static void close_probe(struct arm *a)
     etf_atomz(&a->probes, "scope");
     etf_atomz(&a->probes, scopes[a->scope]);
     put_list(&a->probes, "select", &a->select, a->nselect);
-    put_list(&a->probes, "atoms", &a->atoms, a->natoms);
     etf_atomz(&a->probes, "match_spec");
     etf_tuple(&a->probes, 2);
     etf_atomz(&a->probes, a->per_arity ? "arity" : "any");
@@ -64,10 +64,9 @@ static void close_probe(struct arm *a)
         etf_bin(&a->probes, a->program.data, a->program.len);
     }
     buf_clear(&a->select);
-    buf_clear(&a->atoms);
     buf_clear(&a->specs);
     buf_clear(&a->program);
-    a->nselect = a->natoms = a->nspecs = 0;
+    a->nselect = a->nspecs = 0;
     a->open = a->per_arity = false;
     a->nprobes++;
 }
@@ -85,6 +84,17 @@ static void put_pattern(struct buf *b, struct arm_pattern p)
 {
     static const char *const names[] = {"any", "name", "glob", "re", "application", "behaviour"};
 
+    if (p.nwithout) {
+        const struct arm_pattern of = {.how = p.how, .text = p.text};
+        etf_tuple(b, 3);
+        etf_atomz(b, "except");
+        put_pattern(b, of);
+        etf_list(b, p.nwithout);
+        for (size_t i = 0; i < p.nwithout; i++)
+            put_pattern(b, p.without[i]);
+        etf_nil(b);
+        return;
+    }
     if (p.how == ARM_ANY) {
         etf_atomz(b, "any");
         return;
@@ -125,13 +135,6 @@ void arm_program(struct arm *a, struct str etf)
 {
     assert(a->open && !a->program.len);
     buf_str(&a->program, etf);
-}
-
-void arm_atom(struct arm *a, struct str name)
-{
-    assert(a->open);
-    etf_bin(&a->atoms, name.at, name.len);
-    a->natoms++;
 }
 
 /* ---- the whole ---- */
@@ -175,6 +178,11 @@ void arm_flag(struct arm *a, const char *flag)
 {
     etf_atomz(&a->flags, flag);
     a->nflags++;
+}
+
+void arm_variables(struct arm *a, int most)
+{
+    a->variables = most;
 }
 
 void arm_tally(struct arm *a)
@@ -232,6 +240,11 @@ void arm_allow_empty(struct arm *a)
     a->allow_empty = true;
 }
 
+void arm_available(struct arm *a)
+{
+    a->available = true;
+}
+
 void arm_force(struct arm *a)
 {
     a->force = true;
@@ -253,7 +266,7 @@ void arm_finish(struct arm *a, struct buf *b)
     close_probe(a);
     if (!a->nprocs)
         arm_who(a, ARM_WHO_ALL, STR(""));
-    etf_map(b, a->mark.first ? 15 : 14);
+    etf_map(b, a->mark.first ? 17 : 16);
     put_list(b, "probes", &a->probes, a->nprobes);
     put_list(b, "procs", &a->procs, a->nprocs);
     put_list(b, "ports", &a->ports, a->nports);
@@ -262,9 +275,12 @@ void arm_finish(struct arm *a, struct buf *b)
     put_list(b, "system", &a->system, a->nsystem);
     etf_atomz(b, "kinds");
     etf_int(b, (int64_t)a->kinds); /* as many bits as it takes */
+    etf_atomz(b, "variables");
+    etf_int(b, a->variables);
     put_bool(b, "seq_trace", a->seq_trace);
     put_bool(b, "unsafe", a->unsafe);
     put_bool(b, "allow_empty", a->allow_empty);
+    put_bool(b, "available", a->available);
     put_bool(b, "force", a->force);
     put_bool(b, "tally", a->tally);
     put_bool(b, "hold", a->hold);
@@ -286,6 +302,13 @@ void arm_request(struct buf *b, enum arm_verb verb, struct str asked)
     etf_tuple(b, 2);
     etf_atomz(b, verbs[verb]);
     buf_str(b, asked);
+}
+
+void arm_atoms(struct buf *b, struct buf *names, size_t n)
+{
+    etf_version(b);
+    etf_tuple(b, 2);
+    put_list(b, "atoms", names, n);
 }
 
 void arm_disarm(struct buf *b)
@@ -310,11 +333,6 @@ void arm_record(struct buf *b, const struct arm_pattern *modules, size_t nmodule
 
 #define LIST_MAX 100000
 
-static bool is(struct str key, const char *name)
-{
-    return key.len == strlen(name) && !memcmp(key.at, name, key.len);
-}
-
 static bool take_count(struct etf *r, uint64_t *ret)
 {
     int64_t n;
@@ -328,19 +346,28 @@ static bool take_count(struct etf *r, uint64_t *ret)
 static bool take_probe(struct etf *r, struct arm_result_probe *p)
 {
     size_t pairs;
-    struct str key;
+    struct raw key;
     uint64_t n;
 
     if (!etf_get_map(r, &pairs))
         return false;
     while (pairs--) {
-        if (!etf_get_atom(r, &key) || !take_count(r, &n))
+        if (!etf_get_atom(r, &key))
             return false;
-        if (is(key, "id"))
+        if (raw_is(key, "missing")) {
+            struct session_reply why;
+            if (!etf_take(r, &why.term))
+                return false;
+            session_error(&why, &p->missing);
+            continue;
+        }
+        if (!take_count(r, &n))
+            return false;
+        if (raw_is(key, "id"))
             p->id = (int)n;
-        else if (is(key, "functions"))
+        else if (raw_is(key, "functions"))
             p->functions = n;
-        else if (is(key, "modules"))
+        else if (raw_is(key, "modules"))
             p->modules = n;
     }
     return true;
@@ -361,7 +388,7 @@ static bool take_probes(struct etf *r, struct arm_result *x)
 
 static bool take_warnings(struct etf *r, struct arm_result *x)
 {
-    struct str text;
+    struct raw text;
     size_t n;
 
     if (!etf_get_list(r, &n) || n > LIST_MAX)
@@ -370,26 +397,28 @@ static bool take_warnings(struct etf *r, struct arm_result *x)
     while (x->nwarnings < n) {
         if (!etf_get_bin(r, &text))
             return false;
-        x->warnings[x->nwarnings++] = mem_strndup(text.at, text.len);
+        x->warnings[x->nwarnings++] = safe_strdup(text);
     }
     return !n || etf_get_nil(r);
 }
 
 static bool take_pair(struct etf *r, struct arm_result *x)
 {
-    struct str key;
+    struct raw key;
 
     if (!etf_get_atom(r, &key))
         return false;
-    if (is(key, "probes"))
+    if (raw_is(key, "probes"))
         return !x->probes && take_probes(r, x);
-    if (is(key, "warning"))
+    if (raw_is(key, "warning"))
         return !x->warnings && take_warnings(r, x);
-    if (is(key, "processes"))
+    if (raw_is(key, "functions"))
+        return take_count(r, &x->functions);
+    if (raw_is(key, "processes"))
         return take_count(r, &x->processes);
-    if (is(key, "ports"))
+    if (raw_is(key, "ports"))
         return take_count(r, &x->ports);
-    if (is(key, "call_count"))
+    if (raw_is(key, "call_count"))
         return take_count(r, &x->busy);
     return etf_skip(r);
 }
@@ -423,14 +452,14 @@ void arm_result_release(struct arm_result *r)
 bool arm_rates_read(struct etf r, struct arm_rates *ret, struct err *e)
 {
     struct arm_rates x = {0};
-    struct str name;
+    struct raw name;
     size_t n = 0;
     bool ok = etf_get_tuple(&r, 2) && take_count(&r, &x.all) && etf_get_list(&r, &n) && n <= ARM_MOST;
 
     for (; ok && x.count < n; x.count++) {
         ok = etf_get_tuple(&r, 2) && take_count(&r, &x.most[x.count]) && etf_get_bin(&r, &name);
         if (ok)
-            memcpy(x.names[x.count], name.at, MIN(name.len, sizeof(x.names[0]) - 1));
+            safe_copy(x.names[x.count], sizeof(x.names[0]), name);
     }
     if (!ok)
         return err_set(e, ERR_RUN, "the node's answer about the rate of calls cannot be read");

@@ -1,7 +1,7 @@
 /*
  * The request that arms a session, piece by piece, and its answer.
  *
- *   arm_init, then for each probe arm_probe, arm_select…, arm_spec_any or arm_spec_arity…, arm_atom…; arm_who and arm_flag
+ *   arm_init, then for each probe arm_probe, arm_select…, arm_spec_any or arm_spec_arity…; arm_who and arm_flag
  *   for the whole; arm_finish writes what is asked for, arm_request a request for it; arm_release.
  *
  * Texts and specifications are copied. Calling in another order is a mistake of the program (assert); nothing else fails.
@@ -32,6 +32,8 @@ enum arm_who {
 struct arm_pattern {
     enum arm_how how;
     struct str text;
+    const struct arm_pattern *without; /* of a module: those that are not meant */
+    size_t nwithout;
 };
 
 /*
@@ -43,14 +45,15 @@ struct arm_mark {
 };
 
 struct arm {
-    struct buf probes, select, specs, program, atoms, procs, ports, flags, port_flags, system, filter;
-    size_t nprobes, nselect, nspecs, natoms, nprocs, nports, nflags, nport_flags, nsystem;
+    struct buf probes, select, specs, program, procs, ports, flags, port_flags, system, filter;
+    size_t nprobes, nselect, nspecs, nprocs, nports, nflags, nport_flags, nsystem;
     uint64_t kinds;
+    int variables;
     bool open, per_arity;
     int id;
     enum arm_kind kind;
     enum arm_scope scope;
-    bool allow_empty, seq_trace, unsafe, tally, hold, force;
+    bool allow_empty, available, seq_trace, unsafe, tally, hold, force;
     struct arm_mark mark;
 };
 
@@ -62,7 +65,6 @@ void arm_select(struct arm *a, struct arm_pattern module, struct arm_pattern fun
 void arm_spec_any(struct arm *a, struct str etf);              /* a match specification or `true`, with its 131 */
 void arm_spec_arity(struct arm *a, int arity, struct str etf); /* for functions of that arity; other arities are not traced */
 void arm_program(struct arm *a, struct str etf); /* what decides as the specification does (enum etw_step), with its 131 */
-void arm_atom(struct arm *a, struct str name); /* occurs in the specification: the node must know it already */
 
 void arm_who(struct arm *a, enum arm_who who, struct str text);      /* processes; none: all */
 void arm_port_who(struct arm *a, enum arm_who who, struct str text); /* ports; none: none */
@@ -75,9 +77,11 @@ void arm_filter(struct arm *a, struct str steps); /* of calls for which this hol
 void arm_port_flag(struct arm *a, const char *flag); /* as trace:port/4 does */
 void arm_system(struct arm *a, const char *event, const int64_t *limits, size_t n); /* none: `true`; two: the lower first */
 void arm_kinds(struct arm *a, uint64_t mask);   /* bit K: events of kind K are wanted; none said: all */
+void arm_variables(struct arm *a, int most);    /* the specifications have '$1' to this one: the node makes the atoms it lacks */
 void arm_seq_trace(struct arm *a);              /* be the system tracer of seq_trace */
 void arm_unsafe(struct arm *a);                 /* also what can harm the node */
 void arm_allow_empty(struct arm *a);            /* a probe that matches nothing is no error */
+void arm_available(struct arm *a);              /* wildcards mean modules that can be loaded, too, which loads them */
 void arm_mark(struct arm *a, struct arm_mark mark); /* and every event says which probe it answers, by its id */
 
 void arm_force(struct arm *a);                  /* wildcards take what the tracing itself goes through, too */
@@ -92,17 +96,22 @@ enum arm_verb { ARM_SELECT, ARM_COUNT, ARM_TRACE };
 void arm_request(struct buf *ret_request, enum arm_verb verb, struct str asked);
 void arm_disarm(struct buf *ret_request);                /* takes every pattern and flag away; the session stays */
 
+/* Asks which of these names, binaries, are no atoms of the node; the answer is a list of binaries. */
+void arm_atoms(struct buf *ret_request, struct buf *names, size_t n);
+
 /* Asks for the definition of a record in the modules that the patterns select. */
 void arm_record(struct buf *ret_request, const struct arm_pattern *modules, size_t nmodules, struct str name);
 
 struct arm_result_probe {
     int id;
     uint64_t functions, modules;
+    struct err missing; /* why there is no function, as far as the node says; status 0: it does not */
 };
 
 struct arm_result {
     struct arm_result_probe *probes;
     size_t nprobes;
+    uint64_t functions; /* in all; one that several probes select counts once */
     uint64_t processes, ports;
     uint64_t busy;   /* of ARM_SELECT: the functions that ARM_COUNT would count */
     char **warnings; /* what this node's version cannot do rightly, one sentence each */

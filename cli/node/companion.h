@@ -5,7 +5,11 @@
 #ifndef ETRACE_COMPANION_H
 #define ETRACE_COMPANION_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
+
+#include "../ground/macros.h"
 
 struct companion {
     const unsigned char *beam; /* the module, in the oldest encoding, still named etrace_00000000_0 */
@@ -24,5 +28,18 @@ struct companion {
 };
 
 extern const struct companion companion;
+
+/* Whether a module or a registered process of that name can be a companion's: etrace_<8 hex digits>_<slot>. */
+static inline bool companion_is_name(struct raw name)
+{
+    const char *at = raw_view(name).at;
+
+    if (name.len != 17 || memcmp(at, "etrace_", 7) || at[15] != '_' || !strchr("0123456789ABCDEF", at[16]))
+        return false;
+    for (size_t i = 7; i < 15; i++)
+        if (!at[i] || !strchr("0123456789abcdef", at[i]))
+            return false;
+    return at[16];
+}
 
 #endif

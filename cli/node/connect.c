@@ -220,6 +220,7 @@ bool node_connect(const struct node_target *t, struct node_conn *ret_conn, struc
     struct place place;
     struct node_conn conn;
 
+    ret_conn->found = false;
     if (t->tls && !(tls = tls_config_new(t->tls, e)))
         return false;
     if (!cookie_read(t->cookie_file, &cookie, e)) {
@@ -232,8 +233,10 @@ bool node_connect(const struct node_target *t, struct node_conn *ret_conn, struc
     netns_leave(back);
     cookie_wipe(&cookie);
     tls_config_free(tls);
+    ret_conn->found = found;
     if (!ok)
         return found ? fail(&a, e) : false;
+    conn.found = true;
     if (!conn.node[0])
         memcpy(conn.node, place.name, sizeof conn.node);
     *ret_conn = conn;

@@ -30,16 +30,20 @@ struct node_pid {
 
 struct node_conn {
     struct stream stream;         /* the caller closes it */
+    bool found;                   /* host and port are known; set also where the connection failed */
     char node[NODE_NAME_MAX + 1]; /* what the node calls itself */
     struct node_pid self;         /* the pid that messages to us carry; its node part was given by the target */
 };
 
-bool node_connect(const struct node_target *target, struct node_conn *ret_conn, struct err *e);
+bool node_connect(const struct node_target *target, struct node_conn *ret_conn, struct err *e); /* false: only ret_conn->found is set */
 
 /*
  * The full name ("shop@h1") that a target means, without connecting: adds this host, finds the only local node, or the
  * node of an operating system process (then *ret_port may be set although epmd does not know it). At most 5 seconds.
  */
 bool node_resolve(const struct node_target *target, char ret_name[NODE_NAME_MAX + 1], int *ret_port, struct err *e);
+
+/* The full name of the local node that epmd knows as `alive` at that port. false: this user cannot see its process. */
+bool node_full_name(const char *alive, int port, char ret_name[NODE_NAME_MAX + 1]);
 
 #endif

@@ -8,8 +8,11 @@
 
 #define READ_MIN (64u << 10)
 #define READ_KEPT (256u << 10) /* of the memory for what is read; what a large frame made larger is given back */
+#define TLS_MOST 64 /* bytes that TLS adds to a small write */
 #define RECORDS_MAX 64 /* that are read in one go */
 #define STRAYS_MAX 100
+#define STRAY_MS 1000  /* after so long one stray is forgotten */
+#define TICKS_MAX 1000 /* without a message between them; a node that is set to tick often sends sixteen a second */
 
 /* Of the protocol's control messages, those that concern us. */
 enum { CTL_LINK = 1, CTL_SEND = 2, CTL_EXIT = 3, CTL_REG_SEND = 6, CTL_SEND_TT = 12, CTL_EXIT_TT = 13, CTL_SEND_SENDER = 22 };
@@ -24,6 +27,7 @@ void dist_release(struct dist *d)
     stream_close(&d->stream);
     free(d->data);
     buf_release(&d->out);
+    buf_release(&d->waiting);
     *d = (struct dist){.stream.fd = -1};
 }
 
@@ -34,8 +38,14 @@ static bool bad(struct err *e, const char *what)
     return err_set(e, ERR_RUN, "the node does not keep to the protocol: %s", what);
 }
 
-static bool stray(struct dist *d, struct err *e)
+bool dist_stray(struct dist *d, struct err *e)
 {
+    int64_t now = net_now(), forgotten = (now - d->strayed) / STRAY_MS;
+
+    if (forgotten) {
+        d->strays -= (unsigned)MIN((int64_t)d->strays, forgotten);
+        d->strayed = now;
+    }
     return ++d->strays <= STRAYS_MAX || bad(e, "too many messages that nobody asked for");
 }
 
@@ -43,12 +53,22 @@ static bool stray(struct dist *d, struct err *e)
  * The pid that a message is for, behind what is unused or its sender. A node gives our name to others before and after
  * us; what was meant for them and comes late names another creation.
  */
+static bool is_pid(struct etf *control, const struct node_pid *p)
+{
+    struct etf_head found;
+
+    return etf_get_pid(control, &found) && found.id == p->id && found.serial == p->serial && found.creation == p->creation;
+}
+
 static bool is_ours(const struct dist *d, struct etf *control)
 {
-    struct etf_head to;
+    return etf_skip(control) && is_pid(control, &d->self);
+}
 
-    return etf_skip(control) && etf_get_pid(control, &to) && to.id == d->self.id && to.serial == d->self.serial
-           && to.creation == d->self.creation;
+/* The end of the process that we are linked to: control stands at the reason then. */
+static bool is_end(const struct dist *d, struct etf *control, bool has_token)
+{
+    return d->linked.node[0] && is_pid(control, &d->linked) && is_pid(control, &d->self) && (!has_token || etf_skip(control));
 }
 
 /* 'p', 131 and the control message, and for some of them 131 and the message. */
@@ -70,30 +90,67 @@ static bool frame(struct dist *d, const char *at, size_t len, const struct dist_
         if (r.at == r.end || *r.at != 131)
             return bad(e, "a message that is not there");
         if (!is_ours(d, &control))
-            return stray(d, e);
+            return dist_stray(d, e);
         etf_open(&r, r.at + 1, (size_t)(r.end - r.at) - 1);
+        d->ticks = 0;
         return h->message(h->data, r, e);
     case CTL_EXIT:
     case CTL_EXIT_TT:
-        return is_ours(d, &control) && (op == CTL_EXIT || etf_skip(&control)) ? h->down(h->data, control, e) : stray(d, e);
+        return is_end(d, &control, op == CTL_EXIT_TT) ? h->down(h->data, control, e) : dist_stray(d, e);
     default:
-        return stray(d, e);
+        return dist_stray(d, e);
     }
 }
 
-static bool write_all(struct dist *d, const void *bytes, size_t len)
+bool dist_wants_write(const struct dist *d)
 {
-    d->writing = true;
-    enum net_status s = stream_write(&d->stream, bytes, len, net_now() + DIST_SEND_MS);
-    d->writing = false;
-    return s == NET_OK;
+    return d->waiting.len;
+}
+
+size_t dist_under_way(const struct dist *d)
+{
+    return net_under_way(d->stream.fd) + d->waiting.len;
+}
+
+bool dist_flush(struct dist *d, struct err *e)
+{
+    struct buf *w = &d->waiting;
+    size_t sent = 1, done = 0;
+    bool ok = true;
+
+    if (!w->len)
+        return true;
+    while (ok && sent && done < w->len) {
+        ok = stream_send(&d->stream, w->data + done, w->len - done, &sent) == NET_OK;
+        done += ok ? sent : 0;
+    }
+    if (done)
+        d->stuck = net_now();
+    w->len -= done;
+    memmove(w->data, w->data + done, w->len);
+    ok = ok && (!w->len || net_now() - d->stuck < DIST_SEND_MS);
+    return ok || err_set(e, ERR_RUN, "the node takes no more messages");
+}
+
+static bool send_bytes(struct dist *d, const void *bytes, size_t len, struct err *e)
+{
+    if (!d->waiting.len)
+        d->stuck = net_now();
+    buf_add(&d->waiting, bytes, len);
+    d->sent += len + (d->stream.tls ? TLS_MOST : 0);
+    return dist_flush(d, e);
 }
 
 static bool tick(struct dist *d, struct err *e)
 {
+    return ++d->ticks <= TICKS_MAX || bad(e, "it sends ticks and nothing else");
+}
+
+static bool answer_tick(struct dist *d, struct err *e)
+{
     static const char zeros[4];
 
-    return write_all(d, zeros, sizeof zeros) || err_set(e, ERR_RUN, "the node does not read what is sent to it");
+    return send_bytes(d, zeros, sizeof zeros, e);
 }
 
 static size_t length(const char *at)
@@ -103,9 +160,10 @@ static size_t length(const char *at)
     return (size_t)u[0] << 24 | (size_t)u[1] << 16 | (size_t)u[2] << 8 | u[3];
 }
 
-/* Every whole frame; *ret_used is what they took. */
+/* Every whole frame; *ret_used is what they took. Any number of ticks has one answer. */
 static bool frames(struct dist *d, const struct dist_handler *h, size_t *ret_used, struct err *e)
 {
+    bool ticked = false;
     size_t at = 0;
 
     while (d->len - at >= 4) {
@@ -116,10 +174,11 @@ static bool frames(struct dist *d, const struct dist_handler *h, size_t *ret_use
             break;
         if (!(len ? frame(d, d->data + at + 4, len, h, e) : tick(d, e)))
             return false;
+        ticked = ticked || !len;
         at += 4 + len;
     }
     *ret_used = at;
-    return true;
+    return !ticked || answer_tick(d, e);
 }
 
 /* *ret_none: nothing was there. */
@@ -184,7 +243,7 @@ static bool finish(struct dist *d, struct str message, struct err *e)
     len = d->out.len - 4;
     for (unsigned i = 0; i < 4; i++)
         d->out.data[i] = (char)(len >> (24 - 8 * i));
-    return write_all(d, d->out.data, d->out.len) || err_set(e, ERR_RUN, "the node takes no more messages");
+    return send_bytes(d, d->out.data, d->out.len, e);
 }
 
 bool dist_send(struct dist *d, const struct node_pid *to, struct str message, struct err *e)
@@ -205,6 +264,7 @@ bool dist_link(struct dist *d, const struct node_pid *to, struct err *e)
     etf_int(&d->out, CTL_LINK);
     put_pid(&d->out, &d->self);
     put_pid(&d->out, to);
+    d->linked = *to;
     return finish(d, (struct str){NULL, 0}, e);
 }
 

@@ -2,8 +2,10 @@
  * The distribution protocol behind the handshake: framing of our own, so that no length and no term of a node is trusted.
  *
  * A frame is four bytes of length and so much; length 0 is a tick and is answered. What we take is bounded by
- * DIST_FRAME_MAX, before any memory is taken for it. Control messages that we did not ask for are ignored, a hundred of
- * them; then the node is at fault. dist_read() never waits; dist_send() waits DIST_SEND_MS at most.
+ * DIST_FRAME_MAX, before any memory is taken for it. Messages that we did not ask for are strays: a hundred of them, and
+ * one more each second, are ignored; then the node is at fault. So is a node that sends a thousand ticks and nothing else.
+ * Nothing here waits: what the system does not take at once stays here until dist_flush(), which is due when the descriptor can be
+ * written to, for as long as dist_wants_write(). A node that takes nothing for DIST_SEND_MS is at fault.
  */
 #ifndef ETRACE_DIST_H
 #define ETRACE_DIST_H
@@ -18,15 +20,18 @@
 
 struct dist {
     struct stream stream;
-    struct node_pid self;
+    struct node_pid self, linked;
     char *data; /* what was read and is not yet taken */
     size_t len, cap;
-    unsigned strays;
-    bool writing; /* it waits for room: nothing may be sent now */
+    unsigned strays, ticks; /* ticks since the last message */
+    int64_t strayed;        /* when the number of strays was last lowered */
+    uint64_t sent;          /* bytes for the wire, at most */
+    struct buf waiting;     /* what the system has not taken yet */
+    int64_t stuck;          /* since when it takes nothing of that */
     struct buf out;
 };
 
-/* Called for each message to us, and when the process that we are linked to has ended. Return false, with err, to stop the reading. */
+/* Called for each message to us, and when the process of dist_link() has ended. Return false, with err, to stop the reading. */
 struct dist_handler {
     void *data;
     bool (*message)(void *data, struct etf message, struct err *e);
@@ -37,8 +42,15 @@ struct dist_handler {
 void dist_init(struct dist *d, const struct node_conn *conn);
 void dist_release(struct dist *d);
 
+bool dist_wants_write(const struct dist *d);
+bool dist_flush(struct dist *d, struct err *e); /* false: the connection is lost, or has been full for too long */
+size_t dist_under_way(const struct dist *d);    /* bytes that the node's system does not have yet */
+
 /* Reads what is there and handles every frame that is whole. false with err: closed, broken, or a handler said so. */
 bool dist_read(struct dist *d, const struct dist_handler *h, struct err *e);
+
+/* For handlers: counts a message that nobody asked for. false with err: there were too many. */
+bool dist_stray(struct dist *d, struct err *e);
 
 /* `message` has its 131. */
 bool dist_send(struct dist *d, const struct node_pid *to, struct str message, struct err *e);

@@ -28,6 +28,7 @@ static bool is_this_host(const char *host)
     return !strcmp(host, full);
 }
 
+/* A name that passes is safe to print. So are the names of all connections, for find_node() checks those of the epmd as well. */
 static bool check_name(const char *name, struct err *e)
 {
     const char *at = strchr(name, '@');
@@ -39,9 +40,11 @@ static bool check_name(const char *name, struct err *e)
         return err_set(e, ERR_USAGE, "'%s' is not a node name: it is NAME or NAME@HOST", name);
     if (len > 255 || !utf8_valid(name, len))
         return err_set(e, ERR_USAGE, "a node name has at most 255 characters in UTF-8");
-    for (const char *c = name; *c; c++)
-        if ((unsigned char)*c <= ' ' || *c == 127 || *c == '/')
-            return err_set(e, ERR_USAGE, "'%s' is not a node name: it has a space, a slash or a control character in it", name);
+    for (const char *c = name, *end = name + len; c < end;) {
+        uint32_t cp = utf8_next(&c, end);
+        if (cp <= ' ' || cp == '/' || !utf8_shows(cp))
+            return err_set(e, ERR_USAGE, "'%s' is not a node name: it has a space, a slash or an invisible character in it", name);
+    }
     return true;
 }
 
@@ -153,6 +156,32 @@ static enum epmd_answer local_names(int64_t deadline, struct epmd_names *ret)
 
 /* ---- who is meant ---- */
 
+/*
+ * Without a host in its name, a local node is sought at the name and the addresses of this host. The node may call itself
+ * otherwise. Its certificate is for its own name, and it may listen only at the address of that host.
+ */
+static void take_full_name(struct place *p, const char *full, int64_t deadline)
+{
+    struct addrs more;
+    const char *at = strchr(full, '@');
+
+    if (!at || !at[1] || !strcmp(full, p->name))
+        return;
+    snprintf(p->name, sizeof p->name, "%s", full);
+    snprintf(p->host, sizeof p->host, "%s", at + 1);
+    if (net_resolve(p->host, MIN(deadline, net_now() + 500), &more) == NET_OK)
+        for (size_t i = 0; i < more.count && p->addrs.count < NET_ADDRS; i++)
+            p->addrs.items[p->addrs.count++] = more.items[i];
+}
+
+static void look_for_full_name(struct place *p, const char *alive, int64_t deadline)
+{
+    char full[NODE_NAME_MAX + 1];
+
+    if (node_full_name(alive, p->ports[0], full))
+        take_full_name(p, full, deadline);
+}
+
 static bool find_named(const struct node_target *t, int64_t deadline, struct place *p, struct err *e)
 {
     char alive[256];
@@ -170,9 +199,12 @@ static bool find_named(const struct node_target *t, int64_t deadline, struct pla
     if (!find_host(p, deadline, e))
         return false;
     net_prefer(&p->addrs, &t->first);
-    if (!t->port)
-        return find_port(p, alive, deadline, e);
-    p->ports[p->nports++] = t->port;
+    if (t->port)
+        p->ports[p->nports++] = t->port;
+    else if (!find_port(p, alive, deadline, e))
+        return false;
+    if (!at)
+        look_for_full_name(p, alive, deadline);
     return true;
 }
 
@@ -207,6 +239,8 @@ static bool find_only(int64_t deadline, struct place *p, struct err *e)
         place_local(p, names.items[0].name, names.items[0].port);
         p->by_epmd = p->named = true;
         ok = find_host(p, deadline, e);
+        if (ok)
+            look_for_full_name(p, names.items[0].name, deadline);
     } else if (a != EPMD_OK || !names.count) {
         none_here(a, e);
     } else {
@@ -223,10 +257,16 @@ static bool find_only(int64_t deadline, struct place *p, struct err *e)
 static bool find_process(const struct node_target *t, int64_t deadline, struct place *p, struct err *e)
 {
     struct epmd_names names = {0};
+    struct arguments arguments;
     char label[64];
     int ports[ARRAY_LEN(p->ports)];
     size_t count;
 
+    if (find_arguments(t->ospid, &arguments) && arguments.deaf) {
+        err_set(e, ERR_NODE, "process %ld is a node that nothing can connect to: it was started with -dist_listen false", t->ospid);
+        err_hint(e, "start it without that; or trace it from inside, with the module trace");
+        return false;
+    }
     if (!find_listening(t->ospid, ports, ARRAY_LEN(ports), &count, e))
         return false;
     if (local_names(deadline, &names) != EPMD_OK)
@@ -245,7 +285,10 @@ static bool find_process(const struct node_target *t, int64_t deadline, struct p
         for (size_t i = 0; i < count; i++)
             p->ports[p->nports++] = ports[i];
     }
-    return find_host(p, deadline, e);
+    if (!find_host(p, deadline, e))
+        return false;
+    take_full_name(p, arguments.name, deadline);
+    return true;
 }
 
 bool find_node(const struct node_target *t, int64_t deadline, struct place *ret, struct err *e)
@@ -253,6 +296,10 @@ bool find_node(const struct node_target *t, int64_t deadline, struct place *ret,
     struct place p = {0};
     bool ok = t->name ? find_named(t, deadline, &p, e) : t->ospid ? find_process(t, deadline, &p, e) : find_only(deadline, &p, e);
 
+    if (ok && p.named && !check_name(p.name, e)) {
+        e->status = ERR_NODE;
+        return false;
+    }
     if (ok)
         *ret = p;
     return ok;

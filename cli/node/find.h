@@ -20,6 +20,14 @@ struct place {
 /* Fills everything, asking resolver and epmd. */
 bool find_node(const struct node_target *t, int64_t deadline, struct place *ret, struct err *e);
 
+/* The arguments of a virtual machine that concern its distribution. */
+struct arguments {
+    char name[NODE_NAME_MAX + 1]; /* "" where there is none; without @host where that was left to the node */
+    bool deaf;                    /* -dist_listen false: nobody can connect to it */
+};
+
+bool find_arguments(long ospid, struct arguments *ret); /* false: not to be seen */
+
 /* The ports on which a process of this host listens for TCP connections; false with err when it cannot be known. */
 bool find_listening(long ospid, int *ret_ports, size_t most, size_t *ret_count, struct err *e);
 

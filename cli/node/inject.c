@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "../erlang/etf_write.h"
+#include "../erlang/term_print.h"
 #include "../ground/mem.h"
 #include "md5.h"
 #include "rex.h"
@@ -194,26 +195,13 @@ static bool take_pid(const struct etf_head *h, struct node_pid *ret)
     return true;
 }
 
-static void copy(char *to, size_t size, struct str from)
-{
-    size_t len = MIN(from.len, size - 1);
-
-    memcpy(to, from.at, len);
-    to[len] = 0;
-}
-
-static bool is(struct str key, const char *name)
-{
-    return key.len == strlen(name) && !memcmp(key.at, name, key.len);
-}
-
 static bool take_text(struct etf *r, char *to, size_t size)
 {
-    struct str text;
+    struct raw text;
 
     if (!etf_get_bin(r, &text))
         return false;
-    copy(to, size, text);
+    safe_copy(to, size, text);
     return true;
 }
 
@@ -232,35 +220,35 @@ static bool take_number(struct etf *r, int64_t *ret)
 
 static bool take_pair(struct etf *r, struct session_node *n, struct node_pid *owner)
 {
-    struct str key, word;
+    struct raw key, word;
     struct etf_head h;
     int64_t number;
 
     if (!etf_get_atom(r, &key))
         return false;
-    if (is(key, "pid"))
+    if (raw_is(key, "pid"))
         return etf_get_pid(r, &h) && take_pid(&h, owner);
-    if (is(key, "otp"))
+    if (raw_is(key, "otp"))
         return take_text(r, n->otp_version, sizeof n->otp_version);
-    if (is(key, "version"))
+    if (raw_is(key, "version"))
         return take_text(r, n->erts, sizeof n->erts);
-    if (is(key, "system_architecture"))
+    if (raw_is(key, "system_architecture"))
         return take_text(r, n->arch, sizeof n->arch);
-    if (is(key, "reason"))
+    if (raw_is(key, "reason"))
         return take_text(r, n->fallback_why, sizeof n->fallback_why);
-    if (is(key, "load_nif")) {
+    if (raw_is(key, "load_nif")) {
         n->fallback = !etf_is_atom(r, "true");
         return etf_skip(r);
     }
-    if (is(key, "encoding")) {
+    if (raw_is(key, "encoding")) {
         if (!etf_get_atom(r, &word))
             return false;
-        n->latin1 = is(word, "latin1");
+        n->latin1 = raw_is(word, "latin1");
         return true;
     }
     static const char *const numbers[] = {"otp_release", "schedulers", "wordsize", "process_count", "uptime", "os_pid", "creation"};
     for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
-        if (!is(key, numbers[i]))
+        if (!raw_is(key, numbers[i]))
             continue;
         if (!take_number(r, &number))
             return false;

@@ -99,12 +99,10 @@ bool knock_answer(struct knock *k, struct node_conn *ret_conn, struct err *e)
 
     while (read(k->ready[0], &byte, 1) < 0 && errno == EINTR)
         ;
-    if (k->ok) {
-        *ret_conn = k->conn;
-        k->taken = true;
-    } else {
+    *ret_conn = k->conn;
+    k->taken = k->ok;
+    if (!k->ok)
         *e = k->why;
-    }
     return k->ok;
 }
 

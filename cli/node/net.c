@@ -15,11 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../ground/loop.h"
 #include "../ground/mem.h"
 #include "../ground/thread.h"
-
-#define MEANWHILE_MS 2000
 
 int64_t net_now(void)
 {
@@ -38,74 +35,15 @@ int64_t net_share(int64_t deadline, size_t left)
 
 /* ---- waiting, reading, writing ---- */
 
-static _Thread_local int signals = -1, hearers;
-static _Thread_local bool heard;
-
-void net_hear(bool on)
-{
-    if (on ? hearers++ : --hearers)
-        return;
-    if (signals >= 0)
-        close(signals);
-    signals = on ? loop_signals() : -1;
-    heard = false;
-}
-
-bool net_interrupted(void)
-{
-    return heard;
-}
-
-static _Thread_local struct {
-    bool (*serve)(void *data);
-    void *data;
-} passing;
-
-void net_pass_signals(bool (*serve)(void *data), void *data)
-{
-    passing.serve = serve;
-    passing.data = data;
-}
-
-static _Thread_local struct {
-    void (*run)(void);
-    int64_t due;
-    bool runs; /* it may have to wait itself */
-} meanwhile;
-
-void net_meanwhile(void (*run)(void))
-{
-    meanwhile.run = run;
-}
-
-/* Returns when it is to be called again. */
-static int64_t see_to_others(int64_t now)
-{
-    if (!meanwhile.run || meanwhile.runs)
-        return INT64_MAX;
-    if (now >= meanwhile.due) {
-        meanwhile.due = now + MEANWHILE_MS;
-        meanwhile.runs = true;
-        meanwhile.run();
-        meanwhile.runs = false;
-    }
-    return meanwhile.due;
-}
-
 enum net_status net_wait(int fd, short events, int64_t deadline)
 {
-    struct pollfd p[] = {{.fd = fd, .events = events}, {.fd = signals, .events = POLLIN}};
+    struct pollfd p = {.fd = fd, .events = events};
 
     for (;;) {
-        int64_t now = net_now(), left = MIN(deadline, see_to_others(now)) - now;
-        int n = poll(p, 2, left < 0 ? 0 : (int)MIN(left, 60000));
-        if (n > 0 && p[0].revents)
-            return NET_OK;
-        if (n > 0 && passing.serve && passing.serve(passing.data))
-            continue;
-        heard = heard || n > 0;
+        int64_t now = net_now(), left = deadline - now;
+        int n = poll(&p, 1, left < 0 ? 0 : (int)MIN(left, INT_MAX));
         if (n > 0)
-            return NET_TIMEOUT;
+            return NET_OK;
         if (n < 0 && errno != EINTR)
             return NET_FAILED;
         if (now >= deadline)
@@ -135,24 +73,32 @@ static enum net_status from_errno(int error)
     }
 }
 
+enum net_status net_send(int fd, const void *bytes, size_t len, size_t *ret_sent)
+{
+    ssize_t n;
+
+    do
+        n = send(fd, bytes, len, MSG_NOSIGNAL);
+    while (n < 0 && errno == EINTR);
+    if (n < 0 && errno != EAGAIN)
+        return from_errno(errno);
+    *ret_sent = n < 0 ? 0 : (size_t)n;
+    return NET_OK;
+}
+
 enum net_status net_write(int fd, const void *bytes, size_t len, int64_t deadline)
 {
-    const char *at = bytes;
+    enum net_status s = NET_OK;
+    size_t sent;
 
-    while (len) {
-        ssize_t n = send(fd, at, len, MSG_NOSIGNAL);
-        if (n >= 0) {
-            at += n;
-            len -= (size_t)n;
-        } else if (errno == EAGAIN) {
-            enum net_status s = net_wait(fd, POLLOUT, deadline);
-            if (s != NET_OK)
-                return s;
-        } else if (errno != EINTR) {
-            return from_errno(errno);
-        }
+    for (const char *at = bytes; len && s == NET_OK; at += sent, len -= sent) {
+        s = net_send(fd, at, len, &sent);
+        if (s != NET_OK)
+            break;
+        if (!sent)
+            s = net_wait(fd, POLLOUT, deadline);
     }
-    return NET_OK;
+    return s;
 }
 
 enum net_status net_read(int fd, void *bytes, size_t most, int64_t deadline, size_t *ret_len)

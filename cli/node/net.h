@@ -42,19 +42,11 @@ void net_prefer(struct addrs *a, const struct addr *first); /* is the first of t
 
 enum net_status net_connect(const struct addr *to, int port, int64_t deadline, int *ret_fd);
 bool net_no_port(const char *to, struct err *e); /* says it of NET_NO_PORT; false */
-void net_make_room(int fd, size_t bytes); /* for so much that is written at once, as far as the system gives it */
+void net_make_room(int fd, size_t bytes); /* for so much that is written at once, as far as the system gives it: it does not wait for us then */
 size_t net_under_way(int fd);             /* bytes that were written and that the other side's system does not have yet */
-enum net_status net_wait(int fd, short events, int64_t deadline);
+enum net_status net_wait(int fd, short events, int64_t deadline); /* for code that may block: see connect.h */
 
-/* Called by whatever waits on this thread, every two seconds: for those who must not be kept waiting by it. */
-void net_meanwhile(void (*run)(void));
-
-/* Until it is off again, as often as it was on, a signal that the program watches ends what this thread waits for, as the deadline would. */
-void net_hear(bool on);
-bool net_interrupted(void); /* whether one has, since it is on */
-/* While it is on, each is given to serve(), which says whether it was somebody else's: then the waiting goes on. NULL: no more. */
-void net_pass_signals(bool (*serve)(void *data), void *data);
-
+enum net_status net_send(int fd, const void *bytes, size_t len, size_t *ret_sent); /* without waiting; 0: the system takes no more now */
 enum net_status net_write(int fd, const void *bytes, size_t len, int64_t deadline); /* all of it */
 enum net_status net_read(int fd, void *bytes, size_t most, int64_t deadline, size_t *ret_len); /* at least one byte */
 

@@ -1,15 +1,12 @@
 #include "rpc.h"
 
-#include <poll.h>
-
 #include "../erlang/etf_write.h"
 #include "companion.h"
-#include "net.h"
 #include "rex.h"
 
-void rpc_open(struct rpc *r, const struct node_conn *conn)
+void rpc_open(struct rpc *r, const struct node_conn *conn, struct loop *loop)
 {
-    *r = (struct rpc){0};
+    *r = (struct rpc){.loop = loop};
     dist_init(&r->dist, conn);
 }
 
@@ -19,19 +16,21 @@ void rpc_close(struct rpc *r)
 }
 
 struct answer {
+    struct dist *dist;
     int64_t id;
     struct buf *keep;
-    bool came;
+    bool came, failed;
+    struct err err;
 };
 
-static bool on_message(void *data, struct etf message, struct err *e UNUSED)
+static bool on_message(void *data, struct etf message, struct err *e)
 {
     struct answer *a = data;
     struct etf result;
     int64_t id;
 
     if (a->came || !etf_get_tuple(&message, 2) || !etf_get_int(&message, &id) || id != a->id || !etf_take(&message, &result))
-        return true;
+        return dist_stray(a->dist, e);
     buf_add(a->keep, result.at, (size_t)(result.end - result.at));
     a->came = true;
     return true;
@@ -40,6 +39,30 @@ static bool on_message(void *data, struct etf message, struct err *e UNUSED)
 static bool on_down(void *data UNUSED, struct etf reason UNUSED, struct err *e UNUSED)
 {
     return true;
+}
+
+static void on_readable(void *owner)
+{
+    struct answer *a = owner;
+    struct dist_handler h = {.data = a, .message = on_message, .down = on_down};
+
+    a->failed = a->failed || !dist_flush(a->dist, &a->err) || !dist_read(a->dist, &h, &a->err);
+}
+
+/* It may say anything else all the time. */
+static bool await(struct loop *l, struct answer *a, int64_t deadline, struct err *e)
+{
+    struct loop_fd fd = {.fd = a->dist->stream.fd, .want_read = true, .ready = on_readable, .owner = a};
+
+    loop_add(l, &fd);
+    while (!a->came && !a->failed && loop_now() < deadline) {
+        fd.want_write = dist_wants_write(a->dist);
+        loop_step(l, deadline);
+    }
+    loop_remove(l, &fd);
+    if (a->failed)
+        *e = a->err;
+    return a->came || (!a->failed && err_set(e, ERR_NODE, "its rex process does not answer"));
 }
 
 /* {Client, Id, Module, Function, Arguments} */
@@ -59,21 +82,17 @@ static bool put_question(struct buf *b, const struct node_pid *self, int64_t id,
 bool rpc_call(struct rpc *r, const char *module, const char *function, struct str args, int timeout_ms, struct buf *keep,
               struct etf *ret_result, struct err *e)
 {
-    int64_t deadline = net_now() + timeout_ms;
-    struct answer a = {.id = ++r->calls, .keep = keep};
-    struct dist_handler h = {.data = &a, .message = on_message, .down = on_down};
+    struct answer a = {.dist = &r->dist, .id = ++r->calls, .keep = keep};
     struct buf request = {0};
+    struct loop alone;
 
     buf_clear(keep);
+    loop_init(&alone);
     bool ok = put_question(&request, &r->dist.self, a.id, module, function, args, e) &&
-              dist_send_named(&r->dist, "rex", buf_view(&request), e);
+              dist_send_named(&r->dist, "rex", buf_view(&request), e) &&
+              await(r->loop ? r->loop : &alone, &a, loop_now() + timeout_ms, e);
     buf_release(&request);
-    while (ok && !a.came) {
-        if (net_now() >= deadline || net_wait(r->dist.stream.fd, POLLIN, deadline) != NET_OK) /* it may say anything else all the time */
-            ok = err_set(e, ERR_NODE, "its rex process does not answer");
-        else
-            ok = dist_read(&r->dist, &h, e);
-    }
+    loop_release(&alone);
     if (ok)
         etf_open(ret_result, keep->data, keep->len);
     return ok;

@@ -14,22 +14,26 @@
 #include "inject.h"
 #include "net.h"
 
-#define BOOT_MS 10000       /* without a byte more of the first message having arrived, or an answer behind it */
+#define REX_MS 5000   /* until rex answers, without a byte more of the first message having arrived */
+#define BOOT_MS 10000 /* for each step behind it */
 #define BOOT_MOST_MS 60000
 #define ARRIVES_MS 500 /* between two looks at what has */
+#define FULL_MS 500    /* between two looks at a connection that is full */
 #define LEASE_MS 10000  /* the owner's */
 #define RENEW_MS 3000   /* without a word from us */
-#define ASK_MS 5000     /* without a word from the owner */
+#define ASK_MS 5000     /* without a sign of life from the owner; half of options.patience_ms where that is less */
 #define SILENT_MS (2 * LEASE_MS)
 #define STOP_MS 10000
+#define WORK_MOST_MS 600000 /* that a node may work on a request */
 #define DOWN_MS 6000 /* from the owner's end to the word that everything is gone; its helpers may wait five seconds */
 #define CREDIT_LEAST (128u << 10)
+#define PART_LEAST 4096 /* bytes more of a message that is on its way: a sign of life */
 #define PING_ID UINT32_MAX
 
 struct pending {
     uint32_t id;
     int timeout_ms;
-    int64_t deadline;
+    int64_t deadline, last; /* however much progress the node reports */
     int64_t asked_ns; /* of the node's time; 0: another request */
 };
 
@@ -46,6 +50,7 @@ struct session {
     enum step step;   /* BOOTING */
     unsigned char nonce[NONCE_BYTES];
     size_t under_way; /* BOOTING: how much of the first message had not arrived when that was last looked at */
+    uint64_t boot_sent; /* what the dist had sent when that message had been written */
     bool down;        /* the owner has ended, but not because it was told to */
     struct err why;   /* what it said, with down */
     bool lost;        /* FAILED because of the connection */
@@ -62,8 +67,14 @@ struct session {
     size_t npending, pending_cap;
     uint32_t next_id;
 
-    int64_t booted_ns, said, heard, pinged, give_up; /* milliseconds, but for booted_ns */
-    struct session *next; /* of those of this thread */
+    int64_t booted_ns, said, pinged, give_up; /* milliseconds, but for booted_ns */
+    int64_t heard;    /* the last sign of life: a batch, or an answer to something that we asked */
+    int64_t patience; /* how long there may be none */
+    int64_t ticked;   /* the last session_tick() */
+    bool read;        /* since then */
+    size_t part;      /* of the message that is on its way: how much there was at the last sign of life */
+    uint64_t beyond;  /* bytes of batches that came while none were allowed */
+    unsigned pings;   /* without an answer yet */
     int64_t lapsed; /* when we ourselves had been silent for longer than the lease allows; 0: never */
     struct buf out;
 };
@@ -121,28 +132,12 @@ static bool broken(struct session *s, const struct err *cause, struct err *e)
     return fail(s, &whole, e);
 }
 
-static _Thread_local struct session *all;
-
-/* While this thread waits for something else, one of them for instance: the leases are renewed. */
-static void see_to_all(void)
-{
-    int64_t next;
-    struct err ignored; /* whoever serves the session next is told */
-
-    for (struct session *s = all; s; s = s->next)
-        if (!s->dist.writing)
-            session_tick(s, net_now(), &next, &ignored);
-}
-
 void session_close(struct session *s)
 {
     if (!s)
         return;
-    struct session **at = &all;
-    while (*at && *at != s)
-        at = &(*at)->next;
-    if (*at)
-        *at = s->next;
+    if (s->down && session_fd(s) >= 0)
+        inject_sweep(&s->dist); /* the first one may have found a process that was about to end */
     dist_release(&s->dist);
     buf_release(&s->out);
     free(s->pending);
@@ -198,10 +193,25 @@ static bool send_ping(struct session *s, struct err *e)
     etf_atomz(&b, "ping");
     ok = send_request(s, PING_ID, buf_view(&b), e);
     buf_release(&b);
+    s->pings++;
     return ok;
 }
 
 /* ---- what the node says ---- */
+
+static void lives(struct session *s)
+{
+    s->heard = net_now();
+    s->pinged = 0;
+}
+
+/* A message that is no answer to anything: it does not show that the owner lives. */
+static bool stray(struct session *s, struct err *e)
+{
+    struct err cause;
+
+    return dist_stray(&s->dist, &cause) || broken(s, &cause, e);
+}
 
 static bool take_hello(struct session *s, const struct session_reply *reply, struct err *e)
 {
@@ -218,6 +228,7 @@ static bool take_hello(struct session *s, const struct session_reply *reply, str
     s->node.boot_ns = (uint64_t)(now_ns() - s->booted_ns);
     s->state = SESSION_READY;
     s->give_up = 0;
+    lives(s);
     if (!dist_link(&s->dist, &s->owner, &cause))
         return broken(s, &cause, e);
     if (!send_pull(s, e))
@@ -241,28 +252,34 @@ static bool take_reply(struct session *s, struct str m, struct err *e)
     const unsigned char *u = (const unsigned char *)m.at;
     struct session_reply reply = {0};
     struct err cause;
-    struct str word;
+    struct raw word;
 
     if (m.len < 5)
         goto bad;
     reply.id = (uint32_t)u[1] | (uint32_t)u[2] << 8 | (uint32_t)u[3] << 16 | (uint32_t)u[4] << 24;
     if (!etf_open_version(&reply.term, m.at + 5, m.len - 5) || !etf_get_tuple(&reply.term, 2) || !etf_get_atom(&reply.term, &word))
         goto bad;
-    reply.ok = word.len == 2 && !memcmp(word.at, "ok", 2);
+    reply.ok = raw_is(word, "ok");
     if (reply.id == 0)
-        return s->state == SESSION_BOOTING ? take_hello(s, &reply, e) : true;
+        return s->state == SESSION_BOOTING ? take_hello(s, &reply, e) : stray(s, e);
+    if (reply.id == PING_ID && s->pings) {
+        s->pings--;
+        lives(s);
+        return true;
+    }
     for (size_t i = 0; i < s->npending; i++) {
         if (s->pending[i].id != reply.id)
             continue;
         int64_t asked = s->pending[i].asked_ns;
         s->pending[i] = s->pending[--s->npending];
+        lives(s);
         if (asked)
             take_time(s, &reply, asked);
         else if (s->handlers.reply)
             s->handlers.reply(s->handlers.data, &reply);
-        break;
+        return true;
     }
-    return true;
+    return s->state == SESSION_STOPPING || stray(s, e); /* session_stop() has forgotten what was asked */
 bad:
     err_set(&cause, ERR_RUN, "an answer that cannot be read");
     return broken(s, &cause, e);
@@ -296,6 +313,12 @@ static bool take_batch(struct session *s, struct str m, struct err *e)
         err_set(&cause, ERR_RUN, "batch %" PRIu64 " where %" PRIu64 " was due", head.seq, s->seq + 1);
         return broken(s, &cause, e);
     }
+    s->beyond = s->allowed ? 0 : s->beyond + head.bytes;
+    if (s->beyond > ETW_MAX_CREDIT + ETW_MAX_BATCH) {
+        err_set(&cause, ERR_RUN, "the node does not keep to the protocol: it sends batches that were not asked for");
+        return broken(s, &cause, e);
+    }
+    lives(s);
     s->seq = head.seq;
     s->unacked += head.bytes;
     full = head.flags & ETW_BATCH_MORE;
@@ -310,7 +333,7 @@ static bool take_batch(struct session *s, struct str m, struct err *e)
         return fail(s, &s->error, e);
     return last ? send_pull(s, e) : ok;
 bad:
-    err_set(&cause, ERR_RUN, "a batch that is none");
+    err_set(&cause, ERR_RUN, "malformed batch: bad magic or length");
     return broken(s, &cause, e);
 }
 
@@ -332,54 +355,73 @@ static bool take_gone(struct session *s, struct str m, struct err *e)
 }
 
 /* Each step is given its time once, however often it is named. */
-static void take_waits(struct session *s, struct str m)
+static bool take_waits(struct session *s, struct str m, struct err *e)
 {
     struct etf name;
+    bool known = false;
 
     for (enum step i = s->step + 1; i < ARRAY_LEN(steps) && s->state == SESSION_BOOTING; i++) {
         if (!etf_open_version(&name, m.at + 1, m.len - 1) || !etf_is_atom(&name, steps[i]))
             continue;
+        known = true;
         s->step = i;
         s->give_up = i == STEP_COMPANION ? s->booted_ns / 1000000 + BOOT_MOST_MS : net_now() + BOOT_MS;
     }
+    return known || stray(s, e);
+}
+
+/* The node works on one request after the other, so progress on one of them renews the time of all. */
+static bool take_progress(struct session *s, struct str m, struct err *e)
+{
+    int64_t done, total, now = net_now();
+    struct etf r;
+
+    if (!s->npending || !etf_open_version(&r, m.at + 1, m.len - 1) || !etf_get_tuple(&r, 2) || !etf_get_int(&r, &done)
+        || !etf_get_int(&r, &total))
+        return stray(s, e);
+    lives(s);
+    for (size_t i = 0; i < s->npending; i++)
+        s->pending[i].deadline = MIN(now + s->pending[i].timeout_ms, s->pending[i].last);
+    if (s->handlers.progress && 0 < done && done < total)
+        s->handlers.progress(s->handlers.data, done, total);
+    return true;
 }
 
 static bool on_message(void *data, struct etf message, struct err *e)
 {
     struct session *s = data;
     struct etf_head h;
-    struct str m;
+    struct raw bytes;
 
-    s->heard = net_now();
-    s->pinged = 0;
-    if (etf_peek(&message, &h) && h.type == ETF_BIN) {
-        if (!etf_get_bin(&message, &m) || !m.len)
-            return true;
-        switch (m.at[0]) {
-        case ETW_MSG_BATCH:
-            return take_batch(s, m, e);
-        case ETW_MSG_REPLY:
-            return take_reply(s, m, e);
-        case ETW_MSG_GONE:
-            return take_gone(s, m, e);
-        case ETW_MSG_WAITS:
-            take_waits(s, m);
-            return true;
-        default:
-            return true;
-        }
+    if (!etf_peek(&message, &h) || h.type != ETF_BIN || !etf_get_bin(&message, &bytes) || !bytes.len)
+        return stray(s, e);
+    struct str m = raw_view(bytes);
+    switch (m.at[0]) {
+    case ETW_MSG_BATCH:
+        return take_batch(s, m, e);
+    case ETW_MSG_REPLY:
+        return take_reply(s, m, e);
+    case ETW_MSG_GONE:
+        return take_gone(s, m, e);
+    case ETW_MSG_WAITS:
+        return take_waits(s, m, e);
+    case ETW_MSG_PROGRESS:
+        return take_progress(s, m, e);
+    default:
+        return stray(s, e);
     }
-    return true; /* a stray: nobody else knows our pid */
 }
 
 /*
  * The last word comes from whoever cleans up behind the owner, unless that one was killed as well, or has not come to it on a
  * node that is busy: then this is what is known.
  */
-static bool on_down(void *data, struct etf reason, struct err *e UNUSED)
+static bool on_down(void *data, struct etf reason, struct err *e)
 {
     struct session *s = data;
 
+    if (s->down || (s->state == SESSION_READY && etf_is_atom(&reason, "normal")))
+        return stray(s, e);
     if (etf_is_atom(&reason, "normal"))
         return true;
     s->down = true;
@@ -387,6 +429,16 @@ static bool on_down(void *data, struct etf reason, struct err *e UNUSED)
     s->give_up = net_now() + DOWN_MS;
     inject_sweep(&s->dist);
     return true;
+}
+
+/* A slow line carries a large message in pieces. One that is let in byte by byte shows nothing. */
+static void look_at_part(struct session *s)
+{
+    if (s->state != SESSION_BOOTING && s->dist.len >= s->part + PART_LEAST)
+        lives(s);
+    else if (s->dist.len >= s->part)
+        return;
+    s->part = s->dist.len;
 }
 
 bool session_on_readable(struct session *s, struct err *e)
@@ -400,7 +452,8 @@ bool session_on_readable(struct session *s, struct err *e)
     if (s->state == SESSION_GONE)
         return true;
     s->reading = true;
-    ok = dist_read(&s->dist, &h, &cause);
+    s->read = true;
+    ok = dist_flush(&s->dist, &cause) && dist_read(&s->dist, &h, &cause);
     s->reading = false;
     if (s->state == SESSION_GONE) {
         dist_release(&s->dist);
@@ -408,8 +461,10 @@ bool session_on_readable(struct session *s, struct err *e)
     }
     if (!ok)
         broken(s, &cause, e);
-    if (s->state != SESSION_FAILED)
+    if (s->state != SESSION_FAILED) {
+        look_at_part(s);
         return true;
+    }
     dist_release(&s->dist);
     *e = s->error;
     return false;
@@ -417,7 +472,6 @@ bool session_on_readable(struct session *s, struct err *e)
 
 /* ---- time ---- */
 
-/* We may have slept ourselves: what waits in the socket is heard first. */
 static bool something_came(const struct session *s)
 {
     struct pollfd p = {.fd = s->dist.stream.fd, .events = POLLIN};
@@ -425,25 +479,41 @@ static bool something_came(const struct session *s)
     return poll(&p, 1, 0) > 0;
 }
 
+/*
+ * The node is not to blame for time in which its words waited to be read: this process was stopped, or served another session.
+ * Its words may be worth nothing; so time counts again as soon as they are read.
+ */
+static void forgive(struct session *s, int64_t now)
+{
+    int64_t unread = !s->read && something_came(s) ? now - s->ticked : 0;
+
+    s->ticked = now;
+    s->read = false;
+    s->heard += unread;
+    s->give_up += s->give_up ? unread : 0;
+    for (size_t i = 0; i < s->npending; i++)
+        s->pending[i].deadline += unread;
+}
+
 static bool silent(struct session *s, const char *what, int seconds, struct err *e)
 {
     struct err cause;
 
-    if (something_came(s))
-        return true;
     s->lost = true;
     err_set(&cause, s->state == SESSION_BOOTING ? ERR_NODE : ERR_RUN, "%s %s for %d seconds", s->node.name, what, seconds);
     return fail(s, &cause, e);
 }
 
-/* A slow line is given more time as long as it carries. */
+/* A slow line gets more time as long as it carries the first message. Answers to ticks, sent after it, do not count. */
 static void arrives(struct session *s, int64_t now)
 {
-    size_t left = net_under_way(s->dist.stream.fd);
+    uint64_t left = dist_under_way(&s->dist), later = s->dist.sent - s->boot_sent;
+
+    left -= MIN(left, later);
 
     if (left < s->under_way && now - s->booted_ns / 1000000 < BOOT_MOST_MS)
-        s->give_up = MAX(s->give_up, now + BOOT_MS);
-    s->under_way = left;
+        s->give_up = MAX(s->give_up, now + REX_MS);
+    s->under_way = MIN(s->under_way, (size_t)left);
 }
 
 static bool give_up(struct session *s, struct err *e)
@@ -453,28 +523,33 @@ static bool give_up(struct session *s, struct err *e)
         if (s->under_way || s->step == STEP_COMPANION)
             return silent(s, "accepts the connection, but what it is sent has been on its way", (int)((net_now() - s->booted_ns / 1000000) / 1000), e);
         snprintf(what, sizeof what, "accepts the connection, but its %s process does not answer", steps[s->step]);
-        return silent(s, what, BOOT_MS / 1000, e);
+        return silent(s, what, (s->step == STEP_REX ? REX_MS : BOOT_MS) / 1000, e);
     }
     if (!s->down)
         return silent(s, "has not confirmed that the tracing is gone", STOP_MS / 1000, e);
-    if (something_came(s))
-        return true;
     inject_sweep(&s->dist); /* whoever would have cleaned up may have been killed meanwhile */
     return fail(s, &s->why, e);
 }
 
 bool session_tick(struct session *s, int64_t now, int64_t *ret_next, struct err *e)
 {
-    int64_t next = now + RENEW_MS;
+    int64_t next = now + RENEW_MS, ask = MIN(ASK_MS, s->patience / 2);
+    struct err cause;
 
     if (s->state == SESSION_FAILED)
         return fail(s, &s->error, e);
     *ret_next = now + 60000;
     if (s->state == SESSION_GONE)
         return true;
+    forgive(s, now);
+    if (dist_wants_write(&s->dist)) {
+        if (!dist_flush(&s->dist, &cause))
+            return broken(s, &cause, e);
+        next = now + FULL_MS;
+    }
     if (s->state == SESSION_BOOTING && s->under_way) {
         arrives(s, now);
-        next = now + ARRIVES_MS;
+        next = MIN(next, now + ARRIVES_MS);
     }
     if (s->give_up) {
         if (now >= s->give_up && !give_up(s, e))
@@ -482,18 +557,20 @@ bool session_tick(struct session *s, int64_t now, int64_t *ret_next, struct err 
         next = MIN(next, MAX(s->give_up, now + 100));
     }
     if (s->state != SESSION_BOOTING) {
-        if (now - s->heard >= SILENT_MS && !silent(s, "is silent: nothing was heard from it", SILENT_MS / 1000, e))
-            return false;
+        if (now - s->heard >= s->patience)
+            return silent(s, "is silent: nothing was heard from it", (int)(s->patience / 1000), e);
         for (size_t i = 0; i < s->npending; i++) {
-            if (now >= s->pending[i].deadline && !silent(s, "has not answered a request", s->pending[i].timeout_ms / 1000, e))
-                return false;
-            next = MIN(next, MAX(s->pending[i].deadline, now + 100));
+            if (now >= s->pending[i].deadline)
+                return silent(s, "has not answered a request", s->pending[i].timeout_ms / 1000, e);
+            next = MIN(next, s->pending[i].deadline);
         }
-        if (now - s->heard >= ASK_MS && now - s->pinged >= ASK_MS) {
+        if (now - s->heard >= ask && now - s->pinged >= ask) {
             s->pinged = now;
             if (!send_ping(s, e))
                 return false;
         }
+        next = MIN(next, s->heard + s->patience);
+        next = MIN(next, MAX(s->heard, s->pinged) + ask);
         if (now - s->said >= RENEW_MS && !send_pull(s, e))
             return false;
         next = MIN(next, s->said + RENEW_MS);
@@ -504,16 +581,8 @@ bool session_tick(struct session *s, int64_t now, int64_t *ret_next, struct err 
 
 /* ---- what the caller asks for ---- */
 
-struct session *session_open(const struct node_target *target, const struct session_options *options, const struct session_handlers *handlers,
+struct session *session_open(struct node_conn *conn, const struct session_options *options, const struct session_handlers *handlers,
                              struct err *e)
-{
-    struct node_conn conn;
-
-    return node_connect(target, &conn, e) ? session_open_on(&conn, options, handlers, e) : NULL;
-}
-
-struct session *session_open_on(struct node_conn *conn, const struct session_options *options,
-                                const struct session_handlers *handlers, struct err *e)
 {
     struct session *s;
     struct err cause;
@@ -526,15 +595,14 @@ struct session *session_open_on(struct node_conn *conn, const struct session_opt
     s->credit = 2 * s->least;
     memcpy(s->node.name, conn->node, sizeof s->node.name);
     dist_init(&s->dist, conn);
+    s->patience = options->patience_ms ? options->patience_ms : SILENT_MS;
     now = net_now();
-    s->said = s->heard = now;
-    s->give_up = now + BOOT_MS;
+    s->said = s->heard = s->ticked = now;
+    s->give_up = now + REX_MS;
     s->booted_ns = now_ns();
     if (inject_boot(&s->dist, options, s->nonce, &cause)) {
-        s->under_way = net_under_way(s->dist.stream.fd);
-        s->next = all;
-        all = s;
-        net_meanwhile(see_to_all);
+        s->under_way = dist_under_way(&s->dist);
+        s->boot_sent = s->dist.sent;
         return s;
     }
     broken(s, &cause, e);
@@ -545,6 +613,11 @@ struct session *session_open_on(struct node_conn *conn, const struct session_opt
 int session_fd(const struct session *s)
 {
     return s->state == SESSION_FAILED || s->state == SESSION_GONE ? -1 : s->dist.stream.fd;
+}
+
+bool session_wants_write(const struct session *s)
+{
+    return session_fd(s) >= 0 && dist_wants_write(&s->dist);
 }
 
 enum session_state session_state(const struct session *s)
@@ -562,12 +635,13 @@ bool session_pull_allowed(struct session *s, bool allowed, struct err *e)
     if (s->allowed == allowed)
         return true;
     s->allowed = allowed;
+    s->beyond = 0;
     return s->state == SESSION_BOOTING || send_pull(s, e);
 }
 
 bool session_request(struct session *s, struct str term, int timeout_ms, uint32_t *ret_id, struct err *e)
 {
-    struct pending p = {.id = ++s->next_id, .timeout_ms = timeout_ms, .deadline = net_now() + timeout_ms};
+    struct pending p = {.id = ++s->next_id, .timeout_ms = timeout_ms, .deadline = net_now() + timeout_ms, .last = net_now() + WORK_MOST_MS};
 
     if (!send_request(s, p.id, term, e))
         return false;
@@ -608,42 +682,4 @@ bool session_stop(struct session *s, struct err *e)
     etf_tuple(&s->out, 1);
     etf_atomz(&s->out, "stop");
     return send_out(s, e);
-}
-
-/* ---- for commands without an event loop ---- */
-
-static bool waits_for(const struct session *s, uint32_t id)
-{
-    if (!id)
-        return s->state == SESSION_BOOTING || s->state == SESSION_STOPPING;
-    for (size_t i = 0; i < s->npending; i++)
-        if (s->pending[i].id == id)
-            return true;
-    return false;
-}
-
-bool session_wait(struct session *s, uint32_t reply_id, int timeout_ms, struct err *e)
-{
-    int64_t deadline = net_now() + timeout_ms, next;
-
-    while (waits_for(s, reply_id)) {
-        int64_t now = net_now();
-        if (!session_tick(s, now, &next, e))
-            return false;
-        if (now >= deadline)
-            return err_set(e, ERR_RUN, "%s has not answered within %d seconds", s->node.name, timeout_ms / 1000);
-        if (net_wait(session_fd(s), POLLIN, MIN(deadline, next)) == NET_OK && !session_on_readable(s, e))
-            return false;
-        if (net_interrupted())
-            return err_set(e, ERR_RUN, "%s has not answered yet", s->node.name);
-    }
-    return true;
-}
-
-bool session_await(struct session *s, uint32_t reply_id, struct err *e)
-{
-    net_hear(true);
-    bool ok = session_wait(s, reply_id, INT32_MAX, e);
-    net_hear(false);
-    return ok;
 }

@@ -2,9 +2,7 @@
  * A session: tracing on one node, from the first message to the proof that nothing is left.
  *
  * Poll-driven: the caller polls session_fd() for input, calls session_on_readable() when there is some, and
- * session_tick() at least when the time that the previous call returned has come. Nothing here waits, except
- * session_open() (the connect, 5 s at most), session_wait(), session_await(), and a write into a full socket (2 s at most).
- * While the thread waits for anything of the network, the timers of all its sessions go on.
+ * session_tick() at least when the time that the previous call returned has come. Nothing here waits.
  *
  *   BOOTING    the boot message is sent; waits for the owner's answer
  *   READY      requests are answered, batches come as pulls allow
@@ -13,8 +11,8 @@
  *   FAILED     the connection is closed; the node cleans up by itself within its lease
  *
  * BOOTING -> READY | FAILED; READY -> STOPPING | FAILED; STOPPING -> GONE | FAILED. Only the functions here move it, on the
- * caller's thread; there are no others. A function that returns false has set the session to FAILED and filled err, the
- * one exception being those two. session_close() may be called in any state and from no handler.
+ * caller's thread; there are no others. A function that returns false has set the session to FAILED and filled err.
+ * session_close() may be called in any state and from no handler.
  */
 #ifndef ETRACE_SESSION_H
 #define ETRACE_SESSION_H
@@ -22,6 +20,8 @@
 #include "../erlang/etf.h"
 #include "../ground/buf.h"
 #include "connect.h"
+
+#define SESSION_QUICK_MS 5000 /* patience_ms of commands that only ask */
 
 enum session_state { SESSION_BOOTING, SESSION_READY, SESSION_STOPPING, SESSION_GONE, SESSION_FAILED };
 
@@ -36,10 +36,11 @@ struct session_options {
     size_t nredact;
     uint64_t memory;         /* bytes by which the node may grow: what suits it, see tracer_memory.hrl; UINT64_MAX is no limit */
     bool hold;               /* batches are asked for only after session_pull_allowed() */
+    int patience_ms;         /* without a sign of life from the node, then it is lost: 20 s */
     bool fallback;           /* use the fallback tracer although a NIF would load (for tests) */
 };
 
-/* What the owner said about its node. Texts are as the node sent them: not safe for a terminal, but for the name. */
+/* The hello of the owner. All texts are safe to print. */
 struct session_node {
     char name[NODE_NAME_MAX + 1]; /* of the handshake */
     int otp;            /* 27 */
@@ -69,36 +70,36 @@ struct session_time {
     int64_t sent, heard;
 };
 
-/* Called from session_on_readable() and while a session is waited for; what they are given is borrowed until they return. */
+/* Called from session_on_readable(); what they are given is borrowed until they return. */
 struct session_handlers {
     void *data;
     void (*ready)(void *data, const struct session_node *node); /* may be NULL */
     void (*batch)(void *data, const void *batch, size_t len);   /* a whole struct etw_batch with its sections; unverified */
     void (*reply)(void *data, const struct session_reply *reply);
     void (*time)(void *data, const struct session_time *time);  /* may be NULL */
+    void (*progress)(void *data, int64_t done, int64_t all);    /* may be NULL; functions that the node has armed, of all it is to arm */
 };
 
 struct session;
 
-/* Connects and sends the boot message. NULL with err. The handlers are copied. */
-struct session *session_open(const struct node_target *target, const struct session_options *options,
-                             const struct session_handlers *handlers, struct err *e);
-/* The same over a connection that is there, which is taken over. */
-struct session *session_open_on(struct node_conn *conn, const struct session_options *options,
-                                const struct session_handlers *handlers, struct err *e);
+/* Takes the connection over and sends the boot message. NULL with err. The handlers are copied. */
+struct session *session_open(struct node_conn *conn, const struct session_options *options, const struct session_handlers *handlers,
+                             struct err *e);
 void session_close(struct session *s); /* NULL is fine; without a session_stop() before, the node notices within milliseconds */
 
 int session_fd(const struct session *s); /* -1 when GONE or FAILED */
+bool session_wants_write(const struct session *s); /* then session_on_readable() is due when there is room, too */
 enum session_state session_state(const struct session *s);
 bool session_lost(const struct session *s); /* FAILED, since the node does not answer any more or has closed the connection */
 const struct session_node *session_node(const struct session *s); /* what is known; all of it from READY on */
 
-/* Reads what is there and calls the handlers. false: failed. Reaching GONE is success. */
+/* Sends what waits, reads what is there and calls the handlers. false: failed. Reaching GONE is success. */
 bool session_on_readable(struct session *s, struct err *e);
 
 /*
  * Timers: renews the lease, asks a silent owner for a sign of life, gives up on a silent node. `now_ms` is session_now().
- * *ret_next is the time by which it must be called again.
+ * *ret_next is the time by which it must be called again. A sign of life is a batch or an answer; whatever else a node sends
+ * does not delay the end. Time in which nobody read what the node sent does not count.
  */
 bool session_tick(struct session *s, int64_t now_ms, int64_t *ret_next, struct err *e);
 int64_t session_now(void); /* milliseconds of the monotonic clock */
@@ -114,15 +115,6 @@ bool session_ask_time(struct session *s, int timeout_ms, uint32_t *ret_id, struc
 
 /* Ends tracing on the node. Batches go on until the last; then GONE. Called again, or before READY, it is harmless. */
 bool session_stop(struct session *s, struct err *e);
-
-/*
- * Serves this session alone until `reply_id` has been answered (0: until it is READY, or GONE when it is stopping), or
- * the deadline. For commands that have no event loop. false with err: failed, or (the state unchanged) out of time.
- */
-bool session_wait(struct session *s, uint32_t reply_id, int timeout_ms, struct err *e);
-
-/* The same for as long as the session itself gives it, and a signal that waits for the loop ends the waiting, with an error. */
-bool session_await(struct session *s, uint32_t reply_id, struct err *e);
 
 /* What the owner said when it said {error, Term}: one sentence, a hint where there is one, and the status. Returns false. */
 bool session_error(const struct session_reply *reply, struct err *e);

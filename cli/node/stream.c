@@ -25,6 +25,11 @@ bool stream_pending(const struct stream *s)
     return s->tls && tls_pending(s->tls);
 }
 
+enum net_status stream_send(struct stream *s, const void *bytes, size_t len, size_t *ret_sent)
+{
+    return s->tls ? tls_send(s->tls, bytes, len, ret_sent) : net_send(s->fd, bytes, len, ret_sent);
+}
+
 enum net_status stream_write(struct stream *s, const void *bytes, size_t len, int64_t deadline)
 {
     return s->tls ? tls_write(s->tls, bytes, len, deadline) : net_write(s->fd, bytes, len, deadline);

@@ -20,6 +20,7 @@ void stream_close(struct stream *s);
 /* What has come; NET_TIMEOUT: nothing by the deadline (0: does not wait). Behind it is more when stream_pending() says so. */
 enum net_status stream_read(struct stream *s, void *bytes, size_t most, int64_t deadline, size_t *ret_len);
 bool stream_pending(const struct stream *s); /* something was read that no poll() tells of */
+enum net_status stream_send(struct stream *s, const void *bytes, size_t len, size_t *ret_sent); /* as net_send() */
 enum net_status stream_write(struct stream *s, const void *bytes, size_t len, int64_t deadline); /* all of it */
 
 /* Why a read or a write said NET_TLS, as the end of a sentence, and a hint; NULL: it did not. */

@@ -82,6 +82,7 @@ static bool load(SSL_CTX *ctx, const struct tls_options *o, struct err *e)
 {
     SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
     SSL_CTX_set_mode(ctx, SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+    SSL_CTX_clear_mode(ctx, SSL_MODE_AUTO_RETRY); /* SSL_read() returns after each record, whatever is in it */
     SSL_CTX_set_default_passwd_cb(ctx, no_question);
     SSL_CTX_set_default_passwd_cb_userdata(ctx, (void *)(uintptr_t)o->password);
     if (o->ca && !o->no_verify) {
@@ -168,6 +169,7 @@ static int remember(int ok, X509_STORE_CTX *store)
 static void wrong_host(const struct tls *t, const char *host, struct err *e)
 {
     err_set(e, ERR_NODE, "its certificate is for %s, not for %s", *t->names ? t->names : "no host at all", host);
+    err_hint(e, "the host in a node's name must be one that its certificate is for: -n NAME@HOST, with its full name");
 }
 
 static void unverified(const struct tls *t, long result, const char *host, struct err *e)
@@ -254,23 +256,14 @@ static enum net_status failed(struct tls *t, const char *host, struct err *e)
 
 /* ---- a connection ---- */
 
-/* What is seen to meanwhile may leave errors of its own, which OpenSSL would take for those of the next call. */
-static enum net_status waited(const struct tls *t, short events, int64_t deadline)
-{
-    enum net_status s = net_wait(t->fd, events, deadline);
-
-    ERR_clear_error();
-    return s;
-}
-
 /* Waits for what OpenSSL wants after a call that returned n. NET_OK: call again. */
 static enum net_status wanted(struct tls *t, int n, int64_t deadline, const char *host, struct err *e)
 {
     switch (SSL_get_error(t->ssl, n)) {
     case SSL_ERROR_WANT_READ:
-        return waited(t, POLLIN, deadline);
+        return net_wait(t->fd, POLLIN, deadline);
     case SSL_ERROR_WANT_WRITE:
-        return waited(t, POLLOUT, deadline);
+        return net_wait(t->fd, POLLOUT, deadline);
     case SSL_ERROR_ZERO_RETURN:
         t->failed = true;
         return NET_CLOSED;
@@ -310,8 +303,9 @@ enum net_status tls_connect(const struct tls_config *c, int fd, const char *host
         tls_free(t);
         return NET_TLS;
     }
+    SSL_set_mode(t->ssl, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     while (s == NET_OK && (n = SSL_connect(t->ssl)) != 1)
-        s = wanted(t, n, deadline, host, e);
+        s = net_now() > deadline ? NET_TIMEOUT : wanted(t, n, deadline, host, e);
     if (s != NET_OK) {
         t->failed = true;
         tls_free(t);
@@ -338,8 +332,12 @@ enum net_status tls_read(struct tls *t, void *bytes, size_t most, int64_t deadli
     int n = 0;
 
     ERR_clear_error();
-    while (s == NET_OK && (n = SSL_read(t->ssl, bytes, (int)MIN(most, (size_t)INT_MAX))) <= 0)
-        s = wanted(t, n, deadline, NULL, &t->why);
+    do {
+        n = SSL_read(t->ssl, bytes, (int)MIN(most, (size_t)INT_MAX));
+        s = n > 0 ? NET_OK : wanted(t, n, deadline, NULL, &t->why);
+    } while (s == NET_OK && n <= 0 && net_now() <= deadline); /* a record without data is an answer, too */
+    if (s == NET_OK && n <= 0)
+        s = NET_TIMEOUT;
     if (s == NET_OK)
         *ret_len = (size_t)n;
     return s;
@@ -348,6 +346,18 @@ enum net_status tls_read(struct tls *t, void *bytes, size_t most, int64_t deadli
 bool tls_pending(const struct tls *t)
 {
     return SSL_pending(t->ssl) > 0;
+}
+
+enum net_status tls_send(struct tls *t, const void *bytes, size_t len, size_t *ret_sent)
+{
+    ERR_clear_error();
+    int n = SSL_write(t->ssl, bytes, (int)MIN(len, (size_t)INT_MAX)), error = n > 0 ? 0 : SSL_get_error(t->ssl, n);
+
+    *ret_sent = n > 0 ? (size_t)n : 0;
+    if (n > 0 || error == SSL_ERROR_WANT_WRITE || error == SSL_ERROR_WANT_READ)
+        return NET_OK;
+    t->failed = true;
+    return error == SSL_ERROR_ZERO_RETURN ? NET_CLOSED : failed(t, NULL, &t->why);
 }
 
 enum net_status tls_write(struct tls *t, const void *bytes, size_t len, int64_t deadline)

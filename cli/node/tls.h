@@ -33,6 +33,8 @@ void tls_free(struct tls *t);
 
 enum net_status tls_read(struct tls *t, void *bytes, size_t most, int64_t deadline, size_t *ret_len); /* at least one byte */
 bool tls_pending(const struct tls *t);
+/* As net_send(). The next call must begin with the bytes that this one did not take. */
+enum net_status tls_send(struct tls *t, const void *bytes, size_t len, size_t *ret_sent);
 enum net_status tls_write(struct tls *t, const void *bytes, size_t len, int64_t deadline); /* all of it */
 const struct err *tls_why(const struct tls *t);
 

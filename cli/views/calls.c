@@ -1,6 +1,7 @@
 #include "calls.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "../ground/mem.h"
 
@@ -8,6 +9,7 @@
 #define NODES 256
 #define PROCESSES (1u << 18)
 #define LOOK 4096 /* calls of a stack that are looked through for the one that a result belongs to */
+#define ENDED_MOST 4096 /* functions that do not return */
 #define KEEP_ONE ((size_t)64 << 10) /* a larger call is not kept itself */
 #define SPARES 64 /* copies whose memory waits for the next ones */
 #define SPARE_MOST ((size_t)4 << 10) /* of each */
@@ -76,8 +78,17 @@ struct process {
     } spans[WHATS];
 };
 
+/* A function that does not return. */
+struct ended {
+    struct raw module, name; /* ours */
+    uint32_t node;
+    uint8_t arity;
+};
+
 struct calls {
     struct calls_options o;
+    struct ended *ended;
+    size_t nended, ended_cap;
     struct open_call *open;
     size_t open_cap, open_used;
     uint32_t open_free, oldest, newest;
@@ -124,6 +135,9 @@ void calls_free(struct calls *c)
     free(c->result_kept);
     while (c->nspares)
         free(c->spares[--c->nspares]);
+    for (size_t i = 0; i < c->nended; i++)
+        free((void *)c->ended[i].module.at);
+    free(c->ended);
     free(c->open);
     free(c->processes);
     free(c->buckets);
@@ -349,7 +363,7 @@ static void pop(struct calls *c, struct event *e)
                 break;
             }
     if (i == NONE) {
-        if (c->o.wants_return && c->o.wants_return(c->o.ctx, e) == 1)
+        if (c->o.wants_return && c->o.wants_return(c->o.ctx, e) == 1 && !calls_ended(c, e))
             c->incomplete++;
         e->depth = p == NONE ? 0 : c->processes[p].depth;
         return;
@@ -403,7 +417,7 @@ static void span(struct calls *c, struct event *e, enum what what, bool begins)
 
 static void call(struct calls *c, struct event *e)
 {
-    int wants = c->o.wants_return ? c->o.wants_return(c->o.ctx, e) : 0;
+    int wants = c->o.wants_return && !calls_ended(c, e) ? c->o.wants_return(c->o.ctx, e) : 0;
     uint32_t p;
 
     e->expects_return = wants;
@@ -474,6 +488,73 @@ void calls_fate(struct calls *c, enum call_fate fate)
 {
     if (c->last != NONE)
         c->open[c->last].fate = (uint8_t)fate;
+}
+
+/* Below a call that was shown all were. */
+void calls_around(struct calls *c, const struct event *e, void (*show)(void *ctx, const struct event *call, enum call_fate was), void *ctx)
+{
+    uint32_t p = find(c, e->node->index, e->who->id), i = p == NONE ? NONE : c->processes[p].top, first = NONE;
+
+    if (i != NONE && i == c->last)
+        i = c->open[i].down;
+    for (uint32_t at = i; at != NONE && c->open[at].fate >= CALL_FILTERED; at = c->open[at].down)
+        first = at;
+    for (uint32_t at = first; at != NONE && at != c->last; at = c->open[at].up) {
+        struct open_call *o = &c->open[at];
+        enum call_fate was = o->fate;
+        if (!o->kept)
+            continue;
+        o->fate = CALL_AROUND;
+        show(ctx, o->kept, was);
+    }
+}
+
+static bool is_named(struct raw module, struct raw name, int64_t arity, const struct ended *x)
+{
+    return arity == x->arity && raw_same(module, x->module) && raw_same(name, x->name);
+}
+
+bool calls_ended(const struct calls *c, const struct event *e)
+{
+    for (size_t i = 0; i < c->nended; i++)
+        if (c->ended[i].node == e->node->index && is_named(e->fun->module, e->fun->name, e->arity, &c->ended[i]))
+            return true;
+    return false;
+}
+
+uint64_t calls_endless(const struct calls *c)
+{
+    return c->nended;
+}
+
+void calls_end(struct calls *c, int node, struct raw module, struct raw function, int64_t arity)
+{
+    if (arity < 0 || arity > UINT8_MAX || c->nended == ENDED_MOST)
+        return;
+    for (size_t i = 0; i < c->nended; i++)
+        if (c->ended[i].node == (uint32_t)node && is_named(module, function, arity, &c->ended[i]))
+            return;
+    c->ended = mem_grow(c->ended, &c->ended_cap, c->nended + 1, sizeof(*c->ended));
+    struct ended *x = &c->ended[c->nended++];
+    char *names = mem_alloc(module.len + function.len + 1);
+    memcpy(names, module.at, module.len);
+    memcpy(names + module.len, function.at, function.len);
+    *x = (struct ended){
+        .module = raw_bytes(names, module.len),
+        .name = raw_bytes(names + module.len, function.len),
+        .node = (uint32_t)node,
+        .arity = (uint8_t)arity,
+    };
+    for (uint32_t i = c->oldest, newer; i != NONE; i = newer) {
+        struct open_call *o = &c->open[i];
+        uint32_t p = o->process;
+        newer = o->newer;
+        if (c->processes[p].node != (uint32_t)node || !is_named(o->fun->module, o->fun->name, o->arity, x))
+            continue;
+        o->perhaps = true; /* not incomplete */
+        abandon(c, i);
+        leave(c, p);
+    }
 }
 
 void calls_forget(struct calls *c, int node)

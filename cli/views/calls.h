@@ -14,12 +14,17 @@
 
 #include "../events/event.h"
 
-enum call_fate { CALL_SHOWN, CALL_FILTERED, CALL_HELD /* undecided until its result */ };
+enum call_fate {
+    CALL_SHOWN,
+    CALL_AROUND, /* does not pass, but is shown around one that does */
+    CALL_FILTERED,
+    CALL_HELD, /* undecided until its result */
+};
 
 /* What is known of a call when its result comes. Borrowed until the next event. */
 struct event_call {
     int64_t mono_ns, wall_ns;
-    const struct event *event; /* the call itself; NULL: not kept */
+    struct event *event; /* the call itself; NULL: not kept */
     enum call_fate fate;
     const struct spec *spec; /* of the call */
     bool complete; /* the pair is certain: the result's dur_ns is set */
@@ -52,6 +57,12 @@ void calls_event(struct calls *c, struct event *e);
 /* Says what became of the call that calls_event() was given last, for its result to know. */
 void calls_fate(struct calls *c, enum call_fate fate);
 
+/*
+ * Tells the open calls that the event happened in and that were not shown yet, the outermost first: they are CALL_AROUND now. Was: their
+ * fate before. A call that is not kept is left out.
+ */
+void calls_around(struct calls *c, const struct event *e, void (*show)(void *ctx, const struct event *call, enum call_fate was), void *ctx);
+
 /* Whether that call is kept itself: then, and only then, options.dropped may be called for it. */
 bool calls_kept(const struct calls *c);
 
@@ -59,5 +70,13 @@ bool calls_kept(const struct calls *c);
 void calls_forget(struct calls *c, int node);
 
 uint64_t calls_incomplete(const struct calls *c);
+
+/*
+ * A function of a node does not return: its open calls are closed, without being incomplete, and later ones expect no result. A call
+ * that waited for its result is dropped: a condition on a result that never comes does not hold.
+ */
+void calls_end(struct calls *c, int node, struct raw module, struct raw function, int64_t arity);
+bool calls_ended(const struct calls *c, const struct event *e); /* whether the event is about such a function */
+uint64_t calls_endless(const struct calls *c);                  /* such functions so far */
 
 #endif

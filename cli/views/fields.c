@@ -192,7 +192,7 @@ static bool is_send(const struct event *e)
 static const uint8_t *reason_of(const struct event *e)
 {
     const uint8_t *reason = NULL;
-    struct str class;
+    struct raw class;
 
     if (e->kind == ETW_EXCEPTION_FROM)
         line_exception(e, &class, &reason);
@@ -204,7 +204,7 @@ static const uint8_t *reason_of(const struct event *e)
 static void put_class(struct buf *to, const struct event *e)
 {
     const uint8_t *reason;
-    struct str class;
+    struct raw class;
 
     if (e->kind == ETW_EXCEPTION_FROM && line_exception(e, &class, &reason))
         print_safe(to, class);
@@ -247,7 +247,7 @@ void fields_put(struct fields *f, size_t index, struct buf *to, struct clock *cl
     case FIELD_time: clock_put(clock, to, e); break;
     case FIELD_ts: clock_put_iso(&f->iso, to, e); break;
     case FIELD_mono_ns: print_i64(to, e->mono_ns); break;
-    case FIELD_node: buf_str(to, e->node->name); break;
+    case FIELD_node: buf_safe(to, e->node->name); break;
     case FIELD_pid: buf_add(to, e->who->text, e->who->text_len); break;
     case FIELD_name: buf_add(to, e->who->name, e->who->name_len); break;
     case FIELD_who: line_who(to, e, &plain); break;
@@ -318,7 +318,7 @@ bool fields_put_loss(struct fields *f, size_t index, struct buf *to, const struc
     case FIELD_type: buf_puts(to, event_kinds[ETW_LOST].json); return true;
     case FIELD_reason: buf_puts(to, event_losses[reason]); return false;
     case FIELD_count: print_u64(to, e->lost[reason]); return true;
-    case FIELD_node: buf_str(to, e->node->name); return false;
+    case FIELD_node: buf_safe(to, e->node->name); return false;
     default: return false;
     }
 }

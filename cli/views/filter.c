@@ -22,7 +22,7 @@ struct filter {
     size_t nextra;
     enum terms_style style;
     struct buf line, call_line;
-    uint64_t errors;
+    uint64_t errors, undecided;
 };
 
 struct filter *filter_new(const struct grep *greps, size_t ngreps, const struct where *const *wheres, size_t nwheres,
@@ -111,23 +111,56 @@ static enum filter_verdict by_patterns(struct filter *f, const struct event *e)
     return v;
 }
 
+/* Of two conditions that must both hold. */
 static enum filter_verdict worse(enum filter_verdict a, enum filter_verdict b)
 {
-    return a == FILTER_FAIL || b == FILTER_FAIL ? FILTER_FAIL : a == FILTER_LATER || b == FILTER_LATER ? FILTER_LATER
-                                                                                                       : FILTER_PASS;
+    static const enum filter_verdict worst_first[] = {FILTER_FAIL, FILTER_LATER, FILTER_UNKNOWN};
+
+    for (size_t i = 0; i < ARRAY_LEN(worst_first); i++)
+        if (a == worst_first[i] || b == worst_first[i])
+            return worst_first[i];
+    return FILTER_PASS;
+}
+
+/* One of two conditions must hold. */
+static enum filter_verdict better(enum filter_verdict a, enum filter_verdict b)
+{
+    static const enum filter_verdict best_first[] = {FILTER_PASS, FILTER_LATER, FILTER_UNKNOWN};
+
+    for (size_t i = 0; i < ARRAY_LEN(best_first); i++)
+        if (a == best_first[i] || b == best_first[i])
+            return best_first[i];
+    return FILTER_FAIL;
+}
+
+enum filter_verdict filter_spec(struct filter *f, const struct event *e, const struct spec *spec)
+{
+    enum filter_verdict v = spec && spec->nparts ? FILTER_FAIL : FILTER_PASS;
+
+    for (size_t i = 0; spec && i < spec->nparts && v != FILTER_PASS; i++)
+        v = better(v, filter_spec(f, e, spec->parts[i]));
+    for (size_t i = 0; spec && i < spec->nwhere && v != FILTER_FAIL; i++)
+        v = worse(v, where_holds(f->wheres, spec->where[i], e));
+    return v;
 }
 
 enum filter_verdict filter_event(struct filter *f, const struct event *e, const struct spec *spec)
 {
-    enum filter_verdict v = FILTER_PASS;
+    enum filter_verdict v = filter_spec(f, e, spec);
 
-    for (size_t i = 0; spec && i < spec->nwhere && v != FILTER_FAIL; i++)
-        v = worse(v, where_holds(f->wheres, spec->where[i], e));
     for (size_t i = 0; i < f->nextra && v != FILTER_FAIL; i++)
         v = worse(v, where_holds(f->wheres, f->extra[i], e));
     if (v != FILTER_FAIL)
         v = worse(v, by_patterns(f, e));
-    return v;
+    if (v != FILTER_UNKNOWN)
+        return v;
+    f->undecided++;
+    return FILTER_PASS;
+}
+
+uint64_t filter_undecided(const struct filter *f)
+{
+    return f->undecided;
 }
 
 uint64_t filter_errors(const struct filter *f)

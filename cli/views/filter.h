@@ -12,7 +12,12 @@
 #include "../ground/err.h"
 #include "pipeline.h"
 
-enum filter_verdict { FILTER_PASS, FILTER_FAIL, FILTER_LATER };
+enum filter_verdict {
+    FILTER_PASS,
+    FILTER_FAIL,
+    FILTER_LATER,
+    FILTER_UNKNOWN, /* of a single condition: the event does not hold enough to decide */
+};
 
 struct filter;
 
@@ -23,10 +28,19 @@ void filter_free(struct filter *f);
 
 bool filter_is_empty(const struct filter *f); /* everything passes */
 
-/* spec: the event's own, or NULL. For a result, e->call->event is its call where that is known. */
+/*
+ * Passes what no condition can decide, and counts it. spec: the event's own, or NULL; of a combined one (combo.h) the event passes
+ * with any of the parts. For a result, e->call->event is its call where that is known.
+ */
 enum filter_verdict filter_event(struct filter *f, const struct event *e, const struct spec *spec);
+
+/* The verdict of the spec's own conditions, without those for all events; FILTER_UNKNOWN if they cannot decide. */
+enum filter_verdict filter_spec(struct filter *f, const struct event *e, const struct spec *spec);
 
 /* Patterns that gave up at their limits; such an event is shown. */
 uint64_t filter_errors(const struct filter *f);
+
+/* Events that passed because a condition could not be decided. */
+uint64_t filter_undecided(const struct filter *f);
 
 #endif

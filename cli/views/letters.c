@@ -59,7 +59,7 @@ static void set_name(struct letter *t, const struct event *e)
 {
     const uint8_t *first, *to = e->terms.at;
     uint32_t arity;
-    struct str raw;
+    struct raw raw;
 
     if (wire_tuple(to, &arity, &first) == 2 && arity == 2) /* {Name, Node} */
         to = first;

@@ -119,7 +119,7 @@ void line_call(struct buf *to, const struct event *e, const struct printer *p, e
 /* ---- functions inside of terms ---- */
 
 /* Text in a list: where it stands, if that is ASCII, or else put into `text`. */
-static bool read_text(const uint8_t *at, struct buf *text, struct str *ret)
+static bool read_text(const uint8_t *at, struct buf *text, struct raw *ret)
 {
     int64_t v;
 
@@ -130,7 +130,7 @@ static bool read_text(const uint8_t *at, struct buf *text, struct str *ret)
             ascii++;
         for (size_t i = 0; i < len && ascii < len; i++)
             buf_utf8(text, at[3 + i]);
-        *ret = ascii < len ? buf_view(text) : (struct str){(const char *)at + 3, len};
+        *ret = ascii < len ? raw_of(buf_view(text)) : raw_bytes(at + 3, len);
         return true;
     }
     if (!wire_list(&at))
@@ -140,13 +140,13 @@ static bool read_text(const uint8_t *at, struct buf *text, struct str *ret)
             return false;
         buf_utf8(text, (uint32_t)v);
     }
-    *ret = buf_view(text);
+    *ret = raw_of(buf_view(text));
     return true;
 }
 
 static void read_place(const uint8_t *file, const uint8_t *line, struct line_mfa *ret, struct buf *text)
 {
-    struct str raw;
+    struct raw raw;
     uint64_t size;
 
     if (!wire_int(line, &ret->line) || ret->line <= 0)
@@ -205,9 +205,9 @@ bool line_read_mfa(const struct event *e, const uint8_t *at, struct line_mfa *re
     return true;
 }
 
-static bool is_elixir(struct str module)
+static bool is_elixir(struct raw module)
 {
-    return module.len > 7 && !memcmp(module.at, "Elixir.", 7);
+    return module.len > 7 && !memcmp(raw_view(module).at, "Elixir.", 7);
 }
 
 static void put_name(struct buf *to, const struct line_mfa *m, const struct printer *p)
@@ -221,11 +221,13 @@ static void put_name(struct buf *to, const struct line_mfa *m, const struct prin
     }
 }
 
-struct str line_base_name(struct str path)
+struct raw line_base_name(struct raw path)
 {
+    const char *at = raw_view(path).at;
+
     for (size_t i = path.len; i-- > 0;)
-        if (path.at[i] == '/')
-            return (struct str){path.at + i + 1, path.len - i - 1};
+        if (at[i] == '/')
+            return raw_bytes(at + i + 1, path.len - i - 1);
     return path;
 }
 
@@ -287,15 +289,22 @@ void line_mfa(struct buf *to, const struct event *e, const struct printer *p, co
     buf_release(&file);
 }
 
-bool line_exception(const struct event *e, struct str *ret_class, const uint8_t **ret_reason)
+bool line_exception(const struct event *e, struct raw *ret_class, const uint8_t **ret_reason)
 {
+    static const char *const classes[] = {"error", "exit", "throw"};
     uint32_t arity;
     const uint8_t *p;
 
-    if (wire_tuple(e->terms.at, &arity, &p) != 2 || arity != 2 || !wire_atom(&e->env, p, ret_class))
+    if (wire_tuple(e->terms.at, &arity, &p) != 2 || arity != 2)
         return false;
-    *ret_reason = wire_skip(p);
-    return true;
+    for (size_t i = 0; i < ARRAY_LEN(classes); i++) {
+        if (wire_is_atom(&e->env, p, classes[i])) {
+            *ret_class = raw_text(classes[i]);
+            *ret_reason = wire_skip(p);
+            return true;
+        }
+    }
+    return false;
 }
 
 /* ---- whole lines ---- */
@@ -304,7 +313,7 @@ static void put_kind(struct buf *to, const struct event *e, const struct paint *
 {
     const char *tag;
     bool failure = false;
-    struct str event;
+    struct raw event;
 
     switch (e->kind) {
     case ETW_RETURN_FROM: tag = "return"; break;
@@ -404,15 +413,74 @@ void line_loss(struct buf *to, const struct event *e, enum etw_loss reason, uint
 void line_node(struct buf *to, const struct event *e)
 {
     buf_puts(to, "*** node ");
-    buf_str(to, e->node->name);
+    buf_safe(to, e->node->name);
     buf_puts(to, e->kind == ETW_DOWN ? " went down ***" : " is back ***");
+}
+
+bool line_endless(const struct event *e, struct line_mfa *ret)
+{
+    struct buf unused = {0};
+    bool is = e->kind == ETW_NOTICE && wire_is_atom(&e->env, e->terms.at, "endless") &&
+              line_read_mfa(e, wire_skip(e->terms.at), ret, &unused) && ret->arity >= 0;
+
+    buf_release(&unused);
+    return is;
+}
+
+bool line_tokens(const struct event *e, struct line_tokens *ret)
+{
+    const uint8_t *held;
+    uint32_t arity;
+
+    *ret = (struct line_tokens){.held = 0};
+    if (e->kind != ETW_NOTICE || !wire_is_atom(&e->env, e->terms.at, "tokens"))
+        return false;
+    ret->known = wire_tuple(wire_skip(e->terms.at), &arity, &held) == 2 && arity == 2 && wire_int(held, &ret->held) &&
+                 wire_int(wire_skip(held), &ret->queued);
+    return true;
+}
+
+static void put_tokens(struct buf *to, const struct line_tokens *t)
+{
+    if (!t->known)
+        buf_puts(to, "trace tokens of this trace may be left: a process held up the search for them");
+    if (t->held)
+        buf_printf(to, "%lld process%s kept a trace token of this trace", (long long)t->held, PLURAL_ES(t->held));
+    if (t->queued)
+        buf_printf(to, "%s%lld process%s may get one from a waiting message", t->held ? "; " : "", (long long)t->queued, PLURAL_ES(t->queued));
+    buf_puts(to, "; seq_trace:reset_trace() on the node takes all tokens, those of others too");
+}
+
+void line_notice(struct buf *to, const struct event *e, enum terms_style style)
+{
+    struct line_tokens tokens;
+    struct line_mfa m;
+
+    if (line_tokens(e, &tokens)) {
+        put_tokens(to, &tokens);
+        return;
+    }
+
+    if (wire_is_atom(&e->env, e->terms.at, "guard") && wire_is_atom(&e->env, wire_skip(e->terms.at), "returns")) {
+        buf_puts(to, "calls are no longer traced: 10,000 calls of a function in one process have not returned, and the node could not tell "
+                     "recursion from a loop by the stack of the process");
+        return;
+    }
+    if (line_endless(e, &m)) {
+        line_mfa_name(to, &m, style);
+        buf_puts(to, " does not return: only its calls are shown from now on");
+        return;
+    }
+    const uint8_t *at = erlang_print(to, &e->env, e->terms.at);
+    buf_char(to, ' ');
+    erlang_print(to, &e->env, at);
 }
 
 void line_event(struct buf *to, const struct event *e, enum terms_style style, const struct paint *paint)
 {
     const struct printer *p = line_printer(e, style);
     const uint8_t *at = e->terms.at, *reason;
-    struct str class;
+    struct raw class;
 
     if (likely(e->kind == ETW_CALL && !paint->on))
         buf_add(to, "call ", 5);

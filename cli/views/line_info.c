@@ -52,7 +52,7 @@ static bool pairs_line(struct buf *to, const struct event *e, const struct print
 {
     const uint8_t *el, *first;
     uint32_t arity;
-    struct str key;
+    struct raw key;
     size_t from = to->len;
 
     if (*list != ETW_T_LIST || !wire_list(&list))

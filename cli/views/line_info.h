@@ -15,7 +15,7 @@ void info_line(struct buf *to, const struct event *e, const struct printer *p, c
 
 /* {What, {Prev, Cur}, From, To, Message} */
 struct seq_info {
-    struct str what;
+    struct raw what;
     int64_t prev, cur;
     const uint8_t *from, *to, *msg;
     bool receives, prints;

@@ -16,6 +16,12 @@ void page_release(struct page *p)
 static void add_asked(struct page *p, const struct spec *s)
 {
     p->last = s;
+    for (size_t i = 0; i < s->nparts; i++)
+        add_asked(p, s->parts[i]);
+    if (s->nparts) {
+        p->last = s;
+        return;
+    }
     for (unsigned i = 0; i < p->nasked; i++)
         if (p->asked[i].len == s->text.len && !memcmp(p->asked[i].at, s->text.at, s->text.len))
             return;
@@ -46,7 +52,7 @@ int64_t page_event(struct page *p, const struct event *e)
     return at;
 }
 
-void page_string(struct buf *to, struct str text)
+void page_string(struct buf *to, struct raw text)
 {
     struct buf json = {0};
 
@@ -77,11 +83,11 @@ void page_title(const struct page *p, struct buf *to, struct str missing)
 {
     for (unsigned i = 0; i < p->nnodes; i++) {
         buf_puts(to, i ? ", " : "");
-        buf_str(to, p->nodes[i]->name);
+        buf_safe(to, p->nodes[i]->name);
     }
     for (unsigned i = 0; i < p->nasked; i++) {
         buf_puts(to, to->len ? " · " : "");
-        print_safe(to, p->asked[i]);
+        print_safe(to, raw_of(p->asked[i]));
     }
     buf_puts(to, p->asked_more ? " · …" : "");
     if (missing.len) {
@@ -98,7 +104,7 @@ void page_members(const struct page *p, struct buf *to, struct str missing)
 
     page_title(p, &text, (struct str){NULL, 0});
     buf_puts(to, "\"title\":");
-    page_string(to, buf_view(&text));
+    page_string(to, raw_of(buf_view(&text)));
     if (p->axis.begun) {
         clock_init_iso(&clock);
         buf_puts(to, ",\"start\":\"");
@@ -115,7 +121,7 @@ void page_members(const struct page *p, struct buf *to, struct str missing)
         size_t len = end ? (size_t)(end - text.data) - at : text.len - at;
         if (at)
             buf_char(to, ',');
-        page_string(to, (struct str){text.data + at, len});
+        page_string(to, raw_bytes(text.data + at, len));
         at += len + 1;
     }
     buf_char(to, ']');

@@ -25,7 +25,7 @@ void page_release(struct page *p);
 int64_t page_event(struct page *p, const struct event *e);
 
 /* A JSON string that is safe inside of <script> and CDATA, too. */
-void page_string(struct buf *to, struct str text);
+void page_string(struct buf *to, struct raw text);
 /* shop@h1 · shop_stock:_ -> return · 4 events lost (guard) */
 void page_title(const struct page *p, struct buf *to, struct str missing);
 /* "title":"…","start":"2026-…Z","end_ns":…,"missing":["…"] */

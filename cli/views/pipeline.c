@@ -39,9 +39,10 @@ struct pipeline {
     struct hidden *hidden;
     size_t nnodes, nodes_cap, hidden_cap;
     struct probes *probes;
+    struct combos *combos;
     struct calls *calls;
     struct filter *filter;
-    bool filters, closed, failed, cut, ended;
+    bool filters, nested, closed, failed, cut, ended;
     struct err why; /* it failed */
     bool asked_anew; /* what came before is drained; its calls may yet return */
     uint64_t units;   /* shown, a call and its result counted once */
@@ -50,7 +51,8 @@ struct pipeline {
     struct totals totals;
     struct buf text;
     struct recorded *recorded; /* specs of a recording, when none were given */
-    bool own_specs, call_args;
+    bool own_specs, call_args, counted;
+    bool *answered; /* of each spec: it had an event */
     uint64_t lost[ETW_LOSSES]; /* of the last such event */
     enum terms_style style;
 };
@@ -89,6 +91,7 @@ static bool open_views(struct pipeline *p, const struct pipeline_options *o, str
         if (!v->sink)
             return false;
         v->sink->type = v->view.type;
+        p->nested |= v->view.type->flags & SINK_NESTED;
         p->nviews++;
     }
     return true;
@@ -104,7 +107,9 @@ static bool use_specs(struct pipeline *p, const struct spec *const *specs, size_
     probes_free(p->probes);
     p->filter = filter;
     p->filters = !filter_is_empty(filter);
-    p->probes = probes_new(specs, n);
+    p->probes = probes_new(specs, n, p->combos);
+    free(p->answered);
+    p->answered = mem_zalloc((n + 1) * sizeof(*p->answered));
     p->o.specs = specs;
     p->o.nspecs = n;
     calls_keep(p->calls, p->call_args || p->filters || p->o.asserts);
@@ -118,6 +123,7 @@ struct pipeline *pipeline_new(const struct pipeline_options *o, struct err *e)
     p->own_specs = !o->nspecs;
     funs_init(&p->funs);
     p->order = order_new(&p->funs);
+    p->combos = combos_new();
     for (size_t i = 0; i < o->nviews; i++) {
         p->call_args |= o->views[i].type->flags & SINK_CALL_ARGS || o->views[i].look.fields || o->views[i].look.format;
         if (o->views[i].look.terms != TERMS_JSON)
@@ -150,10 +156,12 @@ void pipeline_free(struct pipeline *p)
     free(p->hidden);
     calls_free(p->calls);
     probes_free(p->probes);
+    combos_free(p->combos);
     filter_free(p->filter);
     funs_release(&p->funs);
     buf_release(&p->text);
     recorded_free(p->recorded);
+    free(p->answered);
     free(p);
 }
 
@@ -207,7 +215,7 @@ static void to_sinks(struct pipeline *p, const struct event *e)
 
 /* ---- events ---- */
 
-static void show(struct pipeline *p, const struct event *e)
+static void put(struct pipeline *p, const struct event *e)
 {
     bool with_its_call = event_is_result(e) && e->call;
 
@@ -218,6 +226,23 @@ static void show(struct pipeline *p, const struct event *e)
     if (!with_its_call)
         p->units++;
     to_sinks(p, e);
+}
+
+static void put_around(void *ctx, const struct event *call, enum call_fate was)
+{
+    struct pipeline *p = ctx;
+
+    p->hidden[call->node->index].here -= was == CALL_FILTERED;
+    p->awaited++;
+    put(p, call);
+}
+
+/* An event that passes the filters. */
+static void show(struct pipeline *p, const struct event *e)
+{
+    if (p->nested && p->filters)
+        calls_around(p->calls, e, put_around, p);
+    put(p, e);
     if (p->o.asserts)
         asserts_event(p->o.asserts, e);
 }
@@ -237,6 +262,7 @@ static void tallied(struct pipeline *p, const struct event *e)
     struct etw_tally t;
 
     memcpy(&t, e->tally, sizeof(t));
+    p->counted = true;
     p->totals.shown += t.seen;
     p->nodes[e->node->index].shown += t.seen;
     p->open_calls += t.open;
@@ -245,7 +271,8 @@ static void tallied(struct pipeline *p, const struct event *e)
 
 static void own_event(struct pipeline *p, struct event *e)
 {
-    struct str tag = {NULL, 0};
+    struct line_tokens tokens;
+    struct line_mfa m;
 
     if (e->lost) {
         memcpy(p->lost, e->lost, sizeof(p->lost));
@@ -254,35 +281,66 @@ static void own_event(struct pipeline *p, struct event *e)
     }
     if (e->tally)
         tallied(p, e);
+    if (line_endless(e, &m))
+        calls_end(p->calls, (int)e->node->index, m.module, m.function, m.arity);
+    if (line_tokens(e, &tokens))
+        p->totals.tokens += (uint64_t)MAX(tokens.held, 0);
     if (e->kind == ETW_HELLO && p->o.attached)
         p->o.attached(p->o.ctx, e->node);
     if (e->kind == ETW_NOTICE && p->o.notice && !event_is_expected(e)) {
         buf_clear(&p->text);
-        wire_atom(&e->env, e->terms.at, &tag);
-        erlang_print(&p->text, &e->env, wire_skip(e->terms.at));
-        p->o.notice(p->o.ctx, e->node, tag, buf_view(&p->text));
+        line_notice(&p->text, e, p->style);
+        p->o.notice(p->o.ctx, e->node, buf_view(&p->text));
     }
     to_sinks(p, e);
 }
 
+/* An event that several probes ask for is shown as those ask whose conditions hold. */
+static void attribute(struct pipeline *p, struct event *e)
+{
+    const struct spec *s = e->spec;
+
+    if (!p->filters || !s || !s->nparts)
+        return;
+    bool *keep = mem_alloc(s->nparts * sizeof(*keep));
+    for (size_t i = 0; i < s->nparts; i++) {
+        enum filter_verdict v = filter_spec(p->filter, e, s->parts[i]);
+        keep[i] = v == FILTER_PASS || v == FILTER_UNKNOWN;
+    }
+    e->spec = combos_narrow(p->combos, s, keep);
+    free(keep);
+    if (e->kind == ETW_CALL)
+        probes_project(e->spec, e);
+}
+
 /* A result belongs to its call: what happened to the call happens to it. */
-static void result(struct pipeline *p, const struct event *e)
+static void result(struct pipeline *p, struct event *e)
 {
     const struct event_call *c = e->call;
 
-    if (c && c->fate == CALL_SHOWN) {
+    if (c && c->fate <= CALL_AROUND) {
         p->awaited -= p->awaited > 0;
-        show(p, e);
+        attribute(p, e);
+        if (c->fate == CALL_SHOWN || filter_event(p->filter, e, e->spec) == FILTER_PASS)
+            show(p, e);
+        else
+            put(p, e);
         return;
     }
-    if ((c && c->fate == CALL_FILTERED) || limit_reached(p)) {
+    if ((c && c->fate == CALL_FILTERED) || (!c && calls_ended(p->calls, e)) || limit_reached(p)) {
         if (c && c->fate == CALL_HELD && c->event)
             hide(p, c->event);
         hide(p, e);
         return;
     }
     bool pass = !p->filters || filter_event(p->filter, e, e->spec) == FILTER_PASS;
+    if (pass)
+        attribute(p, e);
     if (c && c->fate == CALL_HELD && c->event) {
+        if (e->spec && e->spec->nparts) {
+            c->event->spec = e->spec;
+            probes_project(e->spec, c->event);
+        }
         if (pass)
             show(p, c->event);
         else
@@ -294,11 +352,12 @@ static void result(struct pipeline *p, const struct event *e)
         hide(p, e);
 }
 
-static void call(struct pipeline *p, const struct event *e)
+static void call(struct pipeline *p, struct event *e)
 {
     enum filter_verdict v = limit_reached(p) ? FILTER_FAIL : p->filters ? filter_event(p->filter, e, e->spec) : FILTER_PASS;
 
     if (v == FILTER_PASS) {
+        attribute(p, e);
         show_call(p, e);
     } else if (v == FILTER_LATER && calls_kept(p->calls)) {
         calls_fate(p->calls, CALL_HELD);
@@ -313,11 +372,21 @@ static bool passes(struct pipeline *p, const struct event *e)
     return !limit_reached(p) && (!p->filters || filter_event(p->filter, e, e->spec) == FILTER_PASS);
 }
 
+static void answers(struct pipeline *p, const struct spec *s)
+{
+    for (size_t i = 0; i < s->nparts; i++)
+        answers(p, s->parts[i]);
+    if (!s->nparts && s->number < p->o.nspecs)
+        p->answered[s->number] = true;
+}
+
 static void traced(struct pipeline *p, struct event *e)
 {
     e->spec = p->o.nspecs ? probes_find(p->probes, e) : NULL;
+    if (e->spec)
+        answers(p, e->spec);
     if (e->ms.at < e->ms.end)
-        probes_unpack(e->spec, e);
+        probes_unpack(p->probes, e->spec, e);
     if (e->kind == ETW_CALL)
         probes_project(e->spec, e);
     if (unlikely(e->waited_ns > 0)) { /* from here on it is not later than it was */
@@ -331,10 +400,12 @@ static void traced(struct pipeline *p, struct event *e)
         call(p, e);
     else if (event_is_result(e))
         result(p, e);
-    else if (!probes_unasked(p->probes, e) && passes(p, e))
+    else if (!probes_unasked(p->probes, e) && passes(p, e)) {
+        attribute(p, e);
         show(p, e);
-    else
+    } else {
         hide(p, e);
+    }
 }
 
 /* Of a recording, where it cannot be read is the place to look at. */
@@ -562,8 +633,15 @@ const struct totals *pipeline_totals(struct pipeline *p)
         known += t->lost[l];
     t->missing = t->seen > known ? t->seen - known : 0;
     t->incomplete = calls_incomplete(p->calls) + (uint64_t)MAX(p->open_calls, 0);
+    t->endless = calls_endless(p->calls);
     t->filter_errors = filter_errors(p->filter);
+    t->undecided = filter_undecided(p->filter);
     return t;
+}
+
+bool pipeline_answered(const struct pipeline *p, size_t spec)
+{
+    return p->counted || spec >= p->o.nspecs || p->answered[spec];
 }
 
 uint64_t pipeline_waiting(const struct pipeline *p, unsigned node)

@@ -56,7 +56,7 @@ struct pipeline_options {
     size_t max_calls; /* open calls that are remembered; 0: 262144 */
 
     /* Something that a person may want to read on stderr: a node's notice (rearmed, guard, …). May be NULL. */
-    void (*notice)(void *ctx, const struct event_node *node, struct str tag, struct str text);
+    void (*notice)(void *ctx, const struct event_node *node, struct str text);
     /* A node said hello. May be NULL. */
     void (*attached)(void *ctx, const struct event_node *node);
     void *ctx;
@@ -108,6 +108,7 @@ bool pipeline_end(struct pipeline *p);
 
 /* Exact at any time for what was shown and filtered; exact in all after a last batch. */
 const struct totals *pipeline_totals(struct pipeline *p);
+bool pipeline_answered(const struct pipeline *p, size_t spec); /* whether some event was this spec's; true where the node counts */
 
 /* Of several nodes' batches, see order_waiting() and order_holds_up(). */
 uint64_t pipeline_waiting(const struct pipeline *p, unsigned node);

@@ -1,6 +1,7 @@
 #include "probes.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "../ground/mem.h"
 
@@ -19,6 +20,11 @@ struct probes {
         uint8_t arity, wants;
         bool shared; /* several specs may be meant */
     } cache[CACHE];
+    bool atoms; /* messages may have atoms that the node lacks */
+    struct buf unmarked, united; /* the message of the last event */
+    struct combos *combos;
+    struct answer *answers; /* room for one of each spec */
+    size_t nanswers;        /* of the last event, where there are several */
 };
 
 bool probes_switches(const struct spec *s)
@@ -29,13 +35,15 @@ bool probes_switches(const struct spec *s)
     return false;
 }
 
-struct probes *probes_new(const struct spec *const *specs, size_t n)
+struct probes *probes_new(const struct spec *const *specs, size_t n, struct combos *combos)
 {
     struct probes *p = mem_zalloc(sizeof(*p));
     bool flags = false;
 
     p->specs = specs;
     p->n = n;
+    p->combos = combos;
+    p->answers = mem_alloc((n + 1) * sizeof(*p->answers));
     for (size_t i = 0; i < n; i++) {
         if (specs[i]->kind == SPEC_SEND)
             p->sends = specs[i];
@@ -44,6 +52,7 @@ struct probes *probes_new(const struct spec *const *specs, size_t n)
         else if (specs[i]->kind == SPEC_EVENT)
             p->events = true;
         flags |= probes_switches(specs[i]);
+        p->atoms |= specs[i]->natoms > 0;
     }
     p->events &= !flags;
     return p;
@@ -51,6 +60,11 @@ struct probes *probes_new(const struct spec *const *specs, size_t n)
 
 void probes_free(struct probes *p)
 {
+    if (p) {
+        buf_release(&p->unmarked);
+        buf_release(&p->united);
+        free(p->answers);
+    }
     free(p);
 }
 
@@ -89,6 +103,15 @@ static enum fit name_fits(const struct sel_name *n, struct str name)
     }
 }
 
+static enum fit module_fits(const struct selector *sel, struct str module)
+{
+    enum fit fits = name_fits(&sel->module, module);
+
+    for (size_t i = 0; i < sel->nwithout; i++)
+        fits = MIN(fits, YES - name_fits(&sel->without[i], module));
+    return fits;
+}
+
 static enum fit spec_fits(const struct spec *s, const struct event *e)
 {
     enum fit best = NO;
@@ -97,25 +120,10 @@ static enum fit spec_fits(const struct spec *s, const struct event *e)
         const struct selector *sel = &s->selectors[i];
         if (e->arity < sel->arity_lo || e->arity > sel->arity_hi)
             continue;
-        enum fit m = name_fits(&sel->module, e->fun->module), f = name_fits(&sel->function, e->fun->name);
+        enum fit m = module_fits(sel, raw_view(e->fun->module)), f = name_fits(&sel->function, raw_view(e->fun->name));
         best = MAX(best, MIN(m, f));
     }
     return best;
-}
-
-/* Clauses that match and show something: do they all report a result? */
-static uint8_t wants(const struct spec *s)
-{
-    size_t yes = 0, all = 0;
-
-    for (size_t i = 0; i < s->nclauses; i++) {
-        unsigned actions = s->clauses[i].actions;
-        if (actions & ACT_DROP)
-            continue;
-        all++;
-        yes += (actions & (ACT_RETURN | ACT_RETURN_TRACE)) != 0;
-    }
-    return !yes ? 0 : yes == all ? 1 : 2;
 }
 
 static const struct cached *of_function(struct probes *p, const struct event *e)
@@ -135,7 +143,7 @@ static const struct cached *of_function(struct probes *p, const struct event *e)
         if (fit >= best) {
             best = fit;
             c->spec = p->specs[i];
-            c->wants = wants(c->spec);
+            c->wants = (uint8_t)combo_wants(c->spec, -1);
         }
     }
     return c;
@@ -193,11 +201,12 @@ static const struct spec *by_kind(struct probes *p, const struct event *e)
         return p->receives;
     default: {
         int bit = event_bit(e);
-        for (size_t i = p->n; bit >= 0 && i-- > 0;)
+        size_t n = 0;
+        for (size_t i = 0; bit >= 0 && i < p->n; i++)
             if (p->specs[i]->kind == SPEC_EVENT && p->specs[i]->events & SPEC_EVENT_BIT(bit) &&
                 (p->specs[i]->flags != SPEC_F_PORTS || e->who->id & ETW_TRACEE_PORT))
-                return p->specs[i];
-        return NULL;
+                p->answers[n++] = (struct answer){.spec = p->specs[i]};
+        return n > 1 ? combos_get(p->combos, p->answers, n) : n ? p->answers[0].spec : NULL;
     }
     }
 }
@@ -232,9 +241,63 @@ static const struct spec *numbered(const struct probes *p, int64_t number)
     return NULL;
 }
 
+/* The index of the clause that matched, -1 when the result does not say. */
+static int64_t clause_of(const struct spec *s, const uint8_t *at)
+{
+    const uint8_t *item;
+    uint32_t arity;
+    int64_t clause = 0;
+
+    if (s->nclauses <= 1)
+        return 0;
+    if (!at || !s->npack || wire_tuple(at, &arity, &item) != (int64_t)s->npack)
+        return -1;
+    for (size_t i = 0; i < s->npack; i++, item = wire_skip(item))
+        if (s->pack[i] == PACK_CLAUSE)
+            return wire_int(item, &clause) && clause >= 0 && (size_t)clause < s->nclauses ? clause : -1;
+    return -1;
+}
+
+/* An atom of a message that the node lacks came as a name (lang/fit.h). */
+static void name_atoms(struct probes *p, struct event *e)
+{
+    buf_clear(&p->unmarked);
+    if (!wire_unmark(&p->unmarked, &e->env, e->ms.at, SPEC_ATOM_MARK))
+        return;
+    e->ms.at = (const uint8_t *)p->unmarked.data;
+    e->ms.end = e->ms.at + p->unmarked.len;
+}
+
+/* Reads the answers behind {etrace_probe, {Number, ...}, Term, ...}: the numbers ascend, `true` stands for no term. */
+static const struct spec *united(struct probes *p, struct event *e)
+{
+    uint32_t arity, many;
+    const uint8_t *term, *number;
+    int64_t index, last = -1;
+
+    if (p->atoms)
+        name_atoms(p, e);
+    int64_t terms = wire_tuple(e->ms.at, &arity, &term) - 2;
+    number = wire_skip(term);
+    term = wire_skip(number);
+    p->nanswers = 0;
+    for (int64_t i = 0, n = wire_tuple(number, &many, &number); i < n; i++, number = wire_skip(number)) {
+        const uint8_t *own = i < terms ? term : NULL;
+        const struct spec *spec = wire_int(number, &index) && index > last ? numbered(p, index) : NULL;
+        last = spec ? index : last;
+        if (own)
+            term = wire_skip(term);
+        if (own && wire_is_atom(&e->env, own, "true"))
+            own = NULL;
+        if (spec && p->nanswers < p->n)
+            p->answers[p->nanswers++] = (struct answer){spec, clause_of(spec, own), own};
+    }
+    return p->nanswers ? combos_get(p->combos, p->answers, p->nanswers) : NULL;
+}
+
 /*
- * Where several specs share a function, or change while they are traced, the node says in the match specification's result
- * which of them an event answers, in front of what that one collects: {etrace_probe, Number} or {etrace_probe, Number, Result}.
+ * Where several specs share a function, or change while they are traced, the match specification's result names those that an event
+ * answers, in front of what they collect: {etrace_probe, Number}, {etrace_probe, Number, Term} or what united() reads.
  */
 static const struct spec *marked(struct probes *p, struct event *e)
 {
@@ -242,52 +305,42 @@ static const struct spec *marked(struct probes *p, struct event *e)
     const uint8_t *item;
     int64_t index, n = e->ms.at < e->ms.end ? wire_tuple(e->ms.at, &arity, &item) : -1;
 
-    if ((n != 2 && n != 3) || arity != n || !wire_is_atom(&e->env, item, "etrace_probe"))
+    if (n < 2 || !wire_is_atom(&e->env, item, "etrace_probe"))
         return NULL;
     item = wire_skip(item);
-    const struct spec *spec = wire_int(item, &index) ? numbered(p, index) : NULL;
-    item = wire_skip(item);
-    e->ms.at = n == 3 && !wire_is_atom(&e->env, item, "true") ? item : e->ms.end;
-    return spec;
-}
-
-/* The index of the clause that matched, -1 when the result does not say. */
-static int64_t clause_of(const struct spec *s, const uint8_t *item)
-{
-    int64_t clause = 0;
-
-    if (s->nclauses <= 1)
-        return 0;
-    for (size_t i = 0; i < s->npack; i++, item = wire_skip(item))
-        if (s->pack[i] == PACK_CLAUSE)
-            return wire_int(item, &clause) && clause >= 0 && (size_t)clause < s->nclauses ? clause : -1;
-    return -1;
+    if (wire_int(item, &index)) {
+        const struct spec *spec = arity == n && n <= 3 ? numbered(p, index) : NULL;
+        item = wire_skip(item);
+        e->ms.at = n == 3 && !wire_is_atom(&e->env, item, "true") ? item : e->ms.end;
+        return spec;
+    }
+    return wire_tuple(item, &arity, &item) > 0 ? united(p, e) : NULL;
 }
 
 const struct spec *probes_find(struct probes *p, struct event *e)
 {
+    p->nanswers = 0;
     if (!p->n)
         return NULL;
     const struct spec *spec = marked(p, e);
     return spec ? spec : by_kind(p, e);
 }
 
-void probes_unpack(const struct spec *s, struct event *e)
+/* Sets what one spec collected, in `at`. */
+static void unpack(const struct spec *s, struct event *e, const uint8_t *at)
 {
     uint32_t arity;
     const uint8_t *item;
 
-    if (e->ms.at == e->ms.end)
-        return;
-    if (s && spec_packs_sender_only(s) && wire_tuple(e->ms.at, &arity, &item) < 0) {
-        *(*e->ms.at == ETW_T_PID ? &e->sender : &e->sender_node) = e->ms.at;
+    if (s && spec_packs_sender_only(s) && wire_tuple(at, &arity, &item) < 0) {
+        *(*at == ETW_T_PID ? &e->sender : &e->sender_node) = at;
         return;
     }
-    if (!s || !s->npack || wire_tuple(e->ms.at, &arity, &item) != (int64_t)s->npack || arity != s->npack) {
-        e->user = e->ms.at;
+    if (!s || !s->npack || wire_tuple(at, &arity, &item) != (int64_t)s->npack || arity != s->npack) {
+        e->user = at;
         return;
     }
-    int64_t clause = clause_of(s, item);
+    int64_t clause = clause_of(s, at);
     unsigned has = clause < 0 || (size_t)clause >= s->nclauses ? ~0u : s->clauses[clause].has;
     for (size_t i = 0; i < s->npack; i++, item = wire_skip(item)) {
         if (!(has & 1u << s->pack[i]))
@@ -302,25 +355,106 @@ void probes_unpack(const struct spec *s, struct event *e)
         default: break;
         }
     }
+}
+
+static size_t put_term(struct buf *to, const uint8_t *at)
+{
+    size_t place = to->len;
+
+    buf_add(to, at, (size_t)(wire_skip(at) - at));
+    return place;
+}
+
+static bool same_term(const uint8_t *a, const uint8_t *b)
+{
+    size_t len = (size_t)(wire_skip(a) - a);
+
+    return len == (size_t)(wire_skip(b) - b) && !memcmp(a, b, len);
+}
+
+/* The term of msg(), or a list of those of several probes, each once. */
+static size_t put_users(struct buf *to, const uint8_t **users, size_t n)
+{
+    const size_t place = to->len;
+    size_t kept = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        size_t k = 0;
+        while (k < kept && !same_term(users[k], users[i]))
+            k++;
+        if (k == kept)
+            users[kept++] = users[i];
+    }
+    if (kept == 1)
+        return put_term(to, users[0]);
+    buf_char(to, (char)ETW_T_LIST);
+    for (size_t i = 0; i < kept; i++)
+        put_term(to, users[i]);
+    buf_char(to, (char)ETW_T_END);
+    return place;
+}
+
+/* Sets what all specs collected. It becomes the event's message, a tuple, so that copies of the event have it. */
+static void unpack_all(struct probes *p, struct event *e)
+{
+    struct event x = {.env = e->env};
+    const uint8_t **fields[] = {&e->caller, &e->stack, &e->dump, &e->sender, &e->sender_node, &e->user};
+    const uint8_t *const *found[] = {&x.caller, &x.stack, &x.dump, &x.sender, &x.sender_node};
+    const uint8_t **users = mem_alloc(p->nanswers * sizeof(*users));
+    size_t places[ARRAY_LEN(fields)] = {0}, nusers = 0;
+
+    for (size_t i = 0; i < p->nanswers; i++) {
+        const uint8_t *stack = x.stack;
+        x.user = NULL;
+        if (p->answers[i].term)
+            unpack(p->answers[i].spec, &x, p->answers[i].term);
+        if (stack && x.stack && wire_skip(stack) - stack > wire_skip(x.stack) - x.stack)
+            x.stack = stack;
+        if (x.user)
+            users[nusers++] = x.user;
+    }
+    buf_clear(&p->united);
+    buf_char(&p->united, 0);
+    unsigned n = 0;
+    for (size_t i = 0; i < ARRAY_LEN(found); i++)
+        if (*found[i]) {
+            places[i] = put_term(&p->united, *found[i]);
+            n++;
+        }
+    if (nusers) {
+        places[ARRAY_LEN(found)] = put_users(&p->united, users, nusers);
+        n++;
+    }
+    free(users);
+    p->united.data[0] = (char)(ETW_T_TUPLE0 + n);
+    e->ms.at = (const uint8_t *)p->united.data;
+    e->ms.end = e->ms.at + p->united.len;
+    for (size_t i = 0; i < ARRAY_LEN(fields); i++)
+        *fields[i] = places[i] ? e->ms.at + places[i] : NULL;
+}
+
+void probes_unpack(struct probes *p, const struct spec *s, struct event *e)
+{
+    if (e->ms.at == e->ms.end)
+        return;
+    if (p->nanswers) {
+        unpack_all(p, e);
+    } else {
+        if (s && s->natoms)
+            name_atoms(p, e);
+        unpack(s, e, e->ms.at);
+    }
     if (e->sender && wire_is_atom(&e->env, e->sender, "undefined"))
         e->sender = NULL;
 }
 
 void probes_project(const struct spec *s, struct event *e)
 {
-    uint32_t arity;
-    const uint8_t *item = NULL;
-    int64_t clause = 0;
-
     if (!s || !s->nclauses)
         return;
-    if (s->nclauses > 1) {
-        if (e->ms.at == e->ms.end || !s->npack || wire_tuple(e->ms.at, &arity, &item) != (int64_t)s->npack)
-            return;
-        clause = clause_of(s, item);
-        if (clause < 0)
-            return;
-    }
+    const int64_t clause = s->nparts ? 0 : clause_of(s, e->ms.at < e->ms.end ? e->ms.at : NULL);
+    if (clause < 0)
+        return;
     const struct spec_clause *c = &s->clauses[clause];
     e->by_arity = c->actions & ACT_ARITY;
     e->args_shown = c->actions & ACT_PROJECT ? c->args : NULL;
@@ -328,27 +462,20 @@ void probes_project(const struct spec *s, struct event *e)
 
 int probes_wants_return(struct probes *p, const struct event *e)
 {
-    uint32_t arity;
-    const uint8_t *item;
-
     if (!p->n || !e->fun)
         return 0;
     const struct cached *c = of_function(p, e);
     const struct spec *s = e->spec ? e->spec : c->spec;
     if (c->shared && e->kind != ETW_CALL)
         return 2;
-    uint8_t wanted = s == c->spec ? c->wants : wants(s);
-    if (wanted != 2)
-        return wanted;
-    if (e->kind == ETW_CALL && e->ms.at < e->ms.end && s->npack && wire_tuple(e->ms.at, &arity, &item) == (int64_t)s->npack) {
-        int64_t clause = clause_of(s, item);
-        if (clause >= 0)
-            return (s->clauses[clause].actions & (ACT_RETURN | ACT_RETURN_TRACE)) != 0;
-    }
-    return 2;
+    unsigned wanted = s == c->spec ? c->wants : combo_wants(s, -1);
+    if (wanted != 2 || s->nparts || e->kind != ETW_CALL)
+        return (int)wanted;
+    const int64_t clause = clause_of(s, e->ms.at < e->ms.end ? e->ms.at : NULL);
+    return clause < 0 ? 2 : (s->clauses[clause].actions & (ACT_RETURN | ACT_RETURN_TRACE)) != 0;
 }
 
 bool probes_reports(const struct spec *s)
 {
-    return s->raw || wants(s) != 0;
+    return combo_wants(s, -1) != 0;
 }

@@ -1,18 +1,19 @@
 /*
- * Which of the specs an event belongs to, and what its match specification result holds. Where the answer lies on the
- * node (a selector by application or behaviour), a spec that might be the one is taken; of several the last, as the VM
- * keeps the last pattern that was set.
+ * Which of the specs an event belongs to, and what its match specification result holds. The node names the specs where several
+ * meet; the event then has a combined one (combo.h). Where the node does not say and the answer lies there (a selector by application
+ * or behaviour), a spec that might be the one is taken.
  */
 #ifndef ETRACE_PROBES_H
 #define ETRACE_PROBES_H
 
 #include "../events/event.h"
 #include "../lang/spec.h"
+#include "combo.h"
 
 struct probes;
 
-/* The specs are borrowed; they may be NULL with n 0. */
-struct probes *probes_new(const struct spec *const *specs, size_t n);
+/* All are borrowed; the specs may be NULL with n 0. */
+struct probes *probes_new(const struct spec *const *specs, size_t n, struct combos *combos);
 void probes_free(struct probes *p);
 
 /* NULL: none known. Takes the node's mark off the event's ms, where one says whose it is. */
@@ -30,8 +31,8 @@ bool probes_switches(const struct spec *s);
 /* The VM's flags bring whole families of events; of those that were asked for by name, this one was not. */
 bool probes_unasked(const struct probes *p, const struct event *e);
 
-/* Sets caller, stack, dump, user, sender, sender_node of the event. Spec may be NULL. */
-void probes_unpack(const struct spec *s, struct event *e);
+/* Sets caller, stack, dump, user, sender, sender_node of the event, whose ms is good until the next one. Spec may be NULL. */
+void probes_unpack(struct probes *p, const struct spec *s, struct event *e);
 
 /* Sets by_arity and args_shown of a call by the clause that matched, before probes_unpack() or after. Spec may be NULL. */
 void probes_project(const struct spec *s, struct event *e);

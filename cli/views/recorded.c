@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../erlang/term_print.h"
 #include "../events/recfile.h"
 #include "../ground/mem.h"
 
@@ -10,15 +11,11 @@ struct reading {
     struct recorded *r;
     struct lang_let *lets;
     struct lang_record *records;
-    struct str label; /* of the next expression */
+    struct safe label; /* of the next expression */
     size_t number;    /* and of its first spec */
+    unsigned needs;   /* what filters read of calls */
     size_t nlets, lets_cap, nrecords, records_cap, specs_cap;
 };
-
-static bool is(struct str key, const char *name)
-{
-    return key.len == strlen(name) && !memcmp(key.at, name, key.len);
-}
 
 static void read_let(struct reading *rd, struct str text)
 {
@@ -52,11 +49,12 @@ static void read_header(struct reading *rd, struct str text)
 static void read_expr(struct reading *rd, struct str text)
 {
     struct lang_options o = {
-        .unsafe = true, .label = rd->label, .number = rd->number, .lets = rd->lets, .nlets = rd->nlets, .records = rd->records, .nrecords = rd->nrecords};
+        .unsafe = true, .label = rd->label, .number = rd->number, .lets = rd->lets, .nlets = rd->nlets, .records = rd->records, .nrecords = rd->nrecords,
+        .needs = rd->needs};
     struct spec_list list;
     struct err ignored;
 
-    rd->label = (struct str){NULL, 0};
+    rd->label = SAFE("");
     if (!lang_compile(&o, text, &rd->r->arena, &list, &ignored))
         return;
     rd->r->specs = mem_grow(rd->r->specs, &rd->specs_cap, rd->r->nspecs + list.count, sizeof(*rd->r->specs));
@@ -65,28 +63,46 @@ static void read_expr(struct reading *rd, struct str text)
         rd->r->specs[rd->r->nspecs++] = list.items[i];
 }
 
+static void read_label(struct reading *rd, struct raw text)
+{
+    struct buf kept = {0};
+    struct safe label = safe_keep(&kept, text);
+
+    label.at = arena_strndup(&rd->r->arena, label.at, label.len);
+    rd->label = label;
+    buf_release(&kept);
+}
+
+static size_t read_number(struct recorded *r, struct raw text)
+{
+    return (size_t)strtoul(arena_strndup(&r->arena, raw_view(text).at, text.len), NULL, 10);
+}
+
 struct recorded *recorded_new(struct str bytes, struct recorded *before)
 {
     struct recorded *r = mem_zalloc(sizeof(*r));
     struct reading rd = {.r = r};
-    struct str rest, key, text;
+    struct str rest;
+    struct raw key, text;
 
     r->before = before;
     arena_init(&r->arena);
     bytes.at = arena_strndup(&r->arena, bytes.at, bytes.len); /* what is compiled points into its text */
     for (rest = bytes; recfile_spec_next(&rest, &key, &text);) {
-        if (is(key, "let"))
-            read_let(&rd, text);
-        else if (is(key, "hrl"))
-            read_header(&rd, text);
+        if (raw_is(key, "let"))
+            read_let(&rd, raw_view(text));
+        else if (raw_is(key, "hrl"))
+            read_header(&rd, raw_view(text));
+        else if (raw_is(key, "needs"))
+            rd.needs = (unsigned)read_number(r, text);
     }
     for (rest = bytes; recfile_spec_next(&rest, &key, &text);) {
-        if (is(key, "label"))
-            rd.label = (struct str){arena_strndup(&r->arena, text.at, text.len), text.len};
-        else if (is(key, "number"))
-            rd.number = (size_t)strtoul(arena_strndup(&r->arena, text.at, text.len), NULL, 10);
-        else if (is(key, "expr"))
-            read_expr(&rd, text);
+        if (raw_is(key, "label"))
+            read_label(&rd, text);
+        else if (raw_is(key, "number"))
+            rd.number = read_number(r, text);
+        else if (raw_is(key, "expr"))
+            read_expr(&rd, raw_view(text));
     }
     free(rd.lets);
     free(rd.records);

@@ -73,6 +73,6 @@ void roster_label(const struct roster *r, uint32_t number, struct buf *to)
     }
     if (r->nodes) {
         buf_char(to, ' ');
-        buf_str(to, p->node->name);
+        buf_safe(to, p->node->name);
     }
 }

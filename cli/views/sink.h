@@ -28,8 +28,11 @@ struct totals {
     uint64_t lost[ETW_LOSSES];
     uint64_t missing;    /* offered, but the stream ended before they came; 0 after an orderly end */
     uint64_t truncated;  /* shown, with something of a term left out */
+    uint64_t endless;    /* functions that do not return, so their calls have no duration from then on */
+    uint64_t tokens;     /* processes that kept a trace token of this trace at its end */
     uint64_t incomplete; /* calls without their return, and the other way around */
     uint64_t filter_errors; /* a pattern gave up; the event was kept */
+    uint64_t undecided;     /* shown because a filter could not decide */
     bool complete;       /* every node said that it was its last batch, whenever it was traced */
     const struct totals_node *nodes; /* of each, where there are several */
     size_t nnodes;
@@ -69,6 +72,7 @@ enum sink_flags {
     SINK_AGAIN = 256,   /* its end may be written again and again, with events in between */
     SINK_ALONE = 512,   /* shows an event by itself, whatever stands around it */
     SINK_TIMES = 1024,  /* nothing in it but what has a duration, or comes with a stack trace */
+    SINK_NESTED = 2048, /* shows an event below the calls that it happened in, also where these do not pass the filters */
 };
 
 struct sink_type {

@@ -35,7 +35,7 @@ static struct sink *open_callgrind(const struct look *look, struct buf *out, str
 
 static void event_callgrind(struct sink *s, const struct event *e)
 {
-    if (event_is_traced(e))
+    if (event_is_traced(e) || e->kind == ETW_NOTICE)
         stacks_event(&((struct callgrind *)s)->stacks, e);
 }
 

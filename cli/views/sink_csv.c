@@ -99,7 +99,10 @@ static void put_loss(struct csv *c, const struct event *e, enum etw_loss reason)
     for (size_t i = 0; i < n; i++) {
         if (i)
             buf_char(c->sink.out, c->between);
+        size_t from = c->sink.out->len;
         said |= fields_put_loss(c->fields, i, c->sink.out, e, reason);
+        if (c->sink.out->len > from && !fields_is_plain(c->fields, i))
+            end_cell(c, from);
     }
     if (!said) {
         c->sink.out->len = start;

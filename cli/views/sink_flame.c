@@ -32,6 +32,8 @@ static void event_flame(struct sink *sink, const struct event *e)
 {
     struct flame *f = (struct flame *)sink;
 
+    if (e->kind == ETW_NOTICE)
+        stacks_event(&f->stacks, e);
     if (!event_is_traced(e))
         return;
     page_event(&f->page, e);
@@ -49,7 +51,7 @@ static void put_names(const struct flame *f, struct buf *to, uint32_t **ret_numb
         if (s->top && at == s->nodes[s->top].name)
             continue;
         buf_puts(to, n ? ",\n" : "\n");
-        page_string(to, (struct str){s->names.data + at, strlen(s->names.data + at)});
+        page_string(to, raw_text(s->names.data + at));
         numbers[at] = n++;
     }
     buf_puts(to, "]");

@@ -29,7 +29,7 @@ static struct sink *open_folded(const struct look *look, struct buf *out, struct
 
 static void event_folded(struct sink *s, const struct event *e)
 {
-    if (event_is_traced(e))
+    if (event_is_traced(e) || e->kind == ETW_NOTICE)
         stacks_event(&((struct folded *)s)->stacks, e);
 }
 

@@ -36,11 +36,11 @@ static struct sink *open_json(const struct look *look, struct buf *out, struct e
 
 /* ---- pieces ---- */
 
-static void put_quoted_safe(struct buf *to, struct str text)
+static void put_quoted_safe(struct buf *to, struct safe text)
 {
     buf_char(to, '"');
     size_t from = to->len;
-    buf_str(to, text);
+    buf_safe(to, text);
     json_escape_tail(to, from);
     buf_char(to, '"');
 }
@@ -215,7 +215,7 @@ static void put_extras(struct json *j, const struct event *e, const struct print
         }
     }
     if (e->dump) {
-        struct str text;
+        struct raw text;
         uint64_t size;
         ADD(to, ",\"dump\":");
         if (wire_bin(e->dump, &text, &size))
@@ -248,7 +248,7 @@ static void put_info(struct json *j, const struct event *e, const struct printer
     const uint8_t *list = at, *el, *first;
     size_t from = to->len;
     uint32_t arity;
-    struct str name;
+    struct raw name;
     int64_t value;
     bool any = false;
 
@@ -359,7 +359,7 @@ static void put_who(struct buf *to, const struct event *e)
     to->len = (size_t)(p - to->data);
     if (w->name_len) {
         ADD(to, ",\"name\":");
-        put_quoted_safe(to, (struct str){w->name, w->name_len});
+        put_quoted_safe(to, tracee_safe_name(w));
     }
     if (unlikely(e->spec && e->spec->label.len)) {
         ADD(to, ",\"probe\":");
@@ -367,10 +367,26 @@ static void put_who(struct buf *to, const struct event *e)
     }
 }
 
+/* Which function a notice is about. */
+static void put_endless(struct json *j, const struct event *e)
+{
+    struct buf *to = j->sink.out;
+    struct line_mfa m;
+
+    if (!line_endless(e, &m))
+        return;
+    ADD(to, ",\"m\":");
+    json_string(to, m.module);
+    ADD(to, ",\"f\":");
+    json_string(to, m.function);
+    ADD(to, ",\"a\":");
+    print_i64(to, m.arity);
+}
+
 static void own_event(struct json *j, const struct event *e)
 {
     struct buf *to = j->sink.out;
-    struct str tag;
+    struct raw tag;
 
     switch (e->kind) {
     case ETW_LOST:
@@ -405,6 +421,7 @@ static void own_event(struct json *j, const struct event *e)
                 put_term(j, to, e, &printer_erlang, e->terms.at);
         }
         member(j, e, &printer_erlang, "info", wire_skip(e->terms.at));
+        put_endless(j, e);
         ADD(to, "}\n");
         break;
     case ETW_DOWN:
@@ -415,7 +432,7 @@ static void own_event(struct json *j, const struct event *e)
             begin(j, e, "node_up", 7);
         if (e->node->why.len) {
             ADD(to, ",\"reason\":");
-            json_string(to, e->node->why);
+            put_quoted_safe(to, e->node->why);
         }
         ADD(to, "}\n");
         break;
@@ -428,7 +445,7 @@ static void members(struct json *j, const struct event *e, const struct printer 
 {
     struct buf *to = j->sink.out;
     const uint8_t *at = e->terms.at, *reason;
-    struct str class;
+    struct raw class;
     int64_t words;
 
     switch (e->kind) {
@@ -554,9 +571,11 @@ static void end_json(struct sink *s, const struct totals *t)
     buf_printf(to, "{\"v\":1,\"type\":\"summary\",\"seen\":%llu,\"shown\":%llu,\"filtered\":%llu,\"lost\":{",
                (unsigned long long)t->seen, (unsigned long long)t->shown, (unsigned long long)t->filtered);
     put_losses(to, t->lost);
-    buf_printf(to, "},\"missing\":%llu,\"truncated\":%llu,\"incomplete\":%llu,\"filter_errors\":%llu,\"complete\":%s",
+    buf_printf(to, "},\"missing\":%llu,\"truncated\":%llu,\"incomplete\":%llu,\"filter_errors\":%llu,\"undecided\":%llu,\"complete\":%s",
                (unsigned long long)t->missing, (unsigned long long)t->truncated, (unsigned long long)t->incomplete,
-               (unsigned long long)t->filter_errors, t->complete ? "true" : "false");
+               (unsigned long long)t->filter_errors, (unsigned long long)t->undecided, t->complete ? "true" : "false");
+    if (t->tokens)
+        buf_printf(to, ",\"tokens\":%llu", (unsigned long long)t->tokens);
     any = false;
     for (size_t i = 0; i < t->nnodes; i++) {
         const struct totals_node *n = &t->nodes[i];

@@ -51,7 +51,7 @@ static void begin(struct perfetto *p, char phase, const struct event *e, uint64_
 static void put_text(struct perfetto *p, const char *member)
 {
     buf_printf(p->sink.out, ",\"%s\":", member);
-    page_string(p->sink.out, buf_view(&p->text));
+    page_string(p->sink.out, raw_of(buf_view(&p->text)));
 }
 
 static void name_thread(struct perfetto *p, const struct event *e, uint64_t thread, const char *member, const char *behind)
@@ -59,7 +59,7 @@ static void name_thread(struct perfetto *p, const struct event *e, uint64_t thre
     begin(p, 'M', e, thread, 0);
     buf_printf(p->sink.out, ",\"name\":\"%s\",\"args\":{\"name\":", member);
     buf_puts(&p->text, behind);
-    page_string(p->sink.out, buf_view(&p->text));
+    page_string(p->sink.out, raw_of(buf_view(&p->text)));
     buf_puts(p->sink.out, "}}");
 }
 
@@ -72,7 +72,7 @@ static uint64_t thread_of(struct perfetto *p, const struct event *e)
     if (!p->node_named[node]) {
         p->node_named[node] = true;
         buf_clear(&p->text);
-        buf_str(&p->text, e->node->name);
+        buf_safe(&p->text, e->node->name);
         name_thread(p, e, 0, "process_name", "");
     }
     if (number >= p->announced) {
@@ -124,7 +124,7 @@ static void put_call(struct perfetto *p, const struct event *e, uint64_t thread,
 {
     const struct event *call = e->call->event;
     const struct printer *printer = line_printer(e, p->sink.look.terms);
-    struct str class;
+    struct raw class;
     const uint8_t *reason;
 
     begin(p, 'X', e, thread, at - e->dur_ns);
@@ -172,7 +172,7 @@ static void put_instant(struct perfetto *p, const struct event *e, uint64_t thre
     buf_printf(p->sink.out, ",\"s\":\"t\",\"cat\":\"%s\",\"args\":{\"event\":", event_kinds[e->kind].json);
     buf_clear(&p->text);
     line_event(&p->text, e, p->sink.look.terms, &plain);
-    page_string(p->sink.out, buf_view(&p->text));
+    page_string(p->sink.out, raw_of(buf_view(&p->text)));
     buf_puts(p->sink.out, "}}");
 }
 
@@ -187,7 +187,7 @@ static void put_letter(struct perfetto *p, const struct event *e, uint64_t threa
     buf_printf(p->sink.out, ",\"dur\":0,\"name\":\"%s\",\"cat\":\"message\",\"args\":{\"event\":", event_kinds[e->kind].json);
     buf_clear(&p->text);
     line_event(&p->text, e, p->sink.look.terms, &plain);
-    page_string(p->sink.out, buf_view(&p->text));
+    page_string(p->sink.out, raw_of(buf_view(&p->text)));
     buf_puts(p->sink.out, "}}");
     if (sent)
         letters_sent(&p->letters, e, flow = ++p->flows);

@@ -9,6 +9,7 @@
 #include "ends.h"
 #include "letters.h"
 #include "line.h"
+#include "line_info.h"
 #include "page.h"
 #include "page_parts.h"
 #include "roster.h"
@@ -101,6 +102,27 @@ static void received(struct sequence *s, const struct event *e, uint32_t self, i
     add(s, row, letters_text(&s->letters, e, s->sink.look.terms));
 }
 
+/* A message with a trace token: the tuple has the receiver and the message in the order of a send event. */
+static void passed(struct sequence *s, const struct event *e, int64_t at)
+{
+    struct event message = *e;
+    struct seq_info info;
+
+    if (!e->who || !seq_info_read(e, wire_skip(e->terms.at), &info) || info.prints)
+        return;
+    uint32_t self = roster_number(&s->roster, e, e->who->id, e->who);
+    if (info.receives) {
+        message.kind = ETW_RECEIVE;
+        message.terms.at = info.msg;
+        message.sender = info.from;
+        received(s, &message, self, at);
+    } else {
+        message.kind = ETW_SEND;
+        message.terms.at = info.to;
+        sent(s, &message, self, at);
+    }
+}
+
 static void event_sequence(struct sink *sink, const struct event *e)
 {
     struct sequence *s = (struct sequence *)sink;
@@ -116,6 +138,9 @@ static void event_sequence(struct sink *sink, const struct event *e)
         break;
     case ETW_RECEIVE:
         received(s, e, roster_number(&s->roster, e, e->who->id, e->who), at);
+        break;
+    case ETW_SEQ_TRACE:
+        passed(s, e, at);
         break;
     case ETW_SPAWN:
     case ETW_EXIT: {
@@ -237,7 +262,7 @@ static void put_page(struct sequence *s, const struct totals *t)
         buf_clear(&s->line);
         roster_label(&s->roster, i, &s->line);
         buf_puts(to, i ? ",\n" : "\n");
-        page_string(to, buf_view(&s->line));
+        page_string(to, raw_of(buf_view(&s->line)));
     }
     buf_puts(to, "],\n\"rows\":[");
     for (size_t i = 0; i < s->n; i++) { /* kind, at, arrived, from, to */
@@ -251,7 +276,7 @@ static void put_page(struct sequence *s, const struct totals *t)
     buf_puts(to, "],\n\"texts\":[");
     for (size_t i = 0; i < s->n; i++) {
         buf_puts(to, i ? ",\n" : "\n");
-        page_string(to, text_of(s, &s->rows[i]));
+        page_string(to, raw_of(text_of(s, &s->rows[i])));
     }
     buf_puts(to, "]}");
     page_end(to, PAGE_SEQUENCE);

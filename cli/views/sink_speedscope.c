@@ -83,7 +83,7 @@ static uint32_t frame_of(struct speedscope *s, const struct event *e)
         buf_char(&s->text, '/');
         print_u64(&s->text, e->arity);
         buf_puts(&s->frame_list, f->number ? ",\n{\"name\":" : "\n{\"name\":");
-        page_string(&s->frame_list, buf_view(&s->text));
+        page_string(&s->frame_list, raw_of(buf_view(&s->text)));
         buf_char(&s->frame_list, '}');
     }
     return f->number;
@@ -144,7 +144,7 @@ static void put_profile(struct speedscope *s, const struct one_call *c, size_t n
     roster_label(&s->roster, c->process, &s->text);
     buf_puts(to, first_profile ? "\n" : ",\n");
     buf_puts(to, "{\"type\":\"evented\",\"name\":");
-    page_string(to, buf_view(&s->text));
+    page_string(to, raw_of(buf_view(&s->text)));
     int64_t end = c->to;
     for (size_t i = 0; i < n; i++)
         end = MAX(end, c[i].to);
@@ -174,7 +174,7 @@ static void end_speedscope(struct sink *sink, const struct totals *t)
     buf_clear(&s->text);
     page_title(&s->page, &s->text, buf_view(&missing));
     buf_puts(to, "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"exporter\":\"etrace\",\"name\":");
-    page_string(to, buf_view(&s->text));
+    page_string(to, raw_of(buf_view(&s->text)));
     buf_puts(to, ",\n\"shared\":{\"frames\":[");
     buf_str(to, buf_view(&s->frame_list));
     buf_puts(to, "]},\n\"profiles\":[");

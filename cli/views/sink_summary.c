@@ -36,16 +36,16 @@ static void event_summary(struct sink *sink, const struct event *e)
         stats_event(&s->stats, e);
 }
 
-enum column { COL_CALLS, COL_ERRORS, COL_TOTAL, COL_MEAN, COL_P50, COL_P99, COL_MAX, COLUMNS };
+enum column { COL_CALLS, COL_ERRORS, COL_UNTIMED, COL_TOTAL, COL_MEAN, COL_P50, COL_P99, COL_MAX, COLUMNS };
 
-static const char *const titles[COLUMNS] = {"calls", "errors", "total", "mean", "p50", "p99", "max"};
+static const char *const titles[COLUMNS] = {"calls", "errors", "untimed", "total", "mean", "p50", "p99", "max"};
 /* What a narrow terminal does without, first this. */
 static const enum column spare[] = {COL_P50, COL_MEAN, COL_MAX, COL_P99};
 
 static void print_cell(struct buf *to, const struct stat *t, enum column c)
 {
-    if (c == COL_CALLS || c == COL_ERRORS) {
-        print_u64(to, c == COL_CALLS ? t->events : t->errors);
+    if (c <= COL_UNTIMED) {
+        print_u64(to, c == COL_CALLS ? t->events : c == COL_ERRORS ? t->errors : t->events - MIN(t->timed, t->events));
         return;
     }
     if (!t->timed) {
@@ -55,6 +55,15 @@ static void print_cell(struct buf *to, const struct stat *t, enum column c)
     uint64_t ns = c == COL_TOTAL ? t->total_ns : c == COL_MEAN ? t->total_ns / t->timed : c == COL_MAX ? t->max_ns :
                   stat_percentile(t, c == COL_P50 ? 50 : 99);
     print_duration(to, (int64_t)ns);
+}
+
+/* Whether some durations rest on fewer calls than were counted. */
+static bool partly_timed(const struct summary *s)
+{
+    for (size_t i = 0; i < s->stats.n; i++)
+        if (s->stats.items[i].timed && s->stats.items[i].timed < s->stats.items[i].events)
+            return true;
+    return false;
 }
 
 /* Each column is as wide as what stands in it; 0 is one that has no room. */
@@ -70,7 +79,10 @@ static void fit(const struct summary *s, size_t widths[COLUMNS])
             print_cell(&b, &s->stats.items[i], (enum column)c);
             widths[c] = MAX(widths[c], b.len);
         }
-        all += widths[c] + 2;
+        if (c == COL_UNTIMED && !partly_timed(s))
+            widths[c] = 0;
+        else
+            all += widths[c] + 2;
     }
     for (size_t i = 0; i < s->stats.n; i++) {
         b.len = 0;

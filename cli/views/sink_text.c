@@ -35,6 +35,7 @@ static struct sink *open_text(const struct look *look, struct buf *out, struct e
 static void own_event(struct text *t, const struct event *e)
 {
     struct buf *to = t->sink.out;
+    struct line_tokens tokens;
 
     if (e->kind == ETW_LOST) {
         for (enum etw_loss l = 0; l < ETW_LOSSES; l++) {
@@ -45,21 +46,19 @@ static void own_event(struct text *t, const struct event *e)
             paint_end(&t->paint, to);
             if (t->sink.look.nodes) {
                 buf_char(to, ' ');
-                buf_str(to, e->node->name);
+                buf_safe(to, e->node->name);
             }
             buf_char(to, '\n');
         }
-    } else if (e->kind == ETW_NOTICE && !event_is_expected(e)) {
+    } else if (e->kind == ETW_NOTICE && !event_is_expected(e) && !line_tokens(e, &tokens)) { /* the end, not a place in the output */
         paint_begin(&t->paint, to, PAINT_LOSS);
         buf_puts(to, "*** ");
-        const uint8_t *at = erlang_print(to, &e->env, e->terms.at);
-        buf_char(to, ' ');
-        erlang_print(to, &e->env, at);
+        line_notice(to, e, t->sink.look.terms);
         buf_puts(to, " ***");
         paint_end(&t->paint, to);
         if (t->sink.look.nodes) {
             buf_char(to, ' ');
-            buf_str(to, e->node->name);
+            buf_safe(to, e->node->name);
         }
         buf_char(to, '\n');
     } else if (e->kind == ETW_DOWN || e->kind == ETW_UP) {
@@ -90,13 +89,13 @@ static void event_text(struct sink *s, const struct event *e)
     paint_end(&t->paint, to);
     buf_char(to, ' ');
     if (s->look.nodes) {
-        paint_str(&t->paint, to, PAINT_NODE, e->node->name);
+        paint_str(&t->paint, to, PAINT_NODE, safe_view(e->node->name));
         buf_char(to, ' ');
     }
     if (unlikely(e->spec && e->spec->label.len)) {
         paint_begin(&t->paint, to, PAINT_KIND);
         buf_char(to, '[');
-        buf_str(to, e->spec->label);
+        buf_safe(to, e->spec->label);
         buf_puts(to, "] ");
         paint_end(&t->paint, to);
     }

@@ -49,7 +49,7 @@ static void put_head(struct tree *t, struct buf *to, const struct event *e)
     paint_end(&t->paint, to);
     buf_char(to, ' ');
     if (t->sink.look.nodes) {
-        paint_str(&t->paint, to, PAINT_NODE, e->node->name);
+        paint_str(&t->paint, to, PAINT_NODE, safe_view(e->node->name));
         buf_char(to, ' ');
     }
     line_who(to, e, &t->paint);
@@ -63,7 +63,7 @@ static void put_result(struct tree *t, struct buf *to, const struct event *e)
 {
     const struct printer *p = line_printer(e, t->sink.look.terms);
     const uint8_t *reason;
-    struct str class;
+    struct raw class;
 
     if (e->kind == ETW_RETURN_FROM) {
         buf_add(to, " = ", 3);
@@ -182,7 +182,7 @@ static void free_tree(struct sink *s)
 const struct sink_type sink_tree = {
     .name = "tree",
     .about = "calls indented under their callers",
-    .flags = SINK_LINES,
+    .flags = SINK_LINES | SINK_NESTED,
     .open = open_tree,
     .event = event_tree,
     .end = end_tree,

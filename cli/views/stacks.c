@@ -162,7 +162,7 @@ static uint32_t root_of(struct stacks *s, const struct event *e)
     if (!s->by_node)
         return 0;
     buf_clear(&s->text);
-    buf_str(&s->text, e->node->name);
+    buf_safe(&s->text, e->node->name);
     return below(s, 0, name_of(s, buf_cstr(&s->text)), 0, 0);
 }
 
@@ -370,8 +370,32 @@ static void add_trace(struct stacks *s, const struct event *e)
     s->traces = true;
 }
 
+/* Its open calls are closed in every process of the node, so that what they called does not stand in a tower of them. */
+static void close_endless(struct stacks *s, const struct event *e, const struct line_mfa *m)
+{
+    uint32_t name = mfa_name(s, m);
+
+    for (size_t i = 0; i < s->nprocesses; i++) {
+        struct stack_process *p = &s->processes[i];
+        uint32_t kept = 0;
+        if (!p->frames || p->node != e->node->index)
+            continue;
+        for (uint32_t k = 0; k < p->nframes; k++)
+            if (p->frames[k].name != name)
+                p->frames[kept++] = p->frames[k];
+        s->idle += p->nframes && !kept && !p->ndone;
+        p->nframes = kept;
+    }
+}
+
 void stacks_event(struct stacks *s, const struct event *e)
 {
+    struct line_mfa m;
+
+    if (line_endless(e, &m)) {
+        close_endless(s, e, &m);
+        return;
+    }
     if (e->stack)
         add_trace(s, e);
     else if (s->traces)

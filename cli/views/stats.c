@@ -177,7 +177,7 @@ void stats_sort(struct stats *s)
 void stat_name(const struct stat *s, struct buf *to)
 {
     if (s->node) {
-        buf_str(to, s->node->name);
+        buf_safe(to, s->node->name);
         buf_char(to, ' ');
     }
     if (!s->fun) {

@@ -106,15 +106,15 @@ struct value value_float(struct arena *a, double v)
     return (struct value){.at = p, .env = &no_names};
 }
 
-struct value value_atom(struct arena *a, struct str raw)
+struct value value_atom(struct arena *a, struct raw name)
 {
-    uint8_t *p = arena_alloc(a, 3 + raw.len);
-    uint16_t len = (uint16_t)raw.len;
+    uint8_t *p = arena_alloc(a, 3 + name.len);
+    uint16_t len = (uint16_t)name.len;
 
     p[0] = ETW_T_ATOMTEXT;
     memcpy(p + 1, &len, sizeof(len));
-    if (raw.len)
-        memcpy(p + 3, raw.at, raw.len);
+    if (name.len)
+        memcpy(p + 3, name.at, name.len);
     return (struct value){.at = p, .env = &no_names};
 }
 
@@ -149,8 +149,10 @@ bool value_is_bool(struct value v, bool *ret)
 
 static struct value term_of(const struct event *e, const uint8_t *at)
 {
-    if (!at || *at == ETW_T_CUT || *at == ETW_T_ELIDED || *at == ETW_T_REDACTED)
+    if (!at)
         return VALUE_FAIL;
+    if (*at == ETW_T_CUT || *at == ETW_T_ELIDED || *at == ETW_T_REDACTED)
+        return VALUE_DONT_KNOW;
     return (struct value){.at = at, .env = &e->env};
 }
 
@@ -192,7 +194,9 @@ static struct value caller(struct wheres *w, const struct event *e)
     const uint8_t *first;
     struct buf b = {0};
 
-    if (!e || !e->caller)
+    if (!e)
+        return VALUE_DONT_KNOW;
+    if (!e->caller)
         return VALUE_FAIL;
     if (wire_tuple(e->caller, &arity, &first) != 4)
         return term_of(e, e->caller);
@@ -208,7 +212,7 @@ static struct value argument(struct wheres *w, const struct event *e, int index)
     if (event_is_result(e))
         e = e->call ? e->call->event : NULL;
     if (!e)
-        return VALUE_FAIL;
+        return VALUE_DONT_KNOW; /* the call of a result was lost */
     const uint8_t *at = e->terms.at;
     if (!index) {
         struct buf b = {0};
@@ -219,8 +223,8 @@ static struct value argument(struct wheres *w, const struct event *e, int index)
         buf_release(&b);
         return v;
     }
-    if (index > e->nterms)
-        return VALUE_FAIL;
+    if (index > e->nterms) /* the arguments of this call were not captured */
+        return e->kind == ETW_CALL && index <= e->arity ? VALUE_DONT_KNOW : VALUE_FAIL;
     while (--index)
         at = wire_skip(at);
     return term_of(e, at);
@@ -233,7 +237,7 @@ static struct value when_it_returns(const struct event *e)
 
 static struct value class_or_reason(struct wheres *w, const struct event *e, bool reason)
 {
-    struct str class;
+    struct raw class;
     const uint8_t *at;
 
     if (reason && (e->kind == ETW_EXIT || e->kind == ETW_CLOSED))
@@ -267,8 +271,8 @@ static struct value property(struct wheres *w, const struct where *x, const stru
     case WN_RECLAIMED: return info_reclaimed(e, &words) ? value_int(&w->arena, words) : VALUE_FAIL;
     case WN_SIZE: return value_int(&w->arena, e->bytes);
     case WN_PID: return pid_value(&w->arena, e->who->id);
-    case WN_NAME: return e->who->name_len ? value_atom(&w->arena, (struct str){e->who->name, e->who->name_len}) : VALUE_FAIL;
-    case WN_NODE: return value_atom(&w->arena, e->node->name);
+    case WN_NAME: return e->who->name_len ? value_atom(&w->arena, raw_bytes(e->who->name, e->who->name_len)) : VALUE_FAIL;
+    case WN_NODE: return value_atom(&w->arena, raw_of(safe_view(e->node->name)));
     case WN_MFA: return mfa(w, e);
     case WN_ARG: return argument(w, e, x->index);
     case WN_MSG: return send ? term_of(e, wire_skip(e->terms.at)) : e->kind == ETW_RECEIVE ? term_of(e, e->terms.at) : VALUE_FAIL;
@@ -282,72 +286,131 @@ static struct value property(struct wheres *w, const struct where *x, const stru
 
 /* ---- patterns: heads of match specifications ---- */
 
-static bool matches(struct wheres *w, term_t pattern, struct value v, struct value *bound)
+enum match { MATCH_NO, MATCH_UNKNOWN, MATCH_YES };
+
+static enum match match_equal(enum wire_order o)
+{
+    return o == WIRE_EQUAL ? MATCH_YES : o == WIRE_UNKNOWN ? MATCH_UNKNOWN : MATCH_NO;
+}
+
+static enum match matches(struct wheres *w, term_t pattern, struct value v, struct value *bound);
+
+/* The tuple's elements; those that were cut are unknown. */
+static enum match match_tuple(struct wheres *w, term_t pattern, struct value v, struct value *bound)
 {
     uint32_t arity;
-    const uint8_t *at, *el;
+    const uint8_t *at;
+    int64_t n = wire_tuple(v.at, &arity, &at);
+    enum match all = MATCH_YES;
 
+    if (n < 0 || arity != pattern->count)
+        return MATCH_NO;
+    for (int64_t i = 0; i < n; i++, at = wire_skip(at))
+        all = MIN(all, matches(w, pattern->items[i], (struct value){.at = at, .env = v.env}, bound));
+    return n < (int64_t)arity ? MIN(all, MATCH_UNKNOWN) : all;
+}
+
+/* A string as a list whose elements have a place of their own. */
+static struct value spread(struct wheres *w, struct value v)
+{
+    struct buf b = {0};
+
+    if (*v.at != ETW_T_STRING)
+        return v;
+    buf_char(&b, (char)ETW_T_LIST);
+    for (size_t i = 0; i < wire_u16(v.at + 1); i++) {
+        const uint8_t element[] = {ETW_T_INT16, v.at[3 + i], 0};
+        buf_add(&b, element, sizeof(element));
+    }
+    buf_char(&b, (char)ETW_T_END);
+    struct value all = value_bytes(&w->arena, &b);
+    buf_release(&b);
+    return all;
+}
+
+/* The rest of a list from `at` on, a place inside of it. */
+static struct value rest_of(struct wheres *w, struct value list, const uint8_t *at)
+{
+    static const uint8_t nil = ETW_T_NIL;
+    struct buf b = {0};
+
+    if (*at == ETW_T_TAIL || *at == ETW_T_CUT || *at == ETW_T_END)
+        return (struct value){.at = *at == ETW_T_TAIL ? at + 1 : *at == ETW_T_END ? &nil : at, .env = list.env};
+    buf_char(&b, (char)ETW_T_LIST);
+    wire_copy(&b, list.env, (struct wire){at, wire_skip(list.at)}, ETW_MAX_BATCH);
+    struct value rest = value_bytes(&w->arena, &b);
+    buf_release(&b);
+    return rest;
+}
+
+static enum match match_list(struct wheres *w, term_t pattern, struct value v, struct value *bound)
+{
+    struct value list = spread(w, v);
+    const uint8_t *at = list.at, *el;
+    enum match all = MATCH_YES;
+
+    if (!wire_list(&at))
+        return MATCH_NO;
+    for (size_t i = 0; i < pattern->count; i++) {
+        if (!(el = wire_list_next(&at)))
+            return *at == ETW_T_CUT ? MIN(all, MATCH_UNKNOWN) : MATCH_NO;
+        all = MIN(all, matches(w, pattern->items[i], (struct value){.at = el, .env = list.env}, bound));
+    }
+    struct value rest = rest_of(w, list, at);
+    if (pattern->tail)
+        return MIN(all, matches(w, pattern->tail, rest, bound));
+    if (wire_class(rest.at) == WIRE_NOTHING)
+        return MIN(all, MATCH_UNKNOWN);
+    return wire_class(rest.at) == WIRE_NIL ? all : MATCH_NO;
+}
+
+static enum match match_map(struct wheres *w, term_t pattern, struct value v, struct value *bound)
+{
+    enum match all = MATCH_YES;
+
+    if (*v.at != ETW_T_MAP)
+        return MATCH_NO;
+    for (size_t i = 0; i + 1 < pattern->count; i += 2) {
+        struct buf key = {0};
+        bool unknown;
+        term_to_wire(&key, pattern->items[i]);
+        const uint8_t *value = wire_map_find(v.env, v.at, &no_names, (const uint8_t *)key.data, &unknown);
+        buf_release(&key);
+        if (!value && !unknown)
+            return MATCH_NO;
+        all = MIN(all, value ? matches(w, pattern->items[i + 1], (struct value){.at = value, .env = v.env}, bound) : MATCH_UNKNOWN);
+    }
+    return all;
+}
+
+static enum match matches(struct wheres *w, term_t pattern, struct value v, struct value *bound)
+{
     if (pattern->type == TERM_ATOM && pattern->text.len == 1 && pattern->text.at[0] == '_')
-        return true;
+        return MATCH_YES;
     if (pattern->type == TERM_ATOM && pattern->text.len > 1 && pattern->text.at[0] == '$') {
         int n = atoi(pattern->text.at + 1);
         if (n < 0 || n > 99)
-            return false;
+            return MATCH_NO;
         if (bound[n].at)
-            return wire_compare(bound[n].env, bound[n].at, v.env, v.at, true) == WIRE_EQUAL;
+            return match_equal(wire_compare(bound[n].env, bound[n].at, v.env, v.at, true));
         bound[n] = v;
-        return true;
+        return MATCH_YES;
     }
+    if (wire_class(v.at) == WIRE_NOTHING)
+        return MATCH_UNKNOWN;
     switch (pattern->type) {
     case TERM_TUPLE:
-        if (wire_tuple(v.at, &arity, &at) != (int64_t)pattern->count || arity != pattern->count)
-            return false;
-        for (size_t i = 0; i < pattern->count; i++, at = wire_skip(at))
-            if (!matches(w, pattern->items[i], (struct value){.at = at, .env = v.env}, bound))
-                return false;
-        return true;
-    case TERM_LIST: {
-        struct value all = v;
-        if (*v.at == ETW_T_STRING) { /* elements need a place of their own */
-            struct buf b = {0};
-            buf_char(&b, (char)ETW_T_LIST);
-            for (size_t i = 0; i < wire_u16(v.at + 1); i++)
-                buf_add(&b, (const uint8_t[]){ETW_T_INT16, v.at[3 + i], 0}, 3);
-            buf_char(&b, (char)ETW_T_END);
-            all = value_bytes(&w->arena, &b);
-            buf_release(&b);
-        }
-        at = all.at;
-        if (!wire_list(&at))
-            return false;
-        for (size_t i = 0; i < pattern->count; i++)
-            if (!(el = wire_list_next(&at)) || !matches(w, pattern->items[i], (struct value){.at = el, .env = all.env}, bound))
-                return false;
-        if (!pattern->tail)
-            return *at == ETW_T_END;
-        if (pattern->tail->type == TERM_ATOM && pattern->tail->text.len == 1 && pattern->tail->text.at[0] == '_')
-            return true;
-        return *at == ETW_T_TAIL && matches(w, pattern->tail, (struct value){.at = at + 1, .env = all.env}, bound);
-    }
+        return match_tuple(w, pattern, v, bound);
+    case TERM_LIST:
+        return match_list(w, pattern, v, bound);
     case TERM_MAP:
-        if (*v.at != ETW_T_MAP)
-            return false;
-        for (size_t i = 0; i + 1 < pattern->count; i += 2) {
-            struct buf key = {0};
-            bool unknown;
-            term_to_wire(&key, pattern->items[i]);
-            el = wire_map_find(v.env, v.at, &no_names, (const uint8_t *)key.data, &unknown);
-            buf_release(&key);
-            if (!el || !matches(w, pattern->items[i + 1], (struct value){.at = el, .env = v.env}, bound))
-                return false;
-        }
-        return true;
+        return match_map(w, pattern, v, bound);
     default: {
         struct buf b = {0};
         term_to_wire(&b, pattern);
-        bool equal = wire_compare(&no_names, (const uint8_t *)b.data, v.env, v.at, true) == WIRE_EQUAL;
+        enum wire_order o = wire_compare(&no_names, (const uint8_t *)b.data, v.env, v.at, true);
         buf_release(&b);
-        return equal;
+        return match_equal(o);
     }
     }
 }
@@ -356,20 +419,57 @@ static bool matches(struct wheres *w, term_t pattern, struct value v, struct val
 
 static struct value eval(struct wheres *w, const struct where *x, const struct event *e);
 
+/* In the order written: the first operand that decides, or fails, ends it, unless one before it may come to decide. */
 static struct value logic(struct wheres *w, const struct where *x, const struct event *e)
 {
-    bool conjunction = x->name == FN_ANDALSO || x->name == FN_AND, later = false, b;
+    bool conjunction = x->name == FN_ANDALSO || x->name == FN_AND, b;
+    struct value open = value_bool(conjunction);
 
     for (size_t i = 0; i < x->count; i++) {
         struct value v = eval(w, x->items[i], e);
-        if (v.state == VALUE_LATER)
-            later = true;
+        if (v.state == VALUE_LATER || (v.state == VALUE_UNKNOWN && open.state != VALUE_LATER))
+            open = v;
+        else if (v.state == VALUE_UNKNOWN)
+            continue;
         else if (!value_is_bool(v, &b))
-            return later && !conjunction ? (struct value){.state = VALUE_LATER} : VALUE_FAIL;
+            return open.state != VALUE_TERM && !conjunction ? open : VALUE_FAIL;
         else if (b != conjunction)
             return v;
     }
-    return later ? (struct value){.state = VALUE_LATER} : value_bool(conjunction);
+    return open;
+}
+
+/* Whether nothing of the term was left out. */
+static bool is_whole(const uint8_t *at)
+{
+    struct raw bytes;
+    uint64_t size;
+
+    for (const uint8_t *end = wire_skip(at); at < end; at = wire_token(at))
+        if (*at == ETW_T_CUT || *at == ETW_T_ELIDED || *at == ETW_T_REDACTED || (wire_bin(at, &bytes, &size) && bytes.len < size))
+            return false;
+    return true;
+}
+
+/* {M, F, A} as m:f/a, whose parts a pattern names. */
+static void put_function(struct buf *to, struct value v)
+{
+    uint32_t arity;
+    const uint8_t *module, *name;
+    struct raw text;
+    int64_t n;
+
+    if (wire_tuple(v.at, &arity, &module) != 3 || !wire_atom(v.env, module, &text)) {
+        erlang_print(to, v.env, v.at); /* undefined */
+        return;
+    }
+    buf_str(to, raw_view(text));
+    buf_char(to, ':');
+    name = wire_skip(module);
+    if (wire_atom(v.env, name, &text))
+        buf_str(to, raw_view(text));
+    if (wire_int(wire_skip(name), &n))
+        buf_printf(to, "/%lld", (long long)n);
 }
 
 static struct value search(struct wheres *w, const struct where *x, const struct event *e)
@@ -377,7 +477,7 @@ static struct value search(struct wheres *w, const struct where *x, const struct
     struct value v = eval(w, x->items[0], e);
     struct prepared *p = prepare(w, x);
     struct buf printed = {0};
-    struct str text;
+    struct raw text;
     uint64_t size;
 
     if (v.state != VALUE_TERM)
@@ -385,17 +485,21 @@ static struct value search(struct wheres *w, const struct where *x, const struct
     if (!p->regex)
         return VALUE_FAIL;
     if (!wire_atom(v.env, v.at, &text) && !wire_bin(v.at, &text, &size)) {
-        if (*v.at == ETW_T_STRING) {
+        if (x->items[0]->type == WHERE_NAME && (x->items[0]->name == WN_MFA || x->items[0]->name == WN_CALLER)) {
+            put_function(&printed, v);
+        } else if (*v.at == ETW_T_STRING) {
             for (size_t i = 0; i < wire_u16(v.at + 1); i++)
                 buf_utf8(&printed, v.at[3 + i]);
         } else {
             erlang_print(&printed, v.env, v.at);
         }
-        text = buf_view(&printed);
+        text = raw_of(buf_view(&printed));
     }
-    enum regex_found found = regex_search(p->regex, text);
+    enum regex_found found = regex_search(p->regex, raw_view(text));
     buf_release(&printed);
     w->errors += found == REGEX_GAVE_UP;
+    if (found == REGEX_NO && !is_whole(v.at))
+        return VALUE_DONT_KNOW;
     return value_bool(found == REGEX_GAVE_UP || (found == REGEX_YES) != x->negated);
 }
 
@@ -433,7 +537,7 @@ static struct value container(struct wheres *w, const struct where *x, const str
 
 static struct value apply(struct wheres *w, const struct where *x, const struct event *e)
 {
-    struct value args[8], later = {.state = VALUE_TERM};
+    struct value args[8], open = {.state = VALUE_TERM};
     bool b;
 
     if (x->name == FN_ANDALSO || x->name == FN_ORELSE || x->name == FN_AND || x->name == FN_OR)
@@ -444,11 +548,11 @@ static struct value apply(struct wheres *w, const struct where *x, const struct 
         args[i] = eval(w, x->items[i], e);
         if (args[i].state == VALUE_FAILED)
             return args[i];
-        if (args[i].state == VALUE_LATER)
-            later = args[i];
+        if (args[i].state == VALUE_LATER || (args[i].state == VALUE_UNKNOWN && open.state != VALUE_LATER))
+            open = args[i];
     }
-    if (later.state == VALUE_LATER)
-        return later;
+    if (open.state != VALUE_TERM)
+        return open;
     if (x->name == FN_NOT)
         return value_is_bool(args[0], &b) ? value_bool(!b) : VALUE_FAIL;
     return where_apply(&w->arena, x->name, args, x->count, e);
@@ -467,7 +571,10 @@ static struct value eval(struct wheres *w, const struct where *x, const struct e
         return search(w, x, e);
     case WHERE_MATCH: {
         struct value bound[100] = {0}, v = eval(w, x->items[0], e);
-        return v.state == VALUE_TERM ? value_bool(matches(w, x->constant, v, bound)) : v;
+        if (v.state != VALUE_TERM)
+            return v;
+        enum match m = matches(w, x->constant, v, bound);
+        return m == MATCH_UNKNOWN ? VALUE_DONT_KNOW : value_bool(m == MATCH_YES);
     }
     default:
         return container(w, x, e);
@@ -480,7 +587,7 @@ enum filter_verdict where_holds(struct wheres *w, const struct where *expr, cons
 
     arena_clear(&w->arena);
     struct value v = eval(w, expr, e);
-    if (v.state == VALUE_LATER)
-        return FILTER_LATER;
+    if (v.state == VALUE_LATER || v.state == VALUE_UNKNOWN)
+        return v.state == VALUE_LATER ? FILTER_LATER : FILTER_UNKNOWN;
     return value_is_bool(v, &b) && b ? FILTER_PASS : FILTER_FAIL;
 }

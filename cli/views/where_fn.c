@@ -1,4 +1,4 @@
-/* The functions of guards, on encoded terms. They fail where Erlang's would, and where something was cut that they need. */
+/* The functions of guards, on encoded terms. They fail where Erlang's would; where something that they need was cut, the value is unknown. */
 #include <math.h>
 
 #include "../erlang/wire_order.h"
@@ -36,8 +36,6 @@ static struct value test(int name, const struct value *a)
     enum wire_class c = wire_class(a[0].at);
     bool b;
 
-    if (c == WIRE_NOTHING)
-        return VALUE_FAIL;
     switch (name) {
     case FN_IS_ATOM: return value_bool(c == WIRE_ATOM);
     case FN_IS_FLOAT: return value_bool(*a[0].at == ETW_T_FLOAT);
@@ -63,7 +61,7 @@ static struct value compare(int name, const struct value *a)
     enum wire_order o = wire_compare(a[0].env, a[0].at, a[1].env, a[1].at, exact);
 
     if (o == WIRE_UNKNOWN)
-        return VALUE_FAIL;
+        return VALUE_DONT_KNOW;
     switch (name) {
     case FN_GT: return value_bool(o > 0);
     case FN_GE: return value_bool(o >= 0);
@@ -78,17 +76,17 @@ static struct value compare(int name, const struct value *a)
     }
 }
 
-/* ---- arithmetic: on 64 bits, where larger numbers fail ---- */
+/* ---- arithmetic: on 64 bits; what needs more is unknown ---- */
 
 static struct value integers(struct arena *arena, int name, int64_t x, int64_t y)
 {
     int64_t r = 0;
 
     switch (name) {
-    case FN_ADD: return __builtin_add_overflow(x, y, &r) ? VALUE_FAIL : value_int(arena, r);
-    case FN_SUB: return __builtin_sub_overflow(x, y, &r) ? VALUE_FAIL : value_int(arena, r);
-    case FN_MUL: return __builtin_mul_overflow(x, y, &r) ? VALUE_FAIL : value_int(arena, r);
-    case FN_DIV: return !y || (x == INT64_MIN && y == -1) ? VALUE_FAIL : value_int(arena, x / y);
+    case FN_ADD: return __builtin_add_overflow(x, y, &r) ? VALUE_DONT_KNOW : value_int(arena, r);
+    case FN_SUB: return __builtin_sub_overflow(x, y, &r) ? VALUE_DONT_KNOW : value_int(arena, r);
+    case FN_MUL: return __builtin_mul_overflow(x, y, &r) ? VALUE_DONT_KNOW : value_int(arena, r);
+    case FN_DIV: return !y ? VALUE_FAIL : x == INT64_MIN && y == -1 ? VALUE_DONT_KNOW : value_int(arena, x / y);
     case FN_REM: return !y ? VALUE_FAIL : value_int(arena, y == -1 ? 0 : x % y);
     case FN_BAND: return value_int(arena, x & y);
     case FN_BOR: return value_int(arena, x | y);
@@ -98,7 +96,7 @@ static struct value integers(struct arena *arena, int name, int64_t x, int64_t y
         if (y < 0)
             return integers(arena, FN_BSR, x, y == INT64_MIN ? INT64_MAX : -y);
         return !x ? value_int(arena, 0)
-               : y > 62 || __builtin_mul_overflow(x, INT64_C(1) << y, &r) ? VALUE_FAIL
+               : y > 62 || __builtin_mul_overflow(x, INT64_C(1) << y, &r) ? VALUE_DONT_KNOW
                                                                           : value_int(arena, r);
     default: return VALUE_FAIL;
     }
@@ -106,7 +104,7 @@ static struct value integers(struct arena *arena, int name, int64_t x, int64_t y
 
 static struct value rounded(struct arena *arena, double d)
 {
-    return d >= -9.2e18 && d <= 9.2e18 ? value_int(arena, (int64_t)d) : VALUE_FAIL;
+    return d >= -9.2e18 && d <= 9.2e18 ? value_int(arena, (int64_t)d) : VALUE_DONT_KNOW;
 }
 
 static struct value arithmetic(struct arena *arena, int name, const struct value *a, size_t n)
@@ -115,8 +113,12 @@ static struct value arithmetic(struct arena *arena, int name, const struct value
     double d = 0, c = 0;
     bool ints = wire_int(a[0].at, &x) && (n < 2 || wire_int(a[1].at, &y));
 
-    if (!as_double(a[0], &d) || (n > 1 && !as_double(a[1], &c)))
-        return VALUE_FAIL;
+    for (size_t i = 0; i < n; i++) {
+        if (wire_class(a[i].at) != WIRE_NUMBER)
+            return VALUE_FAIL;
+        if (!as_double(a[i], i ? &c : &d))
+            return VALUE_DONT_KNOW; /* an integer of more than 64 bits */
+    }
     switch (name) {
     case FN_PLUS: return a[0];
     case FN_MINUS: return ints ? integers(arena, FN_SUB, 0, x) : value_float(arena, -d);
@@ -136,11 +138,17 @@ static struct value arithmetic(struct arena *arena, int name, const struct value
     case FN_ADD: return value_float(arena, d + c);
     case FN_SUB: return value_float(arena, d - c);
     case FN_MUL: return value_float(arena, d * c);
-    default: return VALUE_FAIL;
+    default: return VALUE_FAIL; /* div, rem and bit operations of a float */
     }
 }
 
 /* ---- parts of terms ---- */
+
+/* A part of a term; cut parts are unknown. */
+static struct value known(struct value part)
+{
+    return wire_class(part.at) == WIRE_NOTHING ? VALUE_DONT_KNOW : part;
+}
 
 static struct value list_part(struct arena *arena, int name, struct value v)
 {
@@ -170,14 +178,16 @@ static struct value list_part(struct arena *arena, int name, struct value v)
     if (name == FN_LENGTH) {
         while (wire_list_next(&at))
             n++;
-        return *at == ETW_T_END ? value_int(arena, n) : VALUE_FAIL;
+        if (*at == ETW_T_END)
+            return value_int(arena, n);
+        return *at == ETW_T_CUT || wire_class(at + 1) == WIRE_NOTHING ? VALUE_DONT_KNOW : VALUE_FAIL;
     }
     if (!(el = wire_list_next(&at)))
-        return VALUE_FAIL;
+        return *at == ETW_T_CUT ? VALUE_DONT_KNOW : VALUE_FAIL;
     if (name == FN_HD)
-        return (struct value){.at = el, .env = v.env};
+        return known((struct value){.at = el, .env = v.env});
     if (*at == ETW_T_TAIL)
-        return at[1] == ETW_T_CUT ? VALUE_FAIL : (struct value){.at = at + 1, .env = v.env};
+        return known((struct value){.at = at + 1, .env = v.env});
     buf_char(&b, (char)ETW_T_LIST);
     wire_copy(&b, v.env, (struct wire){at, wire_skip(v.at)}, ETW_MAX_BATCH);
     struct value tail = value_bytes(arena, &b);
@@ -210,11 +220,13 @@ static struct value element(struct value index, struct value tuple)
     const uint8_t *at;
     int64_t i, n = wire_tuple(tuple.at, &arity, &at);
 
-    if (!wire_int(index.at, &i) || i < 1 || i > n)
+    if (n < 0 || !wire_int(index.at, &i) || i < 1 || i > (int64_t)arity)
         return VALUE_FAIL;
+    if (i > n)
+        return VALUE_DONT_KNOW;
     while (--i)
         at = wire_skip(at);
-    return wire_class(at) == WIRE_NOTHING ? VALUE_FAIL : (struct value){.at = at, .env = tuple.env};
+    return known((struct value){.at = at, .env = tuple.env});
 }
 
 static struct value in_map(int name, const struct value *a)
@@ -225,13 +237,15 @@ static struct value in_map(int name, const struct value *a)
         return VALUE_FAIL;
     const uint8_t *found = wire_map_find(a[1].env, a[1].at, a[0].env, a[0].at, &unknown);
     if (name == FN_IS_MAP_KEY)
-        return found ? value_bool(true) : unknown ? VALUE_FAIL : value_bool(false);
-    return !found || wire_class(found) == WIRE_NOTHING ? VALUE_FAIL : (struct value){.at = found, .env = a[1].env};
+        return found ? value_bool(true) : unknown ? VALUE_DONT_KNOW : value_bool(false);
+    if (!found)
+        return unknown ? VALUE_DONT_KNOW : VALUE_FAIL;
+    return known((struct value){.at = found, .env = a[1].env});
 }
 
 static struct value bin_part(struct arena *arena, const struct value *a, size_t n)
 {
-    struct str bytes;
+    struct raw bytes;
     uint64_t size;
     int64_t from, len;
     uint32_t arity;
@@ -250,9 +264,11 @@ static struct value bin_part(struct arena *arena, const struct value *a, size_t 
         from += len;
         len = -len;
     }
-    if (from < 0 || len < 0 || from > (int64_t)bytes.len || len > (int64_t)bytes.len - from)
+    if (from < 0 || len < 0 || (uint64_t)from > size || (uint64_t)len > size - (uint64_t)from)
         return VALUE_FAIL;
-    return value_bin(arena, (struct str){bytes.at + from, (size_t)len});
+    if ((uint64_t)(from + len) > bytes.len)
+        return VALUE_DONT_KNOW;
+    return value_bin(arena, (struct str){raw_view(bytes).at + from, (size_t)len});
 }
 
 static struct value is_record(const struct value *a)
@@ -263,7 +279,10 @@ static struct value is_record(const struct value *a)
 
     if (!wire_int(a[2].at, &size) || wire_class(a[1].at) != WIRE_ATOM)
         return VALUE_FAIL;
-    return value_bool(n > 0 && arity == size && wire_compare(a[0].env, first, a[1].env, a[1].at, true) == WIRE_EQUAL);
+    if (n < 0 || arity != size)
+        return value_bool(false);
+    enum wire_order o = n ? wire_compare(a[0].env, first, a[1].env, a[1].at, true) : WIRE_UNKNOWN;
+    return o == WIRE_UNKNOWN ? VALUE_DONT_KNOW : value_bool(o == WIRE_EQUAL);
 }
 
 static struct value in_range(const struct value *a)
@@ -278,7 +297,12 @@ struct value where_apply(struct arena *arena, int name, const struct value *a, s
 {
     bool x, y;
 
+    for (size_t i = 0; i < n; i++)
+        if (wire_class(a[i].at) == WIRE_NOTHING)
+            return VALUE_DONT_KNOW;
     switch (name) {
+    case FN_IS_FUNCTION2: /* of a function only the text is known */
+        return wire_class(a[0].at) == WIRE_FUN ? VALUE_DONT_KNOW : value_bool(false);
     case FN_IS_ATOM ... FN_IS_INTEGER:
     case FN_IS_LIST ... FN_IS_FUNCTION:
         return test(name, a);
@@ -310,9 +334,16 @@ struct value where_apply(struct arena *arena, int name, const struct value *a, s
     case FN_BINARY_PART:
         return bin_part(arena, a, n);
     case FN_NODE:
-        return value_atom(arena, e->node->name);
+        return value_atom(arena, raw_of(safe_view(e->node->name)));
     case FN_NODE1: /* of what is not local only the text is known */
-        return *a[0].at == ETW_T_PID || *a[0].at == ETW_T_PORT ? value_atom(arena, e->node->name) : VALUE_FAIL;
+        if (*a[0].at == ETW_T_PID || *a[0].at == ETW_T_PORT)
+            return value_atom(arena, raw_of(safe_view(e->node->name)));
+        switch (wire_class(a[0].at)) {
+        case WIRE_PID:
+        case WIRE_PORT:
+        case WIRE_REF: return VALUE_DONT_KNOW;
+        default: return VALUE_FAIL;
+        }
     case FN_ABS:
     case FN_ROUND ... FN_FLOAT:
     case FN_ADD ... FN_BNOT:

@@ -42,13 +42,12 @@ static bool next_answer(struct buf *ret)
 }
 
 static const struct session_node node = {.name = "shop@h", .otp = 29, .otp_version = "29.1", .wordsize = 8};
-static struct peer peer;
+static struct peer peer = {.state = PEER_UP};
 
 const struct session_node *__wrap_session_node(const struct session *s);
 bool __wrap_ask_open(struct ask *a, struct ctx *ctx, const struct node_opts *o, struct err *e);
 void __wrap_ask_close(struct ask *a);
-bool __wrap_question_ask(struct question *q, struct str request, int timeout_ms,
-                         bool (*read)(struct etf term, void *into, struct err *e), void *into, struct err *e);
+bool __wrap_peer_ask(struct peer *p, struct str request, int timeout_ms, struct buf *into, struct err *e);
 
 const struct session_node *__wrap_session_node(const struct session *s UNUSED)
 {
@@ -66,20 +65,14 @@ void __wrap_ask_close(struct ask *a)
     buf_release(&a->answer);
 }
 
-bool __wrap_question_ask(struct question *q UNUSED, struct str request, int timeout_ms UNUSED,
-                         bool (*read)(struct etf term, void *into, struct err *e), void *into, struct err *e)
+bool __wrap_peer_ask(struct peer *p UNUSED, struct str request, int timeout_ms UNUSED, struct buf *into, struct err *e)
 {
-    struct buf answer;
     struct etf r;
 
     etf_open_version(&r, request.at, request.len);
     must(etf_skip(&r) && etf_done(&r));
-    if (!next_answer(&answer))
-        return err_set(e, ERR_NODE, "the node is gone");
-    etf_open(&r, answer.data, answer.len);
-    bool ok = read(r, into, e);
-    buf_release(&answer);
-    return ok;
+    buf_release(into); /* so that the answer is in memory of its own size */
+    return next_answer(into) || err_set(e, ERR_NODE, "the node is gone");
 }
 
 /* ---- who asks ---- */
@@ -144,15 +137,22 @@ static void top(bool json, unsigned columns)
 static void record(void)
 {
     struct sel_name modules[] = {{.how = SEL_ATOM, .text = STR("shop")}};
-    struct question question = {0};
-    struct lang_lookup found;
+    struct lang_lookup found = {0};
     struct records records;
     struct arena a;
-    struct buf text = {0};
+    struct buf text = {0}, answer;
+    struct etf r;
+    struct err e;
 
     arena_init(&a);
-    records_init(&records, &question);
-    found = (struct lang_lookup){0};
+    records_init(&records);
+    must(records_find(&records, modules, 1, STR("item"), &a, &found) == LANG_LATER);
+    if (next_answer(&answer)) {
+        etf_open(&r, answer.data, answer.len);
+        if (!records_read(&records, r, &e))
+            must_say(&e);
+        buf_release(&answer);
+    }
     if (records_find(&records, modules, 1, STR("item"), &a, &found) == LANG_FOUND) {
         records_text(&records, &text);
         must(text.len);

@@ -8,30 +8,14 @@
  */
 #include <stdlib.h>
 
-#include "ground/utf8.h"
 #include "feed.h"
+#include "must.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Looks at every byte of fifteen views: not itself what is to be explored. */
-__attribute__((no_sanitize("coverage"))) static bool check(void *output, struct buf *bytes)
+static bool check(void *output, struct buf *bytes)
 {
-    const char *at = bytes->data, *end = at + bytes->len;
-
-    (void)output;
-    while (at < end) {
-        if (*at >= ' ' && *at <= '~') {
-            at++;
-            continue;
-        }
-        uint32_t c = utf8_next(&at, end);
-        if (c != '\n' && (c == UTF8_BAD || !utf8_shows(c)))
-            abort();
-    }
-    if (bytes->len && bytes->data[bytes->len - 1] != '\n')
-        abort();
-    bytes->len = 0;
-    return true;
+    return must_be_lines(bytes, output);
 }
 
 static bool drop(void *output, struct buf *bytes)
@@ -43,6 +27,7 @@ static bool drop(void *output, struct buf *bytes)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    static bool tabs;
     const struct view views[] = {
         {.type = sink_by_name("text"), .look = {.time = TIME_UTC, .nodes = true}, .write = check},
         {.type = sink_by_name("json"), .write = check},
@@ -59,6 +44,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         {.type = sink_by_name("sequence"), .write = check},
         {.type = sink_by_name("sequence"), .look = {.file = "x.html"}, .write = check},
         {.type = sink_by_name("record"), .write = drop},
+        {.type = sink_by_name("text"), .look = {.terms = TERMS_ELIXIR, .nodes = true}, .write = check},
+        {.type = sink_by_name("text"), .look = {.format = "{node} {name} {who} {m} {f} {call} {value} {class} {reason} {to} {from} {text}"}, .write = check},
+        {.type = sink_by_name("tsv"), .write = check, .output = &tabs},
+        {.type = sink_by_name("flame"), .look = {.file = "x.html"}, .write = check},
+        {.type = sink_by_name("flame"), .look = {.file = "x.svg"}, .write = check},
     };
     const size_t nviews = sizeof(views) / sizeof(views[0]), alone = size > 2 ? data[2] : 0;
     const size_t first = alone ? (alone - 1) % nviews : 0;

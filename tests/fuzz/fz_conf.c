@@ -119,10 +119,7 @@ enum net_status net_write(int fd UNUSED, const void *b UNUSED, size_t n UNUSED, 
 enum net_status net_read(int fd UNUSED, void *b UNUSED, size_t m UNUSED, int64_t d UNUSED, size_t *r UNUSED) { return NET_FAILED; }
 void net_make_room(int fd UNUSED, size_t b UNUSED) {}
 size_t net_under_way(int fd UNUSED) { return 0; }
-void net_hear(bool on UNUSED) {}
-void net_pass_signals(bool (*serve)(void *data) UNUSED, void *data UNUSED) {}
-void net_meanwhile(void (*run)(void) UNUSED) {}
-bool net_interrupted(void) { return false; }
+enum net_status net_send(int fd UNUSED, const void *b UNUSED, size_t n UNUSED, size_t *s UNUSED) { return NET_FAILED; }
 void net_loopback(struct addrs *a) { *a = (struct addrs){.count = 2}; }
 void net_prefer(struct addrs *a UNUSED, const struct addr *f UNUSED) {}
 

@@ -108,10 +108,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     s->allowed = true;
     strcpy(s->node.name, "shop@h");
     dist_init(&s->dist, &conn);
-    s->said = s->heard = net_now();
+    s->said = s->heard = s->ticked = net_now();
+    s->patience = SILENT_MS;
     if (data[0] & 1)
         s->state = SESSION_READY;
-    s->owner = self;
+    s->owner = s->dist.linked = self;
     if (data[0] & 2)
         session_request(s, STR("\x83\x61\x01"), 5000, &id, &e);
     if (data[0] & 4)

@@ -1,6 +1,6 @@
 /*
- * A recording written by anybody. The first byte says whether checksums are put right before it is read, so that what
- * stands behind them is reached, and which view is made of it.
+ * A recording written by anybody. The lowest bit of the first byte says whether checksums are put right before it is read; the
+ * others choose a view and its look. The output of the view is whole lines of visible text.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -8,16 +8,27 @@
 
 #include "events/crc32c.h"
 #include "events/recfile.h"
+#include "must.h"
 #include "views/pipeline.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static bool drop(void *output, struct buf *bytes)
+static bool check(void *output, struct buf *bytes)
 {
-    (void)output;
-    bytes->len = 0;
-    return true;
+    const struct sink_type *type = output;
+
+    if (type->flags & SINK_RAW)
+        bytes->len = 0;
+    return must_be_lines(bytes, !strcmp(type->name, "tsv"));
 }
+
+static const struct look looks[] = {
+    {.terms = TERMS_AUTO},
+    {.terms = TERMS_ELIXIR, .nodes = true, .file = "x.html"},
+    {.terms = TERMS_JSON, .file = "x.svg"},
+    {.terms = TERMS_ERLANG, .nodes = true},
+};
+static const char fields[] = "time,node,pid,name,who,type,m,f,a,mfa,call,args,value,class,reason,msg,to,from,caller,message,text";
 
 static void put_right(uint8_t *at, size_t left)
 {
@@ -48,7 +59,7 @@ static void put_right(uint8_t *at, size_t left)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct view view = {.write = drop};
+    struct view view = {.write = check};
     struct source_item item;
     struct err e;
     size_t views = 0;
@@ -58,6 +69,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     while (sink_types[views])
         views++;
     view.type = sink_types[(data[0] >> 1) % views];
+    view.output = (void *)view.type;
+    view.look = looks[(data[0] >> 1) / views % ARRAY_LEN(looks)];
+    if ((data[0] >> 1) / views == ARRAY_LEN(looks) && view.type->flags & SINK_FIELDS)
+        view.look.fields = fields;
     uint8_t *copy = malloc(size);
     memcpy(copy, data + 1, size - 1);
     if (data[0] & 1)
@@ -69,7 +84,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct pipeline *p = pipeline_new(&(struct pipeline_options){.views = &view, .nviews = 1}, &e);
     struct source *s = recfile_open_fd(fd, "a recording", &e);
     while (source_next(s, &item, -1, &e) == SOURCE_ITEM) {
-        struct str rest = item.bytes, key, text;
+        struct str rest = item.bytes;
+        struct raw key, text;
         if (item.type == SOURCE_SPECS)
             while (recfile_spec_next(&rest, &key, &text))
                 ;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ground/buf.h"
 #include "ground/err.h"
 #include "ground/utf8.h"
 
@@ -22,6 +23,24 @@ static inline void must_be_shown(const char *text, size_t len)
         uint32_t cp = utf8_next(&text, end);
         must(cp == '\n' || (cp != UTF8_BAD && utf8_shows(cp)));
     }
+}
+
+/* The output of a view: whole lines of visible text. `tabs`: the view separates columns with them. This code is not to be explored. */
+__attribute__((no_sanitize("coverage"))) static inline bool must_be_lines(struct buf *bytes, bool tabs)
+{
+    const char *at = bytes->data, *end = at + bytes->len;
+
+    while (at < end) {
+        if (*at >= ' ' && *at <= '~') {
+            at++;
+            continue;
+        }
+        uint32_t c = utf8_next(&at, end);
+        must(c == '\n' || (tabs && c == '\t') || (c != UTF8_BAD && utf8_shows(c)));
+    }
+    must(!bytes->len || bytes->data[bytes->len - 1] == '\n');
+    bytes->len = 0;
+    return true;
 }
 
 static inline void must_say(const struct err *e)

@@ -113,15 +113,15 @@ int main(void)
     fw_u32(&w, ETW_HEAD(9, ETW_CALL, 0)), fw_u32(&w, 0);
     is_text(next(), "bad: a frame longer than its section", "a long frame");
 
-    struct str written = funs_get(&funs, STR("Elixir.M"), (struct str){"\0", 1})->elixir;
+    struct str written = funs_get(&funs, raw_text("Elixir.M"), raw_bytes("\0", 1))->elixir;
     ok(!memchr(written.at, 0, written.len), "a function that is called NUL is not written as an operator");
-    written = funs_get(&funs, STR("Elixir.M"), STR("<>"))->elixir;
+    written = funs_get(&funs, raw_text("Elixir.M"), raw_text("<>"))->elixir;
     ok(written.len == 4 && !memcmp(written.at, "M.<>", 4), "one that is an operator is");
 
     /* More processes than the table keeps; it grows on the way. */
     start();
     struct tracee *t = tracees_at(&shared.tracees, 1000000);
-    tracee_name(t, STR("kept"));
+    tracee_name(t, SAFE("kept"));
     bool known = true;
     for (uint64_t i = 0; i < 200000; i++) {
         tracees_at(&shared.tracees, 2000000 + i);
@@ -130,7 +130,7 @@ int main(void)
     }
     ok(known, "a process that is seen again is not forgotten");
     ok(!tracees_find(&shared.tracees, 2000000), "one that is not is");
-    tracee_name(tracees_at(&shared.tracees, 5), STR("0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890"));
+    tracee_name(tracees_at(&shared.tracees, 5), SAFE("0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890"));
     is_number(tracees_at(&shared.tracees, 5)->name_len, 80, "a long name is cut");
 
     decode_ring_release(&ring);

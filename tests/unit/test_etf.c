@@ -55,8 +55,8 @@ static void heads(void)
     ok(etf_next(&r, &h) && h.type == ETF_FLOAT && h.real == -0.5, "a float");
     ok(etf_is_atom(&r, "a\xc3\xa9") && !etf_is_atom(&r, "a"), "looking at an atom does not move");
     ok(etf_next(&r, &h) && h.type == ETF_ATOM && !h.latin1, "an atom");
-    struct str text;
-    ok(etf_get_bin(&r, &text) && text.len == 3 && !memcmp(text.at, "xyz", 3), "a binary");
+    struct raw text;
+    ok(etf_get_bin(&r, &text) && raw_is(text, "xyz"), "a binary");
     ok(etf_next(&r, &h) && h.type == ETF_BIN && h.bits == 3 && h.text.len == 1, "a bit string");
     ok(etf_get_pid(&r, &h) && h.id == 84 && h.serial == 2 && h.creation == 7 && h.text.len == 3, "a pid");
     ok(etf_next(&r, &h) && h.type == ETF_PORT && h.id == 5, "a port");

@@ -166,7 +166,8 @@ static void tallied(struct scene *s, struct fw *w)
     fw_ring(w, 1);
     w->r->seen = s->lane->ring.seen;
     fw_ring(w, ETW_META_RING);
-    for (uint32_t at = 0; tally_take(s->lane->slot, &at, &f, &head, buckets);) {
+    int64_t work = INT64_MAX;
+    while (tally_take(&work, &f, &head, buckets) == TALLY_TOOK) {
         fw_frame(w, ETW_TALLY, s->tick, 0);
         fw_fun(w, "m", functions[f.name - 2000], f.arity);
         fw_raw(w, &head, sizeof(head));
@@ -208,7 +209,8 @@ static bool same(const char *condition, unsigned *ret_shown)
                 filter_set((const uint8_t *)steps.data, steps.len);
     if (good) {
         lanes_open(1, 65536, 4096, (struct encode_limits){0});
-        tally_open(1000000, lives);
+        while (tally_open(10, 1000000, lives) == TALLY_CLEARING)
+            ;
         s.lane = lane_mine();
         happen(&s);
         tallied(&s, &w);

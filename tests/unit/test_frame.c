@@ -92,27 +92,6 @@ static void losses(void)
     ok(u32(at) == ETW_HEAD(16, ETW_EXIT, ETW_F_TRACEE) && u64(at + 8) == 42, "and the frame behind them its own tracee");
 }
 
-/* A frame that was only measured is nowhere, and what it would have told is told by the next. */
-static void measured(void)
-{
-    begin();
-    for (uint64_t tick = 1000; tick < 1003; tick++) {
-        ring_busy(&ring);
-        (void)frame_begin(&ring, tick, 42);
-        ring_rest(&ring);
-        if (tick > 1000)
-            ring_lose(&ring, ETW_LOST_GUARD);
-    }
-    push(1005, 42, 0);
-    struct ring_view view = ring_look(&ring);
-    ring_copy(&ring, view.tail, view.head, copy);
-    is_number(ETW_HEAD_FLAGS(u32(copy)), ETW_F_TICK | ETW_F_TRACEE, "the first frame that is shown tells tick and tracee");
-    is_number((int64_t)u64(copy + 8), 1002, "in full");
-    const uint8_t *at = copy + ETW_HEAD_BYTES(u32(copy));
-    is_number(u32(at), ETW_HEAD(8 + 8 * ETW_LOSSES, ETW_LOST, 0), "the next losses neither");
-    is_number(u32(at + 4), 3, "but the distance from what was shown");
-}
-
 static void wrap(void)
 {
     uint64_t written = 0, read = 0;
@@ -134,7 +113,7 @@ static void wrap(void)
             for (uint8_t *at = copy; at < copy + (view.head - view.tail); at += ETW_HEAD_BYTES(u32(at)), read++)
                 for (unsigned i = 8; i < ETW_HEAD_BYTES(u32(at)); i++)
                     wrong += at[i] != (uint8_t)(i - 8);
-            ring_release(&ring, view.head);
+            ring_release(&ring, view.head, view.tick);
             rounds++;
         }
     }
@@ -171,7 +150,7 @@ static void alarm_at_half(void)
     for (unsigned i = 0; i < 10; i++)
         without += !ring_has_room(&ring) && !atomic_load(&alarm);
     is_number(without, 10, "and a full one not again");
-    ring_release(&ring, ring.head - SIZE / 4);
+    ring_release(&ring, ring.head - SIZE / 4, 0);
     ok(ring_has_room(&ring) && !atomic_load(&alarm), "a quarter gives none");
     while (ring.head - atomic_load(&ring.tail) < SIZE / 2 + 32 && ring_has_room(&ring))
         push(3000, 42, 8);
@@ -187,7 +166,8 @@ static void cutting(void)
     struct frame_cut cut = frame_cut(&ring, &view, 36 + 20 + 19, false);
     is_number((int64_t)cut.to, 36 + 20, "a cut is between frames");
     is_number((int64_t)cut.next, 1020, "and tells the tick behind it");
-    ring_release(&ring, cut.to);
+    is_number((int64_t)cut.tick, 1010, "and the tick before it");
+    ring_release(&ring, cut.to, cut.tick);
     view = ring_look(&ring);
     cut = frame_cut(&ring, &view, 40, false);
     is_number((int64_t)cut.next, 1040, "also when no tick in full is in sight");
@@ -195,16 +175,18 @@ static void cutting(void)
     ok(cut.to == view.tail && cut.next == 1020, "nothing fits, nothing is cut");
     cut = frame_cut(&ring, &view, 19, true);
     ok(cut.to == view.tail + 20 && cut.next == 1030, "but one frame when it must");
-    view.tick -= 15;
+    view.tail_tick -= 15;
     cut = frame_cut(&ring, &view, 40, false);
-    is_number((int64_t)cut.next, 1025, "an older last tick makes it earlier, never later");
+    is_number((int64_t)cut.next, 1025, "an older tick of the tail makes it earlier, never later");
+    ring_release(&ring, view.tail, 0);
+    view = ring_look(&ring);
+    is_number((int64_t)view.tail_tick, 1010, "the tick of the tail does not go back");
 }
 
 int main(void)
 {
     layout();
     losses();
-    measured();
     wrap();
     alarm_at_half();
     cutting();

@@ -38,7 +38,7 @@ static void strings(void)
 {
     struct buf b = {0};
 
-    json_string(&b, STR("a\"b\\c\n\x01\x7f\xff" "\xe2\x80\xa8" "\xf3\xa0\x81\x81" "\xc3\xa5"));
+    json_string(&b, raw_of(STR("a\"b\\c\n\x01\x7f\xff" "\xe2\x80\xa8" "\xf3\xa0\x81\x81" "\xc3\xa5")));
     is_text(buf_cstr(&b), "\"a\\\"b\\\\c\\n\\u0001\\u007f\\ufffd\\u2028\\udb40\\udc41å\"", "every kind of character in a string");
     bool good = true;
     for (size_t len = 0; len < 100; len++) {

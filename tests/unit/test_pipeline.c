@@ -102,12 +102,12 @@ static const char text_want[] =
     "18:26:50.119100 <0.85.0> send to <0.84.0>(cart) {get,12}\n"
     "18:26:50.119100 <0.84.0>(cart) receive {get,12}\n"
     "18:26:50.119200 <0.84.0>(cart) spawn <0.99.0> shop:loop(1, [])\n"
-    "18:26:50.119300 <0.99.0> in shop:loop/2\n"
-    "18:26:50.119300 <0.99.0> gc_minor_start heap_size 233\n"
-    "18:26:50.119304 <0.99.0> gc_minor_end [] 4us\n"
-    "18:26:50.119310 <0.99.0> out 10us\n"
+    "18:26:50.119300 <0.99.0>(shop:loop/2) in shop:loop/2\n"
+    "18:26:50.119300 <0.99.0>(shop:loop/2) gc_minor_start heap_size 233\n"
+    "18:26:50.119304 <0.99.0>(shop:loop/2) gc_minor_end [] 4us\n"
+    "18:26:50.119310 <0.99.0>(shop:loop/2) out 10us\n"
     "*** 812 events lost here (rate) ***\n"
-    "18:26:50.119500 <0.99.0> exit normal\n";
+    "18:26:50.119500 <0.99.0>(shop:loop/2) exit normal\n";
 
 #define HEAD(type, micro, mono) "{\"v\":1,\"type\":\"" type "\",\"ts\":\"2025-11-20T18:26:50." micro "Z\",\"mono_ns\":" mono ",\"node\":\"shop@h1\""
 
@@ -125,14 +125,14 @@ static const char json_want[] =
     HEAD("send", "119100", "119100000") ",\"pid\":\"<0.85.0>\",\"to\":\"<0.84.0>\",\"msg\":\"{get,12}\"}\n"
     HEAD("receive", "119100", "119100500") ",\"pid\":\"<0.84.0>\",\"name\":\"cart\",\"msg\":\"{get,12}\"}\n"
     HEAD("spawn", "119200", "119200000") ",\"pid\":\"<0.84.0>\",\"name\":\"cart\",\"child\":\"<0.99.0>\",\"m\":\"shop\",\"f\":\"loop\",\"args\":[\"1\",\"[]\"]}\n"
-    HEAD("in", "119300", "119300000") ",\"pid\":\"<0.99.0>\",\"m\":\"shop\",\"f\":\"loop\",\"a\":2}\n"
-    HEAD("gc_minor_start", "119300", "119300100") ",\"pid\":\"<0.99.0>\",\"info\":{\"heap_size\":233}}\n"
-    HEAD("gc_minor_end", "119304", "119304100") ",\"pid\":\"<0.99.0>\",\"info\":\"[]\",\"dur_us\":4}\n"
-    HEAD("out", "119310", "119310000") ",\"pid\":\"<0.99.0>\",\"dur_us\":10}\n"
+    HEAD("in", "119300", "119300000") ",\"pid\":\"<0.99.0>\",\"name\":\"shop:loop/2\",\"m\":\"shop\",\"f\":\"loop\",\"a\":2}\n"
+    HEAD("gc_minor_start", "119300", "119300100") ",\"pid\":\"<0.99.0>\",\"name\":\"shop:loop/2\",\"info\":{\"heap_size\":233}}\n"
+    HEAD("gc_minor_end", "119304", "119304100") ",\"pid\":\"<0.99.0>\",\"name\":\"shop:loop/2\",\"info\":\"[]\",\"dur_us\":4}\n"
+    HEAD("out", "119310", "119310000") ",\"pid\":\"<0.99.0>\",\"name\":\"shop:loop/2\",\"dur_us\":10}\n"
     HEAD("lost", "119400", "119400000") ",\"count\":812,\"reason\":\"rate\"}\n"
-    HEAD("exit", "119500", "119500000") ",\"pid\":\"<0.99.0>\",\"reason\":\"normal\"}\n"
+    HEAD("exit", "119500", "119500000") ",\"pid\":\"<0.99.0>\",\"name\":\"shop:loop/2\",\"reason\":\"normal\"}\n"
     "{\"v\":1,\"type\":\"summary\",\"seen\":825,\"shown\":13,\"filtered\":0,\"lost\":{\"rate\":812},\"missing\":0,\"truncated\":1,"
-    "\"incomplete\":0,\"filter_errors\":0,\"complete\":true}\n";
+    "\"incomplete\":0,\"filter_errors\":0,\"undecided\":0,\"complete\":true}\n";
 
 /* A call that waited on one thread and was decided about on another one, which was looked at first. */
 static void hidden_for_a_moment(void)

@@ -177,19 +177,20 @@ static void test_pipe(void)
 static void test_specs(void)
 {
     struct buf b = {0};
-    struct str rest, key, text;
+    struct str rest;
+    struct raw key, text;
 
     recfile_spec_add(&b, "expr", STR("m:f/1\n-> return"));
     recfile_spec_add(&b, "let", STR("N=5"));
     rest = buf_view(&b);
     ok(recfile_spec_next(&rest, &key, &text) && text.len == 15 && key.len == 4, "the first entry");
-    ok(recfile_spec_next(&rest, &key, &text) && text.len == 3 && !memcmp(key.at, "let", 3), "the second");
+    ok(recfile_spec_next(&rest, &key, &text) && text.len == 3 && raw_is(key, "let"), "the second");
     ok(!recfile_spec_next(&rest, &key, &text), "the end");
     bool survived = true;
     for (size_t i = 0; i < b.len; i++) {
         rest = (struct str){b.data, i};
         while (recfile_spec_next(&rest, &key, &text))
-            survived &= text.at + text.len <= b.data + i;
+            survived &= raw_view(text).at + text.len <= b.data + i;
     }
     ok(survived, "truncated at every byte, nothing beyond is read");
     buf_release(&b);

@@ -147,7 +147,7 @@ static void amid(struct batch_state *state)
     struct ring *ring = &lane_at(0)->ring;
 
     ring_busy(ring);
-    ring_bump(&ring->seen);
+    ring_count_seen(ring);
     for (int i = 0; i < 2; i++) {
         struct batch_clock clock = {.tick = tick_now()};
         batch_plan(state, &clock, tick_slack(), sizeof bytes, NULL, 0, false, &plan);

@@ -97,12 +97,12 @@ static void say_batch(struct node *n, uint32_t bytes, uint32_t flags)
 static void take_pull(struct node *n, const char *at, size_t len)
 {
     struct etf r, control;
-    struct str word;
+    struct raw word;
     int64_t seq, credit;
 
     if (len && *at == 'p' && etf_open_version(&r, at + 1, len - 1) && etf_take(&r, &control) && r.at < r.end) {
         etf_open(&r, r.at + 1, (size_t)(r.end - r.at) - 1);
-        if (etf_get_tuple(&r, 3) && etf_get_atom(&r, &word) && word.len == 4 && !memcmp(word.at, "pull", 4) && etf_get_int(&r, &seq) &&
+        if (etf_get_tuple(&r, 3) && etf_get_atom(&r, &word) && raw_is(word, "pull") && etf_get_int(&r, &seq) &&
             etf_get_int(&r, &credit)) {
             n->credit = credit;
             n->pulls++;
@@ -154,7 +154,7 @@ static struct node begin(void)
         exit(1);
     conn.stream.fd = fds[0];
     n.fd = fds[1];
-    n.session = session_open_on(&conn, &options, &handlers, &e);
+    n.session = session_open(&conn, &options, &handlers, &e);
     if (!n.session) {
         printf("# %s\n", e.text);
         exit(1);
@@ -235,13 +235,13 @@ static void given_up(struct node *n, int64_t ms, const char *says)
     end(n);
 }
 
-static void a_node_is_given_up_ten_seconds_after_its_last_step_and_a_slow_line_after_sixty(void)
+static void a_node_is_given_up_five_seconds_after_the_start_ten_after_its_last_step_and_a_slow_line_after_sixty(void)
 {
     struct node n = begin();
 
     later(&n, 0, "all has been sent");
-    later(&n, 9900, "nobody has answered");
-    given_up(&n, 200, "shop@h1 accepts the connection, but its rex process does not answer for 10 seconds");
+    later(&n, 4900, "nobody has answered");
+    given_up(&n, 200, "shop@h1 accepts the connection, but its rex process does not answer for 5 seconds");
 
     n = begin();
     later(&n, 0, "all has been sent");
@@ -287,9 +287,258 @@ static void a_node_is_given_up_ten_seconds_after_its_last_step_and_a_slow_line_a
     end(&n);
 }
 
+/* Bytes as they are, read once. */
+static bool send_raw(struct node *n, const void *bytes, size_t len)
+{
+    struct err e;
+
+    if (send(n->fd, bytes, len, MSG_DONTWAIT) != (ssize_t)len)
+        printf("# no room\n");
+    return session_on_readable(n->session, &e);
+}
+
+static void say_text(struct node *n, const char *text)
+{
+    say(n, (struct str){text, strlen(text)});
+}
+
+static struct node begin_ready(void)
+{
+    struct node n = begin();
+
+    say_hello(&n);
+    hear(&n);
+    return n;
+}
+
+static struct str pong(void)
+{
+    return STR("R\377\377\377\377\203h\2d\0\2okd\0\4pong");
+}
+
+#define SILENT "shop@h1 is silent: nothing was heard from it for 20 seconds"
+#define STRAYS "shop@h1: the node does not keep to the protocol: too many messages that nobody asked for"
+
+/* How many of the same message are taken in one second. */
+static int64_t taken_of(struct node *n, struct str message)
+{
+    int64_t taken = 0;
+
+    while (taken < 5000 && session_state(n->session) != SESSION_FAILED) {
+        say(n, message);
+        hear(n);
+        taken++;
+    }
+    return taken;
+}
+
+static void only_answers_are_signs_of_life(void)
+{
+    struct node n = begin_ready();
+
+    for (int i = 0; i < 19; i++) {
+        say_text(&n, "x"); /* of an unknown kind */
+        send_raw(&n, "\0\0\0", 4);
+        later(&n, 1000, "strays and ticks");
+    }
+    send_raw(&n, "\0\0\0", 4);
+    given_up(&n, 1100, SILENT);
+
+    n = begin_ready();
+    later(&n, 5000, "it is asked");
+    later(&n, 14900, "it has not answered");
+    say(&n, pong());
+    later(&n, 19900, "it has answered");
+    say_batch(&n, SIZE, 0);
+    later(&n, 19900, "a batch");
+    given_up(&n, 200, SILENT);
+
+    /* An answer that nobody asked for is none. */
+    n = begin_ready();
+    later(&n, 4000, "it is not asked yet");
+    say(&n, pong());
+    later(&n, 15900, "it has not answered");
+    given_up(&n, 200, SILENT);
+}
+
+static void a_request_is_given_up_whatever_else_comes(void)
+{
+    struct node n = begin_ready();
+    uint32_t id;
+    struct err e;
+
+    session_request(n.session, STR("\203a\1"), 3000, &id, &e);
+    for (int i = 0; i < 29; i++) {
+        say_batch(&n, SIZE, 0);
+        later(&n, 100, "batches");
+    }
+    say_batch(&n, SIZE, 0);
+    given_up(&n, 200, "shop@h1 has not answered a request for 3 seconds");
+}
+
+static void time_in_which_nobody_read_does_not_count(void)
+{
+    struct node n = begin_ready();
+
+    later(&n, 1000, "a second");
+    if (send(n.fd, "\0\0\0", 4, MSG_DONTWAIT) != 4)
+        printf("# no room\n");
+    for (int i = 0; i < 30; i++)
+        later(&n, 2000, "another session is served");
+    send_raw(&n, "\0\0\0", 4);
+    later(&n, 18000, "it is read again");
+    given_up(&n, 1100, SILENT);
+}
+
+/* A message of a megabyte on a line that carries a kilobyte a second; and one that is let in byte by byte. */
+static void pieces_of_a_message_are_signs_of_life_where_they_are_large(void)
+{
+    char piece[8192] = "\0\17\377\0pxx";
+    struct node n = begin_ready();
+
+    for (int i = 0; i < 10; i++) {
+        send_raw(&n, piece, sizeof piece);
+        later(&n, 15000, "eight kilobytes");
+    }
+    given_up(&n, 5100, SILENT);
+
+    n = begin_ready();
+    send_raw(&n, piece, 8);
+    for (int i = 0; i < 19; i++) {
+        send_raw(&n, "x", 1);
+        later(&n, 1000, "a byte");
+    }
+    given_up(&n, 1100, SILENT);
+}
+
+static void what_nobody_asked_for_is_counted(void)
+{
+    static const struct {
+        const char *what;
+        struct str message;
+    } strays[] = {
+        {"an unknown kind", STR("x")},
+        {"nothing", STR("")},
+        {"a second hello", STR("R\0\0\0\0\203h\2d\0\2okj")},
+        {"an answer to no request", STR("R\7\0\0\0\203h\2d\0\2okj")},
+        {"a pong without a ping", STR("R\377\377\377\377\203h\2d\0\2okj")},
+        {"a step when all are done", STR("W\203d\0\11companion")},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(strays); i++) {
+        struct node n = begin_ready();
+        struct err e = {0};
+        int64_t next;
+        is_number(taken_of(&n, strays[i].message), 101, strays[i].what);
+        session_tick(n.session, now_ms, &next, &e);
+        is_text(e.text, STRAYS, strays[i].what);
+        end(&n);
+    }
+    /* A few now and then are nothing. */
+    struct node n = begin_ready();
+    for (int i = 0; i < 300; i++) {
+        now_ms += 1000;
+        say_text(&n, "x");
+        hear(&n);
+        if (i % 4 == 0)
+            say_batch(&n, SIZE, 0);
+    }
+    is_number((int64_t)session_state(n.session), SESSION_READY, "one a second");
+    end(&n);
+}
+
+static void ticks_without_end_are_noticed(void)
+{
+    static const char ticks[1000 * 4];
+    struct node n = begin_ready();
+    struct err e = {0};
+    int64_t next;
+
+    ok(send_raw(&n, ticks, sizeof ticks), "a thousand");
+    hear(&n);
+    say_batch(&n, SIZE, 0);
+    ok(send_raw(&n, ticks, sizeof ticks), "a thousand more, behind a batch");
+    hear(&n);
+    ok(!send_raw(&n, ticks, 4), "one more");
+    session_tick(n.session, now_ms, &next, &e);
+    is_text(e.text, "shop@h1: the node does not keep to the protocol: it sends ticks and nothing else", "what is said of it");
+    end(&n);
+}
+
+static void batches_that_nobody_asked_for_take_no_memory(void)
+{
+    struct node n = begin_ready();
+    int64_t taken = 0;
+    struct err e = {0};
+    int64_t next;
+
+    session_pull_allowed(n.session, false, &e);
+    for (; taken < 50 && session_state(n.session) != SESSION_FAILED; taken++)
+        say_batch(&n, 1 << 19, 0);
+    is_number(taken, 7, "three megabytes that were on their way");
+    session_tick(n.session, now_ms, &next, &e);
+    is_text(e.text, "shop@h1: the node does not keep to the protocol: it sends batches that were not asked for", "what is said of it");
+    end(&n);
+}
+
+/* The node reads nothing: what it is sent waits here, and nobody waits for it. */
+static size_t fill(struct node *n)
+{
+    char *large = calloc(1, 100000);
+    struct buf term = {0};
+    size_t requests = 0;
+    struct err e = {0};
+    uint32_t id;
+
+    etf_version(&term);
+    etf_bin(&term, large, 100000);
+    while (!session_wants_write(n->session) && session_request(n->session, buf_view(&term), 60000, &id, &e))
+        requests++;
+    for (int i = 0; i < 3; i++)
+        requests += session_request(n->session, buf_view(&term), 60000, &id, &e);
+    buf_release(&term);
+    free(large);
+    return requests;
+}
+
+static void a_connection_that_is_full_holds_nobody_up_and_is_lost_after_two_seconds(void)
+{
+    struct node n = begin();
+    struct err e = {0};
+    char bytes[65536];
+    size_t came = 0;
+
+    say_hello(&n);
+    ssize_t got;
+    while ((got = recv(n.fd, bytes, sizeof bytes, MSG_DONTWAIT)) > 0)
+        continue;
+    size_t requests = fill(&n);
+    ok(session_wants_write(n.session), "something waits, after %zu requests", requests);
+    later(&n, 1900, "it is full");
+    do {
+        got = recv(n.fd, bytes, sizeof bytes, MSG_DONTWAIT);
+        came += got > 0 ? (size_t)got : 0;
+        if (!session_on_readable(n.session, &e))
+            break;
+    } while (got > 0 || session_wants_write(n.session));
+    ok(!session_wants_write(n.session), "the node has read, and nothing waits");
+    ok(came > requests * 100000 && came < requests * 100000 + requests * 200 + 1000, "all of it came, once: %zu bytes", came);
+    fill(&n);
+    later(&n, 1900, "it is full again");
+    given_up(&n, 200, "shop@h1: the node takes no more messages");
+}
+
 int main(void)
 {
+    only_answers_are_signs_of_life();
+    a_request_is_given_up_whatever_else_comes();
+    time_in_which_nobody_read_does_not_count();
+    pieces_of_a_message_are_signs_of_life_where_they_are_large();
+    what_nobody_asked_for_is_counted();
+    ticks_without_end_are_noticed();
+    batches_that_nobody_asked_for_take_no_memory();
     the_credit_is_what_the_line_carries_in_a_second();
-    a_node_is_given_up_ten_seconds_after_its_last_step_and_a_slow_line_after_sixty();
+    a_node_is_given_up_five_seconds_after_the_start_ten_after_its_last_step_and_a_slow_line_after_sixty();
+    a_connection_that_is_full_holds_nobody_up_and_is_lost_after_two_seconds();
     return tap_end();
 }

@@ -21,6 +21,14 @@ static bool lives(void *env, uint64_t process)
     return process != dead;
 }
 
+static void empty(void)
+{
+    size_t at = 0;
+
+    while (stacks_clear(&at, 1 << 20))
+        ;
+}
+
 static struct stack_function function(unsigned n)
 {
     return (struct stack_function){.module = 11, .name = 75 + n * 64, .arity = n % 2};
@@ -112,7 +120,7 @@ static void test_places(void)
 {
     unsigned with = 0, kept = 0;
 
-    stacks_open(lives);
+    empty();
     for (uint64_t p = 1; p <= 10000; p++)
         with += push_one(p << 4 | 3);
     for (uint64_t p = 1; p <= 10000; p++)
@@ -127,6 +135,25 @@ static void test_places(void)
     dead = 0;
 }
 
+/* Each dies in its call, so nobody gives a stack back; the next process takes it. */
+static bool all_are_dead(void *env, uint64_t process)
+{
+    (void)env, (void)process;
+    return false;
+}
+
+static void test_deaths(void)
+{
+    unsigned with = 0;
+
+    empty();
+    stacks_open(all_are_dead);
+    for (uint64_t p = 1; p <= 100000; p++)
+        with += push_one(p << 4 | 3);
+    is_number(with, 100000, "each of a hundred thousand processes that die in a call gets a stack");
+    stacks_open(lives);
+}
+
 /* Calls above a full stack are counted, so that each result finds its own call. */
 static void test_full(void)
 {
@@ -134,7 +161,7 @@ static void test_full(void)
     const struct stack_function f = function(2);
     struct stack *s = NULL;
 
-    stacks_open(lives);
+    empty();
     for (unsigned i = 0; i < STACK_CALLS + 100; i++)
         pushed += stack_push(NULL, 19, &(struct stack_call){.function = f, .tick = i}) != NULL;
     is_number(pushed, STACK_CALLS, "so many calls find room");
@@ -163,6 +190,7 @@ int main(void)
     ok(place_of(processes[0].word) == place_of(processes[1].word), "and every place is free again");
     ok(at_random(200000), "the same at random");
     test_places();
+    test_deaths();
     test_full();
     stacks_unmap();
     return tap_end();

@@ -59,16 +59,16 @@ int main(void)
     if (getenv("EVENTS"))
         calls_each = strtoull(getenv("EVENTS"), NULL, 10);
     tick_start();
-    ok(lanes_open(PRODUCERS, RING, NEED, (struct encode_limits){0}) && tally_open(1000, alive), "lanes and figures are there");
+    ok(lanes_open(PRODUCERS, RING, NEED, (struct encode_limits){0}) && tally_open(5, 1000, alive) == TALLY_OPEN, "lanes and figures are there");
     for (uintptr_t i = 0; i < PRODUCERS; i++)
         pthread_create(&threads[i], NULL, produce, (void *)i);
     for (bool done = false; !done;) {
         bool last = atomic_load(&running) == 0;
         struct stack_function f;
         struct etw_tally t;
-        for (uint32_t i = 0; i < lanes_claimed(); i++)
-            for (uint32_t at = 0; tally_take(i, &at, &f, &t, buckets);)
-                figures += t.seen + (uint64_t)t.filtered;
+        int64_t work = INT64_MAX;
+        while (tally_take(&work, &f, &t, buckets) == TALLY_TOOK)
+            figures += t.seen + (uint64_t)t.filtered;
         struct batch_clock clock = {.tick = tick_now()};
         batch_plan(&state, &clock, tick_slack(), 65536, NULL, 0, true, &plan);
         if (!(plan.flags & ETW_BATCH_LAST) || !tally_is_told()) {

@@ -1,0 +1,446 @@
+#include "fit.h"
+
+#include <string.h>
+
+#include "comp.h"
+
+/* ---- variables ---- */
+
+struct variable {
+    long number;
+    unsigned times; /* in the head */
+    bool read;      /* by a guard or the body */
+    int to;         /* its new number; 0: '_' does */
+};
+
+struct variables {
+    struct fit *f;
+    struct variable *items;
+    size_t count, cap;
+    bool all; /* '$$' reads every variable */
+};
+
+/* -1: the VM takes it for another atom */
+static long variable_number(term_t t)
+{
+    long n = 0;
+
+    if (t->type != TERM_ATOM || t->text.len < 2 || t->text.len > 9 || t->text.at[0] != '$' || (t->text.at[1] == '0' && t->text.len > 2))
+        return -1;
+    for (size_t i = 1; i < t->text.len; i++) {
+        if (t->text.at[i] < '0' || t->text.at[i] > '9')
+            return -1;
+        n = n * 10 + (t->text.at[i] - '0');
+    }
+    return n;
+}
+
+static struct variable *variable(struct variables *v, long number)
+{
+    for (size_t i = 0; i < v->count; i++)
+        if (v->items[i].number == number)
+            return &v->items[i];
+    if (v->count == v->cap) {
+        size_t cap = v->cap ? v->cap * 2 : 16;
+        struct variable *items = arena_alloc(v->f->a, cap * sizeof(*items));
+        if (v->count)
+            memcpy(items, v->items, v->count * sizeof(*items));
+        v->items = items;
+        v->cap = cap;
+    }
+    v->items[v->count] = (struct variable){.number = number};
+    return &v->items[v->count++];
+}
+
+static bool is_call(term_t t, const char *name)
+{
+    return t->type == TERM_TUPLE && t->count && term_is_atom(t->items[0], name);
+}
+
+static bool is_const(term_t t)
+{
+    return is_call(t, "const") && t->count == 2;
+}
+
+/* A key in a pattern is a constant; in a guard or a body it is an expression. */
+static bool is_key(term_t t, size_t i, bool head)
+{
+    return head && t->type == TERM_MAP && i % 2 == 0;
+}
+
+/* An atom that looks like a variable, where the VM reads none: the node needs it as it is. */
+static void find_lookalikes(struct fit *f, term_t t)
+{
+    const int n = (int)variable_number(t);
+
+    f->variables = MAX(f->variables, n);
+    for (size_t i = 0; i < t->count; i++)
+        find_lookalikes(f, t->items[i]);
+    if (t->tail)
+        find_lookalikes(f, t->tail);
+}
+
+static void find_variables(struct variables *v, term_t t, bool head)
+{
+    const long n = variable_number(t);
+
+    if (n >= 0) {
+        struct variable *x = variable(v, n);
+        x->times += head;
+        x->read |= !head;
+    }
+    v->all |= !head && term_is_atom(t, "$$");
+    if (t->type == TERM_EXPORT || (!head && is_const(t))) {
+        find_lookalikes(v->f, t);
+        return;
+    }
+    for (size_t i = 0; i < t->count; i++)
+        if (is_key(t, i, head))
+            find_lookalikes(v->f, t->items[i]);
+        else
+            find_variables(v, t->items[i], head);
+    if (t->tail)
+        find_variables(v, t->tail, head);
+}
+
+/* The numbers stay in order, for '$$' is in the order of the numbers. */
+static int renumber(struct variables *v)
+{
+    int next = 0;
+
+    for (;;) {
+        struct variable *least = NULL;
+        for (size_t i = 0; i < v->count; i++) {
+            struct variable *x = &v->items[i];
+            if (!x->to && (x->read || x->times > 1 || v->all) && (!least || x->number < least->number))
+                least = x;
+        }
+        if (!least)
+            return next;
+        least->to = ++next;
+    }
+}
+
+static term_t renamed(struct variables *v, term_t t, bool head)
+{
+    const long n = variable_number(t);
+
+    if (n >= 0) {
+        const struct variable *x = variable(v, n);
+        return term_atom(v->f->a, x->to ? arena_printf(v->f->a, "$%d", x->to) : "_");
+    }
+    if (t->type == TERM_EXPORT || (!head && is_const(t)) || (!t->count && !t->tail))
+        return t;
+    struct term *copy = arena_alloc(v->f->a, sizeof(*copy));
+    term_t *items = arena_alloc(v->f->a, t->count * sizeof(*items) + 1);
+    *copy = *t;
+    for (size_t i = 0; i < t->count; i++)
+        items[i] = is_key(t, i, head) ? t->items[i] : renamed(v, t->items[i], head);
+    copy->items = items;
+    copy->tail = t->tail ? renamed(v, t->tail, head) : NULL;
+    return copy;
+}
+
+static term_t with_variables(struct fit *f, term_t clause)
+{
+    struct variables v = {.f = f};
+
+    find_variables(&v, clause->items[0], true);
+    find_variables(&v, clause->items[1], false);
+    find_variables(&v, clause->items[2], false);
+    const int most = renumber(&v);
+    f->variables = MAX(f->variables, most);
+    return TUPLE(f->a, renamed(&v, clause->items[0], true), renamed(&v, clause->items[1], false), renamed(&v, clause->items[2], false));
+}
+
+/* ---- unknown atoms ---- */
+
+/* 1 + the place among the unknown ones of an atom, or of one in the name of a function; 0: the node has it */
+static size_t unknown(const struct fit *f, term_t t)
+{
+    size_t found = 0;
+
+    for (size_t i = 0; t->type == TERM_EXPORT && i < 2 && !found; i++)
+        found = unknown(f, t->items[i]);
+    for (size_t i = 0; t->type == TERM_ATOM && i < f->nunknown && !found; i++)
+        found = str_same(f->unknown[i], t->text) ? i + 1 : 0;
+    return found;
+}
+
+/* 1 + the place of the first one in the term, at any depth */
+static size_t unknown_in(const struct fit *f, term_t t)
+{
+    size_t found = unknown(f, t);
+
+    for (size_t i = 0; i < t->count && !found; i++)
+        found = unknown_in(f, t->items[i]);
+    return found || !t->tail ? found : unknown_in(f, t->tail);
+}
+
+static term_t unfit(struct fit *f, term_t t)
+{
+    f->name = f->unknown[unknown_in(f, t) - 1];
+    return NULL;
+}
+
+/* Every element, and the tail, by one function, in a copy of the container; NULL where that gives NULL. */
+static term_t each(struct fit *f, term_t t, term_t (*fit)(struct fit *f, term_t t))
+{
+    struct term *copy = arena_alloc(f->a, sizeof(*copy));
+    term_t *items = arena_alloc(f->a, t->count * sizeof(*items) + 1);
+
+    *copy = *t;
+    for (size_t i = 0; i < t->count; i++)
+        if (!(items[i] = fit(f, t->items[i])))
+            return NULL;
+    copy->items = items;
+    return !t->tail || (copy->tail = fit(f, t->tail)) ? copy : NULL;
+}
+
+/* A reference of the node that the node does not make: it equals no term there. */
+static term_t nothing(struct fit *f, size_t index)
+{
+    struct term *t = arena_alloc(f->a, sizeof(*t));
+
+    if (f->compared)
+        f->compared[index - 1] = true;
+    *t = (struct term){.type = TERM_REF, .words = {0x3ffff - (uint32_t)index, 0xfeedface, 0xffffffff}, .nwords = 3};
+    return t;
+}
+
+/* Inside of {const, _}, and in a head. */
+static term_t in_literal(struct fit *f, term_t t)
+{
+    const size_t i = unknown(f, t);
+
+    return i ? nothing(f, i) : unknown_in(f, t) ? each(f, t, in_literal) : t;
+}
+
+static term_t in_expr(struct fit *f, term_t t);
+
+static bool is_written_tuple(term_t t)
+{
+    return t->type == TERM_TUPLE && t->count == 1 && t->items[0]->type == TERM_TUPLE;
+}
+
+/* An expression that makes a value: what is compared, or looked for in a map. */
+static term_t in_value(struct fit *f, term_t t)
+{
+    term_t inner;
+
+    if (!unknown_in(f, t))
+        return t;
+    if (unknown(f, t))
+        return in_literal(f, t);
+    if (t->type != TERM_TUPLE)
+        return each(f, t, in_value);
+    if (is_const(t))
+        return TUPLE(f->a, t->items[0], in_literal(f, t->items[1]));
+    if (!is_written_tuple(t))
+        return in_expr(f, t);
+    return (inner = each(f, t->items[0], in_value)) ? TUPLE(f->a, inner) : NULL;
+}
+
+static bool is_equality(term_t t)
+{
+    return t->count == 3 && (is_call(t, "=:=") || is_call(t, "=/=") || is_call(t, "==") || is_call(t, "/="));
+}
+
+/* The name, or the module, of a record that no record has here; NULL where it may exist. */
+static term_t no_record(const struct fit *f, term_t t)
+{
+    if (!is_call(t, "is_record"))
+        return NULL;
+    for (size_t i = 2; i < t->count && i < 4; i++)
+        if (unknown(f, t->items[i]))
+            return t->items[i];
+    return NULL;
+}
+
+/* A call, whose arguments may hold an unknown atom only where the atom's place in the order of terms does not matter. */
+static term_t in_expr(struct fit *f, term_t t)
+{
+    term_t items[3];
+
+    if (!unknown_in(f, t))
+        return t;
+    if (t->type != TERM_TUPLE || is_written_tuple(t) || is_const(t))
+        return unfit(f, t);
+    if (is_equality(t))
+        return each(f, t, in_value);
+    if (t->count == 3 && (is_call(t, "is_map_key") || is_call(t, "map_get")))
+        return (items[1] = in_value(f, t->items[1])) && (items[2] = in_expr(f, t->items[2])) ? TUPLE(f->a, t->items[0], items[1], items[2])
+                                                                                             : NULL;
+    if ((items[2] = no_record(f, t)))
+        return (items[1] = in_expr(f, t->items[1])) ? TUPLE(f->a, term_atom(f->a, "=:="), items[1], in_literal(f, items[2])) : NULL;
+    return each(f, t, in_expr);
+}
+
+/* ---- messages ---- */
+
+static term_t in_message_literal(struct fit *f, term_t t)
+{
+    if (unknown(f, t))
+        return TUPLE(f->a, term_atom(f->a, SPEC_ATOM_MARK), term_bin(f->a, t->text.at, t->text.len));
+    return unknown_in(f, t) ? each(f, t, in_message_literal) : t;
+}
+
+static term_t in_message(struct fit *f, term_t t)
+{
+    term_t inner;
+
+    if (!unknown_in(f, t))
+        return t;
+    if (unknown(f, t))
+        return TUPLE(f->a, in_message_literal(f, t));
+    if (t->type != TERM_TUPLE)
+        return each(f, t, in_message);
+    if (is_const(t))
+        return TUPLE(f->a, t->items[0], in_message_literal(f, t->items[1]));
+    if (!is_written_tuple(t))
+        return in_expr(f, t);
+    return (inner = each(f, t->items[0], in_message)) ? TUPLE(f->a, inner) : NULL;
+}
+
+static term_t in_body(struct fit *f, term_t t)
+{
+    if (t->type != TERM_TUPLE || t->count != 2 || !is_call(t, "message"))
+        return in_expr(f, t);
+    term_t message = in_message(f, t->items[1]);
+    return message ? TUPLE(f->a, t->items[0], message) : NULL;
+}
+
+/* ---- whether a clause can still match ---- */
+
+enum { CAN_BE_TRUE = 1, CAN_BE_FALSE = 2, CAN_FAIL = 4, CAN_BE_ANY = 7 };
+
+/* The atom is a part of the value itself, not an argument of a function that computes the value. */
+static bool holds(const struct fit *f, term_t t, size_t atom, bool literal)
+{
+    if (unknown(f, t) == atom)
+        return true;
+    if (t->type == TERM_TUPLE && !literal) {
+        if (is_const(t))
+            return holds(f, t->items[1], atom, true);
+        if (!is_written_tuple(t))
+            return false;
+        t = t->items[0];
+    }
+    for (size_t i = 0; i < t->count; i++)
+        if (holds(f, t->items[i], atom, literal))
+            return true;
+    return t->tail && holds(f, t->tail, atom, literal);
+}
+
+/* One value has an unknown atom that the other lacks. A value that the node computes has none. */
+static bool differ(const struct fit *f, term_t x, term_t y)
+{
+    for (size_t i = 1; i <= f->nunknown; i++)
+        if (holds(f, x, i, false) != holds(f, y, i, false))
+            return true;
+    return false;
+}
+
+static unsigned outcomes(const struct fit *f, term_t t);
+
+static unsigned junction(const struct fit *f, term_t t, unsigned by_one, unsigned by_all)
+{
+    unsigned any = 0, all = by_all;
+
+    for (size_t i = 1; i < t->count; i++) {
+        unsigned o = outcomes(f, t->items[i]);
+        any |= o & (by_one | CAN_FAIL);
+        all &= o;
+        if (o == by_one)
+            return any;
+    }
+    return any | all;
+}
+
+/* The results that a guard can have on the node, as far as its unknown atoms tell. */
+static unsigned outcomes(const struct fit *f, term_t t)
+{
+    if (t->type != TERM_TUPLE || t->count < 2 || is_const(t) || is_written_tuple(t))
+        return term_is_atom(t, "true") ? CAN_BE_TRUE : term_is_atom(t, "false") ? CAN_BE_FALSE : CAN_BE_ANY;
+    if (is_call(t, "and") || is_call(t, "andalso"))
+        return junction(f, t, CAN_BE_FALSE, CAN_BE_TRUE);
+    if (is_call(t, "or") || is_call(t, "orelse"))
+        return junction(f, t, CAN_BE_TRUE, CAN_BE_FALSE);
+    if (is_call(t, "not") && t->count == 2) {
+        unsigned o = outcomes(f, t->items[1]);
+        return (o & CAN_BE_TRUE ? CAN_BE_FALSE : 0) | (o & CAN_BE_FALSE ? CAN_BE_TRUE : 0) | (o & CAN_FAIL);
+    }
+    if (is_equality(t) && differ(f, t->items[1], t->items[2]))
+        return CAN_FAIL | (is_call(t, "=:=") || is_call(t, "==") ? CAN_BE_FALSE : CAN_BE_TRUE);
+    for (size_t i = 1; i <= f->nunknown; i++) {
+        if (t->count == 3 && is_call(t, "is_map_key") && holds(f, t->items[1], i, false))
+            return CAN_BE_FALSE | CAN_FAIL;
+        if (t->count == 3 && is_call(t, "map_get") && holds(f, t->items[1], i, false))
+            return CAN_FAIL;
+        if (no_record(f, t) && unknown(f, no_record(f, t)) == i)
+            return CAN_BE_FALSE | CAN_FAIL;
+    }
+    return CAN_BE_ANY;
+}
+
+static bool only_hides(term_t body)
+{
+    return body->count == 1 && body->items[0]->type == TERM_TUPLE && body->items[0]->count == 2 && is_call(body->items[0], "message") &&
+           term_is_atom(body->items[0]->items[1], "false");
+}
+
+/* 1 + the place of an atom without which the clause cannot match; 0: it can. */
+static size_t needed(const struct fit *f, term_t clause)
+{
+    size_t i = unknown_in(f, clause->items[0]);
+
+    for (size_t g = 0; g < clause->items[1]->count && !i; g++)
+        if (!(outcomes(f, clause->items[1]->items[g]) & CAN_BE_TRUE))
+            i = unknown_in(f, clause->items[1]->items[g]);
+    return i;
+}
+
+/* ---- the whole ---- */
+
+static term_t fit_clause(struct fit *f, term_t t)
+{
+    term_t guards = each(f, t->items[1], in_expr), body = guards ? each(f, t->items[2], in_body) : NULL;
+
+    return body ? with_variables(f, TUPLE(f->a, in_literal(f, t->items[0]), guards, body)) : NULL;
+}
+
+/* Some clause shows an event, but each of these needs an unknown atom. */
+static bool is_dead(struct fit *f, term_t ms)
+{
+    size_t dead = 0, shows = 0, i = 0;
+
+    for (size_t c = 0; c < ms->count; c++) {
+        if (only_hides(ms->items[c]->items[2]))
+            continue;
+        shows++;
+        const size_t atom = needed(f, ms->items[c]);
+        dead += atom != 0;
+        i = i ? i : atom;
+    }
+    if (!shows || dead < shows)
+        return false;
+    f->name = f->unknown[i - 1];
+    return true;
+}
+
+static bool fit_ms(struct fit *f, term_t *ms)
+{
+    if (!*ms || (*ms)->type != TERM_LIST)
+        return true;
+    *ms = each(f, *ms, fit_clause);
+    return *ms;
+}
+
+enum fit_result fit_spec(struct fit *f, const struct spec *s, struct spec *ret)
+{
+    *ret = *s;
+    const bool dead = s->match_spec && s->match_spec->type == TERM_LIST && is_dead(f, s->match_spec);
+    if (!fit_ms(f, &ret->match_spec) || !fit_ms(f, &ret->anonymous))
+        return FIT_UNFIT;
+    return dead ? FIT_DEAD : f->variables > FIT_VARIABLES_MAX ? FIT_VARIABLES : FIT_OK;
+}

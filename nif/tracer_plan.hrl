@@ -1,0 +1,168 @@
+%% Plans which calls of trace:function set the patterns of a session, and makes them. Runs in the worker.
+%%
+%% Every call costs the same, whatever it names and whether or not it changes anything: the VM passes through all schedulers. So the
+%% plan has as few calls as possible: a default for all modules, then modules as a whole, then single functions.
+%%
+%% A module as a whole has functions that nobody asked for: module_info, and what the compiler generates. To clear those takes most of
+%% the calls, and they are seldom called. When there are many of them the plan leaves them armed and the NIF drops their events
+%% (unasked.h); it reports those that are called often, and the worker clears them.
+%%
+%% A value in a plan is what a function is to have: a match specification, `false`, or `free`: whatever it has then.
+
+-define(LEFT_LEAST, 20). % functions that are left armed rather than cleared: below, nothing is left and the gates stay exact
+-define(CLEARED_MOST, 50). % busy functions that are cleared in one job
+-define(STEPS_MOST, 500). % single functions that are set where calls are traced already
+
+%% {[{Pattern, Specification}] in order, #{MFA => Specification} of the free functions that are armed then}. Map: what is wanted. Has:
+%% what is set; what stays as it is is not touched. Fresh: no event comes yet. Else a default would show the events of every module,
+%% and a module as a whole those of the functions that differ in it, so a module is set as a whole only if no function differs, or if
+%% there are more than STEPS_MOST single ones. Free: which functions may be left armed.
+plan(_, Map, Has, _, _) when map_size(Map) =:= 0, map_size(Has) =:= 0 -> {[], #{}};
+plan(Scope, Map, Has, Fresh, Free) ->
+    ByModule = fun(M) -> maps:groups_from_list(fun({{Module, _, _}, _}) -> Module end, maps:to_list(M)) end,
+    {Wanted, Set} = {ByModule(Map), ByModule(Has)},
+    Modules = lists:usort(maps:keys(Wanted) ++ maps:keys(Set)),
+    Over = fun(Mods, Default, Whole) -> plan_over(Mods, {Wanted, Set, Scope, Default, Whole, Free}) end,
+    Common = common(maps:values(Map)),
+    Single = {Off, _, _} = Over(Modules, false, Fresh),
+    Loaded = erlang:loaded(),
+    All = case Fresh andalso Off > 20 andalso Off + 1 > length(Loaded) - length(Modules) of
+        true -> Over(Loaded, Common, true);
+        false -> {Off, [], #{}}
+    end,
+    case All of
+        {On, Steps, Left} when On + 1 < Off -> {[{{'_', '_', '_'}, Common} | Steps], Left};
+        _ when not Fresh, Off > ?STEPS_MOST -> {_, Steps, Left} = Over(Modules, false, true), {Steps, Left};
+        _ -> {_, Steps, Left} = Single, {Steps, Left}
+    end.
+
+%% {How many calls, the calls, the free functions that are armed then}, when every function has what it has already, else Default; of
+%% each module in the order of its functions, a whole module before what differs in it.
+plan_over(Modules, Given) ->
+    {N, Steps, Left} = lists:foldl(fun(M, {N, Steps, Left}) ->
+        pace(),
+        {Mine, Stays} = plan_module(M, Given),
+        {N + length(Mine), lists:reverse(Mine, Steps), [Stays | Left]}
+    end, {0, [], []}, Modules),
+    {N, lists:reverse(Steps), maps:from_list(lists:append(Left))}.
+
+plan_module(M, {Wanted, Set, Scope, Default, Whole, Free}) ->
+    Want = maps:get(M, Wanted, []),
+    Has = maps:from_list(maps:get(M, Set, [])),
+    Rest = maps:from_list([{MFA, case Free(MFA) of true -> free; false -> false end} ||
+        MFA <- [{M, F, A} || {F, A} <- listed(M, Scope)] ++ maps:keys(Has)]),
+    All = lists:sort(maps:to_list(maps:merge(Rest, maps:from_list(Want)))),
+    Named = by_name(All),
+    Mine = common([V || {_, V} <- All, V =/= free]),
+    Plain = steps_from(Named, fun(MFA) -> maps:get(MFA, Has, Default) end),
+    Short = [{{M, '_', '_'}, Mine} | steps_from(Named, fun(_) -> Mine end)],
+    Kept = [V || {MFA, V} <- All, is_map_key(MFA, Has), V =/= Mine, V =/= false, V =/= free],
+    Allowed = Whole orelse Mine =:= false orelse tl(Short) =:= [],
+    case length(Short) < length(Plain) andalso Kept =:= [] andalso Allowed of
+        true -> {Short, [{MFA, Mine} || {MFA, free} <- All, Mine =/= false]};
+        false -> {Plain, [{MFA, Now} || {MFA, free} <- All, Now <- [maps:get(MFA, Has, Default)], Now =/= false]}
+    end.
+
+%% The functions of a module, those of one name together.
+by_name([]) -> [];
+by_name([First = {{_, F, _}, _} | Rest]) ->
+    {Same, Others} = lists:splitwith(fun({{_, G, _}, _}) -> G =:= F end, Rest),
+    [[First | Same] | by_name(Others)].
+
+steps_from(Named, Has) ->
+    lists:flatmap(fun(Same) -> alike(Same, Has) end, Named).
+
+%% The steps for the functions of one name. One call sets all of them if each is to have the same new value.
+alike(Same, Has) ->
+    Steps = [Step || Step = {MFA, V} <- Same, V =/= free, V =/= Has(MFA)],
+    case {Steps, lists:usort([V || {_, V} <- Steps])} of
+        {[{{M, F, _}, _}, _ | _], [V]} when length(Steps) =:= length(Same) -> [{{M, F, '_'}, V}];
+        _ -> Steps
+    end.
+
+common(List) ->
+    Counts = lists:foldl(fun(X, Acc) -> Acc#{X => maps:get(X, Acc, 0) + 1} end, #{}, List),
+    {_, Most} = maps:fold(fun(X, N, Best = {Max, _}) -> if N > Max -> {N, X}; true -> Best end end, {0, false}, Counts),
+    Most.
+
+%% Sets what was planned. Functions: how many there are in all, for the progress.
+set(Session, Scope, Steps, Functions) ->
+    Options = case Scope of {counters, List} -> List; _ -> [Scope] end,
+    All = length(Steps),
+    lists:foldl(fun({MFA, Ms}, N) ->
+        progress(Functions * N div All, Functions),
+        try trace:function(Session, MFA, Ms, Options) catch error:_ -> throw({bad_spec, mfa_text(MFA)}) end,
+        progress_due(),
+        rested(),
+        N + 1
+    end, 0, Steps),
+    ok.
+
+%% ---- functions that nobody asked for ------------------------------------------------------------------------------
+
+-define(ACTING, [display, disable_trace, enable_trace, set_seq_token, set_tcw, silent, trace]).
+-define(STACK_READING, [current_stacktrace, process_dump]).
+
+%% Whether such functions may be left armed: not where their calls would have an effect, nor where the VM says where a call returns to.
+%% A stack shows the frames that the VM keeps for pending results, so there it would show functions that are not on the stack.
+may_leave(fallback, _, _) -> false;
+may_leave(_, #{flags := Flags, frames := Frames}, Read) ->
+    Specs = each_spec([Ms || #{match_spec := {_, Ms}} <- Read]),
+    Spoiled = ?ACTING ++ case Frames of true -> ?STACK_READING; false -> [] end,
+    not lists:member(return_to, Flags)
+        andalso not lists:any(fun({Name, _}) -> lists:member(Name, Spoiled) end, calls([Body || Ms <- Specs, {_, _, Body} <- clauses(Ms)])).
+
+%% Adds those of Functions that a person asked for although the compiler made them.
+kept(Functions, Before) ->
+    maps:merge(Before, maps:from_keys([MFA || MFA = {_, F, _} <- Functions, not written(F)], true)).
+
+is_free(Kept) -> fun(MFA = {_, F, _}) -> not written(F) andalso not is_map_key(MFA, Kept) end.
+
+%% Clears the functions that the NIF has found busy. Only what was left armed is cleared: the NIF may mix two functions up.
+unasked_do({Session, Tracer}) ->
+    case get(function) of
+        {Session, Set, {left, Kept}} ->
+            Free = is_free(Kept),
+            Busy = lists:sublist([{Scope, MFA} || MFA <- lists:usort(unasked(Tracer, busy)), Free(MFA),
+                Scope <- [local, global, meta], is_map_key({Scope, MFA}, Set)], ?CLEARED_MOST),
+            [trace:function(Session, MFA, false, [Scope]) || {Scope, MFA} <- Busy],
+            armed(Session, maps:without(Busy, Set), {left, Kept}),
+            {ok, length(Busy)};
+        _ ->
+            unasked(Tracer, busy),
+            {ok, 0}
+    end.
+
+%% ---- slices -------------------------------------------------------------------------------------------------------
+
+-define(SLICE_US, 2000).
+-define(PROGRESS_MS, 500).
+
+%% The worker has priority high: at normal priority each of its steps would wait for every busy process of the node. It pauses after
+%% each slice if other processes wait for a scheduler, so a node with one scheduler runs on. Every loop over modules, functions or
+%% processes calls this.
+pace() ->
+    case get(slice) of
+        End when is_integer(End) -> erlang:monotonic_time(microsecond) < End orelse pause();
+        undefined -> rested()
+    end.
+
+pause() ->
+    progress_due(),
+    erlang:statistics(total_run_queue_lengths) > 0 andalso receive after 1 -> ok end,
+    rested().
+
+%% A slice begins: the others had their turn. A call of trace:function suspends the worker, too.
+rested() -> put(slice, erlang:monotonic_time(microsecond) + ?SLICE_US).
+
+%% The worker reports to the client every PROGRESS_MS that the job goes on, and how far it is.
+progress(Done, All) -> put(progress, {Done, All}), ok.
+
+progress_due() ->
+    case {get(owner), now_ms(), get(progressed)} of
+        {Owner, Now, Last} when is_pid(Owner), is_integer(Last), Now - Last >= ?PROGRESS_MS ->
+            put(progressed, Now),
+            Owner ! {progress, self(), get(progress)};
+        _ ->
+            ok
+    end.

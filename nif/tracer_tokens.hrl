@@ -1,0 +1,245 @@
+%% Sequential trace tokens: which of them are ours, and how they leave the node at the end.
+%%
+%% The companion adds a mark to each specification that sets a token: two flags for time stamps. The VM uses one of them, so nobody
+%% else sets both. The flags travel with the token through messages, spawned processes and other nodes. So a token is ours when it has the mark
+%% and a label that this session sets, and a token of the user with the same label is not.
+%%
+%% A process of its own, the cleaner, removes our tokens when the tracing ends. It outlives a killed owner: the janitors wait for it.
+%% It flags each process that has a token of ours, or a message in its queue that may bring one, in a session whose specification for
+%% messages removes our token from the sender before the message gets it. Processes that these spawn inherit the flags.
+%% A process that runs on and sends nothing loses its token when it calls a function that was traced. The cleaner sets the same
+%% specification on CLEAN_FUNCTIONS of these functions if a holder is left at its second look.
+%% There is no way to take the token of a process that does nothing. The cleaner counts these processes, after CLEAN_MOST at most.
+%%
+%% Two etraces may set the same label, or both take labels from variables: the one that ends last removes these tokens.
+
+-define(CLEAN_MOST, 500).  % ms that the cleaner looks for tokens
+-define(CLEAN_LOOKS, 6).   % looks at least, as a node that gets no processor has no time to read its messages
+-define(CLEAN_PAUSE, 10).  % ms at least between two looks
+-define(CLEAN_FUNCTIONS, 50). % functions whose calls take a token, those that set one first
+-define(CLEAN_SETTING, 200). % ms after which the cleaner sets no more of them
+-define(CLEAN_STUCK, 2000). % ms until the owner kills a cleaner that waits for a process (process_info waits for the end of a NIF)
+-define(TOKEN_HOLDERS, 10000). % processes whose tokens are compared with the labels at the start
+-define(TOKEN_MARK, 48).   % strict_monotonic_timestamp (16) and monotonic_timestamp (32)
+
+%% ---- in the specification -----------------------------------------------------------------------------------------
+
+%% The functions that are traced, for the cleaner: those first whose specification sets a token. No built-in function, as the end of
+%% a session that traces one can stop other sessions from tracing it (gate `bif`).
+token_functions(Found) ->
+    Sets = fun(Ms) -> lists:any(fun({_, _, Body}) -> token_of(calls(Body)) =/= none end, clauses(Ms)) end,
+    Order = lists:usort([{not Sets(Ms), MFA} || {_, Functions} <- Found, {MFA = {M, F, A}, Ms} <- Functions, not erlang:is_builtin(M, F, A)]),
+    lists:sublist([MFA || {_, MFA} <- Order], ?CLEAN_FUNCTIONS).
+
+%% A warning for each label that tokens on the node have already. Only labels that are written out are known, and the tokens of
+%% messages that wait in a queue are not.
+tokens_met(Tokens) ->
+    Own = case process_info(get(owner), {dictionary, tokens}) of {_, #{} = Map} -> Map; _ -> #{} end,
+    case maps:from_list([{Label, 0} || {label, Label} <- Tokens, not is_map_key({label, Label}, Own)]) of
+        None when map_size(None) =:= 0 -> [];
+        Labels -> [token_met(Label, N) || {Label, N} <- lists:sort(maps:to_list(lists:foldl(fun token_counted/2, Labels, lists:sublist(processes(), ?TOKEN_HOLDERS)))), N > 0]
+    end.
+
+token_counted(P, Labels) ->
+    pace(),
+    case process_info(P, sequential_trace_token) of
+        {_, {_, Label, _, _, _}} when is_map_key(Label, Labels) -> Labels#{Label := map_get(Label, Labels) + 1};
+        _ -> Labels
+    end.
+
+token_met(Label, N) ->
+    Has = case N of 1 -> "1 process has"; _ -> [integer_to_list(N), " processes have"] end,
+    unicode:characters_to_binary([Has, io_lib:format(" a trace token with the label ~0tp already: the trace cannot tell it from its own", [Label])]).
+
+%% Each body that can set a token marks it.
+token_marked(Ms) when is_list(Ms) -> [token_clause(Clause) || Clause <- Ms];
+token_marked(Ms) -> Ms.
+
+token_clause({Head, Guards, Body} = Clause) ->
+    case token_of(calls(Body)) of
+        none -> Clause;
+        label -> {Head, Guards, Body ++ [{set_seq_token, Flag, true} || Flag <- token_flags()]};
+        fresh -> {Head, Guards, token_fresh() ++ Body}
+    end;
+token_clause(Clause) -> Clause.
+
+token_flags() -> [monotonic_timestamp, strict_monotonic_timestamp].
+
+%% The effect of a body on the token: none | label: sets the label | fresh: sets something else. Then the VM makes a token with the
+%% label 0 if the process has none.
+token_of(Calls) ->
+    Components = [component(C) || {set_seq_token, [C, _]} <- Calls],
+    hd([Is || Is <- [label, fresh], lists:member(Is, Components)] ++ [none]).
+
+component(C) ->
+    case constant(C) of
+        {is, label} -> label;
+        {is, Name} -> case lists:member(Name, [send, 'receive', print, timestamp, serial | token_flags()]) of true -> fresh; false -> none end;
+        computed -> label
+    end.
+
+%% A token that is there already stays unmarked: map_get fails, and so does the action, which ends nothing.
+token_fresh() ->
+    [First, Second] = token_flags(),
+    [{set_seq_token, {map_get, {get_seq_token}, {const, #{[] => First}}}, true},
+     {set_seq_token, {map_get, {element, 1, {get_seq_token}}, {const, #{32 => Second}}}, true}].
+
+%% Of sends and calls: removes the tokens that are `Wanted`, and shows nothing.
+token_remover({Is, Labels}) ->
+    Class = {{{'band', {element, 1, {get_seq_token}}, ?TOKEN_MARK}, {is_map_key, {element, 2, {get_seq_token}}, {const, Labels}}}},
+    [{'_', [{is_seq_trace}],
+        [{message, false}, {set_seq_token, {map_get, Class, {const, #{{?TOKEN_MARK, Is} => sequential_trace_token}}}, []}]}].
+
+token_wanted([], _) -> false;
+token_wanted({Flags, Label, _, _, _}, {Is, Labels}) -> Flags band ?TOKEN_MARK =:= ?TOKEN_MARK andalso is_map_key(Label, Labels) =:= Is.
+
+%% {true, these labels} | {false, every label but these}
+tokens_wanted(Own, Others) ->
+    All = lists:foldl(fun maps:merge/2, #{}, Others),
+    Labels = fun(Tokens) -> maps:from_list([{Label, []} || {label, Label} <- maps:keys(Tokens)]) end,
+    case is_map_key(computed, Own) andalso not is_map_key(computed, All) of
+        true -> {false, Labels(All)};
+        false -> {true, maps:without(maps:keys(Labels(All)), Labels(Own))}
+    end.
+
+%% ---- in the owner -------------------------------------------------------------------------------------------------
+
+%% The worker sends the tokens before it sets the first specification. Functions: what the cleaner may use (token_functions/1).
+tokens_begin(Tokens, Functions, S) -> tokens_own(maps:from_keys(Tokens, Functions), S).
+
+tokens_own(New, S) when map_size(New) =:= 0 -> S;
+tokens_own(New, S0) ->
+    S = #s{tokens = {_, Cleaner, Own0}} = tokens_start(S0),
+    Own = maps:merge(Own0, New),
+    Cleaner ! {tokens, Own},
+    put(tokens, Own), % for the other etraces
+    S#s{tokens = {idle, Cleaner, Own}}.
+
+tokens_start(S = #s{tokens = none, janitors = Janitors}) ->
+    {Cleaner, _} = spawn_opt(?MODULE, cleaner, [self()], [monitor, {priority, high} | bounds(64)]),
+    tell(Janitors, {seq_trace, Cleaner}),
+    excluded(S#s{tokens = {idle, Cleaner, #{}}});
+tokens_start(S) -> S.
+
+%% A trace that sets labels sees the sequential tracing of these labels; one that sets none, or labels that come from variables, of all.
+tokens_shown(#{tokens := Tokens}, S) ->
+    Labels = case lists:member(computed, Tokens) of true -> []; false -> [Label || {label, Label} <- Tokens] end,
+    case S#s.tracer of
+        fallback -> S#s{fb = (S#s.fb)#fb{labels = maps:from_keys(Labels, [])}};
+        State -> gate(State, {labels, Labels}), S
+    end.
+
+%% Nothing sets a token any more.
+tokens_end(S = #s{tokens = {idle, Cleaner, Own}}) when map_size(Own) > 0 ->
+    Cleaner ! clean,
+    erlang:start_timer(?CLEAN_STUCK, self(), {cleaned, Cleaner}),
+    S#s{tokens = {busy, Cleaner, Own}};
+tokens_end(S) -> S.
+
+%% The new probes may set no token, unlike the probes before.
+tokens_kept(#{tokens := []}, S) -> tokens_end(S);
+tokens_kept(_, S) -> S.
+
+%% Left: {processes that have one, processes with messages that may bring one} | unknown. A later end looks for them again.
+tokens_cleaned(Left, S = #s{tokens = {_, Cleaner, Own}}) ->
+    Kept = case Left of {0, 0} -> #{}; _ -> Own end,
+    put(tokens, Kept),
+    tokens_said(Left, S#s{tokens = case Left of unknown -> none; _ -> {idle, Cleaner, Kept} end}).
+
+tokens_said({0, 0}, S) -> flush(S);
+tokens_said(Left, S) -> flush(meta(S, notice, [tokens, Left])).
+
+%% The cleaner is gone, or waits for a process that does not answer.
+tokens_lost(S = #s{tokens = {busy, _, _}}) -> tokens_cleaned(unknown, S);
+tokens_lost(S = #s{tokens = {idle, _, Own}}) -> tokens_own(Own, S#s{tokens = none}).
+
+%% For an owner that removes its own module, as the janitor is gone.
+tokens_wait(#s{tokens = {busy, Cleaner, _}}) ->
+    receive {cleaned, Cleaner, _} -> ok; {'DOWN', _, _, Cleaner, _} -> ok after ?CLEAN_STUCK -> ok end;
+tokens_wait(_) -> ok.
+
+%% ---- in the cleaner -----------------------------------------------------------------------------------------------
+
+-record(look, {
+    session, wanted,   % the cleaning session; which tokens are ours (token_wanted/2)
+    functions,         % whose calls are to remove them, until they are set
+    until, looks = 1,  % when it may end, monotonic ms; which look it is
+    flagged = #{},     % processes that have the flags
+    queues = #{},      % of these, those whose queue may hold a message from before its sender was flagged
+    fresh = true,      % the look before found a process that was not flagged and had our token: it may have sent it to any queue
+    held = 0, found = false % of this look: processes with our token; whether one of them was not flagged
+}).
+
+cleaner(Owner) ->
+    monitor(process, Owner),
+    cleaner_loop(Owner, #{}).
+
+cleaner_loop(Owner, Own) ->
+    receive
+        {tokens, Now} -> cleaner_loop(Owner, Now);
+        clean -> clean_tell(Owner, clean(Owner, Own), Own);
+        {'DOWN', _, _, Owner, _} -> clean(Owner, Own);
+        _ -> cleaner_loop(Owner, Own)
+    end.
+
+clean_tell(Owner, {again, Own}, _) -> cleaner_loop(Owner, Own);
+clean_tell(Owner, Left, Own) ->
+    Owner ! {cleaned, self(), Left},
+    cleaner_loop(Owner, case Left of {0, 0} -> #{}; _ -> Own end).
+
+clean(_, Own) when map_size(Own) =:= 0 -> {0, 0};
+clean(Owner, Own) ->
+    Others = [Tokens || P <- owners(), P =/= Owner, {_, #{} = Tokens} <- [process_info(P, {dictionary, tokens})]],
+    case tokens_wanted(Own, Others) of
+        {true, None} when map_size(None) =:= 0 -> {0, 0};
+        Wanted ->
+            Session = {_, Weak} = trace:session_create(etrace, self(), []),
+            put(session, {Weak, os:system_time(second)}), % for those who ask whose it is
+            1 = trace:send(Session, token_remover(Wanted), []),
+            Left = clean_look(#look{session = Session, wanted = Wanted, functions = lists:append(lists:usort(maps:values(Own))), until = now_ms() + ?CLEAN_MOST}),
+            trace:session_destroy(Session),
+            erase(session),
+            Left
+    end.
+
+%% A process whose queue is empty gets no token any more once every holder is flagged.
+clean_look(Look0) ->
+    Began = now_ms(),
+    Look = lists:foldl(fun(P, Acc) -> clean_at(P, Look0, Acc) end, Look0#look{queues = #{}, held = 0, found = false}, processes() -- [self()]),
+    #look{held = Held, queues = Queues, found = Found, until = Until, looks = Looks} = Look,
+    Now = now_ms(),
+    case {Held, map_size(Queues)} of
+        {0, 0} when not Look0#look.fresh -> {0, 0};
+        Left when Now >= Until, Looks >= ?CLEAN_LOOKS -> Left;
+        _ ->
+            receive {tokens, Own} -> {again, Own}
+            after max(?CLEAN_PAUSE, Now - Began) -> clean_look(clean_calls(Look#look{fresh = Found, looks = Looks + 1}))
+            end
+    end.
+
+%% Most traces end without it: their holders have sent a message before the second look.
+clean_calls(Look = #look{session = Session, wanted = Wanted, functions = Functions, held = Held, looks = Looks}) when Held > 0, Looks > 2 ->
+    Until = now_ms() + ?CLEAN_SETTING,
+    Set = fun(MFA) -> now_ms() < Until andalso trace:function(Session, MFA, token_remover(Wanted), [local]) end,
+    lists:foreach(Set, lists:sublist(Functions, ?CLEAN_FUNCTIONS)),
+    Look#look{functions = []};
+clean_calls(Look) -> Look.
+
+clean_at(P, #look{queues = Before, fresh = Fresh}, Look = #look{wanted = Wanted, held = Held, queues = Queues, found = Found}) ->
+    case process_info(P, [sequential_trace_token, message_queue_len]) of
+        [{_, Token}, {_, Length}] ->
+            Holds = token_wanted(Token, Wanted),
+            Waits = Length > 0 andalso (Fresh orelse is_map_key(P, Before)),
+            Now = case Waits of true -> Look#look{queues = Queues#{P => []}}; false -> Look end,
+            if
+                Holds -> clean_flag(P, Now#look{held = Held + 1, found = Found orelse not is_map_key(P, Look#look.flagged)});
+                Waits -> clean_flag(P, Now);
+                true -> Now
+            end;
+        undefined -> Look
+    end.
+
+clean_flag(P, Look = #look{flagged = Flagged}) when is_map_key(P, Flagged) -> Look;
+clean_flag(P, Look = #look{session = Session, flagged = Flagged}) ->
+    try trace:process(Session, P, true, [send, call, set_on_spawn]) catch error:badarg -> gone end, % it has ended
+    Look#look{flagged = Flagged#{P => []}}.

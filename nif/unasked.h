@@ -1,0 +1,60 @@
+/*
+ * Drops the events of functions that nobody asked for: module_info, and what the compiler generates, whose names begin with '-'.
+ *
+ * Every call of trace:function costs the same, so the worker arms whole modules and leaves those functions armed. This file
+ * recognises their events by name. The events are neither sent nor counted. The file clears no pattern: unasked_busy() tells the
+ * worker which of the functions are called often, and the worker clears them.
+ *
+ * The owner and its worker call unasked_keep(), unasked_forget() and unasked_busy(), one at a time. Any thread calls the rest.
+ */
+#ifndef ETRACE_UNASKED_H
+#define ETRACE_UNASKED_H
+
+#include <erl_nif.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "hidden.h"
+
+#define UNASKED_NAMES 4096 /* a power of two */
+
+/* A direct-mapped cache over atoms: the atom's word twice, plus 1 for the name of a function that a person did not write. */
+extern HIDDEN _Atomic uint64_t unasked_names[UNASKED_NAMES];
+
+void unasked_load(ErlNifEnv *env);
+
+/* Somebody asked for this function by its name: its events stay. False: no room. */
+bool unasked_keep(ERL_NIF_TERM module, ERL_NIF_TERM name, unsigned arity);
+void unasked_forget(void); /* Nobody asked for any. The caller has closed the gate RULE_UNASKED. */
+
+/* Whether some function has become busy since the last unasked_busy(). */
+bool unasked_is_busy(void);
+/*
+ * The busy functions as a list of {Module, Name, Arity}. Threads write while this reads, so an element may mix two functions: the
+ * worker checks each against what it has armed.
+ */
+ERL_NIF_TERM unasked_busy(ErlNifEnv *env);
+
+HIDDEN bool unasked_is_generated(ErlNifEnv *env, ERL_NIF_TERM name);
+HIDDEN bool unasked_drop(ErlNifEnv *env, const ERL_NIF_TERM *mfa);
+
+static inline unsigned unasked_slot(ERL_NIF_TERM name)
+{
+    return (unsigned)(name * UINT64_C(0x9e3779b97f4a7c15) >> 52);
+}
+
+/* Whether the event of this function is to be dropped: {M, F, Args | Arity}. */
+static inline bool unasked_drops(ErlNifEnv *env, ERL_NIF_TERM function)
+{
+    const ERL_NIF_TERM *mfa;
+    int n;
+    if (!enif_get_tuple(env, function, &n, &mfa) || n != 3)
+        return false;
+    uint64_t known = atomic_load_explicit(&unasked_names[unasked_slot(mfa[1])], memory_order_relaxed);
+    if (__builtin_expect(known == mfa[1] << 1, 1))
+        return false;
+    return unasked_is_generated(env, mfa[1]) && unasked_drop(env, mfa);
+}
+
+#endif

@@ -1,0 +1,158 @@
+/*
+ * The owner calls the library when 64 threads have filled all that they have: rings, queues of newcomers, tables of figures. The test
+ * counts the work of one call, not its time, and takes away (PROT_NONE) the memory that the call must not touch.
+ */
+#include "batch.h"
+#include "frame.h"
+#include "pages.h"
+#include "tally.h"
+#include "tick.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "tap.h"
+
+enum { LANES = 64, RING = 2 << 20, NEED = 1024 + FRAME_RESERVE, BATCH = 256 << 10, NEWCOMERS = 1024 };
+
+static struct lane *claimed[LANES];
+static uint64_t base; /* the tick of the first frame in each ring */
+
+static void touched(int signal)
+{
+    static const char text[] = "not ok - a call touches memory behind what it takes\n";
+    (void)signal;
+    (void)!write(STDOUT_FILENO, text, sizeof text - 1);
+    _exit(1);
+}
+
+static void guard(void *at, size_t bytes, int how)
+{
+    if (mprotect(at, bytes, how) != 0)
+        abort();
+}
+
+/* Takes the ring's memory behind `bytes` away, or gives it back. */
+static void guard_rings(size_t bytes, int how)
+{
+    for (unsigned i = 0; i < LANES; i++)
+        guard(claimed[i]->ring.bytes + bytes, RING - bytes, how);
+}
+
+static unsigned fill(struct ring *ring)
+{
+    unsigned frames = 0;
+    for (; ring_has_room(ring); frames++) {
+        ring_busy(ring);
+        struct frame frame = frame_begin(ring, base + frames, 42);
+        frame_end(ring, frame, put64(put64(frame.next, frames), 0), ETW_EXIT);
+    }
+    return frames;
+}
+
+/* The tick of the frame at a ring's tail: the first frame has 40 bytes, the others have 24. */
+static uint64_t tick_at_tail(const struct ring *ring)
+{
+    return base + (ring->tail - 40) / 24 + 1;
+}
+
+static void test_drain(void)
+{
+    static struct batch_plan plan;
+    static uint8_t bytes[2 * BATCH];
+    struct batch_state state = {0};
+    struct batch_clock clock = {.tick = UINT64_MAX};
+    unsigned frames = 0, batches = 0;
+    uint64_t taken = 0, early = 0;
+
+    for (unsigned i = 0; i < LANES; i++)
+        frames += fill(&claimed[i]->ring);
+    guard_rings(2 * PAGE, PROT_NONE); /* a 64th of a batch is a page */
+    batch_plan(&state, &clock, 0, BATCH, NULL, 0, false, &plan);
+    batch_write(&state, &plan, bytes);
+    guard_rings(2 * PAGE, PROT_READ | PROT_WRITE);
+    ok(plan.more && plan.bytes <= BATCH, "a drain reads only what it takes of %d full rings, %u frames", LANES, frames);
+    is_number((int64_t)(state.watermark - base), (int64_t)(tick_at_tail(&claimed[0]->ring) - base) - 1, "and knows the tick of the first frame that it leaves");
+
+    for (bool more = true; more; more = plan.more, batches++) {
+        batch_plan(&state, &clock, 0, BATCH, NULL, 0, false, &plan);
+        batch_write(&state, &plan, bytes);
+        taken += plan.bytes > BATCH;
+        for (unsigned i = 0; i < LANES; i++)
+            early += plan.more && claimed[i]->ring.tail < claimed[i]->ring.head && tick_at_tail(&claimed[i]->ring) <= state.watermark;
+    }
+    ok(!taken && !early && batches > 400, "%u more batches take the rest, none is too large or early", batches);
+}
+
+static void test_newcomers(void)
+{
+    static uint64_t words[NEWCOMERS];
+    static bool told[LANES * LANE_NEWCOMERS + 1];
+    unsigned calls = 0, wrong = 0, all = 0;
+
+    for (unsigned i = 0; i < LANES * LANE_NEWCOMERS; i++)
+        lane_greet(claimed[i % LANES], (uint64_t)(i + 1) << 4);
+    for (bool more = true; more; calls++) {
+        uint32_t n = lanes_newcomers(calls, words, NEWCOMERS, &more);
+        for (uint32_t i = 0; i < n; i++, all++) {
+            uint64_t number = words[i] >> 4;
+            wrong += number == 0 || number > LANES * LANE_NEWCOMERS || told[number];
+            told[number % (LANES * LANE_NEWCOMERS + 1)] = true;
+        }
+    }
+    ok(calls == LANES * LANE_NEWCOMERS / NEWCOMERS && all == LANES * LANE_NEWCOMERS && !wrong,
+        "%u newcomers come in %u calls, each once", all, calls);
+}
+
+static bool alive(void *env, uint64_t process)
+{
+    (void)env, (void)process;
+    return true;
+}
+
+/* Each function has been called in every lane, with one duration. */
+static void test_figures(void)
+{
+    enum { FUNCTIONS = 3000, WORK = 4096 };
+    static struct etw_bucket buckets[ETW_BUCKETS];
+    unsigned calls = 0, most = 0, all = 0, wrong = 0, clearing = 0;
+
+    ok(tally_open(FUNCTIONS, 1000, alive) == TALLY_OPEN, "the first opening of the figures clears nothing");
+    for (unsigned i = 0; i < LANES * FUNCTIONS; i++) {
+        struct stack_function f = {.module = 1, .name = 1 + i % FUNCTIONS, .arity = 1};
+        tally_call(NULL, claimed[i / FUNCTIONS], 19, &f, 1, 0, true);
+        tally_result(claimed[i / FUNCTIONS], 19, &f, &(struct tally_result){.tick = 1});
+    }
+    for (enum tally_took took = TALLY_PAUSE; took != TALLY_END; calls++) {
+        struct stack_function f;
+        struct etw_tally t;
+        int64_t work = WORK;
+        unsigned taken = 0;
+        for (; (took = tally_take(&work, &f, &t, buckets)) == TALLY_TOOK; taken++)
+            wrong += f.module != 1 || t.events != LANES || t.timed != LANES || t.open || t.buckets != 1 || buckets[0].count != LANES;
+        all += taken;
+        most = taken > most ? taken : most;
+    }
+    ok(all == FUNCTIONS && !wrong, "%d functions have their own figures, the lanes' added up", FUNCTIONS);
+    ok(most <= WORK / LANES && calls >= FUNCTIONS / most, "one call takes those of %u functions of %d lanes", most, LANES);
+    ok(tally_is_told(), "behind the round all is told");
+    while (tally_open(FUNCTIONS, 1000, alive) == TALLY_CLEARING)
+        clearing++;
+    ok(clearing > LANES / 2, "their memory is given back in %u calls", clearing);
+    tally_unmap();
+}
+
+int main(void)
+{
+    signal(SIGSEGV, touched);
+    ok(lanes_open(LANES, RING, NEED, (struct encode_limits){0}), "lanes are there");
+    for (uintptr_t i = 0; i < LANES; i++)
+        claimed[i] = lane_claim(64 * (i + 1));
+    base = tick_now();
+    test_drain();
+    test_newcomers();
+    test_figures();
+    lanes_unmap();
+    return tap_end();
+}

@@ -1,0 +1,291 @@
+/*
+ * The model (model/model.h) runs the ring and its drain, the rules, the newcomers and the figures in every order that C11 allows. The
+ * files are those of nif/, so a weaker memory order in one of them fails here on any machine.
+ */
+#include "batch.h"
+#include "frame.h"
+#include "session.h"
+#include "tally.h"
+
+#include "model/model.h"
+#include "tap.h"
+
+enum { EVENTS = 3, PLANS = 2, NEED = 256, SMALL = 512, LARGE = 4096 };
+
+struct session session;
+struct excluded;
+
+static struct lane *lane;
+static uint8_t memory[LARGE + NEED];
+static struct {
+    uint64_t end, tick; /* of a frame: 0 end: the event was lost */
+} events[EVENTS + 1];
+static struct batch_plan plans[PLANS];
+static unsigned planned;
+
+/* ---- the ring and its drain ---- */
+
+static void begin_ring(uint64_t size)
+{
+    lane = lane_at(0);
+    atomic_store(&lanes.claimed, 1);
+    ring_init(&lane->ring, memory, size, NEED);
+    ring_begin(&lane->ring, NEED, 1);
+    atomic_store(&lane->ring.busy, 0);
+    lane->told_seen = 0;
+    lane->told_amid = false;
+    memset(events, 0, sizeof events);
+    planned = 0;
+}
+
+static void begin_large(void) { begin_ring(LARGE); }
+static void begin_small(void) { begin_ring(SMALL); }
+
+static void write_event(unsigned i, bool lost, unsigned bytes)
+{
+    struct ring *ring = &lane->ring;
+    if (lost || !ring_has_room(ring)) {
+        ring_lose(ring, ETW_LOST_RING);
+        return;
+    }
+    ring_busy(ring);
+    struct frame frame = frame_begin(ring, model_clock(), 42);
+    uint8_t *at = frame.next;
+    for (; bytes; bytes -= 8)
+        at = put64(at, i);
+    frame_end(ring, frame, at, ETW_EXIT);
+    events[i].tick = frame.tick;
+    events[i].end = ring_own(&ring->head);
+}
+
+static void produce(void)
+{
+    for (unsigned i = 0; i < EVENTS; i++)
+        write_event(i, i == 1, 8);
+}
+
+static void produce_large(void)
+{
+    for (unsigned i = 0; i < EVENTS + 1; i++)
+        write_event(i, false, 168);
+}
+
+/* As the copy into a batch does. */
+static void read_bytes(const struct ring *ring, uint64_t from, uint64_t to)
+{
+    for (uint64_t at = from; at < to; at++)
+        if (ring->bytes[at & (ring->size - 1)] == 255)
+            model_fail("there is no such byte");
+}
+
+static void make_plan(bool last)
+{
+    static struct batch_state state;
+    struct batch_plan *plan = &plans[planned];
+    struct batch_clock clock = {.tick = model_clock()};
+    if (!planned)
+        memset(&state, 0, sizeof state);
+    batch_plan(&state, &clock, MODEL_SLACK, LARGE, NULL, 0, last, plan);
+    read_bytes(&lane->ring, plan->parts[0].view.tail, plan->parts[0].to);
+    planned++;
+}
+
+static void drain_once(void)
+{
+    make_plan(true);
+}
+
+/* Passes time, so that the clock of a slow producer may be read long before its stores. */
+static void drain_twice(void)
+{
+    make_plan(false);
+    model_clock();
+    model_clock();
+    make_plan(false);
+}
+
+static void drain_and_release(void)
+{
+    for (int i = 0; i < 2; i++) {
+        struct ring_view view = ring_look(&lane->ring);
+        read_bytes(&lane->ring, view.tail, view.head);
+        ring_release(&lane->ring, view.head, view.tick);
+    }
+}
+
+static void check_plans(void)
+{
+    for (unsigned k = 0; k < planned; k++) {
+        const struct batch_part *part = &plans[k].parts[0];
+        uint64_t lost = 0, frames = 0;
+        bool last = plans[k].flags & ETW_BATCH_LAST; /* which lets the watermark go on to the clock, for no frame is to come any more */
+        for (int i = 0; i < ETW_LOSSES; i++)
+            lost += part->lost[i];
+        for (unsigned i = 0; i < EVENTS; i++) {
+            frames += events[i].end && events[i].end <= part->to;
+            if (events[i].end > part->to && events[i].tick < part->tick)
+                model_fail("the drain takes a frame for later than one that comes behind it");
+            if (!last && events[i].end > part->to && events[i].tick <= plans[k].watermark)
+                model_fail("a frame comes after a watermark that says it had come");
+        }
+        if (lost > part->seen)
+            model_fail("more events are lost than seen");
+        if (last && part->seen != frames + lost)
+            model_fail("the last batch counts an event as seen that is neither in it nor lost");
+    }
+}
+
+/* ---- rules ---- */
+
+static uint64_t table;
+
+static void begin_rules(void)
+{
+    atomic_store(&session.rules, 0);
+    table = 0;
+}
+
+static void set_rules(void)
+{
+    table = 7;
+    atomic_fetch_or(&session.rules, RULE_TALLY);
+}
+
+static void read_rules(void)
+{
+    if (session_rules() & RULE_TALLY && table != 7)
+        model_fail("a rule is in force before what it is about");
+}
+
+/* ---- newcomers ---- */
+
+static void begin_newcomers(void)
+{
+    begin_large();
+    atomic_store(&lane->newcomers_head, LANE_NEWCOMERS - 2); /* room for two, in the queue of the drain's view */
+    atomic_store(&lane->newcomers_tail, 0);
+    memset(lane->newcomers, 0, sizeof lane->newcomers);
+}
+
+static void greet(void)
+{
+    for (uint64_t word = 1; word <= 3; word++)
+        lane_greet_slowly(lane, word << 4);
+}
+
+static void meet(void)
+{
+    static uint64_t words[LANE_NEWCOMERS];
+    bool more;
+    uint32_t n = 0;
+    for (int i = 0; i < 2; i++)
+        n += lanes_newcomers(0, words + n, i ? LANE_NEWCOMERS - 1 - n : 2, &more);
+    for (uint32_t i = LANE_NEWCOMERS - 2; i < n; i++)
+        if (words[i] >> 4 != i - (LANE_NEWCOMERS - 2) + 1)
+            model_fail("a newcomer is told before it has come");
+}
+
+/* ---- figures ---- */
+
+static uint64_t figures;
+static bool told;
+
+static bool alive(void *env, uint64_t process)
+{
+    (void)env, (void)process;
+    return true;
+}
+
+static void open_figures(unsigned claimed)
+{
+    begin_large();
+    atomic_store(&lanes.claimed, claimed);
+    while (tally_open(1, 1000, alive) == TALLY_CLEARING)
+        ;
+    atomic_store(&lane->counted, 0);
+    lane->look_counted = lane->told_counted = 0;
+    figures = 0;
+    told = false;
+}
+
+static void begin_figures(void) { open_figures(1); }
+
+static void count(void)
+{
+    const struct stack_function f = {.module = 1, .name = 2, .arity = 3};
+    tally_call(NULL, lane, 16, &f, 1, 0, true);
+    tally_result(lane, 16, &f, &(struct tally_result){.tick = 1});
+}
+
+static void take(void)
+{
+    struct stack_function f;
+    struct etw_tally t;
+    struct etw_bucket buckets[ETW_BUCKETS];
+    int64_t work = INT64_MAX;
+    while (tally_take(&work, &f, &t, buckets) == TALLY_TOOK)
+        figures += t.seen;
+    make_plan(true);
+    told = plans[0].flags & ETW_BATCH_LAST && tally_is_told();
+    if (told && figures != plans[0].parts[0].seen)
+        model_fail("all is told, but the figures are not those of what was seen");
+}
+
+/* Two threads number the same function at the same time. */
+static void begin_numbers(void)
+{
+    open_figures(2);
+    ring_init(&lane_at(1)->ring, memory, LARGE, NEED);
+    atomic_store(&lane_at(1)->counted, 0);
+}
+
+static void number_in(uint32_t slot)
+{
+    const struct stack_function f = {.module = 1, .name = 2, .arity = 3};
+    tally_call(NULL, lane_at(slot), 16 + 16 * slot, &f, 1, 0, false);
+}
+
+static void number_first(void) { number_in(0); }
+static void number_second(void) { number_in(1); }
+
+static void end_numbers(void)
+{
+    struct stack_function f;
+    struct etw_tally t;
+    struct etw_bucket buckets[ETW_BUCKETS];
+    int64_t work = INT64_MAX;
+    while (tally_take(&work, &f, &t, buckets) == TALLY_TOOK) {
+        figures += t.seen;
+        if (f.module != 1 || f.name != 2 || f.arity != 3)
+            model_fail("figures are those of no function");
+    }
+    if (figures != 2)
+        model_fail("a call is counted twice, or not at all");
+}
+
+static void nothing(void) {}
+
+int main(void)
+{
+    static const struct model models[] = {
+        {"the last batch of a ring is exact, whatever a producer is at", begin_large, {produce, drain_once}, check_plans},
+        {"no frame comes after a watermark that says it had come", begin_large, {produce, drain_twice}, check_plans},
+        {"a producer writes over nothing that is still read", begin_small, {produce_large, drain_and_release}, check_plans},
+        {"what a rule is about is there before the rule", begin_rules, {set_rules, read_rules}, nothing},
+        {"newcomers are told when they have come, and their places used again behind that", begin_newcomers, {greet, meet}, nothing},
+        {"figures that are all told are those of what was seen", begin_figures, {count, take}, nothing},
+        {"two threads may number a function at the same time", begin_numbers, {number_first, number_second}, end_numbers},
+    };
+    lanes_open(2, LARGE, NEED, (struct encode_limits){0});
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        const char *why;
+        unsigned runs;
+        bool good = model_check(&models[i], &why, &runs);
+        ok(good, "%s (%u runs)", models[i].name, runs);
+        if (why)
+            printf("# %s\n", why);
+    }
+    tally_unmap();
+    lanes_unmap();
+    return tap_end();
+}
