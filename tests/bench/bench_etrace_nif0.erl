@@ -1,6 +1,6 @@
 %% The stubs of etrace's own NIF, for the bench: the library is a copy with this module's name written over the placeholder.
 -module(bench_etrace_nif0).
--export([load/1, hello/0, open/1, exclude/1, gate/2, kinds/2, program/3, ticks/0, drain/4, tally/1, doze/1, close/1]).
+-export([load/1, hello/0, open/1, exclude/1, gate/2, kinds/2, program/3, owing/2, unasked/2, ticks/0, drain/4, tally/1, doze/1, renew/1, close/1]).
 -export([enabled/3, enabled_call/3, enabled_send/3, enabled_receive/3, enabled_procs/3, enabled_ports/3,
          enabled_running_procs/3, enabled_running_ports/3, enabled_garbage_collection/3, trace/5]).
 
@@ -14,10 +14,13 @@ exclude(_) -> ?STUB.
 gate(_, _) -> ?STUB.
 kinds(_, _) -> ?STUB.
 program(_, _, _) -> ?STUB.
+owing(_, _) -> ?STUB.
+unasked(_, _) -> ?STUB.
 ticks() -> ?STUB.
 drain(_, _, _, _) -> ?STUB.
 tally(_) -> ?STUB.
 doze(_) -> ?STUB.
+renew(_) -> ?STUB.
 close(_) -> ?STUB.
 enabled(_, _, _) -> ?STUB.
 enabled_call(_, _, _) -> ?STUB.

@@ -255,6 +255,28 @@ etrace() { "$ETRACE_BIN" "$@"; }
     assert_failure 2
 }
 
+@test "explain refuses a regular expression that is malformed" {
+    local expr
+    for expr in 'm:f(X) where X =~ "(a"' 'm:~/(a/' 'a:b/1 | ~/[/:f' 'm:f(X) where dur > 1ms and (X == 1 or text =~ "(a")'; do
+        run etrace explain "$expr"
+        assert_failure 2
+        assert_line -n 0 --partial 'the pattern is wrong'
+    done
+    run etrace explain 'm:~/^get_(a|b)$/ where text =~ "(a)"'
+    assert_success
+}
+
+@test "a row of thousands of tests is not too deep" {
+    local i tests=()
+    for ((i = 0; i < 2000; i++)); do tests+=("X == $i"); done
+    for i in orelse or andalso and ';'; do
+        run etrace explain "m:f(X) when $(printf "%s $i " "${tests[@]}") X == a"
+        assert_success
+    done
+    run etrace explain "m:f(X) where $(printf '%s or ' "${tests[@]}") X == a"
+    assert_success
+}
+
 @test "what says which node must agree, and be one" {
     run "$ETRACE_BIN" -n some -p 3 lists:seq/2
     assert_failure 2

@@ -9,11 +9,7 @@ load ../lib/node
 FAKES=()
 
 teardown() {
-    local pid
-    for pid in "${FAKES[@]}"; do
-        child_kill "$pid"
-        wait "$pid" 2>/dev/null || true
-    done
+    children_end "${FAKES[@]}"
     nodes_stop
 }
 
@@ -121,6 +117,17 @@ fake() {
     run --separate-stderr timeout 60 unshare -m sh -c "mount -t tmpfs none /proc && exec '$ETRACE_BIN' -p $$ lists:seq/2"
     assert_failure 3
     assert_equal "${stderr_lines[0]}" "etrace: cannot see the sockets of process $$: /proc is not there, or does not show it"
+}
+
+@test "a node with -dist_listen false: the message names that option" {
+    "$ETRACE_ERL" -noshell -noinput -name deaf@127.0.0.1 -dist_listen false </dev/null >/dev/null 2>&1 3>&- &
+    FAKES+=("$!")
+    started() { tr '\0' ' ' <"/proc/${FAKES[-1]}/cmdline" | grep -q 'beam.* -dist_listen false'; }
+    for ((i = 0; i < 500; i++)); do
+        started && break
+        pause 0.02
+    done
+    refused "process ${FAKES[-1]} is a node that nothing can connect to: it was started with -dist_listen false" -p "${FAKES[-1]}"
 }
 
 @test "somebody else's process: not seen, with what helps" {

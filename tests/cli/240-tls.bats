@@ -261,3 +261,37 @@ refused() { # STATUS TEXT ARGS...
     run node_log "$NODE"
     assert_output ''
 }
+
+# Its own name is not what this host is called, and the certificate is for its own.
+@test "a process, a short name and the only node are connected to by the name that the process was started with" {
+    tls_node alone open
+    local pid
+    pid=$(<"$(node_dir "$NODE")/pid")
+    for where in "-p $pid" "-n ${NODE%@*}" ''; do
+        # shellcheck disable=SC2086  # words
+        attach $where --tls-ca "$PEM/ca.pem"
+        assert_success
+        assert_regex "${stderr_lines[0]}" "^etrace: $NODE · OTP $ETRACE_OTP"
+    done
+    # A hint asks for the full name.
+    refused 3 "cannot connect to ${NODE%@*}@localhost: its certificate is for 127.0.0.1, ::1, not for localhost" -n "${NODE%@*}@localhost" --tls-ca "$PEM/ca.pem"
+    assert_equal "${stderr_lines[1]}" "hint: the host in a node's name must be one that its certificate is for: -n NAME@HOST, with its full name"
+}
+
+@test "nodes are tried at the same time, with TLS and where they do not answer to that without" {
+    tls_node secure open
+    local secure=$NODE plain=() name
+    for name in a b c; do
+        node_start "$name"
+        plain+=("$NODE")
+    done
+    run --separate-stderr timeout 30 "$ETRACE_BIN" nodes --tls-ca "$PEM/ca.pem"
+    assert_success
+    assert_line --regexp "^$secure +[0-9]+  ok$"
+    for name in "${plain[@]}"; do assert_line --regexp "^$name +[0-9]+  ok, without TLS$"; done
+    run --separate-stderr timeout 30 "$ETRACE_BIN" nodes --json --tls-ca "$PEM/ca.pem"
+    assert_equal "$(jq -r 'select(.reachable) | "\(.node) \(.tls)"' <<<"$output" | sort)" "$(printf '%s false\n' "${plain[@]}" | cat - <(echo "$secure true") | sort)"
+    # A node with a certificate that is not trusted is not tried without TLS.
+    run --separate-stderr timeout 30 "$ETRACE_BIN" nodes --tls-ca "$PEM/stranger.pem"
+    assert_line --regexp "^$secure +[0-9]+  nobody who is trusted here has signed its certificate$"
+}

@@ -5,11 +5,15 @@ bats_require_minimum_version 1.5.0
 bats_load_library bats-support
 bats_load_library bats-assert
 load ../lib/live
+load ../lib/terminal
 
 setup_file() { live_begin doctored; }
 teardown_file() { live_end; }
 setup() { live_setup; }
-teardown() { live_teardown; }
+teardown() {
+    terminal_end
+    live_teardown
+}
 
 etrace() { timeout 60 "$ETRACE_BIN" "$@"; }
 steps() { awk '{ print $2 }' <<<"$output" | paste -sd' '; }
@@ -150,6 +154,8 @@ validate() {
     until_true 30 offers wor work:
     until_true 30 offers work:wa work:warm/0
     until_true 30 offers list lists:
+    offers 'lists:seq(1, X) | work:wa' 'lists:seq(1, X) | work:warm/0'
+    offers 'lists:seq(1, X) |wor' 'lists:seq(1, X) |work:'
     run etrace __complete -n "${NODE%@*}" --no
     assert_output --partial -- '--node'
     run etrace __complete -n "${NODE%_*}"
@@ -162,4 +168,56 @@ validate() {
     run etrace __complete -n nobody@127.0.0.1 list
     assert_success
     assert_output ''
+}
+
+# A shell with completion, in a terminal of its own; the node's names are known before anybody waits for them.
+completing() { # COMMAND PROMPT
+    export XDG_CACHE_HOME=$BATS_TEST_TMPDIR/cache XDG_CONFIG_HOME=$BATS_TEST_TMPDIR XDG_DATA_HOME=$BATS_TEST_TMPDIR
+    export ETRACE_NODE=$NODE PATH=${ETRACE_BIN%/*}:$PATH
+    knows() { etrace __complete "$@" | grep -q .; }
+    until_true 30 knows work:wa
+    until_true 30 knows -P kernel_su
+    terminal 100 10 "$1"
+    await "$2"
+}
+
+# Types a line and Tab, expects the completed line, and clears it.
+completes() { # TYPED LINE
+    typed "$1"
+    keys Tab
+    await "$2"
+    keys C-u
+    await_not "$2"
+}
+
+completes_expressions() {
+    completes "etrace 'work:wa" "etrace 'work:warm/0"
+    completes 'etrace "work:wa' 'etrace "work:warm/0'
+    completes "etrace 'work:warm/0 -> call" "etrace 'work:warm/0 -> caller"
+    completes "etrace 'work:warm/0 where rec" "etrace 'work:warm/0 where reclaimed"
+    completes "etrace -P kernel_su" "etrace -P kernel_sup"
+}
+
+@test "bash completes inside of quotes, processes, and without quotes as before" {
+    completing "PS1='ready> ' bash --norc --noprofile --rcfile /dev/null -i" 'ready>'
+    entered 'bind "set bell-style none"; eval "$(etrace completion bash)"; PS1="on> "; clear'
+    await 'on>'
+    completes_expressions
+    completes 'etrace work:wa' 'etrace work:warm/0'
+}
+
+@test "zsh completes inside of quotes, and processes" {
+    completing "PS1='ready> ' zsh -f -i" 'ready>'
+    entered 'bindkey -e; autoload -U compinit; compinit -u -D; eval "$(etrace completion zsh)"; PS1="on> "; clear'
+    await 'on>'
+    completes_expressions
+    completes 'etrace work:wa' 'etrace work:warm/0'
+}
+
+@test "fish completes inside of quotes, and processes" {
+    completing 'fish --no-config -i' '[>#] *$'
+    entered 'etrace completion fish | source; function fish_prompt; echo "on> "; end; clear'
+    await 'on>'
+    completes_expressions
+    completes 'etrace work:wa' 'etrace work:warm/0'
 }

@@ -111,6 +111,17 @@ args() { json_of call '.args[0]' | tr '\n' ' '; }
     assert_equal "$(jq -r 'select(.msg == "hello") | .type' "$OUT")" send_to_non_existing_process
 }
 
+@test "a process that has ended has the name that its beginning or its registration told" {
+    local spawn='{P, R} = spawn_monitor(lists, seq, [1, 2]), receive {_, R, _, P, _} -> ok end'
+    traced --json @spawn @exit @register -- "$spawn, {Q, S} = spawn_monitor(fun() -> register(brief_one, self()) end), \
+        receive {_, S, _, Q, _} -> ok end, proc_lib:start(proc_lib, init_ack, [x])"
+    assert_success
+    run json_of exit '.name // "none"'
+    assert_line lists:seq/2
+    assert_line brief_one
+    assert_line proc_lib:init_ack/1
+}
+
 @test "@exit and @spawn: these events and no others of their kind" {
     traced --json -P w --inherit spawn '@exit' -- 'work:ask(w, fun() -> {P, R} = spawn_monitor(fun() -> exit({shutdown, "x"}) end), receive {_, R, _, P, _} -> ok end end)'
     assert_success

@@ -107,8 +107,9 @@ rival() { # BODY: somebody who traces with a session S of its own, until he is t
     on_node "Me = self(), register(rival, spawn(fun() -> S = trace:session_create(rival, self(), []), $1, Me ! traces,
         F = fun F() -> receive done -> S; _ -> F() end end, F() end)), receive traces -> ok end"
 }
-refused() {
-    run timeout 30 "$ETRACE_BIN" -n "$NODE" -P w @gc
+refused() { # [ARG...]: the default is -P w @gc
+    (($#)) || set -- -P w @gc
+    run timeout 30 "$ETRACE_BIN" -n "$NODE" "$@"
     assert_failure 3
     assert_line -n 0 'etrace: two sessions that trace garbage collection crash the node, and another one there traces it'
     assert_line -n 1 'hint: --unsafe traces it all the same'
@@ -145,6 +146,67 @@ refused() {
     assert_success
     # Nothing of it between the two calls.
     assert_equal "$(jq -r 'select(.name == "w") | .args[0] // .type' "$OUT" | sed -n '/before/,$p' | xargs)" 'before behind'
+}
+
+ways=("work:one/1 -> enable(garbage_collection)" "work:one/1 -> enable(all)" "work:one(X) -> enable(X)" "work:one/1 -> trace([], [all])"
+    "work:one(X) -> trace([], [X])" "work:one/1 -> trace(self(), [], [garbage_collection])"
+    "ms work:one/1 [{['\$1'],[],[{message,{{{enable_trace,'\$1',garbage_collection}}}}]}]" "ms send [{'_',[],[{enable_trace,garbage_collection}]}]")
+
+# On a node of its own: an action that switches the flag on crashes the node where two do. Nobody runs an action before the refusals.
+@test "every way to switch it on is refused while a session, legacy tracing or another etrace traces it" {
+    local way other
+    live_own ways
+    for other in 'S = trace:session_create(rival, self(), []), trace:process(S, whereis(w), true, [garbage_collection])' \
+        'S = [], erlang:trace(whereis(w), true, [garbage_collection])' \
+        'S = [], dbg:tracer(process, {fun(_, A) -> A end, []}), dbg:p(whereis(w), [garbage_collection])'; do
+        on_node "Me = self(), register(rival, spawn(fun() -> $other, Me ! traces, F = fun F() -> receive done -> S; _ -> F() end end, F() end)), receive traces -> ok end"
+        for way in "${ways[@]}"; do refused "$way"; done
+        refused --inherit spawn -P new @gc
+        refused --inherit link -P w @gc
+        # The repl refuses the probe and keeps the one it has.
+        run timeout 30 "$ETRACE_BIN" repl -n "$NODE" < <(printf '%s\n' 'work:two/2' "${ways[0]}")
+        assert_line --partial 'two sessions that trace garbage collection crash the node'
+        assert_equal "$(grep -c '1 probe · 1 function' <<<"$output")" 2
+        refused --fallback "${ways[0]}"
+        refused "${ways[0]}" --dry-run
+        on_node 'R = monitor(process, rival), rival ! done, receive {_, R, _, _, _} -> dbg:stop(), erlang:trace(all, false, [all]) end'
+    done
+    # An etrace whose action has not run yet has flagged nobody.
+    trace --json "${ways[0]}"
+    for way in "${ways[@]}" @gc; do refused "$way"; done
+    on_node 'work:ask(w, fun() -> work:one(1), garbage_collect() end)'
+    refused @gc
+    trace_end
+    assert_success
+    assert [ "$(json_of call .pid | wc -l)" -ge 1 ]
+    trace --json -P w @gc
+    trace_end
+    assert_success
+}
+
+gc_flags() { node_eval "$NODE" 'lists:append([[F || F = garbage_collection <- Fs] || S <- trace:session_info(whereis(w)), {flags, Fs} <- [trace:info(S, whereis(w), flags)]])'; }
+
+@test "when somebody else begins, the flag of an action is cleared and the action no longer switches it on" {
+    on_node 'code:ensure_loaded(loops)'
+    live_snapshot
+    on_node 'work:worker(idle)'
+    trace --json -P w 'loops:work/1 -> enable(garbage_collection), caller'
+    on_node 'work:ask(w, fun() -> loops:work(1) end)'
+    until_true 30 eval '[[ $(gc_flags) == "[garbage_collection]" ]]'
+    rival 'trace:process(S, whereis(idle), true, [garbage_collection])'
+    until_true 30 grep -q 'guard garbage_collection' "$ERR"
+    assert_equal "$(gc_flags)" '[]'
+    on_node 'work:ask(w, fun() -> loops:work(2) end)'
+    assert_equal "$(gc_flags)" '[]'
+    # Nor when the module is loaded again and armed anew.
+    on_node 'code:purge(loops), {module, loops} = code:load_file(loops), code:purge(loops)'
+    again() { on_node 'work:ask(w, fun() -> loops:work(3) end)'; json_of call '.args[0]' | grep -q 3; }
+    until_true 30 again
+    assert_equal "$(gc_flags)" '[]'
+    trace_end
+    on_node 'R = monitor(process, rival), rival ! done, receive {_, R, _, _, _} -> work:stop(idle) end'
+    assert_success
+    assert_equal "$(json_of call '.args[0]' | uniq | xargs)" '1 2 3'
 }
 
 @test "another session that traces something else is no reason" {

@@ -132,3 +132,25 @@ label='{order, 12}'
     assert_equal "$(json_of seq_trace .label | sort -u)" '{order,12}'
     assert_account any
 }
+
+@test "a trace that sets labels sees their chains alone, with the NIF and without it" {
+    for how in '' --fallback; do
+        trace --json $how @seq_trace 'work:one(_) -> set_seq_token(label, 17), set_seq_token(send, true)'
+        on_node "work:ask_child(w, fun() -> work:tokens($label), work:one(1), w ! hello, seq_trace:set_token([]) end)"
+        until_true 30 grep -q '"label":"17"' "$OUT"
+        trace_end
+        assert_success
+        assert_equal "$(json_of seq_trace .label | sort -u)" 17
+        assert_account any
+    done
+}
+
+@test "the view sequence draws the messages with tokens" {
+    trace --as sequence -o "$BATS_TEST_TMPDIR/s.mmd" @seq_trace
+    on_node "work:ask_child(w, fun() -> work:tokens($label) end)"
+    trace_end
+    assert_success
+    run grep -cE '^ +p[0-9]+->>p[0-9]+: (echoed|\{echo,)' "$BATS_TEST_TMPDIR/s.mmd"
+    assert_output 2
+    refute grep -q -- '-)' "$BATS_TEST_TMPDIR/s.mmd"
+}

@@ -132,6 +132,24 @@ teardown() { live_teardown; }
     assert_regex "$talk" ' · 0 truncated · '
 }
 
+@test "a filter shows what it cannot decide, because the term was cut, and counts it" {
+    # work:seq(N) returns 1..N: the first 50 elements are captured.
+    trace --json --items 50 'work:seq(N) -> return where N =:= 20 or length(ret) =:= 100'
+    on_node '[work:seq(N) || N <- [20, 30, 100, 200]]'
+    trace_end
+    assert_success
+    assert_equal "$(json_of call '.args[0]' | tr '\n' ' ')" '20 100 200 '
+    assert_equal "$(json_of summary '[.shown, .filtered, .undecided]' | jq -c .)" '[6,2,2]'
+    assert_account any
+    [[ $talk == *'2 events shown because the filter could not decide'* ]]
+    # Captured whole, the same results decide.
+    trace --json 'work:seq(N) where N =:= 20 or length(ret) =:= 100'
+    on_node '[work:seq(N) || N <- [20, 30, 100, 200]]'
+    trace_end
+    assert_equal "$(json_of call '.args[0]' | tr '\n' ' ')" '20 100 '
+    assert_equal "$(json_of summary .undecided)" 0
+}
+
 @test "a term of any size is cut on the node, not carried" {
     traced --json 'work:pair/2 -> return' -- 'work:ask(w, fun() -> work:pair(ok, work:blob(20000000)), ok end)'
     assert_success
@@ -215,4 +233,64 @@ $BATS_TEST_TMPDIR/r.json:0"
     traced --no-redact 'work:one/1' -- "$secrets"
     assert_success
     assert_equal "$(grep -o CaNaRy "$OUT" | wc -l)" 5
+}
+
+# Each name of tests/secrets.names as an atom, a binary and a string; as the key of a map and in a pair. Prints the lines that are wrong.
+named_by() { # ARGS...
+    local secrets names="$BATS_TEST_DIRNAME/../secrets.names"
+    secrets=$(sed -n 's/^# The secrets of these cases are: //p' "$names" | tr ' ' ,)
+    local cases="[{V, N} || L <- string:lexemes(element(2, file:read_file(\"$names\")), [10]), [V, N] <- [string:split(L, \" \")], V =/= <<\"#\">>]"
+    on_node "[binary_to_atom(N) || {_, N} <- $cases]" # the names are there
+    live_snapshot
+    traced "$@" --no-redact --redact "$secrets" work:one/1 -- \
+        "[work:one({V, K, #{K => canary}, {K, canary}}) || {V, N} <- $cases, K <- [binary_to_atom(N), N, binary_to_list(N)]]"
+    assert_success
+    assert_equal "$(grep -c '{<<"yes">>' "$OUT") $(grep -c '{<<"no">>' "$OUT")" "$((3 * $(grep -c '^yes' "$names"))) $((3 * $(grep -c '^no' "$names")))"
+    run grep '{<<"yes">>.*canary' "$OUT"
+    assert_output ''
+    run grep -v '{<<"yes">>\|{<<"no">>.*canary.*canary' "$OUT"
+    assert_output ''
+}
+
+@test "a name is a secret by its words, however they are written" {
+    named_by
+}
+
+@test "a name is a secret by its words without the NIF as well" {
+    named_by --fallback
+}
+
+@test "a value under the key value is hidden when a secret is the name beside it" {
+    local by workload='work:one(#{name => password, value => canary}), work:one(#{<<"key">> => <<"X-Api-Key">>, <<"value">> => canary}), work:one(#{value => canary, key => "token"}),
+        work:one(#{name => user, value => shown, x => #{value => shown}})'
+    for by in --size=1024 --fallback; do
+        traced "$by" work:one/1 -- "$workload"
+        assert_success
+        refute_output --partial canary
+        assert_equal "$(grep -o shown "$OUT" | wc -l)" 2
+    done
+}
+
+# The workload puts the cookie into atoms, strings, binaries, results, messages and exceptions, and across the edge where the tracer cuts a
+# binary or a list.
+@test "the cookie of the node is not shown, whatever carries it" {
+    local cookie by
+    cookie=$(<"$HOME/.erlang.cookie")
+    local workload='C = erlang:get_cookie(), S = atom_to_list(C), B = atom_to_binary(C), Z = fun(N) -> binary:copy(<<"z">>, N) end, work:one(C), work:one({a, C, #{C => [C | C]}}),
+        work:one(S), work:one({state, "-setcookie " ++ S ++ " -x"}), work:one(<<"-setcookie ", B/binary, 0, B/binary>>), work:one(list_to_atom("x_" ++ S)),
+        [work:one(<<(Z(N))/binary, B/binary, B/binary>>) || N <- lists:seq(930, 1020)], [work:one(lists:duplicate(N, $q) ++ S) || N <- lists:seq(210, 255)],
+        work:one(element(2, split_binary(<<1, B/binary, (Z(7000))/binary>>, 1))), catch work:raise(error, {bad, S}), self() ! {reply, C}, receive {reply, _} -> ok end, ok'
+    on_node 'list_to_atom("x_" ++ atom_to_list(erlang:get_cookie()))' # the name is there
+    live_snapshot
+    for by in --size=1024 --fallback; do
+        traced "$by" --no-redact -o "$BATS_TEST_TMPDIR/r.etr" 'work:one/1 -> return' 'work:raise/2 -> return' 'send(_, {reply, _})' -- "$workload"
+        assert_success
+        refute_output --partial "${cookie:0:6}"
+        assert_output --partial "call work:one('${cookie//?/*}')"
+        assert_output --partial "\"-setcookie ${cookie//?/*} -x\""
+        assert_output --partial "{bad,\"${cookie//?/*}\"}"
+        run grep -c "${cookie:0:6}" "$BATS_TEST_TMPDIR/r.etr"
+        assert_output 0
+        rm "$BATS_TEST_TMPDIR/r.etr"
+    done
 }

@@ -10,10 +10,12 @@ teardown_file() { live_end; }
 setup() { live_setup; }
 teardown() { live_teardown; }
 
-# calls, errors and whether it was timed, by function, of a summary
-figures() { awk 'NR > 1 { print $NF, $1, $2, $3 == "-" ? "untimed" : "timed" }' "$OUT" | sort; }
+# calls, errors and whether it was timed, or how many were not, by function, of a summary
+figures() {
+    awk 'NR == 1 { some = $3 == "untimed" } NR > 1 { print $NF, $1, $2, some ? "untimed " $3 : $3 == "-" ? "untimed" : "timed" }' "$OUT" | sort
+}
 
-same_by_events() { # EXPRESSION WORKLOAD
+same_by_events() { # EXPRESSIONS WORKLOAD
     traced -c "$1" -- "$2"
     assert_success
     counted=$(figures) counted_talk=$talk
@@ -43,11 +45,24 @@ same_by_events() { # EXPRESSION WORKLOAD
     assert_equal "$(figures)" 'work:one/1 100000 0 timed'
 }
 
-@test "a function that some clauses ask the result of is shown by its events" {
-    traced -c 'work:one(N) when N > 5 -> return; (_)' -- 'work:loop(10)'
+@test "calls that report results are counted beside others that report none" {
+    # Functions, clauses of one function, overlapping expressions, and messages of the expressions' own.
+    same_by_events $'work:_\nwork:two/2 -> return' 'work:run(#{seed => 9, procs => 4, calls => 300})'
+    assert [ "$(figures | grep -c ' untimed$')" -gt 0 ]
+    assert [ "$(figures | grep -c ' timed$')" -gt 0 ]
+    same_by_events 'work:one(N) when N > 5 -> return; (_)' '[work:one(N) || N <- lists:seq(1, 10)]'
+    assert_equal "$(figures)" 'work:one/1 10 0 untimed 5'
+    same_by_events $'work:fac(N) when N rem 2 == 0 -> return, msg(N)\nwork:fac/1\nwork:deep(N) when N > 20 -> return, caller\nwork:outer/1' \
+        'work:fac(300), work:outer(40), work:fac(3)'
+    # As many results as there are calls that owe one, and no rate applies.
+    traced -c --rate 10 'work:one(N) when N rem 4 == 0 -> return; (_)' work:two/2 -- '[begin work:one(N), work:two(N, N) end || N <- lists:seq(1, 20000)]'
     assert_success
-    assert_equal "$(figures)" 'work:one/1 10 0 timed'
-    assert_regex "$talk" ': 15 events · 0 dropped'
+    assert_regex "$talk" ': 45000 events · 0 dropped · 0 truncated · 0 incomplete ·'
+    assert_equal "$(figures)" $'work:one/1 20000 0 untimed 15000\nwork:two/2 20000 0 untimed 20000'
+    # Where a call may be hidden and leave a frame, events are counted.
+    traced -c 'work:one(N) when N > 5 -> return' 'work:one(N) when N > 8 -> silent(false), drop' 'work:two/2' -- '[work:one(N) || N <- lists:seq(1, 10)], work:two(1, 2)'
+    assert_success
+    assert_equal "$(figures)" $'work:one/1 3 0 timed\nwork:two/2 1 0 untimed'
 }
 
 @test "processes that die in a call are incomplete, and leave their place to others" {
@@ -85,4 +100,34 @@ same_by_events() { # EXPRESSION WORKLOAD
     trace_end
     assert_success
     assert_equal "$(figures)" 'work:one/1 100 0 untimed'
+}
+
+# Needs nothing of the node but schedulers; makes the functions itself.
+many_functions() { # FUNCTIONS SCHEDULERS
+    live_own many +S "$2:$2"
+    on_node "
+        Name = fun(N) -> list_to_atom(\"many_f\" ++ integer_to_list(N)) end,
+        A = fun erl_anno:new/1,
+        Make = fun(M, Ns) ->
+            {ok, M, Bin} = compile:forms([{attribute, A(1), module, M}, {attribute, A(1), export, [{Name(N), 1} || N <- Ns]}
+                | [{function, A(1), Name(N), 1, [{clause, A(1), [{var, A(1), 'X'}], [], [{var, A(1), 'X'}]}]} || N <- Ns]], []),
+            {module, M} = code:load_binary(M, \"\", Bin)
+        end,
+        [Make(list_to_atom(\"many_m\" ++ integer_to_list(I)), lists:seq(500 * (I - 1) + 1, 500 * I)) || I <- lists:seq(1, $1 div 500)]"
+    live_snapshot
+    traced -c 'many_m*:_ -> return' -- "
+        Fs = [{M, F} || {M, _} <- code:all_loaded(), lists:prefix(\"many_m\", atom_to_list(M)), {F, 1} <- M:module_info(exports), F =/= module_info],
+        [R || {_, R} <- [spawn_opt(fun() -> [M:F(x) || {M, F} <- Fs] end, [monitor, {scheduler, I}]) || I <- lists:seq(1, $2)],
+            receive {'DOWN', R, _, _, normal} -> true end]"
+    assert_success
+    assert_regex "$talk" ": $((2 * $1 * $2)) events · 0 dropped · 0 truncated · 0 incomplete ·"
+    assert_equal "$(figures | awk '{ $1 = ""; print }' | sort | uniq -c | xargs)" "$1 $2 0 timed"
+}
+
+@test "thousands of functions have their own figures, whatever the number of schedulers" {
+    local n
+    for n in ${ETRACE_ALL:+1 16} 64; do
+        many_functions 6000 "$n"
+        nodes_stop
+    done
 }

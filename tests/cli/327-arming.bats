@@ -42,3 +42,15 @@ traced_is() { on_node "$OWNER, {traced, $2} = trace:info(Session, {work, $1, 1},
     traced_is one false
     trace_end
 }
+
+@test "events of a session that was disarmed are not taken for events of the next one" {
+    trace work:one/1
+    run -0 node_eval "$NODE" "$OWNER, {tracer, {M, State}} = trace:info(Session, whereis(w), tracer),
+        trace = M:enabled(trace_status, State, whereis(w)),
+        Owner ! {request, 4000000001, term_to_binary(disarm)},
+        (fun Go() -> case M:enabled(trace_status, State, whereis(w)) of remove -> ok; trace -> erlang:yield(), Go() end end)(),
+        {_, _, Weak} = lists:keyfind(Owner, 1, [{P, D, S} || P <- processes(), {dictionary, D} <- [process_info(P, dictionary)], {S, _, _} <- [proplists:get_value(session, D)]]),
+        Weak =/= Session"
+    assert_output true
+    trace_end
+}

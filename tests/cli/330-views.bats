@@ -141,3 +141,31 @@ replayed() { "$ETRACE_BIN" replay "$BATS_TEST_TMPDIR/all.etr" "$@" >"$BATS_TEST_
     assert_equal "$(<"$BATS_TEST_TMPDIR/a.txt")" "$output"
     assert_equal "$(jq -r 'select(.type == "call") | .args[0]' "$BATS_TEST_TMPDIR/a.json" | wc -l)" 20
 }
+
+# Without the time of day and the durations.
+branches() { sed -E 's/^[0-9:.]+ <[0-9.]+>(\([a-z]+\))? //; s/ [0-9.]+(ns|us|ms)$//' "$OUT"; }
+
+@test "a tree with a filter: what passes stands below its callers, which do not pass" {
+    traced --as tree -e 'args[1] == 1' 'work:fac/1 -> return' -- 'work:ask(w, fun() -> work:fac(4), work:fac(0) end)'
+    assert_success
+    assert_equal "$(branches)" 'work:fac(4)
+  work:fac(3)
+    work:fac(2)
+      work:fac(1) = 1
+    └ work:fac/1 = 2
+  └ work:fac/1 = 6
+└ work:fac/1 = 24'
+    assert_regex "$talk" ' 8 events · 4 filtered '
+    # It passes by its result, when its callers are still open.
+    traced --as tree -e 'ret == 2' 'work:fac/1 -> return' -- 'work:ask(w, fun() -> work:fac(4) end)'
+    assert_success
+    assert_equal "$(branches)" 'work:fac(4)
+  work:fac(3)
+    work:fac(2) = 2
+  └ work:fac/1 = 6
+└ work:fac/1 = 24'
+    # Other views show what passes alone.
+    traced -e 'args[1] == 1' 'work:fac/1 -> return' -- 'work:ask(w, fun() -> work:fac(4) end)'
+    assert_success
+    assert_equal "$(grep -c . "$OUT")" 2
+}

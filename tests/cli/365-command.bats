@@ -128,21 +128,91 @@ ERL
     assert_output --partial ' call Enum.sum([3, 4])'
 }
 
-@test "what a project has compiled is traced from its first call on" {
+# A project of mix, compiled: an application whose start calls a module below it. `mix` itself must be Elixir's own script, for
+# elixir -S mix and iex -S mix read it.
+make_project() {
+    PATH=${ETRACE_ERL%/bin/erl}/root/usr/lib/elixir/bin:$PATH
     mkdir -p "$BATS_TEST_TMPDIR/proj/lib"
-    cd "$BATS_TEST_TMPDIR/proj"
-    echo 'defmodule Proj.MixProject do
-        use Mix.Project
-        def project, do: [app: :proj, version: "1.0.0"]
-    end' >mix.exs
-    echo 'defmodule Proj do
-        def hello(who), do: {:hello, who}
-    end' >lib/proj.ex
+    cd "$BATS_TEST_TMPDIR/proj" || return 1
+    cat >mix.exs <<'EX'
+defmodule Proj.MixProject do
+  use Mix.Project
+  def project, do: [app: :proj, version: "1.0.0"]
+  def application, do: [mod: {Proj.App, []}]
+end
+EX
+    cat >lib/proj.ex <<'EX'
+defmodule Proj.App do
+  use Application
+  def start(_, _), do: (Proj.Relay.boot(:first); Supervisor.start_link([], strategy: :one_for_one))
+end
+defmodule Proj.Relay do
+  def boot(x), do: {:booted, x}
+end
+defmodule Proj do
+  def hello(who), do: {:hello, who}
+end
+EX
     timeout 100 mix compile >log 2>&1 || fail "$(cat log)"
-    run --separate-stderr etrace 'Proj.hello/1' -- mix run -e 'Proj.hello(:first); Process.sleep(500); IO.inspect(System.get_env("ETRACE_PATHS"))'
+}
+
+@test "what a project has compiled is traced from its first call on" {
+    make_project
+    run --separate-stderr etrace 'Proj.hello/1' -- mix run -e 'Proj.hello(:first); Process.sleep(500)'
     assert_success
     assert_line --partial ' call Proj.hello(:first)'
-    assert_line nil
+    # A wildcard and an application mean modules that the node has not loaded yet.
+    run --separate-stderr etrace 'Proj.R*' 'app(proj):start/2' -- mix run -e 'Process.sleep(500)'
+    assert_success
+    assert_line --partial ' call Proj.App.start(:normal, [])'
+    assert_line --partial ' call Proj.Relay.boot(:first)'
+}
+
+@test "a probe that never matched anything is reported at the end, with the nearest names" {
+    make_project
+    run --separate-stderr etrace 'Prooj.hello/1' Proj.helo/1 'Prj.*' Proj.Relay.boot/1 Proj.hello/1 -- mix run -e 'Process.sleep(500)'
+    assert_success
+    assert_regex "$stderr" "nothing matched 'Prooj.hello/1': there is no module Prooj on the node; did you mean Proj"
+    assert_regex "$stderr" "nothing matched 'Proj.helo/1': Proj has no function helo/1; did you mean hello\\?"
+    assert_regex "$stderr" "nothing matched 'Prj.\\*'"
+    # Functions that exist and were not called are no mistake.
+    refute_regex "$stderr" "nothing matched 'Proj.(hello|Relay)"
+    # A module that the node loads later is traced, so its probe has matched.
+    echo -e '-module(later_on).\n-export([f/0]).\nf() -> ok.' >later_on.erl
+    run --separate-stderr etrace 'later_on:f/0' -- erl -noshell -eval 'compile:file(later_on), timer:sleep(100), code:load_file(later_on),
+        timer:sleep(3000), later_on:f(), timer:sleep(500), halt().'
+    assert_success
+    assert_line --partial ' call later_on:f()'
+    refute_regex "$stderr" 'nothing matched'
+}
+
+@test "whatever starts a project: env, a shell, a script in another directory, elixir -S mix" {
+    make_project
+    local sleep='Process.sleep(500)'
+    printf '#!/bin/sh\ncd "%s" && exec mix run -e "%s"\n' "$PWD" "$sleep" >run.sh
+    chmod +x run.sh
+    local -a with
+    for with in "env X=1 mix run -e $sleep" "elixir -S mix run -e $sleep" './run.sh'; do
+        # shellcheck disable=SC2086  # a list of words
+        run --separate-stderr etrace 'Proj.Relay.boot/1' -- $with
+        assert_success
+        assert_line --partial ' call Proj.Relay.boot(:first)'
+    done
+    cd /
+    run --separate-stderr etrace 'Proj.Rel*' -- sh -c "$BATS_TEST_TMPDIR/proj/run.sh"
+    assert_success
+    assert_line --partial ' call Proj.Relay.boot(:first)'
+}
+
+@test "iex -S mix, also from a shell: the application's start and what is typed" {
+    make_project
+    local with
+    for with in 'iex -S mix' 'sh -c "exec iex -S mix"'; do
+        run --separate-stderr bash -c "echo 'Proj.hello(:typed); Process.sleep(500); System.halt(5)' | timeout 100 '$ETRACE_BIN' 'Proj.Relay' Proj.hello/1 -- $with"
+        assert_failure 5
+        assert_line --partial ' call Proj.Relay.boot(:first)'
+        assert_output --partial ' call Proj.hello(:typed)'
+    done
 }
 
 up() { grep -q '^up$' "$OUT"; }

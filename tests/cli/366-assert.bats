@@ -97,16 +97,30 @@ teardown() { live_teardown; }
     assert_failure 2
 }
 
-@test "a condition on results that nobody asks for is warned of" {
-    traced --fail-on 'dur >= 0ns' 'lists:seq/2' -- 'lists:seq(1, 1)'
+@test "filters and judgements trace the results and callers that they read" {
+    # Functions of kernel and stdlib, on a node that knows nothing of ours.
+    traced -e 'dur >= 0ns' 'lists:seq/2' -- 'lists:seq(1, 3)'
+    assert_regex "$output" 'return lists:seq/2 = \[1,2,3\]'
+    refute_regex "$talk" warning
+    traced -e 'ret = [_, _]' 'lists:seq(_, N) when N < 9; (_, _) -> drop' -- 'lists:seq(1, 2), lists:seq(1, 3), lists:seq(8, 9)'
+    assert_equal "$(grep -c ' call ' <<<"$output")" 1
+    traced --fail-on 'class == error' 'lists:seq/2' -- 'catch lists:seq(a, b)'
+    assert_equal "$status" 10
+    traced --expect 'ret == [7]' 'lists:seq/2' -- 'lists:seq(7, 7)'
+    assert_equal "$status" 0
+    # A recording is read as it was written.
+    traced -e 'caller =~ "lists"' -o "$BATS_TEST_TMPDIR/x.etr" 'lists:reverse/2' 'lists:reverse/1 -> stack' -- 'lists:reverse([a, b, c, d])'
+    refute_regex "$talk" warning
+    run timeout 60 "$ETRACE_BIN" replay --json "$BATS_TEST_TMPDIR/x.etr"
+    assert_regex "$output" '"caller":'
+}
+
+@test "a condition on results that an expression cannot bring is warned of" {
+    traced --fail-on 'dur >= 0ns' 'ms lists:seq/2 [{_, [], []}]' -- 'lists:seq(1, 1)'
     assert_equal "$status" 0
     assert_regex "$talk" "etrace: warning: --fail-on 'dur >= 0ns' looks at results, for which no expression asks"
-    traced --fail-on 'dur >= 0ns' 'lists:seq/2 -> return' -- 'lists:seq(1, 1)'
-    assert_equal "$status" 10
-    refute_regex "$talk" warning
-    # A filter, and views of durations: what would be empty is not taken for an idle node.
-    traced -e 'dur > 1us' --as folded -o "$BATS_TEST_TMPDIR/x.html" 'lists:seq/2' -- 'lists:seq(1, 1)'
-    assert_regex "$talk" "etrace: warning: --where 'dur > 1us' looks at results, for which no expression asks"
+    # Views of durations: what would be empty is not taken for an idle node.
+    traced --as folded -o "$BATS_TEST_TMPDIR/x.html" 'lists:seq/2' -- 'lists:seq(1, 1)'
     assert_regex "$talk" 'etrace: warning: the view flame shows durations, for which no expression asks'
     assert_regex "$talk" 'etrace: warning: the view folded shows durations, for which no expression asks'
     traced --as folded 'lists:seq/2 -> stack' -- 'lists:seq(1, 1)'

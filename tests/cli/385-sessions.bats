@@ -61,6 +61,19 @@ session() { jq -c "select(.name == \"$1\") | $2" <<<"$output"; }
     theirs_end
 }
 
+@test "ports have no names, and the session of system events has its client" {
+    theirs "[trace:port(S, P, true, [send]) || P <- lists:sublist(erlang:ports(), 2)]"
+    run etrace sessions
+    theirs_end
+    assert_line --regexp "theirs +2 ports · flags send( · send)? · to "
+    [[ $ETRACE_OTP -ge 28 ]] || return 0
+    trace '@long_gc(5000)'
+    run etrace sessions --json
+    assert_equal "$(session etrace 'select(.events == ["system"]) | [(.client | length > 3), .age_s >= 0]')" '[true,true]'
+    assert_equal "$(session etrace .client | sort -u | wc -l)" 1
+    trace_end
+}
+
 @test "what the older functions trace is seen" {
     on_node 'erlang:trace_pattern({work, one, 1}, true, [local]), erlang:trace(whereis(w), true, [call, {tracer, whereis(w)}])'
     run etrace sessions --json

@@ -18,15 +18,9 @@ setup() {
 
 teardown() {
     local pid
-    for pid in "${TRACERS[@]}"; do
-        child_kill "$pid"
-        wait "$pid" 2>/dev/null || true
-    done
-    for pid in "${RETURNED[@]}"; do
-        child_kill "$pid" CONT
-        child_kill "$pid"
-        wait "$pid" 2>/dev/null || true
-    done
+    children_end "${TRACERS[@]}"
+    for pid in "${RETURNED[@]}"; do child_kill "$pid" CONT; done
+    children_end "${RETURNED[@]}"
     nodes_stop
 }
 
@@ -40,7 +34,7 @@ three() {
 
 all_of() { local n; for n in "${NODES[@]}"; do printf -- '-n %s ' "$n"; done; }
 
-attached() { [[ $(grep -c 'Ctrl-C stops' "$ERR" || true) -ge $1 ]] || gone "$TRACER"; }
+attached() { [[ $(grep -cE '( · OTP .* process(es)?|Ctrl-C stops)$' "$ERR" || true) -ge $1 ]] || gone "$TRACER"; }
 
 # begin COUNT ARGS...: as trace of live.bash, but for as many nodes as are to be traced
 begin() {
@@ -77,7 +71,7 @@ left() { NODE=$1 nobody_there; }
 # goes_on_without NODE: that one is waited for, and all that the node `here` does is seen until the end
 goes_on_without() {
     until_true 30 has "^etrace: $1: .*; it is waited for" "$ERR" || fail "$(<"$ERR")"
-    until_true 30 attached 1
+    until_true 30 has "^etrace: $here · OTP .* process" "$ERR"
     work "$here" 20
     shown() { [[ $(grep -c "\"node\":\"$here\",\"pid\"" "$OUT") -eq 20 ]]; }
     until_true 8 shown || fail "$(<"$ERR")"
@@ -337,7 +331,7 @@ END
         if [[ $how != --reattach* ]]; then
             trace_wait
             assert_equal "$status" 1
-            assert_regex "$(head -n 1 "$ERR")" "^etrace: $dying: the (connection was closed by the node|node takes no more messages)$"
+            grep -qE "^etrace: $dying: the (connection was closed by the node|node takes no more messages)$" "$ERR"
             continue
         fi
         goes_on_without "$dying"
@@ -492,8 +486,10 @@ END
     TRACERS+=("$TRACER")
     until_true 20 has 'it is waited for' "$ERR"
     trace_end
-    assert_equal "$status" 0
+    assert_equal "$status" 3
     assert_equal "$output" ''
+    assert_regex "$talk" 'etrace: nothing was traced: no node came that could be attached to'
+    assert_regex "$talk" '· session never began$'
     # That nothing came is a recording, too.
     run timeout 30 "$ETRACE_BIN" replay --json "$file"
     assert_success
@@ -566,7 +562,7 @@ refusing() { # NAME PORT: whose lines stand in FILE
     for node in "${NODES[@]}"; do work "$node" 5; done
     trace_end
     assert_equal "$status" 0
-    assert_regex "$talk" 'etrace: not traced: cannot connect to ghost'
+    assert_regex "$talk" 'etrace: not traced: (cannot connect to )?ghost'
     run jq -c 'select(.type == "summary") | [.shown, (.nodes | map(.shown))]' "$OUT"
     assert_output '[15,[5,5,5]]'
 
@@ -574,10 +570,12 @@ refusing() { # NAME PORT: whose lines stand in FILE
     node_eval "${NODES[2]}" 'code:is_loaded(work) =/= false orelse code:load_file(work)' >/dev/null
     for node in "${NODES[@]:0:2}"; do node_eval "$node" 'code:del_path(filename:dirname(code:which(control))), code:purge(work), code:delete(work)' >/dev/null; done
     begin 1 -n "${NODES[0]}" --cluster --json 'work:one/1'
+    for node in "${NODES[@]:0:2}"; do
+        until_true 30 has "^etrace: $node: not traced: there is no module work on the node" "$ERR" || fail "$(<"$ERR")"
+    done
     node_eval "${NODES[2]}" 'work:one(1)' >/dev/null
     trace_end
     assert_equal "$status" 0
-    assert_regex "$talk" "etrace: ${NODES[1]}: not traced: there is no module work on the node"
     assert_account 1
     run --separate-stderr timeout 60 "$ETRACE_BIN" -n "${NODES[0]}" --cluster --for 1s 'nosuch:one/1'
     assert_failure 5

@@ -316,6 +316,17 @@ paces() { on_node '[exit(P, kill) || P <- processes(), {current_function, {work,
     paces
 }
 
+@test "a filter on results makes the probes trace results" {
+    repl
+    entered 'work:stamp/1'
+    await 'Ctrl-C stops'
+    streaming 1 50
+    await 'call work:stamp'
+    entered ':where dur >= 0ns'
+    await 'return work:stamp/1'
+    paces
+}
+
 @test "what was captured is looked at again: filters, views, files" {
     repl
     entered 'work:fac/1 -> return'

@@ -23,14 +23,15 @@ report() {
     echo "# $1: clean after $(sed -n "$(((${#cleanups[@]} + 1) / 2))p" "$BATS_TEST_TMPDIR/cleanups") ms (median), $(tail -n 1 "$BATS_TEST_TMPDIR/cleanups") ms (max), ${#cleanups[@]} times" >&3
 }
 
-# A hundred with --all.
-times=$((${ETRACE_ALL:+8}0 + 20))
+# A hundred times each with --all.
+flood_times=$((${ETRACE_ALL:+9}0 + 10))
+attach_times=$((${ETRACE_ALL:+8}0 + 20))
 
-@test "kill -9 at twenty random moments of a flood: clean at once" {
+@test "kill -9 at ten random moments of a flood: clean at once" {
     on_node 'work:flood(2)'
     flooded=$(node_snapshot "$NODE")
     cleanups=()
-    for ((i = 0; i < times; i++)); do
+    for ((i = 0; i < flood_times; i++)); do
         trace --json --rate 0 'work:one/1 -> return'
         pause "0.$(printf '%03d' $((RANDOM % 150)))"
         kill -KILL "$TRACER"
@@ -42,7 +43,7 @@ times=$((${ETRACE_ALL:+8}0 + 20))
 
 @test "kill -9 at twenty random moments of attaching: clean at once" {
     cleanups=()
-    for ((i = 0; i < times; i++)); do
+    for ((i = 0; i < attach_times; i++)); do
         "$ETRACE_BIN" -n "$NODE" work:one/1 </dev/null >"$OUT" 2>"$ERR" 3>&- &
         pid=$!
         TRACERS+=("$pid")

@@ -64,6 +64,7 @@ mended() { # VERSION RECEIVE MEMORY BOTH
         lists:keymember(Row, 1, etrace_00000000_0:gates(V))])]) || {Row, _, _, _, _} <- etrace_00000000_0:all_gates()], halt().'
     run timeout 60 "$ETRACE_ERL" +Bi -noshell -noinput -pa "$GATES" -eval "$rows" </dev/null 3>&-
     assert_output 'garbage_collection: 15.0 15.0.1 15.1 15.2 15.2.4 15.2.6 15.2.7 16.2 17.0 17.1
+label: 15.0 15.0.1 15.1 15.2 15.2.4 15.2.6 15.2.7 16.2 17.0 17.1
 return_to: 15.0 15.0.1
 trace: 15.0 15.0.1
 meta: 15.0
@@ -73,6 +74,92 @@ unload: 15.0 15.0.1 15.1 15.2 15.2.4 15.2.6
 call_memory: 15.1 15.2 15.2.4
 call_time: 15.0 15.0.1 15.1 15.2 15.2.4 15.2.6 15.2.7 16.2
 bif: 15.0 15.0.1 15.1 15.2 15.2.4 15.2.6 15.2.7'
+}
+
+# Needs nothing of a node: the companion's own functions are asked. A line is a way to reach an effect, and what the gates see of it.
+@test "every way to reach an effect is seen by every gate that it concerns" {
+    timeout 60 "$ETRACE_ERL" +Bi -noshell -noinput -pa "$(node_lib)" "$GATES" -eval 'gates:routes(), halt().' \
+        </dev/null >"$BATS_TEST_TMPDIR/seen" 3>&-
+    diff - "$BATS_TEST_TMPDIR/seen" <<'EXPECTED'
+call: accepts plain returns=none
+two probes: frames accepts returns=some
+for each arity: gc return_to trace receive plain returns=some
+flag gc: gc accepts plain returns=no_calls
+flag all: gc return_to receive plain returns=no_calls
+flag of ports: accepts plain returns=no_calls
+flag return_to: return_to accepts plain returns=none
+flag silent: plain returns=some
+flag set_on_spawn and gc: gc accepts plain returns=no_calls
+meta: meta accepts plain returns=none
+recv: receive accepts plain returns=no_calls
+send: gc trace accepts plain returns=no_calls
+enable gc: gc trace accepts plain returns=none
+enable gc of another: gc trace accepts plain returns=none
+enable all: gc return_to trace receive plain returns=some
+enable send: trace accepts plain returns=none
+enable return_to: return_to trace accepts plain returns=none
+enable receive: trace receive accepts plain returns=none
+enable silent: trace frames hidden plain returns=some
+enable a variable: gc return_to trace receive plain returns=some
+enable a constant: gc trace accepts plain returns=none
+enable something else: trace accepts plain returns=none
+enable what is computed: gc return_to trace receive plain returns=some
+disable gc: trace stops accepts plain returns=none
+trace gc: gc trace stops accepts plain returns=none
+trace all: gc return_to trace receive stops plain returns=some
+trace nothing on: trace stops accepts plain returns=none
+trace a variable: gc return_to trace receive stops plain returns=some
+trace a list with a variable: gc return_to trace receive stops plain returns=some
+trace a list with a rest: gc return_to trace receive stops plain returns=some
+trace a constant: gc trace stops accepts plain returns=none
+trace all arguments: gc return_to trace receive stops plain returns=some
+trace all variables: gc return_to trace receive stops plain returns=some
+trace another: gc trace stops accepts plain returns=none
+gc in a message: gc trace accepts returns=none
+gc in a condition: gc trace accepts plain returns=none
+gc in a list: gc trace accepts returns=none
+gc in a map: gc trace accepts returns=none
+gc in a key: gc trace accepts returns=none
+gc in what is constant: accepts returns=none
+gc as a tuple: accepts returns=none
+results: frames accepts plain returns=all
+results with exceptions: frames accepts plain returns=all
+results in a message: frames accepts returns=all
+results of what is not shown: frames hidden returns=some
+results, and a message that may be false: frames hidden returns=some
+results, and a message in a condition: frames hidden returns=some
+results, and silence: frames hidden plain returns=some
+label 7: accepts plain returns=none tokens=[{label,7}]
+label a: accepts plain returns=none tokens=[{label,a}]
+label self: accepts plain returns=none tokens=[computed]
+label of a variable: accepts plain returns=none tokens=[computed]
+label of a constant: accepts plain returns=none tokens=[{label,7}]
+label 576460752303423488: label accepts plain returns=none tokens=[unsafe]
+label 576460752303423487: accepts plain returns=none tokens=[{label,576460752303423487}]
+label 1.0: label accepts plain returns=none tokens=[unsafe]
+label "a": label accepts plain returns=none tokens=[unsafe]
+label {{a}}: label accepts plain returns=none tokens=[unsafe]
+label ['$1']: label accepts plain returns=none tokens=[unsafe]
+label '$_': label accepts plain returns=none tokens=[unsafe]
+label '$$': label accepts plain returns=none tokens=[unsafe]
+label {caller}: label accepts plain returns=none tokens=[unsafe]
+label {const,{a}}: label accepts plain returns=none tokens=[unsafe]
+label {'+','$1',1}: label accepts plain returns=none tokens=[unsafe]
+label #{}: label accepts plain returns=none tokens=[unsafe]
+label <<"a">>: label accepts plain returns=none tokens=[unsafe]
+label in a message: label accepts returns=none tokens=[unsafe]
+a component that is computed: label accepts plain returns=none tokens=[unsafe]
+a component that is computed, of a number: accepts plain returns=none tokens=[{label,1}]
+serial: accepts plain returns=none tokens=[{label,0}]
+label of a send: label accepts plain returns=no_calls tokens=[unsafe]
+EXPECTED
+}
+
+# The client knows what a variable is bound to only when the specification is made: the node refuses that.
+@test "a label that is computed is refused by the node as well" {
+    run "$ETRACE_BIN" -n "$NODE" 'work:one({_, _} = X) -> set_seq_token(label, X)'
+    assert_failure 3
+    assert_line -n 0 'etrace: this label of a sequential trace token would crash the node'
 }
 
 @test "what this version warns of stands in front of the trace" {

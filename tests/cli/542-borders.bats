@@ -178,8 +178,8 @@ epmd_says() { # PORT NAME
     assert_equal "$status" 143
 }
 
-# In pause(), as system call 34 of x86-64 or as ppoll() of others.
-waits() { grep -qE '^(34|73) ' "/proc/$TRACER/syscall"; }
+# A thread in pause(), as system call 34 of x86-64 or as ppoll() of others.
+waits() { grep -qE '^(34|73) ' /proc/"$TRACER"/task/*/syscall; }
 
 @test "a hangup that nohup has it ignore is ignored" {
     (

@@ -41,6 +41,8 @@ clears=('erlang:trace(all, false, [all]), erlang:trace_pattern({'"'_', '_', '_'}
     'erlang:trace_pattern({work, one, 1}, true, [local]), erlang:trace_pattern({work, one, 1}, false, [local])'
     'erlang:trace_pattern(send, false, []), erlang:trace_pattern(send, true, []), erlang:trace_pattern('"'receive'"', true, [])')
 
+dbg_is_gone() { [[ $(node_eval "$NODE" '[garbage_collect(P) || P <- processes()], [S || {dbg, _} = S <- trace:session_info(all)]') == '[]' ]]; }
+
 @test "whoever clears everything that is traced clears his own: ours goes on, every event of it" {
     trace --json 'work:one/1 -> return' 'send(_, _)'
     calls 10
@@ -49,7 +51,7 @@ clears=('erlang:trace(all, false, [all]), erlang:trace_pattern({'"'_', '_', '_'}
         calls 10
     done
     # dbg's session is there until its last handle is collected, and what it printed of it may lie about for long.
-    on_node '[garbage_collect(P) || P <- processes()]'
+    until_true 30 dbg_is_gone
     trace_end
     assert_success
     assert_account any

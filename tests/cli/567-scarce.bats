@@ -122,7 +122,7 @@ $2"
         traced --json work:one/1 -- 'work:loop(5)'
         assert_success
         assert_account 5
-        assert_regex "$talk" 'tracing without the NIF, at most 1000 events a second: no thread or no descriptor for it'
+        assert_regex "$talk" 'tracing without the NIF, at most 1000 events a second: no thread for it'
     fi
 }
 

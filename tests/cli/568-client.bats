@@ -61,11 +61,14 @@ limited() {
     cp "$ETRACE_BIN" "$HOME/.erlang.cookie" "$dir"
     chown -R 65534 "$dir"
     # Of root there are as many as it likes.
-    run timeout 60 setpriv --reuid 65534 --regid 65534 --clear-groups prlimit --nproc=0:0 \
-        "$dir/etrace" -n "$NODE" -q --cookie-file "$dir/.erlang.cookie" --for 20s work:one/1
-    rm -r "$dir"
+    poor() { run timeout 60 setpriv --reuid 65534 --regid 65534 --clear-groups prlimit --nproc=0:0 "$dir/etrace" "$@"; }
+    poor explain work:one/1
     assert_failure 1
     assert_output 'etrace: cannot write standard output: no thread, or no descriptor, is left for it'
+    poor -n "$NODE" -q --cookie-file "$dir/.erlang.cookie" --for 20s work:one/1
+    rm -r "$dir"
+    assert_failure 1
+    assert_output "etrace: cannot start a thread to connect to $NODE"
 }
 
 @test "a sandbox that has no descriptors for signals: they end it all the same" {
@@ -85,6 +88,7 @@ limited() {
     traces() { grep -q 'ends with the command' "$ERR" || gone "$TRACER"; }
     # begun WORDS...: in the sandbox, until there is something to be ended
     begun() {
+        rm -f "$ERR"
         PATH=${ETRACE_ERL%/*}:$PATH TMPDIR=$dir /usr/bin/python3 "$SANDBOX" "$ETRACE_BIN" "$@" </dev/null >"$OUT" 2>"$ERR" 3>&- &
         TRACER=$!
         TRACERS+=("$TRACER")
@@ -239,7 +243,14 @@ END
     on_node '{ok, M, B} = compile:forms([{attribute, 1, module, only_here}, {attribute, 1, export, [{f, 0}]}, {function, 1, f, 0, [{clause, 1, [], [], [{atom, 1, ok}]}]}]),
         {module, M} = code:load_binary(M, "", B), register(calls, spawn(fun() -> F = fun F() -> M:f(), receive stop -> ok after 1 -> F() end end, F() end))'
     live_snapshot
-    trace -n "$other" --json only_here:f/0
+    # It looks for the module when the other one is traced.
+    node_eval "$other" 'Me = self(), register(holder, spawn(fun() -> erlang:suspend_process(whereis(code_server)), Me ! held, receive go -> ok end end)), receive held -> ok end' >/dev/null
+    rm -f "$OUT" "$ERR"
+    "$ETRACE_BIN" -n "$NODE" -n "$other" --json only_here:f/0 </dev/null >"$OUT" 2>"$ERR" 3>&- &
+    TRACER=$!
+    TRACERS+=("$TRACER")
+    until_true 30 grep -q '"type":"call"' "$OUT" || fail "$(<"$ERR")"
+    node_eval "$other" 'holder ! go' >/dev/null
     trace_wait
     assert_equal "$status" 5
     assert_line_of_talk "etrace: $other: there is no module only_here on the node"

@@ -29,6 +29,28 @@ destroyed='somebody on the node has destroyed the trace session'
     assert_clean --atoms 300 "$BEFORE" "$NODE" 60
 }
 
+@test "forged messages to every process of the tracer: it goes on, and keeps its lease" {
+    trace --json work:one/1
+    on_node 'work:loop(2)'
+    # Each process that runs code of the companion, and the janitor, which has the companion's name.
+    on_node 'Ours = lists:usort([P || P <- processes(), {_, {M, _, _}} <- [process_info(P, initial_call)], lists:prefix("etrace_", atom_to_list(M))] ++
+            [whereis(N) || N <- registered(), lists:prefix("etrace_", atom_to_list(N))]),
+        true = length(Ours) >= 5,
+        R = make_ref(),
+        [P ! M || P <- Ours, M <- [bad, [], {names, x, [bad]}, {names, R, bad, 1}, {names, R, R, [bad]}, {names, R, R, bad, 1}, {others, bad},
+            {others, x}, {others, R, bad}, {others, R, [bad]}, others, {timeout, R, {lease, 0}}, {timeout, R, check}, {timeout, R, trace_delivered},
+            {done, R, bad}, {memory, R, bad}, {system, P, bad, bad, bad}, {pull, bad, 0}, {request, bad, bad}, {request, 7, bad}, {retry, bad, bad},
+            {ask, bad, bad}, {trace_delivered, bad, bad}, {nodedown, bad, bad}, {watch, R, bad}, owing, {'"'EXIT'"', self(), bad}]]'
+    on_node 'work:loop(3)'
+    # Every timer of a lease that a forged message began would begin the next one.
+    pause 1
+    on_node 'work:loop(1)'
+    trace_end
+    assert_success
+    assert_account 6
+    refute_regex "$(node_log "$NODE")" 'etrace'
+}
+
 @test "the code server is gone, or the whole of kernel is stopped: nothing stays all the same, and who comes is refused with a word" {
     local stop
     # The library is there for as long as the code that was not purged, of which the module is no sign.

@@ -6,6 +6,7 @@ bats_require_minimum_version 1.5.0
 bats_load_library bats-support
 bats_load_library bats-assert
 load ../lib/live
+load ../lib/plain
 
 # A module whose name, function, variable and file mean harm, and a process that is registered as something of the kind. The
 # compiler takes no such module; the loader does.
@@ -33,20 +34,6 @@ teardown() {
     [[ ! ${FAKE:-} ]] || { kill "$FAKE" && wait "$FAKE"; } 2>/dev/null || true
     on_node '[begin R = monitor(process, P), P ! stop, receive {_, R, _, _, _} -> ok end end || N <- [calls, rival], P <- [whereis(N)], is_pid(P)]'
     live_teardown
-}
-
-# All that is no line of plain text in these files.
-assert_plain() { # WHAT FILE...
-    local what=$1
-    shift
-    run /usr/bin/python3 -c '
-import sys, unicodedata
-for name in sys.argv[1:]:
-    text = open(name, "rb").read().decode("utf-8")
-    bad = sorted({hex(ord(c)) for c in text if c != "\n" and (unicodedata.category(c) in ("Cc", "Cf", "Co", "Cs", "Zl", "Zp"))})
-    if bad or any(line.startswith("PWNED") for line in text.split("\n")):
-        sys.exit(name + " has " + " ".join(bad))' "$@"
-    [[ $status -eq 0 ]] || fail "$what: $output"
 }
 
 # COMMAND ARGS...: neither of its outputs has any of it; it has something to say of what is named so.
@@ -102,19 +89,20 @@ counted() { timeout 30 "$ETRACE_BIN" top -n "$NODE" --for 300ms "$@" 'evil*:_' <
     says -n "$NODE" -P $'\x1b]0;PWNED\x07' work:one/1
 }
 
-# An epmd that knows nodes of such names.
+# [NAME]: an epmd that knows nodes of such names, or of that one.
 fake_epmd() {
+    rm -f "$BATS_TEST_TMPDIR/port"
     mkfifo "$BATS_TEST_TMPDIR/port"
     /usr/bin/python3 -c '
-import socket, sys
+import os, socket, sys
 s = socket.socket(); s.bind(("127.0.0.1", 0)); s.listen(9)
 open(sys.argv[1], "w").write("%d\n" % s.getsockname()[1])
-names = b"a\x1b]0;PWNED\x07b", b"c\xe2\x80\xaePWNED", b"\xff\x9bPWNED", b"x_PWNED$(touch${IFS}owned)", b"good"
+names = [os.fsencode(n) for n in sys.argv[2:]] or (b"a\x1b]0;PWNED\x07b", b"c\xe2\x80\xaePWNED", b"\xff\x9bPWNED", b"x_PWNED$(touch${IFS}owned)", b"good")
 while True:
     c, _ = s.accept()
     r = c.recv(300)
     c.sendall(b"\x00\x00\x11\x11" + b"".join(b"name %s at port 1\n" % n for n in names) if r[2:3] == b"n" else b"\x77\x01")
-    c.close()' "$BATS_TEST_TMPDIR/port" </dev/null >/dev/null 2>&1 3>&- &
+    c.close()' "$BATS_TEST_TMPDIR/port" "$@" </dev/null >/dev/null 2>&1 3>&- &
     FAKE=$!
     read -r -t 20 ERL_EPMD_PORT <"$BATS_TEST_TMPDIR/port"
     export ERL_EPMD_PORT
@@ -127,6 +115,19 @@ while True:
     says doctor
     says work:one/1
     says -n nosuch@127.0.0.1 work:one/1
+}
+
+@test "a node name with an invisible character is refused, from an epmd as well" {
+    for name in $'a\xe2\x80\xaePWNED@127.0.0.1' $'PWNED\xc2\x9b@127.0.0.1' $'PWNED@\xe2\x80\x8b'; do
+        says ls -n "$name" work:_
+        assert_equal "$status" 2
+    done
+    fake_epmd $'PWNED\xc2\x9b31m'
+    for command in ls info trace; do
+        says "$command" work:one/1
+        assert_equal "$status" 3
+    done
+    grep -q 'is not a node name' "$ERR"
 }
 
 # What a shell would be offered.

@@ -24,6 +24,36 @@ teardown() { live_teardown; }
     done
 }
 
+# Lines with a type of their own beside events, and a return to no function.
+@test "every command that has --json, and a return that goes nowhere" {
+    local printed=$BATS_TEST_TMPDIR/commands type
+    on_node 'register(for_sessions, spawn(fun() -> S = trace:session_create(theirs, self(), []), trace:process(S, whereis(w), true, [call]),
+        [trace:port(S, P, true, [send]) || P <- lists:sublist(erlang:ports(), 1)], receive stop -> trace:session_destroy(S) end end))'
+    {
+        "$ETRACE_BIN" ls -n "$NODE" --json 'work:*'
+        "$ETRACE_BIN" info -n "$NODE" --json 'work:one/1'
+        "$ETRACE_BIN" info -n "$NODE" --json w
+        "$ETRACE_BIN" sessions -n "$NODE" --json
+        "$ETRACE_BIN" nodes --json
+        "$ETRACE_BIN" doctor -n "$NODE" --json
+        "$ETRACE_BIN" top -n "$NODE" --json --for 300ms -i 100ms 'work:_'
+    } >"$printed" 2>/dev/null
+    on_node 'for_sessions ! stop'
+    trace --json --limit 2 'work:one/1 -> return_to'
+    on_node '[spawn(work, one, [N]) || N <- [1, 2]]'
+    trace_end
+    # The processes begin with that function, so there is none to return to.
+    jq -e -s 'map(select(.type == "return_to")) | length > 0 and all(has("m") | not)' "$OUT" >/dev/null || fail "$(<"$OUT")"
+    cat "$OUT" >>"$printed"
+    for type in function info session node step counted return_to; do
+        grep -q "\"type\":\"$type\"" "$printed" || fail "no $type in $(cut -c 1-100 "$printed")"
+    done
+    "$ETRACE_BIN" schema >"$BATS_TEST_TMPDIR/schema"
+    run /usr/bin/python3 "$ETRACE_ROOT/tests/lib/json_lines.py" "$BATS_TEST_TMPDIR/schema" "$printed"
+    assert_success
+    live_snapshot
+}
+
 @test "all that was printed is valid" {
     "$ETRACE_BIN" schema >"$BATS_TEST_TMPDIR/schema"
     # Lines that differ in digits alone are the same to the schema.

@@ -3,9 +3,13 @@
  * virtual machine does, of which there is only what the library asks for - terms, and functions to look into them.
  *
  *     tracer_driver FILE.so CASE EVENTS
+ *     tracer_driver FILE.so bounded EVENTS
  *
- * Only for counting instructions (tests/counts/run): it prints nothing. Ends with 1 when the events are not what the
- * library says it saw, or any was lost that should not be.
+ * The first form is for counting instructions (tests/counts/run): it prints nothing. It ends with 1 when the events are not what
+ * the library says it saw, or any was lost that should not be.
+ *
+ * The second form is a test: binaries that begin inside a byte stand in every position of a term, and the driver counts the bytes
+ * that the library has the machine copy or compare.
  */
 #include <dlfcn.h>
 #include <erl_nif.h>
@@ -27,7 +31,7 @@ static void die(const char *what)
 
 /* ---- terms: immediates are as a machine of 64 bits has them, the rest points to what is here ----------------------- */
 
-enum what { CELL, TUPLE, MAP, FLOAT, BINARY, REF, BIG };
+enum what { CELL, TUPLE, MAP, FLOAT, BINARY, SHIFTED, REF, BIG }; /* SHIFTED: a binary that begins inside a byte */
 
 struct box {
     enum what what;
@@ -133,7 +137,7 @@ ERL_NIF_TERM enif_make_atom(UNUSED ErlNifEnv *env, const char *name)
 int enif_is_atom(UNUSED ErlNifEnv *env, ERL_NIF_TERM t) { return (t & 0x3f) == TAG_ATOM; }
 int enif_is_list(UNUSED ErlNifEnv *env, ERL_NIF_TERM t) { return t == NIL || (t & 3) == TAG_LIST; }
 int enif_is_empty_list(UNUSED ErlNifEnv *env, ERL_NIF_TERM t) { return t == NIL; }
-int enif_is_binary(UNUSED ErlNifEnv *env, ERL_NIF_TERM t) { return box_of(t, BINARY) != NULL; }
+int enif_is_binary(UNUSED ErlNifEnv *env, ERL_NIF_TERM t) { return box_of(t, BINARY) || box_of(t, SHIFTED); }
 int enif_is_ref(UNUSED ErlNifEnv *env, ERL_NIF_TERM t) { return box_of(t, REF) != NULL; }
 int enif_is_fun(UNUSED ErlNifEnv *env, UNUSED ERL_NIF_TERM t) { return 0; }
 int enif_is_map(UNUSED ErlNifEnv *env, ERL_NIF_TERM t) { return box_of(t, MAP) != NULL; }
@@ -261,9 +265,25 @@ int enif_map_iterator_get_pair(UNUSED ErlNifEnv *env, ErlNifMapIterator *each, E
 int enif_map_iterator_next(UNUSED ErlNifEnv *env, ErlNifMapIterator *each) { return ++each->idx < each->size; }
 void enif_map_iterator_destroy(UNUSED ErlNifEnv *env, UNUSED ErlNifMapIterator *each) {}
 
+/* Bytes that the machine had to copy or to compare. */
+static uint64_t copied, compared;
+
+/* Has no bytes of its own: all that is shown of it is x. */
+static ERL_NIF_TERM shifted(size_t bytes)
+{
+    return boxed(new_box(SHIFTED, bytes, 0));
+}
+
 int enif_inspect_binary(UNUSED ErlNifEnv *env, ERL_NIF_TERM t, ErlNifBinary *ret)
 {
+    static uint8_t copies[2][1 << 16];
+    static unsigned turn;
     const struct box *box = box_of(t, BINARY);
+    if (!box && (box = box_of(t, SHIFTED))) {
+        copied += box->count;
+        *ret = (ErlNifBinary){.size = box->count, .data = memset(copies[++turn % 2], 'x', sizeof *copies)};
+        return 1;
+    }
     if (!box)
         return 0;
     ret->size = box->count;
@@ -328,6 +348,14 @@ ERL_NIF_TERM enif_make_list_cell(UNUSED ErlNifEnv *env, ERL_NIF_TERM head, ERL_N
     return (ERL_NIF_TERM)(uintptr_t)cell | TAG_LIST;
 }
 
+ERL_NIF_TERM enif_make_list_from_array(ErlNifEnv *env, const ERL_NIF_TERM terms[], unsigned n)
+{
+    ERL_NIF_TERM list = NIL;
+    while (n--)
+        list = enif_make_list_cell(env, terms[n], list);
+    return list;
+}
+
 ERL_NIF_TERM enif_make_list(ErlNifEnv *env, unsigned n, ...)
 {
     va_list args;
@@ -355,6 +383,28 @@ unsigned char *enif_make_new_binary(UNUSED ErlNifEnv *env, size_t bytes, ERL_NIF
     return (unsigned char *)box->words;
 }
 
+/* The machine copies short parts to the heap, where every binary begins at a byte. */
+ERL_NIF_TERM enif_make_sub_binary(UNUSED ErlNifEnv *env, ERL_NIF_TERM t, size_t at, size_t bytes)
+{
+    const struct box *box = box_of(t, SHIFTED) ? box_of(t, SHIFTED) : box_of(t, BINARY);
+    if (!box || at + bytes > box->count)
+        die("a part that is not within its binary");
+    return box->what == SHIFTED && bytes > 64 ? shifted(bytes) : binary(bytes);
+}
+
+int enif_compare(ERL_NIF_TERM a, ERL_NIF_TERM b)
+{
+    ErlNifBinary left, right;
+    if (!enif_is_binary(NULL, a) || !enif_is_binary(NULL, b))
+        return 0;
+    uint64_t before = copied;
+    enif_inspect_binary(NULL, a, &left);
+    enif_inspect_binary(NULL, b, &right);
+    copied = before;
+    compared += left.size < right.size ? left.size : right.size;
+    return (left.size > right.size) - (left.size < right.size);
+}
+
 ErlNifPid *enif_self(UNUSED ErlNifEnv *env, ErlNifPid *ret)
 {
     ret->pid = pid(80);
@@ -367,7 +417,6 @@ ERL_NIF_TERM enif_make_copy(UNUSED ErlNifEnv *env, ERL_NIF_TERM t) { return t; }
 void *enif_alloc(size_t bytes) { return malloc(bytes); }
 void enif_free(void *at) { free(at); }
 void enif_free_env(UNUSED ErlNifEnv *env) {}
-int enif_compare(UNUSED ERL_NIF_TERM a, UNUSED ERL_NIF_TERM b) { return 0; }
 int enif_consume_timeslice(UNUSED ErlNifEnv *env, UNUSED int percent) { return 0; }
 int enif_is_process_alive(UNUSED ErlNifEnv *env, UNUSED ErlNifPid *process) { return 1; }
 ErlNifTime enif_monotonic_time(UNUSED ErlNifTimeUnit unit) { return 0; }
@@ -530,25 +579,132 @@ static void offer(unsigned long many, const struct event *events, unsigned n)
     }
 }
 
-/* Takes out what is there; the events that were seen, and those that were lost of them. */
-static void count(uint64_t *ret_seen, uint64_t *ret_lost)
+/* Has the results of calls measured. Every size passes. */
+static void measure(void)
+{
+    struct etw_filter_step step = {.what = ETW_FILTER_SIZE, .compare = ETW_FILTER_GT, .value = 0};
+    ERL_NIF_TERM steps;
+    memcpy(enif_make_new_binary(NULL, sizeof step, &steps), &step, sizeof step);
+    ask("gate", steps);
+}
+
+/* ---- the work that a term makes ------------------------------------------------------------------------------------- */
+
+#define HUGE_BYTES 10000000
+#define WORK_MOST (1 << 17) /* bytes of one event; no time, but a tenth of a millisecond or so */
+
+static ERL_NIF_TERM map_of(ERL_NIF_TERM key, ERL_NIF_TERM value)
+{
+    struct box *box = new_box(MAP, 1, 2 * sizeof *box->words);
+    box->words[0] = key;
+    box->words[1] = value;
+    return boxed(box);
+}
+
+static ERL_NIF_TERM crowd(void)
+{
+    struct box *box = new_box(TUPLE, 60, 60 * sizeof *box->words);
+    for (unsigned i = 0; i < box->count; i++)
+        box->words[i] = shifted(HUGE_BYTES);
+    return boxed(box);
+}
+
+/* Every position in which a binary may stand. */
+static unsigned positions(ERL_NIF_TERM ret[static 16])
+{
+    unsigned n = 0;
+    ret[n++] = shifted(HUGE_BYTES);
+    ret[n++] = tuple(2, shifted(HUGE_BYTES), small(1));
+    ret[n++] = tuple(2, small(1), shifted(HUGE_BYTES));
+    ret[n++] = map_of(shifted(HUGE_BYTES), small(1));
+    ret[n++] = map_of(atom("k"), shifted(HUGE_BYTES));
+    ret[n++] = map_of(map_of(shifted(HUGE_BYTES), small(1)), small(1));
+    ret[n++] = map_of(cons(shifted(HUGE_BYTES), NIL), small(1));
+    ret[n++] = cons(small(1), cons(shifted(HUGE_BYTES), NIL));
+    ret[n++] = cons(tuple(2, shifted(HUGE_BYTES), small(1)), shifted(HUGE_BYTES));
+    ret[n++] = crowd();
+    struct box *named = new_box(MAP, 2, 4 * sizeof *named->words);
+    named->words[0] = atom("name"), named->words[1] = atom("value"), named->words[2] = shifted(HUGE_BYTES), named->words[3] = small(1);
+    ret[n++] = boxed(named);
+    return n;
+}
+
+static uint64_t work_of(const struct event *e)
+{
+    size_t before = heap_used;
+    struct prepared p = prepare(e);
+    uint64_t work = copied + compared;
+    find("trace")(NULL, 5, p.argv);
+    heap_used = before;
+    return copied + compared - work;
+}
+
+/* All events of a term: as an argument, as a result, as a message. */
+static uint64_t most_work_of(ERL_NIF_TERM t)
+{
+    const struct event events[] = {
+        {"call", NULL, pid(84), call("w", "f", cons(t, cons(t, NIL))), 0},
+        {"return_from", NULL, pid(84), call("w", "f", small(2)), t},
+        {"send", NULL, pid(84), t, pid(85)},
+        {"receive", NULL, pid(85), t, 0},
+    };
+    uint64_t most = 0;
+    for (unsigned i = 0; i < sizeof events / sizeof *events; i++) {
+        uint64_t work = work_of(&events[i]);
+        most = work > most ? work : most;
+    }
+    return most;
+}
+
+/* One binary may be copied where events follow each other quickly, and none after it. */
+static void stay_bounded(unsigned long many)
+{
+    ERL_NIF_TERM terms[16];
+    unsigned n = positions(terms), large = 0;
+    find("trace")(NULL, 5, prepare(&(struct event){"send", NULL, pid(84), binary(100), pid(85)}).argv);
+    for (unsigned long i = 0; i < many; i++) {
+        uint64_t work = most_work_of(terms[i % n]);
+        if (work > WORK_MOST && (large++ || work > HUGE_BYTES + WORK_MOST))
+            die("an event makes too much work");
+    }
+    if (compared == 0)
+        die("no binary was read by steps");
+}
+
+/* Takes out what is there: the section of the first ring; its frames, or NULL. */
+static const uint8_t *drained(struct etw_section *ret)
 {
     const ERL_NIF_TERM argv[] = {state, small(ETW_MAX_BATCH), binary(0), atom("false")};
     const struct box *result = box_of(find("drain")(NULL, 4, argv), TUPLE), *batch = box_of(result->words[0], BINARY);
-    struct etw_section section;
-    *ret_seen = *ret_lost = 0;
+    memset(ret, 0, sizeof *ret);
     if (!batch)
-        return;
-    memcpy(&section, (const uint8_t *)batch->words + sizeof(struct etw_batch), sizeof section);
-    *ret_seen = section.seen;
-    for (int i = 0; i < ETW_LOSSES; i++)
-        *ret_lost += section.lost[i];
+        return NULL;
+    memcpy(ret, (const uint8_t *)batch->words + sizeof(struct etw_batch), sizeof *ret);
+    return (const uint8_t *)batch->words + sizeof(struct etw_batch) + sizeof *ret;
+}
+
+/*
+ * The one frame behind calls that were only measured: it is the first of its ring. So it tells its tick and its tracee, and it defines
+ * the atom of its term, which the measured calls contain, too.
+ */
+static void check_first_frame(const uint8_t *at, size_t bytes)
+{
+    uint64_t tracee;
+    uint32_t head;
+    if (bytes < 24)
+        die("no frame");
+    memcpy(&head, at, sizeof head);
+    memcpy(&tracee, at + 16, sizeof tracee);
+    if (ETW_HEAD_BYTES(head) != bytes || ETW_HEAD_KIND(head) != ETW_SEND || ETW_HEAD_FLAGS(head) != (ETW_F_TICK | ETW_F_TRACEE) || tracee != 84)
+        die("the first frame does not tell its tick and its tracee");
+    if (!memmem(at, bytes, "some", 4))
+        die("the first frame does not define its atom");
 }
 
 int main(int argc, char **argv)
 {
     struct event events[MOST];
-    uint64_t seen, lost;
+    uint64_t lost = 0;
     if (argc != 4)
         die("usage: FILE.so CASE EVENTS");
     void *file = dlopen(argv[1], RTLD_NOW);
@@ -563,11 +719,12 @@ int main(int argc, char **argv)
 
     bool paused = strcmp(argv[2], "paused") == 0, whole = strcmp(argv[2], "whole") == 0;
     bool shown = strcmp(argv[2], "shown") == 0, hidden = strcmp(argv[2], "hidden") == 0, fast = strcmp(argv[2], "fast") == 0;
-    bool counted = strcmp(argv[2], "counted") == 0;
-    unsigned n = events_of(paused || shown || hidden ? "call" : whole ? "state" : fast || counted ? "pair" : argv[2], events);
+    bool measured = strcmp(argv[2], "measured") == 0, counted = measured || strcmp(argv[2], "counted") == 0;
+    bool bounded = strcmp(argv[2], "bounded") == 0;
+    unsigned n = events_of(paused || shown || hidden || bounded ? "call" : whole ? "state" : fast || counted ? "pair" : argv[2], events);
     unsigned long many = strtoul(argv[3], NULL, 10);
     ERL_NIF_TERM bytes = small(whole ? 1 << 18 : 256), depth = small(whole ? 64 : 16), items = small(whole ? 1 << 16 : 4096);
-    ERL_NIF_TERM options = tuple(8, small(1 << 26), small(4), bytes, depth, items, small(0), small(0), NIL);
+    ERL_NIF_TERM options = tuple(8, small(1 << 26), small(4), bytes, depth, items, small(0), small(0), bounded ? cons(binary(20), cons(binary(5), NIL)) : NIL);
     const struct box *opened = box_of(find("open")(NULL, 1, &options), TUPLE);
     if (opened->words[0] != atom("ok"))
         die("not open");
@@ -583,11 +740,22 @@ int main(int argc, char **argv)
         ask("gate", atom("returns"));
     if (fast)
         wait_long();
+    if (measured)
+        measure();
     if (counted)
-        ask("gate", atom("tally"));
+        ask("gate", tuple(2, atom("tally"), small(10)));
+    if (bounded)
+        return stay_bounded(many), 0;
     offer(many, events, n);
-    count(&seen, &lost);
-    if (seen != (hidden ? 0 : many) || lost != (paused ? many : 0))
+    if (measured)
+        offer(1, &(struct event){"send", NULL, pid(84), atom("some"), pid(85)}, 1);
+    struct etw_section section;
+    const uint8_t *frames = drained(&section);
+    for (int i = 0; i < ETW_LOSSES; i++)
+        lost += section.lost[i];
+    if (section.seen != (hidden ? 0 : many + measured) || lost != (paused ? many : 0))
         die("the events seen and lost are others");
+    if (measured)
+        check_first_frame(frames, section.bytes);
     return 0;
 }

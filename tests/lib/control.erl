@@ -6,7 +6,7 @@
 %% The processes and ports of this module do not count in snapshot/0.
 -module(control).
 
--export([start/0, snapshot/0, near/0, deep/0, newest/1, pace/1, spin/1]).
+-export([start/0, adopt/1, adopted/2, snapshot/0, near/0, deep/0, newest/1, pace/1, spin/1]).
 -export([listen/2, serve/2]).
 
 %% Called by node_start with -s: CONTROL_DIR has the secret and a fifo, which gets the port number
@@ -16,6 +16,31 @@ start() ->
     {ok, Secret} = file:read_file(filename:join(Dir, "secret")),
     spawn(?MODULE, listen, [string:trim(Secret), filename:join(Dir, "ready")]),
     ok.
+
+%% Called by node_adopt with -run on a node of its own: loads this module into a node that was started without it.
+adopt([Name, Dir, Otp]) ->
+    Node = list_to_atom(Name),
+    connect(Node, 600),
+    {?MODULE, Code, File} = code:get_object_code(?MODULE),
+    {module, ?MODULE} = erpc:call(Node, code, load_binary, [?MODULE, File, Code]),
+    ok = erpc:call(Node, ?MODULE, adopted, [Dir, Otp]),
+    halt().
+
+connect(Node, Attempts) when Attempts > 0 ->
+    case net_kernel:connect_node(Node) of
+        true ->
+            ok;
+        false ->
+            receive after 100 -> ok end,
+            connect(Node, Attempts - 1)
+    end.
+
+%% The group leader of the call is on the node that adopts.
+adopted(Dir, Otp) ->
+    true = os:putenv("CONTROL_DIR", Dir),
+    true = os:putenv("CONTROL_OTP", Otp),
+    true = group_leader(whereis(init), self()),
+    start().
 
 listen(Secret, Ready) ->
     %% Each scheduler keeps the buffers that are given back on it, up to 14 or 1 MiB of them: the node does not seem to grow

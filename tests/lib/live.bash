@@ -47,12 +47,17 @@ lines=()
 
 millis() { echo $((${EPOCHREALTIME/./} / 1000)); }
 
+# The longer it has waited, the less often it looks: looking costs processes, and lanes share the processors.
 until_true() {
-    local end=$((${EPOCHREALTIME/./} + $1 * 1000000))
+    local start=${EPOCHREALTIME/./} end waited between
+    end=$((start + $1 * 1000000))
     shift
     until "$@"; do
-        ((${EPOCHREALTIME/./} < end)) || return 1
-        pause 0.01
+        waited=$((${EPOCHREALTIME/./} - start))
+        ((start + waited < end)) || return 1
+        between=$((waited < 100000 ? 10000 : waited < 2000000 ? waited / 10 : 200000))
+        printf -v between '0.%06d' "$between"
+        pause "$between"
     done
 }
 

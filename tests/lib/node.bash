@@ -3,6 +3,8 @@
 # the OTP, the epmd, the cookie and the directories come from there.
 #
 #   node_start NAME [ERL FLAGS]   starts a node with a unique name, waits until it is up, sets NODE
+#   node_new NAME                 makes the directory and the name of a node that is started by other means, sets NODE
+#   node_adopt PID                loads control into NODE, which runs as process PID and was started by other means
 #   node_eval NODE 'Expr'         evaluates Erlang on it and prints the value; 1 if it raised
 #   node_snapshot NODE            everything a tracer could leave on it, one line each
 #   assert_clean [--atoms N] [--names N] [--memory BYTES] BEFORE NODE [SECONDS]
@@ -40,16 +42,23 @@ node_lib() {
     echo "$lib"
 }
 
-node_start() {
-    local name=$1 lib dir ready
-    shift
-    lib=$(node_lib) || return 1
+# Makes the directory of a node, and its unique name.
+node_new() { # NAME
+    local dir
     mkdir -p "$ETRACE_RUN_DIR/nodes"
-    dir=$(mktemp -d "$ETRACE_RUN_DIR/nodes/${name}_XXXXXX") || return 1
+    dir=$(mktemp -d "$ETRACE_RUN_DIR/nodes/${1}_XXXXXX") || return 1
     NODE=${dir##*/}@127.0.0.1
     NODES+=("$NODE")
     od -An -N16 -tx1 /dev/urandom | tr -d ' \n' >"$dir/secret"
     mkfifo "$dir/ready"
+}
+
+node_start() {
+    local lib dir ready
+    lib=$(node_lib) || return 1
+    node_new "$1" || return 1
+    dir=$(node_dir "$NODE")
+    shift
     exec {ready}<>"$dir/ready"
     (
         cd "$dir" || exit 1
@@ -67,6 +76,27 @@ node_start() {
     exec {ready}>&-
     echo "the node $NODE does not start:" >&2
     cat "$dir/log" >&2
+    return 1
+}
+
+node_adopt() {
+    local dir lib ready
+    dir=$(node_dir "$NODE")
+    lib=$(node_lib) || return 1
+    echo "$1" >"$dir/pid"
+    rm -f "$dir/ready" && mkfifo "$dir/ready"
+    exec {ready}<>"$dir/ready"
+    # This node leaves at once; it is not connected while a test looks.
+    if timeout 120 "$ETRACE_ERL" +Bi -noshell -noinput -hidden -name "adopt_$BASHPID@127.0.0.1" -start_epmd false \
+        -kernel inet_dist_use_interface '{127,0,0,1}' -pa "$lib" -run control adopt "$NODE" "$dir" "${ETRACE_ERL%/bin/*}" \
+        </dev/null >"$dir/adopt" 2>&1 3>&- {ready}>&- && await_line "$1" "$ready"; then
+        echo "$LINE" >"$dir/port"
+        exec {ready}>&-
+        return 0
+    fi
+    exec {ready}>&-
+    echo "the node $NODE cannot be adopted:" >&2
+    cat "$dir/adopt" >&2
     return 1
 }
 

@@ -29,6 +29,15 @@ child() {
 
 child_kill() { ! child "$1" || kill "-${2:-KILL}" "$1" 2>/dev/null || true; }
 
+# Kills children of this shell that are still there, and waits until they are gone.
+children_end() { # PID...
+    local pid
+    for pid; do
+        child_kill "$pid"
+        wait "$pid" 2>/dev/null || true
+    done
+}
+
 pause() {
     [[ ${quiet_fd:-} ]] || exec {quiet_fd}<> <(:)
     read -r -t "$1" -u "$quiet_fd" || true
@@ -78,4 +87,15 @@ await_line() {
         LINE+=$piece
     done
     return 1
+}
+
+# bats notes the stack before each command, which takes it longer than most commands do: half a millisecond on a busy machine.
+# This one does so for the commands of a test's own file alone, so a failure in a helper is shown at the line that calls the helper.
+bats_debug_trap() {
+    [[ $1 == "${BATS_TEST_SOURCE:-}" && ${BATS_INTERRUPTED-NOTSET} == NOTSET && ${BATS_TIMED_OUT-NOTSET} == NOTSET ]] || return 0
+    BATS_DEBUG_LASTLAST_STACK_TRACE=("${BATS_DEBUG_LAST_STACK_TRACE[@]}")
+    BATS_DEBUG_LAST_LINENO=("${BASH_LINENO[@]}")
+    BATS_DEBUG_LAST_SOURCE=("${BASH_SOURCE[@]}")
+    bats_capture_stack_trace
+    bats_emit_trace
 }

@@ -7,7 +7,7 @@
 %% only build terms. Prints TAP.
 %%     ms_oracle:main(LangTool, TablesDir, Funs, Clauses, Seed)
 -module(ms_oracle).
--export([main/5, run/2, target/0, target/1, target/2, target/3]).
+-export([main/5, run/2, tool/2, ask/2, clause/1, arg_lists/1, list_items/1, when_text/1, pp/1, flat/1, target/0, target/1, target/2, target/3]).
 
 main(Tool, Tables, Funs, Clauses, Seed) ->
     rand:seed(exsss, Seed),

@@ -1,0 +1,77 @@
+#!/usr/bin/env bats
+# Nodes and epmds that keep to the protocol up to some phase and then flood, trickle or say nothing: every command ends by itself,
+# with a sentence, and takes no memory for them. No Erlang runs here; see tests/lib/hostile_node.py. After how many seconds a node
+# is given up is tested in unit session, whose clock is the test's own.
+
+bats_require_minimum_version 1.5.0
+bats_load_library bats-support
+bats_load_library bats-assert
+
+all=trace,ls,info,sessions,doctor,top,repl
+
+# All cases run at the same time. Cases in which a client waits twenty seconds are left out; unit session has them.
+setup_file() {
+    local case phase kind command cases=()
+    export MET=$BATS_FILE_TMPDIR/met CASES
+    for case in epmd:silent,bytes,slowly:$all,nodes handshake:silent,bytes,slowly:$all,nodes \
+        attach:silent,bytes,ticks,messages,terms,slowly,batches,ends:$all \
+        arm:silent,ticks,slowly,steps:ls,info,sessions,doctor,trace,repl arm:bytes,messages,terms,ends:$all \
+        stream:silent,bytes,ticks,messages,terms,batches,ends:trace-for,top,repl \
+        leave:silent,bytes,ticks,messages,terms,slowly,batches,ends:trace-for,top,repl; do
+        IFS=: read -r phase kinds commands <<<"$case"
+        for kind in ${kinds//,/ }; do for command in ${commands//,/ }; do cases+=("$phase:$kind:$command"); done; done
+    done
+    CASES=${#cases[@]}
+    cc -O1 -fPIC -shared -fno-builtin -o "$BATS_FILE_TMPDIR/fault.so" "$ETRACE_ROOT/tests/lib/fault.c" -ldl
+    COUNTS=$BATS_FILE_TMPDIR/counts FAULT_SO=$BATS_FILE_TMPDIR/fault.so
+    mkdir "$COUNTS"
+    COUNTS=$COUNTS FAULT_SO=$FAULT_SO /usr/bin/python3 "$ETRACE_ROOT/tests/lib/hostile_node.py" "$ETRACE_BIN" "${cases[@]}" >"$MET" 3>&-
+}
+
+# of PHASE KIND COMMAND: the lines of these cases; . for any
+of() { awk -v phase="$1" -v kind="$2" -v command="$3" '$1 ~ phase && $2 ~ kind && $3 ~ command' "$MET"; }
+
+# said PHASE KIND COMMAND TEXT: each of these lines has it
+said() {
+    [[ $(of "$@") ]] || fail "no case is $1 $2 $3"
+    ! of "$@" | grep -vF -- "$4" || fail "not: $4"
+}
+
+@test "every command ends by itself, with a documented status and a sentence where it fails, and within 64 MiB" {
+    assert_equal "$(wc -l <"$MET")" "$CASES"
+    run awk '$4 > 4 || $5 >= 65536 || ($4 && !/etrace: |FAIL/)' "$MET"
+    assert_output ''
+    run awk '{ n = gsub(/ \/ etrace: /, ""); if (n > 6) print }' "$MET"
+    assert_output ''
+}
+
+@test "an epmd or a node that never finishes the handshake is given up" {
+    said epmd silent trace 'epmd on 127.0.0.1 does not answer'
+    said epmd bytes nodes 'is not epmd'
+    said handshake silent '^(trace|ls|info|sessions|top|nodes)$' 'it accepts the connection and says nothing'
+    said handshake 'bytes|slowly' '^(trace|ls|info|sessions|top|nodes)$' 'the handshake broke off'
+}
+
+@test "a node that says nothing sensible once it is connected to is given up" {
+    said attach silent '^(trace|ls|info|sessions|top)$' 'its rex process does not answer for 5 seconds'
+    said attach 'ticks|slowly' '^(trace|ls|info|sessions|top|repl)$' 'its rex process does not answer for 5 seconds'
+    said attach bytes . 'the node does not keep to the protocol: it sends ticks and nothing else'
+    said attach 'messages|terms|ends' . 'the node does not keep to the protocol: too many messages that nobody asked for'
+    said attach batches '^(trace|ls|info|sessions|top|repl)$' 'malformed batch: bad magic or length'
+}
+
+@test "a node that answers no request is given up, whatever else it sends" {
+    said arm 'silent|ticks|slowly|steps' '^(ls|info|sessions)$' 'is silent: nothing was heard from it for 5 seconds'
+    said arm 'silent|ticks|slowly|steps' '^(trace|repl)$' 'has not answered a request for 10 seconds'
+    said arm bytes '^[^d]' 'it sends ticks and nothing else'
+    said arm 'messages|terms|ends' '^[^d]' 'too many messages that nobody asked for'
+    # Once.
+    run of arm . '^trace$'
+    [[ $(grep -c -E 'has not answered|does not keep' <<<"$output") -eq 8 && $(grep -o -E 'has not answered|does not keep' <<<"$output" | wc -l) -eq 8 ]] || fail "$output"
+}
+
+@test "a node that does harm while it is traced, or when it is left, is given up; --for and the end of the input hold" {
+    said stream 'bytes' '^(trace-for|top)$' 'it sends ticks and nothing else'
+    said stream 'messages|ends' '^(trace-for|top)$' 'too many messages that nobody asked for'
+    [[ $(of 'stream|leave' 'silent|ticks|slowly|batches' '^(trace-for|top|repl)$' | awk '$4 == 0' | wc -l) -eq 21 ]] || fail "$(of 'stream|leave' 'silent|ticks|slowly|batches' .)"
+}

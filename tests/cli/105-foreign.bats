@@ -1,0 +1,174 @@
+#!/usr/bin/env bats
+# A recording with hostile text in every field of every block and frame (tests/cli/foreign.c). Each view prints it as plain text and
+# keeps its own format. No node is needed.
+
+bats_require_minimum_version 1.5.0
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/plain
+
+setup_file() { "$ETRACE_ROOT/build/tests/foreign" >"$BATS_FILE_TMPDIR/foreign.etr"; }
+
+setup() {
+    recording=$BATS_FILE_TMPDIR/foreign.etr
+    cd "$BATS_TEST_TMPDIR" || return
+}
+
+# FILE OPTION...: the recording as etrace shows it, which is plain and of some length.
+shown() {
+    local file=$1
+    shift
+    "$ETRACE_BIN" replay "$recording" "$@" >"$file" 2>err || fail "replay $* ends with $?: $(head -c 400 err)"
+    assert_plain "replay $*" "$file" err
+    [[ $(wc -c <"$file") -gt 1000 ]] || fail "replay $* shows only: $(<"$file")"
+}
+
+@test "lines of text: no control character, and no line that a name forges" {
+    shown text
+    grep -q 'node PWN.* is back' text
+    grep -q 'node PWN.* went down' text
+    # The label of a probe stands before the process, and the name of its node.
+    grep -q '\[PWN.*\] <0' text
+    shown elixir --elixir --relative
+    shown tree --as tree
+    shown summary --as summary
+    shown hist --as hist
+    shown folded --as folded
+    shown callgrind --as callgrind
+    # Every line of a folded stack ends in a number, and nothing in a name separates frames or lines.
+    run grep -vcE '^#| [0-9]+$' folded
+    assert_output 0
+}
+
+@test "JSON: every line is valid by the schema" {
+    shown json --json
+    shown terms --json --terms json
+    "$ETRACE_BIN" schema >rules
+    run /usr/bin/python3 "$ETRACE_ROOT/tests/lib/json_lines.py" rules json terms
+    assert_success
+    # Every kind of event has a line here, so no kind is without one that was held against the schema.
+    sed -n 's/^KIND([^"]*"[^"]*", "\([^"]*\)".*/\1/p' "$ETRACE_ROOT/cli/events/event_kinds.def" | grep -vxE "name|tally|tick" | cat - <(echo rearmed) | sort >kinds
+    assert_equal "$(jq -r .type json | sort -u | grep -vx summary)" "$(<kinds)"
+    for view in perfetto speedscope; do
+        shown "$view" --as "$view"
+        jq -e . "$view" >/dev/null
+    done
+    run jq -s -r '[.[] | select(.type == "node_up" or .type == "node_down") | .node, .reason? | strings | select(startswith("PWN"))] | length' json
+    assert_output 10
+}
+
+# FILE SEPARATOR: how many lines, records, and columns of each.
+columns() {
+    /usr/bin/python3 -c '
+import csv, sys
+csv.field_size_limit(1 << 30)
+lines = open(sys.argv[1], newline="", encoding="utf-8").read().split("\n")
+records = list(csv.reader(lines[:-1], delimiter=sys.argv[2]))
+print(len(lines) - 1 == len(records), sorted({len(r) for r in records}))' "$@"
+}
+
+@test "columns: one record a line, each with all columns" {
+    fields=time,ts,mono_ns,node,pid,name,who,type,m,f,a,mfa,call,args,value,class,reason,dur,msg,to,from,caller,message,depth,size,text
+    shown a.csv --as csv
+    shown a.tsv --as tsv
+    shown all.csv --as csv --fields "$fields"
+    shown all.tsv --as tsv --fields "$fields"
+    run columns a.csv ,
+    assert_output 'True [17]'
+    run columns a.tsv $'\t'
+    assert_output 'True [17]'
+    run columns all.csv ,
+    assert_output 'True [26]'
+    run columns all.tsv $'\t'
+    assert_output 'True [26]'
+    shown format --format "{${fields//,/\} \{}}"
+}
+
+@test "pages: no tag, no script and no quote but their own" {
+    "$ETRACE_BIN" replay -q "$recording" --as flame -o flame.svg -o flame.html >/dev/null
+    "$ETRACE_BIN" replay -q "$recording" --as sequence -o sequence.html >/dev/null
+    assert_plain 'pages' flame.svg flame.html sequence.html
+    for file in flame.svg flame.html sequence.html; do
+        for tag in '<script' '</script'; do
+            run grep -c "$tag" "$file"
+            assert_output 1
+        done
+    done
+    /usr/bin/python3 -c 'import sys, xml.etree.ElementTree as e; e.parse(sys.argv[1])' flame.svg
+    shown mermaid --as sequence
+    run grep -c '<' mermaid
+    assert_output 0
+}
+
+# STATUS ARG...: the message is plain, and quotes what is wrong.
+fails() {
+    local status=0
+    "$ETRACE_BIN" replay -q "${@:2}" >/dev/null 2>err || status=$?
+    assert_equal "$status" "$1"
+    assert_plain "replay ${*:2}" err
+    grep -q PWNED err || fail "replay ${*:2} says only: $(<err)"
+}
+
+@test "a copy of the recording, filters on it, and messages about it" {
+    "$ETRACE_BIN" replay -q "$recording" -o copy.etr >/dev/null
+    "$ETRACE_BIN" replay copy.etr >copied 2>err
+    assert_plain 'a copy' copied err
+    shown where --where 'node == node'
+    shown grep --grep PWNED
+    # A file of such a name, and one that ends too early.
+    name=$'\e]0;PWNED\a\n\xe2\x80\xae.etr'
+    head -c 100000 "$recording" >"$name"
+    fails 1 "$name"
+    fails 1 "no$name"
+    fails 2 "$recording" "--$name"
+    fails 2 "$recording" --where "$name"
+    fails 2 "$recording" --grep "($name"
+    fails 2 "$recording" --as "$name"
+    fails 2 "$recording" --fields "$name"
+    fails 2 "$recording" --hrl "$name"
+}
+
+# STATEMENT: compiles it with the flags of the project, behind a raw name, a safe one, a plain text and a buffer.
+compiles() {
+    cat >use.c <<C
+#include "erlang/term_json.h"
+#include "events/event.h"
+#include "ground/err.h"
+#include "commands/ctx.h"
+void use(struct ctx *c, struct err *e, struct event_node *n, struct buf *b, struct raw raw, struct safe safe, struct str str);
+void use(struct ctx *c, struct err *e, struct event_node *n, struct buf *b, struct raw raw, struct safe safe, struct str str)
+{
+    (void)c, (void)e, (void)n, (void)b, (void)raw, (void)safe, (void)str;
+    $1;
+}
+C
+    "${CC:-cc}" -fsyntax-only "${flags[@]}" -I "$ETRACE_ROOT/cli" use.c 2>cc.log
+}
+
+@test "text from outside does not compile where it would be printed" {
+    mapfile -t flags < <(jq -r '.[] | select(.file | endswith("cli/views/line.c")) | .command' "$ETRACE_ROOT/build/compile_commands.json" |
+        grep -oE -- '-(std=[a-z0-9]+|W[a-z-]+(=[a-z0-9-]+)?|D_GNU_SOURCE)')
+    [[ ${#flags[@]} -gt 5 ]]
+    for right in 'print_safe(b, raw)' 'json_string(b, raw)' 'printer_erlang.atom(b, raw)' 'n->name = safe_keep(b, raw)' 'buf_safe(b, n->name)' \
+        'n->name = SAFE("literal")' 'buf_str(b, str)' 'buf_add(b, str.at, str.len)' 'print_safe(b, raw_of(str))'; do
+        compiles "$right" || fail "does not compile: $right: $(<cc.log)"
+    done
+    for wrong in 'buf_str(b, raw)' 'buf_safe(b, raw)' 'buf_puts(b, raw.at)' 'buf_add(b, raw.at, raw.len)' 'buf_char(b, raw.at[0])' \
+        'buf_printf(b, "%s", raw.at)' 'buf_printf(b, "%.*s", (int)raw.len, raw.at)' 'err_set(e, ERR_RUN, "%s", raw.at)' \
+        'err_hint(e, "%.*s", (int)raw.len, raw.at)' 'ctx_say(c, "%s", raw.at)' 'ctx_warn(c, "%s", raw.at)' 'n->name = raw' 'n->name = str' \
+        'n->name = buf_view(b)' 'buf_safe(b, str)' 'str = raw' 'safe = raw' 'str.at = raw.at' 'const uint8_t *at = 0; wire_bin(at, &str, 0)' \
+        'const uint8_t *at = 0; wire_atom(0, at, &str)'; do
+        ! compiles "$wrong" || fail "compiles: $wrong"
+    done
+}
+
+@test "no source goes round the types" {
+    cd "$ETRACE_ROOT/cli"
+    # A safe text is made by safe_keep(), by SAFE(), and of a process's name, which tracee_name() keeps.
+    run grep -rlE '\(struct safe\)' --include=*.[ch] .
+    assert_equal "$(sort <<<"$output")" $'./erlang/term_print.c\n./events/event.h\n./ground/macros.h'
+    # raw_view() serves parsers. Where its text goes into a buffer, that is no output: a recording, names that were checked to
+    # be plain, text for our own parser or for a regular expression, names and chunks that are kept to be compared and read.
+    run grep -rlE '(buf_(str|add|puts|printf)|err_(set|hint)|ctx_(say|warn)|paint_str|talk_say)\(.*raw_view\(' --include=*.[ch] .
+    assert_equal "$(sort <<<"$output")" $'./commands/cmd_ls.c\n./erlang/term_print.c\n./events/alone.c\n./events/names.c\n./lang/debug_info.c\n./views/where.c'
+}

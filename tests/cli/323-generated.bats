@@ -1,0 +1,68 @@
+#!/usr/bin/env bats
+# Expressions at random, live: what etrace shows is what Erlang and Elixir themselves select, clause by clause, with and without the NIF.
+# Where CI is true they are the same each time. ETRACE_SEED makes other ones (the seed is in the message of a failure), ETRACE_ROUNDS more; with --all
+# they go on for an hour. Needs of the node the
+# generated modules and the atoms of their calls, which are loaded before the trace begins.
+
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+
+setup_file() {
+    local tool=$ETRACE_ROOT/${BUILD_DIR:-build}/tests/lang_tool
+    export SEED=${ETRACE_SEED:-$((RANDOM * 32768 + RANDOM))} ROUNDS=${ETRACE_ROUNDS:-4} GEN=$BATS_FILE_TMPDIR
+    [[ ${CI:-} != true || ${ETRACE_SEED:-} ]] || SEED=1
+    [[ -z ${ETRACE_ALL:-} ]] || ROUNDS=${ETRACE_ROUNDS:-500}
+    "$ETRACE_ERLC" -o "$GEN" "$ETRACE_ROOT"/tests/oracle/{ms,live}_oracle.erl
+    # shellcheck disable=SC2153  # of tests/run
+    CASES=$((ROUNDS * 50)) ELIXIR_ERL_OPTIONS=+fnu "${ETRACE_ERL%/*}/elixir" -pa "$GEN" "$ETRACE_ROOT/tests/oracle/elixir_oracle.exs" \
+        "$tool" "$SEED" "$GEN/elixir" </dev/null >/dev/null 2>"$GEN/warnings" 3>&- || { tail -n 5 "$GEN/warnings" && return 1; }
+    "$ETRACE_ERL" -noinput -noshell -pa "$GEN" -eval "live_oracle:make(\"$tool\", \"$GEN\", $ROUNDS, 150, $SEED)." </dev/null 3>&-
+    "$ETRACE_ERLC" -o "$GEN" "$GEN"/gen_*.erl
+    live_begin generated
+    on_node "code:add_path(\"$GEN\")"
+}
+teardown_file() { live_end; }
+setup() {
+    OUT=$BATS_TEST_TMPDIR/out ERR=$BATS_TEST_TMPDIR/err
+    TRACER='' TRACERS=()
+}
+teardown() {
+    local left
+    [[ ${BATS_TEST_COMPLETED:-} ]] || live_tell || true
+    for left in "${TRACERS[@]}"; do child_kill "$left"; done
+}
+
+round() { # NUMBER ETRACE-OPTION...
+    local n=$1 kind
+    shift
+    kind=$(<"$GEN/gen_$n.kind")
+    on_node "gen_$n:load(\"$GEN/gen_$n.terms\")"
+    case $kind in
+        send) set -- -P "gen_$n" "$@" ;;
+        recv) set -- -P "gen_${n}_sink" "$@" ;;
+    esac
+    trace --json --rate 0 --memory 0 "$@" -f "$GEN/gen_$n.exprs"
+    on_node "gen_$n ! {go, self()}, receive done -> ok end"
+    trace_end
+    on_node "gen_$n ! stop"
+    assert_success
+    refute_regex "$talk" ' [1-9][0-9]* dropped'
+    run "$ETRACE_ERL" -noinput -noshell -pa "$GEN" -eval "live_oracle:judge(\"$GEN\", $n, \"$OUT\")." </dev/null 3>&-
+    [[ $status -eq 0 ]] || fail "seed $SEED, round $n $*: $output"
+}
+
+@test "calls: what Erlang and Elixir select is shown, with what the clause shows, and its result" {
+    local n
+    for ((n = 1; n <= ROUNDS; n++)); do round "$n"; done
+}
+
+@test "calls, without the NIF" {
+    local n
+    for ((n = 1; n <= ROUNDS; n += 4)); do round "$n" --fallback; done
+}
+
+@test "messages that are sent and received" {
+    local n
+    for ((n = ROUNDS + 1; n <= 4 * ROUNDS; n++)); do round "$n"; done
+}

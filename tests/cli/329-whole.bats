@@ -1,0 +1,247 @@
+#!/usr/bin/env bats
+# Arming whole applications: how often the virtual machine is asked to set a pattern, and that the functions which are left armed
+# though nobody asked for them show nowhere. The node runs tests/lib/broker.erl: many modules, each with 15 functions, a list
+# comprehension and two funs.
+
+bats_require_minimum_version 1.5.0
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+
+MODULES=60
+[[ ! ${ETRACE_ALL:-} ]] || MODULES=400
+
+setup_file() {
+    live_begin whole
+    on_node "broker:load($MODULES), broker:watch()"
+}
+teardown_file() { live_end; }
+setup() {
+    live_setup
+    CALLS=$(calls)
+}
+teardown() { live_teardown; }
+
+calls() { node_eval "$NODE" 'broker:calls()'; }
+
+# Since the test began.
+assert_calls() { # MOST
+    local now
+    now=$(calls)
+    ((now - CALLS <= $1)) || fail "$((now - CALLS)) calls of trace:function, and not at most $1"
+    ((now > CALLS)) || fail 'no call of trace:function was counted'
+}
+
+# f1(4) calls f2(1) in a list comprehension and f2 calls f3(2) in two funs: with f4 to f15 these are 15 calls of what somebody wrote
+# and four of what the compiler made.
+RUN='[14] = made_000:f1(4)'
+CALLED=15
+
+functions() { json_of "$1" '"\(.m):\(.f)/\(.a // (.args | length))"' | sort; }
+written() { for i in $(seq "$CALLED"); do echo "made_000:f$i/1"; done | sort; }
+
+traced_is() { # FUNCTION VALUE
+    on_node "[S] = [X || X = {etrace, _} <- trace:session_info(all)], {traced, $2} = trace:info(S, {made_000, $1}, traced)"
+}
+
+# Arms, and asserts how many calls of trace:function that took.
+arms() {
+    CALLS=$(calls)
+    trace --force "$@"
+    ! gone "$TRACER" || fail "not armed: $(cat "$ERR")"
+    assert_calls $((MODULES + 20))
+    trace_end
+    assert_success
+}
+
+@test "a whole application is armed with a call a module, whatever is asked of it" {
+    arms 'made_*:_'
+    arms 'made_*:_ -> return'
+    arms 'made_*:_/1 -> caller'
+    arms 'made_*:_(X) when X > 1000000'
+    arms 'made_*:_' 'work:one/1 -> return'
+    arms 'made_*:_ -> return' 'made_000:f1/1 -> caller'
+    arms 'made_*:_ -> stack'
+    arms -c 'made_*:_'
+    arms 'global made_*:_'
+    arms 'meta made_*:_'
+}
+
+@test "calls of functions that nobody asked for are neither shown nor counted" {
+    traced --force --json 'made_*:_ -> return' -- "$RUN"
+    assert_success
+    assert_account $((2 * CALLED))
+    assert_equal "$(functions call)" "$(written)"
+    assert_equal "$(functions return)" "$(written)"
+    refute grep -q '"f":"-' "$OUT"
+    # The same calls in figures, and as a tree.
+    traced --force -c 'made_*:_ -> return' -- "$RUN"
+    assert_success
+    assert_equal "$(awk 'NR > 1 { print $1, $NF }' "$OUT" | sort)" "$(written | sed 's/^/1 /' | sort)"
+    traced --force --as tree 'made_*:_ -> return' -- "$RUN"
+    assert_success
+    refute_output --partial "'-f"
+}
+
+@test "a limit and a rate are for what was asked for" {
+    traced --force --json --limit $CALLED 'made_*:_' -- "$RUN"
+    assert_success
+    assert_account $CALLED
+    assert_equal "$(functions call)" "$(written)"
+    traced --force --json --rate $CALLED 'made_*:_' -- "$RUN"
+    assert_account $CALLED
+}
+
+@test "a function that the compiler generated is shown where it is asked for by its name" {
+    traced --force --json 'made_*:_ -> return' "made_000:'-f1/1-lc\$^0/1-0-'/1 -> return" -- "$RUN"
+    assert_success
+    assert_equal "$(functions call)" "$({ written; echo "made_000:-f1/1-lc\$^0/1-0-/1"; echo "made_000:-f1/1-lc\$^0/1-0-/1"; } | sort)"
+    assert_equal "$(functions return)" "$(functions call)"
+    assert_account $((2 * CALLED + 4))
+}
+
+@test "a function that nobody asked for is cleared once it is called often, and its neighbour is not" {
+    trace --force --json 'made_*:_ -> return'
+    traced_is "'-f1/1-lc\$^0/1-0-', 1" local
+    on_node "[$RUN || _ <- lists:seq(1, 100)], ok"
+    until_true 30 traced_is "'-f1/1-lc\$^0/1-0-', 1" false
+    traced_is "module_info, 0" local
+    on_node "$RUN"
+    trace_end
+    assert_success
+    assert_account $((101 * 2 * CALLED))
+}
+
+@test "where a specification acts on a process, nothing is left armed that nobody asked for" {
+    trace --force 'ms made_*:_ [{'"'_'"', [], [{silent, false}]}]'
+    traced_is "f1, 1" local
+    traced_is "'-f1/1-lc\$^0/1-0-', 1" false
+    trace_end
+    trace --force 'made_*:_ -> return_to'
+    traced_is "'-f1/1-lc\$^0/1-0-', 1" false
+    trace_end
+}
+
+# f2 calls f3 in a fun that ends with this call. The frame that the virtual machine keeps for the fun's result must not be seen.
+@test "callers, stacks, results and the tree are as where nothing is left armed" {
+    local what expression
+    for expression in '-> return, caller' '-> return, stack'; do
+        for what in made_000 'made_*'; do
+            traced --force --json "$what:_ $expression" -- "$RUN"
+            assert_success
+            json_of call '"\(.f) \(.args) \(.caller) \(.stack)"' >"$BATS_TEST_TMPDIR/$what"
+            json_of return '"\(.f) \(.value)"' >>"$BATS_TEST_TMPDIR/$what"
+        done
+        assert_equal "$(<"$BATS_TEST_TMPDIR/made_*")" "$(<"$BATS_TEST_TMPDIR/made_000")"
+        assert_equal "$(grep -c '^f3 ' "$BATS_TEST_TMPDIR/made_*")" 2
+    done
+    for what in made_000 'made_*'; do
+        traced --force --as tree "$what:_ -> return" -- "$RUN"
+        grep -o '[├└│ ]*made_.*' "$OUT" | sed -E 's/ [0-9.]+[num]?s$//' >"$BATS_TEST_TMPDIR/$what"
+    done
+    assert_equal "$(<"$BATS_TEST_TMPDIR/made_*")" "$(<"$BATS_TEST_TMPDIR/made_000")"
+}
+
+rearmed() { [[ $(grep -c rearmed "$ERR") -ge $1 ]]; }
+
+@test "modules that are loaded anew are armed again with a call each, and as before" {
+    trace --force --json 'made_*:_ -> return'
+    CALLS=$(calls)
+    on_node "broker:reload(20)"
+    until_true 30 rearmed 20
+    assert_calls 40
+    on_node "$RUN"
+    trace_end
+    assert_success
+    assert_equal "$(functions return)" "$(written)"
+    refute grep -q '"f":"-' "$OUT"
+    live_snapshot
+}
+
+# 300 processes have called 750 functions once: more entries than a session is to have (COUNT_ENTRIES).
+@test "a last read of the counters ends the counting, reads all and begins nothing anew" {
+    cp "$ETRACE_ROOT/tests/lib/broker.erl" "$BATS_TEST_TMPDIR"
+    "$ETRACE_ERLC" -o "$BATS_TEST_TMPDIR" "$BATS_TEST_TMPDIR/broker.erl"
+    live_attempt <<'END'
+-define(M, etrace_00000000_0).
+
+begun() ->
+    broker:load(50),
+    Kept = {_, Session} = trace:session_create(mine, self(), []),
+    Probe = #{id => 0, type => call, scope => local, select => [{{glob, <<"made_*">>}, any, 0, -1}], match_spec => {any, term_to_binary(true)}},
+    Request = #{probes => [Probe], flags => [call], force => true},
+    {ok, #{functions := 750}} = ?M:count_start(Session, [call_count, call_time], Request, ?M:count_new()),
+    trace:process(Session, all, true, [call]),
+    Made = [M || M <- erlang:loaded(), lists:prefix("made_", atom_to_list(M))],
+    Functions = [{M, list_to_atom("f" ++ integer_to_list(I))} || M <- Made, I <- lists:seq(1, 15)],
+    Self = self(),
+    Processes = [spawn(fun() -> [M:F(1) || {M, F} <- Functions], Self ! {done, self()}, receive stop -> ok end end) || _ <- lists:seq(1, 300)],
+    [receive {done, P} -> ok end || P <- Processes],
+    #{begun := 0, total := {Rows, Calls, _, _}} = read_all(),
+    {call_count, N} = trace:info(Session, {made_000, f15, 1}, call_count),
+    [made_000:f15(1) || _ <- lists:seq(1, 10)],
+    {call_count, N} = trace:info(Session, {made_000, f15, 1}, call_count),
+    #{begun := 0, total := {Rows, Calls, _, _}} = read_all(),
+    750 = Rows,
+    trace:session_destroy(Kept),
+    halt().
+
+read_all() ->
+    case ?M:count_read(function, calls, 10, true, []) of
+        {ok, Answer = #{more := 0}} -> Answer;
+        {ok, _} -> read_all()
+    end.
+END
+    assert_success
+}
+
+# A process of normal priority runs on the only scheduler while one of priority high, as the worker is, does this. Without pauses it
+# would not run at all: so what it has done meanwhile is counted, and no time.
+@test "the worker lets others run on a node with one scheduler" {
+    cp "$ETRACE_ROOT/tests/lib/broker.erl" "$BATS_TEST_TMPDIR"
+    "$ETRACE_ERLC" -o "$BATS_TEST_TMPDIR" "$BATS_TEST_TMPDIR/broker.erl"
+    live_attempt +S 1 <<'END'
+-define(M, etrace_00000000_0).
+-define(LEAST, 3).
+
+begun() ->
+    broker:load(100),
+    [spawn(fun() -> receive stop -> ok end end) || _ <- lists:seq(1, 20000)],
+    [Mine, Other] = [trace:session_create(Name, self(), []) || Name <- [mine, other]],
+    {_, Session} = Mine,
+    Selector = {{glob, <<"made_*">>}, any, 0, -1},
+    Probe = #{id => 0, type => call, scope => local, select => [Selector], match_spec => {any, term_to_binary(true)}},
+    Request = #{probes => [Probe], flags => [call], force => true, allow_empty => true},
+    Functions = ?M:select(Selector, local),
+    Map = maps:from_keys(Functions, true),
+    Free = ?M:is_free(#{}),
+    [meanwhile(What, Fun) || {What, Fun} <- [
+        {gates, fun() -> ?M:gc_elsewhere(Session) end},
+        {sessions, fun() -> ?M:sessions(Session) end},
+        {plan, fun() -> [?M:plan(local, Map, #{}, true, Free) || _ <- lists:seq(1, 5)] end},
+        {select, fun() -> Wanted = ?M:wanted(Request), [?M:chosen(Session, Request, Wanted, all) || _ <- lists:seq(1, 20)] end},
+        {check, fun() -> [?M:sums(erlang:loaded()) || _ <- lists:seq(1, 100)] end},
+        {count, fun() ->
+            {ok, _} = ?M:count_start(Session, [call_count, call_time], Request, ?M:count_new()),
+            [?M:count_read(function, calls, 10, true, []) || _ <- lists:seq(1, 5)] end}]],
+    [trace:session_destroy(S) || S <- [Mine, Other]],
+    halt().
+
+meanwhile(What, Fun) ->
+    Counter = counters:new(1, []),
+    Other = spawn(fun() -> turn(Counter) end),
+    process_flag(priority, high),
+    Before = counters:get(Counter, 1),
+    Fun(),
+    Turns = counters:get(Counter, 1) - Before,
+    process_flag(priority, normal),
+    exit(Other, kill),
+    Turns >= ?LEAST orelse begin io:format("~p: ~p turns~n", [What, Turns]), halt(1) end.
+
+turn(Counter) ->
+    counters:add(Counter, 1, 1),
+    erlang:yield(),
+    turn(Counter).
+END
+    assert_success
+}

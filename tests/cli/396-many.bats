@@ -1,0 +1,84 @@
+#!/usr/bin/env bats
+# Many nodes, two of them stopped and two gone: no node waits for another one, neither attaching nor arming, showing events or leaving.
+# ETRACE_DEBUG prints the moves in their order. With --all there are sixty nodes. A node needs a process that calls lists:seq/2 again
+# and again.
+
+bats_require_minimum_version 1.5.0
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/node
+load ../lib/live
+
+setup() {
+    OUT=$BATS_TEST_TMPDIR/out
+    ERR=$BATS_TEST_TMPDIR/err
+    NODE='' TRACER='' TRACERS=() NODES=() STOPPED=()
+}
+
+teardown() {
+    local pid
+    children_end "${TRACERS[@]}"
+    for pid in "${STOPPED[@]}"; do kill -CONT "$pid" 2>/dev/null || true; done
+    nodes_stop
+}
+
+left() { NODE=$1 nobody_there; }
+
+pid_of() { cat "$(node_dir "$1")/pid"; }
+
+# Lines of the debug output, as NAME MOVE; of the nodes named.
+moves() { # MOVE NODE...
+    local move=$1 node
+    shift
+    for node in "$@"; do grep -nF "etrace: $node$move" "$ERR" | head -n 1; done | cut -d: -f1
+}
+
+@test "nodes that do not answer delay none of the others, and etrace attaches to them when they go on" {
+    local node i count=8 live=() stopped=() gone=() before last first
+    [[ ! ${ETRACE_ALL:-} ]] || count=60
+    for ((i = 1; i <= count; i++)); do
+        node_start "many$i"
+        node_eval "$NODE" 'spawn(fun F() -> lists:seq(7777, 7777), timer:sleep(50), F() end), ok' >/dev/null
+        case $i in
+            1 | 5) stopped+=("$NODE") ;;
+            2 | 6) gone+=("$NODE") ;;
+            *) live+=("$NODE") ;;
+        esac
+    done
+    for node in "${stopped[@]}"; do
+        STOPPED+=("$(pid_of "$node")")
+        kill -STOP "${STOPPED[-1]}"
+    done
+    for node in "${gone[@]}"; do node_stop "$node"; done
+    # The node has loaded already what it loads for its first client.
+    "$ETRACE_BIN" -n "${live[0]}" -qq --for 1ms 'lists:seq(7777, _)'
+    until_true 30 left "${live[0]}"
+    before=$(node_snapshot "${live[0]}")
+
+    local names=()
+    for node in "${stopped[@]}" "${gone[@]}" "${live[@]}"; do names+=(-n "$node"); done
+    ETRACE_DEBUG=1 "$ETRACE_BIN" "${names[@]}" --reattach --json --rate 0 'lists:seq(7777, _)' </dev/null >"$OUT" 2>"$ERR" 3>&- &
+    TRACER=$!
+    TRACERS+=("$TRACER")
+    all_armed() { [[ $(moves ', traced: arming -> armed' "$@" | wc -l) -eq $# ]]; }
+    until_true 60 all_armed "${live[@]}" || fail "$(<"$ERR")"
+    until_true 60 grep -q 'the trace: beginning -> running' "$ERR" || fail "$(<"$ERR")"
+    last=$(moves ', traced: arming -> armed' "${live[@]}" | sort -n | tail -n 1)
+    first=$(moves ': connecting -> away' "${stopped[@]}" | sort -n | head -n 1)
+    [[ $last -lt $first ]] || fail "a node that is stopped was waited for: $(<"$ERR")"
+    shown() { [[ $(jq -r 'select(.type == "call").node' "$OUT" 2>/dev/null | sort -u | wc -l) -ge $1 ]]; }
+    until_true 30 shown "${#live[@]}"
+
+    for node in "${STOPPED[@]}"; do kill -CONT "$node"; done
+    until_true 60 all_armed "${stopped[@]}" || fail "$(<"$ERR")"
+    until_true 30 shown $((${#live[@]} + ${#stopped[@]}))
+
+    # One that is stopped now is left to itself after five seconds.
+    kill -STOP "${STOPPED[0]}"
+    kill -TERM "$TRACER"
+    trace_wait 30
+    last=$(moves ': leaving -> over' "${live[@]}" | wc -l)
+    assert_equal "$last" "${#live[@]}"
+    kill -CONT "${STOPPED[0]}"
+    assert_clean --atoms 20 "$before" "${live[0]}" 20
+}

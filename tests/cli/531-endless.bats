@@ -1,0 +1,241 @@
+#!/usr/bin/env bats
+# Functions that do not return: their results are no longer awaited, and everything else stays as it is. Needs no more on the node
+# than the module loops; no test asserts a time.
+
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+
+setup_file() { live_begin endless; }
+teardown_file() { live_end; }
+setup() {
+    live_setup
+    on_node 'code:ensure_loaded(loops), code:ensure_loaded(loops_too)'
+    live_snapshot
+}
+teardown() {
+    on_node '[loops:stop(N) || N <- [loop, many, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10], is_pid(whereis(N))]' || true
+    live_teardown
+}
+
+said() { grep -q "$1" "$ERR"; }
+loop() { on_node "loops:run(loop, fun() -> $1 end)"; }
+words() { node_eval "$NODE" "loops:words(${1:-loop})"; }
+# At first some sixty calls are owed, and few more until the specification is another one.
+few_frames() {
+    local words
+    words=$(words "$@")
+    [[ $words -lt 2400 ]] || fail "a stack of $words words"
+}
+
+@test "a loop: said once, with few frames on its stack, and its calls are shown on" {
+    local before
+    loop 'loops:slow(0)'
+    trace --json 'loops:_ -> return'
+    until_true 30 said 'loops:slow/1 does not return: only its calls are shown from now on' || fail "nothing said: $(<"$ERR")"
+    few_frames
+    before=$(words)
+    until_true 30 eval '[[ $(grep -c "\"f\":\"slow\"" "$OUT") -ge 400 ]]'
+    assert_equal "$(words)" "$before"
+    trace_end
+    assert_success
+    assert_account any
+    run jq -c 'select(.type == "notice") | [.tag, .m, .f, .a]' "$OUT"
+    assert_output '["endless","loops","slow",1]'
+    # Everything that does return has its result, before and after.
+    jq -s -e '([.[] | select(.f == "work" and .type == "call")] | length) as $calls | ([.[] | select(.f == "work" and .type == "return" and .dur_us)] | length) as $results
+        | $calls - $results <= 1 and $results > 300' "$OUT"
+    tail -n 1 "$OUT" | jq -e '.incomplete <= 1 and (.lost.guard // 0) == 0'
+}
+
+@test "loops without a pause, alone, two that call each other, and above what is on the stack already" {
+    local at
+    for at in 'tail loops:tail(0)' 'one loops:one(0)' 'tail loops:below(200,fun()->loops:tail(0)end)'; do
+        loop "${at#* }"
+        trace -c --rate 0 "loops:_ -> return"
+        until_true 30 said "loops:${at%% *}/1 does not return" || fail "nothing said of $at: $(<"$ERR")"
+        [[ $at != one* ]] || until_true 30 said 'loops:two/1 does not return' || fail "nothing said of two: $(<"$ERR")"
+        words=$(words)
+        [[ $words -lt 8000 ]] || fail "a stack of $words words with $at"
+        trace_end
+        assert_success
+        assert_regex "$output" 'functions? do(es)? not return'
+        on_node 'loops:stop(loop)'
+    done
+}
+
+@test "loops through apply, and through two modules" {
+    local at
+    for at in 'loops:hop/2 loops:hop(apply,0)' 'loops_too:hop/2 loops:hop(module,0)' 'loops_too:pong/1 loops:ping(0)'; do
+        loop "${at#* }"
+        trace -c --rate 0 'loops:_ -> return' 'loops_too:_ -> return'
+        until_true 30 said "${at%% *} does not return" || fail "nothing said of $at: $(<"$ERR")"
+        [[ $at != *pong* ]] || until_true 30 said 'loops:ping/1 does not return' || fail "nothing said of ping: $(<"$ERR")"
+        words=$(words)
+        [[ $words -lt 8000 ]] || fail "a stack of $words words with $at"
+        trace_end
+        assert_success
+        on_node 'loops:stop(loop)'
+    done
+}
+
+@test "somebody kills the process that looks at stacks: another one answers" {
+    trace -c --rate 0 'loops:_ -> return'
+    loop 'loops:tail(0)'
+    on_node '[P] = [P || P <- processes(), {_, {M, asker, 1}} <- [process_info(P, initial_call)], lists:prefix("etrace_", atom_to_list(M))], exit(P, kill)'
+    until_true 30 said 'loops:tail/1 does not return' || fail "nothing said: $(<"$ERR")"
+    words=$(words)
+    [[ $words -lt 45000 ]] || fail "a stack of $words words"
+    trace_end
+    assert_success
+}
+
+@test "call tracing ends at 10,000 pending results if nobody can look at the stack; etrace says so and other events go on" {
+    trace --rate 0 'loops:tail/1 -> return' '@spawn'
+    on_node 'Asker = hd([P || P <- processes(), {_, {M, asker, 1}} <- [process_info(P, initial_call)], lists:prefix("etrace_", atom_to_list(M))]),
+        Self = self(), spawn(fun() -> erlang:suspend_process(Asker), register(many, self()), Self ! suspended, receive stop -> ok end end),
+        receive suspended -> ok end'
+    loop 'loops:tail(0)'
+    until_true 60 said 'calls are no longer traced: 10,000 calls of a function in one process have not returned' || fail "nothing said: $(<"$ERR")"
+    words=$(words)
+    [[ $words -lt 45000 ]] || fail "a stack of $words words"
+    on_node 'spawn(fun() -> ok end), loops:stop(many), loops:stop(loop)'
+    trace_end
+    assert_success
+    assert_regex "$(tail -n 5 "$OUT")" 'spawn'
+}
+
+@test "recursion in more processes than have a place in the table is no loop" {
+    local many=12000 depth=12
+    trace -c --rate 0 'loops:deep_at/2 -> return'
+    on_node "$((many * depth)) = loops:crowd($many, $depth), 20000 = loops:deep(20000)"
+    trace_end
+    assert_success
+    refute_regex "$talk" 'does not return|guard|10,000'
+    assert_regex "$output" "$((many * (depth + 1)))"
+}
+
+@test "ten loops at once" {
+    on_node '[loops:run(N, fun() -> loops:slow(0) end) || N <- [a1, a2, a3, a4, a5]], [loops:run(N, fun() -> loops:serve(0) end) || N <- [a6, a7, a8, a9, a10]]'
+    trace -c --rate 0 'loops:_ -> return'
+    on_node '[loops:ask(N, 200) || N <- [a6, a7, a8, a9, a10]]'
+    until_true 30 said 'loops:slow/1 does not return'
+    until_true 30 said 'loops:serve/1 does not return'
+    for at in a1 a5 a6 a10; do few_frames "$at"; done
+    trace_end
+    assert_success
+    assert_equal "$(grep -c 'does not return: only' "$ERR")" 2
+}
+
+@test "recursion is no loop: every result of 20,000 nested calls, and of the next 20,000" {
+    local n=20000
+    [[ -z ${ETRACE_ALL:-} ]] || n=1000000
+    trace --json --memory 0 --rate 0 'loops:deep/1 -> return'
+    on_node "loops:deep($n), loops:deep($n)"
+    trace_end
+    assert_success
+    refute_regex "$talk" 'does not return|guard'
+    tail -n 1 "$OUT" | jq -e --argjson n "$n" '.seen == 4 * ($n + 1) and (.lost.guard // 0) == 0'
+}
+
+@test "throws that nobody reports, hibernation and death leave no count behind: no function is taken for a loop" {
+    on_node 'loops:run(many, fun() -> loops:sleeps(0) end)'
+    trace -c --rate 0 "ms loops:thrower/1 [{'_',[],[{return_trace}]}]" "ms loops:sleeps/1 [{'_',[],[{return_trace}]}]" 'loops:deep/1 -> return'
+    on_node 'loops:caught(1000), loops:ask(many, 500), loops:deep(200)'
+    trace_end
+    assert_success
+    refute_regex "$talk" 'does not return|guard'
+}
+
+@test "20,000 processes that died inside of a traced call do not hide a loop" {
+    trace -c --rate 0 'loops:_ -> return'
+    on_node 'loops:dead(20000)'
+    loop 'loops:slow(0)'
+    until_true 30 said 'loops:slow/1 does not return' || fail "nothing said: $(<"$ERR")"
+    few_frames
+    trace_end
+    assert_success
+}
+
+@test "calls that a specification does not show are counted, too" {
+    loop 'loops:tail(0)'
+    trace --json --rate 0 "ms loops:tail/1 [{['_'],[],[{message,false},{return_trace}]}]"
+    until_true 30 said 'loops:tail/1 does not return' || fail "nothing said: $(<"$ERR")"
+    few_frames
+    trace_end
+    assert_success
+    tail -n 1 "$OUT" | jq -e '.shown == 0 and .lost == {}'
+}
+
+@test "the results of only some of the calls, by probe, by clause and by function" {
+    local at
+    for at in "'loops:tail(N) when N rem 2 == 0' 'loops:tail(N) when N rem 2 == 1 -> return'" \
+        "'loops:tail(N) when N rem 2 == 0 -> msg(N); (N) -> return, msg({N}), caller'" "'loops:work/1' 'loops:tail/1 -> return'"; do
+        loop 'loops:tail(0)'
+        eval "trace --json --rate 1000 $at"
+        until_true 30 said 'loops:tail/1 does not return' || fail "nothing said of $at: $(<"$ERR")"
+        few_frames
+        trace_end
+        assert_success
+        assert_account any
+        run grep -c etrace_owes "$OUT"
+        assert_output 0
+        on_node 'loops:stop(loop)'
+    done
+}
+
+@test "a condition on a result that never comes does not hold, and is counted as filtered, not lost" {
+    local as
+    for as in text tree; do
+        loop 'loops:slow(0)'
+        trace --as "$as" -e 'dur > 500us' 'loops:slow/1 -> return'
+        until_true 30 said 'loops:slow/1 does not return' || fail "nothing said as $as: $(<"$ERR")"
+        trace_end
+        assert_success
+        assert_regex "$talk" ' 0 events · [0-9]+ filtered · 0 dropped'
+        on_node 'loops:stop(loop)'
+    done
+}
+
+@test "figures say that they rest on fewer calls than were counted" {
+    loop 'loops:slow(0)'
+    trace -o "$BATS_TEST_TMPDIR/x.etr" -o "$BATS_TEST_TMPDIR/x.folded" 'loops:_ -> return'
+    until_true 30 said 'loops:slow/1 does not return'
+    trace_end
+    assert_success
+    run "$ETRACE_BIN" replay --as summary "$BATS_TEST_TMPDIR/x.etr"
+    assert_success
+    assert_line --partial '1 function does not return: its calls have no duration'
+    run "$ETRACE_BIN" replay "$BATS_TEST_TMPDIR/x.etr"
+    assert_line --partial 'loops:slow/1 does not return: only its calls are shown from now on'
+    # No tower of open calls.
+    run grep -c 'slow/1;loops:slow/1;.*loops:slow/1;.*loops:slow/1;' "$BATS_TEST_TMPDIR/x.folded"
+    assert_output 0
+}
+
+@test "in the repl: said once, also when other probes join, whose results are all there" {
+    local typed
+    loop 'loops:slow(0)'
+    mkfifo "$BATS_TEST_TMPDIR/typed"
+    "$ETRACE_BIN" repl -n "$NODE" --rate 0 <"$BATS_TEST_TMPDIR/typed" >"$OUT" 2>"$ERR" 3>&- &
+    TRACER=$!
+    TRACERS+=("$TRACER")
+    exec {typed}>"$BATS_TEST_TMPDIR/typed"
+    echo 'loops:slow/1 -> return' >&"$typed"
+    until_true 30 said 'loops:slow/1 does not return' || fail "nothing said: $(<"$ERR")"
+    echo 'loops:work/1 -> return' >&"$typed"
+    until_true 30 grep -q 'return loops:work' "$OUT"
+    few_frames
+    exec {typed}>&-
+    trace_wait
+    assert_equal "$(grep -c 'does not return: only' "$ERR")" 1
+}
+
+@test "without the NIF" {
+    loop 'loops:slow(0)'
+    trace --fallback 'loops:_ -> return'
+    until_true 30 said 'loops:slow/1 does not return' || fail "nothing said: $(<"$ERR")"
+    few_frames
+    trace_end
+    assert_success
+}

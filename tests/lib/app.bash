@@ -1,0 +1,154 @@
+# shellcheck shell=bash
+# Applications that know nothing of etrace, for the suites of tests/apps. To be loaded by a .bats file, behind which stands live.bash.
+#
+# A suite defines start_app, which starts the application on NODE in the background with its own script and its output in
+# APP_LOG, and returns once it serves its clients.
+#
+#   app_begin NAME         starts the application under a unique name, adopts its node and attaches to it once
+#   app_end                ends it
+#   app_setup              BEFORE: the node as it is now
+#   app_teardown           ends what still runs; the node is as it was, and the application has logged no fault
+#   app_restart COMMAND... has COMMAND stop the application, and starts it again under the same name; a trace may go on
+#   app_windows LOAD -- ARGS...
+#                          runs the command LOAD by turns untraced and traced by ARGS, three times each, and prints times and
+#                          memory; it asserts neither
+#   asked WORDS...         a line to the clients, or to the application, that listen where APP_PORT_FILE says; prints their answer
+#   free_port              a port that nobody listens on
+#   app_figures NAME       the calls and errors of a function in the summary in OUT
+#   app_functions          the number of functions that a trace with the banner in ERR took
+#   app_counts TYPE        how many events of a type there were in OUT for each function: count, name and arity
+
+load ../lib/live
+
+# Atoms that the application makes itself, words of expressions, and modules that it loads in a test.
+APP_ATOMS=${APP_ATOMS:-3000}
+APP_MEMORY=${APP_MEMORY:-33554432}
+# Words of a fault in a log. Lines from before the node is adopted do not count.
+APP_FAULTS='\[(error|warning|critical|alert|emergency)\]|CRASH|REPORT'
+
+# Below those that the kernel gives out by itself.
+free_port() {
+    local port
+    while port=$((20000 + RANDOM % 12000)) && port_answers "$port"; do :; done
+    echo "$port"
+}
+
+asked() {
+    local socket answer
+    exec {socket}<>"/dev/tcp/127.0.0.1/$(<"$APP_PORT_FILE")"
+    echo "$*" >&"$socket"
+    read -r -t 120 -u "$socket" answer || answer='no answer'
+    exec {socket}>&-
+    echo "$answer"
+}
+
+# The process of the emulator, which is not the script that started it.
+app_pid() {
+    local pid
+    for pid in /proc/[0-9]*; do
+        if [[ $(readlink "$pid/exe" 2>/dev/null) == */beam.smp ]] && tr '\0' ' ' <"$pid/cmdline" 2>/dev/null | grep -qF -- " $NODE "; then
+            echo "${pid##*/}"
+            return 0
+        fi
+    done
+    return 1
+}
+
+app_runs() { APP_PID=$(app_pid); }
+
+app_up() {
+    start_app || return 1
+    until_true 60 app_runs || {
+        cat "$APP_LOG" >&2
+        return 1
+    }
+    node_adopt "$APP_PID" || {
+        tail -n 40 "$APP_LOG" >&2
+        return 1
+    }
+    node_heard "$NODE"
+}
+
+app_begin() {
+    node_new "$1" || return 1
+    export LIVE_NODE=$NODE APP_LOG
+    APP_LOG=$(node_dir "$NODE")/log
+    : >"$APP_LOG"
+    app_up || return 1
+    export APP_BARE
+    APP_BARE=$(app_bare_lines)
+    "$ETRACE_BIN" -n "$NODE" -qq --limit 1 --for 300ms 'lists:seq/2 -> return, caller, stack' 'send(_, _)' 'recv(_)' '@exit' >/dev/null || return 1
+    until_true 30 nobody_there || true
+}
+
+# One that failed to start may run, too.
+app_end() {
+    NODE=$LIVE_NODE
+    node_stop "$NODE"
+    ! app_runs || kill -KILL "$APP_PID"
+}
+
+app_setup() {
+    OUT=$BATS_TEST_TMPDIR/out
+    ERR=$BATS_TEST_TMPDIR/err
+    TRACER=
+    TRACERS=()
+    APP_LOG=$(node_dir "$NODE")/log
+    live_snapshot
+}
+
+app_teardown() {
+    local left faults
+    [[ ${BATS_TEST_COMPLETED:-} ]] || live_tell || true
+    for left in "${TRACERS[@]}"; do
+        child_kill "$left"
+        wait "$left" 2>/dev/null || true
+    done
+    if [[ $BEFORE ]]; then
+        assert_clean --atoms "$APP_ATOMS" --memory "$APP_MEMORY" "$BEFORE" "$NODE" 20 || return 1
+    else
+        until_true 20 app_bare || fail "something is left: $(node_snapshot "$NODE")"
+    fi
+    faults=$(node_unheard "$NODE" | grep -aE "$APP_FAULTS") || true
+    [[ ! $faults ]] || fail "the application has logged: $faults"
+}
+
+# Nothing of etrace is on the node, whatever else has changed since it was started. An application may have old code and
+# libraries of its own in a directory that is called etrace.
+app_bare() { [[ $(app_bare_lines) == "$APP_BARE" ]]; }
+app_bare_lines() { node_snapshot "$NODE" | grep -E '^(sessions|modules|old_code|hidden|connections|maps|breakpoints|file) '; }
+
+app_restart() {
+    "$@" || return 1
+    until_true 60 node_gone "$NODE" || fail "$NODE does not stop"
+    app_up
+    # A trace goes on, so the node is as after a test only once that has ended.
+    BEFORE=
+}
+
+rss() { awk '/^VmRSS/ { print $2 }' "/proc/$(<"$(node_dir "$NODE")/pid")/status"; }
+
+app_windows() {
+    local work=() i from took=0 window
+    while [[ $1 != -- ]]; do
+        work+=("$1")
+        shift
+    done
+    shift
+    for i in 1 2 3; do
+        for window in untraced traced; do
+            [[ $window == untraced ]] || trace "$@"
+            from=$(millis)
+            "${work[@]}"
+            took=$(($(millis) - from))
+            [[ $window == untraced ]] || trace_end
+            echo "# window $i, $window: $took ms, the node has $(($(rss) / 1024)) MiB" >&3
+        done
+    done
+}
+
+app_figures() { awk -v name="$1" '$NF == name { print $1, $2 }' "$OUT"; }
+
+app_functions() { sed -n 's/.* · \([0-9]*\) functions.*/\1/p' "$ERR"; }
+
+app_counts() { jq -r --arg type "$1" 'select(.type == $type) | "\(.m):\(.f)/\(.a // (.args | length))"' "$OUT" | LC_ALL=C sort | uniq -c | awk '{ print $1, $2 }'; }

@@ -1,0 +1,88 @@
+%% Functions that do not return, and some that do: for the suite about results that never come.
+-module(loops).
+
+-export([tail/1, slow/1, one/1, two/1, serve/1, work/1, deep/1, below/2, thrower/1, caught/1, waits/1, sleeps/1, wake/1]).
+-export([hop/2, ping/1, deep_at/2, crowd/2]).
+-export([run/2, stop/1, words/1, dead/1, ask/2]).
+
+tail(N) -> work(N), tail(N + 1).
+
+slow(N) -> work(N), timer:sleep(1), slow(N + 1).
+
+one(N) -> two(work(N)).
+two(N) -> one(N + 1).
+
+work(N) -> N + 1.
+
+%% As a gen_server's loop: answers, and calls itself.
+serve(N) ->
+    receive {From, Ref} -> From ! {Ref, work(N)}, serve(N + 1) end.
+
+ask(Name, Times) ->
+    [begin Ref = make_ref(), Name ! {self(), Ref}, receive {Ref, _} -> ok end end || _ <- lists:seq(1, Times)],
+    ok.
+
+deep(0) -> 0;
+deep(N) -> 1 + deep(N - 1).
+
+%% Puts N frames on the stack before it calls F.
+below(0, F) -> F();
+below(N, F) -> [below(N - 1, F)].
+
+thrower(N) -> throw(N).
+caught(0) -> ok;
+caught(N) -> try thrower(N) catch _ -> ok end, caught(N - 1).
+
+waits(_) -> receive never -> ok end.
+
+%% Wakes from hibernation again and again: nothing of the call is left on the stack then.
+sleeps(N) -> erlang:hibernate(?MODULE, wake, [N]).
+wake(N) -> receive {From, Ref} -> From ! {Ref, N} end, sleeps(N + 1).
+
+%% Calls itself through apply, or through another module.
+hop(apply, N) -> work(N), apply(element(1, {?MODULE}), hop, [apply, N + 1]);
+hop(module, N) -> work(N), loops_too:hop(module, N + 1).
+
+%% With pong/1 of the other module: neither returns.
+ping(N) -> loops_too:pong(work(N)).
+
+%% Waits at a depth of N calls until somebody sends `back`.
+deep_at(0, To) -> To ! {self(), there}, receive back -> 0 end;
+deep_at(N, To) -> 1 + deep_at(N - 1, To).
+
+%% So many processes at this depth at the same time; the sum of their results.
+crowd(Many, Depth) ->
+    To = self(),
+    Pids = [spawn_link(fun() -> To ! {self(), deep_at(Depth, To)} end) || _ <- lists:seq(1, Many)],
+    [receive {Pid, there} -> ok end || Pid <- Pids],
+    [Pid ! back || Pid <- Pids],
+    lists:sum([receive {Pid, N} when is_integer(N) -> N end || Pid <- Pids]).
+
+run(Name, F) ->
+    register(Name, spawn(fun() -> receive go -> F() end end)),
+    Name ! go,
+    ok.
+
+stop(Name) ->
+    Ref = monitor(process, Name),
+    exit(whereis(Name), kill),
+    receive {'DOWN', Ref, _, _, _} -> ok end.
+
+%% Frames of results that are owed take four words each.
+words(Name) -> element(2, process_info(whereis(Name), stack_size)).
+
+%% So many processes that die inside of a traced call.
+dead(N) ->
+    [begin
+        {Pid, Ref} = spawn_monitor(fun() -> waits(X) end),
+        {current_function, {?MODULE, waits, 1}} = there(Pid),
+        exit(Pid, kill),
+        receive {'DOWN', Ref, _, _, _} -> ok end
+    end || X <- lists:seq(1, N)],
+    ok.
+
+there(Pid) ->
+    case process_info(Pid, current_function) of
+        {_, {?MODULE, waits, 1}} = Here -> Here;
+        _ -> erlang:yield(), there(Pid)
+    end.

@@ -1,0 +1,6 @@
+%% The other half of the loops that run through two modules (loops.erl).
+-module(loops_too).
+-export([hop/2, pong/1]).
+
+hop(module, N) -> loops:hop(module, N + 1).
+pong(N) -> loops:ping(N + 1).
