@@ -75,14 +75,14 @@ bool ask_selection(struct buf *b, struct asked *asked, const struct what_opts *w
     return ok;
 }
 
-bool ask_check(const struct what_opts *what, const struct texts *words, struct arena *a, struct texts *ret_texts, struct err *e)
+bool ask_check(struct ctx *ctx, const struct what_opts *what, const struct texts *words, struct arena *a, struct texts *ret_texts, struct err *e)
 {
     struct texts none = {0};
     struct asked asked;
 
     asked_init(&asked);
     asked.may_count = true;
-    bool ok = asked_texts(what, words, a, ret_texts, e) && asked_compile(&asked, what, ret_texts, &none, 0, e) && selectors_only(&asked, e);
+    bool ok = asked_texts(ctx, what, words, a, ret_texts, e) && asked_compile(&asked, what, ret_texts, &none, 0, e) && selectors_only(&asked, e);
     asked_release(&asked);
     return ok;
 }

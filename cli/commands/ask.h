@@ -28,7 +28,7 @@ bool ask_selection(struct buf *b, struct asked *asked, const struct what_opts *w
                    const struct session_node *node, struct err *e);
 
 /* The same without a node, so that what is wrong is said before any is asked; gives the texts (asked_texts()). */
-bool ask_check(const struct what_opts *what, const struct texts *words, struct arena *a, struct texts *ret_texts, struct err *e);
+bool ask_check(struct ctx *ctx, const struct what_opts *what, const struct texts *words, struct arena *a, struct texts *ret_texts, struct err *e);
 
 /* {error, {empty, _}} names a number; the user had words. */
 void ask_empty(const struct texts *words, const char *node, struct err *e);

@@ -55,31 +55,58 @@ static const char *name_of(const char *path)
     return strcmp(path, "-") ? path : "standard input";
 }
 
-static bool read_all(const char *path, struct buf *b, struct err *e)
+struct reading {
+    int fd, error;
+    struct buf *to;
+    bool over;
+};
+
+static void read_piece(void *owner)
+{
+    struct reading *r = owner;
+    ssize_t n = read(r->fd, buf_room(r->to, 4096), 4096);
+
+    if (n < 0 && (errno == EINTR || errno == EAGAIN))
+        return;
+    r->error = n < 0 ? errno : 0;
+    r->to->len += n > 0 ? (size_t)n : 0;
+    r->over = n <= 0 || r->to->len > LANG_MAX_TEXT;
+}
+
+/* A pipe or a terminal may be slow: the loop serves everything else meanwhile, and a signal ends the wait. */
+static void read_when_ready(struct ctx *ctx, struct reading *r)
+{
+    struct loop_fd ready = {.fd = r->fd, .want_read = true, .ready = read_piece, .owner = r};
+    int before = ctx->interrupts;
+
+    loop_add(&ctx->loop, &ready);
+    while (!r->over && ctx->interrupts == before)
+        loop_step(&ctx->loop, -1);
+    loop_remove(&ctx->loop, &ready);
+    if (!r->over)
+        r->error = EINTR;
+}
+
+/* Without a context it must be a regular file, which makes nobody wait. */
+static bool read_all(struct ctx *ctx, const char *path, struct buf *b, struct err *e)
 {
     int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : STDIN_FILENO;
-    ssize_t n = fd < 0 ? -1 : 1;
+    struct reading r = {.fd = fd, .to = b};
+    struct stat st;
 
-    while (n > 0) {
-        if (!loop_await(fd)) {
-            errno = EINTR; /* whoever types it, or writes it into a pipe, is not waited for any more */
-            n = -1;
-            break;
-        }
-        n = read(fd, buf_room(b, 4096), 4096);
-        if (n < 0 && (errno == EINTR || errno == EAGAIN)) {
-            n = 1;
-            continue;
-        }
-        b->len += n > 0 ? (size_t)n : 0;
-        if (b->len > LANG_MAX_TEXT)
-            break;
-    }
-    int error = errno;
+    if (fd < 0 || fstat(fd, &st) < 0)
+        r.error = errno;
+    else if (!S_ISREG(st.st_mode) && ctx)
+        read_when_ready(ctx, &r);
+    else if (!S_ISREG(st.st_mode))
+        r.error = S_ISDIR(st.st_mode) ? EISDIR : ESPIPE;
+    else
+        while (!r.over)
+            read_piece(&r);
     if (fd > STDIN_FILENO)
         close(fd);
-    if (n < 0)
-        return err_set(e, ERR_USAGE, "cannot read %s: %s", name_of(path), error == EBADF ? "it is closed" : strerror(error));
+    if (r.error)
+        return err_set(e, ERR_USAGE, "cannot read %s: %s", name_of(path), r.error == EBADF ? "it is closed" : strerror(r.error));
     if (b->len > LANG_MAX_TEXT)
         return err_set(e, ERR_USAGE, "%s is larger than %d kB", name_of(path), LANG_MAX_TEXT / 1024);
     struct str text = utf8_unmarked(buf_view(b));
@@ -104,7 +131,15 @@ static bool read_let(struct asked *p, const char *text, struct lang_let *ret, st
     return false;
 }
 
-bool asked_pipes(struct what_opts *what, struct arena *a, struct err *e)
+static const char *text_of_pipe(const struct what_opts *what, const char *path)
+{
+    for (size_t i = 0; i < what->pipes.count; i += 2)
+        if (!strcmp(what->pipes.items[i], path))
+            return what->pipes.items[i + 1];
+    return NULL;
+}
+
+bool asked_pipes(struct ctx *ctx, struct what_opts *what, struct arena *a, struct err *e)
 {
     struct stat st;
     struct buf b = {0};
@@ -112,12 +147,14 @@ bool asked_pipes(struct what_opts *what, struct arena *a, struct err *e)
 
     for (size_t i = 0; ok && i < what->records.count; i++) {
         const char *path = what->records.items[i];
-        if (strcmp(path, "-") && (stat(path, &st) < 0 || S_ISREG(st.st_mode)))
+        if (text_of_pipe(what, path) || (strcmp(path, "-") && (stat(path, &st) < 0 || S_ISREG(st.st_mode))))
             continue;
         buf_clear(&b);
-        ok = read_all(path, &b, e);
-        texts_add(&what->pipes, path);
-        texts_add(&what->pipes, arena_strndup(a, b.data, b.len));
+        ok = read_all(ctx, path, &b, e);
+        if (ok) {
+            texts_add(&what->pipes, path);
+            texts_add(&what->pipes, arena_strndup(a, b.data, b.len));
+        }
     }
     buf_release(&b);
     return ok;
@@ -125,13 +162,13 @@ bool asked_pipes(struct what_opts *what, struct arena *a, struct err *e)
 
 static bool read_header(const struct what_opts *what, const char *path, struct buf *b, struct err *e)
 {
+    const char *text = text_of_pipe(what, path);
+
     buf_clear(b);
-    for (size_t i = 0; i < what->pipes.count; i += 2)
-        if (!strcmp(what->pipes.items[i], path)) {
-            buf_puts(b, what->pipes.items[i + 1]);
-            return true;
-        }
-    return read_all(path, b, e);
+    if (!text)
+        return read_all(NULL, path, b, e);
+    buf_puts(b, text);
+    return true;
 }
 
 static bool read_records(struct asked *p, const struct what_opts *what, struct lang_options *opt, struct err *e)
@@ -207,7 +244,7 @@ static bool add(struct asked *p, const struct lang_options *opt, struct str text
     return true;
 }
 
-bool asked_texts(const struct what_opts *what, const struct texts *words, struct arena *a, struct texts *ret, struct err *e)
+bool asked_texts(struct ctx *ctx, const struct what_opts *what, const struct texts *words, struct arena *a, struct texts *ret, struct err *e)
 {
     struct buf b = {0};
     bool ok = true;
@@ -216,7 +253,7 @@ bool asked_texts(const struct what_opts *what, const struct texts *words, struct
         texts_add(ret, words->items[i]);
     for (size_t i = 0; ok && i < what->files.count; i++) {
         buf_clear(&b);
-        ok = read_all(what->files.items[i], &b, e);
+        ok = read_all(ctx, what->files.items[i], &b, e);
         if (ok && b.len && memchr(b.data, 0, b.len))
             ok = err_set(e, ERR_USAGE, "%s has a NUL in it", name_of(what->files.items[i]));
         if (ok)

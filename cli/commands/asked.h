@@ -28,14 +28,17 @@ struct asked {
     bool may_count; /* the counters of the virtual machine are shown; else asking for them is a mistake */
 };
 
-/* Reads the headers that are no regular files, because expressions are compiled again for each node. */
-bool asked_pipes(struct what_opts *what, struct arena *a, struct err *e);
+/*
+ * Reads the headers that are no regular files, because expressions are compiled again for each node; those that were read are not
+ * read again. It waits, and serves the loop meanwhile. The owner of `what` releases its pipes.
+ */
+bool asked_pipes(struct ctx *ctx, struct what_opts *what, struct arena *a, struct err *e);
 
 void asked_init(struct asked *p);
 void asked_release(struct asked *p);
 
-/* Adds the words and the texts of the -f files, which can be read but once, to *ret; its owner releases it and the arena. */
-bool asked_texts(const struct what_opts *what, const struct texts *words, struct arena *a, struct texts *ret, struct err *e);
+/* Adds the words and the texts of the -f files, which can be read but once, to *ret; its owner releases it and the arena. It may wait. */
+bool asked_texts(struct ctx *ctx, const struct what_opts *what, const struct texts *words, struct arena *a, struct texts *ret, struct err *e);
 
 /*
  * Compiles the texts and filters for that OTP release; calls collect what the filters, and those of what->needs, read. 0: none in particular. To be called once. A text that is NULL

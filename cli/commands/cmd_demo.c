@@ -92,18 +92,23 @@ static int run(struct ctx *ctx, const struct cmd *self, char **argv)
     struct opt_use uses[] = {{&what_group, &what}, {&limit_group, &limit}, {&view_group, &view}, {&assert_group, &asserts},
                              {&talk_group, &talk}};
     struct texts words = {0};
+    struct arena arena;
+    struct err e;
     char **rest;
     int status = 0;
 
+    arena_init(&arena);
     if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
         struct live_options o = {&node, &what, &limit, &view, &asserts, &words, NULL};
         if (!words.count && !what.files.count)
             texts_add(&words, "shop_orders:place/3 -> return");
         what.allow_empty = true;
-        status = demo(ctx, &o);
+        status = asked_pipes(ctx, &what, &arena, &e) ? demo(ctx, &o) : ctx_fail(ctx, &e);
     }
     opts_release(uses, ARRAY_LEN(uses));
+    texts_release(&what.pipes);
     texts_release(&words);
+    arena_release(&arena);
     return status;
 }
 

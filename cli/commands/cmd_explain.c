@@ -40,7 +40,7 @@ static bool known_words(const char *list, struct err *e)
     return true;
 }
 
-static int explain(struct ctx *ctx, const struct explain_opts *o, const struct what_opts *what, const struct texts *words)
+static int explain(struct ctx *ctx, const struct explain_opts *o, struct what_opts *what, const struct texts *words)
 {
     struct asked asked;
     struct buf tokens = {0}, ast = {0}, out = {0};
@@ -52,7 +52,7 @@ static int explain(struct ctx *ctx, const struct explain_opts *o, const struct w
     asked.may_count = true;
     asked.dump_tokens = has_word(o->dump, "tokens") ? &tokens : NULL;
     asked.dump_ast = has_word(o->dump, "ast") ? &ast : NULL;
-    bool ok = known_words(o->dump, &e) && asked_texts(what, words, &asked.arena, &texts, &e) &&
+    bool ok = known_words(o->dump, &e) && asked_pipes(ctx, what, &asked.arena, &e) && asked_texts(ctx, what, words, &asked.arena, &texts, &e) &&
               asked_compile(&asked, what, &texts, &none, (int)o->otp, &e) && asked_regexes(&asked, &e);
     buf_str(&out, buf_view(&tokens));
     buf_str(&out, buf_view(&ast));
@@ -65,6 +65,7 @@ static int explain(struct ctx *ctx, const struct explain_opts *o, const struct w
     }
     out_take(ctx->out, &out);
     texts_release(&texts);
+    texts_release(&what->pipes);
     asked_release(&asked);
     buf_release(&tokens);
     buf_release(&ast);

@@ -232,7 +232,7 @@ static int ls_run(struct ctx *ctx, const struct ls_opts *o, const struct node_op
     arena_init(&arena);
     funs_init(&l.funs);
     arg_names_init(&l.names);
-    bool ok = ask_check(&what, words, &arena, &texts, &e) && ask_open(&l.ask, ctx, node, &e);
+    bool ok = ask_check(ctx, &what, words, &arena, &texts, &e) && ask_open(&l.ask, ctx, node, &e);
     for (size_t i = 0; ok && i < l.ask.peers.count; i++) {
         struct peer *p = &l.ask.peers.items[i];
         struct buf selection = {0};

@@ -641,7 +641,7 @@ static int top_run(struct ctx *ctx, const struct top_opts *o, const struct node_
 
     funs_init(&t.funs);
     arena_init(&t.arena);
-    bool ok = ask_check(&o->what, words, &t.arena, &t.texts, &e) && begin(&t, node, &e);
+    bool ok = ask_check(ctx, &o->what, words, &t.arena, &t.texts, &e) && begin(&t, node, &e);
     if (!ok)
         fail(&t, &e);
     if (!t.status && !o->what.dry_run) {

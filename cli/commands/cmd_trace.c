@@ -35,7 +35,7 @@ static int run(struct ctx *ctx, const struct cmd *self, char **argv)
         struct live_options o = {&node, &what, &limit, &view, &asserts, &words, NULL};
         if (!words.count && !what.files.count)
             status = no_expression(ctx);
-        else if (!asked_pipes(&what, &arena, &e))
+        else if (!asked_pipes(ctx, &what, &arena, &e))
             status = ctx_fail(ctx, &e);
         else
             status = rest ? commanded_run(ctx, &o, &what, rest) : live_run(ctx, &o, "text");

@@ -738,7 +738,7 @@ int live_run(struct ctx *ctx, const struct live_options *given, const char *defa
     l.asked.find_record = asked_later;
     l.asked.find_data = &later;
     l.wheres = asserted_texts(&o->view->wheres, o->asserts);
-    bool ok = show_makes_sense(o->view, &e) && asked_texts(o->what, o->words, &l.arena, &l.texts, &e) &&
+    bool ok = show_makes_sense(o->view, &e) && asked_texts(ctx, o->what, o->words, &l.arena, &l.texts, &e) &&
               asked_compile(&l.asked, o->what, &l.texts, &l.wheres, 0, &e);
     what.needs = l.asked.needs;
     l.again = what;

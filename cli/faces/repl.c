@@ -374,7 +374,7 @@ static int session(struct repl *r, const struct repl_opts *o)
     r->ctx->loop.signal_owner = r;
     r->scroll = scroll_new((size_t)MAX(o->scrollback, 1 << 20));
     repl_begin(r);
-    ok = asked_pipes(&r->what, &r->arena, &e) && attach_all(r, &e);
+    ok = asked_pipes(r->ctx, &r->what, &r->arena, &e) && attach_all(r, &e);
     if (!ok)
         repl_fail(r, &e);
     ok = ok && (!r->status || repl_has_all(r)); /* every node that is named is there */

@@ -262,7 +262,7 @@ static void offer_records(struct repl *r, struct offer *o, struct str left)
 {
     offer_records_of(r, o, left);
     for (size_t i = 0; i < r->what.records.count; i++) {
-        struct what_opts one = {.records = {.items = &r->what.records.items[i], .count = 1}};
+        struct what_opts one = {.records = {.items = &r->what.records.items[i], .count = 1}, .pipes = r->what.pipes};
         struct texts none = {0};
         struct asked asked;
         struct arena arena;

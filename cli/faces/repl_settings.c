@@ -156,7 +156,7 @@ static bool take_effect(struct repl *r, const struct setting *s, const struct op
     e->text[0] = 0;
     switch (s->touches) {
     case ARMING:
-        return r->armed ? repl_arm_all(r, -1, e) : can_be_read(r, e);
+        return asked_pipes(r->ctx, &r->what, &r->arena, e) && (r->armed ? repl_arm_all(r, -1, e) : can_be_read(r, e));
     case SESSIONS:
         if (!of_session(o))
             return repl_show_live(r, true);

@@ -145,19 +145,6 @@ void loop_let_die(bool on)
         sigprocmask(SIG_UNBLOCK, &set, NULL);
 }
 
-bool loop_await(int fd)
-{
-    sigset_t set = watched();
-    int signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    struct pollfd polls[] = {{.fd = fd, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
-
-    while (poll(polls, 2, -1) < 0 && errno == EINTR)
-        continue;
-    if (signals >= 0)
-        close(signals);
-    return polls[0].revents || !polls[1].revents;
-}
-
 static void serve_signals(struct loop *l)
 {
     struct signalfd_siginfo info;

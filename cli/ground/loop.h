@@ -51,9 +51,6 @@ void loop_stop(struct loop *l, struct loop_timer *t);  /* harmless for one that 
 /* Takes what asks a process to end, INT, TERM, HUP and all the others, for all threads that are started from now on. Before any thread is started. */
 bool loop_watch_signals(struct loop *l, void (*on_signal)(void *owner, int signal), void *owner);
 
-/* Waits until a descriptor can be read. false: one of those signals has come, which is left for the loop. Without a loop, too. */
-bool loop_await(int fd);
-
 /* Of two such times; negative: never. */
 int64_t loop_sooner(int64_t a, int64_t b);
 

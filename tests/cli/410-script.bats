@@ -132,6 +132,46 @@ script() { # ARGS... -- ARMINGS BEFORE EXPR AFTER
     assert_output --partial 'not traced (--dry-run)'
 }
 
+@test "a pipe of records that is slower than a lease costs those that are traced nothing" {
+    mkfifo "$BATS_TEST_TMPDIR/records"
+    {
+        until_true 30 armed 1
+        pause 12 # a lease is ten seconds
+        on_node 'work:one(late)'
+        echo '-record(work, {id}).'
+    } >"$BATS_TEST_TMPDIR/records" 3>&- &
+    RETURNED+=("$!")
+    repl >"$OUT" 2>"$ERR" 3>&- <<END
+work:one/1
+:hrl $BATS_TEST_TMPDIR/records
+paid: work:two(#work{id = I}, _) when I > 7
+:wait 1 events
+:probes
+END
+    assert_equal "$(grep -c 'call work:one(late)' "$OUT")" 1
+    assert grep -q '^paid .*#work' "$OUT"
+    refute grep -q 'no longer attached' "$ERR"
+}
+
+@test "Ctrl-C while a pipe of records is read leaves the settings as they were" {
+    mkfifo "$BATS_TEST_TMPDIR/records" "$BATS_TEST_TMPDIR/in"
+    "$ETRACE_BIN" repl -n "$NODE" <"$BATS_TEST_TMPDIR/in" >"$OUT" 2>"$ERR" 3>&- &
+    TRACER=$!
+    TRACERS+=("$TRACER")
+    exec {to}>"$BATS_TEST_TMPDIR/in"
+    printf 'work:one/1\n:hrl %s\n:version\n' "$BATS_TEST_TMPDIR/records" >&"$to"
+    exec {writer}>"$BATS_TEST_TMPDIR/records" # returns when it is read
+    child_kill "$TRACER" INT
+    until_true 30 grep -q '^etrace [0-9]' "$OUT"
+    exec {writer}>&-
+    assert grep -q "^etrace: cannot read $BATS_TEST_TMPDIR/records: Interrupted system call" "$ERR"
+    on_node 'work:one(still)'
+    until_true 30 grep -q 'call work:one(still)' "$OUT"
+    printf ':quit\n' >&"$to"
+    exec {to}>&-
+    trace_wait 20
+}
+
 @test "several nodes, one of which comes back" {
     node_start other
     other=$NODE
