@@ -617,10 +617,10 @@ static void tell_missing(struct top *t)
     for (size_t i = 0; i < t->peers.count; i++) {
         const struct top_node *n = &t->nodes[i];
         if (t->states[i].whole && t->states[i].partly)
-            ctx_warn(t->ctx, "%s: there was no time to read the last figures of %lld function%s; those shown are older", t->names[i],
+            ctx_warn(t->ctx, "%s: the last figures of %lld function%s could not be read; those shown are older", t->names[i],
                      (long long)n->unread, PLURAL(n->unread));
         else if (t->states[i].whole && !t->status)
-            ctx_warn(t->ctx, "%s: there was no time to read the last figures; those shown are older", t->names[i]);
+            ctx_warn(t->ctx, "%s: the last figures could not be read; those shown are older", t->names[i]);
         if (n->begun)
             ctx_warn(t->ctx, "%s: so many processes were counted that it was begun anew %lld time%s; calls in those moments are missing",
                      t->names[i], (long long)n->begun, PLURAL(n->begun));

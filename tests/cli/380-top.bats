@@ -140,6 +140,40 @@ calls_of() { jq -r "select(.type == \"count\" and .f == \"$1\") | .calls" "$OUT"
     live_snapshot
 }
 
+# The local functions of the companion are called owner on the node. Those with five arguments take milliseconds there, for a
+# specification compares two long lists. One of them reads one function (count_item), so a read leaves functions over. Another one
+# begins a read (count_read): the worker is stopped at the second request for the last figures, which proves that the client has the
+# answer to the first.
+slow_worker() { # THEN
+    on_node "Me = self(), spawn(fun() ->
+        process_flag(priority, max),
+        [{W, M}] = [{P, M} || P <- processes(), {_, {M, worker, 1}} <- [process_info(P, initial_call)]],
+        Mine = trace:session_create(mine, self(), []),
+        Long = {'=/=', {const, lists:seq(1, 1000000)}, {const, lists:seq(1, 1000000)}},
+        true = 0 < trace:function(Mine, {M, owner, 5}, [{[function, '_', '_', true, '_'], [], []}, {'_', [Long], []}], [local]),
+        1 = trace:process(Mine, W, true, [call]),
+        Me ! slow,
+        [receive {trace, W, call, {M, owner, [function | _]}} -> ok end || _ <- [first, second]],
+        erlang:suspend_process(W),
+        $1 end), receive slow -> ok end"
+}
+
+@test "functions whose last figures could not be read are counted" {
+    local then
+    # A node that ends, and one that gives no answer for half a minute.
+    for then in 'halt()' ${ETRACE_ALL:+'receive stop -> ok end'}; do
+        live_own late
+        on_node 'broker:load(100)'
+        trace 'made_*:_' --interval 1m --json
+        on_node '[M:f1(1) || M <- erlang:loaded(), lists:prefix("made_", atom_to_list(M))]'
+        slow_worker "$then"
+        trace_end
+        assert_regex "$talk" 'the last figures of [1-9][0-9]* functions could not be read; those shown are older'
+        assert_equal "$(jq -s '[.[] | select(.type == "counted")] | last | .functions' "$OUT")" 1500
+        nodes_stop
+    done
+}
+
 @test "more processes than the node shall keep counters for" {
     trace work --json --interval 1s
     on_node 'work:burst(60000, 1)'
