@@ -30,30 +30,19 @@ static const struct opt_group repl_group = {"The session", rows, ARRAY_LEN(rows)
 
 /* ---- serving ---- */
 
-void repl_step(struct repl *r, int64_t until)
+static void step(void *data, int64_t until)
 {
+    struct repl *r = data;
     bool more = repl_pump(r), printing = r->pending.len;
 
     repl_print(r);
     more |= printing && !r->pending.len; /* that may be what is waited for */
-    if (r->pending.len && !r->held && !out_backlog(r->ctx->out, 0))
+    if (r->pending.len && !r->held && !out_backlog(r->base.ctx->out, 0))
         more = true;
     int64_t order = r->live && !r->live->done && !r->paused ? together_next(&r->together) : -1;
     if (order >= 0)
         until = until < 0 ? order : MIN(until, order);
-    loop_step(&r->ctx->loop, more ? 0 : until);
-}
-
-int repl_fail(struct repl *r, const struct err *e)
-{
-    struct err here = *e;
-
-    repl_settings_reword(&here);
-    int status = ctx_fail(r->ctx, &here);
-
-    if (!r->status)
-        r->status = status;
-    return status;
+    loop_step(&r->base.ctx->loop, more ? 0 : until);
 }
 
 /* Ctrl-C is ours; the other signals want us gone. */
@@ -61,18 +50,9 @@ static void on_signal(void *owner, int signal)
 {
     struct repl *r = owner;
 
-    r->ctx->interrupts++;
-    r->ctx->last_signal = signal;
-    r->leaving = r->leaving || signal != SIGINT;
-}
-
-bool repl_interrupted(struct repl *r)
-{
-    bool yes = r->ctx->interrupts > 0;
-
-    if (!r->leaving)
-        r->ctx->interrupts = 0;
-    return yes;
+    r->base.ctx->interrupts++;
+    r->base.ctx->last_signal = signal;
+    r->base.leaving = r->base.leaving || signal != SIGINT;
 }
 
 static void talk_above(void *data, struct str lines)
@@ -84,7 +64,7 @@ static void talk_above(void *data, struct str lines)
     else if (r->pending.len && !r->held)
         buf_str(&r->pending, lines); /* behind the events that it is about */
     else
-        line_above(r->line, lines);
+        line_above(r->base.line, lines);
 }
 
 /* ---- lines ---- */
@@ -102,8 +82,8 @@ static void run_line(struct repl *r, char *line)
         return;
     if (*at == ':') {
         int status = repl_word(r, at + 1);
-        if (status && !r->status)
-            r->status = status;
+        if (status && !r->base.status)
+            r->base.status = status;
     } else {
         repl_probe(r, line);
     }
@@ -121,12 +101,12 @@ static bool stops(void *data)
 {
     struct repl *r = data;
 
-    if (r->leaving)
+    if (r->base.leaving)
         return true;
-    if (!repl_interrupted(r))
+    if (!repl_interrupted(&r->base))
         return false;
     if (r->idle_interrupt) {
-        r->leaving = true;
+        r->base.leaving = true;
         return true;
     }
     r->idle_interrupt = true;
@@ -136,13 +116,13 @@ static bool stops(void *data)
         repl_show_go_on(r);
         if (n) {
             r->stopped = loop_now() + ON_THEIR_WAY_MS;
-            r->timer.due = 0;
+            repl_wake(&r->base);
         }
         return false;
     }
-    if (!line_is_empty(r->line))
+    if (!line_is_empty(r->base.line))
         return true;
-    ctx_say(r->ctx, "Ctrl-C again or Ctrl-D leaves");
+    ctx_say(r->base.ctx, "Ctrl-C again or Ctrl-D leaves");
     return false;
 }
 
@@ -165,8 +145,8 @@ static void resumed(void *data, int64_t stopped_ms)
         return;
     for (size_t i = 0; i < r->run.peers.count; i++)
         r->nodes[i].wanted = loop_now() + LEASE_MS;
-    ctx_say(r->ctx, "stopped for %lld seconds: the nodes end what is silent for %d", (long long)(stopped_ms / 1000), LEASE_MS / 1000);
-    r->timer.due = 0;
+    ctx_say(r->base.ctx, "stopped for %lld seconds: the nodes end what is silent for %d", (long long)(stopped_ms / 1000), LEASE_MS / 1000);
+    repl_wake(&r->base);
 }
 
 /* An expression goes on while something is open, until an empty line. */
@@ -184,12 +164,12 @@ static void at_terminal(struct repl *r)
 {
     struct buf piece = {0}, *line = &r->so_far;
 
-    while (!r->leaving) {
-        enum line_got got = line_read(r->line, line->len ? GOES_ON : PROMPT, &piece);
+    while (!r->base.leaving) {
+        enum line_got got = line_read(r->base.line, line->len ? GOES_ON : PROMPT, &piece);
         if (got == LINE_END) {
             if (!line_fits())
-                ctx_say(r->ctx, "the terminal says that it has %u columns and %u rows now: no line can be typed there",
-                        line_width(r->line), line_height(r->line));
+                ctx_say(r->base.ctx, "the terminal says that it has %u columns and %u rows now: no line can be typed there",
+                        line_width(r->base.line), line_height(r->base.line));
             break;
         }
         if (got == LINE_STOPPED) {
@@ -202,7 +182,7 @@ static void at_terminal(struct repl *r)
         if (goes_on(buf_view(line), !piece.len))
             continue;
         buf_cstr(line);
-        repl_history_add(r, buf_view(line));
+        repl_history_add(&r->history, buf_view(line));
         run_line(r, line->data);
         buf_clear(line);
     }
@@ -241,17 +221,17 @@ static bool next_line(struct repl *r, struct script *s, struct buf *line)
             s->in.len -= taken;
             return true;
         }
-        if (s->end || r->leaving)
+        if (s->end || r->base.leaving)
             return false;
         s->fd.want_read = s->in.len < LINE_MAX_BYTES; /* a line longer than that is no expression */
         s->end = s->end || !s->fd.want_read;
-        repl_step(r, -1);
+        repl_step(&r->base, -1);
         s->fd.want_read = false;
-        if (repl_interrupted(r)) {
-            r->leaving = !r->armed;
+        if (repl_interrupted(&r->base)) {
+            r->base.leaving = !r->armed;
             if (r->armed) {
                 repl_stop(r, NULL);
-                ctx_say(r->ctx, "stopped; :start goes on, Ctrl-C again or Ctrl-D leaves");
+                ctx_say(r->base.ctx, "stopped; :start goes on, Ctrl-C again or Ctrl-D leaves");
             }
         }
     }
@@ -271,7 +251,7 @@ static void run_piece(struct repl *r, struct buf *line)
     buf_cstr(line);
     if (strlen(line->data) < line->len) {
         err_set(&e, ERR_USAGE, "a line of the script has a NUL in it");
-        repl_fail(r, &e);
+        repl_fail(&r->base, &e);
     } else {
         run_line(r, line->data);
     }
@@ -284,9 +264,9 @@ static void from_script(struct repl *r)
     struct buf line = {0};
     bool asked = tty_is(STDIN_FILENO);
 
-    loop_add(&r->ctx->loop, &s.fd);
+    loop_add(&r->base.ctx->loop, &s.fd);
     prompt(asked, PROMPT);
-    while (!r->leaving) {
+    while (!r->base.leaving) {
         size_t before = line.len;
         if (line.len)
             buf_char(&line, '\n');
@@ -298,13 +278,13 @@ static void from_script(struct repl *r)
         }
         repl_catch_up(r);
         run_piece(r, &line);
-        while (repl_arming(r) && !r->leaving && !repl_interrupted(r))
-            repl_step(r, -1);
-        prompt(asked && !r->leaving, PROMPT);
+        while (repl_arming(r) && !r->base.leaving && !repl_interrupted(&r->base))
+            repl_step(&r->base, -1);
+        prompt(asked && !r->base.leaving, PROMPT);
     }
-    if (line.len && !r->leaving)
+    if (line.len && !r->base.leaving)
         run_piece(r, &line);
-    loop_remove(&r->ctx->loop, &s.fd);
+    loop_remove(&r->base.ctx->loop, &s.fd);
     buf_release(&s.in);
     buf_release(&line);
 }
@@ -315,15 +295,15 @@ static void from_script(struct repl *r)
 static bool attach_all(struct repl *r, struct err *e)
 {
     const char *otherwise = getenv("ETRACE_NODE");
-    bool named = r->node.nodes.count || r->node.os_pid || (otherwise && *otherwise);
+    bool named = r->base.options.node.nodes.count || r->base.options.node.os_pid || (otherwise && *otherwise);
 
-    if (!r->node.nodes.count && !repl_attach(r, otherwise && *otherwise ? otherwise : NULL, named ? WISH_TYPED : WISH_DEFAULT, e))
+    if (!r->base.options.node.nodes.count && !repl_attach(r, otherwise && *otherwise ? otherwise : NULL, named ? WISH_TYPED : WISH_DEFAULT, e))
         return false;
-    for (size_t i = 0; i < r->node.nodes.count; i++)
-        if (!repl_attach(r, r->node.nodes.items[i], WISH_TYPED, e))
+    for (size_t i = 0; i < r->base.options.node.nodes.count; i++)
+        if (!repl_attach(r, r->base.options.node.nodes.items[i], WISH_TYPED, e))
             return false;
-    while (repl_attaching(r) && !r->leaving && !repl_interrupted(r))
-        repl_step(r, -1);
+    while (repl_attaching(r) && !r->base.leaving && !repl_interrupted(&r->base))
+        repl_step(&r->base, -1);
     /* A person at the prompt sees who is not there. */
     return !repl_attaching(r) || line_possible() || err_set(e, ERR_RUN, "interrupted before every node was attached to");
 }
@@ -335,19 +315,19 @@ static void leave(struct repl *r)
 
     peers_pull(&r->run.peers, true);
     peers_stop(&r->run.peers);
-    r->reattach = false;
+    r->base.options.reattach = false;
     while (loop_now() < by && peers_tick(&r->run.peers, &next))
-        repl_step(r, MIN(by, next));
-    bool hurry = r->ctx->last_signal && r->ctx->last_signal != SIGINT;
-    int64_t shown_by = r->line ? loop_now() + SHOWN_MS : INT64_MAX; /* a person who leaves does not want to watch */
-    r->ctx->interrupts = 0;
-    while (!hurry && r->live && !r->ctx->interrupts && loop_now() < shown_by && (repl_pump(r) || r->pending.len))
-        repl_step(r, loop_now() + 10);
+        repl_step(&r->base, MIN(by, next));
+    bool hurry = r->base.ctx->last_signal && r->base.ctx->last_signal != SIGINT;
+    int64_t shown_by = r->base.line ? loop_now() + SHOWN_MS : INT64_MAX; /* a person who leaves does not want to watch */
+    r->base.ctx->interrupts = 0;
+    while (!hurry && r->live && !r->base.ctx->interrupts && loop_now() < shown_by && (repl_pump(r) || r->pending.len))
+        repl_step(&r->base, loop_now() + 10);
     if (r->live) {
         pipeline_end(r->live->pipeline);
         r->paused = true;
-        while (!hurry && r->pending.len && !r->ctx->interrupts && loop_now() < shown_by)
-            repl_step(r, loop_now() + 10);
+        while (!hurry && r->pending.len && !r->base.ctx->interrupts && loop_now() < shown_by)
+            repl_step(&r->base, loop_now() + 10);
     }
     repl_files_end(r);
 }
@@ -356,8 +336,8 @@ static void talk_totals(struct repl *r)
 {
     struct scroll_counts c;
 
-    scroll_counts(r->scroll, &c);
-    ctx_say(r->ctx, "%llu event%s seen · %s", (unsigned long long)c.seen, PLURAL(c.seen),
+    scroll_counts(r->base.scroll, &c);
+    ctx_say(r->base.ctx, "%llu event%s seen · %s", (unsigned long long)c.seen, PLURAL(c.seen),
             peers_gone(&r->run.peers) ? "every session destroyed" : "some session ended by its node");
 }
 
@@ -367,71 +347,73 @@ static int session(struct repl *r, const struct repl_opts *o)
     struct err e;
     bool ok = true;
 
-    arena_init(&r->arena);
-    r->reattach = r->node.reattach;
-    r->history = -1;
-    r->ctx->loop.on_signal = on_signal;
-    r->ctx->loop.signal_owner = r;
-    r->scroll = scroll_new((size_t)MAX(o->scrollback, 1 << 20));
+    arena_init(&r->base.options.arena);
+    r->base.options.reattach = r->base.options.node.reattach;
+    r->base.ctx->loop.on_signal = on_signal;
+    r->base.ctx->loop.signal_owner = r;
+    r->base.scroll = scroll_new((size_t)MAX(o->scrollback, 1 << 20));
     repl_begin(r);
-    ok = asked_pipes(r->ctx, &r->what, &r->arena, &e) && attach_all(r, &e);
+    ok = asked_pipes(r->base.ctx, &r->base.options.what, &r->base.options.arena, &e) && attach_all(r, &e);
     if (!ok)
-        repl_fail(r, &e);
-    ok = ok && (!r->status || repl_has_all(r)); /* every node that is named is there */
-    ok = ok && repl_show_live(r, true) && (repl_files_open(r, &e) || (repl_fail(r, &e), false));
-    r->ctx->leaves = true; /* the terminal's modes, and files that have no end */
+        repl_fail(&r->base, &e);
+    ok = ok && (!r->base.status || repl_has_all(r)); /* every node that is named is there */
+    ok = ok && repl_show_live(r, true) && (repl_files_open(r, &e) || (repl_fail(&r->base, &e), false));
+    r->base.ctx->leaves = true; /* the terminal's modes, and files that have no end */
     if (ok && line_possible()) {
-        r->line = line_new(&r->ctx->loop, r->ctx->out, &host, &e);
-        ok = r->line || (repl_fail(r, &e), false);
-        if (r->line) {
-            r->ctx->talk = talk_above;
-            r->ctx->talk_data = r;
-            repl_history_open(r);
-            ctx_say(r->ctx, "an expression is traced, :help explains, Ctrl-D leaves");
+        r->base.line = line_new(&r->base.ctx->loop, r->base.ctx->out, &host, &e);
+        ok = r->base.line || (repl_fail(&r->base, &e), false);
+        if (r->base.line) {
+            r->base.ctx->talk = talk_above;
+            r->base.ctx->talk_data = r;
+            repl_history_open(&r->history, r->base.line);
+            ctx_say(r->base.ctx, "an expression is traced, :help explains, Ctrl-D leaves");
         }
     }
-    if (ok && r->line)
+    if (ok && r->base.line)
         at_terminal(r);
     else if (ok)
         from_script(r);
-    if (!ok && !r->status)
-        r->status = ERR_NODE;
+    if (!ok && !r->base.status)
+        r->base.status = ERR_NODE;
     leave(r);
     if (ok)
         talk_totals(r);
-    r->ctx->talk = NULL;
-    bool person = r->line != NULL;
-    line_free(r->line);
-    return person && ok ? 0 : r->status; /* who is told of a mistake corrects it */
+    r->base.ctx->talk = NULL;
+    bool person = r->base.line != NULL;
+    line_free(r->base.line);
+    return person && ok ? 0 : r->base.status; /* a person has seen and corrected every mistake */
 }
 
 static void release(struct repl *r)
 {
-    loop_stop(&r->ctx->loop, &r->timer);
+    loop_stop(&r->base.ctx->loop, &r->base.timer);
     run_close(&r->run);
     reel_free(r->live);
     reel_free(r->files);
-    scroll_free(r->scroll);
+    scroll_free(r->base.scroll);
     repl_names_forget(r);
     repl_release(r);
-    texts_release(&r->what.pipes);
+    texts_release(&r->base.options.what.pipes);
     buf_release(&r->pending);
     buf_release(&r->so_far);
     buf_release(&r->typed);
     buf_release(&r->aside);
     buf_release(&r->counts);
-    if (r->history >= 0)
-        close(r->history);
-    arena_release(&r->arena);
+    repl_history_close(&r->history);
+    arena_release(&r->base.options.arena);
 }
 
 static int run(struct ctx *ctx, const struct cmd *self, char **argv)
 {
-    struct repl r = {.ctx = ctx, .node = NODE_OPTS_INIT, .what = WHAT_OPTS_INIT, .limit = LIMIT_OPTS_INIT, .view = VIEW_OPTS_INIT};
+    struct repl r = {.base = {
+        .ctx = ctx,
+        .options = {.node = NODE_OPTS_INIT, .what = WHAT_OPTS_INIT, .limit = LIMIT_OPTS_INIT, .view = VIEW_OPTS_INIT},
+        .serve = step, .serve_data = &r,
+    }};
     struct repl_opts o = {.scrollback = 64 << 20};
     struct talk_opts talk = {0};
-    struct opt_use uses[] = {{&node_group, &r.node}, {&what_group, &r.what}, {&limit_group, &r.limit},
-                             {&view_group, &r.view}, {&repl_group, &o}, {&talk_group, &talk}};
+    struct opt_use uses[] = {{&node_group, &r.base.options.node}, {&what_group, &r.base.options.what}, {&limit_group, &r.base.options.limit},
+                             {&view_group, &r.base.options.view}, {&repl_group, &o}, {&talk_group, &talk}};
     struct texts words = {0};
     struct err e;
     char **rest;
@@ -442,7 +424,7 @@ static int run(struct ctx *ctx, const struct cmd *self, char **argv)
             err_set(&e, ERR_USAGE, "expressions are typed in the session, not given to it: '%s'", words.items[0]);
             err_hint(&e, "etrace repl -n NODE");
             status = ctx_fail(ctx, &e);
-        } else if (r.node.cluster) {
+        } else if (r.base.options.node.cluster) {
             err_set(&e, ERR_USAGE, "the interactive mode attaches to nodes by their names; --cluster has no place there");
             err_hint(&e, "-n NODE, repeated, or :attach NODE in it");
             status = ctx_fail(ctx, &e);

@@ -9,8 +9,10 @@
  *   repl_words.c     :commands
  *   repl_settings.c  options as settings
  *   repl_complete.c  Tab
- *   repl_history.c   lines of earlier times
- *   repl_open.c      whether an expression goes on in the next line
+ *   repl_base.c      what all of these share
+ *   repl_options.c   the values of the settings
+ *   repl_history.c   lines of earlier sessions
+ *   repl_syntax.c    the text of a line
  */
 #ifndef ETRACE_REPL_H
 #define ETRACE_REPL_H
@@ -20,8 +22,9 @@
 #include "../commands/run.h"
 #include "../commands/show.h"
 #include "../commands/together.h"
-#include "../events/scroll.h"
-#include "line.h"
+#include "repl_base.h"
+#include "repl_history.h"
+#include "repl_syntax.h"
 
 extern const struct cmd cmd_repl;
 
@@ -61,19 +64,12 @@ struct repl_node {
 };
 
 struct repl {
-    struct ctx *ctx;
-    struct arena arena; /* words of settings, for as long as it runs */
-    struct node_opts node;
-    struct what_opts what;
-    struct limit_opts limit;
-    struct view_opts view;
-    bool reattach;
+    struct repl_base base;
 
     struct run run;
     struct together together; /* the order of several nodes */
     bool refused;  /* a node did not take what it was asked for: seen to by the next turn of the loop */
     struct err refusal;
-    struct loop_timer timer; /* leases, :for, attaching again */
     struct repl_node nodes[PEERS_MAX];
     int current;             /* a peer's index, -1: none; see repl_current() */
 
@@ -87,7 +83,6 @@ struct repl {
     int64_t until;           /* :for, -1: none */
     int64_t stopped;         /* when to say so: behind the events that are on their way; -1: it is said */
 
-    struct scroll *scroll;
     struct reel *live;       /* what is printed as it comes */
     struct reel *files;      /* what goes into the files of -o, whatever is looked at meanwhile; NULL: none */
     struct buf pending;      /* its text that is not printed yet */
@@ -99,20 +94,13 @@ struct repl {
     struct buf aside;        /* said meanwhile */
     struct buf counts;       /* of the last node that was armed, for the line that says so */
 
-    struct line *line;       /* NULL: no terminal to edit on */
     struct buf so_far;       /* lines of an expression that goes on */
     struct buf typed;        /* the line that is being done, as it was typed */
     const char *typed_at;    /* where it is taken apart */
     struct names *names;     /* repl_complete.c */
-    int history;             /* the file's descriptor, -1: none */
-    bool leaving, idle_interrupt; /* idle_interrupt: Ctrl-C was typed, and no key since */
-    int status;              /* of the first line that failed */
+    struct repl_history history;
+    bool idle_interrupt; /* Ctrl-C was typed, and no key since */
 };
-
-/* ---- repl.c ---- */
-void repl_step(struct repl *r, int64_t until); /* serves everything once, but keys; -1: waits for ever */
-int repl_fail(struct repl *r, const struct err *e); /* says it, and keeps the status of the first */
-bool repl_interrupted(struct repl *r);              /* Ctrl-C since the last time it was asked */
 
 /* ---- repl_nodes.c ---- */
 void repl_begin(struct repl *r);
@@ -158,26 +146,14 @@ int repl_show_screen(struct repl *r, const struct view_opts *view); /* in place,
 
 /* ---- repl_words.c ---- */
 int repl_word(struct repl *r, char *line); /* behind the colon */
-char *repl_next_word(char **rest);         /* quotes are taken away, in place; NULL: none is left */
 void repl_words(void (*each)(void *data, const char *word, const char *help), void *data);
 
 /* ---- repl_settings.c ---- */
 bool repl_setting(struct repl *r, const char *name, char *rest, int *ret_status); /* false: there is none of that name */
-const struct opt *repl_setting_row(const char *name);                             /* NULL: none */
-void repl_settings(void (*each)(void *data, const char *name, const char *help), void *data);
-void repl_settings_reword(struct err *e); /* options that it names are settings here: --size is :size */
-void repl_settings_list(struct repl *r, struct buf *to);
 
 /* ---- repl_complete.c ---- */
 void repl_complete(void *repl, struct str before);
 void repl_names_answer(struct repl *r, const struct session_reply *reply);
 void repl_names_forget(struct repl *r);
-
-/* ---- repl_history.c ---- */
-void repl_history_open(struct repl *r);
-void repl_history_add(struct repl *r, struct str line);
-
-/* ---- repl_open.c ---- */
-bool repl_is_open(struct str text); /* something more must follow */
 
 #endif

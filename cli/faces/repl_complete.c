@@ -134,11 +134,11 @@ static const struct list *names_of(struct repl *r, const char *what)
     }
     clear(l);
     l->what = mem_strndup(what, strlen(what));
-    while (!l->whole && loop_now() < until && !r->leaving && !r->ctx->interrupts) {
+    while (!l->whole && loop_now() < until && !r->base.leaving && !r->base.ctx->interrupts) {
         struct names *before = r->names;
         if (!l->request)
             ask(r, l); /* again when the worker was at something else */
-        repl_step(r, MIN(until, loop_now() + 20));
+        repl_step(&r->base, MIN(until, loop_now() + 20));
         if (r->names != before)
             return NULL;
     }
@@ -261,8 +261,9 @@ static void offer_records_of(struct repl *r, struct offer *o, struct str left)
 static void offer_records(struct repl *r, struct offer *o, struct str left)
 {
     offer_records_of(r, o, left);
-    for (size_t i = 0; i < r->what.records.count; i++) {
-        struct what_opts one = {.records = {.items = &r->what.records.items[i], .count = 1}, .pipes = r->what.pipes};
+    for (size_t i = 0; i < r->base.options.what.records.count; i++) {
+        struct what_opts one = {.records = {.items = &r->base.options.what.records.items[i], .count = 1},
+                                .pipes = r->base.options.what.pipes};
         struct texts none = {0};
         struct asked asked;
         struct arena arena;
@@ -470,7 +471,7 @@ static void list(struct repl *r, const struct offer *o)
 
     for (size_t i = 0; i < shown; i++)
         widest = MAX(widest, strlen(o->items[i]));
-    size_t across = MAX(line_width(r->line) / (widest + 2), (size_t)1), down = (shown + across - 1) / across;
+    size_t across = MAX(line_width(r->base.line) / (widest + 2), (size_t)1), down = (shown + across - 1) / across;
     for (size_t row = 0; row < down; row++) {
         for (size_t i = row; i < shown; i += down)
             buf_printf(&b, "%-*s", i + down < shown ? (int)widest + 2 : 0, o->items[i]);
@@ -478,7 +479,7 @@ static void list(struct repl *r, const struct offer *o)
     }
     if (shown < o->count)
         buf_printf(&b, "... and %zu more\n", o->count - shown);
-    line_above(r->line, buf_view(&b));
+    line_above(r->base.line, buf_view(&b));
     buf_release(&b);
 }
 
@@ -497,9 +498,9 @@ static void apply(struct repl *r, struct offer *o)
             break;
     }
     if (common > o->typed.len)
-        line_insert(r->line, (struct str){o->items[0] + o->typed.len, common - o->typed.len});
+        line_insert(r->base.line, (struct str){o->items[0] + o->typed.len, common - o->typed.len});
     if (o->count == 1 && o->behind)
-        line_insert(r->line, (struct str){o->behind, strlen(o->behind)});
+        line_insert(r->base.line, (struct str){o->behind, strlen(o->behind)});
     if (o->count > 1 && common <= o->typed.len)
         list(r, o);
 }

@@ -1,19 +1,18 @@
-/*
- * Lines of earlier times, one a line in $XDG_STATE_HOME/etrace/history, for the user alone. What a node answered is never
- * kept, and neither is a line that begins with a space. Lines are appended as they come, so nothing is lost however it ends.
- */
+/* Keeps the history in $XDG_STATE_HOME/etrace/history, one entry a line, readable by the user only. */
+#include "repl_history.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "../ground/mem.h"
-#include "repl.h"
 
 #define READ_MOST (1 << 20)
-#define KEEP (256 << 10) /* of a file that has become larger than READ_MOST */
+#define KEEP (256 << 10) /* the end of a file that is larger than READ_MOST */
 
 static bool directories(char *path)
 {
@@ -42,66 +41,71 @@ static char *file_name(void)
     return b.data;
 }
 
-static void load(struct repl *r, struct buf *all)
+static void load(struct repl_history *h, struct buf *all)
 {
     ssize_t n = 1;
-    off_t size = lseek(r->history, 0, SEEK_END);
+    off_t size = lseek(h->fd, 0, SEEK_END);
 
     if (size < 0)
         return;
-    lseek(r->history, size > READ_MOST ? size - KEEP : 0, SEEK_SET);
+    lseek(h->fd, size > READ_MOST ? size - KEEP : 0, SEEK_SET);
     while (n > 0 && all->len < READ_MOST) {
-        n = read(r->history, buf_room(all, 65536), 65536);
+        n = read(h->fd, buf_room(all, 65536), 65536);
         all->len += n > 0 ? (size_t)n : 0;
     }
     char *at = all->data, *end = all->data + all->len;
     if (size > READ_MOST) {
         char *line = memchr(at, '\n', all->len);
         at = line ? line + 1 : end;
-        if (!ftruncate(r->history, 0) && write(r->history, at, (size_t)(end - at)) < 0)
+        if (!ftruncate(h->fd, 0) && write(h->fd, at, (size_t)(end - at)) < 0)
             return;
     }
     for (char *line; at < end && (line = memchr(at, '\n', (size_t)(end - at))); at = line + 1) {
         *line = 0;
         if (*at)
-            line_remember(r->line, at);
+            line_remember(h->line, at);
     }
 }
 
-void repl_history_open(struct repl *r)
+void repl_history_open(struct repl_history *h, struct line *line)
 {
     char *path = file_name();
     struct buf all = {0};
     struct stat st;
 
-    r->history = -1;
-    if (!path || !r->line) {
-        free(path);
+    *h = (struct repl_history){.fd = -1, .line = line};
+    if (!path)
         return;
-    }
     if (directories(path))
-        r->history = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (r->history >= 0 && (fstat(r->history, &st) || !S_ISREG(st.st_mode))) {
-        close(r->history); /* what is no file may hold up whoever writes to it */
-        r->history = -1;
+        h->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (h->fd >= 0 && (fstat(h->fd, &st) || !S_ISREG(st.st_mode))) {
+        close(h->fd); /* not a regular file: a write could block */
+        h->fd = -1;
     }
-    if (r->history >= 0 && !fchmod(r->history, 0600))
-        load(r, &all);
+    if (h->fd >= 0 && !fchmod(h->fd, 0600))
+        load(h, &all);
     buf_release(&all);
     free(path);
 }
 
-void repl_history_add(struct repl *r, struct str line)
+void repl_history_add(struct repl_history *h, struct str line)
 {
     struct buf b = {0};
 
-    if (!r->line || !line.len || line.at[0] == ' ' || !line.at[strspn(line.at, " \t\n")])
+    if (!line.len || line.at[0] == ' ' || !line.at[strspn(line.at, " \t\n")])
         return;
     for (size_t i = 0; i < line.len; i++)
         buf_char(&b, line.at[i] == '\n' ? ' ' : line.at[i]);
-    line_remember(r->line, buf_cstr(&b));
+    line_remember(h->line, buf_cstr(&b));
     buf_char(&b, '\n');
-    ssize_t n = r->history >= 0 ? write(r->history, b.data, b.len) : 0;
-    (void)n; /* a history that cannot be kept is no reason to stop */
+    ssize_t n = h->fd >= 0 ? write(h->fd, b.data, b.len) : 0;
+    (void)n; /* the session continues without a history */
     buf_release(&b);
+}
+
+void repl_history_close(struct repl_history *h)
+{
+    if (h->line && h->fd >= 0)
+        close(h->fd);
+    *h = (struct repl_history){.fd = -1};
 }

@@ -92,14 +92,14 @@ struct peer *repl_peer(struct repl *r, const char *name)
 
 bool repl_attach(struct repl *r, const char *name, enum repl_wish wish, struct err *e)
 {
-    struct peer *p = run_attach(&r->run, &r->node, name, &r->limit, e);
+    struct peer *p = run_attach(&r->run, &r->base.options.node, name, &r->base.options.limit, e);
 
     if (!p)
         return false;
     struct repl_node *n = &r->nodes[p->index];
     *n = (struct repl_node){.retry_at = -1, .wish = wish, .met = n->met, .lost = n->lost, .refusals = wish == WISH_AGAIN ? n->refusals : 0};
     snprintf(n->name, sizeof(n->name), "%s", name ? name : "");
-    r->timer.due = 0;
+    repl_wake(&r->base);
     return true;
 }
 
@@ -110,14 +110,14 @@ static void leave(struct repl *r, struct peer *p)
 
     r->nodes[p->index].detached = true;
     peer_detach(p);
-    while (peer_is_leaving(p) && loop_now() < by && !r->leaving)
-        repl_step(r, by);
+    while (peer_is_leaving(p) && loop_now() < by && !r->base.leaving)
+        repl_step(&r->base, by);
 }
 
 void repl_detach(struct repl *r, struct peer *p)
 {
     leave(r, p);
-    ctx_say(r->ctx, "%s: detached", name_of(p));
+    ctx_say(r->base.ctx, "%s: detached", name_of(p));
     choose_current(r);
     repl_names_forget(r);
 }
@@ -147,7 +147,7 @@ void repl_reopen(struct repl *r)
         enum repl_wish wish = p->state == PEER_CONNECTING ? r->nodes[i].wish : WISH_TYPED;
         leave(r, p);
         if (!repl_attach(r, named ? name : NULL, wish, &e))
-            repl_fail(r, &e);
+            repl_fail(&r->base, &e);
     }
     choose_current(r);
 }
@@ -161,7 +161,7 @@ static void on_batch(void *data, struct peer *p, const void *batch, size_t len)
 
     if (r->nodes[p->index].lost) /* what still came of one that has failed */
         return;
-    if (!scroll_batch(r->scroll, p->index, (struct str){batch, len}, &e))
+    if (!scroll_batch(r->base.scroll, p->index, (struct str){batch, len}, &e))
         peer_fail(p, &e);
 }
 
@@ -201,10 +201,10 @@ static void on_ready(void *data, struct peer *p)
     const struct session_node *node = session_node(p->session);
     struct err e;
 
-    ctx_say(r->ctx, "%s · OTP %s · %llu process%s · attached", node->name, node->otp_version,
+    ctx_say(r->base.ctx, "%s · OTP %s · %llu process%s · attached", node->name, node->otp_version,
             (unsigned long long)node->processes, PLURAL_ES(node->processes));
     if (node->fallback)
-        ctx_warn(r->ctx, "%s: tracing without the NIF, at most 1000 events a second: %s", node->name, node->fallback_why);
+        ctx_warn(r->base.ctx, "%s: tracing without the NIF, at most 1000 events a second: %s", node->name, node->fallback_why);
     choose_current(r);
     struct repl_node *n = &r->nodes[p->index];
     bool back = n->lost;
@@ -219,7 +219,7 @@ static void on_ready(void *data, struct peer *p)
             !together_ask(&r->together, each, &e))
             peer_fail(each, &e);
     }
-    r->timer.due = 0;
+    repl_wake(&r->base);
 }
 
 /* Reports the probes when no node is left that could still answer. */
@@ -228,11 +228,11 @@ static void look_at_arming(struct repl *r, const char *which)
     if (!r->arming || run_arming(&r->run) || r->refused || !repl_attached(r))
         return;
     r->arming = false;
-    ctx_say(r->ctx, "%s%zu probe%s%s · Ctrl-C stops", which, repl_running(r), PLURAL(repl_running(r)), buf_cstr(&r->counts));
+    ctx_say(r->base.ctx, "%s%zu probe%s%s · Ctrl-C stops", which, repl_running(r), PLURAL(repl_running(r)), buf_cstr(&r->counts));
     for (size_t i = 0; i < r->nprobes; i++)
         r->probes[i].fresh = false;
-    r->until = r->limit.for_ns ? loop_now() + r->limit.for_ns / 1000000 : -1;
-    r->timer.due = 0;
+    r->until = r->base.options.limit.for_ns ? loop_now() + r->base.options.limit.for_ns / 1000000 : -1;
+    repl_wake(&r->base);
 }
 
 static void on_armed(void *data, struct peer *p, const struct arm_result *result)
@@ -244,9 +244,9 @@ static void on_armed(void *data, struct peer *p, const struct arm_result *result
     if (repl_attached(r) > 1)
         snprintf(of, sizeof(of), "%s: ", name_of(p));
     for (size_t i = 0; i < result->nwarnings; i++)
-        ctx_warn(r->ctx, "%swarning: %s", of, result->warnings[i]);
+        ctx_warn(r->base.ctx, "%swarning: %s", of, result->warnings[i]);
     if (run_arming(&r->run)) {
-        ctx_say(r->ctx, "%s%llu function%s", of, (unsigned long long)functions, PLURAL(functions));
+        ctx_say(r->base.ctx, "%s%llu function%s", of, (unsigned long long)functions, PLURAL(functions));
         return;
     }
     r->arming = true; /* also where it is one that came later */
@@ -262,42 +262,42 @@ static void on_refused(void *data, struct peer *p, const struct err *e)
     struct repl *r = data;
 
     if (r->nodes[p->index].alone) {
-        repl_fail(r, e);
+        repl_fail(&r->base, e);
         return;
     }
 
     r->refused = true;
     r->refusal = *e;
-    r->timer.due = 0;
+    repl_wake(&r->base);
 }
 
 static void on_failed(void *data, struct peer *p, const struct err *e)
 {
     struct repl *r = data;
     struct repl_node *n = &r->nodes[p->index];
-    bool paused = loop_now() < n->wanted, again = r->reattach || paused;
+    bool paused = loop_now() < n->wanted, again = r->base.options.reattach || paused;
     struct err ignored;
 
     if (n->detached)
         return;
 
-    r->timer.due = 0;
+    repl_wake(&r->base);
     if (n->wish == WISH_AGAIN) {
         n->refusals = p->session || e->refused ? n->refusals + 1 : 0;
         n->retry_at = n->refusals < PEERS_REFUSALS ? loop_now() + RETRY_MS : -1;
         if (n->retry_at < 0) {
-            repl_fail(r, e);
-            ctx_say(r->ctx, "%s: tried %d times, and no more; :attach %s does", n->name, PEERS_REFUSALS, n->name);
+            repl_fail(&r->base, e);
+            ctx_say(r->base.ctx, "%s: tried %d times, and no more; :attach %s does", n->name, PEERS_REFUSALS, n->name);
         }
         return;
     }
     if (n->wish == WISH_DEFAULT && !p->session) {
-        ctx_warn(r->ctx, "no node is attached: %s; :attach NODE attaches one", e->text);
+        ctx_warn(r->base.ctx, "no node is attached: %s; :attach NODE attaches one", e->text);
         return;
     }
-    repl_fail(r, e);
+    repl_fail(&r->base, e);
     choose_current(r);
-    if (n->lost && r->reattach)
+    if (n->lost && r->base.options.reattach)
         n->retry_at = loop_now() + RETRY_MS;
     if (!p->session || !n->met)
         return;
@@ -307,9 +307,9 @@ static void on_failed(void *data, struct peer *p, const struct err *e)
     n->retry_at = again ? loop_now() + (paused ? 0 : RETRY_MS) : -1;
     n->wanted = 0;
     if (again)
-        ctx_say(r->ctx, "%s: will be attached again", n->name);
+        ctx_say(r->base.ctx, "%s: will be attached again", n->name);
     else
-        ctx_say(r->ctx, "%s is no longer attached; :attach %s attaches it again, :reattach on does so by itself", n->name, n->name);
+        ctx_say(r->base.ctx, "%s is no longer attached; :attach %s attaches it again, :reattach on does so by itself", n->name, n->name);
     repl_names_forget(r);
 }
 
@@ -325,7 +325,7 @@ static void on_clock(void *data, struct peer *p, const struct session_time *time
 
 static void keep_note(void *data, unsigned node, struct str note)
 {
-    scroll_note(((struct repl *)data)->scroll, node, note);
+    scroll_note(((struct repl *)data)->base.scroll, node, note);
 }
 
 static void on_time(void *owner)
@@ -345,14 +345,14 @@ static void on_time(void *owner)
             next = loop_sooner(next, n->retry_at);
     }
     if (r->until >= 0 && now >= r->until) {
-        ctx_say(r->ctx, "the time is over (:for)");
+        ctx_say(r->base.ctx, "the time is over (:for)");
         repl_stop(r, NULL);
     }
     if (r->stopped >= 0 && now >= r->stopped) {
         r->stopped = -1;
-        ctx_say(r->ctx, "stopped; :start goes on, Ctrl-C again or Ctrl-D leaves");
+        ctx_say(r->base.ctx, "stopped; :start goes on, Ctrl-C again or Ctrl-D leaves");
     }
-    r->timer.due = loop_sooner(now + 1000, loop_sooner(next, loop_sooner(r->until, r->stopped)));
+    r->base.timer.due = loop_sooner(now + 1000, loop_sooner(next, loop_sooner(r->until, r->stopped)));
 }
 
 void repl_begin(struct repl *r)
@@ -360,12 +360,12 @@ void repl_begin(struct repl *r)
     struct run_handlers handlers = {.data = r, .ready = on_ready, .batch = on_batch, .armed = on_armed, .refused = on_refused,
                                     .failed = on_failed, .answer = on_answer, .time = on_clock};
 
-    run_begin(&r->run, r->ctx, &handlers);
-    together_init(&r->together, r->ctx, &r->run.peers, NULL);
+    run_begin(&r->run, r->base.ctx, &handlers);
+    together_init(&r->together, r->base.ctx, &r->run.peers, NULL);
     r->together.keep = keep_note;
     r->together.data = r;
     r->current = -1;
     r->until = r->stopped = -1;
-    r->timer = (struct loop_timer){.due = 0, .run = on_time, .owner = r};
-    loop_start(&r->ctx->loop, &r->timer);
+    r->base.timer = (struct loop_timer){.due = 0, .run = on_time, .owner = r};
+    loop_start(&r->base.ctx->loop, &r->base.timer);
 }

@@ -63,9 +63,9 @@ static void put_specs(const struct repl *r, const struct asked *asked, bool told
 
     for (size_t i = 0; i < asked->nheaders; i++)
         recfile_spec_add(to, "hrl", asked->headers[i]);
-    recfile_spec_needs(to, r->what.needs);
-    for (size_t i = 0; i < r->what.lets.count; i++)
-        recfile_spec_add(to, "let", (struct str){r->what.lets.items[i], strlen(r->what.lets.items[i])});
+    recfile_spec_needs(to, r->base.options.what.needs);
+    for (size_t i = 0; i < r->base.options.what.lets.count; i++)
+        recfile_spec_add(to, "let", (struct str){r->base.options.what.lets.items[i], strlen(r->base.options.what.lets.items[i])});
     for (size_t i = 0; i < r->nprobes; i++) {
         const struct probe *p = &r->probes[i];
         if (!is_running(p) && !(told && p->told))
@@ -107,11 +107,11 @@ static struct arm_mark tell_scroll(struct repl *r, const struct asked *asked)
         if (r->probes[i].told && !is_running(&r->probes[i]))
             mark.last = mark.first + 1;
     put_specs(r, asked, true, &text);
-    scroll_specs(r->scroll, mark.first, buf_view(&text));
+    scroll_specs(r->base.scroll, mark.first, buf_view(&text));
     if (mark.last != mark.first) {
         buf_clear(&text);
         put_specs(r, asked, false, &text);
-        scroll_specs(r->scroll, mark.last, buf_view(&text));
+        scroll_specs(r->base.scroll, mark.last, buf_view(&text));
     }
     buf_release(&text);
     r->mark = mark.last;
@@ -123,7 +123,7 @@ static bool forget_fresh(struct repl *r);
 /* What a node does not take is not asked for any more: the latest probe, or all of them. */
 void repl_go_without(struct repl *r, const struct err *e)
 {
-    repl_fail(r, e);
+    repl_fail(&r->base, e);
     if (!forget_fresh(r))
         for (size_t i = 0; i < r->nprobes; i++)
             r->probes[i].stopped = true;
@@ -139,11 +139,11 @@ static bool begin(struct repl *r, const struct texts *all, struct err *e)
     asked_init(&asked);
     asked.find_record = asked_later;
     asked.find_data = &later;
-    bool ok = asked_compile(&asked, &r->what, all, &none, 0, e);
+    bool ok = asked_compile(&asked, &r->base.options.what, all, &none, 0, e);
     if (ok) {
         struct arm_mark mark = tell_scroll(r, &asked);
         forget_gone(r);
-        run_arm(&r->run, &r->what, all, mark);
+        run_arm(&r->run, &r->base.options.what, all, mark);
     }
     asked_release(&asked);
     return ok;
@@ -177,12 +177,12 @@ bool repl_arm_all(struct repl *r, int64_t patience_ms, struct err *e)
 
     r->asking = true;
     bool ok = arm(r, e);
-    while (ok && run_preparing(&r->run) && !r->refused && !r->leaving && !interrupted && (until < 0 || loop_now() < until)) {
-        repl_step(r, until);
-        interrupted = repl_interrupted(r);
+    while (ok && run_preparing(&r->run) && !r->refused && !r->base.leaving && !interrupted && (until < 0 || loop_now() < until)) {
+        repl_step(&r->base, until);
+        interrupted = repl_interrupted(&r->base);
     }
     r->asking = false;
-    r->timer.due = 0; /* what came meanwhile */
+    repl_wake(&r->base); /* what came meanwhile */
     if (interrupted)
         return err_set(e, ERR_RUN, "interrupted before every node has answered");
     if (ok && r->refused)
@@ -220,7 +220,7 @@ void repl_arm_peer(struct repl *r, struct peer *p)
     words(r, &all);
     r->nodes[p->index].alone = true;
     if (all.count && r->armed)
-        run_arm_peer(&r->run, p, &r->what, &all, (struct arm_mark){r->mark, r->mark});
+        run_arm_peer(&r->run, p, &r->base.options.what, &all, (struct arm_mark){r->mark, r->mark});
     texts_release(&all);
 }
 
@@ -234,21 +234,6 @@ static struct probe *find(struct repl *r, const char *label)
     return NULL;
 }
 
-static bool label_char(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
-}
-
-/* `name: expression`; a module stands directly before its function. */
-static size_t label_length(const char *line)
-{
-    size_t n = 0;
-
-    while (label_char(line[n]))
-        n++;
-    return n && n < 32 && line[n] == ':' && (line[n + 1] == ' ' || line[n + 1] == '\t') ? n : 0;
-}
-
 /* The carets stand under the line as it was typed, where that is one line of the terminal. */
 static void wrong(struct repl *r, const char *expr, struct err *e)
 {
@@ -256,24 +241,24 @@ static void wrong(struct repl *r, const char *expr, struct err *e)
     const char *line = buf_cstr(&r->typed);
     size_t skipped = (size_t)(expr - r->typed_at);
 
-    if (!r->line || !e->line[0] || strcmp(e->line, expr) || strchr(line, '\n') ||
-        line_column(r->line, prompt, line, strlen(line)) >= line_width(r->line)) {
-        repl_fail(r, e);
+    if (!r->base.line || !e->line[0] || strcmp(e->line, expr) || strchr(line, '\n') ||
+        line_column(r->base.line, prompt, line, strlen(line)) >= line_width(r->base.line)) {
+        repl_fail(&r->base, e);
         return;
     }
     struct buf b = {0};
-    repl_settings_reword(e);
-    size_t from = line_column(r->line, prompt, line, skipped + MIN(e->from, strlen(expr)));
-    size_t to = line_column(r->line, prompt, line, MIN(skipped + e->from + e->len, strlen(line)));
-    bool colour = r->ctx->color_talk;
+    repl_options_reword(e);
+    size_t from = line_column(r->base.line, prompt, line, skipped + MIN(e->from, strlen(expr)));
+    size_t to = line_column(r->base.line, prompt, line, MIN(skipped + e->from + e->len, strlen(line)));
+    bool colour = r->base.ctx->color_talk;
     buf_printf(&b, "%*s%s", (int)from, "", colour ? "\033[1;31m" : "");
     for (size_t i = from; i < MAX(to, from + 1); i++)
         buf_char(&b, '^');
     buf_printf(&b, "%s%s%s\n", colour ? "\033[m" : "", e->note[0] ? " " : "", e->note);
-    line_above(r->line, buf_view(&b));
+    line_above(r->base.line, buf_view(&b));
     buf_release(&b);
     e->line[0] = 0;
-    repl_fail(r, e);
+    repl_fail(&r->base, e);
 }
 
 static bool ask_for_record(struct repl *r, struct peer *p, struct records *records, struct str request, struct err *e)
@@ -281,12 +266,12 @@ static bool ask_for_record(struct repl *r, struct peer *p, struct records *recor
     struct buf told = {0};
     struct etf answer;
 
-    while (run_arming(&r->run) && !r->leaving && !r->ctx->interrupts) /* a node is asked one thing at a time */
-        repl_step(r, -1);
+    while (run_arming(&r->run) && !r->base.leaving && !r->base.ctx->interrupts) /* a node is asked one thing at a time */
+        repl_step(&r->base, -1);
     bool ok = peer_request(p, request, RECORD_MS, &told, e);
-    while (ok && peer_waits(p) && !r->leaving && !r->ctx->interrupts)
-        repl_step(r, -1);
-    if (ok && repl_interrupted(r))
+    while (ok && peer_waits(p) && !r->base.leaving && !r->base.ctx->interrupts)
+        repl_step(&r->base, -1);
+    if (ok && repl_interrupted(&r->base))
         ok = err_set(e, ERR_RUN, "%s has not answered yet", peer_name(p));
     etf_open(&answer, told.data, told.len);
     ok = ok && peer_answer(p, e) && records_read(records, answer, e);
@@ -310,7 +295,7 @@ static bool find_records(struct repl *r, const struct texts *one, struct buf *re
     records_init(&records);
     asked_init(&asked);
     do {
-        ok = records_compile(&records, &asked, &r->what, one, &none, session_node(p->session)->otp, &wanted, e);
+        ok = records_compile(&records, &asked, &r->base.options.what, one, &none, session_node(p->session)->otp, &wanted, e);
         if (wanted.len)
             ok = ask_for_record(r, p, &records, wanted, e);
     } while (ok && wanted.len);
@@ -341,7 +326,7 @@ static struct probe *add(struct repl *r, const char *line, size_t labelled)
 
 bool repl_probe(struct repl *r, const char *line)
 {
-    size_t labelled = label_length(line);
+    size_t labelled = repl_label_length(line);
     const char *expr = line + (labelled ? labelled + 1 : 0);
     struct texts one = {0}, none = {0};
     struct buf records = {0};
@@ -356,14 +341,14 @@ bool repl_probe(struct repl *r, const char *line)
     asked_init(&asked);
     asked.find_record = asked_later;
     asked.find_data = &later;
-    bool ok = asked_compile(&asked, &r->what, &one, &none, 0, &e);
+    bool ok = asked_compile(&asked, &r->base.options.what, &one, &none, 0, &e);
     if (ok && !repl_attached(r) && !repl_attaching(r)) {
         ok = err_set(&e, ERR_NODE, "no node is attached");
         err_hint(&e, ":attach NODE attaches one");
     }
     ok = ok && (!later || find_records(r, &one, &records, &e));
     if (ok) {
-        asked_warn(&asked, r->ctx);
+        asked_warn(&asked, r->base.ctx);
         struct probe *p = add(r, line, labelled);
         p->text = mem_strndup(expr, strlen(expr));
         p->records = records.len ? mem_strndup(records.data, records.len) : NULL;

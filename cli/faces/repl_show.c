@@ -34,9 +34,9 @@ enum reel_to { TO_US, TO_FILES /* of -o */, TO_FILE };
 
 static bool open_show(struct repl *r, struct show *s, const struct view_opts *view, enum reel_to to, const char *file, struct err *e)
 {
-    return to == TO_FILE    ? show_file(s, r->ctx, view, view->as, file, e)
-           : to == TO_FILES ? show_files(s, r->ctx, view, e)
-                            : show_here(s, r->ctx, view, "text", e);
+    return to == TO_FILE    ? show_file(s, r->base.ctx, view, view->as, file, e)
+           : to == TO_FILES ? show_files(s, r->base.ctx, view, e)
+                            : show_here(s, r->base.ctx, view, "text", e);
 }
 
 /* `file`: there, in the view view->as or of its extension. */
@@ -47,7 +47,7 @@ static struct reel *reel_new(struct repl *r, const struct view_opts *view, enum 
 
     asked_init(&reel->asked);
     reel->nodes = repl_several(r);
-    bool ok = asked_compile(&reel->asked, &r->what, &none, &view->wheres, 0, e) &&
+    bool ok = asked_compile(&reel->asked, &r->base.options.what, &none, &view->wheres, 0, e) &&
               open_show(r, &reel->show, view, to, file, e);
     for (size_t i = 0; ok && i < reel->show.count; i++)
         reel->show.views[i].look.nodes = reel->nodes;
@@ -60,8 +60,8 @@ static struct reel *reel_new(struct repl *r, const struct view_opts *view, enum 
             .views = reel->show.views, .nviews = reel->show.count,
             .greps = reel->show.greps, .ngreps = reel->show.ngreps,
             .wheres = reel->asked.wheres, .nwheres = reel->asked.nwheres,
-            .limit = from_now && to == TO_US ? (uint64_t)r->limit.limit : 0,
-            .notice = on_notice, .ctx = r->ctx,
+            .limit = from_now && to == TO_US ? (uint64_t)r->base.options.limit.limit : 0,
+            .notice = on_notice, .ctx = r->base.ctx,
         };
         reel->pipeline = pipeline_new(&options, e);
         ok = reel->pipeline != NULL;
@@ -70,7 +70,7 @@ static struct reel *reel_new(struct repl *r, const struct view_opts *view, enum 
         reel_free(reel);
         return NULL;
     }
-    reel->source = scroll_read(r->scroll, from_now);
+    reel->source = scroll_read(r->base.scroll, from_now);
     return reel;
 }
 
@@ -91,9 +91,9 @@ void reel_free(struct reel *reel)
 /* The probes collect what the filters read. */
 static void collect_for(struct repl *r, unsigned needs)
 {
-    if (r->what.needs == needs)
+    if (r->base.options.what.needs == needs)
         return;
-    r->what.needs = needs;
+    r->base.options.what.needs = needs;
     if (r->armed)
         repl_arm(r);
 }
@@ -101,10 +101,10 @@ static void collect_for(struct repl *r, unsigned needs)
 bool repl_show_live(struct repl *r, bool from_now)
 {
     struct err e;
-    struct reel *next = reel_new(r, &r->view, TO_US, NULL, from_now, &e);
+    struct reel *next = reel_new(r, &r->base.options.view, TO_US, NULL, from_now, &e);
 
     if (!next) {
-        repl_fail(r, &e);
+        repl_fail(&r->base, &e);
         return false;
     }
     if (r->live)
@@ -142,7 +142,7 @@ static enum pipeline_status keep_order(struct repl *r, struct reel *l, struct er
     int64_t mono, wall;
 
     for (size_t i = 0; repl_several(r) && i < r->run.peers.count; i++) {
-        if (!scroll_passed(r->scroll, (unsigned)i, &mono, &wall) || r->run.peers.items[i].state != PEER_UP)
+        if (!scroll_passed(r->base.scroll, (unsigned)i, &mono, &wall) || r->run.peers.items[i].state != PEER_UP)
             mono = wall = INT64_MAX;
         status = MAX(status, pipeline_passed(l->pipeline, (unsigned)i, mono, wall, e));
     }
@@ -152,12 +152,12 @@ static enum pipeline_status keep_order(struct repl *r, struct reel *l, struct er
 static void took(struct repl *r, struct reel *l, enum pipeline_status status, const struct err *e)
 {
     if (status == PIPELINE_FAILED)
-        repl_fail(r, e);
+        repl_fail(&r->base, e);
     l->done = status == PIPELINE_FAILED || status == PIPELINE_DONE;
     if (l->done)
         pipeline_flush(l->pipeline); /* what is said stands behind it */
     if (status == PIPELINE_DONE)
-        ctx_say(r->ctx, "the limit is reached (:limit %lld)", (long long)r->limit.limit);
+        ctx_say(r->base.ctx, "the limit is reached (:limit %lld)", (long long)r->base.options.limit.limit);
     if (l->done)
         repl_stop(r, NULL);
 }
@@ -185,15 +185,15 @@ static bool pump_files(struct repl *r)
     bool ended = show_ended(&l->show, &closed, &e);
     l->done = ended || status != PIPELINE_MORE;
     if ((ended && !closed) || status == PIPELINE_FAILED)
-        repl_fail(r, &e);
+        repl_fail(&r->base, &e);
     return !l->done && room && scroll_ahead(l->source);
 }
 
 bool repl_files_open(struct repl *r, struct err *e)
 {
-    struct reel *next = r->view.outputs.count ? reel_new(r, &r->view, TO_FILES, NULL, true, e) : NULL;
+    struct reel *next = r->base.options.view.outputs.count ? reel_new(r, &r->base.options.view, TO_FILES, NULL, true, e) : NULL;
 
-    if (r->view.outputs.count && !next)
+    if (r->base.options.view.outputs.count && !next)
         return false;
     repl_files_end(r);
     r->files = next;
@@ -206,37 +206,37 @@ bool repl_files_open(struct repl *r, struct err *e)
 bool repl_files_catch_up(struct repl *r)
 {
     const struct reel *l = r->files;
-    int64_t patience = ctx_patience(r->ctx);
-    int asked = r->ctx->interrupts;
-    uint64_t end = scroll_end(r->scroll);
+    int64_t patience = ctx_patience(r->base.ctx);
+    int asked = r->base.ctx->interrupts;
+    uint64_t end = scroll_end(r->base.scroll);
 
-    while (l && !l->done && scroll_place(l->source) < end && r->ctx->interrupts == asked && ctx_waits(r->ctx, &patience))
-        loop_step(&r->ctx->loop, pump_files(r) ? 0 : patience);
+    while (l && !l->done && scroll_place(l->source) < end && r->base.ctx->interrupts == asked && ctx_waits(r->base.ctx, &patience))
+        loop_step(&r->base.ctx->loop, pump_files(r) ? 0 : patience);
     return !l || l->done || scroll_place(l->source) >= end;
 }
 
 void repl_files_end(struct repl *r)
 {
     struct reel *l = r->files;
-    int asked = r->ctx->interrupts;
+    int asked = r->base.ctx->interrupts;
     struct err e;
 
     if (!l)
         return;
     bool whole = repl_files_catch_up(r);
-    int64_t patience = ctx_patience(r->ctx);
+    int64_t patience = ctx_patience(r->base.ctx);
     uint64_t missed = l->done ? 0 : scroll_missed(l->source);
     if (missed)
-        ctx_warn(r->ctx, "%llu events are not in the files: they came too fast", (unsigned long long)missed);
+        ctx_warn(r->base.ctx, "%llu events are not in the files: they came too fast", (unsigned long long)missed);
     pipeline_end(l->pipeline);
-    while (show_backlog(&l->show, 0) && r->ctx->interrupts == asked && ctx_waits(r->ctx, &patience))
-        loop_step(&r->ctx->loop, patience);
+    while (show_backlog(&l->show, 0) && r->base.ctx->interrupts == asked && ctx_waits(r->base.ctx, &patience))
+        loop_step(&r->base.ctx->loop, patience);
     if (whole && !show_backlog(&l->show, 0)) {
-        r->status = show_flush(&l->show, r->ctx, r->status);
+        r->base.status = show_flush(&l->show, r->base.ctx, r->base.status);
     } else {
-        repl_interrupted(r);
+        repl_interrupted(&r->base);
         err_set(&e, ERR_RUN, "the files are not whole: it was interrupted");
-        repl_fail(r, &e);
+        repl_fail(&r->base, &e);
     }
     r->files = NULL;
     reel_free(l);
@@ -265,7 +265,7 @@ bool repl_pump(struct repl *r)
         took(r, l, together_step(&r->together, &e), &e);
     pipeline_flush(l->pipeline);
     if (scroll_missed(l->source) > r->missed) {
-        ctx_warn(r->ctx, "%llu events were not shown: they came too fast", (unsigned long long)(scroll_missed(l->source) - r->missed));
+        ctx_warn(r->base.ctx, "%llu events were not shown: they came too fast", (unsigned long long)(scroll_missed(l->source) - r->missed));
         r->missed = scroll_missed(l->source);
     }
     throttle(r);
@@ -278,13 +278,13 @@ void repl_show_go_on(struct repl *r)
     if (!r->live || scroll_ahead(r->live->source) < MEANWHILE)
         return;
     repl_show_live(r, true);
-    ctx_say(r->ctx, "what came meanwhile is captured; :as text shows it");
+    ctx_say(r->base.ctx, "what came meanwhile is captured; :as text shows it");
 }
 
 /* Whole lines, and no more than the terminal takes in a moment. */
 void repl_print(struct repl *r)
 {
-    size_t sent = out_backlog(r->ctx->out, 0), n = r->pending.len;
+    size_t sent = out_backlog(r->base.ctx->out, 0), n = r->pending.len;
 
     if (!n || r->held || sent >= ON_ITS_WAY)
         return;
@@ -294,10 +294,10 @@ void repl_print(struct repl *r)
             line = memchr(r->pending.data, '\n', n);
         n = line ? (size_t)(line - r->pending.data) + 1 : n;
     }
-    if (r->line)
-        line_above(r->line, (struct str){r->pending.data, n});
+    if (r->base.line)
+        line_above(r->base.line, (struct str){r->pending.data, n});
     else
-        out_write(r->ctx->out, r->pending.data, n);
+        out_write(r->base.ctx->out, r->pending.data, n);
     memmove(r->pending.data, r->pending.data + n, r->pending.len - n);
     r->pending.len -= n;
 }
@@ -307,7 +307,7 @@ void repl_print(struct repl *r)
 /* Reads to the end of what there is now, serving everything meanwhile. False: it was interrupted, or failed. */
 static bool catch_up(struct repl *r, struct reel *reel, int *ret_status)
 {
-    uint64_t end = scroll_end(r->scroll);
+    uint64_t end = scroll_end(r->base.scroll);
     struct source_item item;
     struct err e;
     bool closed;
@@ -315,13 +315,13 @@ static bool catch_up(struct repl *r, struct reel *reel, int *ret_status)
     while (scroll_place(reel->source) < end && source_next(reel->source, &item, 0, &e) == SOURCE_ITEM) {
         enum pipeline_status status = pipeline_item(reel->pipeline, &item, &e);
         if (status == PIPELINE_FAILED || show_ended(&reel->show, &closed, &e)) {
-            *ret_status = repl_fail(r, &e);
+            *ret_status = repl_fail(&r->base, &e);
             return false;
         }
-        repl_step(r, 0);
-        while (r->pending.len > PENDING && !r->ctx->interrupts)
-            repl_step(r, -1);
-        if (repl_interrupted(r) || r->leaving)
+        repl_step(&r->base, 0);
+        while (r->pending.len > PENDING && !r->base.ctx->interrupts)
+            repl_step(&r->base, -1);
+        if (repl_interrupted(&r->base) || r->base.leaving)
             return false;
     }
     return true;
@@ -330,18 +330,18 @@ static bool catch_up(struct repl *r, struct reel *reel, int *ret_status)
 void repl_catch_up(struct repl *r)
 {
     int64_t until = loop_now() + CATCH_UP_MS;
-    uint64_t end = scroll_end(r->scroll);
+    uint64_t end = scroll_end(r->base.scroll);
 
-    while (r->live && !r->live->done && scroll_place(r->live->source) < end && loop_now() < until && !r->ctx->interrupts && !r->leaving)
-        repl_step(r, loop_now() + 10);
+    while (r->live && !r->live->done && scroll_place(r->live->source) < end && loop_now() < until && !r->base.ctx->interrupts && !r->base.leaving)
+        repl_step(&r->base, loop_now() + 10);
 }
 
 /* What is on its way to the terminal comes before what follows; what comes meanwhile stays in the scrollback. */
 void repl_pause(struct repl *r)
 {
     r->paused = true;
-    while (r->pending.len && !r->ctx->interrupts && !r->leaving)
-        repl_step(r, -1);
+    while (r->pending.len && !r->base.ctx->interrupts && !r->base.leaving)
+        repl_step(&r->base, -1);
 }
 
 int repl_show_once(struct repl *r, const struct view_opts *view, const char *file)
@@ -352,16 +352,16 @@ int repl_show_once(struct repl *r, const struct view_opts *view, const char *fil
 
     reel = reel_new(r, view, file ? TO_FILE : TO_US, file, false, &e);
     if (!reel)
-        return repl_fail(r, &e);
+        return repl_fail(&r->base, &e);
     repl_pause(r);
     show_begin(&reel->show);
     if (catch_up(r, reel, &status)) {
         if (scroll_missed(reel->source))
-            ctx_warn(r->ctx, "%llu events are not in it: others that came meanwhile took their place (--scrollback)",
+            ctx_warn(r->base.ctx, "%llu events are not in it: others that came meanwhile took their place (--scrollback)",
                      (unsigned long long)scroll_missed(reel->source));
         pipeline_end(reel->pipeline);
         repl_pause(r);
-        status = show_flush(&reel->show, r->ctx, status);
+        status = show_flush(&reel->show, r->base.ctx, status);
     }
     r->paused = false;
     reel_free(reel);
@@ -394,7 +394,7 @@ static void frame(struct repl *r, unsigned rows, unsigned cols)
         buf_puts(&b, "\033[K\r\n");
     }
     buf_puts(&b, "q returns\033[K\033[J");
-    out_take(r->ctx->out, &b);
+    out_take(r->base.ctx->out, &b);
     buf_release(&b);
     buf_clear(&r->pending);
 }
@@ -407,10 +407,10 @@ int repl_show_screen(struct repl *r, const struct view_opts *view)
 
     reel = reel_new(r, view, TO_US, NULL, false, &e);
     if (!reel)
-        return repl_fail(r, &e);
+        return repl_fail(&r->base, &e);
     repl_pause(r);
     r->held = r->screen = true;
-    out_write(r->ctx->out, "\033[?1049h\033[?25l", 14);
+    out_write(r->base.ctx->out, "\033[?1049h\033[?25l", 14);
     for (bool going = true; going;) {
         int64_t next = loop_now() + REDRAW_MS;
         going = catch_up(r, reel, &status);
@@ -419,18 +419,18 @@ int repl_show_screen(struct repl *r, const struct view_opts *view)
         buf_clear(&r->pending);
         pipeline_snapshot(reel->pipeline);
         buf_cstr(&r->pending);
-        frame(r, line_height(r->line), line_width(r->line));
+        frame(r, line_height(r->base.line), line_width(r->base.line));
         do { /* keys are read, however much there was */
-            repl_step(r, going ? next : 0);
-            while (going && (key = line_key(r->line)) >= 0) /* what is typed behind them is for the prompt */
+            repl_step(&r->base, going ? next : 0);
+            while (going && (key = line_key(r->base.line)) >= 0) /* what is typed behind them is for the prompt */
                 going = key != 'q' && key != 'Q' && key != 4;
-            going = going && !repl_interrupted(r) && !r->leaving;
+            going = going && !repl_interrupted(&r->base) && !r->base.leaving;
         } while (going && loop_now() < next);
     }
-    out_write(r->ctx->out, "\033[?25h\033[?1049l", 14);
+    out_write(r->base.ctx->out, "\033[?25h\033[?1049l", 14);
     r->paused = r->held = r->screen = false;
     reel_free(reel);
-    line_above(r->line, buf_view(&r->aside));
+    line_above(r->base.line, buf_view(&r->aside));
     buf_clear(&r->aside);
     repl_show_go_on(r);
     return status;

@@ -19,8 +19,8 @@ struct word {
 
 static void print(struct repl *r, struct buf *b)
 {
-    if (r->line)
-        line_above(r->line, buf_view(b));
+    if (r->base.line)
+        line_above(r->base.line, buf_view(b));
     else
         buf_str(&r->pending, buf_view(b)); /* in its place among the events */
     buf_release(b);
@@ -36,40 +36,7 @@ static int PRINTF_LIKE(2, 3) usage(struct repl *r, const char *fmt, ...)
     vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
     err_set(&e, ERR_USAGE, "%s", text);
-    return repl_fail(r, &e);
-}
-
-/* ---- words of a line ---- */
-
-/* The next word off *rest, quotes of either kind taken away; NULL: none. */
-char *repl_next_word(char **rest)
-{
-    char *at = *rest, *to, *begin, quote = 0;
-
-    while (isspace((unsigned char)*at))
-        at++;
-    if (!*at)
-        return NULL;
-    for (begin = to = at; *at && (quote || !isspace((unsigned char)*at)); at++) {
-        if (quote ? *at == quote : (*at == '\'' || *at == '"'))
-            quote = quote ? 0 : *at;
-        else
-            *to++ = *at;
-    }
-    *rest = *at ? at + 1 : at;
-    *to = 0;
-    return begin;
-}
-
-static char *trimmed(char *text)
-{
-    size_t n;
-
-    while (isspace((unsigned char)*text))
-        text++;
-    for (n = strlen(text); n && isspace((unsigned char)text[n - 1]); n--)
-        text[n - 1] = 0;
-    return text;
+    return repl_fail(&r->base, &e);
 }
 
 /* ---- probes ---- */
@@ -128,7 +95,7 @@ static int do_attach(struct repl *r, char *rest)
         return usage(r, "which node? :attach NODE");
     for (; name; name = repl_next_word(&rest))
         if (!repl_attach(r, name, WISH_TYPED, &e))
-            return repl_fail(r, &e);
+            return repl_fail(&r->base, &e);
     return 0;
 }
 
@@ -173,13 +140,13 @@ static int do_reattach(struct repl *r, char *rest)
     char *word = repl_next_word(&rest);
 
     if (!word || !strcmp(word, "on") || !strcmp(word, "off"))
-        r->reattach = !word || !strcmp(word, "on");
+        r->base.options.reattach = !word || !strcmp(word, "on");
     else
         return usage(r, ":reattach takes on or off, not '%s'", word);
     for (size_t i = 0; i < r->run.peers.count; i++)
         if (r->nodes[i].lost)
-            r->nodes[i].retry_at = r->reattach ? loop_now() : -1;
-    r->timer.due = 0;
+            r->nodes[i].retry_at = r->base.options.reattach ? loop_now() : -1;
+    repl_wake(&r->base);
     return 0;
 }
 
@@ -187,7 +154,7 @@ static int do_reattach(struct repl *r, char *rest)
 
 static bool is_on(const struct repl *r)
 {
-    return r->armed && r->line;
+    return r->armed && r->base.line;
 }
 
 static const struct sink_type *view_type(const struct view_opts *v)
@@ -207,7 +174,7 @@ static int show(struct repl *r, const struct view_opts *v)
 /* The settings of the view, without what else is written meanwhile. */
 static struct view_opts only_view(const struct repl *r, const char *name)
 {
-    struct view_opts v = r->view;
+    struct view_opts v = r->base.options.view;
 
     v.json = v.summary = false;
     v.as = name;
@@ -221,24 +188,24 @@ static int save(struct repl *r, const char *name, const char *file)
     struct scroll_counts c;
     int status = repl_show_once(r, &v, file);
 
-    scroll_counts(r->scroll, &c);
+    scroll_counts(r->base.scroll, &c);
     if (!status)
-        ctx_say(r->ctx, "%s: %llu event%s", file, (unsigned long long)c.events, PLURAL(c.events));
+        ctx_say(r->base.ctx, "%s: %llu event%s", file, (unsigned long long)c.events, PLURAL(c.events));
     return status;
 }
 
 static int as_view(struct repl *r, const char *name)
 {
-    struct view_opts v = only_view(r, name), before = r->view;
+    struct view_opts v = only_view(r, name), before = r->base.options.view;
     const struct sink_type *type = sink_by_name(name);
 
     if (!type || !(type->flags & SINK_LINES))
         return show(r, &v);
     v.outputs = before.outputs;
-    r->view = v;
+    r->base.options.view = v;
     if (repl_show_live(r, false))
         return 0;
-    r->view = before;
+    r->base.options.view = before;
     return ERR_USAGE;
 }
 
@@ -259,7 +226,7 @@ static int do_as(struct repl *r, char *rest)
     }
     if (!name)
         return usage(r, "which view? :as text, json, tree, summary, hist, ...");
-    name = arena_strndup(&r->arena, name, strlen(name));
+    name = arena_strndup(&r->base.options.arena, name, strlen(name));
     return file ? save(r, name, file) : as_view(r, name);
 }
 
@@ -273,16 +240,16 @@ static int do_save(struct repl *r, char *rest)
 /* What came before it is shown, and is in the files of -o: those have everything. */
 static int do_clear(struct repl *r, char *rest UNUSED)
 {
-    uint64_t end = scroll_end(r->scroll);
+    uint64_t end = scroll_end(r->base.scroll);
     struct err e;
 
     if (!repl_files_catch_up(r)) {
-        repl_interrupted(r);
+        repl_interrupted(&r->base);
         err_set(&e, ERR_RUN, "nothing is cleared: the files do not have it yet, and it was interrupted");
-        return repl_fail(r, &e);
+        return repl_fail(&r->base, &e);
     }
     repl_catch_up(r);
-    scroll_clear(r->scroll, end);
+    scroll_clear(r->base.scroll, end);
     return 0;
 }
 
@@ -291,7 +258,7 @@ static int do_scrollback(struct repl *r, char *rest UNUSED)
     struct scroll_counts c;
     struct buf b = {0};
 
-    scroll_counts(r->scroll, &c);
+    scroll_counts(r->base.scroll, &c);
     buf_printf(&b, "%llu event%s kept in %zu kB", (unsigned long long)c.events, PLURAL(c.events), c.bytes / 1024);
     if (c.dropped)
         buf_printf(&b, " · %llu older events were dropped", (unsigned long long)c.dropped);
@@ -307,7 +274,7 @@ static bool came(struct repl *r, uint64_t wanted)
 {
     struct scroll_counts c;
 
-    scroll_counts(r->scroll, &c);
+    scroll_counts(r->base.scroll, &c);
     return c.taken - r->waited >= wanted;
 }
 
@@ -325,13 +292,13 @@ static int do_wait(struct repl *r, char *rest)
         until = loop_now() + ns / 1000000;
     if (!wanted && until < 0)
         return usage(r, ":wait takes a duration, or N events");
-    while ((until < 0 || loop_now() < until) && !(wanted && came(r, wanted)) && !r->leaving && repl_attached(r)) {
+    while ((until < 0 || loop_now() < until) && !(wanted && came(r, wanted)) && !r->base.leaving && repl_attached(r)) {
         /* what is on its way when the last probe stops */
         idle = !wanted || repl_running(r) ? -1 : idle < 0 ? loop_now() + ON_ITS_WAY_MS : idle;
         if (idle >= 0 && loop_now() >= idle)
             return usage(r, "nothing is traced that could be waited for");
-        repl_step(r, wanted ? idle : until);
-        if (repl_interrupted(r))
+        repl_step(&r->base, wanted ? idle : until);
+        if (repl_interrupted(&r->base))
             return 0;
     }
     r->waited += wanted;
@@ -342,7 +309,7 @@ static int do_set(struct repl *r, char *rest UNUSED)
 {
     struct buf b = {0};
 
-    repl_settings_list(r, &b);
+    repl_options_list(&r->base.options, &b);
     print(r, &b);
     return 0;
 }
@@ -388,20 +355,20 @@ static void add_node(struct repl *r, const struct cmd *c, struct texts *argv)
     if (!takes(c, &node_group) || !name)
         return;
     texts_add(argv, "-n");
-    texts_add(argv, arena_strndup(&r->arena, name, strlen(name)));
+    texts_add(argv, arena_strndup(&r->base.options.arena, name, strlen(name)));
     for (size_t i = 0; i < node_group.count; i++) {
         const struct opt *o = &node_group.rows[i];
-        const void *at = (const char *)&r->node + o->offset;
+        const void *at = (const char *)&r->base.options.node + o->offset;
         const char *text = NULL;
         if (!is_how(o))
             continue;
         if (o->type == OPT_TEXT)
             text = *(const char *const *)at;
         else if (o->type == OPT_NUMBER && *(const int64_t *)at)
-            text = arena_printf(&r->arena, "%lld", (long long)*(const int64_t *)at);
+            text = arena_printf(&r->base.options.arena, "%lld", (long long)*(const int64_t *)at);
         if (!text && !(o->type == OPT_FLAG && *(const bool *)at))
             continue;
-        texts_add(argv, arena_printf(&r->arena, "--%s", o->name));
+        texts_add(argv, arena_printf(&r->base.options.arena, "--%s", o->name));
         if (text)
             texts_add(argv, text);
     }
@@ -414,7 +381,7 @@ static void split(struct repl *r, const struct cmd *c, char *rest, struct texts 
     struct texts options = {0}, words_of = {0};
 
     for (;;) {
-        char *before = trimmed(rest), *w;
+        char *before = repl_trimmed(rest), *w;
         rest = before;
         if (!*rest)
             break;
@@ -443,21 +410,21 @@ static void split(struct repl *r, const struct cmd *c, char *rest, struct texts 
 static int do_command(struct repl *r, const struct cmd *c, char *rest)
 {
     struct texts argv = {0};
-    int quiet = r->ctx->quiet;
+    int quiet = r->base.ctx->quiet;
 
     split(r, c, rest, &argv);
     texts_add(&argv, NULL);
     repl_pause(r);
     r->held = true;
-    if (r->line)
-        line_lend(r->line);
-    int status = c->run(r->ctx, c, (char **)(uintptr_t)argv.items);
-    if (r->line)
-        line_return(r->line);
+    if (r->base.line)
+        line_lend(r->base.line);
+    int status = c->run(r->base.ctx, c, (char **)(uintptr_t)argv.items);
+    if (r->base.line)
+        line_return(r->base.line);
     r->paused = r->held = false;
     repl_show_go_on(r);
-    repl_interrupted(r);
-    r->ctx->quiet = quiet;
+    repl_interrupted(&r->base);
+    r->base.ctx->quiet = quiet;
     texts_release(&argv);
     return status;
 }
@@ -467,16 +434,16 @@ static int do_view(struct repl *r, const char *name, char *rest)
 {
     if (*rest && !repl_probe(r, rest))
         return ERR_USAGE;
-    while (*rest && repl_arming(r) && !r->leaving && !repl_interrupted(r))
-        repl_step(r, -1);
-    return as_view(r, arena_strndup(&r->arena, name, strlen(name)));
+    while (*rest && repl_arming(r) && !r->base.leaving && !repl_interrupted(&r->base))
+        repl_step(&r->base, -1);
+    return as_view(r, arena_strndup(&r->base.options.arena, name, strlen(name)));
 }
 
 /* ---- help and the end ---- */
 
 static int do_quit(struct repl *r, char *rest UNUSED)
 {
-    r->leaving = true;
+    r->base.leaving = true;
     return 0;
 }
 
@@ -506,7 +473,7 @@ void repl_words(void (*each)(void *data, const char *word, const char *help), vo
 {
     for (const struct word *w = words; w->name; w++)
         each(data, w->name, w->help);
-    repl_settings(each, data);
+    repl_options_each(each, data);
     for (const struct cmd *const *c = cmd_all(); *c; c++)
         if (*c != &cmd_repl && *c != &cmd_help)
             each(data, (*c)->name, (*c)->summary);
@@ -584,7 +551,7 @@ static void try_near(void *near, const char *word, const char *help UNUSED)
 
 int repl_word(struct repl *r, char *line)
 {
-    char *rest = line = trimmed(line);
+    char *rest = line = repl_trimmed(line);
     const struct cmd *c;
     int status;
 
@@ -594,7 +561,7 @@ int repl_word(struct repl *r, char *line)
         rest++;
     if (*rest)
         *rest++ = 0;
-    rest = trimmed(rest);
+    rest = repl_trimmed(rest);
     for (const struct word *w = words; w->name; w++)
         if (!strcmp(w->name, line) || (w->also && !strcmp(w->also, line)))
             return *w->usage || !*rest ? w->run(r, rest) : usage(r, ":%s takes no words, and there is '%s'", w->name, rest);
@@ -612,5 +579,5 @@ int repl_word(struct repl *r, char *line)
         err_hint(&e, "did you mean :%s?", near.best);
     else
         err_hint(&e, ":help lists them");
-    return repl_fail(r, &e);
+    return repl_fail(&r->base, &e);
 }

@@ -20,6 +20,9 @@
 #include "commands/cmd.h"
 #include "commands/complete.h"
 #include "faces/repl.h"
+#include "faces/repl_history.h"
+#include "faces/repl_options.h"
+#include "faces/repl_syntax.h"
 #include "ground/tty.h"
 #include "node/cookie.h"
 #include "node/epmd.h"
@@ -278,19 +281,19 @@ static void history_file(struct input *in)
 {
     const struct line_host host = {0};
     struct ctx ctx = {.talk = hear, .out = out_new(STDOUT_FILENO, false, "standard output")};
-    struct repl r = {.ctx = &ctx};
+    struct repl_history history;
+    struct line *line;
     struct err e;
 
     loop_init(&ctx.loop);
     setenv("XDG_STATE_HOME", "/nowhere", 1);
-    r.line = line_new(&ctx.loop, ctx.out, &host, &e);
-    must(r.line);
-    repl_history_open(&r);
+    line = line_new(&ctx.loop, ctx.out, &host, &e);
+    must(line);
+    repl_history_open(&history, line);
     for (size_t i = 0; i < in->count; i++)
-        repl_history_add(&r, (struct str){in->words[i], strlen(in->words[i])});
-    line_free(r.line);
-    close(r.history);
-    buf_release(&r.typed);
+        repl_history_add(&history, (struct str){in->words[i], strlen(in->words[i])});
+    repl_history_close(&history);
+    line_free(line);
     unsetenv("XDG_STATE_HOME");
     ctx_release(&ctx);
 }

@@ -1,5 +1,8 @@
-/* Whether an expression goes on in the next line: a bracket or a quote is open, or its end asks for more. */
-#include "repl.h"
+/* Reads the text of a line: whether it is complete, its label, its words. */
+#include "repl_syntax.h"
+
+#include <ctype.h>
+#include <string.h>
 
 static bool ends_in(struct str text, const char *what)
 {
@@ -67,4 +70,51 @@ bool repl_is_open(struct str text)
         if (ends_in_word(said, words[i]) && said.len > strlen(words[i]))
             return true;
     return false;
+}
+
+/* ---- words ---- */
+
+char *repl_next_word(char **rest)
+{
+    char *at = *rest, *to, *begin, quote = 0;
+
+    while (isspace((unsigned char)*at))
+        at++;
+    if (!*at)
+        return NULL;
+    for (begin = to = at; *at && (quote || !isspace((unsigned char)*at)); at++) {
+        if (quote ? *at == quote : (*at == '\'' || *at == '"'))
+            quote = quote ? 0 : *at;
+        else
+            *to++ = *at;
+    }
+    *rest = *at ? at + 1 : at;
+    *to = 0;
+    return begin;
+}
+
+char *repl_trimmed(char *text)
+{
+    size_t n;
+
+    while (isspace((unsigned char)*text))
+        text++;
+    for (n = strlen(text); n && isspace((unsigned char)text[n - 1]); n--)
+        text[n - 1] = 0;
+    return text;
+}
+
+static bool label_char(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+}
+
+/* A blank must follow the colon: in `module:function` none does. */
+size_t repl_label_length(const char *line)
+{
+    size_t n = 0;
+
+    while (label_char(line[n]))
+        n++;
+    return n && n < 32 && line[n] == ':' && (line[n + 1] == ' ' || line[n + 1] == '\t') ? n : 0;
 }

@@ -1,0 +1,18 @@
+/* The text of a line: whether it continues in the next one, and its words. Knows nothing of the session. */
+#ifndef ETRACE_REPL_SYNTAX_H
+#define ETRACE_REPL_SYNTAX_H
+
+#include <stdbool.h>
+
+#include "../ground/macros.h"
+
+bool repl_is_open(struct str text); /* a bracket or a quote is open, or the last word or sign needs an operand */
+
+/* The next word of *rest, without its quotes. Writes into the text and moves *rest behind the word. NULL: no word is left. */
+char *repl_next_word(char **rest);
+char *repl_trimmed(char *text); /* without white space at both ends; cuts the text in place */
+
+/* The length of the label of `label: expression`; 0: the line has none. */
+size_t repl_label_length(const char *line);
+
+#endif
