@@ -60,7 +60,7 @@ term(T, A, Level, L = {_, _, Elements, _}) when is_tuple(T) ->
     tuple(T, 1, N, Head, Level + 1, L, Elements);
 term(T, A, Level, L = {_, _, Elements, _}) when is_map(T) ->
     map(maps:next(maps:iterator(T)), T, <<A/binary, 16#91, (map_size(T)):32/little>>, Level + 1, L, Elements);
-term(_, A, _, _) -> text(4, "#Native", A). % a type this build does not know
+term(T, A, _, _) -> native(T, A).
 
 cut(A, Tag) ->
     put(cut, ?F_CUT),
@@ -95,6 +95,25 @@ fun_text(T) ->
             {erl_eval, _, _} -> io_lib:format("#Fun<erl_eval.~w>", [N]);
             {_, {_, Index}, {_, Uniq}} -> io_lib:format("#Fun<~tw.~w.~w>", [M, Index, Uniq])
         end
+    end.
+
+%% A native record: its names, as the VM prints them, and nothing of what is in it. A type that this build does not know: "...".
+native(T, A) ->
+    put(cut, ?F_CUT),
+    Text = try [["#", native_name(apply(records, get_module, [T]))], ":", native_name(apply(records, get_name, [T])), "{...}"]
+    catch
+        _:_ -> "..."
+    end,
+    text(4, Text, A).
+
+native_name(Name) ->
+    case atom_to_list(Name) of
+        Text = [C | _] when C >= $a, C =< $z ->
+            case string:trim(Text, leading, [$_ | lists:seq($0, $9) ++ lists:seq($A, $Z) ++ lists:seq($a, $z)]) of
+                [] -> Text;
+                _ -> io_lib:write_string(Text, $')
+            end;
+        Text -> io_lib:write_string(Text, $')
     end.
 
 bits(T, A, {End, _, _, _}) ->

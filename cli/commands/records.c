@@ -57,6 +57,16 @@ static struct str said(struct arena *a, const char *text)
 
 #define TEXT(s) (int)(s).len, (s).at
 
+/* A native record, as lang_read_hrl() reads it. */
+static void put_native(struct arena *a, struct str module, struct str name, struct buf *b)
+{
+    buf_puts(b, "-record #");
+    lang_print_term(term_atom_n(a, module), b);
+    buf_char(b, ':');
+    lang_print_term(term_atom_n(a, name), b);
+    buf_puts(b, "{}.\n");
+}
+
 /* One definition for each module: they have to be the same. */
 static bool read_definitions(struct etf *r, struct arena *a, const struct records_known *w, struct str *ret_text, struct str *ret_why)
 {
@@ -75,8 +85,8 @@ static bool read_definitions(struct etf *r, struct arena *a, const struct record
         etf_open(&fields, bytes.at, bytes.len);
         buf_clear(&b);
         if (!bytes.len)
-            *ret_why = said(a, arena_printf(a, "%.*s is a native record of %.*s, whose fields match specifications cannot read; is_record(X, %.*s, %.*s) tests for it", TEXT(w->name), TEXT(module), TEXT(module), TEXT(w->name)));
-        else if (!lang_debug_record(w->name, fields, &b))
+            put_native(a, module, w->name, &b);
+        if (bytes.len && !lang_debug_record(w->name, fields, &b))
             *ret_why = said(a, arena_printf(a, "the definition of record %.*s in %.*s cannot be read", TEXT(w->name), TEXT(module)));
         else if (!first.len) {
             first = module;

@@ -13,7 +13,10 @@ enum wire_class wire_class(const uint8_t *at)
     case ETW_T_ATOMTEXT: return WIRE_ATOM;
     case ETW_T_PID: return WIRE_PID;
     case ETW_T_PORT: return WIRE_PORT;
-    case ETW_T_TEXT: return at[1] < ARRAY_LEN(of_text) ? (enum wire_class)of_text[at[1]] : WIRE_NOTHING;
+    case ETW_T_TEXT:
+        if (at[1] == ETW_TEXT_OTHER && wire_u16(at + 2) && at[4] == '#')
+            return WIRE_RECORD; /* #module:name{...} */
+        return at[1] < ARRAY_LEN(of_text) ? (enum wire_class)of_text[at[1]] : WIRE_NOTHING;
     case ETW_T_NIL: return WIRE_NIL;
     case ETW_T_LIST: return at[1] == ETW_T_END ? WIRE_NIL : WIRE_LIST;
     case ETW_T_STRING: return wire_u16(at + 1) ? WIRE_LIST : WIRE_NIL;
@@ -276,7 +279,7 @@ enum wire_order wire_compare(const struct term_env *ea, const uint8_t *a, const 
     if (ca != cb)
         return ca < cb ? WIRE_LESS : WIRE_GREATER;
     if (*a == ETW_T_TEXT || *b == ETW_T_TEXT) {
-        if (ca == WIRE_NUMBER)
+        if (ca == WIRE_NUMBER || ca == WIRE_RECORD)
             return WIRE_UNKNOWN;
         if (*a != *b) /* a remote and a local pid */
             return *a == ETW_T_TEXT ? WIRE_GREATER : WIRE_LESS;

@@ -1,5 +1,5 @@
 /*
- * Comparing encoded terms as Erlang does: number < atom < reference < fun < port < pid < tuple < map < [] < list < binary.
+ * Comparing encoded terms as Erlang does: number < atom < reference < fun < port < pid < tuple < native record < map < [] < list < binary.
  * Where something was cut before the difference, the answer is not known.
  */
 #ifndef ETRACE_WIRE_ORDER_H
@@ -20,7 +20,7 @@ const uint8_t *wire_map_find(const struct term_env *em, const uint8_t *map, cons
                              bool *ret_unknown);
 
 enum wire_class {
-    WIRE_NUMBER, WIRE_ATOM, WIRE_REF, WIRE_FUN, WIRE_PORT, WIRE_PID, WIRE_TUPLE, WIRE_MAP, WIRE_NIL, WIRE_LIST, WIRE_BITS,
+    WIRE_NUMBER, WIRE_ATOM, WIRE_REF, WIRE_FUN, WIRE_PORT, WIRE_PID, WIRE_TUPLE, WIRE_RECORD, WIRE_MAP, WIRE_NIL, WIRE_LIST, WIRE_BITS,
     WIRE_NOTHING, /* cut, elided, redacted, of a type that is not known */
 };
 

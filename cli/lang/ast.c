@@ -2,7 +2,7 @@
 #include "comp.h"
 
 static const char *const types[] = {"lit",  "any", "var",  "pin",  "tuple", "list",   "map",   "record", "field",
-                                    "bin",  "seg", "match", "op",  "call",  "dot",    "index", "unit",   "regex"};
+                                    "native", "bin",  "seg", "match", "op",  "call",  "dot",    "index", "unit",   "regex"};
 static const char *const extra[] = {"++", "<>", "in", "not in", "..", "=~", "!~"};
 
 static void dump(const struct ast *n, struct buf *b)

@@ -15,8 +15,9 @@ enum ast_type {
     A_TUPLE,    /* items */
     A_LIST,     /* items, tail or NULL */
     A_MAP,      /* items: key, value, … */
-    A_RECORD,   /* text (and module): items: field (A_LIT atom, or A_ANY for `_ = V`), value, … */
-    A_RECFIELD, /* items[0] #text . items[1] (A_LIT atom); without items[0]: the index (#rec.field) */
+    A_RECORD,   /* text (and module): items: field (A_LIT atom, or A_ANY for `_ = V`), value, …; quoted: written as a native record */
+    A_RECFIELD, /* items[0] #text . items[1] (A_LIT atom); without items[0]: the index (#rec.field); quoted as A_RECORD */
+    A_NATIVE,   /* made by check: a native record of that module and name (text); without a text any native record */
     A_BIN,      /* items: A_SEG */
     A_SEG,      /* items[0] value, items[1] size or NULL; seg */
     A_MATCH,    /* items[0] = items[1] */

@@ -163,13 +163,8 @@ static bool check_args(struct check *k, const struct ast *n, const term_t *args,
         *ret_odd = true;
         return fails(k, n, true, "this always fails", "division by zero");
     }
-    if (fn == FN_IS_RECORD && !(n->items[2]->types & TY_INT)) {
-        k->needs_otp = MAX(k->needs_otp, CHECK_NATIVE_OTP);
-        if (k->c->opt->otp && k->c->opt->otp < CHECK_NATIVE_OTP) {
-            diag(k->c, n->from, n->len, "native records need OTP %d", CHECK_NATIVE_OTP);
-            return diag_note(k->c, "this node has OTP %d", k->c->opt->otp);
-        }
-    }
+    if (fn == FN_IS_RECORD && !(n->items[2]->types & TY_INT) && !check_native(k, n))
+        return false;
     if (fn == FN_ELEMENT && args[0] && args[0]->type == TERM_INT && args[0]->integer < 1) {
         *ret_odd = true;
         return fails(k, n->items[0], true, "elements are counted from 1", "");

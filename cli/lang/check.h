@@ -47,14 +47,14 @@ bool check_let(struct check *k, const struct ast *pin, term_t *ret);
 bool check_otp(struct check *k, enum fn fn, const struct ast *at);
 struct ast *check_bin(struct check *k, struct ast *n, bool pattern); /* a literal where all of it is known */
 struct ast *check_record(struct check *k, struct ast *n, bool pattern);
-/* The tuple that a record stands for, not checked yet; one that is known later has its values alone. */
+/* The tuple that a record stands for, not checked yet; one that is known later has its values alone. Of a native record A_NATIVE. */
 struct ast *check_record_tuple(struct check *k, struct ast *n, bool pattern, bool *ret_later);
 struct ast *check_record_index(struct check *k, struct ast *n); /* of #rec.field; not known when it is later */
 /* ret_later: it is not known yet, and ret has its name alone. */
 bool check_record_of(struct check *k, struct str module, struct str name, const struct ast *at, struct lang_record *ret, bool *ret_later);
 struct ast *check_elixir(struct check *k, struct ast *n, bool *ret_done); /* Elixir's own functions, written out */
 void check_elixir_names(struct guess *g);
-#define CHECK_NATIVE_OTP 29 /* the first release with native records */
+bool check_native(struct check *k, const struct ast *at); /* whether the node's release has native records */
 #define CHECK_SMALL (INT64_C(1) << 59) /* the VM keeps an integer below it, and not below its negative, in one word */
 bool check_label(term_t t); /* whether a trace token may have it */
 bool check_label_wrong(struct check *k, size_t from, size_t len); /* always false */

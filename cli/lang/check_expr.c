@@ -218,8 +218,23 @@ static struct ast *is_record(struct check *k, const struct ast *n)
     struct ast *value = check_expr(k, n->items[first ? 1 : 0]);
     if (!value)
         return NULL;
-    return CHECK_OP(k, FN_IS_RECORD, n, value, check_lit(k, term_atom_n(k->c->arena, name), named),
-                    check_lit(k, term_int(k->c->arena, (int64_t)record.nfields + 1), named));
+    struct ast *tag = check_lit(k, term_atom_n(k->c->arena, name), named);
+    if (record.native.len)
+        return CHECK_OP(k, FN_IS_RECORD, n, value, check_lit(k, term_atom_n(k->c->arena, record.native), named), tag);
+    return CHECK_OP(k, FN_IS_RECORD, n, value, tag, check_lit(k, term_int(k->c->arena, (int64_t)record.nfields + 1), named));
+}
+
+/* is_record(T): native records come behind tuples and before maps in the order of terms. */
+static struct ast *is_native(struct check *k, const struct ast *n)
+{
+    struct arena *a = k->c->arena;
+    struct ast *value = check_native(k, n) ? check_expr(k, n->items[0]) : NULL;
+
+    if (!value)
+        return NULL;
+    return CHECK_OP(k, FN_ANDALSO, n, CHECK_OP(k, FN_GT, n, value, check_lit(k, term_tuple(a, 0, NULL), n)),
+                    CHECK_OP(k, FN_LT, n, value, check_lit(k, term_map(a, 0, NULL), n)),
+                    CHECK_OP(k, FN_NOT, n, CHECK_OP(k, FN_IS_TUPLE, n, value)));
 }
 
 bool check_label(term_t t)
@@ -269,6 +284,8 @@ static struct ast *call(struct check *k, struct ast *n)
         return pid_literal(k, n);
     if (str_is(n->text, "is_record") && n->count == 2)
         return is_record(k, n);
+    if (str_is(n->text, "is_record") && n->count == 1 && !elixir)
+        return is_native(k, n);
     if (k->literal_dollars && !n->count && (str_is(n->text, "object") || str_is(n->text, "bindings"))) {
         struct ast *all = check_new(k, A_VAR, n);
         all->text = str_of(str_is(n->text, "object") ? "$_" : "$$");
@@ -525,6 +542,7 @@ struct ast *check_expr(struct check *k, struct ast *n)
     case A_UNIT:
         check_unit(k, n);
         return NULL;
+    case A_NATIVE:
     case A_INDEX:
     case A_REGEX:
     case A_SEG:

@@ -258,6 +258,7 @@ struct ast *check_pattern(struct check *k, struct ast *n)
         check_unit(k, n);
         return NULL;
     case A_DOT:
+    case A_NATIVE:
     case A_INDEX:
     case A_REGEX:
     case A_SEG:

@@ -1,4 +1,7 @@
-/* Records: tuples whose definition comes from a header, from --hrl, or from the node, asked through the options. */
+/*
+ * Records: tuples whose definition comes from a header, from --hrl, or from the node, asked through the options. Native records
+ * are a type of their own since OTP 29. A match specification tells them apart by their names, and reads nothing else of them.
+ */
 #include <string.h>
 
 #include "check.h"
@@ -44,6 +47,64 @@ bool check_record_of(struct check *k, struct str module, struct str name, const 
     return true;
 }
 
+#define NATIVE_OTP 29
+
+bool check_native(struct check *k, const struct ast *at)
+{
+    k->needs_otp = MAX(k->needs_otp, NATIVE_OTP);
+    if (!k->c->opt->otp || k->c->opt->otp >= NATIVE_OTP)
+        return true;
+    diag(k->c, at->from, at->len, "native records need OTP %d", NATIVE_OTP);
+    return diag_note(k->c, "this node has OTP %d", k->c->opt->otp);
+}
+
+/* Refuses what needs the fields of a native record, and says which test there is; returns NULL. */
+static struct ast *no_fields(struct check *k, const struct ast *n, const struct lang_record *r, bool pattern)
+{
+    struct buf test = {0};
+
+    if (r->native.len) {
+        buf_puts(&test, pattern ? "write #" : "is_record(X, ");
+        lang_print_term(term_atom_n(k->c->arena, r->native), &test);
+        buf_puts(&test, pattern ? ":" : ", ");
+        lang_print_term(term_atom_n(k->c->arena, r->name), &test);
+        buf_puts(&test, pattern ? "{} for all of them" : ") tests for one");
+    } else {
+        buf_puts(&test, pattern ? "write #_{} for all of them" : "is_record(X) tests for one");
+    }
+    if (check_native(k, n)) {
+        diag(k->c, n->from, n->len, n->type == A_RECORD && !pattern ? "a native record cannot be built here"
+                                                                    : "the fields of native records cannot be read");
+        diag_note(k->c, STR_FMT, STR_ARG(buf_view(&test)));
+    }
+    buf_release(&test);
+    return NULL;
+}
+
+/* As check_record_of(), also of a record that is written as a native one. */
+static bool find_record(struct check *k, const struct ast *n, struct lang_record *ret, bool *ret_later)
+{
+    if (!n->quoted)
+        return check_record_of(k, n->module, n->text, n, ret, ret_later);
+    *ret = (struct lang_record){.name = n->text, .native = n->module};
+    *ret_later = false;
+    return true;
+}
+
+static struct ast *native(struct check *k, const struct ast *n, const struct lang_record *r, bool pattern)
+{
+    if (!pattern || n->count)
+        return no_fields(k, n, r, pattern);
+    if (!check_native(k, n))
+        return NULL;
+    struct ast *out = check_new(k, A_NATIVE, n);
+    if (r->native.len) {
+        out->module = r->native;
+        out->text = r->name;
+    }
+    return out;
+}
+
 static bool field_of(struct check *k, const struct lang_record *r, const struct ast *field, size_t *ret)
 {
     struct guess g;
@@ -67,7 +128,11 @@ struct ast *check_record_index(struct check *k, struct ast *n)
     bool later;
     size_t i = 0;
 
-    if (!check_record_of(k, n->module, n->text, n, &r, &later) || (!later && !field_of(k, &r, n->items[1], &i)))
+    if (!find_record(k, n, &r, &later))
+        return NULL;
+    if (n->quoted || r.native.len)
+        return no_fields(k, n, &r, false);
+    if (!later && !field_of(k, &r, n->items[1], &i))
         return NULL;
     struct ast *index = check_lit(k, term_int(k->c->arena, (int64_t)i + 2), n);
     if (later)
@@ -128,8 +193,10 @@ struct ast *check_record_tuple(struct check *k, struct ast *n, bool pattern, boo
     struct ast *tuple = check_new(k, A_TUPLE, n), *rest = NULL;
     struct lang_record r;
 
-    if (!check_record_of(k, n->module, n->text, n, &r, ret_later))
+    if (!find_record(k, n, &r, ret_later))
         return NULL;
+    if (n->quoted || r.native.len)
+        return native(k, n, &r, pattern);
     tuple->count = *ret_later ? n->count / 2 : r.nfields + 1;
     tuple->items = arena_alloc(k->c->arena, tuple->count * sizeof(*tuple->items) + 1);
     if (*ret_later) {
@@ -154,7 +221,7 @@ struct ast *check_record(struct check *k, struct ast *n, bool pattern)
     if (n->type == A_RECFIELD)
         return field(k, n, pattern);
     struct ast *tuple = check_record_tuple(k, n, pattern, &later);
-    if (tuple)
+    if (tuple && tuple->type != A_NATIVE)
         tuple = pattern ? check_pattern(k, tuple) : check_expr(k, tuple);
     if (tuple && later)
         tuple->known = NULL;

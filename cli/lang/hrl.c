@@ -126,11 +126,19 @@ static bool field_value(struct hrl *h, term_t *ret)
     return skip_value(h, false);
 }
 
+/* #mod:name{}, which stands for a native record in what a node knows of its records; not in headers of users. */
+static bool native(struct hrl *h, struct lang_record *ret)
+{
+    return name(h, &ret->native) && take(h, ":") && name(h, &ret->name) && take(h, "{") && take(h, "}");
+}
+
 static bool record(struct hrl *h, struct lang_record *ret)
 {
     struct ptrs fields = {0}, values = {0};
     struct str *list;
 
+    if (take(h, "#"))
+        return native(h, ret);
     if (!take(h, "(") || !name(h, &ret->name) || !take(h, ",") || !take(h, "{"))
         return false;
     while (!take(h, "}")) {

@@ -21,6 +21,7 @@ struct lang_let {
 
 struct lang_record {
     struct str name;
+    struct str native; /* the module of a native record of OTP 29; empty: a tuple. Nothing else is known of a native record. */
     const struct str *fields;
     const term_t *defaults; /* of each field; NULL where it is no literal term */
     size_t nfields;

@@ -1,7 +1,7 @@
 /*
  * Heads. A match specification knows variables, literals, tuples, lists and maps; whatever else a pattern says becomes
- * a guard: aliases and names of parts find their value by a path from '$_', binaries are compared by their parts, a
- * --let value that a head would read loosely (maps are subsets there) is compared with =:=.
+ * a guard: aliases and names of parts find their value by a path from '$_', binaries are compared by their parts, native
+ * records are asked for their names, a --let value that a head would read loosely (maps are subsets there) is compared with =:=.
  */
 #include <string.h>
 
@@ -210,6 +210,10 @@ static struct ast *merge(struct mclause *m, struct ast *p, struct ast *q)
         return term_equal(p->value, q->value) ? p : unmergeable(m, q);
     if (p->type != q->type)
         return unmergeable(m, q);
+    if (p->type == A_NATIVE && (!p->text.len || !q->text.len))
+        return p->text.len ? p : q;
+    if (p->type == A_NATIVE && str_same(p->text, q->text) && str_same(p->module, q->module))
+        return p;
     struct ast *out = check_new(m->k, p->type, p);
     size_t count = MIN(p->count, q->count);
     switch (p->type) {
@@ -322,6 +326,21 @@ static term_t binary(struct mclause *m, const struct ast *n)
     return whole;
 }
 
+static term_t native(struct mclause *m, const struct ast *n)
+{
+    term_t t = fresh(m);
+
+    if (n->text.len) {
+        guard(m, TUPLE(m->a, term_atom(m->a, "is_record"), t, mspec_value(m, term_atom_n(m->a, n->module)),
+                       mspec_value(m, term_atom_n(m->a, n->text))));
+        return t;
+    }
+    guard(m, call2(m->a, ">", t, mspec_value(m, term_tuple(m->a, 0, NULL))));
+    guard(m, call2(m->a, "<", t, mspec_value(m, term_map(m->a, 0, NULL))));
+    guard(m, call1(m->a, "not", call1(m->a, "is_tuple", t)));
+    return t;
+}
+
 /* ---- ---- */
 
 /* %_{} and %name{}: what stands there is an atom. */
@@ -389,6 +408,8 @@ static term_t head(struct mclause *m, const struct ast *n, const struct path *at
         return alias(m, (struct ast *)(uintptr_t)n, at);
     case A_BIN:
         return binary(m, n);
+    case A_NATIVE:
+        return native(m, n);
     case A_TUPLE:
     case A_LIST:
     case A_MAP:

@@ -70,6 +70,32 @@ static bool name_of(struct parser *p, struct str *ret)
     return true;
 }
 
+/* The name of a record. Native records may have names that look like variables, name their module (mod:rec), and be any one (_). */
+static bool parse_record_name(struct parser *p, struct ast *n)
+{
+    struct token *t = tok(p);
+    bool own = !n->module.len;
+
+    if (t->type != TOK_VAR || !(next_is_punct(p, P_LBRACE) || next_is_punct(p, P_DOT) || next_is_punct(p, P_COLON))) {
+        if (!name_of(p, &n->text))
+            return false;
+    } else {
+        n->quoted = str_is(t->text, "_");
+        n->text = t->text;
+        p->at++;
+    }
+    if (n->quoted || !(own || p->where) || !at_punct(p, P_COLON))
+        return true;
+    n->quoted = true;
+    n->module = n->text;
+    t = &p->tokens[++p->at];
+    if (t->type != TOK_VAR)
+        return name_of(p, &n->text);
+    n->text = t->text;
+    p->at++;
+    return true;
+}
+
 /* At the name behind the hash: rec{f = P, …}, rec.f, and rec alone (redbug), all with what stands in front. */
 static struct ast *parse_record(struct parser *p, size_t from, struct str module, struct ast *of)
 {
@@ -77,7 +103,7 @@ static struct ast *parse_record(struct parser *p, size_t from, struct str module
     struct ptrs items = {0};
 
     n->module = module;
-    if (!name_of(p, &n->text))
+    if (!parse_record_name(p, n))
         return NULL;
     if (at_punct(p, P_DOT) && !tok(p)->spaced) {
         struct token *field = &p->tokens[++p->at];
@@ -95,7 +121,7 @@ static struct ast *parse_record(struct parser *p, size_t from, struct str module
     }
     const size_t open = tok(p)->from;
     if (!take_punct(p, P_LBRACE)) {
-        if (!module.len)
+        if (!module.len || n->quoted)
             return unexpected_node(p, "the '{' or '.' of a record");
         return node_with(p, n, &items, NULL, tok_end(&p->tokens[p->at - 1]));
     }
@@ -198,8 +224,12 @@ static struct ast *parse_name(struct parser *p)
     if (at_punct(p, P_HASH) && !tok(p)->spaced && !next_is_punct(p, P_LBRACE)) {
         p->at++;
         struct ast *n = parse_record(p, t->from, name, NULL);
+        if (n && n->quoted && (!p->where || n->type == A_RECORD)) {
+            diag(p->c, n->from, n->len, "a record cannot be changed here");
+            return NULL;
+        }
         if (n && p->where && t->type == TOK_IDENT && n->type == A_RECFIELD) {
-            n->module = none; /* ret#rec.field: of what the word says, not of a module */
+            n->module = n->quoted ? n->module : none; /* ret#rec.field: of what the word says, not of a module */
             n->items[0] = node_lit(p, t, term_atom_n(p->c->arena, name));
         }
         return n;

@@ -404,6 +404,15 @@ static bool binds_anew(struct maker *m, const struct ast *n)
     return !n->tail || binds_anew(m, n->tail);
 }
 
+/* Whether the value is a native record: any one, or of this name. */
+static struct where *native(struct maker *m, const struct ast *n, const struct where *value)
+{
+    if (n->text.len)
+        return CALL(m, FN_IS_RECORD, n, value, constant(m, term_atom_n(m->a, n->module), n), constant(m, term_atom_n(m->a, n->text), n));
+    return CALL(m, FN_ANDALSO, n, CALL(m, FN_GT, n, value, constant(m, term_tuple(m->a, 0, NULL), n)),
+                CALL(m, FN_LT, n, value, constant(m, term_map(m->a, 0, NULL), n)), CALL(m, FN_NOT, n, CALL(m, FN_IS_TUPLE, n, value)));
+}
+
 static struct where *match(struct maker *m, const struct ast *n)
 {
     const bool first = is_value(m, n->items[0]);
@@ -420,6 +429,8 @@ static struct where *match(struct maker *m, const struct ast *n)
     if (!value || !binds_anew(m, pattern) || !(pattern = check_pattern(m->k, pattern)))
         return NULL;
     m->k->place = PLACE_ANY_GUARD;
+    if (pattern->type == A_NATIVE)
+        return native(m, pattern, value);
     if (!mspec_head(&head, &cl, 0))
         return NULL;
     if (head.guards.count) {
@@ -544,8 +555,9 @@ static struct where *function(struct maker *m, struct ast *n)
     bool elem = m->k->c->surface == SPEC_ELIXIR && str_is(n->text, "elem") && n->count == 2;
     bool is_nil = m->k->c->surface == SPEC_ELIXIR && str_is(n->text, "is_nil") && n->count == 1;
     bool flipped = m->k->c->surface == SPEC_ELIXIR && !n->module.len && fn == FN_IS_MAP_KEY;
+    bool any_native = m->k->c->surface == SPEC_ERLANG && str_is(n->text, "is_record") && n->count == 1;
 
-    if (!elem && !is_nil && (fn == FN_NONE || !(fn_row(fn)->places & PLACE_ANY_GUARD) || !n->count)) {
+    if (!elem && !is_nil && !any_native && (fn == FN_NONE || !(fn_row(fn)->places & PLACE_ANY_GUARD) || !n->count)) {
         struct guess g;
         guess_init(&g, n->text);
         for (int i = 0; i < FN_COUNT; i++)
@@ -564,11 +576,11 @@ static struct where *function(struct maker *m, struct ast *n)
     for (size_t i = 0; i < n->count; i++)
         if (!(args[i] = compile(m, n->items[i])))
             return NULL;
-    if (fn == FN_IS_RECORD && args[2]->type == WHERE_CONST && args[2]->constant->type == TERM_ATOM) {
-        diag(m->k->c, n->from, n->len, "an event does not carry the name of a native record");
-        diag_note(m->k->c, "test it behind 'when'");
+    bool named = fn == FN_IS_RECORD && args[2]->type == WHERE_CONST && args[2]->constant->type == TERM_ATOM;
+    if ((named || any_native) && !check_native(m->k, n))
         return NULL;
-    }
+    if (any_native)
+        return native(m, &(const struct ast){.from = n->from, .len = n->len}, args[0]);
     if (is_nil)
         return CALL(m, FN_EQ_EXACT, n, args[0], constant(m, term_atom(m->a, "nil"), n));
     if (elem && args[1]->type == WHERE_CONST && args[1]->constant->type == TERM_INT)

@@ -446,7 +446,7 @@ static bool is_whole(const uint8_t *at)
     uint64_t size;
 
     for (const uint8_t *end = wire_skip(at); at < end; at = wire_token(at))
-        if (*at == ETW_T_CUT || *at == ETW_T_ELIDED || *at == ETW_T_REDACTED || (wire_bin(at, &bytes, &size) && bytes.len < size))
+        if (*at == ETW_T_CUT || *at == ETW_T_ELIDED || *at == ETW_T_REDACTED || (*at == ETW_T_TEXT && at[1] == ETW_TEXT_OTHER) || (wire_bin(at, &bytes, &size) && bytes.len < size))
             return false;
     return true;
 }

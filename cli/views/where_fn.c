@@ -271,12 +271,53 @@ static struct value bin_part(struct arena *arena, const struct value *a, size_t 
     return value_bin(arena, (struct str){raw_view(bytes).at + from, (size_t)len});
 }
 
+/* An atom as the virtual machine prints it; false: its name has characters that the machine may print in another way. */
+static bool put_name(struct buf *b, struct value name)
+{
+    struct raw text;
+
+    wire_atom(name.env, name.at, &text);
+    struct str s = raw_view(text);
+    bool plain = s.len && s.at[0] >= 'a' && s.at[0] <= 'z';
+    for (size_t i = 0; i < s.len; i++) {
+        char c = s.at[i];
+        if (c < ' ' || c > '~' || c == '\'' || c == '\\')
+            return false;
+        plain &= c == '_' || (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z');
+    }
+    if (!plain)
+        buf_char(b, '\'');
+    buf_str(b, s);
+    if (!plain)
+        buf_char(b, '\'');
+    return true;
+}
+
+/* is_record(T, Module, Name), by the text of a native record: #module:name{...} */
+static struct value is_native(const struct value *a)
+{
+    struct buf name = {0};
+
+    if (wire_class(a[0].at) != WIRE_RECORD)
+        return value_bool(false);
+    buf_char(&name, '#');
+    bool known = put_name(&name, a[1]);
+    buf_char(&name, ':');
+    known = known && put_name(&name, a[2]);
+    buf_char(&name, '{');
+    bool same = wire_u16(a[0].at + 2) >= name.len && !memcmp(a[0].at + 4, name.data, name.len);
+    buf_release(&name);
+    return known ? value_bool(same) : VALUE_DONT_KNOW;
+}
+
 static struct value is_record(const struct value *a)
 {
     uint32_t arity;
     const uint8_t *first;
     int64_t size, n = wire_tuple(a[0].at, &arity, &first);
 
+    if (wire_class(a[1].at) == WIRE_ATOM && wire_class(a[2].at) == WIRE_ATOM)
+        return is_native(a);
     if (!wire_int(a[2].at, &size) || wire_class(a[1].at) != WIRE_ATOM)
         return VALUE_FAIL;
     if (n < 0 || arity != size)

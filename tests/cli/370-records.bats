@@ -145,7 +145,7 @@ END
     assert_equal "$(args)" '{item,0,1} '
 }
 
-@test "asking for records makes no atoms, and records of a native kind are refused" {
+@test "asking for records makes no atoms" {
     run "$ETRACE_BIN" -n "$NODE" --dry-run 'shelf:put(#item{id = 1}, _)'
     live_snapshot
     for _ in 1 2 3; do
@@ -155,20 +155,121 @@ END
         assert_failure 2
     done
     assert_clean "$BEFORE" "$NODE"
-    [[ $ETRACE_OTP -ge 29 ]] || return 0
+}
+
+# kind:f(X) and kind:g(X) are native records, of two names.
+native_module() {
+    local dir
     dir=$(node_dir "$NODE")/defs
-    printf '%s\n' '-module(kind).' '-export([f/0]).' '-record #it{id}.' 'f() -> #it{id = 1}.' >"$dir/kind.erl"
+    printf '%s\n' '-module(kind).' '-export([f/1, g/1]).' '-record #it{id, password = <<"CaNaRy">>}.' "-record #'an other'{id}." \
+        'f(X) -> #it{id = X}.' "g(X) -> #'an other'{id = X}." >"$dir/kind.erl"
     "$ETRACE_ERLC" +debug_info -o "$dir" "$dir/kind.erl"
-    on_node 'code:load_file(kind)'
+    on_node 'code:purge(kind), {module, _} = code:load_file(kind)'
     live_snapshot
-    run "$ETRACE_BIN" -n "$NODE" --dry-run 'work:one(kind#it{})'
-    assert_failure 2
-    assert_line -n 0 'etrace: it is a native record of kind, whose fields match specifications cannot read; is_record(X, kind, it) tests for it'
-    # Guards can tell native records apart, by the names of the module and the record.
-    traced 'work:two(X, _) when is_record(X, kind, it)' -- 'work:two(kind:f(), 1), work:two({it, 1}, 1), work:two(1, 1)'
-    assert_equal "$(grep -c ' call ' <<<"$output")" 1
-    traced 'work:two(X, _) when not is_record(X, kind, zzq_no_record)' -- 'work:two(kind:f(), 1)'
-    assert_equal "$(grep -c ' call ' <<<"$output")" 1
+}
+
+# Which of the terms an expression shows: f and g native records, t a tuple, m a map, l a list with one, n a number.
+assert_shows() { # TERMS ETRACE-ARGUMENT...
+    local shown
+    shown=$1
+    shift
+    traced --json "$@" -- 'work:two(kind:f(7), f), work:two(kind:g(7), g), work:two({it, 7}, t), work:two(#{k => kind:f(7)}, m), work:two([kind:f(7)], l), work:two(1, n)'
+    assert_success
+    assert_equal "$*: $(jq -r 'select(.type == "call") | .args[1]' "$OUT" | tr -d '\n')" "$*: $shown"
+}
+
+@test "native records: patterns, guards and filters test their names" {
+    if [[ $ETRACE_OTP -lt 29 ]]; then
+        for expr in 'work:two(#kind:it{}, _)' 'work:two(#_{}, _)' 'work:two(X, _) when is_record(X)' \
+            'work:two(X, _) when is_record(X, kind, it)' 'work:two(X, _) where is_record(X, kind, it)' 'work:two/2 where ret = #_{}'; do
+            run "$ETRACE_BIN" -n "$NODE" --dry-run "$expr"
+            assert_failure 2
+            assert_line -n 0 'etrace: native records need OTP 29'
+        done
+        return
+    fi
+    native_module
+    assert_shows f 'work:two(#kind:it{}, _)'
+    assert_shows f 'work:two(kind#it{}, _)'
+    assert_shows f 'work:two(X, _) when is_record(X, kind, it)'
+    assert_shows f 'work:two(X, _) when is_record(X, kind#it)'
+    assert_shows g "work:two(#kind:'an other'{} = X, _) when X =/= 1"
+    assert_shows fg 'work:two(#_{}, _)'
+    assert_shows fg 'work:two(X, _) when is_record(X)'
+    assert_shows m 'work:two(#{k := #kind:it{}}, _)'
+    assert_shows l 'work:two([#_{} | _], _)'
+    assert_shows gtmln 'work:two(#kind:it{}, _) -> drop; (_, _)'
+    assert_shows fgtmln 'work:two(X, _) when not is_record(X, kind, zzq_no_record)'
+    # A condition behind where is decided by the type and the names.
+    assert_shows f 'work:two(X, _) where is_record(X, kind, it)'
+    assert_shows g "work:two(X, _) where is_record(X, kind, 'an other')"
+    assert_shows gtmln 'work:two(X, _) where not is_record(X, kind, it)'
+    assert_shows fg 'work:two(X, _) where is_record(X)'
+    assert_shows m 'work:two(X, _) where is_map(X)'
+    assert_shows fgmln 'work:two(X, _) where not is_tuple(X)'
+    assert_shows tn 'work:two(X, _) where X =< {it, 8}'
+    assert_shows fgtml 'work:two(X, _) where X =/= 1'
+    assert_equal "$(json_of summary .undecided)" 0
+    assert_shows f 'work:two/2 where args[1] = #kind:it{}'
+    # A condition that cannot be decided shows the event, and counts it.
+    assert_shows fgtmln 'work:two(X, _) where X == X'
+    assert_equal "$(json_of summary .undecided)" 4
+    assert_shows fgtml 'work:two(X, _) where X =~ "7"'
+    assert_equal "$(json_of summary .undecided)" 4
+    assert_shows tmln 'work:two(X, _) where X !~ "kind:" or is_list(X) or is_map(X)'
+    traced --json 'recv({tell, #kind:it{}, _})' -- 'w ! {tell, kind:f(1), x}, w ! {tell, kind:g(1), x}, work:ask(w, fun() -> ok end)'
+    assert_account 1
+}
+
+@test "native records: an expression that reads their fields is refused, with a test that works" {
+    [[ $ETRACE_OTP -ge 29 ]] || return 0
+    native_module
+    refused() { # EXPRESSION MESSAGE NOTE
+        run "$ETRACE_BIN" -n "$NODE" --dry-run "$1"
+        assert_failure 2
+        assert_line -n 0 "etrace: $2"
+        assert_line -n 2 --partial "$3"
+    }
+    for expr in 'work:one(kind#it{id = 7})' 'work:one(#kind:it{id = 7})' 'work:one([#kind:it{id = 7}])' 'kind:f(#it{id = 7})'; do
+        refused "$expr" 'the fields of native records cannot be read' '^ write #kind:it{} for all of them'
+    done
+    refused 'work:one(#_{id = 7})' 'the fields of native records cannot be read' '^ write #_{} for all of them'
+    refused 'work:one(X) when X#_.id == 7' 'the fields of native records cannot be read' '^ is_record(X) tests for one'
+    for expr in 'work:one(X) when X#kind:it.id == 7' 'work:one(X) where X#kind:it.id == 7' 'work:one/1 where ret#kind:it.id == 7' 'kind:f(X) when X#it.id == 7'; do
+        refused "$expr" 'the fields of native records cannot be read' '^ is_record(X, kind, it) tests for one'
+    done
+    for expr in 'work:one(X) when X == #kind:it{id = 7}' 'work:one(X) -> msg(#kind:it{id = 7})' 'work:one(X) where X == #kind:it{id = 7}' 'work:one(X) when X == kind#it{}'; do
+        refused "$expr" 'a native record cannot be built here' '^ is_record(X, kind, it) tests for one'
+    done
+    refused 'work:one(X) where ret = {#kind:it{}}' 'a pattern of a filter is made of literals and variables' '^ compare the rest'
+}
+
+@test "native records show their names and nothing else, in every view, with and without the library" {
+    [[ $ETRACE_OTP -ge 29 ]] || return 0
+    native_module
+    local out=$BATS_TEST_TMPDIR/r
+    for tracer in '' --fallback; do
+        traced $tracer -o "$out.etr" -o "$out.json" -o "$out.csv" 'work:one/1 -> return' -- 'work:one([kind:f(7), kind:g(8)]), work:one(#{token => kind:f(1)})'
+        assert_success
+        assert_line -n 0 --partial "call work:one([#kind:it{...},#kind:'an other'{...}])"
+        assert_line -n 2 --partial "call work:one(#{token => '*REDACTED*'})"
+        refute_output --partial CaNaRy
+        run grep -c CaNaRy "$out.etr" "$out.json" "$out.csv"
+        assert_failure 1
+        run "$ETRACE_BIN" replay "$out.etr" -e "is_list(args[1]) and is_record(hd(args[1]), kind, it)"
+        assert_success
+        assert_line -n 0 --partial "call work:one([#kind:it{...},#kind:'an other'{...}])"
+        refute_output --partial token
+        assert_equal "$(jq -r 'select(.type == "call") | .args[0]' "$out.json" | head -n 1)" "[#kind:it{...},#kind:'an other'{...}]"
+        assert_equal "$(grep -c "#kind:'an other'{\.\.\.}" "$out.csv")" 2
+    done
+    traced --no-redact 'work:one/1' -- 'work:one(#{token => kind:f(1)})'
+    assert_line -n 0 --partial 'call work:one(#{token => #kind:it{...}})'
+    traced --depth 1 'work:one/1' -- 'work:one(kind:f(1)), work:one([kind:f(1)])'
+    assert_line -n 0 --partial 'call work:one(#kind:it{...})'
+    assert_line -n 1 --partial 'call work:one([#kind:it{...}])'
+    traced --size 10 'work:one/1' -- 'work:one(kind:f(1))'
+    assert_line -n 0 --partial 'call work:one(#kind:it{...})'
 }
 
 @test "a pid and a port in a head, in a guard, in a message" {

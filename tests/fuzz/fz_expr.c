@@ -56,7 +56,7 @@ static enum lang_found a_record(void *data, const struct sel_name *modules, size
     (void)nmodules;
     defaults[0] = term_int(a, 1);
     defaults[1] = NULL;
-    ret->record = (struct lang_record){.name = name, .fields = fields, .defaults = defaults, .nfields = 2};
+    ret->record = (struct lang_record){.name = name, .native = name.len == 3 ? STR("m") : STR(""), .fields = fields, .defaults = defaults, .nfields = 2};
     return name.len < 4 ? LANG_FOUND : name.len < 6 ? LANG_LATER : LANG_ABSENT;
 }
 
