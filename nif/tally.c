@@ -322,7 +322,8 @@ static void add_time(const struct counted *c, uint64_t ns)
     }
     _Atomic uint32_t *bucket = &group_at(c->memory, c->part, number)->buckets[at % ETW_STEPS];
     atomic_store_explicit(bucket, atomic_load_explicit(bucket, memory_order_relaxed) + 1, memory_order_relaxed);
-    bump(&e->timed, 1);
+    /* Release: a drain that sees the call as timed finds it in its bucket. */
+    atomic_store_explicit(&e->timed, atomic_load_explicit(&e->timed, memory_order_relaxed) + 1, memory_order_release);
     bump(&e->total_ns, ns);
     if (ns > atomic_load_explicit(&e->max_ns, memory_order_relaxed))
         atomic_store_explicit(&e->max_ns, ns, memory_order_relaxed);
@@ -408,7 +409,7 @@ static void add(struct figures *sum, const struct entry *e)
     sum->seen += value(&e->seen);
     sum->events += value(&e->events);
     sum->errors += value(&e->errors);
-    sum->timed += value(&e->timed);
+    sum->timed += atomic_load_explicit(&e->timed, memory_order_acquire); /* see add_time() */
     sum->total_ns += value(&e->total_ns);
     sum->max_ns = max > sum->max_ns ? max : sum->max_ns;
     sum->open += atomic_load_explicit(&e->open, memory_order_relaxed);
@@ -469,6 +470,13 @@ static struct figures sum_of(struct memory *m, uint32_t number, int64_t *work)
     return sum;
 }
 
+/* An event changes its figures one after the other, and a drain may see some of them: the next round sees the others. */
+static bool is_told(const struct figures *now, const struct figures *told)
+{
+    return now->seen == told->seen && now->events == told->events && now->errors == told->errors && now->timed == told->timed
+        && now->total_ns == told->total_ns && now->max_ns == told->max_ns && now->open == told->open && now->filtered == told->filtered;
+}
+
 enum tally_took tally_take(int64_t *work, struct stack_function *ret_function, struct etw_tally *ret, struct etw_bucket *ret_buckets)
 {
     struct memory *m = atomic_load(&current);
@@ -480,7 +488,7 @@ enum tally_took tally_take(int64_t *work, struct stack_function *ret_function, s
         uint32_t number = look.next++;
         struct known *known = known_of(m, number);
         struct figures now = sum_of(m, number, work), *told = &known->told;
-        if (now.seen == told->seen && now.filtered == told->filtered && now.open == told->open)
+        if (is_told(&now, told))
             continue;
         *ret_function = known->function;
         *ret = (struct etw_tally){

@@ -101,13 +101,13 @@ static void add_tally(struct stat *t, const uint8_t *at)
     t->max_ns = MAX(t->max_ns, tally.max_ns);
 }
 
-/* Else a filter hides all that was counted. */
+/* Else a filter hides all that was counted. The time of a result may come later than the result. */
 static bool tally_shows(const uint8_t *at)
 {
     struct etw_tally tally;
 
     memcpy(&tally, at, sizeof(tally));
-    return tally.seen;
+    return tally.seen || tally.timed || tally.max_ns;
 }
 
 void stats_event(struct stats *s, const struct event *e)
