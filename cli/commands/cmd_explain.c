@@ -3,6 +3,7 @@
 
 #include "cmd.h"
 #include "asked.h"
+#include "overlap.h"
 
 struct explain_opts {
     int format; /* index into "text|erl|json" */
@@ -40,6 +41,14 @@ static bool known_words(const char *list, struct err *e)
     return true;
 }
 
+/* Several probes have numbers in the text, by which overlap_explain() names them. */
+static void explain_one(const struct asked *asked, size_t i, enum lang_format format, struct buf *b)
+{
+    if (asked->count > 1 && format == LANG_TEXT)
+        buf_printf(b, "%zu. ", i + 1);
+    lang_explain(asked->specs[i], format, b);
+}
+
 static int explain(struct ctx *ctx, const struct explain_opts *o, struct what_opts *what, const struct texts *words)
 {
     struct asked asked;
@@ -61,7 +70,9 @@ static int explain(struct ctx *ctx, const struct explain_opts *o, struct what_op
     } else {
         asked_warn(&asked, ctx);
         for (size_t i = 0; i < asked.count && (!o->dump || has_word(o->dump, "spec")); i++)
-            lang_explain(asked.specs[i], (enum lang_format)o->format, &out);
+            explain_one(&asked, i, (enum lang_format)o->format, &out);
+        if (o->format == LANG_TEXT && (!o->dump || has_word(o->dump, "spec")))
+            overlap_explain(&asked, &out);
     }
     out_take(ctx->out, &out);
     texts_release(&texts);

@@ -255,6 +255,84 @@ etrace() { "$ETRACE_BIN" "$@"; }
     assert_failure 2
 }
 
+# Keeps the last paragraph of explain, which is about expressions that overlap.
+overlap() {
+    run etrace explain "$@"
+    assert_success
+    output=$(sed -n '/^Several/,$p' <<<"$output" | tail -n +2)
+    mapfile -t lines <<<"$output"
+}
+
+@test "explain says which expressions overlap, what they do together, and who decides" {
+    overlap 'shop:_' 'shop:charge/2 -> return where dur > 5ms' 'shop:noise/1 -> drop' 'global shop:charge(X, _) when X > 1 -> caller, msg(X)'
+    assert_output - <<'END'
+  shop:charge/2  probes 1, 2 and 4: return, caller, msg
+    probe 4 sees local calls, too
+    probe 2 has a where: etrace decides it, for this probe
+  shop:noise/1  probes 1 and 3
+    probe 3 has a drop: what the drop matches is not shown at all
+END
+    # The numbers are those in front of the expressions; one expression has no number.
+    run etrace explain shop:a shop:b
+    assert_line '2. shop:b'
+    refute_line --partial Several
+    run etrace explain shop:a
+    assert_line -n 0 'shop:a'
+    # The same condition of all calls is decided on the node.
+    overlap 'a:f/1 where dur > 1ms' 'a:f(_) where dur > 1ms'
+    assert_output - <<'END'
+  a:f/1  probes 1 and 2: return
+    probes 1 and 2 have the same where: the node decides dur, class and size, etrace the rest
+END
+    overlap 'a:f/1 -> drop where dur > 1ms' 'a:f/1 where class == exit' 'a:f/1'
+    assert_line '    probes 1 and 2 have a where: etrace decides each, for its own probe'
+    # Messages and events.
+    overlap 'send({a, _})' 'recv(_)' 'send(_, X) -> msg(X)' '@procs' '@exit where reason == a' '@gc'
+    assert_output - <<'END'
+  send  probes 1 and 3: msg
+  @exit  probes 4 and 5
+    probe 5 has a where: etrace decides it, for this probe
+END
+    # Counters of the virtual machine, for top.
+    overlap 'a:_ -> count' 'a:f -> time'
+    assert_output '  a:f/_  probes 1 and 2: count, time'
+}
+
+@test "explain compares the names, the arities and the patterns of expressions that may overlap" {
+    meets() { overlap "$1" "$2" && assert_line -n 0 "  $3  probes 1 and 2"; }
+    apart() { overlap "$1" "$2" && assert_output ''; }
+    meets a:f _:f/2 a:f/2
+    meets 'a:f/1..3' 'a:f/2..5' a:f/2..3
+    meets 'a*:_' 'ab?:f' 'a* & ab?:f/_'
+    meets 'ab*c:_' 'abxxc:f/1' abxxc:f/1
+    meets '~/^a/:g*' ab:get/1 ab:get/1
+    meets 'MyApp.*' 'MyApp.Repo.get(1)' "'Elixir.MyApp.Repo':get/1"
+    meets 'app(x):f/1' 'a:f' a:f/1
+    assert_line -n 1 '    only the node knows whether these probes have functions in common'
+    meets 'a:f({_, 1})' 'a:f({x, Y}) when Y > 0' a:f/1
+    meets 'a:f([1 | _])' 'a:f([_, 2])' a:f/1
+    meets 'a:f(#{a := 1})' 'a:f(#{a := 2})' a:f/1
+    meets 'a:f(1)' 'ms a:f/1 [{'"'_'"',[],[]}]' a:f/1
+    apart a:f b:f
+    apart a:f/1 a:f/2
+    apart 'a:f/1..2' 'a:f/3.._'
+    apart 'a*c:_' abd:f
+    apart '~/^a/:_' ba:f
+    apart 'a:f(1)' 'a:f(2)'
+    apart 'a:f(1, _)' 'a:f(1.0, _)'
+    apart 'a:f({_, 1})' 'a:f({_, _, _})'
+    apart 'a:f([1])' 'a:f([1, _])'
+    apart 'a:f({x, [a | _]})' 'a:f({_, [b | _]})'
+    apart '_:_ - a' a:f
+    apart '_:_ - a*' ab:f
+    apart 'send({a, _})' 'send({b, _})'
+    apart '@gc' '@exit'
+    apart 'send(_)' 'recv(_)'
+    # Alternatives are probes of their own.
+    overlap 'a:f(X, _) | a:f({X}, 2) -> return'
+    assert_line -n 0 '  a:f/2  probes 1 and 2: return'
+}
+
 @test "explain refuses a regular expression that is malformed" {
     local expr
     for expr in 'm:f(X) where X =~ "(a"' 'm:~/(a/' 'a:b/1 | ~/[/:f' 'm:f(X) where dur > 1ms and (X == 1 or text =~ "(a")'; do
