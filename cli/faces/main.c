@@ -11,6 +11,7 @@
 #include "../ground/screen.h"
 #include "../ground/stack.h"
 #include "../views/sink.h"
+#include "line.h"
 #include "repl.h"
 
 static void no_memory(void)

@@ -1,21 +1,24 @@
-/* etrace repl: begins and ends, reads lines, and waits: the one place where it does. */
+/* etrace repl: makes the parts of the session, reads lines, and is the one place that waits. */
 #include "repl.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "../ground/mem.h"
 #include "../ground/tty.h"
 #include "../ground/utf8.h"
+#include "repl_complete.h"
+#include "repl_history.h"
+#include "repl_syntax.h"
+#include "repl_words.h"
 
 #define PROMPT "etrace> "
 #define GOES_ON "   ...> "
 #define LEAVE_MS 5000
-#define SHOWN_MS 500
-#define LEASE_MS 10000 /* the owner's */
-#define ON_THEIR_WAY_MS 60 /* events of probes that were stopped */
+#define LEASE_MS 10000 /* a node ends a session that is silent for so long */
 #define LINE_MAX_BYTES LANG_MAX_TEXT
 
 struct repl_opts {
@@ -28,24 +31,37 @@ static const struct opt rows[] = {
 };
 static const struct opt_group repl_group = {"The session", rows, ARRAY_LEN(rows)};
 
+struct repl {
+    struct repl_base base;
+    struct repl_parts parts;
+    struct repl_words *words;
+    struct repl_complete *complete;
+    struct repl_history history;
+    struct buf so_far;   /* lines of an expression that is not complete */
+    bool idle_interrupt; /* the last key was Ctrl-C */
+};
+
 /* ---- serving ---- */
 
 static void step(void *data, int64_t until)
 {
     struct repl *r = data;
-    bool more = repl_pump(r), printing = r->pending.len;
 
-    repl_print(r);
-    more |= printing && !r->pending.len; /* that may be what is waited for */
-    if (r->pending.len && !r->held && !out_backlog(r->base.ctx->out, 0))
-        more = true;
-    int64_t order = r->live && !r->live->done && !r->paused ? together_next(&r->together) : -1;
-    if (order >= 0)
-        until = until < 0 ? order : MIN(until, order);
-    loop_step(&r->base.ctx->loop, more ? 0 : until);
+    loop_step(&r->base.ctx->loop, repl_views_serve(r->parts.views, until));
 }
 
-/* Ctrl-C is ours; the other signals want us gone. */
+static void on_time(void *owner)
+{
+    struct repl *r = owner;
+    int64_t next = repl_nodes_tick(r->parts.nodes);
+
+    repl_probes_arm_due(r->parts.probes);
+    next = loop_sooner(next, repl_nodes_retry(r->parts.nodes));
+    next = loop_sooner(next, repl_probes_tick(r->parts.probes));
+    r->base.timer.due = loop_sooner(loop_now() + 1000, next);
+}
+
+/* Ctrl-C stops something; any other signal ends the session. */
 static void on_signal(void *owner, int signal)
 {
     struct repl *r = owner;
@@ -55,45 +71,36 @@ static void on_signal(void *owner, int signal)
     r->base.leaving = r->base.leaving || signal != SIGINT;
 }
 
-static void talk_above(void *data, struct str lines)
+/* ---- what nodes say ---- */
+
+static void on_ready(void *data, struct peer *p)
 {
     struct repl *r = data;
 
-    if (r->screen)
-        buf_str(&r->aside, lines);
-    else if (r->pending.len && !r->held)
-        buf_str(&r->pending, lines); /* behind the events that it is about */
-    else
-        line_above(r->base.line, lines);
+    repl_probes_on_ready(r->parts.probes, p);
+    repl_views_renode(r->parts.views);
 }
 
-/* ---- lines ---- */
-
-static void run_line(struct repl *r, char *line)
+static void on_armed(void *data, struct peer *p, const struct arm_result *result)
 {
-    char *at = line;
+    repl_probes_on_armed(((struct repl *)data)->parts.probes, p, result);
+}
 
-    buf_clear(&r->typed);
-    buf_puts(&r->typed, line);
-    r->typed_at = line;
-    while (*at == ' ' || *at == '\t')
-        at++;
-    if (!*at || *at == '%')
-        return;
-    if (*at == ':') {
-        int status = repl_word(r, at + 1);
-        if (status && !r->base.status)
-            r->base.status = status;
-    } else {
-        repl_probe(r, line);
-    }
+static void on_refused(void *data, struct peer *p, const struct err *e)
+{
+    repl_probes_on_refused(((struct repl *)data)->parts.probes, p, e);
+}
+
+static void on_answer(void *data, const struct session_reply *reply)
+{
+    repl_complete_on_answer(((struct repl *)data)->complete, reply);
 }
 
 /* ---- at a terminal ---- */
 
 static void serve(void *data)
 {
-    repl_step(data, -1);
+    step(data, -1);
 }
 
 /* A first Ctrl-C stops the probes; where nothing is traced it says how to leave. A second one leaves. */
@@ -110,14 +117,12 @@ static bool stops(void *data)
         return true;
     }
     r->idle_interrupt = true;
-    if (r->armed || r->pending.len) {
-        size_t n = repl_running(r);
-        repl_stop(r, NULL);
-        repl_show_go_on(r);
-        if (n) {
-            r->stopped = loop_now() + ON_THEIR_WAY_MS;
-            repl_wake(&r->base);
-        }
+    if (repl_probes_armed(r->parts.probes) || repl_views_pending(r->parts.views)) {
+        size_t n = repl_probes_running(r->parts.probes);
+        repl_probes_stop(r->parts.probes, NULL);
+        repl_views_go_on(r->parts.views);
+        if (n)
+            repl_probes_say_stopped(r->parts.probes);
         return false;
     }
     if (!line_is_empty(r->base.line))
@@ -128,7 +133,9 @@ static bool stops(void *data)
 
 static void complete(void *data, struct str before)
 {
-    repl_complete(data, before);
+    struct repl *r = data;
+
+    repl_complete(r->complete, buf_view(&r->so_far), before);
 }
 
 static void typed(void *data)
@@ -136,20 +143,20 @@ static void typed(void *data)
     ((struct repl *)data)->idle_interrupt = false;
 }
 
-/* Who was stopped for longer than the lease has lost the sessions, and wants them back. */
+/* After a stop that was longer than the lease the sessions are lost; they are wanted back. */
 static void resumed(void *data, int64_t stopped_ms)
 {
     struct repl *r = data;
 
     if (stopped_ms < LEASE_MS - 1000)
         return;
-    for (size_t i = 0; i < r->run.peers.count; i++)
-        r->nodes[i].wanted = loop_now() + LEASE_MS;
-    ctx_say(r->base.ctx, "stopped for %lld seconds: the nodes end what is silent for %d", (long long)(stopped_ms / 1000), LEASE_MS / 1000);
+    repl_nodes_expect(r->parts.nodes, loop_now() + LEASE_MS);
+    ctx_say(r->base.ctx, "stopped for %lld seconds: the nodes end what is silent for %d",
+            (long long)(stopped_ms / 1000), LEASE_MS / 1000);
     repl_wake(&r->base);
 }
 
-/* An expression goes on while something is open, until an empty line. */
+/* An expression continues while something is open, until an empty line. */
 static bool goes_on(struct str text, bool empty)
 {
     size_t first = 0;
@@ -183,7 +190,7 @@ static void at_terminal(struct repl *r)
             continue;
         buf_cstr(line);
         repl_history_add(&r->history, buf_view(line));
-        run_line(r, line->data);
+        repl_words_run(r->words, line->data);
         buf_clear(line);
     }
     buf_release(&piece);
@@ -228,9 +235,9 @@ static bool next_line(struct repl *r, struct script *s, struct buf *line)
         repl_step(&r->base, -1);
         s->fd.want_read = false;
         if (repl_interrupted(&r->base)) {
-            r->base.leaving = !r->armed;
-            if (r->armed) {
-                repl_stop(r, NULL);
+            r->base.leaving = !repl_probes_armed(r->parts.probes);
+            if (!r->base.leaving) {
+                repl_probes_stop(r->parts.probes, NULL);
                 ctx_say(r->base.ctx, "stopped; :start goes on, Ctrl-C again or Ctrl-D leaves");
             }
         }
@@ -243,7 +250,7 @@ static void prompt(bool asked, const char *text)
     (void)n;
 }
 
-/* What stands behind a NUL would not be seen. */
+/* The text behind a NUL would be ignored. */
 static void run_piece(struct repl *r, struct buf *line)
 {
     struct err e;
@@ -253,7 +260,7 @@ static void run_piece(struct repl *r, struct buf *line)
         err_set(&e, ERR_USAGE, "a line of the script has a NUL in it");
         repl_fail(&r->base, &e);
     } else {
-        run_line(r, line->data);
+        repl_words_run(r->words, line->data);
     }
     buf_clear(line);
 }
@@ -276,9 +283,9 @@ static void from_script(struct repl *r)
             prompt(asked, GOES_ON);
             continue;
         }
-        repl_catch_up(r);
+        repl_views_catch_up(r->parts.views);
         run_piece(r, &line);
-        while (repl_arming(r) && !r->base.leaving && !repl_interrupted(&r->base))
+        while (repl_probes_arming(r->parts.probes) && !r->base.leaving && !repl_interrupted(&r->base))
             repl_step(&r->base, -1);
         prompt(asked && !r->base.leaving, PROMPT);
     }
@@ -291,45 +298,33 @@ static void from_script(struct repl *r)
 
 /* ---- beginning and end ---- */
 
-/* Nodes that are named must be there; without a name it begins with the only local node, or with none. */
+/* Every named node must be there. Without a name the session begins with the only local node, or with none. */
 static bool attach_all(struct repl *r, struct err *e)
 {
+    const struct node_opts *o = &r->base.options.node;
+    struct repl_nodes *nodes = r->parts.nodes;
     const char *otherwise = getenv("ETRACE_NODE");
-    bool named = r->base.options.node.nodes.count || r->base.options.node.os_pid || (otherwise && *otherwise);
+    bool named = o->nodes.count || o->os_pid || (otherwise && *otherwise);
 
-    if (!r->base.options.node.nodes.count && !repl_attach(r, otherwise && *otherwise ? otherwise : NULL, named ? WISH_TYPED : WISH_DEFAULT, e))
+    if (!o->nodes.count && !repl_nodes_attach(nodes, otherwise && *otherwise ? otherwise : NULL,
+                                              named ? WISH_TYPED : WISH_DEFAULT, e))
         return false;
-    for (size_t i = 0; i < r->base.options.node.nodes.count; i++)
-        if (!repl_attach(r, r->base.options.node.nodes.items[i], WISH_TYPED, e))
+    for (size_t i = 0; i < o->nodes.count; i++)
+        if (!repl_nodes_attach(nodes, o->nodes.items[i], WISH_TYPED, e))
             return false;
-    while (repl_attaching(r) && !r->base.leaving && !repl_interrupted(&r->base))
+    while (repl_nodes_attaching(nodes) && !r->base.leaving && !repl_interrupted(&r->base))
         repl_step(&r->base, -1);
-    /* A person at the prompt sees who is not there. */
-    return !repl_attaching(r) || line_possible() || err_set(e, ERR_RUN, "interrupted before every node was attached to");
+    /* A person at the prompt sees which nodes are missing. */
+    return !repl_nodes_attaching(nodes) || line_possible() ||
+           err_set(e, ERR_RUN, "interrupted before every node was attached to");
 }
 
-/* What is still on the nodes comes, is shown, and nothing is left there. */
+/* Takes the last events from the nodes, shows them, and leaves nothing on the nodes. */
 static void leave(struct repl *r)
 {
-    int64_t by = loop_now() + LEAVE_MS, next;
-
-    peers_pull(&r->run.peers, true);
-    peers_stop(&r->run.peers);
-    r->base.options.reattach = false;
-    while (loop_now() < by && peers_tick(&r->run.peers, &next))
-        repl_step(&r->base, MIN(by, next));
-    bool hurry = r->base.ctx->last_signal && r->base.ctx->last_signal != SIGINT;
-    int64_t shown_by = r->base.line ? loop_now() + SHOWN_MS : INT64_MAX; /* a person who leaves does not want to watch */
-    r->base.ctx->interrupts = 0;
-    while (!hurry && r->live && !r->base.ctx->interrupts && loop_now() < shown_by && (repl_pump(r) || r->pending.len))
-        repl_step(&r->base, loop_now() + 10);
-    if (r->live) {
-        pipeline_end(r->live->pipeline);
-        r->paused = true;
-        while (!hurry && r->pending.len && !r->base.ctx->interrupts && loop_now() < shown_by)
-            repl_step(&r->base, loop_now() + 10);
-    }
-    repl_files_end(r);
+    repl_nodes_leave(r->parts.nodes, loop_now() + LEAVE_MS);
+    repl_views_end(r->parts.views);
+    repl_files_end(r->parts.files);
 }
 
 static void talk_totals(struct repl *r)
@@ -338,69 +333,109 @@ static void talk_totals(struct repl *r)
 
     scroll_counts(r->base.scroll, &c);
     ctx_say(r->base.ctx, "%llu event%s seen · %s", (unsigned long long)c.seen, PLURAL(c.seen),
-            peers_gone(&r->run.peers) ? "every session destroyed" : "some session ended by its node");
+            peers_gone(repl_nodes_peers(r->parts.nodes)) ? "every session destroyed"
+                                                         : "some session ended by its node");
 }
 
-static int session(struct repl *r, const struct repl_opts *o)
+static void make_parts(struct repl *r, int64_t scrollback)
 {
-    struct line_host host = {.data = r, .serve = serve, .stops = stops, .complete = complete, .typed = typed, .resumed = resumed};
-    struct err e;
-    bool ok = true;
+    struct repl_base *b = &r->base;
+    struct repl_parts *p = &r->parts;
+    struct repl_nodes_handlers handlers = {.data = r, .ready = on_ready, .armed = on_armed, .refused = on_refused,
+                                           .answer = on_answer};
 
-    arena_init(&r->base.options.arena);
-    r->base.options.reattach = r->base.options.node.reattach;
-    r->base.ctx->loop.on_signal = on_signal;
-    r->base.ctx->loop.signal_owner = r;
-    r->base.scroll = scroll_new((size_t)MAX(o->scrollback, 1 << 20));
-    repl_begin(r);
-    ok = asked_pipes(r->base.ctx, &r->base.options.what, &r->base.options.arena, &e) && attach_all(r, &e);
-    if (!ok)
-        repl_fail(&r->base, &e);
-    ok = ok && (!r->base.status || repl_has_all(r)); /* every node that is named is there */
-    ok = ok && repl_show_live(r, true) && (repl_files_open(r, &e) || (repl_fail(&r->base, &e), false));
-    r->base.ctx->leaves = true; /* the terminal's modes, and files that have no end */
-    if (ok && line_possible()) {
-        r->base.line = line_new(&r->base.ctx->loop, r->base.ctx->out, &host, &e);
-        ok = r->base.line || (repl_fail(&r->base, &e), false);
-        if (r->base.line) {
-            r->base.ctx->talk = talk_above;
-            r->base.ctx->talk_data = r;
-            repl_history_open(&r->history, r->base.line);
-            ctx_say(r->base.ctx, "an expression is traced, :help explains, Ctrl-D leaves");
-        }
+    arena_init(&b->options.arena);
+    b->options.reattach = b->options.node.reattach;
+    b->serve = step;
+    b->serve_data = r;
+    b->scroll = scroll_new((size_t)MAX(scrollback, 1 << 20));
+    p->base = b;
+    p->nodes = repl_nodes_new(b, &handlers);
+    p->probes = repl_probes_new(b, p->nodes);
+    p->files = repl_files_new(b, p->nodes);
+    p->views = repl_views_new(b, p->nodes, p->probes, p->files);
+    r->words = repl_words_new(p);
+    r->complete = repl_complete_new(b, p->nodes, p->probes);
+    b->timer = (struct loop_timer){.due = 0, .run = on_time, .owner = r};
+    loop_start(&b->ctx->loop, &b->timer);
+    b->ctx->loop.on_signal = on_signal;
+    b->ctx->loop.signal_owner = r;
+}
+
+static void free_parts(struct repl *r)
+{
+    loop_stop(&r->base.ctx->loop, &r->base.timer);
+    repl_nodes_free(r->parts.nodes);
+    repl_views_free(r->parts.views);
+    repl_files_free(r->parts.files);
+    scroll_free(r->base.scroll);
+    repl_complete_free(r->complete);
+    repl_words_free(r->words);
+    repl_probes_free(r->parts.probes);
+    texts_release(&r->base.options.what.pipes);
+    buf_release(&r->so_far);
+    repl_history_close(&r->history);
+    arena_release(&r->base.options.arena);
+}
+
+/* At a terminal. false: the editor cannot be made, e says why. */
+static bool begin_typing(struct repl *r, struct err *e)
+{
+    struct line_host host = {.data = r, .serve = serve, .stops = stops, .complete = complete, .typed = typed,
+                             .resumed = resumed};
+    struct ctx *ctx = r->base.ctx;
+
+    r->base.line = line_new(&ctx->loop, ctx->out, &host, e);
+    if (!r->base.line)
+        return false;
+    ctx->talk = repl_views_talk;
+    ctx->talk_data = r->parts.views;
+    repl_history_open(&r->history, r->base.line);
+    ctx_say(ctx, "an expression is traced, :help explains, Ctrl-D leaves");
+    return true;
+}
+
+static bool begin(struct repl *r, struct err *e)
+{
+    struct repl_base *b = &r->base;
+
+    if (!asked_pipes(b->ctx, &b->options.what, &b->options.arena, e) || !attach_all(r, e)) {
+        repl_fail(b, e);
+        return false;
     }
-    if (ok && r->base.line)
+    if (b->status && !repl_nodes_has_all(r->parts.nodes)) /* a named node is missing */
+        return false;
+    if (!repl_views_open(r->parts.views, true))
+        return false;
+    if (!repl_files_open(r->parts.files, e)) {
+        repl_fail(b, e);
+        return false;
+    }
+    return true;
+}
+
+static int session(struct repl *r)
+{
+    struct repl_base *b = &r->base;
+    struct err e;
+    bool ok = begin(r, &e);
+
+    b->ctx->leaves = true; /* the modes of the terminal, and files without their end */
+    if (ok && line_possible())
+        ok = begin_typing(r, &e) || (repl_fail(b, &e), false);
+    if (ok && b->line)
         at_terminal(r);
     else if (ok)
         from_script(r);
-    if (!ok && !r->base.status)
-        r->base.status = ERR_NODE;
+    if (!ok && !b->status)
+        b->status = ERR_NODE;
     leave(r);
     if (ok)
         talk_totals(r);
-    r->base.ctx->talk = NULL;
-    bool person = r->base.line != NULL;
-    line_free(r->base.line);
-    return person && ok ? 0 : r->base.status; /* a person has seen and corrected every mistake */
-}
-
-static void release(struct repl *r)
-{
-    loop_stop(&r->base.ctx->loop, &r->base.timer);
-    run_close(&r->run);
-    reel_free(r->live);
-    reel_free(r->files);
-    scroll_free(r->base.scroll);
-    repl_names_forget(r);
-    repl_release(r);
-    texts_release(&r->base.options.what.pipes);
-    buf_release(&r->pending);
-    buf_release(&r->so_far);
-    buf_release(&r->typed);
-    buf_release(&r->aside);
-    buf_release(&r->counts);
-    repl_history_close(&r->history);
-    arena_release(&r->base.options.arena);
+    b->ctx->talk = NULL;
+    bool person = b->line != NULL;
+    line_free(b->line);
+    return person && ok ? 0 : b->status; /* a person has seen and corrected every mistake */
 }
 
 static int run(struct ctx *ctx, const struct cmd *self, char **argv)
@@ -408,11 +443,11 @@ static int run(struct ctx *ctx, const struct cmd *self, char **argv)
     struct repl r = {.base = {
         .ctx = ctx,
         .options = {.node = NODE_OPTS_INIT, .what = WHAT_OPTS_INIT, .limit = LIMIT_OPTS_INIT, .view = VIEW_OPTS_INIT},
-        .serve = step, .serve_data = &r,
     }};
     struct repl_opts o = {.scrollback = 64 << 20};
     struct talk_opts talk = {0};
-    struct opt_use uses[] = {{&node_group, &r.base.options.node}, {&what_group, &r.base.options.what}, {&limit_group, &r.base.options.limit},
+    struct opt_use uses[] = {{&node_group, &r.base.options.node}, {&what_group, &r.base.options.what},
+                             {&limit_group, &r.base.options.limit},
                              {&view_group, &r.base.options.view}, {&repl_group, &o}, {&talk_group, &talk}};
     struct texts words = {0};
     struct err e;
@@ -429,8 +464,9 @@ static int run(struct ctx *ctx, const struct cmd *self, char **argv)
             err_hint(&e, "-n NODE, repeated, or :attach NODE in it");
             status = ctx_fail(ctx, &e);
         } else {
-            status = session(&r, &o);
-            release(&r);
+            make_parts(&r, o.scrollback);
+            status = session(&r);
+            free_parts(&r);
         }
     }
     opts_release(uses, ARRAY_LEN(uses));

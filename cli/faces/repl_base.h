@@ -1,6 +1,6 @@
 /*
- * The state that all parts of the interactive mode share: the context, the options, the scrollback, the line editor, and how to wait.
- * The parts call only downward; repl.c stands above all of them and owns everything here.
+ * The state that all parts of the interactive mode share: the context, the options, the scrollback, the line editor,
+ * and how to wait. The parts call only downward; repl.c stands above all of them and owns everything here.
  */
 #ifndef ETRACE_REPL_BASE_H
 #define ETRACE_REPL_BASE_H
@@ -16,7 +16,7 @@ struct repl_base {
     struct scroll *scroll;   /* every event that came */
     struct line *line;       /* NULL: there is no terminal to edit on */
     struct loop_timer timer; /* renews leases, retries, ends :for */
-    /* One turn of the loop that serves every part but the keyboard, and waits until then at most; -1: until something happens. */
+    /* One turn of the loop without the keyboard. It waits until then at most; -1: until something happens. */
     void (*serve)(void *data, int64_t until);
     void *serve_data;
     bool leaving; /* the session ends */

@@ -1,37 +1,41 @@
-/*
- * Tab: nodes, modules, functions with their arities, records, processes from the live node; records of --hrl, actions, words of
- * `where`, events, views, labels and :commands from here. What a node said is kept for a while, so that most of the time
- * nobody waits.
- */
+/* Completes what is typed, with names from the node and from here. */
+#include "repl_complete.h"
+
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "../commands/asked.h"
 #include "../erlang/etf_write.h"
 #include "../ground/mem.h"
 #include "../ground/utf8.h"
 #include "../lang/actions.h"
-#include "repl.h"
+#include "repl_words.h"
 
 #define WAIT_MS 700
 #define KEPT_MS 15000
-#define LISTS 32   /* that are kept */
-#define LISTED 200 /* names that are shown at once */
-#define BYTES_MOST (4u << 20) /* of the names in a list: a node that lies has more of them without end */
+#define LISTS 32   /* kept at the same time */
+#define LISTED 200 /* names shown at once */
+#define BYTES_MOST (4u << 20) /* of the names in a list: a hostile node may send names without end */
 #define REQUEST_MS 10000
 
-/* One list of a node: of what, and the names in their order. */
+/* A list of names that the node gave, in order. */
 struct list {
     char *what; /* "modules", "functions lists", "record lists", … */
     char **names;
     size_t count, cap, bytes;
     int64_t at;
-    bool whole; /* or as much as is kept */
+    bool whole; /* or all that is kept */
     uint32_t request;
 };
 
-struct names {
+struct repl_complete {
+    struct repl_base *base;
+    struct repl_nodes *nodes;
+    struct repl_probes *probes;
     struct list lists[LISTS];
+    unsigned epoch; /* repl_nodes_epoch() of the lists */
 };
 
 static void clear(struct list *l)
@@ -43,12 +47,22 @@ static void clear(struct list *l)
     *l = (struct list){0};
 }
 
-void repl_names_forget(struct repl *r)
+static void forget(struct repl_complete *c)
 {
-    for (size_t i = 0; r->names && i < LISTS; i++)
-        clear(&r->names->lists[i]);
-    free(r->names);
-    r->names = NULL;
+    for (size_t i = 0; i < LISTS; i++)
+        clear(&c->lists[i]);
+}
+
+/* The lists are outdated when another node is asked, or one is gone. */
+static bool forget_outdated(struct repl_complete *c)
+{
+    unsigned now = repl_nodes_epoch(c->nodes);
+    bool outdated = c->epoch != now;
+
+    if (outdated)
+        forget(c);
+    c->epoch = now;
+    return outdated;
 }
 
 /* ---- asking ---- */
@@ -60,9 +74,9 @@ static void add(struct list *l, struct str name)
     l->bytes += sizeof(*l->names) + name.len;
 }
 
-static void ask(struct repl *r, struct list *l)
+static void ask(struct repl_complete *c, struct list *l)
 {
-    struct peer *p = repl_current(r);
+    struct peer *p = repl_nodes_current(c->nodes);
     const char *space = strchr(l->what, ' '), *after = l->count ? l->names[l->count - 1] : "";
     struct buf b = {0};
     struct err e;
@@ -86,14 +100,16 @@ static void ask(struct repl *r, struct list *l)
     buf_release(&b);
 }
 
-void repl_names_answer(struct repl *r, const struct session_reply *reply)
+void repl_complete_on_answer(struct repl_complete *c, const struct session_reply *reply)
 {
     struct etf t = reply->term;
     struct raw name;
     size_t n;
 
-    for (size_t i = 0; r->names && i < LISTS; i++) {
-        struct list *l = &r->names->lists[i];
+    if (c->epoch != repl_nodes_epoch(c->nodes))
+        return;
+    for (size_t i = 0; i < LISTS; i++) {
+        struct list *l = &c->lists[i];
         if (!l->request || l->request != reply->id)
             continue;
         l->request = 0;
@@ -104,7 +120,7 @@ void repl_names_answer(struct repl *r, const struct session_reply *reply)
         if (n)
             etf_get_nil(&t);
         if (etf_is_atom(&t, "true") && n && l->bytes < BYTES_MOST) {
-            ask(r, l);
+            ask(c, l);
         } else {
             l->whole = true;
             l->at = loop_now();
@@ -113,33 +129,31 @@ void repl_names_answer(struct repl *r, const struct session_reply *reply)
     }
 }
 
-/* Serves everything else while the node is asked. NULL: nothing is known. */
-static const struct list *names_of(struct repl *r, const char *what)
+/* Asks the node, unless it has answered lately, and serves everything else meanwhile. NULL: nothing is known. */
+static const struct list *names_of(struct repl_complete *c, const char *what)
 {
     int64_t until = loop_now() + WAIT_MS;
     struct list *l = NULL;
 
-    if (!r->names)
-        r->names = mem_zalloc(sizeof(*r->names));
+    forget_outdated(c);
     for (size_t i = 0; i < LISTS; i++)
-        if (r->names->lists[i].what && !strcmp(r->names->lists[i].what, what))
-            l = &r->names->lists[i];
+        if (c->lists[i].what && !strcmp(c->lists[i].what, what))
+            l = &c->lists[i];
     if (l && l->whole && loop_now() - l->at < KEPT_MS)
         return l;
     if (!l) {
-        l = &r->names->lists[0];
+        l = &c->lists[0];
         for (size_t i = 0; i < LISTS && l->what; i++)
-            if (!r->names->lists[i].what || r->names->lists[i].at < l->at)
-                l = &r->names->lists[i];
+            if (!c->lists[i].what || c->lists[i].at < l->at)
+                l = &c->lists[i];
     }
     clear(l);
     l->what = mem_strndup(what, strlen(what));
-    while (!l->whole && loop_now() < until && !r->base.leaving && !r->base.ctx->interrupts) {
-        struct names *before = r->names;
+    while (!l->whole && loop_now() < until && !c->base->leaving && !c->base->ctx->interrupts) {
         if (!l->request)
-            ask(r, l); /* again when the worker was at something else */
-        repl_step(&r->base, MIN(until, loop_now() + 20));
-        if (r->names != before)
+            ask(c, l); /* the worker may have been busy */
+        repl_step(c->base, MIN(until, loop_now() + 20));
+        if (forget_outdated(c))
             return NULL;
     }
     return l->whole ? l : NULL;
@@ -151,10 +165,10 @@ struct offer {
     struct str typed;
     char **items;
     size_t count, cap;
-    const char *behind; /* what follows the only one */
+    const char *behind; /* inserted behind the only item */
 };
 
-/* A name that cannot be shown cannot be chosen. */
+/* A name that cannot be printed is not offered. */
 static bool shows(const char *at, const char *end)
 {
     while (at < end) {
@@ -188,9 +202,9 @@ static bool plain(const char *name)
     return true;
 }
 
-static void offer_names(struct repl *r, struct offer *o, const char *what)
+static void offer_names(struct repl_complete *c, struct offer *o, const char *what)
 {
-    const struct list *l = names_of(r, what);
+    const struct list *l = names_of(c, what);
 
     for (size_t i = 0; l && i < l->count; i++)
         offer(o, l->names[i], strlen(l->names[i]));
@@ -198,9 +212,9 @@ static void offer_names(struct repl *r, struct offer *o, const char *what)
 
 #define ELIXIR "Elixir."
 
-static void offer_modules(struct repl *r, struct offer *o)
+static void offer_modules(struct repl_complete *c, struct offer *o)
 {
-    const struct list *l = names_of(r, "modules");
+    const struct list *l = names_of(c, "modules");
     bool elixir = o->typed.len && isupper((unsigned char)o->typed.at[0]);
 
     for (size_t i = 0; l && i < l->count; i++) {
@@ -214,12 +228,13 @@ static void offer_modules(struct repl *r, struct offer *o)
 }
 
 /* `what` of a module: functions, record. */
-static void offer_of_module(struct repl *r, struct offer *o, const char *what_of, const char *prefix, struct str module)
+static void offer_of_module(struct repl_complete *c, struct offer *o, const char *what_of, const char *prefix,
+                            struct str module)
 {
     struct buf what = {0};
 
     buf_printf(&what, "%s %s%.*s", what_of, prefix, (int)module.len, module.at);
-    offer_names(r, o, buf_cstr(&what));
+    offer_names(c, o, buf_cstr(&what));
     buf_release(&what);
 }
 
@@ -228,15 +243,15 @@ static bool in_name(char c)
     return isalnum((unsigned char)c) || c == '_' || c == '@';
 }
 
-/* Whose records are meant in the head that ends here: of mod#, else of the functions that are selected. */
-static void offer_records_of(struct repl *r, struct offer *o, struct str left)
+/* Records of the module in mod#, else of the modules of the selected functions. `left` ends in #. */
+static void offer_records_of(struct repl_complete *c, struct offer *o, struct str left)
 {
     const char *end = left.at + left.len - 1, *at = end, *from = left.at; /* behind it stands # */
 
     while (at > left.at && in_name(at[-1]))
         at--;
     if (at < end) {
-        offer_of_module(r, o, "record", "", (struct str){at, (size_t)(end - at)});
+        offer_of_module(c, o, "record", "", (struct str){at, (size_t)(end - at)});
         return;
     }
     int depth = 0;
@@ -253,17 +268,17 @@ static void offer_records_of(struct repl *r, struct offer *o, struct str left)
             name--;
         if (name == at || (elixir && !isupper((unsigned char)*name)))
             continue;
-        offer_of_module(r, o, "record", elixir ? ELIXIR : "", (struct str){name, (size_t)(at - name)});
+        offer_of_module(c, o, "record", elixir ? ELIXIR : "", (struct str){name, (size_t)(at - name)});
         return;
     }
 }
 
-static void offer_records(struct repl *r, struct offer *o, struct str left)
+static void offer_records(struct repl_complete *c, struct offer *o, struct str left)
 {
-    offer_records_of(r, o, left);
-    for (size_t i = 0; i < r->base.options.what.records.count; i++) {
-        struct what_opts one = {.records = {.items = &r->base.options.what.records.items[i], .count = 1},
-                                .pipes = r->base.options.what.pipes};
+    offer_records_of(c, o, left);
+    for (size_t i = 0; i < c->base->options.what.records.count; i++) {
+        struct what_opts one = {.records = {.items = &c->base->options.what.records.items[i], .count = 1},
+                                .pipes = c->base->options.what.pipes};
         struct texts none = {0};
         struct asked asked;
         struct arena arena;
@@ -309,22 +324,27 @@ static void offer_views(struct offer *o)
         offer(o, (*t)->name, strlen((*t)->name));
 }
 
-static void offer_labels(struct repl *r, struct offer *o)
+static void offer_label(void *data, const char *label)
 {
-    for (size_t i = 0; i < r->nprobes; i++)
-        if (!r->probes[i].gone)
-            offer(o, r->probes[i].label, strlen(r->probes[i].label));
+    offer(data, label, strlen(label));
+}
+
+static void offer_labels(struct repl_complete *c, struct offer *o)
+{
+    repl_probes_labels(c->probes, offer_label, o);
     offer(o, "all", 3);
 }
 
-static void offer_nodes(struct repl *r, struct offer *o)
+static void offer_nodes(struct repl_complete *c, struct offer *o)
 {
-    for (size_t i = 0; i < r->run.peers.count; i++)
-        if (r->run.peers.items[i].session) {
-            const char *name = session_node(r->run.peers.items[i].session)->name;
+    const struct peers *peers = repl_nodes_peers(c->nodes);
+
+    for (size_t i = 0; i < peers->count; i++)
+        if (peers->items[i].session) {
+            const char *name = session_node(peers->items[i].session)->name;
             offer(o, name, strlen(name));
         }
-    offer_names(r, o, "nodes");
+    offer_names(c, o, "nodes");
 }
 
 /* ---- where the cursor is ---- */
@@ -334,7 +354,7 @@ static bool starts(struct str s, const char *with)
     return s.len >= strlen(with) && !memcmp(s.at, with, strlen(with));
 }
 
-/* Behind the last `what` that stands as a word of its own or a sign, SIZE_MAX: none. */
+/* The place behind the last `what` that is a sign or a whole word; SIZE_MAX: there is none. */
 static size_t last_of(struct str s, const char *what)
 {
     size_t n = strlen(what), best = SIZE_MAX;
@@ -351,7 +371,7 @@ static size_t last_of(struct str s, const char *what)
     return best;
 }
 
-static void in_expression(struct repl *r, struct offer *o, struct str before)
+static void in_expression(struct repl_complete *c, struct offer *o, struct str before)
 {
     size_t at = before.len;
 
@@ -369,7 +389,7 @@ static void in_expression(struct repl *r, struct offer *o, struct str before)
     }
     o->typed = token;
     if (at && before.at[at - 1] == '#') {
-        offer_records(r, o, left);
+        offer_records(c, o, left);
         return;
     }
     const char *colon = memrchr(token.at, ':', token.len), *dot = memrchr(token.at, '.', token.len);
@@ -378,7 +398,7 @@ static void in_expression(struct repl *r, struct offer *o, struct str before)
         if (module.len && *module.at == '\'')
             return;
         o->typed = (struct str){colon + 1, token.len - module.len - 1};
-        offer_of_module(r, o, "functions", "", module);
+        offer_of_module(c, o, "functions", "", module);
     } else if (where != SIZE_MAX && (action == SIZE_MAX || where > action)) {
         offer_where(o);
     } else if (action != SIZE_MAX) {
@@ -387,30 +407,30 @@ static void in_expression(struct repl *r, struct offer *o, struct str before)
     } else if (dot && token.len && isupper((unsigned char)*token.at) &&
                (dot + 1 == token.at + token.len || !isupper((unsigned char)dot[1]))) {
         struct str module = {token.at, (size_t)(dot - token.at)};
-        offer_modules(r, o);
+        offer_modules(c, o);
         o->typed = (struct str){dot + 1, token.len - module.len - 1};
         if (dot[1] || !o->count) {
             for (size_t i = 0; i < o->count; i++)
                 free(o->items[i]);
             o->count = 0;
             o->behind = "";
-            offer_of_module(r, o, "functions", ELIXIR, module);
+            offer_of_module(c, o, "functions", ELIXIR, module);
         } else {
             o->typed = token;
         }
     } else {
-        offer_modules(r, o);
+        offer_modules(c, o);
     }
 }
 
-static void in_word(struct repl *r, struct offer *o, struct str before)
+static void in_word(struct repl_complete *c, struct offer *o, struct str before)
 {
     const char *space = memchr(before.at, ' ', before.len);
 
     if (!space) {
         o->typed = (struct str){before.at + 1, before.len - 1};
         o->behind = " ";
-        repl_words(offer_word, o);
+        repl_words_each(offer_word, o);
         for (const struct sink_type *const *t = sink_types; *t; t++)
             offer(o, (*t)->name, strlen((*t)->name));
         return;
@@ -418,14 +438,15 @@ static void in_word(struct repl *r, struct offer *o, struct str before)
     const char *last = memrchr(before.at, ' ', before.len);
     o->typed = (struct str){last + 1, (size_t)(before.at + before.len - last - 1)};
     struct str left = {before.at, (size_t)(last + 1 - before.at)};
-    if (starts(left, ":attach ") || starts(left, ":detach ") || starts(left, ":node ") || (left.len > 3 && !memcmp(last - 3, " -n", 3)))
-        offer_nodes(r, o);
+    if (starts(left, ":attach ") || starts(left, ":detach ") || starts(left, ":node ") ||
+        (left.len > 3 && !memcmp(last - 3, " -n", 3)))
+        offer_nodes(c, o);
     else if (starts(left, ":drop ") || starts(left, ":start ") || starts(left, ":stop "))
-        offer_labels(r, o);
+        offer_labels(c, o);
     else if (starts(left, ":as "))
         offer_views(o);
     else if (starts(left, ":help "))
-        repl_words(offer_word, o);
+        repl_words_each(offer_word, o);
     else if (starts(left, ":where "))
         offer_where(o);
     else if (starts(left, ":reattach ")) {
@@ -435,21 +456,21 @@ static void in_word(struct repl *r, struct offer *o, struct str before)
         static const char *const who[] = {"all", "existing", "new"};
         for (size_t i = 0; i < ARRAY_LEN(who); i++)
             offer(o, who[i], strlen(who[i]));
-        offer_names(r, o, "processes");
+        offer_names(c, o, "processes");
     } else {
         struct str rest = {space + 1, (size_t)(before.at + before.len - space - 1)};
-        in_expression(r, o, rest);
+        in_expression(c, o, rest);
     }
 }
 
-/* ---- what comes of it ---- */
+/* ---- offering ---- */
 
 static int by_name(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* In order, and each once: there may be tens of thousands. */
+/* Sorts and removes duplicates: there may be tens of thousands of names. */
 static void sort(struct offer *o)
 {
     size_t n = 0;
@@ -464,14 +485,14 @@ static void sort(struct offer *o)
     o->count = n;
 }
 
-static void list(struct repl *r, const struct offer *o)
+static void list(struct repl_complete *c, const struct offer *o)
 {
     size_t widest = 0, shown = MIN(o->count, (size_t)LISTED);
     struct buf b = {0};
 
     for (size_t i = 0; i < shown; i++)
         widest = MAX(widest, strlen(o->items[i]));
-    size_t across = MAX(line_width(r->base.line) / (widest + 2), (size_t)1), down = (shown + across - 1) / across;
+    size_t across = MAX(line_width(c->base->line) / (widest + 2), (size_t)1), down = (shown + across - 1) / across;
     for (size_t row = 0; row < down; row++) {
         for (size_t i = row; i < shown; i += down)
             buf_printf(&b, "%-*s", i + down < shown ? (int)widest + 2 : 0, o->items[i]);
@@ -479,11 +500,11 @@ static void list(struct repl *r, const struct offer *o)
     }
     if (shown < o->count)
         buf_printf(&b, "... and %zu more\n", o->count - shown);
-    line_above(r->base.line, buf_view(&b));
+    line_above(c->base->line, buf_view(&b));
     buf_release(&b);
 }
 
-static void apply(struct repl *r, struct offer *o)
+static void apply(struct repl_complete *c, struct offer *o)
 {
     size_t common;
 
@@ -498,21 +519,20 @@ static void apply(struct repl *r, struct offer *o)
             break;
     }
     if (common > o->typed.len)
-        line_insert(r->base.line, (struct str){o->items[0] + o->typed.len, common - o->typed.len});
+        line_insert(c->base->line, (struct str){o->items[0] + o->typed.len, common - o->typed.len});
     if (o->count == 1 && o->behind)
-        line_insert(r->base.line, (struct str){o->behind, strlen(o->behind)});
+        line_insert(c->base->line, (struct str){o->behind, strlen(o->behind)});
     if (o->count > 1 && common <= o->typed.len)
-        list(r, o);
+        list(c, o);
 }
 
-void repl_complete(void *repl, struct str before)
+void repl_complete(struct repl_complete *c, struct str so_far, struct str before)
 {
-    struct repl *r = repl;
     struct offer o = {0};
     struct buf all = {0};
 
-    if (r->so_far.len) {
-        buf_str(&all, buf_view(&r->so_far));
+    if (so_far.len) {
+        buf_str(&all, so_far);
         buf_char(&all, '\n');
     }
     buf_str(&all, before);
@@ -521,13 +541,31 @@ void repl_complete(void *repl, struct str before)
         before.at++;
         before.len--;
     }
-    if (before.len && *before.at == ':' && !r->so_far.len)
-        in_word(r, &o, before);
+    if (before.len && *before.at == ':' && !so_far.len)
+        in_word(c, &o, before);
     else
-        in_expression(r, &o, whole);
-    apply(r, &o);
+        in_expression(c, &o, whole);
+    apply(c, &o);
     buf_release(&all);
     for (size_t i = 0; i < o.count; i++)
         free(o.items[i]);
     free(o.items);
+}
+
+struct repl_complete *repl_complete_new(struct repl_base *base, struct repl_nodes *nodes, struct repl_probes *probes)
+{
+    struct repl_complete *c = mem_zalloc(sizeof(*c));
+
+    c->base = base;
+    c->nodes = nodes;
+    c->probes = probes;
+    return c;
+}
+
+void repl_complete_free(struct repl_complete *c)
+{
+    if (!c)
+        return;
+    forget(c);
+    free(c);
 }

@@ -1,6 +1,6 @@
 /*
- * The history of the line editor: lines of earlier sessions and of this one, kept in a file. Answers of a node and lines that
- * begin with a space are never kept. Each line is appended at once, so no exit loses one.
+ * The history of the line editor: lines of earlier sessions and of this one, kept in a file. Answers of a node and
+ * lines that begin with a space are never kept. Each line is appended at once, so no exit loses one.
  */
 #ifndef ETRACE_REPL_HISTORY_H
 #define ETRACE_REPL_HISTORY_H
@@ -12,7 +12,8 @@ struct repl_history {
     struct line *line;
 };
 
-void repl_history_open(struct repl_history *h, struct line *line); /* gives the kept lines to the editor; keeps none without a file */
+/* Gives the kept lines to the editor; keeps none without a file. */
+void repl_history_open(struct repl_history *h, struct line *line);
 void repl_history_add(struct repl_history *h, struct str line);
 void repl_history_close(struct repl_history *h); /* accepts zeros */
 

@@ -75,8 +75,8 @@ static size_t value_size(const struct opt *o)
 {
     static const size_t sizes[] = {
         [OPT_FLAG] = sizeof(bool), [OPT_OFF] = sizeof(bool), [OPT_COUNT] = sizeof(int), [OPT_TEXT] = sizeof(char *),
-        [OPT_TEXTS] = sizeof(struct texts), [OPT_SET] = sizeof(struct texts), [OPT_NUMBER] = sizeof(int64_t), [OPT_DURATION] = sizeof(int64_t),
-        [OPT_SIZE] = sizeof(int64_t), [OPT_CHOICE] = sizeof(int),
+        [OPT_TEXTS] = sizeof(struct texts), [OPT_SET] = sizeof(struct texts), [OPT_NUMBER] = sizeof(int64_t),
+        [OPT_DURATION] = sizeof(int64_t), [OPT_SIZE] = sizeof(int64_t), [OPT_CHOICE] = sizeof(int),
     };
 
     return sizes[o->type];
@@ -87,7 +87,9 @@ static const void *default_of(const struct repl_option *which)
     static const struct what_opts what = WHAT_OPTS_INIT;
     static const struct limit_opts limit = LIMIT_OPTS_INIT;
     static const struct view_opts view = VIEW_OPTS_INIT;
-    const void *from = which->group == &what_group ? (const void *)&what : which->group == &limit_group ? (const void *)&limit : &view;
+    const void *from = which->group == &what_group    ? (const void *)&what
+                       : which->group == &limit_group ? (const void *)&limit
+                                                      : &view;
 
     return (const char *)from + which->row->offset;
 }
@@ -128,8 +130,8 @@ static bool set_values(struct repl_options *options, const struct repl_option *w
     return true;
 }
 
-bool repl_option_change(struct repl_options *o, const struct repl_option *which, char *text, struct repl_old_value *ret_old,
-                        struct err *e)
+bool repl_option_change(struct repl_options *o, const struct repl_option *which, char *text,
+                        struct repl_old_value *ret_old, struct err *e)
 {
     struct texts *list = which->row->type == OPT_TEXTS ? value_of(o, which) : NULL;
     bool with = *text;

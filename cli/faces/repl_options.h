@@ -1,6 +1,7 @@
 /*
- * The values of the options of a tracing command, which the interactive mode lets the user change: each option is a setting of
- * the same name, and its row says what it takes. Here values are only read and written; repl_settings.h makes them effective.
+ * The values of the options of a tracing command, which the interactive mode lets the user change: each option is a
+ * setting of the same name, and its row says what it takes. Here values are only read and written; repl_settings.h
+ * makes them effective.
  */
 #ifndef ETRACE_REPL_OPTIONS_H
 #define ETRACE_REPL_OPTIONS_H
@@ -30,15 +31,15 @@ bool repl_option_find(const char *name, struct repl_option *ret); /* also :greps
 const struct opt *repl_setting_row(const char *name);             /* NULL: no setting has that name */
 void repl_options_each(void (*each)(void *data, const char *name, const char *help), void *data);
 
-/* A value as it was before a change. Owns its list until the change is undone or kept. */
+/* A value as it was before a change, which must be undone or kept: until then this owns the old list. */
 struct repl_old_value {
     char bytes[sizeof(struct texts)];
     struct texts list;
 };
 
-/* Sets the option to what `text` says; without text to its default. false: `text` is wrong. One of the two must follow. */
-bool repl_option_change(struct repl_options *o, const struct repl_option *which, char *text, struct repl_old_value *ret_old,
-                        struct err *e);
+/* Sets the option from `text`, or to its default if that is empty. false: `text` is wrong. */
+bool repl_option_change(struct repl_options *o, const struct repl_option *which, char *text,
+                        struct repl_old_value *ret_old, struct err *e);
 void repl_option_undo(struct repl_options *o, const struct repl_option *which, struct repl_old_value *old);
 void repl_option_keep(struct repl_old_value *old);
 

@@ -1,14 +1,50 @@
-/* Probes: expressions with their labels, and what the nodes are asked to trace for them. */
+/* Keeps the list of probes and asks the nodes for them. */
+#include "repl_probes.h"
+
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "../commands/asked.h"
 #include "../commands/prepare.h"
 #include "../events/recfile.h"
 #include "../ground/mem.h"
-#include "repl.h"
+#include "repl_syntax.h"
 
 #define RECORD_MS 10000
-#define PROMPT_MS 1000 /* then the next line can be typed, although a node has not answered */
+#define PROMPT_MS 1000 /* the next line can be typed then, although a node has not answered */
+#define ON_THEIR_WAY_MS 60 /* the last events of probes that were stopped */
+
+struct probe {
+    char *label, *text;
+    char *records;         /* the text of a header that defines its records; NULL: it has none */
+    size_t number, nspecs; /* the number of its first spec, and how many it has; numbers are never used again */
+    bool stopped;
+    bool fresh; /* not every node has taken it yet */
+    bool told;  /* its events may be on their way */
+    bool gone;  /* dropped, and kept only while `told` */
+};
+
+struct repl_probes {
+    struct repl_base *base;
+    struct repl_nodes *nodes;
+    struct probe *items;
+    size_t count, cap;
+    size_t numbers;  /* of specs */
+    unsigned labels; /* that we chose */
+    uint64_t mark;   /* of the last request */
+    bool armed;      /* something is traced */
+    bool arming;     /* nodes were asked, and the line that says so is not printed yet */
+    bool asking;     /* repl_probes_arm_all() waits, and handles a refusal itself */
+    bool refused;    /* a node refused the last request; the next turn of the timer handles it */
+    struct err refusal;
+    struct {
+        bool due;   /* it was attached after the last request */
+        bool alone; /* only this node is asked: its refusal costs no probe */
+    } peers[PEERS_MAX]; /* by the index of the peer */
+    int64_t until;   /* :for, -1: none */
+    int64_t stopped; /* when to print that the probes are stopped; -1: never */
+};
 
 /* ---- arming ---- */
 
@@ -17,12 +53,12 @@ static bool is_running(const struct probe *p)
     return !p->stopped && !p->gone;
 }
 
-static void words(const struct repl *r, struct texts *ret)
+static void words(const struct repl_probes *ps, struct texts *ret)
 {
     size_t number = 0;
 
-    for (size_t i = 0; i < r->nprobes; i++) {
-        const struct probe *p = &r->probes[i];
+    for (size_t i = 0; i < ps->count; i++) {
+        const struct probe *p = &ps->items[i];
         if (!is_running(p))
             continue;
         for (; number < p->number; number++)
@@ -32,16 +68,16 @@ static void words(const struct repl *r, struct texts *ret)
     }
 }
 
-size_t repl_running(const struct repl *r)
+size_t repl_probes_running(const struct repl_probes *ps)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < r->nprobes; i++)
-        n += is_running(&r->probes[i]);
+    for (size_t i = 0; i < ps->count; i++)
+        n += is_running(&ps->items[i]);
     return n;
 }
 
-/* Those who read it know no more than there is in it. */
+/* One probe as a recording has it. The number is needed only where it is not the next one. */
 static void put_probe(struct buf *to, const struct probe *p, bool labels, size_t *number)
 {
     char text[24];
@@ -56,81 +92,70 @@ static void put_probe(struct buf *to, const struct probe *p, bool labels, size_t
     *number = p->number + p->nspecs;
 }
 
-/* As a recording has it: labels only where events could be mistaken. `told`: and those whose events may be on their way. */
-static void put_specs(const struct repl *r, const struct asked *asked, bool told, struct buf *to)
+/* All probes as a recording has them, with labels if several. `told`: also those whose events may come. */
+static void put_specs(const struct repl_probes *ps, const struct asked *asked, bool told, struct buf *to)
 {
+    const struct what_opts *what = &ps->base->options.what;
     size_t count = 0, number = 0;
 
     for (size_t i = 0; i < asked->nheaders; i++)
         recfile_spec_add(to, "hrl", asked->headers[i]);
-    recfile_spec_needs(to, r->base.options.what.needs);
-    for (size_t i = 0; i < r->base.options.what.lets.count; i++)
-        recfile_spec_add(to, "let", (struct str){r->base.options.what.lets.items[i], strlen(r->base.options.what.lets.items[i])});
-    for (size_t i = 0; i < r->nprobes; i++) {
-        const struct probe *p = &r->probes[i];
+    recfile_spec_needs(to, what->needs);
+    for (size_t i = 0; i < what->lets.count; i++)
+        recfile_spec_add(to, "let", (struct str){what->lets.items[i], strlen(what->lets.items[i])});
+    for (size_t i = 0; i < ps->count; i++) {
+        const struct probe *p = &ps->items[i];
         if (!is_running(p) && !(told && p->told))
             continue;
         count++;
         if (p->records)
             recfile_spec_add(to, "hrl", (struct str){p->records, strlen(p->records)});
     }
-    for (size_t i = 0; i < r->nprobes; i++)
-        if (is_running(&r->probes[i]) || (told && r->probes[i].told))
-            put_probe(to, &r->probes[i], count > 1, &number);
+    for (size_t i = 0; i < ps->count; i++)
+        if (is_running(&ps->items[i]) || (told && ps->items[i].told))
+            put_probe(to, &ps->items[i], count > 1, &number);
 }
 
-static void forget(struct repl *r, size_t i)
+static void forget(struct repl_probes *ps, size_t i)
 {
-    free(r->probes[i].label);
-    free(r->probes[i].text);
-    free(r->probes[i].records);
-    memmove(&r->probes[i], &r->probes[i + 1], (r->nprobes - i - 1) * sizeof(*r->probes));
-    r->nprobes--;
+    free(ps->items[i].label);
+    free(ps->items[i].text);
+    free(ps->items[i].records);
+    memmove(&ps->items[i], &ps->items[i + 1], (ps->count - i - 1) * sizeof(*ps->items));
+    ps->count--;
 }
 
-/* From here on, what is on its way is of those that run. */
-static void forget_gone(struct repl *r)
+/* From the next mark on only events of running probes come. */
+static void forget_gone(struct repl_probes *ps)
 {
-    for (size_t i = r->nprobes; i-- > 0;) {
-        r->probes[i].told = is_running(&r->probes[i]);
-        if (r->probes[i].gone)
-            forget(r, i);
+    for (size_t i = ps->count; i-- > 0;) {
+        ps->items[i].told = is_running(&ps->items[i]);
+        if (ps->items[i].gone)
+            forget(ps, i);
     }
 }
 
-static struct arm_mark tell_scroll(struct repl *r, const struct asked *asked)
+static struct arm_mark tell_scroll(struct repl_probes *ps, const struct asked *asked)
 {
-    struct arm_mark mark = {r->mark + 1, r->mark + 1};
+    struct arm_mark mark = {ps->mark + 1, ps->mark + 1};
     struct buf text = {0};
 
-    for (size_t i = 0; i < r->nprobes; i++)
-        if (r->probes[i].told && !is_running(&r->probes[i]))
+    for (size_t i = 0; i < ps->count; i++)
+        if (ps->items[i].told && !is_running(&ps->items[i]))
             mark.last = mark.first + 1;
-    put_specs(r, asked, true, &text);
-    scroll_specs(r->base.scroll, mark.first, buf_view(&text));
+    put_specs(ps, asked, true, &text);
+    scroll_specs(ps->base->scroll, mark.first, buf_view(&text));
     if (mark.last != mark.first) {
         buf_clear(&text);
-        put_specs(r, asked, false, &text);
-        scroll_specs(r->base.scroll, mark.last, buf_view(&text));
+        put_specs(ps, asked, false, &text);
+        scroll_specs(ps->base->scroll, mark.last, buf_view(&text));
     }
     buf_release(&text);
-    r->mark = mark.last;
+    ps->mark = mark.last;
     return mark;
 }
 
-static bool forget_fresh(struct repl *r);
-
-/* What a node does not take is not asked for any more: the latest probe, or all of them. */
-void repl_go_without(struct repl *r, const struct err *e)
-{
-    repl_fail(&r->base, e);
-    if (!forget_fresh(r))
-        for (size_t i = 0; i < r->nprobes; i++)
-            r->probes[i].stopped = true;
-    repl_arm(r);
-}
-
-static bool begin(struct repl *r, const struct texts *all, struct err *e)
+static bool begin(struct repl_probes *ps, const struct texts *all, struct err *e)
 {
     const struct texts none = {0};
     struct asked asked;
@@ -139,139 +164,123 @@ static bool begin(struct repl *r, const struct texts *all, struct err *e)
     asked_init(&asked);
     asked.find_record = asked_later;
     asked.find_data = &later;
-    bool ok = asked_compile(&asked, &r->base.options.what, all, &none, 0, e);
+    bool ok = asked_compile(&asked, &ps->base->options.what, all, &none, 0, e);
     if (ok) {
-        struct arm_mark mark = tell_scroll(r, &asked);
-        forget_gone(r);
-        run_arm(&r->run, &r->base.options.what, all, mark);
+        struct arm_mark mark = tell_scroll(ps, &asked);
+        forget_gone(ps);
+        run_arm(repl_nodes_run(ps->nodes), &ps->base->options.what, all, mark);
     }
     asked_release(&asked);
     return ok;
 }
 
-/* From here on the nodes go their ways; what they refuse comes to repl_settle(). */
-static bool arm(struct repl *r, struct err *e)
+/* Sends the request and returns; refusals arrive in repl_probes_on_refused(). */
+static bool arm(struct repl_probes *ps, struct err *e)
 {
     struct texts all = {0};
 
-    r->until = -1;
-    r->refused = false;
+    ps->until = -1;
+    ps->refused = false;
     for (size_t i = 0; i < PEERS_MAX; i++)
-        r->nodes[i].alone = false;
-    r->armed = r->arming = repl_running(r);
-    if (!r->armed) {
-        run_disarm(&r->run);
-        forget_gone(r);
+        ps->peers[i].alone = false;
+    ps->armed = ps->arming = repl_probes_running(ps);
+    if (!ps->armed) {
+        run_disarm(repl_nodes_run(ps->nodes));
+        forget_gone(ps);
         return true;
     }
-    words(r, &all);
-    bool ok = begin(r, &all, e);
+    words(ps, &all);
+    bool ok = begin(ps, &all, e);
     texts_release(&all);
     return ok;
 }
 
-bool repl_arm_all(struct repl *r, int64_t patience_ms, struct err *e)
+bool repl_probes_arm_all(struct repl_probes *ps, int64_t patience_ms, struct err *e)
 {
     int64_t until = patience_ms < 0 ? -1 : loop_now() + patience_ms;
     bool interrupted = false;
 
-    r->asking = true;
-    bool ok = arm(r, e);
-    while (ok && run_preparing(&r->run) && !r->refused && !r->base.leaving && !interrupted && (until < 0 || loop_now() < until)) {
-        repl_step(&r->base, until);
-        interrupted = repl_interrupted(&r->base);
+    ps->asking = true;
+    bool ok = arm(ps, e);
+    while (ok && run_preparing(repl_nodes_run(ps->nodes)) && !ps->refused && !ps->base->leaving && !interrupted &&
+           (until < 0 || loop_now() < until)) {
+        repl_step(ps->base, until);
+        interrupted = repl_interrupted(ps->base);
     }
-    r->asking = false;
-    repl_wake(&r->base); /* what came meanwhile */
+    ps->asking = false;
+    repl_wake(ps->base); /* nodes may have become due meanwhile */
     if (interrupted)
         return err_set(e, ERR_RUN, "interrupted before every node has answered");
-    if (ok && r->refused)
-        *e = r->refusal;
-    ok = ok && !r->refused;
-    r->refused = false;
+    if (ok && ps->refused)
+        *e = ps->refusal;
+    ok = ok && !ps->refused;
+    ps->refused = false;
     return ok;
 }
 
-void repl_arm(struct repl *r)
-{
-    struct err e;
-
-    if (!arm(r, &e))
-        repl_go_without(r, &e);
-}
-
-/* What no node has taken yet is what a refusal is about. */
-static bool forget_fresh(struct repl *r)
+/* Removes the probes that a refusal is about: those that not every node has taken yet. */
+static bool forget_fresh(struct repl_probes *ps)
 {
     bool any = false;
 
-    for (size_t i = 0; i < r->nprobes; i++) {
-        struct probe *p = &r->probes[i];
+    for (size_t i = 0; i < ps->count; i++) {
+        struct probe *p = &ps->items[i];
         any |= p->fresh && !p->gone;
         p->gone |= p->fresh;
     }
     return any;
 }
 
-void repl_arm_peer(struct repl *r, struct peer *p)
+/* A request was refused: asks again without the new probes, or without any where none is new. */
+static void go_without(struct repl_probes *ps, const struct err *e)
 {
-    struct texts all = {0};
+    repl_fail(ps->base, e);
+    if (!forget_fresh(ps))
+        for (size_t i = 0; i < ps->count; i++)
+            ps->items[i].stopped = true;
+    repl_probes_arm(ps);
+}
 
-    words(r, &all);
-    r->nodes[p->index].alone = true;
-    if (all.count && r->armed)
-        run_arm_peer(&r->run, p, &r->base.options.what, &all, (struct arm_mark){r->mark, r->mark});
-    texts_release(&all);
+void repl_probes_arm(struct repl_probes *ps)
+{
+    struct err e;
+
+    if (!arm(ps, &e))
+        go_without(ps, &e);
+}
+
+/* A refusal that came while nobody waited. */
+static void settle(struct repl_probes *ps)
+{
+    if (!ps->refused)
+        return;
+    ps->refused = false;
+    go_without(ps, &ps->refusal);
 }
 
 /* ---- probes ---- */
 
-static struct probe *find(struct repl *r, const char *label)
+static struct probe *find(struct repl_probes *ps, const char *label)
 {
-    for (size_t i = 0; i < r->nprobes; i++)
-        if (!r->probes[i].gone && !strcmp(r->probes[i].label, label))
-            return &r->probes[i];
+    for (size_t i = 0; i < ps->count; i++)
+        if (!ps->items[i].gone && !strcmp(ps->items[i].label, label))
+            return &ps->items[i];
     return NULL;
 }
 
-/* The carets stand under the line as it was typed, where that is one line of the terminal. */
-static void wrong(struct repl *r, const char *expr, struct err *e)
-{
-    static const char prompt[] = "etrace> ";
-    const char *line = buf_cstr(&r->typed);
-    size_t skipped = (size_t)(expr - r->typed_at);
-
-    if (!r->base.line || !e->line[0] || strcmp(e->line, expr) || strchr(line, '\n') ||
-        line_column(r->base.line, prompt, line, strlen(line)) >= line_width(r->base.line)) {
-        repl_fail(&r->base, e);
-        return;
-    }
-    struct buf b = {0};
-    repl_options_reword(e);
-    size_t from = line_column(r->base.line, prompt, line, skipped + MIN(e->from, strlen(expr)));
-    size_t to = line_column(r->base.line, prompt, line, MIN(skipped + e->from + e->len, strlen(line)));
-    bool colour = r->base.ctx->color_talk;
-    buf_printf(&b, "%*s%s", (int)from, "", colour ? "\033[1;31m" : "");
-    for (size_t i = from; i < MAX(to, from + 1); i++)
-        buf_char(&b, '^');
-    buf_printf(&b, "%s%s%s\n", colour ? "\033[m" : "", e->note[0] ? " " : "", e->note);
-    line_above(r->base.line, buf_view(&b));
-    buf_release(&b);
-    e->line[0] = 0;
-    repl_fail(&r->base, e);
-}
-
-static bool ask_for_record(struct repl *r, struct peer *p, struct records *records, struct str request, struct err *e)
+static bool ask_for_record(struct repl_probes *ps, struct peer *p, struct records *records, struct str request,
+                           struct err *e)
 {
     struct buf told = {0};
     struct etf answer;
 
-    while (run_arming(&r->run) && !r->base.leaving && !r->base.ctx->interrupts) /* a node is asked one thing at a time */
-        repl_step(&r->base, -1);
+    /* A node is asked one thing at a time. */
+    while (run_arming(repl_nodes_run(ps->nodes)) && !ps->base->leaving && !ps->base->ctx->interrupts)
+        repl_step(ps->base, -1);
     bool ok = peer_request(p, request, RECORD_MS, &told, e);
-    while (ok && peer_waits(p) && !r->base.leaving && !r->base.ctx->interrupts)
-        repl_step(&r->base, -1);
-    if (ok && repl_interrupted(&r->base))
+    while (ok && peer_waits(p) && !ps->base->leaving && !ps->base->ctx->interrupts)
+        repl_step(ps->base, -1);
+    if (ok && repl_interrupted(ps->base))
         ok = err_set(e, ERR_RUN, "%s has not answered yet", peer_name(p));
     etf_open(&answer, told.data, told.len);
     ok = ok && peer_answer(p, e) && records_read(records, answer, e);
@@ -280,10 +289,10 @@ static bool ask_for_record(struct repl *r, struct peer *p, struct records *recor
     return ok;
 }
 
-/* What the node that commands ask knows of the records in it, as text of a header; later on each node is asked for itself. */
-static bool find_records(struct repl *r, const struct texts *one, struct buf *ret, struct err *e)
+/* Asks the current node for the records of the expression, as text of a header. Later each node is asked itself. */
+static bool find_records(struct repl_probes *ps, const struct texts *one, struct buf *ret, struct err *e)
 {
-    struct peer *p = repl_current(r);
+    struct peer *p = repl_nodes_current(ps->nodes);
     const struct texts none = {0};
     struct records records;
     struct asked asked;
@@ -295,9 +304,10 @@ static bool find_records(struct repl *r, const struct texts *one, struct buf *re
     records_init(&records);
     asked_init(&asked);
     do {
-        ok = records_compile(&records, &asked, &r->base.options.what, one, &none, session_node(p->session)->otp, &wanted, e);
+        ok = records_compile(&records, &asked, &ps->base->options.what, one, &none, session_node(p->session)->otp,
+                             &wanted, e);
         if (wanted.len)
-            ok = ask_for_record(r, p, &records, wanted, e);
+            ok = ask_for_record(ps, p, &records, wanted, e);
     } while (ok && wanted.len);
     asked_release(&asked);
     records_text(&records, ret);
@@ -305,7 +315,7 @@ static bool find_records(struct repl *r, const struct texts *one, struct buf *re
     return ok;
 }
 
-static struct probe *add(struct repl *r, const char *line, size_t labelled)
+static struct probe *add(struct repl_probes *ps, const char *line, size_t labelled)
 {
     char label[32];
 
@@ -313,18 +323,18 @@ static struct probe *add(struct repl *r, const char *line, size_t labelled)
         snprintf(label, sizeof(label), "%.*s", (int)labelled, line);
     else
         do
-            snprintf(label, sizeof(label), "%u", ++r->labels);
-        while (find(r, label));
-    struct probe *p = find(r, label);
+            snprintf(label, sizeof(label), "%u", ++ps->labels);
+        while (find(ps, label));
+    struct probe *p = find(ps, label);
     if (p)
         p->gone = true;
-    r->probes = mem_grow(r->probes, &r->probes_cap, r->nprobes + 1, sizeof(*r->probes));
-    p = &r->probes[r->nprobes++];
-    *p = (struct probe){.label = mem_strndup(label, strlen(label)), .number = r->numbers, .fresh = true};
+    ps->items = mem_grow(ps->items, &ps->cap, ps->count + 1, sizeof(*ps->items));
+    p = &ps->items[ps->count++];
+    *p = (struct probe){.label = mem_strndup(label, strlen(label)), .number = ps->numbers, .fresh = true};
     return p;
 }
 
-bool repl_probe(struct repl *r, const char *line)
+bool repl_probes_add(struct repl_probes *ps, const char *line, const char **ret_expr, struct err *e)
 {
     size_t labelled = repl_label_length(line);
     const char *expr = line + (labelled ? labelled + 1 : 0);
@@ -332,92 +342,88 @@ bool repl_probe(struct repl *r, const char *line)
     struct buf records = {0};
     struct asked asked;
     bool later = false;
-    struct err e;
 
-    repl_settle(r); /* it was about those before this one */
+    settle(ps); /* it was about the probes before this one */
     while (*expr == ' ' || *expr == '\t')
         expr++;
+    *ret_expr = expr;
     texts_add(&one, expr);
     asked_init(&asked);
     asked.find_record = asked_later;
     asked.find_data = &later;
-    bool ok = asked_compile(&asked, &r->base.options.what, &one, &none, 0, &e);
-    if (ok && !repl_attached(r) && !repl_attaching(r)) {
-        ok = err_set(&e, ERR_NODE, "no node is attached");
-        err_hint(&e, ":attach NODE attaches one");
+    bool ok = asked_compile(&asked, &ps->base->options.what, &one, &none, 0, e);
+    if (ok && !repl_nodes_attached(ps->nodes) && !repl_nodes_attaching(ps->nodes)) {
+        ok = err_set(e, ERR_NODE, "no node is attached");
+        err_hint(e, ":attach NODE attaches one");
     }
-    ok = ok && (!later || find_records(r, &one, &records, &e));
+    ok = ok && (!later || find_records(ps, &one, &records, e));
     if (ok) {
-        asked_warn(&asked, r->base.ctx);
-        struct probe *p = add(r, line, labelled);
+        asked_warn(&asked, ps->base->ctx);
+        struct probe *p = add(ps, line, labelled);
         p->text = mem_strndup(expr, strlen(expr));
         p->records = records.len ? mem_strndup(records.data, records.len) : NULL;
         p->nspecs = asked.count;
-        r->numbers += asked.count;
+        ps->numbers += asked.count;
     }
     asked_release(&asked);
     texts_release(&one);
     buf_release(&records);
-    if (!ok) {
-        wrong(r, expr, &e);
-        return false;
-    }
-    if (r->live->done)
-        repl_show_live(r, true);
-    ok = repl_arm_all(r, PROMPT_MS, &e);
-    if (!ok)
-        repl_go_without(r, &e);
     return ok;
 }
 
-bool repl_drop(struct repl *r, const char *label)
+bool repl_probes_begin(struct repl_probes *ps)
 {
-    struct probe *p = find(r, label);
+    struct err e;
+    bool ok = repl_probes_arm_all(ps, PROMPT_MS, &e);
+
+    if (!ok)
+        go_without(ps, &e);
+    return ok;
+}
+
+bool repl_probes_drop(struct repl_probes *ps, const char *label)
+{
+    struct probe *p = find(ps, label);
 
     if (!p && strcmp(label, "all") != 0)
         return false;
-    for (size_t i = 0; i < r->nprobes; i++)
-        r->probes[i].gone |= !p || p == &r->probes[i];
-    repl_arm(r);
+    for (size_t i = 0; i < ps->count; i++)
+        ps->items[i].gone |= !p || p == &ps->items[i];
+    repl_probes_arm(ps);
     return true;
 }
 
-static bool set_stopped(struct repl *r, const char *label, bool stopped)
+static bool set_stopped(struct repl_probes *ps, const char *label, bool stopped)
 {
-    struct probe *p = label ? find(r, label) : NULL;
+    struct probe *p = label ? find(ps, label) : NULL;
 
     if (label && !p && strcmp(label, "all") != 0)
         return false;
-    for (size_t i = 0; i < r->nprobes; i++)
-        if (!p || p == &r->probes[i])
-            r->probes[i].stopped = stopped;
+    for (size_t i = 0; i < ps->count; i++)
+        if (!p || p == &ps->items[i])
+            ps->items[i].stopped = stopped;
     return true;
 }
 
-bool repl_start(struct repl *r, const char *label)
+bool repl_probes_resume(struct repl_probes *ps, const char *label)
 {
-    if (!set_stopped(r, label, false))
-        return false;
-    if (r->live->done)
-        repl_show_live(r, true);
-    repl_arm(r);
-    return true;
+    return set_stopped(ps, label, false);
 }
 
-bool repl_stop(struct repl *r, const char *label)
+bool repl_probes_stop(struct repl_probes *ps, const char *label)
 {
-    if (!set_stopped(r, label, true))
+    if (!set_stopped(ps, label, true))
         return false;
-    repl_arm(r);
+    repl_probes_arm(ps);
     return true;
 }
 
-void repl_list(struct repl *r, struct buf *to)
+void repl_probes_list(const struct repl_probes *ps, struct buf *to)
 {
     bool any = false;
 
-    for (size_t i = 0; i < r->nprobes; i++) {
-        const struct probe *p = &r->probes[i];
+    for (size_t i = 0; i < ps->count; i++) {
+        const struct probe *p = &ps->items[i];
         any |= !p->gone;
         if (p->gone)
             continue;
@@ -430,9 +436,151 @@ void repl_list(struct repl *r, struct buf *to)
         buf_puts(to, "no probes: an expression makes one\n");
 }
 
-void repl_release(struct repl *r)
+void repl_probes_labels(const struct repl_probes *ps, void (*each)(void *data, const char *label), void *data)
 {
-    while (r->nprobes)
-        forget(r, 0);
-    free(r->probes);
+    for (size_t i = 0; i < ps->count; i++)
+        if (!ps->items[i].gone)
+            each(data, ps->items[i].label);
+}
+
+/* ---- what the nodes say ---- */
+
+/* Prints that all nodes trace, once no node is left that could still answer. */
+static void look_at_arming(struct repl_probes *ps, const char *which, const char *counts)
+{
+    size_t running = repl_probes_running(ps);
+
+    if (!ps->arming || run_arming(repl_nodes_run(ps->nodes)) || ps->refused || !repl_nodes_attached(ps->nodes))
+        return;
+    ps->arming = false;
+    ctx_say(ps->base->ctx, "%s%zu probe%s%s · Ctrl-C stops", which, running, PLURAL(running), counts);
+    for (size_t i = 0; i < ps->count; i++)
+        ps->items[i].fresh = false;
+    ps->until = ps->base->options.limit.for_ns ? loop_now() + ps->base->options.limit.for_ns / 1000000 : -1;
+    repl_wake(ps->base);
+}
+
+void repl_probes_on_ready(struct repl_probes *ps, const struct peer *peer)
+{
+    ps->peers[peer->index].due = true;
+    ps->peers[peer->index].alone = false;
+}
+
+void repl_probes_on_armed(struct repl_probes *ps, const struct peer *peer, const struct arm_result *result)
+{
+    const uint64_t functions = result->functions;
+    char of[NODE_NAME_MAX + 4] = "";
+    struct buf counts = {0};
+
+    if (repl_nodes_attached(ps->nodes) > 1)
+        snprintf(of, sizeof(of), "%s: ", peer_name(peer) ? peer_name(peer) : "the node");
+    for (size_t i = 0; i < result->nwarnings; i++)
+        ctx_warn(ps->base->ctx, "%swarning: %s", of, result->warnings[i]);
+    if (run_arming(repl_nodes_run(ps->nodes))) {
+        ctx_say(ps->base->ctx, "%s%llu function%s", of, (unsigned long long)functions, PLURAL(functions));
+        return;
+    }
+    ps->arming = true; /* also where the only new node is this one */
+    buf_printf(&counts, " · %llu function%s · %llu process%s", (unsigned long long)functions, PLURAL(functions),
+               (unsigned long long)result->processes, PLURAL_ES(result->processes));
+    look_at_arming(ps, of, buf_cstr(&counts));
+    buf_release(&counts);
+}
+
+void repl_probes_on_refused(struct repl_probes *ps, const struct peer *peer, const struct err *e)
+{
+    if (ps->peers[peer->index].alone) {
+        repl_fail(ps->base, e);
+        return;
+    }
+    ps->refused = true;
+    ps->refusal = *e;
+    repl_wake(ps->base);
+}
+
+bool repl_probes_arming(const struct repl_probes *ps)
+{
+    bool arming = ps->refused || run_arming(repl_nodes_run(ps->nodes)) || repl_nodes_attaching(ps->nodes);
+
+    for (size_t i = 0; i < PEERS_MAX; i++)
+        arming = arming || ps->peers[i].due;
+    return arming;
+}
+
+/* ---- time ---- */
+
+static void arm_peer(struct repl_probes *ps, struct peer *peer)
+{
+    struct texts all = {0};
+
+    words(ps, &all);
+    ps->peers[peer->index].alone = true;
+    if (all.count && ps->armed)
+        run_arm_peer(repl_nodes_run(ps->nodes), peer, &ps->base->options.what, &all,
+                     (struct arm_mark){ps->mark, ps->mark});
+    texts_release(&all);
+}
+
+void repl_probes_arm_due(struct repl_probes *ps)
+{
+    struct peers *peers = repl_nodes_peers(ps->nodes);
+
+    if (!ps->asking) {
+        settle(ps);
+        for (size_t i = 0; i < peers->count; i++) {
+            bool due = ps->peers[i].due && peers->items[i].state == PEER_UP;
+            ps->peers[i].due = false;
+            if (due)
+                arm_peer(ps, &peers->items[i]);
+        }
+    }
+    look_at_arming(ps, "", "");
+}
+
+int64_t repl_probes_tick(struct repl_probes *ps)
+{
+    int64_t now = loop_now();
+
+    if (ps->until >= 0 && now >= ps->until) {
+        ctx_say(ps->base->ctx, "the time is over (:for)");
+        repl_probes_stop(ps, NULL);
+    }
+    if (ps->stopped >= 0 && now >= ps->stopped) {
+        ps->stopped = -1;
+        ctx_say(ps->base->ctx, "stopped; :start goes on, Ctrl-C again or Ctrl-D leaves");
+    }
+    return loop_sooner(ps->until, ps->stopped);
+}
+
+void repl_probes_say_stopped(struct repl_probes *ps)
+{
+    ps->stopped = loop_now() + ON_THEIR_WAY_MS;
+    repl_wake(ps->base);
+}
+
+/* ---- beginning and end ---- */
+
+bool repl_probes_armed(const struct repl_probes *ps)
+{
+    return ps->armed;
+}
+
+struct repl_probes *repl_probes_new(struct repl_base *base, struct repl_nodes *nodes)
+{
+    struct repl_probes *ps = mem_zalloc(sizeof(*ps));
+
+    ps->base = base;
+    ps->nodes = nodes;
+    ps->until = ps->stopped = -1;
+    return ps;
+}
+
+void repl_probes_free(struct repl_probes *ps)
+{
+    if (!ps)
+        return;
+    while (ps->count)
+        forget(ps, 0);
+    free(ps->items);
+    free(ps);
 }

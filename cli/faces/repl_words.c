@@ -1,32 +1,43 @@
-/*
- * :commands. Those that are about the session stand here as rows; every option of a tracing command is a setting of the same
- * name; every command of the shell and every view is one, too. Nothing is done here that a row elsewhere does.
- */
+/* Does what a line says. */
+#include "repl_words.h"
+
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "../commands/cmd.h"
 #include "../ground/mem.h"
 #include "../ground/near.h"
-#include "repl.h"
+#include "repl_settings.h"
+#include "repl_shell.h"
+#include "repl_syntax.h"
 
 struct word {
     const char *name, *also; /* another name, or NULL */
     const char *usage, *help;
-    int (*run)(struct repl *r, char *rest);
+    int (*run)(struct repl_words *w, char *rest);
 };
 
-static void print(struct repl *r, struct buf *b)
+struct repl_words {
+    struct repl_parts parts;
+    struct buf typed;     /* the line that is being done, as the user typed it */
+    const char *typed_at; /* the same line where it is taken apart */
+    uint64_t waited;      /* events that :wait has waited for */
+};
+
+static int fail(struct repl_words *w, const struct err *e)
 {
-    if (r->base.line)
-        line_above(r->base.line, buf_view(b));
-    else
-        buf_str(&r->pending, buf_view(b)); /* in its place among the events */
-    buf_release(b);
+    return repl_fail(w->parts.base, e);
 }
 
-static int PRINTF_LIKE(2, 3) usage(struct repl *r, const char *fmt, ...)
+static void print(struct repl_words *w, struct buf *b)
+{
+    repl_views_print(w->parts.views, b);
+}
+
+static int PRINTF_LIKE(2, 3) usage(struct repl_words *w, const char *fmt, ...)
 {
     struct err e;
     char text[400];
@@ -36,125 +47,170 @@ static int PRINTF_LIKE(2, 3) usage(struct repl *r, const char *fmt, ...)
     vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
     err_set(&e, ERR_USAGE, "%s", text);
-    return repl_fail(&r->base, &e);
+    return fail(w, &e);
 }
 
 /* ---- probes ---- */
 
-static int do_probes(struct repl *r, char *rest UNUSED)
+/* The carets stand under the line that was typed, if it fits on one line of the terminal. */
+static void wrong(struct repl_words *w, const char *expr, struct err *e)
+{
+    static const char prompt[] = "etrace> ";
+    struct repl_base *base = w->parts.base;
+    const char *line = buf_cstr(&w->typed);
+    size_t skipped = (size_t)(expr - w->typed_at);
+
+    if (!base->line || !e->line[0] || strcmp(e->line, expr) || strchr(line, '\n') ||
+        line_column(base->line, prompt, line, strlen(line)) >= line_width(base->line)) {
+        repl_fail(base, e);
+        return;
+    }
+    struct buf b = {0};
+    repl_options_reword(e);
+    size_t from = line_column(base->line, prompt, line, skipped + MIN(e->from, strlen(expr)));
+    size_t to = line_column(base->line, prompt, line, MIN(skipped + e->from + e->len, strlen(line)));
+    bool colour = base->ctx->color_talk;
+    buf_printf(&b, "%*s%s", (int)from, "", colour ? "\033[1;31m" : "");
+    for (size_t i = from; i < MAX(to, from + 1); i++)
+        buf_char(&b, '^');
+    buf_printf(&b, "%s%s%s\n", colour ? "\033[m" : "", e->note[0] ? " " : "", e->note);
+    line_above(base->line, buf_view(&b));
+    buf_release(&b);
+    e->line[0] = 0;
+    repl_fail(base, e);
+}
+
+/* Adds a probe and asks the nodes for it. false: the error is printed. */
+static bool trace(struct repl_words *w, const char *line)
+{
+    const char *expr;
+    struct err e;
+
+    if (!repl_probes_add(w->parts.probes, line, &expr, &e)) {
+        wrong(w, expr, &e);
+        return false;
+    }
+    repl_views_revive(w->parts.views);
+    return repl_probes_begin(w->parts.probes);
+}
+
+static int do_probes(struct repl_words *w, char *rest UNUSED)
 {
     struct buf b = {0};
 
-    repl_list(r, &b);
-    print(r, &b);
+    repl_probes_list(w->parts.probes, &b);
+    print(w, &b);
     return 0;
 }
 
-static int do_drop(struct repl *r, char *rest)
+static int do_drop(struct repl_words *w, char *rest)
 {
     char *label = repl_next_word(&rest);
 
     if (!label)
-        return usage(r, "which probe? :drop LABEL, or :drop all");
+        return usage(w, "which probe? :drop LABEL, or :drop all");
     for (; label; label = repl_next_word(&rest))
-        if (!repl_drop(r, label))
-            return usage(r, "there is no probe %s", label);
+        if (!repl_probes_drop(w->parts.probes, label))
+            return usage(w, "there is no probe %s", label);
     return 0;
 }
 
 /* Without a label, all of them. */
-static int each_label(struct repl *r, char *rest, bool (*each)(struct repl *r, const char *label))
+static int each_label(struct repl_words *w, char *rest, bool (*each)(struct repl_words *w, const char *label))
 {
     char *label = repl_next_word(&rest);
 
     do
-        if (!each(r, label))
-            return usage(r, "there is no probe %s", label);
+        if (!each(w, label))
+            return usage(w, "there is no probe %s", label);
     while (label && (label = repl_next_word(&rest)));
     return 0;
 }
 
-static int do_start(struct repl *r, char *rest)
+static bool start(struct repl_words *w, const char *label)
 {
-    return each_label(r, rest, repl_start);
+    if (!repl_probes_resume(w->parts.probes, label))
+        return false;
+    repl_views_revive(w->parts.views);
+    repl_probes_arm(w->parts.probes);
+    return true;
 }
 
-static int do_stop(struct repl *r, char *rest)
+static bool stop(struct repl_words *w, const char *label)
 {
-    return each_label(r, rest, repl_stop);
+    return repl_probes_stop(w->parts.probes, label);
+}
+
+static int do_start(struct repl_words *w, char *rest)
+{
+    return each_label(w, rest, start);
+}
+
+static int do_stop(struct repl_words *w, char *rest)
+{
+    return each_label(w, rest, stop);
 }
 
 /* ---- nodes ---- */
 
-static int do_attach(struct repl *r, char *rest)
+static int do_attach(struct repl_words *w, char *rest)
 {
     char *name = repl_next_word(&rest);
     struct err e;
 
     if (!name)
-        return usage(r, "which node? :attach NODE");
+        return usage(w, "which node? :attach NODE");
     for (; name; name = repl_next_word(&rest))
-        if (!repl_attach(r, name, WISH_TYPED, &e))
-            return repl_fail(&r->base, &e);
+        if (!repl_nodes_attach(w->parts.nodes, name, WISH_TYPED, &e))
+            return fail(w, &e);
     return 0;
 }
 
-static int do_detach(struct repl *r, char *rest)
+static int do_detach(struct repl_words *w, char *rest)
 {
     char *name = repl_next_word(&rest);
-    struct peer *p = name ? repl_peer(r, name) : repl_current(r);
+    struct peer *p = name ? repl_nodes_find(w->parts.nodes, name) : repl_nodes_current(w->parts.nodes);
 
     if (!p)
-        return usage(r, name ? "%s is not attached" : "no node is attached", name);
-    repl_detach(r, p);
+        return usage(w, name ? "%s is not attached" : "no node is attached", name);
+    repl_nodes_detach(w->parts.nodes, p);
     return 0;
 }
 
-static int do_node(struct repl *r, char *rest)
+static int do_node(struct repl_words *w, char *rest)
 {
     char *name = repl_next_word(&rest);
     struct buf b = {0};
 
     if (name) {
-        struct peer *p = repl_peer(r, name);
+        struct peer *p = repl_nodes_find(w->parts.nodes, name);
         if (!p)
-            return usage(r, "%s is not attached: :attach %s", name, name);
-        r->current = (int)p->index;
-        repl_names_forget(r);
+            return usage(w, "%s is not attached: :attach %s", name, name);
+        repl_nodes_choose(w->parts.nodes, p);
         return 0;
     }
-    for (size_t i = 0; i < r->run.peers.count; i++) {
-        const struct peer *p = &r->run.peers.items[i];
-        if (p->came || p->state == PEER_CONNECTING || peer_is_there(p))
-            buf_printf(&b, "%s %s%s\n", (int)i == r->current ? "*" : " ", peer_name(p) ? peer_name(p) : "?",
-                       p->state == PEER_CONNECTING ? "   (connecting)" : !peer_is_there(p) ? "   (not attached)" : "");
-    }
+    repl_nodes_list(w->parts.nodes, &b);
     if (!b.len)
         buf_puts(&b, "no node is attached: :attach NODE\n");
-    print(r, &b);
+    print(w, &b);
     return 0;
 }
 
-static int do_reattach(struct repl *r, char *rest)
+static int do_reattach(struct repl_words *w, char *rest)
 {
     char *word = repl_next_word(&rest);
 
-    if (!word || !strcmp(word, "on") || !strcmp(word, "off"))
-        r->base.options.reattach = !word || !strcmp(word, "on");
-    else
-        return usage(r, ":reattach takes on or off, not '%s'", word);
-    for (size_t i = 0; i < r->run.peers.count; i++)
-        if (r->nodes[i].lost)
-            r->nodes[i].retry_at = r->base.options.reattach ? loop_now() : -1;
-    repl_wake(&r->base);
+    if (word && strcmp(word, "on") != 0 && strcmp(word, "off") != 0)
+        return usage(w, ":reattach takes on or off, not '%s'", word);
+    repl_nodes_reattach(w->parts.nodes, !word || !strcmp(word, "on"));
     return 0;
 }
 
 /* ---- what was captured ---- */
 
-static bool is_on(const struct repl *r)
+static bool is_on(const struct repl_words *w)
 {
-    return r->armed && r->base.line;
+    return repl_probes_armed(w->parts.probes) && w->parts.base->line;
 }
 
 static const struct sink_type *view_type(const struct view_opts *v)
@@ -164,17 +220,18 @@ static const struct sink_type *view_type(const struct view_opts *v)
     return sink_by_name(name);
 }
 
-static int show(struct repl *r, const struct view_opts *v)
+static int show(struct repl_words *w, const struct view_opts *v)
 {
     const struct sink_type *type = view_type(v);
 
-    return type && (type->flags & SINK_AGAIN) && is_on(r) ? repl_show_screen(r, v) : repl_show_once(r, v, NULL);
+    return type && (type->flags & SINK_AGAIN) && is_on(w) ? repl_views_screen(w->parts.views, v)
+                                                          : repl_views_once(w->parts.views, v, NULL);
 }
 
-/* The settings of the view, without what else is written meanwhile. */
-static struct view_opts only_view(const struct repl *r, const char *name)
+/* The settings of the view, without the files of -o. */
+static struct view_opts only_view(const struct repl_words *w, const char *name)
 {
-    struct view_opts v = r->base.options.view;
+    struct view_opts v = w->parts.base->options.view;
 
     v.json = v.summary = false;
     v.as = name;
@@ -182,105 +239,105 @@ static struct view_opts only_view(const struct repl *r, const char *name)
     return v;
 }
 
-static int save(struct repl *r, const char *name, const char *file)
+static int save(struct repl_words *w, const char *name, const char *file)
 {
-    struct view_opts v = only_view(r, name);
+    struct view_opts v = only_view(w, name);
     struct scroll_counts c;
-    int status = repl_show_once(r, &v, file);
+    int status = repl_views_once(w->parts.views, &v, file);
 
-    scroll_counts(r->base.scroll, &c);
+    scroll_counts(w->parts.base->scroll, &c);
     if (!status)
-        ctx_say(r->base.ctx, "%s: %llu event%s", file, (unsigned long long)c.events, PLURAL(c.events));
+        ctx_say(w->parts.base->ctx, "%s: %llu event%s", file, (unsigned long long)c.events, PLURAL(c.events));
     return status;
 }
 
-static int as_view(struct repl *r, const char *name)
+static int as_view(struct repl_words *w, const char *name)
 {
-    struct view_opts v = only_view(r, name), before = r->base.options.view;
+    struct view_opts v = only_view(w, name), before = w->parts.base->options.view;
     const struct sink_type *type = sink_by_name(name);
 
     if (!type || !(type->flags & SINK_LINES))
-        return show(r, &v);
+        return show(w, &v);
     v.outputs = before.outputs;
-    r->base.options.view = v;
-    if (repl_show_live(r, false))
+    w->parts.base->options.view = v;
+    if (repl_views_open(w->parts.views, false))
         return 0;
-    r->base.options.view = before;
+    w->parts.base->options.view = before;
     return ERR_USAGE;
 }
 
-static int do_as(struct repl *r, char *rest)
+static int do_as(struct repl_words *w, char *rest)
 {
     const char *name = NULL, *file = NULL;
 
-    for (char *w; (w = repl_next_word(&rest));) {
-        if (!strcmp(w, "-o") || !strcmp(w, "--output")) {
+    for (char *word; (word = repl_next_word(&rest));) {
+        if (!strcmp(word, "-o") || !strcmp(word, "--output")) {
             file = repl_next_word(&rest);
             if (!file)
-                return usage(r, "-o needs a file");
+                return usage(w, "-o needs a file");
         } else if (name) {
-            return usage(r, "one view at a time: :as VIEW [-o FILE]");
+            return usage(w, "one view at a time: :as VIEW [-o FILE]");
         } else {
-            name = w;
+            name = word;
         }
     }
     if (!name)
-        return usage(r, "which view? :as text, json, tree, summary, hist, ...");
-    name = arena_strndup(&r->base.options.arena, name, strlen(name));
-    return file ? save(r, name, file) : as_view(r, name);
+        return usage(w, "which view? :as text, json, tree, summary, hist, ...");
+    name = arena_strndup(&w->parts.base->options.arena, name, strlen(name));
+    return file ? save(w, name, file) : as_view(w, name);
 }
 
-static int do_save(struct repl *r, char *rest)
+static int do_save(struct repl_words *w, char *rest)
 {
     char *file = repl_next_word(&rest);
 
-    return file ? save(r, NULL, file) : usage(r, "which file? :save FILE.etr, or in the view of another extension");
+    return file ? save(w, NULL, file) : usage(w, "which file? :save FILE.etr, or in the view of another extension");
 }
 
-/* What came before it is shown, and is in the files of -o: those have everything. */
-static int do_clear(struct repl *r, char *rest UNUSED)
+/* Events that came before are shown first and written to the files of -o, which have all events. */
+static int do_clear(struct repl_words *w, char *rest UNUSED)
 {
-    uint64_t end = scroll_end(r->base.scroll);
+    uint64_t end = scroll_end(w->parts.base->scroll);
     struct err e;
 
-    if (!repl_files_catch_up(r)) {
-        repl_interrupted(&r->base);
+    if (!repl_files_catch_up(w->parts.files)) {
+        repl_interrupted(w->parts.base);
         err_set(&e, ERR_RUN, "nothing is cleared: the files do not have it yet, and it was interrupted");
-        return repl_fail(&r->base, &e);
+        return fail(w, &e);
     }
-    repl_catch_up(r);
-    scroll_clear(r->base.scroll, end);
+    repl_views_catch_up(w->parts.views);
+    scroll_clear(w->parts.base->scroll, end);
     return 0;
 }
 
-static int do_scrollback(struct repl *r, char *rest UNUSED)
+static int do_scrollback(struct repl_words *w, char *rest UNUSED)
 {
     struct scroll_counts c;
     struct buf b = {0};
 
-    scroll_counts(r->base.scroll, &c);
+    scroll_counts(w->parts.base->scroll, &c);
     buf_printf(&b, "%llu event%s kept in %zu kB", (unsigned long long)c.events, PLURAL(c.events), c.bytes / 1024);
     if (c.dropped)
         buf_printf(&b, " · %llu older events were dropped", (unsigned long long)c.dropped);
     buf_char(&b, '\n');
-    print(r, &b);
+    print(w, &b);
     return 0;
 }
 
 /* ---- waiting, for scripts ---- */
 
-/* Every event is waited for once: it does not matter whether it came before the command or comes after it. */
-static bool came(struct repl *r, uint64_t wanted)
+/* :wait counts each event once, whether it came before the command or comes after it. */
+static bool came(struct repl_words *w, uint64_t wanted)
 {
     struct scroll_counts c;
 
-    scroll_counts(r->base.scroll, &c);
-    return c.taken - r->waited >= wanted;
+    scroll_counts(w->parts.base->scroll, &c);
+    return c.taken - w->waited >= wanted;
 }
 
 #define ON_ITS_WAY_MS 1000
 
-static int do_wait(struct repl *r, char *rest)
+static int do_wait(struct repl_words *w, char *rest)
 {
     char *amount = repl_next_word(&rest), *unit = repl_next_word(&rest), *end;
     int64_t ns, until = -1, idle = -1;
@@ -291,163 +348,49 @@ static int do_wait(struct repl *r, char *rest)
     else if (amount && !unit && opt_duration(amount, &ns))
         until = loop_now() + ns / 1000000;
     if (!wanted && until < 0)
-        return usage(r, ":wait takes a duration, or N events");
-    while ((until < 0 || loop_now() < until) && !(wanted && came(r, wanted)) && !r->base.leaving && repl_attached(r)) {
-        /* what is on its way when the last probe stops */
-        idle = !wanted || repl_running(r) ? -1 : idle < 0 ? loop_now() + ON_ITS_WAY_MS : idle;
+        return usage(w, ":wait takes a duration, or N events");
+    while ((until < 0 || loop_now() < until) && !(wanted && came(w, wanted)) && !w->parts.base->leaving &&
+           repl_nodes_attached(w->parts.nodes)) {
+        /* Events may still come after the last probe has stopped. */
+        idle = !wanted || repl_probes_running(w->parts.probes) ? -1 : idle < 0 ? loop_now() + ON_ITS_WAY_MS : idle;
         if (idle >= 0 && loop_now() >= idle)
-            return usage(r, "nothing is traced that could be waited for");
-        repl_step(&r->base, wanted ? idle : until);
-        if (repl_interrupted(&r->base))
+            return usage(w, "nothing is traced that could be waited for");
+        repl_step(w->parts.base, wanted ? idle : until);
+        if (repl_interrupted(w->parts.base))
             return 0;
     }
-    r->waited += wanted;
+    w->waited += wanted;
     return 0;
 }
 
-static int do_set(struct repl *r, char *rest UNUSED)
+static int do_set(struct repl_words *w, char *rest UNUSED)
 {
     struct buf b = {0};
 
-    repl_options_list(&r->base.options, &b);
-    print(r, &b);
+    repl_options_list(&w->parts.base->options, &b);
+    print(w, &b);
     return 0;
 }
 
-/* ---- the commands of the shell ---- */
-
-static bool takes(const struct cmd *c, const struct opt_group *group)
+/* `:hist EXPR` traces the expression and shows its events in that view. */
+static int do_view(struct repl_words *w, const char *name, char *rest)
 {
-    for (const struct opt_group *const *g = c->groups; *g; g++)
-        if (*g == group)
-            return true;
-    return false;
-}
-
-/* -x or --long at the beginning of a line, with its value where the row has one. */
-static const struct opt *option_of(const struct cmd *c, const char *word)
-{
-    for (const struct opt_group *const *g = c->groups; *g; g++)
-        for (size_t k = 0; k < (*g)->count; k++) {
-            const struct opt *o = &(*g)->rows[k];
-            if (word[1] == '-' ? !strcmp(word + 2, o->name) : word[1] == o->letter && !word[2])
-                return o;
-        }
-    return NULL;
-}
-
-/* Which node it is, is said by its name; whether it is waited for is not the command's affair. */
-static bool is_how(const struct opt *o)
-{
-    static const char *const others[] = {"node", "pid", "cluster", "reattach"};
-
-    for (size_t i = 0; i < ARRAY_LEN(others); i++)
-        if (!strcmp(o->name, others[i]))
-            return false;
-    return true;
-}
-
-/* The node that is asked, and how it is connected to. */
-static void add_node(struct repl *r, const struct cmd *c, struct texts *argv)
-{
-    const char *name = r->current >= 0 ? peer_name(&r->run.peers.items[r->current]) : NULL; /* it may be on its way */
-
-    if (!takes(c, &node_group) || !name)
-        return;
-    texts_add(argv, "-n");
-    texts_add(argv, arena_strndup(&r->base.options.arena, name, strlen(name)));
-    for (size_t i = 0; i < node_group.count; i++) {
-        const struct opt *o = &node_group.rows[i];
-        const void *at = (const char *)&r->base.options.node + o->offset;
-        const char *text = NULL;
-        if (!is_how(o))
-            continue;
-        if (o->type == OPT_TEXT)
-            text = *(const char *const *)at;
-        else if (o->type == OPT_NUMBER && *(const int64_t *)at)
-            text = arena_printf(&r->base.options.arena, "%lld", (long long)*(const int64_t *)at);
-        if (!text && !(o->type == OPT_FLAG && *(const bool *)at))
-            continue;
-        texts_add(argv, arena_printf(&r->base.options.arena, "--%s", o->name));
-        if (text)
-            texts_add(argv, text);
-    }
-}
-
-/* An expression stands as it is, behind the options; other commands take words. */
-static void split(struct repl *r, const struct cmd *c, char *rest, struct texts *argv)
-{
-    bool expression = strstr(c->usage, "EXPR") != NULL, names_node = false;
-    struct texts options = {0}, words_of = {0};
-
-    for (;;) {
-        char *before = repl_trimmed(rest), *w;
-        rest = before;
-        if (!*rest)
-            break;
-        if (expression && *rest != '-') {
-            texts_add(&words_of, rest);
-            break;
-        }
-        w = repl_next_word(&rest);
-        const struct opt *o = *w == '-' ? option_of(c, w) : NULL;
-        names_node = names_node || (o && o->letter == 'n');
-        texts_add(*w == '-' ? &options : &words_of, w);
-        if (o && o->arg && (w = repl_next_word(&rest)))
-            texts_add(&options, w);
-    }
-    if (!names_node)
-        add_node(r, c, argv);
-    for (size_t i = 0; i < options.count; i++)
-        texts_add(argv, options.items[i]);
-    for (size_t i = 0; i < words_of.count; i++)
-        texts_add(argv, words_of.items[i]);
-    texts_release(&options);
-    texts_release(&words_of);
-}
-
-/* It has the terminal and Ctrl-C while it runs; what we trace goes on into the scrollback. */
-static int do_command(struct repl *r, const struct cmd *c, char *rest)
-{
-    struct texts argv = {0};
-    int quiet = r->base.ctx->quiet;
-
-    split(r, c, rest, &argv);
-    texts_add(&argv, NULL);
-    repl_pause(r);
-    r->held = true;
-    if (r->base.line)
-        line_lend(r->base.line);
-    int status = c->run(r->base.ctx, c, (char **)(uintptr_t)argv.items);
-    if (r->base.line)
-        line_return(r->base.line);
-    r->paused = r->held = false;
-    repl_show_go_on(r);
-    repl_interrupted(&r->base);
-    r->base.ctx->quiet = quiet;
-    texts_release(&argv);
-    return status;
-}
-
-/* `:hist EXPR` traces that, and shows it so. */
-static int do_view(struct repl *r, const char *name, char *rest)
-{
-    if (*rest && !repl_probe(r, rest))
+    if (*rest && !trace(w, rest))
         return ERR_USAGE;
-    while (*rest && repl_arming(r) && !r->base.leaving && !repl_interrupted(&r->base))
-        repl_step(&r->base, -1);
-    return as_view(r, arena_strndup(&r->base.options.arena, name, strlen(name)));
+    while (*rest && repl_probes_arming(w->parts.probes) && !w->parts.base->leaving && !repl_interrupted(w->parts.base))
+        repl_step(w->parts.base, -1);
+    return as_view(w, arena_strndup(&w->parts.base->options.arena, name, strlen(name)));
 }
 
 /* ---- help and the end ---- */
 
-static int do_quit(struct repl *r, char *rest UNUSED)
+static int do_quit(struct repl_words *w, char *rest UNUSED)
 {
-    r->base.leaving = true;
+    w->parts.base->leaving = true;
     return 0;
 }
 
-static int do_help(struct repl *r, char *rest);
+static int do_help(struct repl_words *w, char *rest);
 
 static const struct word words[] = {
     {"probes", NULL, "", "what is traced, each with its label", do_probes},
@@ -469,13 +412,18 @@ static const struct word words[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-void repl_words(void (*each)(void *data, const char *word, const char *help), void *data)
+static bool is_offered(const struct cmd *c)
 {
-    for (const struct word *w = words; w->name; w++)
-        each(data, w->name, w->help);
+    return c != &cmd_help && strcmp(c->name, "repl") != 0;
+}
+
+void repl_words_each(void (*each)(void *data, const char *word, const char *help), void *data)
+{
+    for (const struct word *row = words; row->name; row++)
+        each(data, row->name, row->help);
     repl_options_each(each, data);
     for (const struct cmd *const *c = cmd_all(); *c; c++)
-        if (*c != &cmd_repl && *c != &cmd_help)
+        if (is_offered(*c))
             each(data, (*c)->name, (*c)->summary);
 }
 
@@ -491,7 +439,7 @@ static void put_wrapped(struct buf *to, const char *name, size_t *col)
     *col += len;
 }
 
-/* One screen: what is used most stands last, beside the prompt. */
+/* Fits one screen, with the most used words at the end, near the prompt. */
 static void overview(struct buf *b)
 {
     size_t col = 0;
@@ -499,7 +447,7 @@ static void overview(struct buf *b)
     buf_puts(b, "Settings are the options of etrace trace, such as :grep RE and :where EXPR; :set\n"
                 "lists them, :help NAME explains. Commands of the shell, and views (:hist EXPR):\n");
     for (const struct cmd *const *c = cmd_all(); *c; c++)
-        if (*c != &cmd_repl && *c != &cmd_help && *c != &cmd_completion && *c != &cmd_schema)
+        if (is_offered(*c) && *c != &cmd_completion && *c != &cmd_schema)
             put_wrapped(b, (*c)->name, &col);
     for (const struct sink_type *const *t = sink_types; *t; t++)
         put_wrapped(b, (*t)->name, &col);
@@ -518,9 +466,9 @@ static void help_on(struct buf *b, const char *name)
     const struct opt *o;
     const struct cmd *c;
 
-    for (const struct word *w = words; w->name; w++)
-        if (!strcmp(w->name, name) || (w->also && !strcmp(w->also, name))) {
-            buf_printf(b, ":%s %s\n%s\n", w->name, w->usage, w->help);
+    for (const struct word *row = words; row->name; row++)
+        if (!strcmp(row->name, name) || (row->also && !strcmp(row->also, name))) {
+            buf_printf(b, ":%s %s\n%s\n", row->name, row->usage, row->help);
             return;
         }
     if ((o = repl_setting_row(name)))
@@ -529,7 +477,7 @@ static void help_on(struct buf *b, const char *name)
         cmd_print_help(b, c);
 }
 
-static int do_help(struct repl *r, char *rest)
+static int do_help(struct repl_words *w, char *rest)
 {
     char *name = repl_next_word(&rest);
     struct buf b = {0};
@@ -539,8 +487,8 @@ static int do_help(struct repl *r, char *rest)
     else
         help_on(&b, name + (*name == ':'));
     if (!b.len)
-        return usage(r, "there is no command :%s", name);
-    print(r, &b);
+        return usage(w, "there is no command :%s", name);
+    print(w, &b);
     return 0;
 }
 
@@ -549,35 +497,75 @@ static void try_near(void *near, const char *word, const char *help UNUSED)
     near_try(near, word);
 }
 
-int repl_word(struct repl *r, char *line)
+static int do_word(struct repl_words *w, char *line)
 {
     char *rest = line = repl_trimmed(line);
     const struct cmd *c;
     int status;
 
     if (!*line)
-        return usage(r, "which command? :help lists them");
+        return usage(w, "which command? :help lists them");
     while (*rest && !isspace((unsigned char)*rest))
         rest++;
     if (*rest)
         *rest++ = 0;
     rest = repl_trimmed(rest);
-    for (const struct word *w = words; w->name; w++)
-        if (!strcmp(w->name, line) || (w->also && !strcmp(w->also, line)))
-            return *w->usage || !*rest ? w->run(r, rest) : usage(r, ":%s takes no words, and there is '%s'", w->name, rest);
-    if (sink_by_name(line)) /* before --json and --summary, which are such views */
-        return do_view(r, line, rest);
-    if (repl_setting(r, line, rest, &status))
+    for (const struct word *row = words; row->name; row++)
+        if (!strcmp(row->name, line) || (row->also && !strcmp(row->also, line)))
+            return *row->usage || !*rest ? row->run(w, rest)
+                                         : usage(w, ":%s takes no words, and there is '%s'", row->name, rest);
+    if (sink_by_name(line)) /* before the settings: --json and --summary are views, too */
+        return do_view(w, line, rest);
+    if (repl_setting(&w->parts, line, rest, &status))
         return status;
     if ((c = cmd_find(line)) && strcmp(c->name, "repl") != 0)
-        return do_command(r, c, rest);
+        return repl_shell(&w->parts, c, rest);
     struct near near = near_start(line, strlen(line));
     struct err e;
-    repl_words(try_near, &near);
+    repl_words_each(try_near, &near);
     err_set(&e, ERR_USAGE, "there is no command :%s", line);
     if (near.best)
         err_hint(&e, "did you mean :%s?", near.best);
     else
         err_hint(&e, ":help lists them");
-    return repl_fail(&r->base, &e);
+    return fail(w, &e);
+}
+
+void repl_words_run(struct repl_words *w, char *line)
+{
+    struct repl_base *base = w->parts.base;
+    char *at = line;
+
+    buf_clear(&w->typed);
+    buf_puts(&w->typed, line);
+    w->typed_at = line;
+    while (*at == ' ' || *at == '\t')
+        at++;
+    if (!*at || *at == '%')
+        return;
+    if (*at == ':') {
+        int status = do_word(w, at + 1);
+        if (status && !base->status)
+            base->status = status;
+    } else {
+        trace(w, line);
+    }
+}
+
+/* ---- beginning and end ---- */
+
+struct repl_words *repl_words_new(const struct repl_parts *parts)
+{
+    struct repl_words *w = mem_zalloc(sizeof(*w));
+
+    w->parts = *parts;
+    return w;
+}
+
+void repl_words_free(struct repl_words *w)
+{
+    if (!w)
+        return;
+    buf_release(&w->typed);
+    free(w);
 }

@@ -1,0 +1,20 @@
+/*
+ * Tab: completes nodes, modules, functions, records and processes that the current node has, and words, labels, views
+ * and the language from here. Answers of a node are kept for some seconds.
+ */
+#ifndef ETRACE_REPL_COMPLETE_H
+#define ETRACE_REPL_COMPLETE_H
+
+#include "repl_probes.h"
+
+struct repl_complete;
+
+struct repl_complete *repl_complete_new(struct repl_base *base, struct repl_nodes *nodes, struct repl_probes *probes);
+void repl_complete_free(struct repl_complete *c); /* accepts NULL */
+
+/* Completes the text before the cursor; `so_far` has the earlier lines of the expression. May wait for the node. */
+void repl_complete(struct repl_complete *c, struct str so_far, struct str before);
+/* Ignores answers to requests of other parts. */
+void repl_complete_on_answer(struct repl_complete *c, const struct session_reply *reply);
+
+#endif

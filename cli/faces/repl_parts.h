@@ -1,0 +1,15 @@
+/* The parts below the :commands, in one place for all of these. repl.c makes the parts and wires them. */
+#ifndef ETRACE_REPL_PARTS_H
+#define ETRACE_REPL_PARTS_H
+
+#include "repl_views.h"
+
+struct repl_parts {
+    struct repl_base *base;
+    struct repl_nodes *nodes;
+    struct repl_probes *probes;
+    struct repl_files *files;
+    struct repl_views *views;
+};
+
+#endif

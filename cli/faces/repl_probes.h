@@ -1,0 +1,51 @@
+/*
+ * Probes: expressions with their labels, and what the nodes are asked to trace for them. Knows the nodes, but no
+ * view: the caller that starts probes first opens a view that has ended, so that it shows the first events.
+ *
+ * A request is for all running probes. If a node refuses it, the next request is without the newest of them.
+ */
+#ifndef ETRACE_REPL_PROBES_H
+#define ETRACE_REPL_PROBES_H
+
+#include "repl_nodes.h"
+
+struct repl_probes;
+
+struct repl_probes *repl_probes_new(struct repl_base *base, struct repl_nodes *nodes);
+void repl_probes_free(struct repl_probes *ps); /* accepts NULL */
+
+/*
+ * Adds the expression of the line, which may have a label; *ret_expr is where the expression begins. May ask a node
+ * for a record, and waits for the answer. false: e says why. repl_probes_begin() must follow.
+ */
+bool repl_probes_add(struct repl_probes *ps, const char *line, const char **ret_expr, struct err *e);
+/* Asks the nodes and waits for them, but only for a moment. false: one refused, the error is printed. */
+bool repl_probes_begin(struct repl_probes *ps);
+
+/* For these three NULL stands for all probes; false: there is no such label. */
+bool repl_probes_drop(struct repl_probes *ps, const char *label);
+bool repl_probes_stop(struct repl_probes *ps, const char *label);   /* events that came are still shown */
+bool repl_probes_resume(struct repl_probes *ps, const char *label); /* repl_probes_arm() must follow */
+
+/* Asks the nodes for the probes that run now. A refusal is printed, and its probes are left out. */
+void repl_probes_arm(struct repl_probes *ps);
+/* Waits until each node is prepared, for so long at most; -1: no limit. false: a node refused, or Ctrl-C was typed. */
+bool repl_probes_arm_all(struct repl_probes *ps, int64_t patience_ms, struct err *e);
+
+size_t repl_probes_running(const struct repl_probes *ps);
+bool repl_probes_armed(const struct repl_probes *ps);  /* something is traced */
+bool repl_probes_arming(const struct repl_probes *ps); /* some node has not answered yet */
+void repl_probes_list(const struct repl_probes *ps, struct buf *to);
+void repl_probes_labels(const struct repl_probes *ps, void (*each)(void *data, const char *label), void *data);
+
+/* For the handlers of the nodes. */
+void repl_probes_on_ready(struct repl_probes *ps, const struct peer *peer);
+void repl_probes_on_armed(struct repl_probes *ps, const struct peer *peer, const struct arm_result *result);
+void repl_probes_on_refused(struct repl_probes *ps, const struct peer *peer, const struct err *e);
+
+/* For the timer, in this order. tick() returns when to call again, -1: no need. */
+void repl_probes_arm_due(struct repl_probes *ps); /* nodes that were attached since, and refusals */
+int64_t repl_probes_tick(struct repl_probes *ps); /* :for */
+void repl_probes_say_stopped(struct repl_probes *ps); /* prints that the probes are stopped, below the last events */
+
+#endif

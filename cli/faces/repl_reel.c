@@ -1,0 +1,84 @@
+/* Opens and closes views of the scrollback. */
+#include "repl_reel.h"
+
+#include <stdlib.h>
+
+#include "../ground/mem.h"
+
+static void on_notice(void *ctx, const struct event_node *node, struct str text)
+{
+    ctx_warn(ctx, "%.*s: %.*s", (int)node->name.len, node->name.at, (int)text.len, text.at);
+}
+
+static bool open_show(struct show *s, struct ctx *ctx, const struct reel_options *o, struct err *e)
+{
+    return o->to == TO_FILE    ? show_file(s, ctx, o->view, o->view->as, o->file, e)
+           : o->to == TO_FILES ? show_files(s, ctx, o->view, e)
+                               : show_here(s, ctx, o->view, "text", e);
+}
+
+struct reel *reel_new(struct repl_base *base, struct repl_nodes *nodes, const struct reel_options *o, struct err *e)
+{
+    struct reel *reel = mem_zalloc(sizeof(*reel));
+    struct texts none = {0};
+
+    asked_init(&reel->asked);
+    reel->nodes = repl_nodes_several(nodes);
+    bool ok = asked_compile(&reel->asked, &base->options.what, &none, &o->view->wheres, 0, e) &&
+              open_show(&reel->show, base->ctx, o, e);
+    for (size_t i = 0; ok && i < reel->show.count; i++)
+        reel->show.views[i].look.nodes = reel->nodes;
+    if (ok && o->to == TO_US) {
+        reel->show.views[0].write = o->write;
+        reel->show.views[0].output = o->output;
+    }
+    if (ok) {
+        struct pipeline_options options = {
+            .views = reel->show.views, .nviews = reel->show.count,
+            .greps = reel->show.greps, .ngreps = reel->show.ngreps,
+            .wheres = reel->asked.wheres, .nwheres = reel->asked.nwheres,
+            .limit = o->from_now && o->to == TO_US ? (uint64_t)base->options.limit.limit : 0,
+            .notice = on_notice, .ctx = base->ctx,
+        };
+        reel->pipeline = pipeline_new(&options, e);
+        ok = reel->pipeline != NULL;
+    }
+    if (!ok) {
+        reel_free(reel);
+        return NULL;
+    }
+    reel->source = scroll_read(base->scroll, o->from_now);
+    return reel;
+}
+
+void reel_free(struct reel *reel)
+{
+    if (!reel)
+        return;
+    source_close(reel->source);
+    pipeline_free(reel->pipeline);
+    if (reel->show.loop)
+        show_close(&reel->show);
+    asked_release(&reel->asked);
+    free(reel);
+}
+
+enum pipeline_status reel_keep_order(struct reel *reel, struct repl_base *base, struct repl_nodes *nodes,
+                                     struct err *e)
+{
+    const struct peers *peers = repl_nodes_peers(nodes);
+    enum pipeline_status status = PIPELINE_MORE;
+    int64_t mono, wall;
+
+    for (size_t i = 0; repl_nodes_several(nodes) && i < peers->count; i++) {
+        if (!scroll_passed(base->scroll, (unsigned)i, &mono, &wall) || peers->items[i].state != PEER_UP)
+            mono = wall = INT64_MAX;
+        status = MAX(status, pipeline_passed(reel->pipeline, (unsigned)i, mono, wall, e));
+    }
+    return status;
+}
+
+size_t reel_behind(const struct reel *reel)
+{
+    return reel && !reel->done ? scroll_ahead(reel->source) : 0;
+}

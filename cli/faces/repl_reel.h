@@ -1,0 +1,38 @@
+/* A reel is one view of the scrollback: a pipeline with its filters and outputs, and how far it has read. */
+#ifndef ETRACE_REPL_REEL_H
+#define ETRACE_REPL_REEL_H
+
+#include "../commands/asked.h"
+#include "../commands/show.h"
+#include "repl_nodes.h"
+
+struct reel {
+    struct asked asked; /* owns the filters */
+    struct show show;
+    struct pipeline *pipeline;
+    struct source *source;
+    bool nodes; /* events name their node */
+    bool done;  /* it shows nothing more: the limit is reached, or its output has failed or is closed */
+};
+
+enum reel_to { TO_US, TO_FILES /* of -o */, TO_FILE };
+
+struct reel_options {
+    const struct view_opts *view;
+    enum reel_to to;
+    const char *file; /* TO_FILE: in the view view->as, or in that of its extension */
+    bool from_now;    /* it begins with the next event, and TO_US it ends at the limit; else with the oldest event */
+    bool (*write)(void *output, struct buf *bytes); /* TO_US */
+    void *output;
+};
+
+struct reel *reel_new(struct repl_base *base, struct repl_nodes *nodes, const struct reel_options *o, struct err *e);
+void reel_free(struct reel *reel); /* accepts NULL */
+
+/* For a reel that has read everything: nodes that had nothing to show may have passed the time of events that wait. */
+enum pipeline_status reel_keep_order(struct reel *reel, struct repl_base *base, struct repl_nodes *nodes,
+                                     struct err *e);
+
+size_t reel_behind(const struct reel *reel); /* bytes that it has not read; 0 when it is done, or NULL */
+
+#endif

@@ -1,0 +1,11 @@
+/* The commands of the shell as :commands, such as :ls and :top. */
+#ifndef ETRACE_REPL_SHELL_H
+#define ETRACE_REPL_SHELL_H
+
+#include "../commands/cmd.h"
+#include "repl_parts.h"
+
+/* Runs the command with the words of `rest` and the current node; meanwhile it has the terminal and Ctrl-C. */
+int repl_shell(const struct repl_parts *r, const struct cmd *c, char *rest);
+
+#endif

@@ -1,0 +1,415 @@
+/* Shows the scrollback: as events come, once, or in place. */
+#include "repl_views.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../ground/mem.h"
+#include "../ground/utf8.h"
+
+#define SLICE_MS 8                    /* of showing, then keys are read again */
+#define PENDING ((size_t)64 << 10)    /* text that waits for the terminal */
+#define ON_ITS_WAY ((size_t)24 << 10) /* text that the terminal has not taken: the echo of a key stands behind it */
+#define LAG_FULL ((size_t)8 << 20)    /* with so many bytes of unread events the nodes stop sending, */
+#define LAG_LOW ((size_t)1 << 20)     /* until so few are left */
+#define REDRAW_MS 250
+#define CATCH_UP_MS 5000
+#define SHOWN_MS 500
+#define MEANWHILE ((size_t)128 << 10)
+
+struct repl_views {
+    struct repl_base *base;
+    struct repl_nodes *nodes;
+    struct repl_probes *probes;
+    struct repl_files *files;
+    struct reel *live;  /* NULL until repl_views_open() */
+    struct buf pending; /* text that is not printed yet */
+    uint64_t missed;    /* events of `live`, that were reported */
+    bool throttled;     /* the nodes do not send */
+    bool paused;        /* `live` reads nothing */
+    bool held;          /* `pending` is not printed */
+    bool screen;        /* a view is drawn in place */
+    struct buf aside;   /* talk that waits for the end of that */
+};
+
+static bool keep(void *output, struct buf *bytes)
+{
+    struct repl_views *v = output;
+
+    buf_add(&v->pending, bytes->data, bytes->len);
+    buf_clear(bytes);
+    return true;
+}
+
+static struct reel *open_reel(struct repl_views *v, const struct view_opts *view, const char *file, bool from_now,
+                              struct err *e)
+{
+    struct reel_options o = {.view = view, .to = file ? TO_FILE : TO_US, .file = file, .from_now = from_now,
+                             .write = keep, .output = v};
+
+    return reel_new(v->base, v->nodes, &o, e);
+}
+
+/* ---- the live view ---- */
+
+/* The probes collect what the filters read. */
+static void collect_for(struct repl_views *v, unsigned needs)
+{
+    if (v->base->options.what.needs == needs)
+        return;
+    v->base->options.what.needs = needs;
+    if (repl_probes_armed(v->probes))
+        repl_probes_arm(v->probes);
+}
+
+bool repl_views_open(struct repl_views *v, bool from_now)
+{
+    struct err e;
+    struct reel *next = open_reel(v, &v->base->options.view, NULL, from_now, &e);
+
+    if (!next) {
+        repl_fail(v->base, &e);
+        return false;
+    }
+    if (v->live)
+        pipeline_end(v->live->pipeline);
+    reel_free(v->live);
+    v->live = next;
+    v->missed = 0;
+    together_show(repl_nodes_together(v->nodes), next->pipeline);
+    collect_for(v, next->asked.needs);
+    return true;
+}
+
+void repl_views_revive(struct repl_views *v)
+{
+    if (v->live->done)
+        repl_views_open(v, true);
+}
+
+void repl_views_renode(struct repl_views *v)
+{
+    if (v->live && v->live->nodes != repl_nodes_several(v->nodes))
+        repl_views_open(v, true);
+}
+
+/* The nodes send nothing while the terminal or a file is far behind. */
+static void throttle(struct repl_views *v)
+{
+    size_t lag = MAX(scroll_ahead(v->live->source), repl_files_behind(v->files));
+
+    if (v->throttled ? lag > LAG_LOW : lag < LAG_FULL)
+        return;
+    v->throttled = !v->throttled;
+    repl_nodes_together(v->nodes)->blocked = v->throttled;
+    peers_pull(repl_nodes_peers(v->nodes), !v->throttled);
+}
+
+static void took(struct repl_views *v, enum pipeline_status status, const struct err *e)
+{
+    struct reel *l = v->live;
+
+    if (status == PIPELINE_FAILED)
+        repl_fail(v->base, e);
+    l->done = status == PIPELINE_FAILED || status == PIPELINE_DONE;
+    if (l->done)
+        pipeline_flush(l->pipeline); /* talk stands behind it */
+    if (status == PIPELINE_DONE)
+        ctx_say(v->base->ctx, "the limit is reached (:limit %lld)", (long long)v->base->options.limit.limit);
+    if (l->done)
+        repl_probes_stop(v->probes, NULL);
+}
+
+/* Reads some of what came; whether there is more. */
+static bool pump(struct repl_views *v)
+{
+    bool filed = repl_files_pump(v->files);
+    struct together *together = repl_nodes_together(v->nodes);
+    struct reel *l = v->live;
+    int64_t until = loop_now() + SLICE_MS;
+    struct source_item item;
+    enum source_got got = SOURCE_NOTHING;
+    struct err e;
+
+    if (!l || v->paused)
+        return filed;
+    while (!l->done && v->pending.len < PENDING && loop_now() < until &&
+           (got = source_next(l->source, &item, 0, &e)) == SOURCE_ITEM) {
+        enum pipeline_status status = pipeline_item(l->pipeline, &item, &e);
+        if (item.type == SOURCE_BATCH)
+            together_batch(together, &repl_nodes_peers(v->nodes)->items[item.node]);
+        took(v, status, &e);
+    }
+    if (!l->done && !scroll_ahead(l->source))
+        took(v, reel_keep_order(l, v->base, v->nodes, &e), &e);
+    if (!l->done)
+        took(v, together_step(together, &e), &e);
+    pipeline_flush(l->pipeline);
+    if (scroll_missed(l->source) > v->missed) {
+        ctx_warn(v->base->ctx, "%llu events were not shown: they came too fast",
+                 (unsigned long long)(scroll_missed(l->source) - v->missed));
+        v->missed = scroll_missed(l->source);
+    }
+    throttle(v);
+    return filed || (got == SOURCE_ITEM && v->pending.len < PENDING);
+}
+
+/* Prints whole lines, and no more than the terminal takes in a moment. */
+static void print_pending(struct repl_views *v)
+{
+    size_t sent = out_backlog(v->base->ctx->out, 0), n = v->pending.len;
+
+    if (!n || v->held || sent >= ON_ITS_WAY)
+        return;
+    if (n > ON_ITS_WAY) {
+        const char *line = memrchr(v->pending.data, '\n', ON_ITS_WAY);
+        if (!line)
+            line = memchr(v->pending.data, '\n', n);
+        n = line ? (size_t)(line - v->pending.data) + 1 : n;
+    }
+    if (v->base->line)
+        line_above(v->base->line, (struct str){v->pending.data, n});
+    else
+        out_write(v->base->ctx->out, v->pending.data, n);
+    memmove(v->pending.data, v->pending.data + n, v->pending.len - n);
+    v->pending.len -= n;
+}
+
+int64_t repl_views_serve(struct repl_views *v, int64_t until)
+{
+    bool more = pump(v), printing = v->pending.len;
+
+    print_pending(v);
+    more |= printing && !v->pending.len; /* somebody may wait for that */
+    if (v->pending.len && !v->held && !out_backlog(v->base->ctx->out, 0))
+        more = true;
+    int64_t order = v->live && !v->live->done && !v->paused ? together_next(repl_nodes_together(v->nodes)) : -1;
+    if (order >= 0)
+        until = until < 0 ? order : MIN(until, order);
+    return more ? 0 : until;
+}
+
+void repl_views_go_on(struct repl_views *v)
+{
+    if (!v->live || scroll_ahead(v->live->source) < MEANWHILE)
+        return;
+    repl_views_open(v, true);
+    ctx_say(v->base->ctx, "what came meanwhile is captured; :as text shows it");
+}
+
+void repl_views_catch_up(struct repl_views *v)
+{
+    int64_t until = loop_now() + CATCH_UP_MS;
+    uint64_t end = scroll_end(v->base->scroll);
+
+    while (v->live && !v->live->done && scroll_place(v->live->source) < end && loop_now() < until &&
+           !v->base->ctx->interrupts && !v->base->leaving)
+        repl_step(v->base, loop_now() + 10);
+}
+
+void repl_views_end(struct repl_views *v)
+{
+    struct ctx *ctx = v->base->ctx;
+    bool hurry = ctx->last_signal && ctx->last_signal != SIGINT;
+    int64_t shown_by = v->base->line ? loop_now() + SHOWN_MS : INT64_MAX;
+
+    ctx->interrupts = 0;
+    while (!hurry && v->live && !ctx->interrupts && loop_now() < shown_by && (pump(v) || v->pending.len))
+        repl_step(v->base, loop_now() + 10);
+    if (!v->live)
+        return;
+    pipeline_end(v->live->pipeline);
+    v->paused = true;
+    while (!hurry && v->pending.len && !ctx->interrupts && loop_now() < shown_by)
+        repl_step(v->base, loop_now() + 10);
+}
+
+/* Prints the pending text, which belongs before the text that follows. `live` reads nothing until `paused` is unset. */
+static void pause_live(struct repl_views *v)
+{
+    v->paused = true;
+    while (v->pending.len && !v->base->ctx->interrupts && !v->base->leaving)
+        repl_step(v->base, -1);
+}
+
+void repl_views_lend(struct repl_views *v)
+{
+    pause_live(v);
+    v->held = true;
+}
+
+void repl_views_return(struct repl_views *v)
+{
+    v->paused = v->held = false;
+    repl_views_go_on(v);
+}
+
+/* ---- text ---- */
+
+bool repl_views_pending(const struct repl_views *v)
+{
+    return v->pending.len;
+}
+
+void repl_views_talk(void *views, struct str lines)
+{
+    struct repl_views *v = views;
+
+    if (v->screen)
+        buf_str(&v->aside, lines);
+    else if (v->pending.len && !v->held)
+        buf_str(&v->pending, lines);
+    else
+        line_above(v->base->line, lines);
+}
+
+void repl_views_print(struct repl_views *v, struct buf *text)
+{
+    if (v->base->line)
+        line_above(v->base->line, buf_view(text));
+    else
+        buf_str(&v->pending, buf_view(text));
+    buf_release(text);
+}
+
+/* ---- what was captured ---- */
+
+/* Reads up to the events of now, and serves everything meanwhile. false: Ctrl-C, or a failure. */
+static bool catch_up(struct repl_views *v, struct reel *reel, int *ret_status)
+{
+    uint64_t end = scroll_end(v->base->scroll);
+    struct source_item item;
+    struct err e;
+    bool closed;
+
+    while (scroll_place(reel->source) < end && source_next(reel->source, &item, 0, &e) == SOURCE_ITEM) {
+        enum pipeline_status status = pipeline_item(reel->pipeline, &item, &e);
+        if (status == PIPELINE_FAILED || show_ended(&reel->show, &closed, &e)) {
+            *ret_status = repl_fail(v->base, &e);
+            return false;
+        }
+        repl_step(v->base, 0);
+        while (v->pending.len > PENDING && !v->base->ctx->interrupts)
+            repl_step(v->base, -1);
+        if (repl_interrupted(v->base) || v->base->leaving)
+            return false;
+    }
+    return true;
+}
+
+int repl_views_once(struct repl_views *v, const struct view_opts *view, const char *file)
+{
+    struct reel *reel;
+    struct err e;
+    int status = 0;
+
+    reel = open_reel(v, view, file, false, &e);
+    if (!reel)
+        return repl_fail(v->base, &e);
+    pause_live(v);
+    show_begin(&reel->show);
+    if (catch_up(v, reel, &status)) {
+        if (scroll_missed(reel->source))
+            ctx_warn(v->base->ctx, "%llu events are not in it: others that came meanwhile took their place (--scrollback)",
+                     (unsigned long long)scroll_missed(reel->source));
+        pipeline_end(reel->pipeline);
+        pause_live(v);
+        status = show_flush(&reel->show, v->base->ctx, status);
+    }
+    v->paused = false;
+    reel_free(reel);
+    return status;
+}
+
+/* ---- in place ---- */
+
+static void frame(struct repl_views *v, unsigned rows, unsigned cols)
+{
+    struct buf b = {0};
+    const char *at = v->pending.data, *end = at + v->pending.len;
+
+    buf_puts(&b, "\033[H");
+    for (unsigned row = 0; row + 1 < rows; row++) {
+        size_t len = at < end ? strcspn(at, "\n") : 0, used = 0;
+        const char *line = at;
+        while (at < line + len) {
+            const char *c = at;
+            if (*at == '\033') {
+                at += strcspn(at, "m") + 1;
+            } else {
+                utf8_next(&at, end);
+                used += utf8_width(c, (size_t)(at - c));
+            }
+            if (used <= cols || *c == '\033')
+                buf_add(&b, c, (size_t)(at - c));
+        }
+        at += at < end;
+        buf_puts(&b, "\033[K\r\n");
+    }
+    buf_puts(&b, "q returns\033[K\033[J");
+    out_take(v->base->ctx->out, &b);
+    buf_release(&b);
+    buf_clear(&v->pending);
+}
+
+int repl_views_screen(struct repl_views *v, const struct view_opts *view)
+{
+    struct reel *reel;
+    struct err e;
+    int status = 0, key;
+
+    reel = open_reel(v, view, NULL, false, &e);
+    if (!reel)
+        return repl_fail(v->base, &e);
+    pause_live(v);
+    v->held = v->screen = true;
+    out_write(v->base->ctx->out, "\033[?1049h\033[?25l", 14);
+    for (bool going = true; going;) {
+        int64_t next = loop_now() + REDRAW_MS;
+        going = catch_up(v, reel, &status);
+        for (size_t i = 0; i < repl_nodes_peers(v->nodes)->count; i++) /* counts do not depend on the order */
+            pipeline_passed(reel->pipeline, (unsigned)i, INT64_MAX, INT64_MAX, &e);
+        buf_clear(&v->pending);
+        pipeline_snapshot(reel->pipeline);
+        buf_cstr(&v->pending);
+        frame(v, line_height(v->base->line), line_width(v->base->line));
+        do { /* reads keys at least once a frame */
+            repl_step(v->base, going ? next : 0);
+            while (going && (key = line_key(v->base->line)) >= 0) /* the prompt gets the keys behind q */
+                going = key != 'q' && key != 'Q' && key != 4;
+            going = going && !repl_interrupted(v->base) && !v->base->leaving;
+        } while (going && loop_now() < next);
+    }
+    out_write(v->base->ctx->out, "\033[?25h\033[?1049l", 14);
+    v->paused = v->held = v->screen = false;
+    reel_free(reel);
+    line_above(v->base->line, buf_view(&v->aside));
+    buf_clear(&v->aside);
+    repl_views_go_on(v);
+    return status;
+}
+
+/* ---- beginning and end ---- */
+
+struct repl_views *repl_views_new(struct repl_base *base, struct repl_nodes *nodes, struct repl_probes *probes,
+                                  struct repl_files *files)
+{
+    struct repl_views *v = mem_zalloc(sizeof(*v));
+
+    v->base = base;
+    v->nodes = nodes;
+    v->probes = probes;
+    v->files = files;
+    return v;
+}
+
+void repl_views_free(struct repl_views *v)
+{
+    if (!v)
+        return;
+    reel_free(v->live);
+    buf_release(&v->pending);
+    buf_release(&v->aside);
+    free(v);
+}
