@@ -15,10 +15,13 @@
 #define PROMPT_MS 1000 /* the next line can be typed then, although a node has not answered */
 #define ON_THEIR_WAY_MS 60 /* the last events of probes that were stopped */
 
+#define NO_REQUEST UINT64_MAX
+
 struct probe {
     char *label, *text;
     char *records;         /* the text of a header that defines its records; NULL: it has none */
     size_t number, nspecs; /* the number of its first spec, and how many it has; numbers are never used again */
+    uint64_t since;        /* the mark of the first request that has it; NO_REQUEST: none has */
     bool stopped;
     bool fresh; /* not every node has taken it yet */
     bool told;  /* its events may be on their way */
@@ -38,9 +41,11 @@ struct repl_probes {
     bool asking;     /* repl_probes_arm_all() waits, and handles a refusal itself */
     bool refused;    /* a node refused the last request; the next turn of the timer handles it */
     struct err refusal;
+    uint64_t refuser_took; /* a mark: the node that refused traces the probes of requests up to this one */
     struct {
-        bool due;   /* it was attached after the last request */
-        bool alone; /* only this node is asked: its refusal costs no probe */
+        bool due;      /* it was attached after the last request */
+        bool alone;    /* only this node is asked: its refusal costs no probe */
+        uint64_t took; /* the mark of the last request that it accepted */
     } peers[PEERS_MAX]; /* by the index of the peer */
     int64_t until;   /* :for, -1: none */
     int64_t stopped; /* when to print that the probes are stopped; -1: never */
@@ -167,6 +172,9 @@ static bool begin(struct repl_probes *ps, const struct texts *all, struct err *e
     bool ok = asked_compile(&asked, &ps->base->options.what, all, &none, 0, e);
     if (ok) {
         struct arm_mark mark = tell_scroll(ps, &asked);
+        for (size_t i = 0; i < ps->count; i++)
+            if (is_running(&ps->items[i]) && ps->items[i].since == NO_REQUEST)
+                ps->items[i].since = mark.last;
         forget_gone(ps);
         run_arm(repl_nodes_run(ps->nodes), &ps->base->options.what, all, mark);
     }
@@ -181,6 +189,7 @@ static bool arm(struct repl_probes *ps, struct err *e)
 
     ps->until = -1;
     ps->refused = false;
+    ps->refuser_took = ps->mark; /* if this request fails without an answer */
     for (size_t i = 0; i < PEERS_MAX; i++)
         ps->peers[i].alone = false;
     ps->armed = ps->arming = repl_probes_running(ps);
@@ -218,24 +227,28 @@ bool repl_probes_arm_all(struct repl_probes *ps, int64_t patience_ms, struct err
     return ok;
 }
 
-/* Removes the probes that a refusal is about: those that not every node has taken yet. */
-static bool forget_fresh(struct repl_probes *ps)
+/* Drops the fresh probes that only requests after this mark have. false: there are none. */
+static bool drop_fresh(struct repl_probes *ps, uint64_t mark)
 {
     bool any = false;
 
     for (size_t i = 0; i < ps->count; i++) {
         struct probe *p = &ps->items[i];
-        any |= p->fresh && !p->gone;
-        p->gone |= p->fresh;
+        bool dropped = p->fresh && !p->gone && p->since > mark;
+        any |= dropped;
+        p->gone |= dropped;
     }
     return any;
 }
 
-/* A request was refused: asks again without the new probes, or without any where none is new. */
+/*
+ * A request was refused: asks again without the probes that were new to the node that refused. If it traces all of them
+ * already, every probe is dropped that is new to some node; without such probes, all are stopped.
+ */
 static void go_without(struct repl_probes *ps, const struct err *e)
 {
     repl_fail(ps->base, e);
-    if (!forget_fresh(ps))
+    if (!drop_fresh(ps, ps->refuser_took) && !drop_fresh(ps, 0))
         for (size_t i = 0; i < ps->count; i++)
             ps->items[i].stopped = true;
     repl_probes_arm(ps);
@@ -330,7 +343,8 @@ static struct probe *add(struct repl_probes *ps, const char *line, size_t labell
         p->gone = true;
     ps->items = mem_grow(ps->items, &ps->cap, ps->count + 1, sizeof(*ps->items));
     p = &ps->items[ps->count++];
-    *p = (struct probe){.label = mem_strndup(label, strlen(label)), .number = ps->numbers, .fresh = true};
+    *p = (struct probe){.label = mem_strndup(label, strlen(label)), .number = ps->numbers, .since = NO_REQUEST,
+                        .fresh = true};
     return p;
 }
 
@@ -464,6 +478,7 @@ void repl_probes_on_ready(struct repl_probes *ps, const struct peer *peer)
 {
     ps->peers[peer->index].due = true;
     ps->peers[peer->index].alone = false;
+    ps->peers[peer->index].took = 0;
 }
 
 void repl_probes_on_armed(struct repl_probes *ps, const struct peer *peer, const struct arm_result *result)
@@ -472,6 +487,7 @@ void repl_probes_on_armed(struct repl_probes *ps, const struct peer *peer, const
     char of[NODE_NAME_MAX + 4] = "";
     struct buf counts = {0};
 
+    ps->peers[peer->index].took = ps->mark; /* answers to earlier requests do not come here */
     if (repl_nodes_attached(ps->nodes) > 1)
         snprintf(of, sizeof(of), "%s: ", peer_name(peer) ? peer_name(peer) : "the node");
     for (size_t i = 0; i < result->nwarnings; i++)
@@ -495,6 +511,7 @@ void repl_probes_on_refused(struct repl_probes *ps, const struct peer *peer, con
     }
     ps->refused = true;
     ps->refusal = *e;
+    ps->refuser_took = ps->peers[peer->index].took;
     repl_wake(ps->base);
 }
 

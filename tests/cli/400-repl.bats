@@ -259,6 +259,64 @@ paces() { on_node '[exit(P, kill) || P <- processes(), {current_function, {work,
     node_stop "$silent"
 }
 
+# A second node, attached and then stopped. Its name is SILENT.
+with_silent() {
+    node_start silent
+    SILENT=$NODE
+    NODE=$LIVE_NODE
+    terminal 140 40 "exec $ETRACE_BIN repl -n $NODE -n $SILENT"
+    await '^etrace> *$'
+    kill -STOP "$(<"$(node_dir "$SILENT")/pid")"
+}
+
+silent_goes_on() { kill -CONT "$(<"$(node_dir "$SILENT")/pid")"; }
+
+# above REGEX REGEX: the first line that matches the one is above every line that matches the other
+above() {
+    screen | awk -v one="$1" -v other="$2" '$0 ~ one { found = 1 } $0 ~ other && !found { bad = 1 } END { exit bad || !found }' ||
+        fail "$1 is not above $2: $(screen)"
+}
+
+@test "the next line is typed and done while a node does not answer" {
+    with_silent
+    entered 'first: work:one/1'
+    await "etrace: $NODE: 1 function"
+    entered ':probes'
+    await '^first +work:one/1$'
+    entered 'second: work:two/2'
+    entered ':probes'
+    await '^second +work:two/2$'
+    on_node 'work:two(work:one(a), b)'
+    await 'call work:two\(a'
+    above '^second +work:two/2$' "$SILENT is no longer attached|probes? ·"
+    silent_goes_on
+    await '2 probes ·' 30
+    keys C-d
+    until_true 30 terminal_gone
+    node_stop "$SILENT"
+}
+
+@test "a refused probe does not cost those that the node traces while another node does not answer" {
+    with_silent
+    entered 'first: work:one/1'
+    await "etrace: $NODE: 1 function"
+    entered 'second: work:nothing/3'
+    await 'work has no function nothing/3'
+    entered ':probes'
+    await '^first +work:one/1$'
+    await_last '^etrace>$'
+    above '^first +work:one/1$' "$SILENT is no longer attached"
+    run screen
+    refute_line --regexp '^second '
+    on_node 'work:one(still)'
+    await 'call work:one\(still'
+    silent_goes_on
+    await '1 probe ·' 30
+    keys C-d
+    until_true 30 terminal_gone
+    node_stop "$SILENT"
+}
+
 @test "an open clause goes on in the next line, and what is wrong is shown below the line" {
     repl
     entered 'work:two(a,'
