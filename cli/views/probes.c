@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../erlang/wire_order.h"
 #include "../ground/mem.h"
 
 #define CACHE 4096 /* functions whose spec is remembered; a power of two */
@@ -365,22 +366,15 @@ static size_t put_term(struct buf *to, const uint8_t *at)
     return place;
 }
 
-static bool same_term(const uint8_t *a, const uint8_t *b)
-{
-    size_t len = (size_t)(wire_skip(a) - a);
-
-    return len == (size_t)(wire_skip(b) - b) && !memcmp(a, b, len);
-}
-
 /* The term of msg(), or a list of those of several probes, each once. */
-static size_t put_users(struct buf *to, const uint8_t **users, size_t n)
+static size_t put_users(struct buf *to, const struct term_env *env, const uint8_t **users, size_t n)
 {
     const size_t place = to->len;
     size_t kept = 0;
 
     for (size_t i = 0; i < n; i++) {
         size_t k = 0;
-        while (k < kept && !same_term(users[k], users[i]))
+        while (k < kept && wire_compare(env, users[k], env, users[i], true) != WIRE_EQUAL)
             k++;
         if (k == kept)
             users[kept++] = users[i];
@@ -422,7 +416,7 @@ static void unpack_all(struct probes *p, struct event *e)
             n++;
         }
     if (nusers) {
-        places[ARRAY_LEN(found)] = put_users(&p->united, users, nusers);
+        places[ARRAY_LEN(found)] = put_users(&p->united, &e->env, users, nusers);
         n++;
     }
     free(users);

@@ -72,6 +72,13 @@ story() {
 ["two",null,2]'
 }
 
+@test "the same message of several expressions is shown once" {
+    traced --json 'work:two(X, _) -> msg({lists, X})' 'work:two(X, Y) when Y > 0 -> msg({lists, X})' 'work:_ -> msg({1.0, lists})' -- 'work:two(b, 1), work:two(a, 0)'
+    assert_success
+    # An atom is encoded in another way where it occurs for the first time.
+    assert_equal "$(story)" 'two(b,1) -> [{lists,b},{1.0,lists}];two(a,0) -> [{lists,a},{1.0,lists}];'
+}
+
 @test "heads, guards and results of every kind combine as plain evaluation says" {
     local seed seeds=1 dir=$BATS_TEST_TMPDIR lib
     lib=$(node_lib)
