@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # Expressions at random, live: what etrace shows is what Erlang and Elixir themselves select, clause by clause, with and without the NIF.
+# One in five is a set of expressions that overlap, with alternatives.
 # Where CI is true they are the same each time. ETRACE_SEED makes other ones (the seed is in the message of a failure), ETRACE_ROUNDS more; with --all
 # they go on for an hour. Needs of the node the
 # generated modules and the atoms of their calls, which are loaded before the trace begins.

@@ -1,5 +1,8 @@
-%% Expressions at random for a live trace. `make` writes rounds of probes, each of a function of its own, with the calls to make and what
-%% Erlang or Elixir itself selects of them; `judge` compares that with what etrace showed.
+%% Expressions at random for a live trace. `make` writes rounds of cases, each of functions of its own, with the calls to make and what
+%% Erlang or Elixir itself selects of them; `judge` compares that with what etrace showed. A case is one expression for one function, or
+%% several expressions that overlap at several functions: with alternatives, globs, and patterns of their own. An event that several
+%% probes match is to be shown once, if one of their conditions behind `where` holds, with the messages of all of them and with its
+%% result where one of them asks for it. A probe that drops hides it.
 %%     live_oracle:make(LangTool, Dir, Rounds, Probes, Seed)    Dir/elixir may hold cases of elixir_oracle.exs
 %%     live_oracle:judge(Dir, Round, JsonFile)
 %% A round is gen_N.erl, the module to trace; gen_N.terms, its calls; gen_N.exprs, the probes; gen_N.expected. The calls carry a number as
@@ -18,16 +21,18 @@ make(Tool, Dir, Rounds, Probes, Seed) ->
     Elixir = case file:read_file(filename:join(Dir, "elixir")) of {ok, Bin} -> binary_to_term(Bin); _ -> [] end,
     lists:foldl(fun(N, Left) ->
         {Mine, Rest} = lists:split(min(Probes div 3, length(Left)), Left),
-        Cases = [case rand:uniform(4) of 1 -> where_case(Port); _ -> erlang_case(Port) end || _ <- lists:seq(1, Probes - length(Mine))] ++ Mine,
+        Cases = [case rand:uniform(9) of N when N < 3 -> where_case(Port); N when N < 5 -> several_case(Port, calls); _ -> erlang_case(Port) end
+            || _ <- lists:seq(1, Probes - length(Mine))] ++ Mine,
         write(Dir, N, calls, lists:enumerate(Cases)),
         Rest
     end, Elixir, lists:seq(1, Rounds)),
-    [write(Dir, N, Kind, [{1, message_case(Port, Kind)}]) || N <- lists:seq(Rounds + 1, 4 * Rounds), Kind <- [pick([send, recv])]],
+    [write(Dir, N, Kind, [{1, case rand:uniform(2) of 1 -> message_case(Port, Kind); 2 -> several_case(Port, Kind) end}])
+        || N <- lists:seq(Rounds + 1, 4 * Rounds), Kind <- [pick([send, recv])]],
     halt(0).
 
 pick(List) -> lists:nth(rand:uniform(length(List)), List).
 
-%% ---- cases: {Surface, Text with ~s for what is called, Arity, [{Arguments, no_match | {match, Shows, Value}}]} ----
+%% ---- cases: {Surface, Text behind the name of what is called, Arity, [{Arguments, no_match | {match, Shows, Value}}]} ----
 
 erlang_case(Port) -> accepted(Port, rand:uniform(3), fun(Ps) -> ["(", lists:join(", ", Ps ++ ["_"]), ")"] end, "gen:f").
 message_case(Port, send) -> accepted(Port, 1, fun([P]) -> ["(_, {", P, ", _})"] end, "send");
@@ -70,6 +75,7 @@ accepted(Port, Arity, Head, Name) ->
 
 action(plain, _, _) -> "";
 action(drop, _, _) -> " -> drop";
+action(quiet_return, _, _) -> " -> return";
 action(return, Value, "gen" ++ _) -> [" -> return, msg(", ms_oracle:pp(Value), ")"];
 action(_, Value, _) -> [" -> msg(", ms_oracle:pp(Value), ")"].
 
@@ -80,12 +86,166 @@ expected(Fun, Args, Actions) ->
     catch error:function_clause -> no_match
     end.
 
+%% ---- several expressions: {several, [Text], [{Suffix of a function, Arity}], [{Suffix, Arguments, no_match | {match, Returns, Message}}]} ----
+%%
+%% A probe is {[Suffix] | all, Arity | any, Clauses, Where}. A clause is {Patterns, Guards, Value, Action}, and without patterns it
+%% takes every call. Message: none | {value, Term}. "gen:f" in a text stands for the module and the number of the case.
+
+-define(COMBINED_MOST, 250). % clauses that the tracer sets at one function
+
+several_case(Port, Kind) ->
+    Functions = case Kind of calls -> [{[$_, C], rand:uniform(3)} || C <- lists:sublist("abc", rand:uniform(3))]; _ -> [{"", 1}] end,
+    {Texts, Probes, Sizes} = lists:unzip3([expression(Port, Kind, Functions) || _ <- lists:seq(1, 1 + rand:uniform(3))]),
+    All = lists:append(Probes),
+    Clauses = [{{clause, 1, [], [], []}, Ps} || {_, _, Cs, _} <- All, {Ps, _, _, _} <- Cs, is_list(Ps)],
+    case lists:foldl(fun(N, Product) -> (N + 1) * Product end, 1, lists:append(Sizes)) of
+        Most when Most > ?COMBINED_MOST; Clauses =:= [] -> several_case(Port, Kind);
+        _ ->
+            Lists = ms_oracle:arg_lists(Clauses),
+            {several, Texts, Functions, [{F, Args, together([chosen(P, F, Args) || P <- All])} || {F, Arity} <- Functions, Args <- Lists,
+                length(Args) =:= Arity, not is_large(Args) orelse [W || {_, _, _, W} <- All, W =/= []] =:= []]}
+    end.
+
+%% {Text, Probes, how many clauses the specification of each has}
+expression(Port, Kind, Functions) ->
+    {Text, Probes} = case Kind of
+        calls -> case rand:uniform(5) of 1 -> plain(Functions); N when N < 4 -> alternatives(Functions); _ -> single(Functions) end;
+        _ -> message(Kind)
+    end,
+    case ms_oracle:ask(Port, ms_oracle:flat(Text)) of
+        {ok, Specs} -> {ms_oracle:flat(Text), Probes, [case Ms of true -> 1; _ -> length(Ms) end || {_, _, Ms, _} <- Specs]};
+        {error, _} -> expression(Port, Kind, Functions)
+    end.
+
+%% Whole functions, which takes every call.
+plain(Functions) ->
+    {F, _} = pick(Functions),
+    Action = pick([plain, plain, quiet_return]),
+    {Selector, Suffixes} = selected(F),
+    {[Selector, action(Action, none, "gen:f")], [{Suffixes, any, [{all, [], none, Action}], []}]}.
+
+selected(F) -> pick([{["gen:f", F], [F]}, {["gen:f", F], [F]}, {"gen:f_*", all}]).
+
+single(Functions) ->
+    {F, Arity} = pick(Functions),
+    {Name, Suffixes} = selected(F),
+    {Rest, Clauses, Where} = clauses(Arity, [], 2),
+    {[Name, head(hd(Clauses)), Rest], [{Suffixes, Arity, Clauses, Where}]}.
+
+message(Kind) ->
+    {Rest, Clauses, _} = clauses(1, [], 2, Kind),
+    {[atom_to_list(Kind), head(hd(Clauses), Kind), Rest], [{[""], 1, Clauses, []}]}.
+
+%% The guard, the actions and more clauses stand behind the last one. The first has the variables that they use, and the others bind
+%% them too: by arguments of their own. More clauses have as many patterns as each of the alternatives.
+alternatives(Functions) ->
+    {Fs, Arities} = lists:unzip([pick(Functions) || _ <- lists:seq(1, 1 + rand:uniform(2))]),
+    Arity = hd(Arities),
+    Same = lists:usort(Arities) =:= [Arity],
+    {Rest, [{Ps, Guards, Value, Action} | More], Where} = clauses(Arity, Arities, if Same -> 2; true -> 1 end),
+    Names = lists:usort(variables(Ps)),
+    Heads = [Ps | [binding(Names, A) || A <- tl(Arities)]],
+    case lists:member(none, Heads) of
+        true -> alternatives(Functions);
+        false ->
+            Probes = [{[F], A, [{P, Guards, Value, Action} | More], Where} || {F, A, P} <- lists:zip3(Fs, Arities, Heads)],
+            {Parts, Meant} = written(Probes),
+            {[lists:join(" | ", Parts), Rest], Meant}
+    end.
+
+%% One of several times the first has no patterns and takes those of the next one.
+written(Probes = [_ | Others]) ->
+    case {rand:uniform(6), Probes} of
+        {1, [{Fs, Arity, _, Where}, {_, Arity, Second, _} | _]} -> {[["gen:f", hd(Fs)] | [part(P) || P <- Others]], [{Fs, Arity, Second, Where} | Others]};
+        _ -> {[part(P) || P <- Probes], Probes}
+    end.
+
+part({[F], _, [Clause | _], _}) -> ["gen:f", F, head(Clause)].
+
+%% Patterns that bind all of these variables; none where there are too few arguments.
+binding(Names, Arity) when length(Names) > Arity -> none;
+binding(Names, Arity) ->
+    {_, Ps} = ms_oracle:clause({loose, Arity}),
+    case Names -- lists:usort(variables(Ps)) of
+        [] -> Ps;
+        Missing ->
+            Kept = lists:nthtail(length(Missing), Ps),
+            case Names -- (Missing ++ lists:usort(variables(Kept))) of
+                [] -> [{var, 1, V} || V <- Missing] ++ Kept;
+                _ -> [{var, 1, V} || V <- Names] ++ [{var, 1, '_'} || _ <- lists:seq(1, Arity - length(Names))]
+            end
+    end.
+
+variables({var, _, '_'}) -> [];
+variables({var, _, V}) -> [V];
+variables(T) when is_tuple(T) -> variables(tuple_to_list(T));
+variables([H | T]) -> variables(H) ++ variables(T);
+variables(_) -> [].
+
+%% {Text behind the first head, clauses, the tests behind `where`}
+clauses(Arity, Arities, Most) -> clauses(Arity, Arities, Most, calls).
+clauses(Arity, Arities, Most, Kind) ->
+    Clauses = [clause(Arity, Kind) || _ <- lists:seq(1, rand:uniform(Most))],
+    {First, More} = {hd(Clauses), tl(Clauses)},
+    Bindable = length(lists:usort(variables(element(1, First)))) =< lists:min([Arity | Arities]),
+    case {Clauses, rand:uniform(4)} of
+        _ when Arities =/= [], not Bindable -> clauses(Arity, Arities, Most, Kind);
+        {[{Ps, [Guard], Value, Action}], 1} when Kind =:= calls, length(Guard) =:= 1, Action =/= drop ->
+            Where = ms_oracle:flat([" where ", ms_oracle:pp(hd(Guard))]),
+            case re:run(Where, " (and|or|xor) ", [{capture, none}]) of
+                match -> clauses(Arity, Arities, Most, Kind);
+                nomatch -> {[action(Action, Value, "gen:f"), Where], [{Ps, [], Value, Action}], [Guard]}
+            end;
+        _ ->
+            Text = fun({_, Guards, Value, Action}) -> [ms_oracle:when_text(Guards), action(Action, Value, name(Kind))] end,
+            {[Text(First), [["; ", head(C, Kind), Text(C)] || C <- More]], Clauses, []}
+    end.
+
+name(calls) -> "gen:f";
+name(_) -> "".
+
+clause(Arity, Kind) ->
+    {{clause, _, _, Guards, [Value]}, Ps} = ms_oracle:clause({loose, Arity}),
+    {Ps, Guards, Value, pick([msg, msg, msg, plain, drop | [A || Kind =:= calls, A <- [return, quiet_return]]])}.
+
+head(Clause) -> head(Clause, calls).
+head({Ps, _, _, _}, calls) -> ["(", lists:join(", ", [ms_oracle:pp(P) || P <- Ps] ++ ["_"]), ")"];
+head({[P], _, _, _}, send) -> ["(_, {", ms_oracle:pp(P), ", _})"];
+head({[P], _, _, _}, recv) -> ["({", ms_oracle:pp(P), ", _})"].
+
+%% What a probe alone does with a call: none | {Action, Value, whether its condition behind `where` holds}.
+chosen({Suffixes, Arity, Clauses, Where}, F, Args) ->
+    case (Suffixes =:= all orelse lists:member(F, Suffixes)) andalso (Arity =:= any orelse Arity =:= length(Args)) of
+        true -> first(Clauses, Where, Args);
+        false -> none
+    end.
+
+first([], _, _) -> none;
+first([{all, _, _, Action} | _], _, _) -> {Action, none, true};
+first([{Ps, Guards, Value, Action} | Rest], Where, Args) ->
+    List = lists:foldr(fun(P, T) -> {cons, 1, P, T} end, {nil, 1}, Ps),
+    Clause = fun(Tests, Holds) -> {clause, 1, [List], Tests, [{tuple, 1, [{atom, 1, Holds}, Value]}]} end,
+    {value, Fun, _} = erl_eval:expr({'fun', 1, {clauses, [Clause(Where, true) || Where =/= []] ++ [Clause(Guards, Where =:= [])]}}, []),
+    try Fun(Args) of {Holds, V} -> {Action, V, Holds}
+    catch error:function_clause -> first(Rest, Where, Args)
+    end.
+
+together(Each) ->
+    Actions = [A || {A, _, _} <- Each],
+    Messages = lists:uniq([V || {A, V, _} <- Each, A =:= msg orelse A =:= return]),
+    case lists:member(drop, Actions) orelse not lists:keymember(true, 3, Each) of
+        true -> no_match;
+        false -> {match, [A || A <- Actions, A =:= return orelse A =:= quiet_return] =/= [],
+            case Messages of [] -> none; [V] -> {value, V}; _ -> {value, Messages} end}
+    end.
+
 %% ---- the files of a round ----
 
 write(Dir, N, Kind, Cases) ->
     Module = "gen_" ++ integer_to_list(N),
     File = fun(Extension) -> filename:join(Dir, Module ++ Extension) end,
-    Functions = [io_lib:format("f~w(~s) -> {ret, Id}.~n", [K, lists:join(", ", lists:duplicate(Arity, "_") ++ ["Id"])]) || {K, {_, _, Arity, _}} <- Cases],
+    Functions = [io_lib:format("f~w~s(~s) -> {ret, Id}.~n", [K, F, lists:join(", ", lists:duplicate(Arity, "_") ++ ["Id"])])
+        || {K, Case} <- Cases, {F, Arity} <- functions(Case)],
     ok = file:write_file(File(".erl"), ["-module(", Module, ").\n-compile([export_all, nowarn_export_all]).\natoms() -> ", io_lib:format("~0tp", [?ATOMS]), ".\n"
         "load(File) -> {ok, Bin} = file:read_file(File), Calls = binary_to_term(Bin), Me = self(),\n"
         "    register(?MODULE, spawn(fun() -> Sink = spawn(fun sink/0), register(", Module, "_sink, Sink), Me ! loaded, loop(Sink, Calls) end)),\n"
@@ -100,19 +260,31 @@ write(Dir, N, Kind, Cases) ->
         "own(T, Pid) when is_tuple(T) -> list_to_tuple(own(tuple_to_list(T), Pid));\n"
         "own(T, Pid) when is_map(T) -> maps:from_list(own(maps:to_list(T), Pid));\n"
         "own(T, _) -> T.\n", Functions]),
-    All = lists:enumerate([{K, Args, Expected} || {K, {_, _, _, Calls}} <- Cases, {Args, Expected} <- Calls]),
+    All = lists:enumerate([{{K, F}, Args, Expected} || {K, Case} <- Cases, {F, Args, Expected} <- calls(Case)]),
     ok = file:write_file(File(".terms"), term_to_binary([case Kind of
-        calls -> {list_to_atom("f" ++ integer_to_list(K)), Args ++ [Id]};
+        calls -> {list_to_atom("f" ++ integer_to_list(K) ++ F), Args ++ [Id]};
         _ -> {Kind, hd(Args), Id}
-    end || {Id, {K, Args, _}} <- All])),
-    ok = file:write_file(File(".exprs"), unicode:characters_to_binary([[probe(Kind, Module, K, Case), $\n] || {K, Case} <- Cases])),
+    end || {Id, {{K, F}, Args, _}} <- All])),
+    ok = file:write_file(File(".exprs"), unicode:characters_to_binary([[Probe, $\n] || {K, Case} <- Cases, Probe <- probes(Kind, Module, K, Case)])),
     ok = file:write_file(File(".kind"), atom_to_list(Kind)),
     ok = file:write_file(File(".expected"), term_to_binary({Kind, Cases, All})).
 
-probe(calls, Module, K, {erlang, Text, _, _}) -> [Module, ":f", integer_to_list(K), Text];
-probe(calls, Module, K, {elixir, {Patterns, Guard, Value}, _, _}) ->
-    [":", Module, ".f", integer_to_list(K), "(", [[P, ", "] || P <- Patterns], "_)", Guard, " -> msg(", Value, ")"];
-probe(Kind, _, _, {erlang, Text, _, _}) -> [atom_to_list(Kind), Text].
+functions({several, _, Functions, _}) -> Functions;
+functions({_, _, Arity, _}) -> [{"", Arity}].
+
+%% {Suffix of the function, Arguments, no_match | {match, Returns, Message}}
+calls({several, _, _, Calls}) -> Calls;
+calls({_, _, _, Calls}) ->
+    [{"", Args, case Expected of
+        no_match -> no_match;
+        {match, Action, Value} -> {match, Action =:= return, case Action of plain -> none; _ -> {value, Value} end}
+    end} || {Args, Expected} <- Calls].
+
+probes(calls, Module, K, {erlang, Text, _, _}) -> [[Module, ":f", integer_to_list(K), Text]];
+probes(calls, Module, K, {elixir, {Patterns, Guard, Value}, _, _}) ->
+    [[":", Module, ".f", integer_to_list(K), "(", [[P, ", "] || P <- Patterns], "_)", Guard, " -> msg(", Value, ")"]];
+probes(_, Module, K, {several, Texts, _, _}) -> [string:replace(Text, "gen:f", [Module, ":f", integer_to_list(K)], all) || Text <- Texts];
+probes(Kind, _, _, {erlang, Text, _, _}) -> [[atom_to_list(Kind), Text]].
 
 %% ---- judging ----
 
@@ -123,21 +295,23 @@ judge(Dir, N, Json) ->
     Events = [json:decode(Line) || Line <- binary:split(Text, <<"\n">>, [global]), Line =/= <<>>],
     Shown = lists:sort([{Id, event(Event)} || Event <- Events, (Id = id(Kind, Event)) =/= none]),
     Returns = lists:sort([Id || #{<<"type">> := <<"return">>, <<"value">> := <<"{ret,", R/binary>>} <- Events, {Id, _} <- [string:to_integer(R)]]),
-    Expected = [{Id, Value} || {Id, {_, _, {match, _, Value}}} <- All],
+    Expected = [{Id, Message} || {Id, {_, _, {match, _, Message}}} <- All],
     Bad = differences(Shown, Expected),
-    Owed = [Id || Kind =:= calls, {Id, {_, _, {match, return, _}}} <- All],
-    Wrong = [{K, Args, What} || {Id, What} <- lists:sublist(Bad ++ [{Id, no_return} || Id <- Owed -- Returns] ++ [{Id, odd_return} || Id <- Returns -- Owed], 5),
-        {_, {K, Args, _}} <- [lists:keyfind(Id, 1, All)]],
-    [io:format("~ts~n    args ~0tp~n    ~0tp~n", [probe(Kind, "gen_" ++ integer_to_list(N), K, element(2, lists:keyfind(K, 1, Cases))), Args, What])
-        || {K, Args, What} <- Wrong],
+    Owed = [Id || Kind =:= calls, {Id, {_, _, {match, true, _}}} <- All],
+    Wrong = [{At, Args, What} || {Id, What} <- Bad ++ [{Id, no_return} || Id <- Owed -- Returns] ++ [{Id, odd_return} || Id <- Returns -- Owed],
+        {_, {At, Args, _}} <- [lists:keyfind(Id, 1, All)]],
+    [io:format("~ts~n    f~w~s ~0tp~n    ~0tp~n", [lists:join($\n, probes(Kind, "gen_" ++ integer_to_list(N), K, element(2, lists:keyfind(K, 1, Cases)))),
+        K, F, Args, What]) || {{K, F}, Args, What} <- lists:sublist(lists:uniq(fun({{K, _}, _, _}) -> K end, Wrong), 5)],
     io:format("~w probes, ~w calls, ~w of them shown, ~w differences~n", [length(Cases), length(All), length(Expected), length(Wrong)]),
     halt(case Wrong of [] -> 0; _ -> 1 end).
 
-differences([{Id, Event} | Shown], [{Id, Value} | Expected]) ->
-    case Event of
-        none -> differences(Shown, Expected); % no message was asked for
-        {text, Text} -> [{Id, {shown, Text, wanted, Value}} || not is_text_of(Text, Value)] ++ differences(Shown, Expected)
-    end;
+differences([{Id, Event} | Shown], [{Id, Wanted} | Expected]) ->
+    Right = case {Event, Wanted} of
+        {none, none} -> true;
+        {{text, Text}, {value, Value}} -> is_text_of(Text, Value);
+        _ -> false
+    end,
+    [{Id, {shown, Event, wanted, Wanted}} || not Right] ++ differences(Shown, Expected);
 differences([{Id, Event} | Shown], [{Later, _} | _] = Expected) when Id < Later -> [{Id, {shown, Event, wanted, nothing}} | differences(Shown, Expected)];
 differences(Shown, [{Id, Value} | Expected]) -> [{Id, {not_shown, wanted, Value}} | differences(Shown, Expected)];
 differences([{Id, Event} | Shown], []) -> [{Id, {shown, Event, wanted, nothing}} | differences(Shown, [])];

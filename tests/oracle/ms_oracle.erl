@@ -192,12 +192,12 @@ value(V) -> {match, V}.
 
 %% ---- making clauses ----
 
-%% {Clause, Patterns}: a clause of a fun of one argument, the list of the arguments.
+%% {Clause, Patterns}: a clause of a fun of one argument, the list of the arguments. {loose, N}: half of the N patterns are variables.
 clause(Kind) ->
     erase(vars),
     put(vars, []),
-    Arity = case Kind of {call, N} -> N; _ -> rand:uniform(3) end,
-    Ps = [pattern(2, Kind) || _ <- lists:seq(1, Arity)],
+    Arity = case Kind of {_, N} -> N; _ -> rand:uniform(3) end,
+    Ps = [case {Kind, rand:uniform(2)} of {{loose, _}, 1} -> bind(var()); _ -> pattern(2, Kind) end || _ <- lists:seq(1, Arity)],
     List = lists:foldr(fun(P, T) -> {cons, 1, P, T} end, {nil, 1}, Ps),
     Head = case {Kind, rand:uniform(8)} of
         {fun2ms, 1} -> put(vars, ['All' | get(vars)]), {match, 1, {var, 1, 'All'}, List};
