@@ -138,6 +138,63 @@ few_frames() {
     tail -n 1 "$OUT" | jq -e --argjson n "$n" '.seen == 4 * ($n + 1) and (.lost.guard // 0) == 0'
 }
 
+# The other session keeps frames of its own for the same calls, so the stack does not tell recursion from a loop, and the limit holds.
+@test "another session traces the same function: every call of recursion deeper than 10,000 is shown or counted" {
+    local theirs depth=20000 calls shown heard
+    calls=$((2 * (depth + 1) + 101))
+    for theirs in "[{return_trace}] [call]" "[] [call,return_to]"; do
+        # Counts the calls and results that it hears.
+        on_node "Me = self(), register(many, spawn(fun() ->
+            Count = fun Count(Calls, Results) -> receive
+                {trace, _, call, _} -> Count(Calls + 1, Results);
+                {trace, _, return_from, _, _} -> Count(Calls, Results + 1);
+                {trace, _, return_to, _} -> Count(Calls, Results);
+                {told, To} -> To ! {heard, Calls, Results}
+            end end,
+            S = trace:session_create(theirs, self(), []),
+            trace:function(S, {loops, deep, 1}, [{'_', [], ${theirs% *}}], [local]),
+            trace:process(S, all, true, ${theirs#* }),
+            Me ! on,
+            Count(0, 0),
+            trace:session_destroy(S) end)), receive on -> ok end"
+        trace --json --memory 0 --rate 0 'loops:deep/1 -> return'
+        on_node "$depth = loops:deep($depth), $depth = loops:deep($depth), 100 = loops:deep(100)"
+        trace_end
+        assert_success
+        assert_account any
+        assert_regex "$talk" '10,000 calls of a function in one process have not returned'
+        shown=$(grep -c '"type":"call"' "$OUT")
+        [[ $shown -gt 10000 && $shown -lt $depth ]] || fail "$shown calls were shown"
+        assert_equal "$(grep -c '"type":"return"' "$OUT")" "$shown"
+        assert_equal "$(json_of summary .lost.guard)" "$((calls - shown))"
+        heard=$(node_eval "$NODE" 'many ! {told, self()}, receive {heard, Calls, Results} -> {Calls, Results} end')
+        case $theirs in
+            *return_trace*) assert_equal "$heard" "{$calls,$calls}" ;;
+            *) assert_equal "$heard" "{$calls,0}" ;;
+        esac
+    done
+}
+
+@test "two etraces and recursion deeper than 10,000: both account for every call" {
+    local depth=20000 first second shown
+    trace --json --memory 0 --rate 0 'loops:deep/1 -> return'
+    first=$TRACER
+    OUT+=.2 ERR+=.2
+    trace --json --memory 0 --rate 0 'loops:deep/1 -> return'
+    second=$TRACER
+    on_node "$depth = loops:deep($depth)"
+    for TRACER in "$second" "$first"; do
+        trace_end
+        assert_success
+        assert_account any
+        shown=$(grep -c '"type":"call"' "$OUT")
+        [[ $shown -gt 10000 && $shown -lt $depth ]] || fail "$shown calls were shown"
+        assert_equal "$(grep -c '"type":"return"' "$OUT")" "$shown"
+        assert_equal "$(json_of summary .lost.guard)" "$((depth + 1 - shown))"
+        OUT=${OUT%.2} ERR=${ERR%.2}
+    done
+}
+
 @test "throws that nobody reports, hibernation and death leave no count behind: no function is taken for a loop" {
     on_node 'loops:run(many, fun() -> loops:sleeps(0) end)'
     trace -c --rate 0 "ms loops:thrower/1 [{'_',[],[{return_trace}]}]" "ms loops:sleeps/1 [{'_',[],[{return_trace}]}]" 'loops:deep/1 -> return'
