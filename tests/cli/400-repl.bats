@@ -19,8 +19,9 @@ setup_file() {
 new(Id) -> #item{id = Id}.
 put(#item{} = Item, #empty{}) -> Item.
 END
-    (cd "$dir/defs" && "$ETRACE_ERLC" +debug_info shelf.erl) || return 1
-    node_eval "$LIVE_NODE" "code:add_path(\"$dir/defs\"), code:load_file(shelf)"
+    printf '%s\n' '-module(crate).' '-export([pack/1]).' '-record(box, {weight}).' 'pack(#box{} = Box) -> Box.' >"$dir/defs/crate.erl"
+    (cd "$dir/defs" && "$ETRACE_ERLC" +debug_info shelf.erl crate.erl) || return 1
+    node_eval "$LIVE_NODE" "code:add_path(\"$dir/defs\"), code:load_file(shelf), code:load_file(crate)"
     # The words that the completion asks with have been on the node once.
     live_repl
 }
@@ -218,6 +219,56 @@ paces() { on_node '[exit(P, kill) || P <- processes(), {current_function, {work,
     await_not 'item,1'
     entered ':as tree'
     await 'shelf:put\(\{item,2,"none"\}, ?\{empty\}\) = \{item'
+}
+
+@test "Tab completes the records of the alternative that is typed" {
+    repl
+    typed 'crate:pack(_) | shelf:put(#'
+    keys Tab Tab
+    await '^empty +item'
+    typed 'i'
+    keys Tab
+    await_last 'crate:pack\(_\) \| shelf:put\(#item\{$'
+    typed '}, _) | crate:pack(#'
+    keys Tab
+    await_last 'shelf:put\(#item\{\}, _\) \| crate:pack\(#box\{$'
+    keys C-a C-k
+    # The | of a list does not begin an alternative.
+    typed 'shelf:put([a | #'
+    keys Tab Tab
+    typed 'e'
+    keys Tab
+    await_last '^etrace> shelf:put\(\[a \| #empty\{$'
+    keys C-a C-k
+    entered 'crate:pack(#box{weight = W}) | shelf:put(#item{id = W}, _) when W > 1'
+    await '1 probe · 2 functions'
+    on_node 'crate:pack({box, 1}), crate:pack({box, 2}), shelf:put(shelf:new(1), {empty}), shelf:put(shelf:new(3), {empty})'
+    await 'call shelf:put\(\{item,3,'
+    await 'call crate:pack\(\{box,2\}\)'
+    await_not 'box,1|item,1'
+}
+
+@test "Tab completes native records, which a probe may then use" {
+    [[ $ETRACE_OTP -ge 29 ]] || return 0
+    local dir
+    dir=$(node_dir "$NODE")/defs
+    printf '%s\n' '-module(kind).' '-export([f/1, g/1, h/1]).' '-record #it{id}.' '-record(odd, {id}).' 'f(X) -> #it{id = X}.' 'g(X) -> #odd{id = X}.' 'h(X) -> X.' >"$dir/kind.erl"
+    "$ETRACE_ERLC" +debug_info -o "$dir" "$dir/kind.erl"
+    on_node '{module, _} = code:load_file(kind)'
+    live_snapshot
+    repl
+    typed 'crate:pack(_) | kind:h(#'
+    keys Tab Tab
+    await '^it +odd'
+    typed 'i'
+    keys Tab
+    await_last 'kind:h\(#it\{$'
+    keys C-a C-k
+    entered 'kind:h(#it{}) -> return'
+    await '1 probe'
+    on_node 'kind:h(kind:g(1)), kind:h(kind:f(1))'
+    await 'return kind:h/1 = #kind:it\{\.\.\.\}'
+    await_not 'odd,1'
 }
 
 @test "lines that are pasted are taken one after the other, none is lost, and a terminal's marks around them are not shown" {

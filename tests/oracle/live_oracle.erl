@@ -213,7 +213,7 @@ head({Ps, _, _, _}, calls) -> ["(", lists:join(", ", [ms_oracle:pp(P) || P <- Ps
 head({[P], _, _, _}, send) -> ["(_, {", ms_oracle:pp(P), ", _})"];
 head({[P], _, _, _}, recv) -> ["({", ms_oracle:pp(P), ", _})"].
 
-%% What a probe alone does with a call: none | {Action, Value, whether its condition behind `where` holds}.
+%% The result of one probe alone: none | {Action, Value, Holds}. Holds is the result of its condition behind `where`.
 chosen({Suffixes, Arity, Clauses, Where}, F, Args) ->
     case (Suffixes =:= all orelse lists:member(F, Suffixes)) andalso (Arity =:= any orelse Arity =:= length(Args)) of
         true -> first(Clauses, Where, Args);
