@@ -118,7 +118,7 @@ static bool stops(void *data)
     }
     r->idle_interrupt = true;
     if (repl_probes_armed(r->parts.probes) || repl_views_pending(r->parts.views)) {
-        size_t n = repl_probes_running(r->parts.probes);
+        size_t n = probe_list_running(repl_probes_list(r->parts.probes));
         repl_probes_stop(r->parts.probes, NULL);
         repl_views_go_on(r->parts.views);
         if (n)

@@ -331,7 +331,7 @@ static void offer_label(void *data, const char *label)
 
 static void offer_labels(struct repl_complete *c, struct offer *o)
 {
-    repl_probes_labels(c->probes, offer_label, o);
+    probe_list_labels(repl_probes_list(c->probes), offer_label, o);
     offer(o, "all", 3);
 }
 

@@ -1,13 +1,11 @@
-/* Keeps the list of probes and asks the nodes for them. */
+/* Asks the nodes for the probes. */
 #include "repl_probes.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../commands/asked.h"
 #include "../commands/prepare.h"
-#include "../events/recfile.h"
 #include "../ground/mem.h"
 #include "repl_syntax.h"
 
@@ -15,26 +13,10 @@
 #define PROMPT_MS 1000 /* the next line can be typed then, although a node has not answered */
 #define ON_THEIR_WAY_MS 60 /* the last events of probes that were stopped */
 
-#define NO_REQUEST UINT64_MAX
-
-struct probe {
-    char *label, *text;
-    char *records;         /* the text of a header that defines its records; NULL: it has none */
-    size_t number, nspecs; /* the number of its first spec, and how many it has; numbers are never used again */
-    uint64_t since;        /* the mark of the first request that has it; NO_REQUEST: none has */
-    bool stopped;
-    bool fresh; /* not every node has taken it yet */
-    bool told;  /* its events may be on their way */
-    bool gone;  /* dropped, and kept only while `told` */
-};
-
 struct repl_probes {
     struct repl_base *base;
     struct repl_nodes *nodes;
-    struct probe *items;
-    size_t count, cap;
-    size_t numbers;  /* of specs */
-    unsigned labels; /* that we chose */
+    struct probe_list list;
     uint64_t mark;   /* of the last request */
     bool armed;      /* something is traced */
     bool arming;     /* nodes were asked, and the line that says so is not printed yet */
@@ -53,106 +35,17 @@ struct repl_probes {
 
 /* ---- arming ---- */
 
-static bool is_running(const struct probe *p)
-{
-    return !p->stopped && !p->gone;
-}
-
-static void words(const struct repl_probes *ps, struct texts *ret)
-{
-    size_t number = 0;
-
-    for (size_t i = 0; i < ps->count; i++) {
-        const struct probe *p = &ps->items[i];
-        if (!is_running(p))
-            continue;
-        for (; number < p->number; number++)
-            texts_add(ret, NULL);
-        texts_add(ret, p->text);
-        number += p->nspecs;
-    }
-}
-
-size_t repl_probes_running(const struct repl_probes *ps)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < ps->count; i++)
-        n += is_running(&ps->items[i]);
-    return n;
-}
-
-/* One probe as a recording has it. The number is needed only where it is not the next one. */
-static void put_probe(struct buf *to, const struct probe *p, bool labels, size_t *number)
-{
-    char text[24];
-
-    if (labels || p->label[0] < '0' || p->label[0] > '9')
-        recfile_spec_add(to, "label", (struct str){p->label, strlen(p->label)});
-    if (p->number != *number) {
-        snprintf(text, sizeof(text), "%zu", p->number);
-        recfile_spec_add(to, "number", (struct str){text, strlen(text)});
-    }
-    recfile_spec_add(to, "expr", (struct str){p->text, strlen(p->text)});
-    *number = p->number + p->nspecs;
-}
-
-/* All probes as a recording has them, with labels if several. `told`: also those whose events may come. */
-static void put_specs(const struct repl_probes *ps, const struct asked *asked, bool told, struct buf *to)
-{
-    const struct what_opts *what = &ps->base->options.what;
-    size_t count = 0, number = 0;
-
-    for (size_t i = 0; i < asked->nheaders; i++)
-        recfile_spec_add(to, "hrl", asked->headers[i]);
-    recfile_spec_needs(to, what->needs);
-    for (size_t i = 0; i < what->lets.count; i++)
-        recfile_spec_add(to, "let", (struct str){what->lets.items[i], strlen(what->lets.items[i])});
-    for (size_t i = 0; i < ps->count; i++) {
-        const struct probe *p = &ps->items[i];
-        if (!is_running(p) && !(told && p->told))
-            continue;
-        count++;
-        if (p->records)
-            recfile_spec_add(to, "hrl", (struct str){p->records, strlen(p->records)});
-    }
-    for (size_t i = 0; i < ps->count; i++)
-        if (is_running(&ps->items[i]) || (told && ps->items[i].told))
-            put_probe(to, &ps->items[i], count > 1, &number);
-}
-
-static void forget(struct repl_probes *ps, size_t i)
-{
-    free(ps->items[i].label);
-    free(ps->items[i].text);
-    free(ps->items[i].records);
-    memmove(&ps->items[i], &ps->items[i + 1], (ps->count - i - 1) * sizeof(*ps->items));
-    ps->count--;
-}
-
-/* From the next mark on only events of running probes come. */
-static void forget_gone(struct repl_probes *ps)
-{
-    for (size_t i = ps->count; i-- > 0;) {
-        ps->items[i].told = is_running(&ps->items[i]);
-        if (ps->items[i].gone)
-            forget(ps, i);
-    }
-}
-
 static struct arm_mark tell_scroll(struct repl_probes *ps, const struct asked *asked)
 {
     struct arm_mark mark = {ps->mark + 1, ps->mark + 1};
     struct buf text = {0};
 
-    for (size_t i = 0; i < ps->count; i++)
-        if (ps->items[i].told && !is_running(&ps->items[i]))
-            mark.last = mark.first + 1;
-    put_specs(ps, asked, true, &text);
+    mark.last += probe_list_has_ended(&ps->list);
+    probe_list_specs(&ps->list, &ps->base->options.what, asked, true, &text);
     scroll_specs(ps->base->scroll, mark.first, buf_view(&text));
     if (mark.last != mark.first) {
         buf_clear(&text);
-        put_specs(ps, asked, false, &text);
+        probe_list_specs(&ps->list, &ps->base->options.what, asked, false, &text);
         scroll_specs(ps->base->scroll, mark.last, buf_view(&text));
     }
     buf_release(&text);
@@ -172,10 +65,7 @@ static bool begin(struct repl_probes *ps, const struct texts *all, struct err *e
     bool ok = asked_compile(&asked, &ps->base->options.what, all, &none, 0, e);
     if (ok) {
         struct arm_mark mark = tell_scroll(ps, &asked);
-        for (size_t i = 0; i < ps->count; i++)
-            if (is_running(&ps->items[i]) && ps->items[i].since == NO_REQUEST)
-                ps->items[i].since = mark.last;
-        forget_gone(ps);
+        probe_list_begin(&ps->list, mark.last);
         run_arm(repl_nodes_run(ps->nodes), &ps->base->options.what, all, mark);
     }
     asked_release(&asked);
@@ -192,13 +82,13 @@ static bool arm(struct repl_probes *ps, struct err *e)
     ps->refuser_took = ps->mark; /* if this request fails without an answer */
     for (size_t i = 0; i < PEERS_MAX; i++)
         ps->peers[i].alone = false;
-    ps->armed = ps->arming = repl_probes_running(ps);
+    ps->armed = ps->arming = probe_list_running(&ps->list);
     if (!ps->armed) {
         run_disarm(repl_nodes_run(ps->nodes));
-        forget_gone(ps);
+        probe_list_begin(&ps->list, ps->mark);
         return true;
     }
-    words(ps, &all);
+    probe_list_texts(&ps->list, &all);
     bool ok = begin(ps, &all, e);
     texts_release(&all);
     return ok;
@@ -227,20 +117,6 @@ bool repl_probes_arm_all(struct repl_probes *ps, int64_t patience_ms, struct err
     return ok;
 }
 
-/* Drops the fresh probes that only requests after this mark have. false: there are none. */
-static bool drop_fresh(struct repl_probes *ps, uint64_t mark)
-{
-    bool any = false;
-
-    for (size_t i = 0; i < ps->count; i++) {
-        struct probe *p = &ps->items[i];
-        bool dropped = p->fresh && !p->gone && p->since > mark;
-        any |= dropped;
-        p->gone |= dropped;
-    }
-    return any;
-}
-
 /*
  * A request was refused: asks again without the probes that were new to the node that refused. If it traces all of them
  * already, every probe is dropped that is new to some node; without such probes, all are stopped.
@@ -248,9 +124,8 @@ static bool drop_fresh(struct repl_probes *ps, uint64_t mark)
 static void go_without(struct repl_probes *ps, const struct err *e)
 {
     repl_fail(ps->base, e);
-    if (!drop_fresh(ps, ps->refuser_took) && !drop_fresh(ps, 0))
-        for (size_t i = 0; i < ps->count; i++)
-            ps->items[i].stopped = true;
+    if (!probe_list_drop_fresh(&ps->list, ps->refuser_took) && !probe_list_drop_fresh(&ps->list, 0))
+        probe_list_stop(&ps->list, NULL, true);
     repl_probes_arm(ps);
 }
 
@@ -272,14 +147,6 @@ static void settle(struct repl_probes *ps)
 }
 
 /* ---- probes ---- */
-
-static struct probe *find(struct repl_probes *ps, const char *label)
-{
-    for (size_t i = 0; i < ps->count; i++)
-        if (!ps->items[i].gone && !strcmp(ps->items[i].label, label))
-            return &ps->items[i];
-    return NULL;
-}
 
 static bool ask_for_record(struct repl_probes *ps, struct peer *p, struct records *records, struct str request,
                            struct err *e)
@@ -328,26 +195,6 @@ static bool find_records(struct repl_probes *ps, const struct texts *one, struct
     return ok;
 }
 
-static struct probe *add(struct repl_probes *ps, const char *line, size_t labelled)
-{
-    char label[32];
-
-    if (labelled)
-        snprintf(label, sizeof(label), "%.*s", (int)labelled, line);
-    else
-        do
-            snprintf(label, sizeof(label), "%u", ++ps->labels);
-        while (find(ps, label));
-    struct probe *p = find(ps, label);
-    if (p)
-        p->gone = true;
-    ps->items = mem_grow(ps->items, &ps->cap, ps->count + 1, sizeof(*ps->items));
-    p = &ps->items[ps->count++];
-    *p = (struct probe){.label = mem_strndup(label, strlen(label)), .number = ps->numbers, .since = NO_REQUEST,
-                        .fresh = true};
-    return p;
-}
-
 bool repl_probes_add(struct repl_probes *ps, const char *line, const char **ret_expr, struct err *e)
 {
     size_t labelled = repl_label_length(line);
@@ -373,11 +220,7 @@ bool repl_probes_add(struct repl_probes *ps, const char *line, const char **ret_
     ok = ok && (!later || find_records(ps, &one, &records, e));
     if (ok) {
         asked_warn(&asked, ps->base->ctx);
-        struct probe *p = add(ps, line, labelled);
-        p->text = mem_strndup(expr, strlen(expr));
-        p->records = records.len ? mem_strndup(records.data, records.len) : NULL;
-        p->nspecs = asked.count;
-        ps->numbers += asked.count;
+        probe_list_add(&ps->list, line, labelled, expr, asked.count, &records);
     }
     asked_release(&asked);
     texts_release(&one);
@@ -397,64 +240,28 @@ bool repl_probes_begin(struct repl_probes *ps)
 
 bool repl_probes_drop(struct repl_probes *ps, const char *label)
 {
-    struct probe *p = find(ps, label);
-
-    if (!p && strcmp(label, "all") != 0)
+    if (!probe_list_drop(&ps->list, label))
         return false;
-    for (size_t i = 0; i < ps->count; i++)
-        ps->items[i].gone |= !p || p == &ps->items[i];
     repl_probes_arm(ps);
-    return true;
-}
-
-static bool set_stopped(struct repl_probes *ps, const char *label, bool stopped)
-{
-    struct probe *p = label ? find(ps, label) : NULL;
-
-    if (label && !p && strcmp(label, "all") != 0)
-        return false;
-    for (size_t i = 0; i < ps->count; i++)
-        if (!p || p == &ps->items[i])
-            ps->items[i].stopped = stopped;
     return true;
 }
 
 bool repl_probes_resume(struct repl_probes *ps, const char *label)
 {
-    return set_stopped(ps, label, false);
+    return probe_list_stop(&ps->list, label, false);
 }
 
 bool repl_probes_stop(struct repl_probes *ps, const char *label)
 {
-    if (!set_stopped(ps, label, true))
+    if (!probe_list_stop(&ps->list, label, true))
         return false;
     repl_probes_arm(ps);
     return true;
 }
 
-void repl_probes_list(const struct repl_probes *ps, struct buf *to)
+const struct probe_list *repl_probes_list(const struct repl_probes *ps)
 {
-    bool any = false;
-
-    for (size_t i = 0; i < ps->count; i++) {
-        const struct probe *p = &ps->items[i];
-        any |= !p->gone;
-        if (p->gone)
-            continue;
-        buf_printf(to, "%-8s ", p->label);
-        for (const char *at = p->text; *at; at++) /* on one line, as the history has it */
-            buf_char(to, *at == '\n' ? ' ' : *at);
-        buf_printf(to, "%s\n", p->stopped ? "   (stopped)" : "");
-    }
-    if (!any)
-        buf_puts(to, "no probes: an expression makes one\n");
-}
-
-void repl_probes_labels(const struct repl_probes *ps, void (*each)(void *data, const char *label), void *data)
-{
-    for (size_t i = 0; i < ps->count; i++)
-        if (!ps->items[i].gone)
-            each(data, ps->items[i].label);
+    return &ps->list;
 }
 
 /* ---- what the nodes say ---- */
@@ -462,14 +269,13 @@ void repl_probes_labels(const struct repl_probes *ps, void (*each)(void *data, c
 /* Prints that all nodes trace, once no node is left that could still answer. */
 static void look_at_arming(struct repl_probes *ps, const char *which, const char *counts)
 {
-    size_t running = repl_probes_running(ps);
+    size_t running = probe_list_running(&ps->list);
 
     if (!ps->arming || run_arming(repl_nodes_run(ps->nodes)) || ps->refused || !repl_nodes_attached(ps->nodes))
         return;
     ps->arming = false;
     ctx_say(ps->base->ctx, "%s%zu probe%s%s · Ctrl-C stops", which, running, PLURAL(running), counts);
-    for (size_t i = 0; i < ps->count; i++)
-        ps->items[i].fresh = false;
+    probe_list_accept(&ps->list);
     ps->until = ps->base->options.limit.for_ns ? loop_now() + ps->base->options.limit.for_ns / 1000000 : -1;
     repl_wake(ps->base);
 }
@@ -530,7 +336,7 @@ static void arm_peer(struct repl_probes *ps, struct peer *peer)
 {
     struct texts all = {0};
 
-    words(ps, &all);
+    probe_list_texts(&ps->list, &all);
     ps->peers[peer->index].alone = true;
     if (all.count && ps->armed)
         run_arm_peer(repl_nodes_run(ps->nodes), peer, &ps->base->options.what, &all,
@@ -596,8 +402,6 @@ void repl_probes_free(struct repl_probes *ps)
 {
     if (!ps)
         return;
-    while (ps->count)
-        forget(ps, 0);
-    free(ps->items);
+    probe_list_release(&ps->list);
     free(ps);
 }

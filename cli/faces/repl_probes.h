@@ -8,6 +8,7 @@
 #define ETRACE_REPL_PROBES_H
 
 #include "repl_nodes.h"
+#include "repl_probe_list.h"
 
 struct repl_probes;
 
@@ -32,11 +33,9 @@ void repl_probes_arm(struct repl_probes *ps);
 /* Waits until each node is prepared, for so long at most; -1: no limit. false: a node refused, or Ctrl-C was typed. */
 bool repl_probes_arm_all(struct repl_probes *ps, int64_t patience_ms, struct err *e);
 
-size_t repl_probes_running(const struct repl_probes *ps);
 bool repl_probes_armed(const struct repl_probes *ps);  /* something is traced */
 bool repl_probes_arming(const struct repl_probes *ps); /* some node has not answered yet */
-void repl_probes_list(const struct repl_probes *ps, struct buf *to);
-void repl_probes_labels(const struct repl_probes *ps, void (*each)(void *data, const char *label), void *data);
+const struct probe_list *repl_probes_list(const struct repl_probes *ps); /* to print and to count */
 
 /* For the handlers of the nodes. */
 void repl_probes_on_ready(struct repl_probes *ps, const struct peer *peer);

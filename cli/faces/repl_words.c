@@ -98,7 +98,7 @@ static int do_probes(struct repl_words *w, char *rest UNUSED)
 {
     struct buf b = {0};
 
-    repl_probes_list(w->parts.probes, &b);
+    probe_list_print(repl_probes_list(w->parts.probes), &b);
     print(w, &b);
     return 0;
 }
@@ -352,7 +352,7 @@ static int do_wait(struct repl_words *w, char *rest)
     while ((until < 0 || loop_now() < until) && !(wanted && came(w, wanted)) && !w->parts.base->leaving &&
            repl_nodes_attached(w->parts.nodes)) {
         /* Events may still come after the last probe has stopped. */
-        idle = !wanted || repl_probes_running(w->parts.probes) ? -1 : idle < 0 ? loop_now() + ON_ITS_WAY_MS : idle;
+        idle = !wanted || probe_list_running(repl_probes_list(w->parts.probes)) ? -1 : idle < 0 ? loop_now() + ON_ITS_WAY_MS : idle;
         if (idle >= 0 && loop_now() >= idle)
             return usage(w, "nothing is traced that could be waited for");
         repl_step(w->parts.base, wanted ? idle : until);

@@ -1,0 +1,54 @@
+/* The list of probes, as data: their labels, their states, and their text for a request and for the scrollback. */
+#ifndef ETRACE_REPL_PROBE_LIST_H
+#define ETRACE_REPL_PROBE_LIST_H
+
+#include "../commands/asked.h"
+#include "../ground/buf.h"
+
+struct probe {
+    char *label, *text;
+    char *records;         /* the text of a header that defines its records; NULL: it has none */
+    size_t number, nspecs; /* the number of its first spec, and how many it has; numbers are never used again */
+    uint64_t since;        /* the mark of the first request that has it; NO_REQUEST: none has */
+    bool stopped;
+    bool fresh; /* some node has not taken it yet */
+    bool told;  /* its events may be on their way */
+    bool gone;  /* dropped, and kept only while `told` */
+};
+
+#define NO_REQUEST UINT64_MAX /* later than every mark */
+
+struct probe_list {
+    struct probe *items;
+    size_t count, cap;
+    size_t numbers;  /* of specs */
+    unsigned labels; /* that we chose */
+};
+
+void probe_list_release(struct probe_list *l);
+
+/* Drops an older probe of the same label. `labelled`: the length of the label of `line`; 0: it gets a number. */
+void probe_list_add(struct probe_list *l, const char *line, size_t labelled, const char *expr, size_t nspecs,
+                    const struct buf *records);
+/* For both NULL and "all" stand for all probes; false: there is no such label. */
+bool probe_list_drop(struct probe_list *l, const char *label);
+bool probe_list_stop(struct probe_list *l, const char *label, bool stopped);
+/* Drops the fresh probes that only requests after this mark have. false: there are none. */
+bool probe_list_drop_fresh(struct probe_list *l, uint64_t mark);
+void probe_list_accept(struct probe_list *l);       /* no probe is fresh any longer */
+size_t probe_list_running(const struct probe_list *l); /* neither stopped nor dropped */
+
+/* What a request with this mark asks for. begin() marks its probes, and forgets those that were dropped. */
+void probe_list_texts(const struct probe_list *l, struct texts *ret);
+void probe_list_begin(struct probe_list *l, uint64_t mark);
+
+/* Whether events of probes that do not run any longer may be on their way. */
+bool probe_list_has_ended(const struct probe_list *l);
+/* The running probes as a recording has them. `told`: also those that have ended. */
+void probe_list_specs(const struct probe_list *l, const struct what_opts *what, const struct asked *asked, bool told,
+                      struct buf *to);
+
+void probe_list_print(const struct probe_list *l, struct buf *to);
+void probe_list_labels(const struct probe_list *l, void (*each)(void *data, const char *label), void *data);
+
+#endif
