@@ -5,6 +5,7 @@
 
 %% All functions that one selector means: [{M, F, A}], not empty unless it is a pattern.
 select({ModPat, FunPat, Low, High0}, Scope) ->
+    pace(), % a module that is not loaded is looked for in every directory of the code path
     High = case High0 of -1 -> 255; _ -> High0 end,
     Mods = modules(ModPat),
     Match = matcher(FunPat),

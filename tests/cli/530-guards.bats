@@ -153,6 +153,35 @@ all_busy() { [[ $(node_eval "$NODE" 'length(element(2, process_info(whereis(busy
     assert_equal "$(node_eval "$NODE" 'erlang:system_info(atom_count)')" "$atoms"
 }
 
+@test "a node that is slow to look up modules is waited for as long as it goes on" {
+    # The code server answers, but each question takes a second.
+    on_node 'spawn(fun() ->
+        register(slower, self()),
+        Server = whereis(code_server),
+        Answered = fun Answered() ->
+            case process_info(Server, [message_queue_len, status]) of
+                [{message_queue_len, 0}, {status, waiting}] -> ok;
+                _ -> Answered()
+            end
+        end,
+        (fun Slow() ->
+            true = erlang:suspend_process(Server),
+            receive stop -> ok
+            after 1000 ->
+                true = erlang:resume_process(Server),
+                Answered(),
+                Slow()
+            end
+        end)()
+    end), ok'
+    local expressions=() i
+    for i in {1..5}; do expressions+=("nosuch_$i:f/1"); done
+    "$ETRACE_BIN" -n "$NODE" --allow-empty --dry-run "${expressions[@]}" </dev/null >"$OUT" 2>"$ERR" || fail "status $?: $(<"$ERR")"
+    on_node 'slower ! stop'
+    assert grep -q 'is still at arming, after 5 seconds; Ctrl-C gives it up' "$ERR"
+    assert grep -q '· 0 functions · ' "$ERR"
+}
+
 @test "the companion's own processes have a bound on their memory, and none is logged" {
     trace --json work:one/1
     run node_eval "$NODE" '[J] = [whereis(N) || N <- registered(), lists:prefix("etrace_", atom_to_list(N))],
