@@ -63,6 +63,9 @@ same_by_events() { # EXPRESSIONS WORKLOAD
     traced -c 'work:one(N) when N > 5 -> return' 'work:one(N) when N > 8 -> silent(false), drop' 'work:two/2' -- '[work:one(N) || N <- lists:seq(1, 10)], work:two(1, 2)'
     assert_success
     assert_equal "$(figures)" $'work:one/1 3 0 timed\nwork:two/2 1 0 untimed'
+    same_by_events "ms work:one/1 [{['\$1'],[{'>','\$1',5}],[{message,false},{return_trace}]},{'_',[],[{return_trace}]}]"$'\nwork:two/2' \
+        '[work:one(N) || N <- lists:seq(1, 10)], work:two(1, 2)'
+    assert_equal "$(figures | grep '^work')" $'work:one/1 10 0 untimed 5\nwork:two/2 1 0 untimed 1'
 }
 
 @test "processes that die in a call are incomplete, and leave their place to others" {

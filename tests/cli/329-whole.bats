@@ -195,6 +195,25 @@ END
     assert_success
 }
 
+# The worker believes that its last report is long ago, so it sends one with the first pattern that it sets.
+@test "the worker reports progress, of how many functions" {
+    live_attempt <<'END'
+-define(M, etrace_00000000_0).
+
+begun() ->
+    Kept = {_, Session} = trace:session_create(mine, self(), []),
+    Functions = [{lists, F, A} || {F, A} <- lists:module_info(exports), F =/= module_info],
+    [put(Key, Value) || {Key, Value} <- [{owner, self()}, {progressed, erlang:monotonic_time(millisecond) - 10000}]],
+    ok = ?M:set(Session, local, [{MFA, true} || MFA <- Functions], length(Functions)),
+    Self = self(),
+    All = length(Functions),
+    receive {progress, Self, {0, All}} -> ok after 0 -> io:format("no progress~n"), halt(1) end,
+    trace:session_destroy(Kept),
+    halt().
+END
+    assert_success
+}
+
 # A process of normal priority runs on the only scheduler while one of priority high, as the worker is, does this. Without pauses it
 # would not run at all: so what it has done meanwhile is counted, and no time.
 @test "the worker lets others run on a node with one scheduler" {

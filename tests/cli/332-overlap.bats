@@ -128,6 +128,18 @@ story() {
     run -0 --separate-stderr "$ETRACE_BIN" replay --json "$BATS_TEST_TMPDIR/alternatives.etr"
     printf '%s\n' "$output" >"$OUT"
     assert_equal "$(story)" "$live"
+    # So the expression behind it has its own condition in the recording, too.
+    traced -o "$BATS_TEST_TMPDIR/behind.etr" --json 'work:two(X, _) | work:one(X) where X > 5' 'work:one(Y) where Y < 3' -- \
+        'work:two(6, 1), work:one(7), work:one(1), work:one(4)'
+    assert_success
+    assert_equal "$(story)" 'two(6,1);one(7);one(1);'
+    run -0 --separate-stderr "$ETRACE_BIN" replay --json "$BATS_TEST_TMPDIR/behind.etr"
+    printf '%s\n' "$output" >"$OUT"
+    assert_equal "$(story)" 'two(6,1);one(7);one(1);'
+    # A warning about the part behind the last one is given once.
+    traced 'work:two(X, _) | work:one(X) when 2 > 1' -- 'work:one(1)'
+    assert_success
+    assert_equal "$(grep -c 'this is always true' <<<"$talk")" 1
     # Over several lines, in a file.
     printf '%s\n' '%% two ways in' 'work:two(X, 1)' '| work:one(X) % comment' '  when X =:= 5 -> msg({five, X})' 'work:fac/1' >"$BATS_TEST_TMPDIR/probes"
     traced --json -f "$BATS_TEST_TMPDIR/probes" -- 'work:one(5), work:one(1), work:two(5, 1), work:two(5, 2), work:fac(1)'
