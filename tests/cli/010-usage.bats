@@ -458,7 +458,7 @@ paste() {
     cd "$BATS_TEST_TMPDIR"
     local command
     paste < <(
-        sed -nE 's/^    \$ (etrace .*)/\1/p' "$ETRACE_ROOT/README.md"
+        sed -nE 's/^    \$ (etrace .*)/\1/p' "$ETRACE_ROOT/README.md" "$ETRACE_ROOT"/share/doc/*.md
         sed -nE 's/^\$ (.*etrace .*)/\1/p' "$ETRACE_ROOT"/man/*.scd
         for command in $("$ETRACE_BIN" help | awk '/^commands:/ { on = 1; next } NF == 0 { on = 0 } on { print $1 }'); do
             "$ETRACE_BIN" help "$command" | sed -nE "s/^  (etrace .*)/\1/p" | sed -E 's/ {2,}.*//'
@@ -470,7 +470,7 @@ paste() {
         run "$ETRACE_BIN" explain "$line"
         assert_success
     done < <(
-        sed -nE 's/^ *etrace> ([a-z]+: )?([^:].*)/\2/p' "$ETRACE_ROOT/README.md" "$ETRACE_ROOT"/man/*.scd
+        sed -nE 's/^ *etrace> ([a-z]+: )?([^:].*)/\2/p' "$ETRACE_ROOT/README.md" "$ETRACE_ROOT"/share/doc/*.md "$ETRACE_ROOT"/man/*.scd
         awk '/^```/ { block++; next } block == 3' "$ETRACE_ROOT/man/etrace-expr.7.scd"
     )
 }
