@@ -33,7 +33,7 @@ spread() { on_node 'holder:tell(a, {call, 1}), holder:tell(a, {send, b}), holder
     janitor='hd([P || N <- registered(), lists:prefix("etrace_", atom_to_list(N)), P <- [whereis(N)]])'
     owner="element(2, hd(element(2, process_info($janitor, monitors))))"
     # A frozen client loses its lease after ten seconds.
-    frozen='kill -STOP "$TRACER"; until_true 30 nobody_there; kill -CONT "$TRACER"'
+    frozen='kill -STOP "$TRACER"; until_true 30 nobody_there; assert_equal "$(labels)" "[]"; kill -CONT "$TRACER"'
     [[ ${ETRACE_ALL:-} ]] || frozen=
     for end in 'kill -INT "$TRACER"' 'kill -KILL "$TRACER"' 'on_node "exit($owner, kill)"' 'on_node "exit($janitor, kill)"' \
         'on_node "J = $janitor, O = $owner, exit(J, kill), exit(O, kill)"' ${frozen:+"$frozen"}; do
