@@ -18,7 +18,7 @@ setup_file() {
     # shellcheck disable=SC2153  # of tests/run
     CASES=$((ROUNDS * 50)) ELIXIR_ERL_OPTIONS=+fnu "${ETRACE_ERL%/*}/elixir" -pa "$GEN" "$ETRACE_ROOT/tests/oracle/elixir_oracle.exs" \
         "$tool" "$SEED" "$GEN/elixir" </dev/null >/dev/null 2>"$GEN/warnings" 3>&- || { tail -n 5 "$GEN/warnings" && return 1; }
-    "$ETRACE_ERL" -noinput -noshell -pa "$GEN" -eval "live_oracle:make(\"$tool\", \"$GEN\", $ROUNDS, 150, $SEED)." </dev/null 3>&-
+    "$ETRACE_ERL" -noinput -noshell -pa "$GEN" -eval "live_oracle:make(\"$tool\", \"$GEN\", $ROUNDS, 120, $SEED)." </dev/null 3>&-
     "$ETRACE_ERLC" -o "$GEN" "$GEN"/gen_*.erl
     live_begin generated
     on_node "code:add_path(\"$GEN\")"

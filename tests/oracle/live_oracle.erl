@@ -21,7 +21,7 @@ make(Tool, Dir, Rounds, Probes, Seed) ->
     Elixir = case file:read_file(filename:join(Dir, "elixir")) of {ok, Bin} -> binary_to_term(Bin); _ -> [] end,
     lists:foldl(fun(N, Left) ->
         {Mine, Rest} = lists:split(min(Probes div 3, length(Left)), Left),
-        Cases = [case rand:uniform(9) of N when N < 3 -> where_case(Port); N when N < 5 -> several_case(Port, calls); _ -> erlang_case(Port) end
+        Cases = [case rand:uniform(5) of 1 -> where_case(Port); 2 -> several_case(Port, calls); _ -> erlang_case(Port) end
             || _ <- lists:seq(1, Probes - length(Mine))] ++ Mine,
         write(Dir, N, calls, lists:enumerate(Cases)),
         Rest
@@ -86,12 +86,16 @@ expected(Fun, Args, Actions) ->
     catch error:function_clause -> no_match
     end.
 
-%% ---- several expressions: {several, [Text], [{Suffix of a function, Arity}], [{Suffix, Arguments, no_match | {match, Returns, Message}}]} ----
+%% ---- several expressions: {several, [Text], [{Suffix of a function, Arity}], Calls, Met} ----
+%%
+%% Calls: [{Suffix, Arguments, no_match | {match, Returns, Message}}]. Met: [{Suffix, Arity}] of the functions with a call that several
+%% probes match. `etrace explain` has to name them.
 %%
 %% A probe is {[Suffix] | all, Arity | any, Clauses, Where}. A clause is {Patterns, Guards, Value, Action}, and without patterns it
 %% takes every call. Message: none | {value, Term}. "gen:f" in a text stands for the module and the number of the case.
 
 -define(COMBINED_MOST, 250). % clauses that the tracer sets at one function
+-define(SEVERAL_CALLS, 15). % of a case: without the library a node sends a thousand events a second
 
 several_case(Port, Kind) ->
     Functions = case Kind of calls -> [{[$_, C], rand:uniform(3)} || C <- lists:sublist("abc", rand:uniform(3))]; _ -> [{"", 1}] end,
@@ -102,9 +106,14 @@ several_case(Port, Kind) ->
         Most when Most > ?COMBINED_MOST; Clauses =:= [] -> several_case(Port, Kind);
         _ ->
             Lists = ms_oracle:arg_lists(Clauses),
-            {several, Texts, Functions, [{F, Args, together([chosen(P, F, Args) || P <- All])} || {F, Arity} <- Functions, Args <- Lists,
-                length(Args) =:= Arity, not is_large(Args) orelse [W || {_, _, _, W} <- All, W =/= []] =:= []]}
+            Made = [{F, Args} || {F, Arity} <- Functions, Args <- Lists, length(Args) =:= Arity,
+                not is_large(Args) orelse [W || {_, _, _, W} <- All, W =/= []] =:= []],
+            Calls = [{F, Args, [C || P <- All, (C = chosen(P, F, Args)) =/= none]} || {F, Args} <- lists:sublist(shuffled(Made), ?SEVERAL_CALLS)],
+            {several, Texts, Functions, [{F, Args, together(Each)} || {F, Args, Each} <- Calls],
+                lists:usort([{F, length(Args)} || {F, Args, [_, _ | _]} <- Calls])}
     end.
+
+shuffled(List) -> [X || {_, X} <- lists:sort([{rand:uniform(), X} || X <- List])].
 
 %% {Text, Probes, how many clauses the specification of each has}
 expression(Port, Kind, Functions) ->
@@ -153,10 +162,11 @@ alternatives(Functions) ->
             {[lists:join(" | ", Parts), Rest], Meant}
     end.
 
-%% One of several times the first has no patterns and takes those of the next one.
+%% One of several times the first has no patterns: then it takes those of the next one, and both are one probe.
 written(Probes = [_ | Others]) ->
     case {rand:uniform(6), Probes} of
-        {1, [{Fs, Arity, _, Where}, {_, Arity, Second, _} | _]} -> {[["gen:f", hd(Fs)] | [part(P) || P <- Others]], [{Fs, Arity, Second, Where} | Others]};
+        {1, [{[F], Arity, _, Where}, {[Next], Arity, Second, _} | More]} ->
+            {[["gen:f", F] | [part(P) || P <- Others]], [{[F, Next], Arity, Second, Where} | More]};
         _ -> {[part(P) || P <- Probes], Probes}
     end.
 
@@ -269,11 +279,11 @@ write(Dir, N, Kind, Cases) ->
     ok = file:write_file(File(".kind"), atom_to_list(Kind)),
     ok = file:write_file(File(".expected"), term_to_binary({Kind, Cases, All})).
 
-functions({several, _, Functions, _}) -> Functions;
+functions({several, _, Functions, _, _}) -> Functions;
 functions({_, _, Arity, _}) -> [{"", Arity}].
 
 %% {Suffix of the function, Arguments, no_match | {match, Returns, Message}}
-calls({several, _, _, Calls}) -> Calls;
+calls({several, _, _, Calls, _}) -> Calls;
 calls({_, _, _, Calls}) ->
     [{"", Args, case Expected of
         no_match -> no_match;
@@ -283,7 +293,7 @@ calls({_, _, _, Calls}) ->
 probes(calls, Module, K, {erlang, Text, _, _}) -> [[Module, ":f", integer_to_list(K), Text]];
 probes(calls, Module, K, {elixir, {Patterns, Guard, Value}, _, _}) ->
     [[":", Module, ".f", integer_to_list(K), "(", [[P, ", "] || P <- Patterns], "_)", Guard, " -> msg(", Value, ")"]];
-probes(_, Module, K, {several, Texts, _, _}) -> [string:replace(Text, "gen:f", [Module, ":f", integer_to_list(K)], all) || Text <- Texts];
+probes(_, Module, K, {several, Texts, _, _, _}) -> [string:replace(Text, "gen:f", [Module, ":f", integer_to_list(K)], all) || Text <- Texts];
 probes(Kind, _, _, {erlang, Text, _, _}) -> [[atom_to_list(Kind), Text]].
 
 %% ---- judging ----
@@ -302,8 +312,29 @@ judge(Dir, N, Json) ->
         {_, {At, Args, _}} <- [lists:keyfind(Id, 1, All)]],
     [io:format("~ts~n    f~w~s ~0tp~n    ~0tp~n", [lists:join($\n, probes(Kind, "gen_" ++ integer_to_list(N), K, element(2, lists:keyfind(K, 1, Cases)))),
         K, F, Args, What]) || {{K, F}, Args, What} <- lists:sublist(lists:uniq(fun({{K, _}, _, _}) -> K end, Wrong), 5)],
-    io:format("~w probes, ~w calls, ~w of them shown, ~w differences~n", [length(Cases), length(All), length(Expected), length(Wrong)]),
-    halt(case Wrong of [] -> 0; _ -> 1 end).
+    Unsaid = [{K, Probes, F} || {K, Case = {several, _, _, _, Met}} <- Cases, Kind =:= calls, Met =/= [],
+        Probes <- [[unicode:characters_to_list(P) || P <- probes(Kind, "gen_" ++ integer_to_list(N), K, Case)]], F <- unsaid(K, Probes, Met)],
+    [io:format("~ts~n    explain does not say that probes meet at f~w~s/~w~n", [lists:join($\n, Probes), K, F, Arity + 1])
+        || {K, Probes, {F, Arity}} <- lists:sublist(Unsaid, 3)],
+    io:format("~w cases, ~w calls, ~w of them shown, ~w differences~n", [length(Cases), length(All), length(Expected), length(Wrong)]),
+    halt(case Wrong ++ Unsaid of [] -> 0; _ -> 1 end).
+
+%% The functions at which probes meet, but which explain does not name. It names a function by a glob if its probes do.
+unsaid(K, Probes, Met) ->
+    Port = open_port({spawn_executable, os:getenv("ETRACE_BIN")}, [binary, {line, 100000}, exit_status, stderr_to_stdout, {args, ["explain" | Probes]}]),
+    Said = [L || L = <<"  gen_", _/binary>> <- lines(Port)],
+    Named = fun({F, Arity}) ->
+        Name = io_lib:format("^  gen_[0-9]+:f~w(~s|_\\*)/(~w|_)  probes ", [K, F, Arity + 1]),
+        lists:any(fun(L) -> re:run(L, Name, [{capture, none}]) =:= match end, Said)
+    end,
+    [At || At <- Met, not Named(At)].
+
+lines(Port) ->
+    receive
+        {Port, {data, {eol, Line}}} -> [Line | lines(Port)];
+        {Port, {exit_status, 0}} -> []
+    after 20000 -> exit(no_answer)
+    end.
 
 differences([{Id, Event} | Shown], [{Id, Wanted} | Expected]) ->
     Right = case {Event, Wanted} of
