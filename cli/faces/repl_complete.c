@@ -26,7 +26,7 @@ struct list {
     char **names;
     size_t count, cap, bytes;
     int64_t at;
-    bool whole; /* or all that is kept */
+    bool whole; /* no more names are asked for */
     uint32_t request;
 };
 

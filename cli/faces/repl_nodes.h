@@ -17,9 +17,8 @@ struct repl_nodes_handlers {
     void *data;
     void (*ready)(void *data, struct peer *p); /* the node is attached; its clock is measured after this call */
     void (*armed)(void *data, struct peer *p, const struct arm_result *result);
-    /* The node does not trace what it was asked for. */
-    void (*refused)(void *data, struct peer *p, const struct err *e);
-    void (*answer)(void *data, const struct session_reply *reply);    /* to a request of somebody above */
+    void (*refused)(void *data, struct peer *p, const struct err *e); /* the node refused the request */
+    void (*answer)(void *data, const struct session_reply *reply);    /* to a request that was not sent here */
 };
 
 enum repl_wish {
@@ -34,7 +33,7 @@ void repl_nodes_free(struct repl_nodes *n); /* leaves all nodes at once; accepts
 /* Begins to attach; NULL as the name: the default node. false: this is not possible, e says why. */
 bool repl_nodes_attach(struct repl_nodes *n, const char *name, enum repl_wish wish, struct err *e);
 void repl_nodes_detach(struct repl_nodes *n, struct peer *p); /* waits until the last events are here */
-/* Leaves all nodes and attaches to them again, with the options of now. */
+/* Leaves all and attaches again with the current options. */
 void repl_nodes_reopen(struct repl_nodes *n);
 void repl_nodes_leave(struct repl_nodes *n, int64_t by);      /* leaves all, and waits until then at most */
 
@@ -44,20 +43,17 @@ struct peer *repl_nodes_find(struct repl_nodes *n, const char *name);
 struct peer *repl_nodes_current(struct repl_nodes *n);
 const char *repl_nodes_current_name(struct repl_nodes *n); /* also while it is not attached; NULL: there is none */
 void repl_nodes_choose(struct repl_nodes *n, const struct peer *p);
-/* Increases when another node may be asked, or a node is gone: then answers that were kept are outdated. */
+/* Changes when another node is asked, or a node is gone: then answers that were kept are outdated. */
 unsigned repl_nodes_epoch(const struct repl_nodes *n);
 
 size_t repl_nodes_attached(const struct repl_nodes *n);
 bool repl_nodes_attaching(const struct repl_nodes *n); /* some node is neither attached nor refused yet */
 bool repl_nodes_has_all(const struct repl_nodes *n);   /* each node is attached or will be again */
-/* More than one was attached so far: then events name their node. */
-bool repl_nodes_several(const struct repl_nodes *n);
+bool repl_nodes_several(const struct repl_nodes *n);   /* several were attached so far: their events name the node */
 void repl_nodes_list(struct repl_nodes *n, struct buf *to);
 
-/* Changes the option, also for nodes that are lost already. */
-void repl_nodes_reattach(struct repl_nodes *n, bool on);
-/* Attaches again to each node that is lost until then. */
-void repl_nodes_expect(struct repl_nodes *n, int64_t wanted_by);
+void repl_nodes_reattach(struct repl_nodes *n, bool on);         /* sets the option, also for nodes that are lost */
+void repl_nodes_expect(struct repl_nodes *n, int64_t wanted_by); /* a node that is lost by then is attached again */
 
 /* For the timer, in this order; both return when to call again, -1: no need. */
 int64_t repl_nodes_tick(struct repl_nodes *n);  /* leases */

@@ -10,7 +10,7 @@
 #include "repl_syntax.h"
 
 #define RECORD_MS 10000
-#define PROMPT_MS 1000 /* the next line can be typed then, although a node has not answered */
+#define PROMPT_MS 1000     /* the next line can be typed then, although a node has not answered */
 #define ON_THEIR_WAY_MS 60 /* the last events of probes that were stopped */
 
 struct repl_probes {
@@ -21,9 +21,11 @@ struct repl_probes {
     bool armed;      /* something is traced */
     bool arming;     /* nodes were asked, and the line that says so is not printed yet */
     bool asking;     /* repl_probes_arm_all() waits, and handles a refusal itself */
-    bool refused;    /* a node refused the last request; the next turn of the timer handles it */
-    struct err refusal;
-    uint64_t refuser_took; /* a mark: the node that refused traces the probes of requests up to this one */
+    struct {
+        bool waits;    /* a node refused the last request; the next turn of the timer handles it */
+        struct err why;
+        uint64_t took; /* the mark of the last request that this node accepted */
+    } refusal;
     struct {
         bool due;      /* it was attached after the last request */
         bool alone;    /* only this node is asked: its refusal costs no probe */
@@ -78,8 +80,8 @@ static bool arm(struct repl_probes *ps, struct err *e)
     struct texts all = {0};
 
     ps->until = -1;
-    ps->refused = false;
-    ps->refuser_took = ps->mark; /* if this request fails without an answer */
+    ps->refusal.waits = false;
+    ps->refusal.took = ps->mark; /* if this request fails without an answer */
     for (size_t i = 0; i < PEERS_MAX; i++)
         ps->peers[i].alone = false;
     ps->armed = ps->arming = probe_list_running(&ps->list);
@@ -101,8 +103,8 @@ bool repl_probes_arm_all(struct repl_probes *ps, int64_t patience_ms, struct err
 
     ps->asking = true;
     bool ok = arm(ps, e);
-    while (ok && run_preparing(repl_nodes_run(ps->nodes)) && !ps->refused && !ps->base->leaving && !interrupted &&
-           (until < 0 || loop_now() < until)) {
+    while (ok && run_preparing(repl_nodes_run(ps->nodes)) && !ps->refusal.waits && !ps->base->leaving &&
+           !interrupted && (until < 0 || loop_now() < until)) {
         repl_step(ps->base, until);
         interrupted = repl_interrupted(ps->base);
     }
@@ -110,21 +112,21 @@ bool repl_probes_arm_all(struct repl_probes *ps, int64_t patience_ms, struct err
     repl_wake(ps->base); /* nodes may have become due meanwhile */
     if (interrupted)
         return err_set(e, ERR_RUN, "interrupted before every node has answered");
-    if (ok && ps->refused)
-        *e = ps->refusal;
-    ok = ok && !ps->refused;
-    ps->refused = false;
+    if (ok && ps->refusal.waits)
+        *e = ps->refusal.why;
+    ok = ok && !ps->refusal.waits;
+    ps->refusal.waits = false;
     return ok;
 }
 
 /*
- * A request was refused: asks again without the probes that were new to the node that refused. If it traces all of them
- * already, every probe is dropped that is new to some node; without such probes, all are stopped.
+ * A request was refused: asks again without the probes that were new to the node that refused. If it traces all of
+ * them already, every probe is dropped that is new to some node; without such probes, all are stopped.
  */
 static void go_without(struct repl_probes *ps, const struct err *e)
 {
     repl_fail(ps->base, e);
-    if (!probe_list_drop_fresh(&ps->list, ps->refuser_took) && !probe_list_drop_fresh(&ps->list, 0))
+    if (!probe_list_drop_fresh(&ps->list, ps->refusal.took) && !probe_list_drop_fresh(&ps->list, 0))
         probe_list_stop(&ps->list, NULL, true);
     repl_probes_arm(ps);
 }
@@ -140,10 +142,10 @@ void repl_probes_arm(struct repl_probes *ps)
 /* A refusal that came while nobody waited. */
 static void settle(struct repl_probes *ps)
 {
-    if (!ps->refused)
+    if (!ps->refusal.waits)
         return;
-    ps->refused = false;
-    go_without(ps, &ps->refusal);
+    ps->refusal.waits = false;
+    go_without(ps, &ps->refusal.why);
 }
 
 /* ---- probes ---- */
@@ -271,7 +273,7 @@ static void look_at_arming(struct repl_probes *ps, const char *which, const char
 {
     size_t running = probe_list_running(&ps->list);
 
-    if (!ps->arming || run_arming(repl_nodes_run(ps->nodes)) || ps->refused || !repl_nodes_attached(ps->nodes))
+    if (!ps->arming || run_arming(repl_nodes_run(ps->nodes)) || ps->refusal.waits || !repl_nodes_attached(ps->nodes))
         return;
     ps->arming = false;
     ctx_say(ps->base->ctx, "%s%zu probe%s%s · Ctrl-C stops", which, running, PLURAL(running), counts);
@@ -315,15 +317,15 @@ void repl_probes_on_refused(struct repl_probes *ps, const struct peer *peer, con
         repl_fail(ps->base, e);
         return;
     }
-    ps->refused = true;
-    ps->refusal = *e;
-    ps->refuser_took = ps->peers[peer->index].took;
+    ps->refusal.waits = true;
+    ps->refusal.why = *e;
+    ps->refusal.took = ps->peers[peer->index].took;
     repl_wake(ps->base);
 }
 
 bool repl_probes_arming(const struct repl_probes *ps)
 {
-    bool arming = ps->refused || run_arming(repl_nodes_run(ps->nodes)) || repl_nodes_attaching(ps->nodes);
+    bool arming = ps->refusal.waits || run_arming(repl_nodes_run(ps->nodes)) || repl_nodes_attaching(ps->nodes);
 
     for (size_t i = 0; i < PEERS_MAX; i++)
         arming = arming || ps->peers[i].due;

@@ -2,7 +2,8 @@
  * Probes: expressions with their labels, and what the nodes are asked to trace for them. Knows the nodes, but no
  * view: the caller that starts probes first opens a view that has ended, so that it shows the first events.
  *
- * A request is for all running probes. If a node refuses it, the next request is without the newest of them.
+ * A request is for all running probes. If a node refuses it, the next request is without those that are new to that
+ * node.
  */
 #ifndef ETRACE_REPL_PROBES_H
 #define ETRACE_REPL_PROBES_H

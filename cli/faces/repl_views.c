@@ -25,7 +25,7 @@ struct repl_views {
     struct repl_files *files;
     struct reel *live;  /* NULL until repl_views_open() */
     struct buf pending; /* text that is not printed yet */
-    uint64_t missed;    /* events of `live`, that were reported */
+    uint64_t missed;    /* events that `live` has not shown, as reported to the user */
     bool throttled;     /* the nodes do not send */
     bool paused;        /* `live` reads nothing */
     bool held;          /* `pending` is not printed */

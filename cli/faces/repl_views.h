@@ -1,6 +1,6 @@
 /*
- * Shows the scrollback to the user: the live view, which prints events as they come, and other views of captured events,
- * once or in place. All text for the terminal passes through here and keeps its order.
+ * Shows the scrollback to the user: the live view, which prints events as they come, and other views of captured
+ * events, once or in place. All text for the terminal passes through here and keeps its order.
  */
 #ifndef ETRACE_REPL_VIEWS_H
 #define ETRACE_REPL_VIEWS_H
@@ -41,8 +41,8 @@ void repl_views_print(struct repl_views *v, struct buf *text);
 /* ---- what was captured ---- */
 
 /*
- * Shows all captured events. `file`: writes them there, in the view view->as or in that of the extension; NULL: prints
- * them. Returns the status; an error is printed.
+ * Shows all captured events. `file`: writes them there, in the view view->as or in that of the extension; NULL:
+ * prints them. Returns the status; an error is printed.
  */
 int repl_views_once(struct repl_views *v, const struct view_opts *view, const char *file);
 int repl_views_screen(struct repl_views *v, const struct view_opts *view); /* draws them in place until q is typed */
