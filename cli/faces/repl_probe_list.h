@@ -38,7 +38,7 @@ bool probe_list_drop_fresh(struct probe_list *l, uint64_t mark);
 void probe_list_accept(struct probe_list *l);       /* no probe is fresh any longer */
 size_t probe_list_running(const struct probe_list *l); /* neither stopped nor dropped */
 
-/* What a request with this mark asks for. begin() marks its probes, and forgets those that were dropped. */
+/* The texts of the next request. begin() gives its mark to the probes that it has, and forgets dropped probes. */
 void probe_list_texts(const struct probe_list *l, struct texts *ret);
 void probe_list_begin(struct probe_list *l, uint64_t mark);
 
