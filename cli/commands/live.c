@@ -11,6 +11,7 @@
 #include "../ground/utf8.h"
 #include "asserted.h"
 #include "child.h"
+#include "outcome.h"
 #include "prepare.h"
 #include "run.h"
 #include "together.h"
@@ -79,6 +80,7 @@ struct live {
     bool limited;   /* --limit was reached */
     bool childless; /* the command has ended */
     bool begun;     /* some node traces */
+    int64_t begun_at, stopped_at; /* since when; LEAVING: since when */
     int status;
 };
 
@@ -131,7 +133,8 @@ static void move(struct live *l, enum live_state to)
         if (peers_several(&l->run.peers))
             ctx_say(l->ctx, "%zu node%s · %s", count_armed(l), PLURAL(count_armed(l)), l->o->child ? "ends with the command" : "Ctrl-C stops");
     } else {
-        l->gone_by = loop_now() + LEAVE_MS;
+        l->stopped_at = loop_now();
+        l->gone_by = l->stopped_at + LEAVE_MS;
         say_unanswered(l);
         peers_stop(&l->run.peers);
     }
@@ -152,6 +155,8 @@ static void stop_with(struct live *l, const struct err *e)
 
 static void begun(struct live *l)
 {
+    if (!l->begun)
+        l->begun_at = loop_now();
     l->begun = true;
     show_begin(&l->show);
 }
@@ -368,12 +373,13 @@ static bool none_came(const struct live *l)
     return true;
 }
 
+/* NULL: as usual */
 static const char *session_end(const struct live *l, const struct totals *t)
 {
     if (none_came(l))
         return "never began";
     if (peers_gone(&l->run.peers))
-        return "destroyed";
+        return NULL;
     if (!t->complete)
         return "ended by the node: what came last may be missing";
     /* The code server may be held up by something else for as long as it likes. */
@@ -383,24 +389,14 @@ static const char *session_end(const struct live *l, const struct totals *t)
 static void summary(struct live *l)
 {
     const struct totals *t = pipeline_totals(l->pipeline);
-    char filtered[64] = "", missing[64] = "";
-    uint64_t lost = 0;
 
     for (size_t i = 0; i < t->nnodes && peers_several(&l->run.peers); i++)
-        together_summary(l->ctx, &t->nodes[i]);
-    for (size_t i = 0; i < ETW_LOSSES; i++)
-        lost += t->lost[i];
-    if (t->filtered)
-        snprintf(filtered, sizeof(filtered), " · %llu filtered", (unsigned long long)t->filtered);
-    if (t->missing)
-        snprintf(missing, sizeof(missing), " · %llu never arrived", (unsigned long long)t->missing);
+        outcome_node(l->ctx, &t->nodes[i]);
     say_missing(l);
     if (t->undecided)
         ctx_say(l->ctx, "%llu event%s shown because the filter could not decide: terms were cut (--size, --depth, --items keep more)",
                 (unsigned long long)t->undecided, PLURAL(t->undecided));
-    ctx_say(l->ctx, "%llu event%s%s · %llu dropped%s · %llu truncated · %llu incomplete · session %s",
-            (unsigned long long)t->shown, PLURAL(t->shown), filtered, (unsigned long long)lost, missing,
-            (unsigned long long)t->truncated, (unsigned long long)t->incomplete, session_end(l, t));
+    outcome_trace(l->ctx, t, l->begun ? (l->stopped_at ? l->stopped_at : loop_now()) - l->begun_at : -1, session_end(l, t));
 }
 
 /* ---- attaching ---- */

@@ -235,26 +235,3 @@ int64_t together_next(const struct together *t)
             return MIN(t->slot, loop_now() + ASK_MS);
     return loop_now() + 1000;
 }
-
-void together_summary(struct ctx *ctx, const struct totals_node *n)
-{
-    uint64_t lost = 0;
-    struct buf b = {0};
-
-    if (!n->node || !n->node->name.len)
-        return; /* gone before anything came of it, or waited for in vain */
-    for (size_t i = 0; i < ETW_LOSSES; i++) {
-        lost += n->lost[i];
-        if (n->lost[i])
-            buf_printf(&b, "%s%s %llu", b.len ? ", " : " (", event_losses[i], (unsigned long long)n->lost[i]);
-    }
-    if (b.len)
-        buf_char(&b, ')');
-    if (n->missing)
-        buf_printf(&b, " · %llu never arrived", (unsigned long long)n->missing);
-    if (!n->complete)
-        buf_puts(&b, " · not to its end");
-    ctx_say(ctx, "%.*s: %llu event%s · %llu dropped%s", (int)n->node->name.len, n->node->name.at, (unsigned long long)n->shown,
-            PLURAL(n->shown), (unsigned long long)lost, b.len ? buf_cstr(&b) : "");
-    buf_release(&b);
-}

@@ -51,7 +51,6 @@ enum pipeline_status together_up(struct together *t, const struct peer *p, struc
 
 /* To be called after everything that happens. */
 enum pipeline_status together_step(struct together *t, struct err *e);
-void together_summary(struct ctx *ctx, const struct totals_node *n); /* a line */
 
 /* When together_step() has something to do; -1: when something happens. */
 int64_t together_next(const struct together *t);

@@ -333,8 +333,8 @@ static void talk_totals(struct repl *r)
 
     scroll_counts(r->base.scroll, &c);
     ctx_say(r->base.ctx, "%llu event%s seen · %s", (unsigned long long)c.seen, PLURAL(c.seen),
-            peers_gone(repl_nodes_peers(r->parts.nodes)) ? "every session destroyed"
-                                                         : "some session ended by its node");
+            peers_gone(repl_nodes_peers(r->parts.nodes)) ? "nothing is left on the nodes"
+                                                         : "some node ended its session");
 }
 
 static void make_parts(struct repl *r, int64_t scrollback)

@@ -305,6 +305,7 @@ END
     meets 'a:f/1..3' 'a:f/2..5' a:f/2..3
     meets 'a*:_' 'ab?:f' 'a* & ab?:f/_'
     meets 'ab*c:_' 'abxxc:f/1' abxxc:f/1
+    # shellcheck disable=SC2088  # no path
     meets '~/^a/:g*' ab:get/1 ab:get/1
     meets 'MyApp.*' 'MyApp.Repo.get(1)' "'Elixir.MyApp.Repo':get/1"
     meets 'app(x):f/1' 'a:f' a:f/1
@@ -317,6 +318,7 @@ END
     apart a:f/1 a:f/2
     apart 'a:f/1..2' 'a:f/3.._'
     apart 'a*c:_' abd:f
+    # shellcheck disable=SC2088
     apart '~/^a/:_' ba:f
     apart 'a:f(1)' 'a:f(2)'
     apart 'a:f(1, _)' 'a:f(1.0, _)'
@@ -478,7 +480,7 @@ paste() {
 @test "a script does not wait for what is printed already" {
     run env -u ETRACE_NODE ERL_EPMD_PORT=1 timeout 40 "$ETRACE_BIN" repl < <(for _ in {1..60}; do printf ':set\n:hist\n'; done)
     assert_success
-    assert_output --partial 'every session destroyed'
+    assert_output --partial 'nothing is left on the nodes'
 }
 
 @test "what a setting is when it was not said is told in words, and a duration as exactly as it was" {
@@ -518,7 +520,7 @@ else:
     os.write(fd, b":set\r")
     until(b":color")
     os.write(fd, b":quit\r")
-    until(b"every session destroyed")
+    until(b"nothing is left on the nodes")
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 END
     assert_success

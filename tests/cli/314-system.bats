@@ -155,7 +155,7 @@ empty='fun F() -> receive {filler, _} -> F() after 0 -> ok end end'
         done
     ) >"$OUT" 2>"$ERR" 3>&-
     assert_equal "$(grep -c '(w) long_message_queue true' "$OUT")" 4
-    grep -q 'every session destroyed' "$ERR" || fail "$(<"$ERR")"
+    grep -q 'nothing is left on the nodes' "$ERR" || fail "$(<"$ERR")"
     assert_clean --atoms 300 "$BEFORE" "$NODE"
 }
 

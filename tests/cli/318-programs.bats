@@ -22,7 +22,6 @@ decided_by() { # true|false NAME/ARITY...
     done
 }
 
-totals() { sed -n 's/^etrace: \(.*\) · session destroyed$/\1/p' "$ERR"; }
 calls() { json_of call '"\(.f)(\(.args | join(",")))"' | tr '\n' ' '; }
 
 @test "the library decides where it can, and shows what the specification would show" {
@@ -35,7 +34,7 @@ calls() { json_of call '"\(.f)(\(.args | join(",")))"' | tr '\n' ' '; }
     trace_end
     assert_success
     assert_equal "$(calls)" 'two({ok,[1,error],#{<<"k">> => 2}},ok) two({ok,[1,error|ok],#{<<"k">> => "ab"}},ok) one(error) one(ok) pair(error,2) fac(4) fac(3) fac(2) '
-    assert_equal "$(totals)" '8 events · 0 dropped · 0 truncated · 0 incomplete'
+    assert_equal "$(totals)" '8 events'
 }
 
 @test "what it turns away is neither lost nor counted" {
@@ -43,7 +42,7 @@ calls() { json_of call '"\(.f)(\(.args | join(",")))"' | tr '\n' ' '; }
     traced --json --rate 10 'work:one(5000)' -- '[work:one(X) || X <- lists:seq(1, 20000)]'
     assert_success
     assert_equal "$(calls)" 'one(5000) '
-    assert_equal "$(totals)" '1 event · 0 dropped · 0 truncated · 0 incomplete'
+    assert_equal "$(totals)" '1 event'
     traced --json --limit 3 'work:one(X) when X > 19990' -- '[work:one(X) || X <- lists:seq(1, 20000)]'
     assert_success
     assert_equal "$(calls)" 'one(19991) one(19992) one(19993) '
@@ -118,7 +117,7 @@ calls() { json_of call '"\(.f)(\(.args | join(",")))"' | tr '\n' ' '; }
         trace_wait
         assert_success
         assert_equal "$(calls)" 'one(a) f(101) '
-        assert_equal "$(totals)" '2 events · 0 dropped · 0 truncated · 0 incomplete'
+        assert_equal "$(totals)" '2 events'
         on_node 'code:purge(later), code:delete(later), code:purge(later)'
     done
 }

@@ -116,20 +116,20 @@ teardown() { live_teardown; }
     assert_success
     assert_line -n 0 --regexp ' call work:one\(<<"(0123456789abcdef)+[0-9a-f]*"?…( \([0-9]+ bytes\))?.*\)$'
     assert [ "${#lines[0]}" -lt 200 ]
-    assert_regex "$talk" ' · 1 truncated · '
+    assert_regex "$talk" ' · 1 cut \(--size, --depth, --items\)'
     traced --items 3 'work:one/1' -- 'work:one(work:seq(1000)), work:one(list_to_tuple(work:seq(50))), work:one(work:dict(40))'
     assert_line -n 0 --regexp ' call work:one\(\[1,2,3,…\]\)$'
     assert_line -n 1 --regexp ' call work:one\(\{1,2,3,…(\+47)?\}\)$'
     assert_line -n 2 --regexp ' call work:one\(#\{([0-9]+ => <<"[0-9]+">>,){3}…(\+37)?\}\)$'
-    assert_regex "$talk" ' · 3 truncated · '
+    assert_regex "$talk" ' · 3 cut '
     traced --depth 2 'work:one/1' -- 'work:one(work:nested(6)), work:one({1, {2, {3}}}), work:one(#{a => #{b => #{c => d}}})'
     assert_line -n 0 --regexp ' call work:one\(\[+…\]+\)$'
     assert_line -n 1 --regexp ' call work:one\(\{1,\{2,…\}\}\)$'
     assert_line -n 2 --regexp ' call work:one\(#\{a => #\{b => …\}\}\)$'
-    assert_regex "$talk" ' · 3 truncated · '
+    assert_regex "$talk" ' · 3 cut '
     # By default a thousand bytes are enough for anybody.
     traced 'work:one/1' -- 'work:one(work:seq(100))'
-    assert_regex "$talk" ' · 0 truncated · '
+    refute_regex "$talk" ' cut '
 }
 
 @test "a filter shows what it cannot decide, because the term was cut, and counts it" {

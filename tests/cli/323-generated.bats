@@ -48,7 +48,7 @@ round() { # NUMBER ETRACE-OPTION...
     trace_end
     on_node "gen_$n ! stop"
     assert_success
-    refute_regex "$talk" ' [1-9][0-9]* dropped'
+    refute_regex "$(totals)" ' lost'
     run "$ETRACE_ERL" -noinput -noshell -pa "$GEN" -eval "live_oracle:judge(\"$GEN\", $n, \"$OUT\")." </dev/null 3>&-
     [[ $status -eq 0 ]] || fail "seed $SEED, round $n $*: $output"
 }

@@ -159,14 +159,14 @@ slow_worker() { # THEN
 }
 
 @test "functions whose last figures could not be read are counted" {
-    local then
+    local behaviour
     # A node that ends, and one that gives no answer for half a minute.
-    for then in 'halt()' ${ETRACE_ALL:+'receive stop -> ok end'}; do
+    for behaviour in 'halt()' ${ETRACE_ALL:+'receive stop -> ok end'}; do
         live_own late
         on_node 'broker:load(100)'
         trace 'made_*:_' --interval 1m --json
         on_node '[M:f1(1) || M <- erlang:loaded(), lists:prefix("made_", atom_to_list(M))]'
-        slow_worker "$then"
+        slow_worker "$behaviour"
         trace_end
         assert_regex "$talk" 'the last figures of [1-9][0-9]* functions could not be read; those shown are older'
         assert_equal "$(jq -s '[.[] | select(.type == "counted")] | last | .functions' "$OUT")" 1500

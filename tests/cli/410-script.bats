@@ -43,7 +43,7 @@ script() { # ARGS... -- ARMINGS BEFORE EXPR AFTER
     assert_line --regexp 'call work:two\(a, ?b\)$'
     assert_line --regexp 'return work:two/2 = \{a,b\} '
     assert_equal "${#lines[@]}" 2
-    grep -q 'every session destroyed' "$ERR"
+    grep -q 'nothing is left on the nodes' "$ERR"
 }
 
 @test "several probes have labels, which their events bear, in text and in JSON" {

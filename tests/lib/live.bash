@@ -20,6 +20,7 @@
 #   trace_wait [SECONDS]   waits for its end: status, took_ms; and output, lines, talk for asserts
 #   traced ARGS... -- EXPR trace, EXPR on the node, trace_end
 #   on_node EXPR           evaluates EXPR on NODE, its value does not matter
+#   totals                 the last line of ERR about all events, without the time it took
 #   events_of FILE         the lines that plain:events/1 would make of the JSON in FILE, but for the
 #                          order among processes
 #   between FILE WHO       of the lines of WHO only those between the calls of work:one(start) and
@@ -44,6 +45,8 @@ talk=
 output=
 status=
 lines=()
+
+totals() { sed -nE 's/^etrace: ([0-9]+ events?) in [0-9.]+ (ms|s|min|h)( [0-9]+ (s|min))?/\1/p' "$ERR"; }
 
 millis() { echo $((${EPOCHREALTIME/./} / 1000)); }
 
