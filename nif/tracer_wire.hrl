@@ -299,7 +299,8 @@ keep(S = #s{meta = Meta, metasize = Size}, Frames) ->
 keep_names(S = #s{metasize = Size}, Frames) ->
     case Size + iolist_size(Frames) =< ?META_MOST of true -> keep(S, Frames); false -> S end.
 
-%% The message that carries a batch, with more frames in the owner's section: {Message, Seq, whether it is the last}
+%% The message that carries a batch, with more frames at the end of the owner's section: {Message, Seq, whether it is the last}. The
+%% frames of a section are in the order of their ticks; a notice behind a later frame would come after events that it precedes.
 batch_message(Batch, Frames) ->
     Seq = field(Batch, 8, 8),
     Last = field(Batch, 52, 4) band 2 =:= 2,
@@ -314,7 +315,8 @@ batch_more(Batch, Frames, More) ->
     {Begin, Grown, Count} = case Bytes > 56 andalso field(Batch, 56, 4) of
         ?META ->
             Own = field(Batch, 60, 4),
-            {[<<?META:32/little, (Own + More):32/little>>, part(Batch, 64, 72), Frames, part(Batch, 136, Bytes - 136)], More, Sections};
+            {[<<?META:32/little, (Own + More):32/little>>, part(Batch, 64, 72 + Own), Frames, part(Batch, 136 + Own, Bytes - 136 - Own)], More,
+                Sections};
         _ ->
             {[section(?META, 0, ?NO_LOSS, Frames), part(Batch, 56, Bytes - 56)], More + 80, Sections + 1}
     end,

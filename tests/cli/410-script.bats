@@ -107,6 +107,34 @@ script() { # ARGS... -- ARMINGS BEFORE EXPR AFTER
     assert_equal "$(grep -c '· attached$' <<<"$output")" 1
 }
 
+@test "names that a batch needs stand behind the notices that were there before" {
+    live_attempt <<'END'
+begun() ->
+    M = etrace_00000000_0,
+    Meta = 16#ffffffff,
+    None = {0, 0, 0, 0, 0, 0, 0, 0},
+    Sections = [M:section(Meta, 0, None, [M:frame(51, 10, 0, [armed, 1])]), M:section(0, 1, None, [M:frame(1, 20, 0, [])])],
+    Batch = fun(List) ->
+        Bytes = iolist_to_binary(List),
+        <<0:32, (56 + byte_size(Bytes)):32/little, 7:64/little, 0:256, (length(List)):32/little, 0:32, Bytes/binary>>
+    end,
+    {<<$B, With/binary>>, 7, false} = M:batch_message(Batch(Sections), [M:frame(50, 30, 0, [w])]),
+    io:format("~w ~w", [kinds(With), byte_size(With) =:= M:field(With, 4, 4)]),
+    {<<$B, Alone/binary>>, 7, false} = M:batch_message(Batch(tl(Sections)), [M:frame(50, 30, 0, [w])]),
+    io:format(" ~w ~w", [kinds(Alone), byte_size(Alone) =:= M:field(Alone, 4, 4)]),
+    halt().
+kinds(<<_:48/binary, _:64, Sections/binary>>) -> sections(Sections).
+sections(<<>>) -> [];
+sections(<<Ring:32/little, Bytes:32/little, _:72/binary, Frames:Bytes/binary, Rest/binary>>) -> [{Ring band 1, frames(Frames)} | sections(Rest)].
+frames(<<>>) -> [];
+frames(<<Head:32/little, Rest/binary>>) ->
+    Bytes = (Head band 16#fffff) - 4,
+    <<_:Bytes/binary, More/binary>> = Rest,
+    [(Head bsr 20) band 63 | frames(More)].
+END
+    assert_output '[{1,[51,50]},{0,[1]}] true [{1,[50]},{0,[1]}] true'
+}
+
 @test "what is captured is bounded, and the oldest is dropped and counted" {
     script --scrollback 1MB --rate 0 -- 1 'work:one/1\n' 'work:loop(120000)' ':wait 120000 events\n:scrollback\n:save '"$BATS_TEST_TMPDIR"'/x.etr\n'
     run grep ' events kept in ' "$OUT"
