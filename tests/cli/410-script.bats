@@ -334,15 +334,18 @@ big=(--rate 0 --size 8k --items 1000)
 came() { [[ $(wc -l <"$OUT") -gt 2000 ]]; }
 # Of so many at once not all may find room on the node.
 more_came() { on_node "$many" >&2 && came; }
+# Events are shown in the order of time, so nothing is on its way behind this one.
+last_came() { on_node 'work:two(a, b)' >&2 && grep -q 'work:two' "$OUT"; }
 
 @test "what is forgotten is in the files of -o first, however slowly they are read" {
     local file=$BATS_TEST_TMPDIR/x.json hold reading status=0
     mkfifo "$file"
     exec {hold}<>"$file"
     timeout 100 "$ETRACE_BIN" repl -n "$NODE" "${big[@]}" --format '{mfa}' -o "$file" < <(
-        echo 'work:one/1'
-        until_true 30 armed 1
+        printf 'work:one/1\nlast: work:two/2\n'
+        until_true 30 armed 2
         until_true 60 more_came
+        until_true 60 last_came
         printf ':stop\n:clear\n:version\n:scrollback\n'
     ) >"$OUT" 2>"$ERR" 3>&- {hold}>&- &
     TRACER=$!
@@ -358,7 +361,7 @@ more_came() { on_node "$many" >&2 && came; }
     assert grep -q '^0 events kept' "$OUT"
     refute grep -q 'came too fast' "$ERR"
     # As many as were shown, which are all that were not lost on the node.
-    assert_equal "$(grep -c '"type":"call"' "$file.all")" "$(grep -cx 'work:one/1' "$OUT")"
+    assert_equal "$(grep -c '"f":"one"' "$file.all")" "$(grep -cx 'work:one/1' "$OUT")"
 }
 
 @test "after a command that a signal may end by itself a Ctrl-C is still for the prompt" {
