@@ -242,6 +242,8 @@ static bool take_note(struct strand *s, const struct item *item)
             s->node->name = said;
         s->expected = up;
         s->node->aligned &= !up; /* it has another clock, which a note will tell */
+        if (!s->node->name.len)
+            return false; /* it was lost before it said who it is */
         merge_own_event(s->merge, up ? ETW_UP : ETW_DOWN, &s->head);
         s->head.wall_ns = s->key = MAX(s->key, note.value);
         return true;

@@ -252,6 +252,20 @@ static void late(void)
     replays(&w, "late");
 }
 
+/* No line, no JSON object: it would have no name. */
+static void never_named(void)
+{
+    struct world w = {0};
+
+    begin(&w, 1);
+    pipeline_specs(w.t.p, 1, (struct str){"", 0});
+    note(&w, 1, ETW_NOTE_DOWN, W + 500, "the connection was closed by the node");
+    call(&w.nodes[0], 2000);
+    feed(&w, 0, 3000, 0);
+    is_text(fresh(&w), "a2000 ", "a node that was lost before it said its name is not waited for, and makes no line");
+    replays(&w, "never named");
+}
+
 static void malformed(void)
 {
     struct world w = {0};
@@ -284,6 +298,7 @@ int main(void)
     clocks();
     going_and_coming();
     late();
+    never_named();
     malformed();
     return tap_end();
 }
