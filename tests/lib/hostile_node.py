@@ -11,6 +11,7 @@ KIND is what it does then; see kinds(). COMMAND is one of COMMANDS.
 """
 import hashlib
 import os
+import resource
 import socket
 import struct
 import subprocess
@@ -260,7 +261,8 @@ COMMANDS = {
 }
 
 
-def run(etrace, case):
+def ended(etrace, case):
+    """The status of the command, its memory in kB, and what it said."""
     phase, kind, command = case.split(":")
     port = listen(phase, kind)
     epmd = port if phase == "epmd" else names(port)
@@ -272,20 +274,33 @@ def run(etrace, case):
     count = "%s/%s-%s-%s" % (os.environ["COUNTS"], phase, kind, command)
     child = subprocess.Popen([etrace] + words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                              env={**os.environ, "ERL_EPMD_PORT": str(epmd), "LD_PRELOAD": os.environ["FAULT_SO"], "FAULT": "count", "FAULT_COUNT": count})
-    child.stdin.write(b"work:one/1\n:hist\n" if command == "repl" else b"")
-    child.stdin.close()
+    try:
+        child.stdin.write(b"work:one/1\n:hist\n" if command == "repl" else b"")
+        child.stdin.close()
+    except BrokenPipeError:
+        pass  # it has ended already
     killer = threading.Timer(LIMIT, child.kill)
     killer.start()
     text = child.stdout.read(100000).decode(errors="replace")
     status = child.wait()
     killer.cancel()
-    status = 124 if status < 0 else status
     most = open(count).read().split()[2] if os.path.exists(count) else "unknown"
+    return 124 if status < 0 else status, most, text.replace("\n", " / ")
+
+
+def run(etrace, case):
+    try:
+        line = ended(etrace, case)
+    except Exception as error:
+        line = 125, "unknown", "FAIL: %r" % error
     with printing:
-        print(phase, kind, command, status, most, text.replace("\n", " / "), flush=True)
+        print(*case.split(":"), *line, flush=True)
 
 
 printing = threading.Lock()
+# Two hundred cases at once have several descriptors each.
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 8192), hard))
 threads = [threading.Thread(target=run, args=(sys.argv[1], case)) for case in sys.argv[2:]]
 for t in threads:
     t.start()
