@@ -34,7 +34,7 @@ enum {
 
 void etf_open(struct etf *r, const void *bytes, size_t len)
 {
-    *r = (struct etf){.at = bytes, .end = len ? (const unsigned char *)bytes + len : bytes}; /* NULL is of no length */
+    *r = (struct etf){.at = bytes, .end = len ? (const unsigned char *)bytes + len : bytes}; /* NULL: len is 0 */
 }
 
 bool etf_open_version(struct etf *r, const void *bytes, size_t len)
@@ -63,7 +63,7 @@ static bool has(struct etf *r, size_t n)
     return (size_t)(r->end - r->at) >= n || fail(r);
 }
 
-/* A big-endian number of n bytes; 0 and failed when they are not there. */
+/* Reads a big-endian number of n bytes. Returns 0 and sets `failed` when fewer bytes are left. */
 static uint64_t number(struct etf *r, unsigned n)
 {
     uint64_t value = 0;
@@ -84,7 +84,7 @@ static bool text(struct etf *r, size_t len, struct raw *ret)
     return true;
 }
 
-/* Elements that follow take a byte each at least, so a count beyond what is left is a lie. */
+/* Each element takes at least one byte, so a count greater than the remaining bytes is malformed. */
 static bool elements(struct etf *r, uint64_t count, uint64_t each, struct etf_head *h)
 {
     if (r->failed || count * each > (uint64_t)(r->end - r->at))
@@ -186,7 +186,7 @@ static bool identity(struct etf *r, enum etf_type type, unsigned id_bytes, unsig
     return !r->failed;
 }
 
-/* Its size stands in front of it, counting itself. */
+/* A 4-byte size precedes the fun. The size includes these 4 bytes. */
 static bool whole_fun(struct etf *r, struct etf_head *h)
 {
     uint64_t size = number(r, 4);

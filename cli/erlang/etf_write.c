@@ -93,7 +93,10 @@ void etf_int(struct buf *b, int64_t value)
     }
 }
 
-/* Divides the decimal digits by 256 until nothing is left; quadratic, for numbers that people write. */
+/*
+ * Divides the decimal digits by 256 until the quotient is 0. This is quadratic, which is fine for numbers that people
+ * type.
+ */
 void etf_big(struct buf *b, struct str decimal)
 {
     bool negative = decimal.len && decimal.at[0] == '-';
@@ -105,7 +108,7 @@ void etf_big(struct buf *b, struct str decimal)
         unsigned rest = 0;
         for (size_t i = first; i < digits.len; i++) {
             unsigned v = rest * 10 + (unsigned)(digits.data[i] - '0');
-            digits.data[i] = (char)('0' + v / 256); /* v is at most 2559, so the quotient is a digit */
+            digits.data[i] = (char)('0' + v / 256); /* v is at most 2559, so the quotient is a single digit */
             rest = v % 256;
         }
         buf_char(&bytes, (char)(unsigned char)rest);

@@ -1,4 +1,4 @@
-/* Numbers as digits: integers of any size, the shortest floats, durations, process identifiers. */
+/* Prints numbers as digits: integers of any size, floats with the fewest digits, durations, process identifiers. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ void print_micros(char *to, uint32_t micros)
     memcpy(to + 4, digit_pairs + micros % 100 * 2, 2);
 }
 
-/* Writes the digits so that they end at `end`; where they begin. */
+/* Writes the digits so that they end before `end`. Returns the first digit. */
 static char *digits_before(char *end, uint64_t v)
 {
     while (v >= 10000) {
@@ -80,7 +80,7 @@ void print_i64(struct buf *to, int64_t value)
     to->len += (size_t)(print_digits(p, value) - p);
 }
 
-#define BIG_BYTES 1700 /* about 4096 digits; converting more would take a reader's patience */
+#define BIG_BYTES 1700 /* about 4096 digits; the conversion of more takes too long, and nobody reads them */
 #define CHUNK 1000000000u
 
 void print_big(struct buf *to, const uint8_t *magnitude, size_t bytes, bool negative)
@@ -120,14 +120,17 @@ void print_big(struct buf *to, const uint8_t *magnitude, size_t bytes, bool nega
 
 static const int64_t tens[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
 
-/* Most floats of real programs, for short: 7.0, 0.25, 1234.5. NULL: something else. As shortest() has it, and never with an exponent. */
+/*
+ * A fast path for most floats of real programs: 7.0, 0.25, 1234.5. It prints the same digits as shortest() and never an
+ * exponent. Returns NULL if the value needs the general path.
+ */
 static char *put_few_decimals(char *to, double v)
 {
     if (!(v < 1e9 && v >= 0.1))
         return NULL;
     int64_t whole = (int64_t)v;
     if ((double)whole == v) {
-        if (whole % 10 == 0) /* the last of its digits may be told by an exponent */
+        if (whole % 10 == 0) /* a trailing zero: the exponent form may be shorter */
             return NULL;
         to += put_u64(to, (uint64_t)whole);
         memcpy(to, ".0", 2);
@@ -147,15 +150,15 @@ static char *put_few_decimals(char *to, double v)
 }
 
 /*
- * Digits d1d2…dn and the exponent `place` so that the value is 0.d1d2…dn * 10^place, as few digits as read back to the
- * same double, and of these the nearest.
+ * Finds the fewest digits d1d2…dn that read back to the same double, and the nearest value among those of that length.
+ * The value is 0.d1d2…dn * 10^place.
  */
 static int shortest(double v, char digits[static 18], int *ret_place)
 {
     char text[32];
     int n, exponent;
 
-    /* Few decimals: m / 10^k is rounded once, and 15 digits always read back. */
+    /* Few decimals: the division m / 10^k rounds only once, and 15 digits always read back to the same double. */
     if (v < 1e15 && v >= 1e-5) {
         for (int k = 0; k <= 8 && v * (double)tens[k] < 1e15; k++) {
             uint64_t m = (uint64_t)(v * (double)tens[k] + 0.5);
@@ -169,12 +172,15 @@ static int shortest(double v, char digits[static 18], int *ret_place)
         }
     }
     for (n = 1; n <= 17; n++) {
-        if (n == 1) /* subnormal numbers alone have so few; else begin where most end */
+        if (n == 1) /* only subnormal numbers can have so few digits; start where most end */
             n = v < 1e-290 ? 1 : 15;
         snprintf(text, sizeof(text), "%.*e", n - 1, v);
         if (strtod(text, NULL) == v)
             break;
-        /* At a power of two the gap below is half as wide: the neighbour above may read back where the nearest does not. */
+        /*
+         * The gap below a power of two is half as wide as the gap above. The next larger decimal may therefore read
+         * back to v where the nearest one does not.
+         */
         if (n < 17) {
             char up[32];
             memcpy(up, text, sizeof(up));
@@ -200,7 +206,10 @@ static int shortest(double v, char digits[static 18], int *ret_place)
     return n;
 }
 
-/* As OTP chooses between 0.001 and 1.0e-3: whatever is shorter, and always an exponent where integers are no longer exact. */
+/*
+ * Chooses between 0.001 and 1.0e-3 as OTP does: the shorter form, and always an exponent above the range of exact
+ * integers.
+ */
 char *print_float(char *p, double value)
 {
     char digits[32], *few;
@@ -281,7 +290,7 @@ size_t print_tracee(char *to, uint64_t tracee)
     return (size_t)(p - to);
 }
 
-/* Three digits that count. */
+/* Prints three significant digits. */
 void print_duration(struct buf *to, int64_t ns)
 {
     static const struct {
@@ -299,7 +308,7 @@ void print_duration(struct buf *to, int64_t ns)
         uint64_t unit = units[u].ns, step = v < 10 * unit ? 1 : v < 100 * unit ? 10 : 100; /* hundredths of the unit */
         uint64_t rounded = v < UINT64_MAX / 200 ? (v * 100 / step + unit / 2) / unit * step : v / unit * 100;
         if (rounded >= 100000 && u > 0)
-            continue; /* 999.9 of a unit is 1 of the next */
+            continue; /* 999.9 rounds up to 1 of the next unit */
         print_u64(to, rounded / 100);
         unsigned fraction = (unsigned)(rounded % 100);
         if (fraction) {

@@ -1,7 +1,7 @@
 /*
- * An Erlang term as a tree, for terms that this program builds: match specifications, requests to the node.
- * Terms that come from a node are never turned into trees; they stay encoded (nif/etrace_wire.h).
- * Every node lives in the arena that built it and is not changed afterwards.
+ * Represents an Erlang term as a tree, for terms that this program builds: match specifications and requests to the
+ * node. A term from a node never becomes a tree; it stays encoded (nif/etrace_wire.h). Each tree node lives in the
+ * arena that it was built in and is immutable afterwards.
  */
 #ifndef ETRACE_TERM_H
 #define ETRACE_TERM_H
@@ -12,9 +12,9 @@
 enum term_type {
     TERM_ATOM,   /* text: the characters in UTF-8, without quotes */
     TERM_INT,    /* integer */
-    TERM_BIG,    /* text: decimal digits, with a '-' in front where negative */
+    TERM_BIG,    /* text: decimal digits, with a leading '-' if negative */
     TERM_FLOAT,  /* real */
-    TERM_BIN,    /* text: the bytes; `bits` of the last byte count (8 for a binary) */
+    TERM_BIN,    /* text: the bytes; bits: how many bits of the last byte count (8 for a binary) */
     TERM_TUPLE,  /* items */
     TERM_LIST,   /* items, then tail: NULL for a proper list */
     TERM_MAP,    /* items: key, value, key, value */
@@ -27,11 +27,11 @@ enum term_type {
 struct term {
     enum term_type type;
     unsigned bits;
-    struct str text; /* also the node's name in a pid, port or reference; empty for "the node this is sent to" */
+    struct str text; /* also the node name of a pid, port or reference; empty: the node that receives the term */
     int64_t integer;
     double real;
     const struct term **items;
-    size_t count; /* of items; keys and values of a map are counted one by one */
+    size_t count; /* number of items; a map counts keys and values separately */
     const struct term *tail;
     uint64_t id;
     uint32_t serial, creation, words[5], nwords;
@@ -49,7 +49,7 @@ term_t term_tuple(struct arena *a, size_t count, const term_t *items); /* copies
 term_t term_list(struct arena *a, size_t count, const term_t *items, term_t tail_or_null);
 term_t term_map(struct arena *a, size_t pairs, const term_t *keys_and_values);
 
-/* term_tuple and term_list with the items as arguments */
+/* term_tuple() and term_list() with the items as arguments */
 #define TERM_ITEMS(...) (sizeof((term_t[]){__VA_ARGS__}) / sizeof(term_t)), (term_t[]){__VA_ARGS__}
 #define TUPLE(a, ...) term_tuple(a, TERM_ITEMS(__VA_ARGS__))
 #define LIST(a, ...) term_list(a, TERM_ITEMS(__VA_ARGS__), NULL)
@@ -57,10 +57,13 @@ term_t term_map(struct arena *a, size_t pairs, const term_t *keys_and_values);
 bool term_equal(term_t a, term_t b);
 bool term_is_atom(term_t t, const char *name);
 
-/* The external term format, with the leading version byte. Pids and the like with no node name are refused by assert. */
+/*
+ * Encodes in the external term format, with the leading version byte. Asserts that each pid, port and reference has a
+ * node name.
+ */
 void term_to_etf(struct buf *b, term_t t);
 
-/* The encoding of nif/etrace_wire.h, which the printers read: `term_to_wire` then print. */
+/* Encodes as nif/etrace_wire.h describes. The printers read this encoding. */
 void term_to_wire(struct buf *b, term_t t);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Elixir's way: what inspect/2 prints without limits, in one line. A struct is printed by its fields, for its Inspect
- * implementation lives on the node; the exceptions are in term_struct.c.
+ * Prints terms as inspect/2 does without limits, on one line. The Inspect implementations live on the node, so a struct
+ * is printed by its fields; term_struct.c handles the exceptions.
  */
 #include "term_elixir.h"
 
@@ -56,7 +56,7 @@ static bool is_operator(struct str s)
     return false;
 }
 
-/* Letters beyond Latin-1 are taken for none: such a name is quoted, which reads the same. */
+/* Letters beyond Latin-1 do not count as letters here. Such a name is quoted, which means the same to Elixir. */
 static bool is_identifier(struct str s)
 {
     const char *at = s.at, *end;
@@ -84,7 +84,7 @@ static enum atom_class classify(struct str s)
 
 /* ---- text ---- */
 
-/* Visible, and yet inspect spells it out: the spaces that look like another. */
+/* inspect/2 escapes these visible characters because they look like other spaces. */
 static bool is_space(uint32_t c)
 {
     return c == 0xa0 || (c >= 0x2000 && c <= 0x200a) || c == 0x205f || c == 0xfffc;
@@ -196,7 +196,7 @@ static const uint8_t *print_bin(struct buf *to, const uint8_t *at)
     const char *bytes = (const char *)head + 12;
     bool cut = size > captured;
 
-    for (size_t n = 1; cut && n <= 3 && n <= captured; n++) { /* a character that was cut within */
+    for (size_t n = 1; cut && n <= 3 && n <= captured; n++) { /* drop a character that the cut split */
         unsigned char c = (unsigned char)bytes[captured - n];
         if ((c & 0xc0) == 0x80)
             continue;
@@ -255,7 +255,7 @@ static const uint8_t *print_bytes_list(struct buf *to, const uint8_t *at)
     return at + 3 + len;
 }
 
-/* A tuple {key, value} whose key may stand in front of a colon: the key, and the value behind it. */
+/* Matches a tuple {key, value} whose key can be printed as `key:`. Returns the key's name and the value. */
 bool elixir_is_pair(const struct term_env *env, const uint8_t *at, struct raw *ret_key, const uint8_t **ret_value)
 {
     if (*at != ETW_T_TUPLE0 + 2 || !wire_atom(env, at + 1, ret_key) || begins_elixir(raw_view(*ret_key)))
@@ -345,7 +345,10 @@ static const uint8_t *print_tuple(struct buf *to, const struct term_env *env, co
 
 /* ---- maps and structs ---- */
 
-/* The fields in the order of their definition, where that is known and all of them are there. */
+/*
+ * Prints the fields in the order of their definition. Returns false if the order is unknown or the fields differ from
+ * it.
+ */
 static bool print_ordered(struct buf *to, const struct elixir_struct *s)
 {
     const char *order = elixir_field_order(s->name);
@@ -423,7 +426,7 @@ static const uint8_t *print_map(struct buf *to, const struct term_env *env, cons
         first = elixir_print(to, env, value);
     }
     if (n < (int64_t)pairs) {
-        if (*first != ETW_T_CUT) /* a key without its value */
+        if (*first != ETW_T_CUT) /* a key whose value was cut */
             first = wire_skip(first);
         first++;
         buf_puts(to, any ? ", " : "");
@@ -440,7 +443,7 @@ static bool starts(struct str s, const char *with)
     return s.len >= strlen(with) && !memcmp(s.at, with, strlen(with));
 }
 
-/* Erlang's text for what has no syntax, in Elixir's spelling. */
+/* Rewrites the node's text for pids, references and functions in Elixir's spelling. */
 static void put_text(struct buf *to, uint8_t what, struct str text)
 {
     if (what == ETW_TEXT_REF && starts(text, "#Ref<")) {
@@ -512,7 +515,7 @@ const uint8_t *elixir_print(struct buf *to, const struct term_env *env, const ui
     case ETW_T_REDACTED:
         buf_puts(to, ":\"*REDACTED*\"");
         return at + 1;
-    default: /* numbers, ports, [] and what was left out are the same in both languages */
+    default: /* numbers, ports, [] and elided terms look the same in both languages */
         return erlang_print(to, env, at);
     }
 }

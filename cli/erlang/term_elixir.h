@@ -1,4 +1,4 @@
-/* What the two files of Elixir's printer share. Nothing else includes it. */
+/* Declares the functions that term_elixir.c and term_struct.c share. No other file includes this header. */
 #ifndef ETRACE_TERM_ELIXIR_H
 #define ETRACE_TERM_ELIXIR_H
 
@@ -8,24 +8,27 @@ const uint8_t *elixir_print(struct buf *to, const struct term_env *env, const ui
 void elixir_print_key(struct buf *to, struct raw name); /* `key: ` */
 void elixir_print_char(struct buf *to, uint32_t c, char quote);
 void elixir_print_missing(struct buf *to, uint64_t missing, const char *unit);
-/* A tuple {key, value} whose key may stand in front of a colon. */
+/* Matches a tuple {key, value} whose key can be printed as `key:`. */
 bool elixir_is_pair(const struct term_env *env, const uint8_t *at, struct raw *ret_key, const uint8_t **ret_value);
 
-/* A struct's fields: a map's pairs, all of them there. */
+/* The fields of a struct: the pairs of a map that was captured completely. */
 struct elixir_struct {
     const struct term_env *env;
-    struct str name; /* without "Elixir." */
+    struct str name; /* without the prefix "Elixir." */
     const uint8_t *first;
     int64_t pairs;
 };
 
 /*
- * Prints it as its own Inspect implementation would, where that is Elixir's own or of a library that everybody has, and
- * the fields are as they should be. False: nothing was printed.
+ * Prints the struct as its Inspect implementation does, for structs of Elixir and of a few common libraries. Returns
+ * false and prints nothing if the struct is not one of them or has unexpected fields.
  */
 bool elixir_print_struct(struct buf *to, const struct elixir_struct *s);
-/* The fields of a struct whose order is known, each with a space behind, ? at one that hides when empty; NULL: it is not. */
+/*
+ * Returns the field names of a known struct in order, each followed by a space; `?` marks a field that is hidden when
+ * it is empty. Returns NULL for an unknown struct.
+ */
 const char *elixir_field_order(struct str name);
-const uint8_t *elixir_field(const struct elixir_struct *s, const char *name); /* NULL: it has none */
+const uint8_t *elixir_field(const struct elixir_struct *s, const char *name); /* NULL: no such field */
 
 #endif

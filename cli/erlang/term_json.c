@@ -35,7 +35,7 @@ void json_escape_tail(struct buf *to, size_t from)
         return;
     buf_room(to, more);
     to->len += more;
-    for (char *end = to->data + to->len - more; more; more--) { /* what stands behind the last escape moves once */
+    for (char *end = to->data + to->len - more; more; more--) { /* the text after the last escape moves only once */
         char *run = end;
         while (run[-1] != '"' && run[-1] != '\\')
             run--;
@@ -86,7 +86,7 @@ static void add_base64(struct buf *to, const char *bytes, size_t len)
     }
 }
 
-/* What Erlang's own printer says, as a string. */
+/* Prints the term in Erlang's syntax as a JSON string. */
 static const uint8_t *quoted(struct buf *to, const struct term_env *env, const uint8_t *at)
 {
     buf_char(to, '"');
@@ -160,7 +160,7 @@ static const uint8_t *put_list(struct buf *to, const struct term_env *env, const
     while (wire_int(p, &v))
         p = wire_token(p);
     if (p > at && (*p == ETW_T_END || *p == ETW_T_CUT)) {
-        quoted(to, env, at - 1); /* Erlang's printer knows what is text */
+        quoted(to, env, at - 1); /* let Erlang's printer decide whether the list is text */
         bool text = to->data[from + 1] == '\\';
         to->len = from;
         if (text) {
@@ -185,7 +185,7 @@ static const uint8_t *put_list(struct buf *to, const struct term_env *env, const
             return at + 1;
         }
         if (*at == ETW_T_TAIL) {
-            buf_room(to, 8); /* it is not an array after all */
+            buf_room(to, 8); /* an improper list: replace the array by an object */
             memmove(to->data + from + 8, to->data + from, to->len - from);
             memcpy(to->data + from, "{\"list\":", 8);
             to->len += 8;
@@ -246,7 +246,7 @@ static const uint8_t *put_map(struct buf *to, const struct term_env *env, const 
         }
     }
     if ((uint64_t)n < pairs) {
-        if (*p != ETW_T_CUT) /* a key whose value is cut */
+        if (*p != ETW_T_CUT) /* a key whose value was cut */
             p = wire_skip(p);
         p++;
         if (n)
@@ -348,7 +348,7 @@ const uint8_t *json_term(struct buf *to, const struct term_env *env, const uint8
     case ETW_T_ELIDED:
         buf_puts(to, cut_mark);
         return at + 1;
-    default: /* the large integers */
+    default: /* integers of more than 64 bits */
         return quoted(to, env, at);
     }
 }

@@ -1,8 +1,8 @@
 /*
- * Terms and text inside of JSON. Whatever comes in, what leaves is valid JSON in valid UTF-8, in one line.
+ * Prints terms and text as JSON. The output is always one line of valid JSON in valid UTF-8, whatever the input.
  *
- * A term is a string in Erlang's (or Elixir's) syntax by default: it says everything and a person can read it. json_term()
- * gives structure instead, for programs that want to reach into it:
+ * By default a term becomes a string in Erlang's (or Elixir's) syntax: that loses nothing, and people can read it.
+ * json_term() prints the structure instead, for programs that need the parts:
  *
  *     true false null, and any other atom      true, false, null, "atom"
  *     integers of up to 53 bits, floats        numbers; larger integers are strings of digits
@@ -12,7 +12,7 @@
  *     tuples                                   {"tuple":[…]}
  *     maps whose keys are atoms or binaries    objects; others {"map":[[key,value],…]}
  *     pids, ports, references, functions       {"pid":"<0.84.0>"} {"port":…} {"ref":…} {"fun":…}
- *     what was left out                        {"cut":true} in its place, in objects as the key "…"; {"redacted":true}
+ *     parts that the node left out             {"cut":true} in its place, in objects as the key "…"; {"redacted":true}
  */
 #ifndef ETRACE_TERM_JSON_H
 #define ETRACE_TERM_JSON_H
@@ -21,10 +21,13 @@
 
 const uint8_t *json_term(struct buf *to, const struct term_env *env, const uint8_t *at);
 
-/* Escapes what was written since `from`, which is text that is safe to print: only quotes and backslashes can occur. */
+/*
+ * Escapes the text that was written since `from`. That text must be safe to print already: only quotes and backslashes
+ * are escaped.
+ */
 void json_escape_tail(struct buf *to, size_t from);
 
-/* A string, with its quotes, of any bytes. */
+/* Writes any bytes as a JSON string with its quotes. */
 void json_string(struct buf *to, struct raw text);
 
 extern const struct printer printer_json; /* json_term() */

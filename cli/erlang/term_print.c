@@ -1,11 +1,11 @@
-/* Erlang's own way: what io_lib:format("~0tp", [Term]) prints, with stricter escapes. */
+/* Prints terms as io_lib:format("~0tp", [Term]) does, with stricter escapes. */
 #include "term_print.h"
 
 #include "../ground/utf8.h"
 
 /* ---- characters ---- */
 
-/* How a byte of ASCII leaves inside of quotes: 0 as it is, a letter behind a backslash, or 1 as \ooo. */
+/* How an ASCII byte is printed inside quotes. 0: unchanged; a letter: that letter after a backslash; 1: as \ooo. */
 static const char ascii_escape[128] = {
     [0 ... 7] = 1, ['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\v'] = 'v', ['\f'] = 'f', ['\r'] = 'r', [14 ... 26] = 1,
     [27] = 'e', [28 ... 31] = 1, ['\\'] = '\\', [127] = 'd',
@@ -64,7 +64,7 @@ void erlang_print_string(struct buf *to, struct raw text, char quote)
     buf_char(to, quote);
 }
 
-/* Bytes, each of which is a character. */
+/* Prints bytes as Latin-1 characters. */
 static void put_latin1(struct buf *to, const char *at, size_t len)
 {
     const char *end = at + len;
@@ -186,7 +186,7 @@ void erlang_print_atom(struct buf *to, struct raw name)
         erlang_print_string(to, name, '\'');
 }
 
-/* ---- text or numbers: what Erlang takes for characters ---- */
+/* ---- text or numbers: which lists Erlang prints as text ---- */
 
 static bool is_printable(uint32_t c, bool latin1)
 {
@@ -201,7 +201,7 @@ static bool is_printable(uint32_t c, bool latin1)
     return c < 0xd800 || (c > 0xdfff && c < 0xfffe) || (c > 0xffff && c <= 0x10ffff);
 }
 
-/* A list of small integers whose bytes are at hand. */
+/* Prints an ETW_T_STRING: a list of small integers, one byte each. */
 static void print_bytes_list(struct buf *to, const uint8_t *bytes, size_t len, bool latin1)
 {
     bool text = len > 0;
@@ -221,7 +221,7 @@ static void print_bytes_list(struct buf *to, const uint8_t *bytes, size_t len, b
     buf_char(to, ']');
 }
 
-/* Prints the list (behind its tag) as text if Erlang would; NULL if not. */
+/* Prints the list (at: the byte after its tag) as text if Erlang would. Returns NULL and prints nothing otherwise. */
 static const uint8_t *print_as_text(struct buf *to, const struct term_env *env, const uint8_t *at)
 {
     const uint8_t *p = at;
@@ -249,7 +249,7 @@ static const uint8_t *print_as_text(struct buf *to, const struct term_env *env, 
 
 enum bin_text { BIN_NUMBERS, BIN_LATIN1, BIN_UTF8 };
 
-/* Bytes of an unfinished character at the end of what was captured, 0 to 3. */
+/* Returns how many bytes at the end belong to a character that the cut split: 0 to 3. */
 static size_t unfinished(const char *at, size_t len)
 {
     for (size_t n = 1; n <= 3 && n <= len; n++) {
@@ -341,9 +341,9 @@ static const uint8_t *print_bin(struct buf *to, const struct term_env *env, cons
     return end;
 }
 
-/* ---- the walk ---- */
+/* ---- containers ---- */
 
-/* A leaf, or a container that is nested deeper than one walk goes. */
+/* Prints a leaf, or a container below LEVELS levels of nesting. */
 static const uint8_t *print_other(struct buf *to, const struct term_env *env, const uint8_t *at)
 {
     switch (*at) {
@@ -393,13 +393,13 @@ static const uint8_t *print_other(struct buf *to, const struct term_env *env, co
     case ETW_T_TUPLE:
     case ETW_T_TUPLE0 ... ETW_T_TUPLE0 + 31:
         return erlang_print(to, env, at);
-    default: /* ETW_T_ELIDED; nothing else passes the check */
+    default: /* ETW_T_ELIDED: wire_check() rejects every other tag */
         buf_puts(to, "…");
         return at + 1;
     }
 }
 
-/* The small numbers as three digits or fewer, and how many they are. */
+/* The digits of 0 to 127 (at most three), and the number of digits. */
 #define SMALL(n) {(n) < 10 ? '0' + (n) : (n) < 100 ? '0' + (n) / 10 : '1', (n) < 100 ? '0' + (n) % 10 : '0' + (n) / 10 % 10, \
                   '0' + (n) % 10, (n) < 10 ? 1 : (n) < 100 ? 2 : 3}
 #define SMALLS(n) SMALL(n), SMALL(n + 1), SMALL(n + 2), SMALL(n + 3), SMALL(n + 4), SMALL(n + 5), SMALL(n + 6), SMALL(n + 7)
@@ -408,25 +408,25 @@ static const char smalls[128][4] = {
     SMALLS(64), SMALLS(72), SMALLS(80), SMALLS(88), SMALLS(96), SMALLS(104), SMALLS(112), SMALLS(120),
 };
 
-/* Whether Erlang may take a list for text, by its first element. */
+/* Whether Erlang may print the list as text, judged by its first element. */
 static bool begins_text(const uint8_t *at, const struct term_env *env)
 {
     return *at < 0x80 ? is_printable(*at, env->latin1) : *at <= ETW_T_INT64;
 }
 
-#define LEVELS 16 /* of nesting in one walk; deeper ones are walks of their own */
-#define ROOM 128  /* more than a token leaves that needs no call: itself, and a comma, a cut and a bracket for each level */
+#define LEVELS 16 /* nesting that one call of print() handles; a deeper container takes a recursive call */
+#define ROOM 128  /* most that a token writes without a call: itself, a comma, a cut, and a bracket for each level */
 
-enum inside { IN_TERMS /* with nothing around them */, IN_TUPLE, IN_MAP, IN_LIST, IN_TAIL };
+enum inside { IN_TERMS /* top level */, IN_TUPLE, IN_MAP, IN_LIST, IN_TAIL };
 
 struct level {
     enum inside inside;
-    uint64_t left; /* terms, or elements of the tuple or map, that are to come, with the one that is being printed */
+    uint64_t left; /* terms, tuple elements, or keys and values still to print, including the current one */
 };
 
 /*
- * The text is written behind `p`, and `to` knows of it when somebody else is to write: SAVE before, LOAD after. There is
- * ROOM for each token and what it closes.
+ * print() writes at `p` and does not update `to`. It calls SAVE() before another function writes to `to`, and LOAD()
+ * after that. LOAD() reserves ROOM bytes, enough for a token and the brackets that it closes.
  */
 #define SAVE() (to->len = (size_t)(p - to->data))
 #define LOAD() (p = buf_room(to, ROOM), limit = to->data + to->cap - ROOM)
@@ -459,7 +459,7 @@ static const uint8_t *print(struct buf *to, const struct term_env *env, const ui
             at += 1 + bytes;
         } else if (tag == ETW_T_ATOM && env->atoms->table[wire_u16(at + 1)].erl_len <= 16) {
             const struct wire_atom *a = &env->atoms->table[wire_u16(at + 1)];
-            memcpy(p, a->erl, 16); /* a fixed size needs no call */
+            memcpy(p, a->erl, 16); /* with a fixed size the compiler inlines this */
             p += a->erl_len;
             at += 3;
         } else if (tag >= ETW_T_TUPLE0 && tag < ETW_T_TUPLE0 + 32 && depth < LEVELS) {
@@ -501,7 +501,7 @@ static const uint8_t *print(struct buf *to, const struct term_env *env, const ui
             LOAD();
         }
 
-    behind: /* what follows: another element, or the end of the container, and perhaps of those around it */
+    behind: /* print the separator, or close this container and every container that ends with it */
         if (in.inside == IN_TERMS) {
             if (--in.left) {
                 *p++ = ',', *p++ = ' ';

@@ -1,9 +1,9 @@
 /*
- * Terms as text. A printer is a table of functions, one table for each language; which one is taken is decided for
- * each event by its module. Printers take checked bytes (term_wire.h), never fail, and write nothing that could move a
- * cursor, hide text or forge a line: what is not plainly visible leaves as an escape.
+ * Prints terms as text. A printer is a table of functions, one table for each language; the module of an event decides
+ * which printer prints it. Printers take bytes that wire_check() accepted (term_wire.h) and never fail. They escape
+ * every character that is not plainly visible, so no output can move the cursor, hide text or forge a line.
  *
- * Something that was cut ends in `…`, with what is missing where that is known:
+ * A term that was cut ends in `…`, followed by the size of the missing part if it is known:
  *   [1,2,…]   {a,b,…+3}   #{a => 1,…+38}   "some te"…   <<"some te"…+1234 B>>
  */
 #ifndef ETRACE_TERM_PRINT_H
@@ -13,9 +13,9 @@
 
 struct printer {
     const char *name;
-    /* Prints one term; the byte behind it. */
+    /* Prints one term. Returns the byte after it. */
     const uint8_t *(*term)(struct buf *to, const struct term_env *env, const uint8_t *at);
-    /* Prints so many terms that follow each other, with ", " between; NULL: they are printed one by one. */
+    /* Prints `count` consecutive terms, separated by ", ". NULL: the caller prints them one by one. */
     void (*terms)(struct buf *to, const struct term_env *env, const uint8_t *at, unsigned count);
     void (*atom)(struct buf *to, struct raw name);
 };
@@ -25,30 +25,32 @@ extern const struct printer printer_elixir; /* inspect(term, limit: :infinity, w
 
 const uint8_t *erlang_print(struct buf *to, const struct term_env *env, const uint8_t *at);
 void erlang_print_atom(struct buf *to, struct raw name);
-void erlang_print_string(struct buf *to, struct raw text, char quote); /* bytes that are not UTF-8 become \x{..} */
+void erlang_print_string(struct buf *to, struct raw text, char quote); /* prints bytes that are not UTF-8 as \x{..} */
 void erlang_print_float(struct buf *to, double value);
 
-/* Text from outside without quotes: UTF-8 in which each byte or character that utf8_shows() refuses is \x{..}. */
+/* Prints untrusted text without quotes, as UTF-8. Each byte or character that utf8_shows() rejects becomes \x{..}. */
 void print_safe(struct buf *to, struct raw text);
 
-/* The same, in place of what `kept` had, which keeps it. */
+/* The same, into `kept`, whose old content is replaced. `kept` owns the returned text. */
 struct safe safe_keep(struct buf *kept, struct raw text);
 
-/* The same with a NUL behind it: in memory of its own, which the caller frees; or as much as fits into `size` bytes. */
+/*
+ * The same with a terminating NUL. The caller frees the result of safe_strdup(); safe_copy() truncates to `size` bytes.
+ */
 char *safe_strdup(struct raw text);
 void safe_copy(char *to, size_t size, struct raw text);
 
-/* <0.84.0> or #Port<0.5>, in at most 40 bytes; how many. */
+/* Writes <0.84.0> or #Port<0.5>, at most 40 bytes. Returns the number of bytes. */
 size_t print_tracee(char *to, uint64_t tracee);
 
 #define FLOAT_ROOM 48
-char *print_float(char *to, double value); /* at most FLOAT_ROOM bytes; the place behind them */
-char *print_digits(char *to, int64_t value); /* at most 20 bytes; the place behind them */
+char *print_float(char *to, double value); /* writes at most FLOAT_ROOM bytes; returns the end */
+char *print_digits(char *to, int64_t value); /* writes at most 20 bytes; returns the end */
 void print_u64(struct buf *to, uint64_t value);
 void print_i64(struct buf *to, int64_t value);
-void print_big(struct buf *to, const uint8_t *magnitude, size_t bytes, bool negative); /* the lowest byte first */
+void print_big(struct buf *to, const uint8_t *magnitude, size_t bytes, bool negative); /* lowest byte first */
 void print_micros(char *to, uint32_t micros); /* the six digits of a fraction of a second */
-/* A duration as people read it: 812ns 575us 12.3ms 1.04s 75.0s */
+/* Prints a duration with a unit: 812ns 575us 12.3ms 1.04s 75.0s */
 void print_duration(struct buf *to, int64_t ns);
 
 #endif

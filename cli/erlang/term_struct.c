@@ -1,7 +1,7 @@
 /*
- * Structs that inspect/2 does not print by their fields: dates and times, ranges, sets, patterns, versions, and what Decimal
- * and Ecto make of theirs. The node's Inspect implementations are not here; these are known by heart. A struct whose
- * fields are not as they should be is left to be printed by its fields.
+ * Prints the structs that inspect/2 does not print by their fields: dates and times, ranges, sets, regular expressions,
+ * versions, and structs of Decimal and Ecto. It reimplements the Inspect implementations because they exist only on the
+ * node. A struct with unexpected fields is left to term_elixir.c, which prints its fields.
  */
 #include "term_elixir.h"
 
@@ -27,7 +27,7 @@ static bool number(const struct elixir_struct *s, const char *name, int64_t leas
     return at && wire_int(at, ret) && *ret >= least && *ret <= most;
 }
 
-/* The whole of a binary. */
+/* Matches a binary that was captured completely. */
 static bool text(const uint8_t *at, struct raw *ret)
 {
     uint64_t size;
@@ -228,9 +228,9 @@ static bool print_set(struct buf *to, const struct elixir_struct *s)
     return true;
 }
 
-/* ---- patterns and versions ---- */
+/* ---- regular expressions and versions ---- */
 
-/* The letters behind a pattern, the last option first; false: there is something unknown among them. */
+/* Prints the modifiers of a regular expression, the last option first. Returns false if an option is unknown. */
 static bool put_modifiers(struct buf *to, const struct elixir_struct *s, const uint8_t *opts)
 {
     static const struct {
@@ -305,9 +305,9 @@ static bool print_requirement(struct buf *to, const struct elixir_struct *s)
     return true;
 }
 
-/* ---- libraries that everybody has ---- */
+/* ---- structs of common libraries ---- */
 
-/* The digits of the coefficient with a point or an exponent, as the General Decimal Arithmetic says. */
+/* Prints the coefficient with a point or an exponent, as the General Decimal Arithmetic specification defines. */
 static void put_decimal(struct buf *to, struct str digits, int64_t exp)
 {
     int64_t len = (int64_t)digits.len, adjusted = exp + len - 1;
@@ -390,7 +390,7 @@ static bool print_not_loaded(struct buf *to, const struct elixir_struct *s)
     return true;
 }
 
-/* ---- all of them ---- */
+/* ---- the table of known structs ---- */
 
 static const struct {
     const char *name;

@@ -1,4 +1,4 @@
-/* Checking, walking and copying encoded terms. Printing them is term_print.c's. */
+/* Checks, walks and copies encoded terms. It does not print them; term_print.c does. */
 #include "term_wire.h"
 
 #include <stdlib.h>
@@ -34,7 +34,7 @@ static void reach(struct wire_atoms *t, unsigned id)
     t->cap = cap;
 }
 
-/* The characters with every bad byte replaced, so that whoever reads a name reads UTF-8. */
+/* Appends the name with every invalid byte replaced by U+FFFD, so that all names in the table are valid UTF-8. */
 static void add_valid(struct buf *b, const char *name, size_t len)
 {
     const char *end = name + len;
@@ -76,7 +76,7 @@ void wire_atoms_define(struct wire_atoms *t, unsigned id, const char *name, size
 
 enum { VARIABLE = 0xff };
 
-/* Bytes of a token, 0 where there is no such tag. */
+/* Size of each token by its tag; 0: unknown tag; VARIABLE: a length field follows. */
 static const uint8_t token_bytes[256] = {
     [0x00 ... 0x7f] = 1,
     [ETW_T_INT16] = 3,
@@ -142,7 +142,7 @@ const uint8_t *wire_token(const uint8_t *at)
 
 /* ---- checking ---- */
 
-/* A token with a body of any length; NULL and *why when something is wrong with it. */
+/* Checks a token of variable length. Returns NULL and sets *why if it is malformed. */
 static const uint8_t *check_variable(struct wire_atoms *t, const uint8_t *at, const uint8_t *end, enum wire_found *found,
                                      const char **why)
 {
@@ -187,15 +187,18 @@ static const uint8_t *check_variable(struct wire_atoms *t, const uint8_t *at, co
     return at + head + body;
 }
 
-/* What a list wants: more elements than any frame has. Counting down it stays above all that is counted. */
+/*
+ * Elements that a list expects. The end of a list is a token, so this is a number that counting down never uses up: it
+ * stays greater than every real count.
+ */
 #define IN_LIST (UINT64_C(1) << 63)
 #define IS_LIST(want) ((want) > IN_LIST / 2)
 
 enum wire_found wire_check(struct wire_atoms *t, const uint8_t *at, const uint8_t *end, unsigned terms,
                            const uint8_t **ret_end, const char **why)
 {
-    uint64_t outer[WIRE_DEPTH], *around = outer; /* what the containers around this one want */
-    uint64_t want = terms, count;                /* elements that this one still wants */
+    uint64_t outer[WIRE_DEPTH], *around = outer; /* what the enclosing containers still expect */
+    uint64_t want = terms, count;                /* terms that the current container still expects */
     enum wire_found found = WIRE_OK;
     const uint8_t *behind;
 
@@ -294,7 +297,7 @@ enum wire_found wire_check(struct wire_atoms *t, const uint8_t *at, const uint8_
             want = count;
             continue;
         }
-    done: /* one term more of the container; the containers that it completes are terms themselves */
+    done: /* one more term of this container; a container that it completes is itself one more term */
         while (--want == 0) {
             if (around == outer) {
                 *ret_end = at;
@@ -331,7 +334,7 @@ static void add_atom(struct buf *to, struct str raw)
 static bool copy(struct buf *to, const struct wire_atoms *t, struct wire_atoms *define, struct wire w, size_t max)
 {
     size_t start = to->len;
-    const uint8_t *run = w.at; /* bytes that stay as they are, not yet copied */
+    const uint8_t *run = w.at; /* start of the bytes that are copied unchanged, but not copied yet */
 
     for (const uint8_t *at = w.at, *next; at < w.end; at = next) {
         next = token_end(at);
@@ -364,7 +367,7 @@ bool wire_copy(struct buf *to, const struct term_env *env, struct wire terms, si
     return copy(to, env->atoms, NULL, terms, max);
 }
 
-/* The name in {Mark, Binary}; behind it is *ret_end. */
+/* Matches {Mark, Binary} and returns the name in the binary. *ret_end is the byte after the tuple. */
 static bool marked(const struct term_env *env, const uint8_t *at, const char *mark, struct raw *ret_name, const uint8_t **ret_end)
 {
     uint64_t size;
@@ -395,7 +398,7 @@ bool wire_unmark(struct buf *to, const struct term_env *env, const uint8_t *at, 
     return to->len > start;
 }
 
-/* ---- looking ---- */
+/* ---- reading checked terms ---- */
 
 const uint8_t *wire_skip(const uint8_t *at)
 {
@@ -488,7 +491,7 @@ bool wire_bin(const uint8_t *at, struct raw *ret_bytes, uint64_t *ret_size)
     return true;
 }
 
-/* Elements before a cut, at most `count`. */
+/* Returns how many elements precede a cut, at most `count`. */
 static int64_t elements(const uint8_t *at, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++, at = wire_skip(at))

@@ -39,7 +39,7 @@ static enum wire_order sign(int v)
 struct number {
     enum { INTEGER, FLOATING, BIG } type;
     int64_t i;
-    double d; /* of a big one: nearly */
+    double d; /* an approximation for a BIG */
     bool negative;
     const uint8_t *digits;
     size_t ndigits;
@@ -56,12 +56,12 @@ static bool number(const uint8_t *at, struct number *n)
         return true;
     }
     if (*at != ETW_T_BIGPOS && *at != ETW_T_BIGNEG)
-        return false; /* an integer too large to be captured */
+        return false; /* an integer that was too large to capture */
     n->negative = *at == ETW_T_BIGNEG;
     n->digits = at + 3;
     for (n->ndigits = wire_u16(at + 1); n->ndigits && !n->digits[n->ndigits - 1];)
         n->ndigits--;
-    if (n->ndigits < 8 || (n->ndigits == 8 && !(n->digits[7] & 0x80))) { /* a small one that was written large */
+    if (n->ndigits < 8 || (n->ndigits == 8 && !(n->digits[7] & 0x80))) { /* fits an int64_t, but is encoded as big */
         for (size_t k = n->ndigits; k-- > 0;)
             n->i = (int64_t)((uint64_t)n->i << 8 | n->digits[k]);
         n->i = n->negative ? -n->i : n->i;
@@ -150,12 +150,12 @@ static enum wire_order compare_tuples(const struct term_env *ea, const uint8_t *
     return MIN(ha, hb) < (int64_t)na ? WIRE_UNKNOWN : WIRE_EQUAL;
 }
 
-/* A list of either encoding, element by element. */
+/* Iterates over a list in either encoding (ETW_T_LIST or ETW_T_STRING). */
 struct walk {
     const uint8_t *at;
-    size_t left; /* of a string */
+    size_t left; /* bytes left of a string */
     bool string;
-    uint8_t element[3]; /* of a string, as a term */
+    uint8_t element[3]; /* the current byte of a string, as a term */
 };
 
 static void walk_begin(struct walk *w, const uint8_t *at)
@@ -213,9 +213,9 @@ static enum wire_order compare_lists(const struct term_env *ea, const uint8_t *a
                 return o;
             continue;
         }
-        if (sa == ELEMENT || sb == ELEMENT) { /* what is left of one is a list, of the other a tail or the end */
+        if (sa == ELEMENT || sb == ELEMENT) { /* compare the rest of one list with the tail or the end of the other */
             enum wire_class other = wire_class(sa == ELEMENT ? y : x);
-            bool less = other != WIRE_BITS; /* the other one is */
+            bool less = other != WIRE_BITS; /* the other term sorts before a list */
             return other == WIRE_NOTHING || other == WIRE_LIST ? WIRE_UNKNOWN
                    : (sa == ELEMENT) == less                  ? WIRE_GREATER
                                                               : WIRE_LESS;
@@ -243,7 +243,7 @@ const uint8_t *wire_map_find(const struct term_env *em, const uint8_t *map, cons
     return NULL;
 }
 
-/* Equal or not; which of two maps of one size is the larger is not told. */
+/* Decides equality only. For unequal maps of the same size, WIRE_LESS says nothing about their order. */
 static enum wire_order compare_maps(const struct term_env *ea, const uint8_t *a, const struct term_env *eb,
                                     const uint8_t *b, bool exact)
 {

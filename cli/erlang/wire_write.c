@@ -1,4 +1,7 @@
-/* A tree as encoded bytes, so that what this program builds can be compared and printed like what a node sent. */
+/*
+ * Encodes a term tree in the encoding of nif/etrace_wire.h, so that terms of this program and of a node share one
+ * printer and one comparison.
+ */
 #include "term.h"
 #include "term_print.h"
 
@@ -25,7 +28,7 @@ static void put_int(struct buf *b, int64_t v)
         put(b, ETW_T_INT64, &v, sizeof(v));
 }
 
-/* Decimal digits as a magnitude, the lowest byte first. */
+/* Converts decimal digits to a magnitude, lowest byte first. */
 static void put_big(struct buf *b, struct str digits)
 {
     bool negative = digits.len && digits.at[0] == '-';
