@@ -6,9 +6,9 @@
 #include "names.h"
 
 #define FULL ((size_t)48 << 10)
-#define TRACEES 1024 /* places of the set; a power of two */
+#define TRACEES 1024 /* capacity of the set; a power of two */
 #define FRAME_MAX ((size_t)512 << 10)
-#define BIAS (UINT64_C(1) << 63) /* monotonic times may be negative, ticks may not */
+#define BIAS (UINT64_C(1) << 63) /* added to monotonic times, which may be negative, to get unsigned ticks */
 
 void alone_init(struct alone *a)
 {
@@ -71,9 +71,9 @@ static void close_frame(struct buf *b, size_t at, unsigned kind, unsigned flags)
     memcpy(b->data + at, &head, sizeof(head));
 }
 
-/* ---- what processes are called ---- */
+/* ---- process names ---- */
 
-/* Once in each batch. */
+/* True if this batch has not named the process yet; marks it as named. */
 static bool is_new(struct alone *a, uint64_t id)
 {
     size_t slot = (size_t)((id * UINT64_C(0x9e3779b97f4a7c15)) >> 40) & (TRACEES - 1);
@@ -135,7 +135,7 @@ static void put_fun(struct alone *a, const struct event *e)
     buf_str(b, raw_view(e->fun->name));
 }
 
-/* With every atom spelled out a term may be too large for a frame; then it is said to be there, and left out. */
+/* A term with all atoms spelled out may be too large for a frame. Such a term is replaced by a marker that says so. */
 static bool put_terms(struct buf *b, const struct event *e, struct wire terms, unsigned count)
 {
     size_t before = b->len;

@@ -1,4 +1,4 @@
-/* CRC-32C (Castagnoli), as recordings use it. crc32c(0, …) begins; the result of one run goes into the next. */
+/* CRC-32C (Castagnoli), the checksum of recordings. Start with crc 0; to continue, pass the previous result. */
 #ifndef ETRACE_CRC32C_H
 #define ETRACE_CRC32C_H
 

@@ -3,11 +3,11 @@
 #include <stdlib.h>
 
 #define SPELLED_MAX ((size_t)4 << 20)
-#define ATOMS_MAX ((size_t)8 << 20) /* memory for the names of one ring */
+#define ATOMS_MAX ((size_t)8 << 20) /* limit for the atom names of one ring */
 
 enum { BY_ARITY = 0xff };
 
-/* event_kinds.def's layouts, as numbers. */
+/* The layouts of event_kinds.def as numbers. */
 static const struct layout {
     bool known, fun;
     uint8_t terms;
@@ -71,7 +71,7 @@ bool decode_peek(const struct decode_ring *r, const uint8_t *at, const uint8_t *
     return true;
 }
 
-/* The function field at *at; moves *at behind it. */
+/* Reads the function field at *at and advances *at behind it. */
 static bool take_fun(struct decode_ring *r, struct decode_node *n, const uint8_t **at, const uint8_t *end,
                      struct event *e, struct decode_error *bad)
 {
@@ -111,7 +111,8 @@ static bool take_fun(struct decode_ring *r, struct decode_node *n, const uint8_t
     return true;
 }
 
-/* Checks the terms and the ms result; where an id stands for two names in them they are spelled out. */
+/* Checks the terms and the ms result. If an atom id has two meanings in this frame, spells all atoms out into
+ * r->spelled. */
 static bool take_terms(struct decode_ring *r, const uint8_t *at, const uint8_t *end, struct event *e,
                        struct decode_error *bad)
 {
@@ -155,7 +156,7 @@ static bool take_terms(struct decode_ring *r, const uint8_t *at, const uint8_t *
     return true;
 }
 
-/* The figures must fill the frame, and know their buckets. */
+/* Checks that the figures fill the frame exactly and that each bucket exists. */
 static bool take_tally(const uint8_t *at, const uint8_t *end, struct event *e, struct decode_error *bad)
 {
     struct etw_tally t;

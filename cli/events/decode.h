@@ -1,8 +1,9 @@
 /*
- * Frames to events: the state of one ring, and the step from one frame to the next.
+ * Decodes the frames of one ring into events.
  *
- * Frames of a ring are decoded once each and in their order, for they define names and tell only differences. Nothing
- * in them is trusted: what is wrong is said with its place. In the steady state a step allocates nothing.
+ * Each frame must be decoded exactly once and in order, because frames define names and contain only differences to
+ * earlier ones. Frames are untrusted: an error names the malformed byte. Decoding does not allocate unless a frame
+ * defines something.
  */
 #ifndef ETRACE_DECODE_H
 #define ETRACE_DECODE_H
@@ -12,11 +13,12 @@
 struct decode_ring {
     uint32_t id;
     uint64_t tick, tracee;
-    const struct fun **funs; /* ETW_FUNCTIONS of them, NULL: not defined */
+    const struct fun **funs; /* by id, ETW_FUNCTIONS entries; NULL: undefined */
     struct wire_atoms atoms;
-    const struct tracee *who; /* of `tracee`, while the generation of the table of tracees is the same */
+    const struct tracee *who; /* cache of `tracee`, valid while the tracee table has this generation */
     uint32_t who_generation;
-    struct buf spelled;       /* terms of a frame whose ids stand for two names each */
+    /* the terms of a frame in which an atom id has two meanings, with all atoms spelled out */
+    struct buf spelled;
     uint64_t lost[ETW_LOSSES];
 };
 
@@ -26,7 +28,7 @@ struct decode_head {
     uint64_t tick;
 };
 
-/* What the rings of a node share. */
+/* Shared by all rings of a node. */
 struct decode_node {
     struct event_node *node;
     struct funs *funs;
@@ -41,13 +43,13 @@ struct decode_error {
 void decode_ring_init(struct decode_ring *r, uint32_t id);
 void decode_ring_release(struct decode_ring *r);
 
-/* The beginning of the next frame, without taking it. */
+/* Reads the head of the next frame and leaves the state unchanged. */
 bool decode_peek(const struct decode_ring *r, const uint8_t *at, const uint8_t *end, struct decode_head *ret,
                  struct decode_error *bad);
 
 /*
- * Takes the frame that decode_peek() saw. Fills all of e but the times and what comes from pairing calls and from specs
- * (these are NULL, -1, 0). e->lost of ETW_LOST are the ring's counters as they stand in the frame.
+ * Decodes the frame that decode_peek() read. Fills all of e except the times and what call pairing and specs add later
+ * (these are NULL, -1 or 0). For ETW_LOST, e->lost points to the ring's cumulative counters.
  */
 bool decode_frame(struct decode_ring *r, struct decode_node *n, const uint8_t *at, const struct decode_head *head,
                   struct event *e, struct decode_error *bad);

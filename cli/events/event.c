@@ -24,11 +24,11 @@ const struct tracee *event_who(const struct event *e, uint64_t tracee)
 struct kept {
     struct event event;
     struct tracee who;
-    size_t size; /* of the memory */
+    size_t size; /* allocated bytes, including this struct */
     uint8_t bytes[];
 };
 
-/* The place in the copy of what stood at `at` in the ms result: both have the same tokens, only atoms differ in size. */
+/* Maps a position in `from` to the copy `to`. Both have the same tokens; only the sizes of atoms differ. */
 static const uint8_t *moved(const uint8_t *at, struct wire from, struct wire to)
 {
     const uint8_t *f = from.at, *t = to.at;

@@ -1,31 +1,32 @@
 /*
- * An event: one frame, decoded.
+ * A decoded event.
  *
- * An event and everything it points to is borrowed until the sink that was given it returns: the bytes stand in the
- * batch, the names in tables that later frames change. What must live longer is copied (wire_copy() for terms).
+ * An event and all its pointers are borrowed until the sink that received it returns: the bytes are in the batch, and
+ * later frames change the name tables. Copy what must live longer (event_keep(), or wire_copy() for terms).
  */
 #ifndef ETRACE_EVENT_H
 #define ETRACE_EVENT_H
 
 #include "../erlang/term_wire.h"
 
-/* A function's two names, printed once when the node defines them. Equal names are equal pointers while the program runs. */
+/* The module and name of a function, formatted once. Functions are interned: equal names have equal pointers while the
+ * program runs. */
 struct fun {
-    struct fun *next; /* of its bucket in the table of names */
-    uint32_t hash, serial; /* serial: 0, 1, 2, … in the order of appearance */
-    struct raw module, name; /* the characters, made valid UTF-8 */
-    struct str erl;          /* mod:fun as Erlang writes it; for buf_short(), as the next two */
-    struct str elixir;       /* Mod.fun as Elixir writes it */
+    struct fun *next; /* next in its hash bucket */
+    uint32_t hash, serial; /* serial: 0, 1, 2, ... in the order of appearance */
+    struct raw module, name; /* unescaped, converted to valid UTF-8 */
+    struct str erl;          /* mod:fun in Erlang syntax; long enough for buf_short(), like the next two */
+    struct str elixir;       /* Mod.fun in Elixir syntax */
     struct str json;         /* "m":"…","f":"…" */
-    bool is_elixir;          /* the module is one of Elixir's */
+    bool is_elixir;          /* the module is an Elixir module */
 };
 
-/* A traced process or port and what it is called. */
+/* A traced process or port, and its name. */
 struct tracee {
     uint64_t id;
     uint8_t text_len, name_len;
     char text[38];  /* <0.84.0> */
-    char name[80];  /* safe to print; empty when it has none; cut where it is longer */
+    char name[80];  /* escaped; empty: no name; truncated to fit */
 };
 
 static inline struct safe tracee_safe_name(const struct tracee *t)
@@ -33,17 +34,17 @@ static inline struct safe tracee_safe_name(const struct tracee *t)
     return (struct safe){t->name, t->name_len};
 }
 
-/* A node that events come from. */
+/* A node that sends events. */
 struct event_node {
     unsigned index;
-    struct safe name;   /* empty when the node did not say */
-    struct safe otp;    /* release and erts version, empty when not said */
-    bool latin1, otp27; /* how it prints: struct term_env */
-    bool attached;      /* it said hello */
+    struct safe name;   /* empty: unknown */
+    struct safe otp;    /* release and erts version; empty: unknown */
+    bool latin1, otp27; /* printing options, see struct term_env */
+    bool attached;      /* its hello arrived */
     bool fallback;      /* it traces without the NIF */
-    bool aligned;       /* wall_ns is in the time of the host that traced, and so can be compared between nodes */
-    struct safe why;    /* why the node went down; may be empty */
-    struct wire hello;  /* the map it sent, spelled out; empty before */
+    bool aligned;       /* wall_ns is on the clock of the tracing host, so times of different nodes are comparable */
+    struct safe why;    /* the reason for ETW_DOWN; may be empty */
+    struct wire hello;  /* the map in its hello, self-contained; empty before */
 };
 
 struct event_call; /* views/calls.h */
@@ -53,56 +54,57 @@ struct tracees;    /* names.h */
 struct event {
     uint8_t kind;   /* enum etw_kind */
     uint8_t flags;  /* ETW_F_MS ETW_F_CUT ETW_F_ARITY */
-    uint8_t arity;  /* of fun */
-    uint8_t nterms; /* in terms */
+    uint8_t arity;  /* arity of fun */
+    uint8_t nterms; /* number of terms */
     uint32_t ring;
-    uint32_t bytes; /* of the frame */
+    uint32_t bytes; /* size of the frame */
     int64_t mono_ns, wall_ns;
-    uint64_t began;      /* of a call that waited for its result on the node: its tick, 0 for all others; */
-    int64_t waited_ns;   /* and how long it did: then the times are those of its place in the stream */
+    uint64_t began;      /* tick of a call that the node held back until its result; otherwise 0 */
+    int64_t waited_ns;   /* how long the node held it back; the times are then those of its place in the stream */
     const struct event_node *node;
     const struct tracee *who;
-    const struct fun *fun; /* NULL when the kind has none, and for return_to undefined */
-    struct term_env env;   /* for every term of the event */
-    struct wire terms;     /* arguments, value, message, … after another (event_kinds.def) */
-    struct wire ms;        /* the match specification's result; empty without ETW_F_MS */
-    const struct tracees *tracees; /* of the node, for event_who() */
+    const struct fun *fun; /* NULL: this kind has no function, or return_to undefined */
+    struct term_env env;   /* needed to read any term of the event */
+    struct wire terms;     /* arguments, value, message, ..., one after another (event_kinds.def) */
+    struct wire ms;        /* result of the match specification; empty without ETW_F_MS */
+    const struct tracees *tracees; /* the node's table, for event_who() */
 
-    const uint8_t *tally; /* ETW_TALLY: a struct etw_tally and its buckets, whole but unaligned */
-    const uint64_t *lost; /* ETW_LOST: how many that were not told before, by enum etw_loss */
-    bool doubtful;        /* a result was perhaps lost before it, which is told later */
+    const uint8_t *tally; /* ETW_TALLY: a struct etw_tally and its buckets; bounds are checked, alignment is not */
+    const uint64_t *lost; /* ETW_LOST: new losses since the last such event, by enum etw_loss */
+    bool doubtful;        /* a result may have been lost before this event; the loss itself is reported later */
 
     /*
-     * Collected beside the event, found in ms by the layout of its spec; NULL: not there. When no spec says what ms is,
-     * `user` is all of it. A sender without sender_node is of this node.
+     * Values that the probe collected, located in ms by the layout of its spec; NULL: not collected. Without a known
+     * layout, `user` is all of ms. If sender is set and sender_node is not, the sender is on this node.
      */
     const uint8_t *caller, *stack, *dump, *user, *sender, *sender_node;
 
-    const struct spec *spec; /* what it answers, as far as that is known; set by the pipeline */
+    const struct spec *spec; /* the spec that this event answers, if known; the pipeline sets it */
 
-    /* Of a call: what its spec wants to be shown. The arguments are there all the same, for filters. */
-    bool by_arity;             /* none */
-    const uint64_t *args_shown; /* bit n-1 of 256: argument n; NULL: all */
+    /* Calls only: the arguments that the spec wants shown. All arguments are in `terms`, because filters may need
+     * them. */
+    bool by_arity;             /* show none */
+    const uint64_t *args_shown; /* 256 bits, bit n-1 for argument n; NULL: show all */
 
-    /* Filled by the pairing of calls */
-    const struct event_call *call; /* what is known of the call, on its return; NULL: nothing */
-    int64_t dur_ns;                /* of a return, exception, collection end, schedule out; -1 when not known */
-    uint32_t depth;                /* open calls of this process around this one */
-    bool expects_return;           /* a call that was asked to report its result */
+    /* Filled by call pairing (views/calls.h). */
+    const struct event_call *call; /* on a result: its call; NULL: unknown */
+    int64_t dur_ns;                /* of a return, exception, end of a collection, or schedule out; -1: unknown */
+    uint32_t depth;                /* enclosing open calls of this process */
+    bool expects_return;           /* the call was asked to report its result */
 };
 
 /* A row of event_kinds.def. */
 struct event_kind {
-    const char *tag;    /* as OTP spells it */
-    const char *json;   /* "type" */
+    const char *tag;    /* in OTP's spelling */
+    const char *json;   /* the "type" in JSON output */
     const char *layout;
-    const char *terms;  /* names of the terms, space between */
+    const char *terms;  /* names of the terms, separated by spaces */
 };
 
-extern const struct event_kind event_kinds[ETW_KINDS]; /* tag NULL: no such kind */
-extern const char *const event_losses[ETW_LOSSES];     /* what a loss is called: ring, rate, guard, … */
+extern const struct event_kind event_kinds[ETW_KINDS]; /* tag NULL: unassigned */
+extern const char *const event_losses[ETW_LOSSES];     /* names of the loss reasons: ring, rate, guard, ... */
 
-/* Offered by the VM and counted in `seen`; the others are etrace's own. */
+/* The VM produced this event, so it counts in `seen`. The other kinds are etrace's own. */
 static inline bool event_is_traced(const struct event *e)
 {
     return e->kind < ETW_LOST;
@@ -113,7 +115,8 @@ static inline bool event_is_result(const struct event *e)
     return e->kind == ETW_RETURN_FROM || e->kind == ETW_EXCEPTION_FROM;
 }
 
-/* A notice of what was asked for: the owner has stopped at the limit, or traces what it was told to. Nothing to show. */
+/* True for a notice that only confirms a request: the limit was reached, or tracing is armed. Views show nothing for
+ * it. */
 static inline bool event_is_expected(const struct event *e)
 {
     return e->kind == ETW_NOTICE &&
@@ -125,20 +128,20 @@ static inline bool event_shows_args(const struct event *e)
     return !(e->flags & ETW_F_ARITY) && !e->by_arity;
 }
 
-/* The argument at this index, from 0. */
+/* `index` counts from 0. */
 static inline bool event_shows_arg(const struct event *e, unsigned index)
 {
     return !e->args_shown || e->args_shown[index / 64] >> index % 64 & 1;
 }
 
 /*
- * A copy that needs nothing of the batch and the tables it came from (funs and nodes live as long as the pipeline); the
- * caller frees it with free(). NULL when its terms are larger than `max` bytes. *ret_bytes is its size. `spare` is NULL or a
- * copy that nobody needs any more: its memory is used again, or freed.
+ * Returns a copy that needs neither the batch nor the name tables (funs and nodes live as long as the pipeline). The
+ * caller frees the copy with free(). Returns NULL if the terms are larger than `max` bytes. *ret_bytes is the size of
+ * the copy. `spare` is NULL or an old copy whose memory is reused or freed.
  */
 struct event *event_keep(const struct event *e, size_t max, struct event *spare, size_t *ret_bytes);
 
-/* What is known of another process or port of the event's node; NULL when nothing. */
+/* Looks up another process or port on the event's node. NULL: unknown. */
 const struct tracee *event_who(const struct event *e, uint64_t tracee);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Longer than other files: what is read of a ring, what is held back of it and what is told of its losses are one state, which
- * every batch, and the end, changes as a whole. Ticks, frames and names have files of their own.
+ * Reading rings, holding frames back and reporting losses share one state, so they stay in one file despite its length.
+ * Ticks, frames and names have files of their own.
  */
 #include "merge.h"
 
@@ -10,72 +10,72 @@
 #include "ticks.h"
 
 #define RINGS 4096            /* more threads than any VM has */
-#define HELD ((size_t)32 << 20) /* bytes held back for a node */
-#define KEPT ((size_t)64 << 10) /* of a ring's memory for that, when nothing is held back */
-#define VALUE_MAX 1020 /* bytes of a name or version that are kept: as many as an atom has */
-#define TELL_NS 1000000000    /* losses that no frame tells of are told once in so long */
+#define HELD ((size_t)32 << 20) /* limit of held bytes for a node */
+#define KEPT ((size_t)64 << 10) /* memory that a ring keeps for this when it holds nothing */
+#define VALUE_MAX 1020 /* limit for a node name or version in bytes, the size of the longest atom */
+#define TELL_NS 1000000000    /* report losses that have no frame at most this often */
 
-/* Bytes held back come from one or more batches; where from, for errors. */
+/* Origin of a part of the held bytes, which may come from several batches. Needed for error messages. */
 struct piece {
-    size_t at; /* in held */
+    size_t at; /* offset in `held` */
     uint64_t seq;
-    size_t offset; /* in that batch */
+    size_t offset; /* offset in that batch */
 };
 
 struct ring {
     struct decode_ring decode;
-    const uint8_t *at, *end;   /* what is read: first `held`, then the section of the batch */
+    const uint8_t *at, *end;   /* unread bytes: first in `held`, then in the batch's section */
     const uint8_t *section, *section_end;
     bool in_held;
-    struct decode_head head;   /* of the frame at `at` */
+    struct decode_head head;   /* head of the frame at `at` */
     struct buf held;
     struct piece *pieces;
     size_t npieces, cap;
-    uint64_t seen, lost[ETW_LOSSES]; /* as the section headers say */
-    uint64_t told[ETW_LOSSES];       /* of the lost, told as events */
-    uint64_t fresh[ETW_LOSSES];      /* of these, told by the last such event */
-    bool doubtful;                   /* results were perhaps lost behind what was read of it, which is not told yet */
+    uint64_t seen, lost[ETW_LOSSES]; /* cumulative counters from the section headers */
+    uint64_t told[ETW_LOSSES];       /* losses already reported as events */
+    uint64_t fresh[ETW_LOSSES];      /* losses in the latest such event; event.lost points here */
+    bool doubtful;                   /* unread frames or the section header report new losses, see doubt_anew() */
 };
 
 struct merge {
     struct event_node node;
     struct decode_node decode;
-    struct ring **rings;  /* in the order of appearance; the owner's is apart */
+    struct ring **rings;  /* in order of appearance, without the owner's ring */
     size_t nrings, cap;
     struct ring *by_id[RINGS];
     struct ring meta;
-    struct decode_ring namer; /* reads the owner's frames ahead, for the names in them */
+    struct decode_ring namer; /* reads the owner's frames ahead of time, for the names in them */
 
-    struct ring **heap; /* rings with a frame to read, the earliest first */
+    struct ring **heap; /* min-heap of rings with unread frames, by tick */
     size_t nheap;
-    unsigned doubtful; /* rings that are */
+    unsigned doubtful; /* number of doubtful rings */
     struct ticks ticks;
     struct str batch;
     struct etw_batch head;
     uint64_t next_seq;
     uint64_t watermark;
     bool ending, failed;
-    struct err why; /* it failed behind the event that was given out last */
-    size_t held; /* bytes, of all rings */
+    struct err why; /* the error to report after the events before it are returned */
+    size_t held; /* bytes, sum over all rings */
     int64_t last_mono, told_ns;
     bool remainder_told; /* in this batch */
     uint64_t remainder[ETW_LOSSES];
 
-    struct merge_counts before; /* of earlier runs of the node */
-    bool cut;                   /* one of these did not come to its last batch */
+    struct merge_counts before; /* totals of earlier runs of the node */
+    bool cut;                   /* an earlier run ended without its last batch */
     uint64_t decoded;
     bool last;
     struct buf text, hello;
-    struct buf name, otp, tracee_name; /* of the node; of the process that was named last */
+    struct buf name, otp, tracee_name; /* of the node; of the latest named process */
     struct {
         struct safe name; /* empty: nothing was learned */
         uint64_t id;
         bool registered;
-    } learned; /* what the last event said of a process */
+    } learned; /* a process name from the latest event, see learn_name() */
     struct buf learned_name;
 };
 
-/* ---- making and forgetting ---- */
+/* ---- init and release ---- */
 
 static void ring_release(struct ring *r)
 {
@@ -157,7 +157,7 @@ static struct ring *ring_of(struct merge *m, uint32_t id)
     return m->by_id[id];
 }
 
-/* ---- errors, with their place ---- */
+/* ---- errors with their position ---- */
 
 static bool fail_at(struct merge *m, uint64_t seq, size_t offset, const char *why, struct err *e)
 {
@@ -176,7 +176,7 @@ static bool fail_in_ring(struct merge *m, const struct ring *r, const struct dec
     return fail_at(m, r->pieces[i].seq, r->pieces[i].offset + (at - r->pieces[i].at), bad->why, e);
 }
 
-/* ---- the heap: rings by the tick of their next frame, then by number, so that order never depends on chance ---- */
+/* ---- the heap: rings by the tick of their next frame, then by number, which makes the order deterministic ---- */
 
 static bool earlier(const struct ring *a, const struct ring *b)
 {
@@ -206,7 +206,7 @@ static void heap_add(struct merge *m, struct ring *r)
     m->heap[i] = r;
 }
 
-/* Looks at the ring's next frame. False: there is none, or e is filled (then m->failed). */
+/* Reads the head of the ring's next frame. False: the ring is empty, or it failed (m->failed, e is filled). */
 static bool advance(struct merge *m, struct ring *r, struct err *e)
 {
     struct decode_error bad;
@@ -226,8 +226,9 @@ static bool advance(struct merge *m, struct ring *r, struct err *e)
 }
 
 /*
- * Whether what it tells next is a loss: that has happened since what it told last, and whoever has lost a result there may have gone
- * on in another ring. What the rate takes is whole.
+ * Updates r->doubtful: does the ring's next loss report contain new losses? Such losses happened after the previous
+ * report, and a process that lost a result may have continued in another ring. So events of all rings are doubtful
+ * until the report. ETW_LOST_RATE is exempt because it drops whole calls.
  */
 static __attribute__((noinline)) void doubt_anew(struct merge *m, struct ring *r, bool any)
 {
@@ -266,7 +267,7 @@ static bool load(struct merge *m, struct ring *r, struct err *e)
     return !m->failed;
 }
 
-/* ---- what the owner says of itself and of processes ---- */
+/* ---- the hello and process names ---- */
 
 static struct safe keep_term(struct merge *m, struct buf *kept, const struct term_env *env, const uint8_t *at)
 {
@@ -275,7 +276,7 @@ static struct safe keep_term(struct merge *m, struct buf *kept, const struct ter
     return safe_keep(kept, raw_of(buf_view(&m->text)));
 }
 
-/* An atom or a binary without its quotes. */
+/* An atom or a binary is kept without quotes, any other term as printed. */
 static struct safe keep_value(struct merge *m, struct buf *kept, const struct term_env *env, const uint8_t *at)
 {
     struct raw text;
@@ -320,7 +321,7 @@ static void read_hello(struct merge *m, const struct event *e)
 
 #define LAST_ARGS 5
 
-/* How many elements the list has; the last ones are ret_last[(i) % LAST_ARGS]. */
+/* Returns the length of the list. The last elements are in ret_last[i % LAST_ARGS]. */
 static size_t list_args(const uint8_t *at, const uint8_t *ret_last[static LAST_ARGS])
 {
     const uint8_t *arg;
@@ -332,7 +333,8 @@ static size_t list_args(const uint8_t *at, const uint8_t *ret_last[static LAST_A
     return n;
 }
 
-/* {M, F, [Arg]} as m:f/a, or Mod.f/a. Nothing where it says nothing: erlang:apply/2 calls funs. */
+/* Formats {M, F, [Arg]} as m:f/a or Mod.f/a. Skips functions of `erlang`, because erlang:apply/2 only calls a fun and
+ * so says nothing. */
 static void initial_call(struct merge *m, const struct term_env *env, const uint8_t *at, struct safe *ret)
 {
     const uint8_t *function, *last[LAST_ARGS];
@@ -350,7 +352,8 @@ static void initial_call(struct merge *m, const struct term_env *env, const uint
             return;
         n = list_args(last[4], last);
     }
-    if (n >= LAST_ARGS && raw_is(module, "gen") && wire_atom(env, last[(n - 3) % LAST_ARGS], &module)) { /* init_it(..., Mod, Args, Options) */
+    /* init_it(..., Mod, Args, Options) */
+    if (n >= LAST_ARGS && raw_is(module, "gen") && wire_atom(env, last[(n - 3) % LAST_ARGS], &module)) {
         name = raw_of(STR("init"));
         n = 1;
     }
@@ -364,8 +367,8 @@ static void initial_call(struct merge *m, const struct term_env *env, const uint
 }
 
 /*
- * A process that ends soon cannot be asked for its name, so its beginning and its registration tell it. The name stands from the
- * next event on: this one says it already.
+ * A short-lived process ends before the node can ask for its name, so take the name from its spawn or register event.
+ * The name applies from the next event on, because this event already shows it.
  */
 static void learn_name(struct merge *m, const struct event *e)
 {
@@ -388,7 +391,8 @@ static void apply_learned(struct merge *m)
     m->learned.name = SAFE("");
 }
 
-/* Names are there before the first event of their process is shown, wherever in the batch they stand. */
+/* Reads the owner's section first, so that names are known before the first event of their process, wherever the batch
+ * has them. */
 static bool read_ahead(struct merge *m, const uint8_t *at, const uint8_t *end, struct err *e)
 {
     struct decode_head head;
@@ -544,7 +548,7 @@ void merge_end(struct merge *m)
 
 /* ---- events ---- */
 
-/* What a ring has not read yet is kept until the next batch. */
+/* Copies unread frames of a ring, because the batch is borrowed only until the end of merge_next(). */
 static void hold(struct merge *m, struct ring *r)
 {
     size_t kept = 0, first = 0;
@@ -590,7 +594,8 @@ static size_t unread(const struct ring *r)
     return (size_t)(r->end - r->at) + (r->in_held ? (size_t)(r->section_end - r->section) : 0);
 }
 
-/* Whether the earliest frame may come out: it is old enough, the owner's own, or there is too much to wait longer. */
+/* Returns the ring whose frame comes out next: one that is not newer than the watermark, any if too much is held back,
+ * or the owner's, whose frames never wait. NULL: none. */
 static struct ring *ready(struct merge *m)
 {
     if (!m->nheap)
@@ -605,7 +610,7 @@ static struct ring *ready(struct merge *m)
     for (size_t i = 0; i < m->nheap; i++) {
         if (m->heap[i] == &m->meta) {
             m->heap[i] = m->heap[0];
-            m->heap[0] = &m->meta; /* alone before the others; put right when it has moved on */
+            m->heap[0] = &m->meta; /* breaks the heap order; the caller calls rebuild() after reading the frame */
             return &m->meta;
         }
     }
@@ -618,7 +623,7 @@ static void rebuild(struct merge *m)
         sift_down(m, i);
 }
 
-/* Turns a ring's counters into what was not told before; false when there is nothing. */
+/* Computes the losses in `counters` that were not reported yet, and marks them as reported. False: none. */
 static bool untold(struct ring *r, const uint64_t *counters, uint64_t *ret)
 {
     uint64_t any = 0;
@@ -649,7 +654,8 @@ void merge_own_event(struct merge *m, enum etw_kind kind, struct event *ret)
     };
 }
 
-/* Losses that stand in the heads of sections only, behind all frames: told at the last batch, else once a second. */
+/* Reports losses that only section headers count and no frame reports: at the last batch or the end, otherwise at most
+ * once per TELL_NS. */
 static bool tell_remainder(struct merge *m, struct event *ret)
 {
     uint64_t some[ETW_LOSSES], any = 0;
@@ -693,7 +699,7 @@ static void stamp(struct merge *m, const struct ring *r, uint64_t tick, struct e
     }
     if (r == &m->meta)
         return;
-    if (unlikely(e->mono_ns < m->last_mono)) { /* what came out early, over the bound */
+    if (unlikely(e->mono_ns < m->last_mono)) { /* came out early because too much was held back */
         e->wall_ns = (int64_t)((uint64_t)e->wall_ns + ((uint64_t)m->last_mono - (uint64_t)e->mono_ns));
         e->mono_ns = m->last_mono;
     }

@@ -1,16 +1,17 @@
 /*
- * The batches of one node as one stream of events in the order of time.
+ * Merges the rings of one node into one stream of events in time order.
  *
- * Every thread of a node has its own ring and every batch has a section for each ring that had something. Within a ring
- * frames are in order; across rings they are put in order by their ticks, so what is newer than the batch's watermark is
- * held back until a later batch has passed it. What is held back is bounded: over the bound it comes out early, in the
- * best order there is, and nothing is dropped.
+ * Each thread of a node has a ring, and each batch has a section for every ring with news. Frames of one ring are in
+ * order. Frames of different rings are merged by tick: a frame newer than the batch's watermark is held back until a
+ * later batch passes it. Memory for held frames is bounded; beyond the bound frames come out early, possibly out of
+ * order, but never get lost.
  *
- *     merge_batch(m, bytes) ; while (merge_next(m, &event) == MERGE_EVENT) …     for each batch
- *     merge_end(m) ;          while (merge_next(m, &event) == MERGE_EVENT) …     once
+ *     merge_batch(m, bytes) ; while (merge_next(m, &event) == MERGE_EVENT) ...     for each batch
+ *     merge_end(m) ;          while (merge_next(m, &event) == MERGE_EVENT) ...     once
  *
- * The batch is borrowed until merge_next() has said MERGE_DRY. After MERGE_BAD the stream is over, until a batch with seq 1
- * begins the node anew: where merge_begins_anew() says so, merge_end() comes before it, which changes nothing for a merge_failed().
+ * The batch is borrowed until merge_next() returns MERGE_DRY. After MERGE_BAD the stream is over until a batch with seq
+ * 1 restarts the node. If merge_begins_anew() is true for a batch, call merge_end() first; it has no effect after
+ * merge_failed().
  */
 #ifndef ETRACE_MERGE_H
 #define ETRACE_MERGE_H
@@ -20,15 +21,15 @@
 
 struct merge;
 
-/* funs is shared by all nodes and must outlive it. */
+/* All nodes share funs, which must outlive this merge. */
 struct merge *merge_new(unsigned index, struct funs *funs);
 void merge_free(struct merge *m);
 
 bool merge_begins_anew(const struct merge *m, struct str bytes);
 bool merge_failed(const struct merge *m);
-bool merge_ended(const struct merge *m); /* with its last batch; a node that is traced again begins anew */
+bool merge_ended(const struct merge *m); /* its last batch arrived; a node that is traced again restarts */
 
-/* False when the batch is malformed in its frame; e names the byte. */
+/* False: the batch is malformed, and e names the byte. merge_next() reports malformed frames found later. */
 bool merge_batch(struct merge *m, struct str bytes, struct err *e);
 void merge_end(struct merge *m);
 
@@ -36,10 +37,10 @@ enum merge_got { MERGE_EVENT, MERGE_DRY, MERGE_BAD };
 enum merge_got merge_next(struct merge *m, struct event *ret, struct err *e);
 
 struct merge_counts {
-    uint64_t seen;             /* offered by the VM, of all runs of this node */
-    uint64_t lost[ETW_LOSSES]; /* of these */
-    uint64_t decoded;          /* traced events given out */
-    bool last;                 /* the last batch came, of every run */
+    uint64_t seen;             /* produced by the VM, in all runs of this node */
+    uint64_t lost[ETW_LOSSES]; /* part of `seen` */
+    uint64_t decoded;          /* traced events returned by merge_next() */
+    bool last;                 /* every run of the node ended with its last batch */
 };
 
 void merge_counts(const struct merge *m, struct merge_counts *ret);
@@ -47,8 +48,9 @@ const struct event_node *merge_node(const struct merge *m);
 
 /* For order.c: */
 struct event_node *merge_own_node(struct merge *m);
-/* After MERGE_DRY: whatever comes is not older than this. False: nothing comes. */
+/* After MERGE_DRY: no later event is older than this. False: no event follows. */
 bool merge_passed(const struct merge *m, int64_t *ret_mono, int64_t *ret_wall);
-void merge_own_event(struct merge *m, enum etw_kind kind, struct event *ret); /* of no process, at the time of the last batch */
+/* an event without a process, at the time of the last batch */
+void merge_own_event(struct merge *m, enum etw_kind kind, struct event *ret);
 
 #endif

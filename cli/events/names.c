@@ -6,8 +6,8 @@
 #include "../ground/utf8.h"
 
 #define FUNS_BYTES ((size_t)64 << 20)
-#define FIRST 64u   /* processes that a half has room for at first; each time doubled */
-#define HALF 32768u /* and at most; the old one is as large */
+#define FIRST 64u   /* initial capacity of a half; it doubles */
+#define HALF 32768u /* its final capacity, the same for both halves */
 
 /* ---- functions ---- */
 
@@ -64,7 +64,7 @@ static struct raw keep_raw(struct funs *f, struct raw s)
     return raw_bytes(arena_strndup(&f->arena, raw_view(s).at, s.len), s.len);
 }
 
-/* What Elixir writes behind a dot without quotes: a name of its own, or an operator. */
+/* True if Elixir writes this function name without quotes: an identifier or an operator. */
 static bool plain_elixir_name(struct str s)
 {
     static const char operators[] = "+-*/<>=!&|^~@.%";

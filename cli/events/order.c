@@ -5,8 +5,8 @@
 #include "../erlang/term_print.h"
 #include "../ground/mem.h"
 
-#define TEXT_MAX 256 /* bytes of a note's text that are kept */
-#define QUEUED_MAX ((size_t)64 << 20) /* bytes that may wait; over it the order is the best there is */
+#define TEXT_MAX 256 /* limit for the text of a note in bytes */
+#define QUEUED_MAX ((size_t)64 << 20) /* limit of waiting bytes; beyond it events come out early */
 
 struct item {
     struct item *next;
@@ -18,29 +18,30 @@ struct item {
 
 enum state { STATE_OPEN, STATE_CLOSING /* merge_end() was called */, STATE_CLOSED };
 
-/* A node's part of it. */
+/* The state of one node. */
 struct strand {
     struct merge *merge;
-    struct event_node *node; /* the merge's */
+    struct event_node *node; /* owned by the merge */
     struct item *first, **last;
-    struct item *item;       /* that the merge reads; NULL: a borrowed batch, or none */
-    uint64_t taken, freed;   /* batches: given to the merge; that wait for nobody */
+    struct item *item;       /* the item that the merge reads; NULL: a borrowed batch, or none */
+    /* number of batches that the merge got; batches up to `freed` do not wait for other nodes */
+    uint64_t taken, freed;
     enum state state;
-    bool expected, loaded;   /* may bring more; the merge has something */
+    bool expected, loaded;   /* more input may come; the merge has unread input */
     struct event head;
     bool has_head;
-    int64_t key, passed;     /* of the head; nothing older follows */
-    int64_t offset;          /* with aligned: of its monotonic clock */
-    struct buf why, name; /* the texts of notes, made safe to print */
+    int64_t key, passed;     /* time of head; lower bound for later events */
+    int64_t offset;          /* of the node's monotonic clock; valid if node->aligned */
+    struct buf why, name; /* the texts of notes, escaped */
 };
 
 struct order {
     struct funs *funs;
     struct strand *strands[ORDER_NODES];
     size_t count;
-    struct strand *given; /* whose head the caller has */
+    struct strand *given; /* the strand whose head the caller currently has */
     struct str borrowed;
-    struct item *spare; /* its memory is for the next one */
+    struct item *spare; /* a free item for reuse */
     size_t queued;
     bool ending, failed;
     uint64_t where;
@@ -93,7 +94,7 @@ bool order_expect(struct order *o, unsigned node)
     return true;
 }
 
-/* ---- handing in ---- */
+/* ---- input ---- */
 
 static void enqueue(struct order *o, struct strand *s, struct str bytes, bool note, uint64_t where)
 {
@@ -161,7 +162,7 @@ void order_passed(struct order *o, unsigned node, int64_t mono, int64_t wall)
 
     if (!s || s->first || s->loaded)
         return;
-    /* before its first batch a clock that was measured is enough to go by */
+    /* Before its first batch, a node's times are usable only if its clock offset is known. */
     if (s->state == STATE_OPEN || (s->state == STATE_CLOSED && s->node->aligned))
         s->passed = mono == INT64_MAX ? mono : MAX(s->passed, s->node->aligned ? plus(mono, s->offset) : wall);
 }
@@ -174,7 +175,7 @@ void order_end(struct order *o)
             o->strands[i]->expected = false;
 }
 
-/* ---- a node's next event ---- */
+/* ---- the next event of a node ---- */
 
 static void close_strand(struct strand *s)
 {
@@ -196,12 +197,12 @@ static void take_item(struct order *o, struct strand *s)
     s->item = item;
 }
 
-/* In the time of the order; never before what came from this node already, so that its own order is kept. */
+/* Sets the event's time on the common clock. Times of a node never go back, so its events keep their order. */
 static void place(struct strand *s)
 {
     struct event *e = &s->head;
 
-    if (e->ring == ETW_META_RING) { /* the owner's own, and of no time in particular */
+    if (e->ring == ETW_META_RING) { /* the owner's frames do not advance the node's time */
         if (s->node->aligned)
             e->wall_ns = s->key == INT64_MIN ? plus(e->mono_ns, s->offset) : MAX(s->key, plus(e->mono_ns, s->offset));
         return;
@@ -221,7 +222,7 @@ static bool take_batch(struct strand *s, struct str bytes, struct err *e)
     return s->loaded;
 }
 
-/* True: it makes an event. */
+/* True: the note is itself an event, in s->head. */
 static bool take_note(struct strand *s, const struct item *item)
 {
     struct etw_note note;
@@ -241,19 +242,19 @@ static bool take_note(struct strand *s, const struct item *item)
         if (up)
             s->node->name = said;
         s->expected = up;
-        s->node->aligned &= !up; /* it has another clock, which a note will tell */
+        s->node->aligned &= !up; /* a restarted node has a new clock; a later note gives its offset */
         if (!s->node->name.len)
-            return false; /* it was lost before it said who it is */
+            return false; /* the node was lost before its name arrived; no event */
         merge_own_event(s->merge, up ? ETW_UP : ETW_DOWN, &s->head);
         s->head.wall_ns = s->key = MAX(s->key, note.value);
         return true;
     }
     default:
-        return false; /* something newer */
+        return false; /* unknown note of a newer version */
     }
 }
 
-/* Whether what is next can only follow the end of what was. */
+/* True if the next input can only follow the end of the node's current run. */
 static bool must_close(const struct order *o, const struct strand *s)
 {
     struct etw_note note;
@@ -311,9 +312,9 @@ static enum fetched fetch(struct order *o, struct strand *s, struct err *e)
     }
 }
 
-/* ---- all of them ---- */
+/* ---- all nodes ---- */
 
-/* Whether nothing waits any longer for what the others may bring. */
+/* True if the earliest event need not wait for other nodes. */
 static bool freed(const struct order *o)
 {
     bool any = o->ending || o->queued > QUEUED_MAX;

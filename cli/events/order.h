@@ -1,17 +1,18 @@
 /*
- * The batches of several nodes as one stream in the order of time: what pipelines read, also where there is one node.
+ * Merges the batches of several nodes into one stream of events in time order. Pipelines use it for a single node too.
  *
- * An event of a node comes out once every other node has passed its time: each batch says up to when its node has told
- * everything. A node that is idle or far away would hold up the others, so whoever hands in the batches says from time
- * to time that some have waited long enough (ETW_NOTE_MARK). That, the clocks, and nodes that go and come are notes and
- * stand in recordings: the order depends on what was handed in alone (order_passed() excepted, for who keeps batches itself),
- * never on a clock here. The events of one node keep their order whatever happens.
+ * An event comes out once every other node has passed its time; each batch says up to which time it is complete. An
+ * idle or distant node would delay the others, so the caller releases batches that have waited long enough with a note
+ * (ETW_NOTE_MARK). Such marks, clock offsets, and nodes that go and come are notes, and recordings contain them. The
+ * order therefore depends only on the input, never on a local clock, so a replay gives the same order. The exception is
+ * order_passed(), for a caller that stores batches itself. Events of one node always keep their order.
  *
- *     order_batch(o, node, bytes, …) ; while (order_next(o, &event, …) is not ORDER_DRY or ORDER_BAD) …
- *     order_end(o) ;                   the same
+ *     order_batch(o, node, bytes, ...) ; while (order_next(o, &event, ...) is not ORDER_DRY or ORDER_BAD) ...
+ *     order_end(o) ;                     the same
  *
- * Times are those of this host where a note gave the node's clock (event_node.aligned), else the node's own wall clock.
- * A batch is borrowed until ORDER_DRY; what must wait longer is copied. After ORDER_BAD the stream is over.
+ * Times are on this host's clock if a note gave the offset of the node's clock (event_node.aligned), otherwise on the
+ * node's own wall clock. A batch is borrowed until ORDER_DRY; order.c copies what must wait longer. After ORDER_BAD the
+ * stream is over.
  */
 #ifndef ETRACE_ORDER_H
 #define ETRACE_ORDER_H
@@ -25,31 +26,32 @@ struct order;
 struct order *order_new(struct funs *funs);
 void order_free(struct order *o);
 
-/* Says that this node is to come, so that the others wait for it. False: its number is out of range. */
+/* Announces a node, so that the others wait for it. False: its number is out of range. */
 bool order_expect(struct order *o, unsigned node);
-/* `where` is kept for order_where(). */
+/* order_where() returns `where` if the batch is malformed. */
 bool order_batch(struct order *o, unsigned node, struct str bytes, uint64_t where, struct err *e);
 bool order_note(struct order *o, unsigned node, struct str bytes, struct err *e);
-/* Whatever still comes of the node is not older than this, as who has its batches knows besides; INT64_MAX: nothing comes. */
+/* Promises that no later event of the node is older than this; INT64_MAX: the node sends nothing more. For a caller
+ * that stores the node's batches and so knows more than they say. */
 void order_passed(struct order *o, unsigned node, int64_t mono, int64_t wall);
-void order_end(struct order *o); /* nothing follows; a later batch begins its node anew */
+void order_end(struct order *o); /* the input ends here; a later batch restarts its node */
 
 enum order_got {
     ORDER_EVENT,
-    ORDER_ANEW, /* the node (ret_node) has ended, or begins anew: what was open on it stays open */
+    ORDER_ANEW, /* *ret_node ended or restarts: its open calls will never get a result */
     ORDER_DRY,
     ORDER_BAD,
 };
-/* The event is good until the next call, and may be written to. */
+/* The event is valid until the next call. The caller may change it. */
 enum order_got order_next(struct order *o, struct event **ret, unsigned *ret_node, struct err *e);
 
-uint64_t order_where(const struct order *o); /* of the batch that was bad */
+uint64_t order_where(const struct order *o); /* the `where` of the malformed batch */
 
-/* Of a node, by number: how far it is with what was handed in. The number of the batch that waits, from 1; 0: none. */
+/* The number (from 1) of the node's batch that waits for other nodes; 0: none waits. */
 uint64_t order_waiting(const struct order *o, unsigned node);
-bool order_holds_up(const struct order *o, unsigned node); /* others wait for a word from it */
+bool order_holds_up(const struct order *o, unsigned node); /* other nodes wait for this one */
 
-size_t order_nodes(const struct order *o);                                     /* the largest number and one */
-const struct merge *order_merge(const struct order *o, unsigned node);         /* NULL: nothing came from it */
+size_t order_nodes(const struct order *o);                                     /* the highest node number plus one */
+const struct merge *order_merge(const struct order *o, unsigned node);         /* NULL: the node is unknown */
 
 #endif

@@ -51,11 +51,11 @@ struct recfile {
     struct source source;
     int fd;
     char *name;
-    struct buf in;    /* bytes read */
-    size_t taken;     /* of these, given out */
-    uint64_t offset;  /* in the file, of in.data + taken */
+    struct buf in;    /* unparsed input */
+    size_t taken;     /* bytes of `in` already returned */
+    uint64_t offset;  /* file offset of in.data + taken */
     bool eof, begun;
-    unsigned last_type; /* of the block given out last; 0: none */
+    unsigned last_type; /* type of the latest returned block; 0: none */
 };
 
 static enum source_got damaged(struct recfile *f, uint64_t at, const char *what, struct err *e)
@@ -64,7 +64,7 @@ static enum source_got damaged(struct recfile *f, uint64_t at, const char *what,
     return SOURCE_FAILED;
 }
 
-/* Reads until `want` bytes are there. SOURCE_ITEM: they are; SOURCE_END: the file ends before. */
+/* Reads until `want` bytes are available: SOURCE_ITEM. SOURCE_END: the file ends before that. */
 static enum source_got fill(struct recfile *f, size_t want, int timeout_ms, struct err *e)
 {
     while (f->in.len - f->taken < want) {
@@ -195,7 +195,7 @@ static enum source_got next(struct source *s, struct source_item *ret, int timeo
         case ETW_BLOCK_FOOTER: ret->type = SOURCE_FOOTER; return SOURCE_ITEM;
         case ETW_BLOCK_SPECS: ret->type = SOURCE_SPECS; return SOURCE_ITEM;
         case ETW_BLOCK_NOTE: ret->type = SOURCE_NOTE; return SOURCE_ITEM;
-        default: break; /* something newer; what is known can be read without it */
+        default: break; /* skip a block type of a newer version */
         }
     }
 }
@@ -217,7 +217,8 @@ struct source *recfile_open_fd(int fd, const char *name, struct err *e)
 {
     struct stat st;
 
-    if (read(fd, NULL, 0) < 0 && errno == EBADF) { /* what keeps its place is a directory */
+    /* main() puts an O_PATH directory in the place of a closed descriptor */
+    if (read(fd, NULL, 0) < 0 && errno == EBADF) {
         err_set(e, ERR_RUN, "cannot read %s: it is closed", name);
         return NULL;
     }
@@ -237,7 +238,8 @@ struct source *recfile_open(const char *path, struct err *e)
 {
     if (!strcmp(path, "-"))
         return recfile_open_fd(STDIN_FILENO, "standard input", e);
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK); /* a pipe that nobody writes into yet is waited for where a signal is heard */
+    /* do not block in open() on a pipe without a writer; the read waits where signals are handled */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0) {
         err_set(e, ERR_RUN, "cannot read %s: %s", path, strerror(errno));
         return NULL;
@@ -248,7 +250,8 @@ struct source *recfile_open(const char *path, struct err *e)
 int recfile_create(const char *path, bool append, bool *ret_fresh, struct err *e)
 {
     struct stat st;
-    /* a pipe that was opened for both would be its own reader; and nobody waits for another one */
+    /* O_RDWR would make this process the reader of its own pipe; O_WRONLY with O_NONBLOCK fails if there is no
+     * reader */
     bool pipe = !lstat(path, &st) && S_ISFIFO(st.st_mode);
     int flags = O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
     int fd = open(path, flags | (append && !pipe ? O_RDWR : O_WRONLY), 0600);
@@ -278,7 +281,7 @@ int recfile_create(const char *path, bool append, bool *ret_fresh, struct err *e
     if (s && !good && ((struct recfile *)s)->begun)
         good = (off_t)((struct recfile *)s)->offset;
     source_close(s);
-    if (!good) { /* no recording: e says so */
+    if (!good) { /* not a recording; e is filled */
         close(fd);
         return -1;
     }
@@ -291,7 +294,7 @@ int recfile_create(const char *path, bool append, bool *ret_fresh, struct err *e
     return fd;
 }
 
-/* ---- what was asked for ---- */
+/* ---- the request ---- */
 
 void recfile_spec_add(struct buf *to, const char *key, struct str text)
 {

@@ -12,10 +12,10 @@ struct piece {
     enum source_type type;
     unsigned node;
     bool hello;
-    bool anew; /* the first of another life of the node: other clocks */
+    bool anew; /* first piece of a restarted node, which has other clocks */
     size_t bytes, events;
-    uint64_t offset; /* bytes of all before it */
-    uint64_t seen, lost[ETW_LOSSES]; /* of the node, before it */
+    uint64_t offset; /* sum of the bytes of all earlier pieces */
+    uint64_t seen, lost[ETW_LOSSES]; /* the node's counts before this piece */
     uint64_t seen_behind, lost_behind[ETW_LOSSES];
     char data[];
 };
@@ -28,11 +28,11 @@ struct marked {
 struct scroll_node {
     struct merge *merge;
     struct alone alone;
-    uint64_t seen; /* given out in pieces, with what was lost */
+    uint64_t seen; /* counts already in pieces */
     uint64_t lost[ETW_LOSSES];
-    struct marked *marks; /* told by the node, in their order; no event from behind them has come */
+    struct marked *marks; /* confirmed by the node, in order; no event after them has come out yet */
     size_t nmarks, marks_cap;
-    struct buf clock; /* the latest note on it, for readers that come later */
+    struct buf clock; /* the latest clock note, for readers that start later */
     bool anew;
 };
 
@@ -46,14 +46,14 @@ struct scroll {
     size_t max, bytes;
     struct funs funs;
     struct scroll_node *nodes[NODES];
-    struct piece **pieces; /* from `head`; the number of the first is `first` */
+    struct piece **pieces; /* a ring from `head`; `first` is the number of the oldest piece */
     size_t head, count, cap;
     uint64_t first;
-    struct piece *specs_before; /* in force at the first piece; NULL: none */
-    struct specs *specs; /* that no event has answered yet */
+    struct piece *specs_before; /* the request in force at the oldest piece; NULL: none */
+    struct specs *specs; /* requests without any event yet */
     size_t nspecs, specs_cap;
     uint64_t events, dropped, taken, mark;
-    uint64_t offset; /* bytes of all that ever came */
+    uint64_t offset; /* total bytes since the start */
     struct buf text;
 };
 
@@ -143,7 +143,7 @@ static struct piece *piece_new(enum source_type type, unsigned node, struct str 
     return p;
 }
 
-/* last: there is one though it be empty, which says so. */
+/* Closes the node's current piece. With `last`, creates one even if it is empty, to mark the end of the run. */
 static void take_piece(struct scroll *s, unsigned index, bool last)
 {
     struct scroll_node *n = s->nodes[index];
@@ -178,7 +178,7 @@ void scroll_clear(struct scroll *s, uint64_t end)
     s->dropped = 0;
 }
 
-/* ---- what was asked for ---- */
+/* ---- requests ---- */
 
 void scroll_specs(struct scroll *s, uint64_t mark, struct str bytes)
 {
@@ -186,7 +186,7 @@ void scroll_specs(struct scroll *s, uint64_t mark, struct str bytes)
     s->specs[s->nspecs++] = (struct specs){mark, mem_strndup(bytes.at, bytes.len), bytes.len};
 }
 
-/* The first of several nodes that are armed alike decides for all. */
+/* All nodes are armed with the same mark; the first one that gets there switches the request for all. */
 static void use_specs(struct scroll *s, uint64_t mark)
 {
     size_t kept = 0;
@@ -211,7 +211,7 @@ static void use_specs(struct scroll *s, uint64_t mark)
 
 /* ---- batches ---- */
 
-/* Only what was told is ever waited for, in the order in which it was, whatever a node says. */
+/* Accepts a mark only if scroll_specs() registered it, and only in increasing order, because nodes are untrusted. */
 static void take_mark(struct scroll *s, struct scroll_node *n, uint64_t mark, int64_t mono_ns)
 {
     bool later = !n->nmarks || n->marks[n->nmarks - 1].mark < mark;
@@ -235,7 +235,7 @@ static void take_event(struct scroll *s, unsigned index, const struct event *e)
             take_mark(s, n, (uint64_t)mark, e->mono_ns);
         return;
     }
-    /* The owner's own frames come out ahead of time; what was held back is still of what was asked for before. */
+    /* The owner's notice comes out ahead of time; events older than the mark still belong to the previous request. */
     size_t passed = 0;
     while (passed < n->nmarks && event_is_traced(e) && e->mono_ns >= n->marks[passed].mono_ns)
         passed++;
@@ -299,7 +299,7 @@ bool scroll_batch(struct scroll *s, unsigned node, struct str bytes, struct err 
     meet(s, node);
     struct merge *m = s->nodes[node]->merge;
     if (merge_begins_anew(m, bytes)) {
-        bool failed = merge_failed(m); /* which was said, and nothing more comes of it */
+        bool failed = merge_failed(m); /* the failure was already reported, so ignore its rest */
         merge_end(m);
         if (!drain(s, node, e) && !failed)
             return false;
@@ -325,23 +325,24 @@ void scroll_counts(const struct scroll *s, struct scroll_counts *ret)
 
 struct reader_node {
     uint64_t seq;
-    uint64_t seen, lost[ETW_LOSSES];             /* left out: taken away from every count */
-    bool timed;                                  /* its clock is known */
-    uint64_t expect, expect_lost[ETW_LOSSES];    /* the counts behind what was read last */
+    /* dropped before this reader began or caught up; subtracted from all its counts */
+    uint64_t seen, lost[ETW_LOSSES];
+    bool timed;                                  /* the reader has the node's clock note */
+    uint64_t expect, expect_lost[ETW_LOSSES];    /* the counts after the piece that was read last */
 };
 
 struct reader {
     struct source source;
     struct scroll *scroll;
-    uint64_t next; /* the number of a piece */
+    uint64_t next; /* number of the next piece */
     bool specs_due;
-    struct buf specs; /* due: what is in force where it begins */
+    struct buf specs; /* the request at the start of the reader, if specs_due */
     uint64_t missed;
     struct reader_node nodes[NODES];
     struct buf batch;
 };
 
-/* What was dropped in between never was, for this reader. */
+/* Excludes dropped pieces from this reader's counts, as if they had never existed. */
 static void leave_out(struct reader_node *n, const struct piece *p)
 {
     n->seen += p->seen - n->expect;
@@ -375,7 +376,7 @@ static enum source_got give(struct reader *r, unsigned node, struct source_item 
     return SOURCE_ITEM;
 }
 
-/* Where it begins, and where the oldest were dropped before it came to them. */
+/* Queues the request in force, at the reader's start and after dropped pieces. */
 static void in_force(struct reader *r, const struct piece *specs)
 {
     buf_clear(&r->specs);

@@ -1,6 +1,6 @@
 /*
- * Where batches come from: a node or a recording. A command takes items from a source and hands them to a pipeline;
- * neither knows which kind the source is. Items are borrowed until the next call of source_next() or source_close().
+ * A source of batches: a node, a recording or the scrollback. A command passes items from a source to a pipeline, and
+ * neither knows which kind of source it is. Items are borrowed until the next source_next() or source_close().
  */
 #ifndef ETRACE_SOURCE_H
 #define ETRACE_SOURCE_H
@@ -9,23 +9,23 @@
 
 enum source_type {
     SOURCE_BATCH,  /* bytes: one batch of node `node` */
-    SOURCE_SPECS,  /* bytes: what was asked for (recfile.h) */
-    SOURCE_FOOTER, /* bytes: struct etw_footer, the totals when it was recorded */
-    SOURCE_NOTE,   /* bytes: struct etw_note, and a text */
+    SOURCE_SPECS,  /* bytes: the request (recfile.h) */
+    SOURCE_FOOTER, /* bytes: struct etw_footer, the totals at the end of the recording */
+    SOURCE_NOTE,   /* bytes: struct etw_note and a text */
 };
 
 struct source_item {
     enum source_type type;
     unsigned node;
     struct str bytes;
-    uint64_t offset; /* where the bytes begin in the file; 0: no file */
+    uint64_t offset; /* file offset of the bytes; 0: not a file */
 };
 
 enum source_got {
     SOURCE_ITEM,
-    SOURCE_NOTHING, /* within timeout_ms; try again */
-    SOURCE_END,     /* complete */
-    SOURCE_FAILED,  /* err is filled; what came before it is good */
+    SOURCE_NOTHING, /* nothing arrived within timeout_ms; try again */
+    SOURCE_END,     /* the stream is complete */
+    SOURCE_FAILED,  /* err is filled; earlier items are valid */
 };
 
 struct source {
@@ -34,9 +34,9 @@ struct source {
 
 struct source_ops {
     enum source_got (*next)(struct source *s, struct source_item *ret, int timeout_ms, struct err *e);
-    /* Optional: asks for an orderly end; items go on until SOURCE_END. */
+    /* Optional: requests an orderly end. Items continue until SOURCE_END. */
     void (*stop)(struct source *s);
-    void (*close)(struct source *s); /* frees */
+    void (*close)(struct source *s); /* frees the source */
 };
 
 static inline enum source_got source_next(struct source *s, struct source_item *ret, int timeout_ms, struct err *e)

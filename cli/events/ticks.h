@@ -1,19 +1,19 @@
 /*
- * From a node's ticks to nanoseconds. Every batch brings a pair of both; between two pairs time is interpolated, so it
- * is continuous and never goes back, whatever the speed of the counter.
+ * Converts a node's ticks to nanoseconds. Each batch has a pair of tick and time. Times between two pairs are
+ * interpolated, so they are continuous and never go back, whatever the speed of the counter.
  */
 #ifndef ETRACE_TICKS_H
 #define ETRACE_TICKS_H
 
 #include "../ground/macros.h"
 
-#define TICKS_PAIRS 16 /* remembered; older ticks use the oldest */
+#define TICKS_PAIRS 16 /* older ticks are extrapolated from the oldest pair */
 
 struct ticks {
     struct ticks_pair {
         uint64_t tick;
         int64_t mono, wall;
-        double mono_slope, wall_slope; /* until the next pair; the last one's are those of the stretch before it */
+        double mono_slope, wall_slope; /* slope up to the next pair; the last pair repeats the slope before it */
     } pairs[TICKS_PAIRS];
     unsigned count;
 };

@@ -1,6 +1,8 @@
 /*
- * A growing run of bytes. The owner calls buf_release(); buf_clear() keeps the memory for the next use.
- * buf_room() makes the hot printers cheap: one check, then plain stores behind `data + len`.
+ * A growing byte buffer. The owner calls buf_release(). buf_clear() keeps the memory for the next use.
+ *
+ * buf_room() is for hot printers: it checks the capacity once, and the printer then stores directly behind `data +
+ * len`.
  */
 #ifndef ETRACE_BUF_H
 #define ETRACE_BUF_H
@@ -15,8 +17,8 @@ struct buf {
 };
 
 void buf_release(struct buf *b);
-void buf_grow(struct buf *b, size_t more); /* at least `more` bytes free behind len */
-void buf_shrink(struct buf *b, size_t kept); /* buf_clear(), and memory of more than `kept` bytes is given back */
+void buf_grow(struct buf *b, size_t more); /* makes at least `more` bytes free behind len */
+void buf_shrink(struct buf *b, size_t kept); /* clears; frees the memory if it is larger than `kept` bytes */
 void buf_printf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void buf_utf8(struct buf *b, uint32_t codepoint);
 const char *buf_cstr(struct buf *b); /* NUL-terminated view, valid until the next change */
@@ -33,7 +35,7 @@ static inline char *buf_room(struct buf *b, size_t more)
     return b->data + b->len;
 }
 
-/* Text from outside is escaped first; selecting this function does not compile. */
+/* Rejects struct raw at compile time, because untrusted text must be escaped first. */
 void raw_text_is_not_added(void);
 #define buf_add(b, data, len) _Generic((data), const struct raw_byte *: raw_text_is_not_added, default: buf_add)(b, data, len)
 
@@ -56,7 +58,8 @@ static inline void buf_str(struct buf *b, struct str s)
     buf_add(b, s.at, s.len);
 }
 
-/* The same for text that is mostly short, and behind which BUF_SHORT bytes may be read: a fixed size needs no call. */
+/* A faster buf_str() for mostly short text: a copy of constant size needs no call. At least BUF_SHORT bytes must be
+ * readable at s.at. */
 #define BUF_SHORT 32
 static inline void buf_short(struct buf *b, struct str s)
 {
@@ -103,7 +106,7 @@ static inline bool raw_is(struct raw r, const char *text)
     return str_is(raw_view(r), text);
 }
 
-/* A name in an array of characters, such as that of a node that the user has given. */
+/* For names in char arrays that are untrusted, such as a node name from the command line. */
 static inline struct raw raw_text(const char *text)
 {
     return raw_bytes(text, strlen(text));

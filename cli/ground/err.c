@@ -5,7 +5,7 @@
 
 #include "utf8.h"
 
-/* Whatever a node or a file put into a message cannot steer the terminal. */
+/* The text may contain bytes from a node or a file, so it is escaped for a terminal. */
 bool err_set(struct err *e, enum err_status status, const char *fmt, ...)
 {
     va_list args;

@@ -65,7 +65,7 @@ void loop_stop(struct loop *l, struct loop_timer *t)
         }
 }
 
-/* One at a time, for any of them may start and stop others. */
+/* Runs one timer only, because its callback may start and stop others. */
 static void serve_timers(struct loop *l)
 {
     for (struct loop_timer *t = l->timers; t; t = t->next)
@@ -75,12 +75,12 @@ static void serve_timers(struct loop *l)
         }
 }
 
-/* Those by which a process ends and that come from outside. SIGPIPE and SIGXFSZ are errors of whoever writes. */
+/* Signals from outside that end a process by default. SIGPIPE and SIGXFSZ are not here: they are errors of a write. */
 static const int asking[] = {SIGINT,    SIGTERM, SIGQUIT, SIGHUP,  SIGUSR1, SIGUSR2,  SIGALRM,
                              SIGVTALRM, SIGPROF, SIGXCPU, SIGPOLL, SIGPWR,  SIGSTKFLT};
 
-/* What is ignored from the beginning, as nohup has it of hangups, is not heard of: blocked it would be. But a shell ignores the
-   first three for what it starts in the background. */
+/* Skips a signal that the parent ignores, as nohup does with SIGHUP: blocking it would report it. The first three are
+ * watched even so, because a shell ignores SIGINT and SIGQUIT for background jobs. */
 static void watch(sigset_t *set, int signal)
 {
     struct sigaction found;
@@ -111,7 +111,7 @@ bool loop_watch_signals(struct loop *l, void (*on_signal)(void *owner, int signa
 {
     sigset_t set = watched();
 
-    tzset(); /* what $TZ names may be read from a pipe: a signal still ends that */
+    tzset(); /* reads the file named by $TZ now, while a signal can still end a read that blocks */
     if (sigprocmask(SIG_BLOCK, &set, NULL))
         return false;
     l->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -119,7 +119,7 @@ bool loop_watch_signals(struct loop *l, void (*on_signal)(void *owner, int signa
     l->signal_owner = owner;
     if (l->signals >= 0)
         return true;
-    sigprocmask(SIG_UNBLOCK, &set, NULL); /* a sandbox may have none: then they end it where it stands */
+    sigprocmask(SIG_UNBLOCK, &set, NULL); /* a sandbox may forbid signalfd: signals then end the process directly */
     sigemptyset(&heard.set);
     return false;
 }
@@ -129,7 +129,8 @@ static void leave(int signal)
     _exit(128 + signal);
 }
 
-/* The first process of a container is spared what a signal does by itself. Of any other that alone ends a wait for a file server. */
+/* Restores the default action, because only that interrupts a wait for a file server. The kernel does not apply default
+ * actions to process 1 of a container, so that process gets a handler that exits. */
 void loop_let_die(bool on)
 {
     static struct sigaction before[NSIG];

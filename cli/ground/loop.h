@@ -1,6 +1,8 @@
 /*
- * Waiting for several things at once: file descriptors, signals and the clock, in one thread.
- * Whoever is called may add and remove anything, itself included.
+ * The event loop: one thread waits for file descriptors, signals and timers.
+ *
+ * A callback may add and remove descriptors and timers, including its own. It must not wait (cli/README.md, "One place
+ * waits").
  */
 #ifndef ETRACE_LOOP_H
 #define ETRACE_LOOP_H
@@ -17,7 +19,7 @@ struct loop_fd {
     void *owner;
 };
 
-/* What is to be done at a time, whoever serves the loop then: run() sets `due` (loop_now() time; negative: not at all) anew. */
+/* run() must set `due` again: it is a loop_now() time, negative for never. */
 struct loop_timer {
     struct loop_timer *next;
     int64_t due;
@@ -29,14 +31,14 @@ struct loop {
     struct loop_fd **fds;
     size_t count, cap;
     struct loop_timer *timers;
-    struct pollfd *polls; /* of a step, and whose they are */
+    struct pollfd *polls; /* scratch of loop_step(); whose[i] owns polls[i] */
     struct loop_fd **whose;
     size_t room;
-    int signals; /* a signalfd, -1 while none are watched */
+    int signals; /* a signalfd; -1: no signals are watched */
     void (*on_signal)(void *owner, int signal);
     void *signal_owner;
-    bool serving; /* somebody is being called: he must not wait */
-    bool from_kernel; /* the signal that is told of came from the system, as those of a terminal's keys do, not from a process */
+    bool serving; /* a callback runs, so loop_step() must not be called */
+    bool from_kernel; /* the kernel sent the current signal (for example Ctrl-C on a terminal), not a process */
 };
 
 void loop_init(struct loop *l);
@@ -46,23 +48,25 @@ void loop_add(struct loop *l, struct loop_fd *f); /* borrowed until loop_remove(
 void loop_remove(struct loop *l, struct loop_fd *f);
 
 void loop_start(struct loop *l, struct loop_timer *t); /* borrowed until loop_stop() */
-void loop_stop(struct loop *l, struct loop_timer *t);  /* harmless for one that was not started */
+void loop_stop(struct loop *l, struct loop_timer *t);  /* no effect if it was not started */
 
-/* Takes what asks a process to end, INT, TERM, HUP and all the others, for all threads that are started from now on. Before any thread is started. */
+/* Blocks all signals that ask a process to end (INT, TERM, HUP, ...) and reports them through on_signal instead. Call
+ * it before any thread is started, so that every thread inherits the mask. False: the system has no signalfd; signals
+ * then end the process. */
 bool loop_watch_signals(struct loop *l, void (*on_signal)(void *owner, int signal), void *owner);
 
-/* Of two such times; negative: never. */
+/* The earlier of two loop_now() times; a negative time means never. */
 int64_t loop_sooner(int64_t a, int64_t b);
 
 /*
- * The one place where the program waits: serves what is ready, waiting at most until `deadline` (loop_now() time; negative: for
- * ever). A callback must not call it.
+ * Waits until something is ready or `deadline` passes (a loop_now() time; negative: no deadline), and calls the
+ * callbacks. The program waits nowhere else. A callback must not call this function.
  */
 void loop_step(struct loop *l, int64_t deadline);
 
 /*
- * Until it is off again a signal ends the process, though it be held up by a file that nobody gives. For the time in which there is
- * nothing to be left behind.
+ * While on, a signal ends the process immediately, even if a file blocks it (a pipe without a writer, a file server).
+ * Switch it on only while nothing needs cleaning up.
  */
 void loop_let_die(bool on);
 

@@ -1,4 +1,4 @@
-/* Small helpers of the compiler that every floor uses. Nothing here knows Erlang. */
+/* Common macros and string types. Every floor includes this file; it knows nothing about Erlang. */
 #ifndef ETRACE_MACROS_H
 #define ETRACE_MACROS_H
 
@@ -15,19 +15,20 @@
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 
-/* A piece of text that somebody else owns; never NUL-terminated by contract. */
+/* A borrowed piece of text. Do not rely on a NUL behind it. */
 struct str {
     const char *at;
     size_t len;
 };
 
 /*
- * Text from outside has types of its own: what a node, a recording or an epmd calls something may hold anything, also
- * what steers a terminal.
+ * Untrusted text has its own types. Text from a node, a recording or epmd may contain any bytes, including terminal
+ * control sequences.
  *
- *   struct raw   as it came. No function that prints takes it, and its bytes are no `char`, so that neither %s nor buf_puts()
- *                takes them. print_safe(), json_string() and the printers of terms escape it, each for its own output.
- *   struct safe  escaped, and kept to be printed as it is with buf_safe(). Only safe_keep() and SAFE() make one.
+ *   struct raw   unescaped. No printing function accepts it, and `at` is not a `char *`, so the compiler rejects it for
+ *                %s and buf_puts(). print_safe(), json_string() and the printers of terms escape it, each for its own
+ *                output.
+ *   struct safe  escaped; buf_safe() prints it unchanged. Only safe_keep() and SAFE() create one.
  */
 struct raw {
     const struct raw_byte *at;
@@ -41,13 +42,13 @@ struct safe {
 
 #define SAFE(literal) ((struct safe){"" literal, sizeof(literal) - 1})
 
-/* Bytes from outside, at the place where they enter. */
+/* Marks bytes as untrusted. Call it where they enter the program. */
 static inline struct raw raw_bytes(const void *at, size_t len)
 {
     return (struct raw){(const struct raw_byte *)at, len};
 }
 
-/* Text of any kind may be treated as if it came from outside. */
+/* Trusted text may be treated as untrusted. */
 static inline struct raw raw_of(struct str text)
 {
     return raw_bytes(text.at, text.len);
@@ -58,13 +59,13 @@ static inline struct str safe_view(struct safe text)
     return (struct str){text.at, text.len};
 }
 
-/* For a function that parses or escapes the text. It must not be printed. */
+/* Only for functions that parse or escape the text. Never print the result. */
 static inline struct str raw_view(struct raw text)
 {
     return (struct str){(const char *)text.at, text.len};
 }
 
-/* What follows a noun of which there are so many. */
+/* The plural ending for a count. */
 #define PLURAL(n) ((n) == 1 ? "" : "s")
 #define PLURAL_ES(n) ((n) == 1 ? "" : "es")
 

@@ -15,7 +15,7 @@ void mem_on_exhausted(void (*handler)(void))
     exhausted = handler;
 }
 
-/* Where it is not said, the first large piece that is freed makes glibc keep what is as large, and twice that at the heap's end. */
+/* Setting both thresholds switches off glibc's dynamic ones, which grow with each large block that is freed. */
 void mem_give_back(void)
 {
 #ifdef M_MMAP_THRESHOLD

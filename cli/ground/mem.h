@@ -1,11 +1,14 @@
 /*
- * Memory: checked allocation, and the arena.
+ * Checked allocation, and arenas.
  *
- * No function here returns NULL: when memory is gone the process ends through the handler given to
- * mem_on_exhausted() (the traced node cleans up by itself when the connection closes).
- * mem_give_back(), called first of all, has the library give back to the system what is freed and was large. Else it keeps ever
- * more of it for the next time, in steps over hours, and nobody who looks at the process can tell that from a leak.
- * An arena owns everything allocated from it; arena_clear() forgets all of it at once and keeps the blocks.
+ * No function here returns NULL. If memory runs out, the handler given to mem_on_exhausted() ends the process; the
+ * traced node cleans up when the connection closes.
+ *
+ * mem_give_back() makes the allocator return large freed blocks to the system. Call it before any allocation. By
+ * default glibc keeps such blocks in growing amounts, which looks like a leak from outside.
+ *
+ * An arena owns everything allocated from it. arena_clear() frees all of it at once and keeps the newest block for
+ * reuse.
  */
 #ifndef ETRACE_MEM_H
 #define ETRACE_MEM_H
@@ -15,17 +18,17 @@
 void mem_on_exhausted(void (*handler)(void));
 void mem_give_back(void);
 
-void *mem_alloc(size_t size);              /* not zeroed */
-void *mem_zalloc(size_t size);             /* zeroed */
+void *mem_alloc(size_t size);
+void *mem_zalloc(size_t size);
 void *mem_realloc(void *old, size_t size);
 char *mem_strndup(const char *text, size_t len); /* NUL-terminated */
 
-/* Grows *items (of `each` bytes) so that `want` of them fit; *cap is the capacity in items. */
+/* Returns `items` with room for at least `want` items of `each` bytes. *cap is the capacity in items. */
 void *mem_grow(void *items, size_t *cap, size_t want, size_t each);
 
 struct arena_block;
 struct arena {
-    struct arena_block *blocks; /* the newest first */
+    struct arena_block *blocks; /* newest first */
     char *at, *end;
 };
 

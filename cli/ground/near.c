@@ -4,7 +4,7 @@
 #include <strings.h>
 
 #define LONGEST 64
-#define BEGINNING 3 /* so many bytes are one */
+#define BEGINNING 3 /* the shortest prefix that counts, in bytes */
 
 struct near near_start(const char *word, size_t len)
 {

@@ -1,7 +1,10 @@
 /*
- * "Did you mean": the known word nearest to a misspelt one, by edit distance with swaps, if it is near enough to say. A
- * word that was begun is nearer than most, one that has an end of its own not too far; the shortest of equals
- * wins. A difference in case alone counts as one letter.
+ * "Did you mean": finds the known word nearest to a misspelt one, by edit distance with swaps, if it is near enough to
+ * suggest.
+ *
+ * A common beginning of three bytes or more also counts: a candidate that continues the word has at most distance 1,
+ * and a candidate that is a prefix of the word is always near enough. A difference in case alone has distance 1. The
+ * shortest of equally near candidates wins.
  */
 #ifndef ETRACE_NEAR_H
 #define ETRACE_NEAR_H
@@ -10,7 +13,7 @@
 
 struct near {
     struct str word;
-    const char *best; /* NULL while nothing is near; borrowed from near_try()'s caller */
+    const char *best; /* NULL: nothing is near enough; borrowed from near_try()'s caller */
     unsigned distance, accepted;
 };
 

@@ -13,25 +13,26 @@
 #include "mem.h"
 
 #define PIPE_BYTES (1 << 20) /* a larger pipe halves the cost of writing into it */
-#define KEPT (512 << 10)     /* bytes of a buffer that is kept for the next time; what a slow reader made larger is given back */
-#define FDS_MOST 1024        /* descriptors that are looked at: more than are ever open here */
-#define CALM 16              /* after so many writes that needed no more, or a second without any */
+#define KEPT (512 << 10)     /* a larger buffer, grown for a slow reader, is freed when it is no longer needed */
+#define FDS_MOST 1024        /* is_ours() checks descriptors below this; etrace never opens more */
+/* free a large buffer after this many writes that did not need it, or after a second without writes */
+#define CALM 16
 
 struct out {
     int fd, wake;
     bool close_fd, raw;
-    bool file;  /* nobody reads it while it is written */
+    bool file;  /* a regular file: closed pipes and readers do not apply */
     char *name;
     pthread_t thread;
-    pthread_mutex_t lock; /* guards all below */
+    pthread_mutex_t lock; /* guards all members below */
     pthread_cond_t filled;
     struct buf filling;
-    bool stale; /* what was in the file is still there, and what is to replace it waits */
-    size_t writing; /* bytes that the thread has taken and not written yet */
+    bool stale; /* the old content is still in the file; no writes until out_begin() */
+    size_t writing; /* bytes that the thread took from `filling` and has not written yet */
     int error;
-    bool threadless; /* there is nobody who could write */
-    bool awaited; /* the owner waits for what is written next */
-    bool settles; /* behind it, whether it has arrived is still to be asked */
+    bool threadless; /* the thread could not be started */
+    bool awaited; /* the owner wants a wake-up after the next write */
+    bool settles; /* out_settle() was called and the thread has not acted on it */
     bool stop;
 };
 
@@ -39,7 +40,7 @@ static void wake_owner(struct out *o)
 {
     uint64_t one = 1;
     ssize_t n = write(o->wake, &one, sizeof(one));
-    (void)n; /* a full counter is readable already */
+    (void)n; /* EAGAIN means that the counter is full, so the descriptor is already readable */
 }
 
 static int write_all(struct out *o, const char *at, size_t len)
@@ -49,7 +50,7 @@ static int write_all(struct out *o, const char *at, size_t len)
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && errno == EAGAIN) {
-            /* somebody else made it non-blocking; wait without spinning */
+            /* another process made the descriptor non-blocking; wait without spinning */
             fd_set set;
             FD_ZERO(&set);
             if (o->fd >= FD_SETSIZE)
@@ -71,7 +72,7 @@ static int write_all(struct out *o, const char *at, size_t len)
     return 0;
 }
 
-/* A file server says only when a file is closed that it had no room: one of two descriptors is, and that asks. */
+/* A file server may report a full disk only at close(), so close a duplicate of the descriptor and check the result. */
 static int settle(const struct out *o)
 {
     int copy = fcntl(o->fd, F_DUPFD_CLOEXEC, 0);
@@ -90,7 +91,7 @@ static int write_raw(struct out *o, const struct buf *b, struct buf *lines)
     return write_all(o, lines->data, lines->len);
 }
 
-/* Until there is something to write, or to stop for. */
+/* Waits for something to write or for the end. Frees large buffers after a second without writes. */
 static void await_filling(struct out *o, struct buf *mine)
 {
     struct timespec until;
@@ -111,7 +112,7 @@ static void *writer(void *arg)
 {
     struct out *o = arg;
     struct buf mine = {0}, lines = {0};
-    unsigned small = 0; /* writes in a row that needed no more than KEPT */
+    unsigned small = 0; /* consecutive writes of at most KEPT bytes */
 
     pthread_mutex_lock(&o->lock);
     while (!o->stop && !o->error) {
@@ -178,7 +179,7 @@ void out_free(struct out *o)
     pthread_cond_signal(&o->filled);
     pthread_mutex_unlock(&o->lock);
     if (runs && !idle) {
-        /* The thread is inside write(2), perhaps for ever: it keeps the struct, and the process is about to end. */
+        /* The thread may block in write(2) for ever, so it keeps the struct. The process is about to end. */
         pthread_detach(o->thread);
         return;
     }
@@ -196,7 +197,7 @@ void out_free(struct out *o)
 
 struct out *out_create(const char *path, bool append, struct err *e)
 {
-    /* what rotates logs may empty it meanwhile: written at its end it goes on without a hole */
+    /* O_APPEND: if log rotation truncates the file, the next write leaves no hole */
     int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_APPEND;
     int fd = open(path, flags, 0600);
 
@@ -220,7 +221,8 @@ struct out *out_create(const char *path, bool append, struct err *e)
     return o;
 }
 
-/* Open here, too, for writing, and claimed, which nobody does with the standard ones. */
+/* True if this process has the same file open for writing under another descriptor. The standard descriptors are
+ * skipped because they are never locked. */
 static bool is_ours(int fd, const struct stat *st)
 {
     struct stat other;
@@ -271,7 +273,7 @@ void out_write(struct out *o, const void *data, size_t len)
     if (!o->error)
         buf_add(&o->filling, data, len);
     pthread_mutex_unlock(&o->lock);
-    pthread_cond_signal(&o->filled); /* not before, or the thread wakes to find it locked */
+    pthread_cond_signal(&o->filled); /* after the unlock: otherwise the thread wakes only to block on the mutex */
 }
 
 void out_take(struct out *o, struct buf *b)
@@ -327,7 +329,8 @@ bool out_failed(struct out *o, bool *ret_closed, struct err *e)
     pthread_mutex_unlock(&o->lock);
     if (!error)
         return false;
-    *ret_closed = !o->file && (error == EPIPE || error == ECONNRESET); /* of a socket whose reader has not read everything */
+    /* ECONNRESET: a socket's reader left before it read everything */
+    *ret_closed = !o->file && (error == EPIPE || error == ECONNRESET);
     err_set(e, ERR_RUN, "cannot write %s: %s", o->name,
             o->threadless    ? "no thread, or no descriptor, is left for it"
             : error == EBADF ? "it is closed"

@@ -20,7 +20,7 @@ static struct {
 
 static void woken(int signal)
 {
-    (void)signal; /* that the wait ends is all that is wanted */
+    (void)signal; /* the handler exists only so that the signal interrupts a wait */
 }
 
 bool screen_can(int in, int out)
@@ -42,7 +42,7 @@ void screen_open(int in, int out, struct buf *to)
     raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
     raw.c_cc[VMIN] = 0;
     raw.c_cc[VTIME] = 0;
-    raw.c_cc[VSUSP] = _POSIX_VDISABLE; /* the node ends a session whose client sleeps */
+    raw.c_cc[VSUSP] = _POSIX_VDISABLE; /* no Ctrl-Z: the node ends the session of a client that is stopped */
     tcsetattr(in, TCSANOW, &raw);
     sigaction(SIGWINCH, &winch, &screen.winch);
     screen.open = true;

@@ -5,9 +5,9 @@
 
 #define NEEDED (256u << 10)
 #define WANTED (8u << 20)
-#define OF_A_THREAD (1u << 20) /* one looks up names of hosts, through whatever the system has for that */
+#define OF_A_THREAD (1u << 20) /* host name lookups need this much: they load the system's name service modules */
 
-static struct rlimit given; /* rlim_cur is 0 where nothing was raised */
+static struct rlimit given; /* the inherited limit; rlim_cur is 0 if nothing was raised */
 
 static void size_threads(void)
 {

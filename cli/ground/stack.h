@@ -1,16 +1,16 @@
-/* Room for the stacks of this process, whatever limit it was started with. */
+/* Sets the stack sizes of this process and its threads, independent of the inherited limit. */
 #ifndef ETRACE_STACK_H
 #define ETRACE_STACK_H
 
 #include "err.h"
 
 /*
- * To be called before any thread is started. A stack that may grow too little ends the process with a signal, so a low limit is
- * raised as far as that is allowed, and false is returned where it is still too low. Threads have stacks of one size, whatever
- * the limit: one that is very high would take as much of the address space for each.
+ * Call it before any thread is started. Raises a low stack limit as far as the hard limit allows; returns false if it
+ * is still too low, because a stack overflow would end the process with a signal. Threads get stacks of a fixed size:
+ * by default they would take the limit, and a very high one would use up the address space.
  */
 bool stack_ready(struct err *e);
 
-void stack_give_back(void); /* the limit as it was, for a program that is started */
+void stack_give_back(void); /* restores the inherited limit, for a program that etrace starts */
 
 #endif

@@ -9,9 +9,10 @@
 #include "tty.h"
 
 #define WAITING_MOST (64 << 10) /* bytes */
-#define AT_ONCE 4096            /* that a pipe which takes any takes whole */
+#define AT_ONCE 4096            /* PIPE_BUF: a pipe that polls as writable takes this much without blocking */
 
-/* What others hold, too, is not made non-blocking for them: terminals and pipes can be opened once more. */
+/* Other processes share the descriptor, so it must not become non-blocking. Terminals and pipes are opened once more
+ * instead. */
 void talk_init(struct talk *t)
 {
     struct stat st;
@@ -29,7 +30,7 @@ void talk_release(struct talk *t)
     buf_release(&t->waiting);
 }
 
-/* Of so many bytes, how many are done with: written, or there is nobody left to tell. */
+/* Returns how many bytes are done: written, or dropped because writing failed. */
 static size_t put(const struct talk *t, const char *at, size_t len)
 {
     size_t done = 0;

@@ -1,8 +1,9 @@
 /*
- * Words for standard error, which never block who says them: a terminal may be stopped (Ctrl-S), a pipe full. What is not taken at once
- * waits, within bounds; lines beyond are counted, and their number is said when there is room again.
+ * Messages to standard error that never block the program, even on a stopped terminal (Ctrl-S) or a full pipe.
  *
- * Whoever owns it watches `fd` for as long as something waits, and calls talk_on() when it can be written to.
+ * Unwritten text waits in a bounded buffer. Lines beyond the bound are counted and dropped; a message reports their
+ * number when there is room again. The owner polls `fd` for writing while `waiting` is not empty, and then calls
+ * talk_on().
  */
 #ifndef ETRACE_TALK_H
 #define ETRACE_TALK_H
@@ -11,13 +12,13 @@
 
 struct talk {
     int fd;
-    bool own; /* opened here, so that it could be made non-blocking for us alone */
+    bool own; /* fd is our own non-blocking descriptor, not STDERR_FILENO */
     struct buf waiting;
-    size_t left_out; /* lines */
+    size_t left_out; /* lines dropped because `waiting` was full */
 };
 
 void talk_init(struct talk *t);
-void talk_release(struct talk *t); /* drops what waits */
+void talk_release(struct talk *t); /* drops waiting text */
 
 void talk_say(struct talk *t, struct str lines);
 void talk_on(struct talk *t);

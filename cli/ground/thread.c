@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <signal.h>
 
-/* A fault that is blocked ends the process before anybody could put the terminal in order. */
+/* Faults stay unblocked: a blocked fault ends the process before its handler can restore the terminal. */
 static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
 
 bool thread_start(void *(*run)(void *data), void *data)

@@ -1,10 +1,11 @@
-/* A thread that is started and left to itself. */
+/* Starts detached threads. */
 #ifndef ETRACE_THREAD_H
 #define ETRACE_THREAD_H
 
 #include "macros.h"
 
-/* Signals are the main thread's, but for those of what goes wrong in this one. false: there is none left. */
+/* The thread blocks all signals except its own faults, so the main thread gets all others. False: no thread could be
+ * created. */
 bool thread_start(void *(*run)(void *data), void *data);
 
 #endif
