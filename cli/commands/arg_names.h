@@ -1,6 +1,6 @@
 /*
- * What the arguments of a module's functions are called: read from the debug information of Erlang or Elixir, or from
- * the signatures of its documentation. The bytes come from a node and are checked; what cannot be read gives no names.
+ * Reads the names of function arguments of a module, from the debug information of Erlang or Elixir or from the
+ * signatures in its documentation. The bytes come from a node and are validated; malformed parts yield no names.
  */
 #ifndef ETRACE_ARG_NAMES_H
 #define ETRACE_ARG_NAMES_H
@@ -10,7 +10,7 @@
 struct arg_names {
     struct arena arena;
     struct arg_name {
-        struct str function, text; /* "Item, N"; text is safe to print */
+        struct str function, text; /* text: "Item, N", safe to print */
         int arity;
     } *items;
     size_t count, cap;
@@ -19,7 +19,8 @@ struct arg_names {
 void arg_names_init(struct arg_names *n);
 void arg_names_release(struct arg_names *n);
 
-void arg_names_read(struct arg_names *n, struct str term); /* of the chunk Dbgi or Docs, without its 131 */
+/* term: the chunk Dbgi or Docs without its version byte 131. */
+void arg_names_read(struct arg_names *n, struct str term);
 const struct arg_name *arg_names_find(const struct arg_names *n, struct str function, int arity); /* NULL: not known */
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Commands that put questions to nodes one after another: attached as every command is, each question waits for its
- * answer. What the node answers is valid until the next question.
+ * Lets a command ask its nodes one question after another. Each call waits for the answer and serves the loop
+ * meanwhile. An answer stays valid until the next question.
  */
 #ifndef ETRACE_ASK_H
 #define ETRACE_ASK_H
@@ -10,7 +10,7 @@
 
 struct ask {
     struct peers peers;
-    struct buf answer; /* the bytes of the last one */
+    struct buf answer; /* holds the bytes of the last answer */
 };
 
 bool ask_open(struct ask *a, struct ctx *ctx, const struct node_opts *o, struct err *e);
@@ -20,17 +20,23 @@ bool ask_node(struct ask *a, struct peer *p, struct str request, struct etf *ret
 
 /* ---- the questions ({ask, What}) ---- */
 
-/* The head of a question with `extra` more elements behind its name; 0: the name alone. */
+/* Appends the head of a question: its name and room for `extra` more elements. 0: the question is the name alone. */
 void ask_begin(struct buf *b, const char *what, size_t extra);
 
-/* Appends what the texts select, as arming has it: {arm, …} without its 131. They must be selectors and nothing more. */
+/*
+ * Appends the functions that the texts select, in the form of an arm request: {arm, …} without its 131. Fails if a text
+ * is more than a selector.
+ */
 bool ask_selection(struct buf *b, struct asked *asked, const struct what_opts *what, const struct texts *texts,
                    const struct session_node *node, struct err *e);
 
-/* The same without a node, so that what is wrong is said before any is asked; gives the texts (asked_texts()). */
+/*
+ * Checks the texts like ask_selection() but without a node, to report mistakes before connecting. *ret_texts gets the
+ * words and the texts of files (asked_texts()).
+ */
 bool ask_check(struct ctx *ctx, const struct what_opts *what, const struct texts *words, struct arena *a, struct texts *ret_texts, struct err *e);
 
-/* {error, {empty, _}} names a number; the user had words. */
+/* Rewrites an {error, {empty, _}} of the node, which has the number of an expression, in the words of the user. */
 void ask_empty(const struct texts *words, const char *node, struct err *e);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * The expressions of one command: read from arguments and files, compiled for a node's OTP, turned into the request
- * that arms a session. Owns all memory of the specs; pointers to them stay good until asked_release().
+ * Holds the expressions of one command. Reads them from arguments and files, compiles them for a node's OTP release and
+ * builds the request that arms a session. Owns all memory of the specs: pointers to them are valid until
+ * asked_release().
  */
 #ifndef ETRACE_ASKED_H
 #define ETRACE_ASKED_H
@@ -17,88 +18,97 @@ struct asked {
     size_t count, cap;
     const struct where **wheres;
     size_t nwheres;
-    unsigned needs; /* of the wheres: lang_where_needs() */
+    unsigned needs; /* what the wheres read of calls: lang_where_needs() */
     struct str *headers; /* the texts of the --hrl files */
     size_t nheaders;
-    /* Set before compiling, or NULL: where to write what the passes made; where other records than those of headers are. */
+    /*
+     * The caller sets these before it compiles, or leaves them NULL. The passes write to dump_tokens and dump_ast.
+     * find_record looks up records that no header defines.
+     */
     struct buf *dump_tokens, *dump_ast;
     enum lang_found (*find_record)(void *data, const struct sel_name *modules, size_t nmodules, struct str name, struct arena *a,
                                    struct lang_lookup *ret);
     void *find_data;
-    bool may_count; /* the counters of the virtual machine are shown; else asking for them is a mistake */
+    /* Counters (count, time, memory) are allowed; otherwise they are an error, because a trace shows none. */
+    bool may_count;
 };
 
 /*
- * Reads the headers that are no regular files, because expressions are compiled again for each node; those that were read are not
- * read again. It waits, and serves the loop meanwhile. The owner of `what` releases its pipes.
+ * Reads the headers that are not regular files into what->pipes: a pipe can be read only once, but every node compiles
+ * the expressions again. Skips headers that were read before. Waits and serves the loop meanwhile. The owner of `what`
+ * releases what->pipes; the texts live in the arena.
  */
 bool asked_pipes(struct ctx *ctx, struct what_opts *what, struct arena *a, struct err *e);
 
 void asked_init(struct asked *p);
 void asked_release(struct asked *p);
 
-/* Adds the words and the texts of the -f files, which can be read but once, to *ret; its owner releases it and the arena. It may wait. */
+/*
+ * Appends the words and the texts of the -f files to *ret. Call it once: a file may be a pipe. It may wait, and serves
+ * the loop meanwhile. The caller releases *ret and the arena.
+ */
 bool asked_texts(struct ctx *ctx, const struct what_opts *what, const struct texts *words, struct arena *a, struct texts *ret, struct err *e);
 
 /*
- * Compiles the texts and filters for that OTP release; calls collect what the filters, and those of what->needs, read. 0: none in particular. To be called once. A text that is NULL
- * stands for a spec that is no more: those behind it keep their numbers.
+ * Compiles the texts and the filters for OTP release `otp`; 0 accepts what any release has. Calls collect what the
+ * filters and what->needs read. Call it once. A NULL text is a deleted spec: those after it keep their numbers.
  */
 bool asked_compile(struct asked *p, const struct what_opts *what, const struct texts *texts, const struct texts *wheres,
                    int otp, struct err *e);
 
-/* For find_record, with a bool as its data, which it sets: there is no node yet that could be asked. */
+/* A find_record callback for use before any node can be asked. `data` is a bool, which the callback sets to true. */
 enum lang_found asked_later(void *data, const struct sel_name *modules, size_t nmodules, struct str name, struct arena *a,
                             struct lang_lookup *ret);
 
-/* Whether the regular expressions of selectors and filters are well-formed; the node reads those of selectors once more. */
+/* Whether the regular expressions of selectors and filters are valid. The node compiles those of selectors again. */
 bool asked_regexes(const struct asked *p, struct err *e);
 
 void asked_warn(const struct asked *p, struct ctx *ctx);
 
 /*
- * What the node may spare, because nobody would see it. That is known where the views and filters are, for as long as it is
- * traced: not of a recording, nor of the scrollback of the interactive mode, which have everything that was asked for, so
- * that other views and other filters can be made of it later.
+ * Work that the node can skip because nobody would see its result. Only the owner of the views and filters can decide
+ * this, and for the whole trace. Recordings and the scrollback of the interactive mode keep every event that was asked
+ * for, because other views and filters may read them later.
  */
 struct asked_how {
-    bool figures;  /* nothing but figures of calls is shown, so the node may count instead of sending */
-    bool hold;     /* what the filter hides need not come here */
-    bool anonymous; /* who sent a message that is received need not come */
-    struct str filter; /* for both: what asked_filter() or asked_hold() gave */
+    bool figures;  /* only figures of calls are shown, so the node may count instead of sending events */
+    bool hold;     /* the node may drop what the filter hides */
+    bool anonymous; /* nobody reads the senders of received messages */
+    struct str filter; /* for figures and hold: the result of asked_filter() or asked_hold() */
     struct arm_mark mark;
-    const struct str *unknown; /* of the names that asked_atoms() gave, those that are no atoms of the node */
+    const struct str *unknown; /* those names of asked_atoms() that are not atoms on the node */
     size_t nunknown;
-    bool *compared; /* one for each, or NULL: set where a pattern or a guard has it */
+    bool *compared; /* one for each unknown atom, or NULL: set if a pattern or guard compares with it */
 };
 
-/* Appends the names, as binaries, of the atoms in the expressions; returns how many they are. */
+/* Appends the names of the atoms in the expressions as binaries. Returns their number. */
 size_t asked_atoms(const struct asked *p, struct buf *ret_names);
 
-/* Appends what arm_request() takes for that node; its name and creation give local pids in expressions their meaning. */
+/* Appends the argument of arm_request() for that node. The node's name and creation give local pids their meaning. */
 bool asked_arm(const struct asked *p, const struct what_opts *what, const struct session_node *node, struct asked_how how,
                struct buf *ret_asked, struct err *e);
 
 /*
- * Whether the node can decide which calls are counted, by the `where` of the expressions and `extra` ones: it has one filter for
- * all of them, which is put into *ret_filter; nothing: all calls are.
+ * Whether the node can decide which calls to count, by the `where` of the expressions and the `extra` ones. The node
+ * has one filter for all expressions, so they must agree. *ret_filter gets it; empty: the node counts all calls.
  */
 bool asked_filter(const struct asked *p, const struct where *const *extra, size_t n, struct buf *ret_filter);
 
 /*
- * Whether calls may wait on the node for their results, and come only where that filter may show both, which is put into *ret_filter:
- * it is a part, or all, of what decides here. Only where every call reports how it ended, come what may.
+ * Whether the node can hold back each call until its result, and send both only if the filter in *ret_filter can pass.
+ * That filter is all or a part of the client's filter, and the client still applies its own. Requires that every call
+ * is sure to report how it ended.
  */
 bool asked_hold(const struct asked *p, const struct where *const *extra, size_t n, struct buf *ret_filter);
 
-/* Whether a filter may look at who sent a message that is received. */
+/* Whether a filter may read the sender of a received message. */
 bool asked_reads_sender(const struct asked *p);
 
 struct arm_pattern asked_pattern(const struct sel_name *name);
 
 /*
- * The kinds of events that the expressions need, a bit for each: what they ask for, and what that is paired with (the
- * beginning of a collection, for its duration), which is in *ret_besides and is not shown.
+ * Returns the kinds of events that the expressions need, one bit for each. *ret_besides gets the kinds that are needed
+ * only for pairing (the start of a collection, for its duration) and are not shown.
  */
 uint64_t asked_kinds(const struct asked *p, uint64_t *ret_besides);
 

@@ -1,6 +1,6 @@
 /*
- * The assertions of one run (--expect, --fail-on): from the options to the exit status. They are compiled together with
- * the filters, because they are the same language; here is what belongs to which.
+ * Runs the assertions of one command (--expect, --fail-on), from the options to the exit status. They are compiled
+ * together with the filters because they are the same language; this file splits the result.
  */
 #ifndef ETRACE_ASSERTED_H
 #define ETRACE_ASSERTED_H
@@ -11,19 +11,25 @@
 
 struct asserted {
     const struct assert_opts *opts;
-    struct asserts *asserts; /* NULL: none were asked for */
+    struct asserts *asserts; /* NULL: no assertions were given */
 };
 
-/* What asked_compile() is to be given: the filters, then the expectations, then the others. The caller releases it. */
+/* Returns the texts for asked_compile(): the filters, then --expect, then --fail-on. The caller releases them. */
 struct texts asserted_texts(const struct texts *filters, const struct assert_opts *o);
 
-/* `asked` was compiled from these texts, of which the first `nfilters` are filters. To be released, also after a failure. */
+/*
+ * `asked` was compiled from these texts; the first `nfilters` of them are filters. Call asserted_release() also after a
+ * failure.
+ */
 bool asserted_init(struct asserted *a, const struct assert_opts *o, const struct asked *asked, size_t nfilters, struct err *e);
-/* Of filters and conditions that no event can meet, and of views that no event is for. */
+/* Warns of filters and assertions that no event can meet, and of views that no event is for. */
 void asserted_warn(const struct asserted *a, const struct asked *asked, const struct texts *filters, const struct show *show, struct ctx *ctx);
 void asserted_release(struct asserted *a);
 
-/* At the end of the run: says what failed. Returns `status` unless that is 0. */
+/*
+ * Checks the assertions at the end of the run, reports those that failed and returns the resulting exit status. If
+ * `status` is not 0 already, returns it without a check.
+ */
 int asserted_status(const struct asserted *a, struct ctx *ctx, int status);
 
 #endif

@@ -1,10 +1,13 @@
 /*
- * Holding a node while it boots. The applications of a release start from its boot script, and the shell of iex beside it,
- * before anything on the command line is evaluated. So their kernel is made to wait for a node that does not exist (sync_nodes_optional), as a release may wait for its peers; that is
- * after the distribution and before the first application. It goes on by itself in BOOT_HOLD_MS.
+ * Holds a node while it boots, for commands that start a release or iex.
  *
- * The node is found by its process, whose environment names us, and its name and cookie by its command line. One without a name
- * cannot be reached then; it is held as every other, behind its boot script.
+ * A release starts its applications from its boot script, and iex starts its shell, before the node evaluates anything
+ * from the command line. ERL_AFLAGS therefore makes the kernel wait for a node that does not exist
+ * (sync_nodes_optional), as a release may wait for its peers. The kernel waits after distribution is up and before the
+ * first application starts. It goes on by itself after BOOT_HOLD_MS.
+ *
+ * The environment of the node's process contains our mark, and its command line has the node's name and cookie. A node
+ * without a name cannot be reached at this time; child.c holds it after its boot script, like any other node.
  */
 #ifndef ETRACE_BOOT_HOLD_H
 #define ETRACE_BOOT_HOLD_H
@@ -13,26 +16,26 @@
 
 #define BOOT_HOLD_MS 10000
 
-/* What makes a kernel wait, for ERL_AFLAGS. */
+/* Arguments for ERL_AFLAGS that make the kernel wait. */
 extern const char boot_hold_flags[];
 
 struct boot_hold {
-    long vm; /* the process; 0: not found yet */
+    long vm; /* the process id; 0: not found yet */
     char name[NODE_NAME_MAX + 1];
-    char cookie[512]; /* empty: the user's own */
+    char cookie[512]; /* empty: the user's own cookie applies */
     struct rpc rpc;   /* open while `held` */
-    struct buf waits; /* the process that waits, encoded */
+    struct buf waits; /* the kernel process that waits, as an encoded pid */
     bool held;
 };
 
-/* Whether a command is a release's script, or iex; *ret_unnamed: and its node will have no name of its own. */
+/* Whether a command is a script of a release, or iex. *ret_unnamed: it is iex and gives its node no name. */
 bool boot_hold_fits(char **argv, bool *ret_unnamed);
 
-/* Looks for the process with `mark` in its environment that has a name; true once it is known. */
+/* Looks for a named VM process with `mark` in its environment. True once it is known. */
 bool boot_hold_find(struct boot_hold *h, const char *mark);
 
-/* Whether the node waits by now. `like` says all but its name. */
+/* Connects to the node. True if its kernel waits. `like` has everything but the name. */
 bool boot_hold_try(struct boot_hold *h, const struct node_target *like);
-void boot_hold_go(struct boot_hold *h); /* lets it go on; harmless when it is not held */
+void boot_hold_go(struct boot_hold *h); /* lets the node go on; a no-op if it is not held */
 
 #endif

@@ -1,11 +1,11 @@
-/* The text files that the program carries, by their names. carried.c is written at build time by cli/carry.escript. */
+/* The text files that are built into the program, by name. cli/carry.escript writes carried.c at build time. */
 #ifndef ETRACE_CARRIED_H
 #define ETRACE_CARRIED_H
 
 #include "../ground/macros.h"
 
 struct carried {
-    const char *name; /* NULL at the end */
+    const char *name; /* NULL ends the array */
     const char *text; /* NUL-terminated */
     size_t len;
 };

@@ -1,6 +1,6 @@
 /*
- * What tracing would cost the node, looked at before it begins: a wildcard that takes functions which a busy node calls all the
- * time is measured first.
+ * Judges what tracing would cost the node, before it begins. If a wildcard selects functions that a busy node calls all
+ * the time, the node first counts their calls.
  */
 #ifndef ETRACE_COST_H
 #define ETRACE_COST_H
@@ -8,9 +8,12 @@
 #include "../node/arm.h"
 #include "ctx.h"
 
-#define COST_MOST 100000 /* calls a second that are traced without --force */
+#define COST_MOST 100000 /* calls a second; more need --force */
 
-/* Says the rates that a node has counted for these functions (ARM_COUNT). False: too many calls, with status ERR_GUARD, or it cannot be read. */
+/*
+ * Reports the call rates that a node has counted for these functions (ARM_COUNT). False: too many calls (ERR_GUARD), or
+ * the answer is malformed.
+ */
 bool cost_judge(struct ctx *ctx, const char *node, uint64_t functions, struct etf answer, struct err *e);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * Who asked for a command, and where its words go. stdout carries events and results, stderr carries talk; a command
- * knows neither: it writes results to ctx->out and talks through these functions.
+ * The context of a command: the loop, signals, and where output goes. Standard output carries events and results,
+ * standard error carries messages. A command uses neither directly: it writes results to ctx->out and messages through
+ * these functions.
  */
 #ifndef ETRACE_CTX_H
 #define ETRACE_CTX_H
@@ -14,51 +15,57 @@ struct ctx {
     struct loop loop;
     struct out *out; /* results */
     struct talk words;
-    struct loop_fd words_fd; /* in the loop while some wait */
+    struct loop_fd words_fd; /* in the loop while `words` has unwritten text */
     bool color_talk;
-    void (*talk)(void *data, struct str lines); /* where words go when not to stderr; NULL: there */
+    void (*talk)(void *data, struct str lines); /* takes the messages; NULL: they go to standard error */
     void *talk_data;
-    bool begun; /* a line of talk that ctx_begin() began is not complete */
-    bool shown; /* what there is of it stands on the screen already */
-    struct buf line; /* that */
+    bool begun; /* ctx_begin() has begun a line that is not complete */
+    bool shown; /* that line is on the screen already */
+    struct buf line; /* the text of that line */
     bool progress; /* the terminal shows the line of ctx_progress() */
     bool raw_talk; /* the terminal may be in raw mode: see ctx_share_terminal() */
-    int quiet; /* 1: no banner and summary, 2: no warnings either; errors are always said */
-    int interrupts; /* signals that asked to end */
+    int quiet; /* 1: no banner and no summary, 2: no warnings either; errors are always printed */
+    int interrupts; /* the number of signals that asked to end */
     int last_signal;
-    bool may_die; /* ctx_let_die() */
-    bool debug;   /* $ETRACE_DEBUG: ctx_debug() prints */
-    bool leaves; /* files, a program of ours or a terminal's modes would stay if a signal were our end */
-    int64_t interrupted; /* when the last of them came, by loop_now() */
+    bool may_die; /* set by ctx_let_die() */
+    bool debug;   /* $ETRACE_DEBUG is set: ctx_debug() prints */
+    bool leaves; /* exiting on a signal would leave files, a child process or a changed terminal mode behind */
+    int64_t interrupted; /* when the last of these signals came, by loop_now() */
     void (*on_signal)(void *data, int signal, bool from_kernel); /* see ctx_pass_signals() */
     void *signal_data;
 };
 
 void ctx_init(struct ctx *c);
-/* While on, nothing is there to put in order: a signal ends the program, unless it `leaves` something. Off when it is off already is fine. */
+/*
+ * While on, a signal ends the program at once, because there is nothing to clean up. A no-op if `leaves` is set, or if
+ * nothing changes.
+ */
 void ctx_let_die(struct ctx *c, bool on);
-/* Gives signals to take(); NULL: they ask to end. A terminal sends its signals to our whole process group. */
+/* Passes signals to take(). NULL: they ask to end. A terminal sends its signals to our whole process group. */
 void ctx_pass_signals(struct ctx *c, void (*take)(void *data, int signal, bool from_kernel), void *data);
-void ctx_release(struct ctx *c); /* waits a moment for what stderr has not taken */
+void ctx_release(struct ctx *c); /* waits a moment until standard error has taken everything */
 
-/* From now on somebody else sets the terminal's modes. Before anything is written. */
+/* From now on another module changes the terminal's mode. Call it before the first output. */
 void ctx_share_terminal(struct ctx *c);
 
-void ctx_say(struct ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3);  /* `etrace: …`, unless quiet */
-void ctx_begin(struct ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3); /* ctx_say() without the end of the line, which may wait for it */
-void ctx_show(struct ctx *c);                  /* it may take longer: what there is of the line is shown now */
-void ctx_end(struct ctx *c, const char *more); /* ` · more` ends it; a line of its own when something else was said meanwhile */
-void ctx_warn(struct ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3); /* the same, unless very quiet */
+void ctx_say(struct ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3);  /* prints `etrace: …`, unless quiet */
+/* Begins a line like ctx_say(); the line may stay unprinted until ctx_end(). */
+void ctx_begin(struct ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void ctx_show(struct ctx *c);                  /* prints the begun line now, because its end may take longer */
+/* Ends the line with ` · more`, or prints a new line if another message came between. */
+void ctx_end(struct ctx *c, const char *more);
+void ctx_warn(struct ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3); /* like ctx_say(), but only -qq silences it */
 void ctx_debug(struct ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
-/* Shows a line of progress on a terminal. The next words replace it. */
+/* Shows a line of progress on a terminal. The next message replaces it. */
 void ctx_progress(struct ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
-int ctx_fail(struct ctx *c, const struct err *e); /* says the error and its hint; returns the exit status */
+int ctx_fail(struct ctx *c, const struct err *e); /* prints the error and its hint; returns the exit status */
 
-/* How long to wait for who reads the output: a loop_now() time, or -1 for ever. */
+/* How long to wait for a slow reader of the output: a loop_now() deadline, or -1 for ever. */
 int64_t ctx_patience(const struct ctx *c);
-bool ctx_waits(const struct ctx *c, int64_t *patience); /* who asked to end meanwhile shortens it */
+/* Whether to wait on; a signal that asks to end sets the deadline. */
+bool ctx_waits(const struct ctx *c, int64_t *patience);
 
-/* Waits until everything written to ctx->out is out, a reader went away, or patience ends. Returns the exit status. */
+/* Waits until ctx->out is written, its reader has gone or patience ends. Returns the exit status. */
 int ctx_flush(struct ctx *c, int status);
 
 #endif

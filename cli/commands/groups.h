@@ -1,6 +1,6 @@
 /*
- * The groups of options that several commands share, each with the struct it fills. A command takes the groups it
- * needs; the rows are the only place that names an option.
+ * The groups of options that several commands share, each with the struct that it fills. A command lists the groups
+ * that it takes; the rows are the only place that names an option.
  */
 #ifndef ETRACE_GROUPS_H
 #define ETRACE_GROUPS_H
@@ -17,29 +17,29 @@ struct node_opts {
     const char *tls_ca, *tls_cert, *tls_key, *tls_optfile;
     bool fallback;
 };
-extern const struct opt_group node_group, tls_group; /* the second is a part of the first */
+extern const struct opt_group node_group, tls_group; /* tls_group is a part of node_group */
 #define NODE_OPTS_INIT ((struct node_opts){0})
 
 struct what_opts {
     struct texts procs, ports;
     int inherit; /* index into "none|spawn|first-spawn|link|first-link" */
     struct texts files, lets, records;
-    struct texts pipes; /* each of the records that can be read but once, followed by its text; asked_pipes() */
+    struct texts pipes; /* headers that can be read only once: path, text, path, text, …; asked_pipes() */
     bool follow, silent, unsafe, allow_empty, force, dry_run;
-    unsigned needs; /* of filters that are compiled apart from the expressions: lang_where_needs() */
-    bool available; /* a node that is held at its beginning has not loaded its program yet */
+    unsigned needs; /* what separately compiled filters read of calls: lang_where_needs() */
+    bool available; /* wildcards also load and select modules: a node that is held while it boots has not loaded them */
 };
 extern const struct opt_group what_group;
 #define WHAT_OPTS_INIT ((struct what_opts){0})
 
 struct limit_opts {
-    int64_t limit, for_ns, rate, memory, size, depth, items; /* memory: -1 when it was not said */
+    int64_t limit, for_ns, rate, memory, size, depth, items; /* memory: -1 without --memory */
     struct texts redact;
     bool redact_defaults;
     int on_loss; /* index into "warn|stop" */
 };
 extern const struct opt_group limit_group;
-/* As struct session_options has it. */
+/* The value for struct session_options: 0 means the default, UINT64_MAX means no limit. */
 static inline uint64_t memory_option(int64_t given)
 {
     return given < 0 ? 0 : given ? (uint64_t)given : UINT64_MAX;

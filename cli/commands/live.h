@@ -1,6 +1,6 @@
 /*
- * Live tracing: sessions on nodes feed one pipeline until something ends it. This is the only place that knows why
- * tracing ends, and turns it into the exit status.
+ * Runs a live trace: sessions on nodes feed one pipeline until something ends the trace. Only this file decides why a
+ * trace ends and turns the reason into the exit status.
  */
 #ifndef ETRACE_LIVE_H
 #define ETRACE_LIVE_H
@@ -22,7 +22,7 @@ struct live_options {
     struct child *child; /* the command whose node this is, held until it is traced; NULL: none */
 };
 
-/* Attaches, arms, streams, leaves. Returns the exit status; everything has been said. */
+/* Attaches, arms, streams and leaves. Reports all errors itself and returns the exit status. */
 int live_run(struct ctx *ctx, const struct live_options *o, const char *default_view);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Options as rows. Parsing, help, completion and the manual's lint read the same rows; a command names the groups it
- * takes and the struct each group fills. Nothing here knows what an option means.
+ * Options as rows. Parsing, help, completion and the check of the manual read the same rows. A command names the groups
+ * that it takes and the struct that each group fills. This file does not know what an option means.
  */
 #ifndef ETRACE_OPTS_H
 #define ETRACE_OPTS_H
@@ -10,10 +10,10 @@
 enum opt_type {
     OPT_FLAG,     /* bool */
     OPT_OFF,      /* bool, cleared: --no-redact */
-    OPT_COUNT,    /* int, one more each time */
+    OPT_COUNT,    /* int, incremented each time */
     OPT_TEXT,     /* const char * */
     OPT_TEXTS,    /* struct texts, repeatable */
-    OPT_SET,      /* the same, each text once */
+    OPT_SET,      /* like OPT_TEXTS, without duplicates */
     OPT_NUMBER,   /* int64_t, not negative */
     OPT_DURATION, /* int64_t nanoseconds: 5s, 300ms, 2m, 1h; a bare number is seconds */
     OPT_SIZE,     /* int64_t bytes: 512, 4k, 1MB */
@@ -23,13 +23,13 @@ enum opt_type {
 struct texts {
     const char **items;
     size_t count, cap;
-    size_t nfiles; /* of expressions: the last so many are the texts of files (asked_texts) */
+    size_t nfiles; /* only for expressions: the last nfiles items are texts of files (asked_texts()) */
 };
 
 struct opt {
     char letter; /* 0: none */
     const char *name;
-    const char *arg; /* what help calls the value; NULL for flags */
+    const char *arg; /* the value's name in help; NULL for flags */
     enum opt_type type;
     size_t offset; /* in the group's struct */
     const char *help;
@@ -47,13 +47,13 @@ struct opt_use {
 };
 
 /*
- * Fills the targets and collects what is no option in *ret_words; what follows a lone `--` goes to *ret_rest (argv's
- * own memory, NULL-terminated; NULL when there was none). Values point into argv.
+ * Fills the targets and collects the words that are not options in *ret_words. *ret_rest points to the words after a
+ * lone `--` (in argv, NULL-terminated), or is NULL if there is no `--`. Values point into argv.
  */
 bool opts_parse(const struct opt_use *uses, size_t nuses, char **argv, struct texts *ret_words, char ***ret_rest,
                 struct err *e);
 
-/* Frees what rows of OPT_TEXTS and OPT_SET have collected. */
+/* Frees the arrays of OPT_TEXTS and OPT_SET rows. */
 void opts_release(const struct opt_use *uses, size_t n);
 
 bool opt_duration(const char *text, int64_t *ret_ns);

@@ -1,5 +1,6 @@
 /*
- * The last lines of a trace, on standard error: how many events it showed, and of everything else only what is not zero.
+ * Prints the last lines of a trace to standard error: how many events it showed, and of the other figures only those
+ * that are not zero.
  */
 #ifndef ETRACE_OUTCOME_H
 #define ETRACE_OUTCOME_H
@@ -7,9 +8,11 @@
 #include "../views/sink.h"
 #include "ctx.h"
 
-void outcome_node(struct ctx *ctx, const struct totals_node *n); /* one of several */
+void outcome_node(struct ctx *ctx, const struct totals_node *n); /* a line for one of several nodes */
 
-/* took_ms: how long events were shown; negative: no node was ever traced. end: how the sessions ended; NULL: in the usual way. */
+/*
+ * took_ms: how long events were shown; negative: no node was ever traced. end: how the sessions ended; NULL: as usual.
+ */
 void outcome_trace(struct ctx *ctx, const struct totals *t, int64_t took_ms, const char *end);
 
 #endif

@@ -1,13 +1,13 @@
 /*
- * Which expressions of one command can have an event in common, and what they do with it, as far as the text of the expressions
- * says. No node is asked: a function of an application or with a behaviour may or may not be one that another expression names.
+ * Explains which expressions of one command can match the same event, and which actions then apply. It reads only the
+ * text of the expressions and asks no node, so it cannot know which functions app() or behaviour() select.
  */
 #ifndef ETRACE_OVERLAP_H
 #define ETRACE_OVERLAP_H
 
 #include "asked.h"
 
-/* Appends a paragraph to *b, with the numbers of the probes from 1 on; nothing where no two of them meet. */
+/* Appends a paragraph to *b, with probes numbered from 1; nothing if no two probes overlap. */
 void overlap_explain(struct asked *asked, struct buf *b);
 
 #endif

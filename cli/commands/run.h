@@ -1,7 +1,7 @@
 /*
- * What is traced now, on the nodes that are attached: a session on each, armed with expressions, and armed with others again
- * while it stays. The nodes are driven through `peers` (peers_step, peers_stop, …); what comes of it is told to the handlers.
- * Nothing here waits, and no node waits for another.
+ * Arms and re-arms the nodes of a command: one session on each, which stays while the expressions change. The caller
+ * drives the nodes through `peers` (peers_step, peers_stop, …), and the handlers report the results. Nothing here
+ * waits, and no node waits for another.
  */
 #ifndef ETRACE_RUN_H
 #define ETRACE_RUN_H
@@ -11,15 +11,16 @@
 #include "peers.h"
 #include "prepare.h"
 
-/* What they are given is borrowed until they return. */
+/* The arguments are borrowed until the handler returns. */
 struct run_handlers {
     void *data;
     void (*batch)(void *data, struct peer *p, const void *batch, size_t len);
-    void (*ready)(void *data, struct peer *p); /* its session answers */
-    void (*chosen)(void *data, struct peer *p, const struct arm_result *result); /* what is going to be traced; may be NULL */
-    void (*armed)(void *data, struct peer *p, const struct arm_result *result); /* of a dry run what would be traced */
-    void (*refused)(void *data, struct peer *p, const struct err *e); /* this node does not take what run_arm() asked for */
-    void (*failed)(void *data, struct peer *p, const struct err *e);  /* the peer is over, or away */
+    void (*ready)(void *data, struct peer *p); /* the session answers */
+    void (*chosen)(void *data, struct peer *p, const struct arm_result *result); /* what will be traced; may be NULL */
+    /* What is traced; in a dry run what would be. */
+    void (*armed)(void *data, struct peer *p, const struct arm_result *result);
+    void (*refused)(void *data, struct peer *p, const struct err *e); /* this node refused the request of run_arm() */
+    void (*failed)(void *data, struct peer *p, const struct err *e);  /* the peer is OVER or AWAY */
     void (*time)(void *data, struct peer *p, const struct session_time *time); /* may be NULL */
     void (*answer)(void *data, struct peer *p, const struct session_reply *reply); /* to any other request; may be NULL */
 };
@@ -28,39 +29,42 @@ struct run {
     struct ctx *ctx;
     struct run_handlers handlers;
     struct peers peers;
-    bool figures; /* set before arming: nothing but figures of calls is shown, so the node may count instead of sending */
-    bool hold;    /* set before arming: what a filter that the node has, too, hides need not come here */
-    bool anonymous; /* set before arming: nobody sees who sent a message that is received */
-    struct str filter; /* of what it counts or sends: asked_filter(), asked_hold(); borrowed */
-    /* By the peer's index: on its way to what was asked for; NULL: it is there, or has refused. A node is asked one thing at a time: */
+    /* Set before arming: only figures of calls are shown, so the node may count instead of sending events. */
+    bool figures;
+    bool hold;    /* set before arming: the node may drop what `filter` hides */
+    bool anonymous; /* set before arming: nobody reads the senders of received messages */
+    struct str filter; /* of figures and hold: from asked_filter() or asked_hold(); borrowed */
+    /* The preparation under way, by the peer's index; NULL: done or refused. A node prepares one thing at a time. */
     struct prepare *arming[PEERS_MAX];
-    struct prepare *next[PEERS_MAX]; /* what was asked for since, which begins with the next answer; NULL: nothing */
+    struct prepare *next[PEERS_MAX]; /* the latest request since then, which begins after the next answer; NULL: none */
 };
 
 enum run_how {
-    RUN_SIFTS = 1, /* events are filtered here, so the node cannot count the limit */
-    RUN_HOLDS = 2, /* no batch is to come until peers_pull() */
+    RUN_SIFTS = 1, /* the client filters events, so the node cannot count the limit */
+    RUN_HOLDS = 2, /* the node sends no batch until peers_pull() */
 };
 
-void run_begin(struct run *r, struct ctx *ctx, const struct run_handlers *handlers); /* without a node */
+void run_begin(struct run *r, struct ctx *ctx, const struct run_handlers *handlers); /* without any node */
 /* Begins to attach to every node that the options name: peers_start(). */
 bool run_start(struct run *r, const struct node_opts *node, const struct limit_opts *limit, unsigned how, struct err *e);
-/* One more node: as peers_attach(). */
+/* Adds one node, like peers_attach(). */
 struct peer *run_attach(struct run *r, const struct node_opts *node, const char *name, const struct limit_opts *limit,
                         struct err *e);
-bool run_takes(const struct node_opts *node, const struct limit_opts *limit, struct err *e); /* whether sessions can be made so */
-void run_close(struct run *r); /* at once; accepts what failed to open */
+/* Whether these options are valid for a session. */
+bool run_takes(const struct node_opts *node, const struct limit_opts *limit, struct err *e);
+void run_close(struct run *r); /* at once; accepts a struct that failed to open */
 
 /*
- * Begins to prepare (prepare.h) every node that is UP, and then to trace that and nothing else; a dry run ends there. Ends in
- * armed() or refused() for each, unless it fails, or something else is asked for meanwhile. With a mark (arm.h) what is traced
- * already, and goes on, is not touched, however soon it is called again. `what` is borrowed until then, the texts are copied.
+ * Prepares every node that is UP (prepare.h), and then traces these expressions and nothing else; a dry run only
+ * prepares. Each node ends in armed() or refused(), unless it fails or a later call replaces the request. With a mark
+ * (arm.h), probes that are traced already and stay are not touched, even if calls follow each other quickly. Borrows
+ * `what` until then and copies the texts.
  */
 void run_arm(struct run *r, const struct what_opts *what, const struct texts *texts, struct arm_mark mark);
 void run_arm_peer(struct run *r, struct peer *p, const struct what_opts *what, const struct texts *texts, struct arm_mark mark);
 void run_disarm(struct run *r);
 
-bool run_arming(const struct run *r); /* some node has not answered yet */
-bool run_preparing(const struct run *r); /* and was not asked to trace yet */
+bool run_arming(const struct run *r); /* some node has not finished arming */
+bool run_preparing(const struct run *r); /* some node was not yet asked to trace */
 
 #endif

@@ -1,6 +1,4 @@
-/*
- * The node that options mean, in the words of the node floor. Texts are borrowed from the options.
- */
+/* Translates the node options of a command into a target for node/. The texts are borrowed from the options. */
 #ifndef ETRACE_TARGET_H
 #define ETRACE_TARGET_H
 
@@ -14,7 +12,7 @@ struct target {
     struct optfile file;
 };
 
-/* `name` may be NULL. It points into itself: it must stay where it is. */
+/* `name` may be NULL. *t has pointers into itself: do not move it. */
 bool target_init(struct target *t, const struct node_opts *o, const char *name, struct err *e);
 void target_release(struct target *t);
 

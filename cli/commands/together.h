@@ -1,10 +1,10 @@
 /*
- * What makes one stream of several nodes: their clocks against ours, the end of waiting for those that say nothing, and
- * their going down and coming back. It tells the pipeline in notes (etrace_wire.h) and asks the nodes through their sessions.
- * Where there is one node it does nothing, except for that one's going and coming.
+ * Merges the events of several nodes into one stream. Measures the nodes' clocks against this host's, limits how long
+ * events wait for silent nodes, and marks where a node was lost or came back. It passes all this to the pipeline as
+ * notes (etrace_wire.h) and asks the nodes through their sessions. For a single node it only marks loss and return.
  *
- * An event waits until every other node has passed its time, which an idle node is asked about; never longer than a
- * quarter of a second.
+ * An event waits until every other node has reported a later time, and at most a quarter of a second. Idle nodes are
+ * asked for their time.
  */
 #ifndef ETRACE_TOGETHER_H
 #define ETRACE_TOGETHER_H
@@ -15,44 +15,51 @@
 #define TOGETHER_SLOTS 4
 
 struct together_node {
-    uint64_t handed, freed, past[TOGETHER_SLOTS]; /* batches: until now, need not wait, and until some time ago */
+    /* batches: all so far; those that need not wait any longer; `handed` at the last slots. */
+    uint64_t handed, freed, past[TOGETHER_SLOTS];
     int64_t offset, error;           /* in use; error -1: none yet */
-    int64_t best_offset, best_error; /* of the measurements since `since` */
-    int64_t skew;                    /* of its wall clock, with the best */
+    int64_t best_offset, best_error; /* the best measurement since `since` */
+    int64_t skew;                    /* of the node's wall clock, from the best measurement */
     unsigned measured;
-    int64_t since, asked, next_ask; /* loop_now() times; asked -1: nothing is */
+    int64_t since, asked, next_ask; /* loop_now() times; asked -1: no question is open */
 };
 
 struct together {
     struct ctx *ctx;
     struct peers *peers;
     struct pipeline *pipeline;
-    /* May be set after together_init(): takes the notes on clocks, goings and comings instead of the pipeline, which gets them so. */
+    /*
+     * May be set after together_init(). Takes the notes on clocks, losses and returns instead of the pipeline; the
+     * owner of keep() passes them on.
+     */
     void (*keep)(void *data, unsigned node, struct str note);
     void *data;
     struct together_node nodes[PEERS_MAX];
-    int64_t wall; /* ns: this host's wall clock is its monotonic one and this, as it was at the beginning */
-    int64_t slot; /* loop_now() time of the next */
-    bool blocked; /* the nodes are not to send */
+    int64_t wall; /* ns: this host's wall clock minus its monotonic clock, at the beginning */
+    int64_t slot; /* loop_now() time of the next slot */
+    bool blocked; /* the nodes must not send */
 };
 
 void together_init(struct together *t, struct ctx *ctx, struct peers *ps, struct pipeline *p);
 
-void together_show(struct together *t, struct pipeline *p); /* another pipeline, to which nothing was handed yet */
+void together_show(struct together *t, struct pipeline *p); /* switches to a pipeline that has no batch yet */
 
-/* Begins to measure the clock of one that is there now; together_known() once that is done, by together_time(). */
+/*
+ * Begins to measure the clock of a node that has just come up. together_time() takes the answers; together_known()
+ * tells when the clock is known.
+ */
 bool together_ask(struct together *t, struct peer *p, struct err *e);
 bool together_known(const struct together *t, const struct peer *p);
 
-void together_batch(struct together *t, const struct peer *p); /* one was handed to the pipeline */
+void together_batch(struct together *t, const struct peer *p); /* the caller has handed a batch of p to the pipeline */
 void together_time(struct together *t, struct peer *p, const struct session_time *time);
 enum pipeline_status together_down(struct together *t, const struct peer *p, const struct err *why, struct err *e);
 enum pipeline_status together_up(struct together *t, const struct peer *p, struct err *e);
 
-/* To be called after everything that happens. */
+/* Call it after every event of the loop. */
 enum pipeline_status together_step(struct together *t, struct err *e);
 
-/* When together_step() has something to do; -1: when something happens. */
+/* The time of the next together_step(); -1: after the next event. */
 int64_t together_next(const struct together *t);
 
 #endif

@@ -1,4 +1,4 @@
-/* The table of `etrace top`: as text, as wide as a terminal or as long as it is, and as JSON. */
+/* Renders the table of `etrace top` as text, fitted to a terminal or unlimited in width, and as JSON. */
 #ifndef ETRACE_TOP_TABLE_H
 #define ETRACE_TOP_TABLE_H
 
@@ -7,22 +7,22 @@
 
 struct top_table {
     const struct top_node *nodes;
-    const char *const *names; /* of the nodes */
+    const char *const *names; /* the names of the nodes */
     size_t count;
     enum top_sort sort;
     bool by_process;
     struct paint paint;
-    unsigned columns; /* 0: as long as it takes */
+    unsigned columns; /* the width; 0: unlimited */
     size_t most;      /* rows; 0: all */
 };
 
-/* The head and the rows, each a line with `end` behind it, and what the rows leave out. */
+/* Appends the header, the rows and a line about the rows that are left out. Each line ends with `end`. */
 void top_table_text(const struct top_table *t, const char *end, struct buf *to);
-/* `etrace top · NODE · …`: what is counted, and for how long. Without a line's end. */
+/* Appends `etrace top · NODE · …`: what is counted and for how long. No line end. */
 void top_table_title(const struct top_table *t, struct buf *to);
 void top_table_json(const struct top_table *t, struct buf *to);
 
-/* Text in at most so many columns. */
+/* Appends the text, cut to `columns`. */
 void top_cut(struct buf *to, struct str text, unsigned columns);
 
 #endif
