@@ -10,9 +10,7 @@
 
 void outcome_node(struct ctx *ctx, const struct totals_node *n); /* a line for one of several nodes */
 
-/*
- * took_ms: how long events were shown; negative: no node was ever traced. end: how the sessions ended; NULL: as usual.
- */
+/* took_ms: the time with events; negative: no node was traced. end: how the sessions ended; NULL: as usual. */
 void outcome_trace(struct ctx *ctx, const struct totals *t, int64_t took_ms, const char *end);
 
 #endif

@@ -115,7 +115,7 @@ const char *peer_name(const struct peer *p); /* NULL: not known yet */
 /* Sends a request, one term with its byte 131. The loop appends the answer to *into. False: the connection is lost. */
 bool peer_request(struct peer *p, struct str request, int timeout_ms, struct buf *into, struct err *e);
 bool peer_waits(const struct peer *p); /* the answer has not come and still can */
-/* true: the answer is in *into; false: e says why there is none. */
+/* True: the answer is in *into. False: e says why there is none. */
 bool peer_answer(const struct peer *p, struct err *e);
 
 /* Calls peer_request(), steps until the answer is there, and calls peer_answer(). Never call it in a handler. */
