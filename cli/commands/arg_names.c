@@ -7,7 +7,7 @@
 #include "../erlang/term_print.h"
 
 #define ARGS_MAX 255
-#define MATCHES_MAX 16 /* inside each other */
+#define MATCHES_MAX 16 /* nested matches in one argument */
 
 void arg_names_init(struct arg_names *n)
 {
@@ -44,7 +44,7 @@ static struct raw without_underscores(struct raw name)
     return raw_bytes(at + n, name.len - n);
 }
 
-/* {var, _, 'Name'}, {match, _, _, _}, {record, _, Name, _}; '_' is no name. */
+/* {var, _, 'Name'}, {match, _, _, _} or {record, _, Name, _}. '_' yields no name. */
 static bool erlang_name(struct etf r, unsigned matches, struct buf *to)
 {
     struct etf_head h;
@@ -67,7 +67,7 @@ static bool erlang_name(struct etf r, unsigned matches, struct buf *to)
     return name.len > 0;
 }
 
-/* {name, Meta, Context}, or {'=', Meta, [Left, Right]} */
+/* {name, Meta, Context} or {'=', Meta, [Left, Right]} */
 static bool elixir_name(struct etf r, unsigned matches, struct buf *to)
 {
     struct etf_head h;
@@ -82,7 +82,7 @@ static bool elixir_name(struct etf r, unsigned matches, struct buf *to)
                (elixir_name(right, matches + 1, to) || elixir_name(left, matches + 1, to));
     }
     if (!etf_get_atom(&r, &context) || !raw_is(context, "nil"))
-        return false; /* a name that the compiler made has another context */
+        return false; /* only names from the source have the context nil; the compiler's own have another one */
     name = without_underscores(name);
     print_safe(to, name);
     return name.len > 0;
@@ -91,13 +91,13 @@ static bool elixir_name(struct etf r, unsigned matches, struct buf *to)
 /* ---- a function's clauses ---- */
 
 struct language {
-    size_t clause_size, before; /* of a clause, and how many elements stand before its arguments */
+    size_t clause_size, before; /* elements of a clause, and those before its arguments */
     bool (*name)(struct etf r, unsigned matches, struct buf *to);
 };
 
 static const struct language erlang = {5, 2, erlang_name}, elixir = {4, 1, elixir_name};
 
-/* The arguments of the next clause that are not named yet. */
+/* Reads the arguments of the next clause. Names only those that no earlier clause has named. */
 static bool clause(struct etf *r, const struct language *l, struct buf *names, int arity)
 {
     struct etf args, arg;
@@ -144,7 +144,7 @@ static void function(struct arg_names *all, struct str name, int64_t arity, stru
 
 /* ---- a module ---- */
 
-/* {Forms, _}: those that are {function, _, Name, Arity, Clauses} */
+/* {Forms, _}. Reads the forms {function, _, Name, Arity, Clauses}. */
 static void erlang_forms(struct arg_names *all, struct etf r)
 {
     struct etf form, clauses;
@@ -185,7 +185,7 @@ static void elixir_definitions(struct arg_names *all, struct etf r)
     }
 }
 
-/* What stands between the parentheses of "get(queryable, id)". */
+/* Reads the arguments from the text between the parentheses of "get(queryable, id)". */
 static void signature(struct arg_names *all, struct str name, int64_t arity, struct str text)
 {
     const char *open = memchr(text.at, '(', text.len), *close = memrchr(text.at, ')', text.len);
@@ -198,7 +198,10 @@ static void signature(struct arg_names *all, struct str name, int64_t arity, str
     buf_release(&b);
 }
 
-/* Behind docs_v1: Anno, Language, Format, ModuleDoc, Metadata, [{{Kind, Name, Arity}, Anno, [Signature], Doc, Metadata}] */
+/*
+ * Reads the rest of {docs_v1, Anno, Language, Format, ModuleDoc, Metadata, [{{Kind, Name, Arity}, Anno, [Signature],
+ * Doc, Metadata}]}.
+ */
 static void docs(struct arg_names *all, struct etf r)
 {
     struct etf signatures;

@@ -17,8 +17,8 @@
 #include "../views/where_steps.h"
 
 /*
- * What an expression, and what each function that it names, takes of the bounded heap of the companion's owner; and what it takes of
- * that an owner is the end of. There is a third left.
+ * Estimates how much of the heap of the companion's owner a request takes, by expression, by selected function and by
+ * name. The heap is bounded, and the node kills an owner that exceeds it. WEIGHT_MOST leaves a third of the heap free.
  */
 enum { WEIGHT_EXPRESSION = 32, WEIGHT_FUNCTION = 8, WEIGHT_NAME = 2, WEIGHT_MOST = 4096 * (WEIGHT_EXPRESSION + WEIGHT_FUNCTION) };
 
@@ -73,7 +73,10 @@ static void read_piece(void *owner)
     r->over = n <= 0 || r->to->len > LANG_MAX_TEXT;
 }
 
-/* A pipe or a terminal may be slow: the loop serves everything else meanwhile, and a signal ends the wait. */
+/*
+ * Waits for a pipe or a terminal, which may be slow. The loop serves everything else meanwhile, and a signal ends the
+ * wait.
+ */
 static void read_when_ready(struct ctx *ctx, struct reading *r)
 {
     struct loop_fd ready = {.fd = r->fd, .want_read = true, .ready = read_piece, .owner = r};
@@ -87,7 +90,7 @@ static void read_when_ready(struct ctx *ctx, struct reading *r)
         r->error = EINTR;
 }
 
-/* Without a context it must be a regular file, which makes nobody wait. */
+/* Without a ctx the file must be a regular one, because then the read cannot wait. */
 static bool read_all(struct ctx *ctx, const char *path, struct buf *b, struct err *e)
 {
     int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : STDIN_FILENO;
@@ -203,7 +206,7 @@ static bool read_records(struct asked *p, const struct what_opts *what, struct l
     return ok;
 }
 
-/* In a file, what is wrong has a place. */
+/* Adds the file and the line to an error in a file. */
 static bool located(const char *file, struct err *e)
 {
     struct err plain = *e;
@@ -264,7 +267,7 @@ bool asked_texts(struct ctx *ctx, const struct what_opts *what, const struct tex
     return ok;
 }
 
-/* Before a node is asked at all: there the tracer would be killed. */
+/* Runs before a node is asked: a request that is too large would kill the tracer there. */
 static bool not_too_many(const struct asked *p, const struct what_opts *what, struct err *e)
 {
     size_t weight = (what->procs.count + what->ports.count) * WEIGHT_NAME, functions = 0;
@@ -352,7 +355,7 @@ bool asked_regexes(const struct asked *p, struct err *e)
     return ok;
 }
 
-/* Whether an alternative in front of it in the same expression has the warning too. */
+/* Whether an earlier alternative of the same expression has the same warning. */
 static bool is_repeated(const struct asked *p, size_t i, struct str text)
 {
     for (; i && p->specs[i]->alternative; i--)
@@ -400,7 +403,7 @@ static struct str encoded(struct arming *a, term_t t)
     return buf_view(&a->etf);
 }
 
-/* Heads with a tail are one pattern for OTP 29, and one for each arity before it. */
+/* OTP 29 takes a head with a tail as one pattern; older releases need one pattern for each arity. */
 static void arm_match_spec(struct arming *a, const struct spec *s)
 {
     if (a->anonymous && s->anonymous) {
@@ -451,7 +454,7 @@ size_t asked_atoms(const struct asked *p, struct buf *ret_names)
     return n;
 }
 
-/* The specification as this node can have it. */
+/* Adapts a spec to the atoms that this node knows. */
 static bool fitted(struct fit *f, const struct spec *s, const struct what_opts *what, struct spec *ret, struct err *e)
 {
     const enum fit_result result = fit_spec(f, s, ret);
@@ -484,7 +487,7 @@ static bool group_word(const char *who, enum arm_who *ret)
     return false;
 }
 
-/* {via, Module, Name}, and {global, Name} as OTP writes it for short */
+/* {via, Module, Name} or its short form {global, Name} */
 static bool registry(struct arming *a, term_t t, struct str who)
 {
     bool global = t->type == TERM_TUPLE && t->count == 2 && term_is_atom(t->items[0], "global");
@@ -495,7 +498,10 @@ static bool registry(struct arming *a, term_t t, struct str who)
     return true;
 }
 
-/* -P WHO: a word, a pid, app(A), initial(M:F/A), a name as either language writes atoms, or one of a registry. */
+/*
+ * Parses -P WHO: a word, a pid, app(A), initial(M:F/A), a name as either language writes atoms, or a name in a
+ * registry.
+ */
 static bool arm_process(struct arming *a, const char *who, struct err *e)
 {
     size_t len = strlen(who);
@@ -527,7 +533,7 @@ static bool arm_process(struct arming *a, const char *who, struct err *e)
     return false;
 }
 
-/* --port-id WHO: a word, a port, or those of a driver. */
+/* Parses --port-id WHO: a word, a port, or driver:NAME. */
 static bool arm_port(struct arming *a, const char *who, struct err *e)
 {
     enum arm_who group;
@@ -546,7 +552,7 @@ static bool arm_port(struct arming *a, const char *who, struct err *e)
     return true;
 }
 
-/* A flag of the VM for processes, and what the same events of ports need. */
+/* The trace flags for processes, and those that ports need for the same events. */
 static const struct {
     enum spec_flag flag;
     const char *process, *port;
@@ -564,7 +570,10 @@ static const struct {
 
 static const char *const inherits[] = {NULL, "set_on_spawn", "set_on_first_spawn", "set_on_link", "set_on_first_link"};
 
-/* Ports are traced when they are named, or when events of theirs are asked for; naming only ports means no processes. */
+/*
+ * Ports are traced if options name them or if expressions ask for their events. If options name only ports, no process
+ * is traced.
+ */
 static bool arm_whom(struct arming *a, const struct what_opts *what, unsigned wanted, struct err *e)
 {
     const struct texts *procs = &what->procs, *ports = &what->ports;
@@ -608,7 +617,7 @@ uint64_t asked_kinds(const struct asked *p, uint64_t *ret_besides)
 
 typedef bool steps_fn(const struct where *const *wheres, size_t n, struct buf *ret_steps);
 
-/* All that must hold for events of this expression. */
+/* Compiles everything that must hold for an event of this expression. */
 static bool filter_of(const struct spec *s, const struct where *const *extra, size_t n, steps_fn *steps, struct buf *ret)
 {
     const struct where **all = mem_alloc((s->nwhere + n + 1) * sizeof(*all));
@@ -638,13 +647,16 @@ bool asked_filter(const struct asked *p, const struct where *const *extra, size_
         ok = filter_of(p->specs[i], extra, n, where_steps, to) && same_steps(to, ret_filter);
     }
     buf_release(&other);
-    /* What is measured defines names that are never sent, so no frames may be sent beside it. */
+    /*
+     * To measure the size of an event, the node encodes it. This defines names that the node never sends, so no frame
+     * may be sent that could refer to them.
+     */
     for (size_t i = 0; ok && i < p->count && where_steps_measure(buf_view(ret_filter)); i++)
         ok = !(p->specs[i]->flags & ~(unsigned)(SPEC_F_CALL | SPEC_F_ARITY)) && !probes_switches(p->specs[i]);
     return ok;
 }
 
-/* Whether every call that comes is followed by its result or exception while its process lives. */
+/* Whether each call that is reported is followed by its result or exception while its process lives. */
 static bool always_ends(const struct spec *s)
 {
     for (size_t i = 0; i < s->nclauses; i++) {
@@ -695,7 +707,7 @@ bool asked_arm(const struct asked *p, const struct what_opts *what, const struct
     struct arming a = {.otp = node->otp, .anonymous = how.anonymous, .node = {node->name, strlen(node->name)}, .creation = node->creation};
     unsigned wanted = 0, no_args = SPEC_F_ARITY;
     uint64_t besides;
-    bool decides = false; /* the node, by arguments: then it must have them, even if none is shown */
+    bool decides = false; /* the node filters by arguments, so it needs them even if no view shows them */
 
     arm_init(&a.arm);
     arena_init(&a.arena);

@@ -24,7 +24,10 @@ bool asserted_init(struct asserted *a, const struct assert_opts *o, const struct
     return a->asserts != NULL;
 }
 
-/* A script would take for good news what nobody has looked for, a person an empty page for an idle node. */
+/*
+ * Without these warnings a script takes a check that never ran for success, and a person takes an empty page for an
+ * idle node.
+ */
 void asserted_warn(const struct asserted *a, const struct asked *asked, const struct texts *filters, const struct show *show, struct ctx *ctx)
 {
     const struct texts *const lists[] = {filters, &a->opts->expects, &a->opts->fails};

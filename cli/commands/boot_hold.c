@@ -20,7 +20,10 @@ const char boot_hold_flags[] = "-kernel sync_nodes_optional [etrace_hold] sync_n
 
 /* ---- which commands ---- */
 
-/* BIN/NAME with BIN/../releases/start_erl.data or RELEASES, as mix release and relx make it; OTP itself has them, too, and a BIN/erl. */
+/*
+ * mix release and relx create BIN/NAME with BIN/../releases/start_erl.data or RELEASES. OTP itself has these files,
+ * too, but also has a BIN/erl.
+ */
 static bool is_release(const char *command)
 {
     static const char *const signs[] = {"start_erl.data", "RELEASES"};
@@ -46,7 +49,7 @@ static bool is_release(const char *command)
     return false;
 }
 
-/* A name may be given by iex's own options, which may stand in a text for a shell, or in what iex hands to erl. */
+/* Options of iex can give the name, also inside a text for a shell, and so can the variables that iex passes to erl. */
 static bool has_name(char **argv)
 {
     static const char *const flags[] = {"ELIXIR_ERL_OPTIONS", "ERL_FLAGS", "ERL_AFLAGS", "ERL_ZFLAGS"};
@@ -67,7 +70,7 @@ static bool is_iex(const char *command)
     return !strcmp(slash ? slash + 1 : command, "iex");
 }
 
-/* Commands that start what their arguments say, perhaps as one text for a shell. */
+/* Commands that start what their arguments say, which may be one text for a shell. */
 static bool is_wrapper(const char *command)
 {
     static const char *const names[] = {"env", "sh", "bash", "dash", "zsh", "ksh", "nice", "ionice", "time", "timeout", "setsid", "stdbuf",
@@ -80,7 +83,7 @@ static bool is_wrapper(const char *command)
     return false;
 }
 
-/* Whether one of the words of a text is such a command. */
+/* Whether one of the words in a text is such a command. */
 static bool has_command(const char *text, bool (*is)(const char *command))
 {
     char *words = strdup(text), *rest = words;
@@ -104,7 +107,7 @@ bool boot_hold_fits(char **argv, bool *ret_unnamed)
     return iex || release;
 }
 
-/* ---- its process ---- */
+/* ---- the process of the node ---- */
 
 static bool is_vm(const struct buf *cmdline)
 {
@@ -113,7 +116,7 @@ static bool is_vm(const struct buf *cmdline)
     return !strncmp(name, "beam", 4);
 }
 
-/* -sname X, -name X and -setcookie C, as the virtual machine was given them in the end. */
+/* Reads -sname X, -name X and -setcookie C from the final arguments of the virtual machine. */
 static bool read_flags(struct boot_hold *h, const struct buf *cmdline)
 {
     for (const char *t = cmdline->data, *value; t; t = proc_next(cmdline, t)) {
@@ -147,7 +150,7 @@ bool boot_hold_find(struct boot_hold *h, const char *mark)
     return h->vm != 0;
 }
 
-/* ---- the one that waits ---- */
+/* ---- the kernel process that waits ---- */
 
 static bool call(struct boot_hold *h, const char *m, const char *f, struct str args, struct buf *keep, struct etf *ret)
 {
@@ -181,7 +184,7 @@ static bool is_config(struct boot_hold *h, struct str pid)
     return yes;
 }
 
-/* Among those that kernel's supervisor is linked to: {links, [Pid]}. */
+/* Looks for kernel_config among the links of kernel_sup: {links, [Pid]}. */
 static bool find_config(struct boot_hold *h)
 {
     struct buf args = {0}, super = {0}, keep = {0};
@@ -226,7 +229,7 @@ static void put_string(struct buf *b, const char *at, const char *end)
     etf_nil(b);
 }
 
-/* Has `code` add the project's directories to its path, or take them away. */
+/* Calls add_pathsz or del_paths of `code` with the directories of the project. */
 static void change_paths(struct boot_hold *h, const char *function)
 {
     struct buf paths = {0}, args = {0}, keep = {0};

@@ -22,13 +22,13 @@
 #include "target.h"
 
 #define SAID_MOST 2000
-#define PATH_MOST 256 /* of what is in the directory */
-#define LOOK_MS 20 /* between looks for a node that boots */
+#define PATH_MOST 256 /* bytes of a path in the directory */
+#define LOOK_MS 20 /* between two looks for a node that boots */
 
 /*
- * The expression that a node evaluates first. It stands in single quotes on erl's command line, so there are none in it. The node gets the
- * directories of its project, behind their length, and has them in its code path while it is held. A connection that is closed
- * at once means that the node is not held. A node that can have no name sends nothing.
+ * The expression that a node evaluates first. It contains no single quote because it is in single quotes on erl's
+ * command line. The node gets a length and then the directories of its project, and has them in its code path while it
+ * is held. If the connection is closed at once, the node is not held. A node that cannot get a name sends nothing.
  */
 static const char hold[] =
     "-eval 'catch begin "
@@ -61,14 +61,17 @@ static void leave_file(const char *dir, const char *name)
 
 static void leave_files(const char *dir)
 {
-    for (const struct carried *c = carried; c->name; c++) /* a demo's */
+    for (const struct carried *c = carried; c->name; c++) /* the sources of the demo */
         leave_file(dir, c->name);
     leave_file(dir, "cookie");
     leave_file(dir, "node");
     rmdir(dir);
 }
 
-/* It has our socket, which nobody else makes there, and nobody who lives has locked it. */
+/*
+ * Whether a dead etrace has left the directory: our user owns it, it contains our socket, and no process holds its
+ * lock.
+ */
 static bool is_abandoned(int dir)
 {
     struct stat st, node;
@@ -77,7 +80,7 @@ static bool is_abandoned(int dir)
            && !flock(dir, LOCK_EX | LOCK_NB);
 }
 
-/* What those left who were killed. */
+/* Removes the directories of killed etrace processes. */
 static void sweep(const char *tmp)
 {
     char pattern[PATH_MOST];
@@ -96,7 +99,7 @@ static void sweep(const char *tmp)
     globfree(&found);
 }
 
-/* Whose directory is there. */
+/* The child whose directory exists; child_panic() needs it. */
 static struct child *made;
 
 static bool make_dir(struct child *c, struct err *e)
@@ -143,7 +146,7 @@ static void serve(struct child *c, struct loop_fd *f, int fd, void (*ready)(void
     loop_add(&c->ctx->loop, f);
 }
 
-/* ---- the node that is held ---- */
+/* ---- the held node ---- */
 
 static bool write_cookie(struct child *c, const char *cookie, size_t len)
 {
@@ -157,7 +160,7 @@ static bool write_cookie(struct child *c, const char *cookie, size_t len)
     return ok;
 }
 
-/* Two lines: its name and its cookie. Whatever is not that, is no node to be traced. */
+/* Reads two lines: the node's name and its cookie. If they are malformed, the node is not traced. */
 static void on_talk(void *owner)
 {
     struct child *c = owner;
@@ -180,10 +183,10 @@ static void on_talk(void *owner)
     no_fd(c, &c->talk);
     ctx_warn(c->ctx, "a node of the command has not said who it is, and is not traced; it needs a home for its cookie, and an epmd");
     if (c->late)
-        child_signal(c, SIGKILL); /* nobody else waits for it */
+        child_signal(c, SIGKILL); /* only etrace waits for this node */
 }
 
-/* False: the node is gone. The socket's buffer has room for all of it. */
+/* False: the node is gone. A single send suffices because the socket buffer has room for all of it. */
 static bool send_paths(int fd, pid_t vm)
 {
     struct buf b = {0};
@@ -197,7 +200,7 @@ static bool send_paths(int fd, pid_t vm)
     return sent;
 }
 
-/* The first node is held; others go on as they come. */
+/* Holds the first node. Later nodes go on at once. */
 static void on_connection(void *owner)
 {
     struct child *c = owner;
@@ -235,7 +238,7 @@ static bool listen_there(struct child *c, struct err *e)
     return true;
 }
 
-/* ---- signals, and the end ---- */
+/* ---- signals and the end of the command ---- */
 
 void child_signal(struct child *c, int signal)
 {
@@ -243,7 +246,10 @@ void child_signal(struct child *c, int signal)
         kill(c->pid, signal);
 }
 
-/* What the terminal sends has reached the command already: it is in the same group. But of a hangup the session's leader alone is told. */
+/*
+ * Keys of the terminal signal the whole process group, so the command has them already. The kernel tells a hangup to
+ * the session leader alone: etrace passes it on if it is that leader.
+ */
 static void pass_on(void *data, int signal, bool from_kernel)
 {
     bool keys = signal == SIGINT || signal == SIGQUIT, hangup = signal == SIGHUP && getsid(0) != getpid();
@@ -271,7 +277,7 @@ int child_wait(struct child *c)
     return c->status;
 }
 
-/* Its node is looked for, until it waits, or until it is held as every other. */
+/* Looks for a node that boots, until it waits or the expression holds it like any other node. */
 static void look_for_boot(struct child *c)
 {
     char mark[sizeof c->dir + 32];
@@ -309,7 +315,7 @@ void child_go(struct child *c)
     boot_hold_go(&c->boot);
 }
 
-/* ---- its beginning ---- */
+/* ---- the start of the command ---- */
 
 static void environment(const struct child *c)
 {
@@ -330,14 +336,17 @@ static void environment(const struct child *c)
     setenv(c->late ? "ERL_ZFLAGS" : "ERL_AFLAGS", buf_cstr(&b), 1);
 }
 
-/* In the new process: as a shell would have started it. The errno is written when it cannot be. */
+/*
+ * Runs in the new process: restores what a shell would give to the command, and executes it. Writes errno if that
+ * fails.
+ */
 static void become(const struct child *c, char **argv, int failed, pid_t parent)
 {
     sigset_t none;
 
-    made = NULL; /* it is not ours */
+    made = NULL; /* the parent owns the directory */
     if (c->late)
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody else ends it, however we end */
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* only etrace ends this node, and etrace may be killed */
     if (c->late && getppid() != parent)
         _exit(127);
     environment(c);
@@ -347,7 +356,7 @@ static void become(const struct child *c, char **argv, int failed, pid_t parent)
     sigprocmask(SIG_SETMASK, &none, NULL);
     stack_give_back();
     if (c->late)
-        dup2(STDERR_FILENO, STDOUT_FILENO); /* the node is ours, and standard output is the stream's */
+        dup2(STDERR_FILENO, STDOUT_FILENO); /* this node belongs to etrace, and standard output carries the events */
     execvp(argv[0], argv);
     int error = errno;
     ssize_t n = write(failed, &error, sizeof error);
@@ -368,7 +377,7 @@ bool child_start(struct child *c, char **argv, struct err *e)
     pid_t self = getpid();
 
     c->boots = !c->late && boot_hold_fits(argv, &c->unnamed);
-    signal(SIGCHLD, SIG_DFL); /* where it is ignored nobody can be waited for */
+    signal(SIGCHLD, SIG_DFL); /* if SIGCHLD is ignored, waitpid() cannot return a status */
     if (pipe2(failed, O_CLOEXEC))
         return err_set(e, ERR_RUN, "cannot start %s: %s", argv[0], strerror(errno));
     c->pid = fork();
@@ -409,6 +418,6 @@ void child_panic(void)
     if (!made)
         return;
     if (made->late)
-        child_signal(made, SIGKILL); /* nobody else ends it */
+        child_signal(made, SIGKILL); /* only etrace ends this node */
     leave_dir(made);
 }

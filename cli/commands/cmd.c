@@ -32,7 +32,7 @@ const struct cmd *cmd_find(const char *name)
 
 #define COLUMN 26
 
-/* Options stand in one column, their help in the next, wrapped for 80 columns. */
+/* Prints an option in one column and its help in the next, wrapped at 80 columns. */
 static void print_option(struct buf *b, const struct opt *o)
 {
     char left[64];
@@ -86,7 +86,7 @@ bool cmd_options(struct ctx *ctx, const struct cmd *self, const struct opt_use *
 {
     struct err e;
 
-    /* Without a command of one's own, words go on behind the options. */
+    /* Unless a command takes a COMMAND, the words after `--` are ordinary words. */
     if (!opts_parse(uses, nuses, argv, ret_words, ret_rest, &e)) {
         if (!e.hint[0])
             err_hint(&e, "etrace help %s", self->name);

@@ -1,4 +1,4 @@
-/* etrace completion SHELL: a script for the shell, which asks `etrace __complete` again and again. */
+/* etrace completion SHELL: prints a script for the shell, which calls `etrace __complete` for each completion. */
 #include <stdio.h>
 #include <string.h>
 
@@ -43,7 +43,7 @@ static int run(struct ctx *ctx, const struct cmd *self, char **argv)
     return status;
 }
 
-/* Whatever is wrong with the line so far, there is nothing to say about it. */
+/* Reports no mistakes of the line, because it is not complete. */
 static int run_complete(struct ctx *ctx, const struct cmd *self UNUSED, char **argv)
 {
     struct buf b = {0};

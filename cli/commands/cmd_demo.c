@@ -1,6 +1,6 @@
 /*
- * etrace demo: a small shop on a node of its own, traced. It is the command behind `--` of a trace, with its source
- * carried in the program and compiled on the node.
+ * etrace demo: traces a small shop on a node of its own. The node is the command of a trace with `--`. etrace has the
+ * sources of the shop built in and compiles them on the node.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 #include "cmd.h"
 #include "commanded.h"
 
-/* `erl` runs this before it is held, so that the modules are there to be traced; the shop opens afterwards. */
+/* `erl` runs this before etrace holds the node, so that the modules can be traced. The shop opens afterwards. */
 static const char compile_shop[] =
     "D = os:getenv(\"ETRACE_DEMO\"), "
     "[begin {ok, M, B} = compile:file(F, [binary, report]), {module, M} = code:load_binary(M, F, B) end "
@@ -67,7 +67,7 @@ static int demo(struct ctx *ctx, const struct live_options *o)
         err_hint(&e, "the demo needs an erl of OTP 27 or newer in $PATH");
         status = ctx_fail(ctx, &e);
     } else {
-        ctx_pass_signals(ctx, NULL, NULL); /* the shop is ours: Ctrl-C ends the trace, and then it */
+        ctx_pass_signals(ctx, NULL, NULL); /* Ctrl-C ends the trace first; then etrace kills the shop */
         if (child_wait_node(&child)) {
             status = commanded_trace(ctx, o, &child);
         } else {

@@ -1,6 +1,6 @@
 /*
- * etrace doctor: every step of attaching, one after the other, with what was found; the first that fails is named. The
- * steps are those that a trace takes, so what works here works there.
+ * etrace doctor: tries each step of attaching, reports what it found, and names the first step that fails. A trace
+ * takes the same steps, so if they work here, they work there.
  */
 #include <poll.h>
 #include <stdarg.h>
@@ -25,13 +25,13 @@
 #include "cmd.h"
 #include "target.h"
 
-#include <time.h> /* last: it makes TIME_UTC a macro */
+#include <time.h> /* last, because it defines TIME_UTC as a macro */
 
 #define STEP_MS 5000
 #define ANSWER_MS 10000
-#define START_MS 70000 /* longer than a session itself waits */
+#define START_MS 70000 /* longer than the timeout of a session */
 
-/* A function that every node has loaded, that does nothing, and that hardly anybody calls. */
+/* Every node has this function loaded. It has no effect and is hardly ever called. */
 static const char probe_module[] = "code", probe_function[] = "objfile_extension";
 
 struct doctor_opts {
@@ -53,11 +53,11 @@ struct doctor {
     struct rpc rpc;
     bool connected;
     struct session *session;
-    bool asked;      /* a request is not answered */
-    bool failed;     /* the session has: */
+    bool asked;      /* a request has no answer yet */
+    bool failed;     /* the session has failed, with `err` */
     struct err err;
     struct pipeline *pipeline;
-    struct buf found;   /* what this step says */
+    struct buf found;   /* the report of this step */
     struct buf before;  /* names of companions that were on the node before */
     int64_t began_ns;
     bool warns;
@@ -141,7 +141,7 @@ static bool step_epmd(struct doctor *d, struct err *e)
         epmd_names_release(&names);
         return true;
     }
-    if (d->target.node.ospid) { /* a process's ports are looked at, too */
+    if (d->target.node.ospid) { /* etrace can find the port of a process without epmd */
         found(d, "does not answer on port %d, and is not needed for --pid", epmd_port());
         return true;
     }
@@ -210,7 +210,7 @@ static bool step_handshake(struct doctor *d, struct err *e)
     return true;
 }
 
-/* Names of companions on the node, as its list of loaded modules and of registered processes tells. */
+/* Collects the names of companions on the node, from its loaded modules and its registered processes. */
 static bool companions(struct doctor *d, struct buf *ret, struct err *e)
 {
     static const char *const lists[] = {"loaded", "registered"};
@@ -288,7 +288,10 @@ static bool is_asked(const struct doctor *d) { return d->asked; }
 static bool is_silent(const struct doctor *d) { return !pipeline_totals(d->pipeline)->shown; }
 static bool is_leaving(const struct doctor *d) { return session_state(d->session) == SESSION_STOPPING; }
 
-/* Serves everything for as long as the session waits for that. false: it has failed, with err, or the time is over, without. */
+/*
+ * Serves the loop while `waits` holds. False: the session failed, with its error in e, or a signal or the timeout came
+ * first.
+ */
 static bool serve(struct doctor *d, bool (*waits)(const struct doctor *d), int timeout_ms, struct err *e)
 {
     struct loop_fd fd = {.fd = session_fd(d->session), .want_read = true, .ready = on_readable, .owner = d};
@@ -385,7 +388,7 @@ static bool step_arm(struct doctor *d, struct err *e)
     return ok;
 }
 
-/* The probe is called through rex, and its event comes back through the whole of it. */
+/* Calls the probed function through rex. Its event comes back through the companion, the session and the pipeline. */
 static bool step_event(struct doctor *d, struct err *e)
 {
     struct buf keep = {0}, nothing = {0};
@@ -440,7 +443,7 @@ static const struct step {
     {"leaving", step_leave},       {"residue", step_residue},
 };
 
-/* ---- telling ---- */
+/* ---- the report ---- */
 
 static void tell_json(struct doctor *d, const struct step *s, bool ok, const struct err *e)
 {
@@ -504,7 +507,7 @@ static int examine(struct doctor *d)
         d->began_ns = now_ns();
         bool ok = steps[i].run(d, &e);
         tell(d, &steps[i], ok, &e);
-        loop_step(&d->ctx->loop, 0); /* signals */
+        loop_step(&d->ctx->loop, 0); /* takes signals */
         if (!ok)
             status = e.status == ERR_USAGE ? ERR_USAGE : ERR_NODE;
     }
@@ -530,10 +533,10 @@ static int run(struct ctx *ctx, const struct cmd *self, char **argv)
 
     if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status) &&
         cmd_no_words(ctx, self, &words, "etrace doctor -n NODE", &status)) {
-        ctx_let_die(ctx, true); /* the node cleans up by itself */
+        ctx_let_die(ctx, true); /* a signal may end the program, because the node cleans up by itself */
         struct doctor d = {.ctx = ctx, .o = &node, .json = o.json, .color = tty_colors(STDOUT_FILENO, COLOR_AUTO)};
         status = examine(&d);
-        int unsaid = ctx_flush(ctx, 0); /* what it found stands there alone */
+        int unsaid = ctx_flush(ctx, 0); /* the status of the examination must not hide an output error */
         status = unsaid ? unsaid : status;
         ctx_let_die(ctx, false);
     }

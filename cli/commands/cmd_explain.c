@@ -1,4 +1,4 @@
-/* etrace explain: what an expression means, without any node. */
+/* etrace explain: prints what an expression means, without a node. */
 #include <string.h>
 
 #include "cmd.h"
@@ -41,7 +41,7 @@ static bool known_words(const char *list, struct err *e)
     return true;
 }
 
-/* Several probes have numbers in the text, by which overlap_explain() names them. */
+/* With several probes the text has numbers, which overlap_explain() refers to. */
 static void explain_one(const struct asked *asked, size_t i, enum lang_format format, struct buf *b)
 {
     if (asked->count > 1 && format == LANG_TEXT)

@@ -1,4 +1,4 @@
-/* etrace help [COMMAND]: from the rows of the commands and their options. */
+/* etrace help [COMMAND]: prints help from the rows of the commands and their options. */
 #include "cmd.h"
 
 #include "../ground/near.h"

@@ -1,4 +1,4 @@
-/* etrace info: what traces a function, a process, a port, messages, new processes, code that is loaded, the system. */
+/* etrace info: shows what traces a function, a process, a port, messages, new processes, loaded code or the system. */
 #include <string.h>
 
 #include "../erlang/etf_write.h"
@@ -28,7 +28,7 @@ struct info {
 
 static const char *const events[] = {"send", "receive", "new", "new_processes", "new_ports", "on_load", "system"};
 
-/* A word that is no event, pid or port: the name of a process, or functions. */
+/* Whether a word that is not an event, a pid or a port is the name of a process. Otherwise it selects functions. */
 static bool is_name(const char *word, struct arena *a, struct str *ret)
 {
     struct err e;
@@ -296,7 +296,7 @@ static bool show(struct info *x, struct etf r, const char *node, struct err *e)
     return ok;
 }
 
-/* ---- all of it ---- */
+/* ---- the command ---- */
 
 static bool one(struct info *x, struct peer *p, const char *word, struct err *e)
 {
@@ -311,7 +311,7 @@ static bool one(struct info *x, struct peer *p, const char *word, struct err *e)
     bool ok = asked_ok && ask_node(&x->ask, p, buf_view(&b), &r, e);
     if (asked_ok && !ok) {
         ask_empty(&words, node->name, e);
-        if (e->status == ERR_EMPTY && !e->hint[0] && !strchr(word, '/')) /* no function */
+        if (e->status == ERR_EMPTY && !e->hint[0] && !strchr(word, '/')) /* the word is not a function */
             err_hint(e, "a function is M:F/A, a process <0.1.0> or its registered name, a port #Port<0.1>; else one of "
                         "send, receive, new, on_load, system");
     }

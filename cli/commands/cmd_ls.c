@@ -1,4 +1,4 @@
-/* etrace ls: the functions that selectors mean on a node, a page after another, with the names of their arguments. */
+/* etrace ls: lists the functions that selectors select on a node, page by page, with the names of their arguments. */
 #include <string.h>
 
 #include "../erlang/etf_write.h"
@@ -9,7 +9,7 @@
 #include "ask.h"
 #include "cmd.h"
 
-#define NAMED_MOST 2000   /* functions whose arguments are named without --args */
+#define NAMED_MOST 2000   /* without --args, name the arguments of so many functions at most */
 #define CHUNK_MOST (16u << 20)
 #define COLUMN 40
 #define BACKLOG_FULL (1u << 20)
@@ -36,13 +36,13 @@ struct ls {
     struct ask ask;
     struct funs funs;
     struct arg_names names;
-    struct buf module; /* whose names they are */
+    struct buf module; /* the module of `names` */
     uint64_t shown;
 };
 
 /* ---- the names of arguments ---- */
 
-/* Part by part. false: they are not known, for whatever reason that is. */
+/* Reads a chunk of a module part by part. False: the node did not give the chunk, for any reason. */
 static bool read_chunk(struct ls *l, struct peer *p, struct str module, struct buf *ret)
 {
     struct buf request = {0};
@@ -145,7 +145,7 @@ static bool ended(struct ls *l)
     return l->ctx->interrupts || out_failed(l->ctx->out, &closed, &e);
 }
 
-/* The rows of one page; `at` is the last one then. */
+/* Prints the rows of one page. `at` is the last row afterwards. */
 static bool show_page(struct ls *l, struct peer *p, struct etf page, size_t n, bool named, struct place *at)
 {
     const char *node = session_node(p->session)->name;
@@ -176,7 +176,7 @@ static bool show_page(struct ls *l, struct peer *p, struct etf page, size_t n, b
     return true;
 }
 
-/* {ls, After, {arm, …}} again and again until there are no more. */
+/* Asks {ls, After, {arm, …}} until there are no more pages. */
 static bool list(struct ls *l, struct peer *p, struct str selection, struct err *e)
 {
     struct buf request = {0}, page = {0};
@@ -201,7 +201,7 @@ static bool list(struct ls *l, struct peer *p, struct str selection, struct err 
         buf_str(&request, selection);
         if (!(ok = ask_node(&l->ask, p, buf_view(&request), &r, e)))
             break;
-        buf_clear(&page); /* the questions for names come in between */
+        buf_clear(&page); /* questions about argument names replace the answer */
         buf_add(&page, r.at, (size_t)(r.end - r.at));
         etf_open(&r, page.data, page.len);
         whole = r;

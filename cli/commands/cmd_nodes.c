@@ -1,4 +1,4 @@
-/* etrace nodes: the nodes that epmd knows of, and whether each can be attached to from here, or why not. */
+/* etrace nodes: lists the nodes that epmd knows, and whether etrace can attach to each of them, or why not. */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,12 +16,12 @@
 
 #define HOST_MS 2000
 #define AT_ONCE 32         /* nodes that are tried at the same time */
-#define TLS_SILENT_MS 1000 /* of a node that does not answer to TLS; then it is tried without */
+#define TLS_SILENT_MS 1000 /* if a node does not answer to TLS for so long, it is tried without TLS */
 
 struct nodes_opts {
     const char *cookie_file;
     bool json;
-    struct node_opts node; /* its TLS */
+    struct node_opts node; /* its TLS options */
 };
 
 #define ROW(letter, name, arg, type, field, help) {letter, name, arg, type, offsetof(struct nodes_opts, field), help}
@@ -34,19 +34,22 @@ static const struct opt_group nodes_group = {"Options", rows, ARRAY_LEN(rows)};
 struct listing {
     struct ctx *ctx;
     const struct nodes_opts *o;
-    struct target target; /* but for the name */
+    struct target target; /* everything but the name */
     struct buf out;
     size_t count;
 };
 
-/* One node that is tried. With TLS it is tried without, too, where it does not answer to that: epmd does not tell which it takes. */
+/*
+ * An attempt to connect to one node. epmd does not tell which nodes use TLS, so with TLS options a node that does not
+ * answer is tried without TLS, too.
+ */
 enum { ASKED, PLAINLY, WAYS };
 
 struct trial {
     const struct epmd_name *known;
     char name[NODE_NAME_MAX + 1];
-    struct knock *knocks[WAYS]; /* under way */
-    int64_t plainly_at;         /* when it is tried without TLS; -1: it is, or need not be */
+    struct knock *knocks[WAYS]; /* the attempts under way */
+    int64_t plainly_at;         /* when to try without TLS; -1: under way, or not needed */
     bool ok, plain;
     struct err why[WAYS];
 };
@@ -84,7 +87,7 @@ static void as_json(struct listing *l, const struct trial *t, const char *host, 
     buf_puts(b, "}\n");
 }
 
-/* The reason stands beside the name, so the sentence need not begin with it. */
+/* The name is in the same line, so the sentence must not begin with it. */
 static void shorten(struct err *e, const char *name)
 {
     static const char begin[] = "cannot connect to ";
@@ -128,7 +131,7 @@ static void take_answer(struct trial *t, int way)
         t->ok = true;
         t->plain = way == PLAINLY;
     } else if (way == ASKED && t->why[way].refused) {
-        t->plainly_at = -1; /* it answered, and said no */
+        t->plainly_at = -1; /* the node answered and refused */
     } else if (way == ASKED && t->plainly_at >= 0) {
         t->plainly_at = net_now();
     }
@@ -149,7 +152,7 @@ static void tell(struct listing *l, struct trial *t, const char *host)
     l->count++;
 }
 
-/* Until one of them answers, or is to be tried in the other way. */
+/* Waits until an attempt ends, or another one is due. */
 static void wait_for_one(struct listing *l, struct trial *trials, size_t n, const struct addr *at)
 {
     struct pollfd polls[WAYS * AT_ONCE];
@@ -181,7 +184,7 @@ static void wait_for_one(struct listing *l, struct trial *trials, size_t n, cons
     }
 }
 
-/* Some at the same time, in the order in which epmd knows them. */
+/* Tries several nodes at the same time and prints them in the order of epmd. */
 static void try_nodes(struct listing *l, const char *host, bool local, const struct addr *at, const struct epmd_name *known, size_t n)
 {
     struct trial *trials = mem_zalloc(n * sizeof *trials);
@@ -239,7 +242,7 @@ static bool list_host(struct listing *l, const char *host, struct err *e)
         ctx_say(l->ctx, "%s: no epmd runs there (port %d), so no node with a name", host, epmd_port());
     for (size_t i = 0; i < names.count && !l->ctx->interrupts; i += AT_ONCE) {
         try_nodes(l, host, local, &addrs.items[0], names.items + i, MIN(names.count - i, AT_ONCE));
-        loop_step(&l->ctx->loop, 0); /* signals */
+        loop_step(&l->ctx->loop, 0); /* takes signals */
     }
     if (a == EPMD_OK && !names.count)
         ctx_say(l->ctx, "%s: epmd runs and knows no node", host);

@@ -1,4 +1,4 @@
-/* etrace recipes [NAME]: questions that people have, with the command that answers them. */
+/* etrace recipes [NAME]: prints common questions and the commands that answer them. */
 #include <stdio.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ static size_t name_len(const struct carried *c)
     return len > ext && !strcmp(c->name + len - ext, extension) ? len - ext : 0;
 }
 
-/* The first line of a recipe is its question, behind `# `. */
+/* The first line of a recipe is its question, after `# `. */
 static void list(struct buf *b)
 {
     for (const struct carried *c = carried; c->name; c++) {

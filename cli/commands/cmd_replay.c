@@ -1,4 +1,4 @@
-/* etrace replay: a recording, shown with the same views and filters. */
+/* etrace replay: shows a recording with the same views and filters as a live trace. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -26,7 +26,7 @@ static const struct opt rows[] = {
 };
 static const struct opt_group replay_group = {"What is taken", rows, ARRAY_LEN(rows)};
 
-/* The file, and what was read of it last. */
+/* The file, and the last item that was read from it. */
 struct reading {
     struct source *source;
     enum source_got got;
@@ -36,11 +36,11 @@ struct reading {
 
 static void read_next(struct reading *r)
 {
-    /* A pipe may be slow; signals and outputs are looked at in between. */
+    /* A pipe may be slow, so the loop must serve signals and outputs between reads. */
     r->got = source_next(r->source, &r->item, r->got == SOURCE_NOTHING ? IDLE_MS : 0, &r->err);
 }
 
-/* The records that the recorded expressions knew: a recording begins with what was asked for. */
+/* Finds the records that the recorded expressions used. A recording begins with these expressions and their records. */
 static enum lang_found find_recorded(void *data, const struct sel_name *modules UNUSED, size_t nmodules UNUSED, struct str name,
                                      struct arena *a, struct lang_lookup *ret)
 {
@@ -66,7 +66,7 @@ static enum lang_found find_recorded(void *data, const struct sel_name *modules 
     return LANG_ABSENT;
 }
 
-/* Feeds the pipeline until the file, the user or an output ends it; what was read last comes first. */
+/* Feeds the pipeline until the file, the user or an output ends it. The item that was read last comes first. */
 static int feed(struct ctx *ctx, struct reading *r, struct pipeline *p, struct show *show)
 {
     struct err e;
@@ -95,7 +95,10 @@ static int feed(struct ctx *ctx, struct reading *r, struct pipeline *p, struct s
     return 0;
 }
 
-/* What is written to would be empty before it is read, or be read behind its end. */
+/*
+ * Whether an output is the recording itself: the output would empty it, or the replay would read its own output without
+ * end.
+ */
 static bool reads_output(const char *path, const struct texts *outputs, struct err *e)
 {
     struct stat st, own;
@@ -134,7 +137,7 @@ static int replay(struct ctx *ctx, const char *path, const struct replay_opts *o
     bool ok = (r.source = recfile_open(path, &r.err));
     if (ok)
         read_next(&r);
-    ok = ok && r.got != SOURCE_FAILED; /* then there is nothing to be shown */
+    ok = ok && r.got != SOURCE_FAILED; /* if the first read fails, nothing can be shown */
     if (!ok)
         e = r.err;
     ok = ok && show_makes_sense(view, &e) && asked_compile(&asked, &what, &none, &wheres, 0, &e) &&

@@ -1,4 +1,4 @@
-/* etrace schema: the JSON Schema of the JSON lines. The text stands beside the sink that it describes. */
+/* etrace schema: prints the JSON Schema of the JSON lines. The text is in a file next to the JSON sink in views/. */
 #include "carried.h"
 #include "cmd.h"
 #include "groups.h"

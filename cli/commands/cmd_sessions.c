@@ -1,4 +1,4 @@
-/* etrace sessions: everybody's trace sessions on a node, and the end of one of them. */
+/* etrace sessions: lists all trace sessions on a node, and can end one of them. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,10 +25,13 @@ static const struct opt rows[] = {
 };
 static const struct opt_group sessions_group = {"Sessions", rows, ARRAY_LEN(rows)};
 
-/* As nif/tracer_info.hrl has it: texts of the node, unsafe; lists are left to be read. */
+/*
+ * A row of the answer of nif/tracer_info.hrl. The texts come from the node and are not safe to print. The lists are not
+ * decoded yet.
+ */
 struct row {
     struct raw name, client, tracer;
-    int64_t id, age; /* -1: the legacy one; not known */
+    int64_t id, age; /* id -1: the legacy session; age -1: not known */
     int64_t functions, processes, ports;
     struct etf function_list, process_list, flags, events;
     bool complete;
@@ -52,7 +55,7 @@ static void part(struct buf *b, bool *first)
     *first = false;
 }
 
-/* Texts with `between` between them; false: there are none. */
+/* Appends the texts of a list with `between` between them. Returns their number. */
 static size_t texts(struct buf *b, struct etf list, const char *between, bool json)
 {
     struct raw text;
@@ -185,9 +188,9 @@ static void json_line(struct buf *b, const char *node, const struct row *x)
     buf_printf(b, ",\"complete\":%s}\n", x->complete ? "true" : "false");
 }
 
-/* ---- the end of one ---- */
+/* ---- ending a session ---- */
 
-/* One line from the terminal that begins with y. */
+/* Reads one line from the terminal. True if it begins with y. */
 static bool said_yes(struct ctx *ctx)
 {
     char line[64];
@@ -231,7 +234,7 @@ static bool destroy(struct ctx *ctx, struct ask *a, struct peer *p, int64_t id, 
     return ok;
 }
 
-/* ---- all of it ---- */
+/* ---- the command ---- */
 
 static bool one_node(struct ctx *ctx, const struct sessions_opts *o, struct ask *a, struct peer *p, int64_t id, struct err *e)
 {
@@ -245,7 +248,7 @@ static bool one_node(struct ctx *ctx, const struct sessions_opts *o, struct ask 
     bool ok = ask_node(a, p, buf_view(&request), &r, e);
     buf_release(&request);
     if (ok) {
-        buf_add(&rows_of, r.at, (size_t)(r.end - r.at)); /* the next question takes the answer's place */
+        buf_add(&rows_of, r.at, (size_t)(r.end - r.at)); /* a later question overwrites the answer */
         etf_open(&r, rows_of.data, rows_of.len);
         if (!etf_get_list(&r, &n))
             ok = err_set(e, ERR_RUN, "the node's list of sessions cannot be read");

@@ -1,9 +1,10 @@
 /*
- * etrace top: the VM's own counters, as a table that is drawn again and again in its place, or printed.
+ * etrace top: shows the VM's own counters as a table that refreshes in place, or prints it.
  *
- * Each node is asked for its numbers every interval (at least every five seconds, for that is when it also sees to how many it
- * keeps) and has one question open at a time. The whole is read once more when it ends. What is asked, drawn and pressed
- * stands in one file, because each changes what the others do next; rows and their table have files of their own.
+ * etrace reads the counters of each node every interval, with one open question for each node. It reads them at least
+ * every five seconds, because only a read limits how many entries the node keeps. At the end it reads all counters once
+ * more. The questions, the screen and the keys are in one file because each changes what the others do next. Rows and
+ * the table have their own files.
  */
 #include <ctype.h>
 #include <stdlib.h>
@@ -19,17 +20,17 @@
 #include "top_table.h"
 
 #define ANSWER_MS 30000
-#define WHOLE_MS 60000   /* for the last figures, however much progress a node makes */
-#define POLL_MOST 5000   /* ms */
-#define POLL_LEAST 1000  /* where reading stops the schedulers */
+#define WHOLE_MS 60000   /* for the last figures, whatever progress a node makes */
+#define POLL_MOST 5000   /* ms; the limits of the interval are in ms, too */
+#define POLL_LEAST 1000  /* before OTP 29, where a read of call_time stops the schedulers */
 #define POLL_LEAST_29 200
-#define ROWS_MOST 1000   /* of a node */
+#define ROWS_MOST 1000   /* for each node */
 #define BACKLOG_FULL (256u << 10)
 
 struct top_opts {
     struct what_opts what;
     int by, sort;
-    int64_t for_ns, interval_ns, rows, memory; /* memory: -1 when it was not said */
+    int64_t for_ns, interval_ns, rows, memory; /* memory: -1 without --memory */
     bool json;
     int color;
 };
@@ -61,9 +62,9 @@ enum doing { IDLE, COUNTING, READING, OVER };
 struct top_peer {
     enum doing doing;
     bool was_process; /* what the open question asks for */
-    bool again;       /* the counting is to begin anew */
-    bool untraced;    /* that was said */
-    bool whole, partly; /* its last figures have yet to be read; some of them have been */
+    bool again;       /* the counting must restart */
+    bool untraced;    /* the warning has been printed */
+    bool whole, partly; /* its last figures are not read yet; some of them are */
     uint64_t processes;
 };
 
@@ -78,11 +79,11 @@ struct top {
     struct top_node *nodes;
     const char **names;
     struct funs funs;
-    struct buf *requests; /* for each node: what begins the counting */
-    struct buf notes;     /* said when the screen is closed again */
+    struct buf *requests; /* for each node: the request that starts the counting */
+    struct buf notes;     /* printed after the screen is closed */
     unsigned counters;
     enum top_sort sort;
-    bool opening; /* begin() reports a node that cannot be attached to */
+    bool opening; /* begin() reports the failure of a node, not on_failed() */
     bool by_process, live, paused, help, dirty, done, color;
     int64_t interval, next_poll, next_print, until;
     int64_t answered; /* when a node last made progress */
@@ -91,7 +92,7 @@ struct top {
     int status;
 };
 
-/* ---- what nodes say ---- */
+/* ---- answers of nodes ---- */
 
 static void fail(struct top *t, const struct err *e)
 {
@@ -128,7 +129,7 @@ static void on_warning(void *data, struct str text)
         ctx_warn(w->t->ctx, "%s: warning: %.*s", w->node, (int)text.len, text.at);
 }
 
-/* Whoever on the node knows the session can take off what times and words are counted by. */
+/* Another process on the node can clear our call_time and call_memory counters. */
 static void look_for_strangers(struct top *t, size_t i)
 {
     static const char text[] = "untraced processes: somebody there has stopped counting them; times and words are missing";
@@ -184,7 +185,7 @@ static void on_progress(void *data, struct peer *p, int64_t done, int64_t all)
         peer_progress(p, done, all);
 }
 
-/* ---- what nodes are asked ---- */
+/* ---- questions to nodes ---- */
 
 static bool ask(struct top *t, struct peer *p, struct str request, enum doing doing)
 {
@@ -225,7 +226,7 @@ static void poll_nodes(struct top *t)
     buf_release(&b);
 }
 
-/* From zero, once a node has answered what it was asked before. */
+/* Restarts the counters from zero, after a node has answered its open question. */
 static void restart(struct top *t)
 {
     for (size_t i = 0; i < t->peers.count; i++) {
@@ -237,7 +238,7 @@ static void restart(struct top *t)
     }
 }
 
-/* {count, Counters, {arm, …}} for one node. */
+/* Builds {count, Counters, {arm, …}} for one node. */
 static bool count_request(struct top *t, const struct session_node *node, struct buf *b, struct err *e)
 {
     static const char *const names[] = {"call_count", "call_time", "call_memory"};
@@ -266,7 +267,7 @@ static bool count_request(struct top *t, const struct session_node *node, struct
     return ok;
 }
 
-/* ---- what is shown ---- */
+/* ---- output ---- */
 
 static struct top_table table(const struct top *t)
 {
@@ -276,7 +277,7 @@ static struct top_table table(const struct top *t)
     };
 }
 
-/* `left`: what stays on the terminal when its screen is closed. */
+/* `left`: print what stays on the terminal after the screen is closed. */
 static void print(struct top *t, bool title, bool left)
 {
     struct top_table x = table(t);
@@ -320,7 +321,7 @@ static void draw(struct top *t)
     struct buf b = {0}, title = {0};
 
     screen_size(&t->columns, &t->lines);
-    x.columns = t->columns - 1; /* what is erased behind a line's end would be the last column */
+    x.columns = t->columns - 1; /* erasing the rest of a full line would erase its last column */
     x.most = t->lines > 5 ? t->lines - 5 : 1;
     if (t->o->rows)
         x.most = MIN(x.most, (size_t)t->o->rows);
@@ -444,7 +445,7 @@ static void close_screen(struct top *t)
     buf_release(&b);
 }
 
-/* ---- the course of it ---- */
+/* ---- phases ---- */
 
 /* Whether every node that is left has answered. */
 static bool idle(const struct top *t)
@@ -479,7 +480,7 @@ static bool is_interrupted(const struct top *t, struct err *e)
     return err_set(e, ERR_RUN, "%s has not answered yet", t->names[p->index]);
 }
 
-/* Every node begins to count at once. */
+/* Attaches to all nodes and starts the counters on all of them before it waits. */
 static bool begin(struct top *t, const struct node_opts *o, struct err *e)
 {
     struct peers_handlers handlers = {.data = t, .reply = on_reply, .failed = on_failed, .progress = on_progress};
@@ -527,7 +528,7 @@ static bool output_ended(struct top *t)
     return true;
 }
 
-/* One that does not answer, while another one does, is waited for as long again. */
+/* A node that does not answer, while another one does, delays the table by one interval at most. */
 static bool may_print(const struct top *t, int64_t now)
 {
     bool any = false;
@@ -572,7 +573,7 @@ static void run_live(struct top *t)
     }
 }
 
-/* Asks every node that has last figures to read and is at nothing else. Whether any answer is waited for. */
+/* Asks each idle node whose last figures are not complete. Returns whether an answer is expected. */
 static bool ask_whole(struct top *t, struct str request)
 {
     for (size_t i = 0; i < t->peers.count; i++)
@@ -583,7 +584,7 @@ static bool ask_whole(struct top *t, struct str request)
     return !idle(t);
 }
 
-/* Whether to wait on: a node has made progress within ANSWER_MS, and the end of all waiting has not come. */
+/* Whether to wait on: a node has made progress within ANSWER_MS, and `end` has not come. */
 static bool await_nodes(struct top *t, int64_t end)
 {
     int64_t by = MIN(t->answered + ANSWER_MS, end);
@@ -592,7 +593,7 @@ static bool await_nodes(struct top *t, int64_t end)
 }
 
 /*
- * Reads all figures once more, now that no more are wanted. The node pauses its counters, reads for half a second and is asked again
+ * Reads all figures once more at the end. The node pauses its counters, reads for half a second, and is asked again
  * until it has read all of them.
  */
 static void read_whole(struct top *t)
@@ -611,7 +612,7 @@ static void read_whole(struct top *t)
     buf_release(&b);
 }
 
-/* Says what is missing in the last figures. */
+/* Warns about what is missing in the last figures. */
 static void tell_missing(struct top *t)
 {
     for (size_t i = 0; i < t->peers.count; i++) {

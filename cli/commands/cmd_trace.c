@@ -1,4 +1,7 @@
-/* etrace [trace]: attach to nodes and stream what the expressions ask for; or start a command and trace its node. */
+/*
+ * etrace [trace]: attaches to nodes and streams the events that the expressions ask for, or starts a command and traces
+ * its node.
+ */
 #include "asserted.h"
 #include "child.h"
 #include "cmd.h"

@@ -1,4 +1,4 @@
-/* etrace version: what this build is. */
+/* etrace version: prints which build this is. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 

@@ -6,7 +6,7 @@
 #include "child.h"
 #include "target.h"
 
-/* Before anything is started. */
+/* Checks everything that can be checked before the command starts. */
 static bool makes_sense(const struct live_options *o, char **command, struct err *e)
 {
     struct texts wheres = asserted_texts(&o->view->wheres, o->asserts);
@@ -47,7 +47,7 @@ int commanded_trace(struct ctx *ctx, const struct live_options *o, struct child 
     mine.node = &node;
     mine.child = child;
     int status = live_run(ctx, &mine, "text");
-    /* A verdict, and what could not be traced, is the end; a limit is not. */
+    /* A verdict or a failure ends the command; a limit does not. */
     if (status)
         child_signal(child, SIGTERM);
     child_go(child);

@@ -22,19 +22,19 @@
 #include "cmd.h"
 #include "target.h"
 
-#include <time.h> /* last: it makes TIME_UTC a macro */
+#include <time.h> /* last, because it defines TIME_UTC as a macro */
 
-#define PATIENCE_MS 80  /* of the 100 in which an answer feels immediate */
-#define FRESH_S 20      /* so old may an answer of a node be before it is asked again */
+#define PATIENCE_MS 80  /* an answer feels immediate within 100 ms */
+#define FRESH_S 20      /* a cached answer of a node is used for so long */
 #define CACHE_MOST (1u << 20)
 
 struct line {
-    const struct cmd *cmd; /* trace, unless the line says otherwise */
-    bool named;            /* the command stands on the line */
+    const struct cmd *cmd; /* trace, unless the line has another command */
+    bool named;            /* the line has a command or a view */
     const char *node;
-    struct node_opts opts; /* how to attach to it */
-    const struct opt *open; /* the option whose value is typed */
-    bool command;           /* behind `--` */
+    struct node_opts opts; /* how to attach to the node */
+    const struct opt *open; /* the option whose value is being typed */
+    bool command;           /* the line is past `--` */
 };
 
 /* ---- candidates ---- */
@@ -52,7 +52,10 @@ static void offer(struct buf *b, const char *current, const char *fmt, ...)
         buf_printf(b, "%s\n", text);
 }
 
-/* Whether a name that others have chosen may stand on a command line as it is: it steers no terminal and means nothing to a shell. */
+/*
+ * Whether a name from a node can be on a command line as it is: it has no control characters and no character that is
+ * special to a shell.
+ */
 static bool is_plain(const char *name)
 {
     const char *at = name, *end = name + strlen(name);
@@ -148,9 +151,9 @@ static struct line read_line(const char *const *words, size_t count)
     return l;
 }
 
-/* ---- what a node knows ---- */
+/* ---- names from a node ---- */
 
-/* The file that keeps the answer to `what`; false: there is no place for it. */
+/* The path of the file that caches the answer to `what`. False: there is no cache directory. */
 static bool cache_path(const struct line *l, const char *what, char *ret, size_t size)
 {
     const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -199,7 +202,7 @@ static void put_arg(struct buf *args, const char *module)
     etf_nil(args);
 }
 
-/* A name, or a function with its arity, as a line. Functions that the compiler made are left out. */
+/* Appends a name, or a function with its arity, as a line. Skips functions that the compiler made. */
 static bool put_name(struct etf *r, enum names what, struct buf *b)
 {
     struct raw name;
@@ -250,7 +253,7 @@ static bool fetch(const struct line *l, enum names what, const char *module, str
     return ok;
 }
 
-/* In a process of its own: asks, and leaves the answer in the file, whole or not at all. */
+/* Runs in a process of its own: asks the node and replaces the cache file, as a whole or not at all. */
 static void refresh(const struct line *l, enum names what, const char *module, const char *path)
 {
     char tmp[4096];
@@ -259,7 +262,7 @@ static void refresh(const struct line *l, enum names what, const char *module, c
     snprintf(tmp, sizeof tmp, "%s.XXXXXX", path);
     if (!fetch(l, what, module, &b))
         return;
-    int fd = mkostemp(tmp, O_CLOEXEC); /* mode 0600 */
+    int fd = mkostemp(tmp, O_CLOEXEC); /* creates it with mode 0600 */
     if (fd < 0)
         return;
     bool ok = write(fd, b.data, b.len) == (ssize_t)b.len;
@@ -283,7 +286,7 @@ static void refresh_within(const struct line *l, enum names what, const char *mo
         return;
     pid_t pid = fork();
     if (pid == 0) {
-        /* Who asks is gone by then; nothing of the terminal is kept open. */
+        /* The caller may exit before this process, so it must not keep the terminal open. */
         int null = open("/dev/null", O_RDWR);
         for (int fd = 0; fd < 3 && null >= 0; fd++)
             dup2(null, fd);
@@ -301,7 +304,7 @@ static void refresh_within(const struct line *l, enum names what, const char *mo
     close(done[0]);
 }
 
-/* What the node says, or said before; one a line. */
+/* Appends the node's answer, fresh or cached, one name a line. */
 static void from_node(const struct line *l, enum names what, const char *module, struct buf *ret)
 {
     char path[4000], key[600];
@@ -354,7 +357,7 @@ static void offer_modules(const struct line *l, const char *current, struct buf 
     buf_release(&names);
 }
 
-/* `current` begins with the module and the separator. */
+/* `current` begins with the module and its separator. */
 static void offer_functions(const struct line *l, const char *current, const char *module, size_t prefix, struct buf *ret)
 {
     struct buf names = {0};
@@ -391,7 +394,7 @@ static void offer_list(const char *const *words, size_t count, const char *curre
         offer(ret, current, "%.*s%s", (int)before, current, words[i]);
 }
 
-/* The last place in a text where a word stands alone; NULL: nowhere. */
+/* Returns the last place in the text where the word is alone; NULL: nowhere. */
 static const char *last_word(const char *text, size_t len, const char *word)
 {
     const size_t n = strlen(word);
@@ -403,8 +406,8 @@ static const char *last_word(const char *text, size_t len, const char *word)
 }
 
 /*
- * Behind a blank the words of the language: actions behind ->, properties behind where, else what may follow a selector.
- * `before` bytes of the text stand in front of the word that is typed.
+ * Offers the words of the language after a space: actions after ->, properties after where, otherwise what can follow a
+ * selector. `before` bytes of the text precede the word that is being typed.
  */
 static void offer_behind(const char *current, size_t before, struct buf *ret)
 {
@@ -438,7 +441,7 @@ static void offer_events(const char *current, struct buf *ret)
     offer_list(events, ARRAY_LEN(events), current, 0, ret);
 }
 
-/* The selector of another alternative, behind a '|'. */
+/* Offers the selector of another alternative, after a '|'. */
 static void offer_alternative(const struct line *l, const char *current, const char *word, struct buf *ret)
 {
     struct buf names = {0};
@@ -469,7 +472,7 @@ static void offer_expression(const struct line *l, const char *current, struct b
         offer_selector(l, current, ret);
 }
 
-/* ---- what else ---- */
+/* ---- nodes, processes, options, commands ---- */
 
 static void offer_nodes(const char *current, struct buf *ret)
 {
@@ -491,7 +494,7 @@ static void offer_nodes(const char *current, struct buf *ret)
     epmd_names_release(&names);
 }
 
-/* Processes by their registered names, and the words for all of them. */
+/* Offers the registered names of processes, and the words for groups of processes. */
 static void offer_processes(const struct line *l, const char *current, struct buf *ret)
 {
     static const char *const words[] = {"all", "existing", "new"};

@@ -1,6 +1,6 @@
 #include "cost.h"
 
-/* 1234567 as 1,234,567 */
+/* Prints 1234567 as 1,234,567. */
 static void number(struct buf *b, uint64_t n)
 {
     if (n >= 1000) {

@@ -12,9 +12,10 @@
 #include "../ground/utf8.h"
 #include "child.h"
 
-#define AT_ONCE_MS 100 /* what comes again so soon is no second wish: timeout(1) signals the process, and then its group */
+/* A second signal within this time does not count: timeout(1) signals the process and then its group. */
+#define AT_ONCE_MS 100
 
-#define WORDS_MS 5000  /* that who is over waits for a terminal that is stopped, or for who does not read */
+#define WORDS_MS 5000  /* how long ctx_release() waits for a stopped terminal or a slow reader of standard error */
 
 #define ERASE_LINE "\r\033[K"
 
@@ -38,7 +39,7 @@ static void utter(struct ctx *c, struct str lines)
     loop_add(&c->loop, &c->words_fd);
 }
 
-/* One write, so that lines of several writers do not mix. */
+/* Writes the line with one write, so that lines of several processes do not mix. */
 static void talk(struct ctx *c, struct buf *line)
 {
     struct buf raw = {0};
@@ -60,7 +61,7 @@ static void talk(struct ctx *c, struct buf *line)
     buf_release(line);
 }
 
-/* A line of its own: one that was begun ends in front of it. */
+/* Begins a new line, after the end of a line that ctx_begin() has begun. */
 static struct buf new_line(struct ctx *c)
 {
     struct buf line = {0};
@@ -88,7 +89,7 @@ static void on_signal(void *owner, int signal)
     if (++c->interrupts > 1) {
         screen_panic();
         child_panic();
-        _exit(128 + signal); /* asked twice: the node cleans up by itself when the connection closes */
+        _exit(128 + signal); /* the second request to end: the node cleans up by itself when the connection closes */
     }
 }
 
@@ -99,7 +100,7 @@ void ctx_init(struct ctx *c)
     *c = (struct ctx){.color_talk = tty_colors(STDERR_FILENO, COLOR_AUTO), .debug = debug && *debug};
     loop_init(&c->loop);
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error like others */
+    signal(SIGXFSZ, SIG_IGN); /* a write over the file size limit then fails like any other write */
     loop_watch_signals(&c->loop, on_signal, c);
     talk_init(&c->words);
     c->out = out_new(STDOUT_FILENO, false, "standard output");
@@ -249,7 +250,7 @@ void ctx_progress(struct ctx *c, const char *fmt, ...)
     utter(c, buf_view(&line));
     buf_release(&line);
     c->progress = true;
-    c->shown = false; /* erasing the line takes away what was begun */
+    c->shown = false; /* erasing the line has erased the begun line, too */
 }
 
 static void carets(struct buf *b, const struct err *e, bool color)
@@ -279,7 +280,7 @@ int ctx_fail(struct ctx *c, const struct err *e)
     return e->status ? (int)e->status : ERR_RUN;
 }
 
-/* Who asked with Ctrl-C may still be reading in a pager; who sent TERM or HUP wants the process gone. */
+/* After Ctrl-C the user may still read the output in a pager. After TERM or HUP the process should end soon. */
 int64_t ctx_patience(const struct ctx *c)
 {
     return c->interrupts && c->last_signal != SIGINT ? loop_now() + 2000 : -1;

@@ -16,39 +16,40 @@
 #include "run.h"
 #include "together.h"
 
-#define BACKLOG_FULL (8u << 20) /* unwritten output at which no more is asked from the nodes */
+#define BACKLOG_FULL (8u << 20) /* bytes of unwritten output; above it the nodes are asked for no more events */
 #define BACKLOG_LOW (1u << 20)
-#define LEAVE_MS 5000 /* after a stop; the node's own lease is there for what comes later */
-#define SLOW_MS 300   /* of arming: then it is said what is waited for */
-#define STUCK_MS 5000 /* of arming: then it is said that this is not usual */
+/* How long to wait for the nodes after a stop; after that the lease on the node ends the session. */
+#define LEAVE_MS 5000
+#define SLOW_MS 300   /* if arming takes longer, print which node etrace waits for */
+#define STUCK_MS 5000 /* if arming takes longer, warn that this is unusual */
 #define RECORD_MS 10000
-#define REST_MS 1000  /* how long the results of the calls within --limit are waited for */
+#define REST_MS 1000  /* how long to wait for the results of the calls within --limit */
 
 /*
- * A node, beside what it is as a peer:
+ * The state of a node in the trace, in addition to its state as a peer:
  *
- *   AWAITED  its session does not answer yet, or has failed
- *   HERE     it does
- *   CLOCK    its clock is measured, where there are several nodes
+ *   AWAITED  the session does not answer yet, or has failed
+ *   HERE     the session answers
+ *   CLOCK    its clock is being measured, if there are several nodes
  *   ARMING   it is asked to trace
  *   ARMED    it traces, or would without --dry-run
- *   WITHOUT  --cluster: nothing matches there; it is left
+ *   WITHOUT  --cluster: nothing matches there, so etrace leaves it
  */
 enum node_state { NODE_AWAITED, NODE_HERE, NODE_CLOCK, NODE_ARMING, NODE_ARMED, NODE_WITHOUT };
 
 struct live_node {
     enum node_state state;
-    char *banner;  /* ARMING: the line about it that is printed once it is ARMED; NULL: that line is begun already */
-    int64_t began; /* ARMING: since when */
-    int patience;  /* and the number of words about its taking long */
+    char *banner;  /* ARMING: the line to print once it is ARMED; NULL: ctx_begin() has begun that line */
+    int64_t began; /* when the node entered this state */
+    int patience;  /* ARMING: how many messages about the delay were printed */
 };
 
 /*
- * The trace:
+ * The state of the trace:
  *
- *   BEGINNING  until every node that was wanted is ARMED or WITHOUT, is waited for, or has failed
- *   RUNNING    for as long as the user wants
- *   LEAVING    every node is to end; the events that are left still come
+ *   BEGINNING  until each wanted node is ARMED or WITHOUT, is AWAY, or has failed
+ *   RUNNING    until something ends it
+ *   LEAVING    all sessions are ending; the remaining events still arrive
  */
 enum live_state { LIVE_BEGINNING, LIVE_RUNNING, LIVE_LEAVING };
 
@@ -57,34 +58,35 @@ struct live {
     const struct live_options *o;
     enum live_state state;
     struct arena arena;
-    struct texts texts; /* what is asked for, as text */
-    struct texts wheres; /* those that filter, and behind them those that judge */
+    struct texts texts; /* the expressions as text */
+    struct texts wheres; /* the filters, followed by the assertions */
     struct asked asked;
     struct asserted asserted;
     struct show show;
-    struct pipeline *pipeline; /* NULL while no node has said what the records are */
+    struct pipeline *pipeline; /* NULL until a node has answered which records the expressions use */
     struct records records;
-    struct peer *teller; /* who is asked for these; NULL: nobody */
-    struct buf told;     /* its answer */
+    struct peer *teller; /* the node that is asked for records; NULL: none */
+    struct buf told;     /* the answer of `teller` */
     struct run run;
     struct together together;
     struct live_node nodes[PEERS_MAX];
-    struct what_opts again; /* what nodes that come back are asked for */
-    struct err empty;        /* what the last node said that is WITHOUT */
-    struct err *missing;     /* of each probe: why it matched no function at arming; status 0: it matched, or the node gave no reason */
-    struct buf filter; /* of what the nodes count (struct etw_filter_step) */
+    struct what_opts again; /* the request for nodes that come back: theirs may match nothing yet */
+    struct err empty;        /* the refusal of the last node that became WITHOUT */
+    /* For each probe why it matched no function at arming; status 0: it matched, or the node gave no reason. */
+    struct err *missing;
+    struct buf filter; /* the filter by which the nodes count or hold events (struct etw_filter_step) */
     struct buf found; /* the records that a node defines, as text */
-    int64_t until;        /* loop_now() time at which it stops, -1: none */
-    int64_t gone_by;      /* LEAVING: when nobody is waited for any more */
-    bool blocked;   /* the output is full: nothing is asked for */
+    int64_t until;        /* the loop_now() time at which the trace stops; -1: none */
+    int64_t gone_by;      /* LEAVING: when etrace stops waiting for the nodes */
+    bool blocked;   /* the output is full: the nodes are not asked for events */
     bool limited;   /* --limit was reached */
     bool childless; /* the command has ended */
     bool begun;     /* some node traces */
-    int64_t begun_at, stopped_at; /* since when; LEAVING: since when */
+    int64_t begun_at, stopped_at; /* when the trace began; LEAVING: when it stopped */
     int status;
 };
 
-/* ---- ends ---- */
+/* ---- ending ---- */
 
 static void fail(struct live *l, const struct err *e)
 {
@@ -103,7 +105,10 @@ static size_t count_armed(const struct live *l)
     return n;
 }
 
-/* Nothing else tells a user who stops early of these nodes. A failure is its own explanation. */
+/*
+ * Names the nodes that have not answered, if the user stops early: nothing else reports them. After an error the error
+ * is enough.
+ */
 static void say_unanswered(const struct live *l)
 {
     for (size_t i = 0; i < l->run.peers.count && !l->status; i++) {
@@ -151,7 +156,7 @@ static void stop_with(struct live *l, const struct err *e)
     stop(l);
 }
 
-/* ---- what sessions bring ---- */
+/* ---- what sessions send ---- */
 
 static void begun(struct live *l)
 {
@@ -174,7 +179,7 @@ static void took(struct live *l, enum pipeline_status status, const struct err *
     case PIPELINE_DONE:
         stop(l);
         break;
-    case PIPELINE_FAILED: /* and so it stays; why is said the first time */
+    case PIPELINE_FAILED: /* the pipeline returns it from now on; the first time has the reason */
         if (l->state != LIVE_LEAVING)
             stop_with(l, e);
         break;
@@ -186,12 +191,12 @@ static void on_batch(void *data, struct peer *p, const void *batch, size_t len)
     struct live *l = data;
     struct err e;
 
-    if (!l->pipeline) /* what comes while it ends early */
+    if (!l->pipeline) /* a batch may arrive while the trace ends before it has a pipeline */
         return;
     together_batch(&l->together, p);
     enum pipeline_status status = pipeline_batch(l->pipeline, p->index, (struct str){batch, len}, &e);
     if (!l->begun && pipeline_totals(l->pipeline)->seen)
-        begun(l); /* what has a meta probe comes while the others are still being armed */
+        begun(l); /* a meta probe reports events while other probes are still being armed */
     took(l, status, &e);
 }
 
@@ -216,7 +221,7 @@ static void move_node(struct live *l, const struct peer *p, enum node_state to)
     *n = (struct live_node){.state = to, .began = loop_now()};
 }
 
-/* Until here nothing was there that would have to be put in order: a signal was the end. */
+/* Until a node is ready there is nothing to clean up, so a signal may end the program. */
 static void on_ready(void *data, struct peer *p)
 {
     struct live *l = data;
@@ -225,7 +230,7 @@ static void on_ready(void *data, struct peer *p)
     move_node(l, p, NODE_HERE);
 }
 
-/* One that may come back is missed, but nothing has failed. A node that was started by a command ends with it. */
+/* With --reattach, a lost node is only a warning. The node of `-- COMMAND` is expected to exit. */
 static void on_failed(void *data, struct peer *p, const struct err *cause)
 {
     struct live *l = data;
@@ -243,13 +248,13 @@ static void on_failed(void *data, struct peer *p, const struct err *cause)
         fail(l, cause);
 }
 
-/* A cluster's nodes need not all have what is asked for. */
+/* With --cluster, not every node needs to have the functions. */
 static bool may_lack(const struct live *l, const struct err *e)
 {
     return l->o->node->cluster && e->status == ERR_EMPTY;
 }
 
-/* Of several, the one that it is about, unless that is said. */
+/* With several nodes, prefix the error with the node's name unless it already starts with it. */
 static struct err about(const struct live *l, const struct peer *p, const struct err *e)
 {
     struct err full = *e;
@@ -280,7 +285,7 @@ static void on_refused(void *data, struct peer *p, const struct err *e)
     }
 }
 
-/* ---- talk ---- */
+/* ---- messages ---- */
 
 static void on_notice(void *data, const struct event_node *node, struct str text)
 {
@@ -298,7 +303,7 @@ static void note_missing(struct live *l, const struct arm_result_probe *probe)
         l->missing[probe->id] = probe->functions ? (struct err){0} : probe->missing;
 }
 
-/* Probes that neither had a function when they were armed, nor an event later. */
+/* Warns of probes that had no function when they were armed and no event later. */
 static void say_missing(struct live *l)
 {
     for (size_t i = 0; l->missing && i < l->asked.count; i++) {
@@ -310,7 +315,10 @@ static void say_missing(struct live *l)
     }
 }
 
-/* One node has one line, which ends when the node traces. Each of several nodes has a line, and a last line is about all. */
+/*
+ * A single node has one line, which ends when the node traces. With several nodes each has a line, and a last line is
+ * about all of them.
+ */
 static void on_chosen(void *data, struct peer *p, const struct arm_result *result)
 {
     struct live *l = data;
@@ -355,7 +363,7 @@ static void on_armed(void *data, struct peer *p, const struct arm_result *result
     move_node(l, p, NODE_ARMED);
 }
 
-/* While it was attached, whether anything was traced already or not. */
+/* Whether a node was lost while it was attached, even if it traced nothing yet. */
 static bool has_lost_one(const struct live *l)
 {
     for (size_t i = 0; i < l->run.peers.count; i++)
@@ -364,7 +372,7 @@ static bool has_lost_one(const struct live *l)
     return false;
 }
 
-/* With --reattach every node may be waited for until the end. */
+/* Whether no node was ever UP: --reattach may wait for every node until the end. */
 static bool none_came(const struct live *l)
 {
     for (size_t i = 0; i < l->run.peers.count; i++)
@@ -382,7 +390,7 @@ static const char *session_end(const struct live *l, const struct totals *t)
         return NULL;
     if (!t->complete)
         return "ended by the node: what came last may be missing";
-    /* The code server may be held up by something else for as long as it likes. */
+    /* The node's code server can be busy for a long time, which delays the unload. */
     return l->state == LIVE_LEAVING && loop_now() >= l->gone_by ? "destroyed, but the node has yet to unload the tracer" : "ended by the node";
 }
 
@@ -401,7 +409,7 @@ static void summary(struct live *l)
 
 /* ---- attaching ---- */
 
-/* Whether something is decided here about single events; those cannot be counted on the node. */
+/* Whether the client decides about single events. The node then cannot count them for --limit. */
 static bool sifts(const struct live *l)
 {
     for (size_t i = 0; i < l->asked.count; i++)
@@ -418,7 +426,10 @@ static bool pairs(const struct live *l)
     return besides;
 }
 
-/* Where each event would only be counted, the node counts: nothing may have to look at one but what the node decides, too. */
+/*
+ * Whether the nodes can count calls instead of sending events: the views show only figures, and the node can decide
+ * every filter.
+ */
 static bool wants_figures(struct live *l)
 {
     size_t filters = l->o->view->wheres.count;
@@ -435,8 +446,9 @@ static bool wants_figures(struct live *l)
 }
 
 /*
- * Where a filter asks how a call ended or how long it took, the node may keep back what that hides: nothing may be shown by which
- * the calls around it could be told. What is decided about the others, is decided here.
+ * Whether the nodes can drop the calls that a filter on results or durations hides. This requires that no view shows
+ * anything that depends on the calls around. If the node cannot decide about a call, it sends it and the client filters
+ * it.
  */
 static bool wants_hold(struct live *l)
 {
@@ -446,13 +458,16 @@ static bool wants_hold(struct live *l)
     return true;
 }
 
-/* Who sent a message is a match specification's work, which costs nearly half as much as all else that tracing the message does. */
+/*
+ * Whether nobody reads the senders of messages. A match specification has to fetch the sender, which costs nearly half
+ * as much as the rest of tracing a message.
+ */
 static bool is_anonymous(const struct live *l)
 {
     return !l->show.ngreps && !show_has_senders(&l->show) && !asked_reads_sender(&l->asked);
 }
 
-/* What was asked for stands in a recording, so that a replay reads the events as they were read here. */
+/* Writes the expressions into a recording, so that a replay reads the events as they were read here. */
 static void record_specs(struct live *l, const struct peer *p)
 {
     const struct what_opts *what = l->o->what;
@@ -471,7 +486,7 @@ static void record_specs(struct live *l, const struct peer *p)
     buf_release(&text);
 }
 
-/* What events are shown by: made before anything is attached to, or once a node has said what the records are. */
+/* Creates the pipeline: before etrace attaches, or once a node has defined the records. */
 static bool begin(struct live *l, struct err *e)
 {
     if (!asserted_init(&l->asserted, l->o->asserts, &l->asked, l->o->view->wheres.count, e))
@@ -500,7 +515,7 @@ static bool begin(struct live *l, struct err *e)
 
 /* ---- records ---- */
 
-/* Compiles by what is known of the records, and asks for what is wanted. */
+/* Compiles with the records that are known so far, and asks for a missing one. */
 static void learn(struct live *l)
 {
     struct str wanted;
@@ -519,7 +534,7 @@ static void learn(struct live *l)
         stop_with(l, &e);
 }
 
-/* The first node that is there says what the records are, or the next one where that goes down meanwhile. */
+/* Asks the first node that is UP for the records. If it is lost meanwhile, asks the next one. */
 static void look_for_records(struct live *l)
 {
     struct etf answer;
@@ -542,7 +557,7 @@ static void look_for_records(struct live *l)
     }
 }
 
-/* ---- nodes, each by itself ---- */
+/* ---- steps of each node ---- */
 
 static void is_here(struct live *l, struct peer *p)
 {
@@ -556,7 +571,7 @@ static void is_here(struct live *l, struct peer *p)
         peer_fail(p, &e);
 }
 
-/* A node that comes back may not have loaded what is asked for yet. */
+/* A node that comes back may not have loaded the functions yet. */
 static void arm(struct live *l, struct peer *p)
 {
     move_node(l, p, NODE_ARMING);
@@ -604,7 +619,7 @@ static void look_at_nodes(struct live *l)
         move(l, l->o->what->dry_run ? LIVE_LEAVING : LIVE_RUNNING);
 }
 
-/* The time of the next word about a node that is slow in arming; -1: there is none. */
+/* The time of the next message about a node that arms slowly; -1: none. */
 static int64_t next_patience(const struct live *l)
 {
     int64_t next = -1;
@@ -627,7 +642,7 @@ static bool attach_all(struct live *l, struct err *e)
 
 /* ---- streaming ---- */
 
-/* A pager that waits: nothing more is asked for, and the leases are renewed all the same. */
+/* Stops asking for events while an output is full, for example a pager that waits. The leases are still renewed. */
 static void throttle(struct live *l)
 {
     size_t backlog = show_backlog(&l->show, l->blocked ? BACKLOG_LOW : BACKLOG_FULL - 1);
@@ -639,7 +654,7 @@ static void throttle(struct live *l)
     peers_pull(&l->run.peers, !l->blocked);
 }
 
-/* --on-loss stop; what was lost last is told when everything ends. */
+/* Whether --on-loss stop applies. finish() checks again, because the last losses arrive at the end. */
 static bool lost_too_much(const struct live *l, struct err *e)
 {
     const struct totals *t = pipeline_totals(l->pipeline);
@@ -656,7 +671,7 @@ static void look_for_an_end(struct live *l)
     bool closed;
 
     if (l->o->child && l->o->child->ended && !l->childless) {
-        l->childless = true; /* what its node has sent is still read; one that lives on is left */
+        l->childless = true; /* its last events are still read; if its node lives on, etrace leaves it */
         l->until = l->until < 0 ? loop_now() + REST_MS : MIN(l->until, loop_now() + REST_MS);
     }
     if (l->ctx->interrupts || (l->until >= 0 && loop_now() >= l->until))
@@ -677,7 +692,7 @@ static int64_t next_step(const struct live *l)
     return l->pipeline ? loop_sooner(next, together_next(&l->together)) : next;
 }
 
-/* false: nobody is left. */
+/* False: no peer is left. */
 static bool step(struct live *l)
 {
     struct err e;
@@ -690,7 +705,7 @@ static bool step(struct live *l)
     look_at_nodes(l);
     if (l->pipeline) {
         took(l, together_step(&l->together, &e), &e);
-        if (l->begun) /* of a trace that every node refuses nothing is shown */
+        if (l->begun) /* if every node refuses the trace, nothing is shown */
             pipeline_flush(l->pipeline);
     }
     look_for_an_end(l);
@@ -698,7 +713,7 @@ static bool step(struct live *l)
     return true;
 }
 
-/* ---- all of it ---- */
+/* ---- the command ---- */
 
 static void finish(struct live *l)
 {
@@ -710,7 +725,7 @@ static void finish(struct live *l)
         fail(l, &e);
     if (show_ended(&l->show, &closed, &e) && !closed && !l->status)
         fail(l, &e);
-    if (tty_is(STDOUT_FILENO)) /* there it stands behind what it sums up */
+    if (tty_is(STDOUT_FILENO)) /* on a terminal the summary follows the events */
         l->status = ctx_flush(l->ctx, l->status);
     summary(l);
     l->status = asserted_status(&l->asserted, l->ctx, l->status);
@@ -752,7 +767,7 @@ int live_run(struct ctx *ctx, const struct live_options *given, const char *defa
         err_set(&e, ERR_NODE, "nothing was traced: no node came that could be attached to");
         fail(&l, &e);
     }
-    /* what has been seen; of what never began only that it was lost */
+    /* A dry run and a trace that failed before it began have no summary, unless a node was lost. */
     if (l.pipeline && (l.begun || has_lost_one(&l) || ran))
         finish(&l);
     l.status = show_flush(&l.show, ctx, l.status);

@@ -37,7 +37,7 @@ void opts_release(const struct opt_use *uses, size_t n)
                 texts_release((void *)((char *)uses[i].target + uses[i].group->rows[k].offset));
 }
 
-/* A number with a unit from a table; `plain` is the factor of a bare number. */
+/* A unit of a number. with_unit() takes a table of them; `plain` is the factor of a bare number. */
 struct unit {
     const char *name;
     double factor;
@@ -188,7 +188,7 @@ static const struct opt *find(const struct opt_use *uses, size_t n, char letter,
     return NULL;
 }
 
-/* `text` with its dashes, `name` without. */
+/* `text` has its dashes, `name` does not. */
 static bool unknown(const struct opt_use *uses, size_t n, struct str text, struct str name, struct err *e)
 {
     struct near near = near_start(name.at, name.len);
@@ -219,7 +219,7 @@ static bool long_option(const struct opt_use *uses, size_t n, char ***at, struct
     return set(o, target, value, e);
 }
 
-/* As erl has them, `-node shop` is no `-n ode`. */
+/* erl has long options with one dash: `-node shop` must not be read as `-n ode`. */
 static bool is_long(const struct opt_use *uses, size_t n, struct str word)
 {
     void *ignored;

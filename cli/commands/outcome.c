@@ -8,7 +8,7 @@ static const char *const advice[ETW_LOSSES] = {
     [ETW_LOST_QUEUE] = "the tracer without the NIF is slow; trace less, or see etrace doctor",
 };
 
-/* Two kinds of loss have the name "rate". */
+/* Two reasons of loss share the name "rate", so their figures are added. */
 static uint64_t lost_for(const uint64_t *lost, size_t reason)
 {
     if (reason == ETW_LOST_HALF)
@@ -16,7 +16,7 @@ static uint64_t lost_for(const uint64_t *lost, size_t reason)
     return lost[reason] + (reason == ETW_LOST_RATE ? lost[ETW_LOST_HALF] : 0);
 }
 
-/* " · 12 lost (rate)", and the figures of each reason where there are several. */
+/* Appends " · 12 lost (rate)", with a figure for each reason if there are several. */
 static void put_lost(struct buf *b, const uint64_t *lost)
 {
     uint64_t all = 0;
@@ -66,7 +66,7 @@ void outcome_node(struct ctx *ctx, const struct totals_node *n)
     struct buf b = {0};
 
     if (!n->node || !n->node->name.len)
-        return; /* --reattach waited for it in vain */
+        return; /* --reattach waited for it, but it never came */
     put_lost(&b, n->lost);
     put_count(&b, n->missing, "never arrived", "never arrived");
     ctx_say(ctx, "%.*s: %llu event%s%s%s", (int)n->node->name.len, n->node->name.at, (unsigned long long)n->shown, PLURAL(n->shown),

@@ -5,13 +5,13 @@
 #include "../ground/utf8.h"
 #include "../views/regex.h"
 
-#define PROBES_MOST 1000 /* every probe is compared with every other one */
+#define PROBES_MOST 1000 /* each probe is compared with every other one */
 #define REGIONS_MOST 100
 
 /* Functions or events that several probes select. */
 struct region {
     struct str text;
-    bool may; /* only the node knows whether they meet */
+    bool may; /* only the node knows whether they overlap */
     bool *has; /* for each probe */
 };
 
@@ -24,7 +24,7 @@ struct overlap {
     bool more;
 };
 
-/* In the order of what prevails when parts are taken together. */
+/* Ordered so that the larger value wins when parts are combined. */
 enum meet { MEET, MAY_MEET, APART };
 
 /* ---- names ---- */
@@ -98,7 +98,7 @@ static void put_name(struct overlap *o, const struct sel_name *n, struct buf *b)
     buf_puts(b, close[n->how]);
 }
 
-/* Appends what both select. */
+/* Appends a text for what both select. */
 static enum meet names_meet(struct overlap *o, const struct sel_name *x, const struct sel_name *y, struct buf *b)
 {
     if (x->how == SEL_ATOM || y->how == SEL_ANY || (x->how == y->how && str_same(x->text, y->text))) {
@@ -113,7 +113,7 @@ static enum meet names_meet(struct overlap *o, const struct sel_name *x, const s
     return MAY_MEET;
 }
 
-/* Whether modules that the selector leaves out are all that `module` names. */
+/* Whether any of `module` is left after the selector's exclusions. */
 static enum meet left(const struct selector *sel, const struct sel_name *module)
 {
     enum meet is = MEET;
@@ -175,7 +175,7 @@ static bool patterns_apart(term_t x, term_t y)
     return (x->count < y->count && !x->tail) || (y->count < x->count && !y->tail);
 }
 
-/* Whether the heads of two probes exclude each other; guards are not compared. */
+/* Whether the heads of two probes exclude each other. Ignores guards. */
 static bool heads_apart(const struct spec *x, const struct spec *y)
 {
     if (!x->match_spec || x->match_spec->type != TERM_LIST || !y->match_spec || y->match_spec->type != TERM_LIST)
@@ -261,7 +261,7 @@ static void compare(struct overlap *o, size_t x, size_t y)
 
 typedef bool probe_test(const struct spec *s);
 
-/* The numbers of the probes of a region that `wanted` takes: probe 1, probes 1 and 2. Returns how many. */
+/* Appends the numbers of those probes of a region that `wanted` accepts: probe 1, probes 1 and 2. Returns how many. */
 static size_t put_probes(const struct overlap *o, const struct region *r, probe_test *wanted, struct buf *b)
 {
     size_t count = 0, left = 0;
@@ -314,7 +314,7 @@ static void put_word(struct buf *b, const char *word)
     buf_puts(b, word);
 }
 
-/* What the clauses that show something ask for, all together. */
+/* Appends all actions of the clauses that show something. */
 static void put_actions(const struct overlap *o, const struct region *r, struct buf *b)
 {
     static const struct {
@@ -358,7 +358,7 @@ static void put_actions(const struct overlap *o, const struct region *r, struct 
     buf_release(&all);
 }
 
-/* A line below the one of a region, about some of its probes. */
+/* Appends a line under a region, about some of its probes. */
 static void put_note(const struct overlap *o, const struct region *r, probe_test *wanted, const char *one,
                      const char *several, struct buf *b)
 {

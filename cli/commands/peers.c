@@ -10,7 +10,7 @@
 
 #define LIST_MS 10000
 #define LEAVE_MS 5000
-#define RETRY_MS 1000 /* between two tries to attach to a node that is AWAY */
+#define RETRY_MS 1000 /* between two attempts to attach to an AWAY node */
 
 /* ---- states ---- */
 
@@ -71,7 +71,7 @@ const char *peer_name(const struct peer *p)
     return p->session ? session_node(p->session)->name : p->name;
 }
 
-/* ---- what sessions say ---- */
+/* ---- what sessions report ---- */
 
 static void on_batch(void *data, const void *batch, size_t len)
 {
@@ -124,7 +124,7 @@ static void on_progress(void *data, int64_t done, int64_t all)
         peer_progress(p, done, all);
 }
 
-/* ---- failing ---- */
+/* ---- failures ---- */
 
 static void told(struct peer *p, const struct err *e)
 {
@@ -146,14 +146,14 @@ static bool of_cluster(const struct peer *p)
     return p->wish == PEER_CLUSTER || p->wish == PEER_HIDDEN;
 }
 
-/* It was never UP, and the command can do without it. */
+/* Skips a node that was never UP and that the command does not need. */
 static void passed_over(struct peer *p, const struct err *e)
 {
     ctx_warn(p->peers->ctx, "not traced: %s", e->text);
     move(p, PEER_FREE);
 }
 
-/* Tries again later, unless the node has refused too often: then the last reason is reported as final. */
+/* Retries later. If the node has refused too often, reports the last reason as final. */
 static void goes_away(struct peer *p, bool refused, const struct err *e)
 {
     bool again = !strcmp(p->why.text, e->text);
@@ -176,7 +176,7 @@ static void goes_away(struct peer *p, bool refused, const struct err *e)
     told(p, e);
 }
 
-/* No session came of trying to connect. */
+/* Handles an attempt to connect that gave no session. */
 static void unreached(struct peer *p, bool found, const struct err *e)
 {
     bool waits = p->peers->reattach && p->name && p->wish == PEER_NAMED && e->status == ERR_NODE && !e->refused;
@@ -205,14 +205,14 @@ void peer_fail(struct peer *p, const struct err *e)
         fails(p, e);
 }
 
-/* ---- the nodes that a node is connected to ---- */
+/* ---- the nodes of a cluster ---- */
 
 static bool start(struct peers *ps, const struct node_opts *o, const char *name, enum peer_wish wish, struct err *e);
 
 static bool is_known(const struct peers *ps, struct raw name)
 {
     for (size_t i = 0; i < ps->count; i++) {
-        const char *own = peer_name(&ps->items[i]); /* also of one that was passed over */
+        const char *own = peer_name(&ps->items[i]); /* finds skipped nodes, too */
         if (own && raw_same(name, raw_text(own)))
             return true;
     }
@@ -415,7 +415,7 @@ static struct peer *new_place(struct peers *ps, struct err *e)
     return &ps->items[ps->count];
 }
 
-/* In a place whose peer is FREE or OVER, or a new one. */
+/* Starts a peer in a place that is FREE, OVER or new. */
 static bool start_at(struct peer *p, struct peers *ps, const struct node_opts *o, const char *name, enum peer_wish wish, struct err *e)
 {
     struct target *target = mem_zalloc(sizeof(*target));
@@ -471,7 +471,8 @@ bool peers_start(struct peers *ps, const struct node_opts *o, const struct sessi
     if (o->port && o->nodes.count > 1)
         return err_set(e, ERR_USAGE, "--port is the port of one node, and %zu are named", o->nodes.count);
     ps->node = o;
-    ps->reattach = o->reattach && ps->handlers.ready; /* without ready() the command would not hear of one that comes back */
+    /* Without ready() the command would not learn that a node came back. */
+    ps->reattach = o->reattach && ps->handlers.ready;
     keep_options(ps, session);
     if (!o->nodes.count)
         return start(ps, o, otherwise && *otherwise ? otherwise : NULL, PEER_NAMED, e);
@@ -500,7 +501,7 @@ static bool none_failed(const struct peers *ps, struct err *e)
     return true;
 }
 
-/* Nothing is traced yet, and the nodes clean up by themselves: a signal may end the program where it stands. */
+/* A signal may end the program here, because nothing is traced yet and the nodes clean up by themselves. */
 bool peers_open(struct peers *ps, const struct node_opts *o, const struct session_options *session, struct err *e)
 {
     ctx_let_die(ps->ctx, true);
@@ -523,7 +524,7 @@ void peers_close(struct peers *ps)
     *ps = (struct peers){0};
 }
 
-/* The name as it was given may lack its host. */
+/* The user's name of a node may lack the host. */
 static bool is_called(const struct peer *p, const char *name)
 {
     const char *own = peer_name(p) ? peer_name(p) : "";
@@ -532,7 +533,10 @@ static bool is_called(const struct peer *p, const char *name)
     return !strcmp(own, name) || (!strchr(name, '@') && !strncmp(own, name, len) && own[len] == '@');
 }
 
-/* Nothing can have come of it: who has been there keeps its place, for it may come back. */
+/*
+ * Whether a place can be reused because its peer never sent events. A node that was UP keeps its place, because it may
+ * come back.
+ */
 static bool is_unused(const struct peer *p)
 {
     return p->state == PEER_FREE || (p->state == PEER_OVER && !p->session && !p->came);
@@ -568,14 +572,14 @@ struct peer *peers_attach(struct peers *ps, const struct node_opts *o, const cha
     return start_at(p, ps, o, name, PEER_ADDED, e) ? p : NULL;
 }
 
-/* ---- AWAY ---- */
+/* ---- peers that are AWAY ---- */
 
-/* Until it is tried again; -1: it is being tried. */
+/* Returns when to retry; -1: an attempt is under way. */
 static int64_t seek(struct peer *p)
 {
     struct err e;
 
-    if (p->session) { /* the one that failed; it could not go while its handlers were at work */
+    if (p->session) { /* the failed session, which could not be closed while its handlers ran */
         session_close(p->session);
         p->session = NULL;
     }
@@ -629,9 +633,12 @@ bool peer_ask(struct peer *p, struct str request, int timeout_ms, struct buf *in
     return ok;
 }
 
-/* ---- while they run ---- */
+/* ---- while sessions run ---- */
 
-/* One that was left while it was BOOTING, maybe by a handler of its own session, which could not close it. */
+/*
+ * Closes the session of a peer that was left while BOOTING. A handler of that session may have left it and could not
+ * close it.
+ */
 static void abandon(struct peer *p)
 {
     if (!p->session || session_fd(p->session) < 0)
@@ -690,7 +697,7 @@ void peers_pull(struct peers *ps, bool allowed)
             peer_fail(&ps->items[i], &e);
 }
 
-/* One that is not UP has nothing that would have to be read, and cleans up by itself. */
+/* A peer that is not UP or LISTING has no events to read, and its node cleans up by itself. */
 void peer_detach(struct peer *p)
 {
     struct err e;

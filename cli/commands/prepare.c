@@ -8,7 +8,7 @@
 #include "cost.h"
 
 #define ANSWER_MS 10000
-#define ARM_MS 120000 /* on a busy node each pattern waits for every scheduler, and there may be thousands */
+#define ARM_MS 120000 /* ms; on a busy node each pattern waits for every scheduler, and there may be thousands */
 
 struct prepare {
     struct ctx *ctx;
@@ -16,12 +16,12 @@ struct prepare {
     const struct what_opts *what;
     struct asked_how how;
     enum prepare_step step;
-    uint32_t id; /* of the request that is not answered */
-    struct arena arena; /* of the texts */
+    uint32_t id; /* the request without an answer; 0: none */
+    struct arena arena; /* holds the texts */
     struct texts texts;
     struct records records;
     struct asked asked;
-    struct buf arm; /* what arm_request() takes */
+    struct buf arm; /* the argument of arm_request() */
     struct arm_result chosen, armed;
     struct err why;
 };
@@ -32,7 +32,7 @@ static void refuse(struct prepare *p)
     p->id = 0;
 }
 
-/* Where that fails, the session has failed: it has said so, and no answer will come. */
+/* If the request fails, the session has failed and reported it to its handlers. No answer will come. */
 static void ask(struct prepare *p, enum prepare_step step, struct str request, int timeout_ms)
 {
     struct err ignored;
@@ -122,7 +122,7 @@ static bool find_unknown(struct prepare *p)
     return n || select_functions(p);
 }
 
-/* The name as the expressions have it: what the node sends is not used as text. */
+/* Returns our copy of a name that the node sent; text of the node is not used. */
 static const struct str *asked_name(const struct asked *asked, struct raw name)
 {
     for (size_t i = 0; i < asked->count; i++)
@@ -174,7 +174,7 @@ static bool take_record(struct prepare *p, struct etf answer)
     return records_read(&p->records, answer, &p->why) && compile(p);
 }
 
-/* ---- all of it ---- */
+/* ---- the interface ---- */
 
 static bool (*const take[])(struct prepare *p, struct etf answer) = {
     [PREPARE_RECORDS] = take_record, [PREPARE_ATOMS] = take_atoms, [PREPARE_SELECT] = take_chosen,

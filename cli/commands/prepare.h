@@ -2,8 +2,8 @@
  * Brings one node from the expressions to an armed trace: a sequence of requests, each sent after the answer to the one
  * before. Nothing here waits, and the nodes are independent of each other.
  *
- *   RECORDS  compiles the expressions for the node's OTP; asks the node for a record that no header defines and compiles
- *            again, until no record is missing
+ *   RECORDS  compiles the expressions for the node's OTP; asks the node for a record that no header defines and
+ *            compiles again, until no record is missing
  *   ATOMS    which atoms of the expressions does the node lack?
  *   SELECT   what would be traced?
  *   COUNT    wildcards only: how often are these functions called? Too many calls end the preparation

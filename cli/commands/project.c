@@ -9,7 +9,7 @@
 
 #include "proc_text.h"
 
-#define UP_MOST 3 /* an application of an umbrella lies below the directory with the build */
+#define UP_MOST 3 /* an application of an umbrella project is below the directory with the build */
 
 static const char *base_name(const char *path)
 {
@@ -18,7 +18,7 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* mix or rebar3 among the node's plain arguments, which stand behind -extra; *ret_verb is the argument behind it. */
+/* Finds mix or rebar3 among the node's plain arguments, which follow -extra. *ret_verb is the argument after it. */
 static const char *find_tool(const struct buf *cmdline, const char **ret_verb)
 {
     bool plain = false;
@@ -35,7 +35,7 @@ static const char *find_tool(const struct buf *cmdline, const char **ret_verb)
     return NULL;
 }
 
-/* The name of the build: _build/NAME. */
+/* Finds NAME of the build in _build/NAME. */
 static void build_name(const struct buf *environ, const struct buf *cmdline, const char *tool, const char *verb, char ret[static 100])
 {
     const bool mix = !strcmp(tool, "mix");
@@ -50,7 +50,7 @@ static void build_name(const struct buf *environ, const struct buf *cmdline, con
     snprintf(ret, 100, "%s", given ? given : "default");
 }
 
-/* The directory with the build, at the working directory or above it. */
+/* Finds the build in the working directory or above it. */
 static bool find_build(const char *cwd, const char *name, char ret[static PATH_MAX])
 {
     char at[PATH_MAX];
@@ -70,7 +70,7 @@ static bool find_build(const char *cwd, const char *name, char ret[static PATH_M
 
 static void add_paths(const char *lib, struct buf *to)
 {
-    /* protocols as they are called in the end stand in front of those that were compiled */
+    /* consolidated protocols must come before the compiled ones */
     static const char *const kinds[] = {"consolidated", "ebin"};
     char pattern[PATH_MAX + 32];
     glob_t found;

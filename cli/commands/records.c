@@ -8,11 +8,11 @@
 
 struct records_known {
     struct records_known *next;
-    struct str question; /* the request that it answers */
-    struct str name, modules; /* of it, for sentences */
+    struct str question; /* the request to the node */
+    struct str name, modules; /* the record and its modules, for messages */
     bool plural;
     bool read; /* the answer has come */
-    struct str text;     /* of the definition; empty: there is none */
+    struct str text;     /* the definition; empty: there is none */
     struct lang_lookup lookup;
 };
 
@@ -57,7 +57,7 @@ static struct str said(struct arena *a, const char *text)
 
 #define TEXT(s) (int)(s).len, (s).at
 
-/* A native record, as lang_read_hrl() reads it. */
+/* Appends a native record in the syntax that lang_read_hrl() reads. */
 static void put_native(struct arena *a, struct str module, struct str name, struct buf *b)
 {
     buf_puts(b, "-record #");
@@ -67,7 +67,7 @@ static void put_native(struct arena *a, struct str module, struct str name, stru
     buf_puts(b, "{}.\n");
 }
 
-/* One definition for each module: they have to be the same. */
+/* Reads one definition for each module. They must be the same. */
 static bool read_definitions(struct etf *r, struct arena *a, const struct records_known *w, struct str *ret_text, struct str *ret_why)
 {
     struct raw name, bytes;
@@ -117,7 +117,7 @@ static bool read_names(struct etf *r, struct arena *a, const struct str **ret_na
     return !n || etf_get_nil(r);
 }
 
-/* {[{Module, Fields}], [Name], [Module]} */
+/* Reads the answer {[{Module, Fields}], [Name], [Module]}. */
 bool records_read(struct records *r, struct etf t, struct err *e)
 {
     struct records_known *w = r->wanted;

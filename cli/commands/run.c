@@ -3,11 +3,12 @@
 #include <string.h>
 
 #include "../../nif/etrace_wire.h"
-#define ANSWER_MS 120000 /* of disarming: each pattern waits for every scheduler of a busy node, and there may be thousands */
+/* Ms to disarm: each pattern waits for every scheduler of a busy node, and there may be thousands. */
+#define ANSWER_MS 120000
 
 /*
- * The node compares words: "token" covers access_token and csrfToken, "api_key" covers apiKey and x-api-key (nif/secret.h). The names
- * of several words that end in a word of this list are for those who write them as one word.
+ * The node compares words: "token" covers access_token and csrfToken, "api_key" covers apiKey and x-api-key
+ * (nif/secret.h). The names here that end in another name of the list cover spellings as one word (accesstoken).
  */
 static const char *const secrets[] = {
     "password", "passwd", "passphrase", "pwd", "secret", "token", "jwt", "bearer", "cookie", "authorization", "credential", "api_key",
@@ -61,7 +62,8 @@ static bool session_options(const struct node_opts *node, const struct limit_opt
         .size = (uint32_t)limit->size,
         .depth = (uint32_t)limit->depth,
         .items = (uint32_t)limit->items,
-        .limit = how & RUN_SIFTS ? 0 : (uint64_t)limit->limit, /* what is filtered here cannot be counted there */
+        /* The node cannot count events that the client filters. */
+        .limit = how & RUN_SIFTS ? 0 : (uint64_t)limit->limit,
         .rate = (uint64_t)limit->rate,
         .memory = memory_option(limit->memory),
         .redact = keys,
@@ -72,7 +74,7 @@ static bool session_options(const struct node_opts *node, const struct limit_opt
     return true;
 }
 
-/* ---- what sessions bring ---- */
+/* ---- what sessions send ---- */
 
 static void forget(struct run *r, const struct peer *p)
 {
@@ -85,7 +87,7 @@ static void on_ready(void *data, struct peer *p)
 {
     struct run *r = data;
 
-    forget(r, p); /* of its last session */
+    forget(r, p); /* drops the preparations of its last session */
     r->handlers.ready(r->handlers.data, p);
 }
 
@@ -96,7 +98,7 @@ static void on_batch(void *data, struct peer *p, const void *batch, size_t len)
     r->handlers.batch(r->handlers.data, p, batch, len);
 }
 
-/* The handlers may ask for something else. */
+/* Calls the handlers, which may arm again and so replace the preparation. */
 static void look_at_step(struct run *r, struct peer *p, bool chosen_before)
 {
     const struct run_handlers *h = &r->handlers;

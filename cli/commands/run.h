@@ -17,12 +17,12 @@ struct run_handlers {
     void (*batch)(void *data, struct peer *p, const void *batch, size_t len);
     void (*ready)(void *data, struct peer *p); /* the session answers */
     void (*chosen)(void *data, struct peer *p, const struct arm_result *result); /* what will be traced; may be NULL */
-    /* What is traced; in a dry run what would be. */
+    /* The result of TRACE; in a dry run that of SELECT. */
     void (*armed)(void *data, struct peer *p, const struct arm_result *result);
     void (*refused)(void *data, struct peer *p, const struct err *e); /* this node refused the request of run_arm() */
     void (*failed)(void *data, struct peer *p, const struct err *e);  /* the peer is OVER or AWAY */
     void (*time)(void *data, struct peer *p, const struct session_time *time); /* may be NULL */
-    void (*answer)(void *data, struct peer *p, const struct session_reply *reply); /* to any other request; may be NULL */
+    void (*answer)(void *data, struct peer *p, const struct session_reply *reply); /* any other reply; may be NULL */
 };
 
 struct run {

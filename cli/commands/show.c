@@ -61,7 +61,7 @@ static void add(struct show *s, struct out *out, const struct sink_type *type, s
     s->count++;
 }
 
-/* A recording is continued behind its last whole block. */
+/* Opens a recording; with -a it continues after the last complete block. */
 static struct out *recording(const char *path, bool append, bool *ret_append, struct err *e)
 {
     bool fresh;
@@ -81,7 +81,7 @@ bool show_same_file(const struct stat *a, const struct stat *b)
     return S_ISREG(a->st_mode) && a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* Two who write to one file would write over each other. */
+/* Two outputs to one file would overwrite each other. */
 static bool is_written(const struct show *s, const char *path, struct err *e)
 {
     struct stat st, own;
@@ -122,7 +122,7 @@ static bool add_file(struct show *s, const struct view_opts *o, const struct sin
     return true;
 }
 
-/* What comes at the end and has a file that takes it goes there, and not to standard output as well. */
+/* A view that appears at the end goes to its file if there is one, and then not to standard output. */
 static bool goes_to_a_file(const struct texts *files, const struct sink_type *type)
 {
     for (size_t i = 0; i < files->count && !(type->flags & SINK_LINES); i++)
@@ -131,7 +131,7 @@ static bool goes_to_a_file(const struct texts *files, const struct sink_type *ty
     return false;
 }
 
-/* Some view here, or some file's, whoever writes it. */
+/* Whether a view here, or the view of any -o FILE, has the flag. Another struct show may write that file. */
 static bool takes(const struct show *s, const struct view_opts *o, unsigned flag)
 {
     for (size_t i = 0; i < s->count; i++)
@@ -157,7 +157,7 @@ bool show_makes_sense(const struct view_opts *o, struct err *e)
     return true;
 }
 
-/* Options that none of the views would look at are a mistake. */
+/* An option that no view reads is a mistake. */
 static bool check_look(const struct show *s, const struct view_opts *o, struct err *e)
 {
     if (o->fields && !takes(s, o, SINK_FIELDS)) {
@@ -172,7 +172,7 @@ static bool check_look(const struct show *s, const struct view_opts *o, struct e
     return true;
 }
 
-/* What is left to do once the outputs are there. */
+/* Sets what does not depend on the outputs. */
 static bool complete(struct show *s, const struct view_opts *o)
 {
     s->greps = mem_zalloc((o->greps.count + 1) * sizeof(*s->greps));
@@ -181,7 +181,7 @@ static bool complete(struct show *s, const struct view_opts *o)
     return true;
 }
 
-/* What all views of these options have in common. */
+/* The look that all views of these options share. */
 static struct look look_of(const struct view_opts *o)
 {
     return (struct look){
@@ -192,7 +192,7 @@ static struct look look_of(const struct view_opts *o)
     };
 }
 
-/* Every -o FILE. */
+/* Adds every -o FILE. */
 static bool add_files(struct show *s, const struct view_opts *o, const struct sink_type *type, struct look look, struct err *e)
 {
     for (size_t i = 0; i < o->outputs.count; i++)
@@ -219,7 +219,7 @@ bool show_file(struct show *s, struct ctx *ctx, const struct view_opts *o, const
     return complete(s, o);
 }
 
-/* Standard output; not where one of `files` takes its view. */
+/* Adds standard output, unless one of `files` takes its view. */
 static bool add_own(struct show *s, struct ctx *ctx, const struct view_opts *o, const struct texts *files, const char *default_view,
                     const struct sink_type **ret_type, struct err *e)
 {
@@ -283,7 +283,7 @@ void show_close(struct show *s)
     *s = (struct show){0};
 }
 
-/* How deep a call is, and of how many bytes, depends on what came before it. */
+/* The depth and the size of a call depend on the calls before it. */
 static bool asks_around(const char *fields)
 {
     return fields && (strstr(fields, "depth") || strstr(fields, "size"));
@@ -307,7 +307,7 @@ bool show_is_figures(const struct show *s)
     return true;
 }
 
-/* The bytes of an event are those of its sender, too. */
+/* The size of an event includes its sender. */
 static bool has_senders(const struct view *v)
 {
     const char *own = v->type->flags & SINK_FORMAT && v->look.format ? v->look.format : v->type->flags & SINK_FIELDS ? v->look.fields : NULL;

@@ -6,12 +6,12 @@
 
 #include "../erlang/term_print.h"
 
-#define SLOT_MS 50    /* TOGETHER_SLOTS of them are what an event waits */
-#define ASK_MS 20     /* between two questions to a node that others wait for */
-#define ANSWER_MS 20000 /* as one that is silent is given */
-#define MEASURE 5     /* times, at the beginning */
-#define OFF_NS INT64_C(5000000000) /* a larger offset of the clock of a node that is traced alone gets a notice */
-#define AGAIN_MS 30000 /* a clock is looked at anew */
+#define SLOT_MS 50    /* an event waits for TOGETHER_SLOTS of them at most */
+#define ASK_MS 20     /* between two questions to a node that holds up others */
+#define ANSWER_MS 20000 /* the time after which a silent node is lost */
+#define MEASURE 5     /* measurements of a clock before one is used */
+#define OFF_NS INT64_C(5000000000) /* a node that is traced alone gets a warning if its clock is off by more */
+#define AGAIN_MS 30000 /* the age of a measurement after which the clock is measured again */
 
 static int64_t wall_now(const struct together *t)
 {
@@ -79,7 +79,10 @@ static void put_offset(struct buf *b, int64_t seconds)
         buf_printf(b, "%lld days", (long long)seconds / 86400);
 }
 
-/* Among several nodes all times are those of this host. One alone keeps its own, by which its logs go. */
+/*
+ * With several nodes all times are converted to this host's clock. A single node keeps its own times, which match its
+ * logs.
+ */
 static void say_off(const struct together *t, const struct peer *p)
 {
     const struct together_node *n = &t->nodes[p->index];
@@ -93,7 +96,7 @@ static void say_off(const struct together *t, const struct peer *p)
     buf_release(&b);
 }
 
-/* A clock that goes along with ours within what can be measured is left as it is. */
+/* Keeps the current offset if the new measurement agrees with it within the errors. */
 static bool use_best(struct together *t, const struct peer *p)
 {
     struct together_node *n = &t->nodes[p->index];
@@ -154,7 +157,7 @@ bool together_ask(struct together *t, struct peer *p, struct err *e)
     return ask(t, p, e);
 }
 
-/* ---- going and coming ---- */
+/* ---- loss and return ---- */
 
 void together_batch(struct together *t, const struct peer *p)
 {

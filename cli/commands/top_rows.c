@@ -16,7 +16,7 @@ void top_node_release(struct top_node *n)
 
 /* ---- answers ---- */
 
-/* {M, F, A, Calls, Micros, Words, CallCount} | {M, F, A, Calls, Micros, Words, Pid, Name, Alive} */
+/* {M, F, A, Calls, Micros, Words, CallCount} or {M, F, A, Calls, Micros, Words, Pid, Name, Alive} */
 static bool take_row(struct etf *r, struct top_row *x, struct funs *funs)
 {
     struct etf_head h;

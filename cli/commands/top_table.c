@@ -14,8 +14,8 @@ enum column { COL_CALLS, COL_TIME, COL_SHARE, COL_PER_CALL, COL_WORDS, COL_WORDS
 static const struct {
     const char *title;
     unsigned width;
-    unsigned needs; /* the counter */
-    int sort;       /* the order that it is for, or -1 */
+    unsigned needs; /* the counter that it shows */
+    int sort;       /* the order that it belongs to, or -1 */
     bool left;
     enum paint_what what;
 } columns[COLUMNS] = {
@@ -29,7 +29,7 @@ static const struct {
     [COL_PROCESS] = {"process", 26, 0, -1, true, PAINT_PID},
 };
 
-/* Of a process there may be much to say, or little room to say it. */
+/* The text of a process can be long, so its column adapts to the terminal. */
 static unsigned width_of(const struct top_table *t, enum column c)
 {
     if (c != COL_PROCESS || !t->columns)
@@ -37,7 +37,7 @@ static unsigned width_of(const struct top_table *t, enum column c)
     return t->columns < 80 ? 20 : t->columns < 110 ? columns[c].width : 36;
 }
 
-/* The first of these are left out where there is little room. */
+/* Columns that are omitted if the terminal is narrow, in this order. */
 static const enum column spare[] = {COL_WORDS_EACH, COL_PER_CALL, COL_SHARE, COL_NODE, COL_WORDS, COL_PROCESS};
 
 #define ROOM 24 /* for the function, at least */
@@ -122,7 +122,7 @@ static void value(const struct top_table *t, const struct top_row *x, enum colum
     }
 }
 
-/* Cut to the width of the column where the whole line has one. */
+/* Appends a cell. Cuts it to the column's width if the table has a width. */
 static void cell(const struct top_table *t, struct buf *to, enum column c, struct str text, enum paint_what what)
 {
     struct buf b = {0};
@@ -204,7 +204,7 @@ static void line(const struct top_table *t, const struct top_row *x, unsigned se
     buf_release(&b);
 }
 
-/* What stands in no row, so that the rows and this make the whole. */
+/* Appends the sums of everything that is not in the rows, so that the reader can add up the total. */
 static void rest(const struct top_table *t, size_t shown, const struct top_row *sum, struct buf *to)
 {
     int64_t more = 0, calls = 0, us = 0, words = 0;
