@@ -14,8 +14,9 @@ static const char *opening(const struct etf_head *h)
 }
 
 /*
- * A term as text, for messages only: shortened, and binaries without their quotes. Flat: the elements of a container follow
- * its head, and only the head is bracketed by how many there are.
+ * Appends a term as text, for messages only: at most about `most` bytes, and binaries without quotes. The reader yields
+ * the head of a container and then its elements. `open` therefore counts the elements that each open container still
+ * lacks.
  */
 static void term_text(struct etf *term, struct buf *ret, size_t most)
 {
@@ -74,13 +75,12 @@ static void term_text(struct etf *term, struct buf *ret, size_t most)
     buf_puts(ret, "…");
 }
 
-/* It ended, and nobody was left to say why. */
 static void answer_killed(const char *node, struct err *e)
 {
     err_set(e, ERR_RUN, "%s: the tracer was killed, by somebody or for its memory", node);
 }
 
-/* {guard, {What, HowMuch}}: the owner itself has ended the tracing. */
+/* {guard, {What, HowMuch}}: a limit was exceeded, and the owner ended the tracing by itself. */
 static bool stopped_by_guard(struct etf reason, const char *node, struct err *e)
 {
     struct raw what;
@@ -107,7 +107,7 @@ void answer_gone(struct etf reason, const char *node, struct err *e)
     } else if (etf_is_atom(&reason, "killed") || etf_is_atom(&reason, "noproc") || etf_is_atom(&reason, "janitor")) {
         answer_killed(node, e);
     } else if (stopped_by_guard(reason, node, e)) {
-        /* said */
+        /* *e is set */
     } else if (etf_is_atom(&reason, "destroyed")) {
         err_set(e, ERR_RUN, "%s: somebody on the node has destroyed the trace session", node);
     } else if (etf_is_atom(&reason, "gone")) {
@@ -121,13 +121,16 @@ void answer_gone(struct etf reason, const char *node, struct err *e)
 
 /* ---- {error, Reason} ---- */
 
-/* One reason in words: each %s is the next thing that stands behind it; a list of names at the end becomes the hint. */
+/*
+ * The message for one reason. Each %s stands for the next element of the reason's tuple. If the last element is a list
+ * of similar names, it becomes the hint.
+ */
 struct sentence {
     const char *reason;
     size_t arity; /* of the tuple; 0: an atom */
     enum err_status status;
     const char *text;
-    const char *hint; /* when no name resembles */
+    const char *hint; /* if there are no similar names */
 };
 
 static const struct sentence sentences[] = {
@@ -175,7 +178,7 @@ static const struct sentence sentences[] = {
 
 #define PARTS 3
 
-/* Modules of Elixir as people write them. */
+/* Removes the prefix Elixir. of a module name. */
 static struct raw plain(struct raw name)
 {
     const char *at = raw_view(name).at;
@@ -193,7 +196,7 @@ static void part(struct etf *r, char to[200])
     buf_release(&b);
 }
 
-/* The last element: a list of names that resemble. */
+/* Sets a hint from the last element of a reason, if it is a list of similar names. */
 static void hint_near(struct etf r, struct err *e)
 {
     struct buf b = {0};
@@ -236,7 +239,7 @@ static bool no_function(struct etf *r, struct err *e)
     return true;
 }
 
-/* The sentence with each %s replaced by the next part. */
+/* Not printf(): the format comes from the table, and the parts come from the node. */
 static void say(const struct sentence *s, char parts[PARTS][200], struct err *e)
 {
     struct buf b = {0};

@@ -1,4 +1,4 @@
-/* Reads from /proc how the distribution of a virtual machine of this host was configured on its command line. */
+/* Reads the distribution options of a local virtual machine from its command line in /proc. */
 #include <ctype.h>
 #include <dirent.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ static const char *next(const char *at, const char *end)
     return at < end ? at : NULL;
 }
 
-/* Behind -extra the arguments are those of the program. */
+/* Arguments after -extra belong to the program, not to the virtual machine. */
 static void read_arguments(const char *at, const char *end, struct arguments *a)
 {
     for (const char *value; at && (value = next(at, end)) && strcmp(at, "-extra"); at = value)
@@ -67,7 +67,7 @@ static bool listens(long ospid, int port)
     return false;
 }
 
-/* The name alone proves nothing: everybody may give it to a process. */
+/* Also checks the port: any user can start a process with this name on its command line. */
 bool node_full_name(const char *alive, int port, char ret[NODE_NAME_MAX + 1])
 {
     DIR *dir = opendir("/proc");

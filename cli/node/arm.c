@@ -274,7 +274,7 @@ void arm_finish(struct arm *a, struct buf *b)
     put_list(b, "port_flags", &a->port_flags, a->nport_flags);
     put_list(b, "system", &a->system, a->nsystem);
     etf_atomz(b, "kinds");
-    etf_int(b, (int64_t)a->kinds); /* as many bits as it takes */
+    etf_int(b, (int64_t)a->kinds); /* all kinds: -1, which has every bit set on the node */
     etf_atomz(b, "variables");
     etf_int(b, a->variables);
     put_bool(b, "seq_trace", a->seq_trace);

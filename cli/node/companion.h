@@ -1,6 +1,6 @@
 /*
- * What etrace carries for the node it traces. The definitions are in companion_data.c, which nif/pack.escript writes at
- * build time; the bytes are constant and live as long as the program.
+ * The code that etrace sends to a node: the module, the NIF and interpreted expressions, built into the program as
+ * bytes. nif/pack.escript writes the definitions into companion_data.c at build time. The bytes are constant.
  */
 #ifndef ETRACE_COMPANION_H
 #define ETRACE_COMPANION_H
@@ -14,22 +14,23 @@
 struct companion {
     const unsigned char *beam; /* the module, in the oldest encoding, still named etrace_00000000_0 */
     size_t beam_len;
-    const unsigned char *so; /* the NIF; empty in a build without one, and then the fallback tracer is used */
+    const unsigned char *so; /* the NIF; so_len 0: this build has none, and nodes use the fallback tracer */
     size_t so_len;
-    const unsigned char *janitor; /* the janitor's expressions, one term in the external term format (with its 131) */
+    /* Interpreted expressions: each is one term in the external term format, with its 131. */
+    const unsigned char *janitor; /* the janitor */
     size_t janitor_len;
-    const unsigned char *ask; /* expressions that call one function (rpc.h), likewise */
+    const unsigned char *ask; /* call one function (rpc.h) */
     size_t ask_len;
-    const unsigned char *sweep; /* expressions that take away what nobody on the node answers for any more, likewise */
+    const unsigned char *sweep; /* unload companions of this build that have no process left */
     size_t sweep_len;
-    char hash[9]; /* 8 hex digits over module, NIF and janitor: what tells builds apart on a node */
-    char sum[65]; /* the SHA-256 that it begins */
-    unsigned char md5[16]; /* of module and NIF: every node can say whether they have come as they were sent */
+    char hash[9]; /* first 8 hex digits of `sum`; names of modules contain them, so builds never collide on a node */
+    char sum[65]; /* SHA-256 of module, NIF and janitor */
+    unsigned char md5[16]; /* of module and NIF; the node checks what it received with erlang:md5/1 */
 };
 
 extern const struct companion companion;
 
-/* Whether a module or a registered process of that name can be a companion's: etrace_<8 hex digits>_<slot>. */
+/* Whether the name has the form of a companion's module or process: etrace_<8 hex digits>_<slot>. */
 static inline bool companion_is_name(struct raw name)
 {
     const char *at = raw_view(name).at;

@@ -7,9 +7,11 @@
 #include "handshake.h"
 #include "netns.h"
 
-#define PROBE_MS 1000 /* for each port of a process that epmd does not know */
+#define PROBE_MS 1000 /* limit for each port, if a process that epmd does not know listens on several */
 
-/* How telling a failure is when several addresses or ports were tried: the later in this list, the more so. */
+/*
+ * Ordered by how much a failure says. After several addresses and ports have failed, the last of this list is reported.
+ */
 enum outcome { OUT_NONE, OUT_UNREACHABLE, OUT_REFUSED, OUT_TIMEOUT, OUT_NO_PORT, OUT_FAILED, OUT_TLS_SILENT, OUT_HANDSHAKE, OUT_OTHER, OUT_TLS };
 
 struct attempt {
@@ -19,9 +21,9 @@ struct attempt {
     int64_t deadline;
     enum outcome outcome;
     enum handshake_result result; /* with OUT_HANDSHAKE */
-    int port;                     /* of the failure kept */
+    int port;                     /* of `outcome` */
     struct err why;               /* with OUT_TLS */
-    char other[NODE_NAME_MAX + 1]; /* with OUT_OTHER: who answered */
+    char other[NODE_NAME_MAX + 1]; /* with OUT_OTHER: the name of the node that answered */
 };
 
 static bool say(const struct attempt *a, struct err *e)
@@ -95,7 +97,10 @@ static bool say(const struct attempt *a, struct err *e)
     }
 }
 
-/* Not so where it may be on its way up: what forwards its port closes the connection until it is there. */
+/*
+ * A failure that a retry cannot cure. HANDSHAKE_CLOSED can be temporary: a port forwarder closes connections until the
+ * node behind it is up.
+ */
 static bool is_refusal(enum handshake_result r)
 {
     return r == HANDSHAKE_COOKIE || r == HANDSHAKE_NOT_ALLOWED || r == HANDSHAKE_TLS || r == HANDSHAKE_INSECURE ||
@@ -134,13 +139,13 @@ static enum outcome outcome_of(enum net_status s)
     }
 }
 
-/* It was a node, and it said why: no other address or port would say otherwise. */
+/* The node gave a reason: it would give the same one on every other address and port. */
 static bool definite(enum handshake_result r)
 {
     return r == HANDSHAKE_COOKIE || r == HANDSHAKE_NOT_ALLOWED || r == HANDSHAKE_NAME_IN_USE || r == HANDSHAKE_NOK || r == HANDSHAKE_TLS;
 }
 
-/* The host is not compared: it may have several names. */
+/* Does not compare hosts, because a host can have several names. */
 static bool is_another(const struct place *p, const char *node)
 {
     size_t len = strcspn(node, "@");
@@ -178,7 +183,7 @@ static bool try_port(struct attempt *a, int port, int64_t deadline, struct node_
             continue;
         }
         r = handshake(&conn.stream, a->cookie->text, deadline, &conn);
-        if (is_another(a->place, conn.node)) { /* be its cookie ours or not */
+        if (is_another(a->place, conn.node)) { /* whether or not its cookie matches */
             memcpy(a->other, conn.node, sizeof a->other);
             stream_close(&conn.stream);
             keep(a, OUT_OTHER, r, port);

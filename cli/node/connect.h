@@ -1,26 +1,26 @@
 /*
- * From what the user said to an open distribution connection.
+ * Opens a distribution connection to the node that the user named.
  *
- * node_connect() blocks, 5 seconds at most, and is the only thing of this floor that blocks on the network. Every way
- * in which it can fail has its own sentence and the status ERR_NODE (ERR_USAGE for a name that no node can have).
- * libei does the handshake and nothing else; afterwards the socket belongs to the caller, non-blocking and close-on-exec.
- * Nothing is printed, whatever the environment says to libei.
+ * node_connect() and node_resolve() block for at most 5 seconds. node_connect() runs on a thread of its own (knock.h).
+ * Each failure has its own message and the status ERR_NODE, or ERR_USAGE for a malformed node name. libei does the
+ * handshake only. Afterwards the caller owns the socket, which is non-blocking and close-on-exec. libei prints nothing,
+ * whatever the environment says.
  */
 #ifndef ETRACE_CONNECT_H
 #define ETRACE_CONNECT_H
 
 #include "stream.h"
 
-#define NODE_CONNECT_MS 4500 /* in all: what the user waits for stays under five seconds */
+#define NODE_CONNECT_MS 4500 /* for all steps together: the user waits less than five seconds */
 #define NODE_NAME_MAX 511 /* bytes; atoms have at most 255 characters */
 
 struct node_target {
-    const char *name;        /* "shop", "shop@h1"; NULL: by ospid, else the only local node */
-    long ospid;              /* 0: not said */
+    const char *name;        /* "shop", "shop@h1"; NULL: use ospid, or else the only local node */
+    long ospid;              /* 0: unset */
     int port;                /* 0: ask epmd */
-    struct addr first;       /* of its host's addresses, where its epmd has answered; len 0: not known */
-    const char *cookie_file; /* NULL: the places where OTP looks */
-    const struct tls_options *tls; /* NULL: none */
+    struct addr first;       /* address of the host to try first, because its epmd answered there; len 0: unknown */
+    const char *cookie_file; /* NULL: the default files of OTP */
+    const struct tls_options *tls; /* NULL: no TLS */
 };
 
 struct node_pid {
@@ -30,20 +30,24 @@ struct node_pid {
 
 struct node_conn {
     struct stream stream;         /* the caller closes it */
-    bool found;                   /* host and port are known; set also where the connection failed */
-    char node[NODE_NAME_MAX + 1]; /* what the node calls itself */
-    struct node_pid self;         /* the pid that messages to us carry; its node part was given by the target */
+    bool found;                   /* host and port are known; valid even if connecting failed */
+    char node[NODE_NAME_MAX + 1]; /* the name by which the node calls itself */
+    struct node_pid self;         /* our pid, the destination of messages to us; the node chose our node name */
 };
 
-bool node_connect(const struct node_target *target, struct node_conn *ret_conn, struct err *e); /* false: only ret_conn->found is set */
+/* false: only ret_conn->found is set. */
+bool node_connect(const struct node_target *target, struct node_conn *ret_conn, struct err *e);
 
 /*
- * The full name ("shop@h1") that a target means, without connecting: adds this host, finds the only local node, or the
- * node of an operating system process (then *ret_port may be set although epmd does not know it). At most 5 seconds.
+ * Finds the full name ("shop@h1") of the target without connecting. It adds the name of this host, finds the only local
+ * node, or finds the node of an operating system process. In the last case *ret_port may be a port that epmd does not
+ * know.
  */
 bool node_resolve(const struct node_target *target, char ret_name[NODE_NAME_MAX + 1], int *ret_port, struct err *e);
 
-/* The full name of the local node that epmd knows as `alive` at that port. false: this user cannot see its process. */
+/*
+ * Finds the full name of the local node that epmd lists as `alive` at `port`. false: this user cannot see its process.
+ */
 bool node_full_name(const char *alive, int port, char ret_name[NODE_NAME_MAX + 1]);
 
 #endif

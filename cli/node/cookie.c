@@ -14,7 +14,7 @@ void cookie_wipe(struct cookie *c)
     explicit_bzero(c->text, sizeof c->text);
 }
 
-/* The name of the file as people write it. */
+/* Abbreviates the home directory to ~. The result is valid until the next call. */
 static const char *shown(const char *path)
 {
     static char text[sizeof((struct cookie *)0)->path];
@@ -41,7 +41,7 @@ static bool check_file(const char *path, const struct stat *st, struct err *e)
     return true;
 }
 
-/* As auth.erl: printable ASCII, and only a newline or spaces behind it. */
+/* The rules of auth.erl: printable ASCII without spaces, followed only by spaces and line ends. */
 static bool check_text(struct cookie *c, size_t len, const char *path, struct err *e)
 {
     if (memchr(c->text, 0, len))
@@ -91,7 +91,7 @@ static bool read_fd(int fd, const char *path, struct cookie *c, struct err *e)
     return ok;
 }
 
-/* 1 read, 0 failed with err, -1 there is no such file. */
+/* Returns 1 on success, 0 on failure with err, -1 if there is no such file. */
 static int try_file(const char *path, bool follow, struct cookie *c, struct err *e)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | (follow ? 0 : O_NOFOLLOW));
@@ -135,7 +135,7 @@ static int try_default(struct cookie *c, struct err *e)
 bool cookie_read(const char *file, struct cookie *ret, struct err *e)
 {
     struct cookie c = {0};
-    /* Neither a core, nor a look into this process by others of its user, shows the cookie, nor what is traced with it. */
+    /* No core dump, and no other process of this user, must see the cookie or traced data in our memory. */
     prctl(PR_SET_DUMPABLE, 0);
     int got = file ? try_file(file, true, &c, e) : try_default(&c, e);
 

@@ -1,8 +1,9 @@
 /*
- * The cookie: read by OTP's own rules, held as short as possible.
+ * Reads the cookie by the rules of OTP, and wipes it from memory.
  *
- * A given file is used as it is named; else $HOME/.erlang.cookie, else $XDG_CONFIG_HOME/erlang/.erlang.cookie (~/.config
- * without the variable). The caller wipes it with cookie_wipe() as soon as the handshake is over; a failure has wiped it.
+ * cookie_read() reads the given file. Without one it reads $HOME/.erlang.cookie, or else
+ * $XDG_CONFIG_HOME/erlang/.erlang.cookie (~/.config if the variable is unset). On success the caller owns the cookie
+ * and calls cookie_wipe() right after the handshake. On failure nothing is left to wipe.
  */
 #ifndef ETRACE_COOKIE_H
 #define ETRACE_COOKIE_H
@@ -13,7 +14,7 @@
 
 struct cookie {
     char text[COOKIE_MAX + 1]; /* NUL-terminated */
-    char path[4096];           /* where it was read, for messages; kept by cookie_wipe() */
+    char path[4096];           /* the file, for messages; cookie_wipe() keeps it */
 };
 
 bool cookie_read(const char *file_or_null, struct cookie *ret, struct err *e);

@@ -1,20 +1,23 @@
 /*
- * Asking an epmd, with own sockets and a deadline. ERL_EPMD_PORT is honoured.
+ * Asks an epmd for nodes and their ports. Each function blocks until its deadline at most. ERL_EPMD_PORT is honoured.
  */
 #ifndef ETRACE_EPMD_H
 #define ETRACE_EPMD_H
 
 #include "net.h"
 
-/* Of a host's several addresses the later in this list tells more; up to EPMD_NO_PORT another address may have an epmd. */
+/*
+ * Ordered by how much an answer says about a host with several addresses: the later value is reported. After a failure
+ * up to EPMD_NO_PORT another address of the host may still have an epmd.
+ */
 enum epmd_answer {
     EPMD_OK,
-    EPMD_UNREACHABLE, /* no route, or no answer to the connection in time */
-    EPMD_NO_DAEMON,   /* nothing listens there */
-    EPMD_NO_PORT,     /* this host has none left for its own end */
-    EPMD_TIMEOUT,     /* it accepted and did not answer */
-    EPMD_GARBAGE,     /* what answers is not epmd */
-    EPMD_NO_NODE,     /* it does not know the name */
+    EPMD_UNREACHABLE, /* no route, or the connection timed out */
+    EPMD_NO_DAEMON,   /* connection refused */
+    EPMD_NO_PORT,     /* this host has no free local port */
+    EPMD_TIMEOUT,     /* epmd accepted the connection and did not answer */
+    EPMD_GARBAGE,     /* malformed answer: not an epmd */
+    EPMD_NO_NODE,     /* epmd does not know the name */
 };
 
 struct epmd_name {
@@ -23,15 +26,18 @@ struct epmd_name {
 };
 
 struct epmd_names {
-    struct epmd_name *items; /* epmd_names_release() */
+    struct epmd_name *items; /* the caller frees them with epmd_names_release() */
     size_t count;
 };
 
 int epmd_port(void);
-/* So many addresses are left, with this one: each has its share of the time to accept a connection, and who has accepted has all of it. */
+/*
+ * `left` is the number of addresses that are still to be tried, this one included. Connecting may take an equal share
+ * of the time that is left. After the connection is open, the answer may take until the deadline.
+ */
 enum epmd_answer epmd_lookup(const struct addr *host, size_t left, const char *alive, int64_t deadline, int *ret_port);
 enum epmd_answer epmd_list(const struct addr *host, size_t left, int64_t deadline, struct epmd_names *ret);
-/* Of the first address that has one, which stands in front then. */
+/* Lists the nodes of the first address that has an epmd, and moves this address to the front of `host`. */
 enum epmd_answer epmd_list_any(struct addrs *host, int64_t deadline, struct epmd_names *ret);
 void epmd_names_release(struct epmd_names *n);
 

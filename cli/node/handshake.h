@@ -1,7 +1,9 @@
 /*
- * The handshake of the distribution protocol, by libei on a socket that is already connected. Used by connect.c alone.
+ * Does the handshake of the distribution protocol with libei, on a socket that is connected already. For connect.c;
+ * blocks.
  *
- * libei answers every failure with EIO, so what the node sent is kept and read again: it tells the causes apart.
+ * libei reports every failure as EIO. Therefore handshake() keeps the bytes that the node sent, and finds the cause in
+ * them.
  */
 #ifndef ETRACE_HANDSHAKE_H
 #define ETRACE_HANDSHAKE_H
@@ -11,22 +13,26 @@
 
 enum handshake_result {
     HANDSHAKE_OK,
-    HANDSHAKE_COOKIE,      /* our answer to the challenge was refused */
-    HANDSHAKE_NOT_ALLOWED, /* net_kernel:allow/1 */
-    HANDSHAKE_NAME_IN_USE, /* a node of our name is connected already */
-    HANDSHAKE_NOK,         /* a handshake of the same name is under way */
-    HANDSHAKE_TLS,         /* it speaks TLS */
-    HANDSHAKE_INSECURE,    /* the TLS on the stream says why */
-    HANDSHAKE_SILENT,      /* it took our words and did not answer in time */
-    HANDSHAKE_CLOSED,      /* it closed the connection without a word */
-    HANDSHAKE_LEFT,        /* it closed the connection half-way, and not because of our answer */
-    HANDSHAKE_FOREIGN,     /* it answered, but not as an Erlang node */
-    HANDSHAKE_BROKEN,      /* what it said is no handshake, or libei refused */
+    HANDSHAKE_COOKIE,      /* the node rejected our answer to its challenge */
+    HANDSHAKE_NOT_ALLOWED, /* net_kernel:allow/1 excludes us */
+    HANDSHAKE_NAME_IN_USE, /* a node with our name is connected already */
+    HANDSHAKE_NOK,         /* a handshake with our name is in progress */
+    HANDSHAKE_TLS,         /* the node expects TLS */
+    HANDSHAKE_INSECURE,    /* TLS failed; stream_why() says why */
+    HANDSHAKE_SILENT,      /* the node did not answer in time */
+    HANDSHAKE_CLOSED,      /* the node closed the connection without sending a byte */
+    HANDSHAKE_LEFT,        /* the node closed the connection half-way, for a reason other than our answer */
+    HANDSHAKE_FOREIGN,     /* the answer is not from an Erlang node */
+    HANDSHAKE_BROKEN,      /* malformed handshake, or a failure in libei */
 };
 
-void handshake_prepare(void); /* once, before a handshake on another thread than the first */
+/*
+ * Changes the environment and initializes libei. Call it on the main thread before the first handshake on another
+ * thread.
+ */
+void handshake_prepare(void);
 
-/* Fills ret_conn except for the stream, which stays the caller's. The name is known even for some failures. */
+/* Fills ret_conn except for the stream, which the caller keeps. Some failures also set ret_conn->node. */
 enum handshake_result handshake(struct stream *s, const char *cookie, int64_t deadline, struct node_conn *ret_conn);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * The first messages of a session: what makes the node start the companion, and what its owner says then.
+ * Starts the companion on a node, reads its first answer, and cleans up after it. session.c calls these functions.
  */
 #ifndef ETRACE_INJECT_H
 #define ETRACE_INJECT_H
@@ -8,22 +8,26 @@
 #include "dist.h"
 #include "session.h"
 
-#define NONCE_BYTES 16 /* of no session but this one, and random */
+#define NONCE_BYTES 16 /* random, for one session only */
 
-/* Sends the companion to `rex` on the node, and gives the nonce that its files are named by. */
+/* Sends the companion to `rex` on the node. The companion derives the names of its files from the nonce. */
 bool inject_boot(struct dist *d, const struct session_options *o, unsigned char ret_nonce[static NONCE_BYTES], struct err *e);
 
 /*
- * Of a node that ended while it loaded the library nobody is left who could take the file away, but for us, where its host and its
- * user are ours. Elsewhere nothing has such a name. Left is what lies in the node's XDG_RUNTIME_DIR or below its HOME where these
- * are not ours, or written otherwise; on another host; and what a node that stops makes behind the end of the connection.
+ * Removes the NIF's file that a node leaves behind if it ends while it loads the library. This works if the node runs
+ * on this host as our user. Otherwise no file here has such a name, and nothing is removed. The file stays if it is on
+ * another host, if it is in an XDG_RUNTIME_DIR or below a HOME that differs from ours, or if the node creates it after
+ * the connection has closed.
  */
 void inject_forget(const unsigned char nonce[static NONCE_BYTES]);
 
-/* Asks the node to take away what nobody there answers for any more, and to say $G then. Not being able to is no error. */
+/*
+ * Asks the node to unload companions of this build that have no process left, and then to send ETW_MSG_GONE. Errors are
+ * ignored.
+ */
 void inject_sweep(struct dist *d);
 
-/* The owner's map about itself and its node; false: it is not as it must be. */
+/* Reads the owner's first answer, a map about the node and the owner. false: it is malformed, and *ret is unchanged. */
 bool inject_hello(struct etf term, struct session_node *ret, struct node_pid *ret_owner);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Trying to connect to a node without waiting for it: node_connect() in a thread of its own.
+ * Connects to a node in the background: runs node_connect() on a thread of its own. Only that thread waits.
  */
 #ifndef ETRACE_KNOCK_H
 #define ETRACE_KNOCK_H
@@ -8,10 +8,10 @@
 
 struct knock;
 
-struct knock *knock_start(const struct node_target *target); /* copied; NULL: no thread can be started now */
-int knock_fd(const struct knock *k);                         /* readable once it is over */
-/* Once, when it is over: true: ret_conn is the caller's; false: only ret_conn->found means something. */
+struct knock *knock_start(const struct node_target *target); /* copies the target; NULL: cannot start a thread */
+int knock_fd(const struct knock *k);                         /* becomes readable when the attempt is over */
+/* Call it once, when the attempt is over. true: the caller owns *ret_conn; false: only ret_conn->found is set. */
 bool knock_answer(struct knock *k, struct node_conn *ret_conn, struct err *e);
-void knock_free(struct knock *k); /* at any time; what is still at work is left behind, and closes what it gets */
+void knock_free(struct knock *k); /* at any time; a running thread goes on by itself and closes its connection */
 
 #endif

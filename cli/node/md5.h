@@ -1,4 +1,7 @@
-/* MD5, by which the node makes names (tracer_files.hrl); it protects nothing here. */
+/*
+ * MD5. The node derives names of files with it (tracer_files.hrl), and inject.c computes the same names. Not for
+ * security.
+ */
 #ifndef ETRACE_MD5_H
 #define ETRACE_MD5_H
 

@@ -1,5 +1,6 @@
 /*
- * Sockets with deadlines: CLOCK_MONOTONIC, milliseconds. Everything returned is non-blocking and close-on-exec.
+ * TCP sockets and name lookup with deadlines, in milliseconds of CLOCK_MONOTONIC (net_now()). Every descriptor that is
+ * returned is non-blocking and close-on-exec. Functions with a deadline block; see connect.h for who may call them.
  */
 #ifndef ETRACE_NET_H
 #define ETRACE_NET_H
@@ -11,13 +12,13 @@
 enum net_status {
     NET_OK,
     NET_REFUSED,     /* nothing listens there */
-    NET_UNREACHABLE, /* no route, or the network says so */
-    NET_NO_PORT,     /* this host has none left for its own end */
+    NET_UNREACHABLE, /* no route, or a network error */
+    NET_NO_PORT,     /* this host has no free local port */
     NET_TIMEOUT,
-    NET_CLOSED,      /* by the other side */
-    NET_UNKNOWN,     /* net_resolve: there is no such host */
-    NET_TLS,         /* stream_why() says it */
-    NET_FAILED,      /* anything else, e.g. no descriptors are left */
+    NET_CLOSED,      /* by the peer */
+    NET_UNKNOWN,     /* net_resolve(): no such host */
+    NET_TLS,         /* a TLS error; stream_why() says which */
+    NET_FAILED,      /* any other error, such as no free descriptors */
 };
 
 struct addr {
@@ -33,21 +34,25 @@ struct addrs {
 };
 
 int64_t net_now(void);
-int64_t net_share(int64_t deadline, size_t left); /* until when the first of so many that are left may be tried */
+int64_t net_share(int64_t deadline, size_t left); /* deadline for one of `left` attempts with equal shares of time */
 
-/* Asks the system's resolver in a thread of its own, which is left behind when the deadline comes first. */
+/*
+ * Asks the system's resolver on a thread of its own. After the deadline that thread goes on by itself, and its answer
+ * is lost.
+ */
 enum net_status net_resolve(const char *host, int64_t deadline, struct addrs *ret);
-void net_loopback(struct addrs *a); /* appends 127.0.0.1 and ::1 where they are not in it yet */
-void net_prefer(struct addrs *a, const struct addr *first); /* is the first of them, where it is one */
+void net_loopback(struct addrs *a); /* appends 127.0.0.1 and ::1 unless `a` has them */
+void net_prefer(struct addrs *a, const struct addr *first); /* moves `first` to the front if `a` has it */
 
 enum net_status net_connect(const struct addr *to, int port, int64_t deadline, int *ret_fd);
-bool net_no_port(const char *to, struct err *e); /* says it of NET_NO_PORT; false */
-void net_make_room(int fd, size_t bytes); /* for so much that is written at once, as far as the system gives it: it does not wait for us then */
-size_t net_under_way(int fd);             /* bytes that were written and that the other side's system does not have yet */
-enum net_status net_wait(int fd, short events, int64_t deadline); /* for code that may block: see connect.h */
+bool net_no_port(const char *to, struct err *e); /* sets the message for NET_NO_PORT; returns false */
+void net_make_room(int fd, size_t bytes); /* best effort: grows the send buffer, so a write of `bytes` does not wait */
+size_t net_under_way(int fd);             /* bytes that were written but not acknowledged by the peer's system */
+enum net_status net_wait(int fd, short events, int64_t deadline);
 
-enum net_status net_send(int fd, const void *bytes, size_t len, size_t *ret_sent); /* without waiting; 0: the system takes no more now */
-enum net_status net_write(int fd, const void *bytes, size_t len, int64_t deadline); /* all of it */
+/* Never waits. *ret_sent is 0 if the send buffer is full. */
+enum net_status net_send(int fd, const void *bytes, size_t len, size_t *ret_sent);
+enum net_status net_write(int fd, const void *bytes, size_t len, int64_t deadline); /* all bytes */
 enum net_status net_read(int fd, void *bytes, size_t most, int64_t deadline, size_t *ret_len); /* at least one byte */
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * The network of another process: that of a container is not ours, and the same port there is another one here.
+ * Enters the network namespace of another process, because a container has addresses and ports of its own.
  */
 #ifndef ETRACE_NETNS_H
 #define ETRACE_NETNS_H
@@ -7,8 +7,9 @@
 #include "../ground/err.h"
 
 /*
- * From here on the calling thread's new sockets are in the network of that process, until netns_leave(). *ret_back is for
- * that; -1: it is ours, or cannot be told. false with err: it is another one, and may not be entered.
+ * Moves the calling thread, and its new sockets, into the namespace of process `ospid` until netns_leave(*ret_back).
+ * *ret_back is -1 if that process is in our namespace, or if its namespace is not visible; then nothing changes. false:
+ * it is in another namespace, which this user may not enter.
  */
 bool netns_enter(long ospid, int *ret_back, struct err *e);
 void netns_leave(int back);

@@ -1,6 +1,6 @@
 /*
- * The file that -ssl_dist_optfile names: [{server, [Option]}, {client, [Option]}]. Of the client's options those are taken
- * that say whom to trust and who one is; what else stands there (funs, ciphers, …) is passed over.
+ * Reads a file for -ssl_dist_optfile: [{server, [Option]}, {client, [Option]}]. It uses the client options for
+ * certificates, keys and verification, and ignores all others (funs, ciphers, …).
  */
 #ifndef ETRACE_OPTFILE_H
 #define ETRACE_OPTFILE_H
@@ -10,11 +10,11 @@
 #define OPTFILE_TEXT 4096
 
 struct optfile {
-    struct tls_options options; /* its texts stand below */
+    struct tls_options options; /* points into the texts below: do not copy this struct */
     char ca[OPTFILE_TEXT], cert[OPTFILE_TEXT], key[OPTFILE_TEXT], password[OPTFILE_TEXT], host[OPTFILE_TEXT];
 };
 
 bool optfile_read(const char *path, struct optfile *ret, struct err *e);
-void optfile_wipe(struct optfile *o); /* a password may be in it */
+void optfile_wipe(struct optfile *o); /* erases the password, with everything else */
 
 #endif

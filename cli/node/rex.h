@@ -1,7 +1,8 @@
 /*
- * What every conversation with a node begins with: one message to its `rex`, a cast, so that no answer is sent to a client that has
- * died meanwhile (the node would try to connect to it). It has expressions evaluated that nif/pack.escript has turned into terms:
- * {Variable, Expressions}, one of companion.h.
+ * Builds the message that makes `rex` on a node evaluate expressions. It does not send the message.
+ *
+ * The message is a cast: a node would try to connect to a client that has died, if it had to send an answer to it.
+ * `packed` is one of the expressions in companion.h, a term {Variable, Expressions} that nif/pack.escript wrote.
  */
 #ifndef ETRACE_REX_H
 #define ETRACE_REX_H
@@ -11,8 +12,8 @@
 #include "connect.h"
 
 /*
- * The message with its 131. The variable's value is a tuple of `arity`, which begins with the client; the caller appends what
- * follows; then rex_end().
+ * Begins a message, with its 131. The variable gets a tuple of `arity` elements as its value. rex_begin() writes the
+ * first element, the pid of the client. The caller appends the others and then calls rex_end().
  */
 bool rex_begin(struct buf *b, const unsigned char *packed, size_t len, const struct node_pid *client, size_t arity, struct err *e);
 void rex_end(struct buf *b);

@@ -1,7 +1,8 @@
 /*
- * One function of a node called and its result: for what needs no companion (what doctor compares, what completion
- * offers). It begins as a session does, with one message to `rex`. The answer is waited for in a loop, which serves whatever else is
- * in it: never in a handler.
+ * Calls one function on a node and waits for its result, without a companion; doctor and completion use it.
+ *
+ * A call begins with one message to `rex`, as a session does. While rpc_call() waits, it steps the loop, so everything
+ * else in the loop is served. Never call it from a handler of the loop.
  */
 #ifndef ETRACE_RPC_H
 #define ETRACE_RPC_H
@@ -12,16 +13,16 @@
 
 struct rpc {
     struct dist dist;
-    struct loop *loop; /* NULL: nothing else is to be served */
+    struct loop *loop; /* NULL: serve nothing else while waiting */
     uint32_t calls;
 };
 
-void rpc_open(struct rpc *r, const struct node_conn *conn, struct loop *loop); /* takes the descriptor over */
+void rpc_open(struct rpc *r, const struct node_conn *conn, struct loop *loop); /* takes ownership of the stream */
 void rpc_close(struct rpc *r);
 
 /*
- * `args` is a list, encoded without its 131. *ret_result is the whole result ({badrpc, _} is one, too), in memory of `keep`,
- * which is cleared first.
+ * `args` is an encoded list without its 131. *ret_result is the result; a {badrpc, _} is a result, too. rpc_call()
+ * clears `keep`, and *ret_result borrows its memory.
  */
 bool rpc_call(struct rpc *r, const char *module, const char *function, struct str args, int timeout_ms, struct buf *keep,
               struct etf *ret_result, struct err *e);

@@ -1,6 +1,6 @@
 /*
- * A connection to a node: a socket, perhaps with TLS on it. Whether it is one or the other is decided once, by
- * stream_secure(); nobody else needs to know. Never blocks longer than its deadline (net_now() time).
+ * A connection to a node: a socket, with or without TLS. stream_secure() switches to TLS; all other callers are
+ * independent of it. No function blocks beyond its deadline (net_now() time).
  */
 #ifndef ETRACE_STREAM_H
 #define ETRACE_STREAM_H
@@ -9,21 +9,24 @@
 #include "tls.h"
 
 struct stream {
-    int fd;          /* to be polled for input; -1: closed */
-    struct tls *tls; /* NULL: none */
+    int fd;          /* poll it for input; -1: closed */
+    struct tls *tls; /* NULL: no TLS */
 };
 
-/* Speaks TLS from here on. On failure the stream stays as it is, to be closed. */
+/* Switches to TLS. On failure the stream can only be closed. */
 enum net_status stream_secure(struct stream *s, const struct tls_config *c, const char *host, int64_t deadline, struct err *e);
 void stream_close(struct stream *s);
 
-/* What has come; NET_TIMEOUT: nothing by the deadline (0: does not wait). Behind it is more when stream_pending() says so. */
+/*
+ * What has come; NET_TIMEOUT: nothing by the deadline (0: does not wait). Behind it is more when stream_pending() says
+ * so.
+ */
 enum net_status stream_read(struct stream *s, void *bytes, size_t most, int64_t deadline, size_t *ret_len);
 bool stream_pending(const struct stream *s); /* something was read that no poll() tells of */
 enum net_status stream_send(struct stream *s, const void *bytes, size_t len, size_t *ret_sent); /* as net_send() */
 enum net_status stream_write(struct stream *s, const void *bytes, size_t len, int64_t deadline); /* all of it */
 
-/* Why a read or a write said NET_TLS, as the end of a sentence, and a hint; NULL: it did not. */
+/* The cause of a NET_TLS from a read or a write: the end of a sentence, and a hint. NULL: there was no NET_TLS. */
 const struct err *stream_why(const struct stream *s);
 
 #endif
