@@ -10,7 +10,7 @@ struct asserts {
     size_t nexpects, nfails;
     size_t unmet;
     bool *met;
-    size_t failed; /* nfails: none */
+    size_t failed; /* index of the first of `fails` that held; nfails: none */
     struct buf line;
     struct wheres *wheres;
 };

@@ -1,4 +1,4 @@
-/* One axis of time for all nodes: nanoseconds since the first event, monotonic within each node. */
+/* A time axis shared by all nodes: nanoseconds since the first event. Time is monotonic within each node. */
 #ifndef ETRACE_AXIS_H
 #define ETRACE_AXIS_H
 
@@ -7,13 +7,13 @@
 #define AXIS_NODES 256
 
 struct axis {
-    int64_t shift[AXIS_NODES]; /* from a node's monotonic time to the axis */
+    int64_t shift[AXIS_NODES]; /* offset from a node's monotonic time to the axis */
     bool known[AXIS_NODES];
     bool begun;
-    int64_t wall_ns; /* of the axis' beginning */
+    int64_t wall_ns; /* wall clock time of the origin */
 };
 
-/* Where a time of this event's node stands, the event's own or an earlier one. */
+/* Converts a monotonic time of the event's node, of this or an earlier event, to the axis. */
 static inline int64_t axis_at(struct axis *a, const struct event *e, int64_t mono_ns)
 {
     unsigned node = e->node->index % AXIS_NODES;

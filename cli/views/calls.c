@@ -8,13 +8,13 @@
 #define NONE UINT32_MAX
 #define NODES 256
 #define PROCESSES (1u << 18)
-#define LOOK 4096 /* calls of a stack that are looked through for the one that a result belongs to */
-#define ENDED_MOST 4096 /* functions that do not return */
-#define KEEP_ONE ((size_t)64 << 10) /* a larger call is not kept itself */
-#define SPARES 64 /* copies whose memory waits for the next ones */
-#define SPARE_MOST ((size_t)4 << 10) /* of each */
+#define LOOK 4096 /* search at most this many calls of a stack for the call of a result */
+#define ENDED_MOST 4096 /* limit of endless functions */
+#define KEEP_ONE ((size_t)64 << 10) /* keep no copy of a larger call */
+#define SPARES 64 /* freed copies kept for reuse */
+#define SPARE_MOST ((size_t)4 << 10) /* limit for the size of each */
 
-/* An open call. `up` and `down` are its neighbours on the stack of its process, `older` and `newer` those in time. */
+/* An open call. `up` and `down` link the stack of its process; `older` and `newer` link all calls by age. */
 struct open_call {
     const struct fun *fun;
     const struct spec *spec;
@@ -22,14 +22,14 @@ struct open_call {
     struct event *kept;
     uint32_t kept_bytes;
     uint32_t up, down, older, newer, process;
-    uint32_t loss; /* torn[] of its node when it was opened */
+    uint32_t loss; /* torn[] of its node when the call began */
     uint8_t arity, fate;
     bool perhaps;
 };
 
 /*
- * What begins and ends. Calls nest and are told apart by their function; of collections and time slices a process has one
- * at a time. What ends with the process is what has not ended before.
+ * Each event kind can begin or end one of these. Calls nest and are matched by function. A process has at most one open
+ * collection and one open time slice. LEAVES: the process ended, so everything open in it ends too.
  */
 enum what { WHAT_NOTHING, WHAT_CALL, WHAT_COLLECTION, WHAT_SLICE, WHATS };
 enum part { BEGINS = 1, ENDS = 2, LEAVES = 4 };
@@ -69,8 +69,8 @@ uint64_t calls_begin(uint64_t kinds)
 
 struct process {
     uint64_t tracee;
-    uint32_t node, next; /* of its bucket, or of the free ones */
-    uint32_t top, depth; /* of its calls */
+    uint32_t node, next; /* next in its hash bucket, or in the free list */
+    uint32_t top, depth; /* its newest open call, and their number */
     struct span {
         int64_t ns;
         uint32_t loss;
@@ -78,9 +78,9 @@ struct process {
     } spans[WHATS];
 };
 
-/* A function that does not return. */
+/* A function that never returns. */
 struct ended {
-    struct raw module, name; /* ours */
+    struct raw module, name; /* owned copies */
     uint32_t node;
     uint8_t arity;
 };
@@ -98,16 +98,16 @@ struct calls {
     uint32_t process_free;
     uint32_t *buckets;
     size_t nbuckets;
-    uint32_t losses[NODES]; /* times that events of a node were lost */
-    uint32_t torn[NODES];   /* those among them that may have taken results */
+    uint32_t losses[NODES]; /* number of loss events of a node */
+    uint32_t torn[NODES];   /* those of them that may have lost results */
     size_t kept_bytes;
     uint64_t incomplete;
-    struct event_call result; /* of the last event */
+    struct event_call result; /* event.call of the current event */
     struct event *result_kept;
     size_t result_bytes;
     struct event *spares[SPARES];
     size_t nspares;
-    uint32_t last; /* the call pushed by the last event */
+    uint32_t last; /* the call that the current event pushed, or NONE */
 };
 
 struct calls *calls_new(const struct calls_options *o)
@@ -201,7 +201,7 @@ static uint32_t make(struct calls *c, uint32_t node, uint64_t tracee)
     return i;
 }
 
-/* A process of which nothing is open needs no entry. */
+/* Frees the entry of a process without anything open. */
 static void leave(struct calls *c, uint32_t i)
 {
     struct process *p = &c->processes[i];
@@ -234,7 +234,7 @@ static void drop_kept(struct calls *c, struct open_call *o)
     o->kept_bytes = 0;
 }
 
-/* Takes a call out of both lists; what it kept stays the caller's. */
+/* Removes a call from both lists. The caller takes over its copy. */
 static void unlink_call(struct calls *c, uint32_t i)
 {
     struct open_call *o = &c->open[i];
@@ -260,7 +260,7 @@ static void unlink_call(struct calls *c, uint32_t i)
     c->count--;
 }
 
-/* A call that will never be paired. */
+/* Removes a call that will never get a result. */
 static void abandon(struct calls *c, uint32_t i)
 {
     struct open_call *o = &c->open[i];
@@ -343,7 +343,7 @@ static void push(struct calls *c, struct event *e, bool perhaps)
     }
 }
 
-/* A recording may tell any time. */
+/* Times in a recording are untrusted: saturates instead of overflowing. */
 static int64_t between(int64_t from, int64_t to)
 {
     int64_t ns;
@@ -394,7 +394,7 @@ static void pop(struct calls *c, struct event *e)
     leave(c, p);
 }
 
-/* A collection or a time slice: begins here, or ends with its duration. */
+/* Begins a collection or a time slice, or ends it and sets the duration. */
 static void span(struct calls *c, struct event *e, enum what what, bool begins)
 {
     uint32_t p = find(c, e->node->index, e->who->id), loss = c->losses[e->node->index % NODES];
@@ -437,7 +437,7 @@ static void lost(struct calls *c, const struct event *e)
     c->torn[e->node->index % NODES] += tears;
 }
 
-/* A system event says how long it took, if it is about that: {timeout, Milliseconds}. */
+/* Sets the duration of a system event that has one: {timeout, Milliseconds}. */
 static void told_duration(struct event *e)
 {
     const uint8_t *list = wire_skip(e->terms.at), *el, *first;
@@ -490,7 +490,7 @@ void calls_fate(struct calls *c, enum call_fate fate)
         c->open[c->last].fate = (uint8_t)fate;
 }
 
-/* Below a call that was shown all were. */
+/* Calls below a shown call were all shown before, so the search from the top stops there. */
 void calls_around(struct calls *c, const struct event *e, void (*show)(void *ctx, const struct event *call, enum call_fate was), void *ctx)
 {
     uint32_t p = find(c, e->node->index, e->who->id), i = p == NONE ? NONE : c->processes[p].top, first = NONE;
@@ -551,7 +551,7 @@ void calls_end(struct calls *c, int node, struct raw module, struct raw function
         newer = o->newer;
         if (c->processes[p].node != (uint32_t)node || !is_named(o->fun->module, o->fun->name, o->arity, x))
             continue;
-        o->perhaps = true; /* not incomplete */
+        o->perhaps = true; /* so that abandon() does not count it */
         abandon(c, i);
         leave(c, p);
     }

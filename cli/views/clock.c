@@ -5,7 +5,7 @@
 
 #include "../erlang/term_print.h"
 
-/* The second that an instant lies in, as text. */
+/* Caches the second that contains `ns` as text. */
 static void turn(struct clock *c, int64_t ns, bool iso)
 {
     int64_t rest = ns % 1000000000;
@@ -64,7 +64,7 @@ static void put_seconds(struct buf *to, int64_t ns)
     print_micros(p + 1, (uint32_t)(passed % 1000000000 / 1000));
     to->len += 7;
     width = to->len - from;
-    if (width < 10) { /* right-aligned up to 999 seconds */
+    if (width < 10) { /* right-align up to 999 seconds */
         buf_room(to, 10);
         memmove(to->data + from + 10 - width, to->data + from, width);
         memset(to->data + from, ' ', 10 - width);
@@ -78,7 +78,8 @@ void clock_put(struct clock *c, struct buf *to, const struct event *e)
         put(c, to, e->wall_ns, false);
         return;
     }
-    int64_t at = e->node->aligned ? e->wall_ns : e->mono_ns; /* a monotonic clock says nothing to another node's */
+    /* monotonic clocks of different nodes are not comparable */
+    int64_t at = e->node->aligned ? e->wall_ns : e->mono_ns;
     if (!c->begun)
         c->base = at;
     c->begun = true;

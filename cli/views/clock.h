@@ -1,4 +1,4 @@
-/* The only place that writes a time of day. A second's digits are written once and kept. */
+/* Formats the time of day; all views use it. Caches the text of the current second. */
 #ifndef ETRACE_CLOCK_H
 #define ETRACE_CLOCK_H
 
@@ -6,18 +6,18 @@
 
 struct clock {
     enum time_style style;
-    int64_t begin; /* of the second that `text` is of; nanoseconds */
-    char text[32]; /* HH:MM:SS. or for ISO 8601 the date before it */
+    int64_t begin; /* first nanosecond of the second in `text` */
+    char text[32]; /* "HH:MM:SS.", for ISO 8601 with the date in front */
     size_t len;
-    int64_t base; /* time that relative times count from */
+    int64_t base; /* origin of relative times */
     bool begun;
 };
 
 void clock_init(struct clock *c, enum time_style style);
 void clock_init_iso(struct clock *c);
-/* 18:26:50.118402, or seconds since the first or since the previous time that was put. */
+/* Appends 18:26:50.118402, or the seconds since the first or the previous time, depending on the style. */
 void clock_put(struct clock *c, struct buf *to, const struct event *e);
-/* 2026-01-31T18:26:50.118402Z; for a clock of its own. */
+/* Appends 2026-01-31T18:26:50.118402Z. Needs a clock from clock_init_iso(). */
 void clock_put_iso(struct clock *c, struct buf *to, const struct event *e);
 
 #endif

@@ -7,12 +7,12 @@
 #include "../ground/mem.h"
 
 #define BUCKETS 1024 /* a power of two */
-#define COMBOS_MOST 65536 /* a recording may name any */
+#define COMBOS_MOST 65536 /* limit, because a recording may name any combination */
 
 struct combo {
-    struct spec spec; /* the first member: a spec that has parts is a combo */
-    struct combo *next; /* of its bucket */
-    int64_t *indices; /* of the clause of each part, -1 where it is not known */
+    struct spec spec; /* must be first: a spec with parts is cast to a combo */
+    struct combo *next; /* next in its hash bucket */
+    int64_t *indices; /* the clause index of each part; -1: unknown */
     const struct spec **parts;
     struct spec_clause clauses[2];
 };
@@ -52,7 +52,7 @@ unsigned combo_wants(const struct spec *s, int64_t clause)
     return !yes ? 0 : yes == all ? 1 : 2;
 }
 
-/* An argument is shown where any part shows it; only the arity where every part shows no more. */
+/* Shows an argument if any part shows it, and only the arity if no part shows more. */
 static void show_args(struct spec_clause *to, const struct answer *answers, size_t n)
 {
     bool all = false;
@@ -80,7 +80,7 @@ static bool has_label(const struct answer *answers, size_t n, struct safe label)
     return false;
 }
 
-/* The labels of the parts, each once, with commas between them. */
+/* The distinct labels of the parts, separated by commas. */
 static struct safe label_of(struct arena *a, const struct answer *answers, size_t n)
 {
     struct safe label = SAFE("");
@@ -115,7 +115,7 @@ static struct combo *make(struct combos *c, const struct answer *answers, size_t
         wants = wants == 1 || more == 1 ? 1 : MAX(wants, more);
     }
     show_args(&x->clauses[0], answers, n);
-    x->clauses[1] = x->clauses[0]; /* two clauses, one of them with results: some calls report theirs */
+    x->clauses[1] = x->clauses[0]; /* two clauses, one with a result: some calls report theirs */
     x->clauses[0].actions |= wants ? (unsigned)ACT_RETURN : 0;
     x->spec.parts = x->parts;
     x->spec.nparts = n;

@@ -1,10 +1,10 @@
-/* What every view says at its end about what is missing from it. */
+/* The report on missing events that every view prints at its end. */
 #ifndef ETRACE_ENDS_H
 #define ETRACE_ENDS_H
 
 #include "sink.h"
 
-/* Lines like `*** 812 events lost (rate) ***`, each behind `prefix`; nothing when nothing is missing. */
+/* Appends lines like `*** 812 events lost (rate) ***`, each after `prefix`. Appends nothing if nothing is missing. */
 void ends_missing(struct buf *to, const struct totals *t, const char *prefix);
 
 #endif

@@ -21,7 +21,7 @@ static const char *const known[] = {
 };
 
 struct item {
-    enum field field; /* FIELDS: text */
+    enum field field; /* FIELDS: literal text */
     char *text;
 };
 
@@ -29,7 +29,7 @@ struct fields {
     struct item *items;
     size_t n, cap;
     bool format;
-    struct clock iso; /* of {ts} */
+    struct clock iso; /* for {ts} */
 };
 
 static void hint_names(struct err *e)
@@ -164,13 +164,13 @@ bool fields_is_plain(const struct fields *f, size_t index)
 
 /* ---- values ---- */
 
-/* The printer of a value that stands alone: there, --terms json has a place. */
+/* The printer for a single value. Unlike in a line, --terms json applies here. */
 static const struct printer *value_printer(const struct event *e, enum terms_style style)
 {
     return style == TERMS_JSON ? &printer_json : line_printer(e, style);
 }
 
-/* The call itself, of a call or of a result whose call is known. */
+/* The call event: the event itself, or the call of a result if it was kept. */
 static const struct event *call_of(const struct event *e)
 {
     if (e->kind == ETW_CALL)

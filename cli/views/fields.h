@@ -1,4 +1,4 @@
-/* Properties of events chosen by name: the columns of csv, and --format. */
+/* Event properties selected by name: the columns of csv, and --format. */
 #ifndef ETRACE_FIELDS_H
 #define ETRACE_FIELDS_H
 
@@ -6,22 +6,22 @@
 
 struct fields;
 
-/* "time,pid,mfa". NULL: e names the word that is no field. */
+/* Parses "time,pid,mfa". NULL: e names the unknown field. */
 struct fields *fields_list(const char *list, struct err *e);
-/* "{time} {pid}: {mfa}" with {{ and }} for the braces themselves. */
+/* Parses "{time} {pid}: {mfa}"; {{ and }} are literal braces. */
 struct fields *fields_format(const char *format, struct err *e);
 void fields_free(struct fields *f);
 
 size_t fields_count(const struct fields *f);
 const char *fields_name(const struct fields *f, size_t index);
-bool fields_is_plain(const struct fields *f, size_t index); /* its values have no space, quote or comma in them */
+bool fields_is_plain(const struct fields *f, size_t index); /* its values contain no space, quote or comma */
 void fields_put(struct fields *f, size_t index, struct buf *to, struct clock *clock, const struct event *e,
                 enum terms_style style);
 
-/* The same of a loss: type, count, reason and node; true where it says that it is one. */
+/* The same for a loss: fills type, count, reason and node. True if the field identifies the row as a loss. */
 bool fields_put_loss(struct fields *f, size_t index, struct buf *to, const struct event *e, enum etw_loss reason);
 
-/* A whole line of a format, or values with tabs between; without the newline. */
+/* Appends a formatted line, or the values separated by tabs, without a newline. */
 void fields_line(struct fields *f, struct buf *to, struct clock *clock, const struct event *e, enum terms_style style);
 
 #endif

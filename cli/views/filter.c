@@ -105,13 +105,13 @@ static enum filter_verdict by_patterns(struct filter *f, const struct event *e)
         if (found == p->invert) {
             if (found || !e->expects_return)
                 return FILTER_FAIL;
-            v = FILTER_LATER; /* the line of the result may match */
+            v = FILTER_LATER; /* the line of the result may still match */
         }
     }
     return v;
 }
 
-/* Of two conditions that must both hold. */
+/* The verdict if both conditions must hold. */
 static enum filter_verdict worse(enum filter_verdict a, enum filter_verdict b)
 {
     static const enum filter_verdict worst_first[] = {FILTER_FAIL, FILTER_LATER, FILTER_UNKNOWN};
@@ -122,7 +122,7 @@ static enum filter_verdict worse(enum filter_verdict a, enum filter_verdict b)
     return FILTER_PASS;
 }
 
-/* One of two conditions must hold. */
+/* The verdict if one of the conditions must hold. */
 static enum filter_verdict better(enum filter_verdict a, enum filter_verdict b)
 {
     static const enum filter_verdict best_first[] = {FILTER_PASS, FILTER_LATER, FILTER_UNKNOWN};

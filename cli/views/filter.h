@@ -1,10 +1,10 @@
 /*
- * Whether an event is shown: --grep on its line, and `where` on its properties. All of them must hold.
+ * Decides whether an event is shown: --grep on its line, and `where` on its properties. All conditions must hold.
  *
- * What depends on the result of a call (dur, ret, class, reason) is not known when it begins; then the answer for the
- * call is FILTER_LATER, unless the rest decides already, and its result is asked about again with both at hand. A
- * pattern that finds the line of a call or of its result shows both. An inverted one looks at the call: what hides it
- * hides its result, so a call that has not ended yet is not kept back.
+ * Conditions on the result of a call (dur, ret, class, reason) are unknown when the call begins. Unless another
+ * condition already fails, the verdict for the call is FILTER_LATER; the caller filters again when the result arrives,
+ * with both events. If a grep matches the line of a call or of its result, both are shown. An inverted grep tests only
+ * the call, and hides both, so a call need not be held until its result.
  */
 #ifndef ETRACE_FILTER_H
 #define ETRACE_FILTER_H
@@ -16,31 +16,32 @@ enum filter_verdict {
     FILTER_PASS,
     FILTER_FAIL,
     FILTER_LATER,
-    FILTER_UNKNOWN, /* of a single condition: the event does not hold enough to decide */
+    FILTER_UNKNOWN, /* for a single condition: the event lacks the data to decide */
 };
 
 struct filter;
 
-/* The greps' texts and the expressions are borrowed. NULL: e is filled. */
+/* Borrows the greps' texts and the expressions. NULL: e is filled. */
 struct filter *filter_new(const struct grep *greps, size_t ngreps, const struct where *const *wheres, size_t nwheres,
                           const struct spec *const *specs, size_t nspecs, enum terms_style style, struct err *e);
 void filter_free(struct filter *f);
 
-bool filter_is_empty(const struct filter *f); /* everything passes */
+bool filter_is_empty(const struct filter *f); /* no conditions, so everything passes */
 
 /*
- * Passes what no condition can decide, and counts it. spec: the event's own, or NULL; of a combined one (combo.h) the event passes
- * with any of the parts. For a result, e->call->event is its call where that is known.
+ * Evaluates all conditions. An event passes if no condition can decide, and filter_undecided() counts it. spec: the
+ * event's own spec, or NULL. With a combined spec (combo.h) the event passes if any part passes. For a result,
+ * e->call->event is its call, if known.
  */
 enum filter_verdict filter_event(struct filter *f, const struct event *e, const struct spec *spec);
 
-/* The verdict of the spec's own conditions, without those for all events; FILTER_UNKNOWN if they cannot decide. */
+/* Evaluates only the spec's own conditions. FILTER_UNKNOWN: they cannot decide. */
 enum filter_verdict filter_spec(struct filter *f, const struct event *e, const struct spec *spec);
 
-/* Patterns that gave up at their limits; such an event is shown. */
+/* Number of greps that exceeded their matching limits. Such an event is shown. */
 uint64_t filter_errors(const struct filter *f);
 
-/* Events that passed because a condition could not be decided. */
+/* Number of events that passed because no condition could decide. */
 uint64_t filter_undecided(const struct filter *f);
 
 #endif

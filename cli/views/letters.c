@@ -41,7 +41,7 @@ struct str letters_text(struct letters *l, const struct event *e, enum terms_sty
     return buf_view(&l->text);
 }
 
-/* Up to where one of the two may be cut, which have different room for it. */
+/* Hashes only up to a truncation mark, because the sent and the received text may be truncated at different places. */
 static uint32_t hash_of(struct letters *l, const struct event *e)
 {
     struct str text = letters_text(l, e, TERMS_ERLANG);
@@ -120,7 +120,7 @@ static bool fits(const struct letter *t, const struct event *e, uint64_t from)
         return false;
     if (t->to)
         return t->to == e->who->id;
-    if (from) /* by a name, an alias: whoever got it has told who sent it */
+    if (from) /* sent to a name or an alias; the sender matched above */
         return true;
     return *t->name && strlen(t->name) == e->who->name_len && !memcmp(t->name, e->who->name, e->who->name_len);
 }

@@ -1,9 +1,10 @@
 /*
- * Which message that was received is which that was sent. The VM does not say, so they are compared: the receiver, the
- * sender where it was collected, and the message as it prints; of several the oldest, as signals between two processes keep
- * their order. What was sent to a name belongs to whoever has that name; what was sent to an alias, as replies of a
- * gen_server are, is known by its sender. Bounded: the newest LETTERS_MAX that were sent
- * and not yet received are remembered.
+ * Matches received messages to sent messages.
+ *
+ * The VM does not number messages, so they are compared by receiver, sender (if collected) and printed text. If several
+ * sent messages match, the oldest wins, because signals between two processes keep their order. A message to a name
+ * matches the process with that name. A message to an alias, such as a gen_server reply, is matched by its sender. Only
+ * the newest LETTERS_MAX unreceived messages are kept.
  */
 #ifndef ETRACE_LETTERS_H
 #define ETRACE_LETTERS_H
@@ -11,32 +12,32 @@
 #include "sink.h"
 
 #define LETTERS_MAX 65536
-#define LETTER_TEXT 240 /* bytes of a message that are kept, cut behind a whole character */
+#define LETTER_TEXT 240 /* bytes kept of a message, truncated at a character boundary */
 
 struct letter {
-    uint64_t from, to; /* to: 0 when it was sent to a name */
+    uint64_t from, to; /* to: 0 if sent to a name */
     unsigned node;
-    uint32_t hash;  /* of the message */
-    char name[80];  /* the name it was sent to; empty: to a pid */
-    uint64_t tag;   /* the caller's */
+    uint32_t hash;  /* hash of the message */
+    char name[80];  /* the name it was sent to; empty: sent to a pid */
+    uint64_t tag;   /* opaque value from the caller */
     uint32_t next;
     bool open;
 };
 
 struct letters {
-    struct letter *items; /* a ring, once it has LETTERS_MAX */
+    struct letter *items; /* a ring once it has LETTERS_MAX entries */
     size_t used, cap, at;
-    uint32_t *first, *last; /* of each bucket; 0: none, else 1 + index */
+    uint32_t *first, *last; /* hash buckets: 1 + index of the first and last item; 0: empty */
     struct buf text;
 };
 
 void letters_release(struct letters *l);
-/* The message of a send or a receive as it prints, short. Valid until the next call. */
+/* The message of a send or receive event as shortened text. Valid until the next call. */
 struct str letters_text(struct letters *l, const struct event *e, enum terms_style style);
-void letters_shorten(struct buf *text); /* to LETTER_TEXT bytes and a … */
-/* A message is sent: remembered with a tag. */
+void letters_shorten(struct buf *text); /* truncates to LETTER_TEXT bytes and appends an ellipsis */
+/* Stores a sent message with a tag. */
 void letters_sent(struct letters *l, const struct event *e, uint64_t tag);
-/* A message is received: the tag of the one that was sent. */
+/* Finds the sent message for a received one, and returns its tag. False: not found. */
 bool letters_received(struct letters *l, const struct event *e, uint64_t *ret_tag);
 
 #endif

@@ -19,7 +19,7 @@ static inline void put_who(struct buf *to, const struct event *e, const struct p
 
     paint_begin(paint, to, PAINT_PID);
     char *p = buf_room(to, sizeof(w->text) + sizeof(w->name) + 2);
-    memcpy(p, w->text, sizeof(w->text)); /* a fixed size needs no call */
+    memcpy(p, w->text, sizeof(w->text)); /* a copy of constant size needs no call */
     to->len += w->text_len;
     if (w->name_len) {
         p = to->data + to->len;
@@ -36,7 +36,7 @@ void line_who(struct buf *to, const struct event *e, const struct paint *paint)
     put_who(to, e, paint);
 }
 
-/* Another process: with its name where that is known. */
+/* Prints another process, with its name if known. */
 static const uint8_t *put_other(struct buf *to, const struct event *e, const struct printer *p, const uint8_t *at)
 {
     uint64_t id;
@@ -116,9 +116,9 @@ void line_call(struct buf *to, const struct event *e, const struct printer *p, e
     put_call(to, e, p, style);
 }
 
-/* ---- functions inside of terms ---- */
+/* ---- functions inside terms ---- */
 
-/* Text in a list: where it stands, if that is ASCII, or else put into `text`. */
+/* Reads text from a list. ASCII text is returned in place, other text is converted into `text`. */
 static bool read_text(const uint8_t *at, struct buf *text, struct raw *ret)
 {
     int64_t v;
@@ -155,7 +155,7 @@ static void read_place(const uint8_t *file, const uint8_t *line, struct line_mfa
         ret->file = raw;
 }
 
-/* [{file,F},{line,L}] of a stack trace */
+/* Reads [{file,F},{line,L}] of a stack trace. */
 static void read_location(const struct event *e, const uint8_t *at, struct line_mfa *ret, struct buf *text)
 {
     const uint8_t *file = NULL, *line = NULL, *first;
@@ -339,7 +339,7 @@ static void put_duration(struct buf *to, const struct event *e, const struct pai
     paint_end(paint, to);
 }
 
-/* What was collected beside the event. */
+/* Appends what the probe collected with the event: caller, stack and so on. */
 static void put_extras(struct buf *to, const struct event *e, const struct printer *p, const struct paint *paint)
 {
     if (e->caller) {
@@ -375,7 +375,7 @@ static void put_extras(struct buf *to, const struct event *e, const struct print
     }
 }
 
-/* label 17 send 0>1 to <0.85.0> message: the serial of what led to it, and its own. */
+/* label 17 send 0>1 to <0.85.0> message: the previous serial, then the current one. */
 static void put_seq_trace(struct buf *to, const struct event *e, const struct printer *p, const uint8_t *at)
 {
     struct seq_info s;
@@ -563,7 +563,7 @@ void line_event(struct buf *to, const struct event *e, enum terms_style style, c
         if (*at)
             line_mfa(to, e, p, at);
         else
-            to->len--; /* 0: in no function of its own */
+            to->len--; /* 0: in no Erlang function */
         put_duration(to, e, paint);
         break;
     case ETW_GC_MINOR_START:

@@ -1,6 +1,6 @@
 /*
- * An event as a line of text: what the text view prints, and what --grep looks at.
- * The line has no newline, and (line_body) neither time nor node.
+ * Formats an event as a line of text, for the text view and for --grep. The line has no newline; line_body() adds
+ * neither time nor node.
  */
 #ifndef ETRACE_LINE_H
 #define ETRACE_LINE_H
@@ -9,29 +9,30 @@
 #include "paint.h"
 #include "sink.h"
 
-/* How the event's terms are written. Never NULL. */
+/* The term printer for this event and style. Never NULL. */
 const struct printer *line_printer(const struct event *e, enum terms_style style);
 
 void line_body(struct buf *to, const struct event *e, enum terms_style style, const struct paint *paint);
 
-/* The same without the process in front. */
+/* Like line_body(), without the process in front. */
 void line_event(struct buf *to, const struct event *e, enum terms_style style, const struct paint *paint);
 
-/* Pieces that other views print too. */
+/* Parts of a line that other views use too. */
 void line_who(struct buf *to, const struct event *e, const struct paint *paint);         /* <0.84.0>(cart) */
 void line_fun(struct buf *to, const struct event *e, enum terms_style style);            /* mod:fun, without arity */
 void line_call(struct buf *to, const struct event *e, const struct printer *p, enum terms_style style); /* mod:fun(a, b) */
-void line_args(struct buf *to, const struct event *e, const struct printer *p); /* a, b: of a call; _ is one not asked for */
-/* {M,F,A}, {M,F,Args} or {M,F,A,{File,Line}}; anything else as a term. */
+/* a, b: the arguments of a call; _ for an argument that the probe does not show */
+void line_args(struct buf *to, const struct event *e, const struct printer *p);
+/* Formats {M,F,A}, {M,F,Args} or {M,F,A,{File,Line}} as a function, and anything else as a term. */
 void line_mfa(struct buf *to, const struct event *e, const struct printer *p, const uint8_t *at);
-/* The class and reason of an exception's term {Class, Reason}; false when it is something else. */
+/* The class and reason of the exception term {Class, Reason}. False: another term. */
 bool line_exception(const struct event *e, struct raw *ret_class, const uint8_t **ret_reason);
-/* M, F, A or the arguments, file and line of such a tuple; false: it is none. */
+/* The parts of such a tuple. line_read_mfa() returns false for any other term. */
 struct line_mfa {
     struct raw module, function;
-    int64_t arity;         /* -1: args */
-    const uint8_t *args;   /* a list; NULL: arity */
-    struct raw file;       /* of the event, or in the buffer; empty: not known */
+    int64_t arity;         /* -1: see args */
+    const uint8_t *args;   /* a list; NULL: see arity */
+    struct raw file;       /* points into the event or into the buffer; empty: unknown */
     int64_t line;
 };
 struct raw line_base_name(struct raw path);
@@ -40,15 +41,15 @@ void line_mfa_name(struct buf *to, const struct line_mfa *m, enum terms_style st
 void line_loss(struct buf *to, const struct event *e, enum etw_loss reason, uint64_t count);
 void line_node(struct buf *to, const struct event *e); /* ETW_DOWN, ETW_UP */
 void line_notice(struct buf *to, const struct event *e, enum terms_style style); /* ETW_NOTICE */
-/* The function that a notice says does not return; false: it says something else. */
+/* The function that a notice reports as endless. False: the notice reports something else. */
 bool line_endless(const struct event *e, struct line_mfa *ret);
 
 /* Trace tokens that the node could not remove at the end. */
 struct line_tokens {
-    int64_t held, queued; /* processes that have one; processes with waiting messages that may bring one */
+    int64_t held, queued; /* processes with a token; processes with queued messages that may carry one */
     bool known;           /* false: the node could not count them */
 };
 
-bool line_tokens(const struct event *e, struct line_tokens *ret); /* false: the notice says something else */
+bool line_tokens(const struct event *e, struct line_tokens *ret); /* false: the notice reports something else */
 
 #endif

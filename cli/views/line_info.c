@@ -1,6 +1,6 @@
 #include "line_info.h"
 
-/* The integer under that key. */
+/* The integer value of a key in a property list. */
 static bool number(const struct event *e, const uint8_t *list, const char *key, int64_t *ret)
 {
     const uint8_t *el, *first;
@@ -26,7 +26,7 @@ static void put_number(struct buf *to, const char *before, int64_t n, const char
     buf_puts(to, after);
 }
 
-/* heap 210/233, old 0/0, stack 12: words used of words allocated. */
+/* heap 210/233, old 0/0, stack 12: used words / allocated words. */
 static bool heap_line(struct buf *to, const struct event *e, const uint8_t *at)
 {
     int64_t heap, block, old, old_block, stack, words;
@@ -47,7 +47,7 @@ static bool heap_line(struct buf *to, const struct event *e, const uint8_t *at)
     return true;
 }
 
-/* in m:f/1 out m:g/2; the time stands behind all of it. */
+/* in m:f/1 out m:g/2, with the time at the end. */
 static bool pairs_line(struct buf *to, const struct event *e, const struct printer *p, const uint8_t *list)
 {
     const uint8_t *el, *first;

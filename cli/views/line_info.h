@@ -1,16 +1,16 @@
 /*
- * What the VM says of a collection, a heap or a time slice as a list of pairs, in a few words; and what a sequential
- * trace says as a tuple. Anything else is printed as the term it is.
+ * Short text for the info terms of the VM: the property lists of collections, heaps and time slices, and the tuples of
+ * sequential traces. Prints any other term unchanged.
  */
 #ifndef ETRACE_LINE_INFO_H
 #define ETRACE_LINE_INFO_H
 
 #include "line.h"
 
-/* Words that the collection of this event took back; false: it does not say. */
+/* The words that this collection reclaimed. False: unknown. */
 bool info_reclaimed(const struct event *e, int64_t *ret);
 
-/* The info of a collection's event or a system event. */
+/* Formats the info of a collection or a system event. */
 void info_line(struct buf *to, const struct event *e, const struct printer *p, const uint8_t *at);
 
 /* {What, {Prev, Cur}, From, To, Message} */

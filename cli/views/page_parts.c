@@ -1,6 +1,6 @@
 #include "page_parts.h"
 
-/* Each file of pages/ as a literal: page_css of page.css. */
+/* Each file of pages/ as a string: page.css is page_css. */
 #define PART(name) static const char name[] =
 PART(page_css)
 #include "page.css.inc"

@@ -1,6 +1,6 @@
 /*
- * The fixed parts of the self-contained pages, made of pages/ when etrace is built. Between the two calls stands the
- * page's data, a JavaScript object whose strings come from page_string().
+ * The fixed parts of self-contained pages, generated from pages/ at build time. Between page_begin() and page_end() the
+ * caller writes the page's data, a JavaScript object whose strings come from page_string().
  */
 #ifndef ETRACE_PAGE_PARTS_H
 #define ETRACE_PAGE_PARTS_H

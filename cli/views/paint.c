@@ -1,6 +1,6 @@
 #include "paint.h"
 
-/* The sixteen colours that every terminal theme has chosen to be readable. */
+/* Only the sixteen standard colours, because terminal themes keep them readable. */
 static const char *const codes[PAINT_WHATS] = {
     [PAINT_TIME] = "\033[90m",     [PAINT_NODE] = "\033[34m",     [PAINT_PID] = "\033[36m",
     [PAINT_NAME] = "\033[36m",     [PAINT_KIND] = "\033[32m",     [PAINT_FAILURE] = "\033[31m",

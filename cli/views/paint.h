@@ -1,6 +1,6 @@
 /*
- * Colour. Views say what a piece of text is; only this file and its .c know the codes. Every piece is closed before the
- * next begins, and no line leaves with a colour open.
+ * Colours. Views name the kind of a piece of text; only this file and paint.c know the escape codes. Every coloured
+ * piece is closed before the next one, and before the end of the line.
  */
 #ifndef ETRACE_PAINT_H
 #define ETRACE_PAINT_H
@@ -13,10 +13,10 @@ enum paint_what {
     PAINT_PID,
     PAINT_NAME,
     PAINT_KIND,
-    PAINT_FAILURE, /* the kind of an event that reports one */
+    PAINT_FAILURE, /* kind of an event that reports a failure */
     PAINT_FUN,
     PAINT_DURATION,
-    PAINT_ORIGIN, /* caller, file, line */
+    PAINT_ORIGIN, /* caller, file and line */
     PAINT_LOSS,
     PAINT_WHATS,
 };

@@ -13,8 +13,8 @@
 #include "probes.h"
 #include "recorded.h"
 
-#define FILTER_ERRORS 1000 /* so many times a pattern may give up */
-#define FLUSH ((size_t)256 << 10) /* bytes that a view gathers before they are handed on */
+#define FILTER_ERRORS 1000 /* stop after a grep exceeded its limits this many times */
+#define FLUSH ((size_t)256 << 10) /* output bytes of a view that are passed on at once */
 
 struct pipe_view {
     struct view view;
@@ -23,7 +23,8 @@ struct pipe_view {
     bool closed;
 };
 
-/* Events of a node that are hidden here, and there: what its threads do is read one after the other, so for a moment perhaps negative. */
+/* Events of a node that were filtered here and on the node. The node's counters arrive per thread, so `there` may be
+ * temporarily negative. */
 struct hidden {
     uint64_t here;
     int64_t there;
@@ -35,7 +36,7 @@ struct pipeline {
     size_t nviews;
     struct funs funs;
     struct order *order;
-    struct totals_node *nodes; /* shown is counted here */
+    struct totals_node *nodes; /* its `shown` is kept up to date; the other counts are computed in pipeline_totals() */
     struct hidden *hidden;
     size_t nnodes, nodes_cap, hidden_cap;
     struct probes *probes;
@@ -43,17 +44,17 @@ struct pipeline {
     struct calls *calls;
     struct filter *filter;
     bool filters, nested, closed, failed, cut, ended;
-    struct err why; /* it failed */
-    bool asked_anew; /* what came before is drained; its calls may yet return */
-    uint64_t units;   /* shown, a call and its result counted once */
-    int64_t open_calls; /* of those that the node only counts */
-    uint64_t awaited; /* shown calls whose result is to come */
+    struct err why; /* the first error, valid if failed */
+    bool asked_anew; /* a new request arrived and the old events drain; their calls may still return */
+    uint64_t units;   /* shown events, a call and its result counted as one */
+    int64_t open_calls; /* open calls among those that the node only counts */
+    uint64_t awaited; /* shown calls without their result so far */
     struct totals totals;
     struct buf text;
-    struct recorded *recorded; /* specs of a recording, when none were given */
+    struct recorded *recorded; /* specs of a recording, if the options have none */
     bool own_specs, call_args, counted;
-    bool *answered; /* of each spec: it had an event */
-    uint64_t lost[ETW_LOSSES]; /* of the last such event */
+    bool *answered; /* for each spec: an event answered it */
+    uint64_t lost[ETW_LOSSES]; /* buffer of to_sinks() for ETW_LOST */
     enum terms_style style;
 };
 
@@ -62,7 +63,7 @@ static int wants_return(void *ctx, const struct event *e)
     return probes_wants_return(((struct pipeline *)ctx)->probes, e);
 }
 
-/* How the rate was asked is for the pairing of calls; to whoever reads it is one. */
+/* Merges the two kinds of rate losses: only call pairing distinguishes them. */
 static void one_rate(uint64_t lost[static ETW_LOSSES])
 {
     lost[ETW_LOST_RATE] += lost[ETW_LOST_HALF];
@@ -237,7 +238,7 @@ static void put_around(void *ctx, const struct event *call, enum call_fate was)
     put(p, call);
 }
 
-/* An event that passes the filters. */
+/* Shows an event that passes the filters, after the hidden calls around it. */
 static void show(struct pipeline *p, const struct event *e)
 {
     if (p->nested && p->filters)
@@ -256,7 +257,7 @@ static void show_call(struct pipeline *p, const struct event *e)
     show(p, e);
 }
 
-/* Events that the node has counted for us count as shown, or as filtered. */
+/* Adds the counts of events that the node counted instead of sending. */
 static void tallied(struct pipeline *p, const struct event *e)
 {
     struct etw_tally t;
@@ -295,7 +296,7 @@ static void own_event(struct pipeline *p, struct event *e)
     to_sinks(p, e);
 }
 
-/* An event that several probes ask for is shown as those ask whose conditions hold. */
+/* Narrows a combined spec to the parts whose conditions hold. */
 static void attribute(struct pipeline *p, struct event *e)
 {
     const struct spec *s = e->spec;
@@ -313,7 +314,7 @@ static void attribute(struct pipeline *p, struct event *e)
         probes_project(e->spec, e);
 }
 
-/* A result belongs to its call: what happened to the call happens to it. */
+/* A result is shown or hidden like its call. */
 static void result(struct pipeline *p, struct event *e)
 {
     const struct event_call *c = e->call;
@@ -389,7 +390,7 @@ static void traced(struct pipeline *p, struct event *e)
         probes_unpack(p->probes, e->spec, e);
     if (e->kind == ETW_CALL)
         probes_project(e->spec, e);
-    if (unlikely(e->waited_ns > 0)) { /* from here on it is not later than it was */
+    if (unlikely(e->waited_ns > 0)) { /* the event came late from the node; restore its real time */
         e->mono_ns = (int64_t)((uint64_t)e->mono_ns - (uint64_t)e->waited_ns);
         e->wall_ns = (int64_t)((uint64_t)e->wall_ns - (uint64_t)e->waited_ns);
     }
@@ -408,7 +409,7 @@ static void traced(struct pipeline *p, struct event *e)
     }
 }
 
-/* Of a recording, where it cannot be read is the place to look at. */
+/* Adds the position in the recording to the error. */
 static bool unreadable(const struct pipeline *p, struct err *e)
 {
     uint64_t where = order_where(p->order);
@@ -446,7 +447,7 @@ static bool drain(struct pipeline *p, struct err *e)
     }
 }
 
-/* Nodes are counted, and where there is a second one, named on every line. */
+/* Extends the tables for new nodes, and shows node names once there is a second node. */
 static void meet(struct pipeline *p)
 {
     size_t n = order_nodes(p->order);
@@ -464,7 +465,7 @@ static void meet(struct pipeline *p)
 
 /* ---- items ---- */
 
-/* The first failure is the one that is said; what comes after it cannot be read. */
+/* Keeps the first error only; input after it cannot be decoded. */
 static void failed(struct pipeline *p, const struct err *why)
 {
     if (!p->failed)
@@ -522,7 +523,7 @@ void pipeline_specs(struct pipeline *p, unsigned node, struct str bytes)
     meet(p);
 }
 
-/* A recording says what was asked for, before the first batch that answers it. */
+/* Switches to the specs of a recording. They come before the first batch that answers them. */
 static bool recorded_specs(struct pipeline *p, struct str bytes, struct err *e)
 {
     order_end(p->order);

@@ -1,9 +1,9 @@
 /*
- * From batches to bytes: decode -> merge -> pair calls -> filter -> sinks -> outputs.
+ * Turns batches into output: decode -> merge -> pair calls -> filter -> sinks -> outputs.
  *
- * A command makes one pipeline, feeds it what a source gives, and asks for the totals at the end. Nothing here waits,
- * prints or knows whether the batches are live: output depends on the batches and the options alone, so a recording
- * replays to the same bytes.
+ * A command creates one pipeline, feeds it the items of a source, and reads the totals at the end. The pipeline never
+ * waits or prints, and does not know whether the batches are live. Output depends only on the batches and the options,
+ * so a recording replays to the same bytes.
  */
 #ifndef ETRACE_PIPELINE_H
 #define ETRACE_PIPELINE_H
@@ -13,9 +13,9 @@
 #include "sink.h"
 
 /*
- * Takes what a sink wrote. It may keep the memory by putting another (or no) allocation into *bytes; it leaves
- * bytes->len 0. False: nobody wants more of it (a closed pipe) or it failed; the pipeline stops then, and why is the
- * caller's to know.
+ * Consumes the output of a sink and sets bytes->len to 0. It may keep the memory and put another allocation, or none,
+ * into *bytes. False: the output is closed (a closed pipe) or failed; the pipeline then stops, and the caller knows
+ * why.
  */
 typedef bool output_fn(void *output, struct buf *bytes);
 
@@ -38,79 +38,84 @@ struct pipeline_options {
     size_t nviews;
 
     /*
-     * What was asked for: says which calls report a result and how ms results are packed. With none, what a recording
-     * says (SOURCE_SPECS) is compiled and used, so replay gives none.
+     * The request: says which calls report a result and how ms results are packed. Without specs, the pipeline compiles
+     * those of the recording (SOURCE_SPECS), as replay does.
      */
     const struct spec *const *specs;
     size_t nspecs;
 
-    /* All must hold for an event to be shown, together with the `where` of its spec. */
+    /* An event is shown if all of these and the `where` of its spec hold. */
     const struct grep *greps;
     size_t ngreps;
     const struct where *const *wheres; /* -e */
     size_t nwheres;
 
-    struct asserts *asserts; /* looks at what is shown, and may decide that it is done; may be NULL */
+    struct asserts *asserts; /* evaluated for each shown event; may end the trace; may be NULL */
 
-    uint64_t limit; /* shown events after which it is done, a call and its return counted once; 0: none */
-    size_t max_calls; /* open calls that are remembered; 0: 262144 */
+    uint64_t limit; /* stop after this many shown events; a call and its result count as one; 0: no limit */
+    size_t max_calls; /* limit of open calls; 0: 262144 */
 
-    /* Something that a person may want to read on stderr: a node's notice (rearmed, guard, …). May be NULL. */
+    /* Called for a node's notice that a user may want on stderr (rearmed, guard, ...). May be NULL. */
     void (*notice)(void *ctx, const struct event_node *node, struct str text);
-    /* A node said hello. May be NULL. */
+    /* Called when a node's hello arrives. May be NULL. */
     void (*attached)(void *ctx, const struct event_node *node);
     void *ctx;
 };
 
 enum pipeline_status {
     PIPELINE_MORE,
-    PIPELINE_LIMIT,  /* the limit is reached, but results of shown calls are still to come: give them a moment, then stop */
-    PIPELINE_DONE,   /* the limit is reached, an output is closed, or the asserts are decided: stop the source; further batches are only counted */
-    PIPELINE_FAILED, /* and so it stays: err is filled each time with the first reason, with the exact place for malformed bytes;
-                        pipeline_end() still gives what is known */
+    PIPELINE_LIMIT,  /* limit reached, but results of shown calls are pending: wait briefly, then stop */
+    /* limit reached, an output closed, or asserts decided: stop the source; later batches are only counted */
+    PIPELINE_DONE,
+    /* permanent: each call fills err with the first error; pipeline_end() still reports what is known */
+    PIPELINE_FAILED,
 };
 
-struct pipeline *pipeline_new(const struct pipeline_options *o, struct err *e); /* NULL: e is filled (a bad regex, …) */
+/* NULL: e is filled (a bad regex, ...) */
+struct pipeline *pipeline_new(const struct pipeline_options *o, struct err *e);
 void pipeline_free(struct pipeline *p);
 
-/* A batch as it came, from the node with this index (0, 1, …). A batch with seq 1 begins that node anew. */
+/* Adds a batch from the node with this index (0, 1, ...). A batch with seq 1 restarts that node. */
 enum pipeline_status pipeline_batch(struct pipeline *p, unsigned node, struct str bytes, struct err *e);
 
-/* A note on a node, struct etw_note and a text: kept by recordings, and what the order of several nodes goes by. */
+/* Adds a note about a node (struct etw_note and a text). Recordings store it, and the order of several nodes depends on
+ * it. */
 enum pipeline_status pipeline_note(struct pipeline *p, unsigned node, struct str bytes, struct err *e);
 
-/* Nothing older than this comes of the node any more (INT64_MAX: nothing at all): what waited for it comes out. */
+/* Promises that no later event of the node is older than this (INT64_MAX: the node sends nothing more). Events that
+ * waited for the node come out. */
 enum pipeline_status pipeline_passed(struct pipeline *p, unsigned node, int64_t mono, int64_t wall, struct err *e);
 
 /*
- * What was asked for, to be kept by recordings. Says that this node is to come: where there are several it is said for
- * each before the first batch.
+ * Adds the request for recordings, and announces the node. With several nodes, call it for each before the first
+ * batch.
  */
 void pipeline_specs(struct pipeline *p, unsigned node, struct str bytes);
 
-/* Any item of a source. A footer is kept and only compared at the end. */
+/* Adds any item of a source. A footer is only compared with the totals at the end. */
 enum pipeline_status pipeline_item(struct pipeline *p, const struct source_item *item, struct err *e);
 
-/* Hands everything written so far to the outputs; call it when there is nothing to read at the moment. */
+/* Passes all pending output on. Call it when no input is available. */
 void pipeline_flush(struct pipeline *p);
 
-/* Writes the ends of the views that can write theirs again and again (SINK_AGAIN), as of now, and hands them on. */
+/* Writes the current state of views with SINK_AGAIN, and passes it on. */
 void pipeline_snapshot(struct pipeline *p);
 
-/* The source has failed: whatever has been seen by then, it is not called complete. */
+/* Reports that the source failed, so the totals are not complete. */
 void pipeline_cut(struct pipeline *p);
 
 /*
- * The end: what is held back comes out, sinks write their ends, everything goes to the outputs. False: an output is
- * closed. To be called once; only pipeline_totals() and pipeline_free() after it.
+ * Ends the trace: waiting events come out, sinks write their ends, outputs get everything. False: an output is closed.
+ * Call it once; then only pipeline_totals() and pipeline_free() are allowed.
  */
 bool pipeline_end(struct pipeline *p);
 
-/* Exact at any time for what was shown and filtered; exact in all after a last batch. */
+/* shown and filtered are always exact; the rest is exact after the last batch of every node. */
 const struct totals *pipeline_totals(struct pipeline *p);
-bool pipeline_answered(const struct pipeline *p, size_t spec); /* whether some event was this spec's; true where the node counts */
+/* an event answered this spec; true if the node only counts */
+bool pipeline_answered(const struct pipeline *p, size_t spec);
 
-/* Of several nodes' batches, see order_waiting() and order_holds_up(). */
+/* See order_waiting() and order_holds_up(). */
 uint64_t pipeline_waiting(const struct pipeline *p, unsigned node);
 bool pipeline_holds_up(const struct pipeline *p, unsigned node);
 

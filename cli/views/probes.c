@@ -6,7 +6,7 @@
 #include "../erlang/wire_order.h"
 #include "../ground/mem.h"
 
-#define CACHE 4096 /* functions whose spec is remembered; a power of two */
+#define CACHE 4096 /* functions with a cached spec; a power of two */
 
 enum fit { NO, PERHAPS, YES };
 
@@ -14,18 +14,18 @@ struct probes {
     const struct spec *const *specs;
     size_t n;
     const struct spec *sends, *receives;
-    bool events; /* some spec is about events, and none may bring others */
+    bool events; /* @events were requested, and no action can enable others */
     struct cached {
         const struct fun *fun;
         const struct spec *spec;
         uint8_t arity, wants;
-        bool shared; /* several specs may be meant */
+        bool shared; /* several specs may match */
     } cache[CACHE];
-    bool atoms; /* messages may have atoms that the node lacks */
-    struct buf unmarked, united; /* the message of the last event */
+    bool atoms; /* collected messages may contain atoms that the node did not know */
+    struct buf unmarked, united; /* ms of the current event, rewritten */
     struct combos *combos;
-    struct answer *answers; /* room for one of each spec */
-    size_t nanswers;        /* of the last event, where there are several */
+    struct answer *answers; /* scratch, one entry per spec */
+    size_t nanswers;        /* entries for the current event; 0 unless several specs match */
 };
 
 bool probes_switches(const struct spec *s)
@@ -242,7 +242,7 @@ static const struct spec *numbered(const struct probes *p, int64_t number)
     return NULL;
 }
 
-/* The index of the clause that matched, -1 when the result does not say. */
+/* The index of the clause that matched; -1: the result does not say. */
 static int64_t clause_of(const struct spec *s, const uint8_t *at)
 {
     const uint8_t *item;
@@ -259,7 +259,7 @@ static int64_t clause_of(const struct spec *s, const uint8_t *at)
     return -1;
 }
 
-/* An atom of a message that the node lacks came as a name (lang/fit.h). */
+/* Converts marked names in the ms back to atoms: the node gets an atom that it does not know as a name (lang/fit.h). */
 static void name_atoms(struct probes *p, struct event *e)
 {
     buf_clear(&p->unmarked);
@@ -269,7 +269,7 @@ static void name_atoms(struct probes *p, struct event *e)
     e->ms.end = e->ms.at + p->unmarked.len;
 }
 
-/* Reads the answers behind {etrace_probe, {Number, ...}, Term, ...}: the numbers ascend, `true` stands for no term. */
+/* Reads the answers after {etrace_probe, {Number, ...}, Term, ...}. The numbers ascend; `true` stands for no term. */
 static const struct spec *united(struct probes *p, struct event *e)
 {
     uint32_t arity, many;
@@ -297,8 +297,9 @@ static const struct spec *united(struct probes *p, struct event *e)
 }
 
 /*
- * Where several specs share a function, or change while they are traced, the match specification's result names those that an event
- * answers, in front of what they collect: {etrace_probe, Number}, {etrace_probe, Number, Term} or what united() reads.
+ * Removes the mark from the event's ms. If several specs share a function, or change during the trace, the match
+ * specification's result begins with the numbers of the specs that the event answers: {etrace_probe, Number},
+ * {etrace_probe, Number, Term}, or the form that united() reads.
  */
 static const struct spec *marked(struct probes *p, struct event *e)
 {
@@ -327,7 +328,7 @@ const struct spec *probes_find(struct probes *p, struct event *e)
     return spec ? spec : by_kind(p, e);
 }
 
-/* Sets what one spec collected, in `at`. */
+/* Sets the event's collected values from the term of one spec. */
 static void unpack(const struct spec *s, struct event *e, const uint8_t *at)
 {
     uint32_t arity;
@@ -366,7 +367,7 @@ static size_t put_term(struct buf *to, const uint8_t *at)
     return place;
 }
 
-/* The term of msg(), or a list of those of several probes, each once. */
+/* Writes the term of msg(); with several probes, a list of their distinct terms. */
 static size_t put_users(struct buf *to, const struct term_env *env, const uint8_t **users, size_t n)
 {
     const size_t place = to->len;
@@ -388,7 +389,8 @@ static size_t put_users(struct buf *to, const struct term_env *env, const uint8_
     return place;
 }
 
-/* Sets what all specs collected. It becomes the event's message, a tuple, so that copies of the event have it. */
+/* Combines the collected values of all specs. Writes them to one tuple that replaces the event's ms, so that copies of
+ * the event contain them. */
 static void unpack_all(struct probes *p, struct event *e)
 {
     struct event x = {.env = e->env};

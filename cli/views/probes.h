@@ -1,7 +1,9 @@
 /*
- * Which of the specs an event belongs to, and what its match specification result holds. The node names the specs where several
- * meet; the event then has a combined one (combo.h). Where the node does not say and the answer lies there (a selector by application
- * or behaviour), a spec that might be the one is taken.
+ * Assigns events to specs, and unpacks the results of match specifications.
+ *
+ * If several specs share a function, the node marks which ones an event answers; the event then gets a combined spec
+ * (combo.h). If the node does not mark it and only the node could decide (a selector by application or behaviour), a
+ * spec that may match is assigned.
  */
 #ifndef ETRACE_PROBES_H
 #define ETRACE_PROBES_H
@@ -12,35 +14,38 @@
 
 struct probes;
 
-/* All are borrowed; the specs may be NULL with n 0. */
+/* Borrows all arguments. specs may be NULL with n 0. */
 struct probes *probes_new(const struct spec *const *specs, size_t n, struct combos *combos);
 void probes_free(struct probes *p);
 
-/* NULL: none known. Takes the node's mark off the event's ms, where one says whose it is. */
+/* Finds the event's spec; NULL: unknown. Removes the node's mark from the event's ms. */
 const struct spec *probes_find(struct probes *p, struct event *e);
 
 /*
- * The kinds of events that the specs ask for, bit K for kind K; those that no @event names are
- * always in it, and all are where none is asked for, or where an action may switch on others.
+ * The event kinds that the specs request; bit K stands for kind K. Kinds that no @event names are always set. All are
+ * set if no @event is requested, or if an action may enable others.
  */
 uint64_t probes_kinds(const struct spec *const *specs, size_t n);
 
-/* Whether an action of it may switch on flags of the VM, and with them events that no expression names. */
+/* True if an action of the spec can enable trace flags in the VM, and so events that no expression names. */
 bool probes_switches(const struct spec *s);
 
-/* The VM's flags bring whole families of events; of those that were asked for by name, this one was not. */
+/* True if @events were requested and this event is not one of them. A trace flag of the VM enables a whole family of
+ * events. */
 bool probes_unasked(const struct probes *p, const struct event *e);
 
-/* Sets caller, stack, dump, user, sender, sender_node of the event, whose ms is good until the next one. Spec may be NULL. */
+/* Sets caller, stack, dump, user, sender and sender_node of the event. Its ms is valid until the next event. Spec may
+ * be NULL. */
 void probes_unpack(struct probes *p, const struct spec *s, struct event *e);
 
-/* Sets by_arity and args_shown of a call by the clause that matched, before probes_unpack() or after. Spec may be NULL. */
+/* Sets by_arity and args_shown of a call from the clause that matched. Works before and after probes_unpack(). Spec may
+ * be NULL. */
 void probes_project(const struct spec *s, struct event *e);
 
-/* Whether a call (or a call of the function of a result) reports its result: 0 no, 1 yes, 2 perhaps. */
+/* Does a call (or, for a result, a call of its function) report its result? 0: no; 1: yes; 2: perhaps. */
 int probes_wants_return(struct probes *p, const struct event *e);
 
-/* Whether calls of that spec may report their results at all. */
+/* True if calls of this spec may report their results. */
 bool probes_reports(const struct spec *s);
 
 #endif

@@ -11,8 +11,8 @@ struct reading {
     struct recorded *r;
     struct lang_let *lets;
     struct lang_record *records;
-    struct safe label; /* of the next expression */
-    size_t number;    /* and of its first spec */
+    struct safe label; /* for the next expression */
+    size_t number;    /* for the first spec of the next expression */
     unsigned needs;   /* what filters read of calls */
     size_t nlets, lets_cap, nrecords, records_cap, specs_cap;
 };
@@ -87,7 +87,7 @@ struct recorded *recorded_new(struct str bytes, struct recorded *before)
 
     r->before = before;
     arena_init(&r->arena);
-    bytes.at = arena_strndup(&r->arena, bytes.at, bytes.len); /* what is compiled points into its text */
+    bytes.at = arena_strndup(&r->arena, bytes.at, bytes.len); /* compiled specs point into this text */
     for (rest = bytes; recfile_spec_next(&rest, &key, &text);) {
         if (raw_is(key, "let"))
             read_let(&rd, raw_view(text));

@@ -1,6 +1,6 @@
 /*
- * What a recording says was asked for, compiled again: without it nobody knows which calls report a result, and what a
- * match specification's result holds. Entries that this build does not understand are left out.
+ * Recompiles the request of a recording. It is needed to know which calls report a result and what ms results contain.
+ * Skips entries that this build does not understand.
  */
 #ifndef ETRACE_RECORDED_H
 #define ETRACE_RECORDED_H
@@ -8,14 +8,14 @@
 #include "../lang/lang.h"
 
 struct recorded {
-    struct recorded *before; /* what was asked for earlier: open calls still answer it */
-    struct arena arena; /* owns everything below */
+    struct recorded *before; /* earlier requests, which open calls still answer */
+    struct arena arena; /* owns all following members */
     const struct spec **specs;
     size_t nspecs;
 };
 
-/* `bytes` as recfile_spec_add() made them; they are not needed afterwards. */
+/* `bytes` come from recfile_spec_add() and are copied. Takes ownership of `before`. */
 struct recorded *recorded_new(struct str bytes, struct recorded *before);
-void recorded_free(struct recorded *r); /* and all before it; accepts NULL */
+void recorded_free(struct recorded *r); /* also frees the earlier ones; accepts NULL */
 
 #endif

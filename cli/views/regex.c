@@ -1,4 +1,4 @@
-/* The only file that knows PCRE2. */
+/* Wraps PCRE2; no other file uses it. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "regex.h"
 
@@ -9,7 +9,7 @@
 #include "../ground/mem.h"
 #include "../ground/utf8.h"
 
-/* A pathological pattern gives up within about 2 ms. */
+/* With these limits a pathological pattern gives up within about 2 ms. */
 #define MATCH_LIMIT 100000
 #define DEPTH_LIMIT 10000
 #define HEAP_LIMIT 1024 /* KiB */
@@ -20,7 +20,7 @@ struct regex {
     pcre2_match_context *context;
 };
 
-/* What is looked for in what was captured, by which PCRE2 10.45 can be made to write where it must not (CVE-2025-58050). */
+/* Detects substring scans, which are refused: with them PCRE2 10.45 can write out of bounds (CVE-2025-58050). */
 static bool scans_substrings(struct str pattern)
 {
     static const char *const words[] = {"(*scs:", "(*scan_substring:"};
@@ -57,7 +57,7 @@ struct regex *regex_new(struct str pattern, struct err *e)
         utf8_make_safe(e->line + e->from);
         return NULL;
     }
-    pcre2_jit_compile(code, PCRE2_JIT_COMPLETE); /* where that is not possible, matching is slower and just as right */
+    pcre2_jit_compile(code, PCRE2_JIT_COMPLETE); /* optional: without JIT, matching is slower */
     struct regex *r = mem_zalloc(sizeof(*r));
     r->code = code;
     r->match = pcre2_match_data_create(1, NULL);

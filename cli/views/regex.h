@@ -1,14 +1,14 @@
-/* Regular expressions (PCRE2) with limits, so that no pattern and no text can take a reader's time. */
+/* Regular expressions (PCRE2) with limits on text length and matching effort, so that no pattern can stall etrace. */
 #ifndef ETRACE_REGEX_H
 #define ETRACE_REGEX_H
 
 #include "../ground/err.h"
 
-#define REGEX_SUBJECT 4096 /* bytes of a text that are looked at */
+#define REGEX_SUBJECT 4096 /* bytes searched; the rest of a text is ignored */
 
 struct regex;
 
-struct regex *regex_new(struct str pattern, struct err *e); /* NULL: e is filled, with a caret under the place */
+struct regex *regex_new(struct str pattern, struct err *e); /* NULL: e is filled, with a caret at the error */
 void regex_free(struct regex *r);
 
 enum regex_found { REGEX_NO, REGEX_YES, REGEX_GAVE_UP };

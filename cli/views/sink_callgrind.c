@@ -1,8 +1,9 @@
 /*
- * What each function cost and whom it called, for callgrind_annotate and KCachegrind. Costs are nanoseconds. The place
- * of a call is known where its caller was collected (-> caller), and so is the file of that caller. A recursive call
- * counts as a call, but its time is in that of the call around it already. A caller that is not traced itself was
- * called once at least; that is what its number says.
+ * The callgrind view: cost and callees of each function, for callgrind_annotate and KCachegrind. Costs are nanoseconds.
+ *
+ * The call site and the caller's file are known only if the probe collects the caller (-> caller). A recursive call
+ * adds to the number of calls but not to the time, which the outer call already includes. An untraced caller is
+ * reported as called once, because its real count is unknown.
  */
 #include <stdlib.h>
 
@@ -15,10 +16,10 @@ struct callgrind {
     struct stacks stacks;
 };
 
-/* A function: the nodes of it in the tree, and the file it stands in. */
+/* A function with all its nodes in the tree and its file. */
 struct function {
     uint32_t first, file; /* 0: none */
-    bool written;         /* its name, or only the number from now on */
+    bool written;         /* the name was written, so its number is enough */
 };
 
 static struct sink *open_callgrind(const struct look *look, struct buf *out, struct err *e)

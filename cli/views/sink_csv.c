@@ -1,4 +1,5 @@
-/* Columns, as spreadsheets take them (RFC 4180); .tsv has tabs between them. Losses are rows of the type `lost`. */
+/* The csv view: columns for spreadsheets (RFC 4180); .tsv separates them with tabs. Losses are rows of the type
+ * `lost`. */
 #include <stdlib.h>
 
 #include "../erlang/term_print.h"
@@ -12,11 +13,11 @@ struct csv {
     struct sink sink;
     struct fields *fields;
     struct clock clock;
-    bool special[256]; /* bytes that want quotes around them */
+    bool special[256]; /* bytes that make quotes necessary */
     char between;
 };
 
-/* Puts a cell in quotes, and doubles those that it has. */
+/* Puts quotes around the cell that begins at `from`, and doubles the quotes in it. */
 static void quote(struct buf *to, size_t from)
 {
     size_t len = to->len - from, quotes = 0;
@@ -37,7 +38,8 @@ static void quote(struct buf *to, size_t from)
     *cell = '"';
 }
 
-/* Makes a cell of what stands behind `from`: without the spaces that align times in lines, in quotes where it needs them. */
+/* Finishes the cell that begins at `from`: removes leading spaces, which only align lines, and adds quotes if
+ * needed. */
 static void end_cell(struct csv *c, size_t from)
 {
     struct buf *to = c->sink.out;
@@ -90,7 +92,7 @@ static struct sink *open_tsv(const struct look *look, struct buf *out, struct er
     return open_separated(look, out, e, '\t');
 }
 
-/* In its columns; where none of them would tell a loss from an event, the first one says it in words. */
+/* Writes a loss into its columns. If no column identifies it as a loss, the first column describes it in words. */
 static void put_loss(struct csv *c, const struct event *e, enum etw_loss reason)
 {
     size_t n = fields_count(c->fields), start = c->sink.out->len;

@@ -1,6 +1,6 @@
 /*
- * A flame graph that needs nothing but a browser: an SVG with its script, or a page around it (.html). The script draws
- * what is wide enough to be seen, so the file holds the tree as numbers and no picture of it.
+ * The flame view: a self-contained SVG with a script, or an HTML page (.html). The file contains the tree as numbers;
+ * the script draws only frames that are wide enough to see.
  */
 #include <stdlib.h>
 
@@ -40,7 +40,7 @@ static void event_flame(struct sink *sink, const struct event *e)
     stacks_event(&f->stacks, e);
 }
 
-/* The names once each; *ret_numbers says which is which, by its offset in the table. */
+/* Writes each name once. ret_numbers[offset in the name table] is its index. */
 static void put_names(const struct flame *f, struct buf *to, uint32_t **ret_numbers)
 {
     const struct stacks *s = &f->stacks;

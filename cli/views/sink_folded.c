@@ -1,7 +1,7 @@
 /*
- * Stacks with what they cost, one a line: `a:f/1;b:g/2 1234`, as flame graph tools take them; where there are several
- * nodes each is the outermost frame of its calls. The number is the time of the innermost function itself in nanoseconds;
- * made from stack traces it is how often the stack was seen.
+ * The folded view: a stack and its cost on each line, `a:f/1;b:g/2 1234`, for flame graph tools. With several nodes,
+ * the outermost frame is the node. The cost is the innermost function's own time in nanoseconds; from stack traces, it
+ * is the number of times that the stack was seen.
  */
 #include <stdlib.h>
 

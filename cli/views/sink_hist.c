@@ -1,4 +1,4 @@
-/* How long each function took, as a histogram with a row for each doubling. */
+/* The hist view: a histogram of each function's durations, one row for each power of two. */
 #include <stdlib.h>
 
 #include "../erlang/term_print.h"
@@ -35,7 +35,7 @@ static void event_hist(struct sink *sink, const struct event *e)
         stats_event(&h->stats, e);
 }
 
-/* 512ns 1.02us 2.05us …: the least that falls into the row. */
+/* The lower bound of a row, right-aligned: 512ns 1.02us 2.05us ... */
 static void put_floor(struct buf *to, unsigned power)
 {
     struct buf b = {0};

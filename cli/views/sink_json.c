@@ -1,4 +1,5 @@
-/* One JSON object for each event, one a line: what jq and scripts take. The names of the members are a contract. */
+/* The json view: one JSON object per line for each event. The member names are stable, because scripts depend on
+ * them. */
 #include <stdlib.h>
 
 #include "../erlang/term_json.h"
@@ -12,11 +13,11 @@
 struct json {
     struct sink sink;
     struct clock clock;
-    struct buf file;      /* of a caller */
-    struct buf node;      /* `,"node":"…","pid":"` of `named` */
+    struct buf file;      /* scratch for the file name in a caller */
+    struct buf node;      /* cached text `,"node":"...","pid":"` for the node `named` */
     const struct event_node *named;
     size_t named_len;
-    struct buf mono;      /* the digits of mono_billions */
+    struct buf mono;      /* cached digits of mono_billions */
     int64_t mono_billions;
 };
 
@@ -45,7 +46,7 @@ static void put_quoted_safe(struct buf *to, struct safe text)
     buf_char(to, '"');
 }
 
-/* A term: a string in its language's syntax, or its structure. */
+/* Writes a term as a string in its language's syntax, or as a JSON structure. */
 static const uint8_t *put_term(struct json *j, struct buf *to, const struct event *e, const struct printer *p,
                                const uint8_t *at)
 {
@@ -55,7 +56,7 @@ static const uint8_t *put_term(struct json *j, struct buf *to, const struct even
     buf_char(to, '"');
     size_t from = to->len;
     at = p->term(to, &e->env, at);
-    if (tag > ETW_T_FLOAT) /* digits need no escapes */
+    if (tag > ETW_T_FLOAT) /* numbers need no escapes */
         json_escape_tail(to, from);
     buf_char(to, '"');
     return at;
@@ -107,7 +108,7 @@ static void put_fun(struct buf *to, const struct event *e)
     print_u64(to, e->arity);
 }
 
-/* Microseconds with the nanoseconds as a fraction. */
+/* Writes microseconds, with nanoseconds as the fraction. */
 static void put_micros(struct buf *to, int64_t ns)
 {
     print_i64(to, ns / 1000);
@@ -127,7 +128,7 @@ static void put_duration(struct buf *to, const struct event *e)
     put_micros(to, e->dur_ns);
 }
 
-/* "m", "f", "a" or "args", "file", "line" of a tuple that names a function; false: it is none. */
+/* Writes "m", "f", "a" or "args", "file" and "line" of an MFA tuple. False: another term. */
 static bool mfa_members(struct json *j, const struct event *e, const struct printer *p, const uint8_t *at)
 {
     struct buf *to = j->sink.out;
@@ -174,7 +175,7 @@ static void put_mfa(struct json *j, const struct event *e, const struct printer 
     buf_char(to, ',');
     if (!mfa_members(j, e, p, at)) {
         to->len--;
-        if (*at) /* 0: in no function of its own */
+        if (*at) /* 0: in no Erlang function */
             member(j, e, p, "mfa", at);
     }
 }
@@ -227,7 +228,7 @@ static void put_extras(struct json *j, const struct event *e, const struct print
         member(j, e, p, "message", e->user);
 }
 
-/* A sender that comes without its node is of the node where it is seen. */
+/* Writes from_node for a sender without a node: it is on the event's node. */
 static void put_own_node(struct json *j, const struct event *e, const struct printer *p)
 {
     uint8_t atom[3 + 1024];
@@ -241,7 +242,7 @@ static void put_own_node(struct json *j, const struct event *e, const struct pri
     member(j, e, p, "from_node", atom);
 }
 
-/* [{heap_size,233},{in,{m,f,1}},…] as an object; anything else as a term. */
+/* Writes [{heap_size,233},{in,{m,f,1}},...] as an object, and anything else as a term. */
 static void put_info(struct json *j, const struct event *e, const struct printer *p, const uint8_t *at)
 {
     struct buf *to = j->sink.out;
@@ -307,7 +308,7 @@ static char *put(char *p, const char *text, size_t len)
     return p + len;
 }
 
-/* What every object begins with. Its digits hardly change from one event to the next, so most are kept as text. */
+/* Writes the members that all objects share. Caches text that rarely changes between events. */
 static void begin(struct json *j, const struct event *e, const char *type, size_t type_len)
 {
     struct buf *to = j->sink.out;
@@ -332,7 +333,7 @@ static void begin(struct json *j, const struct event *e, const char *type, size_
     to->len = (size_t)(p - to->data);
     clock_put_iso(&j->clock, to, e);
     ADD(to, "\",\"mono_ns\":");
-    if (likely(billions)) { /* the sign stands in front of them */
+    if (likely(billions)) { /* with 0, the cached digits would lose the sign */
         int64_t nanos = e->mono_ns % 1000000000;
         uint32_t rest = (uint32_t)(nanos < 0 ? -nanos : nanos);
         buf_str(to, buf_view(&j->mono));
@@ -367,7 +368,7 @@ static void put_who(struct buf *to, const struct event *e)
     }
 }
 
-/* Which function a notice is about. */
+/* Names the endless function of a notice. */
 static void put_endless(struct json *j, const struct event *e)
 {
     struct buf *to = j->sink.out;
@@ -580,7 +581,7 @@ static void end_json(struct sink *s, const struct totals *t)
     for (size_t i = 0; i < t->nnodes; i++) {
         const struct totals_node *n = &t->nodes[i];
         if (!n->node || !n->node->name.len)
-            continue; /* a number that a recording left out; or waited for in vain */
+            continue; /* a gap in the node numbers of a recording, or a node that never arrived */
         buf_puts(to, any ? ",{\"node\":" : ",\"nodes\":[{\"node\":");
         any = true;
         put_quoted_safe(to, n->node->name);

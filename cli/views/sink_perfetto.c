@@ -1,7 +1,8 @@
 /*
- * Chrome's trace event JSON, for ui.perfetto.dev and chrome://tracing: nodes are processes there, Erlang's processes are
- * threads. Calls and collections are slices, time slices have a thread of their own beside; everything else is an
- * instant, and an arrow leads from a message that was sent to where it was received, when both were seen.
+ * The perfetto view: Chrome trace event JSON, for ui.perfetto.dev and chrome://tracing.
+ *
+ * Nodes become processes, Erlang processes become threads. Calls and collections are slices; time slices get a separate
+ * thread. All other events are instants. A flow arrow links a sent message to its receive event if both were seen.
  */
 #include <stdlib.h>
 
@@ -19,12 +20,12 @@ struct perfetto {
     struct page page;
     struct roster roster;
     struct letters letters;
-    size_t announced;          /* threads that have their name */
-    unsigned char *scheduled;  /* by thread: its time slices have a name, too */
+    size_t announced;          /* number of threads with a name record */
+    unsigned char *scheduled;  /* by thread: its time slice thread has a name record */
     size_t nscheduled;
     bool node_named[AXIS_NODES];
     bool any;
-    uint64_t flows; /* the number of the last arrow */
+    uint64_t flows; /* number of the latest arrow */
     struct buf text;
 };
 
@@ -39,7 +40,7 @@ static struct sink *open_perfetto(const struct look *look, struct buf *out, stru
     return &p->sink;
 }
 
-/* {"ph":"X","pid":1,"tid":2 and the time, in microseconds */
+/* Begins a record: {"ph":"X","pid":1,"tid":2 and the time in microseconds. */
 static void begin(struct perfetto *p, char phase, const struct event *e, uint64_t thread, int64_t at)
 {
     buf_printf(p->sink.out, "%s{\"ph\":\"%c\",\"pid\":%u,\"tid\":%llu,\"ts\":%s%lld.%03lld", p->any ? ",\n" : "\n", phase,
@@ -63,7 +64,7 @@ static void name_thread(struct perfetto *p, const struct event *e, uint64_t thre
     buf_puts(p->sink.out, "}}");
 }
 
-/* The thread of the event's process; its name comes before the first event in it. */
+/* Returns the thread of the event's process. Writes its name record before the first event. */
 static uint64_t thread_of(struct perfetto *p, const struct event *e)
 {
     uint32_t number = roster_number(&p->roster, e, e->who->id, e->who);
@@ -119,7 +120,7 @@ static void put_mfa(struct perfetto *p, const struct event *e)
     put_text(p, "name");
 }
 
-/* A call from its beginning to its end, when its result comes. */
+/* Writes a complete call when its result arrives. */
 static void put_call(struct perfetto *p, const struct event *e, uint64_t thread, int64_t at)
 {
     const struct event *call = e->call->event;
@@ -176,7 +177,7 @@ static void put_instant(struct perfetto *p, const struct event *e, uint64_t thre
     buf_puts(p->sink.out, "}}");
 }
 
-/* An arrow needs slices at its ends: a send and a receive are slices without length. */
+/* Writes a send or a receive as a slice of zero length, because a flow arrow must connect slices. */
 static void put_letter(struct perfetto *p, const struct event *e, uint64_t thread, int64_t at)
 {
     static const struct paint plain = {false};

@@ -1,4 +1,4 @@
-/* The recording: every batch as it came, so that any other view can be made of it later. */
+/* The recording: stores every batch unchanged, so that it can be replayed with any other view. */
 #include <stdlib.h>
 
 #include "../events/recfile.h"

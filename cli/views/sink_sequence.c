@@ -1,6 +1,6 @@
 /*
- * Who sent what to whom: messages, and the processes that begin and end, as lifelines with arrows between. Mermaid's text
- * (.mmd), or a page (.html) that draws it by itself. Bounded: the first ROWS_MAX of them.
+ * The sequence view: messages, spawns and exits as a sequence diagram, in Mermaid syntax (.mmd) or as a self-contained
+ * page (.html). Bounded: it keeps the first ROWS_MAX rows.
  */
 #include <stdlib.h>
 
@@ -15,16 +15,16 @@
 #include "roster.h"
 
 #define ROWS_MAX 200000
-#define TEXT_MAX ((size_t)64 << 20) /* bytes of messages */
-#define NOBODY UINT32_MAX           /* not known, or no process */
+#define TEXT_MAX ((size_t)64 << 20) /* limit for the text of messages in bytes */
+#define NOBODY UINT32_MAX           /* unknown, or not a process */
 
 enum row_kind { ROW_MESSAGE, ROW_SPAWN, ROW_EXIT };
 
 struct row {
     int64_t at, arrived; /* on the axis; -1: not seen */
-    uint32_t from, to;   /* numbers in the roster */
+    uint32_t from, to;   /* roster numbers */
     uint32_t text, text_len;
-    uint32_t where; /* bytes of the text that say where it went, while `to` is nobody */
+    uint32_t where; /* length of the text's prefix that names the receiver; only used if `to` is NOBODY */
     uint8_t kind;
 };
 
@@ -63,7 +63,7 @@ static struct row *add(struct sequence *s, struct row row, struct str text)
     return &s->rows[s->n++];
 }
 
-/* A process that a term names; NOBODY when it is none of this node. */
+/* The roster number of the process in a term; NOBODY: not a process of this node. */
 static uint32_t other(struct sequence *s, const struct event *e, const uint8_t *at)
 {
     uint64_t id;
@@ -77,7 +77,7 @@ static void sent(struct sequence *s, const struct event *e, uint32_t self, int64
     size_t n = s->n;
 
     buf_clear(&s->line);
-    if (row.to == NOBODY) { /* to a name, or to another node */
+    if (row.to == NOBODY) { /* sent to a name or to another node */
         buf_puts(&s->line, "to ");
         line_printer(e, s->sink.look.terms)->term(&s->line, &e->env, e->terms.at);
         buf_puts(&s->line, ": ");
@@ -102,7 +102,8 @@ static void received(struct sequence *s, const struct event *e, uint32_t self, i
     add(s, row, letters_text(&s->letters, e, s->sink.look.terms));
 }
 
-/* A message with a trace token: the tuple has the receiver and the message in the order of a send event. */
+/* A message with a trace token. The tuple of the seq_trace event has the receiver and the message in the order of a
+ * send event. */
 static void passed(struct sequence *s, const struct event *e, int64_t at)
 {
     struct event message = *e;
@@ -177,7 +178,7 @@ static void put_missing(struct sequence *s, struct buf *to, const struct totals 
 
 /* ---- Mermaid ---- */
 
-/* What Mermaid would take for syntax leaves as its entities. */
+/* Escapes characters of Mermaid's syntax as entities. */
 static void put_mermaid(struct buf *to, struct str text)
 {
     for (size_t i = 0; i < text.len; i++) {
@@ -222,7 +223,7 @@ static void put_text(struct sequence *s, const struct totals *t)
             buf_puts(to, "Note over ");
         put_who(to, r->from);
         if (r->kind != ROW_EXIT) {
-            /* A solid head: it was seen on both sides; an open one: on one of them. */
+            /* Solid arrow head: the message was seen on both sides. Open head: only on one side. */
             buf_puts(to, r->kind == ROW_SPAWN ? "-->>" : r->at >= 0 && r->arrived >= 0 ? "->>" : "-)");
             put_who(to, r->to);
         }

@@ -1,6 +1,6 @@
 /*
- * Calls as speedscope (www.speedscope.app) takes them: a profile for each process, in which calls open and close.
- * Only calls whose both ends are known are in it. Bounded: the first CALLS_MAX calls that end.
+ * The speedscope view: for www.speedscope.app, one profile per process with its calls. Contains only calls whose begin
+ * and end are both known. Bounded: it keeps the first CALLS_MAX calls that end.
  */
 #include <stdlib.h>
 
@@ -20,7 +20,7 @@ struct one_call {
 };
 
 struct named_frame {
-    const struct fun *fun; /* NULL: the slot is free */
+    const struct fun *fun; /* NULL: free slot */
     uint8_t arity;
     uint32_t number;
 };
@@ -29,10 +29,10 @@ struct speedscope {
     struct sink sink;
     struct page page;
     struct roster roster;
-    struct named_frame *frames; /* open addressing */
+    struct named_frame *frames; /* hash table with open addressing */
     size_t nslots;
     uint32_t nframes;
-    struct buf frame_list; /* {"name":"…"},… */
+    struct buf frame_list; /* JSON text: {"name":"..."},... */
     struct one_call *calls;
     size_t n, cap;
     uint64_t left_out;
@@ -132,7 +132,7 @@ static void put_event(struct speedscope *s, char type, const struct one_call *c,
     *first = false;
 }
 
-/* The calls of a process, sorted; those that are open are kept on a stack of their indexes. */
+/* Writes the profile of a process from its sorted calls. `open` is the stack of open calls, as indexes into c. */
 static void put_profile(struct speedscope *s, const struct one_call *c, size_t n, bool first_profile)
 {
     struct buf *to = s->sink.out;

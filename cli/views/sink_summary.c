@@ -1,4 +1,4 @@
-/* A table of functions: how often, how long. What -c prints. */
+/* The summary view: a table of functions with counts and durations, as printed by -c. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,7 +39,7 @@ static void event_summary(struct sink *sink, const struct event *e)
 enum column { COL_CALLS, COL_ERRORS, COL_UNTIMED, COL_TOTAL, COL_MEAN, COL_P50, COL_P99, COL_MAX, COLUMNS };
 
 static const char *const titles[COLUMNS] = {"calls", "errors", "untimed", "total", "mean", "p50", "p99", "max"};
-/* What a narrow terminal does without, first this. */
+/* The columns to omit on a narrow terminal, first to last. */
 static const enum column spare[] = {COL_P50, COL_MEAN, COL_MAX, COL_P99};
 
 static void print_cell(struct buf *to, const struct stat *t, enum column c)
@@ -57,7 +57,7 @@ static void print_cell(struct buf *to, const struct stat *t, enum column c)
     print_duration(to, (int64_t)ns);
 }
 
-/* Whether some durations rest on fewer calls than were counted. */
+/* True if some durations cover only part of the counted calls. */
 static bool partly_timed(const struct summary *s)
 {
     for (size_t i = 0; i < s->stats.n; i++)
@@ -66,7 +66,7 @@ static bool partly_timed(const struct summary *s)
     return false;
 }
 
-/* Each column is as wide as what stands in it; 0 is one that has no room. */
+/* Computes the column widths. 0: the column is omitted. */
 static void fit(const struct summary *s, size_t widths[COLUMNS])
 {
     size_t all = 0, longest = 0;
@@ -96,7 +96,6 @@ static void fit(const struct summary *s, size_t widths[COLUMNS])
     }
 }
 
-/* Right-aligned. */
 static void cell(struct buf *to, struct str text, size_t width)
 {
     if (!width)

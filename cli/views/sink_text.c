@@ -1,4 +1,4 @@
-/* One line for each event: what a person reads, and grep and awk take. With --fields or --format it has their shape. */
+/* The text view: one readable line for each event. --fields and --format change the line. */
 #include <stdlib.h>
 
 #include "../ground/mem.h"
@@ -11,7 +11,7 @@ struct text {
     struct sink sink;
     struct clock clock;
     struct paint paint;
-    struct fields *fields; /* NULL: the usual line */
+    struct fields *fields; /* NULL: the default line */
 };
 
 static struct sink *open_text(const struct look *look, struct buf *out, struct err *e)
@@ -31,7 +31,7 @@ static struct sink *open_text(const struct look *look, struct buf *out, struct e
     return &t->sink;
 }
 
-/* Losses and notices stand out by their stars and have no time, so that they cannot be taken for events. */
+/* Writes losses and notices with stars and without a time, so that they cannot be mistaken for events. */
 static void own_event(struct text *t, const struct event *e)
 {
     struct buf *to = t->sink.out;
@@ -50,7 +50,8 @@ static void own_event(struct text *t, const struct event *e)
             }
             buf_char(to, '\n');
         }
-    } else if (e->kind == ETW_NOTICE && !event_is_expected(e) && !line_tokens(e, &tokens)) { /* the end, not a place in the output */
+    } else if (e->kind == ETW_NOTICE && !event_is_expected(e) && !line_tokens(e, &tokens)) {
+        /* a notice of tokens is no line here: the report at the end includes them */
         paint_begin(&t->paint, to, PAINT_LOSS);
         buf_puts(to, "*** ");
         line_notice(to, e, t->sink.look.terms);

@@ -1,6 +1,6 @@
 /*
- * Calls indented under their callers. A call that contains nothing else is one line with its result; any other has its
- * result in a line of its own, at the same depth. At most one line waits to see which it is.
+ * The tree view: calls indented below their callers. A call without inner events is one line that includes its result.
+ * Otherwise the result has its own line at the same depth. The sink therefore holds back at most one line.
  */
 #include <stdlib.h>
 
@@ -12,9 +12,9 @@ struct tree {
     struct sink sink;
     struct clock clock;
     struct paint paint;
-    struct buf waiting; /* the line of a call, without its end */
-    struct buf origin;  /* what stands at the end of that line: the caller */
-    uint64_t who;       /* of that call */
+    struct buf waiting; /* the line of a call, not yet finished */
+    struct buf origin;  /* the caller, printed at the end of that line */
+    uint64_t who;       /* process of that call */
     unsigned node;
     const struct fun *fun;
     uint8_t arity;
@@ -58,7 +58,7 @@ static void put_head(struct tree *t, struct buf *to, const struct event *e)
         buf_add(to, "  ", 2);
 }
 
-/* What is behind the function's name in a result: = value 12us */
+/* Appends the rest of a result's line, after the function: = value 12us */
 static void put_result(struct tree *t, struct buf *to, const struct event *e)
 {
     const struct printer *p = line_printer(e, t->sink.look.terms);

@@ -1,4 +1,4 @@
-/* All views, in the order of the manual. */
+/* The table of all views, in the order of the manual. */
 #include <strings.h>
 
 #include "sink.h"
@@ -42,7 +42,7 @@ bool look_is_file(const struct look *look, const char *extension)
     return look->file && ends_in(look->file, strlen(look->file), extension, strlen(extension));
 }
 
-/* .speedscope.json goes before .json. */
+/* The longest extension wins: .speedscope.json before .json. */
 const struct sink_type *sink_by_file(const char *file_name, const struct sink_type *preferred)
 {
     const struct sink_type *best = NULL;

@@ -7,17 +7,17 @@
 #include "ends.h"
 #include "line.h"
 
-#define PROCESSES 65536 /* slots at most, a power of two */
-#define DEPTH 1000      /* open calls of a process that are followed */
-#define DONE 4096       /* ended calls of a process that wait for those around them */
-#define DONE_ALL 500000 /* of all processes */
+#define PROCESSES 65536 /* limit of the hash table; a power of two */
+#define DEPTH 1000      /* limit of open calls per process */
+#define DONE 4096       /* limit of unsettled calls per process */
+#define DONE_ALL 500000 /* limit of unsettled calls in all processes */
 
-/* A call: texts are offsets into names. */
+/* A call. name, file and caller are offsets into names. */
 struct frame {
     uint32_t depth, name, file, line;
-    uint32_t caller;   /* 0: not known */
+    uint32_t caller;   /* 0: unknown */
     int64_t start;
-    uint64_t inner_ns; /* taken by calls within that stand in the tree already */
+    uint64_t inner_ns; /* time of inner calls that are already in the tree */
 };
 
 struct done {
@@ -26,14 +26,14 @@ struct done {
 };
 
 /*
- * Calls that ended are put into the tree when the call around them all ends, for a filter that asks how long a call took
- * shows an outer call after those within it.
+ * Ended calls are added to the tree only when their outermost call ends. The reason is a filter on durations: it shows
+ * an outer call after the calls inside it.
  */
 struct stack_process {
     uint64_t tracee;
     uint32_t node, nframes;
-    uint32_t root; /* of its calls, in the tree */
-    struct frame *frames; /* the open ones; NULL: the slot is free */
+    uint32_t root; /* tree node above its calls */
+    struct frame *frames; /* the open calls; NULL: free slot */
     size_t frames_cap;
     struct done *done;
     size_t ndone, done_cap;
@@ -80,7 +80,7 @@ static uint32_t hash_text(const char *text)
     return h;
 }
 
-/* The offset of a name in the table of names, which keeps each once. */
+/* Returns the offset of a name in `names`, which contains each name once. */
 static uint32_t name_of(struct stacks *s, const char *text)
 {
     if (s->nnames * 2 >= s->nname_slots) {
@@ -105,7 +105,7 @@ static uint32_t name_of(struct stacks *s, const char *text)
     return at;
 }
 
-/* A function below a node, as it was called from this line; names are offsets. */
+/* Returns the child node for a function called from this line, and creates it if needed. name and file are offsets. */
 static uint32_t below(struct stacks *s, uint32_t parent, uint32_t name, uint32_t file, uint32_t line)
 {
     uint32_t i = s->nodes[parent].child;
@@ -129,7 +129,7 @@ static size_t slot_of(const struct stacks *s, uint64_t tracee, uint32_t node)
     return (size_t)(((tracee ^ (uint64_t)node << 56) * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (s->nprocesses - 1);
 }
 
-/* Processes in which nothing is open need no place; the table grows when that is not enough. */
+/* Removes idle processes from the table, and grows it if that does not free enough. */
 static void make_room(struct stacks *s)
 {
     struct stack_process *old = s->processes;
@@ -156,7 +156,7 @@ static void make_room(struct stacks *s)
     free(old);
 }
 
-/* What the outermost calls of an Erlang node hang below. */
+/* The parent node for the outermost calls of an Erlang node. */
 static uint32_t root_of(struct stacks *s, const struct event *e)
 {
     if (!s->by_node)
@@ -176,7 +176,8 @@ static struct stack_process *process_of(struct stacks *s, const struct event *e,
     if (!make)
         return NULL;
     if (s->used * 2 >= s->nprocesses) {
-        if (s->nprocesses == PROCESSES && s->idle < PROCESSES / 16) /* not worth going through all of them */
+        /* too few idle processes to justify a scan of the table */
+        if (s->nprocesses == PROCESSES && s->idle < PROCESSES / 16)
             return NULL;
         make_room(s);
         if (s->used * 2 >= s->nprocesses)
@@ -201,7 +202,7 @@ static int order(const void *a, const void *b)
     return (x->frame.depth > y->frame.depth) - (x->frame.depth < y->frame.depth);
 }
 
-/* The node of a call; a known caller that is not traced itself stands between. */
+/* Returns the node of a call, below a node for its caller if the caller is known but not traced. */
 static uint32_t node_of(struct stacks *s, uint32_t parent, const struct frame *f)
 {
     if (f->caller && s->nodes[parent].name != f->caller)
@@ -209,7 +210,7 @@ static uint32_t node_of(struct stacks *s, uint32_t parent, const struct frame *f
     return below(s, parent, f->name, f->file, f->line);
 }
 
-/* What a call has not given away to those within it. */
+/* The duration of a call without its inner calls. */
 static uint64_t own_ns(const struct done *d)
 {
     uint64_t took = (uint64_t)(d->end - d->frame.start);
@@ -217,7 +218,7 @@ static uint64_t own_ns(const struct done *d)
     return took - MIN(took, d->frame.inner_ns);
 }
 
-/* Puts the calls that ended into the tree, below each other and those that are still open. */
+/* Adds the ended calls of a process to the tree, below each other and below calls that are still open. */
 static void settle(struct stacks *s, struct stack_process *p)
 {
     uint32_t open[DEPTH], outer[DEPTH], nodes[DEPTH], depth = 0;
@@ -256,7 +257,7 @@ static void settle(struct stacks *s, struct stack_process *p)
     s->ndone -= p->ndone;
     p->ndone = 0;
     s->idle += !p->nframes;
-    if (p->done_cap > DONE / 16) { /* it was an exception, and there may be many processes */
+    if (p->done_cap > DONE / 16) { /* an unusually large array; free it, because there may be many processes */
         free(p->done);
         p->done = NULL;
         p->done_cap = 0;
@@ -270,7 +271,7 @@ void stacks_settle(struct stacks *s)
     s->top = s->by_node && s->nodes[0].child == 1 && !s->nodes[1].sibling;
 }
 
-/* Open calls at this depth and deeper have ended without telling. */
+/* Drops open calls at this depth and deeper: their results were lost. */
 static void cut(struct stacks *s, struct stack_process *p, uint32_t depth)
 {
     if (!p->nframes || p->frames[p->nframes - 1].depth < depth)
@@ -337,7 +338,7 @@ static void leave(struct stacks *s, const struct event *e)
     cut(s, p, e->depth + 1);
     if (!p->nframes || p->frames[p->nframes - 1].depth != e->depth)
         return;
-    if (e->dur_ns < 0) { /* when it began is not certain */
+    if (e->dur_ns < 0) { /* uncertain pair, so the start time is unknown */
         cut(s, p, e->depth);
         return;
     }
@@ -350,7 +351,7 @@ static void leave(struct stacks *s, const struct event *e)
         stacks_settle(s);
 }
 
-/* A stack trace has the innermost call first; the tree begins with the outermost. */
+/* Adds a stack trace. The trace begins with the innermost call, the tree with the outermost. */
 static void add_trace(struct stacks *s, const struct event *e)
 {
     const uint8_t *at = e->stack, *frames[64], *el;
@@ -370,7 +371,8 @@ static void add_trace(struct stacks *s, const struct event *e)
     s->traces = true;
 }
 
-/* Its open calls are closed in every process of the node, so that what they called does not stand in a tower of them. */
+/* Removes the open calls of an endless function in all processes of the node. Otherwise they would pile up above later
+ * calls. */
 static void close_endless(struct stacks *s, const struct event *e, const struct line_mfa *m)
 {
     uint32_t name = mfa_name(s, m);
@@ -420,7 +422,7 @@ uint64_t *stacks_totals(const struct stacks *s)
 {
     uint64_t *totals = mem_zalloc(s->n * sizeof(*totals));
 
-    for (uint32_t i = (uint32_t)s->n; i-- > 0;) { /* what hangs below a node was made after it */
+    for (uint32_t i = (uint32_t)s->n; i-- > 0;) { /* children come after their parents in the array */
         totals[i] += stacks_own(s, i);
         if (i)
             totals[s->nodes[i].parent] += totals[i];

@@ -101,7 +101,8 @@ static void add_tally(struct stat *t, const uint8_t *at)
     t->max_ns = MAX(t->max_ns, tally.max_ns);
 }
 
-/* Else a filter hides all that was counted. The time of a result may come later than the result. */
+/* True if a tally contains anything. Skips functions whose calls a filter hid completely. The time of a result may
+ * arrive in a later tally than the result. */
 static bool tally_shows(const uint8_t *at)
 {
     struct etw_tally tally;
@@ -137,7 +138,7 @@ uint64_t stat_percentile(const struct stat *s, unsigned percent)
 {
     uint64_t want = (s->timed * percent + 99) / 100, seen = 0;
 
-    if (want == s->timed) /* of few, the longest, which is known exactly */
+    if (want == s->timed) /* the highest of few values, which is known exactly */
         return s->max_ns;
     for (size_t b = 0; s->buckets && b < ETW_BUCKETS; b++) {
         seen += s->buckets[b];

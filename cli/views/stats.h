@@ -1,7 +1,7 @@
 /*
- * Figures for each function (and each other kind of event): how often, how many failed, and how long it took as a
- * histogram (etw_bucket_of), so that a percentile is right within six percent. Bounded: what comes
- * after STATS_MAX different functions is counted together.
+ * Figures for each function and each other kind of event: count, errors, and a histogram of durations
+ * (etw_bucket_of()), whose percentiles are accurate within six percent. Bounded: functions after the first STATS_MAX
+ * share one entry.
  */
 #ifndef ETRACE_STATS_H
 #define ETRACE_STATS_H
@@ -11,29 +11,29 @@
 #define STATS_MAX 16384
 
 struct stat {
-    const struct event_node *node; /* NULL: all of them together */
-    const struct fun *fun; /* NULL: the kind of event, or everything else */
-    uint8_t arity, kind;   /* kind 0: everything else */
-    uint64_t events;       /* calls, or results where no call was seen */
+    const struct event_node *node; /* NULL: all nodes together */
+    const struct fun *fun; /* NULL: an event kind, or the shared entry */
+    uint8_t arity, kind;   /* kind 0: the shared entry */
+    uint64_t events;       /* calls; or results, if no call was seen */
     uint64_t errors;       /* exceptions */
-    uint64_t timed;        /* of which the duration is known */
+    uint64_t timed;        /* events with a known duration */
     uint64_t total_ns, max_ns;
-    uint32_t *buckets;     /* NULL: nothing was timed */
+    uint32_t *buckets;     /* NULL: no durations */
 };
 
 struct stats {
-    bool by_node; /* each node has figures of its own */
+    bool by_node; /* separate figures for each node */
     struct stat *items;
     size_t n, cap;
-    uint32_t *slots; /* hash to 1 + index */
+    uint32_t *slots; /* hash table of 1 + index */
     size_t nslots;
 };
 
 void stats_release(struct stats *s);
-void stats_event(struct stats *s, const struct event *e); /* one of the VM's, or figures that the node has gathered */
-uint64_t stat_percentile(const struct stat *s, unsigned percent); /* nanoseconds */
-uint64_t stat_bucket_floor(size_t bucket);                         /* the least nanoseconds that fall into it */
-void stats_sort(struct stats *s); /* by total time, then by number */
-void stat_name(const struct stat *s, struct buf *to); /* with the node in front, where it is one's own */
+void stats_event(struct stats *s, const struct event *e); /* accepts events of the VM and ETW_TALLY */
+uint64_t stat_percentile(const struct stat *s, unsigned percent); /* in nanoseconds */
+uint64_t stat_bucket_floor(size_t bucket);                         /* the lower bound of a bucket in nanoseconds */
+void stats_sort(struct stats *s); /* by total time, then by count */
+void stat_name(const struct stat *s, struct buf *to); /* includes the node if the figures are of one node */
 
 #endif

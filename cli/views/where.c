@@ -10,7 +10,7 @@
 #include "line_info.h"
 #include "regex.h"
 
-/* What was made of a node of an expression, kept by the node's address. */
+/* Compiled data of an expression node, found by the node's address. */
 struct prepared {
     const struct where *node;
     struct buf constant;
@@ -20,7 +20,7 @@ struct prepared {
 struct wheres {
     struct prepared *prepared;
     size_t n, cap;
-    struct arena arena; /* of one evaluation */
+    struct arena arena; /* for one evaluation */
     enum terms_style style;
     uint64_t errors;
 };
@@ -63,7 +63,7 @@ static struct prepared *prepare(struct wheres *w, const struct where *node)
     struct prepared *p = &w->prepared[w->n++];
     *p = (struct prepared){.node = node};
     if (node->type == WHERE_REGEX)
-        p->regex = regex_new(node->regex, &ignored); /* wheres_prepare() tells */
+        p->regex = regex_new(node->regex, &ignored); /* wheres_prepare() reports the error */
     else
         term_to_wire(&p->constant, node->constant);
     return p;
@@ -187,7 +187,7 @@ static struct value mfa(struct wheres *w, const struct event *e)
     return v;
 }
 
-/* {M,F,A} of {M,F,A} or {M,F,A,{File,Line}} */
+/* {M,F,A} from {M,F,A} or {M,F,A,{File,Line}} */
 static struct value caller(struct wheres *w, const struct event *e)
 {
     uint32_t arity;
@@ -212,7 +212,7 @@ static struct value argument(struct wheres *w, const struct event *e, int index)
     if (event_is_result(e))
         e = e->call ? e->call->event : NULL;
     if (!e)
-        return VALUE_DONT_KNOW; /* the call of a result was lost */
+        return VALUE_DONT_KNOW; /* the call of this result was lost */
     const uint8_t *at = e->terms.at;
     if (!index) {
         struct buf b = {0};
@@ -223,7 +223,7 @@ static struct value argument(struct wheres *w, const struct event *e, int index)
         buf_release(&b);
         return v;
     }
-    if (index > e->nterms) /* the arguments of this call were not captured */
+    if (index > e->nterms) /* the arguments were not captured */
         return e->kind == ETW_CALL && index <= e->arity ? VALUE_DONT_KNOW : VALUE_FAIL;
     while (--index)
         at = wire_skip(at);
@@ -295,7 +295,7 @@ static enum match match_equal(enum wire_order o)
 
 static enum match matches(struct wheres *w, term_t pattern, struct value v, struct value *bound);
 
-/* The tuple's elements; those that were cut are unknown. */
+/* Matches the elements of a tuple. Elements that were cut are unknown. */
 static enum match match_tuple(struct wheres *w, term_t pattern, struct value v, struct value *bound)
 {
     uint32_t arity;
@@ -310,7 +310,7 @@ static enum match match_tuple(struct wheres *w, term_t pattern, struct value v, 
     return n < (int64_t)arity ? MIN(all, MATCH_UNKNOWN) : all;
 }
 
-/* A string as a list whose elements have a place of their own. */
+/* Converts a string to a list, so that each element has an address. */
 static struct value spread(struct wheres *w, struct value v)
 {
     struct buf b = {0};
@@ -328,7 +328,7 @@ static struct value spread(struct wheres *w, struct value v)
     return all;
 }
 
-/* The rest of a list from `at` on, a place inside of it. */
+/* The tail of a list from the position `at` inside it. */
 static struct value rest_of(struct wheres *w, struct value list, const uint8_t *at)
 {
     static const uint8_t nil = ETW_T_NIL;
@@ -419,7 +419,8 @@ static enum match matches(struct wheres *w, term_t pattern, struct value v, stru
 
 static struct value eval(struct wheres *w, const struct where *x, const struct event *e);
 
-/* In the order written: the first operand that decides, or fails, ends it, unless one before it may come to decide. */
+/* Evaluates operands in order and stops at the first one that decides or fails. A failure does not override an earlier
+ * undecided operand of `or`, which may still turn out true. */
 static struct value logic(struct wheres *w, const struct where *x, const struct event *e)
 {
     bool conjunction = x->name == FN_ANDALSO || x->name == FN_AND, b;
@@ -439,7 +440,7 @@ static struct value logic(struct wheres *w, const struct where *x, const struct 
     return open;
 }
 
-/* Whether nothing of the term was left out. */
+/* True if the term was captured completely. */
 static bool is_whole(const uint8_t *at)
 {
     struct raw bytes;
@@ -451,7 +452,7 @@ static bool is_whole(const uint8_t *at)
     return true;
 }
 
-/* {M, F, A} as m:f/a, whose parts a pattern names. */
+/* Writes {M, F, A} as m:f/a, the text that patterns are matched against. */
 static void put_function(struct buf *to, struct value v)
 {
     uint32_t arity;
@@ -460,7 +461,7 @@ static void put_function(struct buf *to, struct value v)
     int64_t n;
 
     if (wire_tuple(v.at, &arity, &module) != 3 || !wire_atom(v.env, module, &text)) {
-        erlang_print(to, v.env, v.at); /* undefined */
+        erlang_print(to, v.env, v.at); /* the atom undefined */
         return;
     }
     buf_str(to, raw_view(text));

@@ -1,32 +1,36 @@
 /*
- * The value of a `where` expression for an event. Beside terms there are three other values, with which `and`, `or` and
- * `not` go on as logic demands:
- *  - later: the result of the call will decide.
- *  - unknown: the event does not hold enough to decide: a term was cut, elided or redacted, its type is not known here,
- *    a number has more than 64 bits, the call of a result was lost.
- *  - failed: a guard would fail, as at hd of a number or an argument that does not exist. The whole condition is false.
- * A filter shows an event whose condition is unknown in the end, and counts it.
+ * Evaluates `where` expressions for events. A result is a term or one of three special values, which `and`, `or` and
+ * `not` combine logically:
+ *
+ *   - later: the result of the call will decide.
+ *   - unknown: the event lacks the data to decide: a term was cut, elided or redacted, its type is unknown here, a
+ *     number has more than 64 bits, or the call of a result was lost.
+ *   - failed: a guard would fail, as hd() of a number does, or an argument does not exist. The whole condition is then
+ *     false.
+ *
+ * A filter shows an event whose condition remains unknown, and counts it.
  */
 #ifndef ETRACE_VIEWS_WHERE_H
 #define ETRACE_VIEWS_WHERE_H
 
 #include "filter.h"
 
-struct wheres; /* what expressions need between events: compiled patterns, constants, scratch */
+struct wheres; /* state shared by evaluations: compiled patterns, constants, scratch memory */
 
 struct wheres *wheres_new(enum terms_style style);
 void wheres_free(struct wheres *w);
 
-/* Looks at the patterns in it; false: one is wrong, and e says so. To be called before where_holds() with it. */
+/* Compiles the patterns in an expression. False: a pattern is wrong, and e is filled. Call it before where_holds(). */
 bool wheres_prepare(struct wheres *w, const struct where *expr, struct err *e);
 
 enum filter_verdict where_holds(struct wheres *w, const struct where *expr, const struct event *e);
 
-uint64_t wheres_errors(const struct wheres *w); /* patterns that gave up; the event is kept then */
+/* number of patterns that exceeded their limits; such events are shown */
+uint64_t wheres_errors(const struct wheres *w);
 
 /* ---- between where.c and where_fn.c ---- */
 
-/* A value: an encoded term, or that there is none. */
+/* An encoded term, or a special value. */
 struct value {
     enum { VALUE_TERM, VALUE_FAILED, VALUE_LATER, VALUE_UNKNOWN } state;
     const uint8_t *at;
@@ -36,7 +40,7 @@ struct value {
 #define VALUE_FAIL ((struct value){.state = VALUE_FAILED})
 #define VALUE_DONT_KNOW ((struct value){.state = VALUE_UNKNOWN})
 
-/* Terms that live until the expression is done. */
+/* These allocate terms that live until the end of the evaluation. */
 struct value value_int(struct arena *a, int64_t v);
 struct value value_float(struct arena *a, double v);
 struct value value_bool(bool v);
@@ -46,7 +50,7 @@ struct value value_bytes(struct arena *a, const struct buf *encoded);
 
 bool value_is_bool(struct value v, bool *ret);
 
-/* A function of guards on values that are all terms; `name` is an enum fn. */
+/* Applies a guard function to terms. `name` is an enum fn. */
 struct value where_apply(struct arena *a, int name, const struct value *args, size_t n, const struct event *e);
 
 #endif

@@ -1,4 +1,5 @@
-/* The functions of guards, on encoded terms. They fail where Erlang's would; where something that they need was cut, the value is unknown. */
+/* Guard functions on encoded terms. They fail where Erlang's functions fail. If the part of a term that they need was
+ * cut, the result is unknown. */
 #include <math.h>
 
 #include "../erlang/wire_order.h"
@@ -76,7 +77,7 @@ static struct value compare(int name, const struct value *a)
     }
 }
 
-/* ---- arithmetic: on 64 bits; what needs more is unknown ---- */
+/* ---- arithmetic: 64 bits; larger results are unknown ---- */
 
 static struct value integers(struct arena *arena, int name, int64_t x, int64_t y)
 {
@@ -138,13 +139,13 @@ static struct value arithmetic(struct arena *arena, int name, const struct value
     case FN_ADD: return value_float(arena, d + c);
     case FN_SUB: return value_float(arena, d - c);
     case FN_MUL: return value_float(arena, d * c);
-    default: return VALUE_FAIL; /* div, rem and bit operations of a float */
+    default: return VALUE_FAIL; /* div, rem and bit operations need integers */
     }
 }
 
 /* ---- parts of terms ---- */
 
-/* A part of a term; cut parts are unknown. */
+/* A part of a term; unknown if it was cut. */
 static struct value known(struct value part)
 {
     return wire_class(part.at) == WIRE_NOTHING ? VALUE_DONT_KNOW : part;
@@ -271,7 +272,7 @@ static struct value bin_part(struct arena *arena, const struct value *a, size_t 
     return value_bin(arena, (struct str){raw_view(bytes).at + from, (size_t)len});
 }
 
-/* An atom as the virtual machine prints it; false: its name has characters that the machine may print in another way. */
+/* Appends an atom as the VM prints it. False: the name has characters that the VM may print differently. */
 static bool put_name(struct buf *b, struct value name)
 {
     struct raw text;
@@ -293,7 +294,7 @@ static bool put_name(struct buf *b, struct value name)
     return true;
 }
 
-/* is_record(T, Module, Name), by the text of a native record: #module:name{...} */
+/* is_record(T, Module, Name) on the text of a native record: #module:name{...} */
 static struct value is_native(const struct value *a)
 {
     struct buf name = {0};
@@ -342,7 +343,7 @@ struct value where_apply(struct arena *arena, int name, const struct value *a, s
         if (wire_class(a[i].at) == WIRE_NOTHING)
             return VALUE_DONT_KNOW;
     switch (name) {
-    case FN_IS_FUNCTION2: /* of a function only the text is known */
+    case FN_IS_FUNCTION2: /* only the text of a fun is captured */
         return wire_class(a[0].at) == WIRE_FUN ? VALUE_DONT_KNOW : value_bool(false);
     case FN_IS_ATOM ... FN_IS_INTEGER:
     case FN_IS_LIST ... FN_IS_FUNCTION:
@@ -376,7 +377,7 @@ struct value where_apply(struct arena *arena, int name, const struct value *a, s
         return bin_part(arena, a, n);
     case FN_NODE:
         return value_atom(arena, raw_of(safe_view(e->node->name)));
-    case FN_NODE1: /* of what is not local only the text is known */
+    case FN_NODE1: /* only the text of remote pids, ports and references is captured */
         if (*a[0].at == ETW_T_PID || *a[0].at == ETW_T_PORT)
             return value_atom(arena, raw_of(safe_view(e->node->name)));
         switch (wire_class(a[0].at)) {

@@ -12,7 +12,7 @@ static void add(struct buf *to, enum etw_filter_what what, enum etw_filter_compa
     buf_add(to, &s, sizeof(s));
 }
 
-/* As it reads with its sides changed. */
+/* The comparison with its operands swapped. */
 static enum etw_filter_compare turned(enum etw_filter_compare c)
 {
     switch (c) {
@@ -112,7 +112,7 @@ static bool steps(const struct where *w, struct buf *to)
     return left->type == WHERE_CONST && right->type == WHERE_NAME && test(right, left->constant, turned(c), to);
 }
 
-/* The steps of a text that may lie anywhere in memory; 0: too many, or half a step. */
+/* Copies steps from unaligned memory. Returns 0 if there are too many or the text is no whole number of steps. */
 static size_t copied(struct str text, struct etw_filter_step *ret)
 {
     if (text.len % sizeof(*ret) || text.len > ETW_FILTER_MOST * sizeof(*ret))
@@ -129,7 +129,8 @@ bool where_steps(const struct where *const *wheres, size_t n, struct buf *ret_st
     return all_of(wheres, n, ETW_FILTER_AND, ret_steps) && etw_filter_valid(s, copied(buf_view(ret_steps), s));
 }
 
-/* Every part stands alone behind those before it; what the node cannot decide leaves nothing. */
+/* Appends the steps of each part of a conjunction that the node can evaluate, joined by AND, and skips the other
+ * parts. */
 static void parts(const struct where *w, size_t *count, struct buf *to)
 {
     size_t before = to->len;

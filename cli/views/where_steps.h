@@ -1,7 +1,7 @@
 /*
- * A `where` as the node can decide it: tests of a call's duration, class and size against constants, with and, or, xor, not.
- * The steps (struct etw_filter_step) say what where.h says of the same event, where durations differ by nothing but the precision
- * of the clocks.
+ * Compiles the part of `where` that the node can evaluate: comparisons of a call's duration, class and size with
+ * constants, combined with and, or, xor and not. The steps (struct etw_filter_step) give the same verdict as where.h,
+ * except for the precision of the clocks.
  */
 #ifndef ETRACE_WHERE_STEPS_H
 #define ETRACE_WHERE_STEPS_H
@@ -9,13 +9,14 @@
 #include "../ground/buf.h"
 #include "../lang/spec.h"
 
-/* Appends the steps for all of them holding; false: the node cannot decide that, and what was appended means nothing. */
+/* Appends steps that test all conditions. False: the node cannot evaluate them all; ignore what was appended. */
 bool where_steps(const struct where *const *wheres, size_t n, struct buf *ret_steps);
 
-/* The same for those parts, all of which must hold, that the node can decide: nothing for which they fail is shown. False: none. */
+/* Appends steps for those parts of the conjunction that the node can evaluate. An event that fails them would fail the
+ * whole. False: none. */
 bool where_steps_some(const struct where *const *wheres, size_t n, struct buf *ret_steps);
 
-/* Whether they ask for the size of events, which then have to be captured. */
+/* True if the steps test the size of events, so the node must capture them. */
 bool where_steps_measure(struct str steps);
 
 #endif
