@@ -1,4 +1,7 @@
-/* The words behind `->` as rows of actions.def: for the compiler, for completion, for the manual. */
+/*
+ * Declares the actions (the words after `->`) as rows of actions.def. The compiler, completion and the manual read the
+ * rows.
+ */
 #ifndef ETRACE_ACTIONS_H
 #define ETRACE_ACTIONS_H
 

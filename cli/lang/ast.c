@@ -1,4 +1,4 @@
-/* Walks over trees: as text, one probe after the other, for `explain --dump=ast`; and a search for a variable. */
+/* Walks trees: dumps each probe as text for `explain --dump=ast`, and searches a tree for a variable. */
 #include "comp.h"
 
 static const char *const types[] = {"lit",  "any", "var",  "pin",  "tuple", "list",   "map",   "record", "field",

@@ -1,6 +1,7 @@
 /*
- * What the parser makes: one kind of node for patterns, guards, bodies and where alike, because the grammar of terms is
- * the same; which nodes may stand where is check's business. Nodes live in the arena and remember their place.
+ * Defines the tree that the parser builds. Patterns, guards, bodies and `where` share one kind of node because they
+ * share the grammar of terms; check decides which nodes are valid where. Nodes live in the arena of the compilation and
+ * know their place in the text.
  */
 #ifndef ETRACE_AST_H
 #define ETRACE_AST_H
@@ -9,15 +10,15 @@
 
 enum ast_type {
     A_LIT,      /* value; quoted: an atom in quotes (Erlang) or with a colon (Elixir) */
-    A_ANY,      /* _; quoted, as A_VAR: it stands for the name of a struct (%_{}, %name{}) */
+    A_ANY,      /* _; quoted, also in A_VAR: it stands for the name of a struct (%_{}, %name{}) */
     A_VAR,      /* text */
     A_PIN,      /* ^text */
     A_TUPLE,    /* items */
     A_LIST,     /* items, tail or NULL */
     A_MAP,      /* items: key, value, … */
-    A_RECORD,   /* text (and module): items: field (A_LIT atom, or A_ANY for `_ = V`), value, …; quoted: written as a native record */
-    A_RECFIELD, /* items[0] #text . items[1] (A_LIT atom); without items[0]: the index (#rec.field); quoted as A_RECORD */
-    A_NATIVE,   /* made by check: a native record of that module and name (text); without a text any native record */
+    A_RECORD,   /* text, module; items: field (A_LIT atom; A_ANY for `_ = V`), value, …; quoted: in native syntax */
+    A_RECFIELD, /* items[0] #text . items[1] (A_LIT atom); items[0] NULL: the index (#rec.field); quoted as A_RECORD */
+    A_NATIVE,   /* built by check: a native record with that module and name (text); empty text: any native record */
     A_BIN,      /* items: A_SEG */
     A_SEG,      /* items[0] value, items[1] size or NULL; seg */
     A_MATCH,    /* items[0] = items[1] */
@@ -26,16 +27,16 @@ enum ast_type {
     A_DOT,      /* items[0] . text */
     A_INDEX,    /* items[0] [ items[1] ] */
     A_UNIT,     /* value with a unit, scaled to nanoseconds or bytes; kind */
-    A_REGEX,    /* text: PCRE2, unescaped only as far as its delimiter demands */
+    A_REGEX,    /* text: PCRE2; only the escapes of its delimiter are resolved */
 };
 
-/* Operators: the functions of match specifications, and a few that are only syntax. */
+/* Operators: the functions of match specifications, and a few operators that are only syntax. */
 enum ast_op {
     OP_CONCAT = FN_COUNT, /* ++ */
     OP_BINCAT,            /* <> */
     OP_IN,
     OP_NOT_IN,
-    OP_RANGE,  /* first..last, and perhaps a third item: the step */
+    OP_RANGE,  /* first..last, optionally a third item: the step */
     OP_LIKE,   /* =~ */
     OP_UNLIKE, /* !~ */
 };
@@ -44,7 +45,7 @@ enum seg_type { SEG_DEFAULT, SEG_INTEGER, SEG_FLOAT, SEG_BINARY, SEG_BITS, SEG_U
 
 struct seg {
     enum seg_type type;
-    int unit; /* 0: the type's own */
+    int unit; /* 0: the default of the type */
     bool is_signed, little, native;
 };
 
@@ -54,20 +55,20 @@ struct ast {
     bool quoted, paren;
     enum where_kind kind;
     unsigned types;  /* set by check: the TY_ bits that its value may have */
-    term_t known;    /* set by check: its value, where that does not depend on anything */
-    unsigned depth; /* of the tree below: bounded, so that every pass may recurse */
-    size_t size;    /* of the tree that it stands for, with each 'in' written out: bounded, too */
-    size_t from, len; /* in the whole text */
+    term_t known;    /* set by check: its value if it is constant, else NULL */
+    unsigned depth; /* of the tree below; bounded, so that every pass may recurse */
+    size_t size;    /* nodes of the tree after each 'in' is expanded; bounded */
+    size_t from, len; /* offsets into the whole text */
     struct str text, module;
     term_t value;
     struct seg seg;
-    int64_t bits;    /* A_SEG, set by check: how many, -1 for all the rest */
+    int64_t bits;    /* A_SEG, set by check: number of bits; -1: all the rest */
     struct ast **items;
     size_t count;
     struct ast *tail;
 };
 
-/* The guard sequences of one clause: any alternative whose tests all hold. */
+/* One guard sequence of a clause. A clause matches if all tests of at least one of its sequences hold. */
 struct ast_guard {
     struct ast **tests;
     size_t count;
@@ -77,7 +78,7 @@ struct ast_guard {
 struct ast_clause {
     bool has_head;
     bool prefix;        /* the head ends in `...` */
-    struct ast *whole;  /* dbg's fun(X) and fun([A,B]=X): what the argument list as a whole is bound to, or NULL */
+    struct ast *whole;  /* dbg's fun(X) and fun([A,B]=X): the variable for the whole argument list, or NULL */
     struct ast **head;
     size_t nhead;
     struct ast *tail;   /* dbg's fun([A|T]) */
@@ -100,30 +101,30 @@ struct ast_probe {
     enum spec_surface surface;
     enum spec_scope scope;
     struct selector *selectors;
-    bool *arity_given; /* for each selector */
+    bool *arity_given; /* one for each selector */
     size_t nselectors;
     struct ast_clause *clauses;
     size_t nclauses;
-    bool fun;          /* written as dbg's fun … end: bodies are taken as they are */
-    struct ast *raw;   /* a literal match specification instead of clauses */
+    bool fun;          /* written as dbg's fun … end: its bodies are compiled literally */
+    struct ast *raw;   /* a literal match specification, instead of clauses */
     struct str event;  /* without the @ */
     size_t event_from;
     struct ast *where;
     size_t from, len;
     size_t where_from;
-    struct ast_probe *next; /* of a list of probes */
+    struct ast_probe *next; /* in a list of probes */
     /*
-     * The first of several alternatives, where they have patterns of their own; else NULL. The text of each is what stands in front of
-     * all (global), then its own part, then the part behind the last one, which is for all.
+     * The first of several alternatives that have patterns of their own, else NULL. The text of an alternative is the
+     * prefix that all share (global), its own part, and the rest after the last alternative, which all share.
      */
     const struct ast_probe *alternatives;
-    size_t own_from, own_to, rest_from; /* offsets into the whole text; the rest ends where the probe ends */
+    size_t own_from, own_to, rest_from; /* offsets into the whole text; the rest ends with the probe */
 };
 
-/* The place of an offset into the whole text in the text of the probe. */
+/* Converts an offset into the whole text to an offset into the text of the probe. */
 size_t ast_place(const struct ast_probe *p, size_t at);
 
-bool ast_mentions(const struct ast *n, struct str var); /* the variable stands somewhere in the tree */
+bool ast_mentions(const struct ast *n, struct str var); /* whether the variable occurs in the tree */
 void ast_dump(const struct ast_probe *p, struct buf *b);
 
 #endif

@@ -1,4 +1,4 @@
-/* Warnings about the functions that a probe selects: calls that nobody makes. */
+/* Warns about selected functions that compiled code does not call by name (inlined.def). */
 #include "calls.h"
 
 static const struct {
@@ -15,7 +15,7 @@ static bool named(const struct sel_name *name, const char *text)
     return name->how == SEL_ATOM && str_is(name->text, text);
 }
 
-/* What a selector of that surface calls m:f/1. */
+/* Returns how a selector of that surface spells m:f/1. */
 static const char *spelled(struct comp *c, enum spec_surface surface, const char *mfa)
 {
     const char *colon = strchr(mfa, ':');

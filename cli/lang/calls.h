@@ -1,4 +1,4 @@
-/* Floor-internal: what there is to say of the functions that a compiled probe of calls selects. */
+/* Warnings about the functions that a compiled probe selects. Internal to cli/lang. */
 #ifndef ETRACE_LANG_CALLS_H
 #define ETRACE_LANG_CALLS_H
 

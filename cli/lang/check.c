@@ -120,8 +120,8 @@ bool check_can_fail(const struct ast *n)
 }
 
 /*
- * Refuses an expression that can only fail. It is a warning in dbg's funs, and where the rest may match without the
- * expression. Returns whether to go on; the note may be empty.
+ * Reports an expression that always fails. It is a warning in dbg's funs, if the failure is not certain, and if the
+ * match can succeed without the expression; otherwise it is an error. Returns whether to go on. `note` may be empty.
  */
 static bool fails(struct check *k, const struct ast *at, bool certain, const char *text, const char *note)
 {
@@ -138,7 +138,10 @@ static bool is_zero(term_t t)
     return t && ((t->type == TERM_INT && !t->integer) || (t->type == TERM_FLOAT && t->real == 0));
 }
 
-/* The arguments' types and values; *ret_odd when one of them is wrong and it goes on nevertheless. */
+/*
+ * Checks the types and values of the arguments. Sets *ret_odd and returns true if one is wrong but only a warning is
+ * due.
+ */
 static bool check_args(struct check *k, const struct ast *n, const term_t *args, bool *ret_odd)
 {
     const enum fn fn = (enum fn)n->op;
@@ -172,7 +175,7 @@ static bool check_args(struct check *k, const struct ast *n, const term_t *args,
     return true;
 }
 
-/* Sets types and known of an operator; NULL: it always fails. */
+/* Sets `types` and `known` of an operator. Returns NULL after an error. */
 static struct ast *learn(struct check *k, struct ast *n)
 {
     const enum fn fn = (enum fn)n->op;
@@ -191,7 +194,7 @@ static struct ast *learn(struct check *k, struct ast *n)
     }
     for (size_t i = 0; i < n->count; i++)
         if (!args[i] && (n->items[i]->types != TY_BOOL || check_can_fail(n->items[i])))
-            return n; /* it may raise: then there is no value */
+            return n; /* evaluation may raise: the value is not known */
     n->known = n->count ? fold(k->c->arena, fn, args, n->count, &raises) : NULL;
     if (raises) {
         if (fn == FN_ELEMENT)
@@ -205,7 +208,6 @@ static struct ast *learn(struct check *k, struct ast *n)
     return n;
 }
 
-/* Whether a test can only be true: then it is no condition. */
 static bool is_true(const struct ast *n)
 {
     return n->known && term_is_atom(n->known, "true");
@@ -216,7 +218,7 @@ static bool unparenthesised(const struct ast *n)
     return n->type == A_OP && !n->paren && (n->op == FN_AND || n->op == FN_OR || n->op == FN_XOR);
 }
 
-/* `A and B == C` is legal in Erlang, and not what it looks like. */
+/* Warns about `A and B == C`: Erlang reads it as `(A and B) == C`. */
 static void warn_binding(struct check *k, const struct ast *n)
 {
     for (size_t i = 0; i < n->count; i++) {
@@ -240,8 +242,8 @@ static bool is_plain(const struct check *k, const struct ast *atom)
 }
 
 /*
- * Finds an atom that the user perhaps meant as a variable: one side of a comparison whose result is known. In Erlang it is
- * an unquoted atom, in Elixir an alias of one word. NULL when there is none.
+ * Finds an atom that the user may have meant as a variable: one side of a comparison whose result is known. In Erlang
+ * it is an unquoted atom, in Elixir an alias of one word. Returns NULL if there is none.
  */
 static const struct ast *plain_atom(const struct check *k, const struct ast *n)
 {
@@ -260,7 +262,7 @@ static const struct ast *plain_atom(const struct check *k, const struct ast *n)
     return found;
 }
 
-/* Tests that are none, for they come out the same whatever is called. */
+/* Warns about a test whose result does not depend on the event. */
 static void warn_constant(struct check *k, const struct ast *test, bool alone)
 {
     const bool erlang = k->probe->surface == SPEC_ERLANG;

@@ -1,7 +1,6 @@
 /*
- * Whether a tree means something, and the tree with names resolved: calls become operators (functions.h), records
- * tuples, literal binaries literals, constant arithmetic its result. Behind check no pass reports what the user wrote
- * wrong, but for what only the whole clause shows.
+ * Checks a tree and resolves its names: calls become operators (functions.h), records become tuples, literal binaries
+ * and constant arithmetic become literals. Later passes report only errors that need the whole clause.
  */
 #ifndef ETRACE_CHECK_H
 #define ETRACE_CHECK_H
@@ -12,20 +11,20 @@
 struct check {
     struct comp *c;
     const struct ast_probe *probe;
-    const struct sel_name *modules; /* where records are looked for when they name no module */
+    const struct sel_name *modules; /* where to look up records without a module */
     size_t nmodules;
     unsigned guard, body; /* the PLACE_ bits of this kind of probe */
-    unsigned spare;    /* not 0: the match may succeed without this part, by another clause, alternative or operand */
-    unsigned place;    /* where the expression at hand stands */
+    unsigned spare;    /* not 0: another clause, alternative or operand may match, so a failure is a warning */
+    unsigned place;    /* the PLACE_ bits of the current expression */
     bool literal_dollars; /* in dbg's fun: '$_' is an atom */
-    int needs_otp;     /* the oldest OTP that has every function so far */
+    int needs_otp;     /* the oldest OTP that has every function checked so far */
     struct ptrs names; /* A_VAR nodes that the head bound */
 };
 
-/* Each returns the checked tree, or NULL with an error. */
-struct ast *check_pattern(struct check *k, struct ast *n); /* adds the variables to k->names */
+/* These return the checked tree, or NULL after an error. */
+struct ast *check_pattern(struct check *k, struct ast *n); /* adds its variables to k->names */
 struct ast *check_expr(struct check *k, struct ast *n);
-bool check_guards(struct check *k, struct ast_clause *cl, bool *ret_always); /* ret_always: they are no condition */
+bool check_guards(struct check *k, struct ast_clause *cl, bool *ret_always); /* *ret_always: they always hold */
 
 /* ---- parts ---- */
 
@@ -34,34 +33,41 @@ struct ast *check_lit(struct check *k, term_t value, const struct ast *like);
 struct ast *check_op(struct check *k, int op, const struct ast *like, size_t count, struct ast **items);
 #define CHECK_OP(k, op, like, ...) \
     check_op(k, op, like, sizeof((struct ast *[]){__VA_ARGS__}) / sizeof(struct ast *), (struct ast *[]){__VA_ARGS__})
-bool check_can_fail(const struct ast *n); /* whether evaluating it may raise */
-/* The struct that a range is, not checked yet; NULL with an error. */
+bool check_can_fail(const struct ast *n); /* whether evaluation may raise */
+/* Returns the struct that a range stands for, unchecked, or NULL after an error. */
 struct ast *check_range(struct check *k, const struct ast *n);
-bool check_step(struct check *k, const struct ast *range, int64_t *ret); /* 0: the range has none; only an integer may be one */
-/* Whether no two keys of a map have the same known value; `written` has their places. */
+/* Checks that the step of a range is an integer other than 0. *ret is 0 without a step. */
+bool check_step(struct check *k, const struct ast *range, int64_t *ret);
+/* Checks that no two keys of a map have the same known value. `written` has the places for the error. */
 bool check_keys_differ(struct check *k, const struct ast *map, const struct ast *written);
-/* Whether another alternative binds the variable, which this one lacks: then that is the error. */
+/* Reports an error if another alternative binds the variable and this one does not. Returns whether it reported one. */
 bool check_lacks(struct check *k, const struct ast *var);
-bool check_unit(struct check *k, const struct ast *n); /* always false: a unit outside of a filter */
+bool check_unit(struct check *k, const struct ast *n); /* always false: only a filter has units */
 bool check_let(struct check *k, const struct ast *pin, term_t *ret);
 bool check_otp(struct check *k, enum fn fn, const struct ast *at);
-struct ast *check_bin(struct check *k, struct ast *n, bool pattern); /* a literal where all of it is known */
+struct ast *check_bin(struct check *k, struct ast *n, bool pattern); /* returns a literal if all of it is known */
 struct ast *check_record(struct check *k, struct ast *n, bool pattern);
-/* The tuple that a record stands for, not checked yet; one that is known later has its values alone. Of a native record A_NATIVE. */
+/*
+ * Returns the tuple that a record stands for, unchecked, or an A_NATIVE for a native record. *ret_later: the definition
+ * is not known yet, and the tuple has only the given values.
+ */
 struct ast *check_record_tuple(struct check *k, struct ast *n, bool pattern, bool *ret_later);
-struct ast *check_record_index(struct check *k, struct ast *n); /* of #rec.field; not known when it is later */
-/* ret_later: it is not known yet, and ret has its name alone. */
+struct ast *check_record_index(struct check *k, struct ast *n); /* #rec.field; without `known` before the record is */
+/* *ret_later: the definition is not known yet, and *ret has only the name. */
 bool check_record_of(struct check *k, struct str module, struct str name, const struct ast *at, struct lang_record *ret, bool *ret_later);
-struct ast *check_elixir(struct check *k, struct ast *n, bool *ret_done); /* Elixir's own functions, written out */
+struct ast *check_elixir(struct check *k, struct ast *n, bool *ret_done); /* expands Elixir's own functions */
 void check_elixir_names(struct guess *g);
-bool check_native(struct check *k, const struct ast *at); /* whether the node's release has native records */
-#define CHECK_SMALL (INT64_C(1) << 59) /* the VM keeps an integer below it, and not below its negative, in one word */
-bool check_label(term_t t); /* whether a trace token may have it */
+bool check_native(struct check *k, const struct ast *at); /* fails if the node's release has no native records */
+#define CHECK_SMALL (INT64_C(1) << 59) /* the VM stores integers from -CHECK_SMALL to CHECK_SMALL - 1 in one word */
+bool check_label(term_t t); /* whether it is valid as the label of a trace token */
 bool check_label_wrong(struct check *k, size_t from, size_t len); /* always false */
-bool check_special(term_t t); /* it holds an atom that match specifications read as a variable */
+bool check_special(term_t t); /* whether it contains an atom that match specifications read as a variable */
 unsigned term_types(term_t t);
 
-/* The value of a function of constant arguments: NULL when it is not known; *ret_fails when it raises. */
+/*
+ * Evaluates a function with constant arguments. Returns NULL if the value is not known. *ret_fails: the function
+ * raises.
+ */
 term_t fold(struct arena *a, enum fn fn, const term_t *args, size_t count, bool *ret_fails);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Binaries: literal ones become their bytes; patterns of a fixed beginning and a rest are brought into the few forms
- * that a match specification can decide by size and binary_part.
+ * Checks binaries. A literal binary becomes its bytes. A pattern with a fixed beginning and a rest becomes one of the
+ * few forms that a match specification can decide by size and binary_part.
  */
 #include <math.h>
 #include <string.h>
@@ -99,7 +99,7 @@ static bool put_point(struct check *k, struct bits *b, int64_t value, const stru
     return put_integer(k, b, cp, 32, seg->little, at);
 }
 
-/* The bits of a segment: its size in units, or what its type has without one; -1 for all of the value. */
+/* Returns the bits of a segment: its size in units, or the default of its type; -1: the whole rest of the value. */
 static bool seg_bits(struct check *k, struct ast *seg, enum seg_type type, int64_t *ret)
 {
     static const int64_t sizes[] = {8, 8, 64, -1, -1, 0, 0, 0};
@@ -133,7 +133,7 @@ static bool put_string(struct check *k, struct bits *b, term_t list, struct ast 
     return true;
 }
 
-/* A segment whose value is known. */
+/* Appends a segment whose value is known. */
 static bool put_segment(struct check *k, struct bits *b, struct ast *seg, const struct ast *value)
 {
     enum seg_type type = seg->seg.type;
@@ -189,7 +189,10 @@ static term_t bits_term(struct check *k, const struct bits *b)
     return t;
 }
 
-/* Bytes of a number that is unsigned and has its highest byte first compare as the number does. */
+/*
+ * Rejects a number in a binary pattern and suggests to take bytes: they compare like the number if it is unsigned and
+ * big-endian.
+ */
 static bool no_number(struct check *k, const struct ast *seg, enum seg_type type)
 {
     const bool elixir = k->probe->surface == SPEC_ELIXIR;
@@ -207,7 +210,7 @@ static bool no_number(struct check *k, const struct ast *seg, enum seg_type type
                      STR_ARG(name), bits / 8, STR_ARG(name), bits);
 }
 
-/* A variable or `_` in a pattern: only whole bytes, and the rest, can be decided or taken. */
+/* Checks a segment with a variable or `_`. A match specification can take or skip only whole bytes and the rest. */
 static bool open_segment(struct check *k, struct ast *seg, size_t offset, bool last)
 {
     struct ast *value = seg->items[0];
@@ -234,7 +237,7 @@ static bool open_segment(struct check *k, struct ast *seg, size_t offset, bool l
     return true;
 }
 
-/* Runs of known segments become one; the others keep their size in bits. */
+/* Merges each run of known segments into one literal segment. The other segments keep their size in bits. */
 struct ast *check_bin(struct check *k, struct ast *n, bool pattern)
 {
     struct ptrs segs = {0};

@@ -1,6 +1,6 @@
 /*
- * Elixir's guards in terms of Erlang's: other names, another order of arguments, and the macros of Kernel, Integer and
- * Bitwise written out. :erlang.f(…) keeps Erlang's own order.
+ * Translates Elixir's guards to Erlang's: other names, another order of arguments, and the macros of Kernel, Integer
+ * and Bitwise expanded. A call :erlang.f(…) keeps Erlang's order of arguments.
  */
 #include <string.h>
 
@@ -42,7 +42,7 @@ static struct ast *is_map_key(struct check *k, struct ast *n, struct ast **args)
     return CHECK_OP(k, FN_IS_MAP_KEY, n, args[1], args[0]);
 }
 
-/* What surely has another type: the macro is false, and what it would ask next would fail. */
+/* Whether the argument certainly has another type. The macro is then false, and its further tests would always fail. */
 static bool is_never(const struct ast *arg, unsigned types)
 {
     return !(arg->types & types);
@@ -101,7 +101,7 @@ static struct ast *is_even(struct check *k, struct ast *n, struct ast **args)
 }
 
 static const struct {
-    const char *module; /* of the Elixir. names; NULL: Kernel */
+    const char *module; /* one of the Elixir. modules; NULL: Kernel */
     const char *name;
     size_t least, most;
     struct ast *(*write)(struct check *, struct ast *, struct ast **);
@@ -132,7 +132,7 @@ bool check_step(struct check *k, const struct ast *range, int64_t *ret)
     return true;
 }
 
-/* Without a step it is 1 or -1, which only known ends tell; of others a pattern takes every step. */
+/* An omitted step is 1 or -1, depending on the ends. If the ends are not known, a pattern matches any step. */
 struct ast *check_range(struct check *k, const struct ast *n)
 {
     static const char *const keys[] = {"__struct__", "first", "last", "step"};

@@ -1,4 +1,7 @@
-/* Guards, bodies and the values in a `where`: variables have to be bound, functions have to exist where they stand. */
+/*
+ * Checks guards, bodies and the values in a `where`: variables must be bound, and functions must be allowed where they
+ * occur.
+ */
 #include <string.h>
 
 #include "check.h"
@@ -66,7 +69,7 @@ bool check_keys_differ(struct check *k, const struct ast *map, const struct ast 
     return true;
 }
 
-/* A container: its value is known when those of its elements are. */
+/* Checks a container. Its value is known if the values of all its elements are. */
 static struct ast *container(struct check *k, struct ast *n)
 {
     struct arena *a = k->c->arena;
@@ -119,7 +122,7 @@ static struct ast *wrong_count(struct check *k, const struct ast *n)
     return NULL;
 }
 
-/* The short names of other languages, and what such a test is called here. */
+/* Returns the full name of a test that other languages abbreviate. */
 static const char *full_name(struct str name)
 {
     static const struct {
@@ -158,7 +161,7 @@ static struct ast *unknown_function(struct check *k, const struct ast *n)
     return NULL;
 }
 
-/* pid(0,84,0), as the shells have it */
+/* Parses pid(0,84,0), the notation of the shells. */
 static struct ast *pid_literal(struct check *k, const struct ast *n)
 {
     uint64_t v[3];
@@ -184,7 +187,7 @@ static struct ast *pid_literal(struct check *k, const struct ast *n)
     return check_lit(k, t, n);
 }
 
-/* Text of a record name as an argument of is_record: rec, mod#rec or #rec{}. */
+/* Reads a record name as an argument of is_record: rec, mod#rec or #rec{}. */
 static bool record_name(const struct ast *n, struct str *ret_module, struct str *ret_name)
 {
     if (n->type == A_LIT && n->value->type == TERM_ATOM) {
@@ -199,7 +202,9 @@ static bool record_name(const struct ast *n, struct str *ret_module, struct str 
     return false;
 }
 
-/* is_record(T, rec) has the size from the definition; redbug has the record first. */
+/*
+ * Expands is_record(T, rec) with the size from the definition. It also accepts redbug's order, with the record first.
+ */
 static struct ast *is_record(struct check *k, const struct ast *n)
 {
     struct str module = {0}, name;
@@ -224,7 +229,7 @@ static struct ast *is_record(struct check *k, const struct ast *n)
     return CHECK_OP(k, FN_IS_RECORD, n, value, tag, check_lit(k, term_int(k->c->arena, (int64_t)record.nfields + 1), named));
 }
 
-/* is_record(T): native records come behind tuples and before maps in the order of terms. */
+/* Expands is_record(T): in the term order, native records come after tuples and before maps. */
 static struct ast *is_native(struct check *k, const struct ast *n)
 {
     struct arena *a = k->c->arena;
@@ -250,7 +255,7 @@ bool check_label_wrong(struct check *k, size_t from, size_t len)
     return diag_note(k->c, "the node crashes when it keeps a label that was computed");
 }
 
-/* The VM keeps the label of a token without copying it. */
+/* Rejects computed labels: the VM keeps a token's label without copying it, and a computed one crashes the node. */
 static bool token_fits(struct check *k, struct ast *const *args)
 {
     const struct ast *component = args[0], *label = args[1];
@@ -316,7 +321,7 @@ static struct ast *call(struct check *k, struct ast *n)
 
 /* ---- operators that are only syntax ---- */
 
-/* [A] ++ [B] and "ab" ++ [C]: lists that are written out. */
+/* [A] ++ [B] and "ab" ++ [C]: the left list must be written out. */
 static struct ast *concat(struct check *k, struct ast *n)
 {
     struct ast *left = check_expr(k, n->items[0]), *right = left ? check_expr(k, n->items[1]) : NULL;
@@ -354,7 +359,7 @@ static struct ast *concat(struct check *k, struct ast *n)
     return out;
 }
 
-/* The answer of `in`, or that of `not in`. */
+/* Negates the result for `not in`. */
 static struct ast *negated(struct check *k, const struct ast *n, struct ast *result)
 {
     return result && n->op == OP_NOT_IN ? CHECK_OP(k, FN_NOT, n, result) : result;
@@ -468,7 +473,7 @@ static struct ast *operator(struct check *k, struct ast *n)
     return check_op(k, n->op, n, n->count, args);
 }
 
-/* A number with a unit that is no filter's; 1e5 and 0x10 look like one. */
+/* Rejects a number with a unit outside of a filter. 1e5 and 0x10 look like such numbers and get a hint. */
 bool check_unit(struct check *k, const struct ast *n)
 {
     const struct str unit = n->text;
@@ -482,8 +487,6 @@ bool check_unit(struct check *k, const struct ast *n)
     return false;
 }
 
-/* ---- ---- */
-
 struct ast *check_expr(struct check *k, struct ast *n)
 {
     struct ast *out;
@@ -493,7 +496,7 @@ struct ast *check_expr(struct check *k, struct ast *n)
         out = check_lit(k, n->value, n);
         if (n->value->type == TERM_ATOM && !k->literal_dollars && check_special(n->value) &&
             !str_is(n->value->text, "_")) {
-            out->known = NULL; /* '$_', '$$', '$1': what the match bound */
+            out->known = NULL; /* '$_', '$$', '$1' are variables of the match */
             out->types = TY_ANY;
         }
         return out;

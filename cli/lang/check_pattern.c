@@ -1,4 +1,4 @@
-/* Heads: what an argument may look like. Variables are bound here, in the order in which they are read. */
+/* Checks heads: patterns for arguments. It binds variables in the order in which they are read. */
 #include <string.h>
 
 #include "check.h"
@@ -15,7 +15,7 @@ static bool children(struct check *k, struct ast *out, const struct ast *n)
     return true;
 }
 
-/* The term of a pattern without holes. */
+/* Sets the value of a pattern that contains no variables. */
 static void know(struct check *k, struct ast *n)
 {
     struct arena *a = k->c->arena;
@@ -30,7 +30,10 @@ static void know(struct check *k, struct ast *n)
                                   : term_list(a, n->count, items, n->tail ? n->tail->known : NULL);
 }
 
-/* A pattern matches a map that has more keys, so a map with holes has no value, and one without is read as a term. */
+/*
+ * Whether a key contains a map. A map pattern also matches maps with more keys and so has no known value; a key with a
+ * map is therefore checked as an expression.
+ */
 static bool holds_map(const struct ast *n)
 {
     for (size_t i = 0; i < n->count; i++)
@@ -124,7 +127,7 @@ static struct ast *bincat(struct check *k, struct ast *n)
         struct ast **more = arena_alloc(k->c->arena, (right->count + 1) * sizeof(*more));
         for (size_t i = 0; i < right->count; i++) {
             struct ast *s = right->items[i];
-            if (s->value) { /* known bytes, as check_bin leaves them */
+            if (s->value) { /* known bytes, as check_bin() returns them */
                 struct ast **value = arena_alloc(k->c->arena, sizeof(*value));
                 struct ast *plain = check_new(k, A_SEG, s);
                 value[0] = check_lit(k, s->value, s);
@@ -158,7 +161,7 @@ static struct ast *bincat(struct check *k, struct ast *n)
     return check_bin(k, bin, true);
 }
 
-/* Its value depends on nothing, though only the VM may know it (1 bsl 70). */
+/* Whether the expression is constant, even if only the VM can compute the value (1 bsl 70). */
 static bool is_constant(const struct ast *n)
 {
     for (size_t i = 0; n->type == A_OP && i < n->count; i++)
@@ -208,7 +211,7 @@ struct ast *check_pattern(struct check *k, struct ast *n)
     case A_LIT:
         out = check_lit(k, n->value, n);
         if (n->value->type == TERM_ATOM && check_special(n->value))
-            out->known = NULL; /* '_' and '$1' as redbug and match specifications read them */
+            out->known = NULL; /* redbug and match specifications read '_' and '$1' as variables */
         return out;
     case A_ANY:
         out = check_new(k, A_ANY, n);

@@ -1,6 +1,7 @@
 /*
- * Records: tuples whose definition comes from a header, from --hrl, or from the node, asked through the options. Native records
- * are a type of their own since OTP 29. A match specification tells them apart by their names, and reads nothing else of them.
+ * Checks records. A record stands for a tuple; its definition comes from a header, from --hrl, or from the node through
+ * the find_record option. Native records are a type of their own since OTP 29: a match specification can test their
+ * names but cannot read their fields.
  */
 #include <string.h>
 
@@ -58,7 +59,7 @@ bool check_native(struct check *k, const struct ast *at)
     return diag_note(k->c, "this node has OTP %d", k->c->opt->otp);
 }
 
-/* Refuses what needs the fields of a native record, and says which test there is; returns NULL. */
+/* Rejects an expression that needs the fields of a native record and suggests a test that works. Returns NULL. */
 static struct ast *no_fields(struct check *k, const struct ast *n, const struct lang_record *r, bool pattern)
 {
     struct buf test = {0};
@@ -81,7 +82,7 @@ static struct ast *no_fields(struct check *k, const struct ast *n, const struct 
     return NULL;
 }
 
-/* As check_record_of(), also of a record that is written as a native one. */
+/* As check_record_of(), but also for a record in the syntax of native ones. */
 static bool find_record(struct check *k, const struct ast *n, struct lang_record *ret, bool *ret_later)
 {
     if (!n->quoted)
@@ -154,7 +155,7 @@ static struct ast *field(struct check *k, struct ast *n, bool pattern)
     return of ? CHECK_OP(k, FN_ELEMENT, n, index, of) : NULL;
 }
 
-/* The values of the fields at their places, and in *ret_rest that of `_ = V`. */
+/* Puts the given values at the places of their fields, and the value of `_ = V` into *ret_rest. */
 static bool given(struct check *k, const struct ast *n, const struct lang_record *r, struct ast **values, struct ast **ret_rest)
 {
     for (size_t i = 0; i < n->count; i += 2) {
@@ -173,14 +174,14 @@ static bool given(struct check *k, const struct ast *n, const struct lang_record
     return true;
 }
 
-/* What a field has that nobody gave: anything in a pattern, its default value in a term. */
+/* Returns the value of an omitted field: `_` in a pattern, its default value in a term. */
 static struct ast *left_out(struct check *k, const struct ast *n, const struct lang_record *r, size_t i, bool pattern)
 {
     if (pattern)
         return check_new(k, A_ANY, n);
     if (r->defaults[i]) {
         struct ast *value = check_lit(k, r->defaults[i], n);
-        value->quoted = true; /* no word of a `where` */
+        value->quoted = true; /* so that `where` does not read it as one of its words */
         return value;
     }
     diag(k->c, n->from, n->len, "the default value of field " STR_FMT " is no literal term", STR_ARG(r->fields[i]));

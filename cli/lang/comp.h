@@ -1,6 +1,6 @@
 /*
- * What the passes share while one text is compiled. Floor-internal: nothing outside cli/lang includes it.
- * The functions that report return false or NULL, so that a pass may say `return diag(...)`.
+ * Declares what the passes share while they compile one text. Internal to cli/lang. Functions that report an error
+ * return false or NULL, so that a pass may write `return diag(...)`.
  */
 #ifndef ETRACE_COMP_H
 #define ETRACE_COMP_H
@@ -9,7 +9,7 @@
 #include "ast.h"
 #include "lang.h"
 
-/* A growing run of pointers in the arena. */
+/* A growing array of pointers in the arena. */
 struct ptrs {
     void **items;
     size_t count, cap;
@@ -20,21 +20,24 @@ void ptrs_add(struct ptrs *p, struct arena *a, void *item);
 struct comp {
     const struct lang_options *opt;
     struct arena *arena;
-    struct str text; /* all of it; spans are offsets into it */
+    struct str text; /* the whole text; spans are offsets into it */
     struct err *err;
     enum spec_surface surface;
-    size_t failed_at; /* the place of the last diagnostic */
-    struct ptrs warnings; /* struct spec_warning, of the probe at hand */
+    size_t failed_at; /* offset of the last diagnostic */
+    struct ptrs warnings; /* struct spec_warning, of the current probe */
 };
 
-/* The note stands behind the carets; diag_note() replaces it and may be left out. */
+/*
+ * diag() sets the error. diag_note() is optional: it sets the note that is printed after the carets, replacing an
+ * earlier one.
+ */
 bool diag(struct comp *c, size_t from, size_t len, const char *fmt, ...) PRINTF_LIKE(4, 5);
 bool diag_note(struct comp *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
-/* Something that is allowed but surely not meant; `never` says that nothing can ever match. */
+/* Warns about code that is allowed but surely not intended. `never`: because of it nothing can match. */
 void warn(struct comp *c, size_t from, size_t len, bool never, const char *fmt, ...) PRINTF_LIKE(5, 6);
 
-/* The best of the names offered so far for a word that is not known. */
+/* The best suggestion so far for an unknown word. */
 struct guess {
     struct near near;
     struct str best;
@@ -42,7 +45,7 @@ struct guess {
 
 void guess_init(struct guess *g, struct str word);
 void guess_offer(struct guess *g, struct str name);
-/* Puts "did you mean 'x'?" behind the carets when there is something near enough; returns false. */
+/* Sets the note "did you mean 'x'?" if a name is near enough. Returns false. */
 bool diag_guess(struct comp *c, const struct guess *g);
 
 static inline struct str str_of(const char *text)
@@ -53,7 +56,7 @@ static inline struct str str_of(const char *text)
 #define STR_FMT "%.*s"
 #define STR_ARG(s) (int)(s).len, (s).at
 
-/* lang_term(), but Erlang alone. */
+/* As lang_term(), but only for Erlang's syntax. */
 bool erlang_term(struct str text, struct arena *a, term_t *ret_term, struct err *e);
 
 void print_match_spec(term_t t, struct buf *b);

@@ -7,11 +7,11 @@
 static const unsigned guards[] = {PLACE_GUARD_CALL, PLACE_GUARD_SEND, PLACE_GUARD_RECV, PLACE_ANY_GUARD};
 static const unsigned bodies[] = {PLACE_BODY_CALL, PLACE_BODY_SEND, PLACE_BODY_RECV, 0};
 
-/* One clause between its check and the specification. */
+/* One clause after its check and before the specification. */
 struct made {
     struct mclause m;
     struct mbody body;
-    struct ptrs guards; /* lists: each makes a clause of the specification */
+    struct ptrs guards; /* term lists; each makes one clause of the specification */
 };
 
 static bool nth_differs(struct comp *c, const struct ast_clause *cl, size_t have, size_t want)
@@ -50,7 +50,7 @@ bool compile_takes_everything(const struct ast_clause *cl)
     return true;
 }
 
-/* In our own syntax every head has as many arguments as the first; with `...` as many at least. */
+/* In our own syntax every head must have as many arguments as the first, or at least as many if it ends in `...`. */
 static bool check_counts(struct comp *c, const struct ast_probe *p)
 {
     const struct ast_clause *first = NULL;
@@ -84,7 +84,7 @@ static bool fit_selector(struct comp *c, struct selector *s, bool given, size_t 
     return true;
 }
 
-/* The heads say which arities the selectors can mean. */
+/* Restricts the selectors to the arities of the heads. */
 static bool fit_arities(struct comp *c, struct ast_probe *p, struct spec *s)
 {
     size_t lo = SIZE_MAX, hi = 0;
@@ -117,7 +117,7 @@ static bool fit_arities(struct comp *c, struct ast_probe *p, struct spec *s)
 
 /* ---- one clause ---- */
 
-/* '$3' written by the user has to be bound by the head. */
+/* A '$3' that the user wrote must be bound by the head. */
 static bool check_numbers(struct mclause *m, const struct ast *n)
 {
     if (n->type == A_LIT && n->value->type == TERM_ATOM && check_special(n->value) && n->value->text.len > 1 &&
@@ -148,7 +148,7 @@ static term_t number_after(struct mclause *m)
     return term_atom(m->a, arena_printf(m->a, "$%d", m->next++));
 }
 
-/* A receive brings its sender: [Node, Sender, Msg]. */
+/* Collects the sender of a receive from [Node, Sender, Msg]. */
 static void take_sender(struct mclause *m)
 {
     term_t any = term_atom(m->a, "_"), all = term_atom(m->a, "$_");
@@ -229,7 +229,7 @@ static term_t packed(struct arena *a, const struct spec *s, const struct made *m
     return TUPLE(a, term_tuple(a, s->npack, items));
 }
 
-/* What it runs, and the message, if any. */
+/* Returns the body: the actions that it runs, and the message, if any. */
 static term_t body_of(struct arena *a, const struct made *made, term_t message)
 {
     struct ptrs terms = {0};
@@ -267,9 +267,9 @@ static term_t same(struct arena *a, term_t x, term_t y)
 }
 
 /*
- * For a tuple the VM allocates and frees memory at each message, which costs more than all the rest of it. The sender is
- * nearly always of the node itself, else mostly not known (of messages from timers, ports and other nodes): then one of the
- * two says it all.
+ * Adds clauses whose message is one term. For a tuple the VM allocates and frees memory at each message, which costs
+ * more than the rest of the tracing. The sender is nearly always on the traced node, and otherwise mostly unknown
+ * (messages from timers, ports and other nodes). In these two cases one term is enough: the sender or the node.
  */
 static void add_short_clauses(struct ptrs *to, struct arena *a, const struct made *made, term_t own)
 {
@@ -303,7 +303,10 @@ static bool says_true(term_t list)
     return true;
 }
 
-/* Whatever is called, sent or received comes, and nothing with it: that the VM does for less without a specification. */
+/*
+ * Whether the specification shows every call, send or receive and nothing more. It is then replaced by `true`, which
+ * costs the VM less.
+ */
 static bool says_no_more_than_true(term_t ms, int lo, int hi)
 {
     for (size_t i = 0; i < ms->count; i++) {
@@ -335,7 +338,7 @@ static void set_specification(struct arena *a, const struct ast_probe *p, struct
     s->prefix = s->prefix && s->match_spec->type == TERM_LIST;
 }
 
-/* What a `where` reads has to be collected. */
+/* Makes the clauses collect what `where` reads. */
 static void add_needs(struct check *k, unsigned needs, struct made *made, size_t count)
 {
     struct arena *a = k->c->arena;
@@ -390,7 +393,7 @@ static bool compile_clauses(struct check *k, struct ast_probe *p, struct spec *s
         if (!make_clause(k, &p->clauses[i], width, &made[i], &everything))
             return false;
         if (p->fun && everything && p->clauses[i].has_head && !p->clauses[i].tail)
-            everything = false; /* another number of arguments may follow */
+            everything = false; /* the next clause may have another number of arguments */
         everything |= covered;
         s->counters |= made[i].body.counters;
     }
@@ -410,7 +413,7 @@ static bool compile_clauses(struct check *k, struct ast_probe *p, struct spec *s
     return true;
 }
 
-/* What a literal specification does, as far as others must know. */
+/* Records the effects of a literal specification that other code depends on. */
 static void note_raw(struct spec_clause *info, term_t t)
 {
     if (t->type == TERM_TUPLE && t->count && t->items[0]->type == TERM_ATOM) {
@@ -465,7 +468,7 @@ static bool compile_raw(struct check *k, struct ast_probe *p, struct spec *s, st
     return true;
 }
 
-/* ---- what is suspicious, though it can be meant ---- */
+/* ---- warnings about code that may still be intended ---- */
 
 static void warn_counters(struct comp *c, const struct ast_probe *p, const struct spec *s)
 {
@@ -506,7 +509,7 @@ static void finish(struct comp *c, const struct ast_probe *p, struct spec *s, co
     s->nwarnings = c->warnings.count;
 }
 
-/* Of an alternative the text that means it alone. */
+/* Sets the text of the spec. The text of an alternative leaves the other alternatives out. */
 static void set_text(struct comp *c, const struct ast_probe *p, struct spec *s)
 {
     const size_t end = p->from + p->len;

@@ -1,4 +1,4 @@
-/* A parsed probe to a spec: check, then mspec, then where. */
+/* Compiles a parsed probe to a spec: check, then mspec, then where. */
 #ifndef ETRACE_COMPILE_H
 #define ETRACE_COMPILE_H
 
@@ -7,7 +7,7 @@
 
 bool compile_probe(struct comp *c, struct ast_probe *p, struct spec *ret);
 bool compile_event(struct check *k, struct ast_probe *p, struct spec *s, struct ptrs *where);
-bool compile_takes_everything(const struct ast_clause *cl); /* the head: only `_` and different variables */
+bool compile_takes_everything(const struct ast_clause *cl); /* whether the head has only `_` and different variables */
 void compile_atoms(struct arena *a, struct spec *s);
 
 #endif

@@ -1,4 +1,4 @@
-/* @events: which flags they need, and their head as a condition that is checked behind the VM. */
+/* Compiles @events: to the flags that they need, and their heads to conditions that the client checks. */
 #include <string.h>
 
 #include "compile.h"
@@ -12,14 +12,14 @@ static const struct {
 #include "events.def"
 };
 
-/* Ports register and are linked to as well. */
+/* Process events that ports have, too: registration and links. */
 #define ALSO_PORTS (SPEC_EVENT_BIT(SPEC_EV_register) | SPEC_EVENT_BIT(SPEC_EV_unregister) | \
                     SPEC_EVENT_BIT(SPEC_EV_getting_linked) | SPEC_EVENT_BIT(SPEC_EV_getting_unlinked))
 
 static const struct {
     const char *name;
     unsigned flags;
-    uint64_t also; /* events beside those of the flag */
+    uint64_t also; /* events in addition to those of the flag */
 } families[] = {
     {"procs", SPEC_F_PROCS, 0}, {"ports", SPEC_F_PORTS, ALSO_PORTS},  {"running", SPEC_F_RUNNING, 0},
     {"exiting", SPEC_F_EXITING, 0}, {"gc", SPEC_F_GC, 0}, {"garbage_collection", SPEC_F_GC, 0},
@@ -73,7 +73,7 @@ static bool head_fits(struct check *k, const struct ast_probe *p, const struct a
                 PLURAL(nargs), cl->nhead);
 }
 
-/* @long_gc(100): numbers, not patterns. */
+/* @long_gc(100): the arguments are numbers, not patterns. */
 static bool params(struct check *k, const struct ast_probe *p, struct spec *s, const struct ast_clause *cl, int nargs)
 {
     if (!cl->has_head && nargs > 0) {
@@ -111,7 +111,7 @@ static bool system_event(struct check *k, const struct ast_probe *p, struct spec
     return params(k, p, s, cl, nargs);
 }
 
-/* The head as one pattern over the list of the event's parts. */
+/* Makes one pattern of the head that matches the list of the event's parts. */
 static bool match_head(struct check *k, const struct ast_probe *p, struct ast_clause *cl, struct ptrs *where)
 {
     struct mclause m = {.k = k, .a = k->c->arena};

@@ -1,6 +1,7 @@
 /*
- * Records in a module's debug information: its abstract form written as the Erlang that it came from, for the reader of
- * header files. What is no literal is written as a macro, which nobody knows.
+ * Reads records from a module's debug information. It converts the abstract form back to Erlang source, which hrl.c
+ * reads like a header file. A default value that is not a literal becomes an unknown macro, which hrl.c reads as "no
+ * literal".
  */
 #include "../ground/utf8.h"
 #include "comp.h"
@@ -33,7 +34,7 @@ static bool put_number(struct forms *f, const struct etf_head *h)
     return true;
 }
 
-/* The characters of a string: as bytes, or as a list of code points. */
+/* Writes a string literal. The abstract form has its characters as bytes or as a list of code points. */
 static bool put_string(struct forms *f)
 {
     struct etf_head h;
@@ -85,7 +86,7 @@ static bool map_pair(struct forms *f)
     return expr(f);
 }
 
-/* {bin_element, Anno, Value, default, default}; other sizes and types are left to headers */
+/* {bin_element, Anno, Value, default, default}; other sizes and types are not supported */
 static bool bin_element(struct forms *f)
 {
     struct raw tag, size, type;
@@ -124,7 +125,7 @@ static bool put_op(struct forms *f, size_t operands)
     return true;
 }
 
-/* One expression in abstract form. False: it is no literal, or cannot be read. */
+/* Writes one expression in abstract form. Returns false if it is not a literal or is malformed. */
 static bool expr(struct forms *f)
 {
     struct etf_head h;
@@ -159,7 +160,10 @@ static bool expr(struct forms *f)
     return ok;
 }
 
-/* {record_field, Anno, {atom, Anno, Name}}, with a fourth element the default value; in {typed_record_field, Field, Type} */
+/*
+ * {record_field, Anno, {atom, Anno, Name}}, with the default value as an optional fourth element; may be wrapped in
+ * {typed_record_field, Field, Type}
+ */
 static bool field(struct forms *f)
 {
     struct etf one, *outer = f->r;

@@ -1,6 +1,6 @@
 /*
- * Diagnostics: the quoted line, the span in it, and the nearest known word.
- * What is printed around them (colours, the program's name) is not decided here.
+ * Makes diagnostics: the quoted line, the span in it, and the nearest known word. It does not print them; colours and
+ * the program's name are added elsewhere.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "../ground/utf8.h"
 #include "comp.h"
 
-/* The line of `from`, or as much of it as fits around the span; what may not be shown becomes '?'. */
+/* Copies the line of `from`, or the part around the span that fits. Characters that must not be printed become '?'. */
 static void quote(struct err *e, struct str text, size_t from, size_t len)
 {
     const size_t room = sizeof(e->line) - 5;
@@ -73,7 +73,7 @@ bool diag(struct comp *c, size_t from, size_t len, const char *fmt, ...)
     err_set(c->err, ERR_USAGE, "%s", text);
     from = MIN(from, c->text.len);
     c->failed_at = from;
-    if (from == c->text.len && from > 0 && c->text.at[from - 1] == '\n') /* a file ends with one; behind what stands in front of it */
+    if (from == c->text.len && from > 0 && c->text.at[from - 1] == '\n') /* point at the end of the last line */
         while (from > 0 && strchr(" \t\r\n", c->text.at[from - 1]))
             from--;
     quote(c->err, c->text, from, MIN(len, c->text.len - from));
@@ -119,7 +119,7 @@ void guess_init(struct guess *g, struct str word)
 
 void guess_offer(struct guess *g, struct str name)
 {
-    char copy[65]; /* near.h compares terminated texts, and nothing longer */
+    char copy[65]; /* near.h needs terminated strings and compares none that is longer */
 
     if (name.len >= sizeof(copy))
         return;

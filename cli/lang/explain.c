@@ -1,7 +1,7 @@
 /*
- * Specs as text: for a person, as Erlang terms one a line, as JSON. Colours and widths are not this file's business.
- * The Erlang form is what a program compares and loads, so it never changes its shape:
- * {call|send|recv|event, {Module, Function, Arity}, MatchSpecification | Events, Flags}.
+ * Prints specs: as text for people, as Erlang terms (one a line), or as JSON. It does not know colours and widths.
+ * Programs compare and load the Erlang form, so its shape must not change: {call|send|recv|event, {Module, Function,
+ * Arity}, MatchSpecification | Events, Flags}.
  */
 #include <string.h>
 
@@ -47,7 +47,7 @@ static term_t name_term(struct arena *a, const struct sel_name *n)
     return TUPLE(a, atom(a, tags[n->how]), text ? term_bin(a, n->text.at, n->text.len) : term_atom_n(a, n->text));
 }
 
-/* The module of a selector, or {'-', Module, [Module]} where the selector leaves modules out. */
+/* Returns the module of a selector, or {'-', Module, [Module]} if the selector excludes modules. */
 static term_t module_term(struct arena *a, const struct selector *s)
 {
     term_t of = name_term(a, &s->module);
@@ -58,7 +58,10 @@ static term_t module_term(struct arena *a, const struct selector *s)
     return s->nwithout ? TUPLE(a, atom(a, "-"), of, term_list(a, s->nwithout, names, NULL)) : of;
 }
 
-/* The VM takes {M,'_',Arity} only as {M,'_','_'} with heads of that many patterns. */
+/*
+ * The VM has no {M,'_',Arity}. This makes heads with Arity patterns for {M,'_','_'}. Returns false if a head binds the
+ * whole argument list.
+ */
 static bool widen(struct arena *a, term_t ms, size_t arity, term_t *ret)
 {
     term_t *any = arena_alloc(a, arity * sizeof(*any) + 1);
@@ -133,7 +136,7 @@ static void erl_event(struct arena *a, const struct spec *s, term_t mfa, struct 
     erl_term(s, mfa, term_list(a, n, names, NULL), term_list(a, nneeds, needs, NULL), b);
 }
 
-#define MOST_ARITIES 16 /* of a range, written out */
+#define MOST_ARITIES 16 /* of a range; a larger range is not written out */
 
 static void erl_selector(struct arena *a, const struct spec *s, const struct selector *sel, struct buf *b)
 {
@@ -234,7 +237,7 @@ void lang_print_where(const struct where *w, struct buf *b)
             buf_printf(b, w->regex.at[i] == '"' ? "\\%c" : "%c", w->regex.at[i]);
         buf_char(b, '"');
         break;
-    case WHERE_MATCH: { /* a list of one: a property and its pattern */
+    case WHERE_MATCH: { /* a list with one element: a property and its pattern */
         const bool one = w->items[0]->type == WHERE_LIST && w->items[0]->count == 1 && w->constant->count == 1;
         lang_print_where(one ? w->items[0]->items[0] : w->items[0], b);
         buf_puts(b, " matches ");
@@ -314,7 +317,7 @@ static void text_brings(const struct spec *s, struct buf *b)
     buf_puts(b, "}\n");
 }
 
-/* The specification stays what is meant; a node that has it traced by a NIF is given this in its place. */
+/* Prints the program that a node with the NIF runs instead of the match specification. Both decide the same. */
 static void text_program(const struct spec *s, struct buf *b)
 {
     struct arena a;
@@ -490,7 +493,7 @@ static void json_where(struct buf *b, const struct spec *s)
     buf_char(b, ']');
 }
 
-/* Whether the tracer itself decides in its place. */
+/* Whether the tracer can decide instead of the match specification. */
 static void json_program(struct buf *b, const struct spec *s)
 {
     struct arena a;

@@ -8,19 +8,19 @@
 
 struct variable {
     long number;
-    unsigned times; /* in the head */
-    bool read;      /* by a guard or the body */
-    int to;         /* its new number; 0: '_' does */
+    unsigned times; /* occurrences in the head */
+    bool read;      /* a guard or the body reads it */
+    int to;         /* its new number; 0: '_' replaces it */
 };
 
 struct variables {
     struct fit *f;
     struct variable *items;
     size_t count, cap;
-    bool all; /* '$$' reads every variable */
+    bool all; /* '$$' is used and reads every variable */
 };
 
-/* -1: the VM takes it for another atom */
+/* Returns the N of '$N', or -1 if the VM does not read the atom as a variable. */
 static long variable_number(term_t t)
 {
     long n = 0;
@@ -62,13 +62,15 @@ static bool is_const(term_t t)
     return is_call(t, "const") && t->count == 2;
 }
 
-/* A key in a pattern is a constant; in a guard or a body it is an expression. */
+/*
+ * Whether item `i` is a key of a map in a head. Such a key is a constant; in a guard or a body a key is an expression.
+ */
 static bool is_key(term_t t, size_t i, bool head)
 {
     return head && t->type == TERM_MAP && i % 2 == 0;
 }
 
-/* An atom that looks like a variable, where the VM reads none: the node needs it as it is. */
+/* Finds atoms that look like variables in places where the VM reads none. The node needs these atoms unchanged. */
 static void find_lookalikes(struct fit *f, term_t t)
 {
     const int n = (int)variable_number(t);
@@ -103,7 +105,7 @@ static void find_variables(struct variables *v, term_t t, bool head)
         find_variables(v, t->tail, head);
 }
 
-/* The numbers stay in order, for '$$' is in the order of the numbers. */
+/* Assigns new numbers in the old order, because '$$' lists the variables by number. */
 static int renumber(struct variables *v)
 {
     int next = 0;
@@ -155,7 +157,7 @@ static term_t with_variables(struct fit *f, term_t clause)
 
 /* ---- unknown atoms ---- */
 
-/* 1 + the place among the unknown ones of an atom, or of one in the name of a function; 0: the node has it */
+/* Returns 1 + the index of the unknown atom, also if the atom is in the name of an external fun; 0: the node has it. */
 static size_t unknown(const struct fit *f, term_t t)
 {
     size_t found = 0;
@@ -167,7 +169,7 @@ static size_t unknown(const struct fit *f, term_t t)
     return found;
 }
 
-/* 1 + the place of the first one in the term, at any depth */
+/* As unknown(), for the first unknown atom at any depth of the term. */
 static size_t unknown_in(const struct fit *f, term_t t)
 {
     size_t found = unknown(f, t);
@@ -183,7 +185,7 @@ static term_t unfit(struct fit *f, term_t t)
     return NULL;
 }
 
-/* Every element, and the tail, by one function, in a copy of the container; NULL where that gives NULL. */
+/* Copies a container and applies the function to every element and the tail. Returns NULL if the function does. */
 static term_t each(struct fit *f, term_t t, term_t (*fit)(struct fit *f, term_t t))
 {
     struct term *copy = arena_alloc(f->a, sizeof(*copy));
@@ -197,7 +199,7 @@ static term_t each(struct fit *f, term_t t, term_t (*fit)(struct fit *f, term_t 
     return !t->tail || (copy->tail = fit(f, t->tail)) ? copy : NULL;
 }
 
-/* A reference of the node that the node does not make: it equals no term there. */
+/* Returns a reference that the node never creates, so it equals no term there. */
 static term_t nothing(struct fit *f, size_t index)
 {
     struct term *t = arena_alloc(f->a, sizeof(*t));
@@ -208,7 +210,7 @@ static term_t nothing(struct fit *f, size_t index)
     return t;
 }
 
-/* Inside of {const, _}, and in a head. */
+/* Replaces unknown atoms inside of {const, _} and in heads. */
 static term_t in_literal(struct fit *f, term_t t)
 {
     const size_t i = unknown(f, t);
@@ -223,7 +225,7 @@ static bool is_written_tuple(term_t t)
     return t->type == TERM_TUPLE && t->count == 1 && t->items[0]->type == TERM_TUPLE;
 }
 
-/* An expression that makes a value: what is compared, or looked for in a map. */
+/* Replaces unknown atoms in an expression that makes a value: an operand of a comparison, or a key to look up. */
 static term_t in_value(struct fit *f, term_t t)
 {
     term_t inner;
@@ -246,7 +248,7 @@ static bool is_equality(term_t t)
     return t->count == 3 && (is_call(t, "=:=") || is_call(t, "=/=") || is_call(t, "==") || is_call(t, "/="));
 }
 
-/* The name, or the module, of a record that no record has here; NULL where it may exist. */
+/* Returns the unknown name or module of a record: no such record can exist on the node. NULL: it may exist. */
 static term_t no_record(const struct fit *f, term_t t)
 {
     if (!is_call(t, "is_record"))
@@ -257,7 +259,7 @@ static term_t no_record(const struct fit *f, term_t t)
     return NULL;
 }
 
-/* A call, whose arguments may hold an unknown atom only where the atom's place in the order of terms does not matter. */
+/* Replaces unknown atoms in a call. It fails if the result could depend on the atom's place in the term order. */
 static term_t in_expr(struct fit *f, term_t t)
 {
     term_t items[3];
@@ -314,7 +316,7 @@ static term_t in_body(struct fit *f, term_t t)
 
 enum { CAN_BE_TRUE = 1, CAN_BE_FALSE = 2, CAN_FAIL = 4, CAN_BE_ANY = 7 };
 
-/* The atom is a part of the value itself, not an argument of a function that computes the value. */
+/* Whether the atom is a part of the value itself, not an argument of a function that computes the value. */
 static bool holds(const struct fit *f, term_t t, size_t atom, bool literal)
 {
     if (unknown(f, t) == atom)
@@ -332,7 +334,7 @@ static bool holds(const struct fit *f, term_t t, size_t atom, bool literal)
     return t->tail && holds(f, t->tail, atom, literal);
 }
 
-/* One value has an unknown atom that the other lacks. A value that the node computes has none. */
+/* Whether one value has an unknown atom that the other lacks. A value that the node computes contains none. */
 static bool differ(const struct fit *f, term_t x, term_t y)
 {
     for (size_t i = 1; i <= f->nunknown; i++)
@@ -357,7 +359,7 @@ static unsigned junction(const struct fit *f, term_t t, unsigned by_one, unsigne
     return any | all;
 }
 
-/* The results that a guard can have on the node, as far as its unknown atoms tell. */
+/* Returns the results that a guard can have on the node, as far as its unknown atoms determine them. */
 static unsigned outcomes(const struct fit *f, term_t t)
 {
     if (t->type != TERM_TUPLE || t->count < 2 || is_const(t) || is_written_tuple(t))
@@ -389,7 +391,7 @@ static bool only_hides(term_t body)
            term_is_atom(body->items[0]->items[1], "false");
 }
 
-/* 1 + the place of an atom without which the clause cannot match; 0: it can. */
+/* Returns 1 + the index of an atom without which the clause cannot match; 0: the clause can match. */
 static size_t needed(const struct fit *f, term_t clause)
 {
     size_t i = unknown_in(f, clause->items[0]);
@@ -400,7 +402,7 @@ static size_t needed(const struct fit *f, term_t clause)
     return i;
 }
 
-/* ---- the whole ---- */
+/* ---- whole specifications ---- */
 
 static term_t fit_clause(struct fit *f, term_t t)
 {
@@ -409,7 +411,7 @@ static term_t fit_clause(struct fit *f, term_t t)
     return body ? with_variables(f, TUPLE(f->a, in_literal(f, t->items[0]), guards, body)) : NULL;
 }
 
-/* Some clause shows an event, but each of these needs an unknown atom. */
+/* Whether at least one clause shows events, but each such clause needs an unknown atom. */
 static bool is_dead(struct fit *f, term_t ms)
 {
     size_t dead = 0, shows = 0, i = 0;

@@ -1,31 +1,32 @@
 /*
- * Fits a match specification to one node: numbers only the variables that it needs, and puts a term that equals nothing there
- * in the place of each atom that the node does not have, so that no expression makes an atom out of a name.
+ * Fits a match specification to one node. It renumbers the variables so that only the needed ones remain, and replaces
+ * each atom that the node does not have by a term that equals nothing there. Thus a name in an expression never creates
+ * an atom on the node.
  */
 #ifndef ETRACE_LANG_FIT_H
 #define ETRACE_LANG_FIT_H
 
 #include "spec.h"
 
-#define FIT_VARIABLES_MAX 1023 /* each is an atom that the node keeps for ever */
+#define FIT_VARIABLES_MAX 1023 /* each variable is an atom that the node never frees */
 
 enum fit_result {
     FIT_OK,
-    FIT_DEAD,      /* every clause that shows an event needs an unknown atom, so none can match */
-    FIT_UNFIT,     /* an unknown atom stands where no other term can replace it */
+    FIT_DEAD,      /* each clause that shows events needs an unknown atom: none can match */
+    FIT_UNFIT,     /* an unknown atom is used where no other term can replace it */
     FIT_VARIABLES, /* more than FIT_VARIABLES_MAX variables in one clause */
 };
 
 struct fit {
-    const struct str *unknown; /* the atoms that the node does not have */
+    const struct str *unknown; /* atoms that the node does not have */
     size_t nunknown;
-    bool *compared; /* out, one for each: a pattern or a guard has it, not only a message; or NULL */
+    bool *compared; /* out, one for each unknown atom, or NULL: a pattern or guard uses it, not only a message */
     struct arena *a;
-    int variables;   /* out: the specification has '$1' up to this one; grows over several calls */
+    int variables;   /* out: the highest N of a '$N' used so far; grows over several calls */
     struct str name; /* out, with FIT_DEAD and FIT_UNFIT: the atom */
 };
 
-/* Copies *s to *ret, with other specifications; *ret is complete also with FIT_DEAD. */
+/* Copies *s to *ret and replaces its match specifications. *ret is also complete with FIT_DEAD. */
 enum fit_result fit_spec(struct fit *f, const struct spec *s, struct spec *ret);
 
 #endif

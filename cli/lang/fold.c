@@ -1,6 +1,6 @@
 /*
- * Values of expressions that depend on nothing, so that a guard that cannot hold is said to be one. What is compiled
- * stays what was written: this only looks. What is not certain here is answered with "not known".
+ * Evaluates expressions whose operands are constant, so that check can report a guard that never holds. fold() does not
+ * change the tree. It returns "not known" whenever the result is not certain.
  */
 #include <math.h>
 #include <string.h>
@@ -126,7 +126,7 @@ static term_t compare(struct arena *a, enum fn fn, term_t x, term_t y)
     return term_bool(a, result);
 }
 
-/* A divisor is not zero: check looked at that. */
+/* Callers have excluded a zero divisor: check reports it. */
 static term_t arithmetic(struct arena *a, enum fn fn, term_t x, term_t y)
 {
     int64_t v = 0, l = x->integer, r = y->integer;
@@ -170,7 +170,7 @@ static term_t arithmetic(struct arena *a, enum fn fn, term_t x, term_t y)
     return NULL;
 }
 
-/* The negative of a number of any size. */
+/* Negates a number of any size. */
 static term_t negate(struct arena *a, term_t t)
 {
     if (t->type == TERM_FLOAT)
@@ -267,7 +267,7 @@ static bool is_compare(enum fn fn)
 term_t fold(struct arena *a, enum fn fn, const term_t *args, size_t count, bool *ret_fails)
 {
     *ret_fails = false;
-    if (fn == FN_ANDALSO || fn == FN_ORELSE) { /* one known operand may be enough */
+    if (fn == FN_ANDALSO || fn == FN_ORELSE) { /* one known operand may decide the result */
         term_t decides = term_bool(a, fn == FN_ORELSE);
         for (size_t i = 0; i < count; i++)
             if (args[i] && term_equal(args[i], decides))

@@ -1,6 +1,6 @@
 /*
- * The functions and operators of match specifications as rows of functions.def: where each may stand, which OTP has it.
- * Elixir's names for them are elixir.c's business.
+ * Declares the functions and operators of match specifications as rows of functions.def: where each is allowed and
+ * which OTP has it. Elixir's names are translated in check_elixir.c.
  */
 #ifndef ETRACE_FUNCTIONS_H
 #define ETRACE_FUNCTIONS_H
@@ -17,7 +17,7 @@ enum fn_place {
     PLACE_ANY_GUARD = 7,
 };
 
-/* What is known of a value: a set of the types that it may have. */
+/* The set of types that a value may have. */
 enum fn_type {
     TY_INT = 1,
     TY_FLOAT = 2,
@@ -61,9 +61,9 @@ struct fn_row {
 };
 
 const struct fn_row *fn_row(enum fn fn);
-enum fn fn_find(struct str name, size_t nargs); /* FN_NONE where no row has that name and arity */
-unsigned fn_wants(enum fn fn, size_t arg); /* the TY_ bits that its argument (from 0) may have */
-const char *fn_type_name(unsigned types);  /* "a list"; NULL where no short name fits */
-enum fn fn_named(struct str name, enum fn after); /* rows with this name, one after the other; FN_NONE to begin */
+enum fn fn_find(struct str name, size_t nargs); /* FN_NONE: no row has that name and arity */
+unsigned fn_wants(enum fn fn, size_t arg); /* the TY_ bits that argument `arg` (from 0) may have */
+const char *fn_type_name(unsigned types);  /* for example "a list"; NULL: no short name */
+enum fn fn_named(struct str name, enum fn after); /* iterates over the rows with this name; begin with FN_NONE */
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * The -record definitions of a header file: names, fields and default values, nothing else. Types are skipped over by
- * counting brackets; macros are not expanded, so a record whose fields come from one is left out, and a default value that
- * has one is no literal.
+ * Reads the -record definitions of a header file: names, fields and default values, nothing else. It skips types by
+ * counting brackets and does not expand macros. A record whose fields come from a macro is left out, and a default
+ * value that contains a macro is not a literal.
  */
 #include <string.h>
 
@@ -19,7 +19,7 @@ static char peek(const struct hrl *h)
     return h->at < h->c->text.len ? h->c->text.at[h->at] : 0;
 }
 
-/* Behind a string, a quoted atom or a character at the position; false where there is none. */
+/* Skips a string, a quoted atom or a character. Returns false if there is none at the position. */
 static bool skip_quoted(struct hrl *h)
 {
     char quote = peek(h);
@@ -81,13 +81,13 @@ static bool name(struct hrl *h, struct str *ret)
     return len > 0;
 }
 
-/* Whether the text goes on with these two characters. */
+/* Whether the next two characters are both `ch`. */
 static bool two(const struct hrl *h, char ch)
 {
     return peek(h) == ch && h->at + 1 < h->c->text.len && h->c->text.at[h->at + 1] == ch;
 }
 
-/* Behind a default value, or a type: at the ',' or '}' of the record, or (stop_at_type) at the '::'. */
+/* Skips a default value or a type, up to the ',' or '}' of the record or (stop_at_type) to the '::'. */
 static bool skip_value(struct hrl *h, bool stop_at_type)
 {
     size_t depth = 0;
@@ -109,7 +109,7 @@ static bool skip_value(struct hrl *h, bool stop_at_type)
     return false;
 }
 
-/* `= Value :: Type`, or less. The value becomes NULL when it is no literal term. */
+/* Reads `= Value :: Type`; both parts are optional. *ret is NULL if the value is not a literal term. */
 static bool field_value(struct hrl *h, term_t *ret)
 {
     struct err ignored;
@@ -126,7 +126,7 @@ static bool field_value(struct hrl *h, term_t *ret)
     return skip_value(h, false);
 }
 
-/* #mod:name{}, which stands for a native record in what a node knows of its records; not in headers of users. */
+/* Reads #mod:name{}, which records.c writes for a native record of the node; headers of users do not contain it. */
 static bool native(struct hrl *h, struct lang_record *ret)
 {
     return name(h, &ret->native) && take(h, ":") && name(h, &ret->name) && take(h, "{") && take(h, "}");

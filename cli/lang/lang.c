@@ -58,7 +58,7 @@ bool lang_compile(const struct lang_options *opt, struct str text, struct arena 
     return true;
 }
 
-/* One expression that is all of the text, in the preferred surface or (surfaces: 2) in the other. */
+/* Parses a text that is one expression, in the preferred surface and, if `surfaces` is 2, then in the other. */
 static struct ast *parse_alone(struct comp *c, enum spec_surface preferred, int surfaces, bool where)
 {
     struct err first = {0};

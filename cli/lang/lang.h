@@ -1,9 +1,10 @@
 /*
- * The expression language: text in, specs out. Pure: no I/O, no globals, the same answer for the same input.
+ * Compiles the expression language: text in, specs out. It does no I/O, has no globals, and returns the same result for
+ * the same input.
  *
  * The passes, each in its own file: select (the selectors, which decide the surface), lex, parse, then for each probe
- * check and mspec, and where. What a pass made can be dumped through lang_options.dump.
- * A failure fills an err with a caret diagnostic and status ERR_USAGE; the specs live in the caller's arena.
+ * check, mspec and where. The options dump_tokens and dump_ast write intermediate results. A failure fills an err with
+ * a caret diagnostic and status ERR_USAGE. The specs live in the caller's arena.
  */
 #ifndef ETRACE_LANG_H
 #define ETRACE_LANG_H
@@ -21,17 +22,17 @@ struct lang_let {
 
 struct lang_record {
     struct str name;
-    struct str native; /* the module of a native record of OTP 29; empty: a tuple. Nothing else is known of a native record. */
+    struct str native; /* the module of a native record of OTP 29, whose fields are not known; empty: a tuple */
     const struct str *fields;
-    const term_t *defaults; /* of each field; NULL where it is no literal term */
+    const term_t *defaults; /* one for each field; NULL: not a literal term */
     size_t nfields;
 };
 
-/* What is known of a record that no header defines. */
+/* The result of a lookup of a record that no header defines. */
 enum lang_found {
     LANG_FOUND,
-    LANG_LATER,  /* it may exist: any field is taken, and what the specs say of it has no meaning until it is compiled again */
-    LANG_ABSENT, /* why, and the names of those that do exist */
+    LANG_LATER,  /* it may exist: any field is accepted; compile the specs again before use */
+    LANG_ABSENT, /* `why`, and the names of the records that exist */
 };
 
 struct lang_lookup {
@@ -41,59 +42,59 @@ struct lang_lookup {
     size_t nnames;
 };
 
-/* Parts of a call that a filter can read and that the VM reports on request only. */
+/* Parts of a call that a filter can read and that the VM reports only on request. */
 enum where_needs {
-    WHERE_NEEDS_RETURN = 1, /* dur, ret, class, reason: results have to be traced */
+    WHERE_NEEDS_RETURN = 1, /* dur, ret, class, reason: results must be traced */
     WHERE_NEEDS_CALLER = 2,
 };
 
 struct lang_options {
-    int otp;        /* release of the target, 0 when it is not known: what any release has is accepted */
-    bool unsafe;    /* display and set_tcw may be used */
-    enum spec_surface surface; /* for probes that have no selector: tried first */
-    unsigned needs;            /* what filters beside the expressions read of calls: lang_where_needs() */
+    int otp;        /* release of the target; 0: unknown, accept the features of every release */
+    bool unsafe;    /* allow display and set_tcw */
+    enum spec_surface surface; /* tried first for probes without a selector */
+    unsigned needs;            /* what additional filters read of calls: lang_where_needs() */
 
-    struct safe label; /* of the specs; borrowed for their life */
-    size_t number;    /* of the first spec; the others follow */
+    struct safe label; /* of the specs; borrowed, must outlive them */
+    size_t number;    /* number of the first spec; the others count up from it */
     const struct lang_let *lets;
     size_t nlets;
     const struct lang_record *records;
     size_t nrecords;
 
     /*
-     * Asked for records that are not in `records`; the modules are that of `mod#rec{}`, or those of the selectors, or
-     * none. Without it they are absent.
+     * Looks up a record that is not in `records`, in the module of `mod#rec{}`, or in the modules of the selectors, or
+     * without any module. NULL: such records are absent.
      */
     enum lang_found (*find_record)(void *data, const struct sel_name *modules, size_t nmodules, struct str name,
                                    struct arena *a, struct lang_lookup *ret);
     void *find_data;
 
-    struct buf *dump_tokens, *dump_ast; /* where to write what the passes made, or NULL */
+    struct buf *dump_tokens, *dump_ast; /* output of the passes, or NULL */
 };
 
 bool lang_compile(const struct lang_options *opt, struct str text, struct arena *a, struct spec_list *ret_specs,
                   struct err *e);
 
-/* A literal term, as behind --let NAME=: both surfaces are tried. */
+/* Parses a literal term, as in --let NAME=TERM. Tries `surface` first, then the other. */
 bool lang_term(struct str text, enum spec_surface surface, struct arena *a, term_t *ret_term, struct err *e);
 
-/* A `where` expression that stands alone, as behind -e. `kind` is the kind of events that it is for, or -1 for any. */
+/* Compiles a `where` expression that stands alone, as after -e. It accepts every kind of event. */
 bool lang_where(const struct lang_options *opt, struct str text, struct arena *a, const struct where **ret_where,
                 struct err *e);
 
-/* The WHERE_NEEDS_ bits of a compiled filter. */
+/* Returns the WHERE_NEEDS_ bits of a compiled filter. */
 unsigned lang_where_needs(const struct where *w);
 
 /*
- * The -record definitions of a header file, with those default values that are literal terms. Macros and types are skipped
- * over; a file without records gives none.
+ * Reads the -record definitions of a header file, with the default values that are literal terms. It skips macros and
+ * types. A file without records gives an empty list.
  */
 bool lang_read_hrl(struct str text, struct arena *a, const struct lang_record **ret_records, size_t *ret_count,
                    struct err *e);
 
 /*
- * The definition of a record as a header file has it, from the list of its fields as a module's debug information has them.
- * Appended to ret_text; false where the fields cannot be read.
+ * Appends a record definition as a header file has it to *ret_text. `fields` is the list of fields in a module's debug
+ * information. Returns false and appends nothing if the fields are malformed.
  */
 bool lang_debug_record(struct str name, struct etf fields, struct buf *ret_text);
 
@@ -102,12 +103,12 @@ bool lang_debug_record(struct str name, struct etf fields, struct buf *ret_text)
 enum lang_format { LANG_TEXT, LANG_ERL, LANG_JSON };
 
 void lang_explain(const struct spec *s, enum lang_format format, struct buf *b);
-void lang_print_term(term_t t, struct buf *b); /* as Erlang text that file:consult/1 reads (but for pids, ports, refs) */
+void lang_print_term(term_t t, struct buf *b); /* for file:consult/1, which reads no pids, ports, references */
 void lang_print_where(const struct where *w, struct buf *b);
 
 /*
- * The same term with the node's name and creation in every pid, port and reference that was written as local
- * (<0.84.0>): they get their meaning on the node that the term is sent to.
+ * Adds the node's name and creation to each pid, port and reference that was written as local (<0.84.0>). They then
+ * mean the processes, ports and references of the node that receives the term.
  */
 term_t lang_localize(term_t t, struct str node, uint32_t creation, struct arena *a);
 

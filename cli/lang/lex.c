@@ -30,7 +30,7 @@ static bool is_blank(char ch)
     return ch == ' ' || ch == '\t' || ch == '\r' || ch == '\f' || ch == '\v';
 }
 
-/* Letters of Erlang's Latin-1 atoms and variables; any letter-like character for Elixir. */
+/* Erlang: the letters of Latin-1 atoms and variables. Elixir: any letter-like character. */
 enum letter { NOT_LETTER, LOWER, UPPER };
 
 static enum letter letter_at(struct str text, size_t pos, bool elixir, size_t *ret_len)
@@ -78,7 +78,7 @@ size_t lex_word(struct str text, size_t pos, bool elixir)
     return at - pos;
 }
 
-/* '#' begins a comment but for #PID<…> and its like. */
+/* '#' begins a comment, except in #PID<…> and the like. */
 static bool is_comment(struct str text, size_t pos, char mark)
 {
     static const char *const ids[] = {"#PID<", "#Port<", "#Ref<", "#Reference<"};
@@ -136,7 +136,7 @@ static bool is_joining(struct str word)
     return false;
 }
 
-/* Whether the token leaves something open, so that a newline behind it is only white space. */
+/* Whether the probe cannot end after this token, so that a following newline is only white space. */
 static bool is_unfinished(const struct token *t)
 {
     if (t->type == TOK_IDENT)
@@ -148,7 +148,7 @@ static bool is_unfinished(const struct token *t)
     return t->punct != P_RPAREN && t->punct != P_RBRACK && t->punct != P_RBRACE && t->punct != P_BIN_CLOSE;
 }
 
-/* Whether what follows the newline continues the probe in front of it. */
+/* Whether the text after the newline continues the probe before it. */
 static bool continues(struct str text, size_t pos, bool elixir)
 {
     static const char *const marks[] = {"->", ";", ",", "||", "|", "&&", "=:=", "=/=", "==", "=<", ">=", "/="};
@@ -179,7 +179,7 @@ struct lexer {
     struct comp *c;
     struct tokens *out;
     size_t pos;
-    size_t depth; /* of brackets, and of fun … end */
+    size_t depth; /* of open brackets, and of fun … end */
     bool spaced;
 };
 
@@ -318,7 +318,7 @@ static bool word_token(struct lexer *l, size_t len)
     return true;
 }
 
-/* Behind =~ and !~ in Elixir: ~r with any delimiter, and its modifiers. */
+/* After =~ and !~ in Elixir: ~r with any delimiter, and its modifiers. */
 static bool regex_sigil(struct lexer *l)
 {
     const size_t begin = l->pos;
@@ -339,7 +339,7 @@ static bool no_regex(struct lexer *l, size_t begin)
     return diag_note(l->c, "it stands behind where: text =~ ~r/…/");
 }
 
-/* Behind =~ and !~: "pcre" with only \" undone, or ~/pcre/. */
+/* After =~ and !~: "pcre" with only \" unescaped, or ~/pcre/. */
 static bool regex_token(struct lexer *l)
 {
     struct str text = l->c->text;
@@ -369,7 +369,7 @@ static bool regex_token(struct lexer *l)
     return true;
 }
 
-/* Signs that word processors and web pages put in the place of plain ones. */
+/* Typographic characters that word processors and web pages use, and the plain ones to suggest. */
 static const struct {
     const char *mark, *say;
 } typeset[] = {
@@ -378,7 +378,7 @@ static const struct {
     {"\xe2\x80\xa6", "..."}, {"\xe2\x80\x93", "-"},  {"\xe2\x80\x94", "-"},   {"\xe2\x88\x92", "-"},
 };
 
-/* Whether the innermost bracket that is open is a '{'. */
+/* Whether the innermost open bracket is a '{'. */
 static bool in_braces(const struct tokens *t)
 {
     size_t closed = 0;
@@ -503,7 +503,7 @@ bool lex_probe(struct comp *c, size_t *pos, struct tokens *ret)
         if (!next_token(&l))
             return false;
         l.spaced = false;
-        /* Selectors follow a '|' outside of brackets, and they are no tokens. */
+        /* Selectors follow a '|' outside of brackets. select.c reads them from the text, so stop here. */
         const struct token *last = &ret->items[ret->count - 1];
         if (last->type == TOK_PUNCT && last->punct == P_BAR && !l.depth)
             break;

@@ -1,4 +1,4 @@
-/* Elixir's sigils of dates and times, as the structs of Calendar.ISO that they stand for. */
+/* Reads Elixir's sigils for dates and times. The results are structs of Calendar.ISO. */
 #include <string.h>
 
 #include "lex.h"
@@ -11,7 +11,7 @@ struct reader {
     const char *at, *end;
 };
 
-/* Exactly so many digits. */
+/* Reads exactly `count` digits. */
 static bool digits(struct reader *r, int count, int64_t *ret)
 {
     int64_t value = 0;
@@ -47,7 +47,7 @@ static bool date(struct reader *r, struct when *w)
     return w->day >= 1 && w->day <= lengths[w->month - 1] + (w->month == 2 && leap);
 }
 
-/* Of the fraction six digits count; how many there are is part of the value. */
+/* Reads a time. It uses the first six digits of the fraction; the number of digits is part of the value. */
 static bool time_of_day(struct reader *r, struct when *w)
 {
     if (!digits(r, 2, &w->hour) || !take(r, ':') || !digits(r, 2, &w->minute) || !take(r, ':') || !digits(r, 2, &w->second) ||

@@ -1,6 +1,6 @@
 /*
- * Numbers of both surfaces (16#ff, 0xff, 1_000, 1.5e-3, 16#1.8#e2), and the texts by which a shell shows pids, ports
- * and references. Units behind a number (5ms, 10kB) are only cut off here; where.c knows them.
+ * Reads numbers of both surfaces (16#ff, 0xff, 1_000, 1.5e-3, 16#1.8#e2), and pids, ports and references as a shell
+ * prints them. It only splits off the unit after a number (5ms, 10kB); where.c interprets it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static char peek(const struct comp *c, size_t pos)
     return pos < c->text.len ? c->text.at[pos] : 0;
 }
 
-/* Digits of a base, with single underscores between them. */
+/* Reads digits of a base, with single underscores between them. */
 static bool read_digits(struct comp *c, size_t *pos, int base, struct digits *d)
 {
     const size_t begin = *pos;
@@ -39,10 +39,10 @@ static bool read_digits(struct comp *c, size_t *pos, int base, struct digits *d)
     return true;
 }
 
-/* To decimal digits, by multiplying a number of base 10^9. */
+/* Converts to decimal digits: accumulates the number in base 10^9. */
 static term_t integer_of(struct comp *c, const struct digits *d, int base)
 {
-    uint32_t limbs[MAX_DIGITS * 6 / 29 + 2] = {0}; /* log2(36) bits a digit, 29 bits a limb */
+    uint32_t limbs[MAX_DIGITS * 6 / 29 + 2] = {0}; /* log2(36) bits per digit, 29 bits per limb */
     size_t used = 1;
 
     for (size_t i = 0; i < d->count; i++) {
@@ -93,7 +93,7 @@ static bool float_of(struct comp *c, size_t from, size_t to, term_t *ret)
     return true;
 }
 
-/* 16#1.8 and 16#1.8#e2: base, mantissa in that base, exponent in decimal that scales by the base. */
+/* Reads 16#1.8 and 16#1.8#e2: the mantissa is in the base, the exponent is decimal and scales by the base. */
 static bool based_float(struct comp *c, size_t begin, size_t *pos, int base, const struct digits *whole, term_t *ret)
 {
     struct digits part;
@@ -206,7 +206,7 @@ static const struct {
     {"<", TERM_PID}, {"#PID<", TERM_PID}, {"#Port<", TERM_PORT}, {"#Ref<", TERM_REF}, {"#Reference<", TERM_REF},
 };
 
-/* Numbers with dots between them up to '>'. 0 where it is not that. */
+/* Reads numbers separated by dots up to '>'. Returns how many there are, 0 if the text is malformed. */
 static size_t dotted(const struct comp *c, size_t pos, uint64_t *numbers, size_t most, size_t *ret_end)
 {
     size_t n = 0;
@@ -256,7 +256,7 @@ bool lex_process_id(struct comp *c, size_t *pos, struct token *ret, bool *ret_fo
         t->id = v[1];
         if (shown[i].type == TERM_PID)
             t->serial = (uint32_t)v[2];
-        if (shown[i].type == TERM_REF) { /* shown with the last word first */
+        if (shown[i].type == TERM_REF) { /* printed with the last word first */
             t->id = 0;
             t->nwords = (uint32_t)(n - 1);
             for (size_t k = 1; k < n; k++)

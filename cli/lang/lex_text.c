@@ -1,6 +1,6 @@
 /*
- * Quoted texts: strings, quoted atoms, triple-quoted strings and heredocs, sigils, escapes.
- * Interpolation is refused: an expression has no values to put in.
+ * Reads quoted text: strings, quoted atoms, triple-quoted strings and heredocs, sigils, escapes. It rejects
+ * interpolation because an expression has no values to insert.
  */
 #include <string.h>
 
@@ -20,7 +20,7 @@ static void add_point(struct comp *c, struct quoted *q, uint32_t point)
     q->points[q->count++] = point;
 }
 
-/* Up to `most` digits; with braces as many as there are. */
+/* Reads up to `most` digits, or up to eight in braces. */
 static bool hex_escape(struct comp *c, size_t begin, size_t *pos, int least, int most, uint32_t *ret)
 {
     const char *at = c->text.at;
@@ -149,7 +149,7 @@ static size_t quotes_at(const struct comp *c, size_t pos, char quote)
     return n;
 }
 
-/* The end of the line that holds `pos`: at the newline or at the end of the text. */
+/* Returns the end of the line that contains `pos`: the newline or the end of the text. */
 static size_t line_end(const struct comp *c, size_t pos)
 {
     while (pos < c->text.len && c->text.at[pos] != '\n')
@@ -167,8 +167,8 @@ static size_t blanks_at(const struct comp *c, size_t pos)
 }
 
 /*
- * """ at *pos: the lines up to one that begins with as many quotes, less that line's indentation. Erlang's last newline
- * is not part of the string, Elixir's is.
+ * Reads a """ block: the lines up to a line that begins with as many quotes, without the indentation of that last line.
+ * In Erlang the last newline is not part of the string; in Elixir it is.
  */
 static bool block(struct comp *c, size_t *pos, size_t quotes, bool with_escapes, struct quoted *q)
 {
@@ -246,7 +246,7 @@ bool lex_quoted(struct comp *c, size_t *pos, enum quoting quoting, struct quoted
     while (*pos < c->text.len && c->text.at[*pos] != close) {
         if (!with_escapes && c->surface == SPEC_ELIXIR && c->text.at[*pos] == '\\' && *pos + 1 < c->text.len &&
             c->text.at[*pos + 1] == close)
-            ++*pos; /* Elixir's one escape there; Erlang has none */
+            ++*pos; /* the only escape in an uppercase sigil of Elixir; Erlang has none */
         if (!one_char(c, pos, with_escapes, &q))
             return false;
     }
@@ -307,7 +307,7 @@ bool lex_quoted_atom(struct comp *c, size_t *pos, term_t *ret)
     return true;
 }
 
-/* ~w(a b c)x */
+/* Reads the words of ~w(a b c)x. */
 static bool words(struct comp *c, const struct quoted *q, char as, term_t *ret)
 {
     struct ptrs list = {0};
@@ -332,7 +332,7 @@ static bool words(struct comp *c, const struct quoted *q, char as, term_t *ret)
 }
 
 static const struct sigil {
-    char name; /* 0: none, as in ~"text" */
+    char name; /* 0: no name, as in ~"text" */
     bool elixir, erlang, escapes;
     char makes; /* b binary, c characters, w words, d date or time, r regular expression */
 } sigils[] = {
@@ -343,7 +343,7 @@ static const struct sigil {
     {'U', true, false, false, 'd'}, {'r', true, false, false, 'r'}, {'R', true, false, false, 'r'},
 };
 
-/* ~r/…/ism: as it is for PCRE2, with its modifiers in front. */
+/* Reads the modifiers of ~r/…/ism. The token is the pattern with the modifiers in front, as PCRE2 expects it. */
 static bool regex_sigil(struct comp *c, size_t *pos, const struct quoted *q, struct token *ret)
 {
     struct quoted all = {0};
@@ -355,7 +355,7 @@ static bool regex_sigil(struct comp *c, size_t *pos, const struct quoted *q, str
             diag(c, at, 1, "this modifier has no meaning here");
             return diag_note(c, "i, s, m, x and u have");
         }
-        if (c->text.at[at] != 'u') { /* patterns are Unicode anyhow */
+        if (c->text.at[at] != 'u') { /* patterns are always Unicode */
             add_point(c, &all, all.count ? (uint32_t)c->text.at[at] : '(');
             if (all.count == 1) {
                 add_point(c, &all, '?');
@@ -374,7 +374,7 @@ static bool regex_sigil(struct comp *c, size_t *pos, const struct quoted *q, str
     return true;
 }
 
-/* In Erlang ~s and ~S are lists of characters. */
+/* ~s and ~S make lists of characters in Erlang and binaries in Elixir. */
 bool lex_sigil(struct comp *c, size_t *pos, struct token *ret)
 {
     const size_t begin = *pos;

@@ -1,6 +1,6 @@
 /*
- * Checked trees to match specifications. mspec_head.c makes heads and binds variables, mspec_expr.c makes guards and
- * values, mspec_body.c actions and the pack, mspec_raw.c looks at specifications that came as literals.
+ * Converts checked trees to match specifications. mspec_head.c makes heads and binds variables, mspec_expr.c makes
+ * guards and values, mspec_body.c makes actions and the pack, and mspec_raw.c checks literal specifications.
  */
 #ifndef ETRACE_MSPEC_H
 #define ETRACE_MSPEC_H
@@ -9,34 +9,37 @@
 
 struct binding {
     struct str name;
-    term_t value; /* '$1', or an expression that finds it in '$_' */
+    term_t value; /* '$1', or an expression that reads it from '$_' */
 };
 
-/* One clause while it is made. */
+/* One clause under construction. */
 struct mclause {
     struct check *k;
     struct arena *a;
     struct binding *bindings;
     size_t nbindings, cap;
-    uint64_t taken[2]; /* numbers of variables that the user wrote himself */
+    uint64_t taken[2]; /* numbers of the variables '$N' that the user wrote */
     int next;
-    struct ptrs guards; /* what the head could not say, in front of the user's guards */
+    struct ptrs guards; /* tests that the head cannot express; they precede the user's guards */
     size_t nargs;       /* of the whole head as the VM sees it */
     term_t head;
     term_t node, sender; /* recv: expressions for both */
 };
 
-/* The head for a clause: `pad` patterns '_' stand in front of it (send(Msg) is [_, Msg]). */
+/* Makes the head of a clause with `pad` patterns '_' before it (send(Msg) is [_, Msg]). */
 bool mspec_head(struct mclause *m, const struct ast_clause *cl, size_t pad);
 term_t mspec_expr(struct mclause *m, const struct ast *n);
-term_t mspec_value(struct mclause *m, term_t literal); /* a literal as an expression */
-/* The user's guard sequence as one or more lists of guards, each for a clause of its own, without m->guards. */
+term_t mspec_value(struct mclause *m, term_t literal); /* returns the literal as an expression */
+/*
+ * Converts the user's guards to one or more guard lists, one for each clause of the specification. Does not include
+ * m->guards.
+ */
 void mspec_guards(struct mclause *m, const struct ast_clause *cl, struct ptrs *ret_lists);
 
-/* What the body of a clause wants, and its terms. */
+/* The result of compiling the body of a clause. */
 struct mbody {
-    struct ptrs run;              /* terms, in order */
-    term_t pack[PACK_ITEMS];      /* NULL where it is not collected */
+    struct ptrs run;              /* terms to run, in order */
+    term_t pack[PACK_ITEMS];      /* NULL: not collected */
     unsigned counters;
     struct spec_clause info;
 };

@@ -1,6 +1,6 @@
 /*
- * Bodies. An action either runs inside the VM, or is collected into the pack, or only changes what is shown, or asks for
- * a counter. In dbg's fun the expressions are taken as they are.
+ * Compiles bodies. An action runs inside the VM, or its value is collected into the pack, or it changes what is shown,
+ * or it requests a counter. The expressions of dbg's fun are compiled literally.
  */
 #include <string.h>
 
@@ -29,7 +29,7 @@ static bool unknown_action(struct check *k, const struct ast *n, struct str word
     return diag_guess(k->c, &g);
 }
 
-/* `return` and `return()` alike. */
+/* Reads the name of an action; `return` and `return()` are the same. */
 static bool word_of(const struct ast *n, struct str *ret)
 {
     if (n->type == A_LIT && n->value->type == TERM_ATOM)
@@ -61,7 +61,7 @@ static bool kind_fits(struct check *k, const struct action_row *row, const struc
     return diag_note(k->c, row->places & PLACE_BODY_SEND ? "calls and sends have it" : "only calls have it");
 }
 
-/* Twice the same is a mistake, but for what takes arguments and may differ. */
+/* Rejects a repeated action, unless its arguments may differ. */
 static bool is_new(struct acts *s, enum action action, const struct ast *n)
 {
     const struct action_row *row = action_row(action);
@@ -201,7 +201,7 @@ static bool check_flag(struct check *k, const struct ast *n)
     return diag_guess(k->c, &g);
 }
 
-/* enable(call), trace([send], [call]): the flags are known words. */
+/* Checks that the flags in enable(call) or trace([send], [call]) are known words. */
 static bool check_flags(struct check *k, const struct ast *n)
 {
     if (n->op != FN_ENABLE_TRACE && n->op != FN_DISABLE_TRACE && n->op != FN_TRACE)
@@ -238,7 +238,7 @@ static struct ast *as_call(struct check *k, const struct ast *n, const struct ac
     return call;
 }
 
-/* The virtual machine takes a number that is there when the match specification is made. */
+/* Checks that the number of frames is a literal: the VM needs it when the match specification is compiled. */
 static bool frames_fit(struct check *k, const struct action_row *row, const struct ast *checked)
 {
     const struct ast *n = row->fn == FN_CURRENT_STACKTRACE ? checked->items[0] : NULL;
@@ -251,7 +251,7 @@ static bool frames_fit(struct check *k, const struct action_row *row, const stru
 
 static bool one(struct acts *s, struct ast *n, enum action action);
 
-/* dbg's short names; what they stand for here. */
+/* dbg's short names, and the actions that they stand for. */
 static const struct {
     const char *word;
     enum action means[2];
@@ -334,7 +334,7 @@ static bool conflicts(struct acts *s)
     return false;
 }
 
-/* Ends the body with {message,false}: the VM then runs the actions before it and makes no event. */
+/* Ends the body with {message,false}: the VM runs the actions before it and makes no event. */
 static void hide(struct acts *s)
 {
     struct arena *a = s->m->a;
@@ -343,7 +343,7 @@ static void hide(struct acts *s)
     ptrs_add(&s->out->run, a, (void *)(uintptr_t)TUPLE(a, term_atom(a, "message"), term_bool(a, false)));
 }
 
-/* The body of dbg's fun: any expression; what it collects goes through message/1. */
+/* Compiles the body of dbg's fun: any expressions; values are collected only by message/1. */
 static bool verbatim(struct acts *s, const struct ast_clause *cl)
 {
     struct mclause *m = s->m;

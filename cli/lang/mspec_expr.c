@@ -1,4 +1,7 @@
-/* Guards and values: tuples are wrapped, operators are tuples, a literal that could be read as something else is const. */
+/*
+ * Converts guards and values: tuples are wrapped, operators become tuples, and a literal that could be read as
+ * something else becomes a const.
+ */
 #include "mspec.h"
 
 static term_t wrap_const(struct mclause *m, term_t t)
@@ -68,7 +71,7 @@ term_t mspec_expr(struct mclause *m, const struct ast *n)
     return term_list(m->a, n->count, items, n->tail ? mspec_expr(m, n->tail) : NULL);
 }
 
-/* The tests of one alternative as one expression. */
+/* Joins the tests of one alternative into one expression. */
 static term_t all_of(struct mclause *m, const struct ast_guard *g)
 {
     term_t *items = arena_alloc(m->a, (g->count + 1) * sizeof(*items));
@@ -81,7 +84,10 @@ static term_t all_of(struct mclause *m, const struct ast_guard *g)
     return term_tuple(m->a, g->count + 1, items);
 }
 
-/* An alternative that raises would take the ones behind it along: these need a clause of their own. */
+/*
+ * Whether an alternative may raise. The alternatives after it then need a clause of their own, because the exception
+ * ends the whole guard.
+ */
 static bool alternative_can_fail(const struct ast_guard *g)
 {
     for (size_t i = 0; i < g->count; i++)

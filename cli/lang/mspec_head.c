@@ -1,7 +1,8 @@
 /*
- * Heads. A match specification knows variables, literals, tuples, lists and maps; whatever else a pattern says becomes
- * a guard: aliases and names of parts find their value by a path from '$_', binaries are compared by their parts, native
- * records are asked for their names, a --let value that a head would read loosely (maps are subsets there) is compared with =:=.
+ * Compiles heads. A match specification has variables, literals, tuples, lists and maps; all other parts of a pattern
+ * become guards. Aliases and names of parts read their value by a path from '$_'. Binaries are compared by their parts.
+ * Native records are tested by name. A --let value that contains a map is compared with =:=, because a map in a head
+ * also matches larger maps.
  */
 #include <string.h>
 
@@ -9,11 +10,11 @@
 
 enum step { STEP_ROOT, STEP_ITEM, STEP_TAIL, STEP_ELEMENT, STEP_VALUE };
 
-/* The way from '$_' to a part of the head. */
+/* The path from '$_' to a part of the head. */
 struct path {
     const struct path *up;
     enum step step;
-    size_t index; /* of a list from 0, of a tuple from 1; STEP_TAIL: how many are in front */
+    size_t index; /* in a list from 0, in a tuple from 1; STEP_TAIL: how many elements precede it */
     term_t key;
 };
 
@@ -27,7 +28,7 @@ static term_t call2(struct arena *a, const char *name, term_t x, term_t y)
     return TUPLE(a, term_atom(a, name), x, y);
 }
 
-#define MAX_STEPS 300 /* an argument behind 254 others, and something in it */
+#define MAX_STEPS 300 /* enough for an argument after 254 others, and a part of it */
 
 static term_t steps_term(struct mclause *m, const struct path *p)
 {
@@ -46,7 +47,7 @@ static term_t steps_term(struct mclause *m, const struct path *p)
     }
 }
 
-/* NULL with an error where the part is too far inside: every step is a call that is nested in the next. */
+/* Returns NULL after an error if the part is too deep: every step is a nested call. */
 static term_t path_term(struct mclause *m, const struct path *p, const struct ast *at)
 {
     size_t steps = 0;
@@ -120,7 +121,7 @@ static void guard_same(struct mclause *m, term_t x, term_t y)
 
 static term_t head(struct mclause *m, const struct ast *n, const struct path *at);
 
-/* A name for a part that has a form of its own. */
+/* Binds a variable to a part that has its own pattern: to the part's '$N', or to its path from '$_'. */
 static bool name_part(struct mclause *m, const struct ast *var, term_t part, const struct path *at)
 {
     struct binding *b = find(m, var->text);
@@ -135,7 +136,7 @@ static bool name_part(struct mclause *m, const struct ast *var, term_t part, con
     return true;
 }
 
-/* ---- P = Q: one pattern that says both ---- */
+/* ---- P = Q: one pattern that matches both ---- */
 
 static struct ast *unmergeable(struct mclause *m, const struct ast *q)
 {
@@ -154,7 +155,7 @@ static struct ast *both(struct mclause *m, struct ast *p, struct ast *q)
     return n;
 }
 
-/* A known list or tuple with its elements as nodes, so that it merges like a written one. */
+/* Converts a known list or tuple to a node with element nodes, so that it can be merged. */
 static struct ast *opened(struct mclause *m, struct ast *n)
 {
     if (n->type != A_LIT || (n->value->type != TERM_TUPLE && n->value->type != TERM_LIST))
@@ -251,7 +252,7 @@ static void leaves(struct mclause *m, struct ast *n, struct ptrs *ret)
     leaves(m, n->items[1], ret);
 }
 
-/* P = Q = V: one pattern of all that have a form, and names for it. */
+/* Compiles P = Q = V: merges the patterns into one and binds the variables to it. */
 static term_t alias(struct mclause *m, struct ast *n, const struct path *at)
 {
     struct ptrs all = {0};
@@ -341,9 +342,7 @@ static term_t native(struct mclause *m, const struct ast *n)
     return t;
 }
 
-/* ---- ---- */
-
-/* %_{} and %name{}: what stands there is an atom. */
+/* Adds the guard for %_{} and %name{}: the struct's name is an atom. */
 static term_t struct_name(struct mclause *m, term_t t)
 {
     if (term_is_atom(t, "_"))
@@ -445,7 +444,7 @@ static term_t head(struct mclause *m, const struct ast *n, const struct path *at
                               : term_list(m->a, n->count, items, tail);
 }
 
-/* Variables that stand in the head as '$1': their numbers are not given away. */
+/* Reserves the numbers of the '$N' that the user wrote in the head. */
 static void take_numbers(struct mclause *m, const struct ast *n)
 {
     if (n->type == A_LIT && is_variable(n->value)) {

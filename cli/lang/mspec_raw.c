@@ -1,6 +1,6 @@
 /*
- * Match specifications that came as a literal: the VM would only answer badarg, so their shape, their functions and
- * their variables are looked at here. The caret stands under the whole literal: its parts have no places of their own.
+ * Checks literal match specifications: their shape, functions and variables. Without this check the VM would only
+ * answer badarg. The caret marks the whole literal because its parts have no places of their own.
  */
 #include <string.h>
 
@@ -21,7 +21,7 @@ static bool wrong(struct raw_spec *r, const char *what)
     return false;
 }
 
-/* 1 + the number of '$N'; 0 where it is none. */
+/* Returns 1 + N for '$N', and 0 for any other term. */
 static int number_of(term_t t)
 {
     int n = 0;
@@ -143,7 +143,7 @@ static bool is_number(term_t t)
     return t && (t->type == TERM_INT || t->type == TERM_FLOAT || t->type == TERM_BIG);
 }
 
-/* A tree without variables and operators as a term; false where it is not one. */
+/* Converts a tree without variables and operators to a term. Returns false after an error. */
 static bool term_of(struct check *k, struct ast *n, term_t *ret)
 {
     struct arena *a = k->c->arena;

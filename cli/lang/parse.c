@@ -1,7 +1,6 @@
 /*
- * Probes: selectors, clauses with heads, guards and bodies, messages, events, match specifications.
- * A probe without selectors has no shape that names its surface: it is read in the surface that the caller prefers, and
- * when that fails in the other.
+ * Parses probes: selectors, clauses with heads, guards and bodies, messages, events, match specifications. A probe
+ * without selectors does not show its surface. The parser tries the surface that the caller prefers, then the other.
  */
 #include "parse.h"
 
@@ -16,7 +15,7 @@ static char peek(struct str text, size_t pos)
 
 /* ---- clauses ---- */
 
-/* The argument list with its brackets. */
+/* Parses the argument list with its parentheses. */
 static bool parse_head(struct parser *p, struct ast_clause *cl)
 {
     struct ptrs items = {0};
@@ -57,7 +56,7 @@ static bool is_pattern(const struct ast *n)
     return !n->tail || is_pattern(n->tail);
 }
 
-/* (X), where X is a variable of the clause's head: a test of X, as redbug reads it. */
+/* Whether `(X)` has a variable of the clause's head: it is then a test of X, as in redbug. */
 static bool is_bound_test(const struct ast_clause *guarded, const struct ast_clause *next)
 {
     if (next->nhead != 1 || next->prefix || next->head[0]->type != A_VAR)
@@ -69,8 +68,8 @@ static bool is_bound_test(const struct ast_clause *guarded, const struct ast_cla
 }
 
 /*
- * Whether a clause begins at `; (`. Behind a guard it may be another alternative of the guard instead: a clause when the
- * brackets could hold an argument list and the token behind them could follow one. `guarded` is NULL behind a body.
+ * Whether a clause begins at `; (`. After a guard it may be another alternative of the guard. It is a clause if the
+ * parentheses can hold an argument list and the next token can follow one. `guarded` is NULL after a body.
  */
 static bool clause_follows(struct parser *p, const struct ast_clause *guarded)
 {
@@ -170,7 +169,7 @@ bool parse_clause_rest(struct parser *p, struct ast_clause *cl)
         if (!parse_guards(p, cl))
             return false;
     }
-    /* Rexbug writes :: for -> */
+    /* Rexbug writes :: instead of ->. */
     if ((take_punct(p, P_ARROW) || take_punct(p, P_TYPE)) && !parse_body(p, cl))
         return false;
     cl->len = p->at ? tok_end(&p->tokens[p->at - 1]) - cl->from : 0;
@@ -193,7 +192,7 @@ void parse_take_clauses(struct parser *p, struct ast_probe *probe, const struct 
         probe->clauses[i] = *(struct ast_clause *)list->items[i];
 }
 
-/* Whether a selector may mean several modules and leaves none out yet. */
+/* Whether a selector may select several modules and excludes none yet. */
 static bool names_several(const struct ast_probe *probe)
 {
     for (size_t i = 0; i < probe->nselectors; i++)
@@ -202,7 +201,7 @@ static bool names_several(const struct ast_probe *probe)
     return false;
 }
 
-/* - mod1, mod2: modules that are not meant. Their names are read from the text, as patterns are no tokens of a term. */
+/* Parses `- mod1, mod2`: excluded modules. Their names are read from the text because globs are not tokens. */
 static bool parse_without(struct parser *p, struct ast_probe *probe)
 {
     struct comp *c = p->c;
@@ -229,14 +228,14 @@ static bool parse_without(struct parser *p, struct ast_probe *probe)
     return true;
 }
 
-/* Reads patterns and modules that are left out, which stand directly behind selectors. */
+/* Parses the parts directly after the selectors: the argument list and the excluded modules. */
 static bool parse_selected(struct parser *p, struct ast_probe *probe, struct ast_clause *cl)
 {
     cl->from = tok(p)->from;
     return (!at_punct(p, P_LPAREN) || parse_head(p, cl)) && parse_without(p, probe);
 }
 
-/* The rest of the first clause, and more clauses. */
+/* Parses the rest of the first clause, and further clauses. */
 static bool parse_clauses_from(struct parser *p, struct ast_probe *probe, struct ast_clause cl)
 {
     struct ptrs list = {0};
@@ -278,7 +277,7 @@ static bool parse_where(struct parser *p, struct ast_probe *probe)
     return probe->where != NULL;
 }
 
-/* Adds a note to the error about a token behind a complete probe: a likely correction. */
+/* Adds a note to the error about a token after a complete probe: a likely correction. */
 static void hint_at_end(struct parser *p)
 {
     const struct token *t = tok(p);
@@ -338,7 +337,7 @@ bool parse_start(struct comp *c, size_t *pos, struct parser *p)
     return true;
 }
 
-/* foo(X): the module was forgotten. */
+/* Reports foo(X), where the module is missing. */
 static bool check_function(struct parser *p, const struct ast_probe *probe)
 {
     const struct selector *s = &probe->selectors[0];
@@ -350,7 +349,7 @@ static bool check_function(struct parser *p, const struct ast_probe *probe)
     return diag_note(p->c, probe->surface == SPEC_ELIXIR ? "write " STR_FMT ".name" : "write module:" STR_FMT, STR_ARG(name));
 }
 
-/* Where the selectors end. */
+/* Returns the end of the selectors. */
 static size_t where_selected(const struct ast_probe *p)
 {
     const struct selector *last = &p->selectors[p->nselectors - 1];
@@ -361,8 +360,8 @@ static size_t where_selected(const struct ast_probe *p)
 /* ---- alternatives with patterns of their own: m:f(X, _) | m:g(X) when X > 1 ---- */
 
 /*
- * Reads another alternative at the `|`. Each becomes a probe of its own: what follows the last one is read once for each of them, as
- * the passes behind the parser change the tree.
+ * Parses another alternative at the `|`. Each alternative becomes a probe of its own. The part after the last one is
+ * parsed again for each alternative, because later passes modify the tree.
  */
 static bool parse_alternative(struct comp *c, struct parser *p, size_t *pos, struct ast_probe *last, struct ast_clause *cl)
 {
@@ -385,7 +384,7 @@ static bool parse_alternative(struct comp *c, struct parser *p, size_t *pos, str
     return true;
 }
 
-/* Where an alternative ends: behind its last token, or its selectors. */
+/* Returns the end of an alternative: after its last token or its selectors. */
 static size_t alternative_end(const struct parser *p, const struct ast_probe *probe)
 {
     return p->at ? tok_end(&p->tokens[p->at - 1]) : where_selected(probe);
@@ -450,7 +449,7 @@ static bool parse_call_probe(struct comp *c, size_t *pos, bool ms, struct ast_pr
     return true;
 }
 
-/* send(…), recv(…), @event(…): `pos` is behind the word. */
+/* Parses send(…), recv(…), @event(…); *pos is behind the word. */
 static bool parse_worded(struct comp *c, size_t *pos, struct ast_probe *probe)
 {
     struct parser p;
@@ -518,7 +517,9 @@ static bool parse_arrow(struct comp *c, size_t *pos, struct ast_probe *probe)
     return parse_end(&p, probe);
 }
 
-/* Reads with the preferred surface, else with the other; the error of the one that came further is the answer. */
+/*
+ * Parses in the preferred surface, then in the other. If both fail, the error that is further to the right is reported.
+ */
 static bool in_either_surface(struct comp *c, size_t *pos, struct ast_probe *probe,
                               bool (*parse)(struct comp *, size_t *, struct ast_probe *))
 {
@@ -546,7 +547,7 @@ static bool in_either_surface(struct comp *c, size_t *pos, struct ast_probe *pro
     return false;
 }
 
-/* Whether the word at `pos` stands for itself: it is not the module of a selector. */
+/* Whether the word at `pos` is a keyword and not the module of a selector. */
 static bool is_keyword(struct str text, size_t pos, size_t len)
 {
     char ch = peek(text, pos + len);
@@ -564,7 +565,7 @@ static bool word_is(struct str text, size_t pos, const char *word)
     return lex_word(text, pos, false) == len && !memcmp(text.at + pos, word, len) && is_keyword(text, pos, len);
 }
 
-/* A word in front of a selector: blanks and then something that begins one and is no word of ours. */
+/* Whether the word is a keyword before a selector: blanks and the beginning of a selector follow it. */
 static bool prefixes(struct str text, size_t pos, const char *word, size_t *ret_next)
 {
     if (!word_is(text, pos, word))

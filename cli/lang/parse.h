@@ -1,6 +1,6 @@
 /*
- * Tokens to a tree. parse.c reads probes and clauses, parse_other.c what other tools write, parse_erlang.c and parse_elixir.c the terms of their surface,
- * parse_expr.c what both share: operators and the building of nodes.
+ * Builds a tree from tokens. parse.c parses probes and clauses, parse_other.c the syntax of other tools, parse_erlang.c
+ * and parse_elixir.c the terms of their surface, and parse_expr.c the shared part: operators and the building of nodes.
  */
 #ifndef ETRACE_PARSE_H
 #define ETRACE_PARSE_H
@@ -8,7 +8,7 @@
 #include "lex.h"
 
 #define PARSE_MAX_DEPTH 200
-#define PARSE_MAX_SIZE 100000 /* more than anybody can write without an 'in' */
+#define PARSE_MAX_SIZE 100000 /* no expression without an 'in' reaches it */
 
 struct parser {
     struct comp *c;
@@ -16,33 +16,33 @@ struct parser {
     size_t at;
     unsigned depth;
     bool loose;       /* `and`, `or`, `xor` bind weaker than comparisons: see parse_expr.c */
-    bool *loose_at;   /* for each token: an expression that begins there is read that way */
-    bool where;       /* units and args[N] have a meaning */
-    bool guard;       /* brackets may hold tests with ',' and ';' between them */
+    bool *loose_at;   /* for each token: parse an expression that begins there as `loose` */
+    bool where;       /* allow units and args[N] */
+    bool guard;       /* parentheses may hold several tests, with ',' and ';' between them */
     bool list;        /* directly inside of [ ] */
 };
 
-/* One probe of the text at *pos, which moves behind it. */
+/* Parses one probe at *pos and moves *pos behind it. */
 bool parse_probe(struct comp *c, size_t *pos, struct ast_probe *ret);
 
-/* The selectors of a probe: they are read from the text itself, as globs and patterns are not tokens of a term. */
+/* The selectors of a probe. They are read from the text because globs and regular expressions are not tokens. */
 bool select_begins(struct str text, size_t pos);
 bool select_parse(struct comp *c, size_t *pos, struct ast_probe *p);
-bool select_module(struct comp *c, size_t *pos, struct sel_name *ret); /* a module by itself, or several by a pattern */
+bool select_module(struct comp *c, size_t *pos, struct sel_name *ret); /* one module, or several by a pattern */
 struct str elixir_module(struct arena *a, struct str alias);
-size_t select_blanks(struct str text, size_t pos); /* the next place that is not a blank on this line */
+size_t select_blanks(struct str text, size_t pos); /* skips the blanks on this line */
 
 /* ---- clauses and probes ---- */
 
-/* Lexes from *pos on, and begins to parse. */
+/* Tokenizes from *pos on and prepares the parser. */
 bool parse_start(struct comp *c, size_t *pos, struct parser *p);
 bool parse_clauses(struct parser *p, struct ast_probe *probe);
-bool parse_clause_rest(struct parser *p, struct ast_clause *cl); /* guard and body */
+bool parse_clause_rest(struct parser *p, struct ast_clause *cl); /* parses guard and body */
 void parse_add_clause(struct parser *p, struct ptrs *list, const struct ast_clause *cl);
 void parse_take_clauses(struct parser *p, struct ast_probe *probe, const struct ptrs *list);
-bool parse_end(struct parser *p, struct ast_probe *probe); /* where, and nothing more */
+bool parse_end(struct parser *p, struct ast_probe *probe); /* parses `where`, and requires the end of the probe */
 
-/* What other tools write; ret_found tells whether a fun was there. */
+/* The syntax of other tools. *ret_found: a fun was there. */
 bool parse_fun(struct parser *p, struct ast_probe *probe, bool *ret_found);
 bool parse_raw(struct parser *p, struct ast_probe *probe);
 bool parse_mfa(struct comp *c, size_t *pos, struct ast_probe *probe);
@@ -52,16 +52,16 @@ bool parse_mfa(struct comp *c, size_t *pos, struct ast_probe *probe);
 struct ast *parse_expr(struct parser *p, int least);
 struct ast *parse_primary_erlang(struct parser *p);
 struct ast *parse_primary_elixir(struct parser *p);
-#define PARSE_ANY 0      /* the least binding power: everything */
-#define PARSE_NO_MATCH 15 /* everything but `=` */
+#define PARSE_ANY 0      /* lowest binding power: any operator */
+#define PARSE_NO_MATCH 15 /* any operator but `=` */
 
 /* ---- nodes ---- */
 
 struct ast *node(struct parser *p, enum ast_type type, size_t from);
-/* Sets children and the end of the node; NULL with an error when the tree is too deep. */
+/* Sets the children and the end of a node. Returns NULL after an error if the tree is too deep. */
 struct ast *node_with(struct parser *p, struct ast *n, const struct ptrs *items, struct ast *tail, size_t end);
 struct ast *node_op(struct parser *p, int op, struct ast *left, struct ast *right_or_null, size_t from, size_t end);
-struct ast *node_ops(struct parser *p, int op, const struct ptrs *items, size_t end); /* one operator of them all */
+struct ast *node_ops(struct parser *p, int op, const struct ptrs *items, size_t end); /* one node for all operands */
 struct ast *node_lit(struct parser *p, const struct token *t, term_t value);
 size_t ast_end(const struct ast *n);
 
@@ -93,20 +93,23 @@ static inline size_t tok_end(const struct token *t)
     return t->from + t->len;
 }
 
-bool take_punct(struct parser *p, enum punct punct); /* moves on when it is there */
-bool want_punct(struct parser *p, enum punct punct, size_t open); /* or an error, which names what was opened */
-/* node_with(), ended by `punct`. */
+bool take_punct(struct parser *p, enum punct punct); /* consumes the token if it matches */
+bool want_punct(struct parser *p, enum punct punct, size_t open); /* or an error that names the opening bracket */
+/* As node_with(), after consuming the closing `punct`. */
 struct ast *close_node(struct parser *p, struct ast *n, const struct ptrs *items, struct ast *tail, enum punct punct,
                        size_t open);
 bool unexpected(struct parser *p, const char *wanted); /* always false */
 void *unexpected_node(struct parser *p, const char *wanted); /* always NULL */
 
-/* Comma-separated items up to `close`; keys (Elixir) become a last keyword list when `keys` allows it. */
+/*
+ * Parses comma-separated items up to `close`. If `keys` allows it, Elixir's `key: value` pairs become a last keyword
+ * list.
+ */
 bool parse_items(struct parser *p, enum punct close, bool keys, struct ptrs *ret);
-/* The call of a function, at the parenthesis behind its name. */
+/* Parses a function call at the parenthesis after its name. */
 struct ast *parse_call(struct parser *p, size_t from, struct str module, struct str name, bool keys);
-/* For Elixir: the pairs of `key: value, …` as a list, at a TOK_KEY. */
+/* Elixir: parses `key: value, …` into a list of pairs. The current token is a TOK_KEY. */
 struct ast *parse_keywords(struct parser *p);
-struct ast *parse_binary(struct parser *p); /* <<…>>, at the << */
+struct ast *parse_binary(struct parser *p); /* <<…>>, the current token is << */
 
 #endif

@@ -1,4 +1,6 @@
-/* <<…>> of both surfaces: Value:Size/type-unit:N and value::type-size(n). What it means is bits.c's business. */
+/*
+ * Parses <<…>> of both surfaces: Value:Size/type-unit:N and value::type-size(n). check_bin.c interprets the segments.
+ */
 #include "parse.h"
 
 static const struct {
@@ -9,7 +11,7 @@ static const struct {
     {"bits", SEG_BITS},       {"utf8", SEG_UTF8},   {"utf16", SEG_UTF16},   {"utf32", SEG_UTF32},
 };
 
-/* One word of a type list. */
+/* Parses one word of a type list. */
 static bool take_type(struct parser *p, struct seg *s)
 {
     struct token *t = tok(p);

@@ -1,4 +1,4 @@
-/* The terms of Elixir: what stands between operators. Words are variables, aliases are atoms, keywords are lists. */
+/* Parses the terms of Elixir, without operators. Words are variables, aliases are atoms, keywords are lists. */
 #include <string.h>
 
 #include "parse.h"
@@ -54,7 +54,7 @@ static void add_struct_key(struct parser *p, struct ptrs *items, size_t from, st
     ptrs_add(items, p->c->arena, value);
 }
 
-/* %{…}, %Name{…}, %_{…}, %var{…}; at the '%'. */
+/* Parses %{…}, %Name{…}, %_{…}, %var{…}; the current token is '%'. */
 static struct ast *parse_map(struct parser *p)
 {
     struct ast *n = node(p, A_MAP, tok(p)->from);
@@ -141,7 +141,7 @@ static struct ast *parse_capture(struct parser *p)
     return n;
 }
 
-/* .field, .function(…) and [index] behind a term. */
+/* Parses .field, .function(…) and [index] after a term. */
 static struct ast *parse_behind(struct parser *p, struct ast *n)
 {
     while (!tok(p)->spaced) {

@@ -1,4 +1,4 @@
-/* The terms of Erlang: what stands between operators. Records may name their module, as in redbug: mod#rec{field=P}. */
+/* Parses the terms of Erlang, without operators. A record may name its module, as in redbug: mod#rec{field=P}. */
 #include <string.h>
 
 #include "parse.h"
@@ -30,7 +30,7 @@ static struct ast *parse_tuple(struct parser *p)
     return parse_items(p, P_RBRACE, false, &items) ? close_node(p, n, &items, NULL, P_RBRACE, n->from) : NULL;
 }
 
-/* At the '{' of #{…}; `from` is the hash. */
+/* Parses the rest of #{…}; the current token is '{', and `from` is the place of the hash. */
 static struct ast *parse_map(struct parser *p, size_t from)
 {
     struct ast *n = node(p, A_MAP, from);
@@ -70,7 +70,10 @@ static bool name_of(struct parser *p, struct str *ret)
     return true;
 }
 
-/* The name of a record. Native records may have names that look like variables, name their module (mod:rec), and be any one (_). */
+/*
+ * Parses the name of a record. The name of a native record may look like a variable, may have a module (mod:rec), and
+ * may be `_` for any native record.
+ */
 static bool parse_record_name(struct parser *p, struct ast *n)
 {
     struct token *t = tok(p);
@@ -96,7 +99,7 @@ static bool parse_record_name(struct parser *p, struct ast *n)
     return true;
 }
 
-/* At the name behind the hash: rec{f = P, …}, rec.f, and rec alone (redbug), all with what stands in front. */
+/* Parses a record at the name after the hash: rec{f = P, …}, rec.f, or rec alone (redbug). */
 static struct ast *parse_record(struct parser *p, size_t from, struct str module, struct ast *of)
 {
     struct ast *n = node(p, A_RECORD, from);
@@ -152,7 +155,7 @@ static struct ast *parse_record(struct parser *p, size_t from, struct str module
     return close_node(p, n, &items, NULL, P_RBRACE, open);
 }
 
-/* fun m:f/a, a literal */
+/* Parses fun m:f/a, a literal. */
 static struct ast *parse_external(struct parser *p)
 {
     struct ast *n = node(p, A_LIT, tok(p)->from);
@@ -188,7 +191,7 @@ static struct ast *parse_external(struct parser *p)
     return n;
 }
 
-/* A word, or a quoted atom: an atom, a call, a record of a module. */
+/* Parses a word or a quoted atom: an atom, a call, or a record of a module. */
 static struct ast *parse_name(struct parser *p)
 {
     struct token *t = tok(p);
@@ -229,7 +232,7 @@ static struct ast *parse_name(struct parser *p)
             return NULL;
         }
         if (n && p->where && t->type == TOK_IDENT && n->type == A_RECFIELD) {
-            n->module = n->quoted ? n->module : none; /* ret#rec.field: of what the word says, not of a module */
+            n->module = n->quoted ? n->module : none; /* ret#rec.field: `ret` is a word, not a module */
             n->items[0] = node_lit(p, t, term_atom_n(p->c->arena, name));
         }
         return n;
@@ -283,7 +286,10 @@ static struct ast *parse_literal(struct parser *p)
     return n;
 }
 
-/* Tests in the brackets of a guard: ',' is andalso and binds tighter than ';', which is orelse. Without a separator, one expression. */
+/*
+ * Parses tests in the parentheses of a guard: ',' is andalso and binds tighter than ';', which is orelse. Without a
+ * separator it is one expression.
+ */
 static struct ast *bracketed(struct parser *p, enum punct separator)
 {
     const bool outer = separator == P_SEMI;
@@ -370,7 +376,7 @@ static struct ast *primary(struct parser *p)
     return n;
 }
 
-/* Brackets that group tests may hold several of them; those of a call, a tuple or a list do not. */
+/* Only parentheses that group tests may hold several tests; calls, tuples and lists may not. */
 struct ast *parse_primary_erlang(struct parser *p)
 {
     const bool guard = p->guard, list = p->list;

@@ -1,9 +1,10 @@
 /*
- * Operators, by binding power, and what both surfaces share.
+ * Parses operators by binding power, and has the functions that both surfaces share.
  *
- * In Erlang `and`, `or` and `xor` bind tighter than comparisons, so `X == 1 and Y == 2` is an error there and
- * `is_atom(X) and Y == 0` compares a boolean with a number. redbug reads both the way they look. So an expression is
- * read as Erlang reads it, and again with the weaker binding exactly when Erlang's reading is an error or cannot hold.
+ * In Erlang `and`, `or` and `xor` bind tighter than comparisons. Therefore `X == 1 and Y == 2` is an error, and
+ * `is_atom(X) and Y == 0` compares a boolean with a number. redbug reads both as they look. This parser first reads an
+ * expression as Erlang does. It reads the expression again with the weaker binding if Erlang's reading is an error or
+ * can never hold.
  */
 #include "parse.h"
 
@@ -24,7 +25,7 @@ size_t ast_end(const struct ast *n)
     return n->from + n->len;
 }
 
-/* How often what stands before an 'in' is written out. */
+/* Returns how many copies of the left operand an expanded 'in' contains. */
 static size_t times_in(const struct ast *of)
 {
     if (of->type == A_OP && of->op == OP_RANGE)
@@ -100,7 +101,7 @@ static const char *const marks[] = {
 #include "punct.def"
 };
 
-/* Erlang's comments begin with the sign that an Elixir map begins with. */
+/* Reports %{…} in Erlang: '%' begins a comment there. */
 static bool commented_map(struct parser *p)
 {
     struct str text = p->c->text;
@@ -299,7 +300,7 @@ static const struct binary_op elixir_ops[] = {
     {0},
 };
 
-/* What somebody writes who thinks of another language, and what this one calls it. */
+/* Operators of other languages, and the operator to suggest. */
 static const struct {
     enum punct punct;
     int surface;
@@ -378,7 +379,7 @@ static bool never_boolean(const struct ast *n)
     }
 }
 
-/* Erlang's reading of `left OP right` cannot be what was meant. */
+/* Whether Erlang's reading of `left OP right` cannot be intended. */
 static bool cannot_be_meant(const struct ast *left, const struct ast *right)
 {
     if (is_boolean_op(left) && never_boolean(right))
@@ -441,13 +442,13 @@ static struct ast *combine(struct parser *p, const struct binary_op *op, struct 
     return node_with(p, n, &items, NULL, ast_end(right));
 }
 
-/* Operators whose operands may stand in one node, however many there are, so that a long row of them is not deep. */
+/* Whether one node can hold all operands, so that a long row of them does not nest deeply. */
 static bool is_chain(int op)
 {
     return op == FN_ORELSE || op == FN_ANDALSO || op == FN_OR || op == FN_AND;
 }
 
-/* left OP right, and what goes on with the same operator. */
+/* Parses the further operands of the same operator into one node. */
 static struct ast *chain(struct parser *p, const struct binary_op *op, int power, struct ast *left, struct ast *right)
 {
     struct ptrs items = {0};
@@ -482,7 +483,7 @@ again:
         int power = p->loose && is_loose(op->op) ? LOOSE : p->where && op->op < 0 ? COMPARES : op->power;
         if (power < least)
             return left;
-        if (op->op < 0 && p->where && !p->loose) { /* no Erlang has '=' beside tests: or and and bind weaker than it */
+        if (op->op < 0 && p->where && !p->loose) { /* Erlang has no '=' beside tests: bind or/and weaker */
             p->loose_at[begin] = true;
             p->loose = true;
             p->at = begin;
@@ -523,7 +524,7 @@ struct ast *parse_expr(struct parser *p, int least)
         diag(p->c, tok(p)->from, tok(p)->len, "this is nested too deeply");
         diag_note(p->c, "%d levels at most", PARSE_MAX_DEPTH);
     } else {
-        /* An operand of a weakly read expression is itself read that way; brackets begin anew. */
+        /* Operands of a loose expression are loose, too. Parentheses and brackets start over. */
         p->loose = least == PARSE_ANY ? p->loose_at[p->at] : loose || p->loose_at[p->at];
         n = climb(p, least);
     }

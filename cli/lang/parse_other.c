@@ -1,6 +1,6 @@
 /*
- * The spellings of other tools: dbg's fun … end and fun2ms, literal match specifications, and recon's {M, F, A}.
- * They make the same tree as our own clauses; what their bodies may hold is decided behind.
+ * Parses the syntax of other tools: dbg's fun … end and fun2ms, literal match specifications, and recon's {M, F, A}.
+ * The result is the same tree as for our own clauses. Later passes check the bodies.
  */
 #include "parse.h"
 
@@ -76,7 +76,7 @@ static bool parse_fun_clauses(struct parser *p, struct ast_probe *probe)
     return true;
 }
 
-/* fun … end, or all of dbg:fun2ms(fun … end); ret_found tells whether there was one. */
+/* Parses fun … end or dbg:fun2ms(fun … end). *ret_found: there was one. */
 bool parse_fun(struct parser *p, struct ast_probe *probe, bool *ret_found)
 {
     const bool elixir = p->c->surface == SPEC_ELIXIR;
@@ -109,7 +109,7 @@ bool parse_raw(struct parser *p, struct ast_probe *probe)
     return probe->raw;
 }
 
-/* ---- {M, F, A}, {M, F, fun … end} and {M, F, MatchSpec}, as recon and other tools take it ---- */
+/* ---- {M, F, A}, {M, F, fun … end} and {M, F, MatchSpec}, the syntax of recon and others ---- */
 
 static bool tuple_name(struct parser *p, struct sel_name *ret)
 {
@@ -175,7 +175,7 @@ static bool tuple_third(struct parser *p, struct ast_probe *probe)
     return fun || unexpected(p, "an arity, a fun or a match specification");
 }
 
-/* {M, F, Third} */
+/* Parses {M, F, Third}. */
 static bool mfa_tuple(struct parser *p, struct ast_probe *probe)
 {
     struct arena *a = p->c->arena;
@@ -201,7 +201,7 @@ static bool mfa_tuple(struct parser *p, struct ast_probe *probe)
     return true;
 }
 
-/* [{M, F, Third}, ...]: probes that follow each other */
+/* Parses [{M, F, Third}, ...] to a list of probes. */
 static bool mfa_list(struct parser *p, struct ast_probe *probe)
 {
     const size_t open = tok(p)->from;

@@ -1,6 +1,6 @@
 /*
- * Terms as text that file:consult/1 reads back, for explanations and for other programs. What a traced node sends is
- * printed elsewhere: it is encoded, cut and redacted, none of which occurs here.
+ * Prints terms as text that file:consult/1 reads, for explanations and for other programs. It does not print terms of a
+ * traced node: these are encoded, and may be cut and redacted (erlang/term_print.c).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,7 +64,7 @@ static void put_atom(struct buf *b, struct str name)
         put_quoted(b, name, '\'');
 }
 
-/* The shortest digits that read back as the same number. */
+/* Prints the fewest digits that read back to the same number. */
 static void put_float(struct buf *b, double v)
 {
     char text[40];
@@ -214,7 +214,7 @@ void lang_print_term(term_t t, struct buf *b)
     }
 }
 
-/* Clauses with their heads as lists of patterns, whatever the patterns are. */
+/* Prints the heads always as lists of patterns, never as strings. */
 void print_match_spec(term_t t, struct buf *b)
 {
     if (t->type != TERM_LIST) {

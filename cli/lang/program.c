@@ -6,10 +6,10 @@
 #include "check.h"
 
 #define STEPS ETW_PROGRAM_STEPS
-#define MAX_NODES 64 /* of all terms that something is compared with */
-#define MAX_BYTES 64 /* of a binary */
+#define MAX_NODES 64 /* limit for the nodes of all constants */
+#define MAX_BYTES 64 /* limit for a binary */
 
-/* Where a step leads: to one that was made before it, or to the end. */
+/* The target of a step: the index of an existing step, or the end of the program. */
 enum { NOWHERE = -1, SHOWN = STEPS, HIDDEN = STEPS + 1 };
 
 struct step {
@@ -19,16 +19,16 @@ struct step {
     term_t term;
 };
 
-/* Steps are made from the last to the first, so that where a step leads is known when it is made. */
+/* Builds the program backwards, from the last step to the first, so that the targets of a step already exist. */
 struct maker {
     struct arena *a;
     struct step steps[STEPS];
     int first;
     size_t nodes;
-    int least, most; /* how many arguments all heads so far can have */
+    int least, most; /* the numbers of arguments that all heads so far accept */
 
-    /* of the clause at hand */
-    struct step tests[STEPS]; /* what its head asks, in order */
+    /* of the current clause */
+    struct step tests[STEPS]; /* the tests of its head, in order */
     size_t ntests;
     struct {
         term_t name;
@@ -118,7 +118,7 @@ static bool variable(struct maker *m, term_t t, unsigned value)
 {
     for (size_t i = 0; i < m->nvars; i++)
         if (term_equal(m->vars[i].name, t))
-            return false; /* the same term twice: there is no bound to how long that takes */
+            return false; /* no bound on the time to compare the two terms */
     if (m->nvars == ARRAY_LEN(m->vars))
         return false;
     m->vars[m->nvars].name = t;
@@ -153,7 +153,7 @@ static bool pattern(struct maker *m, term_t t, unsigned value)
 static bool head(struct maker *m, term_t t)
 {
     m->ntests = m->nvars = 0;
-    m->values = ETW_PROGRAM_ARITY; /* behind all arguments there may be */
+    m->values = ETW_PROGRAM_ARITY; /* after all arguments */
     if (term_is_atom(t, "_"))
         return true;
     if (t->type != TERM_LIST || t->count > ETW_PROGRAM_ARITY || (t->tail && !term_is_atom(t->tail, "_")))
@@ -188,7 +188,10 @@ static bool find(const struct maker *m, term_t t, unsigned *ret_value)
     return false;
 }
 
-/* The term that an expression is; NULL: it is none, or one that is not small. Quoted: within {const, T}. */
+/*
+ * Returns the constant that an expression stands for, or NULL if it is not constant or not small. `quoted`: inside of
+ * {const, T}.
+ */
 static term_t constant(struct maker *m, term_t t, bool quoted)
 {
     term_t *items, tail = NULL;
@@ -228,7 +231,9 @@ static term_t constant(struct maker *m, term_t t, bool quoted)
     return t->type == TERM_TUPLE ? term_tuple(m->a, t->count, items) : term_list(m->a, t->count, items, tail);
 }
 
-/* X Op C, and C Op X turned round; of those with `not` the answer is. */
+/*
+ * The steps for X Op C, and for C Op X with the operands swapped. `not` and `turned_not`: the step's result is negated.
+ */
 static const struct {
     const char *name;
     enum etw_step what, turned;
@@ -264,7 +269,10 @@ static int compare(struct maker *m, size_t row, term_t x, term_t y, int yes, int
     return step(m, s, not ? no : yes, not ? yes : no);
 }
 
-/* Where a test begins that leads on to `yes` or `no`. Nothing that is taken here can fail or give anything but true or false. */
+/*
+ * Returns the first step of a test that goes on to `yes` or `no`. It accepts only tests that cannot fail and always
+ * give true or false.
+ */
 static int condition(struct maker *m, term_t t, int yes, int no)
 {
     struct step s = {.what = ETW_STEP_IS};
@@ -296,9 +304,9 @@ static int condition(struct maker *m, term_t t, int yes, int no)
     return NOWHERE;
 }
 
-/* ---- the whole ---- */
+/* ---- whole programs ---- */
 
-/* Where the clause begins; where it does not match, the next one does. */
+/* Returns the first step of a clause. If the clause does not match, its steps go on to `next`. */
 static int clause(struct maker *m, term_t t, int next)
 {
     const term_t guards = t->items[1], body = t->items[2];
@@ -337,13 +345,13 @@ term_t program_of(term_t ms, struct arena *a)
     }
     if (at == NOWHERE || at >= STEPS)
         return NULL;
-    /* in front of it may be what is never come to, as behind a `false` */
+    /* Steps before `at` are unreachable, for example the tests after a `false`. */
     for (int i = at; i < STEPS; i++)
         steps[i - at] = step_term(a, &m.steps[i], at);
     return TUPLE(a, term_int(a, m.least), term_int(a, m.most), term_list(a, (size_t)(STEPS - at), steps, NULL));
 }
 
-/* ---- for a person ---- */
+/* ---- output for people ---- */
 
 static unsigned item(term_t step, size_t i)
 {

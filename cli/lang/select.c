@@ -1,6 +1,6 @@
 /*
- * Selectors: which functions. Read from the text itself, because globs and regular expressions are not terms, and
- * because their shape decides the surface: mod:fun is Erlang, Mod.fun and :mod.fun are Elixir.
+ * Parses selectors, which name the functions to trace. It reads the text itself: globs and regular expressions are not
+ * terms, and the shape of a selector decides the surface. mod:fun is Erlang, Mod.fun and :mod.fun are Elixir.
  */
 #include <string.h>
 
@@ -37,7 +37,7 @@ bool select_begins(struct str text, size_t pos)
     return ch == '\'' || ch == '*' || (ch == '~' && next == '/') || lex_word(text, pos, true);
 }
 
-/* MyApp.Repo is the atom 'Elixir.MyApp.Repo', and so is Elixir.MyApp.Repo. */
+/* Returns the atom of an alias: 'Elixir.MyApp.Repo' for MyApp.Repo and for Elixir.MyApp.Repo. */
 struct str elixir_module(struct arena *a, struct str alias)
 {
     static const char prefix[] = "Elixir.";
@@ -48,7 +48,7 @@ struct str elixir_module(struct arena *a, struct str alias)
     return str_of(arena_printf(a, "%s" STR_FMT, prefix, STR_ARG(alias)));
 }
 
-/* Names with * and ? in them are globs; only functions of Elixir end in ? and !. */
+/* Reads a name. With * or ? in it, it is a glob; a ? or ! at the end is part of the name of an Elixir function. */
 static size_t glob_word(struct str text, size_t pos, bool elixir, bool function, bool *ret_glob)
 {
     size_t at = pos;
@@ -117,7 +117,7 @@ static bool quoted(struct comp *c, size_t *pos, struct sel_name *ret)
     return true;
 }
 
-/* Operators as function names: Kernel.+/2, erlang:'+'/2 needs quotes. */
+/* Reads an operator as a function name: Kernel.+/2. In Erlang it needs quotes: erlang:'+'/2. */
 static size_t operator_name(struct str text, size_t pos)
 {
     size_t n = 0;
@@ -129,7 +129,7 @@ static size_t operator_name(struct str text, size_t pos)
     return n;
 }
 
-/* A name that is an atom, a glob, `_`, or in Erlang a variable, which selects everything, as in redbug. */
+/* Reads an atom, a glob or `_`. In Erlang also a variable, which selects everything, as in redbug. */
 static bool function_name(struct comp *c, size_t *pos, bool elixir, struct sel_name *ret)
 {
     const size_t begin = *pos;
@@ -165,7 +165,7 @@ static bool function_name(struct comp *c, size_t *pos, bool elixir, struct sel_n
     return true;
 }
 
-/* app(name) and behaviour(name); the name is an atom of either surface. */
+/* Reads app(name) and behaviour(name). The name may be an atom of either surface. */
 static bool group(struct comp *c, size_t *pos, struct sel_name *ret, bool *ret_elixir)
 {
     static const struct {
@@ -221,7 +221,7 @@ static bool group(struct comp *c, size_t *pos, struct sel_name *ret, bool *ret_e
     return false;
 }
 
-/* A module's name without quotes, perhaps with wildcards. */
+/* Reads a module name without quotes, possibly with wildcards. */
 static bool plain_module(struct comp *c, size_t *at, bool elixir, struct sel_name *ret)
 {
     bool glob = false;
@@ -236,7 +236,9 @@ static bool plain_module(struct comp *c, size_t *at, bool elixir, struct sel_nam
     return true;
 }
 
-/* Whether a part of an alias begins here: Repo, *Controller, or a * between others. Functions begin in lower case. */
+/*
+ * Whether a part of an alias begins here: Repo, *Controller, or a * between other parts. Functions begin in lower case.
+ */
 static bool alias_part(struct str text, size_t at)
 {
     while (peek(text, at) == '*' && peek(text, at + 1) == '.')
@@ -272,7 +274,7 @@ static bool alias(struct comp *c, size_t *pos, struct sel_name *ret)
     return true;
 }
 
-/* A module as Elixir writes it: an alias, or :lists. */
+/* Reads a module in Elixir's syntax: an alias, or :lists. */
 static bool elixir_name(struct comp *c, size_t *pos, struct sel_name *ret)
 {
     if (peek(c->text, *pos) != ':')
@@ -281,7 +283,7 @@ static bool elixir_name(struct comp *c, size_t *pos, struct sel_name *ret)
     return peek(c->text, *pos) == '"' ? quoted(c, pos, ret) : plain_module(c, pos, true, ret);
 }
 
-/* A module as Erlang writes it, or several: mod, 'mod', ~/re/, app(a). */
+/* Reads one or several modules in Erlang's syntax: mod, 'mod', ~/re/, app(a). */
 static bool erlang_name(struct comp *c, size_t *pos, struct sel_name *ret, bool *ret_elixir)
 {
     const char first = peek(c->text, *pos);
@@ -374,7 +376,7 @@ static bool number(struct comp *c, size_t *pos, int *ret)
     return true;
 }
 
-/* /2, /_ and /1..3; of Elixir also /any and every other word, as Rexbug has it */
+/* Reads /2, /_ and /1..3. In Elixir also /any, or any other word, as Rexbug does. */
 static bool arity(struct comp *c, size_t *pos, bool elixir, struct selector *s)
 {
     const size_t begin = ++*pos;

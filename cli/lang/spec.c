@@ -39,7 +39,7 @@ bool spec_head_takes_all(term_t head)
     return !head->tail || term_is_atom(head->tail, "_");
 }
 
-/* ['$1' | '_'] with '_' up to the arity; NULL where the head wants more. */
+/* Expands ['$1' | '_'] with '_' to the arity. Returns NULL if the head needs more arguments. */
 static term_t filled(term_t head, int arity, struct arena *a)
 {
     term_t *items;
@@ -68,7 +68,7 @@ term_t spec_match_spec_for(const struct spec *s, int arity, struct arena *a)
     return term_list(a, clauses.count, (const term_t *)(void *)clauses.items, NULL);
 }
 
-/* Its message is not the tuple of the pack. */
+/* Whether the clause's message is a single term instead of the pack's tuple. */
 static bool is_short(term_t clause)
 {
     const term_t body = clause->items[2], last = body->count ? body->items[body->count - 1] : body;
@@ -94,7 +94,7 @@ term_t spec_program(const struct spec *s, struct arena *a)
     return s->kind == SPEC_CALL && s->scope != SPEC_META ? program_of(s->match_spec, a) : NULL;
 }
 
-/* ---- atoms that the node has to know ---- */
+/* ---- atoms that the node must have ---- */
 
 struct collected {
     struct arena *a;

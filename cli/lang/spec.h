@@ -1,8 +1,8 @@
 /*
- * A compiled expression: what every floor above consumes, and nothing of how it was written.
+ * Defines the result of compiling an expression, for all floors above. It does not keep the tree.
  *
- * Everything a spec points to lives in the arena given to lang_compile() and is not changed afterwards; the source text
- * is copied into it. A spec has no functions that fail: what could be wrong with an expression was refused before.
+ * Everything that a spec points to, the source text included, lives in the arena that lang_compile() gets and is
+ * immutable. No function on a spec can fail, because lang_compile() has rejected every invalid expression.
  */
 #ifndef ETRACE_SPEC_H
 #define ETRACE_SPEC_H
@@ -20,13 +20,13 @@ enum spec_scope { SPEC_LOCAL, SPEC_GLOBAL, SPEC_META };
 
 enum spec_surface { SPEC_ERLANG, SPEC_ELIXIR };
 
-/* ---- selectors: a call spec has one or more, and traces what any of them selects ---- */
+/* ---- selectors: a call spec has at least one, and traces what any of them selects ---- */
 
 enum sel_how {
     SEL_ANY,       /* `_` */
     SEL_ATOM,      /* text is the atom's name, without quotes ('Elixir.MyApp.Repo' for MyApp.Repo) */
-    SEL_GLOB,      /* text with * and ? over the atom's name, anchored at both ends (modules of Elixir start with Elixir.) */
-    SEL_REGEX,     /* text is PCRE2, searched in the atom's name */
+    SEL_GLOB,      /* text with * and ?, matched against the atom's whole name (an Elixir module begins with Elixir.) */
+    SEL_REGEX,     /* text is PCRE2, searched for in the atom's name */
     SEL_APP,       /* modules of the application `text` (module position only) */
     SEL_BEHAVIOUR, /* modules with that behaviour (module position only) */
 };
@@ -40,24 +40,25 @@ struct sel_name {
 
 struct selector {
     struct sel_name module, function;
-    const struct sel_name *without; /* modules that are not selected, whatever `module` says */
+    const struct sel_name *without; /* modules to exclude, even if `module` matches them */
     size_t nwithout;
-    int arity_lo, arity_hi; /* inclusive; 0..SPEC_ARITY_MAX is every arity */
-    size_t from, len;       /* its place in `text`, for messages about "nothing matches" */
+    int arity_lo, arity_hi; /* inclusive; 0..SPEC_ARITY_MAX: every arity */
+    size_t from, len;       /* span in `text`, for messages such as "nothing matches" */
 };
 
 bool selector_any_arity(const struct selector *s);
 
-/* ---- what comes with an event ---- */
+/* ---- data collected with an event ---- */
 
 /*
- * Everything that is collected beside an event travels in one {message, {{E1, …, En}}}; `pack` says what each element
- * is. It is the same tuple for every clause of a spec: an element that a clause does not collect is [], and
- * clauses[i].has has no bit for it. PACK_CLAUSE (a 0-based index into clauses) is there whenever a spec of several clauses has
- * a pack, or clauses that show other arguments than their neighbours. npack == 0: the spec has no pack, and a match_spec_result is what the user's own message() made.
+ * All data that is collected with an event is in one {message, {{E1, …, En}}}; `pack` names the elements. The tuple has
+ * the same elements for every clause of a spec: an element that a clause does not collect is [], and its bit in
+ * clauses[i].has is not set. PACK_CLAUSE (a 0-based index into clauses) is in the pack if there are several clauses and
+ * one of them collects data or changes which arguments are shown. npack == 0: the spec has no pack, and a
+ * match_spec_result comes from the user's own message().
  *
- * Where the pack is {PACK_NODE, PACK_SENDER}, a pid in the place of the tuple is a sender of the node itself, and whatever else
- * stands there what the VM has for the node, of a sender that is not known.
+ * A pack of {PACK_NODE, PACK_SENDER} has a short form, a single term instead of the tuple. A pid is the sender, on the
+ * traced node itself. Any other term is the VM's value for the node, and the sender is unknown.
  */
 enum pack_item {
     PACK_CLAUSE, /* integer */
@@ -66,31 +67,31 @@ enum pack_item {
     PACK_CALLER, /* {M,F,A,{File,Line}} | {M,F,A} | undefined */
     PACK_STACK,  /* [{M,F,A,[{file,F},{line,L}]}, …] */
     PACK_DUMP,   /* binary: the text of process_dump */
-    PACK_USER,   /* the term of msg(T); several msg() are one list in the order written */
+    PACK_USER,   /* the term of msg(T); for several msg() a list in the order written */
     PACK_ITEMS,
 };
 
 enum spec_action {
     ACT_RETURN = 1 << 0,  /* {exception_trace}: results and exceptions arrive as events */
     ACT_RETURN_TRACE = 1 << 1, /* {return_trace} written as such: results only */
-    ACT_DROP = 1 << 2,    /* a deny clause: nothing arrives */
+    ACT_DROP = 1 << 2,    /* a deny clause: no event */
     ACT_ARITY = 1 << 3,   /* show the arity instead of the arguments */
     ACT_PROJECT = 1 << 4, /* show only the arguments in `args` */
-    ACT_SILENT = 1 << 5,  /* silent/1 is used: calls may be muted on purpose */
+    ACT_SILENT = 1 << 5,  /* silent/1 is used: the user may mute calls on purpose */
     ACT_FLAGS = 1 << 6,   /* trace/enable_trace/disable_trace are used: process flags change inside the VM */
     ACT_TOKEN = 1 << 7,   /* set_seq_token is used */
     ACT_UNSAFE = 1 << 8,  /* display or set_tcw is used */
-    ACT_RETURN_TO = 1 << 9, /* the process flag return_to */
+    ACT_RETURN_TO = 1 << 9, /* the process flag return_to is needed */
 };
 
 struct spec_clause {
     unsigned has;        /* bits 1 << PACK_x that this clause fills */
     unsigned actions;    /* bits ACT_x */
-    uint64_t args[4];    /* ACT_PROJECT: bit n-1 of the 256 is argument n */
-    size_t from, len;    /* its place in `text` */
+    uint64_t args[4];    /* ACT_PROJECT: bit n-1 of the 256 stands for argument n */
+    size_t from, len;    /* span in `text` */
 };
 
-/* In a message an atom that the node lacks travels as {etrace_atom, Name}, the name as a binary. */
+/* In a message, {etrace_atom, Name} replaces an atom that the node does not have. Name is a binary. */
 #define SPEC_ATOM_MARK "etrace_atom"
 
 /* ---- events ---- */
@@ -103,12 +104,12 @@ enum spec_event {
 _Static_assert(SPEC_EVENTS <= 64, "event masks are 64 bits");
 
 #define SPEC_EVENT_BIT(ev) (UINT64_C(1) << (ev))
-const char *spec_event_name(enum spec_event ev); /* as the VM spells the trace tag; "long_gc" and so on for system events */
+const char *spec_event_name(enum spec_event ev); /* the VM's trace tag; "long_gc" and so on for system events */
 
-/* Process (and port) flags of trace:process/4 that must be on for the spec to see anything. */
+/* Process and port flags of trace:process/4 that the spec needs. */
 enum spec_flag {
     SPEC_F_CALL = 1 << 0,
-    SPEC_F_ARITY = 1 << 1, /* every clause asks for `arity`: may be set when no other spec needs arguments */
+    SPEC_F_ARITY = 1 << 1, /* every clause asks for `arity`: set it only if no other spec needs arguments */
     SPEC_F_RETURN_TO = 1 << 2,
     SPEC_F_SEND = 1 << 3,
     SPEC_F_RECEIVE = 1 << 4,
@@ -127,17 +128,17 @@ enum spec_counter {
     SPEC_MEMORY = 1 << 2, /* call_memory */
 };
 
-/* ---- where: the filter behind the VM ---- */
+/* ---- where: the filter that the client evaluates ---- */
 
 enum where_type {
     WHERE_CONST, /* constant */
     WHERE_NAME,  /* name (and index for WN_ARG): a property of the event */
-    WHERE_CALL,  /* function of functions.def (operators included) on items */
+    WHERE_CALL,  /* a function of functions.def (or an operator) on items */
     WHERE_TUPLE, /* items */
     WHERE_LIST,  /* items, and tail or NULL */
     WHERE_MAP,   /* items: key, value, … */
     WHERE_REGEX, /* items[0] =~ regex; negated for !~ */
-    WHERE_MATCH, /* items[0] matches pattern, a head of a match specification ('_', '$N', maps as subsets) */
+    WHERE_MATCH, /* items[0] matches `constant`, a head of a match specification ('_', '$N', maps as subsets) */
 };
 
 enum where_name {
@@ -161,23 +162,23 @@ struct where {
     int name;             /* WHERE_NAME: enum where_name; WHERE_CALL: enum fn of functions.h */
     int index;            /* WN_ARG: 1-based */
     bool negated;
-    bool early;           /* it and all below need only dur, class and size: the tracer itself can decide it */
+    bool early;           /* it and its items need only dur, class and size: the tracer itself can decide it */
     term_t constant;      /* WHERE_CONST; WHERE_MATCH: the pattern */
     struct str regex;     /* WHERE_REGEX */
     const struct where **items;
     size_t count;
     const struct where *tail;
-    size_t from, len; /* its place in `text` */
+    size_t from, len; /* span in `text` */
 };
 
-/* Whether it reads one of these properties: bits 1 << WN_x. */
+/* Whether the filter reads one of these properties: bits 1 << WN_x. */
 bool where_reads(const struct where *w, unsigned names);
 
 /* ---- the spec ---- */
 
 struct spec_warning {
     struct str text;
-    bool never;       /* because of it nothing (or not this clause) can ever match */
+    bool never;       /* because of this, nothing (or not this clause) can ever match */
     size_t from, len; /* the span in spec.text */
 };
 
@@ -186,47 +187,51 @@ struct spec {
     enum spec_scope scope; /* SPEC_CALL */
     enum spec_surface surface;
     struct str text; /* the probe as written, without the comments around it */
-    struct safe label; /* what its events are tagged with; empty: nothing */
-    size_t number;   /* among all that are asked for: how the node says whose an event is */
+    struct safe label; /* tag of its events; empty: no tag */
+    size_t number;   /* among all specs of a request; the node reports events with this number */
     int line;        /* of the text given to lang_compile(), from 1 */
-    bool alternative; /* the spec in front of it is of the same expression, and what stands behind its selectors is of both */
+    bool alternative; /* one expression with the previous spec; both share the text after the selectors */
 
     const struct selector *selectors; /* SPEC_CALL */
     size_t nselectors;
     unsigned counters; /* bits of enum spec_counter */
-    bool raw;          /* `ms` or a pasted specification: clauses are the user's own */
+    bool raw;          /* `ms` or a pasted specification: the user wrote the clauses */
 
     /*
-     * `true`, also where clauses would say no more than that; or a list of {Head, Guards, Body}; NULL for SPEC_EVENT. With `prefix` the heads are improper
-     * (['$1' | '_']), as OTP 29 takes them together with {M,F,'_'}; use spec_match_spec_for() for other versions.
+     * `true` (also if clauses would do no more than that), or a list of {Head, Guards, Body}; NULL for SPEC_EVENT. With
+     * `prefix` the heads are improper lists (['$1' | '_']), which OTP 29 accepts together with {M,F,'_'}; use
+     * spec_match_spec_for() for other releases.
      */
     term_t match_spec;
-    term_t anonymous; /* where the pack is {PACK_NODE, PACK_SENDER}: the same for one who does not want to know; else NULL */
+    term_t anonymous; /* the same without sender; NULL unless the pack is {PACK_NODE, PACK_SENDER} */
     bool prefix;
-    int head_arity; /* the number of patterns in the heads (before the `...`), -1 when no clause has a head */
+    int head_arity; /* number of patterns in the heads (before `...`); -1: no clause has a head */
 
-    /* The clauses as written. The match specification may have more: a guard with `;` may need one for each alternative. */
+    /*
+     * The clauses as written. The match specification may have more: a guard with `;` may need one for each
+     * alternative.
+     */
     const struct spec_clause *clauses;
     size_t nclauses;
     enum pack_item pack[PACK_ITEMS];
     size_t npack;
 
     unsigned flags;   /* bits of enum spec_flag; 0 with SPEC_META */
-    uint64_t events;  /* SPEC_EVENT: which of enum spec_event */
-    int64_t params[2]; /* of a system event, in its order: @long_gc(Ms), @long_message_queue(Off, On) */
+    uint64_t events;  /* SPEC_EVENT: bits of enum spec_event */
+    int64_t params[2]; /* of a system event, in order: @long_gc(Ms), @long_message_queue(Off, On) */
     size_t nparams;
 
-    const struct where *const *where; /* all must hold; empty: everything passes */
+    const struct where *const *where; /* all must hold; empty: every event passes */
     size_t nwhere;
 
-    const struct str *atoms; /* names in the match specification that the node must already know, without duplicates */
+    const struct str *atoms; /* atoms of the match specification that the node must have, without duplicates */
     size_t natoms;
 
-    /* The probes of an event that several ask for (views/combo.h); nothing that was compiled has any. */
+    /* The specs that a combined spec stands for (views/combo.h). lang_compile() leaves this empty. */
     const struct spec *const *parts;
     size_t nparts;
 
-    int needs_otp; /* the oldest OTP that takes all of it, 0 when every one does */
+    int needs_otp; /* the oldest OTP that supports all of it; 0: every OTP */
 
     const struct spec_warning *warnings;
     size_t nwarnings;
@@ -237,30 +242,32 @@ struct spec_list {
     size_t count;
 };
 
-/* The pack is {PACK_NODE, PACK_SENDER}. */
+/* Whether the pack is {PACK_NODE, PACK_SENDER}. */
 static inline bool spec_packs_sender_only(const struct spec *s)
 {
     return s->npack == 2 && s->pack[0] == PACK_NODE && s->pack[1] == PACK_SENDER;
 }
 
-/* '_', or a list of '_' and of variables, each once: it takes whatever has as many elements. */
+/*
+ * Whether the head is '_', or a list of '_' and of different variables: it matches every argument list of its length.
+ */
 bool spec_head_takes_all(term_t head);
 
 /*
- * The match specification for functions of one concrete arity: heads with `...` are filled up with '_' to that arity.
- * With arity -1 it is the general one (only then may it hold a prefix head, which needs OTP 29).
+ * Returns the match specification for functions of one arity: heads with `...` are expanded with '_' to that arity.
+ * With arity -1 it returns the general one, which may have prefix heads and then needs OTP 29.
  */
 term_t spec_match_spec_for(const struct spec *s, int arity, struct arena *a);
 
 /*
- * Without the clauses that add nothing but spare a tuple for the sender: beside other probes each message is in a tuple with its
- * probe's number, and these clauses would only multiply.
+ * Returns the match specification without the clauses of the short form for the sender. When probes are combined, each
+ * message is in a tuple with the probe's number, so the short form saves nothing and only multiplies the clauses.
  */
 term_t spec_match_spec_plain(const struct spec *s, struct arena *a);
 
 /*
- * What the tracer may decide by in the place of the match specification, for functions of the arities that it says (program.h);
- * NULL: nothing.
+ * Returns the program that the tracer may run instead of the match specification, for functions of the arities that the
+ * program states (program.h). NULL: no program.
  */
 term_t spec_program(const struct spec *s, struct arena *a);
 

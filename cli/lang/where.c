@@ -25,7 +25,7 @@ const char *where_word(enum where_name name)
 struct maker {
     struct check *k;
     struct arena *a;
-    const struct ast_probe *probe; /* may be NULL */
+    const struct ast_probe *probe; /* NULL: the filter stands alone */
     unsigned needs;
 };
 
@@ -140,9 +140,9 @@ static void guess_word(struct maker *m, struct str text)
     diag_guess(m->k->c, &g);
 }
 
-#define MAX_TAILS 100 /* calls of tl that are nested in each other */
+#define MAX_TAILS 100 /* limit for nested calls of tl */
 
-/* Where a variable of the head is found in what the event brings; NULL when it is not there. */
+/* Returns the expression that reads a variable of the head from the event, or NULL if the event does not contain it. */
 static struct where *find_in(struct maker *m, const struct ast *n, struct str var, struct where *here, const struct ast *at)
 {
     struct where *found;
@@ -323,7 +323,7 @@ static bool check_class(struct maker *m, const struct where *side, const struct 
     return diag_guess(m->k->c, &g);
 }
 
-/* A duration compares with a duration, a size with a number; two constants compare nothing. */
+/* Checks units: a duration compares only with a duration, a size with a number. Comparing two constants is an error. */
 static bool check_compare(struct maker *m, struct where *const sides[2], const struct ast *n)
 {
     for (size_t i = 0; i < 2; i++) {
@@ -379,7 +379,7 @@ static struct where *like(struct maker *m, const struct ast *n)
 
 /* ---- patterns: ret = {error, _} ---- */
 
-/* Whether this side of a '=' names a value of the event; the other side is the pattern then. */
+/* Whether this side of a '=' is a value of the event. The other side is then the pattern. */
 static bool is_value(const struct maker *m, const struct ast *n)
 {
     enum where_name id;
@@ -391,7 +391,7 @@ static bool is_value(const struct maker *m, const struct ast *n)
     return is_word(n) && find_word(n->value->text, &id);
 }
 
-/* Refuses a variable that the argument list binds: in the pattern it would be a new one and match anything. */
+/* Rejects a variable of the argument list: in this pattern it would be a new variable and match anything. */
 static bool binds_anew(struct maker *m, const struct ast *n)
 {
     if (n->type == A_VAR && is_in_head(m->probe, n->text)) {
@@ -404,7 +404,7 @@ static bool binds_anew(struct maker *m, const struct ast *n)
     return !n->tail || binds_anew(m, n->tail);
 }
 
-/* Whether the value is a native record: any one, or of this name. */
+/* Tests whether the value is a native record: of this name, or of any name. */
 static struct where *native(struct maker *m, const struct ast *n, const struct where *value)
 {
     if (n->text.len)

@@ -1,15 +1,16 @@
 /*
- * `where`: the filter behind the VM, checked and typed. Evaluating it is the business of the floors above.
+ * Compiles `where`, the filter that the client evaluates, and checks its types. It does not evaluate filters;
+ * views/where.c does.
  */
 #ifndef ETRACE_WHERE_H
 #define ETRACE_WHERE_H
 
 #include "check.h"
 
-/* The conditions that must all hold, added to ret (struct where *); `probe` is NULL for a filter that stands alone. */
+/* Adds conditions (struct where *) to *ret; all of them must hold. `probe` is NULL for a filter that stands alone. */
 bool where_compile(struct check *k, struct ast *n, const struct ast_probe *probe, struct ptrs *ret, unsigned *ret_needs);
 
 const char *where_word(enum where_name name);
-bool where_unit(struct str word); /* whether it is a unit, as the ms of 5ms */
+bool where_unit(struct str word); /* whether it is a unit, as ms in 5ms */
 
 #endif
