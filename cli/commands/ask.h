@@ -36,7 +36,7 @@ bool ask_selection(struct buf *b, struct asked *asked, const struct what_opts *w
  */
 bool ask_check(struct ctx *ctx, const struct what_opts *what, const struct texts *words, struct arena *a, struct texts *ret_texts, struct err *e);
 
-/* Rewrites an {error, {empty, _}} of the node, which has the number of an expression, in the words of the user. */
+/* Replaces the number of an expression in the node's {error, {empty, _}} by the user's text. */
 void ask_empty(const struct texts *words, const char *node, struct err *e);
 
 #endif

@@ -66,9 +66,9 @@ bool asked_regexes(const struct asked *p, struct err *e);
 void asked_warn(const struct asked *p, struct ctx *ctx);
 
 /*
- * Work that the node can skip because nobody would see its result. Only the owner of the views and filters can decide
- * this, and for the whole trace. Recordings and the scrollback of the interactive mode keep every event that was asked
- * for, because other views and filters may read them later.
+ * Work that the node can skip because nobody would see its result. The owner of the views and filters decides this for
+ * the whole trace. Recordings and the scrollback of the interactive mode keep every event that was asked for, because
+ * other views and filters may read them later.
  */
 struct asked_how {
     bool figures;  /* only figures of calls are shown, so the node may count instead of sending events */

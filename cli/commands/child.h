@@ -5,8 +5,8 @@
  * The command shares the terminal and the process group: it reads the keys, and Ctrl-C reaches it as usual. An
  * expression in ERL_AFLAGS holds the node. erl evaluates it before the rest of its command line. The expression makes
  * sure that the node has a name, and sends name and cookie through a socket in a directory that only this user can
- * enter. It then waits for the word to go on, or for the end of etrace. It first restores the environment, so that
- * nodes which the node starts are not held. Releases and iex need an earlier hold (boot_hold.h).
+ * enter. It then waits until etrace lets it go on or ends. It first restores the environment, so that nodes which the
+ * node starts are not held. Releases and iex need an earlier hold (boot_hold.h).
  */
 #ifndef ETRACE_CHILD_H
 #define ETRACE_CHILD_H

@@ -42,7 +42,7 @@ struct ls {
 
 /* ---- the names of arguments ---- */
 
-/* Reads a chunk of a module part by part. False: the node did not give the chunk, for any reason. */
+/* Reads a chunk of a module part by part. False: no chunk, for any reason; the names stay unknown. */
 static bool read_chunk(struct ls *l, struct peer *p, struct str module, struct buf *ret)
 {
     struct buf request = {0};

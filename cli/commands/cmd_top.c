@@ -21,8 +21,8 @@
 
 #define ANSWER_MS 30000
 #define WHOLE_MS 60000   /* for the last figures, whatever progress a node makes */
-#define POLL_MOST 5000   /* ms; the limits of the interval are in ms, too */
-#define POLL_LEAST 1000  /* before OTP 29, where a read of call_time stops the schedulers */
+#define POLL_MOST 5000   /* ms between two reads, at most */
+#define POLL_LEAST 1000  /* at least, before OTP 29, where a read stops the schedulers */
 #define POLL_LEAST_29 200
 #define ROWS_MOST 1000   /* for each node */
 #define BACKLOG_FULL (256u << 10)
@@ -64,7 +64,7 @@ struct top_peer {
     bool was_process; /* what the open question asks for */
     bool again;       /* the counting must restart */
     bool untraced;    /* the warning has been printed */
-    bool whole, partly; /* its last figures are not read yet; some of them are */
+    bool whole, partly; /* whole: its last figures are not all read yet; partly: some are */
     uint64_t processes;
 };
 
@@ -83,7 +83,7 @@ struct top {
     struct buf notes;     /* printed after the screen is closed */
     unsigned counters;
     enum top_sort sort;
-    bool opening; /* begin() reports the failure of a node, not on_failed() */
+    bool opening; /* begin() reports a failure to attach, so on_failed() must not */
     bool by_process, live, paused, help, dirty, done, color;
     int64_t interval, next_poll, next_print, until;
     int64_t answered; /* when a node last made progress */
@@ -480,7 +480,7 @@ static bool is_interrupted(const struct top *t, struct err *e)
     return err_set(e, ERR_RUN, "%s has not answered yet", t->names[p->index]);
 }
 
-/* Attaches to all nodes and starts the counters on all of them before it waits. */
+/* Attaches to all nodes. Starts the counters on all of them before it waits for an answer. */
 static bool begin(struct top *t, const struct node_opts *o, struct err *e)
 {
     struct peers_handlers handlers = {.data = t, .reply = on_reply, .failed = on_failed, .progress = on_progress};

@@ -27,7 +27,7 @@ struct what_opts {
     struct texts pipes; /* headers that can be read only once: path, text, path, text, …; asked_pipes() */
     bool follow, silent, unsafe, allow_empty, force, dry_run;
     unsigned needs; /* what separately compiled filters read of calls: lang_where_needs() */
-    bool available; /* wildcards also load and select modules: a node that is held while it boots has not loaded them */
+    bool available; /* wildcards load modules, too: a node that is held while it boots has not loaded its program */
 };
 extern const struct opt_group what_group;
 #define WHAT_OPTS_INIT ((struct what_opts){0})

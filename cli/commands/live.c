@@ -82,7 +82,7 @@ struct live {
     bool limited;   /* --limit was reached */
     bool childless; /* the command has ended */
     bool begun;     /* some node traces */
-    int64_t begun_at, stopped_at; /* when the trace began; LEAVING: when it stopped */
+    int64_t begun_at, stopped_at; /* when tracing began; when LEAVING began */
     int status;
 };
 
@@ -106,8 +106,8 @@ static size_t count_armed(const struct live *l)
 }
 
 /*
- * Names the nodes that have not answered, if the user stops early: nothing else reports them. After an error the error
- * is enough.
+ * Warns of nodes that have not answered when the user stops early: nothing else reports them. After an error it prints
+ * nothing.
  */
 static void say_unanswered(const struct live *l)
 {
@@ -486,7 +486,10 @@ static void record_specs(struct live *l, const struct peer *p)
     buf_release(&text);
 }
 
-/* Creates the pipeline: before etrace attaches, or once a node has defined the records. */
+/*
+ * Creates the pipeline. If the expressions use unknown records, it runs after a node has defined them, otherwise before
+ * etrace attaches.
+ */
 static bool begin(struct live *l, struct err *e)
 {
     if (!asserted_init(&l->asserted, l->o->asserts, &l->asked, l->o->view->wheres.count, e))

@@ -5,7 +5,7 @@
 #include "../ground/utf8.h"
 #include "../views/regex.h"
 
-#define PROBES_MOST 1000 /* each probe is compared with every other one */
+#define PROBES_MOST 1000 /* the comparison of all pairs is quadratic */
 #define REGIONS_MOST 100
 
 /* Functions or events that several probes select. */
@@ -65,7 +65,6 @@ static enum meet regex_meets(struct str pattern, struct str name)
     return found == REGEX_YES ? MEET : found == REGEX_NO ? APART : MAY_MEET;
 }
 
-/* Whether the pattern selects the name. */
 static enum meet selects(const struct sel_name *pattern, struct str name)
 {
     switch (pattern->how) {
@@ -98,7 +97,7 @@ static void put_name(struct overlap *o, const struct sel_name *n, struct buf *b)
     buf_puts(b, close[n->how]);
 }
 
-/* Appends a text for what both select. */
+/* Appends the text of the names that both select. */
 static enum meet names_meet(struct overlap *o, const struct sel_name *x, const struct sel_name *y, struct buf *b)
 {
     if (x->how == SEL_ATOM || y->how == SEL_ANY || (x->how == y->how && str_same(x->text, y->text))) {

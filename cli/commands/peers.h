@@ -28,8 +28,8 @@ enum peer_state { PEER_FREE, PEER_CONNECTING, PEER_BOOTING, PEER_LISTING, PEER_U
 
 /* Why the peer exists. It decides what a failure to attach means. */
 enum peer_wish {
-    PEER_NAMED,   /* the options name it; two names of one node are one peer */
-    PEER_ADDED,   /* peers_attach() */
+    PEER_NAMED,   /* named by the options; two names of one node are one peer */
+    PEER_ADDED,   /* added by peers_attach() */
     PEER_CLUSTER, /* found by --cluster: its failure is a warning */
     /* The same for a hidden node; if no epmd knows it, it is probably a tool and is skipped without a message. */
     PEER_HIDDEN,
@@ -64,10 +64,10 @@ struct peer {
 /* Any may be NULL. */
 struct peers_handlers {
     void *data;
-    void (*ready)(void *data, struct peer *p); /* p is UP */
+    void (*ready)(void *data, struct peer *p); /* the peer is UP */
     void (*batch)(void *data, struct peer *p, const void *batch, size_t len);
     void (*reply)(void *data, struct peer *p, const struct session_reply *reply);
-    void (*failed)(void *data, struct peer *p, const struct err *e); /* p is OVER, or AWAY and will be retried */
+    void (*failed)(void *data, struct peer *p, const struct err *e); /* it is OVER, or AWAY and will be retried */
     void (*time)(void *data, struct peer *p, const struct session_time *time);
     void (*progress)(void *data, struct peer *p, int64_t done, int64_t all); /* NULL: peer_progress() */
 };

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "../../nif/etrace_wire.h"
-/* Ms to disarm: each pattern waits for every scheduler of a busy node, and there may be thousands. */
+/* Milliseconds to disarm: each pattern waits for every scheduler of a busy node, and there may be thousands. */
 #define ANSWER_MS 120000
 
 /*

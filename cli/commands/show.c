@@ -192,7 +192,6 @@ static struct look look_of(const struct view_opts *o)
     };
 }
 
-/* Adds every -o FILE. */
 static bool add_files(struct show *s, const struct view_opts *o, const struct sink_type *type, struct look look, struct err *e)
 {
     for (size_t i = 0; i < o->outputs.count; i++)

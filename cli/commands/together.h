@@ -15,7 +15,7 @@
 #define TOGETHER_SLOTS 4
 
 struct together_node {
-    /* batches: all so far; those that need not wait any longer; `handed` at the last slots. */
+    /* batches: all so far; those that need not wait; `handed` at the last slots. */
     uint64_t handed, freed, past[TOGETHER_SLOTS];
     int64_t offset, error;           /* in use; error -1: none yet */
     int64_t best_offset, best_error; /* the best measurement since `since` */
