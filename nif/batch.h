@@ -1,8 +1,9 @@
 /*
- * From rings to one batch: what lies in which ring, how much of it fits, how far the watermark may go. Plain C.
+ * Collects the frames of all rings into one batch: decides how many bytes of each ring fit and how far the watermark may advance. It uses
+ * no function of the VM.
  *
- * Two steps, because the batch's memory is allocated between them: batch_plan() looks and decides, batch_write() copies
- * and gives the bytes back to the producers. One thread at a time, and the same one for both steps.
+ * There are two steps, because the caller allocates the batch between them. batch_plan() reads the rings and decides. batch_write() copies
+ * the frames and returns their bytes to the producers. The same thread runs both steps, and no other thread runs either meanwhile.
  */
 #ifndef ETRACE_BATCH_H
 #define ETRACE_BATCH_H
@@ -17,34 +18,35 @@ struct batch_clock {
     int64_t wall_ns;
 };
 
-/* What lasts from batch to batch. */
+/* State that the owner keeps between batches. */
 struct batch_state {
     uint64_t seq, watermark;
-    uint64_t latest;       /* tick of the latest frame sent */
+    uint64_t latest;       /* not earlier than the tick of any frame sent */
     uint64_t told_roofless;
-    uint32_t turn;         /* the ring that is served first when not everything fits */
+    uint32_t turn;         /* the ring that gets its share first when not everything fits */
 };
 
 struct batch_plan {
     struct batch_clock clock;
-    size_t bytes; /* of the batch */
+    size_t bytes; /* size of the whole batch */
     uint64_t watermark, latest, roofless;
     const uint8_t *own;
     uint32_t own_bytes, lanes, sections, flags;
-    bool more, held; /* the rings hold more; events sent or waiting are later than the watermark */
-    bool wanted;     /* there is something to tell */
+    bool more, held; /* more: the rings still hold frames; held: some sent or waiting events are later than the watermark */
+    bool wanted;     /* the batch has news, so the owner should send it */
     struct batch_part {
         struct ring_view view;
-        uint64_t to, tick; /* tick: not later than that of the frame before `to` */
-        uint64_t seen, lost[ETW_LOSSES]; /* no fewer seen than lie before the view's head or are lost */
-        bool exact; /* the counters are those of what is in view and of nothing else: nobody was at an event */
-        bool told;  /* its counters changed, or are exact now, or it has frames */
+        uint64_t to, tick; /* to: where the part ends; tick: not later than the tick of the frame before `to` */
+        uint64_t seen, lost[ETW_LOSSES]; /* `seen` includes every frame before the view's head and every loss */
+        bool exact; /* the counters match the view exactly: the producer was not processing an event */
+        bool told;  /* the batch has a section for it: it has frames, its counters changed, or they have become exact */
     } parts[LANES_MAX];
 };
 
 /*
- * The clock was read before. Most: bytes of the whole batch; one frame is given in any case. Own: whole sections, which come first.
- * Last: no frame will come, so this batch is the last one, unless there is more, or a thread is still at an event.
+ * The caller has read the clock before. Most: bytes of the whole batch; a larger first frame is sent all the same, so there is always
+ * progress. Own: the owner's complete sections, which come first. Last: no new event will come, so this becomes the last batch unless frames
+ * are left over or a thread is still processing an event.
  */
 void batch_plan(const struct batch_state *state, const struct batch_clock *clock, uint64_t slack, size_t most, const uint8_t *own,
     uint32_t own_bytes, bool last, struct batch_plan *ret_plan);

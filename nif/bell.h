@@ -1,13 +1,12 @@
 /*
- * The bell: wakes the owner at the first event after it dozed off, and when a ring is half full before it has come by itself.
- * A producer strikes it only while it is armed, and a thread of our own, which waits for that, sends the
- * message, for no callback may.
+ * Wakes the owner at the first event after it went to sleep, and when a ring becomes half full before the owner drains it.
  *
- * Not enif_select(): on OTP 29 what the schedulers poll themselves, the client's socket say, may not be looked at for ten
- * seconds after an event that came through it, as long as they are busy.
+ * A callback may not send messages. So a producer only wakes a thread of our own, and only while the bell is armed; that thread sends the
+ * message to the owner. It runs from the first bell_open() to the unload, when no producer can run. A message to a dead owner is lost
+ * without harm.
  *
- * The thread lives from the first bell_open() to the unload, when no producer can run any more; a process that
- * has died is not woken, and nobody minds.
+ * enif_select() could replace the thread, but on OTP 29 it can delay other descriptors that the schedulers poll, such as the client's
+ * socket: while the schedulers are busy, they may not poll them for ten seconds after an event.
  */
 #ifndef ETRACE_BELL_H
 #define ETRACE_BELL_H
@@ -18,21 +17,21 @@
 
 #include "hidden.h"
 
-/* In its own line: read by every producer behind every frame. Armed by the owner, or by a ring (ring.h). */
+/* In a cache line of its own, because every producer reads it after every frame. The owner arms it, or a ring that fills (ring.h). */
 extern HIDDEN struct bell {
     _Alignas(64) _Atomic bool armed;
-    _Atomic bool asked; /* a question is open that the process of bell_answers() has not been told of */
+    _Atomic bool asked; /* a question is open, and no message about it has been sent to the process of bell_answers() */
 } bell;
 
 void bell_load(ErlNifEnv *env);
 void bell_unload(void);
 
-/* The calling process becomes the one that is woken: it is sent the atom ready_input. */
+/* From now on the bell wakes the calling process, with the message ready_input. */
 bool bell_open(ErlNifEnv *env);
 
 /*
- * Arms the bell. False: there is no bell any more, so the owner has to look by itself. After it a producer either sees it armed, or its frame is visible to the caller, who looks at the rings
- * next and calls bell_disarm() if there is something after all.
+ * Arms the bell. Afterwards a producer sees the armed bell, or the caller sees the producer's frame: the caller must look at the rings
+ * next and call bell_disarm() if one has a frame. False: the bell's thread has ended, so the owner must poll the rings.
  */
 bool bell_arm(void);
 void bell_disarm(void);
@@ -41,10 +40,10 @@ void bell_disarm(void);
 void bell_strike(void);
 void bell_wake(void);
 
-/* The calling process is sent the atom owing whenever bell_ask() was called. */
+/* From now on each bell_ask() sends the atom `owing` to the calling process. */
 bool bell_answers(ErlNifEnv *env);
 
-/* Any thread, in any callback: there is a question about results that are owed. */
+/* Any thread, in any callback: announces a question about owed results. */
 static inline void bell_ask(void)
 {
     if (!atomic_load_explicit(&bell.asked, memory_order_relaxed) && !atomic_exchange(&bell.asked, true))
@@ -53,7 +52,7 @@ static inline void bell_ask(void)
 
 static inline void bell_ring(void)
 {
-    /* Only the compiler is held to the order here; bell_arm() makes the processors agree. */
+    /* This fence orders only the compiler. bell_arm() has the barrier for the processors. */
     atomic_signal_fence(memory_order_seq_cst);
     if (__builtin_expect(atomic_load_explicit(&bell.armed, memory_order_relaxed), 0))
         bell_strike();

@@ -1,11 +1,12 @@
 /*
- * Terms to bytes, bounded: by bytes, by elements of a container, by depth. What does not fit is cut, and the frame says so.
+ * Encodes terms as bytes, with limits for bytes, elements of a container, and depth. The encoder cuts a term that exceeds a limit, and
+ * sets ETW_F_CUT in the frame.
  *
- * The time is bounded with the bytes, for each item takes some: no term is serialised, measured or copied whole. Compounds are read by enif_* alone,
- * immediates by their tag bits where imm_known. Nothing is allocated here (the VM does for the iterator of a large map,
- * and for the text of a large integer, which is bounded before).
+ * The limit of bytes also bounds the time, because each item takes at least a byte: no term is serialised, measured or copied as a whole.
+ * The encoder reads compound terms only through enif_*, and immediates by their tag bits if imm_known. It allocates nothing itself. The VM
+ * allocates for the iterator of a large map, and for a large integer, whose size the encoder checks before.
  *
- * The rules (what is redacted) are written before a session is live and read by every producer.
+ * The owner sets the secrets to redact before a session is live; every producer reads them.
  */
 #ifndef ETRACE_ENCODE_H
 #define ETRACE_ENCODE_H
@@ -16,46 +17,45 @@
 
 #include "encoder.h"
 
-/* The value works on OTP 26 and newer at run time; the headers of older ones lack the name. */
+/* OTP 26 and newer accept this value at run time; older headers lack the name. */
 #define ENCODING_UTF8 ((ErlNifCharEncoding)2)
 
-/* An item that begins before the limit may end so far behind it, containers closed: an atom's definition is the longest. */
+/* How far an item that begins before the limit may extend beyond it, with the ends of its containers. An atom's definition is the longest. */
 #define ENCODE_OVERRUN 2048
-/* The longest function. */
+/* Bytes of the longest function. */
 #define ENCODE_FUNCTION 2112
 
-/* For what is better written down several times than called. */
+/* Forces inlining of functions on the path of every event. */
 #define ALWAYS inline __attribute__((always_inline))
 
-/* At load: the bounds of what is a large integer, in an environment that lives until encode_unload(). */
+/* At load: makes terms for comparison, in an environment that lives until encode_unload(). False: no memory. */
 bool encode_load(ErlNifEnv *env);
 void encode_unload(void);
 
 /*
- * Sets the secrets of a session. The list has the cookie of the node and then the names of keys, all as binaries. Returns false when
- * there are too many names, or one is too long.
+ * Sets the secrets of a session. The list holds the cookie of the node and then the names of keys, all as binaries. False: too many names,
+ * a name that is too long, or a malformed list.
  */
 bool encode_redact(ErlNifEnv *env, ERL_NIF_TERM keys);
 
-/* A term; behind the last byte. No item begins `bytes` behind its first. */
+/* Encodes a term and returns the end. Every item begins within `bytes` of the start. */
 uint8_t *encode_term(struct encoder *e, uint8_t *at, uint32_t bytes, ERL_NIF_TERM t);
 
-/* `many` terms side by side, the first of which do not starve the last; returns behind the last byte. No item begins `bytes` behind the first. */
+/* Encodes several terms and returns the end. Each of them has some room reserved. Every item begins within `bytes` of the start. */
 uint8_t *encode_terms(struct encoder *e, uint8_t *at, uint32_t bytes, const ERL_NIF_TERM *terms, unsigned many);
 
-/* Whether it is {Module, Name, _}. */
 static inline bool encode_is_function(ErlNifEnv *env, ERL_NIF_TERM t, const ERL_NIF_TERM **ret_mfa)
 {
     int n;
     return __builtin_expect(enif_get_tuple(env, t, &n, ret_mfa) && n == 3, 1);
 }
 
-/* {Module, Name, Arity}; anything else: as ETW_NO_FUNCTION. */
+/* Encodes {Module, Name, Arity}; any other term as ETW_NO_FUNCTION. */
 uint8_t *encode_function(struct encoder *e, uint8_t *at, ERL_NIF_TERM t);
 
 /*
- * Terms that were encoded with e->words, now for a ring: the function and they. Where there is no room before `end` for a name that
- * the ring does not know yet, the atom is left out.
+ * A call that an encoder with `words` has encoded (encoder.h). encode_anew() encodes its function and its terms for the ring of `e`. If there
+ * is no room before `end` to define an atom that the ring does not know yet, it replaces the atom with ETW_T_ELIDED.
  */
 struct encode_held {
     uint64_t module, name;
@@ -67,7 +67,7 @@ struct encode_held {
 };
 uint8_t *encode_anew(struct encoder *e, uint8_t *at, const uint8_t *end, const struct encode_held *held);
 
-/* {Module, Name, Arguments}; where there is only their number, nothing stands behind it, and ETW_F_ARITY is set. */
+/* Encodes {Module, Name, Arguments}. {Module, Name, Arity} becomes a function without terms and sets ETW_F_ARITY. */
 uint8_t *encode_call(struct encoder *e, uint8_t *at, ERL_NIF_TERM t);
 
 #endif

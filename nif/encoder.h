@@ -1,6 +1,6 @@
 /*
- * What encoding needs beside the terms: the names of the ring, how much of an event is captured, and what came of it. One in each
- * lane, its producer's; begun anew with each event.
+ * Defines the state of an encoder: the names that its ring has defined, the limits of an event, and the flags of the current frame.
+ * Only the producer thread of its lane uses it. The flags are reset with each event.
  */
 #ifndef ETRACE_ENCODER_H
 #define ETRACE_ENCODER_H
@@ -9,7 +9,7 @@
 
 #include "intern.h"
 
-/* What is captured of an event. */
+/* How much of an event is captured. */
 struct encode_limits {
     uint32_t bytes, depth, items; /* items: elements of a list, tuple or map */
 };
@@ -20,13 +20,13 @@ struct encoder {
     struct enif_environment_t *env; /* the callback's */
     uint64_t tick;                  /* when the event began */
     struct encode_limits limits;
-    uint32_t flags; /* of the frame, by what was encoded: ETW_F_CUT and others */
-    uint32_t copied;  /* bytes of binaries that were read since one was examined; more than one event adds to it */
-    uint32_t steps;   /* that the event of tick `stepped` has made, see encode.c */
+    uint32_t flags; /* of the current frame: ETW_F_CUT and others */
+    uint32_t copied;  /* bytes of binaries read since the last examined one, over several events (encode.c) */
+    uint32_t steps;   /* of the event with tick `stepped` (encode.c) */
     uint64_t stepped;
     /*
-     * Where it is set, an atom becomes its place in this table, with ETW_T_ATOM: encode_anew() makes of it what a ring understands.
-     * The names are empty then. What has no place any more is counted alike.
+     * Not NULL: the encoder writes an atom as ETW_T_ATOM with its index in this table, and encode_anew() later replaces the index with an
+     * id of a ring. `names.atoms` stays empty. word_count includes atoms that did not fit the table.
      */
     uint64_t *words;
     uint32_t word_count;

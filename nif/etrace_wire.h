@@ -1,13 +1,13 @@
 /*
- * What travels from a traced node to etrace, and what a recording holds: the only header both sides include.
+ * Defines the bytes that a traced node sends to etrace and the bytes of a recording. Node and client both include this header; they
+ * share no other.
  *
- * A *frame* is one event as bytes. A *batch* is what the owner process sends at once: sections of frames, one section
- * for each ring that has something, in front of them perhaps one made by the owner itself. A recording is a file header
- * and then batches, each in a block with a checksum. All integers are little-endian and may stand unaligned.
+ * A *frame* is one event as bytes. A *batch* is one message of the owner process. It holds sections of frames: first the owner's own
+ * section, if it has one, then one section for each ring that has news. A recording is a file header followed by blocks; a block holds
+ * one batch and a checksum. All integers are little-endian and may be unaligned.
  *
- * Decoding needs the state of a ring (last tick, last tracee, the names defined so far), so the sections of a ring must
- * be read in the order of the batches, none left out. A reader trusts nothing: every length is checked against what is
- * left, every id against what was defined.
+ * A reader keeps state for each ring: the last tick, the last tracee, the names defined so far. It must read all sections of a ring, in
+ * the order of the batches. It checks every length against the bytes that are left, and every id against the ids defined so far.
  */
 #ifndef ETRACE_WIRE_H
 #define ETRACE_WIRE_H
@@ -17,57 +17,57 @@
 
 #define ETW_VERSION 1
 
-/* ---- messages of the owner: one binary each; the first byte says what it is ------------------------------------- */
+/* ---- messages of the owner: one binary each; the first byte is the type ----------------------------------------- */
 
 enum {
     ETW_MSG_BATCH = 'B', /* a batch */
     ETW_MSG_REPLY = 'R', /* u32 id of the request, then one term in the external term format */
-    ETW_MSG_WAITS = 'W', /* before the first answer: the name of the process of the node that is now asked, as one term */
-    ETW_MSG_PROGRESS = 'P', /* the request that is worked on goes on; then one term: {Done, All} functions */
+    ETW_MSG_WAITS = 'W', /* before the first reply: one term, the name of the node's process that the janitor waits for */
+    ETW_MSG_PROGRESS = 'P', /* the worker is still busy with a request; then one term: {Done, All} functions */
     ETW_MSG_GONE = 'G',  /* the last message: session, module and files are gone; then one term: the reason */
 };
 
-#define ETW_MAX_BATCH (1u << 20) /* with its header; larger ones are refused */
-/* What may be on its way to a client: the largest batch while the one before it is shown. */
+#define ETW_MAX_BATCH (1u << 20) /* bytes including the header; a reader rejects larger batches */
+/* Most bytes in flight to a client: it shows one batch while the next one, of the largest size, arrives. */
 #define ETW_MAX_CREDIT (2u << 20)
 
-/* ---- the most that a session is asked for ------------------------------------------------------------------------ */
+/* ---- limits of a session's options ------------------------------------------------------------------------------- */
 
-#define ETW_MAX_SIZE (256u << 10) /* bytes of an event's terms: a batch has room for two */
-#define ETW_MAX_DEPTH 64u         /* containers within each other */
-#define ETW_MAX_ITEMS (1u << 20)  /* of a container */
-#define ETW_MAX_KEYS 64           /* names of what is redacted */
+#define ETW_MAX_SIZE (256u << 10) /* bytes of an event's terms; two such events fit a batch */
+#define ETW_MAX_DEPTH 64u         /* nested containers */
+#define ETW_MAX_ITEMS (1u << 20)  /* elements of one container */
+#define ETW_MAX_KEYS 64           /* names of keys whose values are redacted */
 #define ETW_MAX_KEY_BYTES 31
 
 /* ---- a batch ---------------------------------------------------------------------------------------------------- */
 
 #define ETW_BATCH_MAGIC 0x42575445u /* "ETWB" */
 
-/* Why an event that the VM offered was not sent. Counted for each ring, exactly. */
+/* Why the node did not send an event that the VM offered. Each ring has an exact counter for each reason. */
 enum etw_loss {
     ETW_LOST_RING,  /* the ring was full: the client reads too slowly */
-    ETW_LOST_RATE,  /* over --rate; of a call with its result, if it has one */
+    ETW_LOST_RATE,  /* over --rate; a call that is lost loses its result too */
     ETW_LOST_GUARD, /* a guard had closed the gate (time budget, memory, outstanding returns) */
-    ETW_LOST_NORING, /* no ring was left for this thread */
+    ETW_LOST_NORING, /* the thread has no ring: all were taken */
     ETW_LOST_QUEUE, /* the fallback tracer's mailbox was over its cap */
-    ETW_LOST_HALF,  /* over --rate, which was asked for call and result apart: perhaps the one came without the other */
+    ETW_LOST_HALF,  /* over --rate, checked for call and result separately: one may be sent without the other */
     ETW_LOST_SPARE2,
     ETW_LOST_SPARE3,
     ETW_LOSSES
 };
 
 enum {
-    ETW_BATCH_MORE = 1, /* the rings hold more than fitted */
+    ETW_BATCH_MORE = 1, /* the rings still hold frames that did not fit */
     ETW_BATCH_LAST = 2, /* the session is destroyed and every ring is empty */
 };
 
 /*
- * A frame's tick becomes nanoseconds by interpolation between this batch's pair (tick, mono_ns) and the previous one's.
- * Every frame whose tick is at most `watermark` is in this batch or an earlier one, so what is held back until the
- * watermark has passed it comes out in time order, and the events of one process in their own order whatever happens.
+ * The client converts a frame's tick to nanoseconds: it interpolates between the pairs (tick, mono_ns) of the previous batch and this one.
+ * Every frame whose tick is at most `watermark` is in this batch or an earlier one. A client that holds each frame back until the
+ * watermark passes its tick therefore sees all frames in time order. The events of one process keep their order in any case.
  */
 struct etw_batch {
-    uint32_t magic, bytes; /* bytes of the whole batch with this header */
+    uint32_t magic, bytes; /* bytes: of the whole batch including this header */
     uint64_t seq;          /* 1, 2, 3, … */
     uint64_t tick;
     int64_t mono_ns; /* erlang:monotonic_time(nanosecond), which may be negative */
@@ -76,13 +76,13 @@ struct etw_batch {
     uint32_t sections, flags;
 };
 
-#define ETW_META_RING 0xffffffffu /* the section that the owner made: of itself, and names */
-#define ETW_SYSTEM_RING 4095u     /* the section of the process that hears the node's system events */
+#define ETW_META_RING 0xffffffffu /* the owner's own section: names, notices, tallies */
+#define ETW_SYSTEM_RING 4095u     /* the section of the process that receives the node's system events */
 
 struct etw_section {
-    uint32_t ring, bytes; /* bytes of the frames behind this header */
-    uint64_t seen;        /* events offered by the VM to this ring's thread since the session began: sent, to be sent, or lost */
-    uint64_t lost[ETW_LOSSES]; /* of these, since the session began */
+    uint32_t ring, bytes; /* bytes: of the frames that follow this header */
+    uint64_t seen;        /* events that the VM offered to this ring's thread since the session began: sent, waiting, or lost */
+    uint64_t lost[ETW_LOSSES]; /* how many of `seen` were lost, by reason */
 };
 
 /* ---- a frame ---------------------------------------------------------------------------------------------------- */
@@ -91,10 +91,10 @@ struct etw_section {
  * u32 head: bytes of the whole frame (20 bits), kind (6 bits), flags (6 bits)
  * u32 ticks since the previous frame of this ring (0 with ETW_F_TICK)
  * u64 tick           only with ETW_F_TICK
- * u64 tracee         only with ETW_F_TRACEE; else the same as in the ring's previous frame
- * u64 tick           only with ETW_F_BEGAN: of a call that waited for its result, which comes next; the frame's own tick is later
+ * u64 tracee         only with ETW_F_TRACEE; without it, the tracee of the ring's previous frame
+ * u64 tick           only with ETW_F_BEGAN: when the call began. The frame's own tick is when its result came; the result is the next frame
  * function           only for kinds that have one (event_kinds.def)
- * terms              as many as fit the kind (event_kinds.def), then the match specification's result with ETW_F_MS
+ * terms              as many as the kind has (event_kinds.def), then the result of the match specification with ETW_F_MS
  */
 #define ETW_BYTES_BITS 20
 #define ETW_KIND_BITS 6
@@ -108,27 +108,27 @@ enum {
     ETW_F_TICK = 1,
     ETW_F_TRACEE = 2,
     ETW_F_MS = 4,
-    ETW_F_CUT = 8,    /* something of a term was left out */
+    ETW_F_CUT = 8,    /* part of a term was left out */
     ETW_F_ARITY = 16, /* a call without its arguments */
-    ETW_F_BEGAN = 32, /* a call that was sent when its result had decided that it is shown */
-    ETW_F_DOUBT = 32, /* of what is no call: something was lost before it that is told later; in what the client keeps (alone.h) */
+    ETW_F_BEGAN = 32, /* a call that was held until its result decided to show it */
+    ETW_F_DOUBT = 32, /* on other kinds, and never from a node: events before this one were lost, counted later; the client sets it (alone.h) */
 };
 
-/* A tracee, and a local pid or port as a term: the number in the low 28 bits (pids) and the serial above; ports: the number. */
+/* The bits of a tracee, and of a local pid or port as a term. A pid has its number in the low 28 bits and its serial above them. */
 #define ETW_TRACEE_PORT (UINT64_C(1) << 63)
 #define ETW_PID_NUMBER(data) ((uint32_t)((data) & 0x0fffffff))
 #define ETW_PID_SERIAL(data) ((uint32_t)((data) >> 28))
 
 /*
- * A function: u16 id of the pair (module, function), u8 arity. With ETW_DEF in the id the pair is defined here (anew):
- * u16 bytes of the module's name, u16 bytes of the function's, both names in UTF-8. ETW_NO_FUNCTION: none (return_to undefined).
+ * A function: u16 id of the pair (module, function), u8 arity. ETW_DEF in the id defines or redefines the pair, and then follow
+ * u16 bytes of the module's name, u16 bytes of the function's name, both names in UTF-8. ETW_NO_FUNCTION: none (return_to undefined).
  */
 #define ETW_DEF 0x8000u
 #define ETW_NO_FUNCTION 0x7fffu
 #define ETW_FUNCTIONS 1024 /* ids per ring */
 #define ETW_ATOMS 4096
 
-/* Kinds: numbers are for ever, they stand in recordings. The table with layouts is cli/events/event_kinds.def. */
+/* Recordings contain these numbers, so a number never changes its meaning. cli/events/event_kinds.def has the layouts. */
 enum etw_kind {
     ETW_CALL = 1,
     ETW_RETURN_FROM = 2,
@@ -161,28 +161,28 @@ enum etw_kind {
     ETW_SEQ_TRACE = 29,
     ETW_SYSTEM = 30, /* terms: the tag (an atom), the info */
 
-    ETW_LOST = 48,   /* u64 lost[ETW_LOSSES], the ring's counters at this place */
-    ETW_HELLO = 49,  /* owner: one map with binaries and atoms as keys' values, see etrace_tracer.erl */
-    ETW_NAME = 50,   /* owner: the tracee of this frame is called: atom (registered) or binary (label, initial call) */
+    ETW_LOST = 48,   /* u64 lost[ETW_LOSSES], the ring's counters at this point */
+    ETW_HELLO = 49,  /* owner: one map whose values are binaries and atoms, see etrace_tracer.erl */
+    ETW_NAME = 50,   /* owner: the name of this frame's tracee: an atom (registered) or a binary (label, initial call) */
     ETW_NOTICE = 51, /* owner: a tag (atom) and details: rearmed, guard, limit, fallback, … */
-    ETW_TALLY = 52,  /* owner: a function, then struct etw_tally and its buckets: events that were counted and not sent */
-    ETW_TICK = 56,   /* owner: nothing; it makes a batch, so that its watermark comes */
-    ETW_DOWN = 57,   /* in no frame: a node is traced no longer, and it is again */
+    ETW_TALLY = 52,  /* owner: a function, then struct etw_tally and its buckets: events that the node counts instead of sending */
+    ETW_TICK = 56,   /* owner: empty; makes a batch necessary, so that the client gets its watermark */
+    ETW_DOWN = 57,   /* never in a frame: the client lost a node, and traces it again */
     ETW_UP = 58,
     ETW_KINDS = 64
 };
 
 /*
- * What was added to a function's figures since its last tally: calls, their results and their durations, counted on the node.
- * Behind it stand the buckets that grew, as (bucket, by how much).
+ * How much a function's figures grew since its last tally: calls, their results and their durations, counted on the node.
+ * The buckets that grew follow, each as (bucket, by how much).
  */
 struct etw_tally {
-    uint64_t events; /* calls, and results whose call was not seen */
-    uint64_t seen;   /* calls and results: what would have been frames */
+    uint64_t events; /* calls, and results whose call the node did not see */
+    uint64_t seen;   /* calls and results: each would have been a frame */
     uint64_t errors; /* results that are exceptions */
-    uint64_t timed, total_ns, max_ns; /* max: of all so far */
-    int64_t open;    /* calls that have not returned, of those that report it */
-    int64_t filtered; /* calls and results that the filter hides, and calls whose result will decide: may grow less */
+    uint64_t timed, total_ns, max_ns; /* max_ns: of all calls so far, not only since the last tally */
+    int64_t open;    /* calls whose return is traced and that have not returned */
+    int64_t filtered; /* calls and results that the filter hides, and open calls that it decides at their result: may be negative */
     uint32_t buckets, spare;
 };
 
@@ -190,7 +190,7 @@ struct etw_bucket {
     uint32_t bucket, count;
 };
 
-/* Durations in buckets, eight to each doubling: a percentile is right within six percent. */
+/* Buckets of durations, eight for each power of two: the error of a percentile is at most six percent. */
 #define ETW_STEPS 8
 #define ETW_BUCKETS (44 * ETW_STEPS)
 
@@ -203,12 +203,12 @@ static inline uint32_t etw_bucket_of(uint64_t ns)
     return bucket < ETW_BUCKETS ? bucket : ETW_BUCKETS - 1;
 }
 
-/* ---- a filter that the node applies to what it counts, or sends ------------------------------------------------------------ */
+/* ---- a filter for the calls that the node counts or sends -------------------------------------------------------------- */
 
 /*
- * A condition on calls in postfix order, from the client: a test adds its value, an operator takes its operands' and adds its
- * own, one is left. It has the meaning of `where`: what a call's result will decide is not known before it comes; of a result
- * without a duration or a class the test of it fails, and the whole with it, as a guard does.
+ * The client sends a condition on calls in postfix order. A test pushes its value, an operator pops its operands and pushes its
+ * own value, and exactly one value remains. The condition means the same as `where` in the client: a test of the result is undecided until
+ * the result comes. If the result has no duration or no class, the test of it fails, and with it the whole condition, as in a guard.
  */
 enum etw_filter_what {
     ETW_FILTER_DUR, ETW_FILTER_SIZE, ETW_FILTER_CLASS, ETW_FILTER_NOT, ETW_FILTER_AND, ETW_FILTER_OR, ETW_FILTER_XOR, ETW_FILTER_WHATS
@@ -220,13 +220,13 @@ struct etw_filter_step {
     uint8_t what, compare;
     uint16_t spare1;
     uint32_t spare2;
-    int64_t value; /* of a test: nanoseconds, bytes of the frame, enum etw_class */
+    int64_t value; /* tests only: nanoseconds, bytes of the frame, or enum etw_class */
 };
 
-#define ETW_FILTER_MOST 64 /* of a filter */
-#define ETW_FILTER_DEEP 16 /* values that wait for their operator */
+#define ETW_FILTER_MOST 64 /* steps */
+#define ETW_FILTER_DEEP 16 /* values on the stack */
 
-/* Whether steps from anywhere are a filter: operands for every operator, and one value in the end. */
+/* Whether untrusted steps are a valid filter: every operator has its operands, and one value remains. */
 static inline int etw_filter_valid(const struct etw_filter_step *steps, size_t n)
 {
     size_t deep = 0;
@@ -260,11 +260,12 @@ static inline int etw_filter_measures(const struct etw_filter_step *steps, size_
 /* ---- a program that decides about calls --------------------------------------------------------------------------- */
 
 /*
- * Which calls of a function are shown, where a few tests of their arguments say it: it means what the probe's match
- * specification means. The client ships it beside that as the term {Least, Most, [Step]}: for functions of that many
- * arguments. A step is {What, Value, N, Into, Yes, No, Term}: a test of a value; the arguments are the values from 0 on, and
- * what a test finds inside of one becomes the values from Into on. Where to go on when it holds, and when not: to a later
- * step, counted from 0; the step behind the last one is "shown", the one behind that "not". The first is where it begins.
+ * A program decides by a few tests of the arguments which calls of a function are shown. It has the meaning of the probe's match
+ * specification. The client sends both; the program is the term {Least, Most, [Step]}, for functions with Least to Most arguments.
+ *
+ * A step is {What, Value, N, Into, Yes, No, Term} and tests the value with the number Value. The arguments are the values from 0 on. The
+ * parts that a test finds inside a value become the values from Into on. Yes and No are the next step if the test holds or fails: always a
+ * later one, counted from 0. With S steps, the number S means "shown" and S + 1 "not shown". The program starts at step 0.
  */
 enum etw_step {
     ETW_STEP_SAME,  /* =:= Term */
@@ -272,9 +273,9 @@ enum etw_step {
     ETW_STEP_LESS,  /* < Term */
     ETW_STEP_MOST,  /* =< Term */
     ETW_STEP_IS,    /* N: enum etw_is */
-    ETW_STEP_TUPLE, /* of N elements */
-    ETW_STEP_CELL,  /* a list that is not empty: its head and its tail */
-    ETW_STEP_FIELD, /* a map that has the key Term: its value */
+    ETW_STEP_TUPLE, /* a tuple of N elements */
+    ETW_STEP_CELL,  /* a nonempty list; finds its head and its tail */
+    ETW_STEP_FIELD, /* a map with the key Term; finds its value */
     ETW_STEP_KINDS
 };
 enum etw_is {
@@ -284,40 +285,40 @@ enum etw_is {
 
 #define ETW_PROGRAM_STEPS 128
 #define ETW_PROGRAM_VALUES 64
-#define ETW_PROGRAM_ARITY 16   /* with more arguments a function has none */
-#define ETW_PROGRAM_BYTES 8192 /* encoded: as bounded are the terms that arguments are compared with */
+#define ETW_PROGRAM_ARITY 16   /* a function with more arguments gets no program */
+#define ETW_PROGRAM_BYTES 8192 /* encoded; also bounds the terms that arguments are compared with */
 
 /* ---- a term ----------------------------------------------------------------------------------------------------- */
 
 /*
- * One byte says what it is. A container that was not captured whole ends with ETW_T_CUT in the place of its next
- * element; a term that was not looked at is ETW_T_ELIDED. Nothing is longer than its frame.
+ * A term starts with one byte, its tag. A container that is not captured completely ends with ETW_T_CUT in the place of its next
+ * element. ETW_T_ELIDED replaces a term that the encoder skipped. No term is longer than its frame.
  */
 enum etw_tag {
     /* 0x00–0x7f: the integers 0 to 127 */
     ETW_T_INT16 = 0x80,
     ETW_T_INT32,
     ETW_T_INT64,
-    ETW_T_BIGPOS, /* u16 n, n bytes of magnitude, the lowest first */
+    ETW_T_BIGPOS, /* u16 n, n bytes of magnitude, lowest byte first */
     ETW_T_BIGNEG,
     ETW_T_FLOAT,   /* a double */
     ETW_T_ATOM,    /* u16 id of this ring */
-    ETW_T_ATOMDEF, /* u16 id, u16 bytes, name in UTF-8: defines (anew) and is the atom */
+    ETW_T_ATOMDEF, /* u16 id, u16 bytes, name in UTF-8: an atom that also defines or redefines its id */
     ETW_T_ATOMTEXT, /* u16 bytes, name in UTF-8: an atom without an id */
     ETW_T_PID,     /* u64, local */
     ETW_T_PORT,    /* u64, local */
-    ETW_T_TEXT,    /* u8 what (enum etw_text), u16 bytes: printed as it is (made safe): references, funs, remote pids, … */
+    ETW_T_TEXT,    /* u8 what (enum etw_text), u16 bytes: shown as it is, control characters escaped: references, funs, remote pids, … */
     ETW_T_NIL,     /* [] */
-    ETW_T_LIST,    /* elements, then ETW_T_END; or ETW_T_TAIL and one term; or ETW_T_CUT */
+    ETW_T_LIST,    /* elements, then ETW_T_END, or ETW_T_TAIL and one term, or ETW_T_CUT */
     ETW_T_END,
     ETW_T_TAIL,
     ETW_T_TUPLE,   /* u32 arity, elements (or some and ETW_T_CUT) */
     ETW_T_MAP,     /* u32 pairs, key value key value … (or some and ETW_T_CUT) */
-    ETW_T_BIN,     /* u64 bytes of the binary, u32 bytes captured, these */
+    ETW_T_BIN,     /* u64 bytes of the binary, u32 bytes captured, the captured bytes */
     ETW_T_BITS,    /* u8 bits used of the last byte (1–7, from the top), then as ETW_T_BIN */
     ETW_T_CUT,
-    ETW_T_ELIDED,  /* some term */
-    ETW_T_REDACTED, /* some term under a redacted key */
+    ETW_T_ELIDED,  /* any term */
+    ETW_T_REDACTED, /* any term under a redacted key */
     ETW_T_STRING,  /* u16 n, n bytes: a proper list of n small integers 0–255 */
     ETW_T_TUPLE0 = 0xc0, /* 0xc0–0xdf: a tuple of 0–31 elements */
 };
@@ -327,7 +328,7 @@ enum etw_text {
     ETW_TEXT_FUN,
     ETW_TEXT_PID,
     ETW_TEXT_PORT,
-    ETW_TEXT_OTHER, /* what cannot be looked into: native records, long bit strings */
+    ETW_TEXT_OTHER, /* terms that no interface of the VM opens: native records, long bit strings */
     ETW_TEXT_BIG,   /* an integer too large to capture */
 };
 
@@ -344,22 +345,22 @@ struct etw_file {
 enum {
     ETW_BLOCK_BATCH = 1,
     ETW_BLOCK_FOOTER = 2, /* struct etw_footer */
-    ETW_BLOCK_SPECS = 3,  /* what was asked for */
+    ETW_BLOCK_SPECS = 3,  /* the probes */
     ETW_BLOCK_NOTE = 4,   /* struct etw_note */
 };
 
 struct etw_block {
-    uint32_t bytes; /* behind this header */
-    uint16_t type, node; /* node: 0, 1, … when several were recorded into one file; a batch with seq 1 begins it anew */
-    uint32_t crc, spare;   /* crc32c of type, node and the bytes */
+    uint32_t bytes; /* that follow this header */
+    uint16_t type, node; /* node: 0, 1, … in a recording of several nodes; a batch with seq 1 begins a new session */
+    uint32_t crc, spare;   /* crc: crc32c of type, node and the bytes */
 };
 
-/* Where several nodes are traced: what was known here of a node, between its batches. */
+/* In a recording of several nodes: what the client knew about a node between its batches. */
 enum {
-    ETW_NOTE_CLOCK = 1, /* from here on this host's wall clock is the node's monotonic time and value ns, give or take error */
-    ETW_NOTE_MARK = 2,  /* its batches up to number value have waited long enough for those of other nodes */
-    ETW_NOTE_DOWN = 3,  /* it is traced no longer: wall clock of this host; then text: why */
-    ETW_NOTE_UP = 4,    /* it is again, soon: wall clock of this host; then its name */
+    ETW_NOTE_CLOCK = 1, /* from here on the client's wall clock is the node's monotonic time + value, ± error (ns) */
+    ETW_NOTE_MARK = 2,  /* its batches up to number `value` need not wait for batches of other nodes any longer */
+    ETW_NOTE_DOWN = 3,  /* the client lost the node. value: the client's wall clock; then text: why */
+    ETW_NOTE_UP = 4,    /* the client is about to trace the node again. value: the client's wall clock; then the node's name */
 };
 
 struct etw_note {

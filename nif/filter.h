@@ -1,9 +1,9 @@
 /*
- * The filter of what is counted: a few steps from the client (etrace_wire.h) that decide, in the callback, whether a call and
- * its result are counted or only said to be hidden. With no filter everything is shown.
+ * Evaluates the client's filter (etrace_wire.h) in the callback: decides whether a call and its result are shown or only counted as
+ * hidden. Without a filter everything is shown.
  *
- * Set by the owner's calls before anything is traced, read by every producer. A producer that is late, with an event of what
- * was traced before, may read steps half of which are new: it computes nonsense then, and touches nothing but its own stack.
+ * The owner sets the filter before anything is traced; every producer reads it. A late producer, with an event of the previous trace, may
+ * read a half-written filter. Its verdict is then arbitrary, but it accesses no memory outside the filter and its own stack.
  */
 #ifndef ETRACE_NIF_FILTER_H
 #define ETRACE_NIF_FILTER_H
@@ -18,11 +18,11 @@
 enum filter_verdict { FILTER_HIDES, FILTER_SHOWS, FILTER_WAITS /* for the result */ };
 
 extern HIDDEN uint32_t filter_steps;
-/* False: these bytes are no filter, and nothing has changed. None at all: no filter. */
+/* False: the bytes are not a valid filter, and the old one stays. n = 0: no filter. */
 bool filter_set(const uint8_t *bytes, size_t n);
 
-extern HIDDEN bool filter_measured;                 /* it asks for the size of events */
-extern HIDDEN enum filter_verdict filter_sizeless; /* where it does not: of every call that returns */
+extern HIDDEN bool filter_measured;                 /* the filter tests the size of events */
+extern HIDDEN enum filter_verdict filter_sizeless; /* if it does not: its verdict for every call that will report its result */
 
 static inline bool filter_is_set(void)
 {
@@ -36,12 +36,12 @@ static inline enum filter_verdict filter_call(uint64_t bytes, bool returns)
     return __builtin_expect(!filter_is_set(), 1) ? FILTER_SHOWS : filter_call_slowly(bytes, returns);
 }
 
-/* Of a call that waited: whether both are shown. ETW_CLASSES: it did not fail, or in no way that has a name. */
+/* Decides about a call that waited: whether it and its result are shown. ETW_CLASSES: no exception, or one of unknown class. */
 bool filter_result(uint64_t bytes, uint64_t ns, enum etw_class class);
 
 /*
- * The same where the client decides, of what comes there: whether it may come to showing both. Its clocks differ by a little from
- * ours, and how large the result is nobody has measured.
+ * Like filter_result(), but the client decides in the end: whether the client might show them. It allows for the small difference between
+ * the client's and our durations, and for the unknown size of the result.
  */
 bool filter_result_may(uint64_t ns, enum etw_class class);
 

@@ -1,9 +1,9 @@
 /*
- * Frames into a ring, and walking over those that are in one. The layout is etrace_wire.h's.
+ * Writes frames into a ring, and finds the boundaries of frames that are in one. etrace_wire.h describes the layout.
  *
- * frame_begin() writes what stands before the function and the terms, the caller writes these, frame_end() closes and
- * publishes. Both belong to the producer. The caller has asked ring_has_room() and writes at most the ring's `need`
- * minus FRAME_RESERVE bytes.
+ * The producer calls frame_begin(), which writes the head; then it writes the function and the terms; then it calls frame_end(), which
+ * completes the head and publishes the frame. It must have checked ring_has_room() before, and may write at most the ring's `need` minus
+ * FRAME_RESERVE bytes.
  */
 #ifndef ETRACE_FRAME_H
 #define ETRACE_FRAME_H
@@ -14,12 +14,12 @@
 #error "frames are little-endian, and are written as the processor holds them"
 #endif
 
-/* The longest frame of losses and the longest beginning of a frame behind it. */
+/* Bytes of an ETW_LOST frame and of the longest frame head after it. */
 #define FRAME_RESERVE 128
 
-/* Handed on by value, so that it needs no memory. */
+/* Passed by value, so that the compiler keeps it in registers. */
 struct frame {
-    uint8_t *at, *next; /* its first byte; where to go on */
+    uint8_t *at, *next; /* its first byte; where the caller writes next */
     uint64_t tick;
     uint32_t flags;
 };
@@ -50,7 +50,7 @@ static inline uint8_t *put64(uint8_t *at, uint64_t value)
     return at + sizeof value;
 }
 
-/* Where something is to be told first, or in full. */
+/* Writes an ETW_LOST frame first if events were lost, and a head with its full tick or tracee. */
 struct frame frame_begin_slowly(struct ring *ring, uint64_t tick, uint64_t tracee);
 
 static inline struct frame frame_begin(struct ring *ring, uint64_t tick, uint64_t tracee)
@@ -69,14 +69,14 @@ static inline struct frame frame_begin(struct ring *ring, uint64_t tick, uint64_
     return frame;
 }
 
-/* Shows a whole frame to the drain. */
+/* Completes the head and publishes the frame. The frame does not count as an event. */
 static inline void frame_close(struct ring *ring, struct frame frame, const uint8_t *end, enum etw_kind kind)
 {
     put32(frame.at, ETW_HEAD(end - frame.at, kind, frame.flags));
     ring_publish(ring, frame.at, end, frame.tick);
 }
 
-/* The same for an event, which counts as seen. */
+/* Like frame_close(), for an event: counts it as seen and clears the busy mark. */
 static inline void frame_end(struct ring *ring, struct frame frame, const uint8_t *end, enum etw_kind kind)
 {
     ring_count_seen(ring);
@@ -87,14 +87,14 @@ static inline void frame_end(struct ring *ring, struct frame frame, const uint8_
 /* ---- drain -------------------------------------------------------------------------------------------------------- */
 
 struct frame_cut {
-    uint64_t to;   /* the end of the last whole frame that fits; or of the first, when `least` and none fits */
-    uint64_t tick; /* not later than that of the frame before `to` */
-    uint64_t next; /* not later than that of the frame at `to` */
+    uint64_t to;   /* the end of the last frame that fits; with `least`, of the first frame if none fits */
+    uint64_t tick; /* not later than the tick of the frame before `to` */
+    uint64_t next; /* not later than the tick of the frame at `to` */
 };
 
 /*
- * Where to cut a view so that at most so many bytes stand before the cut. Walks over these bytes and no others, because the drain calls
- * it for every full ring: it adds up the distances between frames from the tick that the drain knows of the tail.
+ * Finds where to cut a view so that at most `bytes` lie before the cut. It starts from the view's tail_tick and adds up the ticks between
+ * frames. It walks only over the bytes before the cut, because the drain calls it for every full ring.
  */
 struct frame_cut frame_cut(const struct ring *ring, const struct ring_view *view, uint64_t bytes, bool least);
 

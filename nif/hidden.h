@@ -1,4 +1,4 @@
-/* Variables of other files of the same library: reached at their place, not through a table that the loader fills. */
+/* Marks symbols that only this library uses: code reaches them directly instead of through the global offset table. */
 #ifndef ETRACE_HIDDEN_H
 #define ETRACE_HIDDEN_H
 

@@ -1,13 +1,14 @@
 /*
- * Calls that wait for their result: where a filter asks how a call ended or how long it took, the call is kept on the stack of its
- * process (stack.h), encoded, until its result decides. What is hidden costs no ring, no batch and no wake-up; what may be shown
- * is sent as both were, one behind the other, and the client, which has the same filter and the exact times, decides.
+ * Holds calls until their result decides whether to send both. This is for filters that test a call's result or its duration. An encoded
+ * call stays on the stack of its process (stack.h). A hidden call costs no ring, no batch and no wake-up. If the filter may show a call, it
+ * is sent with its result after it. The client has the same filter and the exact times, and decides.
  *
- * A call that finds no room is sent at once, as is one that the filter shows whatever comes of it: then its result is, too; by the
- * rate where nobody remembers whether the call was. What is hidden and what waits is told with the figures (tally_waiting()). The
- * rate is for what is sent, the time that events may take for every call.
+ * A call is sent at once if no stack has room for it, or if the filter shows it whatever its result is. Its result is then sent too.
+ * If the stacks do not know whether a call was sent, the rate decides about its result. Hidden and held calls are counted with the figures
+ * (tally_waiting()). The rate applies only to events that are sent; the bound on a thread's time applies to every call.
  *
- * Any thread, in a callback of that process. Each returns whether the event is to be sent now; else it has been accounted for.
+ * Any thread calls these functions, in a callback of the traced process. Each returns whether the caller sends the event now; if not, the
+ * function has counted or held it.
  */
 #ifndef ETRACE_HOLD_H
 #define ETRACE_HOLD_H
@@ -16,19 +17,19 @@
 #include "session.h"
 #include "stack.h"
 
-/* A call that session_admits_waiting() turned away: its result is lost, too, by the same reason. */
+/* Remembers that session_admits_waiting() rejected this call: its result is lost too, for the same reason. */
 void hold_lost(ErlNifEnv *env, ERL_NIF_TERM process, const struct stack_function *f, enum etw_loss why);
 
-/* Terms: as e, whose words are set, has encoded them, with what its match specification says. */
+/* Terms: encoded by lane->held, including the result of the match specification. */
 bool hold_call(struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const struct stack_function *f, const uint8_t *terms, size_t bytes);
 
 /*
- * The function does not return (owed.h). Calls of this process that wait for its result are hidden, as a condition on a result
- * that never comes does not hold. The new call is decided about without a result.
+ * For a call of a function that does not return (owed.h). Its earlier calls in this process are hidden, because a condition on a result that
+ * never comes does not hold. The filter decides about the new call without a result.
  */
 bool hold_endless(struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const struct stack_function *f, size_t bytes);
 
-/* ETW_CLASSES: it did not fail, or in no way that has a name. */
+/* ETW_CLASSES: no exception, or one of unknown class. */
 bool hold_result(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const struct stack_function *f, enum etw_class class);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * Immediate terms: small integers, atoms, local pids and ports, [] - the words that are values and point nowhere.
+ * Reads immediate terms by their tag bits: small integers, atoms, local pids, local ports, and []. Their word is the value, not a pointer.
  *
- * Their tag bits are not part of the VM's public interface, so imm_check() proves at load, on this very VM, that they are
- * what this file says; where they are not, imm_known stays false and everybody asks enif_* instead. Words that point into
- * a heap are never looked behind. As keys for comparison the words of immediates are good on any VM.
+ * The tag bits are not part of the VM's public interface. imm_check() therefore verifies them at load on the running VM. If they
+ * differ, imm_known stays false, and all code uses enif_* instead. No code follows a word that points into a heap. Comparing the
+ * words of two immediates is correct on any VM.
  */
 #ifndef ETRACE_IMM_H
 #define ETRACE_IMM_H
@@ -15,14 +15,14 @@
 #include "hidden.h"
 
 extern HIDDEN bool imm_known;
-extern HIDDEN ERL_NIF_TERM imm_nil; /* the one word of [] */
+extern HIDDEN ERL_NIF_TERM imm_nil; /* the word of [] */
 /*
- * So that nothing has to be asked before each term: where immediates are not known there are no small ones, and every word
- * has the tag of a pointer.
+ * Masks that save a test of imm_known for each term. If imm_known is false they are 0: then no word looks like a small integer, and
+ * every word has the tag of a pointer.
  */
-extern HIDDEN uint64_t imm_bytes; /* small integers below it have one byte: 128, or 0 */
-extern HIDDEN uint32_t imm_tags;  /* the bits of a word that tell immediates, lists and other pointers apart: 3, or 0 */
-extern HIDDEN uint32_t imm_kinds; /* those that tell small integers (IMM_SMALL) and atoms from everything but []: 15, or 0 */
+extern HIDDEN uint64_t imm_bytes; /* small integers below it are encoded in one byte: 128, or 0 */
+extern HIDDEN uint32_t imm_tags;  /* the bits of a word that distinguish immediates, lists and other pointers: 3, or 0 */
+extern HIDDEN uint32_t imm_kinds; /* the bits that distinguish small integers (IMM_SMALL) and atoms from all terms but []: 15, or 0 */
 
 #define IMM_PID 0x3u
 #define IMM_PORT 0x7u
@@ -37,16 +37,16 @@ static inline bool imm_is_value(ERL_NIF_TERM t) { return (t & 0x3) == 0x3; }
 static inline bool imm_is_list(ERL_NIF_TERM t) { return (t & 0x3) == 0x1; }
 static inline int64_t imm_small(ERL_NIF_TERM t) { return (int64_t)t >> 4; }
 static inline uint64_t imm_data(ERL_NIF_TERM t) { return t >> 4; }
-/* Of a small integer that is not negative its value, of everything else something very large. */
+/* The value of a nonnegative small integer; a very large number for any other term. */
 static inline uint64_t imm_natural(ERL_NIF_TERM t) { return (t - IMM_SMALL) >> 4 | (t - IMM_SMALL) << 60; }
 
 /*
- * The VM spreads neighbouring numbers over its table of processes: the low bits of the number, as many as the table needs,
- * are turned by some places. imm_check() learns both.
+ * The VM spreads neighbouring process numbers over its table: it rotates the low bits of the number. How many bits it rotates, and by
+ * how many places, depends on the size of the table. imm_check() finds both.
  */
 struct imm_turn {
-    uint64_t mask;     /* of the bits that are turned */
-    uint32_t by, rest; /* their places to the left; as many as to the right */
+    uint64_t mask;     /* the rotated bits */
+    uint32_t by, rest; /* places to rotate left; places to rotate right for the same result */
 };
 
 extern HIDDEN struct imm_turn imm_pids, imm_ports;
@@ -57,14 +57,14 @@ static inline uint64_t imm_unturn(const struct imm_turn *turn, uint64_t data)
     return (data ^ low) | low >> turn->by | (low << turn->rest & turn->mask);
 }
 
-/* As ETW_T_PID and ETW_T_PORT have them. */
+/* The number of a local pid or port as ETW_T_PID and ETW_T_PORT encode it. */
 static inline uint64_t imm_pid(ERL_NIF_TERM t) { return imm_unturn(&imm_pids, imm_data(t)); }
 static inline uint64_t imm_port(ERL_NIF_TERM t) { return imm_unturn(&imm_ports, imm_data(t)); }
 
-/* Called once, at load. */
+/* Call once, at load. */
 void imm_check(ErlNifEnv *env);
 
-/* The tracee as a frame has it: a local pid's or port's data, with ETW_TRACEE_PORT; 0 for anything else. Any VM. */
+/* Returns a local pid or port as the tracee of a frame, ports with ETW_TRACEE_PORT; 0 for other terms. Works without imm_known. */
 uint64_t imm_ask_tracee(ErlNifEnv *env, ERL_NIF_TERM t);
 
 #endif

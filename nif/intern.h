@@ -1,6 +1,7 @@
 /*
- * The names that one ring has defined: caches from words to ids, direct-mapped. A word that is not in its slot is defined
- * (anew) in the stream and takes the slot. Owned by the ring's producer thread; cleared where its ring begins.
+ * Caches the names that one ring has defined: direct-mapped tables from the words of atoms to ids. If a word is not in its slot, the
+ * encoder defines or redefines the slot's id in the stream and stores the word. Only the ring's producer thread uses the tables. It clears
+ * them when a session begins.
  */
 #ifndef ETRACE_INTERN_H
 #define ETRACE_INTERN_H
@@ -15,7 +16,7 @@ struct intern {
         uint64_t module, name;
     } functions[ETW_FUNCTIONS];
     uint64_t atoms[ETW_ATOMS];
-    uint64_t marks[ETW_ATOMS / 64]; /* of these atoms: the name is a secret key's */
+    uint64_t marks[ETW_ATOMS / 64]; /* bit N: atoms[N] has the name of a secret key */
 };
 
 static inline void intern_mark(struct intern *names, unsigned atom, bool marked)
@@ -36,7 +37,7 @@ static inline unsigned intern_function(uint64_t module, uint64_t name)
 
 static inline unsigned intern_atom(uint64_t atom)
 {
-    return (unsigned)(atom >> 6) % ETW_ATOMS; /* atoms are numbered one after the other */
+    return (unsigned)(atom >> 6) % ETW_ATOMS; /* the VM numbers atoms consecutively */
 }
 
 #endif

@@ -1,12 +1,12 @@
 /*
- * A lane: all that one thread of the VM writes - its ring, the names that ring has defined, and the tracees it met.
+ * Gives each thread of the VM a lane: the ring that it writes, the names that the ring has defined, and the tracees that it met.
  *
- * The lanes are one mapping, made at the first lanes_open() and kept until lanes_unmap() at unload, when no callback can
- * run any more: no callback ever finds its lane gone. A thread claims a lane at its first event, for good, and leaves it to
- * the thread that takes its place in memory; when none is left it gets none, and what it loses is counted in lanes.roofless.
- * A session that begins anew bumps lanes.epoch, and each producer clears its own lane when it sees that.
+ * All lanes are in one mapping. The first lanes_open() makes it; lanes_unmap() frees it at unload, when no callback can run, so no
+ * callback loses its lane. A thread claims a lane at its first event and keeps it. When a thread has ended, a new thread at the same address
+ * takes over its lane. If no lane is left, lanes.roofless counts the events of the thread. A new session increments lanes.epoch, and each
+ * producer clears its own lane when it notices.
  *
- * lanes_open/unmap: the owner's calls and unload. lane_mine(): any thread. The rest of a lane as ring.h says.
+ * The owner calls lanes_open(), and the unload lanes_unmap(). Any thread calls lane_mine(). ring.h says who may use a ring.
  */
 #ifndef ETRACE_LANE_H
 #define ETRACE_LANE_H
@@ -36,44 +36,44 @@ struct lane_unasked {
 struct lane {
     struct ring ring;
     uint32_t epoch, slot;
-    uintptr_t thread; /* whose it is */
-    uint64_t tracee; /* the word of the ring's last tracee */
+    uintptr_t thread; /* the thread that owns the lane (lane_thread()) */
+    uint64_t tracee; /* the word of the tracee of the ring's last frame */
     int64_t time_left;  /* ticks that this thread may still spend on events, as of time_at (session.h) */
     uint64_t time_at;
-    _Atomic uint64_t counted; /* odd while the thread is at an event that changes figures (tally.h) */
+    _Atomic uint64_t counted; /* odd while the thread changes figures (tally.h) */
     struct encoder encoder;
-    struct encoder held; /* of what waits elsewhere before it comes into a ring */
+    struct encoder held; /* for terms that are held outside of the ring (hold.h) or only measured */
     uint64_t words[ENCODER_WORDS];
     uint64_t met[LANE_MET]; /* words of tracees, direct-mapped */
     struct lane_unasked unasked[LANE_UNASKED]; /* direct-mapped */
 
-    /* tracees for the owner to name: a queue of words, producer to drain */
+    /* A queue of words from producer to drain: tracees whose names the owner should find. */
     _Alignas(RING_LINE) _Atomic uint32_t newcomers_head;
     uint64_t newcomers[LANE_NEWCOMERS];
     _Alignas(RING_LINE) _Atomic uint32_t newcomers_tail;
 
-    /* the drain's memory of what it told last */
+    /* Only the drain uses these: what it reported last. */
     uint64_t told_seen;
-    bool told_amid; /* somebody was at an event then: how that was counted may have to be told yet */
-    uint64_t look_counted; /* `counted` when the current round of figures began (tally.h) */
-    uint64_t told_counted; /* the same of the last round that is over */
+    bool told_amid; /* the thread was processing an event then, so those counters may have been incomplete */
+    uint64_t look_counted; /* `counted` at the start of the current round of figures (tally.h) */
+    uint64_t told_counted; /* `counted` at the start of the last complete round */
 };
 
 struct lanes {
     uint8_t *mapping;
     size_t mapped, stride;
-    uint32_t count, epoch; /* epoch: changed only while no session is live */
+    uint32_t count, epoch; /* epoch: changes only while no session is live */
     uint64_t need;
-    _Atomic bool *alarm; /* of the rings (ring.h); written before the first lanes_open() */
+    _Atomic bool *alarm; /* the alarm of all rings (ring.h); set before the first lanes_open() */
     struct encode_limits limits;
     _Atomic uint32_t claimed;  /* may be more than count */
     _Atomic uint64_t roofless; /* events of threads without a lane */
-    _Atomic(struct lane *) places[LANE_PLACES]; /* of those that are claimed, by thread, hashed, the next free place when taken */
+    _Atomic(struct lane *) places[LANE_PLACES]; /* the claimed lanes: a hash table by thread with linear probing */
 };
 
 extern HIDDEN struct lanes lanes;
 
-/* Ring bytes: a power of two. Later calls keep the mapping, and fail when need does not fit it. */
+/* Ring bytes: a power of two. Later calls keep the first mapping, and fail if its rings are too small for `need`. */
 bool lanes_open(uint32_t count, uint64_t ring_bytes, uint64_t need, struct encode_limits limits);
 void lanes_unmap(void);
 
@@ -89,8 +89,8 @@ static inline uint32_t lanes_claimed(void)
 }
 
 /*
- * What tells a thread from all others that run: the register by which it finds its variables. A variable of our own would be
- * found by it, too, but a library that is loaded late has to call a function for that, at each event.
+ * Identifies the calling thread by its thread pointer, the register that addresses thread-local variables. A thread-local variable of
+ * our own would cost a function call at each event, because this library is loaded at run time.
  */
 static inline uintptr_t lane_thread(void)
 {
@@ -110,14 +110,14 @@ static inline unsigned lane_place(uintptr_t thread)
 
 struct lane *lane_claim(uintptr_t thread);
 
-/* Drain: takes so many words of newcomers, those of the lane `first` first. *ret_more: some are left. */
+/* Drain: takes at most `most` words from the queues of newcomers, starting with the lane `first`. *ret_more: some are left. */
 uint32_t lanes_newcomers(uint32_t first, uint64_t *ret_words, uint32_t most, bool *ret_more);
 
-/* This thread's lane, cleared when a session began since its last event; NULL: none is left. */
+/* Returns the lane of this thread, cleared if a session began since its last event. NULL: all lanes are taken. */
 static inline struct lane *lane_mine(void)
 {
     uintptr_t thread = lane_thread();
-    /* Acquire: a lane's thread is written before the lane has a place. The epoch is written before the session is live. */
+    /* Acquire: lane_claim() sets a lane's thread before it publishes the lane. The owner sets the epoch before the session is live. */
     struct lane *lane = atomic_load_explicit(&lanes.places[lane_place(thread)], memory_order_acquire);
     if (__builtin_expect(!lane || lane->thread != thread || lane->epoch != lanes.epoch, 0))
         return lane_claim(thread);
@@ -126,7 +126,7 @@ static inline struct lane *lane_mine(void)
 
 void lane_greet_slowly(struct lane *lane, uint64_t word);
 
-/* Puts a tracee's word into the queue when it has not been met lately. */
+/* Queues a tracee for the owner to name, unless this thread has met it lately. */
 static inline void lane_greet(struct lane *lane, uint64_t word)
 {
     if (__builtin_expect(lane->met[(word >> 4) % LANE_MET] != word, 0))

@@ -20,7 +20,7 @@
 #include "stack.h"
 
 #define OWED_ASK 24     /* pending results of one process and function at which the asker looks at the stack first */
-#define OWED_MOST 10000 /* at which call tracing ends, unless a look at the stack has shown real recursion */
+#define OWED_MOST 10000 /* pending results at which call tracing stops, unless a look at the stack has shown real recursion */
 #define OWED_ENDLESS 64 /* functions that do not return */
 
 enum owed { OWED_FINE, OWED_ASKS, OWED_WAITS, OWED_STUCK };
@@ -30,13 +30,13 @@ struct owed_count {
     uint32_t returns;      /* results of that function so far */
 };
 
-/* Begins with nothing. Alive: says whether the process of a word lives. */
+/* Resets everything. Alive: tells whether the process of a word lives. */
 void owed_begin(stack_alive_fn *alive);
-void owed_clear(void); /* the counts and halts alone: a function that does not return stays one */
+void owed_clear(void); /* resets counts and halts, but keeps the functions that do not return */
 
 /*
  * One more call of this function in this process. OWED_ASKS: there is a new question about it. OWED_WAITS: the question is open, or
- * the function is about to lose its wish for results. In both cases the call should pause, and the process yield behind it.
+ * the worker is about to arm the function without results. In both cases the call should pause, and the process yield after it.
  */
 enum owed owed_more(void *env, uint64_t process, const struct stack_function *f);
 void owed_less(uint64_t process, const struct stack_function *f);
@@ -45,30 +45,31 @@ void owed_less(uint64_t process, const struct stack_function *f);
 
 /* Returns the next open question from slot *at on, once, and moves *at to its slot; false: no question is open. */
 bool owed_question(uint32_t *at, uint64_t *ret_process, struct stack_function *ret);
-bool owed_read(uint64_t process, const struct stack_function *f, struct owed_count *ret); /* false: nothing is owed */
+bool owed_read(uint64_t process, const struct stack_function *f, struct owed_count *ret); /* false: the process owes nothing */
 
-/* Answers: ask again after so many more calls. Trusted: the calls nest, so their number has no limit. */
+/* Answers a question: ask again after `more` calls. Trusted: the calls really nest, so OWED_MOST does not apply. */
 void owed_answer(uint64_t process, const struct stack_function *f, uint32_t more, bool trusted);
-/* The stack of the process does not hold the frames: all of its counts are void. */
+/* The stack of the process does not have the frames: its counts are wrong, and the process resets them. */
 void owed_forget(uint64_t process);
 
 /* ---- functions that do not return ---- */
 
 /*
- * A process that runs on would collect frames faster than anybody can look. So a call in question waits a moment, without giving up
- * its scheduler: at most so many ticks, and OWED_PAUSES times for each question or halt. Returns early once that is over.
+ * A running process would collect frames faster than the asker can look at its stack. A call in question therefore waits a moment, and
+ * blocks its scheduler: at most `ticks` each time, and OWED_PAUSES times for each question or halt. It returns early when the question is
+ * answered or the halt ends.
  */
 #define OWED_PAUSE_US 100
 #define OWED_PAUSES 1000
 void owed_pause(uint64_t process, const struct stack_function *f, uint64_t ticks);
 
-/* The process loops in a function that is about to lose its wish for results: its calls pause until owed_release(). */
+/* The process loops in a function that the worker is about to arm without results. Its calls pause until owed_release(). */
 void owed_halt(uint64_t process, const struct stack_function *f);
 void owed_release(const struct stack_function *f); /* NULL: of all functions */
-bool owed_is_halting(void); /* some process is halted */
-bool owed_halts(uint64_t process); /* it has paused too often, so its calls are to be turned away */
+bool owed_is_halting(void); /* whether some process is halted */
+bool owed_halts(uint64_t process); /* the halted process has paused OWED_PAUSES times: reject its calls */
 
-/* From now on nothing is owed by calls of this function. False: no room, so its calls are counted and asked about again. */
+/* From now on calls of this function owe nothing. False: no room, so owed_more() counts its calls and asks again. */
 bool owed_end(const struct stack_function *f);
 bool owed_ended(const struct stack_function *f);
 

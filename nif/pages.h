@@ -1,5 +1,5 @@
 /*
- * Large mappings of memory that is zero and that takes room only where somebody has touched it.
+ * Makes and clears large mappings of zeroed memory. The kernel allocates a page when a thread first touches it.
  */
 #ifndef ETRACE_PAGES_H
 #define ETRACE_PAGES_H
@@ -16,21 +16,21 @@ static inline size_t whole_pages(size_t bytes)
     return (bytes + PAGE - 1) / PAGE * PAGE;
 }
 
-/* NULL: no memory. Without huge pages: a thread that touches one word takes 4 KB, not 2 MB that the kernel has to clear first. */
+/* NULL: no memory. Without huge pages: the first touch of a word then makes the kernel clear 4 KB, not 2 MB. */
 static inline void *pages_map(size_t bytes)
 {
     void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED)
         return NULL;
 #if defined(MADV_NOHUGEPAGE)
-    (void)madvise(at, bytes, MADV_NOHUGEPAGE); /* a kernel without huge pages refuses this, which does no harm */
+    (void)madvise(at, bytes, MADV_NOHUGEPAGE); /* a kernel without huge pages rejects this, which is harmless */
 #endif
     return at;
 }
 
 /*
- * Gives the memory of the next `bytes` of a mapping back to the system, from *at on, which moves; they are zero then. False: those were
- * the last. The system takes time for each page that somebody has touched, so a caller with little time asks for few bytes.
+ * Returns the next `bytes` of a mapping to the kernel, from *at on, and advances *at. These bytes are zero afterwards. False: the mapping
+ * is finished. The kernel needs time for each page that was touched, so a caller with little time passes few bytes.
  */
 static inline bool pages_clear(void *mapping, size_t all, size_t *at, size_t bytes)
 {

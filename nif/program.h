@@ -1,14 +1,13 @@
 /*
- * Programs that decide about calls before anything is written: what a plain match specification would decide, for a
- * fraction of its price (etrace_wire.h has their form). A function that has one is armed with `true`.
+ * Runs programs that select calls by their arguments before the callback writes anything. A program decides like a match specification
+ * but costs a fraction of one (etrace_wire.h has the format). A function with a program is armed with the match specification `true`.
  *
- * program_load/unload: load and unload; program_new/bind/clear: the calls of the owner and its worker, one at a time;
- * program_admits(): any thread, at any time. What a producer may be reading never changes and is freed by program_unload()
- * alone, when no callback can run any more; the place of a function in the table is its own for good, and only its program
- * is exchanged.
+ * The owner and its worker call program_new(), program_bind() and program_clear(), one at a time. Any thread calls program_admits(), at any
+ * time. A program never changes, and only program_unload() frees it, when no callback can run. A function keeps its slot in the
+ * table; only the slot's program is replaced.
  *
- * A program ends: each step leads to a later one. It reads nothing that is not there: program_bind() looks at every way through
- * it. And it is short, and compares with small terms alone, so it takes a bounded time whatever the arguments are.
+ * A program terminates, because each step leads to a later one. It reads no undefined value: program_bind() checks every path. Its time is
+ * bounded, because it is short and compares arguments only with small terms.
  */
 #ifndef ETRACE_PROGRAM_H
 #define ETRACE_PROGRAM_H
@@ -25,23 +24,23 @@
 struct program;
 
 struct program_slot {
-    _Atomic ERL_NIF_TERM module; /* 0: free; written last */
+    _Atomic ERL_NIF_TERM module; /* 0: free; stored last */
     ERL_NIF_TERM name;
     unsigned arity;
-    _Atomic(struct program *) program; /* NULL: none, or none any more */
+    _Atomic(struct program *) program; /* NULL: the function has no program */
 };
 
 extern HIDDEN struct program_slot program_slots[PROGRAM_SLOTS];
 
 void program_load(ErlNifEnv *env);
 
-/* From a list of steps; NULL: this is no program, or there is no room for one more. */
+/* Makes a program from a list of steps. NULL: the list is not a valid program, or there are too many programs. */
 struct program *program_new(ErlNifEnv *env, ERL_NIF_TERM steps);
 
-/* Gives it to a function in the place of the one it has, if any; NULL: it has none from now on. False: it cannot have it. */
+/* Sets or replaces the program of a function; NULL removes it. False: the program does not fit the function, or the table is full. */
 bool program_bind(struct program *program, ERL_NIF_TERM module, ERL_NIF_TERM name, unsigned arity);
 
-void program_clear(void); /* no function has one */
+void program_clear(void); /* removes the programs of all functions */
 void program_unload(void);
 
 static inline unsigned program_slot(ERL_NIF_TERM module, ERL_NIF_TERM name)
@@ -51,7 +50,7 @@ static inline unsigned program_slot(ERL_NIF_TERM module, ERL_NIF_TERM name)
 
 HIDDEN bool program_decide(ErlNifEnv *env, unsigned at, const ERL_NIF_TERM *mfa);
 
-/* Whether a call is shown: {M, F, Args}. */
+/* Whether the call {M, F, Args} is shown. True if its function has no program. */
 static inline bool program_admits(ErlNifEnv *env, ERL_NIF_TERM call)
 {
     const ERL_NIF_TERM *mfa;

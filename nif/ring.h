@@ -1,13 +1,12 @@
 /*
- * A ring of bytes with one writing thread (the *producer*) and one reading thread at a time (the *drain*).
+ * Passes frames from one writing thread (the *producer*) to one reading thread at a time (the *drain*) through a ring of bytes.
  *
- * The ring owns nothing: its memory is given by ring_init() and taken back by whoever gave it. Positions count bytes from
- * the beginning of time; a position's place is its remainder by the size, a power of two. Behind the last byte lie `need`
- * more, so that whatever the producer writes is one piece; what ran over is copied to the front as well, and so the drain
- * sees a plain ring. There are no locks, no atomic read-modify-write, no waiting: without room the event is counted as
- * lost and that is all.
+ * The caller of ring_init() provides the memory and frees it. Positions count all bytes ever written; the index of a position is its
+ * remainder by the size, a power of two. `need` spare bytes follow the ring, so the producer always writes a frame in one piece. It
+ * then copies the part beyond the end to the front, and the drain sees a plain ring. The ring has no locks, no atomic read-modify-write,
+ * and no waiting: if there is no room, the producer counts the event as lost.
  *
- * Who may touch what: tail is the drain's, all else is written by the producer; anybody may read what is atomic.
+ * Only the drain writes tail and tail_tick; only the producer writes the other fields. Any thread may read the atomic fields.
  */
 #ifndef ETRACE_RING_H
 #define ETRACE_RING_H
@@ -23,38 +22,38 @@
 #define RING_AHEAD 512
 
 enum ring_odd {
-    RING_FRESH = 1, /* the next frame tells tick and tracee in full */
-    RING_LOST = 2,  /* something was lost since the last frame */
+    RING_FRESH = 1, /* the next frame needs its full tick and tracee */
+    RING_LOST = 2,  /* events were lost since the last frame */
 };
 
 struct ring {
-    /* one line, all that most frames touch: the producer's, with what it shows to anybody */
+    /* One cache line: all that most frames need. The producer writes it. */
     _Alignas(RING_LINE) uint8_t *bytes;
     uint64_t size;
-    uint64_t last;         /* for a frame that begins behind it there is perhaps no room, or the drain is late */
+    uint64_t last;         /* up to this position a frame surely has room; beyond it, ring_look_for_room() decides */
     uint64_t tracee;       /* of the last frame */
     _Atomic uint64_t head; /* behind the last frame */
-    _Atomic uint64_t tick; /* of the last frame; stored behind head, to be read before it */
+    _Atomic uint64_t tick; /* of the last frame; stored after head, so it must be loaded before head */
     _Atomic uint64_t seen;
-    _Atomic uint32_t busy; /* a frame is being written, stored before its tick is read; or a loss is counted */
+    _Atomic uint32_t busy; /* the producer writes a frame or counts a loss; set before it reads the clock */
     uint32_t odd;          /* enum ring_odd */
 
     _Alignas(RING_LINE) _Atomic uint64_t lost[ETW_LOSSES];
-    uint64_t need;  /* no frame is longer */
-    uint64_t alarmed;    /* where the tail was when the alarm was given */
-    _Atomic bool *alarm; /* set when half of the ring waits for the drain, once until that moves; NULL: not */
+    uint64_t need;  /* the longest frame */
+    uint64_t alarmed;    /* the tail at the last alarm */
+    _Atomic bool *alarm; /* the producer sets it once for each tail when the ring is more than half full; NULL: no alarm */
 
     _Alignas(RING_LINE) _Atomic uint64_t tail;
-    uint64_t tail_tick; /* the drain's: not later than the tick of the frame before tail */
+    uint64_t tail_tick; /* at most the tick of the last frame before tail */
 };
 
 /* Size is a power of two and at least twice need; bytes has size + need bytes. */
 void ring_init(struct ring *ring, uint8_t *bytes, uint64_t size, uint64_t need);
 
-/* Producer: forgets its counters, begins the next frame in full. Need is at most what ring_init() was given. */
+/* Producer: resets its counters; the next frame has its full tick and tracee. Need: at most that of ring_init(). */
 void ring_begin(struct ring *ring, uint64_t need, uint64_t tick);
 
-/* Drain: drops what is in the ring. */
+/* Drain: drops all frames in the ring. */
 void ring_skip(struct ring *ring);
 
 /* ---- producer ----------------------------------------------------------------------------------------------------- */
@@ -64,31 +63,34 @@ static inline uint64_t ring_own(const _Atomic uint64_t *field)
     return atomic_load_explicit(field, memory_order_relaxed);
 }
 
-/* Looks anew at what the drain has taken: the bytes that are left beside the longest frame and what is kept; negative: so many of these. */
+/*
+ * Reads the tail again. Returns the free bytes without the longest frame and the reserved eighth (ring_has_room_for_new()); a negative
+ * result says how many bytes of the reserve are used.
+ */
 int64_t ring_look_for_room(struct ring *ring);
 
-/* For what is new: an eighth of the ring is left to what follows, so that a call is seldom without its return. */
+/* Room for a new event. An eighth of the ring is reserved for events that follow from others, so a call is seldom sent without its result. */
 static inline bool ring_has_room_for_new(struct ring *ring)
 {
     return __builtin_expect(ring_own(&ring->head) <= ring->last, 1) || ring_look_for_room(ring) >= 0;
 }
 
-/* For what follows from an event that is in the ring: a return. */
+/* Room for an event that follows from one in the ring: a result. It may use the reserve. */
 static inline bool ring_has_room(struct ring *ring)
 {
     return __builtin_expect(ring_own(&ring->head) <= ring->last, 1) || ring_look_for_room(ring) >= -(int64_t)(ring->size / 8);
 }
 
 /*
- * Counts an event as seen. Release: a drain that sees the count sees that the ring is busy with the event, or what became of it. Else
- * it could take a batch for exact in which the event is counted, but neither delivered nor lost.
+ * Counts an event as seen. Release: a drain that sees the count also sees that the ring is busy, or the event's frame or loss. Without it,
+ * the drain could consider a batch exact that counts the event and neither delivers nor loses it.
  */
 static inline void ring_count_seen(struct ring *ring)
 {
     atomic_store_explicit(&ring->seen, ring_own(&ring->seen) + 1, memory_order_release);
 }
 
-/* An event that was counted as seen before. Release: a drain that sees the loss sees the count. */
+/* Counts as lost an event that ring_count_seen() already counted. Release: a drain that sees the loss sees the count. */
 static inline void ring_lose_seen(struct ring *ring, enum etw_loss why)
 {
     atomic_store_explicit(&ring->lost[why], ring_own(&ring->lost[why]) + 1, memory_order_release);
@@ -98,7 +100,7 @@ static inline void ring_lose_seen(struct ring *ring, enum etw_loss why)
 static inline uint8_t *ring_place(struct ring *ring)
 {
     uint8_t *at = ring->bytes + (ring_own(&ring->head) & (ring->size - 1));
-    /* The line that will be written some frames later is at the drain's processor, or nowhere near: it is asked for now. */
+    /* The drain's processor may own the cache line that the producer writes some frames later: prefetch it. */
 #if defined(__x86_64__)
     __asm__ volatile("prefetchw %0" : : "m"(at[RING_AHEAD]));
 #else
@@ -108,13 +110,13 @@ static inline uint8_t *ring_place(struct ring *ring)
 }
 
 /*
- * A frame is about to be written: from here until ring_rest() the watermark stays before it.
+ * Marks the ring as busy: the producer is about to write a frame. The watermark stays before that frame until ring_rest().
  *
- * The producer reads the frame's tick behind this store. A processor may read its clock before the store is visible to others, on
- * x86-64 as well, and no fence is spent on that. The drain allows for it by time: its watermark stays tick_slack() before its own look
- * at the clock. A store leaves a running processor within a fraction of that, and leaves an interrupted one at once. So if the frame's
- * tick is not later than the watermark, the drain has seen the ring busy or has seen the frame. The fence here keeps the compiler
- * from moving the look at the clock before the store.
+ * The producer reads the frame's tick after this store. A processor may read its clock before other processors see the store, on x86-64
+ * too, and this function spends no fence to prevent it. The drain allows for the delay by time: its watermark stays tick_slack() behind
+ * its own reading of the clock. A store leaves a running processor within a fraction of that time, and an interrupted one at once. If
+ * a frame's tick is not later than the watermark, the drain has therefore seen the busy mark or the frame. The signal fence keeps the
+ * compiler from moving the reading of the clock before the store.
  */
 static inline void ring_busy(struct ring *ring)
 {
@@ -123,9 +125,9 @@ static inline void ring_busy(struct ring *ring)
 }
 
 /*
- * Shows the frame that was written from `at`, its place, to `end`. Release: a drain that sees the head sees the bytes before it. One
- * that sees the tick sees the head, so the tick that it reads is not later than that of the last frame before the head that it reads
- * behind it.
+ * Publishes the frame in [at, end); `at` is ring_place(). Release: a drain that sees the new head sees the frame's bytes, and a drain that
+ * sees the new tick sees the new head. A drain that loads the tick and then the head gets a tick that is not later than the tick of the
+ * last frame before that head.
  */
 static inline void ring_publish(struct ring *ring, const uint8_t *at, const uint8_t *end, uint64_t tick)
 {
@@ -136,7 +138,7 @@ static inline void ring_publish(struct ring *ring, const uint8_t *at, const uint
     atomic_store_explicit(&ring->tick, tick, memory_order_release);
 }
 
-/* No frame is being written. Release: a drain that sees the rest sees the frame, its tick, and the counters. */
+/* Clears the busy mark. Release: a drain that sees it cleared sees the frame, its tick, and the counters. */
 static inline void ring_rest(struct ring *ring)
 {
     atomic_store_explicit(&ring->busy, 0, memory_order_release);
@@ -155,19 +157,18 @@ static inline void ring_lose(struct ring *ring, enum etw_loss why)
 struct ring_view {
     uint64_t tail, head;
     uint64_t tail_tick;
-    uint64_t tick; /* not later than the last frame's before head */
-    bool busy;     /* a frame may be on its way, not earlier than tick */
+    uint64_t tick; /* not later than the tick of the last frame before head */
+    bool busy;     /* the producer may be writing a frame; its tick is not earlier than `tick` */
 };
 
 struct ring_view ring_look(struct ring *ring);
 
-/* Not earlier than any frame that is visible now. */
+/* Returns a tick that is not earlier than any visible frame's. */
 uint64_t ring_latest(struct ring *ring);
 
-/* Copies what lies between two positions. */
 void ring_copy(const struct ring *ring, uint64_t from, uint64_t to, uint8_t *ret_bytes);
 
-/* Gives the bytes before this position back to the producer. Tick: not later than that of the last frame before it. */
+/* Returns the bytes before this position to the producer. Tick: not later than the tick of the last frame before it. */
 void ring_release(struct ring *ring, uint64_t to, uint64_t tick);
 
 #endif

@@ -1,16 +1,16 @@
 /*
- * The rules of the one session that this instance of the library serves: who is traced no more, what is turned away.
+ * Holds the rules of the trace session: which events the callbacks reject, and which processes and ports they exclude. An instance of
+ * the library serves one session.
  *
- * Written by the owner's calls, read by every producer. The state is a small integer, the VM hands it to each callback;
- * its word is compared before anything else, so what comes late from a session that ended is ignored. Which events are
- * turned away:
- *  - all new ones when the limit was reached; they are not counted, for nobody asked for them any more;
- *  - new ones while the gate is closed, those that find the ring full or the rate used up; each counted once;
- *  - where there is a rate, new ones of a thread that has spent a tenth of its time on events;
- *  - calls, when a process owes more returns than it should (owed.h);
- *  - events of a kind that nobody asked for, though its flag is set for another one; they are not counted either;
- *  - before all that, calls with arguments that nobody asked for (program.h), which are not counted either.
- * A return goes with its call: it is not charged again.
+ * The owner's calls write the rules, and every producer thread reads them. The session has a state, a small integer that the VM passes to
+ * each callback. A callback compares its word first and ignores late events of a session that ended. It then rejects:
+ *  - calls whose arguments no probe wants (program.h), not counted;
+ *  - events of a kind that nobody asked for, when a flag for another kind brings them too, not counted;
+ *  - all new events once the limit is reached, not counted;
+ *  - new events while the gate is closed, the ring is full, or the rate is used up, each counted once as lost;
+ *  - with a rate, new events of a thread that has spent a tenth of its time on events, counted as lost;
+ *  - calls, when a process owes too many results (owed.h), counted as lost.
+ * A result follows its call: the rate and the limit charge only the call.
  */
 #ifndef ETRACE_SESSION_H
 #define ETRACE_SESSION_H
@@ -28,27 +28,27 @@ enum session_rule {
     RULE_RATE = 4,
     RULE_LIMIT = 8,
     /*
-     * Calls are turned away at the gate, before the match specification and before the VM makes the arguments: right when
-     * no specification can reject a call. Else they would be counted though nobody asked for them, so the decision waits.
+     * enabled_call/3 rejects calls, before the VM runs the match specification and builds the arguments. The owner sets this rule only if no
+     * specification can reject a call. Otherwise a call that nobody asked for could count as lost, so trace/5 decides.
      */
     RULE_EARLY = 16,
     /*
-     * A ring was full. Set by its producer, taken back by the drain: while it is not set, the gate need not look at the
-     * thread's ring at all.
+     * A ring is full. A producer sets this rule, the drain clears it. While it is clear, enabled_call/3 need not look at the thread's
+     * ring.
      */
     RULE_FULL = 32,
-    RULE_RETURNS = 64, /* every traced call has its return traced: those that are owed are counted */
-    RULE_STUCK = 128,  /* a process owes too many: no call is let through any more, at the gate in any case */
-    RULE_KINDS = 256,  /* a flag of the VM brings kinds of events that nobody asked for: they are as if they were not */
-    RULE_TALLY = 512,  /* calls and results are counted by function, and not sent (tally.h) */
-    RULE_MEASURE = 1024, /* and the filter of what is counted asks for their size (filter.h) */
-    RULE_PLAIN = 2048, /* no match specification has anything to add to a call or to what is sent */
-    RULE_OWES = 4096,  /* calls that have their return traced say so: those that are owed are counted */
-    RULE_PROGRAMS = 8192, /* some functions have a program that decides about their calls (program.h) */
-    RULE_HOLD = 16384, /* calls wait for the result that decides whether both are sent (hold.h) */
-    RULE_HALT = 32768, /* some processes' calls are turned away while the function that they loop in loses its pattern (owed.h) */
-    RULE_ENDLESS = 65536, /* some functions do not return, so nothing waits for their results (owed.h) */
-    RULE_UNASKED = 131072, /* functions are armed that nobody asked for: their events are dropped (unasked.h) */
+    RULE_RETURNS = 64, /* every traced call has its return traced: count the owed results */
+    RULE_STUCK = 128,  /* a process owes too many results: enabled_call/3 rejects all calls, even without RULE_EARLY */
+    RULE_KINDS = 256,  /* a flag of the VM brings kinds of events that nobody asked for: ignore them */
+    RULE_TALLY = 512,  /* count calls and results by function instead of sending them (tally.h) */
+    RULE_MEASURE = 1024, /* with RULE_TALLY: the filter needs the size of each event (filter.h) */
+    RULE_PLAIN = 2048, /* no match specification adds a term to a call or a message that is sent */
+    RULE_OWES = 4096,  /* a call whose return is traced says so in its match result: count the owed results */
+    RULE_PROGRAMS = 8192, /* some functions have a program that selects their calls (program.h) */
+    RULE_HOLD = 16384, /* hold calls until the result decides whether to send both (hold.h) */
+    RULE_HALT = 32768, /* reject calls of some processes until the function that they loop in is disarmed (owed.h) */
+    RULE_ENDLESS = 65536, /* some functions do not return: do not wait for their results (owed.h) */
+    RULE_UNASKED = 131072, /* some armed functions were not asked for: drop their events (unasked.h) */
 };
 
 #define EXCLUDED_MAX 128
@@ -56,52 +56,52 @@ enum session_rule {
 
 #define LABELS_MAX 16
 
-/* Words, hashed, the next free slot when taken. */
+/* A hash table of words with linear probing. A word is the raw value of a pid's or port's term. */
 struct excluded {
     _Atomic uint64_t slots[EXCLUDED_SLOTS];
 };
 
 struct session {
-    /* one line, read for every event, seldom written */
-    _Alignas(RING_LINE) _Atomic uint64_t live; /* the word of the state, 0: none is live */
+    /* One cache line that every event reads and that is seldom written. */
+    _Alignas(RING_LINE) _Atomic uint64_t live; /* the word of the state; 0: no session is live */
     _Atomic uint32_t rules;
-    _Atomic uint64_t kinds;       /* bit K: events of kind K are wanted */
-    struct excluded *_Atomic excluded; /* the table of the two that is in force */
+    _Atomic uint64_t kinds;       /* bit K: somebody asked for events of kind K */
+    struct excluded *_Atomic excluded; /* the active one of the two tables */
 
     _Alignas(RING_LINE) struct excluded tables[2];
-    _Atomic uint64_t labels[LABELS_MAX]; /* words of the labels of trace tokens whose events are wanted */
+    _Atomic uint64_t labels[LABELS_MAX]; /* words of the labels: report only trace tokens with one of them */
     _Atomic unsigned label_count;        /* 0: every label */
 
     _Alignas(RING_LINE) _Atomic int64_t limit_left;
-    _Atomic uint64_t window; /* the tick at which the bucket was filled */
-    _Atomic int64_t left;    /* in the bucket */
-    int64_t bucket, quota; /* what it holds, and what comes in with each window */
+    _Atomic uint64_t window; /* the tick of the bucket's last refill */
+    _Atomic int64_t left;    /* events that the token bucket of the rate still admits */
+    int64_t bucket, quota; /* its capacity, and how many events a window adds */
     uint64_t window_ticks, ticks_per_ms;
-    int64_t time_most, event_most; /* ticks: what a thread saves up for its events, and what one event is charged at most */
-    _Atomic bool slow;             /* some thread had spent its time; said once for each arming */
+    int64_t time_most, event_most; /* ticks: the most time that a thread saves up for events, and the most that one event is charged */
+    _Atomic bool slow;             /* some thread has spent its time; reported once for each arming */
 };
 
 extern HIDDEN struct session session;
 
-/* Not live yet. Limit and rate (events a second): 0 is none. */
+/* Resets the rules; the caller makes the session live. Rate: events per second. 0: no limit, no rate. */
 void session_begin(uint64_t limit, uint64_t rate, uint64_t ticks_per_ms);
 
 /*
- * These and no others, as many as there is room for. Written beside the table in force, so that whoever is in both is in it at any
- * time; a thread that was held up in a table since the time before last may be wrong about one event.
+ * Replaces the excluded pids and ports; words beyond EXCLUDED_MAX are ignored. This fills the inactive table and then switches, so a word
+ * in both sets stays excluded throughout. A thread that still reads a table from two calls ago may decide wrongly about one event.
  */
 void session_exclude(const uint64_t *words, unsigned count);
 
 /*
- * Acquire: the owner writes what a rule is about before it sets the rule - the filter, programs, the tables of figures, the stacks, which
- * kinds are wanted.
+ * Acquire: the owner writes the data that a rule needs before it sets the rule: the filter, programs, the tables of figures, the stacks,
+ * the wanted kinds.
  */
 static inline uint32_t session_rules(void)
 {
     return atomic_load_explicit(&session.rules, memory_order_acquire);
 }
 
-/* Acquire: the owner has opened lanes and rules before it made the state live. */
+/* Acquire: the owner initialises lanes and rules before it makes the state live. */
 static inline bool session_is_live(uint64_t state)
 {
     return __builtin_expect(atomic_load_explicit(&session.live, memory_order_acquire) == state, 1);
@@ -109,7 +109,7 @@ static inline bool session_is_live(uint64_t state)
 
 static inline bool session_excludes(uint64_t word)
 {
-    struct excluded *table = atomic_load_explicit(&session.excluded, memory_order_acquire); /* which is filled before it is in force */
+    struct excluded *table = atomic_load_explicit(&session.excluded, memory_order_acquire); /* acquire: filled before it becomes active */
     for (unsigned at = (unsigned)(word >> 4);; at++) {
         uint64_t there = atomic_load_explicit(&table->slots[at % EXCLUDED_SLOTS], memory_order_relaxed);
         if (__builtin_expect(there == 0, 1))
@@ -127,7 +127,10 @@ static inline bool session_wants(uint32_t rules, unsigned kind)
 
 void session_want(uint64_t kinds);
 
-/* Events of tokens with these labels, which are immediates; none or too many: of all tokens. A thread may meet half of a new list. */
+/*
+ * Reports only trace tokens with these labels, which must be immediates. An empty list, or one of more than LABELS_MAX: all tokens. A
+ * producer may see a half-written list.
+ */
 void session_want_labels(const uint64_t *words, unsigned count);
 
 static inline bool session_wants_label(uint64_t word)
@@ -138,22 +141,22 @@ static inline bool session_wants_label(uint64_t word)
     return !count || i < count;
 }
 
-/* Whether the rate leaves room; changes nothing. */
+/* Whether the rate would admit an event. Charges nothing. */
 bool session_rate_allows(uint64_t tick);
 
 void session_is_full(struct lane *lane);
 
-/* Drain: there is room again, or may be. */
+/* Drain: rings may have room again. */
 static inline void session_may_have_room(void)
 {
     if (session_rules() & RULE_FULL)
         atomic_fetch_and(&session.rules, ~(uint32_t)RULE_FULL);
 }
 
-/* By the rules but the ring's room; counts what it turns away. Rated: what that is for the rate. */
+/* Applies all rules except the ring's room, and counts a rejected event. Rated: the reason to count when the rate rejects it. */
 bool session_admits_slowly(struct lane *lane, uint32_t rules, enum etw_loss rated);
 
-/* Decides about a new event, once for each: what is turned away is counted, what is admitted is charged. */
+/* Admits or rejects a new event: counts a rejected one as lost, charges an admitted one. Call it once for each event. */
 static inline bool session_admits(struct lane *lane, uint32_t rules, enum etw_loss rated)
 {
     if (__builtin_expect(!ring_has_room_for_new(&lane->ring), 0)) {
@@ -164,14 +167,14 @@ static inline bool session_admits(struct lane *lane, uint32_t rules, enum etw_lo
 }
 
 /*
- * Of a call that waits for its result: by all rules but the rate, which is for what is sent. Counts what it turns away, and says why;
- * ETW_LOSSES: admitted.
+ * Admits or rejects a call that will wait for its result. The rate does not apply yet, because it bounds events that are sent. Counts a
+ * rejected call and returns the reason; ETW_LOSSES: admitted.
  */
 enum etw_loss session_admits_waiting(struct lane *lane, uint32_t rules);
-/* By the rate, when it is to be sent. */
+/* Applies the rate to a held call when it is about to be sent. */
 bool session_admits_waited(uint32_t rules);
 
-/* What an event has cost its thread. One that was interrupted meanwhile is not charged for that. */
+/* Charges the thread for an event. The bound keeps it from paying for the time that it was interrupted. */
 static inline void session_spend(struct lane *lane, uint64_t ticks)
 {
     lane->time_left -= ticks < (uint64_t)session.event_most ? (int64_t)ticks : session.event_most;
@@ -180,7 +183,7 @@ static inline void session_spend(struct lane *lane, uint64_t ticks)
 /* A process owes too many returns. */
 void session_is_stuck(void);
 
-/* Room for a new event that was charged at the gate; there the ring was perhaps not looked at. */
+/* Whether there is room for a new event that enabled_call/3 admitted and charged, perhaps without a look at the ring. */
 static inline bool session_has_room_for_new(struct lane *lane)
 {
     if (__builtin_expect(ring_has_room_for_new(&lane->ring), 1))
@@ -189,7 +192,7 @@ static inline bool session_has_room_for_new(struct lane *lane)
     return false;
 }
 
-/* Room for what follows from an admitted event. */
+/* Whether there is room for an event that follows from an admitted one, such as a result. */
 static inline bool session_has_room_for_more(struct lane *lane)
 {
     if (__builtin_expect(ring_has_room(&lane->ring), 1))
