@@ -10,9 +10,10 @@ static uint64_t relaxed(const _Atomic uint64_t *counter)
 }
 
 /*
- * Every frame before the watermark is in this batch or was in an earlier one. Frames that are not: those whose producer
- * was at work when we looked (not earlier than the ring's last tick then), those that began after the clock was read
- * (the slack is for the store that had not yet arrived), and those that did not fit.
+ * Moves the watermark before a tick. Every frame up to the watermark must be in this batch or in an earlier one. Three
+ * groups of frames are not: frames that a producer was writing when look() read its ring (not earlier than the ring's
+ * tick), frames that began after the clock was read (the slack allows for a store that was not visible yet), and frames
+ * that did not fit.
  */
 static void keep_before(uint64_t *watermark, uint64_t tick)
 {
@@ -23,9 +24,10 @@ static void keep_before(uint64_t *watermark, uint64_t tick)
 static void look(struct lane *lane, struct batch_part *ret_part)
 {
     /*
-     * Exact: the count of what was seen did not change while all else was read, and nobody was at an event. Acquire, throughout: an event
-     * in the first count shows the ring busy, or its frame or its loss; a frame or a loss that is visible shows its event in the second
-     * count. The second load needs no order of its own, because no load moves before an acquire.
+     * The part is exact if `seen` did not change during the other loads and the ring was not busy. All loads but the
+     * last are acquire loads. An event in the first count implies that this thread sees the busy mark, the frame, or
+     * the loss. A visible frame or loss is in the second count. The second load needs no order of its own, because no
+     * load moves before an acquire load.
      */
     struct batch_part *part = ret_part;
     uint64_t seen = atomic_load_explicit(&lane->ring.seen, memory_order_acquire);
@@ -51,14 +53,19 @@ static uint64_t give(struct batch_plan *plan, uint32_t slot, uint64_t most, bool
     return part->to - part->view.tail;
 }
 
-/* Shares the room: each ring an equal part, what one leaves goes to those behind, another one first each time. */
+/*
+ * Shares the room equally among the rings. Rings that come later also get what earlier ones leave; each batch starts
+ * with another ring.
+ */
 static void share(const struct batch_state *state, uint64_t room, struct batch_plan *plan)
 {
     uint32_t left = plan->lanes;
     uint64_t given = 0;
     for (uint32_t i = 0; i < plan->lanes; i++, left--)
         given += give(plan, (state->turn + i) % plan->lanes, (room - (given < room ? given : room)) / left, false);
-    /* no part was enough for one frame: then one ring has it all, and were it too little, still one frame */
+    /*
+     * No share was large enough for a frame. One ring gets all the room, and sends one frame even if that is too large.
+     */
     for (uint32_t i = 0; i < plan->lanes && !given && !plan->own_bytes; i++)
         given = give(plan, (state->turn + i) % plan->lanes, room, true);
 }
@@ -70,7 +77,7 @@ void batch_plan(const struct batch_state *state, const struct batch_clock *clock
     uint64_t there = 0;
     plan->clock = *clock;
     plan->watermark = clock->tick - slack;
-    plan->latest = own_bytes ? clock->tick : state->latest; /* frames of others are no later than now */
+    plan->latest = own_bytes ? clock->tick : state->latest; /* frames in the owner's sections are not later than now */
     plan->own = own;
     plan->own_bytes = own_bytes;
     plan->more = plan->held = false;
@@ -81,7 +88,8 @@ void batch_plan(const struct batch_state *state, const struct batch_clock *clock
         last &= part->exact;
         there += part->view.head - part->view.tail;
         if (part->view.busy)
-            keep_before(&plan->watermark, part->view.tick); /* as late as the last, where that told of losses */
+            /* A busy frame can have the same tick as a preceding ETW_LOST frame */
+            keep_before(&plan->watermark, part->view.tick);
     }
 
     size_t fixed = sizeof(struct etw_batch) + (plan->lanes + 1) * sizeof(struct etw_section) + own_bytes;
@@ -127,8 +135,8 @@ void batch_plan(const struct batch_state *state, const struct batch_clock *clock
     if (last)
         plan->watermark = clock->tick;
     if (plan->watermark < state->watermark)
-        plan->watermark = state->watermark; /* what was true stays true */
-    /* frames that wait at the client for the watermark to pass them are a reason for a batch of nothing else */
+        plan->watermark = state->watermark; /* the watermark never goes back */
+    /* The client holds frames back until the watermark passes them, so a batch may be needed only for its watermark. */
     if (plan->latest > state->watermark && plan->watermark > state->watermark)
         plan->wanted = true;
     plan->held = plan->latest > plan->watermark;

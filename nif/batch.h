@@ -1,9 +1,10 @@
 /*
- * Collects the frames of all rings into one batch: decides how many bytes of each ring fit and how far the watermark may advance. It uses
- * no function of the VM.
+ * Collects the frames of all rings into one batch: decides how many bytes of each ring fit and how far the watermark
+ * may advance. It uses no function of the VM.
  *
- * There are two steps, because the caller allocates the batch between them. batch_plan() reads the rings and decides. batch_write() copies
- * the frames and returns their bytes to the producers. The same thread runs both steps, and no other thread runs either meanwhile.
+ * There are two steps, because the caller allocates the batch between them. batch_plan() reads the rings and decides.
+ * batch_write() copies the frames and returns their bytes to the producers. The same thread runs both steps, and no
+ * other thread runs either meanwhile.
  */
 #ifndef ETRACE_BATCH_H
 #define ETRACE_BATCH_H
@@ -32,7 +33,8 @@ struct batch_plan {
     uint64_t watermark, latest, roofless;
     const uint8_t *own;
     uint32_t own_bytes, lanes, sections, flags;
-    bool more, held; /* more: the rings still hold frames; held: some sent or waiting events are later than the watermark */
+    /* more: the rings still hold frames; held: some sent or waiting events are later than the watermark */
+    bool more, held;
     bool wanted;     /* the batch has news, so the owner should send it */
     struct batch_part {
         struct ring_view view;
@@ -44,9 +46,9 @@ struct batch_plan {
 };
 
 /*
- * The caller has read the clock before. Most: bytes of the whole batch; a larger first frame is sent all the same, so there is always
- * progress. Own: the owner's complete sections, which come first. Last: no new event will come, so this becomes the last batch unless frames
- * are left over or a thread is still processing an event.
+ * The caller has read the clock before. Most: bytes of the whole batch; a larger first frame is sent all the same, so
+ * there is always progress. Own: the owner's complete sections, which come first. Last: no new event will come, so this
+ * becomes the last batch unless frames are left over or a thread is still processing an event.
  */
 void batch_plan(const struct batch_state *state, const struct batch_clock *clock, uint64_t slack, size_t most, const uint8_t *own,
     uint32_t own_bytes, bool last, struct batch_plan *ret_plan);

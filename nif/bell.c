@@ -18,16 +18,16 @@ struct bell bell;
 static ErlNifTid ringer;
 static bool has_ringer, has_barrier;
 static _Atomic bool leaving; /* the library is being unloaded */
-static _Atomic bool dumb;    /* the thread has ended, so nobody would wake the owner */
+static _Atomic bool dumb;    /* the thread has ended, so the bell cannot wake the owner */
 static _Atomic(ErlNifPid) woken, answers;
 static _Atomic bool has_answers;
 static ERL_NIF_TERM atom_ready_input, atom_owing;
 
-/* ---- waiting -------------------------------------------------------------------------------------------------------- */
+/* ---- waiting ----------------------------------------------------------------------------------------------------- */
 
 #if defined(__linux__)
 
-/* A word to wait for needs no descriptor, so nobody in the node can close it, and no call can fail that ends the waiting. */
+/* A futex needs no descriptor, which other code in the node could close, and no failing call ends the wait. */
 static _Atomic uint32_t struck;
 
 static bool begin(void)
@@ -39,7 +39,10 @@ static void end(void)
 {
 }
 
-/* Waits for the next strike. The kernel compares the word anew, so a strike just before the call ends it at once. */
+/*
+ * Waits for the next strike. The kernel compares the word again, so a strike just before the system call ends the wait
+ * at once.
+ */
 static bool await_strike(void)
 {
     while (!atomic_exchange(&struck, 0))
@@ -69,7 +72,7 @@ static void end(void)
     ends[0] = ends[1] = -1;
 }
 
-/* False: the pipe is broken. A signal for the VM does not end the wait. */
+/* False: the pipe is broken. A signal does not end the wait. */
 static bool await_strike(void)
 {
     char bytes[64];
@@ -82,7 +85,7 @@ static bool await_strike(void)
 
 static void strike(void)
 {
-    (void)!write(ends[1], "", 1); /* full: it rings already */
+    (void)!write(ends[1], "", 1); /* a full pipe wakes the thread too */
 }
 
 #endif
@@ -90,9 +93,10 @@ static void strike(void)
 /*
  * Makes visible what each producer stored before it loaded `armed`.
  *
- * A producer stores its frame's head and then loads `armed`; only the compiler keeps that order, any processor may load first. The owner
- * stores `armed` and then loads the heads. Without more, each could miss the other's store. The barrier interrupts every processor that
- * runs a thread of this process: a producer's store is visible behind it, or the producer's load comes behind it and sees the bell armed.
+ * A producer stores the ring's head and then loads `armed`. Only the compiler keeps that order; any processor may
+ * execute the load first. The owner stores `armed` and then loads the heads. Without a barrier each could miss the
+ * other's store. membarrier() interrupts every processor that runs a thread of the VM. Afterwards the owner sees the
+ * producer's store, or the producer's load comes later and sees the armed bell.
  */
 static void everybody_agrees(void)
 {
@@ -102,14 +106,14 @@ static void everybody_agrees(void)
         return;
 #endif
     /*
-     * Without the system call this rests on time instead of order, on every architecture: a store leaves a running processor within a
-     * fraction of this, an interrupted one at once, and no load runs ahead of a store for so long.
+     * Without that system call, wait for tick_slack(). A store leaves a running processor within a fraction of that
+     * time, and an interrupted one at once. No processor executes a load that long before an earlier store is visible.
      */
     for (uint64_t begin = tick_now(), slack = tick_slack(); tick_now() - begin < slack;)
         ;
 }
 
-/* ---- the thread ---------------------------------------------------------------------------------------------------- */
+/* ---- the thread -------------------------------------------------------------------------------------------------- */
 
 static void *ring_on(void *unused)
 {
@@ -136,7 +140,7 @@ static bool start(void)
     return has_ringer;
 }
 
-/* ---- life ---------------------------------------------------------------------------------------------------------- */
+/* ---- life -------------------------------------------------------------------------------------------------------- */
 
 void bell_load(ErlNifEnv *env)
 {
@@ -171,13 +175,13 @@ void bell_unload(void)
     bell_disarm();
     atomic_store(&leaving, true);
     strike();
-    /* The thread runs code that is unmapped next. */
+    /* Join before the VM unmaps the library, because the thread runs its code. */
     if (has_ringer)
         enif_thread_join(ringer, NULL);
     end();
 }
 
-/* ---- ringing ------------------------------------------------------------------------------------------------------- */
+/* ---- ringing ----------------------------------------------------------------------------------------------------- */
 
 bool bell_arm(void)
 {

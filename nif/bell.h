@@ -1,12 +1,13 @@
 /*
- * Wakes the owner at the first event after it went to sleep, and when a ring becomes half full before the owner drains it.
+ * Wakes the owner at the first event after it went to sleep, and when a ring becomes half full before the owner drains
+ * it.
  *
- * A callback may not send messages. So a producer only wakes a thread of our own, and only while the bell is armed; that thread sends the
- * message to the owner. It runs from the first bell_open() to the unload, when no producer can run. A message to a dead owner is lost
- * without harm.
+ * A callback may not send messages. So a producer only wakes a thread of our own, and only while the bell is armed;
+ * that thread sends the message to the owner. It runs from the first bell_open() to the unload, when no producer can
+ * run. A message to a dead owner is lost without harm.
  *
- * enif_select() could replace the thread, but on OTP 29 it can delay other descriptors that the schedulers poll, such as the client's
- * socket: while the schedulers are busy, they may not poll them for ten seconds after an event.
+ * enif_select() could replace the thread, but on OTP 29 it can delay other descriptors that the schedulers poll, such
+ * as the client's socket: while the schedulers are busy, they may not poll them for ten seconds after an event.
  */
 #ifndef ETRACE_BELL_H
 #define ETRACE_BELL_H
@@ -17,7 +18,10 @@
 
 #include "hidden.h"
 
-/* In a cache line of its own, because every producer reads it after every frame. The owner arms it, or a ring that fills (ring.h). */
+/*
+ * In a cache line of its own, because every producer reads it after every frame. The owner arms it, or a ring that
+ * fills (ring.h).
+ */
 extern HIDDEN struct bell {
     _Alignas(64) _Atomic bool armed;
     _Atomic bool asked; /* a question is open, and no message about it has been sent to the process of bell_answers() */
@@ -30,8 +34,9 @@ void bell_unload(void);
 bool bell_open(ErlNifEnv *env);
 
 /*
- * Arms the bell. Afterwards a producer sees the armed bell, or the caller sees the producer's frame: the caller must look at the rings
- * next and call bell_disarm() if one has a frame. False: the bell's thread has ended, so the owner must poll the rings.
+ * Arms the bell. Afterwards a producer sees the armed bell, or the caller sees the producer's frame: the caller must
+ * look at the rings next and call bell_disarm() if one has a frame. False: the bell's thread has ended, so the owner
+ * must poll the rings.
  */
 bool bell_arm(void);
 void bell_disarm(void);

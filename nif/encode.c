@@ -12,16 +12,17 @@
 
 #define ATOM_BYTES 1020
 #define BIG_BYTES 256
-#define COPIED_MOST (64 * 1024) /* bytes of binaries that are read before one of them is examined */
+#define COPIED_MOST (64 * 1024) /* bytes of binaries that a thread reads before it examines one */
 
 /* Terms that live until encode_unload(). */
 static ErlNifEnv *bounds_env;
 static ERL_NIF_TERM big_most, big_least;
-static ERL_NIF_TERM pair_value[2], pair_names[4]; /* of maps such as #{name => …, value => …} */
+static ERL_NIF_TERM pair_value[2], pair_names[4]; /* keys of maps such as #{name => …, value => …} */
 
 /*
- * Every encoding function takes where to write, behind what no item begins, and how deep it may go; it returns where to go
- * on. These travel in registers: what is stored through a byte pointer could be anything, so memory would be read again.
+ * Every encoding function takes the place to write, the place from which no new item may begin, and the allowed depth,
+ * and returns the end of its output. They are arguments, not fields of the encoder: a store through a byte pointer may
+ * alias any memory, so the compiler would reload the fields.
  */
 static uint8_t *list(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth);
 static uint8_t *boxed(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth);
@@ -34,7 +35,7 @@ static uint8_t *cut(struct encoder *e, uint8_t *at, enum etw_tag how)
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
 
-/* A tag and up to seven bytes in one store; what is stored too much is written over by what follows. */
+/* Writes a tag and up to seven bytes with one store of eight bytes. The next item overwrites the excess. */
 static inline uint8_t *put_tagged(uint8_t *at, enum etw_tag tag, uint64_t value, unsigned bytes)
 {
     put64(at, (uint64_t)tag | value << 8);
@@ -57,7 +58,7 @@ static uint8_t *integer(uint8_t *at, int64_t value)
     return put64(put8(at, ETW_T_INT64), (uint64_t)value);
 }
 
-/* Bytes of the atom's name at `at`, which has ATOM_BYTES + 1 of room. */
+/* Writes the atom's name at `at`, which needs ATOM_BYTES + 1 bytes of room, and returns its length. */
 static unsigned name(ErlNifEnv *env, ERL_NIF_TERM atom, uint8_t *at)
 {
     int n = enif_get_atom(env, atom, (char *)at, ATOM_BYTES + 1, ENCODING_UTF8);
@@ -89,13 +90,15 @@ static uint8_t *text(uint8_t *at, enum etw_text what, const char *string, size_t
 }
 
 /*
- * enif_inspect_binary() copies a binary that begins inside a byte, however large the binary is. No function of the VM tells whether a
- * binary begins so, or how large it is. Steps find out in a bounded time: a binary with N known bytes has one byte more if it
- * compares greater than its own first N bytes. A binary of STEPS bytes is not on a heap, where every binary begins at a byte. Then
- * the encoder inspects the first STEPS bytes twice: two different addresses mean that the VM copied them.
+ * enif_inspect_binary() copies the whole binary, however large, if its data does not start at a byte boundary. No
+ * function of the VM tells whether it does, or how large a binary is. Steps find out in bounded time: a binary with at
+ * least N bytes has another byte if it compares greater than its own first N bytes. A binary of at least STEPS bytes is
+ * not a heap binary, whose data always starts at a byte boundary. For such a binary the encoder inspects the first
+ * STEPS bytes twice: two different addresses mean that the VM copied them.
  *
- * Steps take a few microseconds, which is too much for every binary. The encoder of a thread uses them for one event in STEPS_REST.
- * When they find a binary that begins inside a byte, all threads use steps for all binaries until the session ends.
+ * Steps take a few microseconds, which is too much for every binary. The encoder of a thread uses them for one event in
+ * STEPS_REST. When they find a binary that begins inside a byte, all threads use steps for all binaries until the
+ * session ends.
  */
 #define STEPS 65
 #define STEPS_MOST (32 * STEPS) /* of one event */
@@ -174,7 +177,7 @@ static __attribute__((noinline)) uint8_t *binary_by_steps(struct encoder *e, uin
     return enif_inspect_binary(e->env, t, &bin) ? whole_binary(e, at, end, t, &bin) : NULL;
 }
 
-/* NULL: it is no binary. */
+/* NULL: the term is not a binary. */
 static uint8_t *binary(struct encoder *e, uint8_t *at, const uint8_t *end, ERL_NIF_TERM t)
 {
     ErlNifBinary bin;
@@ -184,7 +187,7 @@ static uint8_t *binary(struct encoder *e, uint8_t *at, const uint8_t *end, ERL_N
     return enif_inspect_binary(e->env, t, &bin) ? whole_binary(e, at, end, t, &bin) : NULL;
 }
 
-/* An integer that is not small: the magnitude stands, lowest byte first, behind the head of its external form. */
+/* An integer that does not fit int64_t. The external term format has its magnitude, lowest byte first. */
 static uint8_t *big(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
 {
     ErlNifBinary bin;
@@ -224,7 +227,10 @@ static __attribute__((noinline)) uint8_t *immediate(struct encoder *e, uint8_t *
     return t == imm_nil ? put8(at, ETW_T_NIL) : cut(e, at, ETW_T_ELIDED);
 }
 
-/* What most terms are: at most five bytes. NULL: something else. */
+/*
+ * Encodes the most frequent terms, in at most five bytes: small integers of 32 bits and known atoms. NULL: any other
+ * term.
+ */
 static ALWAYS uint8_t *short_term(const struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
 {
     if (imm_natural(t) < imm_bytes)
@@ -237,7 +243,7 @@ static ALWAYS uint8_t *short_term(const struct encoder *e, uint8_t *at, ERL_NIF_
     return NULL;
 }
 
-/* Any other. The kind of pointer says which test may succeed, not that it does. */
+/* Encodes any other term. The pointer's tag only selects which test to try first; the test can still fail. */
 static ALWAYS uint8_t *long_term(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth)
 {
     uint32_t tag = (uint32_t)t & imm_tags;
@@ -263,7 +269,7 @@ static bool is_secret_string(struct encoder *e, ERL_NIF_TERM list)
     return secret_named(bytes, count);
 }
 
-/* The size in an encoded binary; UINT64_MAX if the item is no binary. */
+/* The size in an encoded binary; UINT64_MAX if the item is not a binary. */
 static uint64_t binary_bytes(const uint8_t *encoded)
 {
     uint64_t bytes;
@@ -278,7 +284,10 @@ static bool is_secret_binary(struct encoder *e, ERL_NIF_TERM key, const uint8_t 
     return binary_bytes(encoded) <= SECRET_NAME_BYTES && enif_inspect_binary(e->env, key, &bin) && secret_named(bin.data, bin.size);
 }
 
-/* Atoms that are no secret key's name. An atom's name is its own for ever, and so is this until there are other secrets. */
+/*
+ * A cache of atoms that are not the name of a secret key. An atom never changes its name, so an entry is valid until
+ * the secrets change.
+ */
 static _Atomic uint64_t harmless[ETW_ATOMS];
 
 static bool is_secret_atom(const struct encoder *e, ERL_NIF_TERM key)
@@ -294,8 +303,8 @@ static bool is_secret_atom(const struct encoder *e, ERL_NIF_TERM key)
 }
 
 /*
- * Whether what stands under this key is not to be shown: by its name, for the node may learn the atom later than the rule.
- * An atom's mark was made where its name was defined.
+ * Whether the value of this key must be redacted. This compares names, not atoms, because the node may create the atom
+ * after the rule was set. The encoder marked each atom when it defined its name.
  */
 static bool is_secret(struct encoder *e, ERL_NIF_TERM key, const uint8_t *encoded)
 {
@@ -327,7 +336,7 @@ static bool is_secret_name(struct encoder *e, ERL_NIF_TERM t)
         && secret_named(bin.data, bin.size);
 }
 
-/* A map that names a secret in one pair and has it in another: #{name => password, value => …}. */
+/* Whether a map names a secret in one pair and has its value in another: #{name => password, value => …}. */
 static __attribute__((noinline)) bool names_a_secret(struct encoder *e, ERL_NIF_TERM map)
 {
     ERL_NIF_TERM named;
@@ -343,7 +352,7 @@ static ALWAYS uint8_t *end_list(uint8_t *from, uint8_t *at)
     return put8(at, ETW_T_END);
 }
 
-/* A list's elements where there may be more of them than are shown. */
+/* Encodes the elements of a list that may have more of them than the limit of items. */
 static __attribute__((noinline)) uint8_t *cells_with_care(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth)
 {
     ERL_NIF_TERM head;
@@ -381,7 +390,10 @@ static __attribute__((noinline)) uint8_t *list(struct encoder *e, uint8_t *at, u
     return at < end ? term(e, put8(at, ETW_T_TAIL), end, t, depth - 1) : cut(e, at, ETW_T_CUT);
 }
 
-/* A tuple's elements where there is little room, or something to hide. */
+/*
+ * Encodes the elements of a tuple if room is short, it exceeds the limit of items, or it is a pair that may hold a
+ * secret.
+ */
 static __attribute__((noinline)) uint8_t *elements_with_care(struct encoder *e, uint8_t *at, uint8_t *end, const ERL_NIF_TERM *elements,
     size_t arity, uint32_t depth)
 {
@@ -404,8 +416,9 @@ static __attribute__((noinline)) uint8_t *elements_with_care(struct encoder *e, 
 }
 
 /*
- * Where all elements have room, eight bytes are kept for each that is left, so that a large one does not hide those behind
- * it; and as a short term takes less, only behind another one has to be looked whether there is room for the next.
+ * If there is room for all elements, this reserves eight bytes for each element that is left, so that a large element
+ * does not cut those after it. A short term takes less than eight bytes, so only longer terms need a check for the next
+ * element's room.
  */
 static ALWAYS uint8_t *tuple(struct encoder *e, uint8_t *at, uint8_t *end, const ERL_NIF_TERM *each, size_t arity, uint32_t depth)
 {
@@ -460,7 +473,7 @@ static __attribute__((noinline)) uint8_t *map(struct encoder *e, uint8_t *at, ui
 
 /* ---- any term ---------------------------------------------------------------------------------------------------- */
 
-/* What has bits of its own where these are known; NULL: something else. */
+/* Encodes lists and immediate terms without their tag bits, if imm_known is false. NULL: any other term. */
 static uint8_t *asked(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth)
 {
     ErlNifSInt64 value;
@@ -533,7 +546,10 @@ static __attribute__((noinline)) uint8_t *terms_with_care(struct encoder *e, uin
     return at;
 }
 
-/* As the elements of a tuple, but each is there. These two stand in each of their callers, of which one makes most frames. */
+/*
+ * Encodes terms like the elements of a tuple, but cuts none off: a term without room becomes ETW_T_ELIDED. Inlined in
+ * each caller.
+ */
 static ALWAYS uint8_t *terms(struct encoder *e, uint8_t *at, uint32_t bytes, const ERL_NIF_TERM *each, size_t many)
 {
     const ERL_NIF_TERM *behind = each + many;
@@ -571,7 +587,7 @@ static ALWAYS uint8_t *function(struct encoder *e, uint8_t *at, ERL_NIF_TERM mod
     const struct intern_function *known = &e->names.functions[id];
     if (__builtin_expect(known->module != module || known->name != name, 0))
         return new_function(e, at, id, module, name, arity);
-    put32(at, id | arity << 16); /* a byte too much, which what follows writes over */
+    put32(at, id | arity << 16); /* one byte too many; the next item overwrites it */
     return at + 3;
 }
 
@@ -624,13 +640,13 @@ uint8_t *encode_call(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
     return behind;
 }
 
-/* ---- what was encoded before its ring was known ------------------------------------------------------------------ */
+/* ---- encode held terms again for a ring -------------------------------------------------------------------------- */
 
-/* How many bytes follow a tag; more than there are when it cannot be told. */
+/* How many bytes follow a tag. At least `left` if the term is incomplete. */
 static size_t payload(const uint8_t *at, size_t left)
 {
     static const struct {
-        uint8_t fixed, length, width; /* where a length of so many bytes stands, if there is one */
+        uint8_t fixed, length, width; /* length, width: the offset and the size of a length field; width 0: none */
     } forms[] = {
         [ETW_T_INT16 & 0x3f] = {2, 0, 0},    [ETW_T_INT32 & 0x3f] = {4, 0, 0}, [ETW_T_INT64 & 0x3f] = {8, 0, 0},
         [ETW_T_BIGPOS & 0x3f] = {2, 0, 2},   [ETW_T_BIGNEG & 0x3f] = {2, 0, 2}, [ETW_T_FLOAT & 0x3f] = {8, 0, 0},
@@ -674,7 +690,7 @@ uint8_t *encode_anew(struct encoder *e, uint8_t *at, const uint8_t *end, const s
     }
     memcpy(at, copied, (size_t)(behind - copied));
     at += behind - copied;
-    secret_hide(began, at); /* the names that were defined */
+    secret_hide(began, at); /* atom() has just defined names, which may contain the cookie */
     return at;
 }
 
@@ -682,7 +698,7 @@ uint8_t *encode_anew(struct encoder *e, uint8_t *at, const uint8_t *end, const s
 
 static bool make_bound(bool negative, ERL_NIF_TERM *ret_bound)
 {
-    /* SMALL_BIG_EXT of as many bytes as its own length field can say */
+    /* SMALL_BIG_EXT with the most bytes that its length field allows */
     uint8_t form[4 + BIG_BYTES - 1] = {131, 110, BIG_BYTES - 1, negative};
     memset(form + 4, 0xff, BIG_BYTES - 1);
     return enif_binary_to_term(bounds_env, form, sizeof form, ret_bound, 0) == sizeof form;

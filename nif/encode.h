@@ -1,10 +1,11 @@
 /*
- * Encodes terms as bytes, with limits for bytes, elements of a container, and depth. The encoder cuts a term that exceeds a limit, and
- * sets ETW_F_CUT in the frame.
+ * Encodes terms as bytes, with limits for bytes, elements of a container, and depth. The encoder cuts a term that
+ * exceeds a limit, and sets ETW_F_CUT in the frame.
  *
- * The limit of bytes also bounds the time, because each item takes at least a byte: no term is serialised, measured or copied as a whole.
- * The encoder reads compound terms only through enif_*, and immediates by their tag bits if imm_known. It allocates nothing itself. The VM
- * allocates for the iterator of a large map, and for a large integer, whose size the encoder checks before.
+ * The limit of bytes also bounds the time, because each item takes at least a byte: no term is serialised, measured or
+ * copied as a whole. The encoder reads compound terms only through enif_*, and immediates by their tag bits if
+ * imm_known. It allocates nothing itself. The VM allocates for the iterator of a large map, and for a large integer,
+ * whose size the encoder checks before.
  *
  * The owner sets the secrets to redact before a session is live; every producer reads them.
  */
@@ -20,7 +21,10 @@
 /* OTP 26 and newer accept this value at run time; older headers lack the name. */
 #define ENCODING_UTF8 ((ErlNifCharEncoding)2)
 
-/* How far an item that begins before the limit may extend beyond it, with the ends of its containers. An atom's definition is the longest. */
+/*
+ * How far an item that begins before the limit may extend beyond it, with the ends of its containers. An atom's
+ * definition is the longest.
+ */
 #define ENCODE_OVERRUN 2048
 /* Bytes of the longest function. */
 #define ENCODE_FUNCTION 2112
@@ -33,15 +37,18 @@ bool encode_load(ErlNifEnv *env);
 void encode_unload(void);
 
 /*
- * Sets the secrets of a session. The list holds the cookie of the node and then the names of keys, all as binaries. False: too many names,
- * a name that is too long, or a malformed list.
+ * Sets the secrets of a session. The list holds the cookie of the node and then the names of keys, all as binaries.
+ * False: too many names, a name that is too long, or a malformed list.
  */
 bool encode_redact(ErlNifEnv *env, ERL_NIF_TERM keys);
 
 /* Encodes a term and returns the end. Every item begins within `bytes` of the start. */
 uint8_t *encode_term(struct encoder *e, uint8_t *at, uint32_t bytes, ERL_NIF_TERM t);
 
-/* Encodes several terms and returns the end. Each of them has some room reserved. Every item begins within `bytes` of the start. */
+/*
+ * Encodes several terms and returns the end. Each of them has some room reserved. Every item begins within `bytes` of
+ * the start.
+ */
 uint8_t *encode_terms(struct encoder *e, uint8_t *at, uint32_t bytes, const ERL_NIF_TERM *terms, unsigned many);
 
 static inline bool encode_is_function(ErlNifEnv *env, ERL_NIF_TERM t, const ERL_NIF_TERM **ret_mfa)
@@ -54,8 +61,9 @@ static inline bool encode_is_function(ErlNifEnv *env, ERL_NIF_TERM t, const ERL_
 uint8_t *encode_function(struct encoder *e, uint8_t *at, ERL_NIF_TERM t);
 
 /*
- * A call that an encoder with `words` has encoded (encoder.h). encode_anew() encodes its function and its terms for the ring of `e`. If there
- * is no room before `end` to define an atom that the ring does not know yet, it replaces the atom with ETW_T_ELIDED.
+ * A call that an encoder with `words` has encoded (encoder.h). encode_anew() encodes its function and its terms for the
+ * ring of `e`. If there is no room before `end` to define an atom that the ring does not know yet, it replaces the atom
+ * with ETW_T_ELIDED.
  */
 struct encode_held {
     uint64_t module, name;

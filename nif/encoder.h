@@ -1,6 +1,6 @@
 /*
- * Defines the state of an encoder: the names that its ring has defined, the limits of an event, and the flags of the current frame.
- * Only the producer thread of its lane uses it. The flags are reset with each event.
+ * Defines the state of an encoder: the names that its ring has defined, the limits of an event, and the flags of the
+ * current frame. Only the producer thread of its lane uses it. The flags are reset with each event.
  */
 #ifndef ETRACE_ENCODER_H
 #define ETRACE_ENCODER_H
@@ -25,8 +25,8 @@ struct encoder {
     uint32_t steps;   /* of the event with tick `stepped` (encode.c) */
     uint64_t stepped;
     /*
-     * Not NULL: the encoder writes an atom as ETW_T_ATOM with its index in this table, and encode_anew() later replaces the index with an
-     * id of a ring. `names.atoms` stays empty. word_count includes atoms that did not fit the table.
+     * Not NULL: the encoder writes an atom as ETW_T_ATOM with its index in this table, and encode_anew() later replaces
+     * the index with an id of a ring. `names.atoms` stays empty. word_count includes atoms that did not fit the table.
      */
     uint64_t *words;
     uint32_t word_count;

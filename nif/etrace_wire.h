@@ -1,13 +1,14 @@
 /*
- * Defines the bytes that a traced node sends to etrace and the bytes of a recording. Node and client both include this header; they
- * share no other.
+ * Defines the bytes that a traced node sends to etrace and the bytes of a recording. Node and client both include this
+ * header; they share no other.
  *
- * A *frame* is one event as bytes. A *batch* is one message of the owner process. It holds sections of frames: first the owner's own
- * section, if it has one, then one section for each ring that has news. A recording is a file header followed by blocks; a block holds
- * one batch and a checksum. All integers are little-endian and may be unaligned.
+ * A *frame* is one event as bytes. A *batch* is one message of the owner process. It holds sections of frames: first
+ * the owner's own section, if it has one, then one section for each ring that has news. A recording is a file header
+ * followed by blocks; a block holds one batch and a checksum. All integers are little-endian and may be unaligned.
  *
- * A reader keeps state for each ring: the last tick, the last tracee, the names defined so far. It must read all sections of a ring, in
- * the order of the batches. It checks every length against the bytes that are left, and every id against the ids defined so far.
+ * A reader keeps state for each ring: the last tick, the last tracee, the names defined so far. It must read all
+ * sections of a ring, in the order of the batches. It checks every length against the bytes that are left, and every id
+ * against the ids defined so far.
  */
 #ifndef ETRACE_WIRE_H
 #define ETRACE_WIRE_H
@@ -22,7 +23,8 @@
 enum {
     ETW_MSG_BATCH = 'B', /* a batch */
     ETW_MSG_REPLY = 'R', /* u32 id of the request, then one term in the external term format */
-    ETW_MSG_WAITS = 'W', /* before the first reply: one term, the name of the node's process that the janitor waits for */
+    /* Before the first reply: one term, the name of the node's process that the janitor waits for */
+    ETW_MSG_WAITS = 'W',
     ETW_MSG_PROGRESS = 'P', /* the worker is still busy with a request; then one term: {Done, All} functions */
     ETW_MSG_GONE = 'G',  /* the last message: session, module and files are gone; then one term: the reason */
 };
@@ -62,9 +64,10 @@ enum {
 };
 
 /*
- * The client converts a frame's tick to nanoseconds: it interpolates between the pairs (tick, mono_ns) of the previous batch and this one.
- * Every frame whose tick is at most `watermark` is in this batch or an earlier one. A client that holds each frame back until the
- * watermark passes its tick therefore sees all frames in time order. The events of one process keep their order in any case.
+ * The client converts a frame's tick to nanoseconds: it interpolates between the pairs (tick, mono_ns) of the previous
+ * batch and this one. Every frame whose tick is at most `watermark` is in this batch or an earlier one. A client that
+ * holds each frame back until the watermark passes its tick therefore sees all frames in time order. The events of one
+ * process keep their order in any case.
  */
 struct etw_batch {
     uint32_t magic, bytes; /* bytes: of the whole batch including this header */
@@ -81,7 +84,8 @@ struct etw_batch {
 
 struct etw_section {
     uint32_t ring, bytes; /* bytes: of the frames that follow this header */
-    uint64_t seen;        /* events that the VM offered to this ring's thread since the session began: sent, waiting, or lost */
+    /* Events that the VM offered to this ring's thread since the session began: sent, waiting, or lost */
+    uint64_t seen;
     uint64_t lost[ETW_LOSSES]; /* how many of `seen` were lost, by reason */
 };
 
@@ -92,7 +96,7 @@ struct etw_section {
  * u32 ticks since the previous frame of this ring (0 with ETW_F_TICK)
  * u64 tick           only with ETW_F_TICK
  * u64 tracee         only with ETW_F_TRACEE; without it, the tracee of the ring's previous frame
- * u64 tick           only with ETW_F_BEGAN: when the call began. The frame's own tick is when its result came; the result is the next frame
+ * u64 tick           only with ETW_F_BEGAN: when the call began; the frame's own tick is when its result came, the next frame
  * function           only for kinds that have one (event_kinds.def)
  * terms              as many as the kind has (event_kinds.def), then the result of the match specification with ETW_F_MS
  */
@@ -111,24 +115,34 @@ enum {
     ETW_F_CUT = 8,    /* part of a term was left out */
     ETW_F_ARITY = 16, /* a call without its arguments */
     ETW_F_BEGAN = 32, /* a call that was held until its result decided to show it */
-    ETW_F_DOUBT = 32, /* on other kinds, and never from a node: events before this one were lost, counted later; the client sets it (alone.h) */
+    /*
+     * On other kinds, and never from a node: events before this one were lost, counted later; the client sets it
+     * (alone.h)
+     */
+    ETW_F_DOUBT = 32,
 };
 
-/* The bits of a tracee, and of a local pid or port as a term. A pid has its number in the low 28 bits and its serial above them. */
+/*
+ * The bits of a tracee, and of a local pid or port as a term. A pid has its number in the low 28 bits and its serial
+ * above them.
+ */
 #define ETW_TRACEE_PORT (UINT64_C(1) << 63)
 #define ETW_PID_NUMBER(data) ((uint32_t)((data) & 0x0fffffff))
 #define ETW_PID_SERIAL(data) ((uint32_t)((data) >> 28))
 
 /*
- * A function: u16 id of the pair (module, function), u8 arity. ETW_DEF in the id defines or redefines the pair, and then follow
- * u16 bytes of the module's name, u16 bytes of the function's name, both names in UTF-8. ETW_NO_FUNCTION: none (return_to undefined).
+ * A function: u16 id of the pair (module, function), u8 arity. ETW_DEF in the id defines or redefines the pair, and
+ * then follow u16 bytes of the module's name, u16 bytes of the function's name, both names in UTF-8. ETW_NO_FUNCTION:
+ * none (return_to undefined).
  */
 #define ETW_DEF 0x8000u
 #define ETW_NO_FUNCTION 0x7fffu
 #define ETW_FUNCTIONS 1024 /* ids per ring */
 #define ETW_ATOMS 4096
 
-/* Recordings contain these numbers, so a number never changes its meaning. cli/events/event_kinds.def has the layouts. */
+/*
+ * Recordings contain these numbers, so a number never changes its meaning. cli/events/event_kinds.def has the layouts.
+ */
 enum etw_kind {
     ETW_CALL = 1,
     ETW_RETURN_FROM = 2,
@@ -163,9 +177,11 @@ enum etw_kind {
 
     ETW_LOST = 48,   /* u64 lost[ETW_LOSSES], the ring's counters at this point */
     ETW_HELLO = 49,  /* owner: one map whose values are binaries and atoms, see etrace_tracer.erl */
-    ETW_NAME = 50,   /* owner: the name of this frame's tracee: an atom (registered) or a binary (label, initial call) */
+    /* owner: the name of this frame's tracee: an atom (registered) or a binary (label, initial call) */
+    ETW_NAME = 50,
     ETW_NOTICE = 51, /* owner: a tag (atom) and details: rearmed, guard, limit, fallback, … */
-    ETW_TALLY = 52,  /* owner: a function, then struct etw_tally and its buckets: events that the node counts instead of sending */
+    /* owner: a function, then struct etw_tally and its buckets: events that the node counts instead of sending */
+    ETW_TALLY = 52,
     ETW_TICK = 56,   /* owner: empty; makes a batch necessary, so that the client gets its watermark */
     ETW_DOWN = 57,   /* never in a frame: the client lost a node, and traces it again */
     ETW_UP = 58,
@@ -173,8 +189,8 @@ enum etw_kind {
 };
 
 /*
- * How much a function's figures grew since its last tally: calls, their results and their durations, counted on the node.
- * The buckets that grew follow, each as (bucket, by how much).
+ * How much a function's figures grew since its last tally: calls, their results and their durations, counted on the
+ * node. The buckets that grew follow, each as (bucket, by how much).
  */
 struct etw_tally {
     uint64_t events; /* calls, and results whose call the node did not see */
@@ -182,7 +198,8 @@ struct etw_tally {
     uint64_t errors; /* results that are exceptions */
     uint64_t timed, total_ns, max_ns; /* max_ns: of all calls so far, not only since the last tally */
     int64_t open;    /* calls whose return is traced and that have not returned */
-    int64_t filtered; /* calls and results that the filter hides, and open calls that it decides at their result: may be negative */
+    /* Calls and results that the filter hides, and open calls that it decides at their result: may be negative */
+    int64_t filtered;
     uint32_t buckets, spare;
 };
 
@@ -203,12 +220,13 @@ static inline uint32_t etw_bucket_of(uint64_t ns)
     return bucket < ETW_BUCKETS ? bucket : ETW_BUCKETS - 1;
 }
 
-/* ---- a filter for the calls that the node counts or sends -------------------------------------------------------------- */
+/* ---- a filter for the calls that the node counts or sends -------------------------------------------------------- */
 
 /*
- * The client sends a condition on calls in postfix order. A test pushes its value, an operator pops its operands and pushes its
- * own value, and exactly one value remains. The condition means the same as `where` in the client: a test of the result is undecided until
- * the result comes. If the result has no duration or no class, the test of it fails, and with it the whole condition, as in a guard.
+ * The client sends a condition on calls in postfix order. A test pushes its value, an operator pops its operands and
+ * pushes its own value, and exactly one value remains. The condition means the same as `where` in the client: a test of
+ * the result is undecided until the result comes. If the result has no duration or no class, the test of it fails, and
+ * with it the whole condition, as in a guard.
  */
 enum etw_filter_what {
     ETW_FILTER_DUR, ETW_FILTER_SIZE, ETW_FILTER_CLASS, ETW_FILTER_NOT, ETW_FILTER_AND, ETW_FILTER_OR, ETW_FILTER_XOR, ETW_FILTER_WHATS
@@ -257,15 +275,17 @@ static inline int etw_filter_measures(const struct etw_filter_step *steps, size_
     return 0;
 }
 
-/* ---- a program that decides about calls --------------------------------------------------------------------------- */
+/* ---- a program that decides about calls -------------------------------------------------------------------------- */
 
 /*
- * A program decides by a few tests of the arguments which calls of a function are shown. It has the meaning of the probe's match
- * specification. The client sends both; the program is the term {Least, Most, [Step]}, for functions with Least to Most arguments.
+ * A program decides by a few tests of the arguments which calls of a function are shown. It has the meaning of the
+ * probe's match specification. The client sends both; the program is the term {Least, Most, [Step]}, for functions with
+ * Least to Most arguments.
  *
- * A step is {What, Value, N, Into, Yes, No, Term} and tests the value with the number Value. The arguments are the values from 0 on. The
- * parts that a test finds inside a value become the values from Into on. Yes and No are the next step if the test holds or fails: always a
- * later one, counted from 0. With S steps, the number S means "shown" and S + 1 "not shown". The program starts at step 0.
+ * A step is {What, Value, N, Into, Yes, No, Term} and tests the value with the number Value. The arguments are the
+ * values from 0 on. The parts that a test finds inside a value become the values from Into on. Yes and No are the next
+ * step if the test holds or fails: always a later one, counted from 0. With S steps, the number S means "shown" and S +
+ * 1 "not shown". The program starts at step 0.
  */
 enum etw_step {
     ETW_STEP_SAME,  /* =:= Term */
@@ -291,8 +311,8 @@ enum etw_is {
 /* ---- a term ----------------------------------------------------------------------------------------------------- */
 
 /*
- * A term starts with one byte, its tag. A container that is not captured completely ends with ETW_T_CUT in the place of its next
- * element. ETW_T_ELIDED replaces a term that the encoder skipped. No term is longer than its frame.
+ * A term starts with one byte, its tag. A container that is not captured completely ends with ETW_T_CUT in the place of
+ * its next element. ETW_T_ELIDED replaces a term that the encoder skipped. No term is longer than its frame.
  */
 enum etw_tag {
     /* 0x00–0x7f: the integers 0 to 127 */
@@ -307,7 +327,10 @@ enum etw_tag {
     ETW_T_ATOMTEXT, /* u16 bytes, name in UTF-8: an atom without an id */
     ETW_T_PID,     /* u64, local */
     ETW_T_PORT,    /* u64, local */
-    ETW_T_TEXT,    /* u8 what (enum etw_text), u16 bytes: shown as it is, control characters escaped: references, funs, remote pids, … */
+    /*
+     * u8 what (enum etw_text), u16 bytes: shown as it is, control characters escaped: references, funs, remote pids, …
+     */
+    ETW_T_TEXT,
     ETW_T_NIL,     /* [] */
     ETW_T_LIST,    /* elements, then ETW_T_END, or ETW_T_TAIL and one term, or ETW_T_CUT */
     ETW_T_END,
@@ -360,7 +383,8 @@ enum {
     ETW_NOTE_CLOCK = 1, /* from here on the client's wall clock is the node's monotonic time + value, ± error (ns) */
     ETW_NOTE_MARK = 2,  /* its batches up to number `value` need not wait for batches of other nodes any longer */
     ETW_NOTE_DOWN = 3,  /* the client lost the node. value: the client's wall clock; then text: why */
-    ETW_NOTE_UP = 4,    /* the client is about to trace the node again. value: the client's wall clock; then the node's name */
+    /* The client is about to trace the node again. value: the client's wall clock; then the node's name */
+    ETW_NOTE_UP = 4,
 };
 
 struct etw_note {

@@ -1,6 +1,6 @@
 #include "filter.h"
 
-#define SLACK_NS 1000 /* by so much, and one in so many parts, two clocks may differ about a duration */
+#define SLACK_NS 1000 /* the client's and our measure of a duration may differ by this plus 1/SLACK_PART of it */
 #define SLACK_PART 32
 
 enum value { NO, YES, LATER, FAILED };
@@ -28,7 +28,7 @@ bool filter_set(const uint8_t *bytes, size_t n)
     return true;
 }
 
-/* What is known of a number: it is not less, nor more. */
+/* Bounds of a number that may be known only approximately. */
 struct about {
     int64_t least, most;
 };
@@ -39,7 +39,7 @@ static struct about exactly(uint64_t n)
     return (struct about){known, known};
 }
 
-/* Later: the number may be on either side. */
+/* LATER: the bounds do not decide. */
 static enum value compared(const struct etw_filter_step *s, struct about with)
 {
     enum value least, most;
@@ -57,8 +57,9 @@ static enum value compared(const struct etw_filter_step *s, struct about with)
 }
 
 /*
- * In the order written: what decides, decides whatever comes behind; what fails, fails unless something before it decided, or may
- * come to decide.
+ * `and` (decides: NO) and `or` (decides: YES), evaluated from left to right. If the left operand decides or fails, the
+ * right one is irrelevant. If the right operand fails, the whole fails, unless the left one is LATER and may still
+ * decide.
  */
 static enum value both(enum value a, enum value b, enum value decides)
 {
@@ -76,11 +77,11 @@ static enum value either(enum value a, enum value b)
     return a != b;
 }
 
-/* Absent: the value of what the event does not have. */
+/* Absent: the value of a test for a duration or a class that the event does not have. */
 static enum value value_of(struct about bytes, struct about ns, enum etw_class class, enum value absent)
 {
     enum value values[ETW_FILTER_DEEP] = {NO};
-    unsigned n = 0; /* the places are taken modulo ETW_FILTER_DEEP: a filter that is being replaced may not be one */
+    unsigned n = 0; /* taken modulo ETW_FILTER_DEEP, because a filter that is being replaced may be invalid */
 #define TOP(k) values[(n - (k)) % ETW_FILTER_DEEP]
     for (uint32_t i = 0; i < filter_steps && i < ETW_FILTER_MOST; i++) {
         const struct etw_filter_step *s = &steps[i];

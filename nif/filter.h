@@ -1,9 +1,10 @@
 /*
- * Evaluates the client's filter (etrace_wire.h) in the callback: decides whether a call and its result are shown or only counted as
- * hidden. Without a filter everything is shown.
+ * Evaluates the client's filter (etrace_wire.h) in the callback: decides whether a call and its result are shown or
+ * only counted as hidden. Without a filter everything is shown.
  *
- * The owner sets the filter before anything is traced; every producer reads it. A late producer, with an event of the previous trace, may
- * read a half-written filter. Its verdict is then arbitrary, but it accesses no memory outside the filter and its own stack.
+ * The owner sets the filter before anything is traced; every producer reads it. A late producer, with an event of the
+ * previous trace, may read a half-written filter. Its verdict is then arbitrary, but it accesses no memory outside the
+ * filter and its own stack.
  */
 #ifndef ETRACE_NIF_FILTER_H
 #define ETRACE_NIF_FILTER_H
@@ -22,7 +23,8 @@ extern HIDDEN uint32_t filter_steps;
 bool filter_set(const uint8_t *bytes, size_t n);
 
 extern HIDDEN bool filter_measured;                 /* the filter tests the size of events */
-extern HIDDEN enum filter_verdict filter_sizeless; /* if it does not: its verdict for every call that will report its result */
+/* If it does not: its verdict for every call that will report its result */
+extern HIDDEN enum filter_verdict filter_sizeless;
 
 static inline bool filter_is_set(void)
 {
@@ -36,12 +38,15 @@ static inline enum filter_verdict filter_call(uint64_t bytes, bool returns)
     return __builtin_expect(!filter_is_set(), 1) ? FILTER_SHOWS : filter_call_slowly(bytes, returns);
 }
 
-/* Decides about a call that waited: whether it and its result are shown. ETW_CLASSES: no exception, or one of unknown class. */
+/*
+ * Decides about a call that waited: whether it and its result are shown. ETW_CLASSES: no exception, or one of unknown
+ * class.
+ */
 bool filter_result(uint64_t bytes, uint64_t ns, enum etw_class class);
 
 /*
- * Like filter_result(), but the client decides in the end: whether the client might show them. It allows for the small difference between
- * the client's and our durations, and for the unknown size of the result.
+ * Like filter_result(), but the client decides in the end: whether the client might show them. It allows for the small
+ * difference between the client's and our durations, and for the unknown size of the result.
  */
 bool filter_result_may(uint64_t ns, enum etw_class class);
 

@@ -1,6 +1,9 @@
 #include "frame.h"
 
-/* Writes the counters of what was lost as a frame of its own. The frame has no tracee, so it tells one (0) only when it is the ring's first. */
+/*
+ * Writes the loss counters as an ETW_LOST frame. It needs no tracee, so it has one (0) only if it is the ring's first
+ * frame.
+ */
 static void tell_losses(struct ring *ring, uint64_t tick)
 {
     bool first = ring->odd & RING_FRESH;
@@ -17,7 +20,7 @@ __attribute__((noinline)) struct frame frame_begin_slowly(struct ring *ring, uin
         tell_losses(ring, tick);
     uint64_t before = ring_own(&ring->tick);
     if (tick < before)
-        tick = before; /* a clock that went back, if there is such a thing, stands still */
+        tick = before; /* ticks never decrease in a ring, even if the clock does */
     bool fresh = ring->odd & RING_FRESH, late = tick - before > UINT32_MAX;
     uint8_t *at = ring_place(ring);
     struct frame frame = {at, at + 8, tick, 0};

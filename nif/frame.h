@@ -1,9 +1,9 @@
 /*
  * Writes frames into a ring, and finds the boundaries of frames that are in one. etrace_wire.h describes the layout.
  *
- * The producer calls frame_begin(), which writes the head; then it writes the function and the terms; then it calls frame_end(), which
- * completes the head and publishes the frame. It must have checked ring_has_room() before, and may write at most the ring's `need` minus
- * FRAME_RESERVE bytes.
+ * The producer calls frame_begin(), which writes the head; then it writes the function and the terms; then it calls
+ * frame_end(), which completes the head and publishes the frame. It must have checked ring_has_room() before, and may
+ * write at most the ring's `need` minus FRAME_RESERVE bytes.
  */
 #ifndef ETRACE_FRAME_H
 #define ETRACE_FRAME_H
@@ -84,7 +84,7 @@ static inline void frame_end(struct ring *ring, struct frame frame, const uint8_
     ring_rest(ring);
 }
 
-/* ---- drain -------------------------------------------------------------------------------------------------------- */
+/* ---- drain ------------------------------------------------------------------------------------------------------- */
 
 struct frame_cut {
     uint64_t to;   /* the end of the last frame that fits; with `least`, of the first frame if none fits */
@@ -93,8 +93,9 @@ struct frame_cut {
 };
 
 /*
- * Finds where to cut a view so that at most `bytes` lie before the cut. It starts from the view's tail_tick and adds up the ticks between
- * frames. It walks only over the bytes before the cut, because the drain calls it for every full ring.
+ * Finds where to cut a view so that at most `bytes` lie before the cut. It starts from the view's tail_tick and adds up
+ * the ticks between frames. It walks only over the bytes before the cut, because the drain calls it for every full
+ * ring.
  */
 struct frame_cut frame_cut(const struct ring *ring, const struct ring_view *view, uint64_t bytes, bool least);
 

@@ -9,10 +9,16 @@
 #define HEAD_LEAST (8 + 3)  /* of a call's frame, with its function */
 #define HEAD_MOST (8 + 8 + 8 + 3)
 
-/* What stands in stack_call.verdict: those of the filter, and of what does not wait. Why it is LOST stands in its flags. */
+/*
+ * Values of stack_call.verdict, in addition to enum filter_verdict. SENT and LOST calls do not wait. The flags of a
+ * LOST call hold the reason.
+ */
 enum { SENT = FILTER_WAITS + 1, LOST };
 
-/* By its size; where that is known too little for it, the client decides. */
+/*
+ * The frame's exact size is not known yet. If the possible sizes lead to different verdicts, the call is sent and the
+ * client decides.
+ */
 static unsigned verdict_of(size_t bytes, bool returns)
 {
     enum filter_verdict v = returns ? filter_sizeless : filter_call(0, false);
@@ -83,11 +89,11 @@ static void send(ErlNifEnv *env, struct lane *lane, ERL_NIF_TERM process, struct
     e->flags = frame.flags | ETW_F_BEGAN | call->flags;
     uint8_t *at = encode_anew(e, put64(frame.next, call->tick), frame.at + ring->need, &held);
     frame.flags = e->flags;
-    frame_close(ring, frame, at, ETW_CALL); /* it was counted as seen when it came */
+    frame_close(ring, frame, at, ETW_CALL); /* hold_call() counted it as seen */
     ring_rest(ring);
 }
 
-/* Sends the call, or has both lost. */
+/* Sends the held call. False: it is lost, and the caller does not send the result either. */
 static bool show_call(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF_TERM process, struct stack_call *call)
 {
     tally_waiting(lane, -1, -1);
@@ -146,7 +152,7 @@ bool hold_result(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF_TERM
     struct stack *s;
     struct stack_call *call = stack_pop(process, f, &s);
     bool shown;
-    if (!call) { /* whoever found no room may have been sent, or not: then the rate is for both */
+    if (!call) { /* it found no room on a stack; was it sent? The rate decides about its result */
         shown = rules & RULE_RATE ? session_admits(lane, RULE_RATE, ETW_LOST_HALF) : session_has_room_for_more(lane);
     } else if (call->verdict == LOST) {
         shown = false;

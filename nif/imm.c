@@ -5,7 +5,7 @@
 #include "etrace_wire.h"
 
 #ifndef IMM_MAY_BE_KNOWN
-#define IMM_MAY_BE_KNOWN true /* false: to test what happens on a VM that is not as we think */
+#define IMM_MAY_BE_KNOWN true /* false: to test how the library behaves on a VM with other tag bits */
 #endif
 
 bool imm_known;
@@ -14,7 +14,7 @@ uint64_t imm_bytes;
 uint32_t imm_tags, imm_kinds;
 struct imm_turn imm_pids, imm_ports;
 
-/* External term format, as far as local pids and ports need it. */
+/* The tags of the external term format that local pids and ports use. */
 enum { EXT_VERSION = 131, EXT_NEW_PID = 88, EXT_NEW_PORT = 89, EXT_V4_PORT = 120, EXT_ATOM_UTF8 = 118, EXT_SMALL_ATOM_UTF8 = 119 };
 
 static uint64_t big_endian(const uint8_t *at, unsigned bytes)
@@ -32,7 +32,7 @@ static uint8_t *put_big_endian(uint8_t *at, uint64_t value, unsigned bytes)
     return at + bytes;
 }
 
-/* Bytes of the node's name as a term; 0: not understood. */
+/* Bytes of the encoded node name at `at`; 0: unknown format. */
 static size_t node_bytes(const uint8_t *at, size_t room)
 {
     size_t n = 0;
@@ -94,7 +94,7 @@ static bool others_are_known(ErlNifEnv *env)
         && !imm_is_pid(imm_nil) && !imm_is_port(imm_nil);
 }
 
-/* A local pid or port of any number, made from a real pid's node and creation. */
+/* Makes local pids and ports of any number from the node and the creation of a real pid. */
 struct maker {
     ErlNifEnv *env;
     uint8_t form[512];
@@ -112,7 +112,7 @@ static bool make(struct maker *maker, bool port, uint32_t number, uint32_t seria
     return enif_binary_to_term(maker->env, maker->form, bytes, ret_term, 0) == bytes;
 }
 
-/* Where each bit of a number stands tells how far the low bits are turned; then more numbers have to agree. */
+/* Finds from the position of each bit how the VM rotates the low bits, and checks the result with more numbers. */
 static bool learn(struct maker *maker, bool port, struct imm_turn *ret_turn)
 {
     static const uint32_t numbers[] = {0, 1, 80, 32767, 32768, 1000000, 0x05555555, 0x07ffffff};

@@ -1,9 +1,10 @@
 /*
- * Reads immediate terms by their tag bits: small integers, atoms, local pids, local ports, and []. Their word is the value, not a pointer.
+ * Reads immediate terms by their tag bits: small integers, atoms, local pids, local ports, and []. Their word is the
+ * value, not a pointer.
  *
- * The tag bits are not part of the VM's public interface. imm_check() therefore verifies them at load on the running VM. If they
- * differ, imm_known stays false, and all code uses enif_* instead. No code follows a word that points into a heap. Comparing the
- * words of two immediates is correct on any VM.
+ * The tag bits are not part of the VM's public interface. imm_check() therefore verifies them at load on the running
+ * VM. If they differ, imm_known stays false, and all code uses enif_* instead. No code follows a word that points into
+ * a heap. Comparing the words of two immediates is correct on any VM.
  */
 #ifndef ETRACE_IMM_H
 #define ETRACE_IMM_H
@@ -17,12 +18,14 @@
 extern HIDDEN bool imm_known;
 extern HIDDEN ERL_NIF_TERM imm_nil; /* the word of [] */
 /*
- * Masks that save a test of imm_known for each term. If imm_known is false they are 0: then no word looks like a small integer, and
- * every word has the tag of a pointer.
+ * Masks that save a test of imm_known for each term. If imm_known is false they are 0: then no word looks like a small
+ * integer, and every word has the tag of a pointer.
  */
 extern HIDDEN uint64_t imm_bytes; /* small integers below it are encoded in one byte: 128, or 0 */
-extern HIDDEN uint32_t imm_tags;  /* the bits of a word that distinguish immediates, lists and other pointers: 3, or 0 */
-extern HIDDEN uint32_t imm_kinds; /* the bits that distinguish small integers (IMM_SMALL) and atoms from all terms but []: 15, or 0 */
+/* The bits of a word that distinguish immediates, lists and other pointers: 3, or 0 */
+extern HIDDEN uint32_t imm_tags;
+/* The bits that distinguish small integers (IMM_SMALL) and atoms from all terms but []: 15, or 0 */
+extern HIDDEN uint32_t imm_kinds;
 
 #define IMM_PID 0x3u
 #define IMM_PORT 0x7u
@@ -41,8 +44,8 @@ static inline uint64_t imm_data(ERL_NIF_TERM t) { return t >> 4; }
 static inline uint64_t imm_natural(ERL_NIF_TERM t) { return (t - IMM_SMALL) >> 4 | (t - IMM_SMALL) << 60; }
 
 /*
- * The VM spreads neighbouring process numbers over its table: it rotates the low bits of the number. How many bits it rotates, and by
- * how many places, depends on the size of the table. imm_check() finds both.
+ * The VM spreads neighbouring numbers over its tables of processes and ports: it rotates the low bits of the number, as
+ * many as the table needs. imm_check() finds how many bits it rotates, and by how many places.
  */
 struct imm_turn {
     uint64_t mask;     /* the rotated bits */
@@ -64,7 +67,10 @@ static inline uint64_t imm_port(ERL_NIF_TERM t) { return imm_unturn(&imm_ports, 
 /* Call once, at load. */
 void imm_check(ErlNifEnv *env);
 
-/* Returns a local pid or port as the tracee of a frame, ports with ETW_TRACEE_PORT; 0 for other terms. Works without imm_known. */
+/*
+ * Returns a local pid or port as the tracee of a frame, ports with ETW_TRACEE_PORT; 0 for other terms. Works without
+ * imm_known.
+ */
 uint64_t imm_ask_tracee(ErlNifEnv *env, ERL_NIF_TERM t);
 
 #endif

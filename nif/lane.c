@@ -12,7 +12,10 @@ bool lanes_open(uint32_t count, uint64_t ring_bytes, uint64_t need, struct encod
     if (need * 2 > ring_bytes)
         return false;
     if (!lanes.mapping) {
-        /* the room behind the ring is for any later need, too; pages are there when they are touched first */
+        /*
+         * The spare room behind the ring is enough for the `need` of any later session. The kernel allocates pages at
+         * their first use.
+         */
         size_t stride = whole_pages(sizeof(struct lane)) + whole_pages(ring_bytes + ring_bytes / 2);
         void *mapping = pages_map(stride * count);
         if (!mapping)
@@ -64,14 +67,14 @@ uint32_t lanes_newcomers(uint32_t first, uint64_t *ret_words, uint32_t most, boo
         uint32_t tail = atomic_load_explicit(&lane->newcomers_tail, memory_order_relaxed);
         for (; tail != head && count < most; tail++)
             ret_words[count++] = lane->newcomers[tail % LANE_NEWCOMERS];
-        /* Release: the words are read, so the producer may write over them. It, too, publishes its head behind the words. */
+        /* Release: the words are read before the producer sees the new tail and overwrites them. */
         atomic_store_explicit(&lane->newcomers_tail, tail, memory_order_release);
         *ret_more |= tail != head;
     }
     return count;
 }
 
-/* A lane stays in its place for good, and where one is found each place before it was taken: so what is not found is nowhere. */
+/* Lanes never leave their place, and probing is linear, so an empty place means that this thread has no lane yet. */
 static struct lane *claim(uintptr_t thread)
 {
     unsigned at = lane_place(thread);
@@ -112,7 +115,7 @@ void lane_greet_slowly(struct lane *lane, uint64_t word)
 {
     uint32_t head = atomic_load_explicit(&lane->newcomers_head, memory_order_relaxed);
     if (head - atomic_load_explicit(&lane->newcomers_tail, memory_order_acquire) == LANE_NEWCOMERS)
-        return; /* not met then: asked again at its next event */
+        return; /* the queue is full: retry at the tracee's next event */
     lane->met[(word >> 4) % LANE_MET] = word;
     lane->newcomers[head % LANE_NEWCOMERS] = word;
     atomic_store_explicit(&lane->newcomers_head, head + 1, memory_order_release);

@@ -1,12 +1,14 @@
 /*
- * Gives each thread of the VM a lane: the ring that it writes, the names that the ring has defined, and the tracees that it met.
+ * Gives each thread of the VM a lane: the ring that it writes, the names that the ring has defined, and the tracees
+ * that it met.
  *
- * All lanes are in one mapping. The first lanes_open() makes it; lanes_unmap() frees it at unload, when no callback can run, so no
- * callback loses its lane. A thread claims a lane at its first event and keeps it. When a thread has ended, a new thread at the same address
- * takes over its lane. If no lane is left, lanes.roofless counts the events of the thread. A new session increments lanes.epoch, and each
- * producer clears its own lane when it notices.
+ * All lanes are in one mapping. The first lanes_open() makes it; lanes_unmap() frees it at unload, when no callback can
+ * run, so no callback loses its lane. A thread claims a lane at its first event and keeps it. When a thread has ended,
+ * a new thread at the same address takes over its lane. If no lane is left, lanes.roofless counts the events of the
+ * thread. A new session increments lanes.epoch, and each producer clears its own lane when it notices.
  *
- * The owner calls lanes_open(), and the unload lanes_unmap(). Any thread calls lane_mine(). ring.h says who may use a ring.
+ * The owner calls lanes_open(), and the unload lanes_unmap(). Any thread calls lane_mine(). ring.h says who may use a
+ * ring.
  */
 #ifndef ETRACE_LANE_H
 #define ETRACE_LANE_H
@@ -89,8 +91,9 @@ static inline uint32_t lanes_claimed(void)
 }
 
 /*
- * Identifies the calling thread by its thread pointer, the register that addresses thread-local variables. A thread-local variable of
- * our own would cost a function call at each event, because this library is loaded at run time.
+ * Identifies the calling thread by its thread pointer, the register that addresses thread-local variables. A
+ * thread-local variable of our own would cost a function call at each event, because this library is loaded at run
+ * time.
  */
 static inline uintptr_t lane_thread(void)
 {
@@ -110,14 +113,20 @@ static inline unsigned lane_place(uintptr_t thread)
 
 struct lane *lane_claim(uintptr_t thread);
 
-/* Drain: takes at most `most` words from the queues of newcomers, starting with the lane `first`. *ret_more: some are left. */
+/*
+ * Drain: takes at most `most` words from the queues of newcomers, starting with the lane `first`. *ret_more: some are
+ * left.
+ */
 uint32_t lanes_newcomers(uint32_t first, uint64_t *ret_words, uint32_t most, bool *ret_more);
 
 /* Returns the lane of this thread, cleared if a session began since its last event. NULL: all lanes are taken. */
 static inline struct lane *lane_mine(void)
 {
     uintptr_t thread = lane_thread();
-    /* Acquire: lane_claim() sets a lane's thread before it publishes the lane. The owner sets the epoch before the session is live. */
+    /*
+     * Acquire: lane_claim() sets a lane's thread before it publishes the lane. The owner sets the epoch before the
+     * session is live.
+     */
     struct lane *lane = atomic_load_explicit(&lanes.places[lane_place(thread)], memory_order_acquire);
     if (__builtin_expect(!lane || lane->thread != thread || lane->epoch != lanes.epoch, 0))
         return lane_claim(thread);

@@ -1,10 +1,10 @@
 /*
- * The library as the VM sees it: load and unload, the table of functions, and what the owner process calls.
+ * Defines the NIF library: load and unload, the table of functions, and the functions that the owner process calls.
+ * etrace_tracer.erl documents their arguments and results.
  *
- * One instance of the library serves one client, so its state is static. The name of the module is a placeholder here;
- * the companion writes its own over it in the file before loading. etrace_tracer.erl says what each function takes and
- * returns. The entry states the oldest interface that is used, not the newest that the headers know, so that the file
- * loads wherever it can run.
+ * An instance of the library serves one client, so its state is static. The module name is a placeholder: the companion
+ * overwrites it in the file before it loads the file. The entry states the oldest interface that the library uses, not
+ * the newest that the headers define, so the file loads on every VM that can run it.
  */
 #include <erl_nif.h>
 #include <string.h>
@@ -28,26 +28,27 @@
 #define NONCE_MOST 64
 #define RING_LEAST (16u * 1024)
 #define RING_MOST (1u << 30)
-/* One call of tally/1 touches so many figures, and tells of so many functions. */
+/* The most figures that one call of tally/1 reads, and the most functions that it reports. */
 #define TALLY_WORK 4096
 #define TALLY_TAKEN 64
-#define NEWCOMERS_MOST 1024 /* that one drain tells of */
+#define NEWCOMERS_MOST 1024 /* reported by one drain/4 */
 
-/* The only place in the file where this text stands. */
+/* The companion replaces this text in the file, so it must occur in no other place. */
 __attribute__((used)) static char module_name[] = "etrace_00000000_0";
 
 enum { NAME_HASH = 7, NAME_HASH_BYTES = 8 };
 
-#define GENERATIONS 0x3ffffffu /* an immediate of any VM, and never the word 0 */
+#define GENERATIONS 0x3ffffffu /* a small integer on any VM; the word of one is never 0 */
 
 enum { STATUS_MORE = 1, STATUS_HELD = 2, STATUS_OVER = 4, STATUS_STUCK = 8, STATUS_SLOW = 16, STATUS_UNASKED = 32 };
 
 static uint8_t nonce[NONCE_MOST];
 static size_t nonce_bytes;
-static ERL_NIF_TERM opened; /* the word of the state of the latest open() or renew(); the owner's calls name it */
+static ERL_NIF_TERM opened; /* the state that the latest open/1 or renew/1 returned; the owner passes it to each call */
 /*
- * Grows with each of these. Begins somewhere else in each instance: what a traced process has on its stack from an earlier
- * one, whose name this one may bear, comes with that one's state and must not be taken for ours.
+ * Incremented by each open/1 and renew/1. It starts at a different number in each instance: a traced process may still
+ * have a return trace of an earlier instance with the same module name on its stack. That event carries the earlier
+ * state, which must differ from ours.
  */
 static unsigned generation;
 static struct batch_state batches;
@@ -69,7 +70,8 @@ static ERL_NIF_TERM nif_hello(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
     uint8_t hash[NAME_HASH_BYTES];
     (void)argc, (void)argv;
     for (unsigned i = 0; i < NAME_HASH_BYTES; i++)
-        hash[i] = ((const volatile uint8_t *)module_name)[NAME_HASH + i]; /* as it is in the file, not as it was compiled */
+        /* volatile: read the patched file, not a constant that the compiler has folded */
+        hash[i] = ((const volatile uint8_t *)module_name)[NAME_HASH + i];
     return enif_make_tuple2(env, bytes_term(env, hash, sizeof hash), bytes_term(env, nonce, nonce_bytes));
 }
 
@@ -150,7 +152,7 @@ static bool set_filter(const ErlNifBinary *steps)
     return true;
 }
 
-/* The owner gives small integers and atoms only, so equal labels are equal words. */
+/* The owner passes only small integers and atoms, so equal labels have equal words. */
 static void want_labels(ErlNifEnv *env, ERL_NIF_TERM list)
 {
     ERL_NIF_TERM label;
@@ -314,7 +316,10 @@ static ERL_NIF_TERM nif_owing(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
         return bell_answers(env) ? owed_questions(env) : enif_make_badarg(env);
     if (get_function(env, argv[1], &f)) {
         owed_release(&f);
-        /* Look after the rule is off: the asker may halt another process at the same time, and sets the rule after that. */
+        /*
+         * Check after clearing the rule: the asker may halt another process meanwhile, and it sets the rule only after
+         * that.
+         */
         atomic_fetch_and(&session.rules, ~(uint32_t)RULE_HALT);
         if (owed_is_halting())
             atomic_fetch_or(&session.rules, RULE_HALT);
@@ -365,7 +370,7 @@ static ERL_NIF_TERM nif_ticks(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
     return enif_make_uint64(env, tick_now());
 }
 
-/* The pair of the two clocks, as close together as three tries get it. */
+/* Reads both clocks three times and takes the pair that was read in the shortest time. */
 static struct batch_clock read_clocks(void)
 {
     struct batch_clock best = {0};
@@ -471,7 +476,10 @@ static ERL_NIF_TERM nif_doze(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
     return enif_make_atom(env, "armed");
 }
 
-/* Events of a destroyed session carry the old word: the return of a meta trace stands on the stack of a process and comes later. */
+/*
+ * For a new session after one was destroyed. Its late events, such as the return of a meta trace on some stack, carry
+ * the old state.
+ */
 static ERL_NIF_TERM nif_renew(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     (void)argc;
@@ -492,7 +500,7 @@ static ERL_NIF_TERM nif_close(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
     return enif_make_atom(env, "ok");
 }
 
-/* ---- load and unload ---------------------------------------------------------------------------------------------- */
+/* ---- load and unload --------------------------------------------------------------------------------------------- */
 
 static int on_load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
 {
@@ -514,7 +522,7 @@ static int on_load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
     return encode_load(env) ? 0 : 1;
 }
 
-/* Purging has waited for every callback that ran; none can begin. */
+/* The VM has waited for all running callbacks before, and no new one can begin. */
 static void on_unload(ErlNifEnv *env, void *priv)
 {
     (void)env, (void)priv;

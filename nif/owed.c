@@ -4,24 +4,24 @@
 
 #define SLOTS 8192
 #define PROBES 8
-#define LOW 8          /* above this, the slot of a dead process is taken over first */
-#define KNOWN 1024     /* hashed functions */
+#define LOW 8          /* take over a dead process's slot first if all counts are above this */
+#define KNOWN 1024     /* entries of known[], a power of two */
 #define KNOWN_MOST 4096
 #define HALTED 16
 
-enum { QUIET, OPEN, TOLD }; /* what became of a question */
+enum { QUIET, OPEN, TOLD }; /* a question: none, open, given to the asker */
 
 static struct slot {
     _Alignas(64) _Atomic uint64_t process;
     struct stack_function function;
-    _Atomic uint32_t count, next; /* next: the count at which to ask */
+    _Atomic uint32_t count, next; /* next: the count at which to open a question */
     _Atomic uint32_t returns;
     _Atomic uint8_t question;
     _Atomic bool trusted, void_now;
-    uint16_t pauses; /* since the question was opened */
+    uint16_t pauses; /* since the question opened */
 } slots[SLOTS];
 
-/* How deep calls of a function are known to nest, by its hash: a collision only delays a question. */
+/* How deep the calls of a function are known to nest, by the function's hash. A collision only delays a question. */
 static _Atomic uint32_t known[KNOWN];
 static struct halted {
     _Atomic uint64_t process;
@@ -92,7 +92,8 @@ static struct slot *take(void *env, uint64_t process, const struct stack_functio
     if (load(&slot->count) > LOW && (dead = of_the_dead(env, process, f)))
         slot = dead;
     uint64_t other = atomic_load_explicit(&slot->process, memory_order_relaxed);
-    if (!atomic_compare_exchange_strong(&slot->process, &other, 0)) /* nobody's while it changes */
+    /* The slot belongs to no process while it changes */
+    if (!atomic_compare_exchange_strong(&slot->process, &other, 0))
         return NULL;
     uint32_t deep = load(&known[mix(f) >> 54]);
     slot->function = *f;
@@ -133,14 +134,14 @@ static struct halted *halt_of(uint64_t process, const struct stack_function *f)
     return NULL;
 }
 
-/* A count has reached the number at which to ask, or a question is open. */
+/* For a count that has reached slot->next: opens a question unless one is open. */
 static __attribute__((noinline)) enum owed in_question(struct slot *slot, uint64_t process, const struct stack_function *f, uint32_t count)
 {
     uint8_t quiet = QUIET;
     if (owed_ended(f)) {
         if (halt_of(process, f))
             return OWED_WAITS;
-        store(&slot->count, count - 1); /* no frame comes with this call */
+        store(&slot->count, count - 1); /* this call adds no frame to the stack */
         return OWED_FINE;
     }
     if (atomic_exchange(&slot->void_now, false)) {
@@ -151,7 +152,7 @@ static __attribute__((noinline)) enum owed in_question(struct slot *slot, uint64
     }
     if (count > OWED_MOST && !atomic_load(&slot->trusted))
         return OWED_STUCK;
-    if (count < load(&slot->next)) /* it was answered just now */
+    if (count < load(&slot->next)) /* the asker has just answered */
         return OWED_FINE;
     if (!atomic_compare_exchange_strong(&slot->question, &quiet, OPEN))
         return OWED_WAITS;
@@ -163,7 +164,7 @@ enum owed owed_more(void *env, uint64_t process, const struct stack_function *f)
 {
     struct slot *slot = find(process, f);
     if (__builtin_expect(!slot, 0) && !(slot = take(env, process, f)))
-        return OWED_FINE; /* another thread takes the same slot: this call is not counted */
+        return OWED_FINE; /* another thread takes the same slot, so this call is not counted */
     uint32_t count = load(&slot->count) + 1;
     store(&slot->count, count);
     return __builtin_expect(count < load(&slot->next), 1) ? OWED_FINE : in_question(slot, process, f, count);
@@ -180,7 +181,7 @@ void owed_less(uint64_t process, const struct stack_function *f)
     store(&slot->returns, load(&slot->returns) + 1);
 }
 
-/* ---- questions ---------------------------------------------------------------------------------------------------- */
+/* ---- questions --------------------------------------------------------------------------------------------------- */
 
 bool owed_question(uint32_t *at, uint64_t *ret_process, struct stack_function *ret)
 {
@@ -229,11 +230,11 @@ void owed_forget(uint64_t process)
     for (unsigned i = 0; i < SLOTS; i++)
         if (is_of(&slots[i], process)) {
             atomic_store(&slots[i].void_now, true);
-            store(&slots[i].next, 0); /* so that its process looks */
+            store(&slots[i].next, 0); /* so that the next call of the process sees void_now */
         }
 }
 
-/* ---- functions that do not return --------------------------------------------------------------------------------- */
+/* ---- functions that do not return -------------------------------------------------------------------------------- */
 
 void owed_halt(uint64_t process, const struct stack_function *f)
 {

@@ -20,7 +20,8 @@
 #include "stack.h"
 
 #define OWED_ASK 24     /* pending results of one process and function at which the asker looks at the stack first */
-#define OWED_MOST 10000 /* pending results at which call tracing stops, unless a look at the stack has shown real recursion */
+/* Pending results at which call tracing stops, unless a look at the stack has shown real recursion */
+#define OWED_MOST 10000
 #define OWED_ENDLESS 64 /* functions that do not return */
 
 enum owed { OWED_FINE, OWED_ASKS, OWED_WAITS, OWED_STUCK };
@@ -35,8 +36,9 @@ void owed_begin(stack_alive_fn *alive);
 void owed_clear(void); /* resets counts and halts, but keeps the functions that do not return */
 
 /*
- * One more call of this function in this process. OWED_ASKS: there is a new question about it. OWED_WAITS: the question is open, or
- * the worker is about to arm the function without results. In both cases the call should pause, and the process yield after it.
+ * One more call of this function in this process. OWED_ASKS: there is a new question about it. OWED_WAITS: the question
+ * is open, or the worker is about to arm the function without results. In both cases the call should pause, and the
+ * process yield after it.
  */
 enum owed owed_more(void *env, uint64_t process, const struct stack_function *f);
 void owed_less(uint64_t process, const struct stack_function *f);
@@ -45,7 +47,8 @@ void owed_less(uint64_t process, const struct stack_function *f);
 
 /* Returns the next open question from slot *at on, once, and moves *at to its slot; false: no question is open. */
 bool owed_question(uint32_t *at, uint64_t *ret_process, struct stack_function *ret);
-bool owed_read(uint64_t process, const struct stack_function *f, struct owed_count *ret); /* false: the process owes nothing */
+/* false: the process owes nothing */
+bool owed_read(uint64_t process, const struct stack_function *f, struct owed_count *ret);
 
 /* Answers a question: ask again after `more` calls. Trusted: the calls really nest, so OWED_MOST does not apply. */
 void owed_answer(uint64_t process, const struct stack_function *f, uint32_t more, bool trusted);
@@ -55,15 +58,18 @@ void owed_forget(uint64_t process);
 /* ---- functions that do not return ---- */
 
 /*
- * A running process would collect frames faster than the asker can look at its stack. A call in question therefore waits a moment, and
- * blocks its scheduler: at most `ticks` each time, and OWED_PAUSES times for each question or halt. It returns early when the question is
- * answered or the halt ends.
+ * A running process would collect frames faster than the asker can look at its stack. A call in question therefore
+ * waits a moment, and blocks its scheduler: at most `ticks` each time, and OWED_PAUSES times for each question or halt.
+ * It returns early when the question is answered or the halt ends.
  */
 #define OWED_PAUSE_US 100
 #define OWED_PAUSES 1000
 void owed_pause(uint64_t process, const struct stack_function *f, uint64_t ticks);
 
-/* The process loops in a function that the worker is about to arm without results. Its calls pause until owed_release(). */
+/*
+ * The process loops in a function that the worker is about to arm without results. Its calls pause until
+ * owed_release().
+ */
 void owed_halt(uint64_t process, const struct stack_function *f);
 void owed_release(const struct stack_function *f); /* NULL: of all functions */
 bool owed_is_halting(void); /* whether some process is halted */

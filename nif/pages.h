@@ -29,8 +29,9 @@ static inline void *pages_map(size_t bytes)
 }
 
 /*
- * Returns the next `bytes` of a mapping to the kernel, from *at on, and advances *at. These bytes are zero afterwards. False: the mapping
- * is finished. The kernel needs time for each page that was touched, so a caller with little time passes few bytes.
+ * Returns the next `bytes` of a mapping to the kernel, from *at on, and advances *at. These bytes are zero afterwards.
+ * False: the mapping is finished. The kernel needs time for each page that was touched, so a caller with little time
+ * passes few bytes.
  */
 static inline bool pages_clear(void *mapping, size_t all, size_t *at, size_t bytes)
 {

@@ -11,13 +11,13 @@
 struct step {
     uint8_t what, value, n, into;
     uint8_t yes, no;
-    bool is_word; /* the term is told by its word alone */
+    bool is_word; /* the term is an immediate: comparing words is enough */
     ERL_NIF_TERM term;
 };
 
 struct program {
     struct program *older;
-    ErlNifEnv *env; /* of the steps' terms */
+    ErlNifEnv *env; /* owns the terms of the steps */
     unsigned count;
     struct step steps[];
 };
@@ -36,7 +36,7 @@ void program_load(ErlNifEnv *env)
     word_false = enif_make_atom(env, "false");
 }
 
-/* ---- from a term --------------------------------------------------------------------------------------------------- */
+/* ---- making a program -------------------------------------------------------------------------------------------- */
 
 static bool get_byte(ErlNifEnv *env, ERL_NIF_TERM t, unsigned most, uint8_t *ret)
 {
@@ -47,7 +47,6 @@ static bool get_byte(ErlNifEnv *env, ERL_NIF_TERM t, unsigned most, uint8_t *ret
     return true;
 }
 
-/* How many values the step finds. */
 static unsigned finds(const struct step *s)
 {
     switch ((enum etw_step)s->what) {
@@ -100,7 +99,7 @@ struct program *program_new(ErlNifEnv *env, ERL_NIF_TERM steps)
     return p;
 }
 
-/* Whether every value that is tested is one by then, on every way there is. */
+/* Whether on every path each tested value is defined before its test. */
 static bool fits(const struct program *p, unsigned arity)
 {
     uint64_t known[ETW_PROGRAM_STEPS + 2];
@@ -119,7 +118,7 @@ static bool fits(const struct program *p, unsigned arity)
     return true;
 }
 
-/* ---- whose it is --------------------------------------------------------------------------------------------------- */
+/* ---- programs of functions --------------------------------------------------------------------------------------- */
 
 static struct program_slot *slot_of(ERL_NIF_TERM module, ERL_NIF_TERM name, unsigned arity)
 {
@@ -162,11 +161,11 @@ void program_unload(void)
         newest = p->older;
         drop(p);
     }
-    memset(program_slots, 0, sizeof program_slots); /* the library may stay where it is, and be loaded again */
+    memset(program_slots, 0, sizeof program_slots); /* the library may stay mapped and be loaded again */
     functions = programs = 0;
 }
 
-/* ---- run ----------------------------------------------------------------------------------------------------------- */
+/* ---- run --------------------------------------------------------------------------------------------------------- */
 
 static bool is(ErlNifEnv *env, ERL_NIF_TERM t, enum etw_is kind)
 {
@@ -189,7 +188,7 @@ static bool is(ErlNifEnv *env, ERL_NIF_TERM t, enum etw_is kind)
     }
 }
 
-/* As enif_compare() says it: less than 0, 0, or more. */
+/* Returns less than 0, 0, or more, like enif_compare(). */
 static int compared(const struct step *s, ERL_NIF_TERM t)
 {
     if (imm_known && imm_is_small(t) && imm_is_small(s->term))
@@ -227,7 +226,7 @@ static bool admits(ErlNifEnv *env, const struct program *p, ERL_NIF_TERM *values
     return at == p->count;
 }
 
-/* From the function's first place in the table on. */
+/* At: the function's first place in the table. */
 bool program_decide(ErlNifEnv *env, unsigned at, const ERL_NIF_TERM *mfa)
 {
     ERL_NIF_TERM values[ETW_PROGRAM_VALUES], args = mfa[2], module;

@@ -1,13 +1,14 @@
 /*
- * Runs programs that select calls by their arguments before the callback writes anything. A program decides like a match specification
- * but costs a fraction of one (etrace_wire.h has the format). A function with a program is armed with the match specification `true`.
+ * Runs programs that select calls by their arguments before the callback writes anything. A program decides like a
+ * match specification but costs a fraction of one (etrace_wire.h has the format). A function with a program is armed
+ * with the match specification `true`.
  *
- * The owner and its worker call program_new(), program_bind() and program_clear(), one at a time. Any thread calls program_admits(), at any
- * time. A program never changes, and only program_unload() frees it, when no callback can run. A function keeps its slot in the
- * table; only the slot's program is replaced.
+ * The owner and its worker call program_new(), program_bind() and program_clear(), one at a time. Any thread calls
+ * program_admits(), at any time. A program never changes, and only program_unload() frees it, when no callback can run.
+ * A function keeps its slot in the table; only the slot's program is replaced.
  *
- * A program terminates, because each step leads to a later one. It reads no undefined value: program_bind() checks every path. Its time is
- * bounded, because it is short and compares arguments only with small terms.
+ * A program terminates, because each step leads to a later one. It reads no undefined value: program_bind() checks
+ * every path. Its time is bounded, because it is short and compares arguments only with small terms.
  */
 #ifndef ETRACE_PROGRAM_H
 #define ETRACE_PROGRAM_H
@@ -37,7 +38,10 @@ void program_load(ErlNifEnv *env);
 /* Makes a program from a list of steps. NULL: the list is not a valid program, or there are too many programs. */
 struct program *program_new(ErlNifEnv *env, ERL_NIF_TERM steps);
 
-/* Sets or replaces the program of a function; NULL removes it. False: the program does not fit the function, or the table is full. */
+/*
+ * Sets or replaces the program of a function; NULL removes it. False: the program does not fit the function, or the
+ * table is full.
+ */
 bool program_bind(struct program *program, ERL_NIF_TERM module, ERL_NIF_TERM name, unsigned arity);
 
 void program_clear(void); /* removes the programs of all functions */

@@ -27,7 +27,7 @@ void ring_begin(struct ring *ring, uint64_t need, uint64_t tick)
 
 int64_t ring_look_for_room(struct ring *ring)
 {
-    /* Acquire: the drain has copied the bytes before the tail, so they may be written over. */
+    /* Acquire: the drain has copied the bytes before the tail, so the producer may overwrite them. */
     uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire), head = ring_own(&ring->head);
     uint64_t full = tail + ring->size - ring->need - ring->size / 8, half = tail + ring->size / 2;
     if (half > full)
@@ -43,7 +43,10 @@ int64_t ring_look_for_room(struct ring *ring)
 struct ring_view ring_look(struct ring *ring)
 {
     struct ring_view view;
-    /* Acquire keeps the order: a frame that is neither busy nor before head began after our caller's look at the clock (ring_busy()). */
+    /*
+     * Acquire keeps this order: a frame that is neither busy nor before head began after the caller read the clock
+     * (ring_busy()).
+     */
     view.busy = atomic_load_explicit(&ring->busy, memory_order_acquire);
     view.tick = atomic_load_explicit(&ring->tick, memory_order_acquire);
     view.head = atomic_load_explicit(&ring->head, memory_order_acquire);
@@ -61,8 +64,8 @@ void ring_skip(struct ring *ring)
 uint64_t ring_latest(struct ring *ring)
 {
     /*
-     * A busy producer may have shown a frame without having told its tick. Acquire: behind a rest the tick of every frame that the
-     * caller has seen is visible.
+     * A busy producer may have published a frame and not yet its tick. Acquire: if the ring is not busy, the ticks of
+     * all frames that the caller has seen are visible.
      */
     if (atomic_load_explicit(&ring->busy, memory_order_acquire))
         return tick_now();
@@ -84,6 +87,6 @@ void ring_release(struct ring *ring, uint64_t to, uint64_t tick)
 {
     if (ring->tail_tick < tick)
         ring->tail_tick = tick;
-    /* Release: the copies of these bytes are made. */
+    /* Release: the drain has copied these bytes before the producer sees the new tail. */
     atomic_store_explicit(&ring->tail, to, memory_order_release);
 }

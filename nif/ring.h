@@ -1,12 +1,15 @@
 /*
- * Passes frames from one writing thread (the *producer*) to one reading thread at a time (the *drain*) through a ring of bytes.
+ * Passes frames from one writing thread (the *producer*) to one reading thread at a time (the *drain*) through a ring
+ * of bytes.
  *
- * The caller of ring_init() provides the memory and frees it. Positions count all bytes ever written; the index of a position is its
- * remainder by the size, a power of two. `need` spare bytes follow the ring, so the producer always writes a frame in one piece. It
- * then copies the part beyond the end to the front, and the drain sees a plain ring. The ring has no locks, no atomic read-modify-write,
- * and no waiting: if there is no room, the producer counts the event as lost.
+ * The caller of ring_init() provides the memory and frees it. Positions count all bytes ever written; the index of a
+ * position is its remainder by the size, a power of two. `need` spare bytes follow the ring, so the producer always
+ * writes a frame in one piece. It then copies the part beyond the end to the front, and the drain sees a plain ring.
+ * The ring has no locks, no atomic read-modify-write, and no waiting: if there is no room, the producer counts the
+ * event as lost.
  *
- * Only the drain writes tail and tail_tick; only the producer writes the other fields. Any thread may read the atomic fields.
+ * Only the drain writes tail and tail_tick; only the producer writes the other fields. Any thread may read the atomic
+ * fields.
  */
 #ifndef ETRACE_RING_H
 #define ETRACE_RING_H
@@ -41,7 +44,8 @@ struct ring {
     _Alignas(RING_LINE) _Atomic uint64_t lost[ETW_LOSSES];
     uint64_t need;  /* the longest frame */
     uint64_t alarmed;    /* the tail at the last alarm */
-    _Atomic bool *alarm; /* the producer sets it once for each tail when the ring is more than half full; NULL: no alarm */
+    /* The producer sets it once for each tail when the ring is more than half full; NULL: no alarm */
+    _Atomic bool *alarm;
 
     _Alignas(RING_LINE) _Atomic uint64_t tail;
     uint64_t tail_tick; /* at most the tick of the last frame before tail */
@@ -56,7 +60,7 @@ void ring_begin(struct ring *ring, uint64_t need, uint64_t tick);
 /* Drain: drops all frames in the ring. */
 void ring_skip(struct ring *ring);
 
-/* ---- producer ----------------------------------------------------------------------------------------------------- */
+/* ---- producer ---------------------------------------------------------------------------------------------------- */
 
 static inline uint64_t ring_own(const _Atomic uint64_t *field)
 {
@@ -64,12 +68,15 @@ static inline uint64_t ring_own(const _Atomic uint64_t *field)
 }
 
 /*
- * Reads the tail again. Returns the free bytes without the longest frame and the reserved eighth (ring_has_room_for_new()); a negative
- * result says how many bytes of the reserve are used.
+ * Reads the tail again. Returns the free bytes without the longest frame and the reserved eighth
+ * (ring_has_room_for_new()); a negative result says how many bytes of the reserve are used.
  */
 int64_t ring_look_for_room(struct ring *ring);
 
-/* Room for a new event. An eighth of the ring is reserved for events that follow from others, so a call is seldom sent without its result. */
+/*
+ * Room for a new event. An eighth of the ring is reserved for events that follow from others, so a call is seldom sent
+ * without its result.
+ */
 static inline bool ring_has_room_for_new(struct ring *ring)
 {
     return __builtin_expect(ring_own(&ring->head) <= ring->last, 1) || ring_look_for_room(ring) >= 0;
@@ -82,15 +89,17 @@ static inline bool ring_has_room(struct ring *ring)
 }
 
 /*
- * Counts an event as seen. Release: a drain that sees the count also sees that the ring is busy, or the event's frame or loss. Without it,
- * the drain could consider a batch exact that counts the event and neither delivers nor loses it.
+ * Counts an event as seen. Release: a drain that sees the count also sees that the ring is busy, or the event's frame
+ * or loss. Without it, the drain could consider a batch exact that counts the event and neither delivers nor loses it.
  */
 static inline void ring_count_seen(struct ring *ring)
 {
     atomic_store_explicit(&ring->seen, ring_own(&ring->seen) + 1, memory_order_release);
 }
 
-/* Counts as lost an event that ring_count_seen() already counted. Release: a drain that sees the loss sees the count. */
+/*
+ * Counts as lost an event that ring_count_seen() already counted. Release: a drain that sees the loss sees the count.
+ */
 static inline void ring_lose_seen(struct ring *ring, enum etw_loss why)
 {
     atomic_store_explicit(&ring->lost[why], ring_own(&ring->lost[why]) + 1, memory_order_release);
@@ -110,13 +119,15 @@ static inline uint8_t *ring_place(struct ring *ring)
 }
 
 /*
- * Marks the ring as busy: the producer is about to write a frame. The watermark stays before that frame until ring_rest().
+ * Marks the ring as busy: the producer is about to write a frame. The watermark stays before that frame until
+ * ring_rest().
  *
- * The producer reads the frame's tick after this store. A processor may read its clock before other processors see the store, on x86-64
- * too, and this function spends no fence to prevent it. The drain allows for the delay by time: its watermark stays tick_slack() behind
- * its own reading of the clock. A store leaves a running processor within a fraction of that time, and an interrupted one at once. If
- * a frame's tick is not later than the watermark, the drain has therefore seen the busy mark or the frame. The signal fence keeps the
- * compiler from moving the reading of the clock before the store.
+ * The producer reads the frame's tick after this store. A processor may read its clock before other processors see the
+ * store, on x86-64 too, and this function spends no fence to prevent it. The drain allows for the delay by time: its
+ * watermark stays tick_slack() behind its own reading of the clock. A store leaves a running processor within a
+ * fraction of that time, and an interrupted one at once. If a frame's tick is not later than the watermark, the drain
+ * has therefore seen the busy mark or the frame. The signal fence keeps the compiler from moving the reading of the
+ * clock before the store.
  */
 static inline void ring_busy(struct ring *ring)
 {
@@ -125,9 +136,9 @@ static inline void ring_busy(struct ring *ring)
 }
 
 /*
- * Publishes the frame in [at, end); `at` is ring_place(). Release: a drain that sees the new head sees the frame's bytes, and a drain that
- * sees the new tick sees the new head. A drain that loads the tick and then the head gets a tick that is not later than the tick of the
- * last frame before that head.
+ * Publishes the frame in [at, end); `at` is ring_place(). Release: a drain that sees the new head sees the frame's
+ * bytes, and a drain that sees the new tick sees the new head. A drain that loads the tick and then the head gets a
+ * tick that is not later than the tick of the last frame before that head.
  */
 static inline void ring_publish(struct ring *ring, const uint8_t *at, const uint8_t *end, uint64_t tick)
 {
@@ -152,7 +163,7 @@ static inline void ring_lose(struct ring *ring, enum etw_loss why)
     ring_rest(ring);
 }
 
-/* ---- drain -------------------------------------------------------------------------------------------------------- */
+/* ---- drain ------------------------------------------------------------------------------------------------------- */
 
 struct ring_view {
     uint64_t tail, head;

@@ -5,9 +5,9 @@
 unsigned secret_names;
 struct secret_cookie secret_cookie = {.inside = UINT32_MAX};
 
-/* A name in lower case, without what separates its words. */
+/* A name in lower case, without the separators of its words. */
 struct words {
-    uint64_t begins; /* bit n: a word begins with byte n */
+    uint64_t begins; /* bit n: a word begins at byte n */
     uint32_t bytes;
     uint8_t text[SECRET_NAME_BYTES];
 };
@@ -97,7 +97,7 @@ void secret_none(void)
     secret_set_cookie(NULL, 0);
 }
 
-/* ---- the cookie ---------------------------------------------------------------------------------------------------- */
+/* ---- the cookie -------------------------------------------------------------------------------------------------- */
 
 void secret_set_cookie(const uint8_t *text, size_t bytes)
 {
@@ -117,7 +117,7 @@ void secret_set_cookie(const uint8_t *text, size_t bytes)
     c->skip[c->text[n - 1]] = 0;
 }
 
-/* Boyer, Moore and Horspool: most bytes are never looked at. */
+/* The Boyer-Moore-Horspool search: it skips most bytes. */
 void secret_hide_inside(uint8_t *from, const uint8_t *to)
 {
     const struct secret_cookie *c = &secret_cookie;

@@ -13,31 +13,33 @@
 #include "etrace_wire.h"
 #include "hidden.h"
 
-#define SECRET_NAME_BYTES 64    /* a longer text is no name */
-#define SECRET_COOKIE_LEAST 4   /* a shorter cookie is shown: it would hide every `a` or `ok` */
-#define SECRET_COOKIE_INSIDE 8  /* a cookie of so many bytes is found inside other text too */
+#define SECRET_NAME_BYTES 64    /* a longer text is not a name */
+#define SECRET_COOKIE_LEAST 4   /* a shorter cookie is not hidden: stars would replace every `a` or `ok` */
+#define SECRET_COOKIE_INSIDE 8  /* a cookie of at least this length is also found inside other text */
 #define SECRET_COOKIE_MOST 255
 
 extern HIDDEN unsigned secret_names;
 
 struct secret_cookie {
-    uint32_t inside; /* its bytes; UINT32_MAX: it is not looked for inside other text */
-    uint32_t whole;  /* its bytes; 0: there is none */
-    uint32_t again;  /* how far to move behind a last byte that did not match */
+    uint32_t inside; /* its length; UINT32_MAX: do not search inside other text */
+    uint32_t whole;  /* its length; 0: no cookie */
+    uint32_t again;  /* how far to move when the last byte matched but the others did not */
     uint8_t text[SECRET_COOKIE_MOST];
-    uint8_t skip[256]; /* how far to move where this byte stands in the place of the last one; 0: it is the last one */
+    /* How far to move if this byte is at the cookie's last position; 0: it is the cookie's last byte */
+    uint8_t skip[256];
 };
 extern HIDDEN struct secret_cookie secret_cookie;
 
-/* No names and no cookie. */
+/* Removes all names and the cookie. */
 HIDDEN void secret_none(void);
 
-/* One more name; false: there are ETW_MAX_KEYS, or it is longer than ETW_MAX_KEY_BYTES. */
+/* Adds a name. False: there are ETW_MAX_KEYS already, or it is longer than ETW_MAX_KEY_BYTES. */
 HIDDEN bool secret_add(const uint8_t *name, size_t bytes);
 
 /*
- * Whether a name has the words of a secret one after the other: `password` is in db_password, 'DB-Password' and dbPasswords, but not
- * in compassword. A word ends at whatever is neither letter nor digit, before a capital, and between letters and digits.
+ * Whether a name contains the words of a secret name in sequence: `password` is in db_password, 'DB-Password' and
+ * dbPasswords, but not in compassword. A word ends at a byte that is neither letter nor digit, before a capital, and
+ * between letters and digits.
  */
 HIDDEN bool secret_named(const uint8_t *name, size_t bytes);
 
@@ -53,10 +55,13 @@ static inline void secret_hide(uint8_t *from, const uint8_t *to)
         secret_hide_inside(from, to);
 }
 
-/* The end of a text that was cut may be the beginning of the cookie. */
+/* For a text that was cut: writes stars over its end if that is the beginning of the cookie. */
 HIDDEN void secret_hide_begun(uint8_t *from, uint8_t *to);
 
-/* The same for the bytes of one text, which may be a cookie too short to be looked for inside. */
+/*
+ * Writes stars over a text that is exactly the cookie. It also hides cookies that are too short to search for inside
+ * other text.
+ */
 static inline void secret_hide_text(uint8_t *from, uint8_t *to)
 {
     if ((size_t)(to - from) == secret_cookie.whole)

@@ -3,16 +3,19 @@
 #include "bell.h"
 #include "tick.h"
 
-#define TIME_PART 10      /* one in so many ticks may be spent on events */
-#define TIME_SAVED_MS 200 /* of such time; a burst may spend it at once */
+#define TIME_PART 10      /* with a rate, a thread may spend 1/TIME_PART of its time on events */
+#define TIME_SAVED_MS 200 /* the most of such time that a thread saves up for a burst */
 
-#define ONCE inline __attribute__((always_inline)) /* written down in each of their callers, of which one runs for every event of a flood */
+#define ONCE inline __attribute__((always_inline)) /* inlined, because a caller runs for every event of a flood */
 
 struct session session;
 
 void session_begin(uint64_t limit, uint64_t rate, uint64_t ticks_per_ms)
 {
-    /* Filled each tenth of a second, so that what is admitted of a flood is spread; each second where a tenth is too coarse. */
+    /*
+     * Refill the bucket ten times a second, to spread the events that a flood gets through; once a second if the rate
+     * is under 100.
+     */
     unsigned window_ms = rate < 100 ? 1000 : 100;
     session.bucket = (int64_t)rate;
     session.quota = session.bucket * window_ms / 1000;
@@ -68,12 +71,14 @@ bool session_rate_allows(uint64_t tick)
         || (int64_t)(tick - begin) >= (int64_t)session.window_ticks;
 }
 
-/* A bucket that holds the events of a second: a burst of so many comes through whole, and a flood at the rate. */
+/* A token bucket with the events of one second: it admits a burst of that size completely, and a flood at the rate. */
 static ONCE bool take_rate(uint64_t tick)
 {
     uint64_t begin = atomic_load_explicit(&session.window, memory_order_relaxed);
     int64_t passed = (int64_t)(tick - begin);
-    /* whoever moves the window fills the bucket; what a neighbour takes in between may be forgotten */
+    /*
+     * The thread that moves the window refills the bucket. Tokens that other threads take meanwhile may not be counted.
+     */
     if (passed >= (int64_t)session.window_ticks && atomic_compare_exchange_strong(&session.window, &begin, tick)) {
         int64_t windows = passed / (int64_t)session.window_ticks, left = atomic_load(&session.left);
         left = (left > 0 ? left : 0) + (windows < 10 ? windows * session.quota : session.bucket);
@@ -84,7 +89,10 @@ static ONCE bool take_rate(uint64_t tick)
     return atomic_fetch_sub_explicit(&session.left, 1, memory_order_relaxed) > 0;
 }
 
-/* A rate bounds how many events there are, this what they cost: large terms cost a thousand times what small ones do. */
+/*
+ * The rate bounds the number of events; this bounds their cost, because a large term costs a thousand times as much as
+ * a small one.
+ */
 static ONCE bool has_time(struct lane *lane, uint64_t tick)
 {
     uint64_t passed = tick - lane->time_at;
@@ -152,7 +160,7 @@ __attribute__((noinline)) bool session_admits_slowly(struct lane *lane, uint32_t
         int64_t left = atomic_fetch_sub(&session.limit_left, 1);
         if (left <= 1) {
             atomic_fetch_or(&session.rules, RULE_OVER);
-            bell_ring(); /* the owner should know even when this one comes to nothing */
+            bell_ring(); /* wake the owner even if this event is never pushed */
         }
         return left > 0;
     }

@@ -1,16 +1,17 @@
 /*
- * Holds the rules of the trace session: which events the callbacks reject, and which processes and ports they exclude. An instance of
- * the library serves one session.
+ * Holds the rules of the trace session: which events the callbacks reject, and which processes and ports they exclude.
+ * An instance of the library serves one session.
  *
- * The owner's calls write the rules, and every producer thread reads them. The session has a state, a small integer that the VM passes to
- * each callback. A callback compares its word first and ignores late events of a session that ended. It then rejects:
+ * The owner's calls write the rules, and every producer thread reads them. The session has a state, a small integer
+ * that the VM passes to each callback. A callback compares its word first and ignores late events of a session that
+ * ended. It then rejects:
  *  - calls whose arguments no probe wants (program.h), not counted;
  *  - events of a kind that nobody asked for, when a flag for another kind brings them too, not counted;
  *  - all new events once the limit is reached, not counted;
  *  - new events while the gate is closed, the ring is full, or the rate is used up, each counted once as lost;
  *  - with a rate, new events of a thread that has spent a tenth of its time on events, counted as lost;
- *  - calls, when a process owes too many results (owed.h), counted as lost.
- * A result follows its call: the rate and the limit charge only the call.
+ *  - calls, when a process owes too many results (owed.h), counted as lost. A result follows its call: the rate and the
+ *    limit charge only the call.
  */
 #ifndef ETRACE_SESSION_H
 #define ETRACE_SESSION_H
@@ -28,13 +29,14 @@ enum session_rule {
     RULE_RATE = 4,
     RULE_LIMIT = 8,
     /*
-     * enabled_call/3 rejects calls, before the VM runs the match specification and builds the arguments. The owner sets this rule only if no
-     * specification can reject a call. Otherwise a call that nobody asked for could count as lost, so trace/5 decides.
+     * enabled_call/3 rejects calls, before the VM runs the match specification and builds the arguments. The owner sets
+     * this rule only if no specification can reject a call. Otherwise a call that nobody asked for could count as lost,
+     * so trace/5 decides.
      */
     RULE_EARLY = 16,
     /*
-     * A ring is full. A producer sets this rule, the drain clears it. While it is clear, enabled_call/3 need not look at the thread's
-     * ring.
+     * A ring is full. A producer sets this rule, the drain clears it. While it is clear, enabled_call/3 need not look
+     * at the thread's ring.
      */
     RULE_FULL = 32,
     RULE_RETURNS = 64, /* every traced call has its return traced: count the owed results */
@@ -77,7 +79,8 @@ struct session {
     _Atomic int64_t left;    /* events that the token bucket of the rate still admits */
     int64_t bucket, quota; /* its capacity, and how many events a window adds */
     uint64_t window_ticks, ticks_per_ms;
-    int64_t time_most, event_most; /* ticks: the most time that a thread saves up for events, and the most that one event is charged */
+    /* ticks: the most time that a thread saves up for events, and the most that one event is charged */
+    int64_t time_most, event_most;
     _Atomic bool slow;             /* some thread has spent its time; reported once for each arming */
 };
 
@@ -87,14 +90,15 @@ extern HIDDEN struct session session;
 void session_begin(uint64_t limit, uint64_t rate, uint64_t ticks_per_ms);
 
 /*
- * Replaces the excluded pids and ports; words beyond EXCLUDED_MAX are ignored. This fills the inactive table and then switches, so a word
- * in both sets stays excluded throughout. A thread that still reads a table from two calls ago may decide wrongly about one event.
+ * Replaces the excluded pids and ports; words beyond EXCLUDED_MAX are ignored. This fills the inactive table and then
+ * switches, so a word in both sets stays excluded throughout. A thread that still reads a table from two calls ago may
+ * decide wrongly about one event.
  */
 void session_exclude(const uint64_t *words, unsigned count);
 
 /*
- * Acquire: the owner writes the data that a rule needs before it sets the rule: the filter, programs, the tables of figures, the stacks,
- * the wanted kinds.
+ * Acquire: the owner writes the data that a rule needs before it sets the rule: the filter, programs, the tables of
+ * figures, the stacks, the wanted kinds.
  */
 static inline uint32_t session_rules(void)
 {
@@ -109,7 +113,8 @@ static inline bool session_is_live(uint64_t state)
 
 static inline bool session_excludes(uint64_t word)
 {
-    struct excluded *table = atomic_load_explicit(&session.excluded, memory_order_acquire); /* acquire: filled before it becomes active */
+    /* acquire: filled before it becomes active */
+    struct excluded *table = atomic_load_explicit(&session.excluded, memory_order_acquire);
     for (unsigned at = (unsigned)(word >> 4);; at++) {
         uint64_t there = atomic_load_explicit(&table->slots[at % EXCLUDED_SLOTS], memory_order_relaxed);
         if (__builtin_expect(there == 0, 1))
@@ -128,8 +133,8 @@ static inline bool session_wants(uint32_t rules, unsigned kind)
 void session_want(uint64_t kinds);
 
 /*
- * Reports only trace tokens with these labels, which must be immediates. An empty list, or one of more than LABELS_MAX: all tokens. A
- * producer may see a half-written list.
+ * Reports only trace tokens with these labels, which must be immediates. An empty list, or one of more than LABELS_MAX:
+ * all tokens. A producer may see a half-written list.
  */
 void session_want_labels(const uint64_t *words, unsigned count);
 
@@ -153,10 +158,15 @@ static inline void session_may_have_room(void)
         atomic_fetch_and(&session.rules, ~(uint32_t)RULE_FULL);
 }
 
-/* Applies all rules except the ring's room, and counts a rejected event. Rated: the reason to count when the rate rejects it. */
+/*
+ * Applies all rules except the ring's room, and counts a rejected event. Rated: the reason to count when the rate
+ * rejects it.
+ */
 bool session_admits_slowly(struct lane *lane, uint32_t rules, enum etw_loss rated);
 
-/* Admits or rejects a new event: counts a rejected one as lost, charges an admitted one. Call it once for each event. */
+/*
+ * Admits or rejects a new event: counts a rejected one as lost, charges an admitted one. Call it once for each event.
+ */
 static inline bool session_admits(struct lane *lane, uint32_t rules, enum etw_loss rated)
 {
     if (__builtin_expect(!ring_has_room_for_new(&lane->ring), 0)) {
@@ -167,8 +177,8 @@ static inline bool session_admits(struct lane *lane, uint32_t rules, enum etw_lo
 }
 
 /*
- * Admits or rejects a call that will wait for its result. The rate does not apply yet, because it bounds events that are sent. Counts a
- * rejected call and returns the reason; ETW_LOSSES: admitted.
+ * Admits or rejects a call that will wait for its result. The rate does not apply yet, because it bounds events that
+ * are sent. Counts a rejected call and returns the reason; ETW_LOSSES: admitted.
  */
 enum etw_loss session_admits_waiting(struct lane *lane, uint32_t rules);
 /* Applies the rate to a held call when it is about to be sent. */
@@ -183,7 +193,9 @@ static inline void session_spend(struct lane *lane, uint64_t ticks)
 /* A process owes too many returns. */
 void session_is_stuck(void);
 
-/* Whether there is room for a new event that enabled_call/3 admitted and charged, perhaps without a look at the ring. */
+/*
+ * Whether there is room for a new event that enabled_call/3 admitted and charged, perhaps without a look at the ring.
+ */
 static inline bool session_has_room_for_new(struct lane *lane)
 {
     if (__builtin_expect(ring_has_room_for_new(&lane->ring), 1))

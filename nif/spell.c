@@ -9,15 +9,15 @@
 
 #define TEXT_BYTES 640
 #define TEXT_LEAST 16
-#define OCTETS 256 /* of a bit string that is captured */
-#define SHOWN 16   /* of a longer one */
+#define OCTETS 256 /* the longest bit string that is captured completely */
+#define SHOWN 16   /* octets captured of a longer one */
 
 static uint8_t *text(uint8_t *at, enum etw_text what, size_t bytes)
 {
     return put16(put8(put8(at, ETW_T_TEXT), what), bytes) + bytes;
 }
 
-/* It costs too much to be made for a few bytes of it. */
+/* Does not format the term if fewer than TEXT_LEAST bytes fit: that would cost too much for a few bytes of text. */
 uint8_t *spell(struct encoder *e, uint8_t *at, const uint8_t *end, enum etw_text what, ERL_NIF_TERM t)
 {
     if (at + TEXT_LEAST > end) {
@@ -26,7 +26,7 @@ uint8_t *spell(struct encoder *e, uint8_t *at, const uint8_t *end, enum etw_text
     }
     char *string = (char *)at + 4;
     int n = enif_snprintf(string, TEXT_BYTES, "%T", t);
-    if (n >= TEXT_BYTES) { /* a function with names of many bytes: no letter is cut in two */
+    if (n >= TEXT_BYTES) { /* a fun with long names: cut it, but not inside a UTF-8 character */
         e->flags |= ETW_F_CUT;
         for (n = TEXT_BYTES - 4; (string[n] & 0xc0) == 0x80; n--)
             ;
@@ -36,7 +36,7 @@ uint8_t *spell(struct encoder *e, uint8_t *at, const uint8_t *end, enum etw_text
     return text(at, what, n < 0 ? 0 : (size_t)n);
 }
 
-/* Bytes of the beginning, and that there is more; what is behind these is `close`, of two bytes. */
+/* Writes the beginning of a text, an ellipsis, and the closing characters `close` (up to two). */
 static uint8_t *begun(struct encoder *e, uint8_t *at, const char *said, size_t bytes, const char close[2])
 {
     char *string = (char *)at + 4;
@@ -68,14 +68,17 @@ uint8_t *spell_begun(struct encoder *e, uint8_t *at, const uint8_t *octets, size
     return begun(e, at, said, bytes, ">>");
 }
 
-/* <<1,2,5:3>>: the VM prints as many whole bytes as it may, without a look at those behind them. */
+/*
+ * Parses the VM's text of a bit string, such as <<1,2,5:3>>. With a precision the VM prints only that many bytes and
+ * does not read the rest.
+ */
 static uint8_t *bits(struct encoder *e, uint8_t *at, const uint8_t *end, ERL_NIF_TERM t)
 {
     char said[4 * OCTETS + TEXT_LEAST];
     uint8_t octets[OCTETS + 1];
     size_t n = 0, room = at + 14 < end ? (size_t)(end - at) - 14 : 0;
     const char *c = said + 2;
-    memcpy(said, "<<", 3); /* should it print nothing */
+    memcpy(said, "<<", 3); /* in case the VM prints nothing */
     enif_snprintf(said, sizeof said, "%.*T", OCTETS + 1, t);
     for (; n <= OCTETS && *c >= '0' && *c <= '9'; c += *c == ',') {
         for (octets[n] = 0; *c >= '0' && *c <= '9'; c++)
@@ -108,12 +111,12 @@ static char *behind_atom(char *c)
     return c + (*c != 0);
 }
 
-/* What an atom that is printed in [c, end) counts among the letters that the VM may print: the bytes of its name. */
+/* How many characters of its precision the VM counts for the printed atom in [c, end): the bytes of its name. */
 static int counted(const char *c, const char *end)
 {
     int bytes = *c == '\'' ? -2 : 0;
     for (; c < end; c++, bytes++)
-        if (*c == '\\' && c[1] >= '0' && c[1] <= '7') { /* \001; from \200 on it was of two bytes */
+        if (*c == '\\' && c[1] >= '0' && c[1] <= '7') { /* \001; from \200 on it stands for two bytes */
             bytes += c[1] > '1';
             c += 3;
         } else if (*c == '\\') {
@@ -123,8 +126,9 @@ static int counted(const char *c, const char *end)
 }
 
 /*
- * #module:name{...}: what is in it has no bounds, strings least of all, which are walked before the first letter is printed. As an
- * atom is never cut, it may print one letter at first, which is the module, and then as many as bring the name, and none for fields.
+ * Prints a native record as #module:name{...}, without its fields. Printing fields takes unbounded time: the VM walks a
+ * string before it prints its first character. The VM never cuts an atom. So a precision of one character prints the
+ * module, and then a precision that just reaches the name prints both and no field.
  */
 static uint8_t *record(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
 {
@@ -143,6 +147,6 @@ static uint8_t *record(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
 
 uint8_t *spell_other(struct encoder *e, uint8_t *at, const uint8_t *end, ERL_NIF_TERM t)
 {
-    /* by the order of terms, which compares types before it looks inside, bit strings come last */
+    /* The order of terms compares types first, so this takes bounded time; only bit strings are greater than []. */
     return enif_compare(t, imm_nil) > 0 ? bits(e, at, end, t) : record(e, at, t);
 }

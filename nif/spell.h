@@ -1,6 +1,6 @@
 /*
- * Terms that nothing in the VM's interface opens, and that it prints: references, funs, what belongs to other nodes, bit strings,
- * native records.
+ * Encodes as text the terms that no function of the VM's interface opens: references, funs, pids and ports of other
+ * nodes, bit strings, native records. It uses the VM's own printing with enif_snprintf().
  */
 #ifndef ETRACE_SPELL_H
 #define ETRACE_SPELL_H
@@ -11,13 +11,16 @@
 #include "etrace_wire.h"
 #include "hidden.h"
 
-/* The text of a term that is short whatever it holds; returns behind the last byte. Begins before `end` and may go beyond it. */
+/*
+ * Encodes a term whose text is always short, and returns the end. The text begins before `end` and may extend beyond
+ * it.
+ */
 HIDDEN uint8_t *spell(struct encoder *e, uint8_t *at, const uint8_t *end, enum etw_text what, ERL_NIF_TERM t);
 
-/* The text of a binary whose rest would cost too much to read: its first octets and an ellipsis. */
+/* Encodes the first octets of a binary and an ellipsis, because reading the rest would cost too much. */
 HIDDEN uint8_t *spell_begun(struct encoder *e, uint8_t *at, const uint8_t *octets, size_t n);
 
-/* The same of what no other test knew: what can be told of it in a time that does not depend on what it holds. */
+/* Encodes a term of any other type, in a time that does not depend on its size: a bit string or a native record. */
 HIDDEN uint8_t *spell_other(struct encoder *e, uint8_t *at, const uint8_t *end, ERL_NIF_TERM t);
 
 #endif

@@ -48,7 +48,10 @@ static bool take_from(struct stack *s, uint64_t owner, uint64_t process)
     return true;
 }
 
-/* The first place that is free or its own, so that the first of its own is the newest: nearly always there is but one place to look at. */
+/*
+ * Takes the first place that is free or already belongs to the process. If a process has several stacks, the first one
+ * is therefore the newest. Nearly always the first place that this looks at is the right one.
+ */
 static struct stack *take(void *env, uint64_t process)
 {
     for (unsigned probe = 0; probe < PROBES; probe++) {
@@ -89,7 +92,10 @@ struct stack_call *stack_push(void *env, uint64_t process, const struct stack_ca
     return place;
 }
 
-/* Where somebody who was late has written to a stack that was another's by then, it is nonsense; nothing beside it is touched. */
+/*
+ * Checks an offset before use. A late callback may have written to a stack that belongs to another process now, so its
+ * content may be garbage. The check keeps every access inside the stack.
+ */
 static bool lies_in(const struct stack_call *call, uint32_t at, uint32_t used)
 {
     return used <= sizeof ((struct stack *)0)->bytes && at < used && used - at >= sizeof *call && used - at - sizeof *call >= call->bytes
@@ -116,7 +122,7 @@ static struct stack_call *newest_of(struct stack *s, const struct stack_function
     return NULL;
 }
 
-/* Its stacks before that place. */
+/* Empties the process's stacks at earlier places: their calls are newer and can no longer return. */
 static void forget_newer(uint64_t process, unsigned than)
 {
     for (unsigned probe = 0; probe < than; probe++) {

@@ -1,12 +1,14 @@
 /*
- * Which calls every process is in, of those whose result is waited for: with each call there may stand some bytes.
+ * Keeps a stack of open calls for each process: the calls whose result somebody waits for. A call may carry some bytes.
  *
- * One table for all threads, by the word of the process: a process runs on one thread at a time, so a stack has one writer. It is
- * bounded: a process may find no stack, and a call no room on it; then the caller is told so, and calls above it are without
- * room, too, until it has returned. A stack is free again when it is empty, or when its process has died. Where a place became
- * free before that of its stack, a process begins another one there.
+ * All threads share one hash table of stacks, by the word of the process. A process runs on one thread at a time, so a
+ * stack has one writer. The memory is bounded: stack_push() fails if no stack is free or the stack is full. After a
+ * call that did not fit its stack, newer calls of the process do not fit either, until it has returned. A stack is free
+ * again when it is empty or when its process has died. If an earlier slot of the probe sequence becomes free, a process
+ * starts another stack there.
  *
- * stacks_open/unmap: the owner's calls and unload. All else: any thread, in a callback of that process.
+ * The owner calls stacks_open() and stacks_clear(), and the unload stacks_unmap(). Any thread calls the rest, in a
+ * callback of the process.
  */
 #ifndef ETRACE_STACK_H
 #define ETRACE_STACK_H
@@ -18,9 +20,9 @@
 
 #include "ring.h"
 
-#define STACK_CALLS 510 /* with nothing beside them */
+#define STACK_CALLS 510 /* on a full stack, if no call carries bytes */
 
-/* The words of a function. */
+/* module and name: the words of the atoms. */
 struct stack_function {
     uint64_t module, name;
     uint32_t arity;
@@ -29,8 +31,8 @@ struct stack_function {
 struct stack_call {
     struct stack_function function;
     uint64_t tick;
-    uint32_t below, bytes; /* where the call around it lies; how many bytes stand behind this one */
-    uint8_t verdict;       /* the caller's, as the next two */
+    uint32_t below, bytes; /* below: the offset of the enclosing call; bytes: how many bytes follow this call */
+    uint8_t verdict;       /* for the caller of stack_push(), like the next two */
     uint8_t flags;
     uint16_t words;
     uint32_t spare;
@@ -40,27 +42,31 @@ struct stack_call {
 
 struct stack {
     _Alignas(RING_LINE) _Atomic uint64_t process; /* 0: free */
-    uint32_t top, used;                           /* of bytes; the newest call is at `top` unless used is 0 */
-    uint32_t over;                                /* calls above it that found no room */
+    uint32_t top, used;                           /* offsets into bytes; the newest call is at `top` unless used is 0 */
+    uint32_t over;                                /* newer calls that found no room */
     _Alignas(8) uint8_t bytes[STACK_BYTES];
 };
 
-/* Whether the process of a word lives; env is what stack_push() was given. */
+/* Whether the process of a word lives; env is that of stack_push(). */
 typedef bool stack_alive_fn(void *env, uint64_t process);
 
-/* Makes the stacks, at the first call. False: no memory. */
+/* Makes the stacks at the first call and keeps them. False: no memory. */
 bool stacks_open(stack_alive_fn *alive);
 
-/* Empties the stacks: gives back the memory of some of them, from the byte *at on, which moves; false: those were the last. */
+/*
+ * Empties some stacks and returns their memory to the kernel, from the byte *at on, and advances *at. False: all stacks
+ * are empty.
+ */
 bool stacks_clear(size_t *at, size_t bytes);
 void stacks_unmap(void);
 
-/* Of a call of that process, with as many bytes as it says behind it, which are the caller's to write; NULL: no room. */
+/* Pushes a call of that process and returns its place; the caller writes the call's bytes after it. NULL: no room. */
 struct stack_call *stack_push(void *env, uint64_t process, const struct stack_call *call);
 
 /*
- * Takes the process's newest call of that function off its stack, with those above it, which will not return any more; NULL:
- * nothing is known of it. It is there until stack_rest(), which is to follow where *ret_stack is not NULL.
+ * Pops the process's newest call of that function, and the newer calls, which can no longer return. NULL: the stack
+ * does not know the call. The returned call is valid until stack_rest(), which the caller must call if *ret_stack is
+ * not NULL.
  */
 struct stack_call *stack_pop(uint64_t process, const struct stack_function *f, struct stack **ret_stack);
 void stack_rest(struct stack *s);

@@ -4,9 +4,9 @@
 
 #include "pages.h"
 
-#define ONCE inline __attribute__((always_inline)) /* in the path of every event that is counted */
-#define GROUPS (ETW_BUCKETS / ETW_STEPS) /* of buckets: a doubling each */
-#define CLEAR_BYTES ((size_t)4 << 20)    /* that one call gives back: a thousand pages, at a tenth of a microsecond each */
+#define ONCE inline __attribute__((always_inline)) /* inlined, because every counted event needs it */
+#define GROUPS (ETW_BUCKETS / ETW_STEPS) /* groups of buckets; each covers a power of two */
+#define CLEAR_BYTES ((size_t)4 << 20)    /* cleared by one call: a thousand pages, at a tenth of a microsecond each */
 #define MAPPINGS 16                      /* each is larger than the one before */
 
 struct figures {
@@ -14,13 +14,13 @@ struct figures {
     int64_t open, filtered;
 };
 
-/* One line: what a lane has counted of a function. */
+/* The figures of one function in one lane, in one cache line. */
 struct entry {
     _Atomic uint64_t seen, events, errors, timed, total_ns, max_ns;
     _Atomic int64_t open, filtered;
 };
 
-/* The groups of buckets that an entry has, by number; 0: it has no call of such a duration. */
+/* The numbers of an entry's groups of buckets. 0: no call had such a duration, so there is no group. */
 struct times {
     _Atomic uint32_t groups[GROUPS];
 };
@@ -29,44 +29,48 @@ struct group {
     _Atomic uint32_t buckets[ETW_STEPS];
 };
 
-/* A function, and the figures that the drain has told of it. The thread that finds the function writes it, before it publishes the number. */
+/*
+ * A function, and the figures that the drain has reported. The thread that first meets it writes `function` before it
+ * publishes the number.
+ */
 struct known {
     struct stack_function function;
     struct figures told;
     uint32_t buckets[ETW_BUCKETS];
 };
 
-/* A place of the hash that gives a function its number. A thread that finds a place in the making goes on to the next one. */
+/* A place of the hash table from functions to numbers. A thread skips a place that another thread is writing. */
 struct place {
-    _Alignas(32) _Atomic uint32_t number; /* and one; 0: free */
+    _Alignas(32) _Atomic uint32_t number; /* the number plus 1; 0: free */
     uint32_t arity;
     uint64_t module, name;
 };
 #define IN_THE_MAKING UINT32_MAX
 
 /*
- * The head of a mapping, in a page of its own, which no clearing touches; all else takes memory only where it was touched. A lane's part:
- * how many groups it has used, the bits of the functions that it has met, then entries, times and groups by number.
+ * The head of a mapping. It has a page of its own, which is never cleared; the other pages take memory only once a
+ * thread touches them. Each lane has a part: the number of groups it uses, a bit for each function that it has met,
+ * then entries, times and groups by number.
  */
 struct memory {
     size_t bytes, places_at, known_at, lanes_at, stride, entries_at, times_at, groups_at;
-    uint32_t capacity, mask; /* numbers are below capacity; places are mask + 1 */
-    _Alignas(RING_LINE) _Atomic uint32_t used; /* numbers, perhaps more than capacity */
+    uint32_t capacity, mask; /* numbers are below capacity; there are mask + 1 places */
+    _Alignas(RING_LINE) _Atomic uint32_t used; /* the next number; may exceed capacity */
 };
 
 struct part {
-    _Alignas(RING_LINE) uint32_t groups; /* its thread's */
+    _Alignas(RING_LINE) uint32_t groups; /* only the lane's thread uses it */
     _Alignas(RING_LINE) _Atomic uint64_t met[];
 };
 
-/* Producers load it once for each event, so that what they compute belongs to one mapping. */
+/* A producer loads it once for each event, so that all its pointers belong to one mapping. */
 static struct memory *_Atomic current;
 static struct memory *mappings[MAPPINGS];
-static uint64_t ns_per_tick; /* times 2^32 */
+static uint64_t ns_per_tick; /* fixed point: times 2^32 */
 
-/* The owner's: what a round has come to, and what clearing has. */
+/* Only the owner uses these: the progress of the current round, and of clearing. */
 static struct {
-    uint32_t next; /* number */
+    uint32_t next; /* the number of the next function */
     bool begun;
 } look;
 static struct {
@@ -74,7 +78,7 @@ static struct {
     size_t figures, stacks;
 } clear;
 
-/* ---- life --------------------------------------------------------------------------------------------------------- */
+/* ---- life -------------------------------------------------------------------------------------------------------- */
 
 static struct memory *make(uint32_t capacity)
 {
@@ -96,7 +100,10 @@ static struct memory *make(uint32_t capacity)
     return at;
 }
 
-/* The mapping in force, or a larger one. The old one stays where it is: a callback may be late. */
+/*
+ * Makes a larger mapping if the current one is too small. The old one stays mapped, because a late callback may still
+ * use it.
+ */
 static bool have(uint32_t capacity)
 {
     struct memory *m = atomic_load(&current);
@@ -124,7 +131,7 @@ void tally_unmap(void)
     stacks_unmap();
 }
 
-/* False: nothing is left to clear. Parts of lanes that no thread has claimed are clean. */
+/* Clears some memory. False: nothing is left to clear. Parts of unclaimed lanes are clean. */
 static bool clear_some(void)
 {
     struct memory *m = atomic_load(&current);
@@ -145,7 +152,7 @@ enum tally_opened tally_open(uint32_t functions, uint64_t ticks_per_ms, stack_al
     if (clear_some())
         return TALLY_CLEARING;
     ns_per_tick = (UINT64_C(1000000) << 32) / (ticks_per_ms ? ticks_per_ms : 1);
-    /* some more, for modules that are loaded later; at least twice as many as before, for the mappings are few */
+    /* Reserve room for modules that are loaded later. At least double the capacity, because MAPPINGS is small. */
     uint32_t capacity = functions + functions / 4 + 1024;
     struct memory *m = atomic_load(&current);
     if (m && m->capacity < capacity && capacity < 2 * m->capacity)
@@ -159,7 +166,7 @@ enum tally_opened tally_open(uint32_t functions, uint64_t ticks_per_ms, stack_al
     return TALLY_OPEN;
 }
 
-/* ---- what lies where ------------------------------------------------------------------------------------------------ */
+/* ---- layout of a mapping ----------------------------------------------------------------------------------------- */
 
 static struct known *known_of(struct memory *m, uint32_t number)
 {
@@ -186,14 +193,17 @@ static struct group *group_at(const struct memory *m, struct part *part, uint32_
     return (struct group *)(void *)((uint8_t *)part + m->groups_at) + group;
 }
 
-/* ---- producers ---------------------------------------------------------------------------------------------------- */
+/* ---- producers --------------------------------------------------------------------------------------------------- */
 
 static unsigned hash(const struct stack_function *f)
 {
     return (unsigned)((f->name ^ f->module << 7 ^ f->arity) * UINT64_C(0x9e3779b97f4a7c15) >> 40);
 }
 
-/* Two threads that come at the same time may number a function twice. Then the drain tells of it in two parts, which the client adds up. */
+/*
+ * Two threads may give the same function a number each. The drain then reports it in two parts, and the client adds
+ * them up.
+ */
 static __attribute__((noinline)) uint32_t new_number(struct memory *m, struct place *place, const struct stack_function *f)
 {
     uint32_t number = atomic_fetch_add_explicit(&m->used, 1, memory_order_relaxed);
@@ -209,7 +219,7 @@ static __attribute__((noinline)) uint32_t new_number(struct memory *m, struct pl
     return number;
 }
 
-/* 0: it has none of its own. */
+/* 0: the function has no number of its own. */
 static ONCE uint32_t number_of(struct memory *m, const struct stack_function *f)
 {
     struct place *places = (struct place *)(void *)((uint8_t *)m + m->places_at);
@@ -229,7 +239,7 @@ static ONCE uint32_t number_of(struct memory *m, const struct stack_function *f)
     return 0;
 }
 
-/* The places of a function in a lane. */
+/* Where the figures of a function in a lane are. */
 struct counted {
     struct memory *memory;
     struct part *part;
@@ -242,13 +252,13 @@ static ONCE struct counted counted_as(struct memory *m, struct lane *lane, uint3
     struct part *part = part_of(m, lane->slot);
     _Atomic uint64_t *met = &part->met[number / 64];
     uint64_t bits = atomic_load_explicit(met, memory_order_relaxed), bit = UINT64_C(1) << number % 64;
-    /* Release: the drain that sees the bit sees the function behind the number, which may be another thread's to write. */
+    /* Release: a drain that sees the bit sees the function of that number, even if another thread wrote it. */
     if (__builtin_expect(!(bits & bit), 0))
         atomic_store_explicit(met, bits | bit, memory_order_release);
     return (struct counted){m, part, entry_at(m, part, number), number};
 }
 
-/* Acquire: the owner has made the mapping before it published its address. */
+/* Acquire: the owner initialises the mapping before it publishes the address. */
 static ONCE struct counted counted_of(struct lane *lane, const struct stack_function *f)
 {
     struct memory *m = atomic_load_explicit(&current, memory_order_acquire);
@@ -265,7 +275,7 @@ static void shift(_Atomic int64_t *gauge, int64_t by)
     atomic_store_explicit(gauge, atomic_load_explicit(gauge, memory_order_relaxed) + by, memory_order_relaxed);
 }
 
-/* Takes a call off its stack. False: nothing is known of it. */
+/* Pops a call from its stack. False: the stack does not know the call. */
 static bool pop(uint64_t process, const struct stack_function *f, struct stack_call *ret_call)
 {
     struct stack *s;
@@ -277,7 +287,7 @@ static bool pop(uint64_t process, const struct stack_function *f, struct stack_c
     return call;
 }
 
-/* A call that is shown, or its result. */
+/* Counts a shown call or result. */
 static void count(struct entry *e, bool is_call)
 {
     if (is_call)
@@ -322,7 +332,7 @@ static void add_time(const struct counted *c, uint64_t ns)
     }
     _Atomic uint32_t *bucket = &group_at(c->memory, c->part, number)->buckets[at % ETW_STEPS];
     atomic_store_explicit(bucket, atomic_load_explicit(bucket, memory_order_relaxed) + 1, memory_order_relaxed);
-    /* Release: a drain that sees the call as timed finds it in its bucket. */
+    /* Release: a drain that sees the call in `timed` also sees it in its bucket. */
     atomic_store_explicit(&e->timed, atomic_load_explicit(&e->timed, memory_order_relaxed) + 1, memory_order_release);
     bump(&e->total_ns, ns);
     if (ns > atomic_load_explicit(&e->max_ns, memory_order_relaxed))
@@ -381,7 +391,7 @@ void tally_waiting(struct lane *lane, int filtered, int open)
         shift(&e->open, open);
 }
 
-/* ---- the drain ---------------------------------------------------------------------------------------------------- */
+/* ---- the drain --------------------------------------------------------------------------------------------------- */
 
 static uint64_t value(const _Atomic uint64_t *counter)
 {
@@ -416,7 +426,7 @@ static void add(struct figures *sum, const struct entry *e)
     sum->filtered += atomic_load_explicit(&e->filtered, memory_order_relaxed);
 }
 
-/* Adds an entry's buckets; *groups: the groups that any lane has. */
+/* Adds up an entry's buckets. *groups: bit G is set if some lane has group G. */
 static void add_buckets(struct memory *m, struct part *part, uint32_t number, uint32_t *sums, uint64_t *groups, int64_t *work)
 {
     const struct times *times = times_at(m, part, number);
@@ -458,7 +468,7 @@ static struct figures sum_of(struct memory *m, uint32_t number, int64_t *work)
 {
     struct figures sum = {0};
     uint32_t claimed = lanes_claimed();
-    *work -= 1 + claimed / 16; /* the bits of sixteen lanes cost as much as one entry */
+    *work -= 1 + claimed / 16; /* testing the bits of sixteen lanes costs as much as one entry */
     for (uint32_t i = 0; i < claimed; i++) {
         struct part *part = part_of(m, i);
         /* Acquire: see counted_as(). */
@@ -470,7 +480,7 @@ static struct figures sum_of(struct memory *m, uint32_t number, int64_t *work)
     return sum;
 }
 
-/* An event changes its figures one after the other, and a drain may see some of them: the next round sees the others. */
+/* A drain may see only some of an event's changes; the next round reports the others. So this compares all figures. */
 static bool is_told(const struct figures *now, const struct figures *told)
 {
     return now->seen == told->seen && now->events == told->events && now->errors == told->errors && now->timed == told->timed
@@ -514,8 +524,8 @@ enum tally_took tally_take(int64_t *work, struct stack_function *ret_function, s
 bool tally_is_told(void)
 {
     /*
-     * Acquire: figures that the round took early, while their event was still going on, came behind an odd count, which the loads
-     * below then see.
+     * Acquire: if the round read a figure while its event was still in progress, the event's odd count came before it,
+     * and the loads below see that count or a later one.
      */
     atomic_thread_fence(memory_order_acquire);
     for (uint32_t i = 0; i < lanes_claimed(); i++) {

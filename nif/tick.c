@@ -29,7 +29,10 @@ static bool counter_is_invariant(void)
     return d >> 8 & 1;
 }
 
-/* The kernel leaves the counter for another clock when the processors' counters do not agree: then neither do we use it. */
+/*
+ * The kernel switches to another clock if the counters of the processors disagree. Then this library must not use the
+ * counter either.
+ */
 static bool kernel_trusts_counter(void)
 {
     static const struct {
@@ -72,7 +75,7 @@ uint64_t tick_per_ms(void)
         ns = tick_ns();
         tick = tick_now();
     } while (ns - start_ns < 1000000);
-    /* a load long ago would overflow the product; half an hour is measure enough */
+    /* Long after the load the product would overflow. With more than half an hour the lower precision is sufficient. */
     uint64_t us = (ns - start_ns) / 1000;
     return us < 1000000000u ? (tick - start_tick) * 1000 / us : (tick - start_tick) / (us / 1000);
 }

@@ -1,8 +1,8 @@
 /*
- * The clock of the frames: the processor's counter where it is trustworthy, else CLOCK_MONOTONIC in nanoseconds.
+ * Reads the clock of the frames: the processor's counter if it is reliable, else CLOCK_MONOTONIC in nanoseconds.
  *
- * Ticks mean nothing by themselves; each batch carries a pair (tick, monotonic time), and the client interpolates.
- * tick_start() runs once, before any other thread looks; everything else may be called on any thread at any time.
+ * A tick has no unit. Each batch carries a pair (tick, monotonic time), and the client interpolates. tick_start() runs
+ * once, at load. After that any thread may call the other functions at any time.
  */
 #ifndef ETRACE_TICK_H
 #define ETRACE_TICK_H
@@ -32,13 +32,13 @@ static inline uint64_t tick_now(void)
     return tick_ns();
 }
 
-/* Decides which clock it is and begins to measure its speed. */
+/* Selects the clock and starts to measure its speed. */
 void tick_start(void);
 
-/* Ticks in a millisecond; waits until a millisecond has passed since tick_start(). */
+/* Ticks per millisecond. Waits until a millisecond has passed since tick_start(). */
 uint64_t tick_per_ms(void);
 
-/* About ten microseconds: longer than a store or a read of the clock can be late on a thread that runs. */
+/* About ten microseconds: an upper bound for the delay of a store or a clock read on a running thread. */
 uint64_t tick_slack(void);
 
 #endif

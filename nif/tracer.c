@@ -10,7 +10,7 @@
 #include "tick.h"
 #include "unasked.h"
 
-/* What stands in argv[3] and under `extra`, and in which order the frame has it. */
+/* What argv[3] and the option `extra` contain, and the order of the terms in the frame. */
 enum layout {
     LAYOUT_CALL,       /* {M, F, Args | Arity} */
     LAYOUT_RETURN,     /* {M, F, Arity}, extra */
@@ -18,8 +18,8 @@ enum layout {
     LAYOUT_TERM,       /* a term */
     LAYOUT_EXTRA_TERM, /* extra, then the term */
     LAYOUT_TERM_EXTRA, /* the term, then extra */
-    LAYOUT_TAG_TERM,   /* not known: its tag, then the term */
-    LAYOUT_LABEL,      /* a label in the tracee's place, then {What, Serial, From, To, Message} */
+    LAYOUT_TAG_TERM,   /* an unknown tag: the tag, then the term */
+    LAYOUT_LABEL,      /* argv[2], which is a label instead of a tracee, then {What, Serial, From, To, Message} */
 };
 
 struct tag {
@@ -121,7 +121,7 @@ static void count_roofless(void)
     atomic_fetch_add_explicit(&lanes.roofless, 1, memory_order_relaxed);
 }
 
-/* ---- enabled: argv is tag, state, tracee -------------------------------------------------------------------------- */
+/* ---- enabled: argv is tag, state, tracee ------------------------------------------------------------------------- */
 
 static __attribute__((noinline)) ERL_NIF_TERM enabled_by_rules(uint32_t rules, ERL_NIF_TERM process)
 {
@@ -152,7 +152,10 @@ ERL_NIF_TERM tracer_enabled_call(ErlNifEnv *env, int argc, const ERL_NIF_TERM ar
     return __builtin_expect(odd == 0, 1) ? atom_trace : enabled_by_rules(rules, argv[2]);
 }
 
-/* Turns away what trace/5 would turn away a moment later; charging is left to it, for it may know better. */
+/*
+ * Rejects early the events that trace/5 would reject anyway. It charges nothing: trace/5 does, and may still ignore the
+ * event.
+ */
 ERL_NIF_TERM tracer_enabled_event(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     (void)env, (void)argc;
@@ -164,7 +167,7 @@ ERL_NIF_TERM tracer_enabled_event(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
     uint32_t odd = rules & ~(uint32_t)(RULE_EARLY | RULE_LIMIT | RULE_RETURNS | RULE_STUCK | RULE_KINDS | RULE_PLAIN | RULE_OWES | RULE_PROGRAMS | RULE_HALT | RULE_ENDLESS | RULE_UNASKED);
     if (__builtin_expect(odd == 0, 1))
         return atom_trace;
-    /* Only trace/5 knows the function, and so whether anybody asked for this result. */
+    /* trace/5 decides, because only it knows the function, and so whether anybody asked for this result. */
     if (rules & RULE_UNASKED && tag_of(argv[0])->layout == LAYOUT_RETURN)
         return atom_trace;
     struct lane *lane = lane_mine();
@@ -194,15 +197,17 @@ ERL_NIF_TERM tracer_enabled(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     return tracer_enabled_event(env, argc, argv);
 }
 
-/* ---- trace: argv is tag, state, tracee, term, options -------------------------------------------------------------- */
+/* ---- trace: argv is tag, state, tracee, term, options ------------------------------------------------------------ */
 
-/* Whether the event that came so far is pushed; what is not is counted here, unless it was or nobody asked for it. */
+/*
+ * Whether to push an event that passed the other checks. Counts a rejected event as lost, unless the limit was reached.
+ */
 static ALWAYS bool admits(struct lane *lane, const struct tag *tag, uint32_t rules)
 {
     if (tag->kind == ETW_CALL && rules & RULE_EARLY)
         return session_has_room_for_new(lane);
     if (tag->kind == ETW_RETURN_FROM || tag->kind == ETW_EXCEPTION_FROM) {
-        /* Where calls are not turned away at the gate, those that are lost return all the same: then the rate is for both. */
+        /* Without RULE_EARLY a lost call still reports its result, so the rate applies to results too. */
         if ((rules & (RULE_EARLY | RULE_RATE)) == RULE_RATE)
             return session_admits(lane, RULE_RATE, ETW_LOST_HALF);
         return session_has_room_for_more(lane);
@@ -225,9 +230,12 @@ static bool get_function(ErlNifEnv *env, ERL_NIF_TERM t, struct stack_function *
     return true;
 }
 
-#define YIELD 100 /* percent of a time slice: the process is scheduled out at its next call */
+#define YIELD 100 /* percent of a time slice: the VM schedules the process out at its next call */
 
-/* A running process answers nobody, so it lets others run. (enabled/3 could not: the VM does not tell it the process.) */
+/*
+ * Pauses a process that owes too many results and makes it yield, because a running process does not answer the asker.
+ * enabled/3 could not do this: the VM does not give it the environment of the process.
+ */
 static __attribute__((noinline)) void in_question(ErlNifEnv *env, ERL_NIF_TERM process, const struct stack_function *f, enum owed owed)
 {
     if (owed == OWED_STUCK) {
@@ -240,7 +248,7 @@ static __attribute__((noinline)) void in_question(ErlNifEnv *env, ERL_NIF_TERM p
     enif_consume_timeslice(env, YIELD);
 }
 
-/* Whether the event is pushed or lost, the VM keeps a frame for the return. */
+/* Counts owed results. The VM keeps a frame for each return trace, so this counts lost events too. */
 static ALWAYS void count_owed(ErlNifEnv *env, const struct tag *tag, const ERL_NIF_TERM argv[])
 {
     struct stack_function f;
@@ -256,8 +264,8 @@ static ALWAYS void count_owed(ErlNifEnv *env, const struct tag *tag, const ERL_N
 }
 
 /*
- * Where calls say that they owe a result, in what their specification has to add: takes that off. *result is then what there would
- * be without it, `true` for nothing.
+ * Whether the result of a match specification says that the call owes a result (RULE_OWES). If so, removes that from
+ * *result: what remains is the result that the probe's own specification gives, or `true` if it gives none.
  */
 static bool owes(ErlNifEnv *env, ERL_NIF_TERM *result)
 {
@@ -273,7 +281,10 @@ static bool owes(ErlNifEnv *env, ERL_NIF_TERM *result)
     return true;
 }
 
-/* The same of what only some calls owe. false: the specification's last word is that it be not shown. */
+/*
+ * Like count_owed(), if only some calls owe a result. False: the call is armed only to count its result and must not be
+ * shown.
+ */
 static __attribute__((noinline)) bool count_owing(ErlNifEnv *env, const struct tag *tag, const ERL_NIF_TERM argv[])
 {
     ERL_NIF_TERM result;
@@ -294,15 +305,15 @@ static uint8_t *put_terms(struct encoder *e, uint8_t *at, ERL_NIF_TERM first, ER
 }
 
 #define PID_BYTES 9
-#define FRAME_HEAD 8     /* of a frame that tells neither its tick nor its tracee */
-#define FUNCTION_BYTES 3 /* of a function whose name the ring has defined */
+#define FRAME_HEAD 8     /* without tick and tracee */
+#define FUNCTION_BYTES 3 /* if the ring has defined its name */
 
 static ALWAYS uint8_t *put_pid(uint8_t *at, ERL_NIF_TERM t)
 {
     return put64(put8(at, ETW_T_PID), imm_pid(t));
 }
 
-/* To whom, which is a process of the node nearly always, and what. */
+/* Encodes the receiver and the message. The receiver is nearly always a local pid. */
 static ALWAYS uint8_t *put_message(struct encoder *e, uint8_t *at, ERL_NIF_TERM to, ERL_NIF_TERM message)
 {
     if (imm_known && imm_is_pid(to) && e->limits.bytes > PID_BYTES)
@@ -333,11 +344,14 @@ static ALWAYS uint8_t *put_event(struct encoder *e, uint8_t *at, const struct ta
     return encode_term(e, at, e->limits.bytes, argv[3]);
 }
 
-/* A stack or a dump is long: it may have what the event left, too. */
+/*
+ * Encodes the result of a match specification. A stack trace can be long, so it also gets the bytes that the event did
+ * not use.
+ */
 static ALWAYS uint8_t *put_result(struct encoder *e, uint8_t *at, ERL_NIF_TERM result, size_t taken)
 {
     uint32_t most = e->limits.bytes;
-    if (imm_known && imm_is_pid(result)) /* who sent what is received */
+    if (imm_known && imm_is_pid(result)) /* the sender of a received message */
         return put_pid(at, result);
     return encode_term(e, at, TRACER_MS_BYTES + (taken < most ? most - (uint32_t)taken : 0), result);
 }
@@ -354,8 +368,9 @@ static ALWAYS bool has_extra(const struct tag *tag)
 }
 
 /*
- * Few have one: it is less to ask how many options there are than to look for one in vain. But nearly everything that is
- * received says by whom.
+ * Finds the result of the match specification in the options. Few events have one, and reading the size of the map
+ * costs less than a failed lookup. But nearly every received message has one, its sender, so those are looked up
+ * directly.
  */
 static ALWAYS bool get_result(ErlNifEnv *env, const struct tag *tag, uint32_t rules, ERL_NIF_TERM options, ERL_NIF_TERM *ret)
 {
@@ -367,7 +382,7 @@ static ALWAYS bool get_result(ErlNifEnv *env, const struct tag *tag, uint32_t ru
     return enif_get_map_value(env, options, atom_match_spec_result, ret);
 }
 
-/* Of {Class, Reason}. */
+/* The class of {Class, Reason}. */
 static enum etw_class class_of(ErlNifEnv *env, ERL_NIF_TERM exception)
 {
     const ERL_NIF_TERM *parts;
@@ -380,14 +395,14 @@ static enum etw_class class_of(ErlNifEnv *env, ERL_NIF_TERM exception)
     return (enum etw_class)class;
 }
 
-/* Where only some calls have their return traced: whether this one does. */
+/* Whether this call has its return traced, if only some calls do (RULE_OWES). */
 static __attribute__((noinline)) bool call_owes(ErlNifEnv *env, const ERL_NIF_TERM argv[])
 {
     ERL_NIF_TERM result;
     return enif_get_map_value(env, argv[4], atom_match_spec_result, &result) && owes(env, &result);
 }
 
-/* Only counted: nothing is written that the drain would have to carry. Bytes: measured(), where the filter asks for the size. */
+/* Counts a call or a result instead of sending it. Bytes: measured() if the filter tests sizes, else 0. */
 static ERL_NIF_TERM tally(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag, struct lane *lane, uint32_t rules,
     ERL_NIF_TERM extra, size_t bytes)
 {
@@ -412,7 +427,10 @@ static ERL_NIF_TERM tally(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struc
     return atom_ok;
 }
 
-/* Only a process has a time slice: what a port sends comes in the port's environment. */
+/*
+ * Charges a large event to the time slice of its process. A port has none: what it sends comes in the port's
+ * environment.
+ */
 static void take_time(ErlNifEnv *env, const struct tag *tag, ERL_NIF_TERM who, size_t bytes)
 {
     if (__builtin_expect(bytes > 4096, 0) && tag->in_process && enif_is_pid(env, who))
@@ -420,8 +438,9 @@ static void take_time(ErlNifEnv *env, const struct tag *tag, ERL_NIF_TERM who, s
 }
 
 /*
- * Begins the encoding of terms that are not a frame of the ring, or not yet. The bytes lie where the ring's next frame will go, so they
- * need room there, but nothing of the ring or of its names changes. The function's name counts as known: it takes FUNCTION_BYTES.
+ * Prepares lane->held to encode terms that do not become a frame now. The caller writes them where the ring's next
+ * frame will go, so it needs room there, but it changes neither the ring nor its names. The function's name counts as
+ * defined, so it takes FUNCTION_BYTES.
  */
 static struct encoder *begin_aside(ErlNifEnv *env, struct lane *lane, const ERL_NIF_TERM *mfa)
 {
@@ -433,7 +452,7 @@ static struct encoder *begin_aside(ErlNifEnv *env, struct lane *lane, const ERL_
     return e;
 }
 
-/* The size that the frame of a call or of its result has when it tells neither its tick nor its tracee nor names. */
+/* The size of the frame of a call or a result, without tick, tracee, and definitions of names. */
 static __attribute__((noinline)) size_t measured(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag, struct lane *lane,
     uint32_t rules, ERL_NIF_TERM extra)
 {
@@ -449,7 +468,7 @@ static __attribute__((noinline)) size_t measured(ErlNifEnv *env, const ERL_NIF_T
     return FRAME_HEAD + (size_t)(at - from);
 }
 
-/* Where calls wait for their results (hold.h). */
+/* With RULE_HOLD: whether to send this call or result now (hold.h). */
 static __attribute__((noinline)) bool is_sent(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag, struct lane *lane,
     uint32_t rules, ERL_NIF_TERM extra)
 {
@@ -484,8 +503,9 @@ static __attribute__((noinline)) bool is_sent(ErlNifEnv *env, const ERL_NIF_TERM
 }
 
 /*
- * Of a sequential trace: who sent, received or printed; false: it is between us and somebody, or has a label that is not wanted. The label that stands in
- * the tracee's place may be any term, and nothing must be kept of it; what is no local pid or port is no tracee.
+ * Finds the tracee of a sequential trace event: the process or port that sent, received or printed. It is [] unless it
+ * is a local pid or port. False: drop the event, because a process of ours is involved or nobody asked for its label.
+ * The label takes the tracee's place in the arguments; it may be any term, so no reference to it may be kept.
  */
 static bool seq_tracee(ErlNifEnv *env, ERL_NIF_TERM label, ERL_NIF_TERM info, ERL_NIF_TERM *ret_who)
 {
@@ -552,7 +572,8 @@ static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const
         e->flags |= ETW_F_MS;
         at = put_result(e, at, result, (size_t)(at - frame.at));
     }
-    frame.tick = e->tick, frame.flags = e->flags; /* read anew, so that no register keeps them meanwhile */
+    /* Reload them, so that they occupy no registers during the encoding */
+    frame.tick = e->tick, frame.flags = e->flags;
     size_t bytes = (size_t)(at - frame.at);
     frame_end(&lane->ring, frame, at, tag->kind);
     if (rules & RULE_RATE)
@@ -563,8 +584,8 @@ static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const
 }
 
 /*
- * Calls and messages have their own copies of all this, in which nothing is left to be decided about the tag; and nothing
- * about the rules for calls under those that most clients have.
+ * Calls and messages have their own inlined copies of push(), with a constant tag. Calls under the rules of most
+ * clients have a copy with constant rules too.
  */
 #define RULES_OF_MOST (RULE_EARLY | RULE_PLAIN)
 

@@ -1,10 +1,12 @@
 /*
- * The callbacks of the erl_tracer behaviour: decide, encode, push, return.
+ * Implements the callbacks of the erl_tracer behaviour: they admit or reject an event, encode it, and push it into the
+ * thread's ring.
  *
- * They run on any thread of the VM, several at once, sometimes without a process and with locks held. So there is no
- * allocation, no lock, no message, no system call but the bell's, nothing that depends on another process. An event
- * passes here twice: `enabled…` may turn it away before the VM builds its term, trace/5 pushes it; the decision is made in
- * exactly one of the two (session.h). trace_call/5 and its like are not there on purpose: the VM would call them wrongly.
+ * The callbacks run on any thread of the VM, concurrently, sometimes without a process and with locks of the VM held.
+ * They therefore never allocate, lock, send a message or depend on another process, and their only system call is the
+ * bell's. The VM calls two of them for each event: an enabled function, which may reject it before the VM builds its
+ * term, and trace/5, which pushes it. Exactly one of them charges and counts the event (session.h). trace_call/5 and
+ * similar callbacks are left out on purpose, because the VM would call them wrongly.
  */
 #ifndef ETRACE_TRACER_H
 #define ETRACE_TRACER_H
@@ -16,16 +18,16 @@
 #include "imm.h"
 #include "lane.h"
 
-/* A match specification's result may have so many bytes beside those that the terms have left of theirs. */
+/* Bytes for the result of a match specification, in addition to those that the event's terms leave unused. */
 #define TRACER_MS_BYTES 256
-/* The longest frame is this and the bytes captured. */
+/* The longest frame is this plus the limit of captured bytes. */
 #define TRACER_RESERVE (FRAME_RESERVE + ENCODE_FUNCTION + 2 * ENCODE_OVERRUN + TRACER_MS_BYTES)
 
 typedef ERL_NIF_TERM tracer_function(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 
 tracer_function tracer_enabled;       /* enabled/3 */
 tracer_function tracer_enabled_call;  /* enabled_call/3 */
-tracer_function tracer_enabled_event; /* the other enabled_X/3, for X of send, receive, procs, ports, … */
+tracer_function tracer_enabled_event; /* the other enabled_X/3: send, receive, procs, ports, … */
 tracer_function tracer_trace;         /* trace/5 */
 
 static ALWAYS uint64_t tracer_tracee_data(ErlNifEnv *env, ERL_NIF_TERM word)
@@ -38,7 +40,10 @@ static ALWAYS uint64_t tracer_tracee_data(ErlNifEnv *env, ERL_NIF_TERM word)
     return imm_ask_tracee(env, word);
 }
 
-/* The tracee of the next frame of a lane, which the caller is about to write: the ring then has this tracee as its last one. */
+/*
+ * Returns the tracee for the next frame of a lane. The caller must write that frame, because the lane now remembers
+ * `who` as its last tracee.
+ */
 static ALWAYS uint64_t tracer_tracee(ErlNifEnv *env, struct lane *lane, ERL_NIF_TERM who)
 {
     if (who == lane->tracee)
@@ -50,7 +55,6 @@ static ALWAYS uint64_t tracer_tracee(ErlNifEnv *env, struct lane *lane, ERL_NIF_
     return tracer_tracee_data(env, who);
 }
 
-/* At load. */
 void tracer_load(ErlNifEnv *env);
 
 #endif

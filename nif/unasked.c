@@ -12,7 +12,7 @@ _Static_assert(UNASKED_NAMES == UINT64_C(1) << (64 - 52), "unasked_slot() takes 
 
 _Atomic uint64_t unasked_names[UNASKED_NAMES];
 
-/* The functions that stay. A slot is written once, its module last. */
+/* The functions whose events stay. A slot is written once, its module last. */
 static struct kept {
     _Atomic ERL_NIF_TERM module; /* 0: free */
     ERL_NIF_TERM name;
@@ -40,7 +40,7 @@ bool unasked_is_generated(ErlNifEnv *env, ERL_NIF_TERM name)
     return generated;
 }
 
-/* ---- the functions that stay -------------------------------------------------------------------------------------- */
+/* ---- functions whose events stay --------------------------------------------------------------------------------- */
 
 static struct kept *find(ERL_NIF_TERM module, ERL_NIF_TERM name, unsigned arity)
 {
@@ -74,7 +74,7 @@ void unasked_forget(void)
     kept_count = 0;
 }
 
-/* ---- events ------------------------------------------------------------------------------------------------------- */
+/* ---- events ------------------------------------------------------------------------------------------------------ */
 
 static struct lane_unasked *place(struct lane *lane, ERL_NIF_TERM module, ERL_NIF_TERM name)
 {
@@ -112,7 +112,7 @@ bool unasked_drop(ErlNifEnv *env, const ERL_NIF_TERM *mfa)
     return true;
 }
 
-/* ---- the worker's ------------------------------------------------------------------------------------------------- */
+/* ---- for the worker ---------------------------------------------------------------------------------------------- */
 
 bool unasked_is_busy(void)
 {

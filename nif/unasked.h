@@ -1,11 +1,13 @@
 /*
- * Drops the events of functions that nobody asked for: module_info, and what the compiler generates, whose names begin with '-'.
+ * Drops the events of functions that nobody asked for: module_info, and compiler-generated functions, whose names begin
+ * with '-'.
  *
- * Every call of trace:function costs the same, so the worker arms whole modules and leaves those functions armed. This file
- * recognises their events by name. The events are neither sent nor counted. The file clears no pattern: unasked_busy() tells the
- * worker which of the functions are called often, and the worker clears them.
+ * Every call of trace:function costs the same, so the worker arms whole modules and leaves those functions armed. This
+ * file recognises their events by name. The events are neither sent nor counted. The file clears no pattern:
+ * unasked_busy() tells the worker which of the functions are called often, and the worker clears them.
  *
- * The owner and its worker call unasked_keep(), unasked_forget() and unasked_busy(), one at a time. Any thread calls the rest.
+ * The owner and its worker call unasked_keep(), unasked_forget() and unasked_busy(), one at a time. Any thread calls
+ * the rest.
  */
 #ifndef ETRACE_UNASKED_H
 #define ETRACE_UNASKED_H
@@ -19,16 +21,19 @@
 
 #define UNASKED_NAMES 4096 /* a power of two */
 
-/* A direct-mapped cache over atoms: the atom's word twice, plus 1 for the name of a function that a person did not write. */
+/*
+ * A direct-mapped cache over atoms. An entry is twice the atom's word, plus 1 if it is the name of a generated
+ * function.
+ */
 extern HIDDEN _Atomic uint64_t unasked_names[UNASKED_NAMES];
 
 void unasked_load(ErlNifEnv *env);
 
-/* Somebody asked for this function by its name: its events stay. False: no room. */
+/* Keeps the events of this function, because a probe names it. False: no room. */
 bool unasked_keep(ERL_NIF_TERM module, ERL_NIF_TERM name, unsigned arity);
-void unasked_forget(void); /* Nobody asked for any. The caller has closed the gate RULE_UNASKED. */
+void unasked_forget(void); /* undoes all unasked_keep(); the caller has cleared RULE_UNASKED before */
 
-/* Whether some function has become busy since the last unasked_busy(). */
+/* Whether some dropped function has become busy since the last unasked_busy(). */
 bool unasked_is_busy(void);
 /*
  * The busy functions as a list of {Module, Name, Arity}. Threads write while this reads, so an element may mix two functions: the
