@@ -49,7 +49,7 @@ static bool is_release(const char *command)
     return false;
 }
 
-/* Options of iex can give the name, also inside a text for a shell, and so can the variables that iex passes to erl. */
+/* The name can come from an option of iex, also inside a text for a shell or after --erl, or from a variable of erl. */
 static bool has_name(char **argv)
 {
     static const char *const flags[] = {"ELIXIR_ERL_OPTIONS", "ERL_FLAGS", "ERL_AFLAGS", "ERL_ZFLAGS"};

@@ -87,7 +87,7 @@ static void as_json(struct listing *l, const struct trial *t, const char *host, 
     buf_puts(b, "}\n");
 }
 
-/* The name is in the same line, so the sentence must not begin with it. */
+/* The line has the name already, so the sentence need not begin with it. */
 static void shorten(struct err *e, const char *name)
 {
     static const char begin[] = "cannot connect to ";

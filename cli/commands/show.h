@@ -50,7 +50,7 @@ bool show_has_senders(const struct show *s); /* some view may show who sent a re
 
 size_t show_backlog(const struct show *s, size_t enough); /* the backlog of the fullest output; see out_backlog() */
 
-/* true: an output broke (*ret_closed false, e filled) or its reader went away (*ret_closed). */
+/* True: an output broke (*ret_closed false, e filled) or its reader went away (*ret_closed). */
 bool show_ended(const struct show *s, bool *ret_closed, struct err *e);
 
 /*
