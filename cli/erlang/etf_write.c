@@ -94,8 +94,7 @@ void etf_int(struct buf *b, int64_t value)
 }
 
 /*
- * Divides the decimal digits by 256 until the quotient is 0. This is quadratic, which is fine for numbers that people
- * type.
+ * Divides the decimal digits by 256 until the quotient is 0. The quadratic time is fine for numbers that people type.
  */
 void etf_big(struct buf *b, struct str decimal)
 {

@@ -206,10 +206,7 @@ static int shortest(double v, char digits[static 18], int *ret_place)
     return n;
 }
 
-/*
- * Chooses between 0.001 and 1.0e-3 as OTP does: the shorter form, and always an exponent above the range of exact
- * integers.
- */
+/* Chooses between 0.001 and 1.0e-3 as OTP does: the shorter form, and the exponent for integers of 2^53 and more. */
 char *print_float(char *p, double value)
 {
     char digits[32], *few;

@@ -58,8 +58,7 @@ bool term_equal(term_t a, term_t b);
 bool term_is_atom(term_t t, const char *name);
 
 /*
- * Encodes in the external term format, with the leading version byte. Asserts that each pid, port and reference has a
- * node name.
+ * Encodes in the external term format, with the version byte. Asserts that pids, ports and references have a node name.
  */
 void term_to_etf(struct buf *b, term_t t);
 

@@ -345,10 +345,7 @@ static const uint8_t *print_tuple(struct buf *to, const struct term_env *env, co
 
 /* ---- maps and structs ---- */
 
-/*
- * Prints the fields in the order of their definition. Returns false if the order is unknown or the fields differ from
- * it.
- */
+/* Prints the fields in the order of their definition. Returns false if the order is unknown or does not fit. */
 static bool print_ordered(struct buf *to, const struct elixir_struct *s)
 {
     const char *order = elixir_field_order(s->name);

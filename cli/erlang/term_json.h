@@ -22,8 +22,8 @@
 const uint8_t *json_term(struct buf *to, const struct term_env *env, const uint8_t *at);
 
 /*
- * Escapes the text that was written since `from`. That text must be safe to print already: only quotes and backslashes
- * are escaped.
+ * Escapes the text that was written since `from`. It escapes only quotes and backslashes: the text must be safe to
+ * print.
  */
 void json_escape_tail(struct buf *to, size_t from);
 

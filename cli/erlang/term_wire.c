@@ -188,8 +188,8 @@ static const uint8_t *check_variable(struct wire_atoms *t, const uint8_t *at, co
 }
 
 /*
- * Elements that a list expects. The end of a list is a token, so this is a number that counting down never uses up: it
- * stays greater than every real count.
+ * The expected count of a list. A list ends with a token, not after a count, so this number is large enough that
+ * counting down never reaches a real count.
  */
 #define IN_LIST (UINT64_C(1) << 63)
 #define IS_LIST(want) ((want) > IN_LIST / 2)

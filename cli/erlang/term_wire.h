@@ -93,14 +93,11 @@ bool wire_atom(const struct term_env *env, const uint8_t *at, struct raw *ret_ra
 bool wire_int(const uint8_t *at, int64_t *ret);                                     /* false: not an int64_t */
 bool wire_pid(const uint8_t *at, uint64_t *ret_tracee);                             /* false: not a local pid or port */
 bool wire_bin(const uint8_t *at, struct raw *ret_bytes, uint64_t *ret_size);        /* the captured bytes of a binary */
-/*
- * Returns how many elements of a tuple were captured (fewer than *ret_arity if it was cut), or -1 if this is not a
- * tuple.
- */
+/* Returns how many elements of a tuple were captured (fewer than *ret_arity if it was cut); -1: not a tuple. */
 int64_t wire_tuple(const uint8_t *at, uint32_t *ret_arity, const uint8_t **ret_first);
 /*
- * Moves *at to the first element of a list. wire_list_next() then returns each element, and NULL at the end, a tail or
- * a cut.
+ * Moves *at to the first element of a list. wire_list_next() then returns each element, and NULL at the end, at a tail
+ * or at a cut.
  */
 bool wire_list(const uint8_t **at);
 const uint8_t *wire_list_next(const uint8_t **at);

@@ -1,7 +1,4 @@
-/*
- * Declares the actions (the words after `->`) as rows of actions.def. The compiler, completion and the manual read the
- * rows.
- */
+/* Declares the actions (the words after `->`): rows of actions.def for the compiler, completion and the manual. */
 #ifndef ETRACE_ACTIONS_H
 #define ETRACE_ACTIONS_H
 

@@ -1,4 +1,4 @@
-/* Warnings about the functions that a compiled probe selects. Internal to cli/lang. */
+/* Declares the warnings about the functions that a compiled probe selects. Internal to cli/lang. */
 #ifndef ETRACE_LANG_CALLS_H
 #define ETRACE_LANG_CALLS_H
 

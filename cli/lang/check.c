@@ -138,10 +138,7 @@ static bool is_zero(term_t t)
     return t && ((t->type == TERM_INT && !t->integer) || (t->type == TERM_FLOAT && t->real == 0));
 }
 
-/*
- * Checks the types and values of the arguments. Sets *ret_odd and returns true if one is wrong but only a warning is
- * due.
- */
+/* Checks the types and values of the arguments. Sets *ret_odd if one is wrong, but only a warning is due. */
 static bool check_args(struct check *k, const struct ast *n, const term_t *args, bool *ret_odd)
 {
     const enum fn fn = (enum fn)n->op;

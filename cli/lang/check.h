@@ -52,7 +52,8 @@ struct ast *check_record(struct check *k, struct ast *n, bool pattern);
  * is not known yet, and the tuple has only the given values.
  */
 struct ast *check_record_tuple(struct check *k, struct ast *n, bool pattern, bool *ret_later);
-struct ast *check_record_index(struct check *k, struct ast *n); /* #rec.field; without `known` before the record is */
+/* Returns the index of #rec.field. Its value is not known while the record's definition is not known yet. */
+struct ast *check_record_index(struct check *k, struct ast *n);
 /* *ret_later: the definition is not known yet, and *ret has only the name. */
 bool check_record_of(struct check *k, struct str module, struct str name, const struct ast *at, struct lang_record *ret, bool *ret_later);
 struct ast *check_elixir(struct check *k, struct ast *n, bool *ret_done); /* expands Elixir's own functions */
@@ -65,8 +66,7 @@ bool check_special(term_t t); /* whether it contains an atom that match specific
 unsigned term_types(term_t t);
 
 /*
- * Evaluates a function with constant arguments. Returns NULL if the value is not known. *ret_fails: the function
- * raises.
+ * Evaluates a function with constant arguments. Returns NULL if the value is not known, or if it raises (*ret_fails).
  */
 term_t fold(struct arena *a, enum fn fn, const term_t *args, size_t count, bool *ret_fails);
 

@@ -189,10 +189,7 @@ static term_t bits_term(struct check *k, const struct bits *b)
     return t;
 }
 
-/*
- * Rejects a number in a binary pattern and suggests to take bytes: they compare like the number if it is unsigned and
- * big-endian.
- */
+/* Rejects a number in a binary pattern. Suggests bytes if they compare like the number (unsigned and big-endian). */
 static bool no_number(struct check *k, const struct ast *seg, enum seg_type type)
 {
     const bool elixir = k->probe->surface == SPEC_ELIXIR;

@@ -1,7 +1,4 @@
-/*
- * Checks guards, bodies and the values in a `where`: variables must be bound, and functions must be allowed where they
- * occur.
- */
+/* Checks guards, bodies and the values in a `where`: variables must be bound, functions must exist and be allowed. */
 #include <string.h>
 
 #include "check.h"

@@ -27,10 +27,7 @@ struct comp {
     struct ptrs warnings; /* struct spec_warning, of the current probe */
 };
 
-/*
- * diag() sets the error. diag_note() is optional: it sets the note that is printed after the carets, replacing an
- * earlier one.
- */
+/* diag() sets the error. diag_note() is optional: it sets or replaces the note that is printed after the carets. */
 bool diag(struct comp *c, size_t from, size_t len, const char *fmt, ...) PRINTF_LIKE(4, 5);
 bool diag_note(struct comp *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
 

@@ -1,7 +1,7 @@
 /*
  * Reads records from a module's debug information. It converts the abstract form back to Erlang source, which hrl.c
- * reads like a header file. A default value that is not a literal becomes an unknown macro, which hrl.c reads as "no
- * literal".
+ * reads like a header file. It writes an unknown macro for a default value that is not a literal; hrl.c then knows no
+ * value.
  */
 #include "../ground/utf8.h"
 #include "comp.h"
@@ -161,8 +161,7 @@ static bool expr(struct forms *f)
 }
 
 /*
- * {record_field, Anno, {atom, Anno, Name}}, with the default value as an optional fourth element; may be wrapped in
- * {typed_record_field, Field, Type}
+ * {record_field, Anno, {atom, Anno, Name}}, perhaps with a default value, perhaps in {typed_record_field, Field, Type}
  */
 static bool field(struct forms *f)
 {

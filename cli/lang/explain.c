@@ -1,7 +1,7 @@
 /*
  * Prints specs: as text for people, as Erlang terms (one a line), or as JSON. It does not know colours and widths.
- * Programs compare and load the Erlang form, so its shape must not change: {call|send|recv|event, {Module, Function,
- * Arity}, MatchSpecification | Events, Flags}.
+ * Programs compare and load the Erlang form, so its shape must not change:
+ * {call|send|recv|event, {Module, Function, Arity}, MatchSpecification | Events, Flags}.
  */
 #include <string.h>
 
@@ -59,8 +59,8 @@ static term_t module_term(struct arena *a, const struct selector *s)
 }
 
 /*
- * The VM has no {M,'_',Arity}. This makes heads with Arity patterns for {M,'_','_'}. Returns false if a head binds the
- * whole argument list.
+ * The VM has no {M,'_',Arity}. Makes heads with Arity patterns for {M,'_','_'}, or returns false if a head cannot have
+ * them.
  */
 static bool widen(struct arena *a, term_t ms, size_t arity, term_t *ret)
 {

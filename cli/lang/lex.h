@@ -74,7 +74,7 @@ struct quoted {
 enum quoting {
     QUOTE_VERBATIM,
     QUOTE_PLAIN,   /* escapes, except in a triple-quoted string of Erlang */
-    QUOTE_ESCAPES, /* escapes everywhere */
+    QUOTE_ESCAPES, /* escapes in every string */
 };
 
 bool lex_quoted(struct comp *c, size_t *pos, enum quoting quoting, struct quoted *ret);

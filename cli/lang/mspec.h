@@ -30,10 +30,7 @@ struct mclause {
 bool mspec_head(struct mclause *m, const struct ast_clause *cl, size_t pad);
 term_t mspec_expr(struct mclause *m, const struct ast *n);
 term_t mspec_value(struct mclause *m, term_t literal); /* returns the literal as an expression */
-/*
- * Converts the user's guards to one or more guard lists, one for each clause of the specification. Does not include
- * m->guards.
- */
+/* Converts the user's guards to guard lists, one for each clause of the specification, without m->guards. */
 void mspec_guards(struct mclause *m, const struct ast_clause *cl, struct ptrs *ret_lists);
 
 /* The result of compiling the body of a clause. */

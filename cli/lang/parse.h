@@ -101,10 +101,7 @@ struct ast *close_node(struct parser *p, struct ast *n, const struct ptrs *items
 bool unexpected(struct parser *p, const char *wanted); /* always false */
 void *unexpected_node(struct parser *p, const char *wanted); /* always NULL */
 
-/*
- * Parses comma-separated items up to `close`. If `keys` allows it, Elixir's `key: value` pairs become a last keyword
- * list.
- */
+/* Parses comma-separated items up to `close`. With `keys`, Elixir's `key: value` pairs become a last keyword list. */
 bool parse_items(struct parser *p, enum punct close, bool keys, struct ptrs *ret);
 /* Parses a function call at the parenthesis after its name. */
 struct ast *parse_call(struct parser *p, size_t from, struct str module, struct str name, bool keys);

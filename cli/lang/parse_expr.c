@@ -3,8 +3,8 @@
  *
  * In Erlang `and`, `or` and `xor` bind tighter than comparisons. Therefore `X == 1 and Y == 2` is an error, and
  * `is_atom(X) and Y == 0` compares a boolean with a number. redbug reads both as they look. This parser first reads an
- * expression as Erlang does. It reads the expression again with the weaker binding if Erlang's reading is an error or
- * can never hold.
+ * expression as Erlang does. If that is an error or can never hold, it reads the expression again with the weaker
+ * binding.
  */
 #include "parse.h"
 

@@ -189,8 +189,7 @@ static bool find(const struct maker *m, term_t t, unsigned *ret_value)
 }
 
 /*
- * Returns the constant that an expression stands for, or NULL if it is not constant or not small. `quoted`: inside of
- * {const, T}.
+ * Returns the constant that an expression stands for; NULL: not constant or not small. `quoted`: inside of {const, T}.
  */
 static term_t constant(struct maker *m, term_t t, bool quoted)
 {

@@ -207,10 +207,7 @@ struct spec {
     bool prefix;
     int head_arity; /* number of patterns in the heads (before `...`); -1: no clause has a head */
 
-    /*
-     * The clauses as written. The match specification may have more: a guard with `;` may need one for each
-     * alternative.
-     */
+    /* The clauses as written. A guard with `;` may need several clauses of the match specification. */
     const struct spec_clause *clauses;
     size_t nclauses;
     enum pack_item pack[PACK_ITEMS];

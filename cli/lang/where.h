@@ -1,7 +1,4 @@
-/*
- * Compiles `where`, the filter that the client evaluates, and checks its types. It does not evaluate filters;
- * views/where.c does.
- */
+/* Compiles `where`, the filter that the client evaluates, and checks its types. views/where.c evaluates it. */
 #ifndef ETRACE_WHERE_H
 #define ETRACE_WHERE_H
 
