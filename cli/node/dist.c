@@ -7,14 +7,14 @@
 #include "../ground/mem.h"
 
 #define READ_MIN (64u << 10)
-#define READ_KEPT (256u << 10) /* of the memory for what is read; what a large frame made larger is given back */
+#define READ_KEPT (256u << 10) /* the read buffer shrinks to this size after a larger frame */
 #define TLS_MOST 64 /* bytes that TLS adds to a small write */
-#define RECORDS_MAX 64 /* that are read in one go */
+#define RECORDS_MAX 64 /* TLS records read in one call, so that other descriptors get their turn */
 #define STRAYS_MAX 100
-#define STRAY_MS 1000  /* after so long one stray is forgotten */
-#define TICKS_MAX 1000 /* without a message between them; a node that is set to tick often sends sixteen a second */
+#define STRAY_MS 1000  /* one stray is forgotten each STRAY_MS */
+#define TICKS_MAX 1000 /* without a message in between; a node with a short tick time sends sixteen a second */
 
-/* Of the protocol's control messages, those that concern us. */
+/* Control messages of the distribution protocol that we send or handle. */
 enum { CTL_LINK = 1, CTL_SEND = 2, CTL_EXIT = 3, CTL_REG_SEND = 6, CTL_SEND_TT = 12, CTL_EXIT_TT = 13, CTL_SEND_SENDER = 22 };
 
 void dist_init(struct dist *d, const struct node_conn *conn)
@@ -50,8 +50,8 @@ bool dist_stray(struct dist *d, struct err *e)
 }
 
 /*
- * The pid that a message is for, behind what is unused or its sender. A node gives our name to others before and after
- * us; what was meant for them and comes late names another creation.
+ * Compares the creation, too: the node assigns our name to other clients before and after us, and a late message for
+ * one of them has another creation.
  */
 static bool is_pid(struct etf *control, const struct node_pid *p)
 {
@@ -60,18 +60,19 @@ static bool is_pid(struct etf *control, const struct node_pid *p)
     return etf_get_pid(control, &found) && found.id == p->id && found.serial == p->serial && found.creation == p->creation;
 }
 
+/* Skips the unused element, or the sender, in front of the destination. */
 static bool is_ours(const struct dist *d, struct etf *control)
 {
     return etf_skip(control) && is_pid(control, &d->self);
 }
 
-/* The end of the process that we are linked to: control stands at the reason then. */
+/* Whether the linked process has ended. If so, *control is left at the reason. */
 static bool is_end(const struct dist *d, struct etf *control, bool has_token)
 {
     return d->linked.node[0] && is_pid(control, &d->linked) && is_pid(control, &d->self) && (!has_token || etf_skip(control));
 }
 
-/* 'p', 131 and the control message, and for some of them 131 and the message. */
+/* A frame is 'p', 131 and the control message; some control messages are followed by 131 and a message. */
 static bool frame(struct dist *d, const char *at, size_t len, const struct dist_handler *h, struct err *e)
 {
     struct etf r, control;
@@ -160,7 +161,7 @@ static size_t length(const char *at)
     return (size_t)u[0] << 24 | (size_t)u[1] << 16 | (size_t)u[2] << 8 | u[3];
 }
 
-/* Every whole frame; *ret_used is what they took. Any number of ticks has one answer. */
+/* Handles all complete frames; *ret_used is the number of their bytes. Several ticks get one answer. */
 static bool frames(struct dist *d, const struct dist_handler *h, size_t *ret_used, struct err *e)
 {
     bool ticked = false;
@@ -181,7 +182,7 @@ static bool frames(struct dist *d, const struct dist_handler *h, size_t *ret_use
     return !ticked || answer_tick(d, e);
 }
 
-/* *ret_none: nothing was there. */
+/* *ret_none: there was nothing to read. */
 static bool read_once(struct dist *d, const struct dist_handler *h, bool *ret_none, struct err *e)
 {
     size_t want = d->len >= 4 ? length(d->data) + 4 : READ_MIN, used = 0, n;
@@ -208,7 +209,10 @@ static bool read_once(struct dist *d, const struct dist_handler *h, bool *ret_no
     return true;
 }
 
-/* A poll() is a promise of one read; what TLS gives are small records, of which many may wait. */
+/*
+ * Plain TCP: one read for each poll(). TLS: several, because each read returns one small record, and poll() knows no
+ * records.
+ */
 bool dist_read(struct dist *d, const struct dist_handler *h, struct err *e)
 {
     bool none = false;
@@ -256,7 +260,10 @@ bool dist_send(struct dist *d, const struct node_pid *to, struct str message, st
     return finish(d, message, e);
 }
 
-/* Not a monitor: a node answers that only to those who announce more of the protocol than libei does. */
+/*
+ * A link instead of a monitor: a node sends exits of monitors only to peers with capability flags that libei does not
+ * announce.
+ */
 bool dist_link(struct dist *d, const struct node_pid *to, struct err *e)
 {
     begin(d);

@@ -22,15 +22,16 @@ int epmd_port(void)
     return text && *text && !*end && port > 0 && port < 65536 ? (int)port : 4369;
 }
 
-/* Of an answer about one node: what we want to know. */
+/* Whether the answer to PORT2_REQ is long enough to use: an error in its second byte, or a port in the next two. */
 static bool knows_port(const char *answer, size_t len)
 {
     return len >= 4 || (len >= 2 && answer[1] != 0);
 }
 
 /*
- * Sends a request and appends what comes until there is enough, or the daemon closes the connection, as it does after each answer;
- * what forwards it may keep it open.
+ * Sends a request and reads the answer. epmd closes the connection after each answer, but a port forwarder may keep it
+ * open. If `enough` is not NULL, reading therefore also ends when it returns true. The caller frees *ret, which ends in
+ * a NUL.
  */
 static enum epmd_answer ask(const struct addr *host, size_t left, const char *request, size_t len,
                             bool (*enough)(const char *answer, size_t len), int64_t deadline, char **ret, size_t *ret_len)
@@ -97,7 +98,7 @@ enum epmd_answer epmd_lookup(const struct addr *host, size_t left, const char *a
     return a;
 }
 
-/* Lines "name NAME at port PORT" behind four bytes; other lines are passed over. */
+/* Reads lines "name NAME at port PORT" and ignores all others. */
 static void parse_names(char *text, struct epmd_names *names)
 {
     size_t cap = 0;

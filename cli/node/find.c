@@ -28,7 +28,10 @@ static bool is_this_host(const char *host)
     return !strcmp(host, full);
 }
 
-/* A name that passes is safe to print. So are the names of all connections, for find_node() checks those of the epmd as well. */
+/*
+ * A name that passes is safe to print. find_node() checks names that epmd gave, too, so the name of every connection is
+ * safe.
+ */
 static bool check_name(const char *name, struct err *e)
 {
     const char *at = strchr(name, '@');
@@ -57,7 +60,7 @@ static bool find_host(struct place *p, int64_t deadline, struct err *e)
     if (is_this_host(p->host)) {
         net_loopback(&p->addrs);
         struct addrs more;
-        /* its own name may lead to an interface, where a node may listen that does not on the loopback */
+        /* A node may listen only on an interface to which this host's name resolves, and not on the loopback. */
         if (strcmp(p->host, "localhost") && net_resolve(p->host, MIN(deadline, net_now() + 500), &more) == NET_OK)
             for (size_t i = 0; i < more.count && p->addrs.count < NET_ADDRS; i++)
                 p->addrs.items[p->addrs.count++] = more.items[i];
@@ -120,7 +123,7 @@ static bool epmd_failed(const struct place *p, enum epmd_answer a, const struct 
     return false;
 }
 
-/* Asks on every address, of which the first may lead nowhere; the most telling failure is the one reported. */
+/* Tries every address, because some may be unreachable. Reports the failure that says most (enum epmd_answer). */
 static bool find_port(struct place *p, const char *alive, int64_t deadline, struct err *e)
 {
     enum epmd_answer worst = EPMD_OK;
@@ -130,7 +133,7 @@ static bool find_port(struct place *p, const char *alive, int64_t deadline, stru
         struct addr a = p->addrs.items[i];
         enum epmd_answer answer = epmd_lookup(&a, p->addrs.count - i, alive, deadline, &p->ports[0]);
         if (answer == EPMD_OK) {
-            /* the node may listen elsewhere than its epmd, so the others stay, behind this one */
+            /* Keep the other addresses behind this one: the node may listen on another address than its epmd. */
             net_prefer(&p->addrs, &a);
             p->nports = 1;
             p->by_epmd = true;
@@ -154,11 +157,12 @@ static enum epmd_answer local_names(int64_t deadline, struct epmd_names *ret)
     return epmd_list_any(&a, deadline, ret);
 }
 
-/* ---- who is meant ---- */
+/* ---- from the target to a place ---- */
 
 /*
- * Without a host in its name, a local node is sought at the name and the addresses of this host. The node may call itself
- * otherwise. Its certificate is for its own name, and it may listen only at the address of that host.
+ * Replaces the name and the host by those that a local node uses itself, and adds the addresses of that host. A target
+ * without a host got the name of this host, but the node's certificate is for its own name, and it may listen only at
+ * its own address.
  */
 static void take_full_name(struct place *p, const char *full, int64_t deadline)
 {

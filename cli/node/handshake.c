@@ -12,22 +12,24 @@
 #include "../ground/utf8.h"
 
 #define HEARD_MAX 2048
-#define RESET_MS 250     /* a network's there and back */
-#define RESET_LOOK_MS 10 /* between two looks whether our words are there */
+#define RESET_MS 250     /* a round trip on the network */
+#define RESET_LOOK_MS 10 /* between two checks whether our bytes are acknowledged */
 
-/* libei is given whole packets only, and only those that are as they must be: with others it frees what it did not allocate. */
+/*
+ * libei gets complete and well-formed packets only: a malformed packet makes it free memory that it did not allocate.
+ */
 struct talk {
     struct stream *stream;
     int64_t deadline;
     unsigned char heard[HEARD_MAX];
-    size_t nheard, good, given; /* bytes: heard, of these good, and of these given to libei */
+    size_t nheard, good, given; /* bytes: received >= in well-formed packets >= given to libei */
     enum net_status ended;      /* why the last read failed */
 };
 
 static bool packet(const struct talk *t, size_t *at, struct str *ret);
 static bool begins(struct str p, const char *word);
 
-/* ---- libei's way to our socket ---- */
+/* ---- callbacks by which libei uses our socket ---- */
 
 static int error_of(enum net_status s)
 {
@@ -42,7 +44,7 @@ static int cb_socket(void **ctx, void *setup)
 
 static int cb_close(void *ctx UNUSED)
 {
-    return 0; /* the socket is not libei's */
+    return 0; /* libei does not own the socket */
 }
 
 static int cb_listen(void *ctx UNUSED, void *addr UNUSED, int *len UNUSED, int backlog UNUSED)
@@ -103,7 +105,7 @@ static size_t be16(const char *at)
     return (size_t)(unsigned char)at[0] << 8 | (unsigned char)at[1];
 }
 
-/* A status, a challenge of either kind, the answer to our challenge. */
+/* Checks the lengths in a status ('s'), a challenge ('N' or 'n'), or an answer to our challenge ('a'). */
 static bool is_good(struct str p)
 {
     switch (p.len ? p.at[0] : 0) {
@@ -120,7 +122,7 @@ static bool is_good(struct str p)
     }
 }
 
-/* Of a packet's length, until the handshake is over. */
+/* The size of a packet's length during the handshake. */
 static size_t header_size(const struct talk *t)
 {
     return t->stream->tls ? 4 : 2;
@@ -203,9 +205,9 @@ static ei_socket_callbacks callbacks = {
     .get_fd = cb_fd,
 };
 
-/* ---- what was heard ---- */
+/* ---- the cause of a failure ---- */
 
-/* The next packet: its length, then so many bytes. */
+/* Returns the packet at *at and moves *at behind it. false: it is not complete. */
 static bool packet(const struct talk *t, size_t *at, struct str *ret)
 {
     size_t header = header_size(t), len;
@@ -220,7 +222,10 @@ static bool packet(const struct talk *t, size_t *at, struct str *ret)
     return true;
 }
 
-/* The name in a challenge: behind 'N', flags 8, challenge 4, creation 4, length 2; or 'n', version 2, flags 4, challenge 4. */
+/*
+ * Reads the name in a challenge. In front of it are 'N', flags (8 bytes), challenge (4), creation (4) and length (2),
+ * or 'n', version (2), flags (4) and challenge (4).
+ */
 static void read_name(struct str p, char ret[NODE_NAME_MAX + 1])
 {
     size_t skip = p.len && p.at[0] == 'N' ? 19 : 11;
@@ -242,23 +247,24 @@ static bool says(struct str p, const char *word)
     return p.len == strlen(word) && !memcmp(p.at, word, p.len);
 }
 
-/* Of a handshake that went well as far as it went. */
+/* The cause if all packets so far were in order and the next one is missing. */
 static enum handshake_result unfinished(const struct talk *t)
 {
     return t->ended == NET_TIMEOUT ? HANDSHAKE_SILENT : t->ended == NET_CLOSED ? HANDSHAKE_LEFT : HANDSHAKE_BROKEN;
 }
 
 /*
- * Who has read our answer and refuses it closes the connection in order; of who has ended before reading it the system
- * says so, as soon as the answer is there: nothing of ours is behind that end then, and the connection is no more. What the
- * other side's system has taken when the end is here is what was read, so that there is nothing to wait for.
+ * Whether the node read our answer to its challenge before it closed the connection. A node that reads and rejects the
+ * answer closes without a reset. If a node ends before it reads the answer, its system resets the connection when the
+ * answer arrives. So wait until the system of the node has acknowledged our bytes, and look for a reset. Bytes that it
+ * had acknowledged when its end of the stream came were read, and need no waiting.
  */
 static bool was_read(const struct talk *t)
 {
     int64_t until = MIN(t->deadline, net_now() + RESET_MS);
     bool arrived;
 
-    net_wait(t->stream->fd, POLLRDHUP, until); /* what TLS calls the end comes before it */
+    net_wait(t->stream->fd, POLLRDHUP, until); /* the end of TLS comes before the end of TCP */
     do {
         arrived = !net_under_way(t->stream->fd);
         if (net_wait(t->stream->fd, 0, arrived ? 0 : MIN(until, net_now() + RESET_LOOK_MS)) == NET_OK)
@@ -300,8 +306,9 @@ static enum handshake_result classify(const struct talk *t, char ret_name[NODE_N
 /* ---- the handshake ---- */
 
 /*
- * libei asks this for its challenge. The C library's looks this host up by name, which waits for the resolver as long as
- * that likes and crashes where memory is short; what is wanted is a number that nobody guesses.
+ * Replaces gethostid() of the C library, which libei calls to make its challenge. That one looks up the name of this
+ * host: it has no timeout, and it crashes when memory is short. A challenge must be unpredictable, so a random number
+ * serves better.
  */
 long gethostid(void)
 {
@@ -312,7 +319,10 @@ long gethostid(void)
     return id;
 }
 
-/* Exported by every libei and declared by none: libei keeps a copy of the node, and so of the cookie, for each socket. */
+/*
+ * libei keeps a copy of ei_cnode, with the cookie, for each socket. Every libei exports this function, but no header
+ * declares it.
+ */
 extern ei_cnode *ei_fd_to_cnode(int fd) __attribute__((weak));
 
 static void wipe(ei_cnode *ec, int fd)
@@ -324,7 +334,7 @@ static void wipe(ei_cnode *ec, int fd)
         explicit_bzero(copy->ei_connect_cookie, sizeof copy->ei_connect_cookie);
 }
 
-/* libei would print what passes, cookies' digests included. */
+/* With these variables libei would print the handshake, with the digests of the cookie. */
 void handshake_prepare(void)
 {
     static bool done;
@@ -352,7 +362,9 @@ enum handshake_result handshake(struct stream *stream, const char *cookie, int64
     if (gethostname(host, sizeof host - 1) || !*host)
         memcpy(host, "localhost", sizeof "localhost");
     host[strcspn(host, ".")] = 0;
-    /* without a name of our own the node gives one, of which it has a stock: no atom is left behind */
+    /*
+     * Without a name of ours the node assigns one that it reuses, so that connecting leaves no new atoms on the node.
+     */
     if (ei_connect_xinit_ussi(&ec, host, NULL, NULL, &nowhere, cookie, 0, &callbacks, sizeof callbacks, &t) < 0)
         return HANDSHAKE_BROKEN;
     int got = ei_xconnect_host_port_tmo(&ec, &nowhere, 1, EI_SCLBK_INF_TMO);

@@ -13,7 +13,7 @@
 #include "md5.h"
 #include "rex.h"
 
-#define BOOT_FRAME 4096 /* around the message, that of TLS included */
+#define BOOT_FRAME 4096 /* overhead of the distribution protocol and TLS for the boot message */
 
 /* ---- the boot message ---- */
 
@@ -26,7 +26,7 @@ static void put_number(struct buf *b, size_t *pairs, const char *key, uint64_t v
     ++*pairs;
 }
 
-/* A binary: what the node must have room for before its atoms are made. */
+/* Appends the options, encoded as a binary: the node checks its room for atoms before it decodes the atoms in it. */
 static void put_options(struct buf *to, const struct session_options *o)
 {
     struct buf pairs = {0}, term = {0}, *b = &term;
@@ -76,8 +76,9 @@ static void put_boot(struct buf *b, const void *nonce, const struct session_opti
 }
 
 /*
- * That rex answers is heard before it has all of the companion, which may be long on its way: nothing here tells how much of it a
- * forwarder still holds back. {'$gen_cast', {cast, erlang, send, [Client, <<$W, companion>>, Options], user}}
+ * Makes rex answer before the companion has arrived. The companion may take long, and a forwarder on the way hides how
+ * much of it has arrived. The message is {'$gen_cast', {cast, erlang, send, [Client, <<$W, companion>>, Options],
+ * user}}.
  */
 static bool ask_rex(struct dist *d, struct err *e)
 {
@@ -120,7 +121,7 @@ bool inject_boot(struct dist *d, const struct session_options *o, unsigned char 
     if (ok) {
         put_boot(&b, ret_nonce, o);
         rex_end(&b);
-        net_make_room(d->stream.fd, b.len + BOOT_FRAME); /* a slow line takes far longer for it than a write may */
+        net_make_room(d->stream.fd, b.len + BOOT_FRAME); /* a slow line takes far longer than DIST_SEND_MS for it */
         ok = dist_send_named(d, "rex", buf_view(&b), e);
     }
     buf_release(&b);
@@ -141,9 +142,9 @@ void inject_sweep(struct dist *d)
     buf_release(&b);
 }
 
-/* ---- what a node that has ended leaves ---- */
+/* ---- cleaning up after a node that has ended ---- */
 
-/* Named as in tracer_files.hrl. No link is followed: who has seen the name may have put one in its place. */
+/* tracer_files.hrl makes the same name. Does not follow a symbolic link: another user may have put one there. */
 static void forget(const unsigned char *nonce, const char *base)
 {
     unsigned char name[MD5_BYTES];
@@ -212,7 +213,7 @@ static bool take_number(struct etf *r, int64_t *ret)
 
     if (!etf_peek(r, &h) || h.type != ETF_BIN)
         return etf_get_int(r, ret);
-    if (!take_text(r, digits, sizeof digits)) /* it may have bits left over */
+    if (!take_text(r, digits, sizeof digits)) /* fails for a bitstring that is not a binary */
         return false;
     *ret = strtoll(digits, NULL, 10);
     return true;
@@ -263,7 +264,7 @@ static bool take_pair(struct etf *r, struct session_node *n, struct node_pid *ow
         }
         return true;
     }
-    return etf_skip(r); /* of a newer companion, which cannot be: but harmless */
+    return etf_skip(r); /* an unknown key is harmless */
 }
 
 bool inject_hello(struct etf r, struct session_node *ret, struct node_pid *ret_owner)
@@ -272,7 +273,7 @@ bool inject_hello(struct etf r, struct session_node *ret, struct node_pid *ret_o
     struct node_pid owner = {0};
     size_t pairs;
 
-    memcpy(n.name, ret->name, sizeof n.name); /* of the handshake */
+    memcpy(n.name, ret->name, sizeof n.name); /* set from the handshake */
     if (!etf_get_map(&r, &pairs))
         return false;
     while (pairs--)

@@ -13,11 +13,11 @@
 
 #define TEXTS 7
 
-/* Shared by the thread that asks and the one that connects; whoever is second to let go frees it. */
+/* Shared by the caller's thread and the connecting thread. The last of them to call let_go() frees it. */
 struct knock {
     struct node_target target;
     struct tls_options tls;
-    char *texts[TEXTS]; /* of both */
+    char *texts[TEXTS]; /* owns the texts of target and tls */
     size_t ntexts;
     int ready[2];
     bool ok, taken;
@@ -42,7 +42,7 @@ static void let_go(struct knock *k)
     close(k->ready[0]);
     close(k->ready[1]);
     for (size_t i = 0; i < k->ntexts; i++) {
-        explicit_bzero(k->texts[i], strlen(k->texts[i])); /* one may be a password */
+        explicit_bzero(k->texts[i], strlen(k->texts[i])); /* one of them may be a password */
         free(k->texts[i]);
     }
     free(k);

@@ -1,4 +1,7 @@
-/* The TCP ports on which a process listens, as /proc tells: its descriptors' inodes against its network's sockets. */
+/*
+ * Finds the TCP ports on which a process listens: compares the inodes of its descriptors with the sockets in
+ * /proc/PID/net.
+ */
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
@@ -10,7 +13,7 @@
 #include "../ground/mem.h"
 #include "find.h"
 
-#define LISTENING 0x0a /* TCP_LISTEN, as /proc/net/tcp writes it */
+#define LISTENING 0x0a /* TCP_LISTEN in /proc/net/tcp */
 #define INODES_MAX 65536
 
 struct inodes {

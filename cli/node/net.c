@@ -121,7 +121,10 @@ enum net_status net_read(int fd, void *bytes, size_t most, int64_t deadline, siz
     }
 }
 
-/* The same is said when this host has no address to go there from. A datagram's port is another one, so there it would be said again. */
+/*
+ * EADDRNOTAVAIL means that no local port is free, or that this host has no source address for the destination. UDP has
+ * ports of its own, so connect() of a UDP socket fails in the second case only.
+ */
 static enum net_status not_available(const struct addr *a)
 {
     int fd = socket(a->sa.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -175,7 +178,7 @@ void net_make_room(int fd, size_t bytes)
     int room = (int)MIN(bytes, (size_t)INT_MAX), has = 0;
     socklen_t len = sizeof has;
 
-    /* the system takes twice what it is told, for what it needs beside the bytes */
+    /* Linux doubles the value that is set, for its own overhead, and returns the doubled value. */
     if (!getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &has, &len) && has / 2 < room)
         setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
 }
@@ -189,7 +192,7 @@ size_t net_under_way(int fd)
 
 /* ---- names of hosts ---- */
 
-/* Shared by the asking and the resolving thread; whoever is second to let go frees it. */
+/* Shared by the caller's thread and the resolving thread. The last of them to call let_go() frees it. */
 struct question {
     char *host;
     int ready[2];
@@ -243,7 +246,7 @@ enum net_status net_resolve(const char *host, int64_t deadline, struct addrs *re
 {
     enum net_status status;
 
-    if (!look_up(host, AI_NUMERICHOST, ret)) /* which asks nobody */
+    if (!look_up(host, AI_NUMERICHOST, ret)) /* an address: no name server is asked */
         return NET_OK;
     struct question *q = mem_zalloc(sizeof *q);
     atomic_init(&q->users, 2);

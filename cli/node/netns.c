@@ -8,14 +8,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Of this thread: others may be elsewhere. */
+/* The namespace of this thread: other threads may be in another one. */
 #define OURS "/proc/thread-self/ns/net"
 
 static bool same(const char *a, const char *b)
 {
     struct stat x, y;
 
-    /* who may not know does not see the process's sockets either, which is said in its place */
+    /* If stat() is not permitted, the sockets of the process are hidden, too, and find_listening() reports that. */
     return stat(a, &x) || stat(b, &y) || (x.st_dev == y.st_dev && x.st_ino == y.st_ino);
 }
 

@@ -8,14 +8,14 @@
 #define FILE_MAX ((size_t)256 << 10)
 #define DEPTH_MAX 64
 
-/* ---- the words of Erlang terms, as far as they are needed ---- */
+/* ---- tokens of Erlang terms ---- */
 
-enum kind { KIND_END, KIND_OPEN, KIND_CLOSE, KIND_COMMA, KIND_TEXT, KIND_WORD /* anything else: numbers, fun, #, … */, KIND_WRONG };
+enum kind { KIND_END, KIND_OPEN, KIND_CLOSE, KIND_COMMA, KIND_TEXT, KIND_WORD /* any other token */, KIND_WRONG };
 
 struct word {
     enum kind kind;
     char bracket;
-    char text[OPTFILE_TEXT]; /* of an atom, a string or a binary of one string */
+    char text[OPTFILE_TEXT]; /* KIND_TEXT: an atom, a string or a binary with one string */
 };
 
 struct reader {
@@ -90,7 +90,7 @@ static void next(struct reader *r)
     }
 }
 
-/* From the word at hand over everything up to the comma or bracket that ends the element. False: brackets do not fit. */
+/* Skips the current element, up to the comma or bracket that ends it. false: the brackets do not match. */
 static bool skip(struct reader *r)
 {
     char open[DEPTH_MAX];
@@ -158,7 +158,7 @@ static void take(struct optfile *o, const char *key, const char *value)
     }
 }
 
-/* The elements of a list or tuple from the one on whose first word is at hand, up to the closing bracket: calls for each. */
+/* Calls `element` for each remaining element of a list or tuple, up to the bracket `closing`. */
 static bool each(struct reader *r, char closing, bool (*element)(struct reader *r, struct optfile *o), struct optfile *o)
 {
     while (!is(r, KIND_CLOSE, closing)) {
@@ -177,7 +177,7 @@ static bool pass_over(struct reader *r, struct optfile *o UNUSED)
     return skip(r);
 }
 
-/* {Key, Value}, whatever else it is; o: NULL for what does not concern us. */
+/* Takes an option {Key, Value}. Skips an element of any other form. */
 static bool option(struct reader *r, struct optfile *o)
 {
     char key[OPTFILE_TEXT];

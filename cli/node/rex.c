@@ -10,7 +10,10 @@ static void put_raw(struct buf *b, const struct etf *term)
     buf_add(b, term->at, (size_t)(term->end - term->at));
 }
 
-/* {'$gen_cast', {cast, erl_eval, exprs, [Expressions, [{Variable, Value}], none], user}}: with three arguments it does not check them first */
+/*
+ * The message is {'$gen_cast', {cast, erl_eval, exprs, [Expressions, [{Variable, Value}], none], user}}. Unlike
+ * exprs/2, exprs/3 does not check the expressions first.
+ */
 bool rex_begin(struct buf *b, const unsigned char *packed, size_t len, const struct node_pid *client, size_t arity, struct err *e)
 {
     struct etf all, variable, forms;
@@ -36,8 +39,8 @@ bool rex_begin(struct buf *b, const unsigned char *packed, size_t len, const str
 
 void rex_end(struct buf *b)
 {
-    etf_nil(b); /* of the bindings */
+    etf_nil(b); /* ends the bindings */
     etf_atomz(b, "none");
-    etf_nil(b); /* of the arguments */
+    etf_nil(b); /* ends the arguments */
     etf_atomz(b, "user");
 }

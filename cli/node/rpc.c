@@ -49,7 +49,7 @@ static void on_readable(void *owner)
     a->failed = a->failed || !dist_flush(a->dist, &a->err) || !dist_read(a->dist, &h, &a->err);
 }
 
-/* It may say anything else all the time. */
+/* The deadline holds even if the node sends other messages all the time. */
 static bool await(struct loop *l, struct answer *a, int64_t deadline, struct err *e)
 {
     struct loop_fd fd = {.fd = a->dist->stream.fd, .want_read = true, .ready = on_readable, .owner = a};

@@ -14,30 +14,33 @@
 #include "inject.h"
 #include "net.h"
 
-#define REX_MS 5000   /* until rex answers, without a byte more of the first message having arrived */
-#define BOOT_MS 10000 /* for each step behind it */
+#define REX_MS 5000   /* for rex to answer; starts again while the first message makes progress */
+#define BOOT_MS 10000 /* for each of the later steps */
 #define BOOT_MOST_MS 60000
-#define ARRIVES_MS 500 /* between two looks at what has */
-#define FULL_MS 500    /* between two looks at a connection that is full */
-#define LEASE_MS 10000  /* the owner's */
-#define RENEW_MS 3000   /* without a word from us */
-#define ASK_MS 5000     /* without a sign of life from the owner; half of options.patience_ms where that is less */
+#define ARRIVES_MS 500 /* between two checks of that progress */
+#define FULL_MS 500    /* between two checks of a connection that is full */
+#define LEASE_MS 10000  /* the owner ends if it receives nothing from us for so long */
+#define RENEW_MS 3000   /* after so long without a message from us, renew the lease */
+#define ASK_MS 5000     /* after so long without a sign of life, ping; or half of options.patience_ms if that is less */
 #define SILENT_MS (2 * LEASE_MS)
 #define STOP_MS 10000
-#define WORK_MOST_MS 600000 /* that a node may work on a request */
-#define DOWN_MS 6000 /* from the owner's end to the word that everything is gone; its helpers may wait five seconds */
+#define WORK_MOST_MS 600000 /* limit for a request, even if the node reports progress */
+#define DOWN_MS 6000 /* from the end of the owner to ETW_MSG_GONE; processes on the node may wait five seconds */
 #define CREDIT_LEAST (128u << 10)
-#define PART_LEAST 4096 /* bytes more of a message that is on its way: a sign of life */
+#define PART_LEAST 4096 /* so many more bytes of an incomplete message are a sign of life */
 #define PING_ID UINT32_MAX
 
 struct pending {
     uint32_t id;
     int timeout_ms;
-    int64_t deadline, last; /* however much progress the node reports */
-    int64_t asked_ns; /* of the node's time; 0: another request */
+    int64_t deadline, last; /* progress moves `deadline`, but not beyond `last` */
+    int64_t asked_ns; /* when the node's time was asked for; 0: another request */
 };
 
-/* Whom the node waits for, until there is an owner, in the order in which it does: for us, if rex answers before all of the companion is there. */
+/*
+ * Booting waits for these in order: rex, the arrival of the whole companion (after rex has answered), the code
+ * server, the tracer. The node reports a later step with ETW_MSG_WAITS and the name in `steps`.
+ */
 enum step { STEP_REX, STEP_COMPANION, STEP_CODE_SERVER, STEP_TRACER };
 static const char *const steps[] = {"rex", "companion", "code_server", "tracer"};
 
@@ -49,33 +52,37 @@ struct session {
     struct node_pid owner;
     enum step step;   /* BOOTING */
     unsigned char nonce[NONCE_BYTES];
-    size_t under_way; /* BOOTING: how much of the first message had not arrived when that was last looked at */
-    uint64_t boot_sent; /* what the dist had sent when that message had been written */
-    bool down;        /* the owner has ended, but not because it was told to */
-    struct err why;   /* what it said, with down */
+    size_t under_way; /* BOOTING: bytes of the first message that were not acknowledged at the last check */
+    uint64_t boot_sent; /* dist.sent right after that message */
+    bool down;        /* the owner ended without a request to do so */
+    struct err why;   /* with down: the reason */
     bool lost;        /* FAILED because of the connection */
-    bool reading;     /* inside dist_read(): the buffers are in use */
+    bool reading;     /* inside dist_read(), which uses the buffers: only session_on_readable() may release them */
     struct err error; /* with FAILED */
 
     uint64_t seq;           /* of the latest batch */
-    uint32_t unacked;       /* bytes of batches that the node does not know to have arrived */
-    uint32_t credit, least; /* how many there may be; how many at least */
-    int64_t pulled;         /* when the next ones were asked for while there were more; 0: all had come */
-    bool allowed;
+    uint32_t unacked;       /* bytes of batches received since the last pull */
+    uint32_t credit, least; /* bytes of batches that a pull allows; lower limit of `credit` */
+    int64_t pulled;         /* when the last batch came, if the node had more to send then; otherwise 0 */
+    bool allowed;           /* the last session_pull_allowed() */
 
     struct pending *pending;
     size_t npending, pending_cap;
     uint32_t next_id;
 
-    int64_t booted_ns, said, pinged, give_up; /* milliseconds, but for booted_ns */
-    int64_t heard;    /* the last sign of life: a batch, or an answer to something that we asked */
-    int64_t patience; /* how long there may be none */
+    /*
+     * booted_ns: when booting began, in nanoseconds; all other times are in milliseconds. said: the last message to the
+     * owner. pinged: the last ping; 0: none since `heard`. give_up: when to fail; 0: never.
+     */
+    int64_t booted_ns, said, pinged, give_up;
+    int64_t heard;    /* last sign of life: see session_tick() */
+    int64_t patience; /* FAILED after so long without a sign of life */
     int64_t ticked;   /* the last session_tick() */
-    bool read;        /* since then */
-    size_t part;      /* of the message that is on its way: how much there was at the last sign of life */
+    bool read;        /* session_on_readable() ran since then */
+    size_t part;      /* bytes of the incomplete message at the last sign of life */
     uint64_t beyond;  /* bytes of batches that came while none were allowed */
-    unsigned pings;   /* without an answer yet */
-    int64_t lapsed; /* when we ourselves had been silent for longer than the lease allows; 0: never */
+    unsigned pings;   /* not answered yet */
+    int64_t lapsed; /* when we last sent a message after a silence longer than the lease; 0: never */
     struct buf out;
 };
 
@@ -94,7 +101,10 @@ static int64_t now_ns(void)
 
 /* ---- ends ---- */
 
-/* Sets FAILED; what was said first stays said. The descriptor is closed at once: it is how the node learns of it. */
+/*
+ * Sets FAILED and keeps the first error. Closes the descriptor at once, unless it is being read: the close tells the
+ * node.
+ */
 static bool fail(struct session *s, const struct err *cause, struct err *e)
 {
     if (s->state != SESSION_FAILED) {
@@ -109,7 +119,10 @@ static bool fail(struct session *s, const struct err *cause, struct err *e)
     return false;
 }
 
-/* Not so long ago that the node would have ended before: it may have slept as long as we did. */
+/*
+ * Did we miss a lease recently enough to explain the disconnect? If we missed it long ago, the node would have ended
+ * then.
+ */
 static bool slept(const struct session *s)
 {
     int64_t now = net_now();
@@ -117,7 +130,10 @@ static bool slept(const struct session *s)
     return now - s->said >= LEASE_MS || (s->lapsed && now - s->lapsed < LEASE_MS);
 }
 
-/* What went wrong on the wire, said with the node's name. When we have slept too long ourselves, that explains it. */
+/*
+ * Fails because of the connection, with the node's name in front of the cause. A lease that we missed is the better
+ * explanation.
+ */
 static bool broken(struct session *s, const struct err *cause, struct err *e)
 {
     struct err whole;
@@ -137,7 +153,7 @@ void session_close(struct session *s)
     if (!s)
         return;
     if (s->down && session_fd(s) >= 0)
-        inject_sweep(&s->dist); /* the first one may have found a process that was about to end */
+        inject_sweep(&s->dist); /* during the first sweep a process that was about to end may have held the name */
     dist_release(&s->dist);
     buf_release(&s->out);
     free(s->pending);
@@ -197,7 +213,7 @@ static bool send_ping(struct session *s, struct err *e)
     return ok;
 }
 
-/* ---- what the node says ---- */
+/* ---- messages of the node ---- */
 
 static void lives(struct session *s)
 {
@@ -205,7 +221,7 @@ static void lives(struct session *s)
     s->pinged = 0;
 }
 
-/* A message that is no answer to anything: it does not show that the owner lives. */
+/* Counts a message that answers nothing. It is no sign of life. */
 static bool stray(struct session *s, struct err *e)
 {
     struct err cause;
@@ -279,13 +295,16 @@ static bool take_reply(struct session *s, struct str m, struct err *e)
             s->handlers.reply(s->handlers.data, &reply);
         return true;
     }
-    return s->state == SESSION_STOPPING || stray(s, e); /* session_stop() has forgotten what was asked */
+    return s->state == SESSION_STOPPING || stray(s, e); /* session_stop() has dropped the pending requests */
 bad:
     err_set(&cause, ERR_RUN, "an answer that cannot be read");
     return broken(s, &cause, e);
 }
 
-/* As much as the line carries, or we take, in a second: what is on its way when the tracing ends has to come first. */
+/*
+ * Sets the credit to the bytes that arrive in one second. With more credit, stopping would take longer, because batches
+ * that are on their way arrive before the last one.
+ */
 static void measure_line(struct session *s, bool more)
 {
     int64_t now = net_now();
@@ -324,7 +343,10 @@ static bool take_batch(struct session *s, struct str m, struct err *e)
     full = head.flags & ETW_BATCH_MORE;
     last = head.flags & ETW_BATCH_LAST;
     measure_line(s, full);
-    /* said before the events are shown, so that the next ones come meanwhile; of the last batch once they have been */
+    /*
+     * Pull before the handler runs, so that the next batch is on its way meanwhile. Acknowledge the last batch after
+     * it.
+     */
     if (!last && s->allowed && (full || s->unacked >= s->credit / 8))
         ok = send_pull(s, e);
     if (s->handlers.batch)
@@ -346,15 +368,15 @@ static bool take_gone(struct session *s, struct str m, struct err *e)
         etf_open(&reason, "", 0);
     if (s->state == SESSION_STOPPING && etf_is_atom(&reason, "normal")) {
         s->state = SESSION_GONE;
-        return false; /* stops the reading; session_on_readable() knows better than that it failed */
+        return false; /* stops dist_read(); session_on_readable() sees GONE and returns true */
     }
     if (s->down)
-        return fail(s, &s->why, e); /* the owner itself knew best */
+        return fail(s, &s->why, e); /* the owner's own reason is better than that of the janitor */
     answer_gone(reason, s->node.name, &cause);
     return fail(s, &cause, e);
 }
 
-/* Each step is given its time once, however often it is named. */
+/* Each step gets its time once, even if the node reports it again. */
 static bool take_waits(struct session *s, struct str m, struct err *e)
 {
     struct etf name;
@@ -370,7 +392,7 @@ static bool take_waits(struct session *s, struct str m, struct err *e)
     return known || stray(s, e);
 }
 
-/* The node works on one request after the other, so progress on one of them renews the time of all. */
+/* Moves the deadlines of all pending requests, because the node works on one request at a time. */
 static bool take_progress(struct session *s, struct str m, struct err *e)
 {
     int64_t done, total, now = net_now();
@@ -413,8 +435,8 @@ static bool on_message(void *data, struct etf message, struct err *e)
 }
 
 /*
- * The last word comes from whoever cleans up behind the owner, unless that one was killed as well, or has not come to it on a
- * node that is busy: then this is what is known.
+ * The linked owner has ended. Usually the janitor then cleans up and sends ETW_MSG_GONE. If it was killed, too, or is
+ * late on a busy node, the session fails after DOWN_MS with the reason in s->why.
  */
 static bool on_down(void *data, struct etf reason, struct err *e)
 {
@@ -431,7 +453,7 @@ static bool on_down(void *data, struct etf reason, struct err *e)
     return true;
 }
 
-/* A slow line carries a large message in pieces. One that is let in byte by byte shows nothing. */
+/* Lets a part of a large message count as a sign of life on a slow line, but only if it has PART_LEAST more bytes. */
 static void look_at_part(struct session *s)
 {
     if (s->state != SESSION_BOOTING && s->dist.len >= s->part + PART_LEAST)
@@ -480,8 +502,8 @@ static bool something_came(const struct session *s)
 }
 
 /*
- * The node is not to blame for time in which its words waited to be read: this process was stopped, or served another session.
- * Its words may be worth nothing; so time counts again as soon as they are read.
+ * Extends all deadlines by the time in which messages of the node waited here unread, because this process was stopped
+ * or served another session. The messages may be strays, so once they are read, time counts again.
  */
 static void forgive(struct session *s, int64_t now)
 {
@@ -504,7 +526,10 @@ static bool silent(struct session *s, const char *what, int seconds, struct err 
     return fail(s, &cause, e);
 }
 
-/* A slow line gets more time as long as it carries the first message. Answers to ticks, sent after it, do not count. */
+/*
+ * Extends the deadline while a slow line still carries the first message. Bytes sent after it, such as ticks, do not
+ * count.
+ */
 static void arrives(struct session *s, int64_t now)
 {
     uint64_t left = dist_under_way(&s->dist), later = s->dist.sent - s->boot_sent;
@@ -527,7 +552,7 @@ static bool give_up(struct session *s, struct err *e)
     }
     if (!s->down)
         return silent(s, "has not confirmed that the tracing is gone", STOP_MS / 1000, e);
-    inject_sweep(&s->dist); /* whoever would have cleaned up may have been killed meanwhile */
+    inject_sweep(&s->dist); /* the janitor may have been killed since the first sweep */
     return fail(s, &s->why, e);
 }
 
@@ -579,7 +604,7 @@ bool session_tick(struct session *s, int64_t now, int64_t *ret_next, struct err 
     return true;
 }
 
-/* ---- what the caller asks for ---- */
+/* ---- functions for the caller ---- */
 
 struct session *session_open(struct node_conn *conn, const struct session_options *options, const struct session_handlers *handlers,
                              struct err *e)
@@ -591,7 +616,7 @@ struct session *session_open(struct node_conn *conn, const struct session_option
     s = mem_zalloc(sizeof *s);
     s->handlers = *handlers;
     s->allowed = !options->hold;
-    s->least = CREDIT_LEAST + 2 * options->size; /* there is always room for an event */
+    s->least = CREDIT_LEAST + 2 * options->size; /* always room for an event of the largest size */
     s->credit = 2 * s->least;
     memcpy(s->node.name, conn->node, sizeof s->node.name);
     dist_init(&s->dist, conn);

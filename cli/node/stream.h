@@ -17,14 +17,11 @@ struct stream {
 enum net_status stream_secure(struct stream *s, const struct tls_config *c, const char *host, int64_t deadline, struct err *e);
 void stream_close(struct stream *s);
 
-/*
- * What has come; NET_TIMEOUT: nothing by the deadline (0: does not wait). Behind it is more when stream_pending() says
- * so.
- */
+/* Reads at least one byte. NET_TIMEOUT: nothing came before the deadline; a deadline of 0 does not wait. */
 enum net_status stream_read(struct stream *s, void *bytes, size_t most, int64_t deadline, size_t *ret_len);
-bool stream_pending(const struct stream *s); /* something was read that no poll() tells of */
-enum net_status stream_send(struct stream *s, const void *bytes, size_t len, size_t *ret_sent); /* as net_send() */
-enum net_status stream_write(struct stream *s, const void *bytes, size_t len, int64_t deadline); /* all of it */
+bool stream_pending(const struct stream *s); /* TLS holds bytes that it read from the socket: poll() does not see them */
+enum net_status stream_send(struct stream *s, const void *bytes, size_t len, size_t *ret_sent); /* like net_send() */
+enum net_status stream_write(struct stream *s, const void *bytes, size_t len, int64_t deadline); /* all bytes */
 
 /* The cause of a NET_TLS from a read or a write: the end of a sentence, and a hint. NULL: there was no NET_TLS. */
 const struct err *stream_why(const struct stream *s);

@@ -25,7 +25,7 @@ struct tls {
     SSL *ssl;
     int fd;
     bool failed;
-    char names[200]; /* whom the other side's certificate is for, when it was not accepted */
+    char names[200]; /* the hosts that a rejected certificate of the peer is for */
     struct err why;
 };
 
@@ -82,7 +82,7 @@ static bool load(SSL_CTX *ctx, const struct tls_options *o, struct err *e)
 {
     SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
     SSL_CTX_set_mode(ctx, SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-    SSL_CTX_clear_mode(ctx, SSL_MODE_AUTO_RETRY); /* SSL_read() returns after each record, whatever is in it */
+    SSL_CTX_clear_mode(ctx, SSL_MODE_AUTO_RETRY); /* SSL_read() then returns after a record without data, too */
     SSL_CTX_set_default_passwd_cb(ctx, no_question);
     SSL_CTX_set_default_passwd_cb_userdata(ctx, (void *)(uintptr_t)o->password);
     if (o->ca && !o->no_verify) {
@@ -127,7 +127,7 @@ void tls_config_free(struct tls_config *c)
     free(c);
 }
 
-/* ---- what went wrong, in words ---- */
+/* ---- error messages ---- */
 
 static void certificate_names(const X509 *cert, char *to, size_t size)
 {
@@ -154,7 +154,7 @@ static void certificate_names(const X509 *cert, char *to, size_t size)
             *c = '?';
 }
 
-/* OpenSSL keeps no certificate that it does not accept. */
+/* Verification callback. OpenSSL drops a certificate that it rejects, so this keeps its names for the message. */
 static int remember(int ok, X509_STORE_CTX *store)
 {
     SSL *ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
@@ -201,7 +201,7 @@ static void unverified(const struct tls *t, long result, const char *host, struc
 
 #define ALERT(n) (SSL_AD_REASON_OFFSET + (n))
 
-/* What the other side said before it closed. */
+/* Sets *e from an alert that the peer sent before it closed. false: `reason` is no such alert. */
 static bool alerted(int reason, struct err *e)
 {
     switch (reason) {
@@ -256,7 +256,7 @@ static enum net_status failed(struct tls *t, const char *host, struct err *e)
 
 /* ---- a connection ---- */
 
-/* Waits for what OpenSSL wants after a call that returned n. NET_OK: call again. */
+/* Waits until the call of OpenSSL that returned n can be repeated. NET_OK: repeat it. */
 static enum net_status wanted(struct tls *t, int n, int64_t deadline, const char *host, struct err *e)
 {
     switch (SSL_get_error(t->ssl, n)) {
@@ -320,7 +320,7 @@ void tls_free(struct tls *t)
     if (!t)
         return;
     if (t->ssl && !t->failed)
-        SSL_shutdown(t->ssl); /* tells the other side, once, and waits for nothing */
+        SSL_shutdown(t->ssl); /* sends close_notify and does not wait for the peer's */
     ERR_clear_error();
     SSL_free(t->ssl);
     free(t);
@@ -335,7 +335,7 @@ enum net_status tls_read(struct tls *t, void *bytes, size_t most, int64_t deadli
     do {
         n = SSL_read(t->ssl, bytes, (int)MIN(most, (size_t)INT_MAX));
         s = n > 0 ? NET_OK : wanted(t, n, deadline, NULL, &t->why);
-    } while (s == NET_OK && n <= 0 && net_now() <= deadline); /* a record without data is an answer, too */
+    } while (s == NET_OK && n <= 0 && net_now() <= deadline); /* e.g. the record had no data */
     if (s == NET_OK && n <= 0)
         s = NET_TIMEOUT;
     if (s == NET_OK)
