@@ -1,8 +1,8 @@
 /*
  * Compiles heads. A match specification has variables, literals, tuples, lists and maps; all other parts of a pattern
  * become guards. Aliases and names of parts read their value by a path from '$_'. Binaries are compared by their parts.
- * Native records are tested by name. A --let value that contains a map is compared with =:=, because a map in a head
- * also matches larger maps.
+ * Native records are tested by name. A --let value with a map or a variable such as '$1' in it is compared with =:=,
+ * because a head would not match it literally.
  */
 #include <string.h>
 

@@ -565,7 +565,7 @@ static bool word_is(struct str text, size_t pos, const char *word)
     return lex_word(text, pos, false) == len && !memcmp(text.at + pos, word, len) && is_keyword(text, pos, len);
 }
 
-/* Whether the word is a keyword before a selector: blanks and the beginning of a selector follow it. */
+/* Whether `word` is a keyword before a selector. Blanks and a selector must follow it, and not `when` or `where`. */
 static bool prefixes(struct str text, size_t pos, const char *word, size_t *ret_next)
 {
     if (!word_is(text, pos, word))
