@@ -2,8 +2,8 @@
  * Decodes the frames of one ring into events.
  *
  * Each frame must be decoded exactly once and in order, because frames define names and contain only differences to
- * earlier ones. Frames are untrusted: an error names the malformed byte. Decoding does not allocate unless a frame
- * defines something.
+ * earlier ones. Frames are untrusted: an error names the malformed byte. Decoding does not allocate in the steady
+ * state.
  */
 #ifndef ETRACE_DECODE_H
 #define ETRACE_DECODE_H

@@ -46,7 +46,7 @@ struct scroll {
     size_t max, bytes;
     struct funs funs;
     struct scroll_node *nodes[NODES];
-    struct piece **pieces; /* a ring from `head`; `first` is the number of the oldest piece */
+    struct piece **pieces; /* entries begin at `head`; `first` is the number of the oldest piece */
     size_t head, count, cap;
     uint64_t first;
     struct piece *specs_before; /* the request in force at the oldest piece; NULL: none */
@@ -336,7 +336,7 @@ struct reader {
     struct scroll *scroll;
     uint64_t next; /* number of the next piece */
     bool specs_due;
-    struct buf specs; /* the request at the start of the reader, if specs_due */
+    struct buf specs; /* the request in force at the reader's position, if specs_due */
     uint64_t missed;
     struct reader_node nodes[NODES];
     struct buf batch;

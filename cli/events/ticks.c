@@ -2,14 +2,14 @@
 
 #include <string.h>
 
-#define STEP_NS 20000000 /* a wall clock that moved that much against the other was set by somebody */
+#define STEP_NS 20000000 /* a larger difference between the two clocks means that the wall clock was set */
 
 static int64_t sane(double d)
 {
     return d > 9e18 ? INT64_MAX : d < -9e18 ? INT64_MIN : (int64_t)d;
 }
 
-/* Clocks of a hostile node may stand anywhere; sums wrap instead of being undefined. */
+/* The clock values of a hostile node are arbitrary, so sums wrap; signed overflow would be undefined. */
 static int64_t plus(int64_t a, int64_t b)
 {
     return (int64_t)((uint64_t)a + (uint64_t)b);
@@ -57,7 +57,7 @@ void ticks_convert(const struct ticks *t, uint64_t tick, int64_t *ret_mono, int6
         p--;
     double passed = tick >= p->tick ? (double)(tick - p->tick) : -(double)(p->tick - tick);
     if (unlikely(passed > 1e18 || passed < -1e18))
-        passed = 0; /* no counter runs that long: a number that means nothing */
+        passed = 0; /* implausibly far from the pair, so the tick is garbage */
     *ret_mono = plus(p->mono, sane(passed * p->mono_slope));
     *ret_wall = plus(p->wall, sane(passed * p->wall_slope));
 }

@@ -2,8 +2,8 @@
  * Errors. A function that can fail takes a struct err * and returns false (or NULL). It fills err exactly when it
  * fails. Out-parameters are named `ret_x` and are written only on success.
  *
- * Floors 0 to 5 only fill an err. The floors above print it as `etrace: TEXT`, then the quoted line with a caret if
- * `line` is set, then `hint: HINT`.
+ * Only commands/ and faces/ print an err; the floors below them only fill it. It is printed as `etrace: TEXT`, then the
+ * quoted line with a caret if `line` is set, then `hint: HINT`.
  */
 #ifndef ETRACE_ERR_H
 #define ETRACE_ERR_H

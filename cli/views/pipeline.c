@@ -23,8 +23,8 @@ struct pipe_view {
     bool closed;
 };
 
-/* Events of a node that were filtered here and on the node. The node's counters arrive per thread, so `there` may be
- * temporarily negative. */
+/* Events of a node that were filtered here and on the node. The node reads the counters of its threads one after the
+ * other, so `there` may be negative for a moment. */
 struct hidden {
     uint64_t here;
     int64_t there;
@@ -54,7 +54,7 @@ struct pipeline {
     struct recorded *recorded; /* specs of a recording, if the options have none */
     bool own_specs, call_args, counted;
     bool *answered; /* for each spec: an event answered it */
-    uint64_t lost[ETW_LOSSES]; /* buffer of to_sinks() for ETW_LOST */
+    uint64_t lost[ETW_LOSSES]; /* owned copy for the e->lost that own_event() passes on */
     enum terms_style style;
 };
 

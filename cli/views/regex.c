@@ -1,4 +1,4 @@
-/* Wraps PCRE2; no other file uses it. */
+/* Wraps PCRE2. No other file matches with it. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "regex.h"
 
@@ -20,7 +20,7 @@ struct regex {
     pcre2_match_context *context;
 };
 
-/* Detects substring scans, which are refused: with them PCRE2 10.45 can write out of bounds (CVE-2025-58050). */
+/* Detects substring scans, which regex_new() refuses: they make PCRE2 10.45 write out of bounds (CVE-2025-58050). */
 static bool scans_substrings(struct str pattern)
 {
     static const char *const words[] = {"(*scs:", "(*scan_substring:"};

@@ -333,7 +333,7 @@ static void begin(struct json *j, const struct event *e, const char *type, size_
     to->len = (size_t)(p - to->data);
     clock_put_iso(&j->clock, to, e);
     ADD(to, "\",\"mono_ns\":");
-    if (likely(billions)) { /* with 0, the cached digits would lose the sign */
+    if (likely(billions)) { /* the cached digits include the sign, but 0 has none */
         int64_t nanos = e->mono_ns % 1000000000;
         uint32_t rest = (uint32_t)(nanos < 0 ? -nanos : nanos);
         buf_str(to, buf_view(&j->mono));

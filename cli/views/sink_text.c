@@ -51,7 +51,7 @@ static void own_event(struct text *t, const struct event *e)
             buf_char(to, '\n');
         }
     } else if (e->kind == ETW_NOTICE && !event_is_expected(e) && !line_tokens(e, &tokens)) {
-        /* a notice of tokens is no line here: the report at the end includes them */
+        /* trace tokens are reported at the end of the output instead */
         paint_begin(&t->paint, to, PAINT_LOSS);
         buf_puts(to, "*** ");
         line_notice(to, e, t->sink.look.terms);

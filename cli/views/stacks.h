@@ -36,7 +36,7 @@ struct stacks {
     uint32_t top; /* the node to show as root, after stacks_settle(): 0 or 1 */
     bool callers; /* separate calls from different lines, and add a node for a known caller */
     bool traces;  /* built from stack traces, so only counts matter */
-    bool full;    /* STACKS_MAX was reached, so some calls are counted in their parents */
+    bool full;    /* a bound was reached, so some calls are counted elsewhere or not at all */
     struct buf text, file;
 };
 

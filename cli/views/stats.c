@@ -138,7 +138,7 @@ uint64_t stat_percentile(const struct stat *s, unsigned percent)
 {
     uint64_t want = (s->timed * percent + 99) / 100, seen = 0;
 
-    if (want == s->timed) /* the highest of few values, which is known exactly */
+    if (want == s->timed) /* the maximum, which is known exactly */
         return s->max_ns;
     for (size_t b = 0; s->buckets && b < ETW_BUCKETS; b++) {
         seen += s->buckets[b];
