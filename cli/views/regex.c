@@ -20,7 +20,7 @@ struct regex {
     pcre2_match_context *context;
 };
 
-/* Detects substring scans, which regex_new() refuses: they make PCRE2 10.45 write out of bounds (CVE-2025-58050). */
+/* Detects substring scans, which regex_new() refuses: PCRE2 10.45 may write out of bounds there (CVE-2025-58050). */
 static bool scans_substrings(struct str pattern)
 {
     static const char *const words[] = {"(*scs:", "(*scan_substring:"};
