@@ -21,7 +21,7 @@
 #define REMEMBERED 1000
 #define CELLS_MOST (4u << 20)
 #define EDITRC_MOST (1 << 20)
-#define DRAIN_MS 500 /* what is written before the program stops */
+#define DRAIN_MS 500 /* before Ctrl-Z stops the program, it waits so long for pending output */
 
 struct line {
     struct loop *loop;
@@ -29,7 +29,7 @@ struct line {
     struct line_host host;
     EditLine *el;
     History *history;
-    FILE *to; /* into `out` */
+    FILE *to; /* writes into `out` */
     const char *prompt;
     bool reading, ended, stopped, lent;
     bool readable;
@@ -38,7 +38,7 @@ struct line {
     struct termios found;
 };
 
-/* ---- signals of the terminal: the handler only says which ---- */
+/* ---- signals of the terminal: the handler only writes the number into a pipe ---- */
 
 static int signal_pipe[2] = {-1, -1};
 
@@ -48,7 +48,7 @@ static void on_signal(int signal)
     char c = (char)signal;
     ssize_t n = write(signal_pipe[1], &c, 1);
 
-    (void)n; /* a full pipe says it already */
+    (void)n; /* if the pipe is full, enough signals are in it */
     errno = saved;
 }
 
@@ -78,13 +78,13 @@ unsigned line_height(const struct line *l UNUSED)
     return rows();
 }
 
-/* libedit has memory for each cell of the screen, so one that nobody can have would take all that there is. */
+/* libedit allocates memory for each cell of the screen, so an implausible size would exhaust the memory. */
 bool line_fits(void)
 {
     return columns() * rows() <= CELLS_MOST;
 }
 
-/* Goes on from *row and *col over text, as libedit shows it. */
+/* Advances *row and *col over text as libedit displays it: control characters take 2 cells, unprintable ones 4 or 8. */
 static void walk(const char *at, const char *end, unsigned cols, size_t *row, size_t *col)
 {
     while (at < end) {
@@ -166,15 +166,15 @@ static ssize_t to_out(void *data, const char *bytes, size_t len)
 
 /* ---- the terminal's modes ---- */
 
-static struct line *only; /* there is one terminal */
+static struct line *only; /* for line_panic() */
 
-/* Between lines: nothing that is typed ahead is shown, or edited by anybody else. */
+/* Between lines: the terminal neither echoes nor edits keys that are typed ahead. */
 static void quiet(struct line *l)
 {
     struct termios t = l->found;
 
     t.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
-    t.c_iflag &= ~(tcflag_t)IXON; /* a terminal that was stopped by Ctrl-S would hold us up when its modes change */
+    t.c_iflag &= ~(tcflag_t)IXON; /* a change of modes would block while Ctrl-S stops the terminal */
     t.c_cc[VMIN] = 1;
     t.c_cc[VTIME] = 0;
     tcsetattr(STDIN_FILENO, TCSANOW, &t);
@@ -260,10 +260,10 @@ static void keys_ready(void *owner)
     struct line *l = owner;
 
     l->readable = true;
-    l->keys.want_read = false; /* until it has been read */
+    l->keys.want_read = false; /* until read_keys() has read them */
 }
 
-/* False: the terminal is gone. */
+/* false: the terminal is gone. */
 static bool read_keys(struct line *l)
 {
     l->readable = false;
@@ -367,7 +367,7 @@ enum line_got line_read(struct line *l, const char *prompt, struct buf *ret)
 
     l->prompt = prompt;
     l->stopped = false;
-    l->reading = line_fits(); /* libedit looks for itself before each line */
+    l->reading = line_fits(); /* libedit reads the size of the terminal before each line */
     l->ended = !l->reading;
     const char *text = l->reading ? el_gets(l->el, &n) : NULL;
     bool broken = l->stopped || l->ended;
@@ -424,7 +424,10 @@ static void bind_keys(EditLine *el)
         el_set(el, EL_BIND, keys[i][0], keys[i][1], NULL);
 }
 
-/* Where libedit looks for it; what is no file, or none that somebody has written, it would read to an end that may never come. */
+/*
+ * Reads the file that libedit would read, but only a regular file of a limited size: reading another file may never
+ * end.
+ */
 static void read_editrc(EditLine *el)
 {
     const char *named = getenv("EDITRC"), *home = getenv("HOME");
@@ -461,9 +464,9 @@ struct line *line_new(struct loop *loop, struct out *out, const struct line_host
     *l = (struct line){.loop = loop, .out = out, .host = *host, .prompt = ""};
     if (!tcgetattr(STDIN_FILENO, &l->found)) {
         only = l;
-        quiet(l); /* libedit begins with what it finds */
+        quiet(l); /* before el_init_fd(), which starts from the current modes */
     }
-    /* What is typed and shown is UTF-8, whatever the environment says. */
+    /* The line editor uses UTF-8, whatever the environment says. */
     if (!setlocale(LC_CTYPE, "C.UTF-8"))
         setlocale(LC_CTYPE, "");
     l->to = fopencookie(l, "w", (cookie_io_functions_t){.write = to_out});
@@ -486,7 +489,7 @@ struct line *line_new(struct loop *loop, struct out *out, const struct line_host
     el_set(l->el, EL_SIGNAL, 0);
     el_set(l->el, EL_HIST, history, l->history);
     el_set(l->el, EL_GETCFN, get_key);
-    /* the other one makes copies that nobody frees */
+    /* Not el_set(): it leaks copies of these strings. */
     el_wset(l->el, EL_ADDFN, L"etrace-complete", L"Complete what stands before the cursor", complete);
     bind_keys(l->el);
     read_editrc(l->el);

@@ -1,4 +1,4 @@
-/* The shell's face of etrace: finds the command and hands it the words. Everything else is below. */
+/* The program etrace: prepares the process, finds the command in the arguments and runs it. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -26,7 +26,10 @@ static void no_memory(void)
     _exit(ERR_RUN); /* the connection closes, and the node cleans up by itself */
 }
 
-/* The linker sends everybody's calls here who is linked into this program (--wrap): libei does not look at what it gets. */
+/*
+ * The linker (--wrap) redirects the calls of all code in this program, because libei does not check the results of
+ * malloc().
+ */
 void *__real_malloc(size_t size), *__real_calloc(size_t n, size_t size), *__real_realloc(void *old, size_t size);
 void *__wrap_malloc(size_t size), *__wrap_calloc(size_t n, size_t size), *__wrap_realloc(void *old, size_t size);
 
@@ -53,8 +56,9 @@ void *__wrap_realloc(void *old, size_t size)
 }
 
 /*
- * A fault, somebody who wants a core, or a sandbox without signalfd: the terminal is as it was, no directory stays, and the end is
- * the signal's own.
+ * Handles signals that end the process: a fault, a request for a core dump, or any signal in a sandbox without
+ * signalfd. Restores the terminal, removes temporary directories, and then lets the signal end the process
+ * (SA_RESETHAND).
  */
 static void on_end(int signal)
 {
@@ -62,7 +66,7 @@ static void on_end(int signal)
     line_panic();
     child_panic();
     raise(signal);
-    if (getpid() == 1) /* of a container: no signal ends it by itself */
+    if (getpid() == 1) /* the first process of a container: signals do not end it */
         _exit(128 + signal);
 }
 
@@ -81,11 +85,11 @@ static void hear_ends(void)
     struct sigaction act = {.sa_handler = on_end, .sa_flags = (int)SA_RESETHAND}, found;
 
     for (int signal = 1; signal < NSIG; signal++)
-        if (ends(signal) && !sigaction(signal, NULL, &found) && found.sa_handler == SIG_DFL) /* a sanitizer has its own */
+        if (ends(signal) && !sigaction(signal, NULL, &found) && found.sa_handler == SIG_DFL) /* not a sanitizer's */
             sigaction(signal, &act, NULL);
 }
 
-/* A first word that names a command or a view is one; `etrace --version` and `etrace -h` are what people try first. */
+/* The first word is the name of a command or a view, -h, --help, -V, --version, or else belongs to `etrace trace`. */
 static const struct cmd *choose(char ***argv)
 {
     const char *first = **argv;
@@ -108,7 +112,10 @@ static const struct cmd *choose(char ***argv)
     return c ? c : &cmd_trace;
 }
 
-/* A standard stream that is closed stays so: what is opened next would take its place, and be written to. */
+/*
+ * Fills the descriptors of closed standard streams: otherwise the next file opened would get one of them, and our
+ * output.
+ */
 static void keep_places(void)
 {
     int fd;
@@ -130,7 +137,7 @@ int main(int argc, char **argv)
     bool room = stack_ready(&e);
     mem_on_exhausted(no_memory);
     hear_ends();
-    argv += argc > 0 ? 1 : 0; /* choose() may need the place in front */
+    argv += argc > 0 ? 1 : 0; /* choose() may overwrite the element in front of it */
     cmd_add(&cmd_repl);
     const struct cmd *c = choose(&argv);
     ctx_init(&ctx);

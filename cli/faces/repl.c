@@ -18,7 +18,7 @@
 #define PROMPT "etrace> "
 #define GOES_ON "   ...> "
 #define LEAVE_MS 5000
-#define LEASE_MS 10000 /* a node ends a session that is silent for so long */
+#define LEASE_MS 10000 /* a node ends a session whose client is silent for so long */
 #define LINE_MAX_BYTES LANG_MAX_TEXT
 
 struct repl_opts {
@@ -71,7 +71,7 @@ static void on_signal(void *owner, int signal)
     r->base.leaving = r->base.leaving || signal != SIGINT;
 }
 
-/* ---- what nodes say ---- */
+/* ---- handlers of the nodes ---- */
 
 static void on_ready(void *data, struct peer *p)
 {
@@ -103,7 +103,10 @@ static void serve(void *data)
     step(data, -1);
 }
 
-/* A first Ctrl-C stops the probes; where nothing is traced it says how to leave. A second one leaves. */
+/*
+ * The first Ctrl-C stops the probes, or drops the line if nothing is traced, or says how to leave if the line is empty.
+ * A second Ctrl-C leaves.
+ */
 static bool stops(void *data)
 {
     struct repl *r = data;
@@ -143,7 +146,7 @@ static void typed(void *data)
     ((struct repl *)data)->idle_interrupt = false;
 }
 
-/* After a stop that was longer than the lease the sessions are lost; they are wanted back. */
+/* If the process was stopped for longer than the lease, the nodes end their sessions. Attaches to them again. */
 static void resumed(void *data, int64_t stopped_ms)
 {
     struct repl *r = data;
@@ -215,7 +218,7 @@ static void script_ready(void *owner)
         s->end = true;
 }
 
-/* False: there are no more. */
+/* Appends the next line to `line`. false: there is none. */
 static bool next_line(struct repl *r, struct script *s, struct buf *line)
 {
     for (;;) {
@@ -250,7 +253,7 @@ static void prompt(bool asked, const char *text)
     (void)n;
 }
 
-/* The text behind a NUL would be ignored. */
+/* Rejects a NUL in the line: all text behind it would be ignored. */
 static void run_piece(struct repl *r, struct buf *line)
 {
     struct err e;
@@ -420,7 +423,7 @@ static int session(struct repl *r)
     struct err e;
     bool ok = begin(r, &e);
 
-    b->ctx->leaves = true; /* the modes of the terminal, and files without their end */
+    b->ctx->leaves = true; /* a sudden exit would leave the terminal in other modes, and files without their end */
     if (ok && line_possible())
         ok = begin_typing(r, &e) || (repl_fail(b, &e), false);
     if (ok && b->line)

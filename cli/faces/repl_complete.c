@@ -1,4 +1,4 @@
-/* Completes what is typed, with names from the node and from here. */
+/* Completes the line with names from the node and with names that are known without one. */
 #include "repl_complete.h"
 
 #include <ctype.h>
@@ -53,7 +53,7 @@ static void forget(struct repl_complete *c)
         clear(&c->lists[i]);
 }
 
-/* The lists are outdated when another node is asked, or one is gone. */
+/* Drops all lists if another node is current now, or a node is gone. */
 static bool forget_outdated(struct repl_complete *c)
 {
     unsigned now = repl_nodes_epoch(c->nodes);
@@ -151,7 +151,7 @@ static const struct list *names_of(struct repl_complete *c, const char *what)
     l->what = mem_strndup(what, strlen(what));
     while (!l->whole && loop_now() < until && !c->base->leaving && !c->base->ctx->interrupts) {
         if (!l->request)
-            ask(c, l); /* the worker may have been busy */
+            ask(c, l); /* again: the worker of the node may have been busy */
         repl_step(c->base, MIN(until, loop_now() + 20));
         if (forget_outdated(c))
             return NULL;
@@ -470,7 +470,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Sorts and removes duplicates: there may be tens of thousands of names. */
+/* Sorts and removes duplicates. Quadratic time would be too slow: there may be tens of thousands of names. */
 static void sort(struct offer *o)
 {
     size_t n = 0;

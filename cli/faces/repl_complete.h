@@ -1,6 +1,6 @@
 /*
- * Tab: completes nodes, modules, functions, records and processes that the current node has, and words, labels, views
- * and the language from here. Answers of a node are kept for some seconds.
+ * Completes the line for Tab. Modules, functions, records and processes come from the current node; words, labels,
+ * views and the language do not need one. Answers of a node are cached for some seconds.
  */
 #ifndef ETRACE_REPL_COMPLETE_H
 #define ETRACE_REPL_COMPLETE_H

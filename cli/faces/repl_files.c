@@ -5,7 +5,7 @@
 
 #include "../ground/mem.h"
 
-#define SLICE_MS 8 /* then keys are read again */
+#define SLICE_MS 8 /* of writing, before keys are read again */
 #define BACKLOG_MOST ((size_t)1 << 20)
 
 struct repl_files {
@@ -81,7 +81,7 @@ size_t repl_files_behind(const struct repl_files *f)
     return reel_behind(f->reel);
 }
 
-/* Nobody may read a pipe: a Ctrl-C that comes meanwhile ends the waiting. */
+/* Ctrl-C ends the waiting, because a file may be a pipe without a reader. */
 bool repl_files_catch_up(struct repl_files *f)
 {
     const struct reel *l = f->reel;

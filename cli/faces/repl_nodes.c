@@ -11,7 +11,7 @@
 #define LEAVE_MS 5000
 
 struct repl_node {
-    bool met;  /* it was attached once */
+    bool met;  /* it was attached before */
     bool lost; /* its session failed */
     enum repl_wish wish;
     unsigned refusals; /* of consecutive retries */
@@ -171,7 +171,7 @@ bool repl_nodes_attach(struct repl_nodes *n, const char *name, enum repl_wish wi
     return true;
 }
 
-/* Waits for the events that are left on the node. */
+/* Waits for the remaining events of the node. */
 static void leave(struct repl_nodes *n, struct peer *p)
 {
     int64_t by = loop_now() + LEAVE_MS;
@@ -220,14 +220,14 @@ void repl_nodes_reopen(struct repl_nodes *n)
     choose_current(n);
 }
 
-/* ---- what nodes say ---- */
+/* ---- messages of the nodes ---- */
 
 static void on_batch(void *data, struct peer *p, const void *batch, size_t len)
 {
     struct repl_nodes *n = data;
     struct err e;
 
-    if (n->nodes[p->index].lost) /* the rest of a batch of a session that failed */
+    if (n->nodes[p->index].lost) /* a late batch of a session that failed */
         return;
     if (!scroll_batch(n->base->scroll, p->index, (struct str){batch, len}, &e))
         peer_fail(p, &e);

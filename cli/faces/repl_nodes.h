@@ -1,7 +1,6 @@
 /*
  * The nodes of the interactive mode: attaching to them, leaving them, attaching again, and which one :commands ask.
- * Their batches and notes go into the scrollback. Everything else that a node says goes to the handlers; nothing
- * above is called.
+ * Their batches and notes go into the scrollback. Every other message of a node goes to the handlers.
  */
 #ifndef ETRACE_REPL_NODES_H
 #define ETRACE_REPL_NODES_H

@@ -149,7 +149,7 @@ bool probe_list_has_ended(const struct probe_list *l)
     return false;
 }
 
-/* One probe as a recording has it. The number is needed only where it is not the next one. */
+/* Appends one probe in the form of a recording. Omits the number if the reader would count to it. */
 static void put_probe(struct buf *to, const struct probe *p, bool labels, size_t *number)
 {
     char text[24];
@@ -164,7 +164,7 @@ static void put_probe(struct buf *to, const struct probe *p, bool labels, size_t
     *number = p->number + p->nspecs;
 }
 
-/* Labels are needed only if there are several probes. */
+/* Omits labels if there is only one probe. */
 void probe_list_specs(const struct probe_list *l, const struct what_opts *what, const struct asked *asked, bool told,
                       struct buf *to)
 {

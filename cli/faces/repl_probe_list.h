@@ -1,4 +1,7 @@
-/* The list of probes, as data: their labels, their states, and their text for a request and for the scrollback. */
+/*
+ * The list of probes: their labels, their states, and their texts for requests and for the scrollback. It knows no
+ * nodes; repl_probes.c sends the requests.
+ */
 #ifndef ETRACE_REPL_PROBE_LIST_H
 #define ETRACE_REPL_PROBE_LIST_H
 
@@ -12,7 +15,7 @@ struct probe {
     uint64_t since;        /* the mark of the first request that has it; NO_REQUEST: none has */
     bool stopped;
     bool fresh; /* some node has not taken it yet */
-    bool told;  /* its events may be on their way */
+    bool told;  /* its events may still arrive */
     bool gone;  /* dropped, and kept only while `told` */
 };
 
@@ -22,7 +25,7 @@ struct probe_list {
     struct probe *items;
     size_t count, cap;
     size_t numbers;  /* of specs */
-    unsigned labels; /* that we chose */
+    unsigned labels; /* number of labels that we chose */
 };
 
 void probe_list_release(struct probe_list *l);
@@ -42,7 +45,7 @@ size_t probe_list_running(const struct probe_list *l); /* neither stopped nor dr
 void probe_list_texts(const struct probe_list *l, struct texts *ret);
 void probe_list_begin(struct probe_list *l, uint64_t mark);
 
-/* Whether events of probes that do not run any longer may be on their way. */
+/* Whether events of probes that no longer run may still arrive. */
 bool probe_list_has_ended(const struct probe_list *l);
 /* The running probes as a recording has them. `told`: also those that have ended. */
 void probe_list_specs(const struct probe_list *l, const struct what_opts *what, const struct asked *asked, bool told,

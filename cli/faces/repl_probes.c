@@ -10,8 +10,8 @@
 #include "repl_syntax.h"
 
 #define RECORD_MS 10000
-#define PROMPT_MS 1000     /* the next line can be typed then, although a node has not answered */
-#define ON_THEIR_WAY_MS 60 /* the last events of probes that were stopped */
+#define PROMPT_MS 1000     /* the prompt returns after so long, even if a node has not answered */
+#define ON_THEIR_WAY_MS 60 /* the last events of stopped probes arrive within this time */
 
 struct repl_probes {
     struct repl_base *base;
@@ -139,7 +139,7 @@ void repl_probes_arm(struct repl_probes *ps)
         go_without(ps, &e);
 }
 
-/* A refusal that came while nobody waited. */
+/* Handles a refusal that arrived while no caller waited for it. */
 static void settle(struct repl_probes *ps)
 {
     if (!ps->refusal.waits)
@@ -206,7 +206,7 @@ bool repl_probes_add(struct repl_probes *ps, const char *line, const char **ret_
     struct asked asked;
     bool later = false;
 
-    settle(ps); /* it was about the probes before this one */
+    settle(ps); /* a pending refusal is about earlier probes */
     while (*expr == ' ' || *expr == '\t')
         expr++;
     *ret_expr = expr;
@@ -266,7 +266,7 @@ const struct probe_list *repl_probes_list(const struct repl_probes *ps)
     return &ps->list;
 }
 
-/* ---- what the nodes say ---- */
+/* ---- handlers of the nodes ---- */
 
 /* Prints that all nodes trace, once no node is left that could still answer. */
 static void look_at_arming(struct repl_probes *ps, const char *which, const char *counts)
@@ -304,7 +304,7 @@ void repl_probes_on_armed(struct repl_probes *ps, const struct peer *peer, const
         ctx_say(ps->base->ctx, "%s%llu function%s", of, (unsigned long long)functions, PLURAL(functions));
         return;
     }
-    ps->arming = true; /* also where the only new node is this one */
+    ps->arming = true; /* also if a single node was asked */
     buf_printf(&counts, " · %llu function%s · %llu process%s", (unsigned long long)functions, PLURAL(functions),
                (unsigned long long)result->processes, PLURAL_ES(result->processes));
     look_at_arming(ps, of, buf_cstr(&counts));

@@ -1,6 +1,6 @@
 /*
- * Probes: expressions with their labels, and what the nodes are asked to trace for them. Knows the nodes, but no
- * view: the caller that starts probes first opens a view that has ended, so that it shows the first events.
+ * Adds, starts and stops probes, and asks the nodes to trace them. It knows no views: before a caller starts probes, it
+ * opens the live view again if that has ended, so that the view shows the first events.
  *
  * A request is for all running probes. If a node refuses it, the next request is without those that are new to that
  * node.
@@ -44,7 +44,7 @@ void repl_probes_on_armed(struct repl_probes *ps, const struct peer *peer, const
 void repl_probes_on_refused(struct repl_probes *ps, const struct peer *peer, const struct err *e);
 
 /* For the timer, in this order. tick() returns when to call again, -1: no need. */
-void repl_probes_arm_due(struct repl_probes *ps); /* nodes that were attached since, and refusals */
+void repl_probes_arm_due(struct repl_probes *ps); /* handles refusals, and asks nodes attached since the last request */
 int64_t repl_probes_tick(struct repl_probes *ps); /* :for */
 void repl_probes_say_stopped(struct repl_probes *ps); /* prints that the probes are stopped, below the last events */
 

@@ -40,7 +40,7 @@ static bool can_be_read(const struct repl_parts *r, struct err *e)
     return ok;
 }
 
-/* false: the value cannot take effect; e says why, unless that is printed already. */
+/* false: the value cannot take effect. The error is in e, or e->text is empty and the error is printed already. */
 static bool take_effect(const struct repl_parts *r, const struct repl_option *which, bool with, struct err *e)
 {
     const struct opt *o = which->row;

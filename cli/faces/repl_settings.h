@@ -1,4 +1,4 @@
-/* Settings: every option of a tracing command under its long name, which takes effect at once. */
+/* Settings: every option of a tracing command is a setting with its long name. A change takes effect at once. */
 #ifndef ETRACE_REPL_SETTINGS_H
 #define ETRACE_REPL_SETTINGS_H
 

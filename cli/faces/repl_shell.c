@@ -26,7 +26,7 @@ static const struct opt *option_of(const struct cmd *c, const char *word)
     return NULL;
 }
 
-/* Options that say how to connect, not to which node, and not what to do when it is lost. */
+/* Whether the option says how to connect, as opposed to which node, or what to do when it is lost. */
 static bool is_how(const struct opt *o)
 {
     static const char *const others[] = {"node", "pid", "cluster", "reattach"};

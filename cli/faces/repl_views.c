@@ -10,7 +10,7 @@
 
 #define SLICE_MS 8                    /* of showing, then keys are read again */
 #define PENDING ((size_t)64 << 10)    /* text that waits for the terminal */
-#define ON_ITS_WAY ((size_t)24 << 10) /* text that the terminal has not taken: the echo of a key stands behind it */
+#define ON_ITS_WAY ((size_t)24 << 10) /* text that the terminal has not accepted; the echo of a key must wait for it */
 #define LAG_FULL ((size_t)8 << 20)    /* with so many bytes of unread events the nodes stop sending, */
 #define LAG_LOW ((size_t)1 << 20)     /* until so few are left */
 #define REDRAW_MS 250
@@ -30,7 +30,7 @@ struct repl_views {
     bool paused;        /* `live` reads nothing */
     bool held;          /* `pending` is not printed */
     bool screen;        /* a view is drawn in place */
-    struct buf aside;   /* talk that waits for the end of that */
+    struct buf aside;   /* talk to print when `screen` ends */
 };
 
 static bool keep(void *output, struct buf *bytes)
@@ -53,7 +53,7 @@ static struct reel *open_reel(struct repl_views *v, const struct view_opts *view
 
 /* ---- the live view ---- */
 
-/* The probes collect what the filters read. */
+/* Makes the probes collect the values that the filters read (`needs`). */
 static void collect_for(struct repl_views *v, unsigned needs)
 {
     if (v->base->options.what.needs == needs)
@@ -114,14 +114,14 @@ static void took(struct repl_views *v, enum pipeline_status status, const struct
         repl_fail(v->base, e);
     l->done = status == PIPELINE_FAILED || status == PIPELINE_DONE;
     if (l->done)
-        pipeline_flush(l->pipeline); /* talk stands behind it */
+        pipeline_flush(l->pipeline); /* the last events come before the text that follows */
     if (status == PIPELINE_DONE)
         ctx_say(v->base->ctx, "the limit is reached (:limit %lld)", (long long)v->base->options.limit.limit);
     if (l->done)
         repl_probes_stop(v->probes, NULL);
 }
 
-/* Reads some of what came; whether there is more. */
+/* Reads new events for some milliseconds. true: there are more. */
 static bool pump(struct repl_views *v)
 {
     bool filed = repl_files_pump(v->files);
@@ -155,7 +155,7 @@ static bool pump(struct repl_views *v)
     return filed || (got == SOURCE_ITEM && v->pending.len < PENDING);
 }
 
-/* Prints whole lines, and no more than the terminal takes in a moment. */
+/* Prints whole lines, but not more than ON_ITS_WAY beyond what the terminal has accepted. */
 static void print_pending(struct repl_views *v)
 {
     size_t sent = out_backlog(v->base->ctx->out, 0), n = v->pending.len;
@@ -181,7 +181,7 @@ int64_t repl_views_serve(struct repl_views *v, int64_t until)
     bool more = pump(v), printing = v->pending.len;
 
     print_pending(v);
-    more |= printing && !v->pending.len; /* somebody may wait for that */
+    more |= printing && !v->pending.len; /* a caller of repl_step() may wait until nothing is pending */
     if (v->pending.len && !v->held && !out_backlog(v->base->ctx->out, 0))
         more = true;
     int64_t order = v->live && !v->live->done && !v->paused ? together_next(repl_nodes_together(v->nodes)) : -1;
@@ -273,7 +273,7 @@ void repl_views_print(struct repl_views *v, struct buf *text)
     buf_release(text);
 }
 
-/* ---- what was captured ---- */
+/* ---- captured events ---- */
 
 /* Reads up to the events of now, and serves everything meanwhile. false: Ctrl-C, or a failure. */
 static bool catch_up(struct repl_views *v, struct reel *reel, int *ret_status)

@@ -27,7 +27,10 @@ void repl_views_end(struct repl_views *v);      /* shows the rest, at a terminal
 /* Writes files, reads events and prints for a few milliseconds. Returns how long the loop may wait: `until` or less. */
 int64_t repl_views_serve(struct repl_views *v, int64_t until);
 
-/* Somebody else has the terminal from lend() to return(). lend() prints the pending text first. */
+/*
+ * Between lend() and return() the views print nothing, so a command can use the terminal. lend() prints pending text
+ * first.
+ */
 void repl_views_lend(struct repl_views *v);
 void repl_views_return(struct repl_views *v);
 
@@ -38,7 +41,7 @@ void repl_views_talk(void *views, struct str lines); /* for ctx->talk: prints th
 /* Prints the answer of a :command, in a script behind pending events. Releases the text. */
 void repl_views_print(struct repl_views *v, struct buf *text);
 
-/* ---- what was captured ---- */
+/* ---- captured events ---- */
 
 /*
  * Shows all captured events. `file`: writes them there, in the view view->as or in that of the extension; NULL:

@@ -1,4 +1,4 @@
-/* Does what a line says. */
+/* Runs lines: expressions and :words. */
 #include "repl_words.h"
 
 #include <ctype.h>
@@ -22,8 +22,8 @@ struct word {
 
 struct repl_words {
     struct repl_parts parts;
-    struct buf typed;     /* the line that is being done, as the user typed it */
-    const char *typed_at; /* the same line where it is taken apart */
+    struct buf typed;     /* the line that runs now, as the user typed it */
+    const char *typed_at; /* the copy of that line in which parsing writes */
     uint64_t waited;      /* events that :wait has waited for */
 };
 
@@ -206,7 +206,7 @@ static int do_reattach(struct repl_words *w, char *rest)
     return 0;
 }
 
-/* ---- what was captured ---- */
+/* ---- captured events ---- */
 
 static bool is_on(const struct repl_words *w)
 {
@@ -228,7 +228,7 @@ static int show(struct repl_words *w, const struct view_opts *v)
                                                           : repl_views_once(w->parts.views, v, NULL);
 }
 
-/* The settings of the view, without the files of -o. */
+/* Returns the options of the view, but without the files of -o. */
 static struct view_opts only_view(const struct repl_words *w, const char *name)
 {
     struct view_opts v = w->parts.base->options.view;

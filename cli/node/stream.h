@@ -19,7 +19,7 @@ void stream_close(struct stream *s);
 
 /* Reads at least one byte. NET_TIMEOUT: nothing came before the deadline; a deadline of 0 does not wait. */
 enum net_status stream_read(struct stream *s, void *bytes, size_t most, int64_t deadline, size_t *ret_len);
-bool stream_pending(const struct stream *s); /* TLS holds bytes that it read from the socket: poll() does not see them */
+bool stream_pending(const struct stream *s); /* TLS holds bytes that it read already: poll() does not see them */
 enum net_status stream_send(struct stream *s, const void *bytes, size_t len, size_t *ret_sent); /* like net_send() */
 enum net_status stream_write(struct stream *s, const void *bytes, size_t len, int64_t deadline); /* all bytes */
 
