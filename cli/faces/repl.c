@@ -301,7 +301,7 @@ static void from_script(struct repl *r)
 
 /* ---- beginning and end ---- */
 
-/* Every named node must be there. Without a name the session begins with the only local node, or with none. */
+/* Attaches to every named node; begin() fails if one is missing. Without a name: to the only local node, or to none. */
 static bool attach_all(struct repl *r, struct err *e)
 {
     const struct node_opts *o = &r->base.options.node;

@@ -26,7 +26,7 @@ struct list {
     char **names;
     size_t count, cap, bytes;
     int64_t at;
-    bool whole; /* no more names are asked for */
+    bool whole; /* complete, or long enough: do not ask for more names */
     uint32_t request;
 };
 
@@ -129,7 +129,7 @@ void repl_complete_on_answer(struct repl_complete *c, const struct session_reply
     }
 }
 
-/* Asks the node, unless it has answered lately, and serves everything else meanwhile. NULL: nothing is known. */
+/* Returns the cached list, or asks the node and serves everything else while it waits. NULL: there is no answer. */
 static const struct list *names_of(struct repl_complete *c, const char *what)
 {
     int64_t until = loop_now() + WAIT_MS;
@@ -354,7 +354,7 @@ static bool starts(struct str s, const char *with)
     return s.len >= strlen(with) && !memcmp(s.at, with, strlen(with));
 }
 
-/* The place behind the last `what` that is a sign or a whole word; SIZE_MAX: there is none. */
+/* Returns the offset behind the last occurrence of `what` as a sign or a whole word; SIZE_MAX: there is none. */
 static size_t last_of(struct str s, const char *what)
 {
     size_t n = strlen(what), best = SIZE_MAX;

@@ -161,7 +161,7 @@ void repl_option_keep(struct repl_old_value *old)
 
 /* ---- printing ---- */
 
-/* A default that cannot be typed as a number: the help of its row says what it means, if anything. */
+/* For a default that no number expresses. The help of the row describes its meaning, if it has one. */
 static void put_default(struct buf *b, const struct opt *o)
 {
     static const char before[] = "(default ";

@@ -1,6 +1,6 @@
 /*
- * Changes settings. The group of an option decides what a change touches: the probes are armed again, the sessions
- * are created again, or the view is opened again.
+ * Changes settings. The group of an option decides what a change does: it arms the probes again, creates the sessions
+ * again, or opens the view again.
  */
 #include "repl_settings.h"
 
@@ -66,7 +66,7 @@ static bool take_effect(const struct repl_parts *r, const struct repl_option *wh
     return repl_views_open(r->views, !(selects(o) && with));
 }
 
-/* A change that cannot take effect leaves everything as it was. */
+/* Restores the old value if the new one cannot take effect. */
 static int do_setting(const struct repl_parts *r, const struct repl_option *which, char *rest)
 {
     struct repl_old_value old;

@@ -94,7 +94,7 @@ void repl_views_renode(struct repl_views *v)
         repl_views_open(v, true);
 }
 
-/* The nodes send nothing while the terminal or a file is far behind. */
+/* Stops the nodes from sending while the terminal or a file is LAG_FULL behind, until it is only LAG_LOW behind. */
 static void throttle(struct repl_views *v)
 {
     size_t lag = MAX(scroll_ahead(v->live->source), repl_files_behind(v->files));

@@ -52,7 +52,7 @@ static int PRINTF_LIKE(2, 3) usage(struct repl_words *w, const char *fmt, ...)
 
 /* ---- probes ---- */
 
-/* The carets stand under the line that was typed, if it fits on one line of the terminal. */
+/* Prints only the carets, below the line that the user typed, if that line fits on one line of the terminal. */
 static void wrong(struct repl_words *w, const char *expr, struct err *e)
 {
     static const char prompt[] = "etrace> ";

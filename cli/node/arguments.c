@@ -67,7 +67,7 @@ static bool listens(long ospid, int port)
     return false;
 }
 
-/* Also checks the port: any user can start a process with this name on its command line. */
+/* The process must also listen on the port, because any user can start a process with this name on its command line. */
 bool node_full_name(const char *alive, int port, char ret[NODE_NAME_MAX + 1])
 {
     DIR *dir = opendir("/proc");

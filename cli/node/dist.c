@@ -9,7 +9,7 @@
 #define READ_MIN (64u << 10)
 #define READ_KEPT (256u << 10) /* the read buffer shrinks to this size after a larger frame */
 #define TLS_MOST 64 /* bytes that TLS adds to a small write */
-#define RECORDS_MAX 64 /* TLS records read in one call, so that other descriptors get their turn */
+#define RECORDS_MAX 64 /* TLS records read in one call of dist_read(), so that other descriptors get their turn */
 #define STRAYS_MAX 100
 #define STRAY_MS 1000  /* one stray is forgotten each STRAY_MS */
 #define TICKS_MAX 1000 /* without a message in between; a node with a short tick time sends sixteen a second */
@@ -210,8 +210,8 @@ static bool read_once(struct dist *d, const struct dist_handler *h, bool *ret_no
 }
 
 /*
- * Plain TCP: one read for each poll(). TLS: several, because each read returns one small record, and poll() knows no
- * records.
+ * Plain TCP: one read for each poll(). TLS: up to RECORDS_MAX reads, because each read returns one small record, and
+ * more while TLS holds bytes that poll() does not see.
  */
 bool dist_read(struct dist *d, const struct dist_handler *h, struct err *e)
 {

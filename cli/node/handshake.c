@@ -363,7 +363,8 @@ enum handshake_result handshake(struct stream *stream, const char *cookie, int64
         memcpy(host, "localhost", sizeof "localhost");
     host[strcspn(host, ".")] = 0;
     /*
-     * Without a name of ours the node assigns one that it reuses, so that connecting leaves no new atoms on the node.
+     * We give no name, so the node assigns one from a pool that it reuses. Connecting therefore leaves no new atom
+     * there.
      */
     if (ei_connect_xinit_ussi(&ec, host, NULL, NULL, &nowhere, cookie, 0, &callbacks, sizeof callbacks, &t) < 0)
         return HANDSHAKE_BROKEN;
