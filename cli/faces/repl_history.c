@@ -12,7 +12,7 @@
 #include "../ground/mem.h"
 
 #define READ_MOST (1 << 20)
-#define KEEP (256 << 10) /* the end of a file that is larger than READ_MOST */
+#define KEEP (256 << 10) /* of a file larger than READ_MOST, only its last KEEP bytes remain */
 
 static bool directories(char *path)
 {

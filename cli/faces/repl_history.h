@@ -15,6 +15,6 @@ struct repl_history {
 /* Gives the kept lines to the editor; keeps none without a file. */
 void repl_history_open(struct repl_history *h, struct line *line);
 void repl_history_add(struct repl_history *h, struct str line);
-void repl_history_close(struct repl_history *h); /* accepts zeros */
+void repl_history_close(struct repl_history *h); /* accepts a zeroed struct */
 
 #endif

@@ -18,7 +18,7 @@ struct repl_node {
     int64_t wanted;    /* a loss before this time is retried, also with :reattach off */
     int64_t retry_at;  /* -1: never */
     char name[NODE_NAME_MAX + 1];
-    bool detached; /* we leave it: its failure is not reported */
+    bool detached; /* we are leaving the node, so a failure of its session is not reported */
 };
 
 struct repl_nodes {

@@ -37,7 +37,7 @@ void repl_options_each(void (*each)(void *data, const char *name, const char *he
 {
     for (size_t i = 0; i < ARRAY_LEN(groups); i++)
         for (size_t k = 0; k < groups[i].group->count; k++)
-            if (strcmp(groups[i].group->rows[k].name, "as") != 0) /* a :command */
+            if (strcmp(groups[i].group->rows[k].name, "as") != 0) /* :as is a :command, not a setting */
                 each(data, groups[i].group->rows[k].name, groups[i].group->rows[k].help);
 }
 

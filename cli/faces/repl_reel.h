@@ -12,7 +12,7 @@ struct reel {
     struct pipeline *pipeline;
     struct source *source;
     bool nodes; /* events name their node */
-    bool done;  /* it shows nothing more: the limit is reached, or its output has failed or is closed */
+    bool done;  /* it shows no more events: the limit is reached, or its output has failed or is closed */
 };
 
 enum reel_to { TO_US, TO_FILES /* of -o */, TO_FILE };
@@ -21,7 +21,7 @@ struct reel_options {
     const struct view_opts *view;
     enum reel_to to;
     const char *file; /* TO_FILE: in the view view->as, or in that of its extension */
-    bool from_now;    /* it begins with the next event, and TO_US it ends at the limit; else with the oldest event */
+    bool from_now;    /* begin with the next event, not with the oldest; with TO_US it also ends at the limit */
     bool (*write)(void *output, struct buf *bytes); /* TO_US */
     void *output;
 };
@@ -29,7 +29,10 @@ struct reel_options {
 struct reel *reel_new(struct repl_base *base, struct repl_nodes *nodes, const struct reel_options *o, struct err *e);
 void reel_free(struct reel *reel); /* accepts NULL */
 
-/* For a reel that has read everything: nodes that had nothing to show may have passed the time of events that wait. */
+/*
+ * Call it when the reel has read all events. An event waits in the pipeline until every other node has reported a later
+ * time; this tells the pipeline which times the nodes have reported since, also with empty batches.
+ */
 enum pipeline_status reel_keep_order(struct reel *reel, struct repl_base *base, struct repl_nodes *nodes,
                                      struct err *e);
 

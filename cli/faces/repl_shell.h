@@ -1,4 +1,4 @@
-/* The commands of the shell as :commands, such as :ls and :top. */
+/* Runs commands of the shell, such as `etrace ls`, as :commands, such as :ls. */
 #ifndef ETRACE_REPL_SHELL_H
 #define ETRACE_REPL_SHELL_H
 

@@ -27,7 +27,7 @@ bool repl_is_open(struct str text)
 {
     long depth = 0;
     char quote = 0;
-    size_t end = 0; /* behind the last character that means something */
+    size_t end = 0; /* behind the last character that is neither white space nor part of a comment */
 
     for (size_t i = 0; i < text.len; i++) {
         char c = text.at[i];

@@ -1,4 +1,6 @@
-/* The text of a line: whether it continues in the next one, and its words. Knows nothing of the session. */
+/*
+ * Parses the text of a line: whether it continues on the next line, its label, its words. It does not need a session.
+ */
 #ifndef ETRACE_REPL_SYNTAX_H
 #define ETRACE_REPL_SYNTAX_H
 

@@ -96,8 +96,8 @@ void arm_force(struct arm *a);                  /* wildcards also select functio
 void arm_finish(struct arm *a, struct buf *ret_asked); /* appends the description for arm_request() */
 
 /*
- * ARM_SELECT reports what would be traced. ARM_COUNT counts the calls of busy functions that a wildcard selects, for
- * one second. ARM_TRACE traces.
+ * ARM_SELECT reports what would be traced. ARM_COUNT counts, for one second, the calls of those functions that a
+ * wildcard selects and that a busy node calls all the time (tracer_cost.hrl). ARM_TRACE traces.
  */
 enum arm_verb { ARM_SELECT, ARM_COUNT, ARM_TRACE };
 /* Each of these appends one term for session_request(). */
