@@ -1,19 +1,20 @@
-%% The companion: what runs inside the traced node. The callbacks of the erl_tracer behaviour (the NIF replaces them), the
-%% owner process that alone holds the trace session on its heap, and short-lived helpers of the owner.
+%% The module of the companion, which runs on the traced node: the owner process, its helper processes, and stubs of the
+%% erl_tracer callbacks, which the NIF replaces. Only the owner holds the trace session on its heap.
 %%
-%% The name below is a placeholder: the build's hash and a slot are written over it, so that no two builds and no two
-%% clients ever reload each other's module. Nothing here may put the module's own name into a literal (the patch would
-%% miss it), nor match binaries (an OTP 29 does not load what an OTP 25 compiles that to).
+%% The module name is a placeholder. The client and the janitor write the build's hash and a slot over it, so two builds
+%% or two clients never reload each other's module. No literal may contain the module's own name, because the patch
+%% would miss it. No function may match binaries, because OTP 29 does not load the code that OTP 25 makes of that.
 %%
-%% The owner never waits for anybody: it sends with nosuspend, it asks other processes through helpers, and it ends when
-%% its client is gone, silent for ten seconds, or satisfied. Whoever ends it, the session dies with its heap.
+%% The owner never waits for another process: it sends with nosuspend and asks other processes through helpers. It ends
+%% when its client is gone, silent for ten seconds, or satisfied. However it ends, the session dies with its heap.
 %%
-%% Messages from the client, each of which renews the lease:
-%%   {pull, Seq, Credit}   has every batch up to Seq; batches after Seq may be Credit bytes in all. 0 only renews.
+%% The client sends these messages. Each of them renews the lease:
+%%   {pull, Seq, Credit}   the client has all batches up to Seq; later ones may have Credit bytes in all. 0 only renews.
 %%   {request, Id, Bin}    Bin: a term, decoded safely; names in it are binaries, so that no typo becomes an atom
-%%   {stop}                destroys the session, drains; the batch marked last; ends when that is acknowledged
-%% Messages to it are binaries: $B a batch (etrace_wire.h) | $R u32 id, {ok, Term} | {error, Reason} | $G the reason | $P {Done, All}
-%% functions, while the worker is at a request | $W, before the first answer, the name of the process that is waited for.
+%%   {stop}                destroy the session, drain, send the batch marked as last, end when the client acknowledges it
+%% The owner sends binaries: $B a batch (etrace_wire.h) | $R u32 id, {ok, Term} | {error, Reason} | $G the reason |
+%% $P {Done, All} functions, while the worker is busy with a request | $W, before the first answer, the name of the
+%% process that the owner waits for.
 -module(etrace_00000000_0).
 
 -export([owner/1, names/1, worker/1, warden/1, asker/1, system/3, cleaner/1]).
@@ -21,55 +22,59 @@
     enabled_running_procs/3, enabled_running_ports/3, enabled_garbage_collection/3, trace/5]).
 -export([hello/0, open/1, exclude/1, gate/2, kinds/2, program/3, owing/2, unasked/2, ticks/0, drain/4, tally/1, doze/1, renew/1, close/1]).
 
--define(LEASE, 10000).       % ms without a word from the client
--define(LATE, 1000).         % ms that its end may come late, unless the whole node was stopped
--define(BUSY, 20).           % ms until a refused send is tried retry
--define(LINGER, 2000).       % us at least, for a small batch to grow
--define(LINGER_MOST, 5000).  % at most, where little comes
--define(BATCH, 262144).      % bytes that are worth one, and that it has at most unless an event is larger: on a slow line the next tells more
+-define(LEASE, 10000).       % ms without a message from the client
+-define(LATE, 1000).         % ms by which the lease timer may be late; more means that the whole node was stopped
+-define(BUSY, 20).           % ms until a refused send is retried
+-define(LINGER, 2000).       % us: the shortest time that a small batch may grow
+-define(LINGER_MOST, 5000).  % us: the longest, when few events come
+%% Bytes that make a batch full, and its limit unless one event is larger; small batches suit slow lines
+-define(BATCH, 262144).
 -define(MAX_CREDIT, 2097152). % ETW_MAX_CREDIT
--define(META_ROOM, 24576).   % of a batch, for names, notices and system events
--define(META_MOST, 8192).    % of these, for each
--define(NOTICES_MOST, 65536). % of a batch that something happened to many modules before
+-define(META_ROOM, 24576).   % bytes of a batch that are reserved for names, notices and system events
+-define(META_MOST, 8192).    % bytes of META_ROOM for each of these
+-define(NOTICES_MOST, 65536). % bytes of notices about modules in a batch
 -define(MIN_DRAIN, 4096).
 
-%% One trace session on this node as the owner knows it.
+%% The owner's state.
 -record(s, {
-    key,                     % a reference in messages of the namer, which nobody else knows
+    key,                     % a secret reference that authenticates messages of the namer
     lease,                   % the timer of the lease
-    client, node, janitors,  % pid, its node, the process that cleans up behind us and its heir
+    client, node, janitors,  % the client's pid, its node, [the janitor and its heir]
     tracer,                  % the NIF's state (an integer) | fallback
     fb,                      % the fallback tracer's state (tracer_fallback.hrl)
-    session = none,          % the only strong handle there is
-    heard, spoke = false,    % when the client last spoke, monotonic ms; whether it ever did
-    credit = 0, sent = [],   % bytes it allows; [{Seq, Bytes}] that it has not acknowledged
-    unsent = none,           % {Seq, Message} that the channel refused
-    meta = [], metasize = 0, % frames of our own for the next batch
-    omitted = 0,             % notices that it has no room for
-    hears = none,            % {the process that hears system events, its session}
+    session = none,          % the only strong handle of the session
+    heard, spoke = false,    % monotonic ms of the client's last message; whether it sent any
+    credit = 0, sent = [],   % bytes that the client allows; batches in flight: [{Seq, Bytes}]
+    unsent = none,           % {Seq, Message}: a batch that the channel refused
+    meta = [], metasize = 0, % the owner's frames for the next batch, and their bytes
+    omitted = 0,             % notices that the next batch has no room for
+    hears = none,            % {the process that receives system events, its session}
     tokens = none,           % {idle | busy, the process that removes our trace tokens, #{Token => [Function]}} (tracer_tokens.hrl)
-    system = none,           % {Section, [Tracee], Told}: what it has for the next batch
-    system_told = {0, {0, 0, 0, 0, 0, 0, 0, 0}, 0}, % seen and lost of these events, as the client has them; how many of them it has not
+    system = none,           % {Section, [Tracee], Told}: system events for the next batch
+    %% {seen, lost, missing}: the counters of system events that the client has, and how many events it lacks
+    system_told = {0, {0, 0, 0, 0, 0, 0, 0, 0}, 0},
     dozing = false, wait = 0,
-    until = none, linger = ?LINGER, % a batch is given time to grow until then, monotonic us; how long the last one was given
-    min,                     % bytes: the room below which draining is not worth it
-    options, why,            % of the boot message; why there is no NIF
+    until = none, linger = ?LINGER, % monotonic us until which a batch may grow; how long the previous one did
+    min,                     % bytes: with less room than this, the owner does not drain
+    options, why,            % options of the boot message; why the NIF was not loaded
     armed = none,            % what is traced (tracer_arm.hrl)
     timer = none,            % of the next self-check
-    worker, helper = none,   % the process for what may take long; {Ref, What} that it is at
-    next = none,             % {Id, Request}: an arming that waits for it
-    unasked = false,         % functions that nobody asked for are busy: the worker is to clear them
+    worker, helper = none,   % the process for long jobs; {Ref, What}: its current job
+    next = none,             % {Id, Request}: a request to trace that waits for the worker
+    unasked = false,         % functions that nobody asked for are busy: the worker must clear them
     namer,                   % the process that looks up names
-    warden, memory = none,   % the process that watches the node's memory; what it watches for (tracer_memory.hrl)
-    asker,                   % the process that looks at the stacks of those who owe many results (tracer_owed.hrl)
+    warden, memory = none,   % the process that watches the node's memory; its current watch (tracer_memory.hrl)
+    asker,                   % the process that reads the stacks of processes that owe many results (tracer_owed.hrl)
     ended = [],              % [MFA]: functions that do not return
     others = [],             % the processes and ports of other etraces
-    unchecked = false,       % the last self-check failed, or is long due
-    late = 0,                % self-checks that were due since the last one began
-    tally = off,             % off | {whether a round is going on, frames of figures that wait for the next batches} (tracer_tally.hrl)
-    told = 0,                % bits of the NIF's status that the client was told of
-    guard = none,            % {What, HowMuch}: what has ended the tracing, instead of the client | destroyed | gone: somebody else has
-    last = none              % after stop: trace_delivered (awaited), delivered, flush, then {sent, Seq}
+    unchecked = false,       % the last self-check failed or is overdue
+    late = 0,                % self-checks that became due since the last one began
+    %% Off | {whether a round is going on, frames of figures for the next batches} (tracer_tally.hrl)
+    tally = off,
+    told = 0,                % bits of the NIF's status that the owner has reported to the client
+    %% {What, HowMuch}: the guard that ended the tracing | destroyed | gone: somebody on the node ended it
+    guard = none,
+    last = none              % steps after stop: trace_delivered (awaited), delivered, flush, {sent, Seq}
 }).
 
 -include("tracer_wire.hrl").
@@ -98,51 +103,56 @@
 
 %% ---- replaced by the NIF ------------------------------------------------------------------------------------------
 
-%% Callbacks, as erl_tracer says. No trace_call/5 and no other trace_*/5: the VM would call them with too few arguments
-%% for meta tracing, and abort.
+%% The callbacks of erl_tracer. trace_call/5 and the other trace_*/5 are left out: for meta tracing the VM would call them
+%% with too few arguments and abort.
 %%
-%% hello() -> {Hash, Nonce}: the build's, as it stands in the file, and what load_nif was given: that this is our file.
-%% open({RingBytes, Rings, Bytes, Levels, Terms, Limit, Rate, [RedactedName]}) -> {ok, State} | {error, memory | bell}
-%%     begins a session; State, a small integer, is the tracer's state in the VM and names the session below.
-%%     RingBytes a power of two, Rings at most 256; 0 is no limit, no rate.
-%% exclude([PidOrPort]): never an event of these, and none that is sent to them; of no others any longer. The first 128.
-%% gate(State, fresh | open | closed | early | late | plain | answered | returns | owing | no_returns | {tally, Functions} |
-%%     {hold, 0} | events | {labels, [Label]} | Filter): fresh: nothing is owed, as the session has just been created. closed counts
-%%     calls as lost (guard). early decides before the match specification and before the VM makes the arguments: only where no
-%%     specification can reject a call. plain: no specification has a message for a call or what is sent. returns: every call that is
-%%     shown has its return traced, so those that are owed can be counted. owing: calls whose return is traced say so, in the
-%%     message of their specification: etrace_owes, or {etrace_owes, Message}; nobody sees that.
-%%     tally: calls and results are counted and not sent, whatever the rate. Begins with nothing, and with room for the figures of so
-%%     many functions and a quarter more. more: ask again, the memory of the figures before is being cleared. Filter: which of them, a binary
-%%     (struct etw_filter_step; <<>>: all); badarg when it is none. hold: calls wait for their results, and are sent with them where
-%%     the filter may show them; what is hidden, and how many are open, tally/1 tells of undefined. labels: the events of sequential
-%%     tracing that are wanted, all with [].
-%% kinds(State, Mask): bit K is set when events of kind K are wanted; others are neither made nor counted.
-%% program(State, [Step], [MFA] | all) -> [MFA]: those functions whose calls are from now on decided about by these steps
-%%     (etrace_wire.h), instead of by others; the others have none. No steps: none of them has any, which `all` is for.
-%% owing(State, questions) -> [{Pid, MFA}]: calls of a function that have not returned in a process, whose number asks for a look at
-%%     its stack; each once. The caller is sent the atom owing when there are more.
-%% owing(State, {Pid, MFA}) -> {Count, Total, Returns} | none: calls of the function that have not returned in the process; those of all
-%%     functions; results of the function so far.
-%% owing(State, {Pid, MFA, Answer}): N: ask again after N more. trusted: the calls nest, ask again when there are twice as many.
-%%     forget: the stack holds no such frames. endless: the function does not return, and its calls in the process pause until
-%% owing(State, MFA): the function has lost its wish for results.
-%% unasked(State, [MFA] | none | busy) -> boolean() | [MFA]: drops the events of module_info and of functions that the compiler
-%%     generates, except these and those of earlier lists; false: no room for the list. none: drops nothing, and forgets the lists.
-%%     busy: the functions whose events were dropped often since the last time.
+%% hello() -> {Hash, Nonce}: the build's hash from the file, and the argument of load_nif. They prove that this is our file.
+%% open({RingBytes, Rings, Bytes, Levels, Terms, Limit, Rate, [Cookie | RedactedNames]}) -> {ok, State} | {error, memory |
+%%     bell | redact | open}: begins a session. State is a small integer: the tracer state in the VM, and the first argument
+%%     of the functions below. RingBytes: a power of two; Rings: at most 256; Limit, Rate: 0 for none.
+%% exclude([PidOrPort]): drops all events of these, and all messages to them. Replaces the previous list; the first 128 count.
+%% gate(State, Rule): sets or clears rules of the callbacks (session.h).
+%%     fresh: nothing is owed, because the session is new. open, closed: closed counts all new events as lost (guard).
+%%     early: reject calls before the VM runs the match specification and builds the arguments; only if no specification can
+%%     reject a call. late: reject them after that.
+%%     plain: no specification adds a message to a call or to a message that is sent. answered: some may.
+%%     returns: every call that makes an event has its return traced, so the NIF counts owed results. owing: calls whose
+%%     return is traced say so in the message of their specification, with etrace_owes or {etrace_owes, Message}; the NIF
+%%     removes that. no_returns: neither.
+%%     {tally, Functions}: count calls and results instead of sending them, without a rate. Resets the figures, with room for
+%%     so many functions and a quarter more. Returns `more` while it still clears old figures: call it again.
+%%     {hold, 0}: hold calls until their result, and send both if the filter may show them; tally/1 reports the hidden and
+%%     open ones as undefined. events: neither tally nor hold.
+%%     {labels, [Label]}: report only sequential tracing with these labels; [] for all.
+%%     Filter: a binary (struct etw_filter_step), the filter for tally and hold; <<>> for all, badarg if it is invalid.
+%% kinds(State, Mask): bit K: events of kind K are wanted. The callbacks ignore other kinds without counting them.
+%% program(State, [Step], [MFA] | all) -> [MFA]: gives these functions the program of these steps (etrace_wire.h) in place
+%%     of their previous one, and returns the functions that took it; the others have none then. No steps: removes the
+%%     programs of these functions. all: removes all programs.
+%% owing(State, questions) -> [{Pid, MFA}]: processes that owe so many results of a function that the asker should look at
+%%     their stack, each once. The NIF sends the caller `owing` when there are new ones.
+%% owing(State, {Pid, MFA}) -> {Count, Total, Returns} | none: calls of the function that have not returned in the process,
+%%     those of all functions, and results of the function so far.
+%% owing(State, {Pid, MFA, Answer}): N: ask again after N more calls. trusted: the calls nest, ask again at twice as many.
+%%     forget: the stack has no such frames. endless: the function does not return. Its calls in the process then pause until
+%% owing(State, MFA): the worker has armed the function without results.
+%% unasked(State, [MFA] | none | busy) -> boolean() | [MFA]: a list: drops the events of module_info and of compiler-generated
+%%     functions, except the functions of this list and of earlier ones; false: no room for the list. none: drops nothing,
+%%     and forgets the lists. busy: the functions whose events were dropped often since the last call.
 %% ticks() -> the clock of the frames
-%% drain(State, MaxBytes, OwnSections, Last) -> {Batch | none, [NewTracee], Status}: one whole batch (etrace_wire.h), or none
-%%     when there is nothing new, not even a watermark that something waits for. Status: 1 more in the rings, or more new tracees, 2 events are
-%%     held back by the watermark, 4 the limit was reached, 8 a process owes too many returns, 16 a scheduler has spent the
-%%     time that events may take, 32 unasked/2 has busy functions. A frame larger than MaxBytes comes alone. A tracee may be told more than once. Last only
-%%     after the session is destroyed: ETW_BATCH_LAST is set when nothing is left, and nothing was counted since the last round of tally/1 began.
-%% tally(State) -> {more | done, [{{M, F, Arity} | undefined, Figures}]}: the growth of the figures of some functions since the
-%%     last round (struct etw_tally and its buckets). undefined: functions without a place of their own, together. `done` ends
-%%     a round, in which the NIF has looked at every function.
-%% doze(State) -> armed | busy: a message ready_input will come at the next event (or without need) | drain first. It comes
-%%     without having dozed, too, when half of a ring waits to be drained.
-%% renew(State) -> another State, in the place of this one: for a new trace session. Events that still come from the old one are ignored.
-%% close(State): callbacks do nothing from here on; drain still works.
+%% drain(State, MaxBytes, OwnSections, Last) -> {Batch | none, [NewTracee], Status}: one complete batch (etrace_wire.h), or
+%%     none if there is no news, not even a watermark that the client waits for. A frame larger than MaxBytes comes alone.
+%%     Status, bits: 1 the rings have more frames or more new tracees, 2 events wait for the watermark, 4 the limit was
+%%     reached, 8 a process owes too many results, 16 a thread has spent its time for events, 32 unasked/2 has busy functions.
+%%     A tracee may be reported more than once. Last: true only after the session is destroyed. ETW_BATCH_LAST is then set
+%%     when nothing is left and nothing was counted since the last round of tally/1 began.
+%% tally(State) -> {more | done, [{{M, F, Arity} | undefined, Figures}]}: by how much the figures of some functions grew
+%%     since the last round (struct etw_tally and its buckets). undefined: all functions without figures of their own. `done`
+%%     ends a round, in which the NIF has looked at every function.
+%% doze(State) -> armed | busy. armed: the NIF sends ready_input at the next event, or without one. busy: drain first. The
+%%     NIF also sends ready_input, without doze/1, when half of a ring waits to be drained.
+%% renew(State) -> NewState: for a new trace session. Late events of the old one are ignored.
+%% close(State): from now on the callbacks do nothing; drain still works.
 
 enabled(_, _, _) -> erlang:nif_error(undef).
 enabled_call(_, _, _) -> erlang:nif_error(undef).
@@ -175,13 +185,13 @@ owner(Boot) ->
     try start(Boot)
     catch
         exit:Reason -> exit(Reason);
-        error:Reason:Stack -> exit({error, {Reason, Stack}}); % an exit is not logged on the node, an error would be
+        error:Reason:Stack -> exit({error, {Reason, Stack}}); % the node would log an error, but not an exit
         throw:Reason -> exit({error, Reason})
     end.
 
 start({Client, So, Hash, Nonce, Options, Janitors = [Janitor | _]}) ->
     Node = node(Client),
-    net_kernel:monitor_nodes(true, [{node_type, hidden}]), % monitor_node/2 would connect to a client that is gone
+    net_kernel:monitor_nodes(true, [{node_type, hidden}]), % monitor_node/2 would try to reconnect to a lost client
     lists:member(Node, nodes(hidden)) orelse exit(nodedown),
     monitor(process, Janitor),
     process_flag(trap_exit, true), % the client links itself to us
@@ -205,14 +215,15 @@ start({Client, So, Hash, Nonce, Options, Janitors = [Janitor | _]}) ->
     Hello = info(S1),
     send(S1, <<$R, 0:32, (term_to_binary({ok, Hello#{pid => self()}}))/binary>>),
     S2 = meta(S1, hello, [Hello]),
-    S2#s.worker ! {work, make_ref(), sweep, none}, % it may have to wait for the code server
+    S2#s.worker ! {work, make_ref(), sweep, none}, % in the worker, because it may wait for the code server
     loop(S2).
 
 refuse(Client, Why) ->
     send(#s{client = Client}, <<$R, 0:32, (term_to_binary({error, Why}))/binary>>),
     exit(normal).
 
-%% A program of before OTP 27 may have a module of that name, which its code path has first; a release may have been stripped of it.
+%% Whether the module `trace` of OTP 27 is there. An older program may shadow it with a module of that name, and a
+%% release may lack it.
 has_sessions() ->
     try [{function, 4}, {process, 4}, {session_create, 3}, {session_info, 1}] -- trace:module_info(exports) =:= []
     catch error:undef -> false
@@ -229,17 +240,18 @@ tracer(S = #s{why = ok, options = O}) ->
 tracer(S = #s{options = O}) ->
     S#s{tracer = fallback, fb = fb_new(O)}.
 
-%% Processes and ports that belong to the tracing.
+%% The processes and ports of this trace session.
 ours(S) -> S#s.janitors ++ [self(), S#s.namer, S#s.worker, S#s.warden, S#s.asker] ++ [P || {P, _} <- [S#s.hears]] ++ [P || {_, P, _} <- [S#s.tokens]] ++ channel(S).
 
-%% Whenever one of them has changed, ours or others'. That two who trace messages see each other's would never end.
+%% Call it whenever our processes or those of other etraces change. Two etraces that traced each other's messages would
+%% never stop.
 excluded(S) ->
     Ours = ours(S),
-    put(ours, Ours), % for the others
+    put(ours, Ours), % other etraces read it
     S#s.tracer =:= fallback orelse exclude(Ours ++ S#s.others),
     S.
 
-%% What carries the distribution to the client: tracing it would trace the tracing.
+%% The processes and ports of the connection to the client. Tracing them would make new events for each batch.
 channel(#s{node = Node}) ->
     case lists:keyfind(Node, 1, erlang:system_info(dist_ctrl)) of
         {_, P} when is_pid(P) -> [P | [X || Sup <- tls_supervisors(P), X <- tls_processes(Sup)]];
@@ -247,7 +259,8 @@ channel(#s{node = Node}) ->
         false -> []
     end.
 
-%% With TLS it is the process that sends; beside it, below a supervisor of their own, is one that receives.
+%% With TLS the distribution controller is the sending process. It and the receiving process have a supervisor of their
+%% own.
 tls_supervisors(P) ->
     [L || L <- links(P), began(L) =:= {supervisor, tls_dyn_connection_sup, 1}].
 
@@ -266,7 +279,7 @@ began(P) ->
 
 session(S = #s{tracer = Tracer, node = Node}) ->
     Session = {_, Weak} = trace:session_create(etrace, case Tracer of fallback -> self(); State -> {?MODULE, State} end, []),
-    put(session, {Weak, Node, os:system_time(second)}), % for those who ask whose it is
+    put(session, {Weak, Node, os:system_time(second)}), % tracer_info.hrl reads it to tell whose session it is
     asker_tell(gated([fresh], S#s{session = Session})).
 
 destroy(S = #s{session = none}) -> S;
@@ -278,41 +291,43 @@ destroy(S = #s{session = Session}) ->
 
 -spec finish(term(), #s{}) -> no_return().
 finish(Reason, S0) ->
-    %% First the callbacks learn that it is over: whoever inherited flags meanwhile is let go at the next event.
+    %% Close first: the VM then removes the flags of processes that inherit them meanwhile, at their next event.
     case S0#s.tracer of fallback -> ok; State -> close(State) end,
     S = destroy(S0),
-    %% Unread output for a frozen client would hold up init:stop/0. A client that never spoke may have left its name to
-    %% another one by now, whose connection is none of ours.
+    %% Unread output for a frozen client would block init:stop/0. If the client never sent a message, another client may
+    %% have its name by now, and that connection is not ours to close.
     Reason =:= lease andalso S#s.spoke andalso hang_up(S),
     case Reason of janitor -> tokens_wait(S), unload(?MODULE, S#s.client); _ -> ok end,
     exit(Reason).
 
-%% What the system has not taken yet would keep the port, and whoever stops the node, until the client reads it or the network
-%% gives it up, a quarter of an hour later.
+%% Kills the port of the connection. Unsent output would otherwise keep the port open and block a stop of the node,
+%% until the client reads it or TCP gives up after a quarter of an hour.
 hang_up(S) ->
     lists:foreach(fun(P) -> is_port(P) andalso exit(P, kill) end, channel(S)),
     erlang:disconnect_node(S#s.node).
 
-%% For the janitor, who was killed, where its heir has not taken its place: the module is passed as data, and this process ends
-%% before its code is purged. Whoever holds the name is the one who may; then somebody else is at it.
+%% Unloads the module if the janitor was killed and its heir has not taken over. Only the process that registers the
+%% slot's name may do that. This process must end before its own code is purged, so another process does that and gets
+%% the module name as data.
 unload(M, Client) ->
     case take(M) of
         true ->
             Purger = delete(M),
-            erlang:system_info(sequential_tracer), % as it is no more, the VM forgets it
+            erlang:system_info(sequential_tracer), % the VM notices here that its system tracer is gone
             erlang:send(Client, <<$G, (term_to_binary(killed))/binary>>, [nosuspend, noconnect]),
             unloaded(Purger, M);
         false ->
             ok
     end.
 
-%% On a node that has no room for one more process there will be some.
+%% Retries while the node has no room for another process.
 unloaded(Purger, M) ->
     try spawn(Purger, purge, [M])
     catch error:system_limit -> receive after 100 -> unloaded(Purger, M) end
     end.
 
-%% And who is to purge it then: the purger itself only where there is no code server any more (janitor.eval).
+%% Returns the module that must purge the code afterwards: erts_code_purger only if there is no code server
+%% (janitor.eval).
 delete(M) ->
     try code:purge(M), code:delete(M), code
     catch _:_ -> erts_code_purger:purge(M), erlang:delete_module(M), erts_code_purger
@@ -320,12 +335,13 @@ delete(M) ->
 
 take(M) -> try register(M, self()) catch error:_ -> false end.
 
-%% Modules of etrace that nobody answers for any more: their processes were killed together.
+%% Unloads modules of etraces whose processes were all killed together.
 sweep() ->
     lists:foreach(fun(M) ->
         case companion(M) of
             true -> take(M) andalso begin (delete(M)):purge(M), unregister(M) end;
-            false -> is_slot(M) andalso not erlang:module_loaded(M) andalso code:soft_purge(M) % deleted, whoever's it was
+            %% Old code of a deleted companion
+            false -> is_slot(M) andalso not erlang:module_loaded(M) andalso code:soft_purge(M)
         end
     end, erlang:loaded() -- [?MODULE]).
 
@@ -333,7 +349,7 @@ info(#s{why = Why, tracer = Tracer}) ->
     Release = erlang:system_info(otp_release),
     {_, _} = Memory = {wordsize, erlang:system_info(wordsize)},
     maps:from_list([Memory,
-        {node, atom_to_binary(node())}, % of the events, to whoever reads them
+        {node, atom_to_binary(node())}, % the node's name in the stream
         {otp_release, list_to_binary(Release)},
         {otp, version(Release)},
         {version, list_to_binary(erlang:system_info(version))},
@@ -384,7 +400,8 @@ handle({timeout, Timer, {lease, Due}}, S = #s{lease = Timer}) ->
     Now = now_ms(),
     case S#s.heard + ?LEASE - Now of
         Left when Left > 0 -> S#s{lease = lease_in(Left)};
-        _ when Now - Due > ?LATE -> S#s{lease = lease_in(?LATE)}; % what the client has said meanwhile has yet to be read
+        %% The node was stopped: read the client's messages first
+        _ when Now - Due > ?LATE -> S#s{lease = lease_in(?LATE)};
         _ -> finish(lease, S)
     end;
 handle({timeout, Timer, check}, S = #s{timer = Timer}) ->
@@ -408,7 +425,7 @@ handle({done, Ref, Result}, S0 = #s{helper = {Ref, What}}) ->
             S1 = gc_settle(helped(What, Result, S)),
             unasked_next(arm_next(S1));
         Why ->
-            stop(gc_settle(S#s{guard = Why})) % what the VM then refused is the session, and not what was asked of it
+            stop(gc_settle(S#s{guard = Why})) % the VM refused the session, not the request
     end;
 handle({done, _, Result}, S) ->
     unheard(Result, S),
@@ -434,7 +451,7 @@ handle({'DOWN', _, _, Cleaner, _}, S = #s{tokens = {_, Cleaner, _}}) ->
 handle({memory, Watch, Grown}, S = #s{memory = Watch, last = none}) ->
     case S#s.armed of
         #armed{} -> guard(memory, Grown, S);
-        _ -> finish({guard, {memory, Grown}}, S) % it only counts, or is being armed: there is nothing to be shown yet
+        _ -> finish({guard, {memory, Grown}}, S) % nothing to send: it counts, or the arming is not finished
     end;
 handle(others, S) ->
     S#s.namer ! {others, S#s.key, false},
@@ -447,7 +464,7 @@ handle({owed, Pid, {_, _, _} = MFA, Answer}, S = #s{tracer = fallback}) ->
     fb_answered(Pid, MFA, Answer, S);
 handle({'DOWN', _, _, Pid, _}, S = #s{warden = Warden, namer = Namer, worker = Worker, asker = Asker})
         when Pid =:= Warden; Pid =:= Namer; Pid =:= Worker; Pid =:= Asker ->
-    there(S), % else whoever takes its place would have no code to begin with, again and again
+    there(S), % without the module each replacement would fail at once, again and again
     replace(Pid, S);
 handle({retry, Id, Answer}, S) when is_integer(Id) ->
     reply(Id, Answer, S);
@@ -455,7 +472,7 @@ handle({ask, Id, What}, S) when is_integer(Id) ->
     ask(Id, What, S);
 handle({retry, Id, Function, Argument}, S) when is_integer(Id) ->
     ask_worker(Id, Function, Argument, S);
-handle({names, Key, _, Frames}, S = #s{key = Key}) -> % too late for the batch that they belong to
+handle({names, Key, _, Frames}, S = #s{key = Key}) -> % too late for their batch
     keep_names(S, Frames);
 handle(Event, S = #s{tracer = fallback}) ->
     fb_event(Event, S);
@@ -479,7 +496,7 @@ lease_in(Ms) ->
 heard(S) ->
     S#s{heard = now_ms(), spoke = true}.
 
-%% What there is is sent at once.
+%% Ends dozing and lets the next batch go at once.
 awake(S) ->
     S#s{dozing = false, until = none}.
 
@@ -499,14 +516,15 @@ stop(S) ->
 
 stop_now(S = #s{last = none}) ->
     S1 = destroy((parting(S))#s{last = stopping}),
-    %% For a tracer in a NIF it means that every scheduler has passed a safe point; for a process, that all has come.
+    %% With the NIF its answer means that every scheduler has passed a safe point; with the fallback, that all events
+    %% have arrived.
     trace_delivered(S),
     erlang:start_timer(1000, self(), trace_delivered),
     awake(S1#s{last = trace_delivered});
 stop_now(S) ->
     S.
 
-%% As if the client had asked for it: what was traced is still sent, and the last word says what it was.
+%% Stops as if the client had asked for it: the owner still sends all events, and its last message names the guard.
 guard(What, HowMuch, S = #s{last = none}) ->
     stop((meta(S, notice, [guard, What]))#s{guard = {What, HowMuch}});
 guard(_, _, S) ->
@@ -518,7 +536,7 @@ done(#s{guard = Guard}) ->
 
 is_cut_off(Guard) -> Guard =:= destroyed orelse Guard =:= gone.
 
-%% All that was traced is in the rings, or has been given to us: nothing comes any more.
+%% Continues with the last batches when no more events can come: all of them are in the rings or with the owner.
 flush(S = #s{last = delivered, hears = none, tokens = Tokens}) when Tokens =:= none; element(1, Tokens) =:= idle -> awake(S#s{last = flush});
 flush(S) -> S.
 
@@ -527,8 +545,8 @@ trace_delivered(#s{session = Session}) -> trace:delivered(Session, all).
 
 %% ---- batches ------------------------------------------------------------------------------------------------------
 
-%% Sends what may be sent and says in `wait` how long there is nothing to do unless a message comes. At most one batch
-%% that the channel refused is kept; everything else stays in the rings, whose memory is bounded.
+%% Sends as many batches as the credit allows and sets `wait`: the time until it must run again if no message comes. The
+%% owner keeps at most one batch that the channel refused; all other events stay in the rings, whose memory is bounded.
 pump(S = #s{unsent = {Seq, Message}}) ->
     case send(S, Message) of
         ok -> pump(batch_sent(Seq, byte_size(Message) - 1, S#s{unsent = none}));
@@ -565,7 +583,7 @@ pump(Before, Max) ->
     case Batch of
         none ->
             S2 = limit(Status, S1),
-            %% Nobody knows what has not been seen: none is the last one.
+            %% Somebody cut the session off, so events may be missing: no batch is marked as the last.
             End andalso CutOff andalso Status band 3 =:= 0 andalso finish(done(S2), S2),
             idle(Status, keep_names(S2, names_of(New, S2)));
         _ ->
@@ -583,8 +601,9 @@ pump(Before, Max) ->
             wait_after(Status, byte_size(Batch), S5)
     end.
 
-%% A full batch is followed at once; a small one is given time to grow, for each batch costs both sides the same: the less
-%% there was the more time, within bounds. What the client says meanwhile is no reason for a smaller one.
+%% Sends the next batch at once if the last one was full. Otherwise the next one gets time to grow, because each batch
+%% has a fixed cost for both sides: the smaller the last one was, the more time, within bounds. A message of the client
+%% does not shorten it.
 wait_after(Status, _, S) when Status band 1 =:= 1 -> S#s{wait = 0};
 wait_after(_, Bytes, S = #s{linger = Before}) ->
     case tally_done(S) of
@@ -613,8 +632,8 @@ idle(_, S = #s{tracer = State}) ->
 batch_sent(Seq, Bytes, S) ->
     S#s{sent = [{Seq, Bytes} | S#s.sent]}.
 
-%% The limit was reached (4), a process owes so many returns that calling on would fill its stack (8), events take too much
-%% of a scheduler (16): told once for what is armed.
+%% Handles bits of the NIF's status: the limit was reached (4), a process owes so many results that its stack would fill
+%% up (8), events take too much of a thread's time (16). The owner reports each once for each arming.
 limit(Status, S) when Status band 32 =:= 32 -> limit(Status - 32, unasked_next(S#s{unasked = true}));
 limit(Status, S = #s{told = Told}) when Status band 28 band (bnot Told) =:= 0 -> S;
 limit(Status, S = #s{told = Told}) ->
@@ -634,7 +653,7 @@ request(Id, Bin, S) ->
     end.
 
 request_do(ping, Id, S) -> reply(Id, {ok, pong}, S);
-request_do(time, Id, S) -> % and soon a batch, which says up to when all was told
+request_do(time, Id, S) -> % the tick brings a batch, whose watermark says up to when all events were sent
     reply(Id, {ok, {erlang:monotonic_time(nanosecond), erlang:system_time(nanosecond)}}, meta(S, tick, []));
 request_do(nodes, Id, S) ->
     reply(Id, {ok, {[atom_to_binary(N) || N <- nodes(visible)], [atom_to_binary(N) || N <- nodes(hidden), N =/= S#s.node]}}, S);
@@ -650,7 +669,8 @@ request_do(disarm, Id, S) -> reply(Id, {ok, true}, disarm(given_up(S)));
 request_do({ask, What}, Id, S) -> ask(Id, What, S);
 request_do(_, Id, S) -> reply(Id, {error, bad_request}, S).
 
-%% The worker answers these requests. While it answers one, another is refused; its other work is short, and the request waits for it.
+%% Requests that the worker answers. The owner rejects one while the worker answers another. Other work of the worker is
+%% short, so the request waits for it.
 ask_worker(Id, _, _, S = #s{helper = {_, What}}) when is_tuple(What), element(1, What) =/= arm -> reply(Id, {error, busy}, S);
 ask_worker(Id, Function, Argument, S = #s{helper = {_, _}}) ->
     erlang:send_after(?BUSY, self(), {retry, Id, Function, Argument}),
@@ -667,8 +687,8 @@ reply(Id, Answer, S) ->
 
 %% ---- the worker ---------------------------------------------------------------------------------------------------
 
-%% What may take long, or much memory, or wait for others is done by a process of its own, through a weak handle, which
-%% cannot keep the session alive. There is one such process and one job at a time.
+%% The worker runs jobs that may take long, need much memory, or wait for other processes. It has a weak handle of the
+%% session, which cannot keep the session alive. There is one worker, and it has one job at a time.
 worker_start() ->
     {Worker, _} = spawn_opt(?MODULE, worker, [self()], [monitor, {priority, high} | bounds(16)]),
     Worker.
@@ -718,8 +738,8 @@ work(Function, Argument) ->
         error:Reason:Stack -> {error, {crash, {Reason, Stack}}}
     end.
 
-%% What anybody may send them stays outside of their heaps: nobody is to be killed for a mailbox that others fill. A most that is
-%% below the least of the node's own the VM does not take.
+%% Heap limits of the helpers. Messages stay off the heap, so a process that fills their mailboxes does not get them
+%% killed. The VM rejects a limit below the node's min_heap_size.
 bounds(Times) ->
     {_, Least} = erlang:system_info(min_heap_size),
     [{message_queue_data, off_heap}, {max_heap_size, #{size => max(Times * 1048576, 4 * Least), kill => true, error_logger => false}}].
