@@ -11,7 +11,7 @@
 %% The client sends these messages. Each of them renews the lease:
 %%   {pull, Seq, Credit}   the client has all batches up to Seq; later ones may have Credit bytes in all. 0 only renews.
 %%   {request, Id, Bin}    Bin: a term, decoded safely; names in it are binaries, so that no typo becomes an atom
-%%   {stop}                destroy the session, drain, send the batch marked as last, end when the client acknowledges it
+%%   {stop}                destroy the session, drain, send the batch marked last, end when the client acknowledges it
 %% The owner sends binaries: $B a batch (etrace_wire.h) | $R u32 id, {ok, Term} | {error, Reason} | $G the reason |
 %% $P {Done, All} functions, while the worker is busy with a request | $W, before the first answer, the name of the
 %% process that the owner waits for.
@@ -69,7 +69,7 @@
     others = [],             % the processes and ports of other etraces
     unchecked = false,       % the last self-check failed or is overdue
     late = 0,                % self-checks that became due since the last one began
-    %% Off | {whether a round is going on, frames of figures for the next batches} (tracer_tally.hrl)
+    %% off | {whether a round is going on, frames of figures for the next batches} (tracer_tally.hrl)
     tally = off,
     told = 0,                % bits of the NIF's status that the owner has reported to the client
     %% {What, HowMuch}: the guard that ended the tracing | destroyed | gone: somebody on the node ended it
@@ -103,54 +103,58 @@
 
 %% ---- replaced by the NIF ------------------------------------------------------------------------------------------
 
-%% The callbacks of erl_tracer. trace_call/5 and the other trace_*/5 are left out: for meta tracing the VM would call them
-%% with too few arguments and abort.
+%% The callbacks of erl_tracer. trace_call/5 and the other trace_*/5 are left out: for meta tracing the VM would call
+%% them with too few arguments and abort.
 %%
-%% hello() -> {Hash, Nonce}: the build's hash from the file, and the argument of load_nif. They prove that this is our file.
-%% open({RingBytes, Rings, Bytes, Levels, Terms, Limit, Rate, [Cookie | RedactedNames]}) -> {ok, State} | {error, memory |
-%%     bell | redact | open}: begins a session. State is a small integer: the tracer state in the VM, and the first argument
-%%     of the functions below. RingBytes: a power of two; Rings: at most 256; Limit, Rate: 0 for none.
-%% exclude([PidOrPort]): drops all events of these, and all messages to them. Replaces the previous list; the first 128 count.
+%% hello() -> {Hash, Nonce}: the build's hash from the file, and the argument of load_nif. They prove that this is our
+%%     file.
+%% open({RingBytes, Rings, Bytes, Levels, Terms, Limit, Rate, [Cookie | RedactedNames]}) -> {ok, State} | {error, memory
+%%     | bell | redact | open}: begins a session. State is a small integer: the tracer state in the VM, and the first
+%%     argument of the functions below. RingBytes: a power of two; Rings: at most 256; Limit, Rate: 0 for none.
+%% exclude([PidOrPort]): drops all events of these, and all messages to them. Replaces the previous list; the first 128
+%%     count.
 %% gate(State, Rule): sets or clears rules of the callbacks (session.h).
 %%     fresh: nothing is owed, because the session is new. open, closed: closed counts all new events as lost (guard).
-%%     early: reject calls before the VM runs the match specification and builds the arguments; only if no specification can
-%%     reject a call. late: reject them after that.
+%%     early: reject calls before the VM runs the match specification and builds the arguments; only if no specification
+%%     can reject a call. late: reject them after that.
 %%     plain: no specification adds a message to a call or to a message that is sent. answered: some may.
 %%     returns: every call that makes an event has its return traced, so the NIF counts owed results. owing: calls whose
-%%     return is traced say so in the message of their specification, with etrace_owes or {etrace_owes, Message}; the NIF
-%%     removes that. no_returns: neither.
-%%     {tally, Functions}: count calls and results instead of sending them, without a rate. Resets the figures, with room for
-%%     so many functions and a quarter more. Returns `more` while it still clears old figures: call it again.
-%%     {hold, 0}: hold calls until their result, and send both if the filter may show them; tally/1 reports the hidden and
-%%     open ones as undefined. events: neither tally nor hold.
+%%     return is traced say so in the message of their specification, with etrace_owes or {etrace_owes, Message}; the
+%%     NIF removes that. no_returns: neither.
+%%     {tally, Functions}: count calls and results instead of sending them, without a rate. Resets the figures, with
+%%     room for so many functions and a quarter more. Returns `more` while it still clears old figures: call it again.
+%%     {hold, 0}: hold calls until their result, and send both if the filter may show them; tally/1 reports the hidden
+%%     and open ones as undefined. events: neither tally nor hold.
 %%     {labels, [Label]}: report only sequential tracing with these labels; [] for all.
 %%     Filter: a binary (struct etw_filter_step), the filter for tally and hold; <<>> for all, badarg if it is invalid.
 %% kinds(State, Mask): bit K: events of kind K are wanted. The callbacks ignore other kinds without counting them.
-%% program(State, [Step], [MFA] | all) -> [MFA]: gives these functions the program of these steps (etrace_wire.h) in place
-%%     of their previous one, and returns the functions that took it; the others have none then. No steps: removes the
-%%     programs of these functions. all: removes all programs.
-%% owing(State, questions) -> [{Pid, MFA}]: processes that owe so many results of a function that the asker should look at
-%%     their stack, each once. The NIF sends the caller `owing` when there are new ones.
-%% owing(State, {Pid, MFA}) -> {Count, Total, Returns} | none: calls of the function that have not returned in the process,
-%%     those of all functions, and results of the function so far.
-%% owing(State, {Pid, MFA, Answer}): N: ask again after N more calls. trusted: the calls nest, ask again at twice as many.
-%%     forget: the stack has no such frames. endless: the function does not return. Its calls in the process then pause until
+%% program(State, [Step], [MFA] | all) -> [MFA]: gives these functions the program of these steps (etrace_wire.h) in
+%%     place of their previous one, and returns the functions that took it; the others have none then. No steps: removes
+%%     the programs of these functions. all: removes all programs.
+%% owing(State, questions) -> [{Pid, MFA}]: processes that owe so many results of a function that the asker should look
+%%     at their stack, each once. The NIF sends the caller `owing` when there are new ones.
+%% owing(State, {Pid, MFA}) -> {Count, Total, Returns} | none: calls of the function that have not returned in the
+%%     process, those of all functions, and results of the function so far.
+%% owing(State, {Pid, MFA, Answer}): N: ask again after N more calls. trusted: the calls nest, ask again at twice as
+%%     many. forget: the stack has no such frames. endless: the function does not return. Its calls in the process then
+%%     pause until
 %% owing(State, MFA): the worker has armed the function without results.
-%% unasked(State, [MFA] | none | busy) -> boolean() | [MFA]: a list: drops the events of module_info and of compiler-generated
-%%     functions, except the functions of this list and of earlier ones; false: no room for the list. none: drops nothing,
-%%     and forgets the lists. busy: the functions whose events were dropped often since the last call.
+%% unasked(State, [MFA] | none | busy) -> boolean() | [MFA]: a list: drops the events of module_info and of
+%%     compiler-generated functions, except the functions of this list and of earlier ones; false: no room for the list.
+%%     none: drops nothing, and forgets the lists. busy: the functions whose events were dropped often since the last
+%%     call.
 %% ticks() -> the clock of the frames
-%% drain(State, MaxBytes, OwnSections, Last) -> {Batch | none, [NewTracee], Status}: one complete batch (etrace_wire.h), or
-%%     none if there is no news, not even a watermark that the client waits for. A frame larger than MaxBytes comes alone.
-%%     Status, bits: 1 the rings have more frames or more new tracees, 2 events wait for the watermark, 4 the limit was
-%%     reached, 8 a process owes too many results, 16 a thread has spent its time for events, 32 unasked/2 has busy functions.
-%%     A tracee may be reported more than once. Last: true only after the session is destroyed. ETW_BATCH_LAST is then set
-%%     when nothing is left and nothing was counted since the last round of tally/1 began.
+%% drain(State, MaxBytes, OwnSections, Last) -> {Batch | none, [NewTracee], Status}: one complete batch (etrace_wire.h),
+%%     or none if there is no news, not even a watermark that the client waits for. A frame larger than MaxBytes comes
+%%     alone. Status, bits: 1 the rings have more frames or more new tracees, 2 events wait for the watermark, 4 the
+%%     limit was reached, 8 a process owes too many results, 16 a thread has spent its time for events, 32 unasked/2 has
+%%     busy functions. A tracee may be reported more than once. Last: true only after the session is destroyed.
+%%     ETW_BATCH_LAST is then set when nothing is left and nothing was counted since the last round of tally/1 began.
 %% tally(State) -> {more | done, [{{M, F, Arity} | undefined, Figures}]}: by how much the figures of some functions grew
-%%     since the last round (struct etw_tally and its buckets). undefined: all functions without figures of their own. `done`
-%%     ends a round, in which the NIF has looked at every function.
-%% doze(State) -> armed | busy. armed: the NIF sends ready_input at the next event, or without one. busy: drain first. The
-%%     NIF also sends ready_input, without doze/1, when half of a ring waits to be drained.
+%%     since the last round (struct etw_tally and its buckets). undefined: all functions without figures of their own.
+%%     `done` ends a round, in which the NIF has looked at every function.
+%% doze(State) -> armed | busy. armed: the NIF sends ready_input at the next event, or without one. busy: drain first.
+%%     The NIF also sends ready_input, without doze/1, when half of a ring waits to be drained.
 %% renew(State) -> NewState: for a new trace session. Late events of the old one are ignored.
 %% close(State): from now on the callbacks do nothing; drain still works.
 

@@ -1,45 +1,46 @@
-%% Arming: from the request to patterns and flags in the session.
+%% Arms a session: turns a request to trace into patterns and flags.
 %%
-%% The patterns are set by the worker through a weak handle (it may take hundreds of milliseconds for a node's every
-%% function, and the owner has a lease to keep); the flags of processes come last, from the owner: until then nothing
-%% is traced, and a failure half-way has traced nobody.
+%% The worker sets the patterns through a weak handle, because that can take hundreds of milliseconds and the owner must
+%% keep its lease. The owner then sets the flags of processes. Nothing is traced before that, so a failure half-way has
+%% no effect on any process.
 %%
-%% Who is armed already and asks for other probes, but of the same processes, keeps the session: only the functions whose
-%% specification changes are touched, and no event of the others is lost or comes twice.
+%% If a session is armed already and the next request means the same processes, the session stays. The worker changes
+%% only the functions whose specification differs, so no event of the other functions is lost or comes twice.
 %%
 %% Request: #{probes => [Probe], procs => [Who], ports => [Who], flags => [atom], port_flags => [atom], kinds => Mask,
 %%            system => [{Event, Value}], seq_trace => boolean, allow_empty => boolean, unsafe => boolean, force => boolean,
 %%            variables => the highest number of a variable, available => boolean, tally => boolean, hold => boolean, filter => Bin,
 %%            mark => {First, Last}}
-%% available: wildcards mean modules that lie in the code path as well, and load them: the node has not begun its work yet
-%% filter: which calls a tally counts (struct etw_filter_step), <<>>: all
-%% hold: calls and results are sent where the filter may come to showing them, and not before the result comes; only where every
-%%       call reports it, else they are all sent
-%% mark: optional, for who arms again and again: every event of a match specification says whose it is, by the probe's id,
-%% which goes on meaning what it meant. The notice {armed, First} stands in the stream in front of the first event that
-%% answers the request, {armed, Last}, where that is another number, behind the last one that does not.
+%% available: wildcards also select modules in the code path and load them; for a node that has not begun its work yet
+%% filter: which calls a tally counts (struct etw_filter_step); <<>>: all
+%% hold: sends a call only after its result, with it, and only if the filter may show them. Applies only if every call
+%%       reports its result; otherwise all calls and results are sent
+%% mark: optional, for a client that arms again and again. Every event of a match specification names its probe by id,
+%%       and an id never gets another meaning. The notice {armed, First} precedes the first event of this request in the
+%%       stream. The notice {armed, Last}, if Last differs from First, follows the last event of the previous request
 %% Probe: #{id, type => call|send|recv, scope => local|global|meta, select => [Selector],
-%%          match_spec => {any, Bin} | {arity, #{Arity => Bin}}}, Bin: an encoded match specification, or `true`; and perhaps
-%%          program => Bin, encoded: the same for the NIF (tracer_program.hrl)
+%%          match_spec => {any, Bin} | {arity, #{Arity => Bin}}, Bin: an encoded match specification, or `true`,
+%%          program => Bin}, optional: the same condition as an encoded program for the NIF (tracer_program.hrl)
 %% Who: all | existing | new | {pid, Bin} | {name, Bin} | {via, Module, EncodedName, Text} | {application, Bin} | {initial, Bin}
 %%      | {port, Bin} | {driver, Bin}
-%% Mask: bit K is set when events of kind K (etrace_wire.h) are wanted; those that a flag brings besides are never made.
-%% Answer: #{probes => [#{id, functions, modules}], functions => how many in all, processes => N, ports => N, warning => [Bin]}; what is asked for can be
-%% looked at and measured before: tracer_cost.hrl
+%% Mask: bit K is set if events of kind K (etrace_wire.h) are wanted; the NIF ignores other kinds that a flag brings
+%% Answer: #{probes => [#{id, functions, modules}], functions => N in all, processes => N, ports => N, warning => [Bin]}
+%% tracer_cost.hrl can estimate and measure a request before it is armed.
 
 -record(armed, {
     request,
-    worker,         % that knows the patterns: armed/2
-    modules,        % #{Module => {md5, {F, A}, local | global}}: one function of each shows whether it is still traced
-    builtins = [],  % [{MFA, Scope, Specification}]: what another session's trace-off could blind (gate `bif`)
-    loaded = [],    % the node's modules when they were last looked at
-    effects,        % what it can do to the node (tracer_effects.hrl)
-    plain,          % no specification that is set has a message for a call, nor for what is sent
+    worker,         % the worker that knows the patterns: armed/2
+    modules,        % #{Module => {md5, {F, A}, local | global}}: the self-check tests this function of each module
+    builtins = [],  % [{MFA, Scope, Specification}]: functions that another session can blind (gate `bif`)
+    loaded = [],    % the node's modules at the last look
+    effects,        % its effects on the node (tracer_effects.hrl)
+    plain,          % no specification adds a message to a call or to a message that is sent
     whom = {[], []}, % processes and ports
-    system = none,  % {the process that hears system events, its session}
-    unarmed = #{},  % #{Module => md5}: that could not be armed again, or has nothing left of what was asked for, which was said
-    untraced = [],  % what else somebody has stopped, as it was said (tracer_check.hrl)
-    turn = []       % modules that the next check looks at more closely
+    system = none,  % {the process that receives system events, its session}
+    %% #{Module => md5}: modules that could not be armed again or have no wanted function left, as reported
+    unarmed = #{},
+    untraced = [],  % what else somebody on the node has stopped, as reported (tracer_check.hrl)
+    turn = []       % modules whose patterns the next checks test
 }).
 
 -define(CHECK, 1000). % ms until the next self-check (tracer_check.hrl)
@@ -58,11 +59,11 @@ arm(Id, Request, S0) ->
             reply(Id, {error, bad_request}, S1)
     end.
 
-%% What had to wait for the worker.
+%% Starts the request that waited for the worker.
 arm_next(S = #s{next = {Id, Request}, helper = none}) -> arm(Id, Request, S#s{next = none});
 arm_next(S) -> S.
 
-%% Functions that nobody asked for are called often: the worker clears them as soon as it has time.
+%% Lets the worker clear functions that nobody asked for and that are called often, as soon as it is idle.
 unasked_next(S = #s{unasked = true, helper = none, armed = #armed{}, last = none}) ->
     help(unasked, unasked, {weak(S), S#s.tracer}, S#s{unasked = false});
 unasked_next(S) -> S.
@@ -73,7 +74,7 @@ announce(first, #{mark := {N, _}}, S) -> meta(S, notice, [armed, N]);
 announce(last, #{mark := {First, Last}}, S) when First =/= Last -> meta(S, notice, [armed, Last]);
 announce(_, _, S) -> S.
 
-%% A fresh session is the surest way to clear everything: patterns of every scope, flags, counters, breakpoints.
+%% Replaces the session with a new one, because that surely clears all patterns, flags, counters and breakpoints.
 disarm(S = #s{armed = none, helper = none}) -> S;
 disarm(S = #s{last = Last}) when Last =/= none -> S;
 disarm(S0) ->
@@ -83,7 +84,7 @@ disarm(S0) ->
 renewed(S = #s{tracer = fallback}) -> S;
 renewed(S = #s{tracer = State}) -> S#s{tracer = renew(State)}.
 
-%% Before the client has everything disarmed: what the worker is at, and what waits for it, comes to nothing, and is answered so.
+%% Before a disarm: answers the worker's job and the waiting request with an error, because the disarm makes both void.
 given_up(S = #s{last = Last}) when Last =/= none -> S;
 given_up(S = #s{helper = Helper, next = Next}) ->
     lists:foldl(fun(Id, Acc) -> reply(Id, {error, busy}, Acc) end, S#s{next = none},
@@ -93,7 +94,8 @@ given_up(S = #s{helper = Helper, next = Next}) ->
             _ -> []
         end ++ case Next of {Id2, _} -> [Id2]; none -> [] end).
 
-%% Before others are armed: where they may stand beside what is armed, only what is asked for no more is left off.
+%% Before another request is armed: if it can share the session, removes only the flags and system events that it does
+%% not want.
 leave(Request = #{flags := Flags}, S0 = #s{armed = #armed{request = Before = #{flags := Had}}}) ->
     case beside(Request, Before) andalso S0#s.worker =:= (S0#s.armed)#armed.worker of
         true ->
@@ -109,7 +111,8 @@ leave(Request = #{flags := Flags}, S0 = #s{armed = #armed{request = Before = #{f
             [trace:process(S#s.session, all, false, Off) || Off =/= []],
             [trace:port(S#s.session, all, false, PortsOff) || PortsOff =/= []],
             Left = Before#{flags := without(Had, Off), port_flags => without(PortsHad, PortsOff), seq_trace => not SeqOff andalso maps:get(seq_trace, Before, false)},
-            %% What stays armed until the worker comes to it may say that it owes a result, which only this gate takes off.
+            %% The old patterns stay until the worker changes them. Their calls may carry etrace_owes, which the NIF
+            %% removes only with `owing`.
             gated([late, owing], S#s{armed = (S#s.armed)#armed{request = Left}});
         false ->
             disarm(S0)
@@ -121,15 +124,15 @@ beside(Request, Before) ->
         andalso (same([ports], Request, Before) orelse lists:member([], [maps:get(ports, R, []) || R <- [Request, Before]]))
         andalso inherited(Request) =:= inherited(Before).
 
-%% A flag that several ask for is in a request more than once.
+%% Not `--`: if several probes need a flag, a request has it several times.
 without(These, Those) -> [Flag || Flag <- These, not lists:member(Flag, Those)].
 
 same(Keys, A, B) -> maps:with(Keys, A) =:= maps:with(Keys, B).
 
-%% The flags that change what becomes of processes, and not which of their events are seen.
+%% Flags that change how processes behave or spawn, not which of their events are seen.
 inherited(#{flags := Flags}) -> [F || F <- Flags, lists:member(F, [silent, set_on_spawn, set_on_first_spawn, set_on_link, set_on_first_link])].
 
-helped({arm, Id, _}, Result, S = #s{last = Last}) when Last =/= none -> % it was told to stop meanwhile
+helped({arm, Id, _}, Result, S = #s{last = Last}) when Last =/= none -> % the client has stopped the trace meanwhile
     unheard(Result, S),
     reply(Id, {error, stopping}, S);
 helped({arm, Id, Request}, {ok, Armed, Answer}, S0) ->
@@ -153,7 +156,8 @@ helped({answer, Id}, Answer, S) ->
     reply(Id, Answer, S);
 helped(check, {ok, Armed, Notices}, S = #s{armed = #armed{}}) ->
     lists:foldl(fun({Tag, M}, Acc) -> meta(Acc, module, [Tag, M]) end, S#s{armed = Armed, unchecked = false}, Notices);
-helped(check, Failed, S = #s{armed = #armed{}, unchecked = false}) -> % it is tried again each second, and said once
+%% The check runs again each second; report its failure once
+helped(check, Failed, S = #s{armed = #armed{}, unchecked = false}) ->
     meta(S#s{unchecked = true}, notice, [unchecked, case Failed of
         {error, {crash, {Reason, _}}} -> short(Reason);
         {error, Reason} -> short(Reason);
@@ -164,8 +168,9 @@ helped({ask, Id, What}, Result, S) ->
 helped(_, _, S) ->
     S.
 
-%% Where no specification can reject a call, the NIF may turn calls away before the VM has built their arguments. The gate of the
-%% results has those that are owed, and the time that was spent, counted from nothing: what becomes too much again is said again.
+%% Sets the gates of the NIF. If no specification can reject a call, the NIF may reject calls before the VM builds their
+%% arguments. Setting the gate of results also resets the owed results and the spent time, so the owner reports them
+%% again if they become too many.
 nif_gates(#armed{effects = Effects = #{accepts := Early, returns := Returns}, plain = Plain}, S = #s{told = Told}) ->
     gated([case Early of true -> early; false -> late end, case Plain of true -> plain; false -> answered end,
         case Returns of all -> returns; some -> owing; _ -> no_returns end], tokens_shown(Effects, S#s{told = Told band bnot 24})).
@@ -173,18 +178,18 @@ nif_gates(#armed{effects = Effects = #{accepts := Early, returns := Returns}, pl
 gated(_, S = #s{tracer = fallback}) -> S;
 gated(Gates, S = #s{tracer = State}) -> [gate(State, Gate) || Gate <- Gates], S.
 
-%% Takes off the flags that only actions of the previous probes may have switched on.
+%% Clears the flags that only actions of the previous probes may have switched on.
 unswitched(#s{session = Session, armed = #armed{effects = #{switched := Had}}}, #armed{effects = #{flags := Flags}}) ->
     Off = without(Had, Flags),
     [trace:process(Session, all, false, Off) || Off =/= []];
 unswitched(_, _) -> [].
 
-%% An arming that nobody waits for any more may have begun to hear system events.
+%% An arming that the owner has cancelled may have started a process that receives system events: end it.
 unheard({ok, #armed{system = System}, _}, #s{hears = Hears}) when System =/= none, System =/= Hears -> system_end(System);
 unheard(_, _) -> ok.
 
-%% What is not taken leaves the others armed as they were, but for flags and system events that only they had, which leave/2 took off:
-%% who is refused asks again for what is left.
+%% A rejected request leaves the previous one armed, without the flags and system events that leave/2 has removed. The
+%% client then asks again for the probes that are left.
 refused(S = #s{armed = Armed = #armed{}}) -> nif_gates(Armed, S);
 refused(S) -> disarm(S#s{armed = failed}).
 
@@ -203,14 +208,14 @@ kinds_of(Request, S) ->
 
 %% ---- in the worker ------------------------------------------------------------------------------------------------
 
-%% Only: all, or the modules that are to be armed again. Before: what is armed, or none.
+%% Only: all, or the modules to arm again. Before: the current #armed{}, or none.
 arm_do({Session, Request, Only, Boot = {Owner, _, Tracer, _}, Before}) ->
     Wanted = {Read, Effects} = wanted(Request),
     Only =:= all andalso gc_begin(Effects, Request),
     Sums = sums(case Only of all -> erlang:loaded(); _ -> Only end),
     {Found, Warnings} = chosen(Session, Request, Wanted, Only),
     Tokens = map_get(tokens, Effects),
-    %% Before the first specification is set: a function of meta tracing needs no flag.
+    %% Before the first specification, because meta tracing needs no flag: a function may set a token at once.
     Only =:= all andalso Tokens =/= [] andalso (Owner ! {tokens, self(), Tokens, token_functions(Found)}),
     Join = joins(Request),
     #{returns := Returns, frames := Frames, plain := Plain} = Effects,
@@ -229,7 +234,8 @@ arm_do({Session, Request, Only, Boot = {Owner, _, Tracer, _}, Before}) ->
     end,
     {ok, Armed, (counted(Found))#{warning => More ++ Warnings}}.
 
-%% The gate cannot tell the events that the NIF drops from the others, so it turns none away.
+%% The early gate does not know which functions the NIF drops and would count their calls as lost, so it must not be
+%% set.
 exactly(exact, Effects) -> Effects;
 exactly({left, _}, Effects) -> Effects#{accepts := false}.
 
@@ -239,7 +245,7 @@ system_of(Request, Boot, _) -> system_start(maps:get(system, Request, []), Boot)
 %% {Processes, ports}
 whom_of(Request) -> {whom(maps:get(procs, Request, [all])), whom(maps:get(ports, Request, []))}.
 
-%% {The probes with their specifications decoded, what they can do to the node}
+%% {The probes with decoded specifications, their effects on the node}
 wanted(Request = #{probes := Probes}) ->
     variables(maps:get(variables, Request, 0)),
     Read = [probe(P) || P <- Probes],
@@ -259,29 +265,29 @@ chosen(Session, Request, {Read, Effects}, Only) ->
     Found = [{P, Functions} || {P, {Functions, _}} <- Chosen],
     {Found, Warnings ++ dangers(lists:usort(lists:append([Left || {_, {_, Left}} <- Chosen])), Found)}.
 
-%% A function that several probes select is one of the functions in all.
+%% Counts a function that several probes select once.
 counted(Found) ->
     #{functions => length(lists:usort([MFA || {_, Fs} <- Found, {MFA, _} <- Fs])), probes => [#{id => Id, functions => length(Fs), modules => length(lists:usort([M || {{M, _, _}, _} <- Fs]))}
         || {#{id := Id}, Fs} <- Found]}.
 
-%% The probe with its specifications decoded. The client has put other terms in the place of the atoms that the node lacks.
+%% Decodes the specifications of a probe. The client has replaced atoms that the node lacks, so decoding makes no atoms.
 probe(Probe = #{match_spec := Spec}) ->
     (program(Probe))#{match_spec := case Spec of
         {any, Bin} -> {any, token_marked(spec(Bin))};
         {arity, Map} -> {arity, maps:map(fun(_, Bin) -> token_marked(spec(Bin)) end, Map)}
     end}.
 
-%% A fresh node has '$1' to '$4'. These atoms stay, like all atoms, but there are never more than this many.
+%% The most variables, because each one is an atom that stays for ever. A fresh node has '$1' to '$4'.
 -define(VARIABLES_MOST, 1023). % FIT_VARIABLES_MAX
 
 variables(Most) ->
-    [etrace_atom | % in a message the mark of an atom that the node lacks (SPEC_ATOM_MARK)
+    [etrace_atom | % in a message, it marks an atom that the node lacks (SPEC_ATOM_MARK)
         [binary_to_atom(<<$$, (integer_to_binary(N))/binary>>) || N <- lists:seq(1, min(Most, ?VARIABLES_MOST))]].
 
 spec(Bin) ->
     try binary_to_term(Bin, [safe]) catch error:_ -> throw(bad_spec) end.
 
-%% {[{MFA, Specification}], [MFA that is too dangerous]}
+%% {[{MFA, Specification}], [MFA]}: the functions to trace, and those that are too dangerous.
 found(#{type := call, scope := Scope, select := Selectors, match_spec := Spec}, Only, Lenient, Request) ->
     {Takes, Leaves} = lists:unzip([
         try wanted(Selector, Only) andalso taken(Selector, Scope, Request) of
@@ -306,8 +312,9 @@ wanted(_, all) -> true;
 wanted({{name, Name}, _, _, _}, Only) -> lists:any(fun(M) -> atom_to_binary(M) =:= Name end, Only);
 wanted(_, _) -> true.
 
-%% Sets what was found: {[{MFA, Scope, Specification}], exact | {left, Kept}}, see tracer_plan.hrl. Where it is decided by others than
-%% the specification, `true` is set. May: whether functions that nobody asked for may be left armed.
+%% Sets the wanted patterns and returns {[{MFA, Scope, Specification}], exact | {left, Kept}}, see tracer_plan.hrl. A
+%% function with a program gets `true` instead of its specification. May: whether functions that nobody asked for may
+%% stay armed.
 call_patterns(Session, Scopes, Only, May, Tracer) ->
     Calls = [{MFA, Scope, Ms} || {Scope, Map} <- Scopes, {MFA, Ms} <- maps:to_list(Map)],
     Wanted = keyed(Scopes),
@@ -333,9 +340,10 @@ call_patterns(Session, Scopes, Only, May, Tracer) ->
             end
     end,
     Left = keyed([{Scope, L} || {Scope, _, {_, L}} <- Planned]),
-    %% While they are being set nobody knows which of them are.
+    %% Mark them as undefined: if this job is killed while it sets them, nobody knows which ones are set.
     armed(Session, maps:merge(Set, maps:map(fun(_, _) -> undefined end, maps:merge(Left, Wanted))), New),
-    %% Modules that are armed again may leave no room for another name: then the other modules keep nothing that the NIF would drop.
+    %% The NIF may have no room for the names of modules that are armed again. Then the other modules must not keep
+    %% unwanted functions.
     Stray = case Mode of
         {left, Kept} when New =:= exact, Only =/= all -> lists:filter(fun({_, MFA}) -> (is_free(Kept))(MFA) end, maps:keys(Set));
         _ -> []
@@ -350,8 +358,9 @@ call_patterns(Session, Scopes, Only, May, Tracer) ->
 scopes(Found, Join, Decided, Everybody) ->
     Of = fun(Scope) -> merge([{Id, F} || {#{id := Id, scope := S}, F} <- Found, S =:= Scope]) end,
     {Local0, Global0, Meta0} = {Of(local), Of(global), Of(meta)},
-    %% One function cannot have both kinds of breakpoint; the local one sees every call. A meta trace sees every call as well where
-    %% every process is traced, and then one event is enough. Else there are two events, and each has to name its probes.
+    %% A function cannot have a local and a global breakpoint. The local one sees every call, so it takes the clauses of
+    %% both. If every process is traced, a meta trace sees every call too, and one event is enough. Otherwise a call
+    %% makes two events, and each names its probes.
     Local1 = together(Local0, maps:with(maps:keys(Local0), Global0)),
     Global1 = maps:without(maps:keys(Local0), Global0),
     Both = maps:with(maps:keys(Meta0), maps:merge(Local1, Global1)),
@@ -364,15 +373,16 @@ scopes(Found, Join, Decided, Everybody) ->
 
 together(A, B) -> maps:merge_with(fun(_, X, Y) -> lists:keysort(1, X ++ Y) end, A, B).
 
-%% A meta trace knows neither `silent` nor `return_to`, nor that an action stops to trace a process.
+%% Whether every process is traced. False if an action may stop tracing a process, or with `silent` or `return_to`,
+%% which a meta trace ignores.
 everybody(Request = #{flags := Flags}, #{switches := Switches, silences := Silences}) ->
     maps:get(procs, Request, [all]) =:= [all] andalso not Switches andalso not Silences
         andalso not lists:any(fun(F) -> lists:member(F, [silent, return_to]) end, Flags).
 
 keyed(Scopes) -> maps:from_list([{{Scope, MFA}, Ms} || {Scope, Map} <- Scopes, {MFA, Ms} <- maps:to_list(Map)]).
 
-%% The patterns of the session, {#{{Scope, MFA} => Specification}, exact | {left, Kept}}: what the worker has set and nobody else does.
-%% Modules that are to be armed again have none.
+%% The patterns of the session as the worker has set them: {#{{Scope, MFA} => Specification}, exact | {left, Kept}}.
+%% Modules to arm again have none.
 already(Session, Only) ->
     case get(function) of
         {Session, Set, Mode} when Only =:= all -> {Set, Mode};
@@ -391,8 +401,8 @@ merge(Probes) ->
         lists:foldl(fun({MFA, Ms}, A) -> A#{MFA => [{Id, Ms} | maps:get(MFA, A, [])]} end, Acc, Found)
     end, #{}, Probes).
 
-%% Where the return of some calls is traced and that of others is not: the NIF is told which, to count those that are owed. It
-%% makes what is shown of the call as if this were not there.
+%% If only some calls have their return traced, their message tells the NIF (etrace_owes), so that it can count the owed
+%% results. The NIF removes it from the event.
 owing(true) -> true;
 owing(Ms) -> [owing_clause(Clause) || Clause <- Ms].
 
@@ -413,7 +423,8 @@ messages(Session, Kind, Probes, Join) ->
     Ms = Join(false, Kind, [{Id, here(M)} || #{id := Id, match_spec := {any, M}} <- Probes]),
     try trace:Kind(Session, Ms, []) catch error:_ -> throw({bad_spec, atom_to_binary(Kind)}) end.
 
-%% That something is this node is decided sooner by its name in the head than by a guard, and of all that is received.
+%% Replaces a guard `Variable =:= node()` by the node's name in the head, which the VM tests earlier. It tests every
+%% received message.
 here(true) -> true;
 here(Clauses) ->
     [case Clause of
@@ -446,6 +457,6 @@ flags(Set, _, Whom, Ours) ->
     each(Ours, fun(W) -> Set(W, false) end),
     N.
 
-%% How a flag is set on each of them; one that has ended meanwhile needs none.
+%% Calls Set for each process and port and adds up the results; ignores those that have ended.
 each(Whom, Set) ->
     lists:sum([try Set(W) catch error:badarg when is_pid(W); is_port(W) -> 0 end || W <- Whom]).

@@ -1,10 +1,11 @@
-%% The self-check: each second the worker looks whether what is armed is still traced, and arms anew what is loaded anew; what is gone
-%% otherwise is said. The owner itself looks whether its session and its module are still there, and has one more look at the end.
+%% The self-check: each second the worker checks that the armed functions and processes are still traced. It arms
+%% reloaded modules again, and reports everything else that somebody on the node has stopped. The owner checks that its
+%% session and its module still exist, and checks the patterns once more at the end.
 
--define(CHECK_MOST, 200). % modules whose patterns are looked at in one check
--define(BLIND_MOST, 50). % built-in functions that are armed again in one
--define(WHOM_MOST, 8). % processes that were chosen, and ports, that are looked at in one
--define(LATE_MOST, 10). % checks that are due while the worker is at something: then it is held up
+-define(CHECK_MOST, 200). % modules whose patterns one check tests
+-define(BLIND_MOST, 50). % built-in functions that one check arms again
+-define(WHOM_MOST, 8). % selected processes, and selected ports, that one check looks at
+-define(LATE_MOST, 10). % checks that become due while the worker is busy: then it counts as stuck
 
 %% ---- in the owner -------------------------------------------------------------------------------------------------
 
@@ -24,12 +25,12 @@ check(S0 = #s{armed = #armed{}}) ->
 check(S) ->
     S.
 
-%% Somebody may have suspended the worker.
+%% Reports a stuck worker, for example one that somebody has suspended.
 check_late(S = #s{late = ?LATE_MOST, unchecked = false}) -> meta(S#s{unchecked = true}, notice, [unchecked, timeout]);
 check_late(S) -> S.
 
-%% Anybody on the node may have destroyed the session, or have taken away the module: whoever asks for it by its name - the VM for
-%% each event - does not find us any more.
+%% Whether somebody on the node has destroyed the session or removed the module. The VM looks up the module by name for
+%% each event, so a module that is not the current one gets no events.
 cut_off(#s{session = none}) -> none;
 cut_off(S) ->
     case lists:member(weak(S), trace:session_info(all)) of
@@ -44,8 +45,9 @@ cut_off(S) ->
 there(S) ->
     case cut_off(S) of none -> ok; Why -> finish(Why, S) end.
 
-%% Before the patterns are taken off: what has lost them since it was looked at is armed by nobody any more, and said. What the
-%% worker is at may have changed them itself. Every module is looked at, at some microseconds each.
+%% The check before the owner destroys the session: reports modules that have lost their patterns since the last
+%% self-check. It skips them while the worker may be changing patterns. It looks at every module, which takes some
+%% microseconds each.
 parting(S = #s{armed = #armed{modules = Modules, unarmed = Unarmed}, helper = Helper}) ->
     case cut_off(S) of
         none ->
@@ -68,7 +70,8 @@ parting(S = #s{armed = #armed{modules = Modules, unarmed = Unarmed}, helper = He
     end;
 parting(S) -> S.
 
-%% Who was chosen is not asked: one that collects its garbage would hold us up. That of others the worker may be at taking off.
+%% The same for processes and messages. It does not ask selected processes, because one that collects garbage would
+%% block the owner.
 parting_untraced(S = #s{armed = Armed = #armed{request = Request = #{flags := Flags}, whom = {Procs, Ports}}}) ->
     Chosen = {lists:filter(fun is_atom/1, Procs), lists:filter(fun is_atom/1, Ports)},
     {_, Stopped} = untraced(weak(S), Armed#armed{request = Request#{flags := without(Flags, [garbage_collection])}, whom = Chosen},
@@ -77,21 +80,23 @@ parting_untraced(S = #s{armed = Armed = #armed{request = Request = #{flags := Fl
 
 %% ---- in the worker ------------------------------------------------------------------------------------------------
 
-%% What must be looked at each second: code that is loaded anew has lost its patterns, and nobody tells us.
+%% Returns the modules to check each second: reloaded code has no patterns, and the VM does not report that.
 %%
-%% `trace:function(Session, on_load, …)` is no help: what it is given holds for every function of every module that is
-%% loaded from then on, whatever was selected; a specification cannot ask which function it is called for; and of several
-%% probes it takes one. Between a load and the next look the node would report calls that nobody asked for. A module that
-%% is named and lies in the code path is loaded before it is armed, so its first call is seen.
+%% `trace:function(Session, on_load, …)` does not help. Its specification applies to every function of every module that
+%% is loaded later, and a specification cannot ask for the function's name. It also holds only one specification, not
+%% one for each probe. Until the next check, the node would report calls that nobody asked for. A module that is named
+%% and in the code path is loaded before it is armed, so its first call is seen.
 %%
-%% The node may load code while it is being armed. So the checksum is that of before its functions were listed (Sums), and the
-%% function is the first one that was set (tracer_plan.hrl): if that one is traced, none was lost while the others were set.
+%% The node may load code during the arming. So the checksum is the one from before the functions were listed (Sums),
+%% and the function is the first one that was set (tracer_plan.hrl): if that one is still traced, no pattern was lost
+%% meanwhile.
 watched(Request, Calls, Sums) ->
     Modules = lists:foldl(fun({{M, F, A}, Scope, _}, Acc) ->
         case Acc of
             #{M := {_, FA, Scope}} when FA > {F, A} -> Acc#{M := setelement(2, maps:get(M, Acc), {F, A})};
             #{M := _} -> Acc;
-            _ -> Acc#{M => {case Sums of #{M := Sum} when Sum =/= gone -> Sum; _ -> md5(M) end, {F, A}, Scope}} % or loaded for its name
+            %% Loaded because a probe names it
+            _ -> Acc#{M => {case Sums of #{M := Sum} when Sum =/= gone -> Sum; _ -> md5(M) end, {F, A}, Scope}}
         end
     end, #{}, Calls),
     Builtins = [Call || Call = {{M, F, A}, _, _} <- Calls, erlang:is_builtin(M, F, A)],
@@ -115,7 +120,7 @@ check_do({Session, Armed = #armed{request = Request0, effects = Effects, modules
     ToArm = Changed ++ ordsets:subtract(Loaded, Armed#armed.loaded),
     Sums = sums(ToArm),
     {Again, Failed} = again(Session, Request, ToArm, Boot),
-    %% What came back without any function that was asked for is not looked for again.
+    %% A reloaded module without any wanted function is checked only for its checksum.
     Without = (Changed -- maps:keys(Again)) -- Failed,
     Other = maps:map(fun(M, {_, FA, Scope}) -> {maps:get(M, Sums), case lists:member(M, Without) of true -> none; false -> FA end, Scope} end,
         maps:without(maps:keys(Again), maps:with(Changed, Known))),
@@ -127,19 +132,21 @@ check_do({Session, Armed = #armed{request = Request0, effects = Effects, modules
         [{rearmed, M} || M <- maps:keys(Again)] ++
         [{unarmed, M} || {M, Md5} <- maps:to_list(Unarmed), maps:get(M, Armed#armed.unarmed, none) =/= Md5]}.
 
-%% A few hundred modules are looked at closely each time, in turn; every one's checksum always.
+%% Chooses the modules whose patterns this check tests: CHECK_MOST of them, in turn. Each check compares the checksums
+%% of all modules.
 turn(#armed{turn = [], modules = Modules}) -> turn(maps:keys(Modules));
 turn(#armed{turn = Turn}) -> turn(Turn);
 turn(Turn) ->
     {Close, Later} = lists:split(min(?CHECK_MOST, length(Turn)), Turn),
     {maps:from_keys(Close, true), Later}.
 
-%% The same code loaded again has the same checksum and no patterns.
+%% Whether a module was reloaded. The same code loaded again has the same checksum, so a close look also tests a
+%% pattern.
 changed(Session, M, {Md5, FA, Scope}, Close) ->
     pace(),
     md5(M) =/= Md5 orelse (Close andalso not traced(Session, M, FA, Scope)).
 
-%% {Their #armed.modules, those that could not be armed}: one of them does not keep the others from it.
+%% Arms reloaded modules again: {their #armed.modules, those that failed}. A module that fails does not stop the others.
 again(_, _, [], _) -> {#{}, []};
 again(Session, Request, Mods, Boot) ->
     try arm_do({Session, Request#{allow_empty => true}, Mods, Boot, none}) of
@@ -158,8 +165,9 @@ traced(Session, M, {F, A}, meta) ->
 traced(Session, M, {F, A}, Scope) ->
     trace:info(Session, {M, F, A}, traced) =:= {traced, Scope}.
 
-%% On the versions that need it: another session, or legacy tracing, that stops tracing a built-in function stops ours too, and
-%% `info` still says that it is traced. Whoever did may be gone by now, so some are armed again each time, in turn.
+%% Arms some built-in functions again in each check, in turn. On some versions of the VM (gate `bif`), a session that
+%% stops tracing a built-in function stops ours too, and trace:info/3 still reports it as traced. The other session may
+%% be gone by now.
 blind(Session, #armed{builtins = Builtins}, Gates) ->
     case lists:keymember(bif, 1, Gates) of
         true ->
@@ -170,13 +178,14 @@ blind(Session, #armed{builtins = Builtins}, Gates) ->
             Builtins
     end.
 
-%% Whoever on the node has a session's name can take off the flags of its processes, what it has of messages, and the system tracer:
-%% {#armed.whom, [what somebody has taken off]}. Of all processes it shows in what those that come have, and in one that is always
-%% there; of those that were chosen some are looked at each time, in turn. Who has ended has lost nothing.
+%% Finds flags, message tracing and system tracing that somebody on the node has stopped: {#armed.whom, [what]}. Any
+%% process that has the session's weak handle can do that. If all processes are traced, it checks the flags of new
+%% processes and of one process that always exists. It checks a few selected processes each time, in turn. A process
+%% that has ended counts as unchanged.
 untraced(Session, #armed{request = Request, whom = {Procs, Ports}, effects = #{stops := Stops}}, {Owner, Ours, Tracer, _}) ->
     {Some, Later} = lists:split(min(?WHOM_MOST, length(Procs)), Procs),
     {SomePorts, LaterPorts} = lists:split(min(?WHOM_MOST, length(Ports)), Ports),
-    %% These go with what they are for.
+    %% These flags change during a trace: an action changes `silent`, and the VM clears the others after use.
     Flags = without(maps:get(flags, Request), [silent, set_on_first_spawn, set_on_first_link]),
     Lacks = fun(Whos, New, There, Wanted) ->
         lists:any(fun(Who) ->

@@ -1,21 +1,21 @@
-%% Combines the match specifications of probes that meet: at one function, or at all messages that are sent or received. Runs in the
-%% worker.
+%% Combines the match specifications of probes that apply to the same function, to all sent messages, or to all received
+%% messages. Runs in the worker.
 %%
-%% The virtual machine keeps one specification for a function and runs the first clause that matches. A combined specification
-%% therefore has a clause for each combination of clauses that can match together, one of each probe or none. The combinations stand in
-%% lexicographic order, "none" last: the first one that matches a call consists of the clauses that each probe alone would run. The
-%% clause has the actions of all of them. A clause with `drop` hides the event from every probe, so only the actions of such clauses
-%% are left.
+%% The virtual machine keeps one specification for a function and runs the first clause that matches. A combined
+%% specification therefore has a clause for each combination of clauses that can match together, with one clause or none
+%% of each probe. The combinations are in lexicographic order, "none" last. So the first combination that matches a call
+%% consists of the clauses that each probe alone would run, and it has the actions of all of them. A clause with `drop`
+%% hides the event from every probe, so a combination with such clauses has only their actions.
 %%
-%% Probes that do not meet keep their own specifications.
+%% A probe that shares no function with others keeps its own specification.
 %%
 %% The message of an event names its probes: {etrace_probe, Id}, {etrace_probe, Id, Term}, or with several
 %% {etrace_probe, {Id, ...}, Term, ...}, where `true` stands for no term.
 
 -define(COMBINED_MOST, 256). % clauses, which the VM tries one after the other at each call
 
-%% fun(Named, Where, [{Id, Specification}]): the specification to set. Named: each event has to name its probe, also where there is only
-%% one. Where: {M, F, A} | send | recv.
+%% Returns fun(Named, Where, [{Id, Specification}]), which returns the specification to set. Named: each event names its
+%% probe even if there is only one. Where: {M, F, A} | send | recv.
 joins(Request) ->
     Marks = is_map_key(mark, Request),
     fun(Named, Where, Many) -> joined(Named orelse Marks, Where, Many) end.
@@ -45,7 +45,7 @@ combined(Where, Many) ->
     Partial = lists:foldl(fun({Id, Ms}, Acc) -> extended(Where, Acc, Id, reached(clauses(Ms), Arity)) end, [{'_', [], []}], Many),
     [{Head, Guards, body(lists:reverse(Chosen))} || {Head, Guards, Chosen = [_ | _]} <- Partial].
 
-%% The clauses up to the first one that takes every call, and whether there is one.
+%% The clauses up to the first one that matches every call, and whether there is one.
 reached([], _) -> {[], false};
 reached([Clause = {Head, Guards, _} | Rest], Arity) ->
     case lists:all(fun(Guard) -> Guard =:= true end, Guards) andalso takes_all(Head, []) andalso fits(Head, Arity) of
@@ -68,7 +68,7 @@ extended(Where, Partial, Id, {Clauses, Total}) ->
     length(More) > ?COMBINED_MOST andalso throw({overlap, case Where of {_, _, _} -> mfa_text(Where); _ -> atom_to_binary(Where) end, ?COMBINED_MOST}),
     More.
 
-%% [What matches where both do]: none where the heads exclude each other.
+%% [Clause that matches when both match]; [] if the heads exclude each other.
 meeting({Head, Guards, Chosen}, Id, Clause) ->
     {Head2, Guards2, Body} = apart(highest(Head), Clause),
     try both(Head, Head2, []) of
@@ -88,7 +88,7 @@ body(Chosen) ->
         Hiding -> united(Hiding) ++ [{message, false}]
     end.
 
-%% The actions of the clauses that were chosen, each once, and the message.
+%% The actions of the chosen clauses, each once, and the message.
 shown([{Id, Body}]) ->
     case message_of(Body) of
         none -> Body ++ [{message, {{etrace_probe, Id}}}];
@@ -108,8 +108,9 @@ united(Bodies) ->
 
 %% ---- heads --------------------------------------------------------------------------------------------------------
 
-%% {What matches where both do, [{is, Variable, Expression} | Guard]}: what the head cannot say, the latest first. Where a variable of
-%% one head meets a pattern of the other, the variable stays and guards say the pattern.
+%% Unifies two heads: {Head, [{is, Variable, Expression} | Guard]}, the list in reverse order, with the conditions that
+%% the head cannot express. If a variable of one head meets a pattern of the other, the variable stays and guards test
+%% the pattern.
 both('_', B, Found) -> {B, Found};
 both(A, '_', Found) -> {A, Found};
 both(A, B, Found) ->
@@ -135,7 +136,7 @@ parts(A, B, Found) when is_map(A), is_map(B) ->
 parts(A, B, Found) when A =:= B -> {A, Found};
 parts(_, _, _) -> throw(exclusive).
 
-%% That the value of the expression matches the pattern.
+%% Adds guards that test whether the value of the expression matches the pattern.
 tests('_', _, Found) -> Found;
 tests(Pattern, At, Found) ->
     case is_variable(Pattern) of
@@ -152,13 +153,14 @@ inner(Map, At, Found) ->
     maps:fold(fun(Key, Value, Acc) -> tests(Value, {map_get, {const, Key}, At}, [{is_map_key, {const, Key}, At} | Acc]) end,
         [{is_map, At} | Found], Map).
 
-%% A map in a pattern matches more maps than itself.
+%% Whether the pattern matches only itself. A map in a pattern matches other maps too.
 is_literal('_') -> false;
 is_literal([H | T]) -> is_literal(H) andalso is_literal(T);
 is_literal(T) when is_tuple(T) -> is_literal(tuple_to_list(T));
 is_literal(T) -> not is_map(T) andalso not is_variable(T).
 
-%% {#{Variable => Expression}, Guards}: of the variables that are no longer in the head, the first place that each stood at is its value.
+%% {#{Variable => Expression}, Guards}. A variable that is no longer in the head gets the expression of its first
+%% position as its value.
 settled(InHead, Found) ->
     {Values, Tests} = lists:foldl(fun
         ({is, V, At}, {Values, Tests}) ->
@@ -172,7 +174,8 @@ settled(InHead, Found) ->
 
 %% ---- variables ----------------------------------------------------------------------------------------------------
 
-%% The clause with its variables behind those of others. '$$' is the list of its own.
+%% Renumbers the variables of a clause so that they follow those of other clauses. '$$' becomes the list of the clause's
+%% own variables.
 apart(Shift, {Head, Guards, Body}) ->
     Own = lists:sort(fun(A, B) -> number(A) =< number(B) end, lists:usort(variables_of(Head, []))),
     Listed = fun('$$') -> Own; (A) -> A end,
@@ -192,7 +195,7 @@ variables_of(T, Acc) when is_tuple(T) -> variables_of(tuple_to_list(T), Acc);
 variables_of(T, Acc) when is_map(T) -> variables_of(maps:values(T), Acc);
 variables_of(T, Acc) -> case is_variable(T) of true -> [T | Acc]; false -> Acc end.
 
-%% Each atom of a head replaced; and of guards or a body, where {const, Term} is a term.
+%% Replace each atom: in_head/2 in a head, in_code/2 in guards or a body, except inside {const, Term}.
 in_head(To, [H | T]) -> [in_head(To, H) | in_head(To, T)];
 in_head(To, T) when is_tuple(T) -> list_to_tuple(in_head(To, tuple_to_list(T)));
 in_head(To, T) when is_map(T) -> maps:map(fun(_, Value) -> in_head(To, Value) end, T);

@@ -1,8 +1,8 @@
-%% Names that a person may mean, for completion. Runs in the worker; bounded: a page is at most so many names, in their
-%% order, behind the name that the page before ended with.
+%% Finds names for completion. Runs in the worker. An answer is a page of at most COMPLETE_MOST names, sorted, starting
+%% after the last name of the previous page.
 %%
 %% Request: {complete, modules | {functions, Module} | {record, Module} | processes | nodes, After}, names as binaries
-%% Answer: {[Name], whether there are more}; functions are "name/arity"
+%% Answer: {[Name], whether there are more}; a function is "name/arity"
 
 -define(COMPLETE_MOST, 4000).
 -define(COMPLETE_BYTES, 262144).

@@ -1,13 +1,13 @@
-%% What tracing would cost, told and measured before anything is traced. Runs in the worker.
+%% Estimates and measures the cost of a trace before anything is traced. Runs in the worker.
 %%
-%% Dangerous ground is what the tracing itself goes through: a wildcard never takes it (unless forced); who names it has it,
-%% and a word of warning. Hot ground is what a busy node calls all the time: where a wildcard takes it, the client has the calls
-%% of one second counted before it goes on.
+%% Dangerous functions are those that tracing itself uses. A wildcard never selects them unless the request is forced; a
+%% probe that names one gets it with a warning. Hot functions are those that a busy node calls all the time. If a
+%% wildcard selects them, the client first lets the node count their calls for one second.
 
--define(MANY, 1000). % functions: as hot as anything
+-define(MANY, 1000). % so many functions count as hot
 -define(MEASURE, 1000). % ms
 
-%% The same answer as arming gives, why a probe matches no function, and how many functions a wildcard takes on hot ground.
+%% Answers like arming, and says why a probe matches no function, and how many hot functions wildcards select.
 select_do({Session, Request}) ->
     Wanted = {Read, #{tokens := Tokens}} = wanted(Request),
     {Found, Warnings} = chosen(Session, Request, Wanted, all),
@@ -18,7 +18,7 @@ select_do({Session, Request}) ->
         ports => how_many(maps:get(port_flags, Request, []), Ports, port_count), warning => Warnings ++ tokens_met(Tokens),
         call_count => length(hot(Read, Found, Request))}}.
 
-%% Why a probe matches no function now, where that is no error.
+%% Why a probe matches no function now, if that is not an error.
 missing(Probe = #{type := call, select := Selectors, scope := Scope}, []) ->
     try lists:foreach(fun(S) -> select(S, Scope) end, Selectors), none(Probe)
     catch throw:Reason -> #{missing => Reason}
@@ -29,11 +29,12 @@ how_many([], _, _) -> 0;
 how_many(_, Whom, Count) ->
     lists:sum([case W of new -> 0; _ when is_atom(W) -> erlang:system_info(Count); _ -> 1 end || W <- Whom]).
 
-%% {Calls a second, [{Calls a second, MFA as text}]}, those that are called most first.
+%% {Calls per second, [{Calls per second, MFA as text}]}, the most called functions first.
 call_count_do({Owner, Mine, Request}) ->
     Wanted = {Read, _} = wanted(Request),
     {Found, _} = chosen(Mine, Request, Wanted, all),
-    %% Where one session's end blinds another for built-in functions, those of others are not to be touched.
+    %% If the end of one session can blind another for built-in functions (gate `bif`), do not touch those of other
+    %% sessions.
     Spare = lists:keymember(bif, 1, gates()) andalso length(trace:session_info(all)) > 2,
     Hot = [MFA || MFA = {M, F, A} <- hot(Read, Found, Request), not (Spare andalso erlang:is_builtin(M, F, A))],
     Session = trace:session_create(etrace, self(), []),
@@ -52,7 +53,8 @@ call_count_do({Owner, Mine, Request}) ->
         trace:session_destroy(Session)
     end.
 
-%% Where single processes are named it is for them to bear.
+%% The hot functions that wildcards select. None if the request names single processes, because only those bear the
+%% cost.
 hot(Read, Found, Request) ->
     Single = lists:all(fun({Who, _}) -> Who =/= application; (_) -> false end, maps:get(procs, Request, [all])),
     Wild = [{Scope, S} || #{type := call, scope := Scope, select := Selectors} <- Read, S <- Selectors, wild(S)],
@@ -78,13 +80,13 @@ is_hot(Name) -> is_dangerous(Name) orelse lists:member(Name, [<<"atomics">>, <<"
     <<"maps">>, <<"net_kernel">>, <<"persistent_term">>, <<"proc_lib">>, <<"proplists">>, <<"queue">>, <<"re">>, <<"socket">>, <<"sys">>,
     <<"timer">>, <<"unicode">>, <<"Elixir.Access">>, <<"Elixir.Enum">>, <<"Elixir.Keyword">>, <<"Elixir.Map">>, <<"Elixir.String">>]).
 
-%% What every behaviour has, and no node calls that often: _:handle_call/3 needs no measuring.
+%% Callbacks of behaviours exist in many modules but are not called that often: _:handle_call/3 needs no measurement.
 is_callback(Name) -> lists:member(Name, [<<"code_change">>, <<"format_status">>, <<"handle_call">>, <<"handle_cast">>,
     <<"handle_continue">>, <<"handle_event">>, <<"handle_info">>, <<"init">>, <<"start_link">>, <<"terminate">>]).
 
 is_dangerous(<<"code_server">>) -> true;
 is_dangerous(<<"erl_tracer">>) -> true;
-is_dangerous(<<"erts_code_purger">>) -> true; % what unloads a companion: who traces again at once would find it busy
+is_dangerous(<<"erts_code_purger">>) -> true; % it unloads companions; tracing it would delay the next trace
 is_dangerous(<<"erts_literal_area_collector">>) -> true;
 is_dangerous(<<"erts_internal">>) -> true;
 is_dangerous(<<"trace">>) -> true;
@@ -93,7 +95,7 @@ is_dangerous(Name) -> string:prefix(Name, <<"prim_">>) =/= nomatch.
 wild({{name, _}, {name, _}, _, _}) -> false;
 wild(_) -> true.
 
-%% {Functions that the selector takes, those that are dangerous for it}
+%% {Functions that the selector selects, dangerous ones that it leaves out}
 taken(Selector, Scope, Request) ->
     All = select(Selector, Scope),
     case maps:get(force, Request, false) orelse not wild(Selector) of
@@ -107,7 +109,7 @@ denied({erlang, F, _}, {_, Function, _, _}) when not is_tuple(Function); element
 denied(_, {{name, _}, _, _, _}) -> false;
 denied({M, _, _}, _) -> is_dangerous(atom_to_binary(M)).
 
-%% What a person should know of the dangerous functions that are left out, and of those that are not.
+%% Warnings about dangerous functions that are left out, and about those that are traced.
 dangers(Left, Found) ->
     Taken = lists:usort([Name || {_, Functions} <- Found, {{M, _, _}, _} <- Functions, Name <- [atom_to_binary(M)], is_dangerous(Name)]),
     [<<"the tracing itself goes through ", (some(Taken))/binary>> || Taken =/= []] ++

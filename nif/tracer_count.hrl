@@ -1,53 +1,55 @@
-%% Counting: the VM's own call_count, call_time and call_memory on the functions that a selector means. No event is made;
-%% it costs what the counters cost. The session is the owner's, the selection and its patterns are those of arming.
+%% Counts calls with the VM's own call_count, call_time and call_memory. There are no events; only the counters cost
+%% time. Counting uses the owner's session and selects functions like arming.
 %%
-%% {count, Counters, {arm, Request}}   begins anew, in a fresh session: counters are never reset (gate: until 27.1.2 that
-%%                                     could crash the VM while somebody called)
+%% {count, Counters, {arm, Request}}   starts in a fresh session. It never resets counters, because before 27.1.2 that
+%%                                     could crash the VM during a call
 %% {read, By, Sort, Most, Whole}       By: function | process; Sort: calls | time | memory | name; at most Most rows;
-%%                                     Whole: the last read. It ends the counting and reads every counter of a called function
+%%                                     Whole: the last read; reads every counter of called functions, ends the counting
 %%
-%% A read takes READ_MS at most. It looks at every call_count, which costs a microsecond each; times and words cost a thousand times as
-%% much on a busy node, so it reads those of the functions that were called, the ones that have grown most first, and as many as it has
-%% time for. The next read continues a whole one: `more` says how many functions are left.
+%% A read takes READ_MS at most. It reads every call_count, which costs a microsecond each. Times and words cost a
+%% thousand times as much on a busy node. So it reads those only for called functions, those that grew most first, until
+%% its time is up. If a whole read is not finished, the next read continues it: `more` says how many functions are left.
 %%
-%% A read does not pause the counters: to start them again would put them back to zero, and calls in between would be missing. A whole
-%% read is the last one, so it pauses them first. A paused counter costs microseconds to read, and all figures are of one moment.
+%% A read does not pause the counters, because starting them again would reset them and miss the calls in between. A
+%% whole read is the last one, so it pauses them first: a paused counter takes microseconds to read, and all figures are
+%% of the same moment.
 %%
-%% A module that is counted as a whole has its generated functions counted too. Nobody asked for these, so they have no row. Their time
-%% and words are added to the function that they were generated for: the counters measure own time, which is missing there.
+%% In a module that is counted as a whole, the VM also counts generated functions. They have no row, because nobody
+%% asked for them. Their time and words are added to the function that they were generated for: its counters measure own
+%% time, which excludes theirs.
 %%
-%% The VM keeps one entry for each process that called a function, until the session ends: when there are too many of
-%% them, what was counted is kept here, and a fresh session goes on. It does not count the calls in between. A whole read begins no
-%% fresh session, for the client ends this one.
+%% The VM keeps an entry for each pair of function and calling process until the session ends. If there are too many,
+%% the worker saves the figures and a fresh session continues. Calls in between are not counted. A whole read starts no
+%% fresh session, because the client ends this one.
 %%
-%% This state lives in the worker, which may have to be begun anew: then nothing is counted, and `read` says so.
+%% The worker holds this state. If the worker is restarted, nothing is counted, and `read` says so.
 
 -record(count, {
     session, counters, probes, lenient,
     functions = [],  % [MFA]
-    generated = #{}, % #{MFA => MFA}: functions that are counted for the one that they were generated for
-    left = {part, []}, % {part | by | whole, [{MFA, CallCount}]}: what has yet to be read
+    generated = #{}, % #{MFA => MFA}: generated functions and the function that each was generated for
+    left = {part, []}, % {part | by | whole, [{MFA, CallCount}]}: functions that the current read has yet to read
     ended = false,   % a whole read has paused the counters
-    loaded = [],     % the node's modules when they were last looked at
-    waits = [],      % modules that had what the probes mean, and have nothing of it now
-    anew = [],       % modules that have lost counters, as this read has found
-    armed,           % whose processes they are, for those who look whether they still are (tracer_check.hrl)
-    untraced = false, % somebody has stopped that
+    loaded = [],     % the node's modules at the last look
+    waits = [],      % modules that had selected functions and have none now
+    anew = [],       % modules whose counters are lost, found by this read
+    armed,           % an #armed{} with the traced processes, for the self-check (tracer_check.hrl)
+    untraced = false, % somebody has stopped the tracing of these processes
     since,           % native time
     by = function,
-    seen = #{},      % #{MFA => {CallCount, Entries, Sum, [{Pid, Sum}]}}: as last read; Sum: {Calls, Micros, Words}
-    base = #{},      % #{MFA => {CallCount, Sum}}: from before the present session, or the present code
-    pairs = #{},     % #{{MFA, Pid} => Sum}: likewise; the largest ones
+    seen = #{},      % #{MFA => {CallCount, Entries, Sum, [{Pid, Sum}]}}: the last read; Sum: {Calls, Micros, Words}
+    base = #{},      % #{MFA => {CallCount, Sum}}: figures of earlier sessions and of earlier code
+    pairs = #{},     % #{{MFA, Pid} => Sum}: the same by process; the largest ones
     turn = 0, begun = 0,
-    anews = 0        % modules that were found to have lost their counters, each time
+    anews = 0        % how many times a module has lost its counters
 }).
 
--define(COUNT_ENTRIES, 200000). % of all functions together
+-define(COUNT_ENTRIES, 200000). % entries of all functions together
 -define(COUNT_BYTES, 500000).   % of an answer
 -define(READ_MS, 500).          % of one read
--define(COUNT_TURNS, 8).        % a function that is not called is read in one of so many reads
--define(COUNT_NAMES, 200).      % rows whose process is named
--define(COUNT_QUEUE, 50).       % processes that wait to run, for each scheduler: then none is asked anything
+-define(COUNT_TURNS, 8).        % a function without new calls is read in one of so many reads
+-define(COUNT_NAMES, 200).      % rows that get the name of their process
+-define(COUNT_QUEUE, 50).       % runnable processes per scheduler from which on the read asks no process
 
 %% ---- in the owner -------------------------------------------------------------------------------------------------
 
@@ -65,7 +67,7 @@ counting(Id, _, _, {error, Reason}, S) ->
 answered(none, _, S) -> S;
 answered(Id, Answer, S) -> reply(Id, Answer, S).
 
-%% A fresh session in the same place.
+%% Continues the counting in a fresh session.
 recount(S = #s{armed = {count, Counters, Request}}) ->
     S1 = (disarm(S))#s{memory = S#s.memory},
     What = {count, Counters, {arm, Request}},
@@ -80,7 +82,7 @@ count_start(Session, Wanted, Request = #{probes := Probes}, Old) ->
     {Counters, Refused} = countable(Wanted, Gates),
     Read = [probe(P) || P <- Probes],
     Counted = Request#{flags := count_flags(Counters, Request)},
-    Effects = effects(Counted, [P#{match_spec := {any, true}} || P <- Read]), % no specification is set
+    Effects = effects(Counted, [P#{match_spec := {any, true}} || P <- Read]), % counters have no specification
     Warnings = allowed(Effects, Counted, Session, Gates),
     Lenient = maps:get(allow_empty, Request, false),
     Whom = whom_of(Request),
@@ -91,12 +93,12 @@ count_start(Session, Wanted, Request = #{probes := Probes}, Old) ->
     {ok, #{functions => length(Functions), modules => length(count_modules(Functions)),
         whom => Whom, counters => Counters, warning => Refused ++ Warnings}}.
 
-%% Times and memory are counted for processes with the call flag only. No flag is set that would make an event.
+%% The VM counts times and memory only for processes with the flag call. No flag that would make an event is set.
 count_flags([call_count], _) -> [];
 count_flags(_, #{flags := Flags}) ->
     [F || F <- Flags, lists:member(F, [call, silent, set_on_spawn, set_on_first_spawn, set_on_link, set_on_first_link])].
 
-%% Sets the counters of what the probes mean there: {[MFA], #count{}}.
+%% Sets the counters of the selected functions: {[MFA], #count{}}.
 count_set(C, Only, Lenient) ->
     Found = count_found(C, Only, Lenient),
     {Found, count_on(Found, Found, Only =:= all, C)}.
@@ -106,7 +108,7 @@ count_found(#count{probes = Probes}, Only, Lenient) ->
     [none(P) || {P, []} <- Found, not Lenient],
     lists:usort(lists:append([F || {_, F} <- Found])).
 
-%% New: those of Found that have no counters yet. To set a counter again would put it back to zero.
+%% New: the functions of Found without counters. Setting an existing counter would reset it.
 count_on(Found, New, Fresh, C = #count{session = Session, counters = Counters, functions = Before, generated = Generated}) ->
     Scope = {counters, Counters},
     Functions = lists:umerge(Before, Found),
@@ -118,7 +120,8 @@ count_on(Found, New, Fresh, C = #count{session = Session, counters = Counters, f
     For = [{MFA, Origin} || Leave, Counters =/= [call_count], MFA <- maps:keys(Left), Origin <- [origin(MFA, All)], Origin =/= none],
     C#count{functions = Functions, generated = maps:merge(Generated, maps:from_list(For))}.
 
-%% module_info takes no time. The time of a generated function must be known to belong to a counted function.
+%% Which unwanted functions may be counted too: module_info, whose time is negligible, and generated functions of a
+%% known counted one.
 count_free(Counters, All) ->
     fun(MFA = {_, F, _}) ->
         not is_map_key(MFA, All) andalso not written(F)
@@ -141,7 +144,7 @@ origin(M, [$/ | Text], Name, All) ->
 origin(M, [C | Text], Name = [_ | _], All) -> origin(M, Text, [C | Name], All);
 origin(_, _, _, _) -> none.
 
-%% {What may be counted on this VM, why the rest may not}
+%% {Counters that this VM supports safely, reasons why the others are left out}
 countable(Wanted, Gates) ->
     All = [call_count | lists:delete(call_count, Wanted)],
     {Counters, Wrong} = case lists:member(call_memory, All) andalso lists:keyfind(call_memory, 1, Gates) of
@@ -179,12 +182,12 @@ count_called(C = #count{session = Session, functions = Functions, generated = Ge
         case trace:info(Session, MFA, call_count) of
             {call_count, 0} -> {Called, Acc};
             {call_count, N} when is_integer(N) -> {[{MFA, N} | Called], Acc};
-            _ -> {Called, Acc#count{anew = [M | Anew]}} % its code was loaded anew, or is gone
+            _ -> {Called, Acc#count{anew = [M | Anew]}} % its code was reloaded, or is gone
         end
     end, {[], C}, Functions ++ maps:keys(Generated)).
 
-%% Chooses the functions to read: all of them for a whole read or another kind of rows, else those that have grown most first. A call
-%% gets its time when it returns, so a function that is not called any more is read in one of COUNT_TURNS reads.
+%% Chooses the functions to read: all for a whole read or for another kind of rows, else those that grew most first. The
+%% VM adds a call's time when it returns, so a function without new calls is still read in one of COUNT_TURNS reads.
 count_due(_, true, _, C = #count{left = {whole, [_ | _]}}) -> C;
 count_due(Called, true, _, C) -> C#count{left = {whole, Called}};
 count_due(Called, false, true, C) -> C#count{left = {by, Called}};
@@ -196,7 +199,7 @@ count_due(Called, false, false, C = #count{turn = Turn}) ->
 
 count_before(MFA, C) -> element(1, count_seen(MFA, C)).
 
-%% At least one.
+%% Reads functions until the time is up, at least one.
 count_items(_, _, _, C = #count{left = {_, []}}) -> C;
 count_items(Until, Sort, Most, C0 = #count{left = {Kind, [{MFA = {M, _, _}, N} | Left]}, seen = Seen, anew = Anew}) ->
     pace(),
@@ -209,11 +212,11 @@ count_items(Until, Sort, Most, C0 = #count{left = {Kind, [{MFA = {M, _, _}, N} |
         false -> C
     end.
 
-%% Modules that were loaded since, and those that have lost what was counted, which may have it again.
+%% Sets counters in modules that were loaded since the last look, and in modules that wait for selected functions.
 count_more(C = #count{ended = true}) -> C;
 count_more(C = #count{loaded = Old, waits = Waits, functions = Functions}) ->
     Loaded = lists:usort(erlang:loaded()),
-    %% To set a counter that counts would put it back to zero: not in a module that selecting has loaded.
+    %% Setting an existing counter would reset it, so leave out modules that are counted already.
     Counted = maps:from_list([{M, true} || {M, _, _} <- Functions]),
     case [M || M <- ordsets:subtract(Loaded, ordsets:subtract(Old, Waits)), not is_map_key(M, Counted)] of
         [] -> C#count{loaded = Loaded};
@@ -226,9 +229,9 @@ count_modules(Functions) -> lists:usort([M || {M, _, _} <- Functions]).
 
 count_seen(MFA, #count{seen = Seen}) -> maps:get(MFA, Seen, {0, 0, {0, 0, 0}, []}).
 
-%% What code that was loaded anew has of what the probes mean, be it new. What has its counters is left alone: to set them would put
-%% them back to zero. A module that has nothing of it now, or is gone, which is not loaded for us, is one to wait for. That some of a
-%% module was read before it was loaded anew makes no difference: what its old code had is kept.
+%% Sets counters in reloaded modules, also on selected functions that are new there. It leaves existing counters alone,
+%% because setting them would reset them. A module without selected functions, or one that is no longer loaded, goes to
+%% `waits`. Figures that were read from the old code are kept.
 count_anew(C = #count{anew = []}) -> C;
 count_anew(C0 = #count{session = Session, anew = Anew, anews = Anews, functions = Functions, generated = Generated, waits = Waits}) ->
     Modules = lists:usort(Anew),
@@ -242,7 +245,8 @@ count_anew(C0 = #count{session = Session, anew = Anew, anews = Anews, functions 
     C = count_on(Found, New, false, C1#count{functions = Others, generated = maps:without(Lost, Generated)}),
     C#count{anew = [], anews = Anews + length(Modules), waits = ordsets:union(Waits, ordsets:subtract(Modules, count_modules(Found)))}.
 
-%% Each who is asked has to wait for its turn, and the figures with it: not where that is far off.
+%% Checks whether the selected processes are still traced. Skipped if the run queues are long, because each process must
+%% run to answer.
 count_whose(Ours, C = #count{session = Session, armed = Armed, untraced = false}) ->
     case erlang:statistics(total_run_queue_lengths) > ?COUNT_QUEUE * erlang:system_info(schedulers_online) of
         true -> C;
@@ -252,7 +256,7 @@ count_whose(Ours, C = #count{session = Session, armed = Armed, untraced = false}
     end;
 count_whose(_, C) -> C.
 
-%% `gone`: since it was asked whether it was called, its code was loaded anew. The calls of a generated function are nobody's.
+%% `gone`: the code was reloaded since call_count was read. The calls of a generated function do not count for any row.
 count_item(MFA, N, Sort, Most, C = #count{generated = Generated}) when is_map_key(MFA, Generated) ->
     case count_item(MFA, N, Sort, Most, C#count{generated = #{}}) of
         {_, Entries, Sum, Pairs} -> {N, Entries, uncalled(Sum), [{P, uncalled(S)} || {P, S} <- Pairs]};
@@ -260,7 +264,7 @@ count_item(MFA, N, Sort, Most, C = #count{generated = Generated}) when is_map_ke
     end;
 count_item(_, N, _, _, #count{counters = [call_count]}) -> {N, 0, {N, 0, 0}, []};
 count_item(MFA, N, Sort, Most, #count{session = Session, counters = Counters, by = By}) ->
-    Items = case Counters of % each reading may stop the schedulers: one, then
+    Items = case Counters of % each call may stop the schedulers, so make only one
         [_, Only] -> [trace:info(Session, MFA, Only)];
         _ -> case trace:info(Session, MFA, all) of {all, L} when is_list(L) -> L; _ -> [] end
     end,
@@ -294,7 +298,7 @@ count_pairs(Times, Words, Sort, Most) ->
         false -> All
     end.
 
-%% Small comes first.
+%% The sort key of a row; the smallest comes first.
 count_rank(calls, _, {N, _, _}) -> -N;
 count_rank(time, _, {_, U, _}) -> -U;
 count_rank(memory, _, {_, _, W}) -> -W;
@@ -305,7 +309,7 @@ count_add({N, U, W}, {N1, U1, W1}) -> {N + N1, U + U1, W + W1}.
 count_to(Key, Sum, Map) ->
     Map#{Key => count_add(Sum, maps:get(Key, Map, {0, 0, 0}))}.
 
-%% What was counted so far for code or a session that is no more.
+%% Moves figures of old code or of an old session to `base` and `pairs`.
 count_moved(_, {0, _, _, _}, C) -> C;
 count_moved(MFA, {N, _, Sum, Pairs}, C = #count{base = Base, pairs = Kept, seen = Seen}) ->
     {Row, Calls} = count_row(MFA, N, C),
@@ -313,7 +317,7 @@ count_moved(MFA, {N, _, Sum, Pairs}, C = #count{base = Base, pairs = Kept, seen 
     C#count{base = Base#{Row => {Calls + N0, count_add(Sum, Sum0)}}, seen = maps:remove(MFA, Seen),
         pairs = lists:foldl(fun({P, S}, Acc) -> count_to({Row, P}, S, Acc) end, Kept, Pairs)}.
 
-%% {Whose row the function's figures are in, how many of its calls count there}
+%% {The function whose row has the figures, how many calls count there}
 count_row(MFA, N, #count{generated = Generated}) ->
     case Generated of #{MFA := Row} -> {Row, 0}; _ -> {MFA, N} end.
 

@@ -1,6 +1,6 @@
-%% The effects of an arming on the node. effects/2 computes them from the request and the decoded match specifications, and every gate
-%% asks only effects/2: a gate does not care whether a flag, an event, an action or a raw specification brings the effect.
-%% These functions are pure.
+%% Computes the effects of a request on the node, from the request and the decoded match specifications. Every gate uses
+%% only the result of effects/2, so it need not know whether a flag, an event, an action or a raw specification has the
+%% effect. These functions are pure.
 %%
 %% #{flags => [Flag],         each trace flag that the arming can switch on, of any process or port
 %%   switched => [Flag],      those of them that specifications switch on
@@ -15,9 +15,9 @@
 %%   tokens => [{label, Label} | computed | unsafe],  labels of the sequential trace tokens that calls and messages set
 %%   types => [call | send | recv], scopes => [local | global | meta]}
 %%
-%% An argument that is not a constant counts as everything that it could be.
+%% For an argument that is not a constant, the functions assume all its possible values.
 
-%% The flags of `all`, without the time stamps, which no gate asks for.
+%% The flags of `all` without those for time stamps, which no gate needs.
 -define(EVERY_FLAG, [arity, call, exiting, garbage_collection, ports, procs, 'receive', return_to, running, running_ports,
     running_procs, send, set_on_first_link, set_on_first_spawn, set_on_link, set_on_spawn, silent]).
 
@@ -43,9 +43,9 @@ effects(Request = #{flags := Flags}, Read) ->
             [false] -> case lists:member(silent, Can) of true -> some; false -> none end;
             _ -> some
         end,
-        %% By what each asks for, not by what was found of it: a module that comes later may have what another one rejects.
+        %% This depends on the probes, not on the functions that they select now: a module may be loaded later.
         accepts => not lists:member(silent, Can) andalso lists:all(fun accepts/1, [Clauses || {call, Clauses} <- Specs]),
-        %% Where several probes meet, each marks what answers it with a message.
+        %% If several probes share a function, each marks its events with a message.
         plain => lists:all(fun(Type) -> length([P || P = #{type := T} <- Read, T =:= Type]) < 2 end, [call, send])
             andalso not Any(messages, [call, send]),
         tokens => lists:usort(lists:append([Labels || {_, #{labels := Labels}} <- Bodies])),
@@ -65,7 +65,7 @@ does(Body) ->
         silences => Has([silent]),
         labels => case token_of(Calls) of fresh -> [{label, 0}]; _ -> lists:flatmap(fun token_label/1, Calls) end}.
 
-%% Each {Function, Arguments} anywhere in it. A tuple as a value is written {{...}}.
+%% Every {Function, Arguments} in a body. {{...}} is a tuple as a value.
 calls({const, _}) -> [];
 calls({T}) when is_tuple(T) -> calls(tuple_to_list(T));
 calls(T) when is_tuple(T), tuple_size(T) > 0 ->
@@ -104,9 +104,9 @@ may_be_false(Term) ->
         _ -> case constant(Term) of {is, Value} -> Value =:= false; computed -> true end
     end.
 
-%% The virtual machine keeps a label without copying it. A number or an atom needs no copy, and what a variable is bound to
-%% lies on the heap of the process; a term that the specification builds is freed behind the call, and the node crashes. Values of
-%% the other components are not kept.
+%% Classifies the label of a token. The VM keeps a label without copying it. That is safe for a small integer or an
+%% atom, and for the value of a variable, which is on the heap of the process. But the VM frees a term that the
+%% specification builds, and the node crashes later. The VM does not keep values of the other components.
 token_label({set_seq_token, [Component, Value]}) ->
     case constant(Component) of
         {is, label} -> [kept(Value)];
@@ -131,17 +131,17 @@ accepts(Clauses) ->
     lists:any(fun({Head, Guards, _}) -> Guards =:= [] andalso takes_all(Head, []) end, Clauses)
         andalso not lists:any(fun({_, _, Body}) -> #{drops := Drops, silences := Silences} = does(Body), Drops orelse Silences end, Clauses).
 
-%% Where there is one for each number of arguments, these.
+%% The specifications of probes; a probe may have one for each arity.
 each_spec(Given) -> lists:append([case Ms of #{} -> maps:values(Ms); _ -> [Ms] end || Ms <- Given]).
 
-%% Variables, each once.
+%% Whether a head matches all arguments: it has only distinct variables.
 takes_all('_', _) -> true;
 takes_all([], _) -> true;
 takes_all(['_' | T], Seen) -> takes_all(T, Seen);
 takes_all([V | T], Seen) -> is_variable(V) andalso not lists:member(V, Seen) andalso takes_all(T, [V | Seen]);
 takes_all(_, _) -> false.
 
-%% As the virtual machine has it: '$0', or '$' and a number.
+%% Whether the VM takes the atom for a variable: '$' followed by a number.
 is_variable(V) when is_atom(V) ->
     case atom_to_list(V) of
         "$0" -> true;

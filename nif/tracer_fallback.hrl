@@ -1,24 +1,24 @@
-%% Tracing without a NIF: the owner itself is the tracer, and makes the same frames from the messages it gets. That is
-%% dear for the node, so the caps are hard: 1000 events a second become frames, the rest is counted; a mailbox over
-%% 10000 messages ends the tracing, and what was in it is counted.
+%% Traces without the NIF: the owner itself is the tracer and makes the same frames from its messages. That is expensive
+%% for the node, so the limits are strict. At most 1000 events per second become frames; the others count as lost. If
+%% the mailbox exceeds 10,000 messages, the tracing ends, and the messages in it count as lost.
 
 -define(FB_RATE, 1000).
 -define(FB_QUEUE, 10000).
--define(FB_LATE, 10000000). % ns: what was sent to us before that has arrived
+-define(FB_LATE, 10000000). % ns: a trace message older than this has arrived
 
 -record(fb, {
-    limits, limit,            % of frame/6; events that may still come, or infinity
-    rate, tokens, filled,     % the bucket, and when it was filled, ns
-    frames = [], bytes = 0,   % the newest first
-    most,                     % bytes of frames that are kept for the client
+    limits, limit,            % limits of frame/6; events left until the limit, or infinity
+    rate, tokens, filled,     % the token bucket of the rate, and when it was refilled, ns
+    frames = [], bytes = 0,   % newest first
+    most,                     % the most bytes of frames that wait for the client
     seen = 0, lost = {0, 0, 0, 0, 0, 0, 0, 0}, told = {0, 0, 0, 0, 0, 0, 0, 0},
     tick = 0, tracee = -1,    % of the last frame
-    latest = 0,               % of all frames, those of others as well
-    kinds = -1,               % mask of those that are wanted
-    labels = #{},             % of trace tokens whose events are wanted; #{}: all
+    latest = 0,               % the latest tick of all frames, including those of other sections
+    kinds = -1,               % mask of the wanted kinds
+    labels = #{},             % report only trace tokens with these labels; #{}: all
     functions = #{},          % {M, F} => id
-    known = #{}, new = [],    % tracees
-    owed = #{},               % {Process, Function} => {calls that have not returned, at which number to ask}
+    known = #{}, new = [],    % tracees that are known; those not named yet
+    owed = #{},               % {Process, Function} => {calls that have not returned, the number at which to ask}
     seq = 0, watermark = 0
 }).
 
@@ -30,16 +30,16 @@ fb_new(Options) ->
         limits = {maps:get(size, Options, 1024), maps:get(depth, Options, 16), maps:get(items, Options, 1024),
             secrets(maps:get(redact, Options, []))}}.
 
-%% The tick is nanoseconds: the monotonic clock, which begins far below 0, lifted over it.
+%% Ticks are nanoseconds of the monotonic clock, plus FB_LIFT, because that clock starts far below 0.
 -define(FB_LIFT, (1 bsl 60)).
 
 fb_now() -> erlang:monotonic_time(nanosecond) + ?FB_LIFT.
 
-%% {trace_ts, Tracee, Tag, … , Time}: anything else is not for us. Behind the limit only what belongs to earlier calls
-%% is of interest, the rest is not even counted, for nobody asked for it any more.
+%% Handles {trace_ts, Tracee, Tag, … , Time} and ignores other messages. After the limit it takes only results of
+%% earlier calls; it does not even count the other events, because nobody asked for them.
 fb_event(Event, S = #s{fb = #fb{limit = 0}}) when element(3, Event) =/= return_from, element(3, Event) =/= exception_from ->
     S;
-fb_event({seq_trace, Label, Info, _}, S) -> % a token of ours asks for time stamps (tracer_tokens.hrl)
+fb_event({seq_trace, Label, Info, _}, S) -> % our tokens have flags for time stamps (tracer_tokens.hrl)
     fb_event({seq_trace, Label, Info}, S);
 fb_event({seq_trace, Label, _}, S = #s{fb = #fb{labels = Labels}}) when map_size(Labels) > 0, not is_map_key(Label, Labels) ->
     S;
@@ -55,7 +55,7 @@ fb_event(Event, S0 = #s{}) when element(1, Event) =:= trace_ts, tuple_size(Event
 fb_event(_, S) ->
     S.
 
-%% Of another etrace, or sent to one.
+%% Whether the event is of another etrace's process, or a message to one.
 fb_others(_, []) -> false;
 fb_others(Event, Others) ->
     lists:member(element(2, Event), Others) orelse
@@ -86,7 +86,7 @@ fb_lost(Reason, Fb = #fb{lost = Lost}) ->
 fb_admit(_, Fb = #fb{bytes = Bytes, most = Most}) when Bytes > Most -> fb_lost(1, Fb);
 fb_admit(Event, Fb = #fb{tokens = Tokens}) when Tokens >= 1 ->
     try fb_frame(fb_parse(Event), fb_time(element(tuple_size(Event), Event)), element(2, Event), Fb#fb{tokens = Tokens - 1})
-    catch error:_ -> fb_lost(3, Fb) % not by the VM, for whoever knows us may send anything
+    catch error:_ -> fb_lost(3, Fb) % not from the VM: any process may send us such a message
     end;
 fb_admit(Event, Fb = #fb{rate = Rate, filled = Filled}) ->
     Now = erlang:monotonic_time(nanosecond),
@@ -98,7 +98,8 @@ fb_admit(Event, Fb = #fb{rate = Rate, filled = Filled}) ->
 fb_time(Native) when is_integer(Native) -> erlang:convert_time_unit(Native, native, nanosecond) + ?FB_LIFT;
 fb_time({Mega, Sec, Micro}) -> ((Mega * 1000000 + Sec) * 1000000 + Micro) * 1000 - erlang:time_offset(nanosecond) + ?FB_LIFT.
 
-%% -> {Kind, {M, F, Arity} | none, Terms, Result}: Result [] | [Term] of the match specification. The order of terms is the wire's.
+%% Returns {Kind, {M, F, Arity} | none, Terms, Result}. Terms are in the order of etrace_wire.h. Result: [] | [Term], of
+%% the match specification.
 fb_parse({_, _, call, {M, F, Args}, _}) -> fb_call(M, F, Args, []);
 fb_parse({_, _, call, {M, F, Args}, Result, _}) -> fb_call(M, F, Args, [Result]);
 fb_parse({_, _, return_from, MFA, Value, _}) -> {2, MFA, [Value], []};
@@ -148,7 +149,7 @@ fb_kind(_) -> none.
 
 fb_frame({Kind, MFA, Terms, Result}, Time, P, Fb0) ->
     Fb1 = fb_tell(Fb0),
-    Tick = max(Time, Fb1#fb.watermark + 1), % what is late is shown late, never out of order
+    Tick = max(Time, Fb1#fb.watermark + 1), % a late event gets a later tick, so the order holds
     {Deltas, Fb2} = fb_deltas(Tick, tracee(P), Fb1),
     {Function, Fb3} = fb_function(MFA, Fb2),
     {Flag, List} = case Terms of arity -> {16, []}; _ -> {0, Terms} end,
@@ -167,7 +168,7 @@ fb_frame({Kind, MFA, Terms, Result}, Time, P, Fb0) ->
 fb_push(Frame, Fb) ->
     Fb#fb{frames = [Frame | Fb#fb.frames], bytes = Fb#fb.bytes + byte_size(Frame)}.
 
-%% Losses stand at their place.
+%% Writes an ETW_LOST frame if events were lost since the last one, so losses appear at their place in the stream.
 fb_tell(Fb = #fb{lost = Lost, told = Lost}) -> Fb;
 fb_tell(Fb = #fb{lost = Lost}) ->
     Counts = << <<N:64/little>> || N <- tuple_to_list(Lost) >>,
@@ -193,14 +194,15 @@ fb_function({M, F, Arity}, Fb = #fb{functions = Ids}) ->
                 Fb#fb{functions = Kept#{{M, F} => Id}}}
     end.
 
-%% As drain/4 of the NIF.
+%% The fallback's version of the NIF's drain/4.
 fb_drain(Max, Own, Last, S = #s{fb = Fb0}) ->
     Now = fb_now(),
     Fb = case Last of true -> fb_tell(Fb0); false -> Fb0 end,
     {Now1, Later} = fb_fit(lists:reverse(Fb#fb.frames), Max - 56 - 80 - byte_size(Own), []),
     Empty = Later =:= [],
     Mark = if Empty, Last -> Now; Empty -> Now - ?FB_LATE; true -> Fb#fb.watermark end,
-    Latest = case Own of <<>> -> max(Fb#fb.tick, Fb#fb.latest); _ -> Now end, % frames of others are no later
+    %% Frames in the owner's sections are not later than now
+    Latest = case Own of <<>> -> max(Fb#fb.tick, Fb#fb.latest); _ -> Now end,
     Held = Latest > Mark,
     Waited = Latest > Fb#fb.watermark andalso not Held,
     Status = case Empty of true -> 0; false -> 1 end bor case Held of true -> 2; false -> 0 end

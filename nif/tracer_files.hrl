@@ -1,8 +1,8 @@
-%% Getting the NIF into the VM: as a file that exists for a moment, in a directory that nobody can foresee or share. The file server
-%% is not asked for any of it: it may be held up, and it is one for all of the node.
-%% Every way out removes what was made; the janitors know the directory meanwhile, for the case that we are killed here.
+%% Loads the NIF into the VM, from a file that exists only for a moment, in a private directory with an unpredictable
+%% name. It does not use the file server, which serves the whole node and may be blocked. It removes file and directory
+%% in any case; the janitors know the directory meanwhile and remove it if the owner is killed.
 
-%% ok | [{Directory, Reason}]: why each candidate did not do, in their order
+%% ok | [{Directory, Reason}]: why each candidate failed, in order.
 nif_load(<<>>, _, _, _) ->
     [{<<"no NIF in this build">>, <<>>}];
 nif_load(So, Hash, Nonce, Janitors) ->
@@ -21,7 +21,7 @@ nif_load(So, Hash, Nonce, Janitors) ->
             [{Why, <<>>}]
     end.
 
-%% A file that would grow over its limit brings a signal, which ends the VM.
+%% Checks the limit of the file size: writing beyond it raises a signal that terminates the VM.
 file_room(Size) ->
     Limits = memory_file("/proc/self/limits"),
     case memory_number(Limits, <<"\nMax file size">>) of
@@ -34,7 +34,8 @@ nif_try([], _, Why) -> lists:reverse(Why);
 nif_try([Dir | Dirs], Load, Why) ->
     case Load(Dir) of
         ok -> ok;
-        %% A library that was mapped and refused is refused everywhere; only the place could be better elsewhere.
+        %% If the VM mapped the library and rejected it, another directory does not help. Other errors may depend on the
+        %% directory.
         {error, Text} -> lists:reverse(Why, [{bin(Dir), bin(Text)}]);
         Reason -> nif_try(Dirs, Load, [{bin(Dir), bin(Reason)} | Why])
     end.
@@ -44,8 +45,8 @@ candidates() ->
     Run = case os:getenv("XDG_RUNTIME_DIR") of false -> []; R -> [R] end,
     [D || D <- Run ++ Home ++ ["/dev/shm", "/tmp", "/var/tmp"], filename:pathtype(D) =:= absolute].
 
-%% Where a library cannot be mapped to run: the attempt alone would leave a part of it mapped in the VM for ever.
-%% [{Point, "major:minor", whether noexec, Type}] as the kernel lists them; [] when it does not say.
+%% The mounts, to skip those with noexec: a failed attempt to map the library there would leave a part of it mapped for
+%% ever. Returns [{Point, "major:minor", whether noexec, Type}] in the kernel's order; [] if they are unknown.
 mounts() ->
     case file:open("/proc/self/mountinfo", [read, raw, binary]) of
         {ok, Handle} ->
@@ -70,7 +71,7 @@ mount(Line) ->
         _ -> []
     end.
 
-%% The mount is the last of those with the longest path.
+%% Finds the mount of a directory: the last one with the longest matching path.
 mount_of(Dir, Mounts) ->
     Path = binary_to_list(bin(Dir)) ++ "/",
     case lists:sort([{length(P), N, M} || {N, M = {P, _, _, _}} <- lists:enumerate(Mounts), P =:= "/" orelse lists:prefix(P ++ "/", Path)]) of
@@ -78,27 +79,27 @@ mount_of(Dir, Mounts) ->
         Under -> element(3, lists:last(Under))
     end.
 
-%% The device tells whether it is that mount: a symbolic link leads elsewhere.
+%% Compares the device too, because a symbolic link may lead to another mount.
 noexec(Dir, Info, Mounts) ->
     case {mount_of(Dir, Mounts), Info} of
         {{_, Device, true, _}, {ok, I}} -> device(Device) =:= element(10, I);
         _ -> false
     end.
 
-%% Whoever waits for a server that is gone takes one of the VM's few threads for files with him, killed or not, until it answers:
-%% it is asked only where nothing else does.
+%% Puts directories on network file systems last. If their server is down, an access blocks one of the VM's few dirty IO
+%% threads until the server answers, even if the process is killed.
 local_first(Dirs, Mounts) ->
     {Local, Far} = lists:partition(fun(Dir) -> is_local(mount_of(Dir, Mounts)) end, Dirs),
     Local ++ Far.
 
-%% With a device below it, or one of those that are known to need none.
+%% Whether a mount is local: it has a block device, or a type that is known to need none.
 is_local({_, Device, _, Type}) ->
     hd(binary:split(Device, <<":">>)) =/= <<"0">> orelse
         lists:member(Type, [<<"tmpfs">>, <<"ramfs">>, <<"devtmpfs">>, <<"overlay">>, <<"btrfs">>, <<"zfs">>, <<"bcachefs">>]);
 is_local(none) ->
     true.
 
-%% A file system whose server is gone holds up for ever whoever asks it anything.
+%% Reads the file info in a helper with a timeout, because a file system whose server is down may block for ever.
 dir_info(Dir) ->
     {Helper, Ref} = spawn_opt(fun() -> exit({ok, file:read_file_info(Dir, [raw])}) end, [monitor, {priority, high} | bounds(1)]),
     receive {'DOWN', Ref, _, _, Info} -> case Info of {ok, I} -> I; _ -> Info end
@@ -108,7 +109,7 @@ dir_info(Dir) ->
         timeout
     end.
 
-%% As stat(2) numbers it.
+%% The device number of "major:minor", encoded as in stat(2).
 device(Text) ->
     [Major, Minor] = [binary_to_integer(B) || B <- binary:split(Text, <<":">>)],
     (Minor band 16#ff) bor (Major bsl 8) bor ((Minor bsr 8) bsl 20).
@@ -134,8 +135,9 @@ nif_load(Base, So, Hash, Nonce, Janitors) ->
 
 tell(Janitors, Message) -> [Janitor ! Message || Janitor <- Janitors], ok.
 
-%% The directory must be one and closed before anything is made in it, and ours before anything is written; what was written must
-%% be what is there. Whose we are says the file that was just made: whom a file server takes us for need not be who we are here.
+%% Writes the library. Before it creates the file it checks that the directory is one and has mode 0700; before it
+%% writes, that the directory belongs to us; afterwards, that the file has the written content. The owner of the new
+%% file tells which user we are, because a file server may map our user to another one.
 nif_write(Dir, File, So) ->
     try
         ok = change_mode(Dir, 8#700),
@@ -177,7 +179,8 @@ bin(Text) ->
         _ -> <<"?">>
     end.
 
-%% One text of why there is no NIF: equal reasons once, the file's name not at all, directories that do not exist neither.
+%% One text that says why there is no NIF: each reason once, without the file's name and without directories that do not
+%% exist.
 reasons(ok) -> <<>>;
 reasons(Why) ->
     There = [{D, reason(R)} || {D, R} <- Why, R =/= <<"enoent">>],

@@ -1,13 +1,13 @@
-%% What each version of the VM gets wrong, and what an arming is told of it or refused for. Runs in the worker.
+%% Lists known bugs of VM versions, and warns about or rejects requests that would trigger them. Runs in the worker.
 
-%% {What, error | warning, Text or what the client has a text for}; the rows that hold for the VM we are in.
+%% The rows that apply to this VM: {What, error | warning, a text, or a key for which the client has the text}.
 gates() -> gates(erlang:system_info(version)).
 
 gates(Version) ->
     Erts = numbers(Version),
     [{What, How, Text} || {What, Since, Fixed, How, Text} <- all_gates(), Since =< Erts, Erts < Fixed].
 
-%% {What, since this erts, fixed in this one, …}
+%% {What, the first erts with the bug, the first one without it, …}
 all_gates() -> [
     {garbage_collection, [15], [99], error, gc_taken},
     {label, [15], [99], error, bad_label},
@@ -25,7 +25,7 @@ all_gates() -> [
 numbers(Version) ->
     [list_to_integer(N) || N <- string:lexemes(Version, ".-"), string:to_integer(N) =/= {error, no_integer}].
 
-%% The warnings; a refusal is thrown.
+%% Returns the warnings; throws if a gate rejects the request.
 allowed(Effects, Request, Session, Gates) ->
     lists:usort(lists:flatmap(fun({What, How, Text}) ->
         case concerned(What, Effects, Request, Session) of
@@ -47,15 +47,16 @@ concerned(unload, _, _, _) -> true;
 concerned(bif, #{types := Types}, _, Session) -> lists:member(call, Types) andalso length(others(Session)) > 1;
 concerned(_, _, _, _) -> false.
 
-%% Everybody else's sessions; the one of legacy tracing is always there.
+%% All other sessions. The session of legacy tracing always exists.
 others(Session) -> trace:session_info(all) -- [Session].
 
 gc_asked(#{flags := Flags}) -> lists:member(garbage_collection, Flags).
 
 gc_guarded(Effects, Request) -> gc_asked(Effects) andalso not maps:get(unsafe, Request, false).
 
-%% One etrace at a time has this name, of whatever build it is, for as long as it can trace garbage collection: an action may switch
-%% the flag on at any time, and of two that begin together neither sees the flags of the other. The name ends with the owner.
+%% Registers the name that only one etrace can have, whatever its build: the right to trace garbage collection. The
+%% owner keeps it as long as an action may switch the flag on. A name is needed because two etraces that begin at the
+%% same time do not see each other's flags. The VM unregisters it when the owner ends.
 gc_begin(Effects, Request) ->
     gc_asked(Effects) andalso
         try register(etrace_collects, get(owner))
@@ -64,19 +65,21 @@ gc_begin(Effects, Request) ->
 
 gc_named() -> not lists:member(whereis(etrace_collects), [undefined, get(owner)]).
 
-%% In the owner, whenever what is armed may have changed; an arming that goes on may have taken the name already.
+%% Runs in the owner whenever the armed request may have changed. It keeps the name while the worker arms, which may
+%% have registered it.
 gc_settle(S = #s{helper = none, armed = #armed{effects = Effects}}) -> gc_asked(Effects) orelse gc_end(), S;
 gc_settle(S = #s{helper = none}) -> gc_end(), S;
 gc_settle(S) -> S.
 
 gc_end() -> whereis(etrace_collects) =:= self() andalso unregister(etrace_collects).
 
-%% Whether somebody else may trace the garbage collection of any process, now or one that is spawned.
+%% Whether another session may trace the garbage collection of some process, existing or new.
 gc_elsewhere(Session) ->
     Flagged = fun(Who) -> pace(), lists:any(fun(Other) -> gc_flag(Other, Who) end, [O || O <- sessions_of(Who), O =/= Session]) end,
     lists:any(fun(Other) -> gc_flag(Other, new) end, others(Session)) orelse lists:any(Flagged, processes()).
 
-%% Somebody may begin to while we do. Every process is looked at only where there is another session.
+%% The same during a trace, because another session may start to do so. It looks at the processes only if there is
+%% another session.
 gc_meets(Session, Request, Effects) ->
     gc_guarded(Effects, Request) andalso
         case length(others(Session)) > 1 of
@@ -94,7 +97,7 @@ gc_left(Session, Request = #{flags := Flags, probes := Probes}) ->
             Calm = maps:map(fun(_, Ms) -> gc_without(Ms) end, Set),
             [trace:function(Session, MFA, Ms, [Scope]) || {{Scope, MFA}, Ms} <- maps:to_list(Calm), Ms =/= map_get({Scope, MFA}, Set)],
             armed(Session, Calm, Mode);
-        _ -> % set by a worker that is no more
+        _ -> % a former worker set the patterns
             [trace:function(Session, {'_', '_', '_'}, false, [Scope]) || Scope <- [local, global, meta]]
     end,
     {Read, _} = wanted(Left),
@@ -105,7 +108,7 @@ gc_left(Session, Request = #{flags := Flags, probes := Probes}) ->
 gc_without({any, Ms}, Of) -> {any, Of(Ms)};
 gc_without({arity, Map}, Of) -> {arity, maps:map(fun(_, Ms) -> Of(Ms) end, Map)}.
 
-%% The specification without the actions that can switch it on.
+%% The specification without the actions that can switch the flag on.
 gc_without([Clause | Rest]) -> [gc_without(Clause) | gc_without(Rest)];
 gc_without({Head, Guards, Body}) -> {Head, Guards, gc_calm(Body)};
 gc_without(Ms) -> Ms.
@@ -125,7 +128,7 @@ gc_calm(T) -> T.
 sessions_of(P) -> try trace:session_info(P) of undefined -> []; Sessions -> Sessions catch error:_ -> [] end.
 
 gc_flag({legacy, _}, Who) -> gc_listed(erlang:trace_info(Who, flags));
-gc_flag(Session, Who) -> gc_listed(try trace:info(Session, Who, flags) catch error:_ -> undefined end). % gone meanwhile
+gc_flag(Session, Who) -> gc_listed(try trace:info(Session, Who, flags) catch error:_ -> undefined end). % it has ended
 
 gc_listed({flags, Flags}) -> lists:member(garbage_collection, Flags);
 gc_listed(_) -> false.
