@@ -1,19 +1,19 @@
-%% What the owner is asked beside tracing: {ask, What}. The worker answers; there is one job at a time, so a question waits
-%% for the one before it. Names in questions and answers are binaries; answers are of bounded size.
+%% Answers questions of the client that are not about its own trace: {ask, What}. The worker answers them, one at a
+%% time. Names in questions and answers are binaries; the size of an answer is bounded.
 %%
 %%   {count, …}, {read, …}            tracer_count.hrl
-%%   sessions                         [Session], but for our own
+%%   sessions                         [Session], without our own
 %%   {destroy, Number}                true
 %%   {info, Target}                   [{Subject, [{Name, Number, Client, [{Item, Value}]}]}]
 %%                                    Target: {arm, Request} | {pid, Bin} | {name, Bin} | send | 'receive' | new | …
-%%   {ls, After, {arm, Request}}      {[{M, F, A, Exported}], All, More}: functions behind After, {M, F, A} | none
-%%   {chunk, Module, From}            {Name, Size, Part} | none: what is known of the source, see chunk/2
+%%   {ls, After, {arm, Request}}      {[{M, F, A, Exported}], All, More}: functions after After, {M, F, A} | none
+%%   {chunk, Module, From}            {Name, Size, Part} | none: debug information, see chunk/2
 
--define(ANSWER_MOST, 1000000). % bytes: the client takes no more than a batch has
--define(LOOK_MS, 3000).      % for the node's processes and ports
--define(PAGE, 4000).         % functions of an answer
+-define(ANSWER_MOST, 1000000). % bytes: the client accepts no more than a batch has
+-define(LOOK_MS, 3000).      % ms for looking at the node's processes and ports
+-define(PAGE, 4000).         % functions in one answer
 -define(PAGE_BYTES, 400000).
--define(INFO_MOST, 200).     % functions that are told about at once
+-define(INFO_MOST, 200).     % functions in one answer of {info, Target}
 -define(TEXT_MOST, 4000).    % characters of a term
 -define(CHUNK_PART, 500000).
 -define(CHUNK_MOST, 16000000).
@@ -84,7 +84,7 @@ session_row(S = {Name, Number}, Clients, {Functions, Processes, Ports}, Complete
         [atom_to_binary(X) || X <- Flags], [atom_to_binary(E) || E <- events(S, Flags)],
         case Tracers of [T | _] -> T; [] -> <<>> end, Complete}.
 
-%% {#{Session => {How many it traces, Some of them}}, whether all were looked at}
+%% {#{Session => {how many things it traces, some of them}}, whether this looked at all things before `Until`}
 whose(Things, Until) -> whose(Things, Until, 0, #{}).
 
 whose([], _, _, Acc) -> {Acc, true};
@@ -100,13 +100,13 @@ whose([T | Rest], Until, I, Acc) ->
             end, Acc, Sessions))
     end.
 
-%% Every etrace on this node: #{Session => {its client's node, for how many seconds}}
+%% The sessions of every etrace on this node: #{Session => {the client's node, age in seconds}}
 clients() ->
     Now = os:system_time(second),
     maps:from_list(lists:append([[{Session, {atom_to_binary(Node), Now - Since}} || {Session, Since} <- [{Own, Begun} | systems(Owner)]] ||
         Owner <- owners(), {_, {Own, Node, Begun}} <- [process_info(Owner, {dictionary, session})]])).
 
-%% The sessions of the processes that hear system events and remove trace tokens for that owner.
+%% The sessions of that owner's processes that receive system events and remove trace tokens.
 systems(Owner) ->
     Watchers = case process_info(Owner, monitored_by) of {_, L} -> L; undefined -> [] end,
     [Session || P <- Watchers, is_pid(P), node(P) =:= node(), {initial_call, {M, F, _}} <- [process_info(P, initial_call)], F =:= system orelse F =:= cleaner, companion(M),
@@ -118,11 +118,11 @@ owners() ->
         {monitors, L} <- [process_info(Janitor, monitors)], {process, Owner} <- L, is_pid(Owner),
         {initial_call, {M, owner, 1}} <- [process_info(Owner, initial_call)], M =:= N].
 
-%% What it traces that is no process, port or function. Flags: of what it traces.
+%% What a session traces apart from processes, ports and functions. Flags: those of its processes and ports.
 events(S, Flags) ->
     [E || E <- [send, 'receive', new_processes, new_ports, on_load, system], event_traced(E, S, fun() -> lists:member(E, Flags) end)].
 
-%% Every session has `true` for messages from the beginning: where nobody has set another specification, the flags tell.
+%% A new session has the specification `true` for messages, so if nobody has set another one, only the flags tell.
 event_traced(E, S, Flagged) when E =:= send; E =:= 'receive' ->
     case item(S, E, match_spec) of
         none -> false;
@@ -138,7 +138,8 @@ event_traced(system, S) ->
 event_traced(E, S) ->
     not lists:member(item(S, E, flags), [[], none]).
 
-%% The value, or none. What the legacy functions trace has a session's name, but is no session to ask.
+%% The value of an item, or none. Legacy tracing is listed like a session, but only the legacy functions can ask about
+%% it.
 item({legacy, _}, system, _) ->
     case erlang:system_monitor() of {P, L} -> [{tracer, P} | L]; undefined -> [] end;
 item({legacy, _}, T, Item) ->
@@ -193,7 +194,7 @@ subject(P) ->
     {text_of(P), case name(P) of none -> <<>>; N when is_atom(N) -> atom_to_binary(N); N -> N end}.
 
 items(S, T = {_, _, _}) ->
-    %% The legacy functions know no call_memory before OTP 26, and all of them at once on every version.
+    %% Ask for `all`: the legacy functions support it in every version, but call_memory only since OTP 26.
     case item(S, T, all) of L when is_list(L) -> [{I, value(I, V)} || {I, V} <- L]; _ -> [] end;
 items(S, on_load) ->
     case item(S, on_load, all) of L when is_list(L) -> [{I, value(I, V)} || {I, V} <- L]; _ -> [] end;
@@ -207,7 +208,8 @@ items(S, E) when E =:= send; E =:= 'receive' ->
 items(S, T) ->
     [{I, value(I, item(S, T, I))} || I <- [flags, tracer]].
 
-%% false | true | an integer | text | {Calls, Sum, Processes, [{Pid, Name, Calls, Sum}]} | [text], of flags
+%% The value for the answer: false | true | an integer | text | {Calls, Sum, Processes, [{Pid, Name, Calls, Sum}]} |
+%% [text] for flags.
 value(_, V) when is_boolean(V); is_integer(V) -> V;
 value(Counter, L) when Counter =:= call_time; Counter =:= call_memory ->
     All = lists:sort([case X of {P, N, S, U} -> {-(S * 1000000 + U), N, P}; {P, N, W} -> {-W, N, P} end || X <- L]),
@@ -231,7 +233,7 @@ text_of(P) when is_port(P) -> list_to_binary(port_to_list(P)).
 text_term(T) ->
     unicode:characters_to_binary(io_lib:format("~0tp", [T], [{chars_limit, ?TEXT_MOST}])).
 
-%% [{MFA, Specification}]: to look at them harms nobody, whatever they are.
+%% [{MFA, Specification}]: with `force`, because looking at dangerous functions is harmless.
 functions_of(Probe, Lenient) -> element(1, found(probe(Probe), all, Lenient, #{force => true})).
 
 %% ---- functions ----------------------------------------------------------------------------------------------------
@@ -259,8 +261,8 @@ ls_rows([{M, F, A} | Rest], N, Bytes, M, Exports) ->
     Exported = is_map_key({F, A}, Exports) orelse erlang:is_builtin(M, F, A),
     [{Mb, Fb, A, Exported} | ls_rows(Rest, N - 1, Bytes - byte_size(Mb) - byte_size(Fb) - 30, M, Exports)].
 
-%% What a module's file says about its source: the bytes of the term in its chunk Dbgi, else in Docs. Nobody here decodes
-%% that: the names of its variables would become atoms.
+%% Returns debug information from a module's file: a part of the encoded term in its chunk Dbgi, else in Docs. The node
+%% does not decode the term, because the names of its variables would become atoms.
 chunk(Name, From) ->
     File = case existing([Name]) of [M] -> code:which(M); [] -> none end,
     Bytes = case is_list(File) andalso File =/= [] andalso erl_prim_loader:get_file(File) of
@@ -279,7 +281,8 @@ unzipped(Bytes) ->
         _ -> Bytes
     end.
 
-%% Behind "FOR1", its size and "BEAM": each chunk has a name, a size and bytes padded to four.
+%% Finds a chunk. The file starts with "FOR1", its size and "BEAM". Each chunk has a name, a size, and bytes padded to a
+%% multiple of four.
 chunk_term(Id, Bytes, At) when At + 8 =< byte_size(Bytes) ->
     Size = binary:decode_unsigned(part(Bytes, At + 4, 4)),
     case part(Bytes, At, 4) of
@@ -288,7 +291,7 @@ chunk_term(Id, Bytes, At) when At + 8 =< byte_size(Bytes) ->
     end;
 chunk_term(_, _, _) -> [].
 
-%% Without the version, and not compressed. Too large, or with no debug information in it: it is of no use.
+%% The term without its version byte, uncompressed; [] if it is too large or holds no debug information.
 term_bytes(Bytes) when byte_size(Bytes) < 100 -> [];
 term_bytes(Bytes) ->
     case binary:at(Bytes, 1) of

@@ -1,16 +1,16 @@
-%% The node's memory while it is traced. The rings are of a fixed size, but tracing holds up who is traced, so messages may pile
-%% up before him, and results that are asked for lie on his stack until he returns. Where the node has grown by more than it may
-%% since it was armed, the tracing or the counting is ended.
+%% Watches the node's memory during a trace. The rings have a fixed size, but tracing slows processes down, so their
+%% message queues may grow, and each pending result takes space on a stack. If the node has grown too much since it was
+%% armed, the owner ends the tracing or the counting.
 %%
-%% A process of its own looks, each second: the worker may be at something for long (a registry that is asked who a name is may
-%% take any time), and the owner waits for no file.
+%% A process of its own, the warden, looks each second. The worker cannot, because a job may take long, for example when
+%% it asks a registry for a name. The owner cannot, because it must not wait for a file.
 %%
-%% How much is an option: a number of bytes, `infinity`, or by default a quarter of what the node had, half a gigabyte at least,
-%% and at most half of what its host, its container and its own limits have left.
+%% The allowed growth is an option: a number of bytes, `infinity`, or by default a quarter of the node's memory, but at
+%% least half a gigabyte, and at most half of the memory that its host, its container and its own limits have left.
 
 -define(MEMORY_LEAST, 536870912).
--define(MEMORY_TIGHT, 33554432). % where next to nothing is left
--define(MEMORY_PLENTY, 1073741824). % where there is room, also of addresses, for the largest rings
+-define(MEMORY_TIGHT, 33554432). % bytes left below which memory counts as exhausted
+-define(MEMORY_PLENTY, 1073741824). % bytes left, also of address space, that allow the largest rings
 -define(MEMORY_LOOK, 1000).      % ms
 
 %% ---- in the owner -------------------------------------------------------------------------------------------------
@@ -19,10 +19,10 @@ warden_start() ->
     {Warden, _} = spawn_opt(?MODULE, warden, [self()], [monitor, {priority, high} | bounds(1)]),
     Warden.
 
-%% From now on, until it is disarmed. What comes of an earlier watch names another one.
+%% Starts a watch, which lasts until the session is disarmed. A late message of an earlier watch has another reference.
 memory_watch(S) -> memory_watch_on(S#s{memory = make_ref()}).
 
-%% Who watched was killed: the growth until now is forgotten.
+%% Continues the watch in a new warden after the old one was killed. It measures growth from now on.
 memory_watch_on(S = #s{memory = none}) -> S;
 memory_watch_on(S = #s{options = #{memory := infinity}}) -> S;
 memory_watch_on(S = #s{memory = Watch, warden = Warden}) -> Warden ! {watch, Watch, S#s.options}, S.
@@ -51,7 +51,7 @@ warden_look(Owner, Watched = {Watch, {Began, Most}}) ->
         _ -> Watched
     end.
 
-%% {What it has, by how much it may grow}
+%% {The node's memory now, by how much it may grow}
 memory_most(Options) ->
     Used = memory_used(),
     {Used, case Options of
@@ -59,16 +59,18 @@ memory_most(Options) ->
         _ -> min(max(?MEMORY_LEAST, Used div 4), max(?MEMORY_TIGHT, memory_left(Used) div 2))
     end}.
 
-%% What the operating system has given it, not counting files: erlang:memory/1 would wait for every scheduler, and its words for
-%% the allocators are atoms that a node may never have needed. With the allocators of the system it cannot tell: nothing grows then.
+%% The memory of the VM without mapped files, from the operating system. erlang:memory/1 is only for systems without
+%% /proc: it waits for every scheduler and may create atoms. Without the VM's own allocators it fails, and then the
+%% result is 0: no growth.
 memory_used() ->
     case memory_file("/proc/self/status") of
         <<>> -> try erlang:memory(total) catch error:_ -> 0 end;
         Text -> memory_field(Text, <<"\nRssAnon:">>, 0) + memory_field(Text, <<"\nVmSwap:">>, 0)
     end.
 
-%% Bytes of a ring. They are in use as soon as there are events: more than is left would be the end of the node, not of the tracing.
-%% So would be, where next to nothing is left, what is made for a tracer that is a process, before it takes it.
+%% The size of a ring in bytes. Events fill the rings, and rings larger than the free memory would terminate the node,
+%% not the trace. If memory is exhausted, the fallback could terminate the node too, by the messages that wait for it,
+%% so the trace is rejected.
 memory_ring() ->
     case memory_left(memory_used()) of
         Left when Left < ?MEMORY_TIGHT -> {memory_left, max(0, Left) bsr 20};
@@ -85,8 +87,8 @@ memory_left(Used) ->
     end,
     lists:min([Host | Space ++ Groups ++ memory_carrier()]).
 
-%% Where the VM takes all of its memory out of one piece of a fixed size, and none of the system: what is left of that. (Its
-%% flags are looked at first: the words of the answer are atoms.)
+%% If the VM has one super carrier of fixed size and takes no other memory from the system: how much of the carrier is
+%% left. It checks the VM's flags first, because asking the VM would create atoms.
 memory_carrier() ->
     Flags = binary:split(memory_file("/proc/self/cmdline"), <<0>>, [global]),
     Only = lists:member(<<"-Musacfalse">>, Flags) orelse lists:member({<<"-Musac">>, <<"false">>}, lists:zip(Flags, tl(Flags) ++ [<<>>])),
@@ -97,7 +99,8 @@ memory_carrier() ->
         false -> []
     end.
 
-%% 0::/path of the second version, 4:memory:/path of the first; in a container the path may be one of the host's. Colons may be in it.
+%% The memory left in a control group. Line: 0::/path for cgroup v2, 4:memory:/path for v1. In a container the path may
+%% be that of the host. A path may contain colons.
 memory_group(Line) ->
     case binary:split(Line, <<":">>, [global]) of
         [_, Kind | Rest] when Kind =:= <<>>; Kind =:= <<"memory">> ->
@@ -106,11 +109,12 @@ memory_group(Line) ->
                 <<>> -> {<<"/sys/fs/cgroup">>, <<"/memory.max">>};
                 _ -> {<<"/sys/fs/cgroup/memory">>, <<"/memory.limit_in_bytes">>}
             end,
-            lists:min([memory_number(memory_file([Root, P, Name]), <<>>) || P <- [Path, <<>>]]); % an atom is more than any number
+            %% An atom is greater than any number
+            lists:min([memory_number(memory_file([Root, P, Name]), <<>>) || P <- [Path, <<>>]]);
         _ -> none
     end.
 
-%% Kilobytes.
+%% A field in kilobytes, as bytes.
 memory_field(Text, Name, Else) ->
     case memory_number(Text, Name) of none -> Else; N -> N * 1024 end.
 
@@ -128,6 +132,6 @@ memory_number(Text, Name) ->
         _ -> none
     end.
 
-%% The VM takes no list with binaries in it for a name.
+%% Flattens the name, because the VM accepts no nested list with binaries as a file name.
 memory_file(Name) ->
     case file:read_file(iolist_to_binary(Name), [raw]) of {ok, Text} -> Text; {error, _} -> <<>> end.

@@ -1,6 +1,6 @@
-%% What processes are called: registered name, else label, else the function they began with. Asking a process may have to
-%% wait for it, so a process of its own asks, and the owner waits a few milliseconds at most for a batch's names.
-%% It also asks the other etraces which processes are theirs.
+%% Finds the names of processes: the registered name, else the label, else the initial function. Asking a process may
+%% block, so a process of its own, the namer, asks. The owner waits a few milliseconds at most for the names of a batch.
+%% The namer also asks the other etraces which processes are theirs.
 
 -define(NAMES_WAIT, 5).    % ms
 -define(NAMES_MOST, 256).  % for one batch
@@ -22,7 +22,7 @@ names({Owner, Key, Cookie}) ->
     monitor(process, Owner),
     names_loop(Owner, Key).
 
-%% The key keeps out messages of anybody else, which could crash it.
+%% The namer ignores messages without the key, because messages of other processes could crash it.
 names_loop(Owner, Key) ->
     receive
         {names, Key, Ref, New, Tick} ->
@@ -30,7 +30,7 @@ names_loop(Owner, Key) ->
             names_loop(Owner, Key);
         {others, Key, First} ->
             Others = [P || P <- owners(), P =/= Owner],
-            First andalso [P ! others || P <- Others], % we are new to them, too
+            First andalso [P ! others || P <- Others], % they must exclude our processes too
             Owner ! {others, Key, lists:usort([P || Other <- Others, {_, Theirs} <- [process_info(Other, {dictionary, ours})],
                 is_list(Theirs), P <- Theirs, is_pid(P) orelse is_port(P), node(P) =:= node()])},
             names_loop(Owner, Key);
@@ -65,14 +65,14 @@ name(Pid) ->
         undefined -> none
     end.
 
-%% A process that is called by an Elixir module, as Elixir writes that.
+%% The registered name; the name of an Elixir module in Elixir's notation.
 registered_as(Name) ->
     case atom_to_list(Name) of
         "Elixir." ++ [_ | _] = Text -> unicode:characters_to_binary(lists:nthtail(7, Text));
         _ -> Name
     end.
 
-mfa({erlang, apply, _}) -> none; % a fun: it says nothing
+mfa({erlang, apply, _}) -> none; % a fun, which has no useful name
 mfa({M, F, A}) when is_list(A) -> mfa({M, F, length(A)});
 mfa({M, F, A}) when is_atom(M), is_atom(F), is_integer(A) ->
     case registered_as(M) of

@@ -1,13 +1,15 @@
-%% Functions that do not return. For each traced call whose result is wanted the VM keeps a frame on the stack until the call
-%% returns. A function that ends by calling itself never returns: the frames would pile up and slow the process down.
+%% Detects functions that do not return. For each traced call whose result is wanted, the VM keeps a frame on the stack
+%% until the call returns. A function that ends by calling itself never returns: its frames would pile up and slow the
+%% process down.
 %%
-%% The NIF counts the pending results of each process and function (owed.h) and asks when there are many. A process of its own
-%% answers, as process_info/2 has to wait for the other process. It compares the size of the stack with what the frames take:
-%% real recursion keeps at least one word more for each call, a loop keeps nothing. The worker then takes the wish for a result
-%% out of the loop's specification. So its calls are still traced, and all other functions keep their results.
+%% The NIF counts the pending results of each process and function (owed.h) and asks when there are many. A process of
+%% its own answers, the asker, because process_info/2 waits for the other process. It compares the size of the stack
+%% with the size of the frames: real recursion keeps at least one more word for each call, a loop keeps none. The worker
+%% then arms the loop's function without results. Its calls are still traced, and all other functions keep their
+%% results.
 
--define(FRAME_WORDS, 4).  % that the VM keeps for one pending result
--define(OWED_APART, 32).  % calls between two looks that are compared
+-define(FRAME_WORDS, 4).  % words that the VM keeps for one pending result
+-define(OWED_APART, 32).  % the fewest calls between two looks that are compared
 -define(SAMPLES_MOST, 1000).
 
 %% ---- in the owner -------------------------------------------------------------------------------------------------
@@ -16,7 +18,7 @@ asker_start() ->
     {Asker, _} = spawn_opt(?MODULE, asker, [self()], [monitor, {priority, high} | bounds(1)]),
     Asker.
 
-%% Whenever the session or one of these processes is another one.
+%% Call it whenever the session, the asker or the worker has been replaced.
 asker_tell(S = #s{session = none}) -> S;
 asker_tell(S = #s{asker = Asker, tracer = Tracer, worker = Worker}) -> Asker ! {watch, Tracer, weak(S), Worker}, S.
 
@@ -72,7 +74,7 @@ asker(Owner) ->
     monitor(process, Owner),
     asker_loop(Owner, none, #{}).
 
-%% Samples: #{{Process, Function} => the look that the next one is compared with}
+%% Samples: #{{Process, Function} => the earlier look, for comparison with the next one}
 asker_loop(Owner, Watched, Samples) ->
     receive
         {watch, Tracer, Session, Worker} ->
@@ -99,7 +101,7 @@ owed_ask(Owner, Watched = {State, _, _}, Samples) ->
                 end
             end, Samples, Questions)
     catch
-        error:badarg -> Samples % of a session that has ended
+        error:badarg -> Samples % the session has ended
     end.
 
 owed_look(Owner, Watched, Question = {Pid, MFA}, Before, Samples0) ->
@@ -117,13 +119,13 @@ owed_look(Owner, Watched, Question = {Pid, MFA}, Before, Samples0) ->
 owed_again({fallback, _, _}, _, Before) -> Before;
 owed_again({State, _, _}, Question, _) -> case owing(State, Question) of none -> {0, 0, 0}; Counts -> Counts end.
 
-%% The counts before and after the look at the stack: {Of the function, of the process, results}. The calls may go on meanwhile.
-%% A look that is compared with an earlier one cancels what was on the stack before and what is counted wrongly (a call that
-%% threw without telling). Only where the process is at the begin of the function is nothing else on the stack either.
+%% Judges a look at a stack. The process may run meanwhile, so there are counts from before and after it: {of the
+%% function, of the process, results}. Comparing two looks cancels older content of the stack and wrong counts (a call
+%% that raised without an event). Only if the process is at the beginning of the function, the stack holds nothing else.
 owed_judge({{N1, T1, R}, {N2, T2, R}, Words, AtBegin}, Sample) ->
     N = min(N1, N2),
     T = min(T1, T2),
-    Rest = Words - ?FRAME_WORDS * T, % what frames of other kinds take
+    Rest = Words - ?FRAME_WORDS * T, % words of all other frames
     Now = {N, Rest, AtBegin},
     case Sample of
         _ when Rest < -8 - T div 8 -> forget;
@@ -137,7 +139,8 @@ owed_judge({{N1, T1, R}, {N2, T2, R}, Words, AtBegin}, Sample) ->
     end;
 owed_judge(_, _) -> {again, ?OWED_APART, none}.
 
-%% Where another session traces the results of that function, too, its frames look like recursion: then the number is limited.
+%% If another session traces the results of the function too, its frames look like recursion, so the calls are not
+%% trusted.
 owed_answer(_, {State, Session, _}, {Pid, MFA}, nests) when State =/= fallback ->
     Alone = case trace:session_info(MFA) of L when is_list(L) -> L -- [Session] =:= []; _ -> true end,
     owing(State, {Pid, MFA, case Alone of true -> trusted; false -> 2 * ?OWED_APART end});
@@ -166,7 +169,7 @@ endless_do(State, Session, MFA) ->
 
 ended() -> case get(endless) of undefined -> #{}; Ended -> Ended end.
 
-%% Of patterns that are about to be set.
+%% Removes the wish for results of functions that do not return from patterns that are about to be set.
 without_results(Map) ->
     maps:merge(Map, maps:map(fun(_, Ms) -> resultless(Ms) end, maps:with(maps:keys(ended()), Map))).
 

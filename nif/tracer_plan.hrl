@@ -1,22 +1,24 @@
-%% Plans which calls of trace:function set the patterns of a session, and makes them. Runs in the worker.
+%% Plans and makes the calls of trace:function that set the patterns of a session. Runs in the worker.
 %%
-%% Every call costs the same, whatever it names and whether or not it changes anything: the VM passes through all schedulers. So the
-%% plan has as few calls as possible: a default for all modules, then modules as a whole, then single functions.
+%% Every call costs the same, whatever it names and even if it changes nothing, because the VM synchronises all
+%% schedulers. So the plan has as few calls as possible: a default for all modules, then whole modules, then single
+%% functions.
 %%
-%% A module as a whole has functions that nobody asked for: module_info, and what the compiler generates. To clear those takes most of
-%% the calls, and they are seldom called. When there are many of them the plan leaves them armed and the NIF drops their events
-%% (unasked.h); it reports those that are called often, and the worker clears them.
+%% A whole module includes functions that nobody asked for: module_info and compiler-generated ones. Clearing them would
+%% take most of the calls, and they are seldom called. If there are many, the plan leaves them armed, and the NIF drops
+%% their events (unasked.h). It reports those that are called often, and the worker clears them.
 %%
-%% A value in a plan is what a function is to have: a match specification, `false`, or `free`: whatever it has then.
+%% A value in a plan is the pattern that a function gets: a match specification, `false`, or `free` for any pattern.
 
--define(LEFT_LEAST, 20). % functions that are left armed rather than cleared: below, nothing is left and the gates stay exact
+-define(LEFT_LEAST, 20). % with fewer unwanted functions than this, all are cleared and the gates stay exact
 -define(CLEARED_MOST, 50). % busy functions that are cleared in one job
--define(STEPS_MOST, 500). % single functions that are set where calls are traced already
+-define(STEPS_MOST, 500). % most single functions to set while calls are traced already
 
-%% {[{Pattern, Specification}] in order, #{MFA => Specification} of the free functions that are armed then}. Map: what is wanted. Has:
-%% what is set; what stays as it is is not touched. Fresh: no event comes yet. Else a default would show the events of every module,
-%% and a module as a whole those of the functions that differ in it, so a module is set as a whole only if no function differs, or if
-%% there are more than STEPS_MOST single ones. Free: which functions may be left armed.
+%% {[{Pattern, Specification}] in order, #{MFA => Specification} of the free functions that will be armed}. Map: the
+%% wanted patterns. Has: the current ones; unchanged functions are not touched. Fresh: there are no events yet. If not
+%% fresh, a default would briefly show the events of every module, and a whole module those of its unwanted functions.
+%% So the plan then sets a whole module only if no function in it differs, or if there are more than STEPS_MOST single
+%% functions. Free: which functions may stay armed.
 plan(_, Map, Has, _, _) when map_size(Map) =:= 0, map_size(Has) =:= 0 -> {[], #{}};
 plan(Scope, Map, Has, Fresh, Free) ->
     ByModule = fun(M) -> maps:groups_from_list(fun({{Module, _, _}, _}) -> Module end, maps:to_list(M)) end,
@@ -36,8 +38,8 @@ plan(Scope, Map, Has, Fresh, Free) ->
         _ -> {_, Steps, Left} = Single, {Steps, Left}
     end.
 
-%% {How many calls, the calls, the free functions that are armed then}, when every function has what it has already, else Default; of
-%% each module in the order of its functions, a whole module before what differs in it.
+%% {How many calls, the calls, the free functions that will be armed}. A whole module comes before the functions that
+%% differ in it.
 plan_over(Modules, Given) ->
     {N, Steps, Left} = lists:foldl(fun(M, {N, Steps, Left}) ->
         pace(),
@@ -63,7 +65,7 @@ plan_module(M, {Wanted, Set, Scope, Default, Whole, Free}) ->
         false -> {Plain, [{MFA, Now} || {MFA, free} <- All, Now <- [maps:get(MFA, Has, Default)], Now =/= false]}
     end.
 
-%% The functions of a module, those of one name together.
+%% Groups the functions of a module by name.
 by_name([]) -> [];
 by_name([First = {{_, F, _}, _} | Rest]) ->
     {Same, Others} = lists:splitwith(fun({{_, G, _}, _}) -> G =:= F end, Rest),
@@ -85,7 +87,7 @@ common(List) ->
     {_, Most} = maps:fold(fun(X, N, Best = {Max, _}) -> if N > Max -> {N, X}; true -> Best end end, {0, false}, Counts),
     Most.
 
-%% Sets what was planned. Functions: how many there are in all, for the progress.
+%% Makes the planned calls. Functions: the total number, for the progress.
 set(Session, Scope, Steps, Functions) ->
     Options = case Scope of {counters, List} -> List; _ -> [Scope] end,
     All = length(Steps),
@@ -103,8 +105,9 @@ set(Session, Scope, Steps, Functions) ->
 -define(ACTING, [display, disable_trace, enable_trace, set_seq_token, set_tcw, silent, trace]).
 -define(STACK_READING, [current_stacktrace, process_dump]).
 
-%% Whether such functions may be left armed: not where their calls would have an effect, nor where the VM says where a call returns to.
-%% A stack shows the frames that the VM keeps for pending results, so there it would show functions that are not on the stack.
+%% Whether unwanted functions may stay armed: not if their calls would have an effect or if return_to is traced. Also
+%% not if specifications read stacks: a stack trace would show unwanted functions through the frames that the VM keeps
+%% for pending results.
 may_leave(fallback, _, _) -> false;
 may_leave(_, #{flags := Flags, frames := Frames}, Read) ->
     Specs = each_spec([Ms || #{match_spec := {_, Ms}} <- Read]),
@@ -112,13 +115,13 @@ may_leave(_, #{flags := Flags, frames := Frames}, Read) ->
     not lists:member(return_to, Flags)
         andalso not lists:any(fun({Name, _}) -> lists:member(Name, Spoiled) end, calls([Body || Ms <- Specs, {_, _, Body} <- clauses(Ms)])).
 
-%% Adds those of Functions that a person asked for although the compiler made them.
+%% Adds the functions that a probe names although they are compiler-generated.
 kept(Functions, Before) ->
     maps:merge(Before, maps:from_keys([MFA || MFA = {_, F, _} <- Functions, not written(F)], true)).
 
 is_free(Kept) -> fun(MFA = {_, F, _}) -> not written(F) andalso not is_map_key(MFA, Kept) end.
 
-%% Clears the functions that the NIF has found busy. Only what was left armed is cleared: the NIF may mix two functions up.
+%% Clears the functions that the NIF reports as busy, if they were left armed: the NIF may mix two functions up.
 unasked_do({Session, Tracer}) ->
     case get(function) of
         {Session, Set, {left, Kept}} ->
@@ -152,10 +155,10 @@ pause() ->
     erlang:statistics(total_run_queue_lengths) > 0 andalso receive after 1 -> ok end,
     rested().
 
-%% A slice begins: the others had their turn. A call of trace:function suspends the worker, too.
+%% Starts a new slice, because other processes have run: a call of trace:function suspends the worker too.
 rested() -> put(slice, erlang:monotonic_time(microsecond) + ?SLICE_US).
 
-%% The worker reports to the client every PROGRESS_MS that the job goes on, and how far it is.
+%% Records the progress of the job. The worker reports it to the client every PROGRESS_MS.
 progress(Done, All) -> put(progress, {Done, All}), ok.
 
 progress_due() ->

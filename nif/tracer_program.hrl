@@ -1,13 +1,13 @@
-%% Programs: where a few tests of its arguments say which calls of a function are shown, the NIF makes them (program.h) and the
-%% function is armed with `true`, for the VM takes longer to begin with a specification than the NIF to end with the program. What a
-%% function is meant to show is its specification all the same; where the two could differ, or the NIF has no room, the
-%% specification is what is set:
-%%   - where several probes meet, or one arms again and again: each event has to say whose it is, which takes a message;
-%%   - with the flag return_to: the VM notes where a call returns to before the NIF is asked;
-%%   - with the flag arity, now or by the action of some probe: there are no arguments then.
+%% Gives functions a program instead of their match specification. If a few tests of the arguments select a function's
+%% calls, the NIF runs them as a program (program.h), and the function is armed with `true`. That is faster: the VM takes
+%% longer to start a specification than the NIF takes for the whole program. The worker sets the specification if the NIF
+%% has no room, or if the two could differ:
+%%   - several probes share the function, or the request has a mark: each event must name its probe in a message;
+%%   - the flag return_to is set: the VM records where a call returns to before it asks the NIF;
+%%   - the flag arity is set, or an action may set it: then calls have no arguments.
 %%
-%% The worker gives programs to functions before it arms these; those of what was armed before are taken away first, while
-%% nothing is armed.
+%% The worker sets programs before it arms the functions. It removes the previous programs first, while nothing is
+%% armed.
 
 -define(PROGRAM_BYTES, 8192). % ETW_PROGRAM_BYTES
 -define(PROGRAM_MOST, 1024). % functions in one call of the NIF
@@ -15,7 +15,7 @@
 program(Probe = #{program := Bin}) when byte_size(Bin) =< ?PROGRAM_BYTES -> Probe#{program := spec(Bin)};
 program(Probe) -> maps:remove(program, Probe).
 
-%% #{MFA => true}: whose calls the NIF decides about.
+%% #{MFA => true}: the functions that got a program.
 decided(fallback, _, _, _, _, _) -> #{};
 decided(Tracer, Request, Effects, Only, Read, Found) ->
     Only =:= all andalso program(Tracer, [], all),
@@ -27,7 +27,7 @@ decided(Tracer, Request, Effects, Only, Read, Found) ->
             #{}
     end.
 
-%% A NIF call holds up its scheduler: it gets no more than so many functions.
+%% Splits the functions, because a NIF call blocks its scheduler.
 pieces(MFAs) when length(MFAs) > ?PROGRAM_MOST ->
     {Some, Others} = lists:split(?PROGRAM_MOST, MFAs),
     [Some | pieces(Others)];

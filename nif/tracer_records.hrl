@@ -1,15 +1,15 @@
-%% Records: what a module's debug information says of their fields. Runs in the worker.
+%% Finds the fields of records in the debug information of modules. Runs in the worker.
 %%
-%% The debug information is never decoded: each atom in it - every variable of the source - would be the node's for ever.
-%% It is searched as bytes for {record, {Name, Fields}}, and Fields goes to the client as it is encoded.
+%% It never decodes the debug information, because every variable of the source would become an atom for ever. It
+%% searches the bytes for {record, {Name, Fields}} and sends the encoded Fields to the client.
 
--define(RECORD_FILE, 33554432).  % bytes of a .beam that is read
--define(RECORD_FORMS, 67108864). % of its debug information, uncompressed
--define(RECORD_BYTES, 65536).    % of the fields of one record, as they are encoded
--define(RECORD_MODULES, 64).     % whose debug information is looked at
+-define(RECORD_FILE, 33554432).  % bytes: the largest .beam that is read
+-define(RECORD_FORMS, 67108864). % bytes: the largest debug information, uncompressed
+-define(RECORD_BYTES, 65536).    % bytes: the largest encoded fields of a record
+-define(RECORD_MODULES, 64).     % the most modules that are searched
 
-%% {[{Module, Fields | <<>>}], the names of the records that they have, [Module without debug information]}; <<>> for the
-%% native records of OTP 29, which are no tuples.
+%% {[{Module, Fields | <<>>}], names of the records in these modules, [Module without debug information]}; <<>> for the
+%% native records of OTP 29, which are not tuples.
 record_do({Patterns, Name}) ->
     Mods = lists:usort(lists:flatmap(fun modules/1, Patterns)),
     length(Mods) > ?RECORD_MODULES andalso throw({too_many_modules, length(Mods), ?RECORD_MODULES}),
@@ -37,7 +37,7 @@ records(M) ->
         _:_ -> none
     end.
 
-%% An atom, and behind it a list or [].
+%% Whether an encoded atom followed by a list is at this place.
 record_at(Forms, At) ->
     {From, Bytes} = case binary:at(Forms, At) of
         119 -> {At + 2, binary:at(Forms, At + 1)};
@@ -49,7 +49,7 @@ record_at(Forms, At) ->
         false -> []
     end.
 
-%% The abstract forms as they are encoded.
+%% The encoded abstract forms.
 forms(M) ->
     Chunk = beam_chunk(<<"Dbgi">>, beam(M), 12),
     case binary:at(Chunk, 1) of
@@ -66,7 +66,7 @@ beam_chunk(Id, Beam, At) ->
         _ -> beam_chunk(Id, Beam, At + 8 + ((Size + 3) band -4))
     end.
 
-%% The file that the module was loaded from; in an archive or without a file of its own, what the code path has.
+%% The file that the module was loaded from. If that is in an archive or does not exist, the file in the code path.
 beam(M) ->
     Bytes = case code:which(M) of
         Path when is_list(Path), Path =/= [] -> beam_file(M, Path);

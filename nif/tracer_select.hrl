@@ -1,11 +1,11 @@
-%% Selectors: {ModulePattern, FunctionPattern, LowArity, HighArity | -1} -> functions of this node. Runs in a helper.
-%% Names are binaries. An atom is made only for a module that is found as a file in the code path; only a module that is
-%% named is loaded for it. What others mean is armed when the node itself loads it (the self-check).
-%% Wildcards never select module_info, what the compiler made ('-f/1-fun-0-'), nor the companion of anybody.
+%% Finds the functions that selectors mean: {ModulePattern, FunctionPattern, LowArity, HighArity | -1}. Runs in a
+%% helper. Names are binaries. An atom is created only for a module whose file is in the code path, and only a module
+%% that is named exactly is loaded. The self-check arms the modules that a wildcard means when the node itself loads
+%% them. Wildcards never select module_info, compiler-generated functions ('-f/1-fun-0-'), or a companion.
 
-%% All functions that one selector means: [{M, F, A}], not empty unless it is a pattern.
+%% All functions that a selector means: [{M, F, A}]. Throws if it names a module that has no such function.
 select({ModPat, FunPat, Low, High0}, Scope) ->
-    pace(), % a module that is not loaded is looked for in every directory of the code path
+    pace(), % the search for an unloaded module reads every directory of the code path
     High = case High0 of -1 -> 255; _ -> High0 end,
     Mods = modules(ModPat),
     Match = matcher(FunPat),
@@ -20,7 +20,7 @@ functions(M, FunPat, Match, Low, High, Scope) ->
     Listed = [FA || FA = {F, A} <- listed(M, Scope), A >= Low, A =< High, Match(F)],
     [{M, F, A} || {F, A} <- lists:usort(Listed ++ builtins(M, FunPat, Low, High))].
 
-%% Some functions of the VM are in no module's table.
+%% Some functions of the VM are missing in the tables of their modules.
 builtins(M, {name, Name}, Low, High) ->
     case existing([Name]) of
         [F] -> [{F, A} || A <- lists:seq(Low, High), erlang:is_builtin(M, F, A)];
@@ -58,7 +58,7 @@ modules(Pattern) ->
     Match = matcher(Pattern),
     [M || M <- erlang:loaded(), not companion(M), Match(M)].
 
-%% {ok, [Module]} | undefined. An application that was not loaded yet has its file in the code path.
+%% {ok, [Module]} | undefined. If the application is not loaded, reads its file in the code path.
 application_modules(Name) ->
     case case existing([Name]) of [A] -> application:get_key(A, modules); [] -> undefined end of
         undefined ->
@@ -74,8 +74,8 @@ application_modules(Name) ->
         Found -> Found
     end.
 
-%% Loads the modules that wildcards mean in the program's own directories, which are not those of Erlang's or Elixir's
-%% installation. Modules that `_' alone or a behaviour means are armed when the node itself loads them.
+%% Loads the modules that wildcards mean in the program's own directories, not in those of the Erlang or Elixir
+%% installation. The self-check arms modules that only `_' or a behaviour means, when the node itself loads them.
 load_available(Probes) ->
     Patterns = lists:usort([meant(M) || #{type := call, select := Selectors} <- Probes, {M, _, _, _} <- Selectors]),
     Apps = [Ms || {application, Name} <- Patterns, {ok, Ms} <- [application_modules(Name)]],
@@ -89,13 +89,13 @@ load_available(Probes) ->
 meant({except, Pattern, _}) -> Pattern;
 meant(Pattern) -> Pattern.
 
-%% Their names.
+%% The names of the modules in these directories.
 own_modules() ->
     Installed = [filename:dirname(D) || A <- [kernel, elixir], D <- [code:lib_dir(A)], is_list(D)],
     Paths = [P || P <- code:get_path(), is_list(P), not lists:any(fun(I) -> lists:prefix(I, P) end, Installed)],
     [filename:rootname(F) || P <- Paths, {ok, Files} <- [file:list_dir(P)], F <- Files, is_list(F), filename:extension(F) =:= ".beam"].
 
-%% The module of that name, loaded if it only lies in the code path.
+%% The module of that name; loads it from the code path if necessary.
 module(Name) ->
     M = case existing([Name]) of
         [Known] -> Known;
@@ -122,8 +122,8 @@ behaves(M, Behaviour) ->
         (_) -> false
     end, Attributes).
 
-%% A loaded module of any etrace, of whatever version: by its name and by what every version exports. A module of the user may
-%% have such a name; ours.eval says the same to the janitor and the sweep.
+%% Whether a loaded module is a companion of any version: it has the name of a slot and exports what every version
+%% exports, because a module of the user may have such a name. ours.eval does the same for the janitor and the sweep.
 companion(M) ->
     is_slot(M) andalso lists:all(fun({Name, Arity}) -> erlang:function_exported(M, Name, Arity) end, [{owner, 1}, {hello, 0}, {trace, 5}]).
 
@@ -142,7 +142,6 @@ existing(Names) ->
 
 %% ---- patterns -----------------------------------------------------------------------------------------------------
 
-%% A predicate over atoms.
 matcher(any) -> fun written/1;
 matcher({name, Name}) ->
     case existing([Name]) of [A] -> fun(F) -> F =:= A end; [] -> fun(_) -> false end end;
@@ -165,7 +164,7 @@ glob($?) -> ".";
 glob(C) when C >= $a, C =< $z; C >= $A, C =< $Z; C >= $0, C =< $9; C =:= $_; C > 127 -> C;
 glob(C) -> [$\\, C].
 
-%% Written by a person: not module_info, and nothing that the compiler made.
+%% Whether a person wrote the function: it is not module_info or compiler-generated.
 written(module_info) -> false;
 written(A) -> not lists:prefix("-", atom_to_list(A)).
 
@@ -200,7 +199,7 @@ near(Name, Known) ->
     Close = [S || S = {Score, _} <- Scored, Score > 0.8],
     [K || {_, K} <- lists:sublist(lists:reverse(lists:sort(Close)), 3)].
 
-%% In a short name one slip of the finger is much of it.
+%% In a short name one typo changes the similarity a lot, so names that differ in one letter count as similar.
 resembles(Text, Without, Known) ->
     Score = string:jaro_similarity(Text, Known),
     case Score < 0.95 andalso abs(length(Text) - length(Known)) =< 1 andalso Without -- without_one(Known) =/= Without of
@@ -208,11 +207,11 @@ resembles(Text, Without, Known) ->
         false -> Score
     end.
 
-%% What is left of it without one of its letters, and itself.
+%% The text itself, and all texts that lack one of its letters.
 without_one([_, _ | _] = Text) -> [Text | [lists:sublist(Text, N) ++ lists:nthtail(N + 1, Text) || N <- lists:seq(0, length(Text) - 1)]];
 without_one(Text) -> [Text].
 
-%% That these selectors mean no function.
+%% Throws the error that these selectors mean no function.
 -spec none(map()) -> no_return().
 none(#{select := Selectors}) ->
     throw({empty, unicode:characters_to_binary(lists:join(" | ", lists:map(fun selector_text/1, Selectors)))}).

@@ -1,32 +1,33 @@
-%% What the VM does not tell a tracer module: system events (OTP 28 on), for which a session needs a process as its tracer.
-%% A process of its own hears them, and ends with the owner; however many come, the owner is given one piece at a time and asks
-%% for the next when that is in a batch. What does not fit is counted.
+%% Receives system events (since OTP 28). The VM does not give them to a tracer module, so they need a session whose
+%% tracer is a process. That process, the system process, ends with the owner. It gives the owner one piece of frames at
+%% a time; the owner asks for the next one when the last is in a batch. Events that do not fit count as lost.
 %%
-%% Such a session is destroyed before its tracer ends: an event that finds neither a tracer nor a handle ends the VM (up to
-%% erts 17.1 at least). So the one who hears, the owner and the janitors have a handle each, and whoever is left destroys it. Should
-%% they be killed together there is one more in a timer, which is nobody's, until the VM has noticed.
+%% The session must be destroyed before its tracer ends: an event without a tracer and without a handle of the session
+%% crashes the VM (at least up to erts 17.1). So the system process, the owner and the janitors each have a handle, and
+%% the last survivor destroys the session. If all of them are killed together, a timer still holds a handle until the VM
+%% has noticed the end of the tracer.
 %%
-%% Its frames are a ring of their own to the client (ETW_SYSTEM_RING), merged with the others by their ticks.
+%% For the client, the frames are a ring of their own (ETW_SYSTEM_RING), which it merges with the others by their ticks.
 
 -define(SYSTEM_RING, 4095).
--define(SYSTEM_PIECE, 4096).   % bytes of frames in a piece; one frame is at most twice that
--define(SYSTEM_MOST, 262144).  % bytes of frames that wait
--define(SYSTEM_QUEUE, 10000).  % messages
--define(SYSTEM_KEEP, 4000).    % ms that the timer has a handle; the next one begins at half of that
+-define(SYSTEM_PIECE, 4096).   % bytes of frames in a piece; a frame has at most twice as many
+-define(SYSTEM_MOST, 262144).  % bytes of waiting frames
+-define(SYSTEM_QUEUE, 10000).  % messages in the mailbox
+-define(SYSTEM_KEEP, 4000).    % ms that a timer holds a handle; the next timer starts after half of that
 
 -record(sys, {
-    owner, session, ours, % processes whose events are nobody's business
-    as,                   % what the session has, as the VM says it
-    now, limits,          % fun() -> tick; of frame/6
-    rate, left, second,   % the events that may still come in this second of monotonic time
-    asked = true,         % the owner has nothing of ours
+    owner, session, ours, % ours: processes whose events are dropped
+    as,                   % the session's system events, as the VM reports them
+    now, limits,          % fun() -> tick; limits of frame/6
+    rate, left, second,   % events per second; those left in this second of monotonic time
+    asked = true,         % the owner waits for a piece
     frames = [], bytes = 0, % the newest first
-    new = [],             % tracees of these
-    seen, lost,           % the client counts on from those that were heard before, by another one of us
-    told                  % both, as the owner has them
+    new = [],             % tracees of these frames
+    seen, lost,           % counters; they continue those of earlier system processes
+    told                  % {seen, lost} that the owner has
 }).
 
-%% In the worker. Returns the process, once it hears, and its session.
+%% Runs in the worker. Returns the system process, once it receives events, and its session.
 system_start([], _) -> none;
 system_start(Events, Boot) ->
     erlang:function_exported(trace, system, 3) orelse
@@ -41,7 +42,7 @@ system_start(Events, Boot) ->
 system(Worker, Events, {Owner, Ours = [Janitor, Second | _], Tracer, Options}) ->
     monitor(process, Owner),
     Session = {_, Weak} = trace:session_create(etrace, self(), []),
-    put(session, {Weak, os:system_time(second)}), % for those who ask whose it is
+    put(session, {Weak, os:system_time(second)}), % tracer_info.hrl reads it to tell whose session it is
     system_keep(Session),
     try
         [ok = trace:system(Session, Event, Value) || {Event, Value} <- Events]
@@ -57,7 +58,8 @@ system(Worker, Events, {Owner, Ours = [Janitor, Second | _], Tracer, Options}) -
         rate = case maps:get(rate, Options, 0) of 0 -> infinity; Rate -> Rate end,
         limits = {min(maps:get(size, Options, 1024), 4096), maps:get(depth, Options, 16), maps:get(items, Options, 1024), none}}).
 
-system_loop(#sys{session = none, frames = [], seen = Seen, lost = Lost, told = {Seen, Lost}}) -> ok; % all is given
+%% The owner has everything
+system_loop(#sys{session = none, frames = [], seen = Seen, lost = Lost, told = {Seen, Lost}}) -> ok;
 system_loop(S) ->
     receive
         {monitor, P, Tag, Info} -> system_loop(system_give(system_event(P, Tag, Info, S)));
@@ -70,12 +72,14 @@ system_loop(S) ->
         system_loop(system_there(S))
     end.
 
-%% Nothing can have that name, so nobody gets the message; a timer for a process would end with it.
+%% Keeps a handle in a timer. No process can have the name `undefined`, so nobody gets the message. A timer for a pid
+%% would end with that process.
 system_keep(Session) ->
     erlang:send_after(?SYSTEM_KEEP, undefined, Session),
     erlang:send_after(?SYSTEM_KEEP div 2, self(), keep).
 
-%% Anybody may have destroyed the session, or taken events off it: what came before is given, and our end says it.
+%% Checks whether somebody on the node has destroyed the session or removed events from it. If so, the owner still gets
+%% the earlier events, and learns it from the end of this process.
 system_there(S = #sys{session = none}) -> S;
 system_there(S = #sys{session = Session, as = As}) ->
     case try trace:info(Session, system, all) catch error:_ -> destroyed end of
@@ -83,7 +87,7 @@ system_there(S = #sys{session = Session, as = As}) ->
         _ -> system_give(system_last(S))
     end.
 
-%% What was sent to us before the session ended has come by then.
+%% Destroys the session and waits until all its events have arrived.
 system_last(S = #sys{session = none}) -> S;
 system_last(S = #sys{session = Session}) ->
     trace:session_destroy(Session),
@@ -137,7 +141,8 @@ system_piece(Rest, _, Taken) -> {lists:reverse(Taken), Rest}.
 
 %% ---- in the owner -------------------------------------------------------------------------------------------------
 
-%% At the end it gives what it has, and its own end (a 'DOWN') says that this was all.
+%% Stops the system process. It gives the owner the rest of its frames, and its 'DOWN' message says that there are no
+%% more.
 system_stop(S = #s{hears = none, last = none}) -> S#s{system = none};
 system_stop(S = #s{hears = none}) -> S;
 system_stop(S = #s{hears = Hears, last = none}) -> system_end(Hears), S#s{hears = none, system = none};
@@ -147,7 +152,7 @@ system_end({Pid, Session}) ->
     trace:session_destroy(Session),
     exit(Pid, kill).
 
-%% A piece is in a batch: the next one may come.
+%% The owner has sent a piece in a batch: asks for the next one.
 system_sent(S = #s{system = none}) -> S;
 system_sent(S = #s{hears = Hears, system = {_, _, Counts}}) ->
     [Pid ! next || {Pid, _} <- [Hears]],
@@ -161,7 +166,7 @@ system_tracees(#s{system = {_, Tracees, _}}) -> Tracees.
 
 %% ---- sequential tracing -------------------------------------------------------------------------------------------
 
-%% The node has one system tracer, which is nobody's and everybody's: it is taken only when it is free.
+%% The node has only one system tracer, which any program may use, so etrace takes it only if it is free.
 seq_start(S) ->
     Mine = seq_mine(self(), S#s.tracer),
     case erlang:system_info(sequential_tracer) of
@@ -174,8 +179,9 @@ seq_start(S) ->
         _ -> throw(seq_taken)
     end.
 
-%% Given back by whoever gets there first: the owner; else the VM, when it next asks a tracer that is gone - which whoever
-%% unloads the module makes it do at once (`system_info`), lest a later module of that name be taken for this one.
+%% Releases the system tracer. If the owner cannot, the VM does it when it next looks for a tracer that is gone. Code
+%% that unloads the module triggers that at once with erlang:system_info/1, so that a later module of the same name does
+%% not become the tracer.
 seq_stop(S) ->
     Mine = seq_mine(self(), S#s.tracer),
     case erlang:system_info(sequential_tracer) of

@@ -1,15 +1,17 @@
-%% Figures instead of events: when a client shows nothing but how often and how long, the NIF counts (tally.h), and once a second
-%% the owner sends what was added, a frame for each function. The NIF tells of a bounded number of functions in one call, and the owner
-%% asks for more when it has room for them in a batch. So neither a call nor the owner's heap grows with the number of functions.
+%% Sends figures instead of events, for clients that show only how often functions are called and how long they take.
+%% The NIF counts (tally.h). Once a second the owner sends the growth, one frame for each function. A call of the NIF
+%% reports a bounded number of functions, and the owner asks for more when a batch has room. So neither the time of a
+%% call nor the owner's heap grows with the number of functions.
 
 -define(TALLY_MOST, 262144). % bytes of frames in one batch
--define(NOTHING, {false, []}). % #s.tally where no round has begun and no frame waits
+-define(NOTHING, {false, []}). % #s.tally if no round has begun and no frame waits
 -define(FILTER_MOST, 1024).  % bytes of a filter: ETW_FILTER_MOST of struct etw_filter_step
 
-%% Where calls wait for the result that decides about them (hold.h), how many are hidden, and how many are open, is told likewise.
+%% The owner sends the numbers of hidden and open held calls (hold.h) in the same way.
 
-%% Where some calls report results and others do not, those that do say so (owing/1). A call that is hidden and still reports its result
-%% would make a result without a call, so then the client counts events. It also does without memory here.
+%% Starts counting on the node if that is exact. If only some calls report results, those say so (owing/1). A hidden
+%% call that still reports its result would make a result without a call. In that case, and if there is no memory here,
+%% the client counts events.
 tally_begin(#{tally := true}, #{returns := Returns, hidden := Hidden}, Functions, S = #s{tracer = State})
         when State =/= fallback, Returns =/= no_calls, Returns =/= some orelse not Hidden ->
     tally_open({tally, Functions}, S);
@@ -17,7 +19,7 @@ tally_begin(#{hold := true}, #{returns := all}, _, S = #s{tracer = State}) when 
     tally_open({hold, 0}, S);
 tally_begin(_, _, _, S) -> tally_end(S).
 
-%% Clearing the figures before takes several calls.
+%% Repeats the call while the NIF clears old figures.
 tally_open(Gate, S = #s{tracer = State}) ->
     case gate(State, Gate) of
         more -> tally_open(Gate, S);
@@ -25,7 +27,7 @@ tally_open(Gate, S = #s{tracer = State}) ->
         {error, memory} -> tally_end(S)
     end.
 
-%% Of what is counted, or waits; set while nothing is traced. Without the NIF nothing is counted here, so nothing is filtered.
+%% Sets the filter for counted and held calls, while nothing is traced. Without the NIF the client counts and filters.
 tally_filter(_, #s{tracer = fallback}) -> ok;
 tally_filter(Steps, #s{tracer = State}) when is_binary(Steps), byte_size(Steps) =< ?FILTER_MOST ->
     try gate(State, Steps) catch error:badarg -> wrong end;
@@ -34,12 +36,12 @@ tally_filter(_, _) -> wrong.
 tally_end(S = #s{tally = off}) -> S;
 tally_end(S = #s{tracer = State}) -> gate(State, events), S#s{tally = off}.
 
-%% Begins a round, unless the one before is not over yet: then a slow line or a paused client costs no memory, for the NIF goes on
-%% adding up.
+%% Begins a round unless the previous one is not over. So a slow line or a paused client costs no memory: the NIF goes
+%% on adding up.
 tally_look(S = #s{tally = ?NOTHING}) -> awake(S#s{tally = {true, []}});
 tally_look(S) -> S.
 
-%% A thread that is at an event while the tracing ends counts the event later. So the owner looks until nothing comes any more.
+%% A thread may count an event after the tracing has ended. So the owner repeats rounds until there is nothing new.
 tally_last(S = #s{last = flush}) -> tally_look(S);
 tally_last(S) -> S.
 
@@ -53,7 +55,7 @@ tally_frame(Function, Figures, Tick) ->
     end,
     frame_of(52, 3, <<0:32, Tick:64/little, 0:64>>, <<Named/binary, Figures/binary>>).
 
-%% As many as fit go into the next batch.
+%% Adds as many frames of figures to the next batch as fit.
 tally_ready(S = #s{tally = {Round, [Frame | Rest]}, meta = Meta, metasize = Size}, Max)
         when Size =:= 0; Size + byte_size(Frame) =< ?TALLY_MOST, Size + byte_size(Frame) =< Max div 2 ->
     tally_ready(S#s{tally = {Round, Rest}, meta = [Meta | Frame], metasize = Size + byte_size(Frame)}, Max);

@@ -1,38 +1,40 @@
-%% Sequential trace tokens: which of them are ours, and how they leave the node at the end.
+%% Recognises sequential trace tokens that this trace has set, and removes them from the node at the end.
 %%
-%% The companion adds a mark to each specification that sets a token: two flags for time stamps. The VM uses one of them, so nobody
-%% else sets both. The flags travel with the token through messages, spawned processes and other nodes. So a token is ours when it has the mark
-%% and a label that this session sets, and a token of the user with the same label is not.
+%% The companion adds a mark to each specification that sets a token: two flags for time stamps. The VM uses only one of
+%% them, so no other program sets both. The flags travel with the token through messages, spawned processes and other
+%% nodes. A token with the mark and a label of this session is ours. A token of the user with the same label lacks the
+%% mark.
 %%
-%% A process of its own, the cleaner, removes our tokens when the tracing ends. It outlives a killed owner: the janitors wait for it.
-%% It flags each process that has a token of ours, or a message in its queue that may bring one, in a session whose specification for
-%% messages removes our token from the sender before the message gets it. Processes that these spawn inherit the flags.
-%% A process that runs on and sends nothing loses its token when it calls a function that was traced. The cleaner sets the same
-%% specification on CLEAN_FUNCTIONS of these functions if a holder is left at its second look.
-%% There is no way to take the token of a process that does nothing. The cleaner counts these processes, after CLEAN_MOST at most.
+%% A process of its own, the cleaner, removes our tokens when the tracing ends. It outlives a killed owner: the janitors
+%% wait for it. It has a session of its own. In that session it sets flags on each process that has a token of ours, or
+%% a message in its queue that may bring one. The session's specification for messages removes our token from the sender
+%% before the message gets it. Spawned processes inherit the flags. A running process that sends nothing loses its token
+%% when it calls a function that was traced. The cleaner sets the same specification on CLEAN_FUNCTIONS of these
+%% functions if its second look still finds a holder. The token of a process that does nothing cannot be removed. After
+%% CLEAN_MOST at most, the cleaner counts such processes.
 %%
-%% Two etraces may set the same label, or both take labels from variables: the one that ends last removes these tokens.
+%% If two etraces set the same label, or both take labels from variables, the one that ends last removes these tokens.
 
 -define(CLEAN_MOST, 500).  % ms that the cleaner looks for tokens
--define(CLEAN_LOOKS, 6).   % looks at least, as a node that gets no processor has no time to read its messages
--define(CLEAN_PAUSE, 10).  % ms at least between two looks
--define(CLEAN_FUNCTIONS, 50). % functions whose calls take a token, those that set one first
--define(CLEAN_SETTING, 200). % ms after which the cleaner sets no more of them
+-define(CLEAN_LOOKS, 6).   % the fewest looks: a starved node needs time to read its messages
+-define(CLEAN_PAUSE, 10).  % ms: the shortest pause between two looks
+-define(CLEAN_FUNCTIONS, 50). % functions whose calls remove a token; functions that set one come first
+-define(CLEAN_SETTING, 200). % ms after which the cleaner stops setting these functions
 -define(CLEAN_STUCK, 2000). % ms until the owner kills a cleaner that waits for a process (process_info waits for the end of a NIF)
 -define(TOKEN_HOLDERS, 10000). % processes whose tokens are compared with the labels at the start
 -define(TOKEN_MARK, 48).   % strict_monotonic_timestamp (16) and monotonic_timestamp (32)
 
 %% ---- in the specification -----------------------------------------------------------------------------------------
 
-%% The functions that are traced, for the cleaner: those first whose specification sets a token. No built-in function, as the end of
-%% a session that traces one can stop other sessions from tracing it (gate `bif`).
+%% The traced functions for the cleaner; functions whose specification sets a token come first. Built-in functions are
+%% left out, because the end of a session that traces one can stop other sessions from tracing it (gate `bif`).
 token_functions(Found) ->
     Sets = fun(Ms) -> lists:any(fun({_, _, Body}) -> token_of(calls(Body)) =/= none end, clauses(Ms)) end,
     Order = lists:usort([{not Sets(Ms), MFA} || {_, Functions} <- Found, {MFA = {M, F, A}, Ms} <- Functions, not erlang:is_builtin(M, F, A)]),
     lists:sublist([MFA || {_, MFA} <- Order], ?CLEAN_FUNCTIONS).
 
-%% A warning for each label that tokens on the node have already. Only labels that are written out are known, and the tokens of
-%% messages that wait in a queue are not.
+%% A warning for each label that tokens on the node have already. It knows only constant labels, and it does not see
+%% tokens of messages in a queue.
 tokens_met(Tokens) ->
     Own = case process_info(get(owner), {dictionary, tokens}) of {_, #{} = Map} -> Map; _ -> #{} end,
     case maps:from_list([{Label, 0} || {label, Label} <- Tokens, not is_map_key({label, Label}, Own)]) of
@@ -51,7 +53,7 @@ token_met(Label, N) ->
     Has = case N of 1 -> "1 process has"; _ -> [integer_to_list(N), " processes have"] end,
     unicode:characters_to_binary([Has, io_lib:format(" a trace token with the label ~0tp already: the trace cannot tell it from its own", [Label])]).
 
-%% Each body that can set a token marks it.
+%% Adds the mark to each body that can set a token.
 token_marked(Ms) when is_list(Ms) -> [token_clause(Clause) || Clause <- Ms];
 token_marked(Ms) -> Ms.
 
@@ -78,13 +80,13 @@ component(C) ->
         computed -> label
     end.
 
-%% A token that is there already stays unmarked: map_get fails, and so does the action, which ends nothing.
+%% The mark for a new token. An existing token stays unmarked: map_get fails, and the VM ignores the failed action.
 token_fresh() ->
     [First, Second] = token_flags(),
     [{set_seq_token, {map_get, {get_seq_token}, {const, #{[] => First}}}, true},
      {set_seq_token, {map_get, {element, 1, {get_seq_token}}, {const, #{32 => Second}}}, true}].
 
-%% Of sends and calls: removes the tokens that are `Wanted`, and shows nothing.
+%% The specification for sends and calls that removes our tokens and shows no event.
 token_remover({Is, Labels}) ->
     Class = {{{'band', {element, 1, {get_seq_token}}, ?TOKEN_MARK}, {is_map_key, {element, 2, {get_seq_token}}, {const, Labels}}}},
     [{'_', [{is_seq_trace}],
@@ -93,7 +95,7 @@ token_remover({Is, Labels}) ->
 token_wanted([], _) -> false;
 token_wanted({Flags, Label, _, _, _}, {Is, Labels}) -> Flags band ?TOKEN_MARK =:= ?TOKEN_MARK andalso is_map_key(Label, Labels) =:= Is.
 
-%% {true, these labels} | {false, every label but these}
+%% Which labels are ours: {true, these labels} | {false, all labels but these}.
 tokens_wanted(Own, Others) ->
     All = lists:foldl(fun maps:merge/2, #{}, Others),
     Labels = fun(Tokens) -> maps:from_list([{Label, []} || {label, Label} <- maps:keys(Tokens)]) end,
@@ -112,7 +114,7 @@ tokens_own(New, S0) ->
     S = #s{tokens = {_, Cleaner, Own0}} = tokens_start(S0),
     Own = maps:merge(Own0, New),
     Cleaner ! {tokens, Own},
-    put(tokens, Own), % for the other etraces
+    put(tokens, Own), % other etraces read it
     S#s{tokens = {idle, Cleaner, Own}}.
 
 tokens_start(S = #s{tokens = none, janitors = Janitors}) ->
@@ -121,7 +123,8 @@ tokens_start(S = #s{tokens = none, janitors = Janitors}) ->
     excluded(S#s{tokens = {idle, Cleaner, #{}}});
 tokens_start(S) -> S.
 
-%% A trace that sets labels sees the sequential tracing of these labels; one that sets none, or labels that come from variables, of all.
+%% A trace that sets constant labels shows the sequential tracing of these labels. A trace that sets none, or takes them
+%% from variables, shows all of it.
 tokens_shown(#{tokens := Tokens}, S) ->
     Labels = case lists:member(computed, Tokens) of true -> []; false -> [Label || {label, Label} <- Tokens] end,
     case S#s.tracer of
@@ -129,18 +132,19 @@ tokens_shown(#{tokens := Tokens}, S) ->
         State -> gate(State, {labels, Labels}), S
     end.
 
-%% Nothing sets a token any more.
+%% The probes that set tokens are gone: starts the cleaner.
 tokens_end(S = #s{tokens = {idle, Cleaner, Own}}) when map_size(Own) > 0 ->
     Cleaner ! clean,
     erlang:start_timer(?CLEAN_STUCK, self(), {cleaned, Cleaner}),
     S#s{tokens = {busy, Cleaner, Own}};
 tokens_end(S) -> S.
 
-%% The new probes may set no token, unlike the probes before.
+%% Starts the cleaner if the new probes set no token, but earlier ones did.
 tokens_kept(#{tokens := []}, S) -> tokens_end(S);
 tokens_kept(_, S) -> S.
 
-%% Left: {processes that have one, processes with messages that may bring one} | unknown. A later end looks for them again.
+%% The cleaner has finished. Left: {processes with a token of ours, processes with messages that may bring one} |
+%% unknown. A later end of tracing cleans these again.
 tokens_cleaned(Left, S = #s{tokens = {_, Cleaner, Own}}) ->
     Kept = case Left of {0, 0} -> #{}; _ -> Own end,
     put(tokens, Kept),
@@ -149,11 +153,11 @@ tokens_cleaned(Left, S = #s{tokens = {_, Cleaner, Own}}) ->
 tokens_said({0, 0}, S) -> flush(S);
 tokens_said(Left, S) -> flush(meta(S, notice, [tokens, Left])).
 
-%% The cleaner is gone, or waits for a process that does not answer.
+%% The cleaner was killed, or waits for a process that does not answer.
 tokens_lost(S = #s{tokens = {busy, _, _}}) -> tokens_cleaned(unknown, S);
 tokens_lost(S = #s{tokens = {idle, _, Own}}) -> tokens_own(Own, S#s{tokens = none}).
 
-%% For an owner that removes its own module, as the janitor is gone.
+%% Waits for the cleaner, for an owner that unloads its own module because the janitor is gone.
 tokens_wait(#s{tokens = {busy, Cleaner, _}}) ->
     receive {cleaned, Cleaner, _} -> ok; {'DOWN', _, _, Cleaner, _} -> ok after ?CLEAN_STUCK -> ok end;
 tokens_wait(_) -> ok.
@@ -162,12 +166,12 @@ tokens_wait(_) -> ok.
 
 -record(look, {
     session, wanted,   % the cleaning session; which tokens are ours (token_wanted/2)
-    functions,         % whose calls are to remove them, until they are set
+    functions,         % functions whose calls remove tokens; [] once they are set
     until, looks = 1,  % when it may end, monotonic ms; which look it is
-    flagged = #{},     % processes that have the flags
-    queues = #{},      % of these, those whose queue may hold a message from before its sender was flagged
-    fresh = true,      % the look before found a process that was not flagged and had our token: it may have sent it to any queue
-    held = 0, found = false % of this look: processes with our token; whether one of them was not flagged
+    flagged = #{},     % processes with the flags
+    queues = #{},      % flagged processes whose queue may hold a message sent before its sender was flagged
+    fresh = true,      % the previous look found an unflagged holder, which may have sent its token to any queue
+    held = 0, found = false % of this look: the number of holders; whether one of them was not flagged
 }).
 
 cleaner(Owner) ->
@@ -194,7 +198,7 @@ clean(Owner, Own) ->
         {true, None} when map_size(None) =:= 0 -> {0, 0};
         Wanted ->
             Session = {_, Weak} = trace:session_create(etrace, self(), []),
-            put(session, {Weak, os:system_time(second)}), % for those who ask whose it is
+            put(session, {Weak, os:system_time(second)}), % tracer_info.hrl reads it to tell whose session it is
             1 = trace:send(Session, token_remover(Wanted), []),
             Left = clean_look(#look{session = Session, wanted = Wanted, functions = lists:append(lists:usort(maps:values(Own))), until = now_ms() + ?CLEAN_MOST}),
             trace:session_destroy(Session),
@@ -202,7 +206,7 @@ clean(Owner, Own) ->
             Left
     end.
 
-%% A process whose queue is empty gets no token any more once every holder is flagged.
+%% Once every holder is flagged, a process with an empty queue can get no token any more.
 clean_look(Look0) ->
     Began = now_ms(),
     Look = lists:foldl(fun(P, Acc) -> clean_at(P, Look0, Acc) end, Look0#look{queues = #{}, held = 0, found = false}, processes() -- [self()]),
@@ -217,7 +221,8 @@ clean_look(Look0) ->
             end
     end.
 
-%% Most traces end without it: their holders have sent a message before the second look.
+%% Sets the specification on traced functions. Most traces end without this, because their holders send a message before
+%% the second look.
 clean_calls(Look = #look{session = Session, wanted = Wanted, functions = Functions, held = Held, looks = Looks}) when Held > 0, Looks > 2 ->
     Until = now_ms() + ?CLEAN_SETTING,
     Set = fun(MFA) -> now_ms() < Until andalso trace:function(Session, MFA, token_remover(Wanted), [local]) end,

@@ -1,5 +1,5 @@
-%% Who is meant by -P and --port-id. Runs in the worker: asking every process, or a registry of somebody's, may take long.
-%% What has been found is [Pid | Port | all | existing | new].
+%% Finds the processes and ports that -P and --port-id mean: [Pid | Port | all | existing | new]. Runs in the worker,
+%% because asking every process or a registry of the user may take long.
 
 whom(Whos) -> lists:usort(lists:flatmap(fun who/1, Whos)).
 

@@ -1,5 +1,6 @@
-%% etrace_wire.h from the Erlang side: terms and frames that the owner makes itself (hello, names, notices), and all of them
-%% when there is no NIF. A term is written behind a binary that never grows much over its end: what does not fit is cut.
+%% Encodes terms and frames as etrace_wire.h describes: those that the owner makes itself (hello, names, notices), and
+%% all of them if there is no NIF. A term is appended to a binary, which has a limit and exceeds it only a little: terms
+%% that do not fit are cut.
 
 -define(T_TEXT, 16#8b).
 -define(T_NIL, 16#8c).
@@ -15,11 +16,11 @@
 -define(META, 16#ffffffff).
 -define(NO_LOSS, {0, 0, 0, 0, 0, 0, 0, 0}).
 
-%% A frame that stands alone: with its tick and tracee, so that it says the same wherever it is put.
+%% A frame with its full tick and tracee, so that its meaning does not depend on the frame before it.
 frame(Kind, Tick, Tracee, Terms) ->
     frame(Kind, 0, <<0:32, Tick:64/little, Tracee:64/little>>, <<>>, Terms, {4096, 8, 64, none}).
 
-%% Limits = {Bytes, Levels, Elements, secrets/1 | none}, the bytes for all terms of the frame together.
+%% Limits = {Bytes, Levels, Elements, secrets/1 | none}. Bytes: for all terms of the frame together.
 frame(Kind, Flags0, Deltas, Function, Terms, Limits = {Bytes, _, _, _}) ->
     put(cut, 0),
     L = setelement(1, Limits, byte_size(Function) + Bytes),
@@ -30,7 +31,7 @@ frame_of(Kind, Flags, Deltas, Body) ->
     Size = 4 + byte_size(Deltas) + byte_size(Body),
     <<(Size bor (Kind bsl 20) bor (Flags bsl 26)):32/little, Deltas/binary, Body/binary>>.
 
-%% term(Term, A, Level, {End, Levels, Elements, Redacted}) -> A with the term behind it
+%% term(Term, A, Level, {End, Levels, Elements, Redacted}) -> A with the term appended.
 term(T, A, _, _) when is_integer(T), T >= 0, T < 128 -> <<A/binary, T>>;
 term(_, A, _, L) when byte_size(A) >= element(1, L) -> cut(A, ?T_ELIDED);
 term([], A, _, _) -> <<A/binary, ?T_NIL>>;
@@ -84,7 +85,7 @@ text(What, Text, A) ->
     Bytes = unicode:characters_to_binary(Text),
     <<A/binary, ?T_TEXT, What, (byte_size(Bytes)):16/little, Bytes/binary>>.
 
-%% As io_lib prints them, but never longer than two names and a number.
+%% The text of a fun, like that of io_lib, but never longer than two names and a number.
 fun_text(T) ->
     {_, M} = erlang:fun_info(T, module),
     {_, F} = erlang:fun_info(T, name),
@@ -97,7 +98,8 @@ fun_text(T) ->
         end
     end.
 
-%% A native record: its names, as the VM prints them, and nothing of what is in it. A type that this build does not know: "...".
+%% The text of a native record: its names as the VM prints them, without its fields. "..." for a type that this build
+%% does not know.
 native(T, A) ->
     put(cut, ?F_CUT),
     Text = try [["#", native_name(apply(records, get_module, [T]))], ":", native_name(apply(records, get_name, [T])), "{...}"]
@@ -129,11 +131,11 @@ bits(T, A, {End, _, _, _}) ->
     end,
     <<Head/binary, ((Size + 7) div 8):64/little, Taken:32/little, Bytes/binary>>.
 
-%% Without the bits behind its last whole byte.
+%% The bit string without the bits after its last whole byte.
 whole(T) when is_binary(T) -> T;
 whole(T) -> iolist_to_binary(lists:droplast(bitstring_to_list(T))).
 
-%% How many, when it is a proper list of bytes no longer than that.
+%% The length of a proper list of bytes that is not longer than Max.
 bytes([], N, _) -> N;
 bytes([C | T], N, Max) when is_integer(C), C >= 0, C < 256, N < Max -> bytes(T, N + 1, Max);
 bytes(_, _, _) -> none.
@@ -166,7 +168,7 @@ pair(Key, Value, A, Level, L, Hidden) ->
 -define(SECRET_COOKIE_LEAST, 4).
 -define(SECRET_COOKIE_INSIDE, 8).
 
-%% none | {a pattern that each secret name matches, the words of each in lower case}
+%% none | {a pattern that finds each secret name, the words of each in lower case}
 secrets(Names) ->
     case [Text || {Text, _} <- lists:map(fun words/1, Names), Text =/= <<>>] of
         [] -> none;
@@ -178,18 +180,18 @@ is_secret(Key, {Pattern, Secrets}) ->
     {Text, Ends} = words(name_bytes(Key)),
     binary:match(Text, Pattern) =/= nomatch andalso lists:any(fun(Secret) -> stands_in(Secret, Text, Ends) end, Secrets).
 
-%% A map that names a secret in one pair and has it in another: #{name => password, value => ...}.
+%% Whether a map names a secret in one pair and has its value in another: #{name => password, value => ...}.
 names_a_secret(Map, Secrets) ->
     lists:any(fun(Key) -> is_map_key(Key, Map) andalso is_secret(map_get(Key, Map), Secrets) end, [name, <<"name">>, key, <<"key">>]).
 
-%% An atom's name, a binary or a string; what is longer than a name has none.
+%% The name of an atom, a binary or a string; a key longer than SECRET_NAME_BYTES has no name.
 name_bytes(Key) when is_atom(Key) -> name_bytes(atom_to_binary(Key));
 name_bytes(Key) when is_binary(Key), byte_size(Key) =< ?SECRET_NAME_BYTES -> Key;
 name_bytes([_ | _] = Key) ->
     case bytes(Key, 0, ?SECRET_NAME_BYTES) of none -> <<>>; _ -> list_to_binary(Key) end;
 name_bytes(_) -> <<>>.
 
-%% {the letters and digits in lower case, the places where a word begins or ends}
+%% {letters and digits in lower case, positions where a word begins or ends}
 words(Name) -> words(binary_to_list(Name), other, [], 0, []).
 
 words([], _, Text, N, Ends) -> {list_to_binary(lists:reverse(Text)), [N | Ends]};
@@ -217,7 +219,7 @@ stands_in(Secret, Text, Ends) ->
             (lists:member(Behind + 1, Ends) andalso binary:at(Text, Behind) =:= $s))
     end, Ends).
 
-%% The owner, and what it starts to make frames, know the node's cookie.
+%% Stores the node's cookie, in the owner and in each helper that makes frames.
 cookie_is(Cookie) -> put(cookie, Cookie).
 
 stars(Bytes) -> binary:copy(<<"*">>, Bytes).
@@ -226,7 +228,7 @@ cookie_as_stars(Text) when byte_size(Text) >= ?SECRET_COOKIE_LEAST ->
     case get(cookie) of Text -> stars(byte_size(Text)); _ -> Text end;
 cookie_as_stars(Text) -> Text.
 
-%% Text is text in an encoded term, too.
+%% Hides the cookie in encoded terms, which contain text unchanged.
 without_cookie(Bytes) ->
     case get(cookie) of
         Cookie when is_binary(Cookie), byte_size(Cookie) >= ?SECRET_COOKIE_INSIDE ->
@@ -235,7 +237,7 @@ without_cookie(Bytes) ->
         _ -> Bytes
     end.
 
-%% The beginnings of the cookie, the longest first.
+%% The prefixes of the cookie, longest first.
 begun(Cookie) -> [part(Cookie, 0, N) || N <- lists:seq(byte_size(Cookie) - 1, ?SECRET_COOKIE_LEAST, -1)].
 
 cut_cookie(Begun, Bytes) ->
@@ -251,7 +253,7 @@ without_begun_cookie(Bytes) ->
         _ -> Bytes
     end.
 
-%% The number in the low 28 bits and the serial above, as the wire has it; a port is its number.
+%% A pid or port as a tracee (etrace_wire.h): the number in the low 28 bits and the serial above; a port is its number.
 word(Pid) when is_pid(Pid) ->
     [_, Number, Serial] = string:lexemes(pid_to_list(Pid), "<.>"),
     list_to_integer(Number) bor (list_to_integer(Serial) bsl 28);
@@ -268,8 +270,8 @@ tracee(_) -> 0.
 tick(#s{tracer = fallback}) -> fb_now();
 tick(_) -> ticks().
 
-%% A tick is to bring a batch, which whatever waits will do. Of modules there may be as many notices as there are modules: those
-%% that the next batch has no room for are counted.
+%% Adds a frame of the owner to the next batch. A tick only makes a batch necessary, so it is left out if another frame
+%% waits. There may be a notice for each module; notices that the next batch has no room for are counted.
 meta(S = #s{meta = []}, tick, []) -> keep(S, [frame(56, tick(S), 0, [])]);
 meta(S, tick, []) -> S;
 meta(S, hello, [Hello]) -> keep(S, [frame(49, tick(S), 0, [Hello])]);
@@ -278,24 +280,25 @@ meta(S, module, Terms) -> meta(S, notice, Terms);
 meta(S, endless, {Pid, MFA}) -> keep(S, [frame(51, tick(S), tracee(Pid), [endless, MFA])]);
 meta(S, notice, Terms) -> keep(S, [frame(51, tick(S), 0, Terms)]).
 
-%% The last notice of a batch says how many were left out of it.
+%% If notices were left out of a batch, its last notice says how many.
 meta_ready(S = #s{omitted = 0}) -> S;
 meta_ready(S = #s{omitted = N}) -> meta(S#s{omitted = 0}, notice, [omitted, N]).
 
-%% A section of a batch; Seen and Lost are counted since the session began.
+%% A section of a batch. Seen and Lost: the counters since the session began.
 section(Ring, Seen, Lost, Frames) ->
     Counts = << <<N:64/little>> || N <- tuple_to_list(Lost) >>,
     iolist_to_binary([<<Ring:32/little, (iolist_size(Frames)):32/little, Seen:64/little>>, Counts, Frames]).
 
-%% What the owner adds to a batch in front of the rings; the section of its own frames is the first, for batch_more/3.
+%% The sections that the owner adds to a batch before those of the rings. Its own frames are in the first one, because
+%% batch_more/3 extends that one.
 own_sections(S = #s{meta = []}) -> system_section(S);
 own_sections(S = #s{meta = Frames}) -> <<(section(?META, 0, ?NO_LOSS, Frames))/binary, (system_section(S))/binary>>.
 
-%% For the next batch.
+%% Keeps frames for the next batch.
 keep(S = #s{meta = Meta, metasize = Size}, Frames) ->
     S#s{meta = [Meta | Frames], metasize = Size + iolist_size(Frames)}.
 
-%% Where there is much to say a process has no name.
+%% Drops names if the next batch has no room for them.
 keep_names(S = #s{metasize = Size}, Frames) ->
     case Size + iolist_size(Frames) =< ?META_MOST of true -> keep(S, Frames); false -> S end.
 
