@@ -46,7 +46,7 @@ struct batch_plan {
 };
 
 /*
- * The caller has read the clock before. Most: bytes of the whole batch; a larger first frame is sent all the same, so
+ * The caller has read the clock before. Most: bytes of the whole batch; a larger first frame is sent anyway, so
  * there is always progress. Own: the owner's complete sections, which come first. Last: no new event will come, so this
  * becomes the last batch unless frames are left over or a thread is still processing an event.
  */

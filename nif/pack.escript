@@ -1,10 +1,12 @@
 #!/usr/bin/env escript
-%% pack.escript BEAM SO FIRST OURS JANITOR ASK SWEEP OUT.c - what the program carries for the node, as one C file for cli/node/companion.h.
+%% pack.escript BEAM SO FIRST OURS JANITOR ASK SWEEP OUT.c
 %%
-%% The .beam is written in the oldest encoding, whichever compiler made it, so that every supported OTP loads it: only the
-%% chunks that loading needs; the literals compressed and the atoms with one-byte lengths, as before OTP 28. Atoms grow
-%% on the node for ever, so the names that nobody calls from outside - local functions, variables of the janitor - become
-%% names that every node has.
+%% Writes the files that the client sends to a node into one C file, for cli/node/companion.h.
+%%
+%% It writes the .beam in the oldest encoding, whatever compiler made it, so that every supported OTP loads it: only the
+%% chunks that loading needs, compressed literals, and atoms with one-byte lengths, as before OTP 28. Atoms stay on a node
+%% for ever. So names that no other module uses (local functions, variables of the janitor) are replaced by atoms that
+%% every node has.
 
 -mode(compile).
 
@@ -33,7 +35,7 @@ fail(Format, Arguments) ->
 
 once(Bytes) -> length(binary:matches(Bytes, <<"etrace_00000000_0">>)) =:= 1.
 
-%% One more byte than there are, so that an empty one is an array, too.
+%% Writes an additional byte, because C has no empty arrays.
 bytes(Name, Bytes) ->
     ["static const unsigned char ", Name, "[] = {\n", lines(Bytes), "0,\n};\n\n"].
 
@@ -52,7 +54,7 @@ expressions(Files) ->
     map_size(Names) =< length(known()) orelse fail("too many variables in ~s", [lists:last(Files)]),
     {hd(known()), Renamed}.
 
-%% Line 1 throughout: places are of no use there.
+%% Sets every line number to 1: the node has no use for them.
 erl_parse_location(Token) -> setelement(2, Token, 1).
 
 rename({var, L, '_'}, Names) -> {{var, L, '_'}, Names};
@@ -78,7 +80,7 @@ name(V, Names) ->
         _ -> New = lists:nth(map_size(Names) + 1, known()), {New, Names#{V => New}}
     end.
 
-%% Atoms that the VM itself has.
+%% Atoms that every VM has.
 known() -> [true, false, undefined, ok, error, exit, normal, kill, killed, noproc, badarg, badarith, badmatch, function_clause,
     case_clause, if_clause, try_clause, undef, system_limit, timeout, timeout_value, infinity, high, low, max, min, link, monitor,
     register, spawn, send, 'receive', call, apply, erlang, lists, element, size, self, node, nodes, all, atom, binary, float, integer, list,
@@ -102,7 +104,7 @@ chunk("AtU8", <<Count:32/signed, Rest/binary>>, Private) ->
     length(Atoms) =:= abs(Count) orelse fail("the table of atoms cannot be read", []),
     Shown = [case is_map_key(A, Private) of true -> <<"owner">>; false -> A end || A <- Atoms],
     iolist_to_binary([<<(abs(Count)):32>> | [<<(byte_size(A)), A/binary>> || A <- Shown]]);
-%% Literals: their size, then compressed; since OTP 28 a size of 0 and then as they are.
+%% Literals: their size, then the compressed literals; since OTP 28 the size 0, then the plain literals.
 chunk("LitT", <<0:32, Plain/binary>>, _) ->
     <<(byte_size(Plain)):32, (zlib:compress(Plain))/binary>>;
 chunk(_, Bytes, _) -> Bytes.
@@ -117,8 +119,8 @@ compact(<<Hi:3, 1:2, _:3, Lo, Rest/binary>>) ->
     <<A:N/binary, More/binary>> = Rest,
     [A | compact(More)].
 
-%% Names that serve only to name a function in a stack trace, where the line says more: local functions and funs. An atom
-%% that is also an operand of an instruction, imported or exported is not among them.
+%% The atoms that only name local functions and funs in stack traces, where the line says more. An atom that is also
+%% imported, exported, or an operand of an instruction is not among them.
 private(Beam) ->
     {beam_file, Module, Exports, _, _, Code} = beam_disasm:file(Beam),
     {ok, {_, [{imports, Imports}]}} = beam_lib:chunks(Beam, [imports]),
@@ -151,7 +153,7 @@ blocks(<<Block:64/binary, Rest/binary>>, H, K) ->
     Mixed = lists:foldl(fun mix/2, H, lists:zip(K, W)),
     blocks(Rest, [(A + B) band 16#ffffffff || {A, B} <- lists:zip(H, Mixed)], K).
 
-%% The newest first while it grows.
+%% The message schedule; newest word first while it grows.
 schedule(W, 0) -> lists:reverse(W);
 schedule(W, N) ->
     [A, B, C, D] = [lists:nth(I, W) || I <- [2, 7, 15, 16]],
@@ -170,7 +172,7 @@ rotate(X, N) -> ((X bsr N) bor (X bsl (32 - N))) band 16#ffffffff.
 
 primes() -> [P || P <- lists:seq(2, 311), [] =:= [D || D <- lists:seq(2, P - 1), P rem D =:= 0]].
 
-%% The first 32 bits of the fraction of a prime's root.
+%% The first 32 bits of the fractional part of a prime's root.
 fraction(P, Root) -> root(P bsl (32 * Root), Root, 0, 1 bsl 40) band 16#ffffffff.
 
 root(_, _, Low, High) when High - Low =:= 1 -> Low;

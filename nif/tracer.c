@@ -10,7 +10,7 @@
 #include "tick.h"
 #include "unasked.h"
 
-/* What argv[3] and the option `extra` contain, and the order of the terms in the frame. */
+/* The contents of argv[3] and of the option `extra`, and the order of the terms in the frame. */
 enum layout {
     LAYOUT_CALL,       /* {M, F, Args | Arity} */
     LAYOUT_RETURN,     /* {M, F, Arity}, extra */

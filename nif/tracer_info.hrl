@@ -118,7 +118,7 @@ owners() ->
         {monitors, L} <- [process_info(Janitor, monitors)], {process, Owner} <- L, is_pid(Owner),
         {initial_call, {M, owner, 1}} <- [process_info(Owner, initial_call)], M =:= N].
 
-%% What a session traces apart from processes, ports and functions. Flags: those of its processes and ports.
+%% The things that a session traces apart from processes, ports and functions. Flags: those of its processes and ports.
 events(S, Flags) ->
     [E || E <- [send, 'receive', new_processes, new_ports, on_load, system], event_traced(E, S, fun() -> lists:member(E, Flags) end)].
 
