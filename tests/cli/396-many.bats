@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
-# Many nodes, some of them stopped and some gone: no node waits for another one, neither attaching nor arming, showing events or leaving.
-# ETRACE_DEBUG prints the moves in their order. With --all there are a hundred nodes, of which five are stopped and five are gone. A node needs a process that calls lists:seq/2 again
-# and again.
+# Many nodes, some of which are stopped or gone: no node waits for another one when etrace attaches, arms, shows events or leaves.
+# ETRACE_DEBUG prints the moves in their order. With --all there are a hundred nodes; five of them are stopped, five are gone. Each
+# node needs a process that calls lists:seq/2 again and again.
 
 bats_require_minimum_version 1.5.0
 bats_load_library bats-support
