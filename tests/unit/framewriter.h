@@ -1,11 +1,11 @@
 /*
- * Frames and batches made in memory, as the node would write them: what tests of the reading side are fed with.
+ * Builds frames and batches in memory, as the node would send them. Tests feed them to the decoder and the pipeline.
  *
  *     struct fw w = {0}; fw_begin(&w);
- *     fw_ring(&w, 1);                        frames go into this ring's section from here on
- *     fw_call(&w, tick, pid, "m", "f", 1);   then fw_int(), fw_atom(), … as many terms as the kind has
+ *     fw_ring(&w, 1);                        the next frames go into the section of ring 1
+ *     fw_call(&w, tick, pid, "m", "f", 1);   then fw_int(), fw_atom(), …: one call for each term of the kind
  *     fw_frame_end(&w);
- *     struct str batch = fw_batch(&w, tick, mono_ns, watermark, flags);    valid until the next one
+ *     struct str batch = fw_batch(&w, tick, mono_ns, watermark, flags);    valid until the next fw_batch()
  */
 #ifndef ETRACE_FRAMEWRITER_H
 #define ETRACE_FRAMEWRITER_H
@@ -157,7 +157,7 @@ __attribute__((unused)) static void fw_int(struct fw *w, int64_t v)
     }
 }
 
-__attribute__((unused)) static void fw_atom_as(struct fw *w, unsigned id, const char *name) /* defines it */
+__attribute__((unused)) static void fw_atom_as(struct fw *w, unsigned id, const char *name) /* defines the atom id */
 {
     fw_u8(w, ETW_T_ATOMDEF);
     fw_u16(w, (uint16_t)id);

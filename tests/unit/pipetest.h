@@ -1,4 +1,4 @@
-/* A pipeline whose views write into memory, and specs made by hand: what tests of views share. */
+/* Shared by the tests of views: a pipeline whose views write into memory, and handmade specs. */
 #ifndef ETRACE_PIPETEST_H
 #define ETRACE_PIPETEST_H
 
@@ -6,7 +6,6 @@
 #include "tap.h"
 #include "views/pipeline.h"
 
-/* Pid <0.N.0>. */
 #define PID(n) ((uint64_t)(n))
 
 __attribute__((unused)) static bool pt_write(void *output, struct buf *bytes)
@@ -16,7 +15,7 @@ __attribute__((unused)) static bool pt_write(void *output, struct buf *bytes)
     return true;
 }
 
-/* A spec `m:f/a -> …` with these actions. */
+/* Makes a spec `m:f/a -> …` with these actions. */
 __attribute__((unused)) static const struct spec *pt_spec(const char *m, const char *f, int arity, unsigned actions)
 {
     struct selector *sel = calloc(1, sizeof(*sel));
@@ -46,7 +45,7 @@ struct pt {
     enum pipeline_status status;
 };
 
-/* Views: names of sinks, NULL at the end. */
+/* Opens a pipeline with these views: names of sinks, NULL-terminated. */
 __attribute__((unused)) static void pt_open(struct pt *t, const char *const *views, const struct look *look,
                                             struct pipeline_options o)
 {
@@ -62,7 +61,7 @@ __attribute__((unused)) static void pt_open(struct pt *t, const char *const *vie
         printf("# pipeline_new: %s\n", t->err.text);
 }
 
-/* The batch is copied to where a sanitizer sees every byte read beyond it. */
+/* Feeds an exact copy of the batch, so that a sanitizer reports a read behind its end. */
 __attribute__((unused)) static void pt_feed(struct pt *t, unsigned node, struct str batch)
 {
     char *copy = malloc(batch.len ? batch.len : 1);

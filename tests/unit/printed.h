@@ -1,4 +1,4 @@
-/* One term written with framewriter.h, then printed: shared by the tests of printers. */
+/* Writes one term with framewriter.h and prints it. Shared by the tests of printers. */
 #ifndef ETRACE_PRINTED_H
 #define ETRACE_PRINTED_H
 
@@ -8,7 +8,7 @@
 
 static struct fw w;
 
-/* Prints what was written since the last time. */
+/* Prints the bytes written since the last call. */
 static const char *printed(const struct printer *p)
 {
     static struct buf out;
@@ -17,7 +17,7 @@ static const char *printed(const struct printer *p)
     const uint8_t *at = (const uint8_t *)w.r->bytes.data, *end;
     const char *why;
     size_t len = w.r->bytes.len;
-    uint8_t *copy = malloc(len ? len : 1); /* so that a sanitizer sees the end */
+    uint8_t *copy = malloc(len ? len : 1); /* an exact copy, so that a sanitizer reports a read behind its end */
 
     buf_clear(&out);
     if (len)

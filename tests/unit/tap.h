@@ -1,4 +1,4 @@
-/* What a unit test needs: ok(), is_text(), is_number(), and `return tap_end();` from main. Prints TAP. */
+/* The helpers of a unit test: ok(), is_text(), is_number(), and `return tap_end();` from main. They print TAP. */
 #ifndef ETRACE_TAP_H
 #define ETRACE_TAP_H
 

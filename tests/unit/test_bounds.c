@@ -1,6 +1,7 @@
 /*
- * The owner calls the library when 64 threads have filled all that they have: rings, queues of newcomers, tables of figures. The test
- * counts the work of one call, not its time, and takes away (PROT_NONE) the memory that the call must not touch.
+ * Tests that one library call of the owner does bounded work while 64 threads have filled everything: rings, queues of
+ * newcomers, tables of figures. The test counts the work and measures no time. It revokes access (PROT_NONE) to the
+ * memory that the call must not touch.
  */
 #include "batch.h"
 #include "frame.h"
@@ -17,7 +18,7 @@
 enum { LANES = 64, RING = 2 << 20, NEED = 1024 + FRAME_RESERVE, BATCH = 256 << 10, NEWCOMERS = 1024 };
 
 static struct lane *claimed[LANES];
-static uint64_t base; /* the tick of the first frame in each ring */
+static uint64_t base; /* tick of the first frame in each ring */
 
 static void touched(int signal)
 {
@@ -33,7 +34,7 @@ static void guard(void *at, size_t bytes, int how)
         abort();
 }
 
-/* Takes the ring's memory behind `bytes` away, or gives it back. */
+/* Sets the protection `how` of each ring's memory behind the first `bytes`. */
 static void guard_rings(size_t bytes, int how)
 {
     for (unsigned i = 0; i < LANES; i++)
@@ -51,7 +52,7 @@ static unsigned fill(struct ring *ring)
     return frames;
 }
 
-/* The tick of the frame at a ring's tail: the first frame has 40 bytes, the others have 24. */
+/* Returns the tick of the frame at a ring's tail. The first frame has 40 bytes, the others have 24. */
 static uint64_t tick_at_tail(const struct ring *ring)
 {
     return base + (ring->tail - 40) / 24 + 1;
@@ -68,7 +69,7 @@ static void test_drain(void)
 
     for (unsigned i = 0; i < LANES; i++)
         frames += fill(&claimed[i]->ring);
-    guard_rings(2 * PAGE, PROT_NONE); /* a 64th of a batch is a page */
+    guard_rings(2 * PAGE, PROT_NONE); /* each of the 64 rings gets one page of the batch */
     batch_plan(&state, &clock, 0, BATCH, NULL, 0, false, &plan);
     batch_write(&state, &plan, bytes);
     guard_rings(2 * PAGE, PROT_READ | PROT_WRITE);
@@ -111,7 +112,7 @@ static bool alive(void *env, uint64_t process)
     return true;
 }
 
-/* Each function has been called in every lane, with one duration. */
+/* Each lane has figures for each function: one call with one duration. */
 static void test_figures(void)
 {
     enum { FUNCTIONS = 3000, WORK = 4096 };

@@ -1,4 +1,4 @@
-/* Which result belongs to which call: recursion, exceptions, losses, bounds, filters. */
+/* Tests which result the client pairs with which call: recursion, exceptions, losses, limits, filters. */
 #include "pipetest.h"
 #include "views/calls.h"
 
@@ -32,7 +32,7 @@ static void fexc(struct fw *w, uint64_t tick, uint64_t pid, const char *f)
     fw_frame_end(w);
 }
 
-/* The term is 0: a collection that says nothing, a function that is not known. */
+/* A frame whose term is 0: a collection without details, or an unknown function. */
 static void fkind(struct fw *w, uint8_t kind, uint64_t tick, uint64_t pid)
 {
     fw_ring(w, 1);
@@ -129,7 +129,7 @@ int main(void)
     is_number((int64_t)pipeline_totals(t.p)->incomplete, 1, "such a pair is incomplete");
     pt_free(&t);
 
-    /* Where the node takes calls and their results for the rate, those that it let in have theirs. */
+    /* When the node's rate limit rejects calls with their results, each admitted call still gets its duration. */
     fcall(&w, 1000, 1, "f", 1);
     fw_lost(&w, 2000, ETW_LOST_RATE, 3);
     fret(&w, 3000, 1, "f", 1);
@@ -143,7 +143,10 @@ int main(void)
             "the rate takes results with their calls");
     pt_free(&t);
 
-    /* A process that goes on elsewhere has lost a result in a ring that has not told it yet: in a frame, or in its head alone. */
+    /*
+     * A process continues in another ring after it has lost a result. The first ring reports the loss later: in a
+     * frame, or only in its section head.
+     */
     for (int behind = 0; behind < 2; behind++) {
         fcall(&w, 1000, 1, "f", 1);
         fcall(&w, 2000, 1, "f", 2);
@@ -172,7 +175,6 @@ int main(void)
     is_number((int64_t)pipeline_totals(t.p)->incomplete, 180, "the oldest calls are forgotten: these and their results are incomplete");
     pt_free(&t);
 
-    /* Filters. */
     fcall(&w, 1000, 1, "f", 7);
     fcall(&w, 2000, 1, "g", 8);
     fret(&w, 3000, 1, "g", 1);
@@ -213,7 +215,7 @@ int main(void)
     is_number(t.status, PIPELINE_DONE, "and it is done then");
     pt_free(&t);
 
-    /* Collections and time slices; the node's clock is far below 0, as a VM's is. */
+    /* Collections and time slices. The node's clock is far below 0, as in a real VM. */
     fkind(&w, ETW_IN, 1000, 1);
     fkind(&w, ETW_GC_MINOR_START, 2000, 1);
     fkind(&w, ETW_IN, 2500, 2);

@@ -1,4 +1,4 @@
-/* Frames to events: names that are defined anew, flags, and frames that lie. */
+/* Tests the decoding of frames to events: redefined names, flags, and malformed frames. */
 #include "tap.h"
 
 #include "erlang/term_print.h"
@@ -10,7 +10,7 @@ static struct event_node node;
 static struct funs funs;
 static struct decode_node shared;
 static struct decode_ring ring;
-static size_t at; /* in the ring's bytes, of the next frame */
+static size_t at; /* offset of the next frame in the ring's bytes */
 
 static const char *next(void)
 {
@@ -73,7 +73,7 @@ int main(void)
     is_text(next(), "return_to <0.85.0>", "without a function");
     is_text(next(), "exit #Port<0.7> 'a b'", "of a port");
 
-    /* One id, two names, within one frame. */
+    /* One frame defines the same id twice, with different names. */
     start();
     fw_call(&w, 1, 84, "m", "f", 4);
     fw_atom_as(&w, 5, "one"), fw_u8(&w, ETW_T_ATOM), fw_u16(&w, 5), fw_atom_as(&w, 5, "two"), fw_u8(&w, ETW_T_ATOM), fw_u16(&w, 5);
@@ -118,7 +118,7 @@ int main(void)
     written = funs_get(&funs, raw_text("Elixir.M"), raw_text("<>"))->elixir;
     ok(written.len == 4 && !memcmp(written.at, "M.<>", 4), "one that is an operator is");
 
-    /* More processes than the table keeps; it grows on the way. */
+    /* More processes than the table keeps. The table grows meanwhile. */
     start();
     struct tracee *t = tracees_at(&shared.tracees, 1000000);
     tracee_name(t, SAFE("kept"));

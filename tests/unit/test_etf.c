@@ -1,4 +1,7 @@
-/* The reader of the external term format: what is right is read, what is wrong is refused, nothing behind the end is touched. */
+/*
+ * Tests the reader of the external term format: it accepts valid terms, rejects malformed ones, and never reads past
+ * the end.
+ */
 #include "erlang/etf.h"
 
 #include <stdlib.h>
@@ -8,7 +11,7 @@
 
 static struct buf b;
 
-/* A copy of exactly these bytes, so that a sanitizer sees the first read behind them. */
+/* Copies the bytes into memory of exactly this size, so that a sanitizer reports the first read past the end. */
 static unsigned char *exact(const void *bytes, size_t len)
 {
     unsigned char *copy = malloc(len ? len : 1);
@@ -140,7 +143,7 @@ static void deep(void)
     ok(skips(b.data, b.len), "half a million levels are skipped");
 }
 
-/* Every cut of a term is refused; every changed byte is read or refused, and nothing outside is touched. */
+/* The reader rejects every truncated term. It accepts or rejects a term with a changed byte, and never reads outside. */
 static void damaged(void)
 {
     static const uint32_t words[] = {1, 2, 3};

@@ -1,6 +1,7 @@
 /*
- * What `where` says of a call is the same whether the node decides it while it counts (the tally and its filter, which are plain
- * C) or events are filtered here: generated conditions over generated calls, both ways. And steps that are no filter are refused.
+ * Tests that `where` decides the same about a call on the node and on the client: the node uses the tally and its
+ * filter (plain C), the client filters events. The test runs generated conditions over generated calls in both ways.
+ * It also tests that the filter rejects malformed steps.
  */
 #include "pipetest.h"
 
@@ -112,13 +113,15 @@ static void call(struct scene *s, unsigned process, unsigned function)
 static void result(struct scene *s, unsigned process)
 {
     static const char *const classes[] = {"error", "exit", "throw"};
-    unsigned passed = below(8) ? 0 : below(s->depth[process]); /* calls above that have ended without a word */
+    /* open calls above the returning one that end without a result */
+    unsigned passed = below(8) ? 0 : below(s->depth[process]);
     struct tally_result r = {.tick = s->tick, .failed = below(3) == 0, .class = (enum etw_class)below(3)};
 
     s->depth[process] -= passed + 1;
     unsigned function = s->stacks[process][s->depth[process]];
     for (unsigned i = 1; i <= passed; i++)
-        if (s->stacks[process][s->depth[process] + i] == function) { /* the newest of its name is meant */
+        /* a result belongs to the newest call of its function */
+        if (s->stacks[process][s->depth[process] + i] == function) {
             s->depth[process] += i;
             function = s->stacks[process][s->depth[process]];
             i = 0;
@@ -176,7 +179,7 @@ static void tallied(struct scene *s, struct fw *w)
     }
 }
 
-/* What a summary and the totals say. */
+/* Returns the text of the summary and the totals. */
 static void told(struct fw *w, uint64_t tick, const struct spec_list *specs, struct buf *ret)
 {
     static const struct look look = {0};
@@ -251,7 +254,7 @@ static void test_same(void)
     buf_release(&text);
 }
 
-/* ---- what the node decides, and what it does not ---- */
+/* ---- conditions that the node decides, and malformed ones ---- */
 
 static bool decides(const char *condition)
 {
@@ -325,7 +328,7 @@ static void test_hostile(void)
     ok(filter_result(0, 7, ETW_CLASSES) && !filter_result(0, 6, ETW_CLASSES), "what is refused changes nothing");
     for (unsigned i = 0; i < 2000000; i++) {
         size_t n = below(4) * sizeof(struct etw_filter_step);
-        for (size_t k = 0; k < n; k++) { /* mostly bytes that could be one */
+        for (size_t k = 0; k < n; k++) { /* mostly bytes that are valid in a step */
             size_t at = k % sizeof(struct etw_filter_step);
             bytes[k] = (uint8_t)(at < 2 ? below(8) : at == 8 ? below(4) : below(64) == 0);
         }

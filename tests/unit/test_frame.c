@@ -1,4 +1,7 @@
-/* Frames in one thread: layout, the wrap, ticks in full and as distances, losses in place, cutting at a frame. */
+/*
+ * Tests frames in one thread: layout, wraparound, full ticks and tick deltas, losses in order, cuts at a frame
+ * boundary.
+ */
 #include "frame.h"
 
 #include "tap.h"
@@ -131,7 +134,7 @@ static void wrap(void)
     ok(ring_has_room(&ring), "emptied it has again");
 }
 
-/* The alarm is given behind half of the ring, once for each time that the drain has taken something. */
+/* The alarm goes off when half of the ring is full, once after each drain. */
 static void alarm_at_half(void)
 {
     static _Atomic bool alarm;

@@ -1,4 +1,4 @@
-/* Terms and text inside of JSON. Whole objects are in test_pipeline.c. */
+/* Tests terms and text inside JSON. test_pipeline.c tests whole objects. */
 #include "ground/utf8.h"
 #include "printed.h"
 
@@ -42,7 +42,7 @@ static void strings(void)
     is_text(buf_cstr(&b), "\"a\\\"b\\\\c\\n\\u0001\\u007f\\ufffd\\u2028\\udb40\\udc41å\"", "every kind of character in a string");
     bool good = true;
     for (size_t len = 0; len < 100; len++) {
-        for (size_t at = 0; at <= len; at++) { /* a quote at every place of text of every length */
+        for (size_t at = 0; at <= len; at++) { /* a quote at every offset in texts of every length */
             char text[128], want[256], *p = want;
             memset(text, 'x', len);
             text[at < len ? at : 0] = len ? '"' : 'x';

@@ -1,4 +1,4 @@
-/* MD5, by the sums of RFC 1321 and at the lengths where its last block is full. */
+/* Tests MD5 with the sums of RFC 1321, and with lengths at which the last block is full. */
 #include <stdio.h>
 #include <string.h>
 

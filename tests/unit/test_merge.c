@@ -1,4 +1,4 @@
-/* Rings put in the order of time, what is held back, losses, counts, and malformed batches. */
+/* Tests the merge of rings by time: held-back frames, losses, counts, and malformed batches. */
 #include "pipetest.h"
 
 #include "events/merge.h"
@@ -98,7 +98,7 @@ static void test_time(void)
     struct fw w = {0};
     struct m m = {0};
 
-    /* 3 ticks a nanosecond, then 2. Monotonic time is far below zero, as on a real node. */
+    /* 3 ticks per nanosecond, then 2. Monotonic time is far below zero, as on a real node. */
     const int64_t base = -576460752303423488;
     fw_begin(&w);
     m_open(&m);
@@ -131,14 +131,14 @@ static void test_losses(void)
     call(&w, 1, 500, 3);
     feed(&m, fw_batch(&w, 1000, 1000, 1000, 0));
     is_text(m.got.data, "1@100 lost5@200 2@300 lost2@400 3@500 ", "losses stand in their place, each once");
-    w.r->lost[ETW_LOST_RING] += 7; /* in the head of the section alone */
+    w.r->lost[ETW_LOST_RING] += 7; /* only in the section head, without a frame */
     w.r->seen += 7;
     feed(&m, fw_batch(&w, 2000, 500000000, 2000, 0));
     is_text(m.got.data, "", "losses without a frame wait");
     feed(&m, fw_batch(&w, 3000, 2000000000, 3000, 0));
     is_text(m.got.data, "lost7@2000000000 ", "and are told after a second");
     fw_ring(&w, 1);
-    fw_lost(&w, 3500, ETW_LOST_RING, 0); /* a frame about losses that were told */
+    fw_lost(&w, 3500, ETW_LOST_RING, 0); /* a frame about losses that the merge has reported already */
     call(&w, 1, 3600, 4);
     w.r->lost[ETW_LOST_RATE] += 1;
     w.r->seen += 1;
@@ -171,7 +171,7 @@ static void test_owner(void)
     feed(&m, fw_batch(&w, 7000, 7000, 7000, 0));
     is_text(m.got.data, "2@5000 ", "and does not make later events late");
 
-    /* A second run of the node. */
+    /* The node has restarted. */
     struct fw again = {0};
     fw_begin(&again);
     call(&again, 1, 50, 9);
@@ -209,7 +209,7 @@ static void test_malformed(void)
     is_text(m.e.text, "malformed events: no term begins with this byte (batch 2, byte 161)", "the error names the byte");
     m_close(&m);
 
-    /* Held back and bad: the place is still that of the batch it came in. */
+    /* The frame is malformed but held back: the error names the batch in which it came. */
     struct fw v = {0};
     fw_begin(&v);
     m_open(&m);
@@ -249,7 +249,7 @@ static void test_malformed(void)
     fw_release(&s);
 }
 
-/* Every truncation and every changed byte of a batch: an error or events, never anything else. */
+/* Each truncation and each changed byte of a batch leads to an error or to events. A sanitizer reports anything else. */
 static void test_every_byte(void)
 {
     struct fw w = {0};

@@ -1,6 +1,7 @@
 /*
- * The model (model/model.h) runs the ring and its drain, the rules, the newcomers and the figures in every order that C11 allows. The
- * files are those of nif/, so a weaker memory order in one of them fails here on any machine.
+ * Runs the ring and its drain, the rules, the newcomers and the figures in the model checker (model/model.h), in every
+ * order that C11 allows. It compiles the sources of nif/, so a memory order that is too weak fails here on any
+ * machine.
  */
 #include "batch.h"
 #include "frame.h"
@@ -18,7 +19,7 @@ struct excluded;
 static struct lane *lane;
 static uint8_t memory[LARGE + NEED];
 static struct {
-    uint64_t end, tick; /* of a frame: 0 end: the event was lost */
+    uint64_t end, tick; /* of the frame; end is 0 if the event was lost */
 } events[EVENTS + 1];
 static struct batch_plan plans[PLANS];
 static unsigned planned;
@@ -70,7 +71,7 @@ static void produce_large(void)
         write_event(i, false, 168);
 }
 
-/* As the copy into a batch does. */
+/* Reads the same bytes as the copy into a batch. */
 static void read_bytes(const struct ring *ring, uint64_t from, uint64_t to)
 {
     for (uint64_t at = from; at < to; at++)
@@ -95,7 +96,7 @@ static void drain_once(void)
     make_plan(true);
 }
 
-/* Passes time, so that the clock of a slow producer may be read long before its stores. */
+/* Advances the clock between two drains, so that a slow producer may read its clock long before it stores. */
 static void drain_twice(void)
 {
     make_plan(false);
@@ -118,7 +119,8 @@ static void check_plans(void)
     for (unsigned k = 0; k < planned; k++) {
         const struct batch_part *part = &plans[k].parts[0];
         uint64_t lost = 0, frames = 0;
-        bool last = plans[k].flags & ETW_BATCH_LAST; /* which lets the watermark go on to the clock, for no frame is to come any more */
+        /* the last batch moves the watermark to the clock, because no more frames follow */
+        bool last = plans[k].flags & ETW_BATCH_LAST;
         for (int i = 0; i < ETW_LOSSES; i++)
             lost += part->lost[i];
         for (unsigned i = 0; i < EVENTS; i++) {
@@ -162,7 +164,7 @@ static void read_rules(void)
 static void begin_newcomers(void)
 {
     begin_large();
-    atomic_store(&lane->newcomers_head, LANE_NEWCOMERS - 2); /* room for two, in the queue of the drain's view */
+    atomic_store(&lane->newcomers_head, LANE_NEWCOMERS - 2); /* the queue has room for two */
     atomic_store(&lane->newcomers_tail, 0);
     memset(lane->newcomers, 0, sizeof lane->newcomers);
 }
@@ -231,7 +233,7 @@ static void take(void)
         model_fail("all is told, but the figures are not those of what was seen");
 }
 
-/* Two threads number the same function at the same time. */
+/* Two threads number the same function concurrently. */
 static void begin_numbers(void)
 {
     open_figures(2);

@@ -1,17 +1,20 @@
-/* Several nodes as one stream: by time, by clocks, who is waited for and how long, who goes and comes, and the replay. */
+/*
+ * Tests several nodes as one stream: the order by time and by clocks, how long the stream waits for which node, nodes
+ * that leave and return, and the replay.
+ */
 #include <unistd.h>
 
 #include "events/recfile.h"
 #include "pipetest.h"
 
-#define W INT64_C(1763663210000000000) /* fw_begin()'s wall clock at monotonic 0 */
+#define W INT64_C(1763663210000000000) /* wall clock of fw_begin() at monotonic time 0 */
 
 static const struct look utc = {.time = TIME_UTC};
 
 struct world {
     struct fw nodes[3];
     struct pt t;
-    size_t seen; /* of the first view's bytes */
+    size_t seen; /* bytes of the first view that fresh() has returned */
 };
 
 static void call(struct fw *w, uint64_t tick)
@@ -52,7 +55,7 @@ static void begin(struct world *w, unsigned nodes)
     }
 }
 
-/* What has come out since the last time: node and argument of each call, and lines of other kinds. */
+/* Returns the output since the last call: node and argument of each call, and lines of other kinds. */
 static const char *fresh(struct world *w)
 {
     static char text[2000];
@@ -73,7 +76,7 @@ static const char *fresh(struct world *w)
     return text;
 }
 
-/* The recording shows the same. */
+/* A replay of the recording prints the same text. */
 static void replays(struct world *w, const char *name)
 {
     struct pt again = {0};
@@ -130,7 +133,7 @@ static void by_time(void)
     replays(&w, "by time");
 }
 
-/* Who keeps the batches knows more than is in them. */
+/* A source that keeps batches can promise that no older events follow. */
 static void passed(void)
 {
     struct world w = {0};
@@ -238,7 +241,7 @@ static void going_and_coming(void)
     replays(&w, "going and coming");
 }
 
-/* One that was not there at the beginning has a name all the same. */
+/* A node that joined later has a name before it has sent anything. */
 static void late(void)
 {
     struct world w = {0};
@@ -252,7 +255,7 @@ static void late(void)
     replays(&w, "late");
 }
 
-/* No line, no JSON object: it would have no name. */
+/* Without a name there is no line and no JSON object. */
 static void never_named(void)
 {
     struct world w = {0};

@@ -1,9 +1,10 @@
 /*
- * The nodes of a command. This program plays the nodes and the clock: a node is found or not, refuses, is slow, falls silent, is lost,
- * comes back, in an order that a seed decides. In every course no node waits for another one, each request has an answer or a failure
- * of its node, and the command ends. All courses together make every move that a peer may make.
+ * Tests the nodes of a command. This program simulates the nodes and the clock. A seed decides whether a node is
+ * found, refuses, is slow, falls silent, is lost or comes back, and in which order. In every simulation no node waits
+ * for another one, each request gets an answer or a failure of its node, and the command ends. All simulations
+ * together make every transition that a peer may make.
  *
- * Sessions and connections are taken out by the linker. A node's descriptor is its number.
+ * The linker replaces sessions and connections. The descriptor of a node is its index.
  */
 #include <stdlib.h>
 
@@ -27,12 +28,12 @@ struct session {
     struct session_node about;
 };
 
-/* A node, and what it is about to do. */
+/* A simulated node, and its future events. */
 static struct played {
     char name[16];
     bool there, found, refuses, hidden;
-    int64_t due[EVENTS]; /* virtual time */
-    int64_t silent_from; /* nothing comes of it from then on */
+    int64_t due[EVENTS]; /* in virtual time */
+    int64_t silent_from; /* the node sends nothing after this time */
     struct session *session;
     int64_t asked_at, up_at, answered_at;
     uint32_t id;
@@ -92,7 +93,7 @@ struct knock *__wrap_knock_start(const struct node_target *t)
 
     k->node = find(t->name);
     k->due = now_ms + 1 + roll(400);
-    k->node->there = k->node->there || roll(3) == 0; /* it has come up */
+    k->node->there = k->node->there || roll(3) == 0; /* the node has started */
     return k;
 }
 
@@ -209,7 +210,7 @@ bool __wrap_session_tick(struct session *s, int64_t now, int64_t *ret_next, stru
     return now < until || s->state == SESSION_GONE || is_lost(s, e);
 }
 
-/* {[Name], [Hidden]}: all of them know all. */
+/* Puts {[Name], [Hidden]}. Every node knows all nodes. */
 static void put_list(struct buf *b)
 {
     etf_tuple(b, 2);
@@ -232,7 +233,7 @@ static void answer(struct session *s)
     struct buf b = {0};
 
     if (s->listing && roll(8) == 0)
-        etf_int(&b, 1); /* nonsense */
+        etf_int(&b, 1); /* malformed */
     else if (s->listing)
         put_list(&b);
     else
@@ -289,7 +290,10 @@ bool __wrap_session_pull_allowed(struct session *s UNUSED, bool allowed UNUSED, 
 
 /* ---- the loop ---- */
 
-/* When this descriptor can be read next: of a node that is silent, never, but its connection may be lost. */
+/*
+ * Returns when the descriptor becomes readable next. A silent node sends nothing, but its connection may still be
+ * lost.
+ */
 static int64_t next_of(const struct loop_fd *f)
 {
     const struct played *n = &played[f->fd];
@@ -324,7 +328,7 @@ void __wrap_loop_step(struct loop *l, int64_t deadline)
     l->serving = false;
 }
 
-/* ---- what is seen ---- */
+/* ---- observations ---- */
 
 static struct played *node_of(const struct peer *p)
 {
@@ -386,7 +390,7 @@ static size_t state_at(const char *text)
     return i;
 }
 
-/* "etrace: NAME: one -> other" */
+/* Parses "etrace: NAME: one -> other". */
 static void hear(void *data UNUSED, struct str lines)
 {
     const char *arrow = memmem(lines.at, lines.len, " -> ", 4);
@@ -428,7 +432,7 @@ static void play(unsigned number)
     for (size_t i = 0; i < 3; i++)
         texts_add(&o.nodes, played[i].name);
     if (roll(3) == 0)
-        texts_add(&o.nodes, "n1"); /* the second, by another name */
+        texts_add(&o.nodes, "n1"); /* the second node again, under another name */
     loop_init(&ctx.loop);
     peers_begin(&peers, &ctx, &handlers);
     expect(peers_start(&peers, &o, &options, &e), "it does not start");
@@ -453,7 +457,7 @@ static void play(unsigned number)
     loop_release(&ctx.loop);
 }
 
-/* As the head of peers.h has them, by the numbers of the states. */
+/* The transitions of each state, by the numbers of the states. The list at the head of peers.h is the reference. */
 static const char *const all_moves[] = {"1", "2670", "34670", "4567", "567", "7", "270", "1"};
 
 int main(void)

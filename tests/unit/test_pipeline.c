@@ -1,4 +1,4 @@
-/* From batches to lines and objects, as a person and a script see them. */
+/* Tests the way from batches to lines for people and objects for scripts. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -8,7 +8,7 @@
 
 static const struct look utc = {.time = TIME_UTC};
 
-/* Everything that there is, once. A tick is a nanosecond. */
+/* Writes one frame of each kind. A tick is one nanosecond. */
 static void everything(struct fw *w)
 {
     fw_begin(w);
@@ -134,7 +134,10 @@ static const char json_want[] =
     "{\"v\":1,\"type\":\"summary\",\"seen\":825,\"shown\":13,\"filtered\":0,\"lost\":{\"rate\":812},\"missing\":0,\"truncated\":1,"
     "\"incomplete\":0,\"filter_errors\":0,\"undecided\":0,\"complete\":true}\n";
 
-/* A call that waited on one thread and was decided about on another one, which was looked at first. */
+/*
+ * The node reads figures of one thread before another one. A waiting call was counted on one and rejected on the
+ * other, so a total is negative until the next batch.
+ */
 static void hidden_for_a_moment(void)
 {
     static const int64_t told[] = {-1, 3};
@@ -202,7 +205,7 @@ int main(void)
     is_number((int64_t)n->incomplete, 0, "incomplete");
     ok(n->complete, "complete");
 
-    /* A recording of it shows the same. */
+    /* A replay of the recording shows the same. */
     char path[] = "/tmp/etrace-test-XXXXXX";
     struct pt again = {0};
     struct source_item item;

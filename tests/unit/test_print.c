@@ -1,4 +1,7 @@
-/* Terms as text: what was cut, what may not be seen, numbers at their edges. What OTP prints is compared in tests/oracle. */
+/*
+ * Tests terms as text: truncated terms, unprintable characters, edge cases of numbers. tests/oracle compares the
+ * output with OTP's.
+ */
 #include "ground/utf8.h"
 #include "printed.h"
 
@@ -93,7 +96,7 @@ static void numbers(void)
     buf_release(&b);
 }
 
-/* Whatever a node puts into text of any kind, nothing leaves that could steer a terminal. */
+/* True: the text contains nothing that could control a terminal, and is valid UTF-8. */
 static bool harmless(const char *text, size_t len)
 {
     const char *at = text, *end = text + len;
@@ -156,7 +159,10 @@ static void safety(void)
     ERL("<<\"a\\x{202E}b\"/utf8>>", "an override of direction is spelled out");
 }
 
-/* Every byte at every place of what is looked at eight at a time, among bytes at the edges of what is plain. */
+/*
+ * utf8_plain() reads eight bytes at a time. Tests each byte at each offset, next to the first and last plain
+ * characters.
+ */
 static void plain(void)
 {
     static const char fill[] = {' ', '~', '!', '#', '[', ']', '@'};

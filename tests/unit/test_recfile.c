@@ -1,4 +1,7 @@
-/* Recordings: what is written is read; what is damaged is found, with its place; what is whole before it is given out. */
+/*
+ * Tests recordings: the reader reads what the writer wrote, finds damage with its offset, and returns everything
+ * before it.
+ */
 #include "pipetest.h"
 
 #include <fcntl.h>
@@ -18,7 +21,7 @@ static void put(const char *bytes, size_t len)
     close(fd);
 }
 
-/* Reads all; items become letters: B batch, S specs, F footer; then . end or ! error. */
+/* Reads all items and returns a letter for each: B batch, S specs, F footer; then . for the end or ! for an error. */
 static const char *reading(struct err *e)
 {
     static char got[100];
@@ -119,7 +122,7 @@ static void test_append(void)
 
     fw_begin(&w);
     make(&f, &w);
-    put(f.data, f.len - 50); /* an earlier run that was killed */
+    put(f.data, f.len - 50); /* without a footer, as after a killed run */
     int fd = recfile_create(path, true, &fresh, &e);
     ok(fd >= 0 && !fresh, "a recording that was cut short can be appended to");
     fw_begin(&v);

@@ -1,6 +1,7 @@
 /*
- * Patterns without end: they give up at their limits, which nothing in the pattern can raise; more of a text than was meant to be
- * looked at is not; and a filter whose pattern gives up keeps the event, says how often, and ends what it would slow down.
+ * Tests patterns with catastrophic backtracking. A match stops at its limits, and a pattern cannot raise them. A match
+ * never reads more of a text than the limit allows. If a pattern gives up, the filter keeps the event, counts it, and
+ * stops filtering before it slows down the output.
  */
 #include "pipetest.h"
 
@@ -62,7 +63,7 @@ static void test_refused(void)
     ok(!strcmp(e.line, "?[2J(") && e.from == 5, "what is quoted of a pattern cannot steer a terminal");
 }
 
-/* So many calls whose argument the pattern gives up on; false: the pipeline has failed. */
+/* Feeds this many calls whose argument exceeds the pattern's limits. False: the pipeline failed. */
 static bool shows(struct pt *t, unsigned calls)
 {
     static const struct grep evil[] = {{"(a+)+$", false}};

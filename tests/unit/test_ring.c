@@ -1,7 +1,8 @@
 /*
- * Rings, lanes and batches under real threads: producers write numbered frames as fast as they can into small rings, one
- * drain makes batches of changing size, with stalls. Nothing may be torn, doubled, out of order, or lost uncounted, and
- * no frame may come after a watermark that says it had come. Runs under the thread sanitizer as well (tests/unit/tsan).
+ * Tests rings, lanes and batches with real threads: producers write numbered frames at full speed into small rings,
+ * and one drain makes batches of varying sizes, with pauses. No frame may be torn, duplicated, out of order, or lost
+ * without being counted. No frame may arrive after a watermark that covers its tick. The test also runs under the
+ * thread sanitizer (tests/unit/tsan).
  */
 #include "batch.h"
 #include "frame.h"
@@ -31,7 +32,7 @@ static void pause_ns(long ns)
     nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
 }
 
-/* A frame holds its number and then bytes that follow from it. */
+/* Writes frames that hold their number and bytes derived from it. */
 static void *produce(void *arg)
 {
     uint32_t random = 2463534242u + (uint32_t)(uintptr_t)arg * 977u;
@@ -61,7 +62,7 @@ static void *produce(void *arg)
     return NULL;
 }
 
-/* What the reader knows of a ring. */
+/* The reader's state of each ring. */
 static struct reader {
     uint64_t tick, tracee, frames, next, seen, lost, lost_told;
 } readers[LANES + 1];
@@ -130,7 +131,7 @@ static void read_batch(const uint8_t *bytes, uint64_t watermark_before)
     torn += at != bytes + batch.bytes;
 }
 
-/* What the last batch says of a ring is what came out of it. */
+/* Counts the rings whose last section does not agree with the frames and losses that came out. */
 static unsigned inexact(void)
 {
     unsigned n = 0;
@@ -139,7 +140,10 @@ static unsigned inexact(void)
     return n;
 }
 
-/* Somebody is at an event when a batch is made, and then it is lost: the next one tells of that, though nothing comes any more. */
+/*
+ * A thread is inside an event while a batch is made, and then loses the event. The next batch reports the loss,
+ * although no more frames follow.
+ */
 static void amid(struct batch_state *state)
 {
     static struct batch_plan plan;
@@ -191,7 +195,7 @@ int main(void)
         if (early && (plan.flags & ETW_BATCH_LAST)) {
             ends++;
             wrong_ends += inexact();
-            state.watermark = before; /* others do come */
+            state.watermark = before; /* other producers still run */
         }
         if (next_random(&random) % 16 == 0)
             pause_ns(200000);

@@ -1,9 +1,10 @@
 /*
- * Arming several nodes. This program plays the nodes: each answers a request, refuses it, answers nonsense or is lost, in an order that a
- * seed decides, while the user asks for one thing after another. Every node gets one request at a time and ends with the latest wish, or
- * with one word on why not. All courses together take every step that a preparation may take, and no other.
+ * Tests how etrace arms several nodes. This program simulates the nodes: each one answers a request, refuses it, sends
+ * a malformed answer or is lost, in an order that a seed decides, while the user makes one request after another. A
+ * node gets one request at a time. It ends with the latest wish, or with one message about the failure. All
+ * simulations together take every step that a preparation may take, and no other.
  *
- * The linker takes out sessions, and the part of peers that connects to nodes.
+ * The linker replaces sessions and the part of peers that connects to nodes.
  */
 #include <stdlib.h>
 
@@ -16,7 +17,7 @@
 #define NODES 4
 #define SEEDS 4000
 
-/* Each wish names a function of its own, which shows what a node was asked for last. */
+/* Each wish names a function of its own, so the expression tells which wish a node got last. */
 static const char *const forms[] = {
     "m:f%u/1",
     "m:f%u(nowhere)",
@@ -27,7 +28,7 @@ static const char *const forms[] = {
 };
 
 struct session {
-    bool open, lost; /* a request is open; the connection is gone */
+    bool open, lost; /* open: a request is open; lost: the connection is gone */
     uint32_t id;
     struct buf request;
     struct session_node about;
@@ -35,8 +36,8 @@ struct session {
 
 static struct played {
     struct session session;
-    unsigned wish; /* the latest */
-    bool waits; /* no word on the latest wish yet */
+    unsigned wish; /* the number of the latest wish */
+    bool waits; /* the user has not been told the result of the latest wish yet */
 } played[NODES];
 
 static struct peer peers[NODES];
@@ -64,7 +65,7 @@ static struct played *node_of(const struct peer *p)
     return &played[p->index];
 }
 
-/* ---- what the linker takes out ---- */
+/* ---- replacements for the linker ---- */
 
 void __wrap_peers_begin(struct peers *ps, struct ctx *c, const struct peers_handlers *h);
 void __wrap_peers_begin(struct peers *ps, struct ctx *c UNUSED, const struct peers_handlers *h)
@@ -110,7 +111,7 @@ static bool is_about(const struct session *s, const char *text)
     return memmem(s->request.data, s->request.len, text, strlen(text));
 }
 
-/* {[{m, Definition}], [], []}; without a definition when the node has none. */
+/* Puts {[{m, Definition}], [], []}, or an empty list of definitions if the node has none. */
 static void put_record(const struct session *s, struct buf *b)
 {
     struct buf fields = {0};
@@ -166,7 +167,7 @@ static void put_rates(struct buf *b)
 static void put_answer(const struct session *s, enum prepare_step step, struct buf *b)
 {
     if (roll(40) == 0)
-        etf_int(b, 1); /* nonsense */
+        etf_int(b, 1); /* malformed */
     else if (step == PREPARE_RECORDS)
         put_record(s, b);
     else if (step == PREPARE_ATOMS)
@@ -211,7 +212,7 @@ static void lose(struct peer *p)
     through.failed(through.data, p, &e);
 }
 
-/* ---- what the user is told ---- */
+/* ---- messages to the user ---- */
 
 static void settled(const struct peer *p)
 {
@@ -251,7 +252,7 @@ static void hush(void *data UNUSED, struct str lines UNUSED)
 {
 }
 
-/* ---- courses ---- */
+/* ---- simulations ---- */
 
 static void wish(const struct what_opts *what)
 {
@@ -302,7 +303,7 @@ static void play(unsigned number)
         buf_release(&played[i].session.request);
 }
 
-/* A preparation that is over is freed at once, so its last step is seen by the word to the user alone. */
+/* A finished preparation is freed at once, so only the message to the user shows its last step. */
 static const char *const steps[] = {"records", "atoms", "select", "count", "trace", "done", "refused"};
 
 int main(void)

@@ -1,4 +1,4 @@
-/* The scrollback: what is read from it is what was put into it, or of that the newer part. */
+/* Tests the scrollback: a reader gets what the writer put in, or the newest part of it. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -13,7 +13,7 @@
 static const struct look utc = {.time = TIME_UTC};
 static const char *const views[] = {"text", "record", NULL};
 
-/* A call with its result, names of processes and atoms that are defined in the first batch alone, and a loss. */
+/* A batch of calls with results, and a loss. Only the first batch defines the names of processes and atoms. */
 static struct str batch(struct fw *w, int n)
 {
     uint64_t base = (uint64_t)n * 1000000;
@@ -103,7 +103,7 @@ static void note(struct scroll *s, uint32_t what, int64_t value)
     scroll_note(s, 0, (struct str){(const char *)&n, sizeof(n)});
 }
 
-/* A result that came before a loss was told, on another thread, is no certain one here either. */
+/* After a loss on another thread a result gets no duration, as in a live trace. */
 static void doubts(void)
 {
     struct scroll *s = scroll_new((size_t)256 << 10);
@@ -136,7 +136,10 @@ static void doubts(void)
     scroll_free(s);
 }
 
-/* Notes come in their place; who reads from now on is told what the clock is, and what was dropped before it was read is missed. */
+/*
+ * A reader gets notes in order. A new reader gets the clock first. An old reader learns how many events were dropped
+ * before it read them.
+ */
 static void notes(void)
 {
     struct scroll *s = scroll_new((size_t)256 << 10);
@@ -188,9 +191,9 @@ int main(void)
     scroll_specs(some, 1, buf_view(&said));
     for (int n = 0; n < BATCHES; n++) {
         if (n == 0)
-            mark(&w, 0, 1000); /* nobody has asked for that */
+            mark(&w, 0, 1000); /* no request has this mark */
         if (n == 1)
-            mark(&w, 0, 1); /* comes late, and answers for what is not older than it */
+            mark(&w, 0, 1); /* comes in a later batch; the request applies to events from its tick on */
         struct str b = batch(&w, n);
         pt_feed(&direct, 0, b);
         good = good && scroll_batch(all, 0, b, &e) && scroll_batch(some, 0, b, &e);
@@ -201,7 +204,7 @@ int main(void)
     pt_open(&whole, views, &utc, (struct pipeline_options){0});
     is_number(play(all, &whole), SOURCE_NOTHING, "it is read as far as there is something");
     is_number((int64_t)lines(&whole.out[0]), (int64_t)lines(&direct.out[0]), "as many lines");
-    /* Without the specs of the first batch its calls have no durations; from then on it is the same. */
+    /* The specs of the first batch are missing, so its calls have no durations. The text after that batch is the same. */
     const char *first = strstr(buf_cstr(&direct.out[0]), "= 50 ");
     const char *same = strstr(buf_cstr(&whole.out[0]), "= 50 ");
     ok(first && same && !strcmp(first, same), "the text is the same, behind where the specs begin");
@@ -221,7 +224,7 @@ int main(void)
     is_number((int64_t)n->missing, 0, "and nothing of it is missing");
     is_number((int64_t)n->seen, (int64_t)known(n), "its account is its own");
 
-    /* What a recording of it holds, is what it showed. */
+    /* A recording of the scrollback shows the same as the scrollback. */
     char path[] = "/tmp/etrace-test-XXXXXX";
     struct source_item item;
     int fd = mkstemp(path);
@@ -236,7 +239,7 @@ int main(void)
     pt_close(&again);
     is_bytes(again.out[0].data, again.out[0].len, buf_cstr(&part.out[0]), "the recording shows the same");
 
-    /* The node begins anew, with another clock. */
+    /* The node has restarted, with another clock. */
     struct fw other = {0};
     struct str b = batch(&other, 0);
     ok(scroll_batch(some, 0, b, &e), "another life of the node is taken");
@@ -248,7 +251,7 @@ int main(void)
     n = pipeline_totals(last.p);
     is_number((int64_t)n->seen, (int64_t)known(n), "and add up");
 
-    /* Its last batch ends an account; whoever is traced again has another one to end. */
+    /* The last batch of a node completes its account. If the node is traced again, the account is open again. */
     ok(!n->complete, "no account is complete while more may come");
     b = fw_batch(&w, 1000000000, 1000000000, 1000000000, ETW_BATCH_LAST);
     ok(scroll_batch(all, 0, b, &e) && complete(all), "the last batch of a node makes it so");

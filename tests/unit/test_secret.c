@@ -1,6 +1,6 @@
 /*
- * The test compares secret_named() with tests/secrets.names, and hides cookies in texts. cli/320 reads the same names for the tracer
- * without the library.
+ * Compares secret_named() with tests/secrets.names, and tests that cookies in texts are hidden. cli/320 uses the same
+ * names to test the tracer without the library.
  */
 #include "tap.h"
 
@@ -17,7 +17,7 @@ static bool named(const char *name)
     return secret_named((const uint8_t *)name, strlen(name));
 }
 
-/* The lines of the file: the names of secrets, then what is hidden and what is not. */
+/* Reads the file: first the names of secrets, then examples of hidden and of visible keys. */
 static void names(FILE *file)
 {
     char line[256], *name;

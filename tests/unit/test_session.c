@@ -1,4 +1,4 @@
-/* A session with a node that is played here, at a time that is told here. */
+/* Tests a session. The test plays the node and sets the clock. */
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -10,7 +10,7 @@
 #include "node/session.h"
 #include "tap.h"
 
-/* What is sent in the beginning does not matter here. */
+/* An empty stand-in: the tests ignore the companion that the session sends. */
 const struct companion companion = {
     .beam = (const unsigned char *)"", .so = (const unsigned char *)"",
     .janitor = (const unsigned char *)"\203h\002jj", .janitor_len = 5,
@@ -32,10 +32,10 @@ int __wrap_clock_gettime(clockid_t id, struct timespec *ret)
 #define LEAST ((128 << 10) + 2 * SIZE)
 
 struct node {
-    int fd; /* the node's end */
+    int fd; /* the node's end of the socket pair */
     struct session *session;
     uint64_t seq;
-    int64_t credit, pulls; /* of the latest pull; how many there were */
+    int64_t credit, pulls; /* credit of the latest pull; number of pulls */
 };
 
 /* ---- the node's part ---- */
@@ -110,7 +110,7 @@ static void take_pull(struct node *n, const char *at, size_t len)
     }
 }
 
-/* All that was sent to the node. */
+/* Reads everything that the session has sent, and keeps the last pull. */
 static void hear(struct node *n)
 {
     static char data[1 << 20];
@@ -169,7 +169,7 @@ static void end(struct node *n)
     close(n->fd);
 }
 
-/* One batch and MS later another one: what is pulled then. */
+/* Sends a batch, and another one MS later. Returns the credit of the session's next pull. */
 static int64_t credit_of(struct node *n, uint32_t bytes, int64_t ms)
 {
     say_batch(n, SIZE, ETW_BATCH_MORE);
@@ -191,7 +191,7 @@ static void the_credit_is_what_the_line_carries_in_a_second(void)
     is_number(credit_of(&n, 400000, 2000), 200000, "of 400 kB in two seconds");
     is_number(credit_of(&n, 5000, 1000), LEAST, "of a line that carries less than there has to be room for");
     is_number(credit_of(&n, 400000, 0), ETW_MAX_CREDIT, "of one that takes no time");
-    /* Of a line that had nothing more to carry nothing is known. */
+    /* A batch without ETW_BATCH_MORE does not measure the line: the node had nothing more to send. */
     is_number(credit_of(&n, 400000, 800), 500000, "measured again");
     say_batch(&n, SIZE, 0);
     now_ms += 9000;
@@ -201,7 +201,7 @@ static void the_credit_is_what_the_line_carries_in_a_second(void)
     end(&n);
 }
 
-/* The node says whom it waits for. */
+/* The node reports the step that it waits for. */
 static void say_waits(struct node *n, const char *whom)
 {
     struct buf b = {0};
@@ -253,7 +253,7 @@ static void a_node_is_given_up_five_seconds_after_the_start_ten_after_its_last_s
     say_waits(&n, "companion");
     later(&n, 40000, "rex has answered");
     say_waits(&n, "code_server");
-    say_waits(&n, "companion"); /* of another process, which was later */
+    say_waits(&n, "companion"); /* an earlier step that arrives late, from another process */
     later(&n, 9900, "the companion is there");
     given_up(&n, 200, "shop@h1 accepts the connection, but its code_server process does not answer for 10 seconds");
 
@@ -266,7 +266,7 @@ static void a_node_is_given_up_five_seconds_after_the_start_ten_after_its_last_s
     later(&n, 1900, "said over and over");
     given_up(&n, 200, "shop@h1 accepts the connection, but its code_server process does not answer for 10 seconds");
 
-    /* Who comes at the end of the minute has its ten seconds as everybody has. */
+    /* A step that begins at the end of the minute still gets its ten seconds. */
     n = begin();
     say_waits(&n, "companion");
     later(&n, 59900, "rex has answered");
@@ -287,7 +287,7 @@ static void a_node_is_given_up_five_seconds_after_the_start_ten_after_its_last_s
     end(&n);
 }
 
-/* Bytes as they are, read once. */
+/* Sends the bytes as they are, and lets the session read once. */
 static bool send_raw(struct node *n, const void *bytes, size_t len)
 {
     struct err e;
@@ -319,7 +319,7 @@ static struct str pong(void)
 #define SILENT "shop@h1 is silent: nothing was heard from it for 20 seconds"
 #define STRAYS "shop@h1: the node does not keep to the protocol: too many messages that nobody asked for"
 
-/* How many of the same message are taken in one second. */
+/* Returns how many copies of a message the session accepts within one second. */
 static int64_t taken_of(struct node *n, struct str message)
 {
     int64_t taken = 0;
@@ -337,7 +337,7 @@ static void only_answers_are_signs_of_life(void)
     struct node n = begin_ready();
 
     for (int i = 0; i < 19; i++) {
-        say_text(&n, "x"); /* of an unknown kind */
+        say_text(&n, "x"); /* an unknown kind */
         send_raw(&n, "\0\0\0", 4);
         later(&n, 1000, "strays and ticks");
     }
@@ -353,7 +353,7 @@ static void only_answers_are_signs_of_life(void)
     later(&n, 19900, "a batch");
     given_up(&n, 200, SILENT);
 
-    /* An answer that nobody asked for is none. */
+    /* An answer without a request does not count. */
     n = begin_ready();
     later(&n, 4000, "it is not asked yet");
     say(&n, pong());
@@ -390,7 +390,7 @@ static void time_in_which_nobody_read_does_not_count(void)
     given_up(&n, 1100, SILENT);
 }
 
-/* A message of a megabyte on a line that carries a kilobyte a second; and one that is let in byte by byte. */
+/* A message of a megabyte on a line of about one kilobyte per second, and one that arrives byte by byte. */
 static void pieces_of_a_message_are_signs_of_life_where_they_are_large(void)
 {
     char piece[8192] = "\0\17\377\0pxx";
@@ -434,7 +434,7 @@ static void what_nobody_asked_for_is_counted(void)
         is_text(e.text, STRAYS, strays[i].what);
         end(&n);
     }
-    /* A few now and then are nothing. */
+    /* A few stray messages now and then are accepted. */
     struct node n = begin_ready();
     for (int i = 0; i < 300; i++) {
         now_ms += 1000;
@@ -481,7 +481,7 @@ static void batches_that_nobody_asked_for_take_no_memory(void)
     end(&n);
 }
 
-/* The node reads nothing: what it is sent waits here, and nobody waits for it. */
+/* Sends requests while the node reads nothing: the session buffers them and does not block. */
 static size_t fill(struct node *n)
 {
     char *large = calloc(1, 100000);

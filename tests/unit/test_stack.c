@@ -1,4 +1,4 @@
-/* Which calls processes are in: that two who want the same place each find their own calls again, the newest first. */
+/* Tests the stacks of open calls: two processes with the same slot find their own calls, the newest first. */
 #include "stack.h"
 
 #include <stdlib.h>
@@ -34,7 +34,7 @@ static struct stack_function function(unsigned n)
     return (struct stack_function){.module = 11, .name = 75 + n * 64, .arity = n % 2};
 }
 
-/* Where the newest call of a process that has none yet would lie. */
+/* Returns where the first call of a process without a stack would be stored. */
 static struct stack_call *place_of(uint64_t process)
 {
     struct stack_call call = {.function = function(0)};
@@ -46,7 +46,7 @@ static struct stack_call *place_of(uint64_t process)
     return place;
 }
 
-/* Two whose first place is the same. */
+/* Chooses two processes with the same first slot. */
 static void choose(void)
 {
     uint64_t word = 0x103;
@@ -115,7 +115,7 @@ static bool has_one(uint64_t process)
     return stack_pop(process, &f, &s) && push_one(process);
 }
 
-/* More processes than there are places: who has one keeps it while he lives, and those without are told. */
+/* With more processes than slots, a process keeps its slot until it dies, and push fails for a process without one. */
 static void test_places(void)
 {
     unsigned with = 0, kept = 0;
@@ -135,7 +135,7 @@ static void test_places(void)
     dead = 0;
 }
 
-/* Each dies in its call, so nobody gives a stack back; the next process takes it. */
+/* Processes die inside their calls and return no stack. The next process takes the slot over. */
 static bool all_are_dead(void *env, uint64_t process)
 {
     (void)env, (void)process;
@@ -154,7 +154,7 @@ static void test_deaths(void)
     stacks_open(lives);
 }
 
-/* Calls above a full stack are counted, so that each result finds its own call. */
+/* Calls above a full stack are counted, so that each result still finds its own call. */
 static void test_full(void)
 {
     unsigned pushed = 0, popped = 0, without = 0;

@@ -1,13 +1,13 @@
 /*
- * In the steady state an event costs no allocation, and no memory: once a workload is known, more of it asks for none. What a
- * burst has needed beyond that is given back.
+ * Tests that an event costs no allocation and no memory in the steady state: once a workload has run, more of the same
+ * workload allocates nothing. The pipeline frees the memory that a burst needed.
  */
 #include <malloc.h>
 
 #include "pipetest.h"
 #include "workloads.h"
 
-/* The linker sends every allocation of the program and its libraries here (tests/meson.build). */
+/* The linker redirects every allocation of the program and its libraries here (tests/meson.build). */
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t n, size_t size);
 void *__real_realloc(void *old, size_t size);
@@ -35,7 +35,7 @@ void *__wrap_realloc(void *old, size_t size)
     return __real_realloc(old, size);
 }
 
-#define EVENTS 600 /* of a batch */
+#define EVENTS 600 /* in a batch */
 
 static uint64_t bytes_out;
 
@@ -95,7 +95,7 @@ static void steady(const char *view, const struct workload *what, const struct g
     pt_spec_free(spec);
 }
 
-/* What is allocated and not freed; 0 where the library does not tell. */
+/* Returns the allocated bytes; 0 if the C library does not report them. */
 static long in_use(void)
 {
 #ifdef __GLIBC_PREREQ
@@ -107,7 +107,7 @@ static long in_use(void)
     return 0;
 }
 
-/* What the pipeline has more of behind this batch. */
+/* Feeds a batch and returns how many more bytes are allocated after it. */
 static long fed(struct pipeline *p, struct str batch)
 {
     long before = in_use();
@@ -142,7 +142,7 @@ static void burst(struct fw *w, uint64_t *tick, int calls, size_t bytes)
 static void shrinks(const char *view)
 {
     const struct spec *spec = pt_spec("w", "_", -1, ACT_RETURN);
-    struct grep grep = {.regex = "w"}; /* which wants calls to be kept until they return */
+    struct grep grep = {.regex = "w"}; /* a filter makes the pipeline keep calls until they return */
     struct view v = {.type = sink_by_name(view), .look = {.time = TIME_UTC}, .write = take};
     struct err e;
     struct pipeline *p = pipeline_new(&(struct pipeline_options){.views = &v, .nviews = 1, .specs = &spec, .nspecs = 1,

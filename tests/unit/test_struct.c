@@ -1,4 +1,4 @@
-/* Elixir's structs: those of libraries, which the oracle does not have, and those whose fields are not as they should be. */
+/* Tests structs of Elixir that the oracle does not have: those of libraries, and malformed ones. */
 #include "printed.h"
 
 #define EX(expected, name) is_text(printed(&printer_elixir), expected, name)

@@ -1,7 +1,8 @@
 /*
- * Figures under real threads: producers count calls and their results, one drain takes the figures and then looks at the rings, as
- * if each time were the last. Whenever it may be the last, the figures have all that was counted as seen, and every result with its time.
- * With hundreds of functions most of them are idle, so no later call makes up for a figure that the drain missed.
+ * Tests figures with real threads: producers count calls and results, and one drain reads the figures and then the
+ * rings, as if each read were the last. Whenever a read may be the last one, the figures include everything counted as
+ * seen, and each result with its time. With hundreds of functions most are idle, so no later call hides a figure that
+ * the drain missed.
  */
 #include "batch.h"
 #include "tally.h"

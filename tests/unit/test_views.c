@@ -1,4 +1,4 @@
-/* Views that fold events: the same scene in every shape. */
+/* Tests the views that aggregate events, each with the same scene. */
 #include "pipetest.h"
 
 static const struct spec *specs[1];
@@ -19,7 +19,10 @@ static void put_return(struct fw *w, uint64_t tick, uint64_t pid, const char *f,
     fw_frame_end(w);
 }
 
-/* order(1) calls price(7) and tax(8), which fails; <0.2.0> calls price(9) alone; a message; something is lost. */
+/*
+ * The scene: order(1) calls price(7) and tax(8), and tax(8) fails; <0.2.0> calls only price(9); there is a message and
+ * a loss.
+ */
 static const char *shown(const char *view, struct look look)
 {
     static struct pt t;

@@ -1,4 +1,4 @@
-/* Filters written as people write them, against events. */
+/* Tests filters, written as users write them, with events. */
 #include "pipetest.h"
 
 #include "ground/mem.h"
@@ -6,7 +6,7 @@
 
 static const struct look look = {.time = TIME_RELATIVE};
 
-/* What of the scene below is shown when the probe says so: the last numbers of the lines. */
+/* Returns the last number of each line that the probe shows of the scene below. */
 static const char *shown(const char *probe, const char *extra)
 {
     static struct buf got;
@@ -40,7 +40,7 @@ static const char *shown(const char *probe, const char *extra)
     fw_return(&w, 9000000, PID(1), "m", "f", 2);
     fw_atom(&w, "none");
     fw_frame_end(&w);
-    fw_call(&w, 9500000, PID(3), "m", "f", 2); /* never returns; its second argument was not captured */
+    fw_call(&w, 9500000, PID(3), "m", "f", 2); /* the call never returns; the second argument was not captured */
     fw_int(&w, 4), fw_tag(&w, ETW_T_ELIDED);
     fw_frame_end(&w);
     buf_clear(&got);

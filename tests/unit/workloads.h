@@ -1,9 +1,10 @@
 /*
- * Events as busy programs make them, for what measures and for what counts: frames of one ring, to be written one by one.
+ * Makes the events of busy programs, for benchmarks and for the tests that count allocations and instructions. A
+ * workload writes one frame at a time into one ring.
  *
  *     w1  calls of one process: w:f(N, {some,tuple,[1,2,3]})
- *     w3  two processes send each other {ping,N}, and receive it
- *     w4  a call of a server and its result, by turns, each with as much of a large state and of a binary as 1 kB holds
+ *     w3  two processes send {ping,N} to each other and receive it
+ *     w4  alternating calls and results of a server, each with a large state and a binary that are cut at 1 kB
  *     whole  a call with a map of 50 keys, each with a tuple and a float in it
  */
 #ifndef ETRACE_WORKLOADS_H
@@ -37,7 +38,7 @@ static void workload_messages(struct fw *w, uint64_t tick, int i)
     fw_frame_end(w);
 }
 
-/* A state of 200 keys, of which 50 are left. */
+/* A state of 200 keys that is cut after 50. */
 static void workload_state(struct fw *w, int i)
 {
     fw_map(w, 200);
@@ -70,7 +71,7 @@ static void workload_server(struct fw *w, uint64_t tick, int i)
     fw_frame_end(w);
 }
 
-/* A state as the bench has it, but of 50 keys. */
+/* A state like the one in the bench, but with 50 keys. */
 static void workload_whole(struct fw *w, uint64_t tick, int i)
 {
     fw_call(w, tick, 84, "w", "state", 1);
@@ -93,7 +94,7 @@ struct workload {
 static const struct workload workloads[] = {{"w1", workload_calls}, {"w3", workload_messages}, {"w4", workload_server},
                                             {"whole", workload_whole}};
 
-/* A batch of the ring 1, complete up to its end; what was written before is forgotten with the next one. */
+/* Makes a complete batch of ring 1. The next call reuses the memory. */
 static struct str workload_batch(struct fw *w, const struct workload *what, uint64_t *tick, int events, uint32_t flags)
 {
     fw_ring(w, 1);

@@ -10,13 +10,14 @@
 enum { PLACES = 192, MESSAGES = 24, CHOICES = 4096, BYTES = 1 << 15, STATES = 1 << 20, STACK = 512 << 10, RUNS_MOST = 3000000 };
 
 struct view {
-    uint8_t seen[PLACES]; /* the oldest message that may still be read */
-    uint16_t clock[MODEL_THREADS]; /* of each thread, up to where it happened before */
+    uint8_t seen[PLACES]; /* index of the oldest message that the thread may still read, by place */
+    /* vector clock: for each thread, the time up to which its operations happened before */
+    uint16_t clock[MODEL_THREADS];
 };
 
 struct message {
     uint64_t value, time, hash;
-    struct view view; /* for a thread that acquires the message */
+    struct view view; /* a thread that acquires the message joins this view */
 };
 
 static struct place {
@@ -31,12 +32,12 @@ static struct thread {
     jmp_buf next; /* unlike swapcontext(), jumps make no system call */
     void *stack;
     bool begun, ended;
-    struct view now, acquirable, released; /* what it has seen; will have seen behind an acquire fence; had at the last release fence */
-    uint64_t history, since; /* hash of all that it read; the clock at its last signal fence or look at the clock */
-    bool stored; /* since then */
+    struct view now, acquirable, released; /* the view of now; after an acquire fence; at the last release fence */
+    uint64_t history, since; /* hash of all values read; the clock at the last signal fence or clock read */
+    bool stored; /* has stored since then */
 } threads[MODEL_THREADS];
 
-/* Bytes that threads access plainly: the last thread, and its time. */
+/* Bytes of plain accesses: the last writer and its time, and the last reads. */
 static struct byte {
     uintptr_t at;
     unsigned run;
@@ -45,8 +46,9 @@ static struct byte {
 } bytes[BYTES];
 
 /*
- * Which threads write to a place, as far as the runs before have found out: a thread does not let others go first before it loads what
- * only it writes. The next pass uses what this one finds out, so all runs of a pass are alike.
+ * The writers of each place that earlier passes have found. A thread does not yield before it loads a place that only
+ * this thread writes. A pass reads `known` and records `found`; learned() makes `found` the next pass's `known`, so
+ * all runs of a pass make the same choices.
  */
 static struct writers {
     volatile void *at;
@@ -94,7 +96,7 @@ static uint64_t hash_view(uint64_t hash, const struct view *view)
     return hash;
 }
 
-/* Of everything that the rest of a run depends on: what threads have read tells what they do next. */
+/* Hashes all state that the rest of a run depends on. The values that a thread has read determine its next operation. */
 static uint64_t hash_state(void)
 {
     uint64_t hash = mix(now, (uint64_t)running);
@@ -109,7 +111,7 @@ static uint64_t hash_state(void)
     return hash ? hash : 1;
 }
 
-/* Whether this state is new. */
+/* Adds the state to the table. False: an earlier run has been in it. */
 static bool is_new(uint64_t state)
 {
     for (uint64_t at = state, tries = 0; tries < STATES; at++, tries++) {
@@ -125,7 +127,7 @@ static bool is_new(uint64_t state)
     return false;
 }
 
-/* Kind: tells two choices in the same state apart. */
+/* Returns one of `of` alternatives. `kind` distinguishes two choices in the same state. */
 static unsigned choose(unsigned of, unsigned kind)
 {
     if (of <= 1 || pruned)
@@ -133,7 +135,7 @@ static unsigned choose(unsigned of, unsigned kind)
     if (depth == CHOICES)
         too_large("choices");
     if (depth == choice_count) {
-        /* Where an earlier run has been in the same state, it has gone on, or will, in every way. */
+        /* If an earlier run was in this state, the search covers all continuations from there. */
         if (!is_new(mix(mix(hash_state(), of), kind))) {
             pruned = true;
             return 0;
@@ -159,14 +161,13 @@ static bool next_run(void)
     return true;
 }
 
-/* Another thread may go first. */
 static void yield(void)
 {
     if (!_setjmp(threads[running].next))
         _longjmp(scheduler, 1);
 }
 
-/* ---- what threads see ---- */
+/* ---- views of threads ---- */
 
 static void join(struct view *to, const struct view *from)
 {
@@ -218,7 +219,7 @@ static bool others_write(volatile void *at)
     return writers_of(at)->known & ~(1u << running);
 }
 
-/* Whether the pass has found a writer. */
+/* Makes the writers that the pass has found known. True: some are new, so another pass is needed. */
 static bool learned(void)
 {
     bool more = false;
@@ -263,7 +264,7 @@ static void write_message(unsigned p, uint64_t value, memory_order order, const 
         join(&m->view, sequence);
     m->hash = hash_view(mix(value, now), &m->view);
     place->count++;
-    t->now.clock[running]++; /* what comes behind it is not handed on with it */
+    t->now.clock[running]++; /* the message does not carry what the thread does after the store */
     t->acquirable.clock[running] = t->now.clock[running];
     raw_store(place->at, place->size, value);
 }

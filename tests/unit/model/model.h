@@ -1,16 +1,19 @@
 /*
- * A model checker for the lock-free parts of nif/: it runs the real code in every order, with every value that a load may see.
+ * A model checker for the lock-free parts of nif/. It runs the real code in every order, with every value that a load
+ * may return.
  *
- * Threads are coroutines. An atomic store adds a message to its place, and a load reads any message that is not older than what its
- * thread has seen; release, acquire and fences hand on what a thread has seen, as C11 says. So a thread may see stores late and out of
- * order, as on aarch64. Sequentially consistent operations count as acquire and release only, so the model allows more than C11 does. It
- * allows less in one way: a load never reads a store that runs later (C11 lets relaxed ones do so).
+ * Threads are coroutines. An atomic store adds a message to its place. A load reads any message that is not older than
+ * the thread's view of the place. Release, acquire and fences pass views on, as C11 specifies. Threads therefore may
+ * see stores late and out of order, as on aarch64. The model treats sequentially consistent operations as acquire and
+ * release, so it allows more orders than C11 does. It allows fewer in one case: a load never reads a store that runs
+ * later (C11 permits that for relaxed loads).
  *
- * Plain accesses are checked for data races: the files are compiled for the thread sanitizer, whose callbacks are the model's.
+ * The model checks plain accesses for data races: meson compiles the files for the thread sanitizer, and the model
+ * implements the sanitizer's callbacks.
  *
- * Time: model_clock() is a clock that all threads share. A store is visible to a thread that reads the clock MODEL_SLACK later, whatever
- * the order (tick.h, tick_slack()). A thread may read its clock before the stores that stand before it, unless a signal fence lies
- * between, because then the compiler may move them.
+ * model_clock() is a clock that all threads share. If a thread reads the clock at least MODEL_SLACK after a store, the
+ * thread sees the store in every memory order (tick.h, tick_slack()). A thread may read the clock before its earlier
+ * stores, unless a signal fence stands between them, because without the fence the compiler may move the stores.
  */
 #ifndef MODEL_H
 #define MODEL_H
@@ -23,15 +26,15 @@
 
 struct model {
     const char *name;
-    void (*begin)(void); /* sets everything up, before each run */
+    void (*begin)(void); /* sets everything up before each run */
     void (*threads[MODEL_THREADS])(void);
-    void (*end)(void);   /* checks what came of it; all threads have ended, and it sees everything */
+    void (*end)(void);   /* checks the result after all threads have ended; it sees all stores */
 };
 
-/* Runs it in every way. False: some run failed; then *ret_why says how, or a data race was found. */
+/* Runs all orders. False: a run failed or had a data race, and *ret_why says how. */
 bool model_check(const struct model *m, const char **ret_why, unsigned *ret_runs);
 
-/* In a run: this run is wrong. */
+/* Marks the current run as failed. */
 void model_fail(const char *why);
 
 uint64_t model_clock(void);

@@ -1,6 +1,6 @@
 /*
- * <stdatomic.h> for the files under the model checker (model.h): each operation asks the model what it does. The model has the C11
- * operations that nif/ uses on integers and pointers, of up to 8 bytes.
+ * Replaces <stdatomic.h> for the files under the model checker (model.h): the model executes each operation. It has
+ * only the C11 operations that nif/ uses, on integers and pointers of up to 8 bytes.
  */
 #ifndef MODEL_STDATOMIC_H
 #define MODEL_STDATOMIC_H
