@@ -13,7 +13,7 @@ const duration = ns => {
   return Math.round(ns) + 'ns';
 };
 const plural = (n, one) => n.toLocaleString('en') + ' ' + one + (n === 1 ? '' : 's');
-// What is searched for: a test of texts; null: nothing, or a pattern that is none.
+// The search, as a test of texts. null: no search, or a malformed pattern.
 const searched = () => {
   const field = $('search'), text = field.value;
   field.setAttribute('aria-invalid', 'false');
