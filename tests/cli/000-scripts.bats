@@ -1,11 +1,11 @@
 #!/usr/bin/env bats
-# The scripts of the project: clean in the eyes of shellcheck, and with nothing to do, and no need
-# of a network, where their work is done already.
+# Checks the project's scripts: shellcheck accepts them, and the scripts that install or unpack something do nothing,
+# and need no network, when their work is already done.
 
 bats_load_library bats-support
 bats_load_library bats-assert
 
-# Files whose first line names a shell or bats, or whose name does, outside of git and of builds.
+# Lists the files that are shell or bats scripts by their first line or their name, outside of .git and of builds.
 scripts() {
     find . -name .git -prune -o -name 'build*' -type d -prune -o -type f -print0 |
         LC_ALL=C xargs -0 awk 'FNR == 1 && (/^#!.*(bash|bats|\/sh)/ || FILENAME ~ /\.(bash|sh|bats)$/) { print FILENAME } { nextfile }'
@@ -13,7 +13,7 @@ scripts() {
 
 setup() {
     cd "$ETRACE_ROOT" || return
-    # Whoever asks for packages in these tests gets none.
+    # A test must not install packages: this apt-get always fails.
     mkdir "$BATS_TEST_TMPDIR/bin"
     printf '#!/bin/sh\necho "apt-get was called: $*" >&2\nexit 100\n' >"$BATS_TEST_TMPDIR/bin/apt-get"
     chmod +x "$BATS_TEST_TMPDIR/bin/apt-get"
@@ -49,7 +49,7 @@ setup() {
 }
 
 @test "share/packages tells an ordinary user what to run" {
-    # As seen by a dpkg that has nothing, and by somebody who is not root.
+    # Simulate a machine without any package and a user who is not root.
     printf '#!/bin/sh\nexit 1\n' >"$BATS_TEST_TMPDIR/bin/dpkg-query"
     printf '#!/bin/sh\necho 1000\n' >"$BATS_TEST_TMPDIR/bin/id"
     chmod +x "$BATS_TEST_TMPDIR/bin/dpkg-query" "$BATS_TEST_TMPDIR/bin/id"
@@ -85,7 +85,8 @@ setup() {
     assert_output ''
 }
 
-# tests/mutants builds each of them and runs a test, which takes an hour. This finds the entries that the code has left behind.
+# tests/mutants builds each mutant and runs a test, which takes an hour. This test only finds the entries that no longer
+# match the code.
 @test "every entry of tests/mutants.list changes its file" {
     local title change where left=0
     while IFS= read -r title; do

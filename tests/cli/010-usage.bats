@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# What is wrong on the command line is said in one line with status 2; help is one screen; nothing here needs a node.
+# Tests the command line without a node: each error is one line with status 2, and the help fits on one screen.
 
 bats_require_minimum_version 1.5.0
 bats_load_library bats-support
@@ -22,7 +22,7 @@ etrace() { "$ETRACE_BIN" "$@"; }
     run etrace -Z
     assert_failure 2
     assert_output --partial "unknown option '-Z'"
-    # The beginning of one, and as erl has them.
+    # A prefix of an option, and options spelled as erl spells them.
     run etrace --cookie abc x:y/0
     assert_failure 2
     assert_line -n 1 "hint: did you mean --cookie-file?"
@@ -65,7 +65,7 @@ etrace() { "$ETRACE_BIN" "$@"; }
     run etrace replay ''
     assert_failure 2
     assert_line -n 0 'etrace: which recording?'
-    # Nothing is near to nothing.
+    # The empty string is similar to no name, so the hint lists the valid ones.
     run etrace -n nobody@127.0.0.1 --as csv --fields '' x:y/0
     assert_failure 2
     assert_line -n 1 --partial 'one of: time '
@@ -228,7 +228,7 @@ etrace() { "$ETRACE_BIN" "$@"; }
         assert_equal "$status" "$1"
         assert_equal "$(<err)" "$2"
         rm out err
-        # None was made in its place.
+        # The command must not have created a file that took the place of the closed stream.
         assert_equal "$(ls)" ''
         touch out err
     }
@@ -255,7 +255,7 @@ etrace() { "$ETRACE_BIN" "$@"; }
     assert_failure 2
 }
 
-# Keeps the last paragraph of explain, which is about expressions that overlap.
+# Keeps the last part of the output of explain: the list of functions and events that several expressions select.
 overlap() {
     run etrace explain "$@"
     assert_success
@@ -278,7 +278,7 @@ END
     refute_line --partial Several
     run etrace explain shop:a
     assert_line -n 0 'shop:a'
-    # The same condition of all calls is decided on the node.
+    # When all expressions for a function have the same condition, the node evaluates it.
     overlap 'a:f/1 where dur > 1ms' 'a:f(_) where dur > 1ms'
     assert_output - <<'END'
   a:f/1  probes 1 and 2: return
@@ -286,14 +286,13 @@ END
 END
     overlap 'a:f/1 -> drop where dur > 1ms' 'a:f/1 where class == exit' 'a:f/1'
     assert_line '    probes 1 and 2 have a where: etrace decides each, for its own probe'
-    # Messages and events.
     overlap 'send({a, _})' 'recv(_)' 'send(_, X) -> msg(X)' '@procs' '@exit where reason == a' '@gc'
     assert_output - <<'END'
   send  probes 1 and 3: msg
   @exit  probes 4 and 5
     probe 5 has a where: etrace decides it, for this probe
 END
-    # Counters of the virtual machine, for top.
+    # Actions that only `etrace top` uses.
     overlap 'a:_ -> count' 'a:f -> time'
     assert_output '  a:f/_  probes 1 and 2: count, time'
 }
@@ -330,7 +329,7 @@ END
     apart 'send({a, _})' 'send({b, _})'
     apart '@gc' '@exit'
     apart 'send(_)' 'recv(_)'
-    # Alternatives are probes of their own.
+    # Each alternative is a probe with its own number.
     overlap 'a:f(X, _) | a:f({X}, 2) -> return'
     assert_line -n 0 '  a:f/2  probes 1 and 2: return'
 }
@@ -432,7 +431,8 @@ END
     assert_equal "${#lines[@]}" 1
 }
 
-# Every command of standard input as it is pasted, but to a node that is not there: the expressions are read before it is looked for.
+# Runs the pasted commands from standard input with a node that does not exist. etrace parses the expressions before it
+# looks for the node, so a wrong expression is still reported.
 paste() {
     local line
     export ETRACE_NODE=nobody_there@127.0.0.1
@@ -495,7 +495,8 @@ paste() {
     refute_line --regexp '^:[a-z-]+ +-'
 }
 
-# COLUMNS ROWS [COLUMNS ROWS]: the interactive mode in a terminal of that size, which has the second one before something is typed.
+# sized COLUMNS ROWS [COLUMNS ROWS]: runs the interactive mode in a terminal of the first size, which changes to the
+# second size before anything is typed.
 sized() {
     run env -u ETRACE_NODE ERL_EPMD_PORT=1 TERM=xterm timeout 40 bash -c 'ulimit -v 1000000; exec /usr/bin/python3 - "$@"' sized "$ETRACE_BIN" "$@" <<'END'
 import fcntl, os, pty, struct, sys, termios
@@ -537,7 +538,7 @@ END
 @test "what the environment names is no file: it is not waited for where nothing could end that" {
     mkfifo "$BATS_TEST_TMPDIR/.editrc" "$BATS_TEST_TMPDIR/zone"
     HOME=$BATS_TEST_TMPDIR sized 80 24
-    # Whoever writes there may come; until then a signal ends it.
+    # libc reads the file that TZ names and blocks on a pipe. A signal must still end etrace.
     run timeout -k 20 1 env TZ="$BATS_TEST_TMPDIR/zone" "$ETRACE_BIN" version
     [[ $status -eq 124 || $status -eq 0 ]] || fail "status $status: $output"
     mkdir -p "$BATS_TEST_TMPDIR/state/etrace"

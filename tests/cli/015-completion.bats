@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Completion as bash does it, where no node is needed: commands, options and their values, from the rows themselves.
+# Tests bash completion without a node. Commands, options and their values come from the same tables as the help.
 
 bats_require_minimum_version 1.5.0
 bats_load_library bats-support
@@ -11,7 +11,7 @@ setup() {
     source <("$ETRACE_BIN" completion bash)
 }
 
-# What Tab would offer behind the line.
+# Sets output and lines to what Tab offers at the end of the command line.
 tab() {
     export COMP_LINE="$ETRACE_BIN $1" COMP_POINT
     COMP_POINT=${#COMP_LINE}
@@ -85,7 +85,7 @@ tab() {
 }
 
 @test "fish offers files only where nothing else is known" {
-    command -v fish || return 0 # it need not be there
+    command -v fish || return 0 # skip the rest where fish is not installed
     "$ETRACE_BIN" completion fish >"$BATS_TEST_TMPDIR/etrace.fish"
     cd "$BATS_TEST_TMPDIR"
     : >doctor.etr

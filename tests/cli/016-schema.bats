@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# The JSON Schema of the JSON lines: valid itself, and no further from the source than this file can see.
+# Tests the JSON Schema of the JSON lines: it is valid, and it lists the events and losses that the source defines.
 
 bats_require_minimum_version 1.5.0
 bats_load_library bats-support
@@ -10,7 +10,7 @@ validate() { /usr/bin/python3 "$ETRACE_ROOT/tests/lib/json_lines.py" "$BATS_TEST
 setup() { "$ETRACE_BIN" schema >"$BATS_TEST_TMPDIR/schema"; }
 
 @test "every kind of event and of loss is in the schema, with its terms" {
-    # KIND(number, tag, JSON type, layout, names); a name, figures that the node has gathered, and a tick are never a line.
+    # Reads KIND(number, tag, JSON type, layout, names). Names, counters of the node and ticks never become JSON lines.
     sed -n 's/^KIND([^"]*"[^"]*", "\([^"]*\)".*/\1/p' "$ETRACE_ROOT/cli/events/event_kinds.def" | grep -vxE "name|tally|tick" | sort >"$BATS_TEST_TMPDIR/kinds"
     [ "$(wc -l <"$BATS_TEST_TMPDIR/kinds")" -gt 25 ]
     jq -r '.properties.type.enum[]' "$BATS_TEST_TMPDIR/schema" | sort >"$BATS_TEST_TMPDIR/types"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# The recipes as texts: listed, shown, and all of one shape. What they do is tested where there is a node.
+# Tests the text of the recipes: they are listed, they are shown, and all have one format. 900-recipes runs them on a
+# node.
 
 bats_require_minimum_version 1.5.0
 bats_load_library bats-support

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
-# Nodes and epmds that keep to the protocol up to some phase and then flood, trickle or say nothing: every command ends by itself,
-# with a sentence, and takes no memory for them. No Erlang runs here; see tests/lib/hostile_node.py. After how many seconds a node
-# is given up is tested in unit session, whose clock is the test's own.
+# Runs every command against nodes and epmds that follow the protocol up to some phase and then flood, trickle or fall
+# silent. Each command must end by itself with a message and within a fixed amount of memory. No Erlang runs here:
+# tests/lib/hostile_node.py plays the node. The lengths of the timeouts are tested in unit session, with a fake clock.
 
 bats_require_minimum_version 1.5.0
 bats_load_library bats-support
@@ -9,7 +9,7 @@ bats_load_library bats-assert
 
 all=trace,ls,info,sessions,doctor,top,repl
 
-# All cases run at the same time. Cases in which a client waits twenty seconds are left out; unit session has them.
+# Runs all cases in parallel. Cases in which a client waits for 20 seconds are left out; unit session covers them.
 setup_file() {
     local case phase kind command cases=()
     export MET=$BATS_FILE_TMPDIR/met CASES
@@ -28,10 +28,10 @@ setup_file() {
     COUNTS=$COUNTS FAULT_SO=$FAULT_SO /usr/bin/python3 "$ETRACE_ROOT/tests/lib/hostile_node.py" "$ETRACE_BIN" "${cases[@]}" >"$MET" 3>&-
 }
 
-# of PHASE KIND COMMAND: the lines of these cases; . for any
+# of PHASE KIND COMMAND: prints the result lines of the cases that match all three regular expressions.
 of() { awk -v phase="$1" -v kind="$2" -v command="$3" '$1 ~ phase && $2 ~ kind && $3 ~ command' "$MET"; }
 
-# said PHASE KIND COMMAND TEXT: each of these lines has it
+# said PHASE KIND COMMAND TEXT: asserts that at least one case matches and that each of their lines contains TEXT.
 said() {
     [[ $(of "$@") ]] || fail "no case is $1 $2 $3"
     ! of "$@" | grep -vF -- "$4" || fail "not: $4"
@@ -65,7 +65,7 @@ said() {
     said arm 'silent|ticks|slowly|steps' '^(trace|repl)$' 'has not answered a request for 10 seconds'
     said arm bytes '^[^d]' 'it sends ticks and nothing else'
     said arm 'messages|terms|ends' '^[^d]' 'too many messages that nobody asked for'
-    # Once.
+    # Each client reports the error once.
     run of arm . '^trace$'
     [[ $(grep -c -E 'has not answered|does not keep' <<<"$output") -eq 8 && $(grep -o -E 'has not answered|does not keep' <<<"$output" | wc -l) -eq 8 ]] || fail "$output"
 }

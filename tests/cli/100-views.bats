@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Every view of a recording, compared with what stands in tests/fixtures, and with what other tools make of it.
+# Compares every view of a recording with the file in tests/fixtures, and checks the formats with other tools.
 
 bats_require_minimum_version 1.5.0
 bats_load_library bats-support
@@ -44,7 +44,7 @@ replay() { "$ETRACE_BIN" replay -q "$@"; }
     assert_output ''
     run grep -l 'etrace: flame graph' b.html b.svg
     assert_output $'b.html\nb.svg'
-    # Lines go to both; what --as has no file for stays on standard output.
+    # Both outputs get the lines: --as goes to standard output unless an -o file has the format of that view.
     replay "$fixtures/shop.etr" --json -o c.json >c.out
     cmp c.out c.json
     replay "$fixtures/shop.etr" --as summary -o d.svg | cmp - "$fixtures/shop.summary"
@@ -77,7 +77,7 @@ replay() { "$ETRACE_BIN" replay -q "$@"; }
         run replay "$BATS_TEST_TMPDIR/losses.etr" --as "$name"
         assert_output --partial '2 calls incomplete'
     done
-    # What has no certain end has no time: two calls are whole.
+    # Only the two complete calls have a duration. The views leave out a call whose end may have been lost.
     run replay "$BATS_TEST_TMPDIR/losses.etr" --as folded
     assert_line 'shop:order/1 7000'
     assert_line 'shop:order/1;shop:price/1 5000'
@@ -86,7 +86,7 @@ replay() { "$ETRACE_BIN" replay -q "$@"; }
 }
 
 @test "stacks are the same whenever a filter decides, and hidden callers leave no gap" {
-    # What a call took is known at its end, after that of the calls within it.
+    # The duration of a call is known only when it ends, after the calls inside it have ended.
     replay "$fixtures/shop.etr" --as folded -e 'dur > 1ns' | diff "$fixtures/shop.folded" -
     run replay "$fixtures/shop.etr" --as folded -e 'dur > 20us'
     assert_line --regexp '^shop_orders:handle_call/3;shop_orders:take/4;shop_orders:reserve/1 [0-9]+$'
@@ -96,7 +96,7 @@ replay() { "$ETRACE_BIN" replay -q "$@"; }
     refute_output --partial 'take'
     run replay "$fixtures/shop.etr" --as folded -g 'shop_orders:total'
     assert_line --regexp '^shop_orders:total/2 [0-9]+$'
-    # However it is filtered, no time is counted twice.
+    # No filter may make a view count the same time twice.
     all=$(awk '$NF ~ /^[0-9]+$/ { sum += $NF } END { print sum }' "$fixtures/shop.folded")
     ((all >= $(awk '$NF ~ /^[0-9]+$/ { sum += $NF } END { print sum }' <<<"$own")))
 }
@@ -149,7 +149,7 @@ replay() { "$ETRACE_BIN" replay -q "$@"; }
     assert_success
     inclusive=$(awk '$1 ~ /take\/4/ { sum += $NF } END { print sum }' "$fixtures/shop.folded")
     assert_equal "$(tr -d , <<<"$output" | awk '/\* .*shop_orders:take\/4/ { print $1 }')" "$inclusive"
-    # The caller stands above, with the number of calls.
+    # callgrind_annotate prints the caller above the function, with the number of calls.
     assert_output --regexp 'gen_server:try_handle_call/4 \(5x\)'
 }
 
@@ -167,7 +167,7 @@ replay() { "$ETRACE_BIN" replay -q "$@"; }
     cd "$BATS_TEST_TMPDIR"
     replay hostile.etr --as flame -o a.svg -o a.html
     replay hostile.etr --as sequence -o b.html
-    # One script each, one end, and no tag but those of the page.
+    # The text of the node must not add a script, end one early, or add a tag to the page.
     for file in a.svg a.html b.html; do
         run grep -c '<script' "$file"
         assert_output 1
@@ -195,7 +195,7 @@ replay() { "$ETRACE_BIN" replay -q "$@"; }
     assert_equal "${#lines[@]}" 2
     assert_line 'shop:outer/1;shop:inner/1 20000000'
     "$scene" processes 40000 >"$BATS_TEST_TMPDIR/p.etr"
-    # In seconds of a processor: who has no place is not looked for in all of them.
+    # Limits the processor time: the reader must not search all of its slots for each process that has none.
     in_time() { (ulimit -t 10 && replay "$@"); }
     run in_time "$BATS_TEST_TMPDIR/p.etr" --as folded
     assert_line --regexp '^shop:outer/1;shop:inner/1 [0-9]+$'

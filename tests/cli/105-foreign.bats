@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# A recording with hostile text in every field of every block and frame (tests/cli/foreign.c). Each view prints it as plain text and
-# keeps its own format. No node is needed.
+# Replays a recording with hostile text in every field of every block and frame (written by tests/cli/foreign.c). Each
+# view must print plain text and keep its own format. No node is needed.
 
 bats_require_minimum_version 1.5.0
 bats_load_library bats-support
@@ -14,7 +14,7 @@ setup() {
     cd "$BATS_TEST_TMPDIR" || return
 }
 
-# FILE OPTION...: the recording as etrace shows it, which is plain and of some length.
+# shown FILE OPTION...: replays the recording into FILE, and asserts that the output is plain and not almost empty.
 shown() {
     local file=$1
     shift
@@ -27,7 +27,7 @@ shown() {
     shown text
     grep -q 'node PWN.* is back' text
     grep -q 'node PWN.* went down' text
-    # The label of a probe stands before the process, and the name of its node.
+    # A line shows the label of the probe, in brackets, in front of the process.
     grep -q '\[PWN.*\] <0' text
     shown elixir --elixir --relative
     shown tree --as tree
@@ -35,7 +35,7 @@ shown() {
     shown hist --as hist
     shown folded --as folded
     shown callgrind --as callgrind
-    # Every line of a folded stack ends in a number, and nothing in a name separates frames or lines.
+    # Each line of a folded stack ends in a number, so no name contains a frame separator or a newline.
     run grep -vcE '^#| [0-9]+$' folded
     assert_output 0
 }
@@ -46,7 +46,7 @@ shown() {
     "$ETRACE_BIN" schema >rules
     run /usr/bin/python3 "$ETRACE_ROOT/tests/lib/json_lines.py" rules json terms
     assert_success
-    # Every kind of event has a line here, so no kind is without one that was held against the schema.
+    # Every kind of event has a line here, so the schema was checked against all of them.
     sed -n 's/^KIND([^"]*"[^"]*", "\([^"]*\)".*/\1/p' "$ETRACE_ROOT/cli/events/event_kinds.def" | grep -vxE "name|tally|tick" | cat - <(echo rearmed) | sort >kinds
     assert_equal "$(jq -r .type json | sort -u | grep -vx summary)" "$(<kinds)"
     for view in perfetto speedscope; do
@@ -57,7 +57,7 @@ shown() {
     assert_output 10
 }
 
-# FILE SEPARATOR: how many lines, records, and columns of each.
+# columns FILE SEPARATOR: prints whether each line is one record, and the set of column counts.
 columns() {
     /usr/bin/python3 -c '
 import csv, sys
@@ -100,7 +100,7 @@ print(len(lines) - 1 == len(records), sorted({len(r) for r in records}))' "$@"
     assert_output 0
 }
 
-# STATUS ARG...: the message is plain, and quotes what is wrong.
+# fails STATUS ARG...: asserts that the message of a failing replay is plain and quotes the hostile text.
 fails() {
     local status=0
     "$ETRACE_BIN" replay -q "${@:2}" >/dev/null 2>err || status=$?
@@ -115,7 +115,7 @@ fails() {
     assert_plain 'a copy' copied err
     shown where --where 'node == node'
     shown grep --grep PWNED
-    # A file of such a name, and one that ends too early.
+    # A recording with a hostile name that is also truncated.
     name=$'\e]0;PWNED\a\n\xe2\x80\xae.etr'
     head -c 100000 "$recording" >"$name"
     fails 1 "$name"
@@ -128,7 +128,8 @@ fails() {
     fails 2 "$recording" --hrl "$name"
 }
 
-# STATEMENT: compiles it with the flags of the project, behind a raw name, a safe one, a plain text and a buffer.
+# compiles STATEMENT: compiles STATEMENT with the flags of the project, in a function with raw, safe and plain text and
+# a buffer as arguments.
 compiles() {
     cat >use.c <<C
 #include "erlang/term_json.h"
@@ -164,11 +165,12 @@ C
 
 @test "no source goes round the types" {
     cd "$ETRACE_ROOT/cli"
-    # A safe text is made by safe_keep(), by SAFE(), and of a process's name, which tracee_name() keeps.
+    # Only safe_keep(), SAFE() and tracee_name() may make a struct safe.
     run grep -rlE '\(struct safe\)' --include=*.[ch] .
     assert_equal "$(sort <<<"$output")" $'./erlang/term_print.c\n./events/event.h\n./ground/macros.h'
-    # raw_view() serves parsers. Where its text goes into a buffer, that is no output: a recording, names that were checked to
-    # be plain, text for our own parser or for a regular expression, names and chunks that are kept to be compared and read.
+    # raw_view() is for parsers. The listed files copy its text into a buffer that is not printed: a recording, names
+    # that were checked to be plain, input of our own parser or of a regular expression, names and chunks kept for
+    # comparison.
     run grep -rlE '(buf_(str|add|puts|printf)|err_(set|hint)|ctx_(say|warn)|paint_str|talk_say)\(.*raw_view\(' --include=*.[ch] .
     assert_equal "$(sort <<<"$output")" $'./commands/cmd_ls.c\n./erlang/term_print.c\n./events/alone.c\n./events/names.c\n./lang/debug_info.c\n./views/where.c'
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# How things are written: fields, formats, and the language of terms.
+# Tests the formats of replay: columns, --format, and the syntax of terms.
 
 bats_load_library bats-support
 bats_load_library bats-assert

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# The nodes under test and the proof that one is as it was: what the other suites stand on.
+# Tests the test library itself: nodes under test, and assert_clean, which compares a node with its earlier snapshot.
 
 bats_load_library bats-support
 bats_load_library bats-assert
@@ -13,7 +13,7 @@ teardown() { nodes_stop; }
     assert_output "\"$ETRACE_OTP\""
     run node_eval "$NODE" 'A = 20, {node(), A + 1, <<"é"/utf8>>}.'
     assert_output "{'$NODE',21,<<\"é\"/utf8>>}"
-    # A line that is longer than any buffer on its way.
+    # This line exceeds every buffer between the test and the node.
     run node_eval "$NODE" "length(\"$(printf 'y%.0s' {1..200000})\")"
     assert_output 200000
 }
@@ -58,7 +58,7 @@ teardown() { nodes_stop; }
 @test "looking at a node changes nothing" {
     node_start still
     before=$(node_snapshot "$NODE")
-    # What a look left would be there for good; so would what many at once need.
+    # Residue of a snapshot would accumulate; ten open connections at once would also leave what they allocate.
     port=$(<"$(node_dir "$NODE")/port")
     for _ in {0..9}; do
         exec {look}<>"/dev/tcp/127.0.0.1/$port"
@@ -71,7 +71,7 @@ teardown() { nodes_stop; }
 
 @test "every kind of residue is seen, and gone when it is gone" {
     node_start dirty
-    # Once through all of it: what the node loads for it is no residue.
+    # Create and remove everything once, so that what the node loads for it is already in the snapshot.
     residue=(
         "put(s, trace:session_create(left, self(), []))"
         "ets:new(left, [named_table, public, {heir, whereis(init), none}])"
@@ -114,7 +114,7 @@ teardown() { nodes_stop; }
     assert_failure 1
     assert_output --partial '> atoms '
     assert_line --regexp '^\{atoms,\[fresh_[123],fresh_[123],fresh_[123]\]\}$'
-    # The words of the expressions are not the node's.
+    # --atoms accepts the three new atoms.
     assert_clean --atoms 3 "$before" "$NODE" 0
 }
 
@@ -125,11 +125,11 @@ teardown() { nodes_stop; }
     run assert_clean "$before" "$NODE" 0
     assert_output --partial '> modules [etrace_left]'
 
-    # The compiler brought its atoms along.
+    # The compiler has created atoms and keeps memory, so accept both.
     node_eval "$NODE" 'code:delete(etrace_left), code:purge(etrace_left)'
     assert_clean --atoms 10000 --memory 10000000 "$before" "$NODE"
 
-    # No driver, so it is refused; but what was mapped once stays.
+    # erl_ddll refuses the library because it is not a driver, but -z nodelete keeps it mapped.
     lib=$BATS_TEST_TMPDIR/etrace_left.so
     gcc -shared -fPIC -Wl,-z,nodelete -x c -o "$lib" - <<<'int nothing;'
     node_eval "$NODE" "{error, _} = erl_ddll:try_load(\"${lib%/*}\", etrace_left, [])"
@@ -143,7 +143,7 @@ teardown() { nodes_stop; }
     watched=$NODE
     before=$(node_snapshot "$watched")
     node_start peer -hidden
-    # A connection loads code once: the atoms of that are not what this is about.
+    # The first connection loads code, so accept its atoms.
     node_eval "$NODE" "pong = net_adm:ping('$watched')"
     run assert_clean --atoms 1000 "$before" "$watched" 0
     assert_failure 1

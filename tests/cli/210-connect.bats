@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Finding a node and connecting to it, and a sentence of its own for every way in which that fails.
+# Tests how etrace finds a node and connects to it. Each way to fail has its own message.
 
 bats_require_minimum_version 1.5.0
 bats_load_library bats-support
@@ -13,10 +13,10 @@ teardown() {
     nodes_stop
 }
 
-# attach ARGS...: traces for a moment, in five seconds with everything.
+# attach ARGS...: traces for 50 ms; a run that takes more than 20 seconds fails.
 attach() { run --separate-stderr timeout 20 "$ETRACE_BIN" "$@" --for 50ms 'lists:seq/2'; }
 
-# attached NAME ARGS...: that it is this node
+# attached NAME ARGS...: asserts that etrace attaches to the node NAME.
 attached() {
     local name=$1
     shift
@@ -25,7 +25,7 @@ attached() {
     assert_regex "${stderr_lines[0]}" "^etrace: $name · OTP $ETRACE_OTP"
 }
 
-# refused TEXT ARGS...: the sentence, after "etrace: "
+# refused TEXT ARGS...: asserts that etrace fails with the message "etrace: TEXT" and prints no event.
 refused() {
     local text=$1
     shift
@@ -37,7 +37,8 @@ refused() {
 
 epmd_port_of() { "${ETRACE_ERL%/*}/epmd" -names | sed -n "s/^name ${1%@*} at port //p"; }
 
-# fake 'Erlang expression on Socket': something that listens and is no node; sets PORT
+# fake EXPRESSION: starts a TCP server that is not a node, and sets PORT. It evaluates EXPRESSION for each connection,
+# which is `Socket` there.
 fake() {
     local fifo=$BATS_TEST_TMPDIR/fake
     rm -f "$fifo"
@@ -181,7 +182,7 @@ hint: its user and root can; by its name, -n NODE, whoever has its cookie connec
     refused "cannot connect to x@127.0.0.1: what answers on port $web of 127.0.0.1 is not epmd" -n x@127.0.0.1
 }
 
-# As nodes do, up to what answers to our name, and then WHAT.
+# begins NAME EXPRESSION: a fake node NAME that follows the handshake up to its challenge and then evaluates EXPRESSION.
 begins() {
     fake "gen_tcp:recv(Socket, 0), gen_tcp:send(Socket, [<<0, 24, \"snamed:\", 0, 11, \"a@127.0.0.1\", 1:32>>,
         <<0, 30, \"N\", 16#0d07fdff:32, 16#0d07fdff:32, 5:32, 6:32, 0, 11, \"$1@127.0.0.1\">>]), $2"
@@ -191,7 +192,7 @@ begins() {
     left="cannot connect to x@127.0.0.1: it closed the connection in the middle of the handshake"
     fake 'gen_tcp:recv(Socket, 0), gen_tcp:send(Socket, <<0, 24, "snamed:", 0, 11, "a@127.0.0.1", 1:32>>)'
     refused "$left" -n x@127.0.0.1 --port "$PORT"
-    # Its end comes in order, or in disorder, before it has read our answer; and behind that.
+    # The fake node closes the connection before it reads our answer (with and without unread data), then after it.
     begins x ok
     refused "$left" -n x@127.0.0.1 --port "$PORT"
     assert_equal "${stderr_lines[1]}" 'hint: does it go down, or has it just started?'
@@ -199,7 +200,7 @@ begins() {
     refused "$left" -n x@127.0.0.1 --port "$PORT"
     begins x '{ok, _} = gen_tcp:recv(Socket, 23)'
     refused "cannot connect to x@127.0.0.1: the cookie does not match (read from ~/.erlang.cookie)" -n x@127.0.0.1 --port "$PORT"
-    # Whose name is another one is that first, whatever comes behind it.
+    # The wrong name takes precedence over the refused cookie.
     begins y '{ok, _} = gen_tcp:recv(Socket, 23)'
     refused "cannot connect to x@127.0.0.1: port $PORT of 127.0.0.1 is that of y@127.0.0.1" -n x@127.0.0.1 --port "$PORT"
 }
@@ -207,7 +208,7 @@ begins() {
 @test "a node of another name at the port that was said is not taken for the one that was meant" {
     node_start here
     port=$(epmd_port_of "$NODE")
-    # A host has several names.
+    # A host has several names, so the host part of a node name may differ.
     attached "$NODE" -n "${NODE%@*}@localhost" --port "$port"
     before=$(node_snapshot "$NODE")
     refused "cannot connect to other@127.0.0.1: port $port of 127.0.0.1 is that of $NODE" -n other@127.0.0.1 --port "$port"
@@ -263,7 +264,7 @@ ei_init
 ei_self
 ei_set_tracelevel
 ei_xconnect_host_port_tmo'
-    # Nor does anything of ours call what trusts a length, or a shell.
+    # Our own code must not call functions that write without a limit, or a shell.
     run bash -c "nm -u '$ETRACE_ROOT'/build/cli/lib*.a '$ETRACE_ROOT'/build/cli/etrace.p/*.o 2>/dev/null | grep -xE ' *U (strcpy|strcat|stpcpy|v?sprintf|gets|system|popen)'"
     assert_output ''
     node_start quiet

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# The cookie: where it is read, what is refused, and that it is nowhere afterwards.
+# Tests where etrace reads the cookie, which cookie files it refuses, and that the cookie appears nowhere afterwards.
 
 bats_require_minimum_version 1.5.0
 bats_load_library bats-support

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# What etrace puts on a node, who ends it and when, and that nothing of it stays.
+# Tests the companion on the node: how it is loaded, what ends it and how soon, and that it leaves nothing behind.
 
 bats_require_minimum_version 1.5.0
 bats_load_library bats-support
@@ -11,7 +11,7 @@ teardown_file() { live_end; }
 setup() { live_setup; }
 teardown() { live_teardown; }
 
-# Processes of the companion by the function they began with: owner, names, worker.
+# companion FUNCTION: an expression for the processes of the companion that started in FUNCTION (owner, names, worker).
 companion() { echo "[P || P <- processes(), {_, {M, $1, _}} <- [process_info(P, initial_call)], lists:prefix(\"etrace_\", atom_to_list(M))]"; }
 
 janitors='[whereis(N) || N <- registered(), lists:prefix("etrace_", atom_to_list(N))]'
@@ -159,7 +159,7 @@ SH
     assert_success
     trace 'work:spin/1'
     on_node 'spawn(fun() -> work:spin(300000) end)'
-    # It keeps up as long as it may, or ends by itself because it does not.
+    # The tracer without the NIF has hard limits: it drops events at the rate limit, or it ends.
     too_much() { grep -q 'lost here (rate)' "$OUT" || gone "$TRACER"; }
     until_true 60 too_much || fail 'nothing is lost'
     trace_end
@@ -179,7 +179,7 @@ SH
     start=$(millis)
     on_node 'init:stop()'
     until_true 8 node_gone "$NODE"
-    (($(millis) - start < 9000)) # less than the lease
+    (($(millis) - start < 9000)) # shorter than the lease: the node did not wait for it to expire
     kill -CONT "$TRACER"
     trace_wait
     assert_equal "$status" 1

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# The moment in which the companion's library is a file: where it lies, whose it is, and what is made of whatever somebody has
-# put there before.
+# Tests the file from which the node loads the companion's library: its directory, its owner and mode, and how the
+# companion treats files that somebody has put there before.
 
 bats_require_minimum_version 1.5.0
 bats_load_library bats-support
@@ -16,7 +16,7 @@ teardown_file() { live_end; }
 setup() { live_setup; }
 teardown() { live_teardown; }
 
-# What the companion's functions say of a directory Dir that was made ready, and of its file.
+# companion ERLANG: evaluates ERLANG with the companion module M. Write() writes File into the prepared directory Dir.
 companion() { # ERLANG
     run timeout 60 "$ETRACE_ERL" +Bi -noshell -noinput -pa "$COMPANION" -eval "M = etrace_00000000_0,
         Base = \"$BATS_TEST_TMPDIR\", Dir = Base ++ \"/dir\", File = Dir ++ \"/etrace.so\", Victim = Base ++ \"/victim\",
@@ -29,13 +29,13 @@ companion() { # ERLANG
     echo precious >"$BATS_TEST_TMPDIR/victim"
     companion 'file:make_dir(Dir), {Write(), file:read_file(File), element(8, element(2, file:read_file_info(Dir))) band 8#777}'
     assert_output '{ok,{ok,<<"library">>},448}'
-    # The file is there already, or a link in its place.
+    # The file exists already, or a symbolic link has its name.
     companion 'Write()'
     assert_output '"eexist"'
     rm "$BATS_TEST_TMPDIR/dir/etrace.so"
     companion 'ok = file:make_symlink(Victim, File), Write()'
     assert_output '"eexist"'
-    # The directory is another one's, is a link to one, is none.
+    # The directory belongs to another user, is a link to a directory, or is a link to a file.
     others=Dir
     ((EUID == 0)) || others='"/usr"'
     companion "Others = $others, file:delete(File), file:change_owner(Others, 4711), M:nif_write(Others, filename:join(Others, \"etrace.so\"), <<\"library\">>)"
@@ -53,7 +53,7 @@ companion() { # ERLANG
 }
 
 @test "a name that is taken is not used, and what has taken it is left as it is" {
-    # As if somebody had guessed the random bytes.
+    # Simulate an attacker who has guessed the random bytes.
     companion 'os:putenv("XDG_RUNTIME_DIR", Base), os:putenv("HOME", Base ++ "/home"), Nonce = <<1:128>>,
         Taken = filename:join(Base, "etrace-" ++ M:hex(erlang:md5([Nonce, Base]))), ok = file:make_dir(Taken), ok = file:write_file(Taken ++ "/etrace.so", "his"),
         {M:nif_load(Base, <<"library">>, <<>>, Nonce, [self()]), file:read_file(Taken ++ "/etrace.so"), lists:sublist(M:candidates(), 2) =:= [Base, Base ++ "/home/.cache"]}'
@@ -77,7 +77,7 @@ companion() { # ERLANG
     assert_output '{["/home/me/.cache","/dev/shm","/tmp","/homeless","/run/user/1","/home/you/.cache","/odd/x"],["/b","/a"]}'
 }
 
-# Each directory that is made for an attach, with its mode at the time at which the library is deleted.
+# Records the directories and files that an attach creates, with their modes.
 directories() {
     on_node 'register(watch, spawn(fun() ->
         Steps = [{prim_file, make_dir, 1}, {file, write_file_info, 3}, {file, open, 2}],
@@ -98,7 +98,9 @@ directories() {
         Steps = [[{N, R1} || {N, Q, R1} <- Seen, string:prefix(Q, P) =/= nomatch] || {make_dir, P, _} <- Seen],
         Made = [lists:last(string:lexemes(P, "/")) || {mode, P, [8#700]} <- Seen],
         {length(lists:usort(Made)), list_to_tuple(lists:usort([length(D) || D <- Made])), lists:usort([S || S = [_, _ | _] <- Steps])}'
-    # Where a place does not do, the next; never twice the same name. 128 random bits each, in hexadecimal; the mode of the directory, the file by nobody else, its mode.
+    # Three attaches make three directories, whose names have 128 random bits in hexadecimal. The directory gets mode
+    # 700 before the file is created exclusively, and the file gets mode 600. If a place fails, the node tries the next
+    # one.
     assert_output '{3,{39},[[{make_dir,[]},{mode,[448]},{open,[[write,exclusive,raw,binary]]},{mode,[384]}]]}'
 }
 

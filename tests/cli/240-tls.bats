@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# Nodes whose distribution is TLS: which certificates are taken, from where, and a sentence for each that is not.
+# Tests nodes that use TLS distribution: how the node and etrace verify each other's certificate, and the message for
+# each certificate or file that one of them refuses.
 
 bats_require_minimum_version 1.5.0
 bats_load_library bats-support
@@ -9,7 +10,8 @@ load ../lib/node
 PEM=${TLS_PEM:-}
 SIX=
 
-# key NAME, and certificate NAME SUBJECT-ALT-NAMES [OPTIONS OF openssl ca]: signed by ca
+# key NAME: makes a private key.
+# certificate NAME SUBJECT-ALT-NAMES [OPTIONS OF openssl ca]: makes a certificate that our ca signs.
 key() { openssl ecparam -name prime256v1 -genkey -noout -out "$PEM/$1.key"; }
 
 certificate() {
@@ -48,7 +50,7 @@ CONF
     openssl ec -in "$PEM/node.key" -aes256 -passout pass:sesame -out "$PEM/locked.key"
 }
 
-# optfile NAME SERVER-OPTIONS CLIENT-OPTIONS; what a node needs of its client section is there in any case
+# optfile NAME SERVER-OPTIONS CLIENT-OPTIONS: writes an ssl_dist_optfile. The client section has always the defaults.
 optfile() {
     local ca="{cacertfile, \"$PEM/ca.pem\"}"
     cat >"$PEM/$1.conf" <<CONF
@@ -262,7 +264,7 @@ refused() { # STATUS TEXT ARGS...
     assert_output ''
 }
 
-# Its own name is not what this host is called, and the certificate is for its own.
+# The host in the node's name is an address, not the name of this host, and the certificate is for addresses only.
 @test "a process, a short name and the only node are connected to by the name that the process was started with" {
     tls_node alone open
     local pid
@@ -273,7 +275,6 @@ refused() { # STATUS TEXT ARGS...
         assert_success
         assert_regex "${stderr_lines[0]}" "^etrace: $NODE · OTP $ETRACE_OTP"
     done
-    # A hint asks for the full name.
     refused 3 "cannot connect to ${NODE%@*}@localhost: its certificate is for 127.0.0.1, ::1, not for localhost" -n "${NODE%@*}@localhost" --tls-ca "$PEM/ca.pem"
     assert_equal "${stderr_lines[1]}" "hint: the host in a node's name must be one that its certificate is for: -n NAME@HOST, with its full name"
 }
@@ -291,7 +292,7 @@ refused() { # STATUS TEXT ARGS...
     for name in "${plain[@]}"; do assert_line --regexp "^$name +[0-9]+  ok, without TLS$"; done
     run --separate-stderr timeout 30 "$ETRACE_BIN" nodes --json --tls-ca "$PEM/ca.pem"
     assert_equal "$(jq -r 'select(.reachable) | "\(.node) \(.tls)"' <<<"$output" | sort)" "$(printf '%s false\n' "${plain[@]}" | cat - <(echo "$secure true") | sort)"
-    # A node with a certificate that is not trusted is not tried without TLS.
+    # If a node has a certificate that is not trusted, etrace must not try it without TLS.
     run --separate-stderr timeout 30 "$ETRACE_BIN" nodes --tls-ca "$PEM/stranger.pem"
     assert_line --regexp "^$secure +[0-9]+  nobody who is trusted here has signed its certificate$"
 }

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# doctor and nodes: what was found at each step, and the step that fails named, with the node left as it was.
+# Tests `etrace doctor` and `etrace nodes`: they report each step and name the step that fails, and they do not change
+# the node.
 
 bats_require_minimum_version 1.5.0
 bats_load_library bats-support
@@ -130,7 +131,7 @@ validate() {
     assert_line --regexp "^$NODE +[0-9]+  the cookie does not match"
     node_heard "$NODE" 'Invalid challenge reply'
     assert_line --regexp '^ +hint: '
-    # The node logs who was refused.
+    # The node has logged the refused connection, which changes the snapshot.
     live_snapshot
 }
 
@@ -150,7 +151,7 @@ validate() {
 @test "completion knows the node's modules and functions, and keeps them for itself" {
     export XDG_CACHE_HOME=$BATS_TEST_TMPDIR/cache
     offers() { etrace __complete -n "$NODE" "$1" | grep -qxF -- "$2"; }
-    # Nobody waits for a node that is slow; the answer is there the next time.
+    # Completion does not wait for a slow node: it offers the node's answer at the next call.
     until_true 30 offers wor work:
     until_true 30 offers work:wa work:warm/0
     until_true 30 offers list lists:
@@ -164,13 +165,13 @@ validate() {
     assert_equal "$(stat -c %a "$XDG_CACHE_HOME"/etrace/* | sort -u)" 600
     run find "$XDG_CACHE_HOME/etrace" -name '*.*'
     assert_output ''
-    # A node that is gone: what was known is still offered, at once.
+    # The cache is separate for each node: an unreachable node without a cache offers nothing, and quickly.
     run etrace __complete -n nobody@127.0.0.1 list
     assert_success
     assert_output ''
 }
 
-# A shell with completion, in a terminal of its own; the node's names are known before anybody waits for them.
+# completing COMMAND PROMPT: starts a shell with completion in a terminal, with the names of the node already cached.
 completing() { # COMMAND PROMPT
     export XDG_CACHE_HOME=$BATS_TEST_TMPDIR/cache XDG_CONFIG_HOME=$BATS_TEST_TMPDIR XDG_DATA_HOME=$BATS_TEST_TMPDIR
     export ETRACE_NODE=$NODE PATH=${ETRACE_BIN%/*}:$PATH
@@ -181,7 +182,7 @@ completing() { # COMMAND PROMPT
     await "$2"
 }
 
-# Types a line and Tab, expects the completed line, and clears it.
+# completes TYPED LINE: types TYPED and Tab, expects LINE, and clears the input.
 completes() { # TYPED LINE
     typed "$1"
     keys Tab
