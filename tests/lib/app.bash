@@ -1,32 +1,36 @@
 # shellcheck shell=bash
-# Applications that know nothing of etrace, for the suites of tests/apps. To be loaded by a .bats file, behind which stands live.bash.
+# Runs real applications, which do not know etrace, for the suites in tests/apps. A .bats file loads it; it loads
+# live.bash.
 #
-# A suite defines start_app, which starts the application on NODE in the background with its own script and its output in
-# APP_LOG, and returns once it serves its clients.
+# A suite defines start_app. start_app starts the application on NODE in the background with the application's own
+# script, writes its output to APP_LOG, and returns once the application serves its clients.
 #
 #   app_begin NAME         starts the application under a unique name, adopts its node and attaches to it once
-#   app_end                ends it
-#   app_setup              BEFORE: the node as it is now
-#   app_teardown           ends what still runs; the node is as it was, and the application has logged no fault
-#   app_restart COMMAND... has COMMAND stop the application, and starts it again under the same name; a trace may go on
+#   app_end                ends the application
+#   app_setup              sets BEFORE to a snapshot of the node
+#   app_teardown           ends running traces; asserts that the node is as in BEFORE and that the application logged no
+#                          fault
+#   app_restart COMMAND... runs COMMAND to stop the application, and starts it again under the same name; a trace may
+#                          go on
 #   app_windows LOAD -- ARGS...
-#                          runs the command LOAD by turns untraced and traced by ARGS, three times each, and prints times and
-#                          memory; it asserts neither
-#   asked WORDS...         a line to the clients, or to the application, that listen where APP_PORT_FILE says; prints their answer
-#   free_port              a port that nobody listens on
-#   app_figures NAME       the calls and errors of a function in the summary in OUT
-#   app_functions          the number of functions that a trace with the banner in ERR took
-#   app_counts TYPE        how many events of a type there were in OUT for each function: count, name and arity
+#                          runs the command LOAD three times untraced and three times traced by ARGS, in turns; prints
+#                          times and memory and asserts neither
+#   asked WORDS...         sends a line to the clients or the application at the port in APP_PORT_FILE; prints the
+#                          answer
+#   free_port              prints a port that nobody listens on
+#   app_figures NAME       prints the calls and errors of a function from the summary in OUT
+#   app_functions          prints the number of traced functions from the banner in ERR
+#   app_counts TYPE        prints the number of events of a type in OUT for each function: count, name and arity
 
 load ../lib/live
 
-# Atoms that the application makes itself, words of expressions, and modules that it loads in a test.
+# The application makes atoms itself, expressions add their words, and a test may load modules.
 APP_ATOMS=${APP_ATOMS:-3000}
 APP_MEMORY=${APP_MEMORY:-33554432}
-# Words of a fault in a log. Lines from before the node is adopted do not count.
+# A fault in the log has one of these words. Lines from before the node is adopted do not count.
 APP_FAULTS='\[(error|warning|critical|alert|emergency)\]|CRASH|REPORT'
 
-# Below those that the kernel gives out by itself.
+# The port is below the range of ephemeral ports of the kernel.
 free_port() {
     local port
     while port=$((20000 + RANDOM % 12000)) && port_answers "$port"; do :; done
@@ -42,7 +46,7 @@ asked() {
     echo "$answer"
 }
 
-# The process of the emulator, which is not the script that started it.
+# The emulator is another process than the script that started it.
 app_pid() {
     local pid
     for pid in /proc/[0-9]*; do
@@ -81,7 +85,7 @@ app_begin() {
     until_true 30 nobody_there || true
 }
 
-# One that failed to start may run, too.
+# An application that failed to start may still run.
 app_end() {
     NODE=$LIVE_NODE
     node_stop "$NODE"
@@ -113,8 +117,8 @@ app_teardown() {
     [[ ! $faults ]] || fail "the application has logged: $faults"
 }
 
-# Nothing of etrace is on the node, whatever else has changed since it was started. An application may have old code and
-# libraries of its own in a directory that is called etrace.
+# Nothing of etrace is on the node; other changes since its start do not matter. APP_BARE is the baseline, because an
+# application may have old code, or libraries in a directory named etrace.
 app_bare() { [[ $(app_bare_lines) == "$APP_BARE" ]]; }
 app_bare_lines() { node_snapshot "$NODE" | grep -E '^(sessions|modules|old_code|hidden|connections|maps|breakpoints|file) '; }
 
@@ -122,7 +126,7 @@ app_restart() {
     "$@" || return 1
     until_true 60 node_gone "$NODE" || fail "$NODE does not stop"
     app_up
-    # A trace goes on, so the node is as after a test only once that has ended.
+    # A trace may still run, so app_teardown only checks that nothing of etrace is left.
     BEFORE=
 }
 

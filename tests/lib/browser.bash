@@ -1,17 +1,17 @@
 # shellcheck shell=bash
-# A browser without a window, for the suites of pages: Debian's chromium, driven over HTTP by its chromedriver.
+# Drives a headless browser for the suites of pages: Debian's chromium, over HTTP by its chromedriver.
 #
 #   setup_file() { browser_begin; }        one browser serves a whole file
 #   teardown_file() { browser_end; }
 #
 #   browser_open FILE [light|dark] [WIDTH HEIGHT]
 #                          opens a file and waits until its script is done
-#   js 'return ...'        runs a script in it and prints what it returns, as JSON
-#   js_text 'return ...'   the same of a string, without its quotes
+#   js 'return ...'        runs a script in the page and prints its result as JSON
+#   js_text 'return ...'   runs a script that returns a string, and prints it without quotes
 #   until_js 'EXPR'        waits until the expression is true; fails after 30 seconds
 #   keys KEY...            presses keys: characters, or Enter Escape Up Down Left Right Home End PageDown
 #   click SELECTOR         clicks into the middle of an element
-#   picture FILE           what is to be seen, as PNG
+#   picture FILE           writes a screenshot as PNG
 
 # shellcheck source=tests/lib/process.bash
 . "${BASH_SOURCE[0]%/*}/process.bash"
@@ -19,7 +19,7 @@
 BROWSER_URL=${BROWSER_URL:-}
 BROWSER_SESSION=${BROWSER_SESSION:-}
 
-# METHOD PATH [BODY]: the value that is answered; 1 when the browser complains.
+# browser_call METHOD PATH [BODY]: prints the value of the answer; returns 1 if the browser reports an error.
 browser_call() {
     local answer
     answer=$(curl -sS --max-time 60 -X "$1" -H 'Content-Type: application/json' ${3:+--data-binary @-} \
@@ -27,7 +27,7 @@ browser_call() {
     jq -c '.value | if type == "object" and has("error") then "\(.error): \(.message)\n" | halt_error else . end' <<<"$answer"
 }
 
-# A text as a JSON string.
+# Encodes a text as a JSON string.
 json_text() {
     local text=${1//\\/\\\\}
     text=${text//\"/\\\"}

@@ -1,12 +1,12 @@
 # shellcheck shell=bash
-# A line between a node and its client, for the suites about the network: two ends of a pair of interfaces, of which one is in a
-# name space of its own. To be loaded behind live.bash.
+# Puts a network link between a node and its client, for the suites about the network: a veth pair with one end in a
+# network namespace of its own. Load it after live.bash.
 #
-#   line_begin NAME   live_begin of a node that listens on every address; sets and exports NET, the name space, NET_HOST and
-#                     NET_PEER, the addresses of the node and of who is over there, and NET_PORT, the node's. The interfaces are h$NET here and
-#                     p$NET there
-#   line_end          live_end, and the line is gone
-#   carries           whether it does: after it was cut only some time after it is up
+#   line_begin NAME   calls live_begin for a node that listens on every address. Sets and exports NET (the namespace),
+#                     NET_HOST (the node's address), NET_PEER (the client's address) and NET_PORT (the node's port). The
+#                     interfaces are h$NET here and p$NET in the namespace.
+#   line_end          calls live_end and deletes the link
+#   carries           succeeds when the link works, which takes some time after the interface is set up again
 
 line_begin() {
     local n=$((RANDOM % 250 + 1)) m=$((RANDOM % 60 * 4))
@@ -19,7 +19,7 @@ line_begin() {
     ip -n "$NET" addr add "$NET_PEER/30" dev "p$NET"
     ip -n "$NET" link set "p$NET" up
     ip -n "$NET" link set lo up
-    # What is said first holds.
+    # For a repeated -kernel parameter the first value holds.
     erl_is 'exec "$ETRACE_ERL" -kernel inet_dist_use_interface "{0,0,0,0}" "$@"'
     ETRACE_ERL=$BATS_FILE_TMPDIR/erl live_begin "$1"
     NET_PORT=$("${ETRACE_ERL%/*}/epmd" -names | sed -n "s/^name ${LIVE_NODE%@*} at port //p")

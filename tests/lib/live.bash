@@ -1,35 +1,36 @@
 # shellcheck shell=bash
-# Tracing a live node, for the suites that do. To be loaded by a .bats file, behind which stands
-# node.bash; one node serves a whole file, and each test proves that it left the node as it was.
+# Traces a live node, for the suites that do. A .bats file loads it; it loads node.bash. One node serves a whole file,
+# and each test proves that it left the node as it was.
 #
-#   setup_file() { live_begin NAME [ERL FLAGS]; }     a node with a worker called w, traced once,
-#   teardown_file() { live_end; }                     for the first attach loads what it needs
-#   setup() { live_setup; }                           BEFORE: the node as it is now
-#   live_snapshot                                     sets BEFORE anew, after a test's own changes
-#   teardown() { live_teardown; }                     ends what still runs; the node is as it was, or is gone where the
-#                                                     test had one of its own
-#   live_own NAME [ERL FLAGS]                         a node of this test alone, traced once; NODE from then on
-#   live_companion DIR                                the companion's module there, all of it exported, for tests that call it
-#   live_attempt [FLAGS]                              runs begun() of the Erlang that is the input, with that module and what else is
-#                                                     in BATS_TEST_TMPDIR, in an emulator of its own
+#   setup_file() { live_begin NAME [ERL FLAGS]; }     starts a node with a worker called w, and traces it once,
+#   teardown_file() { live_end; }                     because the first attach loads modules and makes atoms
+#   setup() { live_setup; }                           sets BEFORE to a snapshot of the node
+#   live_snapshot                                     sets BEFORE again, after a test's own changes
+#   teardown() { live_teardown; }                     ends running traces; asserts that the node is as in BEFORE, or
+#                                                     stops the node that the test started for itself
+#   live_own NAME [ERL FLAGS]                         starts a node for this test alone, traces it once, and sets NODE
+#   live_companion DIR                                compiles the companion's module into DIR with every function
+#                                                     exported
+#   live_attempt [FLAGS]                              compiles standard input as a module with begun(), and runs begun()
+#                                                     in a separate emulator with the companion and BATS_TEST_TMPDIR in
+#                                                     its path
 #
-#   trace ARGS...          starts etrace on NODE and returns once it traces, or has ended; the
-#                          output goes to OUT, the talk to ERR, the process is TRACER; a suite that
-#                          is about another command sets COMMAND
-#   trace_end [SIGNAL]     ends it (INT) and waits; see trace_wait
-#   trace_wait [SECONDS]   waits for its end: status, took_ms; and output, lines, talk for asserts
+#   trace ARGS...          starts etrace on NODE, and returns once it traces or has ended. Events go to OUT, messages to
+#                          ERR, and TRACER is the process. COMMAND selects another command than trace.
+#   trace_end [SIGNAL]     sends SIGNAL (INT) to it and calls trace_wait
+#   trace_wait [SECONDS]   waits for its end; sets status and took_ms, and output, lines and talk for assertions
 #   traced ARGS... -- EXPR trace, EXPR on the node, trace_end
-#   on_node EXPR           evaluates EXPR on NODE, its value does not matter
-#   totals                 the last line of ERR about all events, without the time it took
-#   events_of FILE         the lines that plain:events/1 would make of the JSON in FILE, but for the
-#                          order among processes
-#   between FILE WHO       of the lines of WHO only those between the calls of work:one(start) and
-#                          work:one(stop), and all of others; each one's together
-#   gone PID               whether a process that the test has started has ended
+#   on_node EXPR           evaluates EXPR on NODE and ignores its value
+#   totals                 prints the last line of ERR about all events, without the elapsed time
+#   events_of FILE         converts the JSON in FILE to the lines of plain:events/1, apart from the order among
+#                          processes
+#   between FILE WHO       prints the lines of FILE, those of each process together. For the process WHO it prints only
+#                          those between the calls of work:one(start) and work:one(stop).
+#   gone PID               succeeds when a process that the test started has ended
 #   until_true SECONDS COMMAND...
-#                          repeats COMMAND until it succeeds; 1 when SECONDS are over
-#   pause SECONDS          for what happens at a time and in no other way can be waited for
-#   millis                 the time in milliseconds
+#                          repeats COMMAND until it succeeds; returns 1 after SECONDS
+#   pause SECONDS          sleeps; only for a moment that nothing else can detect
+#   millis                 prints the time in milliseconds
 
 load ../lib/node
 
@@ -50,7 +51,7 @@ totals() { sed -nE 's/^etrace: ([0-9]+ events?) in [0-9.]+ (ms|s|min|h)( [0-9]+ 
 
 millis() { echo $((${EPOCHREALTIME/./} / 1000)); }
 
-# The longer it has waited, the less often it looks: looking costs processes, and lanes share the processors.
+# The interval grows with the time waited: each check starts processes, and lanes of tests share the processors.
 until_true() {
     local start=${EPOCHREALTIME/./} end waited between
     end=$((start + $1 * 1000000))
@@ -72,7 +73,7 @@ live_begin() {
     node_start "$@" || return 1
     export LIVE_NODE=$NODE
     on_node 'work:worker(w), work:warm()'
-    # Every word of the language that the tests use has been on the node once.
+    # The node gets the atoms of the words that the tests use.
     "$ETRACE_BIN" -n "$NODE" -qq --limit 1 --for 300ms 'work:warm/0 -> return, caller, stack' 'send(_, _)' 'recv(_)' '@exit' \
         >/dev/null || return 1
     until_true 30 nobody_there || true
@@ -80,7 +81,7 @@ live_begin() {
     LIVE_PACE=$(node_eval "$NODE" 'control:pace(w)')
 }
 
-# A client has left altogether when its name and that of its module are free for the next one.
+# A client is gone when its node name and the name of its module are free for the next client.
 nobody_there() {
     local now
     now=$(node_eval "$NODE" 'control:near()')
@@ -101,11 +102,11 @@ live_setup() {
 
 live_snapshot() { BEFORE=$(node_snapshot "$NODE"); }
 
-# What was traced is as fast as it was before, next to its twin that was not: of a process with a breakpoint or frames of
-# ours left it takes twice the time and more.
+# Calls of a traced function are as fast as before, relative to an untraced twin. A process with a leftover breakpoint
+# or leftover frames of etrace needs at least twice the time.
 at_pace() { (($(node_eval "$NODE" 'control:pace(w)') * 10 < LIVE_PACE * 17)); }
 
-# Of a test that failed, what it may not have told: bats shows what a teardown prints then.
+# Prints diagnostics of a failed test; bats shows the output of its teardown.
 live_tell() {
     local file
     printf 'load %s; status %s, process %s\n' \
@@ -146,14 +147,14 @@ live_teardown() {
         child_kill "$left"
         wait "$left" 2>/dev/null || true
     done
-    # Of one that the test started for itself, whether anything was left there was for the test to look at.
+    # A test checks its own node by itself.
     [[ $NODE == "$LIVE_NODE" ]] || {
         nodes_stop
         return
     }
     node_eval "$NODE" 'whereis(flood) =:= undefined orelse work:calm(ok)' >/dev/null || true
-    # In a teardown bats goes on behind what fails. What the tests have the node load brings its atoms along; that etrace
-    # brings none is a test of its own.
+    # bats goes on after a failed command in a teardown, hence the return. Code that a test loads makes atoms; a
+    # separate test proves that etrace makes none.
     assert_clean --atoms 300 "$BEFORE" "$NODE" || return 1
     until_true 20 at_pace || fail "slower than before: $(node_eval "$NODE" 'control:pace(w)') percent of its twin's time, not $LIVE_PACE"
 }
@@ -165,7 +166,7 @@ trace() {
     "$ETRACE_BIN" "${COMMAND:-trace}" -n "$NODE" "$@" </dev/null >"$OUT" 2>"$ERR" 3>&- &
     TRACER=$!
     TRACERS+=("$TRACER")
-    # On a busy node it waits for its own answer for two minutes.
+    # On a busy node, etrace waits up to two minutes for the answer of the node.
     until_true 130 ready || fail "etrace does not begin: $(cat "$ERR")"
 }
 
@@ -184,8 +185,8 @@ trace_wait() {
     assert_end
 }
 
-# However it ends: with a status that is documented, or by a signal; after a failure with a word; no line is half, and every
-# event is accounted for.
+# Checks that hold for every end: a documented status or a signal; a message after a failure; no partial line; a sum
+# of events that adds up.
 assert_end() {
     [[ $status -le 5 || $status -eq 10 || $status -eq 11 || $status -gt 128 ]] || fail "status $status is not documented: $talk"
     [[ $status -eq 0 || $status -gt 5 ]] || grep -q '^etrace: ' "$ERR" || fail "status $status, and not a word: $talk"
@@ -201,11 +202,12 @@ trace_read() {
     output=
     lines=()
     talk=$(<"$ERR")
-    # A flood is looked at in its file.
+    # A test with a flood of events reads OUT itself.
     [[ -s $OUT && $(stat -c %s "$OUT") -lt 1000000 ]] || return 0
     output=$(<"$OUT")
     mapfile -t lines <<<"$output"
-    # All that any suite has printed is held against the schema in the end, but for what repl has beside events.
+    # The suite 990-json checks these lines of all suites against the schema. Lines of repl that are no events are
+    # left out.
     [[ ${lines[0]} != '{"v":1,'* || ${COMMAND:-} == repl ]] || head -n 200 "$OUT" >>"$ETRACE_RUN_DIR/json_lines"
 }
 
@@ -225,7 +227,7 @@ traced() {
     trace_end
 }
 
-# The members of the JSON lines of a type, as jq says: json_of call '.args[0]'
+# json_of TYPE JQ: prints a member of each JSON line of a type, for example: json_of call '.args[0]'
 json_of() { jq -r --arg type "$1" "select(.type == \$type) | $2" "$OUT"; }
 
 events_of() {
@@ -251,7 +253,7 @@ between() {
         $2 == "call" && /work:one\/1 start$/ { on = 1 }' "$1" | LC_ALL=C sort -s -k1,1
 }
 
-# The closing object holds what was seen, and every event is accounted for.
+# The summary counts every event that was seen, and its sum adds up.
 assert_account() { # SEEN | any
     local sum
     sum=$(jq -c 'select(.type == "summary")' "$OUT")
@@ -259,7 +261,7 @@ assert_account() { # SEEN | any
     jq -e '.complete and .missing == 0 and .seen == .shown + .filtered + ([.lost[]] | add // 0)' <<<"$sum" >/dev/null ||
         fail "does not add up: $sum"
     [[ $1 == any ]] || jq -e --argjson seen "$1" '.seen == $seen' <<<"$sum" >/dev/null || fail "not $1 events: $sum"
-    # What was shown stands in the output.
+    # The output has as many events as the summary counts as shown.
     jq -e --argjson shown "$(grep -vcE '"type":"(attached|rearmed|notice|lost|node_down|node_up|summary)"' "$OUT" || true)" '.shown == $shown' \
         <<<"$sum" >/dev/null || fail "other lines than were shown: $sum"
 }

@@ -1,27 +1,28 @@
 # shellcheck shell=bash
-# Nodes under test, for the bats suites. To be loaded by a .bats file that tests/run starts:
-# the OTP, the epmd, the cookie and the directories come from there.
+# Starts and inspects nodes under test, for the bats suites. A .bats file that tests/run starts loads it: tests/run
+# provides the OTP, the epmd, the cookie and the directories.
 #
 #   node_start NAME [ERL FLAGS]   starts a node with a unique name, waits until it is up, sets NODE
-#   node_new NAME                 makes the directory and the name of a node that is started by other means, sets NODE
-#   node_adopt PID                loads control into NODE, which runs as process PID and was started by other means
-#   node_eval NODE 'Expr'         evaluates Erlang on it and prints the value; 1 if it raised
-#   node_snapshot NODE            everything a tracer could leave on it, one line each
+#   node_new NAME                 makes the directory and the name of a node that the caller starts itself, sets NODE
+#   node_adopt PID                loads control into NODE, which the caller started as process PID
+#   node_eval NODE 'Expr'         evaluates Erlang on it and prints the value; returns 1 if Expr raised
+#   node_snapshot NODE            prints everything that a tracer could leave on the node, one line each
 #   assert_clean [--atoms N] [--names N] [--memory BYTES] BEFORE NODE [SECONDS]
-#                                 nothing differs from the snapshot BEFORE, at once or within SECONDS
-#                                 (8: less than the lease), for what goes away by itself, and it has reported no fault;
-#                                 N atoms more are accepted (0, the words of node_eval's expressions not counted), N names
-#                                 of clients and of their modules (40: each that comes before another has gone altogether has
-#                                 two, and there are sixteen places), and BYTES of memory (1 MiB)
-#   node_log NODE                 what it printed
-#   node_heard NODE [TEXT]        what it has reported until now is meant to be; with TEXT waits until it has reported that
-#   node_gone NODE                its process has ended
-#   erl_is LINE                   a program in the place of erl, $BATS_FILE_TMPDIR/erl, for ETRACE_ERL: LINE of the shell, to which
-#                                 $ETRACE_ERL is the one in whose place it is
-#   node_stop NODE, nodes_stop    kills it, or all that this test started; every test ends with it
+#                                 fails unless the node equals the snapshot BEFORE within SECONDS, and has reported no
+#                                 fault. SECONDS is 8 by default, which is less than the lease. It accepts N new atoms
+#                                 (0; the words of node_eval's expressions do not count), N new names of clients and
+#                                 their modules (40: there are sixteen places, and each concurrent client needs two
+#                                 names), and BYTES of memory (1 MiB).
+#   node_log NODE                 prints the node's output
+#   node_heard NODE [TEXT]        accepts all reports that the node has logged; with TEXT first waits for a report that
+#                                 matches
+#   node_gone NODE                succeeds when its process has ended
+#   erl_is LINE                   writes a replacement for erl, $BATS_FILE_TMPDIR/erl, to be used as ETRACE_ERL. LINE is
+#                                 shell code, in which $ETRACE_ERL is the original.
+#   node_stop NODE, nodes_stop    kills one node, or all that this test started; every test calls it at its end
 #
-# node_eval goes through a socket of the module control, not through the distribution, so looking
-# at a node leaves no trace on it. The modules work and control are in every node's code path.
+# node_eval uses a socket of the module control instead of the distribution, so an inspection leaves no trace on the
+# node. The modules work and control are in every node's code path.
 
 # shellcheck source=tests/lib/process.bash
 . "${BASH_SOURCE[0]%/*}/process.bash"
@@ -31,7 +32,8 @@ NODES=()
 
 node_dir() { echo "${ETRACE_RUN_DIR:?start the suite with tests/run}/nodes/${1%@*}"; }
 
-# The modules of tests/lib, compiled by the OTP under test.
+# Prints the directory with the modules of tests/lib, compiled by the OTP under test. Parallel lanes share it, hence
+# the rename.
 node_lib() {
     local lib=$ETRACE_RUN_DIR/lib-$ETRACE_OTP new
     if [[ ! -d $lib ]]; then
@@ -42,7 +44,7 @@ node_lib() {
     echo "$lib"
 }
 
-# Makes the directory of a node, and its unique name.
+# Makes a unique node name and the directory of the node.
 node_new() { # NAME
     local dir
     mkdir -p "$ETRACE_RUN_DIR/nodes"
@@ -86,7 +88,7 @@ node_adopt() {
     echo "$1" >"$dir/pid"
     rm -f "$dir/ready" && mkfifo "$dir/ready"
     exec {ready}<>"$dir/ready"
-    # This node leaves at once; it is not connected while a test looks.
+    # This node exits at once, so it is not connected while a test inspects the other node.
     if timeout 120 "$ETRACE_ERL" +Bi -noshell -noinput -hidden -name "adopt_$BASHPID@127.0.0.1" -start_epmd false \
         -kernel inet_dist_use_interface '{127,0,0,1}' -pa "$lib" -run control adopt "$NODE" "$dir" "${ETRACE_ERL%/bin/*}" \
         </dev/null >"$dir/adopt" 2>&1 3>&- {ready}>&- && await_line "$1" "$ready"; then
@@ -121,13 +123,13 @@ node_eval() {
 
 node_snapshot() { node_eval "$1" 'control:snapshot()'; }
 
-# Sets REPLY to the number that a snapshot gives.
+# Sets REPLY to the number after NAME in a snapshot.
 number() { # NAME SNAPSHOT
     REPLY=${2#*$'\n'"$1" }
     REPLY=${REPLY%%$'\n'*}
 }
 
-# For assert_clean: a line of AFTER is made that of BEFORE if its number has not grown by more than N.
+# For assert_clean: replaces the number in AFTER by that of BEFORE unless it has grown by more than N.
 accept() { # NAME N
     local old
     number "$1" "$before"
@@ -157,7 +159,7 @@ assert_clean() {
         shift 2
     done
     before=$1 node=$2
-    # What memory consists of is told where it differs.
+    # The parts of memory are diagnostics for a difference; they are not compared.
     parts=${before##*$'\n'parts }
     before=${before%$'\n'parts *}
     shared=$((${EPOCHREALTIME/./} + 8000000))
@@ -169,11 +171,12 @@ assert_clean() {
     while after=$(node_eval "$node" 'control:near()'); do
         accept atoms "$atoms"
         accept names "$names"
-        # Who was about to go when the first look was taken has gone.
+        # The snapshot BEFORE may include processes that have exited since, so lower numbers are accepted.
         for what in processes ports ets connections; do accept "$what" 0; done
         number hidden "$before"
         after=${after/"$nobody"/$'\n'"hidden $REPLY"$'\n'}
-        # Others may attach to other nodes meanwhile: their directories come and go, and what is left is there all the time.
+        # Other tests attach to other nodes meanwhile, so their directories come and go. A leftover is there at every
+        # look.
         files=
         [[ $after != *$'\nfile '* ]] || files=$(grep '^file ' <<<"$after" | grep -vxF -e "$was") || true
         [[ $first ]] || files=$(grep -xF -e "$files" <<<"$left") || true
@@ -186,7 +189,8 @@ assert_clean() {
             accept memory "$memory"
             [[ $after != "$near$deep" ]] || break
         fi
-        # Whose it is takes time to see, though nothing else may.
+        # A directory in a shared place may belong to another test; only the full 8 seconds can tell. Other
+        # differences end earlier.
         [[ ! $left || $end -ge $shared ]] || end=$shared
         if ((${EPOCHREALTIME/./} > end)); then
             [[ $after == *$'\n'breakpoints* ]] || deep=
@@ -228,7 +232,7 @@ node_heard() {
 
 node_log() { cat "$(node_dir "$1")/log"; }
 
-# The process is a child of the shell that started it, which need not be this one; its number may be another's by now.
+# The process may be a child of another shell, and another process may have its number by now.
 node_gone() {
     local file
     file=$(node_dir "$1")/pid

@@ -1,6 +1,7 @@
 # shellcheck shell=bash
-# assert_plain WHAT FILE... - fails unless every file is UTF-8 that steers no terminal: no control character but the newline (and
-# the tab in a file named *.tsv), nothing that formats, reorders or hides text, and no line that begins with PWNED.
+# assert_plain WHAT FILE... fails unless every file is UTF-8 that cannot steer a terminal. A file may have no control
+# character but the newline (and the tab in *.tsv), no character that formats, reorders or hides text, and no line that
+# begins with PWNED.
 assert_plain() {
     local what=$1 wrong
     shift

@@ -1,25 +1,26 @@
 # shellcheck shell=bash
-# Processes that are started in the background: an epmd of one's own, on a free port of the
-# loopback, so that the nodes that are started here neither meet nor disturb the nodes of the
-# system; and waiting for what a process has to say once it is up. To be sourced.
+# Starts and ends processes in the background. Source it.
 #
-# epmd_start EPMD      starts it, exports ERL_EPMD_PORT, sets epmd_pid; it dies with its shell
+# The tests use an epmd of their own on a free port of the loopback, so their nodes neither meet nor disturb the nodes
+# of the system.
+#
+# epmd_start EPMD      starts an epmd, exports ERL_EPMD_PORT and sets epmd_pid; the epmd dies with its shell
 # epmd_stop            ends it
-# await_line PID FD    sets LINE to the line that comes from FD, in 120 s or until the process is gone.
-#                      FD is a fifo held open since before the start: what is written to a fifo that
-#                      nobody holds is lost.
-
-# pause SECONDS        starts nothing: each number that is taken comes again soon, and bash 5.2 has been seen to wait for ever for a
-#                      process that had the number of one before
-
-# child PID            whether it is a process that this shell has started and that still runs. A number by itself is soon
-#                      that of another process: bash takes note of an end at once, and there are but 32768 of them.
-# child_kill PID [SIGNAL]   sends it a signal (KILL) if it is one
+# await_line PID FD    sets LINE to the next line from FD. Returns 1 after 120 s, or when process PID is gone. FD is a
+#                      fifo that the caller opens before the start, because a fifo without a reader loses its data.
+#
+# pause SECONDS        sleeps without starting a process. Process numbers are reused soon, and bash 5.2 can wait for
+#                      ever for a process whose number belonged to an earlier one.
+#
+# child PID            succeeds when PID is a running process that this shell started. The number alone proves nothing:
+#                      bash reaps a process at once, and there are only 32768 numbers.
+# child_kill PID [SIGNAL]
+#                      sends SIGNAL (KILL) to PID if it is a child
 
 LINE=
 epmd_pid=
 
-# Behind the name, in which anything may stand, are the state and the parent.
+# The state and the parent follow the name, which may contain any character.
 child() {
     local stat
     read -r -d '' stat 2>/dev/null <"/proc/$1/stat" || [[ ${stat:-} ]] || return 1
@@ -29,7 +30,7 @@ child() {
 
 child_kill() { ! child "$1" || kill "-${2:-KILL}" "$1" 2>/dev/null || true; }
 
-# Kills children of this shell that are still there, and waits until they are gone.
+# Kills the children of this shell that still run, and waits until they are gone.
 children_end() { # PID...
     local pid
     for pid; do
@@ -48,7 +49,7 @@ port_answers() { (: <>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 epmd_start() {
     local epmd=$1 attempt i
     for ((attempt = 0; attempt < 50; attempt++)); do
-        # Below the ports that the kernel gives out by itself.
+        # The port is below the range of ephemeral ports of the kernel.
         ERL_EPMD_PORT=$((20000 + RANDOM % 12000))
         port_answers "$ERL_EPMD_PORT" && continue
         setpriv --pdeathsig KILL \
@@ -79,7 +80,7 @@ await_line() {
     local piece end=$((SECONDS + 120))
     LINE=
     while ((SECONDS < end)) && kill -0 "$1" 2>/dev/null; do
-        # A line may be cut in two by the time limit.
+        # The time limit of read may cut a line in two.
         if read -r -t 0.2 -u "$2" piece; then
             LINE+=$piece
             return 0
@@ -89,8 +90,9 @@ await_line() {
     return 1
 }
 
-# bats notes the stack before each command, which takes it longer than most commands do: half a millisecond on a busy machine.
-# This one does so for the commands of a test's own file alone, so a failure in a helper is shown at the line that calls the helper.
+# bats records the stack before each command, which takes up to half a millisecond on a busy machine. This version
+# does so only for commands in the test's own file. A failure in a helper is therefore reported at the line that calls
+# the helper.
 bats_debug_trap() {
     [[ $1 == "${BATS_TEST_SOURCE:-}" && ${BATS_INTERRUPTED-NOTSET} == NOTSET && ${BATS_TIMED_OUT-NOTSET} == NOTSET ]] || return 0
     BATS_DEBUG_LASTLAST_STACK_TRACE=("${BATS_DEBUG_LAST_STACK_TRACE[@]}")

@@ -1,18 +1,18 @@
 # shellcheck shell=bash
-# A terminal with a program in it, for the suites that type: a tmux of one's own, which dies with the test. To be
-# loaded by a .bats file behind live.bash.
+# Runs a program in a terminal, for the suites that type: a private tmux, which terminal_end closes. Load it after
+# live.bash.
 #
-#   terminal COLUMNS ROWS COMMAND   starts it; COMMAND is for sh
-#   typed TEXT                      types it, as it stands
-#   keys KEY...                     keys as tmux calls them: Enter Tab Up C-c
-#   entered TEXT                    types it, and Enter
-#   screen                          what is to be seen
-#   await REGEX [SECONDS]           until some line of the screen matches (15)
-#   await_not REGEX [SECONDS]       until none does
-#   await_last REGEX [SECONDS]      until the last line that is not empty does
-#   resized COLUMNS ROWS
+#   terminal COLUMNS ROWS COMMAND   starts COMMAND, a command line for sh
+#   typed TEXT                      types TEXT literally
+#   keys KEY...                     presses keys with their names in tmux: Enter Tab Up C-c
+#   entered TEXT                    types TEXT and presses Enter
+#   screen                          prints the visible screen
+#   await REGEX [SECONDS]           waits until a line of the screen matches (15 seconds)
+#   await_not REGEX [SECONDS]       waits until no line matches
+#   await_last REGEX [SECONDS]      waits until the last line that is not empty matches
+#   resized COLUMNS ROWS            changes the size of the window
 #   terminal_end                    closes the window: its programs get a hangup
-#   terminal_pid                    the process that runs in it
+#   terminal_pid                    prints the process that runs in the window
 
 TERMINAL=
 
