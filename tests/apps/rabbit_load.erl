@@ -1,11 +1,13 @@
-%% Clients of a RabbitMQ broker, on the broker's own amqp_client: each line on a loopback socket is a load, and is answered by what
-%% the clients did, for a test to compare. Knows nothing of etrace; its node has no name.
+%% Runs clients of a RabbitMQ broker with the broker's own amqp_client. A test sends one load per line over a loopback
+%% socket, and compares the answer with the events of etrace. This code does not know etrace; its node has no name.
 %%
-%%   load QUEUE N       declares QUEUE (classic; quorum if its name begins with q), publishes N messages to it with confirms,
-%%                      consumes and acknowledges each, and deletes it; answers "PUBLISHED CONFIRMED DELIVERED ACKNOWLEDGED"
-%%   hold QUEUE N       the same, but leaves the connection, the queue and its N messages there; answers "ok"
+%%   load QUEUE N       declares QUEUE (classic; quorum if its name begins with q), publishes N messages with confirms,
+%%                      consumes and acknowledges each, and deletes the queue; answers
+%%                      "PUBLISHED CONFIRMED DELIVERED ACKNOWLEDGED"
+%%   hold QUEUE N       declares QUEUE and publishes N messages, and keeps the connection and the queue; answers "ok"
 %%   more QUEUE N       publishes N more on the connection of hold
-%%   drain QUEUE        consumes what hold and more have published, deletes the queue and closes the connection; answers how many
+%%   drain QUEUE        consumes what hold and more have published, deletes the queue and closes the connection;
+%%                      answers the number of messages
 -module(rabbit_load).
 
 -export([main/0]).
@@ -57,7 +59,7 @@ open(Port, Queue) ->
         arguments = [{<<"x-queue-type">>, longstr, case Name of <<"q", _/binary>> -> <<"quorum">>; _ -> <<"classic">> end}]}),
     {Connection, Channel, Name}.
 
-%% Confirmed, each of them.
+%% Publishes N messages and waits until the broker has confirmed all of them.
 publish({_, Channel, Name}, N) ->
     [ok = amqp_channel:cast(Channel, #'basic.publish'{exchange = <<>>, routing_key = Name},
         #amqp_msg{payload = <<"message ", (integer_to_binary(I))/binary>>}) || I <- lists:seq(1, N)],
@@ -83,7 +85,7 @@ deliveries(Channel, N, Got) ->
         Got
     end.
 
-%% The channel has told the broker of each acknowledgement before it asks for this.
+%% The channel sends all acknowledgements before this request, so the queue is empty.
 close({Connection, Channel, Name}) ->
     #'queue.delete_ok'{message_count = 0} = amqp_channel:call(Channel, #'queue.delete'{queue = Name}),
     ok = amqp_channel:close(Channel),

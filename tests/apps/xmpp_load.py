@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-# Clients of an XMPP server on the loopback: plain sockets, SASL PLAIN, no TLS. It listens on a port of its own, which it
-# writes into a file, and answers one line for each line that it is asked:
-#     in NAME [PASSWORD]      logs a user in, with the resource r: ok, or the server's refusal
+# Runs clients of an XMPP server on the loopback: plain sockets, SASL PLAIN, no TLS. It listens on a port of its own,
+# writes the port to FILE, and answers each request line with one line:
+#     in NAME [PASSWORD]      logs a user in with the resource r; answers ok, or the server's refusal
 #     out NAME                logs the user out
-#     send FROM TO N          FROM sends N messages to TO, and TO receives them in order: the number of messages received
+#     send FROM TO N          FROM sends N messages to TO, TO receives them in order; answers the number received
 #     xmpp_load.py SERVER_PORT FILE
 import base64
 import re

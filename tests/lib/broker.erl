@@ -1,5 +1,5 @@
-%% A large program: modules that are alike, as an application of hundreds of modules is to the virtual machine. Each has fifteen
-%% functions, and the compiler adds a list comprehension and a fun to them.
+%% Makes a large program: hundreds of modules that are alike. Each module has fifteen functions; the compiler adds one
+%% for a list comprehension and one for a fun.
 -module(broker).
 
 -export([load/1, reload/1, unload/1, busy/1, calm/0, functions/1]).
@@ -7,12 +7,13 @@
 
 -define(FUNCTIONS, 15).
 
-%% Loads made_000, made_001 and so on. They are compiled once: the name of each takes the place of the first one's in the code.
+%% Loads made_000, made_001 and so on. The code is compiled once; each copy gets its own module name in place of
+%% made_000.
 load(Modules) ->
     Code = code(),
     lists:foreach(fun(N) -> {module, _} = load(N, Code) end, lists:seq(0, Modules - 1)).
 
-%% Loads some of them anew, which takes their patterns off.
+%% Deletes and loads these modules again, which removes their trace patterns.
 reload(Modules) -> unload(Modules), load(Modules).
 
 unload(Modules) ->
@@ -21,7 +22,7 @@ unload(Modules) ->
 load(N, Code) ->
     code:load_binary(name(N), "", binary:replace(Code, atom_to_binary(name(0)), atom_to_binary(name(N)), [global])).
 
-%% How many functions so many modules have that a person wrote.
+%% Returns the number of functions in the source of that many modules. Functions that the compiler adds do not count.
 functions(Modules) -> Modules * ?FUNCTIONS.
 
 name(N) -> list_to_atom(lists:flatten(io_lib:format("made_~3..0b", [N]))).
@@ -48,7 +49,7 @@ forms([Dot = {dot, _} | Rest], Form) ->
     [Parsed | forms(Rest, [])];
 forms([Token | Rest], Form) -> forms(Rest, [Token | Form]).
 
-%% So many processes that call these functions as often as they can, most of them the same few.
+%% Starts processes that call these functions without a pause. Nine of ten calls go to the same five modules.
 busy(Processes) ->
     Made = list_to_tuple([M || M <- erlang:loaded(), lists:prefix("made_", atom_to_list(M))]),
     register(busy, spawn(fun() -> [spawn_link(fun() -> work(Made, I) end) || I <- lists:seq(1, Processes)], receive stop -> exit(stop) end end)).
@@ -66,7 +67,7 @@ work(Made, I) ->
     M:f9(Next),
     work(Made, Next).
 
-%% Counts the calls of trace:function/4 on the node from now on; a session lives as long as somebody has it.
+%% Counts the calls of trace:function/4 on the node from now on. The process keeps the session alive.
 watch() ->
     Self = self(),
     register(watch, spawn(fun() ->

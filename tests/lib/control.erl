@@ -1,23 +1,23 @@
-%% The hand of the tests inside a node under test: evaluates expressions that come over a loopback
-%% socket, so that looking at the node needs no distribution connection, which would itself be seen.
+%% Lets a test evaluate expressions inside a node under test, over a loopback socket. An inspection therefore needs no
+%% distribution connection, which would itself change the node.
 %%
-%% A request is the secret of the node and one line of Erlang; the answer is "ok" or "error", a
-%% newline, and the value or the reason. Whoever cannot read the secret's file is not answered.
-%% The processes and ports of this module do not count in snapshot/0.
+%% A request is the node's secret and one line of Erlang. The answer is "ok" or "error", a newline, and the value or the
+%% reason. A client that cannot read the file of the secret gets no answer. The processes and ports of this module do
+%% not count in snapshot/0.
 -module(control).
 
 -export([start/0, adopt/1, adopted/2, snapshot/0, near/0, deep/0, newest/1, pace/1, spin/1]).
 -export([listen/2, serve/2]).
 
-%% Called by node_start with -s: CONTROL_DIR has the secret and a fifo, which gets the port number
-%% once the node is up.
+%% node_start calls this with -s. CONTROL_DIR has the secret and a fifo, which gets the port number once the node is
+%% up.
 start() ->
     Dir = os:getenv("CONTROL_DIR"),
     {ok, Secret} = file:read_file(filename:join(Dir, "secret")),
     spawn(?MODULE, listen, [string:trim(Secret), filename:join(Dir, "ready")]),
     ok.
 
-%% Called by node_adopt with -run on a node of its own: loads this module into a node that was started without it.
+%% node_adopt calls this with -run on a separate node. It loads this module into a node that started without it.
 adopt([Name, Dir, Otp]) ->
     Node = list_to_atom(Name),
     connect(Node, 600),
@@ -35,7 +35,7 @@ connect(Node, Attempts) when Attempts > 0 ->
             connect(Node, Attempts - 1)
     end.
 
-%% The group leader of the call is on the node that adopts.
+%% The group leader of the RPC belongs to the adopting node, which exits soon, so replace it.
 adopted(Dir, Otp) ->
     true = os:putenv("CONTROL_DIR", Dir),
     true = os:putenv("CONTROL_OTP", Otp),
@@ -43,15 +43,15 @@ adopted(Dir, Otp) ->
     start().
 
 listen(Secret, Ready) ->
-    %% Each scheduler keeps the buffers that are given back on it, up to 14 or 1 MiB of them: the node does not seem to grow
-    %% with small ones.
+    %% Each scheduler keeps freed buffers, up to 14 or 1 MiB of them. Small buffers keep this out of the memory in
+    %% snapshots.
     Options = [binary, {ip, {127, 0, 0, 1}}, {packet, line}, {active, false}, {buffer, 1024}, {backlog, 64}],
     {ok, Listener} = gen_tcp:listen(0, Options),
     {ok, Port} = inet:port(Listener),
     started(),
     ?MODULE = ets:new(?MODULE, [named_table, public]),
     ets:insert(?MODULE, {0, 0}),
-    %% What an answer loads lazily is loaded before the first snapshot.
+    %% An answer must not load code lazily after the first snapshot, so load it now.
     [code:ensure_loaded(M) || M <- [timer, erl_bits, eval_bits, string, maps, sets, instrument, trace]],
     _ = answer("{control:snapshot(), control:newest(1)}."),
     _ = answer("fun(X) -> X + 1 end(1)."),
@@ -86,7 +86,7 @@ serve(Socket, Secret) ->
     end,
     gen_tcp:close(Socket).
 
-%% A line may be longer than the buffer: then it comes in pieces.
+%% A line longer than the buffer arrives in pieces.
 line(Socket) ->
     case gen_tcp:recv(Socket, 0) of
         {ok, Piece} ->
@@ -118,7 +118,7 @@ lines({lines, Pairs}) ->
 utf8(Format, Args) ->
     unicode:characters_to_binary(io_lib:format(Format, Args)).
 
-%% The words of a request that are atoms only since then: the test made these, and nobody whom it tests.
+%% Remembers the words of a request that were no atoms before: the test made these atoms, not the code under test.
 tokens(Text) ->
     Before = erlang:system_info(atom_count),
     {ok, Tokens, _} = erl_scan:string(Text),
@@ -126,16 +126,16 @@ tokens(Text) ->
     ets:insert(?MODULE, [{A, word} || A <- atoms(Before, erlang:system_info(atom_count)), sets:is_element(A, Words)]),
     Tokens.
 
-%% Atoms by their numbers, which they have in the order in which they came.
+%% Lists atoms by their numbers, which follow the order of creation.
 atoms(From, To) ->
     atoms(From, To, []).
 
-%% Without a function that tests trace.
+%% Uses no function that the tests trace.
 atoms(From, To, Atoms) when From < To -> atoms(From, To - 1, [binary_to_term(<<131, 75, (To - 1):24>>) | Atoms]);
 atoms(_, _, Atoms) -> Atoms.
 
-%% The atoms since the last time that are the names of clients, which the node gives them and gives again once they have gone,
-%% and of the companion's modules: so many as have been there at once.
+%% Remembers names among the atoms that are new since the last call: names of clients, which the node assigns and
+%% reuses, and names of companion modules. Reuse bounds their number by the most clients that existed at once.
 names() ->
     [{_, From}] = ets:lookup(?MODULE, 0),
     To = erlang:system_info(atom_count),
@@ -151,12 +151,12 @@ name(Name) ->
 count(What) ->
     ets:select_count(?MODULE, [{{'_', What}, [], [true]}]).
 
-%% The newest N atoms that are neither.
+%% Lists the newest N atoms that are neither words nor names.
 newest(N) ->
     lists:sublist([A || A <- lists:reverse(atoms(0, erlang:system_info(atom_count))), not ets:member(?MODULE, A)], N).
 
-%% Everything a tracer could leave on a node, one line each; what takes long to be looked for is behind what is looked for
-%% again and again until it is gone.
+%% Lists everything that a tracer could leave on a node, one line each. assert_clean polls the fast checks of near/0,
+%% and runs the slow checks of deep/0 once those agree.
 snapshot() ->
     {lines, Near} = near(),
     {lines, Deep} = deep(),
@@ -187,14 +187,14 @@ near() ->
         {atoms, erlang:system_info(atom_count) - count(name) - count(word)}
     ] ++ [{registered, Name} || Name <- lists:sort(registered())] ++ [{file, File} || File <- lists:append([files(Dir) || Dir <- lists:usort(dirs())])]}.
 
-%% What net_kernel has not cleared away yet.
+%% Counts the connections that net_kernel has not cleaned up yet.
 connections() ->
     case ets:whereis(sys_dist) of
         undefined -> 0;
         Table -> ets:info(Table, size)
     end.
 
-%% Functions, and processes, ports and events, that are still traced by whichever session.
+%% Lists functions, processes, ports and events that any session still traces.
 breakpoints() ->
     All = [{M, F, A} || {M, _} <- code:all_loaded(), {F, A} <- functions(M)] ++ processes() ++ erlang:ports() ++
         [new_processes, new_ports, send, 'receive'],
@@ -211,8 +211,9 @@ traced_by(What) ->
         Sessions -> lists:sort(Sessions)
     end.
 
-%% What is alive: how much more a process has reserved for its heap depends on when it grew. One that is suspended answers nobody.
-%% And what it consists of, for whoever wonders why it has grown; of processes and tables the largest.
+%% Returns the memory in use and its parts. Only live data of processes counts, because the reserved part of a heap
+%% depends on when it grew. A suspended process cannot answer, so it is skipped. The parts explain a difference; they
+%% list the largest processes and tables.
 memory() ->
     Asked = [{P, garbage_collect(P, [{async, P}])} || P <- processes(), P =/= self(), process_info(P, status) =/= {status, suspended}],
     Alive = [{receive {garbage_collect, P, _} -> alive(P) after 2000 -> 0 end, P} || {P, async} <- Asked],
@@ -226,7 +227,7 @@ memory() ->
             {proplists:get_value(total, Kinds) - proplists:get_value(processes, Kinds) + Heaps,
                 [{heaps, Heaps} | Kinds] ++ [{processes_in_words, Processes}, {tables_in_words, Tables}]}
     catch
-        error:notsup -> {0, []} % with allocators that do not count
+        error:notsup -> {0, []} % with allocators that keep no statistics
     end.
 
 largest(Sized) -> lists:sublist(lists:reverse(lists:sort(Sized)), 5).
@@ -237,8 +238,8 @@ alive(P) ->
         undefined -> 0
     end.
 
-%% How much slower calls of work:spin/1 by the process are than those of its twin here, which nobody traces, in percent; of
-%% each the fastest of some is taken, for whatever else the machine does.
+%% Returns the time of work:spin/1 in the process as a percentage of the time of its untraced twin in this module. The
+%% minimum of several runs removes noise of the machine.
 pace(Pid) ->
     apply(work, ask, [Pid, fun() ->
         {Twin, Spin} = best(20, infinity, infinity),
@@ -274,7 +275,7 @@ sessions() ->
         _ -> []
     end.
 
-%% What is mapped from the OTP itself does not count: its directory may well be called etrace.
+%% Files mapped from the OTP itself do not count, because its directory may have etrace in its name.
 mapped() ->
     {ok, Maps} = file:read_file("/proc/self/maps"),
     Otp = os:getenv("CONTROL_OTP") ++ "/",
@@ -289,7 +290,7 @@ dirs() ->
 
 shared() -> ["/tmp", "/var/tmp", "/dev/shm", "/run"].
 
-%% In places that are everybody's, only what is called as the companion's directories are: the rest is not of this node.
+%% Shared directories have files of others, so only names in the form of the companion's directories count there.
 files(Dir) ->
     Ours = case lists:member(Dir, shared()) of
         true -> fun(File) -> lists:prefix("etrace-", File) andalso length(File) =:= 39 end;

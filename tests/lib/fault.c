@@ -1,19 +1,19 @@
 /*
- * Loaded in front of etrace by the suites that inject faults, with FAULT saying which:
+ * Injects faults into etrace or a node through LD_PRELOAD. The environment variable FAULT selects one:
  *
- *   memory:N    the N-th allocation fails, whoever asks for it
- *   nomemory:N  that one and every later one
- *   kill:N      the process kills itself (KILL) at its N-th call of the network: connect, send, recv, poll
- *   eintr       every second of these calls is interrupted first
- *   clock:N     the wall clock jumps by N seconds, there and back, each time it is read
- *   hang        who opens, or asks about, a file whose name has /hangs/ in it is not answered
- *   reset       what is written to the standard output is answered as if its file were elsewhere, and no longer to be reached
- *   late        whoever closes a file that was written is told that there was no room for it, which is the first word of it
- *   lookup      who looks up the name of a host is hit by a fault of the processor
- *   count       nothing happens
+ *   memory:N    the N-th allocation fails
+ *   nomemory:N  the N-th and every later allocation fail
+ *   kill:N      the process kills itself (SIGKILL) at its N-th network call: connect, send, recv or poll
+ *   eintr       every second network call fails with EINTR
+ *   clock:N     each reading of the wall clock is off by N seconds, forward and backward in turns
+ *   hang        open() and stat() of a path with /hangs/ in it never return
+ *   reset       a write to standard output fails with ECONNRESET, as on a remote file system that is gone
+ *   late        close() of a file that is open for writing fails with EDQUOT; no write fails before
+ *   lookup      a lookup of a host name raises a fault of the processor (SIGILL)
+ *   count       nothing fails
  *
- * FAULT_COUNT is a file that is given the number of allocations and of network calls when the process ends, the most memory
- * that was resident (KiB), and whether it could have left a core (1, or 0).
+ * At its end the process writes to the file FAULT_COUNT: the numbers of allocations and of network calls, its peak
+ * resident memory in KiB, and whether it could have dumped core (1 or 0).
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -111,7 +111,7 @@ int poll(struct pollfd *p, nfds_t n, int ms) { return interrupted() ? -1 : REAL(
 
 int connect(int fd, const struct sockaddr *to, socklen_t len)
 {
-    interrupted(); /* a connect that is interrupted goes on: to say so would be another fault */
+    interrupted(); /* POSIX continues an interrupted connect in the background, so failing it would be a different fault */
     return REAL(connect)(fd, to, len);
 }
 
@@ -151,7 +151,7 @@ int getaddrinfo(const char *host, const char *service, const struct addrinfo *hi
     return REAL(getaddrinfo)(host, service, hints, ret);
 }
 
-/* The headers' own names for these are macros, or have other types: only the path matters here. */
+/* The headers define these names as macros or with other types, so use asm labels; only the path matters here. */
 static void answer(const char *path)
 {
     while (fault == HANG && strstr(path, "/hangs/"))

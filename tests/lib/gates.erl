@@ -1,12 +1,12 @@
-%% What the companion would refuse or warn of on other versions than the one it runs on: its table of gates, asked about them.
-%% The companion is compiled with everything exported, under the name that stands in its source.
+%% Asks the companion's table of gates what it refuses, and what it warns of, on other versions of OTP than this one.
+%% The companion is compiled with every function exported, under the module name in its source.
 -module(gates).
 
 -export([run/1, routes/0]).
 
 -define(M, etrace_00000000_0).
 
-%% Prints a line for each version and request: the version, what was asked for, the answer.
+%% Prints a line for each version and request: the version, the request, the answer.
 run(Versions) ->
     [line(V, What, answer(What, V)) || V <- Versions, What <- whats()],
     ok.
@@ -31,7 +31,8 @@ asked(meta) -> {[call], probe(call, meta, true)};
 asked('receive') -> {['receive'], probe(recv, local, true)};
 asked(calls) -> {[call], probe(call, local, [{'_', [], [{return_trace}]}])}.
 
-%% Prints a line for each way to reach an effect: the way, and what the gates see of it.
+%% Prints a line for each request that reaches an effect: its name, and the gates and effects that the companion
+%% finds.
 routes() ->
     [io:format("~ts: ~ts~n", [Name, lists:join(" ", seen(Flags, Probes))]) || {Name, Flags, Probes} <- ways()],
     ok.

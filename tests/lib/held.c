@@ -1,7 +1,9 @@
 /*
- * LD_PRELOAD for a node: where it is about to map the companion's library, its path is written to the file that HELD names, and
- * it waits for as long as that file is there. Where it has just made the directory for that, the same with HELD_DIR, if there is
- * such a file and it is empty.
+ * Pauses a node at two points of loading the companion's library, through LD_PRELOAD.
+ *
+ * Before dlopen() of the library it writes the path to the file named by HELD, and waits until the test deletes that
+ * file. After mkdir() of the library's directory it does the same with HELD_DIR, but only if that file exists and is
+ * empty.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,14 +1,15 @@
-%% Processes that hold sequential trace tokens. Timers tell them what to do, because a message of a timer leaves the token where it is.
+%% Runs processes that hold sequential trace tokens. Timers control them, because a message from a timer does not
+%% change the token of its receiver.
 -module(holder).
--export([loop/0, ticking/0, calling/1, taker/1]). % what its processes begin with
+-export([loop/0, ticking/0, calling/1, taker/1]). % entry functions of spawned processes
 -export([start/1, stop/0, tell/2, stop_one/1, labels/0, count/1, tracers/1, cleaner/0, at_work/1]).
 
-%% Registered processes.
+%% Starts registered holders.
 start(Names) ->
     [true = register(Name, spawn(?MODULE, loop, [])) || Name <- Names],
     ok.
 
-%% Without them, as without their tokens, the node is as it was.
+%% Kills all holders; the node is then as before start/1.
 stop() ->
     Holders = [P || P <- processes(), is_holder(P)],
     [exit(P, kill) || P <- Holders],
@@ -26,7 +27,7 @@ loop() ->
     receive
         {What, From} when is_pid(From) ->
             do(What),
-            %% The asker must not get the token.
+            %% The sender of the request must not get the token.
             Token = seq_trace:set_token([]),
             From ! {done, What},
             seq_trace:set_token(Token),
@@ -38,7 +39,7 @@ loop() ->
 do({call, X}) -> work:one(X);
 do({own, Label}) -> seq_trace:set_token(label, Label);
 do({send, To}) -> To ! hello;
-do({spawn, N}) -> [spawn(?MODULE, loop, []) || _ <- lists:seq(1, N)]; % they inherit the token and do nothing
+do({spawn, N}) -> [spawn(?MODULE, loop, []) || _ <- lists:seq(1, N)]; % they inherit the token
 do({ticking, N}) -> [spawn(?MODULE, ticking, []) || _ <- lists:seq(1, N)];
 do({calling, F, N}) -> [spawn(?MODULE, calling, [F]) || _ <- lists:seq(1, N)];
 do(tick) -> tick();
@@ -47,7 +48,7 @@ do({taker, Name, To}) -> register(Name, spawn(?MODULE, taker, [To])).
 
 ticking() -> tick(), loop().
 
-%% Sends something every 50 ms for ever.
+%% Sends a message every 50 ms for ever.
 tick() ->
     erlang:send_after(50, self(), tick),
     try sink ! hello catch error:_ -> ok end.
@@ -59,7 +60,7 @@ calling(F) ->
 
 taker(To) -> seq_trace:set_token([]), take(To).
 
-%% Leaves its messages in the queue until a second session traces it: that of the cleaner.
+%% Leaves its messages in the queue until a second session traces it: the session of the cleaner.
 take(To) ->
     case tracers(self()) of
         0 -> receive after 1 -> take(To) end;
@@ -69,13 +70,13 @@ take(To) ->
 tracers(P) ->
     case trace:session_info(P) of undefined -> 0; Sessions -> length(Sessions) end.
 
-%% The labels of the tokens on the node, each once; how many processes have one with that label.
+%% labels/0 lists each label of a token on the node once; count/1 counts the processes whose token has that label.
 labels() -> lists:usort([Label || {_, Label} <- all()]).
 count(Label) -> length([P || {P, L} <- all(), L =:= Label]).
 
 all() -> [{P, Label} || P <- processes(), {_, {_, Label, _, _, _}} <- [process_info(P, sequential_trace_token)]].
 
-%% The process of etrace that removes tokens.
+%% Finds the etrace process that removes tokens.
 cleaner() ->
     hd([P || P <- processes(), {_, {M, cleaner, 1}} <- [process_info(P, initial_call)], lists:prefix("etrace_", atom_to_list(M))]).
 
@@ -85,7 +86,8 @@ stop_one(Name) ->
     exit(whereis(Name), kill),
     receive {'DOWN', Monitor, _, _, _} -> ok end.
 
-%% Kills or suspends the cleaner when it has flagged a holder without a name, which nobody else traces.
+%% Waits until the cleaner traces an unregistered holder (no other session traces these), then kills or suspends the
+%% cleaner.
 at_work(What) ->
     case [P || P <- processes(), is_holder(P), process_info(P, registered_name) =:= [], tracers(P) > 0] of
         [] -> receive after 1 -> at_work(What) end;

@@ -1,4 +1,4 @@
-%% Functions that do not return, and some that do: for the suite about results that never come.
+%% Has functions that do not return, and some that do, for the suite about results that never arrive.
 -module(loops).
 
 -export([tail/1, slow/1, one/1, two/1, serve/1, work/1, deep/1, below/2, thrower/1, caught/1, waits/1, sleeps/1, wake/1]).
@@ -14,7 +14,7 @@ two(N) -> one(N + 1).
 
 work(N) -> N + 1.
 
-%% As a gen_server's loop: answers, and calls itself.
+%% Like the loop of a gen_server: answers, then calls itself.
 serve(N) ->
     receive {From, Ref} -> From ! {Ref, work(N)}, serve(N + 1) end.
 
@@ -35,7 +35,7 @@ caught(N) -> try thrower(N) catch _ -> ok end, caught(N - 1).
 
 waits(_) -> receive never -> ok end.
 
-%% Wakes from hibernation again and again: nothing of the call is left on the stack then.
+%% Hibernates again and again; each hibernation discards the stack of the call.
 sleeps(N) -> erlang:hibernate(?MODULE, wake, [N]).
 wake(N) -> receive {From, Ref} -> From ! {Ref, N} end, sleeps(N + 1).
 
@@ -43,14 +43,14 @@ wake(N) -> receive {From, Ref} -> From ! {Ref, N} end, sleeps(N + 1).
 hop(apply, N) -> work(N), apply(element(1, {?MODULE}), hop, [apply, N + 1]);
 hop(module, N) -> work(N), loops_too:hop(module, N + 1).
 
-%% With pong/1 of the other module: neither returns.
+%% Alternates with loops_too:pong/1; neither returns.
 ping(N) -> loops_too:pong(work(N)).
 
-%% Waits at a depth of N calls until somebody sends `back`.
+%% Waits at a depth of N calls for the message `back`.
 deep_at(0, To) -> To ! {self(), there}, receive back -> 0 end;
 deep_at(N, To) -> 1 + deep_at(N - 1, To).
 
-%% So many processes at this depth at the same time; the sum of their results.
+%% Runs Many processes at this depth at the same time, and returns the sum of their results.
 crowd(Many, Depth) ->
     To = self(),
     Pids = [spawn_link(fun() -> To ! {self(), deep_at(Depth, To)} end) || _ <- lists:seq(1, Many)],
@@ -68,10 +68,10 @@ stop(Name) ->
     exit(whereis(Name), kill),
     receive {'DOWN', Ref, _, _, _} -> ok end.
 
-%% Frames of results that are owed take four words each.
+%% Returns the size of the stack in words. Each frame of a pending result takes four words.
 words(Name) -> element(2, process_info(whereis(Name), stack_size)).
 
-%% So many processes that die inside of a traced call.
+%% Kills N processes inside a traced call.
 dead(N) ->
     [begin
         {Pid, Ref} = spawn_monitor(fun() -> waits(X) end),

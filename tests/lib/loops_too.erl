@@ -1,4 +1,4 @@
-%% The other half of the loops that run through two modules (loops.erl).
+%% The second module of the loops that run through two modules; see loops.erl.
 -module(loops_too).
 -export([hop/2, pong/1]).
 

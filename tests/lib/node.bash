@@ -189,8 +189,8 @@ assert_clean() {
             accept memory "$memory"
             [[ $after != "$near$deep" ]] || break
         fi
-        # A directory in a shared place may belong to another test; only the full 8 seconds can tell. Other
-        # differences end earlier.
+        # A leftover directory gets the full 8 seconds, because it may belong to another test that is about to remove
+        # it.
         [[ ! $left || $end -ge $shared ]] || end=$shared
         if ((${EPOCHREALTIME/./} > end)); then
             [[ $after == *$'\n'breakpoints* ]] || deep=

@@ -1,16 +1,18 @@
-%% Random expressions that overlap, random calls, and what plain Erlang says of them.
+%% Generates random overlapping expressions and random calls, and computes the expected events in plain Erlang.
 %%
 %% make(Dir, Seed, Functions) writes into Dir:
 %%   crossed.erl  the module to be traced, with Functions functions of three arguments; run/0 makes the calls
-%%   probes       the expressions, one a line: two to four for each function, and one that selects every tenth
-%%   expected     a line for each event: `N call MESSAGE ARGUMENTS CALLER` and `N return` or `N exception`. N is the number of the call,
-%%                which is its first argument; MESSAGE lists the numbers of the clauses that match, one of each expression.
+%%   probes       the expressions, one per line: two to four for each function, and one that selects every tenth
+%%   expected     a line for each event: `N call MESSAGE ARGUMENTS CALLER` and `N return` or `N exception`. N is the
+%%                number of the call, which is its first argument. MESSAGE lists the matching clause of each expression
+%%                by its number.
 %%
-%% The expectation does not know match specifications: each expression becomes an Erlang function with the same heads and guards.
+%% The computation does not use match specifications: each expression becomes an Erlang function with the same heads and
+%% guards.
 -module(overlap).
 -export([make/3]).
 
--define(CALLS, 20). % of each function
+-define(CALLS, 20). % for each function
 -define(EVERY_TENTH, 9999). % the message of the expression that selects several functions
 
 make(Dir, Seed, Functions) ->
@@ -47,7 +49,7 @@ pattern(V) ->
         {["[1, ", V, "]"], [V]}, {["[_ | ", V, "]"], [V]}, {"[]", []}, {["#{k := ", V, "}"], [V]}, {"#{j := a}", []}, {"#{}", []},
         {"<<\"k\">>", []}, {["{a, _} = ", V], []}, {["#{k := _} = ", V], []}, {["{[", V, "], #{k := ", V, "2}}"], [V, V ++ "2"]}]).
 
-%% Many of them fail for values of another type.
+%% Many guards fail for values of another type.
 guard([]) -> none;
 guard(Bound) ->
     V = one(Bound),
@@ -108,7 +110,7 @@ message([]) -> "-";
 message([M]) -> integer_to_list(M);
 message(Many) -> ["[", lists:join(",", [integer_to_list(M) || M <- Many]), "]"].
 
-%% An argument is shown if any expression shows it.
+%% An argument is shown if any matching expression shows it.
 shown(At, Matching) ->
     case lists:all(fun(Actions) -> case lists:keyfind(args, 1, Actions) of {args, Shown} -> not lists:member(At, Shown); false -> false end end, Matching) of
         true -> $0;

@@ -1,13 +1,12 @@
-%% The reference that etrace is held against: a process tracer of the VM, which collects what happens
-%% as lines, in the order it came.
+%% The reference for etrace's events: a tracer process of the VM that records events as lines in the order of arrival.
 -module(plain).
 
 -export([start/1, stop/2, events/1, await/3, tokens/0]).
 
-%% events(#{procs => [Who], flags => [Flag], ports => [Who], port_flags => [Flag],
-%%     functions => [{MFA, Specification, [Scope]}], receives => Specification, system => [{Event, Value}]}) traces these, where start/1 traces calls of all
-%% processes; returns the collector for stop/2. A line is "Who tag Terms", as tests/lib/live.bash's
-%% events_of makes them of the JSON. await(Collector, Tag, N) returns once N events of that tag came.
+%% events(#{procs => [Who], flags => [Flag], ports => [Who], port_flags => [Flag], functions => [{MFA, Specification,
+%% [Scope]}], receives => Specification, system => [{Event, Value}]}) traces exactly these, whereas start/1 traces the
+%% calls of all processes. It returns the collector for stop/2. A line is "Who tag Terms", in the form that events_of
+%% of tests/lib/live.bash makes from JSON. await(Collector, Tag, N) returns once N events with that tag have arrived.
 events(Options) ->
     Self = self(),
     Pid = spawn(fun() ->
@@ -60,7 +59,7 @@ rest(Ref, Lines) ->
 
 event({monitor, P, Tag, Info = [_ | _]}) -> text(P, Tag, [figures(Info)]);
 event({monitor, P, Tag, Info}) -> text(P, Tag, [term(Info)]);
-event({trace_ts, P, Tag, A, _}) -> event({trace, P, Tag, A}); % meta tracing has times
+event({trace_ts, P, Tag, A, _}) -> event({trace, P, Tag, A}); % events of meta tracing have timestamps
 event({trace_ts, P, Tag, A, B, _}) -> event({trace, P, Tag, A, B});
 event({trace, P, call, {M, F, A}}) -> text(P, call, [mfa(M, F, A), terms(A)]);
 event({trace, P, call, {M, F, A}, Result}) -> text(P, call, [mfa(M, F, A), terms(A), " -> ", term(Result)]);
@@ -93,7 +92,7 @@ terms(_) -> "".
 
 term(T) -> unicode:characters_to_binary(io_lib:format("~0tp", [T])).
 
-%% The system tracer of sequential tracing, until stop/2: lines "what prev cur label from to message".
+%% Becomes the system tracer of sequential tracing until stop/2. The lines are "what prev cur label from to message".
 tokens() ->
     Pid = spawn(fun() -> passed([]) end),
     false = erlang:system_flag(sequential_tracer, Pid),
@@ -110,8 +109,8 @@ passed(Lines) ->
             From ! {self(), length(Lines)}
     end.
 
-%% Traces calls, results and exceptions of these functions in all processes, as lines "Pid Tag M:F/A Terms"; returns the
-%% collector.
+%% Traces calls, results and exceptions of these functions in all processes as lines "Pid Tag M:F/A Terms". Returns
+%% the collector.
 start(Functions) ->
     Self = self(),
     Pid = spawn(fun() ->
@@ -123,7 +122,7 @@ start(Functions) ->
     end),
     receive {started, Pid} -> Pid end.
 
-%% Ends it; the lines are in the file then. Returns how many.
+%% Stops the collector, which writes the lines to the file. Returns their number.
 stop(Pid, File) ->
     Ref = monitor(process, Pid),
     Pid ! {stop, self(), File},

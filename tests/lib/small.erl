@@ -1,9 +1,10 @@
-%% A release as small as one can be: kernel, stdlib and the modules of the tests, stripped, to be started in embedded mode.
+%% Builds a minimal release for embedded mode: kernel, stdlib and the modules of the tests, stripped.
 -module(small).
 
 -export([make/2]).
 
-%% Below Dir; the modules of the tests are in Lib. Prints, in a last line, the emulator's directory and the root of the release.
+%% Builds the release below Dir; Lib has the modules of the tests. The last line of output is the emulator's directory
+%% and the root of the release.
 make(Dir, Lib) ->
     Ebin = filename:join([Dir, "tests-1", "ebin"]),
     ok = filelib:ensure_dir(filename:join(Ebin, "x")),

@@ -1,14 +1,14 @@
-%% What the virtual machine does in its corners: work on dirty schedulers, ports, processes that die in crowds.
+%% Exercises rare parts of the VM: dirty schedulers, ports, and many linked processes that exit together.
 -module(stress).
 
 -export([run/2, start/1, stop/0]).
 
-%% For so many milliseconds, in Procs processes at a time; returns how many rounds they have done.
+%% Runs Procs processes for so many milliseconds; returns the number of rounds.
 run(Procs, Milliseconds) ->
     Until = erlang:monotonic_time(millisecond) + Milliseconds,
     while(Procs, fun() -> erlang:monotonic_time(millisecond) < Until end).
 
-%% The same until it is told to stop; then each finishes what it is at.
+%% Runs until stop/0; each process then finishes its round.
 start(Procs) ->
     true = register(stress, spawn(fun() ->
         Done = spawn_monitor(fun() -> while(Procs, fun() -> whereis(stress) =/= undefined end) end),
@@ -41,12 +41,12 @@ rounds(Go, N) ->
             rounds(Go, N + 1)
     end.
 
-%% Dirty: input and output, computing, the collection of a large heap.
+%% Dirty schedulers: input and output, computation, garbage collection of a large heap.
 once(1) -> file:list_dir(".");
 once(2) -> file:read_file("/proc/self/status", [raw]);
 once(3) -> erlang:md5(binary:copy(<<"x">>, 200000));
 once(4) -> child(fun() -> L = lists:seq(1, 200000), garbage_collect(), length(L) end);
-%% A port that echoes, one that is closed with data on its way, and one whose owner dies.
+%% Ports: one that echoes, one that closes with data in transit, and one whose owner exits.
 once(5) -> work:reader(3);
 once(6) ->
     child(fun() ->
@@ -55,7 +55,7 @@ once(6) ->
         link(Port),
         exit(with_a_port)
     end);
-%% A crowd that is linked, and dies of one of them; with names and messages for the dead.
+%% Linked processes that exit because one of them does; then messages to the dead processes.
 once(7) ->
     child(fun() ->
         Pids = [spawn_link(fun() -> receive {after_all, _} -> ok end end) || _ <- lists:seq(1, 50)],

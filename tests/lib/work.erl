@@ -1,6 +1,6 @@
-%% The workload of the tests: functions to be traced, and ways to have them called a number of times
-%% that is known beforehand. What run/1 does follows from its seed alone, and it says how often it
-%% called what, so a test compares the events it saw with what has happened.
+%% The workload of the tests: functions to be traced, and functions that call them a known number of times. run/1
+%% depends on its seed alone and returns how often it called each function, so a test can compare its events with
+%% that.
 -module(work).
 -behaviour(gen_server).
 
@@ -8,11 +8,11 @@
 -export([one/1, two/2, three/3, fac/1, climb/2, sum/2, fib/1, even/1, odd/1, spin/1, slow/1]).
 -export([raise/2, caught/2, deep/1, outer/1]).
 -export([blob/1, seq/1, dict/1, nested/1, pair/2, secret/1]).
-%% Ways to call them.
+%% Functions that call them.
 -export([run/1, loop/1, each/2, ping_pong/1, worker/0, worker/1, serve/0, ask/2, tell/2, stop/1, burst/2, flood/1, calm/1]).
 -export([life/2, heap/1, reader/1, tokens/1]).
 -export([warm/0, pace/2, stamp/1, begun/2, ask_child/2]).
-%% A server.
+%% A gen_server.
 -export([start_server/0, stop_server/0, put/2, get/1, crash/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
@@ -22,14 +22,14 @@ one(X) -> X.
 two(X, Y) -> {X, Y}.
 three(X, Y, Z) -> local(X, Y, Z).
 
-%% Not exported: seen by local tracing only.
+%% Not exported, so only local tracing reports it.
 local(X, Y, Z) -> [X, Y, Z].
 
-%% Not tail recursive: N + 1 calls, as many returns, on a deep stack.
+%% Not tail recursive: N + 1 calls and as many returns on a deep stack.
 fac(0) -> 1;
 fac(N) -> N * fac(N - 1).
 
-%% As deep, and on the way back it waits before the call of Stop returns.
+%% Not tail recursive; on the way back it waits before the call with Stop returns.
 climb(0, _) -> 0;
 climb(N, Pause = {Stop, Milliseconds}) ->
     Below = climb(N - 1, Pause),
@@ -49,7 +49,7 @@ even(N) -> odd(N - 1).
 odd(0) -> false;
 odd(N) -> even(N - 1).
 
-%% Busy for N reductions or so, and without a message.
+%% Busy for about N reductions without a message.
 spin(0) -> ok;
 spin(N) -> spin(N - 1).
 
@@ -69,7 +69,7 @@ caught(Class, Reason) ->
         Class:Reason -> {caught, Class, Reason}
     end.
 
-%% An exception that passes N frames before it is caught by the caller.
+%% Raises an exception that unwinds N frames before the caller catches it.
 deep(0) -> error(bottom);
 deep(N) -> 1 + deep(N - 1).
 
@@ -92,8 +92,8 @@ secret(Word) -> #{user => <<"anna">>, password => Word, nested => #{token => Wor
 
 %% --- ways to call them
 
-%% run(#{seed => S, procs => P, calls => N}): P processes do N calls each.
-%% Returns #{{Function, Arity} => Count} of the exported leaf functions that were called.
+%% run(#{seed => S, procs => P, calls => N}): P processes make N calls each.
+%% Returns #{{Function, Arity} => Count} for the exported leaf functions that were called.
 run(Options) ->
     #{seed := Seed, procs := Procs, calls := Calls} =
         maps:merge(#{seed => 1, procs => 1, calls => 100}, Options),
@@ -125,7 +125,7 @@ count(Key, N, Counts) ->
 add(Counts, Sum) ->
     maps:fold(fun count/3, Sum, Counts).
 
-%% N calls of one/1, with 1 to N.
+%% Calls one/1 N times, with N down to 1.
 loop(N) -> each(fun ?MODULE:one/1, N).
 
 each(_Fun, 0) -> ok;
@@ -133,7 +133,7 @@ each(Fun, N) ->
     _ = Fun(N),
     each(Fun, N - 1).
 
-%% N messages there and N back between two processes.
+%% Sends N messages to another process and receives N answers.
 ping_pong(N) ->
     Self = self(),
     Pong = spawn_link(fun() -> pong(Self, N) end),
@@ -149,7 +149,7 @@ pong(Ping, N) ->
     receive {ping, Ping, N} -> Ping ! {pong, N} end,
     pong(Ping, N - 1).
 
-%% A process that does nothing but what it is asked to: ask/2 waits for the value, tell/2 does not.
+%% Starts a process that runs requests. ask/2 waits for the value, tell/2 does not.
 worker() ->
     spawn(?MODULE, serve, []).
 
@@ -191,7 +191,7 @@ stop(Worker) ->
     Pid ! stop,
     receive {'DOWN', Ref, process, _, _} -> ok end.
 
-%% Fun in a process that the worker spawns for it.
+%% Runs Fun in a process that the worker spawns for it.
 ask_child(Worker, Fun) ->
     ask(Worker, fun() ->
         Self = self(),
@@ -199,8 +199,7 @@ ask_child(Worker, Fun) ->
         receive {Pid, Value} -> Value end
     end).
 
-%% What processes do to each other, Steps times, all that is spawned being gone in the end. Returns
-%% how many processes were.
+%% Runs Steps random interactions of processes. All spawned processes have exited when it returns their number.
 life(Seed, Steps) ->
     rand:seed(exsss, {Seed, Steps, 7}),
     lists:sum([live(rand:uniform(7), rand:uniform(1000)) || _ <- lists:seq(1, Steps)]).
@@ -239,8 +238,7 @@ live(7, N) ->
 over({Pid, Ref}) ->
     receive {'DOWN', Ref, process, Pid, _} -> 1 end.
 
-%% A process that waits for `go`, then makes the same garbage and collects it in the same way each time it is run, and then
-%% waits for `stop`.
+%% Starts a process that waits for `go`, makes and collects the same garbage in every run, and then waits for `stop`.
 heap(Steps) ->
     spawn_opt(fun() ->
         receive go -> garbage(Steps, []) end,
@@ -255,7 +253,7 @@ garbage(N, Kept) ->
     _ = lists:seq(1, N * 3),
     garbage(N - 1, Kept).
 
-%% Opens the command as a port, sends it lines, and reads them back.
+%% Opens cat as a port, sends it lines, and reads them back.
 reader(Lines) ->
     Port = open_port({spawn, "cat"}, [stream, binary]),
     [begin
@@ -266,7 +264,7 @@ reader(Lines) ->
     true = port_close(Port),
     Port.
 
-%% A message there and one back with a token of that label; nothing of it stays.
+%% Sends a message and receives one under a token with that label; clears the token afterwards.
 tokens(Label) ->
     Echo = spawn(fun() -> receive {echo, From} -> seq_trace:print(heard), From ! echoed end end),
     seq_trace:set_token(label, Label),
@@ -277,17 +275,17 @@ tokens(Label) ->
     receive echoed -> seq_trace:set_token([]) end,
     Echo.
 
-%% Once through what the tests have the node evaluate, so that it is no news to it.
+%% Runs the code that the tests evaluate once, so that later runs load no code and make no atoms.
 warm() ->
     _ = run(#{procs => 2, calls => 20}),
     _ = burst(2, 10),
     _ = {ask(w, fun() -> caught(exit, oops) end), fac(3), outer(2), fib(3), even(2), dict(2), secret(<<"x">>)},
     _ = ask_child(w, fun() -> ok end),
-    _ = (catch erlang:memory(total)), % the names of its parts are atoms from now on
+    _ = (catch erlang:memory(total)), % the names of its parts become atoms
     stop(worker()),
     ok.
 
-%% one/1 is called by Procs processes without a pause until calm/1.
+%% Procs processes call one/1 without a pause until calm/1.
 flood(Procs) ->
     Pids = [spawn(fun flood_loop/0) || _ <- lists:seq(1, Procs)],
     register(flood, spawn(fun() -> receive {calm, From} -> [exit(P, kill) || P <- Pids], From ! calmed end end)),
@@ -305,7 +303,7 @@ calm(Value) ->
     receive calmed -> ok end,
     receive {'DOWN', Ref, process, _, _} -> Value end.
 
-%% stamp/1 is called N times with the wall clock in microseconds, one call every Ms milliseconds.
+%% Calls stamp/1 N times with the wall clock in microseconds, one call every Ms milliseconds.
 pace(0, _) -> ok;
 pace(N, Ms) ->
     _ = stamp(os:system_time(microsecond)),
@@ -313,20 +311,20 @@ pace(N, Ms) ->
 
 stamp(Micros) -> Micros.
 
-%% A process that calls one/1 with each of Values when it is told to go, under a name.
+%% Starts a registered process that calls one/1 with each of Values after the message `go`.
 begun(Name, Values) ->
     Pid = spawn(fun() -> receive go -> [one(V) || V <- Values], receive stop -> ok end end end),
     true = register(Name, Pid),
     Pid.
 
-%% Procs processes call one/1 N times each, all at once; returns when all have.
+%% Procs processes call one/1 N times each, concurrently; returns when all are done.
 burst(Procs, N) ->
     Started = [spawn_monitor(fun() -> receive go -> loop(N) end end) || _ <- lists:seq(1, Procs)],
     [Pid ! go || {Pid, _} <- Started],
     [receive {'DOWN', Ref, process, _, normal} -> ok end || {_, Ref} <- Started],
     Procs * N.
 
-%% --- a server with a map for its state
+%% --- a server with a map as its state
 
 start_server() ->
     {ok, Pid} = gen_server:start({local, work_server}, ?MODULE, [], []),

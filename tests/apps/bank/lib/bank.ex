@@ -1,7 +1,8 @@
-# A bank for the tests: accounts are processes of a DynamicSupervisor, found through a Registry; transfers are tasks; an Agent
-# counts them, an ETS table caches balances, and Mnesia keeps the ledger. Clients speak lines over a loopback socket.
+# A bank for the tests. Accounts are processes of a DynamicSupervisor and registered in a Registry. Transfers are tasks.
+# An Agent counts them, an ETS table caches balances, and Mnesia keeps the ledger.
 #
-# A client knows how often it asked for what, so a test compares what etrace saw with that. Nothing here knows etrace.
+# Clients send lines over a loopback socket. A client knows the number of its requests, so a test can compare it with
+# the events of etrace. Nothing here knows etrace.
 defmodule Bank.Application do
   use Application
 
@@ -83,7 +84,8 @@ defmodule Bank.Transfer do
     defexception message: "the account is frozen"
   end
 
-  # Every fiftieth transfer is more than anybody has, every hundredth is slow, and every 125th raises and is rescued here.
+  # Every fiftieth transfer is more than anybody has, every hundredth is slow, and every 125th raises and is rescued
+  # here.
   def run(number, accounts) do
     from = rem(number, accounts)
     to = rem(number * 7 + 1, accounts)
@@ -116,9 +118,9 @@ defmodule Bank.Transfer do
   defp amount(_number), do: 1
 end
 
-# A client sends lines: "open N" opens the accounts 0 to N - 1, "transfer FIRST LAST ACCOUNTS" makes the transfers of these
-# numbers, "close N" closes account N, "balances N" sums up what the accounts 0 to N - 1 have, "figures" and "ledger" say how
-# much was done. Each is answered by a line.
+# Clients send these lines and get one line for each. "open N" opens the accounts 0 to N - 1; "transfer FIRST LAST
+# ACCOUNTS" makes the transfers with these numbers; "close N" closes account N; "balances N" returns the sum of the
+# accounts 0 to N - 1; "figures" and "ledger" return the number of transfers.
 defmodule Bank.Listener do
   use Task, restart: :permanent
 
