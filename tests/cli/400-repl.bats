@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# The interactive mode at a terminal: what is typed stays what it is whatever streams past, keys do what they say, and
-# nothing is left on the node however it ends.
+# The interactive mode at a terminal: output that streams past does not disturb the line being typed, keys work as
+# documented, and nothing is left on the node after any end.
 
 bats_load_library bats-support
 bats_load_library bats-assert
@@ -22,7 +22,7 @@ END
     printf '%s\n' '-module(crate).' '-export([pack/1]).' '-record(box, {weight}).' 'pack(#box{} = Box) -> Box.' >"$dir/defs/crate.erl"
     (cd "$dir/defs" && "$ETRACE_ERLC" +debug_info shelf.erl crate.erl) || return 1
     node_eval "$LIVE_NODE" "code:add_path(\"$dir/defs\"), code:load_file(shelf), code:load_file(crate)"
-    # The words that the completion asks with have been on the node once.
+    # Run repl once, so that the words of its completion requests are already atoms on the node.
     live_repl
 }
 teardown_file() { live_end; }
@@ -37,13 +37,13 @@ teardown() {
     live_teardown
 }
 
-# On its node, with a prompt.
+# Starts repl attached to the node, and waits for the prompt.
 repl() {
     terminal 100 30 "exec $ETRACE_BIN repl -n $NODE $*"
     await '^etrace> *$'
 }
 
-# EXPR is asked by the worker N times a second, until calm.
+# Starts PROCESSES workers that call work:stamp/1 every MILLISECONDS. The function paces ends them.
 streaming() { # PROCESSES MILLISECONDS
     on_node "[work:tell(work:worker(), fun() -> work:pace(1000000, $2) end) || _ <- lists:seq(1, $1)]"
 }
@@ -310,7 +310,7 @@ paces() { on_node '[exit(P, kill) || P <- processes(), {current_function, {work,
     node_stop "$silent"
 }
 
-# A second node, attached and then stopped. Its name is SILENT.
+# Starts repl on two nodes and stops the process of the second one, SILENT.
 with_silent() {
     node_start silent
     SILENT=$NODE
@@ -322,7 +322,7 @@ with_silent() {
 
 silent_goes_on() { kill -CONT "$(<"$(node_dir "$SILENT")/pid")"; }
 
-# above REGEX REGEX: the first line that matches the one is above every line that matches the other
+# above FIRST SECOND: asserts that some line matches FIRST, and that every line that matches SECOND is below it.
 above() {
     screen | awk -v one="$1" -v other="$2" '$0 ~ one { found = 1 } $0 ~ other && !found { bad = 1 } END { exit bad || !found }' ||
         fail "$1 is not above $2: $(screen)"
@@ -419,7 +419,7 @@ above() {
     await_not 'q returns'
     await 'return work:stamp/1'
     await_last '^etrace>$'
-    # What is typed ahead behind it is for the prompt.
+    # The view takes q; the prompt takes the rest of the input.
     typed $':hist\nq:version\n'
     await '^etrace [0-9]'
     paces

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# The interactive mode with a pipe for its keyboard: lines in their order, plain output, the status of the first failure.
+# The interactive mode with a pipe as standard input: lines run in order, output is plain, and the exit status is that
+# of the first failure.
 
 bats_load_library bats-support
 bats_load_library bats-assert
@@ -21,7 +22,8 @@ repl() { timeout 60 "$ETRACE_BIN" repl -n "$NODE" "$@"; }
 
 armed() { [[ $(grep -c 'Ctrl-C stops' "$ERR") -ge $1 ]]; }
 
-# Lines BEFORE, which arm the node ARMINGS times; then the node evaluates EXPR; then lines AFTER.
+# Sends the lines BEFORE, waits until the node is armed ARMINGS times, evaluates EXPR on the node, and sends the lines
+# AFTER.
 script() { # ARGS... -- ARMINGS BEFORE EXPR AFTER
     local args=()
     : >"$ERR"
@@ -164,7 +166,7 @@ END
     mkfifo "$BATS_TEST_TMPDIR/records"
     {
         until_true 30 armed 1
-        pause 12 # a lease is ten seconds
+        pause 12 # longer than the lease of ten seconds
         on_node 'work:one(late)'
         echo '-record(work, {id}).'
     } >"$BATS_TEST_TMPDIR/records" 3>&- &
@@ -188,7 +190,7 @@ END
     TRACERS+=("$TRACER")
     exec {to}>"$BATS_TEST_TMPDIR/in"
     printf 'work:one/1\n:hrl %s\n:version\n' "$BATS_TEST_TMPDIR/records" >&"$to"
-    exec {writer}>"$BATS_TEST_TMPDIR/records" # returns when it is read
+    exec {writer}>"$BATS_TEST_TMPDIR/records" # the open returns when etrace opens the pipe to read
     child_kill "$TRACER" INT
     until_true 30 grep -q '^etrace [0-9]' "$OUT"
     exec {writer}>&-
@@ -229,7 +231,7 @@ END
     }
     until_true 30 again
     printf ':reattach on\n:version\n' >&"$to"
-    # Once it has been read, which is when the line behind it is answered.
+    # The answer to the next line proves that etrace has read :reattach.
     until_true 30 grep -q '^etrace [0-9]' "$OUT"
     node_stop "$other"
     until_true 30 grep -q "$other: will be attached again" "$ERR"
@@ -241,7 +243,7 @@ END
 
 @test "a signal ends it in order, and nothing stays" {
     for signal in INT TERM HUP; do
-        rm -f "$ERR" # else what the last one said may be found
+        rm -f "$ERR" # it may still have messages of the previous run
         mkfifo "$BATS_TEST_TMPDIR/in"
         "$ETRACE_BIN" repl -n "$NODE" <"$BATS_TEST_TMPDIR/in" >"$OUT" 2>"$ERR" 3>&- &
         TRACER=$!
@@ -267,9 +269,9 @@ END
     assert_equal "$(grep -c '"type":"call"' <<<"$output")" 5
     assert_equal "$(jq -r .type "$file.json" | sort | uniq -c | tr -s ' \n' ' ')" ' 1 attached 5 call 5 return 1 summary '
     assert_equal "$(wc -l <"$file.txt")" 10
-    # Those that are named later have what comes later.
+    # A file that is opened later has only later events.
     assert_equal "$(wc -l <"$file.csv")" 1
-    # More would have come into the one that ended before the session, and not into the other.
+    # A summary is complete only if its file stayed open until the end of the session.
     script -o "$file.2.json" -- 1 'work:one/1\n' 'work:loop(5)' ':wait 5 events\n'
     assert_equal "$(tail -qn 1 "$file.json" "$file.2.json" | jq -c '[.seen, .complete]' | paste -sd ' ')" '[10,false] [5,true]'
 }
@@ -289,7 +291,7 @@ END
 :wait -1 events|:wait takes a duration, or N events
 :wait 1 event|nothing is traced that could be waited for
 LINES
-    # Events that are on their way when the limit is reached are waited for, those behind it are not.
+    # :wait includes events that are on their way when the limit is reached, but no later ones.
     status=0
     script --limit 2 -- 1 'work:one/1\n' 'work:loop(5)' ':wait 2 events\n:wait 100 events\n' || status=$?
     assert_equal "$status" 2
@@ -332,9 +334,9 @@ big=(--rate 0 --size 8k --items 1000)
 }
 
 came() { [[ $(wc -l <"$OUT") -gt 2000 ]]; }
-# Of so many at once not all may find room on the node.
+# The node may lose some of so many events, so send them again until enough have arrived.
 more_came() { on_node "$many" >&2 && came; }
-# Events are shown in the order of time, so nothing is on its way behind this one.
+# Events are shown in the order of time, so once this event is shown, no earlier one is on its way.
 last_came() { on_node 'work:two(a, b)' >&2 && grep -q 'work:two' "$OUT"; }
 
 @test "what is forgotten is in the files of -o first, however slowly they are read" {
@@ -351,7 +353,7 @@ last_came() { on_node 'work:two(a, b)' >&2 && grep -q 'work:two' "$OUT"; }
     TRACER=$!
     TRACERS+=("$TRACER")
     until_true 100 came
-    # Nobody reads for a while, in which it may not be forgotten.
+    # While nobody reads the pipe, no event may be removed from the scrollback.
     until_true 1 grep -q '^0 events kept' "$OUT" || true
     exec {reading}<"$file" {hold}<&-
     cat <&"$reading" >"$file.all"
@@ -360,7 +362,7 @@ last_came() { on_node 'work:two(a, b)' >&2 && grep -q 'work:two' "$OUT"; }
     assert_equal "$status" 0
     assert grep -q '^0 events kept' "$OUT"
     refute grep -q 'came too fast' "$ERR"
-    # As many as were shown, which are all that were not lost on the node.
+    # The file has as many events as were shown, which are all that the node did not lose.
     assert_equal "$(grep -c '"f":"one"' "$file.all")" "$(grep -cx 'work:one/1' "$OUT")"
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# The interactive mode while probes come and go: those that stay miss nothing, and every event is read as the probe asked
-# that it answers.
+# The interactive mode while probes come and go: the remaining probes miss nothing, and each event is decoded as its
+# probe requested it.
 
 bats_load_library bats-support
 bats_load_library bats-assert
@@ -19,7 +19,7 @@ teardown() {
     live_teardown
 }
 
-# Three workers count down from a million, a call of work:one/1 each, until steady_end.
+# Three workers count down from a million with one call of work:one/1 per step, until steady_end.
 steady_begin() {
     on_node '[work:tell(work:worker(), fun() -> work:each(fun(N) -> work:one({I, N}), receive after 1 -> ok end end, 1000000) end)
         || I <- [1, 2, 3]]'
@@ -27,7 +27,7 @@ steady_begin() {
 steady_end() { on_node '[exit(P, kill) || P <- processes(), {current_function, {work, each, 2}} <- [process_info(P, current_function)]] ++
     [exit(P, kill) || P <- processes(), {_, D} <- [process_info(P, current_stacktrace)], lists:keymember(each, 2, D)]'; }
 
-# Lines are typed by `line`; the talk goes to ERR, events to OUT.
+# The function line types lines. Messages go to ERR, events to OUT.
 COMMAND=repl
 
 begin() { # ARGS...
@@ -55,10 +55,10 @@ begin_steady() {
     until_true 30 came 100
 }
 
-# Each worker shows every number from a million down, once as a call and once as a return, and each of these names the probe STEADY,
-# alone or beside others.
+# Each worker shows every number from a million down, once as a call and once as a return. Each of these events names
+# the probe STEADY, alone or with others.
 assert_whole() {
-    grep '^{' "$OUT" >"$BATS_TEST_TMPDIR/events" # beside what :commands print
+    grep '^{' "$OUT" >"$BATS_TEST_TMPDIR/events" # without the output of :commands
     jq -r 'select(.f == "one") | [.args[0] // .value, .type, (.probe | gsub(","; "+")), (.dur_us != null)] | map(tostring) | join(" ")' "$BATS_TEST_TMPDIR/events" |
         tr -d '{}' | tr ',' ' ' >"$BATS_TEST_TMPDIR/seen"
     awk '
@@ -123,7 +123,8 @@ assert_whole() {
     for events in "$BATS_TEST_TMPDIR/all.json" <("$ETRACE_BIN" replay --json "$BATS_TEST_TMPDIR/all.etr"); do
         jq -r 'select(.type == "call") | .ts' "$events" >"$BATS_TEST_TMPDIR/times"
         assert_equal "$(wc -l <"$BATS_TEST_TMPDIR/times")" 1000
-        # As they arrive, each of some fifty batches would step back; a node that is held up for long is not waited for, once.
+        # Without ordering, each of some fifty batches would step back in time. A few steps are allowed, because
+        # etrace does not wait long for a slow node.
         back=$(awk '$1 < last { n++ } { last = $1 } END { print n + 0 }' "$BATS_TEST_TMPDIR/times")
         [[ $back -le 5 ]] || fail "$back steps back in time"
     done
@@ -134,8 +135,9 @@ assert_whole() {
     begin --json
     line 'work:one/1'
     until_true 30 said 'Ctrl-C stops' 1 || fail "$(cat "$ERR")"
-    # Behind the last batch of the owner's comes one in its name that ends where its first section should be. A send that
-    # is interrupted is not traced as one, but the call of it is; and the owner is held still where it is not in the middle of it.
+    # Send a forged batch in the owner's name after the owner's last batch; it ends where its first section should
+    # begin. Tracing does not report a send that is interrupted, so trace the call of send/3, and suspend the owner
+    # where it is not inside of it.
     on_node '[{O, M}] = [{P, M} || P <- processes(), {_, {M, owner, 1}} <- [process_info(P, initial_call)], lists:prefix("etrace_", atom_to_list(M))],
         erlang:trace_pattern({erlang, send, 3}, true, []), erlang:trace(O, true, [call]), work:one(before),
         First = receive {trace, O, call, {_, _, [_, <<$B, _/binary>> | _]}} = T -> T end,

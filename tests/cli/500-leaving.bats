@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# However etrace ends, nothing of it stays on the node: by signals, at any moment, frozen, or cut off.
+# etrace leaves nothing on the node, whether it ends by a signal, at any moment, is frozen, or is cut off.
 
 bats_load_library bats-support
 bats_load_library bats-assert
@@ -10,7 +10,7 @@ teardown_file() { live_end; }
 setup() { live_setup; }
 teardown() { live_teardown; }
 
-# How long, in ms, until the node is as it was.
+# Prints the time in ms until the node is as in BEFORE.
 cleaned() { # BEFORE NODE
     local start
     start=$(millis)
@@ -23,7 +23,7 @@ report() {
     echo "# $1: clean after $(sed -n "$(((${#cleanups[@]} + 1) / 2))p" "$BATS_TEST_TMPDIR/cleanups") ms (median), $(tail -n 1 "$BATS_TEST_TMPDIR/cleanups") ms (max), ${#cleanups[@]} times" >&3
 }
 
-# A hundred times each with --all.
+# --all runs a hundred repetitions of each.
 flood_times=$((${ETRACE_ALL:+9}0 + 10))
 attach_times=$((${ETRACE_ALL:+8}0 + 20))
 
@@ -82,18 +82,18 @@ attach_times=$((${ETRACE_ALL:+8}0 + 20))
     flooded=$(node_snapshot "$NODE")
     mkfifo "$BATS_TEST_TMPDIR/pipe"
     exec {reader}<>"$BATS_TEST_TMPDIR/pipe"
-    # It is full from the beginning.
+    # The pipe is full from the beginning.
     dd if=/dev/zero of="$BATS_TEST_TMPDIR/pipe" oflag=nonblock bs=4096 count=1024 2>/dev/null || true
     "$ETRACE_BIN" -n "$NODE" --rate 0 work:one/1 </dev/null >"$BATS_TEST_TMPDIR/pipe" 2>"$ERR" 3>&- {reader}>&- &
     TRACER=$!
     TRACERS+=("$TRACER")
     until_true 30 grep -q 'Ctrl-C stops' "$ERR"
-    # Nobody reads: the output that is left keeps it.
+    # Nobody reads, so the remaining output keeps etrace from ending.
     pause 0.5
     kill -INT "$TRACER"
     pause 0.2
     kill -0 "$TRACER"
-    # Two that come together are one.
+    # Two signals that are pending at the same time are delivered as one, so repeat.
     again() { child_kill "$TRACER" INT; gone "$TRACER"; }
     until_true 30 again
     : >"$OUT"
@@ -105,7 +105,7 @@ attach_times=$((${ETRACE_ALL:+8}0 + 20))
 }
 
 @test "a signal while it attaches: ended at once, with nothing left" {
-    # What a process would have made of them that has not begun yet.
+    # The files must exist even if the signal arrives before the process is running.
     : >"$OUT"
     : >"$ERR"
     for _ in {1..10}; do
@@ -114,14 +114,14 @@ attach_times=$((${ETRACE_ALL:+8}0 + 20))
         TRACERS+=("$TRACER")
         pause "0.$(printf '%03d' $((RANDOM % 40)))"
         trace_end TERM
-        # Before it knows of signals it dies of them.
+        # Before etrace installs its handlers, the signal kills it.
         [[ $status -eq 0 || $status -eq 143 ]] || fail "status $status: $talk"
         assert_clean "$BEFORE" "$NODE"
     done
 }
 
 @test "frozen in a flood: the lease cleans up; what it says afterwards; a node that stops meanwhile" {
-    # Two nodes at once, for the waiting is the same.
+    # The test waits for two nodes at once to save time.
     node_start other
     other=$NODE
     node_eval "$other" 'work:worker(w)' >/dev/null
@@ -132,8 +132,8 @@ attach_times=$((${ETRACE_ALL:+8}0 + 20))
     until_true 30 grep -q 'Ctrl-C stops' "$ERR.other"
     NODE=$LIVE_NODE
 
-    # Here the channel is full before there is anything to send, so that whoever would wait for it does (after one message of any
-    # size nobody would), and more than the system takes is in it when the lease ends.
+    # Fill the channel before there is an event to send, so that a process that waits for a full channel does wait.
+    # One message of any size does not fill it. At the end of the lease the channel holds more than the socket takes.
     on_node 'work:flood(2)'
     flooded=$(node_snapshot "$NODE")
     on_node 'work:calm(ok)'
@@ -148,7 +148,7 @@ attach_times=$((${ETRACE_ALL:+8}0 + 20))
     pause 1
     began=$(millis)
     node_eval "$other" 'spawn(fun() -> init:stop() end)' >/dev/null
-    until_true 30 node_gone "$other" # at the latest with the lease: what is under way may be more than the system takes
+    until_true 30 node_gone "$other" # at the latest when the lease ends, because the pending data may exceed what the socket takes
     echo "# init:stop() with a frozen client: $(($(millis) - began)) ms" >&3
 
     assert_clean "$flooded" "$NODE" 30
@@ -156,7 +156,7 @@ attach_times=$((${ETRACE_ALL:+8}0 + 20))
     echo "# frozen client: clean after $took ms" >&3
     assert [ "$took" -ge 8000 ]
     kill -0 "$TRACER"
-    # Longer than the time after which a node gives up a silent neighbour.
+    # This is longer than the time after which a node disconnects a silent node.
     [[ ! $ETRACE_ALL ]] || pause 80
     assert_clean "$flooded" "$NODE"
     kill -CONT "$TRACER" "$frozen"
@@ -165,7 +165,7 @@ attach_times=$((${ETRACE_ALL:+8}0 + 20))
     assert_regex "$talk" 'ended the tracing: it had heard nothing from here for 10 seconds'
     TRACER=$frozen OUT=$OUT.other ERR=$ERR.other
     trace_wait
-    # The node was gone, and by then the lease as well: either is true.
+    # The node has stopped and the lease has expired, so etrace may report either.
     [[ $status -eq 1 || $status -eq 4 ]] || fail "status $status: $talk"
     on_node 'work:calm(ok)'
 }
