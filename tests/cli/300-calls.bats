@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Calls on a live node: which are selected, and what is shown of them and of their results.
+# Tests calls on a live node: which calls the expressions select, and what etrace shows of them and of their results.
 
 bats_load_library bats-support
 bats_load_library bats-assert
@@ -10,7 +10,7 @@ teardown_file() { live_end; }
 setup() { live_setup; }
 teardown() { live_teardown; }
 
-# The functions that a calls, as jq of the JSON output says.
+# Prints the calls in the JSON output as M:F(ARGS).
 calls() { json_of call '"\(.m):\(.f)(\(.args | join(",")))"'; }
 
 @test "a call is a line: time, process, name, function and arguments" {
@@ -24,7 +24,7 @@ calls() { json_of call '"\(.m):\(.f)(\(.args | join(",")))"'; }
 }
 
 @test "literals, variables and guards select calls in the virtual machine" {
-    # An atom that the node does not know is refused: these it knows.
+    # etrace refuses a pattern with an atom that the node does not have, so create these atoms.
     on_node '{a, b, x, y}'
     traced --json 'work:two(a, _)' 'work:one(N) when N > 8, N rem 2 =:= 0' 'work:pair(X, X)' 'work:three(_, [1 | T], {x, Y})' -- \
         'work:two(a, 1), work:two(b, 1), work:loop(12), work:pair(1, 1), work:pair(1, 1.0), work:three(0, [1, 2], {x, 3}), work:three(0, [2], {x, 3}), work:three(0, [1], {y, 3})'
@@ -34,7 +34,7 @@ work:one(12)
 work:one(10)
 work:pair(1,1)
 work:three(0,[1,2],{x,3})'
-    # The others were never offered.
+    # The node rejected the other calls, so the summary does not count them.
     assert_account 5
 }
 
@@ -95,11 +95,12 @@ deep ["2"] error bottom true'
 4! = 24
 5! = 120
 6! = 720'
-    # 41 calls, and every pair is one of the function's.
+    # 41 calls, and each result is the right one for its argument.
     run json_of return 'select(.f == "fib") | "\(.args[0])=\(.value)"'
     assert_equal "$(sort -u <<<"$output" | tr '\n' ' ')" '0=0 1=1 2=1 3=2 4=3 5=5 6=8 7=13 '
     assert_equal "$(wc -l <<<"$output")" 41
-    # A result's time is that of its call and its duration; no child lasts longer than the parent, nor all of them together.
+    # The time of a result is the time of its call plus the duration. Neither one child nor all children of a call
+    # together last longer than the call.
     jq -es '[.[] | select(.type == "return" and .f == "fac") | .dur_us] | . == sort' "$OUT"
     jq -es '
         reduce (.[] | select(.f == "fib")) as $e ({open: [], ok: true};
@@ -135,7 +136,7 @@ even(4) true'
     assert_success
     assert_equal "$(json_of summary .incomplete)" 1
     assert_equal "$(json_of call .f)" slow
-    # The worker is done with it when it answers.
+    # Wait until w has finished the slow call.
     on_node 'work:ask(w, fun() -> ok end)'
 }
 
@@ -179,7 +180,7 @@ even(4) true'
 @test "where, --where and --grep hide what does not hold, and it is counted" {
     traced --json 'work:slow(_) -> return where dur > 15ms' -- '[work:slow(Ms) || Ms <- [1, 30, 2, 40, 1, 2, 1, 2]]'
     assert_success
-    # What is to take a moment takes longer now and then, but not always.
+    # On a busy machine a short call may pass the filter too, so check the two long calls only.
     assert_equal "$(jq -r 'select(.m and .args[0] >= "3") | "\(.type) \(.args[0])"' "$OUT" | tr '\n' ' ')" 'call 30 return 30 call 40 return 40 '
     assert_equal "$(json_of return 'select(.dur_us <= 15000)')" ''
     assert_equal "$(json_of call .args[0])" "$(json_of return .args[0])"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Whose calls are traced, and what else processes do: -P, --inherit, messages and process events.
+# Tests the choice of processes (-P, --inherit) and the other events of processes: messages and process events.
 
 bats_load_library bats-support
 bats_load_library bats-assert
@@ -81,7 +81,7 @@ args() { json_of call '.args[0]' | tr '\n' ' '; }
     traced --json -P w --inherit spawn work:one/1 -- "$nest, work:ask(w, fun() -> work:one(w) end)"
     assert_success
     assert_equal "$(args)" 'child deeper w '
-    # A worker was begun in there: it is the newest process that serves.
+    # The workload has started a worker for the inner call. Stop it: it is the only other process in work:serve/0.
     on_node '[work:stop(P) || P <- processes(), P =/= whereis(w), {current_function, {work, serve, 0}} =:= process_info(P, current_function)]'
 }
 
@@ -151,7 +151,7 @@ args() { json_of call '.args[0]' | tr '\n' ' '; }
 
 @test "a process that an Elixir module names is called as Elixir writes it" {
     trace --json work:one/1
-    # Until its name has been looked up.
+    # The first events have no name, until the node has looked it up.
     on_node "spawn(fun() -> register('Elixir.Work.Clerk', self()),
         fun F() -> work:one(7), receive stop -> ok after 10 -> F() end end() end)"
     until_true 30 grep -q '"name":"Work.Clerk"' "$OUT" || fail "$(tail -n 2 "$OUT")"

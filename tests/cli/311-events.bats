@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Every event of processes is the one that the VM's own tracer sees: the same of a seeded workload, and the same order
-# within each process, in a process tracer that runs at the same time.
+# Runs seeded workloads and compares the events of processes with those of the VM's own process tracer, which traces at
+# the same time: the events and their order within each process must be the same.
 
 bats_load_library bats-support
 bats_load_library bats-assert
@@ -11,7 +11,8 @@ teardown_file() { live_end; }
 setup() { live_setup; }
 teardown() { live_teardown; }
 
-# same FLAGS AWAITED WORKLOAD ETRACE-EXPRESSIONS...: flags as the VM spells them; how many events of a kind come last
+# same FLAGS AWAITED WORKLOAD ETRACE-EXPRESSIONS...: traces WORKLOAD with etrace and with the VM's FLAGS, and compares.
+# AWAITED is an Erlang expression that waits for the last events.
 same() {
     local flags=$1 awaited=$2 work=$3 w
     shift 3
@@ -57,7 +58,7 @@ has() { # TAG...: all of them were among what was compared
 @test "the scheduler: in, out, in_exiting, out_exiting, out_exited" {
     same '[running, exiting]' 'plain:await(P, out_exited, N)' 'work:life(6, 40)' @running @exiting
     has in out out_exited
-    # A process with much to leave behind is scheduled while it exits.
+    # The cleanup of a large table takes long enough for the exiting process to be scheduled out.
     same '[exiting]' 'plain:await(P, out_exited, N)' \
         'begin {Q, R} = spawn_monitor(fun() -> T = ets:new(t, []), ets:insert(T, [{I} || I <- lists:seq(1, 200000)]) end),
             receive {_, R, _, Q, _} -> 1 end end' @exiting
@@ -78,13 +79,13 @@ has() { # TAG...: all of them were among what was compared
     assert_equal "$(jq -r 'select(.pid) | .type' "$OUT" | sort -u | tr '\n' ' ')" 'link '
     assert_account "$(jq -r 'select(.pid) | .type' "$OUT" | wc -l)"
     assert_equal "$(json_of summary .filtered)" 0
-    # So a limit counts what was asked for.
+    # --limit counts the requested kind only.
     trace --json --limit 3 -P w --inherit spawn @register
     on_node 'work:ask(w, fun() -> work:life(3, 50) end)'
     trace_wait
     assert_success
     assert_equal "$(json_of register .as | wc -l)" 3
-    # Flags that an action switches on bring what they bring.
+    # A flag that an action sets is not limited to the requested kinds: etrace shows all its events.
     traced --json -P w 'work:one/1 -> enable(procs)' @exit -- 'work:ask(w, fun() -> work:one(1), over, {P, R} = spawn_monitor(fun() -> ok end), receive {_, R, _, P, _} -> ok end end)'
     assert_success
     assert_equal "$(json_of spawn .child | wc -l)" 1

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Garbage collection: what the VM's own tracer sees, with the pause and what was reclaimed; and that two who trace it
-# never meet, for that crashes the VM.
+# Tests garbage collection events: they match those of the VM's own tracer, with pause and reclaimed words. Two sessions
+# that trace garbage collection crash the VM, so etrace must never trace it together with another session.
 
 bats_load_library bats-support
 bats_load_library bats-assert
@@ -14,7 +14,7 @@ teardown() {
     live_teardown
 }
 
-# A process that does the same each time it is run, and has not begun.
+# heap N: starts a process that waits for `go`, and then does the same work each time. Sets PID.
 heap() { PID=$(node_eval "$NODE" "work:heap($1)"); }
 collected() { # it is done, and waits for the end
     on_node "(fun F() -> {_, N} = process_info(list_to_pid(\"$PID\"), message_queue_len),
@@ -26,7 +26,7 @@ run_it() {
 }
 
 @test "the collections of a process are those that the VM's own tracer sees, number by number" {
-    # One after the other, for never two may trace it.
+    # The two tracers run one after the other, because two at once would crash the node.
     heap 120
     on_node "register(rival, spawn(fun() -> P = plain:events(#{procs => [list_to_pid(\"$PID\")], flags => [garbage_collection]}),
         receive done -> plain:stop(P, \"$BATS_TEST_TMPDIR/plain\") end end))"
@@ -54,7 +54,7 @@ rival_traces() { [[ $(node_eval "$NODE" "trace:session_info(list_to_pid(\"$PID\"
     run_it
     trace_end
     assert_success
-    # Every end has its pause, and it is the time since its begin (as exactly as numbers of jq are).
+    # Each end has a pause, equal to the time since its start within the precision of jq's numbers.
     jq -es '[.[] | select(.pid)] | . as $all | [range(length) | select($all[.].type | endswith("_end"))] | length > 5 and
         all(.[]; $all[.] as $e | $all[. - 1] as $b | ($b.type | endswith("_start")) and
             ($e.dur_us * 1000 - ($e.mono_ns - $b.mono_ns) | fabs) < 200 and $e.reclaimed == $e.info.wordsize)' "$OUT"
@@ -69,7 +69,7 @@ rival_traces() { [[ $(node_eval "$NODE" "trace:session_info(list_to_pid(\"$PID\"
     assert_success
     assert [ "${#lines[@]}" -ge 3 ]
     assert_line -n 0 --regexp '^[0-9:.]+ <[0-9.]+> gc_major_end reclaimed [1-9][0-9]* words, heap [0-9]+/[0-9]+, old [0-9]+/[0-9]+, stack [0-9]+ [0-9.]+(ns|us|ms|s)$'
-    # A limit counts the ends alone, though the begins come along for their times.
+    # --limit counts only the ends. etrace also traces the starts, which it needs for the pauses.
     heap 60
     trace --json --limit 2 -P "$PID" @gc_major_end
     run_it
@@ -144,7 +144,7 @@ refused() { # [ARG...]: the default is -P w @gc
     trace_end
     on_node 'R = monitor(process, rival), rival ! done, receive {_, R, _, _, _} -> work:stop(idle) end'
     assert_success
-    # Nothing of it between the two calls.
+    # The flag was cleared, so the forced collection between the two calls is not an event.
     assert_equal "$(jq -r 'select(.name == "w") | .args[0] // .type' "$OUT" | sed -n '/before/,$p' | xargs)" 'before behind'
 }
 
@@ -152,7 +152,7 @@ ways=("work:one/1 -> enable(garbage_collection)" "work:one/1 -> enable(all)" "wo
     "work:one(X) -> trace([], [X])" "work:one/1 -> trace(self(), [], [garbage_collection])"
     "ms work:one/1 [{['\$1'],[],[{message,{{{enable_trace,'\$1',garbage_collection}}}}]}]" "ms send [{'_',[],[{enable_trace,garbage_collection}]}]")
 
-# On a node of its own: an action that switches the flag on crashes the node where two do. Nobody runs an action before the refusals.
+# Runs on a node of its own, because two sessions with the flag crash the node. No action runs before etrace refuses it.
 @test "every way to switch it on is refused while a session, legacy tracing or another etrace traces it" {
     local way other
     live_own ways
@@ -171,7 +171,7 @@ ways=("work:one/1 -> enable(garbage_collection)" "work:one/1 -> enable(all)" "wo
         refused "${ways[0]}" --dry-run
         on_node 'R = monitor(process, rival), rival ! done, receive {_, R, _, _, _} -> dbg:stop(), erlang:trace(all, false, [all]) end'
     done
-    # An etrace whose action has not run yet has flagged nobody.
+    # The action of the first etrace has not run yet, so the flag is set on no process. Others are refused nevertheless.
     trace --json "${ways[0]}"
     for way in "${ways[@]}" @gc; do refused "$way"; done
     on_node 'work:ask(w, fun() -> work:one(1), garbage_collect() end)'
@@ -198,7 +198,7 @@ gc_flags() { node_eval "$NODE" 'lists:append([[F || F = garbage_collection <- Fs
     assert_equal "$(gc_flags)" '[]'
     on_node 'work:ask(w, fun() -> loops:work(2) end)'
     assert_equal "$(gc_flags)" '[]'
-    # Nor when the module is loaded again and armed anew.
+    # Loading the module again arms its functions again, but must not restore the action's flag.
     on_node 'code:purge(loops), {module, loops} = code:load_file(loops), code:purge(loops)'
     again() { on_node 'work:ask(w, fun() -> loops:work(3) end)'; json_of call '.args[0]' | grep -q 3; }
     until_true 30 again
@@ -219,7 +219,7 @@ gc_flags() { node_eval "$NODE" 'lists:append([[F || F = garbage_collection <- Fs
 }
 
 @test "--unsafe traces it all the same" {
-    # Of another process, so that they do not meet.
+    # Each session traces another process, so that the node does not crash.
     on_node 'work:worker(idle)'
     rival 'trace:process(S, whereis(idle), true, [garbage_collection])'
     trace --json --unsafe -P w @gc

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Ports: all that happens to them, which of them, and what is wrong with those that are not there.
+# Tests events of ports, the selection of ports, and the messages for ports that do not exist.
 
 bats_load_library bats-support
 bats_load_library bats-assert
@@ -15,7 +15,7 @@ teardown() { live_teardown; }
 
 of_ports="[ports, running_ports, send, 'receive']"
 
-# The events of a port of this command only, for the tests talk to the node through ports as well.
+# Prints the events of one port. The connection of the test to the node is a port too.
 of_port() { grep -F "$1 " "$2" | LC_ALL=C sort -s -k1,1; }
 
 @test "a port's life is what the VM's own tracer sees of it, in its order" {
@@ -30,11 +30,11 @@ of_port() { grep -F "$1 " "$2" | LC_ALL=C sort -s -k1,1; }
     for tag in open closed in out send receive; do
         grep -q " $tag " "$BATS_TEST_TMPDIR/expected" || fail "no $tag"
     done
-    # What comes after the port was closed is no more than the rest of its last schedule.
+    # The rest of the port's last schedule comes after `closed`, and varies.
     diff <(sed '/ closed /,$d' "$BATS_TEST_TMPDIR/expected") <(sed '/ closed /,$d' "$BATS_TEST_TMPDIR/seen")
     assert_equal "$(grep ' closed ' "$BATS_TEST_TMPDIR/seen")" "$(grep ' closed ' "$BATS_TEST_TMPDIR/expected")"
     assert_account any
-    # The time on a scheduler.
+    # `out` has the time that the port ran on the scheduler.
     jq -es 'any(.[]; .type == "out" and .dur_us > 0)' "$OUT"
 }
 
@@ -57,7 +57,7 @@ of_port() { grep -F "$1 " "$2" | LC_ALL=C sort -s -k1,1; }
     for type in open getting_unlinked register unregister getting_linked closed; do
         assert_line "$type"
     done
-    # That both ask for what is one flag of a port is no reason to miss it.
+    # Both expressions set the same flag of the port, which must not cause a notice.
     assert_equal "$(json_of notice .tag)" ''
 }
 
@@ -112,7 +112,7 @@ of_port() { grep -F "$1 " "$2" | LC_ALL=C sort -s -k1,1; }
 }
 
 @test "a driver that sends to a process that is dead" {
-    # The VM mistakes one callback for another then: what it calls must not be there.
+    # The VM mistakes one callback for another in this case. The NIF must not export the one that the VM calls.
     trace --json --port-id new 'send(_, _)' @ports
     on_node 'work:ask(w, fun() ->
         Me = self(),

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# System events: they come through a session of their own into the same stream, and end with it.
+# Tests system events: a session of their own traces them, they come in the same stream, and both sessions end together.
 
 bats_load_library bats-support
 bats_load_library bats-assert
@@ -7,14 +7,14 @@ load ../lib/live
 
 setup_file() {
     live_begin system
-    # An event that is sure to come, so that what hears it is no news to the node.
+    # Start the tracer of system events once, so that the code that the node loads for it is in the snapshot.
     [[ $ETRACE_OTP == 27 ]] || "$ETRACE_BIN" -n "$NODE" -qq --for 200ms '@long_message_queue(0, 100000)' >/dev/null
 }
 teardown_file() { live_end; }
 setup() { live_setup; }
 teardown() { live_teardown; }
 
-only_from_28() { # returns 1 on older ones, where the refusal is the test
+only_from_28() { # EXPRESSION: on OTP 27 asserts that etrace refuses it, and returns 1
     [[ $ETRACE_OTP == 27 ]] || return 0
     run "$ETRACE_BIN" -n "$NODE" "$1"
     assert_failure 2
@@ -45,7 +45,7 @@ empty='fun F() -> receive {filler, _} -> F() after 0 -> ok end end'
     trace_end
     assert_success
     assert_output --regexp '> large_heap heap [0-9]+/[0-9]+, old [0-9]+/[0-9]+, stack [0-9]+'
-    # How long it took is the machine's affair; if it is told, then with its time.
+    # Whether a collection takes 1 ms depends on the machine. If etrace shows the event, it must show the duration.
     run grep ' long_gc ' "$OUT"
     if [[ $output ]]; then refute_line --regexp 'long_gc.*stack [0-9]+$'; fi
 }
@@ -53,7 +53,7 @@ empty='fun F() -> receive {filler, _} -> F() after 0 -> ok end end'
 @test "long_schedule: where it was scheduled in and out" {
     only_from_28 '@long_schedule(1)' || return 0
     trace --json '@long_schedule(1)'
-    # Nobody interrupts a comparison of large terms.
+    # The VM cannot preempt a comparison of large terms.
     on_node 'work:ask(w, fun() -> L = lists:seq(1, 4000000), true = L =:= lists:seq(1, 4000000), ok end)'
     until_true 30 grep -q '"event":"long_schedule"' "$OUT"
     trace_end
@@ -64,7 +64,7 @@ empty='fun F() -> receive {filler, _} -> F() after 0 -> ok end end'
 @test "busy_port: who was suspended, and by which port" {
     only_from_28 @busy_port || return 0
     trace --json @busy_port
-    # A pipe that nobody reads is full sooner or later.
+    # Nobody reads the pipe, so it fills up and the port becomes busy.
     on_node 'register(writer, spawn(fun() -> P = open_port({spawn, "sleep 60"}, []), (fun F() -> port_command(P, lists:duplicate(10000, 0)), F() end)() end))'
     until_true 30 grep -q '"event":"busy_port"' "$OUT"
     trace_end
@@ -107,8 +107,8 @@ empty='fun F() -> receive {filler, _} -> F() after 0 -> ok end end'
     done
 }
 
-# An event that is told to a tracer that has ended, while its session waits for its own end, is the end of the VM. So events are never
-# short here, nor is the wait for those who change what is traced.
+# If a tracer of system events ends while its session waits to be destroyed, the next event crashes the VM. The storm
+# provides events all the time, and hog keeps changing trace patterns, so that sessions have to wait.
 @test "whoever of us is killed in a storm of them: their session ends before its tracer, and the node lives" {
     only_from_28 '@long_message_queue(1, 2)' || return 0
     local ours='[P || P <- processes(), {_, {M, F, _}} <- [process_info(P, initial_call)], lists:prefix("etrace_", atom_to_list(M)), Which]' which
@@ -127,7 +127,7 @@ empty='fun F() -> receive {filler, _} -> F() after 0 -> ok end end'
         until_true 60 gone "$TRACER"
         until_true 30 nobody_there || fail "$which: $(node_eval "$NODE" 'control:near()')"
     done
-    # With whoever cleans up: what is left of the code the next one takes away.
+    # Also kill the janitor and the heir, so that nothing cleans up. The next attach removes the code that is left.
     for which in 1 2 3; do
         trace --rate 50 '@long_message_queue(1, 2)'
         on_node "[exit(P, kill) || P <- ${ours/Which/true} ++ [whereis(N) || N <- registered(), lists:prefix(\"etrace_\", atom_to_list(N))], is_pid(P)]"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Sequential tracing: the chain that the VM's own tracer of it sees; and that the node's only place for such a tracer
-# is taken when it is free, and given back however the tracing ends.
+# Tests sequential tracing: the chain equals what the VM's own tracer sees. The VM has one system tracer for it: etrace
+# takes that place only when it is free, and frees it however the trace ends.
 
 bats_load_library bats-support
 bats_load_library bats-assert
@@ -17,7 +17,7 @@ teardown() {
 tracer() { node_eval "$NODE" 'erlang:system_info(sequential_tracer)'; }
 free() { [[ $(tracer) == '{sequential_tracer,false}' ]]; }
 
-# In the order of the chain; processes by their number in it, for another run has others.
+# Sorts a chain, and numbers the processes by their first appearance, because two runs have different pids.
 chain() {
     sort -k2,2n -k3,3n -k1,1r "$1" | sed -E 's/#(Ref|Fun)<[^>]*>/#\1/g' | awk '{
         line = ""
@@ -42,7 +42,7 @@ label='{order, 12}'
     jq -r 'select(.type == "seq_trace") | "\(.what) \(.prev) \(.cur) \(.label) \(.from) \(.to // "[]") \(.msg)"' "$OUT" >"$BATS_TEST_TMPDIR/etrace"
     assert [ "$(wc -l <"$BATS_TEST_TMPDIR/plain")" -ge 5 ]
     diff <(chain "$BATS_TEST_TMPDIR/plain") <(chain "$BATS_TEST_TMPDIR/etrace")
-    # Who did it is in the place of the process.
+    # The event belongs to the process that sent, received or printed.
     jq -es 'all(.[] | select(.type == "seq_trace"); .pid == if .what == "receive" then .to else .from end)' "$OUT"
     assert_account any
 }
@@ -67,7 +67,7 @@ label='{order, 12}'
     assert_success
     assert_equal "$(jq -r 'select(.type == "seq_trace" and (.msg | test("^back$|^<"))) | "\(.what) \(.label) \(.cur - .prev)"' "$OUT" | xargs)" \
         'send 17 1 receive 17 1 send 17 1 receive 17 1'
-    # Flags, label, serial, who set it, and the last one seen.
+    # The token: flags, label, serial, the process that set it, and the last serial that it has seen.
     assert_regex "$(json_of call 'select(.args == ["1","1"]) | .message')" '^\[\{[0-9]+,17,[0-9]+,<0\.[0-9]+\.0>,[0-9]+\},true\]$'
     assert_equal "$(json_of call 'select(.args == ["0","0"]) | .message')" '[[],false]'
 }
@@ -80,11 +80,11 @@ label='{order, 12}'
     assert_failure 3
     assert_line 'etrace: somebody else is the system tracer of sequential tracing on the node'
     assert_equal "$(tracer)" "$theirs"
-    # What needs no such tracer is not concerned.
+    # Expressions that need no system tracer still work.
     traced --json work:one/1 -- 'work:one(1)'
     assert_success
     assert_equal "$(tracer)" "$theirs"
-    # Who takes it while it is ours has it.
+    # If another process takes the place while etrace has it, etrace leaves it there at the end.
     on_node 'R = monitor(process, other), other ! done, receive {_, R, _, _, _} -> erlang:system_info(sequential_tracer) end'
     trace @seq_trace
     on_node 'register(other, spawn(fun() -> erlang:system_flag(sequential_tracer, self()), receive done -> ok end end))'

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Who is traced: registries, applications, what is inherited, muted processes; that nothing that happened before the end
-# is lost, and that nothing is left in anybody.
+# Tests the selection of processes (registries, applications, inheritance, muted processes), the order of their events,
+# and that tracing leaves no flag on a process.
 
 bats_load_library bats-support
 bats_load_library bats-assert
@@ -25,7 +25,7 @@ args() { json_of call '.args[0]' | tr '\n' ' '; }
         assert_failure 5
         assert_line -n 0 "etrace: no process is registered as $who on the node"
     done
-    # No atom came of it.
+    # The name did not become an atom on the node.
     assert_equal "$(node_eval "$NODE" 'try binary_to_existing_atom(<<"never_heard", "_of_it">>) catch error:_ -> none end')" none
     run "$ETRACE_BIN" -n "$NODE" -P '{via, lists, w}' work:one/1
     assert_failure 5
@@ -50,7 +50,7 @@ args() { json_of call '.args[0]' | tr '\n' ' '; }
     assert_failure 5
 }
 
-# w spawns a child, and that one another; a process that was there is linked to.
+# w spawns first, first spawns second, and w links to friend, which existed before the trace.
 family='work:ask(w, fun() -> work:one(w), work:ask_child(work:worker(first), fun() -> ok end),
     link(whereis(friend)), work:ask(friend, fun() -> work:one(friend) end), unlink(whereis(friend)),
     work:ask(first, fun() -> work:one(child), work:worker(second), work:ask(second, fun() -> work:one(grandchild) end) end) end)'
@@ -81,7 +81,7 @@ END
     assert_success
     assert_equal "$(json_of call 'select(.f == "one") | .args[0]' | xargs)" '2 3 5'
     assert_account any
-    # What is mute is as if it were not: it takes nothing of the rate, nor is it counted.
+    # A muted call neither uses up the rate nor is counted.
     traced --json --silent --rate 10 -P w work:one/1 -- 'work:ask(w, fun() -> work:loop(500) end)'
     assert_success
     assert_account 0
@@ -170,7 +170,8 @@ all_free() { [[ $(node_eval "$NODE" 'lists:append([case trace:session_info(P) of
     jq -es '[.[] | select(.pid) | .mono_ns] | . == sort' "$OUT"
 }
 
-# Each batch that would be seen brings another one, some hundred a second.
+# Succeeds when fewer than 100 events come in two seconds. If etrace traced its own messages, each batch would cause
+# another one, some hundred a second.
 idles() {
     local was
     was=$(wc -l <"$OUT")
@@ -187,7 +188,7 @@ idles() {
         on_node 'work:ping_pong(300)'
     done
     busy=$(wc -l <"$OUT")
-    # Now the node has nothing to do: what comes once the last of that has come would be ours.
+    # The workload is over. If events keep coming after its last ones, etrace traces its own messages.
     until_true 60 idles || fail "it goes on and on: $idle events in two seconds"
     after=$(node_eval "$NODE" 'erlang:memory(total)')
     trace_end

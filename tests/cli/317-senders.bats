@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Who sent what is received, whatever that was: what is shown is what the VM says to a tracer of its own.
+# Tests the senders of received messages: etrace shows the same sender and node as the VM reports to its own tracer.
 
 bats_load_library bats-support
 bats_load_library bats-assert
@@ -19,7 +19,8 @@ teardown_file() {
 setup() { live_setup; }
 teardown() { live_teardown; }
 
-# What w gets, each when the one before has come: from a process, itself, timers, a port, the VM, a process of another node.
+# An expression that sends w messages, one after another: from a process, itself, timers, a port, the VM and another
+# node.
 mail() {
     echo "work:ask(w, fun() ->
         W = self(), Old = process_flag(trap_exit, true),
@@ -38,10 +39,10 @@ mail() {
         unalias(A), process_flag(trap_exit, Old) end)"
 }
 
-# Lines of JSON as `Message {Node,Sender}`; who asks w is of no interest.
+# Prints received messages of JSON lines as `Message {Node,Sender}`, without the requests of the test to w.
 of_json() { jq -r 'select(.type == "receive") | "\(.msg) {\(.from_node),\(.from // "undefined")}"' "$1" | grep -v '^{ask,'; }
 
-# The mail under etrace and under the VM's tracer at once: OUT, and the file `expected`.
+# Sends the mail while etrace and the VM's tracer trace it: OUT has the output of etrace, the file `expected` the VM's.
 watched() {
     trace "$@"
     on_node "P = plain:events(#{procs => [whereis(w)], flags => ['receive'],
@@ -68,7 +69,7 @@ watched() {
         IFS=' ' watched --json -P w ${probes//, /,}
         of_json "$OUT" | diff "$BATS_TEST_TMPDIR/expected" -
     done
-    # The last one has told it a second time.
+    # The message action of the last expression shows node and sender a second time.
     jq -es '[.[] | select(.type == "receive") | .message == "{\(.from_node),\(.from // "undefined")}"] | all' "$OUT" >/dev/null
 }
 
@@ -97,8 +98,8 @@ watched() {
     assert_line --index 1 --regexp '^<0\.[0-9]+\.0>,"?\{hi,own\}"?$'
 }
 
-# What the node is asked about messages that are received by etrace with these arguments: `true`, or for each clause of a
-# specification how much it does.
+# Prints the match specification for received messages that the node has for these arguments of etrace: `true`, or the
+# number of actions of each clause.
 asked_about() {
     local session
     trace -P w "$@"
@@ -116,7 +117,7 @@ asked_about() {
     assert_equal "$(asked_about --format '{msg}' 'recv({hi, _})')" '[0]'
     assert_equal "$(asked_about --format '{msg}' 'recv({hi, _}) where size(msg) == 2')" '[0]'
     assert_equal "$(asked_about --format '{msg}{message}' 'recv(_) -> msg(a)')" '[1]'
-    # Each clause thrice: for a sender of this node, for none, for all others.
+    # Each clause becomes three: for a sender on this node, for no sender, and for every other sender.
     assert_equal "$(asked_about 'recv(_)')" '[1,1,1]'
     for options in '--json' '--as tree' '--as sequence' '--as perfetto' '--as csv' '--format {from}' '--fields text' '--format {size}' "-c -o $etr"; do
         # shellcheck disable=SC2086
@@ -138,7 +139,6 @@ asked_about() {
     done
 }
 
-# A call of every function of a module, whatever its arity, and none of another.
 @test "heads that take everything select by the number of arguments, and nothing else" {
     trace --json -P w 'work:one(_)' 'work:two(_, _)'
     on_node 'work:ask(w, fun() -> work:one(1), work:two(2, 3), work:fac(1) end)'

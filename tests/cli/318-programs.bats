@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Calls that the companion's library decides about by their arguments, in the place of a match specification: the same events, and
-# nothing of what it turns away is counted anywhere.
+# Tests filter programs: the NIF decides about calls by their arguments instead of a match specification. The events are
+# the same, and a call that a program rejects is counted nowhere.
 
 bats_load_library bats-support
 bats_load_library bats-assert
@@ -12,7 +12,8 @@ teardown_file() { live_end; }
 setup() { live_setup; }
 teardown() { live_teardown; }
 
-# Whether each session that traces has these functions, and no other way to decide than the library (true), or the specification.
+# Asserts that the NIF decides for these functions (true: the session has an empty specification), or that a match
+# specification does (false).
 decided_by() { # true|false NAME/ARITY...
     local by=$1 function
     shift
@@ -38,7 +39,7 @@ calls() { json_of call '"\(.f)(\(.args | join(",")))"' | tr '\n' ' '; }
 }
 
 @test "what it turns away is neither lost nor counted" {
-    # Far more than the rate lets through.
+    # The rate is far below the number of calls.
     traced --json --rate 10 'work:one(5000)' -- '[work:one(X) || X <- lists:seq(1, 20000)]'
     assert_success
     assert_equal "$(calls)" 'one(5000) '
@@ -46,7 +47,7 @@ calls() { json_of call '"\(.f)(\(.args | join(",")))"' | tr '\n' ' '; }
     traced --json --limit 3 'work:one(X) when X > 19990' -- '[work:one(X) || X <- lists:seq(1, 20000)]'
     assert_success
     assert_equal "$(calls)" 'one(19991) one(19992) one(19993) '
-    # Figures: with the specification, where one of the probes wants results.
+    # The node counts the calls instead of sending events.
     trace -c 'work:one(X) when X > 90' 'work:two(exit, _)'
     decided_by true one/1 two/2
     on_node '[work:one(X) || X <- lists:seq(1, 100)], work:two(exit, 1), work:two(1, exit), work:two(exit, 2)'
@@ -57,7 +58,7 @@ calls() { json_of call '"\(.f)(\(.args | join(",")))"' | tr '\n' ' '; }
 
 @test "each function by its own program, whatever the number of its arguments" {
     trace --json 'work:_(exit, ...)' 'work:one(error)'
-    # two probes for one function: each event has to say whose it is
+    # Two probes select one/1, so the specification must tell which probe an event belongs to.
     decided_by false one/1
     decided_by true two/2 three/3 pair/2
     on_node 'work:one(exit), work:one(error), work:one(ok), work:two(exit, 1), work:two(1, exit), work:three(exit, 1, 2), work:three(1, exit, 2), work:pair(exit, 1)'
@@ -98,7 +99,7 @@ calls() { json_of call '"\(.f)(\(.args | join(",")))"' | tr '\n' ' '; }
     trace_end
     assert_success
     assert_equal "$(calls)" 'one(exit) one(exit) '
-    # The worker runs the module that was there before.
+    # w still runs the old version of the module. Restart it.
     on_node 'work:stop(w), code:purge(work), work:worker(w)'
 }
 
@@ -106,7 +107,7 @@ calls() { json_of call '"\(.f)(\(.args | join(",")))"' | tr '\n' ' '; }
     local at compiled='Forms = [begin {ok, Ts, _} = erl_scan:string(L), {ok, F} = erl_parse:parse_form(Ts), F end ||
         L <- ["-module(later).", "-export([f/1]).", "f(X) -> X."]], {ok, later, Code} = compile:forms(Forms)'
     on_node "$compiled"
-    live_snapshot # the compiler is there for good
+    live_snapshot # the node has loaded the compiler and keeps it
     for at in '--limit 2' '--rate 5'; do
         # shellcheck disable=SC2086
         trace --json --allow-empty $at 'work:one/1' 'later:f(X) when X > 100'

@@ -8,7 +8,8 @@ load ../lib/live
 
 setup_file() {
     live_begin leftover
-    # A holder that loads this module would give its token to the code server, which is idle then.
+    # A holder that loads this module passes its token to the code server, which would then keep it while idle. Load it
+    # now.
     node_eval "$LIVE_NODE" 'code:ensure_loaded(seq_trace)'
 }
 teardown_file() { live_end; }
@@ -26,7 +27,7 @@ labels_are() { [[ $(labels) == "$1" ]]; }
 
 seven='work:one(_) -> set_seq_token(label, 7)'
 
-# a gets the token, b gets it by a message, and both send for ever.
+# Gives a the token. a passes it to b by a message, and both send messages for ever.
 spread() { on_node 'holder:tell(a, {call, 1}), holder:tell(a, {send, b}), holder:tell(a, tick), holder:tell(b, tick)'; }
 
 @test "no token stays, however the trace ends" {
@@ -102,7 +103,7 @@ spread() { on_node 'holder:tell(a, {call, 1}), holder:tell(a, {send, b}), holder
 @test "the calls of a process do not take a token of the user" {
     on_node 'holder:tell(b, {own, 7}), holder:tell(b, {calling, two, 1}), holder:stop_one(b)'
     trace "$seven" 'work:two(_, _)'
-    on_node 'holder:tell(a, {call, 1})' # an idle holder, so the cleaner sets the functions
+    on_node 'holder:tell(a, {call, 1})' # an idle holder keeps its token, so the cleaner has to set the functions
     trace_end
     assert_success
     assert_regex "$talk" '1 process kept a trace token of this trace'

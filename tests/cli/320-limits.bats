@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# What bounds a trace: numbers, times, rates, sizes; and what is never shown.
+# Tests the limits of a trace (numbers, times, rates, sizes) and that secrets are never shown.
 
 bats_load_library bats-support
 bats_load_library bats-assert
@@ -29,7 +29,7 @@ teardown() { live_teardown; }
     assert_equal "$(json_of call .f | wc -l)" 4
     assert_equal "$(json_of return .f | wc -l)" 4
     assert_account any
-    # The results of the calls within the limit still come, those of others do not.
+    # etrace shows the results of the calls within the limit, and of no others.
     trace --json --limit 2 'work:fac/1 -> return'
     on_node 'work:fac(3)'
     trace_wait
@@ -74,11 +74,11 @@ teardown() { live_teardown; }
     assert_success
     assert_account 40000
     assert_equal "$(json_of summary '.lost | keys[]')" rate
-    # A second's worth comes through whole; the burst took less than a few seconds.
+    # The rate allows the events of one second at once. The burst took less than a few seconds.
     shown=$(json_of summary .shown)
     assert [ "$shown" -ge 500 ]
     assert [ "$shown" -le 5000 ]
-    # What stands in the stream is all that the end says.
+    # The losses in the stream add up to the loss in the summary.
     jq -es '([.[] | select(.type == "lost") | .count] | add) == (.[-1].lost.rate)' "$OUT"
     assert_equal "$(json_of lost .reason | sort -u)" rate
     trace --rate 500 work:one/1
@@ -93,7 +93,7 @@ teardown() { live_teardown; }
     trace_wait
     assert_failure 4
     assert_equal "$(grep -c 'stopped: events were lost (rate)' "$ERR")" 1
-    # What was lost last is told when it ends anyway.
+    # etrace reports the last loss also when the trace ends at the same time.
     traced --json --rate 1 --on-loss stop work:one/1 -- 'work:loop(3)'
     assert_failure 4
     assert_equal "$(grep -c 'events were lost (rate)' "$ERR")" 1
@@ -106,7 +106,7 @@ teardown() { live_teardown; }
     trace_end
     assert_success
     assert_account any
-    # A result belongs to a call that is shown; where others were lost while it was open, that may not be known.
+    # Each result belongs to a shown call. After a loss inside an open call etrace may not know the call's duration.
     jq -es '([.[] | select(.type == "return" and .dur_us == null)] | length) <= 4 * ([.[] | select(.type == "lost")] | length)' "$OUT"
     jq -es '([.[] | select(.type == "return")] | length) == ([.[] | select(.type == "call")] | length)' "$OUT"
 }
@@ -127,13 +127,13 @@ teardown() { live_teardown; }
     assert_line -n 1 --regexp ' call work:one\(\{1,\{2,…\}\}\)$'
     assert_line -n 2 --regexp ' call work:one\(#\{a => #\{b => …\}\}\)$'
     assert_regex "$talk" ' · 3 cut '
-    # By default a thousand bytes are enough for anybody.
+    # The default limits do not cut this list of 100 numbers.
     traced 'work:one/1' -- 'work:one(work:seq(100))'
     refute_regex "$talk" ' cut '
 }
 
 @test "a filter shows what it cannot decide, because the term was cut, and counts it" {
-    # work:seq(N) returns 1..N: the first 50 elements are captured.
+    # work:seq(N) returns 1..N. The node sends only the first 50 elements.
     trace --json --items 50 'work:seq(N) -> return where N =:= 20 or length(ret) =:= 100'
     on_node '[work:seq(N) || N <- [20, 30, 100, 200]]'
     trace_end
@@ -142,7 +142,7 @@ teardown() { live_teardown; }
     assert_equal "$(json_of summary '[.shown, .filtered, .undecided]' | jq -c .)" '[6,2,2]'
     assert_account any
     [[ $talk == *'2 events shown because the filter could not decide'* ]]
-    # Captured whole, the same results decide.
+    # Without --items the node sends whole results, and the filter can decide.
     trace --json 'work:seq(N) where N =:= 20 or length(ret) =:= 100'
     on_node '[work:seq(N) || N <- [20, 30, 100, 200]]'
     trace_end
@@ -179,7 +179,8 @@ teardown() { live_teardown; }
     "$ETRACE_ERLC" -o "$BATS_TEST_TMPDIR" "$BATS_TEST_TMPDIR/kind.erl"
     traced --json work:one/1 -- "code:add_path(\"$BATS_TEST_TMPDIR\"), work:one(kind:f(binary:copy(<<\"a\">>, 20000000))), ok"
     assert_equal "$(json_of call '.args[0]')" "[#kind:it{...},#kind:'a:{.\\' b'{...}]"
-    # Of a name that takes more letters than there is room for nothing is shown; nor is what is in it looked at, again and again.
+    # The second name does not fit into the buffer, so nothing of that record is shown. The node must not read the
+    # contents of the record over and over.
     local name
     name=$(printf '\\001%.0s' $(seq 255))
     printf '%s\n' '-module(kinds).' '-export([f/1]).' "-record #''{id}." "-record #'$name'{id}." "f(X) -> [#''{id = X}, #'$name'{id = X}]." >"$BATS_TEST_TMPDIR/kinds.erl"
@@ -188,7 +189,7 @@ teardown() { live_teardown; }
     assert_equal "$(json_of call '.args[0]')" "[#kinds:''{...},...]"
 }
 
-# A word that occurs nowhere else, under every key that has it hidden, in every shape.
+# The secret occurs nowhere else. It stands under each kind of secret key, in each shape of term.
 secrets='work:ask(w, fun() -> work:one(#{password => "CaNaRy", <<"token">> => <<"CaNaRy">>, user => anna}), work:one([{secret, "CaNaRy"}, {<<"api_key">>, <<"CaNaRy">>}, {port, 80}]), work:one({[{"password", "CaNaRy"}]}), work:secret(<<"CaNaRy">>), ok end)'
 
 @test "secrets are hidden on the node: in text, JSON and recordings" {
@@ -203,7 +204,7 @@ secrets='work:ask(w, fun() -> work:one(#{password => "CaNaRy", <<"token">> => <<
 $BATS_TEST_TMPDIR/r.json:0"
     run "$ETRACE_BIN" replay "$BATS_TEST_TMPDIR/r.etr"
     refute_output --partial CaNaRy
-    # The nested map of the result as well.
+    # The secret in the nested map of the result is hidden, too.
     traced --json 'work:secret/1 -> return' -- 'work:secret(hush)'
     assert_equal "$(json_of return .value | grep -o hush | wc -l)" 0
 }
@@ -235,12 +236,13 @@ $BATS_TEST_TMPDIR/r.json:0"
     assert_equal "$(grep -o CaNaRy "$OUT" | wc -l)" 5
 }
 
-# Each name of tests/secrets.names as an atom, a binary and a string; as the key of a map and in a pair. Prints the lines that are wrong.
+# named_by ARGS...: uses each name of tests/secrets.names as an atom, a binary and a string, as the key of a map and in
+# a pair, and asserts that etrace hides the values of secret names and shows the others.
 named_by() { # ARGS...
     local secrets names="$BATS_TEST_DIRNAME/../secrets.names"
     secrets=$(sed -n 's/^# The secrets of these cases are: //p' "$names" | tr ' ' ,)
     local cases="[{V, N} || L <- string:lexemes(element(2, file:read_file(\"$names\")), [10]), [V, N] <- [string:split(L, \" \")], V =/= <<\"#\">>]"
-    on_node "[binary_to_atom(N) || {_, N} <- $cases]" # the names are there
+    on_node "[binary_to_atom(N) || {_, N} <- $cases]" # create the atoms before the snapshot
     live_snapshot
     traced "$@" --no-redact --redact "$secrets" work:one/1 -- \
         "[work:one({V, K, #{K => canary}, {K, canary}}) || {V, N} <- $cases, K <- [binary_to_atom(N), N, binary_to_list(N)]]"
@@ -271,8 +273,8 @@ named_by() { # ARGS...
     done
 }
 
-# The workload puts the cookie into atoms, strings, binaries, results, messages and exceptions, and across the edge where the tracer cuts a
-# binary or a list.
+# The workload puts the cookie into atoms, strings, binaries, results, messages and exceptions, and into binaries and
+# lists that the tracer cuts in the middle of the cookie.
 @test "the cookie of the node is not shown, whatever carries it" {
     local cookie by
     cookie=$(<"$HOME/.erlang.cookie")
@@ -280,7 +282,7 @@ named_by() { # ARGS...
         work:one(S), work:one({state, "-setcookie " ++ S ++ " -x"}), work:one(<<"-setcookie ", B/binary, 0, B/binary>>), work:one(list_to_atom("x_" ++ S)),
         [work:one(<<(Z(N))/binary, B/binary, B/binary>>) || N <- lists:seq(930, 1020)], [work:one(lists:duplicate(N, $q) ++ S) || N <- lists:seq(210, 255)],
         work:one(element(2, split_binary(<<1, B/binary, (Z(7000))/binary>>, 1))), catch work:raise(error, {bad, S}), self() ! {reply, C}, receive {reply, _} -> ok end, ok'
-    on_node 'list_to_atom("x_" ++ atom_to_list(erlang:get_cookie()))' # the name is there
+    on_node 'list_to_atom("x_" ++ atom_to_list(erlang:get_cookie()))' # create the atom before the snapshot
     live_snapshot
     for by in --size=1024 --fallback; do
         traced "$by" --no-redact -o "$BATS_TEST_TMPDIR/r.etr" 'work:one/1 -> return' 'work:raise/2 -> return' 'send(_, {reply, _})' -- "$workload"

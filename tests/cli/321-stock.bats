@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
-# Nodes started as users start them: erl, iex, mix run, a release of mix, a release in embedded mode. They have no module, atom or
-# path of the tests. Each runs one process that is called ticker: every 20 ms it calls lists:sublist/2 and maps:with/2, sends itself
-# a message and starts a process that ends. Every command is asked what its users ask first.
+# Tests nodes that are started as users start them: erl, iex, mix run, a mix release, and an embedded release. They have
+# no module, atom or path of the tests. Each runs a process named ticker: every 20 ms it calls lists:sublist/2 and
+# maps:with/2, sends itself a message, and starts a process that exits. Each test runs the common commands on one node.
 
 bats_require_minimum_version 1.5.0
 bats_load_library bats-support
@@ -25,7 +25,7 @@ erlang_ticker='P = spawn(fun() -> register(ticker, self()), F = fun F(N) -> maps
 elixir_ticker='spawn(fn -> Process.register(self(), :ticker); Stream.iterate(1, & &1 + 1) |> Enum.each(fn n -> :maps.with([:a], %{a: n, b: 2}); :lists.sublist([n, 2, 3], 2);
     send(self(), {:tick, n}); receive do {:tick, _} -> :ok end; spawn(fn -> exit(:done) end); Process.sleep(20) end) end)'
 
-# In a group of its own: these are scripts that start other programs.
+# Starts the command in its own process group, because these scripts start other programs.
 start() { # COMMAND...
     set -m
     "$@" </dev/null >"$LOG" 2>&1 3>&- &
@@ -38,7 +38,7 @@ start() { # COMMAND...
 
 etrace() { timeout 60 "$ETRACE_BIN" "$1" -n "$NODE" "${@:2}"; }
 
-# Everything that is asked of each of them.
+# Runs the common commands on the node.
 asked() {
     local old='' view
     run --separate-stderr etrace trace --json -l 2 'lists:sublist([A, B | C], N) when A > B, length(C) < N -> return, caller'
@@ -75,14 +75,14 @@ asked() {
     run --separate-stderr timeout 60 "$ETRACE_BIN" repl -n "$NODE" < <(printf '%s\n' 'lists:sublist/2 -> return'; sleep 1; echo :quit)
     assert_success
     assert_output --partial 'return lists:sublist/2 = ['
-    # The client says in one line which word the node lacks.
+    # The client's first line names the atom that the node does not have.
     run --separate-stderr etrace trace -l 1 'lists:sublist(etrace_lacks_this, _)'
     assert_failure 5
     assert_regex "${stderr_lines[0]}" "does not know the atom etrace_lacks_this"
     run --separate-stderr etrace trace -l 1 'lists:sublst/2'
     assert_failure 5
     assert_regex "$stderr" 'did you mean sublist '
-    # Nothing stays: no session, no module.
+    # etrace leaves no session and no module on the node.
     gone_all() { ! etrace sessions 2>/dev/null | grep -i etrace; }
     until_true 20 gone_all || fail "$(etrace sessions)"
     run --separate-stderr etrace ls 'etrace_*:owner/1'
@@ -114,7 +114,7 @@ asked() {
     exec 8>&-
 }
 
-# `mix` must be Elixir's own script: elixir -S mix reads it.
+# Makes a mix project. `mix` must be Elixir's own script, because elixir -S mix reads it.
 project() {
     PATH=${ETRACE_ERL%/bin/erl}/root/usr/lib/elixir/bin:$PATH
     mix new stock --app stock >/dev/null

@@ -1,13 +1,13 @@
 #!/usr/bin/env bats
-# A node that has never met etrace: modules of the user with names like ours, functions of every arity, expressions whose
-# atoms the node lacks.
+# Tests a node on which etrace has never run: user modules with names like those of the companion, functions of every
+# arity, and expressions with atoms that the node does not have.
 
 bats_require_minimum_version 1.5.0
 bats_load_library bats-support
 bats_load_library bats-assert
 load ../lib/live
 
-# Nothing traces the node in advance: it must lack the atoms that the nodes of other suites have.
+# No trace may run here in advance: it would create atoms that these tests need to be missing.
 setup_file() {
     node_start fresh
     export LIVE_NODE=$NODE
@@ -23,10 +23,10 @@ teardown() {
     for left in "${TRACERS[@]}"; do child_kill "$left"; done
 }
 
-# The atom exists on the node. (The name travels as a binary.)
+# knows NAME: prints whether the atom exists on the node. A binary carries the name, so the question does not create it.
 knows() { node_eval "$NODE" "try binary_to_existing_atom(<<\"$1\">>), true catch error:_ -> false end"; }
 
-# Compiles the source on standard input into the code path of the node.
+# Compiles the module on standard input, in a directory that it adds to the code path of the node.
 module() { # NAME
     local dir
     dir=$(node_dir "$NODE")
@@ -35,7 +35,7 @@ module() { # NAME
     on_node "code:add_path(\"$dir\")"
 }
 
-# A module of the user with a server, which is registered under NAME_server and answers with what go/1 makes of its message.
+# server NAME [EXPORT]: a user module with a server that is registered as NAME_server and replies with go(MESSAGE).
 server() { # NAME [EXPORT]
     module "$1" <<END
 -module($1).
@@ -55,9 +55,10 @@ asked() { node_eval "$NODE" "$1_server ! {self(), 1}, receive {$1, N} -> N after
     local own names name
     own=etrace_$("$ETRACE_BIN" version | sed -n 's/.*(companion \([0-9a-f]*\),.*/\1/p')
     names=(etrace_exporter_1 etrace_deadbeef_1 etrace_deadbeef_G "${own}_0" "${own}_1" "${own}_G")
-    # The modules export two of the three functions by which a companion is known.
+    # etrace recognizes a companion by three exported functions. These modules export two of them.
     for name in "${names[@]}"; do server "$name" 'owner/1, hello/0'; done
-    # A name is a slot, too: here a process of the user has it.
+    # A slot of the companion is a registered name and a module. Here a process of the user has a name like that of a
+    # slot.
     on_node 'register(etrace_deadbeef_2, spawn(fun() -> monitor(process, etrace_exporter_1_server), receive after infinity -> ok end end))'
     run "$ETRACE_BIN" ls -n "$NODE" 'etrace_*:go/1' --no-args
     assert_success
@@ -68,9 +69,10 @@ asked() { node_eval "$NODE" "$1_server ! {self(), 1}, receive {$1, N} -> N after
     trace_end
     assert_success
     assert_equal "$(json_of return '.m + " " + .value' | sort | tr '\n' ,)" "$(printf '%s 2\n' "${names[@]}" | sort | tr '\n' ,)"
-    # A client whose companion is killed together with all that would clean up sends the sweep.
+    # Kill the companion together with all processes that would clean up. The client then sends the sweep.
     trace work:one/1
-    # J: the janitor, O: the owner, M: the companion. The heir and the helpers of the owner are among those who watch these.
+    # J: the janitor, O: the owner, M: the companion. All: J, the processes that monitor J (as the heir does), and those
+    # of M.
     alone() { [[ $(node_eval "$NODE" '[N || N <- registered(), lists:prefix("etrace_", atom_to_list(N)), N =/= etrace_deadbeef_2, lists:member(hd(lists:reverse(atom_to_list(N))), "0123456789ABCDEF")]') == '['etrace_*[!,]']' ]]; }
     until_true 30 alone
     on_node '[{J, O, M}] = [{J, O, M} || N <- registered(), lists:prefix("etrace_", atom_to_list(N)), J <- [whereis(N)], is_pid(J),
@@ -81,7 +83,7 @@ asked() { node_eval "$NODE" "$1_server ! {self(), 1}, receive {$1, N} -> N after
     trace_end
     left() { [[ $(node_eval "$NODE" "[M || M <- erlang:loaded(), lists:prefix(\"$own\", atom_to_list(M)), not erlang:function_exported(M, go, 1)]") == "$1" ]]; }
     until_true 30 left '[]' || fail "$(node_eval "$NODE" 'erlang:loaded()')"
-    # And of one that nobody sweeps the next attach does.
+    # The sweep must not touch the modules and processes of the user.
     for name in "${names[@]}"; do assert_equal "$(asked "$name")" 2; done
     assert_equal "$(node_eval "$NODE" 'process_info(whereis(etrace_deadbeef_2), messages)')" '{messages,[]}'
     assert_no_report "$NODE"
@@ -111,13 +113,13 @@ asked() { node_eval "$NODE" "$1_server ! {self(), 1}, receive {$1, N} -> N after
         'f/0 f/11 f/12 f/16 f/17 f/100 f/255 0 11 12 16 17 100 255 '
 }
 
-# Sorted, in one line.
+# Prints the lines sorted, as one line.
 line() { LC_ALL=C sort | tr '\n' ' '; }
 
 @test "an expression has as many variables as it likes: the node makes the atoms for those that are read, once" {
     local before five many i
     for i in 5 6 255; do assert_equal "$(knows "\$$i")" false; done
-    # Variables that nothing reads need no atom.
+    # A variable that the expression does not read needs no atom.
     for five in 'erpc:call(N,M,F,A,T) when T > 1000' ':erpc.call(n, m, f, a, t) when t > 1000' 'send(To, {A,B,C,D}) when D > 1' 'recv({A,B,C,D,E}) when E > 1' \
         'erpc:call("N",M,F,A,T,V) when T > 1000 -> return' "ms erpc:call/5 [{['\$5','\$6','\$7','\$8','\$9'],[{'>','\$9',1}],[]}]"; do
         run "$ETRACE_BIN" -n "$NODE" -q --dry-run --allow-empty "$five"
@@ -148,7 +150,7 @@ line() { LC_ALL=C sort | tr '\n' ' '; }
     done
     assert_equal "$(knows "\$255") $(knows "\$256")" 'true false'
     assert_equal "$(node_eval "$NODE" 'erlang:system_info(atom_count)')" "$before"
-    # There is an end to it.
+    # The number of variables has a limit.
     many=$(for ((i = 0; i < 1024; i++)); do printf '%sV%s' "${comma2:-}" "$i"; comma2=,; done)
     run "$ETRACE_BIN" -n "$NODE" --dry-run "work:one({$many}) -> msg([$many])"
     assert_failure 2
@@ -203,7 +205,8 @@ line() { LC_ALL=C sort | tr '\n' ' '; }
         probes+=("lacks:g$i(N, X) when $guard")
     done
     probes+=('lacks:h(_, zzqx) -> drop; (_, _)' 'lacks:k(_, zzqx) -> msg(never); (_, X) -> msg({zzqx, [X | zzqy], #{zzqx => X}})')
-    # Another virtual machine evaluates the same guards: the atoms must not reach the node.
+    # plain_lacks, in a separate VM, evaluates the same guards, because evaluation there creates atoms that the node
+    # must not get.
     {
         echo '-module(lacks).'
         echo '-compile([export_all, nowarn_export_all]).'
@@ -228,7 +231,7 @@ line() { LC_ALL=C sort | tr '\n' ' '; }
     assert_equal "$(json_of call 'select(.f == "h") | .args[0]' | wc -l)" 15
     assert_equal "$(json_of call 'select(.f == "k") | .message' | head -n 2 | line)" '{zzqx,[1|zzqy],#{zzqx => 1}} {zzqx,[7|zzqy],#{zzqx => 7}} '
     assert_equal "$(grep -c 'warning: .* does not know the atom zzq[xy]: nothing there equals it' "$ERR")" 2
-    # etrace refuses an expression that cannot match, and one that needs the atom itself.
+    # etrace refuses an expression that cannot match, and an expression that needs the atom itself.
     for i in 'lacks:h(zzqx, _)' 'lacks:h(_, X) when X =:= zzqx' 'lacks:h(_, X) when N =:= {zzqx}, X > 1' 'lacks:h(N, X) when X == zzqx; N == zzqy -> return'; do
         i=${i/N =:=/X =:=}
         run "$ETRACE_BIN" -n "$NODE" --dry-run "$i"
@@ -243,7 +246,7 @@ line() { LC_ALL=C sort | tr '\n' ' '; }
         assert_output --partial 'so the expression cannot use it like this'
     done
     for i in zzqx zzqy etrace_unknown; do assert_equal "$(knows "$i")" false; done
-    # An atom that the node has is one.
+    # Once the atom exists on the node, the expression is accepted without a warning.
     on_node 'list_to_atom("zzqx"), lacks:all()'
     run "$ETRACE_BIN" -n "$NODE" --dry-run 'lacks:h(_, zzqx)'
     assert_success

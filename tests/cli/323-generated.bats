@@ -1,9 +1,9 @@
 #!/usr/bin/env bats
-# Expressions at random, live: what etrace shows is what Erlang and Elixir themselves select, clause by clause, with and without the NIF.
-# One in five is a set of expressions that overlap, with alternatives.
-# Where CI is true they are the same each time. ETRACE_SEED makes other ones (the seed is in the message of a failure), ETRACE_ROUNDS more; with --all
-# they go on for an hour. Needs of the node the
-# generated modules and the atoms of their calls, which are loaded before the trace begins.
+# Traces calls and messages on a live node with random expressions, with and without the NIF, and compares the events
+# with what Erlang and Elixir select, clause by clause. One case in five is a set of overlapping expressions with
+# alternatives. With CI=true the seed is fixed. ETRACE_SEED sets the seed, which a failure prints; ETRACE_ROUNDS sets
+# the number of rounds; --all runs for an hour. The node loads the generated modules and the atoms of the calls before
+# the trace begins.
 
 bats_load_library bats-support
 bats_load_library bats-assert

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Views that show nothing but figures: the node counts, and says the same as the events would.
+# Tests views that show only figures: the node counts, and the figures are the same as those computed from events.
 
 bats_load_library bats-support
 bats_load_library bats-assert
@@ -10,7 +10,7 @@ teardown_file() { live_end; }
 setup() { live_setup; }
 teardown() { live_teardown; }
 
-# calls, errors and whether it was timed, or how many were not, by function, of a summary
+# Prints function, calls, errors, and `timed`, `untimed` or the number of untimed calls, for each line of a summary.
 figures() {
     awk 'NR == 1 { some = $3 == "untimed" } NR > 1 { print $NF, $1, $2, some ? "untimed " $3 : $3 == "-" ? "untimed" : "timed" }' "$OUT" | sort
 }
@@ -19,7 +19,7 @@ same_by_events() { # EXPRESSIONS WORKLOAD
     traced -c "$1" -- "$2"
     assert_success
     counted=$(figures) counted_totals=$(totals)
-    # With a filter each event comes here.
+    # With a filter the node sends each event, and etrace computes the figures.
     traced -c --rate 0 -g . "$1" -- "$2"
     assert_success
     assert_equal "$counted" "$(figures)"
@@ -46,7 +46,7 @@ same_by_events() { # EXPRESSIONS WORKLOAD
 }
 
 @test "calls that report results are counted beside others that report none" {
-    # Functions, clauses of one function, overlapping expressions, and messages of the expressions' own.
+    # Whole functions, single clauses, overlapping expressions, and expressions with messages.
     same_by_events $'work:_\nwork:two/2 -> return' 'work:run(#{seed => 9, procs => 4, calls => 300})'
     assert [ "$(figures | grep -c ' untimed$')" -gt 0 ]
     assert [ "$(figures | grep -c ' timed$')" -gt 0 ]
@@ -54,12 +54,12 @@ same_by_events() { # EXPRESSIONS WORKLOAD
     assert_equal "$(figures)" 'work:one/1 10 0 untimed 5'
     same_by_events $'work:fac(N) when N rem 2 == 0 -> return, msg(N)\nwork:fac/1\nwork:deep(N) when N > 20 -> return, caller\nwork:outer/1' \
         'work:fac(300), work:outer(40), work:fac(3)'
-    # As many results as there are calls that owe one, and no rate applies.
+    # Results are counted for exactly the calls that report one. The rate does not apply.
     traced -c --rate 10 'work:one(N) when N rem 4 == 0 -> return; (_)' work:two/2 -- '[begin work:one(N), work:two(N, N) end || N <- lists:seq(1, 20000)]'
     assert_success
     assert_equal "$(totals)" '45000 events'
     assert_equal "$(figures)" $'work:one/1 20000 0 untimed 15000\nwork:two/2 20000 0 untimed 20000'
-    # Where a call may be hidden and leave a frame, events are counted.
+    # If a call may be hidden and still leave a stack frame, the node sends events, and etrace counts them.
     traced -c 'work:one(N) when N > 5 -> return' 'work:one(N) when N > 8 -> silent(false), drop' 'work:two/2' -- '[work:one(N) || N <- lists:seq(1, 10)], work:two(1, 2)'
     assert_success
     assert_equal "$(figures)" $'work:one/1 3 0 timed\nwork:two/2 1 0 untimed'
@@ -88,7 +88,7 @@ same_by_events() { # EXPRESSIONS WORKLOAD
 @test "who takes nothing for long: what was counted is added up on the node, and does not queue there" {
     trace -c 'work:one/1'
     kill -STOP "$TRACER"
-    # In place of the client, which would say as much while it is paused. The calls are those of one thread.
+    # The client is stopped, so the test renews its lease: {pull, 0, 0} gives no credit. One thread makes all calls.
     on_node "[M] = [X || {X, _} <- code:all_loaded(), lists:prefix(\"etrace_\", atom_to_list(X))],
         [Owner] = [P || P <- processes(), {_, {X, owner, _}} <- [process_info(P, initial_call)], X =:= M],
         Waiting = fun() -> true = erlang:garbage_collect(Owner), {_, L} = process_info(Owner, binary), length(L) end,
@@ -105,7 +105,8 @@ same_by_events() { # EXPRESSIONS WORKLOAD
     assert_equal "$(figures)" 'work:one/1 100 0 untimed'
 }
 
-# Needs nothing of the node but schedulers; makes the functions itself.
+# many_functions FUNCTIONS SCHEDULERS: generates the functions on a new node, calls each once on each scheduler, and
+# checks the figures.
 many_functions() { # FUNCTIONS SCHEDULERS
     live_own many +S "$2:$2"
     on_node "

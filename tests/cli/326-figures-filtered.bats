@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Figures of some calls only: `where` on duration, class and size is decided where the node counts, and says the same as of the
-# events themselves.
+# Tests figures with a filter: the node evaluates `where` on duration, class and size while it counts, and the figures
+# are the same as those computed from events.
 
 bats_load_library bats-support
 bats_load_library bats-assert
@@ -12,10 +12,11 @@ teardown_file() { live_end; }
 setup() { live_setup; }
 teardown() { live_teardown; }
 
-# calls, errors and whether it was timed, by function, of a summary
+# Prints function, calls, errors, and `timed` or `untimed`, for each line of a summary.
 figures() { awk 'NR > 1 && !/^[*]/ { print $NF, $1, $2, $3 == "-" ? "untimed" : "timed" }' "$OUT" | sort; }
 
-# The node counts: no rate turns anything away. With a pattern each event comes here, and the filter is asked about it here.
+# Compares the figures that the node counts (the rate does not apply) with those from events: -g makes the node send
+# each event, and etrace evaluates the filter.
 same_by_events() { # WORKLOAD ETRACE-ARGUMENTS...
     local workload=$1
     shift
@@ -26,7 +27,7 @@ same_by_events() { # WORKLOAD ETRACE-ARGUMENTS...
     traced -c --rate 0 -g . "$@" -- "$workload"
     assert_success
     assert_equal "$counted" "$(figures)"
-    # A term that is only measured is not shown, so it is not cut.
+    # Counting only measures the terms, so the summary reports no cut terms.
     assert_equal "$counted_totals" "$(totals | sed 's/ · [0-9]* cut ([^)]*)//')"
 }
 
@@ -38,7 +39,7 @@ FAILING='[work:caught(C, R) || C <- [error, exit, throw, error], R <- lists:seq(
     assert_equal "$counted_totals" '142 events · 280 filtered'
     same_by_events "$FAILING" 'work:raise/2 | work:deep/1 | work:one/1 -> return where dur > 1min orelse not (class == throw)'
     assert_equal "$counted" $'work:deep/1 31 31 timed\nwork:raise/2 60 60 timed'
-    # What fails is hidden, unless something before it decides.
+    # A condition that fails (a return has no class) hides the call, unless an operand to its left has already decided.
     same_by_events "$FAILING" 'work:one/1 | work:raise/2 -> return where class == error or dur >= 0ns'
     assert_equal "$counted" 'work:raise/2 80 80 timed'
 }
@@ -49,7 +50,7 @@ FAILING='[work:caught(C, R) || C <- [error, exit, throw, error], R <- lists:seq(
     assert_equal "$counted_totals" '2 events · 10 filtered'
     same_by_events 'work:run(#{seed => 9, procs => 4, calls => 300})' 'work:_ -> return where dur < 1min andalso not (dur < 0s)'
     assert [ "$(grep -c . <<<"$counted")" -gt 5 ]
-    # The filter makes the expression trace the results.
+    # The filter on durations makes the expression trace results.
     same_by_events 'work:loop(20)' --where 'dur >= 0ns' 'work:one/1'
     assert_equal "$counted_totals" '40 events'
 }
@@ -100,7 +101,7 @@ FAILING='[work:caught(C, R) || C <- [error, exit, throw, error], R <- lists:seq(
     assert_equal "$(figures)" $'work:one/1 20 0 timed\nwork:raise/2 20 20 timed'
 }
 
-# The owner on the node, and its session.
+# Sets Owner to the owner process on the node, and Session to its trace session.
 OWNER='{Owner, Session} = hd([{P, S} || P <- processes(), {dictionary, D} <- [process_info(P, dictionary)], {S, _, _} <- [proplists:get_value(session, D)]])'
 
 @test "what is no filter is refused, and changes nothing" {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Requests to arm that come while the worker on the node is at another one: none is left without its answer.
+# Tests requests to arm that arrive while the worker is busy with another one: each request gets an answer.
 
 bats_load_library bats-support
 bats_load_library bats-assert
@@ -11,7 +11,7 @@ teardown_file() { live_end; }
 setup() { live_setup; }
 teardown() { live_teardown; }
 
-# The owner on the node, its session, and its worker, which is held up until the owner has read all that was sent to it.
+# Sets Owner, Session and Worker. Send() suspends the worker until the owner has read all requests that Send() sends.
 OWNER='{Owner, Session} = hd([{P, S} || P <- processes(), {dictionary, D} <- [process_info(P, dictionary)],
     {S, _, _} <- [proplists:get_value(session, D)]])'
 REQUESTS='[Worker] = [P || P <- processes(), {initial_call, {_, worker, 1}} <- [process_info(P, initial_call)]],

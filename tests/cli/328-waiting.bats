@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Calls that wait on the node for the result that decides about them: what comes is what is shown where each event comes and is
-# filtered here, and what is hidden costs no traffic.
+# Tests calls that wait on the node until their result decides a filter. The events are the same as when the node sends
+# everything and etrace filters, and hidden calls cause no traffic.
 
 bats_load_library bats-support
 bats_load_library bats-assert
@@ -12,10 +12,11 @@ teardown_file() { live_end; }
 setup() { live_setup; }
 teardown() { live_teardown; }
 
-# The events without what differs from run to run.
+# Prints the events without the fields that differ between runs.
 shown() { jq -c 'del(.ts, .mono_ns, .dur_us, .dur_ns, .name) | select(.type != "attached")' "$1" | sed 's/#Ref<[0-9.]*>/#Ref<>/g'; }
 
-# Two clients see the same run. One records it, and so has every event; the other one has what the node lets pass.
+# Traces one run with two clients. The second client records, so it gets every event. The first gets what the node's
+# filter shows. Both must show the same events.
 same_by_both() { # WORKLOAD ETRACE-ARGUMENTS...
     local workload=$1 first out=$OUT err=$ERR
     shift
@@ -32,7 +33,7 @@ same_by_both() { # WORKLOAD ETRACE-ARGUMENTS...
     trace_end
     assert_success
     assert_account any
-    # A flood of lines that differ says no more than the first of them.
+    # A few lines of the difference are enough for the message of a failure.
     shown "$OUT" | diff "$out.all" - | head -n 8 >"$out.diff"
     assert_equal "$(<"$out.diff")" ''
 }
@@ -68,7 +69,7 @@ FAILING='[work:caught(C, R) || C <- [error, exit, throw, error], R <- lists:seq(
     local workload='[catch work:raise(C, R) || C <- [error, throw], R <- [work:secret(<<"x">>), [{password, "y"}, {token, 1}], a, <<0:3>>, self(), make_ref(),
         1.5, -1, 1 bsl 40, -(1 bsl 80), "text", [1 | 2], {}, #{}, #{a => #{b => [c, d, e]}}, list_to_atom("an atom"), lists:seq(1, 2000), work:dict(100),
         lists:duplicate(700, an_atom), binary:copy(<<"z">>, 5000), fun lists:map/2, [list_to_atom([$x, N]) || N <- lists:seq($a, $z)]]]'
-    on_node "$workload" # the names are there
+    on_node "$workload" # create the atoms before the snapshot
     live_snapshot
     same_by_both "$workload" 'work:raise/2 -> return where class == error'
     same_by_both "$workload" --size 100 --depth 2 --items 7 'work:raise/2 -> return where class == throw'
@@ -84,7 +85,7 @@ FAILING='[work:caught(C, R) || C <- [error, exit, throw, error], R <- lists:seq(
     assert_equal "$(json_of call '"\(.f) \(.args[0])"')" 'slow 1500'
     assert_equal "$(json_of return '"\(.f) \(.value) \(.dur_us > 1400000)"')" 'slow 1500 true'
     assert_equal "$(counts)" '40004 2 40002 0'
-    # The call has the time at which it began.
+    # The time of a call is when it began, not when the node sent it.
     run -0 jq -s -e '(.[] | select(.type == "call") | .mono_ns) as $c | (.[] | select(.type == "return")) as $r | $r.mono_ns - $c - ($r.dur_us * 1000) | fabs < 2000' "$OUT"
 }
 
@@ -94,22 +95,24 @@ FAILING='[work:caught(C, R) || C <- [error, exit, throw, error], R <- lists:seq(
     assert_account 10000
     run -0 jq -e '.lost.rate > 0 and .lost.rate % 2 == 0 and .incomplete == 0 and .filtered == 0 and .shown > 100' <<<"$(tail -n 1 "$OUT")"
     assert_equal "$(json_of call .args[0])" "$(json_of return .value)"
-    # More than half of these calls find no room to wait; the rate is for their results, too.
+    # More than half of these calls find no room to wait on the node. The rate limits their results, too.
     traced --rate 100 --json 'work:fac/1 -> return where dur > 60min' -- '[begin work:fac(1000), ok end || _ <- lists:seq(1, 10)]'
     assert_success
     assert_account 20020
     run -0 jq -e '.lost.rate > 8000' <<<"$(tail -n 1 "$OUT")"
-    # Of these the rate may take one without the other: then the result is nobody's, and no call's that is still open.
+    # For calls that did not wait, the rate may drop only the call or only the result. A result without its call must
+    # not be matched to another open call.
     traced --rate 1 --json 'work:climb/2 -> return where dur >= 0ns' -- 'work:climb(1000, {100, 2500})'
     assert_success
     assert_account 2002
     run -0 jq -es 'all(.[] | select(.type == "return"); .value == .args[0]) and .[-1].lost.rate > 1900 and .[-1].incomplete > 0' "$OUT"
-    # What the filter shows by the call alone does not wait; what the rate has lost of it takes its result along.
+    # If the filter shows a call by its arguments, the call does not wait. If the rate drops the call, its result is
+    # dropped, too.
     traced --rate 100 --json 'work:one/1 -> return where size < 1kB or dur > 60min' -- 'work:loop(5000)'
     assert_success
     assert_account 10000
     run -0 jq -e '.lost.rate > 0 and .incomplete == 0 and .filtered == 0 and .shown > 100' <<<"$(tail -n 1 "$OUT")"
-    # Also where there is room again when it returns.
+    # This holds also if the rate has room again when the call returns.
     traced --rate 1 --json 'work:slow/1 -> return where size < 1kB or dur > 60min' -- 'work:slow(0), work:slow(0), work:slow(0), work:slow(2500)'
     assert_success
     assert_account 8
@@ -122,7 +125,7 @@ FAILING='[work:caught(C, R) || C <- [error, exit, throw, error], R <- lists:seq(
         [begin R = monitor(process, P), exit(P, kill), receive {_, R, _, _, _} -> ok end end || P <- Ps], work:loop(100)'
     assert_success
     assert_equal "$(counts)" '250 200 50 50'
-    # Their stacks are free for others: there are two thousand places.
+    # The stacks of killed processes must become free for others: the node has two thousand.
     traced --json 'work:slow/1 | work:raise/2 -> return where class == error' -- 'lists:foreach(fun(_) ->
         Ps = [spawn(work, slow, [100000000]) || _ <- lists:seq(1, 500)],
         (fun Go() -> case [P || P <- Ps, process_info(P, current_function) =/= {current_function, {work, slow, 1}}] of [] -> ok; _ -> erlang:yield(), Go() end end)(),
@@ -137,7 +140,7 @@ FAILING='[work:caught(C, R) || C <- [error, exit, throw, error], R <- lists:seq(
     assert_equal "$(counts)" '10026 4002 6024 0'
     same_by_both "$workload" --rate 0 'work:fac/1 -> return where dur >= 0ns'
     assert_equal "$(counts)" '6024 6024 0 0'
-    # More processes at once than there are places.
+    # More processes have an open call at the same time than the node has stacks.
     same_by_both 'Self = self(), Ps = [spawn(fun() -> receive go -> catch work:deep(1), Self ! done end end) || _ <- lists:seq(1, 3000)],
         Qs = [spawn(work, slow, [100000000]) || _ <- lists:seq(1, 3000)],
         (fun Go() -> case [P || P <- Qs, process_info(P, current_function) =/= {current_function, {work, slow, 1}}] of [] -> ok; _ -> erlang:yield(), Go() end end)(),
@@ -153,7 +156,7 @@ FAILING='[work:caught(C, R) || C <- [error, exit, throw, error], R <- lists:seq(
             || _ <- lists:seq(1, 20)], [receive {_, R, _, _, _} -> ok end || {_, R} <- Ps]'
     assert_success
     assert_equal "$(counts)" '48000 8000 40000 0'
-    # Each is whole, and stands in front of its own end.
+    # Each call comes directly before its own exception.
     run -0 jq -n -e '[inputs | select(.type == "call" or .type == "exception")] | [range(0; length; 2) as $i | [.[$i], .[$i + 1]]]
         | all(.[0].type == "call" and .[1].type == "exception" and .[0].pid == .[1].pid and .[0].args[1] == .[1].reason)' "$OUT"
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
-# Arming whole applications: how often the virtual machine is asked to set a pattern, and that the functions which are left armed
-# though nobody asked for them show nowhere. The node runs tests/lib/broker.erl: many modules, each with 15 functions, a list
-# comprehension and two funs.
+# Arms whole applications. Counts how often etrace asks the VM to set a pattern, and checks that functions which stay
+# armed without being selected appear in no view. The node runs tests/lib/broker.erl: many modules, each with 15
+# functions, one list comprehension and two funs.
 
 bats_require_minimum_version 1.5.0
 bats_load_library bats-support
@@ -24,7 +24,7 @@ teardown() { live_teardown; }
 
 calls() { node_eval "$NODE" 'broker:calls()'; }
 
-# Since the test began.
+# assert_calls MOST: asserts that trace:function was called at least once, and at most MOST times, since CALLS was set.
 assert_calls() { # MOST
     local now
     now=$(calls)
@@ -32,8 +32,8 @@ assert_calls() { # MOST
     ((now > CALLS)) || fail 'no call of trace:function was counted'
 }
 
-# f1(4) calls f2(1) in a list comprehension and f2 calls f3(2) in two funs: with f4 to f15 these are 15 calls of what somebody wrote
-# and four of what the compiler made.
+# f1(4) calls f2(1) in a list comprehension, and f2 calls f3(2) in two funs. With f4 to f15 the call makes 15 calls of
+# written functions and four of functions that the compiler generated.
 RUN='[14] = made_000:f1(4)'
 CALLED=15
 
@@ -44,7 +44,7 @@ traced_is() { # FUNCTION VALUE
     on_node "[S] = [X || X = {etrace, _} <- trace:session_info(all)], {traced, $2} = trace:info(S, {made_000, $1}, traced)"
 }
 
-# Arms, and asserts how many calls of trace:function that took.
+# Arms the expressions, and asserts that one call of trace:function per module was enough.
 arms() {
     CALLS=$(calls)
     trace --force "$@"
@@ -74,7 +74,7 @@ arms() {
     assert_equal "$(functions call)" "$(written)"
     assert_equal "$(functions return)" "$(written)"
     refute grep -q '"f":"-' "$OUT"
-    # The same calls in figures, and as a tree.
+    # A summary and a tree show the same calls.
     traced --force -c 'made_*:_ -> return' -- "$RUN"
     assert_success
     assert_equal "$(awk 'NR > 1 { print $1, $NF }' "$OUT" | sort)" "$(written | sed 's/^/1 /' | sort)"
@@ -122,7 +122,7 @@ arms() {
     trace_end
 }
 
-# f2 calls f3 in a fun that ends with this call. The frame that the virtual machine keeps for the fun's result must not be seen.
+# f2 calls f3 in a fun, as its last call. The VM keeps a frame for the fun's result, which must not be visible.
 @test "callers, stacks, results and the tree are as where nothing is left armed" {
     local what expression
     for expression in '-> return, caller' '-> return, stack'; do
@@ -158,7 +158,7 @@ rearmed() { [[ $(grep -c rearmed "$ERR") -ge $1 ]]; }
     live_snapshot
 }
 
-# 300 processes have called 750 functions once: more entries than a session is to have (COUNT_ENTRIES).
+# 300 processes call 750 functions once each: more counter entries than a session may have (COUNT_ENTRIES).
 @test "a last read of the counters ends the counting, reads all and begins nothing anew" {
     cp "$ETRACE_ROOT/tests/lib/broker.erl" "$BATS_TEST_TMPDIR"
     "$ETRACE_ERLC" -o "$BATS_TEST_TMPDIR" "$BATS_TEST_TMPDIR/broker.erl"
@@ -195,7 +195,7 @@ END
     assert_success
 }
 
-# The worker believes that its last report is long ago, so it sends one with the first pattern that it sets.
+# `progressed` makes the worker believe that its last report is old, so it reports with the first pattern that it sets.
 @test "the worker reports progress, of how many functions" {
     live_attempt <<'END'
 -define(M, etrace_00000000_0).
@@ -214,8 +214,8 @@ END
     assert_success
 }
 
-# A process of normal priority runs on the only scheduler while one of priority high, as the worker is, does this. Without pauses it
-# would not run at all: so what it has done meanwhile is counted, and no time.
+# The node has one scheduler. A process of high priority, as the worker is, runs each step. Without pauses, a process of
+# normal priority could not run at all. The test counts what that process did, and measures no time.
 @test "the worker lets others run on a node with one scheduler" {
     cp "$ETRACE_ROOT/tests/lib/broker.erl" "$BATS_TEST_TMPDIR"
     "$ETRACE_ERLC" -o "$BATS_TEST_TMPDIR" "$BATS_TEST_TMPDIR/broker.erl"
