@@ -148,7 +148,7 @@ attach_times=$((${ETRACE_ALL:+8}0 + 20))
     pause 1
     began=$(millis)
     node_eval "$other" 'spawn(fun() -> init:stop() end)' >/dev/null
-    until_true 30 node_gone "$other" # at the latest when the lease ends, because the pending data may exceed what the socket takes
+    until_true 30 node_gone "$other" # at the latest when the lease ends: the socket may not take all pending data
     echo "# init:stop() with a frozen client: $(($(millis) - began)) ms" >&3
 
     assert_clean "$flooded" "$NODE" 30

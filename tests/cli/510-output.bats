@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Outputs that fail: a full disk, a closed pipe, files that must not be written to.
+# Outputs that fail: a full disk, a closed pipe, files that etrace must not write to.
 
 bats_load_library bats-support
 bats_load_library bats-assert
@@ -20,7 +20,7 @@ teardown() { live_teardown; }
     trace_wait
     assert_failure 1
     assert_equal "$(grep -c 'cannot write standard output: No space left on device' "$ERR")" 1
-    # Where the reason for the failure should have stood.
+    # doctor writes the reason of a failure to standard output, which is full.
     for words in '' --json; do
         status=0
         # shellcheck disable=SC2086
@@ -39,7 +39,7 @@ teardown() { live_teardown; }
     wait "$pid" || status=$?
     assert_failure 1
     assert_equal "$(grep -c 'cannot write standard output' "$ERR")" 1
-    # Of a socket, whose reader has left something unread.
+    # The same with a socket whose reader closes it with unread data.
     on_node 'work:flood(2)'
     run timeout 60 /usr/bin/python3 - "$ETRACE_BIN" "$NODE" <<'END'
 import socket, subprocess, sys
@@ -67,7 +67,7 @@ END
     TRACERS+=("$pid")
     there() { [[ $(grep -c "\"type\":\"$1\"" "$OUT") -ge $2 ]]; }
     until_true 60 there attached 1
-    # It is armed soon after.
+    # The node is armed soon after.
     until_true 60 eval 'on_node "work:loop(1)" && there call 1'
     until_true 60 eval 'on_node "work:loop(1)" && there call 6'
     kill -TERM "$pid"
@@ -81,7 +81,7 @@ END
 
 @test "a disk that fills up while it records: an error, and the recording is whole up to there" {
     mkdir "$BATS_TEST_TMPDIR/small"
-    # In a name space of its own nothing stays mounted, whatever happens.
+    # A mount namespace of its own leaves nothing mounted after any end.
     trace_in_small() {
         unshare -m bash -c "mount -t tmpfs -o size=4m small '$BATS_TEST_TMPDIR/small' &&
             { \"\$ETRACE_BIN\" -n $NODE -q --rate 0 -o '$BATS_TEST_TMPDIR/small/r.etr' 'work:one/1' >/dev/null 2>'$ERR'; echo \$? >'$OUT'; cp '$BATS_TEST_TMPDIR/small/r.etr' '$BATS_TEST_TMPDIR/r.etr'; }"
@@ -95,7 +95,7 @@ END
     "$ETRACE_BIN" replay "$BATS_TEST_TMPDIR/r.etr" >"$OUT" 2>"$ERR" || status=$?
     assert [ "$status" -le 1 ]
     assert [ "$(grep -c 'call work:one(flood)' "$OUT")" -gt 100 ]
-    # No line is half.
+    # Every line is complete.
     assert_equal "$(grep -vc -e 'call work:one(flood)$' -e 'events lost here' "$OUT" || true)" 0
 }
 
@@ -119,7 +119,7 @@ END
     mkdir "$BATS_TEST_TMPDIR/dir.etr"
     run "$ETRACE_BIN" -n "$NODE" --for 100ms -o "$BATS_TEST_TMPDIR/dir.etr" work:one/1
     assert_failure 1
-    # Nobody was attached to for that.
+    # etrace checks the file before it attaches.
     assert_clean "$BEFORE" "$NODE" 0
 }
 
@@ -132,7 +132,7 @@ END
         run timeout -k 1 20 "$ETRACE_BIN" -n "$NODE" --for 100ms -a -o "$BATS_TEST_TMPDIR/$file" work:one/1
         assert_failure 1
     done
-    # Whoever is root may write what is only readable; not so where everything is.
+    # Root may write to a read-only file, so use a read-only file system.
     mkdir "$BATS_TEST_TMPDIR/fixed"
     for file in r.etr r.json; do
         run timeout 20 unshare -m bash -c "mount -t tmpfs -o ro fixed '$BATS_TEST_TMPDIR/fixed' && exec '$ETRACE_BIN' -n $NODE --for 100ms -o '$BATS_TEST_TMPDIR/fixed/$file' work:one/1"
@@ -199,7 +199,7 @@ calls_in() { [[ $(grep -c '"type":"call"' "$2") -eq $1 ]]; }
     assert [ "$(wc -l <"$ERR")" -le 2 ]
 }
 
-# Every 97th byte: cut there, and with a bit turned there.
+# Cut the recording at every 97th byte, and flip a bit there.
 @test "a recording that is cut or damaged anywhere: what can be read, then one line with the place" {
     traced -o "$BATS_TEST_TMPDIR/r.etr" 'work:fac/1 -> return, caller' 'work:one/1' -- '[work:fac(3) || _ <- lists:seq(1, 20)], work:loop(200)'
     whole=${#lines[@]}
@@ -224,7 +224,8 @@ check_bad() {
     n=$(wc -l <"$OUT")
     checked=$((checked + 1))
     [[ $n -le $whole ]] || fail "$1 at $at: more lines than there were"
-    # Cut between two blocks, a recording is just shorter; damage in a block that nothing needs may be no damage.
+    # A recording that is cut between two blocks is just shorter. Damage in a block that no event needs may have no
+    # effect.
     case $status in
         0) [[ ! -s $ERR || $(grep -vc '^etrace: ' "$ERR") -eq 0 ]] || fail "$1 at $at: $(<"$ERR")" ;;
         1)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# What happens to the node, and on it, while it is traced: it dies, it stops, somebody kills what is
-# ours, other tools trace as well, it has no place for a library.
+# Events on the node while it is traced: it dies, it stops, somebody kills etrace's processes, other tools trace as
+# well, or no directory accepts a library.
 
 bats_load_library bats-support
 bats_load_library bats-assert
@@ -15,7 +15,7 @@ teardown_file() { live_end; }
 setup() { live_setup; }
 teardown() { live_teardown; }
 
-# For it does not survive it.
+# Starts a node of its own, because the test ends it.
 mortal() { live_own mortal "$@"; }
 
 @test "the node is killed: status 1 within two seconds, and a line that says it" {
@@ -28,7 +28,6 @@ mortal() { live_own mortal "$@"; }
     assert_failure 1
     assert_equal "$(grep -c "^etrace: $NODE: the connection was closed by the node$" "$ERR")" 1
     assert_equal "$(grep -c '"type":"call"' "$OUT")" 10
-    # Every line is whole.
     jq -e . "$OUT" >/dev/null
 }
 
@@ -60,7 +59,7 @@ stopped() { node_gone "$NODE"; }
     done
 }
 
-# A node that waits where the companion's library is a file: PLACE is where it lies. Sets LIBRARY.
+# Starts a node that pauses while the companion's library exists as a file. PLACE selects its directory. Sets LIBRARY.
 loading() { # PLACE
     local library=$BATS_TEST_TMPDIR/library-$1
     unset XDG_RUNTIME_DIR
@@ -90,10 +89,10 @@ loading() { # PLACE
     done
 }
 
-# The processes of the companion: the janitor is registered, the owner is what it watches.
+# Processes of the companion: the janitor is registered, and it monitors the owner.
 janitor='hd([P || N <- registered(), lists:prefix("etrace_", atom_to_list(N)), P <- [whereis(N)]])'
 owner="element(2, hd(element(2, process_info($janitor, monitors))))"
-# And who would take its place is among those who watch it.
+# The heir takes over when the janitor dies; it monitors the janitor.
 heir="hd([P || {_, L} <- [process_info($janitor, monitored_by)], P <- L, {_, {erlang, apply, 2}} <- [process_info(P, initial_call)]])"
 
 @test "the janitor is killed while the library is written, and others with it: nothing stays, also when another client comes meanwhile" {
@@ -109,7 +108,7 @@ heir="hd([P || {_, L} <- [process_info($janitor, monitored_by)], P <- L, {_, {er
         made=$(<"$told")
         [[ -d $made ]] || fail "no directory $made"
         kill -STOP "$TRACER"
-        on_node "[exit(P, kill) || P <- [$victims]]" # who is within such a call cannot be suspended
+        on_node "[exit(P, kill) || P <- [$victims]]" # a process inside such a call cannot be suspended
         kill -KILL "$TRACER"
         wait "$TRACER" || true
         run "$ETRACE_BIN" -n "$NODE" -q --dry-run work:one/1
@@ -146,7 +145,7 @@ heir="hd([P || {_, L} <- [process_info($janitor, monitored_by)], P <- L, {_, {er
         assert_equal "$(grep -c -e 'the tracer was killed' -e 'the tracer has ended' -e 'the tracer on the node was ended' "$ERR")" 1
         assert_clean "$BEFORE" "$NODE"
     done
-    # Both at once: what stays is at most the module, which the next attach removes.
+    # Kill both at once: at most the module stays, and the next attach removes it.
     trace work:one/1
     on_node "J = $janitor, O = $owner, exit(J, kill), exit(O, kill)"
     trace_wait
@@ -163,7 +162,7 @@ heir="hd([P || {_, L} <- [process_info($janitor, monitored_by)], P <- L, {_, {er
     module=$(node_eval "$NODE" "[M] = $ours, M")
     OUT=$OUT.second ERR=$ERR.second
     trace --json work:one/1
-    # Neither the last of them nor the client can do anything about it.
+    # Neither the companion's last process nor the client gets a chance to clean up.
     kill -STOP "$TRACER"
     on_node "[M] = $ours -- [$module], J = whereis(M), {_, Watch} = process_info(J, monitored_by),
         All = lists:usort([J | Watch] ++ [P || P <- processes(), {_, {N, _, _}} <- [process_info(P, initial_call)], N =:= M]),
@@ -177,7 +176,7 @@ heir="hd([P || {_, L} <- [process_info($janitor, monitored_by)], P <- L, {_, {er
     until_true 30 left 1
     "$ETRACE_BIN" -n "$NODE" -q --dry-run work:one/1
     assert_clean "$BEFORE" "$NODE"
-    # One of them is left, which needs no client to clean up.
+    # One process of the companion survives and cleans up without a client.
     for victims in "[$janitor, $owner]" \
         "[$janitor | [P || P <- processes(), {_, {N, _, _}} <- [process_info(P, initial_call)], lists:prefix(\"etrace_\", atom_to_list(N))]]" \
         "[$janitor, $heir]"; do
@@ -191,9 +190,9 @@ heir="hd([P || {_, L} <- [process_info($janitor, monitored_by)], P <- L, {_, {er
 }
 
 @test "whoever takes the module away has the code server do it: the purger works for nobody else" {
-    # The janitor; its heir; the owner; the client.
+    # The process that removes the module is the janitor, its heir, the owner or the client.
     local victims all
-    # The library is there until the last of it is purged.
+    # The library stays mapped until the last code that uses it is purged.
     unloaded() { nobody_there && ! grep -q etrace- "/proc/$(<"$(node_dir "$NODE")/pid")/maps"; }
     all="[$janitor, $heir | [P || P <- processes(), {_, {M, _, _}} <- [process_info(P, initial_call)], lists:prefix(\"etrace_\", atom_to_list(M))]]"
     for victims in '[]' "[$janitor]" "[$janitor, $heir]" "$all"; do
@@ -221,7 +220,8 @@ heir="hd([P || {_, L} <- [process_info($janitor, monitored_by)], P <- L, {_, {er
 @test "the owner's end is the session's, whoever of ours is still there: the strong handle is on no other heap" {
     trace --json 'work:one/1 -> return' 'send(_, _)'
     on_node 'work:loop(5)'
-    # The others of ours cannot even notice; and the owner has collected its garbage, which lets go of what it has in no variable.
+    # The other processes of the companion are suspended. The owner has collected its garbage, so it keeps only
+    # handles that are in variables.
     on_node "J = $janitor, O = $owner, M = element(1, element(2, process_info(O, initial_call))), garbage_collect(O), work:loop(5),
         [_, _ | _] = Others = [P || P <- processes(), P =/= O, {_, {N, _, _}} <- [process_info(P, initial_call)], N =:= M],
         [erlang:suspend_process(P) || P <- [J | Others]],
@@ -254,7 +254,7 @@ heir="hd([P || {_, L} <- [process_info($janitor, monitored_by)], P <- L, {_, {er
 }
 
 @test "other tools on the same functions are not disturbed, nor do they disturb" {
-    # dbg, a session of somebody, and legacy tracing, each with a counter of what it has got.
+    # dbg, another session, and legacy tracing, each with a counter of the events that it receives.
     on_node 'register(others, spawn(fun() ->
         S = trace:session_create(other, self(), []),
         1 = trace:function(S, {work, one, 1}, true, [local]),
@@ -276,7 +276,7 @@ heir="hd([P || {_, L} <- [process_info($janitor, monitored_by)], P <- L, {_, {er
     assert_equal "$(json_of return .f | wc -l)" 50
     run node_eval "$NODE" "work:loop(7), list_to_tuple([A - B || {A, B} <- lists:zip($counts, $first)])"
     assert_output '{57,57}'
-    # They go while we trace.
+    # The other tools end while etrace traces.
     trace --json work:one/1
     on_node 'work:loop(5), R = [monitor(process, P) || P <- [others, legacy]], others ! stop, legacy ! stop, [receive {_, X, _, _, _} -> ok end || X <- R], work:loop(6)'
     trace_end
@@ -303,7 +303,7 @@ dbg_has() { [[ $(node_eval "$NODE" 'dbg_sink ! {get, self()}, receive {count, N}
 }
 
 @test "no directory from which libraries may be loaded: the tracer without NIF takes over, and says why" {
-    # The candidates are made to refuse execution, in a name space of the node's own.
+    # Mount the candidate directories noexec, in a mount namespace of the node.
     cat >"$BATS_TEST_TMPDIR/noexec" <<END
 #!/bin/sh
 mkdir -p "\$HOME/.cache"
@@ -333,7 +333,7 @@ END
         [Time(small), Time(B), Time(L), Time([B, B]), Time(#{k => L}), Time({L, B})]'
     assert_success
     echo "# microseconds a call with a small term, 100 MB, 5 M elements, two binaries, in a map, in a tuple: $output" >&3
-    # The largest; a scheduler may have been taken away meanwhile.
+    # Only the largest time is asserted. The limit allows for a scheduler that lost its processor for a while.
     assert [ "$(tr -d '[]' <<<"$output" | tr ',' '\n' | sort -n | tail -n 1)" -lt 20000 ]
     trace_end
     assert_success
@@ -344,13 +344,13 @@ END
 }
 
 @test "deep and shared terms, strange atoms, every type: bounded, printed, survived" {
-    # The atoms are the test's, and there before.
+    # Make the test's own atoms before the snapshot.
     on_node '[list_to_atom([255]), list_to_atom(lists:duplicate(255, 16#1F600)), list_to_atom("a\n\"b\\")]'
     live_snapshot
     on_node 'Deep = lists:foldl(fun(_, A) -> {A} end, x, lists:seq(1, 1000000)), List = lists:foldl(fun(_, A) -> [A] end, x, lists:seq(1, 1000000)), persistent_term:put(big, [Deep, List, lists:foldl(fun(_, A) -> {A, A} end, x, lists:seq(1, 60))])'
     warm=$(node_snapshot "$NODE")
     trace --json work:one/1
-    # By reference: a copy of the shared one would not fit into the world.
+    # Pass the terms by reference, because a flat copy of the shared term would not fit into memory.
     on_node 'begin [D, L, S] = persistent_term:get(big), work:one(D), work:one(L), work:one(S) end, ok'
     on_node 'work:one(list_to_atom([255])), work:one(list_to_atom(lists:duplicate(255, 16#1F600))), work:one(list_to_atom("a\n\"b\\")), work:one(<<255, 254, 0>>), work:one([16#10FFFF, 16#D7FF]), work:one(fun work:one/1), work:one(self()), work:one(make_ref()), work:one(hd(erlang:ports())), work:one(1 bsl 20000), work:one(-(1 bsl 64)), work:one(<<1:1>>), work:one([a | b]), work:one(#{#{} => #{}})'
     trace_end

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# What keeps a node well whatever is asked for: the time, the stack, the memory and the atoms that a trace may cost.
+# The limits that protect a node from any request: the time, the stack, the memory and the atoms that a trace may use.
 
 bats_load_library bats-support
 bats_load_library bats-assert
@@ -8,26 +8,26 @@ load ../lib/live
 setup_file() { live_begin guards; }
 teardown_file() { live_end; }
 setup() { live_setup; }
-# Also after a failure, so that it is not the next test's as well.
+# End these processes after a failure, too, so that the next test does not fail as well.
 teardown() {
     on_node '[begin R = monitor(process, P), exit(P, kill), receive {_, R, _, _, _} -> ok end end || N <- [loop, many, busy], P <- [whereis(N)], is_pid(P)]' || true
     live_teardown
 }
 
-# What is lost for a reason, as the stream says it.
+# Prints the number of events that the stream reports as lost for a reason.
 lost() { jq -s --arg why "$1" '[.[] | select(.type == "lost") | .lost[$why] // 0] | add // 0' "$OUT" 2>/dev/null || echo 0; }
 
 said() { grep -q -e "$1" "$ERR"; }
 
-# Calls without end, of a term that takes some hundred microseconds to encode, to few bytes: that is what it must be held up by,
-# and not the client, which may be slow.
+# Calls work:one/1 without end. The term takes some hundred microseconds to encode, to few bytes, so the encoding is
+# the bottleneck and not a slow client.
 costly() { on_node 'register(loop, spawn(fun() -> M = lists:duplicate(200, 1 bsl 70), F = fun F() -> work:one(M), F() end, F() end))'; }
 enough() { on_node 'R = monitor(process, loop), exit(whereis(loop), kill), receive {_, R, _, _, _} -> ok end'; }
 
 @test "events take a tenth of a scheduler's time at most: the rest is counted, and it is said" {
     costly
     looping=$(node_snapshot "$NODE")
-    # Nothing is shown: what is lost is lost on the node, not for a slow reader.
+    # No event is shown, so losses happen on the node and not because of a slow reader.
     trace --json --size 4096 'work:one/1 where false'
     until_true 30 said 'guard time' || fail "nothing said: $(<"$ERR")"
     trace_end
@@ -51,13 +51,13 @@ enough() { on_node 'R = monitor(process, loop), exit(whereis(loop), kill), recei
 @test "results of some calls that do return: none is missed, however many calls there are whose result nobody wants" {
     trace --json --rate 0 'work:one(X) when X rem 2 == 0 -> return, msg(X)' 'work:one(X) when X rem 2 == 1' 'work:two(X, _) when X == 0 -> return' \
         'work:two(_, Y) -> msg({Y})'
-    # Of each process more calls than it may owe results, half of which have none.
+    # One process makes more calls than the limit of pending results; half of them have no result.
     on_node '[work:ask(w, fun() -> [begin work:one(N), work:two(N, b) end || N <- lists:seq(1, 12000)] end), work:ask(w, fun() -> work:two(0, c) end)]'
     trace_end
     assert_success
     refute_regex "$talk" 'guard returns'
     jq -s -e '([.[] | select(.type == "lost") | .lost // {} | add] | add // 0) > 0' "$OUT" >/dev/null || assert_account 30002
-    # What is shown of a call is what its expression asks for, and not a word more.
+    # An event has the parts that its expression asks for, and no internal term.
     run grep -c etrace_owes "$OUT"
     assert_output 0
     run jq -r 'select(.type == "call" and .f == "one" and (.args[0] == "2" or .args[0] == "3")) | "\(.args[0]) \(.message // "-")"' "$OUT"
@@ -145,7 +145,7 @@ all_busy() { [[ $(node_eval "$NODE" 'length(element(2, process_info(whereis(busy
     expressions=()
     for ((i = 0; i < 10000; i++)); do expressions+=("nosuch_${RANDOM}_$i:f_$i/1"); done
     for ((i = 0; i < 10000; i += 500)); do
-        # Half a thousand at a time: each that matches nothing is refused, and with it all.
+        # Five hundred expressions at a time: each matches nothing, so etrace refuses all of them.
         status=0
         "$ETRACE_BIN" -n "$NODE" --allow-empty --dry-run "${expressions[@]:i:500}" >"$OUT" 2>"$ERR" </dev/null || status=$?
         [[ $status -eq 0 || $status -eq 5 ]] || fail "status $status: $(head -n 3 "$ERR")"
@@ -154,7 +154,7 @@ all_busy() { [[ $(node_eval "$NODE" 'length(element(2, process_info(whereis(busy
 }
 
 @test "a node that is slow to look up modules is waited for as long as it goes on" {
-    # The code server answers, but each question takes a second.
+    # The code server takes a second to answer each question.
     on_node 'spawn(fun() ->
         register(slower, self()),
         Server = whereis(code_server),

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Functions that do not return: their results are no longer awaited, and everything else stays as it is. Needs no more on the node
-# than the module loops; no test asserts a time.
+# Functions that do not return: the node stops waiting for their results, and everything else continues. The suite
+# needs only the module loops on the node; no test asserts a time.
 
 bats_load_library bats-support
 bats_load_library bats-assert
@@ -21,7 +21,7 @@ teardown() {
 said() { grep -q "$1" "$ERR"; }
 loop() { on_node "loops:run(loop, fun() -> $1 end)"; }
 words() { node_eval "$NODE" "loops:words(${1:-loop})"; }
-# At first some sixty calls are owed, and few more until the specification is another one.
+# At first some sixty results are pending; a few more follow until the match specification is replaced.
 few_frames() {
     local words
     words=$(words "$@")
@@ -42,7 +42,7 @@ few_frames() {
     assert_account any
     run jq -c 'select(.type == "notice") | [.tag, .m, .f, .a]' "$OUT"
     assert_output '["endless","loops","slow",1]'
-    # Everything that does return has its result, before and after.
+    # Every call that returns has its result, before and after the switch.
     jq -s -e '([.[] | select(.f == "work" and .type == "call")] | length) as $calls | ([.[] | select(.f == "work" and .type == "return" and .dur_us)] | length) as $results
         | $calls - $results <= 1 and $results > 300' "$OUT"
     tail -n 1 "$OUT" | jq -e '.incomplete <= 1 and (.lost.guard // 0) == 0'
@@ -138,12 +138,13 @@ few_frames() {
     tail -n 1 "$OUT" | jq -e --argjson n "$n" '.seen == 4 * ($n + 1) and (.lost.guard // 0) == 0'
 }
 
-# The other session keeps frames of its own for the same calls, so the stack does not tell recursion from a loop, and the limit holds.
+# The other session keeps frames of its own for the same calls, so the stack does not tell recursion from a loop, and
+# the limit applies.
 @test "another session traces the same function: every call of recursion deeper than 10,000 is shown or counted" {
     local theirs depth=20000 calls shown heard
     calls=$((2 * (depth + 1) + 101))
     for theirs in "[{return_trace}] [call]" "[] [call,return_to]"; do
-        # Counts the calls and results that it hears.
+        # Counts the calls and results that the other session receives.
         on_node "Me = self(), register(many, spawn(fun() ->
             Count = fun Count(Calls, Results) -> receive
                 {trace, _, call, _} -> Count(Calls + 1, Results);
@@ -265,7 +266,7 @@ few_frames() {
     assert_line --partial '1 function does not return: its calls have no duration'
     run "$ETRACE_BIN" replay "$BATS_TEST_TMPDIR/x.etr"
     assert_line --partial 'loops:slow/1 does not return: only its calls are shown from now on'
-    # No tower of open calls.
+    # The open calls of the loop are not nested in each other.
     run grep -c 'slow/1;loops:slow/1;.*loops:slow/1;.*loops:slow/1;' "$BATS_TEST_TMPDIR/x.folded"
     assert_output 0
 }

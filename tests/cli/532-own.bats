@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# etrace's own processes, of this client and of others, are nobody's events: else two who trace messages would trace each other's
-# messages for ever. And what becomes of the tracing when one of these processes is killed.
+# No client sees events of etrace's own processes, or of those of other clients; otherwise two clients that trace
+# messages would trace each other's messages without end. The suite also kills these processes during a trace.
 
 bats_load_library bats-support
 bats_load_library bats-assert
@@ -18,7 +18,7 @@ teardown() {
     live_teardown
 }
 
-# w sends itself a message that nobody has sent before.
+# w sends itself a message that has not been sent before.
 mark() {
     marks=$((marks + 1))
     on_node "work:ask(w, fun() -> self() ! {mark, $marks}, receive {mark, $marks} -> ok end end)"
@@ -26,7 +26,7 @@ mark() {
 
 has_mark() { grep -qF "{mark,$2}" "$1"; }
 
-# Two marks with none of etrace's in between.
+# Waits for two marks without a message of etrace between them.
 quiet() { # FILE
     mark
     until_true 30 has_mark "$1" "$marks" || fail 'no mark'
@@ -36,10 +36,10 @@ quiet() { # FILE
         awk '/^from$/ { on = 1; next } /^to$/ { exit !on || seen } on && /^etrace_/ { seen = 1 }'
 }
 
-# Processes of a companion, by the function that they began with: an expression for on_node.
+# An expression for on_node: the companion's processes that began with a function.
 began() { echo "[P || P <- processes(), {_, {M, $1, _}} <- [process_info(P, initial_call)], lists:prefix(\"etrace_\", atom_to_list(M))]"; }
 
-# Each in turn is killed, TIMES over, and another takes its place.
+# Kills the processes with these functions in turn, TIMES over; each kill waits for the replacement.
 killed() { # TIMES FUNCTION...
     local times=$1 function
     shift
@@ -71,7 +71,7 @@ killed() { # TIMES FUNCTION...
     trace_end
     assert_success
     assert_account any
-    # Of its own there was nothing at any time.
+    # No event of its own process was shown at any time.
     run jq -r --arg mine "$mine" 'select(.type == "send" and (.name // "" | startswith($mine))) | .name' "$OUT"
     assert_output ''
 }
@@ -93,7 +93,7 @@ killed() { # TIMES FUNCTION...
 @test "a companion's processes are killed over and over: those in their place are not traced either" {
     trace --json --rate 0 'send(_, _)' work:one/1
     killed 18 worker names warden
-    # What the last of them is asked, it answers.
+    # Wait until the last replacement has answered its requests.
     checks() { on_node "[P] = $(began worker), {_, 0} = process_info(P, message_queue_len), {_, R} = process_info(P, reductions), R > 3000 orelse error(early)" 2>/dev/null; }
     until_true 30 checks || fail 'the worker does nothing'
     until_true 30 quiet "$OUT"
@@ -111,7 +111,7 @@ killed() { # TIMES FUNCTION...
     "$ETRACE_ERLC" -o "$dir" "$dir/fresh.erl"
     on_node "code:add_path(\"$dir\"), code:load_file(fresh)"
     trace --json fresh:f/1
-    # While it is held up it is given the next one to do, and then it is no more.
+    # Suspend the worker, wait until the next self-check is queued, and kill it.
     on_node "F = fun F() -> case $(began worker) of [P] -> P; _ -> receive after 5 -> F() end end end, W = F(), erlang:suspend_process(W),
         G = fun G() -> case process_info(W, message_queue_len) of {_, 0} -> receive after 5 -> G() end; _ -> ok end end, G(), exit(W, kill)"
     until_true 30 grep -q 'unchecked killed' "$ERR" || fail "nothing said: $(<"$ERR")"
@@ -135,7 +135,7 @@ killed() { # TIMES FUNCTION...
     done
     on_node "code:add_path(\"$dir\"), [code:load_file(M) || M <- [stays, fresh, away]]"
     trace --json stays:f/1 fresh:f/1 away:f/1
-    # Who checks is held up, from before the next time until the owner is no more.
+    # Suspend the worker from before the next self-check until the owner has ended.
     on_node "[W] = $(began worker), [O] = $(began owner), spawn(fun() -> Ref = monitor(process, O), erlang:suspend_process(W),
         register(holder, self()), receive {_, Ref, _, _, _} -> ok end end),
         F = fun F() -> whereis(holder) =/= undefined orelse receive after 5 -> F() end end, F(),
@@ -156,7 +156,8 @@ killed() { # TIMES FUNCTION...
     printf -- '-module(bad).\n-export([f/2]).\nf(X, _) -> X.\n' >"$dir/bad.erl"
     printf -- '-module(less).\n-export([f/1]).\nf(X) -> X.\n' >"$dir/less.erl"
     "$ETRACE_ERLC" -o "$dir" "$dir/good.erl" "$dir/bad.erl" "$dir/less.erl"
-    # What is asked of functions of two arguments is no specification; there is none before `bad` is loaded.
+    # The match specification for functions of two arguments is invalid; only `bad`, which is loaded later, has such a
+    # function.
     live_attempt <<'END'
 begun() ->
     M = etrace_00000000_0,
@@ -184,7 +185,7 @@ END
 }
 
 @test "code that is loaded while a module is being armed again: armed once more, and whatever came with it" {
-    # Of one scheduler each has its turn whenever the other waits for it.
+    # With one scheduler, each process runs whenever the other one waits for it.
     live_attempt +S 1:1 <<'END'
 begun() ->
     {_, Weak} = Session = trace:session_create(attempt, self(), []),

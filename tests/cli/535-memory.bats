@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# The node's memory while it is traced: grown by too much it ends the trace, with a reason, with status 4, and with nothing left.
+# The node's memory while it is traced: growth beyond the limit ends the trace with a reason and status 4, and leaves
+# nothing behind.
 
 bats_load_library bats-support
 bats_load_library bats-assert
@@ -13,11 +14,11 @@ teardown() {
     live_teardown
 }
 
-# So many megabytes for a process that keeps them; and it ends.
+# heavier N starts a process that keeps N megabytes; lighter ends it.
 heavier() { on_node "Me = self(), register(heavy, spawn(fun() -> K = binary:copy(<<\"x\">>, 1024), B = [binary:copy(K, 1024) || _ <- lists:seq(1, $1)], Me ! heavy, receive stop -> B end end)), receive heavy -> ok end"; }
 lighter() { on_node '[begin R = monitor(process, P), exit(P, kill), receive {_, R, _, _, _} -> ok end end || N <- [heavy, loop], P <- [whereis(N)], is_pid(P)]'; }
 
-# The same behind the first look of who watches: what it has grown before does not count.
+# Waits for the first measurement of the warden, then calls heavier: growth before it does not count.
 grows() {
     until_true 60 watched || fail 'nobody watches'
     heavier "$1"
@@ -27,7 +28,7 @@ watched() {
         [{_, {M, _, _}}, {_, 0}] = process_info(P, [current_function, message_queue_len])' 2>/dev/null
 }
 
-# The trace has ended by itself, of that, and all of it is accounted for.
+# The trace ended because of the node's memory, and every event is accounted for.
 assert_grown() {
     [[ $status -eq 4 ]] || fail "status $status: $talk"
     assert_equal "$(grep -c "^etrace: $NODE ended the tracing: its memory has grown by [0-9]* MiB since it began\$" "$ERR")" 1
@@ -45,7 +46,7 @@ assert_grown() {
     on_node 'work:loop(10)'
     lighter
     assert_clean "$BEFORE" "$NODE"
-    # In text as well; and in a recording.
+    # The same in text, and in a recording.
     trace --memory 64MB -o "$BATS_TEST_TMPDIR/r.etr" work:one/1
     grows 100
     trace_wait
@@ -58,7 +59,7 @@ assert_grown() {
     live_companion "$BATS_TEST_TMPDIR"
     mkdir -p "$BATS_TEST_TMPDIR/a:b"
     echo 12345 >"$BATS_TEST_TMPDIR/a:b/memory.max"
-    # as if the node were in a group that lies there
+    # The path makes the companion read the test's files as those of the node's group.
     run timeout 60 "$ETRACE_ERL" +Bi -noshell -noinput -pa "$BATS_TEST_TMPDIR" -eval "M = etrace_00000000_0,
         io:format(\"~p~n\", [{M:memory_group(<<\"0::/../../..$BATS_TEST_TMPDIR/a:b\">>),
             M:memory_group(<<\"3:cpuset:/../../..$BATS_TEST_TMPDIR/a:b\">>),
@@ -84,14 +85,14 @@ assert_grown() {
 }
 
 @test "calls that never return, of many processes: the stacks that grow end it" {
-    # None of them owes more results than it may.
+    # No process has more pending results than the limit.
     on_node 'register(loop, spawn(fun() -> [spawn_link(fun() -> work:sum(1000000000000, 0) end) || _ <- lists:seq(1, 100)], receive stop -> ok end end))'
     looping=$(node_snapshot "$NODE")
     trace --json --rate 0 --memory 8MB 'work:sum(N, _) when N rem 2 == 0' 'work:sum(N, _) when N rem 2 == 1 -> return' -e false
     trace_wait 120
     [[ $status -eq 4 ]] || fail "status $status: $talk"
     assert_regex "$talk" 'ended the tracing: its memory has grown'
-    # The frames stay where they are until the processes that have them end.
+    # The frames stay on the stacks until their processes end.
     assert_clean --memory 100000000 "$looping" "$NODE"
     lighter
 }
@@ -110,7 +111,7 @@ assert_grown() {
     trace_wait
     assert_success
     lighter
-    # Who is asked for a name answers when it is looked at, and never again: what looks after the memory is not kept from it.
+    # A registry that never answers a second lookup of the name; the memory guard must work meanwhile.
     local dir
     dir=$(node_dir "$NODE")
     cat >"$dir/mutes.erl" <<'END'
@@ -139,7 +140,7 @@ END
 }
 
 @test "of a node that has little left the trace takes half at most" {
-    # Room for two hundred megabytes beside what it has, by its limit of addresses.
+    # The limit of the address space leaves two hundred megabytes.
     cat >"$BATS_TEST_TMPDIR/erl" <<END
 #!/bin/sh
 CONTROL_OTP=${ETRACE_ERL%/bin/*} exec "$ETRACE_ERL" "\$@"
@@ -167,7 +168,7 @@ END
 
 @test "the tracer without the NIF that does not keep up: its mailbox is not let grow, the trace ends, and all is accounted for" {
     trace --json --fallback work:one/1
-    # It is held up while twenty thousand messages come.
+    # Suspend the owner while twenty thousand messages arrive.
     on_node '[J] = [whereis(N) || N <- registered(), lists:prefix("etrace_", atom_to_list(N))], Owner = element(2, hd(element(2, process_info(J, monitors)))),
         erlang:suspend_process(Owner), work:loop(20000), erlang:resume_process(Owner)'
     trace_wait
@@ -195,7 +196,7 @@ END
     trace_wait
     assert_grown
     assert_account any
-    # It goes on when its suspender is gone.
+    # The janitor continues when the process that suspended it has ended.
     lighter
     assert_clean "$BEFORE" "$NODE"
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# What some versions of the virtual machine get wrong is refused there, or said: the table in the companion, asked about versions
-# that are not at hand, and what the version that is at hand does.
+# etrace refuses, or warns of, what some versions of the VM get wrong. The suite checks the companion's table for
+# versions that are not installed, and the behaviour of the installed one.
 
 bats_load_library bats-support
 bats_load_library bats-assert
@@ -15,7 +15,7 @@ teardown_file() { live_end; }
 setup() { live_setup; }
 teardown() { live_teardown; }
 
-# The lines of gates:run/1 about these versions.
+# Prints the lines of gates:run/1 for these versions.
 gates() {
     local versions
     versions=$(printf ',"%s"' "$@")
@@ -76,7 +76,8 @@ call_time: 15.0 15.0.1 15.1 15.2 15.2.4 15.2.6 15.2.7 16.2
 bif: 15.0 15.0.1 15.1 15.2 15.2.4 15.2.6 15.2.7'
 }
 
-# Needs nothing of a node: the companion's own functions are asked. A line is a way to reach an effect, and what the gates see of it.
+# This needs no node: it calls the companion's functions. A line is a way to reach an effect, and the gates and
+# effects that the companion finds.
 @test "every way to reach an effect is seen by every gate that it concerns" {
     timeout 60 "$ETRACE_ERL" +Bi -noshell -noinput -pa "$(node_lib)" "$GATES" -eval 'gates:routes(), halt().' \
         </dev/null >"$BATS_TEST_TMPDIR/seen" 3>&-
@@ -155,7 +156,7 @@ label of a send: label accepts plain returns=no_calls tokens=[unsafe]
 EXPECTED
 }
 
-# The client knows what a variable is bound to only when the specification is made: the node refuses that.
+# The client resolves a variable only when it makes the specification, so the node checks this label.
 @test "a label that is computed is refused by the node as well" {
     run "$ETRACE_BIN" -n "$NODE" 'work:one({_, _} = X) -> set_seq_token(label, X)'
     assert_failure 3
@@ -163,7 +164,7 @@ EXPECTED
 }
 
 @test "what this version warns of stands in front of the trace" {
-    # Another session is what makes another tool's trace-off matter.
+    # Another tool's trace-off only matters if another session exists.
     on_node 'register(rival, spawn(fun() -> S = trace:session_create(rival, self(), []), receive done -> trace:session_destroy(S) end end))'
     until_true 30 eval '[[ $(node_eval "$NODE" "length(trace:session_info(all))") == 2 ]]'
     run "$ETRACE_BIN" -n "$NODE" --dry-run lists:reverse/2
@@ -179,7 +180,7 @@ EXPECTED
 @test "a built-in function that others blind is heard again, though they are gone" {
     trace --json 'lists:reverse/2'
     heard 1
-    # At once where it is mended, with the next self-check where it is not.
+    # etrace traces it again at once on versions with the fix, and with the next self-check on others.
     on_node 'S = trace:session_create(rival, self(), []), trace:function(S, {lists, reverse, 2}, true, [local]), trace:process(S, all, true, [call]),
         trace:function(S, {lists, reverse, 2}, false, [local]), trace:session_destroy(S)'
     heard 2
@@ -191,21 +192,22 @@ EXPECTED
     assert_account any
 }
 
-# never PATTERN [BUT]: no line of the companion has it, unless it has BUT
+# never PATTERN [BUT]: asserts that no line of the companion matches PATTERN, except lines that match BUT.
 never() { assert_equal "$(grep -nE -e "$1" "$ETRACE_ROOT"/nif/*.{erl,hrl,eval} | grep -vE -e "${2:-^$}" || true)" ''; }
 
 @test "what could crash some version is not done in any" {
-    # A counter is not reset while its function is called, until 27.1.2: a fresh session, always.
+    # Until 27.1.2, resetting a counter while its function is called can crash the VM, so etrace uses a fresh session.
     never restart
-    # A large message that is sent with priority, or to an alias, until 29.0.6.
+    # Until 29.0.6, so can a large message that is sent with priority, or to an alias.
     never '\[priority|, priority|alias\('
-    # A term that was made to be read, and atoms that nobody has: until 29.0.6, and for ever.
+    # Until 29.0.6, so can decoding a crafted term. On every version, decoding without `safe` can fill the table of
+    # atoms.
     never 'binary_to_term\(' '\[safe\]'
-    # What is erased there has its terms copied behind everybody's back, until 27.3.4.
+    # Until 27.3.4, so can erasing a persistent term, because the VM copies it concurrently.
     never 'persistent_term:(put|erase)'
 }
 
-# Compiled code calls it: by apply it is heard all the time.
+# Compiled code makes this call, because a call through apply is always reported.
 hears() {
     on_node "work:ask(w, fun() -> lists:reverse([x, y, heard_$1]) end)"
     grep -q "\"\[heard_$1\]\"" "$OUT"

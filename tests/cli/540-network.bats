@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# The network between etrace and the node: gone, gone for a moment, slow. The client runs in a name space of its own, at
-# the other end of a pair of interfaces; the node listens on every address of its host.
+# The network between etrace and the node fails, fails for a moment, or is slow. The client runs in a network
+# namespace at the other end of a veth pair; the node listens on every address.
 
 bats_load_library bats-support
 bats_load_library bats-assert
@@ -9,7 +9,7 @@ load ../lib/line
 
 setup_file() {
     line_begin network
-    # Over there, as in the tests.
+    # Runs etrace in that namespace.
     printf '#!/bin/sh\nexec ip netns exec %s "%s" --port %s "$@"\n' "$NET" "$ETRACE_BIN" "$NET_PORT" >"$ETRACE_RUN_DIR/far"
     chmod +x "$ETRACE_RUN_DIR/far"
 }
@@ -30,7 +30,7 @@ teardown() {
     live_teardown
 }
 
-# trace, from the other end.
+# Calls trace from the other end of the link.
 far() {
     local near=$NODE bin=$ETRACE_BIN
     until_true 20 carries || fail 'the line does not carry'
@@ -52,7 +52,7 @@ far() {
     ip link set "h$NET" down
     assert_clean "$flooded" "$NODE" 40
     echo "# cut off: clean after $(($(millis) - start)) ms" >&3
-    # The node can be stopped, and others can attach, while the clients still wait.
+    # Others can attach to the node while the clients still wait.
     "$ETRACE_BIN" -n "$NODE" -qq --limit 1 work:one/1 >/dev/null
     trace_wait 60
     [[ $status -eq 1 || $status -eq 4 ]] || fail "status $status: $talk"
@@ -63,7 +63,7 @@ far() {
     [[ $status -eq 1 || $status -eq 4 ]] || fail "status $status: $talk"
     echo "# the clients ended after $(($(millis) - start)) ms" >&3
     on_node 'work:calm(ok)'
-    # Nor does the node make anything of it.
+    # The node logs no report either.
     run node_log "$NODE"
     refute_output --partial REPORT
 }
@@ -81,7 +81,7 @@ far() {
     assert_account 52000
 }
 
-# Nothing more comes, for the ring on the node is empty.
+# The output does not grow for a while, because the ring on the node is empty.
 quiet() {
     local was
     was=$(stat -c %s "$OUT")
@@ -92,7 +92,7 @@ quiet() {
 @test "a slow line: what does not fit is lost on the node, and every event is accounted for" {
     tc qdisc add dev "h$NET" root tbf rate 1mbit burst 16k latency 100ms
     far --json --rate 0 'work:one/1'
-    # Some megabytes, of which the line carries a hundred kilobytes a second.
+    # The events are some megabytes; the link carries a hundred kilobytes a second.
     on_node 'work:loop(400000)'
     tc qdisc del dev "h$NET" root
     until_true 60 quiet
@@ -100,7 +100,8 @@ quiet() {
     assert_success
     assert_account 400000
     jq -e 'select(.type == "summary") | .lost.ring > 0' "$OUT"
-    # Slow until the end: what lay on the node when there was no more time for it is said to be missing, of all that is known of.
+    # The link stays slow until the end. The summary counts the events that were still on the node, as far as it knows
+    # of them, as missing.
     tc qdisc add dev "h$NET" root tbf rate 1mbit burst 16k latency 100ms
     far --json --rate 0 'work:one/1'
     on_node 'work:loop(200000)'
@@ -113,10 +114,10 @@ quiet() {
 
 @test "a host of several addresses of which the first leads nowhere: the next one is asked in time" {
     printf '2001:db8::7 several\n%s several\n' "$NET_HOST" >"$BATS_TEST_TMPDIR/hosts"
-    # Preferred to the older protocol, and nobody is there.
+    # The system prefers IPv6, and no host has this address.
     ip -n "$NET" -6 addr add 2001:db8::1/64 dev "p$NET" nodad
     ip -n "$NET" -6 neigh replace 2001:db8::7 lladdr 02:00:00:00:00:07 dev "p$NET"
-    # Its epmd is asked on every address, and is here on none but the loopback.
+    # etrace asks the host's epmd at every address; here an epmd listens only on the loopback.
     cat >"$BATS_TEST_TMPDIR/sh" <<END
 mount --bind "$BATS_TEST_TMPDIR/hosts" /etc/hosts
 getent ahosts several | sed -n 1p
@@ -135,7 +136,7 @@ END
     printf '2001:db8::7 several\n127.0.0.1 several\n' >"$BATS_TEST_TMPDIR/hosts"
     ip -n "$NET" -6 addr add 2001:db8::1/64 dev "p$NET" nodad
     ip -n "$NET" -6 neigh replace 2001:db8::7 lladdr 02:00:00:00:00:07 dev "p$NET"
-    # An epmd that knows thirty nodes, all of them at one port, where nobody is allowed.
+    # An epmd that lists thirty nodes, all at one port that accepts no node.
     cat >"$BATS_TEST_TMPDIR/epmd" <<'END'
 import socket, struct, subprocess, sys, threading
 epmd, node = socket.create_server(("127.0.0.1", int(sys.argv[1]))), socket.create_server(("127.0.0.1", 0))
@@ -160,7 +161,7 @@ mount --bind "$BATS_TEST_TMPDIR/hosts" /etc/hosts
 getent ahosts several | sed -n 1p
 /usr/bin/python3 "$BATS_TEST_TMPDIR/epmd" $ERL_EPMD_PORT "\$1" nodes several
 END
-    # With the time that an address has of what a connection may take, more than a minute.
+    # If each node tried the dead address for its share of the connection timeout, this would take more than a minute.
     run timeout 50 ip netns exec "$NET" sh "$BATS_TEST_TMPDIR/sh" "$ETRACE_BIN"
     ip -n "$NET" -6 addr del 2001:db8::1/64 dev "p$NET"
     assert_success
@@ -169,7 +170,7 @@ END
 }
 
 @test "no port left for a connection: said, and not of the other side" {
-    # What this end has opened keeps its port, though the node ends it.
+    # This side opened these connections, so it keeps their ports even when the node closes them.
     cat >"$BATS_TEST_TMPDIR/sh" <<END
 read -r before </proc/sys/net/ipv4/ip_local_port_range
 trap 'echo "\$before" >/proc/sys/net/ipv4/ip_local_port_range' EXIT

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Where the network, the system and its files are not what one takes them for: a line that carries little or changes what it
-# carries, a node that was stopped, the network of a container, an epmd that does not tell the truth, files that nobody gives.
+# The network, the system and its files are unlike what a program expects: a link that is very slow or changes bytes,
+# a node that was stopped, the network of a container, an epmd that lies, files that do not answer.
 
 bats_require_minimum_version 1.5.0
 bats_load_library bats-support
@@ -38,14 +38,15 @@ teardown() {
     kill -STOP "$pid"
     pause 11.5
     kill -CONT "$pid"
-    # What its client has said meanwhile counts.
+    # The messages of the client that arrived while the node was stopped renew the lease.
     on_node 'work:loop(10)'
     trace_end
     assert_success
     assert_account 10
     assert_clean "$BEFORE" "$NODE"
 
-    # Two hundred thousand bytes: longer than a write may take, and than a node may be silent.
+    # The library has two hundred thousand bytes, which takes longer than the write timeout and than the time that a
+    # node may be silent.
     OUT=$OUT.slow ERR=$ERR.slow TRACER=$slow
     until_true 60 ready
     ! gone "$TRACER" || fail "$(<"$ERR")"
@@ -77,7 +78,7 @@ attached() { [[ $(node_eval "$LIVE_NODE" 'nodes(hidden)') != '[]' ]]; }
 
 @test "a byte of the companion that was changed on its way: nothing of it is loaded" {
     local at library module etrace=$BATS_TEST_TMPDIR/etrace
-    # In the program these are the second ELF file and the only module.
+    # In the executable these are the second ELF file and the first module.
     library=$(LC_ALL=C grep -aboP '\x7fELF\x02' "$ETRACE_BIN" | sed -n '2s/:.*//p')
     module=$(LC_ALL=C grep -aboP 'FOR1\x00' "$ETRACE_BIN" | sed -n '1s/:.*//p')
     [[ $library -gt 0 && $module -gt 0 ]]
@@ -95,7 +96,8 @@ attached() { [[ $(node_eval "$LIVE_NODE" 'nodes(hidden)') != '[]' ]]; }
 
 @test "a process in a network of its own: that is entered, and what listens on the same port here is not taken for it" {
     erl_is "exec ip netns exec $NET \"\$ETRACE_ERL\" -erl_epmd_port $NET_PORT \"\$@\""
-    # How it can be asked is one port of the loopback here, so it says itself that it is up.
+    # The control port of a node is on its own loopback and cannot be reached from here, so the node writes a file
+    # when it is up.
     (
         cd "$BATS_TEST_TMPDIR" || exit 1
         exec "$BATS_FILE_TMPDIR/erl" +Bi -noshell -noinput -name inside@box -start_epmd false -pa "$(node_lib)" \
@@ -109,18 +111,18 @@ attached() { [[ $(node_eval "$LIVE_NODE" 'nodes(hidden)') != '[]' ]]; }
     assert_success
     assert_equal "$(jq -r 'select(.type == "attached").node' <<<"$output")" inside@box
     assert_equal "$(jq -r 'select(.type == "summary").shown' <<<"$output")" 3
-    # So is its epmd, of which there is none, while there is one here.
+    # etrace looks for the epmd in that network as well, where none runs, and not for the one here.
     run --separate-stderr "$ETRACE_BIN" doctor -p "$(<"$BATS_TEST_TMPDIR/up")"
     assert_success
     assert_line --regexp '^ok +epmd +that of its own network; does not answer'
     assert_line --partial 'connected to inside@box'
-    # That of this host is the one here.
+    # A process in this network gets the epmd of this host.
     run --separate-stderr "$ETRACE_BIN" -p "$(node_eval "$NODE" 'list_to_integer(os:getpid())')" --for 1ms --json work:one/1
     assert_equal "$(jq -r 'select(.type == "attached").node' <<<"$output")" "$NODE"
     child_kill "$inside"
 }
 
-# An epmd that says of every node that it listens on the port of ours, and does not hang up.
+# Starts an epmd that answers PORT for every node, and does not close the connection. Sets liar to its own port.
 epmd_says() { # PORT NAME
     local fifo=$BATS_TEST_TMPDIR/epmd
     rm -f "$fifo"
@@ -151,7 +153,7 @@ epmd_says() { # PORT NAME
 @test "a directory on a file server that is gone is passed over, on the node; whoever waits for one here can be told to stop" {
     mkdir -p "$BATS_TEST_TMPDIR/hangs/.cache"
     cp "$HOME/.erlang.cookie" "$BATS_TEST_TMPDIR/hangs/"
-    # The node is up before its home is asked for.
+    # The node is up before HOME is set to the dead directory.
     erl_is "export FAULT=hang LD_PRELOAD=$FAULT_SO; exec \"\$ETRACE_ERL\" \"\$@\""
     ETRACE_ERL=$BATS_FILE_TMPDIR/erl live_own away
     on_node "os:putenv(\"HOME\", \"$BATS_TEST_TMPDIR/hangs\"), spawn(fun() -> file:read_file_info(\"$BATS_TEST_TMPDIR/hangs/asked\", [raw]), register(given, self()), receive stop -> ok end end)"
@@ -163,7 +165,7 @@ epmd_says() { # PORT NAME
     assert_success
     assert_account 10
     assert_equal "$(node_eval "$NODE" 'whereis(given)')" undefined
-    # No process waits there any more, and the node's own files are given.
+    # No process waits for the dead server any more, and the node's file server still works.
     assert_clean --atoms 300 "$BEFORE" "$NODE"
     on_node '{ok, _} = file:list_dir("/")'
 
@@ -178,7 +180,7 @@ epmd_says() { # PORT NAME
     assert_equal "$status" 143
 }
 
-# A thread in pause(), as system call 34 of x86-64 or as ppoll() of others.
+# A thread is in pause(): system call 34 on x86-64, or ppoll() elsewhere.
 waits() { grep -qE '^(34|73) ' /proc/"$TRACER"/task/*/syscall; }
 
 @test "a hangup that nohup has it ignore is ignored" {
