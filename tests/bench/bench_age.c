@@ -1,6 +1,7 @@
 /*
- * How old events are when they are printed: reads lines that begin with a time of day in UTC, and of each piece that a read brings
- * takes the first whole line, which is the oldest. At the end prints the median and the 99th percentile in milliseconds.
+ * Measures how old events are when etrace prints them. Reads lines that begin with a UTC time of day, and takes from
+ * each read() the first whole line, the oldest one. At the end it prints the median and the 99th percentile in
+ * milliseconds.
  */
 #include <stdio.h>
 #include <stdlib.h>

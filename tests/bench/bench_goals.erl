@@ -1,10 +1,11 @@
-%% What the project holds itself to, each goal with the figure that it is about.
+%% The performance goals of the project, each with the figure that it limits.
 -module(bench_goals).
 -export([all/2, ratios/3, rate/2]).
 
-%% {Name, what it says, the figure, how it must be, the goal}. A figure is {added, Workload, Tracer, Of}: the time added, as a
-%% multiple of another tracer's; {rate, Workload, Tracer, Of}: events a second, end to end, as a multiple; {lost, Workload, Tracer}; or the name
-%% of a measure. `first` where a goal is one measure divided by another.
+%% {Name, description, figure, comparison, goal}. A figure is {added, Workload, Tracer, Of}: the added time, as a
+%% multiple of the tracer Of; {rate, Workload, Tracer, Of}: events per second from end to end, as a multiple of Of;
+%% {lost, Workload, Tracer}: lost events; {measure, Workload, Name}; or {first, Workload, Name, Of}: the measure Name
+%% divided by the measure Of.
 goals() ->
     [{"G1", "a small call, live to text: of the floor", {added, w1, {live, 256}, floor}, '=<', 1.30},
      {"G2", "a small call, no client: of the floor", {added, w1, {etrace, 256}, floor}, '=<', 1.20},
@@ -61,7 +62,7 @@ met(null, _, _, _) -> none;
 met(_, _, _, true) -> lost;
 met(Value, Dir, Bound, false) -> erlang:Dir(Value, Bound).
 
-%% What is lost is cheap: where most rounds have lost more than a hundredth, the time of an event is none.
+%% A lost event is cheap, so the time per event means nothing if most rounds have lost more than 1 % of their events.
 lossy({added, W, T, _}, Works) ->
     true =:= with(W, [T], Works, fun(Rounds) -> bench_run:quantile(0.5, lists:sort([element(5, proplists:get_value(T, R)) || R <- Rounds])) end);
 lossy(_, _) -> false.
@@ -88,5 +89,5 @@ ratios(T, Of, Rounds) ->
 
 added(T, Round) -> element(1, proplists:get_value(T, Round)) - element(1, proplists:get_value(untraced, Round)).
 
-%% Events a second, end to end.
+%% Events per second, from end to end.
 rate(T, Rounds) -> 1.0e9 / bench_run:quantile(0.5, lists:sort([element(2, proplists:get_value(T, R)) || R <- Rounds])).

@@ -1,5 +1,5 @@
-%% What must not grow: the cost of an event with the processes of the node, the functions that are armed, and the probes. And what may: attaching,
-%% arming and leaving, as somebody sees them who waits for it.
+%% Measures the cost of an event for growing numbers of processes, armed functions and probes: it must not grow. Also
+%% measures how long a user waits for attaching, arming and leaving: these times may grow.
 -module(bench_growth).
 -export([measure/1]).
 
@@ -14,7 +14,7 @@ measure(Rounds) ->
     Processes = [processes(N, Times) || N <- [100, 10_000, 100_000, 1_000_000]],
     [{growth, Name, Unit, Samples} || {Name, Unit, Samples} <- [{"the node's functions", "", [count()]} | lists:append([Functions, Probes | Processes])]].
 
-%% As many modules as make it a node of 9,000 functions.
+%% Loads modules until the node has 9,000 functions.
 load([File | Files]) ->
     case count() < 9000 of
         true -> code:ensure_loaded(list_to_atom(filename:basename(File))), load(Files);
@@ -26,7 +26,7 @@ count() -> lists:sum([length(erlang:get_module_info(M, functions)) || M <- erlan
 
 %% ---- the cost of an event -----------------------------------------------------------------------------------------
 
-%% One process calls; all that there are could be traced.
+%% One process makes calls. All processes of the node may be traced.
 processes(N, Times) ->
     Idle = [spawn_opt(fun() -> receive stop -> ok end end, [{min_heap_size, 10}]) || _ <- lists:seq(1, N)],
     Name = integer_to_list(N) ++ " processes",
@@ -52,7 +52,7 @@ functions(Times) ->
     costs([{["an event, ", Name, " armed"], fun(Pids) -> armed(N, Pids) end} || {N, Name} <- [{1, "1 function"}, {1000, "1000 functions"}]] ++
         [{"an event, every function armed", fun(Pids) -> armed(all, Pids) end}], Times).
 
-%% Of the workload's own functions never more than one.
+%% Arms at most one function of the workload itself.
 armed(N, Pids) ->
     fun(Tracer) ->
         S = trace:session_create(bench, Tracer, []),
@@ -71,7 +71,8 @@ armed(N, Pids) ->
 
 destroy(S) -> fun() -> trace:session_destroy(S), 0 end.
 
-%% [{Name, Pids -> what arms a session}], each as a multiple of the floor that is armed in the same way, interleaved.
+%% Cases are [{Name, Pids -> function that arms a session}]. Returns the cost of each as a multiple of the floor, which
+%% is armed in the same way. The runs are interleaved.
 costs(Cases, Times) ->
     Once = fun(Start) ->
         Pids = bench_work:prepare(w1),
@@ -92,7 +93,8 @@ costs(Cases, Times) ->
 
 text(Chars) -> lists:flatten(Chars).
 
-%% With a client, for it is its companion that joins the probes; those of one function are all tried until one takes the call.
+%% Uses a client, because the companion combines the probes. The VM tries all probes of one function until one matches
+%% the call.
 probes(Times) ->
     Others = [lists:concat(["lists:", F, "/", A]) || {F, A} <- lists:sublist(lists:sort(lists:module_info(exports)), 31), F =/= module_info],
     Same = ["bench_work:f(" ++ integer_to_list(-I) ++ ", _)" || I <- lists:seq(1, 31)],
@@ -119,10 +121,10 @@ run(How) ->
     bench_work:finish(Pids),
     Ns.
 
-%% ---- what somebody waits for --------------------------------------------------------------------------------------
+%% ---- waiting times ------------------------------------------------------------------------------------------------
 
-%% From the start of the command until it says that it traces; and from Ctrl-C until it has ended. (Behind --force: a wildcard for
-%% everything has the calls of a whole second counted first.)
+%% Measures the time from the start of the command until it reports that it traces, and from Ctrl-C until it has ended.
+%% With a wildcard for everything the client would first count all calls for a second; --force skips that.
 waits(Name, Args, Times) ->
     {Begins, Ends} = lists:unzip([wait(Args) || _ <- lists:seq(1, Times)]),
     [{text(["attach and arm ", Name]), "ms", Begins}, {text(["leave, ", Name]), "ms", Ends}].

@@ -1,6 +1,6 @@
-%% What else there is to trace with, on the same workloads: OTP's own dbg in its forms, a message to another node for each
-%% event, and redbug and recon_trace where ERL_LIBS has them. start/3 returns a function that ends the tracing once everything has
-%% arrived where it goes (/dev/null), and says how many events were lost.
+%% Other tracers on the same workloads: OTP's dbg in several forms, one message to another node per event, and redbug
+%% and recon_trace if ERL_LIBS has them. start/3 returns a function that ends the tracing after all output has arrived
+%% at its target (/dev/null), and returns the number of lost events.
 -module(bench_peers).
 -export([all/1, title/1, most/2, start/3, file/3, handler/2]).
 
@@ -21,7 +21,7 @@ title(dist) -> "a message to another node for each event";
 title(redbug) -> "redbug";
 title(recon) -> "recon_trace".
 
-%% Events that a round has at most: mailboxes grow without bound, and a text of 100 kB takes its time.
+%% The highest number of events in a round: mailboxes grow without bound, and a text of 100 kB takes long to format.
 most(Port, w5) when Port =:= dbg_file; Port =:= dbg_ip -> 1000;
 most(Port, _) when Port =:= dbg_file; Port =:= dbg_ip; Port =:= dist -> 100_000;
 most(_, w4) -> 600;
@@ -82,7 +82,7 @@ start(dbg_text, W, Pids) ->
 start(redbug, W, Pids) ->
     {ok, Nowhere} = file:open(?NOWHERE, [write]),
     Ours = group_leader(),
-    group_leader(Nowhere, self()), % it says goodbye there
+    group_leader(Nowhere, self()), % redbug prints its last message to the group leader
     {Name, _, _} = redbug:start(expression(W),
         [{procs, Pids}, {msgs, 1 bsl 40}, {time, 1 bsl 31}, {print_file, ?NOWHERE}, {max_queue, 1 bsl 40}]),
     group_leader(Ours, self()),
@@ -99,7 +99,7 @@ start(recon, W, Pids) ->
         0
     end.
 
-%% dbg's trace port into a file.
+%% Runs dbg's trace port into a file.
 file(File, W, Pids) ->
     port((dbg:trace_port(file, File))(), W, Pids, fun() -> 0 end).
 
@@ -115,12 +115,12 @@ port(Port, W, Pids, Then) ->
         Ref = trace:delivered(Session, all),
         receive {trace_delivered, all, Ref} -> ok end,
         trace:session_destroy(Session),
-        _ = try port_control(Port, $f, "") catch error:_ -> ok end, % written; the ip port knows no such thing
+        _ = try port_control(Port, $f, "") catch error:_ -> ok end, % flushes the file; the ip port does not support it
         port_close(Port),
         Then()
     end.
 
-%% One for all rounds; it ends with us.
+%% All rounds share one node. It is linked to this process.
 sink_node() ->
     case get(sink_node) of
         undefined ->
@@ -131,7 +131,8 @@ sink_node() ->
         Node -> Node
     end.
 
-%% What the port could not send it counts: a byte 1 and the number; an event is a byte 0, its size and so many bytes.
+%% Counts the events that the port dropped. The port sends a byte 1 and the number of dropped events, or a byte 0, the
+%% size and the bytes of an event.
 read(Socket, Rest, Dropped) ->
     case gen_tcp:recv(Socket, 0) of
         {ok, More} -> {Left, N} = frames(<<Rest/binary, More/binary>>, Dropped), read(Socket, Left, N);
@@ -142,7 +143,7 @@ frames(<<0, Size:32, _:Size/binary, Rest/binary>>, N) -> frames(Rest, N);
 frames(<<1, Count:32, Rest/binary>>, N) -> frames(Rest, N + Count);
 frames(Rest, N) -> {Rest, N}.
 
-%% dbg's own way from its file to text.
+%% Converts dbg's file to text with dbg itself.
 handler(File, Device) ->
     Self = self(),
     Client = dbg:trace_client(file, File, {fun

@@ -1,10 +1,12 @@
 /*
- * How fast batches become text: decodes and prints the same batches over and over, from memory to nowhere.
+ * Measures how fast batches become text: decodes and prints the same batches repeatedly, from memory, and discards the
+ * output.
  *
  *     bench_print VIEW [w1|w3|w4|whole|FILE.etr] [MILLIONS] [BATCHES]
  *
- * Of BATCHES (32) of 8000 events each, over and over until MILLIONS (10) are shown. What w1, w3, w4 and whole are says
- * tests/unit/workloads.h; in w4 results are paired with their calls. Prints events and bytes a second.
+ * Makes BATCHES (32) batches of 8000 events, and repeats them until it has shown MILLIONS (10) of events.
+ * tests/unit/workloads.h describes w1, w3, w4 and whole; in w4 the client pairs results with calls. Prints events and
+ * bytes per second.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,7 +75,8 @@ static double now(void)
 {
     struct timespec t;
 
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t); /* of one core; others may be at work beside it */
+    /* processor time of this process, because other processes may be running */
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 

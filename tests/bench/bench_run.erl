@@ -1,15 +1,16 @@
 %% Runs every workload under every tracer, interleaved, and prints ratios to the floor of the same round.
 %%
-%% Beside it, for tracers that bring the events somewhere: how many arrive there in a second of the whole run, until the last one
-%% has; how much memory of the node an event takes at the end of the workload, before that; and how many were lost.
+%% A figure is the time that one event adds to the traced processes: (traced - untraced) / events. The table shows its
+%% ratio to the floor in the same round: the median of all rounds with the quartiles. The nanoseconds hold for one
+%% machine only. A run consists of slices of a few milliseconds, and its time is the lower quartile of the slices, so
+%% that other users of the processor do not count.
 %%
-%% A figure is the time added to the traced processes by one event: (traced - untraced) / events, and what is shown is its
-%% ratio to the floor's in the same round, the median of all rounds with the quartiles. Nanoseconds are of one machine. A
-%% run is taken in slices of a few milliseconds, and its time is the lower quartile of theirs: where somebody else has the
-%% processor for a while, that is no time of the traced process.
+%% For tracers that deliver their events, the table also shows how many events arrive per second from the start of the
+%% run to the last arrival, how much memory of the node an event takes at the end of the workload, and how many events
+%% were lost.
 %%
-%% What is no workload under tracers is measured by bench_side and bench_growth: [{Workload, Name, Unit, Samples}].
-%% Ends with the goals, and with TAP that says only whether what the client showed and what it lost is what happened.
+%% bench_side and bench_growth measure the rest: [{Workload, Name, Unit, Samples}]. The output ends with the goals and
+%% with TAP. The TAP only says whether the client's shown and lost events add up to what happened.
 -module(bench_run).
 -export([main/1, sliced/2, quantile/2, shuffle/1]).
 
@@ -53,8 +54,9 @@ measure(W, Rounds, Scale) ->
 
 shuffle(L) -> [X || {_, X} <- lists:sort([{rand:uniform(), X} || X <- L])].
 
-%% An event's {nanoseconds, nanoseconds until all has arrived (of those that did), bytes of the node's memory before that}; what was
-%% lost, and whether that is more than a hundredth. The processes are new, so that no run inherits another's heap.
+%% Returns {nanoseconds per event, nanoseconds per arrived event until all have arrived, bytes of the node's memory per
+%% event before that, lost events, whether more than 1 % were lost}. The processes are new, so no run inherits the heap
+%% of another.
 once(W, T, Count) ->
     N = ?SLICES * max(5, Count div ?SLICES),
     alone(),
@@ -72,18 +74,19 @@ once(W, T, Count) ->
     Lost = lost(W, T, Events, Ended),
     {Ns * N / Events, All / max(1, Events - Lost), Grown / Events, Lost, Lost * 100 > Events}.
 
-%% The VM finds a tracer's library in a table of those that have been used, where several may share a place; it forgets them
-%% all with any code that is loaded. So that no tracer stands behind another one, which was two in a hundred of the floor.
+%% Loads code to clear the VM's cache of tracer libraries, in which several tracers may share a slot. Without this a
+%% tracer may come second in its slot, which costs 2 % of the floor.
 alone() ->
     code:purge(bench_goals),
     {module, _} = code:load_file(bench_goals).
 
-%% A round's nanoseconds.
+%% Returns the nanoseconds of a round.
 sliced(Pids, N) ->
     Each = N div ?SLICES,
     quantile(0.25, lists:sort([bench_work:run(Pids, Each) / Each || _ <- lists:seq(1, ?SLICES)])).
 
-%% What a client has shown and lost is all that has happened; but a call that is turned away has no result, for the VM makes none.
+%% The client's shown and lost events must add up to all events. One exception: a rejected call has no result, because
+%% the VM makes none.
 lost(W, T, Events, {Shown, Lost}) ->
     Expected = case W =:= w6 orelse T =:= {asked, hidden} of true -> 0; false -> Events + ?SLICES * bench_work:extra(W) end,
     Missing = Expected - Shown - Lost,
@@ -123,7 +126,7 @@ quantile(Q, Sorted) -> lists:nth(max(1, min(length(Sorted), round(Q * (length(So
 
 %% ---- tables -------------------------------------------------------------------------------------------------------
 
-%% Printed as soon as it is known; returns the samples.
+%% Prints a table immediately, and returns the samples.
 table(W, Samples = [[{_, _} | _] | _]) ->
     io:format("~n~-46ts x the floor (quartiles)          added  of memory      events/s  lost~n~ts~n",
         [string:uppercase(atom_to_list(W)), bench_work:title(W)]),

@@ -1,5 +1,5 @@
-%% What an event does not show: what the client and the drain of the rings cost, what a session costs that has nothing to
-%% do or whose client does not read, how old events are when they are printed, and how fast the client prints.
+%% Measures costs that the time of an event does not include: the client, the drain of the rings, an idle session, a
+%% session whose client does not read, the age of events when they are printed, and how fast the client prints.
 -module(bench_side).
 -export([measure/2]).
 
@@ -45,7 +45,7 @@ unit(Name) -> case lists:suffix(", output", Name) of true -> "GB/s"; false -> "M
 
 %% ---- a session ----------------------------------------------------------------------------------------------------
 
-%% An event's nanoseconds at the floor, now.
+%% Returns the current nanoseconds per event at the floor.
 floor_ns() ->
     [Plain, Floor] = [run(T, 200_000) || T <- [untraced, floor]],
     max(1.0, Floor - Plain).
@@ -58,7 +58,8 @@ run(T, N) ->
     bench_work:finish(Pids),
     Ns.
 
-%% What copying the rings into a batch takes the owner, who hands it on without looking into it. The median of many.
+%% Measures how long the owner takes to copy the rings into a batch; the owner does not decode the batch. Returns the
+%% median, as a multiple of the floor.
 drain() ->
     Floor = floor_ns(),
     Self = self(),
@@ -93,7 +94,7 @@ empty(State) ->
         _ -> ok
     end.
 
-%% A client that traces a process of w1, with what it costs meanwhile.
+%% Runs Do while a client traces a process of w1.
 with_client(Args, Where, Env, Do) ->
     Pids = bench_work:prepare(w1),
     Client = bench_tracers:client(["-P", pid_to_list(hd(Pids)), "bench_work:f/2" | Args], Where, Env),
@@ -112,7 +113,7 @@ client_time() ->
         (quiet(Pid) - Before) / ?EVENTS / Floor
     end).
 
-%% Once it has nothing to do any more.
+%% Waits until the client is idle and returns its processor time.
 quiet(Pid) -> quiet(Pid, -1, 0).
 quiet(Pid, Time, 3) -> _ = Pid, Time;
 quiet(Pid, Before, N) ->
@@ -122,7 +123,7 @@ quiet(Pid, Before, N) ->
         Now -> quiet(Pid, Now, 0)
     end.
 
-%% Nanoseconds on a processor, of all threads.
+%% Returns the processor time of all threads, in nanoseconds.
 cpu(Pid) -> lists:sum([Ns || File <- tasks(Pid, "schedstat"), {ok, Text} <- [file:read_file(File)], {Ns, _} <- [string:to_integer(Text)]]).
 
 wakeups(Pid) ->
@@ -132,7 +133,8 @@ wakeups(Pid) ->
 
 tasks(Pid, File) -> filelib:wildcard(lists:flatten(["/proc/", case Pid of self -> "self"; _ -> integer_to_list(Pid) end, "/task/*/", File])).
 
-%% {MB that the node has grown by beside the rings of the threads that trace, messages that wait for the owner}
+%% Returns {megabytes that the node has grown by, without the rings of the traced threads; messages in the owner's
+%% queue}.
 blocked() ->
     Fifo = filename:join(get(dir), "fifo"),
     os:cmd(["mkfifo ", Fifo]),
@@ -154,14 +156,14 @@ blocked() ->
     file:delete(Fifo),
     Result.
 
-%% MB that are ours alone; pages that are mapped twice count once.
+%% Returns the node's proportional memory in megabytes: shared pages count by share.
 memory() ->
     {ok, Text} = file:read_file("/proc/self/smaps_rollup"),
     {match, [Kb]} = re:run(Text, "^Pss:\\s+([0-9]+)", [multiline, {capture, all_but_first, list}]),
     list_to_integer(Kb) / 1024.
 
-%% {Wake-ups a second, percents of a core}: of the node while a client is attached and nothing happens, without those that it
-%% has by itself.
+%% Returns {wake-ups per second, percent of a core} of the node while a client is attached and nothing happens, minus
+%% the values without a client.
 idle() ->
     {Woken, Busy} = with_client([], " >/dev/null", [], fun(_, _) -> timer:sleep(200), still() end),
     {Alone, Own} = still(),
@@ -173,7 +175,7 @@ still() ->
     {W1, C1} = {wakeups(self), cpu(self)},
     {(W1 - W0) / 4, (C1 - C0) / 4.0e7}.
 
-%% {Median, p99} in milliseconds of the age of the oldest line in whatever is read from the client at once, at full rate.
+%% Returns {median, p99} in milliseconds of the age of the oldest line in each read, at full rate.
 age() ->
     File = filename:join(get(dir), "ages"),
     with_client(["--utc", "--format", "{time}"], [" > >(", filename:join(get(dir), "age"), " >", File, ")"], [], fun(Pids, Client) ->
@@ -192,7 +194,7 @@ ages(File) ->
 
 sh(Command) -> os:cmd(lists:flatten(Command)).
 
-%% What bench_print says of so many millions of events, in processor time.
+%% Runs bench_print and returns its figure What, in processor time.
 print(Args, What) ->
     Said = sh([filename:join(get(tools), "bench_print"), " ", Args]),
     {match, [Number]} = re:run(Said, ["([0-9.]+) ", What], [{capture, all_but_first, list}]),
@@ -201,7 +203,7 @@ print(Args, What) ->
         {F, _} -> F
     end.
 
-%% A recording of so many rounds, made by a client.
+%% Makes a recording of this many rounds with a client.
 recording(W, Rounds, Size) ->
     File = filename:join(get(dir), atom_to_list(W) ++ ".etr"),
     Pids = bench_work:prepare(W),
@@ -213,7 +215,7 @@ recording(W, Rounds, Size) ->
     bench_work:finish(Pids),
     File.
 
-%% The same calls in a file of dbg.
+%% Makes a file with the same calls with dbg.
 traced(N) ->
     File = filename:join(get(dir), "traced"),
     Pids = bench_work:prepare(w1),
@@ -223,7 +225,7 @@ traced(N) ->
     bench_work:finish(Pids),
     File.
 
-%% Millions of events for each second of processor time.
+%% Returns millions of events per second of processor time.
 handled(File, N) ->
     {ok, Nowhere} = file:open("/dev/null", [write]),
     Before = cpu(self),

@@ -1,15 +1,15 @@
-%% The tracers: nothing, the floor, an empty process, the VM's own counters, etrace's NIF by itself in its modes, and etrace as
-%% people use it, a client on this very machine. start/3 arms for a workload and returns a function that ends the tracing once
-%% everything has arrived, and says how many events were lost; of a client, how many it has shown and how many were lost.
+%% The tracers: none, the floor, an empty process, the VM's own counters, etrace's NIF alone in its modes, and etrace as
+%% users run it, with a client on the same machine. start/3 arms for a workload and returns a function that ends the
+%% tracing after everything has arrived. This function returns the number of lost events, or {Shown, Lost} for a client.
 -module(bench_tracers).
 -export([all/1, title/1, rounds/3, arrives/1, counts/1, start/3, session/3, etrace/6, drain/2, nif/0]).
 -export([client/3, client_end/1, client_pid/1, said/1, armed/2, wait/2]).
 
 -define(NIF, bench_etrace_nif0).
--define(SMALL, bench_etrace_nif1). % the same once more: a library keeps the size of its rings
--define(LARGE, bench_etrace_nif2). % and for whole terms, of which a ring of the usual size holds but a few
+-define(SMALL, bench_etrace_nif1). % a copy, because a library keeps the size of its rings
+-define(LARGE, bench_etrace_nif2). % a copy for whole terms: a ring of the usual size holds only a few of them
 -define(MB, 1048576).
--define(RING, (2 * ?MB)). % as a client's
+-define(RING, (2 * ?MB)). % the size that a client uses
 
 nif() -> ?NIF.
 
@@ -24,8 +24,8 @@ all(W) ->
         [tally || W =/= w3, W =/= w6] ++
         [{peer, P} || W =/= w7, P <- bench_peers:all(W)].
 
-%% What else a client is asked for: a guard that takes every call; messages without who sent them; calls that wait on the node for
-%% their results, of which none is shown, or all are.
+%% More requests to a client: a guard that accepts every call; messages without their senders; calls that wait on the
+%% node for their results, with none or all of them shown.
 asked(w1) -> [guard];
 asked(w3) -> [anonymous];
 asked(W) when W =:= w4; W =:= w7 -> [hidden, held];
@@ -53,19 +53,19 @@ title(closed) -> "etrace, paused";
 title(tally) -> "etrace, figures only";
 title({peer, P}) -> bench_peers:title(P).
 
-%% Whether events arrive somewhere.
+%% True if the tracer delivers the events.
 arrives({live, _}) -> true;
 arrives({asked, Which}) -> Which =/= hidden;
 arrives({peer, _}) -> true;
 arrives(_) -> false.
 
-%% Whether it says what was lost.
+%% True if the tracer reports lost events.
 counts({etrace, _}) -> true;
 counts({asked, _}) -> true;
 counts(T) -> arrives(T).
 
-%% How many rounds of a workload: more for a client, as leaving takes some milliseconds however much there was; fewer for
-%% what lets mailboxes grow.
+%% The rounds of a workload for a tracer. A client gets more, because leaving takes some milliseconds regardless of the
+%% number. A tracer that lets mailboxes grow gets fewer.
 rounds({live, 256}, W, N) when W =:= w1; W =:= w2c; W =:= w2 -> 4 * N;
 rounds({asked, guard}, _, N) -> 4 * N;
 rounds({_, whole}, w5, N) -> min(N, 1000);
@@ -105,9 +105,9 @@ session(Tracer, W, Pids) ->
 gate(Nif, State, Gate) ->
     case Nif:gate(State, Gate) of ok -> ok; more -> gate(Nif, State, Gate) end.
 
-%% The owner opens the session and drains it to nowhere, as it does for a client: at once after a full batch, else after 2 ms,
-%% the least that there is between two of a client's.
-%% Armed: {Workload, Pids}, or what arms a session.
+%% The owner opens the session and discards the batches, with the timing of a client: it drains at once after a full
+%% batch, otherwise after 2 ms, the shortest interval of a client. Armed is {Workload, Pids} or a function that arms a
+%% session.
 etrace(Nif, Ring, Bytes, Armed, Loop, Gates) ->
     Self = self(),
     {Budget, Depth, Items} = case Bytes of whole -> {262144, 64, 65536}; _ -> {Bytes, 16, 4096} end,
@@ -134,7 +134,7 @@ etrace(Nif, Ring, Bytes, Armed, Loop, Gates) ->
 
 idle(_, _) -> receive stop -> 0 end.
 
-%% Returns what the rings have lost.
+%% Returns the number of events that the rings have lost.
 drain(Nif, State) -> drain(Nif, State, #{}).
 
 drain(Nif, State, Lost) ->
@@ -147,7 +147,7 @@ drain(Nif, State, Lost) ->
     after if Full -> 0; true -> 2 end -> drain(Nif, State, New)
     end.
 
-%% Of a batch's sections (etrace_wire.h), each of which says what its ring has lost since the beginning.
+%% Reads the losses of each section of a batch (etrace_wire.h). They are totals since the start.
 losses(none, Lost) -> Lost;
 losses(<<_:56/binary, Sections/binary>>, Lost) -> sections(Sections, Lost).
 
@@ -155,7 +155,7 @@ sections(<<Ring:32/little, Bytes:32/little, _Seen:64, Counts:64/binary, _:Bytes/
     sections(Rest, Lost#{Ring => lists:sum([N || <<N:64/little>> <= Counts])});
 sections(_, Lost) -> Lost.
 
-%% ---- the real thing -----------------------------------------------------------------------------------------------
+%% ---- etrace with a client ----------------------------------------------------------------------------------------
 
 live(Args, W, Pids) ->
     Client = client(processes(Pids) ++ Args, " >/dev/null", []),
@@ -172,7 +172,7 @@ budget(Bytes) -> ["--size", integer_to_list(Bytes)].
 
 processes(Pids) -> lists:append([["-P", pid_to_list(P)] || P <- Pids]).
 
-%% A client that attaches to this node, its output going where Where (of the shell) says.
+%% Starts a client that attaches to this node. Where is the shell redirection of its output.
 client(Args, Where, Env) ->
     Log = filename:join(get(dir), "live.log"),
     file:delete(Log),
@@ -192,7 +192,7 @@ wait(Until, Client) -> wait(Until, Client, 30000).
 wait(_, Client, Left) when Left =< 0 -> error({client, said(Client)});
 wait(Until, Client, Left) -> Until() orelse begin timer:sleep(5), wait(Until, Client, Left - 5) end.
 
-%% {Events that were shown, events that were lost}: its own closing line says it.
+%% Returns {Shown, Lost} from the last line of the client.
 client_end(Client = {Port, OsPid, _}) ->
     os:cmd("kill -INT " ++ integer_to_list(OsPid)),
     receive {Port, {exit_status, _}} -> ok end,

@@ -1,5 +1,5 @@
-%% What is traced: the workloads. prepare/1 makes the processes, run/2 does so many rounds in them and returns the
-%% nanoseconds that took; arm/2 sets what each workload is traced for. A workload's events a round are known exactly.
+%% The traced workloads. prepare/1 starts the processes, run/2 runs a number of rounds in them and returns the
+%% nanoseconds, arm/2 sets the trace of each workload. Each workload makes an exactly known number of events per round.
 -module(bench_work).
 -behaviour(gen_server).
 -export([all/0, title/1, events/1, extra/1, rounds/1, prepare/1, run/2, finish/1, arm/2, mfa/1, expressions/1, is_armed/2]).
@@ -20,12 +20,12 @@ processes(w2c) -> erlang:system_info(schedulers_online);
 processes(w2) -> 2 * erlang:system_info(schedulers_online);
 processes(_) -> 1.
 
-%% Events a round: those that the floor sees.
+%% Events per round, as the floor sees them.
 events(w3) -> 4;
 events(W) when W =:= w4; W =:= w7 -> 2;
 events(W) -> processes(W).
 
-%% Events of run/2 itself: its message arrives, and is answered.
+%% Events of run/2 itself: it sends a message and gets an answer.
 extra(w3) -> 2;
 extra(_) -> 0.
 
@@ -51,7 +51,7 @@ finish(Pids) ->
     [begin R = monitor(process, P), receive {'DOWN', R, _, _, _} -> ok end end || P <- Pids],
     ok.
 
-%% The processes to be traced are all of them.
+%% Sets the patterns of the workload and returns the flags for its processes.
 arm(_, w3) -> [send, 'receive'];
 arm(Session, W) ->
     Spec = case W of
@@ -66,7 +66,7 @@ mfa(w4) -> {?MODULE, handle_call, 3};
 mfa(w5) -> {?MODULE, big, 1};
 mfa(_) -> {?MODULE, f, 2}.
 
-%% The same for etrace.
+%% The same as expressions of etrace.
 expressions(w3) -> ["send(_, _)", "recv(_)"];
 expressions(w4) -> ["bench_work:handle_call/3 -> return"];
 expressions(w5) -> ["bench_work:big/1"];
@@ -74,7 +74,7 @@ expressions(w6) -> ["bench_work:f(none, _)"];
 expressions(w7) -> ["bench_work:f/2 -> return"];
 expressions(_) -> ["bench_work:f/2"].
 
-%% Somebody traces all of them for it; flags are set after patterns.
+%% True if a session traces all processes of the workload. Sessions set flags after patterns.
 is_armed(W, Pids) ->
     Flag = case W of w3 -> send; _ -> call end,
     lists:all(fun(P) -> lists:any(fun(S) -> lists:member(Flag, flags(S, P)) end, trace:session_info(all)) end, Pids).
@@ -83,7 +83,7 @@ flags(Session, Pid) ->
     try trace:info(Session, Pid, flags) of
         {flags, Flags} -> Flags;
         undefined -> []
-    catch error:badarg -> [] % the session has gone meanwhile
+    catch error:badarg -> [] % the session has ended meanwhile
     end.
 
 run(Pids, Rounds) ->
@@ -126,7 +126,7 @@ loop(W, N, O, D) -> ?MODULE:f(N, {some, tuple, [1, 2, 3]}), loop(W, N - 1, O, D)
 f(N, _) -> N.
 big(_) -> ok.
 
-%% Where events go that are sent to another node one by one.
+%% Runs on another node and receives one message per event.
 sink() ->
     receive
         {bench_done, To, Tag} -> To ! {bench_done, Tag};

@@ -1,6 +1,7 @@
 /*
- * The floor: a tracer that says yes to every event and does nothing with it, so that what is left is the VM's own cost.
- * Built twice, for the second module (DISCARD) the answer is `discard`: what an event costs that is turned away at once.
+ * The floor: a tracer that accepts every event and does nothing with it, so that only the VM's own cost remains. The
+ * bench builds it twice. The second module (DISCARD) answers `discard`, which shows the cost of an event that the
+ * tracer rejects at once.
  */
 #include <erl_nif.h>
 

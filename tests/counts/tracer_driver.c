@@ -1,15 +1,16 @@
 /*
- * What an event costs in the companion's library: loads the very file that is sent to a node and offers it events as a
- * virtual machine does, of which there is only what the library asks for - terms, and functions to look into them.
+ * Runs the companion's library without a virtual machine: loads the file that etrace sends to a node, and offers it
+ * events as a VM does. It implements only the part of the VM that the library uses: terms, and functions to inspect
+ * them.
  *
  *     tracer_driver FILE.so CASE EVENTS
  *     tracer_driver FILE.so bounded EVENTS
  *
- * The first form is for counting instructions (tests/counts/run): it prints nothing. It ends with 1 when the events are not what
- * the library says it saw, or any was lost that should not be.
+ * The first form is for counting instructions (tests/counts/run) and prints nothing. It exits with 1 if the library's
+ * counts of seen or lost events are wrong.
  *
- * The second form is a test: binaries that begin inside a byte stand in every position of a term, and the driver counts the bytes
- * that the library has the machine copy or compare.
+ * The second form is a test. It puts binaries that start inside a byte into every position of a term, and counts the
+ * bytes that the library makes the VM copy or compare.
  */
 #include <dlfcn.h>
 #include <erl_nif.h>
@@ -29,14 +30,14 @@ static void die(const char *what)
     exit(1);
 }
 
-/* ---- terms: immediates are as a machine of 64 bits has them, the rest points to what is here ----------------------- */
+/* ---- terms: immediates have the form of a 64-bit VM; all others point to a struct box ---------------------------- */
 
-enum what { CELL, TUPLE, MAP, FLOAT, BINARY, SHIFTED, REF, BIG }; /* SHIFTED: a binary that begins inside a byte */
+enum what { CELL, TUPLE, MAP, FLOAT, BINARY, SHIFTED, REF, BIG }; /* SHIFTED: a binary that starts inside a byte */
 
 struct box {
     enum what what;
     uint32_t count;
-    ERL_NIF_TERM words[]; /* of a map: the keys, then the values */
+    ERL_NIF_TERM words[]; /* of a map: first the keys, then the values */
 };
 
 enum { TAG_LIST = 1, TAG_BOXED = 2, TAG_PID = 3, TAG_PORT = 7, TAG_ATOM = 0xb, TAG_SMALL = 0xf, NIL = 0x3b };
@@ -117,7 +118,7 @@ static ERL_NIF_TERM string(const char *text)
     return list;
 }
 
-/* ---- what the library asks ------------------------------------------------------------------------------------------ */
+/* ---- functions that the library calls ---------------------------------------------------------------------------- */
 
 static char atoms[256][32];
 
@@ -265,10 +266,10 @@ int enif_map_iterator_get_pair(UNUSED ErlNifEnv *env, ErlNifMapIterator *each, E
 int enif_map_iterator_next(UNUSED ErlNifEnv *env, ErlNifMapIterator *each) { return ++each->idx < each->size; }
 void enif_map_iterator_destroy(UNUSED ErlNifEnv *env, UNUSED ErlNifMapIterator *each) {}
 
-/* Bytes that the machine had to copy or to compare. */
+/* Bytes that the VM had to copy or compare. */
 static uint64_t copied, compared;
 
-/* Has no bytes of its own: all that is shown of it is x. */
+/* Makes a binary that has no bytes in memory: each byte that a reader gets is 'x'. */
 static ERL_NIF_TERM shifted(size_t bytes)
 {
     return boxed(new_box(SHIFTED, bytes, 0));
@@ -293,7 +294,7 @@ int enif_inspect_binary(UNUSED ErlNifEnv *env, ERL_NIF_TERM t, ErlNifBinary *ret
 
 int enif_snprintf(char *at, size_t room, UNUSED const char *format, ...) { return snprintf(at, room, "#Ref<0.1.2.3>"); }
 
-/* Local pids and ports alone: what the library learns its immediates by. */
+/* The library learns the form of immediates from these local pids and ports. */
 static const uint8_t pid_form[] = {131, 88, 119, 1, 'n', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
 
 static uint64_t get32(const uint8_t *at)
@@ -383,7 +384,7 @@ unsigned char *enif_make_new_binary(UNUSED ErlNifEnv *env, size_t bytes, ERL_NIF
     return (unsigned char *)box->words;
 }
 
-/* The machine copies short parts to the heap, where every binary begins at a byte. */
+/* The VM copies short sub-binaries to the heap, where each binary starts at a byte boundary. */
 ERL_NIF_TERM enif_make_sub_binary(UNUSED ErlNifEnv *env, ERL_NIF_TERM t, size_t at, size_t bytes)
 {
     const struct box *box = box_of(t, SHIFTED) ? box_of(t, SHIFTED) : box_of(t, BINARY);
@@ -427,13 +428,13 @@ void enif_thread_opts_destroy(UNUSED ErlNifThreadOpts *options) {}
 int enif_thread_create(UNUSED char *name, UNUSED ErlNifTid *id, UNUSED void *(*run)(void *), UNUSED void *arg, UNUSED ErlNifThreadOpts *options) { return 0; }
 int enif_thread_join(UNUSED ErlNifTid id, UNUSED void **result) { return 0; }
 
-/* There are no files: which clock the system prefers does not make a difference here. */
+/* There are no files. The library reads one to learn the system's preferred clock, and works without it. */
 int open(UNUSED const char *path, UNUSED int flags, ...);
 int open(UNUSED const char *path, UNUSED int flags, ...) { return -1; }
 
 /* ---- the cases ------------------------------------------------------------------------------------------------------- */
 
-#define MOST 4 /* events of a case, over and over */
+#define MOST 4 /* events of a case, which the driver repeats */
 
 static ErlNifEntry *library;
 
@@ -456,7 +457,7 @@ static ERL_NIF_TERM ask(const char *name, ERL_NIF_TERM what)
     return find(name)(NULL, 2, argv);
 }
 
-/* Calls of w:f/2 are decided about by their first argument: whether that is less than 100. */
+/* Decides calls of w:f/2 by their first argument: whether it is less than 100. */
 static void decide(bool shown)
 {
     enum { SHOWN = 1, HIDDEN = 2 };
@@ -466,7 +467,7 @@ static void decide(bool shown)
         die("no program");
 }
 
-/* Calls wait for their result, and come when they took a minute. */
+/* Makes calls wait for their results, and passes only calls that took a minute. */
 static void wait_long(void)
 {
     struct etw_filter_step step = {.what = ETW_FILTER_DUR, .compare = ETW_FILTER_GT, .value = INT64_C(60000000000)};
@@ -477,8 +478,9 @@ static void wait_long(void)
 }
 
 struct event {
-    const char *tag, *gate; /* gate: the function that is asked first, NULL: none */
-    ERL_NIF_TERM tracee, term, extra; /* extra: of what is received, who sent it, as its match specification says; 0: none */
+    const char *tag, *gate; /* gate: the function that the VM asks first, or NULL */
+    /* extra: receiver of a send; value of a return; for a receive the sender, from the match specification; 0: none */
+    ERL_NIF_TERM tracee, term, extra;
 };
 
 static ERL_NIF_TERM call(const char *module, const char *name, ERL_NIF_TERM args)
@@ -546,7 +548,10 @@ static unsigned events_of(const char *name, struct event *ret)
     return 0;
 }
 
-/* An event as the machine brings it: it asks whether the process is still traced, whether it wants the event, and hands it over. */
+/*
+ * An event, prepared for the calls that a VM makes: whether the process is still traced, whether the tracer wants the
+ * event, and the event.
+ */
 struct prepared {
     function *gate;
     ERL_NIF_TERM status[3], argv[5];
@@ -579,7 +584,7 @@ static void offer(unsigned long many, const struct event *events, unsigned n)
     }
 }
 
-/* Has the results of calls measured. Every size passes. */
+/* Lets a filter measure the size of results. Every size passes. */
 static void measure(void)
 {
     struct etw_filter_step step = {.what = ETW_FILTER_SIZE, .compare = ETW_FILTER_GT, .value = 0};
@@ -588,10 +593,10 @@ static void measure(void)
     ask("gate", steps);
 }
 
-/* ---- the work that a term makes ------------------------------------------------------------------------------------- */
+/* ---- the work for one term --------------------------------------------------------------------------------------- */
 
 #define HUGE_BYTES 10000000
-#define WORK_MOST (1 << 17) /* bytes of one event; no time, but a tenth of a millisecond or so */
+#define WORK_MOST (1 << 17) /* limit of copied and compared bytes for one event; about a tenth of a millisecond */
 
 static ERL_NIF_TERM map_of(ERL_NIF_TERM key, ERL_NIF_TERM value)
 {
@@ -609,7 +614,7 @@ static ERL_NIF_TERM crowd(void)
     return boxed(box);
 }
 
-/* Every position in which a binary may stand. */
+/* Makes a term for each position in which a binary may stand. */
 static unsigned positions(ERL_NIF_TERM ret[static 16])
 {
     unsigned n = 0;
@@ -639,7 +644,7 @@ static uint64_t work_of(const struct event *e)
     return copied + compared - work;
 }
 
-/* All events of a term: as an argument, as a result, as a message. */
+/* Returns the work of the most expensive event with the term: as an argument, a result, or a message. */
 static uint64_t most_work_of(ERL_NIF_TERM t)
 {
     const struct event events[] = {
@@ -656,7 +661,7 @@ static uint64_t most_work_of(ERL_NIF_TERM t)
     return most;
 }
 
-/* One binary may be copied where events follow each other quickly, and none after it. */
+/* In a quick sequence of events the library may copy one large binary, and none after it. */
 static void stay_bounded(unsigned long many)
 {
     ERL_NIF_TERM terms[16];
@@ -671,7 +676,7 @@ static void stay_bounded(unsigned long many)
         die("no binary was read by steps");
 }
 
-/* Takes out what is there: the section of the first ring; its frames, or NULL. */
+/* Drains the rings. Returns the frames of the first section, or NULL if there is no batch. */
 static const uint8_t *drained(struct etw_section *ret)
 {
     const ERL_NIF_TERM argv[] = {state, small(ETW_MAX_BATCH), binary(0), atom("false")};
@@ -684,8 +689,8 @@ static const uint8_t *drained(struct etw_section *ret)
 }
 
 /*
- * The one frame behind calls that were only measured: it is the first of its ring. So it tells its tick and its tracee, and it defines
- * the atom of its term, which the measured calls contain, too.
+ * Checks the single frame after calls that the library only measured. This frame is the first of its ring, so it has
+ * its tick and its tracee, and it defines the atom of its term, although the measured calls contain that atom, too.
  */
 static void check_first_frame(const uint8_t *at, size_t bytes)
 {
@@ -731,7 +736,7 @@ int main(int argc, char **argv)
     state = opened->words[1];
     ask("gate", atom(shown || hidden ? "late" : "early"));
     ask("gate", atom("plain"));
-    ask("kinds", small((1 << 30) - 1)); /* all there are, but said one by one, as clients do */
+    ask("kinds", small((1 << 30) - 1)); /* all kinds, but selected one by one, as clients do */
     if (paused)
         ask("gate", atom("closed"));
     if (shown || hidden)

@@ -1,6 +1,6 @@
 /*
- * Batches one behind the other into a pipeline, each with a u32 of its length in front, of which 16 bits count; its head is put
- * right, so that what is tried is what stands behind it.
+ * Feeds batches into a pipeline. The input is a sequence of batches, each after a u32 with its length in the lower 16
+ * bits. feed() repairs the head of each batch, so that the fuzzer tests the code behind the head.
  */
 #ifndef ETRACE_FUZZ_FEED_H
 #define ETRACE_FUZZ_FEED_H

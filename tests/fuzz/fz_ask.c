@@ -1,9 +1,9 @@
 /*
- * What a node answers to who asks it: its functions, its sessions, what traces something, what was counted, the definition
- * of a record, what was armed. The first byte says who asks; behind it stand the answers one after another, each with two
- * bytes of its length in front, and after the last one the node is gone. What is shown of them is fit for a terminal.
+ * Fuzzes the answers of a node to commands: its functions, its sessions, the traces of a function, counters, record
+ * definitions, and the result of arming. The first byte selects the command. The answers follow, each after two bytes
+ * with its length. After the last one the node is gone. The output must be fit for a terminal.
  *
- * Attaching is taken out by the linker: there is one node, and it is nobody's; what is printed is looked at, no more.
+ * The linker replaces attaching. There is one node, without a connection.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -26,9 +26,9 @@ static void warned(void *data UNUSED, struct str text UNUSED) {}
 
 /* ---- the node ---- */
 
-static struct str left; /* answers that are not given yet */
+static struct str left; /* answers that the node has not sent yet */
 
-/* In memory of its own size. False: there is none. */
+/* Copies the next answer into memory of exactly its size. False: there are no more. */
 static bool next_answer(struct buf *ret)
 {
     if (left.len < 2)
@@ -71,11 +71,11 @@ bool __wrap_peer_ask(struct peer *p UNUSED, struct str request, int timeout_ms U
 
     etf_open_version(&r, request.at, request.len);
     must(etf_skip(&r) && etf_done(&r));
-    buf_release(into); /* so that the answer is in memory of its own size */
+    buf_release(into); /* the answer gets memory of exactly its size */
     return next_answer(into) || err_set(e, ERR_NODE, "the node is gone");
 }
 
-/* ---- who asks ---- */
+/* ---- commands ---- */
 
 void __wrap_out_take(struct out *o, struct buf *b);
 
@@ -95,7 +95,7 @@ static void command(char **words)
     ctx_release(&ctx);
 }
 
-/* What counts is begun, and then read again and again. */
+/* Reads the start of counting, and then the counters again and again. */
 static void top(bool json, unsigned columns)
 {
     struct top_node counted = {0};
@@ -185,7 +185,7 @@ static void arming(void)
     }
 }
 
-/* A module's debug information, as `ls` has it. */
+/* Reads the debug information of a module, as `ls` does. */
 static void names(void)
 {
     struct buf chunk;

@@ -1,10 +1,10 @@
 /*
- * Batches from a node that lies, through the whole way to text and JSON. The input is batches one behind the other, each
- * with a u32 of its length in front; its head is put right, so that what is tried is what stands behind it. What comes
- * out must be lines of valid UTF-8 without anything that could steer a terminal.
+ * Fuzzes batches from a malicious node, from decoding to text and JSON. The input is a sequence of batches, each after
+ * a u32 with its length. feed() repairs their heads. The output must be lines of valid UTF-8 that cannot control a
+ * terminal.
  *
- * Of the first length only 16 bits count: its first byte's lowest bits choose what else is tried, and its third byte a
- * view, 0 all of them. One view alone is several times as fast as all are.
+ * Only 16 bits of a length count. In the first one the lowest bits of the first byte select options, and the third
+ * byte selects a view; 0 selects all views. A single view runs several times as fast as all.
  */
 #include <stdlib.h>
 

@@ -1,8 +1,8 @@
 /*
- * What users, their files and their environment say: command lines, variables, scripts, cookies, options of TLS, what
- * completion has kept, lines of earlier times, and the process of a node that boots. The first byte chooses the reader,
- * texts end in NULs, and every file has the same bytes: opening one gives memory. Nothing is connected to, started or
- * written; what is said must be fit for a terminal.
+ * Fuzzes the input of users, files and the environment: command lines, variables, scripts, cookies, TLS options,
+ * cached completions, the history, and the /proc entry of a booting node. The first byte selects the reader, NUL bytes
+ * end texts, and all files have the same content: opening one returns memory. The target connects to nothing, starts
+ * nothing and writes nothing. Messages must be fit for a terminal.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -35,18 +35,18 @@
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* libtinfo's, when libedit reads what the terminal can do. */
+/* Suppresses the leak of libtinfo, which libedit uses to read the terminal's capabilities. */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {
     return "leak:libtinfo\n";
 }
 
-/* ---- the world: wrapped by the linker, and left to libFuzzer while no input is read ---- */
+/* ---- system calls that the linker wraps; outside of an input they call the real function for libFuzzer ---- */
 
 static bool reading;
-static int files; /* what every file has in it */
-static unsigned entries; /* that are left in a directory */
+static int files; /* a memory file with the content of all files */
+static unsigned entries; /* entries left in the directory */
 
 int __real_open64(const char *path, int flags, ...);
 int __wrap_open64(const char *path, int flags, ...);
@@ -110,7 +110,7 @@ pid_t __wrap_fork(void)
 }
 
 void __wrap_loop_let_die(bool on);
-void __wrap_loop_let_die(bool on UNUSED) {} /* by libFuzzer's own alarm it would */
+void __wrap_loop_let_die(bool on UNUSED) {} /* libFuzzer's own alarm would end the process */
 
 int64_t net_now(void) { return 0; }
 int64_t net_share(int64_t d UNUSED, size_t n UNUSED) { return 0; }
@@ -129,11 +129,11 @@ void net_prefer(struct addrs *a UNUSED, const struct addr *f UNUSED) {}
 /* ---- the input ---- */
 
 struct input {
-    char *words[WORDS + 1]; /* NULL-terminated; each of memory of its own size */
+    char *words[WORDS + 1]; /* NULL-terminated; each in memory of exactly its size */
     size_t count;
 };
 
-/* Words up to an empty one; what is behind it is the content of files. */
+/* Reads words up to an empty one. The rest is the content of the files. */
 static struct input take(const uint8_t *at, size_t size)
 {
     const uint8_t *end = at + size;
@@ -156,7 +156,7 @@ static const char *word(const struct input *in, size_t i)
 
 /* ---- readers ---- */
 
-/* As main() does it, but for signals. */
+/* Runs a command as main() does, without signals. */
 static void run(const struct cmd *cmd, char **argv)
 {
     struct ctx ctx = {.talk = hear, .out = out_new(STDOUT_FILENO, false, "standard output")};
@@ -171,7 +171,7 @@ static void command_line(struct input *in)
 {
     const struct cmd *cmd = in->count ? cmd_find(in->words[0]) : NULL;
 
-    /* What waits without end for a node is left out. */
+    /* Skip options that wait for a node without a limit. */
     for (size_t i = 0; i < in->count; i++)
         if (strstr(in->words[i], "reattach"))
             return;
@@ -267,7 +267,7 @@ static void completion(struct input *in)
     unsetenv("XDG_CACHE_HOME");
 }
 
-/* Its command line and its environment are the same file. */
+/* The command line and the environment are the same file. */
 static void process(struct input *in)
 {
     struct boot_hold h = {0};

@@ -1,7 +1,7 @@
 /*
- * Any bytes as an expression, a file of probes, a `where`, a term and a header: nothing may crash, hang or leak, every
- * refusal has a text and a span inside its line, and what was accepted can be explained in every format.
- * The first byte chooses the options.
+ * Fuzzes expressions, probe files, `where` conditions, terms and headers with arbitrary bytes: nothing may crash, hang
+ * or leak. Each error has a text and a span inside its line, and each accepted input can be explained in every format.
+ * The first byte selects the options.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static void check_err(const struct err *e)
     must(e->from + e->len <= strlen(e->line) + 1);
 }
 
-/* As text, and as what a node would send: the same for both. */
+/* Prints a term directly, and in the encoding of a node. Both must give the same text. */
 static void print_both(term_t t, struct buf *out)
 {
     const struct term_env env = {.atoms = NULL};
@@ -89,7 +89,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         opt.dump_tokens = &tokens;
         opt.dump_ast = &tree;
     }
-    /* A copy of exactly that size, so that reading behind it is seen. */
+    /* An exact copy, so that the sanitizer reports a read behind its end. */
     char *copy = malloc(size);
     memcpy(copy, data + 1, size - 1);
     copy = realloc(copy, size - 1 ? size - 1 : 1);

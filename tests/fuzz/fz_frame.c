@@ -1,9 +1,10 @@
 /*
- * What a node sends behind the handshake: frames, control messages, answers, batches, last words. The session reads it
- * from a socket as it would a node's. The input is pieces, each a byte that says how it is wrapped, two of length and so
- * much: as it is, as a frame, as the message of a frame for us, or as a binary of the owner in one.
+ * Fuzzes the messages of a node after the handshake: frames, control messages, answers, batches, last messages. The
+ * session reads them from a socket. The input is a sequence of pieces: a byte that selects the wrapping, two bytes of
+ * length, and the content. The content goes out as it is, as a frame, as the message of a frame for us, or as a binary
+ * from the owner.
  *
- * The session's own file is part of this one, for there is no node that it could connect to.
+ * This file includes session.c, because there is no node to connect to.
  */
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -66,7 +67,7 @@ static void put_piece(struct buf *out, uint8_t how, struct str piece)
         out->data[at + i] = (char)(len >> (24 - 8 * i));
 }
 
-/* So little at a time that all answers to it have room, and these are taken away: nothing ever waits. */
+/* Sends small parts and discards the answers after each one, so that neither side blocks. */
 static void serve(struct session *s, int peer, struct str all)
 {
     char sink[4096];

@@ -1,7 +1,7 @@
 /*
- * What is said before anybody is known: the answers of an epmd, and the other side of the handshake. They come out of
- * memory, through sockets that are none: the functions of net.h are this file's own. The first byte says who speaks and
- * how much of it comes at once.
+ * Fuzzes what a peer sends before it is authenticated: the answers of an epmd, and the other side of the handshake.
+ * The data comes from memory: this file replaces the functions of net.h. The first byte selects the peer and the
+ * number of bytes per read.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* libei's, when a handshake breaks off; that happens once in the life of a process. */
+/* Suppresses a leak of libei after a failed handshake. It can occur once per process. */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {
@@ -74,7 +74,7 @@ static void shake(void)
     handshake(&s, "a cookie", 0, &conn);
     memcpy(shown, conn.node, sizeof shown);
     utf8_make_safe(shown);
-    if (strcmp(shown, conn.node)) /* it is said as it is */
+    if (strcmp(shown, conn.node)) /* messages contain the name unchanged */
         abort();
     if (strnlen(conn.node, sizeof conn.node) > NODE_NAME_MAX || strnlen(conn.self.node, sizeof conn.self.node) > NODE_NAME_MAX)
         abort();

@@ -1,6 +1,6 @@
 /*
- * One encoded term, as text and as JSON: nothing may leave that is not valid UTF-8 and plainly visible. A term that the
- * check accepts is walked, copied and compared with itself.
+ * Fuzzes the printers with one encoded term, as text and as JSON: the output must be valid UTF-8 and visible. If the
+ * checker accepts a term, the target walks it, copies it, and compares it with itself.
  */
 #include <stdlib.h>
 
@@ -21,7 +21,10 @@ static void check(const struct buf *b)
     }
 }
 
-/* No node has an atom that is not UTF-8; the tables put it right, so it is another one when it is spelled out. */
+/*
+ * True: an atom is not valid UTF-8. No node has such atoms. The atom tables repair them, so that they no longer equal
+ * the atoms of the term.
+ */
 static bool has_bad_name(const uint8_t *at, const uint8_t *end)
 {
     for (; at < end; at = wire_token(at)) {
@@ -69,7 +72,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             abort();
         buf_release(&again);
         enum wire_order o = wire_compare(&env, data, &none, (const uint8_t *)copy.data, true);
-        bool map = false; /* may have a key twice here, and is then unlike itself */
+        bool map = false; /* the map may have a key twice, and then differs from itself */
         for (const uint8_t *at = data; at < end; at = wire_token(at))
             map |= *at == ETW_T_MAP;
         if (o != WIRE_EQUAL && o != WIRE_UNKNOWN && !map)

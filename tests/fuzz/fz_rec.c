@@ -1,6 +1,6 @@
 /*
- * A recording written by anybody. The lowest bit of the first byte says whether checksums are put right before it is read; the
- * others choose a view and its look. The output of the view is whole lines of visible text.
+ * Fuzzes recordings. If the lowest bit of the first byte is set, the target repairs the checksums first. The other
+ * bits select a view and its look. The output must be whole lines of visible text.
  */
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -1,6 +1,7 @@
 /*
- * Any bytes as a pattern, and what follows the first NUL as the text: nothing may crash or leak, and whatever the two are,
- * an answer comes within the limits (libFuzzer's -timeout sees to it). A pattern that is refused has its place in the line.
+ * Fuzzes patterns and texts: the bytes up to the first NUL are the pattern, the rest is the text. Nothing may crash or
+ * leak, and each match ends within its limits (libFuzzer's -timeout checks it). A rejected pattern has its position in
+ * the line.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
- * Any expression behind `where` about any events: the expression, a NUL, and batches as in fz_batch.c. Whatever stands in
- * the one and in the others, nothing may crash, hang or leak.
+ * Fuzzes `where` with events. The input is the expression, a NUL, and batches as in fz_batch.c. Nothing may crash,
+ * hang or leak.
  */
 #include "lang/lang.h"
 #include "feed.h"

@@ -1,4 +1,4 @@
-/* What inputs must not bring about, whatever they are: for the targets that run commands. */
+/* Checks of the output, shared by the fuzz targets that print. */
 #ifndef ETRACE_FUZZ_MUST_H
 #define ETRACE_FUZZ_MUST_H
 
@@ -25,7 +25,10 @@ static inline void must_be_shown(const char *text, size_t len)
     }
 }
 
-/* The output of a view: whole lines of visible text. `tabs`: the view separates columns with them. This code is not to be explored. */
+/*
+ * Checks that the output of a view is whole lines of visible text. `tabs`: the view separates columns with tabs. The
+ * fuzzer does not explore this code.
+ */
 __attribute__((no_sanitize("coverage"))) static inline bool must_be_lines(struct buf *bytes, bool tabs)
 {
     const char *at = bytes->data, *end = at + bytes->len;

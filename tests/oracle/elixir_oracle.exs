@@ -1,8 +1,8 @@
-# Elixir's own heads and guards against what etrace makes of the same text: random clauses are compiled by Elixir into
-# functions and by etrace into match specifications, and both are run on the same random arguments. Prints TAP.
+# Compares Elixir's own heads and guards with etrace's. Elixir compiles random clauses into functions, etrace compiles
+# them into match specifications, and both run on the same random arguments. Prints TAP.
 #     elixir -pa DIR_OF_ms_oracle elixir_oracle.exs LANG_TOOL SEED [FILE FOR live_oracle.erl]
 defmodule Oracle do
-  # The cases for live_oracle.erl: {:elixir, {patterns, guard, value}, arity, [{arguments, what Elixir makes of them}]}
+  # Writes the cases for live_oracle.erl: {:elixir, {patterns, guard, value}, arity, [{arguments, Elixir's result}]}
   def main([tool, seed, file]) do
     :rand.seed(:exsss, String.to_integer(seed))
     Code.compiler_options(ignore_module_conflict: true, infer_signatures: false)
@@ -46,7 +46,7 @@ defmodule Oracle do
 
   defp value(vars), do: "{#{Enum.join(vars ++ [":seen"], ", ")}}"
 
-  # What Elixir itself refuses (a guard of constants that cannot hold, for one) is left out.
+  # Skip clauses that Elixir itself rejects (for example a guard of constants that is always false).
   defp compiles?({i, {pats, guard, vars}}) do
     Code.compile_string("""
     defmodule M#{i} do
@@ -228,7 +228,7 @@ defmodule Oracle do
 
   # ---- arguments ----
 
-  # Arguments that fit the patterns often enough: terms of the pools, and the patterns' own shapes.
+  # Arguments that often match the patterns: terms of the pools, and terms of the patterns' shapes.
   defp args(pats), do: for(_ <- 1..14, do: Enum.map(pats, &like/1))
 
   defp like(pat) do

@@ -1,17 +1,19 @@
-%% Expressions at random for a live trace. `make` writes rounds of cases, each of functions of its own, with the calls to make and what
-%% Erlang or Elixir itself selects of them; `judge` compares that with what etrace showed. A case is one expression for one function, or
-%% several expressions that overlap at several functions: with alternatives, globs, and patterns of their own. An event that several
-%% probes match is to be shown once, if one of their conditions behind `where` holds, with the messages of all of them and with its
-%% result where one of them asks for it. A probe that drops hides it.
+%% Makes random expressions for a live trace, and checks what etrace showed. `make` writes rounds of cases, each with
+%% functions of its own, the calls to make, and the calls that Erlang or Elixir itself selects. `judge` compares these
+%% with etrace's output. A case is one expression for one function, or several overlapping expressions for several
+%% functions, with alternatives, globs and patterns. If several probes match an event, etrace must show the event once
+%% if one of their `where` conditions holds, with the messages of all of them, and with its result if one of them asks
+%% for it. A probe that drops hides the event.
 %%     live_oracle:make(LangTool, Dir, Rounds, Probes, Seed)    Dir/elixir may hold cases of elixir_oracle.exs
 %%     live_oracle:judge(Dir, Round, JsonFile)
-%% A round is gen_N.erl, the module to trace; gen_N.terms, its calls; gen_N.exprs, the probes; gen_N.expected. The calls carry a number as
-%% their last argument. One is a message in a round of messages. The process in an argument is the one that self() means: of who makes the
-%% cases here, of who calls, sends or receives on the node.
+%% A round has the files gen_N.erl, the module to trace; gen_N.terms, the calls; gen_N.exprs, the probes;
+%% gen_N.expected. The last argument of a call is its number. In a round of messages each call is a message. A pid in an
+%% argument stands for self(): here the process that makes the cases, on the node the process that calls, sends or
+%% receives.
 -module(live_oracle).
 -export([make/5, judge/3]).
 
-%% Every atom that the expressions may need. The node must have them before it is traced.
+%% Every atom that the expressions may need. The node must know them before the trace starts.
 -define(ATOMS, [a, b, c, k, s, id, more, seen, 'odd atom', '$gen_call', nil, true, false, ret, 'Elixir.Foo', 'Elixir.Bar', '__struct__', '__exception__',
     'Elixir.Integer']).
 
@@ -32,14 +34,14 @@ make(Tool, Dir, Rounds, Probes, Seed) ->
 
 pick(List) -> lists:nth(rand:uniform(length(List)), List).
 
-%% ---- cases: {Surface, Text behind the name of what is called, Arity, [{Arguments, no_match | {match, Shows, Value}}]} ----
+%% ---- cases: {Surface, text after the function's name, Arity, [{Arguments, no_match | {match, Shows, Value}}]} ----
 
 erlang_case(Port) -> accepted(Port, rand:uniform(3), fun(Ps) -> ["(", lists:join(", ", Ps ++ ["_"]), ")"] end, "gen:f").
 message_case(Port, send) -> accepted(Port, 1, fun([P]) -> ["(_, {", P, ", _})"] end, "send");
 message_case(Port, recv) -> accepted(Port, 1, fun([P]) -> ["({", P, ", _})"] end, "recv").
 
-%% The guard stands behind `where`. A condition is not a guard in two cases, which are left out: numbers of more than 64 bits, and
-%% and, or, xor where one side fails.
+%% Writes the guard as a `where` condition. Two kinds of guards are left out, because `where` differs there: numbers of
+%% more than 64 bits, and `and`, `or`, `xor` with a failing operand.
 where_case(Port) ->
     Arity = rand:uniform(3),
     {{clause, _, [List], Guards, [Value]}, Ps} = Clause = ms_oracle:clause({call, Arity}),
@@ -88,14 +90,15 @@ expected(Fun, Args, Actions) ->
 
 %% ---- several expressions: {several, [Text], [{Suffix of a function, Arity}], Calls, Met} ----
 %%
-%% Calls: [{Suffix, Arguments, no_match | {match, Returns, Message}}]. Met: [{Suffix, Arity}] of the functions with a call that several
-%% probes match. `etrace explain` has to name them.
+%% Calls is [{Suffix, Arguments, no_match | {match, Returns, Message}}]. Met is [{Suffix, Arity}]: the functions with a
+%% call that several probes match. `etrace explain` has to name them.
 %%
-%% A probe is {[Suffix] | all, Arity | any, Clauses, Where}. A clause is {Patterns, Guards, Value, Action}, and without patterns it
-%% takes every call. Message: none | {value, Term}. "gen:f" in a text stands for the module and the number of the case.
+%% A probe is {[Suffix] | all, Arity | any, Clauses, Where}. A clause is {Patterns, Guards, Value, Action}; a clause
+%% without patterns matches every call. Message is none | {value, Term}. In a text "gen:f" stands for the module and the
+%% number of the case.
 
--define(COMBINED_MOST, 250). % clauses that the tracer sets at one function
--define(SEVERAL_CALLS, 15). % of a case: without the library a node sends a thousand events a second
+-define(COMBINED_MOST, 250). % limit of clauses that the tracer sets on one function
+-define(SEVERAL_CALLS, 15). % per case: without the library a node sends only a thousand events per second
 
 several_case(Port, Kind) ->
     Functions = case Kind of calls -> [{[$_, C], rand:uniform(3)} || C <- lists:sublist("abc", rand:uniform(3))]; _ -> [{"", 1}] end,
@@ -115,7 +118,7 @@ several_case(Port, Kind) ->
 
 shuffled(List) -> [X || {_, X} <- lists:sort([{rand:uniform(), X} || X <- List])].
 
-%% {Text, Probes, how many clauses the specification of each has}
+%% Returns {Text, Probes, number of clauses of each specification}.
 expression(Port, Kind, Functions) ->
     {Text, Probes} = case Kind of
         calls -> case rand:uniform(5) of 1 -> plain(Functions); N when N < 4 -> alternatives(Functions); _ -> single(Functions) end;
@@ -126,7 +129,7 @@ expression(Port, Kind, Functions) ->
         {error, _} -> expression(Port, Kind, Functions)
     end.
 
-%% Whole functions, which takes every call.
+%% Whole functions: they match every call.
 plain(Functions) ->
     {F, _} = pick(Functions),
     Action = pick([plain, plain, quiet_return]),
@@ -145,8 +148,9 @@ message(Kind) ->
     {Rest, Clauses, _} = clauses(1, [], 2, Kind),
     {[atom_to_list(Kind), head(hd(Clauses), Kind), Rest], [{[""], 1, Clauses, []}]}.
 
-%% The guard, the actions and more clauses stand behind the last one. The first has the variables that they use, and the others bind
-%% them too: by arguments of their own. More clauses have as many patterns as each of the alternatives.
+%% The guard, the actions and further clauses follow the last head. They use the variables of the first head, so the
+%% other heads bind the same variables with their own arguments. Each further clause has as many patterns as each
+%% alternative.
 alternatives(Functions) ->
     {Fs, Arities} = lists:unzip([pick(Functions) || _ <- lists:seq(1, 1 + rand:uniform(2))]),
     Arity = hd(Arities),
@@ -162,7 +166,8 @@ alternatives(Functions) ->
             {[lists:join(" | ", Parts), Rest], Meant}
     end.
 
-%% One of several times the first has no patterns: then it takes those of the next one, and both are one probe.
+%% In one of six texts the first function has no patterns. It then shares the patterns of the second function, and both
+%% form one probe.
 written(Probes = [_ | Others]) ->
     case {rand:uniform(6), Probes} of
         {1, [{[F], Arity, _, Where}, {[Next], Arity, Second, _} | More]} ->
@@ -172,7 +177,7 @@ written(Probes = [_ | Others]) ->
 
 part({[F], _, [Clause | _], _}) -> ["gen:f", F, head(Clause)].
 
-%% Patterns that bind all of these variables; none where there are too few arguments.
+%% Returns patterns that bind all these variables, or none if there are too few arguments.
 binding(Names, Arity) when length(Names) > Arity -> none;
 binding(Names, Arity) ->
     {_, Ps} = ms_oracle:clause({loose, Arity}),
@@ -192,7 +197,7 @@ variables(T) when is_tuple(T) -> variables(tuple_to_list(T));
 variables([H | T]) -> variables(H) ++ variables(T);
 variables(_) -> [].
 
-%% {Text behind the first head, clauses, the tests behind `where`}
+%% Returns {text after the first head, clauses, `where` tests}.
 clauses(Arity, Arities, Most) -> clauses(Arity, Arities, Most, calls).
 clauses(Arity, Arities, Most, Kind) ->
     Clauses = [clause(Arity, Kind) || _ <- lists:seq(1, rand:uniform(Most))],
@@ -223,7 +228,7 @@ head({Ps, _, _, _}, calls) -> ["(", lists:join(", ", [ms_oracle:pp(P) || P <- Ps
 head({[P], _, _, _}, send) -> ["(_, {", ms_oracle:pp(P), ", _})"];
 head({[P], _, _, _}, recv) -> ["({", ms_oracle:pp(P), ", _})"].
 
-%% The result of one probe alone: none | {Action, Value, Holds}. Holds is the result of its condition behind `where`.
+%% Returns the result of one probe alone: none | {Action, Value, Holds}. Holds is the result of its `where` condition.
 chosen({Suffixes, Arity, Clauses, Where}, F, Args) ->
     case (Suffixes =:= all orelse lists:member(F, Suffixes)) andalso (Arity =:= any orelse Arity =:= length(Args)) of
         true -> first(Clauses, Where, Args);
@@ -282,7 +287,7 @@ write(Dir, N, Kind, Cases) ->
 functions({several, _, Functions, _, _}) -> Functions;
 functions({_, _, Arity, _}) -> [{"", Arity}].
 
-%% {Suffix of the function, Arguments, no_match | {match, Returns, Message}}
+%% Returns [{suffix of the function, Arguments, no_match | {match, Returns, Message}}].
 calls({several, _, _, Calls, _}) -> Calls;
 calls({_, _, _, Calls}) ->
     [{"", Args, case Expected of
@@ -319,7 +324,8 @@ judge(Dir, N, Json) ->
     io:format("~w cases, ~w calls, ~w of them shown, ~w differences~n", [length(Cases), length(All), length(Expected), length(Wrong)]),
     halt(case Wrong ++ Unsaid of [] -> 0; _ -> 1 end).
 
-%% The functions at which probes meet, but which explain does not name. It names a function by a glob if its probes do.
+%% Returns the functions where probes overlap and that explain does not name. explain names a function by a glob if its
+%% probes do.
 unsaid(K, Probes, Met) ->
     Port = open_port({spawn_executable, os:getenv("ETRACE_BIN")}, [binary, {line, 100000}, exit_status, stderr_to_stdout, {args, ["explain" | Probes]}]),
     Said = [L || L = <<"  gen_", _/binary>> <- lines(Port)],
@@ -353,14 +359,14 @@ id(send, #{<<"type">> := <<"send">>, <<"msg">> := Text}) -> last_number(Text);
 id(recv, #{<<"type">> := <<"receive">>, <<"msg">> := Text}) -> last_number(Text);
 id(_, _) -> none.
 
-%% The text is {Term,Id}.
+%% The text has the form {Term,Id}.
 last_number(Text) ->
     case re:run(Text, "([0-9]+)}$", [{capture, [1], binary}]) of {match, [Id]} -> binary_to_integer(Id); _ -> none end.
 
 event(#{<<"message">> := Text}) -> {text, Text};
 event(_) -> none.
 
-%% As far as Erlang reads the text: it does not read processes.
+%% Compares only texts that Erlang can parse: it cannot parse pids.
 is_text_of(Text, Value) ->
     {ok, Tokens, _} = erl_scan:string(unicode:characters_to_list([Text, "."])),
     case erl_parse:parse_exprs(Tokens) of

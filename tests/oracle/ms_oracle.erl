@@ -1,9 +1,9 @@
-%% Expressions against Erlang itself. Random clauses are written out as text, compiled by etrace, and run on random
-%% argument lists, beside
-%%   funs      what dbg:fun2ms makes of the same fun: the same clause must match with the same values in its body
-%%   clauses   the clauses as Erlang evaluates them: heads with everything a head may have, guards with `;` and `,`
-%%   accepted  the specifications of the tables, given to trace:function, trace:send and trace:recv of this node
-%% A specification is never run by match_spec_test: heads are wrapped and run as specifications of a table, where bodies
+%% Compares expressions with Erlang itself. It writes random clauses as text, lets etrace compile them, and runs them on
+%% random argument lists. It compares the results with
+%%   funs      the result of dbg:fun2ms for the same fun: the same clause must match, with the same values in its body
+%%   clauses   Erlang's own evaluation of the clauses: all kinds of heads, guards with `;` and `,`
+%%   accepted  the specifications of the tables: trace:function, trace:send and trace:recv of this node must accept them
+%% match_spec_test never runs a specification: the oracle wraps the heads and runs table specifications, whose bodies
 %% only build terms. Prints TAP.
 %%     ms_oracle:main(LangTool, TablesDir, Funs, Clauses, Seed)
 -module(ms_oracle).
@@ -18,7 +18,7 @@ main(Tool, Tables, Funs, Clauses, Seed) ->
     io:format("1..3~n"),
     halt(0).
 
-%% The targets of `accepted`: patterns need functions that exist.
+%% The targets of `accepted`: a pattern needs an existing function.
 target() -> ok.
 target(_) -> ok.
 target(_, _) -> ok.
@@ -56,7 +56,7 @@ term(Line) ->
 
 %% ---- running match specifications on argument lists ----
 
-%% The argument list is the one element of the table's tuple, so '$_' becomes element(1, '$_').
+%% The only element of the table's tuple is the argument list, so '$_' becomes element(1, '$_').
 run(Spec, Args) ->
     Clauses = [{{Head}, [inner(G) || G <- Guards], [[inner(B) || B <- Body]]} || {Head, Guards, Body} <- Spec],
     try ets:match_spec_compile(Clauses) of
@@ -103,7 +103,7 @@ judge(Text, Mine, Theirs, [Args | Rest], Matches, Runs) ->
         {A, B} -> {differs, {unicode:characters_to_binary(Text), {args, Args}, {etrace, A}, {erlang, B}}}
     end.
 
-%% What is refused because it can never hold: where it is all of the probe, nothing may match in Erlang either.
+%% Checks a rejection: if etrace rejects the whole probe as never matching, Erlang must not match either.
 refusal(Text, Error, Clauses, Theirs) ->
     Right = [<<"takes">>, <<"always fails">>, <<"a guard is a test">>, <<"counted from 1">>, <<"can never match together">>],
     case [R || R <- Right, binary:match(Error, R) =/= nomatch] of
@@ -112,7 +112,8 @@ refusal(Text, Error, Clauses, Theirs) ->
     end.
 
 refused_rightly(Text, Error, [{{clause, _, _, Guards, _}, _}] = Clauses, Theirs) when length(Guards) < 2 ->
-    Dead = re:run(Text, "andalso|orelse", [{capture, none}, unicode]) =:= match, %% what fails may never be come to
+    %% a failing operand may never be evaluated
+    Dead = re:run(Text, "andalso|orelse", [{capture, none}, unicode]) =:= match,
     case [A || not Dead, A <- arg_lists(Clauses), is_match(Theirs(A))] of
         [] -> never;
         [A | _] -> {differs, {unicode:characters_to_binary(Text), {args, A}, {etrace, Error}, {erlang, Theirs(A)}}}
@@ -161,7 +162,7 @@ clause_case(Port) ->
         {error, Error} -> refusal(Text, Error, Clauses, fun(A) -> evaluated(Fun, A) end)
     end.
 
-%% A clause as we write it: (P, …) when G -> msg({V, …}).
+%% Writes a clause in etrace's syntax: (P, …) when G -> msg({V, …}).
 own({clause, _, [Head], Guards, [Value]}) ->
     [_ | _] = Ps = lists:join(", ", [pp(P) || P <- list_items(Head)]),
     ["(", Ps, ")", when_text(Guards), " -> msg(", pp(Value), ")"].
@@ -182,7 +183,7 @@ evaluated(Fun, Args) ->
         error:_ -> body_failed
     end.
 
-%% The pack is {User} or {Clause, User}; a body that raises gives 'EXIT' in both worlds' terms.
+%% The pack is {User} or {Clause, User}. A body that raises gives 'EXIT' on both sides.
 mine({match, [{message, {_, V}}]}, true) -> value(V);
 mine({match, [{message, {V}}]}, false) -> value(V);
 mine({match, [{message, V}]}, false) -> value(V);
@@ -192,7 +193,8 @@ value(V) -> {match, V}.
 
 %% ---- making clauses ----
 
-%% {Clause, Patterns}: a clause of a fun of one argument, the list of the arguments. {loose, N}: half of the N patterns are variables.
+%% Returns {Clause, Patterns}: a clause of a fun with one argument, the argument list. {loose, N}: half of the N
+%% patterns are variables.
 clause(Kind) ->
     erase(vars),
     put(vars, []),
@@ -255,7 +257,7 @@ tail(Depth, Kind) ->
         _ -> pattern(max(Depth, 0), Kind)
     end.
 
-%% V = P and P = V; the variable is new, for Erlang's own reading of a bound one is the same.
+%% Makes V = P or P = V. The variable is new: for a bound variable Erlang's own reading is the same.
 alias(Depth, Kind) ->
     P = pattern(Depth - 1, Kind),
     V = bind(pick(['X', 'Y'])),
@@ -284,7 +286,7 @@ literal() ->
         {integer, 1, rand:uniform(300)}, {float, 1, 1.0}, {float, 1, 2.5}, {nil, 1}, {string, 1, "ab"}, {char, 1, $a},
         {bin, 1, [{bin_element, 1, {string, 1, "ab"}, default, default}]}, {atom, 1, 'odd atom'}, {atom, 1, '$gen_call'}]).
 
-%% A boolean expression of the variables at hand.
+%% Makes a boolean expression of the bound variables.
 test(Depth) when Depth =< 0 ->
     case rand:uniform(8) of
         1 -> {atom, 1, pick([true, false])};
@@ -305,7 +307,7 @@ test(Depth) ->
         _ -> test(0)
     end.
 
-%% A variable that is bound, mostly; else what is given.
+%% Returns a bound variable in most cases, otherwise Else.
 bound(Else) ->
     case get(vars) of
         [] -> Else;
@@ -346,7 +348,7 @@ any(Depth) ->
 
 value_expr(Depth) -> any(Depth).
 
-%% What a clause shows: every variable, so that wrong bindings are seen.
+%% The value of a clause: it contains every variable, so that a wrong binding becomes visible.
 safe_value() -> {tuple, 1, [{var, 1, V} || V <- get(vars)] ++ [{atom, 1, seen}]}.
 
 %% ---- arguments ----
@@ -360,12 +362,12 @@ mutate(Args) ->
         1 ->
             N = rand:uniform(length(Args)),
             lists:sublist(Args, N - 1) ++ [random(2)] ++ lists:nthtail(N, Args);
-        2 when length(Args) > 1 -> %% equal arguments, for variables that stand twice
+        2 when length(Args) > 1 -> %% equal arguments, for variables that occur twice
             [hd(Args) | [pick([hd(Args), A]) || A <- tl(Args)]];
         _ -> Args
     end.
 
-%% A term that the pattern matches, but for variables that it has twice.
+%% Makes a term that matches the pattern, unless a variable occurs twice.
 instance({var, _, _}, _, D) -> random(min(D, 2));
 instance({tuple, _, Ps}, B, D) -> list_to_tuple([instance(P, B, D) || P <- Ps]);
 instance({cons, _, H, T}, B, D) -> [instance(H, B, D) | instance_tail(T, B, D)];
@@ -429,8 +431,8 @@ blocks(Lines) ->
 accept(Port, Text) ->
     try ask(Port, Text) of
         {ok, Specs} -> lists:foldl(fun(S, skipped) -> give(Text, S); (_, R) -> R end, skipped, Specs);
-        {error, _} -> skipped %% options of the block are not given here
-    catch error:{badmatch, _} -> skipped; exit:{_, _} -> skipped %% pids and the like do not read back
+        {error, _} -> skipped %% the oracle does not pass the options of the block
+    catch error:{badmatch, _} -> skipped; exit:{_, _} -> skipped %% pids and similar terms cannot be parsed
     end.
 
 give(Text, {Kind, {_, _, Arity}, Spec, Flags}) when Kind =/= event ->
@@ -440,7 +442,8 @@ give(Text, {Kind, {_, _, Arity}, Spec, Flags}) when Kind =/= event ->
     end;
 give(_, _) -> skipped.
 
-%% OTP 27 has sessions; before, the patterns are the node's own. Heads with a tail are for OTP 29.
+%% On OTP 27 and newer the patterns belong to a session, on older ones to the node. OTP 29 and newer accept improper
+%% heads.
 arm(call, Arity, Spec, Flags) ->
     Improper = is_list(Spec) andalso lists:any(fun({H, _, _}) -> is_list(H) andalso not is_proper(H) end, Spec),
     A = case Arity of N when is_integer(N), N =< 3 -> N; _ -> '_' end,

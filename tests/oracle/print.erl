@@ -1,7 +1,8 @@
-%% Random terms of every type, encoded as the tracer encodes them, printed by etrace and by io_lib: the same text, but for
-%% the characters that etrace never shows, which leave it as \x{..}. Prints TAP.
+%% Compares the printers of terms. It makes random terms of every type, encodes them like the tracer, and prints them
+%% with etrace and io_lib. The texts must be equal, except that etrace writes characters that it never shows as \x{..}.
+%% Prints TAP.
 %%     print:main(Driver, Cases, Floats, Seed)      with io_lib
-%%     print:inspect(Driver, Cases, Seed)           with Elixir's inspect/2, in a system that has Elixir
+%%     print:inspect(Driver, Cases, Seed)           with Elixir's inspect/2, on a system with Elixir
 -module(print).
 -export([main/4, inspect/3, wire/1, term/1]).
 
@@ -52,7 +53,7 @@ elixir_fixed() ->
      <<"a#{b">>, <<"a\\b\"c">>, <<"\a\b\t\n\v\f\r\e\d">>, <<0>>, <<"a", 0>>, <<1:3>>, <<"a", 1:3>>, "abc", "a\"b", [7], [0], [127], [233],
      #{'__struct__' => 'Elixir.ArgumentError', message => <<"x">>, '__exception__' => true}, #{'__struct__' => x, a => 1}] ++ structs().
 
-%% What Elixir's own Inspect implementations print.
+%% Structs for which Elixir has its own Inspect implementations.
 structs() ->
     {Structs, _} = 'Elixir.Code':eval_string(<<"[
         ~D[2024-02-03], ~D[-0001-01-01], ~T[01:02:03], ~T[01:02:03.000450], ~T[23:59:59.9], ~N[2024-01-02 03:04:05],
@@ -95,7 +96,7 @@ hidden(Driver) ->
     [begin [A, B] = string:split(L, "-"), {list_to_integer(A), list_to_integer(B)} end
         || L <- string:lexemes(os:cmd(Driver ++ " hidden"), "\n")].
 
-%% ---- the driver: all terms in, all texts out, through files, for a port has no end of input ----
+%% ---- the driver reads and writes files, because a port cannot signal the end of the input ----
 
 printed(Driver, Args, Terms) ->
     Base = filename:join(case os:getenv("TMPDIR") of false -> "/tmp"; D -> D end,

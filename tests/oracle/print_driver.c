@@ -1,8 +1,8 @@
 /*
- * Prints encoded terms, for comparison with a printer of the node's own.
+ * Prints encoded terms. The oracle compares the output with the VM's own printers.
  *
  *     print_driver STYLE [unicode|latin1 [OTP]]     stdin: u32 bytes, one term …    stdout: u32 bytes, its text …
- *     print_driver hidden             the code points that are never shown, as ranges FROM-TO
+ *     print_driver hidden             prints the ranges FROM-TO of code points that etrace never shows
  */
 #include <stdio.h>
 #include <stdlib.h>

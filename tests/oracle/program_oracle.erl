@@ -1,13 +1,13 @@
-%% Programs (nif/program.c) against the match specifications that they stand for. Random expressions are compiled by etrace; where
-%% that makes a program, the companion's own library decides about calls of traced functions with random arguments, and what
-%% it has counted has to be what the specification matches, run as one of a table.
-%% Then steps at random: the library refuses them or runs them, and lives. Prints TAP.
-%%     program_oracle:main(LangTool, [{Module, Library}], Expressions, Seed), the last module is for steps at random
+%% Compares programs (nif/program.c) with the match specifications that they implement. etrace compiles random
+%% expressions. If the result has a program, the companion's library decides about calls with random arguments. The
+%% calls that it counts must be those that the specification matches as a table's specification. A second test gives
+%% random steps to the library: it must reject them or run them without a crash. Prints TAP.
+%%     program_oracle:main(LangTool, [{Module, Library}], Expressions, Seed)    the last module is for random steps
 -module(program_oracle).
 -export([main/4]).
 
--define(CALLS, 32).     % argument lists for each expression
--define(PROGRAMS, 900). % of one library: it keeps them all
+-define(CALLS, 32).     % argument lists per expression
+-define(PROGRAMS, 900). % per library, because a library keeps all its programs
 
 main(Tool, Nifs, Count, Seed) ->
     rand:seed(exsss, Seed),
@@ -30,7 +30,7 @@ main(Tool, Nifs, Count, Seed) ->
 
 say(N, Ok, Text) -> io:format("~s ~w - ~ts~n", [case Ok of true -> "ok"; false -> "not ok" end, N, Text]).
 
-%% Functions t1 .. of one argument to four.
+%% Makes a module with functions t1, t2, … of one to four arguments.
 target() ->
     L = 1,
     Functions = [{name(I), A} || I <- lists:seq(1, ?CALLS), A <- lists:seq(1, 4)],
@@ -40,7 +40,7 @@ target() ->
 
 name(I) -> list_to_atom("t" ++ integer_to_list(I)).
 
-%% ---- the library in a session of its own ----
+%% ---- the library in its own session ----
 
 begun({Nif, Library}) ->
     ok = Nif:load(Library),
@@ -62,7 +62,7 @@ caller() ->
     receive {From, Calls} -> [apply(target, F, Args) || {F, Args} <- Calls], From ! {self(), done} end,
     caller().
 
-%% Which of the calls it has counted.
+%% Returns which calls the library has counted.
 shown({Nif, State, _, Caller}, ArgLists) ->
     Caller ! {self(), lists:zip([name(I) || I <- lists:seq(1, length(ArgLists))], ArgLists)},
     receive {Caller, done} -> ok end,
@@ -218,7 +218,7 @@ constant() ->
 numbers() -> [0, 1, -1, 2, 3, 10, 0.0, -0.0, 1.0, 1.5, -1.0, 1.0e30, 1 bsl 59, (1 bsl 59) - 1, -(1 bsl 59), -(1 bsl 59) - 1, 1 bsl 62, 1 bsl 63,
     1 bsl 64, -(1 bsl 64), 1 bsl 200, 576460752303423488.0, 1.8446744073709552e19].
 
-%% ---- arguments: what the heads ask for, or nearly, and anything else ----
+%% ---- arguments: matching, nearly matching, and arbitrary ones ----
 
 args(Clauses, Arity) ->
     {Head, Guards, _} = pick(Clauses),
@@ -250,7 +250,7 @@ like_this(P) when is_integer(P) -> pick([P, P, P, P, P + 1, P - 1, float(P)]);
 like_this(P) when is_binary(P) -> pick([P, P, P, P, <<P/binary, 0>>, <<P/bitstring, 1:1>>, part(P)]);
 like_this(P) -> P.
 
-%% The same bytes inside of another binary.
+%% Makes a sub-binary with the same bytes.
 part(B) -> <<_:3, C:(byte_size(B))/binary, _/bitstring>> = <<5:3, B/binary, 1:5>>, C.
 
 any() ->
@@ -288,7 +288,7 @@ wild_one(It = {Nif, State, _, _}) ->
     _ = shown(It, [[any_term() || _ <- lists:seq(1, Arity)] || _ <- lists:seq(1, 4)]),
     Taken =/= [].
 
-%% Mostly of a kind that is taken.
+%% Mostly valid kinds of steps.
 wild_step(I, N) ->
     Number = fun(Least, Most) ->
         case rand:uniform(200) of 1 -> any_term(); 2 -> pick([-1, 63, 64, 65, 255, 256, N, N + 1, N + 2, 0, I]); _ -> Least + rand:uniform(max(1, Most - Least + 1)) - 1 end
