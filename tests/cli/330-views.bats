@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# What a live trace prints, and that a recording of it prints the same.
+# Tests the output of a live trace: the views, and that replay prints a recording of the trace in the same way.
 
 bats_load_library bats-support
 bats_load_library bats-assert
@@ -10,7 +10,7 @@ teardown_file() { live_end; }
 setup() { live_setup; }
 teardown() { live_teardown; }
 
-# Everything that is shown somehow: calls, results, exceptions, messages, events.
+# Probes for each kind of event: calls, results, exceptions, messages and exits.
 probes=('work:fac/1 -> return, caller' 'work:raise/2 -> return' 'work:one/1' -P w 'send(_, {ping, _, _})' 'recv({pong, _})' '@exit')
 work='work:ask(w, fun() -> work:fac(3), work:caught(error, {oops, "é\x{1F600}"}), work:one([a, "b", <<"c", 0>>, 1.0e9, #{k => {}}]), work:ping_pong(2), work:one(make_ref()), work:one(fun lists:seq/2) end)'
 
@@ -18,7 +18,7 @@ work='work:ask(w, fun() -> work:fac(3), work:caught(error, {oops, "é\x{1F600}"}
     traced --json "${probes[@]}" -- "$work"
     assert_success
     while IFS= read -r line; do jq -e 'type == "object" and .v == 1 and (.type | type == "string")' <<<"$line" >/dev/null || fail "not JSON: $line"; done <"$OUT"
-    # What every event has.
+    # These members are common to all events.
     jq -es --arg node "$NODE" 'all(.[] | select(.pid);
         (.ts | test("^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{6}Z$"))
         and (.mono_ns | type == "number") and .node == $node and (.pid | test("^<0\\.[0-9]+\\.[0-9]+>$")))' "$OUT"
@@ -30,7 +30,7 @@ work='work:ask(w, fun() -> work:fac(3), work:caught(error, {oops, "é\x{1F600}"}
     assert_equal "$(jq -r .type "$OUT" | sed -n '1p;$p' | tr '\n' ' ')" 'attached summary '
     assert_equal "$(json_of attached .node)" "$NODE"
     assert_equal "$(json_of attached .otp | cut -d. -f1)" "$ETRACE_OTP"
-    # Time stands still for nobody: the wall clock and the other agree.
+    # The monotonic time and the wall clock time are both in the order of the events.
     jq -es '[.[] | select(.pid) | .mono_ns] | . == sort' "$OUT"
     jq -es '[.[] | select(.pid) | .ts] | . == sort' "$OUT"
     assert_account any
@@ -142,7 +142,7 @@ replayed() { "$ETRACE_BIN" replay "$BATS_TEST_TMPDIR/all.etr" "$@" >"$BATS_TEST_
     assert_equal "$(jq -r 'select(.type == "call") | .args[0]' "$BATS_TEST_TMPDIR/a.json" | wc -l)" 20
 }
 
-# Without the time of day and the durations.
+# Prints a tree without the time of day and without durations.
 branches() { sed -E 's/^[0-9:.]+ <[0-9.]+>(\([a-z]+\))? //; s/ [0-9.]+(ns|us|ms)$//' "$OUT"; }
 
 @test "a tree with a filter: what passes stands below its callers, which do not pass" {
@@ -156,7 +156,7 @@ branches() { sed -E 's/^[0-9:.]+ <[0-9.]+>(\([a-z]+\))? //; s/ [0-9.]+(ns|us|ms)
   └ work:fac/1 = 6
 └ work:fac/1 = 24'
     assert_regex "$talk" ' 8 events in [0-9.]+ m?s · 4 filtered'
-    # It passes by its result, when its callers are still open.
+    # This call passes by its result, which comes while the calls of its callers are still open.
     traced --as tree -e 'ret == 2' 'work:fac/1 -> return' -- 'work:ask(w, fun() -> work:fac(4) end)'
     assert_success
     assert_equal "$(branches)" 'work:fac(4)
@@ -164,7 +164,7 @@ branches() { sed -E 's/^[0-9:.]+ <[0-9.]+>(\([a-z]+\))? //; s/ [0-9.]+(ns|us|ms)
     work:fac(2) = 2
   └ work:fac/1 = 6
 └ work:fac/1 = 24'
-    # Other views show what passes alone.
+    # Other views show the passing calls without their callers.
     traced -e 'args[1] == 1' 'work:fac/1 -> return' -- 'work:ask(w, fun() -> work:fac(4) end)'
     assert_success
     assert_equal "$(grep -c . "$OUT")" 2

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Expressions that overlap: an event goes to every expression that it satisfies, it is shown once with all that they ask for, and a
-# function that several select is one function.
+# Tests expressions that overlap. An event goes to every expression that it satisfies; it is shown once, with all that
+# these expressions ask for. A function that several expressions select counts as one function.
 
 bats_require_minimum_version 1.5.0
 bats_load_library bats-support
@@ -19,7 +19,7 @@ teardown() {
     live_teardown
 }
 
-# A line of all events in the order of time: calls with their arguments and with what the expressions add, and results.
+# Prints all events in order, as one line: calls with their arguments and what actions add, and results.
 story() {
     jq -r 'select(.m) | if .type == "call"
         then "\(.f)(\([.args[]? // "_"] | join(","))\(if .args then "" else "/\(.a)" end))\(if .message then " -> " + .message else "" end)\(if .caller then " by" else "" end)\(if .stack then " stack" else "" end)"
@@ -45,12 +45,12 @@ story() {
     assert_success
     assert_equal "$(story)" 'one(1);one(4);return one 4;fac(3);fac(2);three(1,2,3);local(1,2,3);'
     assert_account 7
-    # The one that drops has to come to it: a clause before it that matches shows the call.
+    # `drop` applies only if no earlier clause of its expression matches; otherwise the call is shown.
     traced --json 'work:one(X) when X =:= 7 -> msg(seven); (_) -> drop' 'work:one(_) -> msg(any), return' -- 'work:one(7), work:one(8)'
     assert_success
     assert_equal "$(story)" 'one(7) -> [seven,any];return one 7;'
     assert_account 2
-    # A dropped call leaves no frame and runs no action of another expression.
+    # A dropped call has no stack frame, so it reports no result, and the actions of the other expressions do not run.
     traced --json 'work:one/1 -> drop' 'work:one/1 -> return, silent(true)' work:two/2 -- 'work:one(1), work:two(a, b)'
     assert_success
     assert_equal "$(story)" 'two(a,b);'
@@ -62,7 +62,7 @@ story() {
         '[work:two(A, B) || A <- [{ok, 1}, {ok, 3}, {no, 3}], B <- [1, 2]]'
     assert_success
     assert_equal "$(story)" "two({ok,1},1) -> 1 by;two({ok,1},2) -> 1 by stack;two({ok,3},1) -> [3,{3,1}] by;return two {{ok,3},1};two({ok,3},2) -> [3,{3,2}] by stack;return two {{ok,3},2};two({no,3},1) -> {3,1};return two {{no,3},1};two({no,3},2) -> {3,2} stack;return two {{no,3},2};"
-    # An argument is shown when one expression shows it.
+    # An argument is shown if one of the matching expressions shows it.
     traced --json 'work:three(_, _, _) -> args(1)' 'work:three(_, b, _) -> args(3)' 'work:three(_, _, c) -> arity' 'work:two/2 -> arity' 'work:two(_, _) -> arity' -- \
         'work:three(1, 2, 3), work:three(1, b, 3), work:three(1, b, c), work:two(1, 2)'
     assert_success
@@ -75,14 +75,14 @@ story() {
 @test "the same message of several expressions is shown once" {
     traced --json 'work:two(X, _) -> msg({lists, X})' 'work:two(X, Y) when Y > 0 -> msg({lists, X})' 'work:_ -> msg({1.0, lists})' -- 'work:two(b, 1), work:two(a, 0)'
     assert_success
-    # An atom is encoded in another way where it occurs for the first time.
+    # The first occurrence of an atom has another encoding than the next ones; both must be read right.
     assert_equal "$(story)" 'two(b,1) -> [{lists,b},{1.0,lists}];two(a,0) -> [{lists,a},{1.0,lists}];'
 }
 
 @test "heads, guards and results of every kind combine as plain evaluation says" {
     local seed seeds=1 dir=$BATS_TEST_TMPDIR lib
     lib=$(node_lib)
-    node_start crossed # a node that has met neither these expressions nor the tracer
+    node_start crossed # a node that has seen neither these expressions nor the companion
     [[ ! ${ETRACE_ALL:-} ]] || seeds=12
     for ((seed = 1; seed <= seeds; seed++)); do
         mkdir "$dir/$seed"
@@ -97,7 +97,7 @@ story() {
         jq -r 'def n: if .type == "exception" then .reason else .value end; select(.m == "crossed") | if .type == "call"
             then "\(.args[0]) call \(.message // "-") \([.args[] | if . == null then "0" else "1" end] | join("")) \(if .caller then "caller" else "-" end)"
             else "\(n) \(.type)" end' "$OUT" >"$dir/$seed/shown"
-        # Several clauses of one expression never match at once, and some calls satisfy three expressions.
+        # Some calls must satisfy three expressions. The message lists the matching clause of each.
         grep -q ',.*,' "$dir/$seed/expected"
         diff "$dir/$seed/expected" "$dir/$seed/shown" >"$dir/differs" || fail "seed $seed: $(head -n 20 "$dir/differs")"
         assert_account "$(wc -l <"$dir/$seed/expected")"
@@ -117,18 +117,17 @@ story() {
         'work:one(2), work:one(3), work:two(4, a), work:two(4, b), work:two(1, b)'
     assert_success
     assert_equal "$(story)" 'one(3) -> 3;return one 3;two(4,b) -> 4;return two {4,b};'
-    # A call that two alternatives select is shown once.
     traced -o "$BATS_TEST_TMPDIR/alternatives.etr" --json 'work:two(X, _) | work:two(_, X) | work:one(_, ...) where size > 0' -- 'work:two(1, 2), work:one(7)'
     assert_success
     assert_equal "$(story)" 'two(1,2);one(7);'
     assert_account 2
     local live
     live=$(story)
-    # A recording has each alternative as an expression that means it alone.
+    # The recording has each alternative as a separate expression, which must only match what that alternative matches.
     run -0 --separate-stderr "$ETRACE_BIN" replay --json "$BATS_TEST_TMPDIR/alternatives.etr"
     printf '%s\n' "$output" >"$OUT"
     assert_equal "$(story)" "$live"
-    # So the expression behind it has its own condition in the recording, too.
+    # The alternatives must not shift the condition of the next expression in the recording.
     traced -o "$BATS_TEST_TMPDIR/behind.etr" --json 'work:two(X, _) | work:one(X) where X > 5' 'work:one(Y) where Y < 3' -- \
         'work:two(6, 1), work:one(7), work:one(1), work:one(4)'
     assert_success
@@ -136,16 +135,16 @@ story() {
     run -0 --separate-stderr "$ETRACE_BIN" replay --json "$BATS_TEST_TMPDIR/behind.etr"
     printf '%s\n' "$output" >"$OUT"
     assert_equal "$(story)" 'two(6,1);one(7);one(1);'
-    # A warning about the part behind the last one is given once.
+    # The part behind the last alternative belongs to all alternatives. A warning about it is printed once.
     traced 'work:two(X, _) | work:one(X) when 2 > 1' -- 'work:one(1)'
     assert_success
     assert_equal "$(grep -c 'this is always true' <<<"$talk")" 1
-    # Over several lines, in a file.
+    # An expression may span several lines of a file.
     printf '%s\n' '%% two ways in' 'work:two(X, 1)' '| work:one(X) % comment' '  when X =:= 5 -> msg({five, X})' 'work:fac/1' >"$BATS_TEST_TMPDIR/probes"
     traced --json -f "$BATS_TEST_TMPDIR/probes" -- 'work:one(5), work:one(1), work:two(5, 1), work:two(5, 2), work:fac(1)'
     assert_success
     assert_equal "$(story)" 'one(5) -> {five,5};two(5,1) -> {five,5};fac(1);fac(0);'
-    # The interactive mode gives them one label.
+    # The interactive mode gives all alternatives one label.
     : >"$ERR"
     # shellcheck disable=SC2317  # until_true calls it
     armed() { grep -q " $1 · " "$ERR"; }
@@ -183,7 +182,7 @@ one 7 null'
 @test "each expression has a condition of its own, and a call is counted once" {
     traced --json 'work:one(X) where X > 3' 'work:one(_) -> return where ret < 2' -- '[work:one(N) || N <- [1, 2, 3, 4]]'
     assert_success
-    # Whether the second expression wants a call is known when it returns.
+    # The second expression filters by the result, so the decision about a call waits until it returns.
     assert_equal "$(json_of call '.args[0]' | tr '\n' ' ')" '1 4 '
     assert_equal "$(json_of return .value | tr '\n' ' ')" '1 4 '
     traced -c work:one/1 'work:one(X) when X > 2' 'work:_' 'work:two/2 -> drop' -- '[work:one(N) || N <- [1, 2, 3, 4]], work:two(1, 2)'
@@ -231,7 +230,7 @@ return one 3 1,fine
 call one 4 
 call two c "
     assert_equal "$(grep -c '2 probes · ' "$ERR")" 1
-    # Three probes, and as many functions as at first.
+    # After the third probe the number of functions is the same.
     assert_equal "$(grep -o '[0-9]* functions' "$ERR" | sort -u | wc -l)" 1
 }
 
@@ -260,7 +259,7 @@ call two c "
     trace_wait
     assert_equal "$status" 2
     assert_regex "$talk" 'the expressions that select work:one/1 overlap in more than 256 ways'
-    # Patterns that exclude each other make no combinations.
+    # Patterns that exclude each other do not multiply.
     many=()
     for n in {1..60}; do many+=("work:one($n) -> msg($n)"); done
     traced --json "${many[@]}" -- 'work:one(1), work:one(60), work:one(61)'

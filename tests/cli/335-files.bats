@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# Views that come as files, of a live trace: they end with it however it ends, and a recording makes the same of them.
+# Tests views that are written to files by a live trace: each file is complete however the trace ends, and replay of a
+# recording writes the same bytes.
 
 bats_require_minimum_version 1.5.0
 bats_load_library bats-support
@@ -28,7 +29,7 @@ work='work:ask(w, fun() -> work:fac(3), work:caught(error, oops), work:one(1), w
     run -0 jq '[.profiles[].events[] | select(.type == "O")] | length' a.speedscope.json
     assert_output 5
     run grep -c -- '->>' a.mmd
-    assert_output 0 # of each message one end was traced
+    assert_output 0 # only one end of each message was traced
     run grep -c -- '-)' a.mmd
     assert_output 4
 }
@@ -47,7 +48,7 @@ work='work:ask(w, fun() -> work:fac(3), work:caught(error, oops), work:one(1), w
     run tail -n 1 a.svg
     assert_output '</svg>'
     run grep -c 'work:fac/1' a.svg
-    assert_output 2 # its name, and what was asked for
+    assert_output 2 # the function and the expression
     trace --as sequence -o a.html 'send(_, {ping, _, _})' 'recv({ping, _, _})'
     on_node 'work:ask(w, fun() -> work:ping_pong(3) end)'
     trace_end TERM

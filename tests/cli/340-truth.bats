@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# The sums are right: every event that happened is shown, filtered or counted as lost, each process's
-# in its order, and what is shown is what the VM's own tracer saw.
+# Tests the accounting: each event is shown, filtered or counted as lost; the order within each process is kept; and the
+# events are those that the VM's own tracer sees.
 
 bats_load_library bats-support
 bats_load_library bats-assert
@@ -11,7 +11,7 @@ teardown_file() { live_end; }
 setup() { live_setup; }
 teardown() { live_teardown; }
 
-# node_eval has a time limit, and millions of calls on a busy machine may take longer.
+# Does not wait inside node_eval, because millions of calls can exceed its time limit on a busy machine.
 burst() { # PROCESSES CALLS-OF-EACH
     on_node "register(burst, spawn(fun() -> work:burst($1, $2) end))"
     until_true 120 burst_over
@@ -30,7 +30,7 @@ flood() { # CALLS PROCESSES ETRACE ARGS...
     echo "# $*: $calls calls in $took ms, shown $(json_of summary .shown), lost $(json_of summary '.lost | tostring')" >&3
 }
 
-# The output of a flood is too long to be kept.
+# assert_flood SEEN: checks the summary, and deletes the output, which is too long to keep.
 assert_flood() {
     local sum
     sum=$(tail -n 1 "$OUT")
@@ -38,13 +38,13 @@ assert_flood() {
         and .seen == .shown + .filtered + ([.lost[]] | add // 0)' <<<"$sum" >/dev/null || fail "does not add up: $sum"
     jq -e --argjson lines "$(grep -c '"type":"call"' "$OUT")" '.shown == $lines' <<<"$sum" >/dev/null ||
         fail "$(grep -c '"type":"call"' "$OUT") lines: $sum"
-    # What was lost stands in the stream too, place for place.
+    # The losses that the stream reports add up to those in the summary, for each reason.
     jq -es --argjson sum "$sum" 'group_by(.reason) | map({key: .[0].reason, value: map(.count) | add}) | from_entries == $sum.lost' \
         < <(grep '"type":"lost"' "$OUT") || fail "the losses in the stream are others: $sum"
     rm -f "$OUT"
 }
 
-# Ten million with --all.
+# Three million calls, or ten million with --all.
 many=$((${ETRACE_ALL:+7}000000 + 3000000))
 
 @test "three million calls at the default rate: seen = shown + filtered + lost" {
@@ -83,7 +83,7 @@ many=$((${ETRACE_ALL:+7}000000 + 3000000))
             (if .type == "call" then .args | join(" ") elif .type == "return" then .value else "\(.class) \(.reason)" end)' "$OUT" \
             >"$BATS_TEST_TMPDIR/etrace"
         assert [ "$(wc -l <"$BATS_TEST_TMPDIR/etrace")" -gt 4000 ]
-        # Stable: the order within a process stays.
+        # sort -s is stable, so it keeps the order within each process.
         diff <(sort -s -k1,1 "$BATS_TEST_TMPDIR/plain") <(sort -s -k1,1 "$BATS_TEST_TMPDIR/etrace")
         jq -es '[.[] | select(.m) | .mono_ns] | . == sort' "$OUT"
         assert_account "$(wc -l <"$BATS_TEST_TMPDIR/plain")"
@@ -91,9 +91,9 @@ many=$((${ETRACE_ALL:+7}000000 + 3000000))
 }
 
 @test "system events are those that the VM tells a plain tracer, in each process's order" {
-    [[ $ETRACE_OTP != 27 ]] || return 0 # which has none
+    [[ $ETRACE_OTP != 27 ]] || return 0 # OTP 27 has no system events
     trace --json --rate 0 '@long_message_queue(2, 20)' '@large_heap(100000)'
-    # Where a process waits the VM looks at its queue.
+    # The VM checks the length of the queue when a process waits.
     node_eval "$NODE" "P = plain:events(#{system => [{long_message_queue, {2, 20}}, {large_heap, 100000}]}),
         Grow = fun F(0) -> ok; F(N) -> self() ! {filler, N}, F(N - 1) end, Empty = fun F() -> receive {filler, _} -> F() after 0 -> ok end end,
         Work = fun(Heap) -> [begin Grow(30), timer:sleep(2), Empty(), timer:sleep(2) end || _ <- [1, 2, 3]],
@@ -125,7 +125,7 @@ many=$((${ETRACE_ALL:+7}000000 + 3000000))
 @test "a client that does not read for a moment: a megabyte and a half waits for it, and none is lost" {
     trace --json --rate 0 work:one/1
     kill -STOP "$TRACER"
-    # In pieces, so that the owner is at it between: one ring by itself holds less.
+    # Pauses let the owner drain the ring, which cannot hold all of these events.
     on_node 'B = binary:copy(<<"x">>, 1000), [begin [work:one(B) || _ <- lists:seq(1, 300)], receive after 50 -> ok end end || _ <- lists:seq(1, 5)]'
     kill -CONT "$TRACER"
     trace_end

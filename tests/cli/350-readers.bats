@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Who reads the output: pipes that close, pipes that wait, several clients; and how fast it all is.
+# Tests the readers of the output: closed pipes, slow pipes, several clients; and measures the latency.
 
 bats_load_library bats-support
 bats_load_library bats-assert
@@ -10,7 +10,7 @@ teardown_file() { live_end; }
 setup() { live_setup; }
 teardown() { live_teardown; }
 
-# Runs a pipeline that begins with etrace ARGS, while the node is flooded: piped 'ARGS' 'READER'
+# piped 'ARGS' 'READER': runs `etrace ARGS | READER` while the node makes many calls.
 piped() {
     local start
     on_node 'work:flood(2)'
@@ -53,7 +53,7 @@ memory_of() { awk '/^VmRSS/ { print $2 }' "/proc/$1/status"; }
     "$ETRACE_BIN" -n "$NODE" --json --rate 0 work:one/1 </dev/null >"$BATS_TEST_TMPDIR/pipe" 2>"$ERR" 3>&- {reader}>&- &
     TRACER=$!
     TRACERS+=("$TRACER")
-    # Once all that is kept for the reader is full.
+    # Measures the memory of the client and of the node. The sizes are stable once all buffers are full.
     sized() {
         before=$(memory_of "$TRACER")
         used=$(node_eval "$NODE" 'erlang:memory(total)')
@@ -72,15 +72,15 @@ memory_of() { awk '/^VmRSS/ { print $2 }' "/proc/$1/status"; }
     until_true 90 same_for_long || fail "the client still grows, $before kB to $after kB, or the node, $used to $later"
     echo "# RSS of the client $before kB, 9 s later $after kB; node $((used / 1024)) kB, $((later / 1024)) kB" >&3
     assert [ "$after" -lt 65536 ]
-    # Longer than the lease in all; the session is there, and what happens now is shown.
+    # The reader has stopped for longer than a lease. The session must still exist, and new events must be shown.
     assert_equal "$(node_eval "$NODE" 'length(trace:session_info(all))')" 2
     on_node 'work:calm(ok)'
-    # Opened for reading alone, or it would wait for itself.
+    # Do not inherit the descriptor that is open for writing, or cat would never see the end of the pipe.
     cat "$BATS_TEST_TMPDIR/pipe" >"$OUT" 3>&- {reader}>&- &
     cat=$!
     until_true 30 test -s "$OUT"
     exec {reader}>&-
-    # What comes before there is room again on the node is lost.
+    # The node drops events until its ring has room again, so repeat the call until it is shown.
     late() { on_node 'work:one(late)' && grep -q '"late"' "$OUT"; }
     until_true 30 late
     trace_end
@@ -101,7 +101,7 @@ memory_of() { awk '/^VmRSS/ { print $2 }' "/proc/$1/status"; }
     second=$TRACER
     assert_equal "$(node_eval "$NODE" 'length(trace:session_info(all))')" 3
     on_node 'work:loop(50), work:two(1, 2)'
-    # One leaves: the other stays as it was.
+    # When one client leaves, the other one goes on.
     kill -INT "$second"
     trace_wait
     assert_success
@@ -167,7 +167,6 @@ memory_of() { awk '/^VmRSS/ { print $2 }' "/proc/$1/status"; }
         assert_success
         echo $((armed - start)) >>"$BATS_TEST_TMPDIR/attach"
         echo $((${EPOCHREALTIME/./} - armed)) >>"$BATS_TEST_TMPDIR/leave"
-        # What there was has gone when etrace has.
         assert_clean --names 0 "$before" "$NODE"
     done
     echo "# attach: median $(sort -n "$BATS_TEST_TMPDIR/attach" | sed -n 8p) us, max $(sort -n "$BATS_TEST_TMPDIR/attach" | tail -n 1) us;" \

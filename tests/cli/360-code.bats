@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# Code that comes, goes and changes while it is traced; names that are not there; the tracer without NIF.
+# Tests code that is loaded, reloaded and removed during a trace, names that do not exist, and the tracer without the
+# NIF.
 
 bats_load_library bats-support
 bats_load_library bats-assert
@@ -10,7 +11,8 @@ teardown_file() { live_end; }
 setup() { live_setup; }
 teardown() { live_teardown; }
 
-# A module fresh with one function f/1 that returns {Version, X}; its file is in the code path of the node.
+# fresh VERSION: compiles a module `fresh`, whose f/1 returns {VERSION, X}, into a directory in the code path of the
+# node.
 fresh() { # VERSION
     local dir
     dir=$(node_dir "$NODE")
@@ -48,7 +50,7 @@ values() { json_of return .value | tr '\n' ' '; }
     on_node 'code:purge(fresh), code:load_file(fresh), fresh:f(unseen)'
     until_true 30 rearmed
     on_node 'fresh:f(b)'
-    # The same code once more.
+    # Load the same code a second time.
     rm "$ERR.1" 2>/dev/null || true
     on_node 'code:purge(fresh), code:load_file(fresh)'
     until_true 30 eval '[[ $(grep -c rearmed "$ERR") -ge 2 ]]'
@@ -206,6 +208,6 @@ shape() { sed -E 's/^[0-9:.]+ //; s/<0\.[0-9]+\.0>/P/g; s/ [0-9.]+(ns|us|ms)$/ T
     pause 1
     on_node 'work:calm(ok)'
     trace_end
-    # It gives up, or holds: the node lives, and the sum is right.
+    # The trace may end early or go on. The node survives in both cases, and the accounting is right.
     assert_account any
 }

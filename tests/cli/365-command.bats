@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# A command behind --: its node is traced from the first thing that it does, and it remains the user's command, with its
+# Tests `etrace EXPR -- COMMAND`: the node of the command is traced from its first call on, and the command keeps its
 # output, its input, its signals and its status.
 
 bats_require_minimum_version 1.5.0
@@ -14,7 +14,7 @@ setup() {
     unset ETRACE_NODE
 }
 
-# Nothing of it is left: no directory, no node that epmd knows.
+# Asserts that etrace has left no directory, and that epmd has no node of a command.
 teardown() {
     local left=0
     compgen -G "$TMPDIR/etrace-*" && left=1
@@ -76,11 +76,11 @@ etrace() { timeout 100 "$ETRACE_BIN" "$@"; }
     mkdir "$BATS_TEST_TMPDIR/ebin"
     printf '%s\n' '-module(later_on).' '-export([f/1]).' 'f(N) -> N.' >"$BATS_TEST_TMPDIR/later_on.erl"
     "$ETRACE_ERLC" -o "$BATS_TEST_TMPDIR/ebin" "$BATS_TEST_TMPDIR/later_on.erl"
-    # In the code path from the beginning: its first call is seen.
+    # The module is in the code path at the start, so etrace sees the first call.
     run --separate-stderr etrace 'later_on:f/1' -- \
         erl -noshell -pa "$BATS_TEST_TMPDIR/ebin" -eval 'later_on:f(1), timer:sleep(500), halt().'
     assert_line --partial ' call later_on:f(1)'
-    # Not there yet: from the moment on when it is noticed.
+    # The module is not yet in the code path. etrace traces it from the moment at which it notices the module.
     run --separate-stderr etrace 'later_on:f/1' -- erl -noshell -eval "true = code:add_path(\"$BATS_TEST_TMPDIR/ebin\"), \
         [begin later_on:f(N), timer:sleep(100) end || N <- lists:seq(1, 60)], halt()."
     assert_line --partial ' call later_on:f(60)'
@@ -128,8 +128,8 @@ ERL
     assert_output --partial ' call Enum.sum([3, 4])'
 }
 
-# A project of mix, compiled: an application whose start calls a module below it. `mix` itself must be Elixir's own script, for
-# elixir -S mix and iex -S mix read it.
+# Makes and compiles a mix project whose application calls a module of the project when it starts. `mix` must be
+# Elixir's own script, because elixir -S mix and iex -S mix read it.
 make_project() {
     PATH=${ETRACE_ERL%/bin/erl}/root/usr/lib/elixir/bin:$PATH
     mkdir -p "$BATS_TEST_TMPDIR/proj/lib"
@@ -161,7 +161,7 @@ EX
     run --separate-stderr etrace 'Proj.hello/1' -- mix run -e 'Proj.hello(:first); Process.sleep(500)'
     assert_success
     assert_line --partial ' call Proj.hello(:first)'
-    # A wildcard and an application mean modules that the node has not loaded yet.
+    # A wildcard and app() also select modules that the node has not loaded yet.
     run --separate-stderr etrace 'Proj.R*' 'app(proj):start/2' -- mix run -e 'Process.sleep(500)'
     assert_success
     assert_line --partial ' call Proj.App.start(:normal, [])'
@@ -175,9 +175,9 @@ EX
     assert_regex "$stderr" "nothing matched 'Prooj.hello/1': there is no module Prooj on the node; did you mean Proj"
     assert_regex "$stderr" "nothing matched 'Proj.helo/1': Proj has no function helo/1; did you mean hello\\?"
     assert_regex "$stderr" "nothing matched 'Prj.\\*'"
-    # Functions that exist and were not called are no mistake.
+    # Functions that exist but were not called cause no warning.
     refute_regex "$stderr" "nothing matched 'Proj.(hello|Relay)"
-    # A module that the node loads later is traced, so its probe has matched.
+    # The node loads this module after the trace begins. etrace then traces it, so its probe counts as matched.
     echo -e '-module(later_on).\n-export([f/0]).\nf() -> ok.' >later_on.erl
     run --separate-stderr etrace 'later_on:f/0' -- erl -noshell -eval 'compile:file(later_on), timer:sleep(100), code:load_file(later_on),
         timer:sleep(3000), later_on:f(), timer:sleep(500), halt().'
@@ -256,7 +256,8 @@ up() { grep -q '^up$' "$OUT"; }
     kill -KILL "$TRACER"
     wait "$TRACER" || true
     until_true 30 gone "$TRACER"
-    # Its directory stays until the next one comes, who touches none of somebody else, and nobody's who lives.
+    # The killed client leaves its directory. The next client removes it, but not the directories of live clients or of
+    # other programs.
     killed=$(compgen -G "$TMPDIR/etrace-*") || fail 'nothing was left'
     mkdir "$TMPDIR/etrace-others"
     "$ETRACE_BIN" -q 'lists:seq/2' -- sleep 100 </dev/null >"$OUT" 2>"$ERR" 3>&- &
@@ -306,7 +307,7 @@ not() { ! "$@"; }
 
 @test "a node that can have no cookie, and so no name: said at once, it runs on, and demo does not wait for it" {
     local untold='etrace: a node of the command has not said who it is, and is not traced; it needs a home for its cookie, and an epmd'
-    # It goes on when that was said, and not before; if it is not there yet, what it is told waits for it.
+    # The node waits in a read until the test has seen the message. If it starts later, it finds the line in the pipe.
     local go
     mkfifo "$BATS_TEST_TMPDIR/go"
     exec {go}<>"$BATS_TEST_TMPDIR/go"

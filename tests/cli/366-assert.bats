@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# --expect and --fail-on on a live node: the trace stops when the verdict is in.
+# Tests --expect and --fail-on: the verdict on a recording, and on a live trace, which stops once the verdict is known.
 
 bats_require_minimum_version 1.5.0
 bats_load_library bats-support
@@ -8,7 +8,7 @@ load ../lib/live
 
 setup_file() {
     live_begin asserted
-    # A recording to be judged: two calls, one of which fails.
+    # Record one call that returns and one that raises.
     "$ETRACE_BIN" -n "$LIVE_NODE" -qq -o "$BATS_FILE_TMPDIR/scene.etr" --limit 2 --for 60s 'lists:seq/2 -> return' \
         </dev/null >"$BATS_FILE_TMPDIR/out" 2>&1 3>&- &
     until_true 30 recorded || return 1
@@ -57,7 +57,7 @@ teardown() { live_teardown; }
     assert_equal "$status" 11
     assert_regex "$talk" "etrace: --expect 'ret == \[9\]' held for no event"
     refute_regex "$talk" "--expect 'ret == \[1\]'"
-    # A node that goes away is the greater trouble.
+    # Failing to connect takes precedence over the verdict.
     run timeout 60 "$ETRACE_BIN" -n nobody@127.0.0.1 --expect 'dur > 1s' lists:seq/2
     assert_failure 3
 }
@@ -98,7 +98,6 @@ teardown() { live_teardown; }
 }
 
 @test "filters and judgements trace the results and callers that they read" {
-    # Functions of kernel and stdlib, on a node that knows nothing of ours.
     traced -e 'dur >= 0ns' 'lists:seq/2' -- 'lists:seq(1, 3)'
     assert_regex "$output" 'return lists:seq/2 = \[1,2,3\]'
     refute_regex "$talk" warning
@@ -108,7 +107,7 @@ teardown() { live_teardown; }
     assert_equal "$status" 10
     traced --expect 'ret == [7]' 'lists:seq/2' -- 'lists:seq(7, 7)'
     assert_equal "$status" 0
-    # A recording is read as it was written.
+    # The recording contains the callers, which etrace traced because the filter reads them.
     traced -e 'caller =~ "lists"' -o "$BATS_TEST_TMPDIR/x.etr" 'lists:reverse/2' 'lists:reverse/1 -> stack' -- 'lists:reverse([a, b, c, d])'
     refute_regex "$talk" warning
     run timeout 60 "$ETRACE_BIN" replay --json "$BATS_TEST_TMPDIR/x.etr"
@@ -119,7 +118,7 @@ teardown() { live_teardown; }
     traced --fail-on 'dur >= 0ns' 'ms lists:seq/2 [{_, [], []}]' -- 'lists:seq(1, 1)'
     assert_equal "$status" 0
     assert_regex "$talk" "etrace: warning: --fail-on 'dur >= 0ns' looks at results, for which no expression asks"
-    # Views of durations: what would be empty is not taken for an idle node.
+    # Without results these views would be empty. The warning tells that from an idle node.
     traced --as folded -o "$BATS_TEST_TMPDIR/x.html" 'lists:seq/2' -- 'lists:seq(1, 1)'
     assert_regex "$talk" 'etrace: warning: the view flame shows durations, for which no expression asks'
     assert_regex "$talk" 'etrace: warning: the view folded shows durations, for which no expression asks'

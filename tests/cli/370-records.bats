@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# Records whose definitions the node has, in the debug information of its modules; pids and ports that are written down.
+# Tests records, whose definitions etrace reads from the debug information of the node's modules, and pids and ports in
+# expressions.
 
 bats_load_library bats-support
 bats_load_library bats-assert
@@ -75,7 +76,7 @@ args() { json_of call '.args[0]' | tr '\n' ' '; }
     run "$ETRACE_BIN" replay --json "$BATS_TEST_TMPDIR/r.etr"
     assert_success
     assert_equal "$(jq -r 'select(.type == "call") | .args[0]' <<<"$output")" 4
-    # and for another question to the recording
+    # A filter of replay can use the record definitions that the recording contains.
     run bash -c "'$ETRACE_BIN' replay --json -e 'ret#item.id > 4' - <'$BATS_TEST_TMPDIR/r.etr'"
     assert_success
     refute_output --partial '"type":"call"'
@@ -157,7 +158,7 @@ END
     assert_clean "$BEFORE" "$NODE"
 }
 
-# kind:f(X) and kind:g(X) are native records, of two names.
+# Loads a module whose functions f and g return native records with two different names.
 native_module() {
     local dir
     dir=$(node_dir "$NODE")/defs
@@ -168,7 +169,8 @@ native_module() {
     live_snapshot
 }
 
-# Which of the terms an expression shows: f and g native records, t a tuple, m a map, l a list with one, n a number.
+# assert_shows TERMS EXPR...: asserts which calls are shown. Their terms: f and g native records, t a tuple, m a map
+# with a native record, l a list with one, n a number.
 assert_shows() { # TERMS ETRACE-ARGUMENT...
     local shown
     shown=$1
@@ -200,7 +202,7 @@ assert_shows() { # TERMS ETRACE-ARGUMENT...
     assert_shows l 'work:two([#_{} | _], _)'
     assert_shows gtmln 'work:two(#kind:it{}, _) -> drop; (_, _)'
     assert_shows fgtmln 'work:two(X, _) when not is_record(X, kind, zzq_no_record)'
-    # A condition behind where is decided by the type and the names.
+    # etrace decides these `where` conditions by the type and the name of a record.
     assert_shows f 'work:two(X, _) where is_record(X, kind, it)'
     assert_shows g "work:two(X, _) where is_record(X, kind, 'an other')"
     assert_shows gtmln 'work:two(X, _) where not is_record(X, kind, it)'
@@ -211,7 +213,7 @@ assert_shows() { # TERMS ETRACE-ARGUMENT...
     assert_shows fgtml 'work:two(X, _) where X =/= 1'
     assert_equal "$(json_of summary .undecided)" 0
     assert_shows f 'work:two/2 where args[1] = #kind:it{}'
-    # A condition that cannot be decided shows the event, and counts it.
+    # If a condition cannot be decided, the event is shown and counted as undecided.
     assert_shows fgtmln 'work:two(X, _) where X == X'
     assert_equal "$(json_of summary .undecided)" 4
     assert_shows fgtml 'work:two(X, _) where X =~ "7"'

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# What tracing would cost: said and measured before anything is traced; what the tracing itself goes through.
+# Tests the estimates before a trace: etrace measures the call rate of wildcards, and warns about functions that the
+# tracing itself uses.
 
 bats_load_library bats-support
 bats_load_library bats-assert
@@ -53,7 +54,7 @@ measuring() {
     TRACERS+=("$!")
     until_true 30 measuring $((sessions + 1))
     kill -KILL "${TRACERS[-1]}"
-    # At once, and not when the second is over.
+    # The session ends at once, not only after the second of measuring.
     assert_clean "$BEFORE" "$NODE"
 }
 
@@ -90,7 +91,7 @@ measuring() {
     dry 'work:_' 'lists:seq'
     assert_success
     assert_output --regexp "^etrace: $NODE · OTP ${ETRACE_OTP}[0-9.]* · [0-9]+ functions · [0-9]+ processes · not traced \(--dry-run\)$"
-    # Nothing was: a function that nobody called is not there later.
+    # If no function matches, etrace prints no number of functions.
     dry 'work:nonesuch/1'
     assert_failure 5
     refute_output --partial 'functions ·'

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# etrace top: the VM's own counters. What it says is what trace:info says; it ends cleanly; the table on a terminal.
+# Tests `etrace top`, which reads the VM's counters: the values equal those of trace:info, the session ends cleanly, and
+# the table works on a terminal.
 
 bats_require_minimum_version 1.5.0
 bats_load_library bats-support
@@ -21,7 +22,8 @@ teardown() {
 
 otp() { node_eval "$NODE" 'list_to_integer(erlang:system_info(otp_release))'; }
 
-# The counters of that function in etrace's session, read by hand: name [calls,micros,words], a line each.
+# by_hand {FUNCTION,ARITY},...: reads the counters in etrace's session with trace:info, one line for each function: name
+# [calls,microseconds,words].
 by_hand() { # FUNCTION/ARITY,...
     node_eval "$NODE" "begin [S] = [X || X = {etrace, _} <- trace:session_info(all)],
         Sum = fun(I, N) -> {_, L} = trace:info(S, N, I), L end,
@@ -42,10 +44,10 @@ calls_of() { jq -r "select(.type == \"count\" and .f == \"$1\") | .calls" "$OUT"
     trace_end
     assert_success
     diff "$BATS_TEST_TMPDIR/hand" <(counts | grep -E '^(one/1|two/2|three/3|local/3|fac/1|sum/2|caught/2|raise/2) ')
-    # They are what the workload says that it did.
+    # The counters also equal the counts of the workload.
     diff <(echo "$said") <(jq -r 'select(.type == "count") | "\(.f)/\(.a) \(.calls)"' "$OUT" |
         grep -E '^(one/1|two/2|three/3|fac/1|sum/2|caught/2|raise/2) ' | sort)
-    # The rows make the whole.
+    # The calls of the rows add up to the total.
     run jq -se '([.[] | select(.type == "count") | .calls] | add) == (.[-1] | .calls) and (.[-1] | .type == "counted" and .begun_anew == 0)' "$OUT"
     assert_success
 }
@@ -133,17 +135,17 @@ calls_of() { jq -r "select(.type == \"count\" and .f == \"$1\") | .calls" "$OUT"
     trace_end
     assert_success
     assert_equal "$(calls_of f)" 3
-    # What was called between the last look and that went with the counters.
+    # Reloading the module discarded the calls since the last read.
     assert_equal "$(jq -s '[.[] | select(.type == "counted")] | last | .loaded_anew' "$OUT")" 1
     assert_regex "$talk" 'modules were found loaded anew, or gone, 1 time;'
     on_node "code:purge(fresh), code:delete(fresh), code:purge(fresh), code:del_path(\"$dir\")"
     live_snapshot
 }
 
-# The local functions of the companion are called owner on the node. Those with five arguments take milliseconds there, for a
-# specification compares two long lists. One of them reads one function (count_item), so a read leaves functions over. Another one
-# begins a read (count_read): the worker is stopped at the second request for the last figures, which proves that the client has the
-# answer to the first.
+# On the node, the companion's local functions have the name owner. The specification makes those with five arguments
+# take milliseconds, because it compares two long lists. One of them reads one function (count_item), so a read does not
+# finish all functions. Another begins a read (count_read). The test suspends the worker at the second request for the
+# last figures, which proves that the client has the answer to the first.
 slow_worker() { # THEN
     on_node "Me = self(), spawn(fun() ->
         process_flag(priority, max),
@@ -160,7 +162,7 @@ slow_worker() { # THEN
 
 @test "functions whose last figures could not be read are counted" {
     local behaviour
-    # A node that ends, and one that gives no answer for half a minute.
+    # The node ends; with --all, also a node that does not answer for half a minute.
     for behaviour in 'halt()' ${ETRACE_ALL:+'receive stop -> ok end'}; do
         live_own late
         on_node 'broker:load(100)'
@@ -264,7 +266,7 @@ etrace_top() { "$ETRACE_BIN" top -n "$NODE" "$@"; }
     on_node 'work:flood(2)'
     kill -KILL "$TRACER"
     wait "$TRACER" || true
-    # teardown looks
+    # teardown() checks that nothing is left.
 }
 
 @test "a session that somebody else destroys ends it, with a word" {
@@ -309,11 +311,11 @@ restored() {
     until_true 30 shows 'process +function'
     key t
     until_true 30 shows 'per call +function'
-    # By name, from time over memory.
+    # Sort by name: two columns to the right of time, behind memory.
     key Right
     key Right
     until_true 30 eval '[[ $(picture | grep -E "work:(fac|one)/1" | head -n 1) == *fac* ]]'
-    # Narrow: columns give way to the function's name.
+    # On a narrow terminal columns disappear before the function's name is cut.
     tmux -L "$SCREEN" resize-window -t top -x 50 -y 12
     until_true 30 shows ' 100 .* work:fac/1$'
     until_true 30 shows_not 'words'
@@ -328,13 +330,13 @@ restored() {
     until_true 30 shows 'begin again from zero'
     key h
     key r
-    # Not before the counting has begun anew is the table empty.
+    # The table is empty only after the counting has begun again.
     until_true 30 shows_not 'work:fac/1'
     on_node 'work:two(1, 2)'
     until_true 30 shows ' 1 .* work:two/2$'
     key q
     restored
-    # The last table stays.
+    # The last table stays on the screen after etrace has ended.
     shows ' 1 .* work:two/2$'
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# etrace sessions and etrace info: whose sessions there are, what they trace, and the end of one.
+# Tests `etrace sessions` and `etrace info`: the trace sessions of a node, what each traces, and how to destroy one.
 
 bats_require_minimum_version 1.5.0
 bats_load_library bats-support
@@ -23,9 +23,10 @@ etrace() {
     "$ETRACE_BIN" "$command" -n "$NODE" "$@"
 }
 
-# A session of somebody else, which lives in the process w; EXPR sees it as S.
+# theirs EXPR: evaluates EXPR in process w, with S bound to a new trace session of w that is not etrace's.
 theirs() { on_node "work:ask(w, fun() -> S = trace:session_create(theirs, self(), []), put(theirs, S), $1 end)"; }
-# What that told w is not kept there: with what a process was begun with, our library may be among it.
+# Ends that session, and removes its trace messages from w. They contain what processes were started with, which can
+# refer to our library.
 theirs_end() {
     on_node "work:ask(w, fun() -> S = erase(theirs), trace:session_destroy(S),
         (fun Forget() -> receive M when element(1, M) =:= trace -> Forget() after 0 -> ok end end)(), catch erlang:garbage_collect() end)"
@@ -201,7 +202,7 @@ session() { jq -c "select(.name == \"$1\") | $2" <<<"$output"; }
     assert_line --regexp '^    flags +send$'
     assert_line on_load
     assert_line --regexp '^    traced +local$'
-    # Its flags say so, the specification is that of every session.
+    # The flags of the session are shown. The specification of `send` is the default of every session.
     assert_line send
     assert_line --regexp '^    match_spec +true$'
     assert_line 'receive  nothing traces it'

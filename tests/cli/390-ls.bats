@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# etrace ls: the functions that a selector means, with the names of their arguments.
+# Tests `etrace ls`, which lists the functions that a selector matches, with the names of their arguments.
 
 bats_require_minimum_version 1.5.0
 bats_load_library bats-support
@@ -13,10 +13,10 @@ teardown() { live_teardown; }
 
 ls_() { "$ETRACE_BIN" ls -n "$NODE" "$@"; }
 
-# The first words of the lines.
+# Prints the first word of each output line.
 names() { printf '%s ' "${lines[@]%% *}"; }
 
-# A module with debug information in the code path of the node.
+# Compiles a module with debug information into the code path of the node.
 named() {
     local dir
     dir=$(node_dir "$NODE")
@@ -85,7 +85,7 @@ no_named() {
     ((all > 5000))
     ls_ _ >"$OUT"
     assert_equal "$(sort -u "$OUT" | wc -l)" "$(wc -l <"$OUT")"
-    # The node may load something in between.
+    # The node may have loaded more modules between the two counts.
     (($(wc -l <"$OUT") >= all && $(wc -l <"$OUT") < all + 1000))
 }
 

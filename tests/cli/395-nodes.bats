@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# Several nodes as one stream: in the order of time, accounted for each, while nodes go down and come back.
+# Tests a trace of several nodes as one stream: in the order of time, with an account for each node, while nodes go down
+# and come back.
 
 bats_require_minimum_version 1.5.0
 bats_load_library bats-support
@@ -24,7 +25,7 @@ teardown() {
     nodes_stop
 }
 
-# one after another: three nodes; NODES are their names
+# Starts three nodes. NODES are their names.
 three() {
     NODES=()
     node_start a
@@ -36,7 +37,7 @@ all_of() { local n; for n in "${NODES[@]}"; do printf -- '-n %s ' "$n"; done; }
 
 attached() { [[ $(grep -cE '( · OTP .* process(es)?|Ctrl-C stops)$' "$ERR" || true) -ge $1 ]] || gone "$TRACER"; }
 
-# begin COUNT ARGS...: as trace of live.bash, but for as many nodes as are to be traced
+# begin COUNT ARGS...: like trace of live.bash, but waits until COUNT nodes are traced.
 begin() {
     local count=$1
     shift
@@ -50,12 +51,12 @@ begin() {
     return 0
 }
 
-# work NODE COUNT: calls that are told apart, a few at a time; returns when they were made
+# work NODE COUNT: makes COUNT calls with different arguments, a few at a time, and returns when all were made.
 work() { node_eval "$1" "[begin lists:seq(7777, 7777 + I), I rem 20 =:= 0 andalso timer:sleep(2) end || I <- lists:seq(1, $2)], ok" >/dev/null; }
 
 has() { grep -q -- "$1" "$2"; }
 
-# named NAME: a node of exactly that name, with a process that is called ticker; RETURNED gets its process
+# named NAME: starts a node with exactly this name and a process `ticker`. Adds its process id to RETURNED.
 named() {
     (
         cd "$BATS_TEST_TMPDIR" || exit 1
@@ -65,10 +66,10 @@ named() {
     RETURNED+=("$!")
 }
 
-# left NODE: who was attached to it is there no more, nor anything of him
+# left NODE: succeeds when no client is attached to NODE and nothing of the companion is left there.
 left() { NODE=$1 nobody_there; }
 
-# goes_on_without NODE: that one is waited for, and all that the node `here` does is seen until the end
+# goes_on_without NODE: etrace waits for NODE, and shows all events of the node `here` until the trace ends.
 goes_on_without() {
     until_true 30 has "^etrace: $1: .*; it is waited for" "$ERR" || fail "$(<"$ERR")"
     until_true 30 has "^etrace: $here · OTP .* process" "$ERR"
@@ -79,7 +80,7 @@ goes_on_without() {
     assert_equal "$status" 0
 }
 
-# Times may go back only where something has waited for the longest time that is waited.
+# assert_ordered RECORDING: times may go back only where an event was held back for the longest allowed time.
 assert_ordered() { # RECORDING
     local back marks
     back=$(jq -r 'select(.pid) | .ts' "$OUT" | awk 'NR > 1 && $0 < last { n++ } { last = $0 } END { print n + 0 }')
@@ -102,7 +103,7 @@ assert_ordered() { # RECORDING
     assert_account 3600
     assert_ordered "$rec"
     for node in "${NODES[@]}"; do
-        # in the order of the one process that made them
+        # These calls come from one process, so they are in its order.
         run jq -c --arg node "$node" 'select(.node == $node and .type == "call") | .args[1] | tonumber - 7777' "$OUT"
         assert_output "$(seq 600)"
         run jq -c --arg node "$node" 'select(.type == "summary") | .nodes[] | select(.node == $node) | [.seen, .shown, .filtered, .missing, .complete, .lost]' "$OUT"
@@ -117,7 +118,7 @@ assert_ordered() { # RECORDING
             assert grep -q -F "$node" "$BATS_TEST_TMPDIR/$view"
         done
     done
-    # below a frame for each node
+    # The root of each stack is the name of the node.
     run sed -E 's/ [0-9]+$//' "$BATS_TEST_TMPDIR/folded"
     assert_equal "$(sort <<<"$output")" "$(printf '%s;lists:seq/2\n' "${NODES[@]}" | sort)"
 }
@@ -239,7 +240,7 @@ node_down
 node_up'
     run jq -r --arg node "$here" 'select(.type == "summary") | .nodes[] | select(.node == $node) | [.shown, .missing, .complete] | tostring' "$OUT"
     assert_output '[40,0,true]'
-    # What it saw last before it was killed nobody knows.
+    # The last batch before the kill may be lost, so the account of the killed node is incomplete.
     run jq -r --arg node "$late" 'select(.type == "summary") | [.complete, (.nodes[] | select(.node == $node) | .complete)] | tostring' "$OUT"
     assert_output '[false,false]'
     jq -e 'select(.type == "summary") | .seen == .shown + .filtered + .missing + ([.lost[]] | add // 0)' "$OUT"
@@ -252,7 +253,7 @@ node_up'
     node_start a
     here=${NODES[0]}
     late=late$RANDOM$RANDOM@127.0.0.1
-    # a registry that answers once it is let: there is a file
+    # This name registry answers only once the file exists whose path is in SLOW_NAMES.
     cat >"$BATS_TEST_TMPDIR/slow_names.erl" <<'END'
 -module(slow_names).
 -export([whereis_name/1]).
@@ -293,10 +294,10 @@ END
     for step in loads asked; do
         node_start b
         for node in "$here" "$NODE"; do node_eval "$node" "code:load_abs(\"$BATS_TEST_TMPDIR/slow_names\")" >/dev/null; done
-        # What it loads for a first client it has.
+        # Attach once, so that the node has loaded what it loads for its first client.
         "$ETRACE_BIN" -n "$NODE" -qq --for 1ms 'lists:seq(7777, _)'
         until_true 30 left "$NODE"
-        # Who suspends must live as long as that is to last.
+        # A suspended process resumes when the process that suspended it exits, so that process must stay.
         [[ $step == asked ]] || node_eval "$NODE" 'Me = self(), spawn(fun() -> erlang:suspend_process(whereis(code_server)), Me ! held, timer:sleep(infinity) end), receive held -> ok end' >/dev/null
         [[ $step == loads ]] || node_eval "$NODE" 'os:putenv("SLOW_NAMES", "yes")' >/dev/null
         "$ETRACE_BIN" -n "$here" -n "$NODE" --reattach --json --rate 0 -P all -P '{via,slow_names,init}' 'lists:seq(7777, _)' \
@@ -360,7 +361,7 @@ END
     begin 2 $(all_of) --json --rate 0 'lists:seq(7777, _)'
     work "${NODES[1]}" 5
     kill -STOP "$(<"$(node_dir "${NODES[1]}")/pid")"
-    work "${NODES[0]}" 20 # the other is asked what time it is, for these to be shown
+    work "${NODES[0]}" 20 # etrace asks the stopped node for the time before it shows these calls
     pause 13
     kill -CONT "$(<"$(node_dir "${NODES[1]}")/pid")"
     work "${NODES[1]}" 5
@@ -450,20 +451,21 @@ END
     (cd "$defs" && "$ETRACE_ERLC" +debug_info shelf.erl && mkdir other && cp shelf.beam other)
     node_eval "$here" "code:load_abs(\"$defs/shelf\")" >/dev/null
     node_eval "$dying" "code:load_abs(\"$defs/other/shelf\")" >/dev/null
-    # Whoever reads the module's file waits.
+    # The module's file becomes a pipe, so a process that reads it waits.
     rm "$defs/other/shelf.beam"
     mkfifo "$defs/other/shelf.beam"
     one_shown() { [[ $(grep -c "\"node\":\"$here\",\"pid\"" "$OUT") -eq 1 ]]; }
     reading() { node_eval "$dying" "$1 = [P || P <- processes(), {current_function, {prim_file, F, _}} <- [process_info(P, current_function)], F =/= helper_loop]" 2>/dev/null; }
-    # Who waits reads that there is nothing, also if it has but begun.
+    # Opens and closes the pipe, so that each reader gets an end of file, and waits until none is left.
     all_read() { : <>"$defs/other/shelf.beam" && reading '[]' && left "$dying"; }
-    # A node that is there, but does not answer, costs the other nothing either.
+    # A node that is silent and a node that is down must both not affect the other node.
     for how in silent down; do
         "$ETRACE_BIN" -n "$dying" -n "$here" --reattach --json 'shelf:put(#item{id = 7})' </dev/null >"$OUT" 2>"$ERR" 3>&- &
         TRACER=$!
         TRACERS+=("$TRACER")
         if [[ $how == down ]]; then
-            # Once the second is attached to, nobody is at files on the first but who reads that one; the other is always there.
+            # Once etrace is attached to the second node, only the reader of the module uses prim_file on the first
+            # node, apart from prim_file's own helper process.
             until_true 30 node_eval "$here" '[_] = nodes(hidden)' 2>/dev/null
             until_true 30 reading '[_]'
             node_stop "$dying"
@@ -490,13 +492,14 @@ END
     assert_equal "$output" ''
     assert_regex "$talk" 'etrace: nothing was traced: no node came that could be attached to'
     assert_regex "$talk" '· session never began$'
-    # That nothing came is a recording, too.
+    # A recording without events is valid.
     run timeout 30 "$ETRACE_BIN" replay --json "$file"
     assert_success
     assert_equal "$(jq -r .type <<<"$output")" summary
 }
 
-# epmd says that a node listens where something else does; it counts its connections.
+# refusing NAME FILE: registers NAME in epmd with the port of a server that is not a node. FILE gets a line for each
+# connection.
 refusing() { # NAME PORT: whose lines stand in FILE
     "$ETRACE_ERL" +Bi -noshell -noinput -eval "{ok, L} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}, binary, {active, false}]), {ok, P} = inet:port(L),
         {ok, E} = gen_tcp:connect({127, 0, 0, 1}, list_to_integer(os:getenv(\"ERL_EPMD_PORT\")), [binary, {active, false}]),
@@ -523,7 +526,7 @@ refusing() { # NAME PORT: whose lines stand in FILE
     refusing "$late" "$BATS_TEST_TMPDIR/refused"
     until_true 60 has 'tried 5 times, and no more' "$ERR" || fail "$(<"$ERR")"
     work "$here" 20
-    # It is not tried again while the other is shown.
+    # After five attempts etrace does not try again while it traces the other node.
     pause 1.5
     trace_end
     assert_equal "$status" 3
@@ -551,7 +554,7 @@ refusing() { # NAME PORT: whose lines stand in FILE
 @test "a cluster is the node and whom it is connected to; what cannot be traced of it is a warning" {
     three
     node_eval "${NODES[0]}" "[net_kernel:connect_node(N) || N <- ['${NODES[1]}', '${NODES[2]}']]" >/dev/null
-    # a name that nobody answers to any more
+    # This connected node is stopped, so it answers nobody.
     "$ETRACE_ERL" -noshell -noinput -name "ghost$RANDOM@127.0.0.1" -start_epmd false -kernel inet_dist_use_interface '{127,0,0,1}' \
         -eval "true = net_kernel:connect_node('${NODES[0]}')." </dev/null >/dev/null 2>&1 3>&- &
     RETURNED+=("$!")
@@ -566,7 +569,7 @@ refusing() { # NAME PORT: whose lines stand in FILE
     run jq -c 'select(.type == "summary") | [.shown, (.nodes | map(.shown))]' "$OUT"
     assert_output '[15,[5,5,5]]'
 
-    # what one of them has is enough
+    # It is enough that one node of the cluster has the module.
     node_eval "${NODES[2]}" 'code:is_loaded(work) =/= false orelse code:load_file(work)' >/dev/null
     for node in "${NODES[@]:0:2}"; do node_eval "$node" 'code:del_path(filename:dirname(code:which(control))), code:purge(work), code:delete(work)' >/dev/null; done
     begin 1 -n "${NODES[0]}" --cluster --json 'work:one/1'
@@ -582,7 +585,7 @@ refusing() { # NAME PORT: whose lines stand in FILE
     assert_output ''
 }
 
-# One that says nothing, on the hosts 127.0.0.N of these numbers.
+# silent_epmd N...: an epmd on each host 127.0.0.N that accepts connections and never answers.
 silent_epmd() { # N...
     local hosts
     printf -v hosts ', {127, 0, 0, %d}' "$@"
@@ -659,22 +662,22 @@ silent_epmd() { # N...
     kill -KILL "${RETURNED[0]}"
     wait "${RETURNED[0]}" || true
     until_true 30 has "$late: will be attached again" "$ERR"
-    printf ':wait 2500ms\n:attach %s\n:node\n' "${NODES[1]}" >&"$to" # one try a second has failed meanwhile
+    printf ':wait 2500ms\n:attach %s\n:node\n' "${NODES[1]}" >&"$to" # one attempt a second fails during the wait
     until_true 30 has "^etrace: ${NODES[1]} · OTP" "$ERR"
     until_true 30 has "^  $late   (" "$OUT"
-    printf ':attach %s\n' "$late" >&"$to" # by hand, and in vain: the tries go on
+    printf ':attach %s\n' "$late" >&"$to" # an attempt by hand also fails, and the retries go on
     refused() { grep -q "^etrace: cannot connect to $late" "$ERR"; }
     until_true 30 refused
     named "$late"
     again() { [[ $(grep -c "^etrace: $late · OTP" "$ERR") -eq 2 ]]; }
     until_true 30 again
-    printf ':quit\n' >&"$to" # the node that was started last has the pipe, too
+    printf ':quit\n' >&"$to" # the node that was started last has inherited the pipe and keeps it open
     exec {to}>&-
     trace_wait 20
     assert_equal "$status" 1 # a node went down
 }
 
-# interactive ARGS...: what is written to the descriptor `to` is typed
+# interactive ARGS...: starts the interactive mode, which reads what the test writes to the descriptor `to`.
 interactive() {
     mkfifo "$BATS_TEST_TMPDIR/in"
     "$ETRACE_BIN" repl --json "$@" <"$BATS_TEST_TMPDIR/in" >"$OUT" 2>"$ERR" 3>&- &
@@ -683,7 +686,7 @@ interactive() {
     exec {to}>"$BATS_TEST_TMPDIR/in"
 }
 
-# A node has been lost, which is the status.
+# Leaves the interactive mode. The status is 1, because a node was lost.
 left_without_one() {
     printf ':quit\n' >&"$to"
     exec {to}>&-

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
-# Many nodes, some of which are stopped or gone: no node waits for another one when etrace attaches, arms, shows events or leaves.
-# ETRACE_DEBUG prints the moves in their order. With --all there are a hundred nodes; five of them are stopped, five are gone. Each
-# node needs a process that calls lists:seq/2 again and again.
+# Tests many nodes, some of them stopped or gone: when etrace attaches, arms, shows events or leaves, no node waits for
+# another. ETRACE_DEBUG prints the state changes in order. With --all there are a hundred nodes, five of them stopped
+# and five gone. Each node runs a process that calls lists:seq/2 again and again.
 
 bats_require_minimum_version 1.5.0
 bats_load_library bats-support
@@ -26,7 +26,7 @@ left() { NODE=$1 nobody_there; }
 
 pid_of() { cat "$(node_dir "$1")/pid"; }
 
-# Lines of the debug output, as NAME MOVE; of the nodes named.
+# moves MOVE NODE...: prints the line number of the first MOVE of each node in the debug output.
 moves() { # MOVE NODE...
     local move=$1 node
     shift
@@ -50,7 +50,7 @@ moves() { # MOVE NODE...
         kill -STOP "${STOPPED[-1]}"
     done
     for node in "${gone[@]}"; do node_stop "$node"; done
-    # The node has loaded already what it loads for its first client.
+    # Attach once, so that the node has loaded what it loads for its first client.
     "$ETRACE_BIN" -n "${live[0]}" -qq --for 1ms 'lists:seq(7777, _)'
     until_true 30 left "${live[0]}"
     before=$(node_snapshot "${live[0]}")
@@ -73,7 +73,7 @@ moves() { # MOVE NODE...
     until_true 60 all_armed "${stopped[@]}" || fail "$(<"$ERR")"
     until_true 30 shown $((${#live[@]} + ${#stopped[@]}))
 
-    # One that is stopped now is left to itself after five seconds.
+    # etrace gives up a node that is stopped now after five seconds.
     kill -STOP "${STOPPED[0]}"
     kill -TERM "$TRACER"
     trace_wait 30
