@@ -16,7 +16,7 @@ teardown_file() { live_end; }
 setup() { live_setup; }
 teardown() { live_teardown; }
 
-# companion ERLANG: evaluates ERLANG with the companion module M. Write() writes File into the prepared directory Dir.
+# Evaluates ERLANG with the companion module M. Write() writes File into the directory Dir, which must exist.
 companion() { # ERLANG
     run timeout 60 "$ETRACE_ERL" +Bi -noshell -noinput -pa "$COMPANION" -eval "M = etrace_00000000_0,
         Base = \"$BATS_TEST_TMPDIR\", Dir = Base ++ \"/dir\", File = Dir ++ \"/etrace.so\", Victim = Base ++ \"/victim\",

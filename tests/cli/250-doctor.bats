@@ -171,7 +171,7 @@ validate() {
     assert_output ''
 }
 
-# completing COMMAND PROMPT: starts a shell with completion in a terminal, with the names of the node already cached.
+# Starts a shell with completion in a terminal, with the names of the node already cached.
 completing() { # COMMAND PROMPT
     export XDG_CACHE_HOME=$BATS_TEST_TMPDIR/cache XDG_CONFIG_HOME=$BATS_TEST_TMPDIR XDG_DATA_HOME=$BATS_TEST_TMPDIR
     export ETRACE_NODE=$NODE PATH=${ETRACE_BIN%/*}:$PATH
@@ -182,7 +182,7 @@ completing() { # COMMAND PROMPT
     await "$2"
 }
 
-# completes TYPED LINE: types TYPED and Tab, expects LINE, and clears the input.
+# Types TYPED and Tab, expects LINE, and clears the input.
 completes() { # TYPED LINE
     typed "$1"
     keys Tab

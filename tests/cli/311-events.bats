@@ -34,7 +34,7 @@ same() {
     jq -e 'select(.type == "summary") | .lost == {}' "$OUT" >/dev/null
 }
 
-has() { # TAG...: all of them were among what was compared
+has() { # TAG...: asserts that the workload had each of these events
     local tag
     for tag; do
         grep -q "^[^ ]* $tag " "$BATS_TEST_TMPDIR/expected" || fail "no $tag in the workload"

@@ -16,7 +16,7 @@ teardown() {
 
 # heap N: starts a process that waits for `go`, and then does the same work each time. Sets PID.
 heap() { PID=$(node_eval "$NODE" "work:heap($1)"); }
-collected() { # it is done, and waits for the end
+collected() { # waits until the process has done its work and waits for the next message
     on_node "(fun F() -> {_, N} = process_info(list_to_pid(\"$PID\"), message_queue_len),
         {_, W} = process_info(list_to_pid(\"$PID\"), status), case {N, W} of {0, waiting} -> ok; _ -> receive after 5 -> F() end end end)()"
 }
@@ -103,7 +103,7 @@ rival_traces() { [[ $(node_eval "$NODE" "trace:session_info(list_to_pid(\"$PID\"
     assert_account 1
 }
 
-rival() { # BODY: somebody who traces with a session S of its own, until he is told that it is done
+rival() { # BODY: starts a process that traces with its own session S until it receives `done`
     on_node "Me = self(), register(rival, spawn(fun() -> S = trace:session_create(rival, self(), []), $1, Me ! traces,
         F = fun F() -> receive done -> S; _ -> F() end end, F() end)), receive traces -> ok end"
 }

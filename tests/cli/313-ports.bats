@@ -112,7 +112,7 @@ of_port() { grep -F "$1 " "$2" | LC_ALL=C sort -s -k1,1; }
 }
 
 @test "a driver that sends to a process that is dead" {
-    # The VM mistakes one callback for another in this case. The NIF must not export the one that the VM calls.
+    # For this event the VM calls the wrong callback. The tracer must leave that callback out (nif/tracer.h).
     trace --json --port-id new 'send(_, _)' @ports
     on_node 'work:ask(w, fun() ->
         Me = self(),

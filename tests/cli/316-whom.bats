@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Tests the selection of processes (registries, applications, inheritance, muted processes), the order of their events,
-# and that tracing leaves no flag on a process.
+# Tests the selection of processes (registries, applications, inheritance, muted processes), that no event before the
+# end of the trace is lost, and that tracing leaves no flag on a process.
 
 bats_load_library bats-support
 bats_load_library bats-assert

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# The end of trace tokens: etrace removes the sequential trace tokens that its expressions set, and leaves those of others.
+# Tests that etrace removes the sequential trace tokens that its expressions set, and leaves those of others.
 # The holders run on the node (tests/lib/holder.erl); timers drive them, so no message takes their tokens.
 
 bats_load_library bats-support

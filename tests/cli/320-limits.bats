@@ -236,8 +236,8 @@ $BATS_TEST_TMPDIR/r.json:0"
     assert_equal "$(grep -o CaNaRy "$OUT" | wc -l)" 5
 }
 
-# named_by ARGS...: uses each name of tests/secrets.names as an atom, a binary and a string, as the key of a map and in
-# a pair, and asserts that etrace hides the values of secret names and shows the others.
+# Uses each name of tests/secrets.names as an atom, a binary and a string, as the key of a map and in a pair, and
+# asserts that etrace hides the values of secret names and shows the others.
 named_by() { # ARGS...
     local secrets names="$BATS_TEST_DIRNAME/../secrets.names"
     secrets=$(sed -n 's/^# The secrets of these cases are: //p' "$names" | tr ' ' ,)

@@ -35,7 +35,7 @@ module() { # NAME
     on_node "code:add_path(\"$dir\")"
 }
 
-# server NAME [EXPORT]: a user module with a server that is registered as NAME_server and replies with go(MESSAGE).
+# Makes a user module with a server that is registered as NAME_server and replies with go(MESSAGE).
 server() { # NAME [EXPORT]
     module "$1" <<END
 -module($1).

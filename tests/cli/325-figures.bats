@@ -105,8 +105,7 @@ same_by_events() { # EXPRESSIONS WORKLOAD
     assert_equal "$(figures)" 'work:one/1 100 0 untimed'
 }
 
-# many_functions FUNCTIONS SCHEDULERS: generates the functions on a new node, calls each once on each scheduler, and
-# checks the figures.
+# Generates the functions on a new node, calls each once on each scheduler, and checks the figures.
 many_functions() { # FUNCTIONS SCHEDULERS
     live_own many +S "$2:$2"
     on_node "

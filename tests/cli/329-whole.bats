@@ -24,7 +24,7 @@ teardown() { live_teardown; }
 
 calls() { node_eval "$NODE" 'broker:calls()'; }
 
-# assert_calls MOST: asserts that trace:function was called at least once, and at most MOST times, since CALLS was set.
+# Asserts that trace:function was called at least once, and at most MOST times, since CALLS was set.
 assert_calls() { # MOST
     local now
     now=$(calls)

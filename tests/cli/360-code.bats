@@ -11,8 +11,7 @@ teardown_file() { live_end; }
 setup() { live_setup; }
 teardown() { live_teardown; }
 
-# fresh VERSION: compiles a module `fresh`, whose f/1 returns {VERSION, X}, into a directory in the code path of the
-# node.
+# Compiles a module `fresh`, whose f/1 returns {VERSION, X}, into a directory in the code path of the node.
 fresh() { # VERSION
     local dir
     dir=$(node_dir "$NODE")

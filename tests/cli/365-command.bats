@@ -359,7 +359,7 @@ not() { ! "$@"; }
     [[ $(tr '\0' ' ' <"/proc/${shop% }/cmdline") == *beam* ]] || fail "no shop: $(<"$ERR")"
     kill -KILL "$TRACER"
     wait "$TRACER" || true
-    closed() { ! grep -q . "/proc/${shop% }/cmdline" 2>/dev/null; } # nobody may have asked for its status
+    closed() { ! grep -q . "/proc/${shop% }/cmdline" 2>/dev/null; } # a zombie has an empty cmdline
     until_true 30 closed || { kill -KILL "${shop% }"; fail 'the shop is still open'; }
     compgen -G "$TMPDIR/etrace-*/shop.erl" >/dev/null || fail 'nothing was left'
     run etrace 'lists:seq/2' -- true

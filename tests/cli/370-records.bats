@@ -169,8 +169,8 @@ native_module() {
     live_snapshot
 }
 
-# assert_shows TERMS EXPR...: asserts which calls are shown. Their terms: f and g native records, t a tuple, m a map
-# with a native record, l a list with one, n a number.
+# Asserts which calls are shown. Their terms: f and g native records, t a tuple, m a map with a native record, l a list
+# with one, n a number.
 assert_shows() { # TERMS ETRACE-ARGUMENT...
     local shown
     shown=$1

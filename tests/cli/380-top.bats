@@ -22,9 +22,9 @@ teardown() {
 
 otp() { node_eval "$NODE" 'list_to_integer(erlang:system_info(otp_release))'; }
 
-# by_hand {FUNCTION,ARITY},...: reads the counters in etrace's session with trace:info, one line for each function: name
+# Reads the counters in etrace's session with trace:info and prints one line for each function: name
 # [calls,microseconds,words].
-by_hand() { # FUNCTION/ARITY,...
+by_hand() { # {FUNCTION,ARITY},...
     node_eval "$NODE" "begin [S] = [X || X = {etrace, _} <- trace:session_info(all)],
         Sum = fun(I, N) -> {_, L} = trace:info(S, N, I), L end,
         {lines, [begin M = {work, F, A}, T = Sum(call_time, M), W = Sum(call_memory, M), {_, C} = trace:info(S, M, call_count),

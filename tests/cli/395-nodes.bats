@@ -80,7 +80,7 @@ goes_on_without() {
     assert_equal "$status" 0
 }
 
-# assert_ordered RECORDING: times may go back only where an event was held back for the longest allowed time.
+# Times may go back only where an event was held back for the longest allowed time.
 assert_ordered() { # RECORDING
     local back marks
     back=$(jq -r 'select(.pid) | .ts' "$OUT" | awk 'NR > 1 && $0 < last { n++ } { last = $0 } END { print n + 0 }')
@@ -458,7 +458,7 @@ END
     reading() { node_eval "$dying" "$1 = [P || P <- processes(), {current_function, {prim_file, F, _}} <- [process_info(P, current_function)], F =/= helper_loop]" 2>/dev/null; }
     # Opens and closes the pipe, so that each reader gets an end of file, and waits until none is left.
     all_read() { : <>"$defs/other/shelf.beam" && reading '[]' && left "$dying"; }
-    # A node that is silent and a node that is down must both not affect the other node.
+    # Neither a silent node nor a node that is down may affect the other node.
     for how in silent down; do
         "$ETRACE_BIN" -n "$dying" -n "$here" --reattach --json 'shelf:put(#item{id = 7})' </dev/null >"$OUT" 2>"$ERR" 3>&- &
         TRACER=$!
@@ -498,9 +498,8 @@ END
     assert_equal "$(jq -r .type <<<"$output")" summary
 }
 
-# refusing NAME FILE: registers NAME in epmd with the port of a server that is not a node. FILE gets a line for each
-# connection.
-refusing() { # NAME PORT: whose lines stand in FILE
+# Registers NAME in epmd with the port of a server that is not a node. FILE gets a line for each connection.
+refusing() { # NAME FILE
     "$ETRACE_ERL" +Bi -noshell -noinput -eval "{ok, L} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}, binary, {active, false}]), {ok, P} = inet:port(L),
         {ok, E} = gen_tcp:connect({127, 0, 0, 1}, list_to_integer(os:getenv(\"ERL_EPMD_PORT\")), [binary, {active, false}]),
         Name = list_to_binary(hd(string:lexemes(\"$1\", \"@\"))), N = byte_size(Name),
@@ -585,7 +584,7 @@ refusing() { # NAME PORT: whose lines stand in FILE
     assert_output ''
 }
 
-# silent_epmd N...: an epmd on each host 127.0.0.N that accepts connections and never answers.
+# Starts an epmd on each host 127.0.0.N that accepts connections and never answers.
 silent_epmd() { # N...
     local hosts
     printf -v hosts ', {127, 0, 0, %d}' "$@"

@@ -26,7 +26,7 @@ left() { NODE=$1 nobody_there; }
 
 pid_of() { cat "$(node_dir "$1")/pid"; }
 
-# moves MOVE NODE...: prints the line number of the first MOVE of each node in the debug output.
+# Prints the line number of the first MOVE of each node in the debug output.
 moves() { # MOVE NODE...
     local move=$1 node
     shift
