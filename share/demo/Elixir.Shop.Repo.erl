@@ -1,10 +1,10 @@
-%% The shop's database, as it would look if it were written in Elixir: modules, structs and
-%% exceptions have the shape that Elixir gives them. There is no database behind it.
+%% The repo of the shop, as a compiled Elixir module would look: modules, structs and exceptions
+%% have the form that Elixir gives them. There is no database behind it.
 -module('Elixir.Shop.Repo').
 
 -export([get/2, 'get!'/2, all/1]).
 
-%% Shop.Repo.get(Shop.User, 3). Nobody is nil; and the connection is not always there.
+%% Shop.Repo.get(Shop.User, 3). Returns nil for an unknown id, and sometimes raises a connection error.
 get('Elixir.Shop.User' = Schema, Id) when is_integer(Id) ->
     case rand:uniform(25) of
         1 -> raise('Elixir.Shop.Repo.ConnectionError', <<"connection is closed">>);

@@ -1,7 +1,7 @@
-%% The demo node: a small shop that is always a little busy. shop:start() starts the stock, the
-%% orders, the courier and the customers; shop:start(#{rate => N}) lets the customers do N purchases a second.
-%% It is there to be traced: it has calls that are slow, that fail and that are refused, and it
-%% needs nothing but kernel and stdlib.
+%% Starts the demo node: a small shop with constant light load. shop:start() starts the stock, the
+%% orders, the courier and the customers. shop:start(#{rate => N}) makes the customers do N purchases per second.
+%% The shop exists to be traced: some calls are slow, some fail, and some are refused. It needs
+%% only kernel and stdlib.
 -module(shop).
 -behaviour(supervisor).
 
@@ -16,7 +16,7 @@ start() ->
 start(Options) ->
     Rate = maps:get(rate, Options, ?RATE),
     {ok, Pid} = supervisor:start_link({local, ?MODULE}, ?MODULE, Rate),
-    %% The shop outlives whoever opened it.
+    %% The shop keeps running when its starter exits.
     unlink(Pid),
     {ok, Pid}.
 

@@ -1,6 +1,6 @@
-%% Delivers: each parcel by a process of its own, which looks at the map (a file), is on its way for a moment, and now
-%% and then loses the parcel, which the courier hears of. After a dozen parcels the courier is tired and ends; the
-%% supervisor finds another one.
+%% Delivers parcels. Each parcel has its own process, which reads a file (the map), sleeps a moment, and sometimes
+%% loses the parcel; the courier receives the exit reason. After a dozen parcels the courier stops, and the
+%% supervisor starts a new one.
 -module(shop_courier).
 -behaviour(gen_server).
 
@@ -14,7 +14,7 @@
 start_link() ->
     gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 
-%% Runs in the process of the parcel.
+%% Runs in the parcel's process.
 deliver(Parcel) ->
     {ok, Map} = file:read_file(code:which(lists)),
     timer:sleep(3),

@@ -1,5 +1,5 @@
-%% A customer: buys something now and then, pays, and tells another customer what was good.
-%% What is bought follows from the customer's number, so every shop has the same day.
+%% A customer: regularly buys something, pays, and recommends an item to another customer.
+%% The customer's number seeds the random choices, so every shop has the same sequence.
 -module(shop_customer).
 
 -export([start_link/3, visit/2, recommend/2]).
@@ -12,7 +12,7 @@ init(Parent, Id, Count, Rate) ->
     true = register(name(Id), self()),
     rand:seed(exsss, Id),
     proc_lib:init_ack(Parent, {ok, self()}),
-    %% Below one purchase in ten milliseconds it is several at once.
+    %% The shortest interval is 10 ms. For higher rates a customer makes several purchases per interval.
     Every = max(10, 1000 * Count div Rate),
     Purchases = max(1, Rate * Every div (1000 * Count)),
     next_visit(rand:uniform(Every)),
@@ -44,7 +44,7 @@ recommend(Friend, Item) ->
         Pid -> Pid ! {recommend, self(), Item}
     end.
 
-%% The shop has four accounts, which customers share; now and then one mistypes its number.
+%% The shop has four accounts, which the customers share. Sometimes a customer uses a wrong account number.
 account(Id) ->
     case rand:uniform(20) of
         1 -> 5;

@@ -1,5 +1,5 @@
-%% Takes orders: finds the customer, prices the items, has them reserved and keeps the books.
-%% An order that cannot be taken is answered with an error; what went wrong inside is caught here.
+%% Takes orders: finds the customer, computes the price, reserves the items and counts the sales.
+%% For a failed order this module catches the exception and replies with an error.
 -module(shop_orders).
 -behaviour(gen_server).
 
@@ -13,12 +13,12 @@ start_link() ->
 place(CustomerId, Items, Coupon) ->
     gen_server:call(?MODULE, {place, CustomerId, Items, Coupon}).
 
-%% The bank is quick, but for one payment in ten it is not. Runs in the customer's process.
+%% One payment in ten is slow. Runs in the customer's process.
 charge(OrderId, Cents) when Cents > 0 ->
     OrderId rem 10 =:= 0 andalso timer:sleep(4),
     {paid, OrderId, Cents}.
 
-%% In percent. There is no clause for coupons that were never printed.
+%% Returns a percentage. An unknown coupon has no clause and raises function_clause.
 discount(none) -> 0;
 discount(<<"SPRING">>) -> 10;
 discount(<<"FRIENDS">>) -> 15.
@@ -48,7 +48,7 @@ take(CustomerId, Items, Coupon, #{next := Id, sold := Sold} = State) ->
     Order = #{id => Id, customer => Name, items => Items, total => Total},
     {Order, State#{next := Id + 1, sold := lists:foldl(fun add/2, Sold, Items)}}.
 
-%% An empty shelf is a badmatch, which the caller sees; a truck is ordered for it.
+%% An empty shelf raises badmatch in the caller, after this function has ordered more items.
 reserve({Item, Count}) ->
     Reserved = shop_stock:reserve(Item, Count),
     is_tuple(Reserved) andalso element(1, Reserved) =:= error andalso shop_stock:restock(Item, 20),

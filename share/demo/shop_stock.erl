@@ -1,5 +1,5 @@
-%% What is on the shelves. Prices are in an ETS table that everybody reads; levels are the state
-%% of the server, so that two orders never get the same teapot.
+%% Keeps the stock. The prices are in an ETS table that every process reads. The levels are in the
+%% state of the server, so two orders never get the same item.
 -module(shop_stock).
 -behaviour(gen_server).
 
@@ -16,7 +16,7 @@ start_link() ->
 items() ->
     [biscuits, coffee, mug, tea, teapot].
 
-%% In cents. Fails for what the shop does not sell.
+%% Returns the price in cents. Raises an error for an unknown item.
 price(Item) ->
     case ets:lookup(?PRICES, Item) of
         [{Item, Price}] -> Price;
@@ -60,7 +60,7 @@ handle_info(recount, Levels) ->
     _ = count(Levels),
     {noreply, Levels}.
 
-%% Somebody walks along the shelves: a call that takes its time.
+%% A slow call: counts the items on the shelves.
 count(Levels) ->
     timer:sleep(5),
     lists:sum(maps:values(Levels)).
