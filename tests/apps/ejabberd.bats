@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
-# The XMPP server ejabberd, with clients of xmpp_load.py: etrace sees each message that the clients sent, as often as they sent it.
-# The server is Debian's, unpacked by tests/otp --apps, and is started by its own script: 24.12 on OTP 27, 26.07 on OTP 29.
+# Traces the XMPP server ejabberd under the clients of xmpp_load.py: the events match the messages that the clients
+# sent. The server is Debian's, unpacked by tests/otp --apps and started by its own script: 24.12 on OTP 27, 26.07 on
+# OTP 29.
 
 bats_require_minimum_version 1.5.0
 bats_load_library bats-support
@@ -15,7 +16,7 @@ setup_file() {
     export XMPP_PORT EJABBERD=$dir/ejabberd APP_PORT_FILE=$dir/port
     XMPP_PORT=$(free_port)
     mkdir -p "$EJABBERD"/{conf,logs,spool}
-    # The script knows the places where Debian installs it, and runs as a user of its own.
+    # The script has Debian's paths and its own user built in.
     sed "s#^ERL=.*#ERL=$ETRACE_ERL#; s#^EPMD=.*#EPMD=${ETRACE_ERL%/*}/epmd#; s#^INSTALLUSER=.*#INSTALLUSER=#; s#^ERL_LIBS=.*#ERL_LIBS=$(libraries "$root")#" \
         "$root/usr/sbin/ejabberdctl" >"$EJABBERD/ejabberdctl"
     chmod +x "$EJABBERD/ejabberdctl"
@@ -81,7 +82,7 @@ all_in() {
 
 app_load() { assert_equal "$(asked send anna bert "$1")" "$1"; }
 
-# The process of a user's connection.
+# Prints the process of a user's connection.
 connection() { node_eval "$NODE" "ejabberd_sm:get_session_pid(<<\"$1\">>, <<\"localhost\">>, <<\"r\">>)"; }
 
 @test "who handles a message: the sender's connection routes each, in the order in which the client sent them" {
@@ -125,7 +126,7 @@ $((MESSAGES + 50)) ejabberd_sm:route/1"
     assert_equal "$(asked send carl bert 50)" 50
     trace_end
     assert_success
-    # A message is routed inside the handling of what came from the socket.
+    # Messages are routed inside the function that handles data from the socket.
     assert_equal "$(grep -c '^[^ ]* [^ ]*   *ejabberd_router:route(' "$OUT")" 100
     assert_equal "$(awk '{ print $2 }' "$OUT" | sed 's/(.*//' | sort -u)" "$pid"
 }
@@ -138,7 +139,7 @@ $((MESSAGES + 50)) ejabberd_sm:route/1"
     trace_end
     assert_success
     assert_account any
-    # One with four arguments calls the one with six.
+    # The function with four arguments calls the one with six.
     assert_equal "$(json_of return 'select(.a == 6) | .value' | xargs)" 'false false false {true,ejabberd_auth_mnesia}'
     node_heard "$NODE" 'Failed c2s PLAIN authentication for carl'
 }

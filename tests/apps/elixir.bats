@@ -1,13 +1,13 @@
 #!/usr/bin/env bats
-# A release of an Elixir application with Registry, DynamicSupervisor, Task, Agent, ETS and Mnesia (tests/apps/bank): etrace sees
-# what the application's clients asked for, as often as they asked for it.
+# Traces a release of an Elixir application with Registry, DynamicSupervisor, Task, Agent, ETS and Mnesia
+# (tests/apps/bank): the events match the requests of its clients.
 
 bats_require_minimum_version 1.5.0
 bats_load_library bats-support
 bats_load_library bats-assert
 load ../lib/app
 
-# So many accounts are open, and so many transfers are made at once: a multiple of 500.
+# The number of open accounts, and the number of transfers per load, a multiple of 500.
 ACCOUNTS=20
 BATCH=1000
 
@@ -36,7 +36,7 @@ start_app() {
     until_true 60 listens
 }
 
-# Makes N transfers with numbers that were not used; FIRST and LAST are their numbers.
+# Makes N transfers with unused numbers; FIRST and LAST are their numbers.
 app_load() {
     FIRST=$(($(<"$BATS_FILE_TMPDIR/last") + 1))
     LAST=$((FIRST + $1 - 1))
@@ -60,7 +60,7 @@ ok() { echo $(($1 - $1 / 50 - $1 / 125)); }
     assert_line "$(ok "$BATCH") Elixir.Bank.Ledger:record/4"
     assert_line "$(ok "$BATCH") mnesia:transaction/1"
     assert_line "$BATCH Elixir.Bank.Figures:add/1"
-    # A transfer that is refused ends before its second account.
+    # A refused transfer ends before it reaches its second account.
     assert_line "$((2 * $(ok "$BATCH"))) ets:insert/2"
     run app_counts exception
     assert_output "$((BATCH / 125)) Elixir.Bank.Transfer:move/4"
@@ -68,7 +68,7 @@ ok() { echo $(($1 - $1 / 50 - $1 / 125)); }
         "error $((BATCH / 50 + BATCH / 125))
 ok $(ok "$BATCH")"
     assert_equal "$(jq -r 'select(.f == "transaction") | .caller.m + "." + .caller.f' "$OUT" | sort -u)" Elixir.Bank.Ledger.record
-    # Each number was transferred once, and Mnesia has as many rows as there were calls that write one.
+    # Each number was transferred once, and Mnesia has a row for each call that writes one.
     assert_equal "$(jq -r 'select(.type == "call" and .f == "run") | .args[0]' "$OUT" | sort -n | sed -n '1p;$p' | tr '\n' ' ')" "$FIRST $LAST "
     assert_equal "$(asked ledger)" "$(ok "$LAST")"
     assert_equal "$(asked balances "$ACCOUNTS")" "$((ACCOUNTS * 1000000))"
@@ -81,7 +81,7 @@ ok $(ok "$BATCH")"
     assert_success
     assert_account any
     assert_equal "$(json_of call '.args[0]' | sort -n)" "$(seq $((FIRST + 49)) 50 "$LAST")"
-    # A busy machine may make others slow, too.
+    # On a busy machine other calls may be slow, too.
     trace --json --rate 0 -e 'dur > 15ms' 'Bank.Transfer.authorize/1 -> return'
     app_load "$BATCH"
     trace_end
@@ -92,7 +92,7 @@ ok $(ok "$BATCH")"
     assert_equal "$(json_of return 'select(.dur_us <= 15000)')" ''
 }
 
-# The messages that account 7 gets for the transfers FIRST to LAST: to be read as an account's withdrawals and deposits.
+# Prints the numbers of withdrawals and deposits that account 7 gets from the transfers FIRST to LAST.
 account_7() {
     awk -v first="$FIRST" -v last="$LAST" -v n="$ACCOUNTS" 'BEGIN {
         for (i = first; i <= last; i++) if (i % 125 != 1) {
@@ -112,13 +112,13 @@ account_7() {
     assert_account $((withdrawn + deposited))
     assert_equal "$(json_of receive .msg | grep -c '{withdraw,')" "$withdrawn"
     assert_equal "$(json_of receive .msg | grep -c '{deposit,')" "$deposited"
-    # The sender is the process that the message says it is from.
+    # The sender is the process that the message names.
     assert_equal "$(json_of receive 'select(.from == (.msg | capture("gen_call.,{(?<pid><[0-9.]*>)").pid)) | .msg' | wc -l)" $((withdrawn + deposited))
     refute_regex "$(<"$OUT")" hunter2
 }
 
 @test "-c of some hundred functions of Elixir, Mnesia and the application" {
-    # With results of all or of none the node counts by itself, whatever the rate.
+    # With results for all functions or for none, the node counts by itself at any rate.
     trace -c 'app(bank) | mnesia | mnesia_tm | mnesia_locker | Registry | DynamicSupervisor | Task.Supervisor | Task.Supervised | Agent | Agent.Server | GenServer -> return'
     functions=$(app_functions)
     [[ $functions -gt 450 ]] || fail "$talk"
@@ -150,7 +150,7 @@ account_7() {
     assert_success
     assert_equal "$(grep -c 'Bank.Transfer.run(' "$OUT")" 500
     assert_equal "$(grep -c 'Bank.Transfer.move(' "$OUT")" 500
-    # run calls move, which calls record, which calls Mnesia: each deeper than the one before in its process.
+    # run calls move, move calls record, record calls Mnesia: each is deeper than its caller in its process.
     assert_equal "$(awk 'function depth(l) { sub(/:?(Bank|mnesia).*/, "", l); return length(l) }
         { pid = $2; sub(/\(.*/, "", pid); sub(/^[^ ]* [^ ]* /, "") }
         /Bank.Transfer.run\(/ { run[pid] = depth($0) } /Bank.Transfer.move\(/ { move[pid] = depth($0) }
@@ -185,7 +185,7 @@ account_7() {
     assert_success
     read -r withdrawn deposited < <(account_7)
     messages=$(grep -c '"type":"\(send\|receive\)"' <<<"$output")
-    # One for each request and one for each answer.
+    # A message for each request and one for each answer.
     assert_equal "$messages" $((2 * (withdrawn + deposited)))
     grep -q '<script' "$BATS_TEST_TMPDIR/s.html"
     run "$ETRACE_BIN" replay -q --as sequence "$BATS_TEST_TMPDIR/r.etr"
@@ -203,7 +203,8 @@ account_7() {
     app_load 500
     trace_end
     assert_success
-    # Of a node that goes down nobody knows what it had not said yet; a bank that stops has done its transfers.
+    # The events that a node has not sent when it goes down are unknown. The bank finishes its transfers before it
+    # stops.
     assert_equal "$(json_of summary '"\(.seen) \(.shown) \(.lost | length) \(.missing) \(.complete)"')" '2000 2000 0 0 false'
     assert_equal "$(json_of call '.args[0]' | sort -n)" "$(seq $((FIRST - 500)) "$LAST")"
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# RabbitMQ under publishers and consumers (rabbit_load.erl): etrace sees what the clients did, as often as they did it. The broker is
-# Debian's, unpacked by tests/otp --apps, and is started by its own script: 4.0 on OTP 27, 4.3 on OTP 29.
+# Traces RabbitMQ under the publishers and consumers of rabbit_load.erl: the events match the actions of the clients.
+# The broker is Debian's, unpacked by tests/otp --apps and started by its own script: 4.0 on OTP 27, 4.3 on OTP 29.
 
 bats_require_minimum_version 1.5.0
 bats_load_library bats-support
@@ -14,7 +14,7 @@ setup_file() {
     root=$("$ETRACE_ROOT/tests/otp" --apps "$ETRACE_OTP") || return 1
     RABBIT=$(echo "$root"/usr/lib/rabbitmq/lib/rabbitmq_server-*)
     export RABBIT RABBIT_LIBS=$RABBIT/plugins:$BATS_FILE_TMPDIR/libs OS_MON=$BATS_FILE_TMPDIR/libs APP_PORT_FILE=$BATS_FILE_TMPDIR/port
-    # The tree has libraries of other applications, too.
+    # The tree has libraries of other applications as well, so link only the needed ones.
     mkdir "$BATS_FILE_TMPDIR/libs"
     ln -s "$root"/usr/lib/erlang/lib/{os_mon,eldap}-* "$BATS_FILE_TMPDIR/libs/"
     RABBIT_PORT=$(free_port) RABBIT_DIST_PORT=$(free_port)
@@ -35,7 +35,8 @@ with_broker() { # COMMAND...
     mkdir -p "$dir/log" "$dir/data"
     printf 'listeners.tcp.local = 127.0.0.1:%s\n' "$RABBIT_PORT" >"$dir/rabbitmq.conf"
     echo '[].' >"$dir/plugins"
-    # No file of the system's own broker is read; the last of the emulator's arguments has no meaning to it but says whose it is.
+    # The settings keep the broker from reading files of a system broker. The emulator ignores its last argument, by
+    # which the tests find the process.
     env PATH="${ETRACE_ERL%/*}:$PATH" ERL_LIBS="$OS_MON" RABBITMQ_NODENAME="$NODE" RABBITMQ_USE_LONGNAME=true RABBITMQ_BASE="$dir" \
         RABBITMQ_MNESIA_BASE="$dir/data" RABBITMQ_LOG_BASE="$dir/log" RABBITMQ_LOGS=- RABBITMQ_CONFIG_FILE="$dir/rabbitmq.conf" \
         RABBITMQ_ADVANCED_CONFIG_FILE="$dir/advanced.config" RABBITMQ_ENABLED_PLUGINS_FILE="$dir/plugins" RABBITMQ_CONF_ENV_FILE="$dir/env.conf" \
@@ -68,7 +69,7 @@ start_clients() {
 
 app_load() { assert_equal "$(asked load "${2:-work}" "$1")" "$1 $1 $1 $1"; }
 
-# Nothing of a connection that its client has closed is on the broker.
+# The broker has as many connections as expected, none by default.
 idle() { [[ $(node_eval "$NODE" 'length(rabbit_networking:connections())') == "${1:-0}" ]]; }
 
 @test "publishing, confirming, consuming: as many calls as the clients have messages" {
@@ -88,7 +89,7 @@ idle() { [[ $(node_eval "$NODE" 'length(rabbit_networking:connections())') == "$
 
 @test "-c of some hundred functions of the broker, with results" {
     local which='rabbit_channel | rabbit_reader | rabbit_writer | rabbit_queue_type | rabbit_classic_queue | rabbit_variable_queue | rabbit_amqqueue_process'
-    # The whole broker has some six thousand, which take a while to be armed.
+    # The whole broker has some six thousand functions, which take a while to arm.
     [[ ! $ETRACE_ALL ]] || which='app(rabbit) | rabbit_writer'
     trace -c --force "$which -> return"
     functions=$(app_functions)
@@ -109,7 +110,8 @@ idle() { [[ $(node_eval "$NODE" 'length(rabbit_networking:connections())') == "$
     COMMAND=top trace_end
     assert_success
     assert_equal "$(jq -rs 'map(select(.type == "count" and .f == "deliver_to_queues" and .a == 3)) | last | .calls' "$OUT")" $((MESSAGES + 100))
-    # The broker keeps a table of a quorum queue that was deleted, also when nobody traces it.
+    # The broker keeps a table of a deleted quorum queue, with or without a trace, so the comparison with BEFORE is
+    # skipped.
     BEFORE=
 }
 
@@ -124,7 +126,7 @@ idle() { [[ $(node_eval "$NODE" 'length(rabbit_networking:connections())') == "$
     assert_equal "$(asked more other 50)" ok
     trace_end
     assert_success
-    # A message is published inside the handling of its method, by that channel alone.
+    # The channel publishes a message inside the function that handles its method.
     assert_equal "$(grep -c 'handle_method({.basic.publish' "$OUT")" 100
     assert_equal "$(grep -c '^[^ ]* [^ ]*   *rabbit_channel:deliver_to_queues(' "$OUT")" 100
     assert_equal "$(awk '{ sub(/\(.*/, "", $2); print $2 }' "$OUT" | sort -u)" "$(printf '%s\n' "$pid" "$channel" | sort)"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# The web server Yaws, asked by curl: etrace sees what the client asked for, as often as the server's access log has it. The server is
-# Debian's, unpacked by tests/otp --apps, and is started by its own script.
+# Traces the web server Yaws under curl: the events match the server's access log. The server is Debian's, unpacked by
+# tests/otp --apps and started by its own script.
 
 bats_require_minimum_version 1.5.0
 bats_load_library bats-support
@@ -15,7 +15,7 @@ setup_file() {
     HTTP_PORT=$(free_port)
     export HTTP_PORT YAWS=$BATS_FILE_TMPDIR/yaws
     mkdir -p "$YAWS/www"
-    # The script knows the places where Debian installs it.
+    # The script has Debian's paths built in.
     sed "s#^yawsdir=.*#yawsdir=$root/usr/lib/yaws#; s#^erl=.*#erl=${ETRACE_ERL}#" "$root/usr/bin/yaws" >"$YAWS/yaws"
     chmod +x "$YAWS/yaws"
     cat >"$YAWS/yaws.conf" <<CONF
@@ -28,7 +28,7 @@ ebin_dir = $YAWS
 </server>
 CONF
     echo 'a file' >"$YAWS/www/file.txt"
-    # A page that answers what it is asked for, and is slow for every hundredth.
+    # The page echoes its parameter, and is slow for every hundredth request.
     cat >"$YAWS/www/page.yaws" <<'PAGE'
 <erl>
 out(Arg) ->
@@ -52,14 +52,14 @@ start_app() {
     until_true 60 answers
 }
 
-# N pages, over four connections at once; each says which it is.
+# Fetches N pages over four concurrent connections; each page contains its number.
 app_load() {
     curl -s -f -Z --parallel-max 4 "http://127.0.0.1:$HTTP_PORT/page.yaws?n=[1-$1]" 2>/dev/null | grep -o 'page [0-9]*' >"$BATS_FILE_TMPDIR/pages" || true
     assert_equal "$(sort -u "$BATS_FILE_TMPDIR/pages" | wc -l)" "$1"
 }
 
 logged() { cat "$YAWS"/*.access | wc -l; }
-# The client has its answer before the server logs the request.
+# The server logs a request after it has sent the answer.
 has_logged() { [[ $(logged) -ge $1 ]]; }
 
 @test "requests: as many calls as the server has logged, and as the client has answers" {
@@ -77,7 +77,7 @@ has_logged() { [[ $(logged) -ge $1 ]]; }
     assert_line "$((REQUESTS + 1)) yaws_server:finish_up_dyn_file/2"
     assert_line "$((REQUESTS + 1)) yaws_log:accesslog/6"
     assert_equal "$(($(logged) - before))" $((REQUESTS + 1))
-    # Each page that the client has got, and no other.
+    # The calls are those of the pages that the client got.
     assert_equal "$(json_of call 'select(.f == "handle_out_reply") | .message' | grep -o '^\["page ","[0-9]*"\]$' | grep -o '[0-9]*' | sort -n)" "$(seq "$REQUESTS")"
 }
 
@@ -87,7 +87,7 @@ has_logged() { [[ $(logged) -ge $1 ]]; }
     trace_end
     assert_success
     assert_account $((2 * REQUESTS))
-    # A busy machine may make others slow, too.
+    # On a busy machine other pages may be slow, too.
     assert_equal "$(json_of return 'select(.dur_us <= 15000)')" ''
     assert_equal "$(json_of return .value | grep -cE '"[12]00"\]')" 2
 }
@@ -109,7 +109,7 @@ has_logged() { [[ $(logged) -ge $1 ]]; }
     app_load 20
     trace_end
     assert_success
-    # The page is made inside the request.
+    # The page runs inside the function that handles the request.
     assert_equal "$(grep -cE "^[^ ]* [^ ]* yaws_server:'?GET'?\(" "$OUT")" 20
     assert_equal "$(grep -cE '^[^ ]* [^ ]*   +m_[0-9_]*:out\(' "$OUT")" 20
 }
@@ -122,7 +122,7 @@ has_logged() { [[ $(logged) -ge $1 ]]; }
     app_load 50
     trace_end
     assert_success
-    # The page that start_app asks for is one more when the server is traced again by then.
+    # start_app fetches one page, which is traced if the server is traced again by then.
     assert_equal "$(json_of summary '"\(.lost | length) \(.missing) \(.seen == .shown)"')" '0 0 true'
     calls=$(json_of call .f | wc -l)
     [[ $calls -ge 100 && $calls -le 101 ]] || fail "$calls calls"

@@ -45,7 +45,8 @@ teardown() {
     assert_account 10
     assert_clean "$BEFORE" "$NODE"
 
-    # The library has two hundred thousand bytes, which takes longer than the write timeout and than the time that a
+    # The companion has two hundred thousand bytes, which takes longer than the write timeout and than the time that a
+    # node may be silent.
     # node may be silent.
     OUT=$OUT.slow ERR=$ERR.slow TRACER=$slow
     until_true 60 ready

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
-# The node's machine and what it is at: it is stopped for a while, its clock jumps, its schedulers are all busy, it has no
-# descriptors left, its channel to another node is full, it is a small release, its processes die in crowds.
+# The node and its machine in unusual states: the node is stopped for a while, its clock jumps, its schedulers are all
+# busy, it has no descriptors left, its channel to another node is full, it is a minimal release, its processes exit
+# in crowds.
 
 bats_require_minimum_version 1.5.0
 bats_load_library bats-support
@@ -19,7 +20,7 @@ teardown() {
     live_teardown
 }
 
-# The operating system's process of a node.
+# Prints the process number of a node in the operating system.
 os_pid() { node_eval "$1" 'list_to_integer(os:getpid())'; }
 
 busy() {
@@ -36,7 +37,7 @@ other_lines() { [[ $(grep -c '"type":"call"' "$OUT") -ge $1 ]]; }
     stopped=$NODE stopped_before=$BEFORE
     live_own busy
     busy_node=$NODE
-    # Each reading of the wall clock is an hour off, by turns in each direction.
+    # Each reading of the wall clock is off by an hour, forward and backward in turns.
     erl_is "FAULT=clock:3600 LD_PRELOAD=$FAULT_SO exec \"\$ETRACE_ERL\" +C multi_time_warp \"\$@\""
     ETRACE_ERL=$BATS_FILE_TMPDIR/erl live_own jumps
     jumps=$NODE jumps_before=$BEFORE
@@ -68,11 +69,11 @@ other_lines() { [[ $(grep -c '"type":"call"' "$OUT") -ge $1 ]]; }
     local start
     start=$(millis)
 
-    # By its lease; its processes come to their turn among fifty others.
+    # The lease cleans up. The companion's processes share the schedulers with fifty busy ones.
     assert_clean "$busy_before" "$busy_node" 40
     echo "# a busy node with a frozen client: clean after $(($(millis) - start)) ms" >&3
 
-    # Nothing is heard from the stopped one; who waits for it is told so, and it cleans up once it goes on.
+    # The client of the stopped node reports the silence; the node cleans up once it continues.
     trace_wait 60
     [[ $status -eq 1 ]] || fail "status $status: $talk"
     assert_equal "$(grep -c "^etrace: $stopped is silent: nothing was heard from it for 20 seconds\$" "$ERR")" 1
@@ -82,7 +83,7 @@ other_lines() { [[ $(grep -c '"type":"call"' "$OUT") -ge $1 ]]; }
     kill -CONT "$pid"
     assert_clean "$stopped_before" "$stopped" 30
 
-    # The one whose clock jumps has kept its lease meanwhile, and its own clock has not gone back.
+    # The node whose clock jumps has kept its lease, and its monotonic clock has not gone back.
     ! gone "$jumps_tracer" || fail "$(<"$BATS_TEST_TMPDIR/jumps.err")"
     node_eval "$jumps" 'work:loop(10)' >/dev/null
     TRACER=$jumps_tracer OUT=$BATS_TEST_TMPDIR/jumps.out ERR=$BATS_TEST_TMPDIR/jumps.err
@@ -127,7 +128,7 @@ other_lines() { [[ $(grep -c '"type":"call"' "$OUT") -ge $1 ]]; }
     on_node "register(flood, spawn(fun() -> Ps = [spawn_link(fun() -> B = binary:copy(<<\"x\">>, 100000), F = fun F() -> work:one(sent), {sink, '$other'} ! B, F() end, F() end) || _ <- lists:seq(1, 4)], receive stop -> Ps end end))"
     until_true 30 senders_wait
     full=$(node_snapshot "$NODE")
-    # Longer than the lease in the full form.
+    # With --all the trace outlives the lease.
     trace --json work:one/1 'send(_, _)'
     on_node 'work:ask(w, fun() -> work:loop(50) end)'
     [[ ! $ETRACE_ALL ]] || pause 15
@@ -138,7 +139,7 @@ other_lines() { [[ $(grep -c '"type":"call"' "$OUT") -ge $1 ]]; }
     assert_account any
     assert_equal "$(jq -r 'select(.type == "call" and .name == "w") | .f' "$OUT" | wc -l)" 100
     assert_clean "$full" "$NODE"
-    # A client that is killed meanwhile.
+    # The same with a client that is killed.
     trace --json work:one/1 'send(_, _)'
     kill -KILL "$TRACER"
     assert_clean "$full" "$NODE"
@@ -152,7 +153,7 @@ senders_wait() { [[ $(node_eval "$NODE" 'lists:all(fun(P) -> process_info(P, sta
     read -r bin root < <("$ETRACE_ERL" +Bi -noshell -noinput -pa "$(node_lib)" -eval "small:make(\"$BATS_TEST_TMPDIR/release\", \"$(node_lib)\"), halt()." </dev/null 3>&- | tail -n 1)
     erl_is "ROOTDIR=$root BINDIR=$bin EMU=beam PROGNAME=erl exec $bin/erlexec -boot $root/releases/1/start -mode embedded \"\$@\""
     ETRACE_ERL=$BATS_FILE_TMPDIR/erl live_own embedded
-    # It is one.
+    # The node is such a release.
     run node_eval "$NODE" '{code:get_mode(), code:ensure_loaded(compile), code:ensure_loaded(runtime_tools), element(1, hd(lists:keysort(1, application:loaded_applications())))}'
     assert_output '{embedded,{error,embedded},{error,embedded},kernel}'
     run node_eval "$NODE" 'beam_lib:chunks(code:which(lists), ["Dbgi"])'
@@ -188,7 +189,7 @@ senders_wait() { [[ $(node_eval "$NODE" 'lists:all(fun(P) -> process_info(P, sta
     on_node 'stress:run(4, 200)'
     live_snapshot
     on_node 'stress:start(8)'
-    # What they have at the moment changes: the node is looked at when they are gone.
+    # The state of the stress processes changes all the time, so compare the node only when they are gone.
     local i
     for ((i = 2; i < ${ETRACE_ALL:+10}4; i++)); do
         trace --json --rate $((i % 2 * 18000 + 2000)) --inherit spawn 'stress:_ -> return' work:one/1 'file:_/_ -> return' 'erlang:garbage_collect/_' 'send(_, _)' 'recv(_)' \
@@ -214,7 +215,7 @@ as_before() { assert_clean "$BEFORE" "$NODE" 1 2>/dev/null; }
     local pid spare opened
     pid=$(os_pid "$NODE")
     for spare in 0 1 2 3 4 6; do
-        # What the looking itself needs is open while it counts.
+        # The limit is relative to the highest open descriptor of the node.
         opened=$(find "/proc/$pid/fd" -mindepth 1 | sed 's,.*/,,' | sort -n | tail -n 1)
         prlimit --pid "$pid" --nofile=$((opened + 1 + spare)):4096
         status=0

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Faults under etrace's own feet: no memory, no descriptors, calls that are interrupted, a clock that jumps, a kill at each
-# step of attaching - and a node that means harm. See tests/lib/fault.c.
+# Faults of the system below etrace: no memory, no descriptors, interrupted calls, a clock that jumps, a kill at each
+# step of attaching; and a hostile node. See tests/lib/fault.c.
 
 bats_require_minimum_version 1.5.0
 bats_load_library bats-support
@@ -21,7 +21,7 @@ teardown_file() { live_end; }
 setup() { live_setup; }
 teardown() { live_teardown; }
 
-# faulty FAULT ARGS...: sets status; what it says is in OUT and ERR
+# faulty FAULT ARGS...: runs etrace with a fault; sets status, and writes OUT and ERR.
 faulty() {
     local fault=$1
     shift
@@ -31,14 +31,14 @@ faulty() {
 
 counted() { cut -d ' ' -f "$1" "$BATS_TEST_TMPDIR/count"; }
 
-# Whatever is missing: an end that is documented, and for a failure one line.
+# Asserts a documented status, and one line of output after a failure.
 assert_plain_end() {
     [[ $status -le 5 ]] || fail "$1: status $status: $(<"$ERR")"
     [[ $status -eq 0 || $(grep -c '^etrace: ' "$ERR") -ge 1 ]] || fail "$1: status $status and not a word"
     [[ $(wc -l <"$ERR") -le 4 ]] || fail "$1: too many words: $(<"$ERR")"
 }
 
-# A test of the client alone runs on OTP 29 only.
+# Tests of the client alone do not run on OTP 27.
 tested_elsewhere() { [[ $ETRACE_OTP == 27 ]]; }
 
 @test "no memory, at each allocation of explain and replay: one line, status 1" {
@@ -72,7 +72,8 @@ tested_elsewhere() { [[ $ETRACE_OTP == 27 ]]; }
     assert_clean "$BEFORE" "$NODE"
 }
 
-# One allocation of it fails, or from that one on all do; without --all that is tried at PLACES of them, by turns.
+# For each tested allocation, it fails alone or together with all later ones, in turns. Without --all only PLACES
+# allocations are tested.
 without_memory() { # PLACES ARGS...
     local places=${ETRACE_ALL:+99999}$1 total step n kinds=(memory nomemory)
     shift
@@ -133,7 +134,7 @@ without_memory() { # PLACES ARGS...
 
 @test "killed when the node is at a step of its own: the file, the library, the session, the patterns" {
     for step in 'prim_file, make_dir, 1' 'file, delete, 2' 'trace, session_create, 3' 'trace, function, 4' 'trace, process, 4' 'code, load_binary, 3'; do
-        # Who sees the step, by legacy tracing, kills the client.
+        # A process that sees the step through legacy tracing kills the client.
         on_node "Me = self(), register(killer, spawn(fun() ->
             erlang:trace_pattern({$step}, true, []),
             erlang:trace(new, true, [call]),
@@ -172,7 +173,7 @@ without_memory() { # PLACES ARGS...
     for file in late.etr late.json; do
         LD_PRELOAD=$FAULT_SO FAULT=late trace --as summary -o "$BATS_TEST_TMPDIR/$file" work:one/1
         on_node 'work:loop(10)'
-        # Standard output is a file as well.
+        # Standard output is a regular file, too.
         trace_end
         assert_equal "$status" 1
         assert_equal "$(grep -c 'cannot write' "$ERR")" 1
@@ -193,7 +194,7 @@ without_memory() { # PLACES ARGS...
 }
 
 @test "a node whose clock is not as ours: said, with how much, and its own time is shown" {
-    # Each reading of the clock here is off by an hour, by turns in each direction.
+    # Each reading of the client's clock is off by an hour, forward and backward in turns.
     LD_PRELOAD=$FAULT_SO FAULT=clock:3600 trace --json --for 15s work:one/1
     trace_end
     assert_success
@@ -207,7 +208,7 @@ without_memory() { # PLACES ARGS...
     for n in 3 4 5 6 7 8 9 10 12 16; do
         status=0
         (ulimit -n "$n" && exec timeout 20 "$ETRACE_BIN" -n "$NODE" --for 50ms -o "$BATS_TEST_TMPDIR/$n.etr" work:one/1) </dev/null >"$OUT" 2>"$ERR" 3>&- || status=$?
-        # Of so few that not even its libraries can be read it is the loader that says so.
+        # With fewer than five descriptors, the loader may fail to read the libraries, and prints its own message.
         [[ $status -eq 127 && $n -lt 5 ]] || assert_plain_end "$n descriptors"
     done
     assert_equal "$status" 0
@@ -228,7 +229,7 @@ without_memory() { # PLACES ARGS...
     assert_equal "$(grep -c '"type":"call"' "$OUT")" 20
 }
 
-# A node whose `rex` answers the first message in a way of its own: Client is whom it talks to.
+# Runs etrace against a node whose `rex` answers the first message with EXPR. Client is the process of the client.
 hostile() { # EXPR
     node_eval "$NODE" "Was = whereis(rex), unregister(rex), register(rex_was, Was), register(rex, spawn(fun() ->
         receive {_, {cast, erl_eval, exprs, [_, [{_, Boot}], _], _}} ->
@@ -238,7 +239,7 @@ hostile() { # EXPR
         end end))" >/dev/null
     status=0
     start=$(millis)
-    # Half a gigabyte of addresses is what it may have in all.
+    # The limit of the address space is half a gigabyte.
     (ulimit -v 524288 && exec timeout 30 env FAULT=count FAULT_COUNT="$BATS_TEST_TMPDIR/count" LD_PRELOAD="$FAULT_SO" \
         "$ETRACE_BIN" -n "$NODE" --json --for 20s work:one/1) </dev/null >"$OUT" 2>"$ERR" 3>&- || status=$?
     took_ms=$(($(millis) - start))
@@ -248,7 +249,7 @@ hostile() { # EXPR
 }
 
 @test "a hostile node: whatever it says, one line within the time, and no memory" {
-    live_own hostile -kernel dist_auto_connect never # it goes on sending to clients that have gone
+    live_own hostile -kernel dist_auto_connect never # it goes on sending to clients that are gone
     hello='#{pid => self(), node => <<"a@b">>, otp => <<"27">>, otp_release => <<"27">>}'
     for say in \
         'Client ! <<$R, 0:32>>' \
@@ -272,7 +273,7 @@ hostile() { # EXPR
         [[ $status -ge 1 && $status -le 5 ]] || fail "status $status after $took_ms ms for $say: $(head -c 1000 "$ERR")"
         [[ $took_ms -lt 15000 ]] || fail "$took_ms ms for $say"
         assert_plain_end "$say"
-        # Nothing that could steer a terminal, and no line of its own.
+        # The output has no bytes that control a terminal, and no forged line.
         LC_ALL=C grep -q -P '[\x00-\x08\x0b-\x1f\x7f]|\xe2\x80\xae' "$ERR" && fail "escapes in $(cat -v "$ERR")"
         run ! grep -q '^forged' "$ERR"
     done
@@ -298,8 +299,8 @@ hostile() { # EXPR
     ! LC_ALL=C grep -q -P '[\x00-\x08\x0b-\x1f\x7f]|\xe2\x80\xae' <<<"$output" || fail "$(cat -v <<<"$output")"
 }
 
-# Stands between etrace and the node and passes on what is said until they know each other; then it says what it likes
-# instead, in Says: bytes, how often (ever: for as long as it is heard), or how many milliseconds it says nothing. Sets PORT.
+# Starts a proxy between etrace and the node. It forwards the handshake. Then it sends the items of Says instead of
+# the node's data: bytes, {bytes, count} (ever: until the client disconnects), or a pause in milliseconds. Sets PORT.
 between() { # ERLANG LIST
     rm -f "$BATS_TEST_TMPDIR/port"
     mkfifo "$BATS_TEST_TMPDIR/port"
@@ -325,17 +326,18 @@ between() { # ERLANG LIST
 }
 node_port() { "${ETRACE_ERL%/*}/epmd" -names | sed -n "s/^name ${NODE%@*} at port //p"; }
 
-# What keeps to the handshake and to nothing else: the sentence, at once, and no memory is taken for what was announced.
+# A node that follows the handshake only: etrace prints the sentence at once, and allocates nothing for the announced
+# sizes.
 @test "hostile frames behind the handshake: one sentence, at once" {
-    # Meanwhile one that says nothing whole, a byte at a time.
+    # Meanwhile, one node sends an incomplete frame, a byte at a time.
     between '[<<1000:32>>] ++ lists:append([[<<0>>, 100] || _ <- lists:seq(1, 300)])'
     timeout 30 "$ETRACE_BIN" -n "$NODE" --port "$PORT" --for 20s work:one/1 </dev/null >"$OUT.slow" 2>"$ERR.slow" 3>&- &
     local slow=$! here=$NODE stuck
-    # And one that ticks, not often enough to be at fault.
+    # Another node sends ticks, too few to be an error.
     between 'lists:append([[<<0:32>>, 100] || _ <- lists:seq(1, 300)])'
     timeout 60 "$ETRACE_BIN" doctor -n "$NODE" --port "$PORT" </dev/null >"$OUT.ticks" 2>"$ERR.ticks" 3>&- &
     local ticks=$!
-    # And nodes that are held up: the sentence names who does not answer, where he is needed.
+    # Two more nodes have a suspended process. The sentence names this process if etrace needs it.
     node_start stuck
     stuck=$NODE NODE=$here
     held() { node_eval "$1" "register(holder, spawn(fun() -> erlang:suspend_process($2), receive go -> ok end end))" >/dev/null; }
@@ -374,7 +376,7 @@ END
     wait "$code" || status=$?
     assert_equal "$status" 3
     assert_equal "$(<"$ERR.code")" "etrace: $here accepts the connection, but its code_server process does not answer for 10 seconds"
-    # The file server is not needed.
+    # etrace does not need the file server.
     status=0
     wait "$file" || status=$?
     assert_equal "$status" 0

@@ -1,13 +1,14 @@
 #!/usr/bin/env bats
-# Others on the node while it is traced: tools that trace the same, and clear everything that is not theirs; two who would trace
-# garbage collection; code that is loaded and unloaded in a storm, or refuses to be loaded; attaches that are cut short.
+# Other tools and code on the node during a trace: tools that trace the same functions and clear everything, two
+# sessions that would trace garbage collection, code that is loaded and unloaded in bursts or fails to load, and
+# attaches that are cut short.
 
 bats_require_minimum_version 1.5.0
 bats_load_library bats-support
 bats_load_library bats-assert
 load ../lib/live
 
-# Blocks of memory are counted by who allocated them.
+# Tag allocations with the library that made them.
 setup_file() { live_begin tools +Muatags true; }
 teardown_file() { live_end; }
 setup() { live_setup; }
@@ -17,7 +18,7 @@ teardown() {
     live_teardown
 }
 
-# Legacy tracing by a process of its own, which counts the calls that it hears of.
+# Starts legacy tracing by a process that counts the calls it receives.
 legacy() {
     on_node 'register(legacy, spawn(fun() ->
         erlang:trace_pattern({work, one, 1}, true, [local]),
@@ -33,7 +34,7 @@ legacy_ends() { on_node 'R = monitor(process, legacy), legacy ! stop, receive {_
 
 calls() { on_node "work:ask(w, fun() -> work:loop($1) end)"; }
 
-# What the tools of others do to begin anew: recon_trace:clear/0, dbg, a shell.
+# These calls reset tracing, as recon_trace:clear/0, dbg and a shell do.
 clears=('erlang:trace(all, false, [all]), erlang:trace_pattern({'"'_', '_', '_'}"', false, [local]), erlang:trace_pattern({'"'_', '_', '_'}"', false, [])'
     'dbg:stop()'
     'dbg:tracer(), dbg:p(all, [c, m, p]), dbg:tpl(work, []), dbg:ctpl(), dbg:p(all, clear), dbg:stop()'
@@ -50,7 +51,7 @@ dbg_is_gone() { [[ $(node_eval "$NODE" '[garbage_collect(P) || P <- processes()]
         on_node "$clear"
         calls 10
     done
-    # dbg's session is there until its last handle is collected, and what it printed of it may lie about for long.
+    # dbg's session exists until the VM collects its last handle, which may stay in garbage for long.
     until_true 30 dbg_is_gone
     trace_end
     assert_success
@@ -74,7 +75,7 @@ dbg_is_gone() { [[ $(node_eval "$NODE" '[garbage_collect(P) || P <- processes()]
     kill -KILL "$TRACER"
     assert_clean "$mine" "$NODE"
     calls 5
-    # It comes while we trace, and goes.
+    # Legacy tracing starts and ends during a trace.
     until_true 30 legacy_has 25 || fail "$(legacy_count)"
     legacy_ends
     trace --json work:one/1
@@ -90,7 +91,7 @@ dbg_is_gone() { [[ $(node_eval "$NODE" '[garbage_collect(P) || P <- processes()]
 collects() { [[ $(jq -r 'select(.type == "gc_major_start") | .type' "$OUT" | wc -l) -gt 0 ]]; }
 
 @test "two who would trace garbage collection: whoever comes second is refused, in both orders, and the node lives" {
-    # Ours first: the second of ours is refused; the first goes on.
+    # etrace traces first: a second etrace is refused, and the first one continues.
     trace --json -P w @gc
     run "$ETRACE_BIN" -n "$NODE" --for 100ms -P w @gc
     assert_failure 3
@@ -102,7 +103,7 @@ collects() { [[ $(jq -r 'select(.type == "gc_major_start") | .type' "$OUT" | wc 
     trace_end
     assert_success
     assert_account any
-    # Another's first; and once it has gone.
+    # Another session traces first, and then ends.
     on_node 'register(rival, spawn(fun() -> S = trace:session_create(rival, self(), []), trace:process(S, whereis(w), true, [garbage_collection]),
         F = fun F() -> receive {trace, _, _, _} -> F(); done -> trace:session_destroy(S) end end, F() end))'
     until_true 30 rival_collects
@@ -114,12 +115,13 @@ collects() { [[ $(jq -r 'select(.type == "gc_major_start") | .type' "$OUT" | wc 
     until_true 30 collects
     trace_end
     assert_success
-    # The collections that would have brought it down.
+    # These collections would crash the node if two sessions still traced them.
     on_node '[garbage_collect(P) || P <- processes()]'
 }
 rival_collects() { [[ $(node_eval "$NODE" '[S || {rival, _} = S <- trace:session_info(whereis(w)) -- []]') == *rival* ]]; }
 
-# Ours look whether somebody traces it before they set anything: the first is held up between the two, by a registry of names.
+# etrace looks for other sessions before it sets the flags. A registry of names pauses the first client between these
+# steps.
 @test "two who would begin to trace garbage collection at the same time: the second is refused, and the node lives" {
     local dir
     dir=$(node_dir "$NODE")
@@ -144,7 +146,7 @@ rival_collects() { [[ $(node_eval "$NODE" '[S || {rival, _} = S <- trace:session
     trace_end
     assert_success
     assert_account any
-    # Whoever is refused leaves the name to the next.
+    # A client that is refused frees the name for the next one.
     run "$ETRACE_BIN" -n "$NODE" -P w @gc work:nobody/0
     assert_failure
     trace --json -P w @gc
@@ -154,7 +156,7 @@ rival_collects() { [[ $(node_eval "$NODE" '[S || {rival, _} = S <- trace:session
     live_snapshot
 }
 
-# A module of one function, f/1, that returns Value and its argument; with a function that is called when it is loaded.
+# Makes a module with one function, f/1, that returns VALUE with its argument, and optionally an on_load function.
 module() { # NAME VALUE [ON_LOAD RESULT]
     local load='' attribute=''
     [[ $# -lt 3 ]] || {
@@ -183,11 +185,11 @@ rearmed() { [[ $(grep -c 'rearmed fresh' "$ERR") -ge $1 ]]; }
     trace_end
     assert_success
     assert_account any
-    # The version before the last is not ours to purge.
+    # etrace does not purge the old version of a module.
     on_node "code:purge(fresh)"
     assert_clean "$loaded" "$NODE"
     on_node 'persistent_term:erase(fresh)'
-    # The compiler is not ours.
+    # The compiler's atoms and memory are not etrace's, hence the new snapshot.
     on_node 'code:purge(fresh), code:delete(fresh), code:purge(fresh)'
     live_snapshot
 }
@@ -195,7 +197,7 @@ rearmed() { [[ $(grep -c 'rearmed fresh' "$ERR") -ge $1 ]]; }
 @test "code that refuses to be loaded, and code that is gone: said, and heard again when it is there" {
     on_node "$(module sour 1), {module, sour} = code:load_binary(sour, \"\", Bin), persistent_term:put(sour, Bin)"
     trace --json --allow-empty 'sour:f/1 -> return' 'bitter:f/1'
-    # A new version whose loading fails.
+    # The on_load function of the new version fails.
     on_node "$(module sour 2 refused), {error, on_load_failure} = code:load_binary(sour, \"\", Bin)"
     on_node "$(module bitter 2 refused), {error, on_load_failure} = code:load_binary(bitter, \"\", Bin)"
     said() { grep -q -e 'gone sour' -e 'rearmed sour' "$ERR"; }
@@ -215,14 +217,14 @@ rearmed() { [[ $(grep -c 'rearmed fresh' "$ERR") -ge $1 ]]; }
 }
 
 @test "hundreds of modules are loaded at once: each is said, or how many were left out" {
-    # With names as long as names may be so few are many.
+    # With names of the maximum length, few modules exceed the room for notices.
     on_node "{ok, _, Bin} = compile:forms([{attribute, 1, module, list_to_atom(lists:duplicate(255, \$x))}, {attribute, 1, export, [{crowd, 0}]},
             {function, 1, crowd, 0, [{clause, 1, [], [], [{atom, 1, ok}]}]}]),
         persistent_term:put(crowd, [{list_to_atom(Name), binary:replace(Bin, list_to_binary(lists:duplicate(255, \$x)), list_to_binary(Name))}
             || N <- lists:seq(1000, 1399), Name <- [lists:duplicate(251, \$c) ++ integer_to_list(N)]])"
     live_snapshot
     trace --json --allow-empty 'c*:crowd/0'
-    # All of them in one look.
+    # The worker is suspended meanwhile, so one self-check finds all modules.
     on_node '[Worker] = [P || P <- processes(), {_, {M, worker, 1}} <- [process_info(P, initial_call)], lists:prefix("etrace_", atom_to_list(M))],
         erlang:suspend_process(Worker),
         [{module, M} = code:load_binary(M, "", Bin) || {M, Bin} <- persistent_term:get(crowd)],
@@ -255,7 +257,7 @@ crowd_said() { grep -q omitted "$ERR"; }
             1) trace_end ;;
             2) trace_end TERM ;;
         esac
-        # One after the other: which of them is the companion's is asked for.
+        # The next trace starts only after this one is gone, because the test expects a single companion.
         assert_clean "$BEFORE" "$NODE"
     done
     assert_equal "$(node_eval "$NODE" "$blocks")" 0

@@ -1,25 +1,26 @@
 #!/usr/bin/env bats
-# More than one: clients at once, builds by turns, attaches without end; and others who take etrace's names and places.
+# Concurrent clients, different builds in turns, many attaches in sequence; and other code that takes etrace's names
+# and directories.
 
 bats_require_minimum_version 1.5.0
 bats_load_library bats-support
 bats_load_library bats-assert
 load ../lib/live
 
-# Blocks of memory are counted by who allocated them.
+# Tag allocations with the library that made them.
 setup_file() { live_begin many +Muatags true; }
 teardown_file() { live_end; }
 setup() { live_setup; }
 teardown() { live_teardown; }
 
-# What the node's allocators hold for libraries of ours, in blocks: what one has allocated and not given back.
+# Prints the number of blocks that etrace's libraries hold in the node's allocators.
 nif_blocks() {
     node_eval "$NODE" '{ok, {_, _, All}} = instrument:allocations(),
         lists:sum([lists:sum(tuple_to_list(H)) || {Who, Types} <- maps:to_list(All), lists:prefix("etrace", atom_to_list(Who)), {_, H} <- maps:to_list(Types)])'
 }
 
 @test "attached forty times: memory and the library's own blocks are as before" {
-    # Once, so that what it needs is there; and what counts.
+    # The first attach and the first measurement allocate memory that stays, so run each once.
     "$ETRACE_BIN" -n "$NODE" -qq --for 20ms 'work:one/1 -> return' 'send(_, _)' >/dev/null
     nif_blocks >/dev/null
     used=$(node_eval "$NODE" '[garbage_collect(P) || P <- processes()], erlang:memory(total)')
@@ -29,7 +30,7 @@ nif_blocks() {
     done
     assert_clean "$BEFORE" "$NODE"
     assert_equal "$(nif_blocks)" 0
-    # What is given back is given back a little later.
+    # The allocators release memory after a delay.
     until_true 30 as_before || fail "$grown bytes more"
     echo "# memory after so many attaches: $grown bytes more" >&3
 }
@@ -65,7 +66,8 @@ as_before() {
     on_node 'work:calm(ok)'
 }
 
-# Another build is one with another hash: in a copy of the binary it is another text of eight digits.
+# A build is identified by its hash. A copy of the binary with other eight digits in place of the hash is another
+# build.
 other_build() {
     local hash
     hash=$("$ETRACE_BIN" version | sed -n 's/.*companion \([0-9a-f]\{8\}\).*/\1/p')
@@ -106,7 +108,7 @@ other_build() {
     kill -INT "$TRACER" 2>/dev/null || true
     trace_wait
     [[ $status -le 4 ]] || fail "status $status: $talk"
-    # The compiler's are not ours.
+    # The compiler, not etrace, made these atoms and used this memory.
     assert_clean --atoms 8000 --memory 10000000 "$BEFORE" "$NODE"
     live_snapshot
     traced --json work:one/1 -- 'work:loop(3)'
@@ -118,7 +120,8 @@ other_build() {
     [[ $EUID -eq 0 ]] || skip 'needs another user'
     mkdir -m 777 "$BATS_TEST_TMPDIR/won"
     chmod 755 "$BATS_TEST_TMPDIR" "$BATS_FILE_TMPDIR" 2>/dev/null || true
-    # He puts files and links into, and changes, whatever appears; and takes names like ours first.
+    # The other user creates a name like etrace's first, and puts files and links into each directory of etrace that
+    # appears.
     setpriv --reuid 65534 --regid 65534 --clear-groups bash -c '
         for dir in /tmp /dev/shm /var/tmp; do mkdir -p "$dir/etrace-0000000000000000"; done
         while [[ -d $1 ]]; do

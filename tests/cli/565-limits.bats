@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
-# What runs out, and what somebody does on purpose: a node without room for atoms, processes or the heaps of new processes; all
-# of ours killed together, its code unloaded, its session destroyed, messages that are not the client's; standard streams that
-# are closed, files that may not grow, pipes that nobody is at the other end of.
+# Exhausted resources and deliberate damage: a node without room for atoms, processes or the heaps of new processes;
+# etrace's processes killed together, its code unloaded, its session destroyed, messages that are not from the client;
+# closed standard streams, files that may not grow, pipes without a process at the other end.
 
 bats_require_minimum_version 1.5.0
 bats_load_library bats-support
@@ -13,7 +13,8 @@ teardown_file() { live_end; }
 setup() { live_setup; }
 teardown() { live_teardown; }
 
-# What M, J and Ps are on the node: the companion's module, its janitor, its processes by the function they began with.
+# Binds M to the companion's module, J to its janitor, and Ps to its processes with the functions that they began
+# with.
 companion='[M] = [X || {X, _} <- code:all_loaded(), lists:prefix("etrace_", atom_to_list(X))], J = whereis(M),
     Ps = [{element(2, element(2, process_info(P, initial_call))), P} || P <- processes(), {_, {X, _, _}} <- [process_info(P, initial_call)], X =:= M]'
 
@@ -27,7 +28,7 @@ attach() {
 calls() { [[ $(grep -c '"type":"call"' "$OUT") -ge $1 ]]; }
 
 @test "a node whose table of atoms is nearly full: refused in words, and the node lives" {
-    # The table grows by 1024. What the node loads by itself when somebody connects is there before.
+    # The table grows in steps of 1024. The modules that the node loads by itself for a connection are loaded before.
     node_start atoms +t 40960
     on_node 'code:ensure_loaded(crypto), [code:ensure_loaded(M) || A <- [kernel, stdlib], {ok, Ms} <- [application:get_key(A, modules)], M <- Ms]'
     for left in 1000 2; do
@@ -36,11 +37,11 @@ calls() { [[ $(grep -c '"type":"call"' "$OUT") -ge $1 ]]; }
         attach
         assert_equal "$status" 3
         assert_regex "$(<"$ERR")" "^etrace: $NODE: the node has room for [0-9]+ more atoms only, and ends when that is used up: too little to begin there\$"
-        assert_clean --atoms 1 "$BEFORE" "$NODE" # the name that the node gives to who connects
+        assert_clean --atoms 1 "$BEFORE" "$NODE" # the node makes an atom for the name of the client
     done
 }
 
-# It takes all but so many of the places for processes, never the last ones, until a file is there.
+# A process takes all but Free of the places for processes, until File exists. It never takes the last places.
 hog='register(hog, spawn(fun() -> G = fun G() -> receive {take, Free, File} ->
         F = fun F(L) -> case erlang:system_info(process_limit) - erlang:system_info(process_count) > Free of
             true -> F([spawn(fun() -> receive stop -> ok end end) | L]); false -> L end end, Keep = F([]),
@@ -71,7 +72,7 @@ hog='register(hog, spawn(fun() -> G = fun G() -> receive {take, Free, File} ->
     node_start heaps
     attach
     live_snapshot
-    # Those that are there already keep what they have, and so does what looks.
+    # The flag applies only to processes that start from now on.
     on_node 'Old = erlang:system_flag(max_heap_size, #{size => 20000, kill => true, error_logger => true}), spawn(fun() -> register(bound, self()), receive stop -> erlang:system_flag(max_heap_size, Old) end end)'
     attach
     local first=$status said
@@ -79,7 +80,7 @@ hog='register(hog, spawn(fun() -> G = fun G() -> receive {take, Free, File} ->
     "$ETRACE_BIN" ls -n "$NODE" work:one >/dev/null 2>&1 || true
     on_node 'bound ! stop'
     [[ $first -eq 0 ]] || fail "status $first: $said"
-    # The least that they have is more than the most that ours may.
+    # The default minimum heap is now larger than the maximum heap of etrace's processes.
     on_node 'spawn(fun() -> register(bound, self()), {_, Old} = erlang:system_info(min_heap_size), erlang:system_flag(min_heap_size, 3000000),
         receive stop -> erlang:system_flag(min_heap_size, Old) end end)'
     bound() { [[ $(node_eval "$NODE" 'erlang:system_info(min_heap_size)') == '{min_heap_size,3'* ]]; }
@@ -111,7 +112,7 @@ hog='register(hog, spawn(fun() -> G = fun G() -> receive {take, Free, File} ->
         on_node 'work:loop(5)'
         until_true 30 calls 5
         on_node "$companion, $how"
-        # By itself: whoever waits for what nobody says any more is told so.
+        # The trace ends by itself, because the client detects that the tracer is gone.
         trace_wait 30
         assert_equal "$status" 1
         assert_regex "$talk" 'the tracer was killed, by somebody or for its memory'
@@ -135,7 +136,7 @@ hog='register(hog, spawn(fun() -> G = fun G() -> receive {take, Free, File} ->
             assert_equal "$status" 1
             assert_regex "$talk" "somebody on the node has (unloaded the tracer's code|destroyed the trace session)"
             assert_equal "$(json_of summary .complete)" false
-            # What was seen before is shown.
+            # Events from before are shown.
             calls 5 || fail "$(<"$OUT")"
             assert_clean --atoms 300 "$BEFORE" "$NODE"
         done
@@ -168,7 +169,7 @@ hog='register(hog, spawn(fun() -> G = fun G() -> receive {take, Free, File} ->
     status=0
     wait "$pid" || status=$?
     assert [ "$status" -le 1 ]
-    # A recording that is whole, without a word of what was said.
+    # The recording is complete and contains none of etrace's messages.
     run "$ETRACE_BIN" replay --as json "$BATS_TEST_TMPDIR/all.etr"
     assert_success
     status=0
@@ -188,11 +189,11 @@ hog='register(hog, spawn(fun() -> G = fun G() -> receive {take, Free, File} ->
     on_node 'work:calm(ok)'
 }
 
-# Ends by a signal while it waits for the other end of a pipe.
+# Runs a command that waits for the other end of a pipe, and ends it by a signal.
 interrupted() { # ARGS...
     "$ETRACE_BIN" "$@" </dev/null >"$OUT" 2>"$ERR" 3>&- &
     local pid=$!
-    # Until then a signal ends it as it ends everybody; a second one is never sent.
+    # Wait until etrace handles the signal, because the default action would kill it, and no second signal follows.
     takes_signals() {
         local blocked
         blocked=$(awk '/^SigBlk/ { print $2 }' "/proc/$pid/status" 2>/dev/null)
@@ -219,7 +220,7 @@ interrupted() { # ARGS...
     run timeout 30 "$ETRACE_BIN" -n "$NODE" --tls --tls-cert "$BATS_TEST_TMPDIR/expressions" work:one/1
     assert_failure 3
     assert_output --partial 'it is not a regular file'
-    # Who is late is waited for.
+    # -f waits for a late writer.
     (pause 0.3 && echo work:one/1 >"$BATS_TEST_TMPDIR/expressions") 3>&- &
     run timeout 30 "$ETRACE_BIN" -n "$NODE" -q --for 100ms -f "$BATS_TEST_TMPDIR/expressions"
     assert_success
@@ -233,7 +234,7 @@ interrupted() { # ARGS...
     mkdir "$dir"
     printf -- '-module(trace).\n-export([begun/1]).\nbegun(X) -> X.\n' >"$dir/trace.erl"
     "$ETRACE_ERLC" -o "$dir" "$dir/trace.erl"
-    # What looks at the node needs the true one: it was loaded before, and is again behind it.
+    # The module control needs the real module `trace`: load it before the test replaces it, and again afterwards.
     live_own shadowed
     on_node "code:unstick_mod(trace), code:purge(trace), code:delete(trace), code:purge(trace), code:add_patha(\"$dir\"), begun = trace:begun(begun)"
     for command in trace ls; do

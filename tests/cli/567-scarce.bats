@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# Nodes that lack something, or that are held up: room for a file, memory for the buffers, a code server that does not answer.
+# Nodes that lack a resource or are held up: room for a file, memory for the buffers, a code server that does not
+# answer.
 
 bats_require_minimum_version 1.5.0
 bats_load_library bats-support
@@ -9,7 +10,7 @@ load ../lib/live
 setup_file() { live_begin scarce; }
 teardown_file() { live_end; }
 setup() { live_setup; }
-# A test that starts a node for itself ends it.
+# A test stops the node that it started itself.
 teardown() {
     if [[ $NODE == "$LIVE_NODE" ]]; then
         on_node '[exit(P, kill) || P <- [whereis(holder)], is_pid(P)]' || true
@@ -20,7 +21,7 @@ teardown() {
     fi
 }
 
-# A node of this test alone, started by way of these shell commands; "$@" is what starts it.
+# Starts a node of this test through COMMANDS, shell code in which "$@" starts the node.
 odd_node() { # NAME COMMANDS
     erl_is "set -- \"\$ETRACE_ERL\" \"\$@\"
 $2"
@@ -30,7 +31,7 @@ $2"
 
 @test "a node whose files may not grow, or that cannot say so: traced without the NIF, for a larger file would be its end" {
     odd_node files 'exec "$@"'
-    # What the node says goes into a file, too.
+    # The limit must leave room for the node's log.
     local pid most
     pid=$(node_eval "$NODE" 'list_to_integer(os:getpid())')
     most=$(prlimit --pid "$pid" --fsize --noheadings --output SOFT | tr -d ' ')
@@ -43,7 +44,7 @@ $2"
     traced --json 'work:one/1 -> return' -- 'work:loop(5)'
     assert_success
     refute_regex "$talk" 'without the NIF'
-    # With the allocators of the system it does not know its memory either.
+    # With the allocators of the system, the node does not know its memory either.
     local flags
     for flags in '' '+Mea min'; do
         nodes_stop
@@ -59,7 +60,7 @@ $2"
     local home=$BATS_TEST_TMPDIR/homes/$'дом 家\n"x'
     mkdir -p "$home/.cache"
     odd_node home 'exec "$@"'
-    # In the encoding of the names of files, whatever it is there.
+    # The name uses the node's encoding of file names.
     on_node "{ok, [Home]} = file:list_dir_all(\"$BATS_TEST_TMPDIR/homes\"), os:putenv(\"HOME\", filename:join(\"$BATS_TEST_TMPDIR/homes\", Home))"
     traced --json 'work:one/1 -> return' -- 'work:loop(5)'
     assert_success
@@ -72,7 +73,7 @@ $2"
     odd_node tight 'exec "$@"'
     local used
     used=$(awk '/^VmSize/ { print $2 }' "/proc/$(node_eval "$NODE" 'list_to_integer(os:getpid())')/status")
-    # Two thirds of what they take.
+    # This limit leaves two thirds of the memory that the buffers take.
     prlimit --pid "$(node_eval "$NODE" 'list_to_integer(os:getpid())')" --as=$(((used + 65536) * 1024))
     traced --json 'work:one/1 -> return' -- 'work:loop(5)'
     assert_success
@@ -89,14 +90,14 @@ $2"
         run --separate-stderr timeout 60 "$ETRACE_BIN" -n "$NODE" --for 1s "$@" work:one/1 </dev/null 3>&-
         assert_failure 3
         assert_regex "$stderr" "^etrace: $NODE: the node has [0-9]+ MiB of memory left: too little to begin there\$"
-        assert_clean --atoms 600 "$BEFORE" "$NODE" # of the first that ever came
+        assert_clean --atoms 600 "$BEFORE" "$NODE" # the first client of a node makes these
     }
-    # Room for addresses, but hardly any for what is written to them.
+    # The address space has room, but the machine has hardly any free memory.
     printf '%s kB\n' 'MemTotal: 24000000' 'MemAvailable: 20000' >"$BATS_TEST_TMPDIR/meminfo"
     odd_node full "exec unshare -m sh -c 'mount --bind $BATS_TEST_TMPDIR/meminfo /proc/meminfo && exec \"\$@\"' sh \"\$@\""
     refused
     nodes_stop
-    # All that there is was taken when the node began. A mailbox that is filled as fast as can be would be its end.
+    # The node reserves all its memory at its start. A mailbox that fills at full speed would crash it.
     node_start carrier +MMscs 200 +Musac false
     on_node 'work:worker(w), work:warm(), Left = fun() -> {_, [_, {_, [{_, S} | _]}]} = lists:keyfind(default_mmap, 1, erlang:system_info({allocator, erts_mmap})),
             proplists:get_value(total, S) - proplists:get_value(total_sa, S) - proplists:get_value(total_sua, S) end,
@@ -112,7 +113,7 @@ $2"
     local group=/sys/fs/cgroup/pids pid
     [[ -d $group ]] || group=/sys/fs/cgroup
     group+=/etrace-$$
-    # Where groups are not ours to make there is nothing that could be tried.
+    # Without permission to make a control group, the test has nothing to do.
     mkdir "$group" 2>/dev/null || return 0
     echo "$group" >"$BATS_TEST_TMPDIR/group"
     odd_node threads 'exec "$@"'
@@ -126,7 +127,7 @@ $2"
     fi
 }
 
-# The code server does nothing until the holder is no more.
+# hold suspends the code server until release ends the holder.
 hold() { on_node 'Me = self(), spawn(fun() -> register(holder, self()), erlang:suspend_process(whereis(code_server)), Me ! held, receive after infinity -> ok end end), receive held -> ok end'; }
 release() { on_node 'R = monitor(process, holder), exit(whereis(holder), kill), receive {_, R, _, _, _} -> ok end'; }
 
@@ -134,7 +135,7 @@ release() { on_node 'R = monitor(process, holder), exit(whereis(holder), kill), 
     trace --json work:one/1
     on_node 'work:loop(5)'
     hold
-    # Meanwhile another one, which gives up.
+    # Meanwhile a second client attaches and gives up.
     "$ETRACE_BIN" -n "$NODE" work:one/1 </dev/null >"$OUT.second" 2>"$ERR.second" 3>&- &
     local second=$!
     TRACERS+=("$second")
@@ -151,7 +152,7 @@ release() { on_node 'R = monitor(process, holder), exit(whereis(holder), kill), 
 }
 
 @test "a janitor that is killed while it waits for the code server, with all others: what it has asked for harms nobody who comes next" {
-    # Of those who have asked that, so many are still there.
+    # Succeeds when N live processes of etrace wait for the code server.
     waiting() {
         [[ $(node_eval "$NODE" '{messages, L} = process_info(whereis(code_server), messages),
             length([P || {code_call, P, {_, M}} <- L, is_atom(M), lists:prefix("etrace_", atom_to_list(M)), is_process_alive(P)])') == "$1" ]]
@@ -161,7 +162,7 @@ release() { on_node 'R = monitor(process, holder), exit(whereis(holder), kill), 
     hold
     child_kill "${TRACERS[0]}" INT
     until_true 30 waiting 1
-    # With all who would clean up for it.
+    # Kill all processes that would clean up for the janitor, too.
     child_kill "${TRACERS[0]}"
     on_node '[exit(P, kill) || M <- registered(), lists:prefix("etrace_", atom_to_list(M)), J <- [whereis(M)], {_, L} <- [process_info(J, monitored_by)], P <- L ++ [J]]'
     until_true 30 waiting 0
@@ -171,6 +172,6 @@ release() { on_node 'R = monitor(process, holder), exit(whereis(holder), kill), 
     until_true 30 waiting 1
     release
     wait "$second" || fail "$(<"$ERR.second")"
-    # What the code server has to say of it would be in the node's log.
+    # The node's log, which assert_clean checks, would show a complaint of the code server.
     assert_clean "$BEFORE" "$NODE" 30
 }

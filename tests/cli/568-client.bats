@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# What the client is given: limits of its stack and its address space, signals that are ignored, files that are its own input, nodes of
-# which one has nothing to be traced.
+# The environment of the client: limits of its stack and address space, ignored signals, output files that are its own
+# input, nodes of which one has nothing to trace.
 
 bats_require_minimum_version 1.5.0
 bats_load_library bats-support
@@ -10,7 +10,7 @@ load ../lib/live
 setup_file() {
     export FAULT_SO=$BATS_FILE_TMPDIR/fault.so SANDBOX=$BATS_FILE_TMPDIR/sandbox
     cc -O1 -fPIC -shared -fno-builtin -o "$FAULT_SO" "$ETRACE_ROOT/tests/lib/fault.c" -ldl
-    # Without signalfd4, of which this is the number on x86-64.
+    # The sandbox makes signalfd4 fail with ENOSYS; 289 is its number on x86-64.
     cat >"$SANDBOX" <<'END'
 import ctypes, errno, os, struct, sys
 code = [(0x20, 0, 0, 0), (0x15, 0, 1, 289), (6, 0, 0, 0x50000 | errno.ENOSYS), (6, 0, 0, 0x7fff0000)]
@@ -30,7 +30,7 @@ teardown() {
 
 assert_line_of_talk() { grep -qxF "$1" "$ERR" || fail "$talk"; }
 
-# limited LIMITS ARGS...: with these limits (options of prlimit), on NODE
+# limited LIMITS ARGS...: runs etrace on NODE under these limits (options of prlimit).
 limited() {
     local limits=$1
     shift
@@ -39,7 +39,7 @@ limited() {
 }
 
 @test "a stack or an address space that is small: there is enough, or it is said" {
-    # Who may not raise it is told; nothing ends by a signal.
+    # If etrace may not raise the limit, it says so. No case ends by a signal.
     limited --stack=65536:65536 'work:one/1 -> return'
     assert_failure 1
     assert_output 'etrace: the stack may have 64 kB only (ulimit -s), and 256 kB are needed'
@@ -47,10 +47,10 @@ limited() {
     assert_success
     limited --stack=262144:262144 'work:one/1 -> return'
     assert_success
-    # It is raised for us, not for what we start.
+    # etrace raises its own limit, not the limit of the command that it starts.
     run --separate-stderr timeout 60 prlimit --stack=262143: "$ETRACE_BIN" x:y/0 -- sh -c 'grep stack /proc/self/limits' </dev/null
     assert_output --regexp '^Max stack size +262143 '
-    # The stack of a thread does not follow that limit, so there is room for all of them.
+    # The stacks of threads do not grow with that limit, so the address space has room for them.
     limited '--stack=1073741824: --as=900000000:900000000' work:one/1
     assert_success
 }
@@ -60,7 +60,7 @@ limited() {
     dir=$(mktemp -d /tmp/nobody.XXXXXX)
     cp "$ETRACE_BIN" "$HOME/.erlang.cookie" "$dir"
     chown -R 65534 "$dir"
-    # Of root there are as many as it likes.
+    # Root has no limit of processes, so run as another user.
     poor() { run timeout 60 setpriv --reuid 65534 --regid 65534 --clear-groups prlimit --nproc=0:0 "$dir/etrace" "$@"; }
     poor explain work:one/1
     assert_failure 1
@@ -86,7 +86,7 @@ limited() {
     dir=$(mktemp -d /tmp/ended.XXXXXX)
     echo "$dir" >"$BATS_TEST_TMPDIR/dir"
     traces() { grep -q 'ends with the command' "$ERR" || gone "$TRACER"; }
-    # begun WORDS...: in the sandbox, until there is something to be ended
+    # begun WORDS...: starts etrace in the sandbox, and waits until it traces.
     begun() {
         rm -f "$ERR"
         PATH=${ETRACE_ERL%/*}:$PATH TMPDIR=$dir /usr/bin/python3 "$SANDBOX" "$ETRACE_BIN" "$@" </dev/null >"$OUT" 2>"$ERR" 3>&- &
@@ -95,7 +95,7 @@ limited() {
         until_true 60 traces
         compgen -G "$dir/etrace-*" >/dev/null || fail "no directory: $(<"$ERR")"
     }
-    # ended SIGNAL
+    # ended SIGNAL: ends etrace, and asserts that its directory is gone.
     ended() {
         kill -"$1" "$TRACER"
         status=0
@@ -104,7 +104,7 @@ limited() {
         run compgen -G "$dir/*"
         assert_output ''
     }
-    # Whoever has the directory in its environment.
+    # Some process has the directory in its environment.
     shop() { grep -qzs "^ETRACE_DEMO=$dir/" /proc/[0-9]*/environ; }
     no_shop() { ! shop; }
     for how in TERM SEGV; do
@@ -119,7 +119,7 @@ limited() {
 }
 
 @test "signals that come together are one wish to end: its end is orderly" {
-    # timeout(1) signals the process, and then its group with it in it.
+    # timeout(1) signals the process, and then its process group, which includes the process.
     trace --json work:one/1
     on_node 'work:loop(20)'
     kill -STOP "$TRACER"
@@ -243,7 +243,7 @@ END
     on_node '{ok, M, B} = compile:forms([{attribute, 1, module, only_here}, {attribute, 1, export, [{f, 0}]}, {function, 1, f, 0, [{clause, 1, [], [], [{atom, 1, ok}]}]}]),
         {module, M} = code:load_binary(M, "", B), register(calls, spawn(fun() -> F = fun F() -> M:f(), receive stop -> ok after 1 -> F() end end, F() end))'
     live_snapshot
-    # It looks for the module when the other one is traced.
+    # The node looks up the module only when the other node is traced already.
     node_eval "$other" 'Me = self(), register(holder, spawn(fun() -> erlang:suspend_process(whereis(code_server)), Me ! held, receive go -> ok end end)), receive held -> ok end' >/dev/null
     rm -f "$OUT" "$ERR"
     "$ETRACE_BIN" -n "$NODE" -n "$other" --json only_here:f/0 </dev/null >"$OUT" 2>"$ERR" 3>&- &
@@ -256,7 +256,7 @@ END
     assert_line_of_talk "etrace: $other: there is no module only_here on the node"
     [[ ${lines[-1]} == *'"type":"summary"'* ]] || fail "no summary: $output"
     assert_equal "$(json_of summary .shown)" "$(grep -c '"type":"call"' "$OUT" || true)"
-    # It is traced for the first time.
+    # This node is traced for the first time.
     # shellcheck disable=SC2153
     assert_clean --atoms 2000 "$BEFORE" "$NODE"
 }
@@ -273,7 +273,7 @@ END
         assert_equal "$status" "${why%% *}"
         assert_equal "$(cat "$file" "$text" | cksum)" "$before"
     done
-    # One that has begun has nothing of it, though it has seen nothing.
+    # A trace that has begun truncates the file, even if it shows no event.
     traced -o "$text" work:two/2 -- 'work:loop(5)'
     assert_success
     assert [ ! -s "$text" ]
@@ -296,7 +296,7 @@ END
     run timeout 30 "$ETRACE_BIN" replay "$file" --json
     assert_success
     assert_equal "$(grep -c '"type":"call"' <<<"$output")" 20
-    # Nor is it our own because what we say goes there.
+    # A locked file is refused, even if it is etrace's own standard error.
     # shellcheck disable=SC2094  # one of them is refused: that is the point
     flock -o "$log" timeout 60 "$ETRACE_BIN" replay "$file" -o "$log" 2>>"$log" || true
     assert_equal "$(<"$log")" "etrace: cannot write $log: it is being written already"
@@ -313,7 +313,7 @@ END
     assert_equal "$(jq -r .type "$log" | grep -c call)" 60
 }
 
-# Waiting for the network, and not with its signals blocked.
+# etrace waits for the network, and its signals are not blocked.
 hears() { [[ $(awk '/^SigBlk/ { print $2 }' "/proc/$TRACER/status") == 0000000000000000 && $(ls -l "/proc/$TRACER/fd") == *socket* ]]; }
 
 @test "a node that does not answer: a signal ends the waiting of whoever connects" {
@@ -332,7 +332,7 @@ hears() { [[ $(awk '/^SigBlk/ { print $2 }' "/proc/$TRACER/status") == 000000000
         trace_wait
         assert_equal "$status,$talk" 130,
     done
-    # A script would go on without the node.
+    # A script in repl would continue without the node.
     COMMAND=repl
     "$ETRACE_BIN" repl -n "$NODE" < <(echo ':hist') >"$OUT" 2>"$ERR" 3>&- &
     TRACER=$!
@@ -350,7 +350,7 @@ hears() { [[ $(awk '/^SigBlk/ { print $2 }' "/proc/$TRACER/status") == 000000000
 
 @test "the first process of a container, which no signal ends by itself: one ends it while it connects, and in a sandbox, all the same" {
     local vm init
-    # first COMMAND...: as such a process, whose number out here is INIT
+    # first COMMAND...: runs COMMAND as process 1 of a namespace; INIT is its number outside.
     first() {
         unshare --pid --fork --mount-proc "$@" </dev/null >"$OUT" 2>"$ERR" 3>&- &
         TRACER=$!

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# What others on the node do to what is ours while it works: a mailbox that is filled, sessions that are destroyed while they
-# are armed, or have what they trace taken off them.
+# Other processes on the node disturb etrace's parts while they work: they fill a mailbox, destroy sessions that are
+# being armed, or clear trace flags and patterns.
 
 bats_require_minimum_version 1.5.0
 bats_load_library bats-support
@@ -19,7 +19,8 @@ destroyed='somebody on the node has destroyed the trace session'
 
 @test "a mailbox that somebody fills: the janitor gets to its end, and nothing stays" {
     trace --json work:one/1
-    # The janitor has that name; what it is sent is more than its heap may be. It looks at each, which takes its time.
+    # The janitor is registered under this name. The messages exceed its maximum heap, and it takes a while to read
+    # them all.
     on_node '[J] = [P || M <- registered(), lists:prefix("etrace_", atom_to_list(M)), P <- [whereis(M)]], erlang:suspend_process(J),
         [J ! {flood, lists:seq(1, 100)} || _ <- lists:seq(1, 20000)], erlang:resume_process(J)'
     on_node 'work:loop(5)'
@@ -32,7 +33,7 @@ destroyed='somebody on the node has destroyed the trace session'
 @test "forged messages to every process of the tracer: it goes on, and keeps its lease" {
     trace --json work:one/1
     on_node 'work:loop(2)'
-    # Each process that runs code of the companion, and the janitor, which has the companion's name.
+    # Each process that runs code of the companion, and the janitor, which is registered as the companion's module.
     on_node 'Ours = lists:usort([P || P <- processes(), {_, {M, _, _}} <- [process_info(P, initial_call)], lists:prefix("etrace_", atom_to_list(M))] ++
             [whereis(N) || N <- registered(), lists:prefix("etrace_", atom_to_list(N))]),
         true = length(Ours) >= 5,
@@ -42,7 +43,7 @@ destroyed='somebody on the node has destroyed the trace session'
             {done, R, bad}, {memory, R, bad}, {system, P, bad, bad, bad}, {pull, bad, 0}, {request, bad, bad}, {request, 7, bad}, {retry, bad, bad},
             {ask, bad, bad}, {trace_delivered, bad, bad}, {nodedown, bad, bad}, {watch, R, bad}, owing, {'"'EXIT'"', self(), bad}]]'
     on_node 'work:loop(3)'
-    # Every timer of a lease that a forged message began would begin the next one.
+    # If a forged message started a timer of the lease, each timer would start the next one.
     pause 1
     on_node 'work:loop(1)'
     trace_end
@@ -53,7 +54,7 @@ destroyed='somebody on the node has destroyed the trace session'
 
 @test "the code server is gone, or the whole of kernel is stopped: nothing stays all the same, and who comes is refused with a word" {
     local stop
-    # The library is there for as long as the code that was not purged, of which the module is no sign.
+    # The library stays mapped until its code is purged, which the list of modules does not show.
     left() {
         node_eval "$NODE" '{[], [_]} = {[M || M <- erlang:loaded(), lists:prefix("etrace_", atom_to_list(M))], trace:session_info(all)}' >/dev/null 2>&1 &&
             ! grep -q etrace- "/proc/$(<"$(node_dir "$NODE")/pid")/maps"
@@ -85,7 +86,7 @@ destroyed='somebody on the node has destroyed the trace session'
 }
 
 @test "a session that is destroyed while it is armed, or counts: that is what is said, and not what the VM refuses of it" {
-    # At once, and again and again, whatever step it is at.
+    # Destroy the sessions once or repeatedly, so that arming is interrupted at any step.
     for pause in 0 1 3; do
         on_node "spawn(fun() -> register(destroyer, self()), (fun F() -> [trace:session_destroy(S) || {etrace, _} = S <- trace:session_info(all)],
             receive after $pause -> F() end end)() end)"
@@ -115,7 +116,8 @@ destroyed='somebody on the node has destroyed the trace session'
     done
 }
 
-# A module that is loaded anew is armed again, and said: then the self-check has looked at everything, later than when this began.
+# etrace reports when it arms a reloaded module again. The report proves that a self-check has begun after the reload
+# and has looked at everything.
 fresh_load() {
     local dir
     dir=$(node_dir "$NODE")
@@ -149,7 +151,7 @@ untraced() { json_of notice 'select(.tag == "untraced").info' | sort | tr '\n' '
     assert_success
     assert_equal "$(untraced)" 'ports processes receives sends seq_trace '
     assert_regex "$talk" 'etrace: untraced seq_trace'
-    # Perhaps nobody has looked since: then it is found in the end.
+    # If no self-check has run since, the last check at the end finds it.
     local of
     for of in new existing; do
         trace --json -P $of fresh:f/1
@@ -200,7 +202,7 @@ untraced() { json_of notice 'select(.tag == "untraced").info' | sort | tr '\n' '
 @test "whoever does what takes long is killed: said without a reason, which nobody can know" {
     local dir
     dir=$(node_dir "$NODE")
-    # A registry of names, which is asked by that process.
+    # This registry of names kills its caller, which is the process for slow requests.
     printf -- '-module(registry).\n-export([whereis_name/1]).\nwhereis_name(_) -> exit(self(), kill), receive never -> ok end.\n' >"$dir/registry.erl"
     "$ETRACE_ERLC" -o "$dir" "$dir/registry.erl"
     on_node "{module, registry} = code:load_abs(\"$dir/registry\")"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Whatever a node, its epmd, or whoever named something there puts into a name, a term or a reason: nothing that etrace prints of it
-# steers a terminal, hides or reorders text, or begins a line of its own. By every command, in every view.
+# Hostile text from a node, its epmd or its code in a name, a term or a reason. No output of etrace steers a terminal,
+# hides or reorders text, or begins a forged line, in any command or view.
 
 bats_require_minimum_version 1.5.0
 bats_load_library bats-support
@@ -8,8 +8,8 @@ bats_load_library bats-assert
 load ../lib/live
 load ../lib/plain
 
-# A module whose name, function, variable and file mean harm, and a process that is registered as something of the kind. The
-# compiler takes no such module; the loader does.
+# Loads a module with a hostile name, function, variable and file, and registers a process with such a name. The
+# compiler rejects the module, so its code is patched; the loader accepts it.
 setup_file() {
     live_begin escapes
     local dir
@@ -36,7 +36,7 @@ teardown() {
     live_teardown
 }
 
-# COMMAND ARGS...: neither of its outputs has any of it; it has something to say of what is named so.
+# Runs a command. Its outputs must be plain text, and must show the hostile name.
 says() {
     status=0
     timeout 30 "$ETRACE_BIN" "$@" </dev/null >"$OUT" 2>"$ERR" 3>&- || status=$?
@@ -52,7 +52,7 @@ says() {
         {P, R} = spawn_monitor(fun() -> register(F, self()), M ! {F, M} end), receive {_, R, _, P, _} -> ok end'
     trace_end
     assert_success
-    # Who sends to nobody ends, and that is reported.
+    # A process that sends to an unregistered name fails, which the node logs.
     node_heard "$NODE" REPORT====
     assert_plain 'the trace' "$OUT" "$ERR"
     [[ $(grep -c PWNED "$OUT") -ge 8 ]] || fail "not what was meant: $(<"$OUT")"
@@ -76,12 +76,12 @@ counted() { timeout 30 "$ETRACE_BIN" top -n "$NODE" --for 300ms "$@" 'evil*:_' <
         assert_plain "top $view" "$OUT" "$ERR"
     done
     on_node 'R = monitor(process, calls), calls ! stop, receive {_, R, _, _, _} -> ok end'
-    # Somebody's session is called so.
+    # Another session has this name.
     on_node '[M] = [M || M <- erlang:loaded(), lists:prefix("evil", atom_to_list(M))], register(rival, spawn(fun() -> S = trace:session_create(M, self(), []), receive stop -> trace:session_destroy(S) end end))'
     says sessions -n "$NODE"
     says sessions -n "$NODE" --json
     on_node 'R = monitor(process, rival), rival ! stop, receive {_, R, _, _, _} -> ok end'
-    # Did you mean.
+    # Messages that suggest similar names.
     says -n "$NODE" "'evil]0;PWNED[2J31m':plain/1"
     says -n "$NODE" --for 50ms $'\'no\x1b]0;PWNED\x07\':plain/1'
     says explain $'a:b(\x1b]0;PWNED\x07'
@@ -89,7 +89,7 @@ counted() { timeout 30 "$ETRACE_BIN" top -n "$NODE" --for 300ms "$@" 'evil*:_' <
     says -n "$NODE" -P $'\x1b]0;PWNED\x07' work:one/1
 }
 
-# [NAME]: an epmd that knows nodes of such names, or of that one.
+# Starts an epmd that lists nodes with hostile names, or with the names that are given.
 fake_epmd() {
     rm -f "$BATS_TEST_TMPDIR/port"
     mkfifo "$BATS_TEST_TMPDIR/port"
@@ -130,17 +130,17 @@ while True:
     grep -q 'is not a node name' "$ERR"
 }
 
-# What a shell would be offered.
+# Prints the candidates that a shell would get.
 offered() { "$ETRACE_BIN" __complete "$@" 2>/dev/null; }
 
 @test "completion offers nothing that is no plain word, to a shell or at the prompt" {
-    # The node is asked behind the answer, so again.
+    # Completion asks the node in the background, after its own answer, so repeat it.
     until_true 30 eval 'offered trace -n "$NODE" wor | grep -q "^work:"'
     until_true 30 eval '[[ -n $(offered trace -n "$NODE" work:o) ]]'
     run offered trace -n "$NODE" evil
     assert_output ''
     tty=$BATS_TEST_TMPDIR/tty
-    # Tab where a process is meant, and a module: the node has been asked by the second.
+    # Press Tab where a process is expected, and where a module is; the second Tab has the node's answer.
     { until_true 20 grep -q -s 'etrace>' "$tty"; printf ':proc w\t'; pause 1; printf '\t\t\025evil\t'; pause 1; printf '\t\t\025\004'; } |
         timeout 60 script -qfc "$ETRACE_BIN repl -q -n $NODE" "$tty" >/dev/null 2>&1 || true
     run grep -c -a $'\x1b]0;' "$tty"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# What hardly anybody does to a node while it is traced: processes of the tracing that are suspended, counters that are taken away,
-# names that are as long as they may be.
+# Rare actions on a node while it is traced: suspended processes of the tracer, counters that are removed, names of
+# the maximum length.
 
 bats_require_minimum_version 1.5.0
 bats_load_library bats-support
@@ -17,7 +17,7 @@ teardown() { live_teardown; }
 
 own='[S] = [S || {etrace, _} = S <- trace:session_info(all)]'
 
-# code_is MODULE FORM...: loads a module of these functions, all of which are exported
+# code_is MODULE FORM...: loads a module with these functions, all exported.
 code_is() {
     local dir
     dir=$(node_dir "$NODE")
@@ -30,7 +30,7 @@ is_held() { [[ $(node_eval "$NODE" 'is_pid(whereis(held))') == true ]]; }
 
 @test "a node that ends while its arming is held up: what was seen is accounted for, and a file is kept" {
     local call file=$BATS_TEST_TMPDIR/kept.json
-    # The first is of who asks, the second of who arms.
+    # The first lookup is part of the client's question, the second is part of arming.
     for call in 1 2; do
         node_start held
         code_is registry "whereis_name(_) -> C = persistent_term:get(asked), counters:add(C, 1, 1), case counters:get(C, 1) of $call -> held(); _ -> whereis(w) end." \
@@ -52,7 +52,7 @@ is_held() { [[ $(node_eval "$NODE" 'is_pid(whereis(held))') == true ]]; }
 }
 
 @test "who arms is held up by somebody: that it takes long is said, and Ctrl-C ends it at once" {
-    # A registry of names, which is asked by that process: first what there is, then who is to be traced.
+    # A registry of names, which the arming process calls twice: the first lookup answers, the second one never does.
     code_is registry 'whereis_name(_) -> C = persistent_term:get(asked), counters:add(C, 1, 1), case counters:get(C, 1) of 1 -> whereis(w); _ -> held() end.' \
         'held() -> receive never -> ok end.'
     on_node 'persistent_term:put(asked, counters:new(1, []))'
@@ -120,7 +120,7 @@ counted() { node_eval "$NODE" "$own, $(printf '[{_, true} = {%s, is_integer(elem
     code_is fresh 'f(X) -> X.' 'g(X) -> X.'
     trace 'fresh:_' --interval 1s --json --sort calls
     on_node 'fresh:f(1), fresh:g(1), fresh:g(2)'
-    # What was counted last is what was read before the code was gone.
+    # The last count is the one that was read before the code was removed.
     known() { [[ $(calls_of "$1") == "$2" ]]; }
     until_true 30 known g 2
     until_true 30 known f 1
@@ -129,7 +129,7 @@ counted() { node_eval "$NODE" "$own, $(printf '[{_, true} = {%s, is_integer(elem
     on_node 'fresh:f(2), [fresh:h(X) || X <- [1, 2, 3]]'
     until_true 30 known f 2
     until_true 30 known h 3
-    # Nothing of what it had.
+    # The new version has none of the previous functions.
     code_is fresh 'i(X) -> X.'
     until_true 30 counted i
     on_node '[fresh:i(X) || X <- [1, 2, 3, 4]]'
@@ -226,7 +226,7 @@ END
 @test "a node that has no room for one more process while whoever cleans up is killed: the code is taken away when there is some" {
     live_own full +P 1024
     trace --json work:one/1
-    # Whoever ends makes room, which is taken at once, until the code is being taken away.
+    # A process that exits frees a place, and the filler takes it at once, until the removal of the code has begun.
     on_node 'Fill = fun F(L) -> try F([spawn(fun() -> receive never -> ok end end) | L]) catch error:system_limit -> L end end,
         [M] = [M || M <- registered(), lists:prefix("etrace_", atom_to_list(M))],
         First = Fill([]), exit(whereis(M), kill),

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# The pages in a browser: what is to be seen in light and in dark, how they answer to mouse and keyboard, and that they
-# stay quick with a hundred thousand frames or messages. ETRACE_PICTURES: a directory that keeps the pictures.
+# The pages in a browser: their look in light and dark, their reaction to mouse and keyboard, and their speed with a
+# hundred thousand frames or messages. ETRACE_PICTURES is a directory for screenshots.
 
 bats_load_library bats-support
 bats_load_library bats-assert
@@ -33,7 +33,7 @@ open_page() { browser_open "$BATS_FILE_TMPDIR/$1" "${@:2}"; }
 
 keep() { [[ -z ${ETRACE_PICTURES:-} ]] || picture "$ETRACE_PICTURES/$1.png"; }
 
-# Contrast of text and what is behind it, by WCAG; the least among those that are to be seen.
+# The least contrast between visible text and its background, by WCAG.
 contrast='
     const light = c => { const v = c.match(/[\d.]+/g).slice(0, 3).map(x => { x /= 255; return x <= 0.03928 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4; });
         return 0.2126 * v[0] + 0.7152 * v[1] + 0.0722 * v[2]; };
@@ -70,7 +70,7 @@ frame() { echo "document.querySelector('#frames g[aria-label^=\"$1\"]')"; }
     assert_output 0
     run js 'return [...document.querySelectorAll("#frames g text")].filter(t => t.getBBox().width > t.parentNode.querySelector("rect").getBBox().width).length'
     assert_output 0
-    # The page says what it shows to who does not see it.
+    # The page describes itself to screen readers.
     run js_text 'return [document.querySelector("title").textContent, document.getElementById("frames").getAttribute("role"), document.querySelector("#frames g").getAttribute("role")].join()'
     assert_output 'etrace: flame graph,tree,treeitem'
     run js 'return [...document.querySelectorAll("#frames g")].every(g => g.querySelector("title").textContent === g.getAttribute("aria-label"))'
@@ -178,14 +178,14 @@ frame() { echo "document.querySelector('#frames g[aria-label^=\"$1\"]')"; }
     [[ $drawn -lt 20000 ]] || fail "$drawn nodes"
     run js_text 'return document.getElementById("narrow").textContent'
     assert_output --partial 'too narrow to be drawn'
-    # Down to a frame that was far too narrow.
+    # Zoom to a frame that was far too narrow to be drawn.
     keys Down Down Down Down Down Down Down Enter
     until_js 'document.getElementById("frames").getAttribute("data-zoomed").startsWith("level6:")'
     run js 'return Math.round(document.querySelector("#frames .here rect").getBBox().width)'
     assert_output 1200
     keys Home / l e v e l 6 : w o r k 9
     until_js 'document.getElementById("found").textContent.startsWith("1 function")'
-    # The slowest of all these took a moment, and not the seconds in which people give up.
+    # The limit is generous: it catches seconds of delay, not milliseconds.
     run js 'const t = performance.now(); for (let i = 0; i < 5; i++) zoom(i % 2); return (performance.now() - t) / 5 < 10000'
     assert_output true
 }
@@ -202,7 +202,7 @@ frame() { echo "document.querySelector('#frames g[aria-label^=\"$1\"]')"; }
     assert_output --regexp '^0\.[0-9]{6} (<0\.[0-9]+\.0>|elsewhere).* → <0\.[0-9]+\.0>'
     run js 'const n = document.querySelectorAll(".here"); return [n.length, document.getElementById("pane").getAttribute("aria-activedescendant") === n[0].id]'
     assert_output '[1,true]'
-    # As many as the view for Mermaid has.
+    # The page has as many arrows as the view for Mermaid.
     run js 'return shown.length'
     assert_output "$(grep -c -e '->>' -e '-)' "$ETRACE_ROOT/tests/fixtures/shop.mmd")"
 }

@@ -16,7 +16,7 @@ setup_file() {
 
 teardown_file() { node_stop "$ETRACE_NODE"; }
 
-# As somebody would end it who has seen enough; the pipes behind it are left as they are.
+# Limits each trace, as a user does who has seen enough. The rest of the pipeline is unchanged.
 etrace() {
     case " $* " in
         *' replay '* | *' top '* | *' -- '* | *' --fail-on '*) timeout 60 "$ETRACE_BIN" "$@" ;;
@@ -25,7 +25,7 @@ etrace() {
 }
 export -f etrace
 
-# Its command as it stands there; what it says on the side does not count.
+# Runs the command of a recipe as written, and succeeds if it prints anything to standard output.
 shows() { # FILE
     local command
     command=$(sed -n '3{s/^    \$ //p;q}' "$1")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# The JSON lines that all suites before this one have printed, every one, by the schema; and a trace of its own.
+# Validates all JSON lines that the previous suites printed, and those of its own traces, against the schema.
 
 bats_require_minimum_version 1.5.0
 bats_load_library bats-support
@@ -24,7 +24,7 @@ teardown() { live_teardown; }
     done
 }
 
-# Lines with a type of their own beside events, and a return to no function.
+# These commands print types of lines that are no events. The trace has a return_to without a function.
 @test "every command that has --json, and a return that goes nowhere" {
     local printed=$BATS_TEST_TMPDIR/commands type
     on_node 'register(for_sessions, spawn(fun() -> S = trace:session_create(theirs, self(), []), trace:process(S, whereis(w), true, [call]),
@@ -42,7 +42,7 @@ teardown() { live_teardown; }
     trace --json --limit 2 'work:one/1 -> return_to'
     on_node '[spawn(work, one, [N]) || N <- [1, 2]]'
     trace_end
-    # The processes begin with that function, so there is none to return to.
+    # The processes begin with that function, so it returns to no other function.
     jq -e -s 'map(select(.type == "return_to")) | length > 0 and all(has("m") | not)' "$OUT" >/dev/null || fail "$(<"$OUT")"
     cat "$OUT" >>"$printed"
     for type in function info session node step counted return_to; do
@@ -56,7 +56,7 @@ teardown() { live_teardown; }
 
 @test "all that was printed is valid" {
     "$ETRACE_BIN" schema >"$BATS_TEST_TMPDIR/schema"
-    # Lines that differ in digits alone are the same to the schema.
+    # The schema does not distinguish lines that differ only in digits.
     awk '{ key = $0; gsub(/[0-9]+/, "0", key) } !seen[key]++' "$ETRACE_RUN_DIR/json_lines" >"$BATS_TEST_TMPDIR/lines"
     run /usr/bin/python3 "$ETRACE_ROOT/tests/lib/json_lines.py" "$BATS_TEST_TMPDIR/schema" "$BATS_TEST_TMPDIR/lines"
     assert_success
