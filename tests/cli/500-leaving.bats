@@ -10,7 +10,7 @@ teardown_file() { live_end; }
 setup() { live_setup; }
 teardown() { live_teardown; }
 
-# Prints the time in ms until the node is as in BEFORE.
+# Waits until the node is as in BEFORE, and adds the time in ms to cleanups.
 cleaned() { # BEFORE NODE
     local start
     start=$(millis)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# The environment of the client: limits of its stack and address space, ignored signals, output files that are its own
-# input, nodes of which one has nothing to trace.
+# The environment of the client: limits of its stack and address space, ignored signals, output files that are also
+# its input, a node that has nothing to trace beside one that has.
 
 bats_require_minimum_version 1.5.0
 bats_load_library bats-support

@@ -192,13 +192,13 @@ class Node:
 def kinds(n):
     return {
         "silent": lambda: time.sleep(3600),
-        "bytes": lambda: n.forever(b"\x00" * 65536),              # ticks, or what is not the protocol
-        "ticks": lambda: n.forever(b"\x00" * 4, 0.02),            # not many, but they never end
+        "bytes": lambda: n.forever(b"\x00" * 65536),              # ticks, or bytes outside the protocol
+        "ticks": lambda: n.forever(b"\x00" * 4, 0.02),            # few ticks, without end
         "messages": lambda: n.forever(n.message(binary(b"four")) * 100),
         "terms": lambda: n.forever(n.message(NIL), 0.005),
         "slowly": lambda: n.forever(b"\x00", 0.1) if n.phase in ("epmd", "handshake") else (n.send(struct.pack(">I", 1000)), n.forever(b"p", 0.1)),
         "batches": lambda: n.forever(n.batch),
-        "ends": lambda: n.forever(end_of(n)),                     # the owner's, over and over
+        "ends": lambda: n.forever(end_of(n)),                     # the message of the owner's end, repeatedly
         "steps": lambda: [n.say(b"W\x83" + atom(w)) or time.sleep(1) for w in (b"code_server", b"tracer") * 1000],
     }
 
@@ -278,7 +278,7 @@ def ended(etrace, case):
         child.stdin.write(b"work:one/1\n:hist\n" if command == "repl" else b"")
         child.stdin.close()
     except BrokenPipeError:
-        pass  # it has ended already
+        pass  # the client has already exited
     killer = threading.Timer(LIMIT, child.kill)
     killer.start()
     text = child.stdout.read(100000).decode(errors="replace")
@@ -298,7 +298,7 @@ def run(etrace, case):
 
 
 printing = threading.Lock()
-# Two hundred cases at once have several descriptors each.
+# Two hundred concurrent cases have several descriptors each.
 hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 8192), hard))
 threads = [threading.Thread(target=run, args=(sys.argv[1], case)) for case in sys.argv[2:]]

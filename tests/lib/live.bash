@@ -29,7 +29,7 @@
 #   gone PID               succeeds when a process that the test started has ended
 #   until_true SECONDS COMMAND...
 #                          repeats COMMAND until it succeeds; returns 1 after SECONDS
-#   pause SECONDS          sleeps; only for a moment that nothing else can detect
+#   pause SECONDS          sleeps; use it only when there is no condition to wait for
 #   millis                 prints the time in milliseconds
 
 load ../lib/node
