@@ -1,12 +1,12 @@
 /*
- * The compiler of expressions as a filter, for the table tests and the oracle.
+ * Compiles expressions from arguments or standard input and prints the results. The table tests and the oracles use it.
  *
  *   lang_tool [--format=text|erl|json] [--otp=N] [--unsafe] [--surface=elixir] [--hrl=FILE] [--let=NAME=TERM]
  *             [--dump] [--where] [--for=ARITY] EXPR
- *   lang_tool --lines --program      likewise, but of each expression {MatchSpecification, Program | none}
- *   lang_tool --lines [OPTIONS]      one expression a line on standard input; the answers, each with an empty line behind
- *                                    it: `ok TERMS` or `error TEXT`
- *   lang_tool --test FILE...         runs table files, prints TAP (see run)
+ *   lang_tool --lines --program      likewise, but prints {MatchSpecification, Program | none} for each expression
+ *   lang_tool --lines [OPTIONS]      reads one expression per line; answers `ok TERMS` or `error TEXT`, and an empty
+ *                                    line after each answer
+ *   lang_tool --test FILE...         runs table files and prints TAP (see tests/lang/run)
  *   lang_tool --bench N EXPR
  */
 #include <stdio.h>
@@ -69,7 +69,7 @@ static void print_warnings(const struct spec *s, struct buf *b)
                    (int)s->warnings[i].text.len, s->warnings[i].text.at, s->warnings[i].never ? " (never)" : "");
 }
 
-/* What the tables compare: the Erlang form, the pack, the where, the warnings. */
+/* Prints the parts that the tables compare: the Erlang form, the pack, the `where`, the warnings. */
 static void print_spec(struct setup *u, const struct spec *s, struct buf *b)
 {
     static const char *const packs[] = {"clause", "node", "sender", "caller", "stack", "dump", "user"};
@@ -251,10 +251,10 @@ static bool whole(struct str s, const char *text)
 }
 
 /*
- * A table: blocks with an empty line between them. `#` begins a comment, `%% OPTIONS` sets the options for the blocks
- * that follow. A block is an expression and the lines it must give; a first line `%%FAIL` says that the rest is a
- * diagnostic. An expression of several lines stands between lines `<<<` and `>>>`. An optional line `= OPTIONS` under the
- * expression adds options for it alone.
+ * Runs a table: blocks that are separated by empty lines. `#` starts a comment, `%% OPTIONS` sets the options of all
+ * following blocks. A block is an expression and its expected output. A first line `%%FAIL` means that the output is an
+ * error. An expression of several lines stands between the lines `<<<` and `>>>`. A line `= OPTIONS` after the
+ * expression adds options for this block only.
  */
 static void table(const char *file, struct tally *t)
 {
