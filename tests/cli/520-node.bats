@@ -190,7 +190,7 @@ heir="hd([P || {_, L} <- [process_info($janitor, monitored_by)], P <- L, {_, {er
 }
 
 @test "whoever takes the module away has the code server do it: the purger works for nobody else" {
-    # The process that removes the module is the janitor, its heir, the owner or the client.
+    # The janitor, its heir, the owner and the client remove the module in turn, as their predecessors are killed.
     local victims all
     # The library stays mapped until the last code that uses it is purged.
     unloaded() { nobody_there && ! grep -q etrace- "/proc/$(<"$(node_dir "$NODE")/pid")/maps"; }
@@ -254,7 +254,7 @@ heir="hd([P || {_, L} <- [process_info($janitor, monitored_by)], P <- L, {_, {er
 }
 
 @test "other tools on the same functions are not disturbed, nor do they disturb" {
-    # dbg, another session, and legacy tracing, each with a counter of the events that it receives.
+    # The other tools are dbg, another session, and legacy tracing; each counts the events that it receives.
     on_node 'register(others, spawn(fun() ->
         S = trace:session_create(other, self(), []),
         1 = trace:function(S, {work, one, 1}, true, [local]),

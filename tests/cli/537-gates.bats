@@ -180,7 +180,7 @@ EXPECTED
 @test "a built-in function that others blind is heard again, though they are gone" {
     trace --json 'lists:reverse/2'
     heard 1
-    # etrace traces it again at once on versions with the fix, and with the next self-check on others.
+    # etrace traces the function again at once on versions with the fix, and with the next self-check on others.
     on_node 'S = trace:session_create(rival, self(), []), trace:function(S, {lists, reverse, 2}, true, [local]), trace:process(S, all, true, [call]),
         trace:function(S, {lists, reverse, 2}, false, [local]), trace:session_destroy(S)'
     heard 2
@@ -198,12 +198,12 @@ never() { assert_equal "$(grep -nE -e "$1" "$ETRACE_ROOT"/nif/*.{erl,hrl,eval} |
 @test "what could crash some version is not done in any" {
     # Until 27.1.2, resetting a counter while its function is called can crash the VM, so etrace uses a fresh session.
     never restart
-    # Until 29.0.6, so can a large message that is sent with priority, or to an alias.
+    # Until 29.0.6, a large message that is sent with priority, or to an alias, can crash the VM.
     never '\[priority|, priority|alias\('
-    # Until 29.0.6, so can decoding a crafted term. On every version, decoding without `safe` can fill the table of
-    # atoms.
+    # Until 29.0.6, decoding a crafted term can crash the VM. On every version, decoding without `safe` can fill the
+    # table of atoms.
     never 'binary_to_term\(' '\[safe\]'
-    # Until 27.3.4, so can erasing a persistent term, because the VM copies it concurrently.
+    # Until 27.3.4, erasing a persistent term can crash the VM, because the VM copies its value concurrently.
     never 'persistent_term:(put|erase)'
 }
 

@@ -47,7 +47,6 @@ teardown() {
 
     # The companion has two hundred thousand bytes, which takes longer than the write timeout and than the time that a
     # node may be silent.
-    # node may be silent.
     OUT=$OUT.slow ERR=$ERR.slow TRACER=$slow
     until_true 60 ready
     ! gone "$TRACER" || fail "$(<"$ERR")"

@@ -243,7 +243,7 @@ END
     on_node '{ok, M, B} = compile:forms([{attribute, 1, module, only_here}, {attribute, 1, export, [{f, 0}]}, {function, 1, f, 0, [{clause, 1, [], [], [{atom, 1, ok}]}]}]),
         {module, M} = code:load_binary(M, "", B), register(calls, spawn(fun() -> F = fun F() -> M:f(), receive stop -> ok after 1 -> F() end end, F() end))'
     live_snapshot
-    # The node looks up the module only when the other node is traced already.
+    # The node in `other` looks up the module only after the node in NODE is traced.
     node_eval "$other" 'Me = self(), register(holder, spawn(fun() -> erlang:suspend_process(whereis(code_server)), Me ! held, receive go -> ok end end)), receive held -> ok end' >/dev/null
     rm -f "$OUT" "$ERR"
     "$ETRACE_BIN" -n "$NODE" -n "$other" --json only_here:f/0 </dev/null >"$OUT" 2>"$ERR" 3>&- &
@@ -332,7 +332,7 @@ hears() { [[ $(awk '/^SigBlk/ { print $2 }' "/proc/$TRACER/status") == 000000000
         trace_wait
         assert_equal "$status,$talk" 130,
     done
-    # A script in repl would continue without the node.
+    # A script in repl would continue without the node, so the signal must end it.
     COMMAND=repl
     "$ETRACE_BIN" repl -n "$NODE" < <(echo ':hist') >"$OUT" 2>"$ERR" 3>&- &
     TRACER=$!

@@ -54,7 +54,7 @@ destroyed='somebody on the node has destroyed the trace session'
 
 @test "the code server is gone, or the whole of kernel is stopped: nothing stays all the same, and who comes is refused with a word" {
     local stop
-    # The library stays mapped until its code is purged, which the list of modules does not show.
+    # The library stays mapped until the old code is purged. The list of loaded modules does not include old code.
     left() {
         node_eval "$NODE" '{[], [_]} = {[M || M <- erlang:loaded(), lists:prefix("etrace_", atom_to_list(M))], trace:session_info(all)}' >/dev/null 2>&1 &&
             ! grep -q etrace- "/proc/$(<"$(node_dir "$NODE")/pid")/maps"
@@ -86,7 +86,7 @@ destroyed='somebody on the node has destroyed the trace session'
 }
 
 @test "a session that is destroyed while it is armed, or counts: that is what is said, and not what the VM refuses of it" {
-    # Destroy the sessions once or repeatedly, so that arming is interrupted at any step.
+    # The destroyer runs at several intervals, so that it interrupts arming at different steps.
     for pause in 0 1 3; do
         on_node "spawn(fun() -> register(destroyer, self()), (fun F() -> [trace:session_destroy(S) || {etrace, _} = S <- trace:session_info(all)],
             receive after $pause -> F() end end)() end)"
@@ -151,7 +151,7 @@ untraced() { json_of notice 'select(.tag == "untraced").info' | sort | tr '\n' '
     assert_success
     assert_equal "$(untraced)" 'ports processes receives sends seq_trace '
     assert_regex "$talk" 'etrace: untraced seq_trace'
-    # If no self-check has run since, the last check at the end finds it.
+    # If no self-check has run since, the last check finds the missing flags at the end.
     local of
     for of in new existing; do
         trace --json -P $of fresh:f/1

@@ -81,7 +81,7 @@ counted() { timeout 30 "$ETRACE_BIN" top -n "$NODE" --for 300ms "$@" 'evil*:_' <
     says sessions -n "$NODE"
     says sessions -n "$NODE" --json
     on_node 'R = monitor(process, rival), rival ! stop, receive {_, R, _, _, _} -> ok end'
-    # Messages that suggest similar names.
+    # These errors suggest similar names.
     says -n "$NODE" "'evil]0;PWNED[2J31m':plain/1"
     says -n "$NODE" --for 50ms $'\'no\x1b]0;PWNED\x07\':plain/1'
     says explain $'a:b(\x1b]0;PWNED\x07'

@@ -84,8 +84,7 @@ defmodule Bank.Transfer do
     defexception message: "the account is frozen"
   end
 
-  # Every fiftieth transfer is more than anybody has, every hundredth is slow, and every 125th raises and is rescued
-  # here.
+  # Every fiftieth transfer exceeds any balance, every hundredth is slow, and every 125th raises and is rescued here.
   def run(number, accounts) do
     from = rem(number, accounts)
     to = rem(number * 7 + 1, accounts)
