@@ -52,7 +52,7 @@ functions(Times) ->
     costs([{["an event, ", Name, " armed"], fun(Pids) -> armed(N, Pids) end} || {N, Name} <- [{1, "1 function"}, {1000, "1000 functions"}]] ++
         [{"an event, every function armed", fun(Pids) -> armed(all, Pids) end}], Times).
 
-%% Arms at most one function of the workload itself.
+%% Arms N functions or all functions of the node, but only one of the workload's own module.
 armed(N, Pids) ->
     fun(Tracer) ->
         S = trace:session_create(bench, Tracer, []),

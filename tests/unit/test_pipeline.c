@@ -135,8 +135,8 @@ static const char json_want[] =
     "\"incomplete\":0,\"filter_errors\":0,\"undecided\":0,\"complete\":true}\n";
 
 /*
- * The node reads figures of one thread before another one. A waiting call was counted on one and rejected on the
- * other, so a total is negative until the next batch.
+ * A call waited on one thread, and another thread decided about it. The node reads the figures of the second thread
+ * first, so the total of filtered calls is negative until the next batch. The client shows 0 meanwhile.
  */
 static void hidden_for_a_moment(void)
 {

@@ -1,7 +1,7 @@
 /*
  * Tests patterns with catastrophic backtracking. A match stops at its limits, and a pattern cannot raise them. A match
- * never reads more of a text than the limit allows. If a pattern gives up, the filter keeps the event, counts it, and
- * stops filtering before it slows down the output.
+ * never reads more of a text than the limit allows. If a pattern gives up on an event, the filter keeps and counts the
+ * event. After 1000 such events the pipeline fails and names the reason.
  */
 #include "pipetest.h"
 
