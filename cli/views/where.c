@@ -280,8 +280,9 @@ static struct value property(struct wheres *w, const struct where *x, const stru
     case WN_TO: return send ? term_of(e, e->terms.at) : e->kind == ETW_RECEIVE ? pid_value(&w->arena, e->who->id) : VALUE_FAIL;
     case WN_CALLER: return caller(w, event_is_result(e) ? (e->call ? e->call->event : NULL) : e);
     case WN_TEXT: return line_text(w, e);
-    default: return VALUE_FAIL;
+    case WHERE_NAMES: break; /* no word */
     }
+    return VALUE_FAIL;
 }
 
 /* ---- patterns: heads of match specifications ---- */

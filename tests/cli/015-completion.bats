@@ -62,6 +62,26 @@ tab() {
     assert_output $'repl\nreplay'
 }
 
+@test "every view is in the manual, and the manual names no other" {
+    tab '--as '
+    sort <<<"$output" >"$BATS_TEST_TMPDIR/views"
+    sed -n '/^# VIEWS/,/^# /{s/ (.*//; /^\*/p}' "$ETRACE_ROOT/man/etrace.1.scd" | grep -o '\*[a-z]*\*' | tr -d '*' | sort >"$BATS_TEST_TMPDIR/man"
+    diff "$BATS_TEST_TMPDIR/views" "$BATS_TEST_TMPDIR/man"
+}
+
+@test "every word for where and every action is in the manual" {
+    local word manual
+    manual=$(sed 's/\\//g' "$ETRACE_ROOT/man/etrace-expr.7.scd")
+    for line in 'where ' '-> '; do
+        tab "'x:y/0 $line" || true # it asks the shell to add no space, and there is no shell
+        [[ ${#lines[@]} -ge 10 ]] || fail "only $output"
+        for word in "${lines[@]}"; do
+            word=${word##* }
+            grep -qE "\*${word%%[^a-z_]*}[^a-z_]" <<<"$manual" || fail "$word is not in etrace-expr(7)"
+        done
+    done
+}
+
 @test "what follows -- and a file is left to the shell" {
     tab 'x:y/0 -- e'
     assert_output ''
