@@ -22,7 +22,7 @@
 %% the worker saves the figures and a fresh session continues. Calls in between are not counted. A whole read starts no
 %% fresh session, because the client ends this one.
 %%
-%% The worker holds this state. If the worker is restarted, nothing is counted, and `read` says so.
+%% The worker holds this state. A new worker has counted nothing, and `read` says so.
 
 -record(count, {
     session, counters, probes, lenient,
