@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "../erlang/etf_write.h"
+#include "../ground/path.h"
 #include "../ground/utf8.h"
 #include "proc_text.h"
 #include "project.h"
@@ -65,9 +66,7 @@ static bool has_name(char **argv)
 
 static bool is_iex(const char *command)
 {
-    const char *slash = strrchr(command, '/');
-
-    return !strcmp(slash ? slash + 1 : command, "iex");
+    return !strcmp(path_base(command), "iex");
 }
 
 /* Commands that start what their arguments say, which may be one text for a shell. */
@@ -75,10 +74,8 @@ static bool is_wrapper(const char *command)
 {
     static const char *const names[] = {"env", "sh", "bash", "dash", "zsh", "ksh", "nice", "ionice", "time", "timeout", "setsid", "stdbuf",
                                         "nohup", "script", "rlwrap"};
-    const char *slash = strrchr(command, '/');
-
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (!strcmp(slash ? slash + 1 : command, names[i]))
+        if (!strcmp(path_base(command), names[i]))
             return true;
     return false;
 }
@@ -111,9 +108,7 @@ bool boot_hold_fits(char **argv, bool *ret_unnamed)
 
 static bool is_vm(const struct buf *cmdline)
 {
-    const char *slash = strrchr(cmdline->data, '/'), *name = slash ? slash + 1 : cmdline->data;
-
-    return !strncmp(name, "beam", 4);
+    return !strncmp(path_base(cmdline->data), "beam", 4);
 }
 
 /* Reads -sname X, -name X and -setcookie C from the final arguments of the virtual machine. */

@@ -7,16 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../ground/path.h"
 #include "proc_text.h"
 
 #define UP_MOST 3 /* an application of an umbrella project is below the directory with the build */
-
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
 
 /* Finds mix or rebar3 among the node's plain arguments, which follow -extra. *ret_verb is the argument after it. */
 static const char *find_tool(const struct buf *cmdline, const char **ret_verb)
@@ -24,7 +18,7 @@ static const char *find_tool(const struct buf *cmdline, const char **ret_verb)
     bool plain = false;
 
     for (const char *t = cmdline->data; t; t = proc_next(cmdline, t)) {
-        const char *name = base_name(t);
+        const char *name = path_base(t);
         plain |= !strcmp(t, "-extra") || !strcmp(t, "--");
         if (!plain || (strcmp(name, "mix") && strcmp(name, "rebar3")))
             continue;

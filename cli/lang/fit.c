@@ -225,22 +225,30 @@ static bool is_written_tuple(term_t t)
     return t->type == TERM_TUPLE && t->count == 1 && t->items[0]->type == TERM_TUPLE;
 }
 
-/* Replaces unknown atoms in an expression that makes a value: an operand of a comparison, or a key to look up. */
-static term_t in_value(struct fit *f, term_t t)
+typedef term_t fit_fn(struct fit *f, term_t t);
+
+/* Replaces unknown atoms in an expression that builds a term: by `bare`, inside of {const, _} by `literal`, deeper by `again`. */
+static term_t in_built(struct fit *f, term_t t, fit_fn *again, fit_fn *literal, fit_fn *bare)
 {
     term_t inner;
 
     if (!unknown_in(f, t))
         return t;
     if (unknown(f, t))
-        return in_literal(f, t);
+        return bare(f, t);
     if (t->type != TERM_TUPLE)
-        return each(f, t, in_value);
+        return each(f, t, again);
     if (is_const(t))
-        return TUPLE(f->a, t->items[0], in_literal(f, t->items[1]));
+        return TUPLE(f->a, t->items[0], literal(f, t->items[1]));
     if (!is_written_tuple(t))
         return in_expr(f, t);
-    return (inner = each(f, t->items[0], in_value)) ? TUPLE(f->a, inner) : NULL;
+    return (inner = each(f, t->items[0], again)) ? TUPLE(f->a, inner) : NULL;
+}
+
+/* For an operand of a comparison, or a key to look up. */
+static term_t in_value(struct fit *f, term_t t)
+{
+    return in_built(f, t, in_value, in_literal, in_literal);
 }
 
 static bool is_equality(term_t t)
@@ -287,21 +295,15 @@ static term_t in_message_literal(struct fit *f, term_t t)
     return unknown_in(f, t) ? each(f, t, in_message_literal) : t;
 }
 
+/* The tuple that stands for the atom is written as an expression. */
+static term_t in_message_bare(struct fit *f, term_t t)
+{
+    return TUPLE(f->a, in_message_literal(f, t));
+}
+
 static term_t in_message(struct fit *f, term_t t)
 {
-    term_t inner;
-
-    if (!unknown_in(f, t))
-        return t;
-    if (unknown(f, t))
-        return TUPLE(f->a, in_message_literal(f, t));
-    if (t->type != TERM_TUPLE)
-        return each(f, t, in_message);
-    if (is_const(t))
-        return TUPLE(f->a, t->items[0], in_message_literal(f, t->items[1]));
-    if (!is_written_tuple(t))
-        return in_expr(f, t);
-    return (inner = each(f, t->items[0], in_message)) ? TUPLE(f->a, inner) : NULL;
+    return in_built(f, t, in_message, in_message_literal, in_message_bare);
 }
 
 static term_t in_body(struct fit *f, term_t t)

@@ -128,6 +128,14 @@ static void put_duration(struct buf *to, const struct event *e)
     put_micros(to, e->dur_ns);
 }
 
+static void put_function(struct buf *to, const struct line_mfa *m)
+{
+    ADD(to, "\"m\":");
+    json_string(to, m->module);
+    ADD(to, ",\"f\":");
+    json_string(to, m->function);
+}
+
 /* Writes "m", "f", "a" or "args", "file" and "line" of an MFA tuple. False: another term. */
 static bool mfa_members(struct json *j, const struct event *e, const struct printer *p, const uint8_t *at)
 {
@@ -136,10 +144,7 @@ static bool mfa_members(struct json *j, const struct event *e, const struct prin
 
     if (!line_read_mfa(e, at, &m, &j->file))
         return false;
-    ADD(to, "\"m\":");
-    json_string(to, m.module);
-    ADD(to, ",\"f\":");
-    json_string(to, m.function);
+    put_function(to, &m);
     if (m.args) {
         ADD(to, ",\"args\":[");
         const uint8_t *el, *list = m.args;
@@ -376,10 +381,8 @@ static void put_endless(struct json *j, const struct event *e)
 
     if (!line_endless(e, &m))
         return;
-    ADD(to, ",\"m\":");
-    json_string(to, m.module);
-    ADD(to, ",\"f\":");
-    json_string(to, m.function);
+    ADD(to, ",");
+    put_function(to, &m);
     ADD(to, ",\"a\":");
     print_i64(to, m.arity);
 }

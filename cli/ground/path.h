@@ -1,0 +1,17 @@
+/*
+ * Takes paths apart as text. Does not look at the file system.
+ */
+#ifndef ETRACE_PATH_H
+#define ETRACE_PATH_H
+
+#include <string.h>
+
+/* The part behind the last slash. */
+static inline const char *path_base(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+#endif
