@@ -199,7 +199,6 @@ client_end(Client = {Port, OsPid, _}) ->
     Text = said(Client),
     wait(fun() -> trace:session_info(all) -- [{legacy, default}] =:= [] end, Client),
     case re:run(Text, "([0-9]+) events? in .*?(?: ([0-9]+) lost|$)", [{capture, all_but_first, list}, multiline]) of
-        {match, [Shown, ""]} -> {list_to_integer(Shown), 0};
         {match, [Shown]} -> {list_to_integer(Shown), 0};
         {match, [Shown, Lost]} -> {list_to_integer(Shown), list_to_integer(Lost)};
         nomatch -> error({client, Text})

@@ -13,15 +13,8 @@ setup_file() {
     export LIVE_NODE=$NODE
 }
 teardown_file() { node_stop "$LIVE_NODE"; }
-setup() {
-    OUT=$BATS_TEST_TMPDIR/out ERR=$BATS_TEST_TMPDIR/err
-    TRACER='' TRACERS=()
-}
-teardown() {
-    local left
-    [[ ${BATS_TEST_COMPLETED:-} ]] || live_tell || true
-    for left in "${TRACERS[@]}"; do child_kill "$left"; done
-}
+setup() { traces_begin; }
+teardown() { traces_end; }
 
 # knows NAME: prints whether the atom exists on the node. A binary carries the name, so the question does not create it.
 knows() { node_eval "$NODE" "try binary_to_existing_atom(<<\"$1\">>), true catch error:_ -> false end"; }

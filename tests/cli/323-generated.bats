@@ -24,15 +24,8 @@ setup_file() {
     on_node "code:add_path(\"$GEN\")"
 }
 teardown_file() { live_end; }
-setup() {
-    OUT=$BATS_TEST_TMPDIR/out ERR=$BATS_TEST_TMPDIR/err
-    TRACER='' TRACERS=()
-}
-teardown() {
-    local left
-    [[ ${BATS_TEST_COMPLETED:-} ]] || live_tell || true
-    for left in "${TRACERS[@]}"; do child_kill "$left"; done
-}
+setup() { traces_begin; }
+teardown() { traces_end; }
 
 round() { # NUMBER ETRACE-OPTION...
     local n=$1 kind

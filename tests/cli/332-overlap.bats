@@ -13,11 +13,7 @@ setup_file() {
 }
 teardown_file() { live_end; }
 setup() { live_setup; }
-teardown() {
-    nodes_stop
-    NODE=$LIVE_NODE
-    live_teardown
-}
+teardown() { live_teardown_all; }
 
 # Prints all events in order, as one line: calls with their arguments and what actions add, and results.
 story() {

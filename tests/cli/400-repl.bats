@@ -32,9 +32,7 @@ setup() {
 }
 teardown() {
     terminal_end
-    nodes_stop
-    NODE=$LIVE_NODE
-    live_teardown
+    live_teardown_all
 }
 
 # Starts repl attached to the node, and waits for the prompt.

@@ -12,11 +12,7 @@ setup_file() {
 }
 teardown_file() { live_end; }
 setup() { live_setup; }
-teardown() {
-    nodes_stop
-    NODE=$LIVE_NODE
-    live_teardown
-}
+teardown() { live_teardown_all; }
 
 repl() { timeout 60 "$ETRACE_BIN" repl -n "$NODE" "$@"; }
 

@@ -13,10 +13,9 @@ setup_file() {
 teardown_file() { live_end; }
 setup() { live_setup; }
 teardown() {
-    nodes_stop
     NODE=$LIVE_NODE
     steady_end || true
-    live_teardown
+    live_teardown_all
 }
 
 # Three workers count down from a million with one call of work:one/1 per step, until steady_end.

@@ -12,11 +12,7 @@ setup() {
     live_setup
     marks=0
 }
-teardown() {
-    nodes_stop
-    NODE=$LIVE_NODE
-    live_teardown
-}
+teardown() { live_teardown_all; }
 
 # w sends itself a message that has not been sent before.
 mark() {

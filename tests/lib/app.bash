@@ -15,6 +15,7 @@
 #   app_windows LOAD -- ARGS...
 #                          runs the command LOAD three times untraced and three times traced by ARGS, in turns; prints
 #                          times and memory and asserts neither
+#   app_slow MS EXPR...    traces the calls that take longer while app_load runs; asserts that the rest was counted
 #   asked WORDS...         sends a line to the clients or the application at the port in APP_PORT_FILE; prints the
 #                          answer
 #   free_port              prints a port that nobody listens on
@@ -93,21 +94,14 @@ app_end() {
 }
 
 app_setup() {
-    OUT=$BATS_TEST_TMPDIR/out
-    ERR=$BATS_TEST_TMPDIR/err
-    TRACER=
-    TRACERS=()
+    traces_begin
     APP_LOG=$(node_dir "$NODE")/log
     live_snapshot
 }
 
 app_teardown() {
-    local left faults
-    [[ ${BATS_TEST_COMPLETED:-} ]] || live_tell || true
-    for left in "${TRACERS[@]}"; do
-        child_kill "$left"
-        wait "$left" 2>/dev/null || true
-    done
+    local faults
+    traces_end
     if [[ $BEFORE ]]; then
         assert_clean --atoms "$APP_ATOMS" --memory "$APP_MEMORY" "$BEFORE" "$NODE" 20 || return 1
     else
@@ -149,6 +143,18 @@ app_windows() {
             echo "# window $i, $window: $took ms, the node has $(($(rss) / 1024)) MiB" >&3
         done
     done
+}
+
+app_slow() {
+    local ms=$1
+    shift
+    trace --json --rate 0 -e "dur > ${ms}ms" "$@"
+    app_load "$MESSAGES"
+    trace_end
+    assert_success
+    assert_account any
+    assert_equal "$(json_of return "select(.dur_us <= ${ms}000)")" ''
+    jq -e --argjson n "$MESSAGES" 'select(.type == "summary") | .seen > 4 * $n' "$OUT" >/dev/null
 }
 
 app_figures() { awk -v name="$1" '$NF == name { print $1, $2 }' "$OUT"; }

@@ -8,6 +8,9 @@
 #   live_snapshot                                     sets BEFORE again, after a test's own changes
 #   teardown() { live_teardown; }                     ends running traces; asserts that the node is as in BEFORE, or
 #                                                     stops the node that the test started for itself
+#   live_teardown_all                                 also stops the nodes that the test started beside it
+#   traces_begin, traces_end                          the parts of these two that concern no node: OUT, ERR and TRACERS;
+#                                                     the traces that still run
 #   live_own NAME [ERL FLAGS]                         starts a node for this test alone, traces it once, and sets NODE
 #   live_companion DIR                                compiles the companion's module into DIR with every function
 #                                                     exported
@@ -92,11 +95,24 @@ live_repl() { printf '\n' | "$ETRACE_BIN" repl -q -n "$LIVE_NODE"; }
 
 live_end() { node_stop "$NODE"; }
 
-live_setup() {
+traces_begin() {
     OUT=$BATS_TEST_TMPDIR/out
     ERR=$BATS_TEST_TMPDIR/err
     TRACER=
     TRACERS=()
+}
+
+traces_end() {
+    local left
+    [[ ${BATS_TEST_COMPLETED:-} ]] || live_tell || true
+    for left in "${TRACERS[@]}"; do
+        child_kill "$left"
+        wait "$left" 2>/dev/null || true
+    done
+}
+
+live_setup() {
+    traces_begin
     live_snapshot
 }
 
@@ -140,13 +156,14 @@ live_attempt() {
     run timeout 60 "$ETRACE_ERL" +Bi "$@" -noshell -noinput -pa "$dir" -eval 'attempt:begun()' </dev/null 3>&-
 }
 
+live_teardown_all() {
+    nodes_stop
+    NODE=$LIVE_NODE
+    live_teardown
+}
+
 live_teardown() {
-    local left
-    [[ ${BATS_TEST_COMPLETED:-} ]] || live_tell || true
-    for left in "${TRACERS[@]}"; do
-        child_kill "$left"
-        wait "$left" 2>/dev/null || true
-    done
+    traces_end
     # A test checks its own node by itself.
     [[ $NODE == "$LIVE_NODE" ]] || {
         nodes_stop

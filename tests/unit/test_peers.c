@@ -11,6 +11,7 @@
 #include "commands/peers.h"
 #include "erlang/etf_write.h"
 #include "node/knock.h"
+#include "course.h"
 #include "tap.h"
 
 #define NODES 6
@@ -41,34 +42,18 @@ static struct played {
     unsigned answers, failures, requests;
 } played[NODES];
 
-static int64_t now_ms;
-static unsigned seed;
 static struct peers peers;
-static bool wrong;
-
-static unsigned roll(unsigned n)
-{
-    seed = seed * 1103515245 + 12345;
-    return (seed >> 16) % n;
-}
-
-static void expect(bool good, const char *what)
-{
-    if (!good && !wrong)
-        printf("# %s, at %lld\n", what, (long long)now_ms);
-    wrong = wrong || !good;
-}
 
 int64_t __wrap_loop_now(void);
 int64_t __wrap_loop_now(void)
 {
-    return now_ms;
+    return course_ms;
 }
 
 int64_t __wrap_session_now(void);
 int64_t __wrap_session_now(void)
 {
-    return now_ms;
+    return course_ms;
 }
 
 /* ---- connecting ---- */
@@ -92,7 +77,7 @@ struct knock *__wrap_knock_start(const struct node_target *t)
     struct knock *k = calloc(1, sizeof *k);
 
     k->node = find(t->name);
-    k->due = now_ms + 1 + roll(400);
+    k->due = course_ms + 1 + roll(400);
     k->node->there = k->node->there || roll(3) == 0; /* the node has started */
     return k;
 }
@@ -142,9 +127,9 @@ struct session *__wrap_session_open(struct node_conn *conn, const struct session
     snprintf(s->about.name, sizeof s->about.name, "%s", s->node->name);
     expect(!s->node->session || s->node->session->state == SESSION_FAILED || s->node->session->state == SESSION_GONE, "two sessions on one node");
     s->node->session = s;
-    s->node->silent_from = roll(6) ? NEVER : now_ms + roll(3000);
-    s->node->due[BOOTS] = s->node->asked_at = now_ms + 1 + roll(200);
-    s->node->due[LOST] = roll(3) ? NEVER : now_ms + 1 + roll(3000);
+    s->node->silent_from = roll(6) ? NEVER : course_ms + roll(3000);
+    s->node->due[BOOTS] = s->node->asked_at = course_ms + 1 + roll(200);
+    s->node->due[LOST] = roll(3) ? NEVER : course_ms + 1 + roll(3000);
     return s;
 }
 
@@ -249,15 +234,15 @@ bool __wrap_session_on_readable(struct session *s, struct err *e)
 {
     int64_t *due = s->node->due;
 
-    if (due[LOST] <= now_ms)
+    if (due[LOST] <= course_ms)
         return is_lost(s, e);
-    if (due[GONE] <= now_ms) {
+    if (due[GONE] <= course_ms) {
         due[GONE] = NEVER;
         s->state = SESSION_GONE;
-    } else if (due[BOOTS] <= now_ms) {
+    } else if (due[BOOTS] <= course_ms) {
         due[BOOTS] = NEVER;
         s->state = SESSION_READY;
-    } else if (due[ANSWERS] <= now_ms) {
+    } else if (due[ANSWERS] <= course_ms) {
         due[ANSWERS] = NEVER;
         answer(s);
     }
@@ -269,7 +254,7 @@ bool __wrap_session_request(struct session *s, struct str term, int timeout_ms U
 {
     *ret_id = ++s->node->id;
     s->listing = term.len > 6 && !memcmp(term.at + term.len - 5, "nodes", 5);
-    s->node->due[ANSWERS] = now_ms + 1 + roll(300);
+    s->node->due[ANSWERS] = course_ms + 1 + roll(300);
     return true;
 }
 
@@ -278,7 +263,7 @@ bool __wrap_session_stop(struct session *s, struct err *e UNUSED)
 {
     s->state = SESSION_STOPPING;
     s->node->due[ANSWERS] = NEVER;
-    s->node->due[GONE] = now_ms + 1 + roll(300);
+    s->node->due[GONE] = course_ms + 1 + roll(300);
     return true;
 }
 
@@ -321,7 +306,7 @@ void __wrap_loop_step(struct loop *l, int64_t deadline)
             at = next_of(first);
         }
     expect(at != NEVER, "it waits for ever");
-    now_ms = at == NEVER ? now_ms + 100000 : MAX(now_ms, at);
+    course_ms = at == NEVER ? course_ms + 100000 : MAX(course_ms, at);
     l->serving = true;
     if (first)
         first->ready(first->owner);
@@ -351,7 +336,7 @@ static void on_ready(void *data UNUSED, struct peer *p)
     struct played *n = node_of(p);
 
     if (!p->late && !(p->wish == PEER_NAMED && p->peers->node->cluster))
-        expect(now_ms == n->asked_at, "a node that has answered is not heard at once");
+        expect(course_ms == n->asked_at, "a node that has answered is not heard at once");
     ask(p);
 }
 
@@ -413,8 +398,8 @@ static void play(unsigned number)
     struct node_opts o = NODE_OPTS_INIT;
     struct err e;
 
-    seed = number * 7919;
-    now_ms = 1000;
+    course_seed = number * 7919;
+    course_ms = 1000;
     memset(played, 0, sizeof played);
     for (size_t i = 0; i < NODES; i++) {
         struct played *n = &played[i];
@@ -436,7 +421,7 @@ static void play(unsigned number)
     loop_init(&ctx.loop);
     peers_begin(&peers, &ctx, &handlers);
     expect(peers_start(&peers, &o, &options, &e), "it does not start");
-    for (int64_t until = now_ms + 1 + roll(60000), by; now_ms < until && peers_step(&peers, until);) {
+    for (int64_t until = course_ms + 1 + roll(60000), by; course_ms < until && peers_step(&peers, until);) {
         struct peer *p = &peers.items[roll((unsigned)peers.count)];
         by = roll(200);
         if (by == 0 && p->state != PEER_FREE)
@@ -444,10 +429,10 @@ static void play(unsigned number)
         else if (by == 1 && p->state == PEER_OVER && node_of(p))
             peers_attach(&peers, &o, node_of(p)->name, &options, &e);
     }
-    expect(now_ms < 1000 + 60000 + PATIENCE + 10000, "it does not end");
-    int64_t left = now_ms;
+    expect(course_ms < 1000 + 60000 + PATIENCE + 10000, "it does not end");
+    int64_t left = course_ms;
     peers_leave(&peers);
-    expect(now_ms <= left + 5000, "leaving takes too long");
+    expect(course_ms <= left + 5000, "leaving takes too long");
     for (size_t i = 0; i < peers.count; i++)
         expect(peers.items[i].state == PEER_FREE || peers.items[i].state == PEER_OVER || peers.items[i].state == PEER_LEAVING, "who is left is there");
     peers_close(&peers);
@@ -464,13 +449,13 @@ int main(void)
 {
     bool same = true;
 
-    for (unsigned number = 1; number <= SEEDS && !wrong; number++) {
+    for (unsigned number = 1; number <= SEEDS && !course_wrong; number++) {
         fflush(stdout);
         play(number);
-        if (wrong)
+        if (course_wrong)
             printf("# seed %u\n", number);
     }
-    ok(!wrong, "%d courses of %d nodes", SEEDS, NODES);
+    ok(!course_wrong, "%d courses of %d nodes", SEEDS, NODES);
     for (size_t i = 0; i < ARRAY_LEN(all_moves); i++)
         for (size_t k = 0; k < 8; k++) {
             bool may = strchr(all_moves[i], '0' + (char)k);

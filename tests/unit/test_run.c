@@ -12,6 +12,7 @@
 #include "commands/prepare.h"
 #include "commands/run.h"
 #include "erlang/etf_write.h"
+#include "course.h"
 #include "tap.h"
 
 #define NODES 4
@@ -44,21 +45,7 @@ static struct peer peers[NODES];
 static struct peers_handlers through;
 static struct run run;
 static struct ctx ctx;
-static unsigned seed, wishes, words, refusals;
-static bool wrong;
-
-static unsigned roll(unsigned n)
-{
-    seed = seed * 1103515245 + 12345;
-    return (seed >> 16) % n;
-}
-
-static void expect(bool good, const char *what)
-{
-    if (!good && !wrong)
-        printf("# %s\n", what);
-    wrong = wrong || !good;
-}
+static unsigned wishes, words, refusals;
 
 static struct played *node_of(const struct peer *p)
 {
@@ -276,7 +263,7 @@ static void play(unsigned number)
     struct what_opts what = WHAT_OPTS_INIT;
     unsigned left = 4;
 
-    seed = number * 7919;
+    course_seed = number * 7919;
     what.dry_run = number % 8 == 0;
     run_begin(&run, &ctx, &handlers);
     for (size_t i = 0; i < NODES; i++) {
@@ -317,12 +304,12 @@ int main(void)
     unsigned other = 0, missing = 0;
 
     ctx.talk = hush;
-    for (unsigned i = 1; i <= SEEDS && !wrong; i++) {
+    for (unsigned i = 1; i <= SEEDS && !course_wrong; i++) {
         play(i);
-        if (wrong)
+        if (course_wrong)
             printf("# in the course %u\n", i);
     }
-    ok(!wrong, "every node ends with the latest wish, is asked one thing at a time, and gets one word");
+    ok(!course_wrong, "every node ends with the latest wish, is asked one thing at a time, and gets one word");
     for (size_t from = 0; from <= PREPARE_REFUSED; from++)
         for (size_t to = 0; to <= PREPARE_REFUSED; to++) {
             if (moved[from][to] == may[from][to])

@@ -1,0 +1,32 @@
+/*
+ * The helpers of a test that plays random courses: roll(), expect(). The seed of a course decides all of its rolls.
+ */
+#ifndef ETRACE_COURSE_H
+#define ETRACE_COURSE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+static unsigned course_seed;
+static int64_t course_ms; /* the time in the course; 0: it has none */
+static bool course_wrong; /* an expectation did not hold in this course or an earlier one */
+
+/* 0 to n - 1 */
+static unsigned roll(unsigned n)
+{
+    course_seed = course_seed * 1103515245 + 12345;
+    return (course_seed >> 16) % n;
+}
+
+/* Prints the first expectation that does not hold. */
+__attribute__((unused)) static void expect(bool good, const char *what)
+{
+    if (!good && !course_wrong && course_ms)
+        printf("# %s, at %lld\n", what, (long long)course_ms);
+    else if (!good && !course_wrong)
+        printf("# %s\n", what);
+    course_wrong = course_wrong || !good;
+}
+
+#endif
