@@ -178,10 +178,11 @@ blind(Session, #armed{builtins = Builtins}, Gates) ->
             Builtins
     end.
 
-%% Finds flags, message tracing and system tracing that somebody on the node has stopped: {#armed.whom, [what]}. Any
-%% process that has the session's weak handle can do that. If all processes are traced, it checks the flags of new
-%% processes and of one process that always exists. It checks a few selected processes each time, in turn. A process
-%% that has ended counts as unchanged.
+%% Finds flags, message tracing and system tracing that another process on the node has stopped; the weak handle of the
+%% session is enough to stop them. Returns the processes and ports in the order of the next checks (whom of #armed), and
+%% a list of the parts that were stopped. If all processes are traced, it checks the flags of new processes and of one
+%% process that always exists. It checks a few selected processes each time, in turn. A process that has ended counts as
+%% unchanged.
 untraced(Session, #armed{request = Request, whom = {Procs, Ports}, effects = #{stops := Stops}}, {Owner, Ours, Tracer, _}) ->
     {Some, Later} = lists:split(min(?WHOM_MOST, length(Procs)), Procs),
     {SomePorts, LaterPorts} = lists:split(min(?WHOM_MOST, length(Ports)), Ports),

@@ -271,7 +271,7 @@ tick(#s{tracer = fallback}) -> fb_now();
 tick(_) -> ticks().
 
 %% Adds a frame of the owner to the next batch. A tick only makes a batch necessary, so it is left out if another frame
-%% waits. There may be a notice for each module; notices that the next batch has no room for are counted.
+%% waits. Thousands of modules can each have a notice. If the next batch has no room for a notice, it is counted.
 meta(S = #s{meta = []}, tick, []) -> keep(S, [frame(56, tick(S), 0, [])]);
 meta(S, tick, []) -> S;
 meta(S, hello, [Hello]) -> keep(S, [frame(49, tick(S), 0, [Hello])]);
