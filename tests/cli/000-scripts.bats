@@ -20,21 +20,21 @@ setup() {
     PATH=$BATS_TEST_TMPDIR/bin:$PATH
 }
 
-@test "shellcheck has nothing to say about any script" {
+@test "shellcheck reports no problem in any script" {
     mapfile -t files < <(scripts)
     [ "${#files[@]}" -gt 5 ]
     run shellcheck -x "${files[@]}"
     assert_success
 }
 
-@test "every script says in its first lines what it is for" {
+@test "every script has a comment on its second line" {
     mapfile -t files < <(scripts)
     run awk 'FNR == 2 && /^# ./ { print FILENAME } FNR == 2 { nextfile }' "${files[@]}"
     assert_success
     assert_output "$(printf '%s\n' "${files[@]}")"
 }
 
-@test "share/packages does nothing when the packages are there" {
+@test "share/packages does nothing if the packages are installed" {
     for set in build try test; do
         run share/packages "$set"
         assert_success
@@ -42,13 +42,13 @@ setup() {
     done
 }
 
-@test "share/packages refuses what is no set of packages" {
+@test "share/packages refuses an unknown set of packages" {
     run share/packages everything
     assert_failure 1
     assert_output 'share/packages: usage: share/packages build|try|test'
 }
 
-@test "share/packages tells an ordinary user what to run" {
+@test "share/packages prints the apt-get command for a user who is not root" {
     # Simulate a machine without any package and a user who is not root.
     printf '#!/bin/sh\nexit 1\n' >"$BATS_TEST_TMPDIR/bin/dpkg-query"
     printf '#!/bin/sh\necho 1000\n' >"$BATS_TEST_TMPDIR/bin/id"
@@ -60,13 +60,13 @@ setup() {
     [ "${#lines[@]}" -eq 1 ]
 }
 
-@test "tests/otp prints a prefix that is there" {
+@test "tests/otp prints the bin directory of an installed OTP" {
     run tests/otp "$ETRACE_OTP"
     assert_success
     assert_output "${ETRACE_ERL%/erl}"
 }
 
-@test "tests/otp knows the releases it has a recipe for" {
+@test "tests/otp refuses a release without a recipe, and prints its usage without arguments" {
     run tests/otp 28
     assert_failure 1
     assert_output 'tests/otp: there is no recipe for OTP 28, only for 27 and 29'
@@ -75,7 +75,7 @@ setup() {
     assert_output 'tests/otp: usage: tests/otp [--apps] 27|29...'
 }
 
-@test "tests/otp leaves nothing that looks complete when it fails" {
+@test "tests/otp leaves no directory that looks complete when it fails" {
     export ETRACE_OTP_DIR=$BATS_TEST_TMPDIR/otp
     run tests/otp 27
     assert_failure 1

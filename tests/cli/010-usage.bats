@@ -7,14 +7,14 @@ bats_load_library bats-assert
 
 etrace() { "$ETRACE_BIN" "$@"; }
 
-@test "without words: asks what to trace" {
+@test "a trace without an expression is refused with a hint" {
     run etrace trace
     assert_failure 2
     assert_line -n 0 "etrace: what shall be traced?"
     assert_line -n 1 --partial "hint: "
 }
 
-@test "an unknown option is refused with the nearest one" {
+@test "an unknown option is refused and the nearest one is suggested" {
     run etrace --lmit 3 lists:seq/2
     assert_failure 2
     assert_line -n 0 "etrace: unknown option '--lmit'"
@@ -35,7 +35,7 @@ etrace() { "$ETRACE_BIN" "$@"; }
     assert_line -n 0 "etrace: unknown option '-node=shop'"
 }
 
-@test "values are checked, each with its own hint" {
+@test "a malformed or out-of-range value of an option is refused" {
     run etrace --limit=many x:y/0
     assert_failure 2
     assert_output --partial "--limit does not take 'many'"
@@ -95,7 +95,7 @@ etrace() { "$ETRACE_BIN" "$@"; }
     assert_output --partial "--json takes no value"
 }
 
-@test "behind -- there are words, where no command of one's own has its place there" {
+@test "commands that start no program read every word after -- as an argument" {
     run etrace explain -- x:y/0 -- z:w/1
     assert_failure 2
     run etrace explain --format=erl x:y/0 -- z:w/1
@@ -109,7 +109,7 @@ etrace() { "$ETRACE_BIN" "$@"; }
     assert_output "etrace: version takes no words, and there is '-v'"
 }
 
-@test "counters are for who shows them" {
+@test "trace refuses the counting actions and suggests top; explain accepts them" {
     for action in count 'time, return' memory; do
         run etrace -n nobody@127.0.0.1 "x:y/0 -> $action"
         assert_failure 2
@@ -123,7 +123,7 @@ etrace() { "$ETRACE_BIN" "$@"; }
     assert_success
 }
 
-@test "a view is a command, also for help" {
+@test "help for a view shows the help of trace" {
     [[ $(etrace help hist) == "$(etrace help trace)" ]]
 }
 
@@ -146,7 +146,7 @@ etrace() { "$ETRACE_BIN" "$@"; }
     assert_failure 2
 }
 
-@test "what would mean nothing is refused" {
+@test "-v without --grep, -a without -o, and unexpected words are refused" {
     for command in 'trace x:y/0' "replay $ETRACE_ROOT/tests/fixtures/shop.etr"; do
         # shellcheck disable=SC2086
         run etrace $command -v
@@ -164,7 +164,7 @@ etrace() { "$ETRACE_BIN" "$@"; }
     done
 }
 
-@test "a malformed expression shows the place, and nothing is connected" {
+@test "a malformed expression is refused before etrace connects, with a caret at the error" {
     run etrace -n nobody@127.0.0.1 'lists:seq(_,N) when M > 10'
     assert_failure 2
     assert_line -n 0 "etrace: unbound variable M"
@@ -172,7 +172,7 @@ etrace() { "$ETRACE_BIN" "$@"; }
     assert_line -n 2 --regexp '^ {22}\^'
 }
 
-@test "help: the overview and every command fit on screens of 80 columns" {
+@test "the overview has at most 40 lines, and the help of each command fits into 80 columns" {
     run etrace help
     assert_success
     [ "${#lines[@]}" -le 40 ]
@@ -187,7 +187,7 @@ etrace() { "$ETRACE_BIN" "$@"; }
     done
 }
 
-@test "every option of every command is in the manual, and the manual names no other" {
+@test "the manual describes every option of every command, and no other" {
     for c in trace top replay ls info sessions explain repl nodes doctor demo version; do
         "$ETRACE_BIN" help "$c" | grep -o -- '--[a-z][a-z-]*' || true
     done | sort -u >"$BATS_TEST_TMPDIR/rows"
@@ -196,13 +196,13 @@ etrace() { "$ETRACE_BIN" "$@"; }
     assert_success
 }
 
-@test "version says which build it is" {
+@test "--version prints the version and the hash of the companion" {
     run etrace --version
     assert_success
     assert_output --regexp '^etrace [0-9]+\.[0-9]+\.[0-9]+ \(companion [0-9a-f]{8}, for OTP 27 and newer\)$'
 }
 
-@test "a full disk is an error, a closed output is not" {
+@test "a full disk and a closed standard output are errors, a closed pipe is not" {
     run bash -c '"$ETRACE_BIN" help trace >/dev/full'
     assert_failure 1
     assert_output --partial "cannot write standard output: No space left on device"
@@ -212,7 +212,7 @@ etrace() { "$ETRACE_BIN" "$@"; }
     assert_success
 }
 
-@test "a stream that was closed before is said to be, and no other file is taken for it" {
+@test "etrace reports a closed standard input or output, and no other file takes its descriptor" {
     local fixture=$ETRACE_ROOT/tests/fixtures/shop.etr
     cd "$BATS_TEST_TMPDIR"
     closed() { # STATUS TEXT WHICH WORDS
@@ -245,7 +245,7 @@ etrace() { "$ETRACE_BIN" "$@"; }
     done
 }
 
-@test "explain needs no node and prints what the VM would get" {
+@test "explain prints the match specification without a node" {
     run etrace explain --format=erl 'lists:seq(_, N) when N > 10 -> return'
     assert_success
     assert_output "{call,{lists,seq,2},[{['_','\$1'],[{'>','\$1',10}],[{exception_trace}]}],[local]}."
@@ -263,7 +263,7 @@ overlap() {
     mapfile -t lines <<<"$output"
 }
 
-@test "explain says which expressions overlap, what they do together, and who decides" {
+@test "explain lists overlapping expressions, their combined actions, and who evaluates their conditions" {
     overlap 'shop:_' 'shop:charge/2 -> return where dur > 5ms' 'shop:noise/1 -> drop' 'global shop:charge(X, _) when X > 1 -> caller, msg(X)'
     assert_output - <<'END'
   shop:charge/2  probes 1, 2 and 4: return, caller, msg
@@ -297,7 +297,7 @@ END
     assert_output '  a:f/_  probes 1 and 2: count, time'
 }
 
-@test "explain compares the names, the arities and the patterns of expressions that may overlap" {
+@test "explain compares names, arities and patterns to find overlapping expressions" {
     meets() { overlap "$1" "$2" && assert_line -n 0 "  $3  probes 1 and 2"; }
     apart() { overlap "$1" "$2" && assert_output ''; }
     meets a:f _:f/2 a:f/2
@@ -334,7 +334,7 @@ END
     assert_line -n 0 '  a:f/2  probes 1 and 2: return'
 }
 
-@test "explain refuses a regular expression that is malformed" {
+@test "explain refuses a malformed regular expression" {
     local expr
     for expr in 'm:f(X) where X =~ "(a"' 'm:~/(a/' 'a:b/1 | ~/[/:f' 'm:f(X) where dur > 1ms and (X == 1 or text =~ "(a")'; do
         run etrace explain "$expr"
@@ -345,7 +345,7 @@ END
     assert_success
 }
 
-@test "a row of thousands of tests is not too deep" {
+@test "explain accepts a condition with 2,000 operators" {
     local i tests=()
     for ((i = 0; i < 2000; i++)); do tests+=("X == $i"); done
     for i in orelse or andalso and ';'; do
@@ -356,7 +356,7 @@ END
     assert_success
 }
 
-@test "what says which node must agree, and be one" {
+@test "--node with --pid, and an out-of-range --port or --pid, are refused" {
     run "$ETRACE_BIN" -n some -p 3 lists:seq/2
     assert_failure 2
     assert_line -n 0 'etrace: --node and --pid both say which node: give one of them'
@@ -368,7 +368,7 @@ END
     assert_output "etrace: --pid takes the number of an operating system process, not '4294967297'"
 }
 
-@test "what is no recording is said, and no file is touched for it" {
+@test "a file that is not a recording is refused, and the output file does not change" {
     echo old >"$BATS_TEST_TMPDIR/kept.svg"
     run "$ETRACE_BIN" replay "$ETRACE_BIN" --as text -o "$BATS_TEST_TMPDIR/kept.svg"
     assert_failure 1
@@ -376,7 +376,7 @@ END
     assert_equal "$(<"$BATS_TEST_TMPDIR/kept.svg")" old
 }
 
-@test "a recording that was packed says how it is read" {
+@test "the error about a compressed recording shows how to decompress it" {
     for packed in '\x1f\x8b\x08' '\x28\xb5\x2f\xfd' '\xfd7zXZ' BZh9; do
         run etrace replay - < <(printf '%b' "$packed" && head -c 100 /dev/zero)
         assert_failure 1
@@ -385,7 +385,7 @@ END
     done
 }
 
-@test "what is wrong in a file has a place" {
+@test "an error in a file of expressions shows the file and the line" {
     printf '#!/usr/bin/env -S etrace -f\nlists:seq/2\n%% more\nlists:seq(_, N) when M > 1\nlists:seq/1\n' >"$BATS_TEST_TMPDIR/probes"
     run "$ETRACE_BIN" explain -f "$BATS_TEST_TMPDIR/probes" lists:seq/2
     assert_failure 2
@@ -398,7 +398,7 @@ END
     assert_line -n 0 "etrace: $BATS_TEST_TMPDIR/empty: the expression is empty"
 }
 
-@test "more expressions than a node can be asked for at once are refused, and nothing is connected" {
+@test "more than 4,096 expressions are refused before etrace connects" {
     local many
     mapfile -t many < <(yes lists:seq/2 | head -n 4097)
     for command in trace top; do
@@ -412,7 +412,7 @@ END
     assert_success
 }
 
-@test "more nodes than one command takes are refused, and none is connected to; a node that is named again is the same" {
+@test "more than 256 nodes are refused before etrace connects; a repeated node counts once" {
     local many
     mapfile -t many < <(seq -f '-nx%g@127.0.0.1' 300)
     for command in 'trace work:one/1' 'top work:one/1' 'info work:one/1' repl; do
@@ -456,7 +456,7 @@ paste() {
     done
 }
 
-@test "every example of the README, the manual and the help is understood as it is pasted" {
+@test "etrace accepts every example of the README, the manual and the help" {
     cd "$BATS_TEST_TMPDIR"
     local command
     paste < <(
@@ -477,13 +477,13 @@ paste() {
     )
 }
 
-@test "a script does not wait for what is printed already" {
+@test "a script does not wait for output that is already printed" {
     run env -u ETRACE_NODE ERL_EPMD_PORT=1 timeout 40 "$ETRACE_BIN" repl < <(for _ in {1..60}; do printf ':set\n:hist\n'; done)
     assert_success
     assert_output --partial 'nothing is left on the nodes'
 }
 
-@test "what a setting is when it was not said is told in words, and a duration as exactly as it was" {
+@test ":set prints a default value in words and a duration as the user typed it" {
     run env -u ETRACE_NODE ERL_EPMD_PORT=1 timeout 40 "$ETRACE_BIN" repl <<<$':set\n:for 1500us\n:memory 0\n:set'
     assert_success
     assert_equal "$(grep -E '^:(limit|for|memory) ' <<<"$output" | sed -E 's/ +/ /; s/ $//')" ':limit
@@ -527,7 +527,7 @@ END
     assert_success
 }
 
-@test "a terminal of a size that there is not: the interactive mode takes no memory for it" {
+@test "the interactive mode allocates no memory for a terminal with an impossible size" {
     sized 80 24
     sized 1 1
     sized 65535 65535
@@ -535,7 +535,7 @@ END
     sized 80 24 65535 65535
 }
 
-@test "what the environment names is no file: it is not waited for where nothing could end that" {
+@test "etrace does not block on a pipe as .editrc or history, and a signal ends a read of the TZ file" {
     mkfifo "$BATS_TEST_TMPDIR/.editrc" "$BATS_TEST_TMPDIR/zone"
     HOME=$BATS_TEST_TMPDIR sized 80 24
     # libc reads the file that TZ names and blocks on a pipe. A signal must still end etrace.
@@ -546,7 +546,7 @@ END
     XDG_STATE_HOME=$BATS_TEST_TMPDIR/state sized 80 24
 }
 
-@test "a line of a script with a NUL in it is refused, and the others are done" {
+@test "a script line with a NUL byte is refused, and the other lines run" {
     run --separate-stderr bash -c "printf ':limit 7\\0x\\n:set\\n:limit 8\\0' | ERL_EPMD_PORT=1 timeout 20 '$ETRACE_BIN' repl"
     assert_failure 2
     assert_line --regexp '^:limit *$'
@@ -554,7 +554,7 @@ END
     assert_equal "$(grep -cx 'etrace: a line of the script has a NUL in it' <<<"$stderr")" 2
 }
 
-@test "a byte order mark and ends of lines of another system are passed over, in files and in scripts" {
+@test "files and scripts may begin with a byte order mark and end lines with CRLF" {
     cd "$BATS_TEST_TMPDIR"
     printf '\xef\xbb\xbfa:f/1\r\n%% b:(\r\nb:g(#r{x = 1})\r\n' >probes
     printf '\xef\xbb\xbf-record(r, {\r\n  x %% (\r\n}).\r\n' >records.hrl

@@ -21,7 +21,7 @@ tab() {
     mapfile -t lines <<<"$output"
 }
 
-@test "commands and views" {
+@test "completion offers commands and views, and no internal command" {
     tab ''
     assert_line trace
     assert_line doctor
@@ -32,7 +32,7 @@ tab() {
     assert_output doctor
 }
 
-@test "options are those of the command" {
+@test "completion offers only the options of the command" {
     tab --lim
     assert_output --limit
     tab 'replay --red'
@@ -41,7 +41,7 @@ tab() {
     assert_output --dump
 }
 
-@test "values of options" {
+@test "completion offers the values of options" {
     tab '--as s'
     assert_line summary
     tab '--on-loss '
@@ -53,7 +53,7 @@ tab() {
     assert_output first-link
 }
 
-@test "words of commands" {
+@test "completion offers the arguments of commands" {
     tab 'completion f'
     assert_output fish
     tab 'recipes slow-c'
@@ -62,14 +62,14 @@ tab() {
     assert_output $'repl\nreplay'
 }
 
-@test "every view is in the manual, and the manual names no other" {
+@test "the manual describes every view, and no other" {
     tab '--as '
     sort <<<"$output" >"$BATS_TEST_TMPDIR/views"
     sed -n '/^# VIEWS/,/^# /{s/ (.*//; /^\*/p}' "$ETRACE_ROOT/man/etrace.1.scd" | grep -o '\*[a-z]*\*' | tr -d '*' | sort >"$BATS_TEST_TMPDIR/man"
     diff "$BATS_TEST_TMPDIR/views" "$BATS_TEST_TMPDIR/man"
 }
 
-@test "every word for where and every action is in the manual" {
+@test "the manual describes every word of where and every action" {
     local word manual
     manual=$(sed 's/\\//g' "$ETRACE_ROOT/man/etrace-expr.7.scd")
     for line in 'where ' '-> '; do
@@ -82,7 +82,7 @@ tab() {
     done
 }
 
-@test "what follows -- and a file is left to the shell" {
+@test "completion leaves file names and the command after -- to the shell" {
     tab 'x:y/0 -- e'
     assert_output ''
     tab 'replay sh'
@@ -91,7 +91,7 @@ tab() {
     assert_output ''
 }
 
-@test "scripts for the other shells, and no other shells" {
+@test "completion prints scripts for zsh and fish, and refuses other shells" {
     run "$ETRACE_BIN" completion zsh
     assert_success
     assert_line -n 0 '#compdef etrace'
@@ -104,7 +104,7 @@ tab() {
     assert_output --partial 'bash, zsh or fish'
 }
 
-@test "fish offers files only where nothing else is known" {
+@test "fish completes file names only where etrace offers nothing" {
     command -v fish || return 0 # skip the rest where fish is not installed
     "$ETRACE_BIN" completion fish >"$BATS_TEST_TMPDIR/etrace.fish"
     cd "$BATS_TEST_TMPDIR"

@@ -9,7 +9,7 @@ validate() { /usr/bin/python3 "$ETRACE_ROOT/tests/lib/json_lines.py" "$BATS_TEST
 
 setup() { "$ETRACE_BIN" schema >"$BATS_TEST_TMPDIR/schema"; }
 
-@test "every kind of event and of loss is in the schema, with its terms" {
+@test "the schema lists every kind of event and every reason of a loss" {
     # Reads KIND(number, tag, JSON type, layout, names). Names, counters of the node and ticks never become JSON lines.
     sed -n 's/^KIND([^"]*"[^"]*", "\([^"]*\)".*/\1/p' "$ETRACE_ROOT/cli/events/event_kinds.def" | grep -vxE "name|tally|tick" | sort >"$BATS_TEST_TMPDIR/kinds"
     [ "$(wc -l <"$BATS_TEST_TMPDIR/kinds")" -gt 25 ]
@@ -26,7 +26,7 @@ setup() { "$ETRACE_BIN" schema >"$BATS_TEST_TMPDIR/schema"; }
     assert_output ''
 }
 
-@test "what is no line of etrace is not valid" {
+@test "the schema rejects malformed lines and accepts a valid one" {
     base='"v":1,"ts":"2026-01-01T00:00:00.000000Z","mono_ns":1,"node":"n@h","pid":"<0.1.0>"'
     wrong=('{"v":1}' '{"v":2,"type":"summary"}' '{"v":1,"type":"call"}'
         "{$base,\"type\":\"call\",\"m\":\"a\",\"f\":\"b\"}"

@@ -6,7 +6,7 @@ bats_require_minimum_version 1.5.0
 bats_load_library bats-support
 bats_load_library bats-assert
 
-@test "at least twenty, each with a question on one line" {
+@test "etrace recipes lists at least twenty recipes, each with a question on one line" {
     run "$ETRACE_BIN" recipes
     assert_success
     [ "${#lines[@]}" -ge 20 ]
@@ -16,7 +16,7 @@ bats_load_library bats-assert
     done
 }
 
-@test "each is a question, a command, what it prints, and how to read it" {
+@test "every recipe has a question, a command, its output and an explanation" {
     for file in "$ETRACE_ROOT"/share/recipes/*.recipe; do
         name=${file##*/}
         name=${name%.recipe}
@@ -30,14 +30,14 @@ bats_load_library bats-assert
     done
 }
 
-@test "the list in the build is the directory" {
+@test "etrace recipes lists every file of share/recipes" {
     find "$ETRACE_ROOT/share/recipes" -name '*.recipe' -printf '%f\n' | sed 's/[.]recipe$//' | sort >"$BATS_TEST_TMPDIR/files"
     "$ETRACE_BIN" recipes | sed 's/ .*//' | sort >"$BATS_TEST_TMPDIR/listed"
     run diff "$BATS_TEST_TMPDIR/files" "$BATS_TEST_TMPDIR/listed"
     assert_success
 }
 
-@test "a recipe that is none, with the nearest" {
+@test "an unknown recipe is refused and the nearest one is suggested" {
     run "$ETRACE_BIN" recipes slow-cals
     assert_failure 2
     assert_line -n 0 "etrace: there is no recipe 'slow-cals'"

@@ -37,7 +37,7 @@ said() {
     ! of "$@" | grep -vF -- "$4" || fail "not: $4"
 }
 
-@test "every command ends by itself, with a documented status and a sentence where it fails, and within 64 MiB" {
+@test "every command ends by itself, with a documented status and message, in less than 64 MiB" {
     assert_equal "$(wc -l <"$MET")" "$CASES"
     run awk '$4 > 4 || $5 >= 65536 || ($4 && !/etrace: |FAIL/)' "$MET"
     assert_output ''
@@ -45,14 +45,14 @@ said() {
     assert_output ''
 }
 
-@test "an epmd or a node that never finishes the handshake is given up" {
+@test "etrace gives up on an epmd or a node that never finishes the handshake" {
     said epmd silent trace 'epmd on 127.0.0.1 does not answer'
     said epmd bytes nodes 'is not epmd'
     said handshake silent '^(trace|ls|info|sessions|top|nodes)$' 'it accepts the connection and says nothing'
     said handshake 'bytes|slowly' '^(trace|ls|info|sessions|top|nodes)$' 'the handshake broke off'
 }
 
-@test "a node that says nothing sensible once it is connected to is given up" {
+@test "etrace gives up on a node that is silent or violates the protocol while etrace attaches" {
     said attach silent '^(trace|ls|info|sessions|top)$' 'its rex process does not answer for 5 seconds'
     said attach 'ticks|slowly' '^(trace|ls|info|sessions|top|repl)$' 'its rex process does not answer for 5 seconds'
     said attach bytes . 'the node does not keep to the protocol: it sends ticks and nothing else'
@@ -60,7 +60,7 @@ said() {
     said attach batches '^(trace|ls|info|sessions|top|repl)$' 'malformed batch: bad magic or length'
 }
 
-@test "a node that answers no request is given up, whatever else it sends" {
+@test "etrace gives up on a node that answers no request, even if it sends other data" {
     said arm 'silent|ticks|slowly|steps' '^(ls|info|sessions)$' 'is silent: nothing was heard from it for 5 seconds'
     said arm 'silent|ticks|slowly|steps' '^(trace|repl)$' 'has not answered a request for 10 seconds'
     said arm bytes '^[^d]' 'it sends ticks and nothing else'
@@ -70,7 +70,7 @@ said() {
     [[ $(grep -c -E 'has not answered|does not keep' <<<"$output") -eq 8 && $(grep -o -E 'has not answered|does not keep' <<<"$output" | wc -l) -eq 8 ]] || fail "$output"
 }
 
-@test "a node that does harm while it is traced, or when it is left, is given up; --for and the end of the input hold" {
+@test "a node that violates the protocol ends the trace; a silent node does not delay --for or the end of the input" {
     said stream 'bytes' '^(trace-for|top)$' 'it sends ticks and nothing else'
     said stream 'messages|ends' '^(trace-for|top)$' 'too many messages that nobody asked for'
     [[ $(of 'stream|leave' 'silent|ticks|slowly|batches' '^(trace-for|top|repl)$' | awk '$4 == 0' | wc -l) -eq 21 ]] || fail "$(of 'stream|leave' 'silent|ticks|slowly|batches' .)"

@@ -7,7 +7,7 @@ bats_load_library bats-assert
 # Removes the debug information and the build id, which depend on the path of the sources.
 bare() { objcopy --strip-debug --remove-section=.note.gnu.build-id "$1/build/etrace" "$1/etrace"; }
 
-@test "built twice, in two places: the same companion, and the same program" {
+@test "two builds in different directories produce the same companion and the same program" {
     local erl dir
     erl=$(command -v erl)
     for dir in one two/three; do

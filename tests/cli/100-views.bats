@@ -10,7 +10,7 @@ scene=$ETRACE_ROOT/build/tests/scene
 
 replay() { "$ETRACE_BIN" replay -q "$@"; }
 
-@test "every view shows what it showed" {
+@test "the output of every view equals its file in tests/fixtures" {
     ETRACE_BIN=$ETRACE_BIN "$fixtures/renew" "$BATS_TEST_TMPDIR"
     for file in "$fixtures"/shop.*; do
         [[ $file != *.etr ]] || continue
@@ -18,7 +18,7 @@ replay() { "$ETRACE_BIN" replay -q "$@"; }
     done
 }
 
-@test "every view has its file, and -o takes the view of its extension" {
+@test "-o chooses the view by the extension of the file" {
     cd "$BATS_TEST_TMPDIR"
     replay "$fixtures/shop.etr" -o a.svg -o a.html -o a.folded -o a.speedscope.json -o a.perfetto.json -o a.callgrind \
         -o a.mmd -o a.csv -o a.tsv -o a.json -o a.ndjson -o a.txt -o a.log -o a.etr >/dev/null
@@ -33,7 +33,7 @@ replay() { "$ETRACE_BIN" replay -q "$@"; }
     replay a.etr --utc | cmp - "$fixtures/shop.text"
 }
 
-@test "--as decides where views share an extension, and a view that has a file is not on standard output as well" {
+@test "--as chooses among the views of an extension, and its view goes to the file instead of standard output" {
     cd "$BATS_TEST_TMPDIR"
     run replay "$fixtures/shop.etr" --as sequence -o a.html
     assert_success
@@ -52,7 +52,7 @@ replay() { "$ETRACE_BIN" replay -q "$@"; }
     jq -e '.exporter == "etrace"' d.speedscope.json
 }
 
-@test "what is nothing for a terminal is refused there" {
+@test "a flame graph is refused on a terminal, and -o writes it to a file" {
     run script -qec "'$ETRACE_BIN' replay -q '$fixtures/shop.etr' --as flame" /dev/null
     assert_failure 2
     assert_output --partial "the view 'flame' is not for a terminal: use -o FILE, or a pipe"
@@ -60,13 +60,13 @@ replay() { "$ETRACE_BIN" replay -q "$@"; }
     assert_success
 }
 
-@test "nothing is added to a file that is one document" {
+@test "-a is refused for a file that is a single document" {
     run replay "$fixtures/shop.etr" -a -o "$BATS_TEST_TMPDIR/a.svg"
     assert_failure 2
     assert_line -n 0 "etrace: -a cannot add to $BATS_TEST_TMPDIR/a.svg: it is one document"
 }
 
-@test "every view says what is missing" {
+@test "every view reports lost events and incomplete calls" {
     "$scene" losses >"$BATS_TEST_TMPDIR/losses.etr"
     for name in tree summary hist flame folded speedscope perfetto callgrind sequence csv json; do
         run replay "$BATS_TEST_TMPDIR/losses.etr" --as "$name"
@@ -85,7 +85,7 @@ replay() { "$ETRACE_BIN" replay -q "$@"; }
     assert_output 2
 }
 
-@test "stacks are the same whenever a filter decides, and hidden callers leave no gap" {
+@test "stacks do not depend on when a filter decides, and a hidden caller leaves no gap" {
     # The duration of a call is known only when it ends, after the calls inside it have ended.
     replay "$fixtures/shop.etr" --as folded -e 'dur > 1ns' | diff "$fixtures/shop.folded" -
     run replay "$fixtures/shop.etr" --as folded -e 'dur > 20us'
@@ -101,7 +101,7 @@ replay() { "$ETRACE_BIN" replay -q "$@"; }
     ((all >= $(awk '$NF ~ /^[0-9]+$/ { sum += $NF } END { print sum }' <<<"$own")))
 }
 
-@test "speedscope: opened calls are closed, in order, and time does not go back" {
+@test "speedscope output closes every call in order, and its times never decrease" {
     "$scene" frames 3000 >"$BATS_TEST_TMPDIR/frames.etr"
     for file in "$fixtures/shop.etr" "$BATS_TEST_TMPDIR/frames.etr"; do
         replay "$file" --as speedscope >"$BATS_TEST_TMPDIR/s.json"
@@ -119,7 +119,7 @@ replay() { "$ETRACE_BIN" replay -q "$@"; }
     done
 }
 
-@test "perfetto: slices nest, and every arrow has two ends" {
+@test "slices of perfetto output nest, and every arrow has both ends" {
     replay "$fixtures/shop.etr" --as perfetto >"$BATS_TEST_TMPDIR/p.json"
     jq -e '
         [.traceEvents[] | select(.ph == "X" and .cat == "call")] as $calls
@@ -135,7 +135,7 @@ replay() { "$ETRACE_BIN" replay -q "$@"; }
     ' "$BATS_TEST_TMPDIR/p.json" >/dev/null
 }
 
-@test "callgrind_annotate reads the costs, inclusive and not" {
+@test "callgrind_annotate reads the exclusive and the inclusive costs" {
     cd "$BATS_TEST_TMPDIR"
     replay "$fixtures/shop.etr" -o shop.callgrind >/dev/null
     run --separate-stderr callgrind_annotate --threshold=100 shop.callgrind
@@ -153,7 +153,7 @@ replay() { "$ETRACE_BIN" replay -q "$@"; }
     assert_output --regexp 'gen_server:try_handle_call/4 \(5x\)'
 }
 
-@test "messages find their receivers, replies to an alias, too" {
+@test "the sequence view connects every message to its receiver, also a reply to an alias" {
     run replay "$fixtures/shop.etr" --as sequence
     assert_line --regexp "^    p1->>p2: \{'\\\$gen_call',"
     assert_line --regexp '^    p2->>p1: \{\[alias'
@@ -162,7 +162,7 @@ replay() { "$ETRACE_BIN" replay -q "$@"; }
     assert_output 2000
 }
 
-@test "what a node says cannot leave its place in a page" {
+@test "text of a node cannot add markup to a page" {
     "$scene" hostile >"$BATS_TEST_TMPDIR/hostile.etr"
     cd "$BATS_TEST_TMPDIR"
     replay hostile.etr --as flame -o a.svg -o a.html
@@ -182,13 +182,13 @@ replay() { "$ETRACE_BIN" replay -q "$@"; }
     refute_output --partial '<'
 }
 
-@test "a long recording makes a file of bounded size" {
+@test "a sequence diagram keeps only the first 200,000 messages" {
     "$scene" messages 210000 >"$BATS_TEST_TMPDIR/m.etr"
     run bash -c '"$ETRACE_BIN" replay -q "$1" --as sequence | tail -n 1' - "$BATS_TEST_TMPDIR/m.etr"
     assert_output --regexp '^    Note over p1: [0-9]+ left out#?:? ?.*only the first 200000 are kept$'
 }
 
-@test "many processes at the same time are no trouble, and too many are said" {
+@test "20,000 concurrent processes have complete stacks; for 40,000 etrace prints a warning" {
     "$scene" processes 20000 >"$BATS_TEST_TMPDIR/p.etr"
     run replay "$BATS_TEST_TMPDIR/p.etr" --as folded
     assert_success
@@ -202,7 +202,7 @@ replay() { "$ETRACE_BIN" replay -q "$@"; }
     assert_line '# *** too many stacks or processes: some calls are missing or stand in their callers ***'
 }
 
-@test "a page has no address in it that a browser would fetch" {
+@test "a page refers to no address that a browser would fetch" {
     cd "$BATS_TEST_TMPDIR"
     replay "$fixtures/shop.etr" --as flame -o a.svg -o a.html
     replay "$fixtures/shop.etr" --as sequence -o b.html

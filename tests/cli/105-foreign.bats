@@ -23,7 +23,7 @@ shown() {
     [[ $(wc -c <"$file") -gt 1000 ]] || fail "replay $* shows only: $(<"$file")"
 }
 
-@test "lines of text: no control character, and no line that a name forges" {
+@test "text views print hostile names without control characters or forged lines" {
     shown text
     grep -q 'node PWN.* is back' text
     grep -q 'node PWN.* went down' text
@@ -40,7 +40,7 @@ shown() {
     assert_output 0
 }
 
-@test "JSON: every line is valid by the schema" {
+@test "every JSON line conforms to the schema" {
     shown json --json
     shown terms --json --terms json
     "$ETRACE_BIN" schema >rules
@@ -67,7 +67,7 @@ records = list(csv.reader(lines[:-1], delimiter=sys.argv[2]))
 print(len(lines) - 1 == len(records), sorted({len(r) for r in records}))' "$@"
 }
 
-@test "columns: one record a line, each with all columns" {
+@test "csv and tsv have one record per line, with all columns" {
     fields=time,ts,mono_ns,node,pid,name,who,type,m,f,a,mfa,call,args,value,class,reason,dur,msg,to,from,caller,message,depth,size,text
     shown a.csv --as csv
     shown a.tsv --as tsv
@@ -84,7 +84,7 @@ print(len(lines) - 1 == len(records), sorted({len(r) for r in records}))' "$@"
     shown format --format "{${fields//,/\} \{}}"
 }
 
-@test "pages: no tag, no script and no quote but their own" {
+@test "hostile names add no tag and no script to a page" {
     "$ETRACE_BIN" replay -q "$recording" --as flame -o flame.svg -o flame.html >/dev/null
     "$ETRACE_BIN" replay -q "$recording" --as sequence -o sequence.html >/dev/null
     assert_plain 'pages' flame.svg flame.html sequence.html
@@ -109,7 +109,7 @@ fails() {
     grep -q PWNED err || fail "replay ${*:2} says only: $(<err)"
 }
 
-@test "a copy of the recording, filters on it, and messages about it" {
+@test "a copy, filters and error messages print hostile text safely" {
     "$ETRACE_BIN" replay -q "$recording" -o copy.etr >/dev/null
     "$ETRACE_BIN" replay copy.etr >copied 2>err
     assert_plain 'a copy' copied err
@@ -146,7 +146,7 @@ C
     "${CC:-cc}" -fsyntax-only "${flags[@]}" -I "$ETRACE_ROOT/cli" use.c 2>cc.log
 }
 
-@test "text from outside does not compile where it would be printed" {
+@test "code that prints unescaped text does not compile" {
     mapfile -t flags < <(jq -r '.[] | select(.file | endswith("cli/views/line.c")) | .command' "$ETRACE_ROOT/build/compile_commands.json" |
         grep -oE -- '-(std=[a-z0-9]+|W[a-z-]+(=[a-z0-9-]+)?|D_GNU_SOURCE)')
     [[ ${#flags[@]} -gt 5 ]]
@@ -163,7 +163,7 @@ C
     done
 }
 
-@test "no source goes round the types" {
+@test "only the listed files bypass the types for unescaped text" {
     cd "$ETRACE_ROOT/cli"
     # Only safe_keep(), SAFE() and tracee_name() may make a struct safe.
     run grep -rlE '\(struct safe\)' --include=*.[ch] .

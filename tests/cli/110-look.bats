@@ -22,7 +22,7 @@ replay() { "$ETRACE_BIN" replay -q "$shop" "$@"; }
     assert_output $'node,type\nshop@127.0.0.1,receive'
 }
 
-@test "--format makes lines of its own" {
+@test "--format defines the lines of the text view" {
     run replay --format '{type}|{name}|{{{a}}}\t{dur}'
     assert_line -n 0 $'receive|anna|{}\t'
     assert_line --regexp $'^return\\|shop_orders\\|\\{4\\}\t[0-9.]+us$'
@@ -30,7 +30,7 @@ replay() { "$ETRACE_BIN" replay -q "$shop" "$@"; }
     assert_line --regexp '^shop_orders:take\(.*\) -> error:\{badmatch,nil\}$'
 }
 
-@test "a field that is none is named, with the nearest" {
+@test "an unknown field is refused and the nearest name is suggested" {
     run replay --format '{tme}'
     assert_failure 2
     assert_output $'etrace: there is no field \'tme\'\nhint: did you mean time?'
@@ -46,14 +46,14 @@ replay() { "$ETRACE_BIN" replay -q "$shop" "$@"; }
     assert_output --partial 'a { without its }'
 }
 
-@test "every field stands in the manual, and the manual names no other" {
+@test "the manual describes every field, and no other" {
     run replay --as csv --fields qqqqqqqqq
     sed -n 's/^hint: one of: //p' <<<"$output" | tr ' ' '\n' | sort >"$BATS_TEST_TMPDIR/fields"
     sed -n '/^# FIELDS/,/^# TERMS/{s/\\//g; s/^\*\(.*\)\*$/\1/p}' "$ETRACE_ROOT/man/etrace.1.scd" | sort >"$BATS_TEST_TMPDIR/man"
     diff "$BATS_TEST_TMPDIR/fields" "$BATS_TEST_TMPDIR/man"
 }
 
-@test "options that no view looks at are refused" {
+@test "an option that the view does not use, and contradictory options, are refused" {
     run replay --json --fields pid
     assert_failure 2
     assert_line -n 0 'etrace: --fields is for the views text, csv and tsv'
@@ -67,7 +67,7 @@ replay() { "$ETRACE_BIN" replay -q "$shop" "$@"; }
     assert_line -n 1 'hint: one of auto|erlang|elixir|json'
 }
 
-@test "--terms json gives structure, where a value stands alone" {
+@test "--terms json prints terms as JSON in JSON lines, in --format and in csv" {
     run bash -c '"$ETRACE_BIN" replay -q "$1" --json --terms json | jq -c "select(.f == \"place\" and .type == \"call\") | .args" | head -n 1' - "$shop"
     assert_output --regexp '^\[[0-9],\[\{"tuple":\["[a-z]+",[0-9]\]\}'
     run bash -c '"$ETRACE_BIN" replay -q "$1" --format "{args}" --terms json -g "call shop_orders:place" | jq -c ".[0] | type" | head -n 1' - "$shop"
@@ -76,7 +76,7 @@ replay() { "$ETRACE_BIN" replay -q "$shop" "$@"; }
     assert_line 'return,"{""tuple"":[""ok"",17]}"'
 }
 
-@test "--elixir writes everything as inspect would, --terms erlang nothing" {
+@test "--elixir prints all terms in Elixir syntax, --terms erlang all in Erlang syntax" {
     run replay --elixir -g 'place'
     assert_line -n 0 --regexp '(:"\$gen_call"|:shop_orders\.place\(1?[0-9]*, \[\{?)'
     refute_output --partial "'\$gen_call'"
@@ -87,7 +87,7 @@ replay() { "$ETRACE_BIN" replay -q "$shop" "$@"; }
     assert_output --partial ':shop_orders.take/4'
 }
 
-@test "a loss is told from an event in chosen columns" {
+@test "chosen columns show a loss differently from an event" {
     "$ETRACE_ROOT/build/tests/scene" losses >"$BATS_TEST_TMPDIR/l.etr"
     run "$ETRACE_BIN" replay -q "$BATS_TEST_TMPDIR/l.etr" --as csv --fields type,count,reason
     assert_line 'lost,4,guard'

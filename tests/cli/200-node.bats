@@ -18,7 +18,7 @@ teardown() { nodes_stop; }
     assert_output 200000
 }
 
-@test "an expression that raises is a failure" {
+@test "node_eval fails for an expression that raises or does not parse" {
     node_start plain
     run node_eval "$NODE" 'error(oops)'
     assert_failure 1
@@ -29,7 +29,7 @@ teardown() { nodes_stop; }
     assert_output 2
 }
 
-@test "nobody is answered without the secret" {
+@test "a node does not answer a request without the secret" {
     node_start plain
     echo wrong >"$(node_dir "$NODE")/secret"
     run node_eval "$NODE" '1 + 1'
@@ -37,7 +37,7 @@ teardown() { nodes_stop; }
     assert_output "the node $NODE does not answer"
 }
 
-@test "flags are passed on, and two nodes do not meet" {
+@test "node_start passes flags on, and nodes with different cookies do not connect" {
     node_start one -setcookie other
     one=$NODE
     node_start two
@@ -49,13 +49,13 @@ teardown() { nodes_stop; }
     assert_output "<<\"$(<"$HOME/.erlang.cookie")\">>"
 }
 
-@test "a node that does not start is reported with what it said" {
+@test "node_start reports a node that does not start" {
     run node_start bad -eval 'halt(7)'
     assert_failure 1
     assert_output --partial 'does not start:'
 }
 
-@test "looking at a node changes nothing" {
+@test "a snapshot does not change the node" {
     node_start still
     before=$(node_snapshot "$NODE")
     # Residue of a snapshot would accumulate; ten open connections at once would also leave what they allocate.
@@ -69,7 +69,7 @@ teardown() { nodes_stop; }
     for _ in 1 2 3 4 5; do assert_clean --names 0 --memory 65536 "$before" "$NODE"; done
 }
 
-@test "every kind of residue is seen, and gone when it is gone" {
+@test "assert_clean detects sessions, tables, names, persistent terms and files until they are removed" {
     node_start dirty
     # Create and remove everything once, so that what the node loads for it is already in the snapshot.
     residue=(
@@ -106,7 +106,7 @@ teardown() { nodes_stop; }
     done
 }
 
-@test "atoms count, unless they are accepted" {
+@test "assert_clean detects new atoms unless --atoms accepts them" {
     node_start atoms
     before=$(node_snapshot "$NODE")
     node_eval "$NODE" '[list_to_atom("fresh_" ++ integer_to_list(N)) || N <- [1, 2, 3]]'
@@ -118,7 +118,7 @@ teardown() { nodes_stop; }
     assert_clean --atoms 3 "$before" "$NODE" 0
 }
 
-@test "a module and a mapped library called etrace are seen" {
+@test "assert_clean detects a module and a mapped library called etrace" {
     node_start loaded
     before=$(node_snapshot "$NODE")
     node_eval "$NODE" '{ok, M, B} = compile:forms([{attribute, 1, module, etrace_left}]), code:load_binary(M, "", B)'
@@ -138,7 +138,7 @@ teardown() { nodes_stop; }
     assert_output --partial "> maps [\"$lib\"]"
 }
 
-@test "a connected node is seen until it has gone" {
+@test "assert_clean detects a connected node until the node stops" {
     node_start watched
     watched=$NODE
     before=$(node_snapshot "$watched")
@@ -152,7 +152,7 @@ teardown() { nodes_stop; }
     assert_clean --atoms 1000 "$before" "$watched"
 }
 
-@test "the workload says how often it calls what" {
+@test "the workload reports how often it calls each function" {
     node_start work
     node_eval "$NODE" 'code:ensure_loaded(work), [1 = erlang:trace_pattern({work, F, A}, true, [local, call_count]) || {F, A} <- [{one, 1}, {fac, 1}, {raise, 2}]]'
     run node_eval "$NODE" 'Counts = work:run(#{seed => 7, procs => 4, calls => 250}), lists:all(fun({F, A}) -> {call_count, N} = erlang:trace_info({work, F, A}, call_count), N =:= maps:get({F, A}, Counts) end, [{one, 1}, {fac, 1}, {raise, 2}])'

@@ -56,7 +56,7 @@ fake() {
     read -r -t 20 PORT <"$fifo"
 }
 
-@test "by full name, by name on this host, by process, by port, by the environment, and the only one" {
+@test "etrace finds a node by full or short name, process, port, environment, or as the only one" {
     node_start found
     name=${NODE%@*} pid=$(<"$(node_dir "$NODE")/pid") port=$(epmd_port_of "$NODE")
     attached "$NODE" -n "$NODE"
@@ -71,7 +71,7 @@ fake() {
     attached "$NODE" -p "$pid"
 }
 
-@test "several local nodes are listed, none is guessed" {
+@test "etrace lists the local nodes instead of guessing if several run" {
     refused "no node was named, and none runs on this host"
     assert_regex "${stderr_lines[1]}" '^hint: -n NODE names a node'
     node_start one
@@ -83,7 +83,7 @@ fake() {
     assert_regex "${stderr_lines[0]}" "several run on this host: .*${NODE%@*}"
 }
 
-@test "over IPv6, and with short names" {
+@test "etrace connects over IPv6 and to nodes with short names" {
     [[ -e /proc/net/if_inet6 ]] || skip 'no IPv6 here'
     "$ETRACE_ERL" -noshell -noinput -name six@::1 -proto_dist inet6_tcp -start_epmd false \
         -kernel inet_dist_use_interface '{0,0,0,0,0,0,0,1}' </dev/null >/dev/null 2>&1 3>&- &
@@ -99,7 +99,7 @@ fake() {
     attached "short@$(hostname -s)" -n "short@$(hostname -s)"
 }
 
-@test "what is missing is said" {
+@test "a missing node, host, listener, process or epmd has its own message" {
     node_start there
     refused "cannot connect to nosuch@127.0.0.1: epmd on 127.0.0.1 knows no node of that name" -n nosuch@127.0.0.1
     assert_equal "${stderr_lines[1]}" "hint: it knows ${NODE%@*}"
@@ -114,13 +114,13 @@ fake() {
     refused 'no node was named, and no epmd runs here that could name one (port 1)'
 }
 
-@test "a process is asked for where nothing is known of any" {
+@test "-p fails with a message if /proc is not mounted" {
     run --separate-stderr timeout 60 unshare -m sh -c "mount -t tmpfs none /proc && exec '$ETRACE_BIN' -p $$ lists:seq/2"
     assert_failure 3
     assert_equal "${stderr_lines[0]}" "etrace: cannot see the sockets of process $$: /proc is not there, or does not show it"
 }
 
-@test "a node with -dist_listen false: the message names that option" {
+@test "the error about a node with -dist_listen false names that option" {
     "$ETRACE_ERL" -noshell -noinput -name deaf@127.0.0.1 -dist_listen false </dev/null >/dev/null 2>&1 3>&- &
     FAKES+=("$!")
     started() { tr '\0' ' ' <"/proc/${FAKES[-1]}/cmdline" | grep -q 'beam.* -dist_listen false'; }
@@ -131,7 +131,7 @@ fake() {
     refused "process ${FAKES[-1]} is a node that nothing can connect to: it was started with -dist_listen false" -p "${FAKES[-1]}"
 }
 
-@test "somebody else's process: not seen, with what helps" {
+@test "the error about another user's process suggests -n" {
     local dir
     dir=$(mktemp -d /tmp/somebody.XXXXXX)
     cp "$ETRACE_BIN" "$dir/etrace"
@@ -145,7 +145,7 @@ fake() {
 hint: its user and root can; by its name, -n NODE, whoever has its cookie connects"
 }
 
-@test "a name that no node can have is a mistake of usage" {
+@test "a malformed node name is a usage error" {
     for name in @host name@ 'a b@host' a@b@c; do
         attach -n "$name"
         assert_failure 2
@@ -153,7 +153,7 @@ hint: its user and root can; by its name, -n NODE, whoever has its cookie connec
     done
 }
 
-@test "a node that does not want us says why" {
+@test "a wrong cookie, net_kernel:allow and a suspended node have their own messages" {
     node_start strict
     (umask 077 && echo another >"$BATS_TEST_TMPDIR/cookie")
     refused "cannot connect to $NODE: the cookie does not match (read from $BATS_TEST_TMPDIR/cookie)" -n "$NODE" --cookie-file "$BATS_TEST_TMPDIR/cookie"
@@ -164,7 +164,7 @@ hint: its user and root can; by its name, -n NODE, whoever has its cookie connec
     kill -CONT "$(<"$(node_dir "$NODE")/pid")"
 }
 
-@test "what is not a node is told apart" {
+@test "each kind of server that does not act as a node has its own message" {
     fake 'gen_tcp:recv(Socket, 0), gen_tcp:send(Socket, "HTTP/1.1 400 Bad Request\r\n\r\n")'
     refused "cannot connect to x@127.0.0.1: what answers on port $PORT of 127.0.0.1 is not an Erlang node" -n x@127.0.0.1 --port "$PORT"
     web=$PORT
@@ -188,7 +188,7 @@ begins() {
         <<0, 30, \"N\", 16#0d07fdff:32, 16#0d07fdff:32, 5:32, 6:32, 0, 11, \"$1@127.0.0.1\">>]), $2"
 }
 
-@test "who goes away in the middle of the handshake is told apart from who refuses the cookie" {
+@test "the error distinguishes a node that leaves during the handshake from one that refuses the cookie" {
     left="cannot connect to x@127.0.0.1: it closed the connection in the middle of the handshake"
     fake 'gen_tcp:recv(Socket, 0), gen_tcp:send(Socket, <<0, 24, "snamed:", 0, 11, "a@127.0.0.1", 1:32>>)'
     refused "$left" -n x@127.0.0.1 --port "$PORT"
@@ -205,7 +205,7 @@ begins() {
     refused "cannot connect to x@127.0.0.1: port $PORT of 127.0.0.1 is that of y@127.0.0.1" -n x@127.0.0.1 --port "$PORT"
 }
 
-@test "a node of another name at the port that was said is not taken for the one that was meant" {
+@test "--port refuses a node with another name, but accepts another host part" {
     node_start here
     port=$(epmd_port_of "$NODE")
     # A host has several names, so the host part of a node name may differ.
@@ -219,7 +219,7 @@ begins() {
     assert_clean "$before" "$NODE"
 }
 
-@test "whoever says nothing is not waited for longer than five seconds" {
+@test "etrace gives up on a silent or slow node and on a silent epmd" {
     fake 'timer:sleep(9000)'
     refused "cannot connect to x@127.0.0.1: it accepts the connection and says nothing" -n x@127.0.0.1 --port "$PORT"
     ERL_EPMD_PORT=$PORT refused "cannot connect to x@127.0.0.1: epmd on 127.0.0.1 does not answer" -n x@127.0.0.1
@@ -228,7 +228,7 @@ begins() {
     assert_failure 3
 }
 
-@test "a node answers before it has all of the companion, of which what forwards its port may hold back any part" {
+@test "etrace ends with an error if a proxy holds back a part of the companion" {
     node_start behind
     fake "{ok, N} = gen_tcp:connect({127,0,0,1}, $(epmd_port_of "$NODE"), [binary]), inet:setopts(Socket, [{active, true}]),
         (fun Pass(Left) -> receive
@@ -243,7 +243,7 @@ begins() {
     assert [ -s "$BATS_TEST_TMPDIR/said" ]
 }
 
-@test "an OTP without trace sessions is refused, and nothing is left on it" {
+@test "a node with an OTP older than 27 is refused" {
     [[ -x /usr/bin/erl ]] || skip 'no other OTP here'
     release=$(/usr/bin/erl -noshell -eval 'io:put_chars(erlang:system_info(otp_release)), halt().')
     ((release < 27)) || skip 'the OTP of the system is new'
@@ -256,7 +256,7 @@ begins() {
     refused "old@127.0.0.1: the node runs OTP $release; etrace needs OTP 27 or newer there" -n old@127.0.0.1
 }
 
-@test "libei does the handshake and nothing else, and prints nothing whatever the environment says" {
+@test "the client calls only the handshake of libei and no unsafe functions, and ignores EI_TRACELEVEL" {
     run bash -c "nm -u '$ETRACE_ROOT'/build/cli/lib*.a | sed -n 's/^ *U \(ei_[a-z_0-9]*\)\$/\1/p' | sort -u"
     assert_output 'ei_close_connection
 ei_connect_xinit_ussi

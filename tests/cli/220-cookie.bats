@@ -29,7 +29,7 @@ refused() {
     assert_equal "${stderr_lines[0]}" "etrace: $text"
 }
 
-@test "a file that is named, else the one in HOME, else the one of XDG" {
+@test "the cookie comes from --cookie-file, else from HOME, else from the XDG directory" {
     cp "$GOOD" "$OWN"
     attach --cookie-file "$OWN"
     assert_success
@@ -48,7 +48,7 @@ refused() {
     refused "cannot connect to $NODE: the cookie does not match (read from ~/.erlang.cookie)"
 }
 
-@test "every flaw of the file has its sentence" {
+@test "every fault of the cookie file has its own message" {
     refused "there is no cookie file $OWN" --cookie-file "$OWN"
     : >"$OWN"
     refused "the cookie file $OWN is empty" --cookie-file "$OWN"
@@ -71,14 +71,14 @@ refused() {
     assert_equal "${stderr_lines[1]}" "hint: chmod 400 $OWN"
 }
 
-@test "a symbolic link in the usual place is not followed" {
+@test "a symbolic link as ~/.erlang.cookie is refused" {
     HOME=$BATS_TEST_TMPDIR/linked
     mkdir "$HOME"
     ln -s "$GOOD" "$HOME/.erlang.cookie"
     refused 'the cookie file ~/.erlang.cookie is a symbolic link, which is not followed'
 }
 
-@test "after the handshake it is nowhere in the memory of etrace, nor in what it says" {
+@test "the cookie is nowhere in memory, arguments, environment or output after the handshake" {
     cookie=$(<"$GOOD")
     "$ETRACE_BIN" -n "$NODE" 'lists:seq/2' >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" 3>&- &
     pid=$!
@@ -103,7 +103,7 @@ refused() {
     refute_output --partial "$cookie"
 }
 
-@test "a core of it could not be made, and a cookie in the environment or among the arguments is no cookie" {
+@test "etrace disables core dumps and takes no cookie from arguments or the environment" {
     cc -O1 -fPIC -shared -fno-builtin -o "$BATS_TEST_TMPDIR/fault.so" "$ETRACE_ROOT/tests/lib/fault.c" -ldl
     run timeout 20 env FAULT=count FAULT_COUNT="$BATS_TEST_TMPDIR/count" LD_PRELOAD="$BATS_TEST_TMPDIR/fault.so" \
         "$ETRACE_BIN" -n "$NODE" --for 50ms 'lists:seq/2'

@@ -16,7 +16,7 @@ companion() { echo "[P || P <- processes(), {_, {M, $1, _}} <- [process_info(P, 
 
 janitors='[whereis(N) || N <- registered(), lists:prefix("etrace_", atom_to_list(N))]'
 
-@test "no attach but the first makes atoms" {
+@test "only the first attach to a node creates atoms" {
     for _ in 1 2 3 4 5; do
         traced 'work:one/1' -- 'ok'
         assert_success
@@ -24,7 +24,7 @@ janitors='[whereis(N) || N <- registered(), lists:prefix("etrace_", atom_to_list
     assert_clean "$BEFORE" "$NODE"
 }
 
-@test "names that do not exist make no atoms" {
+@test "unknown names in an expression create no atoms" {
     before=$(node_snapshot "$NODE")
     for name in nonsuch wrok lits xyzzy; do
         run "$ETRACE_BIN" -n "$NODE" "$name:f/1"
@@ -35,7 +35,7 @@ janitors='[whereis(N) || N <- registered(), lists:prefix("etrace_", atom_to_list
     assert_clean "$before" "$NODE"
 }
 
-@test "did you mean" {
+@test "the error about an unknown module or function suggests a similar name" {
     run "$ETRACE_BIN" -n "$NODE" 'wrok:one/1'
     assert_failure 5
     assert_line 'etrace: there is no module wrok on the node'
@@ -47,14 +47,14 @@ janitors='[whereis(N) || N <- registered(), lists:prefix("etrace_", atom_to_list
     assert_line 'hint: did you mean two/2?'
 }
 
-@test "a module that only lies in the code path is loaded for its name" {
+@test "etrace loads a named module from the code path if it is not loaded" {
     on_node '{code:purge(xmerl_ucs), code:delete(xmerl_ucs), code:purge(xmerl_ucs)}'
     traced 'xmerl_ucs:is_iso10646/1' -- 'xmerl_ucs:is_iso10646(65)'
     assert_success
     assert_equal "${#lines[@]}" 1
 }
 
-@test "ten kills at any moment of attaching and of a flood leave nothing" {
+@test "etrace leaves nothing on the node after a kill during the attach or a flood" {
     on_node 'spawn(fun() -> register(flood, self()), work:spin(100000000000) end)'
     BEFORE=$(node_snapshot "$NODE")
     for i in 0 5 10 20 30 40 60 80 120 200; do
@@ -69,7 +69,7 @@ janitors='[whereis(N) || N <- registered(), lists:prefix("etrace_", atom_to_list
     BEFORE=$(node_snapshot "$NODE")
 }
 
-@test "a frozen client: gone within 12 seconds, and it is told" {
+@test "the node ends the session of a frozen client after ten seconds, and the client reports it" {
     trace 'work:one/1'
     kill -STOP "$TRACER"
     start=$(millis)
@@ -81,7 +81,7 @@ janitors='[whereis(N) || N <- registered(), lists:prefix("etrace_", atom_to_list
     assert_regex "$talk" 'ended the tracing: it had heard nothing from here for 10 seconds'
 }
 
-@test "whoever kills owner, janitor or both: nothing is left, and it is said" {
+@test "a trace ends with status 1 and leaves nothing if somebody kills the owner, the janitor or both" {
     for victims in "$(companion owner)" "$janitors" "$(companion owner) ++ $janitors"; do
         trace 'work:one/1'
         on_node "[exit(P, kill) || P <- $victims]"
@@ -91,7 +91,7 @@ janitors='[whereis(N) || N <- registered(), lists:prefix("etrace_", atom_to_list
     done
 }
 
-@test "the processes that may die alone are missed, or replaced" {
+@test "a trace continues after somebody kills the names and worker processes" {
     trace 'work:one/1'
     on_node "[exit(P, kill) || P <- $(companion names) ++ $(companion worker)]"
     on_node 'work:ask(w, fun() -> work:one(5) end)'
@@ -100,7 +100,7 @@ janitors='[whereis(N) || N <- registered(), lists:prefix("etrace_", atom_to_list
     assert_equal "$status" 0
 }
 
-@test "somebody purges the module under us" {
+@test "a trace ends with status 1 if somebody purges the companion's module" {
     trace 'work:one/1'
     on_node '[begin code:purge(M), code:delete(M), code:purge(M) end || {M, _} <- code:all_loaded(), lists:prefix("etrace_", atom_to_list(M))]'
     trace_wait
@@ -108,7 +108,7 @@ janitors='[whereis(N) || N <- registered(), lists:prefix("etrace_", atom_to_list
     assert_clean "$BEFORE" "$NODE"
 }
 
-@test "two clients at once do not disturb each other" {
+@test "two concurrent clients do not disturb each other" {
     trace 'work:one/1'
     first=$TRACER first_out=$OUT
     OUT=$BATS_TEST_TMPDIR/second ERR=$BATS_TEST_TMPDIR/second_err
@@ -126,7 +126,7 @@ janitors='[whereis(N) || N <- registered(), lists:prefix("etrace_", atom_to_list
     wait "$first"
 }
 
-@test "code that is loaded anew is armed anew, and that is said" {
+@test "etrace arms a reloaded module again and reports it" {
     on_node 'begin {ok, M, B} = compile:forms([{attribute, 1, module, fresh}, {attribute, 1, export, [{f, 1}]}, {function, 1, f, 1, [{clause, 1, [{var, 1, a}], [], [{var, 1, a}]}]}]), code:load_binary(M, "", B), persistent_term:put(fresh, B) end'
     BEFORE=$(node_snapshot "$NODE")
     trace 'fresh:f/1'
@@ -140,7 +140,7 @@ janitors='[whereis(N) || N <- registered(), lists:prefix("etrace_", atom_to_list
     BEFORE=$(node_snapshot "$NODE")
 }
 
-@test "where no library can be loaded it says why and traces without, with hard caps" {
+@test "without a directory for the library etrace says why and traces with the limits of the fallback" {
     unshare -rm true 2>/dev/null || skip 'no mount namespaces here'
     wrapper=$BATS_TEST_TMPDIR/erl
     cat >"$wrapper" <<SH
@@ -170,7 +170,7 @@ SH
     NODE=$ordinary
 }
 
-@test "init:stop is not held up by a frozen client" {
+@test "a frozen client does not delay init:stop" {
     node_start halting
     on_node 'work:worker(w)'
     trace 'work:_'

@@ -25,7 +25,7 @@ companion() { # ERLANG
     assert_success
 }
 
-@test "nothing is written over, nor through a link, nor into a directory that is not ours alone" {
+@test "the companion overwrites no file, follows no link, and uses no directory of another user" {
     echo precious >"$BATS_TEST_TMPDIR/victim"
     companion 'file:make_dir(Dir), {Write(), file:read_file(File), element(8, element(2, file:read_file_info(Dir))) band 8#777}'
     assert_output '{ok,{ok,<<"library">>},448}'
@@ -52,7 +52,7 @@ companion() { # ERLANG
     assert_equal "$(<"$BATS_TEST_TMPDIR/victim")" precious
 }
 
-@test "a name that is taken is not used, and what has taken it is left as it is" {
+@test "the companion neither uses nor changes a directory that already exists" {
     # Simulate an attacker who has guessed the random bytes.
     companion 'os:putenv("XDG_RUNTIME_DIR", Base), os:putenv("HOME", Base ++ "/home"), Nonce = <<1:128>>,
         Taken = filename:join(Base, "etrace-" ++ M:hex(erlang:md5([Nonce, Base]))), ok = file:make_dir(Taken), ok = file:write_file(Taken ++ "/etrace.so", "his"),
@@ -60,7 +60,7 @@ companion() { # ERLANG
     assert_output '{"eexist",{ok,<<"his">>},true}'
 }
 
-@test "what was loaded must say whose it is: of another build, or started by another, it is refused" {
+@test "the companion accepts a library only if it reports the expected build" {
     local so=${ETRACE_BIN%/*}/nif/etrace_tracer
     companion "{catch M:nif_take(\"$so\", <<\"another\">>, <<2:128>>)}"
     assert_output '{{'\''EXIT'\'',{error,load_failed}}}'
@@ -68,7 +68,7 @@ companion() { # ERLANG
     refute_output --partial load_failed
 }
 
-@test "places whose file system needs a server come last: one that is gone keeps a thread of the node for each who asks" {
+@test "directories on network file systems come last, because a lost server blocks a thread of the node" {
     companion 'Mounts = lists:append([M:mount(list_to_binary(L)) || L <- [
         "21 1 8:1 / / rw - ext4 /dev/sda1 rw", "22 21 0:30 / /home rw shared:1 master:2 - nfs4 far:/home rw", "23 22 0:31 / /home/me rw - tmpfs none rw",
         "24 21 0:32 / /run/user/1 rw - fuse.far far rw", "25 21 0:33 / /dev/shm rw,noexec - tmpfs none rw", "26 21 0:34 / /odd rw"]]),
@@ -91,7 +91,7 @@ directories() {
         F([]) end))'
 }
 
-@test "a directory that nobody can foresee, closed before anything is in it" {
+@test "the directory has a random name and mode 700 before the library is in it" {
     directories
     for _ in 1 2 3; do "$ETRACE_BIN" -n "$NODE" -qq --for 1ms work:one/1 >/dev/null; done
     run node_eval "$NODE" 'R = monitor(process, watch), watch ! {get, self()}, Seen = receive {seen, S} -> S end, receive {_, R, _, _, _} -> ok end,
@@ -104,7 +104,7 @@ directories() {
     assert_output '{3,{39},[[{make_dir,[]},{mode,[448]},{open,[[write,exclusive,raw,binary]]},{mode,[384]}]]}'
 }
 
-@test "a node whose files anybody may write, by its umask: the library is not for anybody" {
+@test "a node with umask 0 loads the library" {
     umask 0
     node_start open
     umask 022

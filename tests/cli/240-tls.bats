@@ -103,7 +103,7 @@ refused() { # STATUS TEXT ARGS...
     assert_equal "${stderr_lines[0]}" "etrace: $text"
 }
 
-@test "a node with TLS is verified, and so is who connects to it" {
+@test "etrace and a TLS node verify each other's certificate" {
     tls_node strict strict
     name=$NODE
     attached --tls-optfile "$PEM/strict.conf"
@@ -130,7 +130,7 @@ refused() { # STATUS TEXT ARGS...
     assert_equal "$(node_snapshot "$NODE" | grep -E "^(sessions|modules)")" "$before"
 }
 
-@test "the certificate must be for the host, and valid today" {
+@test "the certificate must name the host and must not have expired" {
     tls_node other other
     refused 3 "cannot connect to $NODE: its certificate is for elsewhere.example, 10.1.2.3, not for 127.0.0.1" -n "$NODE" --tls-ca "$PEM/ca.pem"
     attached --tls-optfile "$PEM/other.conf"
@@ -141,7 +141,7 @@ refused() { # STATUS TEXT ARGS...
     attached --tls-optfile "$PEM/old.conf"
 }
 
-@test "files that cannot be used are named, secrets are not" {
+@test "an error about a TLS file names the file and shows no password" {
     tls_node open open
     at=(-n "$NODE")
     refused 3 "cannot read the CA certificates in $PEM/nosuch.pem: No such file or directory" "${at[@]}" --tls-ca "$PEM/nosuch.pem"
@@ -159,7 +159,7 @@ refused() { # STATUS TEXT ARGS...
     refute_regex "$stderr" 'open"|sesame'
 }
 
-@test "a flood through TLS is whole, and tracing every message does not trace the channel" {
+@test "a flood over TLS arrives complete, and a trace of all messages omits those of the channel" {
     tls_node flood open
     timeout --foreground 60 "$ETRACE_BIN" -n "$NODE" --tls-ca "$PEM/ca.pem" --rate 0 --json 'lists:seq(7777, _) -> return' >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" 3>&- &
     tracer=$!
@@ -179,7 +179,7 @@ refused() { # STATUS TEXT ARGS...
     assert_output ''
 }
 
-@test "every command that speaks to a node takes the same options" {
+@test "every command that connects to a node accepts the TLS options" {
     tls_node all strict
     export HOME
     tls=(--tls-optfile "$PEM/strict.conf")
@@ -213,7 +213,7 @@ refused() { # STATUS TEXT ARGS...
     assert offered
 }
 
-@test "a command whose node has TLS" {
+@test "etrace traces a command whose node uses TLS" {
     name=tlschild$RANDOM$RANDOM@127.0.0.1
     run --separate-stderr timeout 60 "$ETRACE_BIN" --tls-ca "$PEM/ca.pem" 'lists:seq(7777, _)' -- "$ETRACE_ERL" -noshell -noinput -name "$name" \
         -start_epmd false -kernel inet_dist_use_interface '{127,0,0,1}' -proto_dist inet_tls -ssl_dist_optfile "$PEM/open.conf" \
@@ -222,7 +222,7 @@ refused() { # STATUS TEXT ARGS...
     assert_output --partial 'lists:seq(7777, 7778)'
 }
 
-@test "over IPv6 as well" {
+@test "etrace connects to a TLS node over IPv6" {
     [[ -e /proc/net/if_inet6 ]] || skip 'no IPv6 here'
     "$ETRACE_ERL" -noshell -noinput -name "sixtls$ETRACE_OTP@::1" -proto_dist inet6_tls -ssl_dist_optfile "$PEM/open.conf" -start_epmd false \
         -kernel inet_dist_use_interface '{0,0,0,0,0,0,0,1}' </dev/null >"$BATS_TEST_TMPDIR/log" 2>&1 3>&- &
@@ -236,14 +236,14 @@ refused() { # STATUS TEXT ARGS...
     refused 3 "cannot connect to $NODE: it takes TLS connections only" -n "$NODE"
 }
 
-@test "a node without TLS does not answer to it" {
+@test "--tls fails with a message for a node without TLS" {
     node_start plain
     attach -n "$NODE" --tls
     assert_failure 3
     assert_regex "${stderr_lines[0]}" "^etrace: cannot connect to $NODE: (port [0-9]+ of 127.0.0.1 does not answer to TLS|port [0-9]+ of 127.0.0.1 closes the connection without a word|what answers does not speak TLS)"
 }
 
-@test "a client that is frozen in a flood through TLS: the lease ends it, and the node makes nothing of that" {
+@test "the lease ends a client that freezes in a flood over TLS, and the node logs nothing" {
     tls_node frozen open
     timeout 60 "$ETRACE_BIN" -n "$NODE" --tls-ca "$PEM/ca.pem" --for 50ms 'lists:seq(7777, _)' </dev/null >/dev/null 2>&1 3>&-
     before=$(node_snapshot "$NODE")
@@ -265,7 +265,7 @@ refused() { # STATUS TEXT ARGS...
 }
 
 # The host in the node's name is an address, not the name of this host, and the certificate is for addresses only.
-@test "a process, a short name and the only node are connected to by the name that the process was started with" {
+@test "-p, a short name and the only node connect by the full name that the certificate requires" {
     tls_node alone open
     local pid
     pid=$(<"$(node_dir "$NODE")/pid")
@@ -279,7 +279,7 @@ refused() { # STATUS TEXT ARGS...
     assert_equal "${stderr_lines[1]}" "hint: the host in a node's name must be one that its certificate is for: -n NAME@HOST, with its full name"
 }
 
-@test "nodes are tried at the same time, with TLS and where they do not answer to that without" {
+@test "etrace nodes tries all nodes at the same time, with TLS first and then without" {
     tls_node secure open
     local secure=$NODE plain=() name
     for name in a b c; do

@@ -26,7 +26,7 @@ validate() {
     assert_success
 }
 
-@test "a node that is well: every step in its order, one event from end to end, nothing left" {
+@test "doctor reports every step in order for a healthy node and leaves nothing on it" {
     run --separate-stderr etrace doctor -n "$NODE"
     assert_success
     assert_equal "$(steps)" 'host epmd node cookie handshake rex companion version NIF session event leaving residue'
@@ -38,21 +38,21 @@ validate() {
     assert_equal "$stderr" ''
 }
 
-@test "the fallback tracer is a warning, not a failure" {
+@test "doctor reports the fallback tracer as a warning, not as a failure" {
     run etrace doctor --fallback -n "$NODE"
     assert_success
     assert_line --regexp '^warn +NIF +not loaded, so at most 1000 events a second: asked for'
     assert_line --regexp '^ok +event '
 }
 
-@test "as JSON, by the schema" {
+@test "the JSON output of doctor conforms to the schema" {
     run etrace doctor --json -n "$NODE"
     assert_success
     assert_equal "$(jq -r .result <<<"$output" | sort -u)" ok
     validate
 }
 
-@test "the step that fails is named, with a hint, and is the last" {
+@test "doctor stops at the step that fails and prints a hint" {
     run etrace doctor -n nobody@127.0.0.1
     assert_failure 3
     assert_equal "$(steps | cut -d' ' -f1-3)" 'host epmd node'
@@ -89,7 +89,7 @@ validate() {
     assert_line --partial 'hint: chmod 400'
 }
 
-@test "a node whose rex hangs" {
+@test "doctor reports a rex process that hangs" {
     on_node 'sys:suspend(rex)'
     run etrace doctor -n "$NODE"
     on_node 'sys:resume(rex)'
@@ -98,7 +98,7 @@ validate() {
     assert_line --regexp '^FAIL +rex +its rex process does not answer'
 }
 
-@test "by its process, and by its port without epmd" {
+@test "doctor finds a node by its process, and by its port without epmd" {
     local pid port
     pid=$(<"$(node_dir "$NODE")/pid")
     run etrace doctor -p "$pid"
@@ -110,7 +110,7 @@ validate() {
     assert_line --partial 'not asked (--port)'
 }
 
-@test "what doctor does not take" {
+@test "doctor refuses words, several nodes and a malformed process number" {
     run etrace doctor "$NODE"
     assert_failure 2
     run etrace doctor -n a -n b
@@ -119,7 +119,7 @@ validate() {
     assert_failure 2
 }
 
-@test "nodes: this one can be reached, and it is said why another cannot" {
+@test "etrace nodes lists reachable nodes and says why a node is not reachable" {
     run etrace nodes
     assert_success
     assert_line --regexp "^$NODE +[0-9]+  ok$"
@@ -135,7 +135,7 @@ validate() {
     live_snapshot
 }
 
-@test "nodes as JSON, by the schema; and where no epmd runs" {
+@test "the JSON output of etrace nodes conforms to the schema, and a missing epmd is reported" {
     run etrace nodes --json
     assert_success
     jq -es --arg n "$NODE" 'map(select(.node == $n)) | length == 1 and .[0].reachable' <<<"$output"
@@ -148,7 +148,7 @@ validate() {
     assert_failure 3
 }
 
-@test "completion knows the node's modules and functions, and keeps them for itself" {
+@test "completion caches the node's modules and functions in private files" {
     export XDG_CACHE_HOME=$BATS_TEST_TMPDIR/cache
     offers() { etrace __complete -n "$NODE" "$1" | grep -qxF -- "$2"; }
     # Completion does not wait for a slow node: it offers the node's answer at the next call.
@@ -199,7 +199,7 @@ completes_expressions() {
     completes "etrace -P kernel_su" "etrace -P kernel_sup"
 }
 
-@test "bash completes inside of quotes, processes, and without quotes as before" {
+@test "bash completes expressions with and without quotes, and processes" {
     completing "PS1='ready> ' bash --norc --noprofile --rcfile /dev/null -i" 'ready>'
     entered 'bind "set bell-style none"; eval "$(etrace completion bash)"; PS1="on> "; clear'
     await 'on>'
@@ -207,7 +207,7 @@ completes_expressions() {
     completes 'etrace work:wa' 'etrace work:warm/0'
 }
 
-@test "zsh completes inside of quotes, and processes" {
+@test "zsh completes expressions with and without quotes, and processes" {
     completing "PS1='ready> ' zsh -f -i" 'ready>'
     entered 'bindkey -e; autoload -U compinit; compinit -u -D; eval "$(etrace completion zsh)"; PS1="on> "; clear'
     await 'on>'
@@ -215,7 +215,7 @@ completes_expressions() {
     completes 'etrace work:wa' 'etrace work:warm/0'
 }
 
-@test "fish completes inside of quotes, and processes" {
+@test "fish completes expressions with and without quotes, and processes" {
     completing 'fish --no-config -i' '[>#] *$'
     entered 'etrace completion fish | source; function fish_prompt; echo "on> "; end; clear'
     await 'on>'
