@@ -48,7 +48,7 @@ streaming() { # PROCESSES MILLISECONDS
 
 paces() { on_node '[exit(P, kill) || P <- processes(), {current_function, {work, pace, 2}} <- [process_info(P, current_function)]]'; }
 
-@test "an expression is traced, and its events stand above the prompt" {
+@test "repl traces an expression and prints its events above the prompt" {
     repl
     entered 'work:two/2 -> return'
     await '1 probe · 1 function'
@@ -60,7 +60,7 @@ paces() { on_node '[exit(P, kill) || P <- processes(), {current_function, {work,
     until_true 30 terminal_gone
 }
 
-@test "what is typed is not broken by a trickle of events, and is taken as it was typed" {
+@test "slow output does not change the line being typed" {
     repl
     entered 'work:stamp/1'
     await 'Ctrl-C stops'
@@ -87,7 +87,7 @@ paces() { on_node '[exit(P, kill) || P <- processes(), {current_function, {work,
     await '^second +work:two.*\(stopped\)$'
 }
 
-@test "nor by a flood of them, on a line that is longer than the terminal is wide" {
+@test "a flood of events does not change a typed line that is wider than the terminal" {
     terminal 60 20 "exec $ETRACE_BIN repl -n $NODE"
     await '^etrace> *$'
     entered 'work:stamp/1'
@@ -112,7 +112,7 @@ paces() { on_node '[exit(P, kill) || P <- processes(), {current_function, {work,
     await '1 probe ·|2 probes|no function|etrace: '
 }
 
-@test "Ctrl-C stops what is traced and keeps what is typed, a second one leaves" {
+@test "Ctrl-C stops the trace, then clears the line, then leaves" {
     repl
     entered 'work:one/1'
     await 'Ctrl-C stops'
@@ -131,7 +131,7 @@ paces() { on_node '[exit(P, kill) || P <- processes(), {current_function, {work,
     until_true 30 terminal_gone
 }
 
-@test "Ctrl-Z and fg: the line is still there, and so is what it can do" {
+@test "Ctrl-Z and fg keep the typed line and the trace, and leaving restores the terminal" {
     terminal 100 30 "PS1='shell: ' bash --norc --noprofile"
     await '^shell:'
     entered "$ETRACE_BIN repl -n $NODE"
@@ -158,7 +158,7 @@ paces() { on_node '[exit(P, kill) || P <- processes(), {current_function, {work,
     await '^icanon$'
 }
 
-@test "the terminal is made narrower and wider while something is typed" {
+@test "resizing the terminal redraws the typed line" {
     repl
     typed 'work:two(aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa, bbbbbbbbbbbbbbbbbbbbbbbb)'
     await_last 'bbbb\)$'
@@ -170,7 +170,7 @@ paces() { on_node '[exit(P, kill) || P <- processes(), {current_function, {work,
     await_last '^etrace> work:two\(a{40}, b{24}\) -> return$'
 }
 
-@test "Tab completes modules, functions with their arities, actions, words of where, and commands" {
+@test "Tab completes modules, functions with arity, actions, where words, commands and nodes" {
     repl
     typed 'wor'
     keys Tab
@@ -198,7 +198,7 @@ paces() { on_node '[exit(P, kill) || P <- processes(), {current_function, {work,
     await_last "^etrace> :node ${NODE//./\\.}$"
 }
 
-@test "Tab completes records of the module that is named, which a probe may then use" {
+@test "Tab completes the records of the named module, and a probe can use them" {
     repl
     typed 'shelf:put(#'
     keys Tab Tab
@@ -219,7 +219,7 @@ paces() { on_node '[exit(P, kill) || P <- processes(), {current_function, {work,
     await 'shelf:put\(\{item,2,"none"\}, ?\{empty\}\) = \{item'
 }
 
-@test "Tab completes the records of the alternative that is typed" {
+@test "Tab completes the records of the alternative at the cursor" {
     repl
     typed 'crate:pack(_) | shelf:put(#'
     keys Tab Tab
@@ -246,7 +246,7 @@ paces() { on_node '[exit(P, kill) || P <- processes(), {current_function, {work,
     await_not 'box,1|item,1'
 }
 
-@test "Tab completes native records, which a probe may then use" {
+@test "Tab completes native records, and a probe can use them" {
     [[ $ETRACE_OTP -ge 29 ]] || return 0
     local dir
     dir=$(node_dir "$NODE")/defs
@@ -269,7 +269,7 @@ paces() { on_node '[exit(P, kill) || P <- processes(), {current_function, {work,
     await_not 'odd,1'
 }
 
-@test "lines that are pasted are taken one after the other, none is lost, and a terminal's marks around them are not shown" {
+@test "repl runs every pasted line in order and hides the bracketed-paste marks" {
     repl
     typed $'\e[200~one: work:one/1\rwork:two(a,\r  b)\r\r:probes\rwork:three/3\rwork:fac\e[201~'
     await '3 probes · 3 functions'
@@ -282,7 +282,7 @@ paces() { on_node '[exit(P, kill) || P <- processes(), {current_function, {work,
     await_last '^etrace> work:fac$'
 }
 
-@test "a node that does not answer while it is attached to disturbs nothing" {
+@test "attaching to a node that does not answer blocks neither the prompt nor the trace" {
     node_start silent
     silent=$NODE
     NODE=$LIVE_NODE
@@ -326,7 +326,7 @@ above() {
         fail "$1 is not above $2: $(screen)"
 }
 
-@test "the next line is typed and done while a node does not answer" {
+@test "repl runs the next line while one of its nodes does not answer" {
     with_silent
     entered 'first: work:one/1'
     await "etrace: $NODE: 1 function"
@@ -345,7 +345,7 @@ above() {
     node_stop "$SILENT"
 }
 
-@test "a refused probe does not cost those that the node traces while another node does not answer" {
+@test "a refused probe leaves the other probes intact while a node does not answer" {
     with_silent
     entered 'first: work:one/1'
     await "etrace: $NODE: 1 function"
@@ -366,7 +366,7 @@ above() {
     node_stop "$SILENT"
 }
 
-@test "an open clause goes on in the next line, and what is wrong is shown below the line" {
+@test "an open clause continues on the next line, and a caret below the line marks an error" {
     repl
     entered 'work:two(a,'
     await_last '^   \.\.\.>$'
@@ -381,7 +381,7 @@ above() {
     await '^etrace: unbound variable M$'
 }
 
-@test "the history is kept for the next time, for the user alone, and not what begins with a space" {
+@test "the history persists with mode 600 and omits lines that begin with a space" {
     repl
     entered 'work:one(warm) -> return'
     await '1 probe'
@@ -404,7 +404,7 @@ above() {
     await_last '^etrace> work:one\(warm\) -> return$'
 }
 
-@test "hist is drawn in place while it runs, and q returns" {
+@test "hist redraws in place while events arrive, and q returns to the prompt" {
     repl
     entered 'work:stamp/1 -> return'
     await 'Ctrl-C stops'
@@ -434,7 +434,7 @@ above() {
     paces
 }
 
-@test "what was captured is looked at again: filters, views, files" {
+@test "repl filters the scrollback, shows it in other views and saves it to files" {
     repl
     entered 'work:fac/1 -> return'
     await 'Ctrl-C stops'
@@ -468,7 +468,7 @@ above() {
     assert_output --partial 'work:fac/1;work:fac/1;work:fac/1;work:fac/1;work:fac/1'
 }
 
-@test "kill -9 and the terminal closing leave nothing on the node" {
+@test "nothing remains on the node after kill -9 or after the terminal closes" {
     repl
     entered 'work:one/1'
     await 'Ctrl-C stops'

@@ -35,7 +35,7 @@ script() { # ARGS... -- ARMINGS BEFORE EXPR AFTER
     ) >"$OUT" 2>"$ERR" 3>&-
 }
 
-@test "lines are done in their order, and what is on its way is shown before it leaves" {
+@test "a script prints the events that are still in flight before it ends" {
     script -- 1 'work:two/2 -> return\n' 'work:two(a, b)' ''
     run cat "$OUT"
     assert_line --regexp 'call work:two\(a, ?b\)$'
@@ -44,7 +44,7 @@ script() { # ARGS... -- ARMINGS BEFORE EXPR AFTER
     grep -q 'nothing is left on the nodes' "$ERR"
 }
 
-@test "several probes have labels, which their events bear, in text and in JSON" {
+@test "several probes have labels, and their events show them in text and JSON" {
     script --json -- 2 'work:one/1\nother: work:two(_, _)\n' 'work:two(work:one(7), b)' ':wait 2 events\n'
     run json_of call '[.probe, .f] | join(" ")'
     assert_line 'other two'
@@ -56,7 +56,7 @@ script() { # ARGS... -- ARMINGS BEFORE EXPR AFTER
     refute_output --partial 'work:one'
 }
 
-@test "an expression in several lines, comments and empty lines" {
+@test "a script accepts multi-line expressions, comments and empty lines" {
     script -- 1 '% what two gets\n\nwork:two(a,\n  b) ->\n  return\n' 'work:two(a, b)' ''
     run cat "$OUT"
     assert_equal "${#lines[@]}" 2
@@ -80,13 +80,13 @@ script() { # ARGS... -- ARMINGS BEFORE EXPR AFTER
     assert_failure 3
 }
 
-@test "a probe that a node refuses leaves the others as they were" {
+@test "a probe that a node refuses leaves the other probes armed" {
     script -- 2 'work:two/2\nwork:no_such_function/1\n' 'work:two(a, b)' '' || assert_equal $? 5
     run cat "$OUT"
     assert_output --partial 'call work:two(a,'
 }
 
-@test "limits, filters and settings are those of the shell" {
+@test "settings limit and filter the trace, and repl refuses invalid values" {
     script -- 1 ':limit 3\nwork:one/1\n' 'work:loop(10)' ':wait 3 events\n:set\n'
     assert_equal "$(grep -c 'call work:one' "$OUT")" 3
     run grep '^:limit' "$OUT"
@@ -105,7 +105,7 @@ script() { # ARGS... -- ARMINGS BEFORE EXPR AFTER
     assert_equal "$(grep -c '· attached$' <<<"$output")" 1
 }
 
-@test "names that a batch needs stand behind the notices that were there before" {
+@test "batch_message() appends names to the notices of a batch, or adds a section for them" {
     live_attempt <<'END'
 begun() ->
     M = etrace_00000000_0,
@@ -133,7 +133,7 @@ END
     assert_output '[{1,[51,50]},{0,[1]}] true [{1,[50]},{0,[1]}] true'
 }
 
-@test "what is captured is bounded, and the oldest is dropped and counted" {
+@test "the scrollback is bounded, drops the oldest events and counts them" {
     script --scrollback 1MB --rate 0 -- 1 'work:one/1\n' 'work:loop(120000)' ':wait 120000 events\n:scrollback\n:save '"$BATS_TEST_TMPDIR"'/x.etr\n'
     run grep ' events kept in ' "$OUT"
     assert_output --regexp '^[0-9]+ events kept in [0-9]+ kB · [0-9]+ older events were dropped$'
@@ -144,7 +144,7 @@ END
     [[ $(tail -n 1 <<<"$output") == *'"missing":0,'* ]]
 }
 
-@test "commands of the shell are commands here, with the node that is attached" {
+@test "shell commands work as :commands with the attached node" {
     run repl <<<$':version\n:explain --format=erl lists:seq(_, N) when N > 10 -> return\n:help drop'
     assert_success
     assert_line --regexp '^etrace [0-9]'
@@ -158,7 +158,7 @@ END
     assert_output --partial 'not traced (--dry-run)'
 }
 
-@test "a pipe of records that is slower than a lease costs those that are traced nothing" {
+@test "a pipe of records that is slower than the lease does not interrupt the trace" {
     mkfifo "$BATS_TEST_TMPDIR/records"
     {
         until_true 30 armed 1
@@ -179,7 +179,7 @@ END
     refute grep -q 'no longer attached' "$ERR"
 }
 
-@test "Ctrl-C while a pipe of records is read leaves the settings as they were" {
+@test "Ctrl-C ends the reading of a pipe of records, and the trace continues" {
     mkfifo "$BATS_TEST_TMPDIR/records" "$BATS_TEST_TMPDIR/in"
     "$ETRACE_BIN" repl -n "$NODE" <"$BATS_TEST_TMPDIR/in" >"$OUT" 2>"$ERR" 3>&- &
     TRACER=$!
@@ -198,7 +198,7 @@ END
     trace_wait 20
 }
 
-@test "several nodes, one of which comes back" {
+@test "a node can be detached, attached again and lost while another node is traced" {
     node_start other
     other=$NODE
     NODE=$LIVE_NODE
@@ -237,7 +237,7 @@ END
     trace_wait 20
 }
 
-@test "a signal ends it in order, and nothing stays" {
+@test "INT, TERM and HUP end repl with status 0 and leave nothing on the node" {
     for signal in INT TERM HUP; do
         rm -f "$ERR" # it may still have messages of the previous run
         mkfifo "$BATS_TEST_TMPDIR/in"
@@ -254,7 +254,7 @@ END
     done
 }
 
-@test "files of -o go on, whole, while views, limits, filters and probes change" {
+@test "files of -o stay open and complete while views, limits, filters and probes change" {
     local file=$BATS_TEST_TMPDIR/all
     script -o "$file.etr" -o "$file.json" -o "$file.txt" -- 1 'work:one/1 -> return\n' 'work:loop(5)' \
         ":wait 10 events\n:limit 1000\n:grep two\n:as tree\n:as summary\nwork:two/2\n:save $file.etr\n:output $file.txt\n:output $file.csv\n" || true
@@ -272,7 +272,7 @@ END
     assert_equal "$(tail -qn 1 "$file.json" "$file.2.json" | jq -c '[.seen, .complete]' | paste -sd ' ')" '[10,false] [5,true]'
 }
 
-@test "what cannot be is said at once: settings that nothing could be read by, words that nobody takes, waiting for nothing" {
+@test "repl refuses unusable settings, extra words and a :wait for nothing at once" {
     local line said
     while IFS='|' read -r line said; do
         status=0
@@ -295,7 +295,7 @@ LINES
     assert_equal "$(grep -c 'call work:one' "$OUT")" 2
 }
 
-@test "what is for a file's view only, or for that of standard output only, is no mistake" {
+@test "--format and --fields are valid if the view of any output uses them" {
     script -q --format '{mfa}' -o "$BATS_TEST_TMPDIR/x.etr" -- 0 'work:one/1\n:wait 50ms\n' ok ''
     assert_equal "$(<"$ERR")" ''
     script -q --as json --fields mfa -o "$BATS_TEST_TMPDIR/x.csv" -- 0 'work:one/1\n:wait 50ms\n' ok ''
@@ -308,7 +308,7 @@ LINES
 many='[work:one(lists:duplicate(500, x)) || _ <- lists:seq(1, 3000)], ok'
 big=(--rate 0 --size 8k --items 1000)
 
-@test "a file that has no room any more does not hold up what is looked at" {
+@test "a full output file does not block standard output" {
     local status=0
     mkdir "$BATS_TEST_TMPDIR/small"
     shown() { wc -l <"$OUT"; }
@@ -335,7 +335,7 @@ more_came() { on_node "$many" >&2 && came; }
 # Events are shown in the order of time, so once this event is shown, no earlier one is on its way.
 last_came() { on_node 'work:two(a, b)' >&2 && grep -q 'work:two' "$OUT"; }
 
-@test "what is forgotten is in the files of -o first, however slowly they are read" {
+@test "events reach a slow -o file before :clear forgets them" {
     local file=$BATS_TEST_TMPDIR/x.json hold reading status=0
     mkfifo "$file"
     exec {hold}<>"$file"
@@ -362,7 +362,7 @@ last_came() { on_node 'work:two(a, b)' >&2 && grep -q 'work:two' "$OUT"; }
     assert_equal "$(grep -c '"f":"one"' "$file.all")" "$(grep -cx 'work:one/1' "$OUT")"
 }
 
-@test "after a command that a signal may end by itself a Ctrl-C is still for the prompt" {
+@test "after :nodes and :doctor, Ctrl-C stops the trace and not etrace" {
     local hold status=0 word
     mkfifo "$BATS_TEST_TMPDIR/in"
     for word in :nodes :doctor; do
@@ -381,7 +381,7 @@ last_came() { on_node 'work:two(a, b)' >&2 && grep -q 'work:two' "$OUT"; }
     done
 }
 
-@test "a Ctrl-C gives up the file that nobody reads" {
+@test "Ctrl-C gives up an output file that nobody reads" {
     local hold pid status=0
     mkfifo "$BATS_TEST_TMPDIR/x.txt"
     exec {hold}<>"$BATS_TEST_TMPDIR/x.txt"

@@ -70,7 +70,7 @@ assert_whole() {
     [[ ! -s $BATS_TEST_TMPDIR/wrong ]] || fail "$(cat "$BATS_TEST_TMPDIR/wrong")"
 }
 
-@test "no event of a probe is lost, or comes twice, while others are added, changed, stopped and dropped" {
+@test "adding, changing, stopping and dropping probes neither loses nor repeats events of another probe" {
     begin_steady
     for round in 1 2 3 4 5; do
         line 'other: work:two/2' 'again: work:one/1 -> caller' ':stop other' 'other: work:three/3 -> return' \
@@ -87,7 +87,7 @@ assert_whole() {
     assert_output 0
 }
 
-@test "a setting that the node refuses, and a probe that it refuses, leave everything as it was" {
+@test "a refused setting or probe leaves the others unchanged" {
     begin_steady
     line ':proc nobody_of_that_name' ':let X=[' ':hrl /nonexistent' 'work:no_such/7' 'x: work:one(#nothing{})' ':port-id driver:none' \
         ':set'
@@ -104,7 +104,7 @@ assert_whole() {
     assert_whole
 }
 
-@test "what was captured of two nodes is shown in the order of time" {
+@test "saved events of two nodes are in the order of time" {
     node_start second
     second=$NODE
     NODE=$LIVE_NODE
@@ -130,7 +130,7 @@ assert_whole() {
     assert_equal "$(grep -c 'call work:one' "$OUT")" 1000
 }
 
-@test "a node whose events could not be read is attached again, and its events are read" {
+@test "a node can be attached again after a malformed batch, and its events are read" {
     begin --json
     line 'work:one/1'
     until_true 30 said 'Ctrl-C stops' 1 || fail "$(cat "$ERR")"
@@ -158,7 +158,7 @@ assert_whole() {
     assert_equal "$(grep -c 'malformed' "$ERR")" 1
 }
 
-@test "while a module is armed beside others nothing is seen of it that nobody asked for" {
+@test "adding and dropping a wildcard probe shows no event of module_info" {
     begin --json --rate 0
     line 'lists:keyfind/3'
     until_true 30 said 'Ctrl-C stops' 1 || fail "$(cat "$ERR")"
@@ -172,7 +172,7 @@ assert_whole() {
     assert_equal "$(grep -c '"f":"module_info"' "$OUT")" 0
 }
 
-@test "what is captured is saved as far as it has come, however fast there is more" {
+@test ":save writes the events so far and returns during a flood" {
     begin -q --rate 0 -o "$BATS_TEST_TMPDIR/all.json"
     line 'work:one/1'
     on_node 'work:flood(2)'

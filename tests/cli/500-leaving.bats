@@ -27,7 +27,7 @@ report() {
 flood_times=$((${ETRACE_ALL:+9}0 + 10))
 attach_times=$((${ETRACE_ALL:+8}0 + 20))
 
-@test "kill -9 at ten random moments of a flood: clean at once" {
+@test "the node is clean at once after kill -9 at random moments of a flood" {
     on_node 'work:flood(2)'
     flooded=$(node_snapshot "$NODE")
     cleanups=()
@@ -41,7 +41,7 @@ attach_times=$((${ETRACE_ALL:+8}0 + 20))
     on_node 'work:calm(ok)'
 }
 
-@test "kill -9 at twenty random moments of attaching: clean at once" {
+@test "the node is clean at once after kill -9 at random moments of attaching" {
     cleanups=()
     for ((i = 0; i < attach_times; i++)); do
         "$ETRACE_BIN" -n "$NODE" work:one/1 </dev/null >"$OUT" 2>"$ERR" 3>&- &
@@ -54,7 +54,7 @@ attach_times=$((${ETRACE_ALL:+8}0 + 20))
     report 'kill -9 while attaching'
 }
 
-@test "INT, TERM and HUP: the end is orderly, with status 0 and a summary" {
+@test "INT, TERM and HUP end a trace with status 0 and a summary" {
     for signal in INT TERM HUP; do
         trace --json work:one/1
         on_node 'work:loop(10)'
@@ -77,7 +77,7 @@ attach_times=$((${ETRACE_ALL:+8}0 + 20))
     on_node 'work:calm(ok)'
 }
 
-@test "Ctrl-C twice does not wait for anything" {
+@test "repeated Ctrl-C ends etrace although its output is blocked" {
     on_node 'work:flood(2)'
     flooded=$(node_snapshot "$NODE")
     mkfifo "$BATS_TEST_TMPDIR/pipe"
@@ -104,7 +104,7 @@ attach_times=$((${ETRACE_ALL:+8}0 + 20))
     on_node 'work:calm(ok)'
 }
 
-@test "a signal while it attaches: ended at once, with nothing left" {
+@test "a signal while etrace attaches ends it at once and leaves nothing on the node" {
     # The files must exist even if the signal arrives before the process is running.
     : >"$OUT"
     : >"$ERR"
@@ -120,7 +120,7 @@ attach_times=$((${ETRACE_ALL:+8}0 + 20))
     done
 }
 
-@test "frozen in a flood: the lease cleans up; what it says afterwards; a node that stops meanwhile" {
+@test "the lease cleans up after a frozen client, which reports it, and the node can stop meanwhile" {
     # The test waits for two nodes at once to save time.
     node_start other
     other=$NODE

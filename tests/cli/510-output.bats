@@ -10,7 +10,7 @@ teardown_file() { live_end; }
 setup() { live_setup; }
 teardown() { live_teardown; }
 
-@test "a full device is an error in one line, and the trace ends" {
+@test "a full device ends the trace with an error of one line" {
     "$ETRACE_BIN" -n "$NODE" work:one/1 </dev/null >/dev/full 2>"$ERR" 3>&- &
     TRACER=$!
     TRACERS+=("$TRACER")
@@ -29,7 +29,7 @@ teardown() { live_teardown; }
     done
 }
 
-@test "a closed output: an error when it was never open, none when the reader has left" {
+@test "a closed standard output is an error, but a reader that leaves is none" {
     status=0
     timeout 10 "$ETRACE_BIN" -n "$NODE" --limit 1 work:one/1 >&- 2>"$ERR" </dev/null & pid=$!
     TRACERS+=("$pid")
@@ -57,7 +57,7 @@ END
     refute_output
 }
 
-@test "what is said to nobody holds up nothing: the trace goes on, every event is there, and it ends" {
+@test "a blocked standard error does not block the trace, and every event is accounted for" {
     local full pid said=$BATS_TEST_TMPDIR/said
     mkfifo "$said"
     exec {full}<>"$said"
@@ -79,7 +79,7 @@ END
     exec {full}>&-
 }
 
-@test "a disk that fills up while it records: an error, and the recording is whole up to there" {
+@test "a full disk ends a recording with an error, and the recording is complete up to that point" {
     mkdir "$BATS_TEST_TMPDIR/small"
     # A mount namespace of its own leaves nothing mounted after any end.
     trace_in_small() {
@@ -99,7 +99,7 @@ END
     assert_equal "$(grep -vc -e 'call work:one(flood)$' -e 'events lost here' "$OUT" || true)" 0
 }
 
-@test "-o does not follow a symbolic link, nor write what it may not" {
+@test "-o refuses symbolic links, directories and missing directories" {
     echo precious >"$BATS_TEST_TMPDIR/target"
     ln -s "$BATS_TEST_TMPDIR/target" "$BATS_TEST_TMPDIR/link.etr"
     ln -s "$BATS_TEST_TMPDIR/target" "$BATS_TEST_TMPDIR/link.json"
@@ -123,7 +123,7 @@ END
     assert_clean "$BEFORE" "$NODE" 0
 }
 
-@test "-o on what is no file or cannot be written: refused, and nothing waits; a file that vanishes is written to its end" {
+@test "-o refuses a pipe without a reader and a read-only file system, and survives the removal of its file" {
     mkfifo "$BATS_TEST_TMPDIR/fifo.etr" "$BATS_TEST_TMPDIR/fifo.json"
     for file in fifo.etr fifo.json; do
         run timeout -k 1 20 "$ETRACE_BIN" -n "$NODE" --for 100ms -o "$BATS_TEST_TMPDIR/$file" work:one/1
@@ -150,7 +150,7 @@ END
 
 calls_in() { [[ $(grep -c '"type":"call"' "$2") -eq $1 ]]; }
 
-@test "a file that is emptied while it is written, as by what rotates logs, goes on at its beginning" {
+@test "an output file that is truncated during the trace continues at its beginning" {
     local file=$BATS_TEST_TMPDIR/rotated.json
     trace --json -o "$file" work:one/1
     on_node 'work:loop(20)'
@@ -164,7 +164,7 @@ calls_in() { [[ $(grep -c '"type":"call"' "$2") -eq $1 ]]; }
     assert_equal "$(jq -r .type "$file" | sort | uniq -c | xargs)" '5 call 1 summary'
 }
 
-@test "no input, no terminal worth the name, one of a single column: the same events, and the terminal is as it was" {
+@test "etrace shows the same events with closed input, TERM unset or dumb, and a terminal of one column" {
     five() { "$ETRACE_BIN" -n "$NODE" --limit 5 --for 30s work:one/1; }
     # shellcheck disable=SC2016  # evaluated in there
     narrow='stty cols 1 rows 1; stty -g >"$BATS_TEST_TMPDIR/tty"; "$ETRACE_BIN" -n "$NODE" --limit 5 --for 30s work:one/1 2>"$ERR" | cat >"$OUT"; stty -g >>"$BATS_TEST_TMPDIR/tty"'
@@ -187,7 +187,7 @@ calls_in() { [[ $(grep -c '"type":"call"' "$2") -eq $1 ]]; }
     [[ $(sort -u "$BATS_TEST_TMPDIR/tty" | wc -l) -eq 1 && $(wc -l <"$BATS_TEST_TMPDIR/tty") -eq 2 ]]
 }
 
-@test "a recording that is killed while it is written can be read to its end" {
+@test "replay reads a recording whose writer was killed" {
     on_node 'work:flood(2)'
     trace -o "$BATS_TEST_TMPDIR/r.etr" work:one/1
     written() { [[ $("$ETRACE_BIN" replay "$BATS_TEST_TMPDIR/r.etr" 2>/dev/null | grep -c 'call work:one(flood)') -gt 100 ]]; }
@@ -200,7 +200,7 @@ calls_in() { [[ $(grep -c '"type":"call"' "$2") -eq $1 ]]; }
 }
 
 # Cut the recording at every 97th byte, and flip a bit there.
-@test "a recording that is cut or damaged anywhere: what can be read, then one line with the place" {
+@test "replay of a cut or damaged recording shows what is readable and one error with the offset" {
     traced -o "$BATS_TEST_TMPDIR/r.etr" 'work:fac/1 -> return, caller' 'work:one/1' -- '[work:fac(3) || _ <- lists:seq(1, 20)], work:loop(200)'
     whole=${#lines[@]}
     size=$(stat -c %s "$BATS_TEST_TMPDIR/r.etr")
@@ -236,7 +236,7 @@ check_bad() {
     esac
 }
 
-@test "what stands behind the end of a recording, or in the place of it, cannot be read: its summary is not called complete" {
+@test "replay rejects bytes before or after a recording and a missing last byte" {
     local file=$BATS_TEST_TMPDIR/r.etr size
     traced -o "$file" work:one/1 -- 'work:loop(20)'
     size=$(stat -c %s "$file")
@@ -251,7 +251,7 @@ check_bad() {
     assert_equal "$(json_of summary .complete)" true
 }
 
-@test "what is no recording is said not to be one" {
+@test "replay says that a file is not a recording" {
     head -c 100000 /dev/urandom >"$BATS_TEST_TMPDIR/random.etr"
     : >"$BATS_TEST_TMPDIR/empty.etr"
     for file in random.etr empty.etr; do

@@ -18,7 +18,7 @@ teardown() { live_teardown; }
 # Starts a node of its own, because the test ends it.
 mortal() { live_own mortal "$@"; }
 
-@test "the node is killed: status 1 within two seconds, and a line that says it" {
+@test "a killed node ends the trace with status 1 and one message" {
     mortal
     trace --json work:one/1
     on_node 'work:loop(10)'
@@ -31,7 +31,7 @@ mortal() { live_own mortal "$@"; }
     jq -e . "$OUT" >/dev/null
 }
 
-@test "the node is killed in a flood" {
+@test "a node that is killed in a flood ends the trace with status 1 and complete lines" {
     mortal
     on_node 'work:flood(2)'
     trace --json --rate 0 work:one/1
@@ -44,7 +44,7 @@ mortal() { live_own mortal "$@"; }
 
 stopped() { node_gone "$NODE"; }
 
-@test "init:stop() and halt() while it is traced: not delayed, status 1" {
+@test "a trace does not prevent init:stop() and halt(), and ends with status 1" {
     for how in 'init:stop()' 'halt(0)'; do
         mortal
         on_node 'work:flood(1)'
@@ -75,7 +75,7 @@ loading() { # PLACE
     LIBRARY=$(<"$library")
 }
 
-@test "the node is killed while it loads the library: whoever attaches takes the file away" {
+@test "the library's file is removed if the node is killed while it loads the library" {
     mkdir -p "$BATS_TEST_TMPDIR/run" "$BATS_TEST_TMPDIR/home/.cache"
     cp -p "$HOME/.erlang.cookie" "$BATS_TEST_TMPDIR/home"
     for place in fixed run home; do
@@ -95,7 +95,7 @@ owner="element(2, hd(element(2, process_info($janitor, monitors))))"
 # The heir takes over when the janitor dies; it monitors the janitor.
 heir="hd([P || {_, L} <- [process_info($janitor, monitored_by)], P <- L, {_, {erlang, apply, 2}} <- [process_info(P, initial_call)]])"
 
-@test "the janitor is killed while the library is written, and others with it: nothing stays, also when another client comes meanwhile" {
+@test "the library's directory is removed if the janitor and the owner are killed while it is written" {
     local told=$BATS_TEST_TMPDIR/told victims made
     removed() { [[ ! -e $made ]]; }
     HELD_DIR=$told ETRACE_ERL=$BATS_FILE_TMPDIR/erl live_own written
@@ -119,7 +119,7 @@ heir="hd([P || {_, L} <- [process_info($janitor, monitored_by)], P <- L, {_, {er
     done
 }
 
-@test "the janitor is killed before there is an owner: the client is told so" {
+@test "the client reports that the janitor was killed before the owner started" {
     on_node 'Me = self(), spawn(fun() -> register(holder, self()), erlang:suspend_process(whereis(code_server)), Me ! held, receive after infinity -> ok end end), receive held -> ok end'
     "$ETRACE_BIN" -n "$NODE" work:one/1 </dev/null >"$OUT" 2>"$ERR" 3>&- &
     TRACER=$!
@@ -135,7 +135,7 @@ heir="hd([P || {_, L} <- [process_info($janitor, monitored_by)], P <- L, {_, {er
     assert_clean "$BEFORE" "$NODE"
 }
 
-@test "somebody kills the owner: the session ends at once, with a line, and the rest is cleaned up" {
+@test "killing the owner or the janitor ends the trace with one message, and the node is clean" {
     for who in "$owner" "$janitor"; do
         trace --json work:one/1
         on_node 'work:loop(5)'
@@ -154,7 +154,7 @@ heir="hd([P || {_, L} <- [process_info($janitor, monitored_by)], P <- L, {_, {er
     assert_clean "$BEFORE" "$NODE"
 }
 
-@test "all of ours are killed together, and their client: the next attach takes the module away, under whatever name it was; or whoever is left" {
+@test "a surviving process of the companion removes its module, or else the next attach does" {
     local first=$OUT module victims
     trace --json work:one/1
     first=$TRACER
@@ -189,7 +189,7 @@ heir="hd([P || {_, L} <- [process_info($janitor, monitored_by)], P <- L, {_, {er
     done
 }
 
-@test "whoever takes the module away has the code server do it: the purger works for nobody else" {
+@test "the companion's module is removed through the code server, which alone uses the purger" {
     # The janitor, its heir, the owner and the client remove the module in turn, as their predecessors are killed.
     local victims all
     # The library stays mapped until the last code that uses it is purged.
@@ -217,7 +217,7 @@ heir="hd([P || {_, L} <- [process_info($janitor, monitored_by)], P <- L, {_, {er
     done
 }
 
-@test "the owner's end is the session's, whoever of ours is still there: the strong handle is on no other heap" {
+@test "the session ends with its owner, because no other heap has the strong handle" {
     trace --json 'work:one/1 -> return' 'send(_, _)'
     on_node 'work:loop(5)'
     # The other processes of the companion are suspended. The owner has collected its garbage, so it keeps only
@@ -232,7 +232,7 @@ heir="hd([P || {_, L} <- [process_info($janitor, monitored_by)], P <- L, {_, {er
     assert_failure 1
 }
 
-@test "somebody destroys the session: that is noticed, said, and the end" {
+@test "the trace ends with a message when another process destroys the session" {
     trace --json work:one/1
     on_node 'work:loop(5), [trace:session_destroy(S) || {etrace, _} = S <- trace:session_info(all)]'
     trace_wait 30
@@ -241,7 +241,7 @@ heir="hd([P || {_, L} <- [process_info($janitor, monitored_by)], P <- L, {_, {er
     assert_clean "$BEFORE" "$NODE"
 }
 
-@test "somebody deletes or purges the companion's module" {
+@test "the node is clean after another process deletes or purges the companion's module" {
     for how in 'code:delete(M)' 'code:delete(M), code:purge(M)' 'code:purge(M), code:delete(M), code:purge(M), code:purge(M)'; do
         trace work:one/1
         on_node "[M] = [M || {M, _} <- code:all_loaded(), lists:prefix(\"etrace_\", atom_to_list(M))], $how"
@@ -253,7 +253,7 @@ heir="hd([P || {_, L} <- [process_info($janitor, monitored_by)], P <- L, {_, {er
     done
 }
 
-@test "other tools on the same functions are not disturbed, nor do they disturb" {
+@test "etrace, another session and legacy tracing of the same function do not disturb each other" {
     # The other tools are dbg, another session, and legacy tracing; each counts the events that it receives.
     on_node 'register(others, spawn(fun() ->
         S = trace:session_create(other, self(), []),
@@ -287,7 +287,7 @@ others_trace() { [[ $(node_eval "$NODE" 'work:one(0), work:one(0), lists:all(fun
 
 dbg_has() { [[ $(node_eval "$NODE" 'dbg_sink ! {get, self()}, receive {count, N} -> N end') == "$1" ]]; }
 
-@test "dbg on the same function goes on" {
+@test "etrace and dbg on the same function do not disturb each other" {
     on_node 'register(dbg_sink, spawn(fun() -> F = fun F(N) -> receive hit -> F(N + 1); {get, P} -> P ! {count, N}, F(N); stop -> ok end end, F(0) end)),
         dbg:tracer(process, {fun({trace, _, call, _}, S) -> dbg_sink ! hit, S; (_, S) -> S end, none}), dbg:p(all, [c]), dbg:tpl(work, one, 1, [])'
     traced --json work:one/1 -- 'work:loop(20)'
@@ -302,7 +302,7 @@ dbg_has() { [[ $(node_eval "$NODE" 'dbg_sink ! {get, self()}, receive {count, N}
     on_node 'R = monitor(process, dbg_sink), dbg_sink ! stop, receive {_, R, _, _, _} -> ok end'
 }
 
-@test "no directory from which libraries may be loaded: the tracer without NIF takes over, and says why" {
+@test "without a directory for libraries etrace traces without the NIF and says why" {
     # Mount the candidate directories noexec, in a mount namespace of the node.
     cat >"$BATS_TEST_TMPDIR/noexec" <<END
 #!/bin/sh
@@ -324,7 +324,7 @@ END
     assert_clean "$BEFORE" "$NODE"
 }
 
-@test "arguments of a hundred megabytes and five million elements do not hold up who calls" {
+@test "arguments of a hundred megabytes or five million elements do not delay the caller" {
     on_node 'persistent_term:put(big, {binary:copy(<<"x">>, 100000000), lists:seq(1, 5000000)})'
     warm=$(node_snapshot "$NODE")
     trace --json --rate 0 work:pair/2
@@ -343,7 +343,7 @@ END
     on_node 'persistent_term:erase(big)'
 }
 
-@test "deep and shared terms, strange atoms, every type: bounded, printed, survived" {
+@test "etrace cuts and prints deep terms, shared terms, strange atoms and terms of every type" {
     # Make the test's own atoms before the snapshot.
     on_node '[list_to_atom([255]), list_to_atom(lists:duplicate(255, 16#1F600)), list_to_atom("a\n\"b\\")]'
     live_snapshot
@@ -361,7 +361,7 @@ END
     on_node 'persistent_term:erase(big)'
 }
 
-@test "hostile expressions: refused in words, and the node does not notice" {
+@test "etrace refuses hostile expressions with a message, and the node stays unchanged" {
     deep=$(printf '[%.0s' {1..5000})
     long=$(printf 'x%.0s' {1..2000})
     for expr in "lists:seq($deep" "lists:$long(_)" 'lists:seq(' "'" '"' "lists:seq(_) when" 'lists:seq(_,N) when N > 99999999999999999999999999999999999999999' \

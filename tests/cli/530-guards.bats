@@ -24,7 +24,7 @@ said() { grep -q -e "$1" "$ERR"; }
 costly() { on_node 'register(loop, spawn(fun() -> M = lists:duplicate(200, 1 bsl 70), F = fun F() -> work:one(M), F() end, F() end))'; }
 enough() { on_node 'R = monitor(process, loop), exit(whereis(loop), kill), receive {_, R, _, _, _} -> ok end'; }
 
-@test "events take a tenth of a scheduler's time at most: the rest is counted, and it is said" {
+@test "events take at most a tenth of a scheduler's time; etrace counts and reports the others" {
     costly
     looping=$(node_snapshot "$NODE")
     # No event is shown, so losses happen on the node and not because of a slow reader.
@@ -39,7 +39,7 @@ enough() { on_node 'R = monitor(process, loop), exit(whereis(loop), kill), recei
     enough
 }
 
-@test "who asks for no rate is not held back" {
+@test "--rate 0 switches off the guard of the scheduler's time" {
     costly
     trace --json --rate 0 --for 2s --size 4096 'work:one/1 where false'
     trace_wait 30
@@ -48,7 +48,7 @@ enough() { on_node 'R = monitor(process, loop), exit(whereis(loop), kill), recei
     tail -n 1 "$OUT" | jq -e '.type == "summary" and (.lost.guard // 0) == 0'
 }
 
-@test "results of some calls that do return: none is missed, however many calls there are whose result nobody wants" {
+@test "calls whose result nobody wants do not count toward the limit of pending results" {
     trace --json --rate 0 'work:one(X) when X rem 2 == 0 -> return, msg(X)' 'work:one(X) when X rem 2 == 1' 'work:two(X, _) when X == 0 -> return' \
         'work:two(_, Y) -> msg({Y})'
     # One process makes more calls than the limit of pending results; half of them have no result.
@@ -66,7 +66,7 @@ enough() { on_node 'R = monitor(process, loop), exit(whereis(loop), kill), recei
     assert_output $'7 {b}\n0 {c}'
 }
 
-@test "the same while other probes are armed and given up: what says that a result is owed is never seen" {
+@test "the internal mark of a pending result never shows while other probes are armed" {
     local typed i
     on_node 'register(loop, spawn(fun() -> F = fun F(N) -> work:one(N), work:two(N, N), N rem 20 =:= 0 andalso timer:sleep(1), F(N + 1) end, F(0) end))'
     mkfifo "$BATS_TEST_TMPDIR/typed"
@@ -90,7 +90,7 @@ enough() { on_node 'R = monitor(process, loop), exit(whereis(loop), kill), recei
     assert_output 0
 }
 
-@test "everything of the node, in every process: it is throttled, and the node answers" {
+@test "a trace of every call and message of the node is throttled, and the node answers" {
     trace --json '_:_' 'send(_, _)' 'recv(_)'
     on_node 'work:flood(2)'
     for _ in {1..20}; do
@@ -106,7 +106,7 @@ enough() { on_node 'R = monitor(process, loop), exit(whereis(loop), kill), recei
     on_node 'work:calm(ok)'
 }
 
-@test "a hundred thousand processes, and a storm of new ones: traced within seconds, nothing remains" {
+@test "a hundred thousand processes and two thousand new ones are traced, and nothing remains" {
     on_node 'register(many, spawn(fun() -> Ps = [spawn_link(fun() -> receive stop -> ok end end) || _ <- lists:seq(1, 100000)], receive {stop, From} -> [P ! stop || P <- Ps], From ! stopped end end))'
     until_true 30 eval '[[ $(node_eval "$NODE" "erlang:system_info(process_count) > 100000") == true ]]'
     many=$(node_snapshot "$NODE")
@@ -126,7 +126,7 @@ enough() { on_node 'R = monitor(process, loop), exit(whereis(loop), kill), recei
 
 all_busy() { [[ $(node_eval "$NODE" 'length(element(2, process_info(whereis(busy), links)))') == 100 ]]; }
 
-@test "every scheduler busy with a hundred processes: attached, and cleaned up in time" {
+@test "etrace attaches to a node with busy schedulers, and the node is clean after kill -9" {
     on_node 'register(busy, spawn(fun() -> Ps = [spawn_link(fun() -> F = fun F() -> work:spin(1000), F() end, F() end) || _ <- lists:seq(1, 100)], receive {stop, From} -> process_flag(trap_exit, true), [exit(P, kill) || P <- Ps], [receive {_, P, _} -> ok end || P <- Ps], From ! stopped end end))'
     until_true 30 all_busy
     busy=$(node_snapshot "$NODE")
@@ -138,7 +138,7 @@ all_busy() { [[ $(node_eval "$NODE" 'length(element(2, process_info(whereis(busy
     on_node 'busy ! {stop, self()}, receive stopped -> ok end'
 }
 
-@test "ten thousand typos make no atom" {
+@test "ten thousand typos create no atom" {
     trace --json work:one/1
     atoms=$(node_eval "$NODE" 'erlang:system_info(atom_count)')
     trace_end
@@ -153,7 +153,7 @@ all_busy() { [[ $(node_eval "$NODE" 'length(element(2, process_info(whereis(busy
     assert_equal "$(node_eval "$NODE" 'erlang:system_info(atom_count)')" "$atoms"
 }
 
-@test "a node that is slow to look up modules is waited for as long as it goes on" {
+@test "etrace waits for a node that looks up modules slowly as long as it makes progress" {
     # The code server takes a second to answer each question.
     on_node 'spawn(fun() ->
         register(slower, self()),
@@ -182,7 +182,7 @@ all_busy() { [[ $(node_eval "$NODE" 'length(element(2, process_info(whereis(busy
     assert grep -q '· 0 functions · ' "$ERR"
 }
 
-@test "the companion's own processes have a bound on their memory, and none is logged" {
+@test "the owner has a heap limit, and exceeding it is not logged" {
     trace --json work:one/1
     run node_eval "$NODE" '[J] = [whereis(N) || N <- registered(), lists:prefix("etrace_", atom_to_list(N))],
         Owner = element(2, hd(element(2, process_info(J, monitors)))),

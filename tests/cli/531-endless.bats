@@ -28,7 +28,7 @@ few_frames() {
     [[ $words -lt 2400 ]] || fail "a stack of $words words"
 }
 
-@test "a loop: said once, with few frames on its stack, and its calls are shown on" {
+@test "etrace reports an endless loop once, keeps its stack short and still shows its calls" {
     local before
     loop 'loops:slow(0)'
     trace --json 'loops:_ -> return'
@@ -48,7 +48,7 @@ few_frames() {
     tail -n 1 "$OUT" | jq -e '.incomplete <= 1 and (.lost.guard // 0) == 0'
 }
 
-@test "loops without a pause, alone, two that call each other, and above what is on the stack already" {
+@test "etrace detects loops without a pause: one function, two functions, and above a deep stack" {
     local at
     for at in 'tail loops:tail(0)' 'one loops:one(0)' 'tail loops:below(200,fun()->loops:tail(0)end)'; do
         loop "${at#* }"
@@ -64,7 +64,7 @@ few_frames() {
     done
 }
 
-@test "loops through apply, and through two modules" {
+@test "etrace detects loops through apply and through two modules" {
     local at
     for at in 'loops:hop/2 loops:hop(apply,0)' 'loops_too:hop/2 loops:hop(module,0)' 'loops_too:pong/1 loops:ping(0)'; do
         loop "${at#* }"
@@ -79,7 +79,7 @@ few_frames() {
     done
 }
 
-@test "somebody kills the process that looks at stacks: another one answers" {
+@test "another process looks at stacks after the first one was killed" {
     trace -c --rate 0 'loops:_ -> return'
     loop 'loops:tail(0)'
     on_node '[P] = [P || P <- processes(), {_, {M, asker, 1}} <- [process_info(P, initial_call)], lists:prefix("etrace_", atom_to_list(M))], exit(P, kill)'
@@ -90,7 +90,7 @@ few_frames() {
     assert_success
 }
 
-@test "call tracing ends at 10,000 pending results if nobody can look at the stack; etrace says so and other events go on" {
+@test "call tracing ends at 10,000 pending results if nobody can look at the stack; other events continue" {
     trace --rate 0 'loops:tail/1 -> return' '@spawn'
     on_node 'Asker = hd([P || P <- processes(), {_, {M, asker, 1}} <- [process_info(P, initial_call)], lists:prefix("etrace_", atom_to_list(M))]),
         Self = self(), spawn(fun() -> erlang:suspend_process(Asker), register(many, self()), Self ! suspended, receive stop -> ok end end),
@@ -105,7 +105,7 @@ few_frames() {
     assert_regex "$(tail -n 5 "$OUT")" 'spawn'
 }
 
-@test "recursion in more processes than have a place in the table is no loop" {
+@test "recursion in more processes than the table holds is no loop" {
     local many=12000 depth=12
     trace -c --rate 0 'loops:deep_at/2 -> return'
     on_node "$((many * depth)) = loops:crowd($many, $depth), 20000 = loops:deep(20000)"
@@ -115,7 +115,7 @@ few_frames() {
     assert_regex "$output" "$((many * (depth + 1)))"
 }
 
-@test "ten loops at once" {
+@test "etrace detects ten loops at the same time" {
     on_node '[loops:run(N, fun() -> loops:slow(0) end) || N <- [a1, a2, a3, a4, a5]], [loops:run(N, fun() -> loops:serve(0) end) || N <- [a6, a7, a8, a9, a10]]'
     trace -c --rate 0 'loops:_ -> return'
     on_node '[loops:ask(N, 200) || N <- [a6, a7, a8, a9, a10]]'
@@ -127,7 +127,7 @@ few_frames() {
     assert_equal "$(grep -c 'does not return: only' "$ERR")" 2
 }
 
-@test "recursion is no loop: every result of 20,000 nested calls, and of the next 20,000" {
+@test "recursion is no loop: etrace shows every result of 20,000 nested calls, twice" {
     local n=20000
     [[ -z ${ETRACE_ALL:-} ]] || n=1000000
     trace --json --memory 0 --rate 0 'loops:deep/1 -> return'
@@ -140,7 +140,7 @@ few_frames() {
 
 # The other session keeps frames of its own for the same calls, so the stack does not tell recursion from a loop, and
 # the limit applies.
-@test "another session traces the same function: every call of recursion deeper than 10,000 is shown or counted" {
+@test "while another session traces the same function, every call of deep recursion is shown or counted" {
     local theirs depth=20000 calls shown heard
     calls=$((2 * (depth + 1) + 101))
     for theirs in "[{return_trace}] [call]" "[] [call,return_to]"; do
@@ -176,7 +176,7 @@ few_frames() {
     done
 }
 
-@test "two etraces and recursion deeper than 10,000: both account for every call" {
+@test "two etraces both account for every call of recursion deeper than 10,000" {
     local depth=20000 first second shown
     trace --json --memory 0 --rate 0 'loops:deep/1 -> return'
     first=$TRACER
@@ -196,7 +196,7 @@ few_frames() {
     done
 }
 
-@test "throws that nobody reports, hibernation and death leave no count behind: no function is taken for a loop" {
+@test "unreported throws, hibernation and exits leave no count that looks like a loop" {
     on_node 'loops:run(many, fun() -> loops:sleeps(0) end)'
     trace -c --rate 0 "ms loops:thrower/1 [{'_',[],[{return_trace}]}]" "ms loops:sleeps/1 [{'_',[],[{return_trace}]}]" 'loops:deep/1 -> return'
     on_node 'loops:caught(1000), loops:ask(many, 500), loops:deep(200)'
@@ -205,7 +205,7 @@ few_frames() {
     refute_regex "$talk" 'does not return|guard'
 }
 
-@test "20,000 processes that died inside of a traced call do not hide a loop" {
+@test "20,000 processes that died inside a traced call do not hide a loop" {
     trace -c --rate 0 'loops:_ -> return'
     on_node 'loops:dead(20000)'
     loop 'loops:slow(0)'
@@ -215,7 +215,7 @@ few_frames() {
     assert_success
 }
 
-@test "calls that a specification does not show are counted, too" {
+@test "a call that a specification does not show also counts as pending" {
     loop 'loops:tail(0)'
     trace --json --rate 0 "ms loops:tail/1 [{['_'],[],[{message,false},{return_trace}]}]"
     until_true 30 said 'loops:tail/1 does not return' || fail "nothing said: $(<"$ERR")"
@@ -225,7 +225,7 @@ few_frames() {
     tail -n 1 "$OUT" | jq -e '.shown == 0 and .lost == {}'
 }
 
-@test "the results of only some of the calls, by probe, by clause and by function" {
+@test "etrace detects a loop if only some calls have results: by probe, by clause, by function" {
     local at
     for at in "'loops:tail(N) when N rem 2 == 0' 'loops:tail(N) when N rem 2 == 1 -> return'" \
         "'loops:tail(N) when N rem 2 == 0 -> msg(N); (N) -> return, msg({N}), caller'" "'loops:work/1' 'loops:tail/1 -> return'"; do
@@ -242,7 +242,7 @@ few_frames() {
     done
 }
 
-@test "a condition on a result that never comes does not hold, and is counted as filtered, not lost" {
+@test "a condition on a result that never comes filters the call and does not lose it" {
     local as
     for as in text tree; do
         loop 'loops:slow(0)'
@@ -255,7 +255,7 @@ few_frames() {
     done
 }
 
-@test "figures say that they rest on fewer calls than were counted" {
+@test "the views of a recording mark a function that does not return" {
     loop 'loops:slow(0)'
     trace -o "$BATS_TEST_TMPDIR/x.etr" -o "$BATS_TEST_TMPDIR/x.folded" 'loops:_ -> return'
     until_true 30 said 'loops:slow/1 does not return'
@@ -271,7 +271,7 @@ few_frames() {
     assert_output 0
 }
 
-@test "in the repl: said once, also when other probes join, whose results are all there" {
+@test "repl reports a loop once and shows results of a probe that is added later" {
     local typed
     loop 'loops:slow(0)'
     mkfifo "$BATS_TEST_TMPDIR/typed"
@@ -289,7 +289,7 @@ few_frames() {
     assert_equal "$(grep -c 'does not return: only' "$ERR")" 1
 }
 
-@test "without the NIF" {
+@test "etrace detects a loop without the NIF" {
     loop 'loops:slow(0)'
     trace --fallback 'loops:_ -> return'
     until_true 30 said 'loops:slow/1 does not return' || fail "nothing said: $(<"$ERR")"

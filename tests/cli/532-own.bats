@@ -46,7 +46,7 @@ killed() { # TIMES FUNCTION...
     done
 }
 
-@test "two who trace every message: neither is shown the other's, however often one comes and goes" {
+@test "two clients that trace every message never see each other's messages" {
     trace --json --rate 0 'send(_, _)'
     local first=$TRACER all=$OUT mine
     mine=$(node_eval "$NODE" '[N] = [N || N <- registered(), lists:prefix("etrace_", atom_to_list(N))], N')
@@ -72,7 +72,7 @@ killed() { # TIMES FUNCTION...
     assert_output ''
 }
 
-@test "the same without the NIF" {
+@test "a client without the NIF and another one never see each other's messages" {
     trace --json --fallback 'send(_, _)'
     local first=$TRACER all=$OUT
     OUT=$BATS_TEST_TMPDIR/second ERR=$BATS_TEST_TMPDIR/second.err
@@ -86,7 +86,7 @@ killed() { # TIMES FUNCTION...
     assert_success
 }
 
-@test "a companion's processes are killed over and over: those in their place are not traced either" {
+@test "the processes that replace killed ones of the companion are not traced either" {
     trace --json --rate 0 'send(_, _)' work:one/1
     killed 18 worker names warden
     # Wait until the last replacement has answered its requests.
@@ -100,7 +100,7 @@ killed() { # TIMES FUNCTION...
     assert_output ''
 }
 
-@test "a self-check that comes to nothing is said once, and that of the next second is made" {
+@test "a self-check that fails is reported once, and the next one works" {
     local dir
     dir=$(node_dir "$NODE")
     printf -- '-module(fresh).\n-export([f/1]).\nf(X) -> X.\n' >"$dir/fresh.erl"
@@ -122,7 +122,7 @@ killed() { # TIMES FUNCTION...
     live_snapshot
 }
 
-@test "what lost its patterns, or its code, behind the last self-check is said in the end, and what was only held up is not" {
+@test "etrace reports at the end which modules changed after the last self-check" {
     local dir module
     dir=$(node_dir "$NODE")
     for module in stays fresh away; do
@@ -146,7 +146,7 @@ killed() { # TIMES FUNCTION...
     live_snapshot
 }
 
-@test "a module that cannot be armed again, or has not what was asked for any more, is said, once, and does not keep the others from it" {
+@test "a module that cannot be armed again is reported once and does not affect the others" {
     local dir=$BATS_TEST_TMPDIR
     printf -- '-module(good).\n-export([f/1]).\nf(X) -> X.\n' >"$dir/good.erl"
     printf -- '-module(bad).\n-export([f/2]).\nf(X, _) -> X.\n' >"$dir/bad.erl"
@@ -180,7 +180,7 @@ END
     assert_output '[{rearmed,good},{unarmed,bad},{unarmed,less}] [] {traced,local}'
 }
 
-@test "code that is loaded while a module is being armed again: armed once more, and whatever came with it" {
+@test "code that is loaded while its module is armed again is armed, too" {
     # With one scheduler, each process runs whenever the other one waits for it.
     live_attempt +S 1:1 <<'END'
 begun() ->
@@ -230,7 +230,7 @@ END
     assert_output $'[{rearmed,half},{rearmed,half}] []\n[{rearmed,half},{rearmed,half},{rearmed,late}] []'
 }
 
-@test "code that is loaded anew as what is counted is looked at in another way: what was seen until then is kept" {
+@test "figures keep their counts when code is loaded again before a read by another key" {
     live_attempt <<'END'
 begun() ->
     {_, Weak} = Session = trace:session_create(attempt, self(), []),

@@ -36,7 +36,7 @@ assert_grown() {
     assert_equal "$(jq -r 'select(.type == "notice") | .tag + " " + .info' "$OUT")" 'guard memory'
 }
 
-@test "the node grows by more than it may: the trace ends, what was seen is shown, the node goes on" {
+@test "the trace ends when the node's memory grows by more than --memory, and the node continues" {
     trace --json --memory 64MB work:one/1
     on_node 'work:loop(10)'
     grows 100
@@ -55,7 +55,7 @@ assert_grown() {
     assert_line '*** guard memory ***'
 }
 
-@test "the limits of control groups are read from their files" {
+@test "the companion reads the limits of control groups from their files" {
     live_companion "$BATS_TEST_TMPDIR"
     mkdir -p "$BATS_TEST_TMPDIR/a:b"
     echo 12345 >"$BATS_TEST_TMPDIR/a:b/memory.max"
@@ -68,7 +68,7 @@ assert_grown() {
     assert_output '{12345,none,none}'
 }
 
-@test "what it has grown before does not count, nor where no limit is wanted, nor below the limit" {
+@test "growth before the trace, with --memory 0 or below the limit does not end the trace" {
     heavier 100
     heavy=$(node_snapshot "$NODE")
     trace --json --memory 64MB --for 2s work:one/1
@@ -84,7 +84,7 @@ assert_grown() {
     done
 }
 
-@test "calls that never return, of many processes: the stacks that grow end it" {
+@test "growing stacks of calls that never return end the trace" {
     # No process has more pending results than the limit.
     on_node 'register(loop, spawn(fun() -> [spawn_link(fun() -> work:sum(1000000000000, 0) end) || _ <- lists:seq(1, 100)], receive stop -> ok end end))'
     looping=$(node_snapshot "$NODE")
@@ -97,7 +97,7 @@ assert_grown() {
     lighter
 }
 
-@test "a count ends of it, too; and so does an arming that comes to no end" {
+@test "the memory limit also ends top and an arming that never finishes" {
     COMMAND=top trace --json --memory 64MB work:one/1
     on_node 'work:loop(10)'
     grows 100
@@ -139,7 +139,7 @@ END
     live_snapshot
 }
 
-@test "of a node that has little left the trace takes half at most" {
+@test "a trace takes at most half of the memory that the node has left" {
     # The limit of the address space leaves two hundred megabytes.
     cat >"$BATS_TEST_TMPDIR/erl" <<END
 #!/bin/sh
@@ -166,7 +166,7 @@ END
     assert_clean "$BEFORE" "$NODE"
 }
 
-@test "the tracer without the NIF that does not keep up: its mailbox is not let grow, the trace ends, and all is accounted for" {
+@test "the tracer without the NIF ends the trace when it does not keep up, and accounts for every event" {
     trace --json --fallback work:one/1
     # Suspend the owner while twenty thousand messages arrive.
     on_node '[J] = [whereis(N) || N <- registered(), lists:prefix("etrace_", atom_to_list(N))], Owner = element(2, hd(element(2, process_info(J, monitors)))),
@@ -179,7 +179,7 @@ END
     assert_clean "$BEFORE" "$NODE"
 }
 
-@test "the tracer without the NIF takes a thousand events a second, and counts the others" {
+@test "the tracer without the NIF reports a thousand events a second and counts the others" {
     trace --json --fallback --rate 0 work:one/1
     on_node 'work:loop(8000)'
     trace_end
@@ -188,7 +188,7 @@ END
     [[ $(json_of summary '.lost.rate // 0') -gt 0 ]] || fail "$(tail -n 1 "$OUT")"
 }
 
-@test "who should have the last word does not come to it: the reason is said all the same" {
+@test "etrace reports the memory limit although the janitor is suspended" {
     trace --json --memory 64MB work:one/1
     on_node '[J] = [whereis(N) || N <- registered(), lists:prefix("etrace_", atom_to_list(N))], Me = self(),
         register(loop, spawn(fun() -> erlang:suspend_process(J), Me ! suspended, receive stop -> ok end end)), receive suspended -> ok end'

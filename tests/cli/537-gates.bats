@@ -22,7 +22,7 @@ gates() {
     timeout 60 "$ETRACE_ERL" +Bi -noshell -noinput -pa "$(node_lib)" "$GATES" -eval "gates:run([${versions#,}]), halt()." </dev/null 3>&-
 }
 
-@test "a gate holds from the version that brought the fault, and up to the one that mended it" {
+@test "a gate covers the versions from the one with the fault to the one before the fix" {
     run gates 15.0 15.0.1 15.1 15.2.3 15.2.5.1 15.2.6 16.4 17.0-rc1 17.1
     assert_success
     local memory='call_memory counts wrongly from OTP 27.1 to 27.3.2' stops='reading times and memory stops all schedulers for a moment before OTP 29: once a second at most'
@@ -59,7 +59,7 @@ mended() { # VERSION RECEIVE MEMORY BOTH
         "$1 time [call_count,call_time]${stops:+; $stops}" "$1 count [call_count]"
 }
 
-@test "every row of the table: which versions it names" {
+@test "every row of the table of gates covers its versions" {
     rows='[io:format("~w: ~s~n", [Row, lists:join(" ", [V || V <- ["14.2", "15.0", "15.0.1", "15.1", "15.2", "15.2.4", "15.2.6", "15.2.7", "16.2", "17.0", "17.1"],
         lists:keymember(Row, 1, etrace_00000000_0:gates(V))])]) || {Row, _, _, _, _} <- etrace_00000000_0:all_gates()], halt().'
     run timeout 60 "$ETRACE_ERL" +Bi -noshell -noinput -pa "$GATES" -eval "$rows" </dev/null 3>&-
@@ -78,7 +78,7 @@ bif: 15.0 15.0.1 15.1 15.2 15.2.4 15.2.6 15.2.7'
 
 # This needs no node: it calls the companion's functions. A line is a way to reach an effect, and the gates and
 # effects that the companion finds.
-@test "every way to reach an effect is seen by every gate that it concerns" {
+@test "every way to reach an effect triggers every gate for it" {
     timeout 60 "$ETRACE_ERL" +Bi -noshell -noinput -pa "$(node_lib)" "$GATES" -eval 'gates:routes(), halt().' \
         </dev/null >"$BATS_TEST_TMPDIR/seen" 3>&-
     diff - "$BATS_TEST_TMPDIR/seen" <<'EXPECTED'
@@ -157,13 +157,13 @@ EXPECTED
 }
 
 # The client resolves a variable only when it makes the specification, so the node checks this label.
-@test "a label that is computed is refused by the node as well" {
+@test "the node also refuses a computed label" {
     run "$ETRACE_BIN" -n "$NODE" 'work:one({_, _} = X) -> set_seq_token(label, X)'
     assert_failure 3
     assert_line -n 0 'etrace: this label of a sequential trace token would crash the node'
 }
 
-@test "what this version warns of stands in front of the trace" {
+@test "etrace warns of a fault of this OTP version before the trace begins" {
     # Another tool's trace-off only matters if another session exists.
     on_node 'register(rival, spawn(fun() -> S = trace:session_create(rival, self(), []), receive done -> trace:session_destroy(S) end end))'
     until_true 30 eval '[[ $(node_eval "$NODE" "length(trace:session_info(all))") == 2 ]]'
@@ -177,7 +177,7 @@ EXPECTED
     on_node 'R = monitor(process, rival), rival ! done, receive {_, R, _, _, _} -> ok end'
 }
 
-@test "a built-in function that others blind is heard again, though they are gone" {
+@test "a built-in function is traced again after other tracers blind it" {
     trace --json 'lists:reverse/2'
     heard 1
     # etrace traces the function again at once on versions with the fix, and with the next self-check on others.
@@ -195,7 +195,7 @@ EXPECTED
 # never PATTERN [BUT]: asserts that no line of the companion matches PATTERN, except lines that match BUT.
 never() { assert_equal "$(grep -nE -e "$1" "$ETRACE_ROOT"/nif/*.{erl,hrl,eval} | grep -vE -e "${2:-^$}" || true)" ''; }
 
-@test "what could crash some version is not done in any" {
+@test "the companion does nothing that could crash some version" {
     # Until 27.1.2, resetting a counter while its function is called can crash the VM, so etrace uses a fresh session.
     never restart
     # Until 29.0.6, a large message that is sent with priority, or to an alias, can crash the VM.

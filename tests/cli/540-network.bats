@@ -40,7 +40,7 @@ far() {
     ! gone "$TRACER" || fail "etrace ended: $(cat "$ERR")"
 }
 
-@test "cut off for good, in a flood and idle: the node is clean by its lease, the clients end and say it" {
+@test "after the network is cut for good, the lease cleans up the node and both clients end with a message" {
     on_node 'work:flood(2)'
     flooded=$(node_snapshot "$NODE")
     far --json work:three/3
@@ -68,7 +68,7 @@ far() {
     refute_output --partial REPORT
 }
 
-@test "cut off for three seconds: the trace goes on, and every event is accounted for" {
+@test "the trace survives three seconds without network and accounts for every event" {
     far --json --rate 0 work:one/1
     on_node 'work:loop(1000)'
     ip link set "h$NET" down
@@ -89,7 +89,7 @@ quiet() {
     [[ $(stat -c %s "$OUT") == "$was" ]]
 }
 
-@test "a slow line: what does not fit is lost on the node, and every event is accounted for" {
+@test "a slow network loses events on the node, and every event is accounted for" {
     tc qdisc add dev "h$NET" root tbf rate 1mbit burst 16k latency 100ms
     far --json --rate 0 'work:one/1'
     # The events are some megabytes; the link carries a hundred kilobytes a second.
@@ -112,7 +112,7 @@ quiet() {
         .seen == .shown + .filtered + .missing + ([.lost[]] | add // 0)' "$OUT" || fail "$(tail -n 1 "$OUT")"
 }
 
-@test "a host of several addresses of which the first leads nowhere: the next one is asked in time" {
+@test "etrace tries the next address of a host if the first one does not answer" {
     printf '2001:db8::7 several\n%s several\n' "$NET_HOST" >"$BATS_TEST_TMPDIR/hosts"
     # The system prefers IPv6, and no host has this address.
     ip -n "$NET" -6 addr add 2001:db8::1/64 dev "p$NET" nodad
@@ -132,7 +132,7 @@ END
     assert_line --partial "etrace: $NODE · OTP"
 }
 
-@test "nodes of a host of which the first address leads nowhere: that is found out once, not for each" {
+@test "etrace tries a dead address of a host once and not for each node" {
     printf '2001:db8::7 several\n127.0.0.1 several\n' >"$BATS_TEST_TMPDIR/hosts"
     ip -n "$NET" -6 addr add 2001:db8::1/64 dev "p$NET" nodad
     ip -n "$NET" -6 neigh replace 2001:db8::7 lladdr 02:00:00:00:00:07 dev "p$NET"
@@ -169,7 +169,7 @@ END
     assert_equal "$(grep -c 'it does not allow nodes like this one' <<<"$output")" 30
 }
 
-@test "no port left for a connection: said, and not of the other side" {
+@test "a connection that fails for lack of local ports names this host as the reason" {
     # This side opened these connections, so it keeps their ports even when the node closes them.
     cat >"$BATS_TEST_TMPDIR/sh" <<END
 read -r before </proc/sys/net/ipv4/ip_local_port_range

@@ -23,7 +23,7 @@ teardown() {
     live_teardown
 }
 
-@test "at once, for it takes its time: a line that carries 18 kB a second, a node that was stopped for longer than the lease" {
+@test "a trace works over a slow link, and on a node that was stopped for longer than the lease" {
     local slow_before=$BEFORE slow
     until_true 20 carries || fail 'the line does not carry'
     ip netns exec "$NET" tc qdisc add dev "p$NET" root tbf rate 144kbit burst 3k latency 400ms
@@ -58,7 +58,7 @@ teardown() {
     assert_clean "$slow_before" "$LIVE_NODE"
 }
 
-@test "who is interrupted while the companion is still on its way ends at once" {
+@test "an interrupt while the companion is on its way ends etrace at once" {
     until_true 20 carries || fail 'the line does not carry'
     ip netns exec "$NET" tc qdisc add dev "p$NET" root tbf rate 40kbit burst 3k latency 400ms
     ip netns exec "$NET" "$ETRACE_BIN" -n "${LIVE_NODE%@*}@$NET_HOST" --port "$NET_PORT" --json work:one/1 </dev/null >"$OUT" 2>"$ERR" 3>&- &
@@ -76,7 +76,7 @@ teardown() {
 
 attached() { [[ $(node_eval "$LIVE_NODE" 'nodes(hidden)') != '[]' ]]; }
 
-@test "a byte of the companion that was changed on its way: nothing of it is loaded" {
+@test "the node loads no part of a companion that changed on its way" {
     local at library module etrace=$BATS_TEST_TMPDIR/etrace
     # In the executable these are the second ELF file and the first module.
     library=$(LC_ALL=C grep -aboP '\x7fELF\x02' "$ETRACE_BIN" | sed -n '2s/:.*//p')
@@ -94,7 +94,7 @@ attached() { [[ $(node_eval "$LIVE_NODE" 'nodes(hidden)') != '[]' ]]; }
     assert_clean "$BEFORE" "$NODE"
 }
 
-@test "a process in a network of its own: that is entered, and what listens on the same port here is not taken for it" {
+@test "-p enters the network namespace of a process and ignores the node on the same port outside" {
     erl_is "exec ip netns exec $NET \"\$ETRACE_ERL\" -erl_epmd_port $NET_PORT \"\$@\""
     # The control port of a node is on its own loopback and cannot be reached from here, so the node writes a file
     # when it is up.
@@ -140,7 +140,7 @@ epmd_says() { # PORT NAME
     liar=$LINE
 }
 
-@test "an epmd that does not hang up, byte for byte; and one that takes a node for another" {
+@test "etrace accepts an epmd that keeps its connection open, and rejects a node with another name" {
     epmd_says "$NET_PORT" "${NODE%@*}"
     ERL_EPMD_PORT=$liar run --separate-stderr "$ETRACE_BIN" -n "$NODE" --for 1ms --json work:one/1
     assert_success
@@ -150,7 +150,7 @@ epmd_says() { # PORT NAME
     assert_clean "$BEFORE" "$NODE"
 }
 
-@test "a directory on a file server that is gone is passed over, on the node; whoever waits for one here can be told to stop" {
+@test "the node skips a directory on a dead file server, and a signal ends a client that waits for one" {
     mkdir -p "$BATS_TEST_TMPDIR/hangs/.cache"
     cp "$HOME/.erlang.cookie" "$BATS_TEST_TMPDIR/hangs/"
     # The node is up before HOME is set to the dead directory.
@@ -183,7 +183,7 @@ epmd_says() { # PORT NAME
 # A thread is in pause(): system call 34 on x86-64, or ppoll() elsewhere.
 waits() { grep -qE '^(34|73) ' /proc/"$TRACER"/task/*/syscall; }
 
-@test "a hangup that nohup has it ignore is ignored" {
+@test "etrace ignores a hangup under nohup" {
     (
         trap '' HUP
         exec "$ETRACE_BIN" -n "$NODE" --json work:one/1 </dev/null >"$OUT" 2>"$ERR" 3>&-
