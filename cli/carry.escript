@@ -1,5 +1,5 @@
 #!/usr/bin/env escript
-%% carry.escript OUT.c SELF FILE... - text files as one C file for cli/commands/carried.h: each by its name, with its bytes.
+%% carry.escript OUT.c SELF FILE... - text files as one C file for cli/ground/carried.h: each by its name, with its bytes.
 
 main([Out, _Self | Files]) ->
     Each = [begin {ok, Bytes} = file:read_file(F), {filename:basename(F), Bytes} end || F <- Files],

@@ -5,8 +5,8 @@
 #ifndef ETRACE_CMD_H
 #define ETRACE_CMD_H
 
-#include "ctx.h"
-#include "opts.h"
+#include "../trace/ctx.h"
+#include "groups.h"
 
 struct cmd {
     const char *name;

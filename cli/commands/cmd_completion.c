@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "carried.h"
+#include "../ground/carried.h"
 #include "cmd.h"
 #include "complete.h"
 #include "groups.h"

@@ -10,11 +10,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "asserted.h"
-#include "carried.h"
-#include "child.h"
+#include "../trace/assertions.h"
+#include "../ground/carried.h"
+#include "../trace/child.h"
 #include "cmd.h"
-#include "commanded.h"
+#include "../trace/command_node.h"
 
 /* `erl` runs this before etrace holds the node, so that the modules can be traced. The shop opens afterwards. */
 static const char compile_shop[] =
@@ -69,7 +69,7 @@ static int demo(struct ctx *ctx, const struct live_options *o)
     } else {
         ctx_pass_signals(ctx, NULL, NULL); /* Ctrl-C ends the trace first; then etrace kills the shop */
         if (child_wait_node(&child)) {
-            status = commanded_trace(ctx, o, &child);
+            status = command_node_trace(ctx, o, &child);
         } else {
             err_set(&e, ERR_NODE, "the shop does not open");
             status = ctx->interrupts ? 0 : ctx_fail(ctx, &e);
@@ -103,7 +103,7 @@ static int run(struct ctx *ctx, const struct cmd *self, char **argv)
         if (!words.count && !what.files.count)
             texts_add(&words, "shop_orders:place/3 -> return");
         what.allow_empty = true;
-        status = asked_pipes(ctx, &what, &arena, &e) ? demo(ctx, &o) : ctx_fail(ctx, &e);
+        status = exprs_pipes(ctx, &what, &arena, &e) ? demo(ctx, &o) : ctx_fail(ctx, &e);
     }
     opts_release(uses, ARRAY_LEN(uses));
     texts_release(&what.pipes);

@@ -21,9 +21,9 @@
 #include "../node/session.h"
 #include "../ground/tty.h"
 #include "../ground/utf8.h"
-#include "../views/pipeline.h"
+#include "../pipeline/pipeline.h"
 #include "cmd.h"
-#include "target.h"
+#include "../trace/target.h"
 
 #include <time.h> /* last, because it defines TIME_UTC as a macro */
 

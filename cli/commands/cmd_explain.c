@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "cmd.h"
-#include "asked.h"
-#include "overlap.h"
+#include "../trace/exprs.h"
+#include "../trace/overlap.h"
 
 struct explain_opts {
     int format; /* index into "text|erl|json" */
@@ -42,42 +42,42 @@ static bool known_words(const char *list, struct err *e)
 }
 
 /* With several probes the text has numbers, which overlap_explain() refers to. */
-static void explain_one(const struct asked *asked, size_t i, enum lang_format format, struct buf *b)
+static void explain_one(const struct exprs *exprs, size_t i, enum lang_format format, struct buf *b)
 {
-    if (asked->count > 1 && format == LANG_TEXT)
+    if (exprs->count > 1 && format == LANG_TEXT)
         buf_printf(b, "%zu. ", i + 1);
-    lang_explain(asked->specs[i], format, b);
+    lang_explain(exprs->specs[i], format, b);
 }
 
 static int explain(struct ctx *ctx, const struct explain_opts *o, struct what_opts *what, const struct texts *words)
 {
-    struct asked asked;
+    struct exprs exprs;
     struct buf tokens = {0}, ast = {0}, out = {0};
     struct texts none = {0}, texts = {0};
     struct err e;
     int status = 0;
 
-    asked_init(&asked);
-    asked.may_count = true;
-    asked.dump_tokens = has_word(o->dump, "tokens") ? &tokens : NULL;
-    asked.dump_ast = has_word(o->dump, "ast") ? &ast : NULL;
-    bool ok = known_words(o->dump, &e) && asked_pipes(ctx, what, &asked.arena, &e) && asked_texts(ctx, what, words, &asked.arena, &texts, &e) &&
-              asked_compile(&asked, what, &texts, &none, (int)o->otp, &e) && asked_regexes(&asked, &e);
+    exprs_init(&exprs);
+    exprs.may_count = true;
+    exprs.dump_tokens = has_word(o->dump, "tokens") ? &tokens : NULL;
+    exprs.dump_ast = has_word(o->dump, "ast") ? &ast : NULL;
+    bool ok = known_words(o->dump, &e) && exprs_pipes(ctx, what, &exprs.arena, &e) && exprs_texts(ctx, what, words, &exprs.arena, &texts, &e) &&
+              exprs_compile(&exprs, what, &texts, &none, (int)o->otp, &e) && exprs_regexes(&exprs, &e);
     buf_str(&out, buf_view(&tokens));
     buf_str(&out, buf_view(&ast));
     if (!ok) {
         status = ctx_fail(ctx, &e);
     } else {
-        asked_warn(&asked, ctx);
-        for (size_t i = 0; i < asked.count && (!o->dump || has_word(o->dump, "spec")); i++)
-            explain_one(&asked, i, (enum lang_format)o->format, &out);
+        exprs_warn(&exprs, ctx);
+        for (size_t i = 0; i < exprs.count && (!o->dump || has_word(o->dump, "spec")); i++)
+            explain_one(&exprs, i, (enum lang_format)o->format, &out);
         if (o->format == LANG_TEXT && (!o->dump || has_word(o->dump, "spec")))
-            overlap_explain(&asked, &out);
+            overlap_explain(&exprs, &out);
     }
     out_take(ctx->out, &out);
     texts_release(&texts);
     texts_release(&what->pipes);
-    asked_release(&asked);
+    exprs_release(&exprs);
     buf_release(&tokens);
     buf_release(&ast);
     buf_release(&out);

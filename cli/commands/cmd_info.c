@@ -4,7 +4,7 @@
 #include "../erlang/etf_write.h"
 #include "../erlang/term_json.h"
 #include "../events/names.h"
-#include "ask.h"
+#include "../trace/request.h"
 #include "cmd.h"
 
 struct info_opts {
@@ -20,7 +20,7 @@ static const struct opt_group info_group = {"Output", rows, ARRAY_LEN(rows)};
 struct info {
     struct ctx *ctx;
     const struct info_opts *o;
-    struct ask ask;
+    struct request request;
     struct funs funs;
 };
 
@@ -49,13 +49,13 @@ static void put_target(struct buf *b, const char *how, struct str text)
     etf_bin(b, text.at, text.len);
 }
 
-static bool put_question(struct buf *b, struct asked *asked, const char *word, const struct session_node *node, struct err *e)
+static bool put_question(struct buf *b, struct exprs *exprs, const char *word, const struct session_node *node, struct err *e)
 {
     struct what_opts what = {0};
     struct texts words = {.items = &word, .count = 1};
     struct str name;
 
-    ask_begin(b, "info", 1);
+    request_begin(b, "info", 1);
     for (size_t i = 0; i < ARRAY_LEN(events); i++)
         if (!strcmp(word, events[i])) {
             etf_atomz(b, word);
@@ -65,11 +65,11 @@ static bool put_question(struct buf *b, struct asked *asked, const char *word, c
         put_target(b, *word == '#' ? "port" : "pid", (struct str){word, strlen(word)});
         return true;
     }
-    if (is_name(word, &asked->arena, &name)) {
+    if (is_name(word, &exprs->arena, &name)) {
         put_target(b, "name", name);
         return true;
     }
-    return ask_selection(b, asked, &what, &words, node, e);
+    return request_selection(b, exprs, &what, &words, node, e);
 }
 
 /* ---- the answer ---- */
@@ -277,7 +277,7 @@ static bool show(struct info *x, struct etf r, const char *node, struct err *e)
         struct buf text = {0}, json = {0};
         ok = etf_get_tuple(&r, 2) && take_subject(x, &r, &text, &json) && etf_get_list(&r, &sessions);
         if (ok && !x->o->json) {
-            if (x->ask.peers.count > 1)
+            if (x->request.peers.count > 1)
                 buf_printf(&b, "%s ", node);
             buf_str(&b, buf_view(&text));
             buf_puts(&b, sessions ? "\n" : "  nothing traces it\n");
@@ -303,20 +303,20 @@ static bool one(struct info *x, struct peer *p, const char *word, struct err *e)
     const struct session_node *node = session_node(p->session);
     struct texts words = {.items = &word, .count = 1};
     struct buf b = {0};
-    struct asked asked;
+    struct exprs exprs;
     struct etf r;
 
-    asked_init(&asked);
-    bool asked_ok = put_question(&b, &asked, word, node, e);
-    bool ok = asked_ok && ask_node(&x->ask, p, buf_view(&b), &r, e);
+    exprs_init(&exprs);
+    bool asked_ok = put_question(&b, &exprs, word, node, e);
+    bool ok = asked_ok && request_node(&x->request, p, buf_view(&b), &r, e);
     if (asked_ok && !ok) {
-        ask_empty(&words, node->name, e);
+        request_empty(&words, node->name, e);
         if (e->status == ERR_EMPTY && !e->hint[0] && !strchr(word, '/')) /* the word is not a function */
             err_hint(e, "a function is M:F/A, a process <0.1.0> or its registered name, a port #Port<0.1>; else one of "
                         "send, receive, new, on_load, system");
     }
     ok = ok && show(x, r, node->name, e);
-    asked_release(&asked);
+    exprs_release(&exprs);
     buf_release(&b);
     return ok;
 }
@@ -327,12 +327,12 @@ static int info_run(struct ctx *ctx, const struct info_opts *o, const struct nod
     struct err e;
 
     funs_init(&x.funs);
-    bool ok = ask_open(&x.ask, ctx, node, &e);
-    for (struct peer *p = NULL; ok && (p = peers_next(&x.ask.peers, p));)
+    bool ok = request_open(&x.request, ctx, node, &e);
+    for (struct peer *p = NULL; ok && (p = peers_next(&x.request.peers, p));)
         for (size_t k = 0; ok && k < words->count; k++)
             ok = one(&x, p, words->items[k], &e);
     int status = ok ? 0 : ctx_fail(ctx, &e);
-    ask_close(&x.ask);
+    request_close(&x.request);
     funs_release(&x.funs);
     return status;
 }

@@ -5,8 +5,8 @@
 #include "../erlang/term_json.h"
 #include "../events/names.h"
 #include "../ground/utf8.h"
-#include "arg_names.h"
-#include "ask.h"
+#include "../trace/arg_names.h"
+#include "../trace/request.h"
 #include "cmd.h"
 
 #define NAMED_MOST 2000   /* without --args, name the arguments of so many functions at most */
@@ -33,7 +33,7 @@ static const struct opt_group ls_group = {"Output", rows, ARRAY_LEN(rows)};
 struct ls {
     struct ctx *ctx;
     const struct ls_opts *o;
-    struct ask ask;
+    struct request request;
     struct funs funs;
     struct arg_names names;
     struct buf module; /* the module of `names` */
@@ -54,10 +54,10 @@ static bool read_chunk(struct ls *l, struct peer *p, struct str module, struct b
 
     while (ok && ret->len < (size_t)size) {
         buf_clear(&request);
-        ask_begin(&request, "chunk", 2);
+        request_begin(&request, "chunk", 2);
         etf_bin(&request, module.at, module.len);
         etf_int(&request, (int64_t)ret->len);
-        ok = ask_node(&l->ask, p, buf_view(&request), &r, &e) && etf_get_tuple(&r, 3) && etf_get_bin(&r, &id) &&
+        ok = request_node(&l->request, p, buf_view(&request), &r, &e) && etf_get_tuple(&r, 3) && etf_get_bin(&r, &id) &&
              etf_get_int(&r, &size) && size >= 0 && size <= CHUNK_MOST && etf_get_bin(&r, &part) && part.len;
         if (ok)
             buf_str(ret, raw_view(part));
@@ -165,7 +165,7 @@ static bool show_page(struct ls *l, struct peer *p, struct etf page, size_t n, b
         if (l->o->json) {
             json_line(&line, node, fun, (int)at->arity, at->exported, args);
         } else {
-            if (l->ask.peers.count > 1)
+            if (l->request.peers.count > 1)
                 buf_printf(&line, "%s ", node);
             text_line(&line, fun, (int)at->arity, at->exported, args);
         }
@@ -189,7 +189,7 @@ static bool list(struct ls *l, struct peer *p, struct str selection, struct err 
         size_t n;
 
         buf_clear(&request);
-        ask_begin(&request, "ls", 2);
+        request_begin(&request, "ls", 2);
         if (!at.module.len) {
             etf_atomz(&request, "none");
         } else {
@@ -199,7 +199,7 @@ static bool list(struct ls *l, struct peer *p, struct str selection, struct err 
             etf_int(&request, at.arity);
         }
         buf_str(&request, selection);
-        if (!(ok = ask_node(&l->ask, p, buf_view(&request), &r, e)))
+        if (!(ok = request_node(&l->request, p, buf_view(&request), &r, e)))
             break;
         buf_clear(&page); /* questions about argument names replace the answer */
         buf_add(&page, r.at, (size_t)(r.end - r.at));
@@ -232,22 +232,22 @@ static int ls_run(struct ctx *ctx, const struct ls_opts *o, const struct node_op
     arena_init(&arena);
     funs_init(&l.funs);
     arg_names_init(&l.names);
-    bool ok = ask_check(ctx, &what, words, &arena, &texts, &e) && ask_open(&l.ask, ctx, node, &e);
-    for (size_t i = 0; ok && i < l.ask.peers.count; i++) {
-        struct peer *p = &l.ask.peers.items[i];
+    bool ok = request_check(ctx, &what, words, &arena, &texts, &e) && request_open(&l.request, ctx, node, &e);
+    for (size_t i = 0; ok && i < l.request.peers.count; i++) {
+        struct peer *p = &l.request.peers.items[i];
         struct buf selection = {0};
-        struct asked asked;
+        struct exprs exprs;
 
-        asked_init(&asked);
-        ok = ask_selection(&selection, &asked, &what, &texts, session_node(p->session), &e) && list(&l, p, buf_view(&selection), &e);
+        exprs_init(&exprs);
+        ok = request_selection(&selection, &exprs, &what, &texts, session_node(p->session), &e) && list(&l, p, buf_view(&selection), &e);
         if (!ok)
-            ask_empty(words, session_node(p->session)->name, &e);
-        asked_release(&asked);
+            request_empty(words, session_node(p->session)->name, &e);
+        exprs_release(&exprs);
         buf_release(&selection);
     }
     if (!ok && !ended(&l))
         status = ctx_fail(ctx, &e);
-    ask_close(&l.ask);
+    request_close(&l.request);
     texts_release(&texts);
     arena_release(&arena);
     arg_names_release(&l.names);

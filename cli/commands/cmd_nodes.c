@@ -12,7 +12,7 @@
 #include "../node/epmd.h"
 #include "../node/knock.h"
 #include "cmd.h"
-#include "target.h"
+#include "../trace/target.h"
 
 #define HOST_MS 2000
 #define AT_ONCE 32         /* nodes that are tried at the same time */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "../ground/near.h"
-#include "carried.h"
+#include "../ground/carried.h"
 #include "cmd.h"
 #include "groups.h"
 

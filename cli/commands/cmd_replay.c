@@ -6,9 +6,9 @@
 #include "../events/recfile.h"
 #include "../ground/mem.h"
 #include "cmd.h"
-#include "asked.h"
-#include "asserted.h"
-#include "show.h"
+#include "../trace/exprs.h"
+#include "../trace/assertions.h"
+#include "../trace/outputs.h"
 
 #define IDLE_MS 20
 #define BACKLOG_FULL (8u << 20)
@@ -67,7 +67,7 @@ static enum lang_found find_recorded(void *data, const struct sel_name *modules 
 }
 
 /* Feeds the pipeline until the file, the user or an output ends it. The item that was read last comes first. */
-static int feed(struct ctx *ctx, struct reading *r, struct pipeline *p, struct show *show)
+static int feed(struct ctx *ctx, struct reading *r, struct pipeline *p, struct outputs *outputs)
 {
     struct err e;
     bool closed;
@@ -87,9 +87,9 @@ static int feed(struct ctx *ctx, struct reading *r, struct pipeline *p, struct s
                 return 0;
         }
         loop_step(&ctx->loop, 0);
-        while (show_backlog(show, BACKLOG_FULL) > BACKLOG_FULL && !ctx->interrupts)
+        while (outputs_backlog(outputs, BACKLOG_FULL) > BACKLOG_FULL && !ctx->interrupts)
             loop_step(&ctx->loop, -1);
-        if (show_ended(show, &closed, &e))
+        if (outputs_ended(outputs, &closed, &e))
             return closed ? 0 : ctx_fail(ctx, &e);
     }
     return 0;
@@ -105,12 +105,12 @@ static bool reads_output(const char *path, const struct texts *outputs, struct e
 
     if (strcmp(path, "-") ? stat(path, &st) : fstat(STDIN_FILENO, &st))
         return false;
-    if (!fstat(STDOUT_FILENO, &own) && show_same_file(&st, &own)) {
+    if (!fstat(STDOUT_FILENO, &own) && outputs_same_file(&st, &own)) {
         err_set(e, ERR_USAGE, "standard output goes to the recording that is read");
         return true;
     }
     for (size_t i = 0; i < outputs->count; i++)
-        if (!stat(outputs->items[i], &own) && show_same_file(&st, &own)) {
+        if (!stat(outputs->items[i], &own) && outputs_same_file(&st, &own)) {
             err_set(e, ERR_USAGE, "-o %s is the recording that is read", outputs->items[i]);
             return true;
         }
@@ -122,52 +122,52 @@ static int replay(struct ctx *ctx, const char *path, const struct replay_opts *o
 {
     struct what_opts what = {.lets = o->lets, .records = o->records};
     struct texts none = {0};
-    struct texts wheres = asserted_texts(&view->wheres, asserts);
-    struct asked asked;
-    struct asserted asserted = {0};
-    struct show show = {0};
+    struct texts wheres = assertions_texts(&view->wheres, asserts);
+    struct exprs exprs;
+    struct assertions assertions = {0};
+    struct outputs outputs = {0};
     struct pipeline *p = NULL;
     struct reading r = {0};
     struct err e;
     int status = 0;
 
-    asked_init(&asked);
-    asked.find_record = find_recorded;
-    asked.find_data = &r;
+    exprs_init(&exprs);
+    exprs.find_record = find_recorded;
+    exprs.find_data = &r;
     bool ok = (r.source = recfile_open(path, &r.err));
     if (ok)
         read_next(&r);
     ok = ok && r.got != SOURCE_FAILED; /* if the first read fails, nothing can be shown */
     if (!ok)
         e = r.err;
-    ok = ok && show_makes_sense(view, &e) && asked_compile(&asked, &what, &none, &wheres, 0, &e) &&
-         asserted_init(&asserted, asserts, &asked, view->wheres.count, &e) &&
-         !reads_output(path, &view->outputs, &e) && show_open(&show, ctx, view, "text", &e);
+    ok = ok && outputs_makes_sense(view, &e) && exprs_compile(&exprs, &what, &none, &wheres, 0, &e) &&
+         assertions_init(&assertions, asserts, &exprs, view->wheres.count, &e) &&
+         !reads_output(path, &view->outputs, &e) && outputs_open(&outputs, ctx, view, "text", &e);
     if (ok) {
         struct pipeline_options options = {
-            .views = show.views, .nviews = show.count,
-            .greps = show.greps, .ngreps = show.ngreps,
-            .wheres = asked.wheres, .nwheres = view->wheres.count,
-            .asserts = asserted.asserts,
+            .views = outputs.views, .nviews = outputs.count,
+            .greps = outputs.greps, .ngreps = outputs.ngreps,
+            .wheres = exprs.wheres, .nwheres = view->wheres.count,
+            .asserts = assertions.asserts,
             .limit = (uint64_t)o->limit,
         };
         p = pipeline_new(&options, &e);
     }
     if (p) {
-        show_begin(&show);
-        status = feed(ctx, &r, p, &show);
+        outputs_begin(&outputs);
+        status = feed(ctx, &r, p, &outputs);
         pipeline_end(p);
-        status = asserted_status(&asserted, ctx, status);
-        status = show_flush(&show, ctx, status);
+        status = assertions_status(&assertions, ctx, status);
+        status = outputs_flush(&outputs, ctx, status);
     } else {
         status = ctx_fail(ctx, &e);
     }
     pipeline_free(p);
     source_close(r.source);
-    show_close(&show);
-    asserted_release(&asserted);
+    outputs_close(&outputs);
+    assertions_release(&assertions);
     texts_release(&wheres);
-    asked_release(&asked);
+    exprs_release(&exprs);
     return status;
 }
 

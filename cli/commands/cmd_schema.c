@@ -1,5 +1,5 @@
 /* etrace schema: prints the JSON Schema of the JSON lines. The text is in a file next to the JSON sink in views/. */
-#include "carried.h"
+#include "../ground/carried.h"
 #include "cmd.h"
 #include "groups.h"
 

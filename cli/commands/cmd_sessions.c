@@ -9,7 +9,7 @@
 #include "../erlang/term_json.h"
 #include "../ground/tty.h"
 #include "../ground/utf8.h"
-#include "ask.h"
+#include "../trace/request.h"
 #include "cmd.h"
 
 struct sessions_opts {
@@ -205,7 +205,7 @@ static bool said_yes(struct ctx *ctx)
     return len && tolower((unsigned char)line[0]) == 'y';
 }
 
-static bool destroy(struct ctx *ctx, struct ask *a, struct peer *p, int64_t id, const struct row *found, bool yes, struct err *e)
+static bool destroy(struct ctx *ctx, struct request *a, struct peer *p, int64_t id, const struct row *found, bool yes, struct err *e)
 {
     const char *node = session_node(p->session)->name;
     struct buf b = {0};
@@ -225,9 +225,9 @@ static bool destroy(struct ctx *ctx, struct ask *a, struct peer *p, int64_t id, 
             return true;
         }
     }
-    ask_begin(&b, "destroy", 1);
+    request_begin(&b, "destroy", 1);
     etf_int(&b, id);
-    bool ok = ask_node(a, p, buf_view(&b), &r, e);
+    bool ok = request_node(a, p, buf_view(&b), &r, e);
     buf_release(&b);
     if (ok)
         ctx_say(ctx, "session %lld on %s is destroyed", (long long)id, node);
@@ -236,7 +236,7 @@ static bool destroy(struct ctx *ctx, struct ask *a, struct peer *p, int64_t id, 
 
 /* ---- the command ---- */
 
-static bool one_node(struct ctx *ctx, const struct sessions_opts *o, struct ask *a, struct peer *p, int64_t id, struct err *e)
+static bool one_node(struct ctx *ctx, const struct sessions_opts *o, struct request *a, struct peer *p, int64_t id, struct err *e)
 {
     const char *node = session_node(p->session)->name;
     struct buf b = {0}, request = {0}, rows_of = {0};
@@ -244,8 +244,8 @@ static bool one_node(struct ctx *ctx, const struct sessions_opts *o, struct ask 
     struct etf r;
     size_t n = 0;
 
-    ask_begin(&request, "sessions", 0);
-    bool ok = ask_node(a, p, buf_view(&request), &r, e);
+    request_begin(&request, "sessions", 0);
+    bool ok = request_node(a, p, buf_view(&request), &r, e);
     buf_release(&request);
     if (ok) {
         buf_add(&rows_of, r.at, (size_t)(r.end - r.at)); /* a later question overwrites the answer */
@@ -307,15 +307,15 @@ static bool destroyable(const struct sessions_opts *o, const struct node_opts *n
 
 static int sessions_run(struct ctx *ctx, const struct sessions_opts *o, const struct node_opts *node)
 {
-    struct ask a = {0};
+    struct request a = {0};
     struct err e;
     int64_t id = -1;
 
-    bool ok = destroyable(o, node, &id, &e) && ask_open(&a, ctx, node, &e);
+    bool ok = destroyable(o, node, &id, &e) && request_open(&a, ctx, node, &e);
     for (size_t i = 0; ok && i < a.peers.count; i++)
         ok = one_node(ctx, o, &a, &a.peers.items[i], id, &e);
     int status = ok ? 0 : ctx_fail(ctx, &e);
-    ask_close(&a);
+    request_close(&a);
     return status;
 }
 

@@ -15,7 +15,7 @@
 #include "../ground/mem.h"
 #include "../ground/screen.h"
 #include "../ground/tty.h"
-#include "ask.h"
+#include "../trace/request.h"
 #include "cmd.h"
 #include "top_table.h"
 
@@ -157,7 +157,7 @@ static void on_reply(void *data, struct peer *p, const struct session_reply *rep
     t->answered = loop_now();
     if (!reply->ok) {
         session_error(reply, &e);
-        ask_empty(t->words, t->names[p->index], &e);
+        request_empty(t->words, t->names[p->index], &e);
         ok = false;
     } else if (was == COUNTING) {
         s->untraced = false;
@@ -205,7 +205,7 @@ static void read_request(const struct top *t, bool whole, struct buf *b)
 
     if (t->o->rows && !t->live)
         most = (size_t)MIN(t->o->rows, ROWS_MOST);
-    ask_begin(b, "read", 4);
+    request_begin(b, "read", 4);
     etf_atomz(b, t->by_process ? "process" : "function");
     etf_atomz(b, top_sorts[t->sort]);
     etf_int(b, (int64_t)most);
@@ -243,17 +243,17 @@ static bool count_request(struct top *t, const struct session_node *node, struct
 {
     static const char *const names[] = {"call_count", "call_time", "call_memory"};
     struct buf selection = {0};
-    struct asked asked;
+    struct exprs exprs;
     unsigned counters = 0;
     size_t n = 0;
 
-    asked_init(&asked);
-    bool ok = ask_selection(&selection, &asked, &t->o->what, &t->texts, node, e);
-    for (size_t i = 0; i < asked.count; i++)
-        counters |= asked.specs[i]->counters;
+    exprs_init(&exprs);
+    bool ok = request_selection(&selection, &exprs, &t->o->what, &t->texts, node, e);
+    for (size_t i = 0; i < exprs.count; i++)
+        counters |= exprs.specs[i]->counters;
     if (!counters)
         counters = TOP_COUNT_ALL;
-    ask_begin(b, "count", 2);
+    request_begin(b, "count", 2);
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         n += counters >> i & 1;
     etf_list(b, n);
@@ -263,7 +263,7 @@ static bool count_request(struct top *t, const struct session_node *node, struct
     etf_nil(b);
     buf_str(b, buf_view(&selection));
     buf_release(&selection);
-    asked_release(&asked);
+    exprs_release(&exprs);
     return ok;
 }
 
@@ -642,7 +642,7 @@ static int top_run(struct ctx *ctx, const struct top_opts *o, const struct node_
 
     funs_init(&t.funs);
     arena_init(&t.arena);
-    bool ok = ask_check(ctx, &o->what, words, &t.arena, &t.texts, &e) && begin(&t, node, &e);
+    bool ok = request_check(ctx, &o->what, words, &t.arena, &t.texts, &e) && begin(&t, node, &e);
     if (!ok)
         fail(&t, &e);
     if (!t.status && !o->what.dry_run) {

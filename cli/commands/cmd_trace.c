@@ -2,11 +2,11 @@
  * etrace [trace]: attaches to nodes and streams the events that the expressions ask for, or starts a command and traces
  * its node.
  */
-#include "asserted.h"
-#include "child.h"
+#include "../trace/assertions.h"
+#include "../trace/child.h"
 #include "cmd.h"
-#include "commanded.h"
-#include "live.h"
+#include "../trace/command_node.h"
+#include "../trace/live.h"
 
 static int no_expression(struct ctx *ctx)
 {
@@ -38,10 +38,10 @@ static int run(struct ctx *ctx, const struct cmd *self, char **argv)
         struct live_options o = {&node, &what, &limit, &view, &asserts, &words, NULL};
         if (!words.count && !what.files.count)
             status = no_expression(ctx);
-        else if (!asked_pipes(ctx, &what, &arena, &e))
+        else if (!exprs_pipes(ctx, &what, &arena, &e))
             status = ctx_fail(ctx, &e);
         else
-            status = rest ? commanded_run(ctx, &o, &what, rest) : live_run(ctx, &o, "text");
+            status = rest ? command_node_run(ctx, &o, &what, rest) : live_run(ctx, &o, "text");
     }
     opts_release(uses, ARRAY_LEN(uses));
     texts_release(&what.pipes);

@@ -18,9 +18,9 @@
 #include "../node/epmd.h"
 #include "../node/rpc.h"
 #include "../views/sink.h"
-#include "carried.h"
+#include "../ground/carried.h"
 #include "cmd.h"
-#include "target.h"
+#include "../trace/target.h"
 
 #include <time.h> /* last, because it defines TIME_UTC as a macro */
 
@@ -28,7 +28,7 @@
 #define FRESH_S 20      /* a cached answer of a node is used for so long */
 #define CACHE_MOST (1u << 20)
 
-struct line {
+struct editor {
     const struct cmd *cmd; /* trace, unless the line has another command */
     bool named;            /* the line has a command or a view */
     const char *node;
@@ -91,7 +91,7 @@ static bool of_node(const struct opt *o)
     return o && o >= node_group.rows && o < node_group.rows + node_group.count;
 }
 
-static void set_value(struct line *l, const struct opt *o, const char *value)
+static void set_value(struct editor *l, const struct opt *o, const char *value)
 {
     if (is(o, "node"))
         l->node = value;
@@ -99,13 +99,13 @@ static void set_value(struct line *l, const struct opt *o, const char *value)
         *(const char **)((char *)&l->opts + o->offset) = value;
 }
 
-static void set_flag(struct line *l, const struct opt *o)
+static void set_flag(struct editor *l, const struct opt *o)
 {
     if (of_node(o) && o->type == OPT_FLAG)
         *(bool *)((char *)&l->opts + o->offset) = true;
 }
 
-static void read_option(struct line *l, const char *word)
+static void read_option(struct editor *l, const char *word)
 {
     const struct opt *o;
 
@@ -132,9 +132,9 @@ static void read_option(struct line *l, const char *word)
     }
 }
 
-static struct line read_line(const char *const *words, size_t count)
+static struct editor read_line(const char *const *words, size_t count)
 {
-    struct line l = {.cmd = &cmd_trace, .node = getenv("ETRACE_NODE")};
+    struct editor l = {.cmd = &cmd_trace, .node = getenv("ETRACE_NODE")};
 
     if (count && (l.named = cmd_find(words[0]) || sink_by_name(words[0])))
         l.cmd = cmd_find(words[0]) ? cmd_find(words[0]) : &cmd_trace;
@@ -154,7 +154,7 @@ static struct line read_line(const char *const *words, size_t count)
 /* ---- names from a node ---- */
 
 /* The path of the file that caches the answer to `what`. False: there is no cache directory. */
-static bool cache_path(const struct line *l, const char *what, char *ret, size_t size)
+static bool cache_path(const struct editor *l, const char *what, char *ret, size_t size)
 {
     const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     uint64_t hash = 14695981039346656037u;
@@ -226,7 +226,7 @@ static bool put_name(struct etf *r, enum names what, struct buf *b)
     return true;
 }
 
-static bool fetch(const struct line *l, enum names what, const char *module, struct buf *ret)
+static bool fetch(const struct editor *l, enum names what, const char *module, struct buf *ret)
 {
     struct node_opts opts = l->opts;
     struct target target;
@@ -254,7 +254,7 @@ static bool fetch(const struct line *l, enum names what, const char *module, str
 }
 
 /* Runs in a process of its own: asks the node and replaces the cache file, as a whole or not at all. */
-static void refresh(const struct line *l, enum names what, const char *module, const char *path)
+static void refresh(const struct editor *l, enum names what, const char *module, const char *path)
 {
     char tmp[4096];
     struct buf b = {0};
@@ -278,7 +278,7 @@ static bool fresh(const char *path)
     return stat(path, &st) == 0 && time(NULL) - st.st_mtime < FRESH_S;
 }
 
-static void refresh_within(const struct line *l, enum names what, const char *module, const char *path)
+static void refresh_within(const struct editor *l, enum names what, const char *module, const char *path)
 {
     int done[2];
 
@@ -305,7 +305,7 @@ static void refresh_within(const struct line *l, enum names what, const char *mo
 }
 
 /* Appends the node's answer, fresh or cached, one name a line. */
-static void from_node(const struct line *l, enum names what, const char *module, struct buf *ret)
+static void from_node(const struct editor *l, enum names what, const char *module, struct buf *ret)
 {
     char path[4000], key[600];
     struct stat st;
@@ -340,7 +340,7 @@ static char *next_line(char **at)
     return line;
 }
 
-static void offer_modules(const struct line *l, const char *current, struct buf *ret)
+static void offer_modules(const struct editor *l, const char *current, struct buf *ret)
 {
     struct buf names = {0};
     char *at, *name;
@@ -358,7 +358,7 @@ static void offer_modules(const struct line *l, const char *current, struct buf 
 }
 
 /* `current` begins with the module and its separator. */
-static void offer_functions(const struct line *l, const char *current, const char *module, size_t prefix, struct buf *ret)
+static void offer_functions(const struct editor *l, const char *current, const char *module, size_t prefix, struct buf *ret)
 {
     struct buf names = {0};
     char *at, *name;
@@ -371,7 +371,7 @@ static void offer_functions(const struct line *l, const char *current, const cha
     buf_release(&names);
 }
 
-static void offer_selector(const struct line *l, const char *current, struct buf *ret)
+static void offer_selector(const struct editor *l, const char *current, struct buf *ret)
 {
     const char *colon = strchr(current, ':'), *dot = strrchr(current, '.');
     char module[300];
@@ -442,7 +442,7 @@ static void offer_events(const char *current, struct buf *ret)
 }
 
 /* Offers the selector of another alternative, after a '|'. */
-static void offer_alternative(const struct line *l, const char *current, const char *word, struct buf *ret)
+static void offer_alternative(const struct editor *l, const char *current, const char *word, struct buf *ret)
 {
     struct buf names = {0};
     char *at, *name;
@@ -454,7 +454,7 @@ static void offer_alternative(const struct line *l, const char *current, const c
     buf_release(&names);
 }
 
-static void offer_expression(const struct line *l, const char *current, struct buf *ret)
+static void offer_expression(const struct editor *l, const char *current, struct buf *ret)
 {
     const char *word = current + strlen(current), *end;
 
@@ -495,7 +495,7 @@ static void offer_nodes(const char *current, struct buf *ret)
 }
 
 /* Offers the registered names of processes, and the words for groups of processes. */
-static void offer_processes(const struct line *l, const char *current, struct buf *ret)
+static void offer_processes(const struct editor *l, const char *current, struct buf *ret)
 {
     static const char *const words[] = {"all", "existing", "new"};
     struct buf names = {0};
@@ -510,7 +510,7 @@ static void offer_processes(const struct line *l, const char *current, struct bu
     buf_release(&names);
 }
 
-static void offer_value(const struct line *l, const struct opt *o, const char *current, const char *before, struct buf *ret)
+static void offer_value(const struct editor *l, const struct opt *o, const char *current, const char *before, struct buf *ret)
 {
     struct buf plain = {0};
     char *at, *value;
@@ -531,7 +531,7 @@ static void offer_value(const struct line *l, const struct opt *o, const char *c
     buf_release(&plain);
 }
 
-static void offer_options(const struct line *l, const char *current, struct buf *ret)
+static void offer_options(const struct editor *l, const char *current, struct buf *ret)
 {
     const char *equals = strchr(current, '=');
     char before[128];
@@ -556,7 +556,7 @@ static void offer_commands(const char *current, bool views, struct buf *ret)
         offer(ret, current, "%s", (*t)->name);
 }
 
-static void offer_words(const struct line *l, const char *current, struct buf *ret)
+static void offer_words(const struct editor *l, const char *current, struct buf *ret)
 {
     static const char *const shells[] = {"bash", "zsh", "fish"};
 
@@ -576,7 +576,7 @@ static void offer_words(const struct line *l, const char *current, struct buf *r
 
 void complete(const char *const *words, size_t count, const char *current, struct buf *ret)
 {
-    struct line l = read_line(words, count);
+    struct editor l = read_line(words, count);
 
     if (l.command)
         return;

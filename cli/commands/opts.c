@@ -9,26 +9,6 @@
 #include "../ground/mem.h"
 #include "../ground/near.h"
 
-void texts_add(struct texts *t, const char *text)
-{
-    t->items = mem_grow(t->items, &t->cap, t->count + 1, sizeof(*t->items));
-    t->items[t->count++] = text;
-}
-
-static bool texts_has(const struct texts *t, const char *text)
-{
-    for (size_t i = 0; i < t->count; i++)
-        if (!strcmp(t->items[i], text))
-            return true;
-    return false;
-}
-
-void texts_release(struct texts *t)
-{
-    free(t->items);
-    *t = (struct texts){0};
-}
-
 void opts_release(const struct opt_use *uses, size_t n)
 {
     for (size_t i = 0; i < n; i++)

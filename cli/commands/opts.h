@@ -6,6 +6,7 @@
 #define ETRACE_OPTS_H
 
 #include "../ground/err.h"
+#include "../ground/texts.h"
 
 enum opt_type {
     OPT_FLAG,     /* bool */
@@ -18,12 +19,6 @@ enum opt_type {
     OPT_DURATION, /* int64_t nanoseconds: 5s, 300ms, 2m, 1h; a bare number is seconds */
     OPT_SIZE,     /* int64_t bytes: 512, 4k, 1MB */
     OPT_CHOICE,   /* int: the index of the word in arg, which is "a|b|c" */
-};
-
-struct texts {
-    const char **items;
-    size_t count, cap;
-    size_t nfiles; /* only for expressions: the last nfiles items are texts of files (asked_texts()) */
 };
 
 struct opt {
@@ -58,8 +53,5 @@ void opts_release(const struct opt_use *uses, size_t n);
 
 bool opt_duration(const char *text, int64_t *ret_ns);
 bool opt_size(const char *text, int64_t *ret_bytes);
-
-void texts_add(struct texts *t, const char *text);
-void texts_release(struct texts *t);
 
 #endif

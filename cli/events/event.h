@@ -47,7 +47,7 @@ struct event_node {
     struct wire hello;  /* the map in its hello, self-contained; empty before */
 };
 
-struct event_call; /* views/calls.h */
+struct event_call; /* pipeline/pairing.h */
 struct spec;       /* lang/spec.h */
 struct tracees;    /* names.h */
 
@@ -86,7 +86,7 @@ struct event {
     bool by_arity;             /* show none */
     const uint64_t *args_shown; /* 256 bits, bit n-1 for argument n; NULL: show all */
 
-    /* Filled by call pairing (views/calls.h). */
+    /* Filled by call pairing (pipeline/pairing.h). */
     const struct event_call *call; /* on a result: its call; NULL: unknown */
     int64_t dur_ns;                /* of a return, exception, end of a collection, or schedule out; -1: unknown */
     uint32_t depth;                /* enclosing open calls of this process */

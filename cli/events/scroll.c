@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "../ground/mem.h"
-#include "alone.h"
+#include "rebatch.h"
 #include "merge.h"
 
 #define NODES 256
@@ -27,7 +27,7 @@ struct marked {
 
 struct scroll_node {
     struct merge *merge;
-    struct alone alone;
+    struct rebatch rebatch;
     uint64_t seen; /* counts already in pieces */
     uint64_t lost[ETW_LOSSES];
     struct marked *marks; /* confirmed by the node, in order; no event after them has come out yet */
@@ -80,7 +80,7 @@ void scroll_free(struct scroll *s)
     for (size_t i = 0; i < NODES; i++)
         if (s->nodes[i]) {
             merge_free(s->nodes[i]->merge);
-            alone_release(&s->nodes[i]->alone);
+            rebatch_release(&s->nodes[i]->rebatch);
             free(s->nodes[i]->marks);
             buf_release(&s->nodes[i]->clock);
             free(s->nodes[i]);
@@ -147,16 +147,16 @@ static struct piece *piece_new(enum source_type type, unsigned node, struct str 
 static void take_piece(struct scroll *s, unsigned index, bool last)
 {
     struct scroll_node *n = s->nodes[index];
-    uint64_t seen = n->seen + n->alone.events;
-    bool hello = n->alone.hello;
-    size_t events = n->alone.events;
+    uint64_t seen = n->seen + n->rebatch.events;
+    bool hello = n->rebatch.hello;
+    size_t events = n->rebatch.events;
 
-    if (alone_empty(&n->alone) && !last)
+    if (rebatch_empty(&n->rebatch) && !last)
         return;
     for (size_t l = 0; l < ETW_LOSSES; l++)
-        seen += n->alone.lost[l] - n->lost[l];
+        seen += n->rebatch.lost[l] - n->lost[l];
     buf_clear(&s->text);
-    alone_take(&n->alone, seen, last, &s->text);
+    rebatch_take(&n->rebatch, seen, last, &s->text);
     struct piece *p = piece_new(SOURCE_BATCH, index, buf_view(&s->text));
     p->hello = hello;
     p->anew = n->anew;
@@ -165,9 +165,9 @@ static void take_piece(struct scroll *s, unsigned index, bool last)
     p->seen = n->seen;
     p->seen_behind = seen;
     memcpy(p->lost, n->lost, sizeof(p->lost));
-    memcpy(p->lost_behind, n->alone.lost, sizeof(p->lost_behind));
+    memcpy(p->lost_behind, n->rebatch.lost, sizeof(p->lost_behind));
     n->seen = seen;
-    memcpy(n->lost, n->alone.lost, sizeof(n->lost));
+    memcpy(n->lost, n->rebatch.lost, sizeof(n->lost));
     append(s, p);
 }
 
@@ -244,8 +244,8 @@ static void take_event(struct scroll *s, unsigned index, const struct event *e)
         n->nmarks -= passed;
         memmove(n->marks, n->marks + passed, n->nmarks * sizeof(*n->marks));
     }
-    alone_add(&n->alone, e);
-    if (alone_full(&n->alone))
+    rebatch_add(&n->rebatch, e);
+    if (rebatch_full(&n->rebatch))
         take_piece(s, index, false);
 }
 
@@ -265,7 +265,7 @@ static struct scroll_node *meet(struct scroll *s, unsigned node)
     if (!s->nodes[node]) {
         s->nodes[node] = mem_zalloc(sizeof(*s->nodes[node]));
         s->nodes[node]->merge = merge_new(node, &s->funs);
-        alone_init(&s->nodes[node]->alone);
+        rebatch_init(&s->nodes[node]->rebatch);
     }
     return s->nodes[node];
 }
@@ -364,14 +364,14 @@ static void greet(struct reader *r, const struct piece *p)
     struct etw_batch head;
 
     memcpy(&head, p->data, sizeof(head));
-    alone_hello(merge_node(n->merge)->hello, head.mono_ns, head.wall_ns, p->seen, p->lost, &r->batch);
+    rebatch_hello(merge_node(n->merge)->hello, head.mono_ns, head.wall_ns, p->seen, p->lost, &r->batch);
 }
 
 static enum source_got give(struct reader *r, unsigned node, struct source_item *ret)
 {
     struct reader_node *n = &r->nodes[node];
 
-    alone_rebase(r->batch.data, r->batch.len, ++n->seq, n->seen, n->lost);
+    rebatch_rebase(r->batch.data, r->batch.len, ++n->seq, n->seen, n->lost);
     *ret = (struct source_item){.type = SOURCE_BATCH, .node = node, .bytes = buf_view(&r->batch)};
     return SOURCE_ITEM;
 }

@@ -1,7 +1,7 @@
 /*
  * The scrollback: a bounded history of events in memory.
  *
- * Events are stored in self-contained pieces (alone.h), and the oldest pieces are dropped when memory is full. Any
+ * Events are stored in self-contained pieces (rebatch.h), and the oldest pieces are dropped when memory is full. Any
  * number of readers can read it like a recording while it grows. A reader is a source that returns SOURCE_NOTHING when
  * it has read everything.
  *

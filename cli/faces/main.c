@@ -5,13 +5,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../commands/child.h"
+#include "../trace/child.h"
 #include "../commands/cmd.h"
 #include "../ground/mem.h"
 #include "../ground/screen.h"
-#include "../ground/stack.h"
+#include "../ground/stack_size.h"
 #include "../views/sink.h"
-#include "line.h"
+#include "editor.h"
 #include "repl.h"
 
 static void no_memory(void)
@@ -19,7 +19,7 @@ static void no_memory(void)
     static const char text[] = "etrace: out of memory\n";
 
     screen_panic();
-    line_panic();
+    editor_panic();
     child_panic();
     ssize_t n = write(STDERR_FILENO, text, sizeof(text) - 1);
     (void)n;
@@ -63,7 +63,7 @@ void *__wrap_realloc(void *old, size_t size)
 static void on_end(int signal)
 {
     screen_panic();
-    line_panic();
+    editor_panic();
     child_panic();
     raise(signal);
     if (getpid() == 1) /* the first process of a container: signals do not end it */
@@ -134,7 +134,7 @@ int main(int argc, char **argv)
 
     mem_give_back();
     keep_places();
-    bool room = stack_ready(&e);
+    bool room = stack_size_ready(&e);
     mem_on_exhausted(no_memory);
     hear_ends();
     argv += argc > 0 ? 1 : 0; /* choose() may overwrite the element in front of it */

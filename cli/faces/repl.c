@@ -128,7 +128,7 @@ static bool stops(void *data)
             repl_probes_say_stopped(r->parts.probes);
         return false;
     }
-    if (!line_is_empty(r->base.line))
+    if (!editor_is_empty(r->base.line))
         return true;
     ctx_say(r->base.ctx, "Ctrl-C again or Ctrl-D leaves");
     return false;
@@ -175,14 +175,14 @@ static void at_terminal(struct repl *r)
     struct buf piece = {0}, *line = &r->so_far;
 
     while (!r->base.leaving) {
-        enum line_got got = line_read(r->base.line, line->len ? GOES_ON : PROMPT, &piece);
-        if (got == LINE_END) {
-            if (!line_fits())
+        enum editor_got got = editor_read(r->base.line, line->len ? GOES_ON : PROMPT, &piece);
+        if (got == EDITOR_END) {
+            if (!editor_fits())
                 ctx_say(r->base.ctx, "the terminal says that it has %u columns and %u rows now: no line can be typed there",
-                        line_width(r->base.line), line_height(r->base.line));
+                        editor_width(r->base.line), editor_height(r->base.line));
             break;
         }
-        if (got == LINE_STOPPED) {
+        if (got == EDITOR_STOPPED) {
             buf_clear(line);
             continue;
         }
@@ -318,7 +318,7 @@ static bool attach_all(struct repl *r, struct err *e)
     while (repl_nodes_attaching(nodes) && !r->base.leaving && !repl_interrupted(&r->base))
         repl_step(&r->base, -1);
     /* A person at the prompt sees which nodes are missing. */
-    return !repl_nodes_attaching(nodes) || line_possible() ||
+    return !repl_nodes_attaching(nodes) || editor_possible() ||
            err_set(e, ERR_RUN, "interrupted before every node was attached to");
 }
 
@@ -384,11 +384,11 @@ static void free_parts(struct repl *r)
 /* At a terminal. false: the editor cannot be made, e says why. */
 static bool begin_typing(struct repl *r, struct err *e)
 {
-    struct line_host host = {.data = r, .serve = serve, .stops = stops, .complete = complete, .typed = typed,
+    struct editor_host host = {.data = r, .serve = serve, .stops = stops, .complete = complete, .typed = typed,
                              .resumed = resumed};
     struct ctx *ctx = r->base.ctx;
 
-    r->base.line = line_new(&ctx->loop, ctx->out, &host, e);
+    r->base.line = editor_new(&ctx->loop, ctx->out, &host, e);
     if (!r->base.line)
         return false;
     ctx->talk = repl_views_talk;
@@ -402,7 +402,7 @@ static bool begin(struct repl *r, struct err *e)
 {
     struct repl_base *b = &r->base;
 
-    if (!asked_pipes(b->ctx, &b->options.what, &b->options.arena, e) || !attach_all(r, e)) {
+    if (!exprs_pipes(b->ctx, &b->options.what, &b->options.arena, e) || !attach_all(r, e)) {
         repl_fail(b, e);
         return false;
     }
@@ -424,7 +424,7 @@ static int session(struct repl *r)
     bool ok = begin(r, &e);
 
     b->ctx->leaves = true; /* a sudden exit would leave the terminal in other modes, and files without their end */
-    if (ok && line_possible())
+    if (ok && editor_possible())
         ok = begin_typing(r, &e) || (repl_fail(b, &e), false);
     if (ok && b->line)
         at_terminal(r);
@@ -437,7 +437,7 @@ static int session(struct repl *r)
         talk_totals(r);
     b->ctx->talk = NULL;
     bool person = b->line != NULL;
-    line_free(b->line);
+    editor_free(b->line);
     return person && ok ? 0 : b->status; /* a person has seen and corrected every mistake */
 }
 

@@ -5,16 +5,16 @@
 #ifndef ETRACE_REPL_BASE_H
 #define ETRACE_REPL_BASE_H
 
-#include "../commands/ctx.h"
+#include "../trace/ctx.h"
 #include "../events/scroll.h"
-#include "line.h"
+#include "editor.h"
 #include "repl_options.h"
 
 struct repl_base {
     struct ctx *ctx;
     struct repl_options options;
     struct scroll *scroll;   /* every event that came */
-    struct line *line;       /* NULL: there is no terminal to edit on */
+    struct editor *line;       /* NULL: there is no terminal to edit on */
     struct loop_timer timer; /* renews leases, retries, ends :for */
     /* One turn of the loop without the keyboard. It waits until then at most; -1: until something happens. */
     void (*serve)(void *data, int64_t until);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../commands/asked.h"
+#include "../trace/exprs.h"
 #include "../erlang/etf_write.h"
 #include "../ground/mem.h"
 #include "../ground/utf8.h"
@@ -280,21 +280,21 @@ static void offer_records(struct repl_complete *c, struct offer *o, struct str l
         struct what_opts one = {.records = {.items = &c->base->options.what.records.items[i], .count = 1},
                                 .pipes = c->base->options.what.pipes};
         struct texts none = {0};
-        struct asked asked;
+        struct exprs exprs;
         struct arena arena;
         struct err e;
         const struct lang_record *records;
         size_t n;
 
-        asked_init(&asked);
+        exprs_init(&exprs);
         arena_init(&arena);
-        if (asked_compile(&asked, &one, &none, &none, 0, &e))
-            for (size_t h = 0; h < asked.nheaders; h++)
-                if (lang_read_hrl(asked.headers[h], &arena, &records, &n, &e))
+        if (exprs_compile(&exprs, &one, &none, &none, 0, &e))
+            for (size_t h = 0; h < exprs.nheaders; h++)
+                if (lang_read_hrl(exprs.headers[h], &arena, &records, &n, &e))
                     for (size_t k = 0; k < n; k++)
                         offer(o, records[k].name.at, records[k].name.len);
         arena_release(&arena);
-        asked_release(&asked);
+        exprs_release(&exprs);
     }
     o->behind = "{";
 }
@@ -492,7 +492,7 @@ static void list(struct repl_complete *c, const struct offer *o)
 
     for (size_t i = 0; i < shown; i++)
         widest = MAX(widest, strlen(o->items[i]));
-    size_t across = MAX(line_width(c->base->line) / (widest + 2), (size_t)1), down = (shown + across - 1) / across;
+    size_t across = MAX(editor_width(c->base->line) / (widest + 2), (size_t)1), down = (shown + across - 1) / across;
     for (size_t row = 0; row < down; row++) {
         for (size_t i = row; i < shown; i += down)
             buf_printf(&b, "%-*s", i + down < shown ? (int)widest + 2 : 0, o->items[i]);
@@ -500,7 +500,7 @@ static void list(struct repl_complete *c, const struct offer *o)
     }
     if (shown < o->count)
         buf_printf(&b, "... and %zu more\n", o->count - shown);
-    line_above(c->base->line, buf_view(&b));
+    editor_above(c->base->line, buf_view(&b));
     buf_release(&b);
 }
 
@@ -519,9 +519,9 @@ static void apply(struct repl_complete *c, struct offer *o)
             break;
     }
     if (common > o->typed.len)
-        line_insert(c->base->line, (struct str){o->items[0] + o->typed.len, common - o->typed.len});
+        editor_insert(c->base->line, (struct str){o->items[0] + o->typed.len, common - o->typed.len});
     if (o->count == 1 && o->behind)
-        line_insert(c->base->line, (struct str){o->behind, strlen(o->behind)});
+        editor_insert(c->base->line, (struct str){o->behind, strlen(o->behind)});
     if (o->count > 1 && common <= o->typed.len)
         list(c, o);
 }

@@ -43,13 +43,13 @@ bool repl_files_pump(struct repl_files *f)
     if (!l || l->done)
         return false;
     while (status == PIPELINE_MORE && loop_now() < until &&
-           (room = show_backlog(&l->show, BACKLOG_MOST) <= BACKLOG_MOST) &&
+           (room = outputs_backlog(&l->outputs, BACKLOG_MOST) <= BACKLOG_MOST) &&
            source_next(l->source, &item, 0, &e) == SOURCE_ITEM)
         status = pipeline_item(l->pipeline, &item, &e);
     if (status == PIPELINE_MORE && !scroll_ahead(l->source))
         status = reel_keep_order(l, f->base, f->nodes, &e);
     pipeline_flush(l->pipeline);
-    bool ended = show_ended(&l->show, &closed, &e);
+    bool ended = outputs_ended(&l->outputs, &closed, &e);
     l->done = ended || status != PIPELINE_MORE;
     if ((ended && !closed) || status == PIPELINE_FAILED)
         repl_fail(f->base, &e);
@@ -67,7 +67,7 @@ bool repl_files_open(struct repl_files *f, struct err *e)
     repl_files_end(f);
     f->reel = next;
     if (next)
-        show_begin(&next->show);
+        outputs_begin(&next->outputs);
     return true;
 }
 
@@ -110,10 +110,10 @@ void repl_files_end(struct repl_files *f)
     if (missed)
         ctx_warn(ctx, "%llu events are not in the files: they came too fast", (unsigned long long)missed);
     pipeline_end(l->pipeline);
-    while (show_backlog(&l->show, 0) && ctx->interrupts == asked && ctx_waits(ctx, &patience))
+    while (outputs_backlog(&l->outputs, 0) && ctx->interrupts == asked && ctx_waits(ctx, &patience))
         loop_step(&ctx->loop, patience);
-    if (whole && !show_backlog(&l->show, 0)) {
-        f->base->status = show_flush(&l->show, ctx, f->base->status);
+    if (whole && !outputs_backlog(&l->outputs, 0)) {
+        f->base->status = outputs_flush(&l->outputs, ctx, f->base->status);
     } else {
         repl_interrupted(f->base);
         err_set(&e, ERR_RUN, "the files are not whole: it was interrupted");

@@ -63,11 +63,11 @@ static void load(struct repl_history *h, struct buf *all)
     for (char *line; at < end && (line = memchr(at, '\n', (size_t)(end - at))); at = line + 1) {
         *line = 0;
         if (*at)
-            line_remember(h->line, at);
+            editor_remember(h->line, at);
     }
 }
 
-void repl_history_open(struct repl_history *h, struct line *line)
+void repl_history_open(struct repl_history *h, struct editor *line)
 {
     char *path = file_name();
     struct buf all = {0};
@@ -96,7 +96,7 @@ void repl_history_add(struct repl_history *h, struct str line)
         return;
     for (size_t i = 0; i < line.len; i++)
         buf_char(&b, line.at[i] == '\n' ? ' ' : line.at[i]);
-    line_remember(h->line, buf_cstr(&b));
+    editor_remember(h->line, buf_cstr(&b));
     buf_char(&b, '\n');
     ssize_t n = h->fd >= 0 ? write(h->fd, b.data, b.len) : 0;
     (void)n; /* the session continues without a history */

@@ -5,15 +5,15 @@
 #ifndef ETRACE_REPL_HISTORY_H
 #define ETRACE_REPL_HISTORY_H
 
-#include "line.h"
+#include "editor.h"
 
 struct repl_history {
     int fd; /* -1: there is no file */
-    struct line *line;
+    struct editor *line;
 };
 
 /* Gives the kept lines to the editor; keeps none without a file. */
-void repl_history_open(struct repl_history *h, struct line *line);
+void repl_history_open(struct repl_history *h, struct editor *line);
 void repl_history_add(struct repl_history *h, struct str line);
 void repl_history_close(struct repl_history *h); /* accepts a zeroed struct */
 

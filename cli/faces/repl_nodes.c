@@ -24,26 +24,26 @@ struct repl_node {
 struct repl_nodes {
     struct repl_base *base;
     struct repl_nodes_handlers handlers;
-    struct run run;
-    struct together together;
+    struct session_set sessions;
+    struct node_merge merge;
     struct repl_node nodes[PEERS_MAX]; /* by the index of the peer */
     int current;                       /* the index of a peer, -1: none */
     unsigned epoch;
 };
 
-struct run *repl_nodes_run(struct repl_nodes *n)
+struct session_set *repl_nodes_run(struct repl_nodes *n)
 {
-    return &n->run;
+    return &n->sessions;
 }
 
 struct peers *repl_nodes_peers(struct repl_nodes *n)
 {
-    return &n->run.peers;
+    return &n->sessions.peers;
 }
 
-struct together *repl_nodes_together(struct repl_nodes *n)
+struct node_merge *repl_nodes_together(struct repl_nodes *n)
 {
-    return &n->together;
+    return &n->merge;
 }
 
 unsigned repl_nodes_epoch(const struct repl_nodes *n)
@@ -53,7 +53,7 @@ unsigned repl_nodes_epoch(const struct repl_nodes *n)
 
 static struct peers *peers(struct repl_nodes *n)
 {
-    return &n->run.peers;
+    return &n->sessions.peers;
 }
 
 static const char *name_of(const struct peer *p)
@@ -72,15 +72,15 @@ size_t repl_nodes_attached(const struct repl_nodes *n)
 {
     size_t count = 0;
 
-    for (size_t i = 0; i < n->run.peers.count; i++)
-        count += is_attached(&n->run.peers.items[i]);
+    for (size_t i = 0; i < n->sessions.peers.count; i++)
+        count += is_attached(&n->sessions.peers.items[i]);
     return count;
 }
 
 bool repl_nodes_attaching(const struct repl_nodes *n)
 {
-    for (size_t i = 0; i < n->run.peers.count; i++) {
-        const struct peer *p = &n->run.peers.items[i];
+    for (size_t i = 0; i < n->sessions.peers.count; i++) {
+        const struct peer *p = &n->sessions.peers.items[i];
         if (p->state == PEER_CONNECTING || p->state == PEER_BOOTING)
             return true;
     }
@@ -91,8 +91,8 @@ bool repl_nodes_has_all(const struct repl_nodes *n)
 {
     bool all = true;
 
-    for (size_t i = 0; i < n->run.peers.count; i++)
-        all = all && (is_attached(&n->run.peers.items[i]) || n->nodes[i].retry_at >= 0);
+    for (size_t i = 0; i < n->sessions.peers.count; i++)
+        all = all && (is_attached(&n->sessions.peers.items[i]) || n->nodes[i].retry_at >= 0);
     return all;
 }
 
@@ -100,7 +100,7 @@ bool repl_nodes_several(const struct repl_nodes *n)
 {
     size_t met = 0;
 
-    for (size_t i = 0; i < n->run.peers.count; i++)
+    for (size_t i = 0; i < n->sessions.peers.count; i++)
         met += n->nodes[i].met;
     return met > 1;
 }
@@ -159,7 +159,7 @@ void repl_nodes_list(struct repl_nodes *n, struct buf *to)
 
 bool repl_nodes_attach(struct repl_nodes *n, const char *name, enum repl_wish wish, struct err *e)
 {
-    struct peer *p = run_attach(&n->run, &n->base->options.node, name, &n->base->options.limit, e);
+    struct peer *p = session_set_attach(&n->sessions, &n->base->options.node, name, &n->base->options.limit, e);
 
     if (!p)
         return false;
@@ -250,11 +250,11 @@ static void on_ready(void *data, struct peer *p)
     *node = (struct repl_node){.met = true, .retry_at = -1};
     n->handlers.ready(n->handlers.data, p); /* may open a new view, which must read the notes that follow */
     if (back)
-        together_up(&n->together, p, &e);
+        node_merge_up(&n->merge, p, &e);
     for (size_t i = 0; i < peers(n)->count && repl_nodes_several(n); i++) {
         struct peer *each = &peers(n)->items[i];
-        if (each->state == PEER_UP && (each == p || !together_known(&n->together, each)) &&
-            !together_ask(&n->together, each, &e))
+        if (each->state == PEER_UP && (each == p || !node_merge_known(&n->merge, each)) &&
+            !node_merge_ask(&n->merge, each, &e))
             peer_fail(each, &e);
     }
     repl_wake(n->base);
@@ -305,7 +305,7 @@ static void on_failed(void *data, struct peer *p, const struct err *e)
         node->retry_at = loop_now() + RETRY_MS;
     if (!p->session || !node->met)
         return;
-    together_down(&n->together, p, e, &ignored);
+    node_merge_down(&n->merge, p, e, &ignored);
     node->lost = true;
     snprintf(node->name, sizeof(node->name), "%s", name_of(p));
     node->retry_at = again ? loop_now() + (paused ? 0 : RETRY_MS) : -1;
@@ -327,7 +327,7 @@ static void on_answer(void *data, struct peer *p UNUSED, const struct session_re
 
 static void on_clock(void *data, struct peer *p, const struct session_time *time)
 {
-    together_time(&((struct repl_nodes *)data)->together, p, time);
+    node_merge_time(&((struct repl_nodes *)data)->merge, p, time);
 }
 
 static void keep_note(void *data, unsigned node, struct str note)
@@ -379,16 +379,16 @@ void repl_nodes_expect(struct repl_nodes *n, int64_t wanted_by)
 struct repl_nodes *repl_nodes_new(struct repl_base *base, const struct repl_nodes_handlers *handlers)
 {
     struct repl_nodes *n = mem_zalloc(sizeof(*n));
-    struct run_handlers from_run = {.data = n, .ready = on_ready, .batch = on_batch, .armed = on_armed,
+    struct session_set_handlers from_sessions = {.data = n, .ready = on_ready, .batch = on_batch, .armed = on_armed,
                                     .refused = on_refused, .failed = on_failed, .answer = on_answer, .time = on_clock};
 
     n->base = base;
     n->handlers = *handlers;
     n->current = -1;
-    run_begin(&n->run, base->ctx, &from_run);
-    together_init(&n->together, base->ctx, &n->run.peers, NULL);
-    n->together.keep = keep_note;
-    n->together.data = n;
+    session_set_begin(&n->sessions, base->ctx, &from_sessions);
+    node_merge_init(&n->merge, base->ctx, &n->sessions.peers, NULL);
+    n->merge.keep = keep_note;
+    n->merge.data = n;
     return n;
 }
 
@@ -407,6 +407,6 @@ void repl_nodes_free(struct repl_nodes *n)
 {
     if (!n)
         return;
-    run_close(&n->run);
+    session_set_close(&n->sessions);
     free(n);
 }

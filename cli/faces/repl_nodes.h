@@ -5,8 +5,8 @@
 #ifndef ETRACE_REPL_NODES_H
 #define ETRACE_REPL_NODES_H
 
-#include "../commands/run.h"
-#include "../commands/together.h"
+#include "../trace/session_set.h"
+#include "../trace/node_merge.h"
 #include "repl_base.h"
 
 struct repl_nodes;
@@ -59,8 +59,8 @@ int64_t repl_nodes_tick(struct repl_nodes *n);  /* leases */
 int64_t repl_nodes_retry(struct repl_nodes *n); /* lost nodes */
 
 /* The layers below, for the parts that arm the nodes and show their events in order. */
-struct run *repl_nodes_run(struct repl_nodes *n);
+struct session_set *repl_nodes_run(struct repl_nodes *n);
 struct peers *repl_nodes_peers(struct repl_nodes *n);
-struct together *repl_nodes_together(struct repl_nodes *n);
+struct node_merge *repl_nodes_together(struct repl_nodes *n);
 
 #endif

@@ -165,13 +165,13 @@ static void put_probe(struct buf *to, const struct probe *p, bool labels, size_t
 }
 
 /* Omits labels if there is only one probe. */
-void probe_list_specs(const struct probe_list *l, const struct what_opts *what, const struct asked *asked, bool told,
+void probe_list_specs(const struct probe_list *l, const struct what_opts *what, const struct exprs *exprs, bool told,
                       struct buf *to)
 {
     size_t count = 0, number = 0;
 
-    for (size_t i = 0; i < asked->nheaders; i++)
-        recfile_spec_add(to, "hrl", asked->headers[i]);
+    for (size_t i = 0; i < exprs->nheaders; i++)
+        recfile_spec_add(to, "hrl", exprs->headers[i]);
     recfile_spec_needs(to, what->needs);
     for (size_t i = 0; i < what->lets.count; i++)
         recfile_spec_add(to, "let", (struct str){what->lets.items[i], strlen(what->lets.items[i])});

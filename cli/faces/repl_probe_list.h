@@ -5,7 +5,7 @@
 #ifndef ETRACE_REPL_PROBE_LIST_H
 #define ETRACE_REPL_PROBE_LIST_H
 
-#include "../commands/asked.h"
+#include "../trace/exprs.h"
 #include "../ground/buf.h"
 
 struct probe {
@@ -48,7 +48,7 @@ void probe_list_begin(struct probe_list *l, uint64_t mark);
 /* Whether events of probes that no longer run may still arrive. */
 bool probe_list_has_ended(const struct probe_list *l);
 /* The running probes as a recording has them. `told`: also those that have ended. */
-void probe_list_specs(const struct probe_list *l, const struct what_opts *what, const struct asked *asked, bool told,
+void probe_list_specs(const struct probe_list *l, const struct what_opts *what, const struct exprs *exprs, bool told,
                       struct buf *to);
 
 void probe_list_print(const struct probe_list *l, struct buf *to);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../commands/prepare.h"
+#include "../trace/prepare.h"
 #include "../ground/mem.h"
 #include "repl_syntax.h"
 
@@ -37,17 +37,17 @@ struct repl_probes {
 
 /* ---- arming ---- */
 
-static struct arm_mark tell_scroll(struct repl_probes *ps, const struct asked *asked)
+static struct arm_mark tell_scroll(struct repl_probes *ps, const struct exprs *exprs)
 {
     struct arm_mark mark = {ps->mark + 1, ps->mark + 1};
     struct buf text = {0};
 
     mark.last += probe_list_has_ended(&ps->list);
-    probe_list_specs(&ps->list, &ps->base->options.what, asked, true, &text);
+    probe_list_specs(&ps->list, &ps->base->options.what, exprs, true, &text);
     scroll_specs(ps->base->scroll, mark.first, buf_view(&text));
     if (mark.last != mark.first) {
         buf_clear(&text);
-        probe_list_specs(&ps->list, &ps->base->options.what, asked, false, &text);
+        probe_list_specs(&ps->list, &ps->base->options.what, exprs, false, &text);
         scroll_specs(ps->base->scroll, mark.last, buf_view(&text));
     }
     buf_release(&text);
@@ -58,19 +58,19 @@ static struct arm_mark tell_scroll(struct repl_probes *ps, const struct asked *a
 static bool begin(struct repl_probes *ps, const struct texts *all, struct err *e)
 {
     const struct texts none = {0};
-    struct asked asked;
+    struct exprs exprs;
     bool later = false;
 
-    asked_init(&asked);
-    asked.find_record = asked_later;
-    asked.find_data = &later;
-    bool ok = asked_compile(&asked, &ps->base->options.what, all, &none, 0, e);
+    exprs_init(&exprs);
+    exprs.find_record = exprs_later;
+    exprs.find_data = &later;
+    bool ok = exprs_compile(&exprs, &ps->base->options.what, all, &none, 0, e);
     if (ok) {
-        struct arm_mark mark = tell_scroll(ps, &asked);
+        struct arm_mark mark = tell_scroll(ps, &exprs);
         probe_list_begin(&ps->list, mark.last);
-        run_arm(repl_nodes_run(ps->nodes), &ps->base->options.what, all, mark);
+        session_set_arm(repl_nodes_run(ps->nodes), &ps->base->options.what, all, mark);
     }
-    asked_release(&asked);
+    exprs_release(&exprs);
     return ok;
 }
 
@@ -86,7 +86,7 @@ static bool arm(struct repl_probes *ps, struct err *e)
         ps->peers[i].alone = false;
     ps->armed = ps->arming = probe_list_running(&ps->list);
     if (!ps->armed) {
-        run_disarm(repl_nodes_run(ps->nodes));
+        session_set_disarm(repl_nodes_run(ps->nodes));
         probe_list_begin(&ps->list, ps->mark);
         return true;
     }
@@ -103,7 +103,7 @@ bool repl_probes_arm_all(struct repl_probes *ps, int64_t patience_ms, struct err
 
     ps->asking = true;
     bool ok = arm(ps, e);
-    while (ok && run_preparing(repl_nodes_run(ps->nodes)) && !ps->refusal.waits && !ps->base->leaving &&
+    while (ok && session_set_preparing(repl_nodes_run(ps->nodes)) && !ps->refusal.waits && !ps->base->leaving &&
            !interrupted && (until < 0 || loop_now() < until)) {
         repl_step(ps->base, until);
         interrupted = repl_interrupted(ps->base);
@@ -150,14 +150,14 @@ static void settle(struct repl_probes *ps)
 
 /* ---- probes ---- */
 
-static bool ask_for_record(struct repl_probes *ps, struct peer *p, struct records *records, struct str request,
+static bool ask_for_record(struct repl_probes *ps, struct peer *p, struct record_lookup *records, struct str request,
                            struct err *e)
 {
     struct buf told = {0};
     struct etf answer;
 
     /* A node is asked one thing at a time. */
-    while (run_arming(repl_nodes_run(ps->nodes)) && !ps->base->leaving && !ps->base->ctx->interrupts)
+    while (session_set_arming(repl_nodes_run(ps->nodes)) && !ps->base->leaving && !ps->base->ctx->interrupts)
         repl_step(ps->base, -1);
     bool ok = peer_request(p, request, RECORD_MS, &told, e);
     while (ok && peer_waits(p) && !ps->base->leaving && !ps->base->ctx->interrupts)
@@ -165,7 +165,7 @@ static bool ask_for_record(struct repl_probes *ps, struct peer *p, struct record
     if (ok && repl_interrupted(ps->base))
         ok = err_set(e, ERR_RUN, "%s has not answered yet", peer_name(p));
     etf_open(&answer, told.data, told.len);
-    ok = ok && peer_answer(p, e) && records_read(records, answer, e);
+    ok = ok && peer_answer(p, e) && record_lookup_read(records, answer, e);
     p->into = NULL;
     buf_release(&told);
     return ok;
@@ -176,24 +176,24 @@ static bool find_records(struct repl_probes *ps, const struct texts *one, struct
 {
     struct peer *p = repl_nodes_current(ps->nodes);
     const struct texts none = {0};
-    struct records records;
-    struct asked asked;
+    struct record_lookup records;
+    struct exprs exprs;
     struct str wanted;
     bool ok;
 
     if (!p || p->state != PEER_UP)
         return err_set(e, ERR_NODE, "no node is attached that could be asked for the record");
-    records_init(&records);
-    asked_init(&asked);
+    record_lookup_init(&records);
+    exprs_init(&exprs);
     do {
-        ok = records_compile(&records, &asked, &ps->base->options.what, one, &none, session_node(p->session)->otp,
+        ok = record_lookup_compile(&records, &exprs, &ps->base->options.what, one, &none, session_node(p->session)->otp,
                              &wanted, e);
         if (wanted.len)
             ok = ask_for_record(ps, p, &records, wanted, e);
     } while (ok && wanted.len);
-    asked_release(&asked);
-    records_text(&records, ret);
-    records_release(&records);
+    exprs_release(&exprs);
+    record_lookup_text(&records, ret);
+    record_lookup_release(&records);
     return ok;
 }
 
@@ -203,7 +203,7 @@ bool repl_probes_add(struct repl_probes *ps, const char *line, const char **ret_
     const char *expr = line + (labelled ? labelled + 1 : 0);
     struct texts one = {0}, none = {0};
     struct buf records = {0};
-    struct asked asked;
+    struct exprs exprs;
     bool later = false;
 
     settle(ps); /* a pending refusal is about earlier probes */
@@ -211,20 +211,20 @@ bool repl_probes_add(struct repl_probes *ps, const char *line, const char **ret_
         expr++;
     *ret_expr = expr;
     texts_add(&one, expr);
-    asked_init(&asked);
-    asked.find_record = asked_later;
-    asked.find_data = &later;
-    bool ok = asked_compile(&asked, &ps->base->options.what, &one, &none, 0, e);
+    exprs_init(&exprs);
+    exprs.find_record = exprs_later;
+    exprs.find_data = &later;
+    bool ok = exprs_compile(&exprs, &ps->base->options.what, &one, &none, 0, e);
     if (ok && !repl_nodes_attached(ps->nodes) && !repl_nodes_attaching(ps->nodes)) {
         ok = err_set(e, ERR_NODE, "no node is attached");
         err_hint(e, ":attach NODE attaches one");
     }
     ok = ok && (!later || find_records(ps, &one, &records, e));
     if (ok) {
-        asked_warn(&asked, ps->base->ctx);
-        probe_list_add(&ps->list, line, labelled, expr, asked.count, &records);
+        exprs_warn(&exprs, ps->base->ctx);
+        probe_list_add(&ps->list, line, labelled, expr, exprs.count, &records);
     }
-    asked_release(&asked);
+    exprs_release(&exprs);
     texts_release(&one);
     buf_release(&records);
     return ok;
@@ -273,7 +273,7 @@ static void look_at_arming(struct repl_probes *ps, const char *which, const char
 {
     size_t running = probe_list_running(&ps->list);
 
-    if (!ps->arming || run_arming(repl_nodes_run(ps->nodes)) || ps->refusal.waits || !repl_nodes_attached(ps->nodes))
+    if (!ps->arming || session_set_arming(repl_nodes_run(ps->nodes)) || ps->refusal.waits || !repl_nodes_attached(ps->nodes))
         return;
     ps->arming = false;
     ctx_say(ps->base->ctx, "%s%zu probe%s%s · Ctrl-C stops", which, running, PLURAL(running), counts);
@@ -300,7 +300,7 @@ void repl_probes_on_armed(struct repl_probes *ps, const struct peer *peer, const
         snprintf(of, sizeof(of), "%s: ", peer_name(peer) ? peer_name(peer) : "the node");
     for (size_t i = 0; i < result->nwarnings; i++)
         ctx_warn(ps->base->ctx, "%swarning: %s", of, result->warnings[i]);
-    if (run_arming(repl_nodes_run(ps->nodes))) {
+    if (session_set_arming(repl_nodes_run(ps->nodes))) {
         ctx_say(ps->base->ctx, "%s%llu function%s", of, (unsigned long long)functions, PLURAL(functions));
         return;
     }
@@ -325,7 +325,7 @@ void repl_probes_on_refused(struct repl_probes *ps, const struct peer *peer, con
 
 bool repl_probes_arming(const struct repl_probes *ps)
 {
-    bool arming = ps->refusal.waits || run_arming(repl_nodes_run(ps->nodes)) || repl_nodes_attaching(ps->nodes);
+    bool arming = ps->refusal.waits || session_set_arming(repl_nodes_run(ps->nodes)) || repl_nodes_attaching(ps->nodes);
 
     for (size_t i = 0; i < PEERS_MAX; i++)
         arming = arming || ps->peers[i].due;
@@ -341,7 +341,7 @@ static void arm_peer(struct repl_probes *ps, struct peer *peer)
     probe_list_texts(&ps->list, &all);
     ps->peers[peer->index].alone = true;
     if (all.count && ps->armed)
-        run_arm_peer(repl_nodes_run(ps->nodes), peer, &ps->base->options.what, &all,
+        session_set_arm_peer(repl_nodes_run(ps->nodes), peer, &ps->base->options.what, &all,
                      (struct arm_mark){ps->mark, ps->mark});
     texts_release(&all);
 }

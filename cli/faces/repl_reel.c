@@ -10,11 +10,11 @@ static void on_notice(void *ctx, const struct event_node *node, struct str text)
     ctx_warn(ctx, "%.*s: %.*s", (int)node->name.len, node->name.at, (int)text.len, text.at);
 }
 
-static bool open_show(struct show *s, struct ctx *ctx, const struct reel_options *o, struct err *e)
+static bool open_show(struct outputs *s, struct ctx *ctx, const struct reel_options *o, struct err *e)
 {
-    return o->to == TO_FILE    ? show_file(s, ctx, o->view, o->view->as, o->file, e)
-           : o->to == TO_FILES ? show_files(s, ctx, o->view, e)
-                               : show_here(s, ctx, o->view, "text", e);
+    return o->to == TO_FILE    ? outputs_file(s, ctx, o->view, o->view->as, o->file, e)
+           : o->to == TO_FILES ? outputs_files(s, ctx, o->view, e)
+                               : outputs_here(s, ctx, o->view, "text", e);
 }
 
 struct reel *reel_new(struct repl_base *base, struct repl_nodes *nodes, const struct reel_options *o, struct err *e)
@@ -22,21 +22,21 @@ struct reel *reel_new(struct repl_base *base, struct repl_nodes *nodes, const st
     struct reel *reel = mem_zalloc(sizeof(*reel));
     struct texts none = {0};
 
-    asked_init(&reel->asked);
+    exprs_init(&reel->exprs);
     reel->nodes = repl_nodes_several(nodes);
-    bool ok = asked_compile(&reel->asked, &base->options.what, &none, &o->view->wheres, 0, e) &&
-              open_show(&reel->show, base->ctx, o, e);
-    for (size_t i = 0; ok && i < reel->show.count; i++)
-        reel->show.views[i].look.nodes = reel->nodes;
+    bool ok = exprs_compile(&reel->exprs, &base->options.what, &none, &o->view->wheres, 0, e) &&
+              open_show(&reel->outputs, base->ctx, o, e);
+    for (size_t i = 0; ok && i < reel->outputs.count; i++)
+        reel->outputs.views[i].look.nodes = reel->nodes;
     if (ok && o->to == TO_US) {
-        reel->show.views[0].write = o->write;
-        reel->show.views[0].output = o->output;
+        reel->outputs.views[0].write = o->write;
+        reel->outputs.views[0].output = o->output;
     }
     if (ok) {
         struct pipeline_options options = {
-            .views = reel->show.views, .nviews = reel->show.count,
-            .greps = reel->show.greps, .ngreps = reel->show.ngreps,
-            .wheres = reel->asked.wheres, .nwheres = reel->asked.nwheres,
+            .views = reel->outputs.views, .nviews = reel->outputs.count,
+            .greps = reel->outputs.greps, .ngreps = reel->outputs.ngreps,
+            .wheres = reel->exprs.wheres, .nwheres = reel->exprs.nwheres,
             .limit = o->from_now && o->to == TO_US ? (uint64_t)base->options.limit.limit : 0,
             .notice = on_notice, .ctx = base->ctx,
         };
@@ -57,9 +57,9 @@ void reel_free(struct reel *reel)
         return;
     source_close(reel->source);
     pipeline_free(reel->pipeline);
-    if (reel->show.loop)
-        show_close(&reel->show);
-    asked_release(&reel->asked);
+    if (reel->outputs.loop)
+        outputs_close(&reel->outputs);
+    exprs_release(&reel->exprs);
     free(reel);
 }
 

@@ -2,13 +2,13 @@
 #ifndef ETRACE_REPL_REEL_H
 #define ETRACE_REPL_REEL_H
 
-#include "../commands/asked.h"
-#include "../commands/show.h"
+#include "../trace/exprs.h"
+#include "../trace/outputs.h"
 #include "repl_nodes.h"
 
 struct reel {
-    struct asked asked; /* owns the filters */
-    struct show show;
+    struct exprs exprs; /* owns the filters */
+    struct outputs outputs;
     struct pipeline *pipeline;
     struct source *source;
     bool nodes; /* events name their node */

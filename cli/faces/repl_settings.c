@@ -32,11 +32,11 @@ static bool selects(const struct opt *o)
 static bool can_be_read(const struct repl_parts *r, struct err *e)
 {
     struct texts none = {0};
-    struct asked asked;
+    struct exprs exprs;
 
-    asked_init(&asked);
-    bool ok = asked_compile(&asked, &r->base->options.what, &none, &none, 0, e);
-    asked_release(&asked);
+    exprs_init(&exprs);
+    bool ok = exprs_compile(&exprs, &r->base->options.what, &none, &none, 0, e);
+    exprs_release(&exprs);
     return ok;
 }
 
@@ -47,12 +47,12 @@ static bool take_effect(const struct repl_parts *r, const struct repl_option *wh
 
     e->text[0] = 0;
     if (which->group == &what_group)
-        return asked_pipes(r->base->ctx, &r->base->options.what, &r->base->options.arena, e) &&
+        return exprs_pipes(r->base->ctx, &r->base->options.what, &r->base->options.arena, e) &&
                (repl_probes_armed(r->probes) ? repl_probes_arm_all(r->probes, -1, e) : can_be_read(r, e));
     if (which->group == &limit_group) {
         if (!of_session(o))
             return repl_views_open(r->views, true);
-        if (!run_takes(&r->base->options.node, &r->base->options.limit, e))
+        if (!session_set_takes(&r->base->options.node, &r->base->options.limit, e))
             return false;
         repl_nodes_reopen(r->nodes);
         return true;

@@ -105,10 +105,10 @@ int repl_shell(const struct repl_parts *r, const struct cmd *c, char *rest)
     texts_add(&argv, NULL);
     repl_views_lend(r->views);
     if (r->base->line)
-        line_lend(r->base->line);
+        editor_lend(r->base->line);
     int status = c->run(r->base->ctx, c, (char **)(uintptr_t)argv.items);
     if (r->base->line)
-        line_return(r->base->line);
+        editor_return(r->base->line);
     repl_views_return(r->views);
     repl_interrupted(r->base);
     r->base->ctx->quiet = quiet;

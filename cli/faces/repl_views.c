@@ -77,8 +77,8 @@ bool repl_views_open(struct repl_views *v, bool from_now)
     reel_free(v->live);
     v->live = next;
     v->missed = 0;
-    together_show(repl_nodes_together(v->nodes), next->pipeline);
-    collect_for(v, next->asked.needs);
+    node_merge_show(repl_nodes_together(v->nodes), next->pipeline);
+    collect_for(v, next->exprs.needs);
     return true;
 }
 
@@ -125,7 +125,7 @@ static void took(struct repl_views *v, enum pipeline_status status, const struct
 static bool pump(struct repl_views *v)
 {
     bool filed = repl_files_pump(v->files);
-    struct together *together = repl_nodes_together(v->nodes);
+    struct node_merge *merge = repl_nodes_together(v->nodes);
     struct reel *l = v->live;
     int64_t until = loop_now() + SLICE_MS;
     struct source_item item;
@@ -138,13 +138,13 @@ static bool pump(struct repl_views *v)
            (got = source_next(l->source, &item, 0, &e)) == SOURCE_ITEM) {
         enum pipeline_status status = pipeline_item(l->pipeline, &item, &e);
         if (item.type == SOURCE_BATCH)
-            together_batch(together, &repl_nodes_peers(v->nodes)->items[item.node]);
+            node_merge_batch(merge, &repl_nodes_peers(v->nodes)->items[item.node]);
         took(v, status, &e);
     }
     if (!l->done && !scroll_ahead(l->source))
         took(v, reel_keep_order(l, v->base, v->nodes, &e), &e);
     if (!l->done)
-        took(v, together_step(together, &e), &e);
+        took(v, node_merge_step(merge, &e), &e);
     pipeline_flush(l->pipeline);
     if (scroll_missed(l->source) > v->missed) {
         ctx_warn(v->base->ctx, "%llu events were not shown: they came too fast",
@@ -169,7 +169,7 @@ static void print_pending(struct repl_views *v)
         n = line ? (size_t)(line - v->pending.data) + 1 : n;
     }
     if (v->base->line)
-        line_above(v->base->line, (struct str){v->pending.data, n});
+        editor_above(v->base->line, (struct str){v->pending.data, n});
     else
         out_write(v->base->ctx->out, v->pending.data, n);
     memmove(v->pending.data, v->pending.data + n, v->pending.len - n);
@@ -184,7 +184,7 @@ int64_t repl_views_serve(struct repl_views *v, int64_t until)
     more |= printing && !v->pending.len; /* a caller of repl_step() may wait until nothing is pending */
     if (v->pending.len && !v->held && !out_backlog(v->base->ctx->out, 0))
         more = true;
-    int64_t order = v->live && !v->live->done && !v->paused ? together_next(repl_nodes_together(v->nodes)) : -1;
+    int64_t order = v->live && !v->live->done && !v->paused ? node_merge_next(repl_nodes_together(v->nodes)) : -1;
     if (order >= 0)
         until = until < 0 ? order : MIN(until, order);
     return more ? 0 : until;
@@ -261,13 +261,13 @@ void repl_views_talk(void *views, struct str lines)
     else if (v->pending.len && !v->held)
         buf_str(&v->pending, lines);
     else
-        line_above(v->base->line, lines);
+        editor_above(v->base->line, lines);
 }
 
 void repl_views_print(struct repl_views *v, struct buf *text)
 {
     if (v->base->line)
-        line_above(v->base->line, buf_view(text));
+        editor_above(v->base->line, buf_view(text));
     else
         buf_str(&v->pending, buf_view(text));
     buf_release(text);
@@ -285,7 +285,7 @@ static bool catch_up(struct repl_views *v, struct reel *reel, int *ret_status)
 
     while (scroll_place(reel->source) < end && source_next(reel->source, &item, 0, &e) == SOURCE_ITEM) {
         enum pipeline_status status = pipeline_item(reel->pipeline, &item, &e);
-        if (status == PIPELINE_FAILED || show_ended(&reel->show, &closed, &e)) {
+        if (status == PIPELINE_FAILED || outputs_ended(&reel->outputs, &closed, &e)) {
             *ret_status = repl_fail(v->base, &e);
             return false;
         }
@@ -308,14 +308,14 @@ int repl_views_once(struct repl_views *v, const struct view_opts *view, const ch
     if (!reel)
         return repl_fail(v->base, &e);
     pause_live(v);
-    show_begin(&reel->show);
+    outputs_begin(&reel->outputs);
     if (catch_up(v, reel, &status)) {
         if (scroll_missed(reel->source))
             ctx_warn(v->base->ctx, "%llu events are not in it: others that came meanwhile took their place (--scrollback)",
                      (unsigned long long)scroll_missed(reel->source));
         pipeline_end(reel->pipeline);
         pause_live(v);
-        status = show_flush(&reel->show, v->base->ctx, status);
+        status = outputs_flush(&reel->outputs, v->base->ctx, status);
     }
     v->paused = false;
     reel_free(reel);
@@ -373,10 +373,10 @@ int repl_views_screen(struct repl_views *v, const struct view_opts *view)
         buf_clear(&v->pending);
         pipeline_snapshot(reel->pipeline);
         buf_cstr(&v->pending);
-        frame(v, line_height(v->base->line), line_width(v->base->line));
+        frame(v, editor_height(v->base->line), editor_width(v->base->line));
         do { /* reads keys at least once a frame */
             repl_step(v->base, going ? next : 0);
-            while (going && (key = line_key(v->base->line)) >= 0) /* the prompt gets the keys behind q */
+            while (going && (key = editor_key(v->base->line)) >= 0) /* the prompt gets the keys behind q */
                 going = key != 'q' && key != 'Q' && key != 4;
             going = going && !repl_interrupted(v->base) && !v->base->leaving;
         } while (going && loop_now() < next);
@@ -384,7 +384,7 @@ int repl_views_screen(struct repl_views *v, const struct view_opts *view)
     out_write(v->base->ctx->out, "\033[?25h\033[?1049l", 14);
     v->paused = v->held = v->screen = false;
     reel_free(reel);
-    line_above(v->base->line, buf_view(&v->aside));
+    editor_above(v->base->line, buf_view(&v->aside));
     buf_clear(&v->aside);
     repl_views_go_on(v);
     return status;

@@ -61,20 +61,20 @@ static void wrong(struct repl_words *w, const char *expr, struct err *e)
     size_t skipped = (size_t)(expr - w->typed_at);
 
     if (!base->line || !e->line[0] || strcmp(e->line, expr) || strchr(line, '\n') ||
-        line_column(base->line, prompt, line, strlen(line)) >= line_width(base->line)) {
+        editor_column(base->line, prompt, line, strlen(line)) >= editor_width(base->line)) {
         repl_fail(base, e);
         return;
     }
     struct buf b = {0};
     repl_options_reword(e);
-    size_t from = line_column(base->line, prompt, line, skipped + MIN(e->from, strlen(expr)));
-    size_t to = line_column(base->line, prompt, line, MIN(skipped + e->from + e->len, strlen(line)));
+    size_t from = editor_column(base->line, prompt, line, skipped + MIN(e->from, strlen(expr)));
+    size_t to = editor_column(base->line, prompt, line, MIN(skipped + e->from + e->len, strlen(line)));
     bool colour = base->ctx->color_talk;
     buf_printf(&b, "%*s%s", (int)from, "", colour ? "\033[1;31m" : "");
     for (size_t i = from; i < MAX(to, from + 1); i++)
         buf_char(&b, '^');
     buf_printf(&b, "%s%s%s\n", colour ? "\033[m" : "", e->note[0] ? " " : "", e->note);
-    line_above(base->line, buf_view(&b));
+    editor_above(base->line, buf_view(&b));
     buf_release(&b);
     e->line[0] = 0;
     repl_fail(base, e);

@@ -126,7 +126,7 @@ static bool field_value(struct hrl *h, term_t *ret)
     return skip_value(h, false);
 }
 
-/* Reads #mod:name{}, which records.c writes for a native record of the node; headers of users do not contain it. */
+/* Reads #mod:name{}, which record_lookup.c writes for a native record of the node; headers of users do not contain it. */
 static bool native(struct hrl *h, struct lang_record *ret)
 {
     return name(h, &ret->native) && take(h, ":") && name(h, &ret->name) && take(h, "{") && take(h, "}");

@@ -224,7 +224,7 @@ struct spec {
     const struct str *atoms; /* atoms of the match specification that the node must have, without duplicates */
     size_t natoms;
 
-    /* The specs that a combined spec stands for (views/combo.h). lang_compile() leaves this empty. */
+    /* The specs that a combined spec stands for (pipeline/combo.h). lang_compile() leaves this empty. */
     const struct spec *const *parts;
     size_t nparts;
 

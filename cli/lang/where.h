@@ -1,4 +1,4 @@
-/* Compiles `where`, the filter that the client evaluates, and checks its types. views/where.c evaluates it. */
+/* Compiles `where`, the filter that the client evaluates, and checks its types. pipeline/where.c evaluates it. */
 #ifndef ETRACE_WHERE_H
 #define ETRACE_WHERE_H
 

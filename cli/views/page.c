@@ -10,7 +10,7 @@
 void page_release(struct page *p)
 {
     for (unsigned i = 0; i < p->nasked; i++)
-        free((void *)p->asked[i].at);
+        free((void *)p->exprs[i].at);
 }
 
 static void add_asked(struct page *p, const struct spec *s)
@@ -23,12 +23,12 @@ static void add_asked(struct page *p, const struct spec *s)
         return;
     }
     for (unsigned i = 0; i < p->nasked; i++)
-        if (p->asked[i].len == s->text.len && !memcmp(p->asked[i].at, s->text.at, s->text.len))
+        if (p->exprs[i].len == s->text.len && !memcmp(p->exprs[i].at, s->text.at, s->text.len))
             return;
     if (p->nasked == PAGE_ASKED)
         p->asked_more = true;
     else if (s->text.len)
-        p->asked[p->nasked++] = (struct str){mem_strndup(s->text.at, s->text.len), s->text.len};
+        p->exprs[p->nasked++] = (struct str){mem_strndup(s->text.at, s->text.len), s->text.len};
 }
 
 static void add_node(struct page *p, const struct event_node *node)
@@ -87,7 +87,7 @@ void page_title(const struct page *p, struct buf *to, struct str missing)
     }
     for (unsigned i = 0; i < p->nasked; i++) {
         buf_puts(to, to->len ? " · " : "");
-        print_safe(to, raw_of(p->asked[i]));
+        print_safe(to, raw_of(p->exprs[i]));
     }
     buf_puts(to, p->asked_more ? " · …" : "");
     if (missing.len) {

@@ -12,7 +12,7 @@
 struct page {
     struct axis axis;
     const struct spec *last;
-    struct str asked[PAGE_ASKED]; /* copies of the expressions */
+    struct str exprs[PAGE_ASKED]; /* copies of the expressions */
     unsigned nasked;
     bool asked_more;
     const struct event_node *nodes[8];
@@ -30,7 +30,7 @@ void page_string(struct buf *to, struct raw text);
 void page_title(const struct page *p, struct buf *to, struct str missing);
 /* "title":"…","start":"2026-…Z","end_ns":…,"missing":["…"] */
 void page_members(const struct page *p, struct buf *to, struct str missing);
-/* Appends the lines of ends_missing() without their stars, separated by `between`. */
+/* Appends the lines of missing_report() without their stars, separated by `between`. */
 void page_missing(struct str lines, struct buf *to, const char *between);
 
 #endif

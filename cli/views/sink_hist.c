@@ -3,7 +3,7 @@
 
 #include "../erlang/term_print.h"
 #include "../ground/mem.h"
-#include "ends.h"
+#include "missing.h"
 #include "paint.h"
 #include "stats.h"
 
@@ -118,7 +118,7 @@ static void end_hist(struct sink *sink, const struct totals *totals)
         buf_char(to, '\n');
         put_rows(h, t);
     }
-    ends_missing(to, totals, "");
+    missing_report(to, totals, "");
 }
 
 static void free_hist(struct sink *sink)

@@ -5,7 +5,7 @@
 #include "../erlang/term_json.h"
 #include "../ground/mem.h"
 #include "../lang/spec.h"
-#include "calls.h"
+#include "../pipeline/pairing.h"
 #include "clock.h"
 #include "line.h"
 #include "line_info.h"

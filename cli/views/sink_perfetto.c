@@ -8,18 +8,18 @@
 
 #include "../erlang/term_json.h"
 #include "../ground/mem.h"
-#include "calls.h"
-#include "ends.h"
-#include "letters.h"
+#include "../pipeline/pairing.h"
+#include "missing.h"
+#include "message_match.h"
 #include "line.h"
 #include "page.h"
-#include "roster.h"
+#include "process_list.h"
 
 struct perfetto {
     struct sink sink;
     struct page page;
-    struct roster roster;
-    struct letters letters;
+    struct process_list processes;
+    struct message_match messages;
     size_t announced;          /* number of threads with a name record */
     unsigned char *scheduled;  /* by thread: its time slice thread has a name record */
     size_t nscheduled;
@@ -67,7 +67,7 @@ static void name_thread(struct perfetto *p, const struct event *e, uint64_t thre
 /* Returns the thread of the event's process. Writes its name record before the first event. */
 static uint64_t thread_of(struct perfetto *p, const struct event *e)
 {
-    uint32_t number = roster_number(&p->roster, e, e->who->id, e->who);
+    uint32_t number = process_list_number(&p->processes, e, e->who->id, e->who);
     unsigned node = e->node->index % AXIS_NODES;
 
     if (!p->node_named[node]) {
@@ -79,7 +79,7 @@ static uint64_t thread_of(struct perfetto *p, const struct event *e)
     if (number >= p->announced) {
         p->announced = number + 1u;
         buf_clear(&p->text);
-        roster_label(&p->roster, number, &p->text);
+        process_list_label(&p->processes, number, &p->text);
         name_thread(p, e, number * 2u + 2, "thread_name", "");
     }
     return number * UINT64_C(2) + 2;
@@ -98,7 +98,7 @@ static uint64_t schedule_thread(struct perfetto *p, const struct event *e, uint6
     if (!p->scheduled[number]) {
         p->scheduled[number] = 1;
         buf_clear(&p->text);
-        roster_label(&p->roster, (uint32_t)number, &p->text);
+        process_list_label(&p->processes, (uint32_t)number, &p->text);
         name_thread(p, e, thread + 1, "thread_name", " scheduled");
     }
     return thread + 1;
@@ -191,8 +191,8 @@ static void put_letter(struct perfetto *p, const struct event *e, uint64_t threa
     page_string(p->sink.out, raw_of(buf_view(&p->text)));
     buf_puts(p->sink.out, "}}");
     if (sent)
-        letters_sent(&p->letters, e, flow = ++p->flows);
-    else if (!letters_received(&p->letters, e, &flow))
+        message_match_sent(&p->messages, e, flow = ++p->flows);
+    else if (!message_match_received(&p->messages, e, &flow))
         return;
     begin(p, sent ? 's' : 'f', e, thread, at);
     buf_printf(p->sink.out, "%s,\"id\":%llu,\"name\":\"message\",\"cat\":\"message\"}", sent ? "" : ",\"bp\":\"e\"",
@@ -244,7 +244,7 @@ static void end_perfetto(struct sink *sink, const struct totals *t)
     struct perfetto *p = (struct perfetto *)sink;
     struct buf missing = {0};
 
-    ends_missing(&missing, t, "");
+    missing_report(&missing, t, "");
     buf_puts(sink->out, "\n],\"otherData\":{\"exporter\":\"etrace\",");
     page_members(&p->page, sink->out, buf_view(&missing));
     buf_puts(sink->out, "}}\n");
@@ -256,8 +256,8 @@ static void free_perfetto(struct sink *sink)
     struct perfetto *p = (struct perfetto *)sink;
 
     page_release(&p->page);
-    roster_release(&p->roster);
-    letters_release(&p->letters);
+    process_list_release(&p->processes);
+    message_match_release(&p->messages);
     free(p->scheduled);
     buf_release(&p->text);
     free(p);

@@ -6,13 +6,13 @@
 
 #include "../erlang/term_print.h"
 #include "../ground/mem.h"
-#include "ends.h"
-#include "letters.h"
+#include "missing.h"
+#include "message_match.h"
 #include "line.h"
 #include "line_info.h"
 #include "page.h"
 #include "page_parts.h"
-#include "roster.h"
+#include "process_list.h"
 
 #define ROWS_MAX 200000
 #define TEXT_MAX ((size_t)64 << 20) /* limit for the text of messages in bytes */
@@ -22,7 +22,7 @@ enum row_kind { ROW_MESSAGE, ROW_SPAWN, ROW_EXIT };
 
 struct row {
     int64_t at, arrived; /* on the axis; -1: not seen */
-    uint32_t from, to;   /* roster numbers */
+    uint32_t from, to;   /* process numbers */
     uint32_t text, text_len;
     uint32_t where; /* length of the text's prefix that names the receiver; only used if `to` is NOBODY */
     uint8_t kind;
@@ -31,8 +31,8 @@ struct row {
 struct sequence {
     struct sink sink;
     struct page page;
-    struct roster roster;
-    struct letters letters;
+    struct process_list processes;
+    struct message_match messages;
     struct row *rows;
     size_t n, cap;
     uint64_t left_out;
@@ -63,12 +63,12 @@ static struct row *add(struct sequence *s, struct row row, struct str text)
     return &s->rows[s->n++];
 }
 
-/* The roster number of the process in a term; NOBODY: not a process of this node. */
+/* The process number of the process in a term; NOBODY: not a process of this node. */
 static uint32_t other(struct sequence *s, const struct event *e, const uint8_t *at)
 {
     uint64_t id;
 
-    return at && wire_pid(at, &id) ? roster_number(&s->roster, e, id, event_who(e, id)) : NOBODY;
+    return at && wire_pid(at, &id) ? process_list_number(&s->processes, e, id, event_who(e, id)) : NOBODY;
 }
 
 static void sent(struct sequence *s, const struct event *e, uint32_t self, int64_t at)
@@ -82,11 +82,11 @@ static void sent(struct sequence *s, const struct event *e, uint32_t self, int64
         line_printer(e, s->sink.look.terms)->term(&s->line, &e->env, e->terms.at);
         buf_puts(&s->line, ": ");
     }
-    letters_shorten(&s->line);
+    message_match_shorten(&s->line);
     row.where = (uint32_t)s->line.len;
-    buf_str(&s->line, letters_text(&s->letters, e, s->sink.look.terms));
+    buf_str(&s->line, message_match_text(&s->messages, e, s->sink.look.terms));
     if (add(s, row, buf_view(&s->line)) && e->kind == ETW_SEND)
-        letters_sent(&s->letters, e, n);
+        message_match_sent(&s->messages, e, n);
 }
 
 static void received(struct sequence *s, const struct event *e, uint32_t self, int64_t at)
@@ -94,12 +94,12 @@ static void received(struct sequence *s, const struct event *e, uint32_t self, i
     struct row row = {.at = -1, .arrived = at, .from = other(s, e, e->sender), .to = self, .kind = ROW_MESSAGE};
     uint64_t n;
 
-    if (letters_received(&s->letters, e, &n)) {
+    if (message_match_received(&s->messages, e, &n)) {
         s->rows[n].arrived = at;
         s->rows[n].to = self;
         return;
     }
-    add(s, row, letters_text(&s->letters, e, s->sink.look.terms));
+    add(s, row, message_match_text(&s->messages, e, s->sink.look.terms));
 }
 
 /* A message with a trace token. The tuple of the seq_trace event has the receiver and the message in the order of a
@@ -111,7 +111,7 @@ static void passed(struct sequence *s, const struct event *e, int64_t at)
 
     if (!e->who || !seq_info_read(e, wire_skip(e->terms.at), &info) || info.prints)
         return;
-    uint32_t self = roster_number(&s->roster, e, e->who->id, e->who);
+    uint32_t self = process_list_number(&s->processes, e, e->who->id, e->who);
     if (info.receives) {
         message.kind = ETW_RECEIVE;
         message.terms.at = info.msg;
@@ -135,24 +135,24 @@ static void event_sequence(struct sink *sink, const struct event *e)
     switch (e->kind) {
     case ETW_SEND:
     case ETW_SEND_NOPROC:
-        sent(s, e, roster_number(&s->roster, e, e->who->id, e->who), at);
+        sent(s, e, process_list_number(&s->processes, e, e->who->id, e->who), at);
         break;
     case ETW_RECEIVE:
-        received(s, e, roster_number(&s->roster, e, e->who->id, e->who), at);
+        received(s, e, process_list_number(&s->processes, e, e->who->id, e->who), at);
         break;
     case ETW_SEQ_TRACE:
         passed(s, e, at);
         break;
     case ETW_SPAWN:
     case ETW_EXIT: {
-        uint32_t self = roster_number(&s->roster, e, e->who->id, e->who);
+        uint32_t self = process_list_number(&s->processes, e, e->who->id, e->who);
         p = line_printer(e, s->sink.look.terms);
         buf_clear(&s->line);
         if (e->kind == ETW_SPAWN)
             line_mfa(&s->line, e, p, wire_skip(e->terms.at));
         else
             p->term(&s->line, &e->env, e->terms.at);
-        letters_shorten(&s->line);
+        message_match_shorten(&s->line);
         add(s, (struct row){.at = at, .arrived = at, .from = self, .to = e->kind == ETW_SPAWN ? other(s, e, e->terms.at) : self,
                             .kind = e->kind == ETW_SPAWN ? ROW_SPAWN : ROW_EXIT}, buf_view(&s->line));
         break;
@@ -171,7 +171,7 @@ static struct str text_of(const struct sequence *s, const struct row *r)
 
 static void put_missing(struct sequence *s, struct buf *to, const struct totals *t)
 {
-    ends_missing(to, t, "");
+    missing_report(to, t, "");
     if (s->left_out)
         buf_printf(to, "*** %llu left out: only the first %zu are kept ***\n", (unsigned long long)s->left_out, s->n);
 }
@@ -204,11 +204,11 @@ static void put_text(struct sequence *s, const struct totals *t)
 {
     struct buf *to = s->sink.out, missing = {0};
     put_missing(s, &missing, t);
-    bool nobody = missing.len && !s->roster.n;
+    bool nobody = missing.len && !s->processes.n;
     buf_puts(to, "sequenceDiagram\n");
-    for (uint32_t i = 0; i < s->roster.n; i++) {
+    for (uint32_t i = 0; i < s->processes.n; i++) {
         buf_clear(&s->line);
-        roster_label(&s->roster, i, &s->line);
+        process_list_label(&s->processes, i, &s->line);
         buf_printf(to, "    participant p%u as ", i + 1);
         put_mermaid(to, buf_view(&s->line));
         buf_char(to, '\n');
@@ -232,7 +232,7 @@ static void put_text(struct sequence *s, const struct totals *t)
         buf_char(to, '\n');
     }
     if (missing.len) {
-        buf_puts(to, s->roster.n ? "    Note over p1: " : "    Note over other: ");
+        buf_puts(to, s->processes.n ? "    Note over p1: " : "    Note over other: ");
         buf_clear(&s->line);
         page_missing(buf_view(&missing), &s->line, ", ");
         put_mermaid(to, buf_view(&s->line));
@@ -259,9 +259,9 @@ static void put_page(struct sequence *s, const struct totals *t)
     buf_puts(to, "{");
     page_members(&s->page, to, buf_view(&missing));
     buf_puts(to, ",\n\"who\":[");
-    for (uint32_t i = 0; i < s->roster.n; i++) {
+    for (uint32_t i = 0; i < s->processes.n; i++) {
         buf_clear(&s->line);
-        roster_label(&s->roster, i, &s->line);
+        process_list_label(&s->processes, i, &s->line);
         buf_puts(to, i ? ",\n" : "\n");
         page_string(to, raw_of(buf_view(&s->line)));
     }
@@ -299,8 +299,8 @@ static void free_sequence(struct sink *sink)
     struct sequence *s = (struct sequence *)sink;
 
     page_release(&s->page);
-    roster_release(&s->roster);
-    letters_release(&s->letters);
+    process_list_release(&s->processes);
+    message_match_release(&s->messages);
     free(s->rows);
     buf_release(&s->texts);
     buf_release(&s->line);

@@ -6,11 +6,11 @@
 
 #include "../erlang/term_print.h"
 #include "../ground/mem.h"
-#include "calls.h"
-#include "ends.h"
+#include "../pipeline/pairing.h"
+#include "missing.h"
 #include "line.h"
 #include "page.h"
-#include "roster.h"
+#include "process_list.h"
 
 #define CALLS_MAX (1u << 20)
 
@@ -28,7 +28,7 @@ struct named_frame {
 struct speedscope {
     struct sink sink;
     struct page page;
-    struct roster roster;
+    struct process_list processes;
     struct named_frame *frames; /* hash table with open addressing */
     size_t nslots;
     uint32_t nframes;
@@ -106,7 +106,7 @@ static void event_speedscope(struct sink *sink, const struct event *e)
     s->calls[s->n++] = (struct one_call){
         .from = at - e->dur_ns,
         .to = at,
-        .process = roster_number(&s->roster, e, e->who->id, e->who),
+        .process = process_list_number(&s->processes, e, e->who->id, e->who),
         .frame = frame_of(s, e),
         .depth = e->depth,
     };
@@ -141,7 +141,7 @@ static void put_profile(struct speedscope *s, const struct one_call *c, size_t n
     bool first = true;
 
     buf_clear(&s->text);
-    roster_label(&s->roster, c->process, &s->text);
+    process_list_label(&s->processes, c->process, &s->text);
     buf_puts(to, first_profile ? "\n" : ",\n");
     buf_puts(to, "{\"type\":\"evented\",\"name\":");
     page_string(to, raw_of(buf_view(&s->text)));
@@ -168,7 +168,7 @@ static void end_speedscope(struct sink *sink, const struct totals *t)
 
     if (s->n)
         qsort(s->calls, s->n, sizeof(*s->calls), order);
-    ends_missing(&missing, t, "");
+    missing_report(&missing, t, "");
     if (s->left_out)
         buf_printf(&missing, "*** %llu calls left out: only the first %u are kept ***\n", (unsigned long long)s->left_out, CALLS_MAX);
     buf_clear(&s->text);
@@ -192,7 +192,7 @@ static void free_speedscope(struct sink *sink)
     struct speedscope *s = (struct speedscope *)sink;
 
     page_release(&s->page);
-    roster_release(&s->roster);
+    process_list_release(&s->processes);
     free(s->frames);
     buf_release(&s->frame_list);
     free(s->calls);

@@ -6,7 +6,7 @@
 #include "../ground/macros.h"
 #include "../ground/mem.h"
 #include "../ground/utf8.h"
-#include "ends.h"
+#include "missing.h"
 #include "paint.h"
 #include "stats.h"
 
@@ -133,7 +133,7 @@ static void end_summary(struct sink *sink, const struct totals *totals)
         buf_char(to, '\n');
     }
     buf_release(&b);
-    ends_missing(to, totals, "");
+    missing_report(to, totals, "");
 }
 
 static void free_summary(struct sink *sink)

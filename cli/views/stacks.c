@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "../ground/mem.h"
-#include "calls.h"
-#include "ends.h"
+#include "../pipeline/pairing.h"
+#include "missing.h"
 #include "line.h"
 
 #define PROCESSES 65536 /* limit of the hash table; a power of two */
@@ -432,7 +432,7 @@ uint64_t *stacks_totals(const struct stacks *s)
 
 void stacks_missing(const struct stacks *s, struct buf *to, const struct totals *t, const char *prefix)
 {
-    ends_missing(to, t, prefix);
+    missing_report(to, t, prefix);
     if (s->full)
         buf_printf(to, "%s*** too many stacks or processes: some calls are missing or stand in their callers ***\n", prefix);
 }

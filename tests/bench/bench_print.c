@@ -14,7 +14,7 @@
 #include "../unit/workloads.h"
 #include "events/recfile.h"
 #include "ground/mem.h"
-#include "views/pipeline.h"
+#include "pipeline/pipeline.h"
 
 #include <time.h>
 

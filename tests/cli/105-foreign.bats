@@ -135,7 +135,7 @@ compiles() {
 #include "erlang/term_json.h"
 #include "events/event.h"
 #include "ground/err.h"
-#include "commands/ctx.h"
+#include "trace/ctx.h"
 void use(struct ctx *c, struct err *e, struct event_node *n, struct buf *b, struct raw raw, struct safe safe, struct str str);
 void use(struct ctx *c, struct err *e, struct event_node *n, struct buf *b, struct raw raw, struct safe safe, struct str str)
 {
@@ -172,5 +172,5 @@ C
     # that were checked to be plain, input of our own parser or of a regular expression, names and chunks kept for
     # comparison.
     run grep -rlE '(buf_(str|add|puts|printf)|err_(set|hint)|ctx_(say|warn)|paint_str|talk_say)\(.*raw_view\(' --include=*.[ch] .
-    assert_equal "$(sort <<<"$output")" $'./commands/cmd_ls.c\n./erlang/term_print.c\n./events/alone.c\n./events/names.c\n./lang/debug_info.c\n./views/where.c'
+    assert_equal "$(sort <<<"$output")" $'./commands/cmd_ls.c\n./erlang/term_print.c\n./events/rebatch.c\n./events/names.c\n./lang/debug_info.c\n./pipeline/where.c'
 }

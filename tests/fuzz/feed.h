@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "views/pipeline.h"
+#include "pipeline/pipeline.h"
 
 static inline void feed(struct pipeline *p, const uint8_t *data, size_t size)
 {

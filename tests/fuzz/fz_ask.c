@@ -10,10 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "commands/arg_names.h"
-#include "commands/ask.h"
+#include "trace/arg_names.h"
+#include "trace/request.h"
 #include "commands/cmd.h"
-#include "commands/records.h"
+#include "trace/record_lookup.h"
 #include "commands/top_table.h"
 #include "node/arm.h"
 #include "node/inject.h"
@@ -45,8 +45,8 @@ static const struct session_node node = {.name = "shop@h", .otp = 29, .otp_versi
 static struct peer peer = {.state = PEER_UP};
 
 const struct session_node *__wrap_session_node(const struct session *s);
-bool __wrap_ask_open(struct ask *a, struct ctx *ctx, const struct node_opts *o, struct err *e);
-void __wrap_ask_close(struct ask *a);
+bool __wrap_ask_open(struct request *a, struct ctx *ctx, const struct node_opts *o, struct err *e);
+void __wrap_ask_close(struct request *a);
 bool __wrap_peer_ask(struct peer *p, struct str request, int timeout_ms, struct buf *into, struct err *e);
 
 const struct session_node *__wrap_session_node(const struct session *s UNUSED)
@@ -54,13 +54,13 @@ const struct session_node *__wrap_session_node(const struct session *s UNUSED)
     return &node;
 }
 
-bool __wrap_ask_open(struct ask *a, struct ctx *ctx UNUSED, const struct node_opts *o UNUSED, struct err *e UNUSED)
+bool __wrap_ask_open(struct request *a, struct ctx *ctx UNUSED, const struct node_opts *o UNUSED, struct err *e UNUSED)
 {
-    *a = (struct ask){.peers = {.items = &peer, .count = 1}};
+    *a = (struct request){.peers = {.items = &peer, .count = 1}};
     return true;
 }
 
-void __wrap_ask_close(struct ask *a)
+void __wrap_ask_close(struct request *a)
 {
     buf_release(&a->answer);
 }
@@ -138,27 +138,27 @@ static void record(void)
 {
     struct sel_name modules[] = {{.how = SEL_ATOM, .text = STR("shop")}};
     struct lang_lookup found = {0};
-    struct records records;
+    struct record_lookup records;
     struct arena a;
     struct buf text = {0}, answer;
     struct etf r;
     struct err e;
 
     arena_init(&a);
-    records_init(&records);
-    must(records_find(&records, modules, 1, STR("item"), &a, &found) == LANG_LATER);
+    record_lookup_init(&records);
+    must(record_lookup_find(&records, modules, 1, STR("item"), &a, &found) == LANG_LATER);
     if (next_answer(&answer)) {
         etf_open(&r, answer.data, answer.len);
-        if (!records_read(&records, r, &e))
+        if (!record_lookup_read(&records, r, &e))
             must_say(&e);
         buf_release(&answer);
     }
-    if (records_find(&records, modules, 1, STR("item"), &a, &found) == LANG_FOUND) {
-        records_text(&records, &text);
+    if (record_lookup_find(&records, modules, 1, STR("item"), &a, &found) == LANG_FOUND) {
+        record_lookup_text(&records, &text);
         must(text.len);
     }
     buf_release(&text);
-    records_release(&records);
+    record_lookup_release(&records);
     arena_release(&a);
 }
 

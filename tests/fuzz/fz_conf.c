@@ -15,8 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "commands/asked.h"
-#include "commands/boot_hold.h"
+#include "trace/exprs.h"
+#include "trace/boot_hold.h"
 #include "commands/cmd.h"
 #include "commands/complete.h"
 #include "faces/repl.h"
@@ -279,21 +279,21 @@ static void process(struct input *in)
 
 static void history_file(struct input *in)
 {
-    const struct line_host host = {0};
+    const struct editor_host host = {0};
     struct ctx ctx = {.talk = hear, .out = out_new(STDOUT_FILENO, false, "standard output")};
     struct repl_history history;
-    struct line *line;
+    struct editor *line;
     struct err e;
 
     loop_init(&ctx.loop);
     setenv("XDG_STATE_HOME", "/nowhere", 1);
-    line = line_new(&ctx.loop, ctx.out, &host, &e);
+    line = editor_new(&ctx.loop, ctx.out, &host, &e);
     must(line);
     repl_history_open(&history, line);
     for (size_t i = 0; i < in->count; i++)
         repl_history_add(&history, (struct str){in->words[i], strlen(in->words[i])});
     repl_history_close(&history);
-    line_free(line);
+    editor_free(line);
     unsetenv("XDG_STATE_HOME");
     ctx_release(&ctx);
 }

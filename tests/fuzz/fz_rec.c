@@ -9,7 +9,7 @@
 #include "events/crc32c.h"
 #include "events/recfile.h"
 #include "must.h"
-#include "views/pipeline.h"
+#include "pipeline/pipeline.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "views/regex.h"
+#include "pipeline/regex.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,7 @@
 
 #include "framewriter.h"
 #include "tap.h"
-#include "views/pipeline.h"
+#include "pipeline/pipeline.h"
 
 #define PID(n) ((uint64_t)(n))
 

@@ -8,7 +8,7 @@
  */
 #include <stdlib.h>
 
-#include "commands/peers.h"
+#include "trace/peers.h"
 #include "erlang/etf_write.h"
 #include "node/knock.h"
 #include "course.h"

@@ -171,7 +171,7 @@ int main(void)
 {
     struct fw w = {0};
     struct pt t = {0};
-    static const char *const asked[] = {"MyApp.Repo.get/2 -> return, caller", "ets:lookup/2 -> return"};
+    static const char *const exprs[] = {"MyApp.Repo.get/2 -> return, caller", "ets:lookup/2 -> return"};
     const struct spec *specs[2];
     struct arena arena;
     struct buf said = {0};
@@ -180,7 +180,7 @@ int main(void)
     for (size_t i = 0; i < 2; i++) {
         struct lang_options options = {0};
         struct spec_list list;
-        struct str text = {asked[i], strlen(asked[i])};
+        struct str text = {exprs[i], strlen(exprs[i])};
         if (!lang_compile(&options, text, &arena, &list, &t.err))
             return 1;
         specs[i] = list.items[0];

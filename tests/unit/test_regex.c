@@ -5,7 +5,7 @@
  */
 #include "pipetest.h"
 
-#include "views/regex.h"
+#include "pipeline/regex.h"
 
 static enum regex_found search(const char *pattern, struct str text)
 {

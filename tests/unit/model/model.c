@@ -40,7 +40,7 @@ static struct thread {
 /* Bytes of plain accesses: the last writer and its time, and the last reads. */
 static struct byte {
     uintptr_t at;
-    unsigned run;
+    unsigned sessions;
     int8_t writer;
     uint16_t written, read[MODEL_THREADS];
 } bytes[BYTES];
@@ -386,8 +386,8 @@ static struct byte *byte_of(uintptr_t at)
 {
     for (unsigned i = (unsigned)(at * UINT64_C(0x9e3779b97f4a7c15) >> 40), tries = 0; tries < BYTES; i++, tries++) {
         struct byte *b = &bytes[i % BYTES];
-        if (b->run != runs) {
-            *b = (struct byte){.at = at, .run = runs, .writer = -1};
+        if (b->sessions != runs) {
+            *b = (struct byte){.at = at, .sessions = runs, .writer = -1};
             return b;
         }
         if (b->at == at)

@@ -1,0 +1,287 @@
+#include "rebatch.h"
+
+#include <stdlib.h>
+
+#include "../ground/mem.h"
+#include "names.h"
+
+#define FULL ((size_t)48 << 10)
+#define TRACEES 1024 /* capacity of the set; a power of two */
+#define FRAME_MAX ((size_t)512 << 10)
+#define BIAS (UINT64_C(1) << 63) /* added to monotonic times, which may be negative, to get unsigned ticks */
+
+void rebatch_init(struct rebatch *a)
+{
+    *a = (struct rebatch){0};
+    a->funs = mem_zalloc(ETW_FUNCTIONS * sizeof(*a->funs));
+    a->tracees = mem_zalloc(TRACEES * sizeof(*a->tracees));
+}
+
+void rebatch_release(struct rebatch *a)
+{
+    buf_release(&a->names);
+    buf_release(&a->frames);
+    free(a->funs);
+    free(a->tracees);
+}
+
+bool rebatch_empty(const struct rebatch *a)
+{
+    return !a->frames.len && !a->names.len;
+}
+
+bool rebatch_full(const struct rebatch *a)
+{
+    return a->frames.len + a->names.len >= FULL || a->nfuns > ETW_FUNCTIONS / 2 || a->ntracees > TRACEES / 2;
+}
+
+/* ---- frames ---- */
+
+static void put16(struct buf *b, size_t v)
+{
+    uint16_t n = (uint16_t)v;
+    buf_add(b, &n, sizeof(n));
+}
+
+static void put32(struct buf *b, uint32_t v)
+{
+    buf_add(b, &v, sizeof(v));
+}
+
+static void put64(struct buf *b, uint64_t v)
+{
+    buf_add(b, &v, sizeof(v));
+}
+
+static size_t open_owner_frame(struct buf *b, uint64_t tick, uint64_t tracee)
+{
+    size_t at = b->len;
+
+    put32(b, 0);
+    put32(b, 0);
+    put64(b, tick);
+    put64(b, tracee);
+    return at;
+}
+
+static void close_frame(struct buf *b, size_t at, unsigned kind, unsigned flags)
+{
+    uint32_t head = ETW_HEAD(b->len - at, kind, flags);
+
+    memcpy(b->data + at, &head, sizeof(head));
+}
+
+/* ---- process names ---- */
+
+/* True if this batch has not named the process yet; marks it as named. */
+static bool is_new(struct rebatch *a, uint64_t id)
+{
+    size_t slot = (size_t)((id * UINT64_C(0x9e3779b97f4a7c15)) >> 40) & (TRACEES - 1);
+
+    while (a->tracees[slot] && a->tracees[slot] != id + 1)
+        slot = (slot + 1) & (TRACEES - 1);
+    if (a->tracees[slot] || a->ntracees >= TRACEES - 1)
+        return false;
+    a->tracees[slot] = id + 1;
+    a->ntracees++;
+    return true;
+}
+
+static void put_name(struct rebatch *a, const struct tracee *t, uint64_t tick)
+{
+    if (!t || !t->name_len || !is_new(a, t->id))
+        return;
+    size_t at = open_owner_frame(&a->names, tick, t->id);
+    buf_char(&a->names, (char)ETW_T_BIN);
+    put64(&a->names, t->name_len);
+    put32(&a->names, t->name_len);
+    buf_add(&a->names, t->name, t->name_len);
+    close_frame(&a->names, at, ETW_NAME, ETW_F_TICK | ETW_F_TRACEE);
+}
+
+static void put_names_in(struct rebatch *a, const struct event *e, struct wire terms, uint64_t tick)
+{
+    uint64_t id;
+
+    for (const uint8_t *at = terms.at; at < terms.end; at = wire_token(at))
+        if ((*at == ETW_T_PID || *at == ETW_T_PORT) && wire_pid(at, &id))
+            put_name(a, event_who(e, id), tick);
+}
+
+/* ---- one event ---- */
+
+static void put_fun(struct rebatch *a, const struct event *e)
+{
+    struct buf *b = &a->frames;
+    size_t id = 0;
+
+    if (!e->fun) {
+        put16(b, ETW_NO_FUNCTION);
+        buf_char(b, (char)e->arity);
+        return;
+    }
+    while (id < a->nfuns && a->funs[id] != e->fun->serial + 1)
+        id++;
+    bool defined = id < a->nfuns;
+    if (!defined && a->nfuns < ETW_FUNCTIONS - 1)
+        a->funs[a->nfuns++] = e->fun->serial + 1;
+    put16(b, defined ? id : id | ETW_DEF);
+    buf_char(b, (char)e->arity);
+    if (defined)
+        return;
+    put16(b, e->fun->module.len);
+    put16(b, e->fun->name.len);
+    buf_str(b, raw_view(e->fun->module));
+    buf_str(b, raw_view(e->fun->name));
+}
+
+/* A term with all atoms spelled out may be too large for a frame. Such a term is replaced by a marker that says so. */
+static bool put_terms(struct buf *b, const struct event *e, struct wire terms, unsigned count)
+{
+    size_t before = b->len;
+
+    if (terms.at >= terms.end || wire_copy(b, &e->env, terms, FRAME_MAX))
+        return true;
+    b->len = before;
+    while (count--)
+        buf_char(b, (char)ETW_T_ELIDED);
+    return false;
+}
+
+void rebatch_add(struct rebatch *a, const struct event *e)
+{
+    const char *layout = event_kinds[e->kind].layout;
+    struct buf *b = &a->frames;
+    int64_t mono = a->begun && e->mono_ns < a->mono_ns ? a->mono_ns : e->mono_ns;
+    uint64_t tick = (uint64_t)mono + BIAS, tracee = e->who ? e->who->id : 0;
+    unsigned flags = e->flags & (ETW_F_MS | ETW_F_CUT | ETW_F_ARITY);
+    flags |= e->doubtful && e->kind != ETW_CALL ? ETW_F_DOUBT : 0u;
+
+    a->mono_ns = mono;
+    a->wall_ns = e->wall_ns;
+    if (e->kind == ETW_HELLO) {
+        size_t at = open_owner_frame(&a->names, tick, 0);
+        put_terms(&a->names, e, e->terms, 1);
+        close_frame(&a->names, at, ETW_HELLO, ETW_F_TICK | ETW_F_TRACEE);
+        a->hello = true;
+        return;
+    }
+    if (e->kind == ETW_LOST) {
+        for (size_t l = 0; l < ETW_LOSSES; l++)
+            a->lost[l] += e->lost[l];
+    } else {
+        put_name(a, e->who, tick);
+        put_names_in(a, e, e->terms, tick);
+        put_names_in(a, e, e->ms, tick);
+        a->events += event_is_traced(e);
+    }
+
+    bool whole = !a->begun || tick - a->tick > UINT32_MAX, other = !a->begun || tracee != a->tracee;
+    size_t at = b->len;
+    put32(b, 0);
+    put32(b, whole ? 0 : (uint32_t)(tick - a->tick));
+    if (whole)
+        put64(b, tick);
+    if (other)
+        put64(b, tracee);
+    flags |= (whole ? ETW_F_TICK : 0u) | (other ? ETW_F_TRACEE : 0u);
+    a->begun = true;
+    a->tick = tick;
+    a->tracee = tracee;
+    if (e->kind == ETW_LOST) {
+        buf_add(b, a->lost, sizeof(a->lost));
+    } else {
+        if (layout[0] == 'F')
+            put_fun(a, e);
+        if (!put_terms(b, e, e->terms, e->nterms))
+            flags |= ETW_F_CUT;
+        if ((flags & ETW_F_MS) && !put_terms(b, e, e->ms, 1))
+            flags |= ETW_F_CUT;
+    }
+    close_frame(b, at, e->kind, flags);
+}
+
+/* ---- batches ---- */
+
+static void put_section(struct buf *to, uint32_t ring, const struct buf *frames, uint64_t seen,
+                        const uint64_t lost[ETW_LOSSES])
+{
+    struct etw_section s = {.ring = ring, .bytes = (uint32_t)frames->len, .seen = seen};
+
+    if (lost)
+        memcpy(s.lost, lost, sizeof(s.lost));
+    buf_add(to, &s, sizeof(s));
+    buf_str(to, buf_view(frames));
+}
+
+static void put_batch(struct buf *to, const struct buf *owner, const struct buf *frames, int64_t mono, int64_t wall,
+                      uint64_t seen, const uint64_t lost[ETW_LOSSES], uint32_t flags)
+{
+    uint64_t tick = (uint64_t)mono + BIAS;
+    struct etw_batch head = {
+        .magic = ETW_BATCH_MAGIC,
+        .bytes = (uint32_t)(sizeof(head) + 2 * sizeof(struct etw_section) + owner->len + frames->len),
+        .tick = tick,
+        .mono_ns = mono,
+        .wall_ns = wall,
+        .watermark = tick,
+        .sections = 2,
+        .flags = flags,
+    };
+
+    buf_add(to, &head, sizeof(head));
+    put_section(to, ETW_META_RING, owner, 0, NULL);
+    put_section(to, 0, frames, seen, lost);
+}
+
+void rebatch_take(struct rebatch *a, uint64_t seen, bool last, struct buf *to)
+{
+    put_batch(to, &a->names, &a->frames, a->mono_ns, a->wall_ns, seen, a->lost, last ? ETW_BATCH_LAST : 0);
+    buf_clear(&a->names);
+    buf_clear(&a->frames);
+    memset(a->tracees, 0, TRACEES * sizeof(*a->tracees));
+    a->nfuns = a->ntracees = a->events = 0;
+    a->begun = a->hello = false;
+}
+
+void rebatch_hello(struct wire hello, int64_t mono_ns, int64_t wall_ns, uint64_t seen, const uint64_t lost[static ETW_LOSSES],
+                 struct buf *to)
+{
+    struct buf owner = {0}, none = {0};
+    size_t at = open_owner_frame(&owner, (uint64_t)mono_ns + BIAS, 0);
+
+    buf_add(&owner, hello.at, (size_t)(hello.end - hello.at));
+    close_frame(&owner, at, ETW_HELLO, ETW_F_TICK | ETW_F_TRACEE);
+    put_batch(to, &owner, &none, mono_ns, wall_ns, seen, lost, 0);
+    buf_release(&owner);
+}
+
+void rebatch_rebase(char *batch, size_t len, uint64_t seq, uint64_t seen, const uint64_t lost[static ETW_LOSSES])
+{
+    struct etw_section s;
+    size_t at = sizeof(struct etw_batch);
+    bool any = false;
+
+    memcpy(batch + offsetof(struct etw_batch, seq), &seq, sizeof(seq));
+    memcpy(&s, batch + at, sizeof(s));
+    at += sizeof(s) + s.bytes;
+    memcpy(&s, batch + at, sizeof(s));
+    s.seen -= seen;
+    for (size_t l = 0; l < ETW_LOSSES; l++) {
+        any |= lost[l] > 0;
+        s.lost[l] -= lost[l];
+    }
+    memcpy(batch + at, &s, sizeof(s));
+    for (at += sizeof(s); any && at < len;) {
+        uint64_t counters[ETW_LOSSES];
+        uint32_t head = wire_u32((uint8_t *)batch + at);
+        if (ETW_HEAD_KIND(head) == ETW_LOST) {
+            char *where = batch + at + ETW_HEAD_BYTES(head) - sizeof(counters);
+            memcpy(counters, where, sizeof(counters));
+            for (size_t l = 0; l < ETW_LOSSES; l++)
+                counters[l] -= lost[l];
+            memcpy(where, counters, sizeof(counters));
+        }
+        at += ETW_HEAD_BYTES(head);
+    }
+}

@@ -1,0 +1,50 @@
+/*
+ * Encodes events into self-contained batches for the scrollback.
+ *
+ * On the wire a ring defines function names, atoms and process names once. Here each batch repeats the definitions that
+ * it needs, so any batch can be dropped and the others can still be decoded. A struct rebatch serves one node. Its
+ * batches have seq 0; scroll.c sets the seq and adjusts the counts for each reader.
+ */
+#ifndef ETRACE_REBATCH_H
+#define ETRACE_REBATCH_H
+
+#include "event.h"
+
+struct rebatch {
+    struct buf names, frames; /* the frames of the owner's section, and of the section with the events */
+    uint64_t tick;
+    uint64_t tracee;
+    bool begun;
+    int64_t mono_ns, wall_ns; /* of the last event */
+    size_t events;
+    bool hello; /* contains the node's hello */
+    uint32_t *funs;    /* function serial + 1, by id in this batch; 0: free */
+    uint64_t *tracees; /* hash set of the processes that this batch names */
+    size_t nfuns, ntracees;
+    uint64_t lost[ETW_LOSSES]; /* by the node, since its trace began */
+};
+
+void rebatch_init(struct rebatch *a);
+void rebatch_release(struct rebatch *a);
+
+bool rebatch_full(const struct rebatch *a); /* call rebatch_take() now */
+bool rebatch_empty(const struct rebatch *a);
+
+/* Accepts every event of merge_next(), in that order. */
+void rebatch_add(struct rebatch *a, const struct event *e);
+
+/*
+ * Appends the batch to `to` and begins the next one. The batch has seq 0; its one counting section contains `seen` and
+ * the node's losses, and its loss frames count from the beginning of the node's trace. `last` marks it as the node's
+ * last batch.
+ */
+void rebatch_take(struct rebatch *a, uint64_t seen, bool last, struct buf *to);
+
+/* Appends a batch that contains only a node's hello, which must be self-contained bytes. */
+void rebatch_hello(struct wire hello, int64_t mono_ns, int64_t wall_ns, uint64_t seen, const uint64_t lost[static ETW_LOSSES],
+                 struct buf *to);
+
+/* Sets the seq of such a batch, and subtracts the counts from before the reader began. */
+void rebatch_rebase(char *batch, size_t len, uint64_t seq, uint64_t seen, const uint64_t lost[static ETW_LOSSES]);
+
+#endif

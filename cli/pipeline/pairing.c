@@ -1,0 +1,579 @@
+#include "pairing.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../ground/mem.h"
+
+#define NONE UINT32_MAX
+#define NODES 256
+#define PROCESSES (1u << 18)
+#define LOOK 4096 /* search at most this many calls of a stack for the call of a result */
+#define ENDED_MOST 4096 /* limit of endless functions */
+#define KEEP_ONE ((size_t)64 << 10) /* keep no copy of a larger call */
+#define SPARES 64 /* freed copies kept for reuse */
+#define SPARE_MOST ((size_t)4 << 10) /* limit for the size of each */
+
+/* An open call. `up` and `down` link the stack of its process; `older` and `newer` link all calls by age. */
+struct open_call {
+    const struct fun *fun;
+    const struct spec *spec;
+    int64_t mono_ns, wall_ns;
+    struct event *kept;
+    uint32_t kept_bytes;
+    uint32_t up, down, older, newer, process;
+    uint32_t loss; /* torn[] of its node when the call began */
+    uint8_t arity, fate;
+    bool perhaps;
+};
+
+/*
+ * Each event kind can begin or end one of these. Calls nest and are matched by function. A process has at most one open
+ * collection and one open time slice. LEAVES: the process ended, so everything open in it ends too.
+ */
+enum what { WHAT_NOTHING, WHAT_CALL, WHAT_COLLECTION, WHAT_SLICE, WHATS };
+enum part { BEGINS = 1, ENDS = 2, LEAVES = 4 };
+
+static const struct {
+    uint8_t what, part;
+} pairing[ETW_KINDS] = {
+    [ETW_CALL] = {WHAT_CALL, BEGINS},
+    [ETW_RETURN_FROM] = {WHAT_CALL, ENDS},
+    [ETW_EXCEPTION_FROM] = {WHAT_CALL, ENDS},
+    [ETW_GC_MINOR_START] = {WHAT_COLLECTION, BEGINS},
+    [ETW_GC_MINOR_END] = {WHAT_COLLECTION, ENDS},
+    [ETW_GC_MAJOR_START] = {WHAT_COLLECTION, BEGINS},
+    [ETW_GC_MAJOR_END] = {WHAT_COLLECTION, ENDS},
+    [ETW_IN] = {WHAT_SLICE, BEGINS},
+    [ETW_OUT] = {WHAT_SLICE, ENDS},
+    [ETW_IN_EXITING] = {WHAT_SLICE, BEGINS},
+    [ETW_OUT_EXITING] = {WHAT_SLICE, ENDS},
+    [ETW_OUT_EXITED] = {WHAT_SLICE, ENDS | LEAVES},
+    [ETW_EXIT] = {WHAT_NOTHING, LEAVES},
+    [ETW_CLOSED] = {WHAT_NOTHING, LEAVES},
+};
+
+uint64_t pairing_begin(uint64_t kinds)
+{
+    unsigned ends = 0;
+    uint64_t begin = 0;
+
+    for (unsigned k = 0; k < ETW_LOST; k++)
+        if (kinds >> k & 1 && pairing[k].part & ENDS && pairing[k].what != WHAT_CALL)
+            ends |= 1u << pairing[k].what;
+    for (unsigned k = 0; k < ETW_LOST; k++)
+        if (pairing[k].part & BEGINS && ends >> pairing[k].what & 1)
+            begin |= UINT64_C(1) << k;
+    return begin;
+}
+
+struct process {
+    uint64_t tracee;
+    uint32_t node, next; /* next in its hash bucket, or in the free list */
+    uint32_t top, depth; /* its newest open call, and their number */
+    struct span {
+        int64_t ns;
+        uint32_t loss;
+        bool open;
+    } spans[WHATS];
+};
+
+/* A function that never returns. */
+struct ended {
+    struct raw module, name; /* owned copies */
+    uint32_t node;
+    uint8_t arity;
+};
+
+struct pairing {
+    struct pairing_options o;
+    struct ended *ended;
+    size_t nended, ended_cap;
+    struct open_call *open;
+    size_t open_cap, open_used;
+    uint32_t open_free, oldest, newest;
+    size_t count;
+    struct process *processes;
+    size_t process_cap, process_used;
+    uint32_t process_free;
+    uint32_t *buckets;
+    size_t nbuckets;
+    uint32_t losses[NODES]; /* number of loss events of a node */
+    uint32_t torn[NODES];   /* those of them that may have lost results */
+    size_t kept_bytes;
+    uint64_t incomplete;
+    struct event_call result; /* event.call of the current event */
+    struct event *result_kept;
+    size_t result_bytes;
+    struct event *spares[SPARES];
+    size_t nspares;
+    uint32_t last; /* the call that the current event pushed, or NONE */
+};
+
+struct pairing *pairing_new(const struct pairing_options *o)
+{
+    struct pairing *c = mem_zalloc(sizeof(*c));
+
+    c->o = *o;
+    if (!c->o.max)
+        c->o.max = 1u << 18;
+    if (!c->o.keep_bytes)
+        c->o.keep_bytes = (size_t)64 << 20;
+    c->open_free = c->process_free = c->oldest = c->newest = c->last = NONE;
+    c->nbuckets = 1024;
+    c->buckets = mem_alloc(c->nbuckets * sizeof(*c->buckets));
+    memset(c->buckets, 0xff, c->nbuckets * sizeof(*c->buckets));
+    return c;
+}
+
+void pairing_free(struct pairing *c)
+{
+    if (!c)
+        return;
+    for (uint32_t i = c->oldest; i != NONE; i = c->open[i].newer)
+        free(c->open[i].kept);
+    free(c->result_kept);
+    while (c->nspares)
+        free(c->spares[--c->nspares]);
+    for (size_t i = 0; i < c->nended; i++)
+        free((void *)c->ended[i].module.at);
+    free(c->ended);
+    free(c->open);
+    free(c->processes);
+    free(c->buckets);
+    free(c);
+}
+
+/* ---- processes ---- */
+
+static size_t bucket_of(const struct pairing *c, uint32_t node, uint64_t tracee)
+{
+    return (size_t)(((tracee ^ (uint64_t)node << 56) * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (c->nbuckets - 1);
+}
+
+static uint32_t find(const struct pairing *c, uint32_t node, uint64_t tracee)
+{
+    uint32_t i = c->buckets[bucket_of(c, node, tracee)];
+
+    while (i != NONE && (c->processes[i].tracee != tracee || c->processes[i].node != node))
+        i = c->processes[i].next;
+    return i;
+}
+
+static void widen(struct pairing *c)
+{
+    uint32_t *old = c->buckets;
+    size_t n = c->nbuckets;
+
+    c->nbuckets *= 2;
+    c->buckets = mem_alloc(c->nbuckets * sizeof(*c->buckets));
+    memset(c->buckets, 0xff, c->nbuckets * sizeof(*c->buckets));
+    for (size_t b = 0; b < n; b++) {
+        for (uint32_t i = old[b], next; i != NONE; i = next) {
+            struct process *p = &c->processes[i];
+            size_t to = bucket_of(c, p->node, p->tracee);
+            next = p->next;
+            p->next = c->buckets[to];
+            c->buckets[to] = i;
+        }
+    }
+    free(old);
+}
+
+static uint32_t make(struct pairing *c, uint32_t node, uint64_t tracee)
+{
+    uint32_t i = c->process_free;
+
+    if (i != NONE) {
+        c->process_free = c->processes[i].next;
+    } else {
+        if (c->process_used == PROCESSES)
+            return NONE;
+        c->processes = mem_grow(c->processes, &c->process_cap, c->process_used + 1, sizeof(*c->processes));
+        i = (uint32_t)c->process_used++;
+        if (c->process_used > c->nbuckets)
+            widen(c);
+    }
+    size_t b = bucket_of(c, node, tracee);
+    c->processes[i] = (struct process){
+        .tracee = tracee, .node = node, .next = c->buckets[b], .top = NONE};
+    c->buckets[b] = i;
+    return i;
+}
+
+/* Frees the entry of a process without anything open. */
+static void leave(struct pairing *c, uint32_t i)
+{
+    struct process *p = &c->processes[i];
+
+    if (p->top != NONE || p->spans[WHAT_COLLECTION].open || p->spans[WHAT_SLICE].open)
+        return;
+    uint32_t *at = &c->buckets[bucket_of(c, p->node, p->tracee)];
+    while (*at != i)
+        at = &c->processes[*at].next;
+    *at = p->next;
+    p->next = c->process_free;
+    c->process_free = i;
+}
+
+/* ---- open calls ---- */
+
+static void spare(struct pairing *c, struct event *kept, size_t bytes)
+{
+    if (kept && bytes <= SPARE_MOST && c->nspares < SPARES)
+        c->spares[c->nspares++] = kept;
+    else
+        free(kept);
+}
+
+static void drop_kept(struct pairing *c, struct open_call *o)
+{
+    c->kept_bytes -= o->kept_bytes;
+    spare(c, o->kept, o->kept_bytes);
+    o->kept = NULL;
+    o->kept_bytes = 0;
+}
+
+/* Removes a call from both lists. The caller takes over its copy. */
+static void unlink_call(struct pairing *c, uint32_t i)
+{
+    struct open_call *o = &c->open[i];
+    struct process *p = &c->processes[o->process];
+
+    if (o->up != NONE)
+        c->open[o->up].down = o->down;
+    else
+        p->top = o->down;
+    if (o->down != NONE)
+        c->open[o->down].up = o->up;
+    p->depth--;
+    if (o->older != NONE)
+        c->open[o->older].newer = o->newer;
+    else
+        c->oldest = o->newer;
+    if (o->newer != NONE)
+        c->open[o->newer].older = o->older;
+    else
+        c->newest = o->older;
+    o->newer = c->open_free;
+    c->open_free = i;
+    c->count--;
+}
+
+/* Removes a call that will never get a result. */
+static void abandon(struct pairing *c, uint32_t i)
+{
+    struct open_call *o = &c->open[i];
+
+    if (!o->perhaps)
+        c->incomplete++;
+    if (o->fate == CALL_HELD && o->kept && c->o.dropped)
+        c->o.dropped(c->o.ctx, o->kept);
+    drop_kept(c, o);
+    unlink_call(c, i);
+}
+
+static void forget_process(struct pairing *c, uint32_t i)
+{
+    while (c->processes[i].top != NONE)
+        abandon(c, c->processes[i].top);
+    memset(c->processes[i].spans, 0, sizeof(c->processes[i].spans));
+    leave(c, i);
+}
+
+static void make_room(struct pairing *c)
+{
+    uint32_t process = c->open[c->oldest].process;
+
+    abandon(c, c->oldest);
+    leave(c, process);
+}
+
+static void push(struct pairing *c, struct event *e, bool perhaps)
+{
+    uint32_t p, i;
+    size_t bytes = 0;
+
+    while (c->count >= c->o.max)
+        make_room(c);
+    p = find(c, e->node->index, e->who->id);
+    if (p == NONE && (p = make(c, e->node->index, e->who->id)) == NONE)
+        return;
+    if (c->open_free != NONE) {
+        i = c->open_free;
+        c->open_free = c->open[i].newer;
+    } else {
+        c->open = mem_grow(c->open, &c->open_cap, c->open_used + 1, sizeof(*c->open));
+        i = (uint32_t)c->open_used++;
+    }
+    struct process *pr = &c->processes[p];
+    c->open[i] = (struct open_call){
+        .fun = e->fun,
+        .spec = e->spec,
+        .mono_ns = e->mono_ns,
+        .wall_ns = e->wall_ns,
+        .up = NONE,
+        .down = pr->top,
+        .older = c->newest,
+        .newer = NONE,
+        .process = p,
+        .loss = c->torn[e->node->index % NODES],
+        .arity = e->arity,
+        .perhaps = perhaps,
+    };
+    if (pr->top != NONE)
+        c->open[pr->top].up = i;
+    pr->top = i;
+    e->depth = pr->depth++;
+    if (c->newest != NONE)
+        c->open[c->newest].newer = i;
+    else
+        c->oldest = i;
+    c->newest = i;
+    c->count++;
+    c->last = i;
+    if (!c->o.keep)
+        return;
+    c->open[i].kept = event_keep(e, KEEP_ONE, c->nspares ? c->spares[--c->nspares] : NULL, &bytes);
+    if (c->open[i].kept) {
+        c->open[i].kept_bytes = (uint32_t)bytes;
+        c->kept_bytes += bytes;
+        while (c->kept_bytes > c->o.keep_bytes && c->oldest != i)
+            make_room(c);
+    }
+}
+
+/* Times in a recording are untrusted: saturates instead of overflowing. */
+static int64_t between(int64_t from, int64_t to)
+{
+    int64_t ns;
+
+    return !__builtin_sub_overflow(to, from, &ns) ? ns : to < from ? 0 : INT64_MAX;
+}
+
+static void pop(struct pairing *c, struct event *e)
+{
+    uint32_t p = find(c, e->node->index, e->who->id), i = NONE;
+    unsigned looked = 0;
+
+    if (p != NONE)
+        for (i = c->processes[p].top; i != NONE; i = c->open[i].down)
+            if ((c->open[i].fun == e->fun && c->open[i].arity == e->arity) || ++looked == LOOK) {
+                i = looked == LOOK ? NONE : i;
+                break;
+            }
+    if (i == NONE) {
+        if (c->o.wants_return && c->o.wants_return(c->o.ctx, e) == 1 && !pairing_ended(c, e))
+            c->incomplete++;
+        e->depth = p == NONE ? 0 : c->processes[p].depth;
+        return;
+    }
+    while (c->processes[p].top != i)
+        abandon(c, c->processes[p].top);
+    struct open_call *o = &c->open[i];
+    c->result = (struct event_call){
+        .mono_ns = o->mono_ns,
+        .wall_ns = o->wall_ns,
+        .event = o->kept,
+        .fate = o->fate,
+        .spec = o->spec,
+        .complete = o->loss == c->torn[e->node->index % NODES] && !e->doubtful,
+    };
+    c->result_kept = o->kept;
+    c->result_bytes = o->kept_bytes;
+    c->kept_bytes -= o->kept_bytes;
+    o->kept = NULL;
+    o->kept_bytes = 0;
+    e->call = &c->result;
+    if (c->result.complete)
+        e->dur_ns = between(o->mono_ns, e->mono_ns);
+    else
+        c->incomplete++;
+    unlink_call(c, i);
+    e->depth = c->processes[p].depth;
+    leave(c, p);
+}
+
+/* Begins a collection or a time slice, or ends it and sets the duration. */
+static void span(struct pairing *c, struct event *e, enum what what, bool begins)
+{
+    uint32_t p = find(c, e->node->index, e->who->id), loss = c->losses[e->node->index % NODES];
+
+    if (begins && p == NONE)
+        p = make(c, e->node->index, e->who->id);
+    if (p == NONE)
+        return;
+    struct span *s = &c->processes[p].spans[what];
+    e->depth = c->processes[p].depth;
+    if (begins) {
+        *s = (struct span){.ns = e->mono_ns, .loss = loss, .open = true};
+        return;
+    }
+    if (s->open && s->loss == loss && !e->doubtful)
+        e->dur_ns = between(s->ns, e->mono_ns);
+    s->open = false;
+    leave(c, p);
+}
+
+static void call(struct pairing *c, struct event *e)
+{
+    int wants = c->o.wants_return && !pairing_ended(c, e) ? c->o.wants_return(c->o.ctx, e) : 0;
+    uint32_t p;
+
+    e->expects_return = wants;
+    if (wants)
+        push(c, e, wants == 2);
+    else if (c->count && (p = find(c, e->node->index, e->who->id)) != NONE)
+        e->depth = c->processes[p].depth;
+}
+
+static void lost(struct pairing *c, const struct event *e)
+{
+    bool tears = false;
+
+    for (enum etw_loss l = 0; l < ETW_LOSSES; l++)
+        tears |= l != ETW_LOST_RATE && e->lost[l];
+    c->losses[e->node->index % NODES]++;
+    c->torn[e->node->index % NODES] += tears;
+}
+
+/* Sets the duration of a system event that has one: {timeout, Milliseconds}. */
+static void told_duration(struct event *e)
+{
+    const uint8_t *list = wire_skip(e->terms.at), *el, *first;
+    uint32_t arity;
+    int64_t ms;
+
+    if (*list != ETW_T_LIST || !wire_list(&list))
+        return;
+    while ((el = wire_list_next(&list)))
+        if (wire_tuple(el, &arity, &first) == 2 && wire_is_atom(&e->env, first, "timeout") && wire_int(wire_skip(first), &ms) &&
+            ms >= 0 && ms < INT64_MAX / 1000000)
+            e->dur_ns = ms * 1000000;
+}
+
+void pairing_event(struct pairing *c, struct event *e)
+{
+    enum what what = pairing[e->kind].what;
+    unsigned part = pairing[e->kind].part;
+    uint32_t p;
+
+    if (c->result_kept) {
+        spare(c, c->result_kept, c->result_bytes);
+        c->result_kept = NULL;
+    }
+    c->last = NONE;
+    if (what == WHAT_CALL && part == BEGINS)
+        call(c, e);
+    else if (what == WHAT_CALL)
+        pop(c, e);
+    else if (what != WHAT_NOTHING)
+        span(c, e, what, part == BEGINS);
+    else if (e->kind == ETW_LOST)
+        lost(c, e);
+    else if (e->kind == ETW_SYSTEM)
+        told_duration(e);
+    else if (!(part & LEAVES) && c->count && (p = find(c, e->node->index, e->who->id)) != NONE)
+        e->depth = c->processes[p].depth;
+    if (part & LEAVES && (p = find(c, e->node->index, e->who->id)) != NONE)
+        forget_process(c, p);
+}
+
+void pairing_keep(struct pairing *c, bool keep)
+{
+    c->o.keep = keep;
+}
+
+void pairing_fate(struct pairing *c, enum call_fate fate)
+{
+    if (c->last != NONE)
+        c->open[c->last].fate = (uint8_t)fate;
+}
+
+/* Calls below a shown call were all shown before, so the search from the top stops there. */
+void pairing_around(struct pairing *c, const struct event *e, void (*show)(void *ctx, const struct event *call, enum call_fate was), void *ctx)
+{
+    uint32_t p = find(c, e->node->index, e->who->id), i = p == NONE ? NONE : c->processes[p].top, first = NONE;
+
+    if (i != NONE && i == c->last)
+        i = c->open[i].down;
+    for (uint32_t at = i; at != NONE && c->open[at].fate >= CALL_FILTERED; at = c->open[at].down)
+        first = at;
+    for (uint32_t at = first; at != NONE && at != c->last; at = c->open[at].up) {
+        struct open_call *o = &c->open[at];
+        enum call_fate was = o->fate;
+        if (!o->kept)
+            continue;
+        o->fate = CALL_AROUND;
+        show(ctx, o->kept, was);
+    }
+}
+
+static bool is_named(struct raw module, struct raw name, int64_t arity, const struct ended *x)
+{
+    return arity == x->arity && raw_same(module, x->module) && raw_same(name, x->name);
+}
+
+bool pairing_ended(const struct pairing *c, const struct event *e)
+{
+    for (size_t i = 0; i < c->nended; i++)
+        if (c->ended[i].node == e->node->index && is_named(e->fun->module, e->fun->name, e->arity, &c->ended[i]))
+            return true;
+    return false;
+}
+
+uint64_t pairing_endless(const struct pairing *c)
+{
+    return c->nended;
+}
+
+void pairing_end(struct pairing *c, int node, struct raw module, struct raw function, int64_t arity)
+{
+    if (arity < 0 || arity > UINT8_MAX || c->nended == ENDED_MOST)
+        return;
+    for (size_t i = 0; i < c->nended; i++)
+        if (c->ended[i].node == (uint32_t)node && is_named(module, function, arity, &c->ended[i]))
+            return;
+    c->ended = mem_grow(c->ended, &c->ended_cap, c->nended + 1, sizeof(*c->ended));
+    struct ended *x = &c->ended[c->nended++];
+    char *names = mem_alloc(module.len + function.len + 1);
+    memcpy(names, module.at, module.len);
+    memcpy(names + module.len, function.at, function.len);
+    *x = (struct ended){
+        .module = raw_bytes(names, module.len),
+        .name = raw_bytes(names + module.len, function.len),
+        .node = (uint32_t)node,
+        .arity = (uint8_t)arity,
+    };
+    for (uint32_t i = c->oldest, newer; i != NONE; i = newer) {
+        struct open_call *o = &c->open[i];
+        uint32_t p = o->process;
+        newer = o->newer;
+        if (c->processes[p].node != (uint32_t)node || !is_named(o->fun->module, o->fun->name, o->arity, x))
+            continue;
+        o->perhaps = true; /* so that abandon() does not count it */
+        abandon(c, i);
+        leave(c, p);
+    }
+}
+
+void pairing_forget(struct pairing *c, int node)
+{
+    for (size_t b = 0; b < c->nbuckets; b++) {
+        for (uint32_t i = c->buckets[b], next; i != NONE; i = next) {
+            next = c->processes[i].next;
+            if (node < 0 || c->processes[i].node == (uint32_t)node)
+                forget_process(c, i);
+        }
+    }
+}
+
+bool pairing_kept(const struct pairing *c)
+{
+    return c->last != NONE && c->open[c->last].kept;
+}
+
+uint64_t pairing_incomplete(const struct pairing *c)
+{
+    return c->incomplete;
+}

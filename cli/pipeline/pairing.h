@@ -1,0 +1,85 @@
+/*
+ * Pairs results with calls, and ends with beginnings of garbage collections and time slices.
+ *
+ * Each process has a stack of open calls whose result was requested. A result closes the newest open call of its
+ * function. The results of the calls above that one were lost, so these calls count as incomplete.
+ *
+ * When a node loses events, its open calls can no longer be paired with certainty: their results have no duration and
+ * count as incomplete. ETW_LOST_RATE is exempt because it drops whole calls. The table is bounded; the oldest open call
+ * is dropped first.
+ *
+ * Collections and time slices are paired by process; a table in calls.c lists what begins and what ends.
+ */
+#ifndef ETRACE_PAIRING_H
+#define ETRACE_PAIRING_H
+
+#include "../events/event.h"
+
+enum call_fate {
+    CALL_SHOWN,
+    CALL_AROUND, /* fails the filters, but is shown because an event inside it passes */
+    CALL_FILTERED,
+    CALL_HELD, /* undecided until its result arrives */
+};
+
+/* The call of the current result. Borrowed until the next event. */
+struct event_call {
+    int64_t mono_ns, wall_ns;
+    struct event *event; /* a copy of the call; NULL: not kept */
+    enum call_fate fate;
+    const struct spec *spec; /* of the call */
+    bool complete; /* the pair is certain, so the result has a duration */
+};
+
+struct pairing_options {
+    size_t max;  /* limit of open calls */
+    bool keep;   /* keep copies of calls, not only their times; pairing_keep() changes it */
+    size_t keep_bytes;
+    /* Does this call report its result? 0: no; 1: yes; 2: perhaps, so a missing result is not counted. */
+    int (*wants_return)(void *ctx, const struct event *e);
+    /* Called when a held call is removed without a decision. It was never shown. */
+    void (*dropped)(void *ctx, const struct event *call);
+    void *ctx;
+};
+
+struct pairing;
+
+struct pairing *pairing_new(const struct pairing_options *o);
+void pairing_free(struct pairing *c);
+
+void pairing_keep(struct pairing *c, bool keep);
+
+/* The kinds (bit K: kind K) of events that begin what events of `kinds` end, except calls. Their durations need these
+ * events. */
+uint64_t pairing_begin(uint64_t kinds);
+
+/* Fills call, dur_ns, depth and expects_return of the event. */
+void pairing_event(struct pairing *c, struct event *e);
+
+/* Stores the fate of the call that pairing_event() processed last. Its result gets it in event_call.fate. */
+void pairing_fate(struct pairing *c, enum call_fate fate);
+
+/*
+ * Calls show() for the open calls around the event that were not shown yet, outermost first, and marks them
+ * CALL_AROUND. `was` is their previous fate. Skips calls that have no copy.
+ */
+void pairing_around(struct pairing *c, const struct event *e, void (*show)(void *ctx, const struct event *call, enum call_fate was), void *ctx);
+
+/* True if the latest call has a copy. options.dropped can only be called for such calls. */
+bool pairing_kept(const struct pairing *c);
+
+/* Forgets the open calls of a restarted node, or of all nodes with -1, and counts them as incomplete. */
+void pairing_forget(struct pairing *c, int node);
+
+uint64_t pairing_incomplete(const struct pairing *c);
+
+/*
+ * Marks a function of a node as endless (it never returns). Its open calls are closed and not counted as incomplete,
+ * and later calls expect no result. Held calls are dropped: a condition on a result that never arrives does not
+ * hold.
+ */
+void pairing_end(struct pairing *c, int node, struct raw module, struct raw function, int64_t arity);
+bool pairing_ended(const struct pairing *c, const struct event *e); /* true if the event's function is endless */
+uint64_t pairing_endless(const struct pairing *c);                  /* number of endless functions */
+
+#endif

@@ -1,0 +1,656 @@
+#include "pipeline.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../events/order.h"
+#include "../events/recfile.h"
+#include "../ground/mem.h"
+#include "assert.h"
+#include "pairing.h"
+#include "filter.h"
+#include "../views/line.h"
+#include "probes.h"
+#include "recorded_specs.h"
+
+#define FILTER_ERRORS 1000 /* stop after a grep exceeded its limits this many times */
+#define FLUSH ((size_t)256 << 10) /* output bytes of a view that are passed on at once */
+
+struct pipe_view {
+    struct view view;
+    struct sink *sink;
+    struct buf out;
+    bool closed;
+};
+
+/* Events of a node that were filtered here and on the node. The node reads the counters of its threads one after the
+ * other, so `there` may be negative for a moment. */
+struct hidden {
+    uint64_t here;
+    int64_t there;
+};
+
+struct pipeline {
+    struct pipeline_options o;
+    struct pipe_view *views;
+    size_t nviews;
+    struct funs funs;
+    struct order *order;
+    struct totals_node *nodes; /* its `shown` is kept up to date; the other counts are computed in pipeline_totals() */
+    struct hidden *hidden;
+    size_t nnodes, nodes_cap, hidden_cap;
+    struct probes *probes;
+    struct combos *combos;
+    struct pairing *calls;
+    struct filter *filter;
+    bool filters, nested, closed, failed, cut, ended;
+    struct err why; /* the first error, valid if failed */
+    bool asked_anew; /* a new request arrived and the old events drain; their calls may still return */
+    uint64_t units;   /* shown events, a call and its result counted as one */
+    int64_t open_calls; /* open calls among those that the node only counts */
+    uint64_t awaited; /* shown calls without their result so far */
+    struct totals totals;
+    struct buf text;
+    struct recorded_specs *recorded_specs; /* specs of a recording, if the options have none */
+    bool own_specs, call_args, counted;
+    bool *answered; /* for each spec: an event answered it */
+    uint64_t lost[ETW_LOSSES]; /* owned copy for the e->lost that own_event() passes on */
+    enum terms_style style;
+};
+
+static int wants_return(void *ctx, const struct event *e)
+{
+    return probes_wants_return(((struct pipeline *)ctx)->probes, e);
+}
+
+/* Merges the two kinds of rate losses: only call pairing distinguishes them. */
+static void one_rate(uint64_t lost[static ETW_LOSSES])
+{
+    lost[ETW_LOST_RATE] += lost[ETW_LOST_HALF];
+    lost[ETW_LOST_HALF] = 0;
+}
+
+static void hide(struct pipeline *p, const struct event *e)
+{
+    p->hidden[e->node->index].here++;
+}
+
+static void dropped(void *ctx, const struct event *call)
+{
+    struct pipeline *p = ctx;
+
+    hide(p, call);
+}
+
+static bool open_views(struct pipeline *p, const struct pipeline_options *o, struct err *e)
+{
+    p->views = mem_zalloc((o->nviews + 1) * sizeof(*p->views));
+    for (size_t i = 0; i < o->nviews; i++) {
+        struct pipe_view *v = &p->views[p->nviews];
+        v->view = o->views[i];
+        v->sink = v->view.type->open(&v->view.look, &v->out, e);
+        if (!v->sink)
+            return false;
+        v->sink->type = v->view.type;
+        p->nested |= v->view.type->flags & SINK_NESTED;
+        p->nviews++;
+    }
+    return true;
+}
+
+static bool use_specs(struct pipeline *p, const struct spec *const *specs, size_t n, struct err *e)
+{
+    struct filter *filter = filter_new(p->o.greps, p->o.ngreps, p->o.wheres, p->o.nwheres, specs, n, p->style, e);
+
+    if (!filter)
+        return false;
+    filter_free(p->filter);
+    probes_free(p->probes);
+    p->filter = filter;
+    p->filters = !filter_is_empty(filter);
+    p->probes = probes_new(specs, n, p->combos);
+    free(p->answered);
+    p->answered = mem_zalloc((n + 1) * sizeof(*p->answered));
+    p->o.specs = specs;
+    p->o.nspecs = n;
+    pairing_keep(p->calls, p->call_args || p->filters || p->o.asserts);
+    return true;
+}
+
+struct pipeline *pipeline_new(const struct pipeline_options *o, struct err *e)
+{
+    struct pipeline *p = mem_zalloc(sizeof(*p));
+    p->o = *o;
+    p->own_specs = !o->nspecs;
+    funs_init(&p->funs);
+    p->order = order_new(&p->funs);
+    p->combos = combos_new();
+    for (size_t i = 0; i < o->nviews; i++) {
+        p->call_args |= o->views[i].type->flags & SINK_CALL_ARGS || o->views[i].look.fields || o->views[i].look.format;
+        if (o->views[i].look.terms != TERMS_JSON)
+            p->style = o->views[i].look.terms;
+    }
+    p->calls = pairing_new(&(struct pairing_options){
+        .max = o->max_calls,
+        .wants_return = wants_return,
+        .dropped = dropped,
+        .ctx = p,
+    });
+    if (!open_views(p, o, e) || !use_specs(p, o->specs, o->nspecs, e)) {
+        pipeline_free(p);
+        return NULL;
+    }
+    return p;
+}
+
+void pipeline_free(struct pipeline *p)
+{
+    if (!p)
+        return;
+    for (size_t i = 0; i < p->nviews; i++) {
+        p->views[i].view.type->free(p->views[i].sink);
+        buf_release(&p->views[i].out);
+    }
+    free(p->views);
+    order_free(p->order);
+    free(p->nodes);
+    free(p->hidden);
+    pairing_free(p->calls);
+    probes_free(p->probes);
+    combos_free(p->combos);
+    filter_free(p->filter);
+    funs_release(&p->funs);
+    buf_release(&p->text);
+    recorded_specs_free(p->recorded_specs);
+    free(p->answered);
+    free(p);
+}
+
+/* ---- output ---- */
+
+static void hand_on(struct pipeline *p, struct pipe_view *v)
+{
+    if (!v->out.len)
+        return;
+    if (!v->closed && !v->view.write(v->view.output, &v->out))
+        v->closed = p->closed = true;
+    v->out.len = 0;
+}
+
+static void hand_on_all(struct pipeline *p, size_t from)
+{
+    for (size_t i = 0; i < p->nviews; i++)
+        if (p->views[i].out.len >= from)
+            hand_on(p, &p->views[i]);
+}
+
+static bool limit_reached(const struct pipeline *p)
+{
+    return p->o.limit && p->units >= p->o.limit;
+}
+
+static enum pipeline_status status(const struct pipeline *p, struct err *e)
+{
+    if (p->failed) {
+        *e = p->why;
+        return PIPELINE_FAILED;
+    }
+    if (p->closed || (p->o.asserts && asserts_decided(p->o.asserts)))
+        return PIPELINE_DONE;
+    if (limit_reached(p))
+        return p->awaited ? PIPELINE_LIMIT : PIPELINE_DONE;
+    return PIPELINE_MORE;
+}
+
+static void to_sinks(struct pipeline *p, const struct event *e)
+{
+    for (size_t i = 0; i < p->nviews; i++) {
+        struct pipe_view *v = &p->views[i];
+        if (!v->view.type->event || v->closed)
+            continue;
+        v->view.type->event(v->sink, e);
+        if (unlikely(v->out.len >= FLUSH))
+            hand_on(p, v);
+    }
+}
+
+/* ---- events ---- */
+
+static void put(struct pipeline *p, const struct event *e)
+{
+    bool with_its_call = event_is_result(e) && e->call;
+
+    p->totals.shown++;
+    p->nodes[e->node->index].shown++;
+    if (e->flags & ETW_F_CUT)
+        p->totals.truncated++;
+    if (!with_its_call)
+        p->units++;
+    to_sinks(p, e);
+}
+
+static void put_around(void *ctx, const struct event *call, enum call_fate was)
+{
+    struct pipeline *p = ctx;
+
+    p->hidden[call->node->index].here -= was == CALL_FILTERED;
+    p->awaited++;
+    put(p, call);
+}
+
+/* Shows an event that passes the filters, after the hidden calls around it. */
+static void show(struct pipeline *p, const struct event *e)
+{
+    if (p->nested && p->filters)
+        pairing_around(p->calls, e, put_around, p);
+    put(p, e);
+    if (p->o.asserts)
+        asserts_event(p->o.asserts, e);
+}
+
+static void show_call(struct pipeline *p, const struct event *e)
+{
+    if (e->expects_return) {
+        p->awaited++;
+        pairing_fate(p->calls, CALL_SHOWN);
+    }
+    show(p, e);
+}
+
+/* Adds the counts of events that the node counted instead of sending. */
+static void tallied(struct pipeline *p, const struct event *e)
+{
+    struct etw_tally t;
+
+    memcpy(&t, e->tally, sizeof(t));
+    p->counted = true;
+    p->totals.shown += t.seen;
+    p->nodes[e->node->index].shown += t.seen;
+    p->open_calls += t.open;
+    p->hidden[e->node->index].there += t.filtered;
+}
+
+static void own_event(struct pipeline *p, struct event *e)
+{
+    struct line_tokens tokens;
+    struct line_mfa m;
+
+    if (e->lost) {
+        memcpy(p->lost, e->lost, sizeof(p->lost));
+        one_rate(p->lost);
+        e->lost = p->lost;
+    }
+    if (e->tally)
+        tallied(p, e);
+    if (line_endless(e, &m))
+        pairing_end(p->calls, (int)e->node->index, m.module, m.function, m.arity);
+    if (line_tokens(e, &tokens))
+        p->totals.tokens += (uint64_t)MAX(tokens.held, 0);
+    if (e->kind == ETW_HELLO && p->o.attached)
+        p->o.attached(p->o.ctx, e->node);
+    if (e->kind == ETW_NOTICE && p->o.notice && !event_is_expected(e)) {
+        buf_clear(&p->text);
+        line_notice(&p->text, e, p->style);
+        p->o.notice(p->o.ctx, e->node, buf_view(&p->text));
+    }
+    to_sinks(p, e);
+}
+
+/* Narrows a combined spec to the parts whose conditions hold. */
+static void attribute(struct pipeline *p, struct event *e)
+{
+    const struct spec *s = e->spec;
+
+    if (!p->filters || !s || !s->nparts)
+        return;
+    bool *keep = mem_alloc(s->nparts * sizeof(*keep));
+    for (size_t i = 0; i < s->nparts; i++) {
+        enum filter_verdict v = filter_spec(p->filter, e, s->parts[i]);
+        keep[i] = v == FILTER_PASS || v == FILTER_UNKNOWN;
+    }
+    e->spec = combos_narrow(p->combos, s, keep);
+    free(keep);
+    if (e->kind == ETW_CALL)
+        probes_project(e->spec, e);
+}
+
+/* A result is shown or hidden like its call. */
+static void result(struct pipeline *p, struct event *e)
+{
+    const struct event_call *c = e->call;
+
+    if (c && c->fate <= CALL_AROUND) {
+        p->awaited -= p->awaited > 0;
+        attribute(p, e);
+        if (c->fate == CALL_SHOWN || filter_event(p->filter, e, e->spec) == FILTER_PASS)
+            show(p, e);
+        else
+            put(p, e);
+        return;
+    }
+    if ((c && c->fate == CALL_FILTERED) || (!c && pairing_ended(p->calls, e)) || limit_reached(p)) {
+        if (c && c->fate == CALL_HELD && c->event)
+            hide(p, c->event);
+        hide(p, e);
+        return;
+    }
+    bool pass = !p->filters || filter_event(p->filter, e, e->spec) == FILTER_PASS;
+    if (pass)
+        attribute(p, e);
+    if (c && c->fate == CALL_HELD && c->event) {
+        if (e->spec && e->spec->nparts) {
+            c->event->spec = e->spec;
+            probes_project(e->spec, c->event);
+        }
+        if (pass)
+            show(p, c->event);
+        else
+            hide(p, c->event);
+    }
+    if (pass)
+        show(p, e);
+    else
+        hide(p, e);
+}
+
+static void call(struct pipeline *p, struct event *e)
+{
+    enum filter_verdict v = limit_reached(p) ? FILTER_FAIL : p->filters ? filter_event(p->filter, e, e->spec) : FILTER_PASS;
+
+    if (v == FILTER_PASS) {
+        attribute(p, e);
+        show_call(p, e);
+    } else if (v == FILTER_LATER && pairing_kept(p->calls)) {
+        pairing_fate(p->calls, CALL_HELD);
+    } else {
+        pairing_fate(p->calls, v == FILTER_LATER ? CALL_HELD : CALL_FILTERED);
+        hide(p, e);
+    }
+}
+
+static bool passes(struct pipeline *p, const struct event *e)
+{
+    return !limit_reached(p) && (!p->filters || filter_event(p->filter, e, e->spec) == FILTER_PASS);
+}
+
+static void answers(struct pipeline *p, const struct spec *s)
+{
+    for (size_t i = 0; i < s->nparts; i++)
+        answers(p, s->parts[i]);
+    if (!s->nparts && s->number < p->o.nspecs)
+        p->answered[s->number] = true;
+}
+
+static void traced(struct pipeline *p, struct event *e)
+{
+    e->spec = p->o.nspecs ? probes_find(p->probes, e) : NULL;
+    if (e->spec)
+        answers(p, e->spec);
+    if (e->ms.at < e->ms.end)
+        probes_unpack(p->probes, e->spec, e);
+    if (e->kind == ETW_CALL)
+        probes_project(e->spec, e);
+    if (unlikely(e->waited_ns > 0)) { /* the event came late from the node; restore its real time */
+        e->mono_ns = (int64_t)((uint64_t)e->mono_ns - (uint64_t)e->waited_ns);
+        e->wall_ns = (int64_t)((uint64_t)e->wall_ns - (uint64_t)e->waited_ns);
+    }
+    pairing_event(p->calls, e);
+    if (e->call && e->call->spec)
+        e->spec = e->call->spec;
+    if (e->kind == ETW_CALL)
+        call(p, e);
+    else if (event_is_result(e))
+        result(p, e);
+    else if (!probes_unasked(p->probes, e) && passes(p, e)) {
+        attribute(p, e);
+        show(p, e);
+    } else {
+        hide(p, e);
+    }
+}
+
+/* Adds the position in the recording to the error. */
+static bool unreadable(const struct pipeline *p, struct err *e)
+{
+    uint64_t where = order_where(p->order);
+    size_t len = strlen(e->text);
+
+    if (where)
+        snprintf(e->text + len, sizeof(e->text) - len, " in the recording's block at byte %llu", (unsigned long long)where);
+    return false;
+}
+
+static bool drain(struct pipeline *p, struct err *e)
+{
+    struct event *ev;
+    unsigned node;
+
+    for (;;) {
+        switch (order_next(p->order, &ev, &node, e)) {
+        case ORDER_EVENT:
+            if (likely(event_is_traced(ev))) {
+                traced(p, ev);
+            } else {
+                pairing_event(p->calls, ev);
+                own_event(p, ev);
+            }
+            break;
+        case ORDER_ANEW:
+            if (!p->asked_anew)
+                pairing_forget(p->calls, (int)node);
+            break;
+        case ORDER_DRY:
+            return true;
+        case ORDER_BAD:
+            return unreadable(p, e);
+        }
+    }
+}
+
+/* Extends the tables for new nodes, and shows node names once there is a second node. */
+static void meet(struct pipeline *p)
+{
+    size_t n = order_nodes(p->order);
+
+    if (n == p->nnodes)
+        return;
+    p->nodes = mem_grow(p->nodes, &p->nodes_cap, n, sizeof(*p->nodes));
+    memset(p->nodes + p->nnodes, 0, (n - p->nnodes) * sizeof(*p->nodes));
+    p->hidden = mem_grow(p->hidden, &p->hidden_cap, n, sizeof(*p->hidden));
+    memset(p->hidden + p->nnodes, 0, (n - p->nnodes) * sizeof(*p->hidden));
+    p->nnodes = n;
+    for (size_t i = 0; i < p->nviews; i++)
+        p->views[i].sink->look.nodes |= n > 1;
+}
+
+/* ---- items ---- */
+
+/* Keeps the first error only; input after it cannot be decoded. */
+static void failed(struct pipeline *p, const struct err *why)
+{
+    if (!p->failed)
+        p->why = *why;
+    p->failed = true;
+}
+
+static enum pipeline_status fed(struct pipeline *p, bool good, struct err *e)
+{
+    if (good) {
+        meet(p);
+        good = drain(p, e);
+    }
+    if (good && filter_errors(p->filter) > FILTER_ERRORS)
+        good = err_set(e, ERR_RUN, "a pattern of the filters gave up on %d events: it takes too long", FILTER_ERRORS);
+    if (!good)
+        failed(p, e);
+    hand_on_all(p, FLUSH);
+    return status(p, e);
+}
+
+static enum pipeline_status feed(struct pipeline *p, unsigned node, struct str bytes, uint64_t where, struct err *e)
+{
+    for (size_t i = 0; i < p->nviews && !p->failed; i++)
+        if (p->views[i].view.type->batch && !p->views[i].closed)
+            p->views[i].view.type->batch(p->views[i].sink, node, bytes);
+    return fed(p, order_batch(p->order, node, bytes, where, e), e);
+}
+
+enum pipeline_status pipeline_batch(struct pipeline *p, unsigned node, struct str bytes, struct err *e)
+{
+    return feed(p, node, bytes, 0, e);
+}
+
+enum pipeline_status pipeline_note(struct pipeline *p, unsigned node, struct str bytes, struct err *e)
+{
+    for (size_t i = 0; i < p->nviews && !p->failed; i++)
+        if (p->views[i].view.type->note && !p->views[i].closed)
+            p->views[i].view.type->note(p->views[i].sink, node, bytes);
+    return fed(p, order_note(p->order, node, bytes, e), e);
+}
+
+enum pipeline_status pipeline_passed(struct pipeline *p, unsigned node, int64_t mono, int64_t wall, struct err *e)
+{
+    order_passed(p->order, node, mono, wall);
+    return fed(p, true, e);
+}
+
+void pipeline_specs(struct pipeline *p, unsigned node, struct str bytes)
+{
+    for (size_t i = 0; i < p->nviews; i++)
+        if (p->views[i].view.type->specs && !p->views[i].closed)
+            p->views[i].view.type->specs(p->views[i].sink, node, bytes);
+    order_expect(p->order, node);
+    meet(p);
+}
+
+/* Switches to the specs of a recording. They come before the first batch that answers them. */
+static bool recorded_specs(struct pipeline *p, struct str bytes, struct err *e)
+{
+    order_end(p->order);
+    p->asked_anew = true;
+    bool good = drain(p, e);
+    p->asked_anew = false;
+    if (!good)
+        return false;
+    p->recorded_specs = recorded_specs_new(bytes, p->recorded_specs);
+    return use_specs(p, p->recorded_specs->specs, p->recorded_specs->nspecs, e);
+}
+
+enum pipeline_status pipeline_item(struct pipeline *p, const struct source_item *item, struct err *e)
+{
+    switch (item->type) {
+    case SOURCE_BATCH:
+        return feed(p, item->node, item->bytes, item->offset, e);
+    case SOURCE_NOTE:
+        return pipeline_note(p, item->node, item->bytes, e);
+    case SOURCE_SPECS:
+        if (item->node == 0 && p->own_specs && !p->failed && !recorded_specs(p, item->bytes, e))
+            failed(p, e);
+        pipeline_specs(p, item->node, item->bytes);
+        return status(p, e);
+    default:
+        return status(p, e);
+    }
+}
+
+void pipeline_flush(struct pipeline *p)
+{
+    hand_on_all(p, 1);
+}
+
+void pipeline_snapshot(struct pipeline *p)
+{
+    const struct totals *t = pipeline_totals(p);
+
+    for (size_t i = 0; i < p->nviews; i++) {
+        struct pipe_view *v = &p->views[i];
+        if (v->closed || !(v->view.type->flags & SINK_AGAIN))
+            continue;
+        v->view.type->end(v->sink, t);
+        hand_on(p, v);
+    }
+}
+
+void pipeline_cut(struct pipeline *p)
+{
+    p->cut = true;
+}
+
+bool pipeline_end(struct pipeline *p)
+{
+    struct err ignored;
+
+    if (p->ended)
+        return !p->closed;
+    order_end(p->order);
+    if (!p->failed)
+        drain(p, &ignored);
+    pairing_forget(p->calls, -1);
+    const struct totals *t = pipeline_totals(p);
+    for (size_t i = 0; i < p->nviews; i++) {
+        struct pipe_view *v = &p->views[i];
+        if (v->view.type->end && !v->closed)
+            v->view.type->end(v->sink, t);
+        hand_on(p, v);
+    }
+    p->ended = true;
+    return !p->closed;
+}
+
+const struct totals *pipeline_totals(struct pipeline *p)
+{
+    struct totals *t = &p->totals;
+
+    t->seen = t->filtered = 0;
+    t->complete = p->nnodes > 0 && !p->failed && !p->cut;
+    memset(t->lost, 0, sizeof(t->lost));
+    for (size_t i = 0; i < p->nnodes; i++) {
+        const struct merge *m = order_merge(p->order, (unsigned)i);
+        struct totals_node *n = &p->nodes[i];
+        struct merge_counts c = {0};
+        n->filtered = p->hidden[i].here + (uint64_t)MAX(p->hidden[i].there, 0);
+        t->filtered += n->filtered;
+        if (!m)
+            continue;
+        merge_counts(m, &c);
+        one_rate(c.lost);
+        uint64_t known_there = n->shown + n->filtered;
+        t->seen += c.seen;
+        for (size_t l = 0; l < ETW_LOSSES; l++) {
+            t->lost[l] += c.lost[l];
+            known_there += c.lost[l];
+        }
+        t->complete &= c.last;
+        n->node = merge_node(m);
+        n->seen = c.seen;
+        n->missing = n->seen > known_there ? n->seen - known_there : 0;
+        n->complete = c.last;
+        memcpy(n->lost, c.lost, sizeof(n->lost));
+    }
+    t->nodes = p->nodes;
+    t->nnodes = p->nnodes > 1 ? p->nnodes : 0;
+    uint64_t known = t->shown + t->filtered;
+    for (size_t l = 0; l < ETW_LOSSES; l++)
+        known += t->lost[l];
+    t->missing = t->seen > known ? t->seen - known : 0;
+    t->incomplete = pairing_incomplete(p->calls) + (uint64_t)MAX(p->open_calls, 0);
+    t->endless = pairing_endless(p->calls);
+    t->filter_errors = filter_errors(p->filter);
+    t->undecided = filter_undecided(p->filter);
+    return t;
+}
+
+bool pipeline_answered(const struct pipeline *p, size_t spec)
+{
+    return p->counted || spec >= p->o.nspecs || p->answered[spec];
+}
+
+uint64_t pipeline_waiting(const struct pipeline *p, unsigned node)
+{
+    return order_waiting(p->order, node);
+}
+
+bool pipeline_holds_up(const struct pipeline *p, unsigned node)
+{
+    return order_holds_up(p->order, node);
+}

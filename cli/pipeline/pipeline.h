@@ -1,0 +1,122 @@
+/*
+ * Turns batches into output: decode -> merge -> pair calls -> filter -> sinks -> outputs.
+ *
+ * A command creates one pipeline, feeds it the items of a source, and reads the totals at the end. The pipeline never
+ * waits or prints, and does not know whether the batches are live. Output depends only on the batches and the options,
+ * so a recording replays to the same bytes.
+ */
+#ifndef ETRACE_PIPELINE_H
+#define ETRACE_PIPELINE_H
+
+#include "../events/source.h"
+#include "../lang/spec.h"
+#include "../views/sink.h"
+
+/*
+ * Consumes the output of a sink and sets bytes->len to 0. It may keep the memory and put another allocation, or none,
+ * into *bytes. False: the output is closed (a closed pipe) or failed; the pipeline then stops, and the caller knows
+ * why.
+ */
+typedef bool output_fn(void *output, struct buf *bytes);
+
+struct view {
+    const struct sink_type *type;
+    struct look look;
+    output_fn *write;
+    void *output;
+};
+
+struct asserts;
+
+struct grep {
+    const char *regex;
+    bool invert;
+};
+
+struct pipeline_options {
+    const struct view *views;
+    size_t nviews;
+
+    /*
+     * The request: says which calls report a result and how ms results are packed. Without specs, the pipeline compiles
+     * those of the recording (SOURCE_SPECS), as replay does.
+     */
+    const struct spec *const *specs;
+    size_t nspecs;
+
+    /* An event is shown if all of these and the `where` of its spec hold. */
+    const struct grep *greps;
+    size_t ngreps;
+    const struct where *const *wheres; /* -e */
+    size_t nwheres;
+
+    struct asserts *asserts; /* evaluated for each shown event; may end the trace; may be NULL */
+
+    uint64_t limit; /* stop after this many shown events; a call and its result count as one; 0: no limit */
+    size_t max_calls; /* limit of open calls; 0: 262144 */
+
+    /* Called for a node's notice that a user may want on stderr (rearmed, guard, ...). May be NULL. */
+    void (*notice)(void *ctx, const struct event_node *node, struct str text);
+    /* Called when a node's hello arrives. May be NULL. */
+    void (*attached)(void *ctx, const struct event_node *node);
+    void *ctx;
+};
+
+enum pipeline_status {
+    PIPELINE_MORE,
+    PIPELINE_LIMIT,  /* limit reached, but results of shown calls are pending: wait briefly, then stop */
+    /* limit reached, an output closed, or asserts decided: stop the source; later batches are only counted */
+    PIPELINE_DONE,
+    /* permanent: each call fills err with the first error; pipeline_end() still reports what is known */
+    PIPELINE_FAILED,
+};
+
+/* NULL: e is filled (a bad regex, ...) */
+struct pipeline *pipeline_new(const struct pipeline_options *o, struct err *e);
+void pipeline_free(struct pipeline *p);
+
+/* Adds a batch from the node with this index (0, 1, ...). A batch with seq 1 restarts that node. */
+enum pipeline_status pipeline_batch(struct pipeline *p, unsigned node, struct str bytes, struct err *e);
+
+/* Adds a note about a node (struct etw_note and a text). Recordings store it, and the order of several nodes depends on
+ * it. */
+enum pipeline_status pipeline_note(struct pipeline *p, unsigned node, struct str bytes, struct err *e);
+
+/* Promises that no later event of the node is older than this (INT64_MAX: the node sends nothing more). Events that
+ * waited for the node come out. */
+enum pipeline_status pipeline_passed(struct pipeline *p, unsigned node, int64_t mono, int64_t wall, struct err *e);
+
+/*
+ * Adds the request for recordings, and announces the node. With several nodes, call it for each before the first
+ * batch.
+ */
+void pipeline_specs(struct pipeline *p, unsigned node, struct str bytes);
+
+/* Adds any item of a source. A footer is only compared with the totals at the end. */
+enum pipeline_status pipeline_item(struct pipeline *p, const struct source_item *item, struct err *e);
+
+/* Passes all pending output on. Call it when no input is available. */
+void pipeline_flush(struct pipeline *p);
+
+/* Writes the current state of views with SINK_AGAIN, and passes it on. */
+void pipeline_snapshot(struct pipeline *p);
+
+/* Reports that the source failed, so the totals are not complete. */
+void pipeline_cut(struct pipeline *p);
+
+/*
+ * Ends the trace: waiting events come out, sinks write their ends, outputs get everything. False: an output is closed.
+ * Call it once; then only pipeline_totals() and pipeline_free() are allowed.
+ */
+bool pipeline_end(struct pipeline *p);
+
+/* shown and filtered are always exact; the rest is exact after the last batch of every node. */
+const struct totals *pipeline_totals(struct pipeline *p);
+/* an event answered this spec; true if the node only counts */
+bool pipeline_answered(const struct pipeline *p, size_t spec);
+
+/* See order_waiting() and order_holds_up(). */
+uint64_t pipeline_waiting(const struct pipeline *p, unsigned node);
+bool pipeline_holds_up(const struct pipeline *p, unsigned node);
+
+#endif

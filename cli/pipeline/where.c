@@ -1,0 +1,595 @@
+#include "where.h"
+
+#include <stdlib.h>
+
+#include "../erlang/wire_order.h"
+#include "../ground/mem.h"
+#include "../lang/functions.h"
+#include "pairing.h"
+#include "../views/line.h"
+#include "../views/line_info.h"
+#include "regex.h"
+
+/* Compiled data of an expression node, found by the node's address. */
+struct prepared {
+    const struct where *node;
+    struct buf constant;
+    struct regex *regex;
+};
+
+struct wheres {
+    struct prepared *prepared;
+    size_t n, cap;
+    struct arena arena; /* for one evaluation */
+    enum terms_style style;
+    uint64_t errors;
+};
+
+struct wheres *wheres_new(enum terms_style style)
+{
+    struct wheres *w = mem_zalloc(sizeof(*w));
+
+    w->style = style;
+    arena_init(&w->arena);
+    return w;
+}
+
+void wheres_free(struct wheres *w)
+{
+    if (!w)
+        return;
+    for (size_t i = 0; i < w->n; i++) {
+        buf_release(&w->prepared[i].constant);
+        regex_free(w->prepared[i].regex);
+    }
+    free(w->prepared);
+    arena_release(&w->arena);
+    free(w);
+}
+
+uint64_t wheres_errors(const struct wheres *w)
+{
+    return w->errors;
+}
+
+static struct prepared *prepare(struct wheres *w, const struct where *node)
+{
+    struct err ignored;
+
+    for (size_t i = 0; i < w->n; i++)
+        if (w->prepared[i].node == node)
+            return &w->prepared[i];
+    w->prepared = mem_grow(w->prepared, &w->cap, w->n + 1, sizeof(*w->prepared));
+    struct prepared *p = &w->prepared[w->n++];
+    *p = (struct prepared){.node = node};
+    if (node->type == WHERE_REGEX)
+        p->regex = regex_new(node->regex, &ignored); /* wheres_prepare() reports the error */
+    else
+        term_to_wire(&p->constant, node->constant);
+    return p;
+}
+
+bool wheres_prepare(struct wheres *w, const struct where *expr, struct err *e)
+{
+    if (expr->type == WHERE_REGEX && !prepare(w, expr)->regex)
+        return regex_free(regex_new(expr->regex, e)), false;
+    for (size_t i = 0; i < expr->count; i++)
+        if (!wheres_prepare(w, expr->items[i], e))
+            return false;
+    return !expr->tail || wheres_prepare(w, expr->tail, e);
+}
+
+/* ---- values ---- */
+
+static const struct term_env no_names;
+
+struct value value_bytes(struct arena *a, const struct buf *encoded)
+{
+    return (struct value){.at = (const uint8_t *)arena_strndup(a, encoded->data, encoded->len), .env = &no_names};
+}
+
+struct value value_int(struct arena *a, int64_t v)
+{
+    uint8_t *p = arena_alloc(a, 9);
+
+    p[0] = ETW_T_INT64;
+    memcpy(p + 1, &v, sizeof(v));
+    return (struct value){.at = p, .env = &no_names};
+}
+
+struct value value_float(struct arena *a, double v)
+{
+    uint8_t *p = arena_alloc(a, 9);
+
+    p[0] = ETW_T_FLOAT;
+    memcpy(p + 1, &v, sizeof(v));
+    return (struct value){.at = p, .env = &no_names};
+}
+
+struct value value_atom(struct arena *a, struct raw name)
+{
+    uint8_t *p = arena_alloc(a, 3 + name.len);
+    uint16_t len = (uint16_t)name.len;
+
+    p[0] = ETW_T_ATOMTEXT;
+    memcpy(p + 1, &len, sizeof(len));
+    if (name.len)
+        memcpy(p + 3, name.at, name.len);
+    return (struct value){.at = p, .env = &no_names};
+}
+
+struct value value_bool(bool v)
+{
+    static const uint8_t yes[] = {ETW_T_ATOMTEXT, 4, 0, 't', 'r', 'u', 'e'}, no[] = {ETW_T_ATOMTEXT, 5, 0, 'f', 'a', 'l', 's', 'e'};
+
+    return (struct value){.at = v ? yes : no, .env = &no_names};
+}
+
+struct value value_bin(struct arena *a, struct str bytes)
+{
+    uint8_t *p = arena_alloc(a, 13 + bytes.len);
+    uint64_t size = bytes.len;
+    uint32_t captured = (uint32_t)bytes.len;
+
+    p[0] = ETW_T_BIN;
+    memcpy(p + 1, &size, sizeof(size));
+    memcpy(p + 9, &captured, sizeof(captured));
+    if (bytes.len)
+        memcpy(p + 13, bytes.at, bytes.len);
+    return (struct value){.at = p, .env = &no_names};
+}
+
+bool value_is_bool(struct value v, bool *ret)
+{
+    if (v.state != VALUE_TERM)
+        return false;
+    *ret = wire_is_atom(v.env, v.at, "true");
+    return *ret || wire_is_atom(v.env, v.at, "false");
+}
+
+static struct value term_of(const struct event *e, const uint8_t *at)
+{
+    if (!at)
+        return VALUE_FAIL;
+    if (*at == ETW_T_CUT || *at == ETW_T_ELIDED || *at == ETW_T_REDACTED)
+        return VALUE_DONT_KNOW;
+    return (struct value){.at = at, .env = &e->env};
+}
+
+static struct value pid_value(struct arena *a, uint64_t id)
+{
+    uint8_t *p = arena_alloc(a, 9);
+
+    p[0] = id & ETW_TRACEE_PORT ? ETW_T_PORT : ETW_T_PID;
+    id &= ~ETW_TRACEE_PORT;
+    memcpy(p + 1, &id, sizeof(id));
+    return (struct value){.at = p, .env = &no_names};
+}
+
+/* ---- properties of an event ---- */
+
+static struct value mfa(struct wheres *w, const struct event *e)
+{
+    struct buf b = {0};
+    struct value v;
+
+    if (!e->fun)
+        return VALUE_FAIL;
+    buf_char(&b, (char)(ETW_T_TUPLE0 + 3));
+    v = value_atom(&w->arena, e->fun->module);
+    buf_add(&b, v.at, 3 + e->fun->module.len);
+    v = value_atom(&w->arena, e->fun->name);
+    buf_add(&b, v.at, 3 + e->fun->name.len);
+    v = value_int(&w->arena, e->arity);
+    buf_add(&b, v.at, 9);
+    v = value_bytes(&w->arena, &b);
+    buf_release(&b);
+    return v;
+}
+
+/* {M,F,A} from {M,F,A} or {M,F,A,{File,Line}} */
+static struct value caller(struct wheres *w, const struct event *e)
+{
+    uint32_t arity;
+    const uint8_t *first;
+    struct buf b = {0};
+
+    if (!e)
+        return VALUE_DONT_KNOW;
+    if (!e->caller)
+        return VALUE_FAIL;
+    if (wire_tuple(e->caller, &arity, &first) != 4)
+        return term_of(e, e->caller);
+    buf_char(&b, (char)(ETW_T_TUPLE0 + 3));
+    wire_copy(&b, &e->env, (struct wire){first, wire_skip(wire_skip(wire_skip(first)))}, 4096);
+    struct value v = value_bytes(&w->arena, &b);
+    buf_release(&b);
+    return v;
+}
+
+static struct value argument(struct wheres *w, const struct event *e, int index)
+{
+    if (event_is_result(e))
+        e = e->call ? e->call->event : NULL;
+    if (!e)
+        return VALUE_DONT_KNOW; /* the call of this result was lost */
+    const uint8_t *at = e->terms.at;
+    if (!index) {
+        struct buf b = {0};
+        buf_char(&b, (char)ETW_T_LIST);
+        wire_copy(&b, &e->env, e->terms, ETW_MAX_BATCH);
+        buf_char(&b, (char)ETW_T_END);
+        struct value v = value_bytes(&w->arena, &b);
+        buf_release(&b);
+        return v;
+    }
+    if (index > e->nterms) /* the arguments were not captured */
+        return e->kind == ETW_CALL && index <= e->arity ? VALUE_DONT_KNOW : VALUE_FAIL;
+    while (--index)
+        at = wire_skip(at);
+    return term_of(e, at);
+}
+
+static struct value when_it_returns(const struct event *e)
+{
+    return (struct value){.state = e->kind == ETW_CALL && e->expects_return ? VALUE_LATER : VALUE_FAILED};
+}
+
+static struct value class_or_reason(struct wheres *w, const struct event *e, bool reason)
+{
+    struct raw class;
+    const uint8_t *at;
+
+    if (reason && (e->kind == ETW_EXIT || e->kind == ETW_CLOSED))
+        return term_of(e, e->terms.at);
+    if (e->kind != ETW_EXCEPTION_FROM || !line_exception(e, &class, &at))
+        return when_it_returns(e);
+    return reason ? term_of(e, at) : value_atom(&w->arena, class);
+}
+
+static struct value line_text(struct wheres *w, const struct event *e)
+{
+    static const struct paint plain = {false};
+    struct buf line = {0};
+
+    line_body(&line, e, w->style, &plain);
+    struct value v = value_bin(&w->arena, buf_view(&line));
+    buf_release(&line);
+    return v;
+}
+
+static struct value property(struct wheres *w, const struct where *x, const struct event *e)
+{
+    bool send = e->kind == ETW_SEND || e->kind == ETW_SEND_NOPROC;
+    int64_t words;
+
+    switch ((enum where_name)x->name) {
+    case WN_DUR: return e->dur_ns >= 0 ? value_int(&w->arena, e->dur_ns) : when_it_returns(e);
+    case WN_RET: return e->kind == ETW_RETURN_FROM ? term_of(e, e->terms.at) : when_it_returns(e);
+    case WN_CLASS: return class_or_reason(w, e, false);
+    case WN_REASON: return class_or_reason(w, e, true);
+    case WN_RECLAIMED: return info_reclaimed(e, &words) ? value_int(&w->arena, words) : VALUE_FAIL;
+    case WN_SIZE: return value_int(&w->arena, e->bytes);
+    case WN_PID: return pid_value(&w->arena, e->who->id);
+    case WN_NAME: return e->who->name_len ? value_atom(&w->arena, raw_bytes(e->who->name, e->who->name_len)) : VALUE_FAIL;
+    case WN_NODE: return value_atom(&w->arena, raw_of(safe_view(e->node->name)));
+    case WN_MFA: return mfa(w, e);
+    case WN_ARG: return argument(w, e, x->index);
+    case WN_MSG: return send ? term_of(e, wire_skip(e->terms.at)) : e->kind == ETW_RECEIVE ? term_of(e, e->terms.at) : VALUE_FAIL;
+    case WN_FROM: return send ? pid_value(&w->arena, e->who->id) : e->kind == ETW_RECEIVE ? term_of(e, e->sender) : VALUE_FAIL;
+    case WN_TO: return send ? term_of(e, e->terms.at) : e->kind == ETW_RECEIVE ? pid_value(&w->arena, e->who->id) : VALUE_FAIL;
+    case WN_CALLER: return caller(w, event_is_result(e) ? (e->call ? e->call->event : NULL) : e);
+    case WN_TEXT: return line_text(w, e);
+    case WHERE_NAMES: break; /* no word */
+    }
+    return VALUE_FAIL;
+}
+
+/* ---- patterns: heads of match specifications ---- */
+
+enum match { MATCH_NO, MATCH_UNKNOWN, MATCH_YES };
+
+static enum match match_equal(enum wire_order o)
+{
+    return o == WIRE_EQUAL ? MATCH_YES : o == WIRE_UNKNOWN ? MATCH_UNKNOWN : MATCH_NO;
+}
+
+static enum match matches(struct wheres *w, term_t pattern, struct value v, struct value *bound);
+
+/* Matches the elements of a tuple. Elements that were cut are unknown. */
+static enum match match_tuple(struct wheres *w, term_t pattern, struct value v, struct value *bound)
+{
+    uint32_t arity;
+    const uint8_t *at;
+    int64_t n = wire_tuple(v.at, &arity, &at);
+    enum match all = MATCH_YES;
+
+    if (n < 0 || arity != pattern->count)
+        return MATCH_NO;
+    for (int64_t i = 0; i < n; i++, at = wire_skip(at))
+        all = MIN(all, matches(w, pattern->items[i], (struct value){.at = at, .env = v.env}, bound));
+    return n < (int64_t)arity ? MIN(all, MATCH_UNKNOWN) : all;
+}
+
+/* Converts a string to a list, so that each element has an address. */
+static struct value spread(struct wheres *w, struct value v)
+{
+    struct buf b = {0};
+
+    if (*v.at != ETW_T_STRING)
+        return v;
+    buf_char(&b, (char)ETW_T_LIST);
+    for (size_t i = 0; i < wire_u16(v.at + 1); i++) {
+        const uint8_t element[] = {ETW_T_INT16, v.at[3 + i], 0};
+        buf_add(&b, element, sizeof(element));
+    }
+    buf_char(&b, (char)ETW_T_END);
+    struct value all = value_bytes(&w->arena, &b);
+    buf_release(&b);
+    return all;
+}
+
+/* The tail of a list from the position `at` inside it. */
+static struct value rest_of(struct wheres *w, struct value list, const uint8_t *at)
+{
+    static const uint8_t nil = ETW_T_NIL;
+    struct buf b = {0};
+
+    if (*at == ETW_T_TAIL || *at == ETW_T_CUT || *at == ETW_T_END)
+        return (struct value){.at = *at == ETW_T_TAIL ? at + 1 : *at == ETW_T_END ? &nil : at, .env = list.env};
+    buf_char(&b, (char)ETW_T_LIST);
+    wire_copy(&b, list.env, (struct wire){at, wire_skip(list.at)}, ETW_MAX_BATCH);
+    struct value rest = value_bytes(&w->arena, &b);
+    buf_release(&b);
+    return rest;
+}
+
+static enum match match_list(struct wheres *w, term_t pattern, struct value v, struct value *bound)
+{
+    struct value list = spread(w, v);
+    const uint8_t *at = list.at, *el;
+    enum match all = MATCH_YES;
+
+    if (!wire_list(&at))
+        return MATCH_NO;
+    for (size_t i = 0; i < pattern->count; i++) {
+        if (!(el = wire_list_next(&at)))
+            return *at == ETW_T_CUT ? MIN(all, MATCH_UNKNOWN) : MATCH_NO;
+        all = MIN(all, matches(w, pattern->items[i], (struct value){.at = el, .env = list.env}, bound));
+    }
+    struct value rest = rest_of(w, list, at);
+    if (pattern->tail)
+        return MIN(all, matches(w, pattern->tail, rest, bound));
+    if (wire_class(rest.at) == WIRE_NOTHING)
+        return MIN(all, MATCH_UNKNOWN);
+    return wire_class(rest.at) == WIRE_NIL ? all : MATCH_NO;
+}
+
+static enum match match_map(struct wheres *w, term_t pattern, struct value v, struct value *bound)
+{
+    enum match all = MATCH_YES;
+
+    if (*v.at != ETW_T_MAP)
+        return MATCH_NO;
+    for (size_t i = 0; i + 1 < pattern->count; i += 2) {
+        struct buf key = {0};
+        bool unknown;
+        term_to_wire(&key, pattern->items[i]);
+        const uint8_t *value = wire_map_find(v.env, v.at, &no_names, (const uint8_t *)key.data, &unknown);
+        buf_release(&key);
+        if (!value && !unknown)
+            return MATCH_NO;
+        all = MIN(all, value ? matches(w, pattern->items[i + 1], (struct value){.at = value, .env = v.env}, bound) : MATCH_UNKNOWN);
+    }
+    return all;
+}
+
+static enum match matches(struct wheres *w, term_t pattern, struct value v, struct value *bound)
+{
+    if (pattern->type == TERM_ATOM && pattern->text.len == 1 && pattern->text.at[0] == '_')
+        return MATCH_YES;
+    if (pattern->type == TERM_ATOM && pattern->text.len > 1 && pattern->text.at[0] == '$') {
+        int n = atoi(pattern->text.at + 1);
+        if (n < 0 || n > 99)
+            return MATCH_NO;
+        if (bound[n].at)
+            return match_equal(wire_compare(bound[n].env, bound[n].at, v.env, v.at, true));
+        bound[n] = v;
+        return MATCH_YES;
+    }
+    if (wire_class(v.at) == WIRE_NOTHING)
+        return MATCH_UNKNOWN;
+    switch (pattern->type) {
+    case TERM_TUPLE:
+        return match_tuple(w, pattern, v, bound);
+    case TERM_LIST:
+        return match_list(w, pattern, v, bound);
+    case TERM_MAP:
+        return match_map(w, pattern, v, bound);
+    default: {
+        struct buf b = {0};
+        term_to_wire(&b, pattern);
+        enum wire_order o = wire_compare(&no_names, (const uint8_t *)b.data, v.env, v.at, true);
+        buf_release(&b);
+        return match_equal(o);
+    }
+    }
+}
+
+/* ---- expressions ---- */
+
+static struct value eval(struct wheres *w, const struct where *x, const struct event *e);
+
+/* Evaluates operands in order and stops at the first one that decides or fails. A failure does not override an earlier
+ * undecided operand of `or`, which may still turn out true. */
+static struct value logic(struct wheres *w, const struct where *x, const struct event *e)
+{
+    bool conjunction = x->name == FN_ANDALSO || x->name == FN_AND, b;
+    struct value open = value_bool(conjunction);
+
+    for (size_t i = 0; i < x->count; i++) {
+        struct value v = eval(w, x->items[i], e);
+        if (v.state == VALUE_LATER || (v.state == VALUE_UNKNOWN && open.state != VALUE_LATER))
+            open = v;
+        else if (v.state == VALUE_UNKNOWN)
+            continue;
+        else if (!value_is_bool(v, &b))
+            return open.state != VALUE_TERM && !conjunction ? open : VALUE_FAIL;
+        else if (b != conjunction)
+            return v;
+    }
+    return open;
+}
+
+/* True if the term was captured completely. */
+static bool is_whole(const uint8_t *at)
+{
+    struct raw bytes;
+    uint64_t size;
+
+    for (const uint8_t *end = wire_skip(at); at < end; at = wire_token(at))
+        if (*at == ETW_T_CUT || *at == ETW_T_ELIDED || *at == ETW_T_REDACTED || (*at == ETW_T_TEXT && at[1] == ETW_TEXT_OTHER) || (wire_bin(at, &bytes, &size) && bytes.len < size))
+            return false;
+    return true;
+}
+
+/* Writes {M, F, A} as m:f/a, the text that patterns are matched against. */
+static void put_function(struct buf *to, struct value v)
+{
+    uint32_t arity;
+    const uint8_t *module, *name;
+    struct raw text;
+    int64_t n;
+
+    if (wire_tuple(v.at, &arity, &module) != 3 || !wire_atom(v.env, module, &text)) {
+        erlang_print(to, v.env, v.at); /* the atom undefined */
+        return;
+    }
+    buf_str(to, raw_view(text));
+    buf_char(to, ':');
+    name = wire_skip(module);
+    if (wire_atom(v.env, name, &text))
+        buf_str(to, raw_view(text));
+    if (wire_int(wire_skip(name), &n))
+        buf_printf(to, "/%lld", (long long)n);
+}
+
+static struct value search(struct wheres *w, const struct where *x, const struct event *e)
+{
+    struct value v = eval(w, x->items[0], e);
+    struct prepared *p = prepare(w, x);
+    struct buf printed = {0};
+    struct raw text;
+    uint64_t size;
+
+    if (v.state != VALUE_TERM)
+        return v;
+    if (!p->regex)
+        return VALUE_FAIL;
+    if (!wire_atom(v.env, v.at, &text) && !wire_bin(v.at, &text, &size)) {
+        if (x->items[0]->type == WHERE_NAME && (x->items[0]->name == WN_MFA || x->items[0]->name == WN_CALLER)) {
+            put_function(&printed, v);
+        } else if (*v.at == ETW_T_STRING) {
+            for (size_t i = 0; i < wire_u16(v.at + 1); i++)
+                buf_utf8(&printed, v.at[3 + i]);
+        } else {
+            erlang_print(&printed, v.env, v.at);
+        }
+        text = raw_of(buf_view(&printed));
+    }
+    enum regex_found found = regex_search(p->regex, raw_view(text));
+    buf_release(&printed);
+    w->errors += found == REGEX_GAVE_UP;
+    if (found == REGEX_NO && !is_whole(v.at))
+        return VALUE_DONT_KNOW;
+    return value_bool(found == REGEX_GAVE_UP || (found == REGEX_YES) != x->negated);
+}
+
+static struct value container(struct wheres *w, const struct where *x, const struct event *e)
+{
+    struct buf b = {0};
+    struct value v = VALUE_FAIL;
+    uint32_t n = (uint32_t)(x->type == WHERE_MAP ? x->count / 2 : x->count);
+
+    if (x->type == WHERE_LIST) {
+        buf_char(&b, (char)ETW_T_LIST);
+    } else {
+        buf_char(&b, (char)(x->type == WHERE_TUPLE ? ETW_T_TUPLE : ETW_T_MAP));
+        buf_add(&b, &n, sizeof(n));
+    }
+    for (size_t i = 0; i <= x->count; i++) {
+        const struct where *item = i < x->count ? x->items[i] : x->tail;
+        if (!item)
+            break;
+        v = eval(w, item, e);
+        if (v.state != VALUE_TERM) {
+            buf_release(&b);
+            return v;
+        }
+        if (i == x->count)
+            buf_char(&b, (char)ETW_T_TAIL);
+        wire_copy(&b, v.env, (struct wire){v.at, wire_skip(v.at)}, ETW_MAX_BATCH);
+    }
+    if (x->type == WHERE_LIST && !x->tail)
+        buf_char(&b, (char)ETW_T_END);
+    v = value_bytes(&w->arena, &b);
+    buf_release(&b);
+    return v;
+}
+
+static struct value apply(struct wheres *w, const struct where *x, const struct event *e)
+{
+    struct value args[8], open = {.state = VALUE_TERM};
+    bool b;
+
+    if (x->name == FN_ANDALSO || x->name == FN_ORELSE || x->name == FN_AND || x->name == FN_OR)
+        return logic(w, x, e);
+    if (x->count > ARRAY_LEN(args))
+        return VALUE_FAIL;
+    for (size_t i = 0; i < x->count; i++) {
+        args[i] = eval(w, x->items[i], e);
+        if (args[i].state == VALUE_FAILED)
+            return args[i];
+        if (args[i].state == VALUE_LATER || (args[i].state == VALUE_UNKNOWN && open.state != VALUE_LATER))
+            open = args[i];
+    }
+    if (open.state != VALUE_TERM)
+        return open;
+    if (x->name == FN_NOT)
+        return value_is_bool(args[0], &b) ? value_bool(!b) : VALUE_FAIL;
+    return where_apply(&w->arena, x->name, args, x->count, e);
+}
+
+static struct value eval(struct wheres *w, const struct where *x, const struct event *e)
+{
+    switch (x->type) {
+    case WHERE_CONST:
+        return (struct value){.at = (const uint8_t *)prepare(w, x)->constant.data, .env = &no_names};
+    case WHERE_NAME:
+        return property(w, x, e);
+    case WHERE_CALL:
+        return apply(w, x, e);
+    case WHERE_REGEX:
+        return search(w, x, e);
+    case WHERE_MATCH: {
+        struct value bound[100] = {0}, v = eval(w, x->items[0], e);
+        if (v.state != VALUE_TERM)
+            return v;
+        enum match m = matches(w, x->constant, v, bound);
+        return m == MATCH_UNKNOWN ? VALUE_DONT_KNOW : value_bool(m == MATCH_YES);
+    }
+    default:
+        return container(w, x, e);
+    }
+}
+
+enum filter_verdict where_holds(struct wheres *w, const struct where *expr, const struct event *e)
+{
+    bool b;
+
+    arena_clear(&w->arena);
+    struct value v = eval(w, expr, e);
+    if (v.state == VALUE_LATER || v.state == VALUE_UNKNOWN)
+        return v.state == VALUE_LATER ? FILTER_LATER : FILTER_UNKNOWN;
+    return value_is_bool(v, &b) && b ? FILTER_PASS : FILTER_FAIL;
+}

@@ -1,0 +1,78 @@
+#include "assertions.h"
+
+#include "../pipeline/probes.h"
+
+struct texts assertions_texts(const struct texts *filters, const struct assert_opts *o)
+{
+    const struct texts *const lists[] = {filters, &o->expects, &o->fails};
+    struct texts all = {0};
+
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++)
+        for (size_t k = 0; k < lists[i]->count; k++)
+            texts_add(&all, lists[i]->items[k]);
+    return all;
+}
+
+bool assertions_init(struct assertions *a, const struct assert_opts *o, const struct exprs *exprs, size_t nfilters, struct err *e)
+{
+    const struct where *const *expects = exprs->wheres + nfilters;
+
+    *a = (struct assertions){.opts = o};
+    if (!o->expects.count && !o->fails.count)
+        return true;
+    a->asserts = asserts_new(expects, o->expects.count, expects + o->expects.count, o->fails.count, e);
+    return a->asserts != NULL;
+}
+
+/*
+ * Without these warnings a script takes a check that never ran for success, and a person takes an empty page for an
+ * idle node.
+ */
+void assertions_warn(const struct assertions *a, const struct exprs *exprs, const struct texts *filters, const struct outputs *outputs, struct ctx *ctx)
+{
+    const struct texts *const lists[] = {filters, &a->opts->expects, &a->opts->fails};
+    static const char *const names[] = {"where", "expect", "fail-on"};
+    const struct where *const *w = exprs->wheres;
+    bool stacks = false;
+
+    for (size_t i = 0; i < exprs->count; i++) {
+        const struct spec *s = exprs->specs[i];
+        if (s->kind == SPEC_EVENT || probes_reports(s))
+            return;
+        for (size_t k = 0; k < s->nclauses; k++)
+            stacks |= (s->clauses[k].has & 1u << PACK_STACK) != 0;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++)
+        for (size_t k = 0; k < lists[i]->count; k++)
+            if (where_reads(*w++, 1u << WN_DUR | 1u << WN_RET | 1u << WN_CLASS))
+                ctx_warn(ctx, "warning: --%s '%s' looks at results, for which no expression asks (-> return)", names[i], lists[i]->items[k]);
+    for (size_t i = 0; i < outputs->count && !stacks; i++)
+        if (outputs->views[i].type->flags & SINK_TIMES)
+            ctx_warn(ctx, "warning: the view %s shows durations, for which no expression asks (-> return)", outputs->views[i].type->name);
+}
+
+void assertions_release(struct assertions *a)
+{
+    asserts_free(a->asserts);
+    *a = (struct assertions){0};
+}
+
+int assertions_status(const struct assertions *a, struct ctx *ctx, int status)
+{
+    struct str line;
+    struct err e;
+    size_t which;
+
+    if (!a->asserts || status)
+        return status;
+    if (asserts_failed(a->asserts, &which, &line)) {
+        err_set(&e, ERR_FAIL_ON, "--fail-on '%s' holds: %.*s", a->opts->fails.items[which], (int)MIN(line.len, 400), line.at);
+        return ctx_fail(ctx, &e);
+    }
+    for (size_t i = 0; i < a->opts->expects.count; i++)
+        if (!asserts_met(a->asserts, i)) {
+            err_set(&e, ERR_EXPECT, "--expect '%s' held for no event", a->opts->expects.items[i]);
+            status = ctx_fail(ctx, &e);
+        }
+    return status;
+}

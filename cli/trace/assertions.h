@@ -1,0 +1,35 @@
+/*
+ * Runs the assertions of one command (--expect, --fail-on), from the options to the exit status. They are compiled
+ * together with the filters because they are the same language; this file splits the result.
+ */
+#ifndef ETRACE_ASSERTIONS_H
+#define ETRACE_ASSERTIONS_H
+
+#include "../pipeline/assert.h"
+#include "exprs.h"
+#include "outputs.h"
+
+struct assertions {
+    const struct assert_opts *opts;
+    struct asserts *asserts; /* NULL: no assertions were given */
+};
+
+/* Returns the texts for exprs_compile(): the filters, then --expect, then --fail-on. The caller releases them. */
+struct texts assertions_texts(const struct texts *filters, const struct assert_opts *o);
+
+/*
+ * `exprs` was compiled from these texts; the first `nfilters` of them are filters. Call assertions_release() also after a
+ * failure.
+ */
+bool assertions_init(struct assertions *a, const struct assert_opts *o, const struct exprs *exprs, size_t nfilters, struct err *e);
+/* Warns of filters and assertions that no event can meet, and of views that no event is for. */
+void assertions_warn(const struct assertions *a, const struct exprs *exprs, const struct texts *filters, const struct outputs *outputs, struct ctx *ctx);
+void assertions_release(struct assertions *a);
+
+/*
+ * Checks the assertions at the end of the run, reports those that failed and returns the resulting exit status. If
+ * `status` is not 0 already, returns it without a check.
+ */
+int assertions_status(const struct assertions *a, struct ctx *ctx, int status);
+
+#endif

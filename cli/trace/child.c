@@ -1,0 +1,423 @@
+#include "child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../ground/stack_size.h"
+#include "../ground/carried.h"
+#include "project.h"
+#include "target.h"
+
+#define SAID_MOST 2000
+#define PATH_MOST 256 /* bytes of a path in the directory */
+#define LOOK_MS 20 /* between two looks for a node that boots */
+
+/*
+ * The expression that a node evaluates first. It contains no single quote because it is in single quotes on erl's
+ * command line. The node gets a length and then the directories of its project, and has them in its code path while it
+ * is held. If the connection is closed at once, the node is not held. A node that cannot get a name sends nothing.
+ */
+static const char hold[] =
+    "-eval 'catch begin "
+    "P=os:getenv(\"ETRACE_HOLD\"),os:unsetenv(\"ETRACE_HOLD\"),"
+    "[case os:getenv(\"ETRACE_\"++V) of false->os:unsetenv(\"ERL_\"++V);"
+    "O->os:putenv(\"ERL_\"++V,O),os:unsetenv(\"ETRACE_\"++V) end||V<-[\"AFLAGS\",\"ZFLAGS\"]],"
+    "{ok,S}=gen_tcp:connect({local,P},0,[binary,{active,false},{packet,4}]),"
+    "{ok,L}=gen_tcp:recv(S,0),D=string:lexemes(unicode:characters_to_list(L),\":\"),ok=inet:setopts(S,[{packet,0}]),"
+    "catch begin "
+    "is_alive() orelse begin "
+    "case erl_epmd:names({127,0,0,1}) of {ok,_}->ok;_->"
+    "Q=open_port({spawn_executable,os:getenv(\"BINDIR\")++\"/epmd\"},[{args,[\"-daemon\"]},exit_status]),"
+    "receive {Q,{exit_status,_}}->ok end end,"
+    "application:set_env(kernel,inet_dist_use_interface,{127,0,0,1}),"
+    "{ok,_}=net_kernel:start(list_to_atom(\"etrace_\"++os:getpid()++\"@127.0.0.1\"),#{name_domain=>longnames}) end,"
+    "code:add_pathsz(D),"
+    "gen_tcp:send(S,[atom_to_binary(node()),10,atom_to_binary(erlang:get_cookie()),10]),"
+    "gen_tcp:recv(S,0) end,"
+    "gen_tcp:close(S),code:del_paths(D) end.'";
+
+/* ---- the directory and its socket ---- */
+
+static void leave_file(const char *dir, const char *name)
+{
+    char path[PATH_MOST];
+
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    unlink(path);
+}
+
+static void leave_files(const char *dir)
+{
+    for (const struct carried *c = carried; c->name; c++) /* the sources of the demo */
+        leave_file(dir, c->name);
+    leave_file(dir, "cookie");
+    leave_file(dir, "node");
+    rmdir(dir);
+}
+
+/*
+ * Whether a dead etrace has left the directory: our user owns it, it contains our socket, and no process holds its
+ * lock.
+ */
+static bool is_abandoned(int dir)
+{
+    struct stat st, node;
+
+    return !fstat(dir, &st) && st.st_uid == geteuid() && !fstatat(dir, "node", &node, AT_SYMLINK_NOFOLLOW) && S_ISSOCK(node.st_mode)
+           && !flock(dir, LOCK_EX | LOCK_NB);
+}
+
+/* Removes the directories of killed etrace processes. */
+static void sweep(const char *tmp)
+{
+    char pattern[PATH_MOST];
+    glob_t found;
+
+    snprintf(pattern, sizeof pattern, "%s/etrace-??????", tmp);
+    if (strpbrk(tmp, "*?[\\") || glob(pattern, GLOB_NOSORT, NULL, &found))
+        return;
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        int dir = open(found.gl_pathv[i], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (dir >= 0 && is_abandoned(dir))
+            leave_files(found.gl_pathv[i]);
+        if (dir >= 0)
+            close(dir);
+    }
+    globfree(&found);
+}
+
+/* The child whose directory exists; child_panic() needs it. */
+static struct child *made;
+
+static bool make_dir(struct child *c, struct err *e)
+{
+    const char *tmp = getenv("TMPDIR");
+
+    /* the path of a socket has at most 107 bytes */
+    tmp = tmp && *tmp == '/' && strlen(tmp) < 60 ? tmp : "/tmp";
+    sweep(tmp);
+    snprintf(c->dir, sizeof c->dir, "%s/etrace-XXXXXX", tmp);
+    if (mkdtemp(c->dir)) {
+        made = c;
+        c->lock = open(c->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (c->lock >= 0)
+            flock(c->lock, LOCK_EX);
+        return true;
+    }
+    c->dir[0] = 0;
+    return err_set(e, ERR_RUN, "cannot make a directory in %s: %s", tmp, strerror(errno));
+}
+
+static void leave_dir(struct child *c)
+{
+    if (made != c)
+        return;
+    made = NULL;
+    leave_files(c->dir);
+    if (c->lock >= 0)
+        close(c->lock);
+}
+
+static void no_fd(struct child *c, struct loop_fd *f)
+{
+    if (f->fd < 0)
+        return;
+    loop_remove(&c->ctx->loop, f);
+    close(f->fd);
+    f->fd = -1;
+}
+
+static void serve(struct child *c, struct loop_fd *f, int fd, void (*ready)(void *owner))
+{
+    *f = (struct loop_fd){.fd = fd, .want_read = true, .ready = ready, .owner = c};
+    loop_add(&c->ctx->loop, f);
+}
+
+/* ---- the held node ---- */
+
+static bool write_cookie(struct child *c, const char *cookie, size_t len)
+{
+    snprintf(c->cookie_file, sizeof c->cookie_file, "%s/cookie", c->dir);
+    unlink(c->cookie_file);
+    int fd = open(c->cookie_file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    bool ok = fd >= 0 && write(fd, cookie, len) == (ssize_t)len;
+
+    if (fd >= 0)
+        close(fd);
+    return ok;
+}
+
+/* Reads two lines: the node's name and its cookie. If they are malformed, the node is not traced. */
+static void on_talk(void *owner)
+{
+    struct child *c = owner;
+    ssize_t n = read(c->talk.fd, buf_room(&c->said, SAID_MOST), SAID_MOST);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    c->said.len += n > 0 ? (size_t)n : 0;
+    const char *name = buf_cstr(&c->said), *end = strchr(name, '\n'), *last = end ? strchr(end + 1, '\n') : NULL;
+    if (last && (size_t)(end - name) < sizeof c->node && write_cookie(c, end + 1, (size_t)(last - end) - 1))
+        snprintf(c->node, sizeof c->node, "%.*s", (int)(end - name), name);
+    else if (n > 0 && c->said.len < SAID_MOST)
+        return;
+    explicit_bzero(c->said.data, c->said.len);
+    buf_clear(&c->said);
+    if (c->node[0]) {
+        loop_remove(&c->ctx->loop, &c->talk);
+        return;
+    }
+    no_fd(c, &c->talk);
+    ctx_warn(c->ctx, "a node of the command has not said who it is, and is not traced; it needs a home for its cookie, and an epmd");
+    if (c->late)
+        child_signal(c, SIGKILL); /* only etrace waits for this node */
+}
+
+/* False: the node is gone. A single send suffices because the socket buffer has room for all of it. */
+static bool send_paths(int fd, pid_t vm)
+{
+    struct buf b = {0};
+
+    buf_add(&b, "\0\0\0\0", 4);
+    project_paths(vm, &b);
+    for (unsigned i = 0; i < 4; i++)
+        b.data[i] = (char)((b.len - 4) >> 8 * (3 - i));
+    bool sent = send(fd, b.data, b.len, MSG_NOSIGNAL) == (ssize_t)b.len;
+    buf_release(&b);
+    return sent;
+}
+
+/* Holds the first node. Later nodes go on at once. */
+static void on_connection(void *owner)
+{
+    struct child *c = owner;
+    struct ucred peer;
+    socklen_t len = sizeof peer;
+    int fd = accept4(c->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+    if (fd < 0)
+        return;
+    bool ours = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && peer.uid == geteuid();
+    if (!ours || c->talk.fd >= 0 || c->node[0]) {
+        close(fd);
+        if (ours && peer.pid != c->boot.vm)
+            ctx_warn(c->ctx, "the command has started another node, which is not traced");
+        return;
+    }
+    if (send_paths(fd, peer.pid))
+        serve(c, &c->talk, fd, on_talk);
+    else
+        close(fd);
+}
+
+static bool listen_there(struct child *c, struct err *e)
+{
+    struct sockaddr_un sa = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    snprintf(sa.sun_path, sizeof sa.sun_path, "%.90s/node", c->dir);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&sa, sizeof sa) || listen(fd, 8)) {
+        if (fd >= 0)
+            close(fd);
+        return err_set(e, ERR_RUN, "cannot listen in %s: %s", c->dir, strerror(errno));
+    }
+    serve(c, &c->listener, fd, on_connection);
+    return true;
+}
+
+/* ---- signals and the end of the command ---- */
+
+void child_signal(struct child *c, int signal)
+{
+    if (c->pid > 0 && !c->ended)
+        kill(c->pid, signal);
+}
+
+/*
+ * Keys of the terminal signal the whole process group, so the command has them already. The kernel tells a hangup to
+ * the session leader alone: etrace passes it on if it is that leader.
+ */
+static void pass_on(void *data, int signal, bool from_kernel)
+{
+    bool keys = signal == SIGINT || signal == SIGQUIT, hangup = signal == SIGHUP && getsid(0) != getpid();
+
+    if (!from_kernel || !(keys || hangup))
+        child_signal(data, signal);
+}
+
+static void on_end(void *owner)
+{
+    struct child *c = owner;
+    int status;
+
+    if (waitpid(c->pid, &status, WNOHANG) != c->pid)
+        return;
+    c->ended = true;
+    c->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    no_fd(c, &c->end);
+}
+
+int child_wait(struct child *c)
+{
+    while (!c->ended)
+        loop_step(&c->ctx->loop, -1);
+    return c->status;
+}
+
+/* Looks for a node that boots, until it waits or the expression holds it like any other node. */
+static void look_for_boot(struct child *c)
+{
+    char mark[sizeof c->dir + 32];
+
+    snprintf(mark, sizeof mark, "ETRACE_HOLD=%s/node", c->dir);
+    if (!boot_hold_find(&c->boot, mark))
+        return;
+    if (c->boot.cookie[0] && !c->cookie_file[0])
+        write_cookie(c, c->boot.cookie, strlen(c->boot.cookie));
+    explicit_bzero(c->boot.cookie, sizeof c->boot.cookie);
+    struct node_opts node = c->node_opts ? *c->node_opts : NODE_OPTS_INIT;
+    struct target like;
+    struct err ignored;
+    node.cookie_file = c->cookie_file[0] ? c->cookie_file : NULL;
+    if (target_init(&like, &node, NULL, &ignored) && boot_hold_try(&c->boot, &like.node))
+        snprintf(c->node, sizeof c->node, "%s", c->boot.name);
+    target_release(&like);
+}
+
+bool child_wait_node(struct child *c)
+{
+    while (!c->node[0] && !c->ended && !c->ctx->interrupts) {
+        loop_step(&c->ctx->loop, c->boots ? loop_now() + LOOK_MS : -1);
+        if (c->boots && !c->node[0] && c->talk.fd < 0)
+            look_for_boot(c);
+    }
+    return c->node[0] && !c->ended;
+}
+
+void child_go(struct child *c)
+{
+    if (c->cookie_file[0])
+        unlink(c->cookie_file);
+    no_fd(c, &c->talk);
+    boot_hold_go(&c->boot);
+}
+
+/* ---- the start of the command ---- */
+
+static void environment(const struct child *c)
+{
+    const char *flags = getenv(c->late ? "ERL_ZFLAGS" : "ERL_AFLAGS");
+    struct buf b = {0};
+
+    buf_printf(&b, "%s/node", c->dir);
+    setenv("ETRACE_HOLD", buf_cstr(&b), 1);
+    if (flags)
+        setenv(c->late ? "ETRACE_ZFLAGS" : "ETRACE_AFLAGS", flags, 1);
+    buf_clear(&b);
+    buf_printf(&b, "%s%s%s", hold, c->late ? " -eval " : "", c->late ? c->late : "");
+    if (c->boots)
+        buf_printf(&b, " %s", boot_hold_flags);
+    if (c->unnamed)
+        buf_printf(&b, " -name etrace_%ld@127.0.0.1 -kernel inet_dist_use_interface {127,0,0,1}", (long)getpid());
+    buf_printf(&b, " %s", flags ? flags : "");
+    setenv(c->late ? "ERL_ZFLAGS" : "ERL_AFLAGS", buf_cstr(&b), 1);
+}
+
+/*
+ * Runs in the new process: restores what a shell would give to the command, and executes it. Writes errno if that
+ * fails.
+ */
+static void become(const struct child *c, char **argv, int failed, pid_t parent)
+{
+    sigset_t none;
+
+    made = NULL; /* the parent owns the directory */
+    if (c->late)
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* only etrace ends this node, and etrace may be killed */
+    if (c->late && getppid() != parent)
+        _exit(127);
+    environment(c);
+    signal(SIGPIPE, SIG_DFL);
+    signal(SIGXFSZ, SIG_DFL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    stack_size_give_back();
+    if (c->late)
+        dup2(STDERR_FILENO, STDOUT_FILENO); /* this node belongs to etrace, and standard output carries the events */
+    execvp(argv[0], argv);
+    int error = errno;
+    ssize_t n = write(failed, &error, sizeof error);
+    (void)n;
+    _exit(127);
+}
+
+bool child_init(struct child *c, struct ctx *ctx, struct err *e)
+{
+    ctx->leaves = true;
+    *c = (struct child){.ctx = ctx, .lock = -1, .listener.fd = -1, .talk.fd = -1, .end.fd = -1};
+    return make_dir(c, e) && listen_there(c, e);
+}
+
+bool child_start(struct child *c, char **argv, struct err *e)
+{
+    int failed[2], error = 0;
+    pid_t self = getpid();
+
+    c->boots = !c->late && boot_hold_fits(argv, &c->unnamed);
+    signal(SIGCHLD, SIG_DFL); /* if SIGCHLD is ignored, waitpid() cannot return a status */
+    if (pipe2(failed, O_CLOEXEC))
+        return err_set(e, ERR_RUN, "cannot start %s: %s", argv[0], strerror(errno));
+    c->pid = fork();
+    if (c->pid == 0)
+        become(c, argv, failed[1], self);
+    if (c->pid < 0)
+        error = errno;
+    close(failed[1]);
+    if (c->pid > 0 && read(failed[0], &error, sizeof error) == sizeof error)
+        waitpid(c->pid, NULL, 0);
+    close(failed[0]);
+    if (error) {
+        c->ended = true;
+        c->status = 127;
+        return err_set(e, ERR_USAGE, "cannot start %s: %s", argv[0], strerror(error));
+    }
+    int fd = (int)syscall(SYS_pidfd_open, c->pid, 0);
+    if (fd < 0)
+        return err_set(e, ERR_RUN, "the end of a command cannot be waited for here: %s", strerror(errno));
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+    serve(c, &c->end, fd, on_end);
+    ctx_pass_signals(c->ctx, pass_on, c);
+    return true;
+}
+
+void child_release(struct child *c)
+{
+    child_go(c);
+    no_fd(c, &c->listener);
+    no_fd(c, &c->end);
+    buf_release(&c->said);
+    ctx_pass_signals(c->ctx, NULL, NULL);
+    leave_dir(c);
+}
+
+void child_panic(void)
+{
+    if (!made)
+        return;
+    if (made->late)
+        child_signal(made, SIGKILL); /* only etrace ends this node */
+    leave_dir(made);
+}

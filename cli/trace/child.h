@@ -1,0 +1,57 @@
+/*
+ * Starts a command to trace its node (`etrace … -- COMMAND`). Holds the command's first node until it is traced, passes
+ * signals on and reports the exit status.
+ *
+ * The command shares the terminal and the process group: it reads the keys, and Ctrl-C reaches it as usual. An
+ * expression in ERL_AFLAGS holds the node. erl evaluates it before the rest of its command line. The expression makes
+ * sure that the node has a name, and sends name and cookie through a socket in a directory that only this user can
+ * enter. It then waits until etrace lets it go on or ends. It first restores the environment, so that nodes which the
+ * node starts are not held. Releases and iex need an earlier hold (boot_hold.h).
+ */
+#ifndef ETRACE_CHILD_H
+#define ETRACE_CHILD_H
+
+#include <sys/types.h>
+
+#include "boot_hold.h"
+#include "ctx.h"
+#include "settings.h"
+
+struct child {
+    struct ctx *ctx;
+    pid_t pid;
+    char dir[96]; /* removed at the end, or by a later etrace if this one is killed; empty: none */
+    int lock;     /* locks `dir` for as long as this process lives; -1: none */
+    const struct node_opts *node_opts; /* TLS options for the node; NULL: without TLS */
+    struct loop_fd listener, talk, end; /* fd -1: not open */
+    struct buf said;      /* input from the held node so far */
+    char node[600];       /* its name; empty: no node is held yet */
+    char cookie_file[120]; /* in `dir`, until child_go(); empty: none */
+    /* The node evaluates this after the hold, and its own arguments before the hold. NULL: the hold comes first. */
+    const char *late;
+    bool boots;            /* the command is a release or iex: try `boot` first */
+    bool unnamed;          /* the node has no name of its own and gets one from us */
+    struct boot_hold boot;
+    bool ended;
+    int status; /* exit status of the command as a shell reports it: 128 + N if signal N ended it */
+};
+
+/* Creates the private directory and its socket. child_release() removes it with the files that etrace put there. */
+bool child_init(struct child *c, struct ctx *ctx, struct err *e);
+void child_release(struct child *c);
+/* For an exit without unwinding: removes the directory and kills a `late` node; a no-op without a child. */
+void child_panic(void);
+
+/* The caller may set `late` and `node_opts` first. */
+bool child_start(struct child *c, char **argv, struct err *e);
+
+/* Serves the loop until a node is held (true), or the command has ended or a signal asks to end (false). */
+bool child_wait_node(struct child *c);
+void child_go(struct child *c); /* lets the node go on and deletes its cookie file */
+
+void child_signal(struct child *c, int signal);
+
+/* Waits until the command ends, passes signals on meanwhile, and returns the exit status. */
+int child_wait(struct child *c);
+
+#endif

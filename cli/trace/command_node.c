@@ -1,0 +1,92 @@
+#include "command_node.h"
+
+#include <signal.h>
+
+#include "assertions.h"
+#include "child.h"
+#include "target.h"
+
+/* Checks everything that can be checked before the command starts. */
+static bool makes_sense(const struct live_options *o, char **command, struct err *e)
+{
+    struct texts wheres = assertions_texts(&o->view->wheres, o->asserts);
+    struct exprs exprs;
+    struct target target;
+    bool later;
+
+    exprs_init(&exprs);
+    exprs.find_record = exprs_later;
+    exprs.find_data = &later;
+    bool ok = exprs_compile(&exprs, o->what, o->words, &wheres, 0, e);
+    exprs_release(&exprs);
+    texts_release(&wheres);
+    if (!ok)
+        return false;
+    if (!command[0]) {
+        err_set(e, ERR_USAGE, "no command stands behind the --");
+        err_hint(e, "for example etrace 'my_app:_' -- erl -s my_app");
+        return false;
+    }
+    const struct node_opts *n = o->node;
+    if (n->nodes.count || n->os_pid || n->port || n->cookie_file || n->cluster || n->reattach)
+        return err_set(e, ERR_USAGE, "a command's node is found by itself: -n, -p, --port, --cookie-file, --cluster and --reattach "
+                                     "have no place there");
+    ok = target_init(&target, o->node, NULL, e);
+    target_release(&target);
+    return ok;
+}
+
+int command_node_trace(struct ctx *ctx, const struct live_options *o, struct child *child)
+{
+    const char *name = child->node;
+    struct node_opts node = *o->node;
+    struct live_options mine = *o;
+
+    node.nodes = (struct texts){.items = &name, .count = 1};
+    node.cookie_file = child->cookie_file[0] ? child->cookie_file : NULL;
+    mine.node = &node;
+    mine.child = child;
+    int status = live_run(ctx, &mine, "text");
+    /* A verdict or a failure ends the command; a limit does not. */
+    if (status)
+        child_signal(child, SIGTERM);
+    child_go(child);
+    return status;
+}
+
+static int without_node(struct ctx *ctx, const struct child *child, const char *command)
+{
+    struct err e;
+
+    if (child->status)
+        err_set(&e, (enum err_status)child->status, "%s ended with status %d before it had started a node", command, child->status);
+    else
+        err_set(&e, ERR_NODE, "%s ended without having started a node", command);
+    err_hint(&e, "erl must be started by it, with the environment that it was given");
+    return ctx_fail(ctx, &e);
+}
+
+int command_node_run(struct ctx *ctx, const struct live_options *o, struct what_opts *what, char **command)
+{
+    struct child child;
+    struct err e;
+    int status, mine = 0;
+
+    if (!makes_sense(o, command, &e))
+        return ctx_fail(ctx, &e);
+    what->allow_empty = what->available = true;
+    ctx_share_terminal(ctx);
+    bool ok = child_init(&child, ctx, &e);
+    child.node_opts = o->node;
+    if (!ok || !child_start(&child, command, &e)) {
+        status = ctx_fail(ctx, &e);
+    } else if (!child_wait_node(&child)) {
+        status = without_node(ctx, &child, command[0]);
+    } else {
+        mine = command_node_trace(ctx, o, &child);
+        status = child_wait(&child);
+        status = mine ? mine : status;
+    }
+    child_release(&child);
+    return status;
+}

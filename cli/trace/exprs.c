@@ -1,0 +1,767 @@
+#include "exprs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../erlang/etf_write.h"
+#include "../ground/utf8.h"
+#include "../lang/fit.h"
+#include "../node/arm.h"
+#include "../pipeline/pairing.h"
+#include "../pipeline/probes.h"
+#include "../pipeline/regex.h"
+#include "../pipeline/where_steps.h"
+
+/*
+ * Estimates how much of the heap of the companion's owner a request takes, by expression, by selected function and by
+ * name. The heap is bounded, and the node kills an owner that exceeds it. WEIGHT_MOST leaves a third of the heap free.
+ */
+enum { WEIGHT_EXPRESSION = 32, WEIGHT_FUNCTION = 8, WEIGHT_NAME = 2, WEIGHT_MOST = 4096 * (WEIGHT_EXPRESSION + WEIGHT_FUNCTION) };
+
+void exprs_init(struct exprs *p)
+{
+    *p = (struct exprs){0};
+    arena_init(&p->arena);
+}
+
+enum lang_found exprs_later(void *data, const struct sel_name *modules, size_t nmodules, struct str name, struct arena *a,
+                            struct lang_lookup *ret)
+{
+    (void)modules;
+    (void)nmodules;
+    (void)name;
+    (void)a;
+    (void)ret;
+    *(bool *)data = true;
+    return LANG_LATER;
+}
+
+void exprs_release(struct exprs *p)
+{
+    arena_release(&p->arena);
+    free(p->specs);
+    free(p->wheres);
+    *p = (struct exprs){0};
+}
+
+/* ---- reading ---- */
+
+static const char *name_of(const char *path)
+{
+    return strcmp(path, "-") ? path : "standard input";
+}
+
+struct reading {
+    int fd, error;
+    struct buf *to;
+    bool over;
+};
+
+static void read_piece(void *owner)
+{
+    struct reading *r = owner;
+    ssize_t n = read(r->fd, buf_room(r->to, 4096), 4096);
+
+    if (n < 0 && (errno == EINTR || errno == EAGAIN))
+        return;
+    r->error = n < 0 ? errno : 0;
+    r->to->len += n > 0 ? (size_t)n : 0;
+    r->over = n <= 0 || r->to->len > LANG_MAX_TEXT;
+}
+
+/*
+ * Waits for a pipe or a terminal, which may be slow. The loop serves everything else meanwhile, and a signal ends the
+ * wait.
+ */
+static void read_when_ready(struct ctx *ctx, struct reading *r)
+{
+    struct loop_fd ready = {.fd = r->fd, .want_read = true, .ready = read_piece, .owner = r};
+    int before = ctx->interrupts;
+
+    loop_add(&ctx->loop, &ready);
+    while (!r->over && ctx->interrupts == before)
+        loop_step(&ctx->loop, -1);
+    loop_remove(&ctx->loop, &ready);
+    if (!r->over)
+        r->error = EINTR;
+}
+
+/* Without a ctx the file must be a regular one, because then the read cannot wait. */
+static bool read_all(struct ctx *ctx, const char *path, struct buf *b, struct err *e)
+{
+    int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : STDIN_FILENO;
+    struct reading r = {.fd = fd, .to = b};
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        r.error = errno;
+    else if (!S_ISREG(st.st_mode) && ctx)
+        read_when_ready(ctx, &r);
+    else if (!S_ISREG(st.st_mode))
+        r.error = S_ISDIR(st.st_mode) ? EISDIR : ESPIPE;
+    else
+        while (!r.over)
+            read_piece(&r);
+    if (fd > STDIN_FILENO)
+        close(fd);
+    if (r.error)
+        return err_set(e, ERR_USAGE, "cannot read %s: %s", name_of(path), r.error == EBADF ? "it is closed" : strerror(r.error));
+    if (b->len > LANG_MAX_TEXT)
+        return err_set(e, ERR_USAGE, "%s is larger than %d kB", name_of(path), LANG_MAX_TEXT / 1024);
+    struct str text = utf8_unmarked(buf_view(b));
+    if (text.len < b->len)
+        memmove(b->data, text.at, text.len);
+    b->len = text.len;
+    return true;
+}
+
+static bool read_let(struct exprs *p, const char *text, struct lang_let *ret, struct err *e)
+{
+    const char *equals = strchr(text, '=');
+
+    if (!equals || equals == text)
+        return err_set(e, ERR_USAGE, "--let takes NAME=TERM, not '%s'", text);
+    ret->name = (struct str){text, (size_t)(equals - text)};
+    if (lang_term((struct str){equals + 1, strlen(equals + 1)}, SPEC_ERLANG, &p->arena, &ret->value, e))
+        return true;
+    struct err named;
+    err_set(&named, e->status, "--let %.*s: %s", (int)ret->name.len, ret->name.at, e->text);
+    memcpy(e->text, named.text, sizeof(e->text));
+    return false;
+}
+
+static const char *text_of_pipe(const struct what_opts *what, const char *path)
+{
+    for (size_t i = 0; i < what->pipes.count; i += 2)
+        if (!strcmp(what->pipes.items[i], path))
+            return what->pipes.items[i + 1];
+    return NULL;
+}
+
+bool exprs_pipes(struct ctx *ctx, struct what_opts *what, struct arena *a, struct err *e)
+{
+    struct stat st;
+    struct buf b = {0};
+    bool ok = true;
+
+    for (size_t i = 0; ok && i < what->records.count; i++) {
+        const char *path = what->records.items[i];
+        if (text_of_pipe(what, path) || (strcmp(path, "-") && (stat(path, &st) < 0 || S_ISREG(st.st_mode))))
+            continue;
+        buf_clear(&b);
+        ok = read_all(ctx, path, &b, e);
+        if (ok) {
+            texts_add(&what->pipes, path);
+            texts_add(&what->pipes, arena_strndup(a, b.data, b.len));
+        }
+    }
+    buf_release(&b);
+    return ok;
+}
+
+static bool read_header(const struct what_opts *what, const char *path, struct buf *b, struct err *e)
+{
+    const char *text = text_of_pipe(what, path);
+
+    buf_clear(b);
+    if (!text)
+        return read_all(NULL, path, b, e);
+    buf_puts(b, text);
+    return true;
+}
+
+static bool read_records(struct exprs *p, const struct what_opts *what, struct lang_options *opt, struct err *e)
+{
+    const struct texts *files = &what->records;
+    struct lang_record *all = NULL;
+    size_t count = 0;
+    struct buf b = {0};
+    bool ok = true;
+
+    p->headers = arena_alloc(&p->arena, (files->count + 1) * sizeof(*p->headers));
+    for (size_t i = 0; ok && i < files->count; i++) {
+        const struct lang_record *found;
+        size_t n;
+
+        ok = read_header(what, files->items[i], &b, e);
+        char *text = arena_strndup(&p->arena, b.data, b.len);
+        ok = ok && lang_read_hrl((struct str){text, b.len}, &p->arena, &found, &n, e);
+        if (!ok || !n)
+            continue;
+        p->headers[p->nheaders++] = (struct str){text, b.len};
+        struct lang_record *more = arena_alloc(&p->arena, (count + n) * sizeof(*more));
+        if (count)
+            memcpy(more, all, count * sizeof(*more));
+        memcpy(more + count, found, n * sizeof(*more));
+        all = more;
+        count += n;
+    }
+    buf_release(&b);
+    opt->records = all;
+    opt->nrecords = count;
+    return ok;
+}
+
+/* Adds the file and the line to an error in a file. */
+static bool located(const char *file, struct err *e)
+{
+    struct err plain = *e;
+
+    if (!file)
+        return false;
+    file = name_of(file);
+    if (plain.row)
+        err_set(e, plain.status, "%s:%zu: %s", file, plain.row, plain.text);
+    else
+        err_set(e, plain.status, "%s: %s", file, plain.text);
+    memcpy(plain.text, e->text, sizeof(plain.text));
+    *e = plain;
+    return false;
+}
+
+static bool shows(const struct spec *s, struct err *e)
+{
+    if (!s->counters)
+        return true;
+    err_set(e, ERR_USAGE, "count, time and memory are counters, and a trace shows none");
+    err_hint(e, "etrace top '%.*s'", (int)MIN(s->text.len, (size_t)200), s->text.at);
+    return false;
+}
+
+static bool add(struct exprs *p, const struct lang_options *opt, struct str text, const char *file, struct err *e)
+{
+    struct spec_list list;
+
+    if (!lang_compile(opt, text, &p->arena, &list, e))
+        return located(file, e);
+    for (size_t i = 0; i < list.count && !p->may_count; i++)
+        if (!shows(list.items[i], e))
+            return located(file, e);
+    p->specs = mem_grow(p->specs, &p->cap, p->count + list.count, sizeof(*p->specs));
+    for (size_t i = 0; i < list.count; i++)
+        p->specs[p->count++] = list.items[i];
+    return true;
+}
+
+bool exprs_texts(struct ctx *ctx, const struct what_opts *what, const struct texts *words, struct arena *a, struct texts *ret, struct err *e)
+{
+    struct buf b = {0};
+    bool ok = true;
+
+    for (size_t i = 0; i < words->count; i++)
+        texts_add(ret, words->items[i]);
+    for (size_t i = 0; ok && i < what->files.count; i++) {
+        buf_clear(&b);
+        ok = read_all(ctx, what->files.items[i], &b, e);
+        if (ok && b.len && memchr(b.data, 0, b.len))
+            ok = err_set(e, ERR_USAGE, "%s has a NUL in it", name_of(what->files.items[i]));
+        if (ok)
+            texts_add(ret, arena_strndup(a, b.data, b.len));
+        ret->nfiles += ok;
+    }
+    buf_release(&b);
+    return ok;
+}
+
+/* Runs before a node is asked: a request that is too large would kill the tracer there. */
+static bool not_too_many(const struct exprs *p, const struct what_opts *what, struct err *e)
+{
+    size_t weight = (what->procs.count + what->ports.count) * WEIGHT_NAME, functions = 0;
+
+    for (size_t i = 0; i < p->count; i++) {
+        functions += p->specs[i]->nselectors;
+        weight += WEIGHT_EXPRESSION + p->specs[i]->nselectors * WEIGHT_FUNCTION + p->specs[i]->natoms * WEIGHT_NAME;
+    }
+    if (weight <= WEIGHT_MOST)
+        return true;
+    err_set(e, ERR_USAGE, "%zu expressions that name %zu functions are too many for one tracing", p->count, functions);
+    err_hint(e, "up to 4096 that name one each; 'a:f/1 | b:g/2' is one expression that names two, and 'a:_' takes all of a module");
+    return false;
+}
+
+static bool read_wheres(struct exprs *p, const struct lang_options *opt, const struct texts *wheres, struct err *e)
+{
+    p->wheres = mem_zalloc((wheres->count + 1) * sizeof(*p->wheres));
+    for (; p->nwheres < wheres->count; p->nwheres++) {
+        const char *text = wheres->items[p->nwheres];
+        if (!lang_where(opt, (struct str){text, strlen(text)}, &p->arena, &p->wheres[p->nwheres], e))
+            return false;
+        p->needs |= lang_where_needs(p->wheres[p->nwheres]);
+    }
+    return true;
+}
+
+bool exprs_compile(struct exprs *p, const struct what_opts *what, const struct texts *texts, const struct texts *wheres,
+                    int otp, struct err *e)
+{
+    struct lang_options opt = {.otp = otp, .unsafe = what->unsafe, .dump_tokens = p->dump_tokens, .dump_ast = p->dump_ast,
+                               .find_record = p->find_record, .find_data = p->find_data};
+    struct lang_let *lets;
+
+    lets = arena_alloc(&p->arena, (what->lets.count + 1) * sizeof(*lets));
+    for (size_t i = 0; i < what->lets.count; i++)
+        if (!read_let(p, what->lets.items[i], &lets[i], e))
+            return false;
+    opt.lets = lets;
+    opt.nlets = what->lets.count;
+    if (!read_records(p, what, &opt, e))
+        return false;
+    if (!read_wheres(p, &opt, wheres, e))
+        return false;
+    opt.needs = what->needs | p->needs;
+    for (size_t i = 0, words = texts->count - texts->nfiles; i < texts->count; i++) {
+        const char *text = texts->items[i], *file = i < words ? NULL : what->files.items[i - words];
+        size_t before = p->count;
+        if (text && !add(p, &opt, (struct str){text, strlen(text)}, file, e))
+            return false;
+        opt.number += text ? p->count - before : 1;
+    }
+    return not_too_many(p, what, e);
+}
+
+static bool regex_is_good(struct str text, struct err *e)
+{
+    struct regex *r = regex_new(text, e);
+
+    regex_free(r);
+    return r != NULL;
+}
+
+static bool where_is_good(const struct where *w, struct err *e)
+{
+    bool ok = w->type != WHERE_REGEX || regex_is_good(w->regex, e);
+
+    for (size_t i = 0; ok && i < w->count; i++)
+        ok = where_is_good(w->items[i], e);
+    return ok && (!w->tail || where_is_good(w->tail, e));
+}
+
+bool exprs_regexes(const struct exprs *p, struct err *e)
+{
+    bool ok = true;
+
+    for (size_t i = 0; ok && i < p->count; i++) {
+        const struct spec *s = p->specs[i];
+        for (size_t k = 0; ok && k < s->nselectors; k++)
+            ok = (s->selectors[k].module.how != SEL_REGEX || regex_is_good(s->selectors[k].module.text, e)) &&
+                 (s->selectors[k].function.how != SEL_REGEX || regex_is_good(s->selectors[k].function.text, e));
+        for (size_t k = 0; ok && k < s->nwhere; k++)
+            ok = where_is_good(s->where[k], e);
+    }
+    return ok;
+}
+
+/* Whether an earlier alternative of the same expression has the same warning. */
+static bool is_repeated(const struct exprs *p, size_t i, struct str text)
+{
+    for (; i && p->specs[i]->alternative; i--)
+        for (size_t k = 0; k < p->specs[i - 1]->nwarnings; k++)
+            if (str_same(p->specs[i - 1]->warnings[k].text, text))
+                return true;
+    return false;
+}
+
+void exprs_warn(const struct exprs *p, struct ctx *ctx)
+{
+    for (size_t i = 0; i < p->count; i++)
+        for (size_t k = 0; k < p->specs[i]->nwarnings; k++)
+            if (!is_repeated(p, i, p->specs[i]->warnings[k].text))
+                ctx_warn(ctx, "warning: %.*s", (int)p->specs[i]->warnings[k].text.len, p->specs[i]->warnings[k].text.at);
+}
+
+/* ---- arming ---- */
+
+struct arm_pattern exprs_pattern(const struct sel_name *name)
+{
+    static const enum arm_how to[] = {
+        [SEL_ANY] = ARM_ANY, [SEL_ATOM] = ARM_NAME,      [SEL_GLOB] = ARM_GLOB, [SEL_REGEX] = ARM_REGEX,
+        [SEL_APP] = ARM_APP, [SEL_BEHAVIOUR] = ARM_BEHAVIOUR,
+    };
+
+    return (struct arm_pattern){.how = to[name->how], .text = name->text};
+}
+
+struct arming {
+    struct arm arm;
+    struct arena arena;
+    struct buf etf;
+    int otp;
+    bool anonymous;
+    bool meets; /* several expressions are about received messages */
+    struct str node;
+    uint32_t creation;
+};
+
+static struct str encoded(struct arming *a, term_t t)
+{
+    buf_clear(&a->etf);
+    term_to_etf(&a->etf, lang_localize(t, a->node, a->creation, &a->arena));
+    return buf_view(&a->etf);
+}
+
+/* OTP 29 takes a head with a tail as one pattern; older releases need one pattern for each arity. */
+static void arm_match_spec(struct arming *a, const struct spec *s)
+{
+    if (a->anonymous && s->anonymous) {
+        arm_spec_any(&a->arm, encoded(a, s->anonymous));
+        return;
+    }
+    if (a->meets && s->kind == SPEC_RECV) {
+        arm_spec_any(&a->arm, encoded(a, spec_match_spec_plain(s, &a->arena)));
+        return;
+    }
+    if (!s->prefix || a->otp >= 29) {
+        arm_spec_any(&a->arm, encoded(a, spec_match_spec_for(s, -1, &a->arena)));
+        return;
+    }
+    for (int n = s->head_arity; n <= SPEC_ARITY_MAX; n++)
+        arm_spec_arity(&a->arm, n, encoded(a, spec_match_spec_for(s, n, &a->arena)));
+}
+
+static void arm_spec(struct arming *a, const struct spec *s)
+{
+    static const enum arm_kind kinds[] = {[SPEC_CALL] = ARM_CALL, [SPEC_SEND] = ARM_SEND, [SPEC_RECV] = ARM_RECV};
+    static const enum arm_scope scopes[] = {[SPEC_LOCAL] = ARM_LOCAL, [SPEC_GLOBAL] = ARM_GLOBAL, [SPEC_META] = ARM_META};
+
+    arm_probe(&a->arm, (int)s->number, kinds[s->kind], scopes[s->scope]);
+    for (size_t i = 0; i < s->nselectors; i++) {
+        const struct selector *sel = &s->selectors[i];
+        struct arm_pattern module = exprs_pattern(&sel->module);
+        struct arm_pattern *without = arena_alloc(&a->arena, sel->nwithout * sizeof(*without) + 1);
+        for (size_t k = 0; k < sel->nwithout; k++)
+            without[k] = exprs_pattern(&sel->without[k]);
+        module.without = without;
+        module.nwithout = sel->nwithout;
+        arm_select(&a->arm, module, exprs_pattern(&sel->function), sel->arity_lo, sel->arity_hi);
+    }
+    arm_match_spec(a, s);
+    const term_t program = spec_program(s, &a->arena);
+    if (program)
+        arm_program(&a->arm, encoded(a, program));
+}
+
+size_t exprs_atoms(const struct exprs *p, struct buf *ret_names)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < p->count; i++)
+        for (size_t k = 0; k < p->specs[i]->natoms; k++, n++)
+            etf_bin(ret_names, p->specs[i]->atoms[k].at, p->specs[i]->atoms[k].len);
+    return n;
+}
+
+/* Adapts a spec to the atoms that this node knows. */
+static bool fitted(struct fit *f, const struct spec *s, const struct what_opts *what, struct spec *ret, struct err *e)
+{
+    const enum fit_result result = fit_spec(f, s, ret);
+    const int len = (int)MIN(f->name.len, 200);
+
+    if (result == FIT_OK || (result == FIT_DEAD && what->allow_empty))
+        return true;
+    if (result == FIT_VARIABLES)
+        return err_set(e, ERR_USAGE, "more than %d variables in one clause", FIT_VARIABLES_MAX);
+    if (result == FIT_DEAD)
+        return err_set(e, ERR_EMPTY, "the node does not know the atom %.*s, so nothing can match it", len, f->name.at);
+    err_set(e, ERR_EMPTY, "the node does not know the atom %.*s, so the expression cannot use it like this", len, f->name.at);
+    err_hint(e, "an atom that the node lacks can be in a pattern, beside =:=, =/=, == and /=, a key of a map, or in msg()");
+    return false;
+}
+
+static const struct {
+    const char *word;
+    enum arm_who who;
+} words[] = {{"all", ARM_WHO_ALL}, {"existing", ARM_WHO_EXISTING}, {"new", ARM_WHO_NEW}},
+  calls[] = {{"app(", ARM_WHO_APP}, {"initial(", ARM_WHO_INITIAL}};
+
+static bool group_word(const char *who, enum arm_who *ret)
+{
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (!strcmp(who, words[i].word)) {
+            *ret = words[i].who;
+            return true;
+        }
+    return false;
+}
+
+/* {via, Module, Name} or its short form {global, Name} */
+static bool registry(struct arming *a, term_t t, struct str who)
+{
+    bool global = t->type == TERM_TUPLE && t->count == 2 && term_is_atom(t->items[0], "global");
+
+    if (!global && (t->type != TERM_TUPLE || t->count != 3 || !term_is_atom(t->items[0], "via") || t->items[1]->type != TERM_ATOM))
+        return false;
+    arm_who_via(&a->arm, global ? STR("global") : t->items[1]->text, encoded(a, t->items[t->count - 1]), who);
+    return true;
+}
+
+/*
+ * Parses -P WHO: a word, a pid, app(A), initial(M:F/A), a name as either language writes atoms, or a name in a
+ * registry.
+ */
+static bool arm_process(struct arming *a, const char *who, struct err *e)
+{
+    size_t len = strlen(who);
+    enum arm_who group;
+    term_t t;
+
+    if (group_word(who, &group)) {
+        arm_who(&a->arm, group, (struct str){who, len});
+        return true;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
+        size_t n = strlen(calls[i].word);
+        if (!strncmp(who, calls[i].word, n) && len > n + 1 && who[len - 1] == ')') {
+            arm_who(&a->arm, calls[i].who, (struct str){who + n, len - n - 1});
+            return true;
+        }
+    }
+    if (lang_term((struct str){who, len}, SPEC_ERLANG, &a->arena, &t, e)) {
+        if (registry(a, t, (struct str){who, len}))
+            return true;
+        if (t->type == TERM_ATOM || t->type == TERM_PID) {
+            bool pid = t->type == TERM_PID;
+            arm_who(&a->arm, pid ? ARM_WHO_PID : ARM_WHO_NAME, pid ? (struct str){who, len} : t->text);
+            return true;
+        }
+    }
+    err_set(e, ERR_USAGE, "--proc does not take '%s'", who);
+    err_hint(e, "all, existing, new, a pid such as '<0.84.0>', a registered name, {via,Module,Name}, app(NAME) or initial(M:F/A)");
+    return false;
+}
+
+/* Parses --port-id WHO: a word, a port, or driver:NAME. */
+static bool arm_port(struct arming *a, const char *who, struct err *e)
+{
+    enum arm_who group;
+
+    if (group_word(who, &group))
+        arm_port_who(&a->arm, group, STR(""));
+    else if (!strncmp(who, "#Port<", 6))
+        arm_port_who(&a->arm, ARM_WHO_PORT, (struct str){who, strlen(who)});
+    else if (!strncmp(who, "driver:", 7) && who[7])
+        arm_port_who(&a->arm, ARM_WHO_DRIVER, (struct str){who + 7, strlen(who) - 7});
+    else {
+        err_set(e, ERR_USAGE, "--port-id does not take '%s'", who);
+        err_hint(e, "all, existing, new, a port such as '#Port<0.5>', or driver:NAME such as driver:tcp_inet");
+        return false;
+    }
+    return true;
+}
+
+/* The trace flags for processes, and those that ports need for the same events. */
+static const struct {
+    enum spec_flag flag;
+    const char *process, *port;
+} flags[] = {
+    {SPEC_F_CALL, "call", NULL},
+    {SPEC_F_RETURN_TO, "return_to", NULL},
+    {SPEC_F_SEND, "send", "send"},
+    {SPEC_F_RECEIVE, "receive", "receive"},
+    {SPEC_F_PROCS, "procs", "ports"},
+    {SPEC_F_PORTS, NULL, "ports"},
+    {SPEC_F_RUNNING, "running", "running_ports"},
+    {SPEC_F_EXITING, "exiting", NULL},
+    {SPEC_F_GC, "garbage_collection", NULL},
+};
+
+static const char *const inherits[] = {NULL, "set_on_spawn", "set_on_first_spawn", "set_on_link", "set_on_first_link"};
+
+/*
+ * Ports are traced if options name them or if expressions ask for their events. If options name only ports, no process
+ * is traced.
+ */
+static bool arm_whom(struct arming *a, const struct what_opts *what, unsigned wanted, struct err *e)
+{
+    const struct texts *procs = &what->procs, *ports = &what->ports;
+    unsigned of_ports = ports->count && !procs->count ? SPEC_F_SEND | SPEC_F_RECEIVE | SPEC_F_RUNNING : 0;
+
+    for (size_t i = 0; i < procs->count; i++)
+        if (!arm_process(a, procs->items[i], e))
+            return false;
+    for (size_t i = 0; i < ports->count; i++)
+        if (!arm_port(a, ports->items[i], e))
+            return false;
+    if (!ports->count && wanted & SPEC_F_PORTS)
+        arm_port_who(&a->arm, ARM_WHO_ALL, STR(""));
+    for (size_t i = 0; i < ARRAY_LEN(flags); i++) {
+        if (!(wanted & flags[i].flag))
+            continue;
+        if (flags[i].process && !(of_ports & flags[i].flag))
+            arm_flag(&a->arm, flags[i].process);
+        if (flags[i].port && (ports->count || flags[i].flag == SPEC_F_PORTS))
+            arm_port_flag(&a->arm, flags[i].port);
+    }
+    return true;
+}
+
+static void arm_event(struct arming *a, const struct spec *s)
+{
+    for (int ev = 0; s->flags & SPEC_F_SYSTEM && ev < SPEC_EVENTS; ev++)
+        if (s->events & SPEC_EVENT_BIT(ev))
+            arm_system(&a->arm, spec_event_name((enum spec_event)ev), s->params, s->nparams);
+    if (s->flags & SPEC_F_SEQ_TRACE)
+        arm_seq_trace(&a->arm);
+}
+
+uint64_t exprs_kinds(const struct exprs *p, uint64_t *ret_besides)
+{
+    uint64_t kinds = probes_kinds(p->specs, p->count), needs = kinds | pairing_begin(kinds);
+
+    *ret_besides = needs & ~kinds;
+    return needs;
+}
+
+typedef bool steps_fn(const struct where *const *wheres, size_t n, struct buf *ret_steps);
+
+/* Compiles everything that must hold for an event of this expression. */
+static bool filter_of(const struct spec *s, const struct where *const *extra, size_t n, steps_fn *steps, struct buf *ret)
+{
+    const struct where **all = mem_alloc((s->nwhere + n + 1) * sizeof(*all));
+
+    for (size_t i = 0; i < s->nwhere; i++)
+        all[i] = s->where[i];
+    for (size_t i = 0; i < n; i++)
+        all[s->nwhere + i] = extra[i];
+    bool ok = s->nwhere + n == 0 || steps(all, s->nwhere + n, ret);
+    free(all);
+    return ok;
+}
+
+static bool same_steps(const struct buf *a, const struct buf *b)
+{
+    return a->len == b->len && (!a->len || !memcmp(a->data, b->data, a->len));
+}
+
+bool exprs_filter(const struct exprs *p, const struct where *const *extra, size_t n, struct buf *ret_filter)
+{
+    struct buf other = {0};
+    bool ok = true;
+
+    for (size_t i = 0; ok && i < p->count; i++) {
+        struct buf *to = i ? &other : ret_filter;
+        buf_clear(to);
+        ok = filter_of(p->specs[i], extra, n, where_steps, to) && same_steps(to, ret_filter);
+    }
+    buf_release(&other);
+    /*
+     * To measure the size of an event, the node encodes it. This defines names that the node never sends, so no frame
+     * may be sent that could refer to them.
+     */
+    for (size_t i = 0; ok && i < p->count && where_steps_measure(buf_view(ret_filter)); i++)
+        ok = !(p->specs[i]->flags & ~(unsigned)(SPEC_F_CALL | SPEC_F_ARITY)) && !probes_switches(p->specs[i]);
+    return ok;
+}
+
+/* Whether each call that is reported is followed by its result or exception while its process lives. */
+static bool always_ends(const struct spec *s)
+{
+    for (size_t i = 0; i < s->nclauses; i++) {
+        unsigned does = s->clauses[i].actions;
+        if (!(does & ACT_DROP) && (!(does & ACT_RETURN) || does & (ACT_RETURN_TRACE | ACT_SILENT | ACT_FLAGS)))
+            return false;
+    }
+    return s->nclauses && s->scope != SPEC_META;
+}
+
+bool exprs_hold(const struct exprs *p, const struct where *const *extra, size_t n, struct buf *ret_filter)
+{
+    struct buf other = {0};
+    unsigned count = 0;
+    bool ok = true;
+
+    for (size_t i = 0; ok && i < p->count; i++) {
+        struct buf *to = count ? &other : ret_filter;
+        if (p->specs[i]->kind != SPEC_CALL)
+            continue;
+        count++;
+        buf_clear(to);
+        ok = always_ends(p->specs[i]) && filter_of(p->specs[i], extra, n, where_steps_some, to) && to->len && same_steps(to, ret_filter);
+    }
+    buf_release(&other);
+    return ok && count;
+}
+
+static bool reads_sender(const struct where *const *wheres, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (where_reads(wheres[i], 1u << WN_FROM | 1u << WN_TEXT | 1u << WN_SIZE))
+            return true;
+    return false;
+}
+
+bool exprs_reads_sender(const struct exprs *p)
+{
+    for (size_t i = 0; i < p->count; i++)
+        if (reads_sender(p->specs[i]->where, p->specs[i]->nwhere))
+            return true;
+    return reads_sender(p->wheres, p->nwheres);
+}
+
+bool exprs_arm(const struct exprs *p, const struct what_opts *what, const struct session_node *node, struct exprs_how how,
+                struct buf *ret_asked, struct err *e)
+{
+    struct arming a = {.otp = node->otp, .anonymous = how.anonymous, .node = {node->name, strlen(node->name)}, .creation = node->creation};
+    unsigned wanted = 0, no_args = SPEC_F_ARITY;
+    uint64_t besides;
+    bool decides = false; /* the node filters by arguments, so it needs them even if no view shows them */
+
+    arm_init(&a.arm);
+    arena_init(&a.arena);
+    for (size_t i = 0, receives = 0; i < p->count; i++)
+        a.meets |= p->specs[i]->kind == SPEC_RECV && receives++ > 0;
+    struct fit fit = {.unknown = how.unknown, .nunknown = how.nunknown, .compared = how.compared, .a = &a.arena};
+    bool ok = true;
+    for (size_t i = 0; i < p->count; i++) {
+        struct spec here;
+        const struct spec *s = &here;
+        if (!(ok = fitted(&fit, p->specs[i], what, &here, e)))
+            break;
+        wanted |= s->flags;
+        if (s->kind == SPEC_CALL)
+            no_args &= s->flags;
+        decides |= spec_program(s, &a.arena) != NULL;
+        if (s->kind == SPEC_EVENT)
+            arm_event(&a, s);
+        else
+            arm_spec(&a, s);
+    }
+    arm_variables(&a.arm, fit.variables);
+    ok = ok && arm_whom(&a, what, wanted, e);
+    if ((wanted & SPEC_F_CALL) && (no_args || (how.figures && !decides && !where_steps_measure(how.filter))))
+        arm_flag(&a.arm, "arity");
+    if (how.figures)
+        arm_tally(&a.arm);
+    if (how.hold)
+        arm_hold(&a.arm);
+    if (how.figures || how.hold)
+        arm_filter(&a.arm, how.filter);
+    if (what->silent)
+        arm_flag(&a.arm, "silent");
+    if (what->follow) {
+        arm_flag(&a.arm, "set_on_spawn");
+        arm_flag(&a.arm, "set_on_link");
+    } else if (inherits[what->inherit]) {
+        arm_flag(&a.arm, inherits[what->inherit]);
+    }
+    arm_kinds(&a.arm, exprs_kinds(p, &besides));
+    if (what->unsafe)
+        arm_unsafe(&a.arm);
+    if (what->allow_empty)
+        arm_allow_empty(&a.arm);
+    if (what->available)
+        arm_available(&a.arm);
+    if (how.mark.first)
+        arm_mark(&a.arm, how.mark);
+    if (what->force)
+        arm_force(&a.arm);
+    if (ok)
+        arm_finish(&a.arm, ret_asked);
+    arm_release(&a.arm);
+    arena_release(&a.arena);
+    buf_release(&a.etf);
+    return ok;
+}

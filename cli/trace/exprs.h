@@ -1,0 +1,115 @@
+/*
+ * Holds the expressions of one command. Reads them from arguments and files, compiles them for a node's OTP release and
+ * builds the request that arms a session. Owns all memory of the specs: pointers to them are valid until
+ * exprs_release().
+ */
+#ifndef ETRACE_EXPRS_H
+#define ETRACE_EXPRS_H
+
+#include "../lang/lang.h"
+#include "../node/arm.h"
+#include "../node/session.h"
+#include "ctx.h"
+#include "settings.h"
+
+struct exprs {
+    struct arena arena;
+    const struct spec **specs;
+    size_t count, cap;
+    const struct where **wheres;
+    size_t nwheres;
+    unsigned needs; /* what the wheres read of calls: lang_where_needs() */
+    struct str *headers; /* the texts of the --hrl files */
+    size_t nheaders;
+    /*
+     * The caller sets these before it compiles, or leaves them NULL. The passes write to dump_tokens and dump_ast.
+     * find_record looks up records that no header defines.
+     */
+    struct buf *dump_tokens, *dump_ast;
+    enum lang_found (*find_record)(void *data, const struct sel_name *modules, size_t nmodules, struct str name, struct arena *a,
+                                   struct lang_lookup *ret);
+    void *find_data;
+    /* Counters (count, time, memory) are allowed; otherwise they are an error, because a trace shows none. */
+    bool may_count;
+};
+
+/*
+ * Reads the headers that are not regular files into what->pipes: a pipe can be read only once, but every node compiles
+ * the expressions again. Skips headers that were read before. Waits and serves the loop meanwhile. The owner of `what`
+ * releases what->pipes; the texts live in the arena.
+ */
+bool exprs_pipes(struct ctx *ctx, struct what_opts *what, struct arena *a, struct err *e);
+
+void exprs_init(struct exprs *p);
+void exprs_release(struct exprs *p);
+
+/*
+ * Appends the words and the texts of the -f files to *ret. Call it once: a file may be a pipe. It may wait, and serves
+ * the loop meanwhile. The caller releases *ret and the arena.
+ */
+bool exprs_texts(struct ctx *ctx, const struct what_opts *what, const struct texts *words, struct arena *a, struct texts *ret, struct err *e);
+
+/*
+ * Compiles the texts and the filters for OTP release `otp`; 0 accepts what any release has. Calls collect what the
+ * filters and what->needs read. Call it once. A NULL text is a deleted spec: those after it keep their numbers.
+ */
+bool exprs_compile(struct exprs *p, const struct what_opts *what, const struct texts *texts, const struct texts *wheres,
+                   int otp, struct err *e);
+
+/* A find_record callback for use before any node can be asked. `data` is a bool, which the callback sets to true. */
+enum lang_found exprs_later(void *data, const struct sel_name *modules, size_t nmodules, struct str name, struct arena *a,
+                            struct lang_lookup *ret);
+
+/* Whether the regular expressions of selectors and filters are valid. The node compiles those of selectors again. */
+bool exprs_regexes(const struct exprs *p, struct err *e);
+
+void exprs_warn(const struct exprs *p, struct ctx *ctx);
+
+/*
+ * Work that the node can skip because nobody would see its result. The owner of the views and filters decides this for
+ * the whole trace. Recordings and the scrollback of the interactive mode keep every event that was asked for, because
+ * other views and filters may read them later.
+ */
+struct exprs_how {
+    bool figures;  /* only figures of calls are shown, so the node may count instead of sending events */
+    bool hold;     /* the node may drop what the filter hides */
+    bool anonymous; /* nobody reads the senders of received messages */
+    struct str filter; /* for figures and hold: the result of exprs_filter() or exprs_hold() */
+    struct arm_mark mark;
+    const struct str *unknown; /* those names of exprs_atoms() that are not atoms on the node */
+    size_t nunknown;
+    bool *compared; /* one for each unknown atom, or NULL: set if a pattern or guard compares with it */
+};
+
+/* Appends the names of the atoms in the expressions as binaries. Returns their number. */
+size_t exprs_atoms(const struct exprs *p, struct buf *ret_names);
+
+/* Appends the argument of arm_request() for that node. The node's name and creation give local pids their meaning. */
+bool exprs_arm(const struct exprs *p, const struct what_opts *what, const struct session_node *node, struct exprs_how how,
+               struct buf *ret_asked, struct err *e);
+
+/*
+ * Whether the node can decide which calls to count, by the `where` of the expressions and the `extra` ones. The node
+ * has one filter for all expressions, so they must agree. *ret_filter gets it; empty: the node counts all calls.
+ */
+bool exprs_filter(const struct exprs *p, const struct where *const *extra, size_t n, struct buf *ret_filter);
+
+/*
+ * Whether the node can hold back each call until its result, and send both only if the filter in *ret_filter can pass.
+ * That filter is all or a part of the client's filter, and the client still applies its own. Requires that every call
+ * is sure to report how it ended.
+ */
+bool exprs_hold(const struct exprs *p, const struct where *const *extra, size_t n, struct buf *ret_filter);
+
+/* Whether a filter may read the sender of a received message. */
+bool exprs_reads_sender(const struct exprs *p);
+
+struct arm_pattern exprs_pattern(const struct sel_name *name);
+
+/*
+ * Returns the kinds of events that the expressions need, one bit for each. *ret_besides gets the kinds that are needed
+ * only for pairing (the start of a collection, for its duration) and are not shown.
+ */
+uint64_t exprs_kinds(const struct exprs *p, uint64_t *ret_besides);
+
+#endif

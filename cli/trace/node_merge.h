@@ -1,0 +1,65 @@
+/*
+ * Merges the events of several nodes into one stream. Measures the nodes' clocks against this host's, limits how long
+ * events wait for silent nodes, and marks where a node was lost or came back. It passes all this to the pipeline as
+ * notes (etrace_wire.h) and asks the nodes through their sessions. For a single node it only marks loss and return.
+ *
+ * An event waits until every other node has reported a later time, and at most a quarter of a second. Idle nodes are
+ * asked for their time.
+ */
+#ifndef ETRACE_NODE_MERGE_H
+#define ETRACE_NODE_MERGE_H
+
+#include "../pipeline/pipeline.h"
+#include "peers.h"
+
+#define NODE_MERGE_SLOTS 4
+
+struct node_merge_node {
+    /* batches: all so far; those that need not wait; `handed` at the last slots. */
+    uint64_t handed, freed, past[NODE_MERGE_SLOTS];
+    int64_t offset, error;           /* in use; error -1: none yet */
+    int64_t best_offset, best_error; /* the best measurement since `since` */
+    int64_t skew;                    /* of the node's wall clock, from the best measurement */
+    unsigned measured;
+    int64_t since, asked, next_ask; /* loop_now() times; asked -1: no question is open */
+};
+
+struct node_merge {
+    struct ctx *ctx;
+    struct peers *peers;
+    struct pipeline *pipeline;
+    /*
+     * May be set after node_merge_init(). Takes the notes on clocks, losses and returns instead of the pipeline; the
+     * owner of keep() passes them on.
+     */
+    void (*keep)(void *data, unsigned node, struct str note);
+    void *data;
+    struct node_merge_node nodes[PEERS_MAX];
+    int64_t wall; /* ns: this host's wall clock minus its monotonic clock, at the beginning */
+    int64_t slot; /* loop_now() time of the next slot */
+    bool blocked; /* the nodes must not send */
+};
+
+void node_merge_init(struct node_merge *t, struct ctx *ctx, struct peers *ps, struct pipeline *p);
+
+void node_merge_show(struct node_merge *t, struct pipeline *p); /* switches to a pipeline that has no batch yet */
+
+/*
+ * Begins to measure the clock of a node that has just come up. node_merge_time() takes the answers; node_merge_known()
+ * tells when the clock is known.
+ */
+bool node_merge_ask(struct node_merge *t, struct peer *p, struct err *e);
+bool node_merge_known(const struct node_merge *t, const struct peer *p);
+
+void node_merge_batch(struct node_merge *t, const struct peer *p); /* the caller has handed a batch of p to the pipeline */
+void node_merge_time(struct node_merge *t, struct peer *p, const struct session_time *time);
+enum pipeline_status node_merge_down(struct node_merge *t, const struct peer *p, const struct err *why, struct err *e);
+enum pipeline_status node_merge_up(struct node_merge *t, const struct peer *p, struct err *e);
+
+/* Call it after every event of the loop. */
+enum pipeline_status node_merge_step(struct node_merge *t, struct err *e);
+
+/* The time of the next node_merge_step(); -1: after the next event. */
+int64_t node_merge_next(const struct node_merge *t);
+
+#endif

@@ -1,0 +1,358 @@
+#include "outputs.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../events/recfile.h"
+#include "../ground/mem.h"
+#include "../ground/near.h"
+#include "../ground/tty.h"
+
+static bool hand_over(void *output, struct buf *bytes)
+{
+    struct err e;
+    bool closed;
+
+    if (out_failed(output, &closed, &e)) {
+        buf_clear(bytes);
+        return false;
+    }
+    out_take(output, bytes);
+    return true;
+}
+
+static void woken(void *owner)
+{
+    out_ack(owner);
+}
+
+static const struct sink_type *choose(const char *name, struct err *e)
+{
+    const struct sink_type *type = sink_by_name(name);
+    struct near near = near_start(name, strlen(name));
+
+    if (type)
+        return type;
+    for (const struct sink_type *const *t = sink_types; *t; t++)
+        near_try(&near, (*t)->name);
+    err_set(e, ERR_USAGE, "there is no view '%s'", name);
+    if (near.best) {
+        err_hint(e, "did you mean %s?", near.best);
+    } else {
+        char list[200] = "";
+        for (const struct sink_type *const *t = sink_types; *t; t++) {
+            strncat(list, t == sink_types ? "" : " ", sizeof(list) - strlen(list) - 1);
+            strncat(list, (*t)->name, sizeof(list) - strlen(list) - 1);
+        }
+        err_hint(e, "one of: %s", list);
+    }
+    return NULL;
+}
+
+static void add(struct outputs *s, struct out *out, const struct sink_type *type, struct look look)
+{
+    struct view *v = &s->views[s->count];
+
+    *v = (struct view){.type = type, .look = look, .write = hand_over, .output = out};
+    s->outs[s->count] = out;
+    s->wakes[s->count] = (struct loop_fd){.fd = out_fd(out), .want_read = true, .ready = woken, .owner = out};
+    loop_add(s->loop, &s->wakes[s->count]);
+    s->count++;
+}
+
+/* Opens a recording; with -a it continues after the last complete block. */
+static struct out *recording(const char *path, bool append, bool *ret_append, struct err *e)
+{
+    bool fresh;
+    int fd = recfile_create(path, append, &fresh, e);
+
+    if (fd < 0)
+        return NULL;
+    struct out *o = out_new(fd, true, path);
+    *ret_append = !fresh;
+    if (!append)
+        out_replaces(o);
+    return o;
+}
+
+bool outputs_same_file(const struct stat *a, const struct stat *b)
+{
+    return S_ISREG(a->st_mode) && a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/* Two outputs to one file would overwrite each other. */
+static bool is_written(const struct outputs *s, const char *path, struct err *e)
+{
+    struct stat st, own;
+
+    if (stat(path, &own))
+        return false;
+    for (size_t i = 0; i < s->count; i++) {
+        const char *file = s->views[i].look.file;
+        if ((file ? stat(file, &st) : fstat(STDOUT_FILENO, &st)) || !outputs_same_file(&st, &own))
+            continue;
+        err_set(e, ERR_USAGE, file ? "-o %s is given twice" : "-o %s is where standard output goes already", path);
+        return true;
+    }
+    return false;
+}
+
+static bool add_file(struct outputs *s, const struct view_opts *o, const struct sink_type *type, const char *path, struct look look,
+                     struct err *e)
+{
+    if (!type) {
+        err_set(e, ERR_USAGE, "no view writes a file like %s", path);
+        err_hint(e, ".etr records, .json is JSON lines, .svg and .html are flame graphs, .csv is columns");
+        return false;
+    }
+    if (s->count == OUTPUTS_MAX)
+        return err_set(e, ERR_USAGE, "at most %d outputs", OUTPUTS_MAX - 1);
+    if (o->append && (type->flags & SINK_WHOLE))
+        return err_set(e, ERR_USAGE, "-a cannot add to %s: it is one document", path);
+    if (is_written(s, path, e))
+        return false;
+    struct out *out = (type->flags & SINK_RAW) ? recording(path, o->append, &look.append, e) : out_create(path, o->append, e);
+    if (!out)
+        return false;
+    look.colour = false;
+    look.width = 0;
+    look.file = path;
+    add(s, out, type, look);
+    return true;
+}
+
+/* A view that appears at the end goes to its file if there is one, and then not to standard output. */
+static bool goes_to_a_file(const struct texts *files, const struct sink_type *type)
+{
+    for (size_t i = 0; i < files->count && !(type->flags & SINK_LINES); i++)
+        if (sink_by_file(files->items[i], type) == type)
+            return true;
+    return false;
+}
+
+/* Whether a view here, or the view of any -o FILE, has the flag. Another struct outputs may write that file. */
+static bool takes(const struct outputs *s, const struct view_opts *o, unsigned flag)
+{
+    for (size_t i = 0; i < s->count; i++)
+        if (s->views[i].type->flags & flag)
+            return true;
+    for (size_t i = 0; i < o->outputs.count; i++) {
+        const struct sink_type *type = sink_by_file(o->outputs.items[i], NULL);
+        if (type && type->flags & flag)
+            return true;
+    }
+    return false;
+}
+
+bool outputs_makes_sense(const struct view_opts *o, struct err *e)
+{
+    if (o->invert && !o->greps.count) {
+        err_set(e, ERR_USAGE, "-v inverts --grep, and there is none");
+        err_hint(e, "-v -g REGEX");
+        return false;
+    }
+    if (o->append && !o->outputs.count)
+        return err_set(e, ERR_USAGE, "-a adds to the files of -o, and there are none");
+    return true;
+}
+
+/* An option that no view reads is a mistake. */
+static bool check_look(const struct outputs *s, const struct view_opts *o, struct err *e)
+{
+    if (o->fields && !takes(s, o, SINK_FIELDS)) {
+        err_set(e, ERR_USAGE, "--fields is for the views text, csv and tsv");
+        err_hint(e, "add --as csv, or -o FILE.csv");
+        return false;
+    }
+    if (o->format && !takes(s, o, SINK_FORMAT)) {
+        err_set(e, ERR_USAGE, "--format is for the view text");
+        return false;
+    }
+    return true;
+}
+
+/* Sets what does not depend on the outputs. */
+static bool complete(struct outputs *s, const struct view_opts *o)
+{
+    s->greps = mem_zalloc((o->greps.count + 1) * sizeof(*s->greps));
+    for (; s->ngreps < o->greps.count; s->ngreps++)
+        s->greps[s->ngreps] = (struct grep){.regex = o->greps.items[s->ngreps], .invert = o->invert};
+    return true;
+}
+
+/* The look that all views of these options share. */
+static struct look look_of(const struct view_opts *o)
+{
+    return (struct look){
+        .time = o->utc ? TIME_UTC : o->relative ? TIME_RELATIVE : o->delta ? TIME_DELTA : TIME_LOCAL,
+        .terms = o->elixir ? TERMS_ELIXIR : (enum terms_style)o->terms,
+        .fields = o->fields,
+        .format = o->format,
+    };
+}
+
+static bool add_files(struct outputs *s, const struct view_opts *o, const struct sink_type *type, struct look look, struct err *e)
+{
+    for (size_t i = 0; i < o->outputs.count; i++)
+        if (!add_file(s, o, sink_by_file(o->outputs.items[i], type), o->outputs.items[i], look, e)) {
+            outputs_close(s);
+            return false;
+        }
+    return complete(s, o);
+}
+
+bool outputs_files(struct outputs *s, struct ctx *ctx, const struct view_opts *o, struct err *e)
+{
+    *s = (struct outputs){.loop = &ctx->loop};
+    return add_files(s, o, o->as ? sink_by_name(o->as) : NULL, look_of(o), e);
+}
+
+bool outputs_file(struct outputs *s, struct ctx *ctx, const struct view_opts *o, const char *as, const char *path, struct err *e)
+{
+    const struct sink_type *type = as ? choose(as, e) : sink_by_file(path, NULL);
+
+    *s = (struct outputs){.loop = &ctx->loop};
+    if ((as && !type) || !add_file(s, o, type, path, look_of(o), e))
+        return false;
+    return complete(s, o);
+}
+
+/* Adds standard output, unless one of `files` takes its view. */
+static bool add_own(struct outputs *s, struct ctx *ctx, const struct view_opts *o, const struct texts *files, const char *default_view,
+                    const struct sink_type **ret_type, struct err *e)
+{
+    const char *name = o->as ? o->as : o->json ? "json" : o->summary ? "summary" : default_view;
+    bool tty = tty_is(STDOUT_FILENO);
+    struct look look = look_of(o);
+
+    look.colour = tty_colors(STDOUT_FILENO, (enum tty_color)o->color);
+    look.width = tty ? tty_columns(STDOUT_FILENO) : 0;
+    *s = (struct outputs){.loop = &ctx->loop, .own = ctx->out};
+    if (o->utc + o->relative + o->delta > 1)
+        return err_set(e, ERR_USAGE, "--utc, --relative and --delta exclude each other");
+    if ((o->as != NULL) + o->json + o->summary > 1)
+        return err_set(e, ERR_USAGE, "standard output shows one view: --as, --json and -c exclude each other");
+    if (o->elixir && o->terms)
+        return err_set(e, ERR_USAGE, "--elixir and --terms exclude each other");
+    const struct sink_type *type = choose(name, e);
+    if (!type)
+        return false;
+    bool filed = goes_to_a_file(files, type);
+    if (!filed && (type->flags & SINK_BINARY) && tty)
+        return err_set(e, ERR_USAGE, "the view '%s' is not for a terminal: use -o FILE, or a pipe", name);
+    if (!filed)
+        add(s, ctx->out, type, look);
+    *ret_type = type;
+    if (check_look(s, o, e))
+        return true;
+    outputs_close(s);
+    return false;
+}
+
+bool outputs_here(struct outputs *s, struct ctx *ctx, const struct view_opts *o, const char *default_view, struct err *e)
+{
+    const struct sink_type *type;
+    struct texts none = {0};
+
+    return add_own(s, ctx, o, &none, default_view, &type, e) && complete(s, o);
+}
+
+bool outputs_open(struct outputs *s, struct ctx *ctx, const struct view_opts *o, const char *default_view, struct err *e)
+{
+    const struct sink_type *type;
+
+    return add_own(s, ctx, o, &o->outputs, default_view, &type, e) && add_files(s, o, type, look_of(o), e);
+}
+
+void outputs_begin(struct outputs *s)
+{
+    for (size_t i = 0; i < s->count; i++)
+        out_begin(s->outs[i]);
+}
+
+void outputs_close(struct outputs *s)
+{
+    for (size_t i = 0; i < s->count; i++) {
+        loop_remove(s->loop, &s->wakes[i]);
+        if (s->outs[i] != s->own)
+            out_free(s->outs[i]);
+    }
+    free(s->greps);
+    *s = (struct outputs){0};
+}
+
+/* The depth and the size of a call depend on the calls before it. */
+static bool asks_around(const char *fields)
+{
+    return fields && (strstr(fields, "depth") || strstr(fields, "size"));
+}
+
+bool outputs_is_alone(const struct outputs *s)
+{
+    for (size_t i = 0; i < s->count; i++) {
+        const struct view *v = &s->views[i];
+        if (!(v->type->flags & SINK_ALONE) || asks_around(v->look.fields) || asks_around(v->look.format))
+            return false;
+    }
+    return true;
+}
+
+bool outputs_is_figures(const struct outputs *s)
+{
+    for (size_t i = 0; i < s->count; i++)
+        if (!(s->views[i].type->flags & SINK_FIGURES))
+            return false;
+    return true;
+}
+
+/* The size of an event includes its sender. */
+static bool has_senders(const struct view *v)
+{
+    const char *own = v->type->flags & SINK_FORMAT && v->look.format ? v->look.format : v->type->flags & SINK_FIELDS ? v->look.fields : NULL;
+
+    return own ? strstr(own, "from") || strstr(own, "text") || strstr(own, "size") : !(v->type->flags & (SINK_FIGURES | SINK_TIMES));
+}
+
+bool outputs_has_senders(const struct outputs *s)
+{
+    for (size_t i = 0; i < s->count; i++)
+        if (has_senders(&s->views[i]))
+            return true;
+    return false;
+}
+
+size_t outputs_backlog(const struct outputs *s, size_t enough)
+{
+    size_t most = 0;
+
+    for (size_t i = 0; i < s->count; i++)
+        most = MAX(most, out_backlog(s->outs[i], enough));
+    return most;
+}
+
+bool outputs_ended(const struct outputs *s, bool *ret_closed, struct err *e)
+{
+    for (size_t i = 0; i < s->count; i++)
+        if (out_failed(s->outs[i], ret_closed, e))
+            return true;
+    return false;
+}
+
+int outputs_flush(struct outputs *s, struct ctx *ctx, int status)
+{
+    struct err e;
+    bool closed;
+    int64_t patience = ctx_patience(ctx);
+
+    for (size_t i = 0; i < s->count; i++) {
+        if (s->outs[i] == s->own)
+            continue;
+        out_settle(s->outs[i]);
+        while (out_backlog(s->outs[i], 0) && ctx_waits(ctx, &patience))
+            loop_step(&ctx->loop, patience);
+        if (out_failed(s->outs[i], &closed, &e) && !status)
+            status = ctx_fail(ctx, &e);
+    }
+    return status;
+}

@@ -1,0 +1,62 @@
+/*
+ * Holds the outputs of a command and the view of each. Standard output has one view. Every -o FILE has the view of its
+ * extension; if several views share the extension (.html), --as decides. If a view appears only at the end of the trace
+ * and has a file, standard output stays empty. A thread writes each output; this struct reports when one is full,
+ * closed or broken.
+ */
+#ifndef ETRACE_OUTPUTS_H
+#define ETRACE_OUTPUTS_H
+
+#include <sys/stat.h>
+
+#include "../pipeline/pipeline.h"
+#include "ctx.h"
+#include "settings.h"
+
+#define OUTPUTS_MAX 16
+
+struct outputs {
+    struct view views[OUTPUTS_MAX];
+    struct out *outs[OUTPUTS_MAX];
+    struct out *own; /* standard output, owned by the ctx; may be one of outs */
+    struct loop_fd wakes[OUTPUTS_MAX];
+    size_t count;
+    struct grep *greps;
+    size_t ngreps;
+    struct loop *loop;
+};
+
+/* False: an option needs another one that is not there. */
+bool outputs_makes_sense(const struct view_opts *o, struct err *e);
+
+/* `default_view` is the view of standard output unless the options name one. */
+bool outputs_open(struct outputs *s, struct ctx *ctx, const struct view_opts *o, const char *default_view, struct err *e);
+/* Opens one file, in the view `as` or, if that is NULL, in the view of its extension. */
+bool outputs_file(struct outputs *s, struct ctx *ctx, const struct view_opts *o, const char *as, const char *path, struct err *e);
+/* Opens standard output and no file, for a caller that opens the files itself. */
+bool outputs_here(struct outputs *s, struct ctx *ctx, const struct view_opts *o, const char *default_view, struct err *e);
+/* Opens every -o of the options, but not standard output. */
+bool outputs_files(struct outputs *s, struct ctx *ctx, const struct view_opts *o, struct err *e);
+void outputs_begin(struct outputs *s); /* discards the old content of the files now, unless it was discarded before */
+void outputs_close(struct outputs *s); /* does not wait; accepts a struct that failed to open */
+
+bool outputs_same_file(const struct stat *a, const struct stat *b); /* the same regular file, by whatever name */
+
+/* Every view shows a call and its result independently of the calls around them. */
+bool outputs_is_alone(const struct outputs *s);
+bool outputs_is_figures(const struct outputs *s); /* no view shows more of a call than figures */
+
+bool outputs_has_senders(const struct outputs *s); /* some view may show who sent a received message */
+
+size_t outputs_backlog(const struct outputs *s, size_t enough); /* the backlog of the fullest output; see out_backlog() */
+
+/* True: an output broke (*ret_closed false, e filled) or its reader went away (*ret_closed). */
+bool outputs_ended(const struct outputs *s, bool *ret_closed, struct err *e);
+
+/*
+ * Waits until every file is written or broken, or patience ends; ctx_flush() does the same for standard output. Returns
+ * the exit status.
+ */
+int outputs_flush(struct outputs *s, struct ctx *ctx, int status);
+
+#endif

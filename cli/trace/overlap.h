@@ -1,0 +1,13 @@
+/*
+ * Explains which expressions of one command can match the same event, and which actions then apply. It reads only the
+ * text of the expressions and asks no node, so it cannot know which functions app() or behaviour() select.
+ */
+#ifndef ETRACE_OVERLAP_H
+#define ETRACE_OVERLAP_H
+
+#include "exprs.h"
+
+/* Appends a paragraph to *b, with probes numbered from 1; nothing if no two probes overlap. */
+void overlap_explain(struct exprs *exprs, struct buf *b);
+
+#endif

@@ -1,0 +1,43 @@
+/*
+ * Brings one node from the expressions to an armed trace: a sequence of requests, each sent after the answer to the one
+ * before. Nothing here waits, and the nodes are independent of each other.
+ *
+ *   RECORDS  compiles the expressions for the node's OTP; asks the node for a record that no header defines and
+ *            compiles again, until no record is missing
+ *   ATOMS    which atoms of the expressions does the node lack?
+ *   SELECT   what would be traced?
+ *   COUNT    wildcards only: how often are these functions called? Too many calls end the preparation
+ *   TRACE    the node arms
+ *   DONE     the node traces, or a dry run is complete
+ *   REFUSED  the expressions are wrong for this node, or the node refused them
+ *
+ * A step that has nothing to ask is skipped.
+ */
+#ifndef ETRACE_PREPARE_H
+#define ETRACE_PREPARE_H
+
+#include "exprs.h"
+#include "record_lookup.h"
+
+enum prepare_step { PREPARE_RECORDS, PREPARE_ATOMS, PREPARE_SELECT, PREPARE_COUNT, PREPARE_TRACE, PREPARE_DONE, PREPARE_REFUSED };
+
+struct prepare;
+
+/*
+ * Borrows `what` until prepare_free() and copies the texts. With dry_run it ends before TRACE. A failed session reports
+ * the failure to its own handlers; then nothing more happens here.
+ */
+struct prepare *prepare_new(struct ctx *ctx, struct session *s, const struct what_opts *what, const struct texts *texts, struct exprs_how how);
+void prepare_begin(struct prepare *p); /* call once: sends the first request */
+void prepare_free(struct prepare *p); /* accepts NULL */
+
+bool prepare_awaits(const struct prepare *p, uint32_t reply_id); /* 0: any reply */
+/* Takes a reply that it awaits and sends the next request. */
+void prepare_reply(struct prepare *p, const struct session_reply *reply);
+
+enum prepare_step prepare_step(const struct prepare *p);
+const struct arm_result *prepare_chosen(const struct prepare *p); /* what will be traced, from TRACE on; NULL before */
+const struct arm_result *prepare_armed(const struct prepare *p);  /* what is traced: DONE without dry_run, else NULL */
+const struct err *prepare_why(const struct prepare *p);           /* the reason for REFUSED */
+
+#endif

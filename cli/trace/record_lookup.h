@@ -1,0 +1,41 @@
+/*
+ * Looks up records that no header defines. The definitions come from a node, out of the debug information of its
+ * modules. struct record_lookup owns what it has found until record_lookup_release().
+ *
+ * Compiling never waits: an unknown record is noted as wanted and accepts any field (LANG_LATER). The caller of
+ * record_lookup_compile() asks a node for it, gives the answer to record_lookup_read() and compiles again, until nothing is wanted.
+ */
+#ifndef ETRACE_RECORD_LOOKUP_H
+#define ETRACE_RECORD_LOOKUP_H
+
+#include "../lang/lang.h"
+#include "../erlang/etf.h"
+
+struct record_lookup {
+    struct arena arena;
+    struct record_lookup_known *known;
+    struct record_lookup_known *wanted; /* the first one that no node was asked for; NULL: none */
+};
+
+void record_lookup_init(struct record_lookup *r);
+void record_lookup_release(struct record_lookup *r);
+
+struct exprs;
+struct texts;
+struct what_opts;
+
+/*
+ * Compiles into *asked for that OTP release and releases its old content. *ret_wanted is a request for a node, or
+ * empty. If it is not empty, the caller must ignore the result: the missing record may be the cause of an error.
+ */
+bool record_lookup_compile(struct record_lookup *r, struct exprs *exprs, const struct what_opts *what, const struct texts *texts,
+                     const struct texts *wheres, int otp, struct str *ret_wanted, struct err *e);
+/* The lang_options.find_record callback; `data` is a struct record_lookup. */
+enum lang_found record_lookup_find(void *data, const struct sel_name *modules, size_t nmodules, struct str name, struct arena *a,
+                             struct lang_lookup *ret);
+bool record_lookup_read(struct record_lookup *r, struct etf answer, struct err *e);
+
+/* Appends the definitions so far as the text of a header file. */
+void record_lookup_text(const struct record_lookup *r, struct buf *ret);
+
+#endif

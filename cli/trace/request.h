@@ -1,0 +1,42 @@
+/*
+ * Lets a command ask its nodes one question after another. Each call waits for the answer and serves the loop
+ * meanwhile. An answer stays valid until the next question.
+ */
+#ifndef ETRACE_REQUEST_H
+#define ETRACE_REQUEST_H
+
+#include "exprs.h"
+#include "peers.h"
+
+struct request {
+    struct peers peers;
+    struct buf answer; /* holds the bytes of the last answer */
+};
+
+bool request_open(struct request *a, struct ctx *ctx, const struct node_opts *o, struct err *e);
+void request_close(struct request *a); /* leaves every node as it was; accepts one that failed to open */
+
+bool request_node(struct request *a, struct peer *p, struct str request, struct etf *ret_answer, struct err *e);
+
+/* ---- the questions ({ask, What}) ---- */
+
+/* Appends the head of a question: its name and room for `extra` more elements. 0: the question is the name alone. */
+void request_begin(struct buf *b, const char *what, size_t extra);
+
+/*
+ * Appends the functions that the texts select, in the form of an arm request: {arm, …} without its 131. Fails if a text
+ * is more than a selector.
+ */
+bool request_selection(struct buf *b, struct exprs *exprs, const struct what_opts *what, const struct texts *texts,
+                   const struct session_node *node, struct err *e);
+
+/*
+ * Checks the texts like request_selection() but without a node, to report mistakes before connecting. *ret_texts gets the
+ * words and the texts of files (exprs_texts()).
+ */
+bool request_check(struct ctx *ctx, const struct what_opts *what, const struct texts *words, struct arena *a, struct texts *ret_texts, struct err *e);
+
+/* Replaces the number of an expression in the node's {error, {empty, _}} by the user's text. */
+void request_empty(const struct texts *words, const char *node, struct err *e);
+
+#endif

@@ -1,0 +1,254 @@
+#include "session_set.h"
+
+#include <string.h>
+
+#include "../../nif/etrace_wire.h"
+/* Milliseconds to disarm: each pattern waits for every scheduler of a busy node, and there may be thousands. */
+#define ANSWER_MS 120000
+
+/*
+ * The node compares words: "token" covers access_token and csrfToken, "api_key" covers apiKey and x-api-key
+ * (nif/secret.h). The names here that end in another name of the list cover spellings as one word (accesstoken).
+ */
+static const char *const secrets[] = {
+    "password", "passwd", "passphrase", "pwd", "secret", "token", "jwt", "bearer", "cookie", "authorization", "credential", "api_key",
+    "private_key", "access_key", "secret_key", "session_id", "access_token", "refresh_token", "id_token", "auth_token",
+    "client_secret",
+};
+
+static bool redacted(const struct limit_opts *limit, struct str keys[static ETW_MAX_KEYS], size_t *ret_count, struct err *e)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; limit->redact_defaults && i < ARRAY_LEN(secrets); i++)
+        keys[n++] = (struct str){secrets[i], strlen(secrets[i])};
+    for (size_t i = 0; i < limit->redact.count; i++)
+        for (const char *at = limit->redact.items[i]; *at;) {
+            size_t len = strcspn(at, ",");
+            if (len > ETW_MAX_KEY_BYTES)
+                return err_set(e, ERR_USAGE, "--redact takes keys of at most %d bytes, not '%.*s'", ETW_MAX_KEY_BYTES, (int)len, at);
+            if (len && n == ETW_MAX_KEYS)
+                return err_set(e, ERR_USAGE, "--redact takes at most %zu keys beside the default ones",
+                               ETW_MAX_KEYS - (limit->redact_defaults ? ARRAY_LEN(secrets) : 0));
+            if (len)
+                keys[n++] = (struct str){at, len};
+            at += len + (at[len] == ',');
+        }
+    *ret_count = n;
+    return true;
+}
+
+static bool within(const char *option, int64_t value, int64_t most, struct err *e)
+{
+    return (value > 0 && value <= most) ||
+           err_set(e, ERR_USAGE, "--%s takes 1 to %lld, not %lld", option, (long long)most, (long long)value);
+}
+
+static bool at_most(const char *option, int64_t value, int64_t most, struct err *e)
+{
+    return value <= most || err_set(e, ERR_USAGE, "--%s takes a number up to %lld, not %lld", option, (long long)most, (long long)value);
+}
+
+static bool session_options(const struct node_opts *node, const struct limit_opts *limit, unsigned how,
+                            struct str keys[static ETW_MAX_KEYS], struct session_options *ret, struct err *e)
+{
+    size_t nkeys = 0;
+
+    if (!within("size", limit->size, ETW_MAX_SIZE, e) || !within("depth", limit->depth, ETW_MAX_DEPTH, e) ||
+        !within("items", limit->items, ETW_MAX_ITEMS, e) ||
+        !at_most("rate", limit->rate, UINT32_MAX, e) || !redacted(limit, keys, &nkeys, e))
+        return false;
+    *ret = (struct session_options){
+        .size = (uint32_t)limit->size,
+        .depth = (uint32_t)limit->depth,
+        .items = (uint32_t)limit->items,
+        /* The node cannot count events that the client filters. */
+        .limit = how & SESSION_SET_SIFTS ? 0 : (uint64_t)limit->limit,
+        .rate = (uint64_t)limit->rate,
+        .memory = memory_option(limit->memory),
+        .redact = keys,
+        .nredact = nkeys,
+        .fallback = node->fallback,
+        .hold = how & SESSION_SET_HOLDS,
+    };
+    return true;
+}
+
+/* ---- what sessions send ---- */
+
+static void forget(struct session_set *r, const struct peer *p)
+{
+    prepare_free(r->arming[p->index]);
+    prepare_free(r->next[p->index]);
+    r->arming[p->index] = r->next[p->index] = NULL;
+}
+
+static void on_ready(void *data, struct peer *p)
+{
+    struct session_set *r = data;
+
+    forget(r, p); /* drops the preparations of its last session */
+    r->handlers.ready(r->handlers.data, p);
+}
+
+static void on_batch(void *data, struct peer *p, const void *batch, size_t len)
+{
+    struct session_set *r = data;
+
+    r->handlers.batch(r->handlers.data, p, batch, len);
+}
+
+/* Calls the handlers, which may arm again and so replace the preparation. */
+static void look_at_step(struct session_set *r, struct peer *p, bool chosen_before)
+{
+    const struct session_set_handlers *h = &r->handlers;
+    struct prepare *at = r->arming[p->index];
+    enum prepare_step step = prepare_step(at);
+
+    if (!chosen_before && prepare_chosen(at) && h->chosen)
+        h->chosen(h->data, p, prepare_chosen(at));
+    if (step != PREPARE_DONE && step != PREPARE_REFUSED)
+        return;
+    r->arming[p->index] = NULL;
+    if (step == PREPARE_REFUSED)
+        h->refused(h->data, p, prepare_why(at));
+    else
+        h->armed(h->data, p, prepare_armed(at) ? prepare_armed(at) : prepare_chosen(at));
+    prepare_free(at);
+}
+
+static void begin_next(struct session_set *r, struct peer *p)
+{
+    prepare_free(r->arming[p->index]);
+    r->arming[p->index] = r->next[p->index];
+    r->next[p->index] = NULL;
+    prepare_begin(r->arming[p->index]);
+    look_at_step(r, p, false);
+}
+
+static void on_reply(void *data, struct peer *p, const struct session_reply *reply)
+{
+    struct session_set *r = data;
+    const struct session_set_handlers *h = &r->handlers;
+    struct prepare *at = r->arming[p->index];
+
+    if (prepare_awaits(at, reply->id) && r->next[p->index]) {
+        begin_next(r, p);
+    } else if (prepare_awaits(at, reply->id)) {
+        bool chosen = prepare_chosen(at);
+        prepare_reply(at, reply);
+        look_at_step(r, p, chosen);
+    } else if (h->answer) {
+        h->answer(h->data, p, reply);
+    }
+}
+
+static void on_time(void *data, struct peer *p, const struct session_time *time)
+{
+    struct session_set *r = data;
+
+    if (r->handlers.time)
+        r->handlers.time(r->handlers.data, p, time);
+}
+
+static void on_failed(void *data, struct peer *p, const struct err *e)
+{
+    struct session_set *r = data;
+
+    forget(r, p);
+    r->handlers.failed(r->handlers.data, p, e);
+}
+
+/* ---- attaching ---- */
+
+void session_set_begin(struct session_set *r, struct ctx *ctx, const struct session_set_handlers *handlers)
+{
+    struct peers_handlers through = {.data = r, .ready = on_ready, .batch = on_batch, .reply = on_reply, .failed = on_failed,
+                                     .time = on_time};
+
+    *r = (struct session_set){.ctx = ctx, .handlers = *handlers};
+    peers_begin(&r->peers, ctx, &through);
+}
+
+bool session_set_start(struct session_set *r, const struct node_opts *node, const struct limit_opts *limit, unsigned how, struct err *e)
+{
+    struct session_options options;
+    struct str keys[ETW_MAX_KEYS];
+
+    return session_options(node, limit, how, keys, &options, e) && peers_start(&r->peers, node, &options, e);
+}
+
+struct peer *session_set_attach(struct session_set *r, const struct node_opts *node, const char *name, const struct limit_opts *limit,
+                        struct err *e)
+{
+    struct session_options options;
+    struct str keys[ETW_MAX_KEYS];
+
+    return session_options(node, limit, SESSION_SET_SIFTS, keys, &options, e) ? peers_attach(&r->peers, node, name, &options, e) : NULL;
+}
+
+bool session_set_takes(const struct node_opts *node, const struct limit_opts *limit, struct err *e)
+{
+    struct session_options options;
+    struct str keys[ETW_MAX_KEYS];
+
+    return session_options(node, limit, 0, keys, &options, e);
+}
+
+void session_set_close(struct session_set *r)
+{
+    for (size_t i = 0; i < r->peers.count; i++)
+        forget(r, &r->peers.items[i]);
+    peers_close(&r->peers);
+}
+
+/* ---- arming ---- */
+
+void session_set_arm_peer(struct session_set *r, struct peer *p, const struct what_opts *what, const struct texts *texts, struct arm_mark mark)
+{
+    struct exprs_how how = {.figures = r->figures, .hold = r->hold, .anonymous = r->anonymous, .filter = r->filter, .mark = mark};
+
+    prepare_free(r->next[p->index]);
+    r->next[p->index] = prepare_new(r->ctx, p->session, what, texts, how);
+    if (!prepare_awaits(r->arming[p->index], 0))
+        begin_next(r, p);
+}
+
+void session_set_arm(struct session_set *r, const struct what_opts *what, const struct texts *texts, struct arm_mark mark)
+{
+    for (size_t i = 0; i < r->peers.count; i++)
+        if (r->peers.items[i].state == PEER_UP)
+            session_set_arm_peer(r, &r->peers.items[i], what, texts, mark);
+}
+
+void session_set_disarm(struct session_set *r)
+{
+    struct buf request = {0};
+    struct err e;
+    uint32_t id;
+
+    arm_disarm(&request);
+    for (size_t i = 0; i < r->peers.count; i++) {
+        struct peer *p = &r->peers.items[i];
+        forget(r, p);
+        if (p->state == PEER_UP && !session_request(p->session, buf_view(&request), ANSWER_MS, &id, &e))
+            peer_fail(p, &e);
+    }
+    buf_release(&request);
+}
+
+bool session_set_preparing(const struct session_set *r)
+{
+    for (size_t i = 0; i < r->peers.count; i++)
+        if (r->arming[i] && r->peers.items[i].state == PEER_UP && (r->next[i] || prepare_step(r->arming[i]) < PREPARE_TRACE))
+            return true;
+    return false;
+}
+
+bool session_set_arming(const struct session_set *r)
+{
+    for (size_t i = 0; i < r->peers.count; i++)
+        if (r->arming[i] && r->peers.items[i].state == PEER_UP)
+            return true;
+    return false;
+}

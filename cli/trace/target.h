@@ -1,0 +1,19 @@
+/* Translates the node options of a command into a target for node/. The texts are borrowed from the options. */
+#ifndef ETRACE_TARGET_H
+#define ETRACE_TARGET_H
+
+#include "../node/optfile.h"
+#include "../node/connect.h"
+#include "settings.h"
+
+struct target {
+    struct node_target node;
+    struct tls_options tls;
+    struct optfile file;
+};
+
+/* `name` may be NULL. *t has pointers into itself: do not move it. */
+bool target_init(struct target *t, const struct node_opts *o, const char *name, struct err *e);
+void target_release(struct target *t);
+
+#endif

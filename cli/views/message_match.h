@@ -1,0 +1,43 @@
+/*
+ * Matches received messages to sent messages.
+ *
+ * The VM does not number messages, so they are compared by receiver, sender (if collected) and printed text. If several
+ * sent messages match, the oldest wins, because signals between two processes keep their order. A message to a name
+ * matches the process with that name. A message to an alias, such as a gen_server reply, is matched by its sender. Only
+ * the newest MESSAGE_MATCH_MAX unreceived messages are kept.
+ */
+#ifndef ETRACE_MESSAGE_MATCH_H
+#define ETRACE_MESSAGE_MATCH_H
+
+#include "sink.h"
+
+#define MESSAGE_MATCH_MAX 65536
+#define LETTER_TEXT 240 /* bytes kept of a message, truncated at a character boundary */
+
+struct letter {
+    uint64_t from, to; /* to: 0 if sent to a name */
+    unsigned node;
+    uint32_t hash;  /* hash of the message */
+    char name[80];  /* the name it was sent to; empty: sent to a pid */
+    uint64_t tag;   /* opaque value from the caller */
+    uint32_t next;
+    bool open;
+};
+
+struct message_match {
+    struct letter *items; /* a ring once it has MESSAGE_MATCH_MAX entries */
+    size_t used, cap, at;
+    uint32_t *first, *last; /* hash buckets: 1 + index of the first and last item; 0: empty */
+    struct buf text;
+};
+
+void message_match_release(struct message_match *l);
+/* The message of a send or receive event as shortened text. Valid until the next call. */
+struct str message_match_text(struct message_match *l, const struct event *e, enum terms_style style);
+void message_match_shorten(struct buf *text); /* truncates to LETTER_TEXT bytes and appends an ellipsis */
+/* Stores a sent message with a tag. */
+void message_match_sent(struct message_match *l, const struct event *e, uint64_t tag);
+/* Finds the sent message for a received one, and returns its tag. False: not found. */
+bool message_match_received(struct message_match *l, const struct event *e, uint64_t *ret_tag);
+
+#endif

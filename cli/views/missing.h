@@ -1,0 +1,10 @@
+/* The report on missing events that every view prints at its end. */
+#ifndef ETRACE_MISSING_H
+#define ETRACE_MISSING_H
+
+#include "sink.h"
+
+/* Appends lines like `*** 812 events lost (rate) ***`, each after `prefix`. Appends nothing if nothing is missing. */
+void missing_report(struct buf *to, const struct totals *t, const char *prefix);
+
+#endif
