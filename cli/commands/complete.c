@@ -419,7 +419,7 @@ static void offer_behind(const char *current, size_t before, struct buf *ret)
     };
     static const char *const properties[] = {
 #define WHERE_WORD(id, word, type, early, kinds, doc) word,
-#include "../lang/where.def"
+#include "../lang/where_words.def"
     };
     const char *arrow = last_word(current, before, "->"), *where = last_word(current, before, "where");
 

@@ -302,7 +302,7 @@ static void offer_records(struct repl_complete *c, struct offer *o, struct str l
 static void offer_where(struct offer *o)
 {
 #define WHERE_WORD(id, word, type, early, kinds, doc) offer(o, word, strlen(word));
-#include "../lang/where.def"
+#include "../lang/where_words.def"
 }
 
 static void offer_actions(struct offer *o)

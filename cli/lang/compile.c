@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "calls.h"
+#include "warn_inlined.h"
 
 static const unsigned guards[] = {PLACE_GUARD_CALL, PLACE_GUARD_SEND, PLACE_GUARD_RECV, PLACE_ANY_GUARD};
 static const unsigned bodies[] = {PLACE_BODY_CALL, PLACE_BODY_SEND, PLACE_BODY_RECV, 0};

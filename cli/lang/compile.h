@@ -3,7 +3,7 @@
 #define ETRACE_COMPILE_H
 
 #include "mspec.h"
-#include "where.h"
+#include "compile_where.h"
 
 bool compile_probe(struct comp *c, struct ast_probe *p, struct spec *ret);
 bool compile_event(struct check *k, struct ast_probe *p, struct spec *s, struct ptrs *where);

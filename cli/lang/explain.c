@@ -7,7 +7,7 @@
 
 #include "../erlang/term_json.h"
 #include "compile.h"
-#include "program.h"
+#include "match_program.h"
 
 static const char *const kinds[] = {"call", "send", "recv", "event"};
 static const char *const scopes[] = {"local", "global", "meta"};

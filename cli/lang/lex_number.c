@@ -1,6 +1,6 @@
 /*
  * Reads numbers of both surfaces (16#ff, 0xff, 1_000, 1.5e-3, 16#1.8#e2), and pids, ports and references as a shell
- * prints them. It only splits off the unit after a number (5ms, 10kB); where.c interprets it.
+ * prints them. It only splits off the unit after a number (5ms, 10kB); compile_where.c interprets it.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "where.h"
+#include "compile_where.h"
 
 static char peek(struct str text, size_t pos)
 {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "compile.h"
-#include "program.h"
+#include "match_program.h"
 
 bool selector_any_arity(const struct selector *s)
 {

@@ -143,7 +143,7 @@ enum where_type {
 
 enum where_name {
 #define WHERE_WORD(id, word, type, early, kinds, doc) WN_##id,
-#include "where.def"
+#include "where_words.def"
     WHERE_NAMES,
 };
 
@@ -264,7 +264,7 @@ term_t spec_match_spec_plain(const struct spec *s, struct arena *a);
 
 /*
  * Returns the program that the tracer may run instead of the match specification, for functions of the arities that the
- * program states (program.h). NULL: no program.
+ * program states (match_program.h). NULL: no program.
  */
 term_t spec_program(const struct spec *s, struct arena *a);
 

@@ -1,5 +1,5 @@
 #include "mspec.h"
-#include "where.h"
+#include "compile_where.h"
 
 #include <string.h>
 
@@ -14,7 +14,7 @@ static const struct {
 #define R 4
 #define E 8
 #define WHERE_WORD(id, word, type, early, kinds, doc) {word, type, early, kinds},
-#include "where.def"
+#include "where_words.def"
 };
 
 const char *where_word(enum where_name name)

@@ -1,6 +1,6 @@
 /* Declares the warnings about the functions that a compiled probe selects. Internal to cli/lang. */
-#ifndef ETRACE_LANG_CALLS_H
-#define ETRACE_LANG_CALLS_H
+#ifndef ETRACE_WARN_INLINED_H
+#define ETRACE_WARN_INLINED_H
 
 #include "comp.h"
 

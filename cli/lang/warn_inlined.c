@@ -1,5 +1,5 @@
 /* Warns about selected functions that compiled code does not call by name (inlined.def). */
-#include "calls.h"
+#include "warn_inlined.h"
 
 static const struct {
     const char *module, *function;

@@ -1,4 +1,4 @@
-#include "program.h"
+#include "match_program.h"
 
 #include <string.h>
 

@@ -4,8 +4,8 @@
  * test their type and cannot fail; and bodies that only show or hide the call. The match specification still defines
  * the meaning: if there is no program, or the node cannot run it, the node gets the specification.
  */
-#ifndef ETRACE_LANG_PROGRAM_H
-#define ETRACE_LANG_PROGRAM_H
+#ifndef ETRACE_MATCH_PROGRAM_H
+#define ETRACE_MATCH_PROGRAM_H
 
 #include "../erlang/term.h"
 

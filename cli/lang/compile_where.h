@@ -1,6 +1,6 @@
 /* Compiles `where`, the filter that the client evaluates, and checks its types. pipeline/where.c evaluates it. */
-#ifndef ETRACE_WHERE_H
-#define ETRACE_WHERE_H
+#ifndef ETRACE_COMPILE_WHERE_H
+#define ETRACE_COMPILE_WHERE_H
 
 #include "check.h"
 
