@@ -85,7 +85,7 @@ app_load() { assert_equal "$(asked send anna bert "$1")" "$1"; }
 # Prints the process of a user's connection.
 connection() { node_eval "$NODE" "ejabberd_sm:get_session_pid(<<\"$1\">>, <<\"localhost\">>, <<\"r\">>)"; }
 
-@test "who handles a message: the sender's connection routes each, in the order in which the client sent them" {
+@test "the sender's connection routes each message" {
     trace --json --rate 0 "ejabberd_router:route(Packet) when element(1, Packet) =:= message -> msg(element(3, Packet)), arity" 'ejabberd_sm:route/1 -> arity'
     app_load "$MESSAGES"
     assert_equal "$(asked send carl anna 50)" 50
@@ -99,7 +99,7 @@ $((MESSAGES + 50)) ejabberd_sm:route/1"
         "$(printf '%s\n' "$MESSAGES $(connection anna)" "50 $(connection carl)" | LC_ALL=C sort -k2)"
 }
 
-@test "-c of every function of the server's own modules of sessions and routes" {
+@test "-c counts every function of the session and router modules" {
     trace -c --force 'ejabberd_router | ejabberd_sm | ejabberd_c2s | xmpp_stream_in -> return'
     functions=$(app_functions)
     [[ $functions -gt 200 ]] || fail "$talk"
@@ -111,7 +111,7 @@ $((MESSAGES + 50)) ejabberd_sm:route/1"
     echo "# $functions functions, $(tail -n 1 <<<"$talk")" >&3
 }
 
-@test "top counts what the clients sent" {
+@test "top counts the messages that the clients sent" {
     COMMAND=top trace --json ejabberd_sm ejabberd_router
     app_load "$MESSAGES"
     COMMAND=top trace_end
@@ -119,7 +119,7 @@ $((MESSAGES + 50)) ejabberd_sm:route/1"
     assert_equal "$(jq -rs 'map(select(.type == "count" and .m == "ejabberd_sm" and .f == "route" and .a == 1)) | last | .calls' "$OUT")" "$MESSAGES"
 }
 
-@test "the tree of one connection, of several" {
+@test "-P restricts the tree to one of several connections" {
     pid=$(connection anna)
     trace --as tree --rate 0 -P "$pid" 'xmpp_stream_in:handle_info/2 -> return' 'ejabberd_router:route/1 -> return'
     app_load 100
@@ -131,7 +131,7 @@ $((MESSAGES + 50)) ejabberd_sm:route/1"
     assert_equal "$(awk '{ print $2 }' "$OUT" | sed 's/(.*//' | sort -u)" "$pid"
 }
 
-@test "who may not log in: the result of each check" {
+@test "returns show the result of each password check" {
     assert_equal "$(asked out carl)" ok
     trace --json --rate 0 'ejabberd_auth:check_password_with_authmodule/_ -> arity, return'
     for _ in 1 2 3; do assert_equal "$(asked in carl wrong)" refused; done
@@ -144,11 +144,11 @@ $((MESSAGES + 50)) ejabberd_sm:route/1"
     node_heard "$NODE" 'Failed c2s PLAIN authentication for carl'
 }
 
-@test "slow calls only: what is hidden was decided about on the server, and is counted" {
+@test "a condition on the duration shows only slow calls and counts the others" {
     app_slow 1 'xmpp_stream_in:_ -> return' 'ejabberd_router:route/1 -> return'
 }
 
-@test "--reattach goes on when the server has been started again" {
+@test "--reattach continues the trace after the server restarts" {
     trace --json --rate 0 --reattach 'ejabberd_sm:route(Packet) when element(1, Packet) =:= message -> arity'
     app_load 100
     app_restart ctl stop
@@ -160,7 +160,7 @@ $((MESSAGES + 50)) ejabberd_sm:route/1"
     assert_equal "$(json_of summary '"\(.seen) \(.shown) \(.lost | length) \(.missing)"')" '200 200 0 0'
 }
 
-@test "time and memory, traced and untraced by turns" {
+@test "the load succeeds in alternating traced and untraced windows" {
     app_windows app_load "$MESSAGES" -- -c 'ejabberd_router | ejabberd_sm | ejabberd_c2s | xmpp_stream_in'
     app_windows app_load "$MESSAGES" -- -a -o "$BATS_TEST_TMPDIR/w.etr" 'ejabberd_router -> return' 'send(_, _)' 'recv(_)'
 }

@@ -47,7 +47,7 @@ app_load() {
 
 ok() { echo $(($1 - $1 / 50 - $1 / 125)); }
 
-@test "calls, results and exceptions are as many as a client asked for and as the bank counted" {
+@test "numbers of calls, results and exceptions equal those of the client and the bank" {
     trace --json --rate 0 'Bank.Transfer.run/2 -> return' 'Bank.Transfer.move/4 -> return' 'Bank.Ledger.record/4 -> return' \
         'ets:insert(bank_cache, _)' 'mnesia:transaction/1 -> caller' 'Bank.Figures.add(what)'
     app_load "$BATCH"
@@ -74,7 +74,7 @@ ok $(ok "$BATCH")"
     assert_equal "$(asked balances "$ACCOUNTS")" "$((ACCOUNTS * 1000000))"
 }
 
-@test "which transfers fail, and which calls are slow" {
+@test "conditions select the transfers that fail and the calls that are slow" {
     trace --json --rate 0 'Bank.Transfer.run/2 -> return where ret = {:error, :insufficient}'
     app_load "$BATCH"
     trace_end
@@ -103,7 +103,7 @@ account_7() {
     }'
 }
 
-@test "who sends to an account that the Registry knows: a task for each message" {
+@test "receive events of an account name the task that sent each message" {
     trace --json --rate 0 -P '{:via, Registry, {Bank.Accounts, 7}}' "recv({'\$gen_call', _, _})"
     app_load "$BATCH"
     trace_end
@@ -117,7 +117,7 @@ account_7() {
     refute_regex "$(<"$OUT")" hunter2
 }
 
-@test "-c of some hundred functions of Elixir, Mnesia and the application" {
+@test "-c counts hundreds of functions of Elixir, Mnesia and the application" {
     # With results for all functions or for none, the node counts by itself at any rate.
     trace -c 'app(bank) | mnesia | mnesia_tm | mnesia_locker | Registry | DynamicSupervisor | Task.Supervisor | Task.Supervised | Agent | Agent.Server | GenServer -> return'
     functions=$(app_functions)
@@ -134,7 +134,7 @@ account_7() {
     assert_equal "$(app_figures Registry.whereis_name/1)" "$((2 * BATCH - 2 * (BATCH / 125) - BATCH / 50)) 0"
 }
 
-@test "top counts what the client asked for" {
+@test "top counts the transfers that the client requested" {
     COMMAND=top trace --json 'app(bank)' 'mnesia_tm' 'Agent'
     app_load "$BATCH"
     COMMAND=top trace_end
@@ -143,7 +143,7 @@ account_7() {
     assert_equal "$(jq -rs 'map(select(.type == "count" and .f == "update" and .a == 2)) | last | .calls' "$OUT")" "$BATCH"
 }
 
-@test "the tree of a transfer, and of a slow one alone" {
+@test "the tree nests the calls of each transfer" {
     trace --as tree --rate 0 'app(bank) -> return' 'mnesia:transaction/1 -> return' 'GenServer.call/3 -> return'
     app_load 500
     trace_end
@@ -159,7 +159,7 @@ account_7() {
         END { print good + 0, bad + 0 }' "$OUT")" "$(ok 500) 0"
 }
 
-@test "accounts that are opened and closed: spawned by their supervisor, gone from the Registry" {
+@test "spawn and exit events show the accounts that their supervisor opens and closes" {
     trace --json --rate 0 -P Bank.AccountSupervisor --inherit spawn '@spawn' '@exit' 'Registry.register/3' 'Bank.Account.init/1 -> return'
     for id in 1000 1001 1002; do
         on_node "'Elixir.DynamicSupervisor':start_child('Elixir.Bank.AccountSupervisor', {'Elixir.Bank.Account', $id})"
@@ -194,7 +194,7 @@ account_7() {
     refute_line --regexp '^    other-'
 }
 
-@test "--reattach goes on when the application has been started again" {
+@test "--reattach continues the trace after the application restarts" {
     trace --json --rate 0 --reattach 'Bank.Transfer.run/2 -> return'
     app_load 500
     app_restart bank stop
@@ -209,7 +209,7 @@ account_7() {
     assert_equal "$(json_of call '.args[0]' | sort -n)" "$(seq $((FIRST - 500)) "$LAST")"
 }
 
-@test "time and memory, traced and untraced by turns" {
+@test "the load succeeds in alternating traced and untraced windows" {
     app_windows app_load "$BATCH" -- -c 'app(bank)' mnesia mnesia_tm mnesia_locker Registry GenServer
     app_windows app_load "$BATCH" -- -a -o "$BATS_TEST_TMPDIR/w.etr" 'app(bank) -> return' 'send(_, _)' 'recv(_)'
     assert_equal "$(asked balances "$ACCOUNTS")" "$((ACCOUNTS * 1000000))"

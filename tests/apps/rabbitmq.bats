@@ -72,7 +72,7 @@ app_load() { assert_equal "$(asked load "${2:-work}" "$1")" "$1 $1 $1 $1"; }
 # The broker has as many connections as expected, none by default.
 idle() { [[ $(node_eval "$NODE" 'length(rabbit_networking:connections())') == "${1:-0}" ]]; }
 
-@test "publishing, confirming, consuming: as many calls as the clients have messages" {
+@test "numbers of publish, acknowledge and deliver calls equal the clients' messages" {
     trace --json --rate 0 "rabbit_channel:handle_method(#'basic.publish'{routing_key = Key}, _, _) -> msg(Key)" \
         "rabbit_channel:handle_method(#'basic.ack'{multiple = false}, _, _) -> args(2)" 'rabbit_writer:send_command_and_notify/5 -> arity' 'rabbit_channel:deliver_to_queues/3 -> arity'
     app_load "$MESSAGES"
@@ -87,7 +87,7 @@ idle() { [[ $(node_eval "$NODE" 'length(rabbit_networking:connections())') == "$
     assert_equal "$(json_of call 'select(.message) | .message' | sort | uniq -c | awk '{ print $1, $2 }')" "$MESSAGES <<\"work\">>"
 }
 
-@test "-c of some hundred functions of the broker, with results" {
+@test "-c counts hundreds of functions of the broker, with results" {
     local which='rabbit_channel | rabbit_reader | rabbit_writer | rabbit_queue_type | rabbit_classic_queue | rabbit_variable_queue | rabbit_amqqueue_process'
     # The whole broker has some six thousand functions, which take a while to arm.
     [[ ! $ETRACE_ALL ]] || which='app(rabbit) | rabbit_writer'
@@ -103,7 +103,7 @@ idle() { [[ $(node_eval "$NODE" 'length(rabbit_networking:connections())') == "$
     echo "# $functions functions, $(tail -n 1 <<<"$talk")" >&3
 }
 
-@test "top counts what the clients did, to a quorum queue, too" {
+@test "top counts the clients' messages to a classic and a quorum queue" {
     COMMAND=top trace --json rabbit_channel rabbit_writer rabbit_fifo_client
     app_load "$MESSAGES"
     app_load 100 quorum
@@ -115,7 +115,7 @@ idle() { [[ $(node_eval "$NODE" 'length(rabbit_networking:connections())') == "$
     BEFORE=
 }
 
-@test "the tree of one connection and its channel, of several" {
+@test "-P restricts the tree to one of several connections and its channel" {
     assert_equal "$(asked hold other 1)" ok
     other=$(node_eval "$NODE" 'rabbit_networking:connections()' | tr -d '[]')
     assert_equal "$(asked hold held 1)" ok
@@ -134,7 +134,7 @@ idle() { [[ $(node_eval "$NODE" 'length(rabbit_networking:connections())') == "$
     assert_equal "$(asked drain other)" 51
 }
 
-@test "who fills the queue: a page, and a recording that says as much" {
+@test "a recording and a sequence page show every message that fills a queue" {
     assert_equal "$(asked hold held 1)" ok
     trace --as sequence --rate 0 -o "$BATS_TEST_TMPDIR/r.etr" -o "$BATS_TEST_TMPDIR/s.html" -P 'initial(rabbit_amqqueue_process:init/1)' "recv({'\$gen_cast', {deliver, _, _}})"
     assert_equal "$(asked more held 200)" ok
@@ -148,11 +148,11 @@ idle() { [[ $(node_eval "$NODE" 'length(rabbit_networking:connections())') == "$
     assert_equal "$(asked drain held)" 201
 }
 
-@test "slow calls only: what is hidden was decided about on the broker, and is counted" {
+@test "a condition on the duration shows only slow calls and counts the others" {
     app_slow 2 'rabbit_channel:handle_method/3 -> return' 'rabbit_variable_queue:_ -> return'
 }
 
-@test "--reattach goes on when the broker has been started again" {
+@test "--reattach continues the trace after the broker restarts" {
     trace --json --rate 0 --reattach "rabbit_channel:handle_method(#'basic.publish'{}, _, _)"
     app_load 100
     app_restart with_broker "$RABBIT/sbin/rabbitmqctl" -q stop
@@ -163,7 +163,7 @@ idle() { [[ $(node_eval "$NODE" 'length(rabbit_networking:connections())') == "$
     assert_equal "$(json_of summary '"\(.seen) \(.shown) \(.lost | length) \(.missing)"')" '200 200 0 0'
 }
 
-@test "time and memory, traced and untraced by turns" {
+@test "the load succeeds in alternating traced and untraced windows" {
     app_windows app_load "$MESSAGES" -- -c 'rabbit_channel | rabbit_reader | rabbit_writer | rabbit_queue_type | rabbit_classic_queue | rabbit_variable_queue'
     app_windows app_load "$MESSAGES" -- -a -o "$BATS_TEST_TMPDIR/w.etr" 'rabbit_channel -> return' 'send(_, _)' 'recv(_)'
 }

@@ -62,7 +62,7 @@ logged() { cat "$YAWS"/*.access | wc -l; }
 # The server logs a request after it has sent the answer.
 has_logged() { [[ $(logged) -ge $1 ]]; }
 
-@test "requests: as many calls as the server has logged, and as the client has answers" {
+@test "numbers of calls equal the requests that the server logged and the client sent" {
     before=$(logged)
     trace --json --rate 0 "yaws_server:'GET'/4 -> arity" 'yaws_server:finish_up_dyn_file/2 -> arity' 'yaws_log:accesslog(_, _, _, _, Request, Status) -> msg({Request, Status}), arity' \
         'yaws_server:handle_out_reply({html, Page}, _, _, _, _) -> msg(Page), arity'
@@ -81,7 +81,7 @@ has_logged() { [[ $(logged) -ge $1 ]]; }
     assert_equal "$(json_of call 'select(.f == "handle_out_reply") | .message' | grep -o '^\["page ","[0-9]*"\]$' | grep -o '[0-9]*' | sort -n)" "$(seq "$REQUESTS")"
 }
 
-@test "which pages are slow" {
+@test "a condition on the duration shows the slow pages" {
     trace --json --rate 0 -e 'dur > 15ms' 'm_*:out/1 -> return'
     app_load "$REQUESTS"
     trace_end
@@ -92,7 +92,7 @@ has_logged() { [[ $(logged) -ge $1 ]]; }
     assert_equal "$(json_of return .value | grep -cE '"[12]00"\]')" 2
 }
 
-@test "-c of every function of the server, and the tree of a request" {
+@test "-c counts every function of the server, and a tree nests the calls of a request" {
     trace -c --force 'app(yaws) -> return'
     functions=$(app_functions)
     [[ $functions -gt 450 ]] || fail "$talk"
@@ -114,7 +114,7 @@ has_logged() { [[ $(logged) -ge $1 ]]; }
     assert_equal "$(grep -cE '^[^ ]* [^ ]*   +m_[0-9_]*:out\(' "$OUT")" 20
 }
 
-@test "--reattach goes on when the server has been started again" {
+@test "--reattach continues the trace after the server restarts" {
     trace --json --rate 0 --reattach "yaws_server:'GET'/4 -> arity"
     app_load 50
     app_restart "$YAWS/yaws" --stop --id "${NODE%@*}"
@@ -128,7 +128,7 @@ has_logged() { [[ $(logged) -ge $1 ]]; }
     [[ $calls -ge 100 && $calls -le 101 ]] || fail "$calls calls"
 }
 
-@test "time and memory, traced and untraced by turns" {
+@test "the load succeeds in alternating traced and untraced windows" {
     app_windows app_load "$REQUESTS" -- -c --force 'app(yaws)'
     app_windows app_load "$REQUESTS" -- -a -o "$BATS_TEST_TMPDIR/w.etr" 'yaws_server -> return' 'send(_, _)' 'recv(_)'
 }

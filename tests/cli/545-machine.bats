@@ -31,7 +31,7 @@ all_busy() { [[ $(node_eval "$1" 'length(element(2, process_info(whereis(busy), 
 
 other_lines() { [[ $(grep -c '"type":"call"' "$OUT") -ge $1 ]]; }
 
-@test "at once, for it takes its time: a node that is stopped, a frozen client of a busy node, a clock that jumps" {
+@test "a trace survives a short stop of its node and a jumping clock; a long stop or a frozen client ends it" {
     local stopped busy_node jumps stopped_before busy_before jumps_before
     live_own stopped
     stopped=$NODE stopped_before=$BEFORE
@@ -100,7 +100,7 @@ other_lines() { [[ $(grep -c '"type":"call"' "$OUT") -ge $1 ]]; }
     NODE=$stopped
 }
 
-@test "a node that is stopped together with its client, as in a container: the trace goes on, and what ends it later is what is said" {
+@test "a trace survives that its node and client are stopped together, and later names its real end" {
     local pid
     live_own paused
     pid=$(os_pid "$NODE")
@@ -117,7 +117,7 @@ other_lines() { [[ $(grep -c '"type":"call"' "$OUT") -ge $1 ]]; }
     grep -qxF "etrace: $NODE: the connection was closed by the node" "$ERR" || fail "$talk"
 }
 
-@test "the channel to another node is full, and its senders wait: the trace goes on, and its lease holds" {
+@test "a trace works, and kill -9 leaves a clean node, while the channel to another node is full" {
     node_start other
     local other=$NODE pid
     node_eval "$other" 'register(sink, spawn(fun() -> receive stop -> ok end end))' >/dev/null
@@ -147,7 +147,7 @@ other_lines() { [[ $(grep -c '"type":"call"' "$OUT") -ge $1 ]]; }
 }
 senders_wait() { [[ $(node_eval "$NODE" 'lists:all(fun(P) -> process_info(P, status) =:= {status, suspended} end, [P || P <- element(2, process_info(whereis(flood), links)), is_pid(P)])') == true ]]; }
 
-@test "a release of kernel and stdlib alone, stripped, in embedded mode: everything there is" {
+@test "a stripped release of kernel and stdlib in embedded mode supports every feature" {
     local bin root modules
     # shellcheck disable=SC2153  # of tests/run
     read -r bin root < <("$ETRACE_ERL" +Bi -noshell -noinput -pa "$(node_lib)" -eval "small:make(\"$BATS_TEST_TMPDIR/release\", \"$(node_lib)\"), halt()." </dev/null 3>&- | tail -n 1)
@@ -185,7 +185,7 @@ senders_wait() { [[ $(node_eval "$NODE" 'lists:all(fun(P) -> process_info(P, sta
     assert_equal "$(node_eval "$NODE" 'lists:sort([M || {M, _} <- code:all_loaded()])')" "$modules"
 }
 
-@test "dirty schedulers, ports, processes that die in crowds, with everything traced: the node lives" {
+@test "the node survives a trace of everything with dirty schedulers, ports and many exits" {
     on_node 'stress:run(4, 200)'
     live_snapshot
     on_node 'stress:start(8)'
@@ -210,7 +210,7 @@ senders_wait() { [[ $(node_eval "$NODE" 'lists:all(fun(P) -> process_info(P, sta
 seen() { grep -q "\"type\":\"$1\"" "$OUT"; }
 as_before() { assert_clean "$BEFORE" "$NODE" 1 2>/dev/null; }
 
-@test "a node with few descriptors left: attached, or refused in words, and nothing stays" {
+@test "etrace attaches to a node with few descriptors or fails with one message, and leaves nothing" {
     live_own descriptors
     local pid spare opened
     pid=$(os_pid "$NODE")
@@ -230,7 +230,7 @@ as_before() { assert_clean "$BEFORE" "$NODE" 1 2>/dev/null; }
     assert_account 10
 }
 
-@test "a node that connects to nobody by itself: attached, traced, and killed in the midst" {
+@test "etrace traces a node with dist_auto_connect never, which is clean after kill -9" {
     live_own never -kernel dist_auto_connect never
     trace --json 'work:one/1 -> return' 'send(_, _)'
     on_node 'work:ask(w, fun() -> work:loop(10) end)'

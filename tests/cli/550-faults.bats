@@ -41,7 +41,7 @@ assert_plain_end() {
 # Tests of the client alone do not run on OTP 27.
 tested_elsewhere() { [[ $ETRACE_OTP == 27 ]]; }
 
-@test "no memory, at each allocation of explain and replay: one line, status 1" {
+@test "a failed allocation in explain or replay ends it with one message" {
     ! tested_elsewhere || return 0
     for command in 'explain lists:seq(_,[a|_])->return,caller' "replay $RECORDING" "replay --json $RECORDING" "replay --as hist $RECORDING"; do
         # shellcheck disable=SC2086  # words
@@ -59,7 +59,7 @@ tested_elsewhere() { [[ $ETRACE_OTP == 27 ]]; }
     done
 }
 
-@test "no memory at thirty places of a live trace: one line, and the node is clean" {
+@test "a failed allocation in a live trace ends it with one message, and the node is clean" {
     faulty count -n "$NODE" --for 50ms work:one/1
     assert_plain_end count
     total=$(counted 1)
@@ -88,7 +88,7 @@ without_memory() { # PLACES ARGS...
     done
 }
 
-@test "no memory for any other command that needs no node: one line" {
+@test "a failed allocation in any other command without a node ends it with one message" {
     ! tested_elsewhere || return 0
     cd "$BATS_TEST_TMPDIR"
     printf 'lists:seq/2 -> return\n' >probes
@@ -105,7 +105,7 @@ without_memory() { # PLACES ARGS...
     done
 }
 
-@test "no memory for any other command: one line, and the node is clean" {
+@test "a failed allocation in any other command with a node ends it with one message, and the node is clean" {
     local TYPED=
     without_memory 5 ls -n "$NODE" 'lists:*'
     without_memory 5 info -n "$NODE" lists
@@ -121,7 +121,7 @@ without_memory() { # PLACES ARGS...
     assert_clean "$BEFORE" "$NODE"
 }
 
-@test "killed at each of its calls of the network, from the connect to the last word: the node is clean" {
+@test "the node is clean after kill -9 of etrace at any of its network calls" {
     faulty count -n "$NODE" --for 20ms work:one/1
     total=$(counted 2)
     [[ $total -gt 10 ]]
@@ -132,7 +132,7 @@ without_memory() { # PLACES ARGS...
     done
 }
 
-@test "killed when the node is at a step of its own: the file, the library, the session, the patterns" {
+@test "the node is clean after kill -9 of etrace at a step on the node: file, library, session, patterns" {
     for step in 'prim_file, make_dir, 1' 'file, delete, 2' 'trace, session_create, 3' 'trace, function, 4' 'trace, process, 4' 'code, load_binary, 3'; do
         # A process that sees the step through legacy tracing kills the client.
         on_node "Me = self(), register(killer, spawn(fun() ->
@@ -154,7 +154,7 @@ without_memory() { # PLACES ARGS...
     done
 }
 
-@test "every second call is interrupted: nothing is missed" {
+@test "interrupted system calls lose no event" {
     LD_PRELOAD=$FAULT_SO FAULT=eintr trace --json work:one/1
     on_node 'work:loop(500)'
     trace_end
@@ -162,12 +162,12 @@ without_memory() { # PLACES ARGS...
     assert_account 500
 }
 
-@test "a file that is elsewhere, where the connection ends: an error, as of a file nobody is the reader who has left" {
+@test "a connection reset while etrace writes a regular file is an error" {
     faulty reset explain lists:seq/2
     assert_equal "$status,$(<"$ERR")" '1,etrace: cannot write standard output: Connection reset by peer'
 }
 
-@test "a file server that has no room, and says so when the file is closed: an error, of whatever is written" {
+@test "an error of close() makes etrace fail, for standard output and each -o file" {
     faulty late explain lists:seq/2
     assert_equal "$status,$(<"$ERR")" '1,etrace: cannot write standard output: Disk quota exceeded'
     for file in late.etr late.json; do
@@ -183,7 +183,7 @@ without_memory() { # PLACES ARGS...
     done
 }
 
-@test "a wall clock that jumps by an hour: the lease and the times between events do not" {
+@test "a wall clock that jumps by an hour does not end the trace" {
     LD_PRELOAD=$FAULT_SO FAULT=clock:3600 trace --json --for 15s work:one/1
     on_node 'work:loop(10)'
     pause 4
@@ -193,7 +193,7 @@ without_memory() { # PLACES ARGS...
     assert_account 20
 }
 
-@test "a node whose clock is not as ours: said, with how much, and its own time is shown" {
+@test "etrace reports the difference between the clocks of node and host" {
     # Each reading of the client's clock is off by an hour, forward and backward in turns.
     LD_PRELOAD=$FAULT_SO FAULT=clock:3600 trace --json --for 15s work:one/1
     trace_end
@@ -204,7 +204,7 @@ without_memory() { # PLACES ARGS...
     refute_regex "$talk" 'its clock is'
 }
 
-@test "no descriptors: one line, and the node is clean" {
+@test "etrace with too few descriptors fails with one message, and the node is clean" {
     for n in 3 4 5 6 7 8 9 10 12 16; do
         status=0
         (ulimit -n "$n" && exec timeout 20 "$ETRACE_BIN" -n "$NODE" --for 50ms -o "$BATS_TEST_TMPDIR/$n.etr" work:one/1) </dev/null >"$OUT" 2>"$ERR" 3>&- || status=$?
@@ -215,7 +215,7 @@ without_memory() { # PLACES ARGS...
     assert_clean "$BEFORE" "$NODE"
 }
 
-@test "valgrind finds nothing lost and nothing wrong: explain, replay, a live trace" {
+@test "valgrind finds no leak and no error in explain, replay and a live trace" {
     local grind=(valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite --show-leak-kinds=definite)
     "${grind[@]}" "$ETRACE_BIN" explain 'lists:seq(_, N) when N > 1 -> return' >/dev/null
     "${grind[@]}" "$ETRACE_BIN" replay --json "$RECORDING" >/dev/null
@@ -248,7 +248,7 @@ hostile() { # EXPR
         Was = whereis(rex_was), unregister(rex_was), register(rex, Was)' >/dev/null || fail "rex"
 }
 
-@test "a hostile node: whatever it says, one line within the time, and no memory" {
+@test "etrace fails in time with one message and little memory, whatever a hostile node sends" {
     live_own hostile -kernel dist_auto_connect never # it goes on sending to clients that are gone
     hello='#{pid => self(), node => <<"a@b">>, otp => <<"27">>, otp_release => <<"27">>}'
     for say in \
@@ -280,7 +280,7 @@ hostile() { # EXPR
     assert_clean "$BEFORE" "$NODE"
 }
 
-@test "a hostile node: doctor shows nothing that could steer a terminal" {
+@test "doctor shows no escape sequence of a hostile node" {
     node_eval "$NODE" 'Was = whereis(rex), unregister(rex), register(rex_was, Was), register(rex, spawn(fun Rex() ->
         receive {_, {cast, erl_eval, exprs, [_, [{_, Boot}], _], _}} ->
             case Boot of
@@ -328,7 +328,7 @@ node_port() { "${ETRACE_ERL%/*}/epmd" -names | sed -n "s/^name ${NODE%@*} at por
 
 # A node that follows the handshake only: etrace prints the sentence at once, and allocates nothing for the announced
 # sizes.
-@test "hostile frames behind the handshake: one sentence, at once" {
+@test "hostile frames after the handshake end etrace with one message that names the fault" {
     # Meanwhile, one node sends an incomplete frame, a byte at a time.
     between '[<<1000:32>>] ++ lists:append([[<<0>>, 100] || _ <- lists:seq(1, 300)])'
     timeout 30 "$ETRACE_BIN" -n "$NODE" --port "$PORT" --for 20s work:one/1 </dev/null >"$OUT.slow" 2>"$ERR.slow" 3>&- &

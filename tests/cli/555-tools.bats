@@ -44,7 +44,7 @@ clears=('erlang:trace(all, false, [all]), erlang:trace_pattern({'"'_', '_', '_'}
 
 dbg_is_gone() { [[ $(node_eval "$NODE" '[garbage_collect(P) || P <- processes()], [S || {dbg, _} = S <- trace:session_info(all)]') == '[]' ]]; }
 
-@test "whoever clears everything that is traced clears his own: ours goes on, every event of it" {
+@test "clearing all legacy tracing and dbg leaves this session's trace complete" {
     trace --json 'work:one/1 -> return' 'send(_, _)'
     calls 10
     for clear in "${clears[@]}"; do
@@ -61,7 +61,7 @@ dbg_is_gone() { [[ $(node_eval "$NODE" '[garbage_collect(P) || P <- processes()]
     [[ $(jq -r 'select(.type == "send" and .name == "w") | .to' "$OUT" | wc -l) -ge 7 ]] || fail 'sends are missing'
 }
 
-@test "our beginning, our end and our sudden end leave legacy tracing as it is" {
+@test "the start, the end and the kill of etrace leave legacy tracing unchanged" {
     legacy
     mine=$(node_snapshot "$NODE")
     calls 5
@@ -90,7 +90,7 @@ dbg_is_gone() { [[ $(node_eval "$NODE" '[garbage_collect(P) || P <- processes()]
 
 collects() { [[ $(jq -r 'select(.type == "gc_major_start") | .type' "$OUT" | wc -l) -gt 0 ]]; }
 
-@test "two who would trace garbage collection: whoever comes second is refused, in both orders, and the node lives" {
+@test "a second session that traces garbage collection is refused, in both orders, and the node lives" {
     # etrace traces first: a second etrace is refused, and the first one continues.
     trace --json -P w @gc
     run "$ETRACE_BIN" -n "$NODE" --for 100ms -P w @gc
@@ -122,7 +122,7 @@ rival_collects() { [[ $(node_eval "$NODE" '[S || {rival, _} = S <- trace:session
 
 # etrace looks for other sessions before it sets the flags. A registry of names pauses the first client between these
 # steps.
-@test "two who would begin to trace garbage collection at the same time: the second is refused, and the node lives" {
+@test "the second of two etraces that request garbage collection at the same time is refused" {
     local dir
     dir=$(node_dir "$NODE")
     printf '%s\n' '-module(registry).' '-export([whereis_name/1]).' \
@@ -169,7 +169,7 @@ module() { # NAME VALUE [ON_LOAD RESULT]
 
 rearmed() { [[ $(grep -c 'rearmed fresh' "$ERR") -ge $1 ]]; }
 
-@test "a traced module is loaded, purged and deleted a hundred times: armed anew in the end, and every time it was seen is said" {
+@test "a traced module that is loaded, purged and deleted a hundred times is armed in the end" {
     on_node "$(module fresh 1), {module, fresh} = code:load_binary(fresh, \"\", Bin), persistent_term:put(fresh, Bin)"
     loaded=$(node_snapshot "$NODE")
     trace --json 'fresh:f/1 -> return'
@@ -194,7 +194,7 @@ rearmed() { [[ $(grep -c 'rearmed fresh' "$ERR") -ge $1 ]]; }
     live_snapshot
 }
 
-@test "code that refuses to be loaded, and code that is gone: said, and heard again when it is there" {
+@test "etrace reports code that fails to load or disappears, and traces it again when it returns" {
     on_node "$(module sour 1), {module, sour} = code:load_binary(sour, \"\", Bin), persistent_term:put(sour, Bin)"
     trace --json --allow-empty 'sour:f/1 -> return' 'bitter:f/1'
     # The on_load function of the new version fails.
@@ -216,7 +216,7 @@ rearmed() { [[ $(grep -c 'rearmed fresh' "$ERR") -ge $1 ]]; }
     live_snapshot
 }
 
-@test "hundreds of modules are loaded at once: each is said, or how many were left out" {
+@test "etrace reports each of 400 modules that are loaded at once, or counts it as omitted" {
     # With names of the maximum length, few modules exceed the room for notices.
     on_node "{ok, _, Bin} = compile:forms([{attribute, 1, module, list_to_atom(lists:duplicate(255, \$x))}, {attribute, 1, export, [{crowd, 0}]},
             {function, 1, crowd, 0, [{clause, 1, [], [], [{atom, 1, ok}]}]}]),
@@ -239,7 +239,7 @@ rearmed() { [[ $(grep -c 'rearmed fresh' "$ERR") -ge $1 ]]; }
 }
 crowd_said() { grep -q omitted "$ERR"; }
 
-@test "attached and cut short in every way, over and over: memory is flat" {
+@test "memory stays flat over many traces that end in every way" {
     "$ETRACE_BIN" -n "$NODE" -qq --for 20ms 'work:one/1 -> return' 'send(_, _)' >/dev/null
     blocks='{ok, {_, _, All}} = instrument:allocations(),
         lists:sum([lists:sum(tuple_to_list(H)) || {Who, Types} <- maps:to_list(All), lists:prefix("etrace", atom_to_list(Who)), {_, H} <- maps:to_list(Types)])'

@@ -19,7 +19,7 @@ nif_blocks() {
         lists:sum([lists:sum(tuple_to_list(H)) || {Who, Types} <- maps:to_list(All), lists:prefix("etrace", atom_to_list(Who)), {_, H} <- maps:to_list(Types)])'
 }
 
-@test "attached forty times: memory and the library's own blocks are as before" {
+@test "forty attaches leak neither memory nor blocks of the library" {
     # The first attach and the first measurement allocate memory that stays, so run each once.
     "$ETRACE_BIN" -n "$NODE" -qq --for 20ms 'work:one/1 -> return' 'send(_, _)' >/dev/null
     nif_blocks >/dev/null
@@ -39,7 +39,7 @@ as_before() {
     [[ $grown -lt 2097152 ]]
 }
 
-@test "eight clients come, go and are killed; at the end the node is as it was" {
+@test "the node is unchanged after eight clients come, go and are killed" {
     on_node 'work:flood(1)'
     flooded=$(node_snapshot "$NODE")
     end=$(($(millis) + ${ETRACE_ALL:+60}8000))
@@ -77,7 +77,7 @@ other_build() {
     run ! cmp -s "$ETRACE_BIN" "$BATS_TEST_TMPDIR/etrace"
 }
 
-@test "two builds by turns and at once: neither minds the other" {
+@test "two builds of etrace trace in alternation and at the same time" {
     other_build
     for _ in 1 2 3 4 5; do
         "$BATS_TEST_TMPDIR/etrace" -n "$NODE" -qq --for 5ms work:one/1 >/dev/null
@@ -100,7 +100,7 @@ other_build() {
     assert_account 110
 }
 
-@test "somebody loads another module under the companion's name" {
+@test "another module under the companion's name leaves a clean node, and the next trace works" {
     trace --json work:one/1
     on_node '[M] = [M || {M, _} <- code:all_loaded(), lists:prefix("etrace_", atom_to_list(M))],
         {ok, _, Bin} = compile:forms([{attribute, 1, module, M}, {attribute, 1, export, [{x, 0}]}, {function, 1, x, 0, [{clause, 1, [], [], [{atom, 1, x}]}]}]),
@@ -116,7 +116,7 @@ other_build() {
     assert_account 3
 }
 
-@test "a stranger on the node's host who is quick: nothing of what is loaded was in his reach" {
+@test "a stranger on the node's host cannot reach the files that the node loads" {
     [[ $EUID -eq 0 ]] || skip 'needs another user'
     mkdir -m 777 "$BATS_TEST_TMPDIR/won"
     chmod 755 "$BATS_TEST_TMPDIR" "$BATS_FILE_TMPDIR" 2>/dev/null || true

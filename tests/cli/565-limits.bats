@@ -27,7 +27,7 @@ attach() {
 
 calls() { [[ $(grep -c '"type":"call"' "$OUT") -ge $1 ]]; }
 
-@test "a node whose table of atoms is nearly full: refused in words, and the node lives" {
+@test "etrace refuses a node whose atom table is nearly full" {
     # The table grows in steps of 1024. The modules that the node loads by itself for a connection are loaded before.
     node_start atoms +t 40960
     on_node 'code:ensure_loaded(crypto), [code:ensure_loaded(M) || A <- [kernel, stdlib], {ok, Ms} <- [application:get_key(A, modules)], M <- Ms]'
@@ -48,7 +48,7 @@ hog='register(hog, spawn(fun() -> G = fun G() -> receive {take, Free, File} ->
         W = fun W() -> case file:read_file_info(File, [raw]) of {ok, _} -> ok; _ -> receive after 20 -> W() end end end, W(),
         [exit(P, kill) || P <- Keep], G() end end, G() end))'
 
-@test "a node that is near its limit of processes: refused in words, without a report, and attached to when there is room" {
+@test "etrace refuses a node near its process limit, and attaches when there is room" {
     node_start processes +P 1024
     attach
     on_node "$hog"
@@ -68,7 +68,7 @@ hog='register(hog, spawn(fun() -> G = fun G() -> receive {take, Free, File} ->
     assert_equal "$(reports)" 0
 }
 
-@test "a node that bounds the heaps of its processes: ours have bounds of their own" {
+@test "heap limits and minimum heap sizes of the node do not affect the companion" {
     node_start heaps
     attach
     live_snapshot
@@ -95,7 +95,7 @@ hog='register(hog, spawn(fun() -> G = fun G() -> receive {take, Free, File} ->
     assert_clean --atoms 300 "$BEFORE" "$NODE"
 }
 
-@test "as many expressions as there may be: traced, and the node is clean" {
+@test "one trace can have 4096 expressions" {
     local many
     mapfile -t many < <(yes work:one/1 | head -n 4096)
     trace --json "${many[@]}"
@@ -105,7 +105,7 @@ hog='register(hog, spawn(fun() -> G = fun G() -> receive {take, Free, File} ->
     assert_account 5
 }
 
-@test "all of the companion's processes are killed together, or one after the other: swept, and said" {
+@test "killing all processes of the companion ends the trace with a message, and the node is clean" {
     for how in '[exit(P, kill) || {_, P} <- Ps], exit(J, kill)' 'exit(J, kill), [exit(P, kill) || {_, P} <- lists:reverse(Ps)]' \
         '[exit(P, kill) || {names, P} <- Ps], receive after 50 -> ok end, exit(J, kill), [exit(P, kill) || {owner, P} <- Ps]'; do
         trace --json work:one/1
@@ -120,7 +120,7 @@ hog='register(hog, spawn(fun() -> G = fun G() -> receive {take, Free, File} ->
     done
 }
 
-@test "the tracer's code is unloaded, by whatever means, or its session destroyed: said at once and at the end, never silent" {
+@test "unloading the tracer's code or destroying its session ends the trace with status 1 and a message" {
     on_node '{ok, _, _} = compile:forms([{attribute, 1, module, warm}])'
     live_snapshot
     for how in 'erlang:delete_module(M)' '{ok, _, B} = compile:forms([{attribute, 1, module, M}]), code:load_binary(M, "", B)' \
@@ -143,7 +143,7 @@ hog='register(hog, spawn(fun() -> G = fun G() -> receive {take, Free, File} ->
     done
 }
 
-@test "the janitor's name is taken from it, and messages that are not the client's: no report on the node" {
+@test "an unregistered janitor and forged messages cause no report on the node" {
     trace --json work:one/1
     on_node "$companion, unregister(M)"
     trace_end
@@ -161,7 +161,7 @@ hog='register(hog, spawn(fun() -> G = fun G() -> receive {take, Free, File} ->
     assert_equal "$(reports)" 0
 }
 
-@test "standard streams that are closed keep their places: nothing is written where it does not belong" {
+@test "closed standard streams do not mix messages into a recording" {
     local etrace=("$ETRACE_BIN" -n "$NODE" --for 300ms 'work:one/1 -> return')
     "${etrace[@]}" -o "$BATS_TEST_TMPDIR/all.etr" 0<&- 1>&- 2>&- 3>&- &
     local pid=$!
@@ -179,7 +179,7 @@ hog='register(hog, spawn(fun() -> G = fun G() -> receive {take, Free, File} ->
     on_node 'work:stop(pacer)' || true
 }
 
-@test "a file that may not grow is an error in one line, not a signal" {
+@test "a file size limit causes an error of one line and not a signal" {
     on_node 'work:flood(2)'
     status=0
     (ulimit -f 1 && exec timeout 60 "$ETRACE_BIN" -n "$NODE" --json --for 30s --rate 0 work:one/1 -o "$BATS_TEST_TMPDIR/x.etr") \
@@ -208,7 +208,7 @@ interrupted() { # ARGS...
     wait "$pid" || true
 }
 
-@test "pipes that nobody is at the other end of: refused, or ended by Ctrl-C" {
+@test "etrace refuses an output pipe without a reader, and Ctrl-C ends its wait for a writer" {
     mkfifo "$BATS_TEST_TMPDIR/expressions" "$BATS_TEST_TMPDIR/pipe.etr" "$BATS_TEST_TMPDIR/pipe.json"
     interrupted -n "$NODE" -f "$BATS_TEST_TMPDIR/expressions"
     interrupted replay "$BATS_TEST_TMPDIR/pipe.etr"
@@ -229,7 +229,7 @@ interrupted() { # ARGS...
     assert_output "etrace: -o $BATS_TEST_TMPDIR/./a.json is given twice"
 }
 
-@test "a module of the node's own that is called as that of the trace sessions: refused in words, and nothing stays" {
+@test "etrace refuses a node that replaces the module of trace sessions" {
     local dir=$BATS_TEST_TMPDIR/own
     mkdir "$dir"
     printf -- '-module(trace).\n-export([begun/1]).\nbegun(X) -> X.\n' >"$dir/trace.erl"

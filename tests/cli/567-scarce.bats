@@ -29,7 +29,7 @@ $2"
     on_node 'work:worker(w), work:warm()'
 }
 
-@test "a node whose files may not grow, or that cannot say so: traced without the NIF, for a larger file would be its end" {
+@test "a node that limits file sizes or has no /proc is traced without the NIF" {
     odd_node files 'exec "$@"'
     # The limit must leave room for the node's log.
     local pid most
@@ -56,7 +56,7 @@ $2"
     done
 }
 
-@test "a home directory of any name: the library is loaded from there" {
+@test "the library loads from a home directory with any name" {
     local home=$BATS_TEST_TMPDIR/homes/$'дом 家\n"x'
     mkdir -p "$home/.cache"
     odd_node home 'exec "$@"'
@@ -69,7 +69,7 @@ $2"
     assert_equal "$(ls -A "$home/.cache")" ''
 }
 
-@test "a node that has no memory left for the buffers: traced without the NIF, and it is said" {
+@test "a node without memory for the buffers is traced without the NIF, and etrace says so" {
     odd_node tight 'exec "$@"'
     local used
     used=$(awk '/^VmSize/ { print $2 }' "/proc/$(node_eval "$NODE" 'list_to_integer(os:getpid())')/status")
@@ -84,7 +84,7 @@ $2"
     assert_clean --atoms 300 "$BEFORE" "$NODE"
 }
 
-@test "a node that has next to no memory left: refused in words, and the node lives" {
+@test "etrace refuses a node with next to no memory left" {
     refused() {
         live_snapshot
         run --separate-stderr timeout 60 "$ETRACE_BIN" -n "$NODE" --for 1s "$@" work:one/1 </dev/null 3>&-
@@ -109,7 +109,7 @@ $2"
     refused --fallback
 }
 
-@test "a node that may have no more threads: traced without the NIF, and it is said" {
+@test "a node without threads left is traced without the NIF, and etrace says so" {
     local group=/sys/fs/cgroup/pids pid
     [[ -d $group ]] || group=/sys/fs/cgroup
     group+=/etrace-$$
@@ -131,7 +131,7 @@ $2"
 hold() { on_node 'Me = self(), spawn(fun() -> register(holder, self()), erlang:suspend_process(whereis(code_server)), Me ! held, receive after infinity -> ok end end), receive held -> ok end'; }
 release() { on_node 'R = monitor(process, holder), exit(whereis(holder), kill), receive {_, R, _, _, _} -> ok end'; }
 
-@test "a code server that does not answer: nobody begins, and who leaves says what is still there" {
+@test "with a blocked code server no trace begins, and a trace that ends says that its code remains" {
     trace --json work:one/1
     on_node 'work:loop(5)'
     hold
@@ -151,7 +151,7 @@ release() { on_node 'R = monitor(process, holder), exit(whereis(holder), kill), 
     assert_clean "$BEFORE" "$NODE" 30
 }
 
-@test "a janitor that is killed while it waits for the code server, with all others: what it has asked for harms nobody who comes next" {
+@test "requests of a killed janitor to the code server do not harm the next client" {
     # Succeeds when N live processes of etrace wait for the code server.
     waiting() {
         [[ $(node_eval "$NODE" '{messages, L} = process_info(whereis(code_server), messages),

@@ -38,7 +38,7 @@ limited() {
     run timeout 60 prlimit $limits "$ETRACE_BIN" -n "$NODE" --for 100ms "$@"
 }
 
-@test "a stack or an address space that is small: there is enough, or it is said" {
+@test "etrace runs with a small stack or address space, or says that it is too small" {
     # If etrace may not raise the limit, it says so. No case ends by a signal.
     limited --stack=65536:65536 'work:one/1 -> return'
     assert_failure 1
@@ -55,7 +55,7 @@ limited() {
     assert_success
 }
 
-@test "no thread is left for who writes: it is said, not that what is written to has no room" {
+@test "etrace names missing threads as the reason of a failed write or connection" {
     local dir
     dir=$(mktemp -d /tmp/nobody.XXXXXX)
     cp "$ETRACE_BIN" "$HOME/.erlang.cookie" "$dir"
@@ -71,7 +71,7 @@ limited() {
     assert_output "etrace: cannot start a thread to connect to $NODE"
 }
 
-@test "a sandbox that has no descriptors for signals: they end it all the same" {
+@test "a signal ends etrace in a sandbox without signalfd" {
     /usr/bin/python3 "$SANDBOX" "$ETRACE_BIN" -n "$NODE" work:one/1 </dev/null >"$OUT" 2>"$ERR" 3>&- &
     TRACER=$!
     TRACERS+=("$TRACER")
@@ -81,7 +81,7 @@ limited() {
     assert_equal "$status" 143
 }
 
-@test "an end without unwinding: the directory of what was started goes, and the shop" {
+@test "a signal that kills etrace removes the directory of its command and ends the demo shop" {
     local dir how
     dir=$(mktemp -d /tmp/ended.XXXXXX)
     echo "$dir" >"$BATS_TEST_TMPDIR/dir"
@@ -118,7 +118,7 @@ limited() {
     rmdir "$dir"
 }
 
-@test "signals that come together are one wish to end: its end is orderly" {
+@test "signals that arrive together end the trace normally" {
     # timeout(1) signals the process, and then its process group, which includes the process.
     trace --json work:one/1
     on_node 'work:loop(20)'
@@ -131,7 +131,7 @@ limited() {
     assert_account 20
 }
 
-@test "every signal that ends a process is a wish to end; after those of faults, and where none can be heard, the terminal is as it was" {
+@test "every terminating signal ends a trace, top and repl cleanly, and a fault restores the terminal" {
     local signal
     for signal in USR1 XCPU RTMAX; do
         trace --json work:one/1
@@ -191,7 +191,7 @@ END
     assert_success
 }
 
-@test "a command whose end is not told to who ignores SIGCHLD: it is seen all the same" {
+@test "etrace with SIGCHLD ignored notices the end of its command and returns its status" {
     status=0
     (trap '' CHLD && exec "$ETRACE_BIN" -q lists:seq/2 -- sh -c "exec '$ETRACE_ERL' -noshell -eval 'halt(7).'") \
         </dev/null >"$OUT" 2>"$ERR" 3>&- &
@@ -204,7 +204,7 @@ END
     assert_equal "$status" 7
 }
 
-@test "erl by its full name is no release: its kernel waits for nobody" {
+@test "erl with its full path is not treated as a release" {
     status=0
     timeout 100 "$ETRACE_BIN" -q lists:seq/2 -- "$ETRACE_ERL" -noshell -eval \
         'io:format("~p~n", [application:get_env(kernel, sync_nodes_optional)]), halt(0).' </dev/null >"$OUT" 2>"$ERR" 3>&- || status=$?
@@ -212,7 +212,7 @@ END
     grep -qx undefined "$OUT" || fail "$(<"$OUT")"
 }
 
-@test "what is read, or written already, is not written to" {
+@test "etrace refuses to write to the recording that it reads or to its own standard output" {
     local file=$BATS_TEST_TMPDIR/all.etr before
     traced -o "$file" work:one/1 -- 'work:loop(5)'
     before=$(cksum <"$file")
@@ -237,7 +237,7 @@ END
     assert_equal "$(<"$ERR")" "etrace: -o $BATS_TEST_TMPDIR/x.json is where standard output goes already"
 }
 
-@test "a node that refuses while another one is traced: it is named, and what was seen of that one is accounted for" {
+@test "an error names the node that refuses, and the events of the other node are accounted for" {
     local other=$NODE
     node_start with
     on_node '{ok, M, B} = compile:forms([{attribute, 1, module, only_here}, {attribute, 1, export, [{f, 0}]}, {function, 1, f, 0, [{clause, 1, [], [], [{atom, 1, ok}]}]}]),
@@ -261,7 +261,7 @@ END
     assert_clean --atoms 2000 "$BEFORE" "$NODE"
 }
 
-@test "a file is kept until the trace that was to replace it has begun" {
+@test "an output file keeps its content until the new trace has begun" {
     local file=$BATS_TEST_TMPDIR/kept.etr text=$BATS_TEST_TMPDIR/kept.txt before why
     traced -o "$file" -o "$text" work:one/1 -- 'work:loop(5)'
     before=$(cat "$file" "$text" | cksum)
@@ -281,7 +281,7 @@ END
     assert [ ! -s "$text" ]
 }
 
-@test "who writes a file is left alone with it; lines are added by several" {
+@test "etrace refuses a file that another etrace writes, but -a lets several append lines" {
     local file=$BATS_TEST_TMPDIR/one.etr log=$BATS_TEST_TMPDIR/all.json n added=()
     trace -o "$file" work:one/1
     for n in '' -a; do
@@ -316,7 +316,7 @@ END
 # etrace waits for the network, and its signals are not blocked.
 hears() { [[ $(awk '/^SigBlk/ { print $2 }' "/proc/$TRACER/status") == 0000000000000000 && $(ls -l "/proc/$TRACER/fd") == *socket* ]]; }
 
-@test "a node that does not answer: a signal ends the waiting of whoever connects" {
+@test "a signal ends a command that waits for a node that does not answer" {
     local vm words
     live_own still
     vm=$(<"$(node_dir "$NODE")/pid")
@@ -348,7 +348,7 @@ hears() { [[ $(awk '/^SigBlk/ { print $2 }' "/proc/$TRACER/status") == 000000000
     assert_clean --atoms 300 "$BEFORE" "$NODE"
 }
 
-@test "the first process of a container, which no signal ends by itself: one ends it while it connects, and in a sandbox, all the same" {
+@test "a signal ends etrace as the first process of a container" {
     local vm init
     # first COMMAND...: runs COMMAND as process 1 of a namespace; INIT is its number outside.
     first() {
@@ -376,7 +376,7 @@ hears() { [[ $(awk '/^SigBlk/ { print $2 }' "/proc/$TRACER/status") == 000000000
     assert_clean --atoms 300 "$BEFORE" "$NODE"
 }
 
-@test "the terminal is closed of which etrace has the session: the command hears of it, too" {
+@test "closing the terminal ends the command if etrace leads the terminal's session" {
     run timeout 100 /usr/bin/python3 - "$ETRACE_BIN" "$ETRACE_ERL" <<'END'
 import os, pty, re, sys, time
 pid, fd = pty.fork()
@@ -393,7 +393,7 @@ END
     assert_success
 }
 
-@test "the terminal is closed of which another has the session: the system tells the command, and etrace does not once more" {
+@test "closing the terminal sends the command one hangup if another process leads its session" {
     run timeout 100 /usr/bin/python3 - "$ETRACE_BIN" <<'END'
 import os, pty, signal, sys
 told, tell = os.pipe()

@@ -17,7 +17,7 @@ teardown() {
 
 destroyed='somebody on the node has destroyed the trace session'
 
-@test "a mailbox that somebody fills: the janitor gets to its end, and nothing stays" {
+@test "the janitor cleans up although its mailbox is flooded" {
     trace --json work:one/1
     # The janitor is registered under this name. The messages exceed its maximum heap, and it takes a while to read
     # them all.
@@ -30,7 +30,7 @@ destroyed='somebody on the node has destroyed the trace session'
     assert_clean --atoms 300 "$BEFORE" "$NODE" 60
 }
 
-@test "forged messages to every process of the tracer: it goes on, and keeps its lease" {
+@test "forged messages to every process of the companion do not disturb the trace" {
     trace --json work:one/1
     on_node 'work:loop(2)'
     # Each process that runs code of the companion, and the janitor, which is registered as the companion's module.
@@ -52,7 +52,7 @@ destroyed='somebody on the node has destroyed the trace session'
     refute_regex "$(node_log "$NODE")" 'etrace'
 }
 
-@test "the code server is gone, or the whole of kernel is stopped: nothing stays all the same, and who comes is refused with a word" {
+@test "the node is clean after its code server or kernel stops, and new clients are refused" {
     local stop
     # The library stays mapped until the old code is purged. The list of loaded modules does not include old code.
     left() {
@@ -85,7 +85,7 @@ destroyed='somebody on the node has destroyed the trace session'
     done
 }
 
-@test "a session that is destroyed while it is armed, or counts: that is what is said, and not what the VM refuses of it" {
+@test "etrace reports that its session was destroyed while arming or counting" {
     # The destroyer runs at several intervals, so that it interrupts arming at different steps.
     for pause in 0 1 3; do
         on_node "spawn(fun() -> register(destroyer, self()), (fun F() -> [trace:session_destroy(S) || {etrace, _} = S <- trace:session_info(all)],
@@ -102,7 +102,7 @@ destroyed='somebody on the node has destroyed the trace session'
     assert_clean --atoms 300 "$BEFORE" "$NODE"
 }
 
-@test "the session of system events is destroyed, or its events are taken off: said, and the rest goes on" {
+@test "etrace reports lost system events and continues to trace calls" {
     [[ $ETRACE_OTP -ge 28 ]] || return 0
     told() { [[ $(json_of notice '.tag + " " + .info') == 'guard system' ]]; }
     for how in 'trace:session_destroy(S)' 'trace:system(S, long_schedule, false)'; do
@@ -136,7 +136,7 @@ checked() {
 take_off() { on_node "[S] = [S || {etrace, _} = S <- trace:session_info(all)], $1"; }
 untraced() { json_of notice 'select(.tag == "untraced").info' | sort | tr '\n' ' '; }
 
-@test "what is traced beside functions is taken off by somebody: each is said once, whether in the midst or at the end" {
+@test "etrace reports once each trace flag beside functions that another process removes" {
     fresh_load
     trace --json --rate 0 fresh:f/1 'send(_, {never, _})' 'recv({never, _})' @open @seq_trace
     checked
@@ -163,7 +163,7 @@ untraced() { json_of notice 'select(.tag == "untraced").info' | sort | tr '\n' '
     fresh_unload
 }
 
-@test "of processes that were chosen, too; not of one that has ended, nor of what the specification itself has changed" {
+@test "etrace reports flags removed from chosen processes, but not those that its own expressions change" {
     fresh_load
     local mortal
     mortal=$(node_eval "$NODE" 'spawn(fun() -> register(destroyer, self()), receive never -> ok end end)')
@@ -199,7 +199,7 @@ untraced() { json_of notice 'select(.tag == "untraced").info' | sort | tr '\n' '
     fresh_unload
 }
 
-@test "whoever does what takes long is killed: said without a reason, which nobody can know" {
+@test "etrace reports that its worker was killed during a slow request" {
     local dir
     dir=$(node_dir "$NODE")
     # This registry of names kills its caller, which is the process for slow requests.
@@ -216,7 +216,7 @@ untraced() { json_of notice 'select(.tag == "untraced").info' | sort | tr '\n' '
     assert_clean --atoms 300 "$BEFORE" "$NODE"
 }
 
-@test "the tracer without the NIF: what somebody else sends it as if it were the VM is counted, and the rest goes on" {
+@test "the tracer without the NIF counts forged trace messages as lost and continues" {
     trace --fallback --json work:one/1
     on_node '[O] = [P || P <- processes(), {initial_call, {M, owner, _}} <- [process_info(P, initial_call)], lists:prefix("etrace_", atom_to_list(M))],
         [O ! E || E <- [{trace_ts, self(), call, {work, one, [1]}, never}, {trace_ts, self(), call, {work, one, [1 | 2]}, erlang:monotonic_time()},

@@ -44,7 +44,7 @@ says() {
     grep -q -a PWNED "$OUT" "$ERR" || fail "etrace $* says nothing of it: $(head -c 600 "$OUT" "$ERR")"
 }
 
-@test "events in every view" {
+@test "every view escapes control characters in events" {
     trace -o "$BATS_TEST_TMPDIR/r.etr" 'evil*:_/_ -> return, caller' 'send(_, _)' @register @exit
     on_node '[M] = [M || M <- erlang:loaded(), lists:prefix("evil", atom_to_list(M))], {_, [{F, 1}]} = {exports, [E || E = {N, 1} <- M:module_info(exports), N =/= plain, N =/= module_info]},
         W = list_to_atom("w_" ++ lists:nthtail(4, atom_to_list(M))),
@@ -65,7 +65,7 @@ says() {
 
 counted() { timeout 30 "$ETRACE_BIN" top -n "$NODE" --for 300ms "$@" 'evil*:_' </dev/null >"$OUT" 2>"$ERR" 3>&- && grep -q PWNED "$OUT"; }
 
-@test "what else is asked of a node, and what it refuses" {
+@test "other commands escape control characters from the node and the command line" {
     says ls -n "$NODE" 'evil*:_'
     says info -n "$NODE" 'evil*:_'
     says info -n "$NODE" "$(node_eval "$NODE" '[P] = [whereis(N) || N <- registered(), lists:prefix("w_", atom_to_list(N))], list_to_binary(pid_to_list(P))' | tr -d '<>"' | sed 's/.*/<&>/')"
@@ -108,7 +108,7 @@ while True:
     export ERL_EPMD_PORT
 }
 
-@test "names that an epmd gives" {
+@test "commands escape control characters in the names of an epmd" {
     fake_epmd
     says nodes
     says nodes --json
@@ -117,7 +117,7 @@ while True:
     says -n nosuch@127.0.0.1 work:one/1
 }
 
-@test "a node name with an invisible character is refused, from an epmd as well" {
+@test "a node name with an invisible character is refused, also from an epmd" {
     for name in $'a\xe2\x80\xaePWNED@127.0.0.1' $'PWNED\xc2\x9b@127.0.0.1' $'PWNED@\xe2\x80\x8b'; do
         says ls -n "$name" work:_
         assert_equal "$status" 2
@@ -133,7 +133,7 @@ while True:
 # Prints the candidates that a shell would get.
 offered() { "$ETRACE_BIN" __complete "$@" 2>/dev/null; }
 
-@test "completion offers nothing that is no plain word, to a shell or at the prompt" {
+@test "completion offers only plain words, to a shell and at the prompt" {
     # Completion asks the node in the background, after its own answer, so repeat it.
     until_true 30 eval 'offered trace -n "$NODE" wor | grep -q "^work:"'
     until_true 30 eval '[[ -n $(offered trace -n "$NODE" work:o) ]]'

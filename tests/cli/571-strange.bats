@@ -28,7 +28,7 @@ code_is() {
 code_gone() { on_node "code:purge($1), code:delete($1), code:purge($1)"; }
 is_held() { [[ $(node_eval "$NODE" 'is_pid(whereis(held))') == true ]]; }
 
-@test "a node that ends while its arming is held up: what was seen is accounted for, and a file is kept" {
+@test "a node that ends during arming ends the trace with a summary and keeps the old output file" {
     local call file=$BATS_TEST_TMPDIR/kept.json
     # The first lookup is part of the client's question, the second is part of arming.
     for call in 1 2; do
@@ -51,7 +51,7 @@ is_held() { [[ $(node_eval "$NODE" 'is_pid(whereis(held))') == true ]]; }
     done
 }
 
-@test "who arms is held up by somebody: that it takes long is said, and Ctrl-C ends it at once" {
+@test "etrace reports slow arming, and Ctrl-C ends it at once" {
     # A registry of names, which the arming process calls twice: the first lookup answers, the second one never does.
     code_is registry 'whereis_name(_) -> C = persistent_term:get(asked), counters:add(C, 1, 1), case counters:get(C, 1) of 1 -> whereis(w); _ -> held() end.' \
         'held() -> receive never -> ok end.'
@@ -71,7 +71,7 @@ is_held() { [[ $(node_eval "$NODE" 'is_pid(whereis(held))') == true ]]; }
     live_snapshot
 }
 
-@test "what meta probes see while the others are still being armed is in the files of -o, too" {
+@test "events of meta probes during arming are also in the files of -o" {
     local file=$BATS_TEST_TMPDIR/new.json old=$BATS_TEST_TMPDIR/old.json
     code_is registry 'whereis_name(_) -> C = persistent_term:get(asked), counters:add(C, 1, 1), case counters:get(C, 1) of 1 -> whereis(w); _ -> held() end.' \
         'held() -> register(held, self()), receive never -> ok end.'
@@ -94,7 +94,7 @@ is_held() { [[ $(node_eval "$NODE" 'is_pid(whereis(held))') == true ]]; }
     live_snapshot
 }
 
-@test "who looks after what is traced is suspended by somebody: said, and all is looked at again when it goes on" {
+@test "etrace reports that its worker is suspended, and checks everything when it continues" {
     code_is fresh 'f(X) -> X.'
     trace --json fresh:f/1
     on_node '[W] = [P || P <- processes(), {initial_call, {M, worker, _}} <- [process_info(P, initial_call)], lists:prefix("etrace_", atom_to_list(M))],
@@ -115,7 +115,7 @@ is_held() { [[ $(node_eval "$NODE" 'is_pid(whereis(held))') == true ]]; }
 calls_of() { jq -r "select(.type == \"count\" and .f == \"$1\") | .calls" "$OUT" | tail -n 1; }
 counted() { node_eval "$NODE" "$own, $(printf '[{_, true} = {%s, is_integer(element(2, trace:info(S, {fresh, %s, 1}, call_count)))}]' "$1" "$1")"; }
 
-@test "what only another version of a module has is counted, too; and what it has no more keeps its count" {
+@test "top counts new functions of a new module version and keeps the counts of removed ones" {
     COMMAND=top
     code_is fresh 'f(X) -> X.' 'g(X) -> X.'
     trace 'fresh:_' --interval 1s --json --sort calls
@@ -147,7 +147,7 @@ counted() { node_eval "$NODE" "$own, $(printf '[{_, true} = {%s, is_integer(elem
     live_snapshot
 }
 
-@test "what a version of a module lacks is counted again when a later one has it, and nothing is forgotten of one loaded while it is read" {
+@test "counts survive versions without the function and a version that is loaded during a read" {
     live_attempt <<'END'
 begun() ->
     M = etrace_00000000_0,
@@ -198,7 +198,7 @@ END
 2 [{f,7},{g,3}]'
 }
 
-@test "the processes whose times are counted are taken away by somebody: said once" {
+@test "top reports once that another process removed the flags of the counted processes" {
     COMMAND=top
     for who in w all; do
         trace work:one/1 -P $who --interval 1s --json
@@ -211,7 +211,7 @@ END
     done
 }
 
-@test "functions with the longest names that there are: cut between two letters, and marked" {
+@test "the longest function names are cut between two characters and marked" {
     trace --json work:one/1
     on_node 'A = list_to_atom(lists:duplicate(255, 16#1F600)), B = list_to_atom([$a | lists:duplicate(254, 16#1F600)]),
         C = list_to_atom("ab" ++ lists:duplicate(253, 16#1F600)), D = list_to_atom("abc" ++ lists:duplicate(252, 16#1F600)),
@@ -223,7 +223,7 @@ END
     assert_equal "$(json_of summary .truncated)" 4
 }
 
-@test "a node that has no room for one more process while whoever cleans up is killed: the code is taken away when there is some" {
+@test "a node at its process limit unloads the companion once it has room again" {
     live_own full +P 1024
     trace --json work:one/1
     # A process that exits frees a place, and the filler takes it at once, until the removal of the code has begun.

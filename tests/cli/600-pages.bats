@@ -48,7 +48,7 @@ assert_readable() { # SCRIPT: a list of pairs of colours
 
 frame() { echo "document.querySelector('#frames g[aria-label^=\"$1\"]')"; }
 
-@test "flame: an SVG and a page, in light and in dark, with text that can be read" {
+@test "flame: the SVG and the page are readable in light and dark" {
     for file in shop.svg shop.html; do
         for theme in light dark; do
             open_page "$file" "$theme"
@@ -61,7 +61,7 @@ frame() { echo "document.querySelector('#frames g[aria-label^=\"$1\"]')"; }
     done
 }
 
-@test "flame: frames stand in their callers, and text in its frame" {
+@test "flame: each frame lies inside its caller, and each text inside its frame" {
     open_page shop.svg
     [[ $(js 'return document.querySelectorAll("#frames g").length') -gt 8 ]]
     run js 'const at = g => g.querySelector("rect").getBBox(), level = g => Number(g.getAttribute("aria-level"));
@@ -77,7 +77,7 @@ frame() { echo "document.querySelector('#frames g[aria-label^=\"$1\"]')"; }
     assert_output true
 }
 
-@test "flame: a click zooms in, what is above stays, Escape goes back" {
+@test "flame: a click zooms in, callers stay visible, and Escape zooms out" {
     open_page shop.svg
     click '#frames g[aria-label^="shop_orders:handle_call"]'
     until_js 'document.getElementById("frames").getAttribute("data-zoomed") === "shop_orders:handle_call/3"'
@@ -92,7 +92,7 @@ frame() { echo "document.querySelector('#frames g[aria-label^=\"$1\"]')"; }
     until_js 'document.getElementById("frames").getAttribute("data-zoomed") === "all"'
 }
 
-@test "flame: by keyboard alone" {
+@test "flame: the keyboard alone moves, zooms and flips the graph" {
     open_page shop.html
     keys Down
     until_js 'document.activeElement.getAttribute("aria-level") === "2"'
@@ -113,7 +113,7 @@ frame() { echo "document.querySelector('#frames g[aria-label^=\"$1\"]')"; }
     until_js "document.querySelector('#frames g').querySelector('rect').getBBox().y > $above"
 }
 
-@test "flame: search, plain and by pattern" {
+@test "flame: search finds plain text and regular expressions" {
     open_page shop.svg
     keys / r e p o
     until_js 'document.querySelectorAll("#frames .hit").length > 0'
@@ -134,7 +134,7 @@ frame() { echo "document.querySelector('#frames g[aria-label^=\"$1\"]')"; }
     assert_output 'not a pattern'
 }
 
-@test "flame: own time, with the callers below" {
+@test "flame: own time shows each function with its callers below" {
     open_page shop.svg
     total=$(js_text "return $(frame shop_orders:take).getAttribute('aria-label')")
     js 'const m = document.getElementById("mode"); m.value = "own"; m.dispatchEvent(new Event("change"))' >/dev/null
@@ -147,7 +147,7 @@ frame() { echo "document.querySelector('#frames g[aria-label^=\"$1\"]')"; }
     until_js "document.querySelector('#frames g[aria-level=\"3\"][aria-label^=\"shop_orders:handle_call\"]')"
 }
 
-@test "what is missing stands in the page" {
+@test "flame: the graph lists lost events and incomplete calls" {
     for file in losses.svg losses.html; do
         open_page "$file" dark 700 400
         keep "missing-${file##*.}"
@@ -160,7 +160,7 @@ frame() { echo "document.querySelector('#frames g[aria-label^=\"$1\"]')"; }
     assert_output true
 }
 
-@test "what a node says is text and nothing else" {
+@test "pages show data of a node as text and never as markup" {
     for file in hostile.svg hostile.html hostile-messages.html; do
         open_page "$file"
         run js 'return [typeof window.owned, document.querySelectorAll("img").length, document.querySelectorAll("script").length]'
@@ -170,7 +170,7 @@ frame() { echo "document.querySelector('#frames g[aria-label^=\"$1\"]')"; }
     done
 }
 
-@test "flame: a hundred thousand frames are few nodes, and zooming finds the rest" {
+@test "flame: a hundred thousand frames need few elements, and zooming finds narrow frames" {
     open_page frames.svg
     keep frames
     [[ $(js 'return data.nodes.length / 4') -eq 100000 ]]
@@ -190,7 +190,7 @@ frame() { echo "document.querySelector('#frames g[aria-label^=\"$1\"]')"; }
     assert_output true
 }
 
-@test "sequence: lifelines, arrows and what each is, in light and in dark" {
+@test "sequence: lifelines, arrows and labels are readable in light and dark" {
     for theme in light dark; do
         open_page messages.html "$theme"
         keep "sequence-$theme"
@@ -207,7 +207,7 @@ frame() { echo "document.querySelector('#frames g[aria-label^=\"$1\"]')"; }
     assert_output "$(grep -c -e '->>' -e '-)' "$ETRACE_ROOT/tests/fixtures/shop.mmd")"
 }
 
-@test "sequence: by keyboard, by search, by one process" {
+@test "sequence: the keyboard, the search and a process select messages" {
     open_page messages.html
     all=$(js 'return shown.length')
     keys Down Down Up
@@ -237,7 +237,7 @@ frame() { echo "document.querySelector('#frames g[aria-label^=\"$1\"]')"; }
     until_js "shown.length > 0 && shown.length < $all"
 }
 
-@test "sequence: a hundred thousand messages are few nodes, and the last is a key away" {
+@test "sequence: a hundred thousand messages need few elements, and End shows the last one" {
     open_page many.html
     run js 'return [shown.length, document.querySelectorAll("#view *").length < 2000]'
     assert_output '[100000,true]'

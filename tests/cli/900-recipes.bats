@@ -33,7 +33,7 @@ shows() { # FILE
     (cd "$BATS_TEST_TMPDIR" && bash -c "$command" >out 2>err </dev/null 3>&-) && [[ -s $BATS_TEST_TMPDIR/out ]]
 }
 
-@test "each recipe shows something on the shop" {
+@test "each recipe prints something on the demo shop" {
     local failed=() file count=0
     for file in "$ETRACE_ROOT"/share/recipes/*.recipe; do
         count=$((count + 1))

@@ -11,7 +11,7 @@ teardown_file() { live_end; }
 setup() { live_setup; }
 teardown() { live_teardown; }
 
-@test "calls, messages, processes, schedules, losses and notices" {
+@test "two traces print JSON lines of every common type" {
     trace --json 'lists:seq/2 -> return, caller, stack(3), msg({a, 1})' 'send(_, _)' 'recv(_)' '@spawn' '@exit' '@link' '@register' '@in' '@out'
     on_node 'lists:seq(1, 3), catch lists:seq(a, b), P = spawn_link(fun() -> register(for_schema, self()), receive stop -> ok end end),
         P ! stop, timer:sleep(50)'
@@ -25,7 +25,7 @@ teardown() { live_teardown; }
 }
 
 # These commands print types of lines that are no events. The trace has a return_to without a function.
-@test "every command that has --json, and a return that goes nowhere" {
+@test "the JSON lines of all commands, and a return_to without a function, match the schema" {
     local printed=$BATS_TEST_TMPDIR/commands type
     on_node 'register(for_sessions, spawn(fun() -> S = trace:session_create(theirs, self(), []), trace:process(S, whereis(w), true, [call]),
         [trace:port(S, P, true, [send]) || P <- lists:sublist(erlang:ports(), 1)], receive stop -> trace:session_destroy(S) end end))'
@@ -54,7 +54,7 @@ teardown() { live_teardown; }
     live_snapshot
 }
 
-@test "all that was printed is valid" {
+@test "all JSON lines that the suites printed match the schema" {
     "$ETRACE_BIN" schema >"$BATS_TEST_TMPDIR/schema"
     # The schema does not distinguish lines that differ only in digits.
     awk '{ key = $0; gsub(/[0-9]+/, "0", key) } !seen[key]++' "$ETRACE_RUN_DIR/json_lines" >"$BATS_TEST_TMPDIR/lines"
