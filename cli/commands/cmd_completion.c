@@ -29,7 +29,7 @@ static int script(struct ctx *ctx, const struct texts *words)
     return ctx_fail(ctx, &e);
 }
 
-static int run(struct ctx *ctx, const struct cmd *self, char **argv)
+static int cmd_completion_run(struct ctx *ctx, const struct cmd *self, char **argv)
 {
     struct talk_opts talk = {0};
     struct opt_use uses[] = {{&talk_group, &talk}};
@@ -61,5 +61,5 @@ static int run_complete(struct ctx *ctx, const struct cmd *self UNUSED, char **a
 static const struct opt_group *const groups[] = {&talk_group, NULL};
 static const struct opt_group *const no_groups[] = {NULL};
 const struct cmd cmd_completion = {"completion", "bash|zsh|fish", "Prints a completion script for a shell",
-                                   "  eval \"$(etrace completion bash)\"\n", run, groups};
+                                   "  eval \"$(etrace completion bash)\"\n", cmd_completion_run, groups};
 const struct cmd cmd_complete = {"__complete", "WORDS... CURRENT", "Answers the completion scripts", NULL, run_complete, no_groups};

@@ -81,7 +81,7 @@ static int demo(struct ctx *ctx, const struct live_options *o)
     return status;
 }
 
-static int run(struct ctx *ctx, const struct cmd *self, char **argv)
+static int cmd_demo_run(struct ctx *ctx, const struct cmd *self, char **argv)
 {
     struct node_opts node = NODE_OPTS_INIT;
     struct what_opts what = WHAT_OPTS_INIT;
@@ -121,4 +121,4 @@ static const char about[] =
     "more to try on it.\n";
 
 static const struct opt_group *const groups[] = {&what_group, &limit_group, &view_group, &assert_group, &talk_group, NULL};
-const struct cmd cmd_demo = {"demo", "[OPTIONS] [EXPR...]", "Starts a small node that does something, and traces it", about, run, groups};
+const struct cmd cmd_demo = {"demo", "[OPTIONS] [EXPR...]", "Starts a small node that does something, and traces it", about, cmd_demo_run, groups};

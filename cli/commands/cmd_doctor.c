@@ -247,7 +247,7 @@ static bool step_rex(struct doctor *d, struct err *e)
     return true;
 }
 
-static void on_batch(void *data, const void *batch, size_t len)
+static void cmd_doctor_on_batch(void *data, const void *batch, size_t len)
 {
     struct doctor *d = data;
     struct err e;
@@ -256,7 +256,7 @@ static void on_batch(void *data, const void *batch, size_t len)
         pipeline_batch(d->pipeline, 0, (struct str){batch, len}, &e);
 }
 
-static void on_reply(void *data, const struct session_reply *reply)
+static void cmd_doctor_on_reply(void *data, const struct session_reply *reply)
 {
     struct doctor *d = data;
     struct arm_result armed = {0};
@@ -276,7 +276,7 @@ static void on_reply(void *data, const struct session_reply *reply)
     arm_result_release(&armed);
 }
 
-static void on_readable(void *owner)
+static void cmd_doctor_on_readable(void *owner)
 {
     struct doctor *d = owner;
 
@@ -292,9 +292,9 @@ static bool is_leaving(const struct doctor *d) { return session_state(d->session
  * Serves the loop while `waits` holds. False: the session failed, with its error in e, or a signal or the timeout came
  * first.
  */
-static bool serve(struct doctor *d, bool (*waits)(const struct doctor *d), int timeout_ms, struct err *e)
+static bool cmd_doctor_serve(struct doctor *d, bool (*waits)(const struct doctor *d), int timeout_ms, struct err *e)
 {
-    struct loop_fd fd = {.fd = session_fd(d->session), .want_read = true, .ready = on_readable, .owner = d};
+    struct loop_fd fd = {.fd = session_fd(d->session), .want_read = true, .ready = cmd_doctor_on_readable, .owner = d};
     int64_t deadline = loop_now() + timeout_ms, next;
 
     err_set(e, ERR_NODE, "the node has not answered within %d seconds", timeout_ms / 1000);
@@ -314,14 +314,14 @@ static bool serve(struct doctor *d, bool (*waits)(const struct doctor *d), int t
 static bool step_companion(struct doctor *d, struct err *e)
 {
     struct session_options options = {.fallback = d->o->fallback, .patience_ms = SESSION_QUICK_MS};
-    struct session_handlers handlers = {.data = d, .batch = on_batch, .reply = on_reply};
+    struct session_handlers handlers = {.data = d, .batch = cmd_doctor_on_batch, .reply = cmd_doctor_on_reply};
 
     struct node_conn conn;
 
     if (!connect_to(d, &conn, e))
         return false;
     d->session = session_open(&conn, &options, &handlers, e);
-    if (!d->session || !serve(d, is_booting, START_MS, e))
+    if (!d->session || !cmd_doctor_serve(d, is_booting, START_MS, e))
         return false;
     const struct session_node *n = session_node(d->session);
     found(d, "started on the node in %.1f ms", (double)n->boot_ns / 1e6);
@@ -349,12 +349,12 @@ static bool step_nif(struct doctor *d, struct err *e UNUSED)
     return true;
 }
 
-static bool ask(struct doctor *d, struct str request, struct err *e)
+static bool cmd_doctor_ask(struct doctor *d, struct str request, struct err *e)
 {
     uint32_t id;
 
     d->asked = true;
-    return session_request(d->session, request, ANSWER_MS, &id, e) && serve(d, is_asked, ANSWER_MS, e);
+    return session_request(d->session, request, ANSWER_MS, &id, e) && cmd_doctor_serve(d, is_asked, ANSWER_MS, e);
 }
 
 static bool step_arm(struct doctor *d, struct err *e)
@@ -375,7 +375,7 @@ static bool step_arm(struct doctor *d, struct err *e)
     arm_finish(&arm, &asked);
     arm_release(&arm);
     arm_request(&request, ARM_TRACE, buf_view(&asked));
-    bool ok = ask(d, buf_view(&request), e);
+    bool ok = cmd_doctor_ask(d, buf_view(&request), e);
     buf_release(&etf);
     buf_release(&asked);
     buf_release(&request);
@@ -396,7 +396,7 @@ static bool step_event(struct doctor *d, struct err *e)
 
     etf_nil(&nothing);
     bool ok = rpc_call(&d->rpc, probe_module, probe_function, buf_view(&nothing), STEP_MS, &keep, &r, e);
-    if (ok && !serve(d, is_silent, STEP_MS, e))
+    if (ok && !cmd_doctor_serve(d, is_silent, STEP_MS, e))
         ok = d->failed ? false
                        : err_set(e, ERR_NODE, "a call of %s:%s/0 was traced, and no event came within %d seconds", probe_module,
                                  probe_function, STEP_MS / 1000);
@@ -409,7 +409,7 @@ static bool step_event(struct doctor *d, struct err *e)
 
 static bool step_leave(struct doctor *d, struct err *e)
 {
-    if (!session_stop(d->session, e) || !serve(d, is_leaving, ANSWER_MS, e))
+    if (!session_stop(d->session, e) || !cmd_doctor_serve(d, is_leaving, ANSWER_MS, e))
         return false;
     found(d, "the node confirms that the session is gone, in %.1f ms", took_ms(d));
     return true;
@@ -521,7 +521,7 @@ static int examine(struct doctor *d)
     return status;
 }
 
-static int run(struct ctx *ctx, const struct cmd *self, char **argv)
+static int cmd_doctor_run(struct ctx *ctx, const struct cmd *self, char **argv)
 {
     struct node_opts node = NODE_OPTS_INIT;
     struct doctor_opts o = {0};
@@ -547,4 +547,4 @@ static int run(struct ctx *ctx, const struct cmd *self, char **argv)
 
 static const struct opt_group *const groups[] = {&node_group, &doctor_group, &talk_group, NULL};
 const struct cmd cmd_doctor = {"doctor", "[-n NODE] [OPTIONS]", "Tries every step of attaching and names the one that fails",
-                               "Nothing but one call of code:objfile_extension/0, made for it, is traced.\n", run, groups};
+                               "Nothing but one call of code:objfile_extension/0, made for it, is traced.\n", cmd_doctor_run, groups};

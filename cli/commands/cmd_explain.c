@@ -84,7 +84,7 @@ static int explain(struct ctx *ctx, const struct explain_opts *o, struct what_op
     return status;
 }
 
-static int run(struct ctx *ctx, const struct cmd *self, char **argv)
+static int cmd_explain_run(struct ctx *ctx, const struct cmd *self, char **argv)
 {
     struct explain_opts o = {0};
     struct what_opts what = WHAT_OPTS_INIT;
@@ -111,4 +111,4 @@ static int run(struct ctx *ctx, const struct cmd *self, char **argv)
 
 static const struct opt_group *const groups[] = {&explain_group, &what_group, &talk_group, NULL};
 const struct cmd cmd_explain = {"explain", "[OPTIONS] EXPR...", "Prints what expressions mean to the virtual machine", NULL,
-                                run, groups};
+                                cmd_explain_run, groups};

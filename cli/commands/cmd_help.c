@@ -19,7 +19,7 @@ static void overview(struct buf *b)
                 "in etrace-expr(7).\n");
 }
 
-static int run(struct ctx *ctx, const struct cmd *self, char **argv)
+static int cmd_help_run(struct ctx *ctx, const struct cmd *self, char **argv)
 {
     struct talk_opts talk = {0};
     struct opt_use uses[] = {{&talk_group, &talk}};
@@ -57,4 +57,4 @@ static int run(struct ctx *ctx, const struct cmd *self, char **argv)
 }
 
 static const struct opt_group *const groups[] = {&talk_group, NULL};
-const struct cmd cmd_help = {"help", "[COMMAND]", "Explains a command", NULL, run, groups};
+const struct cmd cmd_help = {"help", "[COMMAND]", "Explains a command", NULL, cmd_help_run, groups};

@@ -177,7 +177,7 @@ static bool put_texts(struct etf *r, bool json, struct buf *to)
     return !n || etf_get_nil(r);
 }
 
-static bool put_value(struct etf *r, struct raw item, bool json, struct buf *to)
+static bool cmd_info_put_value(struct etf *r, struct raw item, bool json, struct buf *to)
 {
     struct etf_head h;
 
@@ -248,7 +248,7 @@ static bool put_session(struct info *x, struct etf *r, const char *node, const s
             return false;
         struct buf value = {0};
         bool off = etf_is_atom(r, "false");
-        bool ok = put_value(r, item, json, &value);
+        bool ok = cmd_info_put_value(r, item, json, &value);
         if (json) {
             buf_char(to, ',');
             json_string(to, item);
@@ -267,7 +267,7 @@ static bool put_session(struct info *x, struct etf *r, const char *node, const s
     return !n || etf_get_nil(r);
 }
 
-static bool show(struct info *x, struct etf r, const char *node, struct err *e)
+static bool cmd_info_show(struct info *x, struct etf r, const char *node, struct err *e)
 {
     struct buf b = {0};
     size_t n = 0, sessions;
@@ -315,7 +315,7 @@ static bool one(struct info *x, struct peer *p, const char *word, struct err *e)
             err_hint(e, "a function is M:F/A, a process <0.1.0> or its registered name, a port #Port<0.1>; else one of "
                         "send, receive, new, on_load, system");
     }
-    ok = ok && show(x, r, node->name, e);
+    ok = ok && cmd_info_show(x, r, node->name, e);
     exprs_release(&exprs);
     buf_release(&b);
     return ok;
@@ -337,7 +337,7 @@ static int info_run(struct ctx *ctx, const struct info_opts *o, const struct nod
     return status;
 }
 
-static int run(struct ctx *ctx, const struct cmd *self, char **argv)
+static int cmd_info_run(struct ctx *ctx, const struct cmd *self, char **argv)
 {
     struct node_opts node = NODE_OPTS_INIT;
     struct info_opts o = {0};
@@ -368,4 +368,4 @@ static const char about[] =
     "on_load, system.\n";
 
 static const struct opt_group *const groups[] = {&node_group, &info_group, &talk_group, NULL};
-const struct cmd cmd_info = {"info", "[-n NODE] TARGET...", "Says what traces a function, a process, a port, ...", about, run, groups};
+const struct cmd cmd_info = {"info", "[-n NODE] TARGET...", "Says what traces a function, a process, a port, ...", about, cmd_info_run, groups};

@@ -177,7 +177,7 @@ static bool show_page(struct ls *l, struct peer *p, struct etf page, size_t n, b
 }
 
 /* Asks {ls, After, {arm, …}} until there are no more pages. */
-static bool list(struct ls *l, struct peer *p, struct str selection, struct err *e)
+static bool cmd_ls_list(struct ls *l, struct peer *p, struct str selection, struct err *e)
 {
     struct buf request = {0}, page = {0};
     struct place at = {0};
@@ -239,7 +239,7 @@ static int ls_run(struct ctx *ctx, const struct ls_opts *o, const struct node_op
         struct exprs exprs;
 
         exprs_init(&exprs);
-        ok = request_selection(&selection, &exprs, &what, &texts, session_node(p->session), &e) && list(&l, p, buf_view(&selection), &e);
+        ok = request_selection(&selection, &exprs, &what, &texts, session_node(p->session), &e) && cmd_ls_list(&l, p, buf_view(&selection), &e);
         if (!ok)
             request_empty(words, session_node(p->session)->name, &e);
         exprs_release(&exprs);
@@ -256,7 +256,7 @@ static int ls_run(struct ctx *ctx, const struct ls_opts *o, const struct node_op
     return status;
 }
 
-static int run(struct ctx *ctx, const struct cmd *self, char **argv)
+static int cmd_ls_run(struct ctx *ctx, const struct cmd *self, char **argv)
 {
     struct node_opts node = NODE_OPTS_INIT;
     struct ls_opts o = {0};
@@ -288,4 +288,4 @@ static const char about[] =
     "of the arguments where the module's file tells them.\n";
 
 static const struct opt_group *const groups[] = {&node_group, &ls_group, &talk_group, NULL};
-const struct cmd cmd_ls = {"ls", "[-n NODE] SELECTOR...", "Lists the functions that selectors mean on a node", about, run, groups};
+const struct cmd cmd_ls = {"ls", "[-n NODE] SELECTOR...", "Lists the functions that selectors mean on a node", about, cmd_ls_run, groups};

@@ -211,7 +211,7 @@ static void try_nodes(struct listing *l, const char *host, bool local, const str
     buf_clear(&l->out);
 }
 
-static bool failed(const char *host, enum epmd_answer a, struct err *e)
+static bool cmd_nodes_failed(const char *host, enum epmd_answer a, struct err *e)
 {
     if (a == EPMD_NO_PORT)
         return net_no_port(host, e);
@@ -247,10 +247,10 @@ static bool list_host(struct listing *l, const char *host, struct err *e)
     if (a == EPMD_OK && !names.count)
         ctx_say(l->ctx, "%s: epmd runs and knows no node", host);
     epmd_names_release(&names);
-    return a == EPMD_OK || a == EPMD_NO_DAEMON || failed(host, a, e);
+    return a == EPMD_OK || a == EPMD_NO_DAEMON || cmd_nodes_failed(host, a, e);
 }
 
-static int run(struct ctx *ctx, const struct cmd *self, char **argv)
+static int cmd_nodes_run(struct ctx *ctx, const struct cmd *self, char **argv)
 {
     struct nodes_opts o = {0};
     struct talk_opts talk = {0};
@@ -284,4 +284,4 @@ static const char about[] = "Each is tried: a connection is made with this user'
 
 static const struct opt_group *const groups[] = {&nodes_group, &tls_group, &talk_group, NULL};
 const struct cmd cmd_nodes = {"nodes", "[OPTIONS] [HOST]...", "Lists the nodes that can be reached, and why not the others", about,
-                              run, groups};
+                              cmd_nodes_run, groups};

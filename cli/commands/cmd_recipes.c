@@ -17,7 +17,7 @@ static size_t name_len(const struct carried *c)
 }
 
 /* The first line of a recipe is its question, after `# `. */
-static void list(struct buf *b)
+static void cmd_recipes_list(struct buf *b)
 {
     for (const struct carried *c = carried; c->name; c++) {
         size_t len = name_len(c), line = strcspn(c->text, "\n");
@@ -26,7 +26,7 @@ static void list(struct buf *b)
     }
 }
 
-static int show(struct ctx *ctx, const char *name, struct buf *b)
+static int cmd_recipes_show(struct ctx *ctx, const char *name, struct buf *b)
 {
     struct near near = near_start(name, strlen(name));
     char known[64];
@@ -53,7 +53,7 @@ static int show(struct ctx *ctx, const char *name, struct buf *b)
     return ctx_fail(ctx, &e);
 }
 
-static int run(struct ctx *ctx, const struct cmd *self, char **argv)
+static int cmd_recipes_run(struct ctx *ctx, const struct cmd *self, char **argv)
 {
     struct talk_opts talk = {0};
     struct opt_use uses[] = {{&talk_group, &talk}};
@@ -64,9 +64,9 @@ static int run(struct ctx *ctx, const struct cmd *self, char **argv)
 
     if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
         if (!words.count)
-            list(&b);
+            cmd_recipes_list(&b);
         for (size_t i = 0; i < words.count && !status; i++)
-            status = show(ctx, words.items[i], &b);
+            status = cmd_recipes_show(ctx, words.items[i], &b);
     }
     out_take(ctx->out, &b);
     buf_release(&b);
@@ -75,4 +75,4 @@ static int run(struct ctx *ctx, const struct cmd *self, char **argv)
 }
 
 static const struct opt_group *const groups[] = {&talk_group, NULL};
-const struct cmd cmd_recipes = {"recipes", "[NAME]", "Shows questions that people have, and what answers them", NULL, run, groups};
+const struct cmd cmd_recipes = {"recipes", "[NAME]", "Shows questions that people have, and what answers them", NULL, cmd_recipes_run, groups};

@@ -171,7 +171,7 @@ static int replay(struct ctx *ctx, const char *path, const struct replay_opts *o
     return status;
 }
 
-static int run(struct ctx *ctx, const struct cmd *self, char **argv)
+static int cmd_replay_run(struct ctx *ctx, const struct cmd *self, char **argv)
 {
     struct replay_opts o = {0};
     struct view_opts view = VIEW_OPTS_INIT;
@@ -198,4 +198,4 @@ static int run(struct ctx *ctx, const struct cmd *self, char **argv)
 }
 
 static const struct opt_group *const groups[] = {&replay_group, &view_group, &assert_group, &talk_group, NULL};
-const struct cmd cmd_replay = {"replay", "[OPTIONS] FILE|-", "Shows a recording", NULL, run, groups};
+const struct cmd cmd_replay = {"replay", "[OPTIONS] FILE|-", "Shows a recording", NULL, cmd_replay_run, groups};

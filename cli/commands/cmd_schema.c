@@ -3,7 +3,7 @@
 #include "cmd.h"
 #include "groups.h"
 
-static int run(struct ctx *ctx, const struct cmd *self, char **argv)
+static int cmd_schema_run(struct ctx *ctx, const struct cmd *self, char **argv)
 {
     struct talk_opts talk = {0};
     struct opt_use uses[] = {{&talk_group, &talk}};
@@ -20,4 +20,4 @@ static int run(struct ctx *ctx, const struct cmd *self, char **argv)
 }
 
 static const struct opt_group *const groups[] = {&talk_group, NULL};
-const struct cmd cmd_schema = {"schema", "", "Prints the JSON Schema of the JSON lines", NULL, run, groups};
+const struct cmd cmd_schema = {"schema", "", "Prints the JSON Schema of the JSON lines", NULL, cmd_schema_run, groups};

@@ -49,7 +49,7 @@ static bool take(struct etf *r, struct row *x)
 
 /* ---- lines ---- */
 
-static void part(struct buf *b, bool *first)
+static void cmd_sessions_part(struct buf *b, bool *first)
 {
     buf_puts(b, *first ? "" : " · ");
     *first = false;
@@ -77,7 +77,7 @@ static void counted(struct buf *b, bool *first, int64_t n, const char *one, cons
 {
     if (n <= 0)
         return;
-    part(b, first);
+    cmd_sessions_part(b, first);
     buf_printf(b, "%lld %s", (long long)n, n == 1 ? one : many);
     if (n > 5)
         return;
@@ -94,16 +94,16 @@ static void what(struct buf *b, const struct row *x)
     size_t n;
 
     if (x->id < 0) {
-        part(b, &first);
+        cmd_sessions_part(b, &first);
         buf_puts(b, "erlang:trace/3 and its like");
     }
     if (x->client.len) {
-        part(b, &first);
+        cmd_sessions_part(b, &first);
         buf_puts(b, "of ");
         print_safe(b, x->client);
     }
     if (x->age >= 0) {
-        part(b, &first);
+        cmd_sessions_part(b, &first);
         buf_puts(b, "for ");
         print_duration(b, x->age * 1000000000);
     }
@@ -113,27 +113,27 @@ static void what(struct buf *b, const struct row *x)
     counted(b, &first, x->processes, "process", "processes", x->process_list);
     counted(b, &first, x->ports, "port", "ports", none);
     if (etf_get_list(&flags, &n) && n) {
-        part(b, &first);
+        cmd_sessions_part(b, &first);
         buf_puts(b, "flags ");
         texts(b, x->flags, " ", false);
     }
     struct etf events = x->events;
     if (etf_get_list(&events, &n) && n) {
-        part(b, &first);
+        cmd_sessions_part(b, &first);
         texts(b, x->events, " · ", false);
     }
     if (b->len == from) {
         first = before;
-        part(b, &first);
+        cmd_sessions_part(b, &first);
         buf_puts(b, "traces nothing");
     }
     if (x->tracer.len) {
-        part(b, &first);
+        cmd_sessions_part(b, &first);
         buf_puts(b, "to ");
         print_safe(b, x->tracer);
     }
     if (!x->complete) {
-        part(b, &first);
+        cmd_sessions_part(b, &first);
         buf_puts(b, "not every process was looked at");
     }
 }
@@ -319,7 +319,7 @@ static int sessions_run(struct ctx *ctx, const struct sessions_opts *o, const st
     return status;
 }
 
-static int run(struct ctx *ctx, const struct cmd *self, char **argv)
+static int cmd_sessions_run(struct ctx *ctx, const struct cmd *self, char **argv)
 {
     struct node_opts node = NODE_OPTS_INIT;
     struct sessions_opts o = {0};
@@ -344,4 +344,4 @@ static const char about[] =
     "The one without a number is that of the older functions, erlang:trace/3 etc.\n";
 
 static const struct opt_group *const groups[] = {&node_group, &sessions_group, &talk_group, NULL};
-const struct cmd cmd_sessions = {"sessions", "[-n NODE] [--destroy ID]", "Lists everybody's trace sessions on a node", about, run, groups};
+const struct cmd cmd_sessions = {"sessions", "[-n NODE] [--destroy ID]", "Lists everybody's trace sessions on a node", about, cmd_sessions_run, groups};

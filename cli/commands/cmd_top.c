@@ -83,7 +83,7 @@ struct top {
     struct buf notes;     /* printed after the screen is closed */
     unsigned counters;
     enum top_sort sort;
-    bool opening; /* begin() reports a failure to attach, so on_failed() must not */
+    bool opening; /* cmd_top_begin() reports a failure to attach, so cmd_top_on_failed() must not */
     bool by_process, live, paused, help, dirty, done, color;
     int64_t interval, next_poll, next_print, until;
     int64_t answered; /* when a node last made progress */
@@ -94,7 +94,7 @@ struct top {
 
 /* ---- answers of nodes ---- */
 
-static void fail(struct top *t, const struct err *e)
+static void cmd_top_fail(struct top *t, const struct err *e)
 {
     int status = e->status ? (int)e->status : ERR_RUN;
 
@@ -106,14 +106,14 @@ static void fail(struct top *t, const struct err *e)
         t->status = status;
 }
 
-static void on_failed(void *data, struct peer *p, const struct err *e)
+static void cmd_top_on_failed(void *data, struct peer *p, const struct err *e)
 {
     struct top *t = data;
 
     t->states[p->index].doing = OVER;
     t->dirty = true;
     if (!t->opening)
-        fail(t, e);
+        cmd_top_fail(t, e);
 }
 
 struct warned {
@@ -143,7 +143,7 @@ static void look_for_strangers(struct top *t, size_t i)
         ctx_warn(t->ctx, "%s: %s", t->names[i], text);
 }
 
-static void on_reply(void *data, struct peer *p, const struct session_reply *reply)
+static void cmd_top_on_reply(void *data, struct peer *p, const struct session_reply *reply)
 {
     struct top *t = data;
     struct top_peer *s = &t->states[p->index];
@@ -172,7 +172,7 @@ static void on_reply(void *data, struct peer *p, const struct session_reply *rep
     t->dirty = true;
     if (!ok) {
         s->whole = false;
-        fail(t, &e);
+        cmd_top_fail(t, &e);
         t->done = true;
     }
 }
@@ -187,7 +187,7 @@ static void on_progress(void *data, struct peer *p, int64_t done, int64_t all)
 
 /* ---- questions to nodes ---- */
 
-static bool ask(struct top *t, struct peer *p, struct str request, enum doing doing)
+static bool cmd_top_ask(struct top *t, struct peer *p, struct str request, enum doing doing)
 {
     uint32_t id;
     struct err e;
@@ -221,7 +221,7 @@ static void poll_nodes(struct top *t)
         if (t->states[i].doing != IDLE || !peer_is_there(&t->peers.items[i]))
             continue;
         t->states[i].was_process = t->by_process;
-        ask(t, &t->peers.items[i], buf_view(&b), READING);
+        cmd_top_ask(t, &t->peers.items[i], buf_view(&b), READING);
     }
     buf_release(&b);
 }
@@ -234,7 +234,7 @@ static void restart(struct top *t)
         if (!s->again || s->doing != IDLE || !peer_is_there(&t->peers.items[i]))
             continue;
         s->again = false;
-        ask(t, &t->peers.items[i], buf_view(&t->requests[i]), COUNTING);
+        cmd_top_ask(t, &t->peers.items[i], buf_view(&t->requests[i]), COUNTING);
     }
 }
 
@@ -278,7 +278,7 @@ static struct top_table table(const struct top *t)
 }
 
 /* `left`: print what stays on the terminal after the screen is closed. */
-static void print(struct top *t, bool title, bool left)
+static void cmd_top_print(struct top *t, bool title, bool left)
 {
     struct top_table x = table(t);
     struct buf b = {0};
@@ -481,9 +481,9 @@ static bool is_interrupted(const struct top *t, struct err *e)
 }
 
 /* Attaches to all nodes. Starts the counters on all of them before it waits for an answer. */
-static bool begin(struct top *t, const struct node_opts *o, struct err *e)
+static bool cmd_top_begin(struct top *t, const struct node_opts *o, struct err *e)
 {
-    struct peers_handlers handlers = {.data = t, .reply = on_reply, .failed = on_failed, .progress = on_progress};
+    struct peers_handlers handlers = {.data = t, .reply = cmd_top_on_reply, .failed = cmd_top_on_failed, .progress = on_progress};
     struct session_options session = {.fallback = o->fallback, .memory = memory_option(t->o->memory)};
 
     t->states = mem_zalloc(PEERS_MAX * sizeof(*t->states));
@@ -499,7 +499,7 @@ static bool begin(struct top *t, const struct node_opts *o, struct err *e)
         t->names[p->index] = session_node(p->session)->name;
         if (!count_request(t, session_node(p->session), &t->requests[p->index], e))
             return false;
-        ask(t, p, buf_view(&t->requests[p->index]), COUNTING);
+        cmd_top_ask(t, p, buf_view(&t->requests[p->index]), COUNTING);
     }
     while (!idle(t) && !t->status && !t->ctx->interrupts && peers_step(&t->peers, -1))
         continue;
@@ -524,7 +524,7 @@ static bool output_ended(struct top *t)
     if (!out_failed(t->ctx->out, &closed, &e))
         return false;
     if (!closed)
-        fail(t, &e);
+        cmd_top_fail(t, &e);
     return true;
 }
 
@@ -555,7 +555,7 @@ static void run_live(struct top *t)
             t->next_poll = now + poll;
         }
         if (each && may_print(t, now)) {
-            print(t, true, false);
+            cmd_top_print(t, true, false);
             t->next_print = MAX(t->next_print + t->interval, now);
         }
         unsigned columns = t->columns, lines = t->lines;
@@ -579,7 +579,7 @@ static bool ask_whole(struct top *t, struct str request)
     for (size_t i = 0; i < t->peers.count; i++)
         if (peer_is_there(&t->peers.items[i]) && t->states[i].doing == IDLE && t->states[i].whole) {
             t->states[i].was_process = t->by_process;
-            ask(t, &t->peers.items[i], request, READING);
+            cmd_top_ask(t, &t->peers.items[i], request, READING);
         }
     return !idle(t);
 }
@@ -642,9 +642,9 @@ static int top_run(struct ctx *ctx, const struct top_opts *o, const struct node_
 
     funs_init(&t.funs);
     arena_init(&t.arena);
-    bool ok = request_check(ctx, &o->what, words, &t.arena, &t.texts, &e) && begin(&t, node, &e);
+    bool ok = request_check(ctx, &o->what, words, &t.arena, &t.texts, &e) && cmd_top_begin(&t, node, &e);
     if (!ok)
-        fail(&t, &e);
+        cmd_top_fail(&t, &e);
     if (!t.status && !o->what.dry_run) {
         t.until = o->for_ns ? loop_now() + o->for_ns / 1000000 : -1;
         t.live = !o->json && screen_can(STDIN_FILENO, STDOUT_FILENO);
@@ -659,7 +659,7 @@ static int top_run(struct ctx *ctx, const struct top_opts *o, const struct node_
             ctx_warn(ctx, "%.*s", (int)t.notes.len - 1, t.notes.data);
         read_whole(&t);
         if (!output_ended(&t))
-            print(&t, was_live, was_live);
+            cmd_top_print(&t, was_live, was_live);
         tell_missing(&t);
     }
     peers_leave(&t.peers);
@@ -681,7 +681,7 @@ static int top_run(struct ctx *ctx, const struct top_opts *o, const struct node_
     return t.status;
 }
 
-static int run(struct ctx *ctx, const struct cmd *self, char **argv)
+static int cmd_top_run(struct ctx *ctx, const struct cmd *self, char **argv)
 {
     struct node_opts node = NODE_OPTS_INIT;
     struct top_opts o = {.memory = -1};
@@ -715,4 +715,4 @@ static const char about[] =
     "terminal: q quit, s sort, t processes, p hold, r restart, h help.\n";
 
 static const struct opt_group *const groups[] = {&node_group, &top_group, &talk_group, NULL};
-const struct cmd cmd_top = {"top", "[-n NODE] [OPTIONS] SELECTOR...", "Counts calls, own time and memory by function", about, run, groups};
+const struct cmd cmd_top = {"top", "[-n NODE] [OPTIONS] SELECTOR...", "Counts calls, own time and memory by function", about, cmd_top_run, groups};

@@ -17,7 +17,7 @@ static int no_expression(struct ctx *ctx)
     return ctx_fail(ctx, &e);
 }
 
-static int run(struct ctx *ctx, const struct cmd *self, char **argv)
+static int cmd_trace_run(struct ctx *ctx, const struct cmd *self, char **argv)
 {
     struct node_opts node = NODE_OPTS_INIT;
     struct what_opts what = WHAT_OPTS_INIT;
@@ -61,4 +61,4 @@ static const char about[] =
 static const struct opt_group *const groups[] = {&node_group, &what_group, &limit_group, &view_group, &assert_group,
                                                 &talk_group, NULL};
 const struct cmd cmd_trace = {"trace", "[-n NODE] [OPTIONS] EXPR... [-- COMMAND...]",
-                              "Streams the events that the expressions ask for", about, run, groups};
+                              "Streams the events that the expressions ask for", about, cmd_trace_run, groups};

@@ -29,7 +29,7 @@ static void details(struct buf *b)
     buf_printf(b, "PCRE2      %s%s\n", pcre2, jit ? ", with JIT" : "");
 }
 
-static int run(struct ctx *ctx, const struct cmd *self, char **argv)
+static int cmd_version_run(struct ctx *ctx, const struct cmd *self, char **argv)
 {
     struct version_opts o = {0};
     struct talk_opts talk = {0};
@@ -51,4 +51,4 @@ static int run(struct ctx *ctx, const struct cmd *self, char **argv)
 }
 
 static const struct opt_group *const groups[] = {&version_group, &talk_group, NULL};
-const struct cmd cmd_version = {"version", "[-v]", "Says which build this is", NULL, run, groups};
+const struct cmd cmd_version = {"version", "[-v]", "Says which build this is", NULL, cmd_version_run, groups};

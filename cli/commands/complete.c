@@ -56,7 +56,7 @@ static void offer(struct buf *b, const char *current, const char *fmt, ...)
  * Whether a name from a node can be on a command line as it is: it has no control characters and no character that is
  * special to a shell.
  */
-static bool is_plain(const char *name)
+static bool complete_is_plain(const char *name)
 {
     const char *at = name, *end = name + strlen(name);
 
@@ -79,7 +79,7 @@ static const struct opt *find_option(const struct cmd *c, const char *name, size
     return NULL;
 }
 
-static bool is(const struct opt *o, const char *name)
+static bool complete_is(const struct opt *o, const char *name)
 {
     return o && !strcmp(o->name, name);
 }
@@ -93,7 +93,7 @@ static bool of_node(const struct opt *o)
 
 static void set_value(struct editor *l, const struct opt *o, const char *value)
 {
-    if (is(o, "node"))
+    if (complete_is(o, "node"))
         l->node = value;
     else if (of_node(o) && o->type == OPT_TEXT)
         *(const char **)((char *)&l->opts + o->offset) = value;
@@ -203,7 +203,7 @@ static void put_arg(struct buf *args, const char *module)
 }
 
 /* Appends a name, or a function with its arity, as a line. Skips functions that the compiler made. */
-static bool put_name(struct etf *r, enum names what, struct buf *b)
+static bool complete_put_name(struct etf *r, enum names what, struct buf *b)
 {
     struct raw name;
     int64_t arity;
@@ -246,7 +246,7 @@ static bool fetch(const struct editor *l, enum names what, const char *module, s
     put_arg(&args, module);
     ok = rpc_call(&rpc, "erlang", asked_functions[what], buf_view(&args), 5000, &keep, &r, &e) && etf_get_list(&r, &n);
     for (size_t i = 0; ok && i < n; i++)
-        ok = put_name(&r, what, ret);
+        ok = complete_put_name(&r, what, ret);
     rpc_close(&rpc);
     buf_release(&args);
     buf_release(&keep);
@@ -348,7 +348,7 @@ static void offer_modules(const struct editor *l, const char *current, struct bu
     from_node(l, NAMES_MODULES, NULL, &names);
     buf_char(&names, 0);
     for (at = names.data; (name = next_line(&at));)
-        if (!is_plain(name))
+        if (!complete_is_plain(name))
             continue;
         else if (!strncmp(name, elixir, sizeof elixir - 1))
             offer(ret, current, "%s.", name + sizeof elixir - 1);
@@ -366,7 +366,7 @@ static void offer_functions(const struct editor *l, const char *current, const c
     from_node(l, NAMES_FUNCTIONS, module, &names);
     buf_char(&names, 0);
     for (at = names.data; (name = next_line(&at));)
-        if (is_plain(name))
+        if (complete_is_plain(name))
             offer(ret, current, "%.*s%s", (int)prefix, current, name);
     buf_release(&names);
 }
@@ -485,7 +485,7 @@ static void offer_nodes(const char *current, struct buf *ret)
     if (epmd_list_any(&addrs, deadline, &names) != EPMD_OK)
         return;
     for (size_t i = 0; i < names.count; i++)
-        if (!is_plain(names.items[i].name))
+        if (!complete_is_plain(names.items[i].name))
             continue;
         else if (at)
             offer(ret, current, "%s%s", names.items[i].name, at[1] ? at : "@127.0.0.1");
@@ -504,7 +504,7 @@ static void offer_processes(const struct editor *l, const char *current, struct 
     from_node(l, NAMES_REGISTERED, NULL, &names);
     buf_char(&names, 0);
     for (at = names.data; (name = next_line(&at));)
-        if (is_plain(name))
+        if (complete_is_plain(name))
             offer(ret, current, "%s", name);
     offer_list(words, ARRAY_LEN(words), current, 0, ret);
     buf_release(&names);
@@ -515,11 +515,11 @@ static void offer_value(const struct editor *l, const struct opt *o, const char 
     struct buf plain = {0};
     char *at, *value;
 
-    if (is(o, "node"))
+    if (complete_is(o, "node"))
         offer_nodes(current, &plain);
-    else if (is(o, "proc"))
+    else if (complete_is(o, "proc"))
         offer_processes(l, current, &plain);
-    else if (is(o, "as"))
+    else if (complete_is(o, "as"))
         for (const struct sink_type *const *t = sink_types; *t; t++)
             offer(&plain, current, "%s", (*t)->name);
     else if (o->type == OPT_CHOICE)

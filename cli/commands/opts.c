@@ -153,7 +153,7 @@ static bool set(const struct opt *o, void *target, const char *value, struct err
     return false;
 }
 
-static const struct opt *find(const struct opt_use *uses, size_t n, char letter, const char *name, size_t len,
+static const struct opt *opts_find(const struct opt_use *uses, size_t n, char letter, const char *name, size_t len,
                               void **ret_target)
 {
     for (size_t i = 0; i < n; i++)
@@ -187,7 +187,7 @@ static bool long_option(const struct opt_use *uses, size_t n, char ***at, struct
     const char *text = **at + 2, *equals = strchr(text, '=');
     size_t len = equals ? (size_t)(equals - text) : strlen(text);
     void *target;
-    const struct opt *o = find(uses, n, 0, text, len, &target);
+    const struct opt *o = opts_find(uses, n, 0, text, len, &target);
 
     if (!o)
         return unknown(uses, n, (struct str){**at, len + 2}, (struct str){text, len}, e);
@@ -204,7 +204,7 @@ static bool is_long(const struct opt_use *uses, size_t n, struct str word)
 {
     void *ignored;
 
-    return word.len > 1 && find(uses, n, 0, word.at, word.len, &ignored);
+    return word.len > 1 && opts_find(uses, n, 0, word.at, word.len, &ignored);
 }
 
 static bool letters(const struct opt_use *uses, size_t n, char ***at, struct err *e)
@@ -213,7 +213,7 @@ static bool letters(const struct opt_use *uses, size_t n, char ***at, struct err
 
     for (const char *c = word.at; *c; c++) {
         void *target;
-        const struct opt *o = is_long(uses, n, word) ? NULL : find(uses, n, *c, NULL, 0, &target);
+        const struct opt *o = is_long(uses, n, word) ? NULL : opts_find(uses, n, *c, NULL, 0, &target);
 
         if (!o)
             return unknown(uses, n, text, word, e);

@@ -172,7 +172,7 @@ static unsigned room(const struct top_table *t, unsigned set)
     return t->columns > used ? t->columns - used : 0;
 }
 
-static void head(const struct top_table *t, unsigned set, struct buf *to)
+static void top_table_head(const struct top_table *t, unsigned set, struct buf *to)
 {
     for (unsigned c = 0; c < COLUMNS; c++)
         if (set & 1u << c)
@@ -248,7 +248,7 @@ void top_table_text(const struct top_table *t, const char *end, struct buf *to)
     unsigned set = chosen(t);
     struct top_row sum = {0};
 
-    head(t, set, to);
+    top_table_head(t, set, to);
     buf_puts(to, end);
     if (t->most && count > t->most)
         count = t->most;

@@ -52,7 +52,7 @@ bool etf_done(const struct etf *r)
     return !r->failed && r->at == r->end;
 }
 
-static bool fail(struct etf *r)
+static bool etf_fail(struct etf *r)
 {
     r->failed = true;
     return false;
@@ -60,11 +60,11 @@ static bool fail(struct etf *r)
 
 static bool has(struct etf *r, size_t n)
 {
-    return (size_t)(r->end - r->at) >= n || fail(r);
+    return (size_t)(r->end - r->at) >= n || etf_fail(r);
 }
 
 /* Reads a big-endian number of n bytes. Returns 0 and sets `failed` when fewer bytes are left. */
-static uint64_t number(struct etf *r, unsigned n)
+static uint64_t etf_number(struct etf *r, unsigned n)
 {
     uint64_t value = 0;
 
@@ -88,7 +88,7 @@ static bool text(struct etf *r, size_t len, struct raw *ret)
 static bool elements(struct etf *r, uint64_t count, uint64_t each, struct etf_head *h)
 {
     if (r->failed || count * each > (uint64_t)(r->end - r->at))
-        return fail(r);
+        return etf_fail(r);
     h->count = (size_t)count;
     return true;
 }
@@ -96,8 +96,8 @@ static bool elements(struct etf *r, uint64_t count, uint64_t each, struct etf_he
 static bool atom(struct etf *r, unsigned length_bytes, bool latin1, struct etf_head *h)
 {
     h->type = ETF_ATOM;
-    if (!text(r, (size_t)number(r, length_bytes), &h->text) || h->text.len > 1020)
-        return fail(r);
+    if (!text(r, (size_t)etf_number(r, length_bytes), &h->text) || h->text.len > 1020)
+        return etf_fail(r);
     for (size_t i = 0; latin1 && i < h->text.len; i++)
         h->latin1 |= (unsigned char)raw_view(h->text).at[i] > 127;
     return true;
@@ -105,7 +105,7 @@ static bool atom(struct etf *r, unsigned length_bytes, bool latin1, struct etf_h
 
 static bool atom_after(struct etf *r, struct etf_head *h)
 {
-    unsigned tag = (unsigned)number(r, 1);
+    unsigned tag = (unsigned)etf_number(r, 1);
 
     switch (tag) {
     case TAG_ATOM:
@@ -115,16 +115,16 @@ static bool atom_after(struct etf *r, struct etf_head *h)
     case TAG_SMALL_ATOM_UTF8:
         return atom(r, 1, tag == TAG_SMALL_ATOM, h);
     default:
-        return fail(r);
+        return etf_fail(r);
     }
 }
 
 static bool big(struct etf *r, unsigned length_bytes, struct etf_head *h)
 {
-    size_t len = (size_t)number(r, length_bytes);
+    size_t len = (size_t)etf_number(r, length_bytes);
     uint64_t value = 0;
 
-    h->negative = number(r, 1) != 0;
+    h->negative = etf_number(r, 1) != 0;
     if (!text(r, len, &h->text))
         return false;
     const char *digits = raw_view(h->text).at;
@@ -143,36 +143,36 @@ static bool big(struct etf *r, unsigned length_bytes, struct etf_head *h)
 
 static bool real(struct etf *r, struct etf_head *h)
 {
-    uint64_t bits = number(r, 8);
+    uint64_t bits = etf_number(r, 8);
 
     h->type = ETF_FLOAT;
     memcpy(&h->real, &bits, sizeof bits);
-    return (!r->failed && isfinite(h->real)) || fail(r);
+    return (!r->failed && isfinite(h->real)) || etf_fail(r);
 }
 
 static bool reference(struct etf *r, unsigned tag, struct etf_head *h)
 {
-    uint32_t nwords = (uint32_t)number(r, 2);
+    uint32_t nwords = (uint32_t)etf_number(r, 2);
 
     if (r->failed || nwords == 0 || nwords > ARRAY_LEN(h->words) || !atom_after(r, h))
-        return fail(r);
+        return etf_fail(r);
     h->type = ETF_REF;
     h->nwords = nwords;
-    h->creation = (uint32_t)number(r, tag == TAG_NEW_REF ? 1 : 4);
+    h->creation = (uint32_t)etf_number(r, tag == TAG_NEW_REF ? 1 : 4);
     for (uint32_t i = 0; i < nwords; i++)
-        h->words[i] = (uint32_t)number(r, 4);
+        h->words[i] = (uint32_t)etf_number(r, 4);
     return !r->failed;
 }
 
 static bool bits(struct etf *r, struct etf_head *h)
 {
-    size_t len = (size_t)number(r, 4);
+    size_t len = (size_t)etf_number(r, 4);
 
     h->type = ETF_BIN;
-    h->bits = (unsigned)number(r, 1);
+    h->bits = (unsigned)etf_number(r, 1);
     if (!text(r, len, &h->text))
         return false;
-    return (h->bits <= 8 && (h->bits == 0) == (len == 0)) || fail(r);
+    return (h->bits <= 8 && (h->bits == 0) == (len == 0)) || etf_fail(r);
 }
 
 static bool identity(struct etf *r, enum etf_type type, unsigned id_bytes, unsigned serial_bytes, unsigned creation_bytes, struct etf_head *h)
@@ -180,35 +180,35 @@ static bool identity(struct etf *r, enum etf_type type, unsigned id_bytes, unsig
     if (!atom_after(r, h))
         return false;
     h->type = type;
-    h->id = number(r, id_bytes);
-    h->serial = (uint32_t)number(r, serial_bytes);
-    h->creation = (uint32_t)number(r, creation_bytes);
+    h->id = etf_number(r, id_bytes);
+    h->serial = (uint32_t)etf_number(r, serial_bytes);
+    h->creation = (uint32_t)etf_number(r, creation_bytes);
     return !r->failed;
 }
 
 /* A 4-byte size precedes the fun. The size includes these 4 bytes. */
 static bool whole_fun(struct etf *r, struct etf_head *h)
 {
-    uint64_t size = number(r, 4);
+    uint64_t size = etf_number(r, 4);
 
     h->type = ETF_FUN;
-    return (size >= 4 && text(r, (size_t)size - 4, &h->text)) || fail(r);
+    return (size >= 4 && text(r, (size_t)size - 4, &h->text)) || etf_fail(r);
 }
 
 static bool head(struct etf *r, struct etf_head *h)
 {
-    unsigned tag = (unsigned)number(r, 1);
+    unsigned tag = (unsigned)etf_number(r, 1);
 
     if (r->failed || ++r->terms > ETF_MAX_TERMS)
-        return fail(r);
+        return etf_fail(r);
     switch (tag) {
     case TAG_SMALL_INT:
         h->type = ETF_INT;
-        h->integer = (int64_t)number(r, 1);
+        h->integer = (int64_t)etf_number(r, 1);
         return !r->failed;
     case TAG_INT:
         h->type = ETF_INT;
-        h->integer = (int32_t)(uint32_t)number(r, 4);
+        h->integer = (int32_t)(uint32_t)etf_number(r, 4);
         return !r->failed;
     case TAG_SMALL_BIG:
         return big(r, 1, h);
@@ -225,25 +225,25 @@ static bool head(struct etf *r, struct etf_head *h)
     case TAG_BINARY:
         h->type = ETF_BIN;
         h->bits = 8;
-        return text(r, (size_t)number(r, 4), &h->text);
+        return text(r, (size_t)etf_number(r, 4), &h->text);
     case TAG_BIT_BINARY:
         return bits(r, h);
     case TAG_STRING:
         h->type = ETF_STRING;
-        return text(r, (size_t)number(r, 2), &h->text);
+        return text(r, (size_t)etf_number(r, 2), &h->text);
     case TAG_NIL:
         h->type = ETF_NIL;
         return true;
     case TAG_LIST:
         h->type = ETF_LIST;
-        return elements(r, number(r, 4), 1, h) && has(r, h->count + 1);
+        return elements(r, etf_number(r, 4), 1, h) && has(r, h->count + 1);
     case TAG_SMALL_TUPLE:
     case TAG_LARGE_TUPLE:
         h->type = ETF_TUPLE;
-        return elements(r, number(r, tag == TAG_SMALL_TUPLE ? 1 : 4), 1, h);
+        return elements(r, etf_number(r, tag == TAG_SMALL_TUPLE ? 1 : 4), 1, h);
     case TAG_MAP:
         h->type = ETF_MAP;
-        return elements(r, number(r, 4), 2, h);
+        return elements(r, etf_number(r, 4), 2, h);
     case TAG_NEW_PID:
         return identity(r, ETF_PID, 4, 4, 4, h);
     case TAG_PID:
@@ -263,7 +263,7 @@ static bool head(struct etf *r, struct etf_head *h)
     case TAG_NEW_FUN:
         return whole_fun(r, h);
     default:
-        return fail(r);
+        return etf_fail(r);
     }
 }
 
@@ -301,7 +301,7 @@ bool etf_skip(struct etf *r)
             return false;
         left += children(&h);
         if (left - 1 > (uint64_t)(r->end - r->at))
-            return fail(r);
+            return etf_fail(r);
     }
     return true;
 }
@@ -332,23 +332,23 @@ bool etf_is_atom(const struct etf *r, const char *name)
     return etf_peek(r, &h) && h.type == ETF_ATOM && h.text.len == strlen(name) && !memcmp(h.text.at, name, h.text.len);
 }
 
-static bool get(struct etf *r, enum etf_type type, struct etf_head *ret)
+static bool etf_get(struct etf *r, enum etf_type type, struct etf_head *ret)
 {
-    return etf_next(r, ret) && (ret->type == type || fail(r));
+    return etf_next(r, ret) && (ret->type == type || etf_fail(r));
 }
 
 bool etf_get_tuple(struct etf *r, size_t arity)
 {
     struct etf_head h;
 
-    return get(r, ETF_TUPLE, &h) && (h.count == arity || fail(r));
+    return etf_get(r, ETF_TUPLE, &h) && (h.count == arity || etf_fail(r));
 }
 
 bool etf_get_map(struct etf *r, size_t *ret_pairs)
 {
     struct etf_head h;
 
-    if (!get(r, ETF_MAP, &h))
+    if (!etf_get(r, ETF_MAP, &h))
         return false;
     *ret_pairs = h.count;
     return true;
@@ -361,7 +361,7 @@ bool etf_get_list(struct etf *r, size_t *ret_count)
     if (!etf_next(r, &h))
         return false;
     if (h.type != ETF_LIST && h.type != ETF_NIL)
-        return fail(r);
+        return etf_fail(r);
     *ret_count = h.count;
     return true;
 }
@@ -370,14 +370,14 @@ bool etf_get_nil(struct etf *r)
 {
     struct etf_head h;
 
-    return get(r, ETF_NIL, &h);
+    return etf_get(r, ETF_NIL, &h);
 }
 
 bool etf_get_atom(struct etf *r, struct raw *ret)
 {
     struct etf_head h;
 
-    if (!get(r, ETF_ATOM, &h))
+    if (!etf_get(r, ETF_ATOM, &h))
         return false;
     *ret = h.text;
     return true;
@@ -387,7 +387,7 @@ bool etf_get_int(struct etf *r, int64_t *ret)
 {
     struct etf_head h;
 
-    if (!get(r, ETF_INT, &h))
+    if (!etf_get(r, ETF_INT, &h))
         return false;
     *ret = h.integer;
     return true;
@@ -397,8 +397,8 @@ bool etf_get_bin(struct etf *r, struct raw *ret)
 {
     struct etf_head h;
 
-    if (!get(r, ETF_BIN, &h) || (h.bits != 8 && h.text.len))
-        return fail(r);
+    if (!etf_get(r, ETF_BIN, &h) || (h.bits != 8 && h.text.len))
+        return etf_fail(r);
     *ret = h.text;
     return true;
 }
@@ -407,7 +407,7 @@ bool etf_get_pid(struct etf *r, struct etf_head *ret)
 {
     struct etf_head h;
 
-    if (!get(r, ETF_PID, &h))
+    if (!etf_get(r, ETF_PID, &h))
         return false;
     *ret = h;
     return true;

@@ -31,22 +31,22 @@ static void put8(struct buf *b, unsigned v)
     buf_char(b, (char)(unsigned char)v);
 }
 
-static void put16(struct buf *b, unsigned v)
+static void etf_write_put16(struct buf *b, unsigned v)
 {
     put8(b, v >> 8 & 255);
     put8(b, v & 255);
 }
 
-static void put32(struct buf *b, uint32_t v)
+static void etf_write_put32(struct buf *b, uint32_t v)
 {
-    put16(b, v >> 16);
-    put16(b, v & 0xffff);
+    etf_write_put16(b, v >> 16);
+    etf_write_put16(b, v & 0xffff);
 }
 
-static void put64(struct buf *b, uint64_t v)
+static void etf_write_put64(struct buf *b, uint64_t v)
 {
-    put32(b, (uint32_t)(v >> 32));
-    put32(b, (uint32_t)v);
+    etf_write_put32(b, (uint32_t)(v >> 32));
+    etf_write_put32(b, (uint32_t)v);
 }
 
 void etf_version(struct buf *b)
@@ -62,7 +62,7 @@ void etf_atom(struct buf *b, struct str name)
         put8(b, (unsigned)name.len);
     } else {
         put8(b, TAG_ATOM_UTF8);
-        put16(b, (unsigned)name.len);
+        etf_write_put16(b, (unsigned)name.len);
     }
     buf_str(b, name);
 }
@@ -79,7 +79,7 @@ void etf_int(struct buf *b, int64_t value)
         put8(b, (unsigned)value);
     } else if (value >= INT32_MIN && value <= INT32_MAX) {
         put8(b, TAG_INTEGER);
-        put32(b, (uint32_t)value);
+        etf_write_put32(b, (uint32_t)value);
     } else {
         uint64_t size = value < 0 ? ~(uint64_t)value + 1 : (uint64_t)value;
         unsigned n = 0;
@@ -119,7 +119,7 @@ void etf_big(struct buf *b, struct str decimal)
         put8(b, (unsigned)bytes.len);
     } else {
         put8(b, TAG_LARGE_BIG);
-        put32(b, (uint32_t)bytes.len);
+        etf_write_put32(b, (uint32_t)bytes.len);
     }
     put8(b, negative);
     buf_add(b, bytes.data, bytes.len);
@@ -133,13 +133,13 @@ void etf_float(struct buf *b, double value)
 
     memcpy(&bits, &value, sizeof(bits));
     put8(b, TAG_NEW_FLOAT);
-    put64(b, bits);
+    etf_write_put64(b, bits);
 }
 
 void etf_bin(struct buf *b, const void *bytes, size_t len)
 {
     put8(b, TAG_BINARY);
-    put32(b, (uint32_t)len);
+    etf_write_put32(b, (uint32_t)len);
     buf_add(b, bytes, len);
 }
 
@@ -150,7 +150,7 @@ void etf_bits(struct buf *b, const void *bytes, size_t len, unsigned last_bits)
         return;
     }
     put8(b, TAG_BIT_BINARY);
-    put32(b, (uint32_t)len);
+    etf_write_put32(b, (uint32_t)len);
     put8(b, last_bits);
     buf_add(b, bytes, len);
 }
@@ -162,7 +162,7 @@ void etf_tuple(struct buf *b, size_t arity)
         put8(b, (unsigned)arity);
     } else {
         put8(b, TAG_LARGE_TUPLE);
-        put32(b, (uint32_t)arity);
+        etf_write_put32(b, (uint32_t)arity);
     }
 }
 
@@ -171,7 +171,7 @@ void etf_list(struct buf *b, size_t count)
     if (!count)
         return;
     put8(b, TAG_LIST);
-    put32(b, (uint32_t)count);
+    etf_write_put32(b, (uint32_t)count);
 }
 
 void etf_nil(struct buf *b)
@@ -182,16 +182,16 @@ void etf_nil(struct buf *b)
 void etf_map(struct buf *b, size_t pairs)
 {
     put8(b, TAG_MAP);
-    put32(b, (uint32_t)pairs);
+    etf_write_put32(b, (uint32_t)pairs);
 }
 
 void etf_pid(struct buf *b, struct str node, uint32_t id, uint32_t serial, uint32_t creation)
 {
     put8(b, TAG_NEW_PID);
     etf_atom(b, node);
-    put32(b, id);
-    put32(b, serial);
-    put32(b, creation);
+    etf_write_put32(b, id);
+    etf_write_put32(b, serial);
+    etf_write_put32(b, creation);
 }
 
 void etf_port(struct buf *b, struct str node, uint64_t id, uint32_t creation)
@@ -199,20 +199,20 @@ void etf_port(struct buf *b, struct str node, uint64_t id, uint32_t creation)
     put8(b, id >> 28 ? TAG_V4_PORT : TAG_NEW_PORT);
     etf_atom(b, node);
     if (id >> 28)
-        put64(b, id);
+        etf_write_put64(b, id);
     else
-        put32(b, (uint32_t)id);
-    put32(b, creation);
+        etf_write_put32(b, (uint32_t)id);
+    etf_write_put32(b, creation);
 }
 
 void etf_ref(struct buf *b, struct str node, uint32_t creation, const uint32_t *words, size_t nwords)
 {
     put8(b, TAG_NEWER_REFERENCE);
-    put16(b, (unsigned)nwords);
+    etf_write_put16(b, (unsigned)nwords);
     etf_atom(b, node);
-    put32(b, creation);
+    etf_write_put32(b, creation);
     for (size_t i = 0; i < nwords; i++)
-        put32(b, words[i]);
+        etf_write_put32(b, words[i]);
 }
 
 void etf_export(struct buf *b, struct str module, struct str function, int arity)

@@ -5,7 +5,7 @@
 
 #include "etf_write.h"
 
-static struct term *make(struct arena *a, enum term_type type)
+static struct term *term_make(struct arena *a, enum term_type type)
 {
     struct term *t = arena_alloc(a, sizeof(*t));
 
@@ -15,7 +15,7 @@ static struct term *make(struct arena *a, enum term_type type)
 
 term_t term_atom_n(struct arena *a, struct str name)
 {
-    struct term *t = make(a, TERM_ATOM);
+    struct term *t = term_make(a, TERM_ATOM);
 
     t->text.at = arena_strndup(a, name.at, name.len);
     t->text.len = name.len;
@@ -34,7 +34,7 @@ term_t term_bool(struct arena *a, bool value)
 
 term_t term_int(struct arena *a, int64_t value)
 {
-    struct term *t = make(a, TERM_INT);
+    struct term *t = term_make(a, TERM_INT);
 
     t->integer = value;
     return t;
@@ -42,7 +42,7 @@ term_t term_int(struct arena *a, int64_t value)
 
 term_t term_float(struct arena *a, double value)
 {
-    struct term *t = make(a, TERM_FLOAT);
+    struct term *t = term_make(a, TERM_FLOAT);
 
     t->real = value;
     return t;
@@ -50,7 +50,7 @@ term_t term_float(struct arena *a, double value)
 
 term_t term_bin(struct arena *a, const void *bytes, size_t len)
 {
-    struct term *t = make(a, TERM_BIN);
+    struct term *t = term_make(a, TERM_BIN);
 
     t->text.at = arena_strndup(a, bytes, len);
     t->text.len = len;
@@ -68,7 +68,7 @@ static void copy_items(struct arena *a, struct term *t, size_t count, const term
 
 term_t term_tuple(struct arena *a, size_t count, const term_t *items)
 {
-    struct term *t = make(a, TERM_TUPLE);
+    struct term *t = term_make(a, TERM_TUPLE);
 
     copy_items(a, t, count, items);
     return t;
@@ -76,7 +76,7 @@ term_t term_tuple(struct arena *a, size_t count, const term_t *items)
 
 term_t term_list(struct arena *a, size_t count, const term_t *items, term_t tail)
 {
-    struct term *t = make(a, TERM_LIST);
+    struct term *t = term_make(a, TERM_LIST);
 
     if (!count && tail)
         return tail;
@@ -96,7 +96,7 @@ term_t term_list(struct arena *a, size_t count, const term_t *items, term_t tail
 
 term_t term_map(struct arena *a, size_t pairs, const term_t *keys_and_values)
 {
-    struct term *t = make(a, TERM_MAP);
+    struct term *t = term_make(a, TERM_MAP);
 
     copy_items(a, t, pairs * 2, keys_and_values);
     return t;
@@ -155,7 +155,7 @@ bool term_is_atom(term_t t, const char *name)
     return t->type == TERM_ATOM && str_is(t->text, name);
 }
 
-static void put(struct buf *b, term_t t)
+static void term_put(struct buf *b, term_t t)
 {
     switch (t->type) {
     case TERM_ATOM:
@@ -176,21 +176,21 @@ static void put(struct buf *b, term_t t)
     case TERM_TUPLE:
         etf_tuple(b, t->count);
         for (size_t i = 0; i < t->count; i++)
-            put(b, t->items[i]);
+            term_put(b, t->items[i]);
         break;
     case TERM_LIST:
         etf_list(b, t->count);
         for (size_t i = 0; i < t->count; i++)
-            put(b, t->items[i]);
+            term_put(b, t->items[i]);
         if (t->tail)
-            put(b, t->tail);
+            term_put(b, t->tail);
         else
             etf_nil(b);
         break;
     case TERM_MAP:
         etf_map(b, t->count / 2);
         for (size_t i = 0; i < t->count; i++)
-            put(b, t->items[i]);
+            term_put(b, t->items[i]);
         break;
     case TERM_PID:
         assert(t->text.len);
@@ -213,5 +213,5 @@ static void put(struct buf *b, term_t t)
 void term_to_etf(struct buf *b, term_t t)
 {
     etf_version(b);
-    put(b, t);
+    term_put(b, t);
 }

@@ -12,7 +12,7 @@
 
 enum atom_class { ALIAS, PLAIN, QUOTED };
 
-static bool is_digit(uint32_t c)
+static bool term_elixir_is_digit(uint32_t c)
 {
     return c >= '0' && c <= '9';
 }
@@ -35,7 +35,7 @@ static bool is_alias(struct str s)
         return s.len == 6 && !memcmp(s.at, "Elixir", 6);
     for (size_t i = 7; i < s.len; i++) {
         char c = s.at[i];
-        if (begin ? !(c >= 'A' && c <= 'Z') : !(is_letter((unsigned char)c) || is_digit((unsigned char)c) || c == '_' || c == '.'))
+        if (begin ? !(c >= 'A' && c <= 'Z') : !(is_letter((unsigned char)c) || term_elixir_is_digit((unsigned char)c) || c == '_' || c == '.'))
             return false;
         begin = c == '.';
     }
@@ -70,7 +70,7 @@ static bool is_identifier(struct str s)
             upper = (c >= 'A' && c <= 'Z') || (c >= 0xc0 && c <= 0xde);
         if (is_letter(c) || c == '_' || (c >= 0xc0 && c <= 0xff && c != 0xd7 && c != 0xf7))
             continue;
-        if (!first && (is_digit(c) || c == '@' || c == 0xb7 || (c == 0xb5 && upper) || ((c == '?' || c == '!') && at == end)))
+        if (!first && (term_elixir_is_digit(c) || c == '@' || c == 0xb7 || (c == 0xb5 && upper) || ((c == '?' || c == '!') && at == end)))
             continue;
         return false;
     }
@@ -111,7 +111,7 @@ void elixir_print_char(struct buf *to, uint32_t c, char quote)
     }
 }
 
-static void put_string(struct buf *to, struct str text)
+static void term_elixir_put_string(struct buf *to, struct str text)
 {
     const char *at = text.at, *end = text.len ? at + text.len : at;
 
@@ -147,7 +147,7 @@ static void print_atom(struct buf *to, struct raw name)
         return;
     case QUOTED:
         buf_char(to, ':');
-        put_string(to, raw);
+        term_elixir_put_string(to, raw);
     }
 }
 
@@ -158,13 +158,13 @@ void elixir_print_key(struct buf *to, struct raw name)
     if (classify(raw) == PLAIN)
         buf_str(to, raw);
     else
-        put_string(to, raw);
+        term_elixir_put_string(to, raw);
     buf_puts(to, ": ");
 }
 
 /* ---- binaries and lists ---- */
 
-static bool is_printable(uint32_t c)
+static bool term_elixir_is_printable(uint32_t c)
 {
     return (c >= 0x20 && c <= 0x7f) || (c >= 7 && c <= 13) || c == 27 || (c >= 0xa0 && c <= 0xd7ff) || (c >= 0xe000 && c <= 0xfffd) ||
            (c >= 0x10000 && c <= 0x10ffff);
@@ -175,7 +175,7 @@ static bool is_string(const char *at, size_t len)
     const char *end = len ? at + len : at;
 
     while (at < end)
-        if (!is_printable(utf8_next(&at, end)))
+        if (!term_elixir_is_printable(utf8_next(&at, end)))
             return false;
     return true;
 }
@@ -205,7 +205,7 @@ static const uint8_t *print_bin(struct buf *to, const uint8_t *at)
         break;
     }
     if (bits == 8 && is_string(bytes, len) && (len || !cut)) {
-        put_string(to, (struct str){bytes, len});
+        term_elixir_put_string(to, (struct str){bytes, len});
         if (cut)
             elixir_print_missing(to, size - len, " B");
         return head + 12 + captured;
@@ -441,7 +441,7 @@ static bool starts(struct str s, const char *with)
 }
 
 /* Rewrites the node's text for pids, references and functions in Elixir's spelling. */
-static void put_text(struct buf *to, uint8_t what, struct str text)
+static void term_elixir_put_text(struct buf *to, uint8_t what, struct str text)
 {
     if (what == ETW_TEXT_REF && starts(text, "#Ref<")) {
         buf_puts(to, "#Reference");
@@ -492,7 +492,7 @@ const uint8_t *elixir_print(struct buf *to, const struct term_env *env, const ui
     case ETW_T_TEXT:
         raw = raw_bytes(at + 4, wire_u16(at + 2));
         if (raw.len)
-            put_text(to, at[1], raw_view(raw));
+            term_elixir_put_text(to, at[1], raw_view(raw));
         else
             buf_puts(to, "…");
         return at + 4 + raw.len;

@@ -87,7 +87,7 @@ static void add_base64(struct buf *to, const char *bytes, size_t len)
 }
 
 /* Prints the term in Erlang's syntax as a JSON string. */
-static const uint8_t *quoted(struct buf *to, const struct term_env *env, const uint8_t *at)
+static const uint8_t *term_json_quoted(struct buf *to, const struct term_env *env, const uint8_t *at)
 {
     buf_char(to, '"');
     size_t from = to->len;
@@ -100,12 +100,12 @@ static const uint8_t *quoted(struct buf *to, const struct term_env *env, const u
 static const uint8_t *tagged(struct buf *to, const char *tag, const struct term_env *env, const uint8_t *at)
 {
     buf_printf(to, "{\"%s\":", tag);
-    at = quoted(to, env, at);
+    at = term_json_quoted(to, env, at);
     buf_char(to, '}');
     return at;
 }
 
-static const uint8_t *put_bin(struct buf *to, const uint8_t *at)
+static const uint8_t *term_json_put_bin(struct buf *to, const uint8_t *at)
 {
     const uint8_t *head = at + (*at == ETW_T_BITS ? 2 : 1);
     uint64_t size = wire_u64(head);
@@ -151,7 +151,7 @@ static const uint8_t *put_items(struct buf *to, const struct term_env *env, cons
     return at;
 }
 
-static const uint8_t *put_list(struct buf *to, const struct term_env *env, const uint8_t *at)
+static const uint8_t *term_json_put_list(struct buf *to, const struct term_env *env, const uint8_t *at)
 {
     size_t from = to->len;
     const uint8_t *p = ++at;
@@ -160,7 +160,7 @@ static const uint8_t *put_list(struct buf *to, const struct term_env *env, const
     while (wire_int(p, &v))
         p = wire_token(p);
     if (p > at && (*p == ETW_T_END || *p == ETW_T_CUT)) {
-        quoted(to, env, at - 1); /* let Erlang's printer decide whether the list is text */
+        term_json_quoted(to, env, at - 1); /* let Erlang's printer decide whether the list is text */
         bool text = to->data[from + 1] == '\\';
         to->len = from;
         if (text) {
@@ -306,10 +306,10 @@ const uint8_t *json_term(struct buf *to, const struct term_env *env, const uint8
         buf_puts(to, "[]");
         return at + 1;
     case ETW_T_LIST:
-        return put_list(to, env, at);
+        return term_json_put_list(to, env, at);
     case ETW_T_STRING: {
         size_t from = to->len;
-        const uint8_t *end = quoted(to, env, at);
+        const uint8_t *end = term_json_quoted(to, env, at);
         bool text = to->data[from + 1] == '\\';
         to->len = from;
         if (!text) {
@@ -333,7 +333,7 @@ const uint8_t *json_term(struct buf *to, const struct term_env *env, const uint8
         return put_map(to, env, at);
     case ETW_T_BIN:
     case ETW_T_BITS:
-        return put_bin(to, at);
+        return term_json_put_bin(to, at);
     case ETW_T_PID:
         return tagged(to, "pid", env, at);
     case ETW_T_PORT:
@@ -349,7 +349,7 @@ const uint8_t *json_term(struct buf *to, const struct term_env *env, const uint8
         buf_puts(to, cut_mark);
         return at + 1;
     default: /* integers of more than 64 bits */
-        return quoted(to, env, at);
+        return term_json_quoted(to, env, at);
     }
 }
 

@@ -188,7 +188,7 @@ void erlang_print_atom(struct buf *to, struct raw name)
 
 /* ---- text or numbers: which lists Erlang prints as text ---- */
 
-static bool is_printable(uint32_t c, bool latin1)
+static bool term_print_is_printable(uint32_t c, bool latin1)
 {
     if (c < 0x20)
         return (c >= '\b' && c <= '\r') || c == 27;
@@ -207,7 +207,7 @@ static void print_bytes_list(struct buf *to, const uint8_t *bytes, size_t len, b
     bool text = len > 0;
 
     for (size_t i = 0; i < len && text; i++)
-        text = is_printable(bytes[i], latin1);
+        text = term_print_is_printable(bytes[i], latin1);
     if (text) {
         put_latin1(to, (const char *)bytes, len);
         return;
@@ -228,7 +228,7 @@ static const uint8_t *print_as_text(struct buf *to, const struct term_env *env, 
     int64_t v;
 
     while (*p != ETW_T_END && *p != ETW_T_CUT) {
-        if (!wire_int(p, &v) || v < 0 || v > 0x10ffff || !is_printable((uint32_t)v, env->latin1))
+        if (!wire_int(p, &v) || v < 0 || v > 0x10ffff || !term_print_is_printable((uint32_t)v, env->latin1))
             return NULL;
         p += *p < 0x80 ? 1 : *p == ETW_T_INT16 ? 3 : *p == ETW_T_INT32 ? 5 : 9;
     }
@@ -265,7 +265,7 @@ static size_t unfinished(const char *at, size_t len)
 static enum bin_text latin1_or_numbers(const char *p, const char *end)
 {
     for (; p < end; p++)
-        if (!is_printable((unsigned char)*p, true))
+        if (!term_print_is_printable((unsigned char)*p, true))
             return BIN_NUMBERS;
     return BIN_LATIN1;
 }
@@ -281,7 +281,7 @@ static enum bin_text bin_text(const char *at, size_t len, const struct term_env 
         uint32_t c = utf8_next(&p, end);
         if (c == UTF8_BAD)
             return latin1_or_numbers(at, end);
-        if (!is_printable(c, env->latin1))
+        if (!term_print_is_printable(c, env->latin1))
             return env->otp27 && !utf8_valid(p, (size_t)(end - p)) ? latin1_or_numbers(at, end) : BIN_NUMBERS;
         if (c >= 0x80)
             ascii = false;
@@ -411,10 +411,10 @@ static const char smalls[128][4] = {
 /* Whether Erlang may print the list as text, judged by its first element. */
 static bool begins_text(const uint8_t *at, const struct term_env *env)
 {
-    return *at < 0x80 ? is_printable(*at, env->latin1) : *at <= ETW_T_INT64;
+    return *at < 0x80 ? term_print_is_printable(*at, env->latin1) : *at <= ETW_T_INT64;
 }
 
-#define LEVELS 16 /* nesting that one call of print() handles; a deeper container takes a recursive call */
+#define LEVELS 16 /* nesting that one call of term_print_print() handles; a deeper container takes a recursive call */
 #define ROOM 128  /* most that a token writes without a call: itself, a comma, a cut, and a bracket for each level */
 
 enum inside { IN_TERMS /* top level */, IN_TUPLE, IN_MAP, IN_LIST, IN_TAIL };
@@ -425,13 +425,13 @@ struct level {
 };
 
 /*
- * print() writes at `p` and does not update `to`. It calls SAVE() before another function writes to `to`, and LOAD()
+ * term_print_print() writes at `p` and does not update `to`. It calls SAVE() before another function writes to `to`, and LOAD()
  * after that. LOAD() reserves ROOM bytes, enough for a token and the brackets that it closes.
  */
 #define SAVE() (to->len = (size_t)(p - to->data))
 #define LOAD() (p = buf_room(to, ROOM), limit = to->data + to->cap - ROOM)
 
-static const uint8_t *print(struct buf *to, const struct term_env *env, const uint8_t *at, unsigned count)
+static const uint8_t *term_print_print(struct buf *to, const struct term_env *env, const uint8_t *at, unsigned count)
 {
     struct level around[LEVELS], in = {IN_TERMS, count};
     unsigned depth = 0;
@@ -561,13 +561,13 @@ static const uint8_t *print(struct buf *to, const struct term_env *env, const ui
 
 const uint8_t *erlang_print(struct buf *to, const struct term_env *env, const uint8_t *at)
 {
-    return print(to, env, at, 1);
+    return term_print_print(to, env, at, 1);
 }
 
 static void erlang_terms(struct buf *to, const struct term_env *env, const uint8_t *at, unsigned count)
 {
     if (count)
-        print(to, env, at, count);
+        term_print_print(to, env, at, count);
 }
 
 const struct printer printer_erlang = {

@@ -20,7 +20,7 @@ const uint8_t *elixir_field(const struct elixir_struct *s, const char *name)
     return NULL;
 }
 
-static bool number(const struct elixir_struct *s, const char *name, int64_t least, int64_t most, int64_t *ret)
+static bool term_struct_number(const struct elixir_struct *s, const char *name, int64_t least, int64_t most, int64_t *ret)
 {
     const uint8_t *at = elixir_field(s, name);
 
@@ -35,7 +35,7 @@ static bool text(const uint8_t *at, struct raw *ret)
     return at && wire_bin(at, ret, &size) && size == ret->len && utf8_valid(raw_view(*ret).at, ret->len);
 }
 
-static bool is_nil(const struct elixir_struct *s, const uint8_t *at)
+static bool term_struct_is_nil(const struct elixir_struct *s, const uint8_t *at)
 {
     return wire_is_atom(s->env, at, "nil");
 }
@@ -55,8 +55,8 @@ static bool is_iso(const struct elixir_struct *s)
 
 static bool read_date(const struct elixir_struct *s, struct moment *m)
 {
-    return is_iso(s) && number(s, "year", -9999, 9999, &m->year) && number(s, "month", 1, 12, &m->month) &&
-           number(s, "day", 1, 31, &m->day);
+    return is_iso(s) && term_struct_number(s, "year", -9999, 9999, &m->year) && term_struct_number(s, "month", 1, 12, &m->month) &&
+           term_struct_number(s, "day", 1, 31, &m->day);
 }
 
 static bool read_time(const struct elixir_struct *s, struct moment *m)
@@ -64,8 +64,8 @@ static bool read_time(const struct elixir_struct *s, struct moment *m)
     const uint8_t *at = elixir_field(s, "microsecond"), *first;
     uint32_t arity;
 
-    return is_iso(s) && number(s, "hour", 0, 23, &m->hour) && number(s, "minute", 0, 59, &m->minute) &&
-           number(s, "second", 0, 59, &m->second) && at && wire_tuple(at, &arity, &first) == 2 && arity == 2 &&
+    return is_iso(s) && term_struct_number(s, "hour", 0, 23, &m->hour) && term_struct_number(s, "minute", 0, 59, &m->minute) &&
+           term_struct_number(s, "second", 0, 59, &m->second) && at && wire_tuple(at, &arity, &first) == 2 && arity == 2 &&
            wire_int(first, &m->micro) && m->micro >= 0 && m->micro <= 999999 && wire_int(wire_skip(first), &m->digits) &&
            m->digits >= 0 && m->digits <= 6;
 }
@@ -90,7 +90,7 @@ static bool put_datetime(struct buf *to, const struct elixir_struct *s, const st
     int64_t utc, std;
     struct raw zone, abbr;
 
-    if (!number(s, "utc_offset", -86400, 86400, &utc) || !number(s, "std_offset", -86400, 86400, &std) ||
+    if (!term_struct_number(s, "utc_offset", -86400, 86400, &utc) || !term_struct_number(s, "std_offset", -86400, 86400, &std) ||
         !text(elixir_field(s, "time_zone"), &zone) || !text(elixir_field(s, "zone_abbr"), &abbr))
         return false;
     bool plain = !utc && !std && raw_is(zone, "Etc/UTC");
@@ -163,7 +163,7 @@ static bool print_range(struct buf *to, const struct elixir_struct *s)
     const uint8_t *step = elixir_field(s, "step");
     int64_t first, last, by = 1;
 
-    if (!number(s, "first", INT64_MIN, INT64_MAX, &first) || !number(s, "last", INT64_MIN, INT64_MAX, &last) ||
+    if (!term_struct_number(s, "first", INT64_MIN, INT64_MAX, &first) || !term_struct_number(s, "last", INT64_MIN, INT64_MAX, &last) ||
         (step && !wire_int(step, &by)))
         return false;
     print_i64(to, first);
@@ -337,7 +337,7 @@ static bool print_decimal(struct buf *to, const struct elixir_struct *s)
     struct buf digits = {0};
     struct raw word;
 
-    if (!coef || !number(s, "sign", -1, 1, &sign) || !number(s, "exp", -1000000, 1000000, &exp))
+    if (!coef || !term_struct_number(s, "sign", -1, 1, &sign) || !term_struct_number(s, "exp", -1000000, 1000000, &exp))
         return false;
     bool named = wire_atom(s->env, coef, &word);
     if (named)
@@ -368,7 +368,7 @@ static bool print_metadata(struct buf *to, const struct elixir_struct *s)
     buf_puts(to, "#Ecto.Schema.Metadata<");
     for (size_t i = 0; i < ARRAY_LEN(shown); i++) {
         const uint8_t *at = elixir_field(s, shown[i]);
-        if (is_nil(s, at))
+        if (term_struct_is_nil(s, at))
             continue;
         buf_puts(to, any ? ", " : "");
         elixir_print(to, s->env, at);

@@ -5,17 +5,17 @@
 #include "term.h"
 #include "term_print.h"
 
-static void put(struct buf *b, uint8_t tag, const void *bytes, size_t len)
+static void wire_write_put(struct buf *b, uint8_t tag, const void *bytes, size_t len)
 {
     buf_char(b, (char)tag);
     buf_add(b, bytes, len);
 }
 
-static void put_text(struct buf *b, enum etw_text what, const struct buf *text)
+static void wire_write_put_text(struct buf *b, enum etw_text what, const struct buf *text)
 {
     uint16_t len = (uint16_t)MIN(text->len, (size_t)UINT16_MAX);
 
-    put(b, ETW_T_TEXT, &(uint8_t){(uint8_t)what}, 1);
+    wire_write_put(b, ETW_T_TEXT, &(uint8_t){(uint8_t)what}, 1);
     buf_add(b, &len, sizeof(len));
     buf_add(b, text->data, len);
 }
@@ -25,7 +25,7 @@ static void put_int(struct buf *b, int64_t v)
     if (v >= 0 && v < 128)
         buf_char(b, (char)v);
     else
-        put(b, ETW_T_INT64, &v, sizeof(v));
+        wire_write_put(b, ETW_T_INT64, &v, sizeof(v));
 }
 
 /* Converts decimal digits to a magnitude, lowest byte first. */
@@ -45,19 +45,19 @@ static void put_big(struct buf *b, struct str digits)
             buf_char(&bytes, (char)carry);
     }
     uint16_t len = (uint16_t)MIN(bytes.len, (size_t)UINT16_MAX);
-    put(b, negative ? ETW_T_BIGNEG : ETW_T_BIGPOS, &len, sizeof(len));
+    wire_write_put(b, negative ? ETW_T_BIGNEG : ETW_T_BIGPOS, &len, sizeof(len));
     buf_add(b, bytes.data, len);
     buf_release(&bytes);
 }
 
-static void put_bin(struct buf *b, term_t t)
+static void wire_write_put_bin(struct buf *b, term_t t)
 {
     uint64_t size = t->text.len;
     uint32_t captured = (uint32_t)t->text.len;
     unsigned bits = t->bits;
 
     if (bits && bits < 8 && size)
-        put(b, ETW_T_BITS, &(uint8_t){(uint8_t)bits}, 1);
+        wire_write_put(b, ETW_T_BITS, &(uint8_t){(uint8_t)bits}, 1);
     else
         buf_char(b, (char)ETW_T_BIN);
     buf_add(b, &size, sizeof(size));
@@ -65,18 +65,18 @@ static void put_bin(struct buf *b, term_t t)
     buf_str(b, t->text);
 }
 
-static void put_pid(struct buf *b, term_t t)
+static void wire_write_put_pid(struct buf *b, term_t t)
 {
     uint64_t data = t->type == TERM_PID ? (t->id & 0x0fffffff) | (uint64_t)t->serial << 28 : t->id;
     struct buf text = {0};
 
     if (!t->text.len) {
-        put(b, t->type == TERM_PID ? ETW_T_PID : ETW_T_PORT, &data, sizeof(data));
+        wire_write_put(b, t->type == TERM_PID ? ETW_T_PID : ETW_T_PORT, &data, sizeof(data));
         return;
     }
     buf_printf(&text, t->type == TERM_PID ? "<%.*s.%llu.%u>" : "#Port<%.*s.%llu>", (int)t->text.len, t->text.at,
                (unsigned long long)t->id, t->serial);
-    put_text(b, t->type == TERM_PID ? ETW_TEXT_PID : ETW_TEXT_PORT, &text);
+    wire_write_put_text(b, t->type == TERM_PID ? ETW_TEXT_PID : ETW_TEXT_PORT, &text);
     buf_release(&text);
 }
 
@@ -88,7 +88,7 @@ static void put_ref(struct buf *b, term_t t)
     for (uint32_t i = t->nwords; i-- > 0;)
         buf_printf(&text, ".%u", t->words[i]);
     buf_char(&text, '>');
-    put_text(b, ETW_TEXT_REF, &text);
+    wire_write_put_text(b, ETW_TEXT_REF, &text);
     buf_release(&text);
 }
 
@@ -102,7 +102,7 @@ static void put_export(struct buf *b, term_t t)
     erlang_print_atom(&text, raw_of(t->items[1]->text));
     buf_char(&text, '/');
     print_i64(&text, t->items[2]->integer);
-    put_text(b, ETW_TEXT_FUN, &text);
+    wire_write_put_text(b, ETW_TEXT_FUN, &text);
     buf_release(&text);
 }
 
@@ -113,7 +113,7 @@ void term_to_wire(struct buf *b, term_t t)
 
     switch (t->type) {
     case TERM_ATOM:
-        put(b, ETW_T_ATOMTEXT, &len, sizeof(len));
+        wire_write_put(b, ETW_T_ATOMTEXT, &len, sizeof(len));
         buf_add(b, t->text.at, len);
         return;
     case TERM_INT:
@@ -123,17 +123,17 @@ void term_to_wire(struct buf *b, term_t t)
         put_big(b, t->text);
         return;
     case TERM_FLOAT:
-        put(b, ETW_T_FLOAT, &t->real, sizeof(t->real));
+        wire_write_put(b, ETW_T_FLOAT, &t->real, sizeof(t->real));
         return;
     case TERM_BIN:
-        put_bin(b, t);
+        wire_write_put_bin(b, t);
         return;
     case TERM_TUPLE:
-        put(b, ETW_T_TUPLE, &count, sizeof(count));
+        wire_write_put(b, ETW_T_TUPLE, &count, sizeof(count));
         break;
     case TERM_MAP:
         count /= 2;
-        put(b, ETW_T_MAP, &count, sizeof(count));
+        wire_write_put(b, ETW_T_MAP, &count, sizeof(count));
         break;
     case TERM_LIST:
         if (!t->count) {
@@ -147,7 +147,7 @@ void term_to_wire(struct buf *b, term_t t)
         break;
     case TERM_PID:
     case TERM_PORT:
-        put_pid(b, t);
+        wire_write_put_pid(b, t);
         return;
     case TERM_REF:
         put_ref(b, t);

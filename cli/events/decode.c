@@ -40,7 +40,7 @@ void decode_ring_release(struct decode_ring *r)
     buf_release(&r->spelled);
 }
 
-static bool wrong(struct decode_error *bad, const uint8_t *at, const char *why)
+static bool decode_wrong(struct decode_error *bad, const uint8_t *at, const char *why)
 {
     *bad = (struct decode_error){at, why};
     return false;
@@ -52,18 +52,18 @@ bool decode_peek(const struct decode_ring *r, const uint8_t *at, const uint8_t *
     size_t left = (size_t)(end - at);
 
     if (left < 8)
-        return wrong(bad, at, "a frame ends in its head");
+        return decode_wrong(bad, at, "a frame ends in its head");
     uint32_t head = wire_u32(at);
     ret->bytes = ETW_HEAD_BYTES(head);
     ret->kind = ETW_HEAD_KIND(head);
     ret->flags = (uint8_t)ETW_HEAD_FLAGS(head);
     if (ret->bytes < 8)
-        return wrong(bad, at, "a frame shorter than its head");
+        return decode_wrong(bad, at, "a frame shorter than its head");
     if (ret->bytes > left)
-        return wrong(bad, at, "a frame longer than its section");
+        return decode_wrong(bad, at, "a frame longer than its section");
     if (ret->flags & ETW_F_TICK) {
         if (ret->bytes < 16)
-            return wrong(bad, at, "a frame shorter than its head");
+            return decode_wrong(bad, at, "a frame shorter than its head");
         ret->tick = wire_u64(at + 8);
     } else {
         ret->tick = r->tick + wire_u32(at + 4);
@@ -78,7 +78,7 @@ static bool take_fun(struct decode_ring *r, struct decode_node *n, const uint8_t
     const uint8_t *p = *at;
 
     if (end - p < 3)
-        return wrong(bad, p, "a frame ends in its function");
+        return decode_wrong(bad, p, "a frame ends in its function");
     unsigned id = wire_u16(p);
     e->arity = p[2];
     p += 3;
@@ -87,26 +87,26 @@ static bool take_fun(struct decode_ring *r, struct decode_node *n, const uint8_t
         return true;
     }
     if ((id & ~ETW_DEF) >= ETW_FUNCTIONS)
-        return wrong(bad, *at, "a function's id out of range");
+        return decode_wrong(bad, *at, "a function's id out of range");
     if (unlikely(!r->funs))
         r->funs = mem_zalloc(ETW_FUNCTIONS * sizeof(*r->funs));
     if (unlikely(id & ETW_DEF)) {
         id &= ~ETW_DEF;
         if (end - p < 4)
-            return wrong(bad, p, "a frame ends in its function");
+            return decode_wrong(bad, p, "a frame ends in its function");
         size_t module = wire_u16(p), name = wire_u16(p + 2);
         if ((size_t)(end - p) - 4 < module + name)
-            return wrong(bad, p, "a function's name is longer than its frame");
+            return decode_wrong(bad, p, "a function's name is longer than its frame");
         if (module > 1020 || name > 1020)
-            return wrong(bad, p, "an atom of more than 255 characters");
+            return decode_wrong(bad, p, "an atom of more than 255 characters");
         r->funs[id] = funs_get(n->funs, raw_bytes(p + 4, module), raw_bytes(p + 4 + module, name));
         if (!r->funs[id])
-            return wrong(bad, p, "more names of functions than any node has");
+            return decode_wrong(bad, p, "more names of functions than any node has");
         p += 4 + module + name;
     }
     e->fun = r->funs[id];
     if (unlikely(!e->fun))
-        return wrong(bad, *at, "a function that was not defined");
+        return decode_wrong(bad, *at, "a function that was not defined");
     *at = p;
     return true;
 }
@@ -122,14 +122,14 @@ static bool take_terms(struct decode_ring *r, const uint8_t *at, const uint8_t *
     wire_frame(&r->atoms);
     enum wire_found a = wire_check(&r->atoms, at, end, e->nterms, &ms, &why), b = WIRE_OK;
     if (unlikely(a == WIRE_BAD))
-        return wrong(bad, ms, why);
+        return decode_wrong(bad, ms, why);
     behind = ms;
     if (e->flags & ETW_F_MS)
         b = wire_check(&r->atoms, ms, end, 1, &behind, &why);
     if (unlikely(b == WIRE_BAD))
-        return wrong(bad, behind, why);
+        return decode_wrong(bad, behind, why);
     if (unlikely(behind != end))
-        return wrong(bad, behind, "more bytes in a frame than it needs");
+        return decode_wrong(bad, behind, "more bytes in a frame than it needs");
 
     if (likely(a == WIRE_OK && b == WIRE_OK)) {
         e->terms = (struct wire){at, ms};
@@ -137,7 +137,7 @@ static bool take_terms(struct decode_ring *r, const uint8_t *at, const uint8_t *
         return true;
     }
     if (r->atoms.bytes > ATOMS_MAX)
-        return wrong(bad, at, "more bytes of names than any node has");
+        return decode_wrong(bad, at, "more bytes of names than any node has");
     if (a != WIRE_CONFLICT && b != WIRE_CONFLICT) {
         wire_define(&r->atoms, at, end);
         e->terms = (struct wire){at, ms};
@@ -146,10 +146,10 @@ static bool take_terms(struct decode_ring *r, const uint8_t *at, const uint8_t *
     }
     buf_clear(&r->spelled);
     if (!wire_resolve(&r->spelled, &r->atoms, (struct wire){at, ms}, SPELLED_MAX))
-        return wrong(bad, at, "more bytes of names in a frame than it can need");
+        return decode_wrong(bad, at, "more bytes of names in a frame than it can need");
     size_t terms = r->spelled.len;
     if (!wire_resolve(&r->spelled, &r->atoms, (struct wire){ms, end}, SPELLED_MAX))
-        return wrong(bad, at, "more bytes of names in a frame than it can need");
+        return decode_wrong(bad, at, "more bytes of names in a frame than it can need");
     const uint8_t *spelled = (const uint8_t *)buf_cstr(&r->spelled);
     e->terms = (struct wire){spelled, spelled + terms};
     e->ms = (struct wire){spelled + terms, spelled + r->spelled.len};
@@ -163,16 +163,16 @@ static bool take_tally(const uint8_t *at, const uint8_t *end, struct event *e, s
     struct etw_bucket b;
 
     if ((size_t)(end - at) < sizeof(t))
-        return wrong(bad, at, "a frame ends in its figures");
+        return decode_wrong(bad, at, "a frame ends in its figures");
     memcpy(&t, at, sizeof(t));
     e->tally = at;
     at += sizeof(t);
     if (t.buckets > ETW_BUCKETS || (size_t)(end - at) != t.buckets * sizeof(b))
-        return wrong(bad, at, "figures with the wrong number of buckets");
+        return decode_wrong(bad, at, "figures with the wrong number of buckets");
     for (uint32_t i = 0; i < t.buckets; i++, at += sizeof(b)) {
         memcpy(&b, at, sizeof(b));
         if (b.bucket >= ETW_BUCKETS)
-            return wrong(bad, at, "figures with a bucket that does not exist");
+            return decode_wrong(bad, at, "figures with a bucket that does not exist");
     }
     e->nterms = 0;
     e->terms = e->ms = (struct wire){end, end};
@@ -186,13 +186,13 @@ bool decode_frame(struct decode_ring *r, struct decode_node *n, const uint8_t *a
     const struct layout *layout = &layouts[head->kind];
 
     if (unlikely(!layout->known))
-        return wrong(bad, at, "a frame of a kind that does not exist");
+        return decode_wrong(bad, at, "a frame of a kind that does not exist");
     if (head->flags & ETW_F_TICK)
         p += 8;
     r->tick = head->tick;
     if (head->flags & ETW_F_TRACEE) {
         if (unlikely(end - p < 8))
-            return wrong(bad, p, "a frame ends in its head");
+            return decode_wrong(bad, p, "a frame ends in its head");
         r->tracee = wire_u64(p);
         r->who = NULL;
         p += 8;
@@ -212,7 +212,7 @@ bool decode_frame(struct decode_ring *r, struct decode_node *n, const uint8_t *a
     e->doubtful = head->kind != ETW_CALL && head->flags & ETW_F_DOUBT;
     if (unlikely(head->kind == ETW_CALL && head->flags & ETW_F_BEGAN)) {
         if (end - p < 8)
-            return wrong(bad, p, "a beginning where there is none");
+            return decode_wrong(bad, p, "a beginning where there is none");
         e->began = wire_u64(p);
         e->bytes -= 8;
         p += 8;
@@ -235,7 +235,7 @@ bool decode_frame(struct decode_ring *r, struct decode_node *n, const uint8_t *a
 
     if (unlikely(head->kind == ETW_LOST)) {
         if (end - p != (ptrdiff_t)sizeof(r->lost))
-            return wrong(bad, p, "a count of losses of the wrong length");
+            return decode_wrong(bad, p, "a count of losses of the wrong length");
         memcpy(r->lost, p, sizeof(r->lost));
         e->lost = r->lost;
         e->nterms = 0;

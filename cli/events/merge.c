@@ -84,7 +84,7 @@ static void ring_release(struct ring *r)
     free(r->pieces);
 }
 
-static void begin(struct merge *m)
+static void merge_begin(struct merge *m)
 {
     tracees_init(&m->decode.tracees);
     m->meta = (struct ring){0};
@@ -100,7 +100,7 @@ static void begin(struct merge *m)
     m->nheap = m->doubtful = 0;
 }
 
-static void forget(struct merge *m)
+static void merge_forget(struct merge *m)
 {
     for (size_t i = 0; i < m->nrings; i++) {
         m->by_id[m->rings[i]->decode.id] = NULL;
@@ -120,7 +120,7 @@ struct merge *merge_new(unsigned index, struct funs *funs)
     m->node.index = index;
     m->decode.node = &m->node;
     m->decode.funs = funs;
-    begin(m);
+    merge_begin(m);
     return m;
 }
 
@@ -128,7 +128,7 @@ void merge_free(struct merge *m)
 {
     if (!m)
         return;
-    forget(m);
+    merge_forget(m);
     free(m->rings);
     free(m->heap);
     buf_release(&m->text);
@@ -250,7 +250,7 @@ static inline void doubt(struct merge *m, struct ring *r, bool any)
         doubt_anew(m, r, any);
 }
 
-static bool load(struct merge *m, struct ring *r, struct err *e)
+static bool merge_load(struct merge *m, struct ring *r, struct err *e)
 {
     r->in_held = r->held.len > 0;
     if (r->in_held) {
@@ -496,8 +496,8 @@ bool merge_batch(struct merge *m, struct str bytes, struct err *e)
     if (merge_begins_anew(m, bytes)) {
         add_counts(m, &m->before);
         m->cut |= !m->last;
-        forget(m);
-        begin(m);
+        merge_forget(m);
+        merge_begin(m);
     }
     m->head = head;
     if (head.bytes != bytes.len)
@@ -523,7 +523,7 @@ bool merge_batch(struct merge *m, struct str bytes, struct err *e)
         m->heap = mem_alloc(sizeof(struct ring *));
     m->nheap = 0;
     for (size_t i = 0; i <= m->nrings; i++)
-        if (!load(m, ring_at(m, i), e))
+        if (!merge_load(m, ring_at(m, i), e))
             return false;
     return true;
 }
@@ -542,7 +542,7 @@ void merge_end(struct merge *m)
     for (size_t i = 0; i <= m->nrings; i++) {
         ring_at(m, i)->section = NULL;
         ring_at(m, i)->section_end = NULL;
-        load(m, ring_at(m, i), &m->why);
+        merge_load(m, ring_at(m, i), &m->why);
     }
 }
 

@@ -34,7 +34,7 @@ static uint32_t hash_bytes(uint32_t h, struct raw s)
     return h;
 }
 
-static void widen(struct funs *f)
+static void names_widen(struct funs *f)
 {
     size_t n = f->nbuckets * 2;
     struct fun **buckets = mem_zalloc(n * sizeof(*buckets));
@@ -51,7 +51,7 @@ static void widen(struct funs *f)
     f->nbuckets = n;
 }
 
-static struct str keep(struct funs *f, struct buf *b)
+static struct str names_keep(struct funs *f, struct buf *b)
 {
     f->bytes += b->len + BUF_SHORT;
     memset(buf_room(b, BUF_SHORT), 0, BUF_SHORT);
@@ -122,7 +122,7 @@ static struct raw valid(struct buf *b, struct raw s)
     return raw_of(buf_view(b));
 }
 
-static const struct fun *make(struct funs *f, uint32_t hash, struct raw module, struct raw name)
+static const struct fun *names_make(struct funs *f, uint32_t hash, struct raw module, struct raw name)
 {
     struct fun *fun = arena_alloc(&f->arena, sizeof(*fun));
     struct buf b = {0};
@@ -136,21 +136,21 @@ static const struct fun *make(struct funs *f, uint32_t hash, struct raw module, 
     erlang_print_atom(&b, module);
     buf_char(&b, ':');
     erlang_print_atom(&b, name);
-    fun->erl = keep(f, &b);
+    fun->erl = names_keep(f, &b);
     buf_clear(&b);
     fun_elixir(&b, module, name);
-    fun->elixir = keep(f, &b);
+    fun->elixir = names_keep(f, &b);
     buf_clear(&b);
     buf_puts(&b, "\"m\":");
     json_string(&b, module);
     buf_puts(&b, ",\"f\":");
     json_string(&b, name);
-    fun->json = keep(f, &b);
+    fun->json = names_keep(f, &b);
     buf_release(&b);
     f->bytes += sizeof(*fun);
 
     if (++f->count > f->nbuckets)
-        widen(f);
+        names_widen(f);
     fun->next = f->buckets[hash & (f->nbuckets - 1)];
     f->buckets[hash & (f->nbuckets - 1)] = fun;
     return fun;
@@ -171,7 +171,7 @@ const struct fun *funs_get(struct funs *f, struct raw module, struct raw name)
         if (at->hash == h && raw_same(at->module, module) && raw_same(at->name, name))
             found = at;
     if (!found && f->bytes < FUNS_BYTES)
-        found = make(f, h, module, name);
+        found = names_make(f, h, module, name);
     buf_release(&m);
     buf_release(&n);
     return found;
@@ -201,7 +201,7 @@ void tracees_release(struct tracees *t)
     *t = (struct tracees){0};
 }
 
-static uint32_t slot_of(const struct tracees_half *h, uint64_t id)
+static uint32_t names_slot_of(const struct tracees_half *h, uint64_t id)
 {
     return (uint32_t)((id * UINT64_C(0x9e3779b97f4a7c15)) >> 40) & (2 * h->cap - 1);
 }
@@ -215,7 +215,7 @@ static struct tracee *half_find(const struct tracees_half *h, uint64_t id)
 {
     if (!h->items)
         return NULL;
-    for (uint32_t s = slot_of(h, id); h->slots[s]; s = slot_after(h, s))
+    for (uint32_t s = names_slot_of(h, id); h->slots[s]; s = slot_after(h, s))
         if (h->items[h->slots[s] - 1].id == id)
             return &h->items[h->slots[s] - 1];
     return NULL;
@@ -223,7 +223,7 @@ static struct tracee *half_find(const struct tracees_half *h, uint64_t id)
 
 static void half_enter(struct tracees_half *h, uint32_t index)
 {
-    uint32_t s = slot_of(h, h->items[index].id);
+    uint32_t s = names_slot_of(h, h->items[index].id);
 
     while (h->slots[s])
         s = slot_after(h, s);

@@ -198,7 +198,7 @@ static void take_item(struct order *o, struct strand *s)
 }
 
 /* Sets the event's time on the common clock. Times of a node never go back, so its events keep their order. */
-static void place(struct strand *s)
+static void order_place(struct strand *s)
 {
     struct event *e = &s->head;
 
@@ -278,7 +278,7 @@ static enum fetched fetch(struct order *o, struct strand *s, struct err *e)
         if (s->loaded) {
             enum merge_got got = merge_next(s->merge, &s->head, e);
             if (got == MERGE_EVENT) {
-                place(s);
+                order_place(s);
                 return FETCH_HEAD;
             }
             if (got == MERGE_BAD)

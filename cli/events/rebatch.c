@@ -37,18 +37,18 @@ bool rebatch_full(const struct rebatch *a)
 
 /* ---- frames ---- */
 
-static void put16(struct buf *b, size_t v)
+static void rebatch_put16(struct buf *b, size_t v)
 {
     uint16_t n = (uint16_t)v;
     buf_add(b, &n, sizeof(n));
 }
 
-static void put32(struct buf *b, uint32_t v)
+static void rebatch_put32(struct buf *b, uint32_t v)
 {
     buf_add(b, &v, sizeof(v));
 }
 
-static void put64(struct buf *b, uint64_t v)
+static void rebatch_put64(struct buf *b, uint64_t v)
 {
     buf_add(b, &v, sizeof(v));
 }
@@ -57,10 +57,10 @@ static size_t open_owner_frame(struct buf *b, uint64_t tick, uint64_t tracee)
 {
     size_t at = b->len;
 
-    put32(b, 0);
-    put32(b, 0);
-    put64(b, tick);
-    put64(b, tracee);
+    rebatch_put32(b, 0);
+    rebatch_put32(b, 0);
+    rebatch_put64(b, tick);
+    rebatch_put64(b, tracee);
     return at;
 }
 
@@ -87,14 +87,14 @@ static bool is_new(struct rebatch *a, uint64_t id)
     return true;
 }
 
-static void put_name(struct rebatch *a, const struct tracee *t, uint64_t tick)
+static void rebatch_put_name(struct rebatch *a, const struct tracee *t, uint64_t tick)
 {
     if (!t || !t->name_len || !is_new(a, t->id))
         return;
     size_t at = open_owner_frame(&a->names, tick, t->id);
     buf_char(&a->names, (char)ETW_T_BIN);
-    put64(&a->names, t->name_len);
-    put32(&a->names, t->name_len);
+    rebatch_put64(&a->names, t->name_len);
+    rebatch_put32(&a->names, t->name_len);
     buf_add(&a->names, t->name, t->name_len);
     close_frame(&a->names, at, ETW_NAME, ETW_F_TICK | ETW_F_TRACEE);
 }
@@ -105,18 +105,18 @@ static void put_names_in(struct rebatch *a, const struct event *e, struct wire t
 
     for (const uint8_t *at = terms.at; at < terms.end; at = wire_token(at))
         if ((*at == ETW_T_PID || *at == ETW_T_PORT) && wire_pid(at, &id))
-            put_name(a, event_who(e, id), tick);
+            rebatch_put_name(a, event_who(e, id), tick);
 }
 
 /* ---- one event ---- */
 
-static void put_fun(struct rebatch *a, const struct event *e)
+static void rebatch_put_fun(struct rebatch *a, const struct event *e)
 {
     struct buf *b = &a->frames;
     size_t id = 0;
 
     if (!e->fun) {
-        put16(b, ETW_NO_FUNCTION);
+        rebatch_put16(b, ETW_NO_FUNCTION);
         buf_char(b, (char)e->arity);
         return;
     }
@@ -125,12 +125,12 @@ static void put_fun(struct rebatch *a, const struct event *e)
     bool defined = id < a->nfuns;
     if (!defined && a->nfuns < ETW_FUNCTIONS - 1)
         a->funs[a->nfuns++] = e->fun->serial + 1;
-    put16(b, defined ? id : id | ETW_DEF);
+    rebatch_put16(b, defined ? id : id | ETW_DEF);
     buf_char(b, (char)e->arity);
     if (defined)
         return;
-    put16(b, e->fun->module.len);
-    put16(b, e->fun->name.len);
+    rebatch_put16(b, e->fun->module.len);
+    rebatch_put16(b, e->fun->name.len);
     buf_str(b, raw_view(e->fun->module));
     buf_str(b, raw_view(e->fun->name));
 }
@@ -170,7 +170,7 @@ void rebatch_add(struct rebatch *a, const struct event *e)
         for (size_t l = 0; l < ETW_LOSSES; l++)
             a->lost[l] += e->lost[l];
     } else {
-        put_name(a, e->who, tick);
+        rebatch_put_name(a, e->who, tick);
         put_names_in(a, e, e->terms, tick);
         put_names_in(a, e, e->ms, tick);
         a->events += event_is_traced(e);
@@ -178,12 +178,12 @@ void rebatch_add(struct rebatch *a, const struct event *e)
 
     bool whole = !a->begun || tick - a->tick > UINT32_MAX, other = !a->begun || tracee != a->tracee;
     size_t at = b->len;
-    put32(b, 0);
-    put32(b, whole ? 0 : (uint32_t)(tick - a->tick));
+    rebatch_put32(b, 0);
+    rebatch_put32(b, whole ? 0 : (uint32_t)(tick - a->tick));
     if (whole)
-        put64(b, tick);
+        rebatch_put64(b, tick);
     if (other)
-        put64(b, tracee);
+        rebatch_put64(b, tracee);
     flags |= (whole ? ETW_F_TICK : 0u) | (other ? ETW_F_TRACEE : 0u);
     a->begun = true;
     a->tick = tick;
@@ -192,7 +192,7 @@ void rebatch_add(struct rebatch *a, const struct event *e)
         buf_add(b, a->lost, sizeof(a->lost));
     } else {
         if (layout[0] == 'F')
-            put_fun(a, e);
+            rebatch_put_fun(a, e);
         if (!put_terms(b, e, e->terms, e->nterms))
             flags |= ETW_F_CUT;
         if ((flags & ETW_F_MS) && !put_terms(b, e, e->ms, 1))

@@ -99,7 +99,7 @@ static const char *here(const struct recfile *f)
     return f->in.data + f->taken;
 }
 
-static void take(struct recfile *f, size_t n)
+static void recfile_take(struct recfile *f, size_t n)
 {
     f->taken += n;
     f->offset += n;
@@ -117,7 +117,7 @@ static void hint_packed(const struct recfile *f, struct err *e)
             err_hint(e, "it is compressed: %s FILE | etrace replay -", packers[i].reader);
 }
 
-static enum source_got read_header(struct recfile *f, int timeout_ms, struct err *e)
+static enum source_got recfile_read_header(struct recfile *f, int timeout_ms, struct err *e)
 {
     struct etw_file h;
     enum source_got got = fill(f, sizeof(h), timeout_ms, e);
@@ -150,18 +150,18 @@ static enum source_got read_header(struct recfile *f, int timeout_ms, struct err
                 ETW_VERSION);
         return SOURCE_FAILED;
     }
-    take(f, h.bytes);
+    recfile_take(f, h.bytes);
     f->begun = true;
     return SOURCE_ITEM;
 }
 
-static enum source_got next(struct source *s, struct source_item *ret, int timeout_ms, struct err *e)
+static enum source_got recfile_next(struct source *s, struct source_item *ret, int timeout_ms, struct err *e)
 {
     struct recfile *f = (struct recfile *)s;
     struct etw_block b;
     enum source_got got;
 
-    if (!f->begun && (got = read_header(f, timeout_ms, e)) != SOURCE_ITEM)
+    if (!f->begun && (got = recfile_read_header(f, timeout_ms, e)) != SOURCE_ITEM)
         return got;
     for (;;) {
         got = fill(f, sizeof(b), timeout_ms, e);
@@ -188,7 +188,7 @@ static enum source_got next(struct source *s, struct source_item *ret, int timeo
         if (b.type == ETW_BLOCK_FOOTER && b.bytes != sizeof(struct etw_footer))
             return damaged(f, f->offset, "the recording is damaged: a footer that cannot be", e);
         *ret = (struct source_item){.node = b.node, .bytes = bytes, .offset = f->offset + sizeof(b)};
-        take(f, sizeof(b) + b.bytes);
+        recfile_take(f, sizeof(b) + b.bytes);
         f->last_type = b.type;
         switch (b.type) {
         case ETW_BLOCK_BATCH: ret->type = SOURCE_BATCH; return SOURCE_ITEM;
@@ -211,7 +211,7 @@ static void close_file(struct source *s)
     free(f);
 }
 
-static const struct source_ops ops = {.next = next, .close = close_file};
+static const struct source_ops ops = {.next = recfile_next, .close = close_file};
 
 struct source *recfile_open_fd(int fd, const char *name, struct err *e)
 {

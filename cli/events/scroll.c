@@ -249,7 +249,7 @@ static void take_event(struct scroll *s, unsigned index, const struct event *e)
         take_piece(s, index, false);
 }
 
-static bool drain(struct scroll *s, unsigned index, struct err *e)
+static bool scroll_drain(struct scroll *s, unsigned index, struct err *e)
 {
     struct event ev;
     enum merge_got got;
@@ -301,12 +301,12 @@ bool scroll_batch(struct scroll *s, unsigned node, struct str bytes, struct err 
     if (merge_begins_anew(m, bytes)) {
         bool failed = merge_failed(m); /* the failure was already reported, so ignore its rest */
         merge_end(m);
-        if (!drain(s, node, e) && !failed)
+        if (!scroll_drain(s, node, e) && !failed)
             return false;
         s->nodes[node]->anew = true;
         s->nodes[node]->nmarks = 0;
     }
-    if (!merge_batch(m, bytes, e) || !drain(s, node, e))
+    if (!merge_batch(m, bytes, e) || !scroll_drain(s, node, e))
         return false;
     if (merge_ended(m))
         take_piece(s, node, true);

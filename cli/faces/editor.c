@@ -105,7 +105,7 @@ static void walk(const char *at, const char *end, unsigned cols, size_t *row, si
     }
 }
 
-static void place(const struct editor *l, bool end, size_t *row, size_t *col)
+static void editor_place(const struct editor *l, bool end, size_t *row, size_t *col)
 {
     const LineInfo *info = el_line(l->el);
 
@@ -129,7 +129,7 @@ static void erase(struct editor *l)
 {
     size_t row, col;
 
-    place(l, false, &row, &col);
+    editor_place(l, false, &row, &col);
     fputc('\r', l->to);
     if (row)
         fprintf(l->to, "\033[%zuA", row);
@@ -195,7 +195,7 @@ void editor_return(struct editor *l)
     quiet(l);
 }
 
-static void drain(struct editor *l)
+static void editor_drain(struct editor *l)
 {
     int64_t until = loop_now() + DRAIN_MS;
     struct timespec nap = {0, 2000000};
@@ -212,13 +212,13 @@ static void suspend(struct editor *l)
 
     tcgetattr(STDIN_FILENO, &now);
     if (l->reading) {
-        place(l, false, &row, &col);
-        place(l, true, &last, &col);
+        editor_place(l, false, &row, &col);
+        editor_place(l, true, &last, &col);
         for (; row < last; row++)
             fputs("\033[B", l->to);
         fputs("\r\n", l->to);
     }
-    drain(l);
+    editor_drain(l);
     tcsetattr(STDIN_FILENO, TCSADRAIN, &l->found);
     int64_t since = loop_now();
     kill(getpid(), SIGSTOP);
@@ -274,7 +274,7 @@ static bool read_keys(struct editor *l)
     return n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN));
 }
 
-static bool take(struct editor *l, uint32_t *ret)
+static bool editor_take(struct editor *l, uint32_t *ret)
 {
     const char *at = l->typed.data, *end = at + l->typed.len;
 
@@ -298,7 +298,7 @@ static int get_key(EditLine *el, wchar_t *ret)
     el_get(el, EL_CLIENTDATA, &l);
     fflush(l->to);
     for (;;) {
-        while (take(l, &c))
+        while (editor_take(l, &c))
             if (c != UTF8_BAD) {
                 l->host.typed(l->host.data);
                 *ret = (wchar_t)c;
@@ -321,10 +321,10 @@ int editor_key(struct editor *l)
 
     if (l->readable && !read_keys(l))
         return 4;
-    return take(l, &c) && c != UTF8_BAD ? (int)c : -1;
+    return editor_take(l, &c) && c != UTF8_BAD ? (int)c : -1;
 }
 
-static unsigned char complete(EditLine *el, int key UNUSED)
+static unsigned char editor_complete(EditLine *el, int key UNUSED)
 {
     struct editor *l;
 
@@ -373,8 +373,8 @@ enum editor_got editor_read(struct editor *l, const char *prompt, struct buf *re
     bool broken = l->stopped || l->ended;
     if (broken && l->reading) {
         size_t row, col, last;
-        place(l, false, &row, &col);
-        place(l, true, &last, &col);
+        editor_place(l, false, &row, &col);
+        editor_place(l, true, &last, &col);
         for (; row < last; row++)
             fputs("\033[B", l->to);
     }
@@ -490,7 +490,7 @@ struct editor *editor_new(struct loop *loop, struct out *out, const struct edito
     el_set(l->el, EL_HIST, history, l->history);
     el_set(l->el, EL_GETCFN, get_key);
     /* Not el_set(): it leaks copies of these strings. */
-    el_wset(l->el, EL_ADDFN, L"etrace-complete", L"Complete what stands before the cursor", complete);
+    el_wset(l->el, EL_ADDFN, L"etrace-complete", L"Complete what stands before the cursor", editor_complete);
     bind_keys(l->el);
     read_editrc(l->el);
     watch(l);

@@ -50,7 +50,7 @@ static void step(void *data, int64_t until)
     loop_step(&r->base.ctx->loop, repl_views_serve(r->parts.views, until));
 }
 
-static void on_time(void *owner)
+static void repl_on_time(void *owner)
 {
     struct repl *r = owner;
     int64_t next = repl_nodes_tick(r->parts.nodes);
@@ -62,7 +62,7 @@ static void on_time(void *owner)
 }
 
 /* Ctrl-C stops something; any other signal ends the session. */
-static void on_signal(void *owner, int signal)
+static void repl_on_signal(void *owner, int signal)
 {
     struct repl *r = owner;
 
@@ -73,7 +73,7 @@ static void on_signal(void *owner, int signal)
 
 /* ---- handlers of the nodes ---- */
 
-static void on_ready(void *data, struct peer *p)
+static void repl_on_ready(void *data, struct peer *p)
 {
     struct repl *r = data;
 
@@ -81,24 +81,24 @@ static void on_ready(void *data, struct peer *p)
     repl_views_renode(r->parts.views);
 }
 
-static void on_armed(void *data, struct peer *p, const struct arm_result *result)
+static void repl_on_armed(void *data, struct peer *p, const struct arm_result *result)
 {
     repl_probes_on_armed(((struct repl *)data)->parts.probes, p, result);
 }
 
-static void on_refused(void *data, struct peer *p, const struct err *e)
+static void repl_on_refused(void *data, struct peer *p, const struct err *e)
 {
     repl_probes_on_refused(((struct repl *)data)->parts.probes, p, e);
 }
 
-static void on_answer(void *data, const struct session_reply *reply)
+static void repl_on_answer(void *data, const struct session_reply *reply)
 {
     repl_complete_on_answer(((struct repl *)data)->complete, reply);
 }
 
 /* ---- at a terminal ---- */
 
-static void serve(void *data)
+static void repl_serve(void *data)
 {
     step(data, -1);
 }
@@ -301,7 +301,7 @@ static void from_script(struct repl *r)
 
 /* ---- beginning and end ---- */
 
-/* Attaches to every named node; begin() fails if one is missing. Without a name: to the only local node, or to none. */
+/* Attaches to every named node; repl_begin() fails if one is missing. Without a name: to the only local node, or to none. */
 static bool attach_all(struct repl *r, struct err *e)
 {
     const struct node_opts *o = &r->base.options.node;
@@ -323,7 +323,7 @@ static bool attach_all(struct repl *r, struct err *e)
 }
 
 /* Takes the last events from the nodes, shows them, and leaves nothing on the nodes. */
-static void leave(struct repl *r)
+static void repl_leave(struct repl *r)
 {
     repl_nodes_leave(r->parts.nodes, loop_now() + LEAVE_MS);
     repl_views_end(r->parts.views);
@@ -344,8 +344,8 @@ static void make_parts(struct repl *r, int64_t scrollback)
 {
     struct repl_base *b = &r->base;
     struct repl_parts *p = &r->parts;
-    struct repl_nodes_handlers handlers = {.data = r, .ready = on_ready, .armed = on_armed, .refused = on_refused,
-                                           .answer = on_answer};
+    struct repl_nodes_handlers handlers = {.data = r, .ready = repl_on_ready, .armed = repl_on_armed, .refused = repl_on_refused,
+                                           .answer = repl_on_answer};
 
     arena_init(&b->options.arena);
     b->options.reattach = b->options.node.reattach;
@@ -359,9 +359,9 @@ static void make_parts(struct repl *r, int64_t scrollback)
     p->views = repl_views_new(b, p->nodes, p->probes, p->files);
     r->words = repl_words_new(p);
     r->complete = repl_complete_new(b, p->nodes, p->probes);
-    b->timer = (struct loop_timer){.due = 0, .run = on_time, .owner = r};
+    b->timer = (struct loop_timer){.due = 0, .run = repl_on_time, .owner = r};
     loop_start(&b->ctx->loop, &b->timer);
-    b->ctx->loop.on_signal = on_signal;
+    b->ctx->loop.on_signal = repl_on_signal;
     b->ctx->loop.signal_owner = r;
 }
 
@@ -384,7 +384,7 @@ static void free_parts(struct repl *r)
 /* At a terminal. false: the editor cannot be made, e says why. */
 static bool begin_typing(struct repl *r, struct err *e)
 {
-    struct editor_host host = {.data = r, .serve = serve, .stops = stops, .complete = complete, .typed = typed,
+    struct editor_host host = {.data = r, .serve = repl_serve, .stops = stops, .complete = complete, .typed = typed,
                              .resumed = resumed};
     struct ctx *ctx = r->base.ctx;
 
@@ -398,7 +398,7 @@ static bool begin_typing(struct repl *r, struct err *e)
     return true;
 }
 
-static bool begin(struct repl *r, struct err *e)
+static bool repl_begin(struct repl *r, struct err *e)
 {
     struct repl_base *b = &r->base;
 
@@ -421,7 +421,7 @@ static int session(struct repl *r)
 {
     struct repl_base *b = &r->base;
     struct err e;
-    bool ok = begin(r, &e);
+    bool ok = repl_begin(r, &e);
 
     b->ctx->leaves = true; /* a sudden exit would leave the terminal in other modes, and files without their end */
     if (ok && editor_possible())
@@ -432,7 +432,7 @@ static int session(struct repl *r)
         from_script(r);
     if (!ok && !b->status)
         b->status = ERR_NODE;
-    leave(r);
+    repl_leave(r);
     if (ok)
         talk_totals(r);
     b->ctx->talk = NULL;
@@ -441,7 +441,7 @@ static int session(struct repl *r)
     return person && ok ? 0 : b->status; /* a person has seen and corrected every mistake */
 }
 
-static int run(struct ctx *ctx, const struct cmd *self, char **argv)
+static int repl_run(struct ctx *ctx, const struct cmd *self, char **argv)
 {
     struct repl r = {.base = {
         .ctx = ctx,
@@ -483,4 +483,4 @@ static const char about[] =
     "order, and the status is that of the first that failed.\n";
 
 static const struct opt_group *const groups[] = {&node_group, &what_group, &limit_group, &view_group, &repl_group, &talk_group, NULL};
-const struct cmd cmd_repl = {"repl", "[-n NODE]... [OPTIONS]", "The interactive mode: one place to stay in", about, run, groups};
+const struct cmd cmd_repl = {"repl", "[-n NODE]... [OPTIONS]", "The interactive mode: one place to stay in", about, repl_run, groups};

@@ -47,7 +47,7 @@ static void clear(struct list *l)
     *l = (struct list){0};
 }
 
-static void forget(struct repl_complete *c)
+static void repl_complete_forget(struct repl_complete *c)
 {
     for (size_t i = 0; i < LISTS; i++)
         clear(&c->lists[i]);
@@ -60,21 +60,21 @@ static bool forget_outdated(struct repl_complete *c)
     bool outdated = c->epoch != now;
 
     if (outdated)
-        forget(c);
+        repl_complete_forget(c);
     c->epoch = now;
     return outdated;
 }
 
 /* ---- asking ---- */
 
-static void add(struct list *l, struct str name)
+static void repl_complete_add(struct list *l, struct str name)
 {
     l->names = mem_grow(l->names, &l->cap, l->count + 1, sizeof(*l->names));
     l->names[l->count++] = mem_strndup(name.at, name.len);
     l->bytes += sizeof(*l->names) + name.len;
 }
 
-static void ask(struct repl_complete *c, struct list *l)
+static void repl_complete_ask(struct repl_complete *c, struct list *l)
 {
     struct peer *p = repl_nodes_current(c->nodes);
     const char *space = strchr(l->what, ' '), *after = l->count ? l->names[l->count - 1] : "";
@@ -116,11 +116,11 @@ void repl_complete_on_answer(struct repl_complete *c, const struct session_reply
         if (!reply->ok || !etf_get_tuple(&t, 2) || !etf_get_list(&t, &n))
             return;
         for (size_t k = 0; k < n && etf_get_bin(&t, &name); k++)
-            add(l, raw_view(name));
+            repl_complete_add(l, raw_view(name));
         if (n)
             etf_get_nil(&t);
         if (etf_is_atom(&t, "true") && n && l->bytes < BYTES_MOST) {
-            ask(c, l);
+            repl_complete_ask(c, l);
         } else {
             l->whole = true;
             l->at = loop_now();
@@ -151,7 +151,7 @@ static const struct list *names_of(struct repl_complete *c, const char *what)
     l->what = mem_strndup(what, strlen(what));
     while (!l->whole && loop_now() < until && !c->base->leaving && !c->base->ctx->interrupts) {
         if (!l->request)
-            ask(c, l); /* again: the worker of the node may have been busy */
+            repl_complete_ask(c, l); /* again: the worker of the node may have been busy */
         repl_step(c->base, MIN(until, loop_now() + 20));
         if (forget_outdated(c))
             return NULL;
@@ -169,7 +169,7 @@ struct offer {
 };
 
 /* A name that cannot be printed is not offered. */
-static bool shows(const char *at, const char *end)
+static bool repl_complete_shows(const char *at, const char *end)
 {
     while (at < end) {
         uint32_t cp = utf8_next(&at, end);
@@ -181,7 +181,7 @@ static bool shows(const char *at, const char *end)
 
 static void offer(struct offer *o, const char *text, size_t len)
 {
-    if (!shows(text, text + len) || len < o->typed.len || memcmp(text, o->typed.at, o->typed.len) != 0)
+    if (!repl_complete_shows(text, text + len) || len < o->typed.len || memcmp(text, o->typed.at, o->typed.len) != 0)
         return;
     o->items = mem_grow(o->items, &o->cap, o->count + 1, sizeof(*o->items));
     o->items[o->count++] = mem_strndup(text, len);
@@ -566,6 +566,6 @@ void repl_complete_free(struct repl_complete *c)
 {
     if (!c)
         return;
-    forget(c);
+    repl_complete_forget(c);
     free(c);
 }

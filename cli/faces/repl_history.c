@@ -41,7 +41,7 @@ static char *file_name(void)
     return b.data;
 }
 
-static void load(struct repl_history *h, struct buf *all)
+static void repl_history_load(struct repl_history *h, struct buf *all)
 {
     ssize_t n = 1;
     off_t size = lseek(h->fd, 0, SEEK_END);
@@ -83,7 +83,7 @@ void repl_history_open(struct repl_history *h, struct editor *line)
         h->fd = -1;
     }
     if (h->fd >= 0 && !fchmod(h->fd, 0600))
-        load(h, &all);
+        repl_history_load(h, &all);
     buf_release(&all);
     free(path);
 }

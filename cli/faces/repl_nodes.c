@@ -56,7 +56,7 @@ static struct peers *peers(struct repl_nodes *n)
     return &n->sessions.peers;
 }
 
-static const char *name_of(const struct peer *p)
+static const char *repl_nodes_name_of(const struct peer *p)
 {
     return peer_name(p) ? peer_name(p) : "the node";
 }
@@ -140,8 +140,8 @@ struct peer *repl_nodes_find(struct repl_nodes *n, const char *name)
 
     for (size_t i = 0; i < peers(n)->count; i++) {
         struct peer *p = &peers(n)->items[i];
-        if ((is_attached(p) || p->state == PEER_CONNECTING) && !strncmp(name_of(p), name, len) &&
-            (!name_of(p)[len] || name_of(p)[len] == '@'))
+        if ((is_attached(p) || p->state == PEER_CONNECTING) && !strncmp(repl_nodes_name_of(p), name, len) &&
+            (!repl_nodes_name_of(p)[len] || repl_nodes_name_of(p)[len] == '@'))
             return p;
     }
     return NULL;
@@ -185,7 +185,7 @@ static void leave(struct repl_nodes *n, struct peer *p)
 void repl_nodes_detach(struct repl_nodes *n, struct peer *p)
 {
     leave(n, p);
-    ctx_say(n->base->ctx, "%s: detached", name_of(p));
+    ctx_say(n->base->ctx, "%s: detached", repl_nodes_name_of(p));
     choose_current(n);
     n->epoch++;
 }
@@ -211,7 +211,7 @@ void repl_nodes_reopen(struct repl_nodes *n)
         bool named = peer_name(p);
         if (!is_attached(p) && p->state != PEER_CONNECTING)
             continue;
-        snprintf(name, sizeof(name), "%s", name_of(p));
+        snprintf(name, sizeof(name), "%s", repl_nodes_name_of(p));
         enum repl_wish wish = p->state == PEER_CONNECTING ? n->nodes[i].wish : WISH_TYPED;
         leave(n, p);
         if (!repl_nodes_attach(n, named ? name : NULL, wish, &e))
@@ -222,7 +222,7 @@ void repl_nodes_reopen(struct repl_nodes *n)
 
 /* ---- messages of the nodes ---- */
 
-static void on_batch(void *data, struct peer *p, const void *batch, size_t len)
+static void repl_nodes_on_batch(void *data, struct peer *p, const void *batch, size_t len)
 {
     struct repl_nodes *n = data;
     struct err e;
@@ -233,7 +233,7 @@ static void on_batch(void *data, struct peer *p, const void *batch, size_t len)
         peer_fail(p, &e);
 }
 
-static void on_ready(void *data, struct peer *p)
+static void repl_nodes_on_ready(void *data, struct peer *p)
 {
     struct repl_nodes *n = data;
     const struct session_node *about = session_node(p->session);
@@ -260,21 +260,21 @@ static void on_ready(void *data, struct peer *p)
     repl_wake(n->base);
 }
 
-static void on_armed(void *data, struct peer *p, const struct arm_result *result)
+static void repl_nodes_on_armed(void *data, struct peer *p, const struct arm_result *result)
 {
     struct repl_nodes *n = data;
 
     n->handlers.armed(n->handlers.data, p, result);
 }
 
-static void on_refused(void *data, struct peer *p, const struct err *e)
+static void repl_nodes_on_refused(void *data, struct peer *p, const struct err *e)
 {
     struct repl_nodes *n = data;
 
     n->handlers.refused(n->handlers.data, p, e);
 }
 
-static void on_failed(void *data, struct peer *p, const struct err *e)
+static void repl_nodes_on_failed(void *data, struct peer *p, const struct err *e)
 {
     struct repl_nodes *n = data;
     struct repl_node *node = &n->nodes[p->index];
@@ -307,7 +307,7 @@ static void on_failed(void *data, struct peer *p, const struct err *e)
         return;
     node_merge_down(&n->merge, p, e, &ignored);
     node->lost = true;
-    snprintf(node->name, sizeof(node->name), "%s", name_of(p));
+    snprintf(node->name, sizeof(node->name), "%s", repl_nodes_name_of(p));
     node->retry_at = again ? loop_now() + (paused ? 0 : RETRY_MS) : -1;
     node->wanted = 0;
     if (again)
@@ -318,7 +318,7 @@ static void on_failed(void *data, struct peer *p, const struct err *e)
     n->epoch++;
 }
 
-static void on_answer(void *data, struct peer *p UNUSED, const struct session_reply *reply)
+static void repl_nodes_on_answer(void *data, struct peer *p UNUSED, const struct session_reply *reply)
 {
     struct repl_nodes *n = data;
 
@@ -379,8 +379,8 @@ void repl_nodes_expect(struct repl_nodes *n, int64_t wanted_by)
 struct repl_nodes *repl_nodes_new(struct repl_base *base, const struct repl_nodes_handlers *handlers)
 {
     struct repl_nodes *n = mem_zalloc(sizeof(*n));
-    struct session_set_handlers from_sessions = {.data = n, .ready = on_ready, .batch = on_batch, .armed = on_armed,
-                                    .refused = on_refused, .failed = on_failed, .answer = on_answer, .time = on_clock};
+    struct session_set_handlers from_sessions = {.data = n, .ready = repl_nodes_on_ready, .batch = repl_nodes_on_batch, .armed = repl_nodes_on_armed,
+                                    .refused = repl_nodes_on_refused, .failed = repl_nodes_on_failed, .answer = repl_nodes_on_answer, .time = on_clock};
 
     n->base = base;
     n->handlers = *handlers;

@@ -173,7 +173,7 @@ static void put_default(struct buf *b, const struct opt *o)
     }
 }
 
-static void put_number(struct buf *b, const struct opt *o, int64_t n, int64_t unsaid)
+static void repl_options_put_number(struct buf *b, const struct opt *o, int64_t n, int64_t unsaid)
 {
     static const struct {
         int64_t ns;
@@ -192,7 +192,7 @@ static void put_number(struct buf *b, const struct opt *o, int64_t n, int64_t un
     }
 }
 
-static void put_value(struct buf *b, const struct repl_option *which, const void *from)
+static void repl_options_put_value(struct buf *b, const struct repl_option *which, const void *from)
 {
     const struct opt *o = which->row;
     const void *at = (const char *)from + o->offset;
@@ -221,7 +221,7 @@ static void put_value(struct buf *b, const struct repl_option *which, const void
         buf_printf(b, "%d", *(const int *)at);
         break;
     default:
-        put_number(b, o, *(const int64_t *)at, *(const int64_t *)default_of(which));
+        repl_options_put_number(b, o, *(const int64_t *)at, *(const int64_t *)default_of(which));
         break;
     }
 }
@@ -232,7 +232,7 @@ void repl_options_list(const struct repl_options *options, struct buf *to)
         for (size_t k = 0; k < groups[i].group->count; k++) {
             struct repl_option each = {groups[i].group, &groups[i].group->rows[k], groups[i].offset};
             buf_printf(to, ":%-14s", each.row->name);
-            put_value(to, &each, (const char *)options + each.offset);
+            repl_options_put_value(to, &each, (const char *)options + each.offset);
             buf_char(to, '\n');
         }
 }

@@ -22,7 +22,7 @@ size_t probe_list_running(const struct probe_list *l)
     return n;
 }
 
-static struct probe *find(const struct probe_list *l, const char *label)
+static struct probe *repl_probe_list_find(const struct probe_list *l, const char *label)
 {
     for (size_t i = 0; i < l->count; i++)
         if (!l->items[i].gone && !strcmp(l->items[i].label, label))
@@ -42,8 +42,8 @@ void probe_list_add(struct probe_list *l, const char *line, size_t labelled, con
     else
         do
             snprintf(label, sizeof(label), "%u", ++l->labels);
-        while (find(l, label));
-    struct probe *p = find(l, label);
+        while (repl_probe_list_find(l, label));
+    struct probe *p = repl_probe_list_find(l, label);
     if (p)
         p->gone = true;
     l->items = mem_grow(l->items, &l->cap, l->count + 1, sizeof(*l->items));
@@ -54,7 +54,7 @@ void probe_list_add(struct probe_list *l, const char *line, size_t labelled, con
     l->numbers += nspecs;
 }
 
-static void forget(struct probe_list *l, size_t i)
+static void repl_probe_list_forget(struct probe_list *l, size_t i)
 {
     free(l->items[i].label);
     free(l->items[i].text);
@@ -65,7 +65,7 @@ static void forget(struct probe_list *l, size_t i)
 
 bool probe_list_drop(struct probe_list *l, const char *label)
 {
-    struct probe *p = label ? find(l, label) : NULL;
+    struct probe *p = label ? repl_probe_list_find(l, label) : NULL;
 
     if (label && !p && strcmp(label, "all") != 0)
         return false;
@@ -76,7 +76,7 @@ bool probe_list_drop(struct probe_list *l, const char *label)
 
 bool probe_list_stop(struct probe_list *l, const char *label, bool stopped)
 {
-    struct probe *p = label ? find(l, label) : NULL;
+    struct probe *p = label ? repl_probe_list_find(l, label) : NULL;
 
     if (label && !p && strcmp(label, "all") != 0)
         return false;
@@ -108,7 +108,7 @@ void probe_list_accept(struct probe_list *l)
 void probe_list_release(struct probe_list *l)
 {
     while (l->count)
-        forget(l, 0);
+        repl_probe_list_forget(l, 0);
     free(l->items);
 }
 
@@ -137,7 +137,7 @@ void probe_list_begin(struct probe_list *l, uint64_t mark)
         if (p->told && p->since == NO_REQUEST)
             p->since = mark;
         if (p->gone)
-            forget(l, i);
+            repl_probe_list_forget(l, i);
     }
 }
 

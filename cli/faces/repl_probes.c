@@ -140,7 +140,7 @@ void repl_probes_arm(struct repl_probes *ps)
 }
 
 /* Handles a refusal that arrived while no caller waited for it. */
-static void settle(struct repl_probes *ps)
+static void repl_probes_settle(struct repl_probes *ps)
 {
     if (!ps->refusal.waits)
         return;
@@ -206,7 +206,7 @@ bool repl_probes_add(struct repl_probes *ps, const char *line, const char **ret_
     struct exprs exprs;
     bool later = false;
 
-    settle(ps); /* a pending refusal is about earlier probes */
+    repl_probes_settle(ps); /* a pending refusal is about earlier probes */
     while (*expr == ' ' || *expr == '\t')
         expr++;
     *ret_expr = expr;
@@ -351,7 +351,7 @@ void repl_probes_arm_due(struct repl_probes *ps)
     struct peers *peers = repl_nodes_peers(ps->nodes);
 
     if (!ps->asking) {
-        settle(ps);
+        repl_probes_settle(ps);
         for (size_t i = 0; i < peers->count; i++) {
             bool due = ps->peers[i].due && peers->items[i].state == PEER_UP;
             ps->peers[i].due = false;

@@ -33,7 +33,7 @@ struct repl_views {
     struct buf aside;   /* talk to print when `screen` ends */
 };
 
-static bool keep(void *output, struct buf *bytes)
+static bool repl_views_keep(void *output, struct buf *bytes)
 {
     struct repl_views *v = output;
 
@@ -46,7 +46,7 @@ static struct reel *open_reel(struct repl_views *v, const struct view_opts *view
                               struct err *e)
 {
     struct reel_options o = {.view = view, .to = file ? TO_FILE : TO_US, .file = file, .from_now = from_now,
-                             .write = keep, .output = v};
+                             .write = repl_views_keep, .output = v};
 
     return reel_new(v->base, v->nodes, &o, e);
 }

@@ -27,12 +27,12 @@ struct repl_words {
     uint64_t waited;      /* events that :wait has waited for */
 };
 
-static int fail(struct repl_words *w, const struct err *e)
+static int repl_words_fail(struct repl_words *w, const struct err *e)
 {
     return repl_fail(w->parts.base, e);
 }
 
-static void print(struct repl_words *w, struct buf *b)
+static void repl_words_print(struct repl_words *w, struct buf *b)
 {
     repl_views_print(w->parts.views, b);
 }
@@ -47,13 +47,13 @@ static int PRINTF_LIKE(2, 3) usage(struct repl_words *w, const char *fmt, ...)
     vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
     err_set(&e, ERR_USAGE, "%s", text);
-    return fail(w, &e);
+    return repl_words_fail(w, &e);
 }
 
 /* ---- probes ---- */
 
 /* Prints only the carets, below the line that the user typed, if that line fits on one line of the terminal. */
-static void wrong(struct repl_words *w, const char *expr, struct err *e)
+static void repl_words_wrong(struct repl_words *w, const char *expr, struct err *e)
 {
     static const char prompt[] = "etrace> ";
     struct repl_base *base = w->parts.base;
@@ -87,7 +87,7 @@ static bool trace(struct repl_words *w, const char *line)
     struct err e;
 
     if (!repl_probes_add(w->parts.probes, line, &expr, &e)) {
-        wrong(w, expr, &e);
+        repl_words_wrong(w, expr, &e);
         return false;
     }
     repl_views_revive(w->parts.views);
@@ -99,7 +99,7 @@ static int do_probes(struct repl_words *w, char *rest UNUSED)
     struct buf b = {0};
 
     probe_list_print(repl_probes_list(w->parts.probes), &b);
-    print(w, &b);
+    repl_words_print(w, &b);
     return 0;
 }
 
@@ -127,7 +127,7 @@ static int each_label(struct repl_words *w, char *rest, bool (*each)(struct repl
     return 0;
 }
 
-static bool start(struct repl_words *w, const char *label)
+static bool repl_words_start(struct repl_words *w, const char *label)
 {
     if (!repl_probes_resume(w->parts.probes, label))
         return false;
@@ -143,7 +143,7 @@ static bool stop(struct repl_words *w, const char *label)
 
 static int do_start(struct repl_words *w, char *rest)
 {
-    return each_label(w, rest, start);
+    return each_label(w, rest, repl_words_start);
 }
 
 static int do_stop(struct repl_words *w, char *rest)
@@ -162,7 +162,7 @@ static int do_attach(struct repl_words *w, char *rest)
         return usage(w, "which node? :attach NODE");
     for (; name; name = repl_next_word(&rest))
         if (!repl_nodes_attach(w->parts.nodes, name, WISH_TYPED, &e))
-            return fail(w, &e);
+            return repl_words_fail(w, &e);
     return 0;
 }
 
@@ -192,7 +192,7 @@ static int do_node(struct repl_words *w, char *rest)
     repl_nodes_list(w->parts.nodes, &b);
     if (!b.len)
         buf_puts(&b, "no node is attached: :attach NODE\n");
-    print(w, &b);
+    repl_words_print(w, &b);
     return 0;
 }
 
@@ -220,7 +220,7 @@ static const struct sink_type *view_type(const struct view_opts *v)
     return sink_by_name(name);
 }
 
-static int show(struct repl_words *w, const struct view_opts *v)
+static int repl_words_show(struct repl_words *w, const struct view_opts *v)
 {
     const struct sink_type *type = view_type(v);
 
@@ -257,7 +257,7 @@ static int as_view(struct repl_words *w, const char *name)
     const struct sink_type *type = sink_by_name(name);
 
     if (!type || !(type->flags & SINK_LINES))
-        return show(w, &v);
+        return repl_words_show(w, &v);
     v.outputs = before.outputs;
     w->parts.base->options.view = v;
     if (repl_views_open(w->parts.views, false))
@@ -303,7 +303,7 @@ static int do_clear(struct repl_words *w, char *rest UNUSED)
     if (!repl_files_catch_up(w->parts.files)) {
         repl_interrupted(w->parts.base);
         err_set(&e, ERR_RUN, "nothing is cleared: the files do not have it yet, and it was interrupted");
-        return fail(w, &e);
+        return repl_words_fail(w, &e);
     }
     repl_views_catch_up(w->parts.views);
     scroll_clear(w->parts.base->scroll, end);
@@ -320,7 +320,7 @@ static int do_scrollback(struct repl_words *w, char *rest UNUSED)
     if (c.dropped)
         buf_printf(&b, " · %llu older events were dropped", (unsigned long long)c.dropped);
     buf_char(&b, '\n');
-    print(w, &b);
+    repl_words_print(w, &b);
     return 0;
 }
 
@@ -368,7 +368,7 @@ static int do_set(struct repl_words *w, char *rest UNUSED)
     struct buf b = {0};
 
     repl_options_list(&w->parts.base->options, &b);
-    print(w, &b);
+    repl_words_print(w, &b);
     return 0;
 }
 
@@ -488,7 +488,7 @@ static int do_help(struct repl_words *w, char *rest)
         help_on(&b, name + (*name == ':'));
     if (!b.len)
         return usage(w, "there is no command :%s", name);
-    print(w, &b);
+    repl_words_print(w, &b);
     return 0;
 }
 
@@ -528,7 +528,7 @@ static int do_word(struct repl_words *w, char *line)
         err_hint(&e, "did you mean :%s?", near.best);
     else
         err_hint(&e, ":help lists them");
-    return fail(w, &e);
+    return repl_words_fail(w, &e);
 }
 
 void repl_words_run(struct repl_words *w, char *line)

@@ -124,7 +124,7 @@ bool loop_watch_signals(struct loop *l, void (*on_signal)(void *owner, int signa
     return false;
 }
 
-static void leave(int signal)
+static void loop_leave(int signal)
 {
     _exit(128 + signal);
 }
@@ -134,7 +134,7 @@ static void leave(int signal)
 void loop_let_die(bool on)
 {
     static struct sigaction before[NSIG];
-    struct sigaction die = {.sa_handler = getpid() == 1 ? leave : SIG_DFL};
+    struct sigaction die = {.sa_handler = getpid() == 1 ? loop_leave : SIG_DFL};
     sigset_t set = watched();
 
     if (!on)

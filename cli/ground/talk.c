@@ -31,7 +31,7 @@ void talk_release(struct talk *t)
 }
 
 /* Returns how many bytes are done: written, or dropped because writing failed. */
-static size_t put(const struct talk *t, const char *at, size_t len)
+static size_t talk_put(const struct talk *t, const char *at, size_t len)
 {
     size_t done = 0;
 
@@ -54,7 +54,7 @@ static size_t put(const struct talk *t, const char *at, size_t len)
 
 static void put_waiting(struct talk *t)
 {
-    size_t done = put(t, t->waiting.data, t->waiting.len);
+    size_t done = talk_put(t, t->waiting.data, t->waiting.len);
 
     t->waiting.len -= done;
     if (done)
@@ -72,7 +72,7 @@ static size_t lines_of(struct str text)
 
 void talk_say(struct talk *t, struct str lines)
 {
-    size_t done = t->waiting.len ? 0 : put(t, lines.at, lines.len);
+    size_t done = t->waiting.len ? 0 : talk_put(t, lines.at, lines.len);
 
     if (t->waiting.len + (lines.len - done) <= WAITING_MOST)
         buf_add(&t->waiting, lines.at + done, lines.len - done);

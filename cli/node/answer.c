@@ -186,7 +186,7 @@ static struct raw plain(struct raw name)
     return name.len > 7 && !memcmp(at, "Elixir.", 7) ? raw_bytes(at + 7, name.len - 7) : name;
 }
 
-static void part(struct etf *r, char to[200])
+static void answer_part(struct etf *r, char to[200])
 {
     struct buf b = {0};
 
@@ -223,8 +223,8 @@ static bool no_function(struct etf *r, struct err *e)
     struct etf near;
     bool hidden;
 
-    part(r, module);
-    part(r, function);
+    answer_part(r, module);
+    answer_part(r, function);
     if (!etf_get_int(r, &low) || !etf_get_int(r, &high) || !etf_take(r, &near))
         return false;
     hidden = etf_is_atom(r, "true");
@@ -271,7 +271,7 @@ static bool listed(struct raw reason, size_t arity, struct etf r, struct err *e)
             bool near = j > 0 && etf_peek(&r, &h) && (h.type == ETF_LIST || h.type == ETF_NIL);
             if (near)
                 break;
-            part(&r, parts[j]);
+            answer_part(&r, parts[j]);
         }
         say(s, parts, e);
         if (s->hint)

@@ -11,7 +11,7 @@
 
 #define ARGUMENTS_MAX (256u << 10)
 
-static const char *next(const char *at, const char *end)
+static const char *arguments_next(const char *at, const char *end)
 {
     at += strlen(at) + 1;
     return at < end ? at : NULL;
@@ -20,7 +20,7 @@ static const char *next(const char *at, const char *end)
 /* Arguments after -extra belong to the program, not to the virtual machine. */
 static void read_arguments(const char *at, const char *end, struct arguments *a)
 {
-    for (const char *value; at && (value = next(at, end)) && strcmp(at, "-extra"); at = value)
+    for (const char *value; at && (value = arguments_next(at, end)) && strcmp(at, "-extra"); at = value)
         if ((!strcmp(at, "-name") || !strcmp(at, "-sname")) && strlen(value) <= NODE_NAME_MAX && utf8_valid(value, strlen(value)))
             memcpy(a->name, value, strlen(value) + 1);
         else if (!strcmp(at, "-dist_listen"))

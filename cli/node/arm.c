@@ -30,7 +30,7 @@ void arm_release(struct arm *a)
 
 /* ---- probes ---- */
 
-static void put_list(struct buf *to, const char *key, struct buf *items, size_t n)
+static void arm_put_list(struct buf *to, const char *key, struct buf *items, size_t n)
 {
     etf_atomz(to, key);
     etf_list(to, n);
@@ -52,7 +52,7 @@ static void close_probe(struct arm *a)
     etf_atomz(&a->probes, kinds[a->kind]);
     etf_atomz(&a->probes, "scope");
     etf_atomz(&a->probes, scopes[a->scope]);
-    put_list(&a->probes, "select", &a->select, a->nselect);
+    arm_put_list(&a->probes, "select", &a->select, a->nselect);
     etf_atomz(&a->probes, "match_spec");
     etf_tuple(&a->probes, 2);
     etf_atomz(&a->probes, a->per_arity ? "arity" : "any");
@@ -139,7 +139,7 @@ void arm_program(struct arm *a, struct str etf)
 
 /* ---- the whole ---- */
 
-static void put_who(struct buf *b, enum arm_who who, struct str text)
+static void arm_put_who(struct buf *b, enum arm_who who, struct str text)
 {
     static const char *const names[] = {"all", "existing", "new", "pid", "name", "application", "initial", "port", "driver"};
 
@@ -154,13 +154,13 @@ static void put_who(struct buf *b, enum arm_who who, struct str text)
 
 void arm_who(struct arm *a, enum arm_who who, struct str text)
 {
-    put_who(&a->procs, who, text);
+    arm_put_who(&a->procs, who, text);
     a->nprocs++;
 }
 
 void arm_port_who(struct arm *a, enum arm_who who, struct str text)
 {
-    put_who(&a->ports, who, text);
+    arm_put_who(&a->ports, who, text);
     a->nports++;
 }
 
@@ -267,12 +267,12 @@ void arm_finish(struct arm *a, struct buf *b)
     if (!a->nprocs)
         arm_who(a, ARM_WHO_ALL, STR(""));
     etf_map(b, a->mark.first ? 17 : 16);
-    put_list(b, "probes", &a->probes, a->nprobes);
-    put_list(b, "procs", &a->procs, a->nprocs);
-    put_list(b, "ports", &a->ports, a->nports);
-    put_list(b, "flags", &a->flags, a->nflags);
-    put_list(b, "port_flags", &a->port_flags, a->nport_flags);
-    put_list(b, "system", &a->system, a->nsystem);
+    arm_put_list(b, "probes", &a->probes, a->nprobes);
+    arm_put_list(b, "procs", &a->procs, a->nprocs);
+    arm_put_list(b, "ports", &a->ports, a->nports);
+    arm_put_list(b, "flags", &a->flags, a->nflags);
+    arm_put_list(b, "port_flags", &a->port_flags, a->nport_flags);
+    arm_put_list(b, "system", &a->system, a->nsystem);
     etf_atomz(b, "kinds");
     etf_int(b, (int64_t)a->kinds); /* all kinds: -1, which has every bit set on the node */
     etf_atomz(b, "variables");
@@ -308,7 +308,7 @@ void arm_atoms(struct buf *b, struct buf *names, size_t n)
 {
     etf_version(b);
     etf_tuple(b, 2);
-    put_list(b, "atoms", names, n);
+    arm_put_list(b, "atoms", names, n);
 }
 
 void arm_disarm(struct buf *b)

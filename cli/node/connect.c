@@ -107,14 +107,14 @@ static bool is_refusal(enum handshake_result r)
            r == HANDSHAKE_FOREIGN;
 }
 
-static bool fail(const struct attempt *a, struct err *e)
+static bool connect_fail(const struct attempt *a, struct err *e)
 {
     say(a, e);
     e->refused = a->outcome == OUT_TLS || (a->outcome == OUT_HANDSHAKE && is_refusal(a->result));
     return false;
 }
 
-static void keep(struct attempt *a, enum outcome outcome, enum handshake_result result, int port)
+static void connect_keep(struct attempt *a, enum outcome outcome, enum handshake_result result, int port)
 {
     if (outcome < a->outcome || (outcome == a->outcome && a->port))
         return;
@@ -162,7 +162,7 @@ static bool secure(struct attempt *a, struct stream *stream, int port, int64_t d
         return true;
     if (s == NET_TLS)
         a->why = why;
-    keep(a, s == NET_TLS ? OUT_TLS : s == NET_TIMEOUT ? OUT_TLS_SILENT : OUT_HANDSHAKE, HANDSHAKE_CLOSED, port);
+    connect_keep(a, s == NET_TLS ? OUT_TLS : s == NET_TIMEOUT ? OUT_TLS_SILENT : OUT_HANDSHAKE, HANDSHAKE_CLOSED, port);
     return false;
 }
 
@@ -175,7 +175,7 @@ static bool try_port(struct attempt *a, int port, int64_t deadline, struct node_
         enum handshake_result r;
         enum net_status s = net_connect(&addrs->items[i], port, net_share(deadline, addrs->count - i), &conn.stream.fd);
         if (s != NET_OK) {
-            keep(a, outcome_of(s), HANDSHAKE_OK, port);
+            connect_keep(a, outcome_of(s), HANDSHAKE_OK, port);
             continue;
         }
         if (a->tls && !secure(a, &conn.stream, port, deadline)) {
@@ -186,7 +186,7 @@ static bool try_port(struct attempt *a, int port, int64_t deadline, struct node_
         if (is_another(a->place, conn.node)) { /* whether or not its cookie matches */
             memcpy(a->other, conn.node, sizeof a->other);
             stream_close(&conn.stream);
-            keep(a, OUT_OTHER, r, port);
+            connect_keep(a, OUT_OTHER, r, port);
             continue;
         }
         if (r == HANDSHAKE_OK) {
@@ -196,7 +196,7 @@ static bool try_port(struct attempt *a, int port, int64_t deadline, struct node_
         if (r == HANDSHAKE_INSECURE)
             a->why = *stream_why(&conn.stream);
         stream_close(&conn.stream);
-        keep(a, r == HANDSHAKE_INSECURE ? OUT_TLS : OUT_HANDSHAKE, r, port);
+        connect_keep(a, r == HANDSHAKE_INSECURE ? OUT_TLS : OUT_HANDSHAKE, r, port);
         if (definite(r))
             return false;
     }
@@ -240,7 +240,7 @@ bool node_connect(const struct node_target *t, struct node_conn *ret_conn, struc
     tls_config_free(tls);
     ret_conn->found = found;
     if (!ok)
-        return found ? fail(&a, e) : false;
+        return found ? connect_fail(&a, e) : false;
     conn.found = true;
     if (!conn.node[0])
         memcpy(conn.node, place.name, sizeof conn.node);

@@ -227,19 +227,19 @@ bool dist_read(struct dist *d, const struct dist_handler *h, struct err *e)
 
 /* ---- sending ---- */
 
-static void put_pid(struct buf *b, const struct node_pid *p)
+static void dist_put_pid(struct buf *b, const struct node_pid *p)
 {
     etf_pid(b, (struct str){p->node, strlen(p->node)}, p->id, p->serial, p->creation);
 }
 
-static void begin(struct dist *d)
+static void dist_begin(struct dist *d)
 {
     buf_clear(&d->out);
     buf_add(&d->out, "\0\0\0\0p", 5);
     etf_version(&d->out);
 }
 
-static bool finish(struct dist *d, struct str message, struct err *e)
+static bool dist_finish(struct dist *d, struct str message, struct err *e)
 {
     size_t len;
 
@@ -252,12 +252,12 @@ static bool finish(struct dist *d, struct str message, struct err *e)
 
 bool dist_send(struct dist *d, const struct node_pid *to, struct str message, struct err *e)
 {
-    begin(d);
+    dist_begin(d);
     etf_tuple(&d->out, 3);
     etf_int(&d->out, CTL_SEND);
     etf_atomz(&d->out, "");
-    put_pid(&d->out, to);
-    return finish(d, message, e);
+    dist_put_pid(&d->out, to);
+    return dist_finish(d, message, e);
 }
 
 /*
@@ -266,22 +266,22 @@ bool dist_send(struct dist *d, const struct node_pid *to, struct str message, st
  */
 bool dist_link(struct dist *d, const struct node_pid *to, struct err *e)
 {
-    begin(d);
+    dist_begin(d);
     etf_tuple(&d->out, 3);
     etf_int(&d->out, CTL_LINK);
-    put_pid(&d->out, &d->self);
-    put_pid(&d->out, to);
+    dist_put_pid(&d->out, &d->self);
+    dist_put_pid(&d->out, to);
     d->linked = *to;
-    return finish(d, (struct str){NULL, 0}, e);
+    return dist_finish(d, (struct str){NULL, 0}, e);
 }
 
 bool dist_send_named(struct dist *d, const char *name, struct str message, struct err *e)
 {
-    begin(d);
+    dist_begin(d);
     etf_tuple(&d->out, 4);
     etf_int(&d->out, CTL_REG_SEND);
-    put_pid(&d->out, &d->self);
+    dist_put_pid(&d->out, &d->self);
     etf_atomz(&d->out, "");
     etf_atomz(&d->out, name);
-    return finish(d, message, e);
+    return dist_finish(d, message, e);
 }

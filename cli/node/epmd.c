@@ -33,7 +33,7 @@ static bool knows_port(const char *answer, size_t len)
  * open. If `enough` is not NULL, reading therefore also ends when it returns true. The caller frees *ret, which ends in
  * a NUL.
  */
-static enum epmd_answer ask(const struct addr *host, size_t left, const char *request, size_t len,
+static enum epmd_answer epmd_ask(const struct addr *host, size_t left, const char *request, size_t len,
                             bool (*enough)(const char *answer, size_t len), int64_t deadline, char **ret, size_t *ret_len)
 {
     char frame[300];
@@ -83,7 +83,7 @@ enum epmd_answer epmd_lookup(const struct addr *host, size_t left, const char *a
         return EPMD_NO_NODE;
     request[0] = PORT2_REQ;
     memcpy(request + 1, alive, len);
-    a = ask(host, left, request, len + 1, knows_port, deadline, &answer, &got);
+    a = epmd_ask(host, left, request, len + 1, knows_port, deadline, &answer, &got);
     if (a != EPMD_OK)
         return a;
     if (got < 2 || answer[0] != PORT2_RESP)
@@ -119,7 +119,7 @@ enum epmd_answer epmd_list(const struct addr *host, size_t left, int64_t deadlin
     struct epmd_names names = {0};
     char *answer;
     size_t got;
-    enum epmd_answer a = ask(host, left, &request, 1, NULL, deadline, &answer, &got);
+    enum epmd_answer a = epmd_ask(host, left, &request, 1, NULL, deadline, &answer, &got);
 
     if (a != EPMD_OK)
         return a;

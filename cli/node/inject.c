@@ -17,7 +17,7 @@
 
 /* ---- the boot message ---- */
 
-static void put_number(struct buf *b, size_t *pairs, const char *key, uint64_t value)
+static void inject_put_number(struct buf *b, size_t *pairs, const char *key, uint64_t value)
 {
     if (!value)
         return;
@@ -32,19 +32,19 @@ static void put_options(struct buf *to, const struct session_options *o)
     struct buf pairs = {0}, term = {0}, *b = &term;
     size_t n = 0;
 
-    put_number(&pairs, &n, "size", o->size);
-    put_number(&pairs, &n, "depth", o->depth);
-    put_number(&pairs, &n, "items", o->items);
-    put_number(&pairs, &n, "limit", o->limit);
-    put_number(&pairs, &n, "rate", o->rate);
-    put_number(&pairs, &n, "buffer", o->ring_bytes);
-    put_number(&pairs, &n, "count", o->rings);
+    inject_put_number(&pairs, &n, "size", o->size);
+    inject_put_number(&pairs, &n, "depth", o->depth);
+    inject_put_number(&pairs, &n, "items", o->items);
+    inject_put_number(&pairs, &n, "limit", o->limit);
+    inject_put_number(&pairs, &n, "rate", o->rate);
+    inject_put_number(&pairs, &n, "buffer", o->ring_bytes);
+    inject_put_number(&pairs, &n, "count", o->rings);
     if (o->memory == UINT64_MAX) {
         etf_atomz(&pairs, "memory");
         etf_atomz(&pairs, "infinity");
         n++;
     } else {
-        put_number(&pairs, &n, "memory", o->memory);
+        inject_put_number(&pairs, &n, "memory", o->memory);
     }
     if (o->fallback) {
         etf_atomz(&pairs, "fallback");

@@ -13,7 +13,7 @@
 
 #define TEXTS 7
 
-/* Shared by the caller's thread and the connecting thread. The last of them to call let_go() frees it. */
+/* Shared by the caller's thread and the connecting thread. The last of them to call knock_let_go() frees it. */
 struct knock {
     struct node_target target;
     struct tls_options tls;
@@ -26,14 +26,14 @@ struct knock {
     atomic_int users;
 };
 
-static const char *keep(struct knock *k, const char *text)
+static const char *knock_keep(struct knock *k, const char *text)
 {
     if (!text)
         return NULL;
     return k->texts[k->ntexts++] = mem_strndup(text, strlen(text));
 }
 
-static void let_go(struct knock *k)
+static void knock_let_go(struct knock *k)
 {
     if (atomic_fetch_sub(&k->users, 1) != 1)
         return;
@@ -55,7 +55,7 @@ static void *at_work(void *data)
     k->ok = node_connect(&k->target, &k->conn, &k->why);
     while (write(k->ready[1], "", 1) < 0 && errno == EINTR)
         ;
-    let_go(k);
+    knock_let_go(k);
     return NULL;
 }
 
@@ -69,22 +69,22 @@ struct knock *knock_start(const struct node_target *target)
         return NULL;
     }
     k->target = *target;
-    k->target.name = keep(k, target->name);
-    k->target.cookie_file = keep(k, target->cookie_file);
+    k->target.name = knock_keep(k, target->name);
+    k->target.cookie_file = knock_keep(k, target->cookie_file);
     if (target->tls) {
         k->tls = *target->tls;
-        k->tls.ca = keep(k, target->tls->ca);
-        k->tls.cert = keep(k, target->tls->cert);
-        k->tls.key = keep(k, target->tls->key);
-        k->tls.password = keep(k, target->tls->password);
-        k->tls.host = keep(k, target->tls->host);
+        k->tls.ca = knock_keep(k, target->tls->ca);
+        k->tls.cert = knock_keep(k, target->tls->cert);
+        k->tls.key = knock_keep(k, target->tls->key);
+        k->tls.password = knock_keep(k, target->tls->password);
+        k->tls.host = knock_keep(k, target->tls->host);
         k->target.tls = &k->tls;
     }
     atomic_init(&k->users, 2);
     if (thread_start(at_work, k))
         return k;
-    let_go(k);
-    let_go(k);
+    knock_let_go(k);
+    knock_let_go(k);
     return NULL;
 }
 
@@ -109,5 +109,5 @@ bool knock_answer(struct knock *k, struct node_conn *ret_conn, struct err *e)
 void knock_free(struct knock *k)
 {
     if (k)
-        let_go(k);
+        knock_let_go(k);
 }

@@ -192,7 +192,7 @@ size_t net_under_way(int fd)
 
 /* ---- names of hosts ---- */
 
-/* Shared by the caller's thread and the resolving thread. The last of them to call let_go() frees it. */
+/* Shared by the caller's thread and the resolving thread. The last of them to call net_let_go() frees it. */
 struct question {
     char *host;
     int ready[2];
@@ -201,7 +201,7 @@ struct question {
     atomic_int users;
 };
 
-static void let_go(struct question *q)
+static void net_let_go(struct question *q)
 {
     if (atomic_fetch_sub(&q->users, 1) != 1)
         return;
@@ -238,7 +238,7 @@ static void *resolve(void *data)
     q->result = look_up(q->host, 0, &q->found);
     while (write(q->ready[1], "", 1) < 0 && errno == EINTR)
         ;
-    let_go(q);
+    net_let_go(q);
     return NULL;
 }
 
@@ -256,8 +256,8 @@ enum net_status net_resolve(const char *host, int64_t deadline, struct addrs *re
     }
     q->host = mem_strndup(host, strlen(host));
     if (!thread_start(resolve, q)) {
-        let_go(q);
-        let_go(q);
+        net_let_go(q);
+        net_let_go(q);
         return NET_FAILED;
     }
     status = net_wait(q->ready[0], POLLIN, deadline);
@@ -269,11 +269,11 @@ enum net_status net_resolve(const char *host, int64_t deadline, struct addrs *re
         else
             *ret = q->found;
     }
-    let_go(q);
+    net_let_go(q);
     return status;
 }
 
-static size_t place(const struct addrs *a, const struct addr *x)
+static size_t net_place(const struct addrs *a, const struct addr *x)
 {
     size_t i = 0;
 
@@ -284,7 +284,7 @@ static size_t place(const struct addrs *a, const struct addr *x)
 
 void net_prefer(struct addrs *a, const struct addr *first)
 {
-    size_t i = place(a, first);
+    size_t i = net_place(a, first);
 
     if (i == a->count)
         return;
@@ -300,8 +300,8 @@ void net_loopback(struct addrs *a)
 
     memcpy(&four.sa, &in, sizeof in);
     memcpy(&six.sa, &in6, sizeof in6);
-    if (a->count < NET_ADDRS && place(a, &four) == a->count)
+    if (a->count < NET_ADDRS && net_place(a, &four) == a->count)
         a->items[a->count++] = four;
-    if (a->count < NET_ADDRS && place(a, &six) == a->count)
+    if (a->count < NET_ADDRS && net_place(a, &six) == a->count)
         a->items[a->count++] = six;
 }

@@ -23,7 +23,7 @@ struct reader {
     struct word word;
 };
 
-static void quoted(struct reader *r, char quote)
+static void optfile_quoted(struct reader *r, char quote)
 {
     size_t len = 0;
 
@@ -48,7 +48,7 @@ static bool in_name(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '@' || (c & 0x80);
 }
 
-static void next(struct reader *r)
+static void optfile_next(struct reader *r)
 {
     size_t len = 0;
 
@@ -72,10 +72,10 @@ static void next(struct reader *r)
     } else if (c == ',') {
         r->word.kind = KIND_COMMA;
     } else if (c == '"' || c == '\'') {
-        quoted(r, c);
+        optfile_quoted(r, c);
     } else if (c == '<' && r->end - r->at >= 2 && r->at[0] == '<' && r->at[1] == '"') {
         r->at += 2;
-        quoted(r, '"');
+        optfile_quoted(r, '"');
         while (r->at < r->end && *r->at != '>')
             r->at++;
         r->at = MIN(r->at + 2, r->end);
@@ -96,7 +96,7 @@ static bool skip(struct reader *r)
     char open[DEPTH_MAX];
     size_t depth = 0;
 
-    for (;; next(r)) {
+    for (;; optfile_next(r)) {
         switch (r->word.kind) {
         case KIND_OPEN:
             if (depth == DEPTH_MAX)
@@ -122,14 +122,14 @@ static bool skip(struct reader *r)
     }
 }
 
-static bool is(const struct reader *r, enum kind kind, char bracket)
+static bool optfile_is(const struct reader *r, enum kind kind, char bracket)
 {
     return r->word.kind == kind && (!bracket || r->word.bracket == bracket);
 }
 
 /* ---- the file ---- */
 
-static void take(struct optfile *o, const char *key, const char *value)
+static void optfile_take(struct optfile *o, const char *key, const char *value)
 {
     const struct {
         const char *key;
@@ -161,12 +161,12 @@ static void take(struct optfile *o, const char *key, const char *value)
 /* Calls `element` for each remaining element of a list or tuple, up to the bracket `closing`. */
 static bool each(struct reader *r, char closing, bool (*element)(struct reader *r, struct optfile *o), struct optfile *o)
 {
-    while (!is(r, KIND_CLOSE, closing)) {
+    while (!optfile_is(r, KIND_CLOSE, closing)) {
         if (!element(r, o))
             return false;
-        if (is(r, KIND_COMMA, 0))
-            next(r);
-        else if (!is(r, KIND_CLOSE, closing))
+        if (optfile_is(r, KIND_COMMA, 0))
+            optfile_next(r);
+        else if (!optfile_is(r, KIND_CLOSE, closing))
             return false;
     }
     return true;
@@ -182,47 +182,47 @@ static bool option(struct reader *r, struct optfile *o)
 {
     char key[OPTFILE_TEXT];
 
-    if (!is(r, KIND_OPEN, '}'))
+    if (!optfile_is(r, KIND_OPEN, '}'))
         return skip(r);
-    next(r);
-    if (!is(r, KIND_TEXT, 0))
+    optfile_next(r);
+    if (!optfile_is(r, KIND_TEXT, 0))
         return false;
     snprintf(key, sizeof key, "%s", r->word.text);
-    next(r);
-    if (is(r, KIND_COMMA, 0)) {
-        next(r);
-        if (is(r, KIND_TEXT, 0))
-            take(o, key, r->word.text);
+    optfile_next(r);
+    if (optfile_is(r, KIND_COMMA, 0)) {
+        optfile_next(r);
+        if (optfile_is(r, KIND_TEXT, 0))
+            optfile_take(o, key, r->word.text);
     }
     if (!each(r, '}', pass_over, o))
         return false;
-    next(r);
+    optfile_next(r);
     return true;
 }
 
 static bool section(struct reader *r, struct optfile *o)
 {
-    if (!is(r, KIND_OPEN, '}'))
+    if (!optfile_is(r, KIND_OPEN, '}'))
         return false;
-    next(r);
-    bool client = is(r, KIND_TEXT, 0) && !strcmp(r->word.text, "client");
-    next(r);
-    if (!is(r, KIND_COMMA, 0))
+    optfile_next(r);
+    bool client = optfile_is(r, KIND_TEXT, 0) && !strcmp(r->word.text, "client");
+    optfile_next(r);
+    if (!optfile_is(r, KIND_COMMA, 0))
         return false;
-    next(r);
+    optfile_next(r);
     if (client) {
-        if (!is(r, KIND_OPEN, ']'))
+        if (!optfile_is(r, KIND_OPEN, ']'))
             return false;
-        next(r);
+        optfile_next(r);
         if (!each(r, ']', option, o))
             return false;
-        next(r);
+        optfile_next(r);
     } else if (!skip(r)) {
         return false;
     }
-    if (!is(r, KIND_CLOSE, '}'))
+    if (!optfile_is(r, KIND_CLOSE, '}'))
         return false;
-    next(r);
+    optfile_next(r);
     return true;
 }
 
@@ -241,9 +241,9 @@ bool optfile_read(const char *path, struct optfile *ret, struct err *e)
     if (ok) {
         struct reader r = {.at = text, .end = text + len};
         *ret = none;
-        next(&r);
-        ok = is(&r, KIND_OPEN, ']');
-        next(&r);
+        optfile_next(&r);
+        ok = optfile_is(&r, KIND_OPEN, ']');
+        optfile_next(&r);
         ok = ok && each(&r, ']', section, ret);
         if (!ok) {
             err_set(e, ERR_NODE, "%s is not a file for -ssl_dist_optfile: it holds [{server, [...]}, {client, [...]}].", path);

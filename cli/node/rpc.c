@@ -41,7 +41,7 @@ static bool on_down(void *data UNUSED, struct etf reason UNUSED, struct err *e U
     return true;
 }
 
-static void on_readable(void *owner)
+static void rpc_on_readable(void *owner)
 {
     struct answer *a = owner;
     struct dist_handler h = {.data = a, .message = on_message, .down = on_down};
@@ -52,7 +52,7 @@ static void on_readable(void *owner)
 /* The deadline holds even if the node sends other messages all the time. */
 static bool await(struct loop *l, struct answer *a, int64_t deadline, struct err *e)
 {
-    struct loop_fd fd = {.fd = a->dist->stream.fd, .want_read = true, .ready = on_readable, .owner = a};
+    struct loop_fd fd = {.fd = a->dist->stream.fd, .want_read = true, .ready = rpc_on_readable, .owner = a};
 
     loop_add(l, &fd);
     while (!a->came && !a->failed && loop_now() < deadline) {

@@ -105,7 +105,7 @@ static int64_t now_ns(void)
  * Sets FAILED and keeps the first error. Closes the descriptor at once, unless it is being read: the close tells the
  * node.
  */
-static bool fail(struct session *s, const struct err *cause, struct err *e)
+static bool session_fail(struct session *s, const struct err *cause, struct err *e)
 {
     if (s->state != SESSION_FAILED) {
         if (s->state == SESSION_BOOTING && s->lost)
@@ -139,13 +139,13 @@ static bool broken(struct session *s, const struct err *cause, struct err *e)
     struct err whole;
 
     if (s->state == SESSION_FAILED)
-        return fail(s, cause, e);
+        return session_fail(s, cause, e);
     s->lost = cause->status == ERR_RUN;
     if (slept(s))
         err_set(&whole, ERR_GUARD, "%s ended the tracing: it had heard nothing from here for %d seconds", s->node.name, LEASE_MS / 1000);
     else
         err_set(&whole, cause->status, "%s: %s", s->node.name, cause->text);
-    return fail(s, &whole, e);
+    return session_fail(s, &whole, e);
 }
 
 void session_close(struct session *s)
@@ -168,7 +168,7 @@ static bool send_out(struct session *s, struct err *e)
     int64_t now = net_now();
 
     if (s->state == SESSION_FAILED)
-        return fail(s, &s->error, e);
+        return session_fail(s, &s->error, e);
     if (s->state == SESSION_GONE)
         return true;
     if (now - s->said >= LEASE_MS)
@@ -352,7 +352,7 @@ static bool take_batch(struct session *s, struct str m, struct err *e)
     if (s->handlers.batch)
         s->handlers.batch(s->handlers.data, m.at + 1, m.len - 1);
     if (s->state == SESSION_FAILED)
-        return fail(s, &s->error, e);
+        return session_fail(s, &s->error, e);
     return last ? send_pull(s, e) : ok;
 bad:
     err_set(&cause, ERR_RUN, "malformed batch: bad magic or length");
@@ -371,9 +371,9 @@ static bool take_gone(struct session *s, struct str m, struct err *e)
         return false; /* stops dist_read(); session_on_readable() sees GONE and returns true */
     }
     if (s->down)
-        return fail(s, &s->why, e); /* the owner's own reason is better than that of the janitor */
+        return session_fail(s, &s->why, e); /* the owner's own reason is better than that of the janitor */
     answer_gone(reason, s->node.name, &cause);
-    return fail(s, &cause, e);
+    return session_fail(s, &cause, e);
 }
 
 /* Each step gets its time once, even if the node reports it again. */
@@ -470,7 +470,7 @@ bool session_on_readable(struct session *s, struct err *e)
     bool ok;
 
     if (s->state == SESSION_FAILED)
-        return fail(s, &s->error, e);
+        return session_fail(s, &s->error, e);
     if (s->state == SESSION_GONE)
         return true;
     s->reading = true;
@@ -523,7 +523,7 @@ static bool silent(struct session *s, const char *what, int seconds, struct err 
 
     s->lost = true;
     err_set(&cause, s->state == SESSION_BOOTING ? ERR_NODE : ERR_RUN, "%s %s for %d seconds", s->node.name, what, seconds);
-    return fail(s, &cause, e);
+    return session_fail(s, &cause, e);
 }
 
 /*
@@ -553,7 +553,7 @@ static bool give_up(struct session *s, struct err *e)
     if (!s->down)
         return silent(s, "has not confirmed that the tracing is gone", STOP_MS / 1000, e);
     inject_sweep(&s->dist); /* the janitor may have been killed since the first sweep */
-    return fail(s, &s->why, e);
+    return session_fail(s, &s->why, e);
 }
 
 bool session_tick(struct session *s, int64_t now, int64_t *ret_next, struct err *e)
@@ -562,7 +562,7 @@ bool session_tick(struct session *s, int64_t now, int64_t *ret_next, struct err 
     struct err cause;
 
     if (s->state == SESSION_FAILED)
-        return fail(s, &s->error, e);
+        return session_fail(s, &s->error, e);
     *ret_next = now + 60000;
     if (s->state == SESSION_GONE)
         return true;

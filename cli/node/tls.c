@@ -78,7 +78,7 @@ static bool load_own(SSL_CTX *ctx, const struct tls_options *o, struct err *e)
     return false;
 }
 
-static bool load(SSL_CTX *ctx, const struct tls_options *o, struct err *e)
+static bool tls_load(SSL_CTX *ctx, const struct tls_options *o, struct err *e)
 {
     SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
     SSL_CTX_set_mode(ctx, SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
@@ -106,7 +106,7 @@ struct tls_config *tls_config_new(const struct tls_options *o, struct err *e)
         err_set(e, ERR_RUN, "the TLS library of this system cannot be used");
         return NULL;
     }
-    if (!load(ctx, o, e)) {
+    if (!tls_load(ctx, o, e)) {
         SSL_CTX_free(ctx);
         return NULL;
     }
@@ -234,7 +234,7 @@ static bool alerted(int reason, struct err *e)
     return true;
 }
 
-static enum net_status failed(struct tls *t, const char *host, struct err *e)
+static enum net_status tls_failed(struct tls *t, const char *host, struct err *e)
 {
     unsigned long code = ERR_peek_error();
     long result = SSL_get_verify_result(t->ssl);
@@ -268,7 +268,7 @@ static enum net_status wanted(struct tls *t, int n, int64_t deadline, const char
         t->failed = true;
         return NET_CLOSED;
     default:
-        return failed(t, host, e);
+        return tls_failed(t, host, e);
     }
 }
 
@@ -357,7 +357,7 @@ enum net_status tls_send(struct tls *t, const void *bytes, size_t len, size_t *r
     if (n > 0 || error == SSL_ERROR_WANT_WRITE || error == SSL_ERROR_WANT_READ)
         return NET_OK;
     t->failed = true;
-    return error == SSL_ERROR_ZERO_RETURN ? NET_CLOSED : failed(t, NULL, &t->why);
+    return error == SSL_ERROR_ZERO_RETURN ? NET_CLOSED : tls_failed(t, NULL, &t->why);
 }
 
 enum net_status tls_write(struct tls *t, const void *bytes, size_t len, int64_t deadline)

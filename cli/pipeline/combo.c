@@ -99,7 +99,7 @@ static struct safe label_of(struct arena *a, const struct answer *answers, size_
     return label;
 }
 
-static struct combo *make(struct combos *c, const struct answer *answers, size_t n)
+static struct combo *combo_make(struct combos *c, const struct answer *answers, size_t n)
 {
     struct combo *x = arena_alloc(&c->arena, sizeof(*x));
     unsigned wants = 0;
@@ -156,7 +156,7 @@ const struct spec *combos_get(struct combos *c, const struct answer *answers, si
             return &x->spec;
     if (c->count == COMBOS_MOST)
         return answers[0].spec;
-    struct combo *x = make(c, answers, n);
+    struct combo *x = combo_make(c, answers, n);
     x->next = *bucket;
     *bucket = x;
     return &x->spec;

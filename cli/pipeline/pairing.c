@@ -151,7 +151,7 @@ static size_t bucket_of(const struct pairing *c, uint32_t node, uint64_t tracee)
     return (size_t)(((tracee ^ (uint64_t)node << 56) * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (c->nbuckets - 1);
 }
 
-static uint32_t find(const struct pairing *c, uint32_t node, uint64_t tracee)
+static uint32_t pairing_find(const struct pairing *c, uint32_t node, uint64_t tracee)
 {
     uint32_t i = c->buckets[bucket_of(c, node, tracee)];
 
@@ -160,7 +160,7 @@ static uint32_t find(const struct pairing *c, uint32_t node, uint64_t tracee)
     return i;
 }
 
-static void widen(struct pairing *c)
+static void pairing_widen(struct pairing *c)
 {
     uint32_t *old = c->buckets;
     size_t n = c->nbuckets;
@@ -180,7 +180,7 @@ static void widen(struct pairing *c)
     free(old);
 }
 
-static uint32_t make(struct pairing *c, uint32_t node, uint64_t tracee)
+static uint32_t pairing_make(struct pairing *c, uint32_t node, uint64_t tracee)
 {
     uint32_t i = c->process_free;
 
@@ -192,7 +192,7 @@ static uint32_t make(struct pairing *c, uint32_t node, uint64_t tracee)
         c->processes = mem_grow(c->processes, &c->process_cap, c->process_used + 1, sizeof(*c->processes));
         i = (uint32_t)c->process_used++;
         if (c->process_used > c->nbuckets)
-            widen(c);
+            pairing_widen(c);
     }
     size_t b = bucket_of(c, node, tracee);
     c->processes[i] = (struct process){
@@ -202,7 +202,7 @@ static uint32_t make(struct pairing *c, uint32_t node, uint64_t tracee)
 }
 
 /* Frees the entry of a process without anything open. */
-static void leave(struct pairing *c, uint32_t i)
+static void pairing_leave(struct pairing *c, uint32_t i)
 {
     struct process *p = &c->processes[i];
 
@@ -278,7 +278,7 @@ static void forget_process(struct pairing *c, uint32_t i)
     while (c->processes[i].top != NONE)
         abandon(c, c->processes[i].top);
     memset(c->processes[i].spans, 0, sizeof(c->processes[i].spans));
-    leave(c, i);
+    pairing_leave(c, i);
 }
 
 static void make_room(struct pairing *c)
@@ -286,7 +286,7 @@ static void make_room(struct pairing *c)
     uint32_t process = c->open[c->oldest].process;
 
     abandon(c, c->oldest);
-    leave(c, process);
+    pairing_leave(c, process);
 }
 
 static void push(struct pairing *c, struct event *e, bool perhaps)
@@ -296,8 +296,8 @@ static void push(struct pairing *c, struct event *e, bool perhaps)
 
     while (c->count >= c->o.max)
         make_room(c);
-    p = find(c, e->node->index, e->who->id);
-    if (p == NONE && (p = make(c, e->node->index, e->who->id)) == NONE)
+    p = pairing_find(c, e->node->index, e->who->id);
+    if (p == NONE && (p = pairing_make(c, e->node->index, e->who->id)) == NONE)
         return;
     if (c->open_free != NONE) {
         i = c->open_free;
@@ -353,7 +353,7 @@ static int64_t between(int64_t from, int64_t to)
 
 static void pop(struct pairing *c, struct event *e)
 {
-    uint32_t p = find(c, e->node->index, e->who->id), i = NONE;
+    uint32_t p = pairing_find(c, e->node->index, e->who->id), i = NONE;
     unsigned looked = 0;
 
     if (p != NONE)
@@ -391,16 +391,16 @@ static void pop(struct pairing *c, struct event *e)
         c->incomplete++;
     unlink_call(c, i);
     e->depth = c->processes[p].depth;
-    leave(c, p);
+    pairing_leave(c, p);
 }
 
 /* Begins a collection or a time slice, or ends it and sets the duration. */
 static void span(struct pairing *c, struct event *e, enum what what, bool begins)
 {
-    uint32_t p = find(c, e->node->index, e->who->id), loss = c->losses[e->node->index % NODES];
+    uint32_t p = pairing_find(c, e->node->index, e->who->id), loss = c->losses[e->node->index % NODES];
 
     if (begins && p == NONE)
-        p = make(c, e->node->index, e->who->id);
+        p = pairing_make(c, e->node->index, e->who->id);
     if (p == NONE)
         return;
     struct span *s = &c->processes[p].spans[what];
@@ -412,7 +412,7 @@ static void span(struct pairing *c, struct event *e, enum what what, bool begins
     if (s->open && s->loss == loss && !e->doubtful)
         e->dur_ns = between(s->ns, e->mono_ns);
     s->open = false;
-    leave(c, p);
+    pairing_leave(c, p);
 }
 
 static void call(struct pairing *c, struct event *e)
@@ -423,7 +423,7 @@ static void call(struct pairing *c, struct event *e)
     e->expects_return = wants;
     if (wants)
         push(c, e, wants == 2);
-    else if (c->count && (p = find(c, e->node->index, e->who->id)) != NONE)
+    else if (c->count && (p = pairing_find(c, e->node->index, e->who->id)) != NONE)
         e->depth = c->processes[p].depth;
 }
 
@@ -473,9 +473,9 @@ void pairing_event(struct pairing *c, struct event *e)
         lost(c, e);
     else if (e->kind == ETW_SYSTEM)
         told_duration(e);
-    else if (!(part & LEAVES) && c->count && (p = find(c, e->node->index, e->who->id)) != NONE)
+    else if (!(part & LEAVES) && c->count && (p = pairing_find(c, e->node->index, e->who->id)) != NONE)
         e->depth = c->processes[p].depth;
-    if (part & LEAVES && (p = find(c, e->node->index, e->who->id)) != NONE)
+    if (part & LEAVES && (p = pairing_find(c, e->node->index, e->who->id)) != NONE)
         forget_process(c, p);
 }
 
@@ -493,7 +493,7 @@ void pairing_fate(struct pairing *c, enum call_fate fate)
 /* Calls below a shown call were all shown before, so the search from the top stops there. */
 void pairing_around(struct pairing *c, const struct event *e, void (*show)(void *ctx, const struct event *call, enum call_fate was), void *ctx)
 {
-    uint32_t p = find(c, e->node->index, e->who->id), i = p == NONE ? NONE : c->processes[p].top, first = NONE;
+    uint32_t p = pairing_find(c, e->node->index, e->who->id), i = p == NONE ? NONE : c->processes[p].top, first = NONE;
 
     if (i != NONE && i == c->last)
         i = c->open[i].down;
@@ -553,7 +553,7 @@ void pairing_end(struct pairing *c, int node, struct raw module, struct raw func
             continue;
         o->perhaps = true; /* so that abandon() does not count it */
         abandon(c, i);
-        leave(c, p);
+        pairing_leave(c, p);
     }
 }
 

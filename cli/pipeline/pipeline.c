@@ -54,7 +54,7 @@ struct pipeline {
     struct recorded_specs *recorded_specs; /* specs of a recording, if the options have none */
     bool own_specs, call_args, counted;
     bool *answered; /* for each spec: an event answered it */
-    uint64_t lost[ETW_LOSSES]; /* owned copy for the e->lost that own_event() passes on */
+    uint64_t lost[ETW_LOSSES]; /* owned copy for the e->lost that pipeline_own_event() passes on */
     enum terms_style style;
 };
 
@@ -75,11 +75,11 @@ static void hide(struct pipeline *p, const struct event *e)
     p->hidden[e->node->index].here++;
 }
 
-static void dropped(void *ctx, const struct event *call)
+static void dropped(void *ctx, const struct event *pipeline_call)
 {
     struct pipeline *p = ctx;
 
-    hide(p, call);
+    hide(p, pipeline_call);
 }
 
 static bool open_views(struct pipeline *p, const struct pipeline_options *o, struct err *e)
@@ -216,7 +216,7 @@ static void to_sinks(struct pipeline *p, const struct event *e)
 
 /* ---- events ---- */
 
-static void put(struct pipeline *p, const struct event *e)
+static void pipeline_put(struct pipeline *p, const struct event *e)
 {
     bool with_its_call = event_is_result(e) && e->call;
 
@@ -235,7 +235,7 @@ static void put_around(void *ctx, const struct event *call, enum call_fate was)
 
     p->hidden[call->node->index].here -= was == CALL_FILTERED;
     p->awaited++;
-    put(p, call);
+    pipeline_put(p, call);
 }
 
 /* Shows an event that passes the filters, after the hidden calls around it. */
@@ -243,7 +243,7 @@ static void show(struct pipeline *p, const struct event *e)
 {
     if (p->nested && p->filters)
         pairing_around(p->calls, e, put_around, p);
-    put(p, e);
+    pipeline_put(p, e);
     if (p->o.asserts)
         asserts_event(p->o.asserts, e);
 }
@@ -270,7 +270,7 @@ static void tallied(struct pipeline *p, const struct event *e)
     p->hidden[e->node->index].there += t.filtered;
 }
 
-static void own_event(struct pipeline *p, struct event *e)
+static void pipeline_own_event(struct pipeline *p, struct event *e)
 {
     struct line_tokens tokens;
     struct line_mfa m;
@@ -325,7 +325,7 @@ static void result(struct pipeline *p, struct event *e)
         if (c->fate == CALL_SHOWN || filter_event(p->filter, e, e->spec) == FILTER_PASS)
             show(p, e);
         else
-            put(p, e);
+            pipeline_put(p, e);
         return;
     }
     if ((c && c->fate == CALL_FILTERED) || (!c && pairing_ended(p->calls, e)) || limit_reached(p)) {
@@ -420,7 +420,7 @@ static bool unreadable(const struct pipeline *p, struct err *e)
     return false;
 }
 
-static bool drain(struct pipeline *p, struct err *e)
+static bool pipeline_drain(struct pipeline *p, struct err *e)
 {
     struct event *ev;
     unsigned node;
@@ -432,7 +432,7 @@ static bool drain(struct pipeline *p, struct err *e)
                 traced(p, ev);
             } else {
                 pairing_event(p->calls, ev);
-                own_event(p, ev);
+                pipeline_own_event(p, ev);
             }
             break;
         case ORDER_ANEW:
@@ -466,7 +466,7 @@ static void meet(struct pipeline *p)
 /* ---- items ---- */
 
 /* Keeps the first error only; input after it cannot be decoded. */
-static void failed(struct pipeline *p, const struct err *why)
+static void pipeline_failed(struct pipeline *p, const struct err *why)
 {
     if (!p->failed)
         p->why = *why;
@@ -477,12 +477,12 @@ static enum pipeline_status fed(struct pipeline *p, bool good, struct err *e)
 {
     if (good) {
         meet(p);
-        good = drain(p, e);
+        good = pipeline_drain(p, e);
     }
     if (good && filter_errors(p->filter) > FILTER_ERRORS)
         good = err_set(e, ERR_RUN, "a pattern of the filters gave up on %d events: it takes too long", FILTER_ERRORS);
     if (!good)
-        failed(p, e);
+        pipeline_failed(p, e);
     hand_on_all(p, FLUSH);
     return status(p, e);
 }
@@ -528,7 +528,7 @@ static bool recorded_specs(struct pipeline *p, struct str bytes, struct err *e)
 {
     order_end(p->order);
     p->asked_anew = true;
-    bool good = drain(p, e);
+    bool good = pipeline_drain(p, e);
     p->asked_anew = false;
     if (!good)
         return false;
@@ -545,7 +545,7 @@ enum pipeline_status pipeline_item(struct pipeline *p, const struct source_item 
         return pipeline_note(p, item->node, item->bytes, e);
     case SOURCE_SPECS:
         if (item->node == 0 && p->own_specs && !p->failed && !recorded_specs(p, item->bytes, e))
-            failed(p, e);
+            pipeline_failed(p, e);
         pipeline_specs(p, item->node, item->bytes);
         return status(p, e);
     default:
@@ -584,7 +584,7 @@ bool pipeline_end(struct pipeline *p)
         return !p->closed;
     order_end(p->order);
     if (!p->failed)
-        drain(p, &ignored);
+        pipeline_drain(p, &ignored);
     pairing_forget(p->calls, -1);
     const struct totals *t = pipeline_totals(p);
     for (size_t i = 0; i < p->nviews; i++) {

@@ -33,7 +33,7 @@ static void read_let(struct reading *rd, struct str text)
     rd->lets[rd->nlets++] = let;
 }
 
-static void read_header(struct reading *rd, struct str text)
+static void recorded_specs_read_header(struct reading *rd, struct str text)
 {
     const struct lang_record *records;
     struct err ignored;
@@ -92,7 +92,7 @@ struct recorded_specs *recorded_specs_new(struct str bytes, struct recorded_spec
         if (raw_is(key, "let"))
             read_let(&rd, raw_view(text));
         else if (raw_is(key, "hrl"))
-            read_header(&rd, raw_view(text));
+            recorded_specs_read_header(&rd, raw_view(text));
         else if (raw_is(key, "needs"))
             rd.needs = (unsigned)read_number(r, text);
     }

@@ -454,7 +454,7 @@ static bool is_whole(const uint8_t *at)
 }
 
 /* Writes {M, F, A} as m:f/a, the text that patterns are matched against. */
-static void put_function(struct buf *to, struct value v)
+static void where_put_function(struct buf *to, struct value v)
 {
     uint32_t arity;
     const uint8_t *module, *name;
@@ -488,7 +488,7 @@ static struct value search(struct wheres *w, const struct where *x, const struct
         return VALUE_FAIL;
     if (!wire_atom(v.env, v.at, &text) && !wire_bin(v.at, &text, &size)) {
         if (x->items[0]->type == WHERE_NAME && (x->items[0]->name == WN_MFA || x->items[0]->name == WN_CALLER)) {
-            put_function(&printed, v);
+            where_put_function(&printed, v);
         } else if (*v.at == ETW_T_STRING) {
             for (size_t i = 0; i < wire_u16(v.at + 1); i++)
                 buf_utf8(&printed, v.at[3 + i]);
@@ -505,7 +505,7 @@ static struct value search(struct wheres *w, const struct where *x, const struct
     return value_bool(found == REGEX_GAVE_UP || (found == REGEX_YES) != x->negated);
 }
 
-static struct value container(struct wheres *w, const struct where *x, const struct event *e)
+static struct value where_container(struct wheres *w, const struct where *x, const struct event *e)
 {
     struct buf b = {0};
     struct value v = VALUE_FAIL;
@@ -579,7 +579,7 @@ static struct value eval(struct wheres *w, const struct where *x, const struct e
         return m == MATCH_UNKNOWN ? VALUE_DONT_KNOW : value_bool(m == MATCH_YES);
     }
     default:
-        return container(w, x, e);
+        return where_container(w, x, e);
     }
 }
 

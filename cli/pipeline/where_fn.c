@@ -32,7 +32,7 @@ static bool is_list(struct value v)
 
 /* ---- tests ---- */
 
-static struct value test(int name, const struct value *a)
+static struct value where_fn_test(int name, const struct value *a)
 {
     enum wire_class c = wire_class(a[0].at);
     bool b;
@@ -56,7 +56,7 @@ static struct value test(int name, const struct value *a)
     }
 }
 
-static struct value compare(int name, const struct value *a)
+static struct value where_fn_compare(int name, const struct value *a)
 {
     bool exact = name == FN_EQ_EXACT || name == FN_NE_EXACT;
     enum wire_order o = wire_compare(a[0].env, a[0].at, a[1].env, a[1].at, exact);
@@ -273,7 +273,7 @@ static struct value bin_part(struct arena *arena, const struct value *a, size_t 
 }
 
 /* Appends an atom as the VM prints it. False: the name has characters that the VM may print differently. */
-static bool put_name(struct buf *b, struct value name)
+static bool where_fn_put_name(struct buf *b, struct value name)
 {
     struct raw text;
 
@@ -302,9 +302,9 @@ static struct value is_native(const struct value *a)
     if (wire_class(a[0].at) != WIRE_RECORD)
         return value_bool(false);
     buf_char(&name, '#');
-    bool known = put_name(&name, a[1]);
+    bool known = where_fn_put_name(&name, a[1]);
     buf_char(&name, ':');
-    known = known && put_name(&name, a[2]);
+    known = known && where_fn_put_name(&name, a[2]);
     buf_char(&name, '{');
     bool same = wire_u16(a[0].at + 2) >= name.len && !memcmp(a[0].at + 4, name.data, name.len);
     buf_release(&name);
@@ -347,7 +347,7 @@ struct value where_apply(struct arena *arena, int name, const struct value *a, s
         return wire_class(a[0].at) == WIRE_FUN ? VALUE_DONT_KNOW : value_bool(false);
     case FN_IS_ATOM ... FN_IS_INTEGER:
     case FN_IS_LIST ... FN_IS_FUNCTION:
-        return test(name, a);
+        return where_fn_test(name, a);
     case FN_IS_INTEGER3:
         return in_range(a);
     case FN_IS_RECORD:
@@ -372,7 +372,7 @@ struct value where_apply(struct arena *arena, int name, const struct value *a, s
     case FN_MIN:
     case FN_MAX:
     case FN_GT ... FN_NE:
-        return compare(name, a);
+        return where_fn_compare(name, a);
     case FN_BINARY_PART:
         return bin_part(arena, a, n);
     case FN_NODE:

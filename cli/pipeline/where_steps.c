@@ -5,7 +5,7 @@
 #include "../../nif/etrace_wire.h"
 #include "../lang/functions.h"
 
-static void add(struct buf *to, enum etw_filter_what what, enum etw_filter_compare compare, int64_t value)
+static void where_steps_add(struct buf *to, enum etw_filter_what what, enum etw_filter_compare compare, int64_t value)
 {
     struct etw_filter_step s = {.what = (uint8_t)what, .compare = (uint8_t)compare, .value = value};
 
@@ -51,7 +51,7 @@ static bool class_of(term_t t, int64_t *ret)
     return false;
 }
 
-static bool test(const struct where *name, term_t constant, enum etw_filter_compare c, struct buf *to)
+static bool where_steps_test(const struct where *name, term_t constant, enum etw_filter_compare c, struct buf *to)
 {
     int64_t class;
 
@@ -60,12 +60,12 @@ static bool test(const struct where *name, term_t constant, enum etw_filter_comp
     case WN_SIZE:
         if (constant->type != TERM_INT)
             return false;
-        add(to, name->name == WN_DUR ? ETW_FILTER_DUR : ETW_FILTER_SIZE, c, constant->integer);
+        where_steps_add(to, name->name == WN_DUR ? ETW_FILTER_DUR : ETW_FILTER_SIZE, c, constant->integer);
         return true;
     case WN_CLASS:
         if (c < ETW_FILTER_EQ || !class_of(constant, &class))
             return false;
-        add(to, ETW_FILTER_CLASS, c, class);
+        where_steps_add(to, ETW_FILTER_CLASS, c, class);
         return true;
     default:
         return false;
@@ -80,7 +80,7 @@ static bool all_of(const struct where *const *items, size_t n, enum etw_filter_w
         if (!steps(items[i], to))
             return false;
         if (i)
-            add(to, operator, 0, 0);
+            where_steps_add(to, operator, 0, 0);
     }
     return n > 0;
 }
@@ -100,7 +100,7 @@ static bool steps(const struct where *w, struct buf *to)
     case FN_NOT:
         if (w->count != 1 || !steps(w->items[0], to))
             return false;
-        add(to, ETW_FILTER_NOT, 0, 0);
+        where_steps_add(to, ETW_FILTER_NOT, 0, 0);
         return true;
     default: break;
     }
@@ -108,8 +108,8 @@ static bool steps(const struct where *w, struct buf *to)
         return false;
     const struct where *left = w->items[0], *right = w->items[1];
     if (left->type == WHERE_NAME && right->type == WHERE_CONST)
-        return test(left, right->constant, c, to);
-    return left->type == WHERE_CONST && right->type == WHERE_NAME && test(right, left->constant, turned(c), to);
+        return where_steps_test(left, right->constant, c, to);
+    return left->type == WHERE_CONST && right->type == WHERE_NAME && where_steps_test(right, left->constant, turned(c), to);
 }
 
 /* Copies steps from unaligned memory. Returns 0 if there are too many or the text is no whole number of steps. */
@@ -141,7 +141,7 @@ static void parts(const struct where *w, size_t *count, struct buf *to)
     } else if (!steps(w, to)) {
         to->len = before;
     } else if ((*count)++) {
-        add(to, ETW_FILTER_AND, 0, 0);
+        where_steps_add(to, ETW_FILTER_AND, 0, 0);
     }
 }
 

@@ -22,7 +22,7 @@ void arg_names_release(struct arg_names *n)
     *n = (struct arg_names){0};
 }
 
-static void add(struct arg_names *n, struct str function, int arity, struct buf *text)
+static void arg_names_add(struct arg_names *n, struct str function, int arity, struct buf *text)
 {
     n->items = mem_grow(n->items, &n->cap, n->count + 1, sizeof(*n->items));
     n->items[n->count++] = (struct arg_name){
@@ -138,7 +138,7 @@ static void function(struct arg_names *all, struct str name, int64_t arity, stru
         buf_str(&text, names[i].len ? buf_view(&names[i]) : STR("_"));
         buf_release(&names[i]);
     }
-    add(all, name, (int)arity, &text);
+    arg_names_add(all, name, (int)arity, &text);
     buf_release(&text);
 }
 
@@ -193,7 +193,7 @@ static void signature(struct arg_names *all, struct str name, int64_t arity, str
 
     if (open && close && open < close && arity >= 0 && arity <= ARGS_MAX) {
         print_safe(&b, raw_bytes(open + 1, (size_t)(close - open - 1)));
-        add(all, name, (int)arity, &b);
+        arg_names_add(all, name, (int)arity, &b);
     }
     buf_release(&b);
 }
@@ -220,7 +220,7 @@ static void docs(struct arg_names *all, struct etf r)
             signature(all, raw_view(name), arity, raw_view(text));
 }
 
-static int order(const void *a, const void *b)
+static int arg_names_order(const void *a, const void *b)
 {
     const struct arg_name *x = a, *y = b;
     int c = memcmp(x->function.at, y->function.at, MIN(x->function.len, y->function.len));
@@ -248,12 +248,12 @@ void arg_names_read(struct arg_names *n, struct str term)
             elixir_definitions(n, r);
     }
     if (n->count)
-        qsort(n->items, n->count, sizeof(*n->items), order);
+        qsort(n->items, n->count, sizeof(*n->items), arg_names_order);
 }
 
 const struct arg_name *arg_names_find(const struct arg_names *n, struct str function, int arity)
 {
     struct arg_name key = {.function = function, .arity = arity};
 
-    return n->count ? bsearch(&key, n->items, n->count, sizeof(key), order) : NULL;
+    return n->count ? bsearch(&key, n->items, n->count, sizeof(key), arg_names_order) : NULL;
 }

@@ -147,7 +147,7 @@ bool boot_hold_find(struct boot_hold *h, const char *mark)
 
 /* ---- the kernel process that waits ---- */
 
-static bool call(struct boot_hold *h, const char *m, const char *f, struct str args, struct buf *keep, struct etf *ret)
+static bool boot_hold_call(struct boot_hold *h, const char *m, const char *f, struct str args, struct buf *keep, struct etf *ret)
 {
     struct err e;
 
@@ -172,7 +172,7 @@ static bool is_config(struct boot_hold *h, struct str pid)
     struct etf r;
 
     put_one(&args, pid);
-    bool yes = call(h, "proc_lib", "translate_initial_call", buf_view(&args), &keep, &r) && etf_get_tuple(&r, 3) &&
+    bool yes = boot_hold_call(h, "proc_lib", "translate_initial_call", buf_view(&args), &keep, &r) && etf_get_tuple(&r, 3) &&
                etf_is_atom(&r, "kernel_config");
     buf_release(&args);
     buf_release(&keep);
@@ -190,14 +190,14 @@ static bool find_config(struct boot_hold *h)
     etf_list(&args, 1);
     etf_atomz(&args, "kernel_sup");
     etf_nil(&args);
-    if (!call(h, "erlang", "whereis", buf_view(&args), &super, &r))
+    if (!boot_hold_call(h, "erlang", "whereis", buf_view(&args), &super, &r))
         goto out;
     buf_clear(&args);
     etf_list(&args, 2);
     buf_str(&args, bytes_of(&r));
     etf_atomz(&args, "links");
     etf_nil(&args);
-    if (!call(h, "erlang", "process_info", buf_view(&args), &keep, &r) || !etf_get_tuple(&r, 2) || !etf_skip(&r) || !etf_get_list(&r, &n))
+    if (!boot_hold_call(h, "erlang", "process_info", buf_view(&args), &keep, &r) || !etf_get_tuple(&r, 2) || !etf_skip(&r) || !etf_get_list(&r, &n))
         goto out;
     for (size_t i = 0; !found && i < n && etf_take(&r, &pid); i++)
         if ((found = is_config(h, bytes_of(&pid)))) {
@@ -211,7 +211,7 @@ out:
     return found;
 }
 
-static void put_string(struct buf *b, const char *at, const char *end)
+static void boot_hold_put_string(struct buf *b, const char *at, const char *end)
 {
     const char *next = at;
     size_t n = 0;
@@ -238,12 +238,12 @@ static void change_paths(struct boot_hold *h, const char *function)
     etf_list(&args, n);
     for (char *at = n ? paths.data : NULL, *end; at && at < paths.data + paths.len; at = end + 1) {
         end = memchr(at, ':', (size_t)(paths.data + paths.len - at));
-        put_string(&args, at, end);
+        boot_hold_put_string(&args, at, end);
     }
     etf_nil(&args);
     etf_nil(&args);
     if (n)
-        call(h, "code", function, buf_view(&args), &keep, &r);
+        boot_hold_call(h, "code", function, buf_view(&args), &keep, &r);
     buf_release(&paths);
     buf_release(&args);
     buf_release(&keep);
@@ -282,7 +282,7 @@ void boot_hold_go(struct boot_hold *h)
         etf_atomz(&args, "nodeup");
         etf_atomz(&args, "etrace_hold");
         etf_nil(&args);
-        call(h, "erlang", "send", buf_view(&args), &keep, &r);
+        boot_hold_call(h, "erlang", "send", buf_view(&args), &keep, &r);
         rpc_close(&h->rpc);
     }
     h->held = false;

@@ -140,7 +140,7 @@ static void no_fd(struct child *c, struct loop_fd *f)
     f->fd = -1;
 }
 
-static void serve(struct child *c, struct loop_fd *f, int fd, void (*ready)(void *owner))
+static void child_serve(struct child *c, struct loop_fd *f, int fd, void (*ready)(void *owner))
 {
     *f = (struct loop_fd){.fd = fd, .want_read = true, .ready = ready, .owner = c};
     loop_add(&c->ctx->loop, f);
@@ -218,7 +218,7 @@ static void on_connection(void *owner)
         return;
     }
     if (send_paths(fd, peer.pid))
-        serve(c, &c->talk, fd, on_talk);
+        child_serve(c, &c->talk, fd, on_talk);
     else
         close(fd);
 }
@@ -234,7 +234,7 @@ static bool listen_there(struct child *c, struct err *e)
             close(fd);
         return err_set(e, ERR_RUN, "cannot listen in %s: %s", c->dir, strerror(errno));
     }
-    serve(c, &c->listener, fd, on_connection);
+    child_serve(c, &c->listener, fd, on_connection);
     return true;
 }
 
@@ -398,7 +398,7 @@ bool child_start(struct child *c, char **argv, struct err *e)
     if (fd < 0)
         return err_set(e, ERR_RUN, "the end of a command cannot be waited for here: %s", strerror(errno));
     fcntl(fd, F_SETFD, FD_CLOEXEC);
-    serve(c, &c->end, fd, on_end);
+    child_serve(c, &c->end, fd, on_end);
     ctx_pass_signals(c->ctx, pass_on, c);
     return true;
 }

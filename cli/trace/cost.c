@@ -1,10 +1,10 @@
 #include "cost.h"
 
 /* Prints 1234567 as 1,234,567. */
-static void number(struct buf *b, uint64_t n)
+static void cost_number(struct buf *b, uint64_t n)
 {
     if (n >= 1000) {
-        number(b, n / 1000);
+        cost_number(b, n / 1000);
         buf_printf(b, ",%03u", (unsigned)(n % 1000));
     } else {
         buf_printf(b, "%u", (unsigned)n);
@@ -19,16 +19,16 @@ bool cost_judge(struct ctx *ctx, const char *node, uint64_t functions, struct et
 
     if (!arm_rates_read(answer, &rates, e))
         return false;
-    number(&all, rates.all);
+    cost_number(&all, rates.all);
     for (size_t i = 0; i < rates.count; i++) {
         buf_printf(&most, "%s%s ", i ? ", " : ", most of them ", rates.names[i]);
-        number(&most, rates.most[i]);
+        cost_number(&most, rates.most[i]);
     }
     ctx_warn(ctx, "%s: %llu functions, called %s time%s a second%s", node, (unsigned long long)functions, buf_cstr(&all),
              PLURAL(rates.all), buf_cstr(&most));
     if (rates.all > COST_MOST) {
         buf_clear(&most);
-        number(&most, COST_MOST);
+        cost_number(&most, COST_MOST);
         ok = err_set(e, ERR_GUARD, "%s: %s calls a second are too many for a wildcard, which takes %s at most", node, buf_cstr(&all), buf_cstr(&most));
         err_hint(e, "name fewer functions or a process (-P), or --force");
     }

@@ -74,7 +74,7 @@ static struct buf new_line(struct ctx *c)
     return line;
 }
 
-static void on_signal(void *owner, int signal)
+static void ctx_on_signal(void *owner, int signal)
 {
     struct ctx *c = owner;
 
@@ -101,7 +101,7 @@ void ctx_init(struct ctx *c)
     loop_init(&c->loop);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a write over the file size limit then fails like any other write */
-    loop_watch_signals(&c->loop, on_signal, c);
+    loop_watch_signals(&c->loop, ctx_on_signal, c);
     talk_init(&c->words);
     c->out = out_new(STDOUT_FILENO, false, "standard output");
 }

@@ -50,7 +50,7 @@ void exprs_release(struct exprs *p)
 
 /* ---- reading ---- */
 
-static const char *name_of(const char *path)
+static const char *exprs_name_of(const char *path)
 {
     return strcmp(path, "-") ? path : "standard input";
 }
@@ -109,9 +109,9 @@ static bool read_all(struct ctx *ctx, const char *path, struct buf *b, struct er
     if (fd > STDIN_FILENO)
         close(fd);
     if (r.error)
-        return err_set(e, ERR_USAGE, "cannot read %s: %s", name_of(path), r.error == EBADF ? "it is closed" : strerror(r.error));
+        return err_set(e, ERR_USAGE, "cannot read %s: %s", exprs_name_of(path), r.error == EBADF ? "it is closed" : strerror(r.error));
     if (b->len > LANG_MAX_TEXT)
-        return err_set(e, ERR_USAGE, "%s is larger than %d kB", name_of(path), LANG_MAX_TEXT / 1024);
+        return err_set(e, ERR_USAGE, "%s is larger than %d kB", exprs_name_of(path), LANG_MAX_TEXT / 1024);
     struct str text = utf8_unmarked(buf_view(b));
     if (text.len < b->len)
         memmove(b->data, text.at, text.len);
@@ -163,7 +163,7 @@ bool exprs_pipes(struct ctx *ctx, struct what_opts *what, struct arena *a, struc
     return ok;
 }
 
-static bool read_header(const struct what_opts *what, const char *path, struct buf *b, struct err *e)
+static bool exprs_read_header(const struct what_opts *what, const char *path, struct buf *b, struct err *e)
 {
     const char *text = text_of_pipe(what, path);
 
@@ -187,7 +187,7 @@ static bool read_records(struct exprs *p, const struct what_opts *what, struct l
         const struct lang_record *found;
         size_t n;
 
-        ok = read_header(what, files->items[i], &b, e);
+        ok = exprs_read_header(what, files->items[i], &b, e);
         char *text = arena_strndup(&p->arena, b.data, b.len);
         ok = ok && lang_read_hrl((struct str){text, b.len}, &p->arena, &found, &n, e);
         if (!ok || !n)
@@ -213,7 +213,7 @@ static bool located(const char *file, struct err *e)
 
     if (!file)
         return false;
-    file = name_of(file);
+    file = exprs_name_of(file);
     if (plain.row)
         err_set(e, plain.status, "%s:%zu: %s", file, plain.row, plain.text);
     else
@@ -223,7 +223,7 @@ static bool located(const char *file, struct err *e)
     return false;
 }
 
-static bool shows(const struct spec *s, struct err *e)
+static bool exprs_shows(const struct spec *s, struct err *e)
 {
     if (!s->counters)
         return true;
@@ -232,14 +232,14 @@ static bool shows(const struct spec *s, struct err *e)
     return false;
 }
 
-static bool add(struct exprs *p, const struct lang_options *opt, struct str text, const char *file, struct err *e)
+static bool exprs_add(struct exprs *p, const struct lang_options *opt, struct str text, const char *file, struct err *e)
 {
     struct spec_list list;
 
     if (!lang_compile(opt, text, &p->arena, &list, e))
         return located(file, e);
     for (size_t i = 0; i < list.count && !p->may_count; i++)
-        if (!shows(list.items[i], e))
+        if (!exprs_shows(list.items[i], e))
             return located(file, e);
     p->specs = mem_grow(p->specs, &p->cap, p->count + list.count, sizeof(*p->specs));
     for (size_t i = 0; i < list.count; i++)
@@ -258,7 +258,7 @@ bool exprs_texts(struct ctx *ctx, const struct what_opts *what, const struct tex
         buf_clear(&b);
         ok = read_all(ctx, what->files.items[i], &b, e);
         if (ok && b.len && memchr(b.data, 0, b.len))
-            ok = err_set(e, ERR_USAGE, "%s has a NUL in it", name_of(what->files.items[i]));
+            ok = err_set(e, ERR_USAGE, "%s has a NUL in it", exprs_name_of(what->files.items[i]));
         if (ok)
             texts_add(ret, arena_strndup(a, b.data, b.len));
         ret->nfiles += ok;
@@ -316,7 +316,7 @@ bool exprs_compile(struct exprs *p, const struct what_opts *what, const struct t
     for (size_t i = 0, words = texts->count - texts->nfiles; i < texts->count; i++) {
         const char *text = texts->items[i], *file = i < words ? NULL : what->files.items[i - words];
         size_t before = p->count;
-        if (text && !add(p, &opt, (struct str){text, strlen(text)}, file, e))
+        if (text && !exprs_add(p, &opt, (struct str){text, strlen(text)}, file, e))
             return false;
         opt.number += text ? p->count - before : 1;
     }

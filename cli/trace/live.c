@@ -51,12 +51,12 @@ struct live_node {
  *   RUNNING    until something ends it
  *   LEAVING    all sessions are ending; the remaining events still arrive
  */
-enum live_state { LIVE_BEGINNING, LIVE_RUNNING, LIVE_LEAVING };
+enum state { LIVE_BEGINNING, LIVE_RUNNING, LIVE_LEAVING };
 
 struct live {
     struct ctx *ctx;
     const struct live_options *o;
-    enum live_state state;
+    enum state state;
     struct arena arena;
     struct texts texts; /* the expressions as text */
     struct texts wheres; /* the filters, followed by the assertions */
@@ -88,7 +88,7 @@ struct live {
 
 /* ---- ending ---- */
 
-static void fail(struct live *l, const struct err *e)
+static void live_fail(struct live *l, const struct err *e)
 {
     int status = ctx_fail(l->ctx, e);
 
@@ -124,7 +124,7 @@ static void say_unanswered(const struct live *l)
 
 static const char *const states[] = {"beginning", "running", "leaving"};
 
-static void move(struct live *l, enum live_state to)
+static void move(struct live *l, enum state to)
 {
     if (l->state >= to)
         return;
@@ -152,7 +152,7 @@ static void stop(struct live *l)
 
 static void stop_with(struct live *l, const struct err *e)
 {
-    fail(l, e);
+    live_fail(l, e);
     stop(l);
 }
 
@@ -186,7 +186,7 @@ static void took(struct live *l, enum pipeline_status status, const struct err *
     }
 }
 
-static void on_batch(void *data, struct peer *p, const void *batch, size_t len)
+static void live_on_batch(void *data, struct peer *p, const void *batch, size_t len)
 {
     struct live *l = data;
     struct err e;
@@ -200,7 +200,7 @@ static void on_batch(void *data, struct peer *p, const void *batch, size_t len)
     took(l, status, &e);
 }
 
-static void on_time(void *data, struct peer *p, const struct session_time *time)
+static void live_on_time(void *data, struct peer *p, const struct session_time *time)
 {
     node_merge_time(&((struct live *)data)->merge, p, time);
 }
@@ -222,7 +222,7 @@ static void move_node(struct live *l, const struct peer *p, enum node_state to)
 }
 
 /* Until a node is ready there is nothing to clean up, so a signal may end the program. */
-static void on_ready(void *data, struct peer *p)
+static void live_on_ready(void *data, struct peer *p)
 {
     struct live *l = data;
 
@@ -231,7 +231,7 @@ static void on_ready(void *data, struct peer *p)
 }
 
 /* With --reattach, a lost node is only a warning. The node of `-- COMMAND` is expected to exit. */
-static void on_failed(void *data, struct peer *p, const struct err *cause)
+static void live_on_failed(void *data, struct peer *p, const struct err *cause)
 {
     struct live *l = data;
     bool was_here = node_of(l, p)->state != NODE_AWAITED, was_armed = node_of(l, p)->state == NODE_ARMED;
@@ -245,7 +245,7 @@ static void on_failed(void *data, struct peer *p, const struct err *cause)
     else if (l->state == LIVE_BEGINNING && !(l->o->child && was_armed))
         stop_with(l, cause);
     else if (!l->o->child || cause->status == ERR_GUARD)
-        fail(l, cause);
+        live_fail(l, cause);
 }
 
 /* With --cluster, not every node needs to have the functions. */
@@ -265,7 +265,7 @@ static struct err about(const struct live *l, const struct peer *p, const struct
     return full;
 }
 
-static void on_refused(void *data, struct peer *p, const struct err *e)
+static void live_on_refused(void *data, struct peer *p, const struct err *e)
 {
     struct live *l = data;
     struct err full = about(l, p, e);
@@ -348,7 +348,7 @@ static void on_chosen(void *data, struct peer *p, const struct arm_result *resul
     buf_release(&b);
 }
 
-static void on_armed(void *data, struct peer *p, const struct arm_result *result UNUSED)
+static void live_on_armed(void *data, struct peer *p, const struct arm_result *result UNUSED)
 {
     struct live *l = data;
     const char *end = l->o->what->dry_run ? "not traced (--dry-run)" : l->o->child ? "ends with the command" : "Ctrl-C stops";
@@ -490,7 +490,7 @@ static void record_specs(struct live *l, const struct peer *p)
  * Creates the pipeline. If the expressions use unknown records, it runs after a node has defined them, otherwise before
  * etrace attaches.
  */
-static bool begin(struct live *l, struct err *e)
+static bool live_begin(struct live *l, struct err *e)
 {
     if (!assertions_init(&l->assertions, l->o->asserts, &l->exprs, l->o->view->wheres.count, e))
         return false;
@@ -519,7 +519,7 @@ static bool begin(struct live *l, struct err *e)
 /* ---- records ---- */
 
 /* Compiles with the records that are known so far, and asks for a missing one. */
-static void learn(struct live *l)
+static void live_learn(struct live *l)
 {
     struct str wanted;
     struct err e;
@@ -533,7 +533,7 @@ static void learn(struct live *l)
     }
     l->teller = NULL;
     record_lookup_text(&l->records, &l->found);
-    if (!ok || !begin(l, &e))
+    if (!ok || !live_begin(l, &e))
         stop_with(l, &e);
 }
 
@@ -550,11 +550,11 @@ static void look_for_records(struct live *l)
         while ((p = peers_next(&l->sessions.peers, p)) && p->state != PEER_UP)
             continue;
         if ((l->teller = p))
-            learn(l);
+            live_learn(l);
     } else if (!peer_waits(l->teller)) {
         etf_open(&answer, l->told.data, l->told.len);
         if (peer_answer(l->teller, &e) && record_lookup_read(&l->records, answer, &e))
-            learn(l);
+            live_learn(l);
         else
             stop_with(l, &e);
     }
@@ -657,7 +657,7 @@ static void throttle(struct live *l)
     peers_pull(&l->sessions.peers, !l->blocked);
 }
 
-/* Whether --on-loss stop applies. finish() checks again, because the last losses arrive at the end. */
+/* Whether --on-loss stop applies. live_finish() checks again, because the last losses arrive at the end. */
 static bool lost_too_much(const struct live *l, struct err *e)
 {
     const struct totals *t = pipeline_totals(l->pipeline);
@@ -681,7 +681,7 @@ static void look_for_an_end(struct live *l)
         stop(l);
     if (l->state != LIVE_LEAVING && outputs_ended(&l->outputs, &closed, &e)) {
         if (!closed)
-            fail(l, &e);
+            live_fail(l, &e);
         stop(l);
     }
     if (l->state != LIVE_LEAVING && l->pipeline && lost_too_much(l, &e))
@@ -696,7 +696,7 @@ static int64_t next_step(const struct live *l)
 }
 
 /* False: no peer is left. */
-static bool step(struct live *l)
+static bool live_step(struct live *l)
 {
     struct err e;
 
@@ -718,16 +718,16 @@ static bool step(struct live *l)
 
 /* ---- the command ---- */
 
-static void finish(struct live *l)
+static void live_finish(struct live *l)
 {
     struct err e;
     bool closed;
 
     pipeline_end(l->pipeline);
     if (!l->status && lost_too_much(l, &e))
-        fail(l, &e);
+        live_fail(l, &e);
     if (outputs_ended(&l->outputs, &closed, &e) && !closed && !l->status)
-        fail(l, &e);
+        live_fail(l, &e);
     if (tty_is(STDOUT_FILENO)) /* on a terminal the summary follows the events */
         l->status = ctx_flush(l->ctx, l->status);
     summary(l);
@@ -739,8 +739,8 @@ int live_run(struct ctx *ctx, const struct live_options *given, const char *defa
     struct what_opts what = *given->what;
     struct live_options own = *given, *o = &own;
     struct live l = {.ctx = ctx, .o = o, .until = -1};
-    struct session_set_handlers handlers = {.data = &l, .ready = on_ready, .batch = on_batch, .chosen = on_chosen, .armed = on_armed,
-                                    .refused = on_refused, .failed = on_failed, .time = on_time};
+    struct session_set_handlers handlers = {.data = &l, .ready = live_on_ready, .batch = live_on_batch, .chosen = on_chosen, .armed = live_on_armed,
+                                    .refused = live_on_refused, .failed = live_on_failed, .time = live_on_time};
     bool later = false;
     struct err e;
 
@@ -758,21 +758,21 @@ int live_run(struct ctx *ctx, const struct live_options *given, const char *defa
     l.again = what;
     l.again.allow_empty = true;
     record_lookup_init(&l.records);
-    ok = ok && outputs_open(&l.outputs, ctx, o->view, default_view, &e) && (later || begin(&l, &e));
+    ok = ok && outputs_open(&l.outputs, ctx, o->view, default_view, &e) && (later || live_begin(&l, &e));
     ok = ok && attach_all(&l, &e);
     if (!ok)
         stop_with(&l, &e);
-    while (step(&l) && !(l.state == LIVE_LEAVING && loop_now() >= l.gone_by))
+    while (live_step(&l) && !(l.state == LIVE_LEAVING && loop_now() >= l.gone_by))
         continue;
     ctx_let_die(ctx, false);
     bool ran = !l.status && !o->what->dry_run;
     if (!l.status && none_came(&l)) {
         err_set(&e, ERR_NODE, "nothing was traced: no node came that could be attached to");
-        fail(&l, &e);
+        live_fail(&l, &e);
     }
     /* A dry run and a trace that failed before it began have no summary, unless a node was lost. */
     if (l.pipeline && (l.begun || has_lost_one(&l) || ran))
-        finish(&l);
+        live_finish(&l);
     l.status = outputs_flush(&l.outputs, ctx, l.status);
     session_set_close(&l.sessions);
     for (size_t i = 0; i < PEERS_MAX; i++)

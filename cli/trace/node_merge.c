@@ -182,7 +182,7 @@ enum pipeline_status node_merge_up(struct node_merge *t, const struct peer *p, s
 
 /* ---- waiting ---- */
 
-static enum pipeline_status let_go(struct node_merge *t, struct err *e)
+static enum pipeline_status node_merge_let_go(struct node_merge *t, struct err *e)
 {
     enum pipeline_status s = PIPELINE_MORE;
     int64_t now = loop_now();
@@ -226,7 +226,7 @@ enum pipeline_status node_merge_step(struct node_merge *t, struct err *e)
                 peer_fail(p, e);
         }
     }
-    return let_go(t, e);
+    return node_merge_let_go(t, e);
 }
 
 int64_t node_merge_next(const struct node_merge *t)

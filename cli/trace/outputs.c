@@ -50,7 +50,7 @@ static const struct sink_type *choose(const char *name, struct err *e)
     return NULL;
 }
 
-static void add(struct outputs *s, struct out *out, const struct sink_type *type, struct look look)
+static void outputs_add(struct outputs *s, struct out *out, const struct sink_type *type, struct look look)
 {
     struct view *v = &s->views[s->count];
 
@@ -118,7 +118,7 @@ static bool add_file(struct outputs *s, const struct view_opts *o, const struct 
     look.colour = false;
     look.width = 0;
     look.file = path;
-    add(s, out, type, look);
+    outputs_add(s, out, type, look);
     return true;
 }
 
@@ -173,7 +173,7 @@ static bool check_look(const struct outputs *s, const struct view_opts *o, struc
 }
 
 /* Sets what does not depend on the outputs. */
-static bool complete(struct outputs *s, const struct view_opts *o)
+static bool outputs_complete(struct outputs *s, const struct view_opts *o)
 {
     s->greps = mem_zalloc((o->greps.count + 1) * sizeof(*s->greps));
     for (; s->ngreps < o->greps.count; s->ngreps++)
@@ -199,7 +199,7 @@ static bool add_files(struct outputs *s, const struct view_opts *o, const struct
             outputs_close(s);
             return false;
         }
-    return complete(s, o);
+    return outputs_complete(s, o);
 }
 
 bool outputs_files(struct outputs *s, struct ctx *ctx, const struct view_opts *o, struct err *e)
@@ -215,7 +215,7 @@ bool outputs_file(struct outputs *s, struct ctx *ctx, const struct view_opts *o,
     *s = (struct outputs){.loop = &ctx->loop};
     if ((as && !type) || !add_file(s, o, type, path, look_of(o), e))
         return false;
-    return complete(s, o);
+    return outputs_complete(s, o);
 }
 
 /* Adds standard output, unless one of `files` takes its view. */
@@ -242,7 +242,7 @@ static bool add_own(struct outputs *s, struct ctx *ctx, const struct view_opts *
     if (!filed && (type->flags & SINK_BINARY) && tty)
         return err_set(e, ERR_USAGE, "the view '%s' is not for a terminal: use -o FILE, or a pipe", name);
     if (!filed)
-        add(s, ctx->out, type, look);
+        outputs_add(s, ctx->out, type, look);
     *ret_type = type;
     if (check_look(s, o, e))
         return true;
@@ -255,7 +255,7 @@ bool outputs_here(struct outputs *s, struct ctx *ctx, const struct view_opts *o,
     const struct sink_type *type;
     struct texts none = {0};
 
-    return add_own(s, ctx, o, &none, default_view, &type, e) && complete(s, o);
+    return add_own(s, ctx, o, &none, default_view, &type, e) && outputs_complete(s, o);
 }
 
 bool outputs_open(struct outputs *s, struct ctx *ctx, const struct view_opts *o, const char *default_view, struct err *e)

@@ -78,7 +78,7 @@ static enum meet selects(const struct sel_name *pattern, struct str name)
     return MAY_MEET;
 }
 
-static void put_name(struct overlap *o, const struct sel_name *n, struct buf *b)
+static void overlap_put_name(struct overlap *o, const struct sel_name *n, struct buf *b)
 {
     static const char *const open[] = {
         [SEL_ANY] = "_", [SEL_GLOB] = "", [SEL_REGEX] = "~/", [SEL_APP] = "app(", [SEL_BEHAVIOUR] = "behaviour(",
@@ -101,14 +101,14 @@ static void put_name(struct overlap *o, const struct sel_name *n, struct buf *b)
 static enum meet names_meet(struct overlap *o, const struct sel_name *x, const struct sel_name *y, struct buf *b)
 {
     if (x->how == SEL_ATOM || y->how == SEL_ANY || (x->how == y->how && str_same(x->text, y->text))) {
-        put_name(o, x, b);
+        overlap_put_name(o, x, b);
         return x->how == SEL_ATOM ? selects(y, x->text) : MEET;
     }
     if (y->how == SEL_ATOM || x->how == SEL_ANY)
         return names_meet(o, y, x, b);
-    put_name(o, x, b);
+    overlap_put_name(o, x, b);
     buf_puts(b, " & ");
-    put_name(o, y, b);
+    overlap_put_name(o, y, b);
     return MAY_MEET;
 }
 
@@ -188,7 +188,7 @@ static bool heads_apart(const struct spec *x, const struct spec *y)
 
 /* ---- regions ---- */
 
-static void add(struct overlap *o, struct str text, bool may, size_t x, size_t y)
+static void overlap_add(struct overlap *o, struct str text, bool may, size_t x, size_t y)
 {
     struct region *r = o->regions, *end = r + o->nregions;
 
@@ -218,7 +218,7 @@ static void compare_calls(struct overlap *o, size_t x, size_t y)
             buf_clear(&text);
             enum meet is = selectors_meet(o, &sx->selectors[i], &sy->selectors[k], &text);
             if (is != APART)
-                add(o, buf_view(&text), is == MAY_MEET, x, y);
+                overlap_add(o, buf_view(&text), is == MAY_MEET, x, y);
         }
     buf_release(&text);
 }
@@ -232,11 +232,11 @@ static void compare_events(struct overlap *o, size_t x, size_t y)
         if (both & SPEC_EVENT_BIT(i))
             buf_printf(&text, "%s@%s", text.len ? " " : "", spec_event_name((enum spec_event)i));
     if (text.len)
-        add(o, buf_view(&text), false, x, y);
+        overlap_add(o, buf_view(&text), false, x, y);
     buf_release(&text);
 }
 
-static void compare(struct overlap *o, size_t x, size_t y)
+static void overlap_compare(struct overlap *o, size_t x, size_t y)
 {
     const enum spec_kind kind = o->specs[x]->kind;
 
@@ -248,7 +248,7 @@ static void compare(struct overlap *o, size_t x, size_t y)
         break;
     case SPEC_SEND:
     case SPEC_RECV:
-        add(o, kind == SPEC_SEND ? STR("send") : STR("recv"), false, x, y);
+        overlap_add(o, kind == SPEC_SEND ? STR("send") : STR("recv"), false, x, y);
         break;
     case SPEC_EVENT:
         compare_events(o, x, y);
@@ -406,7 +406,7 @@ void overlap_explain(struct exprs *exprs, struct buf *b)
         return;
     for (size_t y = 1; y < o.count; y++)
         for (size_t x = 0; x < y; x++)
-            compare(&o, x, y);
+            overlap_compare(&o, x, y);
     if (o.nregions) {
         bool held = exprs_hold(exprs, NULL, 0, &filter);
         buf_puts(b, "Several probes select these; an event is shown once, with the actions of all that match it:\n");

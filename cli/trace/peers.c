@@ -73,7 +73,7 @@ const char *peer_name(const struct peer *p)
 
 /* ---- what sessions report ---- */
 
-static void on_batch(void *data, const void *batch, size_t len)
+static void peers_on_batch(void *data, const void *batch, size_t len)
 {
     struct peer *p = data;
     const struct peers_handlers *h = &p->peers->handlers;
@@ -82,7 +82,7 @@ static void on_batch(void *data, const void *batch, size_t len)
         h->batch(h->data, p, batch, len);
 }
 
-static void on_reply(void *data, const struct session_reply *reply)
+static void peers_on_reply(void *data, const struct session_reply *reply)
 {
     struct peer *p = data;
     const struct peers_handlers *h = &p->peers->handlers;
@@ -99,7 +99,7 @@ static void on_reply(void *data, const struct session_reply *reply)
     p->into = NULL;
 }
 
-static void on_time(void *data, const struct session_time *time)
+static void peers_on_time(void *data, const struct session_time *time)
 {
     struct peer *p = data;
     const struct peers_handlers *h = &p->peers->handlers;
@@ -306,7 +306,7 @@ static void is_ready(struct peer *p)
     asks_for_list(p);
 }
 
-static void on_readable(void *owner)
+static void peers_on_readable(void *owner)
 {
     struct peer *p = owner;
     struct err e;
@@ -335,7 +335,7 @@ static bool is_twice(const struct peer *p, const char *name)
 
 static void begin_session(struct peer *p, struct node_conn *conn)
 {
-    struct session_handlers h = {.data = p, .batch = on_batch, .reply = on_reply, .time = on_time, .progress = on_progress};
+    struct session_handlers h = {.data = p, .batch = peers_on_batch, .reply = peers_on_reply, .time = peers_on_time, .progress = on_progress};
     struct err e;
 
     p->session = session_open(conn, &p->peers->options, &h, &e);
@@ -344,7 +344,7 @@ static void begin_session(struct peer *p, struct node_conn *conn)
         return;
     }
     move(p, PEER_BOOTING);
-    p->fd = (struct loop_fd){.fd = session_fd(p->session), .want_read = true, .ready = on_readable, .owner = p};
+    p->fd = (struct loop_fd){.fd = session_fd(p->session), .want_read = true, .ready = peers_on_readable, .owner = p};
     loop_add(&p->peers->ctx->loop, &p->fd);
 }
 
@@ -357,7 +357,7 @@ static void end_knock(struct peer *p)
     p->knock = NULL;
 }
 
-static void on_answer(void *owner)
+static void peers_on_answer(void *owner)
 {
     struct peer *p = owner;
     struct node_conn conn;
@@ -384,7 +384,7 @@ static bool knocks(struct peer *p, struct err *e)
     p->knock = knock_start(&p->target->node);
     if (!p->knock)
         return err_set(e, ERR_RUN, "cannot start a thread to connect to %s", p->name ? p->name : "a node");
-    p->answer = (struct loop_fd){.fd = knock_fd(p->knock), .want_read = true, .ready = on_answer, .owner = p};
+    p->answer = (struct loop_fd){.fd = knock_fd(p->knock), .want_read = true, .ready = peers_on_answer, .owner = p};
     loop_add(&p->peers->ctx->loop, &p->answer);
     return true;
 }
@@ -542,7 +542,7 @@ static bool is_unused(const struct peer *p)
     return p->state == PEER_FREE || (p->state == PEER_OVER && !p->session && !p->came);
 }
 
-static struct peer *place(struct peers *ps, const char *name, struct err *e)
+static struct peer *peers_place(struct peers *ps, const char *name, struct err *e)
 {
     for (size_t i = 0; name && i < ps->count; i++) {
         struct peer *p = &ps->items[i];
@@ -562,7 +562,7 @@ static struct peer *place(struct peers *ps, const char *name, struct err *e)
 struct peer *peers_attach(struct peers *ps, const struct node_opts *o, const char *name, const struct session_options *session,
                           struct err *e)
 {
-    struct peer *p = place(ps, name, e);
+    struct peer *p = peers_place(ps, name, e);
 
     if (!p)
         return NULL;

@@ -33,7 +33,7 @@ static void refuse(struct prepare *p)
 }
 
 /* If the request fails, the session has failed and reported it to its handlers. No answer will come. */
-static void ask(struct prepare *p, enum prepare_step step, struct str request, int timeout_ms)
+static void prepare_ask(struct prepare *p, enum prepare_step step, struct str request, int timeout_ms)
 {
     struct err ignored;
 
@@ -44,12 +44,12 @@ static void ask(struct prepare *p, enum prepare_step step, struct str request, i
 
 /* ---- SELECT, COUNT, TRACE ---- */
 
-static void arm(struct prepare *p, enum arm_verb verb, enum prepare_step step)
+static void prepare_arm(struct prepare *p, enum arm_verb verb, enum prepare_step step)
 {
     struct buf request = {0};
 
     arm_request(&request, verb, buf_view(&p->arm));
-    ask(p, step, buf_view(&request), verb == ARM_TRACE ? ARM_MS : ANSWER_MS);
+    prepare_ask(p, step, buf_view(&request), verb == ARM_TRACE ? ARM_MS : ANSWER_MS);
     buf_release(&request);
 }
 
@@ -58,7 +58,7 @@ static void trace(struct prepare *p)
     if (p->what->dry_run)
         p->step = PREPARE_DONE;
     else
-        arm(p, ARM_TRACE, PREPARE_TRACE);
+        prepare_arm(p, ARM_TRACE, PREPARE_TRACE);
 }
 
 static bool take_chosen(struct prepare *p, struct etf answer)
@@ -66,7 +66,7 @@ static bool take_chosen(struct prepare *p, struct etf answer)
     if (!arm_result_read(answer, &p->chosen, &p->why))
         return false;
     if (p->chosen.busy && !p->what->force)
-        arm(p, ARM_COUNT, PREPARE_COUNT);
+        prepare_arm(p, ARM_COUNT, PREPARE_COUNT);
     else
         trace(p);
     return true;
@@ -105,7 +105,7 @@ static bool select_functions(struct prepare *p)
     if (!exprs_arm(&p->exprs, p->what, session_node(p->session), p->how, &p->arm, &p->why))
         return false;
     warn_unknown(p);
-    arm(p, ARM_SELECT, PREPARE_SELECT);
+    prepare_arm(p, ARM_SELECT, PREPARE_SELECT);
     return true;
 }
 
@@ -116,7 +116,7 @@ static bool find_unknown(struct prepare *p)
 
     arm_atoms(&request, &names, n);
     if (n)
-        ask(p, PREPARE_ATOMS, buf_view(&request), ANSWER_MS);
+        prepare_ask(p, PREPARE_ATOMS, buf_view(&request), ANSWER_MS);
     buf_release(&request);
     buf_release(&names);
     return n || select_functions(p);
@@ -163,7 +163,7 @@ static bool compile(struct prepare *p)
 
     bool ok = record_lookup_compile(&p->records, &p->exprs, p->what, &p->texts, &none, session_node(p->session)->otp, &wanted, &p->why);
     if (wanted.len) {
-        ask(p, PREPARE_RECORDS, wanted, ANSWER_MS);
+        prepare_ask(p, PREPARE_RECORDS, wanted, ANSWER_MS);
         return true;
     }
     return ok && find_unknown(p);

@@ -76,22 +76,22 @@ static bool session_options(const struct node_opts *node, const struct limit_opt
 
 /* ---- what sessions send ---- */
 
-static void forget(struct session_set *r, const struct peer *p)
+static void session_set_forget(struct session_set *r, const struct peer *p)
 {
     prepare_free(r->arming[p->index]);
     prepare_free(r->next[p->index]);
     r->arming[p->index] = r->next[p->index] = NULL;
 }
 
-static void on_ready(void *data, struct peer *p)
+static void session_set_on_ready(void *data, struct peer *p)
 {
     struct session_set *r = data;
 
-    forget(r, p); /* drops the preparations of its last session */
+    session_set_forget(r, p); /* drops the preparations of its last session */
     r->handlers.ready(r->handlers.data, p);
 }
 
-static void on_batch(void *data, struct peer *p, const void *batch, size_t len)
+static void session_set_on_batch(void *data, struct peer *p, const void *batch, size_t len)
 {
     struct session_set *r = data;
 
@@ -126,7 +126,7 @@ static void begin_next(struct session_set *r, struct peer *p)
     look_at_step(r, p, false);
 }
 
-static void on_reply(void *data, struct peer *p, const struct session_reply *reply)
+static void session_set_on_reply(void *data, struct peer *p, const struct session_reply *reply)
 {
     struct session_set *r = data;
     const struct session_set_handlers *h = &r->handlers;
@@ -143,7 +143,7 @@ static void on_reply(void *data, struct peer *p, const struct session_reply *rep
     }
 }
 
-static void on_time(void *data, struct peer *p, const struct session_time *time)
+static void session_set_on_time(void *data, struct peer *p, const struct session_time *time)
 {
     struct session_set *r = data;
 
@@ -151,11 +151,11 @@ static void on_time(void *data, struct peer *p, const struct session_time *time)
         r->handlers.time(r->handlers.data, p, time);
 }
 
-static void on_failed(void *data, struct peer *p, const struct err *e)
+static void session_set_on_failed(void *data, struct peer *p, const struct err *e)
 {
     struct session_set *r = data;
 
-    forget(r, p);
+    session_set_forget(r, p);
     r->handlers.failed(r->handlers.data, p, e);
 }
 
@@ -163,8 +163,8 @@ static void on_failed(void *data, struct peer *p, const struct err *e)
 
 void session_set_begin(struct session_set *r, struct ctx *ctx, const struct session_set_handlers *handlers)
 {
-    struct peers_handlers through = {.data = r, .ready = on_ready, .batch = on_batch, .reply = on_reply, .failed = on_failed,
-                                     .time = on_time};
+    struct peers_handlers through = {.data = r, .ready = session_set_on_ready, .batch = session_set_on_batch, .reply = session_set_on_reply, .failed = session_set_on_failed,
+                                     .time = session_set_on_time};
 
     *r = (struct session_set){.ctx = ctx, .handlers = *handlers};
     peers_begin(&r->peers, ctx, &through);
@@ -198,7 +198,7 @@ bool session_set_takes(const struct node_opts *node, const struct limit_opts *li
 void session_set_close(struct session_set *r)
 {
     for (size_t i = 0; i < r->peers.count; i++)
-        forget(r, &r->peers.items[i]);
+        session_set_forget(r, &r->peers.items[i]);
     peers_close(&r->peers);
 }
 
@@ -230,7 +230,7 @@ void session_set_disarm(struct session_set *r)
     arm_disarm(&request);
     for (size_t i = 0; i < r->peers.count; i++) {
         struct peer *p = &r->peers.items[i];
-        forget(r, p);
+        session_set_forget(r, p);
         if (p->state == PEER_UP && !session_request(p->session, buf_view(&request), ANSWER_MS, &id, &e))
             peer_fail(p, &e);
     }

@@ -178,7 +178,7 @@ static const struct event *call_of(const struct event *e)
     return event_is_result(e) && e->call ? e->call->event : NULL;
 }
 
-static void put_value(struct buf *to, const struct event *e, enum terms_style style, const uint8_t *at)
+static void fields_put_value(struct buf *to, const struct event *e, enum terms_style style, const uint8_t *at)
 {
     if (at)
         value_printer(e, style)->term(to, &e->env, at);
@@ -219,7 +219,7 @@ static void put_micros(struct buf *to, int64_t ns)
     to->len += 4;
 }
 
-static void put_args(struct buf *to, const struct event *call, enum terms_style style)
+static void fields_put_args(struct buf *to, const struct event *call, enum terms_style style)
 {
     if (style != TERMS_JSON) {
         line_args(to, call, line_printer(call, style));
@@ -277,11 +277,11 @@ void fields_put(struct fields *f, size_t index, struct buf *to, struct clock *cl
         break;
     case FIELD_args:
         if ((c = call_of(e)) && event_shows_args(c))
-            put_args(to, c, style);
+            fields_put_args(to, c, style);
         break;
-    case FIELD_value: put_value(to, e, style, e->kind == ETW_RETURN_FROM ? e->terms.at : NULL); break;
+    case FIELD_value: fields_put_value(to, e, style, e->kind == ETW_RETURN_FROM ? e->terms.at : NULL); break;
     case FIELD_class: put_class(to, e); break;
-    case FIELD_reason: put_value(to, e, style, reason_of(e)); break;
+    case FIELD_reason: fields_put_value(to, e, style, reason_of(e)); break;
     case FIELD_dur:
         if (e->dur_ns >= 0)
             print_duration(to, e->dur_ns);
@@ -295,15 +295,15 @@ void fields_put(struct fields *f, size_t index, struct buf *to, struct clock *cl
             print_i64(to, e->dur_ns);
         break;
     case FIELD_msg:
-        put_value(to, e, style, is_send(e) ? wire_skip(e->terms.at) : e->kind == ETW_RECEIVE ? e->terms.at : NULL);
+        fields_put_value(to, e, style, is_send(e) ? wire_skip(e->terms.at) : e->kind == ETW_RECEIVE ? e->terms.at : NULL);
         break;
-    case FIELD_to: put_value(to, e, style, is_send(e) ? e->terms.at : NULL); break;
-    case FIELD_from: put_value(to, e, style, e->sender); break;
+    case FIELD_to: fields_put_value(to, e, style, is_send(e) ? e->terms.at : NULL); break;
+    case FIELD_from: fields_put_value(to, e, style, e->sender); break;
     case FIELD_caller:
         if (e->caller)
             line_mfa(to, e, line_printer(e, style), e->caller);
         break;
-    case FIELD_message: put_value(to, e, style, e->user); break;
+    case FIELD_message: fields_put_value(to, e, style, e->user); break;
     case FIELD_depth: print_u64(to, e->depth); break;
     case FIELD_size: print_u64(to, e->bytes); break;
     case FIELD_text: line_event(to, e, style, &plain); break;

@@ -13,7 +13,7 @@ const struct printer *line_printer(const struct event *e, enum terms_style style
     return elixir_names(e, style) ? &printer_elixir : &printer_erlang;
 }
 
-static inline void put_who(struct buf *to, const struct event *e, const struct paint *paint)
+static inline void line_put_who(struct buf *to, const struct event *e, const struct paint *paint)
 {
     const struct tracee *w = e->who;
 
@@ -33,7 +33,7 @@ static inline void put_who(struct buf *to, const struct event *e, const struct p
 
 void line_who(struct buf *to, const struct event *e, const struct paint *paint)
 {
-    put_who(to, e, paint);
+    line_put_who(to, e, paint);
 }
 
 /* Prints another process, with its name if known. */
@@ -52,7 +52,7 @@ static const uint8_t *put_other(struct buf *to, const struct event *e, const str
     return p->term(to, &e->env, at);
 }
 
-static inline void put_fun(struct buf *to, const struct event *e, enum terms_style style)
+static inline void line_put_fun(struct buf *to, const struct event *e, enum terms_style style)
 {
     if (likely(e->fun))
         buf_short(to, elixir_names(e, style) ? e->fun->elixir : e->fun->erl);
@@ -62,19 +62,19 @@ static inline void put_fun(struct buf *to, const struct event *e, enum terms_sty
 
 void line_fun(struct buf *to, const struct event *e, enum terms_style style)
 {
-    put_fun(to, e, style);
+    line_put_fun(to, e, style);
 }
 
 static void put_fun_arity(struct buf *to, const struct event *e, enum terms_style style)
 {
-    put_fun(to, e, style);
+    line_put_fun(to, e, style);
     if (e->fun) {
         buf_char(to, '/');
         print_u64(to, e->arity);
     }
 }
 
-static inline void put_args(struct buf *to, const struct event *e, const struct printer *p)
+static inline void line_put_args(struct buf *to, const struct event *e, const struct printer *p)
 {
     const uint8_t *at = e->terms.at;
 
@@ -96,24 +96,24 @@ static inline void put_args(struct buf *to, const struct event *e, const struct 
 
 void line_args(struct buf *to, const struct event *e, const struct printer *p)
 {
-    put_args(to, e, p);
+    line_put_args(to, e, p);
 }
 
-static inline void put_call(struct buf *to, const struct event *e, const struct printer *p, enum terms_style style)
+static inline void line_put_call(struct buf *to, const struct event *e, const struct printer *p, enum terms_style style)
 {
     if (!event_shows_args(e)) {
         put_fun_arity(to, e, style);
         return;
     }
-    put_fun(to, e, style);
+    line_put_fun(to, e, style);
     buf_char(to, '(');
-    put_args(to, e, p);
+    line_put_args(to, e, p);
     buf_char(to, ')');
 }
 
 void line_call(struct buf *to, const struct event *e, const struct printer *p, enum terms_style style)
 {
-    put_call(to, e, p, style);
+    line_put_call(to, e, p, style);
 }
 
 /* ---- functions inside terms ---- */
@@ -210,7 +210,7 @@ static bool is_elixir(struct raw module)
     return module.len > 7 && !memcmp(raw_view(module).at, "Elixir.", 7);
 }
 
-static void put_name(struct buf *to, const struct line_mfa *m, const struct printer *p)
+static void line_put_name(struct buf *to, const struct line_mfa *m, const struct printer *p)
 {
     if (p == &printer_elixir || is_elixir(m->module)) {
         fun_elixir(to, m->module, m->function);
@@ -236,7 +236,7 @@ void line_mfa_name(struct buf *to, const struct line_mfa *m, enum terms_style st
     uint32_t args = 0;
     const uint8_t *at = m->args;
 
-    put_name(to, m, style == TERMS_ELIXIR ? &printer_elixir : &printer_erlang);
+    line_put_name(to, m, style == TERMS_ELIXIR ? &printer_elixir : &printer_erlang);
     if (at && *at == ETW_T_STRING)
         args = wire_u16(at + 1);
     else if (at && wire_list(&at))
@@ -254,7 +254,7 @@ void line_mfa(struct buf *to, const struct event *e, const struct printer *p, co
     if (!line_read_mfa(e, at, &m, &file)) {
         p->term(to, &e->env, at);
     } else {
-        put_name(to, &m, p);
+        line_put_name(to, &m, p);
         if (m.args) {
             const uint8_t *el, *list = m.args;
             bool first = true;
@@ -329,7 +329,7 @@ static void put_kind(struct buf *to, const struct event *e, const struct paint *
     buf_char(to, ' ');
 }
 
-static void put_duration(struct buf *to, const struct event *e, const struct paint *paint)
+static void line_put_duration(struct buf *to, const struct event *e, const struct paint *paint)
 {
     if (e->dur_ns < 0)
         return;
@@ -489,7 +489,7 @@ void line_event(struct buf *to, const struct event *e, enum terms_style style, c
     switch (e->kind) {
     case ETW_CALL:
         paint_begin(paint, to, PAINT_FUN);
-        put_call(to, e, p, style);
+        line_put_call(to, e, p, style);
         paint_end(paint, to);
         break;
     case ETW_RETURN_FROM:
@@ -498,7 +498,7 @@ void line_event(struct buf *to, const struct event *e, enum terms_style style, c
         paint_end(paint, to);
         buf_add(to, " = ", 3);
         p->term(to, &e->env, at);
-        put_duration(to, e, paint);
+        line_put_duration(to, e, paint);
         break;
     case ETW_EXCEPTION_FROM:
         paint_begin(paint, to, PAINT_FUN);
@@ -512,7 +512,7 @@ void line_event(struct buf *to, const struct event *e, enum terms_style style, c
         } else {
             p->term(to, &e->env, at);
         }
-        put_duration(to, e, paint);
+        line_put_duration(to, e, paint);
         break;
     case ETW_RETURN_TO:
         put_fun_arity(to, e, style);
@@ -564,7 +564,7 @@ void line_event(struct buf *to, const struct event *e, enum terms_style style, c
             line_mfa(to, e, p, at);
         else
             to->len--; /* 0: in no Erlang function */
-        put_duration(to, e, paint);
+        line_put_duration(to, e, paint);
         break;
     case ETW_GC_MINOR_START:
     case ETW_GC_MINOR_END:
@@ -572,11 +572,11 @@ void line_event(struct buf *to, const struct event *e, enum terms_style style, c
     case ETW_GC_MAJOR_END:
     case ETW_GC_MAX_HEAP_SIZE:
         info_line(to, e, p, at);
-        put_duration(to, e, paint);
+        line_put_duration(to, e, paint);
         break;
     case ETW_SYSTEM:
         info_line(to, e, p, wire_skip(at));
-        put_duration(to, e, paint);
+        line_put_duration(to, e, paint);
         break;
     case ETW_SEQ_TRACE:
         put_seq_trace(to, e, p, at);
@@ -587,7 +587,7 @@ void line_event(struct buf *to, const struct event *e, enum terms_style style, c
                 buf_char(to, ' ');
             at = p->term(to, &e->env, at);
         }
-        put_duration(to, e, paint);
+        line_put_duration(to, e, paint);
         break;
     }
     if (e->ms.at < e->ms.end)
@@ -596,7 +596,7 @@ void line_event(struct buf *to, const struct event *e, enum terms_style style, c
 
 void line_body(struct buf *to, const struct event *e, enum terms_style style, const struct paint *paint)
 {
-    put_who(to, e, paint);
+    line_put_who(to, e, paint);
     buf_char(to, ' ');
     line_event(to, e, style, paint);
 }

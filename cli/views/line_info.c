@@ -1,7 +1,7 @@
 #include "line_info.h"
 
 /* The integer value of a key in a property list. */
-static bool number(const struct event *e, const uint8_t *list, const char *key, int64_t *ret)
+static bool line_info_number(const struct event *e, const uint8_t *list, const char *key, int64_t *ret)
 {
     const uint8_t *el, *first;
     uint32_t arity;
@@ -16,10 +16,10 @@ static bool number(const struct event *e, const uint8_t *list, const char *key, 
 
 bool info_reclaimed(const struct event *e, int64_t *ret)
 {
-    return (e->kind == ETW_GC_MINOR_END || e->kind == ETW_GC_MAJOR_END) && number(e, e->terms.at, "wordsize", ret);
+    return (e->kind == ETW_GC_MINOR_END || e->kind == ETW_GC_MAJOR_END) && line_info_number(e, e->terms.at, "wordsize", ret);
 }
 
-static void put_number(struct buf *to, const char *before, int64_t n, const char *after)
+static void line_info_put_number(struct buf *to, const char *before, int64_t n, const char *after)
 {
     buf_puts(to, before);
     print_i64(to, n);
@@ -31,19 +31,19 @@ static bool heap_line(struct buf *to, const struct event *e, const uint8_t *at)
 {
     int64_t heap, block, old, old_block, stack, words;
 
-    if (!number(e, at, "heap_size", &heap) || !number(e, at, "heap_block_size", &block) ||
-        !number(e, at, "old_heap_size", &old) || !number(e, at, "old_heap_block_size", &old_block) ||
-        !number(e, at, "stack_size", &stack))
+    if (!line_info_number(e, at, "heap_size", &heap) || !line_info_number(e, at, "heap_block_size", &block) ||
+        !line_info_number(e, at, "old_heap_size", &old) || !line_info_number(e, at, "old_heap_block_size", &old_block) ||
+        !line_info_number(e, at, "stack_size", &stack))
         return false;
     if (info_reclaimed(e, &words))
-        put_number(to, "reclaimed ", words, " words, ");
-    else if (number(e, at, "wordsize", &words))
-        put_number(to, "needs ", words, " words, ");
-    put_number(to, "heap ", heap, "/");
-    put_number(to, "", block, "");
-    put_number(to, ", old ", old, "/");
-    put_number(to, "", old_block, "");
-    put_number(to, ", stack ", stack, "");
+        line_info_put_number(to, "reclaimed ", words, " words, ");
+    else if (line_info_number(e, at, "wordsize", &words))
+        line_info_put_number(to, "needs ", words, " words, ");
+    line_info_put_number(to, "heap ", heap, "/");
+    line_info_put_number(to, "", block, "");
+    line_info_put_number(to, ", old ", old, "/");
+    line_info_put_number(to, "", old_block, "");
+    line_info_put_number(to, ", stack ", stack, "");
     return true;
 }
 

@@ -73,7 +73,7 @@ static void set_name(struct letter *t, const struct event *e)
     }
 }
 
-static void forget(struct message_match *l, uint32_t index)
+static void message_match_forget(struct message_match *l, uint32_t index)
 {
     struct letter *t = &l->items[index];
     uint32_t b = t->hash % BUCKETS, *at = &l->first[b], before = 0;
@@ -104,7 +104,7 @@ void message_match_sent(struct message_match *l, const struct event *e, uint64_t
         l->items = mem_grow(l->items, &l->cap, l->used + 1, sizeof(*l->items));
         l->used++;
     } else if (l->items[index].open) {
-        forget(l, index);
+        message_match_forget(l, index);
     }
     l->items[index] = t;
     if (l->last[b])
@@ -139,7 +139,7 @@ bool message_match_received(struct message_match *l, const struct event *e, uint
         if (l->items[i - 1].hash != hash || !fits(&l->items[i - 1], e, from))
             continue;
         *ret_tag = l->items[i - 1].tag;
-        forget(l, i - 1);
+        message_match_forget(l, i - 1);
         return true;
     }
     return false;

@@ -12,18 +12,18 @@ void process_list_release(struct process_list *r)
     *r = (struct process_list){0};
 }
 
-static size_t slot_of(const struct process_list *r, uint64_t tracee, unsigned node)
+static size_t process_list_slot_of(const struct process_list *r, uint64_t tracee, unsigned node)
 {
     return (size_t)(((tracee ^ (uint64_t)node << 56) * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (r->nslots - 1);
 }
 
-static void widen(struct process_list *r)
+static void process_list_widen(struct process_list *r)
 {
     r->nslots = r->nslots ? r->nslots * 2 : 256;
     free(r->slots);
     r->slots = mem_zalloc(r->nslots * sizeof(*r->slots));
     for (size_t i = 0; i < r->n; i++) {
-        size_t at = slot_of(r, r->items[i].tracee, r->items[i].node->index);
+        size_t at = process_list_slot_of(r, r->items[i].tracee, r->items[i].node->index);
         while (r->slots[at])
             at = (at + 1) & (r->nslots - 1);
         r->slots[at] = (uint32_t)i + 1;
@@ -33,8 +33,8 @@ static void widen(struct process_list *r)
 uint32_t process_list_number(struct process_list *r, const struct event *e, uint64_t tracee, const struct tracee *who)
 {
     if (r->n * 2 >= r->nslots)
-        widen(r);
-    size_t at = slot_of(r, tracee, e->node->index);
+        process_list_widen(r);
+    size_t at = process_list_slot_of(r, tracee, e->node->index);
     for (; r->slots[at]; at = (at + 1) & (r->nslots - 1)) {
         struct process_list_entry *p = &r->items[r->slots[at] - 1];
         if (p->tracee != tracee || p->node->index != e->node->index)

@@ -48,7 +48,7 @@ static bool recursive(const struct stacks *s, uint32_t node)
     return false;
 }
 
-static void put_name(struct callgrind *c, const char *tag, const char *text, uint32_t number, bool *written)
+static void sink_callgrind_put_name(struct callgrind *c, const char *tag, const char *text, uint32_t number, bool *written)
 {
     buf_printf(c->sink.out, *written ? "%s=(%u)\n" : "%s=(%u) %s\n", tag, number, text);
     *written = true;
@@ -59,7 +59,7 @@ static void put_file(struct callgrind *c, const char *tag, const struct function
     buf_printf(c->sink.out, "%s=%s\n", tag, f->file ? c->stacks.names.data + f->file : "???");
 }
 
-static void put_function(struct callgrind *c, struct function *all, uint32_t name, const uint32_t *next,
+static void sink_callgrind_put_function(struct callgrind *c, struct function *all, uint32_t name, const uint32_t *next,
                          const uint64_t *totals)
 {
     const struct stacks *s = &c->stacks;
@@ -70,13 +70,13 @@ static void put_function(struct callgrind *c, struct function *all, uint32_t nam
         own += stacks_own(s, i);
     buf_char(to, '\n');
     put_file(c, "fl", &all[name]);
-    put_name(c, "fn", s->names.data + name, name, &all[name].written);
+    sink_callgrind_put_name(c, "fn", s->names.data + name, name, &all[name].written);
     buf_printf(to, "0 %llu\n", (unsigned long long)own);
     for (uint32_t i = all[name].first; i; i = next[i])
         for (uint32_t k = s->nodes[i].child; k; k = s->nodes[k].sibling) {
             const struct stack_node *n = &s->nodes[k];
             put_file(c, "cfi", &all[n->name]);
-            put_name(c, "cfn", s->names.data + n->name, n->name, &all[n->name].written);
+            sink_callgrind_put_name(c, "cfn", s->names.data + n->name, n->name, &all[n->name].written);
             buf_printf(to, "calls=%llu 0\n%u %llu\n", (unsigned long long)(s->traces ? totals[k] : MAX(n->count, 1)), n->line,
                        (unsigned long long)(recursive(s, k) ? 0 : totals[k]));
         }
@@ -105,7 +105,7 @@ static void end_callgrind(struct sink *sink, const struct totals *t)
     buf_printf(to, "positions: line\nevents: %s\nsummary: %llu\n", s->traces ? "seen" : "ns", (unsigned long long)totals[0]);
     for (uint32_t i = 1; i < s->n; i++) {
         if (all[s->nodes[i].name].first == i)
-            put_function(c, all, s->nodes[i].name, next, totals);
+            sink_callgrind_put_function(c, all, s->nodes[i].name, next, totals);
     }
     buf_printf(to, "\ntotals: %llu\n", (unsigned long long)totals[0]);
     free(all);

@@ -79,7 +79,7 @@ static const uint8_t *member(struct json *j, const struct event *e, const struct
     return put_term(j, j->sink.out, e, p, at);
 }
 
-static void put_args(struct json *j, const struct event *e, const struct printer *p)
+static void sink_json_put_args(struct json *j, const struct event *e, const struct printer *p)
 {
     struct buf *to = j->sink.out;
     const uint8_t *at = e->terms.at;
@@ -98,7 +98,7 @@ static void put_args(struct json *j, const struct event *e, const struct printer
     buf_char(to, ']');
 }
 
-static void put_fun(struct buf *to, const struct event *e)
+static void sink_json_put_fun(struct buf *to, const struct event *e)
 {
     if (!e->fun)
         return;
@@ -120,7 +120,7 @@ static void put_micros(struct buf *to, int64_t ns)
     }
 }
 
-static void put_duration(struct buf *to, const struct event *e)
+static void sink_json_put_duration(struct buf *to, const struct event *e)
 {
     if (e->dur_ns < 0)
         return;
@@ -128,7 +128,7 @@ static void put_duration(struct buf *to, const struct event *e)
     put_micros(to, e->dur_ns);
 }
 
-static void put_function(struct buf *to, const struct line_mfa *m)
+static void sink_json_put_function(struct buf *to, const struct line_mfa *m)
 {
     ADD(to, "\"m\":");
     json_string(to, m->module);
@@ -144,7 +144,7 @@ static bool mfa_members(struct json *j, const struct event *e, const struct prin
 
     if (!line_read_mfa(e, at, &m, &j->file))
         return false;
-    put_function(to, &m);
+    sink_json_put_function(to, &m);
     if (m.args) {
         ADD(to, ",\"args\":[");
         const uint8_t *el, *list = m.args;
@@ -307,14 +307,14 @@ static void put_seq_trace(struct json *j, const struct event *e, const struct pr
 
 #define PUT(p, literal) (memcpy(p, literal, sizeof(literal) - 1), (p) + sizeof(literal) - 1)
 
-static char *put(char *p, const char *text, size_t len)
+static char *sink_json_put(char *p, const char *text, size_t len)
 {
     memcpy(p, text, len);
     return p + len;
 }
 
 /* Writes the members that all objects share. Caches text that rarely changes between events. */
-static void begin(struct json *j, const struct event *e, const char *type, size_t type_len)
+static void sink_json_begin(struct json *j, const struct event *e, const char *type, size_t type_len)
 {
     struct buf *to = j->sink.out;
     int64_t billions = e->mono_ns / 1000000000;
@@ -333,7 +333,7 @@ static void begin(struct json *j, const struct event *e, const char *type, size_
     }
     char *p = buf_room(to, 256 + j->node.len);
     p = PUT(p, "{\"v\":1,\"type\":\"");
-    p = put(p, type, type_len);
+    p = sink_json_put(p, type, type_len);
     p = PUT(p, "\",\"ts\":\"");
     to->len = (size_t)(p - to->data);
     clock_put_iso(&j->clock, to, e);
@@ -353,7 +353,7 @@ static void begin(struct json *j, const struct event *e, const char *type, size_
     buf_str(to, buf_view(&j->node));
 }
 
-static void put_who(struct buf *to, const struct event *e)
+static void sink_json_put_who(struct buf *to, const struct event *e)
 {
     const struct tracee *w = e->who;
 
@@ -382,12 +382,12 @@ static void put_endless(struct json *j, const struct event *e)
     if (!line_endless(e, &m))
         return;
     ADD(to, ",");
-    put_function(to, &m);
+    sink_json_put_function(to, &m);
     ADD(to, ",\"a\":");
     print_i64(to, m.arity);
 }
 
-static void own_event(struct json *j, const struct event *e)
+static void sink_json_own_event(struct json *j, const struct event *e)
 {
     struct buf *to = j->sink.out;
     struct raw tag;
@@ -397,14 +397,14 @@ static void own_event(struct json *j, const struct event *e)
         for (enum etw_loss l = 0; l < ETW_LOSSES; l++) {
             if (!e->lost[l])
                 continue;
-            begin(j, e, "lost", 4);
+            sink_json_begin(j, e, "lost", 4);
             ADD(to, ",\"count\":");
             print_u64(to, e->lost[l]);
             buf_printf(to, ",\"reason\":\"%s\"}\n", event_losses[l]);
         }
         break;
     case ETW_HELLO:
-        begin(j, e, "attached", 8);
+        sink_json_begin(j, e, "attached", 8);
         if (e->node->otp.len) {
             ADD(to, ",\"otp\":");
             put_quoted_safe(to, e->node->otp);
@@ -415,9 +415,9 @@ static void own_event(struct json *j, const struct event *e)
         if (event_is_expected(e))
             break;
         if (wire_is_atom(&e->env, e->terms.at, "rearmed")) {
-            begin(j, e, "rearmed", 7);
+            sink_json_begin(j, e, "rearmed", 7);
         } else {
-            begin(j, e, "notice", 6);
+            sink_json_begin(j, e, "notice", 6);
             ADD(to, ",\"tag\":");
             if (wire_atom(&e->env, e->terms.at, &tag))
                 json_string(to, tag);
@@ -431,9 +431,9 @@ static void own_event(struct json *j, const struct event *e)
     case ETW_DOWN:
     case ETW_UP:
         if (e->kind == ETW_DOWN)
-            begin(j, e, "node_down", 9);
+            sink_json_begin(j, e, "node_down", 9);
         else
-            begin(j, e, "node_up", 7);
+            sink_json_begin(j, e, "node_up", 7);
         if (e->node->why.len) {
             ADD(to, ",\"reason\":");
             put_quoted_safe(to, e->node->why);
@@ -455,12 +455,12 @@ static void members(struct json *j, const struct event *e, const struct printer 
     switch (e->kind) {
     case ETW_CALL:
         if (event_shows_args(e))
-            put_args(j, e, p);
+            sink_json_put_args(j, e, p);
         break;
     case ETW_RETURN_FROM:
     case ETW_EXCEPTION_FROM:
         if (e->call && e->call->event && event_shows_args(e->call->event))
-            put_args(j, e->call->event, p);
+            sink_json_put_args(j, e->call->event, p);
         if (e->kind == ETW_RETURN_FROM) {
             member(j, e, p, "value", at);
         } else if (line_exception(e, &class, &reason)) {
@@ -536,18 +536,18 @@ static void event_json(struct sink *s, const struct event *e)
     struct buf *to = s->out;
 
     if (unlikely(!event_is_traced(e))) {
-        own_event(j, e);
+        sink_json_own_event(j, e);
         return;
     }
     const struct printer *p = s->look.terms == TERMS_ELIXIR ? &printer_elixir : &printer_erlang;
     if (e->kind == ETW_CALL)
-        begin(j, e, "call", 4);
+        sink_json_begin(j, e, "call", 4);
     else
-        begin(j, e, event_kinds[e->kind].json, strlen(event_kinds[e->kind].json));
-    put_who(to, e);
-    put_fun(to, e);
+        sink_json_begin(j, e, event_kinds[e->kind].json, strlen(event_kinds[e->kind].json));
+    sink_json_put_who(to, e);
+    sink_json_put_fun(to, e);
     members(j, e, p);
-    put_duration(to, e);
+    sink_json_put_duration(to, e);
     if (e->ms.at < e->ms.end)
         put_extras(j, e, p);
     if (e->flags & ETW_F_CUT)

@@ -41,7 +41,7 @@ static struct sink *open_perfetto(const struct look *look, struct buf *out, stru
 }
 
 /* Begins a record: {"ph":"X","pid":1,"tid":2 and the time in microseconds. */
-static void begin(struct perfetto *p, char phase, const struct event *e, uint64_t thread, int64_t at)
+static void sink_perfetto_begin(struct perfetto *p, char phase, const struct event *e, uint64_t thread, int64_t at)
 {
     buf_printf(p->sink.out, "%s{\"ph\":\"%c\",\"pid\":%u,\"tid\":%llu,\"ts\":%s%lld.%03lld", p->any ? ",\n" : "\n", phase,
                e->node->index + 1, (unsigned long long)thread, at < 0 ? "-" : "", (long long)llabs(at / 1000),
@@ -49,7 +49,7 @@ static void begin(struct perfetto *p, char phase, const struct event *e, uint64_
     p->any = true;
 }
 
-static void put_text(struct perfetto *p, const char *member)
+static void sink_perfetto_put_text(struct perfetto *p, const char *member)
 {
     buf_printf(p->sink.out, ",\"%s\":", member);
     page_string(p->sink.out, raw_of(buf_view(&p->text)));
@@ -57,7 +57,7 @@ static void put_text(struct perfetto *p, const char *member)
 
 static void name_thread(struct perfetto *p, const struct event *e, uint64_t thread, const char *member, const char *behind)
 {
-    begin(p, 'M', e, thread, 0);
+    sink_perfetto_begin(p, 'M', e, thread, 0);
     buf_printf(p->sink.out, ",\"name\":\"%s\",\"args\":{\"name\":", member);
     buf_puts(&p->text, behind);
     page_string(p->sink.out, raw_of(buf_view(&p->text)));
@@ -117,18 +117,18 @@ static void put_mfa(struct perfetto *p, const struct event *e)
         buf_char(&p->text, '/');
         print_u64(&p->text, e->arity);
     }
-    put_text(p, "name");
+    sink_perfetto_put_text(p, "name");
 }
 
 /* Writes a complete call when its result arrives. */
-static void put_call(struct perfetto *p, const struct event *e, uint64_t thread, int64_t at)
+static void sink_perfetto_put_call(struct perfetto *p, const struct event *e, uint64_t thread, int64_t at)
 {
     const struct event *call = e->call->event;
     const struct printer *printer = line_printer(e, p->sink.look.terms);
     struct raw class;
     const uint8_t *reason;
 
-    begin(p, 'X', e, thread, at - e->dur_ns);
+    sink_perfetto_begin(p, 'X', e, thread, at - e->dur_ns);
     put_dur(p, e->dur_ns);
     put_mfa(p, e);
     buf_puts(p->sink.out, ",\"cat\":\"call\",\"args\":{\"depth\":");
@@ -136,24 +136,24 @@ static void put_call(struct perfetto *p, const struct event *e, uint64_t thread,
     if (call && event_shows_args(call)) {
         buf_clear(&p->text);
         line_args(&p->text, call, printer);
-        put_text(p, "args");
+        sink_perfetto_put_text(p, "args");
     }
     buf_clear(&p->text);
     if (e->kind == ETW_RETURN_FROM) {
         printer->term(&p->text, &e->env, e->terms.at);
-        put_text(p, "value");
+        sink_perfetto_put_text(p, "value");
     } else if (line_exception(e, &class, &reason)) {
         printer->atom(&p->text, class);
         buf_char(&p->text, ':');
         printer->term(&p->text, &e->env, reason);
-        put_text(p, "exception");
+        sink_perfetto_put_text(p, "exception");
     }
     buf_puts(p->sink.out, "}}");
 }
 
 static void put_span(struct perfetto *p, const struct event *e, uint64_t thread, int64_t at, const char *name, const char *cat)
 {
-    begin(p, 'X', e, thread, at - e->dur_ns);
+    sink_perfetto_begin(p, 'X', e, thread, at - e->dur_ns);
     put_dur(p, e->dur_ns);
     buf_printf(p->sink.out, ",\"name\":\"%s\",\"cat\":\"%s\"}", name, cat);
 }
@@ -162,7 +162,7 @@ static void put_instant(struct perfetto *p, const struct event *e, uint64_t thre
 {
     static const struct paint plain = {false};
 
-    begin(p, 'i', e, thread, at);
+    sink_perfetto_begin(p, 'i', e, thread, at);
     if (e->kind == ETW_CALL) {
         put_mfa(p, e);
     } else {
@@ -184,7 +184,7 @@ static void put_letter(struct perfetto *p, const struct event *e, uint64_t threa
     uint64_t flow = 0;
     bool sent = e->kind == ETW_SEND;
 
-    begin(p, 'X', e, thread, at);
+    sink_perfetto_begin(p, 'X', e, thread, at);
     buf_printf(p->sink.out, ",\"dur\":0,\"name\":\"%s\",\"cat\":\"message\",\"args\":{\"event\":", event_kinds[e->kind].json);
     buf_clear(&p->text);
     line_event(&p->text, e, p->sink.look.terms, &plain);
@@ -194,7 +194,7 @@ static void put_letter(struct perfetto *p, const struct event *e, uint64_t threa
         message_match_sent(&p->messages, e, flow = ++p->flows);
     else if (!message_match_received(&p->messages, e, &flow))
         return;
-    begin(p, sent ? 's' : 'f', e, thread, at);
+    sink_perfetto_begin(p, sent ? 's' : 'f', e, thread, at);
     buf_printf(p->sink.out, "%s,\"id\":%llu,\"name\":\"message\",\"cat\":\"message\"}", sent ? "" : ",\"bp\":\"e\"",
                (unsigned long long)flow);
 }
@@ -215,7 +215,7 @@ static void event_perfetto(struct sink *sink, const struct event *e)
     case ETW_RETURN_FROM:
     case ETW_EXCEPTION_FROM:
         if (e->call && e->dur_ns >= 0)
-            put_call(p, e, thread, at);
+            sink_perfetto_put_call(p, e, thread, at);
         break;
     case ETW_SEND:
     case ETW_RECEIVE:

@@ -49,7 +49,7 @@ static struct sink *open_sequence(const struct look *look, struct buf *out, stru
     return &s->sink;
 }
 
-static struct row *add(struct sequence *s, struct row row, struct str text)
+static struct row *sink_sequence_add(struct sequence *s, struct row row, struct str text)
 {
     if (s->n == ROWS_MAX || s->texts.len > TEXT_MAX) {
         s->left_out++;
@@ -85,7 +85,7 @@ static void sent(struct sequence *s, const struct event *e, uint32_t self, int64
     message_match_shorten(&s->line);
     row.where = (uint32_t)s->line.len;
     buf_str(&s->line, message_match_text(&s->messages, e, s->sink.look.terms));
-    if (add(s, row, buf_view(&s->line)) && e->kind == ETW_SEND)
+    if (sink_sequence_add(s, row, buf_view(&s->line)) && e->kind == ETW_SEND)
         message_match_sent(&s->messages, e, n);
 }
 
@@ -99,7 +99,7 @@ static void received(struct sequence *s, const struct event *e, uint32_t self, i
         s->rows[n].to = self;
         return;
     }
-    add(s, row, message_match_text(&s->messages, e, s->sink.look.terms));
+    sink_sequence_add(s, row, message_match_text(&s->messages, e, s->sink.look.terms));
 }
 
 /* A message with a trace token. The tuple of the seq_trace event has the receiver and the message in the order of a
@@ -153,7 +153,7 @@ static void event_sequence(struct sink *sink, const struct event *e)
         else
             p->term(&s->line, &e->env, e->terms.at);
         message_match_shorten(&s->line);
-        add(s, (struct row){.at = at, .arrived = at, .from = self, .to = e->kind == ETW_SPAWN ? other(s, e, e->terms.at) : self,
+        sink_sequence_add(s, (struct row){.at = at, .arrived = at, .from = self, .to = e->kind == ETW_SPAWN ? other(s, e, e->terms.at) : self,
                             .kind = e->kind == ETW_SPAWN ? ROW_SPAWN : ROW_EXIT}, buf_view(&s->line));
         break;
     }
@@ -192,7 +192,7 @@ static void put_mermaid(struct buf *to, struct str text)
     }
 }
 
-static void put_who(struct buf *to, uint32_t number)
+static void sink_sequence_put_who(struct buf *to, uint32_t number)
 {
     if (number == NOBODY)
         buf_puts(to, "other");
@@ -200,7 +200,7 @@ static void put_who(struct buf *to, uint32_t number)
         buf_printf(to, "p%u", number + 1);
 }
 
-static void put_text(struct sequence *s, const struct totals *t)
+static void sink_sequence_put_text(struct sequence *s, const struct totals *t)
 {
     struct buf *to = s->sink.out, missing = {0};
     put_missing(s, &missing, t);
@@ -221,11 +221,11 @@ static void put_text(struct sequence *s, const struct totals *t)
         buf_puts(to, "    ");
         if (r->kind == ROW_EXIT)
             buf_puts(to, "Note over ");
-        put_who(to, r->from);
+        sink_sequence_put_who(to, r->from);
         if (r->kind != ROW_EXIT) {
             /* Solid arrow head: the message was seen on both sides. Open head: only on one side. */
             buf_puts(to, r->kind == ROW_SPAWN ? "-->>" : r->at >= 0 && r->arrived >= 0 ? "->>" : "-)");
-            put_who(to, r->to);
+            sink_sequence_put_who(to, r->to);
         }
         buf_puts(to, r->kind == ROW_EXIT ? ": exit " : r->kind == ROW_SPAWN ? ": spawn " : ": ");
         put_mermaid(to, text_of(s, r));
@@ -243,7 +243,7 @@ static void put_text(struct sequence *s, const struct totals *t)
 
 /* ---- the page ---- */
 
-static void put_number(struct buf *to, bool first, int64_t n)
+static void sink_sequence_put_number(struct buf *to, bool first, int64_t n)
 {
     if (!first)
         buf_char(to, ',');
@@ -268,11 +268,11 @@ static void put_page(struct sequence *s, const struct totals *t)
     buf_puts(to, "],\n\"rows\":[");
     for (size_t i = 0; i < s->n; i++) { /* kind, at, arrived, from, to */
         const struct row *r = &s->rows[i];
-        put_number(to, i == 0, r->kind);
-        put_number(to, false, r->at);
-        put_number(to, false, r->arrived);
-        put_number(to, false, r->from == NOBODY ? -1 : (int64_t)r->from);
-        put_number(to, false, r->to == NOBODY ? -1 : (int64_t)r->to);
+        sink_sequence_put_number(to, i == 0, r->kind);
+        sink_sequence_put_number(to, false, r->at);
+        sink_sequence_put_number(to, false, r->arrived);
+        sink_sequence_put_number(to, false, r->from == NOBODY ? -1 : (int64_t)r->from);
+        sink_sequence_put_number(to, false, r->to == NOBODY ? -1 : (int64_t)r->to);
     }
     buf_puts(to, "],\n\"texts\":[");
     for (size_t i = 0; i < s->n; i++) {
@@ -291,7 +291,7 @@ static void end_sequence(struct sink *sink, const struct totals *t)
     if (look_is_file(&sink->look, ".html"))
         put_page(s, t);
     else
-        put_text(s, t);
+        sink_sequence_put_text(s, t);
 }
 
 static void free_sequence(struct sink *sink)

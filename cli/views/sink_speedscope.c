@@ -49,7 +49,7 @@ static struct sink *open_speedscope(const struct look *look, struct buf *out, st
     return &s->sink;
 }
 
-static size_t slot_of(const struct speedscope *s, const struct fun *fun, uint8_t arity)
+static size_t sink_speedscope_slot_of(const struct speedscope *s, const struct fun *fun, uint8_t arity)
 {
     size_t i = (fun->hash * 31u + arity) & (s->nslots - 1);
 
@@ -58,7 +58,7 @@ static size_t slot_of(const struct speedscope *s, const struct fun *fun, uint8_t
     return i;
 }
 
-static void widen(struct speedscope *s)
+static void sink_speedscope_widen(struct speedscope *s)
 {
     struct named_frame *old = s->frames;
     size_t n = s->nslots;
@@ -67,15 +67,15 @@ static void widen(struct speedscope *s)
     s->frames = mem_zalloc(s->nslots * sizeof(*s->frames));
     for (size_t i = 0; i < n; i++)
         if (old[i].fun)
-            s->frames[slot_of(s, old[i].fun, old[i].arity)] = old[i];
+            s->frames[sink_speedscope_slot_of(s, old[i].fun, old[i].arity)] = old[i];
     free(old);
 }
 
 static uint32_t frame_of(struct speedscope *s, const struct event *e)
 {
     if (s->nframes * 2 >= s->nslots)
-        widen(s);
-    struct named_frame *f = &s->frames[slot_of(s, e->fun, e->arity)];
+        sink_speedscope_widen(s);
+    struct named_frame *f = &s->frames[sink_speedscope_slot_of(s, e->fun, e->arity)];
     if (!f->fun) {
         *f = (struct named_frame){.fun = e->fun, .arity = e->arity, .number = s->nframes++};
         buf_clear(&s->text);
@@ -112,7 +112,7 @@ static void event_speedscope(struct sink *sink, const struct event *e)
     };
 }
 
-static int order(const void *a, const void *b)
+static int sink_speedscope_order(const void *a, const void *b)
 {
     const struct one_call *x = a, *y = b;
 
@@ -167,7 +167,7 @@ static void end_speedscope(struct sink *sink, const struct totals *t)
     struct buf *to = sink->out, missing = {0};
 
     if (s->n)
-        qsort(s->calls, s->n, sizeof(*s->calls), order);
+        qsort(s->calls, s->n, sizeof(*s->calls), sink_speedscope_order);
     missing_report(&missing, t, "");
     if (s->left_out)
         buf_printf(&missing, "*** %llu calls left out: only the first %u are kept ***\n", (unsigned long long)s->left_out, CALLS_MAX);

@@ -32,7 +32,7 @@ static struct sink *open_text(const struct look *look, struct buf *out, struct e
 }
 
 /* Writes losses and notices with stars and without a time, so that they cannot be mistaken for events. */
-static void own_event(struct text *t, const struct event *e)
+static void sink_text_own_event(struct text *t, const struct event *e)
 {
     struct buf *to = t->sink.out;
     struct line_tokens tokens;
@@ -76,7 +76,7 @@ static void event_text(struct sink *s, const struct event *e)
     struct buf *to = s->out;
 
     if (unlikely(!event_is_traced(e))) {
-        own_event(t, e);
+        sink_text_own_event(t, e);
         return;
     }
     if (unlikely(t->fields)) {

@@ -32,7 +32,7 @@ static struct sink *open_tree(const struct look *look, struct buf *out, struct e
     return &t->sink;
 }
 
-static void let_go(struct tree *t)
+static void sink_tree_let_go(struct tree *t)
 {
     if (!t->waiting.len)
         return;
@@ -84,7 +84,7 @@ static void put_result(struct tree *t, struct buf *to, const struct event *e)
     }
 }
 
-static void put_call(struct tree *t, struct buf *to, const struct event *e)
+static void sink_tree_put_call(struct tree *t, struct buf *to, const struct event *e)
 {
     const struct printer *p = line_printer(e, t->sink.look.terms);
 
@@ -124,10 +124,10 @@ static void event_tree(struct sink *s, const struct event *e)
     if (event_is_result(e) && t->waiting.len && e->call && t->who == e->who->id && t->node == e->node->index &&
         t->fun == e->fun && t->arity == e->arity) {
         put_result(t, &t->waiting, e);
-        let_go(t);
+        sink_tree_let_go(t);
         return;
     }
-    let_go(t);
+    sink_tree_let_go(t);
     if (e->kind == ETW_LOST) {
         put_loss(t, e);
     } else if (e->kind == ETW_DOWN || e->kind == ETW_UP) {
@@ -136,7 +136,7 @@ static void event_tree(struct sink *s, const struct event *e)
     } else if (!event_is_traced(e)) {
         return;
     } else if (e->kind == ETW_CALL && e->expects_return) {
-        put_call(t, &t->waiting, e);
+        sink_tree_put_call(t, &t->waiting, e);
         buf_clear(&t->origin);
         put_origin(t, &t->origin, e);
         t->who = e->who->id;
@@ -144,7 +144,7 @@ static void event_tree(struct sink *s, const struct event *e)
         t->fun = e->fun;
         t->arity = e->arity;
     } else if (e->kind == ETW_CALL) {
-        put_call(t, to, e);
+        sink_tree_put_call(t, to, e);
         put_origin(t, to, e);
         buf_char(to, '\n');
     } else if (event_is_result(e)) {
@@ -167,7 +167,7 @@ static void event_tree(struct sink *s, const struct event *e)
 static void end_tree(struct sink *s, const struct totals *totals)
 {
     (void)totals;
-    let_go((struct tree *)s);
+    sink_tree_let_go((struct tree *)s);
 }
 
 static void free_tree(struct sink *s)

@@ -48,7 +48,7 @@ void stacks_init(struct stacks *s, enum terms_style terms)
     s->processes = mem_zalloc(s->nprocesses * sizeof(*s->processes));
 }
 
-static void forget(struct stack_process *p)
+static void stacks_forget(struct stack_process *p)
 {
     free(p->frames);
     free(p->done);
@@ -57,7 +57,7 @@ static void forget(struct stack_process *p)
 void stacks_release(struct stacks *s)
 {
     for (size_t i = 0; i < s->nprocesses; i++)
-        forget(&s->processes[i]);
+        stacks_forget(&s->processes[i]);
     free(s->processes);
     free(s->nodes);
     free(s->name_slots);
@@ -81,7 +81,7 @@ static uint32_t hash_text(const char *text)
 }
 
 /* Returns the offset of a name in `names`, which contains each name once. */
-static uint32_t name_of(struct stacks *s, const char *text)
+static uint32_t stacks_name_of(struct stacks *s, const char *text)
 {
     if (s->nnames * 2 >= s->nname_slots) {
         s->nname_slots = s->nname_slots ? s->nname_slots * 2 : 1024;
@@ -124,7 +124,7 @@ static uint32_t below(struct stacks *s, uint32_t parent, uint32_t name, uint32_t
     return i;
 }
 
-static size_t slot_of(const struct stacks *s, uint64_t tracee, uint32_t node)
+static size_t stacks_slot_of(const struct stacks *s, uint64_t tracee, uint32_t node)
 {
     return (size_t)(((tracee ^ (uint64_t)node << 56) * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (s->nprocesses - 1);
 }
@@ -144,10 +144,10 @@ static void make_room(struct stacks *s)
     s->idle = 0;
     for (size_t i = 0; i < n; i++) {
         if (!old[i].nframes && !old[i].ndone) {
-            forget(&old[i]);
+            stacks_forget(&old[i]);
             continue;
         }
-        size_t at = slot_of(s, old[i].tracee, old[i].node);
+        size_t at = stacks_slot_of(s, old[i].tracee, old[i].node);
         while (s->processes[at].frames)
             at = (at + 1) & (s->nprocesses - 1);
         s->processes[at] = old[i];
@@ -163,12 +163,12 @@ static uint32_t root_of(struct stacks *s, const struct event *e)
         return 0;
     buf_clear(&s->text);
     buf_safe(&s->text, e->node->name);
-    return below(s, 0, name_of(s, buf_cstr(&s->text)), 0, 0);
+    return below(s, 0, stacks_name_of(s, buf_cstr(&s->text)), 0, 0);
 }
 
 static struct stack_process *process_of(struct stacks *s, const struct event *e, bool make)
 {
-    size_t i = slot_of(s, e->who->id, e->node->index);
+    size_t i = stacks_slot_of(s, e->who->id, e->node->index);
 
     for (; s->processes[i].frames; i = (i + 1) & (s->nprocesses - 1))
         if (s->processes[i].tracee == e->who->id && s->processes[i].node == e->node->index)
@@ -182,7 +182,7 @@ static struct stack_process *process_of(struct stacks *s, const struct event *e,
         make_room(s);
         if (s->used * 2 >= s->nprocesses)
             return NULL;
-        for (i = slot_of(s, e->who->id, e->node->index); s->processes[i].frames;)
+        for (i = stacks_slot_of(s, e->who->id, e->node->index); s->processes[i].frames;)
             i = (i + 1) & (s->nprocesses - 1);
     }
     s->used++;
@@ -193,7 +193,7 @@ static struct stack_process *process_of(struct stacks *s, const struct event *e,
 
 /* ---- calls and results ---- */
 
-static int order(const void *a, const void *b)
+static int stacks_order(const void *a, const void *b)
 {
     const struct done *x = a, *y = b;
 
@@ -226,7 +226,7 @@ static void settle(struct stacks *s, struct stack_process *p)
     if (!p->ndone)
         return;
     if (p->ndone > 1)
-        qsort(p->done, p->ndone, sizeof(*p->done), order);
+        qsort(p->done, p->ndone, sizeof(*p->done), stacks_order);
     for (uint32_t i = 0; i < p->nframes; i++)
         open[i] = node_of(s, i ? open[i - 1] : p->root, &p->frames[i]);
     for (uint32_t i = 0; i < p->ndone; i++) {
@@ -286,7 +286,7 @@ static uint32_t mfa_name(struct stacks *s, const struct line_mfa *m)
 {
     buf_clear(&s->text);
     line_mfa_name(&s->text, m, s->terms);
-    return name_of(s, buf_cstr(&s->text));
+    return stacks_name_of(s, buf_cstr(&s->text));
 }
 
 static void read_caller(struct stacks *s, const struct event *e, struct frame *f)
@@ -299,7 +299,7 @@ static void read_caller(struct stacks *s, const struct event *e, struct frame *f
     if (m.file.len && m.line > 0 && m.line <= INT32_MAX) {
         buf_clear(&s->text);
         print_safe(&s->text, line_base_name(m.file));
-        f->file = name_of(s, buf_cstr(&s->text));
+        f->file = stacks_name_of(s, buf_cstr(&s->text));
         f->line = (uint32_t)m.line;
     }
 }
@@ -322,14 +322,14 @@ static void enter(struct stacks *s, const struct event *e)
     line_fun(&s->text, e, s->terms);
     buf_char(&s->text, '/');
     print_u64(&s->text, e->arity);
-    f.name = name_of(s, buf_cstr(&s->text));
+    f.name = stacks_name_of(s, buf_cstr(&s->text));
     if (s->callers && e->caller)
         read_caller(s, e, &f);
     p->frames = mem_grow(p->frames, &p->frames_cap, p->nframes + 1u, sizeof(*p->frames));
     p->frames[p->nframes++] = f;
 }
 
-static void leave(struct stacks *s, const struct event *e)
+static void stacks_leave(struct stacks *s, const struct event *e)
 {
     struct stack_process *p = process_of(s, e, false);
 
@@ -405,7 +405,7 @@ void stacks_event(struct stacks *s, const struct event *e)
     else if (e->kind == ETW_CALL && e->expects_return)
         enter(s, e);
     else if (event_is_result(e))
-        leave(s, e);
+        stacks_leave(s, e);
     else if (e->kind == ETW_EXIT || e->kind == ETW_OUT_EXITED) {
         struct stack_process *p = process_of(s, e, false);
         if (p)

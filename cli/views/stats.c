@@ -15,7 +15,7 @@ void stats_release(struct stats *s)
     *s = (struct stats){0};
 }
 
-static size_t slot_of(const struct stats *s, const struct event_node *node, const struct fun *fun, uint8_t arity, uint8_t kind)
+static size_t stats_slot_of(const struct stats *s, const struct event_node *node, const struct fun *fun, uint8_t arity, uint8_t kind)
 {
     return ((fun ? fun->hash : 0) * 31u + arity * 7u + kind + (node ? node->index * 101u : 0)) & (s->nslots - 1);
 }
@@ -24,14 +24,14 @@ static void place_all(struct stats *s)
 {
     memset(s->slots, 0, s->nslots * sizeof(*s->slots));
     for (size_t i = 0; i < s->n; i++) {
-        size_t at = slot_of(s, s->items[i].node, s->items[i].fun, s->items[i].arity, s->items[i].kind);
+        size_t at = stats_slot_of(s, s->items[i].node, s->items[i].fun, s->items[i].arity, s->items[i].kind);
         while (s->slots[at])
             at = (at + 1) & (s->nslots - 1);
         s->slots[at] = (uint32_t)i + 1;
     }
 }
 
-static void widen(struct stats *s)
+static void stats_widen(struct stats *s)
 {
     s->nslots = s->nslots ? s->nslots * 2 : 256;
     free(s->slots);
@@ -39,18 +39,18 @@ static void widen(struct stats *s)
     place_all(s);
 }
 
-static struct stat *get(struct stats *s, const struct event_node *node, const struct fun *fun, uint8_t arity, uint8_t kind)
+static struct stat *stats_get(struct stats *s, const struct event_node *node, const struct fun *fun, uint8_t arity, uint8_t kind)
 {
     if (s->n * 2 >= s->nslots)
-        widen(s);
-    size_t at = slot_of(s, node, fun, arity, kind);
+        stats_widen(s);
+    size_t at = stats_slot_of(s, node, fun, arity, kind);
     for (; s->slots[at]; at = (at + 1) & (s->nslots - 1)) {
         struct stat *t = &s->items[s->slots[at] - 1];
         if (t->node == node && t->fun == fun && t->arity == arity && t->kind == kind)
             return t;
     }
     if (s->n >= STATS_MAX && kind)
-        return get(s, NULL, NULL, 0, 0);
+        return stats_get(s, NULL, NULL, 0, 0);
     s->items = mem_grow(s->items, &s->cap, s->n + 1, sizeof(*s->items));
     struct stat *t = &s->items[s->n++];
     *t = (struct stat){.node = node, .fun = fun, .arity = arity, .kind = kind};
@@ -118,16 +118,16 @@ void stats_event(struct stats *s, const struct event *e)
 
     if (e->tally) {
         if (tally_shows(e->tally))
-            add_tally(e->fun ? get(s, node, e->fun, e->arity, ETW_CALL) : get(s, node, NULL, 0, 0), e->tally);
+            add_tally(e->fun ? stats_get(s, node, e->fun, e->arity, ETW_CALL) : stats_get(s, node, NULL, 0, 0), e->tally);
         return;
     }
     if (event_is_result(e)) {
-        t = get(s, node, e->fun, e->arity, ETW_CALL);
+        t = stats_get(s, node, e->fun, e->arity, ETW_CALL);
         if (!e->call)
             t->events++;
         t->errors += e->kind == ETW_EXCEPTION_FROM;
     } else {
-        t = e->kind == ETW_CALL ? get(s, node, e->fun, e->arity, ETW_CALL) : get(s, node, NULL, 0, e->kind);
+        t = e->kind == ETW_CALL ? stats_get(s, node, e->fun, e->arity, ETW_CALL) : stats_get(s, node, NULL, 0, e->kind);
         t->events++;
     }
     if (e->dur_ns >= 0)
@@ -150,7 +150,7 @@ uint64_t stat_percentile(const struct stat *s, unsigned percent)
     return s->max_ns;
 }
 
-static int order(const void *a, const void *b)
+static int stats_order(const void *a, const void *b)
 {
     const struct stat *x = a, *y = b;
 
@@ -171,7 +171,7 @@ void stats_sort(struct stats *s)
 {
     if (!s->n)
         return;
-    qsort(s->items, s->n, sizeof(*s->items), order);
+    qsort(s->items, s->n, sizeof(*s->items), stats_order);
     place_all(s);
 }
 
