@@ -13,7 +13,7 @@ teardown() { live_teardown; }
 # Prints the calls in the JSON output as M:F(ARGS).
 calls() { json_of call '"\(.m):\(.f)(\(.args | join(",")))"'; }
 
-@test "a call is a line: time, process, name, function and arguments" {
+@test "the line of a call has time, process, name, function and arguments" {
     traced 'work:one/1' -- 'work:ask(w, fun() -> work:one({a, "text", <<"bin">>, 1.5, #{k => []}}) end)'
     assert_success
     assert_equal "${#lines[@]}" 1
@@ -23,7 +23,7 @@ calls() { json_of call '"\(.m):\(.f)(\(.args | join(",")))"'; }
     assert_regex "$(tail -n 1 "$ERR")" '^etrace: 1 event in [0-9.]+ m?s$'
 }
 
-@test "literals, variables and guards select calls in the virtual machine" {
+@test "literals, variables and guards select calls on the node" {
     # etrace refuses a pattern with an atom that the node does not have, so create these atoms.
     on_node '{a, b, x, y}'
     traced --json 'work:two(a, _)' 'work:one(N) when N > 8, N rem 2 =:= 0' 'work:pair(X, X)' 'work:three(_, [1 | T], {x, Y})' -- \
@@ -38,7 +38,7 @@ work:three(0,[1,2],{x,3})'
     assert_account 5
 }
 
-@test "the first clause that matches decides; drop hides" {
+@test "the first clause that matches decides, and drop hides the call" {
     traced --json 'work:one(3) -> drop; (N) when N < 5' -- 'work:loop(6)'
     assert_success
     assert_equal "$(calls)" 'work:one(4)
@@ -46,7 +46,7 @@ work:one(2)
 work:one(1)'
 }
 
-@test "selectors: an arity, all arities, all functions, global calls" {
+@test "a selector takes one arity, all arities, all functions, or only global calls" {
     traced --json 'work:two' -- 'work:two(1, 2)'
     assert_equal "$(calls)" 'work:two(1,2)'
     traced --json 'work:_' -- 'work:three(1, 2, 3)'
@@ -68,7 +68,7 @@ work:local(1,2,3)'
     assert_equal "${#lines[@]}" 2
 }
 
-@test "an exception is shown with its class and reason, through every frame that it passes" {
+@test "an exception has its class and reason in every function that it leaves" {
     traced --json 'work:raise/2 -> return' 'work:deep/1 -> return' -- \
         'work:ask(w, fun() -> work:caught(error, oops), work:caught(exit, {a, b}), work:caught(throw, "x"), work:outer(2) end)'
     assert_success
@@ -84,7 +84,7 @@ deep ["2"] error bottom true'
     assert_line -n 1 --regexp ' exception work:raise/2 error:\{badmatch,1\} [0-9.]+(ns|us|ms)$'
 }
 
-@test "recursion: each result belongs to its own call, and durations are nested" {
+@test "each result of a recursion belongs to its own call, and durations are nested" {
     traced --json 'work:fac/1 -> return' 'work:fib/1 -> return' -- 'work:ask(w, fun() -> {work:fac(6), work:fib(7)} end)'
     assert_success
     run json_of return 'select(.f == "fac") | "\(.args[0])! = \(.value)"'
@@ -113,7 +113,7 @@ deep ["2"] error bottom true'
         | .ok and .open == []' "$OUT"
 }
 
-@test "tail calls: as many results as calls, when the last one returns" {
+@test "every tail call has a result when the last one returns" {
     traced --json 'work:sum/2 -> return' 'work:even/1 -> return' 'work:odd/1 -> return' -- \
         'work:ask(w, fun() -> {work:sum(4, 0), work:even(4)} end)'
     assert_success
@@ -131,7 +131,7 @@ even(4) true'
     assert_account 20
 }
 
-@test "a call that does not come back is incomplete, and said to be" {
+@test "a call that does not return is counted as incomplete" {
     traced --json 'work:slow/1 -> return' -- 'work:tell(w, fun() -> work:slow(1500) end)'
     assert_success
     assert_equal "$(json_of summary .incomplete)" 1
@@ -140,7 +140,7 @@ even(4) true'
     on_node 'work:ask(w, fun() -> ok end)'
 }
 
-@test "caller: who called, with file and line" {
+@test "caller shows the calling function with file and line" {
     traced --json 'work:raise/2 -> caller' -- 'work:caught(error, oops)'
     assert_success
     run json_of call '.caller | "\(.m):\(.f)/\(.a) \(.file | sub(".*/"; "")) \(.line > 0)"'
@@ -150,7 +150,7 @@ even(4) true'
     assert_line -n 1 --regexp ' exception work:raise/2 error:oops '
 }
 
-@test "stack, arguments and messages of one's own" {
+@test "stack, args, arity and msg determine what a call shows" {
     traced --json 'work:raise/2 -> stack(2)' 'work:two/2 -> args(2)' 'work:one/1 -> arity' 'work:pair(X, Y) -> msg({Y, X})' -- \
         'work:caught(error, oops), work:two(1, 2), work:one(1), work:pair(1, 2)'
     assert_success
@@ -160,7 +160,7 @@ even(4) true'
     assert_equal "$(json_of call 'select(.f == "two") | .args | tojson')" '[null,"2"]'
 }
 
-@test "several probes, each with its own actions" {
+@test "each of several probes has its own actions" {
     traced 'work:one(1) -> return' 'work:two/2' 'work:fac(N) when N =:= 2 -> caller' -- \
         'work:ask(w, fun() -> work:one(1), work:one(2), work:two(3, 4), work:fac(3) end)'
     assert_success
@@ -171,13 +171,13 @@ even(4) true'
     assert_line -n 3 --regexp ' call work:fac\(2\) by work:fac/1 '
 }
 
-@test "two probes of one function: the first that matches decides" {
+@test "two probes of one function show a call once, with a result only for the probe that has return" {
     traced --json 'work:one(1) -> return' 'work:one(N) when N < 3' -- 'work:loop(4)'
     assert_success
     assert_equal "$(jq -r 'select(.m) | "\(.type) \(.args[0])"' "$OUT" | tr '\n' ' ')" 'call 2 call 1 return 1 '
 }
 
-@test "where, --where and --grep hide what does not hold, and it is counted" {
+@test "where, --where and --grep hide events, and the summary counts them as filtered" {
     traced --json 'work:slow(_) -> return where dur > 15ms' -- '[work:slow(Ms) || Ms <- [1, 30, 2, 40, 1, 2, 1, 2]]'
     assert_success
     # On a busy machine a short call may pass the filter too, so check the two long calls only.
@@ -197,13 +197,13 @@ even(4) true'
     assert_account 5
 }
 
-@test "--let binds a name, with any text in it" {
+@test "--let binds a name to a term with any text" {
     traced --json --let 'X={a, "b)"}' 'work:one(^X)' -- 'work:one({a, "b)"}), work:one(x)'
     assert_success
     assert_equal "$(json_of call '.args[0]')" '{a,"b)"}'
 }
 
-@test "functions written in Elixir look as Elixir" {
+@test "etrace accepts and prints Elixir functions in Elixir syntax" {
     on_node '{ok, M, B} = compile:forms([{attribute, 1, module, '\''Elixir.My.App'\''}, {attribute, 1, export, [{get, 2}]}, {function, 1, get, 2, [{clause, 1, [{var, 1, '\''A'\''}, {var, 1, '\''B'\''}], [], [{tuple, 1, [{var, 1, '\''A'\''}, {var, 1, '\''B'\''}]}]}]}]), code:load_binary(M, "", B)'
     live_snapshot
     traced --json 'My.App.get(_, id) when id in [1, 2] -> return' -- "'Elixir.My.App':get(k, 1), 'Elixir.My.App':get(k, 3)"

@@ -12,7 +12,7 @@ teardown() { live_teardown; }
 
 args() { json_of call '.args[0]' | tr '\n' ' '; }
 
-@test "-P NAME and -P PID: that process alone" {
+@test "-P with a name or a pid traces only that process" {
     both='work:ask(w, fun() -> work:one(yes) end), work:one(no)'
     traced --json -P w work:one/1 -- "$both"
     assert_success
@@ -25,7 +25,7 @@ args() { json_of call '.args[0]' | tr '\n' ' '; }
     assert_account 1
 }
 
-@test "-P repeated: each of them" {
+@test "a repeated -P traces each of the processes" {
     on_node 'work:begun(second, [two])'
     traced --json -P w -P second work:one/1 -- 'work:ask(w, fun() -> work:one(one) end), second ! go, work:one(no), process_info(whereis(second), status)'
     assert_success
@@ -33,7 +33,7 @@ args() { json_of call '.args[0]' | tr '\n' ' '; }
     on_node 'work:stop(second)'
 }
 
-@test "-P existing and -P new" {
+@test "-P existing traces the processes of the beginning, -P new those that start later" {
     on_node 'work:begun(old, [old])'
     go='old ! go, work:ask_child(w, fun() -> work:one(new) end)'
     traced --json -P existing work:one/1 -- "$go, work:ask(w, fun() -> work:one(w) end)"
@@ -45,7 +45,7 @@ args() { json_of call '.args[0]' | tr '\n' ' '; }
     on_node 'work:stop(old)'
 }
 
-@test "-P initial(M:F/A): processes that began there" {
+@test "-P initial(M:F/A) traces the processes that began in this function" {
     on_node 'work:start_server()'
     traced --json -P 'initial(work:init/1)' work:handle_call/3 -- 'work:get(k), work:handle_call({get, k}, from, #{})'
     on_node 'work:stop_server()'
@@ -56,7 +56,7 @@ args() { json_of call '.args[0]' | tr '\n' ' '; }
     assert_output 'etrace: no process of the node began in work:nowhere/1'
 }
 
-@test "a process that is not there is refused with the nearest name" {
+@test "an unknown process is refused and the nearest name is suggested" {
     on_node 'work:worker(shop_server)'
     run "$ETRACE_BIN" -n "$NODE" -P shop_sever work:one/1
     assert_failure 5
@@ -71,7 +71,7 @@ args() { json_of call '.args[0]' | tr '\n' ' '; }
     assert_line -n 0 "etrace: --proc does not take '{via, x}'"
 }
 
-@test "--inherit spawn: children are traced too, as theirs" {
+@test "--inherit spawn traces children and their children" {
     nest='work:ask_child(w, fun() -> work:one(child), work:ask_child(work:worker(), fun() -> work:one(deeper) end) end)'
     traced --json -P w work:one/1 -- "work:ask_child(w, fun() -> work:one(child) end), work:ask(w, fun() -> work:one(w) end)"
     assert_equal "$(args)" 'w '
@@ -85,7 +85,7 @@ args() { json_of call '.args[0]' | tr '\n' ' '; }
     on_node '[work:stop(P) || P <- processes(), P =/= whereis(w), {current_function, {work, serve, 0}} =:= process_info(P, current_function)]'
 }
 
-@test "sent messages, with the receiver" {
+@test "a sent message has its receiver" {
     traced --json -P w 'send(To, {ping, _, N}) when N > 1' -- 'work:ask(w, fun() -> work:ping_pong(3) end)'
     assert_success
     assert_equal "$(json_of send '.msg | sub("<[0-9.]+>"; "P")' | tr '\n' ' ')" '{ping,P,3} {ping,P,2} '
@@ -95,7 +95,7 @@ args() { json_of call '.args[0]' | tr '\n' ' '; }
     assert_line -n 0 --regexp '^[0-9:.]+ <0\.[0-9]+\.0>\(w\) send to <0\.[0-9]+\.0>[^ ]* \{ping,<0\.[0-9]+\.0>,1\}$'
 }
 
-@test "received messages, with the sender" {
+@test "a received message has its sender" {
     traced --json -P w 'recv({pong, _})' -- 'work:ask(w, fun() -> work:ping_pong(2) end)'
     assert_success
     assert_equal "$(json_of receive .msg | tr '\n' ' ')" '{pong,2} {pong,1} '
@@ -105,13 +105,13 @@ args() { json_of call '.args[0]' | tr '\n' ' '; }
     assert_line -n 0 --regexp '^[0-9:.]+ <0\.[0-9]+\.0>\(w\) receive (from <0\.[0-9]+\.0>[^ ]* )?\{pong,1\}( from <0\.[0-9]+\.0>[^ ]*)?$'
 }
 
-@test "a message to nobody is seen as that" {
+@test "a message to a dead process is a send_to_non_existing_process event" {
     traced --json -P w 'send(_, hello)' -- 'work:ask(w, fun() -> P = spawn(fun() -> ok end), R = monitor(process, P), receive {_, R, _, _, _} -> P ! hello end end)'
     assert_success
     assert_equal "$(jq -r 'select(.msg == "hello") | .type' "$OUT")" send_to_non_existing_process
 }
 
-@test "a process that has ended has the name that its beginning or its registration told" {
+@test "a process that has ended is named after its registration or its initial function" {
     local spawn='{P, R} = spawn_monitor(lists, seq, [1, 2]), receive {_, R, _, P, _} -> ok end'
     traced --json @spawn @exit @register -- "$spawn, {Q, S} = spawn_monitor(fun() -> register(brief_one, self()) end), \
         receive {_, S, _, Q, _} -> ok end, proc_lib:start(proc_lib, init_ack, [x])"
@@ -122,7 +122,7 @@ args() { json_of call '.args[0]' | tr '\n' ' '; }
     assert_line proc_lib:init_ack/1
 }
 
-@test "@exit and @spawn: these events and no others of their kind" {
+@test "@exit and @spawn select these events and no others" {
     traced --json -P w --inherit spawn '@exit' -- 'work:ask(w, fun() -> {P, R} = spawn_monitor(fun() -> exit({shutdown, "x"}) end), receive {_, R, _, P, _} -> ok end end)'
     assert_success
     assert_equal "$(jq -r 'select(.pid) | "\(.type) \(.reason)"' "$OUT")" 'exit {shutdown,"x"}'
@@ -133,7 +133,7 @@ args() { json_of call '.args[0]' | tr '\n' ' '; }
     assert_account any
 }
 
-@test "calls, messages and events together are one stream, in the order of the process" {
+@test "calls, messages and events form one stream in the order of the process" {
     traced --json -P w work:one/1 'send(_, {ping, _, _})' 'recv({pong, _})' '@spawn' -- \
         'work:ask(w, fun() -> work:one(1), work:ping_pong(2), work:one(2) end)'
     assert_success
@@ -141,7 +141,7 @@ args() { json_of call '.args[0]' | tr '\n' ' '; }
     jq -es '[.[] | select(.pid) | .mono_ns] | . == sort' "$OUT"
 }
 
-@test "names: the registered name, else where the process began" {
+@test "a process has its registered name, else that of its initial function" {
     traced --json work:one/1 -- 'work:ask(w, fun() -> work:one(1) end), work:ask(P = work:worker(), fun() -> work:one(2), receive after 50 -> ok end end), work:stop(P)'
     assert_success
     assert_equal "$(json_of call 'select(.args == ["1"]) | .name')" w
@@ -149,7 +149,7 @@ args() { json_of call '.args[0]' | tr '\n' ' '; }
     assert_output work:serve/0
 }
 
-@test "a process that an Elixir module names is called as Elixir writes it" {
+@test "a registered name that is an Elixir module is printed in Elixir syntax" {
     trace --json work:one/1
     # The first events have no name, until the node has looked it up.
     on_node "spawn(fun() -> register('Elixir.Work.Clerk', self()),

@@ -41,21 +41,21 @@ has() { # TAG...: asserts that the workload had each of these events
     done
 }
 
-@test "processes: spawn, spawned, exit, register, unregister, link, unlink, getting_linked, getting_unlinked" {
+@test "process events equal those of the VM's own tracer" {
     for seed in 1 2 3; do
         same '[procs]' 'plain:await(P, exit, N)' "work:life($seed, 60)" @procs
         has spawn spawned exit register unregister link unlink getting_linked getting_unlinked
     done
 }
 
-@test "messages: send, send_to_non_existing_process, receive" {
+@test "message events equal those of the VM's own tracer" {
     for seed in 4 5; do
         same "[send, 'receive']" ok "work:life($seed, 60)" 'send(_, _)' 'recv(_)'
         has send send_to_non_existing_process receive
     done
 }
 
-@test "the scheduler: in, out, in_exiting, out_exiting, out_exited" {
+@test "scheduler events equal those of the VM's own tracer" {
     same '[running, exiting]' 'plain:await(P, out_exited, N)' 'work:life(6, 40)' @running @exiting
     has in out out_exited
     # The cleanup of a large table takes long enough for the exiting process to be scheduled out.
@@ -65,7 +65,7 @@ has() { # TAG...: asserts that the workload had each of these events
     has in_exiting out_exiting out_exited
 }
 
-@test "calls with results, exceptions, and where they return to" {
+@test "calls, results, exceptions and return_to events equal those of the VM's own tracer" {
     FUNCTIONS=', {{work, two, 2}, [{'\''_'\'', [], [{exception_trace}]}], [local]}, {{work, raise, 2}, [{'\''_'\'', [], [{exception_trace}]}], [local]},
         {{work, deep, 1}, true, [local]}, {{work, sum, 2}, true, [local]}'
     same '[return_to]' ok 'begin work:two(1, 2), (catch work:raise(error, x)), (catch work:deep(3)), work:outer(2), work:sum(4, 0), 0 end' \
@@ -73,7 +73,7 @@ has() { # TAG...: asserts that the workload had each of these events
     has call return exception return_to
 }
 
-@test "only the kind that was asked for costs anything: others of its family are not even counted" {
+@test "only the requested kinds of events are shown, counted and limited, unless an action sets a flag" {
     traced --json -P w @exit @link -- 'work:ask(w, fun() -> work:life(3, 50) end)'
     assert_success
     assert_equal "$(jq -r 'select(.pid) | .type' "$OUT" | sort -u | tr '\n' ' ')" 'link '
@@ -91,7 +91,7 @@ has() { # TAG...: asserts that the workload had each of these events
     assert_equal "$(json_of spawn .child | wc -l)" 1
 }
 
-@test "all kinds at once are one stream in each process's order" {
+@test "events of all kinds form one stream, in the same order as in the VM's own tracer" {
     same "[procs, running, exiting, send, 'receive']" 'plain:await(P, out_exited, N)' 'work:life(8, 60)' \
         @procs @running @exiting 'send(_, _)' 'recv(_)'
     has spawn exit in out send receive out_exited

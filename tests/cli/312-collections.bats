@@ -25,7 +25,7 @@ run_it() {
     collected
 }
 
-@test "the collections of a process are those that the VM's own tracer sees, number by number" {
+@test "collections of a process equal those of the VM's own tracer, number by number" {
     # The two tracers run one after the other, because two at once would crash the node.
     heap 120
     on_node "register(rival, spawn(fun() -> P = plain:events(#{procs => [list_to_pid(\"$PID\")], flags => [garbage_collection]}),
@@ -48,7 +48,7 @@ run_it() {
 }
 rival_traces() { [[ $(node_eval "$NODE" "trace:session_info(list_to_pid(\"$PID\"))") == *plain* ]]; }
 
-@test "begin and end are one: the pause, and the words that were reclaimed" {
+@test "the end of a collection has the pause and the reclaimed words" {
     heap 60
     trace --json -P "$PID" @gc
     run_it
@@ -80,7 +80,7 @@ rival_traces() { [[ $(node_eval "$NODE" "trace:session_info(list_to_pid(\"$PID\"
     assert_account any
 }
 
-@test "@gc where dur > 1h: nothing, and all of it is accounted for" {
+@test "a filter that hides every collection still accounts for all of them" {
     heap 30
     trace --json -P "$PID" '@gc where dur > 3600s'
     run_it
@@ -92,7 +92,7 @@ rival_traces() { [[ $(node_eval "$NODE" "trace:session_info(list_to_pid(\"$PID\"
     assert [ "$(json_of summary .filtered)" -gt 10 ]
 }
 
-@test "gc_max_heap_size: the heap grew over its limit" {
+@test "gc_max_heap_size reports a heap that exceeds its limit" {
     trace --json -P w --inherit spawn @gc_max_heap_size
     on_node 'work:ask(w, fun() ->
         {P, R} = spawn_opt(fun() -> lists:seq(1, 100000) end, [monitor, {max_heap_size, #{size => 5000, kill => true, error_logger => false}}]),
@@ -115,17 +115,17 @@ refused() { # [ARG...]: the default is -P w @gc
     assert_line -n 1 'hint: --unsafe traces it all the same'
 }
 
-@test "while another session traces garbage collection it is refused" {
+@test "@gc is refused while another session traces garbage collection" {
     rival 'trace:process(S, whereis(w), true, [garbage_collection])'
     refused
 }
 
-@test "while another session will trace that of new processes it is refused" {
+@test "@gc is refused while another session traces garbage collection of new processes" {
     rival 'trace:process(S, new, true, [garbage_collection])'
     refused
 }
 
-@test "while legacy tracing does it is refused" {
+@test "@gc is refused while legacy tracing traces garbage collection" {
     rival 'erlang:trace(whereis(w), true, [garbage_collection])'
     refused
     on_node 'R = monitor(process, rival), rival ! done, receive {_, R, _, _, _} -> ok end, erlang:trace(all, false, [all])'
@@ -134,7 +134,7 @@ refused() { # [ARG...]: the default is -P w @gc
     on_node 'erlang:trace(all, false, [all])'
 }
 
-@test "somebody begins to trace it later: ours ends, and says so" {
+@test "etrace stops its own @gc and reports it when another session begins later" {
     on_node 'work:worker(idle)'
     trace --json -P w @gc work:one/1
     rival 'trace:process(S, whereis(idle), true, [garbage_collection])'
@@ -153,7 +153,7 @@ ways=("work:one/1 -> enable(garbage_collection)" "work:one/1 -> enable(all)" "wo
     "ms work:one/1 [{['\$1'],[],[{message,{{{enable_trace,'\$1',garbage_collection}}}}]}]" "ms send [{'_',[],[{enable_trace,garbage_collection}]}]")
 
 # Runs on a node of its own, because two sessions with the flag crash the node. No action runs before etrace refuses it.
-@test "every way to switch it on is refused while a session, legacy tracing or another etrace traces it" {
+@test "every way to switch on garbage collection events is refused while another tracer has them" {
     local way other
     live_own ways
     for other in 'S = trace:session_create(rival, self(), []), trace:process(S, whereis(w), true, [garbage_collection])' \
@@ -186,7 +186,7 @@ ways=("work:one/1 -> enable(garbage_collection)" "work:one/1 -> enable(all)" "wo
 
 gc_flags() { node_eval "$NODE" 'lists:append([[F || F = garbage_collection <- Fs] || S <- trace:session_info(whereis(w)), {flags, Fs} <- [trace:info(S, whereis(w), flags)]])'; }
 
-@test "when somebody else begins, the flag of an action is cleared and the action no longer switches it on" {
+@test "etrace clears the flag of an action when another session begins, and the action no longer sets it" {
     on_node 'code:ensure_loaded(loops)'
     live_snapshot
     on_node 'work:worker(idle)'
@@ -209,7 +209,7 @@ gc_flags() { node_eval "$NODE" 'lists:append([[F || F = garbage_collection <- Fs
     assert_equal "$(json_of call '.args[0]' | uniq | xargs)" '1 2 3'
 }
 
-@test "another session that traces something else is no reason" {
+@test "@gc is accepted while another session traces other events" {
     rival 'trace:process(S, all, true, [procs])'
     trace --json -P w @gc
     on_node 'work:ask(w, fun() -> garbage_collect() end)'
@@ -218,7 +218,7 @@ gc_flags() { node_eval "$NODE" 'lists:append([[F || F = garbage_collection <- Fs
     assert [ "$(json_of gc_major_end .pid | wc -l)" -ge 1 ]
 }
 
-@test "--unsafe traces it all the same" {
+@test "--unsafe traces garbage collection beside another session" {
     # Each session traces another process, so that the node does not crash.
     on_node 'work:worker(idle)'
     rival 'trace:process(S, whereis(idle), true, [garbage_collection])'

@@ -18,7 +18,7 @@ of_ports="[ports, running_ports, send, 'receive']"
 # Prints the events of one port. The connection of the test to the node is a port too.
 of_port() { grep -F "$1 " "$2" | LC_ALL=C sort -s -k1,1; }
 
-@test "a port's life is what the VM's own tracer sees of it, in its order" {
+@test "events of a port equal those of the VM's own tracer, in the same order" {
     trace --json --rate 0 --size 4kB --port-id new @ports @in @out 'send(_, _)' 'recv(_)'
     port=$(node_eval "$NODE" "P = plain:events(#{ports => [new], port_flags => $of_ports}),
         Port = work:ask(w, fun() -> work:reader(30) end), plain:await(P, closed, 1), plain:stop(P, \"$BATS_TEST_TMPDIR/plain\"), Port")
@@ -38,7 +38,7 @@ of_port() { grep -F "$1 " "$2" | LC_ALL=C sort -s -k1,1; }
     jq -es 'any(.[]; .type == "out" and .dur_us > 0)' "$OUT"
 }
 
-@test "@open and @closed: of all ports, and who has opened what" {
+@test "@open shows the command and the process that opened the port, @closed the reason" {
     trace -P w @open @closed
     on_node 'work:ask(w, fun() -> work:reader(1) end)'
     trace_end
@@ -47,7 +47,7 @@ of_port() { grep -F "$1 " "$2" | LC_ALL=C sort -s -k1,1; }
     assert_output --regexp '#Port<0\.[0-9]+>(\("cat"\))? closed normal'
 }
 
-@test "getting_linked and getting_unlinked, register and unregister of a port" {
+@test "links and registrations of a port are events" {
     trace --json @ports @procs -P w --port-id new
     on_node 'work:ask(w, fun() -> P = open_port({spawn, "cat"}, []), unlink(P), register(puss, P), unregister(puss), link(P), port_close(P) end)'
     trace_end
@@ -61,7 +61,7 @@ of_port() { grep -F "$1 " "$2" | LC_ALL=C sort -s -k1,1; }
     assert_equal "$(json_of notice .tag)" ''
 }
 
-@test "--port-id: a port by its number, those of a driver, those that exist" {
+@test "--port-id selects a port by number, the ports of a driver, existing ports or new ports" {
     ports='[P || P <- erlang:ports(), {name, "cat"} =:= erlang:port_info(P, name)]'
     on_node 'work:ask(w, fun() -> put(cats, [open_port({spawn, "cat"}, [stream, binary]) || _ <- [1, 2]]) end)'
     mapfile -t cats < <(node_eval "$NODE" "$ports" | grep -oE '#Port<[0-9.]+>')
@@ -82,7 +82,7 @@ of_port() { grep -F "$1 " "$2" | LC_ALL=C sort -s -k1,1; }
     on_node 'work:ask(w, fun() -> [port_close(P) || P <- erase(cats)] end)'
 }
 
-@test "--port-id alone is about ports, and with -P about both" {
+@test "--port-id alone traces only ports, and with -P ports and processes" {
     chat='work:ask(w, fun() -> self() ! own, receive own -> work:reader(1) end end)'
     traced --json --port-id new 'send(_, _)' -- "$chat"
     assert_success
@@ -97,7 +97,7 @@ of_port() { grep -F "$1 " "$2" | LC_ALL=C sort -s -k1,1; }
     assert_equal "$(json_of send .pid | grep -c '^#Port' || true)" 0
 }
 
-@test "a port that is not there" {
+@test "an unknown port is refused with a hint" {
     run "$ETRACE_BIN" -n "$NODE" --port-id '#Port<0.99999>' @in
     assert_failure 5
     assert_line -n 0 'etrace: there is no port #Port<0.99999> on the node'
@@ -111,7 +111,7 @@ of_port() { grep -F "$1 " "$2" | LC_ALL=C sort -s -k1,1; }
     assert_line -n 0 "etrace: --port-id does not take 'tcp'"
 }
 
-@test "a driver that sends to a process that is dead" {
+@test "a driver that sends to a dead process does no harm" {
     # For this event the VM calls the wrong callback. The tracer must leave that callback out (nif/tracer.h).
     trace --json --port-id new 'send(_, _)' @ports
     on_node 'work:ask(w, fun() ->

@@ -26,7 +26,7 @@ only_from_28() { # EXPRESSION: on OTP 27 asserts that etrace refuses it, and ret
 grow='fun F(0) -> ok; F(N) -> self() ! {filler, N}, F(N - 1) end'
 empty='fun F() -> receive {filler, _} -> F() after 0 -> ok end end'
 
-@test "long_message_queue: on and off, in the order of the process's other events" {
+@test "long_message_queue reports on and off, in order with the other events of the process" {
     only_from_28 '@long_message_queue(2, 20)' || return 0
     trace --json -P w '@long_message_queue(2, 20)' work:one/1
     on_node "work:ask(w, fun() -> work:one(before), ($grow)(30), receive after 20 -> ok end, work:one(between), ($empty)(), receive after 20 -> ok end, work:one(behind) end)"
@@ -38,7 +38,7 @@ empty='fun F() -> receive {filler, _} -> F() after 0 -> ok end end'
     assert_account any
 }
 
-@test "large_heap and long_gc: with the heap in words, and the time as duration" {
+@test "large_heap shows the heap in words, long_gc its duration" {
     only_from_28 '@large_heap(100000)' || return 0
     trace -P w '@large_heap(100000)' '@long_gc(1) where dur >= 1ms'
     on_node 'work:ask(w, fun() -> spawn_monitor(fun() -> L = lists:seq(1, 2000000), garbage_collect(), exit(length(L)) end), receive {_, _, _, _, 2000000} -> ok end end)'
@@ -50,7 +50,7 @@ empty='fun F() -> receive {filler, _} -> F() after 0 -> ok end end'
     if [[ $output ]]; then refute_line --regexp 'long_gc.*stack [0-9]+$'; fi
 }
 
-@test "long_schedule: where it was scheduled in and out" {
+@test "long_schedule shows how long the process ran" {
     only_from_28 '@long_schedule(1)' || return 0
     trace --json '@long_schedule(1)'
     # The VM cannot preempt a comparison of large terms.
@@ -61,7 +61,7 @@ empty='fun F() -> receive {filler, _} -> F() after 0 -> ok end end'
     jq -es 'any(.[]; .event == "long_schedule" and .dur_us >= 1000 and .info.timeout * 1000 == .dur_us)' "$OUT"
 }
 
-@test "busy_port: who was suspended, and by which port" {
+@test "busy_port shows the port that suspended the process" {
     only_from_28 @busy_port || return 0
     trace --json @busy_port
     # Nobody reads the pipe, so it fills up and the port becomes busy.
@@ -75,7 +75,7 @@ empty='fun F() -> receive {filler, _} -> F() after 0 -> ok end end'
     assert_equal "$(json_of system '.info | test("^#Port<")' | sort -u)" true
 }
 
-@test "a flood of them is bounded, and what is lost is counted" {
+@test "a flood of system events obeys the rate, and the losses are counted" {
     only_from_28 '@large_heap(20000)' || return 0
     trace --json --rate 50 '@long_message_queue(2, 3)'
     on_node 'work:ask(w, fun() -> [begin [self() ! x || _ <- lists:seq(1, 4)], receive after 0 -> ok end, [receive x -> ok end || _ <- lists:seq(1, 4)] end || _ <- lists:seq(1, 20000)], ok end)'
@@ -85,7 +85,7 @@ empty='fun F() -> receive {filler, _} -> F() after 0 -> ok end end'
     assert_equal "$(json_of summary '.shown <= 500 and .shown >= 50 and .lost.rate > 0')" true
 }
 
-@test "system events alone trace no process, and a limit ends them" {
+@test "a trace of system events alone traces no process, and --limit ends it" {
     only_from_28 '@long_message_queue(2, 20)' || return 0
     trace --json --limit 2 '@long_message_queue(2, 20)'
     assert_equal "$(node_eval "$NODE" 'lists:usort(lists:append([S || P <- processes(), S <- [trace:session_info(P)], is_list(S)]))')" '[]'
@@ -95,7 +95,7 @@ empty='fun F() -> receive {filler, _} -> F() after 0 -> ok end end'
     assert_equal "$(json_of system .event | wc -l)" 2
 }
 
-@test "their session ends with the tracer, however that ends" {
+@test "the session of system events ends with the tracer, whatever ends the tracer" {
     only_from_28 @busy_port || return 0
     janitor='hd([P || N <- registered(), lists:prefix("etrace_", atom_to_list(N)), P <- [whereis(N)]])'
     for end in 'kill -KILL "$TRACER"' 'on_node "exit(element(2, hd(element(2, process_info($janitor, monitors)))), kill)"' 'on_node "exit($janitor, kill)"'; do
@@ -109,7 +109,7 @@ empty='fun F() -> receive {filler, _} -> F() after 0 -> ok end end'
 
 # If a tracer of system events ends while its session waits to be destroyed, the next event crashes the VM. The storm
 # provides events all the time, and hog keeps changing trace patterns, so that sessions have to wait.
-@test "whoever of us is killed in a storm of them: their session ends before its tracer, and the node lives" {
+@test "the session of system events ends before its tracer and the node survives, whichever process dies" {
     only_from_28 '@long_message_queue(1, 2)' || return 0
     local ours='[P || P <- processes(), {_, {M, F, _}} <- [process_info(P, initial_call)], lists:prefix("etrace_", atom_to_list(M)), Which]' which
     on_node 'work:worker(storm), work:tell(storm, fun() -> Empty = fun E() -> receive filler -> E() after 0 -> ok end end,
@@ -140,7 +140,7 @@ empty='fun F() -> receive {filler, _} -> F() after 0 -> ok end end'
     assert_clean "$BEFORE" "$NODE"
 }
 
-@test "a probe more at the prompt: who hears them is another one, and the counts go on" {
+@test "system events continue when the interactive mode adds a probe" {
     only_from_28 '@long_message_queue(1, 2)' || return 0
     local queue='work:ask(w, fun() -> [self() ! filler || _ <- [1, 2, 3]], (fun E() -> receive filler -> E() after 0 -> ok end end)() end)'
     probes() { [[ $(grep -c 'Ctrl-C stops' "$ERR") -ge $1 ]]; }
@@ -159,7 +159,7 @@ empty='fun F() -> receive {filler, _} -> F() after 0 -> ok end end'
     assert_clean --atoms 300 "$BEFORE" "$NODE"
 }
 
-@test "the family has no limits, so it is refused with an example" {
+@test "@system, the family of all system events, is refused" {
     run "$ETRACE_BIN" -n "$NODE" @system
     assert_failure 2
     assert_line -n 0 'etrace: system events are asked for one by one'

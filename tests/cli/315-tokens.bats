@@ -32,7 +32,7 @@ chain() {
 
 label='{order, 12}'
 
-@test "the chain of a token is what the VM's own tracer sees: labels, serials, who, and the messages" {
+@test "the chain of a token equals that of the VM's own tracer" {
     on_node "P = plain:tokens(), work:ask_child(w, fun() -> work:tokens($label) end), receive after 20 -> plain:stop(P, \"$BATS_TEST_TMPDIR/plain\") end"
     trace --json @seq_trace
     on_node "work:ask_child(w, fun() -> work:tokens($label) end)"
@@ -47,7 +47,7 @@ label='{order, 12}'
     assert_account any
 }
 
-@test "a line of it" {
+@test "a seq_trace line shows label, kind, serial numbers, process and message" {
     trace @seq_trace
     on_node "work:ask_child(w, fun() -> work:tokens($label) end)"
     until_true 30 grep -q 'echoed$' "$OUT"
@@ -58,7 +58,7 @@ label='{order, 12}'
     assert_output --regexp '<0\.[0-9]+\.0>[^ ]* seq_trace \{order,12\} print [0-9]+>[0-9]+ heard'
 }
 
-@test "set_seq_token gives the token, get_seq_token shows all of it" {
+@test "set_seq_token sets a token, and get_seq_token shows all its fields" {
     trace --json -P w --inherit spawn @seq_trace "work:one(go) -> set_seq_token(label, 17), set_seq_token(send, true), set_seq_token('receive', true)" \
         'work:two(_, _) -> get_seq_token, is_seq_trace()'
     on_node 'work:ask_child(w, fun() -> E = spawn(fun() -> receive F -> F ! back end end), work:two(0, 0), work:one(go), work:two(1, 1), E ! self(), receive back -> seq_trace:set_token([]) end end)'
@@ -72,7 +72,7 @@ label='{order, 12}'
     assert_equal "$(json_of call 'select(.args == ["0","0"]) | .message')" '[[],false]'
 }
 
-@test "somebody else's is left to him" {
+@test "etrace never replaces a system tracer of somebody else" {
     on_node 'register(other, spawn(fun() -> false = erlang:system_flag(sequential_tracer, self()), receive done -> ok end end))'
     until_true 30 eval '! free'
     theirs=$(tracer)
@@ -95,7 +95,7 @@ label='{order, 12}'
     on_node 'R = monitor(process, other), other ! done, receive {_, R, _, _, _} -> erlang:system_info(sequential_tracer) end'
 }
 
-@test "it is given back however the tracing ends" {
+@test "etrace frees the place of the system tracer however the trace ends" {
     janitor='hd([P || N <- registered(), lists:prefix("etrace_", atom_to_list(N)), P <- [whereis(N)]])'
     owner="element(2, hd(element(2, process_info($janitor, monitors))))"
     for end in 'kill -INT "$TRACER"' 'kill -KILL "$TRACER"' 'on_node "exit($owner, kill)"' 'on_node "exit($janitor, kill)"' \
@@ -109,7 +109,7 @@ label='{order, 12}'
     done
 }
 
-@test "a module tracer that is gone does no harm, and the next one does not inherit from it" {
+@test "a purge of the companion does no harm, and the next trace inherits nothing from it" {
     trace @seq_trace
     on_node '[M] = [M || {M, _} <- code:all_loaded(), lists:prefix("etrace_", atom_to_list(M))], code:purge(M), code:delete(M), code:purge(M)'
     on_node "work:ask_child(w, fun() -> work:tokens(none) end)"
@@ -123,7 +123,7 @@ label='{order, 12}'
     assert_account 1
 }
 
-@test "without the NIF as well" {
+@test "the fallback tracer shows seq_trace events" {
     trace --json --fallback @seq_trace
     on_node "work:ask_child(w, fun() -> work:tokens($label) end)"
     until_true 30 grep -q '"msg":"echoed"' "$OUT"
@@ -133,7 +133,7 @@ label='{order, 12}'
     assert_account any
 }
 
-@test "a trace that sets labels sees their chains alone, with the NIF and without it" {
+@test "a trace that sets labels shows only the chains of these labels, with and without the NIF" {
     for how in '' --fallback; do
         trace --json $how @seq_trace 'work:one(_) -> set_seq_token(label, 17), set_seq_token(send, true)'
         on_node "work:ask_child(w, fun() -> work:tokens($label), work:one(1), w ! hello, seq_trace:set_token([]) end)"
@@ -145,7 +145,7 @@ label='{order, 12}'
     done
 }
 
-@test "the view sequence draws the messages with tokens" {
+@test "the sequence view draws messages with tokens" {
     trace --as sequence -o "$BATS_TEST_TMPDIR/s.mmd" @seq_trace
     on_node "work:ask_child(w, fun() -> work:tokens($label) end)"
     trace_end

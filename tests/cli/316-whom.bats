@@ -13,7 +13,7 @@ teardown() { live_teardown; }
 
 args() { json_of call '.args[0]' | tr '\n' ' '; }
 
-@test "-P {via, Module, Name} and {global, Name}: what the registry says" {
+@test "-P {via, Module, Name} and -P {global, Name} look up the process in the registry" {
     on_node 'work:ask(w, fun() -> yes = global:register_name({shop, 1}, self()) end)'
     for who in '{via, global, {shop, 1}}' '{global, {shop, 1}}'; do
         traced --json -P "$who" work:one/1 -- 'work:ask(w, fun() -> work:one(yes) end), work:one(no)'
@@ -36,7 +36,7 @@ args() { json_of call '.args[0]' | tr '\n' ' '; }
     on_node 'global:unregister_name({shop, 1})'
 }
 
-@test "-P app(A): the processes of an application" {
+@test "-P app(A) traces the processes of an application" {
     trace --json -P 'app(kernel)' 'gen_server:handle_msg/_' 'gen_server:try_handle_call/_' 'code_server:handle_call/_'
     on_node 'code:which(lists), global:whereis_name(nobody), gen_server:call(kernel_sup, which_children)'
     trace_end
@@ -55,7 +55,7 @@ family='work:ask(w, fun() -> work:one(w), work:ask_child(work:worker(first), fun
     link(whereis(friend)), work:ask(friend, fun() -> work:one(friend) end), unlink(whereis(friend)),
     work:ask(first, fun() -> work:one(child), work:worker(second), work:ask(second, fun() -> work:one(grandchild) end) end) end)'
 
-@test "--inherit and --follow: who is traced as well" {
+@test "--inherit and --follow select which new and linked processes are traced" {
     on_node 'work:worker(friend)'
     while read -r how expected; do
         [[ $how == --follow ]] || how="--inherit $how"
@@ -74,7 +74,7 @@ END
     on_node 'work:stop(friend)'
 }
 
-@test "--silent: mute until silent(false) has run, and again" {
+@test "--silent mutes a process until silent(false) runs, and silent(true) mutes it again" {
     trace --json --silent -P w work:one/1 'work:two(on, _) -> silent(false)' 'work:two(off, _) -> silent(true)'
     on_node 'work:ask(w, fun() -> work:one(1), work:two(on, 1), work:one(2), work:one(3), work:two(off, 1), work:one(4), work:two(on, 2), work:one(5) end)'
     trace_end
@@ -87,7 +87,7 @@ END
     assert_account 0
 }
 
-@test "meta: calls of all processes, as the VM's own tracer sees them, with specifications and results" {
+@test "meta calls equal those of the VM's own tracer, with specifications and results" {
     trace --json --rate 0 -P w 'meta work:one(N) when N > 30 -> msg({over, N})' 'meta work:fac/1 -> return'
     on_node "P = plain:events(#{functions => [{{work, one, 1}, [{['\$1'], [{'>', '\$1', 30}], [{message, {{over, '\$1'}}}]}], [meta]},
         {{work, fac, 1}, [{'_', [], [{exception_trace}]}], [meta]}]}), work:run(#{seed => 5, procs => 6, calls => 200}), plain:stop(P, \"$BATS_TEST_TMPDIR/plain\")"
@@ -100,7 +100,7 @@ END
     assert_account "$(wc -l <"$BATS_TEST_TMPDIR/expected")"
 }
 
-@test "meta: results that come when it is over find nobody, nor do they find the next one" {
+@test "the result of a meta call from an ended trace does not appear in the next trace" {
     trace --json 'meta work:slow/1 -> return'
     on_node 'spawn(fun() -> register(sleeper, self()), work:slow(1500), receive stop -> ok end end)'
     until_true 30 grep -q '"f":"slow"' "$OUT"
@@ -117,7 +117,7 @@ END
     on_node 'work:stop(sleeper)'
 }
 
-@test "what is collected beside a call: caller, stack, dump, and the arity alone" {
+@test "caller, stack, dump and arity determine what a call shows" {
     traced --json --size 8kB -P w 'work:one/1 -> caller, stack(3), dump' 'work:fac/1 -> arity' -- 'work:ask(w, fun() -> work:loop(1), work:fac(0) end)'
     assert_success
     assert_equal "$(json_of call 'select(.f == "one") | "\(.caller.m):\(.caller.f)/\(.caller.a) \(.caller.file | test("work.erl$")) \(.caller.line > 0)"')" 'work:each/2 true true'
@@ -128,7 +128,7 @@ END
     assert_equal "$(json_of call '.a, has("args")' | sort | uniq -c | xargs)" '3 1 3 false'
 }
 
-@test "what happened before the end is shown, all of it: as often as one likes" {
+@test "the end of a trace loses no earlier event" {
     for n in 1 17 300 4000 9000; do
         trace --json --rate 0 -P w work:one/1 'send(_, {ping, _})'
         on_node "work:ask(w, fun() -> work:loop($n), w ! {ping, $n} end)"
@@ -141,7 +141,7 @@ END
     done
 }
 
-@test "who inherited flags is untraced in the end, and so is everybody" {
+@test "no process is traced after the end, also none that inherited flags" {
     for end in INT KILL; do
         trace -P w --follow work:one/1 @procs @running 'send(_, _)'
         on_node 'work:ask(w, fun() -> work:worker(heir), ok end), work:ask(heir, fun() -> work:worker(grandheir), ok end)'
@@ -157,7 +157,7 @@ END
 }
 all_free() { [[ $(node_eval "$NODE" 'lists:append([case trace:session_info(P) of undefined -> []; L -> L end || P <- processes()])') == '[]' ]]; }
 
-@test "the order within each process is that of the VM's own tracer, under load" {
+@test "the order within each process equals that of the VM's own tracer under load" {
     on_node 'work:flood(2)'
     functions='[{{work, F, A}, true, [local]} || {F, A} <- [{two, 2}, {three, 3}, {fac, 1}, {sum, 2}, {caught, 2}]]'
     trace --json --rate 0 -P new work:two/2 work:three/3 work:fac/1 work:sum/2 work:caught/2
@@ -180,7 +180,7 @@ idles() {
     [[ $idle -lt 100 ]]
 }
 
-@test "every message of every process and every port: tracing them makes none" {
+@test "a trace of every message of every process and port causes no further messages" {
     memory=$(node_eval "$NODE" 'erlang:memory(total)')
     trace --json --rate 0 -P all --port-id all 'send(_, _)' 'recv(_)'
     start=$(millis)

@@ -53,7 +53,7 @@ watched() {
     assert [ "$(wc -l <"$BATS_TEST_TMPDIR/expected")" -ge 11 ]
 }
 
-@test "the sender and its node: processes, timers, ports, the VM, another node" {
+@test "the sender and its node equal those of the VM: processes, timers, ports, the VM, another node" {
     watched --json -P w 'recv(_)'
     of_json "$OUT" | diff "$BATS_TEST_TMPDIR/expected" -
     run cat "$BATS_TEST_TMPDIR/expected"
@@ -63,7 +63,7 @@ watched() {
     assert_line --regexp '^\{hi,timer\} \{[a-z_]+,undefined\}$'
 }
 
-@test "of several probes, behind guards, and where a clause says which it is" {
+@test "the sender is correct with several probes, guards and clauses" {
     for probes in "recv({hi, _}) recv(_)" "recv(_,M)when(is_tuple(M))or(is_atom(M))" "recv({hi,_});(_)" "recv(N,S,_)->msg({N,S})"; do
         # shellcheck disable=SC2086  # one expression a word
         IFS=' ' watched --json -P w ${probes//, /,}
@@ -73,7 +73,7 @@ watched() {
     jq -es '[.[] | select(.type == "receive") | .message == "{\(.from_node),\(.from // "undefined")}"] | all' "$OUT" >/dev/null
 }
 
-@test "a head that names the sender or its node" {
+@test "a head selects messages by sender or node" {
     watched --json -P w "recv('$FAR', _, _)"
     of_json "$OUT" | diff <(grep " {'$FAR'," "$BATS_TEST_TMPDIR/expected") -
     watched --json -P w 'recv(undefined, _)'
@@ -84,7 +84,7 @@ watched() {
     assert_equal "$(json_of receive .msg)" '{hi,own}'
 }
 
-@test "as text, in columns, under a filter, and from a recording" {
+@test "the sender appears in text, in columns, in filters and in a replay" {
     watched -P w 'recv(_)' -o "$BATS_TEST_TMPDIR/all.etr"
     run "$ETRACE_BIN" replay --json "$BATS_TEST_TMPDIR/all.etr"
     of_json <(echo "$output") | diff "$BATS_TEST_TMPDIR/expected" -
@@ -108,7 +108,7 @@ asked_about() {
     trace_end
 }
 
-@test "who sent is asked where something may show it" {
+@test "etrace asks the node for the sender only if the output or a filter uses it" {
     local etr=$BATS_TEST_TMPDIR/some.etr fields=(--as csv --fields 'pid,msg')
     assert_equal "$(asked_about --format '{pid} {msg}' 'recv(_)')" true
     assert_equal "$(asked_about "${fields[@]}" 'recv(_)' -e 'msg =/= none')" true
@@ -129,7 +129,7 @@ asked_about() {
     assert_equal "$(asked_about "${fields[@]}" 'recv(_) where from =/= pid')" '[1,1,1]'
 }
 
-@test "what is shown without asking who sent is the same" {
+@test "a trace without senders shows the same messages" {
     # shellcheck disable=SC2086  # words
     for options in '--fields type,msg' '--format {type}\t{msg}'; do
         watched -P w $options 'recv(_)'
@@ -139,7 +139,7 @@ asked_about() {
     done
 }
 
-@test "heads that take everything select by the number of arguments, and nothing else" {
+@test "a head that matches everything selects only by the number of arguments" {
     trace --json -P w 'work:one(_)' 'work:two(_, _)'
     on_node 'work:ask(w, fun() -> work:one(1), work:two(2, 3), work:fac(1) end)'
     trace_end

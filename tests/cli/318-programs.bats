@@ -25,7 +25,7 @@ decided_by() { # true|false NAME/ARITY...
 
 calls() { json_of call '"\(.f)(\(.args | join(",")))"' | tr '\n' ' '; }
 
-@test "the library decides where it can, and shows what the specification would show" {
+@test "the NIF decides about a call where it can, and shows the same calls as a match specification" {
     trace --json 'work:two({ok, [1, error | T], #{<<"k">> => V}}, _) when is_list(T), V < 3; V == "ab"' 'work:one(exit) -> drop; (X) when is_atom(X)' \
         'work:pair(error, ...)' 'work:fac(N) when N > 1.5'
     decided_by true two/2 one/1 pair/2 fac/1
@@ -38,7 +38,7 @@ calls() { json_of call '"\(.f)(\(.args | join(",")))"' | tr '\n' ' '; }
     assert_equal "$(totals)" '8 events'
 }
 
-@test "what it turns away is neither lost nor counted" {
+@test "a call that a program rejects is neither lost nor counted" {
     # The rate is far below the number of calls.
     traced --json --rate 10 'work:one(5000)' -- '[work:one(X) || X <- lists:seq(1, 20000)]'
     assert_success
@@ -56,7 +56,7 @@ calls() { json_of call '"\(.f)(\(.args | join(",")))"' | tr '\n' ' '; }
     assert_equal "$(awk 'NR > 1 && !/^[*]/ { print $NF, $1 }' "$OUT" | sort)" $'work:one/1 10\nwork:two/2 2'
 }
 
-@test "each function by its own program, whatever the number of its arguments" {
+@test "each function has its own program, whatever its arity" {
     trace --json 'work:_(exit, ...)' 'work:one(error)'
     # Two probes select one/1, so the specification must tell which probe an event belongs to.
     decided_by false one/1
@@ -67,7 +67,7 @@ calls() { json_of call '"\(.f)(\(.args | join(",")))"' | tr '\n' ' '; }
     assert_equal "$(calls)" 'one(exit) one(error) two(exit,1) three(exit,1,2) local(exit,1,2) pair(exit,1) '
 }
 
-@test "where the VM would see more than the specification lets it, the specification is set" {
+@test "a match specification decides about calls with return_to or arity" {
     trace --json 'work:two(exit, _) -> return_to'
     decided_by false two/2
     trace_end
@@ -82,7 +82,7 @@ calls() { json_of call '"\(.f)(\(.args | join(",")))"' | tr '\n' ' '; }
     assert_equal "$(json_of call .f)" two
 }
 
-@test "two clients, each with its own; a module that is loaded anew" {
+@test "two clients have their own programs, and a reloaded module gets its program again" {
     trace --json 'work:one(exit)'
     local first=$TRACER out=$OUT err=$ERR
     OUT=$OUT.2 ERR=$ERR.2
@@ -103,7 +103,7 @@ calls() { json_of call '"\(.f)(\(.args | join(",")))"' | tr '\n' ' '; }
     on_node 'work:stop(w), code:purge(work), work:worker(w)'
 }
 
-@test "what is rejected of a module that comes later uses up neither limit nor rate" {
+@test "a rejected call of a module that is loaded later uses neither --limit nor --rate" {
     local at compiled='Forms = [begin {ok, Ts, _} = erl_scan:string(L), {ok, F} = erl_parse:parse_form(Ts), F end ||
         L <- ["-module(later).", "-export([f/1]).", "f(X) -> X."]], {ok, later, Code} = compile:forms(Forms)'
     on_node "$compiled"

@@ -48,7 +48,7 @@ spread() { on_node 'holder:tell(a, {call, 1}), holder:tell(a, {send, b}), holder
     done
 }
 
-@test "an ordinary end has removed them before etrace ends, and says nothing" {
+@test "an ordinary end removes the tokens before etrace exits, and prints nothing about them" {
     trace "$seven"
     spread
     trace_end
@@ -68,7 +68,7 @@ spread() { on_node 'holder:tell(a, {call, 1}), holder:tell(a, {send, b}), holder
     assert_equal "$(json_of summary .shown)" 0
 }
 
-@test "the user's own tokens stay, with the same label too" {
+@test "the user's own tokens stay, even with the same label" {
     on_node 'holder:tell(b, {own, 7}), holder:start([c]), holder:tell(c, {own, mine})'
     trace "$seven"
     on_node 'holder:tell(a, {call, 1}), holder:tell(a, tick), holder:tell(b, tick), holder:tell(c, tick)'
@@ -100,7 +100,7 @@ spread() { on_node 'holder:tell(a, {call, 1}), holder:tell(a, {send, b}), holder
     refute_regex "$talk" 'trace token'
 }
 
-@test "the calls of a process do not take a token of the user" {
+@test "etrace does not remove a user's token from a process that calls a traced function" {
     on_node 'holder:tell(b, {own, 7}), holder:tell(b, {calling, two, 1}), holder:stop_one(b)'
     trace "$seven" 'work:two(_, _)'
     on_node 'holder:tell(a, {call, 1})' # an idle holder keeps its token, so the cleaner has to set the functions
@@ -110,7 +110,7 @@ spread() { on_node 'holder:tell(a, {call, 1}), holder:tell(a, {send, b}), holder
     assert_equal "$(count 7)" 2
 }
 
-@test "text output does not repeat what standard error says about tokens" {
+@test "text output does not repeat the message about tokens on standard error" {
     trace "$seven"
     on_node 'holder:tell(a, {call, 1})'
     trace_end
@@ -118,7 +118,7 @@ spread() { on_node 'holder:tell(a, {call, 1}), holder:tell(a, {send, b}), holder
     refute_regex "$output" 'trace token'
 }
 
-@test "the process that removes the tokens is held up: etrace ends and says that tokens may be left" {
+@test "etrace exits and says that tokens may be left if a suspended process delays their removal" {
     trace -P a "$seven"
     on_node 'holder:tell(a, {call, 1}), holder:tell(a, {spawn, 1}), holder:stop_one(a), spawn(holder, at_work, [suspend])'
     trace_end
@@ -126,7 +126,7 @@ spread() { on_node 'holder:tell(a, {call, 1}), holder:tell(a, {send, b}), holder
     assert_regex "$talk" 'trace tokens of this trace may be left: a process held up the search for them; seq_trace:reset_trace\(\)'
 }
 
-@test "tokens on two nodes: etrace cleans each node that it traces, and no other" {
+@test "etrace removes tokens from each node that it traces, and from no other" {
     local other
     node_start second
     other=$NODE
@@ -147,7 +147,7 @@ spread() { on_node 'holder:tell(a, {call, 1}), holder:tell(a, {send, b}), holder
     assert_equal "$(node_eval "$other" 'holder:labels()')" '[]'
 }
 
-@test "in the repl: the tokens leave with the expression that sets them" {
+@test "the interactive mode removes the tokens together with the expression that sets them" {
     local typed
     mkfifo "$BATS_TEST_TMPDIR/typed"
     "$ETRACE_BIN" repl -n "$NODE" <"$BATS_TEST_TMPDIR/typed" >"$OUT" 2>"$ERR" 3>&- &
@@ -166,7 +166,7 @@ spread() { on_node 'holder:tell(a, {call, 1}), holder:tell(a, {send, b}), holder
     assert_success
 }
 
-@test "a label that is in use on the node: etrace warns at the start" {
+@test "etrace warns at the start about a label that is in use on the node" {
     on_node 'holder:tell(b, {own, 7})'
     trace "$seven"
     on_node 'holder:tell(a, {call, 1}), holder:tell(a, tick)'
@@ -177,7 +177,7 @@ spread() { on_node 'holder:tell(a, {call, 1}), holder:tell(a, {send, b}), holder
     refute_regex "$talk" 'already'
 }
 
-@test "a message that waits in a queue does not bring its token further" {
+@test "a queued message does not carry its token further" {
     on_node 'holder:tell(b, {taker, taker, sink})'
     trace -P a "$seven"
     on_node 'holder:tell(a, {call, 1}), holder:tell(a, {send, taker}), holder:stop_one(a)'
@@ -198,7 +198,7 @@ spread() { on_node 'holder:tell(a, {call, 1}), holder:tell(a, {send, b}), holder
     until_true 30 labels_are '[]'
 }
 
-@test "two clients with labels of their own: each removes only its own tokens" {
+@test "two clients with different labels remove only their own tokens" {
     trace "$seven"
     first=$TRACER
     spread
@@ -213,7 +213,7 @@ spread() { on_node 'holder:tell(a, {call, 1}), holder:tell(a, {send, b}), holder
     assert_equal "$(labels)" '[]'
 }
 
-@test "two clients with the same label: the last one removes the tokens" {
+@test "the last of two clients with the same label removes the tokens" {
     trace "$seven"
     first=$TRACER
     trace "$seven"
@@ -225,7 +225,7 @@ spread() { on_node 'holder:tell(a, {call, 1}), holder:tell(a, {send, b}), holder
     assert_equal "$(labels)" '[]'
 }
 
-@test "labels that come from variables, and tokens without a label of their own" {
+@test "etrace removes tokens with labels from variables, and tokens without a label" {
     on_node 'holder:tell(b, {own, 5}), holder:tell(b, tick)'
     trace 'work:one(X) -> set_seq_token(label, X)' 'work:two(_, _) -> set_seq_token(send, true)'
     on_node 'holder:tell(a, {call, {order, 12}}), holder:tell(a, tick), holder:start([d]), holder:tell(d, two), holder:tell(d, tick)'
@@ -236,7 +236,7 @@ spread() { on_node 'holder:tell(a, {call, 1}), holder:tell(a, {send, b}), holder
     assert_equal "$(labels)" '[5]'
 }
 
-@test "a token of the user that gets a flag is not taken" {
+@test "etrace does not remove a user's token that gets a flag" {
     on_node 'holder:tell(b, {own, 0}), holder:tell(b, tick)'
     trace 'work:one(_) -> set_seq_token(send, true)'
     on_node 'holder:tell(b, {call, 1})'
@@ -245,7 +245,7 @@ spread() { on_node 'holder:tell(a, {call, 1}), holder:tell(a, {send, b}), holder
     assert_equal "$(labels)" '[0]'
 }
 
-@test "somebody kills the process that removes the tokens: another one takes its place" {
+@test "another process takes over if somebody kills the one that removes the tokens" {
     trace "$seven"
     spread
     on_node 'P = holder:cleaner(), R = monitor(process, P), exit(P, kill), receive {_, R, _, _, _} -> ok end'
@@ -255,7 +255,7 @@ spread() { on_node 'holder:tell(a, {call, 1}), holder:tell(a, {send, b}), holder
     assert_equal "$(labels)" '[]'
 }
 
-@test "somebody kills it at work: etrace says that tokens may be left" {
+@test "etrace says that tokens may be left if somebody kills that process at work" {
     trace -P a "$seven"
     on_node 'holder:tell(a, {call, 1}), holder:tell(a, {spawn, 1}), holder:stop_one(a), spawn(holder, at_work, [kill])'
     trace_end
@@ -263,7 +263,7 @@ spread() { on_node 'holder:tell(a, {call, 1}), holder:tell(a, {send, b}), holder
     assert_regex "$talk" 'trace tokens of this trace may be left'
 }
 
-@test "without the NIF as well" {
+@test "the fallback tracer removes the tokens" {
     trace --fallback "$seven"
     spread
     trace_end

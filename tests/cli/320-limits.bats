@@ -10,7 +10,7 @@ teardown_file() { live_end; }
 setup() { live_setup; }
 teardown() { live_teardown; }
 
-@test "--limit N: exactly N events, then it ends by itself" {
+@test "--limit N shows exactly N events and then ends the trace" {
     trace --json --limit 7 work:one/1
     on_node 'work:loop(1000)'
     trace_wait
@@ -39,7 +39,7 @@ teardown() { live_teardown; }
     assert_account any
 }
 
-@test "--limit in a flood of many processes: not one more" {
+@test "--limit is exact in a flood of many processes" {
     trace --json --limit 500 work:one/1
     on_node 'work:burst(4, 5000)'
     trace_wait
@@ -48,7 +48,7 @@ teardown() { live_teardown; }
     assert_account any
 }
 
-@test "--limit counts what is shown, not what is filtered" {
+@test "--limit counts shown events, not filtered ones" {
     trace --json --limit 3 -e 'args[1] < 50' work:one/1
     on_node 'work:loop(100)'
     trace_wait
@@ -57,7 +57,7 @@ teardown() { live_teardown; }
     assert_account any
 }
 
-@test "--for: ends after the time, and then leaves" {
+@test "--for ends the trace after the given time" {
     start=$(millis)
     trace --json --for 600ms work:one/1
     trace_wait
@@ -67,7 +67,7 @@ teardown() { live_teardown; }
     assert_account 0
 }
 
-@test "--rate: what exceeds is counted, at its place and at the end" {
+@test "--rate counts the excess events as lost, in the stream and in the summary" {
     trace --json --rate 500 work:one/1
     on_node 'work:burst(2, 20000)'
     trace_end
@@ -100,7 +100,7 @@ teardown() { live_teardown; }
     assert_account 3
 }
 
-@test "results pass the rate of their calls, and pairs stay whole" {
+@test "the rate limits calls together with their results, so pairs stay complete" {
     trace --json --rate 300 'work:fac/1 -> return'
     on_node '[work:fac(3) || _ <- lists:seq(1, 2000)]'
     trace_end
@@ -111,7 +111,7 @@ teardown() { live_teardown; }
     jq -es '([.[] | select(.type == "return")] | length) == ([.[] | select(.type == "call")] | length)' "$OUT"
 }
 
-@test "--size, --depth and --items cut, with an ellipsis, and it is said" {
+@test "--size, --depth and --items cut terms, with an ellipsis, and the summary counts the cuts" {
     traced --size 64 'work:one/1' -- 'work:one(work:blob(5000))'
     assert_success
     assert_line -n 0 --regexp ' call work:one\(<<"(0123456789abcdef)+[0-9a-f]*"?…( \([0-9]+ bytes\))?.*\)$'
@@ -132,7 +132,7 @@ teardown() { live_teardown; }
     refute_regex "$talk" ' cut '
 }
 
-@test "a filter shows what it cannot decide, because the term was cut, and counts it" {
+@test "a filter shows an event that it cannot decide because of a cut term, and counts it" {
     # work:seq(N) returns 1..N. The node sends only the first 50 elements.
     trace --json --items 50 'work:seq(N) -> return where N =:= 20 or length(ret) =:= 100'
     on_node '[work:seq(N) || N <- [20, 30, 100, 200]]'
@@ -150,7 +150,7 @@ teardown() { live_teardown; }
     assert_equal "$(json_of summary .undecided)" 0
 }
 
-@test "a term of any size is cut on the node, not carried" {
+@test "the node cuts a large term before it sends the event" {
     traced --json 'work:pair/2 -> return' -- 'work:ask(w, fun() -> work:pair(ok, work:blob(20000000)), ok end)'
     assert_success
     assert_account 2
@@ -159,7 +159,7 @@ teardown() { live_teardown; }
     on_node 'work:ask(w, fun() -> garbage_collect() end)'
 }
 
-@test "a bit string of any size and a native record are shown as far as the node tells them at once" {
+@test "large bit strings are cut, and native records show only their names" {
     said='work:one(<<5:3>>), work:one(<<1, 200, 5:3>>), work:one(<<0:2048, 1:1>>), work:one(<<0:2040, 1:1>>), <<_:3, Off/bits>> = binary:copy(<<16#55>>, 20000000), work:one(Off), ok'
     traced --json work:one/1 -- "$said"
     assert_success
@@ -192,7 +192,7 @@ teardown() { live_teardown; }
 # The secret occurs nowhere else. It stands under each kind of secret key, in each shape of term.
 secrets='work:ask(w, fun() -> work:one(#{password => "CaNaRy", <<"token">> => <<"CaNaRy">>, user => anna}), work:one([{secret, "CaNaRy"}, {<<"api_key">>, <<"CaNaRy">>}, {port, 80}]), work:one({[{"password", "CaNaRy"}]}), work:secret(<<"CaNaRy">>), ok end)'
 
-@test "secrets are hidden on the node: in text, JSON and recordings" {
+@test "the node hides secrets from text, JSON and recordings" {
     traced -o "$BATS_TEST_TMPDIR/r.etr" -o "$BATS_TEST_TMPDIR/r.json" 'work:one/1' 'work:secret/1 -> return' -- "${secrets/work:secret(<<\"CaNaRy\">>)/work:secret(1)}"
     assert_success
     assert_equal "${#lines[@]}" 5
@@ -209,7 +209,7 @@ $BATS_TEST_TMPDIR/r.json:0"
     assert_equal "$(json_of return .value | grep -o hush | wc -l)" 0
 }
 
-@test "secrets in messages and behind keys of one's own are hidden too" {
+@test "secrets in messages and under keys of --redact are hidden" {
     traced --redact pin,iban 'work:one/1' -P w 'send(_, {reply, _})' -- \
         'work:ask(w, fun() -> work:one(#{pin => canary_pin, iban => <<"CaNaRy">>, bic => shown}), self() ! {reply, #{passwd => "CaNaRy", ok => "seen"}}, receive {reply, _} -> ok end end)'
     assert_success
@@ -219,7 +219,7 @@ $BATS_TEST_TMPDIR/r.json:0"
     assert_output --partial seen
 }
 
-@test "secrets are hidden without the NIF as well" {
+@test "the fallback tracer hides secrets" {
     traced --fallback -o "$BATS_TEST_TMPDIR/r.etr" 'work:one/1' 'work:secret/1 -> return' -- "${secrets/work:secret(<<\"CaNaRy\">>)/work:secret(1)}"
     assert_success
     assert_equal "${#lines[@]}" 5
@@ -230,7 +230,7 @@ $BATS_TEST_TMPDIR/r.json:0"
     assert_output 0
 }
 
-@test "--no-redact shows them" {
+@test "--no-redact shows secrets" {
     traced --no-redact 'work:one/1' -- "$secrets"
     assert_success
     assert_equal "$(grep -o CaNaRy "$OUT" | wc -l)" 5
@@ -254,15 +254,15 @@ named_by() { # ARGS...
     assert_output ''
 }
 
-@test "a name is a secret by its words, however they are written" {
+@test "a name with a secret word makes its value a secret, in every spelling" {
     named_by
 }
 
-@test "a name is a secret by its words without the NIF as well" {
+@test "a name with a secret word makes its value a secret without the NIF, too" {
     named_by --fallback
 }
 
-@test "a value under the key value is hidden when a secret is the name beside it" {
+@test "the value of a map is hidden if a secret name is beside it under name or key" {
     local by workload='work:one(#{name => password, value => canary}), work:one(#{<<"key">> => <<"X-Api-Key">>, <<"value">> => canary}), work:one(#{value => canary, key => "token"}),
         work:one(#{name => user, value => shown, x => #{value => shown}})'
     for by in --size=1024 --fallback; do
@@ -275,7 +275,7 @@ named_by() { # ARGS...
 
 # The workload puts the cookie into atoms, strings, binaries, results, messages and exceptions, and into binaries and
 # lists that the tracer cuts in the middle of the cookie.
-@test "the cookie of the node is not shown, whatever carries it" {
+@test "the cookie of the node is hidden in every kind of term" {
     local cookie by
     cookie=$(<"$HOME/.erlang.cookie")
     local workload='C = erlang:get_cookie(), S = atom_to_list(C), B = atom_to_binary(C), Z = fun(N) -> binary:copy(<<"z">>, N) end, work:one(C), work:one({a, C, #{C => [C | C]}}),

@@ -91,14 +91,14 @@ asked() {
     assert_output ''
 }
 
-@test "erl -sname" {
+@test "the common commands work on a node of erl -sname" {
     NODE=stock_erl_$$@${HOSTNAME%%.*}
     # shellcheck disable=SC2086
     start erl -noinput -sname "${NODE%@*}" $dist -eval "$erlang_ticker"
     asked
 }
 
-@test "iex --sname, at its prompt" {
+@test "the common commands work on a node of iex --sname" {
     NODE=stock_iex_$$@${HOSTNAME%%.*}
     mkfifo typed
     exec 8<>typed
@@ -131,14 +131,14 @@ END
     sed -i 's/extra_applications: \[:logger\]/extra_applications: [:logger], mod: {Stock, []}/' mix.exs
 }
 
-@test "mix run" {
+@test "the common commands work on a node of mix run" {
     NODE=stock_mix_$$@${HOSTNAME%%.*}
     project
     start elixir --sname "${NODE%@*}" --erl "$dist" -S mix run --no-halt
     asked
 }
 
-@test "a release of mix" {
+@test "the common commands work on a release of mix" {
     NODE=stock_rel_$$@${HOSTNAME%%.*}
     project
     MIX_ENV=prod mix release --quiet >"$LOG" 2>&1
@@ -147,7 +147,7 @@ END
     asked
 }
 
-@test "a release in embedded mode, whose modules are all loaded" {
+@test "the common commands work on a release in embedded mode" {
     NODE=stock_embedded_$$@${HOSTNAME%%.*}
     mkdir -p lib/stock-1/ebin
     cat >stock.erl <<END

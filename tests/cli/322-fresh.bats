@@ -44,7 +44,7 @@ END
 
 asked() { node_eval "$NODE" "$1_server ! {self(), 1}, receive {$1, N} -> N after 20000 -> timeout end"; }
 
-@test "modules of the user with names like those of the companion run on, through attach, ls, trace and sweep, and can be traced" {
+@test "user modules with names like those of the companion keep running and can be traced" {
     local own names name
     own=etrace_$("$ETRACE_BIN" version | sed -n 's/.*(companion \([0-9a-f]*\),.*/\1/p')
     names=(etrace_exporter_1 etrace_deadbeef_1 etrace_deadbeef_G "${own}_0" "${own}_1" "${own}_G")
@@ -82,7 +82,7 @@ asked() { node_eval "$NODE" "$1_server ! {self(), 1}, receive {$1, N} -> N after
     assert_no_report "$NODE"
 }
 
-@test "functions of every arity are traced, by name, by pattern and by variables" {
+@test "functions of every arity can be listed and traced" {
     local arity args
     module wide < <(
         echo '-module(wide).'
@@ -109,7 +109,7 @@ asked() { node_eval "$NODE" "$1_server ! {self(), 1}, receive {$1, N} -> N after
 # Prints the lines sorted, as one line.
 line() { LC_ALL=C sort | tr '\n' ' '; }
 
-@test "an expression has as many variables as it likes: the node makes the atoms for those that are read, once" {
+@test "an expression may have up to 1,023 variables, and the node creates only the atoms that it reads" {
     local before five many i
     for i in 5 6 255; do assert_equal "$(knows "\$$i")" false; done
     # A variable that the expression does not read needs no atom.
@@ -151,7 +151,7 @@ line() { LC_ALL=C sort | tr '\n' ' '; }
     assert_equal "$(knows "\$256")" false
 }
 
-@test "a selector does not arm the modules that it leaves out" {
+@test "a selector does not arm the modules that it excludes" {
     local name
     for name in part_a part_b part_c; do
         module "$name" <<<"-module($name). -export([go/1]). go(X) -> X."
@@ -180,14 +180,14 @@ line() { LC_ALL=C sort | tr '\n' ' '; }
     assert_equal "$(grep -c ' call ' <<<"$output")" 1
 }
 
-@test "a part of an expression that can only fail does not keep the rest from matching" {
+@test "a part that always fails does not stop the rest of an expression from matching" {
     traced 'lists:seq(X, Y) when length(5) == X; X == 1 orelse hd([]) == Y; X div 0 == 1 -> return; (X, _) when X > 5' -- \
         'lists:seq(1, 1), lists:seq(2, 2), lists:seq(7, 7)'
     assert_equal "$(grep -o ' call .*)' <<<"$output" | tr '\n' ,)" ' call lists:seq(1, 1), call lists:seq(7, 7),'
     assert_regex "$talk" 'warning: .* this always fails'
 }
 
-@test "an atom that the node lacks equals nothing there: what that decides is what the machine would decide that has it" {
+@test "an atom that the node lacks equals nothing there, as in plain evaluation" {
     local guards wanted i=0 probes=() args=()
     guards=('X =/= zzqx' 'X =:= zzqx orelse X > 5' 'X == zzqx; X == 7' 'not is_map_key(zzqx, X)' 'is_map_key(zzqx, X) =:= false' 'X =/= {zzqx, 1}'
         'X == {zzqx}; is_tuple(X)' 'not (X =:= zzqx)' 'hd(X) =/= zzqx' 'X =:= zzqx orelse hd(X) == 1' 'is_atom(X), X /= zzqx, X /= zzqy' '{X, zzqx} =:= {a, zzqx}'

@@ -46,17 +46,17 @@ round() { # NUMBER ETRACE-OPTION...
     [[ $status -eq 0 ]] || fail "seed $SEED, round $n $*: $output"
 }
 
-@test "calls: what Erlang and Elixir select is shown, with what the clause shows, and its result" {
+@test "calls and their results equal what Erlang and Elixir select" {
     local n
     for ((n = 1; n <= ROUNDS; n++)); do round "$n"; done
 }
 
-@test "calls, without the NIF" {
+@test "calls equal what Erlang and Elixir select without the NIF, too" {
     local n
     for ((n = 1; n <= ROUNDS; n += 4)); do round "$n" --fallback; done
 }
 
-@test "messages that are sent and received" {
+@test "sent and received messages equal what Erlang and Elixir select" {
     local n
     for ((n = ROUNDS + 1; n <= 4 * ROUNDS; n++)); do round "$n"; done
 }

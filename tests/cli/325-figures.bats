@@ -25,27 +25,27 @@ same_by_events() { # EXPRESSIONS WORKLOAD
     assert_equal "$counted" "$(figures)"
 }
 
-@test "the same figures as from events: calls, errors, what was timed" {
+@test "the figures that the node counts equal those from events" {
     same_by_events 'work:_ -> return' 'work:run(#{seed => 7, procs => 4, calls => 300})'
     assert [ "$(figures | wc -l)" -gt 5 ]
     same_by_events 'work:_' 'work:run(#{seed => 8, procs => 4, calls => 300})'
     refute [ "$(figures | grep -c ' timed')" -gt 0 ]
 }
 
-@test "recursion and exceptions that pass many calls" {
+@test "figures of recursion and of exceptions through many calls equal those from events" {
     same_by_events 'work:fac/1 | work:deep/1 | work:caught/2 -> return' 'work:fac(300), work:outer(40), work:caught(throw, x)'
     assert_equal "$(figures)" $'work:caught/2 1 0 timed\nwork:deep/1 41 41 timed\nwork:fac/1 301 0 timed'
     assert_equal "$counted_totals" '686 events'
 }
 
-@test "no rate turns anything away, for nothing is sent" {
+@test "--rate does not limit figures, because the node sends no events" {
     traced -c --rate 10 'work:one/1 -> return' -- 'work:burst(4, 25000)'
     assert_success
     assert_equal "$(totals)" '200000 events'
     assert_equal "$(figures)" 'work:one/1 100000 0 timed'
 }
 
-@test "calls that report results are counted beside others that report none" {
+@test "the node counts calls with results beside calls without" {
     # Whole functions, single clauses, overlapping expressions, and expressions with messages.
     same_by_events $'work:_\nwork:two/2 -> return' 'work:run(#{seed => 9, procs => 4, calls => 300})'
     assert [ "$(figures | grep -c ' untimed$')" -gt 0 ]
@@ -68,7 +68,7 @@ same_by_events() { # EXPRESSIONS WORKLOAD
     assert_equal "$(figures | grep '^work')" $'work:one/1 10 0 untimed 5\nwork:two/2 1 0 untimed 1'
 }
 
-@test "processes that die in a call are incomplete, and leave their place to others" {
+@test "calls of killed processes are incomplete, and their slots become free" {
     traced -c 'work:slow/1 | work:one/1 -> return' -- 'Ps = [spawn(work, slow, [100000000]) || _ <- lists:seq(1, 5000)],
         [begin R = monitor(process, P), exit(P, kill), receive {_, R, _, _, _} -> ok end end || P <- Ps, {_, {work, slow, 1}} <- [begin erlang:yield(), process_info(P, current_function) end]],
         [exit(P, kill) || P <- Ps], work:loop(100)'
@@ -77,7 +77,7 @@ same_by_events() { # EXPRESSIONS WORKLOAD
     assert_regex "$talk" '· [1-9][0-9]* calls incomplete'
 }
 
-@test "histograms, several functions on several threads" {
+@test "histograms count several functions on several threads" {
     traced --as hist 'work:one/1 | work:two/2 -> return' -- 'work:burst(4, 500), work:two(1, 2)'
     assert_success
     assert_line --regexp '^work:one/1  2000, p50 '
@@ -85,7 +85,7 @@ same_by_events() { # EXPRESSIONS WORKLOAD
     assert_equal "$(awk -F'[|] ' '/[|]/ { n += $NF } END { print n }' "$OUT")" 2001
 }
 
-@test "who takes nothing for long: what was counted is added up on the node, and does not queue there" {
+@test "figures add up on the node while the client is stopped, and do not queue there" {
     trace -c 'work:one/1'
     kill -STOP "$TRACER"
     # The client is stopped, so the test renews its lease: {pull, 0, 0} gives no credit. One thread makes all calls.

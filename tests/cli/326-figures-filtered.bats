@@ -33,7 +33,7 @@ same_by_events() { # WORKLOAD ETRACE-ARGUMENTS...
 
 FAILING='[work:caught(C, R) || C <- [error, exit, throw, error], R <- lists:seq(1, 20)], work:outer(30), work:burst(2, 10)'
 
-@test "by the class of the exception" {
+@test "the node filters figures by the class of the exception" {
     same_by_events "$FAILING" 'work:raise/2 | work:caught/2 | work:deep/1 | work:one/1 -> return where class == error'
     assert_equal "$counted" $'work:deep/1 31 31 timed\nwork:raise/2 40 40 timed'
     assert_equal "$counted_totals" '142 events · 280 filtered'
@@ -44,7 +44,7 @@ FAILING='[work:caught(C, R) || C <- [error, exit, throw, error], R <- lists:seq(
     assert_equal "$counted" 'work:raise/2 80 80 timed'
 }
 
-@test "by duration" {
+@test "the node filters figures by duration" {
     same_by_events '[work:slow(Ms) || Ms <- [0, 1500, 0, 0, 0]], work:one(1)' --where 'dur > 1s' 'work:slow/1 -> return' 'work:one/1 -> return'
     assert_equal "$counted" 'work:slow/1 1 0 timed'
     assert_equal "$counted_totals" '2 events · 10 filtered'
@@ -55,7 +55,7 @@ FAILING='[work:caught(C, R) || C <- [error, exit, throw, error], R <- lists:seq(
     assert_equal "$counted_totals" '40 events'
 }
 
-@test "by size: of the call, or where only the result decides, of that" {
+@test "the node filters figures by the size of the call, or of the result if only the result decides" {
     local workload='[work:pair(x, lists:duplicate(N, 1000)) || N <- [1, 300, 2, 300, 300]], [work:blob(N) || N <- [16, 900, 900]]'
     same_by_events "$workload" 'work:pair/2 | work:blob/1 where size > 500'
     assert_equal "$counted" 'work:pair/2 3 0 untimed'
@@ -66,7 +66,7 @@ FAILING='[work:caught(C, R) || C <- [error, exit, throw, error], R <- lists:seq(
     assert_equal "$counted" 'work:pair/2 3 0 untimed'
 }
 
-@test "histograms" {
+@test "the node filters histograms" {
     traced --as hist --rate 10 'work:raise/2 | work:one/1 -> return where class == exit' -- "$FAILING"
     assert_success
     assert_line --regexp '^work:raise/2  20, p50 '
@@ -74,7 +74,7 @@ FAILING='[work:caught(C, R) || C <- [error, exit, throw, error], R <- lists:seq(
     assert_equal "$(totals)" '40 events · 160 filtered'
 }
 
-@test "calls that never return are hidden by what their result would have decided" {
+@test "a filter by the result hides calls that never return" {
     traced -c --rate 10 'work:slow/1 | work:one/1 -> return where dur < 1min' -- 'Ps = [spawn(work, slow, [100000000]) || _ <- lists:seq(1, 50)],
         (fun Go() -> case [P || P <- Ps, process_info(P, current_function) =/= {current_function, {work, slow, 1}}] of [] -> ok; _ -> erlang:yield(), Go() end end)(),
         [begin R = monitor(process, P), exit(P, kill), receive {_, R, _, _, _} -> ok end end || P <- Ps], work:loop(100)'
@@ -83,7 +83,7 @@ FAILING='[work:caught(C, R) || C <- [error, exit, throw, error], R <- lists:seq(
     assert_equal "$(totals)" '200 events · 50 filtered · 50 calls incomplete'
 }
 
-@test "calls too deep to be remembered are not decided about, and lost" {
+@test "calls too deep for the node's stack count as lost" {
     traced -c 'work:fac/1 -> return where dur >= 0ns' -- 'work:fac(600)'
     assert_success
     assert_equal "$(figures)" 'work:fac/1 510 0 timed'
@@ -91,7 +91,7 @@ FAILING='[work:caught(C, R) || C <- [error, exit, throw, error], R <- lists:seq(
     assert_regex "$talk" 'etrace: lost \(guard\): tracing reached a limit of the node'
 }
 
-@test "what the node cannot decide is decided here, of events" {
+@test "etrace filters events itself if the node cannot decide" {
     traced -c 'work:one(N) -> return where N > 5 and dur >= 0ns' -- 'work:loop(10)'
     assert_success
     assert_equal "$(figures)" 'work:one/1 5 0 timed'
@@ -104,7 +104,7 @@ FAILING='[work:caught(C, R) || C <- [error, exit, throw, error], R <- lists:seq(
 # Sets Owner to the owner process on the node, and Session to its trace session.
 OWNER='{Owner, Session} = hd([{P, S} || P <- processes(), {dictionary, D} <- [process_info(P, dictionary)], {S, _, _} <- [proplists:get_value(session, D)]])'
 
-@test "what is no filter is refused, and changes nothing" {
+@test "a malformed filter is refused and changes nothing" {
     trace -c --rate 10 'work:raise/2 | work:one/1 -> return where class == exit'
     run -0 node_eval "$NODE" "$OWNER"', {tracer, {M, State}} = trace:info(Session, whereis(w), tracer), rand:seed(exsss, 5),
         Refused = fun(Bin) -> try M:gate(State, Bin) of ok -> false catch error:badarg -> true end end,
@@ -118,7 +118,7 @@ OWNER='{Owner, Session} = hd([{P, S} || P <- processes(), {dictionary, D} <- [pr
     assert_equal "$(figures)" 'work:raise/2 20 20 timed'
 }
 
-@test "a request with what is no filter arms nothing" {
+@test "a request with a malformed filter arms nothing" {
     trace -c --rate 10 'work:one/1 -> return where dur >= 0ns'
     run -0 node_eval "$NODE" "$OWNER"', [Owner ! {request, 4000000000 + N, term_to_binary({arm, #{probes => [], flags => [call], filter => Filter}})}
             || {N, Filter} <- lists:enumerate([<<1>>, <<255, 0:120>>, <<0:16384>>, none, []])],

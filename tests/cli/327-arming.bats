@@ -25,14 +25,14 @@ REQUESTS='[Worker] = [P || P <- processes(), {initial_call, {_, worker, 1}} <- [
 
 traced_is() { on_node "$OWNER, {traced, $2} = trace:info(Session, {work, $1, 1}, traced)"; }
 
-@test "what waits for an arming that is refused is armed" {
+@test "a request that waits behind a refused one is armed" {
     trace work:one/1
     on_node "$OWNER, $REQUESTS, Send([Arm(<<\"no_such_function\">>), Arm(<<\"fac\">>)])"
     until_true 10 traced_is fac local
     trace_end
 }
 
-@test "what is disarmed while it waits is not armed any more, and what comes then is" {
+@test "a disarm cancels waiting requests, and a later request is armed" {
     trace work:one/1
     on_node "$OWNER, $REQUESTS, Send([Arm(<<\"fac\">>), Arm(<<\"one\">>), disarm])"
     until_true 10 traced_is one false
@@ -43,7 +43,7 @@ traced_is() { on_node "$OWNER, {traced, $2} = trace:info(Session, {work, $1, 1},
     trace_end
 }
 
-@test "events of a session that was disarmed are not taken for events of the next one" {
+@test "the tracer rejects the state of a disarmed session, and the next session is another one" {
     trace work:one/1
     run -0 node_eval "$NODE" "$OWNER, {tracer, {M, State}} = trace:info(Session, whereis(w), tracer),
         trace = M:enabled(trace_status, State, whereis(w)),

@@ -42,7 +42,7 @@ counts() { jq -r 'select(.type == "summary") | "\(.seen) \(.shown) \(.filtered) 
 
 FAILING='[work:caught(C, R) || C <- [error, exit, throw, error], R <- lists:seq(1, 20)], work:outer(30), work:burst(2, 10)'
 
-@test "the same events, in the same order: by class" {
+@test "waiting calls give the same events when the node filters by class" {
     same_by_both "$FAILING" 'work:raise/2 | work:caught/2 | work:deep/1 | work:one/1 -> return where class == error'
     assert_equal "$(counts)" '422 142 280 0'
     same_by_both "$FAILING" 'work:raise/2 | work:deep/1 | work:one/1 -> return where dur > 1min orelse not (class == throw)'
@@ -50,7 +50,7 @@ FAILING='[work:caught(C, R) || C <- [error, exit, throw, error], R <- lists:seq(
     same_by_both "$FAILING" 'work:raise(C, R) -> return, msg({C, R}) where class == exit xor class == error'
 }
 
-@test "the same events: recursion, tail calls, other events between" {
+@test "waiting calls give the same events with recursion, tail calls and other events between" {
     local workload='work:fac(40), work:sum(50, 0), work:fib(9), work:even(31), work:outer(5), work:ping_pong(20)'
     same_by_both "$workload" 'work:fac/1 | work:sum/2 | work:fib/1 | work:odd/1 | work:deep/1 -> return where dur >= 0ns'
     same_by_both "$workload" 'work:fac/1 | work:sum/2 | work:fib/1 | work:even/1 | work:deep/1 -> return where class == error'
@@ -58,14 +58,14 @@ FAILING='[work:caught(C, R) || C <- [error, exit, throw, error], R <- lists:seq(
     same_by_both "$workload" 'work:fib(N) when N > 4 -> return; (N) -> drop where dur < 1min' 'work:deep/1 | work:odd/1 -> return where dur < 1min'
 }
 
-@test "the same events: of what is shown by more than the node can decide" {
+@test "waiting calls give the same events when etrace filters a part itself" {
     same_by_both "$FAILING" 'work:raise(_, N) -> return where class =/= exit andalso args[2] rem 3 == 0 andalso text =~ "raise"'
     assert_equal "$(counts)" '160 36 124 0'
     same_by_both "$FAILING" -g 'throw|exit' -e 'class == exit or class == throw' 'work:raise/2 -> return' 'work:deep/1 -> return'
     same_by_both "$FAILING" -v -g exit --limit 1000 'work:raise/2 | work:one/1 -> return where class == exit or class == error'
 }
 
-@test "terms are as they would have been: names, secrets, what is cut, what is only a number" {
+@test "waiting calls keep names, secrets, cut terms and arities" {
     local workload='[catch work:raise(C, R) || C <- [error, throw], R <- [work:secret(<<"x">>), [{password, "y"}, {token, 1}], a, <<0:3>>, self(), make_ref(),
         1.5, -1, 1 bsl 40, -(1 bsl 80), "text", [1 | 2], {}, #{}, #{a => #{b => [c, d, e]}}, list_to_atom("an atom"), lists:seq(1, 2000), work:dict(100),
         lists:duplicate(700, an_atom), binary:copy(<<"z">>, 5000), fun lists:map/2, [list_to_atom([$x, N]) || N <- lists:seq($a, $z)]]]'
@@ -79,7 +79,7 @@ FAILING='[work:caught(C, R) || C <- [error, exit, throw, error], R <- lists:seq(
     refute_output --partial '"y"'
 }
 
-@test "by duration: only what is slow comes, and what does not costs neither rate nor traffic" {
+@test "a filter by duration sends only slow calls, and hidden calls use neither rate nor traffic" {
     traced --rate 10 --json 'work:slow/1 | work:one/1 where dur > 1s' -- 'work:loop(10000), work:slow(1500), work:slow(0), work:loop(10000)'
     assert_success
     assert_equal "$(json_of call '"\(.f) \(.args[0])"')" 'slow 1500'
@@ -89,7 +89,7 @@ FAILING='[work:caught(C, R) || C <- [error, exit, throw, error], R <- lists:seq(
     run -0 jq -s -e '(.[] | select(.type == "call") | .mono_ns) as $c | (.[] | select(.type == "return")) as $r | $r.mono_ns - $c - ($r.dur_us * 1000) | fabs < 2000' "$OUT"
 }
 
-@test "the rate is for what comes, and a call goes with its result" {
+@test "the rate limits shown calls, and drops a call together with its result" {
     traced --rate 100 --json 'work:one/1 -> return where dur >= 0ns' -- 'work:loop(5000)'
     assert_success
     assert_account 10000
@@ -119,7 +119,7 @@ FAILING='[work:caught(C, R) || C <- [error, exit, throw, error], R <- lists:seq(
     run -0 jq -e '.lost.rate > 0 and .lost.rate % 2 == 0 and .incomplete == 0' <<<"$(tail -n 1 "$OUT")"
 }
 
-@test "calls that never return are hidden, and said to be open" {
+@test "calls that never return are hidden and counted as incomplete" {
     traced --json 'work:slow/1 | work:one/1 -> return where dur < 1min' -- 'Ps = [spawn(work, slow, [100000000]) || _ <- lists:seq(1, 50)],
         (fun Go() -> case [P || P <- Ps, process_info(P, current_function) =/= {current_function, {work, slow, 1}}] of [] -> ok; _ -> erlang:yield(), Go() end end)(),
         [begin R = monitor(process, P), exit(P, kill), receive {_, R, _, _, _} -> ok end end || P <- Ps], work:loop(100)'
@@ -134,7 +134,7 @@ FAILING='[work:caught(C, R) || C <- [error, exit, throw, error], R <- lists:seq(
     assert_equal "$(counts)" '4002 2 4000 4000'
 }
 
-@test "calls that find no room on the node come here, and are decided about all the same" {
+@test "etrace filters the calls that find no room on the node" {
     local workload='work:fac(3000), work:outer(2000), work:fac(10)'
     same_by_both "$workload" --rate 0 'work:fac/1 | work:deep/1 -> return where class == error'
     assert_equal "$(counts)" '10026 4002 6024 0'
@@ -150,7 +150,7 @@ FAILING='[work:caught(C, R) || C <- [error, exit, throw, error], R <- lists:seq(
     assert_equal "$(counts)" '15000 12000 3000 3000'
 }
 
-@test "processes that wander from one thread to another" {
+@test "calls of processes that migrate between threads come with their results" {
     traced --json --rate 0 'work:raise/2 | work:outer/1 | work:deep/1 -> return where class == throw' -- 'Ps = [spawn_monitor(fun() ->
         [begin catch work:outer(3), erlang:yield(), catch work:raise(throw, {seen, N, list_to_atom([$a + N rem 20])}), erlang:yield() end || N <- lists:seq(1, 200)] end)
             || _ <- lists:seq(1, 20)], [receive {_, R, _, _, _} -> ok end || {_, R} <- Ps]'
@@ -161,7 +161,7 @@ FAILING='[work:caught(C, R) || C <- [error, exit, throw, error], R <- lists:seq(
         | all(.[0].type == "call" and .[1].type == "exception" and .[0].pid == .[1].pid and .[0].args[1] == .[1].reason)' "$OUT"
 }
 
-@test "where something shows what stands around a call, everything comes" {
+@test "the node sends every call if the output or another expression needs more than the filter" {
     local view
     for view in '--as tree' '--as csv --fields mfa,depth' '--format {mfa}{depth}' "-o $OUT.etr" '--as folded'; do
         # shellcheck disable=SC2086
@@ -184,7 +184,7 @@ FAILING='[work:caught(C, R) || C <- [error, exit, throw, error], R <- lists:seq(
     done
 }
 
-@test "by size: what the node can tell by the call, or by nothing but the result" {
+@test "a filter by size decides at the call if it can, and otherwise at the result" {
     local workload='[work:pair(x, lists:duplicate(N, 1000)) || N <- [1, 300, 2, 300, 300]], [work:blob(N) || N <- [16, 900, 900]]'
     same_by_both "$workload" 'work:pair/2 | work:blob/1 -> return where dur > 1min or size > 500'
     assert_equal "$(counts)" '16 10 6 0'

@@ -54,7 +54,7 @@ arms() {
     assert_success
 }
 
-@test "a whole application is armed with a call a module, whatever is asked of it" {
+@test "etrace arms a whole application with one call of trace:function per module" {
     arms 'made_*:_'
     arms 'made_*:_ -> return'
     arms 'made_*:_/1 -> caller'
@@ -67,7 +67,7 @@ arms() {
     arms 'meta made_*:_'
 }
 
-@test "calls of functions that nobody asked for are neither shown nor counted" {
+@test "calls of unselected functions are neither shown nor counted" {
     traced --force --json 'made_*:_ -> return' -- "$RUN"
     assert_success
     assert_account $((2 * CALLED))
@@ -83,7 +83,7 @@ arms() {
     refute_output --partial "'-f"
 }
 
-@test "a limit and a rate are for what was asked for" {
+@test "--limit and --rate count only selected functions" {
     traced --force --json --limit $CALLED 'made_*:_' -- "$RUN"
     assert_success
     assert_account $CALLED
@@ -92,7 +92,7 @@ arms() {
     assert_account $CALLED
 }
 
-@test "a function that the compiler generated is shown where it is asked for by its name" {
+@test "a compiler-generated function is shown if an expression names it" {
     traced --force --json 'made_*:_ -> return' "made_000:'-f1/1-lc\$^0/1-0-'/1 -> return" -- "$RUN"
     assert_success
     assert_equal "$(functions call)" "$({ written; echo "made_000:-f1/1-lc\$^0/1-0-/1"; echo "made_000:-f1/1-lc\$^0/1-0-/1"; } | sort)"
@@ -100,7 +100,7 @@ arms() {
     assert_account $((2 * CALLED + 4))
 }
 
-@test "a function that nobody asked for is cleared once it is called often, and its neighbour is not" {
+@test "an unselected function is disarmed once it is called often, and a rare one stays armed" {
     trace --force --json 'made_*:_ -> return'
     traced_is "'-f1/1-lc\$^0/1-0-', 1" local
     on_node "[$RUN || _ <- lists:seq(1, 100)], ok"
@@ -112,7 +112,7 @@ arms() {
     assert_account $((101 * 2 * CALLED))
 }
 
-@test "where a specification acts on a process, nothing is left armed that nobody asked for" {
+@test "no unselected function stays armed under silent or return_to" {
     trace --force 'ms made_*:_ [{'"'_'"', [], [{silent, false}]}]'
     traced_is "f1, 1" local
     traced_is "'-f1/1-lc\$^0/1-0-', 1" false
@@ -123,7 +123,7 @@ arms() {
 }
 
 # f2 calls f3 in a fun, as its last call. The VM keeps a frame for the fun's result, which must not be visible.
-@test "callers, stacks, results and the tree are as where nothing is left armed" {
+@test "callers, stacks, results and the tree do not show unselected functions" {
     local what expression
     for expression in '-> return, caller' '-> return, stack'; do
         for what in made_000 'made_*'; do
@@ -144,7 +144,7 @@ arms() {
 
 rearmed() { [[ $(grep -c rearmed "$ERR") -ge $1 ]]; }
 
-@test "modules that are loaded anew are armed again with a call each, and as before" {
+@test "reloaded modules are armed again with one call per module" {
     trace --force --json 'made_*:_ -> return'
     CALLS=$(calls)
     on_node "broker:reload(20)"
@@ -159,7 +159,7 @@ rearmed() { [[ $(grep -c rearmed "$ERR") -ge $1 ]]; }
 }
 
 # 300 processes call 750 functions once each: more counter entries than a session may have (COUNT_ENTRIES).
-@test "a last read of the counters ends the counting, reads all and begins nothing anew" {
+@test "the last read of the counters ends the counting, reads everything and starts no counter again" {
     cp "$ETRACE_ROOT/tests/lib/broker.erl" "$BATS_TEST_TMPDIR"
     "$ETRACE_ERLC" -o "$BATS_TEST_TMPDIR" "$BATS_TEST_TMPDIR/broker.erl"
     live_attempt <<'END'
@@ -196,7 +196,7 @@ END
 }
 
 # `progressed` makes the worker believe that its last report is old, so it reports with the first pattern that it sets.
-@test "the worker reports progress, of how many functions" {
+@test "the worker reports progress and the number of functions" {
     live_attempt <<'END'
 -define(M, etrace_00000000_0).
 
@@ -216,7 +216,7 @@ END
 
 # The node has one scheduler. A process of high priority, as the worker is, runs each step. Without pauses, a process of
 # normal priority could not run at all. The test counts what that process did, and measures no time.
-@test "the worker lets others run on a node with one scheduler" {
+@test "the worker lets other processes run on a node with one scheduler" {
     cp "$ETRACE_ROOT/tests/lib/broker.erl" "$BATS_TEST_TMPDIR"
     "$ETRACE_ERLC" -o "$BATS_TEST_TMPDIR" "$BATS_TEST_TMPDIR/broker.erl"
     live_attempt +S 1 <<'END'

@@ -14,7 +14,7 @@ teardown() { live_teardown; }
 probes=('work:fac/1 -> return, caller' 'work:raise/2 -> return' 'work:one/1' -P w 'send(_, {ping, _, _})' 'recv({pong, _})' '@exit')
 work='work:ask(w, fun() -> work:fac(3), work:caught(error, {oops, "é\x{1F600}"}), work:one([a, "b", <<"c", 0>>, 1.0e9, #{k => {}}]), work:ping_pong(2), work:one(make_ref()), work:one(fun lists:seq/2) end)'
 
-@test "JSON: every line is an object with the members of its type" {
+@test "every JSON line is an object with the members of its type" {
     traced --json "${probes[@]}" -- "$work"
     assert_success
     while IFS= read -r line; do jq -e 'type == "object" and .v == 1 and (.type | type == "string")' <<<"$line" >/dev/null || fail "not JSON: $line"; done <"$OUT"
@@ -36,7 +36,7 @@ work='work:ask(w, fun() -> work:fac(3), work:caught(error, {oops, "é\x{1F600}"}
     assert_account any
 }
 
-@test "JSON: terms are Erlang text that the node itself reads back" {
+@test "a term in JSON is Erlang text that the node can read back" {
     traced --json work:one/1 -- 'work:one({a, '\''B c'\'', "str", [0, 255], <<"bin">>, 1.5, -0.0, 1 bsl 70, #{<<"k">> => [x | y]}, [], {}, $a, "é"})'
     text=$(json_of call '.args[0]')
     assert_equal "$text" "$(node_eval "$NODE" '{a, '\''B c'\'', "str", [0, 255], <<"bin">>, 1.5, -0.0, 1 bsl 70, #{<<"k">> => [x | y]}, [], {}, $a, "é"}')"
@@ -44,7 +44,7 @@ work='work:ask(w, fun() -> work:fac(3), work:caught(error, {oops, "é\x{1F600}"}
     assert_output true
 }
 
-@test "nothing that a node says can forge a line or move the cursor" {
+@test "text of a node cannot forge a line or move the cursor" {
     traced work:one/1 -- 'work:one("\e[2Jx\n12:00:00.000000 <0.1.0> call a:b()"), work:one(list_to_atom("\e]0;x\a")), work:one(<<"\x{202E}abc"/utf8>>), work:one([$a, 16#200B, $b])'
     assert_success
     assert_equal "${#lines[@]}" 4
@@ -56,7 +56,7 @@ work='work:ask(w, fun() -> work:fac(3), work:caught(error, {oops, "é\x{1F600}"}
     jq -e . "$OUT" >/dev/null
 }
 
-@test "times: local, UTC, since the beginning, since the line before" {
+@test "times are local, in UTC, relative to the beginning, or relative to the previous line" {
     traced --utc work:one/1 -- 'work:loop(2)'
     assert_line -n 0 --regexp "^($(date -u -d '-1 minute' +%H:%M)|$(date -u +%H:%M)):[0-5][0-9]\.[0-9]{6}Z? "
     TZ=Asia/Kathmandu traced work:one/1 -- 'work:loop(1)'
@@ -67,7 +67,7 @@ work='work:ask(w, fun() -> work:fac(3), work:caught(error, {oops, "é\x{1F600}"}
     assert_line -n 1 --regexp '^ *\+?0\.(0[4-9]|[1-9])[0-9]+ '
 }
 
-@test "stdout has events and nothing else; -q and -qq are quiet" {
+@test "standard output has only events, and -q prints nothing on standard error" {
     "$ETRACE_BIN" -n "$NODE" -q --for 200ms work:one/1 >"$OUT" 2>"$ERR"
     assert_equal "$(<"$OUT")" ''
     assert_equal "$(<"$ERR")" ''
@@ -76,7 +76,7 @@ work='work:ask(w, fun() -> work:fac(3), work:caught(error, {oops, "é\x{1F600}"}
     assert_equal "$(grep -vc '^etrace: ' "$ERR" || true)" 0
 }
 
-@test "no colours but on a terminal, unless they are asked for" {
+@test "output has colours only with --color always or on a terminal" {
     traced work:one/1 -- 'work:one(1)'
     run grep -c $'\e' "$OUT"
     assert_output 0
@@ -90,7 +90,7 @@ work='work:ask(w, fun() -> work:fac(3), work:caught(error, {oops, "é\x{1F600}"}
 
 replayed() { "$ETRACE_BIN" replay "$BATS_TEST_TMPDIR/all.etr" "$@" >"$BATS_TEST_TMPDIR/replayed"; }
 
-@test "a recording replays to the same bytes: text and JSON" {
+@test "a recording replays to the same bytes as text and as JSON" {
     traced -o "$BATS_TEST_TMPDIR/all.etr" -o "$BATS_TEST_TMPDIR/live.json" "${probes[@]}" -- "$work"
     assert_success
     assert [ "${#lines[@]}" -ge 15 ]
@@ -119,7 +119,7 @@ replayed() { "$ETRACE_BIN" replay "$BATS_TEST_TMPDIR/all.etr" "$@" >"$BATS_TEST_
     cmp "$OUT" "$BATS_TEST_TMPDIR/replayed"
 }
 
-@test "a recording keeps what filters hide" {
+@test "a recording contains the events that filters hide" {
     traced -o "$BATS_TEST_TMPDIR/all.etr" -g nothing work:one/1 -- 'work:loop(5)'
     assert_equal "$output" ''
     replayed
@@ -128,7 +128,7 @@ replayed() { "$ETRACE_BIN" replay "$BATS_TEST_TMPDIR/all.etr" "$@" >"$BATS_TEST_
     assert_equal "$(wc -l <"$BATS_TEST_TMPDIR/replayed")" 1
 }
 
-@test "-a goes on in a recording" {
+@test "-a appends to a recording" {
     traced -o "$BATS_TEST_TMPDIR/all.etr" work:one/1 -- 'work:loop(2)'
     first=$output
     traced -a -o "$BATS_TEST_TMPDIR/all.etr" work:one/1 -- 'work:loop(3)'
@@ -136,7 +136,7 @@ replayed() { "$ETRACE_BIN" replay "$BATS_TEST_TMPDIR/all.etr" "$@" >"$BATS_TEST_
     assert_equal "$(<"$BATS_TEST_TMPDIR/replayed")" "$first"$'\n'"$output"
 }
 
-@test "several outputs at once have the same events" {
+@test "several outputs of one trace have the same events" {
     traced -o "$BATS_TEST_TMPDIR/a.json" -o "$BATS_TEST_TMPDIR/a.txt" work:one/1 -- 'work:loop(20)'
     assert_equal "$(<"$BATS_TEST_TMPDIR/a.txt")" "$output"
     assert_equal "$(jq -r 'select(.type == "call") | .args[0]' "$BATS_TEST_TMPDIR/a.json" | wc -l)" 20
@@ -145,7 +145,7 @@ replayed() { "$ETRACE_BIN" replay "$BATS_TEST_TMPDIR/all.etr" "$@" >"$BATS_TEST_
 # Prints a tree without the time of day and without durations.
 branches() { sed -E 's/^[0-9:.]+ <[0-9.]+>(\([a-z]+\))? //; s/ [0-9.]+(ns|us|ms)$//' "$OUT"; }
 
-@test "a tree with a filter: what passes stands below its callers, which do not pass" {
+@test "a tree with a filter shows passing calls below their callers" {
     traced --as tree -e 'args[1] == 1' 'work:fac/1 -> return' -- 'work:ask(w, fun() -> work:fac(4), work:fac(0) end)'
     assert_success
     assert_equal "$(branches)" 'work:fac(4)

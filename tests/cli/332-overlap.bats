@@ -22,7 +22,7 @@ story() {
         else "\(.type) \(.f) \(.value // .reason)" end' "$OUT" | tr '\n' ';'
 }
 
-@test "two expressions that select one function both get what they ask for, in either order" {
+@test "two expressions for one function both have their actions, in either order" {
     local -a order
     for order in 0 1; do
         set -- work:two/2 'work:two/2 -> return'
@@ -35,7 +35,7 @@ story() {
     done
 }
 
-@test "an expression for one function refines those for its module, and drop subtracts from them" {
+@test "an expression for a function refines those for its module, and drop hides calls" {
     traced --json 'work:_' 'work:one(N) when N > 3 -> return' 'work:two/2 -> drop' 'work:fac(N) when N < 2 -> drop' -- \
         'work:one(1), work:one(4), work:two(a, b), work:fac(3), work:three(1, 2, 3)'
     assert_success
@@ -75,7 +75,7 @@ story() {
     assert_equal "$(story)" 'two(b,1) -> [{lists,b},{1.0,lists}];two(a,0) -> [{lists,a},{1.0,lists}];'
 }
 
-@test "heads, guards and results of every kind combine as plain evaluation says" {
+@test "heads, guards and results of all expressions combine as in plain evaluation" {
     local seed seeds=1 dir=$BATS_TEST_TMPDIR lib
     lib=$(node_lib)
     node_start crossed # a node that has seen neither these expressions nor the companion
@@ -101,14 +101,14 @@ story() {
     done
 }
 
-@test "match specifications of the user combine with others, and keep their variables" {
+@test "match specifications of the user combine with other expressions and keep their variables" {
     traced --json "ms work:two/2 [{['\$2','\$1'],[],[{message,'\$\$'}]}]" 'work:two({Y, Z}, X) -> msg({X, Y, Z})' \
         "ms work:two/2 [{['_',b],[],[{message,{hd,'\$_'}},{return_trace}]}]" -- 'work:two(a, b), work:two({1, 2}, c)'
     assert_success
     assert_equal "$(story)" 'two(a,b) -> [[b,a],a];return two {a,b};two({1,2},c) -> [[c,{1,2}],{c,1,2}];'
 }
 
-@test "alternatives with patterns of their own select their calls, and share what stands behind the last one" {
+@test "alternatives have their own patterns and share the guards and actions after the last one" {
     traced --json 'work:two(X, b) | work:one(X) when X > 2 -> msg(X), return' -- \
         'work:one(2), work:one(3), work:two(4, a), work:two(4, b), work:two(1, b)'
     assert_success
@@ -160,7 +160,7 @@ two 9 alt
 one 7 null'
 }
 
-@test "messages and events go to every expression, too" {
+@test "a message or an event has the actions of every expression that it satisfies" {
     on_node 'register(overlap, spawn(fun F() -> receive stop -> ok; _ -> F() end end))'
     traced --json 'send({_, X}) -> msg(X)' 'send(To, {a, _}) -> msg(To)' 'send({_, drop}) -> drop' 'recv({A, _}) -> msg(A)' 'recv(_, {_, 2}) -> msg(two)' \
         -P w -P overlap -- 'work:ask(w, fun() -> [overlap ! M || M <- [{a, 1}, {b, 2}, {c, drop}, stop]] end)'
@@ -175,7 +175,7 @@ one 7 null'
     assert_equal "$(json_of exit .reason | sort -u | tr '\n' ';')" 'normal;other;overlap;'
 }
 
-@test "each expression has a condition of its own, and a call is counted once" {
+@test "each expression has its own condition, and a call is counted once" {
     traced --json 'work:one(X) where X > 3' 'work:one(_) -> return where ret < 2' -- '[work:one(N) || N <- [1, 2, 3, 4]]'
     assert_success
     # The second expression filters by the result, so the decision about a call waits until it returns.
@@ -191,13 +191,13 @@ one 7 null'
     assert_equal "$(story)" 'one(1);return one 1;one(2);return one 2;'
 }
 
-@test "a meta trace and a local one show a call once" {
+@test "a meta trace and a local trace of one function show a call once" {
     traced --json 'work:one(_) -> caller' 'meta work:one(X) when X > 1 -> return' -- 'work:one(1), work:one(2)'
     assert_success
     assert_equal "$(story)" 'one(1) by;one(2) by;return one 2;'
 }
 
-@test "in the interactive mode a function is refined while its module is traced, and no event is lost or comes twice" {
+@test "the interactive mode refines a function during a trace without a lost or repeated event" {
     : >"$ERR"
     armed() { [[ $(grep -c 'Ctrl-C stops' "$ERR") -ge $1 ]]; }
     timeout 60 "$ETRACE_BIN" repl -n "$NODE" --json < <(
@@ -230,7 +230,7 @@ call two c "
     assert_equal "$(grep -o '[0-9]* functions' "$ERR" | sort -u | wc -l)" 1
 }
 
-@test "files, several nodes and recordings" {
+@test "overlapping expressions work in files, on several nodes and in recordings" {
     local first=$NODE
     printf 'work:one/1\n# and\nwork:one(X) when X > 1 -> return\n' >"$BATS_TEST_TMPDIR/probes"
     node_start second
@@ -247,7 +247,7 @@ call two c "
     NODE=$first
 }
 
-@test "expressions that overlap in too many ways are refused, with the function" {
+@test "expressions that overlap in too many ways are refused with the name of the function" {
     local n
     local -a many=()
     for n in {1..9}; do many+=("work:one(X) when X > $n"); done

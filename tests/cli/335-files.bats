@@ -15,7 +15,7 @@ teardown() { live_teardown; }
 probes=('work:fac/1 -> return, caller' 'work:raise/2 -> return' 'work:one/1' -P w 'send(_, {ping, _, _})' 'recv({pong, _})')
 work='work:ask(w, fun() -> work:fac(3), work:caught(error, oops), work:one(1), work:ping_pong(2) end)'
 
-@test "every file holds what its recording makes, to the byte" {
+@test "every file of a live trace equals the file that replay makes from the recording" {
     traced -o a.etr -o a.svg -o a.html -o a.folded -o a.speedscope.json -o a.perfetto.json -o a.callgrind -o a.mmd -o a.csv \
         "${probes[@]}" -- "$work"
     assert_success
@@ -34,7 +34,7 @@ work='work:ask(w, fun() -> work:fac(3), work:caught(error, oops), work:one(1), w
     assert_output 4
 }
 
-@test "the name of a view is a command; what has a file is not on standard output as well" {
+@test "the name of a view is a command, and a view with a file prints nothing on standard output" {
     run "$ETRACE_BIN" flame -n "$NODE" -q --for 200ms -o a.svg 'work:fac/1 -> return'
     assert_success
     assert_output ''
@@ -59,7 +59,7 @@ work='work:ask(w, fun() -> work:fac(3), work:caught(error, oops), work:one(1), w
     assert_output 3
 }
 
-@test "a file ends well when its node does" {
+@test "an output file is complete if the node goes down" {
     local before=$NODE
     node_start lost
     trace -o a.svg -o a.speedscope.json 'work:fac/1 -> return' 'work:slow/1 -> return'
@@ -77,7 +77,7 @@ work='work:ask(w, fun() -> work:fac(3), work:caught(error, oops), work:one(1), w
     assert_output 2
 }
 
-@test "a file ends well at a limit" {
+@test "an output file is complete after --limit" {
     trace -o a.svg -o a.perfetto.json --limit 3 'work:fac/1 -> return'
     on_node 'work:fac(1), work:fac(1)'
     trace_wait 20
@@ -88,7 +88,7 @@ work='work:ask(w, fun() -> work:fac(3), work:caught(error, oops), work:one(1), w
     assert_output 3
 }
 
-@test "a call that does not end is counted, and has no time" {
+@test "folded stacks report an open call as incomplete and omit its time" {
     trace --as folded 'work:slow/1 -> return' 'work:fac/1 -> return'
     on_node 'work:tell(w, fun() -> work:slow(60000) end), work:fac(0)'
     until_true 30 node_true 'case process_info(whereis(w), current_function) of {_, {work, slow, 1}} -> true; _ -> false end'
@@ -103,7 +103,7 @@ work='work:ask(w, fun() -> work:fac(3), work:caught(error, oops), work:one(1), w
 
 node_true() { [[ $(node_eval "$NODE" "$1") == true ]]; }
 
-@test "what is written as it comes is there before the end" {
+@test "perfetto and csv files contain events before the trace ends" {
     trace -o a.perfetto.json -o a.csv 'work:one/1'
     on_node 'work:loop(3)'
     until_true 30 grep -q '"name":"work:one/1"' a.perfetto.json
@@ -113,7 +113,7 @@ node_true() { [[ $(node_eval "$NODE" "$1") == true ]]; }
     assert_output 3
 }
 
-@test "fields, formats and terms, live" {
+@test "--fields, --format and --terms apply to a live trace" {
     traced --format '{type}:{mfa}={value}' 'work:one/1 -> return' -- 'work:one({a, 1})'
     assert_output $'call:work:one/1=\nreturn:work:one/1={a,1}'
     traced --as csv --fields mfa,args,value --terms json 'work:one/1 -> return' -- 'work:one({a, [1]})'

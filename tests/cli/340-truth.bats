@@ -47,22 +47,22 @@ assert_flood() {
 # Three million calls, or ten million with --all.
 many=$((${ETRACE_ALL:+7}000000 + 3000000))
 
-@test "three million calls at the default rate: seen = shown + filtered + lost" {
+@test "the account of three million calls at the default rate adds up" {
     flood "$many" 4 work:one/1
     assert_flood "$many"
 }
 
-@test "three million calls without a limit of the rate: seen = shown + filtered + lost" {
+@test "the account of three million calls without a rate limit adds up" {
     flood "$many" 4 --rate 0 work:one/1
     assert_flood "$many"
 }
 
-@test "a million calls of which a guard takes a part" {
+@test "the account of a million calls adds up if a guard selects some of them" {
     flood 1000000 2 --rate 0 'work:one(N) when N rem 4 =:= 0'
     assert_flood 250000
 }
 
-@test "a flood of results: pairs are counted as well" {
+@test "the account of a flood of results counts calls and results" {
     trace --json --rate 0 'work:one/1 -> return'
     burst 2 100000
     trace_end
@@ -71,7 +71,7 @@ many=$((${ETRACE_ALL:+7}000000 + 3000000))
     jq -e '.seen <= 400000 and .seen >= 200000 and .shown > 0' < <(tail -n 1 "$OUT")
 }
 
-@test "the events of a workload are those that the VM's own tracer sees, in each process's order" {
+@test "the events of a workload equal those of the VM's own tracer, in the order of each process" {
     functions='[{work, one, 1}, {work, two, 2}, {work, three, 3}, {work, fac, 1}, {work, sum, 2}, {work, caught, 2}, {work, raise, 2}]'
     for seed in 1 2 3; do
         trace --json --rate 0 'work:one/1 -> return' 'work:two/2 -> return' 'work:three/3 -> return' 'work:fac/1 -> return' \
@@ -90,7 +90,7 @@ many=$((${ETRACE_ALL:+7}000000 + 3000000))
     done
 }
 
-@test "system events are those that the VM tells a plain tracer, in each process's order" {
+@test "system events equal those of a plain tracer, in the order of each process" {
     [[ $ETRACE_OTP != 27 ]] || return 0 # OTP 27 has no system events
     trace --json --rate 0 '@long_message_queue(2, 20)' '@large_heap(100000)'
     # The VM checks the length of the queue when a process waits.
@@ -114,7 +114,7 @@ many=$((${ETRACE_ALL:+7}000000 + 3000000))
     assert_account any
 }
 
-@test "the workload's own count of its calls is what was seen" {
+@test "the number of shown calls equals the workload's own count" {
     trace --json --rate 0 work:one/1 work:two/2 work:three/3 work:fac/1 work:sum/2 work:caught/2 work:raise/2
     counts=$(node_eval "$NODE" 'lists:sort([{F, N} || {{F, _}, N} <- maps:to_list(work:run(#{seed => 9, procs => 8, calls => 500}))])')
     trace_end
@@ -122,7 +122,7 @@ many=$((${ETRACE_ALL:+7}000000 + 3000000))
     assert_equal "[$(json_of call .f | sort | uniq -c | awk '{ printf "%s{%s,%s}", sep, $2, $1; sep = "," }')]" "$counts"
 }
 
-@test "a client that does not read for a moment: a megabyte and a half waits for it, and none is lost" {
+@test "no event is lost while a stopped client leaves 1.5 MB of events on the node" {
     trace --json --rate 0 work:one/1
     kill -STOP "$TRACER"
     # Pauses let the owner drain the ring, which cannot hold all of these events.

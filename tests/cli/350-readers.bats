@@ -22,7 +22,7 @@ piped() {
     output=$(<"$OUT")
 }
 
-@test "etrace | head -3: three lines, status 0, at once" {
+@test "head -3 ends etrace after three lines with status 0" {
     piped 'work:one/1' 'head -n 3'
     assert_success
     assert_equal "$(wc -l <"$OUT")" 3
@@ -30,13 +30,13 @@ piped() {
     echo "# head -3 took $took_ms ms" >&3
 }
 
-@test "etrace --json | jq: every line is read as it comes" {
+@test "jq reads every JSON line of a running trace" {
     piped '--json --limit 200 work:one/1' "jq -c 'select(.type == \"call\") | .args'"
     assert_success
     assert_equal "$(sort "$OUT" | uniq -c | tr -s ' ')" ' 200 ["flood"]'
 }
 
-@test "etrace | grep -m1, and a reader that is gone before the first event" {
+@test "a reader that exits early, even before the first event, ends etrace with status 0" {
     piped 'work:one/1' "grep -m1 flood"
     assert_success
     assert_equal "$(wc -l <"$OUT")" 1
@@ -46,7 +46,7 @@ piped() {
 
 memory_of() { awk '/^VmRSS/ { print $2 }' "/proc/$1/status"; }
 
-@test "a reader that stops for longer than the lease: the trace goes on, nothing grows" {
+@test "a reader that stops for longer than the lease neither ends the trace nor makes memory grow" {
     mkfifo "$BATS_TEST_TMPDIR/pipe"
     exec {reader}<>"$BATS_TEST_TMPDIR/pipe"
     on_node 'work:flood(2)'
@@ -91,7 +91,7 @@ memory_of() { awk '/^VmRSS/ { print $2 }' "/proc/$1/status"; }
     assert [ "$(json_of summary .lost.ring)" -gt 0 ]
 }
 
-@test "two clients at once, on the same function and on others" {
+@test "two concurrent clients trace the same function and different functions" {
     trace --json work:one/1
     first=$TRACER
     mv "$OUT" "$OUT.1"
@@ -117,7 +117,7 @@ memory_of() { awk '/^VmRSS/ { print $2 }' "/proc/$1/status"; }
     assert_account 70
 }
 
-@test "four clients come and go; nobody notices the others" {
+@test "four concurrent clients with different limits do not affect each other" {
     pids=()
     for i in 1 2 3 4; do
         "$ETRACE_BIN" -n "$NODE" --json --limit $((i * 10)) work:one/1 </dev/null >"$OUT.$i" 2>"$ERR.$i" 3>&- &
@@ -133,7 +133,7 @@ memory_of() { awk '/^VmRSS/ { print $2 }' "/proc/$1/status"; }
     done
 }
 
-@test "from event to line: at low rates within milliseconds" {
+@test "the median latency from event to line is below two seconds at a low rate" {
     mkfifo "$BATS_TEST_TMPDIR/lines"
     exec {reader}<>"$BATS_TEST_TMPDIR/lines"
     "$ETRACE_BIN" -n "$NODE" work:stamp/1 </dev/null >"$BATS_TEST_TMPDIR/lines" 2>"$ERR" 3>&- {reader}>&- &
@@ -156,7 +156,7 @@ memory_of() { awk '/^VmRSS/ { print $2 }' "/proc/$1/status"; }
     assert [ "$median" -lt 2000000 ]
 }
 
-@test "attaching and leaving take no time, and attaching again makes no atoms" {
+@test "repeated attaches create no atoms" {
     "$ETRACE_BIN" -n "$NODE" -q --dry-run 'work:one/1 -> return'
     before=$(node_snapshot "$NODE")
     for i in {1..15}; do

@@ -33,7 +33,7 @@ no_fresh() {
 rearmed() { grep -q rearmed "$ERR"; }
 values() { json_of return .value | tr '\n' ' '; }
 
-@test "a module that is not loaded but in the code path is found" {
+@test "etrace finds a module that is in the code path but not loaded" {
     fresh 1
     traced --json 'fresh:f/1 -> return' -- 'fresh:f(a)'
     assert_success
@@ -41,7 +41,7 @@ values() { json_of return .value | tr '\n' ' '; }
     no_fresh
 }
 
-@test "a module that is loaded anew is armed again, and it is said" {
+@test "etrace arms a reloaded module again and reports it" {
     fresh 1
     trace --json 'fresh:f/1 -> return'
     on_node 'fresh:f(a)'
@@ -62,7 +62,7 @@ values() { json_of return .value | tr '\n' ' '; }
     no_fresh
 }
 
-@test "a module that is unloaded is reported, and armed when it comes back" {
+@test "etrace reports an unloaded module and arms it when it is loaded again" {
     fresh 1
     trace --json 'fresh:f/1 -> return'
     on_node 'fresh:f(a), code:purge(fresh), code:delete(fresh), code:purge(fresh)'
@@ -76,7 +76,7 @@ values() { json_of return .value | tr '\n' ' '; }
     no_fresh
 }
 
-@test "a function or module that is not there is refused with what was perhaps meant" {
+@test "an unknown function or module is refused and a similar name is suggested" {
     run "$ETRACE_BIN" -n "$NODE" work:onne/1
     assert_failure 5
     assert_line -n 0 'etrace: work has no function onne/1'
@@ -102,7 +102,7 @@ values() { json_of return .value | tr '\n' ' '; }
 
 left() { until_true 30 nobody_there; }
 
-@test "names that are not there do not become atoms, nor do those of the clients that ask one after the other" {
+@test "unknown names and consecutive clients create no atoms" {
     "$ETRACE_BIN" -n "$NODE" --dry-run 'work:one(X) when X > 1 -> return' 2>/dev/null
     left
     before=$(node_snapshot "$NODE")
@@ -121,7 +121,7 @@ left() { until_true 30 nobody_there; }
     assert_clean --names 0 "$before" "$NODE"
 }
 
-@test "so many clients at once have so many names, which are atoms, and are used again" {
+@test "concurrent clients reuse the atoms of earlier client names" {
     three() {
         for OUT in "$BATS_TEST_TMPDIR"/{1,2,3}; do ERR=$OUT.err trace work:one/1; done
         for TRACER in "${TRACERS[@]}"; do kill -INT "$TRACER"; wait "$TRACER"; done
@@ -137,7 +137,7 @@ left() { until_true 30 nobody_there; }
     assert_clean --names 0 "$before" "$NODE"
 }
 
-@test "--allow-empty waits for a module that is not there yet" {
+@test "--allow-empty waits for a module that does not exist yet" {
     trace --json --allow-empty 'fresh:f/1 -> return'
     fresh 1
     on_node 'code:load_file(fresh)'
@@ -149,20 +149,20 @@ left() { until_true 30 nobody_there; }
     no_fresh
 }
 
-@test "--dry-run says what would be traced, and traces nothing" {
+@test "--dry-run prints what etrace would trace, and traces nothing" {
     run "$ETRACE_BIN" -n "$NODE" --dry-run work:one/1 work:two/2
     assert_success
     assert_output --regexp "^etrace: $NODE · OTP ${ETRACE_OTP}[0-9.]* · 2 functions · [0-9]+ processes · not traced \(--dry-run\)$"
 }
 
-@test "wildcards select what somebody wrote, not what the compiler made of it" {
+@test "wildcards select written functions, not those that the compiler generated" {
     traced --json 'work:_' -- 'work:burst(1, 2)'
     assert_success
     assert_equal "$(json_of call '.f' | sort | uniq -c | tr -s ' \n' ' ')" ' 1 burst 3 each 1 loop 2 one '
     assert_account any
 }
 
-@test "everything of a module, and of the whole node" {
+@test "_ selects every function of a module, and _:_ every function of the node" {
     traced --json --limit 1000 'work:_' -- 'work:fac(2)'
     assert_success
     assert_equal "$(json_of call 'select(.f == "fac") | .f' | wc -l)" 3
@@ -180,7 +180,7 @@ left() { until_true 30 nobody_there; }
 
 shape() { sed -E 's/^[0-9:.]+ //; s/<0\.[0-9]+\.0>/P/g; s/ [0-9.]+(ns|us|ms)$/ TIME/' "$1"; }
 
-@test "without the NIF the lines are the same" {
+@test "the fallback tracer prints the same lines" {
     probes=('work:fac/1 -> return' 'work:raise/2 -> return, caller' 'work:one/1' -P w 'send(_, {ping, _, _})' 'recv({pong, _})')
     work='work:ask(w, fun() -> work:fac(3), work:caught(error, oops), work:one(#{password => secret, k => [1, 2.5, <<"b">>]}), work:ping_pong(2), work:one(list_to_tuple(work:seq(20))) end)'
     traced "${probes[@]}" -- "$work"
@@ -196,7 +196,7 @@ shape() { sed -E 's/^[0-9:.]+ //; s/<0\.[0-9]+\.0>/P/g; s/ [0-9.]+(ns|us|ms)$/ T
     assert_equal "$(grep -c 'tracing without the NIF' "$ERR")" 1
 }
 
-@test "without the NIF a flood is bounded, counted and survived" {
+@test "the fallback tracer limits a flood, counts every event, and the node survives" {
     trace --json --fallback work:one/1
     on_node 'work:burst(2, 3000)'
     trace_end

@@ -26,7 +26,7 @@ unnamed() { "${ETRACE_ERL%/*}/epmd" -names 2>/dev/null | grep -q ' etrace_[0-9]'
 
 etrace() { timeout 100 "$ETRACE_BIN" "$@"; }
 
-@test "a node without a name: its first call, its output, its status" {
+@test "etrace traces a command's unnamed node from its first call and exits with its status" {
     run --separate-stderr etrace 'lists:seq/2 -> return' -- \
         erl -noshell -eval 'io:format("said ~p~n", [lists:seq(1, 3)]), timer:sleep(500), halt(7).'
     assert_failure 7
@@ -37,7 +37,7 @@ etrace() { timeout 100 "$ETRACE_BIN" "$@"; }
     assert_regex "${stderr_lines[-1]}" '^etrace: 2 events in [0-9.]+ m?s · session ended by the node: what came last may be missing$'
 }
 
-@test "a node with a name keeps it, and its cookie" {
+@test "a command's node keeps its name and its cookie" {
     run --separate-stderr etrace 'lists:seq/2' -- \
         erl -noshell -name "commanded_$$@127.0.0.1" -setcookie other -eval 'lists:seq(1, 4), timer:sleep(500), halt().'
     assert_success
@@ -45,7 +45,7 @@ etrace() { timeout 100 "$ETRACE_BIN" "$@"; }
     assert_regex "$stderr" "commanded_$$@127.0.0.1 · OTP"
 }
 
-@test "events go into a file, the output stays the command's" {
+@test "-o writes events to a file, and standard output stays the command's" {
     run --separate-stderr etrace -q -o "$BATS_TEST_TMPDIR/events.json" --as summary 'lists:seq/2' -- \
         erl -noshell -eval 'lists:seq(1, 5), timer:sleep(500), halt().'
     assert_success
@@ -54,14 +54,14 @@ etrace() { timeout 100 "$ETRACE_BIN" "$@"; }
     assert_output 1,5
 }
 
-@test "its input is the user's" {
+@test "the command reads the user's standard input" {
     run --separate-stderr bash -c 'echo 6 |
         timeout 100 "$ETRACE_BIN" "lists:seq(2, _)" -- erl -noshell -eval "{ok, [N]} = io:fread([], \"~d\"), lists:seq(2, N), timer:sleep(500), halt(3)."'
     assert_failure 3
     assert_output --partial ' call lists:seq(2, 6)'
 }
 
-@test "what the node starts sees the environment as it was" {
+@test "programs that the node starts see the original environment" {
     export ERL_AFLAGS='-kernel shell_history disabled'
     run --separate-stderr etrace 'x:y/0' -- \
         erl -noshell -eval 'io:format("~ts~p", [os:cmd("env | grep -e ETRACE_ -e FLAGS"), init:get_argument(kernel)]), halt().'
@@ -72,7 +72,7 @@ etrace() { timeout 100 "$ETRACE_BIN" "$@"; }
     assert_output --partial '["shell_history","disabled"]'
 }
 
-@test "a module that is loaded later is traced then" {
+@test "etrace traces a module that the node loads later" {
     mkdir "$BATS_TEST_TMPDIR/ebin"
     printf '%s\n' '-module(later_on).' '-export([f/1]).' 'f(N) -> N.' >"$BATS_TEST_TMPDIR/later_on.erl"
     "$ETRACE_ERLC" -o "$BATS_TEST_TMPDIR/ebin" "$BATS_TEST_TMPDIR/later_on.erl"
@@ -86,7 +86,7 @@ etrace() { timeout 100 "$ETRACE_BIN" "$@"; }
     assert_line --partial ' call later_on:f(60)'
 }
 
-@test "a release is held before its first application starts" {
+@test "etrace holds a release before its first application starts" {
     local rel=$BATS_TEST_TMPDIR/rel
     mkdir -p "$rel/bin" "$rel/releases/1" "$rel/ebin"
     cat >"$rel/early.erl" <<'ERL'
@@ -118,7 +118,7 @@ ERL
     assert_regex "$stderr" "early_$$@127.0.0.1 · OTP"
 }
 
-@test "iex and mix" {
+@test "etrace traces elixir scripts and iex" {
     command -v iex || fail 'no iex beside erl'
     run --separate-stderr etrace 'Enum.sum/1 -> return' -- elixir -e 'IO.inspect(Enum.sum([1, 2])); Process.sleep(500); System.halt(4)'
     assert_failure 4
@@ -156,7 +156,7 @@ EX
     timeout 100 mix compile >log 2>&1 || fail "$(cat log)"
 }
 
-@test "what a project has compiled is traced from its first call on" {
+@test "etrace traces a project's modules from their first call" {
     make_project
     run --separate-stderr etrace 'Proj.hello/1' -- mix run -e 'Proj.hello(:first); Process.sleep(500)'
     assert_success
@@ -168,7 +168,7 @@ EX
     assert_line --partial ' call Proj.Relay.boot(:first)'
 }
 
-@test "a probe that never matched anything is reported at the end, with the nearest names" {
+@test "etrace reports a probe that never matched, with similar names" {
     make_project
     run --separate-stderr etrace 'Prooj.hello/1' Proj.helo/1 'Prj.*' Proj.Relay.boot/1 Proj.hello/1 -- mix run -e 'Process.sleep(500)'
     assert_success
@@ -186,7 +186,7 @@ EX
     refute_regex "$stderr" 'nothing matched'
 }
 
-@test "whatever starts a project: env, a shell, a script in another directory, elixir -S mix" {
+@test "etrace traces a project that env, a shell, a script or elixir -S mix starts" {
     make_project
     local sleep='Process.sleep(500)'
     printf '#!/bin/sh\ncd "%s" && exec mix run -e "%s"\n' "$PWD" "$sleep" >run.sh
@@ -204,7 +204,7 @@ EX
     assert_line --partial ' call Proj.Relay.boot(:first)'
 }
 
-@test "iex -S mix, also from a shell: the application's start and what is typed" {
+@test "etrace traces iex -S mix, from the application's start to typed expressions" {
     make_project
     local with
     for with in 'iex -S mix' 'sh -c "exec iex -S mix"'; do
@@ -217,7 +217,7 @@ EX
 
 up() { grep -q '^up$' "$OUT"; }
 
-@test "signals reach it; a signal that ends it is its status" {
+@test "etrace forwards signals to the command, and exits with 128 plus the signal that kills it" {
     for signal in TERM HUP; do
         "$ETRACE_BIN" -q 'lists:seq/2' -- sh -c 'erl -noshell -noinput -eval "io:put_chars(\"up\n\")." & trap "kill -KILL $!; exit 33" TERM HUP; wait' \
             </dev/null >"$OUT" 2>"$ERR" 3>&- &
@@ -234,7 +234,7 @@ up() { grep -q '^up$' "$OUT"; }
     assert_failure 137
 }
 
-@test "a signal reaches it also while its node thinks about what it is asked" {
+@test "etrace forwards a signal while the node does not answer a request" {
     printf '%s\n' '-module(slow_names).' '-export([whereis_name/1]).' "whereis_name(_) -> file:write_file(\"$BATS_TEST_TMPDIR/asked\", \"\"), timer:sleep(infinity)." >"$BATS_TEST_TMPDIR/slow_names.erl"
     "$ETRACE_ERLC" -o "$BATS_TEST_TMPDIR" "$BATS_TEST_TMPDIR/slow_names.erl"
     "$ETRACE_BIN" -q -P '{via,slow_names,init}' 'lists:seq/2' -- erl -noshell -noinput -pa "$BATS_TEST_TMPDIR" </dev/null >"$OUT" 2>"$ERR" 3>&- &
@@ -247,7 +247,7 @@ up() { grep -q '^up$' "$OUT"; }
     assert_equal "$status" 1 # its node was lost before anything was traced
 }
 
-@test "what is killed lets it go on" {
+@test "a new client removes the directory of a killed client, but not those of live clients" {
     local killed lives
     "$ETRACE_BIN" -q 'lists:seq/2' -- erl -noshell -noinput -eval 'io:put_chars("up\n"), timer:sleep(1000), halt().' \
         </dev/null >"$OUT" 2>"$ERR" 3>&- &
@@ -276,7 +276,7 @@ up() { grep -q '^up$' "$OUT"; }
 
 not() { ! "$@"; }
 
-@test "a limit ends the trace, not the command" {
+@test "--limit ends the trace, not the command" {
     run --separate-stderr etrace --limit 1 'lists:seq/2' -- \
         erl -noshell -eval '[begin lists:seq(1, N), timer:sleep(100) end || N <- [1, 2, 3, 4, 5]], io:put_chars("all done\n"), halt(8).'
     assert_failure 8
@@ -284,7 +284,7 @@ not() { ! "$@"; }
     assert_equal "$(grep -c ' call ' <<<"$output")" 1
 }
 
-@test "a verdict ends both" {
+@test "--fail-on ends the trace and the command, and an unmet --expect gives status 11" {
     run --separate-stderr etrace --fail-on 'args[2] == 3' 'lists:seq/2' -- \
         erl -noshell -noinput -eval '[begin lists:seq(1, N), timer:sleep(100) end || N <- lists:seq(1, 1000)], io:put_chars("all done\n").'
     assert_failure 10
@@ -294,7 +294,7 @@ not() { ! "$@"; }
     assert_failure 11
 }
 
-@test "a command that starts no node" {
+@test "etrace reports a command that starts no node" {
     run --separate-stderr etrace 'lists:seq/2' -- true
     assert_failure 3
     assert_regex "$stderr" '^etrace: true ended without having started a node'
@@ -305,7 +305,7 @@ not() { ! "$@"; }
     assert_line 'etrace: cannot start /no/such/command: No such file or directory'
 }
 
-@test "a node that can have no cookie, and so no name: said at once, it runs on, and demo does not wait for it" {
+@test "etrace warns about a node without a cookie, the node runs on, and demo does not wait for it" {
     local untold='etrace: a node of the command has not said who it is, and is not traced; it needs a home for its cookie, and an epmd'
     # The node waits in a read until the test has seen the message. If it starts later, it finds the line in the pipe.
     local go
@@ -328,7 +328,7 @@ not() { ! "$@"; }
     assert_line 'etrace: the shop does not open'
 }
 
-@test "what is wrong is said before anything is started" {
+@test "a usage error is reported before the command starts" {
     for args in "'lists:seq(' --" "lists:seq/2 -- " "-n x lists:seq/2 --" "--port 3 lists:seq/2 --"; do
         run bash -c "timeout 60 '$ETRACE_BIN' ${args/% /} $([[ $args == *'-- ' ]] || echo "touch '$BATS_TEST_TMPDIR/started'")"
         assert_failure 2
@@ -336,7 +336,7 @@ not() { ! "$@"; }
     done
 }
 
-@test "demo: the shop from the first order on, and nothing of it afterwards" {
+@test "demo traces the shop from its first order and leaves nothing" {
     run --separate-stderr etrace demo --limit 2
     assert_success
     assert_line -n 0 --partial ' call shop_orders:place('
@@ -349,7 +349,7 @@ not() { ! "$@"; }
     assert_line 'hint: the demo needs an erl of OTP 27 or newer in $PATH'
 }
 
-@test "demo: when it is killed its shop is closed at once, and the next one takes away what it left" {
+@test "the shop of a killed demo closes at once, and the next client removes its files" {
     local shop
     "$ETRACE_BIN" demo </dev/null >"$OUT" 2>"$ERR" 3>&- &
     TRACER=$!
@@ -367,7 +367,7 @@ not() { ! "$@"; }
     until_true 30 not unnamed
 }
 
-@test "demo: what its emulator has to say is not in the stream" {
+@test "demo sends the output of its emulator to standard error" {
     mkdir "$BATS_TEST_TMPDIR/bin"
     printf '#!/bin/sh\necho WARNING\nexec "%s" "$@"\n' "$ETRACE_ERL" >"$BATS_TEST_TMPDIR/bin/erl"
     chmod +x "$BATS_TEST_TMPDIR/bin/erl"

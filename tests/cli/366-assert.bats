@@ -26,7 +26,7 @@ teardown_file() { live_end; }
 setup() { live_setup; }
 teardown() { live_teardown; }
 
-@test "--fail-on stops at the event that it holds for" {
+@test "--fail-on stops the trace at the first event that satisfies it" {
     trace --fail-on 'ret == [1, 2]' 'lists:seq/2 -> return'
     on_node 'lists:seq(1, 1)'
     on_node 'lists:seq(1, 2)'
@@ -36,7 +36,7 @@ teardown() { live_teardown; }
     assert_regex "$(totals)" '^4 events$'
 }
 
-@test "--expect stops as soon as all have held" {
+@test "--expect stops the trace as soon as every expectation is met" {
     trace --expect 'ret == [1, 2]' --expect 'args[1] == 3' 'lists:seq/2 -> return'
     on_node 'lists:seq(1, 2)'
     on_node 'lists:seq(3, 4)'
@@ -44,7 +44,7 @@ teardown() { live_teardown; }
     assert_equal "$status" 0
 }
 
-@test "with both, it goes on to the end" {
+@test "--expect does not stop a trace that also has --fail-on" {
     trace --expect 'ret == [1, 2]' --fail-on 'class == error' 'lists:seq/2 -> return'
     on_node 'lists:seq(1, 2)'
     on_node 'catch lists:seq(a, b)'
@@ -52,7 +52,7 @@ teardown() { live_teardown; }
     assert_equal "$status" 10
 }
 
-@test "what never came is said in the end, with what comes before it" {
+@test "an unmet --expect ends with status 11 and a message, unless etrace cannot connect" {
     traced --expect 'ret == [9]' --expect 'ret == [1]' 'lists:seq/2 -> return' -- 'lists:seq(1, 1)'
     assert_equal "$status" 11
     assert_regex "$talk" "etrace: --expect 'ret == \[9\]' held for no event"
@@ -62,12 +62,12 @@ teardown() { live_teardown; }
     assert_failure 3
 }
 
-@test "a recording: nothing was asserted, nothing is judged" {
+@test "a replay without assertions succeeds" {
     run scene
     assert_success
 }
 
-@test "a recording: --fail-on says which event it was" {
+@test "--fail-on of a replay names the event" {
     run --separate-stderr scene --fail-on 'dur > 100s' --fail-on 'class == error'
     assert_failure 10
     assert_regex "$stderr" "^etrace: --fail-on 'class == error' holds: .* exception lists:seq/2 error:"
@@ -75,7 +75,7 @@ teardown() { live_teardown; }
     assert_success
 }
 
-@test "a recording: each --expect must have held" {
+@test "a replay succeeds only if every --expect holds for an event" {
     run scene --expect 'ret == [1, 2, 3]'
     assert_success
     run --separate-stderr scene --expect 'ret == [1, 2, 3]' --expect 'dur > 100s'
@@ -83,21 +83,21 @@ teardown() { live_teardown; }
     assert_equal "$stderr" "etrace: --expect 'dur > 100s' held for no event"
 }
 
-@test "what is filtered out is not judged" {
+@test "assertions ignore events that a filter hides" {
     run scene -e 'ret == [1, 2, 3]' --fail-on 'class == error'
     assert_success
     run scene -e 'class == error' --expect 'ret == [1, 2, 3]'
     assert_failure 11
 }
 
-@test "an assertion that is wrong is refused like a filter" {
+@test "a malformed assertion is refused like a filter" {
     run scene --expect 'size >'
     assert_failure 2
     run scene --fail-on 'text =~ "("'
     assert_failure 2
 }
 
-@test "filters and judgements trace the results and callers that they read" {
+@test "filters and assertions make the trace include the results and callers that they read" {
     traced -e 'dur >= 0ns' 'lists:seq/2' -- 'lists:seq(1, 3)'
     assert_regex "$output" 'return lists:seq/2 = \[1,2,3\]'
     refute_regex "$talk" warning
@@ -114,7 +114,7 @@ teardown() { live_teardown; }
     assert_regex "$output" '"caller":'
 }
 
-@test "a condition on results that an expression cannot bring is warned of" {
+@test "a condition on results that no expression requests causes a warning" {
     traced --fail-on 'dur >= 0ns' 'ms lists:seq/2 [{_, [], []}]' -- 'lists:seq(1, 1)'
     assert_equal "$status" 0
     assert_regex "$talk" "etrace: warning: --fail-on 'dur >= 0ns' looks at results, for which no expression asks"
@@ -126,7 +126,7 @@ teardown() { live_teardown; }
     refute_regex "$talk" warning
 }
 
-@test "--limit with events of a flag that brings more than was asked for" {
+@test "--limit counts only the requested events of a flag" {
     trace --limit 2 '@spawn'
     on_node '[begin {P, M} = spawn_monitor(fun() -> ok end), receive {_, M, _, P, _} -> ok end end || _ <- [1, 2, 3]]'
     trace_wait 30

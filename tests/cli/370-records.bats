@@ -40,7 +40,7 @@ teardown() { live_teardown; }
 
 args() { json_of call '.args[0]' | tr '\n' ' '; }
 
-@test "a record in a head has its fields from the selector's module" {
+@test "a record in a head has the fields of the selector's module" {
     traced --json 'shelf:put(#item{id = I}, #empty{}) when I > 2 -> msg(I)' -- \
         'shelf:put(shelf:new(2), {empty}), shelf:put(shelf:new(3), {empty})'
     assert_success
@@ -49,7 +49,7 @@ args() { json_of call '.args[0]' | tr '\n' ' '; }
     assert_account 1
 }
 
-@test "mod#rec{} has them from that module, also for messages" {
+@test "mod#rec{} has the fields of that module, also in messages" {
     traced --json 'work:one(shelf#item{id = 7})' -- 'work:one(shelf:new(6)), work:one(shelf:new(7)), work:one(7)'
     assert_success
     assert_equal "$(args | cut -c 1-8)" '{item,7,'
@@ -59,7 +59,7 @@ args() { json_of call '.args[0]' | tr '\n' ' '; }
     assert_account 1
 }
 
-@test "a field that is not given has its default value" {
+@test "an omitted field has its default value" {
     run "$ETRACE_BIN" -n "$NODE" --dry-run 'work:one(X) when X =:= shelf#item{id = 1}'
     assert_failure 2
     assert_line -n 0 'etrace: the default value of field made is no literal term'
@@ -69,7 +69,7 @@ args() { json_of call '.args[0]' | tr '\n' ' '; }
     assert_account 1
 }
 
-@test "behind where, and again in the recording" {
+@test "records work in where, and a recording keeps their definitions" {
     traced --json -o "$BATS_TEST_TMPDIR/r.etr" 'shelf:new/1 where ret#item.id == 4' -- 'shelf:new(3), shelf:new(4)'
     assert_success
     assert_equal "$(json_of call '.args[0]' | tr '\n' ' ')" '4 '
@@ -87,7 +87,7 @@ args() { json_of call '.args[0]' | tr '\n' ' '; }
     assert_line -n 0 'etrace: record itm is not known'
 }
 
-@test "what is not there is said under the record, with what was perhaps meant" {
+@test "an unknown record, field or module is refused and a similar name is suggested" {
     run "$ETRACE_BIN" -n "$NODE" 'shelf:put(#itme{id = 1}, _)'
     assert_failure 2
     assert_output - <<'END'
@@ -106,7 +106,7 @@ END
     assert_line -n 0 'etrace: record item is not known: name its module, as in mod#item{}'
 }
 
-@test "without debug information --hrl is asked for" {
+@test "the error about a record without debug information suggests --hrl" {
     run "$ETRACE_BIN" -n "$NODE" 'stripped:new() when self() == #item{}'
     assert_failure 2
     assert_output - <<'END'
@@ -120,7 +120,7 @@ END
     assert_line -n 2 --partial -- '--hrl FILE defines records'
 }
 
-@test "several modules: they have to agree; files that are compressed" {
+@test "definitions in several modules must agree, and compressed beam files are read" {
     run "$ETRACE_BIN" -n "$NODE" --dry-run 'shelf:new(_) | crate:new(#item{id = 1})'
     assert_failure 2
     run "$ETRACE_BIN" -n "$NODE" --dry-run 'shelf:put(#item{id = 1}) | crate:new(#item{id = 1})'
@@ -132,21 +132,21 @@ END
     assert_success
 }
 
-@test "a header may be a pipe, which can be read but once" {
+@test "--hrl reads a pipe only once" {
     traced --json --hrl <(echo '-record(other, {x, y}).') 'lists:seq(A, B) when #other{x = A, y = 5} =:= {other, 1, B}' -- \
         'lists:seq(1, 5), lists:seq(2, 5)'
     assert_success
     assert_account 1
 }
 
-@test "--hrl comes first" {
+@test "--hrl takes precedence over the modules of the node" {
     echo '-record(item, {a, b}).' >"$BATS_TEST_TMPDIR/own.hrl"
     traced --json --hrl "$BATS_TEST_TMPDIR/own.hrl" 'work:one(shelf#item{b = 1})' -- 'work:one({item, 0, 1}), work:one(shelf:new(1))'
     assert_success
     assert_equal "$(args)" '{item,0,1} '
 }
 
-@test "asking for records makes no atoms" {
+@test "lookups of records create no atoms" {
     run "$ETRACE_BIN" -n "$NODE" --dry-run 'shelf:put(#item{id = 1}, _)'
     live_snapshot
     for _ in 1 2 3; do
@@ -180,7 +180,7 @@ assert_shows() { # TERMS ETRACE-ARGUMENT...
     assert_equal "$*: $(jq -r 'select(.type == "call") | .args[1]' "$OUT" | tr -d '\n')" "$*: $shown"
 }
 
-@test "native records: patterns, guards and filters test their names" {
+@test "patterns, guards and filters test the names of native records" {
     if [[ $ETRACE_OTP -lt 29 ]]; then
         for expr in 'work:two(#kind:it{}, _)' 'work:two(#_{}, _)' 'work:two(X, _) when is_record(X)' \
             'work:two(X, _) when is_record(X, kind, it)' 'work:two(X, _) where is_record(X, kind, it)' 'work:two/2 where ret = #_{}'; do
@@ -223,7 +223,7 @@ assert_shows() { # TERMS ETRACE-ARGUMENT...
     assert_account 1
 }
 
-@test "native records: an expression that reads their fields is refused, with a test that works" {
+@test "an expression that reads fields of a native record is refused and a working test is suggested" {
     [[ $ETRACE_OTP -ge 29 ]] || return 0
     native_module
     refused() { # EXPRESSION MESSAGE NOTE
@@ -246,7 +246,7 @@ assert_shows() { # TERMS ETRACE-ARGUMENT...
     refused 'work:one(X) where ret = {#kind:it{}}' 'a pattern of a filter is made of literals and variables' '^ compare the rest'
 }
 
-@test "native records show their names and nothing else, in every view, with and without the library" {
+@test "every view shows only the names of native records, with and without the NIF" {
     [[ $ETRACE_OTP -ge 29 ]] || return 0
     native_module
     local out=$BATS_TEST_TMPDIR/r
@@ -274,7 +274,7 @@ assert_shows() { # TERMS ETRACE-ARGUMENT...
     assert_line -n 0 --partial 'call work:one(#kind:it{...})'
 }
 
-@test "a pid and a port in a head, in a guard, in a message" {
+@test "expressions accept pids and ports in heads, guards and messages" {
     pid=$(node_eval "$NODE" 'whereis(w)')
     port=$(node_eval "$NODE" 'hd(erlang:ports())')
     both='work:one(self()), work:one(whereis(w)), work:one(hd(erlang:ports()))'

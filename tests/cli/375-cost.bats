@@ -13,7 +13,7 @@ teardown() { live_teardown; }
 
 dry() { run "$ETRACE_BIN" -n "$NODE" --dry-run "$@"; }
 
-@test "a wildcard where the node is busy is refused with the rate, and the functions that make it" {
+@test "a wildcard on a busy node is refused with the call rate and the busiest functions" {
     on_node 'work:flood(1)'
     run "$ETRACE_BIN" -n "$NODE" '_:_'
     on_node 'work:calm(ok)'
@@ -23,7 +23,7 @@ dry() { run "$ETRACE_BIN" -n "$NODE" --dry-run "$@"; }
     assert_line 'hint: name fewer functions or a process (-P), or --force'
 }
 
-@test "--force, a name, and a process need no measuring" {
+@test "--force, a name and -P need no measurement" {
     on_node 'work:flood(1)'
     for words in '--force _:_' 'work:one/1' 'work:_' '-P w _:_' '_:handle_call/3'; do
         # shellcheck disable=SC2086  # options and an expression
@@ -34,7 +34,7 @@ dry() { run "$ETRACE_BIN" -n "$NODE" --dry-run "$@"; }
     on_node 'work:calm(ok)'
 }
 
-@test "a wildcard where little happens is measured, and traced" {
+@test "a wildcard on an idle node is measured and traced" {
     trace --json 'maps:_'
     assert [ "$(grep -c 'functions, called [0-9,]* times\? a second' "$ERR")" -eq 1 ]
     on_node 'work:one(maps:from_keys([k], v))'
@@ -48,7 +48,7 @@ measuring() {
     [[ $(node_eval "$NODE" 'length(trace:session_info(all))') -gt $1 ]]
 }
 
-@test "killed while it measures: nothing is left" {
+@test "a kill during the measurement leaves nothing" {
     sessions=$(node_eval "$NODE" 'length(trace:session_info(all))')
     "$ETRACE_BIN" -n "$NODE" '_:_' </dev/null >/dev/null 2>&1 3>&- &
     TRACERS+=("$!")
@@ -58,7 +58,7 @@ measuring() {
     assert_clean "$BEFORE" "$NODE"
 }
 
-@test "what the tracing goes through is left out by wildcards" {
+@test "wildcards exclude functions that the tracing itself uses" {
     dry '_:_'
     assert_success
     assert_line --regexp 'warning: left out, because the tracing itself goes through them: [0-9]+ of .*code_server, .*\(--force takes them\)'
@@ -75,7 +75,7 @@ measuring() {
     assert_failure 4
 }
 
-@test "and is taken by its name, with a warning" {
+@test "a function that the tracing itself uses is traced by its name, with a warning" {
     dry 'prim_file:read_file/1'
     assert_success
     assert_line "etrace: $NODE: warning: the tracing itself goes through prim_file"
@@ -87,7 +87,7 @@ measuring() {
     assert_line --partial "functions, called"
 }
 
-@test "how much is traced is said before it is" {
+@test "--dry-run prints the number of functions and processes" {
     dry 'work:_' 'lists:seq'
     assert_success
     assert_output --regexp "^etrace: $NODE · OTP ${ETRACE_OTP}[0-9.]* · [0-9]+ functions · [0-9]+ processes · not traced \(--dry-run\)$"
@@ -97,7 +97,7 @@ measuring() {
     refute_output --partial 'functions ·'
 }
 
-@test "expressions from standard input" {
+@test "etrace reads expressions from standard input" {
     run "$ETRACE_BIN" -n "$NODE" --dry-run -f - <<<$'% two\nwork:one/1\nwork:two/2'
     assert_success
     assert_output --partial ' · 2 functions · '

@@ -36,7 +36,7 @@ counts() { jq -r 'select(.type == "count") | "\(.f)/\(.a) [\(.calls_all),\(.call
 
 calls_of() { jq -r "select(.type == \"count\" and .f == \"$1\") | .calls" "$OUT" | tail -n 1; }
 
-@test "calls, time and memory are those of trace:info" {
+@test "calls, time and memory equal those of trace:info" {
     trace work --json
     local said
     said=$(node_eval "$NODE" '{lines, lists:sort([{io_lib:format("~s/~b", [F, A]), N} || {{F, A}, N} <- maps:to_list(work:run(#{seed => 7, procs => 3, calls => 300}))])}')
@@ -52,7 +52,7 @@ calls_of() { jq -r "select(.type == \"count\" and .f == \"$1\") | .calls" "$OUT"
     assert_success
 }
 
-@test "a row for each function and process, of those that live and those that do not" {
+@test "--by process has a row for each function and process, alive or dead" {
     on_node 'work:begun(lives, [1, 2, 3]), work:begun(dies, [1, 2])'
     live_snapshot
     trace work:one/1 --by process --sort calls --json
@@ -69,7 +69,7 @@ calls_of() { jq -r "select(.type == \"count\" and .f == \"$1\") | .calls" "$OUT"
     live_snapshot
 }
 
-@test "-P counts the calls of some processes, and says how many there were in all" {
+@test "-P counts the calls of the given processes and also prints the number of all calls" {
     trace work:one/1 -P w --json
     on_node 'work:ask(w, fun() -> work:one(1), work:one(2) end), work:one(3)'
     trace_end
@@ -78,7 +78,7 @@ calls_of() { jq -r "select(.type == \"count\" and .f == \"$1\") | .calls" "$OUT"
     assert_output '2 3'
 }
 
-@test "counters by name; and before OTP 29 it is said what reading them costs" {
+@test "actions select the counters, and before OTP 29 top warns of their cost" {
     trace 'work:fac/1 -> count' --json
     on_node 'work:fac(9)'
     trace_end
@@ -98,7 +98,7 @@ calls_of() { jq -r "select(.type == \"count\" and .f == \"$1\") | .calls" "$OUT"
     fi
 }
 
-@test "--for: one table, the largest first; its rows and the rest make the whole" {
+@test "--for prints one sorted table, with a last line for the remaining functions" {
     trace work --for 3s --sort calls --rows 2
     on_node 'work:fac(99), work:sum(49, 0), work:one(1)'
     trace_wait
@@ -110,7 +110,7 @@ calls_of() { jq -r "select(.type == \"count\" and .f == \"$1\") | .calls" "$OUT"
     assert_equal "${#lines[@]}" 4
 }
 
-@test "without a terminal there is a table each interval, and the last one at the end" {
+@test "top prints a table per interval without a terminal, and the last one at the end" {
     trace work:one/1 --interval 1s
     until_true 30 eval '[[ $(grep -c "own time.*function" "$OUT") -ge 2 ]]'
     on_node 'work:loop(7)'
@@ -119,7 +119,7 @@ calls_of() { jq -r "select(.type == \"count\" and .f == \"$1\") | .calls" "$OUT"
     assert_regex "$output" ' 7 +[0-9.]+[nmu]?s .* work:one/1$'
 }
 
-@test "code that is loaded anew, and code that comes later, is counted on" {
+@test "top counts reloaded modules and modules that are loaded later" {
     local dir
     dir=$(node_dir "$NODE")
     printf '%s\n' '-module(fresh).' '-export([f/1]).' 'f(X) -> X.' >"$dir/fresh.erl"
@@ -160,7 +160,7 @@ slow_worker() { # THEN
         $1 end), receive slow -> ok end"
 }
 
-@test "functions whose last figures could not be read are counted" {
+@test "top reports the functions whose last figures it could not read" {
     local behaviour
     # The node ends; with --all, also a node that does not answer for half a minute.
     for behaviour in 'halt()' ${ETRACE_ALL:+'receive stop -> ok end'}; do
@@ -176,7 +176,7 @@ slow_worker() { # THEN
     done
 }
 
-@test "more processes than the node shall keep counters for" {
+@test "top restarts the counters if they cover too many processes" {
     trace work --json --interval 1s
     on_node 'work:burst(60000, 1)'
     until_true 30 eval '[[ $(jq -s "[.[] | select(.type == \"counted\")] | last | .begun_anew // 0" "$OUT") -ge 1 ]]'
@@ -188,7 +188,7 @@ slow_worker() { # THEN
     assert_success
 }
 
-@test "two nodes are one table" {
+@test "two nodes share one table" {
     local first=$NODE second
     node_start top_two
     second=$NODE
@@ -211,7 +211,7 @@ slow_worker() { # THEN
     assert_line --regexp "^ +3 .* $first +work:one/1\$"
 }
 
-@test "a node that goes down is named, and the others are counted on" {
+@test "top reports a node that goes down and continues with the others" {
     local first=$NODE second
     node_start top_gone
     second=$NODE
@@ -227,7 +227,7 @@ slow_worker() { # THEN
     assert_line 3
 }
 
-@test "without the NIF it counts as well" {
+@test "top counts with the fallback tracer" {
     trace --fallback work:one/1 --json
     on_node 'work:loop(3)'
     trace_end
@@ -235,7 +235,7 @@ slow_worker() { # THEN
     assert_equal "$(calls_of one)" 3
 }
 
-@test "what cannot be counted is said" {
+@test "top refuses unknown functions and expressions that it cannot count" {
     run etrace_top nosuchmodule
     assert_failure 5
     assert_output --partial 'there is no module nosuchmodule'
@@ -261,7 +261,7 @@ slow_worker() { # THEN
 
 etrace_top() { "$ETRACE_BIN" top -n "$NODE" "$@"; }
 
-@test "a client that is killed leaves nothing" {
+@test "a kill of top leaves nothing on the node" {
     trace work
     on_node 'work:flood(2)'
     kill -KILL "$TRACER"
@@ -269,7 +269,7 @@ etrace_top() { "$ETRACE_BIN" top -n "$NODE" "$@"; }
     # teardown() checks that nothing is left.
 }
 
-@test "a session that somebody else destroys ends it, with a word" {
+@test "top ends with a message if somebody destroys its session" {
     trace work --interval 1s
     on_node '[trace:session_destroy(S) || S = {etrace, _} <- trace:session_info(all)]'
     trace_wait
@@ -300,7 +300,7 @@ restored() {
     diff "$BATS_TEST_TMPDIR/before" "$BATS_TEST_TMPDIR/after"
 }
 
-@test "the live table: sorted, resized, held, begun again, and the terminal as it was" {
+@test "the live table sorts, resizes, pauses and restarts, and top restores the terminal" {
     screen 100 16
     type_line "clear; $ETRACE_BIN top -n $NODE work"
     until_true 30 shows '^etrace top .*functions'
@@ -340,7 +340,7 @@ restored() {
     shows ' 1 .* work:two/2$'
 }
 
-@test "the live table leaves the terminal as it was, however it ends" {
+@test "top restores the terminal after Ctrl-C, TERM and HUP" {
     local signal pid
     screen 80 20
     for signal in C-c TERM HUP; do

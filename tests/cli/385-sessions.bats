@@ -35,14 +35,14 @@ theirs_id() { node_eval "$NODE" 'element(2, lists:keyfind(theirs, 1, trace:sessi
 
 session() { jq -c "select(.name == \"$1\") | $2" <<<"$output"; }
 
-@test "a node that nobody traces has the legacy session alone" {
+@test "an untraced node has only the legacy session" {
     run etrace sessions
     assert_success
     assert_line --regexp '^ +-  legacy +erlang:trace/3 and its like · traces nothing$'
     assert_equal "${#lines[@]}" 1
 }
 
-@test "whose they are and what they trace" {
+@test "sessions lists the owner of each session and what it traces" {
     theirs "trace:function(S, {work, one, 1}, true, [local]), trace:process(S, self(), true, [call, send]),
         trace:send(S, [{['_', '_'], [], []}], []), trace:process(S, new_processes, true, [procs])"
     trace 'work:two/2' 'work:three/3'
@@ -62,7 +62,7 @@ session() { jq -c "select(.name == \"$1\") | $2" <<<"$output"; }
     theirs_end
 }
 
-@test "ports have no names, and the session of system events has its client" {
+@test "sessions counts ports, and shows the client of a session of system events" {
     theirs "[trace:port(S, P, true, [send]) || P <- lists:sublist(erlang:ports(), 2)]"
     run etrace sessions
     theirs_end
@@ -75,7 +75,7 @@ session() { jq -c "select(.name == \"$1\") | $2" <<<"$output"; }
     trace_end
 }
 
-@test "what the older functions trace is seen" {
+@test "sessions and info show what the legacy functions trace" {
     on_node 'erlang:trace_pattern({work, one, 1}, true, [local]), erlang:trace(whereis(w), true, [call, {tracer, whereis(w)}])'
     run etrace sessions --json
     assert_equal "$(session legacy '[.functions, .processes, .flags]')" '[1,1,["call"]]'
@@ -88,7 +88,7 @@ session() { jq -c "select(.name == \"$1\") | $2" <<<"$output"; }
     on_node 'erlang:trace(all, false, [all]), erlang:trace_pattern({work, one, 1}, false, [local])'
 }
 
-@test "--destroy ends one session; its etrace says so" {
+@test "--destroy ends one session, and its etrace reports it" {
     local id
     trace work:one/1
     id=$(node_eval "$NODE" 'hd([N || {etrace, N} <- trace:session_info(all)])')
@@ -112,7 +112,7 @@ session() { jq -c "select(.name == \"$1\") | $2" <<<"$output"; }
     assert_failure 2
 }
 
-@test "on a terminal --destroy asks, and only y is yes" {
+@test "--destroy asks on a terminal, and only y confirms" {
     local id answer
     SCREEN=etrace-sessions-$$
     theirs 'ok'
@@ -138,7 +138,7 @@ session() { jq -c "select(.name == \"$1\") | $2" <<<"$output"; }
     theirs_end
 }
 
-@test "info: a function with its specification, its counters and who counts" {
+@test "info shows the session and the counters of a function" {
     theirs 'trace:function(S, {work, one, 1}, true, [local]),
         trace:function(S, {work, one, 1}, true, [call_count, call_time]), trace:process(S, self(), true, [call]), work:one(1), work:one(2)'
     run etrace info work:one/1
@@ -155,7 +155,7 @@ session() { jq -c "select(.name == \"$1\") | $2" <<<"$output"; }
     theirs_end
 }
 
-@test "info: specifications are printed as terms" {
+@test "info prints match specifications as terms" {
     theirs "trace:function(S, {work, one, 1}, [{['\$1'], [{is_atom, '\$1'}], [{return_trace}]}], [local]),
         trace:function(S, {work, two, 2}, [], [meta]), trace:recv(S, [{['_', '_', {a, '_'}], [], []}], [])"
     run etrace info work:one/1 receive work:two/2
@@ -170,7 +170,7 @@ session() { jq -c "select(.name == \"$1\") | $2" <<<"$output"; }
     theirs_end
 }
 
-@test "who has the flag of messages traces them, whatever the specification; who has not does not" {
+@test "info shows send and receive only for a session whose flags trace messages" {
     theirs 'trace:process(S, self(), true, [send])'
     run etrace sessions --json
     assert_equal "$(session theirs .events)" '["send"]'
@@ -186,7 +186,7 @@ session() { jq -c "select(.name == \"$1\") | $2" <<<"$output"; }
     theirs_end
 }
 
-@test "info: processes, ports, messages, what is new, what is loaded, the system" {
+@test "info shows processes, ports, messages, new processes, on_load and system events" {
     theirs 'trace:process(S, self(), true, [call, procs]), trace:process(S, new, true, [send]), trace:function(S, on_load, true, [local]),
         trace:port(S, hd(erlang:ports()), true, [ports])'
     local pid port
@@ -218,7 +218,7 @@ session() { jq -c "select(.name == \"$1\") | $2" <<<"$output"; }
     theirs_end
 }
 
-@test "info: bad targets are errors, with a hint where it may be none of what there is" {
+@test "info refuses bad targets, with a hint for processes and ports" {
     local target
     for target in '<0.99999.0>' '#Port<0.99999>' nosuchname; do
         run etrace info "$target"

@@ -41,7 +41,7 @@ no_named() {
     live_snapshot
 }
 
-@test "names of arguments, from the debug information; no atom is made of them" {
+@test "ls shows argument names from the debug information and creates no atoms" {
     named +debug_info
     live_snapshot
     run ls_ named
@@ -60,7 +60,7 @@ no_named() {
     no_named
 }
 
-@test "a module without debug information: the functions alone" {
+@test "ls shows only the functions of a module without debug information" {
     named
     run ls_ named
     assert_success
@@ -69,7 +69,7 @@ no_named() {
     no_named
 }
 
-@test "selectors as everywhere, each function once" {
+@test "ls accepts several selectors and lists each function once" {
     run ls_ 'work:f*/1' work:fac/1
     assert_success
     assert_equal "$(names)" 'work:fac/1 work:fib/1 work:flood/1 '
@@ -78,7 +78,7 @@ no_named() {
         sed 's/ x//' | tr '\n' ' ')"
 }
 
-@test "every function of the node, in pages" {
+@test "ls lists every function of the node" {
     local all
     all=$(node_eval "$NODE" 'length([x || M <- erlang:loaded(), {F, _} <- erlang:get_module_info(M, functions), F =/= module_info,
         not lists:prefix("-", atom_to_list(F)), not lists:prefix("etrace_", atom_to_list(M))])')
@@ -89,13 +89,13 @@ no_named() {
     (($(wc -l <"$OUT") >= all && $(wc -l <"$OUT") < all + 1000))
 }
 
-@test "ls | head ends at once and without a word" {
+@test "ls ends at once without a message if its pipe closes" {
     run bash -c 'set -o pipefail; "$ETRACE_BIN" ls -n "$0" _ --args | head -n 3' "$NODE"
     assert_success
     assert_equal "${#lines[@]}" 3
 }
 
-@test "what is not there is said, with what resembles it" {
+@test "ls refuses unknown names and suggests a similar one" {
     run ls_ wrk
     assert_failure 5
     assert_output --partial 'there is no module wrk'

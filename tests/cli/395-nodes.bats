@@ -88,7 +88,7 @@ assert_ordered() { # RECORDING
     ((back == 0 || marks > 0)) || fail "$back lines are older than the one before"
 }
 
-@test "three nodes under load: one stream in the order of time, accounted for each, and the replay is the same" {
+@test "events of three busy nodes form one ordered stream with complete accounts, and replay prints the same" {
     three
     rec=$BATS_TEST_TMPDIR/all.etr
     # shellcheck disable=SC2046
@@ -123,7 +123,7 @@ assert_ordered() { # RECORDING
     assert_equal "$(sort <<<"$output")" "$(printf '%s;lists:seq/2\n' "${NODES[@]}" | sort)"
 }
 
-@test "the text of a replay is that of the stream, byte for byte" {
+@test "the text of a replay equals that of the live trace of two nodes" {
     NODES=()
     node_start a
     node_start b
@@ -140,7 +140,7 @@ assert_ordered() { # RECORDING
     assert cmp "$OUT" "$BATS_TEST_TMPDIR/again"
 }
 
-@test "a node that is named twice is one node, with no column for it" {
+@test "a node that is named twice counts as one node" {
     node_start a
     # shellcheck disable=SC2153  # of node.bash
     begin 1 -n "$NODE" -n "$NODE" --limit 1 'lists:seq(7777, _)'
@@ -155,7 +155,7 @@ assert_ordered() { # RECORDING
     assert_line --partial "$NODE · OTP"
 }
 
-@test "neither an idle node nor one that is suspended holds up the others" {
+@test "an idle or suspended node does not delay the others" {
     NODES=()
     node_start a
     node_start b
@@ -171,7 +171,7 @@ assert_ordered() { # RECORDING
     assert_equal "$status" 0
 }
 
-@test "what is lost is lost on one node, and said of that one" {
+@test "losses are reported for the node that lost the events" {
     NODES=()
     node_start a
     node_start b
@@ -189,7 +189,7 @@ assert_ordered() { # RECORDING
     assert_regex "$talk" "etrace: ${NODES[1]}: [0-9]+ events · [0-9]+ lost \(rate\)"
 }
 
-@test "a node that goes down is an event, and the others go on" {
+@test "a node that goes down is an event, and the trace of the others continues" {
     three
     rec=$BATS_TEST_TMPDIR/down.etr
     # shellcheck disable=SC2046
@@ -214,7 +214,7 @@ assert_ordered() { # RECORDING
     assert_output "*** node $dead went down ***"
 }
 
-@test "with --reattach a node is waited for, taken up, missed, and taken up again" {
+@test "--reattach waits for a missing node, and again after it goes down" {
     NODES=()
     node_start a
     here=${NODES[0]}
@@ -248,7 +248,7 @@ node_up'
     assert cmp "$OUT" "$BATS_TEST_TMPDIR/again"
 }
 
-@test "while a node that came back thinks about what to trace, the others are shown" {
+@test "events of other nodes appear while a node that came back does not answer" {
     NODES=()
     node_start a
     here=${NODES[0]}
@@ -282,7 +282,7 @@ END
     assert_equal "$status" 0
 }
 
-@test "with --reattach a node that goes down while it is attached to, or asked what there is to be traced, is waited for" {
+@test "--reattach waits for a node that goes down while it loads the companion or looks up a process" {
     local step
     NODES=()
     node_start a
@@ -311,7 +311,7 @@ END
     done
 }
 
-@test "a node that goes down while the next one is attached to: the end of all in order, or with --reattach waited for, in a cluster too" {
+@test "a node that goes down during the attach of another one ends the trace, or --reattach waits for it" {
     local dying how
     NODES=()
     node_start a
@@ -339,7 +339,7 @@ END
     done
 }
 
-@test "a node that takes longer to begin than a lease lasts does not cost the others theirs" {
+@test "a node that takes longer than a lease to start does not end the sessions of the others" {
     local slow=$BATS_TEST_TMPDIR/slow ms
     NODES=()
     for ms in 0 13000; do
@@ -353,7 +353,7 @@ END
     assert_equal "$(jq -r .node <<<"$output")" "$(printf '%s\n' "${NODES[@]}")"
 }
 
-@test "a node that is suspended for longer than a lease lasts is traced on, among others as alone" {
+@test "the trace of a node continues after a suspension longer than the lease" {
     NODES=()
     node_start a
     node_start b
@@ -370,7 +370,7 @@ END
     assert_account 30
 }
 
-@test "who is told to stop while a node thinks about what it is asked does so" {
+@test "a signal ends trace and top while a node does not answer a request" {
     local command
     printf '%s\n' '-module(slow_names).' '-export([whereis_name/1]).' 'whereis_name(_) -> register(asked, self()), timer:sleep(infinity).' >"$BATS_TEST_TMPDIR/slow_names.erl"
     (cd "$BATS_TEST_TMPDIR" && "$ETRACE_ERLC" slow_names.erl)
@@ -392,7 +392,7 @@ END
     done
 }
 
-@test "nodes that do not answer do not keep the tracer on another when all is over" {
+@test "unresponsive nodes do not delay the removal of the tracer from another node" {
     local node slow=$BATS_TEST_TMPDIR/slow_names
     NODES=()
     cat >"$slow.erl" <<'END'
@@ -422,7 +422,7 @@ END
     for node in "${NODES[@]:0:3}"; do kill -CONT "$(<"$(node_dir "$node")/pid")"; done
 }
 
-@test "while one node does not answer, top goes on printing what the others have counted" {
+@test "top continues to print the counters of other nodes while one node does not answer" {
     NODES=()
     node_start a
     node_start b
@@ -439,7 +439,7 @@ END
     assert_equal "$status" 0
 }
 
-@test "with --reattach a node that goes down or falls silent while it is asked what a record is, is waited for, and the next one is asked" {
+@test "--reattach waits for a node that is lost during a record lookup, and etrace asks the next node" {
     local defs=$BATS_TEST_TMPDIR/defs dying how
     NODES=()
     node_start a
@@ -481,7 +481,7 @@ END
     done
 }
 
-@test "who waits for a node alone can be told to stop" {
+@test "a signal ends etrace while it waits for its only node" {
     local file=$BATS_TEST_TMPDIR/nothing.etr
     "$ETRACE_BIN" -n "nobody$RANDOM@127.0.0.1" --reattach -o "$file" 'lists:seq(7777, _)' >"$OUT" 2>"$ERR" </dev/null 3>&- &
     TRACER=$!
@@ -508,7 +508,7 @@ refusing() { # NAME FILE
     RETURNED+=("$!")
 }
 
-@test "with --reattach a node that is there and refuses is not waited for, and later given up after five times" {
+@test "--reattach does not wait for a node that refuses, and later gives up after five attempts" {
     NODES=()
     node_start a
     here=${NODES[0]}
@@ -534,7 +534,7 @@ refusing() { # NAME FILE
     assert_equal "$(grep -c '"type":"call"' "$OUT")" 20
 }
 
-@test "a named node that cannot be reached ends all before anything is traced" {
+@test "an unreachable named node ends the command before it traces anything" {
     NODES=()
     node_start a
     here=${NODES[0]}
@@ -550,7 +550,7 @@ refusing() { # NAME FILE
     assert_line -n 0 'etrace: --port is the port of one node, and 2 are named'
 }
 
-@test "a cluster is the node and whom it is connected to; what cannot be traced of it is a warning" {
+@test "--cluster traces all connected nodes and warns about those that it cannot trace" {
     three
     node_eval "${NODES[0]}" "[net_kernel:connect_node(N) || N <- ['${NODES[1]}', '${NODES[2]}']]" >/dev/null
     # This connected node is stopped, so it answers nobody.
@@ -593,7 +593,7 @@ silent_epmd() { # N...
     RETURNED+=("$!")
 }
 
-@test "hidden nodes whose host does not say where they are cost those of the cluster no lease" {
+@test "hidden nodes with a silent epmd do not end the sessions of the cluster" {
     local i
     NODES=()
     node_start a
@@ -612,7 +612,7 @@ silent_epmd() { # N...
     assert_equal "$(grep -c '"type":"call"' "$OUT")" 5
 }
 
-@test "in the interactive mode a command that takes longer than a lease lasts costs those that are traced nothing" {
+@test "a slow command of the interactive mode does not end the sessions of traced nodes" {
     local hosts=({71..77})
     NODES=()
     node_start a
@@ -627,7 +627,7 @@ silent_epmd() { # N...
     assert_equal "$(grep -c 'lists:seq' "$OUT")" 5
 }
 
-@test "figures that the nodes have counted are told apart" {
+@test "a summary shows the figures of each node separately" {
     NODES=()
     node_start a
     node_start b
@@ -643,7 +643,7 @@ silent_epmd() { # N...
     assert_regex "$talk" "etrace: ${NODES[1]}: 7 events"$'\n'
 }
 
-@test "in the interactive mode one that is waited for keeps its place, whoever is attached to meanwhile" {
+@test "the interactive mode retries a lost node while it attaches to another one" {
     NODES=()
     node_start a
     node_start b
@@ -693,7 +693,7 @@ left_without_one() {
     assert_equal "$status" 1
 }
 
-@test "in the interactive mode a node that is lost while it is asked does not cost the others what is traced there" {
+@test "the interactive mode continues to trace the other nodes when a node stops answering" {
     NODES=()
     node_start a
     node_start b
@@ -713,7 +713,7 @@ left_without_one() {
     left_without_one
 }
 
-@test "with --reattach the interactive mode begins though a node goes down while another one is attached to" {
+@test "the interactive mode with --reattach starts although a node goes down during the attach" {
     local node
     NODES=()
     node_start a
@@ -734,7 +734,7 @@ left_without_one() {
     left_without_one
 }
 
-@test "ls takes a cluster too; where one node is meant, or they are named one by one, it is refused" {
+@test "ls accepts --cluster, and commands for a single node refuse it" {
     NODES=()
     node_start a
     node_start b

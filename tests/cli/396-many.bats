@@ -33,7 +33,7 @@ moves() { # MOVE NODE...
     for node in "$@"; do grep -nF "etrace: $node$move" "$ERR" | head -n 1; done | cut -d: -f1
 }
 
-@test "nodes that do not answer delay none of the others, and etrace attaches to them when they go on" {
+@test "unresponsive nodes do not delay the others, and etrace attaches to them when they continue" {
     local node i count=8 live=() stopped=() gone=() before last first
     [[ ! ${ETRACE_ALL:-} ]] || count=100
     for ((i = 1; i <= count; i++)); do
