@@ -73,8 +73,10 @@ static void test_drain(void)
     batch_plan(&state, &clock, 0, BATCH, NULL, 0, false, &plan);
     batch_write(&state, &plan, bytes);
     guard_rings(2 * PAGE, PROT_READ | PROT_WRITE);
-    ok(plan.more && plan.bytes <= BATCH, "a drain reads only what it takes of %d full rings, %u frames", LANES, frames);
-    is_number((int64_t)(state.watermark - base), (int64_t)(tick_at_tail(&claimed[0]->ring) - base) - 1, "and knows the tick of the first frame that it leaves");
+    ok(plan.more && plan.bytes <= BATCH,
+       "a drain of %d full rings with %u frames reads only the bytes that it takes", LANES, frames);
+    is_number((int64_t)(state.watermark - base), (int64_t)(tick_at_tail(&claimed[0]->ring) - base) - 1,
+              "the watermark is the tick before the first frame that the drain leaves");
 
     for (bool more = true; more; more = plan.more, batches++) {
         batch_plan(&state, &clock, 0, BATCH, NULL, 0, false, &plan);
@@ -83,7 +85,8 @@ static void test_drain(void)
         for (unsigned i = 0; i < LANES; i++)
             early += plan.more && claimed[i]->ring.tail < claimed[i]->ring.head && tick_at_tail(&claimed[i]->ring) <= state.watermark;
     }
-    ok(!taken && !early && batches > 400, "%u more batches take the rest, none is too large or early", batches);
+    ok(!taken && !early && batches > 400,
+       "%u more batches take the rest, and none is too large or has an early watermark", batches);
 }
 
 static void test_newcomers(void)
@@ -103,7 +106,7 @@ static void test_newcomers(void)
         }
     }
     ok(calls == LANES * LANE_NEWCOMERS / NEWCOMERS && all == LANES * LANE_NEWCOMERS && !wrong,
-        "%u newcomers come in %u calls, each once", all, calls);
+        "%u newcomers come in %u calls, each of them once", all, calls);
 }
 
 static bool alive(void *env, uint64_t process)
@@ -135,19 +138,20 @@ static void test_figures(void)
         all += taken;
         most = taken > most ? taken : most;
     }
-    ok(all == FUNCTIONS && !wrong, "%d functions have their own figures, the lanes' added up", FUNCTIONS);
-    ok(most <= WORK / LANES && calls >= FUNCTIONS / most, "one call takes those of %u functions of %d lanes", most, LANES);
-    ok(tally_is_told(), "behind the round all is told");
+    ok(all == FUNCTIONS && !wrong, "each of %d functions has its own figures, which add up all lanes", FUNCTIONS);
+    ok(most <= WORK / LANES && calls >= FUNCTIONS / most,
+       "one call takes the figures of at most %u functions of %d lanes", most, LANES);
+    ok(tally_is_told(), "all figures are reported after the round");
     while (tally_open(FUNCTIONS, 1000, alive) == TALLY_CLEARING)
         clearing++;
-    ok(clearing > LANES / 2, "their memory is given back in %u calls", clearing);
+    ok(clearing > LANES / 2, "%u calls release the memory of the figures", clearing);
     tally_unmap();
 }
 
 int main(void)
 {
     signal(SIGSEGV, touched);
-    ok(lanes_open(LANES, RING, NEED, (struct encode_limits){0}), "lanes are there");
+    ok(lanes_open(LANES, RING, NEED, (struct encode_limits){0}), "the lanes open");
     for (uintptr_t i = 0; i < LANES; i++)
         claimed[i] = lane_claim(64 * (i + 1));
     base = tick_now();

@@ -67,11 +67,12 @@ int main(void)
     fw_frame(&w, ETW_RETURN_TO, 5, 85), fw_u16(&w, ETW_NO_FUNCTION), fw_u8(&w, 0), fw_frame_end(&w);
     fw_frame(&w, ETW_EXIT, 6, ETW_TRACEE_PORT | 7), fw_atom(&w, "a b"), fw_frame_end(&w);
     is_text(next(), "call <0.84.0> lists:seq|:lists.seq/2 1 10", "a call that defines its function");
-    is_text(next(), "call <0.84.0> lists:seq|:lists.seq/2 1 11", "a call that refers to it");
-    is_text(next(), "call <0.85.0> 'Elixir.MyApp.Repo':'get!'|MyApp.Repo.get!/1 'a b' ms true", "with a match specification's result");
-    is_text(next(), "call <0.85.0> 'my mod':'Fun'|:\"my mod\".\"Fun\"/3", "without its arguments");
-    is_text(next(), "return_to <0.85.0>", "without a function");
-    is_text(next(), "exit #Port<0.7> 'a b'", "of a port");
+    is_text(next(), "call <0.84.0> lists:seq|:lists.seq/2 1 11", "a call that refers to a defined function");
+    is_text(next(), "call <0.85.0> 'Elixir.MyApp.Repo':'get!'|MyApp.Repo.get!/1 'a b' ms true",
+            "a call with the result of a match specification");
+    is_text(next(), "call <0.85.0> 'my mod':'Fun'|:\"my mod\".\"Fun\"/3", "a call without its arguments");
+    is_text(next(), "return_to <0.85.0>", "a return_to without a function");
+    is_text(next(), "exit #Port<0.7> 'a b'", "an exit of a port");
 
     /* One frame defines the same id twice, with different names. */
     start();
@@ -82,24 +83,25 @@ int main(void)
     fw_call(&w, 3, 84, "m", "f", 2), fw_u8(&w, ETW_T_ATOM), fw_u16(&w, 5), fw_atom_as(&w, 5, "three"), fw_frame_end(&w);
     fw_call(&w, 4, 84, "m", "f", 1), fw_u8(&w, ETW_T_ATOM), fw_u16(&w, 5), fw_frame_end(&w);
     fw_call(&w, 5, 84, "m", "f", 1), fw_u8(&w, ETW_T_ATOM), fw_u16(&w, 5), w.flags |= ETW_F_MS, fw_atom_as(&w, 5, "four"), fw_frame_end(&w);
-    is_text(next(), "call <0.84.0> m:f|:m.f/4 one one two two", "an id that is defined twice in a frame");
-    is_text(next(), "call <0.84.0> m:f|:m.f/1 two", "keeps its last name");
-    is_text(next(), "call <0.84.0> m:f|:m.f/2 two three", "an id that is used, then defined anew");
-    is_text(next(), "call <0.84.0> m:f|:m.f/1 three", "has the new name afterwards");
-    is_text(next(), "call <0.84.0> m:f|:m.f/1 three ms four", "across the arguments and the result");
+    is_text(next(), "call <0.84.0> m:f|:m.f/4 one one two two", "an atom whose id is defined twice in a frame");
+    is_text(next(), "call <0.84.0> m:f|:m.f/1 two", "the id keeps its last name");
+    is_text(next(), "call <0.84.0> m:f|:m.f/2 two three", "an id that is used and then redefined in the same frame");
+    is_text(next(), "call <0.84.0> m:f|:m.f/1 three", "the id has the new name in later frames");
+    is_text(next(), "call <0.84.0> m:f|:m.f/1 three ms four",
+            "an id that is redefined between the arguments and the result");
 
     start();
     fw_call(&w, 1, 84, "m", "f", 1), fw_frame_end(&w);
     is_text(next(), "bad: a term is missing", "fewer arguments than the arity says");
     start();
     fw_call(&w, 1, 84, "m", "f", 1), fw_int(&w, 1), fw_int(&w, 2), fw_frame_end(&w);
-    is_text(next(), "bad: more bytes in a frame than it needs", "more arguments");
+    is_text(next(), "bad: more bytes in a frame than it needs", "more arguments than the arity says");
     start();
     fw_frame(&w, ETW_CALL, 1, 84), fw_u16(&w, 3), fw_u8(&w, 0), fw_frame_end(&w);
     is_text(next(), "bad: a function that was not defined", "an unknown function");
     start();
     fw_frame(&w, ETW_CALL, 1, 84), fw_u16(&w, ETW_FUNCTIONS), fw_u8(&w, 0), fw_frame_end(&w);
-    is_text(next(), "bad: a function's id out of range", "an id out of range");
+    is_text(next(), "bad: a function's id out of range", "a function's id out of range");
     start();
     fw_frame(&w, 40, 1, 84), fw_frame_end(&w);
     is_text(next(), "bad: a frame of a kind that does not exist", "an unknown kind");
@@ -114,9 +116,10 @@ int main(void)
     is_text(next(), "bad: a frame longer than its section", "a long frame");
 
     struct str written = funs_get(&funs, raw_text("Elixir.M"), raw_bytes("\0", 1))->elixir;
-    ok(!memchr(written.at, 0, written.len), "a function that is called NUL is not written as an operator");
+    ok(!memchr(written.at, 0, written.len), "a function with the name NUL is not written as an operator");
     written = funs_get(&funs, raw_text("Elixir.M"), raw_text("<>"))->elixir;
-    ok(written.len == 4 && !memcmp(written.at, "M.<>", 4), "one that is an operator is");
+    ok(written.len == 4 && !memcmp(written.at, "M.<>", 4),
+       "a function with the name of an operator is written as an operator");
 
     /* More processes than the table keeps. The table grows meanwhile. */
     start();
@@ -128,10 +131,10 @@ int main(void)
         if (i % 10000 == 0)
             known &= tracees_at(&shared.tracees, 1000000)->name_len == 4;
     }
-    ok(known, "a process that is seen again is not forgotten");
-    ok(!tracees_find(&shared.tracees, 2000000), "one that is not is");
+    ok(known, "the table keeps a process that is seen again");
+    ok(!tracees_find(&shared.tracees, 2000000), "the table forgets a process that is not seen again");
     tracee_name(tracees_at(&shared.tracees, 5), SAFE("0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890"));
-    is_number(tracees_at(&shared.tracees, 5)->name_len, 80, "a long name is cut");
+    is_number(tracees_at(&shared.tracees, 5)->name_len, 80, "a long process name is cut");
 
     decode_ring_release(&ring);
     fw_release(&w);

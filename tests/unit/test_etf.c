@@ -52,11 +52,11 @@ static void heads(void)
     int64_t n;
     ok(etf_get_int(&r, &n) && n == 200, "a byte");
     ok(etf_get_int(&r, &n) && n == -1, "a negative integer");
-    ok(etf_get_int(&r, &n) && n == INT64_MAX, "the largest integer of 64 bits");
-    ok(etf_get_int(&r, &n) && n == INT64_MIN, "the smallest one");
-    ok(etf_next(&r, &h) && h.type == ETF_BIG && h.negative && h.text.len == 9, "a larger one keeps its bytes");
+    ok(etf_get_int(&r, &n) && n == INT64_MAX, "the largest 64-bit integer");
+    ok(etf_get_int(&r, &n) && n == INT64_MIN, "the smallest 64-bit integer");
+    ok(etf_next(&r, &h) && h.type == ETF_BIG && h.negative && h.text.len == 9, "a larger integer keeps its bytes");
     ok(etf_next(&r, &h) && h.type == ETF_FLOAT && h.real == -0.5, "a float");
-    ok(etf_is_atom(&r, "a\xc3\xa9") && !etf_is_atom(&r, "a"), "looking at an atom does not move");
+    ok(etf_is_atom(&r, "a\xc3\xa9") && !etf_is_atom(&r, "a"), "a look at an atom does not consume it");
     ok(etf_next(&r, &h) && h.type == ETF_ATOM && !h.latin1, "an atom");
     struct raw text;
     ok(etf_get_bin(&r, &text) && raw_is(text, "xyz"), "a binary");
@@ -65,7 +65,7 @@ static void heads(void)
     ok(etf_next(&r, &h) && h.type == ETF_PORT && h.id == 5, "a port");
     ok(etf_next(&r, &h) && h.type == ETF_REF && h.nwords == 3 && h.words[2] == 3, "a reference");
     ok(etf_next(&r, &h) && h.type == ETF_EXPORT && etf_skip(&r) && etf_skip(&r) && etf_get_int(&r, &n) && n == 2, "an external fun");
-    ok(!etf_next(&r, &h) && r.failed, "a tuple with more elements than bytes");
+    ok(!etf_next(&r, &h) && r.failed, "a tuple with more elements than bytes is refused");
     ok(!etf_next(&r, &h), "a failed reader stays failed");
 }
 
@@ -76,7 +76,7 @@ static void latin1(void)
     struct etf_head h;
 
     etf_open(&r, raw, sizeof raw);
-    ok(etf_next(&r, &h) && h.type == ETF_ATOM && h.latin1 && h.text.len == 1, "an atom in the old encoding says so");
+    ok(etf_next(&r, &h) && h.type == ETF_ATOM && h.latin1 && h.text.len == 1, "an atom in Latin-1 is marked as such");
 }
 
 static void structures(void)
@@ -88,41 +88,42 @@ static void structures(void)
 
     buf_clear(&b);
     etf_version(&b), etf_map(&b, 1), etf_atomz(&b, "k"), etf_list(&b, 2), etf_int(&b, 1), etf_tuple(&b, 0), etf_nil(&b);
-    ok(!etf_open_version(&r, b.data + 1, b.len - 1), "a term without its version");
+    ok(!etf_open_version(&r, b.data + 1, b.len - 1), "a term without its version is refused");
     ok(etf_open_version(&r, b.data, b.len) && etf_get_map(&r, &n) && n == 1, "a map");
-    ok(etf_skip(&r) && etf_take(&r, &inner) && etf_done(&r), "its value taken whole");
+    ok(etf_skip(&r) && etf_take(&r, &inner) && etf_done(&r), "a value of the map can be taken as a whole");
     ok(etf_get_list(&inner, &n) && n == 2 && etf_get_int(&inner, &x) && x == 1 && etf_get_tuple(&inner, 0) && etf_get_nil(&inner)
-           && etf_done(&inner), "and read");
+           && etf_done(&inner), "the taken value can be read");
     etf_open_version(&r, b.data, b.len);
-    ok(!etf_get_tuple(&r, 1) && r.failed, "another type than the one wanted");
+    ok(!etf_get_tuple(&r, 1) && r.failed, "a term of another type than the requested one is refused");
     etf_open_version(&r, b.data, b.len);
-    ok(etf_peek(&r, &h) && h.type == ETF_MAP && etf_peek(&r, &h) && h.type == ETF_MAP, "looking does not move");
+    ok(etf_peek(&r, &h) && h.type == ETF_MAP && etf_peek(&r, &h) && h.type == ETF_MAP,
+       "a look at a term does not consume it");
     etf_open(&r, "jj", 2);
-    ok(etf_get_list(&r, &n) && n == 0 && !etf_done(&r), "[] is a list of none, and something is left");
+    ok(etf_get_list(&r, &n) && n == 0 && !etf_done(&r), "[] is an empty list, and terms are left after it");
 }
 
 static void hostile(void)
 {
-    REFUSED("nothing at all", 0);
+    REFUSED("no bytes", 0);
     REFUSED("a list of 2^31-1 elements", 108, 0x7f, 0xff, 0xff, 0xff, 106);
     REFUSED("a list without its tail", 108, 0, 0, 0, 1, 97, 1);
-    REFUSED("a tuple of 2^32-1", 105, 0xff, 0xff, 0xff, 0xff);
+    REFUSED("a tuple of 2^32-1 elements", 105, 0xff, 0xff, 0xff, 0xff);
     REFUSED("a map of 2^31 pairs", 116, 0x80, 0, 0, 0, 97, 1);
     REFUSED("a map with half a pair", 116, 0, 0, 0, 1, 97, 1);
     REFUSED("a binary of 2^32-1 bytes", 109, 0xff, 0xff, 0xff, 0xff, 1);
     REFUSED("a large integer of 2^32-1 bytes", 111, 0xff, 0xff, 0xff, 0xff, 0, 1);
-    REFUSED("an atom longer than any", 118, 0xff, 0xff, 'a');
+    REFUSED("an atom longer than the maximum", 118, 0xff, 0xff, 'a');
     REFUSED("a pid whose node is a number", 88, 97, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1);
     REFUSED("a reference of 0 words", 90, 0, 0, 119, 1, 'n', 0, 0, 0, 1);
     REFUSED("a reference of 6 words", 90, 0, 6, 119, 1, 'n', 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1);
-    REFUSED("a float that is none", 70, 0x7f, 0xf8, 0, 0, 0, 0, 0, 0);
-    REFUSED("a bit string of nine bits a byte", 77, 0, 0, 0, 1, 9, 0xff);
-    REFUSED("a bit string of no bits", 77, 0, 0, 0, 1, 0, 0xff);
+    REFUSED("a float that is not a number", 70, 0x7f, 0xf8, 0, 0, 0, 0, 0, 0);
+    REFUSED("a bit string with nine bits in its last byte", 77, 0, 0, 0, 1, 9, 0xff);
+    REFUSED("a bit string with no bits in its last byte", 77, 0, 0, 0, 1, 0, 0xff);
     REFUSED("a fun smaller than its head", 112, 0, 0, 0, 3);
-    REFUSED("a fun larger than all", 112, 0xff, 0xff, 0xff, 0xff, 0);
+    REFUSED("a fun larger than the term", 112, 0xff, 0xff, 0xff, 0xff, 0);
     REFUSED("compressed terms", 80, 0, 0, 0, 1, 120);
     REFUSED("an unknown tag", 1);
-    REFUSED("something behind the term", 97, 1, 97);
+    REFUSED("bytes after the term", 97, 1, 97);
 }
 
 static void deep(void)
@@ -135,7 +136,7 @@ static void deep(void)
     etf_nil(&b);
     for (size_t i = 0; i < levels; i++)
         etf_nil(&b);
-    ok(!skips(b.data, b.len), "more terms than anybody sends are refused, and the stack does not grow");
+    ok(!skips(b.data, b.len), "more terms than the limit are refused");
     buf_clear(&b);
     for (size_t i = 0; i < levels / 2; i++)
         etf_tuple(&b, 1);
@@ -156,7 +157,7 @@ static void damaged(void)
     ok(skips(b.data, b.len), "a term of every kind");
     for (size_t i = 0; i < b.len; i++)
         good &= !skips(b.data, i);
-    ok(good, "cut at every byte");
+    ok(good, "a term that is cut at any byte is refused");
     for (size_t i = 0; i < b.len; i++) {
         unsigned char *copy = exact(b.data, b.len);
         for (unsigned x = 0; x < 256; x++) {
@@ -165,7 +166,7 @@ static void damaged(void)
         }
         free(copy);
     }
-    ok(true, "every byte changed to every other");
+    ok(true, "a term with any changed byte does no harm");
 }
 
 int main(void)

@@ -249,8 +249,8 @@ static void test_same(void)
         if (!good)
             printf("# where %s\n", buf_cstr(&text));
     }
-    ok(good, "the same of figures as of events, for %d conditions", (int)ROUNDS);
-    ok(some > ROUNDS / 4, "many of them show some of the calls (%u)", some);
+    ok(good, "figures and events give the same result for %d conditions", (int)ROUNDS);
+    ok(some > ROUNDS / 4, "many conditions show some calls and hide others (%u)", some);
     buf_release(&text);
 }
 
@@ -273,22 +273,22 @@ static void test_decides(void)
 {
     struct buf deep = {0};
 
-    ok(decides("dur > 5ms andalso size < 1kB"), "two conditions");
-    ok(!decides("ret == 1"), "not what the result is");
-    ok(!decides("dur > 5ms andalso args[1] == 1"), "not arguments");
-    ok(!decides("dur / 2 > 5ms"), "not arithmetic");
-    ok(!decides("text =~ \"x\""), "not patterns");
+    ok(decides("dur > 5ms andalso size < 1kB"), "the node decides two conditions");
+    ok(!decides("ret == 1"), "the node does not decide about a result's value");
+    ok(!decides("dur > 5ms andalso args[1] == 1"), "the node does not decide about arguments");
+    ok(!decides("dur / 2 > 5ms"), "the node does not decide about arithmetic");
+    ok(!decides("text =~ \"x\""), "the node does not decide about patterns");
     for (int i = 0; i < ETW_FILTER_DEEP; i++)
         buf_puts(&deep, "(dur > 5ms orelse ");
     buf_puts(&deep, "dur > 6ms");
     for (int i = 0; i < ETW_FILTER_DEEP; i++)
         buf_char(&deep, ')');
-    ok(!decides(buf_cstr(&deep)), "not what is too deep");
+    ok(!decides(buf_cstr(&deep)), "the node does not decide about a condition that is too deep");
     buf_clear(&deep);
     buf_puts(&deep, "dur > 5ms");
     for (int i = 0; i < ETW_FILTER_MOST; i++)
         buf_puts(&deep, " orelse dur > 5ms");
-    ok(!decides(buf_cstr(&deep)), "not what is too long");
+    ok(!decides(buf_cstr(&deep)), "the node does not decide about a condition that is too long");
     buf_release(&deep);
 }
 
@@ -307,25 +307,28 @@ static void test_hostile(void)
     uint8_t bytes[sizeof(many)];
     unsigned taken = 0;
 
-    ok(TAKES(TEST), "one test");
-    ok(!TAKES(TEST, TEST), "two values");
-    ok(!TAKES({.what = ETW_FILTER_NOT}), "no operand");
-    ok(!TAKES(TEST, {.what = ETW_FILTER_AND}), "half the operands");
-    ok(!TAKES({.what = ETW_FILTER_WHATS, .value = 1}), "no such step");
-    ok(!TAKES({.what = ETW_FILTER_DUR, .compare = ETW_FILTER_COMPARES}), "no such comparison");
-    ok(!TAKES({.what = ETW_FILTER_CLASS, .compare = ETW_FILTER_EQ, .value = ETW_CLASSES}), "no such class");
-    ok(!TAKES({.what = ETW_FILTER_CLASS, .compare = ETW_FILTER_EQ, .value = -1}), "a class below them");
-    ok(!TAKES({.what = ETW_FILTER_CLASS, .compare = ETW_FILTER_GT}), "classes have no order");
-    ok(!TAKES(TEST, {.what = ETW_FILTER_NOT, .compare = 1}), "an operator that compares");
-    ok(!TAKES({.what = ETW_FILTER_DUR, .spare1 = 1}) && !TAKES({.what = ETW_FILTER_DUR, .spare2 = 1}), "what must be 0");
+    ok(TAKES(TEST), "a filter with one test is valid");
+    ok(!TAKES(TEST, TEST), "a filter that leaves two values is refused");
+    ok(!TAKES({.what = ETW_FILTER_NOT}), "an operator without an operand is refused");
+    ok(!TAKES(TEST, {.what = ETW_FILTER_AND}), "an operator with half of its operands is refused");
+    ok(!TAKES({.what = ETW_FILTER_WHATS, .value = 1}), "an unknown step is refused");
+    ok(!TAKES({.what = ETW_FILTER_DUR, .compare = ETW_FILTER_COMPARES}), "an unknown comparison is refused");
+    ok(!TAKES({.what = ETW_FILTER_CLASS, .compare = ETW_FILTER_EQ, .value = ETW_CLASSES}),
+       "an unknown class is refused");
+    ok(!TAKES({.what = ETW_FILTER_CLASS, .compare = ETW_FILTER_EQ, .value = -1}), "a negative class is refused");
+    ok(!TAKES({.what = ETW_FILTER_CLASS, .compare = ETW_FILTER_GT}), "an order comparison of classes is refused");
+    ok(!TAKES(TEST, {.what = ETW_FILTER_NOT, .compare = 1}), "an operator with a comparison is refused");
+    ok(!TAKES({.what = ETW_FILTER_DUR, .spare1 = 1}) && !TAKES({.what = ETW_FILTER_DUR, .spare2 = 1}),
+       "a spare field that is not 0 is refused");
     for (size_t i = 0; i <= ETW_FILTER_MOST; i++)
         many[i] = (struct etw_filter_step){.what = i % 2 ? ETW_FILTER_AND : ETW_FILTER_SIZE};
-    ok(!takes(many, ETW_FILTER_MOST + 1), "too many");
+    ok(!takes(many, ETW_FILTER_MOST + 1), "a filter with too many steps is refused");
     for (size_t i = 0; i <= ETW_FILTER_MOST; i++)
         many[i] = (struct etw_filter_step){.what = i <= ETW_FILTER_DEEP ? ETW_FILTER_SIZE : ETW_FILTER_AND};
-    ok(!takes(many, 2 * ETW_FILTER_DEEP + 1), "too deep");
-    ok(!filter_set((const uint8_t *)many, sizeof(*many) - 1), "half a step");
-    ok(filter_result(0, 7, ETW_CLASSES) && !filter_result(0, 6, ETW_CLASSES), "what is refused changes nothing");
+    ok(!takes(many, 2 * ETW_FILTER_DEEP + 1), "a filter that needs too many values is refused");
+    ok(!filter_set((const uint8_t *)many, sizeof(*many) - 1), "half a step is refused");
+    ok(filter_result(0, 7, ETW_CLASSES) && !filter_result(0, 6, ETW_CLASSES),
+       "a refused filter leaves the current one in force");
     for (unsigned i = 0; i < 2000000; i++) {
         size_t n = below(4) * sizeof(struct etw_filter_step);
         for (size_t k = 0; k < n; k++) { /* mostly bytes that are valid in a step */
@@ -338,8 +341,8 @@ static void test_hostile(void)
             filter_result(below(1000), below(1000), (enum etw_class)below(ETW_CLASSES + 1));
         }
     }
-    ok(taken > 0, "of anything, only filters are taken (%u)", taken);
-    ok(filter_set(NULL, 0) && filter_call(1, true) == FILTER_SHOWS, "no steps: no filter");
+    ok(taken > 0, "random bytes that are accepted as a filter do no harm (%u)", taken);
+    ok(filter_set(NULL, 0) && filter_call(1, true) == FILTER_SHOWS, "no steps remove the filter");
 }
 
 int main(void)

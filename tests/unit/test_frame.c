@@ -51,19 +51,22 @@ static void layout(void)
     struct ring_view view = ring_look(&ring);
     ring_copy(&ring, view.tail, view.head, copy);
     const uint8_t *at = copy;
-    is_number(u32(at), ETW_HEAD(27, ETW_EXIT, ETW_F_TICK | ETW_F_TRACEE), "the first frame tells tick and tracee");
-    ok(u32(at + 4) == 0 && u64(at + 8) == 1000 && u64(at + 16) == 42 && at[26] == 2, "in full");
+    is_number(u32(at), ETW_HEAD(27, ETW_EXIT, ETW_F_TICK | ETW_F_TRACEE), "the first frame has a tick and a tracee");
+    ok(u32(at + 4) == 0 && u64(at + 8) == 1000 && u64(at + 16) == 42 && at[26] == 2,
+       "the first frame has its tick and tracee in full");
     at += 27;
-    is_number(u32(at), ETW_HEAD(9, ETW_EXIT, 0), "the next one neither");
-    is_number(u32(at + 4), 10, "but the distance");
+    is_number(u32(at), ETW_HEAD(9, ETW_EXIT, 0), "the next frame has neither tick nor tracee");
+    is_number(u32(at + 4), 10, "the next frame has the distance of its tick");
     at += 9;
-    is_number(u32(at), ETW_HEAD(24, ETW_EXIT, ETW_F_TICK | ETW_F_TRACEE), "too long a distance is a tick in full");
-    ok(u64(at + 8) == 1010 + (UINT64_C(1) << 32) && u64(at + 16) == 43, "with the new tracee");
+    is_number(u32(at), ETW_HEAD(24, ETW_EXIT, ETW_F_TICK | ETW_F_TRACEE),
+              "a frame with too long a distance has its tick in full");
+    ok(u64(at + 8) == 1010 + (UINT64_C(1) << 32) && u64(at + 16) == 43,
+       "a frame of another tracee has the new tracee in full");
     at += 24;
-    ok(u32(at) == ETW_HEAD(8, ETW_EXIT, 0) && u32(at + 4) == 0, "a clock that goes back stands still");
-    is_number((int64_t)(at + 8 - copy), (int64_t)(view.head - view.tail), "and that is all");
-    is_number((int64_t)atomic_load(&ring.seen), 4, "four were seen");
-    ok(!view.busy && view.tick == 1010 + (UINT64_C(1) << 32), "the ring's last tick is told");
+    ok(u32(at) == ETW_HEAD(8, ETW_EXIT, 0) && u32(at + 4) == 0, "a tick that goes back is stored as the previous tick");
+    is_number((int64_t)(at + 8 - copy), (int64_t)(view.head - view.tail), "the ring has no bytes besides these frames");
+    is_number((int64_t)atomic_load(&ring.seen), 4, "the ring counts four seen events");
+    ok(!view.busy && view.tick == 1010 + (UINT64_C(1) << 32), "the view has the last tick of the ring");
 }
 
 static void losses(void)
@@ -78,21 +81,22 @@ static void losses(void)
     struct ring_view view = ring_look(&ring);
     ring_copy(&ring, view.tail, view.head, copy);
     const uint8_t *at = copy + 24;
-    is_number(u32(at), ETW_HEAD(8 + 8 * ETW_LOSSES, ETW_LOST, 0), "losses stand before the next frame");
-    ok(u64(at + 8) == 1 && u64(at + 16) == 2 && u64(at + 24) == 0, "by their reasons");
+    is_number(u32(at), ETW_HEAD(8 + 8 * ETW_LOSSES, ETW_LOST, 0), "a frame of losses precedes the next frame");
+    ok(u64(at + 8) == 1 && u64(at + 16) == 2 && u64(at + 24) == 0, "losses are counted by reason");
     at += ETW_HEAD_BYTES(u32(at));
-    ok(u32(at) == ETW_HEAD(8, ETW_EXIT, 0) && u32(at + 4) == 0, "at the same tick");
+    ok(u32(at) == ETW_HEAD(8, ETW_EXIT, 0) && u32(at + 4) == 0, "the frame after the losses has the same tick");
     at += 8;
-    ok(u32(at) == ETW_HEAD(8, ETW_EXIT, 0) && u32(at + 4) == 1, "and once only");
-    is_number((int64_t)atomic_load(&ring.seen), 6, "all are seen");
+    ok(u32(at) == ETW_HEAD(8, ETW_EXIT, 0) && u32(at + 4) == 1, "losses are reported only once");
+    is_number((int64_t)atomic_load(&ring.seen), 6, "the ring counts lost events as seen");
     begin();
     ring_lose(&ring, ETW_LOST_RING);
     push(1000, 42, 0);
     view = ring_look(&ring);
     ring_copy(&ring, view.tail, view.head, copy);
-    is_number(ETW_HEAD_FLAGS(u32(copy)), ETW_F_TICK | ETW_F_TRACEE, "losses that come first tell tick and tracee");
+    is_number(ETW_HEAD_FLAGS(u32(copy)), ETW_F_TICK | ETW_F_TRACEE, "a first frame of losses has a tick and a tracee");
     at = copy + ETW_HEAD_BYTES(u32(copy));
-    ok(u32(at) == ETW_HEAD(16, ETW_EXIT, ETW_F_TRACEE) && u64(at + 8) == 42, "and the frame behind them its own tracee");
+    ok(u32(at) == ETW_HEAD(16, ETW_EXIT, ETW_F_TRACEE) && u64(at + 8) == 42,
+       "the frame after first losses has its own tracee");
 }
 
 static void wrap(void)
@@ -124,14 +128,14 @@ static void wrap(void)
     ring_copy(&ring, view.tail, view.head, copy);
     for (uint8_t *at = copy; at < copy + (view.head - view.tail); at += ETW_HEAD_BYTES(u32(at)))
         read++;
-    is_number(wrong, 0, "frames over the end of the ring are whole");
-    is_number((int64_t)read, (int64_t)written, "all of them come");
+    is_number(wrong, 0, "frames across the end of the ring are complete");
+    is_number((int64_t)read, (int64_t)written, "every written frame is read");
     begin();
     for (full = 0; ring_has_room(&ring) && full < 10000; full++)
         push(2000, 42, 100);
-    ok(full < 10000 && SIZE - ring.head < NEED, "a full ring has no room, a nearly full one has");
+    ok(full < 10000 && SIZE - ring.head < NEED, "only a full ring has no room");
     ring_skip(&ring);
-    ok(ring_has_room(&ring), "emptied it has again");
+    ok(ring_has_room(&ring), "an emptied ring has room again");
 }
 
 /* The alarm goes off when half of the ring is full, once after each drain. */
@@ -149,15 +153,15 @@ static void alarm_at_half(void)
         }
         push(2000, 42, 8);
     }
-    ok(given == 1 && given_at > SIZE / 2 && given_at < SIZE / 2 + 64, "half a ring that waits gives the alarm, once");
+    ok(given == 1 && given_at > SIZE / 2 && given_at < SIZE / 2 + 64, "a half full ring gives the alarm once");
     for (unsigned i = 0; i < 10; i++)
         without += !ring_has_room(&ring) && !atomic_load(&alarm);
-    is_number(without, 10, "and a full one not again");
+    is_number(without, 10, "a full ring does not give the alarm again");
     ring_release(&ring, ring.head - SIZE / 4, 0);
-    ok(ring_has_room(&ring) && !atomic_load(&alarm), "a quarter gives none");
+    ok(ring_has_room(&ring) && !atomic_load(&alarm), "a quarter full ring gives no alarm");
     while (ring.head - atomic_load(&ring.tail) < SIZE / 2 + 32 && ring_has_room(&ring))
         push(3000, 42, 8);
-    ok(ring_has_room(&ring) && atomic_load(&alarm), "half of it again does");
+    ok(ring_has_room(&ring) && atomic_load(&alarm), "a ring that is half full again gives the alarm again");
 }
 
 static void cutting(void)
@@ -167,23 +171,23 @@ static void cutting(void)
         push(1000 + i * 10, 42, 12);
     struct ring_view view = ring_look(&ring);
     struct frame_cut cut = frame_cut(&ring, &view, 36 + 20 + 19, false);
-    is_number((int64_t)cut.to, 36 + 20, "a cut is between frames");
-    is_number((int64_t)cut.next, 1020, "and tells the tick behind it");
-    is_number((int64_t)cut.tick, 1010, "and the tick before it");
+    is_number((int64_t)cut.to, 36 + 20, "a cut is between two frames");
+    is_number((int64_t)cut.next, 1020, "a cut knows the tick after it");
+    is_number((int64_t)cut.tick, 1010, "a cut knows the tick before it");
     ring_release(&ring, cut.to, cut.tick);
     view = ring_look(&ring);
     cut = frame_cut(&ring, &view, 40, false);
-    is_number((int64_t)cut.next, 1040, "also when no tick in full is in sight");
+    is_number((int64_t)cut.next, 1040, "a cut knows the tick after it without a tick in full");
     cut = frame_cut(&ring, &view, 19, false);
-    ok(cut.to == view.tail && cut.next == 1020, "nothing fits, nothing is cut");
+    ok(cut.to == view.tail && cut.next == 1020, "a cut is empty if no frame fits");
     cut = frame_cut(&ring, &view, 19, true);
-    ok(cut.to == view.tail + 20 && cut.next == 1030, "but one frame when it must");
+    ok(cut.to == view.tail + 20 && cut.next == 1030, "a forced cut takes one frame");
     view.tail_tick -= 15;
     cut = frame_cut(&ring, &view, 40, false);
-    is_number((int64_t)cut.next, 1025, "an older tick of the tail makes it earlier, never later");
+    is_number((int64_t)cut.next, 1025, "an older tick of the tail makes the tick of a cut earlier");
     ring_release(&ring, view.tail, 0);
     view = ring_look(&ring);
-    is_number((int64_t)view.tail_tick, 1010, "the tick of the tail does not go back");
+    is_number((int64_t)view.tail_tick, 1010, "a release does not move the tick of the tail back");
 }
 
 int main(void)

@@ -75,20 +75,20 @@ static void test_order(void)
     call(&w, 2, 300, 5);
     call(&w, 2, 900, 6);
     feed(&m, fw_batch(&w, 1000, 1000, 400, 0));
-    is_text(m.got.data, "1@100 4@200 2@300 5@300 ", "two rings come out by their ticks, up to the watermark");
+    is_text(m.got.data, "1@100 4@200 2@300 5@300 ", "events of two rings are ordered by tick up to the watermark");
     call(&w, 3, 600, 7);
     call(&w, 2, 950, 8);
     feed(&m, fw_batch(&w, 2000, 2000, 900, 0));
-    is_text(m.got.data, "3@500 7@600 6@900 ", "what was held back comes before what is newer");
+    is_text(m.got.data, "3@500 7@600 6@900 ", "events that were held back precede newer events");
     feed(&m, fw_batch(&w, 3000, 3000, 920, 0));
-    is_text(m.got.data, "", "nothing comes before its time");
+    is_text(m.got.data, "", "no event precedes the watermark");
     feed(&m, fw_batch(&w, 4000, 4000, 4000, ETW_BATCH_LAST));
-    is_text(m.got.data, "8@950 ", "the last batch lets everything out");
+    is_text(m.got.data, "8@950 ", "the last batch releases all events");
     struct merge_counts n = {0};
     merge_counts(m.merge, &n);
     is_number((int64_t)n.seen, 8, "seen");
     is_number((int64_t)n.decoded, 8, "decoded");
-    ok(n.last, "the last batch is known as such");
+    ok(n.last, "the counts say that the last batch has come");
     m_close(&m);
     fw_release(&w);
 }
@@ -109,10 +109,11 @@ static void test_time(void)
     call(&w, 1, 33000, 2);
     call(&w, 1, 60000, 3);
     feed(&m, fw_batch(&w, 60000, base + 10000, 60000, 0));
-    is_text(m.got.data, "1@-576460752303423388 2@-576460752303422488 3@-576460752303413488 ", "ticks become time between two pairs");
+    is_text(m.got.data, "1@-576460752303423388 2@-576460752303422488 3@-576460752303413488 ",
+            "ticks between two pairs are converted to time");
     call(&w, 1, 60200, 4);
     feed(&m, fw_batch(&w, 80000, base + 20000, 80000, 0));
-    is_text(m.got.data, "4@-576460752303413388 ", "the next stretch has its own speed");
+    is_text(m.got.data, "4@-576460752303413388 ", "the next pair changes the speed of the clock");
     m_close(&m);
     fw_release(&w);
 }
@@ -130,20 +131,21 @@ static void test_losses(void)
     fw_lost(&w, 400, ETW_LOST_RATE, 2);
     call(&w, 1, 500, 3);
     feed(&m, fw_batch(&w, 1000, 1000, 1000, 0));
-    is_text(m.got.data, "1@100 lost5@200 2@300 lost2@400 3@500 ", "losses stand in their place, each once");
+    is_text(m.got.data, "1@100 lost5@200 2@300 lost2@400 3@500 ", "losses are reported in order and once");
     w.r->lost[ETW_LOST_RING] += 7; /* only in the section head, without a frame */
     w.r->seen += 7;
     feed(&m, fw_batch(&w, 2000, 500000000, 2000, 0));
-    is_text(m.got.data, "", "losses without a frame wait");
+    is_text(m.got.data, "", "losses without a frame are not reported at once");
     feed(&m, fw_batch(&w, 3000, 2000000000, 3000, 0));
-    is_text(m.got.data, "lost7@2000000000 ", "and are told after a second");
+    is_text(m.got.data, "lost7@2000000000 ", "losses without a frame are reported after a second");
     fw_ring(&w, 1);
     fw_lost(&w, 3500, ETW_LOST_RING, 0); /* a frame about losses that the merge has reported already */
     call(&w, 1, 3600, 4);
     w.r->lost[ETW_LOST_RATE] += 1;
     w.r->seen += 1;
     feed(&m, fw_batch(&w, 4000, 2000001000, 4000, ETW_BATCH_LAST));
-    is_text(m.got.data, "4@2000000600 lost1@2000001000 ", "nothing is told twice; the rest is told at the end");
+    is_text(m.got.data, "4@2000000600 lost1@2000001000 ",
+            "losses are not reported twice, and the last ones are reported at the end");
     struct merge_counts n = {0};
     merge_counts(m.merge, &n);
     is_number((int64_t)n.seen, (int64_t)(n.decoded + n.lost[ETW_LOST_RING] + n.lost[ETW_LOST_RATE]), "seen = decoded + lost");
@@ -167,23 +169,23 @@ static void test_owner(void)
     fw_frame_end(&w);
     fw_name(&w, 5600, 1, "first");
     feed(&m, fw_batch(&w, 6000, 6000, 3000, 0));
-    is_text(m.got.data, "1@100 notice0@5500 ", "what the owner says is not held back");
+    is_text(m.got.data, "1@100 notice0@5500 ", "notices of the owner are not held back");
     feed(&m, fw_batch(&w, 7000, 7000, 7000, 0));
-    is_text(m.got.data, "2@5000 ", "and does not make later events late");
+    is_text(m.got.data, "2@5000 ", "notices of the owner do not make other events late");
 
     /* The node has restarted. */
     struct fw again = {0};
     fw_begin(&again);
     call(&again, 1, 50, 9);
     struct str b = fw_batch(&again, 100, 9000, 100, 0);
-    ok(merge_begins_anew(m.merge, b), "a batch with seq 1 begins the node anew");
+    ok(merge_begins_anew(m.merge, b), "a batch with the sequence number 1 comes from a restarted node");
     merge_end(m.merge);
     take(&m);
     feed(&m, b);
-    is_text(m.got.data, "9@8950 ", "with its own clock and names");
+    is_text(m.got.data, "9@8950 ", "a restarted node has its own clock and names");
     struct merge_counts n = {0};
     merge_counts(m.merge, &n);
-    is_number((int64_t)n.seen, 3, "both runs are counted");
+    is_number((int64_t)n.seen, 3, "events of both runs are counted");
     m_close(&m);
     fw_release(&w);
     fw_release(&again);
@@ -203,10 +205,11 @@ static void test_malformed(void)
     fw_call(&w, 1200, 1, "m", "f", 1);
     fw_u8(&w, 0x9f);
     fw_frame_end(&w);
-    ok(feed(&m, fw_batch(&w, 2000, 2000, 2000, 0)), "the frame of the batch is good");
-    is_text(m.got.data, "1@1100 ", "what is good before the bad frame comes out");
-    is_number(m.last, MERGE_BAD, "then it is over");
-    is_text(m.e.text, "malformed events: no term begins with this byte (batch 2, byte 161)", "the error names the byte");
+    ok(feed(&m, fw_batch(&w, 2000, 2000, 2000, 0)), "the batch with the malformed term is accepted");
+    is_text(m.got.data, "1@1100 ", "events before a malformed frame are released");
+    is_number(m.last, MERGE_BAD, "the malformed frame ends the merge");
+    is_text(m.e.text, "malformed events: no term begins with this byte (batch 2, byte 161)",
+            "the error names the malformed byte");
     m_close(&m);
 
     /* The frame is malformed but held back: the error names the batch in which it came. */
@@ -221,18 +224,19 @@ static void test_malformed(void)
     char want[200];
     snprintf(want, sizeof(want), "malformed events: no term begins with this byte (batch 1, byte %zu)", first.len - 1);
     feed(&m, first);
-    is_text(m.got.data, "", "all is held back");
+    is_text(m.got.data, "", "all events are held back");
     call(&v, 1, 300, 1);
     feed(&m, fw_batch(&v, 2000, 2000, 2000, 0));
-    is_text(m.got.data, "1@100 ", "the good one comes out");
-    is_text(m.e.text, want, "an error in what was held back names its own batch");
+    is_text(m.got.data, "1@100 ", "the event before the malformed one is released");
+    is_text(m.e.text, want, "the error of a frame that was held back names the frame's batch");
     struct fw anew = {0};
     fw_begin(&anew);
     call(&anew, 1, 400, 1);
     struct str begun = fw_batch(&anew, 3000, 3000, 3000, 0);
-    ok(merge_failed(m.merge) && merge_begins_anew(m.merge, begun), "nothing can follow but the node's beginning");
-    ok(feed(&m, begun) && !merge_failed(m.merge), "which is read");
-    is_text(m.got.data, "1@400 ", "with what came of it");
+    ok(merge_failed(m.merge) && merge_begins_anew(m.merge, begun),
+       "after a failure the merge accepts only a restart of the node");
+    ok(feed(&m, begun) && !merge_failed(m.merge), "the merge reads the restarted node's batch");
+    is_text(m.got.data, "1@400 ", "the merge releases the restarted node's event");
     fw_release(&anew);
     m_close(&m);
 
@@ -242,7 +246,8 @@ static void test_malformed(void)
     feed(&m, fw_batch(&s, 1, 1, 1, 0));
     s.seq++;
     ok(!feed(&m, fw_batch(&s, 2, 2, 2, 0)), "a missing batch is refused");
-    is_text(m.e.text, "malformed events: a batch is missing before this one (batch 3, byte 8)", "and named");
+    is_text(m.e.text, "malformed events: a batch is missing before this one (batch 3, byte 8)",
+            "the error names the missing batch");
     m_close(&m);
     fw_release(&w);
     fw_release(&v);
@@ -280,7 +285,7 @@ static void test_every_byte(void)
             batch.data[i] = (char)(batch.data[i] ^ 1 << bit);
         }
     }
-    ok(true, "every changed bit is survived");
+    ok(true, "a batch with any changed bit does no harm");
     buf_release(&batch);
     fw_release(&w);
 }

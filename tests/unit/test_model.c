@@ -76,7 +76,7 @@ static void read_bytes(const struct ring *ring, uint64_t from, uint64_t to)
 {
     for (uint64_t at = from; at < to; at++)
         if (ring->bytes[at & (ring->size - 1)] == 255)
-            model_fail("there is no such byte");
+            model_fail("a byte is read that no producer has written");
 }
 
 static void make_plan(bool last)
@@ -126,14 +126,14 @@ static void check_plans(void)
         for (unsigned i = 0; i < EVENTS; i++) {
             frames += events[i].end && events[i].end <= part->to;
             if (events[i].end > part->to && events[i].tick < part->tick)
-                model_fail("the drain takes a frame for later than one that comes behind it");
+                model_fail("the drain gives a frame a later tick than its successor");
             if (!last && events[i].end > part->to && events[i].tick <= plans[k].watermark)
-                model_fail("a frame comes after a watermark that says it had come");
+                model_fail("a frame comes after its watermark");
         }
         if (lost > part->seen)
             model_fail("more events are lost than seen");
         if (last && part->seen != frames + lost)
-            model_fail("the last batch counts an event as seen that is neither in it nor lost");
+            model_fail("the last batch counts an event as seen that it neither has nor counts as lost");
     }
 }
 
@@ -156,7 +156,7 @@ static void set_rules(void)
 static void read_rules(void)
 {
     if (session_rules() & RULE_TALLY && table != 7)
-        model_fail("a rule is in force before what it is about");
+        model_fail("a rule is in force before the table that it uses");
 }
 
 /* ---- newcomers ---- */
@@ -184,7 +184,7 @@ static void meet(void)
         n += lanes_newcomers(0, words + n, i ? LANE_NEWCOMERS - 1 - n : 2, &more);
     for (uint32_t i = LANE_NEWCOMERS - 2; i < n; i++)
         if (words[i] >> 4 != i - (LANE_NEWCOMERS - 2) + 1)
-            model_fail("a newcomer is told before it has come");
+            model_fail("a newcomer is reported before its arrival");
 }
 
 /* ---- figures ---- */
@@ -230,7 +230,7 @@ static void take(void)
     make_plan(true);
     told = plans[0].flags & ETW_BATCH_LAST && tally_is_told();
     if (told && figures != plans[0].parts[0].seen)
-        model_fail("all is told, but the figures are not those of what was seen");
+        model_fail("figures that are said to be complete do not cover every seen event");
 }
 
 /* Two threads number the same function concurrently. */
@@ -259,7 +259,7 @@ static void end_numbers(void)
     while (tally_take(&work, &f, &t, buckets) == TALLY_TOOK) {
         figures += t.seen;
         if (f.module != 1 || f.name != 2 || f.arity != 3)
-            model_fail("figures are those of no function");
+            model_fail("figures belong to no function");
     }
     if (figures != 2)
         model_fail("a call is counted twice, or not at all");
@@ -270,13 +270,16 @@ static void nothing(void) {}
 int main(void)
 {
     static const struct model models[] = {
-        {"the last batch of a ring is exact, whatever a producer is at", begin_large, {produce, drain_once}, check_plans},
-        {"no frame comes after a watermark that says it had come", begin_large, {produce, drain_twice}, check_plans},
-        {"a producer writes over nothing that is still read", begin_small, {produce_large, drain_and_release}, check_plans},
-        {"what a rule is about is there before the rule", begin_rules, {set_rules, read_rules}, nothing},
-        {"newcomers are told when they have come, and their places used again behind that", begin_newcomers, {greet, meet}, nothing},
-        {"figures that are all told are those of what was seen", begin_figures, {count, take}, nothing},
-        {"two threads may number a function at the same time", begin_numbers, {number_first, number_second}, end_numbers},
+        {"the last batch of a ring is exact while a producer runs", begin_large, {produce, drain_once}, check_plans},
+        {"no frame comes after its watermark", begin_large, {produce, drain_twice}, check_plans},
+        {"a producer never overwrites bytes that are being read",
+         begin_small, {produce_large, drain_and_release}, check_plans},
+        {"a rule is in force only after the table that it uses", begin_rules, {set_rules, read_rules}, nothing},
+        {"a newcomer is reported after its arrival, and its slot is reused later",
+         begin_newcomers, {greet, meet}, nothing},
+        {"figures that are said to be complete cover every seen event", begin_figures, {count, take}, nothing},
+        {"two threads can number a function at the same time",
+         begin_numbers, {number_first, number_second}, end_numbers},
     };
     lanes_open(2, LARGE, NEED, (struct encode_limits){0});
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {

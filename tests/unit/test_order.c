@@ -97,7 +97,7 @@ static void replays(struct world *w, const char *name)
     source_close(s);
     fclose(file);
     pt_close(&again);
-    ok(got == SOURCE_END, "%s: is read to its end", name);
+    ok(got == SOURCE_END, "%s: the recording is read to its end", name);
     is_text(buf_cstr(&again.out[0]), buf_cstr(&w->t.out[0]), name);
     is_text(buf_cstr(&again.out[2]), buf_cstr(&w->t.out[2]), name);
     pt_free(&again);
@@ -114,22 +114,23 @@ static void by_time(void)
     call(&w.nodes[0], 2000);
     call(&w.nodes[0], 5000);
     feed(&w, 0, 6000, 0);
-    is_text(fresh(&w), "", "the other one may have something older");
-    ok(pipeline_waiting(w.t.p, 0) == 2 && pipeline_waiting(w.t.p, 1) == 0, "one waits");
-    ok(pipeline_holds_up(w.t.p, 1) && !pipeline_holds_up(w.t.p, 0), "for the other");
+    is_text(fresh(&w), "", "an event waits while another node may send an older one");
+    ok(pipeline_waiting(w.t.p, 0) == 2 && pipeline_waiting(w.t.p, 1) == 0,
+       "the pipeline holds two events of the first node");
+    ok(pipeline_holds_up(w.t.p, 1) && !pipeline_holds_up(w.t.p, 0), "the second node holds up the pipeline");
     call(&w.nodes[1], 3000);
     feed(&w, 1, 4000, 0);
-    is_text(fresh(&w), "a2000 b3000 ", "up to where both have told everything");
+    is_text(fresh(&w), "a2000 b3000 ", "events come out up to the time that both nodes have reported");
     feed(&w, 1, 7000, 0);
-    is_text(fresh(&w), "a5000 ", "a batch of nothing says how far its node is");
+    is_text(fresh(&w), "a5000 ", "an empty batch advances the time of its node");
     call(&w.nodes[1], 8000);
     feed(&w, 1, 9000, ETW_BATCH_LAST);
     call(&w.nodes[0], 8500);
     feed(&w, 0, 9000, 0);
-    is_text(fresh(&w), "b8000 a8500 ", "nothing is expected after a last batch");
+    is_text(fresh(&w), "b8000 a8500 ", "no event waits for a node whose last batch has come");
     const struct totals *t = pipeline_totals(w.t.p);
     ok(t->nnodes == 2 && t->nodes[0].shown == 3 && t->nodes[1].seen == 2 && t->nodes[1].complete && !t->nodes[0].complete && !t->complete,
-       "each is accounted for");
+       "the totals account for each node");
     replays(&w, "by time");
 }
 
@@ -143,22 +144,22 @@ static void passed(void)
     call(&w.nodes[0], 5000);
     feed(&w, 0, 6000, 0);
     pipeline_passed(w.t.p, 1, 1500, W + 1500, &w.t.err);
-    is_text(fresh(&w), "", "not far enough");
+    is_text(fresh(&w), "", "an event waits if another node has passed only an earlier time");
     pipeline_passed(w.t.p, 1, 2500, W + 2500, &w.t.err);
-    is_text(fresh(&w), "a2000 ", "told besides that nothing older comes");
+    is_text(fresh(&w), "a2000 ", "an event comes out once the other node has passed its time");
     pipeline_passed(w.t.p, 1, 1500, W + 1500, &w.t.err);
-    is_text(fresh(&w), "", "what was told before is no news");
+    is_text(fresh(&w), "", "an older promise has no effect");
     pipeline_passed(w.t.p, 1, INT64_MAX, INT64_MAX, &w.t.err);
-    is_text(fresh(&w), "a5000 ", "nothing comes at all");
+    is_text(fresh(&w), "a5000 ", "events come out if the other node has ended");
     call(&w.nodes[0], 7000);
     feed(&w, 0, 8000, 0);
-    is_text(fresh(&w), "a7000 ", "nor later");
+    is_text(fresh(&w), "a7000 ", "later events do not wait for the node that has ended");
     note(&w, 2, ETW_NOTE_CLOCK, W, "");
     call(&w.nodes[0], 8500);
     feed(&w, 0, 9000, 0);
-    is_text(fresh(&w), "", "one whose clock alone is known is waited for");
+    is_text(fresh(&w), "", "an event waits for a node of which only the clock is known");
     pipeline_passed(w.t.p, 2, 8600, W + 8600, &w.t.err);
-    is_text(fresh(&w), "a8500 ", "until it has passed, too");
+    is_text(fresh(&w), "a8500 ", "the event comes out when that node has passed its time");
     pt_free(&w.t);
     for (unsigned i = 0; i < 2; i++)
         fw_release(&w.nodes[i]);
@@ -174,13 +175,13 @@ static void marks(void)
     call(&w.nodes[0], 3000);
     feed(&w, 0, 3500, 0);
     note(&w, 0, ETW_NOTE_MARK, 2, "");
-    is_text(fresh(&w), "a2000 ", "what has waited long enough comes out, and no more");
+    is_text(fresh(&w), "a2000 ", "a mark releases the batch that has waited, and no later one");
     call(&w.nodes[1], 1500);
     call(&w.nodes[1], 2800);
     feed(&w, 1, 2900, 0);
-    is_text(fresh(&w), "b1500 b2800 ", "what is late comes late");
+    is_text(fresh(&w), "b1500 b2800 ", "late events come out after newer ones");
     note(&w, 0, ETW_NOTE_MARK, 3, "");
-    is_text(fresh(&w), "a3000 ", "the next mark");
+    is_text(fresh(&w), "a3000 ", "the next mark releases the next batch");
     replays(&w, "marks");
 }
 
@@ -196,13 +197,13 @@ static void clocks(void)
     call(&w.nodes[1], 1500000);
     call(&w.nodes[1], 2500000);
     feed(&w, 1, 3000000, 0);
-    is_text(fresh(&w), "b1500000 a1000000 ", "by the time here, not by that of the nodes");
-    ok(strstr(buf_cstr(&w.t.out[0]), ":50.011000 a@h "), "which is shown");
+    is_text(fresh(&w), "b1500000 a1000000 ", "events are ordered by the time of this host");
+    ok(strstr(buf_cstr(&w.t.out[0]), ":50.011000 a@h "), "the text view shows the time of this host");
     note(&w, 1, ETW_NOTE_CLOCK, W + 4000000, "");
     call(&w.nodes[1], 4000000);
     feed(&w, 1, 5000000, 0);
     feed(&w, 0, 9000000, 0);
-    is_text(fresh(&w), "b2500000 b4000000 ", "a clock that is put back does not change the order of a node");
+    is_text(fresh(&w), "b2500000 b4000000 ", "a clock that is set back does not change the order of a node's events");
     replays(&w, "clocks");
 }
 
@@ -215,13 +216,13 @@ static void going_and_coming(void)
     feed(&w, 0, 9000, 0);
     call(&w.nodes[1], 3000);
     feed(&w, 1, 9000, 0);
-    is_text(fresh(&w), "", "the third is waited for");
+    is_text(fresh(&w), "", "events wait for the third node");
     note(&w, 2, ETW_NOTE_DOWN, W + 2500, "the connection was closed by the node");
-    is_text(fresh(&w), "a2000 [*** node c@h went down ***] b3000 ", "until it is down");
+    is_text(fresh(&w), "a2000 [*** node c@h went down ***] b3000 ", "events come out when the third node is down");
     call(&w.nodes[0], 10000);
     feed(&w, 0, 20000, 0);
     feed(&w, 1, 20000, 0);
-    is_text(fresh(&w), "a10000 ", "nobody waits for it");
+    is_text(fresh(&w), "a10000 ", "events do not wait for a node that is down");
     note(&w, 2, ETW_NOTE_UP, W + 30000, "c@h");
     w.nodes[2].seq = 0;
     fw_release(&w.nodes[2]);
@@ -235,9 +236,9 @@ static void going_and_coming(void)
     call(&w.nodes[0], 42500);
     feed(&w, 0, 50000, 0);
     feed(&w, 1, 50000, 0);
-    is_text(fresh(&w), "[*** node c@h is back ***] c2000 a42500 ", "it is back, with another clock");
+    is_text(fresh(&w), "[*** node c@h is back ***] c2000 a42500 ", "a node that is back has another clock");
     ok(strstr(buf_cstr(&w.t.out[2]), "\"type\":\"node_down\"") && strstr(buf_cstr(&w.t.out[2]), "\"node\":\"c@h\",\"reason\":\"the connection was closed"),
-       "and a script can read it");
+       "the JSON view shows the node that is down and the reason");
     replays(&w, "going and coming");
 }
 
@@ -251,7 +252,7 @@ static void late(void)
     note(&w, 1, ETW_NOTE_UP, W + 500, "b@h");
     call(&w.nodes[0], 2000);
     feed(&w, 0, 3000, 0);
-    is_text(fresh(&w), "[*** node b@h is back ***] ", "named before it has said anything");
+    is_text(fresh(&w), "[*** node b@h is back ***] ", "a node has a name before its first batch");
     replays(&w, "late");
 }
 
@@ -265,7 +266,8 @@ static void never_named(void)
     note(&w, 1, ETW_NOTE_DOWN, W + 500, "the connection was closed by the node");
     call(&w.nodes[0], 2000);
     feed(&w, 0, 3000, 0);
-    is_text(fresh(&w), "a2000 ", "a node that was lost before it said its name is not waited for, and makes no line");
+    is_text(fresh(&w), "a2000 ",
+            "a node that is lost before its name is known does not hold up events and prints nothing");
     replays(&w, "never named");
 }
 
@@ -275,7 +277,7 @@ static void malformed(void)
 
     begin(&w, 2);
     note(&w, 300, ETW_NOTE_MARK, 1, "");
-    ok(w.t.status == PIPELINE_FAILED && strstr(w.t.err.text, "out of range"), "a node that cannot be");
+    ok(w.t.status == PIPELINE_FAILED && strstr(w.t.err.text, "out of range"), "a note of an invalid node fails");
     pt_close(&w.t);
     pt_free(&w.t);
     for (unsigned i = 0; i < 2; i++)
@@ -283,10 +285,10 @@ static void malformed(void)
     w = (struct world){0};
     begin(&w, 2);
     w.t.status = pipeline_note(w.t.p, 0, (struct str){"short", 5}, &w.t.err);
-    ok(w.t.status == PIPELINE_FAILED && strstr(w.t.err.text, "too short"), "a note that is cut");
+    ok(w.t.status == PIPELINE_FAILED && strstr(w.t.err.text, "too short"), "a truncated note fails");
     w.t.err = (struct err){0};
     feed(&w, 1, 2000, 0);
-    ok(w.t.status == PIPELINE_FAILED && strstr(w.t.err.text, "too short"), "what comes behind it changes nothing about that");
+    ok(w.t.status == PIPELINE_FAILED && strstr(w.t.err.text, "too short"), "the failure remains after later input");
     pt_close(&w.t);
     pt_free(&w.t);
     for (unsigned i = 0; i < 2; i++)

@@ -90,7 +90,7 @@ int main(void)
             "  0.000002 <0.1.0> call m:f(1)\n  0.000003 <0.1.0> return m:f/1 = 1 1us\n  0.000005 <0.1.0> return m:f/1 = 2 4us\n"
             "  0.000005 <0.2.0> return m:f/1 = 0 4us\n  0.000008 <0.1.0> return m:f/1 = 6 8us\n",
             "recursion in two processes");
-    is_number((int64_t)pipeline_totals(t.p)->incomplete, 0, "all are complete");
+    is_number((int64_t)pipeline_totals(t.p)->incomplete, 0, "every call has its result");
     pt_free(&t);
 
     fcall(&w, 1000, 1, "f", 1);
@@ -101,7 +101,7 @@ int main(void)
     is_text(t.out[0].data,
             "  0.000000 <0.1.0> call m:f(1)\n  0.000001 <0.1.0> call m:g(1)\n"
             "  0.000002 <0.1.0> exception m:g/1 error:boom 1us\n  0.000003 <0.1.0> exception m:f/1 error:boom 3us\n",
-            "an exception passes through both");
+            "an exception ends both calls");
     pt_free(&t);
 
     fcall(&w, 1000, 1, "f", 1);
@@ -125,8 +125,8 @@ int main(void)
     is_text(t.out[0].data,
             "  0.000000 <0.1.0> call m:f(1)\n*** 3 events lost here (rate) ***\n  0.000002 <0.1.0> return m:f/1 = 1\n"
             "  0.000003 <0.1.0> call m:f(1)\n  0.000004 <0.1.0> return m:f/1 = 1 1us\n",
-            "over a loss no duration is invented");
-    is_number((int64_t)pipeline_totals(t.p)->incomplete, 1, "such a pair is incomplete");
+            "a pair across a loss has no duration");
+    is_number((int64_t)pipeline_totals(t.p)->incomplete, 1, "a pair across a loss is incomplete");
     pt_free(&t);
 
     /* When the node's rate limit rejects calls with their results, each admitted call still gets its duration. */
@@ -140,7 +140,7 @@ int main(void)
     is_text(t.out[0].data,
             "  0.000000 <0.1.0> call m:f(1)\n*** 3 events lost here (rate) ***\n  0.000002 <0.1.0> return m:f/1 = 1 2us\n"
             "  0.000003 <0.1.0> call m:f(1)\n*** 3 events lost here (ring) ***\n  0.000005 <0.1.0> return m:f/1 = 1\n",
-            "the rate takes results with their calls");
+            "a loss by rate keeps pairs complete, and a loss in the ring does not");
     pt_free(&t);
 
     /*
@@ -163,7 +163,7 @@ int main(void)
         is_text(t.out[0].data,
                 "  0.000000 <0.1.0> call m:f(1)\n  0.000001 <0.1.0> call m:f(2)\n  0.000001 <0.2.0> call m:f(3)\n"
                 "  0.000002 <0.1.0> return m:f/1 = 1\n*** 1 event lost here (ring) ***\n",
-                "a loss that is told later makes what comes before it no pair");
+                "a loss that is reported later removes the duration of earlier calls");
         pt_free(&t);
     }
 
@@ -172,7 +172,8 @@ int main(void)
     for (int i = 0; i < 100; i++)
         fret(&w, 2000 + (uint64_t)i, (uint64_t)i, "f", i);
     t = run(&w, (struct pipeline_options){.max_calls = 10});
-    is_number((int64_t)pipeline_totals(t.p)->incomplete, 180, "the oldest calls are forgotten: these and their results are incomplete");
+    is_number((int64_t)pipeline_totals(t.p)->incomplete, 180,
+              "calls that were evicted and their results are incomplete");
     pt_free(&t);
 
     fcall(&w, 1000, 1, "f", 7);
@@ -182,7 +183,7 @@ int main(void)
     struct grep seven = {"f.*7", false}, not_g = {"m:g", true}, value = {"= 77", false};
     t = run(&w, (struct pipeline_options){.greps = &seven, .ngreps = 1});
     is_text(t.out[0].data, "  0.000000 <0.1.0> call m:f(7)\n  0.000003 <0.1.0> return m:f/1 = 77 3us\n",
-            "a call that is found comes with its result");
+            "a matching call is shown with its result");
     pt_free(&t);
 
     fcall(&w, 1000, 1, "f", 7);
@@ -191,7 +192,7 @@ int main(void)
     fret(&w, 4000, 1, "f", 77);
     t = run(&w, (struct pipeline_options){.greps = &not_g, .ngreps = 1});
     is_text(t.out[0].data, "  0.000000 <0.1.0> call m:f(7)\n  0.000003 <0.1.0> return m:f/1 = 77 3us\n",
-            "an inverted pattern hides a call with its result");
+            "an inverted pattern hides a call and its result");
     pt_free(&t);
 
     fcall(&w, 1000, 1, "f", 5);
@@ -200,7 +201,7 @@ int main(void)
     fret(&w, 4000, 1, "f", 77);
     t = run(&w, (struct pipeline_options){.greps = &value, .ngreps = 1});
     is_text(t.out[0].data, "  0.000000 <0.1.0> call m:f(5)\n  0.000003 <0.1.0> return m:f/1 = 77 3us\n",
-            "a result that is found comes with its call");
+            "a matching result is shown with its call");
     pt_free(&t);
 
     for (int i = 0; i < 5; i++) {
@@ -212,7 +213,7 @@ int main(void)
             "  0.000000 <0.1.0> call m:f(0)\n  0.000001 <0.1.0> return m:f/1 = 0 1us\n  0.000002 <0.1.0> call m:f(1)\n"
             "  0.000003 <0.1.0> return m:f/1 = 1 1us\n",
             "a limit counts a call and its result once");
-    is_number(t.status, PIPELINE_DONE, "and it is done then");
+    is_number(t.status, PIPELINE_DONE, "the pipeline is done at the limit");
     pt_free(&t);
 
     /* Collections and time slices. The node's clock is far below 0, as in a real VM. */
@@ -233,7 +234,7 @@ int main(void)
             "  0.000002 <0.1.0> gc_minor_end 0 1us\n  0.000003 <0.1.0> gc_major_start 0\n*** 1 event lost here (rate) ***\n"
             "  0.000005 <0.1.0> gc_major_end 0\n  0.000006 <0.1.0> out\n  0.000007 <0.2.0> out_exited\n"
             "  0.000008 <0.1.0> in_exiting\n  0.000008 <0.1.0> out_exited 500ns\n",
-            "what begins and ends once for a process, and nothing over a loss");
+            "schedules and garbage collections are paired by process, but not across a loss");
     pt_free(&t);
     is_number((int64_t)pairing_begin(UINT64_C(1) << ETW_GC_MAJOR_END | UINT64_C(1) << ETW_RETURN_FROM),
               (int64_t)(UINT64_C(1) << ETW_GC_MINOR_START | UINT64_C(1) << ETW_GC_MAJOR_START), "an end needs its beginning");

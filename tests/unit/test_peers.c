@@ -299,13 +299,13 @@ void __wrap_loop_step(struct loop *l, int64_t deadline)
     struct loop_fd *first = NULL;
     int64_t at = deadline < 0 ? NEVER : deadline;
 
-    expect(!l->serving, "the loop is entered by whom it calls");
+    expect(!l->serving, "a callback of the loop runs the loop");
     for (size_t i = 0; i < l->count; i++)
         if (next_of(l->fds[i]) < at) {
             first = l->fds[i];
             at = next_of(first);
         }
-    expect(at != NEVER, "it waits for ever");
+    expect(at != NEVER, "the loop waits without a timeout");
     course_ms = at == NEVER ? course_ms + 100000 : MAX(course_ms, at);
     l->serving = true;
     if (first)
@@ -336,7 +336,7 @@ static void on_ready(void *data UNUSED, struct peer *p)
     struct played *n = node_of(p);
 
     if (!p->late && !(p->wish == PEER_NAMED && p->peers->node->cluster))
-        expect(course_ms == n->asked_at, "a node that has answered is not heard at once");
+        expect(course_ms == n->asked_at, "the answer of a node is not read at once");
     ask(p);
 }
 
@@ -344,7 +344,7 @@ static void on_reply(void *data UNUSED, struct peer *p, const struct session_rep
 {
     struct played *n = node_of(p);
 
-    expect(n->waits && reply->id == n->id, "an answer to nothing");
+    expect(n->waits && reply->id == n->id, "a node answers without a request");
     n->waits = false;
     n->answers++;
     if (roll(3))
@@ -355,8 +355,8 @@ static void on_failed(void *data UNUSED, struct peer *p, const struct err *e)
 {
     struct played *n = node_of(p);
 
-    expect(e->status && *e->text, "a failure without a word");
-    expect(p->state == PEER_OVER || p->state == PEER_AWAY, "it has failed, and is there");
+    expect(e->status && *e->text, "a peer fails without a message");
+    expect(p->state == PEER_OVER || p->state == PEER_AWAY, "a peer that failed is still connected");
     n->failures += n->waits;
     n->waits = false;
 }
@@ -420,7 +420,7 @@ static void play(unsigned number)
         texts_add(&o.nodes, "n1"); /* the second node again, under another name */
     loop_init(&ctx.loop);
     peers_begin(&peers, &ctx, &handlers);
-    expect(peers_start(&peers, &o, &options, &e), "it does not start");
+    expect(peers_start(&peers, &o, &options, &e), "peers_start() fails");
     for (int64_t until = course_ms + 1 + roll(60000), by; course_ms < until && peers_step(&peers, until);) {
         struct peer *p = &peers.items[roll((unsigned)peers.count)];
         by = roll(200);
@@ -429,12 +429,14 @@ static void play(unsigned number)
         else if (by == 1 && p->state == PEER_OVER && node_of(p))
             peers_attach(&peers, &o, node_of(p)->name, &options, &e);
     }
-    expect(course_ms < 1000 + 60000 + PATIENCE + 10000, "it does not end");
+    expect(course_ms < 1000 + 60000 + PATIENCE + 10000, "the course does not end");
     int64_t left = course_ms;
     peers_leave(&peers);
     expect(course_ms <= left + 5000, "leaving takes too long");
     for (size_t i = 0; i < peers.count; i++)
-        expect(peers.items[i].state == PEER_FREE || peers.items[i].state == PEER_OVER || peers.items[i].state == PEER_LEAVING, "who is left is there");
+        expect(peers.items[i].state == PEER_FREE || peers.items[i].state == PEER_OVER ||
+                   peers.items[i].state == PEER_LEAVING,
+               "a peer is still connected in the end");
     peers_close(&peers);
     for (size_t i = 0; i < NODES; i++)
         expect(!played[i].session, "a session is left");
@@ -455,7 +457,7 @@ int main(void)
         if (course_wrong)
             printf("# seed %u\n", number);
     }
-    ok(!course_wrong, "%d courses of %d nodes", SEEDS, NODES);
+    ok(!course_wrong, "%d random courses of %d nodes keep every rule", SEEDS, NODES);
     for (size_t i = 0; i < ARRAY_LEN(all_moves); i++)
         for (size_t k = 0; k < 8; k++) {
             bool may = strchr(all_moves[i], '0' + (char)k);
@@ -463,6 +465,6 @@ int main(void)
                 printf("# %s -> %s: %s\n", states[i], states[k], may ? "never made" : "made");
             same = same && moved[i][k] == may;
         }
-    ok(same, "each move was made, and no other");
+    ok(same, "the courses make every possible change of state and no other");
     return tap_end();
 }

@@ -159,8 +159,10 @@ static void hidden_for_a_moment(void)
         w.r->seen = 2;
         pt_feed(&t, 0, fw_batch(&w, 2000 + i, 2000 + i, 2000 + i, i ? ETW_BATCH_LAST : 0));
         const struct totals *n = pipeline_totals(t.p);
-        is_number((int64_t)n->filtered, i ? 2 : 0, i ? "in the end it is what it was" : "no fewer than none are hidden");
-        is_number((int64_t)n->missing, i ? 0 : 2, i ? "and nothing is missing" : "what is not known yet is missing");
+        is_number((int64_t)n->filtered, i ? 2 : 0,
+                  i ? "the negative count is zero in the end" : "a negative count of hidden events is shown as zero");
+        is_number((int64_t)n->missing, i ? 0 : 2,
+                  i ? "no event is missing in the end" : "events whose fate is unknown count as missing");
     }
     pt_close(&t);
     pt_free(&t);
@@ -192,18 +194,18 @@ int main(void)
     struct buf batch = {0};
     buf_str(&batch, fw_batch(&w, 200000000, 200000000, 150000000, ETW_BATCH_LAST));
     pt_feed(&t, 0, buf_view(&batch));
-    is_number(t.status, PIPELINE_MORE, "the batch is taken");
+    is_number(t.status, PIPELINE_MORE, "the pipeline accepts the batch");
     pt_close(&t);
-    is_bytes(t.out[0].data, t.out[0].len, text_want, "text, line by line");
-    is_bytes(t.out[1].data, t.out[1].len, json_want, "json, object by object");
+    is_bytes(t.out[0].data, t.out[0].len, text_want, "the text view prints every event");
+    is_bytes(t.out[1].data, t.out[1].len, json_want, "the JSON view prints every event");
     const struct totals *n = pipeline_totals(t.p);
-    is_number((int64_t)n->seen, 812 + 13, "seen");
-    is_number((int64_t)n->shown, 13, "shown");
-    is_number((int64_t)n->lost[ETW_LOST_RATE], 812, "lost");
-    is_number((int64_t)n->missing, 0, "nothing is missing");
-    is_number((int64_t)n->truncated, 1, "truncated");
-    is_number((int64_t)n->incomplete, 0, "incomplete");
-    ok(n->complete, "complete");
+    is_number((int64_t)n->seen, 812 + 13, "the totals count seen events");
+    is_number((int64_t)n->shown, 13, "the totals count shown events");
+    is_number((int64_t)n->lost[ETW_LOST_RATE], 812, "the totals count lost events");
+    is_number((int64_t)n->missing, 0, "the totals count no missing event");
+    is_number((int64_t)n->truncated, 1, "the totals count truncated events");
+    is_number((int64_t)n->incomplete, 0, "the totals count no incomplete pair");
+    ok(n->complete, "the totals are complete");
 
     /* A replay of the recording shows the same. */
     char path[] = "/tmp/etrace-test-XXXXXX";
@@ -217,7 +219,7 @@ int main(void)
     enum source_got got;
     while ((got = source_next(s, &item, -1, &again.err)) == SOURCE_ITEM)
         pipeline_item(again.p, &item, &again.err);
-    is_number(got, SOURCE_END, "it is read to its end");
+    is_number(got, SOURCE_END, "the recording is read to its end");
     source_close(s);
     unlink(path);
     pt_close(&again);

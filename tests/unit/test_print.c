@@ -12,17 +12,17 @@ static void cuts(void)
     fw_tag(&w, ETW_T_LIST), fw_int(&w, 1), fw_int(&w, 2), fw_tag(&w, ETW_T_CUT);
     ERL("[1,2,…]", "a list that was cut");
     fw_tag(&w, ETW_T_LIST), fw_tag(&w, ETW_T_CUT);
-    ERL("[…]", "a list of which nothing was captured");
+    ERL("[…]", "a list without a captured element");
     fw_tag(&w, ETW_T_LIST), fw_int(&w, 'a'), fw_int(&w, 'b'), fw_tag(&w, ETW_T_CUT);
     ERL("\"ab\"…", "a string that was cut");
     fw_tag(&w, ETW_T_LIST), fw_int(&w, 1), fw_tag(&w, ETW_T_TAIL), fw_tag(&w, ETW_T_ELIDED);
-    ERL("[1|…]", "a tail that was not captured");
+    ERL("[1|…]", "an improper list without its captured tail");
     fw_tuple(&w, 5), fw_int(&w, 1), fw_int(&w, 2), fw_tag(&w, ETW_T_CUT);
     ERL("{1,2,…+3}", "a tuple that was cut");
     fw_map(&w, 40), fw_atom(&w, "a"), fw_int(&w, 1), fw_tag(&w, ETW_T_CUT);
     ERL("#{a => 1,…+39}", "a map that was cut");
     fw_map(&w, 3), fw_atom(&w, "a"), fw_tag(&w, ETW_T_CUT);
-    ERL("#{a => …,…+2}", "a map that was cut behind a key");
+    ERL("#{a => …,…+2}", "a map that was cut after a key");
     fw_map(&w, 1), fw_atom(&w, "a"), fw_tag(&w, ETW_T_REDACTED);
     ERL("#{a => '*REDACTED*'}", "a value that was redacted");
     fw_bin_n(&w, "some text", 9, 1243);
@@ -32,11 +32,11 @@ static void cuts(void)
     fw_bin_n(&w, "\x01\x02", 2, 10);
     ERL("<<1,2,…+8 B>>", "bytes that were cut");
     fw_bin_n(&w, "", 0, 10);
-    ERL("<<…+10 B>>", "a binary of which nothing was captured");
+    ERL("<<…+10 B>>", "a binary without a captured byte");
     fw_tuple(&w, 2), fw_tuple(&w, 3), fw_tag(&w, ETW_T_CUT), fw_tag(&w, ETW_T_ELIDED);
     ERL("{{…+3},…}", "cuts within a container");
     fw_text(&w, ETW_TEXT_FUN, "#Fun<a.1\033[2J>");
-    ERL("#Fun<a.1\\x{1B}[2J>", "text is made safe");
+    ERL("#Fun<a.1\\x{1B}[2J>", "control characters in text are escaped");
 }
 
 static void malformed(void)
@@ -48,21 +48,21 @@ static void malformed(void)
     fw_tuple(&w, 2), fw_int(&w, 1), fw_tag(&w, ETW_T_END);
     ERL("bad: the end of a list outside of one", "an end in a tuple");
     fw_tag(&w, ETW_T_CUT);
-    ERL("bad: a cut outside of a container", "a cut alone");
+    ERL("bad: a cut outside of a container", "a cut outside of a container");
     fw_u8(&w, ETW_T_ATOM), fw_u16(&w, 9);
     ERL("bad: an atom that was not defined", "an unknown atom");
     fw_u8(&w, ETW_T_BIN), fw_u64(&w, 3), fw_u32(&w, 4), fw_u32(&w, 0);
-    ERL("bad: more bytes of a binary than it has", "a binary longer than itself");
+    ERL("bad: more bytes of a binary than it has", "a binary with more captured bytes than it has");
     fw_u8(&w, ETW_T_BIN), fw_u64(&w, 1000), fw_u32(&w, 1000);
     ERL("bad: a term is longer than its frame", "a binary longer than the frame");
     for (int i = 0; i < 300; i++)
         fw_tuple(&w, 1);
     fw_int(&w, 1);
-    ERL("bad: terms are nested too deep", "300 levels");
+    ERL("bad: terms are nested too deep", "300 levels are too deep");
     for (int i = 0; i < 255; i++)
         fw_tuple(&w, 1);
     fw_int(&w, 1);
-    ok(strlen(printed(&printer_erlang)) == 511, "255 levels");
+    ok(strlen(printed(&printer_erlang)) == 511, "255 levels are printed");
 }
 
 static void numbers(void)
@@ -84,7 +84,7 @@ static void numbers(void)
     }
     static const char magnitude[5000] = {[4999] = 1};
     fw_u8(&w, ETW_T_BIGPOS), fw_u16(&w, 5000), fw_raw(&w, magnitude, 5000);
-    ERL("…+5000 B", "an integer that nobody would read");
+    ERL("…+5000 B", "an integer that is too large to print");
     fw_u8(&w, ETW_T_BIGNEG), fw_u16(&w, 9), fw_raw(&w, magnitude + 4991, 9);
     ERL("-18446744073709551616", "-(2^64)");
     fw_u8(&w, ETW_T_BIGNEG), fw_u16(&w, 0);
@@ -140,8 +140,8 @@ static void safety(void)
         if (c == 0xd7ff)
             c = 0xdfff;
     }
-    ok(good, "every code point leaves visible or escaped");
-    ok(json, "in JSON too");
+    ok(good, "every code point is printed visibly or escaped");
+    ok(json, "every code point is also visible or escaped in JSON");
     good = true;
     for (size_t i = 0; i < ARRAY_LEN(vectors); i++) {
         fw_bin(&w, vectors[i]);
@@ -154,9 +154,9 @@ static void safety(void)
         p = printed(&printer_erlang);
         good &= harmless(p, strlen(p));
     }
-    ok(good, "known tricks");
+    ok(good, "known sequences that deceive terminals are escaped");
     fw_bin(&w, "a\xe2\x80\xae" "b");
-    ERL("<<\"a\\x{202E}b\"/utf8>>", "an override of direction is spelled out");
+    ERL("<<\"a\\x{202E}b\"/utf8>>", "an override of the text direction is escaped");
 }
 
 /*
@@ -180,7 +180,7 @@ static void plain(void)
                 size_t first = hit ? at : other > at ? other : sizeof(text);
                 wrong += utf8_plain(text, text + sizeof(text), '"') != text + first;
             }
-    ok(!wrong, "what stands for itself ends where it ends");
+    ok(!wrong, "utf8_plain() ends at the first byte that needs an escape");
 }
 
 int main(void)

@@ -64,7 +64,7 @@ static void test_crc(void)
     for (size_t i = 0; i < 32; i++)
         for (size_t len = 0; len + i <= sizeof(text); len += 13)
             same &= crc32c(5, text + i, len) == crc32c_portable(5, text + i, len);
-    ok(same, "the fast and the portable way agree");
+    ok(same, "the fast and the portable CRC are equal");
 }
 
 static void test_damage(void)
@@ -77,7 +77,7 @@ static void test_damage(void)
     fw_begin(&w);
     make(&f, &w);
     put(f.data, f.len);
-    is_text(reading(&e), "SBF.", "a whole recording");
+    is_text(reading(&e), "SBF.", "a complete recording is read");
     for (size_t i = 0; i < f.len; i++) {
         put(f.data, i);
         const char *got = reading(&e);
@@ -86,10 +86,10 @@ static void test_damage(void)
         good += got[strlen(got) - 1] == '!';
         placed += i == 0 || strstr(e.text, want) != NULL;
     }
-    is_number(good, (int64_t)f.len, "every truncation is found");
-    is_number(placed, (int64_t)f.len, "and its byte is named");
+    is_number(good, (int64_t)f.len, "every truncation is detected");
+    is_number(placed, (int64_t)f.len, "the error names the byte of a truncation");
     put(f.data, f.len - 50);
-    is_text(reading(&e), "SB!", "what is whole is given out before the error");
+    is_text(reading(&e), "SB!", "complete blocks are returned before the error");
     good = 0;
     for (size_t bit = 0; bit < 8 * f.len; bit++) {
         f.data[bit / 8] = (char)(f.data[bit / 8] ^ 1 << bit % 8);
@@ -98,17 +98,17 @@ static void test_damage(void)
         good += got[strlen(got) - 1] == '!';
         f.data[bit / 8] = (char)(f.data[bit / 8] ^ 1 << bit % 8);
     }
-    is_number(good, (int64_t)(8 * f.len), "every flipped bit is found");
+    is_number(good, (int64_t)(8 * f.len), "every flipped bit is detected");
     buf_clear(&f);
     recfile_header(&f);
     struct etw_block large = {.bytes = ETW_MAX_BATCH + 1, .type = ETW_BLOCK_BATCH};
     buf_add(&f, &large, sizeof(large));
     put(f.data, f.len);
-    is_text(reading(&e), "!", "a block larger than any is refused");
-    ok(strstr(e.text, "a block that cannot be") != NULL, "before it is waited, or room made, for it");
+    is_text(reading(&e), "!", "a block larger than the maximum is refused");
+    ok(strstr(e.text, "a block that cannot be") != NULL, "the error says that the block is invalid");
     put("hello, world, this is no recording", 34);
-    is_text(reading(&e), "!", "something else is refused");
-    ok(strstr(e.text, "is not a recording of etrace") != NULL, "as what it is");
+    is_text(reading(&e), "!", "a file that is not a recording is refused");
+    ok(strstr(e.text, "is not a recording of etrace") != NULL, "the error says that the file is not a recording");
     buf_release(&f);
     fw_release(&w);
 }
@@ -124,7 +124,7 @@ static void test_append(void)
     make(&f, &w);
     put(f.data, f.len - 50); /* without a footer, as after a killed run */
     int fd = recfile_create(path, true, &fresh, &e);
-    ok(fd >= 0 && !fresh, "a recording that was cut short can be appended to");
+    ok(fd >= 0 && !fresh, "a truncated recording can be appended to");
     fw_begin(&v);
     make(&more, &v);
     const size_t header = sizeof(struct etw_file);
@@ -132,14 +132,14 @@ static void test_append(void)
     close(fd);
     is_text(reading(&e), "SBSBF.", "both runs are read");
     put("hello", 5);
-    ok(recfile_create(path, true, &fresh, &e) < 0, "something else is not appended to");
+    ok(recfile_create(path, true, &fresh, &e) < 0, "a file that is not a recording is not appended to");
     fd = recfile_create(path, false, &fresh, &e);
-    ok(fd >= 0 && fresh, "but overwritten");
+    ok(fd >= 0 && fresh, "a file that is not a recording can be overwritten");
     close(fd);
     char link_path[100];
     snprintf(link_path, sizeof(link_path), "%s.link", path);
-    ok(!symlink(path, link_path), "a symbolic link");
-    ok(recfile_create(link_path, false, &fresh, &e) < 0, "is not followed");
+    ok(!symlink(path, link_path), "the test makes a symbolic link");
+    ok(recfile_create(link_path, false, &fresh, &e) < 0, "a symbolic link is not followed");
     unlink(link_path);
     buf_release(&f);
     buf_release(&more);
@@ -159,9 +159,9 @@ static void test_pipe(void)
 
     fw_begin(&w);
     make(&f, &w);
-    ok(!pipe(p), "a pipe");
+    ok(!pipe(p), "the test makes a pipe");
     struct source *s = recfile_open_fd(p[0], "standard input", &e);
-    is_number(source_next(s, &item, 0, &e), SOURCE_NOTHING, "nothing is there yet");
+    is_number(source_next(s, &item, 0, &e), SOURCE_NOTHING, "an empty pipe has no block yet");
     for (size_t i = 0; i < f.len; i += 7) {
         size_t n = f.len - i < 7 ? f.len - i : 7;
         if (write(p[1], f.data + i, n) < 0)
@@ -170,8 +170,8 @@ static void test_pipe(void)
             items++;
     }
     close(p[1]);
-    is_number(items, 3, "blocks come as they arrive");
-    is_number(source_next(s, &item, -1, &e), SOURCE_END, "and end");
+    is_number(items, 3, "blocks of a pipe are returned as they arrive");
+    is_number(source_next(s, &item, -1, &e), SOURCE_END, "the end of the pipe is the end of the recording");
     source_close(s);
     buf_release(&f);
     fw_release(&w);
@@ -186,16 +186,16 @@ static void test_specs(void)
     recfile_spec_add(&b, "expr", STR("m:f/1\n-> return"));
     recfile_spec_add(&b, "let", STR("N=5"));
     rest = buf_view(&b);
-    ok(recfile_spec_next(&rest, &key, &text) && text.len == 15 && key.len == 4, "the first entry");
-    ok(recfile_spec_next(&rest, &key, &text) && text.len == 3 && raw_is(key, "let"), "the second");
-    ok(!recfile_spec_next(&rest, &key, &text), "the end");
+    ok(recfile_spec_next(&rest, &key, &text) && text.len == 15 && key.len == 4, "the first entry is read");
+    ok(recfile_spec_next(&rest, &key, &text) && text.len == 3 && raw_is(key, "let"), "the second entry is read");
+    ok(!recfile_spec_next(&rest, &key, &text), "the entries end");
     bool survived = true;
     for (size_t i = 0; i < b.len; i++) {
         rest = (struct str){b.data, i};
         while (recfile_spec_next(&rest, &key, &text))
             survived &= raw_view(text).at + text.len <= b.data + i;
     }
-    ok(survived, "truncated at every byte, nothing beyond is read");
+    ok(survived, "no byte beyond a truncated entry is read");
     buf_release(&b);
 }
 

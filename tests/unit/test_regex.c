@@ -36,9 +36,9 @@ static void test_limits(void)
     memset(text, 'a', sizeof(text));
     text[59] = '!';
     for (size_t i = 8; i < ARRAY_LEN(evil); i++)
-        is_number(search(evil[i], (struct str){text, 60}), REGEX_GAVE_UP, "the limits hold, whatever the pattern says of them");
-    is_number(search(evil[0], (struct str){text, 60}), REGEX_GAVE_UP, "a pattern that would take for ever gives up");
-    ok(gave_up > 20, "so do others, and none takes long (%u)", gave_up);
+        is_number(search(evil[i], (struct str){text, 60}), REGEX_GAVE_UP, "a pattern cannot raise its limits");
+    is_number(search(evil[0], (struct str){text, 60}), REGEX_GAVE_UP, "a pattern with exponential time gives up");
+    ok(gave_up > 20, "other patterns with exponential time give up (%u)", gave_up);
 }
 
 static void test_subject(void)
@@ -48,8 +48,9 @@ static void test_subject(void)
     memset(text, 'a', sizeof(text));
     text[REGEX_SUBJECT - 1] = 'b';
     text[REGEX_SUBJECT] = 'c';
-    is_number(search("b", (struct str){text, sizeof(text)}), REGEX_YES, "the first bytes of a long text are looked at");
-    is_number(search("c", (struct str){text, sizeof(text)}), REGEX_NO, "what is behind them is not");
+    is_number(search("b", (struct str){text, sizeof(text)}), REGEX_YES,
+              "the last byte within the limit of a text is searched");
+    is_number(search("c", (struct str){text, sizeof(text)}), REGEX_NO, "bytes after the limit are not searched");
 }
 
 static void test_refused(void)
@@ -58,9 +59,10 @@ static void test_refused(void)
     struct err e;
 
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
-        ok(!regex_new((struct str){wrong[i], strlen(wrong[i])}, &e) && e.status == ERR_USAGE, "refused: pattern %zu", i);
+        ok(!regex_new((struct str){wrong[i], strlen(wrong[i])}, &e) && e.status == ERR_USAGE,
+           "pattern %zu is refused", i);
     regex_new((struct str){wrong[0], strlen(wrong[0])}, &e);
-    ok(!strcmp(e.line, "?[2J(") && e.from == 5, "what is quoted of a pattern cannot steer a terminal");
+    ok(!strcmp(e.line, "?[2J(") && e.from == 5, "the quoted pattern contains no control characters");
 }
 
 /* Feeds this many calls whose argument exceeds the pattern's limits. False: the pipeline failed. */
@@ -97,10 +99,12 @@ static void test_kept(void)
     pt_close(&t);
     ok(good && strstr(buf_cstr(&t.out[0]), "m:f(<<\"aaa"), "an event that a pattern gives up on is shown");
     pt_free(&t);
-    ok(!shows(&t, 1001), "a thousand times, and it is the end");
-    is_text(t.err.text, "a pattern of the filters gave up on 1000 events: it takes too long", "which says why");
+    ok(!shows(&t, 1001), "the pipeline fails after a pattern gave up on 1000 events");
+    is_text(t.err.text, "a pattern of the filters gave up on 1000 events: it takes too long",
+            "the error says why the pipeline failed");
     t.err = (struct err){0};
-    ok(pipeline_passed(t.p, 0, 20000, 20000, &t.err) == PIPELINE_FAILED && strstr(t.err.text, "gave up"), "and says it again");
+    ok(pipeline_passed(t.p, 0, 20000, 20000, &t.err) == PIPELINE_FAILED && strstr(t.err.text, "gave up"),
+       "a later call repeats the error");
     pt_free(&t);
 }
 

@@ -155,7 +155,8 @@ static void amid(struct batch_state *state)
     for (int i = 0; i < 2; i++) {
         struct batch_clock clock = {.tick = tick_now()};
         batch_plan(state, &clock, tick_slack(), sizeof bytes, NULL, 0, false, &plan);
-        ok(plan.parts[0].told && plan.parts[0].exact == i, i ? "that it was lost is told" : "an event is told that somebody is at");
+        ok(plan.parts[0].told && plan.parts[0].exact == i,
+           i ? "the next batch reports the loss exactly" : "a batch reports an event that a producer still writes");
         batch_write(state, &plan, bytes);
         ring_lose_seen(ring, ETW_LOST_RATE);
         ring_rest(ring);
@@ -174,8 +175,9 @@ int main(void)
     if (getenv("EVENTS"))
         events_each = strtoull(getenv("EVENTS"), NULL, 10);
     tick_start();
-    ok(!lanes_open(LANES, RING, RING, (struct encode_limits){0}), "a frame that the ring cannot hold twice is refused");
-    ok(lanes_open(LANES, RING, NEED, (struct encode_limits){0}), "lanes are there");
+    ok(!lanes_open(LANES, RING, RING, (struct encode_limits){0}),
+       "lanes_open() refuses a frame of more than half a ring");
+    ok(lanes_open(LANES, RING, NEED, (struct encode_limits){0}), "the lanes open");
     for (uintptr_t i = 0; i < PRODUCERS; i++)
         pthread_create(&threads[i], NULL, produce, (void *)i);
     for (bool done = false; !done;) {
@@ -213,16 +215,16 @@ int main(void)
     }
     printf("# %u batches, %u as if they were the last, %" PRIu64 " frames, %" PRIu64 " lost\n", batches, ends, frames, lost);
     is_number(torn, 0, "no frame is torn");
-    is_number(disordered, 0, "frames of a ring come in their order, with their tracee");
-    is_number(late, 0, "no frame comes after a watermark that says it had come");
+    is_number(disordered, 0, "frames of a ring keep their order and tracee");
+    is_number(late, 0, "no frame comes after its watermark");
     is_number(backwards, 0, "the watermark never goes back");
-    is_number(uncounted, 0, "counters only grow, losses are told in place");
-    is_number(too_large, 0, "batches keep to their size");
+    is_number(uncounted, 0, "counters never decrease, and losses are reported in order");
+    is_number(too_large, 0, "no batch exceeds its size");
     is_number(wrong, 0, "for each ring: seen = frames + lost");
-    is_number(wrong_ends, 0, "so also in a batch that is said to be the last while others write");
+    is_number(wrong_ends, 0, "a last batch is exact while other producers write");
     is_number((int64_t)seen, PRODUCERS * (int64_t)events_each, "every event is counted");
-    ok(readers[LANES].lost == events_each, "the thread without a lane lost all of its events, counted");
-    ok(lost > events_each, "something was lost, or nothing was tested");
+    ok(readers[LANES].lost == events_each, "all events of the thread without a lane are lost and counted");
+    ok(lost > events_each, "some other events are lost");
     amid(&state);
     lanes_unmap();
     return tap_end();

@@ -129,7 +129,8 @@ static void doubts(void)
     pt_open(&t, (const char *const[]){"text", NULL}, &(struct look){.time = TIME_RELATIVE}, (struct pipeline_options){.specs = &spec, .nspecs = 1});
     play(s, &t);
     buf_cstr(&t.out[0]);
-    ok(strstr(t.out[0].data, "return m:f/0 = 0 1us\n") && strstr(t.out[0].data, "return m:f/0 = 1\n"), "only what is certain has a duration");
+    ok(strstr(t.out[0].data, "return m:f/0 = 0 1us\n") && strstr(t.out[0].data, "return m:f/0 = 1\n"),
+       "only a pair without a possible loss has a duration");
     pt_free(&t);
     pt_spec_free(spec);
     fw_release(&w);
@@ -150,24 +151,26 @@ static void notes(void)
 
     note(s, ETW_NOTE_CLOCK, 5);
     scroll_note(s, 0, STR("short"));
-    ok(scroll_batch(s, 0, batch(&w, 0), &e) && scroll_ahead(early) > 0, "something is ahead");
+    ok(scroll_batch(s, 0, batch(&w, 0), &e) && scroll_ahead(early) > 0, "the reader has batches ahead");
     ok(source_next(early, &item, 0, &e) == SOURCE_ITEM && item.type == SOURCE_NOTE && item.bytes.len == sizeof(struct etw_note),
        "the note comes first");
-    ok(source_next(early, &item, 0, &e) == SOURCE_ITEM && item.type == SOURCE_BATCH, "then what it was before");
+    ok(source_next(early, &item, 0, &e) == SOURCE_ITEM && item.type == SOURCE_BATCH, "the batch comes after the note");
     late = scroll_read(s, true);
-    is_number((int64_t)scroll_ahead(late), 0, "nothing is ahead of who begins now");
+    is_number((int64_t)scroll_ahead(late), 0, "a reader that begins at the end has nothing ahead");
     for (int n = 1; n < BATCHES; n++)
         scroll_batch(s, 0, batch(&w, n), &e);
-    ok(source_next(late, &item, 0, &e) == SOURCE_ITEM && item.type == SOURCE_NOTE, "who began later is told the clock");
+    ok(source_next(late, &item, 0, &e) == SOURCE_ITEM && item.type == SOURCE_NOTE,
+       "the later reader gets the clock first");
     while (source_next(early, &item, 0, &e) == SOURCE_ITEM)
         ;
-    is_number((int64_t)scroll_ahead(early), 0, "all is read");
+    is_number((int64_t)scroll_ahead(early), 0, "the early reader has read everything");
     while (source_next(late, &item, 0, &e) == SOURCE_ITEM)
         ;
-    ok(scroll_missed(early) > 0 && !scroll_missed(late), "who had begun is told what was dropped in between");
+    ok(scroll_missed(early) > 0 && !scroll_missed(late), "only the early reader missed dropped events");
     note(s, ETW_NOTE_DOWN, 6);
-    ok(source_next(late, &item, 0, &e) == SOURCE_ITEM && item.type == SOURCE_NOTE, "that it is down comes at once");
-    ok(!scroll_batch(s, UINT16_MAX + 1u, STR(""), &e) && e.text[0], "a node that there cannot be is refused");
+    ok(source_next(late, &item, 0, &e) == SOURCE_ITEM && item.type == SOURCE_NOTE,
+       "a reader gets a note of a lost node at once");
+    ok(!scroll_batch(s, UINT16_MAX + 1u, STR(""), &e) && e.text[0], "a batch of an invalid node is refused");
     source_close(early);
     source_close(late);
     scroll_free(s);
@@ -198,31 +201,34 @@ int main(void)
         pt_feed(&direct, 0, b);
         good = good && scroll_batch(all, 0, b, &e) && scroll_batch(some, 0, b, &e);
     }
-    ok(good, "every batch is taken");
+    ok(good, "the scrollbacks accept every batch");
     pt_close(&direct);
 
     pt_open(&whole, views, &utc, (struct pipeline_options){0});
-    is_number(play(all, &whole), SOURCE_NOTHING, "it is read as far as there is something");
-    is_number((int64_t)lines(&whole.out[0]), (int64_t)lines(&direct.out[0]), "as many lines");
+    is_number(play(all, &whole), SOURCE_NOTHING, "a reader reads to the end of the scrollback");
+    is_number((int64_t)lines(&whole.out[0]), (int64_t)lines(&direct.out[0]),
+              "the scrollback shows as many lines as the direct pipeline");
     /* The specs of the first batch are missing, so its calls have no durations. The text after that batch is the same. */
     const char *first = strstr(buf_cstr(&direct.out[0]), "= 50 ");
     const char *same = strstr(buf_cstr(&whole.out[0]), "= 50 ");
-    ok(first && same && !strcmp(first, same), "the text is the same, behind where the specs begin");
+    ok(first && same && !strcmp(first, same), "the text after the first batch is the same");
     const struct totals *n = pipeline_totals(whole.p);
-    is_number((int64_t)n->seen, (int64_t)pipeline_totals(direct.p)->seen, "seen");
-    is_number((int64_t)n->lost[ETW_LOST_RATE], 7 * BATCHES / 10, "lost");
-    is_number((int64_t)n->missing, 0, "nothing is missing");
+    is_number((int64_t)n->seen, (int64_t)pipeline_totals(direct.p)->seen, "as many events were seen");
+    is_number((int64_t)n->lost[ETW_LOST_RATE], 7 * BATCHES / 10, "as many events were lost");
+    is_number((int64_t)n->missing, 0, "no event is missing");
 
     scroll_counts(some, &counts);
-    ok(counts.dropped > 0 && counts.events > 0 && counts.bytes <= 256 << 10, "the small one has dropped the oldest");
-    is_number((int64_t)(counts.dropped + counts.events), 2 * BATCHES * CALLS, "and says how many");
+    ok(counts.dropped > 0 && counts.events > 0 && counts.bytes <= 256 << 10,
+       "a small scrollback drops the oldest events");
+    is_number((int64_t)(counts.dropped + counts.events), 2 * BATCHES * CALLS,
+              "a small scrollback counts the events that it dropped");
     pt_open(&part, views, &utc, (struct pipeline_options){0});
-    is_number(play(some, &part), SOURCE_NOTHING, "it is read");
-    ok(part.out[0].len && ends_alike(&part.out[0], &whole.out[0]), "what is left is the end of the whole");
+    is_number(play(some, &part), SOURCE_NOTHING, "the small scrollback is read");
+    ok(part.out[0].len && ends_alike(&part.out[0], &whole.out[0]), "the small scrollback has the end of the text");
     n = pipeline_totals(part.p);
-    is_number((int64_t)n->shown, (int64_t)counts.events, "all that is left is shown");
-    is_number((int64_t)n->missing, 0, "and nothing of it is missing");
-    is_number((int64_t)n->seen, (int64_t)known(n), "its account is its own");
+    is_number((int64_t)n->shown, (int64_t)counts.events, "every remaining event is shown");
+    is_number((int64_t)n->missing, 0, "no remaining event is missing");
+    is_number((int64_t)n->seen, (int64_t)known(n), "the totals of the small scrollback add up");
 
     /* A recording of the scrollback shows the same as the scrollback. */
     char path[] = "/tmp/etrace-test-XXXXXX";
@@ -237,36 +243,39 @@ int main(void)
         pipeline_item(again.p, &item, &e);
     source_close(s);
     pt_close(&again);
-    is_bytes(again.out[0].data, again.out[0].len, buf_cstr(&part.out[0]), "the recording shows the same");
+    is_bytes(again.out[0].data, again.out[0].len, buf_cstr(&part.out[0]),
+             "the recording of the scrollback shows the same text");
 
     /* The node has restarted, with another clock. */
     struct fw other = {0};
     struct str b = batch(&other, 0);
-    ok(scroll_batch(some, 0, b, &e), "another life of the node is taken");
+    ok(scroll_batch(some, 0, b, &e), "the scrollback accepts a batch of the restarted node");
     struct pt last = {0};
     pt_open(&last, views, &utc, (struct pipeline_options){0});
     play(some, &last);
     ok(last.status != PIPELINE_FAILED && strstr(buf_cstr(&last.out[0]), "= 19999 ") && strstr(last.out[0].data, "= 49"),
-       "both lives are shown");
+       "events from before and after the restart are shown");
     n = pipeline_totals(last.p);
-    is_number((int64_t)n->seen, (int64_t)known(n), "and add up");
+    is_number((int64_t)n->seen, (int64_t)known(n), "the totals add up after the restart");
 
     /* The last batch of a node completes its account. If the node is traced again, the account is open again. */
-    ok(!n->complete, "no account is complete while more may come");
+    ok(!n->complete, "the totals are incomplete while more events may come");
     b = fw_batch(&w, 1000000000, 1000000000, 1000000000, ETW_BATCH_LAST);
-    ok(scroll_batch(all, 0, b, &e) && complete(all), "the last batch of a node makes it so");
+    ok(scroll_batch(all, 0, b, &e) && complete(all), "the last batch of a node completes the totals");
     struct fw third = {0};
-    ok(scroll_batch(all, 0, batch(&third, 0), &e) && !complete(all), "until the node begins anew");
-    ok(scroll_batch(all, 0, fw_batch(&third, 2000000, 2000000, 2000000, ETW_BATCH_LAST), &e) && complete(all), "and ends again");
+    ok(scroll_batch(all, 0, batch(&third, 0), &e) && !complete(all),
+       "a batch of the restarted node makes the totals incomplete");
+    ok(scroll_batch(all, 0, fw_batch(&third, 2000000, 2000000, 2000000, ETW_BATCH_LAST), &e) && complete(all),
+       "the last batch of the restarted node completes the totals again");
 
     struct source *behind = scroll_read(some, false);
     uint64_t end = scroll_end(some);
-    ok(scroll_place(behind) < end && scroll_ahead(behind) > 0, "a reader is not at the end of what there is");
+    ok(scroll_place(behind) < end && scroll_ahead(behind) > 0, "a new reader has events ahead");
     scroll_clear(some, end);
     scroll_counts(some, &counts);
-    is_number((int64_t)counts.events, 0, "cleared");
-    is_number((int64_t)scroll_ahead(behind), 0, "nothing is ahead of the reader that was behind");
-    ok(scroll_place(behind) == end, "it has come to the end of then");
+    is_number((int64_t)counts.events, 0, "a cleared scrollback has no events");
+    is_number((int64_t)scroll_ahead(behind), 0, "the reader has nothing ahead after the clear");
+    ok(scroll_place(behind) == end, "the reader is at the place of the clear");
     source_close(behind);
 
     notes();

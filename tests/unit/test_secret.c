@@ -33,30 +33,31 @@ static void names(FILE *file)
         ok(named(name) == !strcmp(line, "yes"), "%s: %s", name, line);
         cases++;
     }
-    ok(cases > 30, "there are cases");
+    ok(cases > 30, "the file has more than 30 cases");
 }
 
 static void limits(void)
 {
     char longest[SECRET_NAME_BYTES + 2] = "", more[ETW_MAX_KEY_BYTES + 2] = "";
     secret_none();
-    ok(!named("password"), "without names nothing is a secret");
+    ok(!named("password"), "no key is a secret without names");
     add("password"), add("-_-");
     memset(longest, '_', SECRET_NAME_BYTES), memcpy(longest + SECRET_NAME_BYTES - 8, "password", 8);
-    ok(named(longest), "the longest name is looked at to its end");
+    ok(named(longest), "a key of the maximum length is compared to its end");
     memset(longest, '_', SECRET_NAME_BYTES + 1), memcpy(longest + SECRET_NAME_BYTES - 7, "password", 8);
-    ok(!named(longest), "a longer text is no name");
-    ok(!named("") && !named("---"), "a name without letters matches no secret");
+    ok(!named(longest), "a longer key is not a secret");
+    ok(!named("") && !named("---"), "a key without letters is not a secret");
     memset(more, 'm', ETW_MAX_KEY_BYTES + 1);
-    ok(!secret_add((const uint8_t *)more, ETW_MAX_KEY_BYTES + 1), "a secret's name has a greatest length");
+    ok(!secret_add((const uint8_t *)more, ETW_MAX_KEY_BYTES + 1), "a secret's name that is too long is refused");
     memset(longest, 'A', SECRET_NAME_BYTES), longest[SECRET_NAME_BYTES] = 0;
-    ok(!named(longest), "64 capitals are one word");
+    ok(!named(longest), "a key of 64 capitals is not a secret");
     for (unsigned i = secret_names; i < ETW_MAX_KEYS; i++) {
         char name[16];
         snprintf(name, sizeof name, "n%u", i);
         add(name);
     }
-    ok(!secret_add((const uint8_t *)"more", 4) && named("N63") && named("password"), "there are 64 names at most");
+    ok(!secret_add((const uint8_t *)"more", 4) && named("N63") && named("password"),
+       "more than 64 names are refused, and the others still match");
 }
 
 static void cookie(const char *cookie, const char *text, const char *want)
@@ -83,7 +84,7 @@ int main(int argc, char **argv)
     FILE *file = argc > 1 ? fopen(argv[1], "r") : NULL;
     secret_none();
     if (!file) {
-        ok(false, "the file of cases is there");
+        ok(false, "the file of cases can be opened");
         return tap_end();
     }
     names(file);

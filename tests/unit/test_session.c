@@ -126,10 +126,10 @@ static void hear(struct node *n)
         at += 4 + size;
     }
     if (at != len)
-        printf("# half a frame of %zu bytes\n", len - at);
+        printf("# an incomplete frame of %zu bytes\n", len - at);
 }
 
-/* ---- a session with it ---- */
+/* ---- a session with the node ---- */
 
 static void on_batch(void *data, const void *batch, size_t len)
 {
@@ -179,25 +179,26 @@ static int64_t credit_of(struct node *n, uint32_t bytes, int64_t ms)
     return n->credit;
 }
 
-static void the_credit_is_what_the_line_carries_in_a_second(void)
+/* The credit is what the connection carries in a second. */
+static void test_credit(void)
 {
     struct node n = begin();
 
     say_hello(&n);
     hear(&n);
-    is_number((int64_t)session_state(n.session), SESSION_READY, "ready");
-    is_number(n.credit, 2 * LEAST, "credit in the beginning");
-    is_number(credit_of(&n, 400000, 800), 500000, "of 400 kB in 800 ms");
-    is_number(credit_of(&n, 400000, 2000), 200000, "of 400 kB in two seconds");
-    is_number(credit_of(&n, 5000, 1000), LEAST, "of a line that carries less than there has to be room for");
-    is_number(credit_of(&n, 400000, 0), ETW_MAX_CREDIT, "of one that takes no time");
+    is_number((int64_t)session_state(n.session), SESSION_READY, "the session is ready");
+    is_number(n.credit, 2 * LEAST, "the first credit is twice the least");
+    is_number(credit_of(&n, 400000, 800), 500000, "the credit after 400 kB in 800 ms");
+    is_number(credit_of(&n, 400000, 2000), 200000, "the credit after 400 kB in two seconds");
+    is_number(credit_of(&n, 5000, 1000), LEAST, "a slow connection has the least credit");
+    is_number(credit_of(&n, 400000, 0), ETW_MAX_CREDIT, "a connection without delay has the greatest credit");
     /* A batch without ETW_BATCH_MORE does not measure the line: the node had nothing more to send. */
-    is_number(credit_of(&n, 400000, 800), 500000, "measured again");
+    is_number(credit_of(&n, 400000, 800), 500000, "the credit is measured again");
     say_batch(&n, SIZE, 0);
     now_ms += 9000;
     say_batch(&n, 60000, ETW_BATCH_MORE);
     hear(&n);
-    is_number(n.credit, 500000, "as before, behind a pause");
+    is_number(n.credit, 500000, "a pause does not change the credit");
     end(&n);
 }
 
@@ -219,7 +220,7 @@ static void later(struct node *n, int64_t ms, const char *what)
     int64_t next;
 
     now_ms += ms;
-    ok(session_tick(n->session, now_ms, &next, &e), "goes on: %s", what);
+    ok(session_tick(n->session, now_ms, &next, &e), "the session continues: %s", what);
     if (*e.text)
         printf("# %s\n", e.text);
 }
@@ -230,21 +231,25 @@ static void given_up(struct node *n, int64_t ms, const char *says)
     int64_t next;
 
     now_ms += ms;
-    ok(!session_tick(n->session, now_ms, &next, &e), "given up");
-    is_text(e.text, says, "what is said of it");
+    ok(!session_tick(n->session, now_ms, &next, &e), "the session gives up");
+    is_text(e.text, says, "the error names the reason");
     end(n);
 }
 
-static void a_node_is_given_up_five_seconds_after_the_start_ten_after_its_last_step_and_a_slow_line_after_sixty(void)
+/*
+ * The session gives up five seconds after its start, ten seconds after the last step of the node, and sixty seconds
+ * after its start if the companion is still being sent.
+ */
+static void test_start_timeouts(void)
 {
     struct node n = begin();
 
-    later(&n, 0, "all has been sent");
-    later(&n, 4900, "nobody has answered");
+    later(&n, 0, "everything has been sent");
+    later(&n, 4900, "rex has not answered yet");
     given_up(&n, 200, "shop@h1 accepts the connection, but its rex process does not answer for 5 seconds");
 
     n = begin();
-    later(&n, 0, "all has been sent");
+    later(&n, 0, "everything has been sent");
     say_waits(&n, "companion");
     later(&n, 59900, "rex has answered");
     given_up(&n, 200, "shop@h1 accepts the connection, but what it is sent has been on its way for 60 seconds");
@@ -254,16 +259,16 @@ static void a_node_is_given_up_five_seconds_after_the_start_ten_after_its_last_s
     later(&n, 40000, "rex has answered");
     say_waits(&n, "code_server");
     say_waits(&n, "companion"); /* an earlier step that arrives late, from another process */
-    later(&n, 9900, "the companion is there");
+    later(&n, 9900, "the companion has started");
     given_up(&n, 200, "shop@h1 accepts the connection, but its code_server process does not answer for 10 seconds");
 
     n = begin();
-    later(&n, 0, "all has been sent");
+    later(&n, 0, "everything has been sent");
     say_waits(&n, "companion");
     say_waits(&n, "code_server");
-    later(&n, 8000, "the companion is there");
+    later(&n, 8000, "the companion has started");
     say_waits(&n, "code_server");
-    later(&n, 1900, "said over and over");
+    later(&n, 1900, "the node reports the same step again");
     given_up(&n, 200, "shop@h1 accepts the connection, but its code_server process does not answer for 10 seconds");
 
     /* A step that begins at the end of the minute still gets its ten seconds. */
@@ -271,7 +276,7 @@ static void a_node_is_given_up_five_seconds_after_the_start_ten_after_its_last_s
     say_waits(&n, "companion");
     later(&n, 59900, "rex has answered");
     say_waits(&n, "code_server");
-    later(&n, 9900, "the companion is there");
+    later(&n, 9900, "the companion has started");
     say_waits(&n, "tracer");
     say_waits(&n, "code_server");
     later(&n, 9900, "the code server has answered");
@@ -281,9 +286,9 @@ static void a_node_is_given_up_five_seconds_after_the_start_ten_after_its_last_s
     say_waits(&n, "companion");
     later(&n, 50000, "rex has answered");
     say_waits(&n, "code_server");
-    later(&n, 5000, "it is on its way up");
+    later(&n, 5000, "the companion is starting");
     say_hello(&n);
-    is_number((int64_t)session_state(n.session), SESSION_READY, "ready after 55 seconds");
+    is_number((int64_t)session_state(n.session), SESSION_READY, "the session is ready after 55 seconds");
     end(&n);
 }
 
@@ -293,7 +298,7 @@ static bool send_raw(struct node *n, const void *bytes, size_t len)
     struct err e;
 
     if (send(n->fd, bytes, len, MSG_DONTWAIT) != (ssize_t)len)
-        printf("# no room\n");
+        printf("# the socket has no room\n");
     return session_on_readable(n->session, &e);
 }
 
@@ -332,36 +337,38 @@ static int64_t taken_of(struct node *n, struct str message)
     return taken;
 }
 
-static void only_answers_are_signs_of_life(void)
+/* Only answers are signs of life: stray messages and ticks are not. */
+static void test_signs_of_life(void)
 {
     struct node n = begin_ready();
 
     for (int i = 0; i < 19; i++) {
         say_text(&n, "x"); /* an unknown kind */
         send_raw(&n, "\0\0\0", 4);
-        later(&n, 1000, "strays and ticks");
+        later(&n, 1000, "stray messages and ticks arrive");
     }
     send_raw(&n, "\0\0\0", 4);
     given_up(&n, 1100, SILENT);
 
     n = begin_ready();
-    later(&n, 5000, "it is asked");
-    later(&n, 14900, "it has not answered");
+    later(&n, 5000, "the node has been pinged");
+    later(&n, 14900, "the node has not answered yet");
     say(&n, pong());
-    later(&n, 19900, "it has answered");
+    later(&n, 19900, "the node has answered");
     say_batch(&n, SIZE, 0);
-    later(&n, 19900, "a batch");
+    later(&n, 19900, "a batch has arrived");
     given_up(&n, 200, SILENT);
 
     /* An answer without a request does not count. */
     n = begin_ready();
-    later(&n, 4000, "it is not asked yet");
+    later(&n, 4000, "the node has not been pinged yet");
     say(&n, pong());
-    later(&n, 15900, "it has not answered");
+    later(&n, 15900, "the node has not answered since");
     given_up(&n, 200, SILENT);
 }
 
-static void a_request_is_given_up_whatever_else_comes(void)
+/* A request times out although batches arrive. */
+static void test_request_timeout(void)
 {
     struct node n = begin_ready();
     uint32_t id;
@@ -370,35 +377,39 @@ static void a_request_is_given_up_whatever_else_comes(void)
     session_request(n.session, STR("\203a\1"), 3000, &id, &e);
     for (int i = 0; i < 29; i++) {
         say_batch(&n, SIZE, 0);
-        later(&n, 100, "batches");
+        later(&n, 100, "batches arrive");
     }
     say_batch(&n, SIZE, 0);
     given_up(&n, 200, "shop@h1 has not answered a request for 3 seconds");
 }
 
-static void time_in_which_nobody_read_does_not_count(void)
+/* Time in which nobody reads from the session does not count as silence. */
+static void test_time_not_served(void)
 {
     struct node n = begin_ready();
 
-    later(&n, 1000, "a second");
+    later(&n, 1000, "the node was silent for a second");
     if (send(n.fd, "\0\0\0", 4, MSG_DONTWAIT) != 4)
-        printf("# no room\n");
+        printf("# the socket has no room\n");
     for (int i = 0; i < 30; i++)
-        later(&n, 2000, "another session is served");
+        later(&n, 2000, "only another session is served");
     send_raw(&n, "\0\0\0", 4);
-    later(&n, 18000, "it is read again");
+    later(&n, 18000, "the session is read again");
     given_up(&n, 1100, SILENT);
 }
 
-/* A message of a megabyte on a line of about one kilobyte per second, and one that arrives byte by byte. */
-static void pieces_of_a_message_are_signs_of_life_where_they_are_large(void)
+/*
+ * Large pieces of a message are signs of life: a megabyte at about one kilobyte per second is, a message that arrives
+ * byte by byte is not.
+ */
+static void test_pieces_of_a_message(void)
 {
     char piece[8192] = "\0\17\377\0pxx";
     struct node n = begin_ready();
 
     for (int i = 0; i < 10; i++) {
         send_raw(&n, piece, sizeof piece);
-        later(&n, 15000, "eight kilobytes");
+        later(&n, 15000, "eight kilobytes have arrived");
     }
     given_up(&n, 5100, SILENT);
 
@@ -406,23 +417,23 @@ static void pieces_of_a_message_are_signs_of_life_where_they_are_large(void)
     send_raw(&n, piece, 8);
     for (int i = 0; i < 19; i++) {
         send_raw(&n, "x", 1);
-        later(&n, 1000, "a byte");
+        later(&n, 1000, "one byte has arrived");
     }
     given_up(&n, 1100, SILENT);
 }
 
-static void what_nobody_asked_for_is_counted(void)
+static void test_stray_messages(void)
 {
     static const struct {
         const char *what;
         struct str message;
     } strays[] = {
         {"an unknown kind", STR("x")},
-        {"nothing", STR("")},
+        {"an empty message", STR("")},
         {"a second hello", STR("R\0\0\0\0\203h\2d\0\2okj")},
         {"an answer to no request", STR("R\7\0\0\0\203h\2d\0\2okj")},
         {"a pong without a ping", STR("R\377\377\377\377\203h\2d\0\2okj")},
-        {"a step when all are done", STR("W\203d\0\11companion")},
+        {"a step after the last one", STR("W\203d\0\11companion")},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(strays); i++) {
@@ -443,29 +454,30 @@ static void what_nobody_asked_for_is_counted(void)
         if (i % 4 == 0)
             say_batch(&n, SIZE, 0);
     }
-    is_number((int64_t)session_state(n.session), SESSION_READY, "one a second");
+    is_number((int64_t)session_state(n.session), SESSION_READY, "the session accepts one stray message a second");
     end(&n);
 }
 
-static void ticks_without_end_are_noticed(void)
+static void test_ticks(void)
 {
     static const char ticks[1000 * 4];
     struct node n = begin_ready();
     struct err e = {0};
     int64_t next;
 
-    ok(send_raw(&n, ticks, sizeof ticks), "a thousand");
+    ok(send_raw(&n, ticks, sizeof ticks), "the session accepts a thousand ticks");
     hear(&n);
     say_batch(&n, SIZE, 0);
-    ok(send_raw(&n, ticks, sizeof ticks), "a thousand more, behind a batch");
+    ok(send_raw(&n, ticks, sizeof ticks), "the session accepts a thousand ticks more after a batch");
     hear(&n);
-    ok(!send_raw(&n, ticks, 4), "one more");
+    ok(!send_raw(&n, ticks, 4), "one more tick ends the session");
     session_tick(n.session, now_ms, &next, &e);
-    is_text(e.text, "shop@h1: the node does not keep to the protocol: it sends ticks and nothing else", "what is said of it");
+    is_text(e.text, "shop@h1: the node does not keep to the protocol: it sends ticks and nothing else",
+            "the error names the reason");
     end(&n);
 }
 
-static void batches_that_nobody_asked_for_take_no_memory(void)
+static void test_batches_beyond_credit(void)
 {
     struct node n = begin_ready();
     int64_t taken = 0;
@@ -475,9 +487,10 @@ static void batches_that_nobody_asked_for_take_no_memory(void)
     session_pull_allowed(n.session, false, &e);
     for (; taken < 50 && session_state(n.session) != SESSION_FAILED; taken++)
         say_batch(&n, 1 << 19, 0);
-    is_number(taken, 7, "three megabytes that were on their way");
+    is_number(taken, 7, "batches beyond the credit end the session");
     session_tick(n.session, now_ms, &next, &e);
-    is_text(e.text, "shop@h1: the node does not keep to the protocol: it sends batches that were not asked for", "what is said of it");
+    is_text(e.text, "shop@h1: the node does not keep to the protocol: it sends batches that were not asked for",
+            "the error names the reason");
     end(&n);
 }
 
@@ -501,7 +514,8 @@ static size_t fill(struct node *n)
     return requests;
 }
 
-static void a_connection_that_is_full_holds_nobody_up_and_is_lost_after_two_seconds(void)
+/* A full connection does not block, and is lost after two seconds. */
+static void test_full_connection(void)
 {
     struct node n = begin();
     struct err e = {0};
@@ -513,32 +527,33 @@ static void a_connection_that_is_full_holds_nobody_up_and_is_lost_after_two_seco
     while ((got = recv(n.fd, bytes, sizeof bytes, MSG_DONTWAIT)) > 0)
         continue;
     size_t requests = fill(&n);
-    ok(session_wants_write(n.session), "something waits, after %zu requests", requests);
-    later(&n, 1900, "it is full");
+    ok(session_wants_write(n.session), "output waits after %zu requests", requests);
+    later(&n, 1900, "the connection is full");
     do {
         got = recv(n.fd, bytes, sizeof bytes, MSG_DONTWAIT);
         came += got > 0 ? (size_t)got : 0;
         if (!session_on_readable(n.session, &e))
             break;
     } while (got > 0 || session_wants_write(n.session));
-    ok(!session_wants_write(n.session), "the node has read, and nothing waits");
-    ok(came > requests * 100000 && came < requests * 100000 + requests * 200 + 1000, "all of it came, once: %zu bytes", came);
+    ok(!session_wants_write(n.session), "no output waits after the node has read");
+    ok(came > requests * 100000 && came < requests * 100000 + requests * 200 + 1000,
+       "the node got every byte once: %zu bytes", came);
     fill(&n);
-    later(&n, 1900, "it is full again");
+    later(&n, 1900, "the connection is full again");
     given_up(&n, 200, "shop@h1: the node takes no more messages");
 }
 
 int main(void)
 {
-    only_answers_are_signs_of_life();
-    a_request_is_given_up_whatever_else_comes();
-    time_in_which_nobody_read_does_not_count();
-    pieces_of_a_message_are_signs_of_life_where_they_are_large();
-    what_nobody_asked_for_is_counted();
-    ticks_without_end_are_noticed();
-    batches_that_nobody_asked_for_take_no_memory();
-    the_credit_is_what_the_line_carries_in_a_second();
-    a_node_is_given_up_five_seconds_after_the_start_ten_after_its_last_step_and_a_slow_line_after_sixty();
-    a_connection_that_is_full_holds_nobody_up_and_is_lost_after_two_seconds();
+    test_signs_of_life();
+    test_request_timeout();
+    test_time_not_served();
+    test_pieces_of_a_message();
+    test_stray_messages();
+    test_ticks();
+    test_batches_beyond_credit();
+    test_credit();
+    test_start_timeouts();
+    test_full_connection();
     return tap_end();
 }

@@ -83,7 +83,7 @@ bool __wrap_session_request(struct session *s, struct str term, int timeout_ms U
 {
     if (s->lost)
         return err_set(e, ERR_RUN, "the connection is gone");
-    expect(!s->open, "a node is asked two things at a time");
+    expect(!s->open, "a node gets two requests at the same time");
     s->open = true;
     *ret_id = ++s->id;
     buf_clear(&s->request);
@@ -205,7 +205,7 @@ static void settled(const struct peer *p)
 {
     struct played *n = node_of(p);
 
-    expect(n->waits, "a word on a wish that is not the latest, or a second one");
+    expect(n->waits, "a node answers an older request, or answers twice");
     n->waits = false;
     words++;
 }
@@ -215,8 +215,8 @@ static void on_armed(void *data UNUSED, struct peer *p, const struct arm_result 
     char name[16];
 
     snprintf(name, sizeof name, "f%u", node_of(p)->wish);
-    expect(result != NULL, "it is armed with nothing");
-    expect(is_about(p->session, name), "a node is armed with another wish than the latest");
+    expect(result != NULL, "a node is armed without a result");
+    expect(is_about(p->session, name), "a node is armed with an older request than the latest");
     settled(p);
 }
 
@@ -284,7 +284,7 @@ static void play(unsigned number)
         }
     }
     for (size_t i = 0; i < NODES; i++)
-        expect(!played[i].waits, "a node has no word on the latest wish");
+        expect(!played[i].waits, "a node has no answer to the latest request");
     session_set_close(&sessions);
     for (size_t i = 0; i < NODES; i++)
         buf_release(&played[i].session.request);
@@ -309,7 +309,7 @@ int main(void)
         if (course_wrong)
             printf("# in the course %u\n", i);
     }
-    ok(!course_wrong, "every node ends with the latest wish, is asked one thing at a time, and gets one word");
+    ok(!course_wrong, "each node ends with the latest request, is asked one thing at a time, and gets one answer");
     for (size_t from = 0; from <= PREPARE_REFUSED; from++)
         for (size_t to = 0; to <= PREPARE_REFUSED; to++) {
             if (moved[from][to] == may[from][to])
@@ -318,9 +318,9 @@ int main(void)
             other += moved[from][to];
             missing += may[from][to];
         }
-    is_number(other, 0, "no step is taken that is none");
+    is_number(other, 0, "no other step is taken");
     is_number(missing, 0, "every step is taken");
-    printf("# %u wishes, %u words, %u of them refusals\n", wishes, words, refusals);
-    ok(refusals > words / 4 && refusals < words / 4 * 3, "a part of the wishes is refused, and a part granted");
+    printf("# %u requests, %u answers, %u of them refusals\n", wishes, words, refusals);
+    ok(refusals > words / 4 && refusals < words / 4 * 3, "some requests are refused and some are granted");
     return tap_end();
 }

@@ -125,13 +125,13 @@ static void test_places(void)
         with += push_one(p << 4 | 3);
     for (uint64_t p = 1; p <= 10000; p++)
         kept += has_one(p << 4 | 3);
-    ok(with > 1000 && kept == with, "of ten thousand %u have a stack, and %u have kept it", with, kept);
+    ok(with > 1000 && kept == with, "%u of ten thousand processes get a stack, and %u keep it", with, kept);
     for (uint64_t p = 1; p <= 10000 && !dead; p++)
         dead = has_one(p << 4 | 3) ? p << 4 | 3 : 0;
     with = 0;
     for (uint64_t p = 10001; p <= 100000; p++)
         with += push_one(p << 4 | 3);
-    ok(with == 1 && !has_one(dead), "that of one who has died is another's");
+    ok(with == 1 && !has_one(dead), "one process takes over the stack of a dead process");
     dead = 0;
 }
 
@@ -164,31 +164,33 @@ static void test_full(void)
     empty();
     for (unsigned i = 0; i < STACK_CALLS + 100; i++)
         pushed += stack_push(NULL, 19, &(struct stack_call){.function = f, .tick = i}) != NULL;
-    is_number(pushed, STACK_CALLS, "so many calls find room");
+    is_number(pushed, STACK_CALLS, "a stack has room for STACK_CALLS calls");
     for (unsigned i = STACK_CALLS + 100; i-- > 0;) {
         const struct stack_call *call = stack_pop(19, &f, &s);
         without += !call;
         popped += call && call->tick == i;
     }
-    ok(without == 100 && popped == STACK_CALLS, "each result finds its own call, and those without room find none");
+    ok(without == 100 && popped == STACK_CALLS,
+       "each result finds its own call, and results of calls without room find none");
     stack_rest(s);
-    ok(!stack_pop(19, &f, &s) && !s, "then it is free");
+    ok(!stack_pop(19, &f, &s) && !s, "an empty stack is free");
 }
 
 int main(void)
 {
-    ok(stacks_open(lives), "stacks are there");
+    ok(stacks_open(lives), "the stacks open");
     choose();
     push(0, 0, 1);
     push(1, 1, 2);
-    ok(pop(0, 0) && push(1, 2, 3) && pop(1, 2) && pop(1, 1), "calls are found again where another place became free between them");
+    ok(pop(0, 0) && push(1, 2, 3) && pop(1, 2) && pop(1, 1), "a call is found although a slot between was freed");
     push(0, 0, 4);
     push(1, 1, 5);
     pop(0, 0);
     push(1, 2, 6);
-    ok(pop(1, 3) && pop(1, 1) && pop(1, 2), "an older call takes those with it that are above it elsewhere, and one that is not known none");
-    ok(place_of(processes[0].word) == place_of(processes[1].word), "and every place is free again");
-    ok(at_random(200000), "the same at random");
+    ok(pop(1, 3) && pop(1, 1) && pop(1, 2),
+       "popping an older call also removes newer ones, and popping an unknown call removes none");
+    ok(place_of(processes[0].word) == place_of(processes[1].word), "every slot is free again");
+    ok(at_random(200000), "the table equals its model over random steps");
     test_places();
     test_deaths();
     test_full();

@@ -85,7 +85,8 @@ static void steady(const char *view, const struct workload *what, const struct g
     feed(p, &w, what, &tick, 10);
     unsigned long first = feed(p, &w, what, &tick, 10), second = feed(p, &w, what, &tick, 20);
     uint64_t shown = pipeline_totals(p)->shown;
-    ok(shown == 40 * EVENTS && !first && !second, "%s %s%s: no allocation for an event", view, what->name, grep ? " --grep" : "");
+    ok(shown == 40 * EVENTS && !first && !second,
+       "%s %s%s does not allocate for an event", view, what->name, grep ? " --grep" : "");
     if (shown != 40 * EVENTS || first || second)
         printf("# %llu shown; %lu allocations for %d events, %lu for %d\n", (unsigned long long)shown, first, 10 * EVENTS,
                second, 20 * EVENTS);
@@ -163,7 +164,7 @@ static void shrinks(const char *view)
         burst(&w, &tick, 40, 20);
         more += fed(p, fw_batch(&w, tick, (int64_t)tick, tick, 0));
     }
-    ok(more <= most / 4, "%s: what a burst has needed is given back", view);
+    ok(more <= most / 4, "%s releases the memory of a burst", view);
     if (more > most / 4)
         printf("# %ld bytes more at most, %ld in the end\n", most, more);
     pipeline_end(p);
@@ -182,7 +183,7 @@ int main(void)
             steady(views[k], &workloads[i], NULL);
         steady("text", &workloads[i], &grep);
     }
-    ok(bytes_out > 0, "something was written");
+    ok(bytes_out > 0, "the views wrote something");
     shrinks("text");
     shrinks("json");
     return tap_end();

@@ -54,20 +54,21 @@ static void times(void)
     time_of("Elixir.Time", 0, 1, 120000, 3);
     EX("~T[01:02:03.120]", "a time of day");
     time_of("Elixir.Time", 0, 23, 0, 0);
-    EX("~T[23:02:03]", "without a fraction");
+    EX("~T[23:02:03]", "a time of day without a fraction");
     time_of("Elixir.Time", 0, 24, 0, 0);
-    EX("%Time{calendar: Calendar.ISO, hour: 24, minute: 2, second: 3, microsecond: {0, 0}}", "an hour that is none");
+    EX("%Time{calendar: Calendar.ISO, hour: 24, minute: 2, second: 3, microsecond: {0, 0}}", "an invalid hour");
     time_of("Elixir.Time", 0, 1, 0, 7);
-    EX("%Time{calendar: Calendar.ISO, hour: 1, minute: 2, second: 3, microsecond: {0, 7}}", "digits that there are not");
+    EX("%Time{calendar: Calendar.ISO, hour: 1, minute: 2, second: 3, microsecond: {0, 7}}",
+       "an invalid number of digits");
     time_of("Elixir.NaiveDateTime", 3, 1, 5, 6);
     day(-44);
     EX("~N[-0044-02-03 01:02:03.000005]", "a day and a time");
     zone(0, 0, "Etc/UTC", "UTC");
-    EX("~U[2024-02-03 01:02:03Z]", "UTC");
+    EX("~U[2024-02-03 01:02:03Z]", "a time in UTC");
     zone(3600, 3600, "Europe/Paris", "CEST");
-    EX("#DateTime<2024-02-03 01:02:03+02:00 CEST Europe/Paris>", "a zone");
+    EX("#DateTime<2024-02-03 01:02:03+02:00 CEST Europe/Paris>", "a time in a zone");
     zone(-12600, 0, "America/St_Johns", "NST");
-    EX("#DateTime<2024-02-03 01:02:03-03:30 NST America/St_Johns>", "a zone in the west");
+    EX("#DateTime<2024-02-03 01:02:03-03:30 NST America/St_Johns>", "a time in a zone west of Greenwich");
 }
 
 static void range(int64_t first, int64_t last, int64_t step)
@@ -90,14 +91,14 @@ static void collections(void)
     range(1, 9, 2);
     EX("1..9//2", "a range with a step");
     range(3, 1, 1);
-    EX("3..1//1", "one that is empty");
+    EX("3..1//1", "an empty range");
     begin("Elixir.Range", 2);
     fw_atom(&w, "first"), fw_int(&w, 1), fw_atom(&w, "last"), fw_atom(&w, "x");
-    EX("%Range{first: 1, last: :x}", "one that is none");
+    EX("%Range{first: 1, last: :x}", "an invalid range");
     date_range(1);
     EX("Date.range(~D[2024-01-03], ~D[2024-02-03])", "a range of days");
     date_range(7);
-    EX("Date.range(~D[2024-01-03], ~D[2024-02-03], 7)", "one with a step");
+    EX("Date.range(~D[2024-01-03], ~D[2024-02-03], 7)", "a range of days with a step");
     begin("Elixir.MapSet", 1);
     fw_atom(&w, "map"), fw_map(&w, 1), fw_tuple(&w, 2), fw_atom(&w, "a"), fw_int(&w, 1), fw_tag(&w, ETW_T_NIL);
     EX("MapSet.new([a: 1])", "a set of pairs");
@@ -120,12 +121,12 @@ static void decimals(void)
         EX(want, cases[i].text);
     }
     decimal(-1, 15, -1);
-    EX("Decimal.new(\"-1.5\")", "a negative one");
+    EX("Decimal.new(\"-1.5\")", "a negative decimal");
     begin("Elixir.Decimal", 3);
     fw_atom(&w, "coef"), fw_atom(&w, "inf"), fw_atom(&w, "exp"), fw_int(&w, 0), fw_atom(&w, "sign"), fw_int(&w, -1);
-    EX("Decimal.new(\"-Infinity\")", "infinity");
+    EX("Decimal.new(\"-Infinity\")", "an infinite decimal");
     decimal(1, -5, 0);
-    EX("%Decimal{coef: -5, exp: 0, sign: 1}", "a coefficient that is none");
+    EX("%Decimal{coef: -5, exp: 0, sign: 1}", "an invalid coefficient");
 }
 
 static void ecto(void)
@@ -136,7 +137,7 @@ static void ecto(void)
     EX("#Ecto.Schema.Metadata<:loaded, \"users\">", "the metadata of a schema");
     begin("Elixir.Ecto.Association.NotLoaded", 1);
     fw_atom(&w, "__field__"), fw_atom(&w, "posts");
-    EX("#Ecto.Association.NotLoaded<association :posts is not loaded>", "an association");
+    EX("#Ecto.Association.NotLoaded<association :posts is not loaded>", "an association that is not loaded");
 }
 
 static void broken(void)
@@ -144,34 +145,34 @@ static void broken(void)
     date(2024, 2, "Elixir.Calendar.ISO");
     EX("~D[2024-02-03]", "a date");
     date(2024, 13, "Elixir.Calendar.ISO");
-    EX("%Date{year: 2024, month: 13, day: 3, calendar: Calendar.ISO}", "a month that is none");
+    EX("%Date{year: 2024, month: 13, day: 3, calendar: Calendar.ISO}", "an invalid month");
     date(12024, 1, "Elixir.Calendar.ISO");
     EX("%Date{year: 12024, month: 1, day: 3, calendar: Calendar.ISO}", "a year of five digits");
     date(2024, 1, "Elixir.Other");
     EX("%Date{year: 2024, month: 1, day: 3, calendar: Other}", "another calendar");
     begin("Elixir.Date", 1);
     fw_atom(&w, "year"), fw_int(&w, 1);
-    EX("%Date{year: 1}", "fields are missing");
+    EX("%Date{year: 1}", "a date without most of its fields");
     begin("Elixir.Date", 0);
-    EX("%Date{}", "all are");
+    EX("%Date{}", "a date without fields");
     begin("Elixir.Date", 4);
     fw_atom(&w, "year"), fw_int(&w, 1), fw_tag(&w, ETW_T_CUT);
-    EX("%Date{year: 1, …+3}", "the capture ended within");
+    EX("%Date{year: 1, …+3}", "a date whose capture ended within");
     begin("Elixir.MapSet", 1);
     fw_atom(&w, "map"), fw_map(&w, 3), fw_int(&w, 1), fw_tag(&w, ETW_T_NIL), fw_tag(&w, ETW_T_CUT);
-    EX("MapSet.new([1, …+2])", "it ended within the set");
+    EX("MapSet.new([1, …+2])", "a set whose capture ended within");
     begin("Elixir.MapSet", 1);
     fw_atom(&w, "map"), fw_int(&w, 1);
-    EX("%MapSet{map: 1}", "a set that is none");
+    EX("%MapSet{map: 1}", "an invalid set");
     begin("Elixir.Regex", 2);
     fw_atom(&w, "source"), fw_bin(&w, "a\x1b[/"), fw_atom(&w, "opts"), fw_bin(&w, "i");
     EX("~r/a\\e[\\//i", "a pattern with an escape");
     begin("Elixir.URI", 1);
     fw_atom(&w, "host"), fw_bin(&w, "h");
-    EX("%URI{host: \"h\"}", "some of the fields");
+    EX("%URI{host: \"h\"}", "a URI with some of its fields");
     begin("Elixir.URI", 2);
     fw_atom(&w, "host"), fw_bin(&w, "h"), fw_atom(&w, "more"), fw_int(&w, 1);
-    EX("%URI{host: \"h\", more: 1}", "one that it does not have");
+    EX("%URI{host: \"h\", more: 1}", "a URI with an unknown field");
 }
 
 int main(void)

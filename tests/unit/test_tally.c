@@ -62,7 +62,8 @@ int main(void)
     if (getenv("EVENTS"))
         calls_each = strtoull(getenv("EVENTS"), NULL, 10);
     tick_start();
-    ok(lanes_open(PRODUCERS, RING, NEED, (struct encode_limits){0}) && tally_open(FUNCTIONS, 1000, alive) == TALLY_OPEN, "lanes and figures are there");
+    ok(lanes_open(PRODUCERS, RING, NEED, (struct encode_limits){0}) && tally_open(FUNCTIONS, 1000, alive) == TALLY_OPEN,
+       "the lanes and the figures open");
     for (uintptr_t i = 0; i < PRODUCERS; i++)
         pthread_create(&threads[i], NULL, produce, (void *)i);
     for (bool done = false; !done;) {
@@ -92,8 +93,8 @@ int main(void)
     for (int i = 0; i < PRODUCERS; i++)
         pthread_join(threads[i], NULL);
     printf("# %u times all was told, %u times perhaps not\n", ends, unsure);
-    is_number(wrong, 0, "what is said to be all is as much as was seen");
-    is_number(untimed, 0, "and every result has its time");
+    is_number(wrong, 0, "figures that are said to be complete cover every seen event");
+    is_number(untimed, 0, "every result has its time");
     is_number((int64_t)seen, 2 * PRODUCERS * (int64_t)calls_each, "every event is counted");
     tally_unmap();
     lanes_unmap();

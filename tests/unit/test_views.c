@@ -90,7 +90,7 @@ int main(void)
             "    1       1  500us  500us  shop:tax/1\n"
             "    1       0      -      -  send\n"
             "*** 4 events lost (guard) ***\n",
-            "summary on a narrow terminal does without the columns that say least");
+            "summary on a narrow terminal omits the least important columns");
     is_text(shown("hist", relative),
             "shop:order/1  1, p50 4ms, p99 4ms, max 4ms\n"
             "     2.1ms |########################################| 1\n\n"
@@ -124,21 +124,25 @@ int main(void)
     is_text(shown("csv", look),
             "pid,mfa,dur\n<0.1.0>,shop:order/1,\n<0.1.0>,shop:price/1,\n<0.1.0>,shop:price/1,1ms\n<0.2.0>,shop:price/1,\n"
             "<0.1.0>,shop:tax/1,\n<0.1.0>,shop:tax/1,500us\n<0.1.0>,,\n<0.1.0>,shop:order/1,4ms\n<0.2.0>,shop:price/1,2ms\n*** 4 events lost here (guard) ***,,\n",
-            "chosen columns");
+            "--fields selects columns");
     look.format = "{time} {{{name}}} {call}{value}";
     look.fields = NULL;
     ok(strstr(shown("text", look), "18:26:50.001000 {orders} shop:order(1)\n") &&
            strstr(shown("text", look), "18:26:50.003000 {orders} shop:price(7)70\n"),
-       "a format");
+       "--format formats an event");
     look.format = "{tme}";
-    is_text(shown("text", look), "there is no field 'tme'", "a field that is none");
+    is_text(shown("text", look), "there is no field 'tme'", "an unknown field is an error");
     look.format = "{time";
-    is_text(shown("text", look), "a { without its } in the format '{time'", "a brace that is open");
+    is_text(shown("text", look), "a { without its } in the format '{time'", "an open brace is an error");
     look.format = NULL;
     look.colour = true;
-    ok(strstr(shown("text", look), "\033[36m<0.1.0>(orders)\033[0m \033[32mcall\033[0m \033[1mshop:order(1)\033[0m\n") != NULL, "colour");
-    is_text(sink_by_file("a.speedscope.json", NULL) ? sink_by_file("a.speedscope.json", NULL)->name : "", "speedscope", "an extension");
-    ok(sink_by_file("a.etr", NULL) == sink_by_name("record") && !sink_by_file("etr", NULL) && !sink_by_name("nothing"), "views by name and file");
+    ok(strstr(shown("text", look), "\033[36m<0.1.0>(orders)\033[0m \033[32mcall\033[0m \033[1mshop:order(1)\033[0m\n") !=
+           NULL,
+       "text in colour");
+    is_text(sink_by_file("a.speedscope.json", NULL) ? sink_by_file("a.speedscope.json", NULL)->name : "", "speedscope",
+            "a file's extension selects its view");
+    ok(sink_by_file("a.etr", NULL) == sink_by_name("record") && !sink_by_file("etr", NULL) && !sink_by_name("nothing"),
+       "views are found by name and by file");
     shown("record", relative);
     pt_spec_free(specs[0]);
     return tap_end();

@@ -76,7 +76,7 @@ static const char *shown(const char *probe, const char *extra)
 
 int main(void)
 {
-    is_text(shown("m:f/2 -> return", NULL), "c1 c2 r2 c3 e2 r1 c4 ", "all of it");
+    is_text(shown("m:f/2 -> return", NULL), "c1 c2 r2 c3 e2 r1 c4 ", "no condition shows every event");
     SHOWS("args[1] == 2", "c2 r2 ");
     SHOWS("args[1] > 1", "c2 r2 c3 e2 c4 ");
     SHOWS("dur > 5ms", "c1 r1 ");
@@ -118,8 +118,8 @@ int main(void)
     SHOWS("is_function(args[1], 2)", "");
     SHOWS("args[1] rem 2 == 0", "c2 r2 c4 ");
     SHOWS("args[2] !~ \"hello\"", "c1 c3 e2 r1 c4 ");
-    is_text(shown("m:f(N, _) -> return where N == 3", NULL), "c3 e2 ", "a variable of the head");
-    is_text(shown("m:f/2 -> return", "args[1] == 1"), "c1 r1 ", "-e");
-    is_text(shown("m:f/2", NULL), "c1 c2 r2 c3 e2 r1 c4 ", "results that nobody asked for are shown");
+    is_text(shown("m:f(N, _) -> return where N == 3", NULL), "c3 e2 ", "a condition can use a variable of the head");
+    is_text(shown("m:f/2 -> return", "args[1] == 1"), "c1 r1 ", "-e adds a condition");
+    is_text(shown("m:f/2", NULL), "c1 c2 r2 c3 e2 r1 c4 ", "results that no probe asked for are shown");
     return tap_end();
 }
