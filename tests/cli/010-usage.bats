@@ -466,7 +466,7 @@ paste() {
             "$ETRACE_BIN" help "$command" | sed -nE "s/^  (etrace .*)/\1/p" | sed -E 's/ {2,}.*//'
         done
     )
-    [[ $(sort -u tried | wc -l) -ge 30 ]] || fail "only $(sort -u tried)"
+    [[ $(sort -u tried | wc -l) -ge 30 ]] || fail "fewer than 30 examples: $(sort -u tried)"
     [[ ! -e wrong ]] || fail "$(<wrong)"
     while read -r line; do
         run "$ETRACE_BIN" explain "$line"

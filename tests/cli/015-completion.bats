@@ -74,7 +74,7 @@ tab() {
     manual=$(sed 's/\\//g' "$ETRACE_ROOT/man/etrace-expr.7.scd")
     for line in 'where ' '-> '; do
         tab "'x:y/0 $line" || true # it asks the shell to add no space, and there is no shell
-        [[ ${#lines[@]} -ge 10 ]] || fail "only $output"
+        [[ ${#lines[@]} -ge 10 ]] || fail "fewer than ten words: $output"
         for word in "${lines[@]}"; do
             word=${word##* }
             grep -qE "\*${word%%[^a-z_]*}[^a-z_]" <<<"$manual" || fail "$word is not in etrace-expr(7)"

@@ -33,8 +33,8 @@ of() { awk -v phase="$1" -v kind="$2" -v command="$3" '$1 ~ phase && $2 ~ kind &
 
 # said PHASE KIND COMMAND TEXT: asserts that at least one case matches and that each of their lines contains TEXT.
 said() {
-    [[ $(of "$@") ]] || fail "no case is $1 $2 $3"
-    ! of "$@" | grep -vF -- "$4" || fail "not: $4"
+    [[ $(of "$@") ]] || fail "no case matches $1 $2 $3"
+    ! of "$@" | grep -vF -- "$4" || fail "a result does not contain: $4"
 }
 
 @test "every command ends by itself, with a documented status and message, in less than 64 MiB" {

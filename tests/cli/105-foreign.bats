@@ -20,7 +20,7 @@ shown() {
     shift
     "$ETRACE_BIN" replay "$recording" "$@" >"$file" 2>err || fail "replay $* ends with $?: $(head -c 400 err)"
     assert_plain "replay $*" "$file" err
-    [[ $(wc -c <"$file") -gt 1000 ]] || fail "replay $* shows only: $(<"$file")"
+    [[ $(wc -c <"$file") -gt 1000 ]] || fail "the output of replay $* is too short: $(<"$file")"
 }
 
 @test "text views print hostile names without control characters or forged lines" {
@@ -106,7 +106,7 @@ fails() {
     "$ETRACE_BIN" replay -q "${@:2}" >/dev/null 2>err || status=$?
     assert_equal "$status" "$1"
     assert_plain "replay ${*:2}" err
-    grep -q PWNED err || fail "replay ${*:2} says only: $(<err)"
+    grep -q PWNED err || fail "the message of replay ${*:2} does not quote the hostile text: $(<err)"
 }
 
 @test "a copy, filters and error messages print hostile text safely" {

@@ -246,7 +246,7 @@ begins() {
 @test "a node with an OTP older than 27 is refused" {
     [[ -x /usr/bin/erl ]] || skip 'no other OTP here'
     release=$(/usr/bin/erl -noshell -eval 'io:put_chars(erlang:system_info(otp_release)), halt().')
-    ((release < 27)) || skip 'the OTP of the system is new'
+    ((release < 27)) || skip 'the OTP of the system is not older than 27'
     /usr/bin/erl -noshell -noinput -name old@127.0.0.1 -start_epmd false </dev/null >/dev/null 2>&1 3>&- &
     FAKES+=("$!")
     for ((i = 0; i < 500; i++)); do

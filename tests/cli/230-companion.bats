@@ -161,7 +161,7 @@ SH
     on_node 'spawn(fun() -> work:spin(300000) end)'
     # The tracer without the NIF has hard limits: it drops events at the rate limit, or it ends.
     too_much() { grep -q 'lost here (rate)' "$OUT" || gone "$TRACER"; }
-    until_true 60 too_much || fail 'nothing is lost'
+    until_true 60 too_much || fail 'no event was lost'
     trace_end
     assert_regex "$talk$(head -n 2000 "$OUT" | grep 'lost here')" '(queue|rate)'
     run node_eval "$NODE" 'trace:session_info(all)'

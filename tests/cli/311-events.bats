@@ -37,7 +37,7 @@ same() {
 has() { # TAG...: asserts that the workload had each of these events
     local tag
     for tag; do
-        grep -q "^[^ ]* $tag " "$BATS_TEST_TMPDIR/expected" || fail "no $tag in the workload"
+        grep -q "^[^ ]* $tag " "$BATS_TEST_TMPDIR/expected" || fail "the workload has no $tag event"
     done
 }
 

@@ -28,7 +28,7 @@ of_port() { grep -F "$1 " "$2" | LC_ALL=C sort -s -k1,1; }
     of_port "$port" "$BATS_TEST_TMPDIR/plain" >"$BATS_TEST_TMPDIR/expected"
     of_port "$port" "$BATS_TEST_TMPDIR/etrace" >"$BATS_TEST_TMPDIR/seen"
     for tag in open closed in out send receive; do
-        grep -q " $tag " "$BATS_TEST_TMPDIR/expected" || fail "no $tag"
+        grep -q " $tag " "$BATS_TEST_TMPDIR/expected" || fail "the port has no $tag event"
     done
     # The rest of the port's last schedule comes after `closed`, and varies.
     diff <(sed '/ closed /,$d' "$BATS_TEST_TMPDIR/expected") <(sed '/ closed /,$d' "$BATS_TEST_TMPDIR/seen")

@@ -100,7 +100,7 @@ empty='fun F() -> receive {filler, _} -> F() after 0 -> ok end end'
     janitor='hd([P || N <- registered(), lists:prefix("etrace_", atom_to_list(N)), P <- [whereis(N)]])'
     for end in 'kill -KILL "$TRACER"' 'on_node "exit(element(2, hd(element(2, process_info($janitor, monitors)))), kill)"' 'on_node "exit($janitor, kill)"'; do
         trace @busy_port @exit
-        [[ $(node_eval "$NODE" 'length(trace:session_info(all))') == 3 ]] || fail "not two sessions"
+        [[ $(node_eval "$NODE" 'length(trace:session_info(all))') == 3 ]] || fail "the node does not have two sessions of etrace"
         eval "$end"
         until_true 30 gone "$TRACER"
         assert_clean "$BEFORE" "$NODE"
@@ -136,7 +136,7 @@ empty='fun F() -> receive {filler, _} -> F() after 0 -> ok end end'
     traced --rate 50 work:one/1 -- 'ok'
     on_node '[begin R = monitor(process, N), exit(whereis(N), kill), receive {_, R, _, _, _} -> ok end end || N <- [storm, hog]]'
     unheld() { on_node '[] = [S || {etrace, _} = S <- trace:session_info(all)]'; }
-    until_true 60 unheld || fail 'a session is left'
+    until_true 60 unheld || fail 'a session of etrace remains'
     assert_clean "$BEFORE" "$NODE"
 }
 

@@ -101,7 +101,7 @@ label='{order, 12}'
     for end in 'kill -INT "$TRACER"' 'kill -KILL "$TRACER"' 'on_node "exit($owner, kill)"' 'on_node "exit($janitor, kill)"' \
         'on_node "J = $janitor, O = $owner, exit(J, kill), exit(O, kill)"'; do
         trace @seq_trace
-        [[ $(tracer) == *etrace_* ]] || fail "not the tracer: $(tracer)"
+        [[ $(tracer) == *etrace_* ]] || fail "the companion is not the system tracer: $(tracer)"
         eval "$end"
         until_true 30 gone "$TRACER"
         until_true 30 free || fail "$end: $(tracer)"

@@ -150,7 +150,7 @@ END
         until_true 30 gone "$TRACER"
         until_true 30 all_free
         on_node 'work:ask(heir, fun() -> work:one(1), spawn(fun() -> ok end) end)'
-        all_free || fail 'somebody is traced'
+        all_free || fail 'a process is still traced'
         on_node 'work:stop(grandheir), work:stop(heir)'
         assert_clean "$BEFORE" "$NODE"
     done
@@ -189,7 +189,7 @@ idles() {
     done
     busy=$(wc -l <"$OUT")
     # The workload is over. If events keep coming after its last ones, etrace traces its own messages.
-    until_true 60 idles || fail "it goes on and on: $idle events in two seconds"
+    until_true 60 idles || fail "etrace traces its own messages: $idle events in two seconds"
     after=$(node_eval "$NODE" 'erlang:memory(total)')
     trace_end
     assert_success

@@ -33,7 +33,7 @@ start() { # COMMAND...
     set +m
     known() { "${ETRACE_ERL%/*}/epmd" -names 2>/dev/null | grep -q "name ${NODE%@*} "; }
     until_true 100 known || fail "the node does not start"
-    until_true 30 eval 'etrace info ticker >/dev/null 2>&1' || fail "no ticker"
+    until_true 30 eval 'etrace info ticker >/dev/null 2>&1' || fail "the node has no process named ticker"
 }
 
 etrace() { timeout 60 "$ETRACE_BIN" "$1" -n "$NODE" "${@:2}"; }
@@ -109,7 +109,7 @@ asked() {
     set +m
     tr '\n' ' ' <<<"$elixir_ticker" >&8
     echo >&8
-    until_true 100 eval 'etrace info ticker >/dev/null 2>&1' || fail "no ticker"
+    until_true 100 eval 'etrace info ticker >/dev/null 2>&1' || fail "the node has no process named ticker"
     asked
     exec 8>&-
 }

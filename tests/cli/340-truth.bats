@@ -35,12 +35,12 @@ assert_flood() {
     local sum
     sum=$(tail -n 1 "$OUT")
     jq -e --argjson seen "$1" '.type == "summary" and .complete and .missing == 0 and .seen == $seen
-        and .seen == .shown + .filtered + ([.lost[]] | add // 0)' <<<"$sum" >/dev/null || fail "does not add up: $sum"
+        and .seen == .shown + .filtered + ([.lost[]] | add // 0)' <<<"$sum" >/dev/null || fail "the summary does not add up: $sum"
     jq -e --argjson lines "$(grep -c '"type":"call"' "$OUT")" '.shown == $lines' <<<"$sum" >/dev/null ||
         fail "$(grep -c '"type":"call"' "$OUT") lines: $sum"
     # The losses that the stream reports add up to those in the summary, for each reason.
     jq -es --argjson sum "$sum" 'group_by(.reason) | map({key: .[0].reason, value: map(.count) | add}) | from_entries == $sum.lost' \
-        < <(grep '"type":"lost"' "$OUT") || fail "the losses in the stream are others: $sum"
+        < <(grep '"type":"lost"' "$OUT") || fail "the losses in the stream differ from those in the summary: $sum"
     rm -f "$OUT"
 }
 

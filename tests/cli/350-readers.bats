@@ -61,7 +61,7 @@ memory_of() { awk '/^VmRSS/ { print $2 }' "/proc/$1/status"; }
     }
     same_for_long() {
         pause 0.5
-        child "$TRACER" || fail "it has ended: $(<"$ERR")"
+        child "$TRACER" || fail "etrace has ended: $(<"$ERR")"
         after=$(memory_of "$TRACER")
         later=$(node_eval "$NODE" 'erlang:memory(total)')
         ((after < before + 4096 && later < used + 16777216)) || sized
@@ -69,7 +69,7 @@ memory_of() { awk '/^VmRSS/ { print $2 }' "/proc/$1/status"; }
     }
     until_true 30 grep -q 'Ctrl-C stops' "$ERR"
     sized
-    until_true 90 same_for_long || fail "the client still grows, $before kB to $after kB, or the node, $used to $later"
+    until_true 90 same_for_long || fail "the memory of the client ($before to $after kB) or of the node ($used to $later bytes) still grows"
     echo "# RSS of the client $before kB, 9 s later $after kB; node $((used / 1024)) kB, $((later / 1024)) kB" >&3
     assert [ "$after" -lt 65536 ]
     # The reader has stopped for longer than a lease. The session must still exist, and new events must be shown.

@@ -224,7 +224,7 @@ up() { grep -q '^up$' "$OUT"; }
         TRACER=$!
         until_true 30 up || fail "$(cat "$ERR")"
         kill "-$signal" "$TRACER"
-        until_true 30 gone "$TRACER" || fail "does not end with $signal"
+        until_true 30 gone "$TRACER" || fail "etrace does not end with $signal"
         status=0
         wait "$TRACER" || status=$?
         assert_equal "$status" 33
@@ -258,7 +258,7 @@ up() { grep -q '^up$' "$OUT"; }
     until_true 30 gone "$TRACER"
     # The killed client leaves its directory. The next client removes it, but not the directories of live clients or of
     # other programs.
-    killed=$(compgen -G "$TMPDIR/etrace-*") || fail 'nothing was left'
+    killed=$(compgen -G "$TMPDIR/etrace-*") || fail 'the killed client left no directory'
     mkdir "$TMPDIR/etrace-others"
     "$ETRACE_BIN" -q 'lists:seq/2' -- sleep 100 </dev/null >"$OUT" 2>"$ERR" 3>&- &
     TRACER=$!
@@ -356,12 +356,12 @@ not() { ! "$@"; }
     opens() { [[ -s $OUT ]] || gone "$TRACER"; }
     until_true 60 opens
     shop=$(<"/proc/$TRACER/task/$TRACER/children")
-    [[ $(tr '\0' ' ' <"/proc/${shop% }/cmdline") == *beam* ]] || fail "no shop: $(<"$ERR")"
+    [[ $(tr '\0' ' ' <"/proc/${shop% }/cmdline") == *beam* ]] || fail "demo has no child process that is a node: $(<"$ERR")"
     kill -KILL "$TRACER"
     wait "$TRACER" || true
     closed() { ! grep -q . "/proc/${shop% }/cmdline" 2>/dev/null; } # a zombie has an empty cmdline
     until_true 30 closed || { kill -KILL "${shop% }"; fail 'the shop is still open'; }
-    compgen -G "$TMPDIR/etrace-*/shop.erl" >/dev/null || fail 'nothing was left'
+    compgen -G "$TMPDIR/etrace-*/shop.erl" >/dev/null || fail 'the killed client left no directory'
     run etrace 'lists:seq/2' -- true
     assert_failure 3
     until_true 30 not unnamed

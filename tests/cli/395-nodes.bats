@@ -275,7 +275,7 @@ END
     until_true 30 [ -e "$BATS_TEST_TMPDIR/let.asked" ]
     work "$here" 20
     shown() { [[ $(grep -c "\"node\":\"$here\",\"pid\"" "$OUT") -eq 20 ]]; }
-    until_true 8 shown || fail 'nothing of the other node is shown'
+    until_true 8 shown || fail 'etrace shows no event of the other node'
     : >"$BATS_TEST_TMPDIR/let"
     until_true 30 has "\"node\":\"$late\",\"pid\"" "$OUT"
     trace_end

@@ -65,7 +65,7 @@ moves() { # MOVE NODE...
     until_true 60 grep -q 'the trace: beginning -> running' "$ERR" || fail "$(<"$ERR")"
     last=$(moves ', traced: arming -> armed' "${live[@]}" | sort -n | tail -n 1)
     first=$(moves ': connecting -> away' "${stopped[@]}" | sort -n | head -n 1)
-    [[ $last -lt $first ]] || fail "a node that is stopped was waited for: $(<"$ERR")"
+    [[ $last -lt $first ]] || fail "etrace waited for a stopped node: $(<"$ERR")"
     shown() { [[ $(jq -r 'select(.type == "call").node' "$OUT" 2>/dev/null | sort -u | wc -l) -ge $1 ]]; }
     until_true 30 shown "${#live[@]}"
 
